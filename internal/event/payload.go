@@ -1,0 +1,503 @@
+package event
+
+import "encoding/json"
+
+// Place says where a session works.
+type Place struct {
+	Cwd        string `json:"cwd"`
+	GitRoot    string `json:"gitRoot,omitempty"`
+	Branch     string `json:"branch,omitempty"`
+	Repository string `json:"repository,omitempty"`
+}
+
+// SessionStartData is the first event of a session that is not a fork.
+type SessionStartData struct {
+	SessionID SessionID `json:"sessionId"`
+	Version   int       `json:"version"` // of the event vocabulary
+	Producer  string    `json:"producer"`
+	// CopilotVersion is what typed clients require: the version of the runtime.
+	CopilotVersion string `json:"copilotVersion"`
+	StartTime      string `json:"startTime"`
+	SelectedModel  string `json:"selectedModel,omitempty"`
+	Context        *Place `json:"context,omitempty"`
+}
+
+// SessionResumeData tells that a client came back to a session.
+type SessionResumeData struct {
+	ResumeTime          string `json:"resumeTime"`
+	EventCount          Seq    `json:"eventCount"`
+	SelectedModel       string `json:"selectedModel,omitempty"`
+	Context             *Place `json:"context,omitempty"`
+	ContinuePendingWork *bool  `json:"continuePendingWork,omitempty"`
+	SessionWasActive    bool   `json:"sessionWasActive"`
+}
+
+// SessionShutdownData tells that a session was closed for everyone.
+type SessionShutdownData struct {
+	ShutdownType       string          `json:"shutdownType"` // "routine" or "error"
+	SessionStartTime   int64           `json:"sessionStartTime"`
+	TotalAPIDurationMs int64           `json:"totalApiDurationMs"`
+	CodeChanges        CodeChanges     `json:"codeChanges"`
+	ModelMetrics       json.RawMessage `json:"modelMetrics"`
+	ErrorReason        string          `json:"errorReason,omitempty"`
+}
+
+// CodeChanges counts what a session did to files.
+type CodeChanges struct {
+	LinesAdded    int      `json:"linesAdded"`
+	LinesRemoved  int      `json:"linesRemoved"`
+	FilesModified []string `json:"filesModified"`
+}
+
+// SessionModelChangeData names the model that the next request goes to.
+type SessionModelChangeData struct {
+	NewModel        string `json:"newModel"`
+	PreviousModel   string `json:"previousModel,omitempty"`
+	ReasoningEffort string `json:"reasoningEffort,omitempty"`
+}
+
+// SessionInfoData is a remark for people.
+type SessionInfoData struct {
+	InfoType string `json:"infoType"`
+	Message  string `json:"message"`
+	URL      string `json:"url,omitempty"`
+}
+
+// SessionWarningData is a remark that something is not as it should be.
+type SessionWarningData struct {
+	WarningType string `json:"warningType"`
+	Message     string `json:"message"`
+	URL         string `json:"url,omitempty"`
+}
+
+// SessionErrorData ends a turn that could not go on.
+type SessionErrorData struct {
+	ErrorType  string `json:"errorType"`
+	Message    string `json:"message"`
+	StatusCode int    `json:"statusCode,omitempty"`
+	ErrorCode  string `json:"errorCode,omitempty"`
+}
+
+// SessionIdleData tells that nothing is left to do.
+type SessionIdleData struct {
+	Aborted bool `json:"aborted,omitempty"`
+}
+
+// SystemMessageData is the system prompt, stored when it changes.
+type SystemMessageData struct {
+	Role          string `json:"role"`
+	Content       string `json:"content"`
+	InteractionID string `json:"interactionId,omitempty"`
+}
+
+// UserMessageData is an input as the model gets it.
+type UserMessageData struct {
+	Content            string            `json:"content"`
+	TransformedContent string            `json:"transformedContent,omitempty"` // what the model reads, if that differs
+	Attachments        []json.RawMessage `json:"attachments"`
+	Delivery           string            `json:"delivery,omitempty"` // "idle", "queued" or "steering"
+	InteractionID      string            `json:"interactionId"`
+	AgentMode          string            `json:"agentMode,omitempty"`
+	Source             string            `json:"source,omitempty"`
+	InputID            string            `json:"inputId"` // ours: the accepted input that this delivers
+}
+
+// AssistantTurnStartData tells that the model is asked.
+type AssistantTurnStartData struct {
+	TurnID        string `json:"turnId"`
+	InteractionID string `json:"interactionId"`
+}
+
+// AssistantTurnEndData tells that an answer and its tool calls are done with.
+type AssistantTurnEndData struct {
+	TurnID string `json:"turnId"`
+}
+
+// AssistantUsageData is what one model request cost.
+type AssistantUsageData struct {
+	Model            string `json:"model"`
+	InputTokens      int64  `json:"inputTokens"`
+	OutputTokens     int64  `json:"outputTokens"`
+	CacheReadTokens  int64  `json:"cacheReadTokens"`
+	CacheWriteTokens int64  `json:"cacheWriteTokens"`
+	ReasoningTokens  int64  `json:"reasoningTokens,omitempty"`
+	Duration         int64  `json:"duration"` // milliseconds
+	Initiator        string `json:"initiator,omitempty"`
+	APIEndpoint      string `json:"apiEndpoint,omitempty"`
+	FinishReason     string `json:"finishReason,omitempty"`
+	NumToolCalls     int    `json:"numToolCalls"`
+}
+
+// AssistantMessageData is one whole answer of the model.
+type AssistantMessageData struct {
+	MessageID        string        `json:"messageId"`
+	Model            string        `json:"model,omitempty"`
+	Content          string        `json:"content"`
+	ToolRequests     []ToolRequest `json:"toolRequests"`
+	InteractionID    string        `json:"interactionId,omitempty"`
+	TurnID           string        `json:"turnId,omitempty"`
+	OutputTokens     int64         `json:"outputTokens"`
+	RequestID        string        `json:"requestId,omitempty"`
+	ReasoningText    string        `json:"reasoningText,omitempty"`
+	ReasoningOpaque  string        `json:"reasoningOpaque,omitempty"`
+	EncryptedContent string        `json:"encryptedContent,omitempty"`
+}
+
+// A ToolRequest is a call that the model wants made.
+type ToolRequest struct {
+	ToolCallID string          `json:"toolCallId"`
+	Name       string          `json:"name"`
+	Arguments  json.RawMessage `json:"arguments"` // always an object
+	Kind       string          `json:"type"`      // "function"
+	// Malformed holds the model's arguments if they were not a JSON object;
+	// Arguments is then empty, and the call fails.
+	Malformed string `json:"malformedArguments,omitempty"`
+}
+
+// ToolStartData is the intent to make a call.
+type ToolStartData struct {
+	ToolCallID string          `json:"toolCallId"`
+	ToolName   string          `json:"toolName"`
+	Arguments  json.RawMessage `json:"arguments,omitempty"`
+	TurnID     string          `json:"turnId,omitempty"`
+	Model      string          `json:"model,omitempty"`
+}
+
+// ToolBegunData tells that a call really begins. It is stored before anything
+// is done.
+type ToolBegunData struct {
+	ToolCallID string `json:"toolCallId"`
+	Key        string `json:"key"` // the same for every attempt at one call
+	Attempt    int    `json:"attempt"`
+}
+
+// ToolCompleteData is the one terminal record of a call.
+type ToolCompleteData struct {
+	ToolCallID    string      `json:"toolCallId"`
+	Success       bool        `json:"success"`
+	Result        *ToolResult `json:"result,omitempty"`
+	Error         *ToolError  `json:"error,omitempty"`
+	Model         string      `json:"model,omitempty"`
+	InteractionID string      `json:"interactionId,omitempty"`
+	TurnID        string      `json:"turnId,omitempty"`
+}
+
+// A ToolResult is what a call gave.
+type ToolResult struct {
+	Content         string          `json:"content"` // what the model reads
+	DetailedContent string          `json:"detailedContent,omitempty"`
+	Contents        json.RawMessage `json:"contents,omitempty"`
+	Binary          json.RawMessage `json:"binaryResultsForLlm,omitempty"`
+}
+
+// A ToolError tells why a call gave nothing.
+type ToolError struct {
+	Message string `json:"message"`
+	Code    string `json:"code"`
+	// ForModel is what the model reads, if that is more than the message.
+	ForModel string `json:"textForLlm,omitempty"`
+}
+
+// The codes of a ToolError.
+const (
+	CodeFailure     = "failure"     // the tool failed, or there is no such tool
+	CodeRejected    = "rejected"    // a person said no
+	CodeDenied      = "denied"      // a rule said no, or nobody could be asked
+	CodeInterrupted = "interrupted" // it may or may not have happened
+	CodeTimeout     = "timeout"
+)
+
+// PermissionAskedData is an open question: may this be done?
+type PermissionAskedData struct {
+	RequestID         string          `json:"requestId"`
+	PermissionRequest json.RawMessage `json:"permissionRequest"`
+	PromptRequest     json.RawMessage `json:"promptRequest,omitempty"`
+	ToolCallID        string          `json:"toolCallId"`
+}
+
+// PermissionDoneData closes a permission question.
+type PermissionDoneData struct {
+	RequestID  string           `json:"requestId"`
+	ToolCallID string           `json:"toolCallId,omitempty"`
+	Result     PermissionResult `json:"result"`
+	Answer     *Answered        `json:"answer,omitempty"`
+}
+
+// A PermissionResult is how a permission question ended.
+type PermissionResult struct {
+	Kind     string          `json:"kind"`
+	Reason   string          `json:"reason,omitempty"`
+	Feedback string          `json:"feedback,omitempty"`
+	Approval json.RawMessage `json:"approval,omitempty"`
+}
+
+// The kinds of a PermissionResult.
+const (
+	Approved            = "approved"
+	ApprovedForSession  = "approved-for-session"
+	ApprovedForLocation = "approved-for-location"
+	DeniedByUser        = "denied-interactively-by-user"
+	DeniedByRules       = "denied-by-rules"
+	DeniedNobody        = "denied-no-approval-rule-and-could-not-request-from-user"
+	Cancelled           = "cancelled"
+)
+
+// Answered identifies the answer that won, so that a client whose reply was
+// lost can tell whether it was its own.
+type Answered struct {
+	Digest string `json:"digest"`        // SHA-256 of the answer, in hexadecimal
+	Key    string `json:"key,omitempty"` // the idempotency key it came with
+}
+
+// ExternalAskedData asks a client to make a call with a tool of its own.
+type ExternalAskedData struct {
+	RequestID        string          `json:"requestId"`
+	SessionID        SessionID       `json:"sessionId"`
+	ToolCallID       string          `json:"toolCallId"`
+	ToolName         string          `json:"toolName"`
+	Arguments        json.RawMessage `json:"arguments,omitempty"`
+	WorkingDirectory string          `json:"workingDirectory,omitempty"`
+}
+
+// ExternalDoneData closes an external call; the tool's terminal record follows
+// in the same append.
+type ExternalDoneData struct {
+	RequestID string    `json:"requestId"`
+	Answer    *Answered `json:"answer,omitempty"`
+}
+
+// UserInputAskedData is a question of the model to a person.
+type UserInputAskedData struct {
+	RequestID     string   `json:"requestId"`
+	Question      string   `json:"question"`
+	Choices       []string `json:"choices,omitempty"`
+	AllowFreeform bool     `json:"allowFreeform"`
+	ToolCallID    string   `json:"toolCallId"`
+}
+
+// UserInputDoneData closes a question to a person.
+type UserInputDoneData struct {
+	RequestID   string    `json:"requestId"`
+	Reply       string    `json:"answer,omitempty"`
+	WasFreeform bool      `json:"wasFreeform"`
+	Answer      *Answered `json:"winner,omitempty"`
+}
+
+// AbortData tells that a turn was stopped from outside. The queue is cleared
+// unless KeepQueue is set.
+type AbortData struct {
+	Reason    string `json:"reason"`
+	KeepQueue bool   `json:"keepQueue,omitempty"`
+}
+
+// InputAcceptedData is an input, stored before it is acknowledged.
+type InputAcceptedData struct {
+	InputID       string            `json:"inputId"`
+	Prompt        string            `json:"prompt"`
+	DisplayPrompt string            `json:"displayPrompt,omitempty"`
+	Attachments   []json.RawMessage `json:"attachments,omitempty"`
+	Mode          string            `json:"mode"` // ModeQueue, ModeSteer or ModeInterrupt
+	AgentMode     string            `json:"agentMode,omitempty"`
+	Source        string            `json:"source,omitempty"`
+	Key           string            `json:"key,omitempty"` // idempotency key of the sender
+}
+
+// How an input that comes during a turn is treated.
+const (
+	ModeQueue     = "enqueue"   // after the turn
+	ModeSteer     = "immediate" // before the turn's next model request
+	ModeInterrupt = "interrupt" // the turn is stopped and this comes next
+)
+
+// InputWithdrawnData takes inputs back that were not delivered yet.
+type InputWithdrawnData struct {
+	InputIDs []string `json:"inputIds"`
+}
+
+// SessionConfiguredData is the whole configuration of a session from here on.
+// It has no secrets: those are kept beside the log.
+type SessionConfiguredData struct {
+	WorkingDirectory string          `json:"workingDirectory"`
+	Model            string          `json:"model,omitempty"`
+	ReasoningEffort  string          `json:"reasoningEffort,omitempty"`
+	Streaming        bool            `json:"streaming,omitempty"`
+	SystemMessage    json.RawMessage `json:"systemMessage,omitempty"`
+	Instructions     string          `json:"instructions,omitempty"`
+	Provider         json.RawMessage `json:"provider,omitempty"`
+	AvailableTools   []string        `json:"availableTools"` // null: all
+	ExcludedTools    []string        `json:"excludedTools,omitempty"`
+	ClientName       string          `json:"clientName,omitempty"`
+	Approve          string          `json:"approve,omitempty"` // the rule set: "", "workspace" or "all"
+	MaxSteps         int             `json:"maxSteps,omitempty"`
+}
+
+// ClientDeclaredData tells which kinds of questions some client of this session
+// has said it can answer. It only grows.
+type ClientDeclaredData struct {
+	Permission bool `json:"permission,omitempty"`
+	UserInput  bool `json:"userInput,omitempty"`
+}
+
+// ToolsDeclaredData is the set of client tools that is offered from here on.
+type ToolsDeclaredData struct {
+	Tools []ExternalTool `json:"tools"`
+}
+
+// An ExternalTool is a tool that a client carries out.
+type ExternalTool struct {
+	Name             string          `json:"name"`
+	Description      string          `json:"description,omitempty"`
+	Parameters       json.RawMessage `json:"parameters,omitempty"`
+	OverridesBuiltIn bool            `json:"overridesBuiltInTool,omitempty"`
+	SkipPermission   bool            `json:"skipPermission,omitempty"`
+	Terminal         bool            `json:"isTerminal,omitempty"`
+}
+
+// SessionNamedData gives a session a name.
+type SessionNamedData struct {
+	Name string `json:"name"`
+}
+
+// SessionForkedData is the first event of a fork's own: what came before is
+// shared with the parent.
+type SessionForkedData struct {
+	Parent SessionID `json:"parentSessionId"`
+	At     Seq       `json:"position"`
+	Hash   string    `json:"hash"` // of the parent's chain at that position
+}
+
+// HistoryHiddenData takes a range out of what the model and clients are shown.
+// Nothing is deleted.
+type HistoryHiddenData struct {
+	From   Seq    `json:"from"` // first hidden position
+	To     Seq    `json:"to"`   // last hidden position
+	Reason string `json:"reason"`
+}
+
+// The payloads that are sent and never stored.
+
+// EmptyData is the body of events that say all with their name.
+type EmptyData struct{ kind Type }
+
+// Empty makes a payload without fields.
+func Empty(kind Type) EmptyData { return EmptyData{kind} }
+
+// TitleChangedData tells a session's new title.
+type TitleChangedData struct {
+	Title string `json:"title"`
+}
+
+// ToolsUpdatedData tells that the offered tools may have changed.
+type ToolsUpdatedData struct {
+	Model string `json:"model"`
+}
+
+// ModelCallStartData tells that a request goes out.
+type ModelCallStartData struct {
+	TurnID string `json:"turnId"`
+	Model  string `json:"model,omitempty"`
+}
+
+// ModelCallFailureData tells that a request failed.
+type ModelCallFailureData struct {
+	Source       string `json:"source"`
+	Model        string `json:"model,omitempty"`
+	StatusCode   int    `json:"statusCode,omitempty"`
+	ErrorMessage string `json:"errorMessage,omitempty"`
+	FailureKind  string `json:"failureKind,omitempty"`
+}
+
+// AssistantTurnRetryData tells that a request is made again.
+type AssistantTurnRetryData struct {
+	TurnID string `json:"turnId"`
+	Reason string `json:"reason"` // "api_error" or "rate_limit"
+}
+
+// AssistantIdleData tells that the turn is over.
+type AssistantIdleData struct {
+	Aborted bool `json:"aborted,omitempty"`
+}
+
+// StreamingDeltaData counts what has arrived of an answer.
+type StreamingDeltaData struct {
+	TotalResponseSizeBytes int `json:"totalResponseSizeBytes"`
+}
+
+// MessageStartData tells that an answer begins to arrive.
+type MessageStartData struct {
+	MessageID string `json:"messageId"`
+}
+
+// MessageDeltaData is a piece of an answer's text.
+type MessageDeltaData struct {
+	MessageID    string `json:"messageId"`
+	DeltaContent string `json:"deltaContent"`
+}
+
+// ReasoningDeltaData is a piece of the model's reasoning.
+type ReasoningDeltaData struct {
+	ReasoningID  string `json:"reasoningId"`
+	DeltaContent string `json:"deltaContent"`
+}
+
+// ToolCallDeltaData is a piece of a call's arguments.
+type ToolCallDeltaData struct {
+	ToolCallID string `json:"toolCallId"`
+	ToolName   string `json:"toolName,omitempty"`
+	ToolType   string `json:"toolType,omitempty"`
+	InputDelta string `json:"inputDelta"`
+}
+
+// SnapshotRewindData tells that history was taken back.
+type SnapshotRewindData struct {
+	UpToEventID   string `json:"upToEventId"`
+	EventsRemoved int    `json:"eventsRemoved"`
+}
+
+// Each payload knows its kind.
+
+func (SessionStartData) Type() Type       { return SessionStart }
+func (SessionResumeData) Type() Type      { return SessionResume }
+func (SessionShutdownData) Type() Type    { return SessionShutdown }
+func (SessionModelChangeData) Type() Type { return SessionModelChange }
+func (SessionInfoData) Type() Type        { return SessionInfo }
+func (SessionWarningData) Type() Type     { return SessionWarning }
+func (SessionErrorData) Type() Type       { return SessionError }
+func (SessionIdleData) Type() Type        { return SessionIdle }
+func (SystemMessageData) Type() Type      { return SystemMessage }
+func (UserMessageData) Type() Type        { return UserMessage }
+func (AssistantTurnStartData) Type() Type { return AssistantTurnStart }
+func (AssistantTurnEndData) Type() Type   { return AssistantTurnEnd }
+func (AssistantUsageData) Type() Type     { return AssistantUsage }
+func (AssistantMessageData) Type() Type   { return AssistantMessage }
+func (ToolStartData) Type() Type          { return ToolStart }
+func (ToolBegunData) Type() Type          { return ToolBegun }
+func (ToolCompleteData) Type() Type       { return ToolComplete }
+func (PermissionAskedData) Type() Type    { return PermissionAsked }
+func (PermissionDoneData) Type() Type     { return PermissionDone }
+func (ExternalAskedData) Type() Type      { return ExternalAsked }
+func (ExternalDoneData) Type() Type       { return ExternalDone }
+func (UserInputAskedData) Type() Type     { return UserInputAsked }
+func (UserInputDoneData) Type() Type      { return UserInputDone }
+func (AbortData) Type() Type              { return Abort }
+func (InputAcceptedData) Type() Type      { return InputAccepted }
+func (InputWithdrawnData) Type() Type     { return InputWithdrawn }
+func (SessionConfiguredData) Type() Type  { return SessionConfigured }
+func (ClientDeclaredData) Type() Type     { return ClientDeclared }
+func (ToolsDeclaredData) Type() Type      { return ToolsDeclared }
+func (SessionNamedData) Type() Type       { return SessionNamed }
+func (SessionForkedData) Type() Type      { return SessionForked }
+func (HistoryHiddenData) Type() Type      { return HistoryHidden }
+func (e EmptyData) Type() Type            { return e.kind }
+func (TitleChangedData) Type() Type       { return TitleChanged }
+func (ToolsUpdatedData) Type() Type       { return ToolsUpdated }
+func (ModelCallStartData) Type() Type     { return ModelCallStart }
+func (ModelCallFailureData) Type() Type   { return ModelCallFailure }
+func (AssistantTurnRetryData) Type() Type { return AssistantTurnRetry }
+func (AssistantIdleData) Type() Type      { return AssistantIdle }
+func (StreamingDeltaData) Type() Type     { return StreamingDelta }
+func (MessageStartData) Type() Type       { return MessageStart }
+func (MessageDeltaData) Type() Type       { return MessageDelta }
+func (ReasoningDeltaData) Type() Type     { return ReasoningDelta }
+func (ToolCallDeltaData) Type() Type      { return ToolCallDelta }
+func (SnapshotRewindData) Type() Type     { return SnapshotRewind }

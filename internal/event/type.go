@@ -1,0 +1,107 @@
+package event
+
+// A Type is the kind of an event.
+type Type string
+
+// The kinds of events that are stored. docs/EVENTS.md explains each.
+const (
+	SessionStart       Type = "session.start"
+	SessionResume      Type = "session.resume"
+	SessionShutdown    Type = "session.shutdown"
+	SessionModelChange Type = "session.model_change"
+	SessionInfo        Type = "session.info"
+	SessionWarning     Type = "session.warning"
+	SessionError       Type = "session.error"
+	SessionIdle        Type = "session.idle"
+	SystemMessage      Type = "system.message"
+	UserMessage        Type = "user.message"
+	AssistantTurnStart Type = "assistant.turn_start"
+	AssistantUsage     Type = "assistant.usage"
+	AssistantMessage   Type = "assistant.message"
+	AssistantTurnEnd   Type = "assistant.turn_end"
+	ToolStart          Type = "tool.execution_start"
+	ToolComplete       Type = "tool.execution_complete"
+	PermissionAsked    Type = "permission.requested"
+	PermissionDone     Type = "permission.completed"
+	ExternalAsked      Type = "external_tool.requested"
+	ExternalDone       Type = "external_tool.completed"
+	UserInputAsked     Type = "user_input.requested"
+	UserInputDone      Type = "user_input.completed"
+	Abort              Type = "abort"
+
+	// Our own, hidden from clients that do not ask for them.
+	InputAccepted     Type = "input.accepted"
+	InputWithdrawn    Type = "input.withdrawn"
+	ToolBegun         Type = "tool.execution_begun"
+	SessionConfigured Type = "session.configured"
+	ClientDeclared    Type = "client.declared"
+	ToolsDeclared     Type = "tools.declared"
+	SessionNamed      Type = "session.named"
+	SessionForked     Type = "session.forked"
+	HistoryHidden     Type = "history.hidden"
+)
+
+// The kinds of events that are only sent, never stored.
+const (
+	PendingMessagesModified Type = "pending_messages.modified"
+	TitleChanged            Type = "session.title_changed"
+	ToolsUpdated            Type = "session.tools_updated"
+	UsageInfo               Type = "session.usage_info"
+	ModelCallStart          Type = "model.call_start"
+	ModelCallFailure        Type = "model.call_failure"
+	AssistantTurnRetry      Type = "assistant.turn_retry"
+	AssistantIdle           Type = "assistant.idle"
+	StreamingDelta          Type = "assistant.streaming_delta"
+	MessageStart            Type = "assistant.message_start"
+	MessageDelta            Type = "assistant.message_delta"
+	ReasoningDelta          Type = "assistant.reasoning_delta"
+	ToolCallDelta           Type = "assistant.tool_call_delta"
+	SnapshotRewind          Type = "session.snapshot_rewind"
+)
+
+// traits says what is special about a kind.
+type traits struct{ hidden, ephemeral bool }
+
+var special = map[Type]traits{
+	InputAccepted:     {hidden: true},
+	InputWithdrawn:    {hidden: true},
+	ToolBegun:         {hidden: true},
+	SessionConfigured: {hidden: true},
+	ClientDeclared:    {hidden: true},
+	ToolsDeclared:     {hidden: true},
+	SessionNamed:      {hidden: true},
+	SessionForked:     {hidden: true},
+	HistoryHidden:     {hidden: true},
+
+	// Stored all the same: work depends on them.
+	SessionIdle:    {ephemeral: true},
+	AssistantUsage: {ephemeral: true},
+	UserInputAsked: {ephemeral: true},
+	UserInputDone:  {ephemeral: true},
+
+	PendingMessagesModified: {ephemeral: true},
+	TitleChanged:            {ephemeral: true},
+	ToolsUpdated:            {ephemeral: true},
+	UsageInfo:               {ephemeral: true},
+	ModelCallStart:          {ephemeral: true},
+	ModelCallFailure:        {ephemeral: true},
+	AssistantTurnRetry:      {ephemeral: true},
+	AssistantIdle:           {ephemeral: true},
+	StreamingDelta:          {ephemeral: true},
+	MessageStart:            {ephemeral: true},
+	MessageDelta:            {ephemeral: true},
+	ReasoningDelta:          {ephemeral: true},
+	ToolCallDelta:           {ephemeral: true},
+	SnapshotRewind:          {ephemeral: true},
+}
+
+// Hidden reports whether ordinary clients are not shown events of this kind.
+func (t Type) Hidden() bool { return special[t].hidden }
+
+// Ephemeral reports whether clients expect never to see an event of this kind
+// again. Some are stored even so.
+func (t Type) Ephemeral() bool { return special[t].ephemeral }
+
+// Listed reports whether stored events of this kind are part of the history
+// that clients read back.
+func (t Type) Listed() bool { s := special[t]; return !s.hidden && !s.ephemeral }

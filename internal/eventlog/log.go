@@ -1,0 +1,161 @@
+// Package eventlog keeps the events of every session, in order, for good.
+//
+//   - An append is durable when it returns: all of its events, or none.
+//   - A session's events are numbered 1, 2, 3 without gaps, and never change.
+//   - Appends name the end they follow, so of two writers one fails.
+//   - Every event is chained to those before it; Read verifies as it goes.
+//
+// Sessions are independent: nothing is promised about order between them, and
+// damage to one is reported for that one alone.
+package eventlog
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/abide-run/abide/internal/event"
+)
+
+// A Hash is a link of a session's chain.
+type Hash [sha256.Size]byte
+
+// An End is where a session's log stops: the last position and its link. The
+// zero End is that of a session that does not exist yet.
+type End struct {
+	Seq  event.Seq
+	Hash Hash
+}
+
+// Next returns the end after one more event:
+//
+//	h(n) = SHA-256(h(n-1) ‖ n ‖ SHA-256(bytes))     n as 8 bytes, big endian
+//
+// A link covers only the digest of the bytes, so that an event can be blanked
+// without breaking the chain.
+func (e End) Next(b []byte) End {
+	digest := sha256.Sum256(b)
+	var link [sha256.Size + 8 + sha256.Size]byte
+	copy(link[:], e.Hash[:])
+	binary.BigEndian.PutUint64(link[sha256.Size:], uint64(e.Seq+1))
+	copy(link[sha256.Size+8:], digest[:])
+	return End{Seq: e.Seq + 1, Hash: sha256.Sum256(link[:])}
+}
+
+// A Batch is what one append adds.
+type Batch struct {
+	After  End           // the end that the events follow
+	Events []event.Event // encoded; their numbers are assigned by the log
+	Info   *Info         // what the index says from now on; nil leaves it
+}
+
+// Info is what the index knows of a session. All of it can be computed from
+// the log; the index only saves reading it.
+type Info struct {
+	Name      string          `json:"name,omitempty"`
+	Summary   string          `json:"summary,omitempty"` // the first line of the first message
+	Place     *event.Place    `json:"place,omitempty"`
+	Client    string          `json:"client,omitempty"`
+	Listed    bool            `json:"listed"` // has a user message
+	Active    bool            `json:"active"` // has an unfinished turn
+	Questions int             `json:"questions,omitempty"`
+	Usage     json.RawMessage `json:"usage,omitempty"`
+}
+
+// A Session is a session as the index has it.
+type Session struct {
+	ID       event.SessionID
+	End      End
+	Created  time.Time
+	Modified time.Time
+	Parent   event.SessionID // the session it was forked from, if any
+	Shared   event.Seq       // how many of the parent's events it shares
+	Damage   *Damage         // set if the session is quarantined
+	Info     Info
+}
+
+// A Log is an append-only record of events. It is safe for concurrent use.
+type Log interface {
+	// Append adds a batch and returns the new end. The error is ErrConflict if
+	// the session does not end at batch.After, and a *Damage if it is
+	// quarantined.
+	Append(ctx context.Context, id event.SessionID, batch Batch) (End, error)
+
+	// Read yields the events after the given position that exist now, each
+	// checked against the chain. It ends with a *Damage where the chain breaks.
+	// The chain is verified from the first event on even if after is greater,
+	// unless the reader passes a trusted end to ReadFrom.
+	Read(ctx context.Context, id event.SessionID, after event.Seq) iter.Seq2[event.Event, error]
+
+	// ReadFrom yields the events after an end that the caller has verified
+	// before.
+	ReadFrom(ctx context.Context, id event.SessionID, after End) iter.Seq2[event.Event, error]
+
+	// Wait blocks until the session has an event after the given position. The
+	// error is ErrNotFound if there is no such session.
+	Wait(ctx context.Context, id event.SessionID, after event.Seq) error
+}
+
+// A Store is a log with an index of its sessions.
+type Store interface {
+	Log
+
+	// Session returns what the index knows, or ErrNotFound.
+	Session(ctx context.Context, id event.SessionID) (Session, error)
+
+	// Sessions yields all sessions, the last modified first. Deleted ones that
+	// live on in their forks are left out.
+	Sessions(ctx context.Context) iter.Seq2[Session, error]
+
+	// Active yields the sessions with an unfinished turn.
+	Active(ctx context.Context) iter.Seq2[Session, error]
+
+	// Fork makes child share the events of parent up to the given end and adds
+	// the batch after it. The error is ErrConflict if child exists or the
+	// parent's chain has another hash at that position.
+	Fork(ctx context.Context, child, parent event.SessionID, batch Batch) (End, error)
+
+	// Delete removes a session. Events that a fork shares stay until the last
+	// such fork is deleted. The error is ErrNotFound if there is none.
+	Delete(ctx context.Context, id event.SessionID) error
+
+	// Quarantine marks a session as damaged: it can be read up to the damage
+	// and forked before it, but not appended to.
+	Quarantine(ctx context.Context, id event.SessionID, d Damage) error
+
+	// PutSecret keeps a value beside the log, never in it; a nil value removes
+	// it. Secrets go when their session is deleted, and are not forked.
+	PutSecret(ctx context.Context, id event.SessionID, name string, value []byte) error
+	// Secret returns a kept value, or nil.
+	Secret(ctx context.Context, id event.SessionID, name string) ([]byte, error)
+
+	Close() error
+}
+
+var (
+	// ErrConflict means that the session has moved on since the caller looked.
+	ErrConflict = errors.New("the session has moved on")
+	// ErrNotFound means that there is no such session.
+	ErrNotFound = errors.New("no such session")
+	// ErrClosed means that the store was closed, or closed itself after a
+	// failed sync.
+	ErrClosed = errors.New("the log is closed")
+	// ErrFenced means that another process has taken the store over.
+	ErrFenced = errors.New("another process has taken the log over")
+)
+
+// A Damage tells where a session's log cannot be trusted.
+type Damage struct {
+	Session event.SessionID
+	Seq     event.Seq // the first position that is damaged
+	Reason  string
+}
+
+func (d *Damage) Error() string {
+	return fmt.Sprintf("session %s is damaged at event %d: %s", d.Session, d.Seq, d.Reason)
+}

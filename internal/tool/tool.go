@@ -1,0 +1,71 @@
+// Package tool is the port to what an agent can do by itself, inside the
+// runtime. Tools that a client carries out are not here: they are open
+// questions.
+package tool
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/abide-run/abide/internal/approval"
+	"github.com/abide-run/abide/internal/event"
+)
+
+// A Replay says what may be done with a call that was begun when the runtime
+// died.
+type Replay int
+
+const (
+	// Once means that a second run could do harm: the model is told that the
+	// call may have happened.
+	Once Replay = iota
+	// Keyed means that a second run with the same key has no further effect.
+	Keyed
+	// Pure means that a run has no effect at all.
+	Pure
+)
+
+// A Tool does one kind of thing. It is safe for concurrent use.
+type Tool interface {
+	// Spec says what the model is told.
+	Spec() Spec
+	// Permission says what a call wants to do, or nil if it needs nobody's yes.
+	// An error is a result for the model: the call is refused without asking.
+	Permission(call Call) (*approval.Request, error)
+	// Run makes the call. A failure of the tool is a Result; an error that is
+	// ctx's means that the call was cancelled.
+	Run(ctx context.Context, call Call) (Result, error)
+}
+
+// A Spec describes a tool.
+type Spec struct {
+	Name        string
+	Description string
+	Parameters  json.RawMessage // JSON schema
+	Replay      Replay
+}
+
+// A Call is one call of a tool.
+type Call struct {
+	Session   event.SessionID
+	ID        string // the model's name for the call
+	Key       string // the same for every attempt at this call, and for no other call
+	Attempt   int    // 1, 2, …
+	Arguments json.RawMessage
+	Dir       string   // the session's working directory
+	Env       []string // the session's environment
+}
+
+// A Result is what the model reads.
+type Result struct {
+	Text     string
+	Detailed string          // for people, if that is different
+	Contents json.RawMessage // structured parts for clients
+	Failed   bool
+	Code     string // one of event.Code…, if Failed
+}
+
+// Fail makes the result of a call that went wrong.
+func Fail(text string) Result {
+	return Result{Text: text, Failed: true, Code: event.CodeFailure}
+}
