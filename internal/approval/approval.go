@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"path/filepath"
 	"strings"
+
+	"github.com/abide-run/abide/internal/event"
 )
 
 // The kinds of requests.
@@ -48,24 +50,18 @@ const (
 	All       = "all"       // everything is allowed
 )
 
-// A Grant is an approval that was given for the rest of a session.
-type Grant struct {
-	Kind    string `json:"kind"`
-	Subject string `json:"subject,omitempty"`
-}
-
-// Covers reports whether the grant answers a request.
-func (g Grant) Covers(r *Request) bool {
+// covers reports whether a grant answers a request.
+func covers(g event.Grant, r *Request) bool {
 	return g.Kind == r.Kind && (g.Subject == "" || g.Subject == r.Subject)
 }
 
 // Judge says what the rules say of a request. It is pure.
-func Judge(rules, dir string, grants []Grant, r *Request) Verdict {
+func Judge(rules, dir string, grants []event.Grant, r *Request) Verdict {
 	if rules == All {
 		return Allow
 	}
 	for _, g := range grants {
-		if g.Covers(r) {
+		if covers(g, r) {
 			return Allow
 		}
 	}

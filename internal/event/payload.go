@@ -70,17 +70,41 @@ type SessionWarningData struct {
 	URL         string `json:"url,omitempty"`
 }
 
-// SessionErrorData ends a turn that could not go on.
+// SessionErrorData tells what went wrong.
 type SessionErrorData struct {
 	ErrorType  string `json:"errorType"`
 	Message    string `json:"message"`
 	StatusCode int    `json:"statusCode,omitempty"`
 	ErrorCode  string `json:"errorCode,omitempty"`
+	EndsTurn   bool   `json:"endsTurn,omitempty"` // the turn could not go on
 }
 
-// SessionIdleData tells that nothing is left to do.
+// SessionIdleData tells that nothing is left to do. It carries the session's
+// totals, so that loading need not add them up.
 type SessionIdleData struct {
-	Aborted bool `json:"aborted,omitempty"`
+	Aborted bool   `json:"aborted,omitempty"`
+	Totals  Totals `json:"totals"`
+}
+
+// Totals is what a session has used so far.
+type Totals struct {
+	Turns            int   `json:"turns"` // inputs that were worked on
+	Steps            int   `json:"steps"` // model requests that were answered
+	InputTokens      int64 `json:"inputTokens"`
+	OutputTokens     int64 `json:"outputTokens"`
+	CacheReadTokens  int64 `json:"cacheReadTokens"`
+	CacheWriteTokens int64 `json:"cacheWriteTokens"`
+	DurationMs       int64 `json:"durationMs"` // waiting for the model
+}
+
+// Add counts one more answered request.
+func (t *Totals) Add(u AssistantUsageData) {
+	t.Steps++
+	t.InputTokens += u.InputTokens
+	t.OutputTokens += u.OutputTokens
+	t.CacheReadTokens += u.CacheReadTokens
+	t.CacheWriteTokens += u.CacheWriteTokens
+	t.DurationMs += u.Duration
 }
 
 // SystemMessageData is the system prompt, stored when it changes.
@@ -213,6 +237,7 @@ type PermissionAskedData struct {
 	PermissionRequest json.RawMessage `json:"permissionRequest"`
 	PromptRequest     json.RawMessage `json:"promptRequest,omitempty"`
 	ToolCallID        string          `json:"toolCallId"`
+	Grant             Grant           `json:"grant"` // what a yes for the whole session would cover
 }
 
 // PermissionDoneData closes a permission question.
@@ -220,7 +245,14 @@ type PermissionDoneData struct {
 	RequestID  string           `json:"requestId"`
 	ToolCallID string           `json:"toolCallId,omitempty"`
 	Result     PermissionResult `json:"result"`
+	Grants     []Grant          `json:"grants,omitempty"` // what is allowed from here on
 	Answer     *Answered        `json:"answer,omitempty"`
+}
+
+// A Grant is an approval for the rest of a session.
+type Grant struct {
+	Kind    string `json:"kind"`
+	Subject string `json:"subject,omitempty"` // empty covers the whole kind
 }
 
 // A PermissionResult is how a permission question ended.
@@ -374,6 +406,12 @@ type HistoryHiddenData struct {
 	Reason string `json:"reason"`
 }
 
+// TurnEndedData ends a turn without an answer because its pending work was
+// declined.
+type TurnEndedData struct {
+	Reason string `json:"reason"`
+}
+
 // The payloads that are sent and never stored.
 
 // EmptyData is the body of events that say all with their name.
@@ -488,6 +526,7 @@ func (ToolsDeclaredData) Type() Type      { return ToolsDeclared }
 func (SessionNamedData) Type() Type       { return SessionNamed }
 func (SessionForkedData) Type() Type      { return SessionForked }
 func (HistoryHiddenData) Type() Type      { return HistoryHidden }
+func (TurnEndedData) Type() Type          { return TurnEnded }
 func (e EmptyData) Type() Type            { return e.kind }
 func (TitleChangedData) Type() Type       { return TitleChanged }
 func (ToolsUpdatedData) Type() Type       { return ToolsUpdated }

@@ -39,6 +39,7 @@ const (
 	SessionNamed      Type = "session.named"
 	SessionForked     Type = "session.forked"
 	HistoryHidden     Type = "history.hidden"
+	TurnEnded         Type = "turn.ended"
 )
 
 // The kinds of events that are only sent, never stored.
@@ -72,6 +73,7 @@ var special = map[Type]traits{
 	SessionNamed:      {hidden: true},
 	SessionForked:     {hidden: true},
 	HistoryHidden:     {hidden: true},
+	TurnEnded:         {hidden: true},
 
 	// Stored all the same: work depends on them.
 	SessionIdle:    {ephemeral: true},

@@ -10,10 +10,10 @@
 package eventlog
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -54,17 +54,39 @@ type Batch struct {
 	Info   *Info         // what the index says from now on; nil leaves it
 }
 
+// End checks the batch and returns the end after it. A store calls it before
+// anything else, so that what is stored can always be read back.
+func (b Batch) End() (End, error) {
+	if len(b.Events) == 0 {
+		return End{}, ErrEmpty
+	}
+	end := b.After
+	for _, e := range b.Events {
+		parsed, err := event.Parse(end.Seq+1, e.Bytes)
+		if err != nil {
+			return End{}, err
+		}
+		if parsed.Type != e.Type {
+			return End{}, fmt.Errorf("event %d says that it is %s, its bytes say %s", parsed.Seq, e.Type, parsed.Type)
+		}
+		if bytes.IndexByte(e.Bytes, '\n') >= 0 {
+			return End{}, fmt.Errorf("event %d (%s) has a line break outside a string: encode it compactly", parsed.Seq, e.Type)
+		}
+		end = end.Next(e.Bytes)
+	}
+	return end, nil
+}
+
 // Info is what the index knows of a session. All of it can be computed from
 // the log; the index only saves reading it.
 type Info struct {
-	Name      string          `json:"name,omitempty"`
-	Summary   string          `json:"summary,omitempty"` // the first line of the first message
-	Place     *event.Place    `json:"place,omitempty"`
-	Client    string          `json:"client,omitempty"`
-	Listed    bool            `json:"listed"` // has a user message
-	Active    bool            `json:"active"` // has an unfinished turn
-	Questions int             `json:"questions,omitempty"`
-	Usage     json.RawMessage `json:"usage,omitempty"`
+	Name      string `json:"name,omitempty"`
+	Summary   string `json:"summary,omitempty"` // the first line of the first message
+	Dir       string `json:"dir,omitempty"`     // the working directory
+	Client    string `json:"client,omitempty"`
+	Listed    bool   `json:"listed,omitempty"` // has a user message
+	Active    bool   `json:"active,omitempty"` // has an unfinished turn
+	Questions int    `json:"questions,omitempty"`
 }
 
 // A Session is a session as the index has it.
@@ -82,8 +104,14 @@ type Session struct {
 // A Log is an append-only record of events. It is safe for concurrent use.
 type Log interface {
 	// Append adds a batch and returns the new end. The error is ErrConflict if
-	// the session does not end at batch.After, and a *Damage if it is
-	// quarantined.
+	// the session does not end at batch.After, ErrEmpty if the batch has no
+	// events, and a *Damage if the session is quarantined. An append after the
+	// zero End makes the session.
+	//
+	// ctx is looked at before the batch is handed over, not after: an error
+	// means that nothing was stored. Only ErrClosed leaves it open: if the
+	// disk failed during a commit, opening the store anew tells. The store
+	// keeps the bytes of the events; nobody may change them.
 	Append(ctx context.Context, id event.SessionID, batch Batch) (End, error)
 
 	// Read yields the events after the given position that exist now, each
@@ -93,11 +121,11 @@ type Log interface {
 	Read(ctx context.Context, id event.SessionID, after event.Seq) iter.Seq2[event.Event, error]
 
 	// ReadFrom yields the events after an end that the caller has verified
-	// before.
+	// before. The error is ErrConflict if the session never had that end.
 	ReadFrom(ctx context.Context, id event.SessionID, after End) iter.Seq2[event.Event, error]
 
 	// Wait blocks until the session has an event after the given position. The
-	// error is ErrNotFound if there is no such session.
+	// error is ErrNotFound if there is no such session, or none any more.
 	Wait(ctx context.Context, id event.SessionID, after event.Seq) error
 }
 
@@ -112,7 +140,8 @@ type Store interface {
 	// live on in their forks are left out.
 	Sessions(ctx context.Context) iter.Seq2[Session, error]
 
-	// Active yields the sessions with an unfinished turn.
+	// Active yields the sessions with an unfinished turn, the last modified
+	// first.
 	Active(ctx context.Context) iter.Seq2[Session, error]
 
 	// Fork makes child share the events of parent up to the given end and adds
@@ -121,11 +150,13 @@ type Store interface {
 	Fork(ctx context.Context, child, parent event.SessionID, batch Batch) (End, error)
 
 	// Delete removes a session. Events that a fork shares stay until the last
-	// such fork is deleted. The error is ErrNotFound if there is none.
+	// such fork is deleted; so long the id is taken, and appending to it is a
+	// conflict. The error is ErrNotFound if there is none.
 	Delete(ctx context.Context, id event.SessionID) error
 
 	// Quarantine marks a session as damaged: it can be read up to the damage
-	// and forked before it, but not appended to.
+	// and forked before it, but not appended to. Forks made before are theirs
+	// alone to judge.
 	Quarantine(ctx context.Context, id event.SessionID, d Damage) error
 
 	// PutSecret keeps a value beside the log, never in it; a nil value removes
@@ -134,12 +165,16 @@ type Store interface {
 	// Secret returns a kept value, or nil.
 	Secret(ctx context.Context, id event.SessionID, name string) ([]byte, error)
 
+	// Close waits for appends under way. Whatever comes later, and whoever
+	// still waits, gets ErrClosed.
 	Close() error
 }
 
 var (
 	// ErrConflict means that the session has moved on since the caller looked.
 	ErrConflict = errors.New("the session has moved on")
+	// ErrEmpty means that a batch has no events.
+	ErrEmpty = errors.New("the batch has no events")
 	// ErrNotFound means that there is no such session.
 	ErrNotFound = errors.New("no such session")
 	// ErrClosed means that the store was closed, or closed itself after a

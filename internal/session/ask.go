@@ -1,0 +1,275 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/turn"
+)
+
+// A request is a model request under way.
+type request struct {
+	cancel  context.CancelCauseFunc
+	turnID  string
+	parent  string // of the events that are sent meanwhile
+	stream  bool
+	message string // id of the answer that is arriving
+}
+
+// ask makes the model request when what led to it is stored.
+func (s *Session) ask(tx *txn, turnID string) {
+	ctx, cancel := context.WithCancelCause(s.host.ctx)
+	r := &request{cancel: cancel, turnID: turnID, stream: s.streaming()}
+	s.asking = r
+	tx.then = append(tx.then, func() {
+		r.parent = s.state.Parent
+		question, err := s.question()
+		config, name := s.state.Config, s.state.Model
+		if !s.host.spawn(func() {
+			defer cancel(nil)
+			if err != nil {
+				s.answered(r, nil, Endpoint{}, 0, err)
+				return
+			}
+			s.converse(ctx, r, config, name, question)
+		}) {
+			cancel(ErrClosed)
+		}
+	})
+}
+
+// question builds the request from the state.
+func (s *Session) question() (*model.Request, error) {
+	messages, err := s.state.History.Messages()
+	if err != nil {
+		return nil, err
+	}
+	return &model.Request{
+		Session: string(s.id), System: s.state.System, Tools: s.tools(), Messages: messages,
+		ReasoningEffort: s.state.Config.ReasoningEffort,
+	}, nil
+}
+
+// tools returns the offered tools. The set is kept as long as it is the same,
+// because its encoded form is kept with it.
+func (s *Session) tools() *model.Tools {
+	if s.offer == nil || s.offered != s.state.Offered {
+		s.offer = &model.Tools{List: s.host.opts.Tools.Offer(s.state)}
+		s.offered = s.state.Offered
+	}
+	if len(s.offer.List) == 0 {
+		return nil
+	}
+	return s.offer
+}
+
+// converse asks until there is an answer, or no hope for one.
+func (s *Session) converse(ctx context.Context, r *request, config event.SessionConfiguredData, name string, q *model.Request) {
+	started := time.Now()
+	secret, err := s.host.store.Secret(ctx, s.id, SecretProvider)
+	var to Endpoint
+	if err == nil {
+		to, err = s.host.opts.Resolve(ctx, config, name, secret)
+	}
+	if err != nil {
+		s.answered(r, nil, to, 0, err)
+		return
+	}
+	q.Model = to.Name
+	for attempt := 0; ; attempt++ {
+		reply, err := s.attempt(ctx, r, to, q)
+		if err == nil {
+			s.answered(r, reply, to, time.Since(started), nil)
+			return
+		}
+		wait, again := s.retry(ctx, attempt, err)
+		if !again {
+			s.answered(r, nil, to, time.Since(started), err)
+			return
+		}
+		s.tellRetry(r, to, err, wait)
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			s.answered(r, nil, to, time.Since(started), context.Cause(ctx))
+			return
+		}
+	}
+}
+
+// maxRetryWait is the longest pause that a provider can ask for before the turn
+// is ended instead.
+const maxRetryWait = 5 * time.Minute
+
+// retry decides whether another attempt makes sense, and when.
+func (s *Session) retry(ctx context.Context, attempt int, err error) (time.Duration, bool) {
+	var failure *model.Error
+	if ctx.Err() != nil || attempt >= len(s.host.opts.Retries) || !errors.As(err, &failure) || !failure.Temporary() {
+		return 0, false
+	}
+	wait := max(s.host.opts.Retries[attempt], failure.RetryAfter)
+	return wait, wait <= maxRetryWait
+}
+
+// attempt makes one request. The pieces of a streamed answer are passed on as
+// they come, under an id of this attempt alone, so that those of a broken one
+// are never mixed with those of the next.
+func (s *Session) attempt(ctx context.Context, r *request, to Endpoint, q *model.Request) (*model.Reply, error) {
+	r.message = event.NewID()
+	s.tell(r, event.ModelCallStartData{TurnID: r.turnID, Model: to.Name})
+	if !r.stream {
+		return to.Model.Ask(ctx, q, nil)
+	}
+	d := deltas{s: s, r: r}
+	return to.Model.Ask(ctx, q, d.on)
+}
+
+// tell sends an event that is not stored.
+func (s *Session) tell(r *request, p event.Payload) {
+	e, err := event.Encode(event.Head{ID: event.NewID(), Time: time.Now(), Parent: r.parent, Ephemeral: true}, p)
+	if err == nil {
+		s.feed.publish(e)
+	}
+}
+
+func (s *Session) tellRetry(r *request, to Endpoint, err error, wait time.Duration) {
+	var failure *model.Error
+	errors.As(err, &failure)
+	reason := "api_error"
+	if failure.Kind == model.KindRateLimit {
+		reason = "rate_limit"
+	}
+	s.tell(r, event.ModelCallFailureData{
+		Source: "top_level", Model: to.Name, StatusCode: failure.Status,
+		ErrorMessage: failure.Message, FailureKind: string(failure.Kind),
+	})
+	s.tell(r, event.AssistantTurnRetryData{TurnID: r.turnID, Reason: reason})
+	s.tell(r, event.SessionInfoData{
+		InfoType: "model_retry", Message: failure.Message + " Trying again in " + wait.Round(time.Millisecond).String() + ".",
+	})
+}
+
+// deltas passes on the pieces of an answer.
+type deltas struct {
+	s       *Session
+	r       *request
+	started bool
+	size    int
+	told    int // how much of the size was told
+}
+
+// sizeStep is how many bytes arrive between two reports of the size.
+const sizeStep = 4096
+
+func (d *deltas) on(piece model.Delta) {
+	first := d.size == 0
+	d.size += len(piece.Text) + len(piece.Reasoning) + len(piece.Arguments)
+	if first || d.size-d.told >= sizeStep {
+		d.told = d.size
+		d.s.tell(d.r, event.StreamingDeltaData{TotalResponseSizeBytes: d.size})
+	}
+	switch {
+	case piece.Reasoning != "":
+		d.s.tell(d.r, event.ReasoningDeltaData{ReasoningID: d.r.message, DeltaContent: piece.Reasoning})
+	case piece.Arguments != "":
+		d.s.tell(d.r, event.ToolCallDeltaData{ToolCallID: piece.CallID, ToolName: piece.CallName, ToolType: "function", InputDelta: piece.Arguments})
+	case piece.Text != "":
+		if !d.started {
+			d.started = true
+			d.s.tell(d.r, event.MessageStartData{MessageID: d.r.message})
+		}
+		d.s.tell(d.r, event.MessageDeltaData{MessageID: d.r.message, DeltaContent: piece.Text})
+	}
+}
+
+// answered hands the outcome of a request to the session. One that is no longer
+// waited for is dropped.
+func (s *Session) answered(r *request, reply *model.Reply, from Endpoint, took time.Duration, err error) {
+	s.post(func(tx *txn) error {
+		if tx.s.asking != r {
+			return nil
+		}
+		tx.s.asking = nil
+		if tx.State.Turn == nil || tx.State.Turn.Phase != turn.Asking || tx.s.host.ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return tx.fail(modelError(err))
+		}
+		return tx.answer(r, reply, from, took)
+	})
+}
+
+// answer records what the model said.
+func (tx *txn) answer(r *request, reply *model.Reply, from Endpoint, took time.Duration) error {
+	name := from.Name
+	if name != tx.State.Model {
+		if err := tx.Record(event.SessionModelChangeData{NewModel: name, PreviousModel: tx.State.Model}); err != nil {
+			return err
+		}
+	}
+	return tx.Record(
+		event.AssistantUsageData{
+			Model: name, InputTokens: reply.Usage.Input, OutputTokens: reply.Usage.Output,
+			CacheReadTokens: reply.Usage.CacheRead, CacheWriteTokens: reply.Usage.CacheWrite,
+			ReasoningTokens: reply.Usage.Reasoning, Duration: took.Milliseconds(),
+			FinishReason: reply.Finish, NumToolCalls: len(reply.Calls),
+		},
+		tx.message(r, reply, name),
+	)
+}
+
+func (tx *txn) message(r *request, reply *model.Reply, name string) event.AssistantMessageData {
+	m := event.AssistantMessageData{
+		MessageID: r.message, Model: name, Content: reply.Text, ToolRequests: toolRequests(reply.Calls),
+		InteractionID: tx.State.Turn.InteractionID, TurnID: strconv.Itoa(tx.State.Turn.Step),
+		OutputTokens: reply.Usage.Output, RequestID: reply.RequestID,
+	}
+	if t := reply.Reasoning; t != nil {
+		m.ReasoningText, m.ReasoningOpaque, m.EncryptedContent = t.Text, t.Opaque, t.Encrypted
+	}
+	return m
+}
+
+// toolRequests takes the model's calls as they are, except that each has an id
+// of its own and an object for arguments.
+func toolRequests(calls []model.Call) []event.ToolRequest {
+	list := make([]event.ToolRequest, len(calls))
+	seen := make(map[string]bool)
+	for i, c := range calls {
+		for c.ID == "" || seen[c.ID] {
+			c.ID = "call_" + event.NewID()
+		}
+		seen[c.ID] = true
+		list[i] = event.ToolRequest{ToolCallID: c.ID, Name: c.Name, Kind: "function", Arguments: c.Arguments}
+		if text := strings.TrimSpace(string(c.Arguments)); text == "" {
+			list[i].Arguments = json.RawMessage("{}")
+		} else if text[0] != '{' || !json.Valid(c.Arguments) {
+			list[i].Arguments, list[i].Malformed = json.RawMessage("{}"), text
+		}
+	}
+	return list
+}
+
+// modelError tells people why the model gave no answer.
+func modelError(err error) event.SessionErrorData {
+	var failure *model.Error
+	if errors.As(err, &failure) {
+		return event.SessionErrorData{ErrorType: string(failure.Kind), Message: failure.Message, StatusCode: failure.Status}
+	}
+	return event.SessionErrorData{ErrorType: "model", Message: err.Error()}
+}
+
+// stopAsking gives up the request under way.
+func (s *Session) stopAsking(cause error) {
+	if s.asking != nil {
+		s.asking.cancel(cause)
+		s.asking = nil
+	}
+}

@@ -1,0 +1,98 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/tool"
+	"github.com/abide-run/abide/internal/turn"
+)
+
+// call makes a begun call when that it begins is stored.
+func (s *Session) call(tx *txn, c *turn.Call) {
+	ctx, cancel := context.WithCancel(s.host.ctx)
+	id := c.Request.ToolCallID
+	s.running[id] = cancel
+	t, call := s.host.opts.Tools.Tool(s.state, c)
+	tx.then = append(tx.then, func() {
+		if !s.host.spawn(func() {
+			defer cancel()
+			result := s.run(ctx, t, call)
+			s.called(ctx, c, result)
+		}) {
+			cancel()
+		}
+	})
+}
+
+// run makes a call. A tool that breaks fails its call, not the runtime.
+func (s *Session) run(ctx context.Context, t tool.Tool, call tool.Call) (result tool.Result) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.host.log.Error("a tool broke", "session", s.id, "tool", t.Spec().Name, "panic", p)
+			result = tool.Fail(fmt.Sprintf("The tool %s broke: %v", t.Spec().Name, p))
+		}
+	}()
+	env, err := s.host.store.Secret(ctx, s.id, SecretEnv)
+	if err == nil && env != nil {
+		err = json.Unmarshal(env, &call.Env)
+	}
+	if err == nil {
+		result, err = t.Run(ctx, call)
+	}
+	if err != nil {
+		return tool.Fail(fmt.Sprintf("The tool %s did not finish: %v", t.Spec().Name, err))
+	}
+	return result
+}
+
+// called hands a result to the session. That of a call that was stopped is
+// dropped: its record is written already, or the next engine finds it begun.
+func (s *Session) called(ctx context.Context, c *turn.Call, result tool.Result) {
+	stopped := ctx.Err() != nil
+	s.post(func(tx *txn) error {
+		id := c.Request.ToolCallID
+		if stopped || tx.s.running[id] == nil || c.Stage != turn.Begun {
+			return nil
+		}
+		delete(tx.s.running, id)
+		return tx.Record(turn.Complete(tx.State, c, result))
+	})
+}
+
+// stopCalls gives up the calls under way.
+func (s *Session) stopCalls(error) {
+	for id, cancel := range s.running {
+		cancel()
+		delete(s.running, id)
+	}
+}
+
+// askPerson puts a question to one of the clients that can put it to a person.
+// If that client goes away the question stays open for the next.
+func (s *Session) askPerson(c *turn.Call) {
+	a := s.somebody()
+	if a == nil || c.Stage != turn.WaitingUser {
+		return
+	}
+	question, err := event.As[event.UserInputAskedData](c.Asked)
+	if err != nil {
+		return
+	}
+	a.asked[question.RequestID] = true
+	s.host.spawn(func() {
+		reply, err := a.spec.AskUser(s.host.ctx, s.id, question)
+		if err != nil {
+			return
+		}
+		s.post(func(tx *txn) error {
+			record, ok, err := turn.Answer{RequestID: question.RequestID, User: &reply}.Give(tx.State)
+			if !ok || err != nil {
+				return err
+			}
+			return tx.Record(record...)
+		})
+	})
+}

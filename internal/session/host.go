@@ -1,0 +1,195 @@
+// Package session keeps the sessions of one engine: which are in memory, who is
+// attached to them, and that each has exactly one writer.
+//
+// Everything that changes a session is an intent, handed to the session's own
+// goroutine and acknowledged when it is stored. That goroutine runs only while
+// there is something to do; an idle session costs a few hundred bytes, and one
+// that nobody is attached to costs nothing.
+//
+// Work does not need a client: a turn goes on when nobody watches, and when the
+// engine starts, unfinished turns go on by themselves.
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/eventlog"
+	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/turn"
+)
+
+// An Endpoint is a model that can be asked, and its name.
+type Endpoint struct {
+	Model model.Model
+	Name  string
+}
+
+// A Resolver finds the model of a session. The secret is what the session's
+// client gave with its provider, and may be nil. An error is shown to people: it
+// says what is wrong with the name or the configuration, and what to do.
+type Resolver func(ctx context.Context, config event.SessionConfiguredData, name string, secret []byte) (Endpoint, error)
+
+// Options are what a host can be told. The zero value of each field is usable,
+// except for Resolve.
+type Options struct {
+	Resolve Resolver
+	Tools   turn.Catalog
+	Log     *slog.Logger  // discarded if nil
+	Version string        // what session.start says of the runtime
+	Grace   time.Duration // how long a session counts as attached after its last client vanished; 2 s if zero
+	Rest    time.Duration // how long an idle session stays in memory; 30 s if zero
+	Retries []time.Duration
+}
+
+// defaultRetries is how long to wait before each further attempt at a model
+// request.
+var defaultRetries = []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second}
+
+// A Host runs the sessions of a store.
+type Host struct {
+	store eventlog.Store
+	opts  Options
+	log   *slog.Logger
+
+	ctx    context.Context // of all work; cancelled when the host stops
+	cancel context.CancelCauseFunc
+
+	// Locks are taken in this order: mu, a session's, gate.
+	mu       sync.Mutex
+	sessions map[event.SessionID]*Session
+
+	gate   sync.Mutex
+	closed bool
+	work   sync.WaitGroup
+
+	watching sync.Mutex
+	watchers map[*Watcher]struct{}
+}
+
+var (
+	// ErrNotFound means that there is no such session.
+	ErrNotFound = eventlog.ErrNotFound
+	// ErrClosed means that the host is stopping.
+	ErrClosed = errors.New("the engine is stopping")
+	// ErrExists means that a session of that id exists already.
+	ErrExists = errors.New("a session of that id exists already")
+)
+
+// New returns a host. It does nothing before Start.
+func New(store eventlog.Store, opts Options) *Host {
+	if opts.Grace == 0 {
+		opts.Grace = 2 * time.Second
+	}
+	if opts.Rest == 0 {
+		opts.Rest = 30 * time.Second
+	}
+	if opts.Retries == nil {
+		opts.Retries = defaultRetries
+	}
+	if opts.Log == nil {
+		opts.Log = slog.New(slog.DiscardHandler)
+	}
+	h := &Host{
+		store: store, opts: opts, log: opts.Log,
+		sessions: make(map[event.SessionID]*Session),
+		watchers: make(map[*Watcher]struct{}),
+	}
+	h.ctx, h.cancel = context.WithCancelCause(context.Background())
+	return h
+}
+
+// Start lets every unfinished turn go on. A session that cannot be read is
+// reported and left alone; the others are not affected.
+func (h *Host) Start(ctx context.Context) error {
+	for info, err := range h.store.Active(ctx) {
+		if err != nil {
+			return fmt.Errorf("find unfinished turns: %w", err)
+		}
+		h.get(info.ID).wake()
+	}
+	return nil
+}
+
+// Close stops all work and waits for it. What is unfinished goes on when the
+// next engine starts.
+func (h *Host) Close() {
+	h.gate.Lock()
+	h.closed = true
+	h.gate.Unlock()
+	h.mu.Lock()
+	for _, s := range h.sessions {
+		s.stopTimer()
+	}
+	h.mu.Unlock()
+	h.cancel(ErrClosed)
+	h.work.Wait()
+}
+
+// spawn runs f in a goroutine that Close waits for. It reports false if the
+// host is closed.
+func (h *Host) spawn(f func()) bool {
+	h.gate.Lock()
+	defer h.gate.Unlock()
+	if h.closed {
+		return false
+	}
+	h.work.Go(f)
+	return true
+}
+
+// get returns the session, which may not exist in the store.
+func (h *Host) get(id event.SessionID) *Session {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := h.sessions[id]
+	if s == nil {
+		s = newSession(h, id)
+		h.sessions[id] = s
+	}
+	return s
+}
+
+// do hands an intent to a session and waits until it is stored.
+func (h *Host) do(ctx context.Context, id event.SessionID, f func(*txn) error) error {
+	if id == "" {
+		return fmt.Errorf("sessionId: %w: it is empty", ErrNotFound)
+	}
+	for {
+		in := &intent{do: f, done: make(chan error, 1)}
+		if !h.get(id).enqueue(in) {
+			continue // it was just unloaded; get another
+		}
+		select {
+		case err := <-in.done:
+			return err
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// forget removes a session from memory if nobody needs it there.
+func (h *Host) forget(s *Session) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.working || len(s.inbox) > 0 || s.needed() {
+		return
+	}
+	s.gone = true
+	delete(h.sessions, s.id)
+}
+
+// Resident counts the sessions in memory.
+func (h *Host) Resident() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.sessions)
+}

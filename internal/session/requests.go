@@ -1,0 +1,339 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/eventlog"
+	"github.com/abide-run/abide/internal/turn"
+)
+
+// The names of what is kept beside the log.
+const (
+	SecretEnv      = "env"      // the session's environment, as JSON
+	SecretProvider = "provider" // keys of the session's own provider, as JSON
+)
+
+// A Spec is what a session is to be like. Fields that are empty leave what is.
+type Spec struct {
+	Config   event.SessionConfiguredData
+	Env      []string // of commands; kept beside the log
+	Provider []byte   // the provider's secrets; kept beside the log
+	Name     string
+}
+
+// Create makes a session and attaches the client, which may be nil. A session
+// that exists already is attached to, and all of it is shown.
+func (h *Host) Create(ctx context.Context, id event.SessionID, spec Spec, c *Client) (*View, error) {
+	var view *View
+	err := h.do(ctx, id, func(tx *txn) (err error) {
+		if tx.State.Seq == 0 {
+			if err = tx.create(spec); err != nil {
+				return err
+			}
+		}
+		if err = tx.rename(spec.Name); err != nil || c == nil {
+			return err
+		}
+		view, err = tx.attach(c, 0)
+		return err
+	})
+	if err == nil {
+		err = h.keepSecrets(ctx, id, spec)
+	}
+	return view, err
+}
+
+func (tx *txn) create(spec Spec) error {
+	place := &event.Place{Cwd: spec.Config.WorkingDirectory}
+	return tx.Record(
+		event.SessionStartData{
+			SessionID: tx.s.id, Version: 1, Producer: "abide", CopilotVersion: tx.s.host.opts.Version,
+			StartTime: event.FormatTime(tx.now), SelectedModel: spec.Config.Model, Context: place,
+		},
+		spec.Config,
+	)
+}
+
+func (tx *txn) rename(name string) error {
+	if name == "" || name == tx.State.Name {
+		return nil
+	}
+	tx.Tell(event.TitleChangedData{Title: name})
+	return tx.Record(event.SessionNamedData{Name: name})
+}
+
+func (h *Host) keepSecrets(ctx context.Context, id event.SessionID, spec Spec) error {
+	if spec.Env != nil {
+		env, err := json.Marshal(spec.Env)
+		if err != nil {
+			return err
+		}
+		if err := h.store.PutSecret(ctx, id, SecretEnv, env); err != nil {
+			return fmt.Errorf("keep the environment of session %s: %w", id, err)
+		}
+	}
+	if spec.Provider != nil {
+		if err := h.store.PutSecret(ctx, id, SecretProvider, spec.Provider); err != nil {
+			return fmt.Errorf("keep the provider's key of session %s: %w", id, err)
+		}
+	}
+	return nil
+}
+
+// A Resume says how a client comes back to a session.
+type Resume struct {
+	Spec     Spec
+	Continue *bool // what becomes of open questions if nobody was attached; false if nil
+	Quiet    bool  // record no session.resume
+}
+
+// Resume attaches a client to a session that exists. With somebody attached, or
+// gone for only a moment, it touches nothing. Else open permissions and external
+// calls are kept or ended, as the client says.
+func (h *Host) Resume(ctx context.Context, id event.SessionID, r Resume, c *Client) (*View, error) {
+	var view *View
+	err := h.do(ctx, id, func(tx *txn) (err error) {
+		if err = tx.exists(); err != nil {
+			return err
+		}
+		at := tx.State.Seq
+		warm, active := tx.s.attached(), tx.State.Active()
+		if c != nil {
+			if view, err = tx.attach(c, at); err != nil {
+				return err
+			}
+		}
+		if err = tx.reconfigure(r.Spec.Config); err != nil {
+			return err
+		}
+		applied := r.Continue
+		switch {
+		case warm && active:
+			applied = new(bool)
+		case !warm && (r.Continue == nil || !*r.Continue):
+			if err = tx.Record(turn.Decline(tx.State)...); err != nil {
+				return err
+			}
+		}
+		if r.Quiet {
+			return nil
+		}
+		return tx.Record(event.SessionResumeData{
+			ResumeTime: event.FormatTime(tx.now), EventCount: tx.State.Shown, SelectedModel: tx.State.Model,
+			Context: &event.Place{Cwd: tx.State.Config.WorkingDirectory}, ContinuePendingWork: applied, SessionWasActive: warm && active,
+		})
+	})
+	if err == nil {
+		err = h.keepSecrets(ctx, id, r.Spec)
+	}
+	return view, err
+}
+
+// reconfigure takes over what a resuming client says differently.
+func (tx *txn) reconfigure(to event.SessionConfiguredData) error {
+	is := tx.State.Config
+	if to.WorkingDirectory == "" {
+		to.WorkingDirectory = is.WorkingDirectory
+	}
+	if to.Provider == nil {
+		to.Provider = is.Provider
+	}
+	if to.Instructions == "" {
+		to.Instructions = is.Instructions
+	}
+	if to.Model != "" && to.Model != tx.State.Model {
+		if err := tx.Record(event.SessionModelChangeData{NewModel: to.Model, PreviousModel: tx.State.Model}); err != nil {
+			return err
+		}
+	}
+	if to.Model == "" {
+		to.Model = is.Model
+	}
+	if reflect.DeepEqual(is, to) {
+		return nil
+	}
+	return tx.Record(to)
+}
+
+// Attach makes a client part of a session without anything being recorded but
+// what it can answer: it goes on watching after the given position.
+func (h *Host) Attach(ctx context.Context, id event.SessionID, c *Client, at event.Seq) (*View, error) {
+	var view *View
+	err := h.do(ctx, id, func(tx *txn) (err error) {
+		if err = tx.exists(); err != nil {
+			return err
+		}
+		view, err = tx.attach(c, at)
+		return err
+	})
+	return view, err
+}
+
+// Watch shows a session's events after the given position to somebody who is
+// not a client of it. The view has to be closed.
+func (h *Host) Watch(id event.SessionID, v Viewer, at event.Seq, hidden bool) *View {
+	return h.get(id).feed.open(v, at, hidden)
+}
+
+// Send gives a session an input. It is stored when Send returns; the work goes
+// on without the caller. An input that came before with the same key is not
+// taken again: its id is returned.
+func (h *Host) Send(ctx context.Context, id event.SessionID, in event.InputAcceptedData) (string, error) {
+	if in.InputID == "" {
+		in.InputID = event.NewID()
+	}
+	if in.Mode == "" {
+		in.Mode = event.ModeQueue
+	}
+	err := h.do(ctx, id, func(tx *txn) error {
+		if err := tx.exists(); err != nil {
+			return err
+		}
+		if before := tx.State.Sent(in.Key); before != "" {
+			in.InputID = before
+			return nil
+		}
+		return tx.accept(in)
+	})
+	return in.InputID, err
+}
+
+func (tx *txn) accept(in event.InputAcceptedData) error {
+	switch in.Mode {
+	case event.ModeQueue, event.ModeSteer, event.ModeInterrupt:
+	default:
+		return fmt.Errorf("mode: %q is unknown; use %s, %s or %s", in.Mode, event.ModeQueue, event.ModeSteer, event.ModeInterrupt)
+	}
+	tx.Tell(event.Empty(event.PendingMessagesModified))
+	if in.Mode == event.ModeInterrupt && tx.State.Turn != nil {
+		if err := tx.abort("interrupted by a new message", true); err != nil {
+			return err
+		}
+	}
+	return tx.Record(in)
+}
+
+// Abort stops the turn and clears the queue. Nothing running is not an error.
+func (h *Host) Abort(ctx context.Context, id event.SessionID, reason string) error {
+	return h.do(ctx, id, func(tx *txn) error {
+		if err := tx.exists(); err != nil || !tx.State.Active() {
+			return err
+		}
+		return tx.abort(reason, false)
+	})
+}
+
+func (tx *txn) abort(reason string, keepQueue bool) error {
+	tx.s.stopAsking(errAborted)
+	tx.s.stopCalls(errAborted)
+	record := turn.Interrupt(tx.State, "Session aborted", func(*turn.Call) bool { return true })
+	return tx.Record(append(record, event.AbortData{Reason: reason, KeepQueue: keepQueue})...)
+}
+
+var errAborted = errors.New("the turn was aborted")
+
+// Answer answers an open question. It reports whether the answer won: false
+// means that there is no such question, or that somebody was faster. The same
+// answer given again with its key has won, too.
+func (h *Host) Answer(ctx context.Context, id event.SessionID, a turn.Answer) (won bool, err error) {
+	err = h.do(ctx, id, func(tx *txn) error {
+		if err := tx.exists(); err != nil {
+			return err
+		}
+		record, ok, err := a.Give(tx.State)
+		if err != nil {
+			return err
+		}
+		won = ok || tx.State.Won(a.RequestID, a.Key)
+		return tx.Record(record...)
+	})
+	return won, err
+}
+
+// SetModel changes the model from the next request on.
+func (h *Host) SetModel(ctx context.Context, id event.SessionID, name, effort string) error {
+	return h.do(ctx, id, func(tx *txn) error {
+		if err := tx.exists(); err != nil {
+			return err
+		}
+		to := tx.State.Config
+		to.Model, to.ReasoningEffort = name, effort
+		return tx.Record(
+			event.SessionModelChangeData{NewModel: name, PreviousModel: tx.State.Model, ReasoningEffort: effort}, to)
+	})
+}
+
+// Rename gives a session a name.
+func (h *Host) Rename(ctx context.Context, id event.SessionID, name string) error {
+	return h.do(ctx, id, func(tx *txn) error {
+		if err := tx.exists(); err != nil {
+			return err
+		}
+		return tx.rename(name)
+	})
+}
+
+// Note records a remark of a client; an ephemeral one is only sent. It returns
+// the event's id.
+func (h *Host) Note(ctx context.Context, id event.SessionID, p event.Payload, ephemeral bool) (string, error) {
+	var noted string
+	err := h.do(ctx, id, func(tx *txn) error {
+		if err := tx.exists(); err != nil {
+			return err
+		}
+		if ephemeral {
+			tx.Tell(p)
+		} else if err := tx.Record(p); err != nil {
+			return err
+		}
+		head, err := tx.told[len(tx.told)-1].Head()
+		noted = head.ID
+		return err
+	})
+	return noted, err
+}
+
+// A Status is a glance at a session.
+type Status struct {
+	ID        event.SessionID
+	End       eventlog.End
+	Shown     event.Seq
+	Active    bool
+	Attached  bool
+	Name      string
+	Summary   string
+	Started   time.Time
+	Model     string
+	Config    event.SessionConfiguredData
+	Totals    event.Totals
+	Queue     []event.InputAcceptedData
+	Questions []event.Event // the open ones, as they were asked
+	Tools     []event.ExternalTool
+}
+
+// Status tells how a session stands.
+func (h *Host) Status(ctx context.Context, id event.SessionID) (Status, error) {
+	var st Status
+	err := h.do(ctx, id, func(tx *txn) error {
+		if err := tx.exists(); err != nil {
+			return err
+		}
+		s := tx.State
+		st = Status{
+			ID: s.ID, End: tx.s.end, Shown: s.Shown, Active: s.Active(), Attached: tx.s.attached(),
+			Name: s.Name, Summary: s.Summary, Started: s.Started, Model: s.Model, Config: s.Config, Totals: s.Totals,
+			Queue: append([]event.InputAcceptedData{}, s.Queue...), Tools: s.Tools,
+		}
+		for _, c := range s.Questions() {
+			st.Questions = append(st.Questions, c.Asked)
+		}
+		return nil
+	})
+	return st, err
+}

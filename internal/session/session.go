@@ -1,0 +1,291 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/eventlog"
+	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/turn"
+)
+
+// A Session is one session in memory. Its state belongs to the goroutine that
+// drains its inbox; there is at most one.
+type Session struct {
+	host *Host
+	id   event.SessionID
+	feed feed
+
+	mu      sync.Mutex
+	inbox   []*intent
+	working bool // a goroutine drains the inbox
+	gone    bool // removed from the host; enqueue refuses
+	timer   *time.Timer
+
+	// Guarded by mu, written by the draining goroutine alone.
+	clients []*attachment
+	grace   time.Time // until then the session counts as attached
+
+	// Owned by the draining goroutine.
+	state   *turn.State // nil if not in memory
+	end     eventlog.End
+	info    eventlog.Info
+	asking  *request
+	running map[string]context.CancelFunc // calls under way, by id
+	fresh   map[string]bool
+	offer   *model.Tools
+	offered int
+}
+
+// An intent is something that somebody wants of a session.
+type intent struct {
+	do   func(*txn) error
+	done chan error // buffered; nil if nobody waits
+	err  error
+}
+
+func newSession(h *Host, id event.SessionID) *Session {
+	s := &Session{host: h, id: id}
+	s.feed.session = s
+	return s
+}
+
+// enqueue hands over an intent. It reports false if the session was removed
+// from memory meanwhile.
+func (s *Session) enqueue(in *intent) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.gone {
+		return false
+	}
+	s.inbox = append(s.inbox, in)
+	if s.working {
+		return true
+	}
+	if !s.host.spawn(s.drain) {
+		s.inbox = nil
+		in.finish(ErrClosed)
+		return true
+	}
+	s.working = true
+	return true
+}
+
+// wake lets the session do what is due.
+func (s *Session) wake() {
+	s.post(func(*txn) error { return nil })
+}
+
+// post hands over an intent that nobody waits for.
+func (s *Session) post(f func(*txn) error) {
+	for !s.enqueue(&intent{do: f}) {
+		s = s.host.get(s.id)
+	}
+}
+
+func (in *intent) finish(err error) {
+	if in.done != nil {
+		in.done <- err
+	}
+}
+
+// drain carries out intents until none is left.
+func (s *Session) drain() {
+	for {
+		s.mu.Lock()
+		batch := s.inbox
+		s.inbox = nil
+		if len(batch) == 0 {
+			s.working = false
+			s.restLocked()
+			unloaded := s.state == nil
+			s.mu.Unlock()
+			if unloaded {
+				s.host.forget(s)
+			}
+			return
+		}
+		s.mu.Unlock()
+		s.carryOut(batch)
+	}
+}
+
+// restLocked arms the timer that takes an idle session out of memory.
+func (s *Session) restLocked() {
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+	if s.state == nil || s.asking != nil || len(s.running) > 0 {
+		return
+	}
+	s.timer = time.AfterFunc(s.host.opts.Rest, func() {
+		s.enqueue(&intent{do: func(tx *txn) error { tx.unload = true; return nil }})
+	})
+}
+
+func (s *Session) stopTimer() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+}
+
+// needed reports whether the session must stay known while it is out of
+// memory. The session's mutex is held.
+func (s *Session) needed() bool {
+	return s.state != nil || len(s.clients) > 0 || s.feed.watched()
+}
+
+// carryOut makes one transaction of the intents and of what follows from them.
+func (s *Session) carryOut(batch []*intent) {
+	if err := s.load(); err != nil {
+		for _, in := range batch {
+			in.finish(err)
+		}
+		return
+	}
+	tx := &txn{s: s, State: s.state, now: time.Now()}
+	for _, in := range batch {
+		in.err = in.do(tx)
+	}
+	err := tx.err
+	if err == nil && s.state.Seq > 0 {
+		err = s.advance(tx)
+	}
+	if err == nil {
+		err = tx.commit()
+	}
+	if err != nil {
+		s.discard(err)
+	}
+	for _, in := range batch {
+		if in.err == nil {
+			in.err = err
+		}
+		in.finish(in.err)
+	}
+	if err == nil {
+		for _, f := range tx.then {
+			f()
+		}
+	}
+	if s.state != nil && (s.state.Seq == 0 || (tx.unload && s.quiet())) {
+		s.state = nil
+	}
+}
+
+// quiet reports whether nothing is under way in this process.
+func (s *Session) quiet() bool { return s.asking == nil && len(s.running) == 0 }
+
+// load reads the session's log, verifying it, if it is not in memory. A session
+// that does not exist has an empty state.
+func (s *Session) load() error {
+	if s.state != nil {
+		return nil
+	}
+	state, end, err := s.host.read(s.host.ctx, s.id)
+	if err != nil {
+		return err
+	}
+	s.state, s.end = state, end
+	s.info = indexed(state)
+	s.feed.reached(end.Seq)
+	s.offer, s.offered = nil, -1
+	if s.fresh == nil {
+		s.fresh, s.running = make(map[string]bool), make(map[string]context.CancelFunc)
+	}
+	return nil
+}
+
+// read folds a session's log. Damage is quarantined, so that it is found again
+// without reading.
+func (h *Host) read(ctx context.Context, id event.SessionID) (*turn.State, eventlog.End, error) {
+	var events []event.Event
+	var end eventlog.End
+	for e, err := range h.store.Read(ctx, id, 0) {
+		if errors.Is(err, eventlog.ErrNotFound) {
+			return turn.New(id), end, nil
+		}
+		if err != nil {
+			return nil, end, h.unreadable(ctx, id, err)
+		}
+		events = append(events, e)
+		end = end.Next(e.Bytes)
+	}
+	state := turn.New(id)
+	if err := state.Load(events); err != nil {
+		return nil, end, h.unreadable(ctx, id, &eventlog.Damage{Session: id, Seq: state.Seq, Reason: err.Error()})
+	}
+	return state, end, nil
+}
+
+func (h *Host) unreadable(ctx context.Context, id event.SessionID, err error) error {
+	var damage *eventlog.Damage
+	if errors.As(err, &damage) {
+		h.log.Error("a session is damaged and was set aside; it can be forked before the damage", "session", id, "position", damage.Seq, "reason", damage.Reason)
+		if qerr := h.store.Quarantine(ctx, id, *damage); qerr != nil {
+			return errors.Join(err, qerr)
+		}
+		return err
+	}
+	return fmt.Errorf("read session %s: %w", id, err)
+}
+
+// discard gives up the state after a transaction that was not stored. What was
+// under way is stopped: the log decides what has to be done again.
+func (s *Session) discard(err error) {
+	s.host.log.Error("could not record what happened; the session is read again", "session", s.id, "err", err)
+	s.stopAsking(err)
+	s.stopCalls(err)
+	s.state = nil
+}
+
+// advance decides and records until something has to be waited for.
+func (s *Session) advance(tx *txn) error {
+	for {
+		var err error
+		switch step := turn.Next(s.state, s.now()).(type) {
+		case turn.Wait:
+			return nil
+		case turn.Rest:
+			err = tx.rest()
+		case turn.Deliver:
+			err = tx.deliver(step)
+		case turn.StartStep:
+			err = tx.startStep(step)
+		case turn.AskModel:
+			s.ask(tx, step.TurnID)
+		case turn.Intend:
+			err = tx.intend(step)
+		case turn.Judge:
+			err = tx.begin(step.Call, s.host.opts.Tools.Judge(s.state, step.Call))
+		case turn.Begin:
+			err = tx.begin(step.Call, s.host.opts.Tools.Begin(s.state, step.Call))
+		case turn.Recover:
+			err = tx.begin(step.Call, s.host.opts.Tools.Recover(s.state, step.Call))
+		case turn.RunTool:
+			s.call(tx, step.Call)
+		case turn.EndStep:
+			err = tx.Record(event.AssistantTurnEndData{TurnID: step.TurnID})
+		case turn.GiveUp:
+			err = tx.fail(event.SessionErrorData{ErrorType: step.ErrorType, Message: step.Reason})
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// now is what is under way in this process.
+func (s *Session) now() turn.Now {
+	return turn.Now{
+		Asking:  s.asking != nil,
+		Running: func(id string) bool { return s.running[id] != nil },
+		Fresh:   func(id string) bool { return s.fresh[id] },
+	}
+}

@@ -1,0 +1,200 @@
+package session
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/eventlog"
+	"github.com/abide-run/abide/internal/transcript"
+	"github.com/abide-run/abide/internal/turn"
+)
+
+// A txn collects what one pass of a session records. The state already has it;
+// the log gets it in one append. If that fails, the state is given up.
+type txn struct {
+	s     *Session
+	State *turn.State
+	now   time.Time
+
+	stored []event.Event // what is appended
+	told   []event.Event // what clients are sent, in order: stored and not stored
+	then   []func()      // to be done when all is stored, acknowledged and sent
+	unload bool
+	err    error // the first failure to record; the whole transaction fails
+}
+
+// Record adds events to the log.
+func (tx *txn) Record(payloads ...event.Payload) error {
+	for _, p := range payloads {
+		e, err := event.Encode(tx.head(), p)
+		if err == nil {
+			e.Seq = tx.State.Seq + 1
+			err = tx.State.Apply(e)
+		}
+		if err != nil {
+			tx.err = err
+			return err
+		}
+		tx.stored = append(tx.stored, e)
+		tx.told = append(tx.told, e)
+	}
+	return nil
+}
+
+// Tell sends an event that is not stored.
+func (tx *txn) Tell(p event.Payload) {
+	head := tx.head()
+	head.Ephemeral = true
+	if e, err := event.Encode(head, p); err == nil {
+		tx.told = append(tx.told, e)
+	}
+}
+
+func (tx *txn) head() event.Head {
+	return event.Head{ID: event.NewID(), Time: tx.now, Parent: tx.State.Parent}
+}
+
+// exists is the check of every intent that needs a session.
+func (tx *txn) exists() error {
+	if tx.State.Seq == 0 {
+		return fmt.Errorf("session %s: %w", tx.s.id, ErrNotFound)
+	}
+	return nil
+}
+
+// commit appends what was recorded and sends it to everyone who watches.
+func (tx *txn) commit() error {
+	if len(tx.stored) > 0 {
+		batch := eventlog.Batch{After: tx.s.end, Events: tx.stored}
+		info := indexed(tx.State)
+		if info != tx.s.info {
+			batch.Info = &info
+		}
+		end, err := tx.s.host.store.Append(tx.s.host.ctx, tx.s.id, batch)
+		if err != nil {
+			return fmt.Errorf("session %s: %w", tx.s.id, err)
+		}
+		tx.s.end, tx.s.info = end, info
+	}
+	tx.s.feed.publish(tx.told...)
+	if len(tx.stored) > 0 {
+		tx.s.host.changed(tx.s.id, tx.stored[0].Seq == 1)
+	}
+	return nil
+}
+
+// indexed is what the index says of a session.
+func indexed(s *turn.State) eventlog.Info {
+	return eventlog.Info{
+		Name: s.Name, Summary: s.Summary, Dir: s.Config.WorkingDirectory, Client: s.Config.ClientName,
+		Listed: s.Summary != "" || s.Totals.Turns > 0, Active: s.Active(), Questions: len(s.Questions()),
+	}
+}
+
+// rest records that everything is done.
+func (tx *txn) rest() error {
+	tx.s.fresh = make(map[string]bool)
+	tx.Tell(event.AssistantIdleData{Aborted: tx.State.Aborted})
+	return tx.Record(event.SessionIdleData{Aborted: tx.State.Aborted, Totals: tx.State.Totals})
+}
+
+// deliver makes an accepted input part of the conversation.
+func (tx *txn) deliver(step turn.Deliver) error {
+	interaction := ""
+	if tx.State.Turn != nil {
+		interaction = tx.State.Turn.InteractionID
+	} else {
+		interaction = event.NewID()
+		if err := tx.openTurn(interaction); err != nil {
+			return err
+		}
+	}
+	first := tx.State.Summary == ""
+	tx.Tell(event.Empty(event.PendingMessagesModified))
+	err := tx.Record(event.UserMessageData{
+		Content: step.Input.Prompt, Attachments: notNil(step.Input.Attachments), Delivery: step.How,
+		InteractionID: interaction, AgentMode: step.Input.AgentMode, Source: step.Input.Source, InputID: step.Input.InputID,
+	})
+	if first && tx.State.Name == "" && err == nil {
+		tx.Tell(event.TitleChangedData{Title: tx.State.Summary})
+	}
+	return err
+}
+
+func notNil[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
+
+// openTurn records what is different from the last turn: the tools of the
+// clients that are here now, and the system prompt.
+func (tx *txn) openTurn(interaction string) error {
+	if tools, ok := tx.s.clientTools(nil); ok && !sameTools(tools, tx.State.Tools) {
+		if err := tx.Record(event.ToolsDeclaredData{Tools: tools}); err != nil {
+			return err
+		}
+	}
+	prompt, err := transcript.System(tx.State.Config)
+	if err != nil {
+		return err
+	}
+	if prompt == tx.State.System {
+		return nil
+	}
+	return tx.Record(event.SystemMessageData{Role: "system", Content: prompt, InteractionID: interaction})
+}
+
+// startStep records that the model is asked. Tools of clients that came during
+// the turn are added; none is taken away before the turn ends.
+func (tx *txn) startStep(step turn.StartStep) error {
+	if tools, ok := tx.s.clientTools(tx.State.Tools); ok && !sameTools(tools, tx.State.Tools) {
+		if err := tx.Record(event.ToolsDeclaredData{Tools: tools}); err != nil {
+			return err
+		}
+	}
+	return tx.Record(event.AssistantTurnStartData{TurnID: step.TurnID, InteractionID: tx.State.Turn.InteractionID})
+}
+
+// intend records the intent to make the calls of an answer.
+func (tx *txn) intend(step turn.Intend) error {
+	for _, c := range step.Calls {
+		err := tx.Record(event.ToolStartData{
+			ToolCallID: c.Request.ToolCallID, ToolName: c.Request.Name, Arguments: c.Request.Arguments,
+			TurnID: strconv.Itoa(tx.State.Turn.Step), Model: tx.State.Model,
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// begin records what became of a call, and remembers that it was this process
+// that began it.
+func (tx *txn) begin(c *turn.Call, record []event.Payload) error {
+	if err := tx.Record(record...); err != nil {
+		return err
+	}
+	switch c.Stage {
+	case turn.Begun:
+		tx.s.fresh[c.Request.ToolCallID] = true
+	case turn.WaitingUser:
+		tx.then = append(tx.then, func() { tx.s.askPerson(c) })
+	}
+	return nil
+}
+
+// fail ends the turn with an error.
+func (tx *txn) fail(d event.SessionErrorData) error {
+	d.EndsTurn = true
+	if tx.State.Turn.Phase == turn.Asking {
+		if err := tx.Record(event.AssistantTurnEndData{TurnID: strconv.Itoa(tx.State.Turn.Step)}); err != nil {
+			return err
+		}
+	}
+	return tx.Record(d)
+}

@@ -1,0 +1,236 @@
+package turn
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/abide-run/abide/internal/approval"
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/tool"
+	"github.com/abide-run/abide/internal/transcript"
+)
+
+// What the model reads when a call was not made.
+const (
+	textNobody   = "Permission denied and could not request permission from user"
+	textRejected = "The user rejected this tool call."
+	textByRules  = "Permission denied by the rules of this session."
+	textUnknown  = "This call was begun when the runtime stopped, and its outcome is unknown: it may have happened, in part or in full. Check before you repeat it."
+)
+
+// Judge finds out whether an intended call may be made, and returns what is to
+// be recorded: a failure, an open question, or that the call begins.
+func (c Catalog) Judge(s *State, call *Call) []event.Payload {
+	r := call.Request
+	if r.Malformed != "" {
+		return []event.Payload{failed(s, call, "The arguments were not a JSON object", malformedText(r))}
+	}
+	if ok, names := c.offers(s, r.Name); !ok {
+		first := fmt.Sprintf("Tool '%s' does not exist.", r.Name)
+		return []event.Payload{failed(s, call, first, first+" Available tools that can be called are "+strings.Join(names, ", ")+".")}
+	}
+	ask, err := c.permission(s, call)
+	if err != nil {
+		return []event.Payload{failed(s, call, err.Error(), err.Error())}
+	}
+	if ask == nil {
+		return c.Begin(s, call)
+	}
+	switch approval.Judge(s.Config.Approve, s.Config.WorkingDirectory, s.Grants, ask) {
+	case approval.Allow:
+		return c.Begin(s, call)
+	case approval.Deny:
+		return []event.Payload{refused(s, call, event.CodeDenied, textByRules)}
+	}
+	if !s.Declared.Permission {
+		return []event.Payload{refused(s, call, event.CodeDenied, textNobody)}
+	}
+	return []event.Payload{event.PermissionAskedData{
+		RequestID: event.NewID(), ToolCallID: r.ToolCallID,
+		PermissionRequest: ask.Ask, PromptRequest: ask.Prompt,
+		Grant: event.Grant{Kind: ask.Kind, Subject: ask.Subject},
+	}}
+}
+
+func malformedText(r event.ToolRequest) string {
+	return fmt.Sprintf("The arguments for the tool call '%s' were not a valid JSON object and have been cleared. Arguments: %s", r.Name, r.Malformed)
+}
+
+// permission says what a call wants to do, or nil if it needs nobody's yes.
+func (c Catalog) permission(s *State, call *Call) (*approval.Request, error) {
+	if x, ok := s.external(call.Request.Name); ok {
+		if x.SkipPermission {
+			return nil, nil
+		}
+		return customTool(x, call.Request)
+	}
+	if t := c.find(call.Request.Name); t != nil {
+		return t.Permission(c.toolCall(s, call))
+	}
+	return nil, nil // ask_user
+}
+
+// customTool is the request to let a client's tool be called.
+func customTool(x event.ExternalTool, r event.ToolRequest) (*approval.Request, error) {
+	ask, err := json.Marshal(struct {
+		Kind        string          `json:"kind"`
+		ToolCallID  string          `json:"toolCallId"`
+		ToolName    string          `json:"toolName"`
+		Description string          `json:"toolDescription"`
+		Args        json.RawMessage `json:"args"`
+	}{approval.CustomTool, r.ToolCallID, x.Name, x.Description, r.Arguments})
+	if err != nil {
+		return nil, fmt.Errorf("arguments of %s: %w", x.Name, err)
+	}
+	return &approval.Request{Kind: approval.CustomTool, Subject: x.Name, Ask: ask, Prompt: ask}, nil
+}
+
+// Begin returns what is to be recorded before a permitted call is made.
+func (c Catalog) Begin(s *State, call *Call) []event.Payload {
+	r := call.Request
+	if _, ok := s.external(r.Name); ok {
+		return []event.Payload{event.ExternalAskedData{
+			RequestID: event.NewID(), SessionID: s.ID, ToolCallID: r.ToolCallID, ToolName: r.Name,
+			Arguments: r.Arguments, WorkingDirectory: s.Config.WorkingDirectory,
+		}}
+	}
+	if c.find(r.Name) != nil {
+		return []event.Payload{event.ToolBegunData{ToolCallID: r.ToolCallID, Key: event.NewID(), Attempt: 1}}
+	}
+	if r.Name == AskUser {
+		return askUser(s, call)
+	}
+	// The tool went away between the question and the answer.
+	first := fmt.Sprintf("Tool '%s' does not exist.", r.Name)
+	return []event.Payload{failed(s, call, first, first)}
+}
+
+func askUser(s *State, call *Call) []event.Payload {
+	var args struct {
+		Question string   `json:"question"`
+		Choices  []string `json:"choices"`
+	}
+	err := json.Unmarshal(call.Request.Arguments, &args)
+	switch {
+	case err != nil:
+		return []event.Payload{failed(s, call, err.Error(), "Invalid input: "+err.Error())}
+	case args.Question == "":
+		return []event.Payload{failed(s, call, `"question": Required`, `Invalid input: "question": Required`)}
+	}
+	return []event.Payload{event.UserInputAskedData{
+		RequestID: event.NewID(), Question: args.Question, Choices: args.Choices,
+		AllowFreeform: true, ToolCallID: call.Request.ToolCallID,
+	}}
+}
+
+// Recover returns what is to be recorded of a call that was begun by a runtime
+// that is no more: that it begins again, or that its outcome is unknown.
+func (c Catalog) Recover(s *State, call *Call) []event.Payload {
+	t := c.find(call.Request.Name)
+	if t == nil || t.Spec().Replay == tool.Once {
+		return []event.Payload{refused(s, call, event.CodeInterrupted, textUnknown)}
+	}
+	return []event.Payload{event.ToolBegunData{
+		ToolCallID: call.Request.ToolCallID, Key: call.Key, Attempt: call.Attempt + 1,
+	}}
+}
+
+// Tool returns the tool that makes a call, and the call as the tool is given it.
+func (c Catalog) Tool(s *State, call *Call) (tool.Tool, tool.Call) {
+	return c.find(call.Request.Name), c.toolCall(s, call)
+}
+
+func (c Catalog) toolCall(s *State, call *Call) tool.Call {
+	return tool.Call{
+		Session: s.ID, ID: call.Request.ToolCallID, Key: call.Key, Attempt: call.Attempt,
+		Arguments: call.Request.Arguments, Dir: s.Config.WorkingDirectory,
+	}
+}
+
+// Complete is the terminal record of a call that a tool of ours made.
+func Complete(s *State, call *Call, r tool.Result) event.ToolCompleteData {
+	d := complete(s, call)
+	if r.Failed {
+		d.Error = &event.ToolError{Message: r.Text, Code: r.Code}
+		return d
+	}
+	d.Success = true
+	d.Result = &event.ToolResult{Content: r.Text, DetailedContent: r.Detailed, Contents: r.Contents}
+	return d
+}
+
+func complete(s *State, call *Call) event.ToolCompleteData {
+	d := event.ToolCompleteData{ToolCallID: call.Request.ToolCallID, Model: s.Model}
+	if s.Turn != nil {
+		d.InteractionID, d.TurnID = s.Turn.InteractionID, strconv.Itoa(s.Turn.Step)
+	}
+	return d
+}
+
+// failed is the terminal record of a call that could not be made.
+func failed(s *State, call *Call, message, forModel string) event.ToolCompleteData {
+	d := complete(s, call)
+	d.Error = &event.ToolError{Message: message, Code: event.CodeFailure}
+	if forModel != message {
+		d.Error.ForModel = forModel
+	}
+	return d
+}
+
+// refused is the terminal record of a call that was not made, or not surely.
+func refused(s *State, call *Call, code, text string) event.ToolCompleteData {
+	d := complete(s, call)
+	d.Error = &event.ToolError{Message: text, Code: code}
+	return d
+}
+
+// Interrupt ends every unfinished call of the turn for which the filter says
+// so, and closes its question with the given reason.
+func Interrupt(s *State, reason string, filter func(*Call) bool) []event.Payload {
+	if s.Turn == nil {
+		return nil
+	}
+	var record []event.Payload
+	for _, c := range s.Turn.Calls {
+		if c.Stage == Finished || !filter(c) {
+			continue
+		}
+		record = append(record, closeQuestion(c, reason)...)
+		record = append(record, refused(s, c, event.CodeInterrupted, transcript.Interrupted))
+	}
+	return record
+}
+
+func closeQuestion(c *Call, reason string) []event.Payload {
+	switch c.Stage {
+	case WaitingPermission:
+		return []event.Payload{event.PermissionDoneData{
+			RequestID: c.Question, ToolCallID: c.Request.ToolCallID,
+			Result: event.PermissionResult{Kind: event.Cancelled, Reason: reason},
+		}}
+	case WaitingExternal:
+		return []event.Payload{event.ExternalDoneData{RequestID: c.Question}}
+	case WaitingUser:
+		return []event.Payload{event.UserInputDoneData{RequestID: c.Question}}
+	}
+	return nil
+}
+
+// Decline ends the open permissions and external calls of the turn. If nothing
+// else is under way, the turn is over; a user's question, a command and a model
+// request are left alone.
+func Decline(s *State) []event.Payload {
+	declined := func(c *Call) bool { return c.Stage == WaitingPermission || c.Stage == WaitingExternal }
+	record := Interrupt(s, "The session was resumed without its pending work", declined)
+	if len(record) == 0 {
+		return nil
+	}
+	for _, c := range s.Turn.Calls {
+		if c.Stage != Finished && !declined(c) {
+			return record
+		}
+	}
+	return append(record, event.AssistantTurnEndData{TurnID: strconv.Itoa(s.Turn.Step)}, event.TurnEndedData{Reason: "declined"})
+}

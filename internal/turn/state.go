@@ -1,0 +1,557 @@
+// Package turn is the loop of an agent: decide from the log, do, record.
+//
+// [State] is what a session's log says, and nothing else: folding the same
+// events gives the same state, in any process. [Next] decides from it what
+// comes next, and is pure. Whoever carries a step out records it before the next
+// one is chosen, so that going on after a crash is the same as going on.
+//
+// A call goes intended → permitted → begun → finished. It is begun only after
+// that was stored, and it has exactly one terminal record.
+package turn
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/transcript"
+)
+
+// A State is what the log says of a session.
+type State struct {
+	ID       event.SessionID
+	Seq      event.Seq // the last event taken in
+	Parent   string    // id of the last event that clients are shown
+	Shown    event.Seq // how many events clients are shown
+	Started  time.Time
+	Config   event.SessionConfiguredData
+	Declared event.ClientDeclaredData
+	Tools    []event.ExternalTool // what clients carry out, as last declared
+	Name     string
+	Summary  string
+	Model    string
+	System   string
+	Grants   []event.Grant
+	Totals   event.Totals
+	History  transcript.History
+	Offered  int // changes when the offered tools may have
+
+	Queue []event.InputAcceptedData // accepted, not delivered
+	Turn  *Turn                     // nil between turns
+	Idle  bool                      // nothing has happened since session.idle
+
+	Aborted bool // the last turn was stopped from outside
+
+	sent, won recent
+}
+
+// recent remembers the idempotency keys of the last requests, for clients that
+// lost the reply and ask again.
+type recent []keyed
+
+type keyed struct{ key, id string }
+
+// maxRecent is how many requests are remembered: more than a client has under
+// way at a time.
+const maxRecent = 64
+
+func (r *recent) add(key, id string) {
+	if key == "" {
+		return
+	}
+	if *r = append(*r, keyed{key, id}); len(*r) > maxRecent {
+		*r = append((*r)[:0:0], (*r)[1:]...)
+	}
+}
+
+// Sent returns the id of the input that came with a key, if it came lately.
+func (s *State) Sent(key string) string {
+	for _, k := range s.sent {
+		if key != "" && k.key == key {
+			return k.id
+		}
+	}
+	return ""
+}
+
+// Won reports whether the answer that closed a question lately came with that
+// key.
+func (s *State) Won(requestID, key string) bool {
+	for _, k := range s.won {
+		if key != "" && k.key == key && k.id == requestID {
+			return true
+		}
+	}
+	return false
+}
+
+// A Turn is the work on one input, and on what was said meanwhile.
+type Turn struct {
+	InteractionID string
+	Phase         Phase
+	Step          int // number of the current model request, from 0
+	Calls         []*Call
+	Stop          bool // end after this step, whatever the model would say
+	Repeats       int  // how often in a row the same calls gave the same results
+	last          [sha256.Size]byte
+}
+
+// A Phase is where a turn stands.
+type Phase int
+
+// The phases of a turn.
+const (
+	Ready    Phase = iota // the model is to be asked
+	Asking                // it is being asked
+	Calling               // its calls are being made
+	Answered              // the step can be ended
+)
+
+// A Call is a tool call of the current step.
+type Call struct {
+	Request  event.ToolRequest
+	Stage    Stage
+	Question string      // request id of the open question, in the Waiting stages
+	Asked    event.Event // the question itself
+	Grant    event.Grant // of a permission: what a yes for the whole session covers
+	Key      string
+	Attempt  int
+	result   [sha256.Size]byte
+}
+
+// A Stage is how far a call has come.
+type Stage int
+
+// The stages of a call.
+const (
+	Requested         Stage = iota // the model asked for it
+	Intended                       // tool.execution_start is stored
+	WaitingPermission              // somebody has to say yes
+	Permitted                      // somebody said yes
+	WaitingExternal                // a client carries it out
+	WaitingUser                    // a person has to answer
+	Begun                          // it was begun in this runtime
+	Finished                       // it has its terminal record
+)
+
+// Waiting reports whether the call waits for an answer from outside.
+func (c *Call) Waiting() bool {
+	return c.Stage == WaitingPermission || c.Stage == WaitingExternal || c.Stage == WaitingUser
+}
+
+// New returns the state before the first event.
+func New(id event.SessionID) *State { return &State{ID: id, Idle: true} }
+
+// Active reports whether there is anything left to do.
+func (s *State) Active() bool { return s.Turn != nil || len(s.Queue) > 0 || !s.Idle }
+
+// Questions returns the calls that wait for an answer.
+func (s *State) Questions() []*Call {
+	if s.Turn == nil {
+		return nil
+	}
+	var open []*Call
+	for _, c := range s.Turn.Calls {
+		if c.Waiting() {
+			open = append(open, c)
+		}
+	}
+	return open
+}
+
+// Question returns the call that waits for an answer to the given request.
+func (s *State) Question(requestID string) *Call {
+	for _, c := range s.Questions() {
+		if c.Question == requestID {
+			return c
+		}
+	}
+	return nil
+}
+
+// Load folds a stored log. What happened before the session was last idle only
+// matters where it lasts, so most of it is never decoded.
+func (s *State) Load(events []event.Event) error {
+	rest := events
+	for i := len(events) - 1; i >= 0; i-- {
+		if events[i].Type == event.SessionIdle {
+			rest = events[i:]
+			break
+		}
+	}
+	for _, e := range events[:len(events)-len(rest)] {
+		s.count(e)
+		if lasting(e.Type) || (e.Type == event.UserMessage && s.Summary == "") {
+			if err := s.fold(e); err != nil {
+				return err
+			}
+		}
+	}
+	s.Queue, s.Turn = nil, nil
+	if err := s.remember(events[:len(events)-len(rest)]); err != nil {
+		return err
+	}
+	for _, e := range rest {
+		if err := s.Apply(e); err != nil {
+			return err
+		}
+	}
+	return s.lastShown(events)
+}
+
+// remember collects the keys of the last requests in a log.
+func (s *State) remember(events []event.Event) error {
+	first := len(events)
+	for found := 0; first > 0 && found < maxRecent; first-- {
+		switch events[first-1].Type {
+		case event.InputAccepted, event.PermissionDone, event.ExternalDone, event.UserInputDone:
+			found++
+		}
+	}
+	for _, e := range events[first:] {
+		if err := s.foldKey(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// foldKey remembers the key that a request came with.
+func (s *State) foldKey(e event.Event) error {
+	switch e.Type {
+	case event.InputAccepted:
+		return with(e, func(d event.InputAcceptedData) { s.sent.add(d.Key, d.InputID) })
+	case event.PermissionDone:
+		return with(e, func(d event.PermissionDoneData) { s.wonBy(d.RequestID, d.Answer) })
+	case event.ExternalDone:
+		return with(e, func(d event.ExternalDoneData) { s.wonBy(d.RequestID, d.Answer) })
+	case event.UserInputDone:
+		return with(e, func(d event.UserInputDoneData) { s.wonBy(d.RequestID, d.Answer) })
+	}
+	return nil
+}
+
+func (s *State) wonBy(requestID string, a *event.Answered) {
+	if a != nil {
+		s.won.add(a.Key, requestID)
+	}
+}
+
+// lastShown finds the event that the next one names as its parent.
+func (s *State) lastShown(events []event.Event) error {
+	for i := len(events) - 1; i >= 0; i-- {
+		if events[i].Type.Listed() {
+			head, err := events[i].Head()
+			s.Parent = head.ID
+			return err
+		}
+	}
+	return nil
+}
+
+// lasting reports whether an event matters after the turn it happened in.
+func lasting(t event.Type) bool {
+	switch t {
+	case event.SessionStart, event.SessionConfigured, event.ClientDeclared, event.ToolsDeclared,
+		event.SessionModelChange, event.SessionNamed, event.SystemMessage, event.PermissionDone:
+		return true
+	}
+	return false
+}
+
+// Apply takes in the next event.
+func (s *State) Apply(e event.Event) error {
+	s.count(e)
+	if e.Type.Listed() {
+		head, err := e.Head()
+		if err != nil {
+			return err
+		}
+		s.Parent = head.ID
+	}
+	if err := s.foldKey(e); err != nil {
+		return err
+	}
+	return s.fold(e)
+}
+
+func (s *State) count(e event.Event) {
+	s.Seq = e.Seq
+	if e.Type.Listed() {
+		s.Shown++
+	}
+	s.History.Add(e)
+}
+
+// fold is the meaning of every event.
+func (s *State) fold(e event.Event) error {
+	switch e.Type {
+	case event.SessionStart:
+		return with(e, func(d event.SessionStartData) {
+			s.Started, _ = time.Parse(time.RFC3339, d.StartTime)
+			s.Model = d.SelectedModel
+		})
+	case event.SessionConfigured:
+		s.Offered++
+		return with(e, func(d event.SessionConfiguredData) { s.Config = d })
+	case event.ClientDeclared:
+		s.Offered++
+		return with(e, func(d event.ClientDeclaredData) { s.Declared = d })
+	case event.ToolsDeclared:
+		s.Offered++
+		return with(e, func(d event.ToolsDeclaredData) { s.Tools = d.Tools })
+	case event.SessionNamed:
+		return with(e, func(d event.SessionNamedData) { s.Name = d.Name })
+	case event.SessionModelChange:
+		return with(e, func(d event.SessionModelChangeData) { s.Model = d.NewModel })
+	case event.SystemMessage:
+		return with(e, func(d event.SystemMessageData) { s.System = d.Content })
+	case event.InputAccepted:
+		return with(e, s.inputAccepted)
+	case event.InputWithdrawn:
+		return with(e, s.inputWithdrawn)
+	case event.UserMessage:
+		return with(e, s.userMessage)
+	case event.SessionIdle:
+		return with(e, func(d event.SessionIdleData) {
+			s.Idle, s.Totals = true, d.Totals
+		})
+	case event.SessionForked:
+		s.Turn, s.Queue, s.Idle = nil, nil, true
+	case event.HistoryHidden:
+		s.Turn, s.Idle = nil, true
+	case event.SessionError:
+		return with(e, func(d event.SessionErrorData) {
+			if d.EndsTurn {
+				s.Turn = nil
+			}
+		})
+	case event.Abort:
+		return with(e, s.aborted)
+	case event.TurnEnded:
+		s.Turn = nil
+	}
+	if s.Turn == nil {
+		return s.grant(e)
+	}
+	return s.foldTurn(e)
+}
+
+// foldTurn is the meaning of the events of a running turn.
+func (s *State) foldTurn(e event.Event) error {
+	t := s.Turn
+	switch e.Type {
+	case event.AssistantTurnStart:
+		t.Phase = Asking
+	case event.AssistantUsage:
+		return with(e, func(d event.AssistantUsageData) { s.Totals.Add(d) })
+	case event.AssistantMessage:
+		return with(e, t.answered)
+	case event.AssistantTurnEnd:
+		s.stepEnded()
+	case event.ToolStart:
+		return with(e, func(d event.ToolStartData) { t.move(d.ToolCallID, Intended) })
+	case event.PermissionAsked:
+		return with(e, func(d event.PermissionAskedData) {
+			if c := t.ask(e, d.ToolCallID, WaitingPermission, d.RequestID); c != nil {
+				c.Grant = d.Grant
+			}
+		})
+	case event.PermissionDone:
+		return s.permissionDone(e)
+	case event.ExternalAsked:
+		return with(e, func(d event.ExternalAskedData) {
+			t.ask(e, d.ToolCallID, WaitingExternal, d.RequestID)
+		})
+	case event.UserInputAsked:
+		return with(e, func(d event.UserInputAskedData) {
+			t.ask(e, d.ToolCallID, WaitingUser, d.RequestID)
+		})
+	case event.ToolBegun:
+		return with(e, func(d event.ToolBegunData) {
+			if c := t.move(d.ToolCallID, Begun); c != nil {
+				c.Key, c.Attempt = d.Key, d.Attempt
+			}
+		})
+	case event.ToolComplete:
+		return with(e, s.callFinished)
+	}
+	return nil
+}
+
+// with decodes an event's body and hands it on.
+func with[T any](e event.Event, use func(T)) error {
+	d, err := event.As[T](e)
+	if err == nil {
+		use(d)
+	}
+	return err
+}
+
+func (s *State) inputAccepted(d event.InputAcceptedData) {
+	if d.Mode == event.ModeInterrupt {
+		s.Queue = append([]event.InputAcceptedData{d}, s.Queue...)
+		return
+	}
+	s.Queue = append(s.Queue, d)
+}
+
+func (s *State) inputWithdrawn(d event.InputWithdrawnData) {
+	for _, id := range d.InputIDs {
+		s.unqueue(id)
+	}
+}
+
+func (s *State) unqueue(inputID string) {
+	for i, in := range s.Queue {
+		if in.InputID == inputID {
+			s.Queue = append(s.Queue[:i:i], s.Queue[i+1:]...)
+			return
+		}
+	}
+}
+
+func (s *State) userMessage(d event.UserMessageData) {
+	s.unqueue(d.InputID)
+	s.Idle, s.Aborted = false, false
+	if s.Summary == "" {
+		s.Summary = summary(d.Content)
+	}
+	if s.Turn == nil {
+		s.Turn = &Turn{InteractionID: d.InteractionID}
+		s.Totals.Turns++
+	}
+}
+
+// summary is the first line of a text, cut to what fits a list.
+func summary(text string) string {
+	const most = 100
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	if runes := []rune(line); len(runes) > most {
+		return string(runes[:most-1]) + "…"
+	}
+	return line
+}
+
+func (s *State) aborted(d event.AbortData) {
+	s.Turn, s.Aborted = nil, true
+	if !d.KeepQueue {
+		s.Queue = nil
+	}
+}
+
+func (t *Turn) answered(d event.AssistantMessageData) {
+	t.Phase, t.Calls = Calling, make([]*Call, len(d.ToolRequests))
+	for i, r := range d.ToolRequests {
+		t.Calls[i] = &Call{Request: r}
+	}
+	t.settle()
+}
+
+// move brings a call to a stage. Calls that are not part of the current step,
+// or are finished, stay as they are.
+func (t *Turn) move(callID string, to Stage) *Call {
+	for _, c := range t.Calls {
+		if c.Request.ToolCallID == callID && c.Stage != Finished {
+			c.Stage, c.Question, c.Asked = to, "", event.Event{}
+			return c
+		}
+	}
+	return nil
+}
+
+// ask makes a call wait for the answer to a question.
+func (t *Turn) ask(e event.Event, callID string, stage Stage, requestID string) *Call {
+	c := t.move(callID, stage)
+	if c != nil {
+		c.Question, c.Asked = requestID, e
+	}
+	return c
+}
+
+// settle ends the calling phase when every call is finished.
+func (t *Turn) settle() {
+	for _, c := range t.Calls {
+		if c.Stage != Finished {
+			return
+		}
+	}
+	t.Phase = Answered
+}
+
+func (s *State) permissionDone(e event.Event) error {
+	d, err := event.As[event.PermissionDoneData](e)
+	if err != nil {
+		return err
+	}
+	switch d.Result.Kind {
+	case event.Approved, event.ApprovedForSession, event.ApprovedForLocation:
+		s.Turn.move(d.ToolCallID, Permitted)
+	}
+	s.Grants = append(s.Grants, d.Grants...)
+	return nil
+}
+
+// grant keeps what was allowed for the rest of the session in a turn that is
+// over.
+func (s *State) grant(e event.Event) error {
+	if e.Type != event.PermissionDone {
+		return nil
+	}
+	return with(e, func(d event.PermissionDoneData) { s.Grants = append(s.Grants, d.Grants...) })
+}
+
+func (s *State) callFinished(d event.ToolCompleteData) {
+	c := s.Turn.move(d.ToolCallID, Finished)
+	if c == nil {
+		return
+	}
+	rejected := d.Error != nil && d.Error.Code == event.CodeRejected
+	if x, ok := s.external(c.Request.Name); rejected || (ok && x.Terminal && d.Success) {
+		s.Turn.Stop = true
+	}
+	c.result = sha256.Sum256([]byte(transcript.ResultText(d)))
+	s.Turn.settle()
+}
+
+// external returns the client tool of that name.
+func (s *State) external(name string) (event.ExternalTool, bool) {
+	for _, t := range s.Tools {
+		if t.Name == name {
+			return t, true
+		}
+	}
+	return event.ExternalTool{}, false
+}
+
+// stepEnded closes a step: the turn is over, or the model is to be asked again.
+func (s *State) stepEnded() {
+	t := s.Turn
+	if t.Stop || len(t.Calls) == 0 {
+		s.Turn = nil
+		return
+	}
+	t.countRepeats()
+	t.Phase, t.Calls = Ready, nil
+	t.Step++
+}
+
+// countRepeats watches for a model that runs in circles.
+func (t *Turn) countRepeats() {
+	h := sha256.New()
+	enc := json.NewEncoder(h)
+	for _, c := range t.Calls {
+		_ = enc.Encode(c.Request.Name) // a hash takes everything
+		h.Write(c.Request.Arguments)
+		h.Write(c.result[:])
+	}
+	var sum [sha256.Size]byte
+	h.Sum(sum[:0])
+	if sum != t.last {
+		t.Repeats = 0
+	}
+	t.Repeats++
+	t.last = sum
+}
