@@ -200,11 +200,11 @@ func (h *Host) fork(ctx context.Context, state *turn.State, parent event.Session
 		return err
 	}
 	info := indexed(state)
-	_, err := h.store.Fork(ctx, state.ID, parent, eventlog.Batch{After: end, Events: tx.stored, Info: &info})
+	last, err := h.store.Fork(ctx, state.ID, parent, eventlog.Batch{After: end, Events: tx.stored, Info: &info})
 	if err != nil {
 		return fmt.Errorf("fork session %s: %w", parent, err)
 	}
-	h.changed(state.ID, true)
+	h.told(Notice{Created, eventlog.Session{ID: state.ID, End: last, Created: tx.now, Modified: tx.now, Parent: parent, Shared: end.Seq, Info: info}})
 	return nil
 }
 
@@ -264,7 +264,7 @@ func (h *Host) Delete(ctx context.Context, id event.SessionID) error {
 		err = h.store.Delete(ctx, id)
 	}
 	if err == nil {
-		h.told(Notice{Kind: "session.deleted", Session: id})
+		h.told(Notice{Deleted, eventlog.Session{ID: id}})
 	}
 	return err
 }

@@ -77,12 +77,19 @@ func (tx *txn) commit() error {
 			return fmt.Errorf("session %s: %w", tx.s.id, err)
 		}
 		tx.s.end, tx.s.info = end, info
+		tx.announce()
 	}
 	tx.s.feed.publish(tx.told...)
-	if len(tx.stored) > 0 {
-		tx.s.host.changed(tx.s.id, tx.stored[0].Seq == 1)
-	}
 	return nil
+}
+
+// announce tells those who watch the list of sessions.
+func (tx *txn) announce() {
+	kind := Updated
+	if tx.stored[0].Seq == 1 {
+		kind = Created
+	}
+	tx.s.host.told(Notice{kind, eventlog.Session{ID: tx.s.id, End: tx.s.end, Created: tx.State.Started, Modified: tx.now, Info: tx.s.info}})
 }
 
 // indexed is what the index says of a session.

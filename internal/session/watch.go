@@ -1,14 +1,21 @@
 package session
 
 import (
-	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/eventlog"
 )
 
 // A Notice tells that something changed in the list of sessions.
 type Notice struct {
-	Kind    string // "session.created", "session.updated" or "session.deleted"
-	Session event.SessionID
+	Kind    string
+	Session eventlog.Session // of a deleted one, only the id
 }
+
+// The kinds of notices.
+const (
+	Created = "session.created"
+	Updated = "session.updated"
+	Deleted = "session.deleted"
+)
 
 // A Watcher is told of changes in the list of sessions. Tell must not block.
 type Watcher struct {
@@ -25,15 +32,6 @@ func (h *Host) WatchList(w *Watcher) (remove func()) {
 		defer h.watching.Unlock()
 		delete(h.watchers, w)
 	}
-}
-
-// changed tells that a session was created or went on.
-func (h *Host) changed(id event.SessionID, created bool) {
-	kind := "session.updated"
-	if created {
-		kind = "session.created"
-	}
-	h.told(Notice{kind, id})
 }
 
 func (h *Host) told(n Notice) {

@@ -1,0 +1,45 @@
+SHELL       := bash
+.SHELLFLAGS := -euo pipefail -c
+STATICCHECK := go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
+MODULES     := $(patsubst %/go.mod,%,$(shell find . -name go.mod -not -path './.git/*'))
+each         = for module in $(MODULES); do (cd $$module; $(1)); done
+fuzzed       = go test -list '^Fuzz' ./... | awk '/^Fuzz/ {f[n++] = $$1} /^ok/ {while (n > 0) print $$2, f[--n]}' | \
+               while read -r package target; do go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(1) -fuzzminimizetime 10x $$package </dev/null; done
+
+.PHONY: help build run test lint fmt bench fuzz fuzz-short clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## make bin/abide, one static binary
+	CGO_ENABLED=0 go build -trimpath -o bin/abide ./cmd/abide
+
+run: build ## build, say hello to the model that needs no key, and show what to try next
+	bin/abide run -p 'Hello! What can you do?'
+	@printf '\n%s\n' 'Try next:' \
+	  "  bin/abide run -p 'Reply with exactly: HELLO'" \
+	  "  bin/abide run --output-format json -p 'Ask me: which colour do you like?'" \
+	  '  bin/abide sessions list' \
+	  '  bin/abide --help'
+
+test: lint ## check the code and run all tests with the race detector
+	$(call each,go test -race ./...)
+
+lint: ## gofmt, go vet, staticcheck
+	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "run make fmt, gofmt differs in:" $$unformatted; exit 1; fi
+	$(call each,go vet ./... && $(STATICCHECK) ./...)
+
+fmt: ## format the code
+	gofmt -w .
+
+bench: ## run all benchmarks
+	$(call each,go test -run '^$$' -bench . -benchmem ./...)
+
+fuzz: ## fuzz every decoder for 10 minutes
+	$(call each,$(call fuzzed,10m))
+
+fuzz-short: ## fuzz every decoder for 5 seconds
+	$(call each,$(call fuzzed,5s))
+
+clean: ## remove what build made
+	rm -rf bin

@@ -1,0 +1,37 @@
+package archtest
+
+// diagram is the picture in docs/ARCHITECTURE.md as data, from the bottom to
+// the top: what each package may use of ours. Names are paths below internal/,
+// or from the root of the repository for what is not internal.
+var diagram = map[string][]string{
+	// words
+	"event": {},
+
+	// record
+	"eventlog": {"event"},
+	"sqlite":   {"event", "eventlog"},
+
+	// parts
+	"approval":       {"event"},
+	"model":          {},
+	"model/local":    {"model"},
+	"model/offline":  {"model", "model/local"},
+	"model/openai":   {"model"},
+	"model/scripted": {"model", "model/local"},
+	"tool":           {"approval", "event"},
+	"transcript":     {"event", "model"},
+
+	// engine
+	"turn":    {"approval", "event", "model", "tool", "transcript"},
+	"session": {"approval", "event", "eventlog", "model", "tool", "transcript", "turn"},
+
+	// the data folder
+	"folder": {},
+
+	// wire
+	"jsonrpc": {},
+	"api":     {"event"},
+
+	// edges
+	"server": {"api", "event", "eventlog", "jsonrpc", "session", "turn"},
+}

@@ -1,0 +1,155 @@
+package offline
+
+import (
+	"bytes"
+	"encoding/json"
+	"regexp"
+	"strings"
+	"sync"
+
+	"github.com/abide-run/abide/internal/model"
+)
+
+// introduction is the reply to what is not in the language.
+const introduction = "I am the offline model: I need no key, and I do only what I am told in one of these forms.\n" +
+	"\n" +
+	"  Reply with exactly: HELLO\n" +
+	"  Use TOOL with value 'V', then reply with the result\n" +
+	"  Call A with value 'x' and B with value 'y', then reply with both results\n" +
+	"  Run `date`\n" +
+	"  Run `sleep 60` in the background\n" +
+	"  Ask me: which colour do you like?\n" +
+	"\n" +
+	"For a conversation, configure a provider and name one of its models."
+
+// An order is what an instruction asks for: words, or calls whose results are
+// the reply.
+type order struct {
+	text  string
+	calls []model.Call
+}
+
+// forms are the regular expressions of the language. They are compiled when an
+// instruction is first read: most processes never read one.
+var forms = sync.OnceValue(func() (f struct{ reply, ask, use, value, next, run, end *regexp.Regexp }) {
+	const (
+		result = `(?:,?\s*(?:and\s+)?(?:then\s+)?reply\s+with\s+(?:the|both|all)(?:\s+the)?\s+(?:results?|output))?`
+		stop   = `[\s.!?]*$`
+	)
+	f.reply = regexp.MustCompile(`(?is)^reply\s+with\s+exactly\s*:\s*(.+)$`)
+	f.ask = regexp.MustCompile(`(?is)^ask\s+me\s*:\s*(.+)$`)
+	f.use = regexp.MustCompile(`(?i)^(?:use|call)\s+`)
+	f.value = regexp.MustCompile("(?is)^`?([\\w./:-]+)`?\\s+with\\s+value\\s+" + `('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")`)
+	f.next = regexp.MustCompile(`(?i)^(?:\s*,\s*and|\s*,|\s+and)\s+`)
+	f.run = regexp.MustCompile("(?i)^run\\s*(`+)")
+	f.end = regexp.MustCompile(`(?i)^(\s+in\s+the\s+background)?` + result + stop)
+	return f
+})
+
+// parse reads an instruction. It reports false if that is not in the language.
+func parse(text string) (order, bool) {
+	f := forms()
+	if m := f.reply.FindStringSubmatch(text); m != nil {
+		return order{text: m[1]}, true
+	}
+	if m := f.ask.FindStringSubmatch(text); m != nil {
+		return orderCalls(call("ask_user", question{m[1]})), true
+	}
+	if m := f.run.FindStringSubmatch(text); m != nil {
+		return parseRun(text[len(m[0]):], m[1])
+	}
+	if m := f.use.FindString(text); m != "" {
+		return parseUse(text[len(m):])
+	}
+	return order{}, false
+}
+
+// parseUse reads one or more "TOOL with value 'V'".
+func parseUse(text string) (order, bool) {
+	f := forms()
+	var calls []model.Call
+	for {
+		m := f.value.FindStringSubmatch(text)
+		if m == nil {
+			return order{}, false
+		}
+		calls = append(calls, call(m[1], argument{unquote(m[2])}))
+		text = text[len(m[0]):]
+		if end := f.end.FindStringSubmatch(text); end != nil {
+			return orderCalls(calls...), end[1] == ""
+		}
+		next := f.next.FindString(text)
+		if next == "" {
+			return order{}, false
+		}
+		text = text[len(next):]
+	}
+}
+
+// parseRun reads a command up to its closing fence, which is as long as the
+// opening one: a command with backticks stands between two of them.
+func parseRun(text, fence string) (order, bool) {
+	cmd, rest, ok := strings.Cut(text, fence)
+	cmd = strings.TrimSpace(cmd)
+	end := forms().end.FindStringSubmatch(rest)
+	if !ok || cmd == "" || end == nil {
+		return order{}, false
+	}
+	args := command{Command: cmd, Description: describe(cmd)}
+	if end[1] != "" {
+		args.Mode = "async"
+	}
+	return orderCalls(call("bash", args)), true
+}
+
+// describe says in a few words what a command does.
+func describe(cmd string) string {
+	const most = 60
+	line, _, _ := strings.Cut(cmd, "\n")
+	if short := []rune(line); len(short) > most {
+		line = string(short[:most-1]) + "…"
+	}
+	return "Run " + line
+}
+
+// unquote removes the quotes around a value and the backslashes before quotes
+// and backslashes in it. Other backslashes are the value's own.
+func unquote(quoted string) string {
+	var b strings.Builder
+	inner := quoted[1 : len(quoted)-1]
+	for i := 0; i < len(inner); i++ {
+		if inner[i] == '\\' && strings.IndexByte(`'"\`, inner[i+1]) >= 0 {
+			i++
+		}
+		b.WriteByte(inner[i])
+	}
+	return b.String()
+}
+
+// The arguments of the calls that the language knows.
+type (
+	argument struct {
+		Value string `json:"value"`
+	}
+	question struct {
+		Question string `json:"question"`
+	}
+	command struct {
+		Command     string `json:"command"`
+		Description string `json:"description"`
+		Mode        string `json:"mode,omitempty"`
+	}
+)
+
+func orderCalls(calls ...model.Call) order { return order{calls: calls} }
+
+// call makes a call that has no id yet.
+func call(tool string, arguments any) model.Call {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false) // people read these
+	if err := enc.Encode(arguments); err != nil {
+		panic(err) // strings always encode
+	}
+	return model.Call{Name: tool, Arguments: bytes.TrimSpace(b.Bytes())}
+}

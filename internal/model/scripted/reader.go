@@ -1,0 +1,261 @@
+package scripted
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// A reader goes through JSON value by value and knows where it is, so that
+// every error can say so.
+type reader struct {
+	name string
+	data []byte
+	dec  *json.Decoder
+}
+
+// fields says how the value of each key of an object is read.
+type fields map[string]field
+
+// A field reads the value of a key.
+type field func(in *reader, key string) error
+
+func newReader(name string, data []byte) *reader {
+	return &reader{name: name, data: data, dec: json.NewDecoder(bytes.NewReader(data))}
+}
+
+// check finds what is not JSON at all. The other methods rely on it.
+func (in *reader) check() error {
+	var whole json.RawMessage
+	err := json.Unmarshal(in.data, &whole)
+	if bad := (*json.SyntaxError)(nil); errors.As(err, &bad) {
+		return in.errorf(max(0, int(bad.Offset)-1), "this is not JSON: %v", bad)
+	}
+	return err
+}
+
+// object reads an object whose keys are all known and all different.
+func (in *reader) object(known fields) error {
+	if err := in.open('{', "an object"); err != nil {
+		return err
+	}
+	seen := make(map[string]bool, len(known))
+	for in.dec.More() {
+		at := in.next()
+		key := in.token().(string)
+		read, ok := known[key]
+		switch {
+		case !ok:
+			return in.errorf(at, "unknown key %q; the nearest known key is %q", key, nearest(key, slices.Sorted(maps.Keys(known))))
+		case seen[key]:
+			return in.errorf(at, "key %q stands here for the second time; remove one", key)
+		}
+		seen[key] = true
+		if err := read(in, key); err != nil {
+			return err
+		}
+	}
+	in.token()
+	return nil
+}
+
+// list reads a list.
+func (in *reader) list(item func() error) error {
+	if err := in.open('[', "a list"); err != nil {
+		return err
+	}
+	for in.dec.More() {
+		if err := item(); err != nil {
+			return err
+		}
+	}
+	in.token()
+	return nil
+}
+
+func (in *reader) open(delim json.Delim, what string) error {
+	at := in.next()
+	if in.data[at] != byte(delim) {
+		return in.errorf(at, "%s must stand here", what)
+	}
+	in.token()
+	return nil
+}
+
+// token returns the next token of what is known to be JSON.
+func (in *reader) token() json.Token {
+	t, err := in.dec.Token()
+	if err != nil {
+		panic(fmt.Sprintf("token of checked JSON: %v", err))
+	}
+	return t
+}
+
+// next returns where the next value or key begins.
+func (in *reader) next() int {
+	at := int(in.dec.InputOffset())
+	for at < len(in.data)-1 && strings.IndexByte(" \t\r\n,:", in.data[at]) >= 0 {
+		at++
+	}
+	return at
+}
+
+// errorf makes an error about the place.
+func (in *reader) errorf(at int, format string, args ...any) error {
+	before := in.data[:min(at, len(in.data))]
+	line := bytes.Count(before, []byte("\n")) + 1
+	column := utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:]) + 1
+	return fmt.Errorf("%s:%d:%d: %s", in.name, line, column, fmt.Sprintf(format, args...))
+}
+
+// decode reads one value, and returns its JSON too.
+func decode[T any](in *reader, key string) (T, string, error) {
+	var value T
+	var raw json.RawMessage
+	at := in.next()
+	if err := in.dec.Decode(&raw); err != nil {
+		return value, "", in.errorf(at, "%v", err)
+	}
+	err := json.Unmarshal(raw, &value)
+	var mismatch *json.UnmarshalTypeError
+	switch {
+	case string(raw) == "null" || errors.As(err, &mismatch):
+		err = in.errorf(at, "%s must be %s", key, kindOfValue(value))
+	case err != nil:
+		err = in.errorf(at, "%s: %v", key, err)
+	}
+	return value, string(raw), err
+}
+
+// kindOfValue says what JSON a Go value is read from.
+func kindOfValue(v any) string {
+	switch v.(type) {
+	case string:
+		return "a string"
+	case *regexp.Regexp:
+		return "a string with a regular expression"
+	case duration:
+		return `a duration in a string, such as "250ms"`
+	case count, ordinal, httpError:
+		return "a whole number"
+	}
+	return "an object, or a string that is sent as it is"
+}
+
+// template reads a text that may hold placeholders, and refuses unknown ones.
+func (in *reader) template(key string) (string, error) {
+	at := in.next()
+	text, _, err := decode[string](in, key)
+	if err != nil {
+		return "", err
+	}
+	for _, m := range bracedWord.FindAllStringSubmatch(text, -1) {
+		if placeholders[m[1]] == nil {
+			names := slices.Sorted(maps.Keys(placeholders))
+			return "", in.errorf(at, "unknown placeholder {{%s}}; the nearest known one is {{%s}}", m[1], nearest(m[1], names))
+		}
+	}
+	return text, nil
+}
+
+var bracedWord = regexp.MustCompile(`\{\{([a-zA-Z]+)\}\}`)
+
+// The values that a scenario holds besides texts.
+type (
+	duration  time.Duration // not negative
+	count     int           // 0, 1, 2, …
+	ordinal   int           // 1, 2, 3, …
+	httpError int           // an HTTP status that is an error
+)
+
+func (d *duration) UnmarshalText(text []byte) error {
+	v, err := time.ParseDuration(string(text))
+	if err != nil || v < 0 {
+		return fmt.Errorf(`%q is no duration; write it as "250ms" or "2s"`, text)
+	}
+	*d = duration(v)
+	return nil
+}
+
+func (c *count) UnmarshalJSON(b []byte) error     { return atLeast(b, (*int)(c), 0) }
+func (o *ordinal) UnmarshalJSON(b []byte) error   { return atLeast(b, (*int)(o), 1) }
+func (s *httpError) UnmarshalJSON(b []byte) error { return atLeast(b, (*int)(s), 400) }
+
+func atLeast(b []byte, v *int, least int) error {
+	if err := json.Unmarshal(b, v); err != nil {
+		return err
+	}
+	if *v < least {
+		return fmt.Errorf("%d is too small; the least is %d", *v, least)
+	}
+	return nil
+}
+
+func into(v *string) field {
+	return func(in *reader, key string) (err error) {
+		*v, _, err = decode[string](in, key)
+		return err
+	}
+}
+
+func intoDuration(v *time.Duration) field {
+	return func(in *reader, key string) error {
+		d, _, err := decode[duration](in, key)
+		*v = time.Duration(d)
+		return err
+	}
+}
+
+func intoInt[T ~int, V int | int64](v *V) field {
+	return func(in *reader, key string) error {
+		n, _, err := decode[T](in, key)
+		*v = V(n)
+		return err
+	}
+}
+
+// compact returns JSON without blanks.
+func compact(raw string) json.RawMessage {
+	var b bytes.Buffer
+	if err := json.Compact(&b, []byte(raw)); err != nil {
+		panic(fmt.Sprintf("compact checked JSON: %v", err))
+	}
+	return b.Bytes()
+}
+
+// nearest returns the name that takes the fewest edits to reach from word.
+func nearest[S ~string](word string, names []S) S {
+	return slices.MinFunc(names, func(a, b S) int {
+		return distance(word, string(a)) - distance(word, string(b))
+	})
+}
+
+// distance counts the letters to add, drop or change to get from a to b,
+// whatever their case.
+func distance(a, b string) int {
+	from, to := []rune(strings.ToLower(a)), []rune(strings.ToLower(b))
+	row := make([]int, len(to)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i, x := range from {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j, y := range to {
+			change := diagonal
+			if x != y {
+				change++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(change, row[j]+1, diagonal+1)
+		}
+	}
+	return row[len(to)]
+}
