@@ -72,11 +72,15 @@ type ConnectParams struct {
 	Abide *ConnectAbide `json:"abide,omitempty"`
 }
 
-// ConnectAbide is what a process of ours says of itself on the private socket:
-// whose connection it passes on, and what that client's sessions are like unless
-// they say otherwise.
+// ConnectAbide is what a process of ours says on the private socket: whose
+// connection it passes on.
 type ConnectAbide struct {
-	Relay    string    `json:"relay,omitempty"` // identifies the client connection across engines
+	Relay    string   `json:"relay"` // identifies the client connection across engines
+	Defaults Defaults `json:"defaults"`
+}
+
+// Defaults are what the sessions of a client are like unless it says otherwise.
+type Defaults struct {
 	Cwd      string    `json:"cwd,omitempty"`
 	Env      []string  `json:"env,omitempty"`
 	Model    string    `json:"model,omitempty"`

@@ -32,23 +32,6 @@ type SessionResumeData struct {
 	SessionWasActive    bool   `json:"sessionWasActive"`
 }
 
-// SessionShutdownData tells that a session was closed for everyone.
-type SessionShutdownData struct {
-	ShutdownType       string          `json:"shutdownType"` // "routine" or "error"
-	SessionStartTime   int64           `json:"sessionStartTime"`
-	TotalAPIDurationMs int64           `json:"totalApiDurationMs"`
-	CodeChanges        CodeChanges     `json:"codeChanges"`
-	ModelMetrics       json.RawMessage `json:"modelMetrics"`
-	ErrorReason        string          `json:"errorReason,omitempty"`
-}
-
-// CodeChanges counts what a session did to files.
-type CodeChanges struct {
-	LinesAdded    int      `json:"linesAdded"`
-	LinesRemoved  int      `json:"linesRemoved"`
-	FilesModified []string `json:"filesModified"`
-}
-
 // SessionModelChangeData names the model that the next request goes to.
 type SessionModelChangeData struct {
 	NewModel        string `json:"newModel"`
@@ -341,11 +324,6 @@ const (
 	ModeInterrupt = "interrupt" // the turn is stopped and this comes next
 )
 
-// InputWithdrawnData takes inputs back that were not delivered yet.
-type InputWithdrawnData struct {
-	InputIDs []string `json:"inputIds"`
-}
-
 // SessionConfiguredData is the whole configuration of a session from here on.
 // It has no secrets: those are kept beside the log.
 type SessionConfiguredData struct {
@@ -425,11 +403,6 @@ type TitleChangedData struct {
 	Title string `json:"title"`
 }
 
-// ToolsUpdatedData tells that the offered tools may have changed.
-type ToolsUpdatedData struct {
-	Model string `json:"model"`
-}
-
 // ModelCallStartData tells that a request goes out.
 type ModelCallStartData struct {
 	TurnID string `json:"turnId"`
@@ -496,7 +469,6 @@ type SnapshotRewindData struct {
 
 func (SessionStartData) Type() Type       { return SessionStart }
 func (SessionResumeData) Type() Type      { return SessionResume }
-func (SessionShutdownData) Type() Type    { return SessionShutdown }
 func (SessionModelChangeData) Type() Type { return SessionModelChange }
 func (SessionInfoData) Type() Type        { return SessionInfo }
 func (SessionWarningData) Type() Type     { return SessionWarning }
@@ -519,7 +491,6 @@ func (UserInputAskedData) Type() Type     { return UserInputAsked }
 func (UserInputDoneData) Type() Type      { return UserInputDone }
 func (AbortData) Type() Type              { return Abort }
 func (InputAcceptedData) Type() Type      { return InputAccepted }
-func (InputWithdrawnData) Type() Type     { return InputWithdrawn }
 func (SessionConfiguredData) Type() Type  { return SessionConfigured }
 func (ClientDeclaredData) Type() Type     { return ClientDeclared }
 func (ToolsDeclaredData) Type() Type      { return ToolsDeclared }
@@ -529,7 +500,6 @@ func (HistoryHiddenData) Type() Type      { return HistoryHidden }
 func (TurnEndedData) Type() Type          { return TurnEnded }
 func (e EmptyData) Type() Type            { return e.kind }
 func (TitleChangedData) Type() Type       { return TitleChanged }
-func (ToolsUpdatedData) Type() Type       { return ToolsUpdated }
 func (ModelCallStartData) Type() Type     { return ModelCallStart }
 func (ModelCallFailureData) Type() Type   { return ModelCallFailure }
 func (AssistantTurnRetryData) Type() Type { return AssistantTurnRetry }

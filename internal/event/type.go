@@ -7,7 +7,6 @@ type Type string
 const (
 	SessionStart       Type = "session.start"
 	SessionResume      Type = "session.resume"
-	SessionShutdown    Type = "session.shutdown"
 	SessionModelChange Type = "session.model_change"
 	SessionInfo        Type = "session.info"
 	SessionWarning     Type = "session.warning"
@@ -31,7 +30,6 @@ const (
 
 	// Our own, hidden from clients that do not ask for them.
 	InputAccepted     Type = "input.accepted"
-	InputWithdrawn    Type = "input.withdrawn"
 	ToolBegun         Type = "tool.execution_begun"
 	SessionConfigured Type = "session.configured"
 	ClientDeclared    Type = "client.declared"
@@ -46,8 +44,6 @@ const (
 const (
 	PendingMessagesModified Type = "pending_messages.modified"
 	TitleChanged            Type = "session.title_changed"
-	ToolsUpdated            Type = "session.tools_updated"
-	UsageInfo               Type = "session.usage_info"
 	ModelCallStart          Type = "model.call_start"
 	ModelCallFailure        Type = "model.call_failure"
 	AssistantTurnRetry      Type = "assistant.turn_retry"
@@ -65,7 +61,6 @@ type traits struct{ hidden, ephemeral bool }
 
 var special = map[Type]traits{
 	InputAccepted:     {hidden: true},
-	InputWithdrawn:    {hidden: true},
 	ToolBegun:         {hidden: true},
 	SessionConfigured: {hidden: true},
 	ClientDeclared:    {hidden: true},
@@ -83,8 +78,6 @@ var special = map[Type]traits{
 
 	PendingMessagesModified: {ephemeral: true},
 	TitleChanged:            {ephemeral: true},
-	ToolsUpdated:            {ephemeral: true},
-	UsageInfo:               {ephemeral: true},
 	ModelCallStart:          {ephemeral: true},
 	ModelCallFailure:        {ephemeral: true},
 	AssistantTurnRetry:      {ephemeral: true},

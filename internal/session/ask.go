@@ -72,7 +72,7 @@ func (s *Session) tools() *model.Tools {
 // converse asks until there is an answer, or no hope for one.
 func (s *Session) converse(ctx context.Context, r *request, config event.SessionConfiguredData, name string, q *model.Request) {
 	started := time.Now()
-	secret, err := s.host.store.Secret(ctx, s.id, SecretProvider)
+	secret, err := s.secret(ctx)
 	var to Endpoint
 	if err == nil {
 		to, err = s.host.opts.Resolve(ctx, config, name, secret)
@@ -101,6 +101,19 @@ func (s *Session) converse(ctx context.Context, r *request, config event.Session
 			return
 		}
 	}
+}
+
+// secret returns what the session's provider must be told to answer. It is read
+// once: a request should not wait for the store.
+func (s *Session) secret(ctx context.Context) ([]byte, error) {
+	if kept := s.provider.Load(); kept != nil {
+		return *kept, nil
+	}
+	secret, err := s.host.store.Secret(ctx, s.id, SecretProvider)
+	if err == nil {
+		s.provider.Store(&secret)
+	}
+	return secret, err
 }
 
 // maxRetryWait is the longest pause that a provider can ask for before the turn

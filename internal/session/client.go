@@ -99,9 +99,7 @@ func (s *Session) detach(c *Client) bool {
 // Detach takes a client away from a session; the work goes on. A client that
 // vanished may come back: for a while the session still counts as attached.
 func (h *Host) Detach(id event.SessionID, c *Client, vanished bool) {
-	h.mu.Lock()
-	s := h.sessions[id]
-	h.mu.Unlock()
+	s := h.peek(id)
 	if s == nil || !s.detach(c) {
 		return
 	}

@@ -155,6 +155,13 @@ func (h *Host) get(id event.SessionID) *Session {
 	return s
 }
 
+// peek returns the session if it is known here, and nil else.
+func (h *Host) peek(id event.SessionID) *Session {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.sessions[id]
+}
+
 // do hands an intent to a session and waits until it is stored.
 func (h *Host) do(ctx context.Context, id event.SessionID, f func(*txn) error) error {
 	if id == "" {

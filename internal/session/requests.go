@@ -82,6 +82,9 @@ func (h *Host) keepSecrets(ctx context.Context, id event.SessionID, spec Spec) e
 		if err := h.store.PutSecret(ctx, id, SecretProvider, spec.Provider); err != nil {
 			return fmt.Errorf("keep the provider's key of session %s: %w", id, err)
 		}
+		if s := h.peek(id); s != nil {
+			s.provider.Store(nil)
+		}
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/abide-run/abide/internal/event"
@@ -25,6 +26,8 @@ type Session struct {
 	working bool // a goroutine drains the inbox
 	gone    bool // removed from the host; enqueue refuses
 	timer   *time.Timer
+
+	provider atomic.Pointer[[]byte] // the secrets of its provider, once they were read
 
 	// Guarded by mu, written by the draining goroutine alone.
 	clients []*attachment
@@ -176,6 +179,7 @@ func (s *Session) carryOut(batch []*intent) {
 	}
 	if s.state != nil && (s.state.Seq == 0 || (tx.unload && s.quiet())) {
 		s.state = nil
+		s.provider.Store(nil)
 	}
 }
 

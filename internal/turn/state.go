@@ -310,8 +310,6 @@ func (s *State) fold(e event.Event) error {
 		return with(e, func(d event.SystemMessageData) { s.System = d.Content })
 	case event.InputAccepted:
 		return with(e, s.inputAccepted)
-	case event.InputWithdrawn:
-		return with(e, s.inputWithdrawn)
 	case event.UserMessage:
 		return with(e, s.userMessage)
 	case event.SessionIdle:
@@ -396,12 +394,6 @@ func (s *State) inputAccepted(d event.InputAcceptedData) {
 		return
 	}
 	s.Queue = append(s.Queue, d)
-}
-
-func (s *State) inputWithdrawn(d event.InputWithdrawnData) {
-	for _, id := range d.InputIDs {
-		s.unqueue(id)
-	}
 }
 
 func (s *State) unqueue(inputID string) {

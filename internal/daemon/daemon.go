@@ -1,0 +1,326 @@
+// Package daemon puts the parts together: it opens a data folder, becomes its
+// engine or a relay to the one that is, and serves clients until it is closed.
+//
+// One engine per folder. It holds the folder's lock and listens on its private
+// socket. Any further process on that folder is a relay: it passes its clients'
+// connections on. When the engine ends, however it ends, one of the relays takes
+// the lock and goes on from the log.
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/abide-run/abide/internal/api"
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/eventlog"
+	"github.com/abide-run/abide/internal/folder"
+	"github.com/abide-run/abide/internal/model/openai"
+	"github.com/abide-run/abide/internal/relay"
+	"github.com/abide-run/abide/internal/server"
+	"github.com/abide-run/abide/internal/session"
+	"github.com/abide-run/abide/internal/sqlite"
+	"github.com/abide-run/abide/internal/turn"
+)
+
+// Config is all that a process can be told. Only Dir is required.
+type Config struct {
+	Dir     string // data folder
+	Version string
+	Log     *slog.Logger // discarded if nil
+
+	// Defaults are what the sessions of this process's clients are like unless
+	// they say otherwise.
+	Defaults api.Defaults
+
+	Sync sqlite.Sync   // what an acknowledged append survives
+	Rest time.Duration // how long an idle session stays in memory; the host's default if zero
+
+	Tools turn.Catalog                        // what agents can do
+	Wrap  func(eventlog.Store) eventlog.Store // put around the store; for tests
+}
+
+// A Node is one process on a data folder.
+type Node struct {
+	config Config
+	folder *folder.Folder
+	log    *slog.Logger
+
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	work   sync.WaitGroup
+
+	promoted chan struct{} // closed when this process became the engine, or cannot
+	mu       sync.Mutex
+	engine   *engine
+	failed   error // why this process could not become the engine
+}
+
+// ErrClosed means that the process is stopping.
+var ErrClosed = errors.New("abide is stopping")
+
+// Open makes this process the engine of a folder, or a relay to its engine.
+func Open(ctx context.Context, c Config) (*Node, error) {
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	f, err := folder.Open(c.Dir)
+	if err != nil {
+		return nil, err
+	}
+	lock, got, err := f.TryLock()
+	if err != nil {
+		return nil, err
+	}
+	n := &Node{config: c, folder: f, log: c.Log, promoted: make(chan struct{})}
+	n.ctx, n.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	if !got {
+		n.work.Go(n.succeed)
+		return n, nil
+	}
+	if err := n.promote(ctx, lock); err != nil {
+		n.Close()
+		return nil, err
+	}
+	return n, nil
+}
+
+// succeed waits until the engine is no more, and takes its place.
+func (n *Node) succeed() {
+	lock, err := n.folder.WaitLock(n.ctx)
+	if err != nil {
+		return
+	}
+	if err := n.promote(n.ctx, lock); err != nil {
+		n.log.Error("could not take over from the engine that ended", "err", err)
+	}
+}
+
+// promote makes this process the engine.
+func (n *Node) promote(ctx context.Context, lock *folder.Lock) error {
+	e, err := startEngine(ctx, n, lock)
+	n.mu.Lock()
+	n.engine, n.failed = e, err
+	n.mu.Unlock()
+	close(n.promoted)
+	return err
+}
+
+// here returns the engine if it is in this process.
+func (n *Node) here() (*engine, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.engine, n.failed
+}
+
+// Engine reports whether this process is the engine.
+func (n *Node) Engine() bool {
+	e, _ := n.here()
+	return e != nil
+}
+
+// Failed is closed when the engine in this process can no longer write.
+func (n *Node) Failed() <-chan struct{} { return n.ctx.Done() }
+
+// Close ends the connections, lets go of the folder and waits for everything.
+// Unfinished work goes on when the next engine starts.
+func (n *Node) Close() error {
+	n.cancel(ErrClosed)
+	n.work.Wait()
+	if e, _ := n.here(); e != nil {
+		return e.close()
+	}
+	return nil
+}
+
+// Connect returns a connection to the engine for a client in this process.
+func (n *Node) Connect(ctx context.Context) (io.ReadWriteCloser, error) {
+	if err := context.Cause(n.ctx); err != nil {
+		return nil, err
+	}
+	ours, theirs := net.Pipe()
+	n.work.Go(func() {
+		if err := n.serve(n.ctx, theirs, ""); err != nil {
+			n.log.Debug("a connection ended", "err", err)
+		}
+	})
+	return ours, nil
+}
+
+// ServeStdio serves the one client that started this process, until it closes
+// its end.
+func (n *Node) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
+	return n.serve(ctx, stdio{in, out}, "")
+}
+
+// ServeTCP serves clients that know the token until ctx is done.
+func (n *Node) ServeTCP(ctx context.Context, l net.Listener, token string) error {
+	stop := context.AfterFunc(ctx, func() { l.Close() })
+	defer stop()
+	defer context.AfterFunc(n.ctx, func() { l.Close() })()
+	var clients sync.WaitGroup
+	defer clients.Wait()
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			if ctx.Err() != nil || n.ctx.Err() != nil {
+				return nil
+			}
+			return fmt.Errorf("accept on %s: %w", l.Addr(), err)
+		}
+		clients.Go(func() {
+			if err := n.serve(ctx, conn, token); err != nil {
+				n.log.Debug("a connection ended", "from", conn.RemoteAddr(), "err", err)
+			}
+		})
+	}
+}
+
+// serve serves one client, here or through the engine's process.
+func (n *Node) serve(ctx context.Context, client io.ReadWriteCloser, token string) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(n.ctx, func() { cancel(context.Cause(n.ctx)) })()
+	if e, err := n.here(); e != nil || err != nil {
+		if err != nil {
+			client.Close()
+			return err
+		}
+		return e.server.Serve(ctx, client, server.Door{Token: token, Defaults: n.config.Defaults})
+	}
+	defaults, err := json.Marshal(n.config.Defaults)
+	if err != nil {
+		return err
+	}
+	r, err := relay.New(client, relay.Options{Dial: n.dial, Defaults: defaults, Admit: server.Admit(token), Log: n.log})
+	if err != nil {
+		return err
+	}
+	return r.Run(ctx)
+}
+
+// dialPause is how long to wait before the engine's socket is tried again while
+// the old one has ended and the new one does not listen yet.
+const dialPause = 10 * time.Millisecond
+
+// dial reaches the engine, wherever it is by now.
+func (n *Node) dial(ctx context.Context) (net.Conn, error) {
+	for {
+		e, err := n.here()
+		if err != nil {
+			return nil, err
+		}
+		if e != nil {
+			return e.connect(n), nil
+		}
+		conn, err := n.folder.Dial(ctx)
+		if err == nil {
+			return conn, nil
+		}
+		select {
+		case <-n.promoted:
+		case <-time.After(dialPause):
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// stdio makes a connection of two streams. Closing it ends pending reads where
+// the streams allow that.
+type stdio struct {
+	io.Reader
+	io.Writer
+}
+
+func (s stdio) Close() error {
+	if c, ok := s.Reader.(io.Closer); ok {
+		c.Close()
+	}
+	if c, ok := s.Writer.(io.Closer); ok {
+		return c.Close()
+	}
+	return nil
+}
+
+// An engine runs the sessions of the folder.
+type engine struct {
+	lock   *folder.Lock
+	store  eventlog.Store
+	host   *session.Host
+	server *server.Server
+	socket net.Listener
+}
+
+// startEngine opens the store, lets unfinished work go on, and listens.
+func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, error) {
+	store, err := sqlite.Open(ctx, n.folder.Database(), sqlite.Options{Sync: n.config.Sync})
+	if err != nil {
+		lock.Close()
+		return nil, err
+	}
+	e := &engine{lock: lock, store: store}
+	if n.config.Wrap != nil {
+		e.store = n.config.Wrap(store)
+	}
+	found := &models{version: n.config.Version, clients: make(map[string]*openai.Client)}
+	e.host = session.New(e.store, session.Options{
+		Resolve: found.resolve, Tools: n.config.Tools, Log: n.log, Version: n.config.Version, Rest: n.config.Rest,
+	})
+	e.server = server.New(e.host, server.Options{
+		Version: n.config.Version, Log: n.log, Models: found.list,
+		Workspace: func(id event.SessionID) string { return n.folder.Session(string(id)) },
+	})
+	if e.socket, err = lock.Listen(); err == nil {
+		err = e.host.Start(ctx)
+	}
+	if err != nil {
+		e.close()
+		return nil, err
+	}
+	n.work.Go(func() { n.serveSocket(e) })
+	return e, nil
+}
+
+// serveSocket serves the relays.
+func (n *Node) serveSocket(e *engine) {
+	defer context.AfterFunc(n.ctx, func() { e.socket.Close() })()
+	var relays sync.WaitGroup
+	defer relays.Wait()
+	for {
+		conn, err := e.socket.Accept()
+		if err != nil {
+			return
+		}
+		relays.Go(func() { e.serve(n.ctx, conn) })
+	}
+}
+
+func (e *engine) serve(ctx context.Context, conn net.Conn) {
+	_ = e.server.Serve(ctx, conn, server.Door{Private: true}) // the relay knows why it left
+}
+
+// connect is dial for relays of this very process: it was one itself when they
+// began.
+func (e *engine) connect(n *Node) net.Conn {
+	ours, theirs := net.Pipe()
+	n.work.Go(func() { e.serve(n.ctx, theirs) })
+	return ours
+}
+
+// close stops the work, then lets go of the folder.
+func (e *engine) close() error {
+	if e.socket != nil {
+		e.socket.Close()
+	}
+	e.host.Close()
+	err := e.store.Close()
+	return errors.Join(err, e.lock.Close())
+}

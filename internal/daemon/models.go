@@ -1,0 +1,100 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/abide-run/abide/internal/api"
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/model/offline"
+	"github.com/abide-run/abide/internal/model/openai"
+	"github.com/abide-run/abide/internal/model/scripted"
+	"github.com/abide-run/abide/internal/session"
+)
+
+// models finds the model that a session names. Clients of providers are kept,
+// so that their connections are.
+type models struct {
+	version string
+
+	mu      sync.Mutex
+	clients map[string]*openai.Client
+}
+
+// resolve finds the model of a session: one that ships with us, or one of the
+// session's provider.
+func (m *models) resolve(ctx context.Context, config event.SessionConfiguredData, name string, secret []byte) (session.Endpoint, error) {
+	if scenario, ok := strings.CutPrefix(name, scripted.Name+":"); ok {
+		played, err := scripted.Load(scenario)
+		return session.Endpoint{Model: played, Name: name}, err
+	}
+	switch {
+	case name == offline.Name, name == "" && config.Provider == nil:
+		return session.Endpoint{Model: offline.Model{}, Name: offline.Name}, nil
+	case name == scripted.Name:
+		return session.Endpoint{}, unknown("The scripted model needs a scenario: name it as scripted:FILE, or use --scenario FILE.")
+	case config.Provider == nil:
+		return session.Endpoint{}, unknown("There is no model named %q here, because no provider is configured: set OPENAI_API_KEY (and OPENAI_BASE_URL for another provider), or use the model %q, which needs none.", name, offline.Name)
+	}
+	return m.provided(ctx, config, name, secret)
+}
+
+// provided finds a model of the session's provider.
+func (m *models) provided(ctx context.Context, config event.SessionConfiguredData, name string, secret []byte) (session.Endpoint, error) {
+	var p api.Provider
+	if err := json.Unmarshal(config.Provider, &p); err != nil {
+		return session.Endpoint{}, fmt.Errorf("provider: %w", err)
+	}
+	var s api.ProviderSecret
+	if len(secret) > 0 {
+		if err := json.Unmarshal(secret, &s); err != nil {
+			return session.Endpoint{}, fmt.Errorf("provider's key: %w", err)
+		}
+	}
+	switch {
+	case p.Type != "" && p.Type != "openai":
+		return session.Endpoint{}, unknown("The provider type %q is not supported; use openai, which also fits every compatible endpoint.", p.Type)
+	case p.WireAPI != "" && p.WireAPI != "completions":
+		return session.Endpoint{}, unknown("The wire %q is not supported; use completions.", p.WireAPI)
+	}
+	client := m.client(p, s, config.ClientName)
+	for _, candidate := range []string{p.WireModel, p.ModelID, name} {
+		if candidate != "" {
+			return session.Endpoint{Model: client, Name: candidate}, nil
+		}
+	}
+	first, err := client.FirstModel(ctx)
+	return session.Endpoint{Model: client, Name: first}, err
+}
+
+// client returns the client of an endpoint.
+func (m *models) client(p api.Provider, s api.ProviderSecret, clientName string) *openai.Client {
+	key, _ := json.Marshal([]any{p.BaseURL, s, clientName}) // plain data
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if c := m.clients[string(key)]; c != nil {
+		return c
+	}
+	agent := "abide/" + m.version
+	if clientName != "" {
+		agent = clientName + " " + agent
+	}
+	c := openai.New(openai.Config{BaseURL: p.BaseURL, APIKey: s.APIKey, BearerToken: s.BearerToken, Headers: s.Headers, UserAgent: agent})
+	if len(m.clients) >= maxClients {
+		clear(m.clients)
+	}
+	m.clients[string(key)] = c
+	return c
+}
+
+// maxClients bounds how many endpoints are remembered.
+const maxClients = 256
+
+// list is what a client that asks for models is told.
+func (m *models) list() []api.Model {
+	capable := json.RawMessage(`{"supports":{"vision":false},"limits":{"max_context_window_tokens":128000}}`)
+	return []api.Model{{ID: offline.Name, Name: "Offline (needs no key)", Capabilities: capable}}
+}

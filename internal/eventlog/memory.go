@@ -1,0 +1,458 @@
+package eventlog
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/abide-run/abide/internal/event"
+)
+
+// A Memory is a Store that lasts as long as the process. It keeps every promise
+// but that one, and copies no event.
+type Memory struct {
+	closed chan struct{}
+
+	mu       sync.Mutex
+	sessions map[event.SessionID]*branch
+	clock    time.Time // of the last change
+}
+
+// A branch is a session: the events it shares with its parent, then its own.
+type branch struct {
+	id       event.SessionID
+	parent   *branch
+	shared   event.Seq
+	own      []link // only ever grows, so a reader needs no lock for what it has seen
+	forks    map[*branch]bool
+	deleted  bool // lives on in its forks
+	created  time.Time
+	modified time.Time
+	info     Info
+	damage   *Damage
+	secrets  map[string][]byte
+	changed  chan struct{} // closed when something happens to the session
+}
+
+// A link is an event and the hash of the chain after it.
+type link struct {
+	event.Event
+	hash Hash
+}
+
+// NewMemory returns an empty store.
+func NewMemory() *Memory {
+	return &Memory{closed: make(chan struct{}), sessions: make(map[event.SessionID]*branch)}
+}
+
+// Append implements Log.
+func (m *Memory) Append(ctx context.Context, id event.SessionID, batch Batch) (End, error) {
+	end, err := batch.End()
+	if err != nil {
+		return End{}, fmt.Errorf("append to %s: %w", id, err)
+	}
+	unlock, err := m.lock(ctx)
+	if err != nil {
+		return End{}, err
+	}
+	defer unlock()
+	b, exists := m.sessions[id]
+	switch {
+	case !exists:
+		b = &branch{id: id}
+	case b.damage != nil:
+		return End{}, b.damage
+	}
+	if b.deleted || b.end() != batch.After {
+		return End{}, fmt.Errorf("append to %s after event %d: %w", id, batch.After.Seq, ErrConflict)
+	}
+	m.add(b, batch)
+	return end, nil
+}
+
+// Fork implements Store.
+func (m *Memory) Fork(ctx context.Context, child, parent event.SessionID, batch Batch) (End, error) {
+	end, err := batch.End()
+	if err != nil {
+		return End{}, fmt.Errorf("fork %s from %s: %w", child, parent, err)
+	}
+	unlock, err := m.lock(ctx)
+	if err != nil {
+		return End{}, err
+	}
+	defer unlock()
+	from, err := m.find(parent)
+	if err != nil {
+		return End{}, err
+	}
+	if from.damage != nil && batch.After.Seq >= from.damage.Seq {
+		return End{}, from.damage
+	}
+	if m.sessions[child] != nil || !from.has(batch.After) {
+		return End{}, fmt.Errorf("fork %s from %s at event %d: %w", child, parent, batch.After.Seq, ErrConflict)
+	}
+	b := &branch{id: child, parent: from, shared: batch.After.Seq}
+	if from.forks == nil {
+		from.forks = make(map[*branch]bool)
+	}
+	from.forks[b] = true
+	m.add(b, batch)
+	return end, nil
+}
+
+// add puts a checked batch at the end of a branch.
+func (m *Memory) add(b *branch, batch Batch) {
+	end := batch.After
+	for _, e := range batch.Events {
+		end = end.Next(e.Bytes)
+		e.Seq = end.Seq
+		b.own = append(b.own, link{e, end.Hash})
+	}
+	if batch.Info != nil {
+		b.info = *batch.Info
+	}
+	b.modified = m.tick()
+	if m.sessions[b.id] == nil {
+		b.created = b.modified
+		m.sessions[b.id] = b
+	}
+	b.wake()
+}
+
+// tick returns the time, later than ever before: the order of changes is the
+// order of sessions in the index.
+func (m *Memory) tick() time.Time {
+	m.clock = later(time.Now(), m.clock.Add(time.Microsecond))
+	return m.clock
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// wake tells everyone who waits for the branch to look again.
+func (b *branch) wake() {
+	if b.changed != nil {
+		close(b.changed)
+		b.changed = nil
+	}
+}
+
+// end returns where the branch stops.
+func (b *branch) end() End {
+	return b.at(b.shared + event.Seq(len(b.own)))
+}
+
+// at returns the end after n events, which must exist.
+func (b *branch) at(n event.Seq) End {
+	switch {
+	case n == 0:
+		return End{}
+	case n <= b.shared:
+		return b.parent.at(n)
+	}
+	return End{Seq: n, Hash: b.own[n-b.shared-1].hash}
+}
+
+// has reports whether the branch's chain passes through an end.
+func (b *branch) has(end End) bool {
+	return end.Seq >= 0 && end.Seq <= b.end().Seq && b.at(end.Seq) == end
+}
+
+// first returns the first n events, those of the oldest ancestor first.
+func (b *branch) first(n event.Seq) [][]link {
+	if b == nil || n <= 0 {
+		return nil
+	}
+	parts := b.parent.first(min(n, b.shared))
+	if own := n - b.shared; own > 0 {
+		parts = append(parts, b.own[:own:own])
+	}
+	return parts
+}
+
+// Read implements Log.
+func (m *Memory) Read(ctx context.Context, id event.SessionID, after event.Seq) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
+		for e, err := range m.ReadFrom(ctx, id, End{}) {
+			if (err != nil || e.Seq > after) && !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
+// ReadFrom implements Log.
+func (m *Memory) ReadFrom(ctx context.Context, id event.SessionID, after End) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
+		parts, damage, err := m.snapshot(ctx, id, after)
+		if err != nil {
+			yield(event.Event{}, err)
+			return
+		}
+		for _, part := range parts {
+			for _, l := range part {
+				if l.Seq <= after.Seq {
+					continue
+				}
+				if after = after.Next(l.Bytes); after.Hash != l.hash {
+					yield(event.Event{}, &Damage{id, l.Seq, "its bytes were changed"})
+					return
+				}
+				if !yield(l.Event, nil) {
+					return
+				}
+			}
+		}
+		if damage != nil {
+			yield(event.Event{}, damage)
+		}
+	}
+}
+
+// snapshot returns what can be read of a session now.
+func (m *Memory) snapshot(ctx context.Context, id event.SessionID, after End) ([][]link, *Damage, error) {
+	unlock, err := m.lock(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer unlock()
+	b, err := m.find(id)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !b.has(after) {
+		return nil, nil, fmt.Errorf("read %s after event %d: %w", id, after.Seq, ErrConflict)
+	}
+	n := b.end().Seq
+	if b.damage != nil {
+		n = min(n, b.damage.Seq-1)
+	}
+	return b.first(n), b.damage, nil
+}
+
+// Wait implements Log.
+func (m *Memory) Wait(ctx context.Context, id event.SessionID, after event.Seq) error {
+	for {
+		changed, err := m.watch(ctx, id, after)
+		if changed == nil || err != nil {
+			return err
+		}
+		select {
+		case <-changed:
+		case <-m.closed:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// watch returns a channel that is closed when the session changes, or nil if it
+// has an event after the given position already.
+func (m *Memory) watch(ctx context.Context, id event.SessionID, after event.Seq) (<-chan struct{}, error) {
+	unlock, err := m.lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	b, err := m.find(id)
+	if err != nil || b.end().Seq > after {
+		return nil, err
+	}
+	if b.changed == nil {
+		b.changed = make(chan struct{})
+	}
+	return b.changed, nil
+}
+
+// Session implements Store.
+func (m *Memory) Session(ctx context.Context, id event.SessionID) (Session, error) {
+	unlock, err := m.lock(ctx)
+	if err != nil {
+		return Session{}, err
+	}
+	defer unlock()
+	b, err := m.find(id)
+	if err != nil {
+		return Session{}, err
+	}
+	return b.session(), nil
+}
+
+// session describes the branch.
+func (b *branch) session() Session {
+	s := Session{
+		ID: b.id, End: b.end(), Created: b.created, Modified: b.modified,
+		Shared: b.shared, Damage: b.damage, Info: b.info,
+	}
+	if b.parent != nil {
+		s.Parent = b.parent.id
+	}
+	return s
+}
+
+// Sessions implements Store.
+func (m *Memory) Sessions(ctx context.Context) iter.Seq2[Session, error] {
+	return m.list(ctx, func(*branch) bool { return true })
+}
+
+// Active implements Store.
+func (m *Memory) Active(ctx context.Context) iter.Seq2[Session, error] {
+	return m.list(ctx, func(b *branch) bool { return b.info.Active })
+}
+
+func (m *Memory) list(ctx context.Context, wanted func(*branch) bool) iter.Seq2[Session, error] {
+	return func(yield func(Session, error) bool) {
+		unlock, err := m.lock(ctx)
+		if err != nil {
+			yield(Session{}, err)
+			return
+		}
+		var all []Session
+		for b := range maps.Values(m.sessions) {
+			if !b.deleted && wanted(b) {
+				all = append(all, b.session())
+			}
+		}
+		unlock()
+		slices.SortFunc(all, func(a, b Session) int { return b.Modified.Compare(a.Modified) })
+		for _, s := range all {
+			if !yield(s, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Delete implements Store.
+func (m *Memory) Delete(ctx context.Context, id event.SessionID) error {
+	unlock, err := m.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	b, err := m.find(id)
+	if err != nil {
+		return err
+	}
+	b.deleted = true
+	b.secrets = nil
+	b.info = Info{}
+	b.wake()
+	m.release(b)
+	return nil
+}
+
+// release drops what nobody can read any more: events of deleted sessions that
+// no fork shares, and those sessions themselves when their last fork is gone.
+func (m *Memory) release(b *branch) {
+	for ; b != nil && b.deleted; b = b.parent {
+		if len(b.forks) == 0 {
+			delete(m.sessions, b.id)
+			if b.parent != nil {
+				delete(b.parent.forks, b)
+			}
+			continue
+		}
+		fork := slices.MaxFunc(slices.Collect(maps.Keys(b.forks)), func(a, b *branch) int {
+			return cmp.Compare(a.shared, b.shared)
+		})
+		b.own = slices.Clone(b.own[:max(fork.shared-b.shared, 0)])
+		b.shared = min(b.shared, fork.shared)
+	}
+}
+
+// Quarantine implements Store.
+func (m *Memory) Quarantine(ctx context.Context, id event.SessionID, d Damage) error {
+	unlock, err := m.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	b, err := m.find(id)
+	if err != nil {
+		return err
+	}
+	d.Session = id
+	b.damage = &d
+	return nil
+}
+
+// PutSecret implements Store.
+func (m *Memory) PutSecret(ctx context.Context, id event.SessionID, name string, value []byte) error {
+	unlock, err := m.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	b, err := m.find(id)
+	if err != nil {
+		return err
+	}
+	if value == nil {
+		delete(b.secrets, name)
+		return nil
+	}
+	if b.secrets == nil {
+		b.secrets = make(map[string][]byte)
+	}
+	b.secrets[name] = bytes.Clone(value)
+	return nil
+}
+
+// Secret implements Store.
+func (m *Memory) Secret(ctx context.Context, id event.SessionID, name string) ([]byte, error) {
+	unlock, err := m.lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	b, err := m.find(id)
+	if err != nil {
+		return nil, err
+	}
+	return bytes.Clone(b.secrets[name]), nil
+}
+
+// Close implements Store.
+func (m *Memory) Close() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	select {
+	case <-m.closed:
+	default:
+		close(m.closed)
+	}
+	return nil
+}
+
+// lock takes the mutex unless the store is closed or the caller has given up.
+func (m *Memory) lock(ctx context.Context) (unlock func(), err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	select {
+	case <-m.closed:
+		m.mu.Unlock()
+		return nil, ErrClosed
+	default:
+		return m.mu.Unlock, nil
+	}
+}
+
+// find returns a session that exists for callers.
+func (m *Memory) find(id event.SessionID) (*branch, error) {
+	if b := m.sessions[id]; b != nil && !b.deleted {
+		return b, nil
+	}
+	return nil, fmt.Errorf("session %s: %w", id, ErrNotFound)
+}

@@ -1,0 +1,152 @@
+// Package folder is the data folder: where everything of one engine lives, and
+// how processes agree on which of them is the engine.
+//
+//   - The folder is private: only its owner can enter it.
+//   - At most one process holds its [Lock], and the lock goes with the process,
+//     however that ends.
+//   - Only the holder listens on the private socket; a socket left behind by a
+//     dead one is removed by the next holder, and by nobody else.
+//   - Any session id has a directory of its own, inside the folder.
+//
+// A holder that lost its folder (deleted, moved) keeps a lock on nothing; what
+// is stored is protected by the store.
+package folder
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+)
+
+// A Folder is an open data folder. It is safe for concurrent use.
+type Folder struct {
+	dir string
+
+	mu     sync.Mutex
+	queue  []chan waited // who waits for the lock, the first first
+	waiter bool          // a goroutine is waiting on their behalf
+}
+
+// Open makes the folder if it is not there, takes away others' access to it,
+// and checks that it can be used.
+func Open(dir string) (*Folder, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("data folder %s: %w", dir, err)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, explain(dir, err)
+	}
+	f := &Folder{dir: dir}
+	if err := f.makePrivate(); err != nil {
+		return nil, err
+	}
+	lock, err := f.openLock() // the first thing anyone writes
+	if err != nil {
+		return nil, err
+	}
+	lock.Close()
+	return f, nil
+}
+
+// makePrivate closes a folder of ours to everyone else. A place that is made
+// for everyone is refused, and a home directory is left as its owner has it.
+func (f *Folder) makePrivate() error {
+	info, err := os.Stat(f.dir)
+	if err != nil {
+		return explain(f.dir, err)
+	}
+	if f.dir == filepath.Dir(f.dir) || info.Mode()&fs.ModeSticky != 0 {
+		return fmt.Errorf("data folder %s is shared with others: name a folder inside it", f.dir)
+	}
+	home, _ := os.UserHomeDir()
+	if f.dir == filepath.Clean(home) || info.Mode().Perm()&0o077 == 0 || !ownedByUs(info) {
+		return nil
+	}
+	return explain(f.dir, os.Chmod(f.dir, info.Mode().Perm()&^0o077))
+}
+
+func ownedByUs(info fs.FileInfo) bool {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(stat.Uid) == os.Getuid()
+}
+
+// explain says what is wrong with the folder, and what to do.
+func explain(dir string, err error) error {
+	if err == nil {
+		return nil
+	}
+	for _, known := range explanations {
+		if errors.Is(err, known.cause) {
+			return fmt.Errorf("data folder %s %s (%w)", dir, known.sentence, err)
+		}
+	}
+	return fmt.Errorf("data folder %s: %w", dir, err)
+}
+
+var explanations = []struct {
+	cause    error
+	sentence string
+}{
+	{syscall.ENOTDIR, "is not a directory: move the file away or choose another folder with ABIDE_HOME"},
+	{syscall.EACCES, "cannot be used by you: change its owner or mode, or choose another folder with ABIDE_HOME"},
+	{syscall.EPERM, "cannot be used by you: change its owner or mode, or choose another folder with ABIDE_HOME"},
+	{syscall.EROFS, "is read-only: mount it writable or choose another folder with ABIDE_HOME"},
+	{syscall.ENOSPC, "is on a full disk: make room or choose another folder with ABIDE_HOME"},
+	{syscall.EDQUOT, "is over its quota: make room or choose another folder with ABIDE_HOME"},
+	{syscall.ENOLCK, "is on a file system without locks: choose a local one with ABIDE_HOME"},
+	{syscall.ENOTSUP, "is on a file system without locks: choose a local one with ABIDE_HOME"},
+	{syscall.EOPNOTSUPP, "is on a file system without locks: choose a local one with ABIDE_HOME"},
+	{syscall.ENOSYS, "is on a file system without locks: choose a local one with ABIDE_HOME"},
+}
+
+// Dir returns the folder's absolute path.
+func (f *Folder) Dir() string { return f.dir }
+
+// Database returns the path of the store.
+func (f *Folder) Database() string { return f.path("abide.db") }
+
+// Session returns the path of a session's own directory, which may not exist.
+func (f *Folder) Session(id string) string { return f.path("sessions", fileName(id)) }
+
+// MakeSession makes a session's own directory and returns its path.
+func (f *Folder) MakeSession(id string) (string, error) {
+	dir := f.Session(id)
+	return dir, explain(f.dir, os.MkdirAll(dir, 0o700))
+}
+
+func (f *Folder) path(names ...string) string {
+	return filepath.Join(append([]string{f.dir}, names...)...)
+}
+
+const maxName = 64 // bytes of an id that is used as a file name
+
+// fileName maps an id, which may be any text, to a file name that no other id
+// has, also where names differing only in case are the same. An id of small
+// letters, digits, - and _ is its own name; any other is replaced by what is
+// readable of it, a dot and its digest.
+func fileName(id string) string {
+	readable := strings.Map(keepPlain, id)
+	if readable == id && id != "" && len(id) <= maxName {
+		return id
+	}
+	digest := sha256.Sum256([]byte(id))
+	return readable[:min(len(readable), maxName/2)] + "." + hex.EncodeToString(digest[:])
+}
+
+func keepPlain(r rune) rune {
+	switch {
+	case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '-', r == '_':
+		return r
+	case r >= 'A' && r <= 'Z':
+		return r - 'A' + 'a'
+	}
+	return -1
+}

@@ -1,0 +1,174 @@
+package folder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// A Lock is the right to be the folder's engine. The operating system takes it
+// back when the process ends.
+type Lock struct {
+	folder *Folder
+	file   *os.File
+
+	mu     sync.Mutex
+	socket string // where the holder listens; empty if it does not
+	closed bool
+}
+
+// TryLock takes the lock if it is free. If it is not, there is no lock and no
+// error.
+func (f *Folder) TryLock() (*Lock, bool, error) {
+	lock, err := f.lock(syscall.LOCK_EX | syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return nil, false, nil
+	}
+	return lock, err == nil, err
+}
+
+// WaitLock takes the lock as soon as it is free, or returns when ctx is done.
+// It does not poll. The system call that waits cannot be interrupted: after a
+// cancelled wait it goes on, one for the whole folder, serves the next WaitLock,
+// and lets the lock go at once if there is none by then.
+func (f *Folder) WaitLock(ctx context.Context) (*Lock, error) {
+	got := make(chan waited, 1)
+	f.enqueue(got)
+	select {
+	case w := <-got:
+		return w.lock, w.err
+	case <-ctx.Done():
+	}
+	if !f.dequeue(got) { // it came at the same moment
+		if w := <-got; w.lock != nil {
+			w.lock.Close()
+		}
+	}
+	return nil, fmt.Errorf("wait for the lock of %s: %w", f.dir, context.Cause(ctx))
+}
+
+// waited is what a wait brings.
+type waited struct {
+	lock *Lock
+	err  error
+}
+
+func (f *Folder) enqueue(got chan waited) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.queue = append(f.queue, got)
+	if !f.waiter {
+		f.waiter = true
+		go f.wait() // ends when the lock was free once and nobody waits any more
+	}
+}
+
+// dequeue reports whether got was still in the queue.
+func (f *Folder) dequeue(got chan waited) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	i := slices.Index(f.queue, got)
+	if i < 0 {
+		return false
+	}
+	f.queue = slices.Delete(f.queue, i, i+1)
+	return true
+}
+
+// wait serves the queue.
+func (f *Folder) wait() {
+	for more := true; more; {
+		lock, err := f.lock(syscall.LOCK_EX)
+		more = f.deliver(waited{lock, err})
+	}
+}
+
+// deliver hands the lock to the first who waits, and reports whether there are
+// others.
+func (f *Folder) deliver(w waited) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.queue) > 0 {
+		f.queue[0] <- w
+		f.queue = f.queue[1:]
+	} else if w.lock != nil {
+		w.lock.Close()
+	}
+	f.waiter = len(f.queue) > 0
+	return f.waiter
+}
+
+// lock takes the lock on the file that is at the path when it has it: someone
+// may have replaced the file meanwhile.
+func (f *Folder) lock(how int) (*Lock, error) {
+	for {
+		file, err := f.openLock()
+		if err != nil {
+			return nil, err
+		}
+		if err := flock(file, how); err != nil {
+			file.Close()
+			return nil, explain(f.dir, err)
+		}
+		if f.isCurrent(file) {
+			sign(file)
+			return &Lock{folder: f, file: file}, nil
+		}
+		file.Close()
+	}
+}
+
+func (f *Folder) openLock() (*os.File, error) {
+	file, err := os.OpenFile(f.path("lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	return file, explain(f.dir, err)
+}
+
+func flock(file *os.File, how int) error {
+	for {
+		if err := syscall.Flock(int(file.Fd()), how); err != syscall.EINTR {
+			return err
+		}
+	}
+}
+
+func (f *Folder) isCurrent(file *os.File) bool {
+	held, err := file.Stat()
+	if err != nil {
+		return false
+	}
+	named, err := os.Stat(f.path("lock"))
+	return err == nil && os.SameFile(held, named)
+}
+
+// sign tells people who holds the lock. Nothing depends on it, so a full disk
+// does not matter.
+func sign(file *os.File) {
+	file.Truncate(0)
+	fmt.Fprintf(file, "pid %d\nsince %s\n", os.Getpid(), time.Now().UTC().Format(time.RFC3339))
+}
+
+// Holder returns what the last holder of the lock wrote about itself, for
+// people to read.
+func (f *Folder) Holder() string {
+	text, _ := os.ReadFile(f.path("lock"))
+	return string(text)
+}
+
+// Close removes the socket, if there is one, and lets the lock go.
+func (l *Lock) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return nil
+	}
+	l.closed = true
+	if l.socket != "" {
+		os.Remove(l.socket)
+	}
+	return l.file.Close()
+}

@@ -1,0 +1,226 @@
+package folder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+)
+
+func tryLock(t *testing.T, f *Folder) *Lock {
+	t.Helper()
+	lock, ok, err := f.TryLock()
+	if err != nil || ok != (lock != nil) {
+		t.Fatalf("TryLock returned %v, %v, %v", lock, ok, err)
+	}
+	return lock
+}
+
+func TestOnlyOneHoldsTheLock(t *testing.T) {
+	dir := t.TempDir()
+	a, b := open(t, dir), open(t, dir)
+	lock := tryLock(t, a)
+	if lock == nil {
+		t.Fatal("a free lock was not given")
+	}
+	for _, f := range []*Folder{a, b} {
+		if tryLock(t, f) != nil {
+			t.Error("the lock was given twice")
+		}
+	}
+	if got := b.Holder(); !strings.HasPrefix(got, fmt.Sprintf("pid %d\nsince 20", os.Getpid())) {
+		t.Errorf("the holder is %q", got)
+	}
+	for range 2 { // closing again does no harm
+		if err := lock.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	again := tryLock(t, b)
+	if again == nil {
+		t.Fatal("the lock was not let go")
+	}
+	again.Close()
+}
+
+func TestEveryWaiterGetsTheLockInItsTurn(t *testing.T) {
+	dir := t.TempDir()
+	f, other := open(t, dir), open(t, dir)
+	first := tryLock(t, f)
+	var (
+		waiting sync.WaitGroup
+		holding sync.Mutex
+		turns   int
+	)
+	for i := range 6 {
+		waiting.Go(func() {
+			lock, err := []*Folder{f, other}[i%2].WaitLock(t.Context())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if !holding.TryLock() {
+				t.Error("two hold the lock")
+				return
+			}
+			turns++
+			holding.Unlock()
+			lock.Close()
+		})
+	}
+	first.Close()
+	waiting.Wait()
+	if turns != 6 {
+		t.Errorf("%d of 6 got the lock", turns)
+	}
+}
+
+func TestACancelledWaitLeavesNoLockBehind(t *testing.T) {
+	f := open(t, t.TempDir())
+	first := tryLock(t, f)
+	enough := errors.New("enough")
+	for range 3 {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(enough)
+		if _, err := f.WaitLock(ctx); !errors.Is(err, enough) {
+			t.Fatalf("a cancelled wait returned %v", err)
+		}
+	}
+	first.Close()
+	for range 3 { // whether the old wait serves it or not
+		lock, err := f.WaitLock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		lock.Close()
+	}
+}
+
+func TestACancelledWaitCostsOneGoroutineAtMost(t *testing.T) {
+	f := open(t, t.TempDir())
+	first := tryLock(t, f)
+	defer first.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 50 {
+		f.WaitLock(ctx)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.queue) != 0 || !f.waiter {
+		t.Errorf("%d still wait", len(f.queue))
+	}
+}
+
+// Someone tidies the folder while the engine runs: whoever waited on the old
+// file must not believe that it holds the lock of the new one.
+func TestALockOnAReplacedFileIsNoLock(t *testing.T) {
+	f := open(t, t.TempDir())
+	old, err := f.openLock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer old.Close()
+	if !f.isCurrent(old) {
+		t.Error("the file at the path is not current")
+	}
+	if err := os.Remove(f.path("lock")); err != nil {
+		t.Fatal(err)
+	}
+	if f.isCurrent(old) {
+		t.Error("a removed file is current")
+	}
+	lock := tryLock(t, f)
+	defer lock.Close()
+	if f.isCurrent(old) || !f.isCurrent(lock.file) {
+		t.Error("the replaced file is taken for the new one")
+	}
+}
+
+// hold is the body of another process: it takes the lock, says so, and waits.
+func hold(dir string) {
+	f, err := Open(dir)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	lock, ok, err := f.TryLock()
+	if !ok {
+		fmt.Println("no lock", err)
+		return
+	}
+	if _, err := lock.Listen(); err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Print("held")
+	io.Copy(io.Discard, os.Stdin)
+}
+
+// holder starts a process that holds the lock of dir.
+func holder(t *testing.T, dir string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "FOLDER_TEST_HOLD="+dir)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { in.Close() })
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	said := make([]byte, 4)
+	if _, err := io.ReadFull(out, said); err != nil || string(said) != "held" {
+		rest, _ := io.ReadAll(out)
+		t.Fatalf("the other process says %s%s (%v)", said, rest, err)
+	}
+	return cmd
+}
+
+func TestTheLockGoesWithTheProcess(t *testing.T) {
+	dir := t.TempDir()
+	other := holder(t, dir)
+	f := open(t, dir)
+	if tryLock(t, f) != nil {
+		t.Fatal("two processes hold the lock")
+	}
+	conn, err := f.Dial(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	got := make(chan error, 1)
+	var lock *Lock
+	go func() {
+		var err error
+		lock, err = f.WaitLock(t.Context())
+		got <- err
+	}()
+	other.Process.Kill()
+	other.Wait()
+	if err := <-got; err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	if _, err := conn.Read(make([]byte, 1)); err == nil {
+		t.Error("a dead engine speaks")
+	}
+	if _, err := f.Dial(t.Context()); !errors.Is(err, ErrNoEngine) {
+		t.Errorf("dialling a dead engine's socket gives %v", err)
+	}
+	ln, err := lock.Listen() // over the stale socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln.Close()
+}

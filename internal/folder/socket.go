@@ -1,0 +1,147 @@
+package folder
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// maxSocket is the longest path that every system takes as a socket's address.
+const maxSocket = 100
+
+// ErrNoEngine means that nobody listens on the private socket.
+var ErrNoEngine = errors.New("no engine is listening")
+
+// Listen opens the private socket. The listener is the caller's to close,
+// before the lock.
+func (l *Lock) Listen() (net.Listener, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return nil, errors.New("listen: the lock was let go")
+	}
+	address, err := l.folder.place()
+	if err != nil {
+		return nil, err
+	}
+	ln, err := listen(address)
+	if err != nil {
+		return nil, explain(l.folder.dir, err)
+	}
+	l.socket = address
+	return ln, nil
+}
+
+// listen replaces whatever is at the address. The socket stays when the
+// listener is closed: by then it may be somebody else's.
+func listen(address string) (net.Listener, error) {
+	if err := os.Remove(address); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: address, Net: "unix"})
+	if err != nil {
+		return nil, err
+	}
+	ln.SetUnlinkOnClose(false)
+	if err := os.Chmod(address, 0o600); err != nil {
+		ln.Close()
+		return nil, err
+	}
+	return ln, nil
+}
+
+// Dial connects to the engine. The error wraps ErrNoEngine if there is none.
+func (f *Folder) Dial(ctx context.Context) (net.Conn, error) {
+	conn, err := f.dial(ctx)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
+		return nil, fmt.Errorf("data folder %s: %w", f.dir, ErrNoEngine)
+	}
+	return conn, explain(f.dir, err)
+}
+
+func (f *Folder) dial(ctx context.Context) (net.Conn, error) {
+	address, err := f.address()
+	if err != nil {
+		return nil, err
+	}
+	return new(net.Dialer).DialContext(ctx, "unix", address)
+}
+
+// address returns where the engine listens. If the folder's own path is too
+// long for a socket, a link in the folder names the place: processes with
+// different environments would otherwise look in different ones.
+func (f *Folder) address() (string, error) {
+	own := f.path("sock")
+	if len(own) <= maxSocket {
+		return own, nil
+	}
+	return os.Readlink(own)
+}
+
+// place decides where to listen.
+func (f *Folder) place() (string, error) {
+	own := f.path("sock")
+	if len(own) <= maxSocket {
+		return own, nil
+	}
+	short, err := f.shortPlace()
+	if err != nil {
+		return "", err
+	}
+	if err := os.Remove(own); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", explain(f.dir, err)
+	}
+	return short, explain(f.dir, os.Symlink(short, own))
+}
+
+// shortPlace returns a path for the socket outside the folder, in the first
+// directory that is short enough and ours alone.
+func (f *Folder) shortPlace() (string, error) {
+	digest := sha256.Sum256([]byte(f.dir))
+	name := hex.EncodeToString(digest[:12])
+	var reasons []error
+	for _, dir := range shortDirs() {
+		path := filepath.Join(dir, name)
+		if len(path) > maxSocket {
+			continue
+		}
+		err := makeOurs(dir)
+		if err == nil {
+			return path, nil
+		}
+		reasons = append(reasons, err)
+	}
+	return "", fmt.Errorf("data folder %s is too long a path for a socket and there is no place for a shorter one: set XDG_RUNTIME_DIR (%w)", f.dir, errors.Join(reasons...))
+}
+
+func shortDirs() []string {
+	ours := fmt.Sprintf("abide-%d", os.Getuid())
+	dirs := []string{filepath.Join(os.TempDir(), ours), filepath.Join("/tmp", ours)}
+	if runtime := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(runtime) {
+		dirs = append([]string{filepath.Join(runtime, "abide")}, dirs...)
+	}
+	return dirs
+}
+
+// makeOurs makes a directory that nobody else can use, or refuses one that
+// somebody else made.
+func makeOurs(dir string) error {
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	info, err := os.Lstat(dir) // a link would be somebody else's trap
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() || info.Mode().Perm() != 0o700 || !ownedByUs(info) {
+		return fmt.Errorf("%s is not a directory of yours alone (mode 0700)", dir)
+	}
+	return nil
+}

@@ -1,0 +1,359 @@
+package jsonrpc
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+)
+
+// Options tell a Conn how to behave. The zero value runs.
+type Options struct {
+	Handler     Handler       // handles what the peer asks; nothing is handled if nil
+	MaxFrame    int           // greatest body taken from the peer; DefaultMaxFrame if zero
+	MaxRequests int           // requests of the peer in flight; 1024 if zero
+	Outbox      int           // bytes queued for the peer; 1 MiB if zero
+	Stall       time.Duration // time the peer may accept nothing before it is disconnected; 1m if zero
+	Drain       time.Duration // time that queued messages get to leave at the end; 5s if zero
+}
+
+func (o Options) filled() Options {
+	if o.Handler == nil {
+		o.Handler = HandlerFunc(unhandled)
+	}
+	orDefault(&o.MaxFrame, DefaultMaxFrame)
+	orDefault(&o.MaxRequests, 1024)
+	orDefault(&o.Outbox, 1<<20)
+	orDefault(&o.Stall, time.Minute)
+	orDefault(&o.Drain, 5*time.Second)
+	return o
+}
+
+func orDefault[T comparable](field *T, value T) {
+	if *field == *new(T) {
+		*field = value
+	}
+}
+
+func unhandled(_ context.Context, req *Request) (any, error) {
+	return nil, MethodNotFound(req.Method)
+}
+
+// A Conn is one side of a connection. Nothing moves until Run is called.
+type Conn struct {
+	rwc  io.ReadWriteCloser
+	opt  Options
+	out  *Outbox
+	done chan struct{} // closed when the end begins
+
+	sever    func() error   // closes rwc, once
+	handlers sync.WaitGroup // one for each request in flight
+
+	mu       sync.Mutex
+	ended    bool
+	running  bool
+	cause    error // why the end began; nil for an ordinary one
+	lastCall int64
+	calls    map[int64]chan Message        // ours, by id
+	requests map[string]context.CancelFunc // the peer's, by id
+}
+
+// New makes a connection of a stream. Closing the stream must end its pending
+// reads and writes.
+func New(rwc io.ReadWriteCloser, opt Options) *Conn {
+	c := &Conn{
+		rwc:      rwc,
+		opt:      opt.filled(),
+		done:     make(chan struct{}),
+		sever:    sync.OnceValue(rwc.Close),
+		calls:    make(map[int64]chan Message),
+		requests: make(map[string]context.CancelFunc),
+	}
+	c.out = NewOutbox(peer{c}, c.opt.Outbox, c.opt.Stall)
+	return c
+}
+
+// A peer is where the outbox writes. It is closed only if it stalls, and that
+// is then the cause: the reader fails at the same moment and knows less.
+type peer struct{ c *Conn }
+
+func (p peer) Write(b []byte) (int, error) { return p.c.rwc.Write(b) }
+
+func (p peer) Close() error {
+	p.c.end(p.c.out.stallError())
+	return p.c.sever()
+}
+
+// Pair returns two connections joined in memory.
+func Pair(a, b Options) (*Conn, *Conn) {
+	left, right := net.Pipe()
+	return New(left, a), New(right, b)
+}
+
+// Run serves the connection until the peer leaves, Close is called, ctx is done
+// or something breaks, and returns when all its goroutines have ended. Handlers
+// still at work then see their context cancelled, and what is queued gets a
+// last chance to leave. The error is nil if the peer left between two frames
+// or after Close.
+func (c *Conn) Run(ctx context.Context) error {
+	c.mu.Lock()
+	c.running = true
+	c.mu.Unlock()
+	stop := context.AfterFunc(ctx, func() { c.end(context.Cause(ctx)) })
+	defer stop()
+	working, cancel := context.WithCancelCause(ctx)
+
+	var reader, writer sync.WaitGroup
+	reader.Go(func() { c.end(c.read(working)) })
+	writer.Go(func() {
+		if err := c.out.Run(); err != nil {
+			c.end(err)
+		}
+	})
+	<-c.done
+	cancel(ErrClosed)
+	deadline := time.AfterFunc(c.opt.Drain, func() { c.sever() })
+	defer deadline.Stop()
+	c.handlers.Wait()
+	c.out.Close()
+	writer.Wait()
+	c.sever()
+	reader.Wait()
+	return c.cause
+}
+
+// Close begins the end: what is queued still leaves, then Run returns. It does
+// not wait. A connection that does not run yet is closed at once.
+func (c *Conn) Close() error {
+	c.end(nil)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.running {
+		return c.sever()
+	}
+	return nil
+}
+
+// Done returns a channel that is closed when the connection's end begins.
+func (c *Conn) Done() <-chan struct{} { return c.done }
+
+// Err returns why the connection is over: nil while it is not, else an error
+// that wraps ErrClosed.
+func (c *Conn) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case !c.ended:
+		return nil
+	case c.cause == nil:
+		return ErrClosed
+	}
+	return fmt.Errorf("%w: %w", ErrClosed, c.cause)
+}
+
+// end begins the end. The first cause is the one that counts.
+func (c *Conn) end(cause error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
+		return
+	}
+	c.ended, c.cause = true, cause
+	close(c.done)
+	c.out.Hurry()
+}
+
+// read takes frames until there are no more or the end has begun.
+func (c *Conn) read(ctx context.Context) error {
+	in := NewReader(c.rwc, c.opt.MaxFrame)
+	for {
+		body, err := in.Next(nil)
+		if err != nil {
+			return c.readEnd(err)
+		}
+		if c.Err() != nil {
+			return nil
+		}
+		m, fault := Parse(body)
+		switch {
+		case fault != nil:
+			c.refuse(m.ID, fault)
+		case m.IsAnswer():
+			c.answered(m)
+		case m.IsRequest():
+			c.accept(ctx, m)
+		default:
+			c.notified(ctx, m)
+		}
+	}
+}
+
+// readEnd tells the peer what it did wrong, if that is why nothing more can be
+// read.
+func (c *Conn) readEnd(err error) error {
+	if err == io.EOF {
+		return nil
+	}
+	if fault, ok := errors.AsType[*FrameError](err); ok {
+		c.refuse(nil, Errorf(CodeParse, "%v", fault))
+	}
+	return err
+}
+
+// notified handles a notification before the next frame is read.
+func (c *Conn) notified(ctx context.Context, m Message) {
+	if m.Params != nil && !IsObject(m.Params) {
+		return
+	}
+	if m.Method == cancelMethod {
+		c.cancelRequest(m.Params)
+		return
+	}
+	c.opt.Handler.Handle(ctx, &Request{Method: m.Method, Params: m.Params, conn: c})
+}
+
+const cancelMethod = "$/cancelRequest"
+
+// cancelRequest cancels the request of the peer with the id in the params.
+func (c *Conn) cancelRequest(params json.RawMessage) {
+	for key, id := range Members(params) {
+		if string(key) != "id" {
+			continue
+		}
+		c.mu.Lock()
+		cancel := c.requests[string(id)]
+		c.mu.Unlock()
+		if cancel != nil {
+			cancel()
+		}
+	}
+}
+
+// accept starts a request's handler, or refuses it.
+func (c *Conn) accept(ctx context.Context, m Message) {
+	if m.Params != nil && !IsObject(m.Params) {
+		c.refuse(m.ID, Errorf(CodeInvalidParams, "%s: the params must be an object", m.Method))
+		return
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	if err := c.admit(m, cancel); err != nil {
+		cancel()
+		c.refuse(m.ID, err)
+		return
+	}
+	go func() {
+		defer c.handlers.Done()
+		defer c.finished(m.ID, cancel)
+		c.handle(ctx, &Request{Method: m.Method, Params: m.Params, ID: m.ID, conn: c})
+	}()
+}
+
+// admit counts a request in, so that Run waits for it.
+func (c *Conn) admit(m Message, cancel context.CancelFunc) *Error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.ended:
+		return Errorf(CodeInternal, "the connection is closing")
+	case len(c.requests) >= c.opt.MaxRequests:
+		return Errorf(CodeBusy, "%d requests are in flight; wait for an answer", len(c.requests))
+	case c.requests[string(m.ID)] != nil:
+		return Errorf(CodeInvalidRequest, "the id %s belongs to a request in flight", clip(m.ID))
+	}
+	c.requests[string(m.ID)] = cancel
+	c.handlers.Add(1)
+	return nil
+}
+
+func (c *Conn) finished(id json.RawMessage, cancel context.CancelFunc) {
+	cancel()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.requests, string(id))
+}
+
+// handle runs the handler and queues its answer.
+func (c *Conn) handle(ctx context.Context, req *Request) {
+	result, err := c.opt.Handler.Handle(ctx, req)
+	answer, ok := result.(Answer)
+	if !ok {
+		answer.Result = result
+	}
+	if err == nil {
+		err = c.answer(req.ID, answer.Result)
+	}
+	if err != nil && !errors.Is(err, ErrClosed) {
+		c.refuse(req.ID, wireError(ctx, err))
+	}
+	if answer.After != nil {
+		answer.After()
+	}
+}
+
+// answer queues a result.
+func (c *Conn) answer(id json.RawMessage, result any) error {
+	raw, err := encode(result, null)
+	if err != nil {
+		return err
+	}
+	defer raw.free()
+	var scratch [96]byte
+	head := append(scratch[:0], `{"jsonrpc":"2.0","id":`...)
+	head = append(head, id...)
+	head = append(head, `,"result":`...)
+	return c.out.Put(context.Background(), head, raw.bytes, closing)
+}
+
+// refuse queues an error. One that cannot be queued has nobody to read it.
+func (c *Conn) refuse(id json.RawMessage, fault *Error) {
+	if id == nil {
+		id = null
+	}
+	raw, err := json.Marshal(fault)
+	if err != nil { // only Data can be at fault
+		raw, _ = json.Marshal(&Error{Code: fault.Code, Message: fault.Message})
+	}
+	c.out.Put(context.Background(), []byte(`{"jsonrpc":"2.0","id":`), id, []byte(`,"error":`), raw, closing)
+}
+
+var closing = []byte{'}'}
+
+// An encoded value borrows its buffer, if it needed one.
+type encoded struct {
+	bytes  []byte
+	buffer *bytes.Buffer
+}
+
+func (e encoded) free() {
+	if e.buffer != nil && e.buffer.Cap() <= keepSpare {
+		buffers.Put(e.buffer)
+	}
+}
+
+var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+// encode writes a value as JSON; what is encoded already is left as it is.
+func encode(v any, ifNil json.RawMessage) (encoded, error) {
+	raw, isRaw := v.(json.RawMessage)
+	if v == nil || isRaw && len(raw) == 0 {
+		return encoded{bytes: ifNil}, nil
+	}
+	if isRaw {
+		return encoded{bytes: raw}, nil
+	}
+	e := encoded{buffer: buffers.Get().(*bytes.Buffer)}
+	e.buffer.Reset()
+	enc := json.NewEncoder(e.buffer)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		e.free()
+		return encoded{}, fmt.Errorf("encode %T: %w", v, err)
+	}
+	e.bytes = e.buffer.Bytes()[:e.buffer.Len()-1] // without the encoder's newline
+	return e, nil
+}

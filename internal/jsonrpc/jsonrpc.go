@@ -1,0 +1,130 @@
+// Package jsonrpc speaks JSON-RPC 2.0 with Content-Length framing, as a peer:
+// both sides of a [Conn] may call, answer and notify at any time.
+//
+//   - What one side queues leaves in the order of queueing: answers, calls and
+//     notifications share one [Outbox].
+//   - Requests are handled concurrently, each on its own goroutine, up to a
+//     limit; one beyond it is answered with [CodeBusy] at once. Reading never
+//     waits for a handler, so a request may wait for a later one.
+//   - Notifications are handled one by one in the order of arrival, before
+//     anything that came after them: when [Conn.Call] returns, every
+//     notification that came before the answer has been handled. Their handler
+//     therefore must be quick and must not Call on the same connection.
+//   - An answer is never dropped while the connection lives. A notification
+//     sent with [Conn.TryNotify] is queued or refused, never half done.
+//   - Memory is bounded: a frame by its limit, the outbox by its size. A peer
+//     that stops reading is disconnected after the stall time.
+//   - Bytes given as json.RawMessage or as fragments are sent as they are.
+package jsonrpc
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// Codes of the JSON-RPC specification, and two of common use.
+const (
+	CodeParse          = -32700 // the frame is not JSON
+	CodeInvalidRequest = -32600 // JSON, but not a request
+	CodeMethodNotFound = -32601
+	CodeInvalidParams  = -32602
+	CodeInternal       = -32603
+	CodeBusy           = -32003 // too many requests in flight
+	CodeCancelled      = -32800 // cancelled by the caller
+)
+
+// An Error is a refusal as it travels. A handler returns one to choose its
+// code; Call returns one if the peer answered with it.
+type Error struct {
+	Code    int             `json:"code"`
+	Message string          `json:"message"`
+	Data    json.RawMessage `json:"data,omitempty"`
+}
+
+func (e *Error) Error() string { return e.Message }
+
+// Errorf returns an error with a code and a formatted message.
+func Errorf(code int, format string, args ...any) *Error {
+	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// MethodNotFound is the answer to a method that nobody handles.
+func MethodNotFound(method string) *Error {
+	return Errorf(CodeMethodNotFound, "Unhandled method %s", method)
+}
+
+// wireError turns a handler's error into what the peer sees.
+func wireError(ctx context.Context, err error) *Error {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e
+	}
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return Errorf(CodeCancelled, "the request was cancelled")
+	}
+	return Errorf(CodeInternal, "%v", err)
+}
+
+var (
+	// ErrClosed is wrapped by every error that is due to the end of the
+	// connection.
+	ErrClosed = errors.New("the connection is closed")
+	// ErrStalled is why a connection ends whose peer does not read.
+	ErrStalled = errors.New("the peer has stopped reading")
+)
+
+// A Handler handles what the peer asks. For a notification the result is
+// ignored. The result of a request is encoded as JSON, unless it is a
+// json.RawMessage, which is sent as it is, or an [Answer]. An error that is not
+// an [Error] is sent with CodeInternal and its text.
+type Handler interface {
+	Handle(ctx context.Context, req *Request) (result any, err error)
+}
+
+// A HandlerFunc is a function that handles requests.
+type HandlerFunc func(ctx context.Context, req *Request) (any, error)
+
+// Handle calls f.
+func (f HandlerFunc) Handle(ctx context.Context, req *Request) (any, error) { return f(ctx, req) }
+
+// An Answer is a result with something to do right after it was queued: what
+// After queues follows the answer. After also runs, once, if the connection
+// ended before.
+type Answer struct {
+	Result any
+	After  func()
+}
+
+// A Request is a request or a notification of the peer. It is valid for as
+// long as someone keeps it; nothing it holds is reused.
+type Request struct {
+	Method string
+	Params json.RawMessage // one object; nil if there was none
+	ID     json.RawMessage // a string or a number as the peer wrote it; nil for a notification
+
+	conn *Conn
+}
+
+// Conn returns the connection that the request came from.
+func (r *Request) Conn() *Conn { return r.conn }
+
+// IsNotification reports whether nobody waits for an answer.
+func (r *Request) IsNotification() bool { return r.ID == nil }
+
+// Decode reads the params into v. Its error is an *Error with CodeInvalidParams.
+func (r *Request) Decode(v any) error {
+	params := r.Params
+	if params == nil {
+		params = emptyObject
+	}
+	if err := json.Unmarshal(params, v); err != nil {
+		return Errorf(CodeInvalidParams, "%s: the params do not fit: %v", r.Method, err)
+	}
+	return nil
+}
+
+var (
+	emptyObject = json.RawMessage(`{}`)
+	null        = json.RawMessage(`null`)
+)

@@ -1,0 +1,224 @@
+package jsonrpc
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	oneWrite  = 64 << 10 // bytes handed to the writer at once; each must be accepted within the stall time
+	keepSpare = 64 << 10 // buffers above this are given back when there is nothing to do
+)
+
+// An Outbox queues frames for a peer. Whoever queues never waits for the peer,
+// only for room; one goroutine, Run, writes all that is queued in few writes.
+type Outbox struct {
+	w     io.WriteCloser
+	limit int
+	stall time.Duration
+
+	mu      sync.Mutex
+	work    sync.Cond // something to write, or the end
+	room    sync.Cond // less to write, or the end
+	queue   []byte    // frames not yet taken by Run
+	writing int       // bytes taken by Run and not yet accepted by the peer
+	waiting int       // how many wait for room
+	drained chan struct{}
+	hurried bool // nobody may wait for room any more
+	closed  bool // nothing more is queued
+
+	stalled atomic.Bool
+}
+
+// NewOutbox returns an outbox that holds about limit bytes. A frame greater
+// than that is taken when nothing else is queued. If the peer accepts nothing
+// for the stall time, w is closed; never if stall is zero.
+func NewOutbox(w io.WriteCloser, limit int, stall time.Duration) *Outbox {
+	o := &Outbox{w: w, limit: limit, stall: stall}
+	o.work.L, o.room.L = &o.mu, &o.mu
+	return o
+}
+
+// Put queues a frame whose body is the parts, joined. It waits for room until
+// ctx is done or the outbox ends.
+func (o *Outbox) Put(ctx context.Context, parts ...[]byte) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.fitsLocked(joined(parts)) {
+		if err := o.waitLocked(ctx, joined(parts)); err != nil {
+			return err
+		}
+	}
+	if o.closed {
+		return ErrClosed
+	}
+	o.addLocked(parts)
+	return nil
+}
+
+// TryPut queues a frame if there is room now, and nobody waits for it.
+func (o *Outbox) TryPut(parts ...[]byte) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed || o.waiting > 0 || !o.fitsLocked(joined(parts)) {
+		return false
+	}
+	o.addLocked(parts)
+	return true
+}
+
+// Drained returns a channel that is closed when the outbox is at most half
+// full, which may be now. It is not closed by the end of the outbox.
+func (o *Outbox) Drained() <-chan struct{} {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.drained == nil {
+		o.drained = make(chan struct{})
+	}
+	ch := o.drained
+	o.noticeLocked()
+	return ch
+}
+
+// Hurry makes those who wait for room fail, now and from now on.
+func (o *Outbox) Hurry() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.hurried = true
+	o.room.Broadcast()
+}
+
+// Close lets Run return when all that is queued was written.
+func (o *Outbox) Close() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.hurried, o.closed = true, true
+	o.room.Broadcast()
+	o.work.Signal()
+}
+
+// Run writes until the outbox is closed and empty, or a write fails.
+func (o *Outbox) Run() error {
+	defer o.Close()
+	watch := time.AfterFunc(time.Hour, func() {
+		o.stalled.Store(true)
+		o.w.Close()
+	})
+	watch.Stop()
+	var spare []byte
+	for {
+		batch := o.take(spare)
+		if batch == nil {
+			return nil
+		}
+		if err := o.write(batch, watch); err != nil {
+			return o.explain(err)
+		}
+		spare = batch[:0]
+	}
+}
+
+// explain prefers the reason over the symptom.
+func (o *Outbox) explain(err error) error {
+	if o.stalled.Load() {
+		return o.stallError()
+	}
+	return fmt.Errorf("write to the peer: %w", err)
+}
+
+func (o *Outbox) stallError() error {
+	return fmt.Errorf("%w: nothing was accepted for %v", ErrStalled, o.stall)
+}
+
+// take waits for something to write and leaves an empty queue.
+func (o *Outbox) take(spare []byte) []byte {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for len(o.queue) == 0 {
+		if o.closed {
+			return nil
+		}
+		spare, o.queue = small(spare, keepSpare), small(o.queue, keepSpare)
+		o.work.Wait()
+	}
+	batch := o.queue
+	o.queue, o.writing = small(spare, 2*o.limit), len(batch)
+	return batch
+}
+
+// small keeps a buffer for later unless it is too large for that.
+func small(buf []byte, max int) []byte {
+	if cap(buf) > max {
+		return nil
+	}
+	return buf
+}
+
+func (o *Outbox) write(batch []byte, watch *time.Timer) error {
+	for len(batch) > 0 {
+		if o.stall > 0 {
+			watch.Reset(o.stall)
+		}
+		n, err := o.w.Write(batch[:min(len(batch), oneWrite)])
+		watch.Stop()
+		if err != nil {
+			return err
+		}
+		batch = batch[n:]
+		o.accepted(n)
+	}
+	return nil
+}
+
+// accepted makes room for n bytes.
+func (o *Outbox) accepted(n int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.writing -= n
+	o.noticeLocked()
+	if o.waiting > 0 {
+		o.room.Broadcast()
+	}
+}
+
+func (o *Outbox) noticeLocked() {
+	if o.drained != nil && len(o.queue)+o.writing <= o.limit/2 {
+		close(o.drained)
+		o.drained = nil
+	}
+}
+
+func (o *Outbox) fitsLocked(size int) bool {
+	queued := len(o.queue) + o.writing
+	return queued == 0 || queued+size <= o.limit
+}
+
+func (o *Outbox) waitLocked(ctx context.Context, size int) error {
+	o.waiting++
+	defer func() { o.waiting-- }()
+	stop := context.AfterFunc(ctx, func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.room.Broadcast()
+	})
+	defer stop()
+	for !o.fitsLocked(size) {
+		if o.hurried {
+			return ErrClosed
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		o.room.Wait()
+	}
+	return nil
+}
+
+func (o *Outbox) addLocked(parts [][]byte) {
+	o.queue = AppendFrame(o.queue, parts...)
+	o.work.Signal()
+}

@@ -1,0 +1,87 @@
+package model_test
+
+import (
+	"errors"
+	"io"
+	"sync"
+	"testing"
+
+	"github.com/abide-run/abide/internal/model"
+)
+
+func TestAMessageIsEncodedOnceForEachFormat(t *testing.T) {
+	m := &model.Message{Text: "hi"}
+	encoded := 0
+	wire := func(format string) string {
+		return string(m.Wire(format, func(m *model.Message) []byte {
+			encoded++
+			return []byte(format + " " + m.Text)
+		}))
+	}
+	for i, step := range []struct {
+		format  string
+		encoded int
+	}{{"a", 1}, {"a", 1}, {"b", 2}, {"b", 2}, {"a", 3}} {
+		if got, want := wire(step.format), step.format+" hi"; got != want {
+			t.Errorf("step %d: the form is %q, want %q", i, got, want)
+		}
+		if encoded != step.encoded {
+			t.Errorf("step %d: encoded %d times, want %d", i, encoded, step.encoded)
+		}
+	}
+}
+
+func TestToolsAreEncodedOnce(t *testing.T) {
+	tools := &model.Tools{List: []model.Tool{{Name: "bash"}}}
+	encode := func(t *model.Tools) []byte { return []byte(t.List[0].Name) }
+	first := tools.Wire("a", encode)
+	second := tools.Wire("a", func(*model.Tools) []byte {
+		t.Error("encoded again")
+		return nil
+	})
+	if string(first) != "bash" || &first[0] != &second[0] {
+		t.Errorf("the forms are %q and %q, want the same bytes", first, second)
+	}
+}
+
+func TestFormsOfDifferentFormatsNeverMix(t *testing.T) {
+	m := new(model.Message)
+	var sessions sync.WaitGroup
+	for _, format := range []string{"a", "b", "c"} {
+		sessions.Go(func() {
+			for range 1000 {
+				if got := m.Wire(format, func(*model.Message) []byte { return []byte(format) }); string(got) != format {
+					t.Errorf("format %s was given %q", format, got)
+				}
+			}
+		})
+	}
+	sessions.Wait()
+}
+
+func TestUsageAddsUp(t *testing.T) {
+	a := model.Usage{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4, Reasoning: 5}
+	b := model.Usage{Input: 10, Output: 20, CacheRead: 30, CacheWrite: 40, Reasoning: 50}
+	want := model.Usage{Input: 11, Output: 22, CacheRead: 33, CacheWrite: 44, Reasoning: 55}
+	if got := a.Add(b); got != want {
+		t.Errorf("sum is %+v, want %+v", got, want)
+	}
+}
+
+func TestOnlySomeErrorsMayPass(t *testing.T) {
+	for kind, want := range map[model.Kind]bool{
+		model.KindAuth: false, model.KindNotFound: false, model.KindRequest: false, model.KindOverflow: false, model.KindScenario: false,
+		model.KindRateLimit: true, model.KindOverloaded: true, model.KindNetwork: true, model.KindStream: true, model.KindTimeout: true,
+	} {
+		if got := (&model.Error{Kind: kind}).Temporary(); got != want {
+			t.Errorf("%s: Temporary = %v, want %v", kind, got, want)
+		}
+	}
+}
+
+func TestAnErrorSpeaksForItselfAndKeepsItsCause(t *testing.T) {
+	err := error(&model.Error{Message: "one sentence", Err: io.EOF})
+	if err.Error() != "one sentence" || !errors.Is(err, io.EOF) {
+		t.Errorf("the error is %q, its cause %v", err, errors.Unwrap(err))
+	}
+}

@@ -1,0 +1,302 @@
+package openai
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+	"unicode/utf8"
+
+	"github.com/abide-run/abide/internal/model"
+)
+
+// tokenError is a token that could not be had.
+type tokenError struct{ err error }
+
+func (e tokenError) Error() string { return e.err.Error() }
+func (e tokenError) Unwrap() error { return e.err }
+
+func (f *failure) Error() string { return f.Message }
+
+// explain turns whatever ended the attempt into what the port promises: the
+// caller's own reason if it gave up, else an *model.Error.
+func (a *attempt) explain(err error) error {
+	if a.caller.Err() != nil {
+		return context.Cause(a.caller)
+	}
+	var known *model.Error
+	if errors.As(err, &known) {
+		return known
+	}
+	host := a.client.endpoint.Host
+	switch context.Cause(a.ctx) {
+	case errSilence:
+		return &model.Error{Kind: model.KindTimeout, Err: errSilence,
+			Message: fmt.Sprintf("%s sent nothing for %v; try again, or allow a longer silence", host, a.client.IdleTimeout)}
+	case errTooLong:
+		return &model.Error{Kind: model.KindTimeout, Err: errTooLong,
+			Message: fmt.Sprintf("%s did not finish its reply within %v; try again, or allow more time", host, a.client.Timeout)}
+	}
+	var sending *url.Error
+	if errors.As(err, &sending) { // it has the whole URL in its text; what is inside has not
+		return &model.Error{Kind: model.KindNetwork, Err: sending.Err,
+			Message: fmt.Sprintf("%s could not be reached: %s", host, unreachable(sending.Err))}
+	}
+	return a.broken(err)
+}
+
+// broken explains a reply that began and was no good.
+func (a *attempt) broken(err error) *model.Error {
+	host := a.client.endpoint.Host
+	var token tokenError
+	var bad badReply
+	var said *failure
+	switch {
+	case errors.As(err, &token):
+		return &model.Error{Kind: model.KindAuth, Message: fmt.Sprintf("there is no token for %s (%s); sign in again or set a key",
+			host, a.quote(token.Error()))}
+	case errors.As(err, &bad):
+		return &model.Error{Kind: model.KindStream, Message: fmt.Sprintf("the reply of %s was not understood: %s; try again, or check that the base URL is that of a Chat Completions API",
+			host, a.quote(bad.what))}
+	case errors.As(err, &said):
+		return a.streamFailure(said)
+	case errors.Is(err, errLineTooLong):
+		return &model.Error{Kind: model.KindStream, Err: err, Message: fmt.Sprintf("the reply of %s was given up because a line of it is longer than 32 MiB; try again, or use another model", host)}
+	}
+	return &model.Error{Kind: model.KindStream, Err: err, Message: fmt.Sprintf("the reply of %s broke off (%s); try again", host, reason(err))}
+}
+
+// unreachable says why there was no reply at all, and what to do.
+func unreachable(err error) string {
+	var dns *net.DNSError
+	var certificate *tls.CertificateVerificationError
+	switch {
+	case errors.As(err, &dns) && dns.IsNotFound:
+		return fmt.Sprintf("there is no host %q; check the base URL and the network", dns.Name)
+	case errors.As(err, &dns):
+		return fmt.Sprintf("its name could not be looked up (%s); check the network", dns.Err)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "the connection was refused; check that the server is running there, and the base URL"
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return "it closed the connection without an answer; try again"
+	case errors.As(err, &certificate):
+		return fmt.Sprintf("its certificate is not trusted (%s); check the clock, or add its authority with SSL_CERT_FILE", oneLine(certificate.Err.Error()))
+	}
+	return fmt.Sprintf("%s; check the network and the base URL", oneLine(err.Error()))
+}
+
+// reason says why a reply ended early.
+func reason(err error) string {
+	switch {
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return "the stream ended before the model had finished"
+	case errors.Is(err, syscall.ECONNRESET):
+		return "the connection was reset"
+	}
+	return oneLine(err.Error())
+}
+
+// refusal is a response that is not a reply.
+func (a *attempt) refusal(resp *http.Response) *model.Error {
+	said := readFailure(resp.Body)
+	e := a.statusError(resp.StatusCode, said)
+	if to := resp.Header.Get("Location"); resp.StatusCode/100 == 3 {
+		e.Kind = model.KindNotFound
+		e.Message = fmt.Sprintf("%s redirects to %s, and requests are not sent on to other places; set that as the base URL if you trust it",
+			a.client.endpoint.Host, safeURL(to))
+	}
+	e.RetryAfter = retryAfter(resp.Header)
+	return e
+}
+
+// safeURL is a URL without user, query and path of the endpoint.
+func safeURL(text string) string {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" {
+		return "another place"
+	}
+	return u.Scheme + "://" + u.Host + strings.TrimSuffix(u.EscapedPath(), "/chat/completions")
+}
+
+// statusError classifies a refused request.
+func (a *attempt) statusError(status int, f *failure) *model.Error {
+	host, name := a.client.endpoint.Host, a.req.Model
+	said := strconv.Itoa(status)
+	if f.Message != "" {
+		said += ": " + a.quote(f.Message)
+	}
+	fail := func(kind model.Kind, format string, args ...any) *model.Error {
+		return &model.Error{Kind: kind, Status: status, Message: fmt.Sprintf(format, args...)}
+	}
+	switch {
+	case f.overflow(), status == http.StatusRequestEntityTooLarge:
+		return fail(model.KindOverflow, "the conversation does not fit into the window of model %q at %s (%s); compact it or choose a model with a larger window", name, host, said)
+	case f.is("insufficient_quota"), status == http.StatusPaymentRequired:
+		return fail(model.KindAuth, "there is no quota left at %s (%s); check plan and billing of this key", host, said)
+	case status == http.StatusUnauthorized && a.token == "":
+		return fail(model.KindAuth, "%s wants a key and none is set (%s); set the API key of this provider", host, said)
+	case status == http.StatusUnauthorized:
+		return fail(model.KindAuth, "%s does not accept the key (%s); set a valid API key for this provider", host, said)
+	case status == http.StatusForbidden:
+		return fail(model.KindAuth, "%s denies access to model %q with this key (%s); use another key or model", host, name, said)
+	case status == http.StatusNotFound:
+		return fail(model.KindNotFound, "%s has no model %q at %s (%s); check the model's name and the base URL", host, name, a.client.endpoint.Path, said)
+	case status == http.StatusRequestTimeout:
+		return fail(model.KindTimeout, "%s took too long and gave up (%s); try again", host, said)
+	case status == http.StatusTooManyRequests:
+		return fail(model.KindRateLimit, "%s gets too many requests (%s); wait a little and try again", host, said)
+	case status >= 500:
+		return fail(model.KindOverloaded, "%s has a problem of its own (%s); try again later", host, said)
+	}
+	return fail(model.KindRequest, "%s rejects the request (%s); check the model's settings", host, said)
+}
+
+// streamFailure classifies an error that came instead of the rest of a reply.
+func (a *attempt) streamFailure(f *failure) *model.Error {
+	if status, err := strconv.Atoi(string(f.Code)); err == nil && status >= 400 && status < 600 {
+		return a.statusError(status, f)
+	}
+	if status := f.status(); status != 0 {
+		e := a.statusError(status, f)
+		e.Status = 0
+		return e
+	}
+	return &model.Error{Kind: model.KindStream, Message: fmt.Sprintf("%s broke off its reply with an error (%s); try again",
+		a.client.endpoint.Host, cmp.Or(a.quote(f.Message), "it gave no reason"))}
+}
+
+// status is the HTTP status that fits what a provider calls the error, or 0.
+func (f *failure) status() int {
+	switch word := strings.ToLower(f.Type + " " + string(f.Code)); {
+	case f.overflow(), f.is("insufficient_quota"):
+		return http.StatusBadRequest
+	case strings.Contains(word, "rate_limit"), strings.Contains(word, "too_many_requests"):
+		return http.StatusTooManyRequests
+	case strings.Contains(word, "overloaded"), strings.Contains(word, "server_error"), strings.Contains(word, "unavailable"):
+		return http.StatusServiceUnavailable
+	case strings.Contains(word, "authentication"), strings.Contains(word, "api_key"):
+		return http.StatusUnauthorized
+	case strings.Contains(word, "permission"):
+		return http.StatusForbidden
+	case strings.Contains(word, "not_found"):
+		return http.StatusNotFound
+	case strings.Contains(word, "invalid_request"):
+		return http.StatusBadRequest
+	}
+	return 0
+}
+
+func (f *failure) is(word string) bool { return string(f.Code) == word || f.Type == word }
+
+// overflow reports whether the request is too long for the model. There is a
+// code for it, but many providers have only words.
+func (f *failure) overflow() bool {
+	if f.is("context_length_exceeded") {
+		return true
+	}
+	said := strings.ToLower(f.Message)
+	for _, words := range []string{
+		"context length", "context window", "context size", "maximum context", "prompt is too long", "input is too long",
+	} {
+		if strings.Contains(said, words) {
+			return true
+		}
+	}
+	return false
+}
+
+// readFailure finds what a provider says in the body of a refusal.
+func readFailure(body io.Reader) *failure {
+	data, _ := io.ReadAll(io.LimitReader(body, 64<<10))
+	f := parseFailure(data)
+	if f.Message == "" && !strings.HasPrefix(strings.TrimSpace(string(data)), "<") { // a page for people says nothing
+		f.Message = string(data)
+	}
+	return f
+}
+
+func parseFailure(data []byte) *failure {
+	var object struct {
+		Error   *failure `json:"error"`
+		Message string   `json:"message"`
+		Detail  string   `json:"detail"`
+	}
+	if data := strings.TrimSpace(string(data)); strings.HasPrefix(data, "[") { // a list of one
+		var list []json.RawMessage
+		if json.Unmarshal([]byte(data), &list) == nil && len(list) > 0 {
+			return parseFailure(list[0])
+		}
+	}
+	_ = json.Unmarshal(data, &object) // what is no JSON is shown as it is
+	if object.Error != nil {
+		return object.Error
+	}
+	return &failure{Message: cmp.Or(object.Message, object.Detail)}
+}
+
+// longestWait bounds what a provider can ask for, so that nonsense stays finite.
+const longestWait = 24 * time.Hour
+
+// retryAfter is how long the provider wants to be left alone.
+func retryAfter(h http.Header) time.Duration {
+	if d, ok := wait(h.Get("Retry-After-Ms"), time.Millisecond); ok {
+		return d
+	}
+	after := h.Get("Retry-After")
+	if d, ok := wait(after, time.Second); ok {
+		return d
+	}
+	if at, err := http.ParseTime(after); err == nil {
+		return min(max(0, time.Until(at)), longestWait)
+	}
+	return 0
+}
+
+func wait(number string, unit time.Duration) (time.Duration, bool) {
+	n, err := strconv.ParseFloat(number, 64)
+	if err != nil || !(n >= 0) {
+		return 0, false
+	}
+	return time.Duration(min(n*float64(unit), float64(longestWait))), true
+}
+
+// quote makes what someone else said fit into a sentence, without what was sent
+// to prove who asks: providers like to repeat it.
+func (a *attempt) quote(text string) string {
+	secrets := []string{a.token}
+	for _, headers := range []map[string]string{a.client.Headers, a.req.Headers} {
+		for _, value := range headers {
+			secrets = append(secrets, value, strings.TrimPrefix(value, "Bearer "))
+		}
+	}
+	for _, secret := range secrets {
+		if len(secret) >= 4 { // shorter ones would tear words apart
+			text = strings.ReplaceAll(text, secret, "…")
+		}
+	}
+	return oneLine(text)
+}
+
+// oneLine makes a text fit into a sentence.
+func oneLine(text string) string {
+	const enough = 300
+	text = strings.TrimRight(strings.Join(strings.Fields(text), " "), ".")
+	if len(text) <= enough {
+		return text
+	}
+	cut := enough
+	for !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return text[:cut] + "…"
+}

@@ -1,0 +1,201 @@
+package relay
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/abide-run/abide/internal/jsonrpc"
+)
+
+const cancelMethod = "$/cancelRequest"
+
+// readClient takes the client's messages until it leaves.
+func (r *Relay) readClient(ctx context.Context) error {
+	in := jsonrpc.NewReader(r.client, r.opt.MaxFrame)
+	for r.waitRoom(ctx) {
+		body, err := in.Next(nil)
+		if err == io.EOF {
+			r.leave(ctx)
+			return errLeft
+		}
+		if err != nil {
+			return r.unreadable(ctx, err)
+		}
+		r.fromClient(ctx, body)
+	}
+	return context.Cause(ctx)
+}
+
+// unreadable tells the client what it did wrong, if that is why nothing more
+// can be read.
+func (r *Relay) unreadable(ctx context.Context, err error) error {
+	if fault, ok := errors.AsType[*jsonrpc.FrameError](err); ok {
+		r.refuse(ctx, nil, jsonrpc.Errorf(jsonrpc.CodeParse, "%v", fault))
+	}
+	return err
+}
+
+// waitRoom waits while there is no engine and much waits for it already.
+func (r *Relay) waitRoom(ctx context.Context) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for !r.ready && (r.queued >= r.opt.Queue || len(r.requests) >= maxWaiting) && ctx.Err() == nil {
+		r.changed.Wait()
+	}
+	return ctx.Err() == nil
+}
+
+// leave gives what the client has asked a last chance to be answered: a client
+// may have closed only its sending side.
+func (r *Relay) leave(ctx context.Context) {
+	r.mu.Lock()
+	pending := slices.Collect(maps.Keys(r.requests))
+	r.mu.Unlock()
+	for _, id := range pending {
+		r.cancelRequest(ctx, json.RawMessage(id))
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.opt.Drain)
+	defer cancel()
+	stop := context.AfterFunc(ctx, r.wake)
+	defer stop()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for len(r.requests) > 0 && ctx.Err() == nil {
+		r.changed.Wait()
+	}
+}
+
+func (r *Relay) fromClient(ctx context.Context, body []byte) {
+	m, fault := jsonrpc.Parse(body)
+	if fault == nil {
+		fault = r.check(m)
+	}
+	switch {
+	case fault != nil:
+		r.refuse(ctx, m.ID, fault)
+	case !r.admitted && r.opt.Admit != nil:
+		// Only requests are answered before the client is admitted.
+	case m.IsAnswer():
+		r.reply(ctx, m)
+	case m.Method == cancelMethod:
+		r.cancelRequest(ctx, member(m.Params, "id"))
+	default:
+		r.forward(ctx, newParcel(m, r.nextKey()))
+	}
+}
+
+// check judges what the client sends.
+func (r *Relay) check(m jsonrpc.Message) *jsonrpc.Error {
+	switch {
+	case !m.IsRequest():
+		return nil
+	case m.Params != nil && !jsonrpc.IsObject(m.Params):
+		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s: the params must be an object", m.Method)
+	case member(m.Params, "abideKey") != nil || member(m.Params, "abideAfter") != nil:
+		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s: abideKey and abideAfter are reserved", m.Method)
+	case r.inFlight(m.ID):
+		return jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "the id %s belongs to a request in flight", m.ID)
+	case r.admitted || r.opt.Admit == nil:
+		return nil
+	}
+	fault := r.opt.Admit(m)
+	r.admitted = fault == nil && m.Method == "connect"
+	return fault
+}
+
+func (r *Relay) inFlight(id json.RawMessage) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.requests[string(id)] != nil
+}
+
+// nextKey names a request for ever. The client's ids would not do: it may use
+// one again when its request was answered.
+func (r *Relay) nextKey() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.count++
+	return r.id + "/" + strconv.FormatInt(r.count, 10)
+}
+
+// forward sends a parcel to the engine, or leaves it for the next one.
+func (r *Relay) forward(ctx context.Context, p *parcel) {
+	if l := r.accept(p); l != nil {
+		l.out.Put(ctx, p.body(0)...) // if the engine is lost meanwhile, the next one gets it
+	}
+}
+
+// accept takes a parcel on, and returns the engine if it is to go there now.
+func (r *Relay) accept(p *parcel) *link {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.reviveLocked(p)
+	r.takeLocked(p)
+	if r.ready {
+		p.sends++
+		return r.link
+	}
+	r.backlog = append(r.backlog, p)
+	r.queued += p.size()
+	return nil
+}
+
+func (r *Relay) takeLocked(p *parcel) {
+	r.count++
+	p.n = r.count
+	if p.id != "" {
+		r.requests[p.id] = p
+	}
+}
+
+// cancelRequest passes on that the client does not want an answer any more.
+func (r *Relay) cancelRequest(ctx context.Context, id json.RawMessage) {
+	cancel := cancellation(id)
+	r.mu.Lock()
+	p := r.requests[string(id)]
+	known := p != nil && !p.own
+	if known {
+		p.cancel = cancel // for the next engine
+	}
+	r.mu.Unlock()
+	if known {
+		r.forward(ctx, &parcel{head: cancel[:len(cancel)-1]})
+	}
+}
+
+func cancellation(id []byte) []byte {
+	return slices.Concat(appendHead(nil, nil, cancelMethod), []byte(`{"id":`), id, []byte(`}}`))
+}
+
+// refuse answers a request of the client itself.
+func (r *Relay) refuse(ctx context.Context, id json.RawMessage, fault *jsonrpc.Error) {
+	if id == nil {
+		id = json.RawMessage("null")
+	}
+	text, err := json.Marshal(fault)
+	if err != nil {
+		text, _ = json.Marshal(&jsonrpc.Error{Code: fault.Code, Message: fault.Message})
+	}
+	r.out.Put(ctx, []byte(`{"jsonrpc":"2.0","id":`), id, []byte(`,"error":`), text, closing)
+}
+
+// giveUp answers everything that no engine will answer any more.
+func (r *Relay) giveUp(cause error) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	r.mu.Lock()
+	lost := slices.Collect(maps.Values(r.requests))
+	clear(r.requests)
+	r.mu.Unlock()
+	for _, p := range lost {
+		if !p.own {
+			r.refuse(ctx, json.RawMessage(p.id), jsonrpc.Errorf(jsonrpc.CodeInternal, "%v", cause))
+		}
+	}
+}

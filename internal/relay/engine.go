@@ -1,0 +1,371 @@
+package relay
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/abide-run/abide/internal/jsonrpc"
+)
+
+// A link is the connection to one engine.
+type link struct {
+	conn net.Conn
+	out  *jsonrpc.Outbox
+	over chan struct{} // closed when the engine is lost
+	end  func()
+
+	mu    sync.Mutex
+	calls map[string]chan *jsonrpc.Error // ours, by id
+}
+
+func newLink(conn net.Conn) *link {
+	l := &link{
+		conn:  conn,
+		out:   jsonrpc.NewOutbox(conn, outboxSize, 0), // the engine may take its time
+		over:  make(chan struct{}),
+		calls: make(map[string]chan *jsonrpc.Error),
+	}
+	l.end = sync.OnceFunc(func() {
+		close(l.over)
+		conn.Close()
+	})
+	return l
+}
+
+var (
+	errLost    = errors.New("the engine is gone")
+	errRefused = errors.New("the engine refuses this connection")
+)
+
+// codeShuttingDown is the answer of an engine that is about to leave; another
+// one will come.
+const codeShuttingDown = -32000
+
+// engines serves the client with one engine after the other.
+func (r *Relay) engines(ctx context.Context) error {
+	for failures := 0; ; failures++ {
+		conn, err := r.opt.Dial(ctx)
+		if err != nil {
+			return r.noEngine(ctx, err)
+		}
+		served, err := r.serve(ctx, conn)
+		if errors.Is(err, errRefused) {
+			return r.noEngine(ctx, err)
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		r.log.Info("the engine is gone; looking for another", "why", err)
+		if served {
+			failures = 0
+		}
+		pause(ctx, failures)
+	}
+}
+
+// noEngine is the end of a client that nobody will serve.
+func (r *Relay) noEngine(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	r.giveUp(err)
+	return err
+}
+
+// pause waits longer the more engines in a row were lost before they served.
+func pause(ctx context.Context, failures int) {
+	if failures == 0 {
+		return
+	}
+	timer := time.NewTimer(min(10*time.Millisecond<<min(failures, 10), time.Second))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// serve connects the client with an engine until either is gone. It reports
+// whether the engine ever served, and how it ended.
+func (r *Relay) serve(ctx context.Context, conn net.Conn) (served bool, err error) {
+	l := newLink(conn)
+	stop := context.AfterFunc(ctx, l.end)
+	defer stop()
+	r.mu.Lock()
+	r.link = l
+	r.mu.Unlock()
+
+	var parts sync.WaitGroup
+	parts.Go(func() {
+		defer l.end()
+		l.out.Run()
+	})
+	var ended error
+	parts.Go(func() {
+		defer l.end()
+		ended = r.readEngine(ctx, l)
+	})
+	err = r.greet(ctx, l)
+	if err == nil {
+		<-l.over
+		served = true
+	}
+	l.end()
+	l.out.Close()
+	parts.Wait()
+	r.lost(ctx, l)
+	return served, cmp.Or(err, ended)
+}
+
+// greet makes a new engine what the old one was to the client.
+func (r *Relay) greet(ctx context.Context, l *link) error {
+	if err := r.connect(ctx, l); err != nil {
+		return err
+	}
+	if err := r.attach(ctx, l); err != nil {
+		return err
+	}
+	return r.deliver(ctx, l)
+}
+
+func (r *Relay) connect(ctx context.Context, l *link) error {
+	answer, err := r.call(ctx, l, "connect", r.hello)
+	if err != nil {
+		return err
+	}
+	fault, err := l.wait(answer)
+	switch {
+	case err != nil:
+		return err
+	case fault != nil && fault.Code == codeShuttingDown:
+		return errLost
+	case fault != nil:
+		return fmt.Errorf("%w: %w", errRefused, fault)
+	}
+	return nil
+}
+
+// attach attaches the client to its sessions again. Nothing else is sent
+// before the engine has them: it would not know them.
+func (r *Relay) attach(ctx context.Context, l *link) error {
+	attachments := r.attachments()
+	answers := make([]<-chan *jsonrpc.Error, len(attachments))
+	for i, a := range attachments {
+		var err error
+		if answers[i], err = r.call(ctx, l, "abide.attach", a.encode()); err != nil {
+			return err
+		}
+	}
+	for i, a := range attachments {
+		fault, err := l.wait(answers[i])
+		if err != nil {
+			return err
+		}
+		if fault != nil {
+			r.log.Warn("a session could not be attached again", "session", a.session, "err", fault)
+		}
+	}
+	return nil
+}
+
+// deliver sends what waits; from then on messages pass at once.
+func (r *Relay) deliver(ctx context.Context, l *link) error {
+	for {
+		p, after := r.next()
+		if p == nil {
+			return nil
+		}
+		if err := l.out.Put(ctx, p.body(after)...); err != nil {
+			return errLost
+		}
+		if err := r.deliverCancel(ctx, l, p); err != nil {
+			return errLost
+		}
+	}
+}
+
+// next takes the first parcel that waits. If there is none, the engine is
+// ready.
+func (r *Relay) next() (*parcel, int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.backlog) == 0 {
+		r.ready = true
+		r.changed.Broadcast()
+		return nil, 0
+	}
+	p := r.backlog[0]
+	r.backlog = r.backlog[1:]
+	r.queued -= p.size()
+	after := r.afterLocked(p)
+	p.sends++
+	return p, after
+}
+
+func (r *Relay) deliverCancel(ctx context.Context, l *link, p *parcel) error {
+	r.mu.Lock()
+	cancel := p.cancel
+	r.mu.Unlock()
+	if cancel == nil {
+		return nil
+	}
+	return l.out.Put(ctx, cancel)
+}
+
+// lost puts everything unanswered back in line, in its old order.
+func (r *Relay) lost(ctx context.Context, l *link) {
+	r.mu.Lock()
+	r.link, r.ready = nil, false
+	for _, s := range r.sessions {
+		s.floor = s.last
+	}
+	unsure := r.forgetAsksLocked(l)
+	hopeless := r.requeueLocked()
+	r.mu.Unlock()
+	for _, a := range unsure {
+		r.forward(ctx, r.handOver(a))
+	}
+	for _, p := range hopeless {
+		r.refuse(ctx, json.RawMessage(p.id), jsonrpc.Errorf(jsonrpc.CodeInternal,
+			"%s: %d engines have died while they worked on this request; it is not tried again", p.method, p.sends))
+	}
+}
+
+// requeueLocked makes a backlog of all that is unanswered or was never sent,
+// and returns the requests that seem to kill engines.
+func (r *Relay) requeueLocked() (hopeless []*parcel) {
+	r.backlog = slices.DeleteFunc(r.backlog, func(p *parcel) bool { return p.id != "" })
+	for id, p := range r.requests {
+		if p.sends >= maxSends {
+			delete(r.requests, id)
+			hopeless = append(hopeless, p)
+		}
+	}
+	r.backlog = slices.AppendSeq(r.backlog, maps.Values(r.requests))
+	slices.SortFunc(r.backlog, func(a, b *parcel) int { return cmp.Compare(a.n, b.n) })
+	r.queued = 0
+	for _, p := range r.backlog {
+		r.queued += p.size()
+	}
+	return slices.DeleteFunc(hopeless, func(p *parcel) bool { return p.own })
+}
+
+// readEngine takes the engine's messages until it is lost or the client is.
+func (r *Relay) readEngine(ctx context.Context, l *link) error {
+	in := jsonrpc.NewReader(l.conn, r.opt.MaxFrame)
+	var buf []byte
+	for {
+		body, err := in.Next(buf)
+		if err != nil {
+			return err
+		}
+		if err := r.fromEngine(ctx, l, body); err != nil {
+			return err
+		}
+		if buf = body; cap(buf) > outboxSize {
+			buf = nil
+		}
+	}
+}
+
+// fromEngine handles a message of the engine. Its bytes are used again after it
+// returns. The error is that of the client's or the engine's outbox.
+func (r *Relay) fromEngine(ctx context.Context, l *link, body []byte) error {
+	m, fault := jsonrpc.Scan(body)
+	switch {
+	case fault != nil:
+		r.log.Warn("the engine sent something odd", "err", fault)
+		return nil
+	case m.IsAnswer():
+		return r.answer(ctx, l, m, body)
+	case m.IsRequest():
+		return r.ask(ctx, l, m)
+	case m.Method == cancelMethod:
+		return r.cancelAsk(ctx, l, member(m.Params, "id"))
+	case m.Method == "session.event" && !r.seen(m.Params):
+		return nil
+	case m.Method == "session.lifecycle":
+		r.forgetDeleted(m.Params)
+	}
+	return r.out.Put(ctx, body)
+}
+
+// answer passes an answer on to whoever waits for it; nobody waits for a second
+// one.
+func (r *Relay) answer(ctx context.Context, l *link, m jsonrpc.Message, body []byte) error {
+	if l.answered(m) || !r.settle(m) {
+		return nil
+	}
+	return r.out.Put(ctx, body)
+}
+
+// settle ends a request, and reports whether its answer is for the client.
+func (r *Relay) settle(m jsonrpc.Message) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.requests[string(m.ID)]
+	if p == nil {
+		return string(m.ID) == "null"
+	}
+	delete(r.requests, p.id)
+	r.changed.Broadcast()
+	r.settleLocked(p, m)
+	if p.own && m.Err != nil {
+		r.log.Warn("an answer of the user could not be handed over", "err", m.Failure())
+	}
+	return !p.own
+}
+
+// call sends a request of ours.
+func (r *Relay) call(ctx context.Context, l *link, method string, params []byte) (<-chan *jsonrpc.Error, error) {
+	id := quote(r.nextKey())
+	answer := make(chan *jsonrpc.Error, 1)
+	l.mu.Lock()
+	l.calls[string(id)] = answer
+	l.mu.Unlock()
+	if l.out.Put(ctx, appendHead(nil, id, method), params, closing) != nil {
+		return nil, errLost
+	}
+	return answer, nil
+}
+
+// answered takes an answer to a request of ours.
+func (l *link) answered(m jsonrpc.Message) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	answer := l.calls[string(m.ID)]
+	if answer == nil {
+		return false
+	}
+	delete(l.calls, string(m.ID))
+	answer <- m.Failure()
+	return true
+}
+
+// wait waits for an answer to a request of ours.
+func (l *link) wait(answer <-chan *jsonrpc.Error) (*jsonrpc.Error, error) {
+	select {
+	case fault := <-answer:
+		return fault, nil
+	case <-l.over:
+		return nil, errLost
+	}
+}
+
+// answer gives the engine a result that it waits for.
+func (l *link) answer(ctx context.Context, id, result json.RawMessage) error {
+	return l.out.Put(ctx, []byte(`{"jsonrpc":"2.0","id":`), id, []byte(`,"result":`), result, closing)
+}
+
+// refusal gives the engine an error that it waits for.
+func (l *link) refusal(ctx context.Context, id, fault json.RawMessage) error {
+	return l.out.Put(ctx, []byte(`{"jsonrpc":"2.0","id":`), id, []byte(`,"error":`), fault, closing)
+}

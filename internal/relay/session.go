@@ -1,0 +1,147 @@
+package relay
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/abide-run/abide/internal/jsonrpc"
+)
+
+// A session is what the relay knows of one that the client looks at.
+type session struct {
+	id     string
+	n      int64           // the place in the order of the request that attached the client; zero if none has yet
+	method string          // of that request
+	params json.RawMessage // of that request
+	last   int64           // the position of the last event that the client was sent
+	floor  int64           // events up to here are repetitions after a change of engine
+}
+
+func (r *Relay) sessionLocked(id string) *session {
+	s := r.sessions[id]
+	if s == nil {
+		s = &session{id: id}
+		r.sessions[id] = s
+	}
+	return s
+}
+
+func attaches(method string) bool {
+	return method == "session.create" || method == "session.resume"
+}
+
+func detaches(method string) bool {
+	return method == "session.destroy" || method == "session.delete" || method == "session.shutdown"
+}
+
+// settleLocked learns from the answer to a request which sessions the client
+// is attached to.
+func (r *Relay) settleLocked(p *parcel, m jsonrpc.Message) {
+	id := textMember(p.params, "sessionId")
+	switch {
+	case attaches(p.method) && m.Err == nil:
+		if given := textMember(m.Result, "sessionId"); given != "" {
+			id = given
+		}
+		s := r.sessionLocked(id)
+		s.n, s.method, s.params = p.n, p.method, orEmpty(p.params)
+	case attaches(p.method):
+		if s := r.sessions[id]; s != nil && s.n == 0 {
+			delete(r.sessions, id)
+		}
+	case detaches(p.method) && m.Err == nil && string(member(m.Result, "success")) != "false":
+		delete(r.sessions, id)
+	}
+}
+
+// seen notes the position of an event, and reports whether the client is to
+// have it.
+func (r *Relay) seen(params json.RawMessage) bool {
+	var id, seq json.RawMessage
+	for key, value := range jsonrpc.Members(params) {
+		switch string(key) {
+		case "sessionId":
+			id = value
+		case "seq":
+			seq = value
+		}
+	}
+	n, err := strconv.ParseInt(string(seq), 10, 64)
+	if err != nil || n <= 0 {
+		return true // an ephemeral one
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.sessionLocked(jsonrpc.Text(id))
+	if n <= s.floor {
+		return false
+	}
+	s.last = max(s.last, n)
+	return true
+}
+
+// forgetDeleted forgets a session that somebody deleted: if another gets its
+// id, its positions begin anew.
+func (r *Relay) forgetDeleted(params json.RawMessage) {
+	if string(member(params, "type")) != `"session.deleted"` {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.sessions, textMember(params, "sessionId"))
+}
+
+// reviveLocked prepares for a client that attaches itself anew: it is to get
+// whatever the engine sends for that.
+func (r *Relay) reviveLocked(p *parcel) {
+	if !attaches(p.method) {
+		return
+	}
+	if s := r.sessions[textMember(p.params, "sessionId")]; s != nil {
+		s.floor = 0
+	}
+}
+
+// afterLocked returns the position that a repeated request must go on from.
+func (r *Relay) afterLocked(p *parcel) int64 {
+	if p.sends == 0 || !attaches(p.method) {
+		return 0
+	}
+	if s := r.sessions[textMember(p.params, "sessionId")]; s != nil {
+		return s.last
+	}
+	return 0
+}
+
+// attachments returns what attaches the client to its sessions again, in the
+// order in which it did so itself.
+func (r *Relay) attachments() (all []attachment) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	ordered := slices.SortedFunc(maps.Values(r.sessions), func(a, b *session) int { return cmp.Compare(a.n, b.n) })
+	for _, s := range ordered {
+		if s.n > 0 {
+			all = append(all, attachment{s.id, s.last, s.method, s.params})
+		}
+	}
+	return all
+}
+
+// An attachment is the params of abide.attach.
+type attachment struct {
+	session string
+	after   int64
+	method  string
+	params  json.RawMessage
+}
+
+func (a attachment) encode() []byte {
+	b := append([]byte(`{"sessionId":`), quote(a.session)...)
+	b = strconv.AppendInt(append(b, `,"after":`...), a.after, 10)
+	b = append(append(b, `,"method":`...), quote(a.method)...)
+	b = append(append(b, `,"params":`...), a.params...)
+	return append(b, '}')
+}

@@ -1,0 +1,204 @@
+package server
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/abide-run/abide/internal/api"
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/eventlog"
+	"github.com/abide-run/abide/internal/session"
+)
+
+// listMethods look at sessions and manage them.
+var listMethods = map[string]method{
+	api.SessionList:        on((*conn).list),
+	api.SessionGetMessages: on((*conn).messages),
+	api.SessionGetMetadata: on((*conn).metadata),
+	api.SessionGetLastID:   on((*conn).lastID),
+	api.SessionDelete:      on((*conn).delete),
+	api.SessionsFork:       on((*conn).fork),
+	api.HistoryTruncate:    on((*conn).truncate),
+	api.Events:             on((*conn).events),
+	api.Search:             on((*conn).search),
+	api.Verify:             on((*conn).verify),
+	api.Status:             on((*conn).status),
+}
+
+func info(s eventlog.Session) api.SessionInfo {
+	i := api.SessionInfo{
+		SessionID: s.ID, StartTime: event.FormatTime(s.Created), ModifiedTime: event.FormatTime(s.Modified),
+		Summary: s.Info.Summary, Name: s.Info.Name, ClientName: s.Info.Client,
+		Abide: &api.SessionAbide{
+			Events: s.End.Seq, Hash: hex.EncodeToString(s.End.Hash[:]), Active: s.Info.Active, Questions: s.Info.Questions, Parent: s.Parent,
+		},
+	}
+	if s.Info.Dir != "" {
+		i.Context = &event.Place{Cwd: s.Info.Dir}
+	}
+	if s.Damage != nil {
+		i.Abide.Damage = s.Damage.Error()
+	}
+	return i
+}
+
+func (c *conn) list(ctx context.Context, p api.ListParams) (api.ListResult, error) {
+	result := api.ListResult{Sessions: []api.SessionInfo{}}
+	for s, err := range c.server.host.List(ctx) {
+		if err != nil {
+			return result, err
+		}
+		if p.Filter.Cwd == "" || p.Filter.Cwd == s.Info.Dir {
+			result.Sessions = append(result.Sessions, info(s))
+		}
+	}
+	return result, nil
+}
+
+func (c *conn) messages(ctx context.Context, p api.SessionParams) (api.EventsResult, error) {
+	list, err := c.server.host.Messages(ctx, p.SessionID)
+	result := api.EventsResult{Events: make([]json.RawMessage, len(list))}
+	for i, e := range list {
+		result.Events[i] = e.Bytes
+	}
+	return result, notFound(p.SessionID, err)
+}
+
+func (c *conn) metadata(ctx context.Context, p api.SessionParams) (api.MetadataResult, error) {
+	s, err := c.server.host.Info(ctx, p.SessionID)
+	if errors.Is(err, session.ErrNotFound) {
+		return api.MetadataResult{}, nil
+	}
+	i := info(s)
+	return api.MetadataResult{Session: &i}, err
+}
+
+func (c *conn) lastID(ctx context.Context, _ struct{}) (api.LastIDResult, error) {
+	for s, err := range c.server.host.List(ctx) {
+		return api.LastIDResult{SessionID: s.ID}, err
+	}
+	return api.LastIDResult{}, nil
+}
+
+func (c *conn) delete(ctx context.Context, p api.SessionParams) (api.Success, error) {
+	c.detach(p.SessionID, false)
+	err := c.server.host.Delete(ctx, p.SessionID)
+	if errors.Is(err, session.ErrNotFound) {
+		return api.Success{Error: fmt.Sprintf("Error: Session file not found for %s", p.SessionID)}, nil
+	}
+	return api.Success{Success: err == nil}, err
+}
+
+func (c *conn) fork(ctx context.Context, p api.ForkParams) (api.ForkResult, error) {
+	at := p.At
+	if p.ToEventID != "" {
+		seq, err := c.position(ctx, p.SessionID, p.ToEventID)
+		if err != nil {
+			return api.ForkResult{}, err
+		}
+		at = seq - 1
+	}
+	id, err := c.server.host.Fork(ctx, "", p.SessionID, at, p.Name)
+	return api.ForkResult{SessionID: id, Name: p.Name}, notFound(p.SessionID, err)
+}
+
+// position finds an event by its id.
+func (c *conn) position(ctx context.Context, id event.SessionID, eventID string) (event.Seq, error) {
+	for e, err := range c.server.host.Events(ctx, id, 0) {
+		if err != nil {
+			return 0, notFound(id, err)
+		}
+		if head, err := e.Head(); err == nil && head.ID == eventID {
+			return e.Seq, nil
+		}
+	}
+	return 0, fmt.Errorf("Event %s not found: %w", eventID, session.ErrPosition)
+}
+
+func (c *conn) truncate(ctx context.Context, p api.TruncateParams) (api.TruncateResult, error) {
+	n, err := c.server.host.Rewind(ctx, p.SessionID, p.EventID)
+	return api.TruncateResult{EventsRemoved: n}, noSession(p.SessionID, err)
+}
+
+// The most that one answer holds.
+const (
+	maxEvents     = 1000
+	maxEventBytes = 4 << 20
+)
+
+// events reads the log as it is stored, page by page.
+func (c *conn) events(ctx context.Context, p api.ReadParams) (api.ReadResult, error) {
+	if p.Max <= 0 || p.Max > maxEvents {
+		p.Max = maxEvents
+	}
+	result := api.ReadResult{Events: []json.RawMessage{}, Next: p.After}
+	size := 0
+	for e, err := range c.server.host.Events(ctx, p.SessionID, p.After) {
+		var damage *eventlog.Damage
+		if errors.As(err, &damage) {
+			result.Damage = damage.Error()
+			return result, nil
+		}
+		if err != nil {
+			return result, notFound(p.SessionID, err)
+		}
+		if len(result.Events) == p.Max || size > maxEventBytes {
+			result.More = true
+			return result, nil
+		}
+		result.Events, result.Next = append(result.Events, e.Bytes), e.Seq
+		size += len(e.Bytes)
+	}
+	return result, nil
+}
+
+func (c *conn) search(ctx context.Context, p api.SearchParams) (api.SearchResult, error) {
+	if p.Text == "" {
+		return api.SearchResult{}, errBadParams{errors.New("text: it is empty")}
+	}
+	if p.Max <= 0 {
+		p.Max = 50
+	}
+	result := api.SearchResult{Matches: []api.SearchMatch{}}
+	for m, err := range c.server.host.Search(ctx, p.Text) {
+		if err != nil {
+			return result, err
+		}
+		if len(result.Matches) == p.Max {
+			result.More = true
+			break
+		}
+		result.Matches = append(result.Matches, api.SearchMatch{Session: info(m.Session), Seq: m.Event.Seq, Type: m.Event.Type, Line: m.Line})
+	}
+	return result, nil
+}
+
+func (c *conn) verify(ctx context.Context, p api.SessionParams) (api.VerifyResult, error) {
+	end, err := c.server.host.Verify(ctx, p.SessionID)
+	result := api.VerifyResult{SessionID: p.SessionID, Events: end.Seq, Hash: hex.EncodeToString(end.Hash[:])}
+	var damage *eventlog.Damage
+	if errors.As(err, &damage) {
+		result.Damage = &api.Damage{Position: damage.Seq, Reason: damage.Reason}
+		return result, nil
+	}
+	return result, notFound(p.SessionID, err)
+}
+
+func (c *conn) status(ctx context.Context, p api.SessionParams) (api.StatusResult, error) {
+	st, err := c.server.host.Status(ctx, p.SessionID)
+	if err != nil {
+		return api.StatusResult{}, notFound(p.SessionID, err)
+	}
+	s, err := c.server.host.Info(ctx, p.SessionID)
+	result := api.StatusResult{
+		Session: info(s), Model: st.Model, Active: st.Active, Queued: len(st.Queue), Totals: st.Totals,
+		Questions: make([]json.RawMessage, len(st.Questions)), Position: st.End.Seq,
+	}
+	for i, e := range st.Questions {
+		result.Questions[i] = e.Bytes
+	}
+	return result, err
+}

@@ -1,0 +1,194 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/abide-run/abide/internal/api"
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/jsonrpc"
+	"github.com/abide-run/abide/internal/session"
+	"github.com/abide-run/abide/internal/turn"
+)
+
+// openMethods attach clients to sessions and detach them.
+var openMethods = map[string]method{
+	api.SessionCreate:  on((*conn).create),
+	api.SessionResume:  on((*conn).resume),
+	api.SessionDestroy: on((*conn).destroy),
+	api.Attach:         on((*conn).attach),
+}
+
+// create makes a session. The answer comes before its first event.
+func (c *conn) create(ctx context.Context, p api.OpenParams) (any, error) {
+	if p.SessionID == "" {
+		p.SessionID = event.SessionID(event.NewID())
+	}
+	spec, err := c.spec(p)
+	if err != nil {
+		return nil, err
+	}
+	client := c.client(p)
+	view, err := c.server.host.Create(ctx, p.SessionID, spec, client)
+	if err != nil {
+		return nil, err
+	}
+	return c.opened(ctx, p.SessionID, client, view), nil
+}
+
+// resume comes back to a session.
+func (c *conn) resume(ctx context.Context, p api.OpenParams) (any, error) {
+	spec, err := c.spec(p)
+	if err != nil {
+		return nil, err
+	}
+	if p.WorkingDirectory == "" {
+		spec.Config.WorkingDirectory = "" // the session has one
+		spec.Env = nil
+	}
+	client := c.client(p)
+	view, err := c.server.host.Resume(ctx, p.SessionID, session.Resume{
+		Spec: spec, Continue: p.ContinuePending, Quiet: p.DisableResumeEvent,
+	}, client)
+	if err != nil {
+		return nil, notFound(p.SessionID, err)
+	}
+	return c.opened(ctx, p.SessionID, client, view), nil
+}
+
+// attach goes on where a lost connection stopped. Only processes of ours lose
+// connections without their clients' knowledge.
+func (c *conn) attach(ctx context.Context, p api.AttachParams) (any, error) {
+	if !c.door.Private {
+		return nil, jsonrpc.MethodNotFound(api.Attach)
+	}
+	client := c.client(p.Params)
+	view, err := c.server.host.Attach(ctx, p.SessionID, client, p.After)
+	if err != nil {
+		return nil, notFound(p.SessionID, err)
+	}
+	return c.opened(ctx, p.SessionID, client, view), nil
+}
+
+// opened answers a client that was attached, and then lets it watch.
+func (c *conn) opened(ctx context.Context, id event.SessionID, client *session.Client, view *session.View) jsonrpc.Answer {
+	c.mu.Lock()
+	before := c.sessions[id]
+	c.sessions[id] = &attached{client, view}
+	c.mu.Unlock()
+	if before != nil {
+		c.server.host.Detach(id, before.client, false)
+	}
+	result := api.OpenResult{SessionID: id}
+	if c.server.opts.Workspace != nil {
+		result.WorkspacePath = c.server.opts.Workspace(id)
+	}
+	return jsonrpc.Answer{Result: result, After: func() {
+		if err := view.CatchUp(context.WithoutCancel(ctx)); err != nil {
+			c.server.log.Error("a client could not be shown a session", "session", id, "err", err)
+		}
+	}}
+}
+
+// client is this connection as a client of a session.
+func (c *conn) client(p api.OpenParams) *session.Client {
+	client := &session.Client{Viewer: c, Tools: p.Tools, Permission: p.RequestPermission, Streaming: p.Streaming}
+	if p.RequestUserInput {
+		client.AskUser = c.askUser
+	}
+	return client
+}
+
+// askUser puts a question to the person behind the client.
+func (c *conn) askUser(ctx context.Context, id event.SessionID, q event.UserInputAskedData) (turn.UserReply, error) {
+	var reply turn.UserReply
+	err := c.rpc.Call(ctx, api.UserInput, api.UserInputParams{
+		SessionID: id, RequestID: q.RequestID, Question: q.Question, Choices: q.Choices, AllowFreeform: q.AllowFreeform,
+	}, &reply)
+	if _, refused := err.(*jsonrpc.Error); refused {
+		return turn.UserReply{Answer: "The user was unable to respond due to an error", WasFreeform: true}, nil
+	}
+	return reply, err
+}
+
+// spec is what the client wants the session to be like.
+func (c *conn) spec(p api.OpenParams) (session.Spec, error) {
+	c.mu.Lock()
+	defaults := c.defaults
+	c.mu.Unlock()
+	s := session.Spec{
+		Config: event.SessionConfiguredData{
+			WorkingDirectory: p.WorkingDirectory, Model: p.Model, ReasoningEffort: p.ReasoningEffort, Streaming: p.Streaming,
+			SystemMessage: p.SystemMessage, AvailableTools: p.AvailableTools, ExcludedTools: p.ExcludedTools, ClientName: p.ClientName,
+		},
+		Env: defaults.Env,
+	}
+	if s.Config.WorkingDirectory == "" {
+		s.Config.WorkingDirectory = defaults.Cwd
+	}
+	if p.Provider == nil {
+		p.Provider = defaults.Provider
+	}
+	if s.Config.Model == "" && p.Provider == defaults.Provider {
+		s.Config.Model = defaults.Model
+	}
+	if a := p.Abide; a != nil {
+		s.Name, s.Config.Approve, s.Config.MaxSteps = a.Name, a.Approve, a.MaxSteps
+		if a.Env != nil {
+			s.Env = a.Env
+		}
+	}
+	for i, t := range p.Tools {
+		if t.Name == "" {
+			return s, errBadParams{fmt.Errorf("tools[%d].name: it is empty", i)}
+		}
+	}
+	return s, c.provider(&s, p.Provider)
+}
+
+// provider takes a client's own endpoint: what is secret is kept apart.
+func (c *conn) provider(s *session.Spec, p *api.Provider) error {
+	if p == nil {
+		return nil
+	}
+	if p.BaseURL == "" {
+		return errBadParams{fmt.Errorf("provider.baseUrl: it is empty")}
+	}
+	secret := api.ProviderSecret{APIKey: p.APIKey, BearerToken: p.BearerToken, Headers: p.Headers}
+	open := *p
+	open.APIKey, open.BearerToken, open.Headers = "", "", nil
+	var err error
+	if s.Config.Provider, err = json.Marshal(open); err != nil {
+		return err
+	}
+	s.Provider, err = json.Marshal(secret)
+	return err
+}
+
+// destroy detaches this connection from a session. The work goes on.
+func (c *conn) destroy(_ context.Context, p api.SessionParams) (api.Success, error) {
+	c.detach(p.SessionID, false)
+	return api.Success{Success: true}, nil
+}
+
+func (c *conn) detach(id event.SessionID, vanished bool) {
+	c.mu.Lock()
+	a := c.sessions[id]
+	delete(c.sessions, id)
+	c.mu.Unlock()
+	if a != nil {
+		c.server.host.Detach(id, a.client, vanished)
+	}
+}
+
+// detachAll is what becomes of the sessions when the connection is lost.
+func (c *conn) detachAll() {
+	c.mu.Lock()
+	all := c.sessions
+	c.sessions = make(map[event.SessionID]*attached)
+	c.mu.Unlock()
+	for id, a := range all {
+		c.server.host.Detach(id, a.client, true)
+	}
+}

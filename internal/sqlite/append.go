@@ -1,0 +1,149 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	lib "modernc.org/sqlite/lib"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/eventlog"
+)
+
+// An addition is a batch made ready by its caller: hashed, joined and encoded,
+// so that the committer only has to store it.
+type addition struct {
+	id     event.SessionID
+	after  eventlog.End
+	end    eventlog.End
+	body   []byte
+	active any // nil leaves the index as it is
+	info   any
+	events int
+}
+
+func newAddition(id event.SessionID, batch eventlog.Batch) (*addition, error) {
+	end, err := batch.End()
+	if err == nil && end.Seq > maxSeq {
+		err = fmt.Errorf("a session has room for %d events: fork it", maxSeq)
+	}
+	if err != nil {
+		return nil, err
+	}
+	a := &addition{id: id, after: batch.After, end: end, body: join(batch.Events), events: len(batch.Events)}
+	if batch.Info != nil {
+		text, err := json.Marshal(batch.Info)
+		if err != nil {
+			return nil, err
+		}
+		a.active, a.info = batch.Info.Active, string(text)
+	}
+	return a, nil
+}
+
+// Append implements eventlog.Log.
+func (s *Store) Append(ctx context.Context, id event.SessionID, batch eventlog.Batch) (eventlog.End, error) {
+	a, err := newAddition(id, batch)
+	if err != nil {
+		return eventlog.End{}, fmt.Errorf("append to %s: %w", id, err)
+	}
+	var now head
+	err = s.do(ctx, &op{
+		events:    a.events,
+		apply:     func(w *writing) (err error) { now, err = s.append(w, a); return err },
+		committed: func() { s.added(a, now) },
+	})
+	if err != nil {
+		return eventlog.End{}, fmt.Errorf("append to %s after event %d: %w", id, batch.After.Seq, err)
+	}
+	return a.end, nil
+}
+
+// added tells the process that an addition is in the file.
+func (s *Store) added(a *addition, now head) {
+	s.appends.Add(1)
+	s.events.Add(int64(a.events))
+	s.heads.set(a.id, now)
+}
+
+// append stores an addition if the session ends where it should.
+func (s *Store) append(w *writing, a *addition) (head, error) {
+	if a.after == (eventlog.End{}) {
+		return w.found(a, head{})
+	}
+	h, known := s.heads.get(a.id)
+	if !known {
+		var err error
+		if h, err = scanHead(a.id, w.find.QueryRow(string(a.id))); err != nil {
+			return head{}, w.refuse(a, err)
+		}
+	}
+	done, err := w.extend.Exec(int64(a.end.Seq), a.end.Hash[:], w.now(), a.active, a.info,
+		h.session, int64(a.after.Seq), a.after.Hash[:])
+	if err != nil {
+		return head{}, a.damaged(err)
+	}
+	if n, err := done.RowsAffected(); err != nil || n == 0 {
+		return head{}, w.refuse(a, err)
+	}
+	h.end = a.end
+	return h, w.store(a, h)
+}
+
+// found makes a session of an addition, the fork of another one if from says so.
+func (w *writing) found(a *addition, from head) (head, error) {
+	h := head{end: a.end, parent: from.session, shared: a.after.Seq}
+	var parent any
+	if h.parent != 0 {
+		parent = h.parent
+	}
+	if a.info == nil {
+		a.active, a.info = false, "{}"
+	}
+	now := w.now()
+	done, err := w.create.Exec(string(a.id), int64(a.end.Seq), a.end.Hash[:], now, now, parent, int64(h.shared), a.active, a.info)
+	if err != nil {
+		return head{}, a.damaged(err)
+	}
+	if n, err := done.RowsAffected(); err != nil || n == 0 {
+		return head{}, w.refuse(a, err)
+	}
+	if h.session, err = done.LastInsertId(); err != nil {
+		return head{}, err
+	}
+	return h, w.store(a, h)
+}
+
+// store adds the record. There cannot be one in its place: if there is, the
+// index does not know of it.
+func (w *writing) store(a *addition, h head) error {
+	_, err := w.insert.Exec(key(h.session, a.after.Seq+1), a.end.Hash[:], a.body)
+	if code(err) == lib.SQLITE_CONSTRAINT {
+		return &eventlog.Damage{Session: a.id, Seq: a.after.Seq + 1, Reason: unknownRecord}
+	}
+	return a.damaged(err)
+}
+
+// refuse says why an addition cannot follow.
+func (w *writing) refuse(a *addition, err error) error {
+	if err == nil {
+		var h head
+		if h, err = scanHead(a.id, w.find.QueryRow(string(a.id))); err == nil && h.damage != nil {
+			return refusal{h.damage}
+		}
+	}
+	if err == nil || errors.Is(err, eventlog.ErrNotFound) {
+		return refusal{eventlog.ErrConflict}
+	}
+	return a.damaged(err)
+}
+
+// damaged turns SQLite's word for a broken page into ours for a broken session.
+func (a *addition) damaged(err error) error {
+	if corrupt(err) {
+		return &eventlog.Damage{Session: a.id, Seq: a.after.Seq + 1, Reason: brokenPage}
+	}
+	return err
+}

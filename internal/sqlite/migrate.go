@@ -1,0 +1,69 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"fmt"
+	"io/fs"
+)
+
+// applicationID marks the file as ours: "abid" in ASCII.
+const applicationID = 0x61626964
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// migrate brings the schema to the newest version known here, one numbered file
+// after the other, all of them or none. It refuses a store from the future.
+func migrate(ctx context.Context, conn *sql.Conn, path string) error {
+	files, err := fs.Glob(migrations, "migrations/*.sql")
+	if err != nil {
+		return err
+	}
+	tx, err := conn.BeginTx(ctx, nil)
+	if err != nil {
+		return explain(path, err)
+	}
+	defer tx.Rollback()
+	version, err := schemaVersion(ctx, tx, path)
+	if err != nil {
+		return err
+	}
+	if version > len(files) {
+		return fmt.Errorf("store %s has version %d, this abide knows versions up to %d: use a newer abide, or another data folder", path, version, len(files))
+	}
+	for _, name := range files[version:] {
+		text, err := migrations.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, string(text)); err != nil {
+			return explain(path, fmt.Errorf("%s: %w", name, err))
+		}
+	}
+	if version < len(files) {
+		mark := fmt.Sprintf("PRAGMA user_version = %d; PRAGMA application_id = %d", len(files), applicationID)
+		if _, err := tx.ExecContext(ctx, mark); err != nil {
+			return explain(path, err)
+		}
+	}
+	return explain(path, tx.Commit())
+}
+
+// schemaVersion returns 0 for an empty file, and refuses one with somebody
+// else's tables in it.
+func schemaVersion(ctx context.Context, tx *sql.Tx, path string) (version int, err error) {
+	var app, tables int
+	row := tx.QueryRowContext(ctx, `SELECT
+		(SELECT user_version FROM pragma_user_version),
+		(SELECT application_id FROM pragma_application_id),
+		(SELECT count(*) FROM sqlite_schema)`)
+	if err := row.Scan(&version, &app, &tables); err != nil {
+		return 0, explain(path, err)
+	}
+	if app != applicationID && tables > 0 {
+		return 0, fmt.Errorf("store %s is a database of another program: choose another data folder", path)
+	}
+	return version, nil
+}

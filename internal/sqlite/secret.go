@@ -1,0 +1,78 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/eventlog"
+)
+
+// Quarantine implements eventlog.Store.
+func (s *Store) Quarantine(ctx context.Context, id event.SessionID, d eventlog.Damage) error {
+	err := s.change(ctx, id, func(w *writing, session int64) error {
+		return w.exec("UPDATE sessions SET damaged = ?, reason = ? WHERE id = ?", int64(d.Seq), d.Reason, session)
+	})
+	if err != nil {
+		return fmt.Errorf("quarantine %s: %w", id, err)
+	}
+	return nil
+}
+
+// PutSecret implements eventlog.Store.
+func (s *Store) PutSecret(ctx context.Context, id event.SessionID, name string, value []byte) error {
+	err := s.change(ctx, id, func(w *writing, session int64) error {
+		if value == nil {
+			return w.exec("DELETE FROM secrets WHERE session = ? AND name = ?", session, name)
+		}
+		return w.exec("REPLACE INTO secrets (session, name, value) VALUES (?, ?, ?)", session, name, value)
+	})
+	if err != nil {
+		return fmt.Errorf("keep secret %s of %s: %w", name, id, err)
+	}
+	return nil
+}
+
+// Secret implements eventlog.Store.
+func (s *Store) Secret(ctx context.Context, id event.SessionID, name string) ([]byte, error) {
+	h, err := s.head(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	var value []byte
+	err = s.reading.QueryRow("SELECT value FROM secrets WHERE session = ? AND name = ?", h.session, name).Scan(&value)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil, nil
+	case err != nil:
+		return nil, s.readError(id, 0, err)
+	case value == nil:
+		return []byte{}, nil // the driver has no empty values
+	}
+	return value, nil
+}
+
+// change applies a change to a session that exists.
+func (s *Store) change(ctx context.Context, id event.SessionID, apply func(w *writing, session int64) error) error {
+	return s.do(ctx, &op{
+		apply: func(w *writing) error {
+			h, err := w.session(id)
+			if err != nil {
+				return err
+			}
+			return apply(w, h.session)
+		},
+		committed: func() { s.heads.forget(id) },
+	})
+}
+
+// session finds a session inside a transaction.
+func (w *writing) session(id event.SessionID) (head, error) {
+	h, err := scanHead(id, w.find.QueryRow(string(id)))
+	if errors.Is(err, eventlog.ErrNotFound) {
+		err = refusal{err}
+	}
+	return h, err
+}

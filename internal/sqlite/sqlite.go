@@ -1,0 +1,251 @@
+// Package sqlite keeps the log in one SQLite file. It implements
+// [eventlog.Store].
+//
+//   - Appends of all sessions share transactions: while one is synced, what
+//     arrives is gathered for the next. Each append still stands or falls alone.
+//   - An append is acknowledged after its transaction is synced, never before.
+//   - After a failed commit the store closes itself and says why. It never tries
+//     again: what the disk then holds is only known after opening it anew.
+//   - Opening a store fences whoever had it open before.
+//   - A reader holds no lock and no connection while its caller looks at events.
+//
+// docs/INTEGRITY.md says which damage is detected and which cannot be.
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+
+	_ "modernc.org/sqlite" // the driver
+
+	"github.com/abide-run/abide/internal/eventlog"
+)
+
+// Options are what a store can be told. The zero value is the safe choice.
+type Options struct {
+	Sync Sync // what an acknowledged append survives; Full if zero
+}
+
+// Sync says what an acknowledged append survives.
+type Sync int
+
+const (
+	// Full waits for the disk before an append is acknowledged. What was
+	// acknowledged survives a crash of the program, of the system, and a power
+	// cut.
+	Full Sync = iota
+	// Normal hands an append to the operating system and does not wait for the
+	// disk. What was acknowledged survives a crash of the program, but a power
+	// cut or a crash of the system may take the last appends back, as if they
+	// had never happened. The file itself stays sound.
+	Normal
+)
+
+func (s Sync) String() string {
+	if s == Normal {
+		return "NORMAL"
+	}
+	return "FULL"
+}
+
+// Stats counts what was written since the store was opened.
+type Stats struct {
+	Commits int64 // transactions; with Full each is one sync
+	Appends int64 // batches that were stored, forks included
+	Events  int64
+}
+
+// A Store is a log in a file. It is safe for concurrent use.
+type Store struct {
+	path    string
+	writing *sql.DB
+	reading *sql.DB
+	read    *reading // prepared statements
+	write   *writing // used by the committer alone
+	broken  error    // likewise: why nothing can be written any more
+
+	ops       chan *op
+	closing   chan struct{} // closed when no more is accepted
+	stopped   chan struct{} // closed when the committer is done
+	shutOnce  sync.Once
+	closeOnce sync.Once
+	cause     error // why it is closed; set before closing is closed
+	closeErr  error
+
+	heads heads
+
+	commits, appends, events atomic.Int64
+}
+
+var _ eventlog.Store = (*Store)(nil)
+
+// Open opens the store in a file, or makes it. Whoever has it open already gets
+// eventlog.ErrFenced from then on.
+func Open(ctx context.Context, path string, opts Options) (*Store, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("store %s: %w", path, err)
+	}
+	if err := makeFile(path); err != nil {
+		return nil, err
+	}
+	s := &Store{
+		path:    path,
+		ops:     make(chan *op, maxEvents),
+		closing: make(chan struct{}),
+		stopped: make(chan struct{}),
+		heads:   newHeads(),
+	}
+	if err := s.connect(ctx, opts); err != nil {
+		s.disconnect()
+		return nil, err
+	}
+	go s.commitAll() // ended and waited for by Close
+	return s, nil
+}
+
+// makeFile makes sure that nobody else can read the store. SQLite gives its
+// side files the same mode. An existing file is never opened here: closing it
+// would drop the locks that SQLite has on it.
+func makeFile(path string) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	switch {
+	case err == nil:
+		return f.Close()
+	case !errors.Is(err, fs.ErrExist):
+		return explain(path, err)
+	}
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return explain(path, err)
+	case info.IsDir():
+		return fmt.Errorf("store %s is a folder: name a file in it", path)
+	case info.Mode().Perm()&0o077 != 0:
+		return explain(path, os.Chmod(path, 0o600))
+	}
+	return nil
+}
+
+// readers is how many connections read at once. Each costs memory for its page
+// cache, and reading is quick.
+const readers = 4
+
+// connect opens the connections, checks what they are connected to, and takes
+// the store over.
+func (s *Store) connect(ctx context.Context, opts Options) (err error) {
+	if s.writing, err = sql.Open("sqlite", dsn(s.path, opts, "_txlock=immediate")); err != nil {
+		return explain(s.path, err)
+	}
+	conn, err := s.writing.Conn(ctx)
+	if err != nil {
+		return explain(s.path, err)
+	}
+	if err := checkVersion(ctx, conn); err != nil {
+		return err
+	}
+	if err := useWAL(ctx, conn, s.path); err != nil {
+		return err
+	}
+	if err := migrate(ctx, conn, s.path); err != nil {
+		return err
+	}
+	if s.write, err = prepareWriting(ctx, conn); err != nil {
+		return explain(s.path, err)
+	}
+	if s.reading, err = sql.Open("sqlite", dsn(s.path, opts, "_pragma=query_only(1)")); err != nil {
+		return explain(s.path, err)
+	}
+	s.reading.SetMaxOpenConns(readers)
+	s.reading.SetMaxIdleConns(readers)
+	if s.read, err = prepareReading(ctx, s.reading); err != nil {
+		return explain(s.path, err)
+	}
+	return nil
+}
+
+// pageSize is chosen for the disk: a record of a plain turn is about 1 kB, and
+// what does not fit into a page any more is wasted.
+const pageSize = 8192
+
+// useWAL makes a new file keep a write-ahead log, and an old one show that it
+// does. The page size can only be chosen before that.
+func useWAL(ctx context.Context, conn *sql.Conn, path string) error {
+	if _, err := conn.ExecContext(ctx, fmt.Sprintf("PRAGMA page_size = %d", pageSize)); err != nil {
+		return explain(path, err)
+	}
+	var mode string
+	if err := conn.QueryRowContext(ctx, "PRAGMA journal_mode = WAL").Scan(&mode); err != nil {
+		return explain(path, err)
+	}
+	if mode != "wal" {
+		return fmt.Errorf("store %s: this file system cannot share memory between processes: choose a data folder on a local disk", path)
+	}
+	return nil
+}
+
+// dsn names the file and how every connection to it is set up.
+func dsn(path string, opts Options, more string) string {
+	file := url.URL{Scheme: "file", OmitHost: true, Path: path}
+	return file.String() + "?_error_rc=1" +
+		"&_pragma=busy_timeout(5000)" + // another process may be taking over
+		"&_pragma=synchronous(" + opts.Sync.String() + ")" +
+		"&_pragma=secure_delete(FAST)" +
+		"&_pragma=journal_size_limit(16777216)" +
+		"&" + more
+}
+
+// Close waits for appends under way and closes the file.
+func (s *Store) Close() error {
+	s.shut(eventlog.ErrClosed)
+	<-s.stopped
+	s.closeOnce.Do(func() { s.closeErr = s.disconnect() })
+	return s.closeErr
+}
+
+// shut makes the store refuse everything from now on; the first cause stands.
+func (s *Store) shut(cause error) {
+	s.shutOnce.Do(func() {
+		s.cause = cause
+		close(s.closing)
+	})
+}
+
+// open returns why the store cannot be used, or nil.
+func (s *Store) open(ctx context.Context) error {
+	select {
+	case <-s.closing:
+		return s.cause
+	default:
+		return ctx.Err()
+	}
+}
+
+// disconnect closes the readers first: the last connection to go folds the
+// write-ahead log into the file.
+func (s *Store) disconnect() error {
+	var errs []error
+	if s.reading != nil {
+		errs = append(errs, s.reading.Close())
+	}
+	if s.write != nil {
+		errs = append(errs, s.write.conn.Close())
+	}
+	if s.writing != nil {
+		errs = append(errs, s.writing.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Stats returns the counters.
+func (s *Store) Stats() Stats {
+	return Stats{Commits: s.commits.Load(), Appends: s.appends.Load(), Events: s.events.Load()}
+}
