@@ -1,0 +1,150 @@
+package transcript_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/transcript"
+)
+
+func encode(t testing.TB, seq event.Seq, p event.Payload) event.Event {
+	t.Helper()
+	e, err := event.Encode(event.Head{ID: event.NewID(), Time: time.Unix(0, 0)}, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Seq = seq
+	return e
+}
+
+// checkPairing fails if a provider would refuse the messages.
+func checkPairing(t rapid.TB, list []*model.Message) {
+	t.Helper()
+	for i := 0; i < len(list); i++ {
+		m := list[i]
+		if m.Role == model.ToolRole {
+			t.Fatalf("message %d: a result without its call", i)
+		}
+		if m.Role == model.Assistant && m.Text == "" && len(m.Calls) == 0 {
+			t.Fatalf("message %d: an empty answer", i)
+		}
+		for _, call := range m.Calls {
+			i++
+			if i == len(list) || list[i].Role != model.ToolRole || list[i].CallID != call.ID {
+				t.Fatalf("message %d: call %s is not followed by its result", i, call.ID)
+			}
+		}
+	}
+}
+
+// anything draws events that no sane session would have.
+func anything(t *rapid.T) event.Payload {
+	call := rapid.SampledFrom([]string{"a", "b", "c", "d"})
+	switch rapid.IntRange(0, 3).Draw(t, "kind") {
+	case 0:
+		return event.UserMessageData{Content: "u"}
+	case 1:
+		d := event.AssistantMessageData{Content: rapid.SampledFrom([]string{"", "text"}).Draw(t, "text")}
+		for _, id := range rapid.SliceOfNDistinct(call, 0, 3, rapid.ID).Draw(t, "calls") {
+			d.ToolRequests = append(d.ToolRequests, event.ToolRequest{ToolCallID: id, Name: "t", Arguments: json.RawMessage("{}")})
+		}
+		return d
+	case 2:
+		return event.ToolCompleteData{ToolCallID: call.Draw(t, "id"), Success: true, Result: &event.ToolResult{Content: "r"}}
+	default:
+		from := rapid.IntRange(1, 20).Draw(t, "from")
+		return event.HistoryHiddenData{From: event.Seq(from), To: event.Seq(rapid.IntRange(from, 20).Draw(t, "to"))}
+	}
+}
+
+func TestEveryCallHasItsResultWhateverTheLogHolds(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		var h, late transcript.History
+		n := rapid.IntRange(0, 20).Draw(rt, "events")
+		for i := range n {
+			e := encode(t, event.Seq(i+1), anything(rt))
+			h.Add(e)
+			late.Add(e)
+			list, err := h.Messages()
+			if err != nil {
+				rt.Fatal(err)
+			}
+			checkPairing(rt, list)
+		}
+		list, err := late.Messages()
+		if err != nil {
+			rt.Fatal(err)
+		}
+		checkPairing(rt, list)
+	})
+}
+
+func TestResultsAreInCallOrder(t *testing.T) {
+	var h transcript.History
+	h.Add(encode(t, 1, event.AssistantMessageData{ToolRequests: []event.ToolRequest{
+		{ToolCallID: "x", Name: "t"}, {ToolCallID: "y", Name: "t"}, {ToolCallID: "z", Name: "t"}}}))
+	for i, id := range []string{"z", "x"} {
+		h.Add(encode(t, event.Seq(i+2), event.ToolCompleteData{ToolCallID: id, Success: true, Result: &event.ToolResult{Content: "result of " + id}}))
+	}
+	list, err := h.Messages()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := ""
+	for _, m := range list[1:] {
+		got += fmt.Sprintf("%s: %s\n", m.CallID, m.Text)
+	}
+	if want := "x: result of x\ny: " + transcript.Interrupted + "\nz: result of z\n"; got != want {
+		t.Errorf("results = %q, want %q", got, want)
+	}
+}
+
+func TestSettledMessagesKeepTheirIdentity(t *testing.T) {
+	var h transcript.History
+	h.Add(encode(t, 1, event.UserMessageData{Content: "one"}))
+	h.Add(encode(t, 2, event.AssistantMessageData{Content: "two"}))
+	before, _ := h.Messages()
+	h.Add(encode(t, 3, event.UserMessageData{Content: "three"}))
+	after, _ := h.Messages()
+	for i := range before {
+		if before[i] != after[i] {
+			t.Errorf("message %d was made anew: its wire form is encoded again", i)
+		}
+	}
+}
+
+func TestTheModelReadsTheTransformedContent(t *testing.T) {
+	var h transcript.History
+	h.Add(encode(t, 1, event.UserMessageData{Content: "short", TransformedContent: "long"}))
+	if list, _ := h.Messages(); list[0].Text != "long" {
+		t.Errorf("text = %q, want the transformed content", list[0].Text)
+	}
+}
+
+func TestSystemPrompt(t *testing.T) {
+	config := event.SessionConfiguredData{WorkingDirectory: "/w", Instructions: "Be kind."}
+	plain, err := transcript.System(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct{ message, want string }{
+		{`{"content":"More."}`, plain + "\n\nMore."},
+		{`{"mode":"append","content":"More."}`, plain + "\n\nMore."},
+		{`{"mode":"replace","content":"All."}`, "All."},
+	} {
+		config.SystemMessage = json.RawMessage(test.message)
+		if got, err := transcript.System(config); got != test.want || err != nil {
+			t.Errorf("%s: %q, %v", test.message, got, err)
+		}
+	}
+	config.SystemMessage = json.RawMessage(`{"mode":1}`)
+	if _, err := transcript.System(config); err == nil {
+		t.Error("a mode that is a number was taken")
+	}
+}

@@ -1,0 +1,351 @@
+package turn_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/abide-run/abide/internal/approval"
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/tool"
+	"github.com/abide-run/abide/internal/turn"
+)
+
+// A writer makes a log by hand.
+type writer struct {
+	t      testing.TB
+	state  *turn.State
+	events []event.Event
+}
+
+func newWriter(t testing.TB) *writer { return &writer{t: t, state: turn.New("s")} }
+
+func (w *writer) add(payloads ...event.Payload) *writer {
+	w.t.Helper()
+	for _, p := range payloads {
+		e, err := event.Encode(event.Head{ID: event.NewID(), Time: time.Unix(0, 0), Parent: w.state.Parent}, p)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		e.Seq = event.Seq(len(w.events) + 1)
+		w.events = append(w.events, e)
+		if err := w.state.Apply(e); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	return w
+}
+
+var nothing = turn.Now{Running: func(string) bool { return false }, Fresh: func(string) bool { return false }}
+
+var (
+	start    = event.SessionStartData{SessionID: "s", Version: 1}
+	accepted = event.InputAcceptedData{InputID: "i", Prompt: "do it", Mode: event.ModeQueue}
+	steer    = event.InputAcceptedData{InputID: "j", Prompt: "rather so", Mode: event.ModeSteer}
+	message  = event.UserMessageData{Content: "do it", InteractionID: "x", InputID: "i"}
+	asked    = event.AssistantTurnStartData{TurnID: "0", InteractionID: "x"}
+	ended    = event.AssistantTurnEndData{TurnID: "0"}
+	words    = event.AssistantMessageData{MessageID: "m", Content: "done"}
+	calls    = event.AssistantMessageData{MessageID: "m", ToolRequests: []event.ToolRequest{
+		{ToolCallID: "c1", Name: "act", Arguments: json.RawMessage(`{}`)},
+		{ToolCallID: "c2", Name: "act", Arguments: json.RawMessage(`{}`)}}}
+	idle = event.SessionIdleData{}
+)
+
+func intended(id string) event.Payload { return event.ToolStartData{ToolCallID: id, ToolName: "act"} }
+func begun(id string) event.Payload {
+	return event.ToolBegunData{ToolCallID: id, Key: "k" + id, Attempt: 1}
+}
+func finished(id string) event.Payload {
+	return event.ToolCompleteData{ToolCallID: id, Success: true, Result: &event.ToolResult{Content: "r"}}
+}
+func asks(id string) event.Payload {
+	return event.PermissionAskedData{RequestID: "q" + id, ToolCallID: id, PermissionRequest: json.RawMessage(`{}`)}
+}
+func allowed(id string) event.Payload {
+	return event.PermissionDoneData{RequestID: "q" + id, ToolCallID: id, Result: event.PermissionResult{Kind: event.Approved}}
+}
+
+// TestNext walks a turn from the first event to the last, and every way off it.
+func TestNext(t *testing.T) {
+	here := func(ids ...string) func(string) bool {
+		return func(id string) bool {
+			for _, x := range ids {
+				if x == id {
+					return true
+				}
+			}
+			return false
+		}
+	}
+	toCalls := []event.Payload{start, accepted, message, asked, calls}
+	both := append(toCalls, intended("c1"), intended("c2"))
+	both = both[:len(both):len(both)] // appending must copy
+	for _, test := range []struct {
+		name string
+		log  []event.Payload
+		now  turn.Now
+		want string
+	}{
+		{"nothing to do", []event.Payload{start}, nothing, "turn.Wait"},
+		{"an input waits", []event.Payload{start, accepted}, nothing, "turn.Deliver"},
+		{"delivered", []event.Payload{start, accepted, message}, nothing, "turn.StartStep"},
+		{"steered before the request", []event.Payload{start, accepted, message, steer}, nothing, "turn.Deliver"},
+		{"queued during the turn waits", []event.Payload{start, accepted, message, event.InputAcceptedData{InputID: "j", Mode: event.ModeQueue}}, nothing, "turn.StartStep"},
+		{"to be asked, also after a crash", []event.Payload{start, accepted, message, asked}, nothing, "turn.AskModel"},
+		{"being asked", []event.Payload{start, accepted, message, asked}, turn.Now{Asking: true}, "turn.Wait"},
+		{"answered in words", []event.Payload{start, accepted, message, asked, words}, nothing, "turn.EndStep"},
+		{"turn over", []event.Payload{start, accepted, message, asked, words, ended}, nothing, "turn.Rest"},
+		{"turn over, another waits", []event.Payload{start, accepted, message, steer, asked, words, ended}, nothing, "turn.Deliver"},
+		{"at rest", []event.Payload{start, accepted, message, asked, words, ended, idle}, nothing, "turn.Wait"},
+		{"calls wanted", toCalls, nothing, "turn.Intend"},
+		{"calls intended", both, nothing, "turn.Judge"},
+		{"one asks, the other is judged", append(both, asks("c1")), nothing, "turn.Judge"},
+		{"both ask", append(both, asks("c1"), asks("c2")), nothing, "turn.Wait"},
+		{"one is permitted", append(both, asks("c1"), asks("c2"), allowed("c2")), nothing, "turn.Begin"},
+		{"begun here", append(both, begun("c1")), turn.Now{Running: here(), Fresh: here("c1")}, "turn.RunTool"},
+		{"begun and running", append(both, begun("c1"), begun("c2")), turn.Now{Running: here("c1", "c2"), Fresh: here("c1", "c2")}, "turn.Wait"},
+		{"begun by a runtime that is no more", append(both, begun("c1")), nothing, "turn.Recover"},
+		{"one finished, one running", append(both, begun("c1"), begun("c2"), finished("c1")), turn.Now{Running: here("c2"), Fresh: here("c2")}, "turn.Wait"},
+		{"all finished", append(both, begun("c1"), begun("c2"), finished("c2"), finished("c1")), nothing, "turn.EndStep"},
+		{"next step", append(both, begun("c1"), begun("c2"), finished("c2"), finished("c1"), ended), nothing, "turn.StartStep"},
+		{"aborted", append(both, asks("c1"), event.AbortData{}), nothing, "turn.Rest"},
+		{"gave up", []event.Payload{start, accepted, message, asked, ended, event.SessionErrorData{EndsTurn: true}}, nothing, "turn.Rest"},
+		{"a remark ends nothing", []event.Payload{start, accepted, message, asked, event.SessionErrorData{}}, nothing, "turn.AskModel"},
+		{"declined", append(both, event.TurnEndedData{}), nothing, "turn.Rest"},
+		{"forked in the middle", append(both, event.SessionForkedData{}), nothing, "turn.Wait"},
+		{"one step too many", []event.Payload{start, event.SessionConfiguredData{MaxSteps: 1}, accepted, message, asked, calls, intended("c1"), intended("c2"), finished("c1"), finished("c2"), ended}, nothing, "turn.GiveUp"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWriter(t).add(test.log...)
+			if got := fmt.Sprintf("%T", turn.Next(w.state, test.now)); got != test.want {
+				t.Errorf("next = %s, want %s", got, test.want)
+			}
+			loaded := turn.New("s")
+			if err := loaded.Load(w.events); err != nil {
+				t.Fatal(err)
+			}
+			if got := fmt.Sprintf("%T", turn.Next(loaded, test.now)); got != test.want {
+				t.Errorf("after loading, next = %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+func TestAModelThatRunsInCirclesIsStopped(t *testing.T) {
+	w := newWriter(t).add(start, accepted, message)
+	steps := 0
+	for ; steps < 100; steps++ {
+		if _, stop := turn.Next(w.state, nothing).(turn.GiveUp); stop {
+			break
+		}
+		w.add(asked, calls, intended("c1"), intended("c2"), finished("c1"), finished("c2"), ended)
+	}
+	if steps != turn.MaxRepeats {
+		t.Errorf("stopped after %d equal steps, want %d", steps, turn.MaxRepeats)
+	}
+}
+
+// TestLoadingIsFolding: a state that was loaded, skipping what no longer
+// matters, is the state that lived through every event.
+func TestLoadingIsFolding(t *testing.T) {
+	payloads := []event.Payload{
+		accepted, steer, message, asked, words, calls, ended, idle,
+		intended("c1"), intended("c2"), begun("c1"), finished("c1"), finished("c2"), asks("c1"), asks("c2"), allowed("c1"),
+		event.PermissionDoneData{RequestID: "qc2", ToolCallID: "c2", Result: event.PermissionResult{Kind: event.ApprovedForSession},
+			Grants: []event.Grant{{Kind: "shell", Subject: "ls"}}, Answer: &event.Answered{Digest: "d", Key: "k2"}},
+		event.ExternalAskedData{RequestID: "e1", ToolCallID: "c1", ToolName: "act"},
+		event.ExternalDoneData{RequestID: "e1", Answer: &event.Answered{Digest: "d", Key: "k1"}},
+		event.UserInputAskedData{RequestID: "u1", ToolCallID: "c2", Question: "?"},
+		event.UserInputDoneData{RequestID: "u1", Answer: &event.Answered{Digest: "d", Key: "k3"}},
+		event.AbortData{}, event.TurnEndedData{}, event.SessionErrorData{EndsTurn: true}, event.SessionNamedData{Name: "n"},
+		event.ClientDeclaredData{Permission: true}, event.ToolsDeclaredData{Tools: []event.ExternalTool{{Name: "act"}}},
+		event.SessionModelChangeData{NewModel: "m2"}, event.SystemMessageData{Content: "sys"}, event.SessionConfiguredData{Approve: "all"},
+		event.SessionForkedData{}, event.HistoryHiddenData{From: 1, To: 2}, event.SessionResumeData{},
+		event.InputAcceptedData{InputID: "i2", Prompt: "keyed", Mode: event.ModeQueue, Key: "key"},
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		w := newWriter(t).add(start)
+		for range rapid.IntRange(0, 40).Draw(rt, "length") {
+			p := rapid.SampledFrom(payloads).Draw(rt, "event")
+			// A session is idle only when nothing is left to do: that is what
+			// loading relies on, and what Next grants.
+			if p == event.Payload(idle) {
+				if _, rest := turn.Next(w.state, nothing).(turn.Rest); !rest {
+					continue
+				}
+				p = event.SessionIdleData{Totals: w.state.Totals}
+			}
+			w.add(p)
+		}
+		loaded := turn.New("s")
+		if err := loaded.Load(w.events); err != nil {
+			rt.Fatal(err)
+		}
+		exported := cmp.Exporter(func(reflect.Type) bool { return true })
+		ignore := cmpopts.IgnoreFields(turn.State{}, "History", "Offered", "Aborted")
+		if diff := cmp.Diff(w.state, loaded, exported, ignore, cmpopts.EquateEmpty()); diff != "" {
+			rt.Fatalf("loading differs from folding (-folded +loaded):\n%s", diff)
+		}
+	})
+}
+
+// fake is a tool that does nothing.
+type fake struct {
+	spec tool.Spec
+	ask  *approval.Request
+}
+
+func (f fake) Spec() tool.Spec                                         { return f.spec }
+func (f fake) Permission(tool.Call) (*approval.Request, error)         { return f.ask, nil }
+func (f fake) Run(_ context.Context, _ tool.Call) (tool.Result, error) { return tool.Result{}, nil }
+
+func TestJudge(t *testing.T) {
+	shell := &approval.Request{Kind: approval.Shell, Subject: "ls", Ask: json.RawMessage(`{}`)}
+	catalog := turn.Catalog{
+		fake{spec: tool.Spec{Name: "free"}},
+		fake{spec: tool.Spec{Name: "shell"}, ask: shell},
+	}
+	external := event.ToolsDeclaredData{Tools: []event.ExternalTool{{Name: "mine"}, {Name: "open", SkipPermission: true}}}
+	can := event.ClientDeclaredData{Permission: true, UserInput: true}
+	for _, test := range []struct {
+		name string
+		tool string
+		args string
+		bad  string
+		log  []event.Payload
+		want event.Type
+		code string
+	}{
+		{"free tool begins", "free", `{}`, "", nil, event.ToolBegun, ""},
+		{"command asks", "shell", `{}`, "", []event.Payload{can}, event.PermissionAsked, ""},
+		{"nobody to ask", "shell", `{}`, "", nil, event.ToolComplete, event.CodeDenied},
+		{"everything allowed", "shell", `{}`, "", []event.Payload{event.SessionConfiguredData{Approve: approval.All}}, event.ToolBegun, ""},
+		{"granted before", "shell", `{}`, "", []event.Payload{can, event.PermissionDoneData{Grants: []event.Grant{{Kind: approval.Shell, Subject: "ls"}}}}, event.ToolBegun, ""},
+		{"granted for another command", "shell", `{}`, "", []event.Payload{can, event.PermissionDoneData{Grants: []event.Grant{{Kind: approval.Shell, Subject: "rm"}}}}, event.PermissionAsked, ""},
+		{"unknown tool", "nope", `{}`, "", nil, event.ToolComplete, event.CodeFailure},
+		{"excluded tool", "free", `{}`, "", []event.Payload{event.SessionConfiguredData{ExcludedTools: []string{"builtin:*"}}}, event.ToolComplete, event.CodeFailure},
+		{"not among the available", "free", `{}`, "", []event.Payload{event.SessionConfiguredData{AvailableTools: []string{"shell"}}}, event.ToolComplete, event.CodeFailure},
+		{"excluded wins over available", "free", `{}`, "", []event.Payload{event.SessionConfiguredData{AvailableTools: []string{"free"}, ExcludedTools: []string{"free"}}}, event.ToolComplete, event.CodeFailure},
+		{"bad arguments", "free", `{}`, "[1]", nil, event.ToolComplete, event.CodeFailure},
+		{"client's tool asks", "mine", `{}`, "", []event.Payload{can, external}, event.PermissionAsked, ""},
+		{"client's tool without permission", "open", `{}`, "", []event.Payload{external}, event.ExternalAsked, ""},
+		{"question to a person", turn.AskUser, `{"question":"?"}`, "", []event.Payload{can}, event.UserInputAsked, ""},
+		{"question without words", turn.AskUser, `{}`, "", []event.Payload{can}, event.ToolComplete, event.CodeFailure},
+		{"question that is a number", turn.AskUser, `{"question":1}`, "", []event.Payload{can}, event.ToolComplete, event.CodeFailure},
+		{"no person", turn.AskUser, `{"question":"?"}`, "", nil, event.ToolComplete, event.CodeFailure},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWriter(t).add(start).add(test.log...).add(accepted, message, asked,
+				event.AssistantMessageData{ToolRequests: []event.ToolRequest{{ToolCallID: "c", Name: test.tool, Arguments: json.RawMessage(test.args), Malformed: test.bad}}}, intended("c"))
+			step, ok := turn.Next(w.state, nothing).(turn.Judge)
+			if !ok {
+				t.Fatalf("next = %T, want turn.Judge", turn.Next(w.state, nothing))
+			}
+			record := catalog.Judge(w.state, step.Call)
+			if len(record) != 1 || record[0].Type() != test.want {
+				t.Fatalf("recorded %v, want one %s", record, test.want)
+			}
+			if d, ok := record[0].(event.ToolCompleteData); ok && d.Error.Code != test.code {
+				t.Errorf("code = %s (%s), want %s", d.Error.Code, d.Error.Message, test.code)
+			}
+		})
+	}
+}
+
+func TestDecisions(t *testing.T) {
+	for _, test := range []struct {
+		decision turn.Decision
+		result   string
+		code     string // of the call's terminal record; empty if it goes on
+		stops    bool
+		grants   []event.Grant
+	}{
+		{turn.Decision{Kind: turn.ApproveOnce}, event.Approved, "", false, nil},
+		{turn.Decision{Kind: turn.ApproveForSession}, event.ApprovedForSession, "", false, []event.Grant{{Kind: "shell", Subject: "ls"}}},
+		{turn.Decision{Kind: turn.ApproveForSession, Approval: json.RawMessage(`{"kind":"commands","commandIdentifiers":["a","b"]}`)}, event.ApprovedForSession, "", false, []event.Grant{{Kind: "shell", Subject: "a"}, {Kind: "shell", Subject: "b"}}},
+		{turn.Decision{Kind: turn.ApproveForLocation, Approval: json.RawMessage(`{"kind":"write"}`)}, event.ApprovedForLocation, "", false, []event.Grant{{Kind: "write"}}},
+		{turn.Decision{Kind: turn.Reject}, event.DeniedByUser, event.CodeRejected, true, nil},
+		{turn.Decision{Kind: turn.Reject, Feedback: "not now"}, event.DeniedByUser, event.CodeDenied, false, nil},
+		{turn.Decision{Kind: turn.UserNotAvailable}, event.DeniedNobody, event.CodeDenied, false, nil},
+	} {
+		t.Run(test.decision.Kind+test.decision.Feedback, func(t *testing.T) {
+			w := newWriter(t).add(start, accepted, message, asked,
+				event.AssistantMessageData{ToolRequests: calls.ToolRequests[:1]}, intended("c1"),
+				event.PermissionAskedData{RequestID: "q", ToolCallID: "c1", Grant: event.Grant{Kind: "shell", Subject: "ls"}, PermissionRequest: json.RawMessage(`{}`)})
+			record, ok, err := turn.Answer{RequestID: "q", Permission: &test.decision}.Give(w.state)
+			if !ok || err != nil {
+				t.Fatal(ok, err)
+			}
+			done := record[0].(event.PermissionDoneData)
+			if done.Result.Kind != test.result || !cmp.Equal(done.Grants, test.grants) {
+				t.Errorf("result = %s with %v, want %s with %v", done.Result.Kind, done.Grants, test.result, test.grants)
+			}
+			w.add(record...)
+			if again, ok, _ := (turn.Answer{RequestID: "q", Permission: &test.decision}).Give(w.state); ok {
+				t.Errorf("a second answer is recorded as %v", again)
+			}
+			if test.code == "" {
+				if _, ok := turn.Next(w.state, nothing).(turn.Begin); !ok {
+					t.Errorf("next = %T, want turn.Begin", turn.Next(w.state, nothing))
+				}
+				return
+			}
+			if got := record[1].(event.ToolCompleteData).Error.Code; got != test.code {
+				t.Errorf("code = %s, want %s", got, test.code)
+			}
+			w.add(ended)
+			if stopped := w.state.Turn == nil; stopped != test.stops {
+				t.Errorf("turn stopped = %v, want %v", stopped, test.stops)
+			}
+		})
+	}
+}
+
+func TestAnAnswerMustFitItsQuestion(t *testing.T) {
+	w := newWriter(t).add(start, accepted, message, asked, calls, intended("c1"), intended("c2"), asks("c1"))
+	for _, a := range []turn.Answer{
+		{RequestID: "qc1", External: &turn.ExternalResult{Text: "x"}},
+		{RequestID: "qc1", User: &turn.UserReply{Answer: "x"}},
+		{RequestID: "nope", Permission: &turn.Decision{Kind: turn.ApproveOnce}},
+	} {
+		if record, ok, err := a.Give(w.state); ok || err != nil {
+			t.Errorf("%+v was taken: %v, %v", a, record, err)
+		}
+	}
+	if _, ok, err := (turn.Answer{RequestID: "qc1", Permission: &turn.Decision{Kind: "maybe"}}).Give(w.state); ok || err == nil {
+		t.Error("an unknown decision was taken")
+	}
+}
+
+func TestDeclineLeavesAloneWhatGoesOn(t *testing.T) {
+	external := event.ExternalAskedData{RequestID: "e", ToolCallID: "c1", ToolName: "act"}
+	for _, test := range []struct {
+		name  string
+		other event.Payload
+		over  bool
+	}{
+		{"both declined", event.ExternalAskedData{RequestID: "f", ToolCallID: "c2", ToolName: "act"}, true},
+		{"other finished", finished("c2"), true},
+		{"a person is asked", event.UserInputAskedData{RequestID: "u", ToolCallID: "c2", Question: "?"}, false},
+		{"a call runs", begun("c2"), false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWriter(t).add(start, accepted, message, asked, calls, intended("c1"), intended("c2"), external, test.other)
+			w.add(turn.Decline(w.state)...)
+			if over := w.state.Turn == nil; over != test.over {
+				t.Errorf("turn over = %v, want %v", over, test.over)
+			}
+			if w.state.Question("e") != nil {
+				t.Error("the external call can still be answered")
+			}
+		})
+	}
+}
