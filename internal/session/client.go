@@ -46,7 +46,7 @@ func (tx *txn) attach(c *Client, at event.Seq) (*View, error) {
 	s.detach(c)
 	a := &attachment{spec: c, asked: make(map[string]bool)}
 	if c.Viewer != nil {
-		a.view = s.feed.open(c.Viewer, at, false)
+		a.view = s.feed.open(c.Viewer, at)
 	}
 	s.mu.Lock()
 	s.clients = append(s.clients, a)

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/eventlog"
 )
 
 // A Viewer is shown the events of sessions, in order.
@@ -20,7 +21,7 @@ type feed struct {
 	session *Session
 
 	mu    sync.Mutex
-	last  event.Seq // the last stored event that was passed on
+	end   eventlog.End // of what was passed on
 	views []*View
 }
 
@@ -28,21 +29,24 @@ type feed struct {
 type View struct {
 	feed   *feed
 	viewer Viewer
-	hidden bool // show all kinds
 
 	// Guarded by feed.mu.
-	at      event.Seq // the last stored event that was shown or passed over
-	live    bool      // gets events as they happen
-	reading bool      // somebody is catching up
+	at      eventlog.End // after the last stored event that was shown or passed over
+	unsure  bool         // at is a position without its link
+	live    bool         // gets events as they happen
+	reading bool         // somebody is catching up
 	closed  bool
 }
 
 // open adds a view that is to be shown what comes after the given position. It
 // shows nothing before CatchUp is called.
-func (f *feed) open(viewer Viewer, at event.Seq, hidden bool) *View {
-	v := &View{feed: f, viewer: viewer, at: at, hidden: hidden}
+func (f *feed) open(viewer Viewer, at event.Seq) *View {
+	v := &View{feed: f, viewer: viewer, at: eventlog.End{Seq: at}, unsure: at > 0}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if at > 0 && at == f.end.Seq {
+		v.at, v.unsure = f.end, false
+	}
 	f.views = append(f.views, v)
 	return v
 }
@@ -68,10 +72,10 @@ func (f *feed) watched() bool {
 }
 
 // reached tells the feed how long the log is.
-func (f *feed) reached(seq event.Seq) {
+func (f *feed) reached(end eventlog.End) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.last = max(f.last, seq)
+	f.end = end
 }
 
 // publish passes events on to everyone who keeps up.
@@ -80,27 +84,27 @@ func (f *feed) publish(events ...event.Event) {
 	defer f.mu.Unlock()
 	for _, e := range events {
 		if e.Seq > 0 {
-			f.last = e.Seq
+			f.end = f.end.Next(e.Bytes)
 		}
 		for _, v := range f.views {
-			if v.live && (e.Seq == 0 || e.Seq > v.at) {
-				v.show(e)
+			if v.live && (e.Seq == 0 || e.Seq > v.at.Seq) && v.show(e) && e.Seq > 0 {
+				v.at = f.end
 			}
 		}
 	}
 }
 
-// show passes one event on. The feed's mutex is held.
-func (v *View) show(e event.Event) {
-	if v.hidden || !e.Type.Hidden() {
-		if !v.viewer.Event(v.feed.session.id, e) {
-			v.live = false
-			return
-		}
+// show passes one event on. If there is no room for it the view is no longer
+// live. The feed's mutex is held.
+func (v *View) show(e event.Event) bool {
+	if e.Type.Hidden() {
+		return true
 	}
-	if e.Seq > 0 {
-		v.at = e.Seq
+	if v.viewer.Event(v.feed.session.id, e) {
+		return true
 	}
+	v.live = false
+	return false
 }
 
 // CatchUp shows what is stored and was not shown yet, and then lets the view
@@ -116,7 +120,7 @@ func (v *View) CatchUp(ctx context.Context) error {
 	v.reading = true
 	defer func() { v.reading = false; f.mu.Unlock() }()
 	for {
-		if v.at >= f.last { // nothing is missing: follow
+		if v.at.Seq >= f.end.Seq { // nothing is missing: follow
 			v.live = true
 			return nil
 		}
@@ -131,24 +135,32 @@ func (v *View) CatchUp(ctx context.Context) error {
 // the feed's mutex held and gives it up while it reads.
 func (v *View) readOn(ctx context.Context) (more bool, err error) {
 	f := v.feed
-	after := v.at
+	after, at := v.at, v.at
+	if v.unsure {
+		at = eventlog.End{} // the link is found by reading from the first event
+	}
 	f.mu.Unlock()
 	defer f.mu.Lock()
-	for e, err := range f.session.host.store.Read(ctx, f.session.id, after) {
+	for e, err := range f.session.host.store.ReadFrom(ctx, f.session.id, at) {
 		if err != nil {
 			return false, err
 		}
-		f.mu.Lock()
-		if v.closed {
-			f.mu.Unlock()
-			return false, nil
-		}
-		v.show(e)
-		stuck := v.at != e.Seq
-		f.mu.Unlock()
-		if stuck {
+		at = at.Next(e.Bytes)
+		if e.Seq >= after.Seq && !v.caughtUp(e, at, after.Seq) {
 			return false, nil
 		}
 	}
 	return true, nil
+}
+
+// caughtUp shows an event that was read, unless it is at or before the position
+// given, and moves on. It reports false if reading is to stop.
+func (v *View) caughtUp(e event.Event, at eventlog.End, after event.Seq) bool {
+	v.feed.mu.Lock()
+	defer v.feed.mu.Unlock()
+	if v.closed || (e.Seq > after && !v.show(e)) {
+		return false
+	}
+	v.at, v.unsure = at, false
+	return true
 }

@@ -280,7 +280,5 @@ func (s *Session) removed() {
 			a.view.Close()
 		}
 	}
-	s.feed.mu.Lock()
-	defer s.feed.mu.Unlock()
-	s.feed.last = 0
+	s.feed.reached(eventlog.End{})
 }

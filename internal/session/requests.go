@@ -178,12 +178,6 @@ func (h *Host) Attach(ctx context.Context, id event.SessionID, c *Client, at eve
 	return view, err
 }
 
-// Watch shows a session's events after the given position to somebody who is
-// not a client of it. The view has to be closed.
-func (h *Host) Watch(id event.SessionID, v Viewer, at event.Seq, hidden bool) *View {
-	return h.get(id).feed.open(v, at, hidden)
-}
-
 // Send gives a session an input. It is stored when Send returns; the work goes
 // on without the caller. An input that came before with the same key is not
 // taken again: its id is returned.

@@ -198,7 +198,7 @@ func (s *Session) load() error {
 	}
 	s.state, s.end = state, end
 	s.info = indexed(state)
-	s.feed.reached(end.Seq)
+	s.feed.reached(end)
 	s.offer, s.offered = nil, -1
 	if s.fresh == nil {
 		s.fresh, s.running = make(map[string]bool), make(map[string]context.CancelFunc)
