@@ -32,8 +32,8 @@ lint: ## gofmt, go vet, staticcheck
 fmt: ## format the code
 	gofmt -w .
 
-bench: ## run all benchmarks
-	$(call each,go test -run '^$$' -bench . -benchmem ./...)
+bench: build ## measure a turn beside the least that it could cost
+	go run ./bench -abide bin/abide
 
 fuzz: ## fuzz every decoder for 10 minutes
 	$(call each,$(call fuzzed,10m))

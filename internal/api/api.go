@@ -26,6 +26,7 @@ const (
 	SessionSend        = "session.send"
 	SessionAbort       = "session.abort"
 	SessionDestroy     = "session.destroy"
+	SessionDetach      = "session.detach" // what newer SDKs call
 	SessionList        = "session.list"
 	SessionGetMessages = "session.getMessages"
 	SessionGetMetadata = "session.getMetadata"

@@ -25,13 +25,30 @@ var diagram = map[string][]string{
 	"turn":    {"approval", "event", "model", "tool", "transcript"},
 	"session": {"approval", "event", "eventlog", "model", "tool", "transcript", "turn"},
 
-	// the data folder
-	"folder": {},
-
 	// wire
 	"jsonrpc": {},
 	"api":     {"event"},
+	"client":  {"api", "event", "jsonrpc"},
 
 	// edges
 	"server": {"api", "event", "eventlog", "jsonrpc", "session", "turn"},
+	"folder": {},
+	"relay":  {"jsonrpc"},
+
+	// all together
+	"daemon": {
+		"api", "event", "eventlog", "folder", "model", "model/offline", "model/openai", "model/scripted",
+		"relay", "server", "session", "sqlite", "turn",
+	},
+	"cli":       {"api", "approval", "client", "daemon", "event", "eventlog", "model", "model/offline", "turn"},
+	"cmd/abide": {"cli"},
+
+	// the test of the promise
+	"killtest": {},
+
+	// measurements
+	"bench/compare": {},
+	"bench/floor":   {},
+	"bench/instant": {},
+	"bench":         {"api", "jsonrpc", "bench/compare", "bench/floor", "bench/instant", "event", "model", "model/openai", "session", "sqlite"},
 }

@@ -40,8 +40,9 @@ type Config struct {
 	// they say otherwise.
 	Defaults api.Defaults
 
-	Sync sqlite.Sync   // what an acknowledged append survives
-	Rest time.Duration // how long an idle session stays in memory; the host's default if zero
+	Sync    sqlite.Sync     // what an acknowledged append survives
+	Rest    time.Duration   // how long an idle session stays in memory; the host's default if zero
+	Retries []time.Duration // how long to wait before each further attempt at a model request; the host's default if nil
 
 	Tools turn.Catalog                        // what agents can do
 	Wrap  func(eventlog.Store) eventlog.Store // put around the store; for tests
@@ -126,8 +127,12 @@ func (n *Node) Engine() bool {
 	return e != nil
 }
 
-// Failed is closed when the engine in this process can no longer write.
-func (n *Node) Failed() <-chan struct{} { return n.ctx.Done() }
+// Done returns a channel that is closed when this process can serve nobody any
+// more: it was closed, or its engine could not write. Err says why.
+func (n *Node) Done() <-chan struct{} { return n.ctx.Done() }
+
+// Err returns why this process can serve nobody any more.
+func (n *Node) Err() error { return context.Cause(n.ctx) }
 
 // Close ends the connections, lets go of the folder and waits for everything.
 // Unfinished work goes on when the next engine starts.
@@ -272,7 +277,8 @@ func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, erro
 	}
 	found := &models{version: n.config.Version, clients: make(map[string]*openai.Client)}
 	e.host = session.New(e.store, session.Options{
-		Resolve: found.resolve, Tools: n.config.Tools, Log: n.log, Version: n.config.Version, Rest: n.config.Rest,
+		Resolve: found.resolve, Tools: n.config.Tools, Log: n.log, Version: n.config.Version,
+		Rest: n.config.Rest, Retries: n.config.Retries,
 	})
 	e.server = server.New(e.host, server.Options{
 		Version: n.config.Version, Log: n.log, Models: found.list,
@@ -286,7 +292,18 @@ func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, erro
 		return nil, err
 	}
 	n.work.Go(func() { n.serveSocket(e) })
+	n.work.Go(func() { n.watchStore(store) })
 	return e, nil
+}
+
+// watchStore stops this process when nothing can be written any more. What is
+// stored is sound, and the next engine verifies it: there is nothing to retry.
+func (n *Node) watchStore(store *sqlite.Store) {
+	select {
+	case <-store.Closed():
+		n.cancel(store.Err())
+	case <-n.ctx.Done():
+	}
 }
 
 // serveSocket serves the relays.

@@ -35,6 +35,15 @@ type Event struct {
 	Seq   Seq // zero if the event is not stored
 	Type  Type
 	Bytes []byte // the envelope, as stored and sent
+
+	made *made // set if the event was made in this process
+}
+
+// made is what an event was encoded from, so that whoever made it need not
+// decode it.
+type made struct {
+	head Head
+	body Payload
 }
 
 // A Payload is the body of an event that is about to be recorded.
@@ -78,7 +87,8 @@ func Encode(head Head, p Payload) (Event, error) {
 	}
 	buf.Truncate(buf.Len() - 1) // the encoder's newline
 	buf.WriteByte('}')
-	return Event{Type: kind, Bytes: bytes.Clone(buf.Bytes())}, nil
+	head.Ephemeral = head.Ephemeral || kind.Ephemeral()
+	return Event{Type: kind, Bytes: bytes.Clone(buf.Bytes()), made: &made{head, p}}, nil
 }
 
 func writeHead(buf *bytes.Buffer, kind Type, head Head) {
@@ -164,6 +174,9 @@ func (e Event) split() (Head, []byte, error) {
 
 // Head reads the envelope without its body.
 func (e Event) Head() (Head, error) {
+	if e.made != nil {
+		return e.made.head, nil
+	}
 	head, _, err := e.split()
 	return head, err
 }
@@ -186,8 +199,13 @@ func (e Event) Decode(p any) error {
 	return nil
 }
 
-// As decodes the body of an event as T.
+// As returns the body of an event as T. What it refers to must not be changed.
 func As[T any](e Event) (T, error) {
+	if e.made != nil {
+		if p, ok := e.made.body.(T); ok {
+			return p, nil
+		}
+	}
 	var p T
 	err := e.Decode(&p)
 	return p, err

@@ -29,9 +29,9 @@ import (
 type Folder struct {
 	dir string
 
-	mu     sync.Mutex
-	queue  []chan waited // who waits for the lock, the first first
-	waiter bool          // a goroutine is waiting on their behalf
+	mu      sync.Mutex
+	queue   []chan waited // who waits for the lock, the first first
+	waiting bool          // a goroutine waits on their behalf
 }
 
 // Open makes the folder if it is not there, takes away others' access to it,

@@ -25,7 +25,7 @@ type Lock struct {
 // TryLock takes the lock if it is free. If it is not, there is no lock and no
 // error.
 func (f *Folder) TryLock() (*Lock, bool, error) {
-	lock, err := f.lock(syscall.LOCK_EX | syscall.LOCK_NB)
+	lock, err := f.tryLock()
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		return nil, false, nil
 	}
@@ -38,7 +38,9 @@ func (f *Folder) TryLock() (*Lock, bool, error) {
 // and lets the lock go at once if there is none by then.
 func (f *Folder) WaitLock(ctx context.Context) (*Lock, error) {
 	got := make(chan waited, 1)
-	f.enqueue(got)
+	if err := f.enqueue(got); err != nil {
+		return nil, err
+	}
 	select {
 	case w := <-got:
 		return w.lock, w.err
@@ -58,14 +60,20 @@ type waited struct {
 	err  error
 }
 
-func (f *Folder) enqueue(got chan waited) {
+// enqueue lets got have the lock in its turn.
+func (f *Folder) enqueue(got chan waited) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.queue = append(f.queue, got)
-	if !f.waiter {
-		f.waiter = true
-		go f.wait() // ends when the lock was free once and nobody waits any more
+	if !f.waiting {
+		file, err := f.openLock()
+		if err != nil {
+			return err
+		}
+		f.waiting = true
+		go f.wait(file) // ends when the lock was free once and nobody waits any more
 	}
+	f.queue = append(f.queue, got)
+	return nil
 }
 
 // dequeue reports whether got was still in the queue.
@@ -81,46 +89,78 @@ func (f *Folder) dequeue(got chan waited) bool {
 }
 
 // wait serves the queue.
-func (f *Folder) wait() {
-	for more := true; more; {
-		lock, err := f.lock(syscall.LOCK_EX)
-		more = f.deliver(waited{lock, err})
+func (f *Folder) wait(file *os.File) {
+	for file != nil {
+		err := flock(file, syscall.LOCK_EX)
+		file = f.served(file, err)
 	}
 }
 
-// deliver hands the lock to the first who waits, and reports whether there are
-// others.
-func (f *Folder) deliver(w waited) bool {
+// served hands the lock to the first who waits, and returns the file to wait on
+// for the next. Once nobody waits it touches the folder no more: that may be
+// about to be removed.
+func (f *Folder) served(file *os.File, err error) (next *os.File) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.queue) > 0 {
-		f.queue[0] <- w
-		f.queue = f.queue[1:]
-	} else if w.lock != nil {
-		w.lock.Close()
+		f.handOutLocked(file, err)
+	} else {
+		file.Close()
 	}
-	f.waiter = len(f.queue) > 0
-	return f.waiter
+	for len(f.queue) > 0 {
+		if next, err = f.openLock(); err == nil {
+			return next
+		}
+		f.sendLocked(waited{err: err})
+	}
+	f.waiting = false
+	return nil
 }
 
-// lock takes the lock on the file that is at the path when it has it: someone
-// may have replaced the file meanwhile.
-func (f *Folder) lock(how int) (*Lock, error) {
+// handOutLocked gives the lock to the first who waits, unless it is one on a
+// file that is not at the path any more.
+func (f *Folder) handOutLocked(file *os.File, err error) {
+	switch {
+	case err != nil:
+		file.Close()
+		f.sendLocked(waited{err: explain(f.dir, err)})
+	case f.isCurrent(file):
+		f.sendLocked(waited{lock: f.own(file)})
+	default:
+		file.Close()
+	}
+}
+
+func (f *Folder) sendLocked(w waited) {
+	f.queue[0] <- w
+	f.queue = f.queue[1:]
+}
+
+// tryLock takes the lock if it is free, on the file that is at the path when it
+// has it: someone may have replaced the file meanwhile.
+func (f *Folder) tryLock() (*Lock, error) {
 	for {
 		file, err := f.openLock()
 		if err != nil {
 			return nil, err
 		}
-		if err := flock(file, how); err != nil {
+		if err := flock(file, syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 			file.Close()
 			return nil, explain(f.dir, err)
 		}
 		if f.isCurrent(file) {
-			sign(file)
-			return &Lock{folder: f, file: file}, nil
+			return f.own(file), nil
 		}
 		file.Close()
 	}
+}
+
+// own makes a lock of a file that is locked, and tells people who has it.
+// Nothing depends on that, so a full disk does not matter.
+func (f *Folder) own(file *os.File) *Lock {
+	file.Truncate(0)
+	fmt.Fprintf(file, "pid %d\nsince %s\n", os.Getpid(), time.Now().UTC().Format(time.RFC3339))
+	return &Lock{folder: f, file: file}
 }
 
 func (f *Folder) openLock() (*os.File, error) {
@@ -143,13 +183,6 @@ func (f *Folder) isCurrent(file *os.File) bool {
 	}
 	named, err := os.Stat(f.path("lock"))
 	return err == nil && os.SameFile(held, named)
-}
-
-// sign tells people who holds the lock. Nothing depends on it, so a full disk
-// does not matter.
-func sign(file *os.File) {
-	file.Truncate(0)
-	fmt.Fprintf(file, "pid %d\nsince %s\n", os.Getpid(), time.Now().UTC().Format(time.RFC3339))
 }
 
 // Holder returns what the last holder of the lock wrote about itself, for

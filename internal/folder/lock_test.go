@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -112,7 +114,7 @@ func TestACancelledWaitCostsOneGoroutineAtMost(t *testing.T) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if len(f.queue) != 0 || !f.waiter {
+	if len(f.queue) != 0 || !f.waiting {
 		t.Errorf("%d still wait", len(f.queue))
 	}
 }
@@ -139,6 +141,59 @@ func TestALockOnAReplacedFileIsNoLock(t *testing.T) {
 	defer lock.Close()
 	if f.isCurrent(old) || !f.isCurrent(lock.file) {
 		t.Error("the replaced file is taken for the new one")
+	}
+}
+
+// The same, seen by one who waits: it gets the lock of the new file or none.
+func TestAWaiterNoticesAReplacedFile(t *testing.T) {
+	f := open(t, t.TempDir())
+	tidied := tryLock(t, f)
+	got := make(chan waited, 1)
+	if err := f.enqueue(got); err != nil { // it waits on the file that is about to go
+		t.Fatal(err)
+	}
+	if err := os.Remove(f.path("lock")); err != nil {
+		t.Fatal(err)
+	}
+	current := tryLock(t, f)
+	tidied.Close()
+	if tryLock(t, f) != nil {
+		t.Error("the lock was given twice")
+	}
+	select {
+	case <-got:
+		t.Error("the waiter has a lock on the old file")
+	default:
+	}
+	current.Close()
+	w := <-got
+	if w.err != nil || !f.isCurrent(w.lock.file) {
+		t.Fatalf("the waiter got %v", w.err)
+	}
+	w.lock.Close()
+}
+
+func TestAWaiterIsToldWhenTheFolderIsGone(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "d")
+	f := open(t, dir)
+	first := tryLock(t, f)
+	got := []chan waited{make(chan waited, 1), make(chan waited, 1)}
+	for _, ch := range got {
+		if err := f.enqueue(ch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	first.Close()
+	for _, ch := range got {
+		if w := <-ch; !errors.Is(w.err, fs.ErrNotExist) {
+			t.Errorf("the waiter got %v", w.err)
+		}
+	}
+	if _, err := f.WaitLock(t.Context()); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("waiting returned %v", err)
 	}
 }
 

@@ -98,8 +98,8 @@ func Pair(a, b Options) (*Conn, *Conn) {
 // Run serves the connection until the peer leaves, Close is called, ctx is done
 // or something breaks, and returns when all its goroutines have ended. Handlers
 // still at work then see their context cancelled, and what is queued gets a
-// last chance to leave. The error is nil if the peer left between two frames
-// or after Close.
+// last chance to leave. The error is nil after Close and if the peer left, but
+// not in the middle of a frame.
 func (c *Conn) Run(ctx context.Context) error {
 	c.mu.Lock()
 	c.running = true
@@ -112,7 +112,7 @@ func (c *Conn) Run(ctx context.Context) error {
 	reader.Go(func() { c.end(c.read(working)) })
 	writer.Go(func() {
 		if err := c.out.Run(); err != nil {
-			c.end(err)
+			c.end(ordinary(err))
 		}
 	})
 	<-c.done
@@ -196,11 +196,16 @@ func (c *Conn) read(ctx context.Context) error {
 // readEnd tells the peer what it did wrong, if that is why nothing more can be
 // read.
 func (c *Conn) readEnd(err error) error {
-	if err == io.EOF {
-		return nil
-	}
 	if fault, ok := errors.AsType[*FrameError](err); ok {
 		c.refuse(nil, Errorf(CodeParse, "%v", fault))
+	}
+	return ordinary(err)
+}
+
+// ordinary takes a peer that is not there any more as one that has left.
+func ordinary(err error) error {
+	if err == io.EOF || errors.Is(err, ErrGone) {
+		return nil
 	}
 	return err
 }

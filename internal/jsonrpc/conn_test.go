@@ -513,6 +513,40 @@ func TestAPeerThatDoesNotReadIsDisconnected(t *testing.T) {
 	})
 }
 
+// A stuckStream fails its reads as soon as it is closed, and its writes only when
+// the connection has begun to end.
+type stuckStream struct {
+	closed chan struct{}
+	over   <-chan struct{}
+}
+
+func (s *stuckStream) Read([]byte) (int, error) {
+	<-s.closed
+	return 0, io.ErrClosedPipe
+}
+
+func (s *stuckStream) Write([]byte) (int, error) {
+	<-s.over
+	return 0, io.ErrClosedPipe
+}
+
+func (s *stuckStream) Close() error {
+	close(s.closed)
+	return nil
+}
+
+func TestAStallIsTheCauseEvenIfTheReaderNoticesFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &stuckStream{closed: make(chan struct{})}
+		c := New(s, Options{})
+		s.over = c.Done()
+		c.Notify("n", nil)
+		if err := c.Run(t.Context()); !errors.Is(err, ErrStalled) {
+			t.Errorf("Run returned %v", err)
+		}
+	})
+}
+
 func TestASlowReaderIsNotDisconnected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := net.Pipe()

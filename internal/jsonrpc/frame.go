@@ -46,7 +46,8 @@ func NewReader(r io.Reader, max int) *Reader {
 
 // Next returns the body of the next frame, in buf if it fits there. The error
 // is io.EOF if the stream ends between frames, io.ErrUnexpectedEOF if it ends
-// inside one, and a *FrameError if it cannot be understood.
+// inside one, a *FrameError if it cannot be understood, and wraps ErrGone if
+// the stream was cut off.
 func (r *Reader) Next(buf []byte) ([]byte, error) {
 	size, err := r.header()
 	if err != nil {
@@ -85,7 +86,7 @@ func cutOff(err error, inside bool) error {
 	if err == io.EOF && inside {
 		return fmt.Errorf("the peer vanished in the middle of a frame: %w", io.ErrUnexpectedEOF)
 	}
-	return err
+	return explain(err)
 }
 
 // field reads one header line. Only Content-Length means something.

@@ -22,6 +22,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net"
+	"syscall"
 )
 
 // Codes of the JSON-RPC specification, and two of common use.
@@ -70,9 +73,22 @@ var (
 	// ErrClosed is wrapped by every error that is due to the end of the
 	// connection.
 	ErrClosed = errors.New("the connection is closed")
+	// ErrGone is wrapped by the error of a read or a write that failed because
+	// the other side is not there any more.
+	ErrGone = errors.New("the peer has left")
 	// ErrStalled is why a connection ends whose peer does not read.
 	ErrStalled = errors.New("the peer has stopped reading")
 )
+
+// explain adds ErrGone to an error of the stream, if that is what it means.
+func explain(err error) error {
+	for _, known := range []error{syscall.EPIPE, syscall.ECONNRESET, io.ErrClosedPipe, net.ErrClosed} {
+		if errors.Is(err, known) {
+			return fmt.Errorf("%w: %w", ErrGone, err)
+		}
+	}
+	return err
+}
 
 // A Handler handles what the peer asks. For a notification the result is
 // ignored. The result of a request is encoded as JSON, unless it is a

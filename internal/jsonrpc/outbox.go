@@ -101,7 +101,9 @@ func (o *Outbox) Close() {
 	o.work.Signal()
 }
 
-// Run writes until the outbox is closed and empty, or a write fails.
+// Run writes until the outbox is closed and empty, or a write fails. The error
+// wraps ErrGone if the peer is not there any more, and ErrStalled if it has
+// stopped reading.
 func (o *Outbox) Run() error {
 	defer o.Close()
 	watch := time.AfterFunc(time.Hour, func() {
@@ -116,18 +118,18 @@ func (o *Outbox) Run() error {
 			return nil
 		}
 		if err := o.write(batch, watch); err != nil {
-			return o.explain(err)
+			return o.failure(err)
 		}
 		spare = batch[:0]
 	}
 }
 
-// explain prefers the reason over the symptom.
-func (o *Outbox) explain(err error) error {
+// failure prefers the reason over the symptom.
+func (o *Outbox) failure(err error) error {
 	if o.stalled.Load() {
 		return o.stallError()
 	}
-	return fmt.Errorf("write to the peer: %w", err)
+	return explain(err)
 }
 
 func (o *Outbox) stallError() error {

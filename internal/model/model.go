@@ -8,6 +8,7 @@ package model
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -59,6 +60,7 @@ type Message struct {
 	Reasoning *Reasoning
 
 	wire wire
+	run  atomic.Pointer[run] // that ends with this message
 }
 
 // An Image is a picture in a message.
@@ -117,6 +119,47 @@ func (w *wire) get(format string, encode func() []byte) []byte {
 // Wire returns the message in the named format, encoding it the first time.
 func (m *Message) Wire(format string, encode func(*Message) []byte) []byte {
 	return m.wire.get(format, func() []byte { return encode(m) })
+}
+
+// runLength is how many messages are joined. The last run of a history is on
+// average half as long, and kept message by message.
+const runLength = 64
+
+// A run is messages that were sent one after the other, encoded and joined.
+type run struct {
+	format   string
+	messages []*Message
+	bytes    []byte
+}
+
+// AppendWire appends the messages in the named format to pieces, in order. It
+// does what Wire does for each of them, but keeps old history in few and long
+// pieces: with thousands of messages it is the walk from one to the next that
+// costs, not the copying.
+func AppendWire(pieces [][]byte, messages []*Message, format string, encode func(*Message) []byte) [][]byte {
+	for ; len(messages) >= runLength; messages = messages[runLength:] {
+		pieces = append(pieces, joined(messages[:runLength], format, encode))
+	}
+	for _, m := range messages {
+		pieces = append(pieces, m.Wire(format, encode))
+	}
+	return pieces
+}
+
+func joined(messages []*Message, format string, encode func(*Message) []byte) []byte {
+	last := messages[len(messages)-1]
+	if r := last.run.Load(); r != nil && r.format == format && slices.Equal(r.messages, messages) {
+		return r.bytes
+	}
+	r := &run{format: format, messages: slices.Clone(messages)}
+	for _, m := range messages {
+		r.bytes = append(r.bytes, m.Wire(format, encode)...)
+	}
+	last.run.Store(r)
+	for _, m := range messages {
+		m.wire.form.Store(nil) // it is in the run
+	}
+	return r.bytes
 }
 
 // Wire returns the tools in the named format, encoding them the first time.

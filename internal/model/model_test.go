@@ -1,10 +1,15 @@
 package model_test
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"github.com/abide-run/abide/internal/model"
 )
@@ -29,6 +34,74 @@ func TestAMessageIsEncodedOnceForEachFormat(t *testing.T) {
 			t.Errorf("step %d: encoded %d times, want %d", i, encoded, step.encoded)
 		}
 	}
+}
+
+// numbered is a history of so many messages.
+func numbered(n int) []*model.Message {
+	var messages []*model.Message
+	for i := range n {
+		messages = append(messages, &model.Message{Text: fmt.Sprintf("<%d>", i)})
+	}
+	return messages
+}
+
+func text(m *model.Message) []byte { return []byte(m.Text) }
+
+func TestAHistoryIsKeptInFewPieces(t *testing.T) {
+	messages := numbered(2000)
+	again := func(m *model.Message) []byte {
+		t.Errorf("%s was encoded again", m.Text)
+		return text(m)
+	}
+	first := model.AppendWire(nil, messages, "a", text)
+	second := model.AppendWire(nil, messages, "a", again)
+	if len(first) > 100 {
+		t.Errorf("%d messages are in %d pieces", len(messages), len(first))
+	}
+	for i := range first {
+		if &first[i][0] != &second[i][0] {
+			t.Errorf("piece %d was made again", i)
+		}
+	}
+}
+
+func TestPiecesOfAHistoryAreItsMessagesWhateverWasJoinedBefore(t *testing.T) {
+	messages := numbered(300)
+	rapid.Check(t, func(t *rapid.T) {
+		from := rapid.IntRange(0, len(messages)).Draw(t, "from")
+		view := slices.Clone(messages[from:rapid.IntRange(from, len(messages)).Draw(t, "to")])
+		if len(view) > 0 && rapid.Bool().Draw(t, "one was replaced") {
+			view[rapid.IntRange(0, len(view)-1).Draw(t, "which")] = &model.Message{Text: "<other>"}
+		}
+		format := rapid.SampledFrom([]string{"a", "b"}).Draw(t, "format")
+		encode := func(m *model.Message) []byte { return []byte(format + m.Text) }
+		want := "kept"
+		for _, m := range view {
+			want += format + m.Text
+		}
+		got := model.AppendWire([][]byte{[]byte("kept")}, view, format, encode)
+		if joined := string(bytes.Join(got, nil)); joined != want {
+			t.Fatalf("the pieces are %q, want %q", joined, want)
+		}
+	})
+}
+
+func TestManySessionsMayShareAHistory(t *testing.T) {
+	messages := numbered(200)
+	var sessions sync.WaitGroup
+	for i := range 8 {
+		sessions.Go(func() {
+			format := string(rune('a' + i%2))
+			encode := func(m *model.Message) []byte { return []byte(format + m.Text) }
+			for from := range 50 {
+				got := bytes.Join(model.AppendWire(nil, messages[from:], format, encode), nil)
+				if n := bytes.Count(got, []byte(format+"<")); n != len(messages)-from {
+					t.Errorf("%d messages arrived, want %d", n, len(messages)-from)
+				}
+			}
+		})
+	}
+	sessions.Wait()
 }
 
 func TestToolsAreEncodedOnce(t *testing.T) {

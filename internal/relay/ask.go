@@ -39,20 +39,22 @@ func (r *Relay) ask(ctx context.Context, l *link, m jsonrpc.Message) error {
 	return r.out.Put(ctx, appendHead(nil, []byte(id), m.Method), orEmpty(m.Params), closing)
 }
 
-// knownAsk returns the same question, if the client has answered it.
+// knownAsk returns the same question of an engine that is gone, if the client
+// has answered it.
 func (r *Relay) knownAsk(a *ask) *ask {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	i := slices.IndexFunc(r.answered, a.same)
-	if i < 0 {
-		return nil
+	for _, old := range slices.Backward(r.answered) {
+		if a.repeats(old) {
+			return old
+		}
 	}
-	return r.answered[i]
+	return nil
 }
 
-// same reports whether both are the same question to the user.
-func (a *ask) same(b *ask) bool {
-	return a.request != "" && a.request == b.request && a.session == b.session
+// repeats reports whether another engine has asked the user the same.
+func (a *ask) repeats(old *ask) bool {
+	return a.request != "" && a.request == old.request && a.session == old.session && a.link != old.link
 }
 
 // keepAsk remembers an ask and returns the id that the client knows it by;
@@ -62,7 +64,7 @@ func (r *Relay) keepAsk(a *ask) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for id, old := range r.asks {
-		if old.same(a) && old.link != a.link {
+		if a.repeats(old) {
 			r.asks[id] = a
 			return ""
 		}

@@ -25,7 +25,7 @@ func (r *Relay) readClient(ctx context.Context) error {
 			return errLeft
 		}
 		if err != nil {
-			return r.unreadable(ctx, err)
+			return ordinary(r.unreadable(ctx, err))
 		}
 		r.fromClient(ctx, body)
 	}

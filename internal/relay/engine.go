@@ -210,11 +210,13 @@ func (r *Relay) next() (*parcel, int64) {
 	return p, after
 }
 
+// deliverCancel repeats the client's cancellation behind a repeated request.
+// That of a new one waits in line itself.
 func (r *Relay) deliverCancel(ctx context.Context, l *link, p *parcel) error {
 	r.mu.Lock()
-	cancel := p.cancel
+	cancel, repeated := p.cancel, p.sends > 1
 	r.mu.Unlock()
-	if cancel == nil {
+	if cancel == nil || !repeated {
 		return nil
 	}
 	return l.out.Put(ctx, cancel)

@@ -157,7 +157,7 @@ var errLeft = errors.New("the client has left")
 
 // Run relays until the client leaves, ctx is done, Dial fails or the client
 // stalls, and returns when everything has ended. It closes the client. The
-// error is nil if the client left between two frames.
+// error is nil if the client left, but not in the middle of a frame.
 func (r *Relay) Run(ctx context.Context) error {
 	working, end := context.WithCancelCause(ctx)
 	r.end = end
@@ -166,7 +166,7 @@ func (r *Relay) Run(ctx context.Context) error {
 
 	var engines, writer, reader sync.WaitGroup
 	engines.Go(func() { end(r.engines(working)) })
-	writer.Go(func() { end(r.out.Run()) })
+	writer.Go(func() { end(ordinary(r.out.Run())) })
 	reader.Go(func() { end(r.readClient(working)) })
 	<-working.Done()
 	engines.Wait()
@@ -180,6 +180,14 @@ func (r *Relay) Run(ctx context.Context) error {
 		return cause
 	}
 	return nil
+}
+
+// ordinary takes a client that is not there any more as one that has left.
+func ordinary(err error) error {
+	if errors.Is(err, jsonrpc.ErrGone) {
+		return errLeft
+	}
+	return err
 }
 
 // wake lets everyone who waits look again.

@@ -17,6 +17,7 @@ var openMethods = map[string]method{
 	api.SessionCreate:  on((*conn).create),
 	api.SessionResume:  on((*conn).resume),
 	api.SessionDestroy: on((*conn).destroy),
+	api.SessionDetach:  on((*conn).destroy),
 	api.Attach:         on((*conn).attach),
 }
 

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -260,14 +261,24 @@ func toolRequests(calls []model.Call) []event.ToolRequest {
 			c.ID = "call_" + event.NewID()
 		}
 		seen[c.ID] = true
-		list[i] = event.ToolRequest{ToolCallID: c.ID, Name: c.Name, Kind: "function", Arguments: c.Arguments}
-		if text := strings.TrimSpace(string(c.Arguments)); text == "" {
-			list[i].Arguments = json.RawMessage("{}")
-		} else if text[0] != '{' || !json.Valid(c.Arguments) {
-			list[i].Arguments, list[i].Malformed = json.RawMessage("{}"), text
+		list[i] = event.ToolRequest{ToolCallID: c.ID, Name: c.Name, Kind: "function", Arguments: json.RawMessage("{}")}
+		if object, ok := compactObject(c.Arguments); ok {
+			list[i].Arguments = object
+		} else {
+			list[i].Malformed = strings.TrimSpace(string(c.Arguments))
 		}
 	}
 	return list
+}
+
+// compactObject writes a JSON object the way it is stored, so that a request
+// that is built from memory has the same bytes as one built from the log.
+func compactObject(arguments json.RawMessage) (json.RawMessage, bool) {
+	var b bytes.Buffer
+	if err := json.Compact(&b, arguments); err != nil || b.Len() == 0 || b.Bytes()[0] != '{' {
+		return json.RawMessage("{}"), len(bytes.TrimSpace(arguments)) == 0
+	}
+	return b.Bytes(), true
 }
 
 // modelError tells people why the model gave no answer.

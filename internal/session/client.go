@@ -109,7 +109,11 @@ func (h *Host) Detach(id event.SessionID, c *Client, vanished bool) {
 		s.grace = time.Now().Add(h.opts.Grace)
 	}
 	s.mu.Unlock()
-	s.enqueue(&intent{do: func(tx *txn) error { tx.then = append(tx.then, s.askAgain); return nil }})
+	if s.asks.Load() {
+		s.post(func(tx *txn) error { tx.then = append(tx.then, tx.s.askAgain); return nil })
+		return
+	}
+	h.forget(s)
 }
 
 // attached reports whether the session has clients, or had one a moment ago.

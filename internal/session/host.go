@@ -131,15 +131,30 @@ func (h *Host) Close() {
 	h.work.Wait()
 }
 
-// spawn runs f in a goroutine that Close waits for. It reports false if the
-// host is closed.
-func (h *Host) spawn(f func()) bool {
+// enter counts in work that Close waits for, until leave. It reports false if
+// the host is closed.
+func (h *Host) enter() bool {
 	h.gate.Lock()
 	defer h.gate.Unlock()
 	if h.closed {
 		return false
 	}
-	h.work.Go(f)
+	h.work.Add(1)
+	return true
+}
+
+func (h *Host) leave() { h.work.Done() }
+
+// spawn runs f in a goroutine that Close waits for. It reports false if the
+// host is closed.
+func (h *Host) spawn(f func()) bool {
+	if !h.enter() {
+		return false
+	}
+	go func() {
+		defer h.leave()
+		f()
+	}()
 	return true
 }
 
@@ -169,9 +184,11 @@ func (h *Host) do(ctx context.Context, id event.SessionID, f func(*txn) error) e
 	}
 	for {
 		in := &intent{do: f, done: make(chan error, 1)}
-		if !h.get(id).enqueue(in) {
+		run, ok := h.get(id).enqueue(in)
+		if !ok {
 			continue // it was just unloaded; get another
 		}
+		run()
 		select {
 		case err := <-in.done:
 			return err

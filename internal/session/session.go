@@ -28,6 +28,7 @@ type Session struct {
 	timer   *time.Timer
 
 	provider atomic.Pointer[[]byte] // the secrets of its provider, once they were read
+	asks     atomic.Bool            // a question to a person is open
 
 	// Guarded by mu, written by the draining goroutine alone.
 	clients []*attachment
@@ -57,35 +58,41 @@ func newSession(h *Host, id event.SessionID) *Session {
 	return s
 }
 
-// enqueue hands over an intent. It reports false if the session was removed
-// from memory meanwhile.
-func (s *Session) enqueue(in *intent) bool {
+// enqueue hands over an intent. If nobody drains the inbox, that is now up to the
+// caller, with run. It reports false if the session was removed from memory
+// meanwhile.
+func (s *Session) enqueue(in *intent) (run func(), ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.gone {
-		return false
+		return nil, false
+	}
+	if !s.working && !s.host.enter() {
+		in.finish(ErrClosed)
+		return func() {}, true
 	}
 	s.inbox = append(s.inbox, in)
 	if s.working {
-		return true
-	}
-	if !s.host.spawn(s.drain) {
-		s.inbox = nil
-		in.finish(ErrClosed)
-		return true
+		return func() {}, true
 	}
 	s.working = true
-	return true
+	return s.drain, true
 }
 
-// wake lets the session do what is due.
+// wake lets the session do what is due, without waiting for it.
 func (s *Session) wake() {
-	s.post(func(*txn) error { return nil })
+	if run, ok := s.enqueue(&intent{do: func(*txn) error { return nil }}); ok {
+		go run() // the host waits for whoever drains
+	}
 }
 
 // post hands over an intent that nobody waits for.
 func (s *Session) post(f func(*txn) error) {
-	for !s.enqueue(&intent{do: f}) {
+	for {
+		if run, ok := s.enqueue(&intent{do: f}); ok {
+			run()
+			return
+		}
 		s = s.host.get(s.id)
 	}
 }
@@ -96,38 +103,67 @@ func (in *intent) finish(err error) {
 	}
 }
 
-// drain carries out intents until none is left.
+// drain carries out what is in the inbox. Whoever has something for a session at
+// rest does this for itself: a plain turn should not wait for goroutines to be
+// woken. What arrives meanwhile is left to a goroutine of its own.
 func (s *Session) drain() {
-	for {
-		s.mu.Lock()
-		batch := s.inbox
-		s.inbox = nil
-		if len(batch) == 0 {
-			s.working = false
-			s.restLocked()
-			unloaded := s.state == nil
-			s.mu.Unlock()
-			if unloaded {
-				s.host.forget(s)
-			}
-			return
-		}
-		s.mu.Unlock()
-		s.carryOut(batch)
+	s.carryOut(s.take())
+	if s.settle() {
+		s.host.leave()
+		return
 	}
+	go func() {
+		defer s.host.leave()
+		for more := true; more; more = !s.settle() {
+			s.carryOut(s.take())
+		}
+	}()
+}
+
+func (s *Session) take() []*intent {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	batch := s.inbox
+	s.inbox = nil
+	return batch
+}
+
+// settle ends the draining if the inbox is empty, and reports whether it did.
+func (s *Session) settle() bool {
+	s.mu.Lock()
+	if len(s.inbox) > 0 {
+		s.mu.Unlock()
+		return false
+	}
+	s.working = false
+	s.restLocked()
+	unloaded := s.state == nil
+	s.mu.Unlock()
+	if unloaded {
+		s.host.forget(s)
+	}
+	return true
 }
 
 // restLocked arms the timer that takes an idle session out of memory.
 func (s *Session) restLocked() {
-	if s.timer != nil {
-		s.timer.Stop()
+	switch {
+	case s.state == nil || !s.quiet():
+		if s.timer != nil {
+			s.timer.Stop()
+		}
+	case s.timer == nil:
+		s.timer = time.AfterFunc(s.host.opts.Rest, s.unload)
+	default:
+		s.timer.Reset(s.host.opts.Rest)
 	}
-	if s.state == nil || s.asking != nil || len(s.running) > 0 {
-		return
+}
+
+// unload takes the session out of memory, unless it has something to do.
+func (s *Session) unload() {
+	if run, ok := s.enqueue(&intent{do: func(tx *txn) error { tx.unload = true; return nil }}); ok {
+		run()
 	}
-	s.timer = time.AfterFunc(s.host.opts.Rest, func() {
-		s.enqueue(&intent{do: func(tx *txn) error { tx.unload = true; return nil }})
-	})
 }
 
 func (s *Session) stopTimer() {
@@ -173,6 +209,7 @@ func (s *Session) carryOut(batch []*intent) {
 		in.finish(in.err)
 	}
 	if err == nil {
+		s.asks.Store(s.state.Asks())
 		for _, f := range tx.then {
 			f()
 		}

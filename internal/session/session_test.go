@@ -640,3 +640,66 @@ func awaitAnswer(t *testing.T, b *bench, id event.SessionID, want string) {
 		}
 	}
 }
+
+func TestAnIdleSessionLeavesMemoryAndComesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, offline.Model{})
+		c := &session.Client{}
+		v := b.create("s", c)
+		b.send("s", event.InputAcceptedData{Prompt: "Reply with exactly: ONE"})
+		synctest.Wait()
+		b.host.Detach("s", c, true)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if n := b.host.Resident(); n != 0 {
+			t.Errorf("%d sessions are in memory after an hour of rest", n)
+		}
+		again := newViewer()
+		seen := v.events[len(v.events)-1].Seq
+		b.send("s", event.InputAcceptedData{Prompt: "Reply with exactly: TWO"})
+		view, err := b.host.Attach(t.Context(), "s", &session.Client{Viewer: again}, seen)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := view.CatchUp(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		again.await(t, 0, event.SessionIdle)
+		for _, e := range again.events {
+			if e.Seq > 0 && e.Seq <= seen {
+				t.Errorf("event %d was shown again", e.Seq)
+			}
+		}
+		if got := lastAnswer(t, b.verify("s")); got != "TWO" {
+			t.Errorf("answer = %q, want TWO", got)
+		}
+		b.host.Close()
+	})
+}
+
+func TestASessionThatWaitsForAnAnswerCanLeaveMemoryToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, offline.Model{})
+		c := &session.Client{Tools: []event.ExternalTool{{Name: "a", SkipPermission: true}}}
+		v := b.create("s", c)
+		b.send("s", event.InputAcceptedData{Prompt: "Use a with value 'x', then reply with the result"})
+		synctest.Wait()
+		asked, _ := v.await(t, 0, event.ExternalAsked)
+		b.host.Detach("s", c, true)
+		time.Sleep(100 * time.Hour)
+		synctest.Wait()
+		if n := b.host.Resident(); n != 0 {
+			t.Errorf("%d sessions are in memory", n)
+		}
+		d, _ := event.As[event.ExternalAskedData](asked)
+		if ok, err := b.host.Answer(t.Context(), "s", turn.Answer{RequestID: d.RequestID, External: &turn.ExternalResult{Text: "at last"}}); !ok || err != nil {
+			t.Errorf("the answer after a long rest: %v, %v", ok, err)
+		}
+		synctest.Wait()
+		if got := lastAnswer(t, b.verify("s")); got != "at last" {
+			t.Errorf("answer = %q", got)
+		}
+		b.host.Close()
+	})
+}

@@ -161,6 +161,16 @@ func (s *State) Questions() []*Call {
 	return open
 }
 
+// Asks reports whether a question to a person is open.
+func (s *State) Asks() bool {
+	for _, c := range s.Questions() {
+		if c.Stage == WaitingUser {
+			return true
+		}
+	}
+	return false
+}
+
 // Question returns the call that waits for an answer to the given request.
 func (s *State) Question(requestID string) *Call {
 	for _, c := range s.Questions() {

@@ -23,7 +23,8 @@ type builder struct {
 	model           string
 	requestID       string
 
-	decoded int    // events that were decoded in full
+	decoded int // events that were decoded in full
+	plain   plainText
 	scratch []byte // for the text of the others
 }
 
@@ -46,7 +47,7 @@ func newBuilder(req *model.Request, on func(model.Delta)) *builder {
 // are decoded in full.
 func (b *builder) event(data []byte) error {
 	if b.model != "" || b.decoded > 1 {
-		if content, ok := fastContent(b.scratch[:0], data); ok {
+		if content, ok := b.plain.content(b.scratch[:0], data); ok {
 			b.scratch = content
 			b.text.Write(content)
 			b.tell(len(content))

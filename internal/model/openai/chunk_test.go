@@ -55,19 +55,23 @@ var chunks = map[string]struct {
 func TestTheFastWayIsTakenOnlyForPlainText(t *testing.T) {
 	for name, test := range chunks {
 		t.Run(name, func(t *testing.T) {
-			if _, ok := fastContent(nil, []byte(test.in)); ok != test.fast {
+			if _, ok := new(plainText).content(nil, []byte(test.in)); ok != test.fast {
 				t.Errorf("fast = %v, want %v, for %s", ok, test.fast, test.in)
 			}
-			checkFast(t, []byte(test.in))
+			for _, before := range chunks {
+				checkFast(t, []byte(before.in), []byte(test.in))
+			}
 		})
 	}
 }
 
 // checkFast fails unless the fast way has the same result as encoding/json, or
-// none.
-func checkFast(t *testing.T, data []byte) {
+// none, whatever chunk it read first.
+func checkFast(t *testing.T, first, data []byte) {
 	const before = "before "
-	got, ok := fastContent([]byte(before), data)
+	var p plainText
+	p.content(nil, first)
+	got, ok := p.content([]byte(before), data)
 	if !ok {
 		return
 	}
@@ -90,9 +94,35 @@ func checkFast(t *testing.T, data []byte) {
 
 func FuzzTheFastWayReadsWhatEncodingJSONReads(f *testing.F) {
 	for _, c := range chunks {
-		f.Add([]byte(c.in))
+		f.Add([]byte(plainChunk), []byte(c.in))
+		f.Add([]byte(c.in), []byte(strings.Replace(c.in, `"content":"`, `"content":"more `, 1)))
 	}
 	f.Fuzz(checkFast)
+}
+
+func TestChunksThatDifferOnlyInTheirTextAreReadByIt(t *testing.T) {
+	with := func(text string) []byte { return []byte(strings.Replace(plainChunk, `" word"`, `"`+text+`"`, 1)) }
+	var p plainText
+	if _, ok := p.sameAgain(nil, with("a")); ok {
+		t.Error("the first chunk was taken for one seen before")
+	}
+	p.content(nil, with("a"))
+	for text, want := range map[string]string{"b": "b", "": "", `\"\n`: "\"\n", "世": "世"} {
+		if got, ok := p.sameAgain(nil, with(text)); !ok || string(got) != want {
+			t.Errorf("%s was read as %q, %v", text, got, ok)
+		}
+	}
+	same := string(with("b"))
+	for _, other := range []string{
+		strings.Replace(same, `"finish_reason":null`, `"finish_reason":"stop"`, 1),
+		strings.Replace(same, `"choices"`, `"chances"`, 1),
+		same + "x",
+		same[:50],
+	} {
+		if got, ok := p.content(nil, []byte(other)); ok {
+			t.Errorf("%s was read as plain text %q", other, got)
+		}
+	}
 }
 
 func FuzzAnyReplyIsReadOrRefused(f *testing.F) {
@@ -174,7 +204,16 @@ func BenchmarkChunk(b *testing.B) {
 		b.ReportAllocs()
 		var dst []byte
 		for b.Loop() {
-			dst, _ = fastContent(dst[:0], data)
+			dst, _ = new(plainText).content(dst[:0], data)
+		}
+	})
+	b.Run("same again", func(b *testing.B) {
+		b.SetBytes(int64(len(data)))
+		b.ReportAllocs()
+		var dst []byte
+		var p plainText
+		for b.Loop() {
+			dst, _ = p.content(dst[:0], data)
 		}
 	})
 	b.Run("encoding-json", func(b *testing.B) {

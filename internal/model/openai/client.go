@@ -290,7 +290,7 @@ func (a *attempt) readStream(body *watched, b *builder) error {
 		if err == nil {
 			err = b.event(data)
 		}
-		if err != nil && b.finish != "" && a.caller.Err() == nil {
+		if err != nil && b.finish != "" {
 			return nil
 		}
 		if err == io.EOF {

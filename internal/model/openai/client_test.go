@@ -284,6 +284,12 @@ func TestCallsArePutTogether(t *testing.T) {
 		"arguments that are no JSON": {"text/event-stream", streamOf(
 			`{"tool_calls":[{"index":0,"id":"a","function":{"name":"one","arguments":"{oops"}}]}`,
 		), []model.Call{call("a", "one", `{oops`)}},
+		"the same index in several choices of a stream": {"text/event-stream",
+			`data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"one","arguments":"{"}}]}},` +
+				`{"index":1,"delta":{"tool_calls":[{"index":0,"id":"b","function":{"name":"two","arguments":"["}}]}}]}` + "\n\n" +
+				`data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"}"}}]}},` +
+				`{"index":1,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"]"}}]},"finish_reason":"tool_calls"}]}` + "\n\n",
+			[]model.Call{call("a", "one", "{}"), call("b", "two", "[]")}},
 		"in several choices": {"application/json",
 			`{"model":"m","choices":[{"message":{"content":"x"}},` +
 				`{"message":{"tool_calls":[{"id":"a","function":{"name":"one","arguments":"{}"}}]}},` +
@@ -345,6 +351,7 @@ func TestRepliesOfManyShapesAreUnderstood(t *testing.T) {
 		"thoughts by three names": {"text/event-stream", `data: {"choices":[{"delta":{"reasoning_content":"a"}}]}` + "\n\n" + `data: {"choices":[{"delta":{"reasoning":"b"}}]}` + "\n\n" +
 			`data: {"choices":[{"delta":{"reasoning_text":"c"}}]}` + "\n\n" + end, model.Reply{Finish: "stop", Model: "m", Reasoning: &model.Reasoning{Text: "abc"}}},
 		"several thoughts are one":     {"text/event-stream", `data: {"choices":[{"delta":{"reasoning_content":"a","reasoning":"a"}}]}` + "\n\n" + end, model.Reply{Finish: "stop", Model: "m", Reasoning: &model.Reasoning{Text: "a"}}},
+		"more after the finish":        {"text/event-stream", `data: {"choices":[{"delta":{"content":"a"},"finish_reason":"stop"}]}` + "\n\n" + `data: {"choices":[{"delta":{"content":"b"},"finish_reason":null}]}` + "\n\ndata: [DONE]\n\n", model.Reply{Text: "ab", Finish: "stop", Model: "m"}},
 		"nonsense after the finish":    {"text/event-stream", `data: {"choices":[{"delta":{"content":"a"}}]}` + "\n\n" + end + "data: {oops\n\n", model.Reply{Text: "a", Finish: "stop", Model: "m"}},
 		"more cached than was there":   {"application/json", `{"choices":[{"message":{"content":"a"}}],"usage":{"prompt_tokens":1,"prompt_tokens_details":{"cached_tokens":9}}}`, model.Reply{Text: "a", Model: "m", Usage: model.Usage{CacheRead: 9}}},
 		"usage in every chunk":         {"text/event-stream", `data: {"choices":[{"delta":{"content":"a"}}],"usage":{"prompt_tokens":1,"completion_tokens":1}}` + "\n\n" + `data: {"choices":[{"delta":{"content":"b"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":2}}` + "\n\ndata: [DONE]\n\n", model.Reply{Text: "ab", Finish: "stop", Model: "m", Usage: model.Usage{Input: 1, Output: 2}}},
@@ -364,6 +371,13 @@ func TestRepliesOfManyShapesAreUnderstood(t *testing.T) {
 				t.Errorf("the pieces are %q, the text is %q", h.text, r.Text)
 			}
 		})
+	}
+}
+
+func TestAStreamThatNobodyAskedForIsRead(t *testing.T) {
+	_, c := serve(t, nil, always(openaitest.Raw("text/event-stream", streamOf(`{"content":"a"}`, `{"content":"b"}`))), openai.Config{})
+	if r, err := c.Ask(t.Context(), hello, nil); err != nil || r.Text != "ab" {
+		t.Errorf("reply %v, err = %v", r, err)
 	}
 }
 
@@ -440,6 +454,23 @@ func TestARedirectNeverTakesTheRequestElsewhere(t *testing.T) {
 		if s.Requests() != 1 {
 			t.Errorf("status %d: %d requests, want 1", status, s.Requests())
 		}
+	}
+}
+
+func TestARedirectThatDropsTheRequestIsNotFollowed(t *testing.T) {
+	for _, status := range []int{301, 302, 303} {
+		requests := 0
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			requests++
+			http.Redirect(w, r, "/v2/chat/completions", status)
+		}))
+		c := openai.New(openai.Config{BaseURL: server.URL, Transport: newTransport(t)})
+		_, err := c.Ask(t.Context(), hello, nil)
+		wantError(t, err, model.KindNotFound)
+		if requests != 1 {
+			t.Errorf("status %d: %d requests, want 1", status, requests)
+		}
+		server.Close()
 	}
 }
 

@@ -402,6 +402,17 @@ func TestAFinishedReplyDoesNotWaitForTheProvider(t *testing.T) {
 	}
 }
 
+func TestGivingUpOnAFinishedReplyStillReturnsIt(t *testing.T) {
+	const textAndFinish = 2
+	inBubble(t, says("text"), always(openaitest.StallChunks(textAndFinish)), openai.Config{}, func(t *testing.T, c *openai.Client) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if r, err := c.Ask(ctx, hello, func(model.Delta) {}); err != nil || r.Text != "text" {
+			t.Errorf("reply %v, err = %v", r, err)
+		}
+	})
+}
+
 func TestRetryAfterMayBeADate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		at := time.Now().Add(90 * time.Second).UTC().Format(http.TimeFormat)

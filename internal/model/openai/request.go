@@ -16,30 +16,30 @@ import (
 // comma that parts it from the one before, and ends with its content.
 const format = "openai-chat"
 
-// fragments returns the body of a request in pieces, of which only the first
-// and the last are made for it.
+// fragments returns the body of a request in pieces. History and tools are the
+// kept ones; what is made anew stands around them. The newest words come last.
 func fragments(req *model.Request, stream bool) [][]byte {
-	parts := make([][]byte, 0, len(req.Messages)+4)
-	parts = append(parts, head(req))
-	for _, m := range req.Messages {
-		parts = append(parts, m.Wire(format, encodeMessage))
-	}
-	if req.System == "" && len(req.Messages) > 0 {
-		parts[1] = parts[1][1:] // nothing before it
-	}
-	parts = appendTail(parts, req)
+	parts := make([][]byte, 0, 128)
+	parts = append(parts, appendString([]byte(`{"model":`), req.Model))
 	if req.Tools != nil && len(req.Tools.List) > 0 {
 		parts = append(parts, req.Tools.Wire(format, encodeTools))
 	}
+	parts = append(parts, beginning(req.System))
+	first := len(parts)
+	parts = model.AppendWire(parts, req.Messages, format, encodeMessage)
+	if req.System == "" && len(req.Messages) > 0 {
+		parts[first] = parts[first][1:] // nothing before it
+	}
+	parts = appendTail(parts, req)
 	return append(parts, options(req, stream))
 }
 
-func head(req *model.Request) []byte {
-	b := make([]byte, 0, len(req.System)+len(req.System)/16+128)
-	b = appendString(append(b, `{"model":`...), req.Model)
+// beginning opens the list of messages.
+func beginning(system string) []byte {
+	b := make([]byte, 0, len(system)+len(system)/16+64)
 	b = append(b, `,"messages":[`...)
-	if req.System != "" {
-		b = appendString(append(b, `{"role":"system","content":`...), req.System)
+	if system != "" {
+		b = appendString(append(b, `{"role":"system","content":`...), system)
 		b = append(b, '}')
 	}
 	return b

@@ -68,8 +68,8 @@ func TestTheBodyIsWhatTheWireAsksFor(t *testing.T) {
 			model.Request{Model: "m", Tools: &model.Tools{List: []model.Tool{
 				{Name: "one", Description: "1", Parameters: json.RawMessage(`{"type":"object"}`)}, {Name: "two"},
 			}}}, false,
-			`{"model":"m","messages":[],"tools":[{"type":"function","function":{"name":"one","description":"1","parameters":{"type":"object"}}},` +
-				`{"type":"function","function":{"name":"two","description":"","parameters":{"type":"object","properties":{}}}}]}`,
+			`{"model":"m","tools":[{"type":"function","function":{"name":"one","description":"1","parameters":{"type":"object"}}},` +
+				`{"type":"function","function":{"name":"two","description":"","parameters":{"type":"object","properties":{}}}}],"messages":[]}`,
 		},
 		"an empty set of tools is none":    {model.Request{Model: "m", Tools: new(model.Tools)}, false, `{"model":"m","messages":[]}`},
 		"an assistant who said nothing":    {model.Request{Messages: []*model.Message{{Role: model.Assistant}}}, false, `{"model":"","messages":[{"role":"assistant","content":""}]}`},
@@ -93,16 +93,42 @@ func TestTheBodyIsWhatTheWireAsksFor(t *testing.T) {
 }
 
 func TestHistoryIsNeverEncodedTwice(t *testing.T) {
-	req := history(50)
+	req := history(100)
 	req.Tail = "volatile"
 	first, second := fragments(req, true), fragments(req, true)
-	for i := 1; i <= len(req.Messages); i++ {
+	const tools, history = 1, 3
+	for i := history; i < len(first)-2; i++ {
 		if &first[i][0] != &second[i][0] {
-			t.Fatalf("message %d was encoded again", i)
+			t.Fatalf("piece %d of the history was encoded again", i-history)
 		}
 	}
-	if n := len(first); &first[n-2][0] != &second[n-2][0] {
+	if &first[tools][0] != &second[tools][0] {
 		t.Error("the tools were encoded again")
+	}
+}
+
+func TestAHistoryOfAnyLengthIsWhole(t *testing.T) {
+	for n := range 200 {
+		req := &model.Request{Model: "m", Tail: "t"}
+		want := "{\"model\":\"m\",\"messages\":["
+		for i := range n {
+			text := fmt.Sprint("message ", i)
+			req.Messages = append(req.Messages, &model.Message{Role: model.User, Text: text})
+			if i < n-1 {
+				want += fmt.Sprintf(`{"role":"user","content":%q},`, text)
+			} else {
+				want += fmt.Sprintf(`{"role":"user","content":"%s\n\n`, text)
+			}
+		}
+		if n == 0 {
+			want += `{"role":"user","content":"`
+		}
+		want += `<system_reminder>t</system_reminder>"}]}`
+		for range 2 {
+			if diff := cmp.Diff(want, bodyOf(t, req, false)); diff != "" {
+				t.Fatalf("%d messages (-want +got):\n%s", n, diff)
+			}
+		}
 	}
 }
 

@@ -38,6 +38,7 @@ var streams = map[string]struct {
 	"CR":                               {"data: a\r\rdata: b\r\r", []string{"a", "b"}},
 	"all line ends at once":            {"data: a\r\n\ndata: b\r\r\ndata: c\n\r\n", []string{"a", "b", "c"}},
 	"several lines":                    {"data: a\ndata: b\n\n", []string{"a\nb"}},
+	"several lines, CRLF":              {"data: a\r\ndata: b\r\n\r\ndata: c\r\n\r\n", []string{"a\nb", "c"}},
 	"several lines, some empty":        {"data: a\ndata\ndata:\ndata: b\n\n", []string{"a\n\n\nb"}},
 	"comments and keep-alive lines":    {": ping\n\n:\ndata: a\n: ping\n\n\n\n", []string{"a"}},
 	"other fields":                     {"event: x\nid: 7\nretry: 1\ndata: a\ndatab: no\n\nevent: y\n\n", []string{"a"}},

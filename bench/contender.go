@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/abide-run/abide/bench/floor"
+	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/model/openai"
+)
+
+// A place is where contenders keep their files and find the model.
+type place struct{ dir, url string }
+
+// A contender runs sessions in its own way.
+type contender struct {
+	name  string
+	open  func(history int) (session, error) // a new session with so many turns behind it
+	close func()
+}
+
+// A session takes prompts, from one goroutine.
+type session interface {
+	// turn runs a turn to its end. It returns how many pieces the answer
+	// arrived in, if it was to be streamed.
+	turn(prompt string, stream bool) (pieces int, err error)
+	close() error
+	// resume opens a session again that has been closed.
+	resume() (session, error)
+}
+
+// contenders are measured against the floor, one after the other.
+var contenders = []func(place) (contender, error){newOurs, newWire}
+
+// newFloor is the least that can be done.
+func newFloor(at place) (contender, error) {
+	dir, err := os.MkdirTemp(at.dir, "floor-")
+	client := floor.NewClient(at.url)
+	n := 0
+	return contender{
+		name:  "floor",
+		close: client.Close,
+		open: func(history int) (session, error) {
+			n++
+			s := floorSession{client: client, dir: dir, name: fmt.Sprint(n)}
+			var err error
+			if s.Session, err = client.Create(s.dir, s.name); err != nil {
+				return nil, err
+			}
+			return s, s.Fill(history, prompt, answer)
+		},
+	}, err
+}
+
+type floorSession struct {
+	*floor.Session
+	client    *floor.Client
+	dir, name string
+}
+
+func (s floorSession) turn(prompt string, stream bool) (int, error) {
+	return s.Turn(context.Background(), prompt, stream)
+}
+
+func (s floorSession) close() error { return s.Close() }
+
+func (s floorSession) resume() (session, error) {
+	var err error
+	s.Session, err = s.client.Open(s.dir, s.name)
+	return s, err
+}
+
+// newWire is the floor with our own client for Chat Completions in the place of
+// its bare one: what the wire costs, and nothing else.
+func newWire(at place) (contender, error) {
+	files, err := newFloor(at)
+	client := openai.New(openai.Config{BaseURL: at.url, APIKey: "bench"})
+	return contender{
+		name:  "wire",
+		close: files.close,
+		open: func(history int) (session, error) {
+			file, err := files.open(history)
+			if err != nil {
+				return nil, err
+			}
+			s := &wireSession{floorSession: file.(floorSession), model: client}
+			s.request = model.Request{Model: "instant", System: "You are a helpful assistant."}
+			for range history {
+				s.remember(model.User, prompt)
+				s.remember(model.Assistant, answer)
+			}
+			_, err = client.Ask(context.Background(), &s.request, nil) // history is encoded by now, as in a session that has run
+			return s, err
+		},
+	}, err
+}
+
+type wireSession struct {
+	floorSession
+	model   model.Model
+	request model.Request
+}
+
+func (s *wireSession) remember(role model.Role, text string) {
+	s.request.Messages = append(s.request.Messages, &model.Message{Role: role, Text: text})
+}
+
+func (s *wireSession) turn(prompt string, stream bool) (pieces int, err error) {
+	s.remember(model.User, prompt)
+	if err := s.Append("user", prompt); err != nil {
+		return 0, err
+	}
+	var on func(model.Delta)
+	if stream {
+		on = func(model.Delta) { pieces++ }
+	}
+	reply, err := s.model.Ask(context.Background(), &s.request, on)
+	if err != nil {
+		return 0, err
+	}
+	s.remember(model.Assistant, reply.Text)
+	return pieces, s.Append("assistant", reply.Text)
+}
+
+// resume is not what the wire is about.
+func (s *wireSession) resume() (session, error) { return nil, errors.ErrUnsupported }

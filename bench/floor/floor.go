@@ -1,0 +1,247 @@
+// Package floor is the least that a durable agent runtime has to do for a turn,
+// written as directly as Go allows. What it costs is the limit to measure a real
+// runtime against; it is no runtime itself.
+//
+// A session is one file, one JSON record in each line. A turn appends the user's
+// message and syncs, sends the history to the model, and appends the answer and
+// syncs. History is kept encoded: the bytes of the file are the bytes on the
+// wire. There are no tools, permissions, events or settings, and the model's
+// answer is looked for only where a well-behaved server puts it.
+package floor
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+)
+
+// A Client sends requests to a model. Sessions share it.
+type Client struct {
+	url  string
+	http http.Client
+}
+
+// NewClient returns a client of the server at this base URL.
+func NewClient(baseURL string) *Client {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.MaxIdleConns = 0
+	t.MaxIdleConnsPerHost = 256
+	t.ReadBufferSize = 16 << 10
+	t.DisableCompression = true
+	return &Client{url: baseURL + "/chat/completions", http: http.Client{Transport: t}}
+}
+
+// Close ends idle connections.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// A Session is a conversation in a file.
+type Session struct {
+	client  *Client
+	file    *os.File
+	history []byte // records with a comma before each
+
+	// Kept from turn to turn only to spare the allocator.
+	record, answer []byte
+	lines          *bufio.Reader
+}
+
+// Create starts a session in a new file.
+func (c *Client) Create(dir, name string) (*Session, error) {
+	f, err := os.OpenFile(filepath.Join(dir, name), os.O_CREATE|os.O_EXCL|os.O_RDWR|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return c.session(f), nil
+}
+
+func (c *Client) session(f *os.File) *Session {
+	return &Session{client: c, file: f, lines: bufio.NewReaderSize(nil, 16<<10)}
+}
+
+// Open resumes a session. Each record is checked to be a whole one.
+func (c *Client) Open(dir, name string) (*Session, error) {
+	path := filepath.Join(dir, name)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	s := c.session(f)
+	s.history = make([]byte, 0, len(data)+len(data)/64)
+	for n := 1; len(data) > 0; n++ {
+		record, rest, whole := bytes.Cut(data, []byte("\n"))
+		if !whole || !json.Valid(record) {
+			_ = f.Close()
+			return nil, fmt.Errorf("record %d of %s is damaged", n, path)
+		}
+		s.history = append(append(s.history, ','), record...)
+		data = rest
+	}
+	return s, nil
+}
+
+// Size is how many bytes the session has on disk.
+func (s *Session) Size() (int64, error) {
+	info, err := s.file.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
+
+// Close closes the file.
+func (s *Session) Close() error { return s.file.Close() }
+
+// Fill adds so many turns without asking anybody, with one sync for all.
+func (s *Session) Fill(turns int, prompt, answer string) error {
+	var records []byte
+	for range turns {
+		records = append(s.remember(records, "user", quote(prompt)), '\n')
+		records = append(s.remember(records, "assistant", quote(answer)), '\n')
+	}
+	return s.write(records)
+}
+
+// Turn asks the model and returns how many chunks its answer had; one that is
+// not streamed has none.
+func (s *Session) Turn(ctx context.Context, prompt string, stream bool) (chunks int, err error) {
+	if err := s.Append("user", prompt); err != nil {
+		return 0, err
+	}
+	if chunks, err = s.ask(ctx, stream); err != nil {
+		return 0, err
+	}
+	return chunks, s.append("assistant", s.answer)
+}
+
+// Append adds a message, durably.
+func (s *Session) Append(role, text string) error { return s.append(role, quote(text)) }
+
+func (s *Session) append(role string, quoted []byte) error {
+	s.record = append(s.remember(s.record[:0], role, quoted), '\n')
+	return s.write(s.record)
+}
+
+// remember adds a message to the history and appends its record to dst.
+func (s *Session) remember(dst []byte, role string, quoted []byte) []byte {
+	s.history = append(s.history, ',')
+	start := len(s.history)
+	s.history = append(s.history, `{"role":"`...)
+	s.history = append(append(s.history, role...), `","content":`...)
+	s.history = append(append(s.history, quoted...), '}')
+	return append(dst, s.history[start:]...)
+}
+
+func (s *Session) write(records []byte) error {
+	if _, err := s.file.Write(records); err != nil {
+		return err
+	}
+	return s.file.Sync()
+}
+
+func quote(text string) []byte {
+	b, _ := json.Marshal(text) // of a string it cannot fail
+	return b
+}
+
+// What stands around the history in a request.
+const (
+	requestHead   = `{"model":"instant","messages":[{"role":"system","content":"You are a helpful assistant."}`
+	requestEnd    = `]}`
+	requestStream = `],"stream":true,"stream_options":{"include_usage":true}}`
+)
+
+// ask sends the history and reads the answer, in quotes and with its escapes.
+func (s *Session) ask(ctx context.Context, stream bool) (chunks int, err error) {
+	end := requestEnd
+	if stream {
+		end = requestStream
+	}
+	body := io.MultiReader(bytes.NewReader([]byte(requestHead)), bytes.NewReader(s.history), bytes.NewReader([]byte(end)))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.client.url, body)
+	if err != nil {
+		return 0, err
+	}
+	req.ContentLength = int64(len(requestHead) + len(s.history) + len(end))
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := s.client.http.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode != http.StatusOK {
+		return 0, errors.New(resp.Status)
+	}
+	s.answer = append(s.answer[:0], '"')
+	if stream {
+		chunks, err = s.readStream(resp.Body)
+	} else {
+		err = s.readWhole(resp.Body)
+	}
+	s.answer = append(s.answer, '"')
+	return chunks, err
+}
+
+func (s *Session) readWhole(r io.Reader) error {
+	data, err := io.ReadAll(r)
+	if err != nil {
+		return err
+	}
+	if !s.take(data) {
+		return fmt.Errorf("no content in %q", data)
+	}
+	return nil
+}
+
+// readStream reads to the end, so that the connection can be used again.
+func (s *Session) readStream(r io.Reader) (chunks int, err error) {
+	s.lines.Reset(r)
+	done := false
+	for {
+		line, err := s.lines.ReadSlice('\n')
+		switch data, ok := bytes.CutPrefix(line, []byte("data: ")); {
+		case ok && bytes.HasPrefix(data, []byte("[DONE]")):
+			done = true
+		case ok && s.take(data):
+			chunks++
+		}
+		switch {
+		case err == io.EOF && done:
+			return chunks, nil
+		case err == io.EOF:
+			return chunks, io.ErrUnexpectedEOF
+		case err != nil:
+			return chunks, err
+		}
+	}
+}
+
+// take appends the content found in data to the answer.
+func (s *Session) take(data []byte) bool {
+	const before = `"content":"`
+	start := bytes.Index(data, []byte(before))
+	if start < 0 {
+		return false
+	}
+	data = data[start+len(before):]
+	for i := 0; i < len(data); i++ {
+		switch data[i] {
+		case '\\':
+			i++
+		case '"':
+			s.answer = append(s.answer, data[:i]...)
+			return true
+		}
+	}
+	return false
+}

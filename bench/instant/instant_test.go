@@ -1,0 +1,126 @@
+package instant
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/model/openai"
+)
+
+func TestMain(m *testing.M) {
+	Main() // the tests start themselves as a server
+	goleak.VerifyTestMain(m)
+}
+
+// client starts a server in this process and returns a client of it.
+func client(t *testing.T) *openai.Client {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		Serve(l)
+	}()
+	transport := new(http.Transport)
+	t.Cleanup(func() {
+		_ = l.Close()
+		transport.CloseIdleConnections()
+		<-done
+	})
+	return openai.New(openai.Config{BaseURL: fmt.Sprintf("http://%s/v1", l.Addr()), Transport: transport})
+}
+
+func says(texts ...string) *model.Request {
+	req := &model.Request{Model: "m", Tools: &model.Tools{List: []model.Tool{{Name: "bash", Description: strings.Repeat("long ", 5000)}}}}
+	for _, text := range texts {
+		req.Messages = append(req.Messages, &model.Message{Role: model.User, Text: text}, &model.Message{Role: model.Assistant, Text: "an answer"})
+	}
+	req.Messages = req.Messages[:len(req.Messages)-1]
+	return req
+}
+
+func TestAnAnswerIsAsLongAsTheNewestPromptSays(t *testing.T) {
+	c := client(t)
+	for name, test := range map[string]struct {
+		req  *model.Request
+		want int
+	}{
+		"as always":               {says("hello"), Tokens},
+		"more":                    {says("please: " + Prompt{Tokens: 700}.String()), 700},
+		"more, one by one":        {says(Prompt{Tokens: 123, PerWrite: 1}.String()), 123},
+		"more, some at a time":    {says(Prompt{Tokens: 123, PerWrite: 10}.String()), 123},
+		"the same, one by one":    {says(Prompt{Tokens: Tokens, PerWrite: 1}.String()), Tokens},
+		"an old prompt is no one": {says(Prompt{Tokens: 700}.String(), "hello"), Tokens},
+		"a long history":          {says(strings.Repeat("x", 100_000), "hello"), Tokens},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pieces := 0
+			for _, on := range []func(model.Delta){nil, func(model.Delta) { pieces++ }} {
+				r, err := c.Ask(t.Context(), test.req, on)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if r.Text != strings.Repeat(Token, test.want) || r.Usage.Output == 0 || r.Finish != "stop" {
+					t.Errorf("the reply has %d bytes and usage %+v, want %d tokens", len(r.Text), r.Usage, test.want)
+				}
+			}
+			if pieces != test.want {
+				t.Errorf("the stream had %d pieces, want %d", pieces, test.want)
+			}
+		})
+	}
+}
+
+func TestItSaysWhichModelsThereAre(t *testing.T) {
+	if name, err := client(t).FirstModel(t.Context()); name != "instant" || err != nil {
+		t.Errorf("the first model is %q, err = %v", name, err)
+	}
+}
+
+func TestItRunsInAProcessOfItsOwn(t *testing.T) {
+	s, err := Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport := new(http.Transport)
+	_, err = openai.New(openai.Config{BaseURL: s.URL, Transport: transport}).Ask(t.Context(), says("hello"), nil)
+	if err != nil {
+		t.Error(err)
+	}
+	transport.CloseIdleConnections()
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func FuzzAnyRequestIsAnsweredOrHungUp(f *testing.F) {
+	f.Add("POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}")
+	f.Add("POST / HTTP/1.1\r\ncontent-length: -1\r\n\r\n[[tokens=5/1]]")
+	f.Add("\n\n")
+	f.Fuzz(func(t *testing.T, in string) {
+		r := bufio.NewReaderSize(strings.NewReader(in), readBuffer)
+		length, err := readHead(r)
+		if err != nil {
+			return
+		}
+		end, err := drain(r, make([]byte, 0, 2*endLength), length)
+		if err != nil {
+			return
+		}
+		if p := findPrompt(end); p.Tokens <= 1<<20 {
+			if err := reply(io.Discard, end); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"sync/atomic"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/model/openai"
+	engine "github.com/abide-run/abide/internal/session"
+	"github.com/abide-run/abide/internal/sqlite"
+)
+
+// An ours is the engine without the protocol: real sessions in a real store that
+// syncs every append.
+type ours struct {
+	store *sqlite.Store
+	opts  engine.Options
+	full  map[int]event.SessionID // sessions with so many turns, to be forked
+	n     atomic.Int64
+}
+
+func newOurs(at place) (contender, error) {
+	o, err := openOurs(at)
+	if err != nil {
+		return contender{}, err
+	}
+	return contender{name: "abide", open: o.open, close: func() { o.store.Close() }}, nil
+}
+
+func openOurs(at place) (*ours, error) {
+	store, err := sqlite.Open(context.Background(), filepath.Join(at.dir, "abide.db"), sqlite.Options{})
+	if err != nil {
+		return nil, err
+	}
+	client := openai.New(openai.Config{BaseURL: at.url, APIKey: "bench"})
+	o := &ours{store: store, full: make(map[int]event.SessionID)}
+	o.opts.Resolve = func(context.Context, event.SessionConfiguredData, string, []byte) (engine.Endpoint, error) {
+		return engine.Endpoint{Model: client, Name: "instant"}, nil
+	}
+	return o, nil
+}
+
+// open makes a session. A long history is made once, turn by turn, and then
+// shared: that is what a fork is for.
+func (o *ours) open(history int) (session, error) {
+	if history == 0 {
+		return o.start(o.name(), true)
+	}
+	if o.full[history] == "" {
+		if err := o.fill(history); err != nil {
+			return nil, err
+		}
+	}
+	id := o.name()
+	host := engine.New(o.store, o.opts)
+	defer host.Close()
+	if _, err := host.Fork(context.Background(), id, o.full[history], 0, ""); err != nil {
+		return nil, err
+	}
+	s, err := o.start(id, false)
+	if err == nil {
+		_, err = s.turn(prompt, true) // history is encoded by now, as in a session that has run
+	}
+	return s, err
+}
+
+func (o *ours) name() event.SessionID { return event.SessionID(fmt.Sprintf("bench-%d", o.n.Add(1))) }
+
+func (o *ours) fill(history int) error {
+	s, err := o.start(o.name(), true)
+	if err != nil {
+		return err
+	}
+	for range history {
+		if _, err := s.turn(prompt, true); err != nil {
+			return err
+		}
+	}
+	o.full[history] = s.id
+	return s.close()
+}
+
+// start opens a session in a host of its own, so that closing it takes it out of
+// memory.
+func (o *ours) start(id event.SessionID, create bool) (*ourSession, error) {
+	s := &ourSession{ours: o, id: id, host: engine.New(o.store, o.opts), idle: make(chan error, 1)}
+	var err error
+	if create {
+		_, err = s.host.Create(context.Background(), id, engine.Spec{}, nil)
+	}
+	return s, err
+}
+
+// An ourSession is attached to as a client that wants no stream, or as one that
+// does.
+type ourSession struct {
+	ours   *ours
+	id     event.SessionID
+	host   *engine.Host
+	client *engine.Client
+	pieces int
+	failed error
+	idle   chan error
+}
+
+// Event counts the pieces and waits for the end.
+func (s *ourSession) Event(_ event.SessionID, e event.Event) bool {
+	switch e.Type {
+	case event.MessageDelta:
+		s.pieces++
+	case event.SessionError:
+		s.failed = fmt.Errorf("%s", e.Bytes)
+	case event.SessionIdle:
+		s.idle <- s.failed
+	}
+	return true
+}
+
+func (s *ourSession) turn(prompt string, stream bool) (int, error) {
+	ctx := context.Background()
+	if err := s.attach(ctx, stream); err != nil {
+		return 0, err
+	}
+	s.pieces = 0
+	if _, err := s.host.Send(ctx, s.id, event.InputAcceptedData{Prompt: prompt}); err != nil {
+		return 0, err
+	}
+	err := <-s.idle
+	return s.pieces, err
+}
+
+// attach makes sure that the client wants what this turn is about.
+func (s *ourSession) attach(ctx context.Context, stream bool) error {
+	if s.client != nil && s.client.Streaming == stream {
+		return nil
+	}
+	if s.client != nil {
+		s.host.Detach(s.id, s.client, false)
+	}
+	st, err := s.host.Status(ctx, s.id)
+	if err != nil {
+		return err
+	}
+	s.client = &engine.Client{Viewer: s, Streaming: stream}
+	view, err := s.host.Attach(ctx, s.id, s.client, st.End.Seq)
+	if err != nil {
+		return err
+	}
+	return view.CatchUp(ctx)
+}
+
+func (s *ourSession) close() error {
+	s.host.Close()
+	return nil
+}
+
+// resume reads the session from the store, verifies it, and is ready for input.
+func (s *ourSession) resume() (session, error) {
+	again, err := s.ours.start(s.id, false)
+	if err == nil {
+		_, err = again.host.Resume(context.Background(), s.id, engine.Resume{Quiet: true}, nil)
+	}
+	return again, err
+}

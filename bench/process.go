@@ -1,0 +1,218 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/abide-run/abide/internal/api"
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/jsonrpc"
+)
+
+// listenVariable makes this program a bare server: the least that a Go process
+// does before it can be spoken to.
+const listenVariable = "ABIDE_BENCH_LISTEN"
+
+func bareListener() {
+	if os.Getenv(listenVariable) == "" {
+		return
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		os.Exit(1)
+	}
+	fmt.Printf("listening on port %d\n", l.Addr().(*net.TCPAddr).Port)
+	for {
+		if _, err := l.Accept(); err != nil {
+			os.Exit(0)
+		}
+	}
+}
+
+const token = "bench"
+
+// A process is a server that says on which port it listens.
+type process struct {
+	cmd   *exec.Cmd
+	port  string
+	ready time.Duration // from the start to that line
+}
+
+var listening = regexp.MustCompile(`listening on port (\d+)`)
+
+func start(env []string, name string, args ...string) (*process, error) {
+	cmd := exec.Command(name, args...)
+	cmd.Env, cmd.Stderr = append(os.Environ(), env...), os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	begin := time.Now()
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	p := &process{cmd: cmd, ready: time.Since(begin)}
+	if m := listening.FindStringSubmatch(line); err == nil && m != nil {
+		p.port = m[1]
+		return p, nil
+	}
+	p.stop()
+	return nil, fmt.Errorf("%s did not say where it listens: %q, %w", name, line, err)
+}
+
+func (p *process) stop() {
+	_ = p.cmd.Process.Kill()
+	_ = p.cmd.Wait()
+}
+
+// memory is the process's proportional set size, in bytes.
+func (p *process) memory() (int64, error) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", p.cmd.Process.Pid))
+	if err != nil {
+		return 0, err
+	}
+	for line := range bytes.Lines(data) {
+		if rest, ok := bytes.CutPrefix(line, []byte("Pss:")); ok {
+			kb, err := strconv.ParseInt(string(bytes.Fields(rest)[0]), 10, 64)
+			return kb << 10, err
+		}
+	}
+	return 0, errors.New("no Pss in smaps_rollup")
+}
+
+// A binary is the program to be measured as a process.
+type binary struct{ path, dir string }
+
+func (b binary) start(home string) (*process, error) {
+	return start([]string{"ABIDE_HOME=" + filepath.Join(b.dir, home), "COPILOT_HOME=", "COPILOT_CONNECTION_TOKEN=" + token},
+		b.path, "--headless", "--no-auto-update", "--port", "0")
+}
+
+// starts compares how long it takes to be ready.
+func (b binary) starts(pairs int) error {
+	var ours, bare []time.Duration
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	for i := range pairs {
+		p, err := b.start(fmt.Sprintf("start-%d", i%2)) // a new folder, then one that exists
+		if err != nil {
+			return err
+		}
+		ours = append(ours, p.ready)
+		p.stop()
+		if p, err = start([]string{listenVariable + "=1"}, self); err != nil {
+			return err
+		}
+		bare = append(bare, p.ready)
+		p.stop()
+	}
+	slices.Sort(ours)
+	slices.Sort(bare)
+	mid := pairs / 2
+	fmt.Printf("start to ready, best; middle of %d: abide %v; %v, a bare Go listener %v; %v, ratio %.1f; %.1f\n", pairs,
+		ours[0].Round(time.Microsecond), ours[mid].Round(time.Microsecond), bare[0].Round(time.Microsecond), bare[mid].Round(time.Microsecond),
+		float64(ours[0])/float64(bare[0]), float64(ours[mid])/float64(bare[mid]))
+	return nil
+}
+
+// sessions measures what a server weighs with so many open sessions, each of
+// which has had a turn and keeps its client.
+func (b binary) sessions(counts ...int) error {
+	p, err := b.start("sessions")
+	if err != nil {
+		return err
+	}
+	defer p.stop()
+	idle, err := p.memory()
+	if err != nil {
+		return err
+	}
+	fmt.Printf("idle server: %.1f MiB\n", float64(idle)/(1<<20))
+	c, err := dial(p.port)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	for open := 0; len(counts) > 0; counts = counts[1:] {
+		for ; open < counts[0]; open += 10 {
+			if err := c.open(open, 10); err != nil {
+				return err
+			}
+		}
+		now, err := p.memory()
+		if err != nil {
+			return err
+		}
+		fmt.Printf("%d open sessions: %.1f MiB, %.1f KiB per session\n", open, float64(now)/(1<<20), float64(now-idle)/1024/float64(open))
+	}
+	return nil
+}
+
+// A remote is a client of a server.
+type remote struct {
+	*jsonrpc.Conn
+	idle chan event.SessionID
+}
+
+func dial(port string) (*remote, error) {
+	conn, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", port))
+	if err != nil {
+		return nil, err
+	}
+	r := &remote{idle: make(chan event.SessionID, 100)}
+	r.Conn = jsonrpc.New(conn, jsonrpc.Options{Handler: jsonrpc.HandlerFunc(r.handle)})
+	go r.Run(context.Background()) // ends with the connection
+	return r, r.Call(context.Background(), api.Connect, api.ConnectParams{Token: token}, nil)
+}
+
+func (r *remote) handle(_ context.Context, req *jsonrpc.Request) (any, error) {
+	if req.Method != api.SessionEvent || !bytes.Contains(req.Params, []byte(event.SessionIdle)) {
+		return nil, nil
+	}
+	var p api.EventParams
+	if err := json.Unmarshal(req.Params, &p); err != nil {
+		return nil, err
+	}
+	if e, err := event.Parse(0, p.Event); err == nil && e.Type == event.SessionIdle {
+		r.idle <- p.SessionID
+	}
+	return nil, nil
+}
+
+// open makes sessions, lets each have a turn, and waits for that.
+func (r *remote) open(from, n int) error {
+	var opened sync.WaitGroup
+	errs := make([]error, n)
+	for i := range n {
+		opened.Go(func() {
+			id := event.SessionID(fmt.Sprintf("bench-%d", from+i))
+			errs[i] = r.Call(context.Background(), api.SessionCreate, api.OpenParams{SessionID: id}, nil)
+			if errs[i] == nil {
+				errs[i] = r.Call(context.Background(), api.SessionSend, api.SendParams{SessionID: id, Prompt: "Reply with exactly: " + answer}, nil)
+			}
+		})
+	}
+	opened.Wait()
+	for range n {
+		<-r.idle
+	}
+	runtime.GC() // this process's own garbage must not be in the way
+	return errors.Join(errs...)
+}

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/abide-run/abide/bench/compare"
+	"github.com/abide-run/abide/bench/instant"
+)
+
+// A workload is something that contenders can be measured with.
+type workload struct {
+	name string
+	unit string // what is counted
+	side func(contender) compare.Side
+}
+
+// The workloads. Sessions are new for every block, so that all blocks start
+// with the same history.
+var workloads = []workload{
+	{"plain turn, 20 turns of history", "turn", load{sessions: 1, turns: 40, history: 20}.side},
+	{"plain turn, 1000 turns of history", "turn", load{sessions: 1, turns: 40, history: 1000}.side},
+	{"streamed turn, 20 turns of history", "turn", load{sessions: 1, turns: 40, history: 20, stream: true}.side},
+	{"streamed turn, 1000 turns of history", "turn", load{sessions: 1, turns: 40, history: 1000, stream: true}.side},
+	{"streamed turn, 10 busy sessions", "turn", load{sessions: 10, turns: 20, history: 5, stream: true}.side},
+	{"streamed turn, 50 busy sessions", "turn", load{sessions: 50, turns: 5, history: 5, stream: true}.side},
+	{"long stream, one chunk per write", "chunk", longStream{instant.Prompt{Tokens: 20_000, PerWrite: 1}}.side},
+	{"long stream, 64 KiB per write", "chunk", longStream{instant.Prompt{Tokens: 20_000}}.side},
+	{"resume of 1000 turns", "resume", resumes{history: 1000, times: 10}.side},
+}
+
+// The prompt of a turn has about 200 bytes, its answer 50 tokens.
+var (
+	prompt = strings.Repeat("What do you think of it? ", 8)
+	answer = strings.Repeat(instant.Token, instant.Tokens)
+)
+
+// A load is so many sessions at once, each with so many turns in a block.
+type load struct {
+	sessions, turns, history int
+	stream                   bool
+}
+
+func (l load) side(c contender) compare.Side {
+	var open []session
+	return compare.Side{
+		Name: c.name,
+		Before: func() {
+			for range l.sessions {
+				open = append(open, got(c.open(l.history)))
+			}
+		},
+		Block: func() int {
+			must(l.run(open))
+			return l.sessions * l.turns
+		},
+		After: func() {
+			for _, s := range open {
+				must(s.close())
+			}
+			open = nil
+		},
+	}
+}
+
+// run gives all sessions their turns.
+func (l load) run(open []session) error {
+	var running sync.WaitGroup
+	errs := make([]error, len(open))
+	for i, s := range open {
+		running.Go(func() { errs[i] = l.runOne(s) })
+	}
+	running.Wait()
+	return errors.Join(errs...)
+}
+
+func (l load) runOne(s session) error {
+	for range l.turns {
+		pieces, err := s.turn(prompt, l.stream)
+		if err == nil && l.stream {
+			err = checkPieces(pieces, instant.Tokens)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A longStream is one answer that does not end soon. What it costs is counted
+// for each chunk.
+type longStream struct{ prompt instant.Prompt }
+
+func (l longStream) side(c contender) compare.Side {
+	var open session
+	return compare.Side{
+		Name:   c.name,
+		Before: func() { open = got(c.open(0)) },
+		Block: func() int {
+			pieces := got(open.turn(l.prompt.String(), true))
+			must(checkPieces(pieces, l.prompt.Tokens))
+			return pieces
+		},
+		After: func() { must(open.close()) },
+	}
+}
+
+// resumes opens a session that has been closed, again and again.
+type resumes struct{ history, times int }
+
+func (r resumes) side(c contender) compare.Side {
+	s := got(c.open(r.history))
+	must(s.close())
+	return compare.Side{Name: c.name, Block: func() int {
+		for range r.times {
+			must(got(s.resume()).close())
+		}
+		return r.times
+	}}
+}
+
+// checkPieces makes sure that each piece of a stream came, and came once.
+func checkPieces(pieces, want int) error {
+	if pieces != want {
+		return fmt.Errorf("a stream of %d chunks arrived in %d pieces", want, pieces)
+	}
+	return nil
+}
+
+// measure lets two contenders take turns.
+func (w workload) measure(a, b contender, pairs int) (r compare.Result, err error) {
+	defer func() {
+		switch failed := recover().(type) {
+		case nil:
+		case stopped:
+			err = failed.err
+		default:
+			panic(failed)
+		}
+	}()
+	return compare.Alternate(pairs, w.side(a), w.side(b)), nil
+}
+
+// stopped is the panic of must.
+type stopped struct{ err error }
+
+// must gives up: figures from work that failed mean nothing.
+func must(err error) {
+	if err != nil {
+		panic(stopped{err})
+	}
+}
+
+func got[T any](value T, err error) T {
+	must(err)
+	return value
+}

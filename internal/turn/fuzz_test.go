@@ -1,0 +1,46 @@
+package turn_test
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/turn"
+)
+
+// FuzzLoad feeds logs that nobody wrote, one event a line. A log that is taken
+// can be decided on, and loading it is folding it.
+func FuzzLoad(f *testing.F) {
+	for _, log := range [][]event.Payload{
+		{start, accepted, message, asked, words, ended, idle},
+		{start, accepted, message, asked, calls, intended("c1"), intended("c2"), asks("c1"), begun("c2"), finished("c2")},
+		{start, accepted, message, steer, event.AbortData{}, idle, event.HistoryHiddenData{From: 2, To: 3}},
+	} {
+		var text []byte
+		for _, e := range newWriter(f).add(log...).events {
+			text = append(append(text, e.Bytes...), '\n')
+		}
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var events []event.Event
+		for line := range bytes.Lines(text) {
+			e, err := event.Parse(event.Seq(len(events)+1), bytes.TrimSuffix(line, []byte("\n")))
+			if err != nil {
+				return
+			}
+			events = append(events, e)
+		}
+		s := turn.New("s")
+		if s.Load(events) != nil {
+			return
+		}
+		turn.Next(s, nothing)
+		s.Questions()
+		if _, err := s.History.Messages(); err != nil {
+			return
+		}
+		turn.Interrupt(s, "stop", func(*turn.Call) bool { return true })
+		turn.Decline(s)
+	})
+}
