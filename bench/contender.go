@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"github.com/abide-run/abide/bench/floor"
 	"github.com/abide-run/abide/internal/model"
@@ -65,6 +66,8 @@ func (s floorSession) turn(prompt string, stream bool) (int, error) {
 }
 
 func (s floorSession) close() error { return s.Close() }
+
+func (s floorSession) copy(log []byte) error { return os.WriteFile(filepath.Join(s.dir, s.name), log, 0o600) }
 
 func (s floorSession) resume() (session, error) {
 	var err error

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -154,6 +155,12 @@ func (s *ourSession) attach(ctx context.Context, stream bool) error {
 func (s *ourSession) close() error {
 	s.host.Close()
 	return nil
+}
+
+func (s *ourSession) log() ([]byte, error) {
+	var b bytes.Buffer
+	err := s.host.Export(context.Background(), s.id, &b)
+	return b.Bytes(), err
 }
 
 // resume reads the session from the store, verifies it, and is ready for input.

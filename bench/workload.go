@@ -28,7 +28,7 @@ var workloads = []workload{
 	{"streamed turn, 50 busy sessions", "turn", load{sessions: 50, turns: 5, history: 5, stream: true}.side},
 	{"long stream, one chunk per write", "chunk", longStream{instant.Prompt{Tokens: 20_000, PerWrite: 1}}.side},
 	{"long stream, 64 KiB per write", "chunk", longStream{instant.Prompt{Tokens: 20_000}}.side},
-	{"resume of 1000 turns", "resume", resumes{history: 1000, times: 10}.side},
+	{"resume of 1000 turns", "resume", (&resumes{history: 1000, times: 10}).side},
 }
 
 // The prompt of a turn has about 200 bytes, its answer 50 tokens.
@@ -107,11 +107,27 @@ func (l longStream) side(c contender) compare.Side {
 	}
 }
 
-// resumes opens a session that has been closed, again and again.
-type resumes struct{ history, times int }
+// resumes opens a session that has been closed, again and again. Both contenders
+// read the same bytes: those of the log that the first of them wrote.
+type resumes struct {
+	history, times int
+	log            []byte
+}
 
-func (r resumes) side(c contender) compare.Side {
+// A logger can tell what it has stored.
+type logger interface{ log() ([]byte, error) }
+
+// A copier can be given what another one has stored.
+type copier interface{ copy(log []byte) error }
+
+func (r *resumes) side(c contender) compare.Side {
 	s := got(c.open(r.history))
+	if l, ok := s.(logger); ok {
+		r.log = got(l.log())
+	}
+	if l, ok := s.(copier); ok && r.log != nil {
+		must(l.copy(r.log))
+	}
 	must(s.close())
 	return compare.Side{Name: c.name, Block: func() int {
 		for range r.times {

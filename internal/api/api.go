@@ -150,6 +150,8 @@ type OpenParams struct {
 	ContinuePending    *bool                `json:"continuePendingWork,omitempty"` // resume only
 	DisableResumeEvent bool                 `json:"disableResume,omitempty"`       // resume only
 	Abide              *OpenAbide           `json:"abide,omitempty"`
+	Key                string               `json:"abideKey,omitempty"`   // of a request that may be made again
+	After              *event.Seq           `json:"abideAfter,omitempty"` // the last position that was seen, if it is made again
 }
 
 // OpenAbide is what only clients of ours say about a session.

@@ -59,6 +59,8 @@ type Head struct {
 	Ephemeral bool
 }
 
+func init() { uuid.EnableRandPool() } // an identifier should not cost a system call
+
 // NewID returns a fresh identifier; later ones sort after earlier ones.
 func NewID() string {
 	return uuid.Must(uuid.NewV7()).String()
@@ -70,19 +72,29 @@ const timeLayout = "2006-01-02T15:04:05.000Z"
 // FormatTime writes a time the way envelopes and protocol messages have it.
 func FormatTime(t time.Time) string { return t.UTC().Format(timeLayout) }
 
-var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+// An encoder writes bodies into a buffer of its own.
+type encoder struct {
+	buf  bytes.Buffer
+	json *json.Encoder
+}
+
+var encoders = sync.Pool{New: func() any {
+	e := new(encoder)
+	e.json = json.NewEncoder(&e.buf)
+	e.json.SetEscapeHTML(false)
+	return e
+}}
 
 // Encode writes an event. The result is not numbered: the log does that.
 // Whether it is ephemeral is the payload's type's matter, or the head's.
 func Encode(head Head, p Payload) (Event, error) {
 	kind := p.Type()
-	buf := buffers.Get().(*bytes.Buffer)
-	defer buffers.Put(buf)
+	enc := encoders.Get().(*encoder)
+	defer encoders.Put(enc)
+	buf := &enc.buf
 	buf.Reset()
 	writeHead(buf, kind, head)
-	enc := json.NewEncoder(buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(p); err != nil {
+	if err := enc.json.Encode(p); err != nil {
 		return Event{}, fmt.Errorf("encode %s: %w", kind, err)
 	}
 	buf.Truncate(buf.Len() - 1) // the encoder's newline

@@ -30,6 +30,7 @@ type SessionResumeData struct {
 	Context             *Place `json:"context,omitempty"`
 	ContinuePendingWork *bool  `json:"continuePendingWork,omitempty"`
 	SessionWasActive    bool   `json:"sessionWasActive"`
+	Key                 string `json:"key,omitempty"` // ours: the idempotency key of the request
 }
 
 // SessionModelChangeData names the model that the next request goes to.

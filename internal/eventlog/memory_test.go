@@ -1,6 +1,7 @@
 package eventlog_test
 
 import (
+	"errors"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -17,4 +18,25 @@ func TestMemoryKeepsThePromises(t *testing.T) {
 		t.Cleanup(func() { m.Close() })
 		return m
 	})
+}
+
+func TestMemoryNoticesChangedBytes(t *testing.T) {
+	log := eventlog.NewMemory()
+	end := say(t, log, eventlog.End{}, "1")
+	say(t, log, end, "2")
+	for e, err := range log.Read(t.Context(), "s", 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Seq == 2 {
+			e.Bytes[len(e.Bytes)/2] ^= 1 // nobody may do this
+		}
+	}
+	var last error
+	for _, err := range log.Read(t.Context(), "s", 0) {
+		last = err
+	}
+	if d, ok := errors.AsType[*eventlog.Damage](last); !ok || d.Seq != 2 {
+		t.Errorf("err = %v, want damage at 2", last)
+	}
 }

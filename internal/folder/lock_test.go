@@ -9,8 +9,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 )
 
@@ -103,19 +105,44 @@ func TestACancelledWaitLeavesNoLockBehind(t *testing.T) {
 	}
 }
 
-func TestACancelledWaitCostsOneGoroutineAtMost(t *testing.T) {
+func TestALockThatNobodyWaitsForAnyMoreIsLetGo(t *testing.T) {
+	f := open(t, t.TempDir())
+	file, err := f.openLock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := flock(file, syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	if next := f.served(file, nil); next != nil {
+		t.Error("the wait goes on")
+	}
+	lock := tryLock(t, f)
+	if lock == nil {
+		t.Fatal("the lock was kept")
+	}
+	lock.Close()
+	runtime.KeepAlive(file)
+}
+
+// waiters counts the goroutines that wait for a lock.
+func waiters() int {
+	buf := make([]byte, 1<<20)
+	return strings.Count(string(buf[:runtime.Stack(buf, true)]), "folder.(*Folder).wait(")
+}
+
+func TestCancelledWaitsCostOneGoroutineAtMost(t *testing.T) {
 	f := open(t, t.TempDir())
 	first := tryLock(t, f)
 	defer first.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
+	before := waiters()
 	for range 50 {
 		f.WaitLock(ctx)
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if len(f.queue) != 0 || !f.waiting {
-		t.Errorf("%d still wait", len(f.queue))
+	if more := waiters() - before; more > 1 {
+		t.Errorf("%d goroutines wait", more)
 	}
 }
 

@@ -122,7 +122,7 @@ func TestALongFolderHasItsSocketElsewhere(t *testing.T) {
 func TestAShortPlaceThatIsNotOursIsPassedOver(t *testing.T) {
 	traps := map[string]func(path string) error{
 		"open to others": func(path string) error { os.Mkdir(path, 0o700); return os.Chmod(path, 0o777) },
-		"link":           func(path string) error { return os.Symlink("/tmp", path) },
+		"link":           func(path string) error { os.Mkdir(path+"-target", 0o700); return os.Symlink(path+"-target", path) },
 		"file":           func(path string) error { return os.WriteFile(path, nil, 0o700) },
 	}
 	for name, trap := range traps {

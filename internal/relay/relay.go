@@ -16,8 +16,7 @@
 // # What an engine must do for a relay
 //
 // The first request on its connection is connect with the member abide: an
-// object with the relay's id, working directory, environment and the defaults
-// of its connection. The client's own connect may follow as an ordinary
+// object with the relay's id and the defaults of its connection. The client's own connect may follow as an ordinary
 // request. Every request of the client has the member abideKey at the front of
 // its params, unique for ever; one that is sent again has the same. A
 // session.create or session.resume that is sent again also has abideAfter, if
@@ -52,9 +51,7 @@ type Options struct {
 	// lost, and waits until there is one; an error is final.
 	Dial func(ctx context.Context) (net.Conn, error)
 
-	Cwd      string            // the working directory of the client's process
-	Env      map[string]string // its environment
-	Defaults json.RawMessage   // the defaults of this connection, for the engine; none if nil
+	Defaults json.RawMessage // what the client's sessions are like unless it says otherwise; nothing if nil
 
 	// Admit judges the client's requests until it has let a connect pass.
 	// Everything is admitted if nil.
@@ -112,7 +109,7 @@ func New(client io.ReadWriteCloser, opt Options) (*Relay, error) {
 	r.opt = opt.filled()
 	r.log = r.opt.Log.With("relay", r.id)
 	hello, err := json.Marshal(map[string]any{"abide": map[string]any{
-		"relay": r.id, "cwd": opt.Cwd, "env": opt.Env, "defaults": r.opt.Defaults,
+		"relay": r.id, "defaults": r.opt.Defaults,
 	}})
 	if err != nil {
 		return nil, fmt.Errorf("relay: the defaults are not JSON: %w", err)

@@ -98,7 +98,7 @@ func TestEnginesMayDieInARow(t *testing.T) {
 
 func TestTheFirstMessageIntroducesTheClient(t *testing.T) {
 	w := newWorld(t, nil)
-	c, _ := connect(t, Options{Dial: w.dial, Cwd: "/d", Env: map[string]string{"A": "b"}, Defaults: json.RawMessage(`{"model":"m"}`)})
+	c, _ := connect(t, Options{Dial: w.dial, Defaults: json.RawMessage(`{"model":"m"}`)})
 	c.call(`1`, "ping", `{}`)
 	w.engine(0).die()
 	c.call(`2`, "ping", `{}`)
@@ -109,9 +109,8 @@ func TestTheFirstMessageIntroducesTheClient(t *testing.T) {
 			Method string
 			Params struct {
 				Abide struct {
-					Relay, Cwd string
-					Env        map[string]string
-					Defaults   json.RawMessage
+					Relay    string
+					Defaults json.RawMessage
 				}
 			}
 		}
@@ -119,7 +118,7 @@ func TestTheFirstMessageIntroducesTheClient(t *testing.T) {
 			t.Fatal(err)
 		}
 		a := hello.Params.Abide
-		if hello.Method != "connect" || a.Cwd != "/d" || a.Env["A"] != "b" || string(a.Defaults) != `{"model":"m"}` || a.Relay == "" {
+		if hello.Method != "connect" || string(a.Defaults) != `{"model":"m"}` || a.Relay == "" {
 			t.Errorf("engine %d was greeted with %s", i, first)
 		}
 		relays[i] = a.Relay

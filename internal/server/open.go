@@ -50,7 +50,7 @@ func (c *conn) resume(ctx context.Context, p api.OpenParams) (any, error) {
 	}
 	client := c.client(p)
 	view, err := c.server.host.Resume(ctx, p.SessionID, session.Resume{
-		Spec: spec, Continue: p.ContinuePending, Quiet: p.DisableResumeEvent,
+		Spec: spec, Continue: p.ContinuePending, Quiet: p.DisableResumeEvent, Key: p.Key, After: p.After,
 	}, client)
 	if err != nil {
 		return nil, notFound(p.SessionID, err)

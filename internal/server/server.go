@@ -20,6 +20,7 @@ import (
 	"maps"
 	"reflect"
 	"sync"
+	"time"
 
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/event"
@@ -79,11 +80,19 @@ type attached struct {
 	view   *session.View
 }
 
+// relayStall is how long a process of ours may take nothing: longer than it waits
+// for its own client, so that a stuck client is not taken for a lost engine.
+const relayStall = 5 * time.Minute
+
 // Serve runs a connection until it ends. Sessions are detached, not stopped.
 func (s *Server) Serve(ctx context.Context, rwc io.ReadWriteCloser, door Door) error {
 	c := &conn{server: s, door: door, sessions: make(map[event.SessionID]*attached), stalled: make(chan struct{}, 1)}
 	c.defaults = door.Defaults
-	c.rpc = jsonrpc.New(rwc, jsonrpc.Options{Handler: jsonrpc.HandlerFunc(c.handle)})
+	options := jsonrpc.Options{Handler: jsonrpc.HandlerFunc(c.handle)}
+	if door.Private {
+		options.Stall = relayStall
+	}
+	c.rpc = jsonrpc.New(rwc, options)
 	unwatch := s.host.WatchList(&session.Watcher{Tell: c.lifecycle})
 	defer unwatch()
 	ctx, cancel := context.WithCancel(ctx)

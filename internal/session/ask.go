@@ -148,7 +148,7 @@ func (s *Session) attempt(ctx context.Context, r *request, to Endpoint, q *model
 func (s *Session) tell(r *request, p event.Payload) {
 	e, err := event.Encode(event.Head{ID: event.NewID(), Time: time.Now(), Parent: r.parent, Ephemeral: true}, p)
 	if err == nil {
-		s.feed.publish(e)
+		s.feed.tell(e)
 	}
 }
 

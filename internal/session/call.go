@@ -88,6 +88,7 @@ func (s *Session) askPerson(c *turn.Call) {
 			return
 		}
 		s.post(func(tx *txn) error {
+			tx.undo = append(tx.undo, func() { delete(a.asked, question.RequestID) })
 			record, ok, err := turn.Answer{RequestID: question.RequestID, User: &reply}.Give(tx.State)
 			if !ok || err != nil {
 				return err

@@ -78,19 +78,43 @@ func (f *feed) reached(end eventlog.End) {
 	f.end = end
 }
 
-// publish passes events on to everyone who keeps up.
-func (f *feed) publish(events ...event.Event) {
+// publish passes events on to everyone who keeps up. The log now ends at end.
+func (f *feed) publish(end eventlog.End, events []event.Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.end = end
+	for _, v := range f.views {
+		v.follow(end, events)
+	}
+}
+
+// tell passes on an event that is not stored.
+func (f *feed) tell(e event.Event) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, v := range f.views {
+		if v.live {
+			v.show(e)
+		}
+	}
+}
+
+// follow shows events to a view that keeps up. If it does no longer, only the
+// position that it reached is known, not the link.
+func (v *View) follow(end eventlog.End, events []event.Event) {
 	for _, e := range events {
-		if e.Seq > 0 {
-			f.end = f.end.Next(e.Bytes)
+		if !v.live {
+			return
 		}
-		for _, v := range f.views {
-			if v.live && (e.Seq == 0 || e.Seq > v.at.Seq) && v.show(e) && e.Seq > 0 {
-				v.at = f.end
-			}
+		if e.Seq > 0 && e.Seq <= v.at.Seq {
+			continue
 		}
+		if v.show(e) && e.Seq > 0 {
+			v.at, v.unsure = eventlog.End{Seq: e.Seq}, true
+		}
+	}
+	if v.live {
+		v.at, v.unsure = end, false
 	}
 }
 

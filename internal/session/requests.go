@@ -31,7 +31,7 @@ type Spec struct {
 // that exists already is attached to, and all of it is shown.
 func (h *Host) Create(ctx context.Context, id event.SessionID, spec Spec, c *Client) (*View, error) {
 	var view *View
-	err := h.do(ctx, id, func(tx *txn) (err error) {
+	err := h.join(ctx, id, spec, c, func(tx *txn) (err error) {
 		if tx.State.Seq == 0 {
 			if err = tx.create(spec); err != nil {
 				return err
@@ -43,10 +43,22 @@ func (h *Host) Create(ctx context.Context, id event.SessionID, spec Spec, c *Cli
 		view, err = tx.attach(c, 0)
 		return err
 	})
+	return view, err
+}
+
+// join hands over an intent that attaches a client, if there is one, and keeps
+// the secrets it brings. A client that is told that it failed is not attached; so
+// one that has left meanwhile must be waited for.
+func (h *Host) join(ctx context.Context, id event.SessionID, spec Spec, c *Client, f func(*txn) error) error {
+	ctx = context.WithoutCancel(ctx)
+	err := h.do(ctx, id, f)
 	if err == nil {
 		err = h.keepSecrets(ctx, id, spec)
 	}
-	return view, err
+	if err != nil && c != nil {
+		h.Detach(id, c, false)
+	}
+	return err
 }
 
 func (tx *txn) create(spec Spec) error {
@@ -92,8 +104,10 @@ func (h *Host) keepSecrets(ctx context.Context, id event.SessionID, spec Spec) e
 // A Resume says how a client comes back to a session.
 type Resume struct {
 	Spec     Spec
-	Continue *bool // what becomes of open questions if nobody was attached; false if nil
-	Quiet    bool  // record no session.resume
+	Continue *bool      // what becomes of open questions if nobody was attached; false if nil
+	Quiet    bool       // record no session.resume
+	Key      string     // the same for a request that is made again because its reply was lost
+	After    *event.Seq // the last position that the client saw; what exists now if nil
 }
 
 // Resume attaches a client to a session that exists. With somebody attached, or
@@ -101,16 +115,22 @@ type Resume struct {
 // calls are kept or ended, as the client says.
 func (h *Host) Resume(ctx context.Context, id event.SessionID, r Resume, c *Client) (*View, error) {
 	var view *View
-	err := h.do(ctx, id, func(tx *txn) (err error) {
+	err := h.join(ctx, id, r.Spec, c, func(tx *txn) (err error) {
 		if err = tx.exists(); err != nil {
 			return err
 		}
 		at := tx.State.Seq
+		if r.After != nil {
+			at = *r.After
+		}
 		warm, active := tx.s.attached(), tx.State.Active()
 		if c != nil {
 			if view, err = tx.attach(c, at); err != nil {
 				return err
 			}
+		}
+		if tx.State.Sent(r.Key) != "" {
+			return nil // it was done before; only the reply was lost
 		}
 		if err = tx.reconfigure(r.Spec.Config); err != nil {
 			return err
@@ -129,12 +149,9 @@ func (h *Host) Resume(ctx context.Context, id event.SessionID, r Resume, c *Clie
 		}
 		return tx.Record(event.SessionResumeData{
 			ResumeTime: event.FormatTime(tx.now), EventCount: tx.State.Shown, SelectedModel: tx.State.Model,
-			Context: &event.Place{Cwd: tx.State.Config.WorkingDirectory}, ContinuePendingWork: applied, SessionWasActive: warm && active,
+			Context: &event.Place{Cwd: tx.State.Config.WorkingDirectory}, ContinuePendingWork: applied, SessionWasActive: warm && active, Key: r.Key,
 		})
 	})
-	if err == nil {
-		err = h.keepSecrets(ctx, id, r.Spec)
-	}
 	return view, err
 }
 
@@ -168,7 +185,7 @@ func (tx *txn) reconfigure(to event.SessionConfiguredData) error {
 // what it can answer: it goes on watching after the given position.
 func (h *Host) Attach(ctx context.Context, id event.SessionID, c *Client, at event.Seq) (*View, error) {
 	var view *View
-	err := h.do(ctx, id, func(tx *txn) (err error) {
+	err := h.join(ctx, id, Spec{}, c, func(tx *txn) (err error) {
 		if err = tx.exists(); err != nil {
 			return err
 		}

@@ -197,10 +197,15 @@ func (s *Session) carryOut(batch []*intent) {
 		err = s.advance(tx)
 	}
 	if err == nil {
-		err = tx.commit()
+		if err = tx.commit(); err != nil {
+			s.tryAgain()
+		}
 	}
 	if err != nil {
 		s.discard(err)
+		for _, f := range tx.undo {
+			f()
+		}
 	}
 	for _, in := range batch {
 		if in.err == nil {
@@ -283,7 +288,19 @@ func (s *Session) discard(err error) {
 	s.host.log.Error("could not record what happened; the session is read again", "session", s.id, "err", err)
 	s.stopAsking(err)
 	s.stopCalls(err)
-	s.state = nil
+	s.state, s.fresh = nil, nil
+}
+
+// recordPause is how long the store is left alone after it could not record
+// something.
+const recordPause = 500 * time.Millisecond
+
+// tryAgain lets the session do what is due a moment later: the turn must not
+// wait until somebody happens to look. If the store is closed, so is the host.
+func (s *Session) tryAgain() {
+	time.AfterFunc(recordPause, func() {
+		s.post(func(tx *txn) error { tx.then = append(tx.then, tx.s.askAgain); return nil })
+	})
 }
 
 // advance decides and records until something has to be waited for.

@@ -21,6 +21,7 @@ type txn struct {
 	stored []event.Event // what is appended
 	told   []event.Event // what clients are sent, in order: stored and not stored
 	then   []func()      // to be done when all is stored, acknowledged and sent
+	undo   []func()      // to be done if it could not be stored
 	unload bool
 	err    error // the first failure to record; the whole transaction fails
 }
@@ -79,7 +80,7 @@ func (tx *txn) commit() error {
 		tx.s.end, tx.s.info = end, info
 		tx.announce()
 	}
-	tx.s.feed.publish(tx.told...)
+	tx.s.feed.publish(tx.s.end, tx.told)
 	return nil
 }
 
@@ -119,7 +120,9 @@ func (tx *txn) deliver(step turn.Deliver) error {
 		}
 	}
 	first := tx.State.Summary == ""
-	tx.Tell(event.Empty(event.PendingMessagesModified))
+	if step.How != "idle" { // else accepting it has just told this
+		tx.Tell(event.Empty(event.PendingMessagesModified))
+	}
 	err := tx.Record(event.UserMessageData{
 		Content: step.Input.Prompt, Attachments: notNil(step.Input.Attachments), Delivery: step.How,
 		InteractionID: interaction, AgentMode: step.Input.AgentMode, Source: step.Input.Source, InputID: step.Input.InputID,

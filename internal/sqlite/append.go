@@ -13,7 +13,7 @@ import (
 )
 
 // An addition is a batch made ready by its caller: hashed, joined and encoded,
-// so that the committer only has to store it.
+// so that whoever commits only has to store it.
 type addition struct {
 	id     event.SessionID
 	after  eventlog.End
@@ -49,23 +49,25 @@ func (s *Store) Append(ctx context.Context, id event.SessionID, batch eventlog.B
 	if err != nil {
 		return eventlog.End{}, fmt.Errorf("append to %s: %w", id, err)
 	}
-	var now head
-	err = s.do(ctx, &op{
-		events:    a.events,
-		apply:     func(w *writing) (err error) { now, err = s.append(w, a); return err },
-		committed: func() { s.added(a, now) },
-	})
-	if err != nil {
+	if err := s.do(ctx, s.adding(a, func(w *writing) (head, error) { return s.append(w, a) })); err != nil {
 		return eventlog.End{}, fmt.Errorf("append to %s after event %d: %w", id, batch.After.Seq, err)
 	}
 	return a.end, nil
 }
 
-// added tells the process that an addition is in the file.
-func (s *Store) added(a *addition, now head) {
-	s.appends.Add(1)
-	s.events.Add(int64(a.events))
-	s.heads.set(a.id, now)
+// adding makes an op of what stores an addition and returns the new head.
+func (s *Store) adding(a *addition, store func(*writing) (head, error)) *op {
+	var now head
+	return &op{
+		events: a.events,
+		fenced: true,
+		apply:  func(w *writing) (err error) { now, err = store(w); return err },
+		committed: func() {
+			s.appends.Add(1)
+			s.events.Add(int64(a.events))
+			s.heads.set(a.id, now)
+		},
+	}
 }
 
 // append stores an addition if the session ends where it should.
@@ -94,16 +96,16 @@ func (s *Store) append(w *writing, a *addition) (head, error) {
 
 // found makes a session of an addition, the fork of another one if from says so.
 func (w *writing) found(a *addition, from head) (head, error) {
-	h := head{end: a.end, parent: from.session, shared: a.after.Seq}
-	var parent any
+	h := head{end: a.end, parent: from.session, shared: a.after.Seq, base: a.after.Hash}
+	var parent, base any
 	if h.parent != 0 {
-		parent = h.parent
+		parent, base = h.parent, h.base[:]
 	}
 	if a.info == nil {
 		a.active, a.info = false, "{}"
 	}
 	now := w.now()
-	done, err := w.create.Exec(string(a.id), int64(a.end.Seq), a.end.Hash[:], now, now, parent, int64(h.shared), a.active, a.info)
+	done, err := w.create.Exec(string(a.id), int64(a.end.Seq), a.end.Hash[:], now, now, parent, int64(h.shared), base, a.active, a.info)
 	if err != nil {
 		return head{}, a.damaged(err)
 	}
@@ -116,14 +118,20 @@ func (w *writing) found(a *addition, from head) (head, error) {
 	return h, w.store(a, h)
 }
 
-// store adds the record. There cannot be one in its place: if there is, the
-// index does not know of it.
+// store adds the record, unless we are fenced. There cannot be one in its place:
+// if there is, the index does not know of it.
 func (w *writing) store(a *addition, h head) error {
-	_, err := w.insert.Exec(key(h.session, a.after.Seq+1), a.end.Hash[:], a.body)
+	done, err := w.insert.Exec(key(h.session, a.after.Seq+1), a.end.Hash[:], a.body, w.generation)
 	if code(err) == lib.SQLITE_CONSTRAINT {
 		return &eventlog.Damage{Session: a.id, Seq: a.after.Seq + 1, Reason: unknownRecord}
 	}
-	return a.damaged(err)
+	if err != nil {
+		return a.damaged(err)
+	}
+	if n, err := done.RowsAffected(); err != nil || n == 0 {
+		return errors.Join(err, eventlog.ErrFenced)
+	}
+	return nil
 }
 
 // refuse says why an addition cannot follow.

@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"runtime"
+	"sync"
 	"time"
 
 	"github.com/abide-run/abide/internal/eventlog"
@@ -14,10 +16,11 @@ import (
 // waits for the last.
 const maxEvents = 512
 
-// An op is a change that waits for the committer.
+// An op is a change that waits to be committed.
 type op struct {
 	events    int                  // how many it adds
 	apply     func(*writing) error // makes the change inside a transaction
+	fenced    bool                 // applying it fails if we are fenced
 	committed func()               // tells the process about it
 	err       error
 	result    chan error
@@ -29,8 +32,8 @@ type refusal struct{ error }
 
 func (r refusal) Unwrap() error { return r.error }
 
-// writing is the one connection that writes. Only the committer uses it, and
-// never with a context that can end: a statement runs to its end.
+// writing is the one connection that writes. Only who works on the queue uses it,
+// and never with a context that can end: a statement runs to its end.
 type writing struct {
 	conn       *sql.Conn
 	generation int64 // ours; a greater one in the file means that we are fenced
@@ -40,25 +43,50 @@ type writing struct {
 	find, create, extend, insert *sql.Stmt
 }
 
-// prepareWriting takes the store over and prepares what an append needs.
-func prepareWriting(ctx context.Context, conn *sql.Conn) (*writing, error) {
-	w := &writing{conn: conn}
-	row := conn.QueryRowContext(ctx, "UPDATE meta SET generation = generation + 1 RETURNING generation")
-	if err := row.Scan(&w.generation); err != nil {
-		return nil, err
+// close ends the statements first: a connection with open ones is never closed.
+func (w *writing) close() error {
+	var errs []error
+	for _, stmt := range []*sql.Stmt{w.begin, w.commit, w.fence, w.find, w.create, w.extend, w.insert} {
+		if stmt != nil {
+			errs = append(errs, stmt.Close())
+		}
 	}
-	err := prepare(func(text string) (*sql.Stmt, error) { return conn.PrepareContext(ctx, text) }, map[**sql.Stmt]string{
+	return errors.Join(append(errs, w.conn.Close())...)
+}
+
+// prepare takes the store over and prepares what an append needs.
+func (w *writing) prepare(ctx context.Context) (err error) {
+	if w.generation, err = takeOver(ctx, w.conn); err != nil {
+		return err
+	}
+	return prepare(func(text string) (*sql.Stmt, error) { return w.conn.PrepareContext(ctx, text) }, map[**sql.Stmt]string{
 		&w.begin:  "BEGIN IMMEDIATE",
 		&w.commit: "COMMIT",
 		&w.fence:  "SELECT generation FROM meta WHERE id = 1",
-		&w.find:   selectHead + " WHERE name = ? AND NOT deleted",
-		&w.create: `INSERT INTO sessions (name, seq, head, created, modified, parent, shared, active, info)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+		&w.find:   selectHead + named,
+		&w.create: `INSERT INTO sessions (name, seq, head, created, modified, parent, shared, base, active, info)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
 		&w.extend: `UPDATE sessions SET seq = ?, head = ?, modified = ?, active = coalesce(?, active), info = coalesce(?, info)
 			WHERE id = ? AND seq = ? AND head = ? AND NOT deleted AND damaged IS NULL`,
-		&w.insert: "INSERT INTO records (key, head, body) VALUES (?, ?, ?)",
+		&w.insert: `INSERT INTO records (key, head, body)
+			SELECT ?, ?, ? WHERE (SELECT generation FROM meta WHERE id = 1) = ?`,
 	})
-	return w, err
+}
+
+// takeOver counts the generation up, which fences whoever wrote before.
+func takeOver(ctx context.Context, conn *sql.Conn) (generation int64, err error) {
+	tx, err := conn.BeginTx(ctx, nil)
+	if err != nil {
+		return 0, err
+	}
+	defer tx.Rollback()
+	if _, err := tx.ExecContext(ctx, "UPDATE meta SET generation = generation + 1"); err != nil {
+		return 0, err
+	}
+	if err := tx.QueryRowContext(ctx, "SELECT generation FROM meta").Scan(&generation); err != nil {
+		return 0, err
+	}
+	return generation, tx.Commit()
 }
 
 // prepare prepares statements into the given places.
@@ -79,66 +107,83 @@ func (w *writing) now() int64 {
 	return w.clock
 }
 
-// do hands a change to the committer and waits for the outcome. It does not
-// give up half way: an error means that nothing was changed.
+// A queue holds the changes that wait. Whoever adds one to a queue that nobody
+// works on commits it for itself, together with what has arrived by then: a lone
+// writer wakes nobody and waits for nobody. What arrives during that commit is
+// committed next, in one group, by a goroutine of its own.
+type queue struct {
+	mu      sync.Mutex
+	settled sync.Cond // nobody works on it
+	ops     []*op
+	worked  bool // somebody commits
+}
+
+// do has a change committed and waits for the outcome. It does not give up half
+// way: an error means that nothing was changed.
 func (s *Store) do(ctx context.Context, o *op) error {
-	if err := s.open(ctx); err != nil {
-		return err
-	}
 	o.result = make(chan error, 1)
-	select {
-	case s.ops <- o:
-	case <-s.closing:
-		return s.cause
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	select {
-	case err := <-o.result:
+	q := &s.queue
+	q.mu.Lock()
+	if err := s.open(ctx); err != nil {
+		q.mu.Unlock()
 		return err
-	case <-s.stopped:
 	}
-	select { // it may have been done just before the committer stopped
-	case err := <-o.result:
-		return err
-	default:
-		return s.cause
+	q.ops = append(q.ops, o)
+	ours := !q.worked
+	q.worked = true
+	q.mu.Unlock()
+	if ours {
+		runtime.Gosched() // whoever is about to append can join
+		s.commitGroup(q.take())
+		if q.more() {
+			go s.commitRest() // Close waits for it
+		}
+	}
+	return <-o.result
+}
+
+// commitRest commits groups until nothing waits.
+func (s *Store) commitRest() {
+	for more := true; more; more = s.queue.more() {
+		s.commitGroup(s.queue.take())
 	}
 }
 
-// commitAll is the committer: it takes what waits, commits it together, and
-// begins again, until the store is closed and nothing waits any more.
-func (s *Store) commitAll() {
-	defer close(s.stopped)
-	for {
-		select {
-		case first := <-s.ops:
-			s.commitGroup(s.gather(first))
-		case <-s.closing:
-			select {
-			case first := <-s.ops:
-				s.commitGroup(s.gather(first))
-			default:
-				return
-			}
-		}
+// take removes what waits from the queue, up to a bound. It waits for nothing:
+// under load, others arrive while a commit is synced.
+func (q *queue) take() []*op {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n, events := 0, 0
+	for n < len(q.ops) && events < maxEvents {
+		events += q.ops[n].events
+		n++
 	}
-}
-
-// gather adds what waits already to the first op. It waits for nothing: under
-// load, others arrive while a commit is synced.
-func (s *Store) gather(first *op) []*op {
-	group, events := []*op{first}, first.events
-	for events < maxEvents {
-		select {
-		case o := <-s.ops:
-			group = append(group, o)
-			events += o.events
-		default:
-			return group
-		}
-	}
+	group := q.ops[:n:n]
+	q.ops = q.ops[n:]
 	return group
+}
+
+// more reports whether something waits. If not, nobody works on the queue any
+// more.
+func (q *queue) more() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.ops) > 0 {
+		return true
+	}
+	q.ops, q.worked = nil, false
+	q.settled.Broadcast()
+	return false
+}
+
+// settle waits until nobody works on the queue.
+func (q *queue) settle() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for q.worked {
+		q.settled.Wait()
+	}
 }
 
 // commitGroup runs ops in one transaction and tells each how it went. If one of
@@ -155,7 +200,7 @@ func (s *Store) commitGroup(group []*op) {
 	case s.broken != nil:
 		s.shut(s.broken)
 		fail(group, s.broken)
-	case len(group) > 1 && errors.As(err, new(opError)):
+	case len(group) > 1 && is[opError](err):
 		for i := range group {
 			s.commitGroup(group[i : i+1])
 		}
@@ -178,7 +223,7 @@ func fail(group []*op, err error) {
 // did not happen.
 func (s *Store) transact(group []*op) error {
 	w := s.write
-	if err := w.start(); err != nil {
+	if _, err := w.begin.Exec(); err != nil {
 		return err
 	}
 	done, err := w.apply(group)
@@ -202,7 +247,15 @@ func (s *Store) transact(group []*op) error {
 // apply runs the ops of a transaction and counts those that were not refused.
 func (w *writing) apply(group []*op) (done int, err error) {
 	for _, o := range group {
+		if !o.fenced {
+			if err := w.check(); err != nil {
+				return 0, err
+			}
+		}
 		o.err = o.apply(w)
+		if errors.Is(o.err, eventlog.ErrFenced) {
+			return 0, o.err
+		}
 		if r, refused := errors.AsType[refusal](o.err); refused {
 			o.err = r.error
 			continue
@@ -215,18 +268,12 @@ func (w *writing) apply(group []*op) (done int, err error) {
 	return done, nil
 }
 
-// start begins a transaction if the store is still ours.
-func (w *writing) start() error {
-	if _, err := w.begin.Exec(); err != nil {
-		return err
-	}
+// check fails if another process has taken the store over.
+func (w *writing) check() error {
 	var generation int64
 	err := w.fence.QueryRow().Scan(&generation)
 	if err == nil && generation != w.generation {
 		err = eventlog.ErrFenced
-	}
-	if err != nil {
-		w.rollback()
 	}
 	return err
 }
@@ -253,8 +300,13 @@ func hopeless(path string, err error) error {
 		return nil
 	case errors.Is(err, eventlog.ErrFenced):
 		return fmt.Errorf("store %s: %w", path, err)
-	case fatal(err) || errors.As(err, new(commitError)):
+	case fatal(err) || is[commitError](err):
 		return fmt.Errorf("%w: %w", eventlog.ErrClosed, explain(path, err))
 	}
 	return nil
+}
+
+func is[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
 }

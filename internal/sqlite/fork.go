@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
 	"errors"
@@ -31,34 +30,28 @@ func (s *Store) fork(ctx context.Context, a *addition, parent event.SessionID) e
 	if err := s.passes(parent, h, a.after); err != nil {
 		return err
 	}
-	var now head
-	return s.do(ctx, &op{
-		events: a.events,
-		apply: func(w *writing) error {
-			from, err := w.session(parent)
-			switch {
-			case err != nil:
-				return err
-			case from.session != h.session:
-				return refusal{eventlog.ErrConflict}
-			case from.damage != nil && a.after.Seq >= from.damage.Seq:
-				return refusal{from.damage}
-			}
-			now, err = w.found(a, from)
-			return err
-		},
-		committed: func() { s.added(a, now) },
-	})
+	return s.do(ctx, s.adding(a, func(w *writing) (head, error) {
+		from, err := w.session(parent)
+		switch {
+		case err != nil:
+			return head{}, err
+		case from.session != h.session:
+			return head{}, refusal{eventlog.ErrConflict}
+		case from.damage != nil && a.after.Seq >= from.damage.Seq:
+			return head{}, refusal{from.damage}
+		}
+		return w.found(a, from)
+	}))
 }
 
 // passes checks that a session's chain passes through an end. What it finds
 // stays true for as long as the session exists.
 func (s *Store) passes(id event.SessionID, h head, end eventlog.End) error {
-	if end.Seq < 0 || end.Seq > h.end.Seq {
+	if !h.reaches(end) {
 		return eventlog.ErrConflict
 	}
 	stored, err := endAt(s.reading, h, end.Seq)
-	if f := (*fault)(nil); errors.As(err, &f) {
+	if f, ok := errors.AsType[*fault](err); ok {
 		return &eventlog.Damage{Session: id, Seq: f.at, Reason: f.reason}
 	}
 	if err != nil {
@@ -87,14 +80,13 @@ func (w *writing) delete(session int64) error {
 	if err := w.exec("DELETE FROM secrets WHERE session = ?", session); err != nil {
 		return err
 	}
-	for session != 0 {
+	for {
 		parent, err := w.release(session)
-		if err != nil {
+		if err != nil || parent == 0 || parent >= session { // a parent is older: no circles
 			return err
 		}
 		session = parent
 	}
-	return nil
 }
 
 // release drops the events of a deleted session that no fork shares, and the
@@ -104,55 +96,67 @@ func (w *writing) release(session int64) (parent int64, err error) {
 	var deleted bool
 	var shared sql.NullInt64
 	row := w.conn.QueryRowContext(context.Background(), `SELECT deleted, coalesce(parent, 0),
-		(SELECT max(f.shared) FROM sessions f WHERE f.parent = s.id) FROM sessions s WHERE id = ?`, session)
+		(SELECT max(f.shared) FROM sessions f WHERE f.parent = s.id AND f.id > s.id) FROM sessions s WHERE id = ?`, session)
 	if err := row.Scan(&deleted, &parent, &shared); err != nil || !deleted {
-		return 0, err
+		return 0, ignore(err, sql.ErrNoRows) // an orphan can be deleted as well
 	}
 	if shared.Valid {
 		return parent, w.cut(session, event.Seq(shared.Int64))
 	}
-	if err := w.exec("DELETE FROM records WHERE key BETWEEN ? AND ?", key(session, 0), key(session, maxSeq)); err != nil {
+	if err := w.drop(session, 0); err != nil {
 		return 0, err
 	}
 	return parent, w.exec("DELETE FROM sessions WHERE id = ?", session)
 }
 
-// cut makes a deleted session end after n events.
+func ignore(err, known error) error {
+	if errors.Is(err, known) {
+		return nil
+	}
+	return err
+}
+
+// drop removes the records of a session that begin after an event.
+func (w *writing) drop(session int64, after event.Seq) error {
+	return w.exec("DELETE FROM records WHERE key > ? AND key <= ?", key(session, after), key(session, maxSeq))
+}
+
+// cut makes a deleted session end after n events. If what it would keep is
+// damaged, it stays as it is until its last fork is gone.
 func (w *writing) cut(session int64, n event.Seq) error {
-	h, err := ancestor(w.conn, session)
+	h, err := scanHead("", w.conn.QueryRowContext(context.Background(), selectHead+" WHERE id = ?", session))
 	if err != nil || h.end.Seq == n {
 		return err
 	}
 	end, err := endAt(w.conn, h, n)
-	if errors.As(err, new(*fault)) {
-		return nil // damaged: it goes as a whole, with its last fork
-	}
-	if err != nil {
-		return err
-	}
-	if err := w.exec("DELETE FROM records WHERE key BETWEEN ? AND ?", key(session, n+1), key(session, maxSeq)); err != nil {
-		return err
-	}
-	if err := w.shorten(session, end); err != nil {
-		return err
-	}
-	return w.exec("UPDATE sessions SET seq = ?, head = ?, shared = min(shared, ?) WHERE id = ?", n, end.Hash[:], n, session)
-}
-
-// shorten makes a session's last record stop at the given end, in the middle of
-// which a fork may have been made.
-func (w *writing) shorten(session int64, end eventlog.End) error {
-	r, err := lastRecord(w.conn, session, end.Seq)
-	if errors.Is(err, sql.ErrNoRows) || err == nil && r.last() == end.Seq {
+	if _, damaged := errors.AsType[*fault](err); damaged {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	lines := bytes.SplitAfterN(r.body, newline, int(end.Seq-r.first)+2)
-	rest := lines[len(lines)-1]
-	body := r.body[:len(r.body)-len(rest)-1]
-	return w.exec("UPDATE records SET head = ?, body = ? WHERE key = ?", end.Hash[:], body, key(session, r.first))
+	if n > h.shared {
+		if err := w.shorten(session, end); err != nil {
+			return err
+		}
+	}
+	if err := w.drop(session, n); err != nil {
+		return err
+	}
+	if n < h.shared {
+		h.shared, h.base = n, end.Hash
+	}
+	return w.exec("UPDATE sessions SET seq = ?, head = ?, shared = ?, base = ? WHERE id = ?", n, end.Hash[:], h.shared, h.base[:], session)
+}
+
+// shorten makes the record that holds an end stop there: a fork may have been
+// made in the middle of it.
+func (w *writing) shorten(session int64, end eventlog.End) error {
+	r, err := recordOf(w.conn, session, end.Seq)
+	if err != nil || r.last() == end.Seq {
+		return err
+	}
+	return w.exec("UPDATE records SET head = ?, body = ? WHERE key = ?", end.Hash[:], r.upTo(end.Seq), key(session, r.first))
 }
 
 func (w *writing) exec(text string, args ...any) error {

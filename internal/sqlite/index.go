@@ -7,20 +7,18 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
 )
 
-// The reasons of damage that are not a matter of one record.
-const (
-	brokenPage    = "the page of the file that holds it cannot be read"
-	brokenIndex   = "its entry in the index cannot be read"
-	unknownRecord = "there is a record that the index does not know of"
-)
+const selectHead = "SELECT name, id, seq, head, parent, shared, base, damaged, reason FROM sessions"
 
-const selectHead = "SELECT id, seq, head, parent, shared, damaged, reason FROM sessions"
+// named finds a session by its name, in two steps: in one, SQLite would take the
+// name from the index that it found it in, and not see that the row has another.
+const named = " WHERE id = (SELECT id FROM sessions WHERE name = ?) AND NOT deleted"
 
 // reading is what readers need again and again.
 type reading struct {
@@ -30,7 +28,7 @@ type reading struct {
 func prepareReading(ctx context.Context, db *sql.DB) (*reading, error) {
 	r := &reading{}
 	err := prepare(func(text string) (*sql.Stmt, error) { return db.PrepareContext(ctx, text) }, map[**sql.Stmt]string{
-		&r.head: selectHead + " WHERE name = ? AND NOT deleted",
+		&r.head: selectHead + named,
 		// The record that holds an event, and those after it: the event need
 		// not be the first of its record.
 		&r.records: `SELECT key, head, body FROM records
@@ -57,22 +55,40 @@ func (s *Store) storedHead(id event.SessionID) (head, error) {
 	return h, s.readError(id, 1, err)
 }
 
-// scanHead reads a row of selectHead.
+// scanHead reads a row of selectHead, which must have the name that it was found
+// by, if it was.
 func scanHead(id event.SessionID, row *sql.Row) (head, error) {
 	var h head
-	var hash []byte
+	var name event.SessionID
+	var end, base []byte
 	var parent, damaged sql.NullInt64
 	var reason sql.NullString
-	err := row.Scan(&h.session, &h.end.Seq, &hash, &parent, &h.shared, &damaged, &reason)
+	err := row.Scan(&name, &h.session, &h.end.Seq, &end, &parent, &h.shared, &base, &damaged, &reason)
 	if errors.Is(err, sql.ErrNoRows) {
-		return head{}, fmt.Errorf("session %s: %w", id, eventlog.ErrNotFound)
+		return head{}, notFound(id)
 	}
-	copy(h.end.Hash[:], hash) // one of another length cannot match: reading tells
+	if err == nil && id != "" && id != name {
+		return head{}, &eventlog.Damage{Session: id, Seq: 1, Reason: brokenEntry}
+	}
+	h.end.Hash, h.base = hash(end), hash(base)
 	h.parent = parent.Int64
 	if damaged.Valid {
 		h.damage = &eventlog.Damage{Session: id, Seq: event.Seq(damaged.Int64), Reason: reason.String}
 	}
 	return h, err
+}
+
+// hash takes stored bytes as a hash. Those of another length become one that
+// fits nothing: reading tells.
+func hash(stored []byte) (h eventlog.Hash) {
+	if len(stored) == len(h) {
+		copy(h[:], stored)
+	}
+	return h
+}
+
+func notFound(id event.SessionID) error {
+	return fmt.Errorf("session %s: %w", id, eventlog.ErrNotFound)
 }
 
 // readError says what an error of a query means for a session, of which the
@@ -90,83 +106,133 @@ func (s *Store) readError(id event.SessionID, at event.Seq, err error) error {
 	return explain(s.path, err)
 }
 
-const selectSession = `SELECT s.name, s.seq, s.head, s.created, s.modified, coalesce(p.name, ''), s.shared, s.damaged, s.reason, s.info
-	FROM sessions s LEFT JOIN sessions p ON p.id = s.parent WHERE NOT s.deleted`
-
 // Session implements eventlog.Store.
 func (s *Store) Session(ctx context.Context, id event.SessionID) (eventlog.Session, error) {
-	for session, err := range s.list(ctx, "AND s.name = ?", string(id)) {
-		if damage := (*eventlog.Damage)(nil); errors.As(err, &damage) {
-			damage.Session = id
-		}
-		return session, err
+	found, err := s.sessions(ctx, "AND s.id = (SELECT id FROM sessions WHERE name = ?)", string(id))
+	switch {
+	case err != nil:
+		return eventlog.Session{}, s.readError(id, 1, err)
+	case len(found) == 0:
+		return eventlog.Session{}, notFound(id)
+	case found[0].ID != id:
+		return eventlog.Session{}, &eventlog.Damage{Session: id, Seq: 1, Reason: brokenEntry}
 	}
-	return eventlog.Session{}, fmt.Errorf("session %s: %w", id, eventlog.ErrNotFound)
+	return found[0], nil
 }
 
 // Sessions implements eventlog.Store.
 func (s *Store) Sessions(ctx context.Context) iter.Seq2[eventlog.Session, error] {
-	return s.list(ctx, "ORDER BY s.modified DESC")
+	return s.list(ctx, "", func(eventlog.Session) bool { return true })
 }
 
 // Active implements eventlog.Store.
 func (s *Store) Active(ctx context.Context) iter.Seq2[eventlog.Session, error] {
-	return s.list(ctx, "AND s.active ORDER BY s.modified DESC")
+	return s.list(ctx, "AND s.active", func(s eventlog.Session) bool { return s.Info.Active })
 }
 
 // list yields sessions after all of them are read: no connection is held while
-// the caller looks at them.
-func (s *Store) list(ctx context.Context, which string, args ...any) iter.Seq2[eventlog.Session, error] {
+// the caller looks at them. The condition is given in two languages, the second
+// for a damaged index.
+func (s *Store) list(ctx context.Context, which string, wanted func(eventlog.Session) bool) iter.Seq2[eventlog.Session, error] {
 	return func(yield func(eventlog.Session, error) bool) {
-		all, err := s.sessions(ctx, which, args...)
+		all, err := s.sessions(ctx, which+" ORDER BY s.modified DESC")
+		if corrupt(err) {
+			all, err = s.salvage(ctx, wanted)
+		}
+		if err != nil {
+			yield(eventlog.Session{}, s.readError("", 0, err))
+			return
+		}
 		for _, session := range all {
 			if !yield(session, nil) {
 				return
 			}
 		}
-		if err != nil {
-			yield(eventlog.Session{}, err)
-		}
 	}
 }
 
+// sessions reads the index.
 func (s *Store) sessions(ctx context.Context, which string, args ...any) (all []eventlog.Session, err error) {
 	if err := s.open(ctx); err != nil {
 		return nil, err
 	}
-	rows, err := s.reading.Query(selectSession+" "+which, args...)
+	rows, err := s.reading.Query(`SELECT s.name, s.seq, s.head, s.created, s.modified, coalesce(p.name, ''), s.shared, s.damaged, s.reason, s.info
+		FROM sessions s LEFT JOIN sessions p ON p.id = s.parent WHERE NOT s.deleted `+which, args...)
 	if err != nil {
-		return nil, s.readError("", 0, err)
+		return nil, err
 	}
 	defer rows.Close()
 	for rows.Next() {
 		session, err := scanSession(rows)
 		if err != nil {
-			return all, s.readError(session.ID, 0, err)
+			return nil, err
 		}
 		all = append(all, session)
 	}
-	return all, s.readError("", 0, rows.Err())
+	return all, rows.Err()
 }
 
-// scanSession reads a row of selectSession.
+// scanSession reads a row of the index.
 func scanSession(rows *sql.Rows) (eventlog.Session, error) {
 	var out eventlog.Session
-	var hash, info sql.RawBytes
+	var head, info sql.RawBytes
 	var created, modified int64
 	var damaged sql.NullInt64
 	var reason sql.NullString
-	err := rows.Scan(&out.ID, &out.End.Seq, &hash, &created, &modified, &out.Parent, &out.Shared, &damaged, &reason, &info)
+	err := rows.Scan(&out.ID, &out.End.Seq, &head, &created, &modified, &out.Parent, &out.Shared, &damaged, &reason, &info)
 	if err != nil {
 		return out, err
 	}
-	copy(out.End.Hash[:], hash)
+	out.End.Hash = hash(head)
 	out.Created, out.Modified = time.UnixMicro(created), time.UnixMicro(modified)
 	if damaged.Valid {
 		out.Damage = &eventlog.Damage{Session: out.ID, Seq: event.Seq(damaged.Int64), Reason: reason.String}
 	}
 	if json.Unmarshal(info, &out.Info) != nil && out.Damage == nil {
-		out.Damage = &eventlog.Damage{Session: out.ID, Seq: out.End.Seq, Reason: brokenIndex}
+		out.Damage = &eventlog.Damage{Session: out.ID, Seq: out.End.Seq, Reason: brokenEntry}
 	}
 	return out, nil
+}
+
+// salvage lists sessions one by one when a page of the index is damaged: those
+// that were on it as damaged, the others as they are. Their names are taken
+// from a part of the file that is not that page.
+func (s *Store) salvage(ctx context.Context, wanted func(eventlog.Session) bool) ([]eventlog.Session, error) {
+	names, err := s.names()
+	if err != nil {
+		return nil, err
+	}
+	var all []eventlog.Session
+	for _, id := range names {
+		session, err := s.Session(ctx, id)
+		if d, ok := errors.AsType[*eventlog.Damage](err); ok {
+			session, err = eventlog.Session{ID: id, Damage: d}, nil
+		}
+		switch {
+		case errors.Is(err, eventlog.ErrNotFound): // deleted
+		case err != nil:
+			return nil, err
+		case wanted(session):
+			all = append(all, session)
+		}
+	}
+	slices.SortFunc(all, func(a, b eventlog.Session) int { return b.Modified.Compare(a.Modified) })
+	return all, nil
+}
+
+// names returns what every session is called, deleted ones too.
+func (s *Store) names() (all []event.SessionID, err error) {
+	rows, err := s.reading.Query("SELECT name FROM sessions INDEXED BY names")
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var id event.SessionID
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		all = append(all, id)
+	}
+	return all, rows.Err()
 }

@@ -61,10 +61,10 @@ func (w *walk) run() (err error) {
 		return err
 	}
 	end := w.head.end
-	if w.at.Seq < 0 || w.at.Seq > end.Seq || w.at.Seq == end.Seq && w.at != end {
+	if w.at != (eventlog.End{}) && !w.head.reaches(w.at) {
 		return w.conflict()
 	}
-	segments, err := w.s.lineage(w.id, w.head, w.at.Seq)
+	segments, err := w.lineage()
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (w *walk) run() (err error) {
 	}
 	switch {
 	case w.at != end:
-		return w.fault(&fault{end.Seq, "the index has another hash for it"})
+		return w.fault(&fault{max(end.Seq, 1), otherHash})
 	case w.beyond:
 		return w.fault(&fault{end.Seq + 1, unknownRecord})
 	case w.head.damage != nil:
@@ -84,25 +84,31 @@ func (w *walk) run() (err error) {
 	return nil
 }
 
-// lineage returns where the events after the given one are, oldest first.
-func (s *Store) lineage(id event.SessionID, h head, after event.Seq) ([]segment, error) {
+// reaches reports whether an end can be on the way to the head.
+func (h head) reaches(end eventlog.End) bool {
+	return end == h.end || end.Seq >= 0 && end.Seq < h.end.Seq
+}
+
+// lineage returns where the events after w.at are, oldest first. It makes sure
+// of every fork's origin before an event of it is shown as the fork's.
+func (w *walk) lineage() ([]segment, error) {
+	h := w.head
 	segments := []segment{{h.session, h.end.Seq}}
-	for last := h.shared; last > after; last = min(last, h.shared) {
-		parent := h.parent
-		var err error
-		if h, err = ancestor(s.reading, parent); err != nil {
-			return nil, s.readError(id, after+1, err)
+	for last := h.shared; last > w.at.Seq; last = min(last, h.shared) {
+		parent, err := ancestor(w.s.reading, h)
+		if err != nil {
+			return nil, w.failed(err)
 		}
-		segments = append(segments, segment{parent, last})
+		if end, err := endAt(w.s.reading, parent, h.shared); err != nil {
+			return nil, w.failed(err)
+		} else if end.Hash != h.base {
+			return nil, w.fault(&fault{1, otherOrigin})
+		}
+		h = parent
+		segments = append(segments, segment{h.session, last})
 	}
 	slices.Reverse(segments)
 	return segments, nil
-}
-
-// ancestor returns the head of a session that others may have been forked from,
-// deleted or not.
-func ancestor(q querier, session int64) (head, error) {
-	return scanHead("", q.QueryRowContext(context.Background(), selectHead+" WHERE id = ?", session))
 }
 
 // segment walks to the last event of a segment.
@@ -124,7 +130,7 @@ func (w *walk) segment(seg segment) error {
 			}
 		}
 		if p.err != nil {
-			return w.s.readError(w.id, w.at.Seq+1, p.err)
+			return w.failed(p.err)
 		}
 		if err := w.s.open(w.ctx); err != nil {
 			return err
@@ -138,9 +144,9 @@ func (w *walk) segment(seg segment) error {
 
 // record verifies a record and yields its events up to the last of the segment.
 func (w *walk) record(r record, last event.Seq) error {
-	links, err := r.open(w.at, w.links[:0])
-	if err != nil {
-		return w.fault(err)
+	links, f := r.open(w.at, w.links[:0])
+	if f != nil {
+		return w.fault(f)
 	}
 	w.links = links
 	for _, l := range links {
@@ -164,18 +170,27 @@ func (w *walk) conflict() error {
 	return fmt.Errorf("read %s after event %d: %w", w.id, w.from.Seq, eventlog.ErrConflict)
 }
 
-// fault decides what it means that the records are not what they should be.
-func (w *walk) fault(err error) error {
-	now, gone := w.s.storedHead(w.id)
-	if gone == nil && now.session != w.head.session {
-		gone = fmt.Errorf("session %s: %w", w.id, eventlog.ErrNotFound)
+// failed says what an error of a query means.
+func (w *walk) failed(err error) error {
+	if f, ok := errors.AsType[*fault](err); ok {
+		return w.fault(f)
 	}
-	if gone != nil {
-		return gone // deleted while it was read
+	return w.s.readError(w.id, w.at.Seq+1, err)
+}
+
+// fault says what it means that the records are not what they should be. That
+// need not be damage: the session may have been deleted or may have grown, and
+// the end that the caller trusts may never have been the session's.
+func (w *walk) fault(f *fault) error {
+	now, err := w.s.storedHead(w.id)
+	if err == nil && now.session != w.head.session {
+		err = notFound(w.id)
 	}
-	f := err.(*fault)
+	if err != nil {
+		return err
+	}
 	if f.reason == unknownRecord && now.end.Seq > w.head.end.Seq {
-		return nil // appended while it was read
+		return nil
 	}
 	if w.at == w.from && w.at.Seq > 0 {
 		if stored, err := endAt(w.s.reading, w.head, w.at.Seq); err == nil && stored != w.from {
@@ -250,12 +265,26 @@ type querier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// endAt returns the end of a session's chain after n events, which must exist.
-func endAt(q querier, h head, n event.Seq) (end eventlog.End, err error) {
+// ancestor returns the session that another one was forked from, deleted or not.
+func ancestor(q querier, h head) (head, error) {
+	if h.parent <= 0 || h.parent >= h.session { // it must be older: no circles
+		return head{}, &fault{1, orphaned}
+	}
+	parent, err := scanHead("", q.QueryRowContext(context.Background(), selectHead+" WHERE id = ?", h.parent))
+	if errors.Is(err, eventlog.ErrNotFound) {
+		return head{}, &fault{1, orphaned}
+	}
+	return parent, err
+}
+
+// endAt returns the end of a session's chain after n events.
+func endAt(q querier, h head, n event.Seq) (eventlog.End, error) {
 	for n > 0 && n <= h.shared {
-		if h, err = ancestor(q, h.parent); err != nil {
+		parent, err := ancestor(q, h)
+		if err != nil {
 			return eventlog.End{}, err
 		}
+		h = parent
 	}
 	switch n {
 	case 0:
@@ -263,35 +292,31 @@ func endAt(q querier, h head, n event.Seq) (end eventlog.End, err error) {
 	case h.end.Seq:
 		return h.end, nil
 	}
-	r, err := lastRecord(q, h.session, n)
-	if errors.Is(err, sql.ErrNoRows) {
-		return eventlog.End{}, &fault{n, missing}
-	}
+	r, err := recordOf(q, h.session, n)
 	if err != nil {
 		return eventlog.End{}, err
 	}
-	switch last := r.last(); {
-	case last < n:
-		return eventlog.End{}, &fault{last + 1, missing}
-	case last == n:
-		copy(end.Hash[:], r.head)
-		return eventlog.End{Seq: n, Hash: end.Hash}, nil
+	if r.last() == n {
+		return eventlog.End{Seq: n, Hash: hash(r.head)}, nil
 	}
 	before, err := endAt(q, h, r.first-1)
 	if err != nil {
 		return eventlog.End{}, err
 	}
-	links, err := r.open(before, nil)
-	if err != nil {
-		return eventlog.End{}, err
+	links, f := r.open(before, nil)
+	if f != nil {
+		return eventlog.End{}, f
 	}
 	return links[n-r.first].end, nil
 }
 
-// lastRecord returns the last record of a session that begins at or before an
-// event, or sql.ErrNoRows.
-func lastRecord(q querier, session int64, n event.Seq) (record, error) {
-	return scanRecord(q.QueryRowContext(context.Background(),
+// recordOf returns the record of a session that holds an event.
+func recordOf(q querier, session int64, n event.Seq) (record, error) {
+	r, err := scanRecord(q.QueryRowContext(context.Background(),
 		"SELECT key, head, body FROM records WHERE key > ? AND key <= ? ORDER BY key DESC LIMIT 1",
 		key(session, 0), key(session, n)))
+	if errors.Is(err, sql.ErrNoRows) || err == nil && r.last() < n {
+		return record{}, &fault{n, missing}
+	}
+	return r, err
 }

@@ -42,13 +42,35 @@ func (r record) last() event.Seq {
 	return r.first + event.Seq(bytes.Count(r.body, newline))
 }
 
-// A fault is what is wrong with a record, and where.
+// upTo returns the body without the events after one that the record holds.
+func (r record) upTo(n event.Seq) []byte {
+	rest := r.body
+	for range n - r.first + 1 {
+		_, rest, _ = bytes.Cut(rest, newline)
+	}
+	return bytes.TrimSuffix(r.body[:len(r.body)-len(rest)], newline)
+}
+
+// A fault is what is wrong with stored records, and where.
 type fault struct {
 	at     event.Seq
 	reason string
 }
 
 func (f *fault) Error() string { return fmt.Sprintf("event %d: %s", f.at, f.reason) }
+
+// The reasons of faults and of damage.
+const (
+	missing       = "it is missing"
+	notAnEvent    = "it is not an event"
+	brokenChain   = "the chain of hashes breaks"
+	brokenPage    = "the page of the file that holds it cannot be read"
+	brokenEntry   = "its entry in the index cannot be read"
+	otherHash     = "the index has another hash for it"
+	unknownRecord = "there is a record that the index does not know of"
+	otherOrigin   = "the session that it was forked from has other events"
+	orphaned      = "the session that it was forked from is gone"
+)
 
 // A link is an event and the end of the chain after it.
 type link struct {
@@ -59,11 +81,12 @@ type link struct {
 // open checks a record against the chain, which was verified up to the given
 // end, and adds its events after that to links. No event of a record is trusted
 // unless all of them fit.
-func (r record) open(after eventlog.End, links []link) ([]link, error) {
-	if r.first > after.Seq+1 {
-		return nil, &fault{after.Seq + 1, missing}
+func (r record) open(after eventlog.End, links []link) ([]link, *fault) {
+	from := after.Seq + 1
+	if r.first > from {
+		return nil, &fault{from, missing}
 	}
-	from, seq, rest, more := after.Seq+1, r.first-1, r.body, true
+	seq, rest, more := r.first-1, r.body, true
 	for more {
 		var line []byte
 		line, rest, more = bytes.Cut(rest, newline)
@@ -72,21 +95,18 @@ func (r record) open(after eventlog.End, links []link) ([]link, error) {
 		}
 		e, err := event.Parse(seq, line[:len(line):len(line)])
 		if err != nil {
-			return nil, &fault{seq, "it is not an event"}
+			return nil, &fault{seq, notAnEvent}
 		}
 		after = after.Next(e.Bytes)
 		links = append(links, link{e, after})
 	}
-	if after.Seq < from {
+	if seq < from {
 		return nil, &fault{from, missing}
 	}
 	if !bytes.Equal(after.Hash[:], r.head) {
-		return nil, &fault{from, "the chain of hashes breaks"}
+		return nil, &fault{from, brokenChain}
 	}
 	return links, nil
 }
-
-// missing is the reason of a fault where no record is.
-const missing = "it is missing"
 
 var newline = []byte{'\n'}

@@ -23,6 +23,7 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"syscall"
 
 	_ "modernc.org/sqlite" // the driver
 
@@ -69,12 +70,11 @@ type Store struct {
 	writing *sql.DB
 	reading *sql.DB
 	read    *reading // prepared statements
-	write   *writing // used by the committer alone
+	write   *writing // used by whoever works on the queue
 	broken  error    // likewise: why nothing can be written any more
 
-	ops       chan *op
+	queue     queue
 	closing   chan struct{} // closed when no more is accepted
-	stopped   chan struct{} // closed when the committer is done
 	shutOnce  sync.Once
 	closeOnce sync.Once
 	cause     error // why it is closed; set before closing is closed
@@ -99,16 +99,14 @@ func Open(ctx context.Context, path string, opts Options) (*Store, error) {
 	}
 	s := &Store{
 		path:    path,
-		ops:     make(chan *op, maxEvents),
 		closing: make(chan struct{}),
-		stopped: make(chan struct{}),
 		heads:   newHeads(),
 	}
+	s.queue.settled.L = &s.queue.mu
 	if err := s.connect(ctx, opts); err != nil {
 		s.disconnect()
 		return nil, err
 	}
-	go s.commitAll() // ended and waited for by Close
 	return s, nil
 }
 
@@ -132,12 +130,20 @@ func makeFile(path string) error {
 	case info.Mode().Perm()&0o077 != 0:
 		return explain(path, os.Chmod(path, 0o600))
 	}
-	return nil
+	return explain(path, syscall.Access(path, readAndWrite))
 }
 
-// readers is how many connections read at once. Each costs memory for its page
-// cache, and reading is quick.
-const readers = 4
+// readAndWrite asks access(2) for both. SQLite itself would open a file that it
+// may only read, and stumble later with less to say.
+const readAndWrite = 4 | 2
+
+// readers is how many connections read at once. Reading is quick, and each one
+// costs memory, though its page cache is kept small (256 KiB): a session is read
+// from one end to the other, and no page twice.
+const (
+	readers  = 4
+	readOnly = "_pragma=query_only(1)&_pragma=cache_size(-256)"
+)
 
 // connect opens the connections, checks what they are connected to, and takes
 // the store over.
@@ -149,8 +155,9 @@ func (s *Store) connect(ctx context.Context, opts Options) (err error) {
 	if err != nil {
 		return explain(s.path, err)
 	}
+	s.write = &writing{conn: conn}
 	if err := checkVersion(ctx, conn); err != nil {
-		return err
+		return explain(s.path, err)
 	}
 	if err := useWAL(ctx, conn, s.path); err != nil {
 		return err
@@ -158,10 +165,10 @@ func (s *Store) connect(ctx context.Context, opts Options) (err error) {
 	if err := migrate(ctx, conn, s.path); err != nil {
 		return err
 	}
-	if s.write, err = prepareWriting(ctx, conn); err != nil {
+	if err := s.write.prepare(ctx); err != nil {
 		return explain(s.path, err)
 	}
-	if s.reading, err = sql.Open("sqlite", dsn(s.path, opts, "_pragma=query_only(1)")); err != nil {
+	if s.reading, err = sql.Open("sqlite", dsn(s.path, opts, readOnly)); err != nil {
 		return explain(s.path, err)
 	}
 	s.reading.SetMaxOpenConns(readers)
@@ -206,7 +213,7 @@ func dsn(path string, opts Options, more string) string {
 // Close waits for appends under way and closes the file.
 func (s *Store) Close() error {
 	s.shut(eventlog.ErrClosed)
-	<-s.stopped
+	s.queue.settle()
 	s.closeOnce.Do(func() { s.closeErr = s.disconnect() })
 	return s.closeErr
 }
@@ -237,7 +244,7 @@ func (s *Store) disconnect() error {
 		errs = append(errs, s.reading.Close())
 	}
 	if s.write != nil {
-		errs = append(errs, s.write.conn.Close())
+		errs = append(errs, s.write.close())
 	}
 	if s.writing != nil {
 		errs = append(errs, s.writing.Close())

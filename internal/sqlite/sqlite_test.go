@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -24,4 +25,23 @@ func open(t testing.TB, path string) *Store {
 	}
 	t.Cleanup(func() { s.Close() })
 	return s
+}
+
+func TestCloseFoldsEverythingIntoOneFile(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, filepath.Join(dir, "abide.db"))
+	end := add(t, s, "s", eventlog.End{}, "a")
+	for range 20 { // readers too
+		if _, err := read(t, s, "s"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add(t, s, "s", end, "b")
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	files, err := os.ReadDir(dir)
+	if err != nil || len(files) != 1 {
+		t.Errorf("files = %v, %v; want abide.db alone", files, err)
+	}
 }

@@ -17,11 +17,12 @@ type head struct {
 	end     eventlog.End
 	parent  int64 // zero if it is no fork
 	shared  event.Seq
+	base    eventlog.Hash // of the chain after what it shares
 	damage  *eventlog.Damage
 }
 
 // heads remembers sessions that were appended to, and who waits for one. Only
-// the committer adds to it, after a commit: so it is never ahead of the file,
+// a commit adds to it, when it is done: so it is never ahead of the file,
 // and never behind it.
 type heads struct {
 	mu      sync.Mutex

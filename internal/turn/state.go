@@ -66,7 +66,8 @@ func (r *recent) add(key, id string) {
 	}
 }
 
-// Sent returns the id of the input that came with a key, if it came lately.
+// Sent returns what identifies the request that came with a key, if it came
+// lately: the id of an input, the time of a resume.
 func (s *State) Sent(key string) string {
 	for _, k := range s.sent {
 		if key != "" && k.key == key {
@@ -216,7 +217,7 @@ func (s *State) remember(events []event.Event) error {
 	first := len(events)
 	for found := 0; first > 0 && found < maxRecent; first-- {
 		switch events[first-1].Type {
-		case event.InputAccepted, event.PermissionDone, event.ExternalDone, event.UserInputDone:
+		case event.InputAccepted, event.SessionResume, event.PermissionDone, event.ExternalDone, event.UserInputDone:
 			found++
 		}
 	}
@@ -233,6 +234,8 @@ func (s *State) foldKey(e event.Event) error {
 	switch e.Type {
 	case event.InputAccepted:
 		return with(e, func(d event.InputAcceptedData) { s.sent.add(d.Key, d.InputID) })
+	case event.SessionResume:
+		return with(e, func(d event.SessionResumeData) { s.sent.add(d.Key, d.ResumeTime) })
 	case event.PermissionDone:
 		return with(e, func(d event.PermissionDoneData) { s.wonBy(d.RequestID, d.Answer) })
 	case event.ExternalDone:

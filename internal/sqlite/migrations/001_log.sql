@@ -10,13 +10,14 @@ INSERT INTO meta (id, generation) VALUES (1, 0);
 -- so it always knows where the log must end.
 CREATE TABLE sessions (
 	id       INTEGER PRIMARY KEY AUTOINCREMENT, -- never used twice: readers may still hold an old one
-	name     TEXT    NOT NULL UNIQUE,
+	name     TEXT    NOT NULL,
 	seq      INTEGER NOT NULL,           -- the last event
 	head     BLOB    NOT NULL,           -- the chain's hash after it
 	created  INTEGER NOT NULL,           -- microseconds since 1970
 	modified INTEGER NOT NULL,
 	parent   INTEGER,                    -- the session it was forked from
 	shared   INTEGER NOT NULL DEFAULT 0, -- how many of the parent's events come before its own
+	base     BLOB,                       -- the chain's hash after those
 	deleted  INTEGER NOT NULL DEFAULT 0, -- kept only for its forks
 	damaged  INTEGER,                    -- the first damaged event, if quarantined
 	reason   TEXT,
@@ -24,6 +25,7 @@ CREATE TABLE sessions (
 	info     TEXT    NOT NULL            -- JSON
 ) STRICT;
 
+CREATE UNIQUE INDEX names ON sessions (name);
 CREATE INDEX forks ON sessions (parent) WHERE parent IS NOT NULL;
 
 -- The events. A row is what one append added: its events as lines of text, and

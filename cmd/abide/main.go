@@ -1,0 +1,15 @@
+// Command abide is an agent runtime that loses nothing.
+package main
+
+import (
+	"os"
+
+	"github.com/abide-run/abide/internal/cli"
+)
+
+// version is set by the linker in releases.
+var version = "dev"
+
+func main() {
+	os.Exit(cli.Process(cli.Options{Version: version}))
+}

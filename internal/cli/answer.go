@@ -1,0 +1,171 @@
+package cli
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/abide-run/abide/internal/client"
+	"github.com/abide-run/abide/internal/event"
+)
+
+const answerHelp = `Answers an open question of a session, follows the turn to its end and prints the
+answer, like abide run.
+
+A permission is answered with "approve", "approve-session" (the same is not asked
+again in this session) or "reject"; any other text rejects it and tells the model
+why. A question of the model, or a call of a client's tool, is answered with a
+text. REQUEST may be left out if only one question is open.`
+
+const answerExamples = `  abide questions
+  abide answer 0198c2f1 approve
+  abide answer 0198c2f1 0198c2f2-77aa "use port 8080 instead"
+  abide answer --detach 0198c2f1 approve      # do not wait for the rest`
+
+func (a *app) answerCommand() *cobra.Command {
+	f := &runFlags{}
+	detach := false
+	c := &cobra.Command{
+		Use:     "answer SESSION [REQUEST] ANSWER",
+		Short:   "Answer an open question and go on",
+		Long:    answerHelp,
+		Example: answerExamples,
+		Args:    arguments(2, 3, "SESSION [REQUEST] approve|reject|TEXT"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.checkFormat(); err != nil {
+				return err
+			}
+			return a.answer(cmd.Context(), f, args, detach)
+		},
+	}
+	f.registerFormat(c.Flags())
+	c.Flags().BoolVar(&detach, "detach", false, "return when the answer is stored; the work goes on while an engine runs")
+	return c
+}
+
+// answer carries out abide answer. It is no client of the session: it answers
+// and watches, and the session stays as it is.
+func (a *app) answer(ctx context.Context, f *runFlags, args []string, detach bool) error {
+	r := a.newRunner(f)
+	r.told = true
+	// What tells that a session goes on may be lost with an engine that ends.
+	r.pulse = time.Tick(5 * time.Second)
+	err := a.withClient(ctx, func(c *client.Client) error {
+		r.client = c
+		if err := r.answerOne(ctx, args); err != nil || detach {
+			return err
+		}
+		return r.follow(ctx)
+	})
+	if detach && err == nil {
+		return nil
+	}
+	return r.end(ctx, err)
+}
+
+// answerOne finds the question that the arguments mean and answers it.
+func (r *runner) answerOne(ctx context.Context, args []string) error {
+	info, err := find(ctx, r.client, args[0])
+	if err != nil {
+		return err
+	}
+	r.id = info.SessionID
+	r.events = newLogged(r.client, r.id)
+	open, err := r.openQuestions(ctx)
+	if err != nil {
+		return err
+	}
+	q, err := pick(r.id, open, args[1:len(args)-1])
+	if err != nil {
+		return err
+	}
+	for e, err := range r.events.take(ctx) { // what was before
+		if err == nil {
+			err = r.seen.apply(e)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	r.view.begin(opening{
+		Type: "system", Subtype: "init", SessionID: r.id, Cwd: place(info), Resumed: true, Version: r.app.opts.Version,
+	})
+	return r.give(ctx, q, args[len(args)-1])
+}
+
+// openQuestions asks the engine for the session's open questions.
+func (r *runner) openQuestions(ctx context.Context) ([]question, error) {
+	st, err := r.client.Status(ctx, r.id)
+	if err != nil {
+		return nil, err
+	}
+	return questionsOf(st.Questions)
+}
+
+// pick finds the question that is meant: the named one, or the only one.
+func pick(id event.SessionID, open []question, named []string) (question, error) {
+	if len(open) == 0 {
+		return question{}, usagef("session %s has no open question: it was answered, or never asked (abide questions lists all)", id)
+	}
+	if len(named) == 0 {
+		if len(open) > 1 {
+			return question{}, usagef("session %s has several open questions; say which one:\n%s", id, listed(open))
+		}
+		return open[0], nil
+	}
+	var found []question
+	for _, q := range open {
+		if q.RequestID == named[0] {
+			return q, nil
+		}
+		if strings.HasPrefix(q.RequestID, named[0]) {
+			found = append(found, q)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return question{}, usagef("session %s has no open question %s: it was answered, or never asked; open are:\n%s", id, named[0], listed(open))
+	case 1:
+		return found[0], nil
+	}
+	return question{}, usagef("%s is the start of several open questions of session %s:\n%s", named[0], id, listed(found))
+}
+
+func listed(questions []question) string {
+	var b strings.Builder
+	for _, q := range questions {
+		b.WriteString("  " + q.RequestID + "  " + oneLine(q.sentence()) + "\n")
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// give answers a question. That somebody else was faster is an error here: the
+// caller wanted this answer.
+func (r *runner) give(ctx context.Context, q question, text string) error {
+	won, err := q.give(ctx, r.client, r.id, text)
+	if err != nil {
+		return err
+	}
+	if !won {
+		return usagef("question %s of session %s was answered by somebody else meanwhile", q.RequestID, r.id)
+	}
+	r.settled[q.RequestID] = true
+	return nil
+}
+
+// answerGiven gives the answers of the command line.
+func (r *runner) answerGiven(ctx context.Context) error {
+	for _, answer := range r.flags.answers {
+		request, text, _ := strings.Cut(answer, "=")
+		q, err := pick(r.id, r.unanswered(), []string{request})
+		if err != nil {
+			return err
+		}
+		if err := r.give(ctx, q, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,152 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// A person sits at the terminal. Lines are read only when something was asked,
+// so that nothing typed before is taken for an answer.
+type person struct {
+	tty     *os.File
+	out     *printer
+	paint   painter
+	in      *bufio.Reader
+	lines   chan string // what was typed; closed at the end of input
+	reading bool
+	shown   *question // the question that stands on the terminal
+}
+
+// newPerson returns whoever is at the terminal: somebody must be able to read
+// the question and to type the answer.
+func (a *app) newPerson() *person {
+	tty := terminal(a.in)
+	if tty == nil || terminal(a.err) == nil {
+		return nil
+	}
+	return &person{tty: tty, out: a.err, paint: paint(a.err), in: bufio.NewReader(tty), lines: make(chan string)}
+}
+
+// line gives what the person typed; it is closed when nobody is there any more.
+func (p *person) line() <-chan string {
+	if p == nil {
+		return nil
+	}
+	return p.lines
+}
+
+// show puts a question on the terminal and listens.
+func (p *person) show(q question) {
+	p.shown = &q
+	if !p.reading {
+		_ = forgetTyped(p.tty) // at worst, what was typed is the answer
+		p.reading = true
+		go p.read() // a read of a terminal cannot be ended: it ends with the process
+	}
+	p.out.printf("%s", p.text(q))
+}
+
+func (p *person) read() {
+	line, err := p.in.ReadString('\n')
+	if err != nil {
+		close(p.lines)
+		return
+	}
+	p.lines <- strings.TrimSpace(line)
+}
+
+// text is a question as a person reads it.
+func (p *person) text(q question) string {
+	text := p.paint.in(bold, "? "+plain(q.headline())) + "\n"
+	if q.Input != nil {
+		for i, choice := range q.Input.Choices {
+			text += fmt.Sprintf("  %d  %s\n", i+1, oneLine(choice))
+		}
+	}
+	return text + p.paint.in(faint, q.keys()) + " "
+}
+
+// headline is the question itself.
+func (q question) headline() string {
+	if q.Input != nil {
+		return q.Input.Question
+	}
+	return q.sentence()
+}
+
+// keys says what can be typed.
+func (q question) keys() string {
+	switch {
+	case q.Permission != nil:
+		return "[y]es, [a]lways in this session, [n]o, or say what to do instead:"
+	case q.Input != nil && len(q.Input.Choices) > 0:
+		return "number or answer:"
+	}
+	return "answer:"
+}
+
+// typed is what a line means as an answer; empty if it means nothing.
+func (q question) typed(line string) string {
+	if q.Permission != nil {
+		switch strings.ToLower(line) {
+		case "y", "yes":
+			return wordApprove
+		case "a", "always":
+			return wordAlways
+		case "n", "no":
+			return wordReject
+		}
+	}
+	if q.Input != nil {
+		if n, err := strconv.Atoi(line); err == nil && n >= 1 && n <= len(q.Input.Choices) {
+			return q.Input.Choices[n-1]
+		}
+	}
+	return line
+}
+
+// ask puts the first open question to the person, unless it stands there.
+func (r *runner) ask() {
+	p, open := r.person, r.unanswered()
+	if p.shown != nil {
+		for _, q := range open {
+			if q.RequestID == p.shown.RequestID {
+				return
+			}
+		}
+		p.out.printf("\n%s\n", p.paint.in(faint, "(answered elsewhere)"))
+		p.shown = nil
+	}
+	if len(open) > 0 {
+		p.show(open[0])
+	}
+}
+
+// reply takes what the person typed as the answer to the question that stands
+// on the terminal.
+func (r *runner) reply(ctx context.Context, line string, there bool) error {
+	p := r.person
+	p.reading = false
+	if !there { // the end of input: nobody is here any more
+		r.person = nil
+		p.out.printf("\n")
+		return nil
+	}
+	if p.shown == nil {
+		return nil // it was answered elsewhere meanwhile
+	}
+	q := *p.shown
+	p.shown = nil
+	if line == "" {
+		return nil // asked again
+	}
+	if _, err := q.give(ctx, r.client, r.id, q.typed(line)); err != nil {
+		return err
+	}
+	r.settled[q.RequestID] = true
+	return nil
+}

@@ -1,0 +1,94 @@
+// Package cli is the command line: it turns arguments into calls of an ordinary
+// client, and what comes back into text, tables and JSON.
+//
+//   - Data goes to stdout, everything for people's eyes to stderr.
+//   - Standard input is read only as a prompt, and only if that was asked for or
+//     there is no other prompt.
+//   - The exit code says how it went; exit.go has the list.
+//   - Whatever ends the program, a session can be resumed.
+//
+// With --headless anywhere among the arguments, the program is what SDKs start,
+// and a flag set of its own reads them.
+package cli
+
+import (
+	"context"
+	"io"
+
+	"github.com/abide-run/abide/internal/eventlog"
+	"github.com/abide-run/abide/internal/turn"
+)
+
+// Stdio is what the program reads and writes.
+type Stdio struct {
+	In       io.Reader
+	Out, Err io.Writer
+}
+
+// Options make a program of its own of the command line. The zero value is
+// abide as it is.
+type Options struct {
+	Version string                              // "dev" if empty
+	Tools   turn.Catalog                        // further tools of the runtime
+	Wrap    func(eventlog.Store) eventlog.Store // put around the store; for tests
+}
+
+// An app is one run of the program.
+type app struct {
+	opts     Options
+	in       io.Reader
+	out, err *printer
+
+	// The flags of every command.
+	home     string
+	quiet    bool
+	logLevel string
+}
+
+// Main runs the program and returns its exit code. When ctx is cancelled with a
+// [Signal] as its cause, that signal is the reason to stop.
+func Main(ctx context.Context, args []string, stdio Stdio, opts Options) int {
+	if opts.Version == "" {
+		opts.Version = "dev"
+	}
+	a := &app{opts: opts, in: stdio.In, out: &printer{w: stdio.Out}, err: &printer{w: stdio.Err}}
+	err := a.dispatch(ctx, args)
+	return a.finish(ctx, err)
+}
+
+func (a *app) dispatch(ctx context.Context, args []string) error {
+	if isHeadless(args) {
+		return a.headless(ctx, args)
+	}
+	root := a.rootCommand()
+	root.SetArgs(args)
+	root.SetIn(a.in)
+	root.SetOut(a.out)
+	root.SetErr(a.err)
+	return root.ExecuteContext(ctx)
+}
+
+// finish says what went wrong, unless that was said, and chooses the exit code.
+func (a *app) finish(ctx context.Context, err error) int {
+	if a.out.err != nil {
+		err = outputError(a.out.err)
+	}
+	code, text := verdict(ctx, err)
+	if text != "" {
+		a.err.printf("abide: %s\n", plain(text))
+	}
+	return code
+}
+
+// isHeadless reports whether an SDK started the program.
+func isHeadless(args []string) bool {
+	for _, arg := range args {
+		switch arg {
+		case "--headless":
+			return true
+		case "--": // what follows is text
+			return false
+		}
+	}
+	return false
+}

@@ -1,0 +1,41 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/abide-run/abide/internal/client"
+)
+
+func (a *app) deleteCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:     "delete SESSION…",
+		Aliases: []string{"rm"},
+		Short:   "Delete sessions for good",
+		Long: `Stops the work of sessions and deletes them. There is no way back. Events that a
+fork shares stay until the last such fork is deleted.`,
+		Example: "  abide sessions delete 0198c2f1",
+		Args:    arguments(1, -1, "at least one SESSION"),
+	}
+	asJSON := jsonFlag(c)
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		return a.withClient(cmd.Context(), func(c *client.Client) error {
+			sessions, err := named(cmd.Context(), c, args) // all are known before one is deleted
+			if err != nil {
+				return err
+			}
+			for _, id := range sessions {
+				if _, err := c.Delete(cmd.Context(), id); err != nil {
+					return err
+				}
+				if !*asJSON {
+					a.out.printf("session %s is deleted\n", id)
+				}
+			}
+			if *asJSON {
+				return a.out.json(map[string]any{"deleted": sessions})
+			}
+			return nil
+		})
+	}
+	return c
+}

@@ -1,0 +1,93 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+
+	"github.com/abide-run/abide/internal/api"
+	"github.com/abide-run/abide/internal/client"
+	"github.com/abide-run/abide/internal/daemon"
+)
+
+// config is how this process takes part in a data folder.
+func (a *app) config(dir string) (daemon.Config, error) {
+	level, err := logLevel(a.logLevel)
+	if err != nil {
+		return daemon.Config{}, err
+	}
+	cwd, err := os.Getwd()
+	if err != nil {
+		return daemon.Config{}, configError(fmt.Errorf("the working directory is gone: %w; change to one that exists", err))
+	}
+	return daemon.Config{
+		Dir:      dir,
+		Version:  a.opts.Version,
+		Log:      slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: level})),
+		Defaults: api.Defaults{Cwd: cwd, Env: os.Environ(), Provider: provider()},
+		Tools:    a.opts.Tools,
+		Wrap:     a.opts.Wrap,
+	}, nil
+}
+
+// levels are the words for how much is logged.
+var levels = map[string]slog.Level{
+	"none":    slog.LevelError + 100,
+	"error":   slog.LevelError,
+	"warning": slog.LevelWarn,
+	"info":    slog.LevelInfo,
+	"debug":   slog.LevelDebug,
+	"all":     slog.LevelDebug - 100,
+}
+
+func logLevel(word string) (slog.Level, error) {
+	level, ok := levels[word]
+	if !ok {
+		return 0, usagef("--log-level: %q is unknown; use none, error, warning, info, debug or all", word)
+	}
+	return level, nil
+}
+
+// open makes this process part of the data folder.
+func (a *app) open(ctx context.Context) (*daemon.Node, error) {
+	dir, err := dataFolder(a.home, "ABIDE_HOME")
+	if err != nil {
+		return nil, err
+	}
+	c, err := a.config(dir)
+	if err != nil {
+		return nil, err
+	}
+	node, err := daemon.Open(ctx, c)
+	if err != nil {
+		return nil, configError(err)
+	}
+	return node, nil
+}
+
+// withClient gives f a client of the data folder's engine, and leaves when f is
+// done.
+func (a *app) withClient(ctx context.Context, f func(*client.Client) error) error {
+	node, err := a.open(ctx)
+	if err != nil {
+		return err
+	}
+	err = connected(ctx, node, f)
+	return errors.Join(err, node.Close())
+}
+
+// connected gives f a client of a node.
+func connected(ctx context.Context, node *daemon.Node, f func(*client.Client) error) error {
+	conn, err := node.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	c := client.New(conn, client.Options{})
+	defer c.Close()
+	if _, err := c.Connect(ctx, ""); err != nil {
+		return err
+	}
+	return f(c)
+}

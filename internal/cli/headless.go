@@ -1,0 +1,145 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"io"
+	"os"
+	"time"
+
+	"github.com/abide-run/abide/internal/daemon"
+)
+
+// headlessFlags are what an SDK passes to the runtime that it starts.
+type headlessFlags struct {
+	stdio    bool
+	port     int
+	logLevel string
+	tokenEnv string // variable that holds the token of the model endpoint
+	idle     int    // seconds after which idle sessions are unloaded
+	yolo     bool
+
+	// Ours.
+	home  string
+	model string
+}
+
+// parseHeadless reads the flags of the SDKs. Those that have no meaning here are
+// accepted.
+func parseHeadless(args []string) (*headlessFlags, error) {
+	f := &headlessFlags{}
+	set := flag.NewFlagSet("abide", flag.ContinueOnError)
+	set.SetOutput(io.Discard)
+	for _, name := range []string{"headless", "no-auto-update", "no-auto-login", "remote"} {
+		set.Bool(name, false, "")
+	}
+	set.BoolVar(&f.stdio, "stdio", false, "")
+	set.IntVar(&f.port, "port", 0, "")
+	set.StringVar(&f.logLevel, "log-level", "error", "")
+	set.StringVar(&f.tokenEnv, "auth-token-env", "", "")
+	set.IntVar(&f.idle, "session-idle-timeout", 0, "")
+	set.BoolVar(&f.yolo, "yolo", false, "")
+	set.StringVar(&f.home, "home", "", "")
+	set.StringVar(&f.model, "model", "", "")
+	if err := set.Parse(args); err != nil {
+		return nil, usagef("%w (with --headless, only the flags of SDKs are known)", err)
+	}
+	switch {
+	case set.NArg() > 0:
+		return nil, usagef("%q is not a flag (with --headless, only the flags of SDKs are known)", set.Arg(0))
+	case f.port < 0 || f.port > 65535:
+		return nil, usagef("--port: %d is not a port; use 0 to 65535", f.port)
+	case f.idle < 0:
+		return nil, usagef("--session-idle-timeout: %d is negative", f.idle)
+	}
+	return f, nil
+}
+
+// headless is the program as SDKs start it: a server for the client at the other
+// end of stdin and stdout, or for clients that come by TCP.
+func (a *app) headless(ctx context.Context, args []string) error {
+	f, err := parseHeadless(args)
+	if err != nil {
+		return err
+	}
+	dir, err := dataFolder(f.home, "COPILOT_HOME", "ABIDE_HOME")
+	if err != nil {
+		return err
+	}
+	a.logLevel = f.logLevel
+	c, err := a.config(dir)
+	if err != nil {
+		return err
+	}
+	c.Rest = time.Duration(f.idle) * time.Second
+	c.Defaults.Model = f.model
+	if p := copilotProvider(f.tokenEnv); p != nil {
+		c.Defaults.Provider = p
+	}
+	if f.stdio {
+		return a.headlessStdio(ctx, c)
+	}
+	return a.headlessTCP(ctx, c, f.port)
+}
+
+// headlessStdio serves the client that started the program, until it closes its
+// end.
+func (a *app) headlessStdio(ctx context.Context, c daemon.Config) error {
+	node, err := daemon.Open(ctx, c)
+	if err != nil {
+		return configError(err)
+	}
+	err = node.ServeStdio(ctx, interruptible(a.in), a.out)
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return errors.Join(err, node.Close())
+}
+
+// interruptible makes a reader whose pending reads end when it is closed, which
+// those of standard input do not. What reads from it ends with the process.
+func interruptible(r io.Reader) io.ReadCloser {
+	in, out := io.Pipe()
+	go func() {
+		_, err := io.Copy(out, r)
+		out.CloseWithError(err) // nil is the end of input
+	}()
+	return in
+}
+
+// headlessTCP serves clients that know the token. SDKs read the port from the
+// line on stdout.
+func (a *app) headlessTCP(ctx context.Context, c daemon.Config, port int) error {
+	token, err := a.headlessToken(c.Dir)
+	if err != nil {
+		return err
+	}
+	listeners, err := loopback(ctx, port)
+	if err != nil {
+		return listenError(err)
+	}
+	node, err := daemon.Open(ctx, c)
+	if err != nil {
+		return configError(err)
+	}
+	a.out.printf("CLI server listening on port %d\n", portOf(listeners[0]))
+	err = serveTCP(ctx, node, listeners, token)
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return errors.Join(err, node.Close())
+}
+
+// headlessToken is what TCP clients have to present. Nobody gets in without one:
+// if none was given, it is the one that is kept in the data folder.
+func (a *app) headlessToken(dir string) (string, error) {
+	if token := os.Getenv("COPILOT_CONNECTION_TOKEN"); token != "" {
+		return token, nil
+	}
+	token, kept, err := serveToken(dir, "")
+	if err == nil {
+		a.err.printf("abide: COPILOT_CONNECTION_TOKEN is not set; clients need the token in %s\n", kept)
+	}
+	return token, err
+}

@@ -1,0 +1,28 @@
+package cli
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+)
+
+// dataFolder finds the data folder: what a flag says, else the first of the
+// given variables that is set, else the place that the XDG rules give it.
+func dataFolder(flag string, variables ...string) (string, error) {
+	if flag != "" {
+		return flag, nil
+	}
+	for _, name := range variables {
+		if dir := os.Getenv(name); dir != "" {
+			return dir, nil
+		}
+	}
+	if data := os.Getenv("XDG_DATA_HOME"); filepath.IsAbs(data) {
+		return filepath.Join(data, "abide"), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil || home == "" {
+		return "", configError(errors.New("there is no home directory to keep data in: set HOME, or name a data folder with ABIDE_HOME or --home"))
+	}
+	return filepath.Join(home, ".local", "share", "abide"), nil
+}

@@ -1,0 +1,71 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"sync"
+	"syscall"
+
+	"github.com/abide-run/abide/internal/daemon"
+)
+
+// loopback listens on a port of this machine alone, under both of its
+// addresses: clients dial "localhost", which may be either. Port zero is one
+// that is free under both.
+func loopback(ctx context.Context, port int) ([]net.Listener, error) {
+	const attempts = 20
+	for attempt := 1; ; attempt++ {
+		list, err := bothLoopbacks(ctx, port)
+		if err == nil || port != 0 || attempt == attempts || !errors.Is(err, syscall.EADDRINUSE) {
+			return list, err
+		}
+	}
+}
+
+func bothLoopbacks(ctx context.Context, port int) ([]net.Listener, error) {
+	var lc net.ListenConfig
+	four, err := lc.Listen(ctx, "tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err != nil {
+		return nil, err
+	}
+	six, err := lc.Listen(ctx, "tcp6", net.JoinHostPort("::1", strconv.Itoa(portOf(four))))
+	switch {
+	case err == nil:
+		return []net.Listener{four, six}, nil
+	case errors.Is(err, syscall.EADDRINUSE): // a client could reach somebody else there, and tell them the token
+		four.Close()
+		return nil, err
+	}
+	return []net.Listener{four}, nil // this machine has no IPv6
+}
+
+func portOf(l net.Listener) int { return l.Addr().(*net.TCPAddr).Port }
+
+// serveTCP serves clients on all listeners until ctx is done or one of them
+// fails.
+func serveTCP(ctx context.Context, node *daemon.Node, listeners []net.Listener, token string) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var served sync.WaitGroup
+	var failed error
+	var once sync.Once
+	for _, l := range listeners {
+		served.Go(func() {
+			err := node.ServeTCP(ctx, l, token)
+			once.Do(func() { failed = err; cancel(err) })
+		})
+	}
+	served.Wait()
+	return failed
+}
+
+// listenError says what to do about a port that cannot be had.
+func listenError(err error) error {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return configError(fmt.Errorf("%w: another program listens there; choose another port, or 0 for any", err))
+	}
+	return configError(err)
+}

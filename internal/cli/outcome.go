@@ -1,0 +1,149 @@
+package cli
+
+import (
+	"slices"
+
+	"github.com/abide-run/abide/internal/event"
+)
+
+// An outcome is what has become of a turn so far, gathered from its events. The
+// same fold serves events as they happen and those that are stored.
+type outcome struct {
+	input string // id of the input that is waited for; empty: all that is under way
+
+	begun   bool // the input was taken up
+	done    bool // nothing more is to come
+	aborted bool
+	answer  string
+	failure *event.SessionErrorData
+	model   string // who answers
+	steps   int
+	usage   usage
+	open    []question      // in the order they were asked
+	calls   map[string]bool // the unfinished ones
+}
+
+// usage is what a turn cost, in tokens.
+type usage struct {
+	Input      int64 `json:"input_tokens"`
+	Output     int64 `json:"output_tokens"`
+	CacheRead  int64 `json:"cache_read_input_tokens"`
+	CacheWrite int64 `json:"cache_creation_input_tokens"`
+}
+
+// expect makes it the outcome of an input that was just accepted.
+func (o *outcome) expect(input string) {
+	o.input, o.begun, o.done = input, false, false
+}
+
+// next makes room for another turn.
+func (o *outcome) next() {
+	*o = outcome{input: o.input, begun: o.begun, model: o.model, calls: make(map[string]bool)}
+}
+
+// waiting reports whether nothing can happen before somebody answers: there are
+// open questions, and every unfinished call waits for one of them.
+func (o *outcome) waiting() bool {
+	return len(o.open) > 0 && len(o.calls) == len(o.open)
+}
+
+// apply takes one more event into account.
+func (o *outcome) apply(e event.Event) error {
+	if o.done && o.input != "" {
+		return nil // what comes now is another turn's
+	}
+	if q, ok, err := questionOf(e); ok || err != nil {
+		o.asked(q)
+		return err
+	}
+	switch e.Type {
+	case event.UserMessage:
+		return on(e, o.delivered)
+	case event.InputAccepted:
+		o.done = false
+	case event.ModelCallStart:
+		return on(e, func(d event.ModelCallStartData) { o.model = d.Model })
+	case event.AssistantUsage:
+		return on(e, o.used)
+	case event.AssistantMessage:
+		return on(e, func(d event.AssistantMessageData) { o.answer = d.Content })
+	case event.ToolStart:
+		return on(e, func(d event.ToolStartData) { o.calling(d.ToolCallID) })
+	case event.ToolComplete:
+		return on(e, func(d event.ToolCompleteData) { delete(o.calls, d.ToolCallID) })
+	case event.PermissionDone, event.ExternalDone, event.UserInputDone:
+		return on(e, func(d struct{ RequestID string }) { o.answered(d.RequestID) })
+	case event.SessionError:
+		return on(e, o.failed)
+	case event.HistoryHidden, event.SessionForked:
+		o.next()
+	case event.SessionIdle:
+		return on(e, o.idle)
+	}
+	return nil
+}
+
+// on decodes an event for f.
+func on[T any](e event.Event, f func(T)) error {
+	d, err := event.As[T](e)
+	if err == nil {
+		f(d)
+	}
+	return err
+}
+
+// delivered begins a turn, unless the message only steers the present one.
+func (o *outcome) delivered(d event.UserMessageData) {
+	mine := o.input != "" && d.InputID == o.input
+	switch {
+	case d.Delivery == "steering" && !mine:
+		return
+	case o.begun && o.input != "":
+		o.done = true // another one's turn: the one before is over
+		return
+	case d.Delivery != "steering":
+		o.next()
+	}
+	o.begun = o.input == "" || mine
+}
+
+func (o *outcome) used(d event.AssistantUsageData) {
+	o.steps++
+	o.model = d.Model
+	o.usage.Input += d.InputTokens
+	o.usage.Output += d.OutputTokens
+	o.usage.CacheRead += d.CacheReadTokens
+	o.usage.CacheWrite += d.CacheWriteTokens
+}
+
+func (o *outcome) calling(id string) {
+	if o.calls == nil {
+		o.calls = make(map[string]bool)
+	}
+	o.calls[id] = true
+}
+
+func (o *outcome) asked(q question) {
+	if !slices.ContainsFunc(o.open, func(p question) bool { return p.RequestID == q.RequestID }) {
+		o.open = append(o.open, q)
+	}
+	o.calling(q.CallID)
+}
+
+func (o *outcome) answered(requestID string) {
+	o.open = slices.DeleteFunc(o.open, func(q question) bool { return q.RequestID == requestID })
+}
+
+func (o *outcome) failed(d event.SessionErrorData) {
+	if d.EndsTurn {
+		o.failure = &d
+	}
+}
+
+// idle ends the turn. One before the input was taken up ends another turn,
+// unless it was a stop, which takes back what was waiting.
+func (o *outcome) idle(d event.SessionIdleData) {
+	if o.input == "" || o.begun || d.Aborted {
+		o.done, o.aborted = true, d.Aborted
+	}
+}

@@ -1,0 +1,60 @@
+package cli
+
+import (
+	"strings"
+	"unicode"
+)
+
+// plain makes text of others harmless for a terminal: control characters other
+// than line breaks and tabs are shown as �, so that nothing can move the cursor,
+// change colours or overwrite a question.
+func plain(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n', r == '\t':
+			return r
+		case unicode.IsControl(r), unicode.Is(unicode.Bidi_Control, r):
+			return unicode.ReplacementChar
+		}
+		return r
+	}, s)
+}
+
+// oneLine is plain text without line breaks and runs of blanks.
+func oneLine(s string) string { return plain(strings.Join(strings.Fields(s), " ")) }
+
+// columns counts the columns that a text takes on a terminal.
+func columns(s string) int {
+	n := 0
+	for _, r := range s {
+		n += runeColumns(r)
+	}
+	return n
+}
+
+func runeColumns(r rune) int {
+	switch {
+	case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf):
+		return 0
+	case unicode.In(r, unicode.Han, unicode.Hangul, unicode.Hiragana, unicode.Katakana),
+		r >= 0x3000 && r <= 0x303f, r >= 0xff01 && r <= 0xff60, r >= 0x1f300 && r <= 0x1faff:
+		return 2
+	}
+	return 1
+}
+
+// clip cuts a text to so many columns and shows that it did.
+func clip(s string, most int) string {
+	if columns(s) <= most {
+		return s
+	}
+	var b strings.Builder
+	left := most - 1 // for the ellipsis
+	for _, r := range s {
+		if left -= runeColumns(r); left < 0 {
+			break
+		}
+		b.WriteRune(r)
+	}
+	return b.String() + "…"
+}

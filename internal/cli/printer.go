@@ -1,0 +1,45 @@
+package cli
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+)
+
+// A printer writes until that fails once; from then on it only remembers why.
+type printer struct {
+	w   io.Writer
+	err error
+}
+
+func (p *printer) Write(b []byte) (int, error) {
+	if p.err != nil {
+		return 0, p.err
+	}
+	n, err := p.w.Write(b)
+	p.err = err
+	return n, err
+}
+
+func (p *printer) printf(format string, args ...any) { fmt.Fprintf(p, format, args...) }
+
+// json writes a value as one line.
+func (p *printer) json(v any) error {
+	enc := json.NewEncoder(p)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil && p.err == nil {
+		return fmt.Errorf("encode the output: %w", err)
+	}
+	return p.err
+}
+
+// buffered gives f a writer that gathers small writes, and flushes it.
+func (p *printer) buffered(f func(io.Writer) error) error {
+	w := bufio.NewWriterSize(p, 64<<10)
+	err := f(w)
+	if flushed := w.Flush(); err == nil {
+		err = flushed
+	}
+	return err
+}

@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"encoding/json"
+
+	"github.com/abide-run/abide/internal/event"
+)
+
+// A progress tells on stderr what is going on.
+type progress struct {
+	err   *printer
+	paint painter
+	quiet bool
+	names map[string]string // of the tools that are called, by call
+}
+
+func (a *app) newProgress() *progress {
+	return &progress{err: a.err, paint: paint(a.err), quiet: a.quiet, names: make(map[string]string)}
+}
+
+func (p *progress) say(s style, text string) {
+	if !p.quiet {
+		p.err.printf("%s\n", p.paint.in(s, oneLine(text)))
+	}
+}
+
+func (p *progress) begin(o opening) { p.say(faint, "session "+string(o.SessionID)) }
+
+// event shows what a person may want to know. Events that do not decode are the
+// run's matter.
+func (p *progress) event(e event.Event) {
+	switch e.Type {
+	case event.ToolStart:
+		_ = on(e, p.toolStart)
+	case event.ToolComplete:
+		_ = on(e, p.toolComplete)
+	case event.SessionInfo:
+		_ = on(e, func(d event.SessionInfoData) { p.say(faint, d.Message) })
+	case event.SessionWarning:
+		_ = on(e, func(d event.SessionWarningData) { p.say(plainStyle, "warning: "+d.Message) })
+	case event.SessionError:
+		_ = on(e, p.remark)
+	}
+}
+
+func (p *progress) toolStart(d event.ToolStartData) {
+	p.names[d.ToolCallID] = d.ToolName
+	p.say(faint, "▸ "+d.ToolName+" "+brief(d.Arguments))
+}
+
+func (p *progress) toolComplete(d event.ToolCompleteData) {
+	if d.Error != nil {
+		p.say(faint, "✗ "+p.names[d.ToolCallID]+": "+d.Error.Message)
+	}
+	delete(p.names, d.ToolCallID)
+}
+
+// remark shows errors that do not end the turn; one that does is told in the
+// end.
+func (p *progress) remark(d event.SessionErrorData) {
+	if !d.EndsTurn {
+		p.say(plainStyle, "error: "+d.Message)
+	}
+}
+
+// brief shows the arguments of a call: the only one by its value, several as
+// they are, cut to a readable length.
+func brief(arguments json.RawMessage) string {
+	const most = 100
+	var fields map[string]any
+	if json.Unmarshal(arguments, &fields) == nil && len(fields) == 1 {
+		for _, v := range fields {
+			if text, ok := v.(string); ok {
+				return clip(oneLine(text), most)
+			}
+		}
+	}
+	return clip(oneLine(string(arguments)), most)
+}

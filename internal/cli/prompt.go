@@ -1,0 +1,45 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+)
+
+// maxPrompt bounds what is read from stdin.
+const maxPrompt = 16 << 20
+
+// prompt finds out what the person wants: the arguments, -p, or standard input.
+// That is read only if the prompt is "-", or if there is no other and it is not
+// a terminal.
+func (a *app) prompt(f *runFlags, args []string) (string, error) {
+	text := strings.Join(args, " ")
+	switch {
+	case f.prompt != "" && text != "":
+		return "", usagef("there are two prompts, one as an argument and one with --prompt: give one of them")
+	case f.prompt != "":
+		text = f.prompt
+	}
+	if text == "-" || text == "" && terminal(a.in) == nil {
+		var err error
+		if text, err = a.readPrompt(); err != nil {
+			return "", err
+		}
+	}
+	if !utf8.ValidString(text) {
+		return "", usagef("the prompt is not UTF-8 text: convert it, or put it into a file and name the file")
+	}
+	return text, nil
+}
+
+func (a *app) readPrompt() (string, error) {
+	text, err := io.ReadAll(io.LimitReader(a.in, maxPrompt+1))
+	if err != nil {
+		return "", fmt.Errorf("read the prompt from stdin: %w", err)
+	}
+	if len(text) > maxPrompt {
+		return "", usagef("the prompt on stdin is longer than %d MiB: put it into a file and name the file", maxPrompt>>20)
+	}
+	return strings.TrimRight(string(text), "\r\n"), nil
+}

@@ -1,0 +1,124 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/turn"
+)
+
+// A result is how a run ended, as JSON output has it.
+type result struct {
+	Type       string          `json:"type"` // "result"
+	Subtype    string          `json:"subtype"`
+	IsError    bool            `json:"is_error"` // the exit code is not zero
+	Result     string          `json:"result"`   // the answer
+	SessionID  event.SessionID `json:"session_id,omitempty"`
+	NumTurns   int             `json:"num_turns"` // model requests that were answered
+	Usage      usage           `json:"usage"`
+	DurationMs int64           `json:"duration_ms"`
+	Model      string          `json:"model,omitempty"`
+	Error      *problem        `json:"error,omitempty"`
+	Questions  []asked         `json:"questions,omitempty"`
+}
+
+// A problem tells why there is no answer.
+type problem struct {
+	Type    string `json:"type"`
+	Message string `json:"message"`
+	Status  int    `json:"status,omitempty"` // of HTTP
+}
+
+// The subtypes of a result.
+const (
+	subtypeSuccess     = "success"
+	subtypeError       = "error_during_execution"
+	subtypeMaxTurns    = "error_max_turns"
+	subtypeNeedsInput  = "needs_input"
+	subtypeInterrupted = "interrupted"
+)
+
+// newResult says how a run ended: err is what ended it, nil if the turn came to
+// an end by itself.
+func newResult(id event.SessionID, o *outcome, took time.Duration, err error) result {
+	r := result{
+		Type: "result", Subtype: subtypeSuccess, IsError: err != nil, SessionID: id,
+		NumTurns: o.steps, Usage: o.usage, DurationMs: took.Milliseconds(), Model: o.model,
+	}
+	var needs *needsInput
+	var failed *turnFailed
+	var signal Signal
+	switch {
+	case err == nil:
+		r.Result = o.answer
+	case errors.As(err, &needs):
+		r.Subtype = subtypeNeedsInput
+		for _, q := range needs.questions {
+			r.Questions = append(r.Questions, q.asked())
+		}
+	case errors.As(err, &failed):
+		r.Subtype = failed.subtype()
+		r.Error = &problem{Type: failed.ErrorType, Message: failed.Message, Status: failed.StatusCode}
+	case errors.As(err, &signal):
+		r.Subtype = subtypeInterrupted
+	default:
+		r.Subtype = subtypeError
+		r.Error = &problem{Type: "abide", Message: err.Error()}
+	}
+	return r
+}
+
+// ending is what ended a turn that is done: nil if it has an answer.
+func (o *outcome) ending(id event.SessionID) error {
+	switch {
+	case o.failure != nil:
+		return &exitError{failureCode(*o.failure), &turnFailed{*o.failure}}
+	case o.aborted:
+		return fmt.Errorf("the turn was stopped by another client; the session can be used: abide run --resume %s", id)
+	}
+	return nil
+}
+
+// turnFailed is the session.error that ended a turn.
+type turnFailed struct{ event.SessionErrorData }
+
+func (e *turnFailed) Error() string { return e.Message }
+
+func (e *turnFailed) subtype() string {
+	if e.ErrorType == turn.ErrorStepLimit {
+		return subtypeMaxTurns
+	}
+	return subtypeError
+}
+
+// needsInput tells that nobody is here to answer.
+type needsInput struct {
+	session   event.SessionID
+	questions []question
+	unsent    bool // the prompt was not sent
+}
+
+func (e *needsInput) Error() string {
+	text := fmt.Sprintf("session %s waits for an answer, and nobody is here to give it:\n", e.session)
+	for _, q := range e.questions {
+		text += fmt.Sprintf("  %s  %s\n", q.RequestID, oneLine(q.sentence()))
+	}
+	if e.unsent {
+		text += "The prompt was not sent.\n"
+	}
+	request := ""
+	if len(e.questions) > 1 {
+		request = " REQUEST"
+	}
+	return text + fmt.Sprintf("Answer with: abide answer %s%s %s", e.session, request, e.questions[0].words())
+}
+
+// words are what a question can be answered with.
+func (q question) words() string {
+	if q.Permission != nil {
+		return "approve|approve-session|reject|TEXT"
+	}
+	return "TEXT"
+}

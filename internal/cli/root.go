@@ -1,0 +1,142 @@
+package cli
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+const rootHelp = `abide runs agent sessions and loses nothing: every input, answer and tool call is
+in a log on disk before it counts. Kill it at any time; the session goes on.
+
+With no provider configured it answers with a model that ships in the binary and
+needs no key. Set OPENAI_API_KEY (and OPENAI_BASE_URL) to use another.`
+
+const rootExamples = `  abide run "Reply with exactly: HELLO"     ask, and print the answer
+  abide run --continue "And now?"           go on with the last session here
+  abide sessions list                       what there is
+  abide questions                           what waits for an answer
+  abide answer 0198c2f1 approve             answer it, and see the rest`
+
+// rootCommand is the command line as a tree.
+func (a *app) rootCommand() *cobra.Command {
+	f := &runFlags{}
+	root := &cobra.Command{
+		Use:           "abide",
+		Short:         "An agent runtime that loses nothing",
+		Long:          rootHelp,
+		Example:       rootExamples,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          noSuchCommand,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !cmd.Flags().Changed("prompt") {
+				return cmd.Help()
+			}
+			return a.run(cmd.Context(), f, args)
+		},
+	}
+	f.register(root.Flags())
+	hideAllBut(root.Flags(), "prompt")
+	root.PersistentFlags().StringVar(&a.home, "home", "", "data folder (default $ABIDE_HOME, or $XDG_DATA_HOME/abide)")
+	root.PersistentFlags().BoolVarP(&a.quiet, "quiet", "q", false, "say nothing on stderr but errors and questions")
+	root.PersistentFlags().StringVar(&a.logLevel, "log-level", "error", "what is logged on stderr: none, error, warning, info, debug or all")
+	root.SetFlagErrorFunc(flagError)
+	root.AddCommand(a.runCommand(), a.answerCommand(), a.questionsCommand(), a.abortCommand(), a.sessionsCommand(),
+		a.serveCommand(), a.versionCommand())
+	return root
+}
+
+// hideAllBut leaves flags out of the help that another command explains.
+func hideAllBut(flags *pflag.FlagSet, shown string) {
+	flags.VisitAll(func(f *pflag.Flag) { f.Hidden = f.Name != shown })
+}
+
+// group is a command that only has subcommands.
+func group(c *cobra.Command) *cobra.Command {
+	c.Args = noSuchCommand
+	c.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	return c
+}
+
+// noSuchCommand refuses arguments where a command is expected.
+func noSuchCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	if cmd.SuggestionsMinimumDistance == 0 {
+		cmd.SuggestionsMinimumDistance = 2
+	}
+	hint := ""
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		hint = "; did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return usagef("there is no command %q%s (%s --help lists them)", args[0], hint, cmd.CommandPath())
+}
+
+// flagError refuses flags that there are not, and values that do not fit.
+func flagError(cmd *cobra.Command, err error) error {
+	hint := ""
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) {
+		if near := nearest(unknown.GetSpecifiedName(), cmd.Flags()); near != "" {
+			hint = "; did you mean --" + near + "?"
+		}
+	}
+	return usagef("%w%s (%s --help lists what there is)", err, hint, cmd.CommandPath())
+}
+
+// nearest returns the flag whose name is most like the given one, if any is.
+func nearest(name string, flags *pflag.FlagSet) string {
+	best, least := "", 3
+	flags.VisitAll(func(f *pflag.Flag) {
+		if d := distance(name, f.Name); d < least && d < len(name) {
+			best, least = f.Name, d
+		}
+	})
+	return best
+}
+
+// distance counts the letters that have to be changed, added or removed to make
+// one word of another.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := diagonal
+			if a[i] != b[j] {
+				change++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(change, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
+
+// arguments checks how many there are; names says what they are.
+func arguments(least, most int, names string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) >= least && (most < 0 || len(args) <= most) {
+			return nil
+		}
+		return usagef("%s takes %s, but %s (%s --help has examples)", cmd.CommandPath(), names, given(len(args)), cmd.CommandPath())
+	}
+}
+
+func given(n int) string {
+	switch n {
+	case 0:
+		return "nothing was given"
+	case 1:
+		return "one argument was given"
+	}
+	return "more was given"
+}

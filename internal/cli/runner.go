@@ -1,0 +1,305 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/abide-run/abide/internal/api"
+	"github.com/abide-run/abide/internal/client"
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/model/offline"
+)
+
+// A runner follows one session until there is an answer, or a reason why there
+// is none.
+type runner struct {
+	app     *app
+	flags   *runFlags
+	client  *client.Client
+	view    view
+	started time.Time
+
+	id      event.SessionID
+	seen    outcome
+	events  feed
+	person  *person          // nil if nobody is at the terminal
+	told    bool             // that the offline model answers
+	pulse   <-chan time.Time // when to look without having been told
+	settled map[string]bool  // questions that were answered from here
+}
+
+func (a *app) newRunner(f *runFlags) *runner {
+	return &runner{
+		app: a, flags: f, view: a.newView(f.format), started: time.Now(),
+		person: a.newPerson(), settled: make(map[string]bool),
+	}
+}
+
+// run opens the session, gives it the prompt, and follows it.
+func (r *runner) run(ctx context.Context, prompt string) error {
+	open := r.create
+	if r.flags.resumes() {
+		open = r.resume
+	}
+	active, err := open(ctx)
+	if err != nil {
+		return err
+	}
+	if err := r.answerGiven(ctx); err != nil {
+		return err
+	}
+	if strings.TrimSpace(prompt) == "" {
+		if !active {
+			return r.nothingToDo()
+		}
+		return r.follow(ctx)
+	}
+	if r.person == nil && r.waiting() {
+		return r.needs(true)
+	}
+	id, err := r.client.Send(ctx, api.SendParams{SessionID: r.id, Prompt: prompt})
+	if err != nil {
+		return err
+	}
+	r.seen.expect(id)
+	return r.follow(ctx)
+}
+
+// create makes the session. Its id is ours, so that no event is missed.
+func (r *runner) create(ctx context.Context) (active bool, err error) {
+	r.id = event.SessionID(event.NewID())
+	p, err := r.openParams()
+	if err != nil {
+		return false, err
+	}
+	if p.WorkingDirectory, err = os.Getwd(); err != nil {
+		return false, err
+	}
+	r.events = &attached{stream: r.client.Watch(r.id)}
+	if _, err := r.client.Create(ctx, p); err != nil {
+		return false, err
+	}
+	r.begin(p, p.WorkingDirectory)
+	return false, nil
+}
+
+// openParams says what the session is to be like.
+func (r *runner) openParams() (api.OpenParams, error) {
+	model, err := r.flags.modelName()
+	return api.OpenParams{
+		SessionID: r.id, Model: model, ClientName: "abide",
+		RequestPermission: true, RequestUserInput: true, Streaming: r.streaming(),
+		Abide: &api.OpenAbide{Name: r.flags.name, Approve: r.flags.rules(), MaxSteps: r.flags.maxSteps},
+	}, err
+}
+
+// streaming reports whether answers are wanted in pieces.
+func (r *runner) streaming() bool {
+	switch r.flags.format {
+	case formatText:
+		return terminal(r.app.out) != nil
+	case formatStream:
+		return r.flags.partial
+	}
+	return false
+}
+
+func (r *runner) begin(p api.OpenParams, cwd string) {
+	r.view.begin(opening{
+		Type: "system", Subtype: "init", SessionID: r.id, Cwd: cwd, Model: p.Model,
+		Approve: p.Abide.Approve, Resumed: r.flags.resumes(), Version: r.app.opts.Version,
+	})
+}
+
+// resume comes back to a session and finds out how it stands.
+func (r *runner) resume(ctx context.Context) (active bool, err error) {
+	info, err := r.which(ctx)
+	if err != nil {
+		return false, err
+	}
+	r.id = info.SessionID
+	p, err := r.openParams()
+	if err != nil {
+		return false, err
+	}
+	keep := true
+	p.ContinuePending = &keep
+	joined := &attached{stream: r.client.Watch(r.id)}
+	r.events = joined
+	if _, err := r.client.Resume(ctx, p); err != nil {
+		return false, err
+	}
+	st, err := r.client.Status(ctx, r.id)
+	if err != nil {
+		return false, err
+	}
+	r.begin(p, place(info))
+	r.told = true // who answers was told when the session began
+	if err := r.recall(ctx, joined); err != nil {
+		return false, err
+	}
+	return st.Active, nil
+}
+
+// which finds the session that the flags name.
+func (r *runner) which(ctx context.Context) (api.SessionInfo, error) {
+	if !r.flags.last {
+		return find(ctx, r.client, r.flags.resume)
+	}
+	cwd, err := os.Getwd()
+	if err != nil {
+		return api.SessionInfo{}, err
+	}
+	list, err := r.client.List(ctx, cwd)
+	if err != nil {
+		return api.SessionInfo{}, err
+	}
+	if len(list) == 0 {
+		return api.SessionInfo{}, usagef("there is no session of %s to continue: begin one with abide run, or name one with --resume", cwd)
+	}
+	return list[0], nil
+}
+
+func place(info api.SessionInfo) string {
+	if info.Context == nil {
+		return ""
+	}
+	return info.Context.Cwd
+}
+
+// recall gathers what is stored of the session. Events that arrive twice, stored
+// and as they happen, are counted once.
+func (r *runner) recall(ctx context.Context, joined *attached) error {
+	for e, err := range r.client.Events(ctx, r.id, 0) {
+		if err != nil {
+			return err
+		}
+		if err := joined.recalled(e); err != nil {
+			return err
+		}
+		if err := r.seen.apply(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nothingToDo is how a run ends that found nothing unfinished: with the last
+// answer.
+func (r *runner) nothingToDo() error {
+	r.note("nothing was unfinished; this is how the last turn ended")
+	return r.seen.ending(r.id)
+}
+
+// note tells a person something on stderr.
+func (r *runner) note(text string) {
+	if !r.app.quiet {
+		r.app.err.printf("abide: %s\n", text)
+	}
+}
+
+// follow shows what happens until the turn is over.
+func (r *runner) follow(ctx context.Context) error {
+	for {
+		if err := r.take(ctx); err != nil {
+			return err
+		}
+		switch {
+		case r.seen.done:
+			return r.seen.ending(r.id)
+		case r.person != nil:
+			r.ask()
+		case r.waiting():
+			return r.needs(false)
+		}
+		if err := r.wait(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// take gathers and shows the events that are there.
+func (r *runner) take(ctx context.Context) error {
+	for e, err := range r.events.take(ctx) {
+		if err != nil {
+			return err
+		}
+		if !e.Type.Hidden() {
+			r.view.event(e)
+		}
+		if err := r.seen.apply(e); err != nil {
+			return err
+		}
+		r.tellOffline()
+		if r.seen.done {
+			break
+		}
+	}
+	return r.app.out.err
+}
+
+// tellOffline says, once, that the model is one that was not asked for.
+func (r *runner) tellOffline() {
+	if r.told || r.seen.model == "" {
+		return
+	}
+	r.told = true
+	if r.flags.model == "" && r.seen.model == offline.Name {
+		r.note("no provider is configured, so the offline model answers; set OPENAI_API_KEY, or see docs/MODELS.md")
+	}
+}
+
+// wait waits until there may be something to do.
+func (r *runner) wait(ctx context.Context) error {
+	select {
+	case <-r.events.ready():
+		return nil
+	case <-r.pulse:
+		return nil
+	case line, ok := <-r.person.line():
+		return r.reply(ctx, line, ok)
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-r.client.Done():
+		return fmt.Errorf("the connection to the engine is lost: %w", r.client.Err())
+	}
+}
+
+// waiting reports whether nothing can happen before somebody answers.
+func (r *runner) waiting() bool {
+	return r.seen.waiting() && len(r.unanswered()) > 0
+}
+
+// unanswered are the open questions that were not answered from here.
+func (r *runner) unanswered() []question {
+	var list []question
+	for _, q := range r.seen.open {
+		if !r.settled[q.RequestID] {
+			list = append(list, q)
+		}
+	}
+	return list
+}
+
+// needs is the error that tells what is waited for.
+func (r *runner) needs(unsent bool) error {
+	return &exitError{exitNeedsInput, &needsInput{session: r.id, questions: r.unanswered(), unsent: unsent}}
+}
+
+// end shows how it ended. A session that was left unfinished can be resumed, and
+// the error says how.
+func (r *runner) end(ctx context.Context, err error) error {
+	var signal Signal
+	if err != nil && errors.As(context.Cause(ctx), &signal) {
+		err = signal
+		if r.id != "" {
+			err = fmt.Errorf("%w; go on with: abide run --resume %s (or drop the turn: abide abort %s)", signal, r.id, r.id)
+		}
+	}
+	r.view.end(newResult(r.id, &r.seen, time.Since(r.started), err))
+	return err
+}

@@ -1,0 +1,159 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/abide-run/abide/internal/daemon"
+)
+
+const serveHelp = `Runs the engine of the data folder until it is told to stop (SIGINT or SIGTERM), so
+that work goes on when no other abide runs. Other abide processes on the folder
+use it through its private socket.
+
+With --listen, clients can connect by TCP; they have to present a token. It is
+taken from --token-file or ABIDE_TOKEN; without either, one is made and kept in the
+data folder. The connection is not encrypted: for other machines, put it behind
+something that is.`
+
+func (a *app) serveCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:     "serve",
+		Short:   "Run the engine until it is told to stop",
+		Long:    serveHelp,
+		Example: "  abide serve\n  abide serve --listen 127.0.0.1:7480",
+		Args:    arguments(0, 0, "no arguments"),
+	}
+	listen := c.Flags().String("listen", "", "serve TCP clients on this ADDRESS:PORT; port 0 is any that is free")
+	file := c.Flags().String("token-file", "", "file that holds the token of TCP clients")
+	c.RunE = func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), *listen, *file) }
+	return c
+}
+
+// serve carries out abide serve.
+func (a *app) serve(ctx context.Context, address, file string) error {
+	dir, err := dataFolder(a.home, "ABIDE_HOME")
+	if err != nil {
+		return err
+	}
+	door, err := newDoor(ctx, dir, address, file)
+	if err != nil {
+		return err
+	}
+	defer door.close()
+	node, err := a.open(ctx)
+	if err != nil {
+		return err
+	}
+	a.tellServing(dir, door, node)
+	err = door.serve(ctx, node)
+	return errors.Join(err, node.Close())
+}
+
+// A serveDoor is where TCP clients come in: nowhere, unless an address was
+// given.
+type serveDoor struct {
+	listeners []net.Listener
+	token     string
+	kept      string // where the token is
+}
+
+func newDoor(ctx context.Context, dir, address, file string) (*serveDoor, error) {
+	d := &serveDoor{}
+	if address == "" {
+		return d, nil
+	}
+	var err error
+	if d.token, d.kept, err = serveToken(dir, file); err != nil {
+		return nil, err
+	}
+	d.listeners, err = listenOn(ctx, address)
+	return d, err
+}
+
+// serveToken finds the token of TCP clients, and says where it is.
+func serveToken(dir, file string) (token, kept string, err error) {
+	if file != "" {
+		token, err = keptToken(file, false)
+		return token, file, err
+	}
+	if token = os.Getenv("ABIDE_TOKEN"); token != "" {
+		return token, "the variable ABIDE_TOKEN", nil
+	}
+	kept = filepath.Join(dir, tokenFile)
+	token, err = keptToken(kept, true)
+	return token, kept, err
+}
+
+// listenOn listens on an address; "localhost" is both of its addresses.
+func listenOn(ctx context.Context, address string) ([]net.Listener, error) {
+	host, service, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, usagef("--listen: %w; give ADDRESS:PORT, such as 127.0.0.1:7480", err)
+	}
+	port, err := strconv.Atoi(service)
+	if err != nil || port < 0 || port > 65535 {
+		return nil, usagef("--listen: %q is not a port; use 0 to 65535", service)
+	}
+	if host == "" {
+		return nil, usagef("--listen: name an address: 127.0.0.1:%s for this machine, 0.0.0.0:%s for all", service, service)
+	}
+	if host == "localhost" {
+		list, err := loopback(ctx, port)
+		return list, listenErrorOrNil(err)
+	}
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, listenError(err)
+	}
+	return []net.Listener{l}, nil
+}
+
+func listenErrorOrNil(err error) error {
+	if err == nil {
+		return nil
+	}
+	return listenError(err)
+}
+
+func (d *serveDoor) close() {
+	for _, l := range d.listeners {
+		l.Close()
+	}
+}
+
+// serve serves until ctx is done.
+func (d *serveDoor) serve(ctx context.Context, node *daemon.Node) error {
+	var err error
+	if len(d.listeners) > 0 {
+		err = serveTCP(ctx, node, d.listeners, d.token)
+	} else {
+		<-ctx.Done()
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// tellServing says where clients find the engine.
+func (a *app) tellServing(dir string, d *serveDoor, node *daemon.Node) {
+	role := "engine"
+	if !node.Engine() {
+		role = "relay; another abide is the engine"
+	}
+	a.out.printf("abide %s serves %s (%s)\n", a.opts.Version, dir, role)
+	for _, l := range d.listeners {
+		a.out.printf("listening on %s\n", l.Addr())
+	}
+	if d.kept != "" {
+		a.out.printf("token in %s\n", d.kept)
+	}
+}

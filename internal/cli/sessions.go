@@ -1,0 +1,90 @@
+package cli
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/abide-run/abide/internal/api"
+	"github.com/abide-run/abide/internal/client"
+	"github.com/abide-run/abide/internal/event"
+)
+
+const sessionsExamples = `  abide sessions list
+  abide sessions show 0198c2f1
+  abide sessions fork 0198c2f1 --at 12
+  abide sessions verify`
+
+func (a *app) sessionsCommand() *cobra.Command {
+	c := group(&cobra.Command{
+		Use:     "sessions",
+		Aliases: []string{"session"},
+		Short:   "List, read, search, fork, rewind, export, check and delete sessions",
+		Long:    "Looks at sessions and manages them. Wherever a SESSION is expected, the start of its id is enough.",
+		Example: sessionsExamples,
+	})
+	c.AddCommand(a.listCommand(), a.showCommand(), a.searchCommand(), a.forkCommand(), a.rewindCommand(),
+		a.exportCommand(), a.verifyCommand(), a.deleteCommand())
+	return c
+}
+
+// find finds a session by its id, or by the start of it.
+func find(ctx context.Context, c *client.Client, name string) (api.SessionInfo, error) {
+	info, err := c.Metadata(ctx, event.SessionID(name))
+	if err != nil {
+		return api.SessionInfo{}, err
+	}
+	if info != nil {
+		return *info, nil
+	}
+	list, err := c.List(ctx, "")
+	if err != nil {
+		return api.SessionInfo{}, err
+	}
+	var found []api.SessionInfo
+	for _, s := range list {
+		if name != "" && strings.HasPrefix(string(s.SessionID), name) {
+			found = append(found, s)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return api.SessionInfo{}, usagef("there is no session %q (abide sessions list shows what there is)", name)
+	case 1:
+		return found[0], nil
+	}
+	ids := make([]string, len(found))
+	for i, s := range found {
+		ids[i] = string(s.SessionID)
+	}
+	return api.SessionInfo{}, usagef("%q is the start of %d sessions; say more of the id:\n  %s", name, len(ids), strings.Join(ids, "\n  "))
+}
+
+// jsonFlag gives a command the flag that every command with output has.
+func jsonFlag(c *cobra.Command) *bool { return c.Flags().Bool("json", false, "print JSON") }
+
+// shorten cuts ids to the length that still tells them apart, at least eight
+// letters.
+func shorten(ids []string) map[string]string {
+	n := 8
+	sorted := slices.Compact(slices.Sorted(slices.Values(ids)))
+	for i := 1; i < len(sorted); i++ { // those most alike stand beside each other
+		n = max(n, common(sorted[i-1], sorted[i])+1)
+	}
+	short := make(map[string]string, len(sorted))
+	for _, id := range sorted {
+		short[id] = id[:min(n, len(id))]
+	}
+	return short
+}
+
+// common counts the letters that two texts begin with.
+func common(a, b string) int {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n
+}

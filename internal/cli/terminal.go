@@ -1,0 +1,87 @@
+package cli
+
+import (
+	"io"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// terminal returns the file behind a stream if it is a terminal, else nil.
+func terminal(stream any) *os.File {
+	if p, ok := stream.(*printer); ok {
+		stream = p.w
+	}
+	f, ok := stream.(*os.File)
+	if !ok {
+		return nil
+	}
+	isTerminal := func(fd int) error {
+		_, err := unix.IoctlGetTermios(fd, getTermios)
+		return err
+	}
+	if control(f, isTerminal) != nil {
+		return nil
+	}
+	return f
+}
+
+// control does something with a file's descriptor and leaves its mode alone.
+func control(f *os.File, do func(fd int) error) error {
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failed error
+	if err := conn.Control(func(fd uintptr) { failed = do(int(fd)) }); err != nil {
+		return err
+	}
+	return failed
+}
+
+// width returns how many columns a table may have; zero if there is no limit.
+func width(out io.Writer) int {
+	f := terminal(out)
+	if f == nil {
+		return 0
+	}
+	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
+		return n
+	}
+	most := 80
+	_ = control(f, func(fd int) error { // a terminal that does not tell has 80
+		size, err := unix.IoctlGetWinsize(fd, unix.TIOCGWINSZ)
+		if err == nil && size.Col > 0 {
+			most = int(size.Col)
+		}
+		return err
+	})
+	return most
+}
+
+// A style is how a piece of text looks on a terminal that shows colours.
+type style string
+
+const (
+	faint      style = "\x1b[2m"
+	bold       style = "\x1b[1m"
+	red        style = "\x1b[31m"
+	plainStyle style = ""
+)
+
+// A painter adds styles, or does not.
+type painter struct{ colours bool }
+
+// paint returns the painter for a stream. NO_COLOR and a dumb terminal turn
+// colours off.
+func paint(out io.Writer) painter {
+	return painter{terminal(out) != nil && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
+}
+
+func (p painter) in(s style, text string) string {
+	if !p.colours || s == plainStyle || text == "" {
+		return text
+	}
+	return string(s) + text + "\x1b[0m"
+}

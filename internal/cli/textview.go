@@ -1,0 +1,94 @@
+package cli
+
+import (
+	"strings"
+
+	"github.com/abide-run/abide/internal/event"
+)
+
+// A textView writes the answer to stdout. On a terminal the text appears as it
+// arrives, and that of the steps before the answer, too.
+type textView struct {
+	out      *printer
+	progress *progress
+	live     bool
+
+	// What stands on the terminal of the message that is arriving.
+	message string
+	shown   string
+	wrote   bool // messages were shown
+}
+
+func (a *app) newTextView() *textView {
+	return &textView{out: a.out, progress: a.newProgress(), live: terminal(a.out) != nil}
+}
+
+func (v *textView) begin(o opening) { v.progress.begin(o) }
+
+func (v *textView) event(e event.Event) {
+	if v.live {
+		v.stream(e)
+	}
+	v.progress.event(e)
+}
+
+// stream shows text as it arrives. Events that do not decode are the run's
+// matter.
+func (v *textView) stream(e event.Event) {
+	switch e.Type {
+	case event.MessageDelta:
+		_ = on(e, v.delta)
+	case event.AssistantMessage:
+		_ = on(e, v.whole)
+	}
+}
+
+func (v *textView) delta(d event.MessageDeltaData) {
+	if d.MessageID != v.message {
+		v.breakOff()
+		v.message = d.MessageID
+	}
+	v.shown += d.DeltaContent
+	v.out.printf("%s", plain(d.DeltaContent))
+}
+
+// breakOff ends the line of a message that will not be completed.
+func (v *textView) breakOff() {
+	if v.shown != "" {
+		v.out.printf("…\n")
+	}
+	v.message, v.shown = "", ""
+}
+
+// whole shows what is missing of a message.
+func (v *textView) whole(d event.AssistantMessageData) {
+	rest, goesOn := strings.CutPrefix(d.Content, v.shown)
+	if d.MessageID != v.message || !goesOn {
+		v.breakOff()
+		rest = d.Content
+	}
+	v.message, v.shown = "", ""
+	if d.Content != "" {
+		v.wrote = true
+		v.out.printf("%s", withNewline(plain(rest), d.Content))
+	}
+}
+
+// withNewline ends a text with a line break if the whole that it ends does not.
+func withNewline(text, whole string) string {
+	if strings.HasSuffix(whole, "\n") {
+		return text
+	}
+	return text + "\n"
+}
+
+func (v *textView) end(r result) {
+	v.breakOff()
+	switch {
+	case r.IsError || r.Result == "" || v.wrote:
+	case v.live:
+		v.out.printf("%s", withNewline(plain(r.Result), r.Result))
+	default:
+		v.out.printf("%s", withNewline(r.Result, r.Result))
+	}
+}

@@ -1,0 +1,108 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/abide-run/abide/internal/api"
+	"github.com/abide-run/abide/internal/client"
+	"github.com/abide-run/abide/internal/event"
+)
+
+func (a *app) verifyCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "verify [SESSION…]",
+		Short: "Check the hash chain of sessions, or of all",
+		Long: `Reads every event and checks it against the session's hash chain. Exits with code 1
+if one is damaged, and says where, why, and what can be done.`,
+		Example: "  abide sessions verify\n  abide sessions verify 0198c2f1 --json",
+		Args:    cobra.ArbitraryArgs,
+	}
+	asJSON := jsonFlag(c)
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		return a.withClient(cmd.Context(), func(c *client.Client) error {
+			sessions, err := named(cmd.Context(), c, args)
+			if err != nil {
+				return err
+			}
+			checked, err := verify(cmd.Context(), c, sessions)
+			if err != nil {
+				return err
+			}
+			if *asJSON {
+				err = a.out.json(checked)
+			} else {
+				err = a.printVerified(checked)
+			}
+			if err == nil && a.tellDamage(checked) {
+				err = &exitError{code: exitFailed}
+			}
+			return err
+		})
+	}
+	return c
+}
+
+// named returns the sessions that are named, or all if none is.
+func named(ctx context.Context, c *client.Client, names []string) ([]event.SessionID, error) {
+	var list []event.SessionID
+	for _, name := range names {
+		info, err := find(ctx, c, name)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, info.SessionID)
+	}
+	if len(names) > 0 {
+		return list, nil
+	}
+	all, err := c.List(ctx, "")
+	for _, s := range all {
+		list = append(list, s.SessionID)
+	}
+	return list, err
+}
+
+func verify(ctx context.Context, c *client.Client, sessions []event.SessionID) ([]api.VerifyResult, error) {
+	checked := []api.VerifyResult{}
+	for _, id := range sessions {
+		r, err := c.Verify(ctx, id)
+		if err != nil {
+			return nil, fmt.Errorf("verify session %s: %w", id, err)
+		}
+		checked = append(checked, r)
+	}
+	return checked, nil
+}
+
+func (a *app) printVerified(checked []api.VerifyResult) error {
+	if len(checked) == 0 {
+		return nil
+	}
+	t := &table{head: []string{"ID", "EVENTS", "CHAIN", "HASH"}}
+	for _, r := range checked {
+		verdict := "whole"
+		if r.Damage != nil {
+			verdict = "DAMAGED"
+		}
+		t.add(plain(string(r.SessionID)), strconv.FormatInt(int64(r.Events), 10), verdict, r.Hash)
+	}
+	return a.print(t)
+}
+
+// tellDamage says what is wrong with each damaged session, and reports whether
+// there is one.
+func (a *app) tellDamage(checked []api.VerifyResult) bool {
+	found := false
+	for _, r := range checked {
+		if r.Damage != nil {
+			found = true
+			a.err.printf("abide: session %s is damaged at event %d: %s; %s\n",
+				plain(string(r.SessionID)), r.Damage.Position, plain(r.Damage.Reason), wayOut(r.SessionID, r.Damage.Position-1))
+		}
+	}
+	return found
+}

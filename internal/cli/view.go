@@ -1,0 +1,65 @@
+package cli
+
+import (
+	"github.com/abide-run/abide/internal/event"
+)
+
+// A view shows a run.
+type view interface {
+	// begin tells which session it is.
+	begin(opening)
+	// event shows something that happens.
+	event(event.Event)
+	// end shows how it ended. An error is told by the program itself.
+	end(result)
+}
+
+// An opening is the first line of a JSON stream.
+type opening struct {
+	Type      string          `json:"type"` // "system"
+	Subtype   string          `json:"subtype"`
+	SessionID event.SessionID `json:"session_id"`
+	Cwd       string          `json:"cwd"`
+	Model     string          `json:"model,omitempty"`
+	Approve   string          `json:"approve"`
+	Resumed   bool            `json:"resumed"`
+	Version   string          `json:"version"`
+}
+
+// The output formats.
+const (
+	formatText   = "text"
+	formatJSON   = "json"
+	formatStream = "stream-json"
+)
+
+// newView returns the view for an output format.
+func (a *app) newView(format string) view {
+	switch format {
+	case formatJSON:
+		return &jsonView{out: a.out, progress: a.newProgress()}
+	case formatStream:
+		return &streamView{out: a.out}
+	}
+	return a.newTextView()
+}
+
+// A jsonView writes one object at the end.
+type jsonView struct {
+	out      *printer
+	progress *progress
+}
+
+func (v *jsonView) begin(o opening)     { v.progress.begin(o) }
+func (v *jsonView) event(e event.Event) { v.progress.event(e) }
+func (v *jsonView) end(r result)        { v.out.json(r) }
+
+// A streamView writes one object a line: the opening, each event as it is, the
+// result.
+type streamView struct{ out *printer }
+
+func (v *streamView) begin(o opening) { v.out.json(o) }
+func (v *streamView) event(e event.Event) {
+	v.out.Write(append(e.Bytes[:len(e.Bytes):len(e.Bytes)], '\n'))
+}
+func (v *streamView) end(r result) { v.out.json(r) }

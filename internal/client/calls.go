@@ -1,0 +1,240 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+
+	"github.com/abide-run/abide/internal/api"
+	"github.com/abide-run/abide/internal/event"
+)
+
+// The runtime.
+
+// Ping asks for a sign of life.
+func (c *Client) Ping(ctx context.Context, message string) (api.PingResult, error) {
+	return call[api.PingResult](ctx, c, api.Ping, api.PingParams{Message: message})
+}
+
+// Runtime says what answers.
+func (c *Client) Runtime(ctx context.Context) (api.RuntimeStatus, error) {
+	return call[api.RuntimeStatus](ctx, c, api.StatusGet, nil)
+}
+
+// Auth says who is served.
+func (c *Client) Auth(ctx context.Context) (api.AuthStatus, error) {
+	return call[api.AuthStatus](ctx, c, api.AuthGetStatus, nil)
+}
+
+// Models lists the models that can be named.
+func (c *Client) Models(ctx context.Context) (api.ModelsResult, error) {
+	return call[api.ModelsResult](ctx, c, api.ModelsList, nil)
+}
+
+// Shutdown makes the runtime write down everything it has.
+func (c *Client) Shutdown(ctx context.Context) error {
+	return c.rpc.Call(ctx, api.Shutdown, nil, nil)
+}
+
+// Opening and leaving sessions.
+
+// Create makes a session and attaches to it.
+func (c *Client) Create(ctx context.Context, p api.OpenParams) (api.OpenResult, error) {
+	return call[api.OpenResult](ctx, c, api.SessionCreate, p)
+}
+
+// Resume attaches to a session that exists.
+func (c *Client) Resume(ctx context.Context, p api.OpenParams) (api.OpenResult, error) {
+	return call[api.OpenResult](ctx, c, api.SessionResume, p)
+}
+
+// Attach goes on watching where a lost connection stopped.
+func (c *Client) Attach(ctx context.Context, p api.AttachParams) (api.OpenResult, error) {
+	return call[api.OpenResult](ctx, c, api.Attach, p)
+}
+
+// Destroy detaches from a session; its work goes on.
+func (c *Client) Destroy(ctx context.Context, id event.SessionID) error {
+	_, err := call[api.Success](ctx, c, api.SessionDestroy, api.SessionParams{SessionID: id})
+	return err
+}
+
+// Giving sessions something to do.
+
+// Send gives a session an input and returns its id. It is stored when Send
+// returns.
+func (c *Client) Send(ctx context.Context, p api.SendParams) (string, error) {
+	r, err := call[api.SendResult](ctx, c, api.SessionSend, p)
+	return r.MessageID, err
+}
+
+// Abort stops the turn of a session and clears its queue.
+func (c *Client) Abort(ctx context.Context, id event.SessionID, reason string) error {
+	_, err := call[api.Success](ctx, c, api.SessionAbort, api.AbortParams{SessionID: id, Reason: reason})
+	return err
+}
+
+// Log records a remark in a session and returns the event's id.
+func (c *Client) Log(ctx context.Context, p api.LogParams) (string, error) {
+	r, err := call[api.LogResult](ctx, c, api.SessionLog, p)
+	return r.EventID, err
+}
+
+// SwitchModel changes the model from the next request on.
+func (c *Client) SwitchModel(ctx context.Context, p api.SwitchParams) (api.ModelResult, error) {
+	return call[api.ModelResult](ctx, c, api.ModelSwitchTo, p)
+}
+
+// Model names a session's model.
+func (c *Client) Model(ctx context.Context, id event.SessionID) (api.ModelResult, error) {
+	return call[api.ModelResult](ctx, c, api.ModelGetCurrent, api.SessionParams{SessionID: id})
+}
+
+// Rename gives a session a name.
+func (c *Client) Rename(ctx context.Context, id event.SessionID, name string) error {
+	return c.rpc.Call(ctx, api.NameSet, api.NameParams{SessionID: id, Name: name}, nil)
+}
+
+// Open questions. An answer reports whether it won: false means that there is
+// no such question, or that somebody was faster.
+
+// AnswerPermission answers a permission question.
+func (c *Client) AnswerPermission(ctx context.Context, p api.AnswerPermissionParams) (bool, error) {
+	return c.won(ctx, api.AnswerPermission, p)
+}
+
+// AnswerTool gives the result of an external call.
+func (c *Client) AnswerTool(ctx context.Context, p api.AnswerToolParams) (bool, error) {
+	return c.won(ctx, api.AnswerTool, p)
+}
+
+// AnswerUserInput gives what a person said.
+func (c *Client) AnswerUserInput(ctx context.Context, p api.AnswerUserInputParams) (bool, error) {
+	return c.won(ctx, api.AnswerUserInput, p)
+}
+
+func (c *Client) won(ctx context.Context, method string, p any) (bool, error) {
+	r, err := call[api.Success](ctx, c, method, p)
+	return r.Success, err
+}
+
+// PendingPermissions lists a session's open permission questions.
+func (c *Client) PendingPermissions(ctx context.Context, id event.SessionID) (api.PendingResult, error) {
+	return call[api.PendingResult](ctx, c, api.PendingPermissions, api.SessionParams{SessionID: id})
+}
+
+// Questions lists the open questions of a session, or of all if id is empty.
+func (c *Client) Questions(ctx context.Context, id event.SessionID) ([]api.Question, error) {
+	r, err := call[api.QuestionsResult](ctx, c, api.Questions, api.SessionParams{SessionID: id})
+	return r.Questions, err
+}
+
+// Looking at sessions.
+
+// List lists the sessions, the last modified first: those of a working
+// directory, or all if it is empty.
+func (c *Client) List(ctx context.Context, cwd string) ([]api.SessionInfo, error) {
+	var p api.ListParams
+	p.Filter.Cwd = cwd
+	r, err := call[api.ListResult](ctx, c, api.SessionList, p)
+	return r.Sessions, err
+}
+
+// LastID names the session that was used last; empty if there is none.
+func (c *Client) LastID(ctx context.Context) (event.SessionID, error) {
+	r, err := call[api.LastIDResult](ctx, c, api.SessionGetLastID, nil)
+	return r.SessionID, err
+}
+
+// Metadata describes a session; nil if there is none.
+func (c *Client) Metadata(ctx context.Context, id event.SessionID) (*api.SessionInfo, error) {
+	r, err := call[api.MetadataResult](ctx, c, api.SessionGetMetadata, api.SessionParams{SessionID: id})
+	return r.Session, err
+}
+
+// Status tells how a session stands.
+func (c *Client) Status(ctx context.Context, id event.SessionID) (api.StatusResult, error) {
+	return call[api.StatusResult](ctx, c, api.Status, api.SessionParams{SessionID: id})
+}
+
+// Messages returns the events that clients are shown, without what was taken
+// back.
+func (c *Client) Messages(ctx context.Context, id event.SessionID) ([]json.RawMessage, error) {
+	r, err := call[api.EventsResult](ctx, c, api.SessionGetMessages, api.SessionParams{SessionID: id})
+	return r.Events, err
+}
+
+// Read returns one page of a session's stored events.
+func (c *Client) Read(ctx context.Context, p api.ReadParams) (api.ReadResult, error) {
+	return call[api.ReadResult](ctx, c, api.Events, p)
+}
+
+// DamageError tells that a session cannot be read any further.
+type DamageError struct {
+	Session event.SessionID
+	After   event.Seq // the last event that is whole
+	Reason  string
+}
+
+func (e *DamageError) Error() string { return e.Reason }
+
+// Events yields all stored events of a session after a position, hidden kinds
+// too, page by page. It ends with a *DamageError where the log cannot be
+// trusted.
+func (c *Client) Events(ctx context.Context, id event.SessionID, after event.Seq) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
+		for more := true; more; {
+			page, err := c.Read(ctx, api.ReadParams{SessionID: id, After: after})
+			if err != nil {
+				yield(event.Event{}, err)
+				return
+			}
+			for _, raw := range page.Events {
+				after++
+				e, err := event.Parse(after, raw)
+				if !yield(e, err) || err != nil {
+					return
+				}
+			}
+			if after != page.Next {
+				yield(event.Event{}, fmt.Errorf("read session %s: the page ends at event %d, want %d", id, after, page.Next))
+				return
+			}
+			if page.Damage != "" {
+				yield(event.Event{}, &DamageError{Session: id, After: after, Reason: page.Damage})
+				return
+			}
+			more = page.More
+		}
+	}
+}
+
+// Search looks for a text in what was said.
+func (c *Client) Search(ctx context.Context, p api.SearchParams) (api.SearchResult, error) {
+	return call[api.SearchResult](ctx, c, api.Search, p)
+}
+
+// Verify checks a session's chain.
+func (c *Client) Verify(ctx context.Context, id event.SessionID) (api.VerifyResult, error) {
+	return call[api.VerifyResult](ctx, c, api.Verify, api.SessionParams{SessionID: id})
+}
+
+// Managing sessions.
+
+// Fork makes a session that shares the events of another.
+func (c *Client) Fork(ctx context.Context, p api.ForkParams) (api.ForkResult, error) {
+	return call[api.ForkResult](ctx, c, api.SessionsFork, p)
+}
+
+// Rewind takes back an event and all after it, and returns how many events are
+// no longer shown.
+func (c *Client) Rewind(ctx context.Context, id event.SessionID, eventID string) (int, error) {
+	r, err := call[api.TruncateResult](ctx, c, api.HistoryTruncate, api.TruncateParams{SessionID: id, EventID: eventID})
+	return r.EventsRemoved, err
+}
+
+// Delete removes a session. It reports false if there is none.
+func (c *Client) Delete(ctx context.Context, id event.SessionID) (bool, error) {
+	return c.won(ctx, api.SessionDelete, api.SessionParams{SessionID: id})
+}

@@ -1,0 +1,55 @@
+package eventlogtest
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/eventlog"
+)
+
+func closed(t *testing.T, f *fixture) {
+	end := f.add("s", eventlog.End{}, "a")
+	f.fails("close", f.Close(), nil)
+	f.fails("close again", f.Close(), nil)
+	_, err := f.Append(t.Context(), "s", batch(end, "b"))
+	f.fails("append", err, eventlog.ErrClosed)
+	_, err = f.said("s", 0)
+	f.fails("read", err, eventlog.ErrClosed)
+	_, err = f.Session(t.Context(), "s")
+	f.fails("session", err, eventlog.ErrClosed)
+	for _, err := range f.Sessions(t.Context()) {
+		f.fails("sessions", err, eventlog.ErrClosed)
+	}
+	f.fails("wait", f.Wait(t.Context(), "s", 0), eventlog.ErrClosed)
+	f.fails("delete", f.Delete(t.Context(), "s"), eventlog.ErrClosed)
+	f.fails("quarantine", f.Quarantine(t.Context(), "s", eventlog.Damage{}), eventlog.ErrClosed)
+	_, err = f.Fork(t.Context(), "c", "s", batch(end, "b"))
+	f.fails("fork", err, eventlog.ErrClosed)
+	f.fails("put secret", f.PutSecret(t.Context(), "s", "k", nil), eventlog.ErrClosed)
+	_, err = f.Secret(t.Context(), "s", "k")
+	f.fails("secret", err, eventlog.ErrClosed)
+}
+
+// closeWaiting closes a store that is in use. Each append is stored or refused.
+func closeWaiting(t *testing.T, f *fixture) {
+	f.add("s", eventlog.End{}, "a")
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() { f.fails("wait", f.Wait(t.Context(), "s", 1), eventlog.ErrClosed) })
+		wg.Go(func() {
+			id := event.SessionID(fmt.Sprint(i))
+			for end := (eventlog.End{}); ; {
+				next, err := f.Append(t.Context(), id, batch(end, "x"))
+				if err != nil {
+					f.fails("append", err, eventlog.ErrClosed)
+					return
+				}
+				end = next
+			}
+		})
+	}
+	f.fails("close", f.Close(), nil)
+	wg.Wait()
+}

@@ -1,0 +1,154 @@
+package eventlogtest
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/eventlog"
+)
+
+func index(t *testing.T, f *fixture) {
+	info := eventlog.Info{
+		Name: "n", Summary: "s", Dir: "/here", Client: "c",
+		Listed: true, Active: true, Questions: 2,
+	}
+	b := batch(eventlog.End{}, "a")
+	b.Info = &info
+	end, err := f.Append(t.Context(), "s", b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	end = f.add("s", end, "leaves it")
+	got, err := f.Session(t.Context(), "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.ID != "s" || got.End != end || got.Info != info {
+		t.Errorf("session = %+v, want info %+v and end %v", got, info, end)
+	}
+	if got.Created.IsZero() || !got.Modified.After(got.Created) {
+		t.Errorf("created %v, modified %v", got.Created, got.Modified)
+	}
+	if got.Parent != "" || got.Shared != 0 || got.Damage != nil {
+		t.Errorf("session = %+v, want no fork and no damage", got)
+	}
+	b = batch(end, "changes it")
+	b.Info = &eventlog.Info{Name: "other"}
+	if _, err := f.Append(t.Context(), "s", b); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := f.Session(t.Context(), "s"); got.Info != *b.Info {
+		t.Errorf("info = %+v, want %+v", got.Info, *b.Info)
+	}
+}
+
+func listing(t *testing.T, f *fixture) {
+	a := f.add("a", eventlog.End{}, "x")
+	f.add("b", eventlog.End{}, "x")
+	f.add("c", eventlog.End{}, "x")
+	f.add("a", a, "y")
+	if got, want := f.names(), []event.SessionID{"a", "c", "b"}; !slices.Equal(got, want) {
+		t.Errorf("sessions = %v, want %v", got, want)
+	}
+}
+
+func active(t *testing.T, f *fixture) {
+	ends := make(map[event.SessionID]eventlog.End)
+	set := func(id event.SessionID, active bool) {
+		b := batch(ends[id], "x")
+		b.Info = &eventlog.Info{Active: active}
+		end, err := f.Append(t.Context(), id, b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ends[id] = end
+	}
+	set("a", true)
+	set("b", true)
+	set("c", false)
+	set("a", false)
+	set("d", true)
+	var got []event.SessionID
+	for s, err := range f.Active(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, s.ID)
+	}
+	if want := []event.SessionID{"d", "b"}; !slices.Equal(got, want) {
+		t.Errorf("active = %v, want %v", got, want)
+	}
+}
+
+func quarantine(t *testing.T, f *fixture) {
+	f.add("s", eventlog.End{}, "a", "b", "c")
+	f.branch("before", "s", f.ends("s")[3], "x")
+	ends := f.ends("s")
+	f.fails("quarantine", f.Quarantine(t.Context(), "s", eventlog.Damage{Seq: 3, Reason: "a test"}), nil)
+
+	isDamage := func(what string, err error) {
+		t.Helper()
+		if d, ok := errors.AsType[*eventlog.Damage](err); !ok || *d != (eventlog.Damage{Session: "s", Seq: 3, Reason: "a test"}) {
+			t.Errorf("%s: err = %v, want the damage at 3", what, err)
+		}
+	}
+	got, err := f.said("s", 0)
+	isDamage("read", err)
+	if !slices.Equal(got, []string{"a", "b"}) {
+		t.Errorf("s says %q, want a and b", got)
+	}
+	_, err = f.Append(t.Context(), "s", batch(ends[3], "d"))
+	isDamage("append", err)
+	_, err = f.Fork(t.Context(), "late", "s", batch(ends[3], "x"))
+	isDamage("fork at the damage", err)
+	s, err := f.Session(t.Context(), "s")
+	if err != nil || s.Damage == nil {
+		t.Fatalf("session = %+v, %v; want it damaged", s, err)
+	}
+	isDamage("session", s.Damage)
+	f.branch("early", "s", ends[2], "x")
+	f.says("early", "a", "b", "x")
+	f.says("before", "a", "b", "c", "x")
+	f.fails("delete", f.Delete(t.Context(), "s"), nil)
+}
+
+func secrets(t *testing.T, f *fixture) {
+	secret := func(id event.SessionID, want string) {
+		t.Helper()
+		got, err := f.Secret(t.Context(), id, "k")
+		if err != nil || string(got) != want || (got == nil) != (want == "") {
+			t.Errorf("secret of %s = %q, %v; want %q", id, got, err, want)
+		}
+	}
+	put := func(id event.SessionID, value []byte) {
+		t.Helper()
+		f.fails("put", f.PutSecret(t.Context(), id, "k", value), nil)
+	}
+	end := f.add("s", eventlog.End{}, "a")
+	f.add("other", eventlog.End{}, "a")
+	secret("s", "")
+	value := []byte("one")
+	put("s", value)
+	value[0] = 'X' // ours again
+	secret("s", "one")
+	put("s", []byte("two"))
+	secret("s", "two")
+	secret("other", "")
+	f.branch("child", "s", end, "x")
+	secret("child", "")
+	put("s", nil)
+	secret("s", "")
+	put("s", []byte{})
+	if got, err := f.Secret(t.Context(), "s", "k"); err != nil || got == nil || len(got) != 0 {
+		t.Errorf("empty secret = %v, %v", got, err)
+	}
+	put("s", []byte("three"))
+	put("other", []byte("four"))
+	f.fails("delete", f.Delete(t.Context(), "s"), nil)
+	f.fails("delete", f.Delete(t.Context(), "child"), nil)
+	f.add("s", eventlog.End{}, "again")
+	secret("s", "")
+	secret("other", "four")
+}

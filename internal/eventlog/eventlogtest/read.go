@@ -1,0 +1,167 @@
+package eventlogtest
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/eventlog"
+)
+
+func reading(t *testing.T, f *fixture) {
+	end := f.add("s", eventlog.End{}, "a", "b", "c")
+	f.add("s", end, "d", "e")
+	all := []string{"a", "b", "c", "d", "e"}
+	for after := range event.Seq(7) {
+		got, err := f.said("s", after)
+		if want := all[min(int(after), 5):]; err != nil || !slices.Equal(got, want) {
+			t.Errorf("after %d: %q, %v; want %q", after, got, err, want)
+		}
+	}
+}
+
+func readingFrom(t *testing.T, f *fixture) {
+	first := f.add("s", eventlog.End{}, "a", "b", "c")
+	f.add("s", first, "d", "e")
+	all := []string{"a", "b", "c", "d", "e"}
+	var at eventlog.End
+	for i := range len(all) + 1 {
+		var got []string
+		next := at
+		for e, err := range f.ReadFrom(t.Context(), "s", at) {
+			if err != nil {
+				t.Fatalf("after %d: %v", at.Seq, err)
+			}
+			if len(got) == 0 {
+				next = at.Next(e.Bytes)
+			}
+			got = append(got, message(t, e))
+		}
+		if !slices.Equal(got, all[i:]) {
+			t.Errorf("after %d: %q, want %q", at.Seq, got, all[i:])
+		}
+		at = next
+	}
+}
+
+func readingFromNowhere(t *testing.T, f *fixture) {
+	first := f.add("s", eventlog.End{}, "a", "b", "c")
+	end := f.add("s", first, "d", "e")
+	for name, after := range map[string]eventlog.End{
+		"beyond the end":             {Seq: 6, Hash: end.Hash},
+		"the end with another hash":  {Seq: 5, Hash: first.Hash},
+		"a join with another hash":   {Seq: 3, Hash: end.Hash},
+		"a middle with another hash": {Seq: 2, Hash: end.Hash},
+		"negative":                   {Seq: -1},
+	} {
+		for e, err := range f.ReadFrom(t.Context(), "s", after) {
+			if err == nil {
+				t.Errorf("%s: yields event %d", name, e.Seq)
+			} else {
+				f.fails(name, err, eventlog.ErrConflict)
+			}
+		}
+	}
+}
+
+// stopping has more readers at once than a store may have connections.
+func stopping(t *testing.T, f *fixture) {
+	f.add("s", eventlog.End{}, "a", "b")
+	var nest func(depth int)
+	nest = func(depth int) {
+		for e, err := range f.Read(t.Context(), "s", 0) {
+			if err != nil || e.Seq != 1 {
+				t.Fatalf("depth %d: event %d, %v", depth, e.Seq, err)
+			}
+			for _, err := range f.Sessions(t.Context()) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if depth < 40 {
+					nest(depth + 1)
+				}
+				break
+			}
+			break
+		}
+	}
+	nest(0)
+	f.add("s", f.end("s"), "c")
+}
+
+func unknown(t *testing.T, f *fixture) {
+	_, err := f.Session(t.Context(), "none")
+	f.fails("session", err, eventlog.ErrNotFound)
+	_, err = f.said("none", 0)
+	f.fails("read", err, eventlog.ErrNotFound)
+	f.fails("wait", f.Wait(t.Context(), "none", 0), eventlog.ErrNotFound)
+	f.fails("delete", f.Delete(t.Context(), "none"), eventlog.ErrNotFound)
+	f.fails("quarantine", f.Quarantine(t.Context(), "none", eventlog.Damage{Seq: 1}), eventlog.ErrNotFound)
+	f.fails("put secret", f.PutSecret(t.Context(), "none", "k", []byte("v")), eventlog.ErrNotFound)
+	_, err = f.Secret(t.Context(), "none", "k")
+	f.fails("secret", err, eventlog.ErrNotFound)
+	_, err = f.Fork(t.Context(), "child", "none", batch(eventlog.End{}, "x"))
+	f.fails("fork", err, eventlog.ErrNotFound)
+}
+
+// long has more in a session than a store may read at once.
+func long(t *testing.T, f *fixture) {
+	const appends = 300
+	filler := strings.Repeat("x", 1<<11)
+	var end eventlog.End
+	for range appends {
+		end = f.add("s", end, filler, filler)
+	}
+	n := 0
+	for e, err := range f.Read(t.Context(), "s", 0) {
+		if err != nil {
+			t.Fatalf("after %d events: %v", n, err)
+		}
+		if n++; int(e.Seq) != n || len(message(t, e)) != len(filler) {
+			t.Fatalf("event %d is number %d", n, e.Seq)
+		}
+		if n%100 == 0 {
+			end = f.add("s", end, filler)
+		}
+	}
+	if n < 2*appends {
+		t.Errorf("%d events of %d", n, 2*appends)
+	}
+}
+
+func deletedWhileRead(t *testing.T, f *fixture) {
+	const appends = 400
+	filler := strings.Repeat("x", 1<<11)
+	var end eventlog.End
+	for range appends {
+		end = f.add("s", end, filler)
+	}
+	n := 0
+	for _, err := range f.Read(t.Context(), "s", 0) {
+		if err != nil {
+			f.fails("read", err, eventlog.ErrNotFound)
+			return
+		}
+		if n++; n == 1 {
+			f.fails("delete", f.Delete(t.Context(), "s"), nil)
+			f.add("s", eventlog.End{}, "another one of that name")
+		}
+	}
+	if n != appends {
+		t.Errorf("ended after %d of %d events", n, appends)
+	}
+}
+
+func anyName(t *testing.T, f *fixture) {
+	names := []event.SessionID{"a", "A", "a ", " a", "ä", "a\u0308", "'; --", "a/b", "%", "\"", "\n", "0", "00"}
+	for _, id := range names {
+		f.add(id, eventlog.End{}, string(id))
+	}
+	for _, id := range names {
+		f.says(id, string(id))
+	}
+	if got := f.names(); len(got) != len(names) {
+		t.Errorf("sessions = %q, want %q", got, names)
+	}
+}

@@ -1,0 +1,197 @@
+package sqlite
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/abide-run/abide/internal/eventlog"
+)
+
+func TestTheFileIsTheOwnersAlone(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "abide.db")
+	if err := os.WriteFile(path, nil, 0o644); err != nil { // made carelessly
+		t.Fatal(err)
+	}
+	s := open(t, path)
+	add(t, s, "s", eventlog.End{}, "a")
+	for _, side := range []string{"", "-wal", "-shm"} {
+		info, err := os.Stat(path + side)
+		if err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: mode %v, %v; want 0600", filepath.Base(path)+side, info.Mode(), err)
+		}
+	}
+}
+
+func TestAPathIsTakenAsItIs(t *testing.T) {
+	for _, name := range []string{"with space", "100%", "a?b=c&d", "#", "file:x", "ü", "%41"} {
+		dir := t.TempDir()
+		s := open(t, filepath.Join(dir, name))
+		add(t, s, "s", eventlog.End{}, "a")
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		files, err := os.ReadDir(dir)
+		if err != nil || len(files) != 1 || files[0].Name() != name {
+			t.Errorf("files = %v, %v; want %q alone", files, err, name)
+		}
+	}
+}
+
+func TestWhatIsStoredIsThereAfterOpeningAgain(t *testing.T) {
+	for _, mode := range []Sync{Full, Normal} {
+		path := filepath.Join(t.TempDir(), "abide.db")
+		var end eventlog.End
+		for i := range 3 {
+			s, err := Open(t.Context(), path, Options{Sync: mode})
+			if err != nil {
+				t.Fatal(err)
+			}
+			end = add(t, s, "s", end, fmt.Sprint(i))
+			if got, err := read(t, s, "s"); err != nil || len(got) != i+1 {
+				t.Errorf("%v: s says %q, %v", mode, got, err)
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func TestSyncingIsAsTheOptionsSay(t *testing.T) {
+	for mode, want := range map[Sync]int{Full: 2, Normal: 1} {
+		s, err := Open(t.Context(), filepath.Join(t.TempDir(), "abide.db"), Options{Sync: mode})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got int
+		if err := s.write.conn.QueryRowContext(t.Context(), "PRAGMA synchronous").Scan(&got); err != nil || got != want {
+			t.Errorf("%v: synchronous = %d, %v; want %d", mode, got, err, want)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// refuses checks that a file cannot be opened, that the error is one sentence
+// with the file, the reason and the way out, and that the file is left alone.
+func refuses(t *testing.T, path string, parts ...string) {
+	t.Helper()
+	before, _ := os.ReadFile(path)
+	s, err := Open(context.Background(), path, Options{})
+	if err == nil {
+		s.Close()
+		t.Fatal("it was opened")
+	}
+	for _, part := range append(parts, path) {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("err = %v; want it to say %q", err, part)
+		}
+	}
+	if strings.Contains(err.Error(), "\n") {
+		t.Errorf("err = %q; want one line", err)
+	}
+	if after, _ := os.ReadFile(path); !bytes.Equal(before, after) {
+		t.Error("the file was changed")
+	}
+}
+
+func TestAStoreFromTheFutureIsRefused(t *testing.T) {
+	path := victim(t)
+	tamper(t, path, "PRAGMA user_version = 99")
+	refuses(t, path, "has version 99", "versions up to 1", "use a newer abide")
+	tamper(t, path, "PRAGMA user_version = 1")
+	if got, err := read(t, open(t, path), "victim"); err != nil || len(got) != 8 {
+		t.Errorf("victim says %q, %v", got, err)
+	}
+}
+
+func TestAFileThatIsNotAStoreIsRefused(t *testing.T) {
+	t.Run("text", func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "notes.txt")
+		if err := os.WriteFile(path, []byte(strings.Repeat("dear diary ", 100)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		refuses(t, path, "not an abide store", "choose another data folder")
+	})
+	t.Run("another program's database", func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "their.db")
+		db, err := sql.Open("sqlite", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := db.Exec("PRAGMA journal_mode = WAL; CREATE TABLE theirs (x)"); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		refuses(t, path, "a database of another program", "choose another data folder")
+	})
+	t.Run("a folder", func(t *testing.T) {
+		refuses(t, t.TempDir(), "is a folder", "name a file in it")
+	})
+	t.Run("in no folder", func(t *testing.T) {
+		refuses(t, filepath.Join(t.TempDir(), "none", "abide.db"), "cannot be opened", "check that its folder exists")
+	})
+	t.Run("in a file", func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "file")
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		refuses(t, filepath.Join(path, "abide.db"), "not a directory")
+	})
+	t.Run("cut in half", func(t *testing.T) {
+		path := victim(t)
+		if err := os.Truncate(path, pageSize*3/2); err != nil {
+			t.Fatal(err)
+		}
+		refuses(t, path, "damaged", "restore it from a backup")
+	})
+}
+
+func TestAnOldSQLiteIsRefused(t *testing.T) {
+	for version, ok := range map[string]bool{
+		"3.51.3": true, "3.51.10": true, "3.54.1": true, "4.0.0": true,
+		"3.51.2": false, "3.9.9": false, "2.99.99": false, "": false, "new": false,
+	} {
+		if err := sound(version); (err == nil) != ok {
+			t.Errorf("%q: err = %v", version, err)
+		}
+	}
+}
+
+func TestAnotherWriterIsWaitedForThenNamed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "abide.db")
+	s := open(t, path)
+	if err := s.write.exec("PRAGMA busy_timeout = 1"); err != nil { // nobody commits now
+		t.Fatal(err)
+	}
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	conn, err := db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := conn.ExecContext(t.Context(), "BEGIN IMMEDIATE"); err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.Append(t.Context(), "a", batch(eventlog.End{}, "x"))
+	if err == nil || !strings.Contains(err.Error(), "another process keeps it locked: end that process") {
+		t.Errorf("append: err = %v, want the reason", err)
+	}
+	if _, err := conn.ExecContext(t.Context(), "ROLLBACK"); err != nil {
+		t.Fatal(err)
+	}
+	add(t, s, "a", eventlog.End{}, "nothing is lost by that")
+}
