@@ -5,11 +5,14 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -41,11 +44,17 @@ func command(t *testing.T, dir string, args ...string) *program {
 func start(t *testing.T, dir string, args ...string) *program {
 	t.Helper()
 	p := command(t, dir, args...)
-	pipe, err := p.StdoutPipe()
-	must(t, err)
-	p.out = bufio.NewReader(pipe)
-	must(t, p.Start())
+	p.begin()
 	return p
+}
+
+// begin starts a program that was prepared.
+func (p *program) begin() {
+	p.t.Helper()
+	pipe, err := p.StdoutPipe()
+	must(p.t, err)
+	p.out = bufio.NewReader(pipe)
+	must(p.t, p.Start())
 }
 
 func must(t *testing.T, err error) {
@@ -94,25 +103,51 @@ func output(t *testing.T, dir string, args ...string) string {
 	return string(out)
 }
 
-// scenario writes the scenario that the model of a test plays.
-func scenario(t *testing.T, dir, delay string) {
-	t.Helper()
-	must(t, os.WriteFile(filepath.Join(dir, "s.json"), []byte(`{"rules":[{"reply":{"text":"I took my time","delay":"`+delay+`"}}]}`), 0o600))
+// A provider is a model behind HTTP that does not answer until it is told to.
+type provider struct {
+	url    string
+	asked  chan struct{} // gets a token for each request that is not answered
+	answer atomic.Bool
 }
 
-// busy starts a run whose model does not answer, and waits until it is asked.
-func busy(t *testing.T, dir string) *program {
-	t.Helper()
-	scenario(t, dir, "24h")
-	p := start(t, dir, "run", "--output-format", "stream-json", "--scenario", "s.json", "hello")
-	p.await(`"type":"model.call_start"`)
-	scenario(t, dir, "0s") // whoever asks again gets an answer
+func newProvider(t *testing.T) *provider {
+	p := &provider{asked: make(chan struct{}, 1)}
+	server := httptest.NewServer(p)
+	t.Cleanup(server.Close)
+	p.url = server.URL
 	return p
+}
+
+func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if _, err := io.Copy(io.Discard, r.Body); err != nil {
+		return
+	}
+	if !p.answer.Load() {
+		p.asked <- struct{}{}
+		<-r.Context().Done()
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	io.WriteString(w, `{"id":"1","object":"chat.completion","model":"m","choices":[{"index":0,"finish_reason":"stop",`+
+		`"message":{"role":"assistant","content":"I took my time"}}],"usage":{"prompt_tokens":1,"completion_tokens":1}}`)
+}
+
+// busy starts a run whose model is asked and does not answer. Whoever asks it
+// again gets an answer.
+func busy(t *testing.T, dir string) (*program, *provider) {
+	t.Helper()
+	model := newProvider(t)
+	p := command(t, dir, "run", "--output-format", "stream-json", "--model", "m", "hello")
+	p.Env = append(p.Env, "OPENAI_BASE_URL="+model.url)
+	p.begin()
+	<-model.asked
+	model.answer.Store(true)
+	return p, model
 }
 
 func TestAKilledRunGoesOnWithTheNextOne(t *testing.T) {
 	dir := t.TempDir()
-	p := busy(t, dir)
+	p, _ := busy(t, dir)
 	must(t, p.Process.Kill())
 	if _, code := p.ends(); code != -1 {
 		t.Errorf("exit code %d of a killed process", code)
@@ -129,7 +164,7 @@ func TestASignalEndsARunAndItsSessionCanBeResumed(t *testing.T) {
 	for signal, code := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143} {
 		t.Run(signal.String(), func(t *testing.T) {
 			dir := t.TempDir()
-			p := busy(t, dir)
+			p, _ := busy(t, dir)
 			must(t, p.Process.Signal(signal))
 			rest, got := p.ends()
 			if got != code {
@@ -151,8 +186,8 @@ func TestASignalEndsARunAndItsSessionCanBeResumed(t *testing.T) {
 
 func TestAnInterruptedTurnCanBeDropped(t *testing.T) {
 	dir := t.TempDir()
-	p := busy(t, dir)
-	scenario(t, dir, "24h")
+	p, model := busy(t, dir)
+	model.answer.Store(false)
 	must(t, p.Process.Signal(syscall.SIGINT))
 	p.ends()
 	id := regexp.MustCompile(`abide abort (\S+)\)`).FindStringSubmatch(p.stderr.String())[1]
@@ -166,7 +201,7 @@ func TestARunGoesOnWhenTheEngineIsKilled(t *testing.T) {
 	dir := t.TempDir()
 	engine := start(t, dir, "serve")
 	engine.await("serves .*engine")
-	p := busy(t, dir)
+	p, _ := busy(t, dir)
 	must(t, engine.Process.Kill())
 	engine.ends()
 	rest, code := p.ends()
@@ -255,11 +290,8 @@ func TestServeTakesATokenOfOnesOwn(t *testing.T) {
 	} {
 		p := command(t, dir, args...)
 		p.Env = append(p.Env, "ABIDE_TOKEN=from a variable")
-		pipe, err := p.StdoutPipe()
-		must(t, err)
-		p.out = bufio.NewReader(pipe)
-		must(t, p.Start())
-		_, err = dial(t, p.await(`^listening on (\S+)\n`)[1], token)
+		p.begin()
+		_, err := dial(t, p.await(`^listening on (\S+)\n`)[1], token)
 		must(t, err)
 		must(t, p.Process.Signal(syscall.SIGTERM))
 		p.ends()
@@ -295,10 +327,7 @@ func TestHeadlessTCPTellsItsPortAndServesBothLoopbacks(t *testing.T) {
 	dir := t.TempDir()
 	p := command(t, dir, "--headless", "--no-auto-update")
 	p.Env = append(p.Env, "COPILOT_CONNECTION_TOKEN=shared", "COPILOT_HOME="+filepath.Join(dir, "copilot"))
-	pipe, err := p.StdoutPipe()
-	must(t, err)
-	p.out = bufio.NewReader(pipe)
-	must(t, p.Start())
+	p.begin()
 	port := p.await(`^CLI server listening on port (\d+)\n$`)[1]
 	hosts := []string{"127.0.0.1", "localhost"}
 	if probe, err := net.Listen("tcp6", "[::1]:0"); err == nil {
@@ -430,7 +459,7 @@ func TestInheritedStdinIsNotReadIfThereIsAPrompt(t *testing.T) {
 func TestASecondSignalDoesNotWait(t *testing.T) {
 	// The first signal is never acted upon: the program is stopped meanwhile.
 	dir := t.TempDir()
-	p := busy(t, dir)
+	p, _ := busy(t, dir)
 	must(t, p.Process.Signal(syscall.SIGSTOP))
 	must(t, p.Process.Signal(syscall.SIGTERM))
 	must(t, p.Process.Signal(syscall.SIGINT))

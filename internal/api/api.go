@@ -186,6 +186,8 @@ type OpenResult struct {
 	SessionID     event.SessionID `json:"sessionId"`
 	WorkspacePath string          `json:"workspacePath,omitempty"`
 	Capabilities  Capabilities    `json:"capabilities"`
+	// Position tells processes of ours that the events after it are shown.
+	Position event.Seq `json:"abidePosition,omitempty"`
 }
 
 // Capabilities tells what the clients of a session can do together.

@@ -99,6 +99,7 @@ func verdict(ctx context.Context, err error) (int, string) {
 
 // failureCodes maps the types of session.error that are not simply failures.
 var failureCodes = map[string]int{
+	"model":                      exitConfig, // its name or its configuration is wrong
 	string(model.KindAuth):       exitConfig,
 	string(model.KindNotFound):   exitConfig,
 	string(model.KindRateLimit):  exitProvider,

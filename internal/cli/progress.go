@@ -49,8 +49,12 @@ func (p *progress) toolStart(d event.ToolStartData) {
 }
 
 func (p *progress) toolComplete(d event.ToolCompleteData) {
+	name := p.names[d.ToolCallID]
+	if name == "" {
+		name = "a call from before"
+	}
 	if d.Error != nil {
-		p.say(faint, "✗ "+p.names[d.ToolCallID]+": "+d.Error.Message)
+		p.say(faint, "✗ "+name+": "+d.Error.Message)
 	}
 	delete(p.names, d.ToolCallID)
 }

@@ -22,7 +22,8 @@
 // session.create or session.resume that is sent again also has abideAfter, if
 // the client has seen events of that session: the last position.
 //
-// Notifications of stored events have their position as seq beside event. After
+// The answer to session.create and session.resume has abidePosition: the client
+// is shown the events after it. Notifications of stored events have their position as seq beside event. After
 // a change of engine the request abide.attach {sessionId, after, method,
 // params} attaches the client again as the original method and params did; the
 // engine goes on with the events after that position, and may ask open

@@ -34,7 +34,7 @@ func attaches(method string) bool {
 }
 
 func detaches(method string) bool {
-	return method == "session.destroy" || method == "session.delete" || method == "session.shutdown"
+	return method == "session.destroy" || method == "session.detach" || method == "session.delete" || method == "session.shutdown"
 }
 
 // settleLocked learns from the answer to a request which sessions the client
@@ -48,6 +48,9 @@ func (r *Relay) settleLocked(p *parcel, m jsonrpc.Message) {
 		}
 		s := r.sessionLocked(id)
 		s.n, s.method, s.params = p.n, p.method, orEmpty(p.params)
+		if start, err := strconv.ParseInt(string(member(m.Result, "abidePosition")), 10, 64); err == nil {
+			s.last = max(s.last, start)
+		}
 	case attaches(p.method):
 		if s := r.sessions[id]; s != nil && s.n == 0 {
 			delete(r.sessions, id)

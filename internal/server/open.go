@@ -82,6 +82,9 @@ func (c *conn) opened(ctx context.Context, id event.SessionID, client *session.C
 		c.server.host.Detach(id, before.client, false)
 	}
 	result := api.OpenResult{SessionID: id}
+	if c.door.Private {
+		result.Position = view.Position()
+	}
 	if c.server.opts.Workspace != nil {
 		result.WorkspacePath = c.server.opts.Workspace(id)
 	}

@@ -51,6 +51,13 @@ func (f *feed) open(viewer Viewer, at event.Seq) *View {
 	return v
 }
 
+// Position returns the position that the view has come to.
+func (v *View) Position() event.Seq {
+	v.feed.mu.Lock()
+	defer v.feed.mu.Unlock()
+	return v.at.Seq
+}
+
 // Close ends a view.
 func (v *View) Close() {
 	f := v.feed

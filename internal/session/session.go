@@ -252,17 +252,20 @@ func (s *Session) load() error {
 // without reading.
 func (h *Host) read(ctx context.Context, id event.SessionID) (*turn.State, eventlog.End, error) {
 	var events []event.Event
-	var end eventlog.End
 	for e, err := range h.store.Read(ctx, id, 0) {
 		if errors.Is(err, eventlog.ErrNotFound) {
-			return turn.New(id), end, nil
+			return turn.New(id), eventlog.End{}, nil
 		}
 		if err != nil {
-			return nil, end, h.unreadable(ctx, id, err)
+			return nil, eventlog.End{}, h.unreadable(ctx, id, err)
 		}
 		events = append(events, e)
-		end = end.Next(e.Bytes)
 	}
+	index, err := h.store.Session(ctx, id) // its end is what the events were verified against
+	if err != nil {
+		return nil, eventlog.End{}, fmt.Errorf("read session %s: %w", id, err)
+	}
+	end := index.End
 	state := turn.New(id)
 	if err := state.Load(events); err != nil {
 		return nil, end, h.unreadable(ctx, id, &eventlog.Damage{Session: id, Seq: state.Seq, Reason: err.Error()})
