@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	_ "modernc.org/sqlite"
@@ -22,10 +24,13 @@ import (
 	"github.com/abide-run/abide/internal/turn"
 )
 
+// retries are short: nobody should wait for a clock.
+var retries = []time.Duration{time.Millisecond, 2 * time.Millisecond}
+
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"abide":       main,
-		"abide-tools": func() { os.Exit(cli.Process(cli.Options{Tools: turn.Catalog{note{}}})) },
+		"abide-tools": func() { os.Exit(cli.Process(cli.Options{Tools: turn.Catalog{note{}}, Retries: retries})) },
 	})
 }
 
@@ -43,6 +48,12 @@ func TestStories(t *testing.T) {
 			e.Setenv("ABIDE_HOME", filepath.Join(e.WorkDir, "home"))
 			e.Setenv("GORACE", noRaceSleep)
 			return nil
+		},
+		Condition: func(cond string) (bool, error) {
+			if cond != "root" {
+				return false, fmt.Errorf("unknown condition %q", cond)
+			}
+			return os.Getuid() == 0, nil // who may read everything
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"exits":   exits,

@@ -43,6 +43,9 @@ var diagram = map[string][]string{
 	"cli":       {"api", "approval", "client", "daemon", "event", "eventlog", "model", "model/offline", "turn"},
 	"cmd/abide": {"cli"},
 
+	// what users write down
+	"config": {},
+
 	// the test of the promise
 	"killtest": {},
 

@@ -21,12 +21,10 @@ text. REQUEST may be left out if only one question is open.`
 
 const answerExamples = `  abide questions
   abide answer 0198c2f1 approve
-  abide answer 0198c2f1 0198c2f2-77aa "use port 8080 instead"
-  abide answer --detach 0198c2f1 approve      # do not wait for the rest`
+  abide answer 0198c2f1 0198c2f2-77aa "use port 8080 instead"`
 
 func (a *app) answerCommand() *cobra.Command {
 	f := &runFlags{}
-	detach := false
 	c := &cobra.Command{
 		Use:     "answer SESSION [REQUEST] ANSWER",
 		Short:   "Answer an open question and go on",
@@ -37,31 +35,27 @@ func (a *app) answerCommand() *cobra.Command {
 			if err := f.checkFormat(); err != nil {
 				return err
 			}
-			return a.answer(cmd.Context(), f, args, detach)
+			return a.answer(cmd.Context(), f, args)
 		},
 	}
 	f.registerFormat(c.Flags())
-	c.Flags().BoolVar(&detach, "detach", false, "return when the answer is stored; the work goes on while an engine runs")
 	return c
 }
 
 // answer carries out abide answer. It is no client of the session: it answers
 // and watches, and the session stays as it is.
-func (a *app) answer(ctx context.Context, f *runFlags, args []string, detach bool) error {
+func (a *app) answer(ctx context.Context, f *runFlags, args []string) error {
 	r := a.newRunner(f)
 	r.told = true
 	// What tells that a session goes on may be lost with an engine that ends.
 	r.pulse = time.Tick(5 * time.Second)
 	err := a.withClient(ctx, func(c *client.Client) error {
 		r.client = c
-		if err := r.answerOne(ctx, args); err != nil || detach {
+		if err := r.answerOne(ctx, args); err != nil {
 			return err
 		}
 		return r.follow(ctx)
 	})
-	if detach && err == nil {
-		return nil
-	}
 	return r.end(ctx, err)
 }
 

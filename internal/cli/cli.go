@@ -14,6 +14,7 @@ package cli
 import (
 	"context"
 	"io"
+	"time"
 
 	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/turn"
@@ -31,6 +32,7 @@ type Options struct {
 	Version string                              // "dev" if empty
 	Tools   turn.Catalog                        // further tools of the runtime
 	Wrap    func(eventlog.Store) eventlog.Store // put around the store; for tests
+	Retries []time.Duration                     // pauses between attempts at a model request; the engine's if nil
 }
 
 // An app is one run of the program.

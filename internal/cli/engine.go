@@ -29,6 +29,7 @@ func (a *app) config(dir string) (daemon.Config, error) {
 		Defaults: api.Defaults{Cwd: cwd, Env: os.Environ(), Provider: provider()},
 		Tools:    a.opts.Tools,
 		Wrap:     a.opts.Wrap,
+		Retries:  a.opts.Retries,
 	}, nil
 }
 

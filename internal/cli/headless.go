@@ -77,6 +77,9 @@ func (a *app) headless(ctx context.Context, args []string) error {
 	if p := copilotProvider(f.tokenEnv); p != nil {
 		c.Defaults.Provider = p
 	}
+	if f.yolo {
+		a.err.printf("abide: --yolo has no effect with --headless: clients are asked for permission as without it\n")
+	}
 	if f.stdio {
 		return a.headlessStdio(ctx, c)
 	}

@@ -192,7 +192,16 @@ func (r *runner) recall(ctx context.Context, joined *attached) error {
 // answer.
 func (r *runner) nothingToDo() error {
 	r.note("nothing was unfinished; this is how the last turn ended")
-	return r.seen.ending(r.id)
+	return r.over()
+}
+
+// over is how a run ends whose turn is over.
+func (r *runner) over() error {
+	err := r.seen.ending(r.id)
+	if err == nil && r.seen.answer == "" {
+		r.note("the turn ended without an answer")
+	}
+	return err
 }
 
 // note tells a person something on stderr.
@@ -210,7 +219,7 @@ func (r *runner) follow(ctx context.Context) error {
 		}
 		switch {
 		case r.seen.done:
-			return r.seen.ending(r.id)
+			return r.over()
 		case r.person != nil:
 			r.ask()
 		case r.waiting():

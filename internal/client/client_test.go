@@ -153,9 +153,13 @@ func played(t *testing.T, handle jsonrpc.HandlerFunc, opts client.Options) (*jso
 	return runtime, func() { runtime.Close(); <-ended }, c
 }
 
+func pong(context.Context, *jsonrpc.Request) (any, error) { return api.PingResult{}, nil }
+
 func TestAStreamEndsWithTheConnectionButLosesNothing(t *testing.T) {
-	runtime, stop, c := played(t, nil, client.Options{})
+	runtime, stop, c := played(t, pong, client.Options{})
 	s := c.Watch("s")
+	_, err := c.Ping(t.Context(), "") // the runtime is there
+	must(t, err)
 	must(t, runtime.Notify(api.SessionEvent, json.RawMessage(`{"sessionId":"s","seq":7,"event":{"type":"x"}}`)))
 	stop()
 	e, err := s.Next(t.Context())
@@ -168,7 +172,7 @@ func TestAStreamEndsWithTheConnectionButLosesNothing(t *testing.T) {
 }
 
 func TestNextReturnsWhenItsContextIsDone(t *testing.T) {
-	_, stop, c := played(t, nil, client.Options{})
+	_, stop, c := played(t, pong, client.Options{})
 	defer stop()
 	cause := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -179,7 +183,7 @@ func TestNextReturnsWhenItsContextIsDone(t *testing.T) {
 }
 
 func TestAClosedStreamGetsNothingMore(t *testing.T) {
-	runtime, stop, c := played(t, func(context.Context, *jsonrpc.Request) (any, error) { return api.PingResult{}, nil }, client.Options{})
+	runtime, stop, c := played(t, pong, client.Options{})
 	defer stop()
 	first := c.Watch("s")
 	second := c.Watch("s") // takes the place of the first
@@ -437,7 +441,7 @@ func TestConnectNeedsTheTokenAndTheVersion(t *testing.T) {
 }
 
 func TestARequestThatNobodyKnowsIsRefused(t *testing.T) {
-	runtime, stop, _ := played(t, nil, client.Options{})
+	runtime, stop, _ := played(t, pong, client.Options{})
 	defer stop()
 	var refused *jsonrpc.Error
 	if err := runtime.Call(t.Context(), "hooks.invoke", nil, nil); !errors.As(err, &refused) || refused.Code != jsonrpc.CodeMethodNotFound {

@@ -40,6 +40,10 @@ type Config struct {
 	// they say otherwise.
 	Defaults api.Defaults
 
+	// Visitor is set by a process that is only here for a moment: it does not go
+	// on with unfinished turns if it happens to be the engine.
+	Visitor bool
+
 	Sync    sqlite.Sync     // what an acknowledged append survives
 	Rest    time.Duration   // how long an idle session stays in memory; the host's default if zero
 	Retries []time.Duration // how long to wait before each further attempt at a model request; the host's default if nil
@@ -65,7 +69,7 @@ type Node struct {
 }
 
 // ErrClosed means that the process is stopping.
-var ErrClosed = errors.New("abide is stopping")
+var ErrClosed = session.ErrClosed
 
 // Open makes this process the engine of a folder, or a relay to its engine.
 func Open(ctx context.Context, c Config) (*Node, error) {
@@ -284,7 +288,7 @@ func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, erro
 		Version: n.config.Version, Log: n.log, Models: found.list,
 		Workspace: func(id event.SessionID) string { return n.folder.Session(string(id)) },
 	})
-	if e.socket, err = lock.Listen(); err == nil {
+	if e.socket, err = lock.Listen(); err == nil && !n.config.Visitor {
 		err = e.host.Start(ctx)
 	}
 	if err != nil {

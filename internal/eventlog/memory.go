@@ -2,7 +2,6 @@ package eventlog
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -30,8 +29,8 @@ type branch struct {
 	parent   *branch
 	shared   event.Seq
 	own      []link // only ever grows, so a reader needs no lock for what it has seen
-	forks    map[*branch]bool
-	deleted  bool // lives on in its forks
+	forks    int    // how many share its events
+	deleted  bool   // lives on in its forks
 	created  time.Time
 	modified time.Time
 	info     Info
@@ -98,10 +97,7 @@ func (m *Memory) Fork(ctx context.Context, child, parent event.SessionID, batch 
 		return End{}, fmt.Errorf("fork %s from %s at event %d: %w", child, parent, batch.After.Seq, ErrConflict)
 	}
 	b := &branch{id: child, parent: from, shared: batch.After.Seq}
-	if from.forks == nil {
-		from.forks = make(map[*branch]bool)
-	}
-	from.forks[b] = true
+	from.forks++
 	m.add(b, batch)
 	return end, nil
 }
@@ -351,22 +347,13 @@ func (m *Memory) Delete(ctx context.Context, id event.SessionID) error {
 	return nil
 }
 
-// release drops what nobody can read any more: events of deleted sessions that
-// no fork shares, and those sessions themselves when their last fork is gone.
+// release drops deleted sessions that no fork shares events with any more.
 func (m *Memory) release(b *branch) {
-	for ; b != nil && b.deleted; b = b.parent {
-		if len(b.forks) == 0 {
-			delete(m.sessions, b.id)
-			if b.parent != nil {
-				delete(b.parent.forks, b)
-			}
-			continue
+	for ; b != nil && b.deleted && b.forks == 0; b = b.parent {
+		delete(m.sessions, b.id)
+		if b.parent != nil {
+			b.parent.forks--
 		}
-		fork := slices.MaxFunc(slices.Collect(maps.Keys(b.forks)), func(a, b *branch) int {
-			return cmp.Compare(a.shared, b.shared)
-		})
-		b.own = slices.Clone(b.own[:max(fork.shared-b.shared, 0)])
-		b.shared = min(b.shared, fork.shared)
 	}
 }
 

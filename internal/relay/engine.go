@@ -317,6 +317,9 @@ func (r *Relay) settle(m jsonrpc.Message) bool {
 	if p == nil {
 		return string(m.ID) == "null"
 	}
+	if fault := m.Failure(); fault != nil && fault.Code == codeShuttingDown {
+		return false // the next engine gets it
+	}
 	delete(r.requests, p.id)
 	r.changed.Broadcast()
 	r.settleLocked(p, m)

@@ -62,9 +62,10 @@ type Door struct {
 
 // A conn is one client connection.
 type conn struct {
-	server *Server
-	rpc    *jsonrpc.Conn
-	door   Door
+	server  *Server
+	rpc     *jsonrpc.Conn
+	door    Door
+	serving context.Context // when it is done the server is about to leave
 
 	mu       sync.Mutex
 	admitted bool // connect succeeded
@@ -86,7 +87,7 @@ const relayStall = 5 * time.Minute
 
 // Serve runs a connection until it ends. Sessions are detached, not stopped.
 func (s *Server) Serve(ctx context.Context, rwc io.ReadWriteCloser, door Door) error {
-	c := &conn{server: s, door: door, sessions: make(map[event.SessionID]*attached), stalled: make(chan struct{}, 1)}
+	c := &conn{server: s, door: door, serving: ctx, sessions: make(map[event.SessionID]*attached), stalled: make(chan struct{}, 1)}
 	c.defaults = door.Defaults
 	options := jsonrpc.Options{Handler: jsonrpc.HandlerFunc(c.handle)}
 	if door.Private {
@@ -223,8 +224,14 @@ func on[P, R any](f func(*conn, context.Context, P) (R, error)) method {
 }
 
 // wireError turns any error into what a client may see. It is the only place
-// that does.
+// that does. If the server is about to leave, that is why: whatever a request
+// was told meanwhile only follows from it.
 func (c *conn) wireError(method string, err error) error {
+	if cause := context.Cause(c.serving); lost(cause) {
+		err = cause
+	} else if cause != nil {
+		err = session.ErrClosed
+	}
 	var ready *jsonrpc.Error
 	var bad errBadParams
 	var damage *eventlog.Damage
@@ -233,14 +240,20 @@ func (c *conn) wireError(method string, err error) error {
 		return ready
 	case errors.As(err, &bad):
 		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s: %v", method, bad.error)
-	case errors.Is(err, session.ErrClosed):
+	case errors.Is(err, session.ErrClosed), c.door.Private && lost(err):
 		return jsonrpc.Errorf(api.CodeShuttingDown, "SERVER_SHUTTING_DOWN")
 	case errors.As(err, &damage):
 		err = fmt.Errorf("%w; what was said before can be used by forking the session at event %d", damage, damage.Seq-1)
-	case errors.Is(err, eventlog.ErrClosed), errors.Is(err, eventlog.ErrFenced):
+	case lost(err):
 		c.server.log.Error("the log cannot be written", "err", err)
 	}
 	return jsonrpc.Errorf(jsonrpc.CodeInternal, "Request %s failed with message: %v", method, err)
+}
+
+// lost reports whether this engine cannot write any more. Another one may: a
+// relay's client need not know.
+func lost(err error) bool {
+	return errors.Is(err, eventlog.ErrClosed) || errors.Is(err, eventlog.ErrFenced)
 }
 
 // notFound is how the protocol says that there is no such session.

@@ -179,11 +179,20 @@ func (h *Host) peek(id event.SessionID) *Session {
 
 // do hands an intent to a session and waits until it is stored.
 func (h *Host) do(ctx context.Context, id event.SessionID, f func(*txn) error) error {
+	return h.hand(ctx, id, intent{do: f})
+}
+
+// look lets f look at a session.
+func (h *Host) look(ctx context.Context, id event.SessionID, f func(*txn) error) error {
+	return h.hand(ctx, id, intent{do: f, look: true})
+}
+
+func (h *Host) hand(ctx context.Context, id event.SessionID, what intent) error {
 	if id == "" {
 		return fmt.Errorf("sessionId: %w: it is empty", ErrNotFound)
 	}
 	for {
-		in := &intent{do: f, done: make(chan error, 1)}
+		in := &intent{do: what.do, look: what.look, done: make(chan error, 1)}
 		run, ok := h.get(id).enqueue(in)
 		if !ok {
 			continue // it was just unloaded; get another

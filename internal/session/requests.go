@@ -334,7 +334,7 @@ type Status struct {
 // Status tells how a session stands.
 func (h *Host) Status(ctx context.Context, id event.SessionID) (Status, error) {
 	var st Status
-	err := h.do(ctx, id, func(tx *txn) error {
+	err := h.look(ctx, id, func(tx *txn) error {
 		if err := tx.exists(); err != nil {
 			return err
 		}

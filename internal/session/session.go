@@ -48,6 +48,7 @@ type Session struct {
 // An intent is something that somebody wants of a session.
 type intent struct {
 	do   func(*txn) error
+	look bool       // it only looks: nothing follows from it
 	done chan error // buffered; nil if nobody waits
 	err  error
 }
@@ -189,11 +190,13 @@ func (s *Session) carryOut(batch []*intent) {
 		return
 	}
 	tx := &txn{s: s, State: s.state, now: time.Now()}
+	looked := true
 	for _, in := range batch {
 		in.err = in.do(tx)
+		looked = looked && in.look
 	}
 	err := tx.err
-	if err == nil && s.state.Seq > 0 {
+	if err == nil && s.state.Seq > 0 && !looked {
 		err = s.advance(tx)
 	}
 	if err == nil {

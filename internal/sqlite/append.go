@@ -134,8 +134,12 @@ func (w *writing) store(a *addition, h head) error {
 	return nil
 }
 
-// refuse says why an addition cannot follow.
+// refuse says why an addition cannot follow. If we are fenced, that is why: it is
+// for another process now to say where the session ends.
 func (w *writing) refuse(a *addition, err error) error {
+	if fenced := w.check(); fenced != nil {
+		return fenced
+	}
 	if err == nil {
 		var h head
 		if h, err = scanHead(a.id, w.find.QueryRow(string(a.id))); err == nil && h.damage != nil {

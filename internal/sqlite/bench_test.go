@@ -144,3 +144,27 @@ func BenchmarkRead(b *testing.B) {
 		}
 	})
 }
+
+// BenchmarkReadTail reads what the last append added, as a follower does.
+func BenchmarkReadTail(b *testing.B) {
+	s, err := Open(b.Context(), filepath.Join(b.TempDir(), "abide.db"), Options{Sync: Normal})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close()
+	var before, end eventlog.End
+	for range 200 {
+		before = end
+		if end, err = turn(b.Context(), s, "s", end); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		for _, err := range s.ReadFrom(b.Context(), "s", before) {
+			if err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/abide-run/abide/internal/event"
@@ -180,6 +181,42 @@ func TestAnAppendThatCannotBeCarriedOutFailsAlone(t *testing.T) {
 	}
 }
 
+func TestCloseWaitsForWhatIsUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, filepath.Join(t.TempDir(), "abide.db"))
+		a := addTo(t, "s", eventlog.End{}, "a")
+		leave := make(chan struct{})
+		var appended error
+		closed := false
+		go func() {
+			appended = s.do(context.Background(), s.adding(a, func(w *writing) (head, error) {
+				<-leave
+				return s.append(w, a)
+			}))
+		}()
+		synctest.Wait()
+		go func() {
+			s.Close()
+			closed = true
+		}()
+		synctest.Wait()
+		if closed {
+			t.Error("the store is closed during an append")
+		}
+		if err := second(s.Append(t.Context(), "t", batch(eventlog.End{}, "x"))); !errors.Is(err, eventlog.ErrClosed) {
+			t.Errorf("an append after Close began: err = %v, want ErrClosed", err)
+		}
+		close(leave)
+		synctest.Wait()
+		if !closed || appended != nil {
+			t.Errorf("closed = %v, the append says %v", closed, appended)
+		}
+		if got, err := read(t, open(t, s.path), "s"); err != nil || len(got) != 1 {
+			t.Errorf("s says %q, %v", got, err)
+		}
+	})
+}
+
 func TestSixtyFourBusySessionsShareSyncs(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "abide.db"))
 	var wg sync.WaitGroup
@@ -228,6 +265,49 @@ func TestTheNewcomerFencesTheOld(t *testing.T) {
 		t.Error(err)
 	}
 	add(t, young, "t", eventlog.End{}, "closing the old harms nobody")
+}
+
+func TestTheFencedCanChangeNothing(t *testing.T) {
+	for name, change := range map[string]func(s *Store, end eventlog.End) error{
+		"append": func(s *Store, end eventlog.End) error {
+			return second(s.Append(context.Background(), "s", batch(end, "x")))
+		},
+		"append too late": func(s *Store, _ eventlog.End) error {
+			return second(s.Append(context.Background(), "s", batch(eventlog.End{}, "x")))
+		},
+		"append anew": func(s *Store, _ eventlog.End) error {
+			return second(s.Append(context.Background(), "t", batch(eventlog.End{}, "x")))
+		},
+		"append to none": func(s *Store, end eventlog.End) error {
+			return second(s.Append(context.Background(), "t", batch(end, "x")))
+		},
+		"fork": func(s *Store, end eventlog.End) error {
+			return second(s.Fork(context.Background(), "t", "s", batch(end, "x")))
+		},
+		"delete": func(s *Store, _ eventlog.End) error { return s.Delete(context.Background(), "s") },
+		"quarantine": func(s *Store, _ eventlog.End) error {
+			return s.Quarantine(context.Background(), "s", eventlog.Damage{Seq: 1})
+		},
+		"put a secret": func(s *Store, _ eventlog.End) error { return s.PutSecret(context.Background(), "s", "k", []byte("v")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "abide.db")
+			old := open(t, path)
+			end := add(t, old, "s", eventlog.End{}, "a")
+			young := open(t, path)
+			if err := change(old, end); !errors.Is(err, eventlog.ErrFenced) {
+				t.Errorf("err = %v, want ErrFenced", err)
+			}
+			for session, err := range young.Sessions(t.Context()) {
+				if err != nil || session.ID != "s" || session.End != end || session.Damage != nil {
+					t.Errorf("the young one finds %+v, %v", session, err)
+				}
+			}
+			if secret, err := young.Secret(t.Context(), "s", "k"); err != nil || secret != nil {
+				t.Errorf("the young one finds the secret %q, %v", secret, err)
+			}
+		})
+	}
 }
 
 // fill appends until the store gives up.

@@ -213,6 +213,34 @@ func TestDamageToAForksOriginIsReported(t *testing.T) {
 	}
 }
 
+// SQLite believes an index of its own. A name that it finds there leads to the
+// row of another session.
+func TestANameThatLeadsToAnotherSessionIsDamage(t *testing.T) {
+	path := victim(t)
+	all, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	entry := bytes.Index(all, []byte("victim\x02")) // the name, then the id
+	if entry < 0 {
+		t.Fatal("the index is not as it was")
+	}
+	all[entry+len("victim")] = 3 // the fork's
+	if err := os.WriteFile(path, all, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, path)
+	want := eventlog.Damage{Session: "victim", Seq: 1, Reason: brokenEntry}
+	got, err := read(t, s, "victim")
+	checkDamage(t, fmt.Sprintf("read %q", got), err, want)
+	_, err = s.Session(t.Context(), "victim")
+	checkDamage(t, "session", err, want)
+	_, err = s.Append(t.Context(), "victim", batch(eventlog.End{Seq: 4}, "x"))
+	checkDamage(t, "append", err, want)
+	checkDamage(t, "delete", s.Delete(t.Context(), "victim"), want)
+	checkOthers(t, s, false)
+}
+
 func TestABrokenIndexEntryIsShownAndReadAllTheSame(t *testing.T) {
 	path := victim(t)
 	tamper(t, path, "UPDATE sessions SET info = '{' WHERE name = 'victim'")

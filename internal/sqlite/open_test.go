@@ -14,16 +14,18 @@ import (
 )
 
 func TestTheFileIsTheOwnersAlone(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "abide.db")
-	if err := os.WriteFile(path, nil, 0o644); err != nil { // made carelessly
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "careless"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	s := open(t, path)
-	add(t, s, "s", eventlog.End{}, "a")
-	for _, side := range []string{"", "-wal", "-shm"} {
-		info, err := os.Stat(path + side)
-		if err != nil || info.Mode().Perm() != 0o600 {
-			t.Errorf("%s: mode %v, %v; want 0600", filepath.Base(path)+side, info.Mode(), err)
+	for _, name := range []string{"new", "careless"} {
+		s := open(t, filepath.Join(dir, name))
+		add(t, s, "s", eventlog.End{}, "a")
+		for _, side := range []string{"", "-wal", "-shm"} {
+			info, err := os.Stat(s.path + side)
+			if err != nil || info.Mode().Perm() != 0o600 {
+				t.Errorf("%s: mode %v, %v; want 0600", name+side, info.Mode(), err)
+			}
 		}
 	}
 }

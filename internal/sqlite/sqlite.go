@@ -205,7 +205,7 @@ func dsn(path string, opts Options, more string) string {
 	return file.String() + "?_error_rc=1" +
 		"&_pragma=busy_timeout(5000)" + // another process may be taking over
 		"&_pragma=synchronous(" + opts.Sync.String() + ")" +
-		"&_pragma=secure_delete(FAST)" +
+		"&_pragma=secure_delete(ON)" + // what is deleted is overwritten
 		"&_pragma=journal_size_limit(16777216)" +
 		"&" + more
 }

@@ -1,0 +1,328 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// A terminal is a real one, with the test at the keyboard.
+type terminal struct {
+	t    *testing.T
+	keys *os.File // what is typed, and what is shown
+	tty  *os.File // what the program has
+
+	mu    sync.Mutex
+	more  *sync.Cond
+	shown string
+	over  bool
+}
+
+func newTerminal(t *testing.T) *terminal {
+	t.Helper()
+	keys, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Skipf("there are no terminals here: %v", err)
+	}
+	must(t, unix.IoctlSetPointerInt(int(keys.Fd()), unix.TIOCSPTLCK, 0))
+	n, err := unix.IoctlGetInt(int(keys.Fd()), unix.TIOCGPTN)
+	must(t, err)
+	tty, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0)
+	must(t, err)
+	x := &terminal{t: t, keys: keys, tty: tty}
+	x.more = sync.NewCond(&x.mu)
+	var watching sync.WaitGroup
+	watching.Go(x.watch)
+	t.Cleanup(func() { tty.Close(); watching.Wait(); keys.Close() })
+	return x
+}
+
+// watch takes what is shown until the program's side is closed everywhere.
+func (x *terminal) watch() {
+	buf := make([]byte, 4096)
+	for {
+		n, err := x.keys.Read(buf)
+		x.mu.Lock()
+		x.shown += string(buf[:n])
+		x.over = err != nil
+		x.more.Broadcast()
+		x.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+// await waits until the terminal shows something that matches, and forgets
+// what came before its end.
+func (x *terminal) await(pattern string) string {
+	x.t.Helper()
+	re := regexp.MustCompile("(?s)" + pattern)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for {
+		if at := re.FindStringIndex(x.shown); at != nil {
+			found := x.shown[:at[1]]
+			x.shown = x.shown[at[1]:]
+			return found
+		}
+		if x.over {
+			x.t.Fatalf("the terminal does not show %s, but %q", pattern, x.shown)
+		}
+		x.more.Wait()
+	}
+}
+
+func (x *terminal) typed(text string) {
+	x.t.Helper()
+	_, err := io.WriteString(x.keys, text)
+	must(x.t, err)
+}
+
+// sit starts a program at the terminal. Its stdout goes there too, unless the
+// test takes it.
+func (x *terminal) sit(dir, name string, args ...string) *program {
+	x.t.Helper()
+	p := command(x.t, dir, args...)
+	p.Path, p.Args[0] = lookPath(x.t, name), name
+	p.Env = append(p.Env, "TERM=xterm", "NO_COLOR=", "COLUMNS=")
+	p.Stdin, p.Stdout, p.Stderr = x.tty, x.tty, x.tty
+	return p
+}
+
+func lookPath(t *testing.T, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	must(t, err)
+	return path
+}
+
+// leaves closes the test's hold on the program's side, so that the end of the
+// program is the end of what is shown.
+func (x *terminal) leaves(p *program) int {
+	x.t.Helper()
+	x.tty.Close()
+	p.Wait()
+	return p.ProcessState.ExitCode()
+}
+
+func notes(t *testing.T, dir string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(dir, "notes.txt"))
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func TestAtATerminalPermissionIsAskedThere(t *testing.T) {
+	const prompt = "Use note with value 'X', then reply with the result"
+	for _, c := range []struct {
+		keys, notes, says string
+	}{
+		{"y\n", "X\n", "noted X"},
+		{"YES\n", "X\n", "noted X"},
+		{"a\n", "X\n", "noted X"},
+		{"n\n", "", "the turn ended without an answer"},
+		{"rather not\n", "", "User feedback: rather not"},
+	} {
+		t.Run(strings.TrimSpace(c.keys), func(t *testing.T) {
+			x, dir := newTerminal(t), t.TempDir()
+			p := x.sit(dir, "abide-tools", "run", prompt)
+			must(t, p.Start())
+			x.await(`\? may it run this command: note X.*instead:`)
+			if got := notes(t, dir); got != "" {
+				t.Errorf("it was done before anybody answered: %q", got)
+			}
+			x.typed("\n") // that is no answer
+			x.await(`\? may it run this command: note X.*instead:`)
+			x.typed(c.keys)
+			x.await(regexp.QuoteMeta(c.says))
+			if code := x.leaves(p); code != 0 || notes(t, dir) != c.notes {
+				t.Errorf("exit code %d, notes %q, want 0 and %q", code, notes(t, dir), c.notes)
+			}
+		})
+	}
+}
+
+func TestAYesForTheSessionIsNotAskedAgain(t *testing.T) {
+	x, dir := newTerminal(t), t.TempDir()
+	p := x.sit(dir, "abide-tools", "run", "Call note with value 'X' and note with value 'Y', then reply with both results")
+	must(t, p.Start())
+	x.await(`note X.*instead:`)
+	x.typed("a\n")
+	x.await(`note Y.*instead:`) // it was asked before
+	x.typed("y\n")
+	x.await(`noted X\r\nnoted Y`)
+	x.leaves(p)
+
+	x = newTerminal(t)
+	p = x.sit(dir, "abide-tools", "run", "--continue", "Use note with value 'Z', then reply with the result")
+	must(t, p.Start())
+	if shown := x.await(`noted Z`); strings.Contains(shown, "instead:") {
+		t.Errorf("it was asked again: %s", shown)
+	}
+	x.leaves(p)
+}
+
+func TestWhatWasTypedBeforeTheQuestionIsNotItsAnswer(t *testing.T) {
+	x, dir := newTerminal(t), t.TempDir()
+	x.typed("y\ny\n")
+	p := x.sit(dir, "abide-tools", "run", "Use note with value 'X', then reply with the result")
+	must(t, p.Start())
+	x.await(`instead:`)
+	x.typed("n\n")
+	x.await(`without an answer`)
+	x.leaves(p)
+	if got := notes(t, dir); got != "" {
+		t.Errorf("it was done: %q", got)
+	}
+}
+
+func TestQuestionsOfTheModelAreAnsweredByNumberOrText(t *testing.T) {
+	const scenario = `{"rules":[
+		{"when":{"step":1},"reply":{"calls":[{"tool":"ask_user","arguments":{"question":"Which one?","choices":["red","blue"]}}]}},
+		{"reply":{"text":"{{result}}"}}]}`
+	for keys, says := range map[string]string{"2\n": "User selected: blue", "red\n": "User selected: red", "3\n": "User responded: 3", "any\n": "User responded: any"} {
+		x, dir := newTerminal(t), t.TempDir()
+		must(t, os.WriteFile(filepath.Join(dir, "s.json"), []byte(scenario), 0o600))
+		p := x.sit(dir, "abide", "run", "--scenario", "s.json", "hello")
+		must(t, p.Start())
+		x.await(`\? Which one\?.*\r\n  1  red\r\n  2  blue\r\n.*number or answer:`)
+		x.typed(keys)
+		x.await(regexp.QuoteMeta(says))
+		x.leaves(p)
+	}
+}
+
+func TestAQuestionIsLeftOpenIfThePersonLeaves(t *testing.T) {
+	x, dir := newTerminal(t), t.TempDir()
+	p := x.sit(dir, "abide", "run", "Ask me: Q?")
+	must(t, p.Start())
+	x.await(`answer:`)
+	x.typed("\x04") // end of input
+	x.await(`nobody is here to give it`)
+	if code := x.leaves(p); code != 5 {
+		t.Errorf("exit code %d, want 5", code)
+	}
+	if got := output(t, dir, "questions"); !strings.Contains(got, "Q?") {
+		t.Errorf("the question is gone: %s", got)
+	}
+}
+
+func TestAQuestionThatIsAnsweredElsewhereIsNotAskedAnyMore(t *testing.T) {
+	x, dir := newTerminal(t), t.TempDir()
+	p := x.sit(dir, "abide", "run", "Ask me: Q?")
+	must(t, p.Start())
+	id := regexp.MustCompile(`session ([0-9a-f-]+)`).FindStringSubmatch(x.await(`answer:`))[1]
+	if got := output(t, dir, "answer", id, "from elsewhere"); got != "User responded: from elsewhere\n" {
+		t.Errorf("the other one is told %q", got)
+	}
+	x.await(`User responded: from elsewhere`)
+	if code := x.leaves(p); code != 0 {
+		t.Errorf("exit code %d, want 0", code)
+	}
+}
+
+func TestOnATerminalTheAnswerAppearsOnce(t *testing.T) {
+	x, dir := newTerminal(t), t.TempDir()
+	p := x.sit(dir, "abide", "run", "--quiet", "Reply with exactly: one two three")
+	must(t, p.Start())
+	x.leaves(p)
+	if shown := x.all(); shown != "one two three\r\n" {
+		t.Errorf("the terminal shows %q", shown)
+	}
+}
+
+// all waits for the end and returns what is shown.
+func (x *terminal) all() string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for !x.over {
+		x.more.Wait()
+	}
+	return x.shown
+}
+
+func TestAnAnswerThatBreaksOffIsSetApartFromTheNextAttempt(t *testing.T) {
+	const scenario = `{"witness":"attempts.txt","rules":[{"reply":{"deltas":["one ","two ","three"],"error":{"kind":"stream","afterDeltas":2,"times":1}}}]}`
+	x, dir := newTerminal(t), t.TempDir()
+	must(t, os.WriteFile(filepath.Join(dir, "s.json"), []byte(scenario), 0o600))
+	p := x.sit(dir, "abide", "run", "--quiet", "--scenario", "s.json", "hello")
+	must(t, p.Start())
+	x.leaves(p)
+	if shown := x.all(); !strings.HasSuffix(shown, "one two three\r\n") || strings.Count(shown, "three") != 1 {
+		t.Errorf("the terminal shows %q", shown)
+	}
+}
+
+func TestTextOfOthersCannotSpeakToTheTerminal(t *testing.T) {
+	x, dir := newTerminal(t), t.TempDir()
+	p := x.sit(dir, "abide", "run", "--quiet", "Reply with exactly: a\x1b[2Jb\x07c")
+	must(t, p.Start())
+	x.leaves(p)
+	if shown := x.all(); strings.ContainsAny(shown, "\x1b\x07") || !strings.Contains(shown, "b") {
+		t.Errorf("the terminal shows %q", shown)
+	}
+}
+
+func TestColoursAreForTerminalsThatWantThem(t *testing.T) {
+	dir := t.TempDir()
+	output(t, dir, "run", "Reply with exactly: X")
+	for _, c := range []struct {
+		env  string
+		want bool
+	}{{"NO_COLOR=", true}, {"NO_COLOR=1", false}, {"TERM=dumb", false}} {
+		x := newTerminal(t)
+		p := x.sit(dir, "abide", "sessions", "list")
+		p.Env = append(p.Env, c.env)
+		must(t, p.Start())
+		x.leaves(p)
+		if shown := x.all(); strings.Contains(shown, "\x1b[") != c.want || !strings.Contains(shown, "MODIFIED") {
+			t.Errorf("with %s: %q", c.env, shown)
+		}
+	}
+}
+
+func TestTablesFitTheTerminal(t *testing.T) {
+	dir := t.TempDir()
+	long := "Reply with exactly: " + strings.Repeat("a long text with 漢字 and more, ", 10)
+	output(t, dir, "run", long)
+	for name, c := range map[string]struct {
+		size uint16
+		env  string
+		most int
+	}{
+		"window":       {60, "COLUMNS=", 60},
+		"COLUMNS":      {200, "COLUMNS=50", 50},
+		"not told":     {0, "COLUMNS=", 80},
+		"not a number": {70, "COLUMNS=wide", 70},
+	} {
+		x := newTerminal(t)
+		must(t, unix.IoctlSetWinsize(int(x.tty.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: c.size}))
+		p := x.sit(dir, "abide", "sessions", "list")
+		p.Env = append(p.Env, c.env, "NO_COLOR=1")
+		must(t, p.Start())
+		x.leaves(p)
+		lines := strings.Split(strings.TrimSuffix(x.all(), "\r\n"), "\r\n")
+		if len(lines) != 2 {
+			t.Fatalf("%s: %q", name, lines)
+		}
+		wide := len([]rune(lines[1])) + strings.Count(lines[1], "漢") + strings.Count(lines[1], "字")
+		if wide > c.most || wide < c.most-1 || !strings.HasSuffix(lines[1], "…") {
+			t.Errorf("%s: the line has %d columns, want %d: %q", name, wide, c.most, lines[1])
+		}
+	}
+	if _, line, _ := strings.Cut(output(t, dir, "sessions", "list"), "\n"); len([]rune(line)) <= 80 {
+		t.Errorf("where there is no terminal the line is cut: %q", line)
+	}
+}

@@ -1,0 +1,145 @@
+// Package config reads what users have written down: one TOML file of their own,
+// one in the project, and what flags and the environment say.
+//
+//   - A later source wins over an earlier one: defaults, user, project,
+//     environment, flags. Scope rules and permission rules of all sources count.
+//   - A key that is not known is an error that names the nearest one that is.
+//   - A project's file cannot widen anything before its folder is trusted: only
+//     what restricts is taken, and the rest is reported.
+//   - Where each value came from can be shown.
+//
+// There are no secrets in these files: a key is named by its variable.
+package config
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Config is all that can be written down. Its zero value runs.
+type Config struct {
+	Pod          Pod                 `toml:"pod" doc:"The session that is started here."`
+	Model        Model               `toml:"model" doc:"The model that sessions use unless they name another."`
+	Providers    map[string]Provider `toml:"providers" doc:"Model endpoints, by name."`
+	Models       map[string]Limits   `toml:"models" doc:"What is known of a model, by name."`
+	Worker       Worker              `toml:"worker" doc:"Bounds of the work."`
+	Compaction   Compaction          `toml:"compaction" doc:"When and how context is compacted."`
+	Memory       Memory              `toml:"memory" doc:"What is remembered between sessions."`
+	Scope        Scope               `toml:"scope" doc:"Which files may be read and written."`
+	Permissions  Permissions         `toml:"permissions" doc:"What is allowed, asked and denied; deny wins, then ask."`
+	Instructions Instructions        `toml:"instructions" doc:"Files that tell the model about the project."`
+	Store        Store               `toml:"store" doc:"How the log is kept."`
+}
+
+// Pod names a session and where it works.
+type Pod struct {
+	Name string `toml:"name" doc:"Name of the session."`
+	Pwd  string `toml:"pwd" doc:"Working directory, relative to this file."`
+}
+
+// Model names a model and, if it is not one of a provider below, its endpoint.
+type Model struct {
+	Scheme          string `toml:"scheme" doc:"Wire: openai (Chat Completions), responses, anthropic, azure, offline or scripted." enum:"openai,responses,anthropic,azure,offline,scripted"`
+	ModelID         string `toml:"model_id" doc:"Name of the model, as the provider calls it; NAME/MODEL for one of a provider below."`
+	BaseURL         string `toml:"base_url" doc:"Base URL of the endpoint; the vendor's own if empty."`
+	APIKeyEnv       string `toml:"api_key_env" doc:"Variable that holds the key; the vendor's usual one if empty."`
+	ReasoningEffort string `toml:"reasoning_effort" doc:"How much a reasoning model thinks." enum:"low,medium,high"`
+}
+
+// Provider is a model endpoint.
+type Provider struct {
+	Scheme     string            `toml:"scheme" doc:"Wire: openai (Chat Completions), responses, anthropic or azure." enum:"openai,responses,anthropic,azure"`
+	BaseURL    string            `toml:"base_url" doc:"Base URL of the endpoint; the vendor's own if empty."`
+	APIKeyEnv  string            `toml:"api_key_env" doc:"Variable that holds the key; the vendor's usual one if empty."`
+	APIVersion string            `toml:"api_version" doc:"Azure: version of the deployment route."`
+	Headers    map[string]string `toml:"headers" doc:"Further headers of every request; no secrets."`
+}
+
+// Limits is what is known of a model. What is zero is taken from what is built
+// in, or from safe defaults.
+type Limits struct {
+	Window     int      `toml:"window" doc:"Context window, in tokens."`
+	MaxOutput  int      `toml:"max_output" doc:"Longest answer, in tokens."`
+	Vision     *bool    `toml:"vision" doc:"Whether it takes pictures."`
+	Reasoning  *bool    `toml:"reasoning" doc:"Whether it reasons."`
+	Input      *float64 `toml:"input_price" doc:"Price of a million input tokens."`
+	Output     *float64 `toml:"output_price" doc:"Price of a million output tokens."`
+	CacheRead  *float64 `toml:"cache_read_price" doc:"Price of a million tokens read from the cache."`
+	CacheWrite *float64 `toml:"cache_write_price" doc:"Price of a million tokens written to the cache."`
+}
+
+// Worker bounds a turn.
+type Worker struct {
+	MaxTokens int `toml:"max_tokens" doc:"Longest answer asked for, in tokens; the model's limit if 0."`
+	MaxSteps  int `toml:"max_steps" doc:"Model requests in one turn; 200 if 0."`
+}
+
+// Compaction says when context is compacted. Zero switches a threshold off.
+type Compaction struct {
+	Threshold        *int   `toml:"compact_threshold" doc:"Tokens above which context is compacted before a turn."`
+	RequestThreshold *int   `toml:"compact_request_threshold" doc:"Tokens above which context is compacted between two requests of a turn."`
+	RetainedTokens   *int   `toml:"compact_retained_tokens" doc:"Tokens of the newest history that are kept as they are."`
+	Model            string `toml:"model" doc:"Model that writes the summary; the session's own if empty."`
+}
+
+// Memory says when memory is extracted. Zero switches it off.
+type Memory struct {
+	ExtractThreshold *int `toml:"extract_threshold" doc:"Tokens of new history after which memory is extracted; 0 switches it off."`
+}
+
+// Scope is which files may be read and written. Deny wins.
+type Scope struct {
+	Allow []Rule `toml:"allow" doc:"What may be used."`
+	Deny  []Rule `toml:"deny" doc:"What may not, whatever else is said."`
+}
+
+// A Rule is about a file or a folder with all that is below it.
+type Rule struct {
+	Target     string `toml:"target" doc:"File or folder, relative to this file; ~ is the home directory."`
+	Permission string `toml:"permission" doc:"read, or write, which includes reading. In a deny rule: write denies writing alone, read denies both." enum:"read,write"`
+}
+
+// Permissions are rules like "bash", "bash(git *)" or "edit(docs/**)".
+type Permissions struct {
+	Allow []string `toml:"allow" doc:"Done without asking."`
+	Ask   []string `toml:"ask" doc:"Asked, even if allowed elsewhere."`
+	Deny  []string `toml:"deny" doc:"Never done."`
+}
+
+// Instructions are files that are read into the system prompt.
+type Instructions struct {
+	Files    []string `toml:"files" doc:"Names looked for in the working directory and above it; [\"AGENTS.md\"] if empty."`
+	MaxBytes int      `toml:"max_bytes" doc:"Most that is read of all of them; 32768 if 0."`
+}
+
+// Store says how the log is kept.
+type Store struct {
+	Sync string `toml:"sync" doc:"full: what was acknowledged survives a power cut. normal: it survives a crash of the program; a power cut may take the last moments back." enum:"full,normal"`
+	Rest string `toml:"rest" doc:"How long an idle session stays in memory, like 30s."`
+}
+
+// check finds values that make no sense by themselves.
+func (c *Config) check() error {
+	var errs []error
+	for key, value := range map[string]int{
+		"worker.max_tokens": c.Worker.MaxTokens, "worker.max_steps": c.Worker.MaxSteps, "instructions.max_bytes": c.Instructions.MaxBytes,
+	} {
+		if value < 0 {
+			errs = append(errs, fmt.Errorf("%s: %d is negative", key, value))
+		}
+	}
+	if c.Store.Rest != "" {
+		if d, err := time.ParseDuration(c.Store.Rest); err != nil || d <= 0 {
+			errs = append(errs, fmt.Errorf("store.rest: %q is not a duration like 30s or 5m", c.Store.Rest))
+		}
+	}
+	for kind, rules := range map[string][]Rule{"allow": c.Scope.Allow, "deny": c.Scope.Deny} {
+		for i, r := range rules {
+			if r.Target == "" {
+				errs = append(errs, fmt.Errorf("scope.%s[%d].target: it is empty", kind, i))
+			}
+		}
+	}
+	return errors.Join(append(errs, checkEnums(c)...)...)
+}

@@ -1,0 +1,185 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// Schema describes the file as a JSON schema, for editors.
+func Schema() ([]byte, error) {
+	s := schemaOf(reflect.TypeFor[Config]())
+	s["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+	s["title"] = "abide configuration"
+	return json.MarshalIndent(s, "", "  ")
+}
+
+func schemaOf(t reflect.Type) map[string]any {
+	switch t.Kind() {
+	case reflect.Pointer:
+		return schemaOf(t.Elem())
+	case reflect.Struct:
+		properties := make(map[string]any)
+		for f := range fields(t) {
+			property := schemaOf(f.Type)
+			property["description"] = f.Tag.Get("doc")
+			if list := enum(f); list != nil {
+				property["enum"] = list
+			}
+			properties[f.Tag.Get("toml")] = property
+		}
+		return map[string]any{"type": "object", "properties": properties, "additionalProperties": false}
+	case reflect.Map:
+		return map[string]any{"type": "object", "additionalProperties": schemaOf(t.Elem())}
+	case reflect.Slice:
+		return map[string]any{"type": "array", "items": schemaOf(t.Elem())}
+	case reflect.Bool:
+		return map[string]any{"type": "boolean"}
+	case reflect.Int:
+		return map[string]any{"type": "integer"}
+	case reflect.Float64:
+		return map[string]any{"type": "number"}
+	}
+	return map[string]any{"type": "string"}
+}
+
+func fields(t reflect.Type) func(func(reflect.StructField) bool) {
+	return func(yield func(reflect.StructField) bool) {
+		for i := range t.NumField() {
+			if !yield(t.Field(i)) {
+				return
+			}
+		}
+	}
+}
+
+func enum(f reflect.StructField) []string {
+	if list := f.Tag.Get("enum"); list != "" {
+		return strings.Split(list, ",")
+	}
+	return nil
+}
+
+// Keys lists every key, with * for a name that the user chooses.
+func Keys() []string {
+	return keysOf(reflect.TypeFor[Config](), "")
+}
+
+func keysOf(t reflect.Type, prefix string) []string {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice:
+		if e := t.Elem(); e.Kind() == reflect.Struct {
+			return keysOf(e, prefix)
+		}
+	case reflect.Map:
+		if t.Elem().Kind() == reflect.Struct {
+			return keysOf(t.Elem(), prefix+"*.")
+		}
+	case reflect.Struct:
+		var keys []string
+		for f := range fields(t) {
+			keys = append(keys, keysOf(f.Type, prefix+f.Tag.Get("toml")+".")...)
+		}
+		return keys
+	}
+	return []string{strings.TrimSuffix(prefix, ".")}
+}
+
+// known reports whether there is such a key, to the letter. Tables that hold
+// nothing are known with their keys.
+func known(key string) bool {
+	parts := strings.Split(key, ".")
+	return slices.ContainsFunc(Keys(), func(candidate string) bool {
+		return matches(parts, strings.Split(candidate, "."))
+	})
+}
+
+func matches(parts, pattern []string) bool {
+	for i, p := range pattern {
+		if i == len(parts) {
+			return true
+		}
+		if p == "*" {
+			continue
+		}
+		if p != parts[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// checkEnums finds words that are not among those that a key knows.
+func checkEnums(c *Config) []error {
+	return enumErrors(reflect.ValueOf(c).Elem(), "")
+}
+
+func enumErrors(v reflect.Value, prefix string) (errs []error) {
+	switch v.Kind() {
+	case reflect.Struct:
+		for f := range fields(v.Type()) {
+			name, value := prefix+f.Tag.Get("toml"), v.FieldByIndex(f.Index)
+			if list := enum(f); list != nil && value.String() != "" && !slices.Contains(list, value.String()) {
+				errs = append(errs, fmt.Errorf("%s: %q is unknown; use one of %s", name, value.String(), strings.Join(list, ", ")))
+			}
+			errs = append(errs, enumErrors(value, name+".")...)
+		}
+	case reflect.Map:
+		for _, key := range v.MapKeys() {
+			errs = append(errs, enumErrors(v.MapIndex(key), prefix+key.String()+".")...)
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			errs = append(errs, enumErrors(v.Index(i), fmt.Sprintf("%s[%d].", strings.TrimSuffix(prefix, "."), i))...)
+		}
+	}
+	return errs
+}
+
+// suggestion names the known key that is nearest to an unknown one.
+func suggestion(key string) string {
+	best, least := "", len(key)/2+1
+	for _, known := range Keys() {
+		for _, candidate := range prefixes(known) {
+			if d := distance(key, candidate); d < least {
+				best, least = candidate, d
+			}
+		}
+	}
+	if best == "" {
+		return "; abide config keys lists those that there are"
+	}
+	return "; did you mean " + best + "?"
+}
+
+// prefixes are a key and the tables it is in.
+func prefixes(key string) []string {
+	list := []string{key}
+	for i := strings.LastIndexByte(key, '.'); i >= 0; i = strings.LastIndexByte(key, '.') {
+		key = key[:i]
+		list = append(list, key)
+	}
+	return list
+}
+
+// distance is how many characters must be added, removed or replaced.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		before := row[0]
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := before
+			if a[i-1] != b[j-1] {
+				cost = 1 + min(before, row[j], row[j-1])
+			}
+			before, row[j] = row[j], cost
+		}
+	}
+	return row[len(b)]
+}
