@@ -20,20 +20,24 @@ type workload struct {
 // The workloads. Sessions are new for every block, so that all blocks start
 // with the same history.
 var workloads = []workload{
-	{"plain turn, 20 turns of history", "turn", load{sessions: 1, turns: 40, history: 20}.side},
-	{"plain turn, 1000 turns of history", "turn", load{sessions: 1, turns: 40, history: 1000}.side},
-	{"streamed turn, 20 turns of history", "turn", load{sessions: 1, turns: 40, history: 20, stream: true}.side},
-	{"streamed turn, 1000 turns of history", "turn", load{sessions: 1, turns: 40, history: 1000, stream: true}.side},
-	{"streamed turn, 10 busy sessions", "turn", load{sessions: 10, turns: 20, history: 5, stream: true}.side},
-	{"streamed turn, 50 busy sessions", "turn", load{sessions: 50, turns: 5, history: 5, stream: true}.side},
+	{"plain turn, 20 turns of history", "turn", load{sessions: 1, turns: 40, history: 20, stream: true, live: true}.side},
+	{"plain turn, 1000 turns of history", "turn", load{sessions: 1, turns: 40, history: 1000, stream: true, live: true}.side},
+	{"turn in one piece, 20 turns of history", "turn", load{sessions: 1, turns: 40, history: 20}.side},
+	{"turn in one piece, 1000 turns of history", "turn", load{sessions: 1, turns: 40, history: 1000}.side},
+	{"turn in one write, 20 turns of history", "turn", load{sessions: 1, turns: 40, history: 20, stream: true}.side},
+	{"plain turn, 10 busy sessions", "turn", load{sessions: 10, turns: 20, history: 5, stream: true, live: true}.side},
+	{"plain turn, 50 busy sessions", "turn", load{sessions: 50, turns: 5, history: 5, stream: true, live: true}.side},
 	{"long stream, one chunk per write", "chunk", longStream{instant.Prompt{Tokens: 20_000, PerWrite: 1}}.side},
 	{"long stream, 64 KiB per write", "chunk", longStream{instant.Prompt{Tokens: 20_000}}.side},
 	{"resume of 1000 turns", "resume", (&resumes{history: 1000, times: 10}).side},
 }
 
-// The prompt of a turn has about 200 bytes, its answer 50 tokens.
+// The prompt of a turn has about 200 bytes, its answer 50 tokens. A plain turn is
+// streamed, and the model writes each token when it has it: that is what turns
+// are like.
 var (
 	prompt = strings.Repeat("What do you think of it? ", 8)
+	live   = prompt + instant.Prompt{Tokens: instant.Tokens, PerWrite: 1}.String()
 	answer = strings.Repeat(instant.Token, instant.Tokens)
 )
 
@@ -41,6 +45,7 @@ var (
 type load struct {
 	sessions, turns, history int
 	stream                   bool
+	live                     bool // one write for each token
 }
 
 func (l load) side(c contender) compare.Side {
@@ -77,8 +82,12 @@ func (l load) run(open []session) error {
 }
 
 func (l load) runOne(s session) error {
+	words := prompt
+	if l.live {
+		words = live
+	}
 	for range l.turns {
-		pieces, err := s.turn(prompt, l.stream)
+		pieces, err := s.turn(words, l.stream)
 		if err == nil && l.stream {
 			err = checkPieces(pieces, instant.Tokens)
 		}
