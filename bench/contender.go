@@ -67,7 +67,9 @@ func (s floorSession) turn(prompt string, stream bool) (int, error) {
 
 func (s floorSession) close() error { return s.Close() }
 
-func (s floorSession) copy(log []byte) error { return os.WriteFile(filepath.Join(s.dir, s.name), log, 0o600) }
+func (s floorSession) copy(log []byte) error {
+	return os.WriteFile(filepath.Join(s.dir, s.name), log, 0o600)
+}
 
 func (s floorSession) resume() (session, error) {
 	var err error
