@@ -86,6 +86,7 @@ type Defaults struct {
 	Env      []string  `json:"env,omitempty"`
 	Model    string    `json:"model,omitempty"`
 	Provider *Provider `json:"provider,omitempty"`
+	Approve  string    `json:"approve,omitempty"` // approval.Workspace or approval.All
 }
 
 // ConnectResult answers ConnectParams.

@@ -18,7 +18,7 @@ fork shares stay until the last such fork is deleted.`,
 	}
 	asJSON := jsonFlag(c)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.withClient(cmd.Context(), func(c *client.Client) error {
+		return a.visit(cmd.Context(), func(c *client.Client) error {
 			sessions, err := named(cmd.Context(), c, args) // all are known before one is deleted
 			if err != nil {
 				return err

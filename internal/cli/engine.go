@@ -52,7 +52,7 @@ func logLevel(word string) (slog.Level, error) {
 }
 
 // open makes this process part of the data folder.
-func (a *app) open(ctx context.Context) (*daemon.Node, error) {
+func (a *app) open(ctx context.Context, visitor bool) (*daemon.Node, error) {
 	dir, err := dataFolder(a.home, "ABIDE_HOME")
 	if err != nil {
 		return nil, err
@@ -61,6 +61,7 @@ func (a *app) open(ctx context.Context) (*daemon.Node, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.Visitor = visitor
 	node, err := daemon.Open(ctx, c)
 	if err != nil {
 		return nil, configError(err)
@@ -71,7 +72,17 @@ func (a *app) open(ctx context.Context) (*daemon.Node, error) {
 // withClient gives f a client of the data folder's engine, and leaves when f is
 // done.
 func (a *app) withClient(ctx context.Context, f func(*client.Client) error) error {
-	node, err := a.open(ctx)
+	return a.stay(ctx, f, false)
+}
+
+// visit is withClient for what takes only a moment: unfinished turns are not
+// gone on with, for they would only be interrupted again.
+func (a *app) visit(ctx context.Context, f func(*client.Client) error) error {
+	return a.stay(ctx, f, true)
+}
+
+func (a *app) stay(ctx context.Context, f func(*client.Client) error, visitor bool) error {
+	node, err := a.open(ctx, visitor)
 	if err != nil {
 		return err
 	}

@@ -26,7 +26,7 @@ writes what is whole, and exits with code 1.`,
 	file := c.Flags().StringP("output", "o", "", "write to this file, which must not exist")
 	jsonFlag(c) // it always is
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.withClient(cmd.Context(), func(c *client.Client) error {
+		return a.visit(cmd.Context(), func(c *client.Client) error {
 			info, err := find(cmd.Context(), c, args[0])
 			if err != nil {
 				return err

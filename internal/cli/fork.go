@@ -25,7 +25,7 @@ be forked before the damage.`,
 		if *at < 0 || cmd.Flags().Changed("at") && *at == 0 {
 			return usagef("--at: positions begin with 1 (abide sessions show lists them)")
 		}
-		return a.withClient(cmd.Context(), func(c *client.Client) error {
+		return a.visit(cmd.Context(), func(c *client.Client) error {
 			info, err := find(cmd.Context(), c, args[0])
 			if err != nil {
 				return err

@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/abide-run/abide/internal/approval"
 	"github.com/abide-run/abide/internal/daemon"
 )
 
@@ -78,7 +79,7 @@ func (a *app) headless(ctx context.Context, args []string) error {
 		c.Defaults.Provider = p
 	}
 	if f.yolo {
-		a.err.printf("abide: --yolo has no effect with --headless: clients are asked for permission as without it\n")
+		c.Defaults.Approve = approval.All
 	}
 	if f.stdio {
 		return a.headlessStdio(ctx, c)

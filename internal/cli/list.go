@@ -31,7 +31,7 @@ func (a *app) listCommand() *cobra.Command {
 				return err
 			}
 		}
-		return a.withClient(cmd.Context(), func(c *client.Client) error {
+		return a.visit(cmd.Context(), func(c *client.Client) error {
 			all, err := c.List(cmd.Context(), "")
 			if err != nil {
 				return err

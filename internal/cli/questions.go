@@ -21,7 +21,7 @@ answers; there is no deadline.`,
 	}
 	asJSON := jsonFlag(c)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.withClient(cmd.Context(), func(c *client.Client) error {
+		return a.visit(cmd.Context(), func(c *client.Client) error {
 			var id event.SessionID
 			if len(args) > 0 {
 				info, err := find(cmd.Context(), c, args[0])

@@ -24,7 +24,7 @@ func (a *app) searchCommand() *cobra.Command {
 		if text == "" {
 			return usagef("the text to look for is empty")
 		}
-		return a.withClient(cmd.Context(), func(c *client.Client) error {
+		return a.visit(cmd.Context(), func(c *client.Client) error {
 			found, err := c.Search(cmd.Context(), api.SearchParams{Text: text, Max: *most})
 			if err != nil {
 				return err

@@ -47,7 +47,7 @@ func (a *app) serve(ctx context.Context, address, file string) error {
 		return err
 	}
 	defer door.close()
-	node, err := a.open(ctx)
+	node, err := a.open(ctx, false)
 	if err != nil {
 		return err
 	}

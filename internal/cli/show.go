@@ -26,7 +26,7 @@ take them. What was taken back is left out; --all shows every event.`,
 	asJSON := jsonFlag(c)
 	all := c.Flags().Bool("all", false, "show every event, also what was taken back")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.withClient(cmd.Context(), func(c *client.Client) error {
+		return a.visit(cmd.Context(), func(c *client.Client) error {
 			info, err := find(cmd.Context(), c, args[0])
 			if err != nil {
 				return err

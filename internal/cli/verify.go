@@ -23,7 +23,7 @@ if one is damaged, and says where, why, and what can be done.`,
 	}
 	asJSON := jsonFlag(c)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.withClient(cmd.Context(), func(c *client.Client) error {
+		return a.visit(cmd.Context(), func(c *client.Client) error {
 			sessions, err := named(cmd.Context(), c, args)
 			if err != nil {
 				return err

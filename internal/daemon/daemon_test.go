@@ -3,6 +3,10 @@ package daemon_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -160,5 +164,50 @@ func TestARelayTakesOverFromTheEngine(t *testing.T) {
 	}
 	if second.Engine() == third.Engine() {
 		t.Error("exactly one of the two relays must be the engine now")
+	}
+}
+
+func TestAVisitorGoesOnWithNothing(t *testing.T) {
+	dir := t.TempDir()
+	scenario := filepath.Join(t.TempDir(), "slow.json")
+	if err := os.WriteFile(scenario, []byte(`{"rules":[{"reply":{"text":"late","delay":"1h"}}]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	first := open(t, dir)
+	p := connect(t, first)
+	p.must(api.SessionCreate, map[string]any{"sessionId": "s", "model": "scripted:" + scenario}, nil)
+	p.must(api.SessionSend, api.SendParams{SessionID: "s", Prompt: "hello"}, nil)
+	p.await(event.AssistantTurnStart, 1)
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(scenario, []byte(`{"rules":[{"reply":{"text":"at last"}}]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	visitor, err := daemon.Open(t.Context(), daemon.Config{Dir: dir, Visitor: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var before, after api.StatusResult
+	q := connect(t, visitor)
+	q.must(api.Status, api.SessionParams{SessionID: "s"}, &before)
+	q.must(api.Status, api.SessionParams{SessionID: "s"}, &after)
+	if !before.Active || after.Position != before.Position {
+		t.Errorf("a visitor's look moved the session from %d to %d (active: %v)", before.Position, after.Position, before.Active)
+	}
+	if err := visitor.Close(); err != nil {
+		t.Fatal(err)
+	}
+	last := connect(t, open(t, dir))
+	last.must(api.SessionResume, map[string]any{"sessionId": "s", "continuePendingWork": true}, nil)
+	var messages api.EventsResult
+	for done := false; !done; {
+		var st api.StatusResult
+		last.must(api.Status, api.SessionParams{SessionID: "s"}, &st)
+		done = !st.Active
+	}
+	last.must(api.SessionGetMessages, api.SessionParams{SessionID: "s"}, &messages)
+	if !strings.Contains(fmt.Sprintf("%s", messages.Events), "at last") {
+		t.Errorf("the turn did not end: %s", messages.Events)
 	}
 }

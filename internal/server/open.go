@@ -128,6 +128,7 @@ func (c *conn) spec(p api.OpenParams) (session.Spec, error) {
 		},
 		Env: defaults.Env,
 	}
+	s.Config.Approve = defaults.Approve
 	if s.Config.WorkingDirectory == "" {
 		s.Config.WorkingDirectory = defaults.Cwd
 	}
