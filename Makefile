@@ -6,7 +6,7 @@ each         = for module in $(MODULES); do (cd $$module; $(1)); done
 fuzzed       = go test -list '^Fuzz' ./... | awk '/^Fuzz/ {f[n++] = $$1} /^ok/ {while (n > 0) print $$2, f[--n]}' | \
                while read -r package target; do go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(1) -fuzzminimizetime 10x $$package </dev/null; done
 
-.PHONY: help build run test lint fmt bench fuzz fuzz-short clean
+.PHONY: help build run test lint fmt bench fuzz fuzz-short soak clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,6 +40,9 @@ fuzz: ## fuzz every decoder for 10 minutes
 
 fuzz-short: ## fuzz every decoder for 5 seconds
 	$(call each,$(call fuzzed,5s))
+
+soak: ## kill the real program at random for 10 minutes
+	ABIDE_SOAK=10m go test -race -timeout 30m -run 'Random|Relay' -v ./internal/killtest
 
 clean: ## remove what build made
 	rm -rf bin

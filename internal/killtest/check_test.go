@@ -1,0 +1,401 @@
+package killtest
+
+import (
+	"bytes"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/eventlog"
+	"github.com/abide-run/abide/internal/turn"
+)
+
+// A checker decides from what is stored, and from what was witnessed outside,
+// whether every promise was kept. It uses nothing of the runtime but the words.
+type checker struct {
+	outcome
+	broken []string
+}
+
+// check returns the promises that were broken.
+func (o outcome) check() []string {
+	c := &checker{outcome: o}
+	c.chain()
+	c.envelopes()
+	c.acknowledged()
+	for _, events := range o.witness.shown {
+		c.shown(events)
+	}
+	c.inputs()
+	c.steps()
+	c.calls()
+	c.effectsCounted()
+	c.atRest()
+	return c.broken
+}
+
+func (c *checker) fault(format string, args ...any) {
+	c.broken = append(c.broken, fmt.Sprintf(format, args...))
+}
+
+// as decodes an event of the log.
+func as[T any](c *checker, e event.Event) T {
+	d, err := event.As[T](e)
+	if err != nil {
+		c.fault("event %d cannot be read: %v", e.Seq, err)
+	}
+	return d
+}
+
+// chain: the hash chain verifies, and the index has the same end.
+func (c *checker) chain() {
+	var end eventlog.End
+	for _, e := range c.log {
+		end = end.Next(e.Bytes)
+	}
+	hash := hex.EncodeToString(end.Hash[:])
+	if c.verify.Damage != nil || c.verify.Events != end.Seq || c.verify.Hash != hash {
+		c.fault("the chain does not verify: %+v, the events give %d %s", c.verify, end.Seq, hash)
+	}
+	if c.index.Abide.Events != end.Seq || c.index.Abide.Hash != hash || c.index.Abide.Damage != "" {
+		c.fault("the index has another end: %+v, the events give %d %s", c.index.Abide, end.Seq, hash)
+	}
+}
+
+// envelopes: no id is used twice, and each event names the one before it that
+// clients read back.
+func (c *checker) envelopes() {
+	used := make(map[string]bool)
+	parent := ""
+	for _, e := range c.log {
+		head, err := e.Head()
+		if err != nil || used[head.ID] || head.Parent != parent {
+			c.fault("event %d (%s) has id %q, used before: %v, and parent %q, want %q: %v", e.Seq, e.Type, head.ID, used[head.ID], head.Parent, parent, err)
+		}
+		used[head.ID] = true
+		if e.Type.Listed() {
+			parent = head.ID
+		}
+	}
+}
+
+// acknowledged: what the runtime said yes to is in the log.
+func (c *checker) acknowledged() {
+	if c.witness.opened && len(c.log) == 0 {
+		c.fault("the session was acknowledged and is not there")
+	}
+	inputs, answers := make(map[string]string), make(map[string]bool)
+	for _, e := range c.log {
+		switch e.Type {
+		case event.InputAccepted:
+			d := as[event.InputAcceptedData](c, e)
+			inputs[d.Prompt] = d.InputID
+		case event.PermissionDone:
+			d := as[event.PermissionDoneData](c, e)
+			answers[d.RequestID] = d.Answer != nil && d.Result.Kind == event.Approved
+		case event.ExternalDone:
+			d := as[event.ExternalDoneData](c, e)
+			answers[d.RequestID] = d.Answer != nil
+		}
+	}
+	for prompt, id := range c.witness.sent {
+		if inputs[prompt] != id {
+			c.fault("the input %q was acknowledged as %s, the log has %q", prompt, id, inputs[prompt])
+		}
+	}
+	for id := range c.witness.answered {
+		if !answers[id] {
+			c.fault("the answer to %s was acknowledged and is not in the log", id)
+		}
+	}
+}
+
+// shown: what a connection was shown is in the log with the same bytes, in
+// order, without gap or repetition; or is of a kind that is never stored.
+func (c *checker) shown(events []event.Event) {
+	byID := make(map[string]event.Event)
+	for _, e := range c.log {
+		if head, err := e.Head(); err == nil {
+			byID[head.ID] = e
+		}
+	}
+	last := event.Seq(0)
+	for _, e := range events {
+		head, err := e.Head()
+		stored, ok := byID[head.ID]
+		switch {
+		case err != nil:
+			c.fault("a client was shown %q: %v", e.Bytes, err)
+		case !ok && (!head.Ephemeral || isStored(e.Type)):
+			c.fault("a client was shown %s %s, which is not in the log", e.Type, head.ID)
+		case ok && (!bytes.Equal(stored.Bytes, e.Bytes) || e.Seq != 0 && e.Seq != stored.Seq):
+			c.fault("event %d was shown as event %d %s and is stored as %s", stored.Seq, e.Seq, e.Bytes, stored.Bytes)
+		case ok:
+			c.follows(last, stored)
+			last = stored.Seq
+		}
+	}
+}
+
+// isStored reports whether a kind is stored although clients take it for
+// ephemeral.
+func isStored(kind event.Type) bool {
+	return slices.Contains([]event.Type{event.SessionIdle, event.AssistantUsage, event.UserInputAsked, event.UserInputDone}, kind)
+}
+
+// follows: between two events that a client was shown there is none that it
+// should have been.
+func (c *checker) follows(last event.Seq, e event.Event) {
+	if e.Seq <= last {
+		c.fault("event %d was shown after event %d", e.Seq, last)
+		return
+	}
+	if last == 0 {
+		return // it came in the middle
+	}
+	for _, between := range c.log[last : e.Seq-1] {
+		if !between.Type.Hidden() {
+			c.fault("event %d (%s) was not shown between %d and %d", between.Seq, between.Type, last, e.Seq)
+		}
+	}
+}
+
+// inputs: every input was accepted once and delivered once.
+func (c *checker) inputs() {
+	accepted, delivered := make(map[string]int), make(map[string]int)
+	for _, e := range c.log {
+		switch e.Type {
+		case event.InputAccepted:
+			accepted[as[event.InputAcceptedData](c, e).Prompt]++
+		case event.UserMessage:
+			delivered[as[event.UserMessageData](c, e).Content]++
+		}
+	}
+	for prompt, n := range accepted {
+		if n != 1 || delivered[prompt] != 1 {
+			c.fault("the input %q was accepted %d times and delivered %d times", prompt, n, delivered[prompt])
+		}
+	}
+	if len(delivered) != len(accepted) {
+		c.fault("%d inputs were accepted and %d delivered", len(accepted), len(delivered))
+	}
+}
+
+// steps: every step is started, answered and ended once, and nothing fails.
+func (c *checker) steps() {
+	open, answered, calls := "", false, 0
+	for _, e := range c.log {
+		switch e.Type {
+		case event.AssistantTurnStart:
+			if open != "" {
+				c.fault("event %d starts a step while %s is open", e.Seq, open)
+			}
+			d := as[event.AssistantTurnStartData](c, e)
+			open, answered = d.InteractionID+"/"+d.TurnID, false
+		case event.AssistantMessage:
+			if open == "" || answered {
+				c.fault("event %d answers twice, or what nobody asked", e.Seq)
+			}
+			answered, calls = true, len(as[event.AssistantMessageData](c, e).ToolRequests)
+		case event.ToolComplete:
+			calls--
+		case event.AssistantTurnEnd:
+			if open == "" || !answered || calls != 0 {
+				c.fault("event %d ends the step %q, answered: %v, open calls: %d", e.Seq, open, answered, calls)
+			}
+			open = ""
+		case event.SessionError, event.Abort, event.TurnEnded:
+			c.fault("event %d is %s", e.Seq, e.Bytes)
+		}
+	}
+	if open != "" {
+		c.fault("the step %s was never ended", open)
+	}
+}
+
+// A journal is what the log says of a call.
+type journal struct {
+	name      string
+	starts    int
+	asked     int // questions about it
+	closed    int // those that were closed
+	begun     []event.ToolBegunData
+	completed []event.ToolCompleteData
+	disorder  bool // one thing was recorded before another that comes first
+}
+
+// journals reads the log call by call.
+func (c *checker) journals() map[string]*journal {
+	all := make(map[string]*journal)
+	questions := make(map[string]*journal)
+	of := func(e event.Event, callID string) *journal {
+		j := all[callID]
+		if j == nil {
+			c.fault("event %d (%s) is about the call %q, which nobody requested", e.Seq, e.Type, callID)
+			j = &journal{}
+			all[callID] = j
+		}
+		j.disorder = j.disorder || len(j.completed) > 0
+		return j
+	}
+	ask := func(e event.Event, callID, requestID string) {
+		j := of(e, callID)
+		j.asked++
+		questions[requestID] = j
+	}
+	closes := func(e event.Event, requestID string) {
+		if j := questions[requestID]; j != nil {
+			j.closed++
+			return
+		}
+		c.fault("event %d closes the question %s, which nobody asked", e.Seq, requestID)
+	}
+	for _, e := range c.log {
+		switch e.Type {
+		case event.AssistantMessage:
+			for _, r := range as[event.AssistantMessageData](c, e).ToolRequests {
+				if all[r.ToolCallID] != nil {
+					c.fault("event %d requests the call %s again", e.Seq, r.ToolCallID)
+				}
+				all[r.ToolCallID] = &journal{name: r.Name}
+			}
+		case event.ToolStart:
+			of(e, as[event.ToolStartData](c, e).ToolCallID).starts++
+		case event.PermissionAsked:
+			d := as[event.PermissionAskedData](c, e)
+			ask(e, d.ToolCallID, d.RequestID)
+		case event.ExternalAsked:
+			d := as[event.ExternalAskedData](c, e)
+			ask(e, d.ToolCallID, d.RequestID)
+		case event.UserInputAsked:
+			d := as[event.UserInputAskedData](c, e)
+			ask(e, d.ToolCallID, d.RequestID)
+		case event.PermissionDone:
+			closes(e, as[event.PermissionDoneData](c, e).RequestID)
+		case event.ExternalDone:
+			closes(e, as[event.ExternalDoneData](c, e).RequestID)
+		case event.UserInputDone:
+			closes(e, as[event.UserInputDoneData](c, e).RequestID)
+		case event.ToolBegun:
+			d := as[event.ToolBegunData](c, e)
+			j := of(e, d.ToolCallID)
+			j.disorder = j.disorder || j.asked != j.closed || j.starts == 0
+			j.begun = append(j.begun, d)
+		case event.ToolComplete:
+			d := as[event.ToolCompleteData](c, e)
+			j := of(e, d.ToolCallID)
+			j.disorder = j.disorder || j.asked != j.closed || j.starts == 0
+			j.completed = append(j.completed, d)
+		}
+	}
+	return all
+}
+
+// calls: every call went its way once, and has one terminal record.
+func (c *checker) calls() {
+	for id, j := range c.journals() {
+		if j.starts != 1 || len(j.completed) != 1 || j.asked != j.closed || j.disorder {
+			c.fault("the call %s of %s has %d intents, %d terminal records, %d questions of which %d are closed, out of order: %v",
+				id, j.name, j.starts, len(j.completed), j.asked, j.closed, j.disorder)
+		}
+		for i, b := range j.begun {
+			if b.Attempt != i+1 || b.Key == "" || b.Key != j.begun[0].Key {
+				c.fault("attempt %d at %s is stored as number %d with key %q, the first one has key %q", i+1, id, b.Attempt, b.Key, j.begun[0].Key)
+			}
+		}
+		if j.name == "once" && len(j.begun) > 1 {
+			c.fault("the once-only call %s was begun %d times", id, len(j.begun))
+		}
+	}
+}
+
+// effectsCounted: a tool ran at most once for each time that it was stored as
+// begun, under the call's key; and a call that succeeded ran.
+func (c *checker) effectsCounted() {
+	ran := make(map[string]map[int]int)
+	journals := c.journals()
+	for _, e := range c.effects {
+		if ran[e.Call] == nil {
+			ran[e.Call] = make(map[int]int)
+		}
+		ran[e.Call][e.Attempt]++
+		if n := ran[e.Call][e.Attempt]; n > 1 {
+			c.fault("attempt %d at the call %s of %s ran %d times", e.Attempt, e.Call, e.Tool, n)
+		}
+		j := journals[e.Call]
+		if j == nil || e.Attempt > len(j.begun) || j.begun[e.Attempt-1].Key != e.Key {
+			c.fault("%s ran, which was never stored as begun: %+v", e.Tool, e)
+		}
+		if e.Tool == "once" && len(ran[e.Call]) > 1 {
+			c.fault("the once-only call %s ran again", e.Call)
+		}
+	}
+	for id, j := range journals {
+		if len(j.begun) > 0 && len(j.completed) == 1 && j.completed[0].Success && len(ran[id]) == 0 {
+			c.fault("the call %s of %s succeeded and never ran", id, j.name)
+		}
+	}
+}
+
+// atRest: nothing is left to do, the index says so too, and says what the log
+// says.
+func (c *checker) atRest() {
+	state := turn.New(c.verify.SessionID)
+	if err := state.Load(c.log); err != nil {
+		c.fault("the log cannot be folded: %v", err)
+	}
+	if state.Active() || len(state.Questions()) > 0 || len(state.Queue) > 0 {
+		c.fault("the session is not at rest: %+v", state.Turn)
+	}
+	a := c.index.Abide
+	if a.Active || a.Questions != 0 || c.index.Summary != state.Summary || c.index.Name != state.Name {
+		c.fault("the index says %+v %+v, the log has %q", c.index, a, state.Summary)
+	}
+}
+
+// answers are the last words of every turn.
+func (o outcome) answers() (all []string) {
+	last := ""
+	for _, e := range o.log {
+		switch e.Type {
+		case event.AssistantMessage:
+			d, err := event.As[event.AssistantMessageData](e)
+			if err != nil {
+				last = err.Error()
+				continue
+			}
+			last = d.Content
+		case event.SessionIdle:
+			all = append(all, last)
+		}
+	}
+	return all
+}
+
+// unsure returns the calls that the model was told may have happened.
+func (o outcome) unsure() (names []string) {
+	c := &checker{outcome: o}
+	for _, j := range c.journals() {
+		if len(j.completed) == 1 && j.completed[0].Error != nil && j.completed[0].Error.Code == event.CodeInterrupted {
+			names = append(names, j.name)
+		}
+	}
+	return names
+}
+
+// saysUnsure reports whether two answers are the same but for what the model
+// says of a once-only call whose outcome nobody knows.
+func saysUnsure(got, want string) bool {
+	g, w := strings.Split(got, "\n"), strings.Split(want, "\n")
+	if len(g) != len(w) {
+		return false
+	}
+	for i := range g {
+		if g[i] != w[i] && !(strings.HasPrefix(w[i], "once ") && strings.Contains(g[i], "its outcome is unknown")) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,19 @@
+// Package killtest kills the real program at every point where that could hurt,
+// starts it again, and compares what is stored with what was promised.
+//
+// It holds tests only. The victim is this test's own binary, started again: the
+// runtime on a real data folder, with three tools whose effects count
+// themselves in a file outside, one for each replay class. The parent is its
+// client. It writes down whatever was acknowledged or shown to it, and after
+// the restart goes on as a program would. Then the log has to agree with the
+// witness: nothing acknowledged is missing, nothing shown was taken back, no
+// once-only effect happened twice, and the answer is the same.
+//
+// A write of the store has three points. Before: nothing of it is stored.
+// Committed: it is stored, and nobody knows. After: everything that it caused
+// has reached the client. The victim kills itself at the first two, the parent
+// kills it at the third; nobody waits for a clock.
+//
+// ABIDE_SOAK=10m makes the random tests go on for so long; ABIDE_SEED repeats
+// one of their runs.
+package killtest
