@@ -18,6 +18,7 @@ import (
 
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/client"
+	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/jsonrpc"
 )
 
@@ -194,6 +195,17 @@ func TestAnInterruptedTurnCanBeDropped(t *testing.T) {
 	output(t, dir, "abort", id)
 	if got := output(t, dir, "sessions", "list"); !strings.Contains(got, "  idle  ") {
 		t.Errorf("the session is not idle:\n%s", got)
+	}
+}
+
+func TestARunThatIsStoppedElsewhereHasFailed(t *testing.T) {
+	dir := t.TempDir()
+	p, _ := busy(t, dir)
+	id := p.await(`"session_id":"([^"]+)"`)[1]
+	output(t, dir, "abort", id)
+	rest, code := p.ends()
+	if code != 1 || !strings.Contains(rest, `"is_error":true`) || !strings.Contains(p.stderr.String(), "stopped by another client") {
+		t.Errorf("exit code %d, stdout ends with %s; stderr: %s", code, rest, p.stderr)
 	}
 }
 
@@ -396,6 +408,54 @@ func TestHeadlessStdioServesUntilItsClientLeavesOrASignalComes(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestHeadlessAllowsEverythingOnlyIfItIsToldTo(t *testing.T) {
+	for args, want := range map[string]string{"--headless --stdio": "", "--yolo --headless --stdio": "X\n"} {
+		dir := t.TempDir()
+		p := command(t, dir, strings.Fields(args)...)
+		p.Path = lookPath(t, "abide-tools")
+		p.Args[0] = "abide-tools"
+		in, err := p.StdinPipe()
+		must(t, err)
+		out, err := p.StdoutPipe()
+		must(t, err)
+		must(t, p.Start())
+		c := client.New(duplex{out, in}, client.Options{})
+		_, err = c.Connect(t.Context(), "")
+		must(t, err)
+		events := c.Watch("s")
+		_, err = c.Create(t.Context(), api.OpenParams{SessionID: "s"})
+		must(t, err)
+		_, err = c.Send(t.Context(), api.SendParams{SessionID: "s", Prompt: "Use note with value 'X', then reply with the result"})
+		must(t, err)
+		for kind := event.Type(""); kind != event.SessionIdle; {
+			e, err := events.Next(t.Context())
+			must(t, err)
+			kind = e.Type
+		}
+		c.Close()
+		p.Wait()
+		if got := notes(t, dir); got != want {
+			t.Errorf("%s: the notes are %q, want %q", args, got, want)
+		}
+	}
+}
+
+func lookPath(t *testing.T, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	must(t, err)
+	return path
+}
+
+func notes(t *testing.T, dir string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(dir, "notes.txt"))
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	return string(b)
 }
 
 // duplex makes a connection of two pipes.

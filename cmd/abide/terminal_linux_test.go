@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -99,13 +98,6 @@ func (x *terminal) sit(dir, name string, args ...string) *program {
 	return p
 }
 
-func lookPath(t *testing.T, name string) string {
-	t.Helper()
-	path, err := exec.LookPath(name)
-	must(t, err)
-	return path
-}
-
 // leaves closes the test's hold on the program's side, so that the end of the
 // program is the end of what is shown.
 func (x *terminal) leaves(p *program) int {
@@ -113,15 +105,6 @@ func (x *terminal) leaves(p *program) int {
 	x.tty.Close()
 	p.Wait()
 	return p.ProcessState.ExitCode()
-}
-
-func notes(t *testing.T, dir string) string {
-	t.Helper()
-	b, err := os.ReadFile(filepath.Join(dir, "notes.txt"))
-	if err != nil && !os.IsNotExist(err) {
-		t.Fatal(err)
-	}
-	return string(b)
 }
 
 func TestAtATerminalPermissionIsAskedThere(t *testing.T) {

@@ -23,13 +23,14 @@ type runner struct {
 	view    view
 	started time.Time
 
-	id      event.SessionID
-	seen    outcome
-	events  feed
-	person  *person          // nil if nobody is at the terminal
-	told    bool             // that the offline model answers
-	pulse   <-chan time.Time // when to look without having been told
-	settled map[string]bool  // questions that were answered from here
+	id       event.SessionID
+	watching bool // events have come
+	seen     outcome
+	events   feed
+	person   *person          // nil if nobody is at the terminal
+	told     bool             // that the offline model answers
+	pulse    <-chan time.Time // when to look without having been told
+	settled  map[string]bool  // questions that were answered from here
 }
 
 func (a *app) newRunner(f *runFlags) *runner {
@@ -84,7 +85,20 @@ func (r *runner) create(ctx context.Context) (active bool, err error) {
 		return false, err
 	}
 	r.begin(p, p.WorkingDirectory)
-	return false, nil
+	return false, r.watch(ctx)
+}
+
+// watch waits for the first event. It tells that the session is watched: what
+// is not stored, such as the pieces of an answer, is lost to those who do not.
+func (r *runner) watch(ctx context.Context) error {
+	for {
+		if err := r.take(ctx); err != nil || r.watching {
+			return err
+		}
+		if err := r.wait(ctx); err != nil {
+			return err
+		}
+	}
 }
 
 // openParams says what the session is to be like.
@@ -237,6 +251,7 @@ func (r *runner) take(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		r.watching = true
 		if !e.Type.Hidden() {
 			r.view.event(e)
 		}

@@ -214,7 +214,7 @@ func TestAQuestionOutlivesTheClientThatWasAsked(t *testing.T) {
 		"a person who is asked when the client leaves": {
 			AskUser: func(ctx context.Context, _ api.UserInputParams) (api.UserInputResult, error) {
 				<-ctx.Done()
-				return api.UserInputResult{}, context.Cause(ctx)
+				return api.UserInputResult{}, errors.New("nobody is there any more")
 			},
 		},
 	} {

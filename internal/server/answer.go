@@ -115,7 +115,7 @@ func (c *conn) questions(ctx context.Context, p api.SessionParams) (api.Question
 // is no such session.
 func noSession(id event.SessionID, err error) error {
 	if errors.Is(err, session.ErrNotFound) {
-		return fmt.Errorf("Session not found for sessionId: %s", id)
+		return said("Session not found for sessionId: %s", id)
 	}
 	return err
 }

@@ -115,7 +115,7 @@ func (c *conn) position(ctx context.Context, id event.SessionID, eventID string)
 			return e.Seq, nil
 		}
 	}
-	return 0, fmt.Errorf("Event %s not found: %w", eventID, session.ErrPosition)
+	return 0, fmt.Errorf("event %s: %w", eventID, session.ErrPosition)
 }
 
 func (c *conn) truncate(ctx context.Context, p api.TruncateParams) (api.TruncateResult, error) {

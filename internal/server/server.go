@@ -242,6 +242,10 @@ func (c *conn) wireError(method string, err error) error {
 		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s: %v", method, bad.error)
 	case errors.Is(err, session.ErrClosed), c.door.Private && lost(err):
 		return jsonrpc.Errorf(api.CodeShuttingDown, "SERVER_SHUTTING_DOWN")
+	case errors.Is(err, session.ErrClash):
+		err = said("External tool name clash: %v", err)
+	case errors.Is(err, session.ErrPosition):
+		err = said("Event not found: %v", err)
 	case errors.As(err, &damage):
 		err = fmt.Errorf("%w; what was said before can be used by forking the session at event %d", damage, damage.Seq-1)
 	case lost(err):
@@ -259,7 +263,14 @@ func lost(err error) bool {
 // notFound is how the protocol says that there is no such session.
 func notFound(id event.SessionID, err error) error {
 	if errors.Is(err, session.ErrNotFound) {
-		return fmt.Errorf("Session not found: %s", id)
+		return said("Session not found: %s", id)
 	}
 	return err
 }
+
+// A sentence is an error in the protocol's own words, which clients look for.
+type sentence string
+
+func (s sentence) Error() string { return string(s) }
+
+func said(format string, args ...any) error { return sentence(fmt.Sprintf(format, args...)) }

@@ -193,7 +193,7 @@ func TestBadRequestsAreNamed(t *testing.T) {
 		{api.SessionSend, map[string]any{"sessionId": "s", "prompt": "x", "mode": "shout"}, `mode: "shout" is unknown`},
 		{api.SessionCreate, map[string]any{"tools": []any{map[string]any{}}}, "tools[0].name"},
 		{api.AnswerPermission, map[string]any{"sessionId": "s", "requestId": "r", "result": 3}, "result"},
-		{api.HistoryTruncate, map[string]any{"sessionId": "s", "eventId": "e"}, "Event e not found"},
+		{api.HistoryTruncate, map[string]any{"sessionId": "s", "eventId": "e"}, "Event not found: event e"},
 		{api.SessionGetMessages, map[string]any{"sessionId": ""}, "not found"},
 		{api.Attach, map[string]any{"sessionId": "s"}, "Unhandled method"},
 	} {

@@ -67,7 +67,7 @@ func (c *conn) currentModel(ctx context.Context, p api.SessionParams) (api.Model
 
 func (c *conn) setName(ctx context.Context, p api.NameParams) (any, error) {
 	if p.Name == "" {
-		return nil, fmt.Errorf("Session name cannot be empty")
+		return nil, said("Session name cannot be empty")
 	}
 	return nil, noSession(p.SessionID, c.server.host.Rename(ctx, p.SessionID, p.Name))
 }

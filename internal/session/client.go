@@ -32,7 +32,7 @@ type attachment struct {
 }
 
 // ErrClash means that two clients want to carry out the same tool.
-var ErrClash = errors.New("External tool name clash")
+var ErrClash = errors.New("two clients carry out the same tool")
 
 // attach makes a client part of the session. It is shown what happens after the
 // given position, once its view is told to catch up.
@@ -40,7 +40,7 @@ func (tx *txn) attach(c *Client, at event.Seq) (*View, error) {
 	s := tx.s
 	for _, other := range s.clients {
 		if name := commonTool(c.Tools, other.spec.Tools); name != "" && other.spec != c {
-			return nil, fmt.Errorf("%w: %s already registered by another client of session %s", ErrClash, name, s.id)
+			return nil, fmt.Errorf("%s already registered by another client of session %s: %w", name, s.id, ErrClash)
 		}
 	}
 	s.detach(c)

@@ -228,7 +228,7 @@ func (h *Host) Rewind(ctx context.Context, id event.SessionID, eventID string) (
 			}
 		}
 		if from == 0 {
-			return fmt.Errorf("Event %s not found: %w", eventID, ErrPosition)
+			return fmt.Errorf("event %s: %w", eventID, ErrPosition)
 		}
 		if tx.State.Active() {
 			if err := tx.abort("rewind", false); err != nil {
