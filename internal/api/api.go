@@ -161,6 +161,7 @@ type OpenAbide struct {
 	Approve  string   `json:"approve,omitempty"` // approval.Workspace or approval.All
 	Env      []string `json:"env,omitempty"`
 	MaxSteps int      `json:"maxSteps,omitempty"`
+	Keep     bool     `json:"keep,omitempty"` // resume: what is not said stays as it is
 }
 
 // Provider is a client's own model endpoint.
@@ -173,6 +174,9 @@ type Provider struct {
 	Headers     map[string]string `json:"headers,omitempty"`
 	ModelID     string            `json:"modelId,omitempty"`
 	WireModel   string            `json:"wireModel,omitempty"`
+	// Default is set if the client named no endpoint, and this is that of its
+	// process.
+	Default bool `json:"default,omitempty"`
 }
 
 // ProviderSecret is the part of a Provider that is never in the log.

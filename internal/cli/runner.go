@@ -107,7 +107,7 @@ func (r *runner) openParams() (api.OpenParams, error) {
 	return api.OpenParams{
 		SessionID: r.id, Model: model, ClientName: "abide",
 		RequestPermission: true, RequestUserInput: true, Streaming: r.streaming(),
-		Abide: &api.OpenAbide{Name: r.flags.name, Approve: r.flags.rules(), MaxSteps: r.flags.maxSteps},
+		Abide: &api.OpenAbide{Name: r.flags.name, Approve: r.flags.rules(), MaxSteps: r.flags.maxSteps, Keep: true},
 	}, err
 }
 

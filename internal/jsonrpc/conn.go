@@ -264,7 +264,7 @@ func (c *Conn) admit(m Message, cancel context.CancelFunc) *Error {
 	defer c.mu.Unlock()
 	switch {
 	case c.ended:
-		return Errorf(CodeInternal, "the connection is closing")
+		return Errorf(CodeClosing, "the connection is closing")
 	case len(c.requests) >= c.opt.MaxRequests:
 		return Errorf(CodeBusy, "%d requests are in flight; wait for an answer", len(c.requests))
 	case c.requests[string(m.ID)] != nil:

@@ -36,6 +36,7 @@ const (
 	CodeInternal       = -32603
 	CodeBusy           = -32003 // too many requests in flight
 	CodeCancelled      = -32800 // cancelled by the caller
+	CodeClosing        = -32004 // the connection is about to end; nobody has looked at the request
 )
 
 // An Error is a refusal as it travels. A handler returns one to choose its

@@ -31,11 +31,9 @@ func (c *conn) create(ctx context.Context, p api.OpenParams) (any, error) {
 		return nil, err
 	}
 	client := c.client(p)
+	c.hold(p.SessionID)
 	view, err := c.server.host.Create(ctx, p.SessionID, spec, client)
-	if err != nil {
-		return nil, err
-	}
-	return c.opened(ctx, p.SessionID, client, view), nil
+	return c.opened(ctx, p.SessionID, client, view, err)
 }
 
 // resume comes back to a session.
@@ -49,13 +47,11 @@ func (c *conn) resume(ctx context.Context, p api.OpenParams) (any, error) {
 		spec.Env = nil
 	}
 	client := c.client(p)
+	c.hold(p.SessionID)
 	view, err := c.server.host.Resume(ctx, p.SessionID, session.Resume{
-		Spec: spec, Continue: p.ContinuePending, Quiet: p.DisableResumeEvent, Key: p.Key, After: p.After,
+		Spec: spec, Keep: p.Abide != nil && p.Abide.Keep, Continue: p.ContinuePending, Quiet: p.DisableResumeEvent, Key: p.Key, After: p.After,
 	}, client)
-	if err != nil {
-		return nil, notFound(p.SessionID, err)
-	}
-	return c.opened(ctx, p.SessionID, client, view), nil
+	return c.opened(ctx, p.SessionID, client, view, err)
 }
 
 // attach goes on where a lost connection stopped. Only processes of ours lose
@@ -65,15 +61,18 @@ func (c *conn) attach(ctx context.Context, p api.AttachParams) (any, error) {
 		return nil, jsonrpc.MethodNotFound(api.Attach)
 	}
 	client := c.client(p.Params)
+	c.hold(p.SessionID)
 	view, err := c.server.host.Attach(ctx, p.SessionID, client, p.After)
-	if err != nil {
-		return nil, notFound(p.SessionID, err)
-	}
-	return c.opened(ctx, p.SessionID, client, view), nil
+	return c.opened(ctx, p.SessionID, client, view, err)
 }
 
-// opened answers a client that was attached, and then lets it watch.
-func (c *conn) opened(ctx context.Context, id event.SessionID, client *session.Client, view *session.View) jsonrpc.Answer {
+// opened answers a client that was attached. It watches from now on, but what it
+// is shown comes after the answer.
+func (c *conn) opened(ctx context.Context, id event.SessionID, client *session.Client, view *session.View, err error) (any, error) {
+	if err != nil {
+		c.release(id)
+		return nil, notFound(id, err)
+	}
 	c.mu.Lock()
 	before := c.sessions[id]
 	c.sessions[id] = &attached{client, view}
@@ -88,11 +87,10 @@ func (c *conn) opened(ctx context.Context, id event.SessionID, client *session.C
 	if c.server.opts.Workspace != nil {
 		result.WorkspacePath = c.server.opts.Workspace(id)
 	}
-	return jsonrpc.Answer{Result: result, After: func() {
-		if err := view.CatchUp(context.WithoutCancel(ctx)); err != nil {
-			c.server.log.Error("a client could not be shown a session", "session", id, "err", err)
-		}
-	}}
+	if err := view.CatchUp(context.WithoutCancel(ctx)); err != nil {
+		c.server.log.Error("a client could not be shown a session", "session", id, "err", err)
+	}
+	return jsonrpc.Answer{Result: result, After: func() { c.release(id) }}, nil
 }
 
 // client is this connection as a client of a session.
@@ -110,7 +108,7 @@ func (c *conn) askUser(ctx context.Context, id event.SessionID, q event.UserInpu
 	err := c.rpc.Call(ctx, api.UserInput, api.UserInputParams{
 		SessionID: id, RequestID: q.RequestID, Question: q.Question, Choices: q.Choices, AllowFreeform: q.AllowFreeform,
 	}, &reply)
-	if _, refused := err.(*jsonrpc.Error); refused {
+	if fault, refused := err.(*jsonrpc.Error); refused && fault.Code != jsonrpc.CodeClosing {
 		return turn.UserReply{Answer: "The user was unable to respond due to an error", WasFreeform: true}, nil
 	}
 	return reply, err
@@ -132,10 +130,12 @@ func (c *conn) spec(p api.OpenParams) (session.Spec, error) {
 	if s.Config.WorkingDirectory == "" {
 		s.Config.WorkingDirectory = defaults.Cwd
 	}
-	if p.Provider == nil {
-		p.Provider = defaults.Provider
+	if p.Provider == nil && defaults.Provider != nil {
+		own := *defaults.Provider
+		own.Default = true
+		p.Provider = &own
 	}
-	if s.Config.Model == "" && p.Provider == defaults.Provider {
+	if s.Config.Model == "" && (p.Provider == nil || p.Provider.Default) {
 		s.Config.Model = defaults.Model
 	}
 	if a := p.Abide; a != nil {

@@ -72,6 +72,9 @@ type conn struct {
 	defaults api.Defaults
 	sessions map[event.SessionID]*attached
 
+	holding sync.Mutex
+	held    map[event.SessionID][]event.Event // kept back until an answer is out
+
 	stalled chan struct{} // holds a token if the client had no room for an event
 }
 
@@ -87,7 +90,7 @@ const relayStall = 5 * time.Minute
 
 // Serve runs a connection until it ends. Sessions are detached, not stopped.
 func (s *Server) Serve(ctx context.Context, rwc io.ReadWriteCloser, door Door) error {
-	c := &conn{server: s, door: door, serving: ctx, sessions: make(map[event.SessionID]*attached), stalled: make(chan struct{}, 1)}
+	c := &conn{server: s, door: door, serving: ctx, sessions: make(map[event.SessionID]*attached), stalled: make(chan struct{}, 1), held: make(map[event.SessionID][]event.Event)}
 	c.defaults = door.Defaults
 	options := jsonrpc.Options{Handler: jsonrpc.HandlerFunc(c.handle)}
 	if door.Private {

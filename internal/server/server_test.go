@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net"
 	"strings"
 	"testing"
@@ -267,4 +268,70 @@ func TestALostConnectionIsGoneOnWithWithoutGap(t *testing.T) {
 		}
 	}
 	q.await(event.SessionIdle)
+}
+
+func TestNothingIsMissedByAClientThatSendsAtOnce(t *testing.T) {
+	r := newRig(t)
+	for i := range 20 {
+		p := r.connect(server.Door{})
+		id := event.SessionID(fmt.Sprint(i))
+		p.must(api.SessionCreate, map[string]any{"sessionId": id, "streaming": true}, nil)
+		p.must(api.SessionSend, api.SendParams{SessionID: id, Prompt: "Reply with exactly: a b c d e f"}, nil)
+		var text string
+		for e := range p.events {
+			if e.Type == event.MessageDelta {
+				d, _ := event.As[event.MessageDeltaData](e)
+				text += d.DeltaContent
+			}
+			if e.Type == event.SessionIdle {
+				break
+			}
+		}
+		if text != "a b c d e f" {
+			t.Fatalf("the pieces give %q", text)
+		}
+	}
+}
+
+func TestAClientThatLeavesHasNotAnswered(t *testing.T) {
+	r := newRig(t)
+	p := r.connect(server.Door{})
+	asked := make(chan struct{})
+	p.answer = func(api.UserInputParams) (api.UserInputResult, error) {
+		close(asked)
+		return api.UserInputResult{}, jsonrpc.Errorf(jsonrpc.CodeClosing, "the connection is closing")
+	}
+	p.must(api.SessionCreate, map[string]any{"sessionId": "s", "requestUserInput": true}, nil)
+	p.must(api.SessionSend, api.SendParams{SessionID: "s", Prompt: "Ask me: what now?"}, nil)
+	<-asked
+	p.Close()
+	q := r.connect(server.Door{})
+	q.answer = func(d api.UserInputParams) (api.UserInputResult, error) {
+		return api.UserInputResult{Answer: "this", WasFreeform: true}, nil
+	}
+	q.must(api.SessionResume, map[string]any{"sessionId": "s", "requestUserInput": true, "continuePendingWork": true}, nil)
+	m, _ := event.As[event.AssistantMessageData](q.await(event.AssistantMessage))
+	if m.Content != "User responded: this" {
+		t.Errorf("answer = %q", m.Content)
+	}
+}
+
+func TestAnEndpointThatSomebodyNamedIsNotReplacedByADefault(t *testing.T) {
+	r := newRig(t)
+	door := server.Door{Defaults: api.Defaults{Provider: &api.Provider{BaseURL: "http://default.example"}}}
+	p := r.connect(door)
+	p.must(api.SessionCreate, map[string]any{"sessionId": "named", "provider": map[string]any{"baseUrl": "http://named.example"}}, nil)
+	p.must(api.SessionCreate, map[string]any{"sessionId": "default"}, nil)
+	door.Defaults.Provider = &api.Provider{BaseURL: "http://moved.example"}
+	q := r.connect(door)
+	for id, want := range map[event.SessionID]string{"named": "http://named.example", "default": "http://moved.example"} {
+		q.must(api.SessionResume, map[string]any{"sessionId": id}, nil)
+		st, err := r.host.Status(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(st.Config.Provider), want) {
+			t.Errorf("%s: provider = %s, want %s", id, st.Config.Provider, want)
+		}
+	}
 }

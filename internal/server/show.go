@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"strconv"
@@ -10,23 +11,84 @@ import (
 	"github.com/abide-run/abide/internal/session"
 )
 
-// Event shows an event to the client. The bytes are those that are stored.
+// maxHeld is how many events wait for the answer that they must not overtake.
+// Beyond it, what is stored is read from the log when the answer is out.
+const maxHeld = 256
+
+// hold keeps the events of a session back until the answer to the request that
+// opened it is out.
+func (c *conn) hold(id event.SessionID) {
+	c.holding.Lock()
+	defer c.holding.Unlock()
+	c.held[id] = []event.Event{}
+}
+
+// release lets the events go that were kept back, in order: those that arrive
+// meanwhile wait behind them.
+func (c *conn) release(id event.SessionID) {
+	for {
+		c.holding.Lock()
+		held := c.held[id]
+		if len(held) == 0 {
+			delete(c.held, id)
+			c.holding.Unlock()
+			return
+		}
+		c.held[id] = nil
+		c.holding.Unlock()
+		for _, e := range held {
+			if c.rpc.Notify(api.SessionEvent, json.RawMessage(bytes.Join(c.params(id, e), nil))) != nil {
+				return // the connection is over
+			}
+		}
+	}
+}
+
+// Event shows an event to the client, now or when it may come.
 func (c *conn) Event(id event.SessionID, e event.Event) bool {
+	c.holding.Lock()
+	defer c.holding.Unlock()
+	held, holding := c.held[id]
+	if !holding {
+		return c.show(id, e)
+	}
+	if len(held) == maxHeld {
+		c.stall()
+		return false
+	}
+	c.held[id] = append(held, e)
+	return true
+}
+
+// show sends an event to the client.
+func (c *conn) show(id event.SessionID, e event.Event) bool {
+	if c.rpc.TryNotify(api.SessionEvent, c.params(id, e)...) {
+		return true
+	}
+	c.stall()
+	return false
+}
+
+// params are what a client is told of an event. The bytes are those that are
+// stored.
+func (c *conn) params(id event.SessionID, e event.Event) [][]byte {
 	head := append(make([]byte, 0, 96), `{"sessionId":`...)
 	head = appendString(head, string(id))
 	if c.door.Private && e.Seq > 0 {
 		head = append(head, `,"seq":`...)
 		head = strconv.AppendInt(head, int64(e.Seq), 10)
 	}
-	head = append(head, `,"event":`...)
-	if c.rpc.TryNotify(api.SessionEvent, head, e.Bytes, []byte{'}'}) {
-		return true
-	}
+	return [][]byte{append(head, `,"event":`...), e.Bytes, closing}
+}
+
+var closing = []byte{'}'}
+
+// stall remembers that the client missed something.
+func (c *conn) stall() {
 	select {
 	case c.stalled <- struct{}{}:
 	default:
 	}
-	return false
 }
 
 // appendString writes a JSON string. Ids are plain nearly always.

@@ -145,12 +145,16 @@ func (h *Host) Export(ctx context.Context, id event.SessionID, w io.Writer) erro
 	return nil
 }
 
-// Verify reads a whole session and checks its chain. Damage is an error.
+// Verify reads a whole session and checks its chain. Damage is an error, and the
+// session is quarantined.
 func (h *Host) Verify(ctx context.Context, id event.SessionID) (eventlog.End, error) {
 	var end eventlog.End
 	for e, err := range h.store.Read(ctx, id, 0) {
+		if errors.Is(err, eventlog.ErrNotFound) {
+			return end, fmt.Errorf("session %s: %w", id, ErrNotFound)
+		}
 		if err != nil {
-			return end, err
+			return end, h.unreadable(ctx, id, err)
 		}
 		end = end.Next(e.Bytes)
 	}

@@ -106,6 +106,7 @@ type Resume struct {
 	Spec     Spec
 	Continue *bool      // what becomes of open questions if nobody was attached; false if nil
 	Quiet    bool       // record no session.resume
+	Keep     bool       // what is empty in the configuration stays as it is
 	Key      string     // the same for a request that is made again because its reply was lost
 	After    *event.Seq // the last position that the client saw; what exists now if nil
 }
@@ -132,7 +133,10 @@ func (h *Host) Resume(ctx context.Context, id event.SessionID, r Resume, c *Clie
 		if tx.State.Sent(r.Key) != "" {
 			return nil // it was done before; only the reply was lost
 		}
-		if err = tx.reconfigure(r.Spec.Config); err != nil {
+		if !tx.takesProvider(r.Spec.Config.Provider) {
+			r.Spec.Config.Provider, r.Spec.Provider = nil, nil
+		}
+		if err = tx.reconfigure(r.Spec.Config, r.Keep); err != nil {
 			return err
 		}
 		applied := r.Continue
@@ -155,9 +159,24 @@ func (h *Host) Resume(ctx context.Context, id event.SessionID, r Resume, c *Clie
 	return view, err
 }
 
+// takesProvider reports whether the endpoint that a resuming client comes with
+// replaces that of the session: one that is only the default of the client's
+// process does not replace one that somebody named.
+func (tx *txn) takesProvider(offered json.RawMessage) bool {
+	return !byDefault(offered) || tx.State.Config.Provider == nil || byDefault(tx.State.Config.Provider)
+}
+
+func byDefault(provider json.RawMessage) bool {
+	var p struct{ Default bool }
+	return json.Unmarshal(provider, &p) == nil && p.Default
+}
+
 // reconfigure takes over what a resuming client says differently.
-func (tx *txn) reconfigure(to event.SessionConfiguredData) error {
+func (tx *txn) reconfigure(to event.SessionConfiguredData, keep bool) error {
 	is := tx.State.Config
+	if keep {
+		to = kept(is, to)
+	}
 	if to.WorkingDirectory == "" {
 		to.WorkingDirectory = is.WorkingDirectory
 	}
@@ -179,6 +198,18 @@ func (tx *txn) reconfigure(to event.SessionConfiguredData) error {
 		return nil
 	}
 	return tx.Record(to)
+}
+
+// kept is a configuration in which only what is said replaces what is.
+func kept(is, to event.SessionConfiguredData) event.SessionConfiguredData {
+	from := reflect.ValueOf(to)
+	into := reflect.ValueOf(&is).Elem()
+	for i := range from.NumField() {
+		if !from.Field(i).IsZero() {
+			into.Field(i).Set(from.Field(i))
+		}
+	}
+	return is
 }
 
 // Attach makes a client part of a session without anything being recorded but
