@@ -222,20 +222,33 @@ func TestARunGoesOnWhenTheEngineIsKilled(t *testing.T) {
 	}
 }
 
-func TestAnAnswerIsFollowedWhereverTheEngineIs(t *testing.T) {
-	dir := t.TempDir()
-	p := start(t, dir, "run", "Ask me: Q")
-	if _, code := p.ends(); code != 5 {
-		t.Fatalf("exit code %d, want 5", code)
+func TestAQuestionIsAskedAndAnsweredWhereverTheEngineIs(t *testing.T) {
+	for _, elsewhere := range []struct{ asked, answered bool }{{false, true}, {true, true}, {true, false}} {
+		dir := t.TempDir()
+		var engine *program
+		serve := func(wanted bool) {
+			switch {
+			case wanted && engine == nil:
+				engine = start(t, dir, "serve")
+				engine.await("serves .*engine")
+			case !wanted && engine != nil:
+				must(t, engine.Process.Signal(syscall.SIGTERM))
+				engine.ends()
+				engine = nil
+			}
+		}
+		serve(elsewhere.asked)
+		p := start(t, dir, "run", "Ask me: Q")
+		if _, code := p.ends(); code != 5 {
+			t.Fatalf("%+v: exit code %d, want 5; stderr: %s", elsewhere, code, p.stderr)
+		}
+		id := regexp.MustCompile(`abide answer (\S+) TEXT`).FindStringSubmatch(p.stderr.String())[1]
+		serve(elsewhere.answered)
+		if got := output(t, dir, "answer", id, "42"); got != "User responded: 42\n" {
+			t.Errorf("%+v: the answer is %q", elsewhere, got)
+		}
+		serve(false)
 	}
-	id := regexp.MustCompile(`abide answer (\S+) TEXT`).FindStringSubmatch(p.stderr.String())[1]
-	engine := start(t, dir, "serve")
-	engine.await("serves .*engine")
-	if got := output(t, dir, "answer", id, "42"); got != "User responded: 42\n" {
-		t.Errorf("the answer is %q", got)
-	}
-	must(t, engine.Process.Signal(syscall.SIGTERM))
-	engine.ends()
 }
 
 // dial connects to a program that listens.

@@ -38,6 +38,7 @@ type Options struct {
 
 // A Client is one connection to a runtime.
 type Client struct {
+	rwc  io.Closer
 	rpc  *jsonrpc.Conn
 	opts Options
 	done chan struct{} // closed when the connection is over and all is cleaned up
@@ -49,7 +50,7 @@ type Client struct {
 // New makes a client of a connection and starts to read it. It has to be
 // closed.
 func New(rwc io.ReadWriteCloser, opts Options) *Client {
-	c := &Client{opts: opts, done: make(chan struct{}), streams: make(map[event.SessionID]*Stream)}
+	c := &Client{rwc: rwc, opts: opts, done: make(chan struct{}), streams: make(map[event.SessionID]*Stream)}
 	c.rpc = jsonrpc.New(rwc, jsonrpc.Options{Handler: jsonrpc.HandlerFunc(c.handle)})
 	go func() { // Close waits for it
 		defer close(c.done)
@@ -59,9 +60,11 @@ func New(rwc io.ReadWriteCloser, opts Options) *Client {
 }
 
 // Close leaves and waits until nothing of the client is at work. The sessions
-// stay as they are.
+// stay as they are. Calls under way fail, and nothing more is sent: to refuse a
+// question that arrives at this moment would be to answer it.
 func (c *Client) Close() error {
-	err := c.rpc.Close()
+	err := c.rwc.Close()
+	c.rpc.Close()
 	<-c.done
 	return err
 }

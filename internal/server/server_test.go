@@ -55,11 +55,12 @@ func (r *rig) dial(door server.Door) *peer {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	defer l.Close()
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		if conn, err := l.Accept(); err == nil {
+		conn, err := l.Accept()
+		l.Close()
+		if err == nil {
 			r.srv.Serve(context.Background(), conn, door)
 		}
 	}()
