@@ -87,6 +87,8 @@ type Defaults struct {
 	Model    string    `json:"model,omitempty"`
 	Provider *Provider `json:"provider,omitempty"`
 	Approve  string    `json:"approve,omitempty"` // approval.Workspace or approval.All
+	MaxSteps int       `json:"maxSteps,omitempty"`
+	Name     string    `json:"name,omitempty"`
 }
 
 // ConnectResult answers ConnectParams.

@@ -37,14 +37,18 @@ var diagram = map[string][]string{
 
 	// all together
 	"daemon": {
-		"api", "event", "eventlog", "folder", "model", "model/offline", "model/openai", "model/scripted",
+		"api", "event", "eventlog", "folder", "instructions", "model", "model/offline", "model/openai", "model/scripted",
 		"relay", "server", "session", "sqlite", "turn",
 	},
-	"cli":       {"api", "approval", "client", "daemon", "event", "eventlog", "model", "model/offline", "turn"},
+	"cli": {
+		"api", "approval", "client", "config", "daemon", "event", "eventlog", "instructions",
+		"model", "model/offline", "model/scripted", "sqlite", "turn",
+	},
 	"cmd/abide": {"cli"},
 
 	// what users write down
-	"config": {},
+	"config":       {},
+	"instructions": {"event"},
 
 	// the test of the promise
 	"killtest": {},

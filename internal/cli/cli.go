@@ -16,6 +16,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/abide-run/abide/internal/config"
 	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/turn"
 )
@@ -45,6 +46,8 @@ type app struct {
 	home     string
 	quiet    bool
 	logLevel string
+
+	loaded *config.Loaded // the configuration, once it was read
 }
 
 // Main runs the program and returns its exit code. When ctx is cancelled with a

@@ -6,10 +6,14 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"time"
 
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/client"
+	"github.com/abide-run/abide/internal/config"
 	"github.com/abide-run/abide/internal/daemon"
+	"github.com/abide-run/abide/internal/instructions"
+	"github.com/abide-run/abide/internal/sqlite"
 )
 
 // config is how this process takes part in a data folder.
@@ -22,15 +26,37 @@ func (a *app) config(dir string) (daemon.Config, error) {
 	if err != nil {
 		return daemon.Config{}, configError(fmt.Errorf("the working directory is gone: %w; change to one that exists", err))
 	}
-	return daemon.Config{
-		Dir:      dir,
-		Version:  a.opts.Version,
-		Log:      slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: level})),
-		Defaults: api.Defaults{Cwd: cwd, Env: os.Environ(), Provider: provider()},
-		Tools:    a.opts.Tools,
-		Wrap:     a.opts.Wrap,
-		Retries:  a.opts.Retries,
-	}, nil
+	loaded, err := a.settings()
+	if err != nil {
+		return daemon.Config{}, err
+	}
+	c := daemon.Config{
+		Dir:          dir,
+		Version:      a.opts.Version,
+		Log:          slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: level})),
+		Instructions: instructions.Rules{Names: loaded.Config.Instructions.Files, MaxBytes: loaded.Config.Instructions.MaxBytes},
+		Tools:        a.opts.Tools,
+		Wrap:         a.opts.Wrap,
+		Retries:      a.opts.Retries,
+	}
+	if loaded.Config.Store.Sync == "normal" {
+		c.Sync = sqlite.Normal
+	}
+	c.Rest, _ = time.ParseDuration(loaded.Config.Store.Rest) // checked when it was read
+	c.Defaults, err = defaults(loaded.Config, cwd)
+	return c, err
+}
+
+// defaults are what the sessions of this process are like unless they say
+// otherwise.
+func defaults(c config.Config, cwd string) (api.Defaults, error) {
+	d := api.Defaults{Cwd: cwd, Env: environment(c), MaxSteps: c.Worker.MaxSteps, Name: c.Pod.Name}
+	if c.Pod.Pwd != "" {
+		d.Cwd = c.Pod.Pwd
+	}
+	var err error
+	d.Provider, d.Model, err = chosen(c)
+	return d, err
 }
 
 // levels are the words for how much is logged.

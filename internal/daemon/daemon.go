@@ -22,6 +22,7 @@ import (
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/folder"
+	"github.com/abide-run/abide/internal/instructions"
 	"github.com/abide-run/abide/internal/model/openai"
 	"github.com/abide-run/abide/internal/relay"
 	"github.com/abide-run/abide/internal/server"
@@ -47,6 +48,8 @@ type Config struct {
 	Sync    sqlite.Sync     // what an acknowledged append survives
 	Rest    time.Duration   // how long an idle session stays in memory; the host's default if zero
 	Retries []time.Duration // how long to wait before each further attempt at a model request; the host's default if nil
+
+	Instructions instructions.Rules // which files tell agents about a project
 
 	Tools turn.Catalog                        // what agents can do
 	Wrap  func(eventlog.Store) eventlog.Store // put around the store; for tests
@@ -282,7 +285,7 @@ func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, erro
 	found := &models{version: n.config.Version, clients: make(map[string]*openai.Client)}
 	e.host = session.New(e.store, session.Options{
 		Resolve: found.resolve, Tools: n.config.Tools, Log: n.log, Version: n.config.Version,
-		Rest: n.config.Rest, Retries: n.config.Retries,
+		Rest: n.config.Rest, Retries: n.config.Retries, Instructions: n.config.Instructions.Read,
 	})
 	e.server = server.New(e.host, server.Options{
 		Version: n.config.Version, Log: n.log, Models: found.list,

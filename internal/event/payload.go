@@ -342,6 +342,21 @@ type SessionConfiguredData struct {
 	MaxSteps         int             `json:"maxSteps,omitempty"`
 }
 
+// InstructionsLoadedData is what the project's own files tell the model from
+// here on.
+type InstructionsLoadedData struct {
+	Text    string              `json:"text"`
+	Sources []InstructionSource `json:"sources"`
+}
+
+// An InstructionSource is a file that was read.
+type InstructionSource struct {
+	Path   string `json:"path"`
+	SHA256 string `json:"sha256"` // of what was read
+	Bytes  int    `json:"bytes"`
+	Cut    bool   `json:"cut,omitempty"` // there was more
+}
+
 // ClientDeclaredData tells which kinds of questions some client of this session
 // has said it can answer. It only grows.
 type ClientDeclaredData struct {
@@ -493,6 +508,7 @@ func (UserInputDoneData) Type() Type      { return UserInputDone }
 func (AbortData) Type() Type              { return Abort }
 func (InputAcceptedData) Type() Type      { return InputAccepted }
 func (SessionConfiguredData) Type() Type  { return SessionConfigured }
+func (InstructionsLoadedData) Type() Type { return InstructionsLoaded }
 func (ClientDeclaredData) Type() Type     { return ClientDeclared }
 func (ToolsDeclaredData) Type() Type      { return ToolsDeclared }
 func (SessionNamedData) Type() Type       { return SessionNamed }

@@ -29,15 +29,16 @@ const (
 	Abort              Type = "abort"
 
 	// Our own, hidden from clients that do not ask for them.
-	InputAccepted     Type = "input.accepted"
-	ToolBegun         Type = "tool.execution_begun"
-	SessionConfigured Type = "session.configured"
-	ClientDeclared    Type = "client.declared"
-	ToolsDeclared     Type = "tools.declared"
-	SessionNamed      Type = "session.named"
-	SessionForked     Type = "session.forked"
-	HistoryHidden     Type = "history.hidden"
-	TurnEnded         Type = "turn.ended"
+	InputAccepted      Type = "input.accepted"
+	ToolBegun          Type = "tool.execution_begun"
+	SessionConfigured  Type = "session.configured"
+	ClientDeclared     Type = "client.declared"
+	ToolsDeclared      Type = "tools.declared"
+	InstructionsLoaded Type = "instructions.loaded"
+	SessionNamed       Type = "session.named"
+	SessionForked      Type = "session.forked"
+	HistoryHidden      Type = "history.hidden"
+	TurnEnded          Type = "turn.ended"
 )
 
 // The kinds of events that are only sent, never stored.
@@ -60,15 +61,16 @@ const (
 type traits struct{ hidden, ephemeral bool }
 
 var special = map[Type]traits{
-	InputAccepted:     {hidden: true},
-	ToolBegun:         {hidden: true},
-	SessionConfigured: {hidden: true},
-	ClientDeclared:    {hidden: true},
-	ToolsDeclared:     {hidden: true},
-	SessionNamed:      {hidden: true},
-	SessionForked:     {hidden: true},
-	HistoryHidden:     {hidden: true},
-	TurnEnded:         {hidden: true},
+	InputAccepted:      {hidden: true},
+	ToolBegun:          {hidden: true},
+	SessionConfigured:  {hidden: true},
+	ClientDeclared:     {hidden: true},
+	ToolsDeclared:      {hidden: true},
+	InstructionsLoaded: {hidden: true},
+	SessionNamed:       {hidden: true},
+	SessionForked:      {hidden: true},
+	HistoryHidden:      {hidden: true},
+	TurnEnded:          {hidden: true},
 
 	// Stored all the same: work depends on them.
 	SessionIdle:    {ephemeral: true},

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -126,7 +127,7 @@ func (c *conn) spec(p api.OpenParams) (session.Spec, error) {
 		},
 		Env: defaults.Env,
 	}
-	s.Config.Approve = defaults.Approve
+	s.Name, s.Config.Approve, s.Config.MaxSteps = defaults.Name, defaults.Approve, defaults.MaxSteps
 	if s.Config.WorkingDirectory == "" {
 		s.Config.WorkingDirectory = defaults.Cwd
 	}
@@ -139,7 +140,8 @@ func (c *conn) spec(p api.OpenParams) (session.Spec, error) {
 		s.Config.Model = defaults.Model
 	}
 	if a := p.Abide; a != nil {
-		s.Name, s.Config.Approve, s.Config.MaxSteps = a.Name, a.Approve, a.MaxSteps
+		s.Name, s.Config.Approve = cmp.Or(a.Name, s.Name), cmp.Or(a.Approve, s.Config.Approve)
+		s.Config.MaxSteps = cmp.Or(a.MaxSteps, s.Config.MaxSteps)
 		if a.Env != nil {
 			s.Env = a.Env
 		}

@@ -45,6 +45,9 @@ type Options struct {
 	Grace   time.Duration // how long a session counts as attached after its last client vanished; 2 s if zero
 	Rest    time.Duration // how long an idle session stays in memory; 30 s if zero
 	Retries []time.Duration
+	// Instructions reads what a project's own files say to agents that work in a
+	// folder. It is asked at the beginning of each turn; nothing is read if nil.
+	Instructions func(dir string) (string, []event.InstructionSource, error)
 }
 
 // defaultRetries is how long to wait before each further attempt at a model

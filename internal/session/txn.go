@@ -148,7 +148,10 @@ func (tx *txn) openTurn(interaction string) error {
 			return err
 		}
 	}
-	prompt, err := transcript.System(tx.State.Config)
+	if err := tx.instruct(); err != nil {
+		return err
+	}
+	prompt, err := transcript.System(tx.State.Config, tx.State.Loaded)
 	if err != nil {
 		return err
 	}
@@ -156,6 +159,22 @@ func (tx *txn) openTurn(interaction string) error {
 		return nil
 	}
 	return tx.Record(event.SystemMessageData{Role: "system", Content: prompt, InteractionID: interaction})
+}
+
+// instruct records what the project's files say, if that has changed.
+func (tx *txn) instruct() error {
+	read := tx.s.host.opts.Instructions
+	if read == nil {
+		return nil
+	}
+	text, sources, err := read(tx.State.Config.WorkingDirectory)
+	if err != nil {
+		tx.s.host.log.Warn("some instructions could not be read", "session", tx.s.id, "err", err)
+	}
+	if text == tx.State.Loaded {
+		return nil
+	}
+	return tx.Record(event.InstructionsLoadedData{Text: text, Sources: notNil(sources)})
 }
 
 // startStep records that the model is asked. Tools of clients that came during

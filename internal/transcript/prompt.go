@@ -23,8 +23,9 @@ type systemMessage struct {
 	Content string `json:"content"`
 }
 
-// System writes the system prompt of a session.
-func System(c event.SessionConfiguredData) (string, error) {
+// System writes the system prompt of a session. Loaded is what the project's own
+// files say.
+func System(c event.SessionConfiguredData, loaded string) (string, error) {
 	var custom systemMessage
 	if len(c.SystemMessage) > 0 {
 		if err := json.Unmarshal(c.SystemMessage, &custom); err != nil {
@@ -38,7 +39,7 @@ func System(c event.SessionConfiguredData) (string, error) {
 	if c.WorkingDirectory != "" {
 		parts = append(parts, "Working directory: "+c.WorkingDirectory)
 	}
-	for _, extra := range []string{c.Instructions, custom.Content} {
+	for _, extra := range []string{loaded, c.Instructions, custom.Content} {
 		if extra != "" {
 			parts = append(parts, extra)
 		}

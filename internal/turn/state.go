@@ -33,6 +33,7 @@ type State struct {
 	Summary  string
 	Model    string
 	System   string
+	Loaded   string // what the project's files tell the model
 	Grants   []event.Grant
 	Totals   event.Totals
 	History  transcript.History
@@ -267,7 +268,7 @@ func (s *State) lastShown(events []event.Event) error {
 // lasting reports whether an event matters after the turn it happened in.
 func lasting(t event.Type) bool {
 	switch t {
-	case event.SessionStart, event.SessionConfigured, event.ClientDeclared, event.ToolsDeclared,
+	case event.SessionStart, event.SessionConfigured, event.ClientDeclared, event.ToolsDeclared, event.InstructionsLoaded,
 		event.SessionModelChange, event.SessionNamed, event.SystemMessage, event.PermissionDone:
 		return true
 	}
@@ -319,6 +320,8 @@ func (s *State) fold(e event.Event) error {
 		return with(e, func(d event.SessionNamedData) { s.Name = d.Name })
 	case event.SessionModelChange:
 		return with(e, func(d event.SessionModelChangeData) { s.Model = d.NewModel })
+	case event.InstructionsLoaded:
+		return with(e, func(d event.InstructionsLoadedData) { s.Loaded = d.Text })
 	case event.SystemMessage:
 		return with(e, func(d event.SystemMessageData) { s.System = d.Content })
 	case event.InputAccepted:

@@ -1,0 +1,126 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/abide-run/abide/internal/config"
+)
+
+// projectFile is what a project's configuration is called.
+const projectFile = "abide.toml"
+
+// settings reads the configuration files that count here. What a project that is
+// not trusted would widen is left out, and said.
+func (a *app) settings() (*config.Loaded, error) {
+	if a.loaded != nil {
+		return a.loaded, nil
+	}
+	user, err := userFile(a.home)
+	if err != nil {
+		return nil, err
+	}
+	layers := []config.Layer{}
+	layer, err := config.File(user)
+	if err != nil {
+		return nil, configError(err)
+	}
+	layers = append(layers, layer)
+	if path := findProject(); path != "" {
+		if layer, err = config.File(path); err != nil {
+			return nil, configError(err)
+		}
+		layer.Project = true
+		if layer.Trusted, err = a.trusts(filepath.Dir(path)); err != nil {
+			return nil, err
+		}
+		layers = append(layers, layer)
+	}
+	loaded, err := config.Load(layers...)
+	if err != nil {
+		return nil, configError(err)
+	}
+	for _, ignored := range loaded.Ignored {
+		if !a.quiet {
+			a.err.printf("abide: ignored %s\n", ignored)
+		}
+	}
+	a.loaded = loaded
+	return loaded, nil
+}
+
+// userFile is where the user's own configuration is.
+func userFile(home string) (string, error) {
+	if home == "" {
+		home = os.Getenv("ABIDE_HOME")
+	}
+	if home != "" {
+		return filepath.Join(home, "config.toml"), nil
+	}
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return "", configError(fmt.Errorf("there is no place for a configuration: %w; set HOME or ABIDE_HOME", err))
+	}
+	if xdg := os.Getenv("XDG_CONFIG_HOME"); filepath.IsAbs(xdg) {
+		dir = xdg
+	}
+	return filepath.Join(dir, "abide", "config.toml"), nil
+}
+
+// findProject looks for a project's configuration here and above, up to the root
+// of the repository.
+func findProject() string {
+	dir, err := os.Getwd()
+	if err != nil {
+		return ""
+	}
+	for {
+		path := filepath.Join(dir, projectFile)
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+			return path
+		}
+		_, err := os.Lstat(filepath.Join(dir, ".git"))
+		if dir == filepath.Dir(dir) || err == nil {
+			return ""
+		}
+		dir = filepath.Dir(dir)
+	}
+}
+
+// trustFile lists the folders that the user trusts, one a line.
+func (a *app) trustFile() (string, error) {
+	dir, err := dataFolder(a.home, "ABIDE_HOME")
+	return filepath.Join(dir, "trusted"), err
+}
+
+func (a *app) trusted() ([]string, error) {
+	path, err := a.trustFile()
+	if err != nil {
+		return nil, err
+	}
+	text, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, configError(fmt.Errorf("the list of trusted folders cannot be read: %w", err))
+	}
+	return strings.FieldsFunc(string(text), func(r rune) bool { return r == '\n' }), nil
+}
+
+func (a *app) trusts(dir string) (bool, error) {
+	list, err := a.trusted()
+	return slices.Contains(list, real(dir)), err
+}
+
+// real is a folder's name without links, so that a link cannot borrow trust.
+func real(dir string) string {
+	if resolved, err := filepath.EvalSymlinks(dir); err == nil {
+		return resolved
+	}
+	return dir
+}

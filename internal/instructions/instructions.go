@@ -1,0 +1,133 @@
+// Package instructions finds the files in which a project tells agents about
+// itself, AGENTS.md above all.
+//
+// The file in the working directory counts, and those in the folders above it up
+// to the repository's root. The nearest one comes last, because what stands last
+// weighs most. What is read is bounded; whatever is left out is said.
+package instructions
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/abide-run/abide/internal/event"
+)
+
+// The defaults.
+const (
+	DefaultName     = "AGENTS.md"
+	DefaultMaxBytes = 32 << 10
+)
+
+// Rules say what is looked for. The zero value is usable.
+type Rules struct {
+	Names    []string // in each folder the first that is there counts; AGENTS.md if empty
+	MaxBytes int      // of all files together; 32 KiB if zero
+}
+
+// Read finds and reads the instructions for a working directory. Files that
+// cannot be read are left out and reported as an error beside the rest.
+func (r Rules) Read(dir string) (text string, sources []event.InstructionSource, err error) {
+	if dir == "" {
+		return "", nil, nil
+	}
+	left := r.MaxBytes
+	if left == 0 {
+		left = DefaultMaxBytes
+	}
+	var parts []string
+	var errs []error
+	for _, path := range r.find(dir) { // the nearest first: it must not be the one that is cut
+		body, source, err := read(path, left)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		left -= source.Bytes
+		parts, sources = append(parts, part(body, source)), append(sources, source)
+	}
+	slices.Reverse(parts)
+	slices.Reverse(sources)
+	return strings.Join(parts, "\n\n"), sources, errors.Join(errs...)
+}
+
+// part is how the model reads a file.
+func part(body string, s event.InstructionSource) string {
+	note := ""
+	if s.Cut {
+		note = fmt.Sprintf("\n[cut after %d bytes]", s.Bytes)
+	}
+	return fmt.Sprintf("<instructions file=%q>\n%s%s\n</instructions>", s.Path, strings.TrimSpace(body), note)
+}
+
+// find returns the files that count, the nearest first.
+func (r Rules) find(dir string) []string {
+	names := r.Names
+	if len(names) == 0 {
+		names = []string{DefaultName}
+	}
+	var found []string
+	for ; ; dir = filepath.Dir(dir) {
+		for _, name := range names {
+			path := filepath.Join(dir, name)
+			if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+				found = append(found, path)
+				break
+			}
+		}
+		if dir == filepath.Dir(dir) || isRoot(dir) {
+			return found
+		}
+	}
+}
+
+// isRoot reports whether a folder is where a repository, or a home, begins.
+func isRoot(dir string) bool {
+	if home, err := os.UserHomeDir(); err == nil && dir == home {
+		return true
+	}
+	_, err := os.Lstat(filepath.Join(dir, ".git"))
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// read reads at most so many bytes of a file, and never half a character.
+func read(path string, most int) (string, event.InstructionSource, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", event.InstructionSource{}, fmt.Errorf("instructions: %w", err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, int64(most)+1))
+	if err != nil {
+		return "", event.InstructionSource{}, fmt.Errorf("instructions %s: %w", path, err)
+	}
+	s := event.InstructionSource{Path: path, Cut: len(data) > most}
+	if s.Cut {
+		data = trimPartial(data[:most])
+	}
+	sum := sha256.Sum256(data)
+	s.SHA256, s.Bytes = hex.EncodeToString(sum[:]), len(data)
+	return strings.ToValidUTF8(string(data), "\uFFFD"), s, nil
+}
+
+// trimPartial removes the beginning of a character whose end was cut off.
+func trimPartial(data []byte) []byte {
+	for i := 1; i <= min(utf8.UTFMax, len(data)); i++ {
+		if b := data[len(data)-i:]; utf8.RuneStart(b[0]) {
+			if !utf8.FullRune(b) {
+				return data[:len(data)-i]
+			}
+			return data
+		}
+	}
+	return data
+}

@@ -1,0 +1,76 @@
+package instructions_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/abide-run/abide/internal/instructions"
+)
+
+// tree makes files below a folder that is the root of a repository.
+func tree(t *testing.T, files map[string]string) string {
+	t.Helper()
+	root := t.TempDir()
+	files[".git/HEAD"] = ""
+	for name, text := range files {
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return root
+}
+
+func TestTheNearestComesLastAndNothingAboveTheRepositoryCounts(t *testing.T) {
+	outer := tree(t, map[string]string{"AGENTS.md": "outside", "repo/AGENTS.md": "root", "repo/.git/x": "", "repo/a/b/AGENTS.md": "near", "repo/a/c/AGENTS.md": "aside"})
+	text, sources, err := instructions.Rules{}.Read(filepath.Join(outer, "repo/a/b"))
+	if err != nil || len(sources) != 2 {
+		t.Fatal(sources, err)
+	}
+	root, near := strings.Index(text, "root"), strings.Index(text, "near")
+	if root < 0 || near < root || strings.Contains(text, "outside") || strings.Contains(text, "aside") {
+		t.Errorf("text = %q", text)
+	}
+	if sources[0].SHA256 == sources[1].SHA256 || sources[0].Bytes != 4 {
+		t.Errorf("sources = %+v", sources)
+	}
+}
+
+func TestTheFirstNameThatIsThereCounts(t *testing.T) {
+	dir := tree(t, map[string]string{"CLAUDE.md": "two", "OTHER.md": "three"})
+	text, _, err := instructions.Rules{Names: []string{"AGENTS.md", "CLAUDE.md", "OTHER.md"}}.Read(dir)
+	if err != nil || !strings.Contains(text, "two") || strings.Contains(text, "three") {
+		t.Errorf("text = %q, %v", text, err)
+	}
+}
+
+func TestTheBoundHoldsAndCutsNoCharacter(t *testing.T) {
+	dir := tree(t, map[string]string{"AGENTS.md": "far away", "sub/AGENTS.md": strings.Repeat("ä€𝄞", 10)})
+	for most := 1; most < 100; most++ {
+		text, sources, err := instructions.Rules{MaxBytes: most}.Read(filepath.Join(dir, "sub"))
+		if err != nil || !utf8.ValidString(text) || strings.Contains(text, "\uFFFD") {
+			t.Fatalf("%d: %q, %v", most, text, err)
+		}
+		total := 0
+		for _, s := range sources {
+			total += s.Bytes
+		}
+		if near := sources[len(sources)-1]; total > most || near.Cut != (most < 90) {
+			t.Errorf("%d: read %d bytes, %+v", most, total, near)
+		}
+	}
+}
+
+func TestNothingIsNothing(t *testing.T) {
+	for _, dir := range []string{"", tree(t, map[string]string{"AGENTS.md/x": "a folder"})} {
+		if text, sources, err := (instructions.Rules{}).Read(dir); text != "" || len(sources) > 0 || err != nil {
+			t.Errorf("%q: %q, %v, %v", dir, text, sources, err)
+		}
+	}
+}
