@@ -23,10 +23,10 @@ type vendor struct {
 }
 
 var vendors = map[string]vendor{
-	"openai":    {"openai", "completions", "OPENAI_API_KEY", "OPENAI_BASE_URL", "https://api.openai.com/v1"},
+	"openai":    {"openai", "", "OPENAI_API_KEY", "OPENAI_BASE_URL", "https://api.openai.com/v1"},
 	"responses": {"openai", "responses", "OPENAI_API_KEY", "OPENAI_BASE_URL", "https://api.openai.com/v1"},
 	"anthropic": {"anthropic", "", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "https://api.anthropic.com"},
-	"azure":     {"azure", "completions", "AZURE_OPENAI_API_KEY", "AZURE_OPENAI_API_ENDPOINT", ""},
+	"azure":     {"azure", "", "AZURE_OPENAI_API_KEY", "AZURE_OPENAI_API_ENDPOINT", ""},
 }
 
 // chosen is the endpoint and the model that sessions use unless they name

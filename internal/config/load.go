@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/pelletier/go-toml/v2"
 )
@@ -33,7 +34,7 @@ type Loaded struct {
 // File reads a layer from a file. One that does not exist is an empty layer.
 func File(path string) (Layer, error) {
 	data, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return Layer{}, nil
 	}
 	if err != nil {
