@@ -41,7 +41,7 @@ var diagram = map[string][]string{
 		"relay", "server", "session", "sqlite", "turn",
 	},
 	"cli": {
-		"api", "approval", "client", "config", "daemon", "event", "eventlog", "instructions",
+		"api", "approval", "client", "config", "daemon", "event", "eventlog", "folder", "instructions",
 		"model", "model/offline", "model/scripted", "sqlite", "turn",
 	},
 	"cmd/abide": {"cli"},

@@ -45,7 +45,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.PersistentFlags().StringVar(&a.logLevel, "log-level", "error", "what is logged on stderr: none, error, warning, info, debug or all")
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(a.runCommand(), a.answerCommand(), a.questionsCommand(), a.abortCommand(), a.sessionsCommand(),
-		a.serveCommand(), a.configCommand(), a.trustCommand(), a.versionCommand())
+		a.serveCommand(), a.configCommand(), a.trustCommand(), a.doctorCommand(), a.versionCommand())
 	return root
 }
 
