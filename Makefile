@@ -16,7 +16,7 @@ build: ## make bin/abide, one static binary
 
 run: build ## build, say hello to the model that needs no key, and show what to try next
 	bin/abide run -p 'Hello! What can you do?'
-	@printf '\n%s\n' 'Try next:' \
+	@printf '%s\n' '' 'Try next:' \
 	  "  bin/abide run -p 'Reply with exactly: HELLO'" \
 	  "  bin/abide run --output-format json -p 'Ask me: which colour do you like?'" \
 	  '  bin/abide sessions list' \
