@@ -176,9 +176,15 @@ type Provider struct {
 	Headers     map[string]string `json:"headers,omitempty"`
 	ModelID     string            `json:"modelId,omitempty"`
 	WireModel   string            `json:"wireModel,omitempty"`
+	Azure       AzureProvider     `json:"azure,omitzero"`
 	// Default is set if the client named no endpoint, and this is that of its
 	// process.
 	Default bool `json:"default,omitempty"`
+}
+
+// AzureProvider is what is special about an endpoint at Azure.
+type AzureProvider struct {
+	APIVersion string `json:"apiVersion,omitempty"` // selects the versioned routes
 }
 
 // ProviderSecret is the part of a Provider that is never in the log.

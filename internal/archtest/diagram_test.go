@@ -12,14 +12,19 @@ var diagram = map[string][]string{
 	"sqlite":   {"event", "eventlog"},
 
 	// parts
-	"approval":       {"event"},
-	"model":          {},
-	"model/local":    {"model"},
-	"model/offline":  {"model", "model/local"},
-	"model/openai":   {"model"},
-	"model/scripted": {"model", "model/local"},
-	"tool":           {"approval", "event"},
-	"transcript":     {"event", "model"},
+	"approval":        {"event"},
+	"model":           {},
+	"model/local":     {"model"},
+	"model/offline":   {"model", "model/local"},
+	"model/openai":    {"model", "model/plainjson", "model/remote"},
+	"model/anthropic": {"model", "model/catalog", "model/plainjson", "model/remote"},
+	"model/responses": {"model", "model/catalog", "model/plainjson", "model/remote"},
+	"model/remote":    {"model", "model/plainjson"},
+	"model/plainjson": {},
+	"model/catalog":   {"model"},
+	"model/scripted":  {"model", "model/local"},
+	"tool":            {"approval", "event"},
+	"transcript":      {"event", "model"},
 
 	// engine
 	"turn":    {"approval", "event", "model", "tool", "transcript"},
@@ -37,7 +42,7 @@ var diagram = map[string][]string{
 
 	// all together
 	"daemon": {
-		"api", "event", "eventlog", "folder", "instructions", "model", "model/offline", "model/openai", "model/scripted",
+		"api", "event", "eventlog", "folder", "instructions", "model", "model/anthropic", "model/offline", "model/openai", "model/remote", "model/responses", "model/scripted",
 		"relay", "server", "session", "sqlite", "turn",
 	},
 	"cli": {

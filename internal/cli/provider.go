@@ -69,19 +69,23 @@ func endpoint(p config.Provider) (*api.Provider, error) {
 	if p.APIKeyEnv == "" {
 		p.APIKeyEnv = v.key
 	}
-	return &api.Provider{Type: v.kind, WireAPI: v.wire, BaseURL: p.BaseURL, APIKey: os.Getenv(p.APIKeyEnv), Headers: p.Headers}, nil
+	return &api.Provider{Type: v.kind, WireAPI: v.wire, BaseURL: p.BaseURL, APIKey: os.Getenv(p.APIKeyEnv), Headers: p.Headers,
+		Azure: api.AzureProvider{APIVersion: p.APIVersion}}, nil
 }
 
-// provider is the model endpoint that the environment names, or nil.
+// provider is the model endpoint that the environment names, or nil. OpenAI's
+// variables go before Anthropic's: they also name every compatible endpoint.
 func provider() *api.Provider {
-	if os.Getenv("OPENAI_API_KEY") == "" && os.Getenv("OPENAI_BASE_URL") == "" {
-		return nil
+	for _, scheme := range []string{"openai", "anthropic"} {
+		v := vendors[scheme]
+		if os.Getenv(v.key) == "" && os.Getenv(v.base) == "" {
+			continue
+		}
+		if p, err := endpoint(config.Provider{Scheme: scheme}); err == nil { // both have endpoints of their own
+			return p
+		}
 	}
-	p, err := endpoint(config.Provider{Scheme: "openai"})
-	if err != nil { // it has an endpoint of its own
-		panic(err)
-	}
-	return p
+	return nil
 }
 
 // copilotProvider is the model endpoint that an SDK's environment names, or nil.

@@ -23,7 +23,7 @@ import (
 	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/folder"
 	"github.com/abide-run/abide/internal/instructions"
-	"github.com/abide-run/abide/internal/model/openai"
+	"github.com/abide-run/abide/internal/model/remote"
 	"github.com/abide-run/abide/internal/relay"
 	"github.com/abide-run/abide/internal/server"
 	"github.com/abide-run/abide/internal/session"
@@ -282,7 +282,7 @@ func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, erro
 	if n.config.Wrap != nil {
 		e.store = n.config.Wrap(store)
 	}
-	found := &models{version: n.config.Version, clients: make(map[string]*openai.Client)}
+	found := &models{version: n.config.Version, clients: make(map[string]*remote.Client)}
 	e.host = session.New(e.store, session.Options{
 		Resolve: found.resolve, Tools: n.config.Tools, Log: n.log, Version: n.config.Version,
 		Rest: n.config.Rest, Retries: n.config.Retries, Instructions: n.config.Instructions.Read,

@@ -9,8 +9,11 @@ import (
 
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/model/anthropic"
 	"github.com/abide-run/abide/internal/model/offline"
 	"github.com/abide-run/abide/internal/model/openai"
+	"github.com/abide-run/abide/internal/model/remote"
+	"github.com/abide-run/abide/internal/model/responses"
 	"github.com/abide-run/abide/internal/model/scripted"
 	"github.com/abide-run/abide/internal/session"
 )
@@ -21,7 +24,7 @@ type models struct {
 	version string
 
 	mu      sync.Mutex
-	clients map[string]*openai.Client
+	clients map[string]*remote.Client
 }
 
 // resolve finds the model of a session: one that ships with us, or one of the
@@ -54,13 +57,10 @@ func (m *models) provided(ctx context.Context, config event.SessionConfiguredDat
 			return session.Endpoint{}, fmt.Errorf("provider's key: %w", err)
 		}
 	}
-	switch {
-	case p.Type != "" && p.Type != "openai":
-		return session.Endpoint{}, unknown("The provider type %q is not supported; use openai, which also fits every compatible endpoint.", p.Type)
-	case p.WireAPI != "" && p.WireAPI != "completions":
-		return session.Endpoint{}, unknown("The wire %q is not supported; use completions.", p.WireAPI)
+	client, err := m.client(p, s, config.ClientName)
+	if err != nil {
+		return session.Endpoint{}, err
 	}
-	client := m.client(p, s, config.ClientName)
 	for _, candidate := range []string{p.WireModel, p.ModelID, name} {
 		if candidate != "" {
 			return session.Endpoint{Model: client, Name: candidate}, nil
@@ -71,23 +71,46 @@ func (m *models) provided(ctx context.Context, config event.SessionConfiguredDat
 }
 
 // client returns the client of an endpoint.
-func (m *models) client(p api.Provider, s api.ProviderSecret, clientName string) *openai.Client {
-	key, _ := json.Marshal([]any{p.BaseURL, s, clientName}) // plain data
+func (m *models) client(p api.Provider, s api.ProviderSecret, clientName string) (*remote.Client, error) {
+	open, err := wire(p)
+	if err != nil {
+		return nil, err
+	}
+	key, _ := json.Marshal([]any{p.Type, p.WireAPI, p.BaseURL, p.Azure, s, clientName}) // plain data
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if c := m.clients[string(key)]; c != nil {
-		return c
+		return c, nil
 	}
 	agent := "abide/" + m.version
 	if clientName != "" {
 		agent = clientName + " " + agent
 	}
-	c := openai.New(openai.Config{BaseURL: p.BaseURL, APIKey: s.APIKey, BearerToken: s.BearerToken, Headers: s.Headers, UserAgent: agent})
+	config := remote.Config{BaseURL: p.BaseURL, APIKey: s.APIKey, BearerToken: s.BearerToken, Headers: s.Headers, UserAgent: agent}
+	if p.Type == "azure" {
+		config.Azure = &remote.Azure{APIVersion: p.Azure.APIVersion}
+	}
+	c := open(config)
 	if len(m.clients) >= maxClients {
 		clear(m.clients)
 	}
 	m.clients[string(key)] = c
-	return c
+	return c, nil
+}
+
+// wire finds what a provider speaks.
+func wire(p api.Provider) (func(remote.Config) *remote.Client, error) {
+	switch kind := p.Type; {
+	case kind == "anthropic":
+		return anthropic.New, nil
+	case kind != "" && kind != "openai" && kind != "azure":
+		return nil, unknown("The provider type %q is unknown; use openai, which also fits every compatible endpoint, azure or anthropic.", kind)
+	case p.WireAPI == "responses":
+		return responses.New, nil
+	case p.WireAPI != "" && p.WireAPI != "completions":
+		return nil, unknown("The wire %q is unknown; use completions or responses.", p.WireAPI)
+	}
+	return openai.New, nil
 }
 
 // maxClients bounds how many endpoints are remembered.

@@ -35,6 +35,9 @@ type Request struct {
 	ReasoningEffort string
 	MaxOutput       int
 	Headers         map[string]string
+	// Forget leaves out the reasoning of earlier turns. It is what is left to
+	// do after an error of KindReasoning.
+	Forget bool
 }
 
 // A Role says who speaks.
@@ -104,21 +107,26 @@ type wire struct{ form atomic.Pointer[form] }
 
 type form struct {
 	format string
+	before *Message
 	bytes  []byte
 }
 
-func (w *wire) get(format string, encode func() []byte) []byte {
-	if f := w.form.Load(); f != nil && f.format == format {
+func (w *wire) get(format string, before *Message, encode func() []byte) []byte {
+	if f := w.form.Load(); f != nil && f.format == format && f.before == before {
 		return f.bytes
 	}
 	b := encode()
-	w.form.Store(&form{format, b})
+	w.form.Store(&form{format, before, b})
 	return b
 }
 
+// An Encode makes the wire form of a message. That may depend on the message
+// before it, which is nil for the first one: some wires join what others part.
+type Encode func(before, m *Message) []byte
+
 // Wire returns the message in the named format, encoding it the first time.
-func (m *Message) Wire(format string, encode func(*Message) []byte) []byte {
-	return m.wire.get(format, func() []byte { return encode(m) })
+func (m *Message) Wire(format string, before *Message, encode Encode) []byte {
+	return m.wire.get(format, before, func() []byte { return encode(before, m) })
 }
 
 // runLength is how many messages are joined. The last run of a history is on
@@ -128,6 +136,7 @@ const runLength = 64
 // A run is messages that were sent one after the other, encoded and joined.
 type run struct {
 	format   string
+	before   *Message
 	messages []*Message
 	bytes    []byte
 }
@@ -135,25 +144,28 @@ type run struct {
 // AppendWire appends the messages in the named format to pieces, in order. It
 // does what Wire does for each of them, but keeps old history in few and long
 // pieces: with thousands of messages it is the walk from one to the next that
-// costs, not the copying.
-func AppendWire(pieces [][]byte, messages []*Message, format string, encode func(*Message) []byte) [][]byte {
+// costs, not the copying. The first message follows before, which may be nil.
+func AppendWire(pieces [][]byte, before *Message, messages []*Message, format string, encode Encode) [][]byte {
 	for ; len(messages) >= runLength; messages = messages[runLength:] {
-		pieces = append(pieces, joined(messages[:runLength], format, encode))
+		pieces = append(pieces, joined(before, messages[:runLength], format, encode))
+		before = messages[runLength-1]
 	}
 	for _, m := range messages {
-		pieces = append(pieces, m.Wire(format, encode))
+		pieces = append(pieces, m.Wire(format, before, encode))
+		before = m
 	}
 	return pieces
 }
 
-func joined(messages []*Message, format string, encode func(*Message) []byte) []byte {
+func joined(before *Message, messages []*Message, format string, encode Encode) []byte {
 	last := messages[len(messages)-1]
-	if r := last.run.Load(); r != nil && r.format == format && slices.Equal(r.messages, messages) {
+	if r := last.run.Load(); r != nil && r.format == format && r.before == before && slices.Equal(r.messages, messages) {
 		return r.bytes
 	}
-	r := &run{format: format, messages: slices.Clone(messages)}
+	r := &run{format: format, before: before, messages: slices.Clone(messages)}
 	for _, m := range messages {
-		r.bytes = append(r.bytes, m.Wire(format, encode)...)
+		r.bytes = append(r.bytes, m.Wire(format, before, encode)...)
+		before = m
 	}
 	last.run.Store(r)
 	for _, m := range messages {
@@ -164,7 +176,7 @@ func joined(messages []*Message, format string, encode func(*Message) []byte) []
 
 // Wire returns the tools in the named format, encoding them the first time.
 func (t *Tools) Wire(format string, encode func(*Tools) []byte) []byte {
-	return t.wire.get(format, func() []byte { return encode(t) })
+	return t.wire.get(format, nil, func() []byte { return encode(t) })
 }
 
 // A Delta is a piece of a reply that is arriving. Exactly one of Text,
@@ -217,6 +229,7 @@ const (
 	KindNotFound   Kind = "not_found"  // no such model or endpoint
 	KindRequest    Kind = "request"    // the provider rejects the request
 	KindOverflow   Kind = "overflow"   // the request does not fit the model's window
+	KindReasoning  Kind = "reasoning"  // the provider rejects reasoning that it gave earlier; see Request.Forget
 	KindRateLimit  Kind = "rate_limit" // too many requests
 	KindOverloaded Kind = "overloaded" // the provider has a problem (5xx)
 	KindNetwork    Kind = "network"    // the provider could not be reached, or hung up

@@ -18,7 +18,7 @@ func TestAMessageIsEncodedOnceForEachFormat(t *testing.T) {
 	m := &model.Message{Text: "hi"}
 	encoded := 0
 	wire := func(format string) string {
-		return string(m.Wire(format, func(m *model.Message) []byte {
+		return string(m.Wire(format, nil, func(_, m *model.Message) []byte {
 			encoded++
 			return []byte(format + " " + m.Text)
 		}))
@@ -45,16 +45,16 @@ func numbered(n int) []*model.Message {
 	return messages
 }
 
-func text(m *model.Message) []byte { return []byte(m.Text) }
+func text(_, m *model.Message) []byte { return []byte(m.Text) }
 
 func TestAHistoryIsKeptInFewPieces(t *testing.T) {
 	messages := numbered(2000)
-	again := func(m *model.Message) []byte {
+	again := func(before, m *model.Message) []byte {
 		t.Errorf("%s was encoded again", m.Text)
-		return text(m)
+		return text(before, m)
 	}
-	first := model.AppendWire(nil, messages, "a", text)
-	second := model.AppendWire(nil, messages, "a", again)
+	first := model.AppendWire(nil, nil, messages, "a", text)
+	second := model.AppendWire(nil, nil, messages, "a", again)
 	if len(first) > 100 {
 		t.Errorf("%d messages are in %d pieces", len(messages), len(first))
 	}
@@ -74,12 +74,24 @@ func TestPiecesOfAHistoryAreItsMessagesWhateverWasJoinedBefore(t *testing.T) {
 			view[rapid.IntRange(0, len(view)-1).Draw(t, "which")] = &model.Message{Text: "<other>"}
 		}
 		format := rapid.SampledFrom([]string{"a", "b"}).Draw(t, "format")
-		encode := func(m *model.Message) []byte { return []byte(format + m.Text) }
-		want := "kept"
-		for _, m := range view {
-			want += format + m.Text
+		encode := func(before, m *model.Message) []byte {
+			if before != nil {
+				return []byte(format + before.Text + m.Text)
+			}
+			return []byte(format + m.Text)
 		}
-		got := model.AppendWire([][]byte{[]byte("kept")}, view, format, encode)
+		want, before := "kept", (*model.Message)(nil)
+		for _, m := range view {
+			want += string(encode(before, m))
+			before = m
+		}
+		cut := rapid.IntRange(0, len(view)).Draw(t, "cut")
+		before = nil
+		if cut > 0 {
+			before = view[cut-1]
+		}
+		got := model.AppendWire([][]byte{[]byte("kept")}, nil, view[:cut], format, encode)
+		got = model.AppendWire(got, before, view[cut:], format, encode)
 		if joined := string(bytes.Join(got, nil)); joined != want {
 			t.Fatalf("the pieces are %q, want %q", joined, want)
 		}
@@ -92,9 +104,9 @@ func TestManySessionsMayShareAHistory(t *testing.T) {
 	for i := range 8 {
 		sessions.Go(func() {
 			format := string(rune('a' + i%2))
-			encode := func(m *model.Message) []byte { return []byte(format + m.Text) }
+			encode := func(_, m *model.Message) []byte { return []byte(format + m.Text) }
 			for from := range 50 {
-				got := bytes.Join(model.AppendWire(nil, messages[from:], format, encode), nil)
+				got := bytes.Join(model.AppendWire(nil, nil, messages[from:], format, encode), nil)
 				if n := bytes.Count(got, []byte(format+"<")); n != len(messages)-from {
 					t.Errorf("%d messages arrived, want %d", n, len(messages)-from)
 				}
@@ -123,7 +135,7 @@ func TestFormsOfDifferentFormatsNeverMix(t *testing.T) {
 	for _, format := range []string{"a", "b", "c"} {
 		sessions.Go(func() {
 			for range 1000 {
-				if got := m.Wire(format, func(*model.Message) []byte { return []byte(format) }); string(got) != format {
+				if got := m.Wire(format, nil, func(_, _ *model.Message) []byte { return []byte(format) }); string(got) != format {
 					t.Errorf("format %s was given %q", format, got)
 				}
 			}
@@ -143,7 +155,7 @@ func TestUsageAddsUp(t *testing.T) {
 
 func TestOnlySomeErrorsMayPass(t *testing.T) {
 	for kind, want := range map[model.Kind]bool{
-		model.KindAuth: false, model.KindNotFound: false, model.KindRequest: false, model.KindOverflow: false, model.KindScenario: false,
+		model.KindAuth: false, model.KindNotFound: false, model.KindRequest: false, model.KindOverflow: false, model.KindReasoning: false, model.KindScenario: false,
 		model.KindRateLimit: true, model.KindOverloaded: true, model.KindNetwork: true, model.KindStream: true, model.KindTimeout: true,
 	} {
 		if got := (&model.Error{Kind: kind}).Temporary(); got != want {

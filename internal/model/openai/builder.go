@@ -2,64 +2,64 @@ package openai
 
 import (
 	"cmp"
-	"crypto/rand"
-	"encoding/json"
 	"io"
-	"strings"
 
 	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/model/plainjson"
+	"github.com/abide-run/abide/internal/model/remote"
 )
 
-// A builder puts a reply together and tells about each piece.
+// A builder puts a reply together.
 type builder struct {
-	req *model.Request
-	on  func(model.Delta)
-
-	text, reasoning strings.Builder
-	calls           []*call
-	taken           map[string]bool // ids of calls; made when the first call comes
-	usage           model.Usage
-	finish          string
-	model           string
-	requestID       string
+	*remote.Draft
+	calls []*call
 
 	decoded int // events that were decoded in full
-	plain   plainText
+	plain   *plainjson.Text
 	scratch []byte // for the text of the others
 }
 
-// A call is a tool call that is arriving.
+// A call is a tool call that is arriving, with what the provider calls it.
 type call struct {
-	choice, index int // what the provider calls it; index is -1 if it gives none
+	*remote.Call
+	choice, index int // index is -1 if it gives none
 	theirs        string
-	id, name      string
-	arguments     strings.Builder
 }
 
-func newBuilder(req *model.Request, on func(model.Delta)) *builder {
-	if on == nil {
-		on = func(model.Delta) {}
-	}
-	return &builder{req: req, on: on}
+func newBuilder(q *remote.Query, on func(model.Delta)) *builder {
+	return &builder{Draft: remote.NewDraft(q, on), plain: plainText()}
 }
 
-// event adds an event of a stream. The first ones also say who answers, so they
+// Event adds an event of a stream. The first ones also say who answers, so they
 // are decoded in full.
-func (b *builder) event(data []byte) error {
-	if b.model != "" || b.decoded > 1 {
-		if content, ok := b.plain.content(b.scratch[:0], data); ok {
+func (b *builder) Event(data []byte) (remote.Progress, error) {
+	if string(data) == "[DONE]" {
+		return remote.Over, b.end()
+	}
+	if b.Model != "" || b.decoded > 1 {
+		if content, ok := b.plain.Append(b.scratch[:0], data); ok {
 			b.scratch = content
-			b.text.Write(content)
-			b.tell(len(content))
-			return nil
+			b.SayBytes(content)
+			return remote.Going, nil
 		}
 	}
 	b.decoded++
 	c, err := decodeChunk(data)
-	if err != nil {
-		return err
+	if err == nil {
+		err = b.add(c)
 	}
-	return b.add(c)
+	if b.Finish != "" {
+		return remote.Finished, err
+	}
+	return remote.Going, err
+}
+
+// end checks that the model came to an end.
+func (b *builder) end() error {
+	if b.Finish == "" {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
 }
 
 // add adds a chunk of a stream.
@@ -77,14 +77,18 @@ func (b *builder) add(c *chunk) error {
 	return nil
 }
 
-// whole adds a reply that was not streamed. Each of its calls is a whole one,
+// Whole adds a reply that was not streamed. Each of its calls is a whole one,
 // whatever it is called.
-func (b *builder) whole(c *chunk) error {
+func (b *builder) Whole(data []byte) error {
+	c, err := decodeChunk(data)
+	if err != nil {
+		return err
+	}
 	if err := b.start(c); err != nil {
 		return err
 	}
 	if len(c.Choices) == 0 {
-		return badReply{"its reply has no choices"}
+		return remote.BadReply("its reply has no choices")
 	}
 	for i := range c.Choices {
 		one := &c.Choices[i]
@@ -97,62 +101,23 @@ func (b *builder) whole(c *chunk) error {
 	return nil
 }
 
-// end checks that the model came to an end.
-func (b *builder) end() error {
-	if b.finish == "" {
-		return io.ErrUnexpectedEOF
-	}
-	return nil
-}
-
-func (b *builder) reply() *model.Reply {
-	r := &model.Reply{
-		Text:      b.text.String(),
-		Usage:     b.usage,
-		Finish:    b.finish,
-		Model:     cmp.Or(b.model, b.req.Model),
-		RequestID: b.requestID,
-	}
-	for _, c := range b.calls {
-		r.Calls = append(r.Calls, model.Call{ID: c.id, Name: c.name, Arguments: json.RawMessage(c.arguments.String())})
-	}
-	if b.reasoning.Len() > 0 {
-		r.Reasoning = &model.Reasoning{Text: b.reasoning.String()}
-	}
-	return r
-}
-
 // start takes what stands beside the choices.
 func (b *builder) start(c *chunk) error {
 	if c.Error != nil {
 		return c.Error
 	}
-	b.model = cmp.Or(b.model, c.Model)
-	b.requestID = cmp.Or(b.requestID, c.ID)
+	b.Model = cmp.Or(b.Model, c.Model)
+	b.ID = cmp.Or(b.ID, c.ID)
 	if c.Usage != nil {
-		b.usage = c.Usage.model()
+		b.Usage = c.Usage.model()
 	}
 	return nil
 }
 
 func (b *builder) addPart(c *choice, p *part) {
-	b.finish = cmp.Or(c.Finish, b.finish)
-	if thought := p.thinking(); thought != "" {
-		b.reasoning.WriteString(thought)
-		b.on(model.Delta{Reasoning: thought})
-	}
-	content := cmp.Or(string(p.Content), p.Refusal)
-	b.text.WriteString(content)
-	b.tell(len(content))
-}
-
-// tell gives away the last n bytes of the text. They share its memory, so that
-// a long stream does not allocate for every piece.
-func (b *builder) tell(n int) {
-	if n > 0 {
-		all := b.text.String()
-		b.on(model.Delta{Text: all[len(all)-n:]})
-	}
+	b.Finish = cmp.Or(c.Finish, b.Finish)
+	b.Think(p.thinking())
+	b.Say(cmp.Or(string(p.Content), p.Refusal))
 }
 
 // addCall adds a piece of a call to the call it belongs to.
@@ -165,13 +130,10 @@ func (b *builder) addCall(choice int, p *callPart) {
 }
 
 func (b *builder) extend(c *call, p *callPart) {
-	if name := p.Function.Name; name != c.name { // some repeat it with every piece
-		c.name += name
+	if name := p.Function.Name; name != c.Name { // some repeat it with every piece
+		c.Name += name
 	}
-	if piece := string(p.Function.Arguments); piece != "" {
-		c.arguments.WriteString(piece)
-		b.on(model.Delta{Arguments: piece, CallID: c.id, CallName: c.name})
-	}
+	b.Extend(c.Call, string(p.Function.Arguments))
 }
 
 // find returns the call that a piece goes on with, or nil if it begins one.
@@ -201,28 +163,10 @@ func (p *callPart) begins(c *call) bool {
 }
 
 func (b *builder) newCall(choice int, p *callPart) *call {
-	c := &call{choice: choice, index: -1, theirs: p.ID, id: b.uniqueID(p.ID)}
+	c := &call{Call: b.Begin(p.ID, ""), choice: choice, index: -1, theirs: p.ID}
 	if p.Index != nil {
 		c.index = *p.Index
 	}
 	b.calls = append(b.calls, c)
 	return c
-}
-
-// uniqueID returns id if no other call of the conversation has it. Some
-// providers number the calls of each reply from zero, or give no ids at all.
-func (b *builder) uniqueID(id string) string {
-	if b.taken == nil {
-		b.taken = make(map[string]bool)
-		for _, m := range b.req.Messages {
-			for _, c := range m.Calls {
-				b.taken[c.ID] = true
-			}
-		}
-	}
-	if id == "" || b.taken[id] {
-		id = "call_" + rand.Text()
-	}
-	b.taken[id] = true
-	return id
 }

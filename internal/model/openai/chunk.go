@@ -1,22 +1,21 @@
 package openai
 
 import (
-	"bytes"
 	"encoding/json"
-	"fmt"
 	"strings"
 
 	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/model/remote"
 )
 
 // A chunk is one event of a stream, or a whole reply: these differ only in
 // where a choice keeps its part of the message.
 type chunk struct {
-	ID      string   `json:"id"`
-	Model   string   `json:"model"`
-	Choices []choice `json:"choices"`
-	Usage   *usage   `json:"usage"`
-	Error   *failure `json:"error"`
+	ID      string          `json:"id"`
+	Model   string          `json:"model"`
+	Choices []choice        `json:"choices"`
+	Usage   *usage          `json:"usage"`
+	Error   *remote.Failure `json:"error"`
 }
 
 type choice struct {
@@ -91,7 +90,8 @@ type usage struct {
 	Prompt        int64 `json:"prompt_tokens"`
 	Completion    int64 `json:"completion_tokens"`
 	PromptDetails struct {
-		Cached int64 `json:"cached_tokens"`
+		Cached  int64 `json:"cached_tokens"`
+		Written int64 `json:"cache_write_tokens"`
 	} `json:"prompt_tokens_details"`
 	CompletionDetails struct {
 		Reasoning int64 `json:"reasoning_tokens"`
@@ -99,60 +99,20 @@ type usage struct {
 }
 
 func (u *usage) model() model.Usage {
+	cached := u.PromptDetails
 	return model.Usage{
-		Input:     max(0, u.Prompt-u.PromptDetails.Cached),
-		Output:    u.Completion,
-		CacheRead: u.PromptDetails.Cached,
-		Reasoning: u.CompletionDetails.Reasoning,
+		Input:      max(0, u.Prompt-cached.Cached-cached.Written),
+		Output:     u.Completion,
+		CacheRead:  cached.Cached,
+		CacheWrite: cached.Written,
+		Reasoning:  u.CompletionDetails.Reasoning,
 	}
 }
-
-// A failure is what a provider says about an error. Most send an object, some
-// only a sentence.
-type failure struct {
-	Message string `json:"message"`
-	Type    string `json:"type"`
-	Code    code   `json:"code"`
-}
-
-func (f *failure) UnmarshalJSON(data []byte) error {
-	if data[0] == '"' {
-		return json.Unmarshal(data, &f.Message)
-	}
-	type plain failure
-	return json.Unmarshal(data, (*plain)(f))
-}
-
-// code is a word or a number.
-type code string
-
-func (c *code) UnmarshalJSON(data []byte) error {
-	if data[0] == '"' || data[0] == 'n' {
-		return json.Unmarshal(data, (*string)(c))
-	}
-	*c = code(data)
-	return nil
-}
-
-// badReply is a reply that is not what the wire promises.
-type badReply struct{ what string }
-
-func (e badReply) Error() string { return e.what }
 
 func decodeChunk(data []byte) (*chunk, error) {
 	c := new(chunk)
 	if err := json.Unmarshal(data, c); err != nil {
-		return nil, badReply{fmt.Sprintf("it is no JSON of a chat completion (%v, in %s)", err, excerpt(data))}
+		return nil, remote.NotUnderstood(data, err)
 	}
 	return c, nil
-}
-
-// excerpt is more of some bytes than will be quoted of them.
-func excerpt(data []byte) string {
-	const enough = 2 << 10
-	data = bytes.TrimSpace(data)
-	if len(data) <= enough {
-		return string(data)
-	}
-	return string(data[:enough]) + "…"
 }

@@ -1,26 +1,25 @@
 package openai
 
 import (
-	"encoding/json"
-	"fmt"
-	"io"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/model/remote"
+	"github.com/abide-run/abide/internal/model/remote/remotetest"
 )
 
-// plainChunk is a chunk as the common providers send it.
-const plainChunk = `{"id":"chatcmpl-1","object":"chat.completion.chunk","created":1763000000,"model":"gpt-5","service_tier":"default",` +
+// plainChunkText is a chunk as the common providers send it.
+const plainChunkText = `{"id":"chatcmpl-1","object":"chat.completion.chunk","created":1763000000,"model":"gpt-5","service_tier":"default",` +
 	`"system_fingerprint":null,"choices":[{"index":0,"delta":{"role":"assistant","content":" word"},"logprobs":null,"finish_reason":null}],"usage":null,"obfuscation":"a9"}`
 
 var chunks = map[string]struct {
 	in   string
 	fast bool
 }{
-	"as usual":              {plainChunk, true},
+	"as usual":              {plainChunkText, true},
 	"with spaces":           {"\n { \"choices\" : [ { \"index\": 0, \"delta\" : { \"content\" : \"a\" } } ] , \"x\" : true } ", true},
 	"simple escapes":        {`{"choices":[{"delta":{"content":"\"\\\/\b\f\n\r\t"}}]}`, true},
 	"not only ASCII":        {`{"choices":[{"delta":{"content":"größer 世界 😀"}}]}`, true},
@@ -33,8 +32,8 @@ var chunks = map[string]struct {
 	"not UTF-8":             {"{\"choices\":[{\"delta\":{\"content\":\"\xff\"}}]}", false},
 	"control character":     {"{\"choices\":[{\"delta\":{\"content\":\"\n\"}}]}", false},
 	"a string without end":  {`{"choices":[{"a":"0}]}`, false},
-	"text after it":         {plainChunk + "x", false},
-	"cut":                   {plainChunk[:len(plainChunk)-1], false},
+	"text after it":         {plainChunkText + "x", false},
+	"cut":                   {plainChunkText[:len(plainChunkText)-1], false},
 	"finish":                {`{"choices":[{"delta":{},"finish_reason":"stop"}]}`, false},
 	"usage":                 {`{"choices":[],"usage":{"prompt_tokens":1}}`, false},
 	"error":                 {`{"error":{"message":"x"}}`, false},
@@ -55,7 +54,7 @@ var chunks = map[string]struct {
 func TestTheFastWayIsTakenOnlyForPlainText(t *testing.T) {
 	for name, test := range chunks {
 		t.Run(name, func(t *testing.T) {
-			if _, ok := new(plainText).content(nil, []byte(test.in)); ok != test.fast {
+			if _, ok := plainText().Append(nil, []byte(test.in)); ok != test.fast {
 				t.Errorf("fast = %v, want %v, for %s", ok, test.fast, test.in)
 			}
 			for _, before := range chunks {
@@ -69,9 +68,9 @@ func TestTheFastWayIsTakenOnlyForPlainText(t *testing.T) {
 // none, whatever chunk it read first.
 func checkFast(t *testing.T, first, data []byte) {
 	const before = "before "
-	var p plainText
-	p.content(nil, first)
-	got, ok := p.content([]byte(before), data)
+	p := plainText()
+	p.Append(nil, first)
+	got, ok := p.Append([]byte(before), data)
 	if !ok {
 		return
 	}
@@ -94,35 +93,10 @@ func checkFast(t *testing.T, first, data []byte) {
 
 func FuzzTheFastWayReadsWhatEncodingJSONReads(f *testing.F) {
 	for _, c := range chunks {
-		f.Add([]byte(plainChunk), []byte(c.in))
+		f.Add([]byte(plainChunkText), []byte(c.in))
 		f.Add([]byte(c.in), []byte(strings.Replace(c.in, `"content":"`, `"content":"more `, 1)))
 	}
 	f.Fuzz(checkFast)
-}
-
-func TestChunksThatDifferOnlyInTheirTextAreReadByIt(t *testing.T) {
-	with := func(text string) []byte { return []byte(strings.Replace(plainChunk, `" word"`, `"`+text+`"`, 1)) }
-	var p plainText
-	if _, ok := p.sameAgain(nil, with("a")); ok {
-		t.Error("the first chunk was taken for one seen before")
-	}
-	p.content(nil, with("a"))
-	for text, want := range map[string]string{"b": "b", "": "", `\"\n`: "\"\n", "世": "世"} {
-		if got, ok := p.sameAgain(nil, with(text)); !ok || string(got) != want {
-			t.Errorf("%s was read as %q, %v", text, got, ok)
-		}
-	}
-	same := string(with("b"))
-	for _, other := range []string{
-		strings.Replace(same, `"finish_reason":null`, `"finish_reason":"stop"`, 1),
-		strings.Replace(same, `"choices"`, `"chances"`, 1),
-		same + "x",
-		same[:50],
-	} {
-		if got, ok := p.content(nil, []byte(other)); ok {
-			t.Errorf("%s was read as plain text %q", other, got)
-		}
-	}
 }
 
 func FuzzAnyReplyIsReadOrRefused(f *testing.F) {
@@ -131,13 +105,9 @@ func FuzzAnyReplyIsReadOrRefused(f *testing.F) {
 		f.Add([]byte(strings.ReplaceAll(c.in, `"delta"`, `"message"`)))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		c, err := decodeChunk(data)
-		if err != nil {
-			return
-		}
-		b := newBuilder(&model.Request{Model: "m"}, nil)
-		if b.whole(c) == nil {
-			checkReply(t, b.reply())
+		b := newBuilder(query(), nil)
+		if b.Whole(data) == nil {
+			remotetest.CheckReply(t, b.Reply())
 		}
 	})
 }
@@ -150,103 +120,16 @@ func FuzzAnyStreamIsReadOrRefused(f *testing.F) {
 	}
 	f.Add(all)
 	f.Fuzz(func(t *testing.T, stream string) {
-		var told strings.Builder
-		b := newBuilder(&model.Request{Model: "m"}, func(d model.Delta) { told.WriteString(d.Text) })
-		events := newEvents(strings.NewReader(stream))
-		for {
-			data, err := events.next()
-			if err != nil || b.event(data) != nil {
-				break
-			}
-		}
-		r := b.reply()
-		checkReply(t, r)
-		if told.String() != r.Text {
-			t.Errorf("the pieces are %q, the text is %q", told.String(), r.Text)
-		}
+		remotetest.CheckStream(t, stream, func(on func(model.Delta)) remote.Decoder { return newBuilder(query(), on) })
 	})
 }
 
-// checkReply fails if a reply could not be used.
-func checkReply(t *testing.T, r *model.Reply) {
-	ids := make(map[string]bool)
-	for _, c := range r.Calls {
-		if c.ID == "" || ids[c.ID] {
-			t.Errorf("a call has the id %q, which is empty or not its own", c.ID)
-		}
-		ids[c.ID] = true
-	}
-}
+func query() *remote.Query { return &remote.Query{Request: &model.Request{Model: "m"}, Host: "h"} }
 
 func TestAStreamOfPlainTextDoesNotAllocateForEachChunk(t *testing.T) {
-	const n = 1000
-	data := []byte(plainChunk)
-	b := newBuilder(&model.Request{}, func(model.Delta) {})
-	if err := b.event(data); err != nil {
-		t.Fatal(err)
-	}
-	allocations := testing.AllocsPerRun(10, func() {
-		for range n {
-			if err := b.event(data); err != nil {
-				t.Fatal(err)
-			}
-		}
-	})
-	if allocations > 10 { // the text grows
-		t.Errorf("%d chunks cost %.0f allocations", n, allocations)
-	}
-}
-
-func BenchmarkChunk(b *testing.B) {
-	data := []byte(plainChunk)
-	b.Run("fast", func(b *testing.B) {
-		b.SetBytes(int64(len(data)))
-		b.ReportAllocs()
-		var dst []byte
-		for b.Loop() {
-			dst, _ = new(plainText).content(dst[:0], data)
-		}
-	})
-	b.Run("same again", func(b *testing.B) {
-		b.SetBytes(int64(len(data)))
-		b.ReportAllocs()
-		var dst []byte
-		var p plainText
-		for b.Loop() {
-			dst, _ = p.content(dst[:0], data)
-		}
-	})
-	b.Run("encoding-json", func(b *testing.B) {
-		b.SetBytes(int64(len(data)))
-		b.ReportAllocs()
-		for b.Loop() {
-			var c chunk
-			_ = json.Unmarshal(data, &c)
-		}
-	})
+	remotetest.CheckAllocations(t, newBuilder(query(), func(model.Delta) {}), plainChunkText)
 }
 
 func BenchmarkStream(b *testing.B) {
-	const n = 20_000
-	stream := strings.Repeat("data: "+plainChunk+"\n\n", n)
-	b.SetBytes(int64(len(stream)))
-	b.ReportAllocs()
-	for b.Loop() {
-		build := newBuilder(&model.Request{}, func(model.Delta) {})
-		events := newEvents(strings.NewReader(stream))
-		for {
-			data, err := events.next()
-			if err == io.EOF {
-				break
-			}
-			if err := build.event(data); err != nil {
-				b.Fatal(err)
-			}
-		}
-		events.release()
-		if got := len(build.reply().Text); got != n*len(" word") {
-			b.Fatal(fmt.Sprint(got, " bytes of text"))
-		}
-	}
-	b.ReportMetric(float64(n)*float64(b.N)/b.Elapsed().Seconds(), "chunks/s")
+	remotetest.BenchmarkStream(b, func() remote.Decoder { return newBuilder(query(), func(model.Delta) {}) }, func(int) string { return plainChunkText }, " word")
 }

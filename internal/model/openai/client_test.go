@@ -3,126 +3,47 @@ package openai_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
+	"net"
 	"net/http"
-	"net/http/httptest"
-	"net/http/httptrace"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	"pgregory.net/rapid"
 
 	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/model/openai"
 	"github.com/abide-run/abide/internal/model/openai/openaitest"
+	"github.com/abide-run/abide/internal/model/remote"
+	"github.com/abide-run/abide/internal/model/remote/remotetest"
 )
 
-// ask is a model made of a function.
-type ask func(context.Context, *model.Request, func(model.Delta)) (*model.Reply, error)
-
-func (f ask) Ask(ctx context.Context, req *model.Request, on func(model.Delta)) (*model.Reply, error) {
-	return f(ctx, req, on)
-}
-
-// says answers everything with the same words.
-func says(text string) model.Model {
-	return ask(func(context.Context, *model.Request, func(model.Delta)) (*model.Reply, error) {
-		return &model.Reply{Text: text, Finish: "stop", Usage: model.Usage{Input: 5, Output: 2, CacheRead: 3, Reasoning: 1}}, nil
-	})
-}
-
-var hello = &model.Request{Model: "m", System: "s", Messages: []*model.Message{{Role: model.User, Text: "hello"}}}
-
-// serve starts a server and returns a client of it.
-func serve(t testing.TB, m model.Model, o openaitest.Options, c openai.Config) (*openaitest.Server, *openai.Client) {
-	s := openaitest.NewServer(m, o)
-	c.BaseURL = s.URL
-	if c.Transport == nil {
-		c.Transport = newTransport(t)
-	}
-	t.Cleanup(s.Close)
-	return s, openai.New(c)
-}
-
-func newTransport(t testing.TB) *http.Transport {
-	transport := new(http.Transport)
-	t.Cleanup(transport.CloseIdleConnections)
-	return transport
-}
-
-// always gives every request the same fault.
-func always(f openaitest.Fault) openaitest.Options {
-	return openaitest.Options{Fault: func(int, []byte) openaitest.Fault { return f }}
-}
-
-// collect is a listener and what it heard.
-type heard struct{ text, reasoning, arguments string }
-
-func (h *heard) on(d model.Delta) {
-	h.text += d.Text
-	h.reasoning += d.Reasoning
-	h.arguments += d.Arguments
-}
-
-var word = rapid.StringMatching(`[a-z"\\\n <>é世]{0,12}`)
-
-func drawCalls(t *rapid.T, prefix string) []model.Call {
-	var calls []model.Call
-	for i := range rapid.IntRange(0, 3).Draw(t, "calls") {
-		calls = append(calls, model.Call{
-			ID:        fmt.Sprintf("%s%d", prefix, i),
-			Name:      rapid.SampledFrom([]string{"bash", "view", "ask_user"}).Draw(t, "tool"),
-			Arguments: json.RawMessage(fmt.Sprintf(`{"value":%q}`, word.Draw(t, "argument"))),
-		})
-	}
-	return calls
-}
-
-// drawRequest makes a conversation: turns of a user, an assistant who may call
-// tools, and their results.
-func drawRequest(t *rapid.T) *model.Request {
-	req := &model.Request{
-		Model:           rapid.SampledFrom([]string{"m", "claude-sonnet", "a/b"}).Draw(t, "model"),
-		System:          word.Draw(t, "system"),
-		Tail:            word.Draw(t, "tail"),
-		ReasoningEffort: rapid.SampledFrom([]string{"", "low"}).Draw(t, "effort"),
-		MaxOutput:       rapid.IntRange(0, 9).Draw(t, "limit"),
-	}
-	if rapid.Bool().Draw(t, "tools") {
-		req.Tools = &model.Tools{List: []model.Tool{{Name: "bash", Description: word.Draw(t, "description"), Parameters: json.RawMessage(`{"type":"object"}`)}}}
-	}
-	for i := range rapid.IntRange(0, 4).Draw(t, "turns") {
-		user := &model.Message{Role: model.User, Text: word.Draw(t, "user")}
-		if rapid.Bool().Draw(t, "picture") {
-			user.Images = []model.Image{{MediaType: "image/png", Data: rapid.SliceOfN(rapid.Byte(), 1, 9).Draw(t, "png")}}
+var subject = remotetest.Subject{
+	New: openai.New,
+	Serve: func(l net.Listener, m model.Model, o remotetest.Options) *remotetest.Server {
+		return openaitest.Serve(l, m, openaitest.Options{Key: o.Key, Fault: o.Fault})
+	},
+	Path:      "/v1/chat/completions",
+	KeyHeader: "Authorization",
+	KeyPrefix: "Bearer ",
+	Arrived:   arrived,
+	Reply:     `{"choices":[{"message":{"content":"x"},"finish_reason":"stop"}]}`,
+	Stream: func(texts ...string) string {
+		var deltas []string
+		for _, text := range texts {
+			deltas = append(deltas, fmt.Sprintf(`{"content":%q}`, text))
 		}
-		assistant := &model.Message{Role: model.Assistant, Text: word.Draw(t, "assistant"), Calls: drawCalls(t, fmt.Sprintf("%d-", i))}
-		req.Messages = append(req.Messages, user, assistant)
-		for _, c := range assistant.Calls {
-			req.Messages = append(req.Messages, &model.Message{Role: model.ToolRole, CallID: c.ID, Text: word.Draw(t, "result")})
-		}
-	}
-	if rapid.Bool().Draw(t, "ends with the user") {
-		req.Messages = append(req.Messages, &model.Message{Role: model.User, Text: word.Draw(t, "user")})
-	}
-	return req
+		return streamOf(deltas...)
+	},
+	Failure: func(kind, code, message string) string {
+		return string(remotetest.Object{"error": remotetest.Object{"type": kind, "code": code, "message": message}}.Encode())
+	},
+	Finished: 2, // the text, the finish, the usage, the end
+	Events:   4,
 }
 
-func drawReply(t *rapid.T, name string) *model.Reply {
-	r := &model.Reply{
-		Text: word.Draw(t, "text") + word.Draw(t, "text"), Calls: drawCalls(t, "new-"), Finish: rapid.SampledFrom([]string{"stop", "length"}).Draw(t, "finish"),
-		Model: name, Usage: model.Usage{Input: 7, Output: int64(rapid.IntRange(0, 9).Draw(t, "output")), CacheRead: 3, Reasoning: 2},
-	}
-	if thought := word.Draw(t, "thought"); thought != "" {
-		r.Reasoning = &model.Reasoning{Text: thought}
-	}
-	return r
-}
+func TestChatCompletions(t *testing.T) { remotetest.Run(t, subject) }
 
 // arrived is the request as the wire carries it: the tail is text.
 func arrived(req *model.Request) *model.Request {
@@ -146,79 +67,40 @@ func arrived(req *model.Request) *model.Request {
 	return &got
 }
 
-var ignoreWire = cmp.Options{cmpopts.IgnoreUnexported(model.Message{}, model.Tools{}), cmpopts.EquateEmpty()}
-
-func TestAskingOverTheWireIsAskingTheModel(t *testing.T) {
-	var mu sync.Mutex
-	var asked *model.Request
-	var answer *model.Reply
-	var piece int // how much of the text the model streams at a time
-	m := ask(func(_ context.Context, req *model.Request, on func(model.Delta)) (*model.Reply, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		asked = req
-		for text := answer.Text; on != nil && piece > 0 && text != ""; text = text[min(len(text), piece):] {
-			on(model.Delta{Text: text[:min(len(text), piece)]})
-		}
-		return answer, nil
-	})
-	_, whole := serve(t, m, openaitest.Options{}, openai.Config{})
-	_, split := serve(t, m, openaitest.Options{Split: true}, openai.Config{})
-	rapid.Check(t, func(t *rapid.T) {
-		req := drawRequest(t)
-		want := drawReply(t, req.Model)
-		mu.Lock()
-		answer, piece = want, rapid.SampledFrom([]int{0, 64}).Draw(t, "piece")
-		mu.Unlock()
-		for name, try := range map[string]struct {
-			model  model.Model
-			stream bool
-		}{"whole": {whole, false}, "choices": {split, false}, "streamed": {whole, true}} {
-			var h heard
-			on := h.on
-			if !try.stream {
-				on = nil
-			}
-			got, err := try.model.Ask(context.Background(), req, on)
-			if err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
-			if diff := cmp.Diff(arrived(req), asked, ignoreWire); diff != "" {
-				t.Fatalf("%s: the model was asked something else (-want +got):\n%s", name, diff)
-			}
-			if diff := cmp.Diff(want, got, ignoreWire, cmpopts.IgnoreFields(model.Reply{}, "RequestID")); diff != "" {
-				t.Fatalf("%s: another reply arrived (-want +got):\n%s", name, diff)
-			}
-			if try.stream {
-				checkHeard(t, want, h)
-			}
-		}
-	})
-}
-
-func checkHeard(t *rapid.T, want *model.Reply, got heard) {
-	all := heard{text: want.Text}
-	if want.Reasoning != nil {
-		all.reasoning = want.Reasoning.Text
-	}
-	for _, c := range want.Calls {
-		all.arguments += string(c.Arguments)
-	}
-	if got != all {
-		t.Fatalf("the pieces are %+v, want %+v", got, all)
+func TestTheChoicesOfAReplyArePartsOfOneMessage(t *testing.T) {
+	want := &model.Reply{Text: "so", Finish: "tool_calls", Model: "m", Reasoning: &model.Reasoning{Text: "hm"}, Calls: []model.Call{
+		{ID: "a", Name: "bash", Arguments: json.RawMessage(`{"x":1}`)}, {ID: "b", Name: "view", Arguments: json.RawMessage("{}")},
+	}}
+	m := remotetest.Ask(func(context.Context, *model.Request, func(model.Delta)) (*model.Reply, error) { return want, nil })
+	s := openaitest.NewServer(m, openaitest.Options{Split: true})
+	defer s.Close()
+	transport := new(http.Transport)
+	defer transport.CloseIdleConnections()
+	got, err := openai.New(openai.Config{BaseURL: s.URL, Transport: transport}).Ask(t.Context(), remotetest.Hello, nil)
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(model.Reply{}, "RequestID")); diff != "" || err != nil {
+		t.Errorf("err = %v, reply differs (-want +got):\n%s", err, diff)
 	}
 }
 
-func TestUsageIsSplitIntoNewAndCached(t *testing.T) {
-	_, c := serve(t, says("x"), openaitest.Options{}, openai.Config{})
-	for _, on := range []func(model.Delta){nil, func(model.Delta) {}} {
-		r, err := c.Ask(t.Context(), hello, on)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if want := (model.Usage{Input: 5, Output: 2, CacheRead: 3, Reasoning: 1}); r.Usage != want {
-			t.Errorf("usage = %+v, want %+v", r.Usage, want)
-		}
+func TestErrorsInWhatShouldBeAReplyAreFound(t *testing.T) {
+	for name, test := range map[string]struct {
+		contentType, body string
+		kind              model.Kind
+		says              string
+	}{
+		"a reply that is an error": {"application/json", `{"error":{"message":"busy","code":429}}`, model.KindRateLimit, "busy"},
+		"in the stream, by status": {"text/event-stream", "data: {\"error\":{\"message\":\"busy\",\"code\":502}}\n\n", model.KindOverloaded, "502: busy"},
+		"after some text":          {"text/event-stream", "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\ndata: {\"error\":\"broken\"}\n\n", model.KindStream, "broken"},
+		"an end without a finish":  {"text/event-stream", "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\ndata: [DONE]\n\n", model.KindStream, "before the model had finished"},
+		"no choices":               {"application/json", `{"id":"x"}`, model.KindStream, "no choices"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, c := subject.Client(t, nil, remotetest.Always(remotetest.Raw(test.contentType, test.body)), openai.Config{})
+			_, err := c.Ask(t.Context(), remotetest.Hello, func(model.Delta) {})
+			if e := remotetest.WantError(t, err, test.kind); !strings.Contains(e.Message, test.says) {
+				t.Errorf("%q is not in %s", test.says, e.Message)
+			}
+		})
 	}
 }
 
@@ -297,12 +179,12 @@ func TestCallsArePutTogether(t *testing.T) {
 			[]model.Call{call("a", "one", "{}"), call("", "two", "{}")}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, c := serve(t, nil, always(openaitest.Raw(test.contentType, test.body)), openai.Config{})
-			req := *hello
+			_, c := subject.Client(t, nil, remotetest.Always(remotetest.Raw(test.contentType, test.body)), openai.Config{})
+			req := *remotetest.Hello
 			req.Messages = append([]*model.Message{
 				{Role: model.Assistant, Calls: []model.Call{call("old", "x", "{}")}},
 				{Role: model.ToolRole, CallID: "old"},
-			}, hello.Messages...)
+			}, remotetest.Hello.Messages...)
 			told := make(map[string]string)
 			r, err := c.Ask(t.Context(), &req, func(d model.Delta) { told[d.CallID+" "+d.CallName] += d.Arguments })
 			if err != nil {
@@ -353,204 +235,66 @@ func TestRepliesOfManyShapesAreUnderstood(t *testing.T) {
 		"several thoughts are one":     {"text/event-stream", `data: {"choices":[{"delta":{"reasoning_content":"a","reasoning":"a"}}]}` + "\n\n" + end, model.Reply{Finish: "stop", Model: "m", Reasoning: &model.Reasoning{Text: "a"}}},
 		"more after the finish":        {"text/event-stream", `data: {"choices":[{"delta":{"content":"a"},"finish_reason":"stop"}]}` + "\n\n" + `data: {"choices":[{"delta":{"content":"b"},"finish_reason":null}]}` + "\n\ndata: [DONE]\n\n", model.Reply{Text: "ab", Finish: "stop", Model: "m"}},
 		"nonsense after the finish":    {"text/event-stream", `data: {"choices":[{"delta":{"content":"a"}}]}` + "\n\n" + end + "data: {oops\n\n", model.Reply{Text: "a", Finish: "stop", Model: "m"}},
+		"written to the cache":         {"application/json", `{"choices":[{"message":{"content":"a"}}],"usage":{"prompt_tokens":9,"prompt_tokens_details":{"cached_tokens":2,"cache_write_tokens":3}}}`, model.Reply{Text: "a", Model: "m", Usage: model.Usage{Input: 4, CacheRead: 2, CacheWrite: 3}}},
 		"more cached than was there":   {"application/json", `{"choices":[{"message":{"content":"a"}}],"usage":{"prompt_tokens":1,"prompt_tokens_details":{"cached_tokens":9}}}`, model.Reply{Text: "a", Model: "m", Usage: model.Usage{CacheRead: 9}}},
 		"usage in every chunk":         {"text/event-stream", `data: {"choices":[{"delta":{"content":"a"}}],"usage":{"prompt_tokens":1,"completion_tokens":1}}` + "\n\n" + `data: {"choices":[{"delta":{"content":"b"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":2}}` + "\n\ndata: [DONE]\n\n", model.Reply{Text: "ab", Finish: "stop", Model: "m", Usage: model.Usage{Input: 1, Output: 2}}},
 		"the model is named only late": {"text/event-stream", `data: {"model":"","choices":[]}` + "\n\n" + `data: {"model":"m9","choices":[{"delta":{"content":"a"}}]}` + "\n\n" + end, model.Reply{Text: "a", Finish: "stop", Model: "m9"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, c := serve(t, nil, always(openaitest.Raw(test.contentType, test.body)), openai.Config{})
-			var h heard
-			r, err := c.Ask(t.Context(), hello, h.on)
+			_, c := subject.Client(t, nil, remotetest.Always(remotetest.Raw(test.contentType, test.body)), openai.Config{})
+			var h remotetest.Heard
+			r, err := c.Ask(t.Context(), remotetest.Hello, h.On)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(&test.want, r); diff != "" {
 				t.Errorf("reply differs (-want +got):\n%s", diff)
 			}
-			if h.text != r.Text {
-				t.Errorf("the pieces are %q, the text is %q", h.text, r.Text)
-			}
+			h.Check(t, r)
 		})
 	}
 }
 
-func TestAStreamThatNobodyAskedForIsRead(t *testing.T) {
-	_, c := serve(t, nil, always(openaitest.Raw("text/event-stream", streamOf(`{"content":"a"}`, `{"content":"b"}`))), openai.Config{})
-	if r, err := c.Ask(t.Context(), hello, nil); err != nil || r.Text != "ab" {
-		t.Errorf("reply %v, err = %v", r, err)
-	}
-}
+func TestStories(t *testing.T) { remotetest.RunStories(t, subject, "testdata/stories") }
 
-func TestALineOfTenMegabytesIsRead(t *testing.T) {
-	_, c := serve(t, nil, always(openaitest.LongLine(10<<20)), openai.Config{})
-	r, err := c.Ask(t.Context(), hello, func(model.Delta) {})
-	if err != nil || len(r.Text) != 10<<20 {
-		t.Errorf("err = %v, want the whole text", err)
-	}
-}
-
-func TestWhoAsksIsToldByTheStrongestToken(t *testing.T) {
+func TestAzureHasItsOwnRoutes(t *testing.T) {
+	var got []string
+	s, _ := subject.Client(t, remotetest.Says("x"), remotetest.Always(func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		got = append(got, r.URL.String()+" "+r.Header.Get("Api-Key")+r.Header.Get("Authorization"))
+		next.ServeHTTP(w, r)
+	}), openai.Config{})
+	host := strings.TrimSuffix(s.URL, "/v1")
+	transport := new(http.Transport)
+	defer transport.CloseIdleConnections()
 	for name, test := range map[string]struct {
 		config openai.Config
 		want   string
 	}{
-		"nobody":           {openai.Config{}, ""},
-		"key":              {openai.Config{APIKey: "k"}, "Bearer k"},
-		"bearer, not key":  {openai.Config{APIKey: "k", BearerToken: "b"}, "Bearer b"},
-		"provider, not it": {openai.Config{APIKey: "k", BearerToken: "b", Token: func(context.Context) (string, error) { return "t", nil }}, "Bearer t"},
-		"header":           {openai.Config{APIKey: "k", Headers: map[string]string{"authorization": "Basic x"}}, "Basic x"},
+		"v1":                  {openai.Config{BaseURL: host, APIKey: "k", Azure: new(remote.Azure)}, "/openai/v1/chat/completions k"},
+		"with a slash":        {openai.Config{BaseURL: host + "/", APIKey: "k", Azure: new(remote.Azure)}, "/openai/v1/chat/completions k"},
+		"with the route":      {openai.Config{BaseURL: host + "/openai/v1/", APIKey: "k", Azure: new(remote.Azure)}, "/openai/v1/chat/completions k"},
+		"with half the route": {openai.Config{BaseURL: host + "/openai", APIKey: "k", Azure: new(remote.Azure)}, "/openai/v1/chat/completions k"},
+		"behind a gateway":    {openai.Config{BaseURL: host + "/team", APIKey: "k", Azure: new(remote.Azure)}, "/team/openai/v1/chat/completions k"},
+		"a version":           {openai.Config{BaseURL: host, APIKey: "k", Azure: &remote.Azure{APIVersion: "2024-10-21"}}, "/openai/deployments/my%20gpt/chat/completions?api-version=2024-10-21 k"},
+		"a bearer token":      {openai.Config{BaseURL: host, APIKey: "k", BearerToken: "t", Azure: new(remote.Azure)}, "/openai/v1/chat/completions Bearer t"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var got http.Header
-			_, c := serve(t, says("x"), always(func(w http.ResponseWriter, r *http.Request, next http.Handler) {
-				got = r.Header.Clone()
-				next.ServeHTTP(w, r)
-			}), test.config)
-			req := *hello
-			req.Headers = map[string]string{"X-Extra": "1"}
+			got = nil
+			test.config.Transport = transport
+			c := openai.New(test.config)
+			req := *remotetest.Hello
+			req.Model = "my gpt"
 			if _, err := c.Ask(t.Context(), &req, nil); err != nil {
 				t.Fatal(err)
 			}
-			if a := got.Get("Authorization"); a != test.want {
-				t.Errorf("Authorization is %q, want %q", a, test.want)
+			if len(got) != 1 || got[0] != test.want {
+				t.Errorf("the request went to %q, want %q", got, test.want)
 			}
-			if got.Get("X-Extra") != "1" || got.Get("User-Agent") != "abide" {
-				t.Errorf("headers are %v", got)
-			}
-		})
-	}
-}
-
-func TestConnectionsAreUsedAgain(t *testing.T) {
-	_, c := serve(t, says("x"), openaitest.Options{}, openai.Config{})
-	fresh := 0
-	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) {
-		if !i.Reused {
-			fresh++
-		}
-	}})
-	for _, on := range []func(model.Delta){nil, func(model.Delta) {}, func(model.Delta) {}, nil} {
-		if _, err := c.Ask(ctx, hello, on); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if fresh != 1 {
-		t.Errorf("4 requests opened %d connections, want 1", fresh)
-	}
-}
-
-func TestARedirectNeverTakesTheRequestElsewhere(t *testing.T) {
-	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-		t.Error("the other host got a request")
-	}))
-	defer elsewhere.Close()
-	for _, status := range []int{301, 302, 303, 307, 308} {
-		s, c := serve(t, nil, always(openaitest.Status(status, "moved", "Location", elsewhere.URL+"/v1/chat/completions")), openai.Config{APIKey: "secret-key"})
-		_, err := c.Ask(t.Context(), hello, nil)
-		e := wantError(t, err, model.KindNotFound)
-		if !strings.Contains(e.Message, elsewhere.URL+"/v1;") && !strings.Contains(e.Message, elsewhere.URL+"/v1,") {
-			t.Errorf("status %d: the message does not say where to: %s", status, e.Message)
-		}
-		if s.Requests() != 1 {
-			t.Errorf("status %d: %d requests, want 1", status, s.Requests())
-		}
-	}
-}
-
-func TestARedirectThatDropsTheRequestIsNotFollowed(t *testing.T) {
-	for _, status := range []int{301, 302, 303} {
-		requests := 0
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			requests++
-			http.Redirect(w, r, "/v2/chat/completions", status)
-		}))
-		c := openai.New(openai.Config{BaseURL: server.URL, Transport: newTransport(t)})
-		_, err := c.Ask(t.Context(), hello, nil)
-		wantError(t, err, model.KindNotFound)
-		if requests != 1 {
-			t.Errorf("status %d: %d requests, want 1", status, requests)
-		}
-		server.Close()
-	}
-}
-
-func TestARedirectAtTheSameHostIsFollowedWithTheWholeRequest(t *testing.T) {
-	var bodies []string
-	mux := http.NewServeMux()
-	mux.Handle("/old/chat/completions", http.RedirectHandler("/v1/chat/completions", http.StatusPermanentRedirect))
-	next := openaitest.Handler(says("x"), openaitest.Options{Key: "k", Fault: func(_ int, body []byte) openaitest.Fault {
-		bodies = append(bodies, string(body))
-		return nil
-	}})
-	mux.Handle("/v1/", next)
-	server := httptest.NewServer(mux)
-	defer server.Close()
-	c := openai.New(openai.Config{BaseURL: server.URL + "/old/", APIKey: "k", Transport: newTransport(t)})
-	if _, err := c.Ask(t.Context(), hello, nil); err != nil {
-		t.Fatal(err)
-	}
-	if len(bodies) != 1 || !strings.Contains(bodies[0], `"hello"`) {
-		t.Errorf("requests that arrived: %q", bodies)
-	}
-}
-
-func TestManySessionsShareAClient(t *testing.T) {
-	m := ask(func(_ context.Context, req *model.Request, _ func(model.Delta)) (*model.Reply, error) {
-		return &model.Reply{Text: "to " + req.Messages[len(req.Messages)-1].Text}, nil
-	})
-	_, c := serve(t, m, openaitest.Options{}, openai.Config{})
-	shared := &model.Message{Role: model.User, Text: "common"}
-	var sessions sync.WaitGroup
-	for i := range 20 {
-		sessions.Go(func() {
-			name := fmt.Sprint("session ", i)
-			req := &model.Request{Model: "m", Messages: []*model.Message{shared, {Role: model.User, Text: name}}}
-			for range 5 {
-				if r, err := c.Ask(t.Context(), req, func(model.Delta) {}); err != nil || r.Text != "to "+name {
-					t.Errorf("%s got %v, %v", name, r, err)
-				}
+			if name, err := c.FirstModel(t.Context()); err == nil {
+				t.Errorf("a resource of Azure said that its first model is %q", name)
 			}
 		})
 	}
-	sessions.Wait()
-}
-
-func TestABaseURLThatMakesNoSenseIsReported(t *testing.T) {
-	for _, base := range []string{"localhost:8080", "ftp://x/v1", "://", "/v1", "http://"} {
-		_, err := openai.New(openai.Config{BaseURL: base}).Ask(t.Context(), hello, nil)
-		wantError(t, err, model.KindRequest)
-	}
-}
-
-func TestTheQueryOfTheBaseURLStays(t *testing.T) {
-	var got string
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		got = r.URL.String()
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, `{"choices":[{"message":{"content":"x"}}]}`)
-	}))
-	defer server.Close()
-	c := openai.New(openai.Config{BaseURL: server.URL + "/v1?api-version=1", Transport: newTransport(t)})
-	if _, err := c.Ask(t.Context(), hello, nil); err != nil {
-		t.Fatal(err)
-	}
-	if want := "/v1/chat/completions?api-version=1"; got != want {
-		t.Errorf("the request went to %s, want %s", got, want)
-	}
-}
-
-// wantError fails unless err is a *model.Error of this kind, in one sentence.
-func wantError(t testing.TB, err error, kind model.Kind) *model.Error {
-	t.Helper()
-	var e *model.Error
-	if !errors.As(err, &e) {
-		t.Fatalf("err = %v (%T), want a *model.Error of kind %s", err, err, kind)
-	}
-	if e.Kind != kind {
-		t.Errorf("kind = %s, want %s (%s)", e.Kind, kind, e.Message)
-	}
-	if strings.ContainsAny(e.Message, "\n\r") || len(e.Message) > 600 || !strings.Contains(e.Message, ";") {
-		t.Errorf("the message is not one sentence with a way out: %q", e.Message)
-	}
-	return e
+	_, err := openai.New(openai.Config{Azure: new(remote.Azure)}).Ask(t.Context(), remotetest.Hello, nil)
+	remotetest.WantError(t, err, model.KindRequest) // there is no resource of everybody
 }

@@ -4,27 +4,19 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"strings"
 	"testing"
-	"testing/iotest"
-	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/model/remote"
+	"github.com/abide-run/abide/internal/model/remote/remotetest"
 )
 
 func bodyOf(t testing.TB, req *model.Request, stream bool) string {
 	t.Helper()
-	parts := fragments(req, stream)
-	data, err := io.ReadAll(newBody(parts))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if int64(len(data)) != size(parts) {
-		t.Errorf("the body has %d bytes, but its size is said to be %d", len(data), size(parts))
-	}
+	data := bytes.Join(fragments(&remote.Query{Request: req, Stream: stream}), nil)
 	if !json.Valid(data) {
 		t.Fatalf("the body is no JSON: %s", data)
 	}
@@ -93,9 +85,9 @@ func TestTheBodyIsWhatTheWireAsksFor(t *testing.T) {
 }
 
 func TestHistoryIsNeverEncodedTwice(t *testing.T) {
-	req := history(100)
+	req := remotetest.History(100)
 	req.Tail = "volatile"
-	first, second := fragments(req, true), fragments(req, true)
+	first, second := fragments(streamed(req)), fragments(streamed(req))
 	const tools, history = 1, 3
 	for i := history; i < len(first)-2; i++ {
 		if &first[i][0] != &second[i][0] {
@@ -133,7 +125,7 @@ func TestAHistoryOfAnyLengthIsWhole(t *testing.T) {
 }
 
 func TestTheTailDoesNotStickToAMessage(t *testing.T) {
-	req := history(1)
+	req := remotetest.History(1)
 	before := bodyOf(t, req, false)
 	with := *req
 	with.Tail = "for this request only"
@@ -143,74 +135,29 @@ func TestTheTailDoesNotStickToAMessage(t *testing.T) {
 	}
 }
 
-func TestABodyCanBeReadInPiecesOfAnySize(t *testing.T) {
-	parts := fragments(history(20), true)
-	if err := iotest.TestReader(newBody(parts), bytes.Join(parts, nil)); err != nil {
-		t.Error(err)
-	}
-}
+func streamed(req *model.Request) *remote.Query { return &remote.Query{Request: req, Stream: true} }
 
-func TestReadsOfABodyAreFull(t *testing.T) {
-	parts := fragments(history(500), true)
-	buf := make([]byte, 32<<10)
-	if n, err := newBody(parts).Read(buf); n != len(buf) || err != nil {
-		t.Errorf("Read = %d, %v, want %d bytes: short reads become short writes", n, err, len(buf))
-	}
-}
-
-func FuzzStringsAreQuotedForEveryJSONReader(f *testing.F) {
-	for _, s := range []string{"", "plain", "\"\\\n\r\t\b\f\x00\x1f\x7f", "ünï\u2028", "\xff\xc3", "</script>&"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		var got string
-		if err := json.Unmarshal(appendString(nil, s), &got); err != nil {
-			t.Fatalf("%q became %q: %v", s, appendString(nil, s), err)
-		}
-		if want := strings.ToValidUTF8(s, string(utf8.RuneError)); got != want {
-			t.Errorf("%q was read as %q", s, got)
-		}
+func BenchmarkRequest(b *testing.B) {
+	remotetest.BenchmarkBody(b, func(turns int) func() [][]byte {
+		q := streamed(remotetest.History(turns))
+		return func() [][]byte { return fragments(q) }
 	})
 }
 
-// history is a conversation of so many plain turns, about 450 bytes each.
-func history(turns int) *model.Request {
-	req := &model.Request{
-		Model:  "m",
-		System: strings.Repeat("You are an agent. ", 200),
-		Tools:  &model.Tools{List: []model.Tool{{Name: "bash", Description: "runs a command", Parameters: json.RawMessage(`{"type":"object"}`)}}},
-	}
-	for i := range turns {
-		req.Messages = append(req.Messages,
-			&model.Message{Role: model.User, Text: fmt.Sprintf("%d. ", i) + strings.Repeat("a question; ", 16)},
-			&model.Message{Role: model.Assistant, Text: fmt.Sprintf("%d. ", i) + strings.Repeat("an answer; ", 18)})
-	}
-	req.Messages = append(req.Messages, &model.Message{Role: model.User, Text: "and now?"})
-	return req
-}
-
-func BenchmarkRequest(b *testing.B) {
-	for _, turns := range []int{20, 1000} {
-		req := history(turns)
-		b.Run(fmt.Sprintf("build/%d turns", turns), func(b *testing.B) {
-			b.ReportAllocs()
-			b.SetBytes(size(fragments(req, true)))
-			for b.Loop() {
-				fragments(req, true)
-			}
-		})
-		b.Run(fmt.Sprintf("build and copy/%d turns", turns), func(b *testing.B) {
-			b.ReportAllocs()
-			b.SetBytes(size(fragments(req, true)))
-			buf := make([]byte, 32<<10)
-			for b.Loop() {
-				r := newBody(fragments(req, true))
-				for {
-					if _, err := r.Read(buf); err != nil {
-						break
-					}
-				}
-			}
-		})
+func TestIdsAndNamesOfOthersFitWhereTheyMust(t *testing.T) {
+	long := "chatcmpl-tool-" + strings.Repeat("0123456789abcdef", 2)
+	req := &model.Request{Model: "m", Messages: []*model.Message{
+		{Role: model.Assistant, Calls: []model.Call{{ID: long, Name: "functions.bash"}, {ID: "call_1", Name: "bash"}}},
+		{Role: model.ToolRole, CallID: long},
+		{Role: model.ToolRole, CallID: "call_1"},
+	}}
+	for host, as := range map[string]bool{"localhost:8000": true, "api.openai.com": false, "x.openai.azure.com": false} {
+		body := string(bytes.Join(fragments(&remote.Query{Request: req, Host: host}), nil))
+		if n := strings.Count(body, `"`+long+`"`); (n == 2) != as || (n == 0) == as {
+			t.Errorf("%s gets %d times an id as it is: %s", host, n, body)
+		}
+		if strings.Contains(body, "functions.bash") != as || strings.Count(body, `"call_1"`) != 2 {
+			t.Errorf("%s gets %s", host, body)
+		}
 	}
 }

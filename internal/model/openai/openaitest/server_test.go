@@ -65,62 +65,6 @@ func TestRequestsThatMakeNoSenseAreRefused(t *testing.T) {
 	}
 }
 
-func TestAFaultIsChosenByTheNumberAndTheBody(t *testing.T) {
-	s := NewServer(echo{}, Options{Fault: func(n int, body []byte) Fault {
-		if n == 2 || strings.Contains(string(body), "fail") {
-			return Status(500, "as you wish")
-		}
-		return nil
-	}})
-	defer s.Close()
-	for i, step := range []struct {
-		body   string
-		status int
-	}{{request, 200}, {request, 500}, {request, 200}, {strings.Replace(request, "hello", "fail", 1), 500}} {
-		if status, _, err := post(t, s.URL+"/chat/completions", step.body); status != step.status || err != nil {
-			t.Errorf("request %d: status %d, err = %v, want %d", i+1, status, err, step.status)
-		}
-	}
-	if s.Requests() != 4 {
-		t.Errorf("there were %d requests, want 4", s.Requests())
-	}
-}
-
-func TestABrokenModelBreaksTheConnection(t *testing.T) {
-	for _, kind := range []model.Kind{model.KindNetwork, model.KindStream} {
-		s := NewServer(failing{kind}, Options{})
-		status, _, err := post(t, s.URL+"/chat/completions", request)
-		if err == nil {
-			t.Errorf("%s: status %d, want a broken connection", kind, status)
-		}
-		s.Close()
-	}
-}
-
-type failing struct{ kind model.Kind }
-
-func (f failing) Ask(context.Context, *model.Request, func(model.Delta)) (*model.Reply, error) {
-	return nil, &model.Error{Kind: f.kind, Message: "broken"}
-}
-
-func TestCloseEndsRequestsThatHang(t *testing.T) {
-	reached := make(chan struct{})
-	s := NewServer(echo{}, Options{Fault: func(int, []byte) Fault {
-		close(reached)
-		return Hang()
-	}})
-	done := make(chan error, 1)
-	go func() {
-		_, _, err := post(t, s.URL+"/chat/completions", request)
-		done <- err
-	}()
-	<-reached
-	s.Close()
-	if err := <-done; err == nil {
-		t.Error("a request that hung was answered")
-	}
-}
-
 func FuzzAnyRequestIsReadOrRefused(f *testing.F) {
 	f.Add([]byte(request))
 	f.Add([]byte(`{"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"image_url","image_url":{"url":"data:image/png;base64,cG5n"}}]},` +

@@ -1,10 +1,10 @@
-package openai
+package remote
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -26,7 +26,25 @@ type tokenError struct{ err error }
 func (e tokenError) Error() string { return e.err.Error() }
 func (e tokenError) Unwrap() error { return e.err }
 
-func (f *failure) Error() string { return f.Message }
+// BadReply is a reply that is not what the wire promises.
+type BadReply string
+
+func (e BadReply) Error() string { return string(e) }
+
+// NotUnderstood is the error for data that the wire does not allow.
+func NotUnderstood(data []byte, err error) BadReply {
+	return BadReply(fmt.Sprintf("%v, in %s", err, excerpt(data)))
+}
+
+// excerpt is more of some bytes than will be quoted of them.
+func excerpt(data []byte) string {
+	const enough = 2 << 10
+	data = bytes.TrimSpace(data)
+	if len(data) <= enough {
+		return string(data)
+	}
+	return string(data[:enough]) + "…"
+}
 
 // explain turns whatever ended the attempt into what the port promises: the
 // caller's own reason if it gave up, else an *model.Error.
@@ -38,7 +56,7 @@ func (a *attempt) explain(err error) error {
 	if errors.As(err, &known) {
 		return known
 	}
-	host := a.client.endpoint.Host
+	host := a.endpoint.Host
 	switch context.Cause(a.ctx) {
 	case errSilence:
 		return &model.Error{Kind: model.KindTimeout, Err: errSilence,
@@ -57,17 +75,17 @@ func (a *attempt) explain(err error) error {
 
 // broken explains a reply that began and was no good.
 func (a *attempt) broken(err error) *model.Error {
-	host := a.client.endpoint.Host
+	host := a.endpoint.Host
 	var token tokenError
-	var bad badReply
-	var said *failure
+	var bad BadReply
+	var said *Failure
 	switch {
 	case errors.As(err, &token):
 		return &model.Error{Kind: model.KindAuth, Message: fmt.Sprintf("there is no token for %s (%s); sign in again or set a key",
 			host, a.quote(token.Error()))}
 	case errors.As(err, &bad):
-		return &model.Error{Kind: model.KindStream, Message: fmt.Sprintf("the reply of %s was not understood: %s; try again, or check that the base URL is that of a Chat Completions API",
-			host, a.quote(bad.what))}
+		return &model.Error{Kind: model.KindStream, Message: fmt.Sprintf("the reply of %s was not understood: %s; try again, or check that the base URL is that of a %s API",
+			host, a.quote(string(bad)), a.client.wire.Name)}
 	case errors.As(err, &said):
 		return a.streamFailure(said)
 	case errors.Is(err, errLineTooLong):
@@ -113,24 +131,24 @@ func (a *attempt) refusal(resp *http.Response) *model.Error {
 	if to := resp.Header.Get("Location"); resp.StatusCode/100 == 3 {
 		e.Kind = model.KindNotFound
 		e.Message = fmt.Sprintf("%s redirects to %s, and requests are not sent on to other places; set that as the base URL if you trust it",
-			a.client.endpoint.Host, safeURL(to))
+			a.endpoint.Host, a.safeURL(to))
 	}
 	e.RetryAfter = retryAfter(resp.Header)
 	return e
 }
 
 // safeURL is a URL without user, query and path of the endpoint.
-func safeURL(text string) string {
+func (a *attempt) safeURL(text string) string {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" {
 		return "another place"
 	}
-	return u.Scheme + "://" + u.Host + strings.TrimSuffix(u.EscapedPath(), "/chat/completions")
+	return u.Scheme + "://" + u.Host + strings.TrimSuffix(u.EscapedPath(), "/"+a.client.wire.Path)
 }
 
 // statusError classifies a refused request.
-func (a *attempt) statusError(status int, f *failure) *model.Error {
-	host, name := a.client.endpoint.Host, a.req.Model
+func (a *attempt) statusError(status int, f *Failure) *model.Error {
+	host, name := a.endpoint.Host, a.req.Model
 	said := strconv.Itoa(status)
 	if f.Message != "" {
 		said += ": " + a.quote(f.Message)
@@ -141,7 +159,9 @@ func (a *attempt) statusError(status int, f *failure) *model.Error {
 	switch {
 	case f.overflow(), status == http.StatusRequestEntityTooLarge:
 		return fail(model.KindOverflow, "the conversation does not fit into the window of model %q at %s (%s); compact it or choose a model with a larger window", name, host, said)
-	case f.is("insufficient_quota"), status == http.StatusPaymentRequired:
+	case f.rejectsReasoning() && !a.req.Forget:
+		return fail(model.KindReasoning, "%s no longer accepts the reasoning that it gave earlier (%s); ask again without it", host, said)
+	case f.noQuota(), status == http.StatusPaymentRequired:
 		return fail(model.KindAuth, "there is no quota left at %s (%s); check plan and billing of this key", host, said)
 	case status == http.StatusUnauthorized && a.token == "":
 		return fail(model.KindAuth, "%s wants a key and none is set (%s); set the API key of this provider", host, said)
@@ -150,7 +170,7 @@ func (a *attempt) statusError(status int, f *failure) *model.Error {
 	case status == http.StatusForbidden:
 		return fail(model.KindAuth, "%s denies access to model %q with this key (%s); use another key or model", host, name, said)
 	case status == http.StatusNotFound:
-		return fail(model.KindNotFound, "%s has no model %q at %s (%s); check the model's name and the base URL", host, name, a.client.endpoint.Path, said)
+		return fail(model.KindNotFound, "%s has no model %q at %s (%s); check the model's name and the base URL", host, name, a.endpoint.Path, said)
 	case status == http.StatusRequestTimeout:
 		return fail(model.KindTimeout, "%s took too long and gave up (%s); try again", host, said)
 	case status == http.StatusTooManyRequests:
@@ -162,7 +182,7 @@ func (a *attempt) statusError(status int, f *failure) *model.Error {
 }
 
 // streamFailure classifies an error that came instead of the rest of a reply.
-func (a *attempt) streamFailure(f *failure) *model.Error {
+func (a *attempt) streamFailure(f *Failure) *model.Error {
 	if status, err := strconv.Atoi(string(f.Code)); err == nil && status >= 400 && status < 600 {
 		return a.statusError(status, f)
 	}
@@ -172,76 +192,7 @@ func (a *attempt) streamFailure(f *failure) *model.Error {
 		return e
 	}
 	return &model.Error{Kind: model.KindStream, Message: fmt.Sprintf("%s broke off its reply with an error (%s); try again",
-		a.client.endpoint.Host, cmp.Or(a.quote(f.Message), "it gave no reason"))}
-}
-
-// status is the HTTP status that fits what a provider calls the error, or 0.
-func (f *failure) status() int {
-	switch word := strings.ToLower(f.Type + " " + string(f.Code)); {
-	case f.overflow(), f.is("insufficient_quota"):
-		return http.StatusBadRequest
-	case strings.Contains(word, "rate_limit"), strings.Contains(word, "too_many_requests"):
-		return http.StatusTooManyRequests
-	case strings.Contains(word, "overloaded"), strings.Contains(word, "server_error"), strings.Contains(word, "unavailable"):
-		return http.StatusServiceUnavailable
-	case strings.Contains(word, "authentication"), strings.Contains(word, "api_key"):
-		return http.StatusUnauthorized
-	case strings.Contains(word, "permission"):
-		return http.StatusForbidden
-	case strings.Contains(word, "not_found"):
-		return http.StatusNotFound
-	case strings.Contains(word, "invalid_request"):
-		return http.StatusBadRequest
-	}
-	return 0
-}
-
-func (f *failure) is(word string) bool { return string(f.Code) == word || f.Type == word }
-
-// overflow reports whether the request is too long for the model. There is a
-// code for it, but many providers have only words.
-func (f *failure) overflow() bool {
-	if f.is("context_length_exceeded") {
-		return true
-	}
-	said := strings.ToLower(f.Message)
-	for _, words := range []string{
-		"context length", "context window", "context size", "maximum context", "prompt is too long", "input is too long",
-	} {
-		if strings.Contains(said, words) {
-			return true
-		}
-	}
-	return false
-}
-
-// readFailure finds what a provider says in the body of a refusal.
-func readFailure(body io.Reader) *failure {
-	data, _ := io.ReadAll(io.LimitReader(body, 64<<10))
-	f := parseFailure(data)
-	if f.Message == "" && !strings.HasPrefix(strings.TrimSpace(string(data)), "<") { // a page for people says nothing
-		f.Message = string(data)
-	}
-	return f
-}
-
-func parseFailure(data []byte) *failure {
-	var object struct {
-		Error   *failure `json:"error"`
-		Message string   `json:"message"`
-		Detail  string   `json:"detail"`
-	}
-	if data := strings.TrimSpace(string(data)); strings.HasPrefix(data, "[") { // a list of one
-		var list []json.RawMessage
-		if json.Unmarshal([]byte(data), &list) == nil && len(list) > 0 {
-			return parseFailure(list[0])
-		}
-	}
-	_ = json.Unmarshal(data, &object) // what is no JSON is shown as it is
-	if object.Error != nil {
-		return object.Error
-	}
-	return &failure{Message: cmp.Or(object.Message, object.Detail)}
+		a.endpoint.Host, cmp.Or(a.quote(f.Message), "it gave no reason"))}
 }
 
 // longestWait bounds what a provider can ask for, so that nonsense stays finite.

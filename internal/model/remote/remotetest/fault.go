@@ -1,11 +1,10 @@
-package openaitest
+package remotetest
 
 import (
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
-	"strings"
 )
 
 // A Fault is something that goes wrong with a request. It may let next answer,
@@ -30,15 +29,6 @@ func Raw(contentType, body string) Fault {
 	}
 }
 
-// InvalidJSON answers with half an object.
-func InvalidJSON() Fault { return Raw("application/json", `{"choices":[{"message":`) }
-
-// LongLine streams an answer of n letters in a single line.
-func LongLine(n int) Fault {
-	line := `data: {"choices":[{"index":0,"delta":{"content":"` + strings.Repeat("x", n) + `"},"finish_reason":"stop"}]}`
-	return Raw("text/event-stream", line+"\n\ndata: [DONE]\n\n")
-}
-
 // Hang never answers. It ends when the client hangs up.
 func Hang() Fault {
 	return func(_ http.ResponseWriter, r *http.Request, _ http.Handler) { <-r.Context().Done() }
@@ -49,7 +39,7 @@ func Refuse() Fault {
 	return func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
 		conn, _, err := http.NewResponseController(w).Hijack()
 		if err != nil {
-			panic(fmt.Sprintf("openaitest: %v", err))
+			panic(fmt.Sprintf("remotetest: %v", err))
 		}
 		if tcp, ok := conn.(*net.TCPConn); ok {
 			_ = tcp.SetLinger(0)
@@ -80,7 +70,7 @@ func StallChunks(n int) Fault {
 	})
 }
 
-var errEnd = errors.New("openaitest: end of the stream")
+var errEnd = errors.New("remotetest: end of the stream")
 
 func hangUp() { panic(http.ErrAbortHandler) }
 

@@ -1,0 +1,47 @@
+// Package anthropictest is a local server that speaks Anthropic Messages in
+// front of any model.Model; package remotetest says what such a server does.
+//
+// It is as strict as the provider about what it is sent. A thought is signed
+// with its Reasoning.Opaque, and comes back so. Which part of a user's turn is
+// the volatile tail is lost, and so is how much a model is asked to think, unless
+// it is told by effort.
+package anthropictest
+
+import (
+	"net"
+	"net/http"
+
+	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/model/remote/remotetest"
+)
+
+type (
+	// A Server listens on loopback.
+	Server = remotetest.Server
+	// Options changes how it answers.
+	Options = remotetest.Options
+)
+
+// NewServer starts a server. It panics if it cannot listen.
+func NewServer(m model.Model, o Options) *Server { return remotetest.NewServer(speaker{}, m, o) }
+
+// Serve starts a server on l, which it closes in the end.
+func Serve(l net.Listener, m model.Model, o Options) *Server {
+	return remotetest.Serve(l, speaker{}, m, o)
+}
+
+// Handler answers POST …/messages by asking m.
+func Handler(m model.Model, o Options) http.Handler { return remotetest.Handler(speaker{}, m, o) }
+
+// speaker is the server's half of the wire.
+type speaker struct{}
+
+func (speaker) Path() string { return "/messages" }
+
+func (speaker) Decode(body []byte) (*model.Request, bool, error) { return decodeRequest(body) }
+
+func (speaker) Whole(req *model.Request, r *model.Reply) object { return whole(req, r) }
+
+func (speaker) Stream(req *model.Request, send remotetest.Send) remotetest.Stream {
+	return &stream{model: req.Model, send: send, text: none, thinking: none}
+}

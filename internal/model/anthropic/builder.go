@@ -1,0 +1,213 @@
+package anthropic
+
+import (
+	"cmp"
+	"encoding/json"
+	"io"
+	"regexp"
+	"strings"
+
+	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/model/plainjson"
+	"github.com/abide-run/abide/internal/model/remote"
+)
+
+// A builder puts a reply together.
+type builder struct {
+	*remote.Draft
+	open map[int]*arriving // blocks that are not whole yet, by their index
+
+	plain   *plainjson.Text
+	scratch []byte
+}
+
+// arriving is a block of which pieces still come.
+type arriving struct {
+	call  *remote.Call
+	input json.RawMessage // what the call began with
+
+	part                *remote.Part // of a thought
+	thinking, signature strings.Builder
+}
+
+func newBuilder(q *remote.Query, on func(model.Delta)) *builder {
+	return &builder{Draft: remote.NewDraft(q, on), open: make(map[int]*arriving), plain: plainText()}
+}
+
+// Event adds an event of a stream.
+func (b *builder) Event(data []byte) (remote.Progress, error) {
+	if text, ok := b.plain.Append(b.scratch[:0], data); ok {
+		b.scratch = text
+		b.SayBytes(text)
+		return remote.Going, nil
+	}
+	var e event
+	if err := decode(data, &e); err != nil {
+		return remote.Going, err
+	}
+	return b.add(&e)
+}
+
+func (b *builder) add(e *event) (remote.Progress, error) {
+	switch e.Type {
+	case "message_start":
+		b.Model, b.ID = e.Message.Model, e.Message.ID
+		e.Message.Usage.update(&b.Usage)
+	case "content_block_start":
+		return remote.Going, b.begin(e.Index, e.Block)
+	case "content_block_delta":
+		b.extend(e.Index, &e.Delta)
+	case "content_block_stop":
+		b.close(e.Index)
+	case "message_delta":
+		e.Usage.update(&b.Usage)
+		if e.Delta.StopReason != "" {
+			b.stop(e.Delta.StopReason, e.Delta.StopDetails)
+			return remote.Finished, nil
+		}
+	case "message_stop":
+		if b.Finish == "" {
+			return remote.Going, io.ErrUnexpectedEOF
+		}
+		return remote.Over, nil
+	case "error":
+		return remote.Going, cmp.Or(e.Error, new(remote.Failure))
+	default: // of no interest, unless it is an error of something on the way
+		if e.Error != nil {
+			return remote.Going, e.Error
+		}
+	}
+	return remote.Going, nil
+}
+
+// Whole adds a reply that was not streamed.
+func (b *builder) Whole(data []byte) error {
+	var m message
+	if err := decode(data, &m); err != nil {
+		return err
+	}
+	switch {
+	case m.Error != nil:
+		return m.Error
+	case m.Content == nil:
+		return remote.BadReply("its reply has no content")
+	case m.StopReason == "":
+		return io.ErrUnexpectedEOF
+	}
+	b.Model, b.ID = m.Model, m.ID
+	m.Usage.update(&b.Usage)
+	for i, raw := range m.Content {
+		if err := b.begin(i, raw); err != nil {
+			return err
+		}
+		if a := b.open[i]; a != nil && a.part != nil {
+			a.part.Raw = raw
+			delete(b.open, i)
+		}
+		b.close(i)
+	}
+	b.stop(m.StopReason, m.StopDetails)
+	return nil
+}
+
+// begin adds a block with what it has already.
+func (b *builder) begin(index int, raw json.RawMessage) error {
+	var got block
+	if err := decode(raw, &got); err != nil {
+		return err
+	}
+	b.close(index)
+	switch got.Type {
+	case "text":
+		if !b.Speaking() {
+			b.Speak("", "")
+		}
+		b.Say(got.Text)
+	case "tool_use":
+		b.open[index] = &arriving{call: b.Begin(got.ID, got.Name), input: got.Input}
+	case "redacted_thinking":
+		b.Add(remote.Part{Raw: raw})
+	case "thinking":
+		b.PartThoughts()
+		a := &arriving{part: b.Add(remote.Part{})}
+		b.open[index] = a
+		b.think(a, got.Thinking, got.Signature)
+	}
+	return nil
+}
+
+func (b *builder) think(a *arriving, piece, signature string) {
+	a.thinking.WriteString(piece)
+	a.signature.WriteString(signature)
+	b.Think(piece)
+}
+
+// extend adds a piece of a block. Text needs no block to belong to.
+func (b *builder) extend(index int, d *delta) {
+	a := b.open[index]
+	switch {
+	case d.Type == "text_delta":
+		b.Say(d.Text)
+	case a == nil:
+	case a.part != nil:
+		b.think(a, d.Thinking, d.Signature)
+	case a.call != nil:
+		b.Extend(a.call, d.PartialJSON)
+	}
+}
+
+// close completes a block. The arguments of a call mostly come in pieces; some
+// providers send them with the block.
+func (b *builder) close(index int) {
+	a := b.open[index]
+	if a == nil {
+		return
+	}
+	delete(b.open, index)
+	switch {
+	case a.part != nil:
+		a.part.Raw = thought(a.thinking.String(), a.signature.String())
+	case a.call.Empty() && isObject(a.input) && !emptyObject.Match(a.input):
+		b.Extend(a.call, string(a.input))
+	}
+}
+
+var emptyObject = regexp.MustCompile(`^\s*{\s*}\s*$`)
+
+// thought is a block of thinking as it would have come in one piece.
+func thought(thinking, signature string) json.RawMessage {
+	raw := plainjson.AppendString([]byte(`{"type":"thinking","thinking":`), thinking)
+	raw = plainjson.AppendString(append(raw, `,"signature":`...), signature)
+	return append(raw, '}')
+}
+
+// finishes is what the others call the ends of a reply.
+var finishes = map[string]string{
+	"end_turn": "stop", "stop_sequence": "stop", "tool_use": "tool_calls",
+	"max_tokens": "length", "model_context_window_exceeded": "length",
+}
+
+// stop ends the reply. What a model would have done before it declined must not
+// be done.
+func (b *builder) stop(reason string, details stopDetails) {
+	b.Finish = cmp.Or(finishes[reason], reason)
+	if reason != "refusal" {
+		return
+	}
+	b.Drop()
+	if b.Silent() {
+		b.Say(cmp.Or(details.Explanation, "The model declined to answer."))
+	}
+}
+
+// Reply is what came, with what has to go back.
+func (b *builder) Reply() *model.Reply {
+	r := b.Draft.Reply()
+	if outline := b.Outline(); outline != "" {
+		if r.Reasoning == nil {
+			r.Reasoning = new(model.Reasoning)
+		}
+		r.Reasoning.Opaque = outline
+	}
+	return r
+}

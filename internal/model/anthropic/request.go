@@ -1,0 +1,282 @@
+package anthropic
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+
+	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/model/plainjson"
+	"github.com/abide-run/abide/internal/model/remote"
+)
+
+// marker ends a block at which the provider shall cache what it has read. It
+// stands in place of the block's last brace.
+const marker = `,"cache_control":{"type":"ephemeral"}}`
+
+// fragments returns the body of a request in pieces. History and tools are the
+// kept ones; what is made anew stands around them. The newest words come last.
+func fragments(q *remote.Query) [][]byte {
+	parts := make([][]byte, 0, 128)
+	parts = append(parts, thinkingOf(q).append(plainjson.AppendString([]byte(`{"model":`), q.Model)))
+	if q.Tools != nil && len(q.Tools.List) > 0 {
+		parts = append(parts, q.Tools.Wire("anthropic", encodeTools))
+	}
+	parts = append(parts, beginning(q.System))
+	parts = appendHistory(parts, q)
+	return append(parts, ending(q))
+}
+
+// beginning opens the list of messages.
+func beginning(system string) []byte {
+	b := make([]byte, 0, len(system)+len(system)/16+128)
+	if strings.TrimSpace(system) != "" {
+		b = plainjson.AppendString(append(b, `,"system":[{"type":"text","text":`...), system)
+		b = append(append(b, marker...), ']')
+	}
+	return append(b, `,"messages":[`...)
+}
+
+// appendHistory adds the messages, the last of them still open. Two places in it
+// are marked: its end, and where the request before this one ended. So that one
+// is found again however much was added since.
+func appendHistory(parts [][]byte, q *remote.Query) [][]byte {
+	e := encoder{q}
+	format, messages := e.format(), q.Messages
+	var before *model.Message
+	if ended := lastAnswer(messages); ended > 0 {
+		before = messages[ended-1]
+		parts = model.AppendWire(parts, nil, messages[:ended], format, e.message)
+		parts = mark(parts, before)
+		messages = messages[ended:]
+	}
+	parts = model.AppendWire(parts, before, messages, format, e.message)
+	if len(messages) > 0 {
+		parts = mark(parts, messages[len(messages)-1])
+	}
+	return parts
+}
+
+// lastAnswer is the place of what the model said last, or -1. What stands before
+// it was the request that it answered.
+func lastAnswer(messages []*model.Message) int {
+	i := len(messages) - 1
+	for i >= 0 && messages[i].Role != model.Assistant {
+		i--
+	}
+	return i
+}
+
+// mark marks the end of the last piece, which is that of m. Thoughts cannot be
+// marked, so what the model said is not.
+func mark(parts [][]byte, m *model.Message) [][]byte {
+	if m.Role == model.Assistant {
+		return parts
+	}
+	n := len(parts) - 1
+	parts[n] = parts[n][:len(parts[n])-len("}")]
+	return append(parts, []byte(marker))
+}
+
+// ending adds the volatile state behind what is cached, and closes everything.
+func ending(q *remote.Query) []byte {
+	b := make([]byte, 0, len(q.Tail)+len(q.Tail)/16+128)
+	var last *model.Message
+	if n := len(q.Messages); n > 0 {
+		last = q.Messages[n-1]
+	}
+	if q.Tail != "" {
+		tail := &model.Message{Role: model.User}
+		b = appendText(open(b, last, tail), "<system_reminder>"+q.Tail+"</system_reminder>")
+		last = tail
+	}
+	if last != nil {
+		b = append(b, "]}"...)
+	}
+	b = append(b, ']')
+	if q.Stream {
+		b = append(b, `,"stream":true`...)
+	}
+	return append(b, '}')
+}
+
+// An encoder writes messages for where they go.
+type encoder struct{ q *remote.Query }
+
+// format names the form that messages keep. It is one for each host and model,
+// because thoughts only go back to those.
+func (e encoder) format() string {
+	format := "anthropic " + e.q.Host + " " + e.q.Model
+	if e.q.Forget {
+		format += " without thoughts"
+	}
+	return format
+}
+
+// message writes a message as the blocks of its side's turn. The turn stays
+// open, for what the next message may add to it.
+func (e encoder) message(before, m *model.Message) []byte {
+	b := make([]byte, 0, len(m.Text)+len(m.Text)/16+128)
+	b = open(b, before, m)
+	switch m.Role {
+	case model.Assistant:
+		return e.appendAnswer(b, m)
+	case model.ToolRole:
+		return appendResult(b, m)
+	}
+	return appendContent(b, m)
+}
+
+func side(m *model.Message) string {
+	if m.Role == model.Assistant {
+		return "assistant"
+	}
+	return "user"
+}
+
+// open writes what stands before the blocks of m. The user always begins.
+func open(b []byte, before, m *model.Message) []byte {
+	switch {
+	case before == nil && m.Role == model.Assistant:
+		b = appendText(append(b, `{"role":"user","content":[`...), "(The conversation began earlier.)")
+		b = append(b, "]},"...)
+	case before == nil:
+	case side(before) == side(m):
+		return append(b, ',')
+	default:
+		b = append(b, "]},"...)
+	}
+	b = append(append(b, `{"role":"`...), side(m)...)
+	return append(b, `","content":[`...)
+}
+
+// appendText writes a text. There is no block for an empty one.
+func appendText(b []byte, text string) []byte {
+	if strings.TrimSpace(text) == "" {
+		text = "(empty)"
+	}
+	return append(plainjson.AppendString(append(b, `{"type":"text","text":`...), text), '}')
+}
+
+// appendContent writes what a user says and shows.
+func appendContent(b []byte, m *model.Message) []byte {
+	blank := strings.TrimSpace(m.Text) == ""
+	if !blank || len(m.Images) == 0 {
+		b = appendText(b, m.Text)
+	}
+	for i, image := range m.Images {
+		if i > 0 || !blank {
+			b = append(b, ',')
+		}
+		b = appendImage(b, image)
+	}
+	return b
+}
+
+func appendImage(b []byte, image model.Image) []byte {
+	mediaType, ok := remote.FitImage(image)
+	if !ok {
+		return appendText(b, remote.Unseen(image))
+	}
+	b = append(append(b, `{"type":"image","source":{"type":"base64","media_type":"`...), mediaType...)
+	b = base64.StdEncoding.AppendEncode(append(b, `","data":"`...), image.Data)
+	return append(b, `"}}`...)
+}
+
+func appendResult(b []byte, m *model.Message) []byte {
+	b = plainjson.AppendString(append(b, `{"type":"tool_result","tool_use_id":`...), remote.FitID(m.CallID))
+	if strings.TrimSpace(m.Text) != "" || len(m.Images) > 0 {
+		b = append(appendContent(append(b, `,"content":[`...), m), ']')
+	}
+	if m.Failed {
+		b = append(b, `,"is_error":true`...)
+	}
+	return append(b, '}')
+}
+
+// appendAnswer writes what the model said, in the order in which it came if that
+// is known.
+func (e encoder) appendAnswer(b []byte, m *model.Message) []byte {
+	parts := kept(e.q, m)
+	if parts == nil {
+		parts = plainParts(m)
+	}
+	text, calls, first := m.Text, m.Calls, true
+	for _, p := range parts {
+		var said string
+		said, text = p.Cut(text)
+		if p.Text > 0 && strings.TrimSpace(said) == "" {
+			continue
+		}
+		if !first {
+			b = append(b, ',')
+		}
+		first = false
+		switch {
+		case p.Call:
+			b = appendCall(b, calls[0])
+			calls = calls[1:]
+		case p.Text > 0:
+			b = appendText(b, said)
+		default:
+			b = append(b, p.Raw...)
+		}
+	}
+	if first {
+		b = appendText(b, "")
+	}
+	return b
+}
+
+// plainParts is the order of an answer of which nothing else is known.
+func plainParts(m *model.Message) []remote.Part {
+	var parts []remote.Part
+	if m.Text != "" {
+		parts = append(parts, remote.Part{Text: len(m.Text)})
+	}
+	for range m.Calls {
+		parts = append(parts, remote.Part{Call: true})
+	}
+	return parts
+}
+
+func appendCall(b []byte, c model.Call) []byte {
+	b = plainjson.AppendString(append(b, `{"type":"tool_use","id":`...), remote.FitID(c.ID))
+	b = plainjson.AppendString(append(b, `,"name":`...), remote.FitName(c.Name))
+	b = append(b, `,"input":`...)
+	if isObject(c.Arguments) {
+		return append(append(b, c.Arguments...), '}')
+	}
+	return append(b, "{}}"...)
+}
+
+// isObject reports whether the arguments can stand in a request.
+func isObject(arguments json.RawMessage) bool {
+	return bytes.HasPrefix(bytes.TrimSpace(arguments), []byte("{")) && json.Valid(arguments)
+}
+
+// noParameters is the schema of a tool that takes none. It also stands in for a
+// schema that is no object, which would spoil the whole request.
+const noParameters = `{"type":"object","properties":{}}`
+
+func encodeTools(t *model.Tools) []byte {
+	b := []byte(`,"tools":`)
+	for i, tool := range t.List {
+		b = append(b, "[,"[min(i, 1)])
+		b = plainjson.AppendString(append(b, `{"name":`...), remote.FitName(tool.Name))
+		if tool.Description != "" {
+			b = plainjson.AppendString(append(b, `,"description":`...), tool.Description)
+		}
+		b = append(b, `,"input_schema":`...)
+		if isObject(tool.Parameters) {
+			b = append(b, tool.Parameters...)
+		} else {
+			b = append(b, noParameters...)
+		}
+		if i < len(t.List)-1 {
+			b = append(b, '}')
+		}
+	}
+	return append(append(b, marker...), ']')
+}

@@ -1,0 +1,144 @@
+// Package catalog knows what well-known models can do and what they cost.
+//
+// It is a help, not an authority: names that it does not know get careful
+// defaults, and whoever configures a model knows better. A price is in it only
+// if one number tells the truth; where it depends on the length of a request,
+// no price is shown.
+package catalog
+
+import (
+	"strings"
+
+	"github.com/abide-run/abide/internal/model"
+)
+
+// Unknown is what is assumed of a model that nobody knows.
+var Unknown = model.Capabilities{Window: 128_000, MaxOutput: 16_384}
+
+// Lookup returns what a model can do, and whether it is known. The name may be
+// one of a gateway: "anthropic/claude-opus-4.5" is "claude-opus-4-5", and dates
+// and other endings do not matter.
+func Lookup(name string) (model.Capabilities, bool) {
+	name = normalize(name)
+	best := -1
+	for i, f := range families {
+		if strings.HasPrefix(name, f.prefix) && ends(name[len(f.prefix):]) && (best < 0 || len(f.prefix) > len(families[best].prefix)) {
+			best = i
+		}
+	}
+	if best < 0 {
+		return Unknown, false
+	}
+	return families[best].Capabilities, true
+}
+
+// normalize removes what gateways put before a name, and how they write
+// versions.
+func normalize(name string) string {
+	name = strings.ToLower(name)
+	name = name[strings.LastIndexByte(name, '/')+1:]
+	if i := strings.Index(name, "anthropic."); i >= 0 { // region.anthropic.model
+		name = name[i+len("anthropic."):]
+	}
+	return versions.Replace(name)
+}
+
+var versions = strings.NewReplacer(".", "-", "_", "-", "@", "-")
+
+// ends reports whether a name that goes on like this is still of the family.
+func ends(rest string) bool { return rest == "" || rest[0] == '-' || rest[0] == ':' }
+
+// A family is models whose names begin alike.
+type family struct {
+	prefix string
+	model.Capabilities
+}
+
+func costs(input, output, cacheRead, cacheWrite float64) *model.Price {
+	return &model.Price{Input: input, Output: output, CacheRead: cacheRead, CacheWrite: cacheWrite}
+}
+
+// claude is a model of Anthropic, which all see.
+func claude(prefix string, window, output int, reasons bool, t model.Thinking, p *model.Price) family {
+	return family{prefix, model.Capabilities{Window: window, MaxOutput: output, Vision: true, Reasoning: reasons, Thinking: t, Price: p}}
+}
+
+// gpt is a model of OpenAI that sees. Writing to its caches is free.
+func gpt(prefix string, window, output int, reasons bool, p *model.Price) family {
+	return family{prefix, model.Capabilities{Window: window, MaxOutput: output, Vision: true, Reasoning: reasons, Thinking: model.ThinkByEffort, Price: p}}
+}
+
+const (
+	k       = 1_000
+	million = 1_000 * k
+)
+
+// families are the models by the beginning of their names. The longest that
+// fits decides, so that a short one stands for all that is yet to come.
+var families = []family{
+	claude("claude", 200*k, 64*k, true, model.ThinkByEffort, nil),
+	claude("claude-3", 200*k, 4096, false, model.ThinkByBudget, nil),
+	claude("claude-3-haiku", 200*k, 4096, false, model.ThinkByBudget, costs(0.25, 1.25, 0.03, 0.30)),
+	claude("claude-3-opus", 200*k, 4096, false, model.ThinkByBudget, costs(15, 75, 1.50, 18.75)),
+	claude("claude-3-5-haiku", 200*k, 8192, false, model.ThinkByBudget, costs(0.80, 4, 0.08, 1)),
+	claude("claude-3-5-sonnet", 200*k, 8192, false, model.ThinkByBudget, costs(3, 15, 0.30, 3.75)),
+	claude("claude-3-7-sonnet", 200*k, 64*k, true, model.ThinkByBudget, costs(3, 15, 0.30, 3.75)),
+	claude("claude-sonnet-4", 200*k, 64*k, true, model.ThinkByBudget, costs(3, 15, 0.30, 3.75)), // and 4.5
+	claude("claude-sonnet-4-6", 200*k, 64*k, true, model.ThinkByEffort, costs(3, 15, 0.30, 3.75)),
+	claude("claude-opus-4", 200*k, 32*k, true, model.ThinkByBudget, costs(15, 75, 1.50, 18.75)), // and 4.1
+	claude("claude-opus-4-5", 200*k, 64*k, true, model.ThinkByBudget, costs(5, 25, 0.50, 6.25)),
+	claude("claude-opus-4-6", million, 128*k, true, model.ThinkByEffort, costs(5, 25, 0.50, 6.25)),
+	claude("claude-opus-4-7", million, 128*k, true, model.ThinkByEffort, costs(5, 25, 0.50, 6.25)),
+	claude("claude-opus-4-8", million, 128*k, true, model.ThinkByEffort, costs(5, 25, 0.50, 6.25)),
+	claude("claude-haiku-4-5", 200*k, 64*k, true, model.ThinkByBudget, costs(1, 5, 0.10, 1.25)),
+	claude("claude-sonnet-5", million, 128*k, true, model.ThinkByEffort, nil),
+	claude("claude-haiku-5-5", million, 128*k, true, model.ThinkByEffort, nil),
+	claude("claude-opus-5", million, 128*k, true, model.ThinkByEffort, costs(5, 25, 0.50, 6.25)),
+	claude("claude-opus-5-5", million, 128*k, true, model.ThinkAlways, costs(4, 20, 0.20, 5)),
+	claude("claude-fable-5", million, 128*k, true, model.ThinkAlways, costs(10, 50, 1, 12.50)),
+	claude("claude-fable-5-1", million, 128*k, true, model.ThinkAlways, nil),
+	claude("claude-mythos-5", million, 128*k, true, model.ThinkAlways, costs(10, 50, 1, 12.50)),
+	claude("claude-mythos-5-1", million, 128*k, true, model.ThinkAlways, nil),
+
+	{"gpt-3-5", model.Capabilities{Window: 16_385, MaxOutput: 4096}},
+	{"gpt-4", model.Capabilities{Window: 8192, MaxOutput: 4096}},
+	gpt("gpt-4-turbo", 128*k, 4096, false, nil),
+	gpt("gpt-4o", 128*k, 16_384, false, costs(2.50, 10, 1.25, 2.50)),
+	gpt("gpt-4o-mini", 128*k, 16_384, false, costs(0.15, 0.60, 0.075, 0.15)),
+	gpt("chatgpt-4o", 128*k, 16_384, false, nil),
+	gpt("gpt-4-1", 1_047_576, 32_768, false, costs(2, 8, 0.50, 2)),
+	gpt("gpt-4-1-mini", 1_047_576, 32_768, false, costs(0.40, 1.60, 0.10, 0.40)),
+	gpt("gpt-4-1-nano", 1_047_576, 32_768, false, costs(0.10, 0.40, 0.025, 0.10)),
+	gpt("o1", 200*k, 100*k, true, costs(15, 60, 7.50, 15)),
+	gpt("o3", 200*k, 100*k, true, costs(2, 8, 0.50, 2)),
+	{"o3-mini", model.Capabilities{Window: 200 * k, MaxOutput: 100 * k, Reasoning: true, Price: costs(1.10, 4.40, 0.55, 1.10)}},
+	gpt("o3-pro", 200*k, 100*k, true, nil),
+	gpt("o4-mini", 200*k, 100*k, true, costs(1.10, 4.40, 0.275, 1.10)),
+	gpt("gpt-5", 400*k, 128*k, true, costs(1.25, 10, 0.125, 1.25)),
+	gpt("gpt-5-mini", 400*k, 128*k, true, costs(0.25, 2, 0.025, 0.25)),
+	gpt("gpt-5-nano", 400*k, 128*k, true, costs(0.05, 0.40, 0.005, 0.05)),
+	gpt("gpt-5-pro", 400*k, 272*k, true, nil),
+	gpt("gpt-5-chat", 128*k, 16_384, false, costs(1.25, 10, 0.125, 1.25)),
+	gpt("gpt-5-1", 400*k, 128*k, true, costs(1.25, 10, 0.125, 1.25)),
+	gpt("gpt-5-1-mini", 400*k, 128*k, true, nil),
+	gpt("gpt-5-1-chat", 128*k, 16_384, true, costs(1.25, 10, 0.125, 1.25)),
+	gpt("gpt-5-2", 400*k, 128*k, true, costs(1.75, 14, 0.175, 1.75)),
+	gpt("gpt-5-2-pro", 400*k, 128*k, true, nil),
+	gpt("gpt-5-2-chat", 128*k, 16_384, true, costs(1.75, 14, 0.175, 1.75)),
+	gpt("gpt-5-3", 400*k, 128*k, true, nil),
+	gpt("gpt-5-4", 1_050*k, 128*k, true, nil),
+	gpt("gpt-5-4-mini", 400*k, 128*k, true, nil),
+	gpt("gpt-5-4-nano", 400*k, 128*k, true, nil),
+	gpt("gpt-5-5", 1_050*k, 128*k, true, nil),
+	gpt("gpt-5-6", 1_050*k, 128*k, true, nil),
+	gpt("gpt-6", 400*k, 128*k, true, nil),
+	gpt("gpt", 128*k, 16_384, true, nil),
+
+	{"gemini", model.Capabilities{Window: 1_048_576, MaxOutput: 8192, Vision: true}},
+	{"gemini-2-5", model.Capabilities{Window: 1_048_576, MaxOutput: 65_536, Vision: true, Reasoning: true}},
+	{"gemini-3", model.Capabilities{Window: 1_048_576, MaxOutput: 65_536, Vision: true, Reasoning: true}},
+	{"gpt-oss", model.Capabilities{Window: 131_072, MaxOutput: 32_768, Reasoning: true}},
+	{"deepseek", model.Capabilities{Window: 128 * k, MaxOutput: 8192}},
+	{"kimi-k2", model.Capabilities{Window: 256 * k, MaxOutput: 32_768}},
+	{"glm-4-6", model.Capabilities{Window: 200 * k, MaxOutput: 64 * k, Reasoning: true}},
+}

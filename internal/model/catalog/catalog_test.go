@@ -1,0 +1,82 @@
+package catalog_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/model/catalog"
+)
+
+func TestTheLongestNameThatFitsDecides(t *testing.T) {
+	for name, want := range map[string]struct {
+		window, output int
+		reasons        bool
+		thinking       model.Thinking
+		input          float64 // price; 0 if unknown
+	}{
+		"claude-opus-4-5-20251101":                    {200_000, 64_000, true, model.ThinkByBudget, 5},
+		"claude-opus-4-20250514":                      {200_000, 32_000, true, model.ThinkByBudget, 15},
+		"claude-opus-4-1":                             {200_000, 32_000, true, model.ThinkByBudget, 15},
+		"claude-opus-4-7":                             {1_000_000, 128_000, true, model.ThinkByEffort, 5},
+		"claude-opus-5-5":                             {1_000_000, 128_000, true, model.ThinkAlways, 4},
+		"claude-sonnet-4.5":                           {200_000, 64_000, true, model.ThinkByBudget, 3},
+		"anthropic/claude-sonnet-4.6":                 {200_000, 64_000, true, model.ThinkByEffort, 3},
+		"us.anthropic.claude-haiku-4-5-20251001-v1:0": {200_000, 64_000, true, model.ThinkByBudget, 1},
+		"claude-opus-4-1@20250805":                    {200_000, 32_000, true, model.ThinkByBudget, 15},
+		"claude-3-5-haiku-latest":                     {200_000, 8192, false, model.ThinkByBudget, 0.80},
+		"claude-next-9":                               {200_000, 64_000, true, model.ThinkByEffort, 0},
+		"gpt-4o":                                      {128_000, 16_384, false, model.ThinkByEffort, 2.50},
+		"GPT-4o-mini-2024-07-18":                      {128_000, 16_384, false, model.ThinkByEffort, 0.15},
+		"gpt-4.1-nano":                                {1_047_576, 32_768, false, model.ThinkByEffort, 0.10},
+		"gpt-5-2025-08-07":                            {400_000, 128_000, true, model.ThinkByEffort, 1.25},
+		"openai/gpt-5.2-codex":                        {400_000, 128_000, true, model.ThinkByEffort, 1.75},
+		"gpt-5.4":                                     {1_050_000, 128_000, true, model.ThinkByEffort, 0},
+		"gpt-5-chat-latest":                           {128_000, 16_384, false, model.ThinkByEffort, 1.25},
+		"o3":                                          {200_000, 100_000, true, model.ThinkByEffort, 2},
+		"gpt-oss:20b":                                 {131_072, 32_768, true, 0, 0},
+		"accounts/fireworks/models/kimi-k2-instruct":   {256_000, 32_768, false, 0, 0},
+		"models/gemini-2.5-pro":                        {1_048_576, 65_536, true, 0, 0},
+		"gpt-99-whatever":                              {128_000, 16_384, true, model.ThinkByEffort, 0},
+		"vertex_ai/claude-sonnet-4-5@20250929":         {200_000, 64_000, true, model.ThinkByBudget, 3},
+		"bedrock/eu.anthropic.claude-opus-4-6-v1":      {1_000_000, 128_000, true, model.ThinkByEffort, 5},
+		"arn:aws:bedrock/anthropic.claude-3-opus-2024": {200_000, 4096, false, model.ThinkByBudget, 15},
+	} {
+		c, known := catalog.Lookup(name)
+		price := 0.0
+		if c.Price != nil {
+			price = c.Price.Input
+		}
+		if !known || c.Window != want.window || c.MaxOutput != want.output || c.Reasoning != want.reasons || c.Thinking != want.thinking || price != want.input {
+			t.Errorf("%s: known %v, %+v, price %v, want %+v", name, known, c, price, want)
+		}
+	}
+}
+
+func TestAnUnknownModelGetsCarefulDefaultsAndNoPrice(t *testing.T) {
+	for _, name := range []string{"", "m", "o10", "my-gpt-4o", "llama3.1:8b", "gptx", "claudette", "/"} {
+		c, known := catalog.Lookup(name)
+		if known || c.Window != 128_000 || c.MaxOutput <= 0 || c.Vision || c.Reasoning || c.Price != nil {
+			t.Errorf("%q: known %v, %+v", name, known, c)
+		}
+	}
+}
+
+func TestACostIsTheSumOfItsParts(t *testing.T) {
+	c, _ := catalog.Lookup("claude-opus-4-5")
+	usage := model.Usage{Input: 1_000_000, Output: 100_000, CacheRead: 2_000_000, CacheWrite: 400_000, Reasoning: 50_000}
+	if got, want := c.Price.Cost(usage), 5+2.5+1+2.5; math.Abs(got-want) > 1e-9 {
+		t.Errorf("the cost is %v, want %v: reasoning is output and not paid twice", got, want)
+	}
+}
+
+func FuzzEveryNameHasAWindow(f *testing.F) {
+	for _, name := range []string{"", "gpt-5", "anthropic.", "a/b/c", "claude-3-5-sonnet@x"} {
+		f.Add(name)
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		if c, _ := catalog.Lookup(name); c.Window <= 0 || c.MaxOutput <= 0 || c.MaxOutput > c.Window {
+			t.Errorf("%q: %+v", name, c)
+		}
+	})
+}

@@ -1,0 +1,250 @@
+package remote
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/abide-run/abide/internal/model"
+)
+
+const (
+	// lastWords is how long a provider that said it is finished may take to
+	// send the usage and to end the stream.
+	lastWords = 10 * time.Second
+	// goodbye is how long it may take to end a stream that is over. Waiting for
+	// that is what lets the connection be used again.
+	goodbye = 100 * time.Millisecond
+)
+
+// Ask makes one request.
+func (c *Client) Ask(ctx context.Context, req *model.Request, on func(model.Delta)) (*model.Reply, error) {
+	if c.invalid != nil {
+		return nil, &model.Error{Kind: model.KindRequest, Message: c.invalid.Error()}
+	}
+	a := c.begin(ctx, req)
+	defer a.end()
+	reply, err := a.run(on)
+	if err != nil {
+		return nil, a.explain(err)
+	}
+	return reply, nil
+}
+
+// An attempt is one request on its way.
+type attempt struct {
+	client   *Client
+	req      *model.Request
+	endpoint *url.URL
+	token    string
+
+	caller context.Context
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	idle   *time.Timer
+}
+
+var (
+	errSilence = errors.New("nothing arrived for too long")
+	errTooLong = errors.New("the request took too long")
+)
+
+func (c *Client) begin(caller context.Context, req *model.Request) *attempt {
+	a := &attempt{client: c, req: req, endpoint: c.endpoint(req.Model), caller: caller}
+	a.ctx, a.cancel = context.WithCancelCause(caller)
+	a.idle = time.AfterFunc(c.IdleTimeout, func() { a.cancel(errSilence) })
+	return a
+}
+
+func (a *attempt) end() {
+	a.idle.Stop()
+	a.cancel(nil)
+}
+
+func (a *attempt) run(on func(model.Delta)) (*model.Reply, error) {
+	if d := a.client.Timeout; d > 0 {
+		total := time.AfterFunc(d, func() { a.cancel(errTooLong) })
+		defer total.Stop()
+	}
+	q := &Query{Request: a.req, Host: a.endpoint.Host, Stream: on != nil}
+	out, err := a.request(q)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := a.client.http.Do(out)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, a.refusal(resp)
+	}
+	return a.read(resp, q, on)
+}
+
+func (a *attempt) request(q *Query) (*http.Request, error) {
+	parts := a.client.wire.Body(q)
+	out, err := http.NewRequestWithContext(a.ctx, http.MethodPost, a.endpoint.String(), NewBody(parts))
+	if err != nil {
+		return nil, err
+	}
+	out.ContentLength = size(parts)
+	out.GetBody = func() (io.ReadCloser, error) { return NewBody(parts), nil }
+	return out, a.setHeaders(out.Header, q)
+}
+
+func (a *attempt) setHeaders(h http.Header, q *Query) error {
+	h.Set("Content-Type", "application/json")
+	h.Set("Accept", "application/json")
+	if q.Stream {
+		h.Set("Accept", "text/event-stream")
+	}
+	h.Set("User-Agent", a.client.UserAgent)
+	if add := a.client.wire.Header; add != nil {
+		add(h, q)
+	}
+	if err := a.authorize(h); err != nil {
+		return err
+	}
+	for name, value := range a.client.Headers {
+		h.Set(name, value)
+	}
+	for name, value := range a.req.Headers {
+		h.Set(name, value)
+	}
+	return nil
+}
+
+// authorize says who asks.
+func (a *attempt) authorize(h http.Header) error {
+	c := a.client
+	header := ""
+	switch {
+	case c.Token != nil:
+		token, err := c.Token(a.ctx)
+		if err != nil {
+			return tokenError{err}
+		}
+		a.token = token
+	case c.BearerToken != "":
+		a.token = c.BearerToken
+	default:
+		a.token, header = c.APIKey, c.wire.KeyHeader
+	}
+	switch {
+	case a.token == "":
+	case header != "":
+		h.Set(header, a.token)
+	default:
+		h.Set("Authorization", "Bearer "+a.token)
+	}
+	return nil
+}
+
+// read takes the reply as what it says it is, and as what was asked for if it
+// says nothing: some servers stream unasked, others do not stream at all.
+func (a *attempt) read(resp *http.Response, q *Query, on func(model.Delta)) (*model.Reply, error) {
+	d := a.client.wire.Decoder(q, on)
+	body := &watched{r: resp.Body, idle: a.idle, limit: a.client.IdleTimeout}
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	stream := q.Stream
+	switch {
+	case kind == "text/event-stream":
+		stream = true
+	case strings.HasSuffix(kind, "json"):
+		stream = false
+	}
+	read := readWhole
+	if stream {
+		read = readStream
+	}
+	if err := read(body, d); err != nil {
+		return nil, err
+	}
+	reply := d.Reply()
+	reply.Model = cmp.Or(reply.Model, q.Model)
+	reply.RequestID = cmp.Or(resp.Header.Get("X-Request-Id"), resp.Header.Get("Request-Id"), reply.RequestID)
+	return reply, nil
+}
+
+func readWhole(body *watched, d Decoder) error {
+	data, err := io.ReadAll(io.LimitReader(body, replyLimit+1))
+	if err != nil {
+		return err
+	}
+	if len(data) > replyLimit {
+		return errLineTooLong
+	}
+	return d.Whole(data)
+}
+
+// ReadStream reads a stream that is there already.
+func ReadStream(r io.Reader, d Decoder) error {
+	idle := time.AfterFunc(defaultIdle, func() {})
+	defer idle.Stop()
+	return readStream(&watched{r: r, idle: idle, limit: defaultIdle}, d)
+}
+
+// readStream reads events until the stream says that it is over. If the model
+// has finished, no trouble after that can spoil the reply.
+func readStream(body *watched, d Decoder) error {
+	events := newEvents(body)
+	defer events.release()
+	for reached := Going; ; {
+		data, err := events.next()
+		progress := Going
+		if err == nil {
+			progress, err = d.Event(data)
+		}
+		reached = max(reached, progress)
+		switch {
+		case err == nil && reached == Over:
+			body.finish(goodbye)
+			return nil
+		case err == nil && reached == Finished:
+			body.hurry(lastWords)
+		case err != nil && reached == Finished:
+			return nil
+		case err == io.EOF:
+			return io.ErrUnexpectedEOF
+		case err != nil:
+			return err
+		}
+	}
+}
+
+// watched is a reply that must not fall silent.
+type watched struct {
+	r     io.Reader
+	idle  *time.Timer
+	limit time.Duration
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	n, err := w.r.Read(p)
+	if n > 0 {
+		w.idle.Reset(w.limit)
+	}
+	return n, err
+}
+
+// hurry shortens the silence that is allowed from now on.
+func (w *watched) hurry(d time.Duration) {
+	if d < w.limit {
+		w.limit = d
+		w.idle.Reset(d)
+	}
+}
+
+// finish reads what is left, if it comes soon: then the connection is free for
+// the next request.
+func (w *watched) finish(d time.Duration) {
+	w.idle.Reset(d)
+	_, _ = io.CopyN(io.Discard, w.r, 4<<10)
+}

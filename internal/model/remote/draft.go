@@ -1,0 +1,201 @@
+package remote
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"strings"
+
+	"github.com/abide-run/abide/internal/model"
+)
+
+// A Draft is a reply in the making. It tells about each piece, and remembers in
+// which order they came.
+type Draft struct {
+	Usage  model.Usage
+	Finish string
+	Model  string // who answers
+	ID     string // what the provider calls the reply
+
+	query           *Query
+	on              func(model.Delta)
+	text, reasoning strings.Builder
+	calls           []*Call
+	dropped         bool            // and so they count for nothing
+	taken           map[string]bool // ids of calls; made when the first call comes
+	parts           []*Part
+	talk            *Part // the text that goes on
+	apart           bool  // the next thought begins a paragraph
+}
+
+// A Call is a tool call that is arriving.
+type Call struct {
+	ID, Name string
+	Part     *Part
+
+	arguments strings.Builder
+}
+
+// Empty reports whether no argument came yet.
+func (c *Call) Empty() bool { return c.arguments.Len() == 0 }
+
+// whole returns the arguments. A call that was cut off before the first one must
+// not pass for a call without any: it is no JSON, as it would be a bit later.
+func (c *Call) whole(cut bool) json.RawMessage {
+	switch {
+	case !c.Empty():
+		return json.RawMessage(c.arguments.String())
+	case cut:
+		return json.RawMessage("{")
+	}
+	return json.RawMessage("{}")
+}
+
+// NewDraft returns an empty reply to q. Nobody listens if on is nil.
+func NewDraft(q *Query, on func(model.Delta)) *Draft {
+	if on == nil {
+		on = func(model.Delta) {}
+	}
+	return &Draft{query: q, on: on}
+}
+
+// Say adds a piece of text.
+func (d *Draft) Say(piece string) {
+	if piece != "" {
+		d.part()
+		d.text.WriteString(piece)
+		d.said(len(piece))
+	}
+}
+
+// SayBytes adds a piece of text. The bytes are copied.
+func (d *Draft) SayBytes(piece []byte) {
+	if len(piece) > 0 {
+		d.part()
+		d.text.Write(piece)
+		d.said(len(piece))
+	}
+}
+
+// said gives away the last n bytes of the text. They share its memory, so that
+// a long stream does not allocate for every piece.
+func (d *Draft) said(n int) {
+	if d.talk == nil {
+		d.talk = d.Add(Part{text: true})
+	}
+	d.talk.Text += n
+	all := d.text.String()
+	d.on(model.Delta{Text: all[len(all)-n:]})
+}
+
+// part begins the text with a blank line, if it follows another one.
+func (d *Draft) part() {
+	if d.talk != nil && d.talk.apart && d.talk.Text == 0 && d.text.Len() > 0 {
+		d.text.WriteString(gap)
+		d.talk.Gap = len(gap)
+		d.on(model.Delta{Text: gap})
+	}
+}
+
+// gap parts what would run together for people who read it.
+const gap = "\n\n"
+
+// Speaking reports whether the last part is text.
+func (d *Draft) Speaking() bool {
+	return len(d.parts) > 0 && d.parts[len(d.parts)-1].kind() == partText
+}
+
+// Speak begins another text, with what the provider says about it. The blank
+// line before it is only for people: the provider gets its texts back as it
+// gave them.
+func (d *Draft) Speak(id, phase string) *Part {
+	d.talk = d.Add(Part{ID: id, Phase: phase, text: true, apart: true})
+	return d.talk
+}
+
+// Think adds a piece of reasoning that people may read.
+func (d *Draft) Think(piece string) {
+	if piece == "" {
+		return
+	}
+	if d.apart && d.reasoning.Len() > 0 {
+		piece = gap + piece
+	}
+	d.apart = false
+	d.reasoning.WriteString(piece)
+	d.on(model.Delta{Reasoning: piece})
+}
+
+// PartThoughts begins another paragraph of reasoning.
+func (d *Draft) PartThoughts() { d.apart = true }
+
+// Begin adds a call without arguments. Its id and name may become others than
+// the provider's, if these do not fit the conversation.
+func (d *Draft) Begin(id, name string) *Call {
+	c := &Call{ID: d.uniqueID(id), Name: d.toolName(name), Part: d.Add(Part{Call: true})}
+	d.calls = append(d.calls, c)
+	return c
+}
+
+// Extend adds a piece of a call's arguments.
+func (d *Draft) Extend(c *Call, piece string) {
+	if piece != "" {
+		c.arguments.WriteString(piece)
+		d.on(model.Delta{Arguments: piece, CallID: c.ID, CallName: c.Name})
+	}
+}
+
+// Drop takes back all calls, and what led to them: they must not be made.
+func (d *Draft) Drop() { d.dropped = true }
+
+// Calling reports whether there are calls.
+func (d *Draft) Calling() bool { return len(d.calls) > 0 && !d.dropped }
+
+// Silent reports whether there is neither text nor a call.
+func (d *Draft) Silent() bool { return d.text.Len() == 0 && !d.Calling() }
+
+// uniqueID returns id if no other call of the conversation has it. Some
+// providers number the calls of each reply from zero, or give no ids at all.
+func (d *Draft) uniqueID(id string) string {
+	if d.taken == nil {
+		d.taken = make(map[string]bool)
+		for _, m := range d.query.Messages {
+			for _, c := range m.Calls {
+				d.taken[c.ID] = true
+			}
+		}
+	}
+	if id == "" || d.taken[id] {
+		id = "call_" + rand.Text()
+	}
+	d.taken[id] = true
+	return id
+}
+
+// toolName is our name of the tool that a provider calls by a name that fits it.
+func (d *Draft) toolName(name string) string {
+	if d.query.Tools == nil {
+		return name
+	}
+	for _, t := range d.query.Tools.List {
+		if t.Name != name && FitName(t.Name) == name {
+			return t.Name
+		}
+	}
+	return name
+}
+
+// Reply is what came so far.
+func (d *Draft) Reply() *model.Reply {
+	r := &model.Reply{Text: d.text.String(), Usage: d.Usage, Finish: d.Finish, Model: d.Model, RequestID: d.ID}
+	for i, c := range d.calls {
+		if d.dropped {
+			break
+		}
+		cut := d.Finish == "length" && i == len(d.calls)-1
+		r.Calls = append(r.Calls, model.Call{ID: c.ID, Name: c.Name, Arguments: c.whole(cut)})
+	}
+	if d.reasoning.Len() > 0 {
+		r.Reasoning = &model.Reasoning{Text: d.reasoning.String()}
+	}
+	return r
+}

@@ -1,0 +1,82 @@
+package remote
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/abide-run/abide/internal/model"
+)
+
+// FirstModel asks the provider for its models and returns the first one, which
+// is used when nobody names another.
+func (c *Client) FirstModel(ctx context.Context) (string, error) {
+	names, err := c.Models(ctx)
+	if err == nil && len(names) == 0 {
+		err = &model.Error{Kind: model.KindNotFound, Message: fmt.Sprintf("%s does not say which models it has: name one with --model.", c.base.Host)}
+	}
+	if err != nil {
+		return "", err
+	}
+	return names[0], nil
+}
+
+// Models asks the provider for the names of its models. A resource of Azure
+// does not tell: there a model goes by the name of its deployment.
+func (c *Client) Models(ctx context.Context) ([]string, error) {
+	switch {
+	case c.invalid != nil:
+		return nil, &model.Error{Kind: model.KindRequest, Message: c.invalid.Error()}
+	case c.Azure != nil:
+		return nil, nil
+	}
+	a := c.begin(ctx, new(model.Request))
+	defer a.end()
+	a.endpoint = c.base.JoinPath("models")
+	names, err := a.models()
+	if err != nil {
+		return nil, a.explain(err)
+	}
+	return names, nil
+}
+
+func (a *attempt) models() ([]string, error) {
+	req, err := http.NewRequestWithContext(a.ctx, http.MethodGet, a.endpoint.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.setHeaders(req.Header, &Query{Request: a.req, Host: a.endpoint.Host}); err != nil {
+		return nil, err
+	}
+	resp, err := a.client.http.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, a.refusal(resp)
+	}
+	return readModels(&watched{r: resp.Body, idle: a.idle, limit: a.client.IdleTimeout})
+}
+
+func readModels(body io.Reader) ([]string, error) {
+	data, err := io.ReadAll(io.LimitReader(body, replyLimit))
+	if err != nil {
+		return nil, err
+	}
+	var list struct {
+		Data []struct {
+			ID string `json:"id"`
+		} `json:"data"`
+	}
+	if err := json.Unmarshal(data, &list); err != nil {
+		return nil, NotUnderstood(data, err)
+	}
+	names := make([]string, len(list.Data))
+	for i, m := range list.Data {
+		names[i] = m.ID
+	}
+	return names, nil
+}

@@ -1,0 +1,256 @@
+package responses
+
+import (
+	"cmp"
+	"encoding/json"
+
+	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/model/plainjson"
+	"github.com/abide-run/abide/internal/model/remote"
+)
+
+// A builder puts a reply together.
+type builder struct {
+	*remote.Draft
+	items   map[int]*arriving // by their place in the output
+	refused bool
+
+	plain   *plainjson.Text
+	scratch []byte
+}
+
+// arriving is an item, and how much of it is known.
+type arriving struct {
+	part    *remote.Part // of a text or of reasoning
+	call    *remote.Call
+	summary int  // the part of the summary that came last
+	told    bool // pieces of it came
+	done    bool
+}
+
+func newBuilder(q *remote.Query, on func(model.Delta)) *builder {
+	return &builder{Draft: remote.NewDraft(q, on), items: make(map[int]*arriving), plain: plainText()}
+}
+
+// Event adds an event of a stream.
+func (b *builder) Event(data []byte) (remote.Progress, error) {
+	if text, ok := b.plain.Append(b.scratch[:0], data); ok {
+		b.scratch = text
+		b.SayBytes(text)
+		return remote.Going, nil
+	}
+	if string(data) == "[DONE]" { // some servers add it to everything
+		return remote.Going, nil
+	}
+	var e event
+	if err := decode(data, &e); err != nil {
+		return remote.Going, err
+	}
+	return b.add(&e)
+}
+
+func (b *builder) add(e *event) (remote.Progress, error) {
+	switch e.Type {
+	case "response.created", "response.in_progress":
+		if r := e.Response; r != nil {
+			b.Model, b.ID = cmp.Or(r.Model, b.Model), cmp.Or(r.ID, b.ID)
+		}
+	case "response.output_item.added":
+		return remote.Going, b.begin(e.OutputIndex, e.Item)
+	case "response.output_item.done":
+		return remote.Going, b.complete(e.OutputIndex, e.Item)
+	case "response.completed", "response.incomplete", "response.failed":
+		return b.end(e)
+	case "error":
+		return remote.Going, e.failure()
+	default:
+		b.extend(e)
+		if e.Type == "" && e.Error != nil { // of something on the way
+			return remote.Going, e.Error
+		}
+	}
+	return remote.Going, nil
+}
+
+// extend adds a piece of an item.
+func (b *builder) extend(e *event) {
+	piece := string(e.Delta)
+	switch e.Type {
+	case "response.output_text.delta":
+		b.Say(piece)
+	case "response.refusal.delta":
+		b.refused = true
+		b.Say(piece)
+	case "response.function_call_arguments.delta":
+		if a := b.items[e.OutputIndex]; a != nil && a.call != nil {
+			b.Extend(a.call, piece)
+		}
+	case "response.reasoning_summary_text.delta":
+		b.thought(e.OutputIndex, e.SummaryIndex, piece)
+	case "response.reasoning_text.delta":
+		b.thought(e.OutputIndex, 0, piece)
+	}
+}
+
+// thought adds a piece of what the model tells of its reasoning. Each part of it
+// is a paragraph.
+func (b *builder) thought(index, summary int, piece string) {
+	if a := b.items[index]; a != nil {
+		if !a.told || summary != a.summary {
+			b.PartThoughts()
+		}
+		a.told, a.summary = true, summary
+	}
+	b.Think(piece)
+}
+
+// begin adds an item without what is in it.
+func (b *builder) begin(index int, raw json.RawMessage) error {
+	var got item
+	if err := decode(raw, &got); err != nil {
+		return err
+	}
+	if b.items[index] == nil {
+		b.items[index] = b.arrive(&got)
+	}
+	return nil
+}
+
+func (b *builder) arrive(got *item) *arriving {
+	switch got.Type {
+	case "message":
+		return &arriving{part: b.Speak(got.ID, got.Phase)}
+	case "function_call":
+		a := &arriving{call: b.Begin(got.CallID, got.Name)}
+		a.call.Part.ID = got.ID
+		return a
+	case "reasoning":
+		return &arriving{part: b.Add(remote.Part{})}
+	}
+	return new(arriving)
+}
+
+// complete adds what is missing of an item that is whole now.
+func (b *builder) complete(index int, raw json.RawMessage) error {
+	var got item
+	if err := decode(raw, &got); err != nil {
+		return err
+	}
+	a := b.items[index]
+	if a == nil {
+		a = b.arrive(&got)
+		b.items[index] = a
+	}
+	if a.done {
+		return nil
+	}
+	a.done = true
+	switch {
+	case a.call != nil:
+		if a.call.Empty() {
+			b.Extend(a.call, got.Arguments)
+		}
+	case a.part == nil:
+	case got.Type == "message":
+		b.completeText(a, &got)
+	case got.Type == "reasoning":
+		b.completeThought(a, &got, raw)
+	}
+	return nil
+}
+
+func (b *builder) completeText(a *arriving, got *item) {
+	a.part.ID, a.part.Phase = cmp.Or(got.ID, a.part.ID), cmp.Or(got.Phase, a.part.Phase)
+	told := a.part.Text > 0
+	for _, c := range got.Content {
+		b.refused = b.refused || c.Refusal != ""
+		if !told {
+			b.Say(cmp.Or(c.Text, c.Refusal))
+		}
+	}
+}
+
+// completeThought keeps reasoning that can be given back. What is not encrypted
+// is lost: nothing of it is stored.
+func (b *builder) completeThought(a *arriving, got *item, raw json.RawMessage) {
+	if got.Encrypted != "" {
+		a.part.Raw = raw
+	}
+	if a.told {
+		return
+	}
+	for _, t := range append(got.Summary, got.Content...) {
+		b.PartThoughts()
+		b.Think(t.Text)
+	}
+}
+
+// end takes the last event, which has all of the reply in it once more.
+func (b *builder) end(e *event) (remote.Progress, error) {
+	if e.Response == nil {
+		return remote.Going, remote.BadReply("its last event has no response")
+	}
+	if err := b.finish(e.Response); err != nil {
+		return remote.Going, err
+	}
+	return remote.Over, nil
+}
+
+// Whole adds a reply that was not streamed.
+func (b *builder) Whole(data []byte) error {
+	var r response
+	if err := decode(data, &r); err != nil {
+		return err
+	}
+	if r.Error == nil && r.Output == nil {
+		return remote.BadReply("its reply has no output")
+	}
+	return b.finish(&r)
+}
+
+func (b *builder) finish(r *response) error {
+	switch {
+	case r.Error != nil:
+		return r.Error
+	case r.Status != "" && r.Status != "completed" && r.Status != "incomplete":
+		return &remote.Failure{Message: "the response is " + r.Status}
+	}
+	for i, raw := range r.Output {
+		if err := b.complete(i, raw); err != nil {
+			return err
+		}
+	}
+	b.Model, b.ID = cmp.Or(r.Model, b.Model), cmp.Or(r.ID, b.ID)
+	if r.Usage != nil {
+		b.Usage = r.Usage.model()
+	}
+	b.Finish = b.finishOf(r)
+	return nil
+}
+
+// finishOf is what the others call the end of a reply.
+func (b *builder) finishOf(r *response) string {
+	switch {
+	case r.Incomplete.Reason == "max_output_tokens":
+		return "length"
+	case r.Status == "incomplete":
+		return cmp.Or(r.Incomplete.Reason, "incomplete")
+	case b.Calling():
+		return "tool_calls"
+	case b.refused:
+		return "refusal"
+	}
+	return "stop"
+}
+
+// Reply is what came, with what has to go back.
+func (b *builder) Reply() *model.Reply {
+	r := b.Draft.Reply()
+	if outline := b.Outline(); outline != "" {
+		if r.Reasoning == nil {
+			r.Reasoning = new(model.Reasoning)
+		}
+		r.Reasoning.Encrypted = outline
+	}
+	return r
+}

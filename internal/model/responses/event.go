@@ -1,0 +1,125 @@
+package responses
+
+import (
+	"encoding/json"
+
+	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/model/plainjson"
+	"github.com/abide-run/abide/internal/model/remote"
+)
+
+// An event is one event of a stream.
+type event struct {
+	Type         string          `json:"type"`
+	Response     *response       `json:"response"`
+	OutputIndex  int             `json:"output_index"`
+	SummaryIndex int             `json:"summary_index"`
+	Item         json.RawMessage `json:"item"`
+	Delta        delta           `json:"delta"`
+
+	// Of an error: the parts of it, or all of it.
+	Message string          `json:"message"`
+	Code    remote.Code     `json:"code"`
+	Error   *remote.Failure `json:"error"`
+}
+
+func (e *event) failure() *remote.Failure {
+	if e.Error != nil {
+		return e.Error
+	}
+	return &remote.Failure{Message: e.Message, Code: e.Code}
+}
+
+// delta is a piece of text. In events that are of no interest, it may be
+// something else.
+type delta string
+
+func (d *delta) UnmarshalJSON(data []byte) error {
+	if data[0] == '"' {
+		return json.Unmarshal(data, (*string)(d))
+	}
+	return nil
+}
+
+// A response is a whole reply.
+type response struct {
+	ID         string            `json:"id"`
+	Model      string            `json:"model"`
+	Status     string            `json:"status"`
+	Output     []json.RawMessage `json:"output"`
+	Usage      *usage            `json:"usage"`
+	Error      *remote.Failure   `json:"error"`
+	Incomplete struct {
+		Reason string `json:"reason"`
+	} `json:"incomplete_details"`
+}
+
+// An item is a part of a reply.
+type item struct {
+	Type      string  `json:"type"`
+	ID        string  `json:"id"`
+	Phase     string  `json:"phase"`
+	CallID    string  `json:"call_id"`
+	Name      string  `json:"name"`
+	Arguments string  `json:"arguments"`
+	Content   []texts `json:"content"`
+	Summary   []texts `json:"summary"`
+	Encrypted string  `json:"encrypted_content"`
+}
+
+type texts struct {
+	Text    string `json:"text"`
+	Refusal string `json:"refusal"`
+}
+
+type usage struct {
+	Input        int64 `json:"input_tokens"`
+	Output       int64 `json:"output_tokens"`
+	InputDetails struct {
+		Cached  int64 `json:"cached_tokens"`
+		Written int64 `json:"cache_write_tokens"`
+	} `json:"input_tokens_details"`
+	OutputDetails struct {
+		Reasoning int64 `json:"reasoning_tokens"`
+	} `json:"output_tokens_details"`
+}
+
+func (u *usage) model() model.Usage {
+	in := u.InputDetails
+	return model.Usage{
+		Input:      max(0, u.Input-in.Cached-in.Written),
+		Output:     u.Output,
+		CacheRead:  in.Cached,
+		CacheWrite: in.Written,
+		Reasoning:  u.OutputDetails.Reasoning,
+	}
+}
+
+func decode(data []byte, v any) error {
+	if err := json.Unmarshal(data, v); err != nil {
+		return remote.NotUnderstood(data, err)
+	}
+	return nil
+}
+
+// plainText reads the events that make up nearly all of a stream: pieces of
+// text.
+func plainText() *plainjson.Text { return &plainjson.Text{Shape: plainEvent} }
+
+func plainEvent(s *plainjson.Scanner) bool {
+	kind, text := false, false
+	return s.Object(func(key []byte) bool {
+		switch string(key) {
+		case "type":
+			kind = true
+			return s.Is("response.output_text.delta")
+		case "delta":
+			return plainjson.Once(&text) && s.Text()
+		case "output_index", "summary_index":
+			return s.Count()
+		case "response", "item", "message", "code", "error":
+			return s.Null()
+		}
+		return s.Skip()
+	}) && kind && text
+}

@@ -1,0 +1,194 @@
+package oracle
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/model/remote"
+	"github.com/abide-run/abide/internal/model/remote/remotetest"
+)
+
+// A judge is an SDK.
+type judge struct {
+	subject remotetest.Subject
+	stories string
+	// say reads a body into the SDK's type for requests, and writes that.
+	say func(body []byte) ([]byte, error)
+	// hear asks the server at this URL with the SDK.
+	hear func(t *testing.T, url string, stream bool) heard
+}
+
+// heard is what an SDK makes of an answer.
+type heard struct {
+	remotetest.Want
+	err      error // that it reports
+	status   int   // of that error
+	finished bool  // the reply came to its end
+}
+
+var judges = map[string]judge{"chat": chatCompletions, "responses": openaiResponses, "anthropic": anthropicMessages}
+
+func TestStoriesMeanTheSameToTheSDK(t *testing.T) {
+	for name, j := range judges {
+		for _, story := range remotetest.ReadStories(t, j.stories) {
+			t.Run(name+"/"+story.Name, func(t *testing.T) {
+				for i, body := range story.Play(t, j.subject) {
+					j.checkRequest(t, fmt.Sprint("request ", i+1), body)
+				}
+				for i := range story.Steps {
+					j.checkReply(t, i+1, &story.Steps[i])
+				}
+			})
+		}
+	}
+}
+
+func TestTheSDKCouldHaveSentEveryRequest(t *testing.T) {
+	for name, j := range judges {
+		t.Run(name, func(t *testing.T) {
+			var sent []byte
+			_, c := j.subject.Client(t, remotetest.Says("x"), remotetest.Options{Fault: func(_ int, body []byte) remotetest.Fault {
+				sent = body
+				return nil
+			}}, remote.Config{})
+			rapid.Check(t, func(t *rapid.T) {
+				if _, err := c.Ask(context.Background(), remotetest.DrawRequest(t), nil); err != nil {
+					t.Fatal(err)
+				}
+				j.checkRequest(t, "the request", sent)
+			})
+		})
+	}
+}
+
+func TestTheSDKUnderstandsOurServers(t *testing.T) {
+	want := &model.Reply{
+		Text: "so it is, and it takes more than one piece to say so", Model: "m", Finish: "tool_calls",
+		Calls: []model.Call{{ID: "a", Name: "bash", Arguments: json.RawMessage(`{"x":1}`)}, {ID: "b", Name: "view", Arguments: json.RawMessage("{}")}},
+		Usage: model.Usage{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4, Reasoning: 5}, Reasoning: &model.Reasoning{Text: "hm", Opaque: "o", Encrypted: "e"},
+	}
+	m := remotetest.Ask(func(context.Context, *model.Request, func(model.Delta)) (*model.Reply, error) { return want, nil })
+	for name, j := range judges {
+		for _, stream := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, ", stream ", stream), func(t *testing.T) {
+				server, _ := j.subject.Client(t, m, remotetest.Options{}, remote.Config{})
+				got := j.hear(t, strings.TrimSuffix(server.URL, "/v1"), stream)
+				if got.err != nil || !got.finished {
+					t.Fatalf("the SDK reports %v, finished %v", got.err, got.finished)
+				}
+				checkSame(t, 1, remotetest.Want{Text: want.Text, Model: "m", Finish: want.Finish, Calls: want.Calls, Usage: want.Usage, Reasoning: "hm"}, got.Want)
+			})
+		}
+	}
+}
+
+// checkRequest fails if the SDK could not have sent this.
+func (j judge) checkRequest(t rapid.TB, what string, body []byte) {
+	t.Helper()
+	var ours map[string]any
+	if err := json.Unmarshal(body, &ours); err != nil {
+		t.Fatal(err)
+	}
+	delete(ours, "stream") // the SDKs say it by another method
+	want, err := json.Marshal(withoutNull(ours))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := j.say(want)
+	if err != nil {
+		t.Fatalf("%s: the SDK does not understand %s: %v", what, body, err)
+	}
+	if diff := remotetest.DiffJSON(want, got); diff != "" {
+		t.Errorf("%s: the SDK would say it in another way (-ours +theirs):\n%s", what, diff)
+	}
+}
+
+// withoutNull leaves out members that say nothing.
+func withoutNull(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, value := range v {
+			if value == nil {
+				delete(v, key)
+				continue
+			}
+			v[key] = withoutNull(value)
+		}
+	case []any:
+		for i := range v {
+			v[i] = withoutNull(v[i])
+		}
+	}
+	return v
+}
+
+// checkReply fails unless the SDK makes the same of an answer as the story.
+func (j judge) checkReply(t *testing.T, n int, step *remotetest.Step) {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { step.Answer(w) }))
+	defer server.Close()
+	got := j.hear(t, server.URL, step.Stream)
+	switch want := step.Want.Error; {
+	case want != nil && want.Kind == model.KindStream:
+		if got.err == nil && got.finished {
+			t.Errorf("answer %d: the SDK takes %+v for a whole reply", n, got.Want)
+		}
+	case want != nil:
+		if got.err == nil || got.status != want.Status || !strings.Contains(got.err.Error(), want.Says) && got.status == 0 {
+			t.Errorf("answer %d: the SDK reports %v with status %d, want %+v", n, got.err, got.status, want)
+		}
+	case got.err != nil || !got.finished:
+		t.Errorf("answer %d: the SDK reports %v, finished %v", n, got.err, got.finished)
+	default:
+		checkSame(t, n, step.Want, got.Want)
+	}
+}
+
+// checkSame compares replies. What was refused or cut off is not called by us,
+// whatever came of it.
+func checkSame(t *testing.T, n int, ours, theirs remotetest.Want) {
+	t.Helper()
+	if ours.Finish == "refusal" || ours.Finish == "length" {
+		ours.Calls, theirs.Calls = nil, nil
+	}
+	arguments := cmp.Comparer(func(a, b json.RawMessage) bool { return remotetest.DiffJSON(a, b) == "" })
+	if diff := cmp.Diff(ours, theirs, arguments, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("answer %d means something else to the SDK (-ours +theirs):\n%s", n, diff)
+	}
+}
+
+// roundTrip reads a body into a type and writes it again.
+func roundTrip[T any](body []byte) ([]byte, error) {
+	var params T
+	if err := json.Unmarshal(body, &params); err != nil {
+		return nil, err
+	}
+	return json.Marshal(params)
+}
+
+// paragraphs joins texts that do not follow each other directly.
+type paragraphs struct {
+	text  strings.Builder
+	apart bool
+}
+
+func (p *paragraphs) add(text string) {
+	if text == "" {
+		return
+	}
+	if p.apart && p.text.Len() > 0 {
+		p.text.WriteString("\n\n")
+	}
+	p.text.WriteString(text)
+	p.apart = false
+}
