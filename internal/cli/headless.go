@@ -68,7 +68,7 @@ func (a *app) headless(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	a.logLevel = f.logLevel
+	a.home, a.logLevel = f.home, f.logLevel
 	c, err := a.config(dir)
 	if err != nil {
 		return err

@@ -20,18 +20,17 @@ func (a *app) settings() (*config.Loaded, error) {
 	if a.loaded != nil {
 		return a.loaded, nil
 	}
-	user, err := userFile(a.home)
-	if err != nil {
-		return nil, err
+	var layers []config.Layer
+	if user := userFile(a.home); user != "" {
+		layer, err := config.File(user)
+		if err != nil {
+			return nil, configError(err)
+		}
+		layers = append(layers, layer)
 	}
-	layers := []config.Layer{}
-	layer, err := config.File(user)
-	if err != nil {
-		return nil, configError(err)
-	}
-	layers = append(layers, layer)
 	if path := findProject(); path != "" {
-		if layer, err = config.File(path); err != nil {
+		layer, err := config.File(path)
+		if err != nil {
 			return nil, configError(err)
 		}
 		layer.Project = true
@@ -53,22 +52,23 @@ func (a *app) settings() (*config.Loaded, error) {
 	return loaded, nil
 }
 
-// userFile is where the user's own configuration is.
-func userFile(home string) (string, error) {
+// userFile is where the user's own configuration is; empty if there is no place
+// for one.
+func userFile(home string) string {
 	if home == "" {
 		home = os.Getenv("ABIDE_HOME")
 	}
 	if home != "" {
-		return filepath.Join(home, "config.toml"), nil
-	}
-	dir, err := os.UserConfigDir()
-	if err != nil {
-		return "", configError(fmt.Errorf("there is no place for a configuration: %w; set HOME or ABIDE_HOME", err))
+		return filepath.Join(home, "config.toml")
 	}
 	if xdg := os.Getenv("XDG_CONFIG_HOME"); filepath.IsAbs(xdg) {
-		dir = xdg
+		return filepath.Join(xdg, "abide", "config.toml")
 	}
-	return filepath.Join(dir, "abide", "config.toml"), nil
+	dir, err := os.UserHomeDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(dir, ".config", "abide", "config.toml")
 }
 
 // findProject looks for a project's configuration here and above, up to the root
