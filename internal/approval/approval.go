@@ -29,6 +29,9 @@ type Request struct {
 	Subject string
 	// Path is the file or folder concerned, absolute, if there is one.
 	Path string
+	// Allowed means that the scope of the session allows it, so that nobody need
+	// be asked.
+	Allowed bool
 	// Ask and Prompt are what clients are shown, in the protocol's form.
 	Ask, Prompt json.RawMessage
 }

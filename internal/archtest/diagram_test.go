@@ -26,6 +26,15 @@ var diagram = map[string][]string{
 	"tool":            {"approval", "event"},
 	"transcript":      {"event", "model"},
 
+	// files
+	"text":       {},
+	"glob":       {},
+	"gitignore":  {"glob"},
+	"scope":      {},
+	"walk":       {"gitignore", "scope"},
+	"search":     {"text"},
+	"tool/files": {"approval", "event", "glob", "scope", "search", "text", "tool", "walk"},
+
 	// engine
 	"turn":    {"approval", "event", "model", "tool", "transcript"},
 	"session": {"approval", "event", "eventlog", "model", "tool", "transcript", "turn"},

@@ -30,7 +30,8 @@ type Tool interface {
 	// Spec says what the model is told.
 	Spec() Spec
 	// Permission says what a call wants to do, or nil if it needs nobody's yes.
-	// An error is a result for the model: the call is refused without asking.
+	// An error is a result for the model: the call is refused without asking. A
+	// [Refusal] says all of that result.
 	Permission(call Call) (*approval.Request, error)
 	// Run makes the call. A failure of the tool is a Result; an error that is
 	// ctx's means that the call was cancelled.
@@ -54,6 +55,13 @@ type Call struct {
 	Arguments json.RawMessage
 	Dir       string   // the session's working directory
 	Env       []string // the session's environment
+
+	// Granted means that more than the session's scope allows the call: a
+	// person, an approval for the session, or a rule that allows everything.
+	Granted bool
+	// Asked is the request that a person said yes to, as it was shown. It is nil
+	// if nobody was asked.
+	Asked json.RawMessage
 }
 
 // A Result is what the model reads.
@@ -61,9 +69,17 @@ type Result struct {
 	Text     string
 	Detailed string          // for people, if that is different
 	Contents json.RawMessage // structured parts for clients
+	Binary   json.RawMessage // images for the model, in the protocol's form
 	Failed   bool
 	Code     string // one of event.Code…, if Failed
+	Message  string // why it failed, for people, if that is less than Text
 }
+
+// A Refusal is the error of a call that is not even asked about: the result that
+// it has all the same, which need not be a failure.
+type Refusal struct{ Result }
+
+func (r *Refusal) Error() string { return r.Text }
 
 // Fail makes the result of a call that went wrong.
 func Fail(text string) Result {

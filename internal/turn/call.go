@@ -2,6 +2,7 @@ package turn
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -32,6 +33,10 @@ func (c Catalog) Judge(s *State, call *Call) []event.Payload {
 		return []event.Payload{failed(s, call, first, first+" Available tools that can be called are "+strings.Join(names, ", ")+".")}
 	}
 	ask, err := c.permission(s, call)
+	var refusal *tool.Refusal
+	if errors.As(err, &refusal) {
+		return []event.Payload{Complete(s, call, refusal.Result)}
+	}
 	if err != nil {
 		return []event.Payload{failed(s, call, err.Error(), err.Error())}
 	}
@@ -154,10 +159,13 @@ func Complete(s *State, call *Call, r tool.Result) event.ToolCompleteData {
 	d := complete(s, call)
 	if r.Failed {
 		d.Error = &event.ToolError{Message: r.Text, Code: r.Code}
+		if r.Message != "" && r.Message != r.Text {
+			d.Error.Message, d.Error.ForModel = r.Message, r.Text
+		}
 		return d
 	}
 	d.Success = true
-	d.Result = &event.ToolResult{Content: r.Text, DetailedContent: r.Detailed, Contents: r.Contents}
+	d.Result = &event.ToolResult{Content: r.Text, DetailedContent: r.Detailed, Contents: r.Contents, Binary: r.Binary}
 	return d
 }
 

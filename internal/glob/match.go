@@ -1,0 +1,120 @@
+package glob
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// maxSteps bounds the work on one path: a pattern with many stars can have very
+// many ways to match.
+const maxSteps = 1 << 16
+
+// A matcher is one comparison of a pattern with a path.
+type matcher struct {
+	pattern string
+	runes   bool // characters are runes, not bytes
+	budget  int
+}
+
+// An outcome is what a comparison from some place on came to.
+type outcome int
+
+const (
+	yes      outcome = iota
+	no               // but perhaps from a later place
+	notInOne         // nor from a later place in the same name
+	never            // nor from any later place
+)
+
+// match compares the pattern from i on with the rest of a path.
+func (m *matcher) match(i int, s string) outcome {
+	for i < len(m.pattern) {
+		if m.budget--; m.budget < 0 {
+			return never
+		}
+		if m.pattern[i] == '*' {
+			return m.star(i, s)
+		}
+		if s == "" {
+			return never
+		}
+		n, c, width := m.one(i, s)
+		if n == 0 {
+			return never
+		}
+		if !c {
+			return no
+		}
+		i, s = i+n, s[width:]
+	}
+	if s != "" {
+		return no
+	}
+	return yes
+}
+
+// one compares one character of the path with what stands at i. It returns how
+// long that is, or 0 if it is not well formed, and how long the character is.
+func (m *matcher) one(i int, s string) (n int, ok bool, width int) {
+	switch p := m.pattern[i:]; p[0] {
+	case '?':
+		_, width = m.next(s)
+		return 1, s[0] != '/', width
+	case '[':
+		c, width := m.next(s)
+		n, ok := m.class(p, c)
+		return n, ok && c != '/', width
+	case '\\':
+		if len(p) == 1 {
+			return 0, false, 1
+		}
+		return 2, p[1] == s[0], 1
+	default:
+		return 1, p[0] == s[0], 1
+	}
+}
+
+// next returns the first character of a text.
+func (m *matcher) next(s string) (rune, int) {
+	if m.runes {
+		return utf8.DecodeRuneInString(s)
+	}
+	return rune(s[0]), 1
+}
+
+// star compares from a star on.
+func (m *matcher) star(i int, s string) outcome {
+	rest := strings.TrimLeft(m.pattern[i:], "*")
+	after := len(m.pattern) - len(rest)
+	deep := after-i > 1 && m.wholeName(i, rest)
+	switch {
+	case rest == "" && !deep && strings.Contains(s, "/"):
+		return notInOne
+	case rest == "":
+		return yes
+	case deep && rest[0] == '/' && m.match(after+1, s) == yes: // no folder at all
+		return yes
+	}
+	return m.slide(after, s, deep)
+}
+
+// wholeName reports whether the stars at i are a name by themselves.
+func (m *matcher) wholeName(i int, rest string) bool {
+	return (i == 0 || m.pattern[i-1] == '/') && (rest == "" || rest[0] == '/' || strings.HasPrefix(rest, `\/`))
+}
+
+// slide compares the pattern from i on with the path after ever more of it.
+func (m *matcher) slide(i int, s string, deep bool) outcome {
+	for s != "" {
+		switch o := m.match(i, s); {
+		case o == no && !deep && s[0] == '/':
+			return notInOne
+		case o == no, o == notInOne && deep:
+			_, width := m.next(s)
+			s = s[width:]
+		default:
+			return o
+		}
+	}
+	return never
+}

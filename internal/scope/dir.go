@@ -1,0 +1,156 @@
+package scope
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// A Kind is what an entry of a folder is.
+type Kind int
+
+// The kinds of entries.
+const (
+	unknown Kind = iota
+	Regular
+	Folder
+	Link    // not followed
+	Special // a pipe, a socket, a device
+)
+
+// ErrMount means that something is mounted there, and no rule is about it.
+var ErrMount = errors.New("it is on another mount, which no rule of this session is about")
+
+// A Dir is an open folder. Below it the same rule allows everything that is not
+// denied and on the same mount.
+type Dir struct {
+	fd    int
+	path  string
+	mount uint64
+	guard guard
+	near  bool // something denied by name is below
+}
+
+// OpenDir opens a folder for reading.
+func (s *Scope) OpenDir(path string) (*Dir, error) {
+	t, err := s.reach(path, Read)
+	if err != nil {
+		return nil, err
+	}
+	defer t.close()
+	err = t.err
+	if err == nil && t.name != "" {
+		err = unix.ENOTDIR
+	}
+	d := &Dir{path: t.path(), mount: t.last().mount, guard: s.guard(Read)}
+	if err == nil {
+		d.fd, err = openAt(t.last().fd, ".", unix.O_RDONLY|unix.O_DIRECTORY|stay)
+	}
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	d.near = d.guard.near(d.path)
+	return d, nil
+}
+
+// Path is where the folder is, without links.
+func (d *Dir) Path() string { return d.path }
+
+// Each calls visit with the entries of the folder, in no order, until it returns
+// false. The name is only good during the call. It can be called once.
+func (d *Dir) Each(buf []byte, visit func(name []byte, kind Kind) bool) error {
+	err := each(d.fd, buf, func(name []byte, kind Kind) bool {
+		if kind == unknown {
+			i, err := statAt(d.fd, string(name))
+			if err != nil {
+				return true // it is gone
+			}
+			kind = i.kind()
+		}
+		return visit(name, kind)
+	})
+	if err != nil {
+		return &fs.PathError{Op: "read", Path: d.path, Err: err}
+	}
+	return nil
+}
+
+// Dir opens a folder in the folder.
+func (d *Dir) Dir(name string) (*Dir, error) {
+	fd, err := openAt(d.fd, name, unix.O_RDONLY|unix.O_DIRECTORY|stay)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: filepath.Join(d.path, name), Err: err}
+	}
+	i, err := statFD(fd)
+	if err == nil {
+		err = d.check(name, i)
+	}
+	if err != nil {
+		_ = unix.Close(fd)
+		return nil, err
+	}
+	below := &Dir{fd: fd, path: d.below(name), mount: d.mount, guard: d.guard}
+	below.near = d.near && d.guard.near(below.path)
+	return below, nil
+}
+
+// Open opens a regular file in the folder.
+func (d *Dir) Open(name string) (*File, error) {
+	f, err := openFile(d.fd, name)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: d.below(name), Err: err}
+	}
+	if err := d.check(name, f.info); err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// ReadFile returns the content of a file in the folder that has at most so many
+// bytes.
+func (d *Dir) ReadFile(name string, most int64) ([]byte, error) {
+	f, err := d.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	return f.all(d.below(name), most)
+}
+
+// Has reports whether there is something of that name in the folder.
+func (d *Dir) Has(name string) bool {
+	_, err := statAt(d.fd, name)
+	return err == nil
+}
+
+// check judges what a name in the folder turned out to be.
+func (d *Dir) check(name string, i info) error {
+	if i.mount != d.mount {
+		return &fs.PathError{Op: "open", Path: d.below(name), Err: ErrMount}
+	}
+	if rule := d.denies(name, i); rule != "" {
+		path := d.below(name)
+		return &Refusal{Finding{Denied, path, rule}, path, Read}
+	}
+	return nil
+}
+
+func (d *Dir) denies(name string, i info) string {
+	if rule := d.guard.ids[i.identity]; rule != "" || !d.near {
+		return rule
+	}
+	return d.guard.below(d.below(name))
+}
+
+func (d *Dir) below(name string) string {
+	if d.path == "/" {
+		return "/" + name
+	}
+	return d.path + "/" + name
+}
+
+// Close closes the folder.
+func (d *Dir) Close() error { return unix.Close(d.fd) }

@@ -1,0 +1,97 @@
+package scope
+
+import "strings"
+
+// A guard knows what is denied, by name and by identity.
+type guard struct {
+	names map[string]string   // a denied path → the rule's target
+	ids   map[identity]string // a denied file or folder → the rule's target
+}
+
+// guard finds out what is denied now. A denied target that was moved is still
+// known by its identity, and so is what has taken its place.
+func (s *Scope) guard(mode Mode) guard {
+	if len(s.deny) == 0 {
+		return guard{}
+	}
+	g := guard{make(map[string]string), make(map[identity]string)}
+	for _, d := range s.deny {
+		if d.mode > mode {
+			continue
+		}
+		rule := d.names[0]
+		for _, name := range d.names {
+			g.names[name] = rule
+			g.add(name, rule)
+		}
+		if d.was != (identity{}) {
+			g.ids[d.was] = rule
+		}
+	}
+	return g
+}
+
+func (g guard) add(name, rule string) {
+	t, err := follow(name)
+	if err != nil {
+		return
+	}
+	defer t.close()
+	if found, ok := t.found(); ok {
+		g.ids[found.identity] = rule
+	}
+}
+
+// stops returns the rule that denies where a trail leads, or came by.
+func (g guard) stops(t *trail, path string) string {
+	if len(g.names) == 0 {
+		return ""
+	}
+	for _, name := range append(t.links[:len(t.links):len(t.links)], path) {
+		if rule := g.below(name); rule != "" {
+			return rule
+		}
+	}
+	for _, s := range t.steps {
+		if rule := g.ids[s.identity]; rule != "" {
+			return rule
+		}
+	}
+	found, _ := t.found()
+	return g.ids[found.identity]
+}
+
+// below returns the rule whose target is the path or above it.
+func (g guard) below(path string) string {
+	for name, rule := range g.names {
+		if foldsBeneath(name, path) {
+			return rule
+		}
+	}
+	return ""
+}
+
+// foldsBeneath reports whether path is dir or below it, where case makes no
+// difference: there are file systems where it makes none.
+func foldsBeneath(dir, path string) bool {
+	above, names := components(dir), components(path)
+	if len(names) < len(above) {
+		return false
+	}
+	for i, name := range above {
+		if !strings.EqualFold(name, names[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// near reports whether anything that is denied by name lies below a folder.
+func (g guard) near(folder string) bool {
+	for name := range g.names {
+		if foldsBeneath(folder, name) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,112 @@
+package scope_test
+
+import (
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/abide-run/abide/internal/scope"
+)
+
+// swapping exchanges two names over and over until the test's work is done.
+func swapping(t *testing.T, a, b string, work func()) {
+	var wg sync.WaitGroup
+	stop := make(chan struct{})
+	wg.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			if err := exchange(a, b); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	work()
+	close(stop)
+	wg.Wait()
+}
+
+func exchange(a, b string) error {
+	return unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE)
+}
+
+const tries = 1000
+
+func TestARaceLetsNothingThrough(t *testing.T) {
+	w := newWorld(t)
+	if err := exchange(w.in+"/file", w.in+"/quiet"); err != nil {
+		t.Skip("the file system cannot exchange names, so the races were not run:", err)
+	}
+	link(t, w.out+"/folder", w.in+"/link")
+	link(t, w.out+"/file", w.in+"/link-file")
+	link(t, "denied", w.in+"/link-denied")
+	put(t, w.in+"/deep/folder/file", "public")
+	for _, test := range []struct{ name, a, b, path string }{
+		{"a folder and a link out", "folder", "link", "folder/file"},
+		{"a file and a link out", "file", "link-file", "file"},
+		{"a folder and a link to what is denied", "folder", "link-denied", "folder/file"},
+		{"a folder and what is denied", "folder", "denied", "folder/file"},
+		{"a folder and one that is above", "deep/folder", "folder", "deep/folder/file"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			before := content(t, filepath.Join(w.in, test.path))
+			swapping(t, filepath.Join(w.in, test.a), filepath.Join(w.in, test.b), func() {
+				for range tries {
+					if text, err := read(w.Scope, filepath.Join(w.in, test.path)); err == nil && text != "public" {
+						t.Errorf("read %q", text)
+						return
+					}
+				}
+			})
+			if content(t, filepath.Join(w.in, test.path)) != before {
+				if err := exchange(filepath.Join(w.in, test.a), filepath.Join(w.in, test.b)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.unharmed(t)
+		})
+	}
+}
+
+func TestARaceWritesNothingOutside(t *testing.T) {
+	w := newWorld(t)
+	if err := exchange(w.in+"/file", w.in+"/quiet"); err != nil {
+		t.Skip("the file system cannot exchange names, so the races were not run:", err)
+	}
+	link(t, w.out+"/folder", w.in+"/link")
+	swapping(t, w.in+"/folder", w.in+"/link", func() {
+		for range tries / 10 {
+			_ = w.Apply(scope.Change{Path: w.in + "/folder/file", Old: []byte(secret), New: []byte("overwritten")})
+			_ = w.Apply(scope.Change{Path: w.in + "/folder/new", New: []byte("new")})
+			_ = w.Apply(scope.Change{Path: w.in + "/folder/new", Old: []byte("new")})
+		}
+	})
+	w.unharmed(t)
+	if entries, err := os.ReadDir(w.out + "/folder"); err != nil || len(entries) != 1 {
+		t.Errorf("outside there is %v, %v", entries, err)
+	}
+}
+
+func TestARaceLeadsNoWalkOutside(t *testing.T) {
+	w := newWorld(t)
+	if err := exchange(w.in+"/file", w.in+"/quiet"); err != nil {
+		t.Skip("the file system cannot exchange names, so the races were not run:", err)
+	}
+	link(t, w.out+"/folder", w.in+"/link")
+	swapping(t, w.in+"/folder", w.in+"/link", func() {
+		for range tries / 10 {
+			for _, text := range readAll(t, w.Scope, w.in) {
+				if text != "public" {
+					t.Errorf("read %q", text)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,37 @@
+package scope
+
+import "golang.org/x/sys/unix"
+
+// stay is how everything is opened: a link at the end is not followed, a pipe or
+// a device does not make us wait, a terminal does not become ours.
+const stay = unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC
+
+// retry makes a system call again when a signal came between.
+func retry[T any](call func() (T, error)) (T, error) {
+	for {
+		if v, err := call(); err != unix.EINTR {
+			return v, err
+		}
+	}
+}
+
+func openAt(dir int, name string, flags int) (int, error) {
+	for {
+		fd, err := unix.Openat(dir, name, flags, 0)
+		if err != unix.EINTR {
+			return fd, err
+		}
+	}
+}
+
+func readLink(dir int, name string) (string, error) {
+	buf := make([]byte, maxPath)
+	n, err := unix.Readlinkat(dir, name, buf)
+	switch {
+	case err != nil:
+		return "", err
+	case n == len(buf):
+		return "", unix.ENAMETOOLONG
+	}
+	return string(buf[:n]), nil
+}

@@ -1,0 +1,213 @@
+package scope
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Bounds of a way through the folders.
+const (
+	maxLinks = 40   // as in Linux
+	maxDepth = 256  // folders; each is open while the way is followed
+	maxPath  = 4096 // bytes
+)
+
+// An identity tells files and folders apart, whatever they are called.
+type identity struct{ dev, ino uint64 }
+
+// An info is what the system knows of a file or folder.
+type info struct {
+	identity
+	mount    uint64
+	mode     uint32 // with the type, as in a system call
+	uid, gid uint32
+	size     int64
+}
+
+func (i info) regular() bool { return i.mode&unix.S_IFMT == unix.S_IFREG }
+
+// A step is an open folder on the way.
+type step struct {
+	info
+	name string
+	fd   int
+}
+
+// A trail is where a path leads: the folders on the way, open, and what is
+// looked for in the last of them.
+type trail struct {
+	steps []step // from the root on
+	name  string // what is looked for; empty if the last folder itself was
+	there info   // what name is, if err is nil
+	err   error  // why the way ends here
+	rest  []string
+	links []string // the links that were followed
+}
+
+// follow goes where a path leads. Every folder is opened from the one before
+// it, and a link is read and not followed by the system, so that nobody can
+// lead the way elsewhere. A way that ends early is no error here.
+func follow(path string) (*trail, error) {
+	if err := wellFormed(path); err != nil {
+		return nil, err
+	}
+	t := new(trail)
+	err := t.begin()
+	for todo := components(filepath.Clean(path)); err == nil && len(todo) > 0 && t.name == ""; {
+		todo, err = t.next(todo)
+	}
+	if err != nil {
+		t.close()
+		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	return t, nil
+}
+
+func wellFormed(path string) error {
+	switch {
+	case !filepath.IsAbs(path):
+		return fmt.Errorf("%q is not an absolute path", path)
+	case strings.ContainsRune(path, 0):
+		return fmt.Errorf("%q has a NUL byte in it", path)
+	case len(path) > maxPath:
+		return &fs.PathError{Op: "open", Path: path[:40] + "…", Err: unix.ENAMETOOLONG}
+	}
+	return nil
+}
+
+// components returns the names in a path.
+func components(path string) []string {
+	var names []string
+	for name := range strings.SplitSeq(path, "/") {
+		if name != "" && name != "." {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func (t *trail) begin() error {
+	fd, err := openAt(unix.AT_FDCWD, "/", stepFlags)
+	if err != nil {
+		return err
+	}
+	return t.push(fd, "/")
+}
+
+// push takes over a folder that was opened.
+func (t *trail) push(fd int, name string) error {
+	i, err := statFD(fd)
+	if err == nil && len(t.steps) > maxDepth {
+		err = unix.ENAMETOOLONG
+	}
+	if err != nil {
+		_ = unix.Close(fd)
+		return err
+	}
+	t.steps = append(t.steps, step{i, name, fd})
+	return nil
+}
+
+// cut goes back to the first n folders.
+func (t *trail) cut(n int) {
+	for _, s := range t.steps[n:] {
+		_ = unix.Close(s.fd)
+	}
+	t.steps = t.steps[:n]
+}
+
+func (t *trail) close() { t.cut(0) }
+
+func (t *trail) last() step { return t.steps[len(t.steps)-1] }
+
+// next takes the first of the names and returns those that are still to do.
+func (t *trail) next(todo []string) ([]string, error) {
+	name, todo := todo[0], todo[1:]
+	if name == ".." {
+		t.cut(max(1, len(t.steps)-1))
+		return todo, nil
+	}
+	fd, err := openAt(t.last().fd, name, stepFlags)
+	switch err {
+	case nil:
+		return todo, t.push(fd, name)
+	case unix.ENOTDIR, unix.ELOOP, unix.EMLINK: // all said of links, by one system or another
+		link, err := readLink(t.last().fd, name)
+		if err == nil {
+			return t.turn(name, link, todo)
+		}
+		t.end(name, todo)
+	default:
+		t.name, t.rest, t.err = name, todo, err
+	}
+	return todo, nil
+}
+
+// turn goes on where a link points to.
+func (t *trail) turn(name, link string, todo []string) ([]string, error) {
+	t.links = append(t.links, filepath.Join(t.path(), name))
+	if len(t.links) > maxLinks || len(link)+len(todo) > maxPath {
+		return nil, unix.ELOOP
+	}
+	if filepath.IsAbs(link) {
+		t.cut(1)
+	}
+	return append(components(link), todo...), nil
+}
+
+// end stops at what is no folder and no link.
+func (t *trail) end(name string, todo []string) {
+	t.name, t.rest = name, todo
+	t.there, t.err = statAt(t.last().fd, name)
+	if t.err == nil && len(todo) > 0 {
+		t.err = unix.ENOTDIR
+	}
+}
+
+// path says where the trail leads, without links.
+func (t *trail) path() string {
+	var b strings.Builder
+	for _, s := range t.steps[1:] {
+		b.WriteString("/" + s.name)
+	}
+	for _, name := range append([]string{t.name}, t.rest...) {
+		if name != "" {
+			b.WriteString("/" + name)
+		}
+	}
+	return filepath.Clean("/" + b.String())
+}
+
+// found returns what the path leads to, if there is anything.
+func (t *trail) found() (info, bool) {
+	switch {
+	case t.name == "":
+		return t.last().info, true
+	case t.err != nil:
+		return info{}, false
+	}
+	return t.there, true
+}
+
+// missing reports whether the path leads to a free name in a folder.
+func (t *trail) missing() bool {
+	return t.name != "" && len(t.rest) == 0 && errors.Is(t.err, fs.ErrNotExist)
+}
+
+// oneMount reports whether the way stays on the mount of its nth folder from
+// there on.
+func (t *trail) oneMount(n int) bool {
+	if n >= len(t.steps) {
+		return true // the rule is about this very file
+	}
+	at := t.last().mount
+	if t.name != "" && t.err == nil {
+		at = t.there.mount
+	}
+	return at == t.steps[n].mount
+}

@@ -1,0 +1,177 @@
+package files
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/abide-run/abide/internal/approval"
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/scope"
+	"github.com/abide-run/abide/internal/tool"
+)
+
+// A change is what a call wants to write.
+type change struct {
+	old, new []byte // old is nil if there is no file
+}
+
+// A writer is a call that changes one file.
+type writer struct {
+	path      string
+	intention string
+	done      string // what the model reads when it is made
+	// plan says how the file is to be changed, as things are now, or why it
+	// cannot be.
+	plan func(s *scope.Scope) (change, error)
+}
+
+// maxContents is how much of a new file's content is shown beside the diff.
+const maxContents = 256 << 10
+
+// writing asks to write a file. A call that cannot succeed is not asked about,
+// unless its answer would tell the model about files that it may not read.
+func (f *files) writing(call tool.Call, w writer) (*approval.Request, error) {
+	s, err := f.Scope(call)
+	if err != nil {
+		return nil, err
+	}
+	found, err := judge(s, scope.Write, w.path)
+	if err != nil {
+		return nil, err
+	}
+	at := found[0]
+	c, err := w.plan(s.With(at.Path, scope.Write))
+	if err != nil && (at.Verdict == scope.Allowed || inside(s, call.Dir, at.Path)) {
+		return nil, err
+	}
+	body := writeRequest{
+		Kind: approval.Write, ToolCallID: call.ID, Intention: w.intention, FileName: w.path,
+		CanOffer: true, LeadsTo: leadsTo([]string{w.path}, found),
+	}
+	if body.LeadsTo != nil {
+		body.Intention += " (leads to " + at.Path + ")"
+	}
+	if err == nil {
+		body.show(w.path, c)
+	}
+	return request(approval.Write, found, body)
+}
+
+// show adds what the change is.
+func (r *writeRequest) show(path string, c change) {
+	r.Diff, r.Digest = diff(path, c.old, c.new), digest(c.old)
+	if len(c.new) <= maxContents {
+		contents := strings.ToValidUTF8(string(c.new), "\ufffd")
+		r.Contents = &contents
+	}
+}
+
+// inside reports whether a path that leads where it says is in the working
+// directory.
+func inside(s *scope.Scope, dir, path string) bool {
+	f, err := s.Judge(dir, scope.Read)
+	if err != nil {
+		return false
+	}
+	rel, err := filepath.Rel(f.Path, path)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// write makes the change of a call, once: an attempt after a crash finds out
+// whether the one before was successful.
+func (f *files) write(call tool.Call, w writer) (tool.Result, error) {
+	s, err := f.allowed(call, scope.Write, w.path)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	at, err := s.Judge(w.path, scope.Write)
+	if err != nil {
+		return tool.Result{}, unusable(w.path, err)
+	}
+	if at.Verdict != scope.Allowed {
+		return tool.Result{}, unusable(w.path, &scope.Refusal{Finding: at, Name: w.path, Mode: scope.Write})
+	}
+	defer f.lock(at.Path)()
+	kept, err := f.Checkpoints(call.Session)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	if call.Attempt > 1 {
+		if made, err := again(call, s, kept, w); made != nil || err != nil {
+			return *made, err
+		}
+	}
+	c, err := w.plan(s)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	if err := stale(call, kept, at.Path, w.path, c); err != nil {
+		return tool.Result{}, err
+	}
+	return tool.Result{Text: w.done, Detailed: diff(w.path, c.old, c.new)}, apply(call, s, kept, at.Path, w.path, c)
+}
+
+// again finds out what became of an earlier attempt. It returns nil if the call
+// is yet to be made.
+func again(call tool.Call, s *scope.Scope, kept *Checkpoints, w writer) (*tool.Result, error) {
+	none := new(tool.Result)
+	r, found, err := kept.find(call.Key)
+	if err != nil {
+		return none, err
+	}
+	if !found {
+		return nil, nil
+	}
+	now, err := s.ReadFile(w.path, maxKept)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return none, unusable(w.path, err)
+	}
+	switch digest(now) {
+	case r.Before:
+		return nil, nil
+	case r.After:
+		old, err := kept.load(r.Before)
+		if err != nil {
+			return none, err
+		}
+		return &tool.Result{Text: w.done, Detailed: diff(w.path, old, now)}, nil
+	}
+	interrupted := fail("", "This change of %s was begun when the runtime stopped, and the file has been changed by something else since: it is not known whether this change was made. View the file before you repeat it.", w.path)
+	interrupted.Code = event.CodeInterrupted
+	return none, interrupted
+}
+
+// stale refuses a change that is not the one that a person was shown, because
+// the file was changed meanwhile. Changes by other calls of the session do not
+// count: those were shown too.
+func stale(call tool.Call, kept *Checkpoints, real, path string, c change) error {
+	var asked writeRequest
+	if call.Asked == nil || json.Unmarshal(call.Asked, &asked) != nil || asked.Digest == "" || asked.Digest == digest(c.old) {
+		return nil
+	}
+	ours, err := kept.wrote(real, digest(c.old))
+	if err != nil || ours {
+		return err
+	}
+	return fail("File changed", "File %s has changed since this edit was proposed; no changes made. View it again before you repeat the edit.", path)
+}
+
+// apply makes a change, after it is recorded.
+func apply(call tool.Call, s *scope.Scope, kept *Checkpoints, real, path string, c change) error {
+	record := Record{Key: call.Key, Call: call.ID, Path: real, Before: digest(c.old), After: digest(c.new), Time: time.Now().UTC()}
+	if err := kept.Save(record, c.old); err != nil {
+		return fail("", "File %s was not changed: %v.", path, err)
+	}
+	err := s.Apply(scope.Change{Path: path, Old: c.old, New: c.new, Key: call.Key})
+	if errors.Is(err, scope.ErrChanged) {
+		return fail("File changed", "File %s was changed by something else while it was being edited; no changes made. View it again before you repeat the edit.", path)
+	}
+	if err != nil {
+		return unusable(path, err)
+	}
+	return nil
+}

@@ -1,0 +1,311 @@
+package files
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/abide-run/abide/internal/scope"
+)
+
+// Checkpoints keep what the calls of one session replaced, in a folder of its
+// own. A record is durable before the write that it is about, so that after a
+// crash there may be a record without a write, but no write without a record.
+//
+// Contents are kept by their digest: once, however often they come back. It is
+// safe for concurrent use, also several on the same folder.
+type Checkpoints struct{ folder string }
+
+// NewCheckpoints returns the checkpoints in a folder, which need not exist.
+func NewCheckpoints(folder string) *Checkpoints { return &Checkpoints{folder: folder} }
+
+// A Record tells of one write.
+type Record struct {
+	Key    string    `json:"key"` // of the call, as tool.execution_begun has it
+	Call   string    `json:"toolCallId"`
+	Path   string    `json:"path"`             // without links
+	Before string    `json:"before,omitempty"` // digest of what was there; empty if there was no file
+	After  string    `json:"after"`
+	Time   time.Time `json:"time"`
+}
+
+// digest identifies a content; nil, which is no file, has none.
+func digest(data []byte) string {
+	if data == nil {
+		return ""
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// Save records that a call is about to write, and keeps what is there.
+func (c *Checkpoints) Save(r Record, old []byte) error {
+	line, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	if err := c.keep(old); err != nil {
+		return fmt.Errorf("keep what %s holds: %w", r.Path, err)
+	}
+	// A line that a crash has cut off is closed by the next one.
+	if err := c.append(slices.Concat([]byte{'\n'}, line, []byte{'\n'})); err != nil {
+		return fmt.Errorf("record the change of %s: %w", r.Path, err)
+	}
+	return nil
+}
+
+func (c *Checkpoints) records() string { return filepath.Join(c.folder, "changes.jsonl") }
+
+func (c *Checkpoints) content(digest string) string {
+	return filepath.Join(c.folder, "contents", digest[:2], digest)
+}
+
+// keep stores a content, unless it is there.
+func (c *Checkpoints) keep(data []byte) error {
+	if data == nil {
+		return nil
+	}
+	path := c.content(digest(data))
+	if info, err := os.Stat(path); err == nil && info.Size() == int64(len(data)) {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), "*.tmp")
+	if err != nil {
+		return err
+	}
+	if err := writeSynced(f, data); err != nil {
+		return err
+	}
+	return errors.Join(os.Rename(f.Name(), path), syncFolder(filepath.Dir(path)))
+}
+
+func (c *Checkpoints) append(line []byte) error {
+	if err := os.MkdirAll(c.folder, 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(c.records(), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	return errors.Join(writeSynced(f, line), syncFolder(c.folder))
+}
+
+// writeSynced writes to a file and closes it.
+func writeSynced(f *os.File, data []byte) error {
+	_, err := f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+func syncFolder(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// Records returns the records in the order of their writes. A line that a crash
+// has cut off is no record: its write was never made.
+func (c *Checkpoints) Records() ([]Record, error) {
+	f, err := os.Open(c.records())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	var list []Record
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var r Record
+		if json.Unmarshal(lines.Bytes(), &r) == nil && r.Key != "" && r.Path != "" {
+			list = append(list, r)
+		}
+	}
+	return list, lines.Err()
+}
+
+// find returns the record of a call.
+func (c *Checkpoints) find(key string) (Record, bool, error) {
+	list, err := c.Records()
+	i := slices.IndexFunc(list, func(r Record) bool { return r.Key == key })
+	if i < 0 {
+		return Record{}, false, err
+	}
+	return list[i], true, err
+}
+
+// wrote reports whether a call of this session has given the file this content.
+func (c *Checkpoints) wrote(path, digest string) (bool, error) {
+	list, err := c.Records()
+	return slices.ContainsFunc(list, func(r Record) bool { return r.Path == path && r.After == digest }), err
+}
+
+// load returns a content that was kept; nil if it is no file.
+func (c *Checkpoints) load(sum string) ([]byte, error) {
+	if sum == "" {
+		return nil, nil
+	}
+	if raw, err := hex.DecodeString(sum); err != nil || len(raw) != sha256.Size {
+		return nil, fmt.Errorf("%q is no digest", sum)
+	}
+	data, err := os.ReadFile(c.content(sum))
+	if err == nil && digest(data) != sum {
+		err = fmt.Errorf("the content that was kept as %s is damaged", sum)
+	}
+	return data, err
+}
+
+// An Outcome is what became of a file when it was taken back.
+type Outcome string
+
+// The outcomes.
+const (
+	Restored Outcome = "restored" // it holds again what it held
+	Removed  Outcome = "removed"  // it was made by a call and is gone
+	Same     Outcome = "same"     // there was nothing to do
+	Skipped  Outcome = "skipped"  // it was left alone, and Reason says why
+)
+
+// A Reversal is a file that is taken back.
+type Reversal struct {
+	Path          string
+	Outcome       Outcome
+	Reason        string
+	Added, Gone   int    // lines that come back, and lines that go
+	before, after []byte // what it will hold, and what it holds
+}
+
+// Preview says what Restore would do.
+func (c *Checkpoints) Preview(undone func(key string) bool) ([]Reversal, error) {
+	list, err := c.Records()
+	if err != nil {
+		return nil, err
+	}
+	var all []Reversal
+	for _, path := range paths(list, undone) {
+		all = append(all, c.plan(path, list, undone))
+	}
+	return all, nil
+}
+
+// paths returns the files that calls have written, in the order of their names.
+func paths(list []Record, undone func(key string) bool) []string {
+	var all []string
+	for _, r := range list {
+		if undone(r.Key) {
+			all = append(all, r.Path)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// plan says what is to be done to give a file back what it held before the first
+// of the calls. A file that somebody else has changed is left alone.
+func (c *Checkpoints) plan(path string, list []Record, undone func(key string) bool) Reversal {
+	v := Reversal{Path: path}
+	known, first := map[string]bool{}, (*Record)(nil)
+	for i, r := range list {
+		if r.Path != path || !undone(r.Key) {
+			continue
+		}
+		if known[r.Before], known[r.After] = true, true; first == nil {
+			first = &list[i]
+		}
+	}
+	var err error
+	if v.after, err = contentNow(path); err != nil {
+		return v.skip(err.Error())
+	}
+	if !known[digest(v.after)] {
+		return v.skip("it was changed by something else since")
+	}
+	if v.before, err = c.load(first.Before); err != nil {
+		return v.skip(err.Error())
+	}
+	return v.weigh()
+}
+
+func (v Reversal) skip(reason string) Reversal {
+	v.Outcome, v.Reason = Skipped, reason
+	return v
+}
+
+// weigh says what the change is.
+func (v Reversal) weigh() Reversal {
+	switch {
+	case digest(v.before) == digest(v.after):
+		v.Outcome = Same
+	case v.before == nil:
+		v.Outcome = Removed
+	default:
+		v.Outcome = Restored
+	}
+	v.Added, v.Gone = countChanges(v.after, v.before)
+	return v
+}
+
+// contentNow returns what a file holds; nil if there is none.
+func contentNow(path string) ([]byte, error) {
+	data, err := exactly(path).ReadFile(path, maxKept)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return data, err
+}
+
+// maxKept is more than any call writes.
+const maxKept = 64 << 20
+
+// exactly is the scope of taking one file back: the calls were allowed to write
+// it, and nothing else is touched.
+func exactly(path string) *scope.Scope { return new(scope.Scope).With(path, scope.Write) }
+
+// Restore takes back what calls have written: every file gets what it held
+// before the first of those calls. Made again, it changes nothing more.
+func (c *Checkpoints) Restore(undone func(key string) bool) ([]Reversal, error) {
+	all, err := c.Preview(undone)
+	for i := range all {
+		v := &all[i]
+		if v.Outcome != Restored && v.Outcome != Removed {
+			continue
+		}
+		err := exactly(v.Path).Apply(scope.Change{Path: v.Path, Old: v.after, New: v.before, Key: "restore " + v.Path})
+		if err != nil {
+			*v = v.skip(err.Error())
+		}
+	}
+	return all, err
+}
+
+// countChanges counts the lines that a change brings and takes.
+func countChanges(old, now []byte) (added, gone int) {
+	for line := range bytes.Lines([]byte(changes("", "", old, now))) {
+		switch {
+		case bytes.HasPrefix(line, []byte("+++")), bytes.HasPrefix(line, []byte("---")):
+		case line[0] == '+':
+			added++
+		case line[0] == '-':
+			gone++
+		}
+	}
+	return added, gone
+}

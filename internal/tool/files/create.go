@@ -1,0 +1,90 @@
+package files
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"unicode/utf16"
+
+	"github.com/abide-run/abide/internal/approval"
+	"github.com/abide-run/abide/internal/scope"
+	"github.com/abide-run/abide/internal/tool"
+)
+
+//go:embed create.md
+var createText string
+
+var createSpec = tool.Spec{
+	Name:        "create",
+	Description: createText,
+	Parameters: json.RawMessage(`{"type":"object","properties":{` +
+		`"path":{"type":"string","description":"Absolute path of the file. It must not exist, and its directory must."},` +
+		`"file_text":{"type":"string","description":"The content of the file."}},` +
+		`"required":["path","file_text"]}`),
+	Replay: tool.Keyed,
+}
+
+// create makes a file.
+type create struct{ *files }
+
+func (c *create) Spec() tool.Spec { return createSpec }
+
+func (c *create) writer(call tool.Call) (writer, error) {
+	a := readArguments(call.Arguments)
+	name, content := a.needed("path"), a.needed("file_text")
+	if err := a.err(); err != nil {
+		return writer{}, err
+	}
+	if name == "" {
+		return writer{}, fail("", "A path parameter is required, and must be a non-empty string.")
+	}
+	path := absolute(call, name)
+	done := fmt.Sprintf("Created file %s with %d characters", path, len(utf16.Encode([]rune(content))))
+	return writer{path, "Create file", done, func(s *scope.Scope) (change, error) {
+		return change{nil, []byte(content)}, free(s, path)
+	}}, nil
+}
+
+// free checks that a file can be made.
+func free(s *scope.Scope, path string) error {
+	info, err := s.Stat(path)
+	kind := "file"
+	if info.Kind == scope.Folder {
+		kind = "directory"
+	}
+	switch {
+	case err == nil:
+		return fail("Path already exists", "Path %s already exists as a %s. Use `view` to check contents then edit it.", path, kind)
+	case !errors.Is(err, fs.ErrNotExist):
+		return unusable(path, err)
+	}
+	dir := filepath.Dir(path)
+	f, err := s.Judge(dir, scope.Read)
+	if err != nil {
+		return unusable(path, err)
+	}
+	if above, err := s.With(f.Path, scope.Read).Stat(f.Path); err != nil || above.Kind != scope.Folder {
+		return fail("Parent directory does not exist", "Parent directory %s does not exist. You need to create it before creating the file.", dir)
+	}
+	return nil
+}
+
+func (c *create) Permission(call tool.Call) (*approval.Request, error) {
+	w, err := c.writer(call)
+	if err != nil {
+		return nil, err
+	}
+	return c.writing(call, w)
+}
+
+func (c *create) Run(_ context.Context, call tool.Call) (tool.Result, error) {
+	w, err := c.writer(call)
+	if err != nil {
+		return finish(tool.Result{}, err)
+	}
+	return finish(c.write(call, w))
+}

@@ -1,0 +1,104 @@
+package files
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"github.com/aymanbagabas/go-udiff"
+
+	"github.com/abide-run/abide/internal/text"
+)
+
+const (
+	maxDiff    = 64 << 10 // bytes of a diff that is shown
+	maxCompare = 1 << 20  // bytes that are compared
+	nearby     = 3        // lines around a change
+)
+
+// diff shows in git's style what becomes of a file. Old is nil if there is none.
+func diff(path string, old, now []byte) string {
+	head := fmt.Sprintf("\ndiff --git a%s b%s\n", path, path)
+	from := "a" + path
+	if old == nil {
+		head += "create file mode 100644\nindex 0000000..0000000\n"
+		from = "a/dev/null"
+	} else {
+		head += "index 0000000..0000000 100644\n"
+	}
+	return head + changes(from, "b"+path, old, now)
+}
+
+// changes compares what two texts do not have in common at their ends: it takes
+// the time that the change takes, not that of the file.
+func changes(from, to string, old, now []byte) string {
+	start, end := common(old, now)
+	before, after := text.Valid(old[start:len(old)-end]), text.Valid(now[start:len(now)-end])
+	if len(before)+len(after) > maxCompare {
+		return fmt.Sprintf("--- %s\n+++ %s\n[%d bytes become %d bytes]\n", from, to, len(before), len(after))
+	}
+	u, err := udiff.ToUnifiedDiff(from, to, before, udiff.Lines(before, after), nearby)
+	if err != nil {
+		return err.Error()
+	}
+	for _, h := range u.Hunks {
+		lines := bytes.Count(old[:start], []byte{'\n'})
+		h.FromLine += lines
+		h.ToLine += lines
+	}
+	return clip(u.String())
+}
+
+// common returns how much two texts have in common at their starts and at their
+// ends, less the lines near what differs.
+func common(a, b []byte) (start, end int) {
+	for start < min(len(a), len(b)) && a[start] == b[start] {
+		start++
+	}
+	start = lineBack(a[:start], nearby+1)
+	for end < min(len(a), len(b))-start && a[len(a)-1-end] == b[len(b)-1-end] {
+		end++
+	}
+	rest := a[len(a)-end:]
+	for range nearby + 1 {
+		i := bytes.IndexByte(rest, '\n')
+		if i < 0 {
+			return start, 0
+		}
+		rest = rest[i+1:]
+	}
+	return start, len(rest)
+}
+
+// lineBack returns where the line starts that is so many lines before the end.
+func lineBack(b []byte, lines int) int {
+	at := len(b)
+	for range lines {
+		if at = bytes.LastIndexByte(b[:at], '\n'); at < 0 {
+			return 0
+		}
+	}
+	return at + 1
+}
+
+// clip cuts a diff that is too long, after a line.
+func clip(s string) string {
+	if len(s) <= maxDiff {
+		return s
+	}
+	shown := s[:strings.LastIndexByte(s[:maxDiff], '\n')+1]
+	if shown == "" {
+		shown = text.Cut(s, maxDiff) + "\n"
+	}
+	return shown + fmt.Sprintf("[%d more lines]\n", strings.Count(s[len(shown):], "\n"))
+}
+
+// unchanged shows lines of a file as a diff without changes.
+func unchanged(path string, first int64, shown string) string {
+	if len(shown) > maxDiff || shown == "" {
+		return ""
+	}
+	lines := strings.Split(strings.TrimSuffix(shown, "\n"), "\n")
+	return fmt.Sprintf("\ndiff --git a%s b%s\nindex 0000000..0000000 100644\n--- a%s\n+++ b%s\n@@ -%d,%d +%d,%d @@\n %s\n",
+		path, path, path, path, first, len(lines), first, len(lines), strings.Join(lines, "\n "))
+}

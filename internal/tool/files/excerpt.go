@@ -1,0 +1,93 @@
+package files
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/abide-run/abide/internal/text"
+)
+
+// lookAhead is how far a file is read to say how many lines it has, beyond what
+// is shown.
+const lookAhead = 64 << 20
+
+// An excerpt is some lines of a file. It takes little memory, whatever the file.
+type excerpt struct {
+	text        []byte
+	first, last int64 // the lines that are wanted; a last of 0 is the end
+	seen        int64 // lines that the file has, as far as it was read
+	full        bool  // there is more than can be shown
+}
+
+// readExcerpt reads the lines from first to last. A file has one line more than
+// it has line ends.
+func readExcerpt(ctx context.Context, r io.Reader, first, last int64) (excerpt, error) {
+	e := excerpt{first: first, last: last, seen: 1}
+	buf := make([]byte, 64<<10)
+	for ahead := 0; !e.done() && ahead < lookAhead; {
+		if err := ctx.Err(); err != nil {
+			return e, err
+		}
+		n, err := r.Read(buf)
+		if e.full {
+			ahead += n
+		}
+		e.take(buf[:n])
+		if err == io.EOF {
+			return e, nil
+		}
+		if err != nil {
+			return e, err
+		}
+	}
+	return e, nil
+}
+
+// done reports whether nothing more is wanted. If not all is shown, it is good
+// to know how much more there is.
+func (e *excerpt) done() bool { return !e.full && e.last > 0 && e.seen > e.last }
+
+// take takes in the next part of the file.
+func (e *excerpt) take(b []byte) {
+	b = e.skip(b)
+	for len(b) > 0 && !e.full && (e.last == 0 || e.seen <= e.last) {
+		line, rest, ended := bytes.Cut(b, []byte{'\n'})
+		e.text = append(e.text, line...)
+		if ended && e.seen != e.last {
+			e.text = append(e.text, '\n')
+		}
+		if ended {
+			e.seen++
+		}
+		b, e.full = rest, len(e.text) > maxShown
+	}
+	e.seen += int64(bytes.Count(b, []byte{'\n'}))
+}
+
+// skip passes over what comes before the first line that is wanted.
+func (e *excerpt) skip(b []byte) []byte {
+	if ends := int64(bytes.Count(b, []byte{'\n'})); e.seen+ends < e.first {
+		e.seen += ends
+		return nil
+	}
+	for e.seen < e.first {
+		b = b[bytes.IndexByte(b, '\n')+1:]
+		e.seen++
+	}
+	return b
+}
+
+// show returns the lines as text, and a note if they are not all of them.
+func (e *excerpt) show() (shown, note string) {
+	if !e.full {
+		return text.Valid(e.text), ""
+	}
+	end := bytes.LastIndexByte(e.text[:maxShown+1], '\n')
+	if end < 0 {
+		return text.Cut(text.Valid(e.text), maxShown), "\n\n[Output truncated. Use other tools to examine the file's contents. File may be a single long line.]"
+	}
+	next := e.first + int64(bytes.Count(e.text[:end], []byte{'\n'})) + 1
+	return text.Valid(e.text[:end]), fmt.Sprintf("\n\n[Output truncated. Use view_range=[%d, ...] to continue reading. In your next response, you may batch this with other view calls. File has at least %d lines.]", next, e.seen)
+}

@@ -1,0 +1,78 @@
+package files
+
+import (
+	"path/filepath"
+	"strings"
+
+	"github.com/abide-run/abide/internal/glob"
+	"github.com/abide-run/abide/internal/walk"
+)
+
+// A filter chooses files by a pattern and by a type. Nil chooses all.
+type filter struct {
+	pattern *glob.Pattern
+	deep    bool // the pattern is about the path, not about the name alone
+	negated bool
+	kind    *glob.Pattern
+}
+
+func newFilter(pattern, kind string) (*filter, error) {
+	f := new(filter)
+	if kind != "" {
+		names, ok := typePattern(kind)
+		if !ok {
+			return nil, fail("", "Error: rg: unrecognized file type: %s", kind)
+		}
+		var err error
+		if f.kind, err = glob.Compile(names); err != nil {
+			return nil, err
+		}
+	}
+	if pattern == "" {
+		return f, nil
+	}
+	text, negated := strings.CutPrefix(pattern, "!")
+	f.negated, f.deep = negated, strings.Contains(text, "/")
+	var err error
+	if f.pattern, err = glob.Compile(strings.TrimPrefix(text, "/")); err != nil {
+		return nil, fail("", "Error: rg: error parsing glob '%s': %v", pattern, err)
+	}
+	return f, nil
+}
+
+// in returns the filter for a walk through a folder. A pattern with a slash
+// counts from the working directory, or from the folder.
+func (f *filter) in(dir, folder string) func(path, name string, isFolder bool) walk.Choice {
+	if f.pattern == nil && f.kind == nil {
+		return nil
+	}
+	prefix := ""
+	if rel, err := filepath.Rel(dir, folder); err == nil && filepath.IsLocal(rel) && rel != "." {
+		prefix = rel + "/"
+	}
+	return func(path, name string, isFolder bool) walk.Choice {
+		if f.kind != nil && !isFolder && !f.kind.Match(name) {
+			return walk.Leave
+		}
+		return f.choose(prefix, path, name, isFolder)
+	}
+}
+
+func (f *filter) choose(prefix, path, name string, isFolder bool) walk.Choice {
+	if f.pattern == nil {
+		return walk.Neither
+	}
+	matches := f.pattern.Match(name)
+	if f.deep {
+		matches = f.pattern.Match(path+name) || prefix != "" && f.pattern.Match(prefix+path+name)
+	}
+	switch {
+	case matches && f.negated:
+		return walk.Leave
+	case matches && !isFolder:
+		return walk.Take
+	case !matches && !f.negated && !isFolder:
+		return walk.Leave
+	}
+	return walk.Neither
+}

@@ -1,0 +1,245 @@
+package files
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"regexp/syntax"
+	"strings"
+
+	"github.com/abide-run/abide/internal/approval"
+	"github.com/abide-run/abide/internal/scope"
+	"github.com/abide-run/abide/internal/search"
+	"github.com/abide-run/abide/internal/tool"
+	"github.com/abide-run/abide/internal/walk"
+)
+
+//go:embed grep.md
+var grepText string
+
+var grepSpec = tool.Spec{
+	Name:        "grep",
+	Description: grepText,
+	Parameters: json.RawMessage(`{"type":"object","properties":{` +
+		`"pattern":{"type":"string","description":"The regular expression to search for."},` +
+		`"paths":{"anyOf":[{"type":"string"},{"type":"array","items":{"type":"string"}}],"description":"Files and directories to search; the working directory if absent."},` +
+		`"output_mode":{"type":"string","enum":["content","files_with_matches","count"],"description":"What to return; files_with_matches if absent."},` +
+		`"glob":{"type":"string","description":"Search only files that match this pattern, like *.ts."},` +
+		`"type":{"type":"string","description":"Search only files of this type, like js, py, go."},` +
+		`"-i":{"type":"boolean","description":"Ignore case."},` +
+		`"-A":{"type":"integer","description":"Lines to show after each match, with output_mode content."},` +
+		`"-B":{"type":"integer","description":"Lines to show before each match, with output_mode content."},` +
+		`"-C":{"type":"integer","description":"Lines to show before and after each match, with output_mode content."},` +
+		`"-n":{"type":"boolean","description":"Show line numbers, with output_mode content."},` +
+		`"head_limit":{"type":"integer","description":"Return at most so many matches or files."},` +
+		`"multiline":{"type":"boolean","description":"Let the pattern match across lines. A dot still matches no line end."}},` +
+		`"required":["pattern"]}`),
+	Replay: tool.Pure,
+}
+
+// What grep can return.
+const (
+	modeFiles   = "files_with_matches"
+	modeContent = "content"
+	modeCount   = "count"
+)
+
+const (
+	maxMatches = 40   // that are shown line by line
+	maxLimit   = 1000 // that can be asked for
+	maxContext = 100  // lines around a match
+)
+
+// grep searches the contents of files.
+type grep struct{ *files }
+
+func (g *grep) Spec() tool.Spec { return grepSpec }
+
+// A grepCall is what is asked of grep.
+type grepCall struct {
+	pattern       string
+	options       search.Options
+	places        []place
+	mode          string
+	glob, kind    string
+	before, after int
+	numbers       bool
+	limit         int // 0 is none
+	dir           string
+}
+
+func readGrepCall(call tool.Call) (*grepCall, error) {
+	a := readArguments(call.Arguments)
+	c := &grepCall{pattern: a.needed("pattern"), places: places(call, a.texts("paths", "path")), dir: call.Dir}
+	c.mode = a.choice("output_mode", modeFiles, modeContent, modeCount)
+	c.glob, _ = a.text("glob")
+	c.kind, _ = a.text("type")
+	c.options = search.Options{IgnoreCase: a.flag("-i"), Multiline: a.flag("multiline")}
+	around, _ := a.number("-C")
+	after, hasAfter := a.number("-A")
+	before, hasBefore := a.number("-B")
+	if !hasAfter {
+		after = around
+	}
+	if !hasBefore {
+		before = around
+	}
+	c.before, c.after = min(before, maxContext), min(after, maxContext)
+	c.numbers = a.flag("-n")
+	c.limit, _ = a.number("head_limit")
+	c.limit = min(c.limit, maxLimit)
+	return c, a.err()
+}
+
+func (g *grep) Permission(call tool.Call) (*approval.Request, error) {
+	c, err := readGrepCall(call)
+	if err != nil {
+		return nil, err
+	}
+	return g.reading(call, pathsOf(c.places), func(isFolder bool) string {
+		if isFolder {
+			return "Search in directory: "
+		}
+		return "Search in file: "
+	})
+}
+
+func (g *grep) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
+	c, err := readGrepCall(call)
+	if err != nil {
+		return finish(tool.Result{}, err)
+	}
+	s, err := g.allowed(call, scope.Read, pathsOf(c.places)...)
+	if err != nil {
+		return finish(tool.Result{}, err)
+	}
+	return finish(c.run(ctx, s))
+}
+
+func (c *grepCall) run(ctx context.Context, s *scope.Scope) (tool.Result, error) {
+	pattern, err := search.Compile(c.pattern, c.options)
+	if err != nil {
+		return tool.Result{}, c.badPattern(err)
+	}
+	filter, err := newFilter(c.glob, c.kind)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	missing, err := look(s, c.places)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	if len(missing) > 0 {
+		return tool.Result{}, fail("", "Error: Search paths do not exist: %s", strings.Join(missing, ", "))
+	}
+	j := newHunt(c, pattern)
+	for _, p := range c.places {
+		if err := j.search(ctx, s, p, filter); err != nil {
+			return tool.Result{}, err
+		}
+	}
+	return tool.Result{Text: c.answer(j.found) + trouble(j.problems)}, nil
+}
+
+// badPattern says what is wrong with the pattern.
+func (c *grepCall) badPattern(err error) error {
+	if errors.Is(err, search.ErrNewline) {
+		return fail("", "Error: rg: %v\n\nConsider enabling multiline mode with the multiline parameter.\nWhen multiline mode is enabled, new line characters can be matched.", err)
+	}
+	var wrong *syntax.Error
+	if errors.As(err, &wrong) {
+		return fail("", "Error: rg: regex parse error:\n    %s\nerror: %s: %s", brief(c.pattern, 500), wrong.Code, brief(wrong.Expr, 200))
+	}
+	return fail("", "Error: rg: %v", err)
+}
+
+// A hunt is one search in all places.
+type hunt struct {
+	*grepCall
+	pattern   *search.Pattern
+	searchers []*search.Searcher // one for each worker
+	found     *shelf
+	problems  walk.Problems
+}
+
+func newHunt(c *grepCall, pattern *search.Pattern) *hunt {
+	most := max(maxPlain, c.limit)
+	j := &hunt{grepCall: c, pattern: pattern, found: &shelf{groupsKept: most, itemsKept: most}}
+	for range walk.Workers() {
+		j.searchers = append(j.searchers, pattern.Searcher())
+	}
+	return j
+}
+
+// search searches in one place. A file that was named is searched whatever its
+// name; only what a folder holds is chosen from.
+func (j *hunt) search(ctx context.Context, s *scope.Scope, p place, filter *filter) error {
+	if !p.folder {
+		f, err := s.Open(p.path)
+		if err == nil {
+			name := filepath.Base(p.given)
+			err = j.file(0, f, strings.TrimSuffix(p.given, name), name)
+		}
+		if err != nil {
+			return unusable(p.path, err)
+		}
+		return nil
+	}
+	dir, err := s.OpenDir(p.path)
+	if err != nil {
+		return unusable(p.path, err)
+	}
+	prefix := p.prefix()
+	o := walk.Options{Honour: true, Ignore: walk.Above(s, dir.Path()), Filter: filter.in(j.dir, p.path)}
+	more, err := walk.Tree(ctx, dir, o, func(worker int, w walk.File) error {
+		f, err := w.Dir.Open(w.Name)
+		if err != nil {
+			return err
+		}
+		if err := j.file(worker, f, prefix+w.Path, w.Name); err != nil {
+			return fmt.Errorf("%s%s%s: %w", prefix, w.Path, w.Name, err)
+		}
+		return nil
+	})
+	j.problems.Join(more)
+	return err
+}
+
+// file searches a file and closes it.
+func (j *hunt) file(worker int, f *scope.File, folder, name string) error {
+	defer func() { _ = f.Close() }()
+	var lines []item
+	q := search.Query{Size: f.Size(), First: j.mode == modeFiles}
+	if j.mode == modeContent {
+		q.Before, q.After, q.Show = j.before, j.after, j.collect(&lines)
+	}
+	report, err := j.searchers[worker].File(f, q)
+	if err != nil || report.Count == 0 {
+		return err
+	}
+	if j.mode == modeContent {
+		j.found.put(folder+name, report.Count, func(g *group) { g.items = lines })
+	} else {
+		j.found.putPath(folder, name, report.Count)
+	}
+	return nil
+}
+
+// collect keeps the first lines of a file.
+func (j *hunt) collect(lines *[]item) func(search.Line) bool {
+	left := j.found.itemsKept
+	return func(l search.Line) bool {
+		it := item{j.excerpt(l), l.Number, !l.Match, l.Match && !l.More}
+		if it.counts {
+			left--
+		}
+		if left < 0 {
+			return false
+		}
+		*lines = append(*lines, it)
+		return true
+	}
+}

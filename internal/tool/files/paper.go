@@ -1,0 +1,84 @@
+package files
+
+import (
+	"fmt"
+	"strings"
+)
+
+// A paper is an answer of bounded length, line by line.
+type paper struct {
+	b     strings.Builder
+	lines int
+	full  bool
+}
+
+// line adds a line, if there is room for it.
+func (p *paper) line(format string, args ...any) bool {
+	line := fmt.Sprintf(format, args...)
+	if p.full = p.full || p.b.Len()+len(line) >= maxShown; p.full {
+		return false
+	}
+	if p.lines > 0 {
+		p.b.WriteByte('\n')
+	}
+	p.b.WriteString(line)
+	p.lines++
+	return true
+}
+
+// note adds a remark, whether there is room or not.
+func (p *paper) note(format string, args ...any) {
+	if p.lines > 0 {
+		p.b.WriteString("\n\n")
+	}
+	fmt.Fprintf(&p.b, format, args...)
+	p.lines++
+}
+
+func (p *paper) String() string { return p.b.String() }
+
+// perGroup is how many items of a group are shown when there are many.
+const perGroup = 24
+
+// A layout says how a shelf is written down when there is much on it.
+type layout struct {
+	head          string // what was found where
+	unit          string // what an item is called
+	group, groups string // what a group is called, and several
+	name          func(g *group) string
+	show          func(it item) string
+}
+
+// compact writes a shelf down group by group.
+func (s *shelf) compact(l layout) string {
+	var p paper
+	p.line("[%s]", l.head)
+	told := int64(0)
+	for _, g := range s.groups {
+		if !p.line("\n%s (%d %s):", l.name(g), g.count, l.unit) {
+			break
+		}
+		p.items(g, l)
+		told += g.count
+	}
+	if rest := s.count - told; rest > 0 {
+		p.note("... %d more %s omitted in other %s", rest, l.unit, l.groups)
+	}
+	return p.String()
+}
+
+// items writes the first items of a group down, and how many more there are.
+func (p *paper) items(g *group, l layout) {
+	shown := int64(0)
+	for _, it := range g.items {
+		if shown == perGroup && it.counts || !p.line("  %s", l.show(it)) {
+			break
+		}
+		if it.counts {
+			shown++
+		}
+	}
+	if rest := g.count - shown; rest > 0 {
+		fmt.Fprintf(&p.b, "\n  ... %d more %s omitted in this %s", rest, l.unit, l.group)
+	}
+}

@@ -1,0 +1,37 @@
+package walk
+
+import (
+	"path/filepath"
+
+	"github.com/abide-run/abide/internal/gitignore"
+	"github.com/abide-run/abide/internal/scope"
+)
+
+// Above returns the ignore rules that hold in a folder because of those above
+// it: of the repository that it is in. The folder's own come with the walk. What
+// the scope does not let be read has no rules.
+func Above(s *scope.Scope, folder string) *gitignore.Rules {
+	var dirs []*scope.Dir
+	defer func() {
+		for _, d := range dirs {
+			_ = d.Close()
+		}
+	}()
+	for at := folder; ; at = filepath.Dir(at) {
+		d, err := s.OpenDir(at)
+		if err != nil {
+			return nil
+		}
+		if dirs = append(dirs, d); d.Has(".git") {
+			break
+		}
+		if at == "/" {
+			return nil
+		}
+	}
+	var rules *gitignore.Rules
+	for i := len(dirs) - 1; i > 0; i-- {
+		rules = rulesOf(dirs[i], rules, func(string) bool { return true })
+	}
+	return rules
+}

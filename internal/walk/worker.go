@@ -1,0 +1,208 @@
+package walk
+
+import (
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"github.com/abide-run/abide/internal/gitignore"
+	"github.com/abide-run/abide/internal/scope"
+)
+
+// A node is an open folder. It is closed when no task needs it any more.
+type node struct {
+	dir   *scope.Dir
+	path  string
+	rules *gitignore.Rules
+	depth int
+	refs  atomic.Int32
+}
+
+func (n *node) release() {
+	if n.refs.Add(-1) == 0 {
+		_ = n.dir.Close()
+	}
+}
+
+// A worker does tasks, one after the other.
+type worker struct {
+	*walker
+	number int
+	buf    []byte
+}
+
+// do does a task and lets go of its folder. When the walk is given up there is
+// nothing more to it than that.
+func (w *worker) do(t task) {
+	defer t.node.release()
+	switch {
+	case w.ctx.Err() != nil:
+	case t.files != nil:
+		w.files(t.node, t.files)
+	case t.folder != "":
+		w.enter(t.node, t.folder)
+	default:
+		w.read(t.node)
+	}
+}
+
+func (w *worker) files(n *node, names []string) {
+	for _, name := range names {
+		if w.ctx.Err() != nil {
+			return
+		}
+		if err := w.visit(w.number, File{n.dir, n.path, name}); err != nil {
+			w.problem(err)
+		}
+	}
+}
+
+// enter opens a folder in a folder and reads it.
+func (w *worker) enter(above *node, name string) {
+	if above.depth == maxDepth {
+		w.problem(fmt.Errorf("%s: it is more than %d folders deep", above.dir.Path(), maxDepth))
+		return
+	}
+	dir, err := above.dir.Dir(name)
+	if err != nil {
+		w.problem(err)
+		return
+	}
+	n := &node{dir: dir, path: above.path + name + "/", rules: above.rules, depth: above.depth + 1}
+	n.refs.Store(1)
+	defer n.release()
+	w.read(n)
+}
+
+// maxList is how many entries of a folder are looked at together.
+const maxList = 1 << 11
+
+// A list is some of the entries of a folder. Names are one text, cut up.
+type list struct {
+	text  []byte
+	ends  []int
+	kinds []scope.Kind
+	whole bool // it is the whole folder
+	first bool // it is the first of the folder
+}
+
+func (l *list) add(name []byte, kind scope.Kind) {
+	l.text = append(l.text, name...)
+	l.ends = append(l.ends, len(l.text))
+	l.kinds = append(l.kinds, kind)
+}
+
+// read goes through the entries of a folder.
+func (w *worker) read(n *node) {
+	l := list{first: true}
+	err := n.dir.Each(w.buf, func(name []byte, kind scope.Kind) bool {
+		if l.add(name, kind); len(l.kinds) == maxList {
+			w.sort(n, l)
+			l = list{}
+		}
+		return w.ctx.Err() == nil
+	})
+	if err != nil {
+		w.problem(err)
+	}
+	l.whole = l.first
+	w.sort(n, l)
+}
+
+// sort hands on the entries that are wanted: as tasks, or to itself if there is
+// no room for more.
+func (w *worker) sort(n *node, l list) {
+	text := string(l.text)
+	names := make([]string, len(l.ends))
+	for i, start := 0, 0; i < len(names); i++ {
+		names[i] = text[start:l.ends[i]]
+		start = l.ends[i]
+	}
+	if l.first && w.Honour {
+		w.honour(n, names, l.whole)
+	}
+	var folders, files []string
+	for i, name := range names {
+		isFolder := l.kinds[i] == scope.Folder
+		switch {
+		case !isFolder && l.kinds[i] != scope.Regular, !w.wants(n, name, isFolder):
+		case isFolder:
+			folders = append(folders, name)
+		default:
+			files = append(files, name)
+		}
+	}
+	w.hand(n, folders, files)
+}
+
+func (w *worker) wants(n *node, name string, isFolder bool) bool {
+	if w.Filter != nil {
+		if c := w.Filter(n.path, name, isFolder); c != Neither {
+			return c == Take
+		}
+	}
+	return name != ".git" && !n.rules.Ignored(n.dir.Path(), name, isFolder)
+}
+
+// hand gives work to others and does what is left: the last of the files, and
+// everything that there is no room for.
+func (w *worker) hand(n *node, folders, files []string) {
+	for _, name := range folders {
+		n.refs.Add(1)
+		if t := (task{node: n, folder: name}); !w.push(t) {
+			w.do(t)
+		}
+	}
+	for len(files) > share {
+		n.refs.Add(1)
+		if t := (task{node: n, files: files[:share]}); !w.push(t) {
+			w.do(t)
+		}
+		files = files[share:]
+	}
+	w.files(n, files)
+}
+
+// honour takes in the ignore rules of a folder. If it has not seen all names it
+// has to try.
+func (w *worker) honour(n *node, names []string, whole bool) {
+	n.rules = rulesOf(n.dir, n.rules, func(name string) bool { return !whole || slices.Contains(names, name) })
+}
+
+// maxRules is the most that is read of a file with rules.
+const maxRules = 1 << 20
+
+// rulesOf adds the rules that are in a folder. A repository starts anew, and a
+// file that cannot be read rules nothing.
+func rulesOf(dir *scope.Dir, above *gitignore.Rules, has func(name string) bool) *gitignore.Rules {
+	rules := above
+	if has(".git") && dir.Has(".git") {
+		rules = (*gitignore.Rules)(nil).Below(dir.Path(), exclude(dir))
+	}
+	if !has(".gitignore") {
+		return rules
+	}
+	text, err := dir.ReadFile(".gitignore", maxRules)
+	if err != nil {
+		return rules
+	}
+	return rules.Below(dir.Path(), text)
+}
+
+// exclude returns the rules that a repository keeps for itself. There may be
+// none, for many reasons.
+func exclude(dir *scope.Dir) []byte {
+	for _, name := range []string{".git", "info"} {
+		below, err := dir.Dir(name)
+		if err != nil {
+			return nil
+		}
+		defer func() { _ = below.Close() }()
+		dir = below
+	}
+	text, err := dir.ReadFile("exclude", maxRules)
+	if err != nil {
+		return nil
+	}
+	return text
+}
