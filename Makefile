@@ -38,8 +38,8 @@ bench: build ## measure a turn beside the least that it could cost
 fuzz: ## fuzz every decoder for 10 minutes
 	$(call each,$(call fuzzed,10m))
 
-fuzz-short: ## fuzz every decoder for 5 seconds
-	$(call each,$(call fuzzed,5s))
+fuzz-short: ## fuzz every decoder with a few thousand inputs
+	$(call each,$(call fuzzed,4000x))
 
 soak: ## kill the real program at random for 10 minutes
 	ABIDE_SOAK=10m go test -race -timeout 30m -run 'Random|Relay' -v ./internal/killtest

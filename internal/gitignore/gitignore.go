@@ -23,6 +23,7 @@ type Rules struct {
 
 // A rule is one line of a file.
 type rule struct {
+	start   string // of the path, where the pattern has nothing special yet
 	pattern *glob.Pattern
 	path    bool // the pattern is about the path from the base, not about the name alone
 	folder  bool // only folders are meant
@@ -61,8 +62,21 @@ func parseLine(line string) (rule, bool) {
 	line, r.folder = strings.CutSuffix(line, "/")
 	r.path = strings.Contains(line, "/")
 	line = strings.TrimPrefix(line, "/")
-	r.pattern = glob.Git(line)
+	if r.path {
+		// Git compares this part first and the rest as a pattern of its own, in
+		// which stars that follow are at the start.
+		r.start = line[:special(line)]
+	}
+	r.pattern = glob.Git(line[len(r.start):])
 	return r, line != ""
+}
+
+// special returns where the first character is that means something.
+func special(line string) int {
+	if i := strings.IndexAny(line, `*?[\`); i >= 0 {
+		return i
+	}
+	return len(line)
 }
 
 // trimSpaces takes away the spaces at the end of a line that are not escaped.
@@ -105,7 +119,7 @@ func (r *Rules) match(folder, name string, isFolder bool) (negated, ok bool) {
 			}
 			subject = path
 		}
-		if rule.pattern.Match(subject) {
+		if rest, ok := strings.CutPrefix(subject, rule.start); ok && rule.pattern.Match(rest) {
 			return rule.negated, true
 		}
 	}

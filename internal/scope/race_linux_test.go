@@ -75,6 +75,25 @@ func TestARaceLetsNothingThrough(t *testing.T) {
 	}
 }
 
+// TestARaceOpensNoOtherFile swaps a file with one that is denied, in the same
+// folder, so that only what was opened can tell them apart.
+func TestARaceOpensNoOtherFile(t *testing.T) {
+	w := newWorld(t)
+	put(t, w.in+"/hush", secret)
+	s := newScope(t, []scope.Rule{{Target: w.in, Mode: scope.Read}}, []scope.Rule{{Target: w.in + "/hush", Mode: scope.Read}})
+	if err := exchange(w.in+"/file", w.in+"/quiet"); err != nil {
+		t.Skip("the file system cannot exchange names, so the races were not run:", err)
+	}
+	swapping(t, w.in+"/file", w.in+"/hush", func() {
+		for range 10 * tries {
+			if text, err := read(s, w.in+"/file"); err == nil && text != "public" {
+				t.Errorf("read %q", text)
+				return
+			}
+		}
+	})
+}
+
 func TestARaceWritesNothingOutside(t *testing.T) {
 	w := newWorld(t)
 	if err := exchange(w.in+"/file", w.in+"/quiet"); err != nil {

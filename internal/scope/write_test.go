@@ -4,11 +4,14 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -46,7 +49,7 @@ func TestAWriteKeepsWhatTheFileIs(t *testing.T) {
 // alone checks that no temporary file was left.
 func alone(t *testing.T, dir string) {
 	t.Helper()
-	if left, _ := filepath.Glob(dir + "/.abide-*"); len(left) > 0 {
+	if left := temporary(dir + "/file"); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
 }
@@ -124,16 +127,50 @@ func TestAFolderThatCannotBeWrittenIsNamed(t *testing.T) {
 	}
 }
 
-// writerFile is set in the process that is killed while it writes.
-const writerFile = "ABIDE_TEST_WRITER"
+func TestOfTwoThatMakeAFileOneSucceeds(t *testing.T) {
+	w := newWorld(t)
+	for round := range 100 {
+		path := fmt.Sprintf("%s/new%d", w.in, round)
+		var made [2]error
+		var wg sync.WaitGroup
+		for i := range made {
+			wg.Go(func() {
+				made[i] = w.Apply(scope.Change{Path: path, New: []byte{byte('0' + i)}, Key: fmt.Sprint(round, i)})
+			})
+		}
+		wg.Wait()
+		if (made[0] == nil) == (made[1] == nil) {
+			t.Fatalf("round %d: %v, %v", round, made[0], made[1])
+		}
+		winner := "0"
+		if made[1] == nil {
+			winner = "1"
+		}
+		if got := content(t, path); got != winner {
+			t.Fatalf("round %d: it holds %q, and %s has made it", round, got, winner)
+		}
+	}
+}
+
+// What the process that is disturbed while it writes is told.
+const (
+	writerFile  = "ABIDE_TEST_WRITER" // the file
+	writerLimit = "ABIDE_TEST_LIMIT"  // how large a file may become
+)
 
 var versions = [2][]byte{bytes.Repeat([]byte("a"), 1<<20), bytes.Repeat([]byte("b"), 1<<20)}
 
-// TestWriter is that process: it says before each write that it begins.
+// TestWriter is that process. It writes one version after the other and says so
+// before each write.
 func TestWriter(t *testing.T) {
 	path := os.Getenv(writerFile)
 	if path == "" {
-		t.Skip("run by TestAKilledWriteLeavesTheOldFileOrTheNewOne")
+		t.Skip("run by the tests of what a crash leaves")
+	}
+	if limit, err := strconv.ParseUint(os.Getenv(writerLimit), 10, 64); err == nil {
+		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: limit, Max: limit}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	s := newScope(t, []scope.Rule{{Target: filepath.Dir(path), Mode: scope.Write}}, nil)
 	now := []byte(content(t, path))
@@ -152,12 +189,62 @@ func TestWriter(t *testing.T) {
 	}
 }
 
+func writerOf(path string, env ...string) *exec.Cmd {
+	cmd := exec.Command(os.Args[0], "-test.run=^TestWriter$")
+	cmd.Env = append(append(os.Environ(), writerFile+"="+path), env...)
+	return cmd
+}
+
+func TestAReaderSeesTheOldFileOrTheNewOne(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	put(t, path, string(versions[0]))
+	s := newScope(t, []scope.Rule{{Target: filepath.Dir(path), Mode: scope.Write}}, nil)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := range 30 {
+			if err := s.Apply(scope.Change{Path: path, Old: versions[i%2], New: versions[(i+1)%2]}); err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+	for {
+		got := []byte(content(t, path))
+		if !bytes.Equal(got, versions[0]) && !bytes.Equal(got, versions[1]) {
+			t.Errorf("the file has %d bytes that are neither the old nor the new ones", len(got))
+		}
+		select {
+		case <-done:
+			return
+		default:
+		}
+	}
+}
+
+// TestAWriteThatFailsInTheMiddleLeavesTheOldFile has the system refuse the second
+// half of the content.
+func TestAWriteThatFailsInTheMiddleLeavesTheOldFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	put(t, path, string(versions[0]))
+	out, err := writerOf(path, writerLimit+"=524288").CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "file too large") {
+		t.Fatalf("the write was not refused: %v\n%s", err, out)
+	}
+	if got := []byte(content(t, path)); !bytes.Equal(got, versions[0]) {
+		t.Errorf("the file has %d bytes that are not the old ones", len(got))
+	}
+	alone(t, filepath.Dir(path))
+}
+
+// TestAKilledWriteLeavesTheOldFileOrTheNewOne kills a process that writes when
+// its temporary file is there. What that leaves is cleared away by the next
+// attempt.
 func TestAKilledWriteLeavesTheOldFileOrTheNewOne(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	put(t, path, string(versions[0]))
-	for round := range 30 {
-		cmd := exec.Command(os.Args[0], "-test.run=^TestWriter$")
-		cmd.Env = append(os.Environ(), writerFile+"="+path)
+	left := 0
+	for round := range 20 {
+		cmd := writerOf(path)
 		out, err := cmd.StdoutPipe()
 		if err != nil {
 			t.Fatal(err)
@@ -166,21 +253,45 @@ func TestAKilledWriteLeavesTheOldFileOrTheNewOne(t *testing.T) {
 			t.Fatal(err)
 		}
 		lines := bufio.NewScanner(out)
-		for range 1 + round%5 {
+		for range 1 + round%3 {
 			lines.Scan()
+		}
+		ended := make(chan struct{})
+		go func() { // until it is killed
+			defer close(ended)
+			for lines.Scan() {
+			}
+		}()
+		for len(temporary(path)) == 0 { // it writes again and again
+			select {
+			case <-ended:
+				t.Fatalf("round %d: the process has ended, %v", round, cmd.Wait())
+			default:
+			}
 		}
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
+		<-ended
 		_ = cmd.Wait() // it was killed
 		got := []byte(content(t, path))
 		if !bytes.Equal(got, versions[0]) && !bytes.Equal(got, versions[1]) {
 			t.Fatalf("round %d: the file has %d bytes that are neither the old nor the new ones", round, len(got))
 		}
+		left += len(temporary(path))
+	}
+	if left == 0 {
+		t.Error("no write was cut off")
 	}
 	s := newScope(t, []scope.Rule{{Target: filepath.Dir(path), Mode: scope.Write}}, nil)
 	if err := s.Apply(scope.Change{Path: path, Old: []byte(content(t, path)), New: []byte("end"), Key: "k"}); err != nil {
 		t.Fatal(err)
 	}
 	alone(t, filepath.Dir(path))
+}
+
+// temporary returns the temporary files beside a file.
+func temporary(path string) []string {
+	names, _ := filepath.Glob(filepath.Dir(path) + "/.abide-*") // the pattern is well formed
+	return names
 }

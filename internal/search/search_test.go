@@ -222,6 +222,9 @@ func TestAFailingReadIsReported(t *testing.T) {
 func FuzzExpressionsAreReadWhateverTheySay(f *testing.F) {
 	f.Add(`(?i)\bfoo|[^é]+$`, "foo\nbar é\n")
 	f.Add(`^$`, "\n\n")
+	f.Add(`\B`, "aéb\n")
+	f.Add(`^.{2}$`, "é\na\xff\n")
+	f.Add(`a[^b]c$`, "aéc\na世c\n")
 	f.Fuzz(func(t *testing.T, expr, data string) {
 		if len(expr) > 40 || len(data) > 1000 || strings.Contains(data, "\x00") || strings.HasPrefix(data, "\xff\xfe") || strings.HasPrefix(data, "\xfe\xff") || strings.HasPrefix(data, "\xef\xbb\xbf") {
 			return

@@ -181,7 +181,10 @@ func (j *hunt) search(ctx context.Context, s *scope.Scope, p place, filter *filt
 		f, err := s.Open(p.path)
 		if err == nil {
 			name := filepath.Base(p.given)
-			err = j.file(0, f, strings.TrimSuffix(p.given, name), name)
+			err = j.file(ctx, 0, f, strings.TrimSuffix(p.given, name), name)
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
 		if err != nil {
 			return unusable(p.path, err)
@@ -199,7 +202,7 @@ func (j *hunt) search(ctx context.Context, s *scope.Scope, p place, filter *filt
 		if err != nil {
 			return err
 		}
-		if err := j.file(worker, f, prefix+w.Path, w.Name); err != nil {
+		if err := j.file(ctx, worker, f, prefix+w.Path, w.Name); err != nil {
 			return fmt.Errorf("%s%s%s: %w", prefix, w.Path, w.Name, err)
 		}
 		return nil
@@ -209,14 +212,14 @@ func (j *hunt) search(ctx context.Context, s *scope.Scope, p place, filter *filt
 }
 
 // file searches a file and closes it.
-func (j *hunt) file(worker int, f *scope.File, folder, name string) error {
+func (j *hunt) file(ctx context.Context, worker int, f *scope.File, folder, name string) error {
 	defer func() { _ = f.Close() }()
 	var lines []item
 	q := search.Query{Size: f.Size(), First: j.mode == modeFiles}
 	if j.mode == modeContent {
 		q.Before, q.After, q.Show = j.before, j.after, j.collect(&lines)
 	}
-	report, err := j.searchers[worker].File(f, q)
+	report, err := j.searchers[worker].File(stoppable{ctx, f}, q)
 	if err != nil || report.Count == 0 {
 		return err
 	}
@@ -226,6 +229,19 @@ func (j *hunt) file(worker int, f *scope.File, folder, name string) error {
 		j.found.putPath(folder, name, report.Count)
 	}
 	return nil
+}
+
+// A stoppable file ends when nobody wants it any more.
+type stoppable struct {
+	ctx  context.Context
+	file *scope.File
+}
+
+func (s stoppable) Read(p []byte) (int, error) {
+	if s.ctx.Err() != nil {
+		return 0, context.Cause(s.ctx)
+	}
+	return s.file.Read(p)
 }
 
 // collect keeps the first lines of a file.

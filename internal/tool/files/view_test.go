@@ -212,9 +212,11 @@ func TestALongReadCanBeCancelled(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	for name, arguments := range map[string]string{"view": `{"path":"huge","view_range":[5,6]}`, "grep": `{"pattern":"x"}`, "glob": `{"pattern":"x"}`} {
-		if _, err := b.tools[name].Run(ctx, b.call(arguments)); !errors.Is(err, context.Canceled) {
-			t.Errorf("%s: %v", name, err)
+	for _, test := range []struct{ tool, arguments string }{
+		{"view", `{"path":"huge","view_range":[5,6]}`}, {"grep", `{"pattern":"x"}`}, {"grep", `{"pattern":"x","path":"huge"}`}, {"glob", `{"pattern":"x"}`},
+	} {
+		if _, err := b.tools[test.tool].Run(ctx, b.call(test.arguments)); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s %s: %v", test.tool, test.arguments, err)
 		}
 	}
 }
