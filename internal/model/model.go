@@ -76,8 +76,8 @@ type Image struct {
 // provider understands.
 type Reasoning struct {
 	Text      string
-	Opaque    string
-	Encrypted string
+	Opaque    string // signed thoughts, of Anthropic Messages
+	Encrypted string // encrypted items, of OpenAI Responses
 }
 
 // A Call is a tool call that a model made.

@@ -47,7 +47,7 @@ func streamOf(events ...string) string {
 func TestAnthropicMessages(t *testing.T) { remotetest.Run(t, subject) }
 
 // arrived is the request as the wire carries it: nothing is blank, and the tail
-// is a text of its own.
+// is text.
 func arrived(req *model.Request) *model.Request {
 	got := *req
 	got.Tail, got.Messages = "", nil
@@ -68,9 +68,15 @@ func arrived(req *model.Request) *model.Request {
 		}
 		got.Messages = append(got.Messages, fit)
 	}
-	if req.Tail != "" {
-		got.Messages = append(got.Messages, &model.Message{Role: model.User, Text: "<system_reminder>" + req.Tail + "</system_reminder>"})
+	if req.Tail == "" {
+		return &got
 	}
+	tail := "<system_reminder>" + req.Tail + "</system_reminder>"
+	if n := len(got.Messages); n > 0 && got.Messages[n-1].Role == model.User {
+		got.Messages[n-1].Text += "\n\n" + tail
+		return &got
+	}
+	got.Messages = append(got.Messages, &model.Message{Role: model.User, Text: tail})
 	return &got
 }
 

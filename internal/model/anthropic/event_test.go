@@ -22,6 +22,7 @@ var events = map[string]struct {
 	"the other way round":  {`{"delta":{"text":"é","type":"text_delta"},"index":0,"type":"content_block_delta"}`, true},
 	"more that is plain":   {`{"type":"content_block_delta","index":0,"extra":[],"delta":{"type":"text_delta","text":"a","more":1}}`, true},
 	"no text":              {`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta"}}`, true},
+	"a text of a new kind": {`{"type":"content_block_delta","index":0,"delta":{"type":"new_delta","text":"a"}}`, false},
 	"a call":               {`{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{"}}`, false},
 	"a thought":            {`{"type":"content_block_delta","index":1,"delta":{"type":"thinking_delta","thinking":"hm"}}`, false},
 	"a signature":          {`{"type":"content_block_delta","index":1,"delta":{"type":"signature_delta","signature":"x"}}`, false},

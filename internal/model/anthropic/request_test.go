@@ -95,6 +95,15 @@ func TestTheCacheIsMarkedWhereTheRequestBeforeEnded(t *testing.T) {
 	}
 }
 
+func TestWhatTheModelSaidIsNotMarked(t *testing.T) {
+	own := `{"host":"h","model":"m","parts":[{"text":1},{"raw":{"type":"thinking","thinking":"","signature":"s"}}]}`
+	answer := &model.Message{Role: model.Assistant, Text: "a", Reasoning: &model.Reasoning{Opaque: own}}
+	_, text := bodyOf(t, streamed(&model.Request{Model: "m", Messages: []*model.Message{answer, answer, answer}}))
+	if strings.Contains(text, "cache_control") || strings.Count(text, "signature") != 3 {
+		t.Errorf("the body is %s", text)
+	}
+}
+
 func TestHistoryIsNeverEncodedTwice(t *testing.T) {
 	req := remotetest.History(100)
 	req.Tail = "volatile"

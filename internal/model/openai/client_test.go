@@ -275,7 +275,7 @@ func TestAzureHasItsOwnRoutes(t *testing.T) {
 		"with the route":      {openai.Config{BaseURL: host + "/openai/v1/", APIKey: "k", Azure: new(remote.Azure)}, "/openai/v1/chat/completions k"},
 		"with half the route": {openai.Config{BaseURL: host + "/openai", APIKey: "k", Azure: new(remote.Azure)}, "/openai/v1/chat/completions k"},
 		"behind a gateway":    {openai.Config{BaseURL: host + "/team", APIKey: "k", Azure: new(remote.Azure)}, "/team/openai/v1/chat/completions k"},
-		"a version":           {openai.Config{BaseURL: host, APIKey: "k", Azure: &remote.Azure{APIVersion: "2024-10-21"}}, "/openai/deployments/my%20gpt/chat/completions?api-version=2024-10-21 k"},
+		"a version":           {openai.Config{BaseURL: host, APIKey: "k", Azure: &remote.Azure{APIVersion: "2024-10-21"}}, "/openai/deployments/my%2Fgpt%205/chat/completions?api-version=2024-10-21 k"},
 		"a bearer token":      {openai.Config{BaseURL: host, APIKey: "k", BearerToken: "t", Azure: new(remote.Azure)}, "/openai/v1/chat/completions Bearer t"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -283,7 +283,7 @@ func TestAzureHasItsOwnRoutes(t *testing.T) {
 			test.config.Transport = transport
 			c := openai.New(test.config)
 			req := *remotetest.Hello
-			req.Model = "my gpt"
+			req.Model = "my/gpt 5"
 			if _, err := c.Ask(t.Context(), &req, nil); err != nil {
 				t.Fatal(err)
 			}

@@ -167,7 +167,7 @@ func (r *reader) message(role string, blocks []wireBlock) error {
 func (r *reader) last() *model.Message { return r.req.Messages[len(r.req.Messages)-1] }
 
 // userBlock adds a block of the user's turn. Each text begins a message, to
-// which the pictures after it belong.
+// which the pictures and the volatile tail after it belong.
 func (r *reader) userBlock(i int, b wireBlock) error {
 	if len(r.open) > 0 && b.Type != "tool_result" {
 		return fmt.Errorf("tool_use ids were found without tool_result blocks: %q", r.open)
@@ -176,6 +176,10 @@ func (r *reader) userBlock(i int, b wireBlock) error {
 	case "tool_result":
 		return r.result(b)
 	case "text":
+		if goesOn := i > 0 && r.last().Role == model.User; goesOn && strings.HasPrefix(b.Text, "<system_reminder>") {
+			r.last().Text += "\n\n" + b.Text
+			return nil
+		}
 		r.req.Messages = append(r.req.Messages, &model.Message{Role: model.User, Text: b.Text})
 		return nil
 	case "image":

@@ -99,8 +99,9 @@ func testAsking(t *testing.T, s Subject) {
 	rapid.Check(t, func(t *rapid.T) {
 		req := DrawRequest(t)
 		want := drawReply(t, req.Model)
+		length := rapid.SampledFrom([]int{0, 64}).Draw(t, "piece")
 		mu.Lock()
-		reply, piece = want, rapid.SampledFrom([]int{0, 64}).Draw(t, "piece")
+		reply, piece = want, length
 		mu.Unlock()
 		for _, stream := range []bool{false, true} {
 			var h Heard
@@ -146,15 +147,18 @@ func testReasoning(t *testing.T, s Subject) {
 			&model.Message{Role: model.ToolRole, CallID: "a", Text: "done"})
 		otherModel, forgetful := next, next
 		otherModel.Model, forgetful.Forget = "another", true
-		for name, try := range map[string]struct {
+		for i, try := range []struct {
 			client *remote.Client
 			req    *model.Request
 			comes  bool
 		}{
-			"to the same model": {c, &next, s.KeepsReasoning},
-			"to another host":   {other, &next, false},
-			"to another model":  {c, &otherModel, false},
-			"after all of it":   {c, &forgetful, false},
+			{c, &next, s.KeepsReasoning},
+			{c, &otherModel, false}, // each of the others beside its own
+			{c, &next, s.KeepsReasoning},
+			{other, &next, false},
+			{c, &next, s.KeepsReasoning},
+			{c, &forgetful, false},
+			{c, &next, s.KeepsReasoning},
 		} {
 			asked = nil
 			if _, err := try.client.Ask(t.Context(), try.req, on); err != nil {
@@ -162,10 +166,10 @@ func testReasoning(t *testing.T, s Subject) {
 			}
 			got := asked[0].Messages[1].Reasoning
 			if comes := got != nil; comes != try.comes {
-				t.Errorf("%s: the reasoning comes: %v, want %v", name, comes, try.comes)
+				t.Errorf("request %d: the reasoning comes: %v, want %v", i, comes, try.comes)
 			}
 			if got != nil && (got.Text != thought.Text || got.Opaque+got.Encrypted == "" || got.Opaque != "" && got.Opaque != thought.Opaque || got.Encrypted != "" && got.Encrypted != thought.Encrypted) {
-				t.Errorf("%s: what comes is %+v, want of %+v", name, got, thought)
+				t.Errorf("request %d: what comes is %+v, want of %+v", i, got, thought)
 			}
 		}
 	}
@@ -244,22 +248,25 @@ func testTokens(t *testing.T, s Subject) {
 	}
 }
 
+// testConnections waits for the provider to end its streams, and so it needs a
+// clock that waits for the provider, too.
 func testConnections(t *testing.T, s Subject) {
-	_, c := s.Client(t, Says("x"), Options{}, remote.Config{})
-	fresh := 0
-	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) {
-		if !i.Reused {
-			fresh++
+	s.inBubble(t, Says("x"), Options{}, remote.Config{}, func(t *testing.T, c *remote.Client) {
+		fresh := 0
+		ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) {
+			if !i.Reused {
+				fresh++
+			}
+		}})
+		for _, on := range []func(model.Delta){nil, func(model.Delta) {}, func(model.Delta) {}, nil} {
+			if _, err := c.Ask(ctx, Hello, on); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}})
-	for _, on := range []func(model.Delta){nil, func(model.Delta) {}, func(model.Delta) {}, nil} {
-		if _, err := c.Ask(ctx, Hello, on); err != nil {
-			t.Fatal(err)
+		if fresh != 1 {
+			t.Errorf("4 requests opened %d connections, want 1", fresh)
 		}
-	}
-	if fresh != 1 {
-		t.Errorf("4 requests opened %d connections, want 1", fresh)
-	}
+	})
 }
 
 func testRedirectElsewhere(t *testing.T, s Subject) {
