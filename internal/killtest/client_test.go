@@ -30,11 +30,13 @@ type talk struct {
 	turns []exchange
 }
 
-// An exchange is one turn: what is said when the session is idle, what is said
-// while the first question is open, if anything, and what the answer should be.
+// An exchange is what a client says when the session is idle, and what the last
+// answer should be.
 type exchange struct {
-	prompt, steer string
-	answer        string // any if empty
+	prompt string
+	later  string // said while the first question is open; nothing if empty
+	mode   string // how that is to be treated
+	answer string
 }
 
 // connect makes a client of a connection.
@@ -192,6 +194,22 @@ func (c *client) log(ctx context.Context) ([]event.Event, error) {
 	}
 }
 
+// sawTheEnd waits until the client was shown the last event of the log that
+// clients are shown.
+func (c *client) sawTheEnd(ctx context.Context, log []event.Event) error {
+	last := ""
+	for _, e := range log {
+		if head, err := e.Head(); err == nil && !e.Type.Hidden() {
+			last = head.ID
+		}
+	}
+	err := c.witness.until(ctx, c.rpc.Done(), func() bool { return c.witness.hasSeen([]string{last}) })
+	if err != nil {
+		return fmt.Errorf("the client was not shown event %s: %w", last, err)
+	}
+	return nil
+}
+
 // untilIdle answers questions until nothing is left to do.
 func (c *client) untilIdle(ctx context.Context, x exchange) error {
 	news := []event.Type{event.PermissionAsked, event.ExternalAsked, event.SessionIdle}
@@ -222,9 +240,9 @@ func (c *client) answerAll(ctx context.Context, x exchange) error {
 		return err
 	}
 	for _, q := range r.Questions {
-		if x.steer != "" {
-			if err := c.send(ctx, api.SendParams{Prompt: x.steer, Mode: event.ModeSteer}); err != nil {
-				return err
+		if x.later != "" {
+			if err := c.send(ctx, api.SendParams{Prompt: x.later, Mode: x.mode}); err != nil || x.mode == event.ModeInterrupt {
+				return err // an interruption closes the question
 			}
 		}
 		if err := c.answer(ctx, q); err != nil {

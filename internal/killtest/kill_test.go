@@ -55,6 +55,9 @@ func undisturbed(t *testing.T, s scenario, world string) outcome {
 	if unsure := out.unsure(); len(unsure) > 0 {
 		t.Errorf("nobody was killed, and yet the outcome of %v is told to be unknown", unsure)
 	}
+	if answers := out.answers(); len(answers) != 1 || answers[0] == "" {
+		t.Errorf("the answers are %q, want one", answers)
+	}
 	return out
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"sync"
 	"syscall"
 	"testing"
@@ -31,7 +32,10 @@ func start(t *testing.T, o orders, told func(report), change ...func(*exec.Cmd))
 		t.Fatal(err)
 	}
 	p := &process{t: t, cmd: exec.Command(os.Args[0], o.arguments()...), told: told, dead: make(chan struct{})}
-	p.cmd.Env = []string{ordersVariable + "=" + string(text), "GORACE=halt_on_error=1 atexit_sleep_ms=0"}
+	p.cmd.Env = []string{
+		ordersVariable + "=" + string(text), "GORACE=halt_on_error=1 atexit_sleep_ms=0",
+		"HOME=" + filepath.Dir(o.Dir), "TMPDIR=" + os.TempDir(),
+	}
 	p.cmd.Stderr = p
 	childIn, childOut, reports := p.pipes()
 	p.cmd.Stdin, p.cmd.Stdout = childIn, childOut

@@ -55,19 +55,41 @@ func soak(t *testing.T, f func(t *testing.T, r *rand.Rand)) {
 func randomTurns(r *rand.Rand, n int) []exchange {
 	turns := make([]exchange, n)
 	for i := range turns {
-		turns[i] = []exchange{
-			{prompt: fmt.Sprintf("Reply with exactly: %d", i), answer: fmt.Sprint(i)},
-			{
-				prompt: fmt.Sprintf("Call pure with value 'a%d' and keyed with value 'b%[1]d' and once with value 'c%[1]d', then reply with all results", i),
-				answer: fmt.Sprintf("pure a%d\nkeyed b%[1]d\nonce c%[1]d", i),
-			},
-			{prompt: fmt.Sprintf("Call once with value 'ask %d' and lookup with value 'x%[1]d'", i), answer: fmt.Sprintf("once ask %d\nfound x%[1]d", i)},
-			{prompt: fmt.Sprintf("Use lookup with value 'y%d', then reply with the result", i), answer: fmt.Sprintf("found y%d", i)},
-			{prompt: fmt.Sprintf("Use lookup with value 'z%d'", i), steer: fmt.Sprintf("Reply with exactly: steered %d", i), answer: fmt.Sprintf("steered %d", i)},
-			{prompt: fmt.Sprintf("Ask me: how are you, for the time number %d?", i), answer: "User responded: blue"},
-		}[r.IntN(6)]
+		turns[i] = kinds[r.IntN(len(kinds))](i)
 	}
 	return turns
+}
+
+// kinds are what can be talked about.
+var kinds = []func(i int) exchange{
+	func(i int) exchange {
+		return exchange{prompt: fmt.Sprintf("Reply with exactly: %d", i), answer: fmt.Sprint(i)}
+	},
+	func(i int) exchange {
+		return exchange{
+			prompt: fmt.Sprintf("Call pure with value 'a%d' and keyed with value 'b%[1]d' and once with value 'c%[1]d', then reply with all results", i),
+			answer: fmt.Sprintf("pure a%d\nkeyed b%[1]d\nonce c%[1]d", i),
+		}
+	},
+	func(i int) exchange {
+		return exchange{prompt: fmt.Sprintf("Call once with value 'ask %d' and lookup with value 'x%[1]d'", i), answer: fmt.Sprintf("once ask %d\nfound x%[1]d", i)}
+	},
+	func(i int) exchange {
+		return exchange{prompt: fmt.Sprintf("Use lookup with value 'y%d', then reply with the result", i), answer: fmt.Sprintf("found y%d", i)}
+	},
+	func(i int) exchange {
+		return exchange{prompt: fmt.Sprintf("Ask me: how are you, for the time number %d?", i), answer: "User responded: blue"}
+	},
+	later(event.ModeSteer), later(event.ModeQueue), later(event.ModeInterrupt),
+}
+
+func later(mode string) func(i int) exchange {
+	return func(i int) exchange {
+		return exchange{
+			prompt: fmt.Sprintf("Use lookup with value 'z%d'", i),
+			later:  fmt.Sprintf("Reply with exactly: later %d", i), mode: mode, answer: fmt.Sprintf("later %d", i),
+		}
+	}
 }
 
 // want are the answers that a talk should get.
@@ -93,19 +115,24 @@ type member struct {
 	out     outcome
 }
 
-// newCrowd makes clients that talk about so much. Half of them use the wire.
-func newCrowd(t *testing.T, r *rand.Rand, members, turns int) *crowd {
-	base := newRun(t, talk{})
-	c := &crowd{t: t, ctx: base.ctx, orders: base.orders}
-	c.orders.InTurn = false
-	for i := range members {
+// newMembers makes clients that have something to talk about. Half of them use
+// the wire.
+func newMembers(t *testing.T, r *rand.Rand, n, turns int) (all []*member) {
+	for i := range n {
 		w := offlineWorld(t, scenario{})
 		if i%2 == 1 {
 			w = behindWire(t, offline.Model{}, func(int) openaitest.Fault { return nil })
 		}
 		id := event.SessionID("s" + strconv.Itoa(i))
-		c.members = append(c.members, &member{talk: talk{w.open(id), randomTurns(r, turns)}, witness: newWitness(), world: w})
+		all = append(all, &member{talk: talk{w.open(id), randomTurns(r, turns)}, witness: newWitness(), world: w})
 	}
+	return all
+}
+
+func newCrowd(t *testing.T, members []*member) *crowd {
+	base := newRun(t, talk{})
+	c := &crowd{t: t, ctx: base.ctx, orders: base.orders, members: members}
+	c.orders.InTurn = false
 	return c
 }
 
@@ -115,10 +142,10 @@ func (c *crowd) live(events int64) (done bool) {
 	c.t.Helper()
 	p := start(c.t, c.orders, nobody)
 	c.knock(p)
-	left := new(atomic.Int64)
+	var left atomic.Int64
 	left.Store(events)
-	errs := make([]error, len(c.members))
 	var talking sync.WaitGroup
+	errs := make([]error, len(c.members))
 	for i, m := range c.members {
 		m.witness.each = func() {
 			if left.Add(-1) == 0 {
@@ -128,26 +155,16 @@ func (c *crowd) live(events int64) (done bool) {
 		talking.Go(func() { errs[i] = c.talk(m) })
 	}
 	talking.Wait()
-	if err := errors.Join(errs...); errors.Is(err, errDied) {
-		if err := p.wasKilled(); err != nil {
-			c.t.Fatal(err)
+	end := p.leave
+	if left.Load() <= 0 {
+		end = p.wasKilled
+	}
+	for _, err := range append(errs, end()) {
+		if err != nil && !errors.Is(err, errDied) {
+			c.t.Fatal(err, p.said())
 		}
-		for _, err := range errs {
-			if err != nil && !errors.Is(err, errDied) {
-				c.t.Fatal(err)
-			}
-		}
-		return false
-	} else if err != nil {
-		c.t.Fatal(err, p.said())
 	}
-	if left.Load() <= 0 { // killed at the very end
-		return false
-	}
-	if err := p.leave(); err != nil {
-		c.t.Fatal(err)
-	}
-	return true
+	return left.Load() > 0
 }
 
 // knock waits until the victim answers on its standard streams: then others can
@@ -186,7 +203,7 @@ func (c *crowd) talk(m *member) error {
 func TestKilledAtRandomNothingIsLostOrRepeated(t *testing.T) {
 	t.Parallel()
 	soak(t, func(t *testing.T, r *rand.Rand) {
-		c := newCrowd(t, r, 3, 12)
+		c := newCrowd(t, newMembers(t, r, 3, 12))
 		kills := 0
 		for !c.live(1 + r.Int64N(90)) {
 			kills++

@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"sync"
 	"testing"
 
@@ -22,13 +22,25 @@ type fleet struct {
 	orders orders
 
 	mu        sync.Mutex
-	processes map[int]*process // by pid
-	idle      map[int]bool     // those without a client
-	due       int              // events until the next kill
-	next      func() int       // how many events there are between two
-	kills     int
-	most      int // kills
-	alone     int // kills of an engine that had no client of its own
+	processes map[int]*process // by pid, while they live
+	idle      map[int]bool     // by pid: it has no client
+	pause     func() int       // how many events there are between two kills
+	due       int              // events until the next one
+	left      int              // kills to come
+	kills     int              // of engines
+	alone     int              // of those that had no client of their own
+}
+
+// newFleet makes a fleet whose engine will be killed so often.
+func newFleet(t *testing.T, r *rand.Rand, kills int) *fleet {
+	base := newRun(t, talk{})
+	f := &fleet{
+		t: t, ctx: base.ctx, orders: base.orders, processes: make(map[int]*process), idle: make(map[int]bool),
+		left: kills, pause: func() int { return 5 + r.IntN(60) },
+	}
+	f.orders.InTurn = false
+	f.due = f.pause()
+	return f
 }
 
 // launch starts a victim.
@@ -41,10 +53,12 @@ func (f *fleet) launch(idle bool, told func(report)) *process {
 	return p
 }
 
-// lead starts the first engine.
-func (f *fleet) lead() *process {
+// startEngine starts a victim on a folder that has none, and waits until it is
+// the engine.
+func startEngine(t *testing.T, start func(told func(report)) *process) *process {
+	t.Helper()
 	leads := make(chan struct{})
-	p := f.launch(true, func(r report) {
+	p := start(func(r report) {
 		if r.Engine {
 			close(leads)
 		}
@@ -52,7 +66,7 @@ func (f *fleet) lead() *process {
 	select {
 	case <-leads:
 	case <-p.dead:
-		f.t.Fatal(p.ended("it did not start"))
+		t.Fatal(p.ended("it did not start"))
 	}
 	return p
 }
@@ -65,7 +79,7 @@ func nobody(report) {}
 func (f *fleet) happened() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.due--; f.due > 0 || f.kills == f.most {
+	if f.due--; f.due > 0 || f.left == 0 {
 		return
 	}
 	p := f.processes[f.engine()]
@@ -73,13 +87,13 @@ func (f *fleet) happened() {
 		return
 	}
 	p.kill()
-	pid := p.cmd.Process.Pid
-	if f.idle[pid] {
+	delete(f.processes, p.cmd.Process.Pid)
+	f.due = f.pause()
+	f.left--
+	f.kills++
+	if f.idle[p.cmd.Process.Pid] {
 		f.alone++
 	}
-	delete(f.processes, pid)
-	f.kills++
-	f.due = f.next()
 }
 
 // engine reads who holds the lock.
@@ -149,34 +163,116 @@ func (f *fleet) leave(p *process) error {
 	return p.leave()
 }
 
-func TestWhenTheEngineIsKilledTheOthersGoOn(t *testing.T) {
+// relayed drives a relay while its engine is killed. The client must not notice.
+func (r *run) relayed(s stop) (out outcome, err error) {
+	r.t.Helper()
+	o := r.orders
+	o.Stop = s
+	engine := startEngine(r.t, func(told func(report)) *process { return start(r.t, o, told) })
+	p := r.start(stop{})
+	c, err := r.drive(p)
+	defer c.close()
+	if err == nil {
+		out, err = r.collect(c)
+	}
+	if err != nil {
+		return out, r.stuck(p, err)
+	}
+	c.close()
+	engine.in.Close() // if it was not killed by now it never will be
+	return out, errors.Join(engine.wasKilled(), p.leave())
+}
+
+// killedBehind plays a scenario through a relay whose engine is killed, after
+// other victims were killed without one.
+func killedBehind(t *testing.T, s scenario, world string, calm outcome, at stop, earlier ...stop) outcome {
+	t.Parallel()
+	w := worlds[world](t, s)
+	r := newRun(t, s.talk(w))
+	for _, e := range earlier {
+		if _, err := r.cutShort(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, err := r.relayed(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	judgeRun(t, w, out, calm.answers())
+	return out
+}
+
+func TestWhenItsEngineIsKilledAtAnyWriteARelaysClientNoticesNothing(t *testing.T) {
+	local := func(_ scenario, world string) bool { return world == "scripted" }
+	everywhere(t, local, func(t *testing.T, s scenario, world string, calm outcome) {
+		for _, write := range calm.writes {
+			for _, p := range []point{before, committed} {
+				t.Run(fmt.Sprintf("%s/%d", p, write.Write), func(t *testing.T) {
+					t.Logf("the write stores %v", write.Events)
+					killedBehind(t, s, world, calm, stop{write.Write, p})
+				})
+			}
+		}
+	})
+}
+
+// count counts the events of a kind.
+func (o outcome) count(kind event.Type) (n int) {
+	for _, e := range o.log {
+		if e.Type == kind {
+			n++
+		}
+	}
+	return n
+}
+
+// The client comes back to a session with an open question, and its engine is
+// killed.
+func TestWhenItsEngineIsKilledARelaysClientResumesOnce(t *testing.T) {
+	waiting := func(s scenario, world string) bool { return s.name == "external" && world == "scripted" }
+	everywhere(t, waiting, func(t *testing.T, s scenario, world string, calm outcome) {
+		asked := 1 + slices.IndexFunc(calm.writes, func(r report) bool { return slices.Contains(r.Events, event.ExternalAsked) })
+		first := stop{asked, after}
+		resumed := newRun(t, s.talk(worlds[world](t, s))).play(first)
+		for _, write := range resumed.writes {
+			for _, p := range []point{before, committed} {
+				t.Run(fmt.Sprintf("%s/%d", p, write.Write), func(t *testing.T) {
+					t.Logf("the write stores %v", write.Events)
+					out := killedBehind(t, s, world, calm, stop{write.Write, p}, first)
+					if n := out.count(event.SessionResume); n != 1 {
+						t.Errorf("the client came back once, and the log has it %d times", n)
+					}
+				})
+			}
+		}
+	})
+}
+
+// run lets all clients talk to the end.
+func (f *fleet) run(members []*member) error {
+	first := startEngine(f.t, func(told func(report)) *process { return f.launch(true, told) })
+	ctx, done := context.WithCancel(f.ctx)
+	defer done()
+	errs := make([]error, len(members)+1)
+	var clients, spares sync.WaitGroup
+	spares.Go(func() { errs[len(members)] = f.spares(ctx, first) })
+	for i, m := range members {
+		m.witness.each = f.happened
+		p := f.launch(false, nobody)
+		clients.Go(func() { errs[i] = f.talk(m, p) })
+	}
+	clients.Wait()
+	done()
+	spares.Wait()
+	return errors.Join(errs...)
+}
+
+func TestWhenTheEngineIsKilledTheRelaysGoOn(t *testing.T) {
 	t.Parallel()
 	soak(t, func(t *testing.T, r *rand.Rand) {
-		base := newRun(t, talk{})
-		f := &fleet{
-			t: t, ctx: base.ctx, orders: base.orders, processes: make(map[int]*process), idle: make(map[int]bool),
-			most: 8, next: func() int { return 5 + r.IntN(60) },
-		}
-		f.orders.InTurn = false
-		f.due = f.next()
-		first := f.lead()
-		ctx, done := context.WithCancel(f.ctx)
-		errs := make([]error, 3)
-		var clients, spares sync.WaitGroup
-		spares.Go(func() { errs[2] = f.spares(ctx, first) })
-		var members []*member
-		for i := range 2 {
-			w := offlineWorld(t, scenario{})
-			m := &member{talk: talk{w.open(event.SessionID("s" + strconv.Itoa(i))), randomTurns(r, 20)}, witness: newWitness(), world: w}
-			m.witness.each = f.happened
-			members = append(members, m)
-			p := f.launch(false, nobody)
-			clients.Go(func() { errs[i] = f.talk(m, p) })
-		}
-		clients.Wait()
-		done()
-		spares.Wait()
-		if err := errors.Join(errs...); err != nil {
+		f := newFleet(t, r, 8)
+		members := newMembers(t, r, 2, 20)
+		if err := f.run(members); err != nil {
 			t.Fatal(err)
 		}
 		t.Logf("%d engines were killed, %d of them without a client of their own", f.kills, f.alone)

@@ -19,7 +19,7 @@ import (
 )
 
 // limit is how long a run may take before it counts as stuck.
-const limit = 20 * time.Second
+const limit = time.Minute
 
 // A run is a talk on one data folder, over any number of victims.
 type run struct {
@@ -125,7 +125,7 @@ func (r *run) await(p *process) error {
 func (r *run) stuck(p *process, err error) error {
 	_ = p.cmd.Process.Signal(syscall.SIGQUIT)
 	<-p.dead
-	return fmt.Errorf("%w\nthe victim said: %s", err, p.said())
+	return fmt.Errorf("%w\nthe victim ended with %v and said: %s", err, p.cmd.ProcessState, p.said())
 }
 
 // hunt kills the victim, whose first connection has the given number, at the
@@ -212,6 +212,9 @@ func (r *run) collect(c *client) (outcome, error) {
 	out := outcome{witness: r.witness}
 	var err error
 	if out.log, err = c.log(r.ctx); err != nil {
+		return out, err
+	}
+	if err := c.sawTheEnd(r.ctx, out.log); err != nil {
 		return out, err
 	}
 	this := api.SessionParams{SessionID: c.session}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 
@@ -19,10 +20,10 @@ import (
 // A scenario is a turn in which the victim is killed. Its prompts are in the
 // language of the offline model; the scripted one knows them by heart.
 type scenario struct {
-	name   string
-	prompt string
-	steer  string
-	fails  bool // the model fails twice before it answers
+	name        string
+	prompt      string
+	later, mode string // said while the first question is open
+	fails       bool   // the model fails twice before it answers
 }
 
 var scenarios = []scenario{
@@ -31,13 +32,15 @@ var scenarios = []scenario{
 	{name: "permission", prompt: "Use once with value 'ask first', then reply with the result"},
 	{name: "external", prompt: "Use lookup with value 'x', then reply with the result"},
 	{name: "question", prompt: "Ask me: which colour do you like?"},
-	{name: "steered", prompt: "Use lookup with value 'y', then reply with the result", steer: "Reply with exactly: STEERED"},
+	{name: "steered", prompt: "Use lookup with value 'y', then reply with the result", later: "Reply with exactly: LATER", mode: event.ModeSteer},
+	{name: "queued", prompt: "Use lookup with value 'y', then reply with the result", later: "Reply with exactly: LATER", mode: event.ModeQueue},
+	{name: "interrupted", prompt: "Use lookup with value 'y', then reply with the result", later: "Reply with exactly: LATER", mode: event.ModeInterrupt},
 	{name: "retry", prompt: "Reply with exactly: PATIENCE", fails: true},
 }
 
 // talk is the scenario as a client sees it, in a world.
 func (s scenario) talk(w *world) talk {
-	return talk{w.open("s"), []exchange{{prompt: s.prompt, steer: s.steer}}}
+	return talk{w.open("s"), []exchange{{prompt: s.prompt, later: s.later, mode: s.mode}}}
 }
 
 // A world is where the model comes from. Every run has its own: what outlives
@@ -167,20 +170,22 @@ func call(tool, key, value string) rule {
 }
 
 // writeScript writes the scenario file of the scripted model. What it says does
-// not depend on results: after a crash they may tell that nobody knows.
+// not depend on once-only calls: after a crash it may not know their results.
 func writeScript(t *testing.T, fails bool) string {
 	t.Helper()
-	patience := text(scenarios[6].prompt, "PATIENCE")
+	patience := text("Reply with exactly: PATIENCE", "PATIENCE")
 	if fails {
 		patience["reply"].(rule)["error"] = rule{"status": 503, "times": 2}
 	}
-	rules := []rule{text(scenarios[0].prompt, "HELLO"), text(scenarios[5].steer, "STEERED"), patience}
-	rules = append(rules, calls(scenarios[1].prompt, "All three are done.", call("pure", "value", "a"), call("keyed", "value", "b"), call("once", "value", "c"))...)
-	rules = append(rules, calls(scenarios[2].prompt, "It was allowed.", call("once", "value", "ask first"))...)
-	rules = append(rules, calls(scenarios[3].prompt, "It is {{result}}.", call("lookup", "value", "x"))...)
-	rules = append(rules, calls(scenarios[4].prompt, "The {{result}}.", call("ask_user", "question", "Which colour?"))...)
-	rules = append(rules, calls(scenarios[5].prompt, "Not steered.", call("lookup", "value", "y"))...)
-	b, err := json.Marshal(rule{"witness": "attempts", "rules": rules})
+	b, err := json.Marshal(rule{"witness": "attempts", "rules": slices.Concat(
+		[]rule{text("Reply with exactly: HELLO", "HELLO"), text("Reply with exactly: LATER", "LATER"), patience},
+		calls("Call pure with value 'a' and keyed with value 'b' and once with value 'c', then reply with all results", "All three are done.",
+			call("pure", "value", "a"), call("keyed", "value", "b"), call("once", "value", "c")),
+		calls("Use once with value 'ask first', then reply with the result", "It was allowed.", call("once", "value", "ask first")),
+		calls("Use lookup with value 'x', then reply with the result", "It is {{result}}.", call("lookup", "value", "x")),
+		calls("Use lookup with value 'y', then reply with the result", "It is {{result}}, too.", call("lookup", "value", "y")),
+		calls("Ask me: which colour do you like?", "The {{result}}.", call("ask_user", "question", "Which colour?")),
+	)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -182,32 +182,35 @@ func (h *Host) peek(id event.SessionID) *Session {
 
 // do hands an intent to a session and waits until it is stored.
 func (h *Host) do(ctx context.Context, id event.SessionID, f func(*txn) error) error {
-	return h.hand(ctx, id, intent{do: f})
+	return h.hand(ctx, id, &intent{do: f, done: make(chan error, 1)})
 }
 
 // look lets f look at a session.
 func (h *Host) look(ctx context.Context, id event.SessionID, f func(*txn) error) error {
-	return h.hand(ctx, id, intent{do: f, look: true})
+	return h.hand(ctx, id, &intent{do: f, look: true, done: make(chan error, 1)})
 }
 
-func (h *Host) hand(ctx context.Context, id event.SessionID, what intent) error {
+// hand hands an intent over and waits until it is carried out. If ctx is done
+// first, the intent is withdrawn, or it is too late for that: what it writes down
+// for its caller is never written after hand has returned.
+func (h *Host) hand(ctx context.Context, id event.SessionID, in *intent) error {
 	if id == "" {
 		return fmt.Errorf("sessionId: %w: it is empty", ErrNotFound)
 	}
-	for {
-		in := &intent{do: what.do, look: what.look, done: make(chan error, 1)}
-		run, ok := h.get(id).enqueue(in)
-		if !ok {
-			continue // it was just unloaded; get another
-		}
-		run()
-		select {
-		case err := <-in.done:
-			return err
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
+	run, ok := h.get(id).enqueue(in)
+	for !ok { // it was just unloaded; get another
+		run, ok = h.get(id).enqueue(in)
 	}
+	run()
+	select {
+	case err := <-in.done:
+		return err
+	case <-ctx.Done():
+	}
+	if in.taken.CompareAndSwap(false, true) {
+		return context.Cause(ctx)
+	}
+	return <-in.done
 }
 
 // forget removes a session from memory if nobody needs it there.

@@ -120,9 +120,12 @@ func (h *Host) Resume(ctx context.Context, id event.SessionID, r Resume, c *Clie
 		if err = tx.exists(); err != nil {
 			return err
 		}
-		at := tx.State.Seq
-		if r.After != nil {
+		at, before := tx.State.Seq, tx.State.Resumed(r.Key)
+		switch {
+		case r.After != nil:
 			at = *r.After
+		case before > 0:
+			at = before - 1 // what the lost reply would have been followed by
 		}
 		warm, active := tx.s.attached(), tx.State.Active()
 		if c != nil {
@@ -130,7 +133,7 @@ func (h *Host) Resume(ctx context.Context, id event.SessionID, r Resume, c *Clie
 				return err
 			}
 		}
-		if tx.State.Sent(r.Key) != "" {
+		if before > 0 {
 			return nil // it was done before; only the reply was lost
 		}
 		if !tx.takesProvider(r.Spec.Config.Provider) {

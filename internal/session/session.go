@@ -51,6 +51,19 @@ type intent struct {
 	look bool       // it only looks: nothing follows from it
 	done chan error // buffered; nil if nobody waits
 	err  error
+
+	taken atomic.Bool // it is carried out, or was withdrawn
+}
+
+// errWithdrawn means that nobody wants an intent any more.
+var errWithdrawn = errors.New("the request was withdrawn")
+
+// carry carries an intent out, unless it was withdrawn.
+func (in *intent) carry(tx *txn) error {
+	if !in.taken.CompareAndSwap(false, true) {
+		return errWithdrawn
+	}
+	return in.do(tx)
 }
 
 func newSession(h *Host, id event.SessionID) *Session {
@@ -192,7 +205,7 @@ func (s *Session) carryOut(batch []*intent) {
 	tx := &txn{s: s, State: s.state, now: time.Now()}
 	looked := true
 	for _, in := range batch {
-		in.err = in.do(tx)
+		in.err = in.carry(tx)
 		looked = looked && in.look
 	}
 	err := tx.err

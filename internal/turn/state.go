@@ -12,6 +12,7 @@ package turn
 import (
 	"crypto/sha256"
 	"encoding/json"
+	"strconv"
 	"strings"
 	"time"
 
@@ -68,7 +69,7 @@ func (r *recent) add(key, id string) {
 }
 
 // Sent returns what identifies the request that came with a key, if it came
-// lately: the id of an input, the time of a resume.
+// lately: the id of an input, the position of a resume.
 func (s *State) Sent(key string) string {
 	for _, k := range s.sent {
 		if key != "" && k.key == key {
@@ -76,6 +77,13 @@ func (s *State) Sent(key string) string {
 		}
 	}
 	return ""
+}
+
+// Resumed returns the position of the session.resume that came with a key, and
+// zero if none came lately.
+func (s *State) Resumed(key string) event.Seq {
+	n, _ := strconv.ParseInt(s.Sent(key), 10, 64) // zero for anything else
+	return event.Seq(n)
 }
 
 // Won reports whether the answer that closed a question lately came with that
@@ -236,7 +244,7 @@ func (s *State) foldKey(e event.Event) error {
 	case event.InputAccepted:
 		return with(e, func(d event.InputAcceptedData) { s.sent.add(d.Key, d.InputID) })
 	case event.SessionResume:
-		return with(e, func(d event.SessionResumeData) { s.sent.add(d.Key, d.ResumeTime) })
+		return with(e, func(d event.SessionResumeData) { s.sent.add(d.Key, strconv.FormatInt(int64(e.Seq), 10)) })
 	case event.PermissionDone:
 		return with(e, func(d event.PermissionDoneData) { s.wonBy(d.RequestID, d.Answer) })
 	case event.ExternalDone:
