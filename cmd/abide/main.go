@@ -5,6 +5,7 @@ import (
 	"os"
 
 	"github.com/abide-run/abide/internal/cli"
+	_ "github.com/abide-run/abide/internal/process/keeper" // this program is its own keeper of commands
 )
 
 // version is set by the linker in releases.

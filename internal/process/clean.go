@@ -1,0 +1,58 @@
+package process
+
+import (
+	"context"
+	"time"
+
+	"github.com/abide-run/abide/internal/process/keeper"
+	"github.com/abide-run/abide/internal/process/record"
+	"golang.org/x/sys/unix"
+)
+
+const killRounds = 5
+
+// clean ends what is left of a command without a keeper, as the keeper would
+// have. What cannot be ended is listed.
+func (p *proc) clean() error {
+	note := func(r record.Record) bool { return p.note(r) == nil }
+	sigs := []unix.Signal{unix.SIGTERM, unix.SIGCONT}
+	pause := p.m.opts.Grace
+	for range 1 + killRounds {
+		left := p.survivors()
+		p.setSurvivors(left)
+		if len(left) == 0 {
+			return p.note(record.New(keeper.Ended))
+		}
+		for _, sig := range sigs {
+			signalEach(left, sig, note)
+		}
+		ctx, cancel := context.WithTimeout(p.m.ctx, pause)
+		awaitAll(ctx, left)
+		cancel()
+		if err := p.m.ctx.Err(); err != nil {
+			return nil // whoever opens the folder next goes on
+		}
+		sigs, pause = []unix.Signal{unix.SIGKILL}, time.Second
+	}
+	p.setSurvivors(p.survivors())
+	return nil
+}
+
+func (p *proc) setSurvivors(left []stat) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.survivorPIDs = nil
+	for _, s := range left {
+		p.survivorPIDs = append(p.survivorPIDs, s.PID)
+	}
+	p.broadcastLocked()
+}
+
+// survivors finds the processes of this command. Those of another start of the
+// machine are gone.
+func (p *proc) survivors() []stat {
+	if p.birth.boot != p.m.boot {
+		return nil
+	}
+	return marked(keeper.Marker + "=" + p.birth.marker)
+}

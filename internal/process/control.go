@@ -1,0 +1,167 @@
+package process
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+
+	"github.com/abide-run/abide/internal/process/keeper"
+	"github.com/abide-run/abide/internal/process/record"
+)
+
+// ask makes a request to the keeper of a process.
+func (p *proc) ask(ctx context.Context, r record.Record) error {
+	err := p.exchange(ctx, r)
+	var refusal *refusal
+	switch {
+	case err == nil || errors.As(err, &refusal):
+		return err
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	}
+	if s, _ := p.now(); s.state.Ended() {
+		return ErrEnded
+	}
+	// A keeper that hangs up has ended, or is about to.
+	if p.await(ctx, func(s *story) bool { return s.state.Ended() }) == nil {
+		return ErrEnded
+	}
+	return err
+}
+
+// A refusal is what a keeper says instead of yes.
+type refusal struct{ reason string }
+
+func (r *refusal) Error() string { return r.reason }
+
+func (p *proc) exchange(ctx context.Context, r record.Record) error {
+	conn, err := p.dial()
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })()
+	if _, err := conn.Write(r.Line()); err != nil {
+		return err
+	}
+	line, err := bufio.NewReader(conn).ReadSlice('\n')
+	if err != nil {
+		return err
+	}
+	answer, err := record.Parse(line)
+	if err != nil {
+		return err
+	}
+	if answer.Kind != keeper.OK {
+		return &refusal{answer.Get("reason")}
+	}
+	return nil
+}
+
+// control is ask for a process that has not ended.
+func (m *Manager) control(ctx context.Context, owner Owner, id ID, r record.Record) error {
+	p, err := m.find(owner, id)
+	if err != nil {
+		return err
+	}
+	if s, _ := p.now(); s.state.Ended() {
+		return fmt.Errorf("process %s: %w", id, ErrEnded)
+	}
+	if err := p.ask(ctx, r); err != nil {
+		return fmt.Errorf("process %s: %s: %w", id, r.Kind, err)
+	}
+	return nil
+}
+
+// WriteStdin gives a process something to read. It returns when all of it is in
+// the process's pipe or terminal, which is when the process has read all but the
+// last of it. If ctx ends first, what the keeper has taken is delivered still.
+func (m *Manager) WriteStdin(ctx context.Context, owner Owner, id ID, in Input) error {
+	p, err := m.find(owner, id)
+	if err != nil {
+		return err
+	}
+	if !p.birth.spec.Stdin {
+		return fmt.Errorf("process %s: %w", id, ErrNoStdin)
+	}
+	for part := 0; ; part++ {
+		n := min(len(in.Data), keeper.MaxInput)
+		last := n == len(in.Data)
+		r := record.New(keeper.Stdin).With("data", string(in.Data[:n])).WithFlag("close", last && in.Close)
+		if in.Key != "" {
+			r = r.With("key", in.Key+"/"+itoa(part))
+		}
+		err := m.control(ctx, owner, id, r)
+		var refusal *refusal
+		if errors.As(err, &refusal) {
+			return fmt.Errorf("process %s: %w", id, ErrNoStdin)
+		}
+		if err != nil || last {
+			return err
+		}
+		in.Data = in.Data[n:]
+	}
+}
+
+// Resize changes the size of the process's terminal.
+func (m *Manager) Resize(ctx context.Context, owner Owner, id ID, size Size) error {
+	p, err := m.find(owner, id)
+	if err != nil {
+		return err
+	}
+	if p.birth.spec.TTY == nil {
+		return fmt.Errorf("process %s: %w", id, ErrNoTerminal)
+	}
+	if size.Rows == 0 || size.Cols == 0 {
+		return invalid("size", "a terminal has at least one row and one column")
+	}
+	return m.control(ctx, owner, id, record.New(keeper.Resize).WithInt("rows", int64(size.Rows)).WithInt("cols", int64(size.Cols)))
+}
+
+// Signal sends a signal to the process and its group.
+func (m *Manager) Signal(ctx context.Context, owner Owner, id ID, sig syscall.Signal) error {
+	if sig < 1 || sig > 64 {
+		return invalid("signal", "there is no signal %d", int(sig))
+	}
+	return m.control(ctx, owner, id, record.New(keeper.Signal).WithInt("signal", int64(sig)))
+}
+
+// Stop ends a process and all its children: TERM, after the grace time KILL. It
+// returns when nothing is left. If ctx ends first, stopping goes on. Stopping
+// what is gone already is not an error.
+func (m *Manager) Stop(ctx context.Context, owner Owner, id ID) (Info, error) {
+	p, err := m.find(owner, id)
+	if err != nil {
+		return Info{}, err
+	}
+	r := record.New(keeper.Stop).With("reason", "stopped").WithInt("grace", int64(m.opts.Grace))
+	if s, _ := p.now(); !s.gone && !s.lost {
+		if err := p.ask(ctx, r); err != nil && !errors.Is(err, ErrEnded) {
+			return p.info(), fmt.Errorf("stop process %s: %w", id, err)
+		}
+	}
+	if s, _ := p.now(); s.lost && !s.gone {
+		return p.stopLost(ctx)
+	}
+	err = p.await(ctx, func(s *story) bool { return s.gone })
+	return p.info(), err
+}
+
+// stopLost tries again to end what is left of a lost process.
+func (p *proc) stopLost(ctx context.Context) (Info, error) {
+	done := make(chan error, 1)
+	p.m.work.Go(func() { done <- p.clean() })
+	select {
+	case err := <-done:
+		info := p.info()
+		if err == nil && !info.Gone {
+			err = fmt.Errorf("stop process %s: %v could not be ended", p.id, info.Survivors)
+		}
+		return info, err
+	case <-ctx.Done():
+		return p.info(), context.Cause(ctx)
+	}
+}

@@ -1,0 +1,193 @@
+package process
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"unicode/utf8"
+)
+
+const (
+	MaxHeadBytes  = 16 << 10 // of the beginning that a HeadTailBuffer keeps
+	MaxTailBytes  = 16 << 10 // of the end
+	MaxLineLength = 2048     // bytes of a line that are shown, with the mark of the cut
+)
+
+const (
+	lineCut  = " ... [truncated]"
+	headTail = "head_tail"
+)
+
+// TruncationInfo says how much of an output is shown.
+type TruncationInfo struct {
+	OriginalBytes int    `json:"original_bytes"` // all that was written
+	RetainedBytes int    `json:"retained_bytes"` // length of the text that is shown
+	OmittedBytes  int    `json:"omitted_bytes"`  // left out between head and tail
+	Strategy      string `json:"strategy"`
+}
+
+// A HeadTailBuffer keeps the first and the last bytes written to it. Its memory
+// does not depend on how many that are. It is safe for concurrent use.
+type HeadTailBuffer struct {
+	mu      sync.Mutex
+	maxHead int
+	maxTail int
+	head    []byte
+	tail    []byte // a ring of maxTail bytes, made when it is needed
+	next    int    // where the ring goes on
+	tailed  int    // bytes that went into the ring, ever
+	total   int
+}
+
+// NewHeadTailBuffer returns a buffer of the usual size.
+func NewHeadTailBuffer() *HeadTailBuffer {
+	return NewHeadTailBufferSized(MaxHeadBytes, MaxTailBytes)
+}
+
+// NewHeadTailBufferSized returns a buffer for so many bytes of head and tail.
+// Either may be zero; less is zero.
+func NewHeadTailBufferSized(maxHead, maxTail int) *HeadTailBuffer {
+	return &HeadTailBuffer{maxHead: max(maxHead, 0), maxTail: max(maxTail, 0)}
+}
+
+// Write takes all of p. It never fails.
+func (b *HeadTailBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.total += len(p)
+	n := min(len(p), b.maxHead-len(b.head))
+	b.head = append(b.head, p[:n]...)
+	b.writeTailLocked(p[n:])
+	return len(p), nil
+}
+
+func (b *HeadTailBuffer) writeTailLocked(p []byte) {
+	if len(p) == 0 || b.maxTail == 0 {
+		return
+	}
+	if b.tail == nil {
+		b.tail = make([]byte, b.maxTail)
+	}
+	b.tailed += len(p)
+	if skip := len(p) - b.maxTail; skip > 0 {
+		p = p[skip:] // the rest would be overwritten at once
+		b.next = 0
+	}
+	n := copy(b.tail[b.next:], p)
+	m := copy(b.tail, p[n:])
+	b.next = (b.next + n + m) % b.maxTail
+}
+
+// orderedTailLocked returns a copy of the ring from its oldest byte on.
+func (b *HeadTailBuffer) orderedTailLocked() []byte {
+	if b.tailed < b.maxTail {
+		return append([]byte(nil), b.tail[:b.tailed]...)
+	}
+	return append(append(make([]byte, 0, b.maxTail), b.tail[b.next:]...), b.tail[:b.next]...)
+}
+
+// Len returns how many bytes are kept.
+func (b *HeadTailBuffer) Len() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.head) + min(b.tailed, b.maxTail)
+}
+
+// TotalWritten returns how many bytes were ever written.
+func (b *HeadTailBuffer) TotalWritten() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.total
+}
+
+// Bytes returns a copy of what is kept: the head, then the tail.
+func (b *HeadTailBuffer) Bytes() []byte {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return append(append([]byte{}, b.head...), b.orderedTailLocked()...)
+}
+
+// Reset empties the buffer.
+func (b *HeadTailBuffer) Reset() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.head, b.tail, b.next, b.tailed, b.total = nil, nil, 0, 0, 0
+}
+
+// Output returns the text for a model: head and tail with a note of what is
+// missing between them, and long lines cut. The info is nil if nothing went into
+// the tail. No character is cut in two, and bytes that are no text become
+// U+FFFD, so the text is valid UTF-8.
+//
+// If head and tail are both used and nothing is missing, a line break stands
+// between them; Bytes has the text without it.
+func (b *HeadTailBuffer) Output() (string, *TruncationInfo) {
+	b.mu.Lock()
+	head := append([]byte(nil), b.head...)
+	tail := b.orderedTailLocked()
+	total := b.total
+	b.mu.Unlock()
+	return render(head, tail, total)
+}
+
+// render makes a text of the first and the last bytes of an output of which
+// there are total. Without a tail it is the head alone.
+func render(head, tail []byte, total int) (string, *TruncationInfo) {
+	if len(tail) == 0 {
+		return cutLines(head), nil
+	}
+	omitted := total - len(head) - len(tail)
+	separator := "\n"
+	whole := trimPartEnd(head)
+	if omitted > 0 {
+		separator = fmt.Sprintf("\n\n... [omitted %d bytes] ...\n\n", omitted)
+		tail = trimPartStart(tail)
+	} else {
+		tail = append(head[len(whole):len(head):len(head)], tail...)
+	}
+	text := cutLines(whole) + separator + cutLines(tail)
+	return text, &TruncationInfo{OriginalBytes: total, RetainedBytes: len(text), OmittedBytes: omitted, Strategy: headTail}
+}
+
+// trimPartEnd removes the beginning of a character that does not end.
+func trimPartEnd(p []byte) []byte {
+	for i := len(p) - 1; i >= 0 && i >= len(p)-utf8.UTFMax; i-- {
+		if utf8.RuneStart(p[i]) {
+			if !utf8.FullRune(p[i:]) {
+				return p[:i]
+			}
+			break
+		}
+	}
+	return p
+}
+
+// trimPartStart removes the end of a character that does not begin.
+func trimPartStart(p []byte) []byte {
+	for i := 0; i < len(p) && i < utf8.UTFMax-1; i++ {
+		if utf8.RuneStart(p[i]) {
+			return p[i:]
+		}
+	}
+	return p
+}
+
+// cutLines shortens lines that are too long and makes the text valid.
+func cutLines(p []byte) string {
+	text := strings.ToValidUTF8(string(p), "\uFFFD")
+	var out strings.Builder
+	out.Grow(len(text))
+	for line := range strings.Lines(text) {
+		out.WriteString(cutLine(line))
+	}
+	return out.String()
+}
+
+func cutLine(line string) string {
+	body := strings.TrimSuffix(line, "\n")
+	if len(body) <= MaxLineLength {
+		return line
+	}
+	kept := trimPartEnd([]byte(body[:MaxLineLength-len(lineCut)]))
+	return string(kept) + lineCut + line[len(body):]
+}

@@ -1,0 +1,114 @@
+// Package identity tells processes apart for good. A process id alone does not:
+// the system gives it away again.
+//
+// No function of this package reports a process that only has the number of
+// another.
+package identity
+
+import (
+	"errors"
+	"strconv"
+)
+
+// A Process is one process, now and for ever.
+type Process struct {
+	PID       int
+	Start     uint64 // clock ticks from the start of the machine to that of the process
+	Boot      string // which start of the machine
+	Namespace string // which numbering of processes
+}
+
+// A Stat is what the system says about a process at one moment.
+type Stat struct {
+	PID     int
+	State   byte // 'Z' for one that ended and was not waited for
+	Parent  int
+	Group   int
+	Session int
+	Start   uint64
+	Pages   int64 // resident
+}
+
+var errStat = errors.New("not the line of a process")
+
+// parseStat reads the line of /proc/PID/stat. The name in it is chosen by the
+// process and may contain anything, also what looks like the rest of a line.
+func parseStat(line string) (Stat, error) {
+	open, shut := index(line, '('), lastIndex(line, ')')
+	if open < 2 || shut < open {
+		return Stat{}, errStat
+	}
+	f := fields(line[shut+1:])
+	if len(f) < 22 || len(f[0]) != 1 {
+		return Stat{}, errStat
+	}
+	s := Stat{State: f[0][0]}
+	var ok [6]bool
+	s.PID, ok[0] = number(line[:open-1])
+	s.Parent, ok[1] = number(f[1])
+	s.Group, ok[2] = number(f[2])
+	s.Session, ok[3] = number(f[3])
+	start, okStart := number(f[19])
+	pages, okPages := number(f[21])
+	s.Start, ok[4], s.Pages, ok[5] = uint64(start), okStart, int64(pages), okPages
+	if ok != [6]bool{true, true, true, true, true, true} || s.PID == 0 {
+		return Stat{}, errStat
+	}
+	return s, nil
+}
+
+// number reads what is not negative.
+func number(text string) (int, bool) {
+	n, err := strconv.Atoi(text)
+	return n, err == nil && n >= 0
+}
+
+func index(text string, c byte) int {
+	for i := range len(text) {
+		if text[i] == c {
+			return i
+		}
+	}
+	return -1
+}
+
+func lastIndex(text string, c byte) int {
+	for i := len(text) - 1; i >= 0; i-- {
+		if text[i] == c {
+			return i
+		}
+	}
+	return -1
+}
+
+// fields splits a text at its spaces.
+func fields(text string) (all []string) {
+	for text != "" {
+		end := index(text, ' ')
+		if end < 0 {
+			end = len(text)
+		}
+		if end > 0 {
+			all = append(all, text[:end])
+		}
+		text = text[min(end+1, len(text)):]
+	}
+	return all
+}
+
+// descendants returns those of all that are below root, parents first.
+func descendants(all []Stat, root int) []Stat {
+	children := map[int][]Stat{}
+	for _, s := range all {
+		children[s.Parent] = append(children[s.Parent], s)
+	}
+	var below []Stat
+	for queue := []int{root}; len(queue) > 0; queue = queue[1:] {
+		below = append(below, children[queue[0]]...)
+		for _, s := range children[queue[0]] {
+			queue = append(queue, s.PID)
+		}
+		delete(children, queue[0])
+	}
+	return below
+}

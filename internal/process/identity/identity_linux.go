@@ -1,0 +1,147 @@
+package identity
+
+import (
+	"os"
+	"strconv"
+	"syscall"
+
+	"github.com/abide-run/abide/internal/process/sys"
+)
+
+// Self returns the calling process.
+func Self() (Process, error) { return Of(os.Getpid()) }
+
+// Of returns the process that has a number now.
+func Of(pid int) (Process, error) {
+	boot, namespace, err := here()
+	if err != nil {
+		return Process{}, err
+	}
+	s, err := StatOf(pid)
+	return Process{pid, s.Start, boot, namespace}, err
+}
+
+// here returns which start of the machine and which numbering this is.
+func here() (boot, namespace string, err error) {
+	id, err := sys.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return "", "", err
+	}
+	namespace, err = os.Readlink("/proc/self/ns/pid")
+	return string(id[:max(len(id)-1, 0)]), namespace, err
+}
+
+// Boot returns which start of the machine and which numbering of processes this
+// is: what a process of another one is called here means nothing.
+func Boot() (string, error) {
+	boot, namespace, err := here()
+	return boot + " " + namespace, err
+}
+
+// StatOf returns what the system says about the process that has a number now.
+func StatOf(pid int) (Stat, error) {
+	line, err := sys.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return Stat{}, err
+	}
+	return parseStat(string(line))
+}
+
+// Open returns a descriptor of a process that no other can take the place of.
+// The error is syscall.ESRCH if the process is gone.
+func (p Process) Open() (fd int, err error) {
+	boot, namespace, err := here()
+	if err != nil {
+		return -1, err
+	}
+	if p.PID <= 0 || boot != p.Boot || namespace != p.Namespace {
+		return -1, syscall.ESRCH
+	}
+	return OpenStarted(p.PID, p.Start)
+}
+
+// OpenStarted is Open for a process of this machine and numbering.
+func OpenStarted(pid int, start uint64) (fd int, err error) {
+	fd, err = sys.PidfdOpen(pid, sys.PidfdNonblock)
+	if err != nil {
+		return -1, err
+	}
+	// What is open now may be another process of that number. If it started when
+	// ours did, it is ours.
+	if s, err := StatOf(pid); err != nil || s.Start != start {
+		syscall.Close(fd)
+		return -1, syscall.ESRCH
+	}
+	return fd, nil
+}
+
+// Alive reports whether the process exists and has not ended.
+func (p Process) Alive() bool {
+	fd, err := p.Open()
+	if err != nil {
+		return false
+	}
+	defer syscall.Close(fd)
+	return !Ended(fd)
+}
+
+// Ended reports whether the process of a descriptor has ended.
+func Ended(fd int) bool {
+	n, err := sys.Poll([]sys.PollFD{{FD: int32(fd), Events: sys.PollIn}}, 0)
+	return err == nil && n > 0
+}
+
+// All returns every process that can be seen.
+func All() []Stat {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer dir.Close()
+	names, _ := dir.Readdirnames(-1)
+	var all []Stat
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil {
+			continue
+		}
+		if s, err := StatOf(pid); err == nil {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// Below returns the processes below one, parents first, also those that ended
+// and were not waited for.
+func Below(pid int) []Stat { return descendants(All(), pid) }
+
+// Marked returns the living processes that were started with a variable in their
+// environment, also by way of their parents.
+func Marked(variable string) []Stat {
+	var marked []Stat
+	for _, s := range All() {
+		if s.State != 'Z' && hasVariable(s.PID, variable) {
+			marked = append(marked, s)
+		}
+	}
+	return marked
+}
+
+func hasVariable(pid int, variable string) bool {
+	env, err := sys.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+	if err != nil {
+		return false
+	}
+	for rest := string(env); rest != ""; {
+		end := index(rest, 0)
+		if end < 0 {
+			end = len(rest)
+		}
+		if rest[:end] == variable {
+			return true
+		}
+		rest = rest[min(end+1, len(rest)):]
+	}
+	return false
+}

@@ -1,0 +1,268 @@
+package keeper
+
+import (
+	"errors"
+	"os"
+	"runtime"
+	"strconv"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"github.com/abide-run/abide/internal/process/identity"
+	"github.com/abide-run/abide/internal/process/output"
+	"github.com/abide-run/abide/internal/process/sys"
+)
+
+const bufSize = 128 << 10
+
+// begin starts the command.
+func (k *keeper) begin() error {
+	k.buf = make([]byte, bufSize)
+	k.log = output.NewWriter(DirFD, k.launch.Int("quota"))
+	args, env := k.launch.All("arg"), k.launch.All("env")
+	dir := k.launch.Get("dir")
+	if err := checkDir(dir); err != nil {
+		return err
+	}
+	program, err := lookUp(args[0], dir, env)
+	if err != nil {
+		return err
+	}
+	theirs, attr, err := k.plumb()
+	defer closeAll(theirs)
+	if err != nil {
+		return err
+	}
+	restore := setOOMScore(int(k.launch.Int("oom")))
+	defer restore()
+	k.pid, err = fork(int(k.launch.Int("nice")), program, args, &syscall.ProcAttr{Dir: dir, Env: env, Files: theirs, Sys: attr})
+	if err != nil {
+		return explain(program, err)
+	}
+	s, err := identity.StatOf(k.pid)
+	if err != nil {
+		s.Start = 0 // it cannot be signalled by anybody but us
+	}
+	k.start, k.running = s.Start, true
+	if k.handle, err = sys.PidfdOpen(k.pid, 0); err != nil {
+		k.handle = -1 // a signal tells it too, only later
+	}
+	k.setLimits(time.Now())
+	return nil
+}
+
+func (k *keeper) setLimits(now time.Time) {
+	if d := k.launch.Int("limit_time"); d > 0 {
+		k.limits.until = now.Add(time.Duration(d))
+	}
+	k.limits.memory = k.launch.Int("limit_memory")
+	k.limits.processes = int(k.launch.Int("limit_processes"))
+	if k.limits.memory > 0 || k.limits.processes > 0 {
+		k.look = now.Add(lookEvery)
+	}
+}
+
+// checkDir says what is wrong with a working directory.
+func checkDir(dir string) error {
+	err := sys.IsFolder(dir)
+	switch err {
+	case nil:
+		return nil
+	case syscall.ENOENT:
+		return errors.New("the working directory " + dir + " does not exist: choose another")
+	case syscall.ENOTDIR:
+		return errors.New("the working directory " + dir + " is not a folder: choose another")
+	}
+	return errors.New("the working directory " + dir + " cannot be used: " + err.Error())
+}
+
+// lookUp finds a program as a shell would, in the command's own PATH.
+func lookUp(program, dir string, env []string) (string, error) {
+	if contains(program, '/') {
+		return within(dir, program), nil
+	}
+	for places := lookUpEnv(env, "PATH"); places != ""; {
+		var place string
+		place, places = cut(places, ':')
+		found := within(dir, place) + "/" + program
+		if info, err := os.Stat(found); err == nil && info.Mode().IsRegular() && syscall.Access(found, executable) == nil {
+			return found, nil
+		}
+	}
+	return "", errors.New("there is no program " + strconv.Quote(program) + " in PATH")
+}
+
+const executable = 1 // X_OK
+
+// within makes a path absolute.
+func within(dir, path string) string {
+	if path == "" {
+		return dir
+	}
+	if path[0] == '/' {
+		return path
+	}
+	return dir + "/" + path
+}
+
+func contains(text string, c byte) bool {
+	before, _ := cut(text, c)
+	return before != text
+}
+
+// cut splits a text at the first c.
+func cut(text string, c byte) (before, after string) {
+	for i := range len(text) {
+		if text[i] == c {
+			return text[:i], text[i+1:]
+		}
+	}
+	return text, ""
+}
+
+func lookUpEnv(env []string, name string) string {
+	for i := len(env) - 1; i >= 0; i-- {
+		if n, value := cut(env[i], '='); n == name {
+			return value
+		}
+	}
+	return ""
+}
+
+// explain says why a program did not start.
+func explain(program string, err error) error {
+	switch err {
+	case syscall.ENOENT:
+		return errors.New("the program " + program + ", or the interpreter that it names, does not exist")
+	case syscall.EACCES:
+		return errors.New("the program " + program + " may not be executed")
+	case syscall.ENOEXEC:
+		return errors.New("the program " + program + " has a format that this system does not execute")
+	case syscall.E2BIG:
+		return errors.New("command and environment are longer than this system allows: put the command into a file")
+	}
+	return errors.New("run " + program + ": " + err.Error())
+}
+
+// plumb makes the command's descriptors 0, 1 and 2, and keeps the other ends.
+func (k *keeper) plumb() (theirs []uintptr, attr *syscall.SysProcAttr, err error) {
+	if k.launch.Flag("tty") {
+		return k.plumbTerminal()
+	}
+	in, err := k.plumbInput()
+	if err != nil {
+		return nil, nil, err
+	}
+	theirs = append(theirs, uintptr(in))
+	for i, stream := range []output.Stream{output.Stdout, output.Stderr} {
+		ours, their, err := pipe()
+		if err != nil {
+			return theirs, nil, err
+		}
+		theirs = append(theirs, uintptr(their))
+		k.outputs[i] = source{fd: ours, stream: stream}
+		syscall.SetNonblock(ours, true)
+	}
+	return theirs, &syscall.SysProcAttr{Setpgid: true}, nil
+}
+
+// plumbInput makes the descriptor 0 of a command without a terminal.
+func (k *keeper) plumbInput() (int, error) {
+	if !k.launch.Flag("stdin") {
+		return syscall.Open("/dev/null", syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+	}
+	their, ours, err := pipe()
+	if err != nil {
+		return -1, err
+	}
+	syscall.SetNonblock(ours, true)
+	k.stdin = ours
+	return their, nil
+}
+
+func (k *keeper) plumbTerminal() ([]uintptr, *syscall.SysProcAttr, error) {
+	master, slave, err := openTerminal()
+	if err != nil {
+		return nil, nil, errors.New("open a terminal: " + err.Error())
+	}
+	k.terminal = master
+	k.outputs[0] = source{fd: master, stream: output.Stdout}
+	k.resize(uint16(k.launch.Int("rows")), uint16(k.launch.Int("cols")))
+	in := slave
+	if k.launch.Flag("stdin") {
+		k.stdin = master
+	} else if in, err = syscall.Open("/dev/null", syscall.O_RDONLY|syscall.O_CLOEXEC, 0); err != nil {
+		return []uintptr{uintptr(slave)}, nil, err
+	}
+	return []uintptr{uintptr(in), uintptr(slave), uintptr(slave)}, &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 1}, nil
+}
+
+// openTerminal makes a terminal and the descriptor that it looks from inside.
+func openTerminal() (master, slave int, err error) {
+	master, err = syscall.Open("/dev/ptmx", syscall.O_RDWR|syscall.O_NOCTTY|syscall.O_CLOEXEC|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return -1, -1, err
+	}
+	var locked, n int32
+	if err := sys.Ioctl(master, syscall.TIOCSPTLCK, unsafe.Pointer(&locked)); err != nil {
+		return -1, -1, err
+	}
+	if err := sys.Ioctl(master, syscall.TIOCGPTN, unsafe.Pointer(&n)); err != nil {
+		return -1, -1, err
+	}
+	slave, err = syscall.Open("/dev/pts/"+strconv.Itoa(int(n)), syscall.O_RDWR|syscall.O_NOCTTY|syscall.O_CLOEXEC, 0)
+	return master, slave, err
+}
+
+func (k *keeper) resize(rows, cols uint16) error {
+	size := [4]uint16{rows, cols} // and pixels, which nobody knows
+	return sys.Ioctl(k.terminal, syscall.TIOCSWINSZ, unsafe.Pointer(&size))
+}
+
+func pipe() (read, write int, err error) {
+	var p [2]int
+	err = syscall.Pipe2(p[:], syscall.O_CLOEXEC)
+	return p[0], p[1], err
+}
+
+func closeAll(fds []uintptr) {
+	for i, fd := range fds {
+		if i == 0 || fd != fds[i-1] {
+			syscall.Close(int(fd))
+		}
+	}
+}
+
+// fork runs a program with another priority than ours. On Linux that belongs to
+// a thread and is inherited, and it cannot be taken back: so the thread that
+// has it ends here.
+func fork(nice int, program string, args []string, attr *syscall.ProcAttr) (pid int, err error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		if now, err := syscall.Getpriority(syscall.PRIO_PROCESS, 0); err == nil {
+			syscall.Setpriority(syscall.PRIO_PROCESS, 0, min(20-now+nice, 19))
+		}
+		pid, err = syscall.ForkExec(program, args, attr)
+	}()
+	<-done
+	return pid, err
+}
+
+const oomFile = "/proc/self/oom_score_adj"
+
+// setOOMScore lets what is started now be ended before others when memory runs
+// out. The returned function takes it back for ourselves.
+func setOOMScore(score int) (restore func()) {
+	was, err := sys.ReadFile(oomFile)
+	if err != nil {
+		return func() {}
+	}
+	if n, err := strconv.Atoi(string(was[:max(len(was)-1, 0)])); err != nil || n >= score {
+		return func() {}
+	}
+	sys.WriteFile(oomFile, []byte(strconv.Itoa(score)))
+	return func() { sys.WriteFile(oomFile, was) }
+}

@@ -1,0 +1,333 @@
+package keeper
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/abide-run/abide/internal/process/record"
+	"github.com/abide-run/abide/internal/process/sys"
+)
+
+const (
+	maxConns   = 64
+	maxRequest = 4*MaxInput + 4096 // every byte of an input may need four
+	maxLaunch  = 64 << 20
+	maxKeys    = 512     // of inputs, to know one that comes again
+	maxUnsent  = 1 << 20 // what a daemon that does not listen may leave
+)
+
+// A conn is a daemon that talks to us.
+type conn struct {
+	fd       int
+	in       []byte // a request that is not complete
+	out      []byte // answers that were not taken yet
+	watching bool
+	armed    bool
+	after    int64 // tell when there is output after this
+	input    *input
+	closed   bool
+}
+
+// An input is on its way to the command.
+type input struct {
+	key  uint64
+	data []byte
+	eof  bool
+}
+
+func newConn(fd int) *conn { return &conn{fd: fd} }
+
+// await blocks until there is a whole request, or nobody is there any more.
+func (c *conn) await() (record.Record, bool) {
+	buf := make([]byte, 16<<10)
+	for {
+		n, err := syscall.Read(c.fd, buf)
+		if err == syscall.EINTR {
+			continue
+		}
+		if err != nil || n <= 0 || len(c.in) > maxLaunch {
+			return record.Record{}, false
+		}
+		seen := len(c.in)
+		c.in = append(c.in, buf[:n]...)
+		if i := slices.Index(c.in[seen:], '\n'); i >= 0 {
+			r, err := record.Parse(c.in[:seen+i])
+			c.in = nil
+			syscall.SetNonblock(c.fd, true)
+			return r, err == nil
+		}
+	}
+}
+
+// listen opens the socket in the process's folder. The path goes through our own
+// descriptor, since a folder's name may be longer than a socket's may be.
+func (k *keeper) listen() error {
+	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC|syscall.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return err
+	}
+	if err := syscall.Bind(fd, &syscall.SockaddrUnix{Name: "/proc/self/fd/" + strconv.Itoa(DirFD) + "/" + SocketFile}); err != nil {
+		return err
+	}
+	k.listener = fd
+	return syscall.Listen(fd, maxConns)
+}
+
+func (k *keeper) unlisten() {
+	syscall.Unlinkat(DirFD, SocketFile)
+	syscall.Close(k.listener)
+	k.listener = -1
+}
+
+// events says what to wait for.
+func (c *conn) events() int16 {
+	var e int16
+	if c.input == nil { // one after the other
+		e |= sys.PollIn
+	}
+	if len(c.out) > 0 {
+		e |= sys.PollOut
+	}
+	return e
+}
+
+// serve accepts, reads and answers.
+func (k *keeper) serve() {
+	for _, c := range k.conns {
+		if k.ready(c.fd) {
+			c.flush()
+			if c.input == nil {
+				k.receive(c)
+			}
+		}
+	}
+	if k.ready(k.listener) {
+		k.accept()
+	}
+	k.conns = slices.DeleteFunc(k.conns, func(c *conn) bool {
+		if !c.closed || c.input != nil { // an input that was taken is delivered
+			return false
+		}
+		syscall.Close(c.fd)
+		return true
+	})
+}
+
+func (k *keeper) accept() {
+	fd, _, err := syscall.Accept4(k.listener, syscall.SOCK_CLOEXEC|syscall.SOCK_NONBLOCK)
+	if err != nil {
+		return
+	}
+	if len(k.conns) >= maxConns {
+		syscall.Close(fd)
+		return
+	}
+	k.conns = append(k.conns, newConn(fd))
+}
+
+// receive takes requests.
+func (k *keeper) receive(c *conn) {
+	n, err := syscall.Read(c.fd, k.buf)
+	if err == syscall.EAGAIN || err == syscall.EINTR {
+		return
+	}
+	if err != nil || n <= 0 || len(c.in)+n > maxRequest {
+		c.closed = true
+		return
+	}
+	c.in = append(c.in, k.buf[:n]...)
+	for c.input == nil {
+		i := slices.Index(c.in, '\n')
+		if i < 0 {
+			break
+		}
+		r, err := record.Parse(c.in[:i])
+		c.in = c.in[i+1:]
+		if err != nil {
+			c.closed = true
+			return
+		}
+		k.carryOut(c, r)
+	}
+	if len(c.in) == 0 {
+		c.in = nil
+	}
+}
+
+// carryOut does what is asked.
+func (k *keeper) carryOut(c *conn, r record.Record) {
+	switch r.Kind {
+	case Watch:
+		c.watching = true
+		c.send(record.New(Changed))
+	case Arm:
+		c.armed, c.after = true, r.Int("at")
+		k.tellSize()
+	case Stdin:
+		k.takeInput(c, r)
+	case Resize:
+		if k.terminal < 0 {
+			c.answer(errors.New("the process has no terminal"))
+			return
+		}
+		c.answer(k.resize(uint16(r.Int("rows")), uint16(r.Int("cols"))))
+	case Signal:
+		c.answer(k.signalGroup(syscall.Signal(r.Int("signal"))))
+	case Stop:
+		k.stop(r.Get("reason"), time.Duration(r.Int("grace")))
+		c.answer(nil)
+	default:
+		c.answer(errors.New("unknown request " + strconv.Quote(r.Kind)))
+	}
+}
+
+func (c *conn) answer(err error) {
+	if err != nil {
+		c.send(record.New(Refused).With("reason", err.Error()))
+		return
+	}
+	c.send(record.New(OK))
+}
+
+func (c *conn) send(r record.Record) {
+	c.out = append(c.out, r.Line()...)
+	c.flush()
+}
+
+func (c *conn) flush() {
+	for len(c.out) > 0 {
+		n, err := syscall.SendmsgN(c.fd, c.out, nil, nil, syscall.MSG_NOSIGNAL|syscall.MSG_DONTWAIT)
+		if err == syscall.EINTR {
+			continue
+		}
+		if err == syscall.EAGAIN && len(c.out) < maxUnsent {
+			return
+		}
+		if err != nil {
+			c.closed, c.out = true, nil
+			return
+		}
+		c.out = c.out[n:]
+	}
+	c.out = nil
+}
+
+// announce tells whoever watches that the journal has something new.
+func (k *keeper) announce() {
+	for _, c := range k.conns {
+		if c.watching && !c.closed {
+			c.send(record.New(Changed))
+		}
+	}
+}
+
+// tellSize tells whoever waits for output.
+func (k *keeper) tellSize() {
+	for _, c := range k.conns {
+		if c.armed && !c.closed && k.log.Totals().Bytes > c.after {
+			c.armed = false
+			c.send(k.count(record.New(Size)))
+		}
+	}
+}
+
+// takeInput queues an input, unless it was delivered before.
+func (k *keeper) takeInput(c *conn, r record.Record) {
+	key := uint64(0)
+	if text := r.Get("key"); text != "" {
+		key = hash(text)
+	}
+	switch {
+	case key != 0 && k.written[key]:
+		c.answer(nil)
+	case k.stdin < 0:
+		c.answer(errors.New("closed"))
+	default:
+		c.input = &input{key, []byte(r.Get("data")), r.Flag("close")}
+		k.inputs = append(k.inputs, c)
+		k.feed()
+	}
+}
+
+// feed gives the command as much input as it takes.
+func (k *keeper) feed() {
+	for len(k.inputs) > 0 {
+		c := k.inputs[0]
+		done, err := k.push(c.input)
+		if !done {
+			return
+		}
+		k.remember(c.input.key)
+		c.input = nil
+		k.inputs = k.inputs[1:]
+		c.answer(err)
+	}
+}
+
+// push writes what fits. It is done if that was all, or nobody will read it.
+func (k *keeper) push(in *input) (done bool, err error) {
+	for len(in.data) > 0 {
+		if k.stdin < 0 {
+			return true, errors.New("closed")
+		}
+		n, err := syscall.Write(k.stdin, in.data)
+		switch {
+		case err == syscall.EINTR:
+			continue
+		case err == syscall.EAGAIN:
+			return false, nil
+		case err != nil:
+			k.closeStdin()
+			return true, errors.New("closed")
+		}
+		in.data = in.data[n:]
+	}
+	if in.eof {
+		return k.pushEnd()
+	}
+	return true, nil
+}
+
+// pushEnd tells the command that no more comes. On a terminal that is a
+// character.
+func (k *keeper) pushEnd() (done bool, err error) {
+	if k.stdin == k.terminal && k.stdin >= 0 {
+		const endOfFile = 4
+		if _, err := syscall.Write(k.stdin, []byte{endOfFile}); err == syscall.EAGAIN {
+			return false, nil
+		}
+	}
+	k.closeStdin()
+	return true, nil
+}
+
+func (k *keeper) closeStdin() {
+	if k.stdin >= 0 && k.stdin != k.terminal {
+		syscall.Close(k.stdin)
+	}
+	k.stdin = -1
+}
+
+// remember keeps the keys of the last inputs.
+func (k *keeper) remember(key uint64) {
+	if key == 0 {
+		return
+	}
+	k.written[key] = true
+	if k.order = append(k.order, key); len(k.order) > maxKeys {
+		delete(k.written, k.order[0])
+		k.order = k.order[1:]
+	}
+}
+
+// hash is FNV-1a.
+func hash(text string) uint64 {
+	h := uint64(14695981039346656037)
+	for i := range len(text) {
+		h = (h ^ uint64(text[i])) * 1099511628211
+	}
+	return h
+}

@@ -1,0 +1,261 @@
+package keeper
+
+import (
+	"os"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"github.com/abide-run/abide/internal/process/identity"
+	"github.com/abide-run/abide/internal/process/record"
+	"github.com/abide-run/abide/internal/process/sys"
+)
+
+const (
+	lookEvery  = 100 * time.Millisecond // at memory and processes, if they are limited
+	firstRound = 10 * time.Millisecond  // between rounds of killing; each pause is twice as long
+	lastRound  = time.Second
+	bulk       = 8       // reads in a row that fill a pipe: worth a bigger one
+	bigPipe    = 1 << 20 // bytes
+)
+
+// loop serves the command until nothing of it is left.
+func (k *keeper) loop() {
+	for !k.over() {
+		k.wait()
+		k.readOutputs()
+		if k.ready(k.wake) || k.ready(k.handle) {
+			k.reap()
+		}
+		k.feed()
+		k.serve()
+		k.keepTime(time.Now())
+	}
+	k.end()
+}
+
+// over reports whether the command and all its children are gone.
+func (k *keeper) over() bool { return !k.running && k.empty }
+
+// wait blocks until there is something to do.
+func (k *keeper) wait() {
+	k.polled = k.polled[:0] // used again: this is called for every piece of output
+	k.await(k.wake, sys.PollIn)
+	k.await(k.handle, sys.PollIn)
+	k.await(k.listener, sys.PollIn)
+	for i := range k.outputs {
+		k.await(k.outputs[i].fd, sys.PollIn)
+	}
+	if len(k.inputs) > 0 {
+		k.await(k.stdin, sys.PollOut)
+	}
+	for _, c := range k.conns {
+		k.await(c.fd, c.events())
+	}
+	if n, err := sys.Poll(k.polled, k.timeout(time.Now())); err != nil || n == 0 {
+		k.polled = k.polled[:0]
+	}
+}
+
+func (k *keeper) await(fd int, events int16) {
+	if fd >= 0 {
+		k.polled = append(k.polled, sys.PollFD{FD: int32(fd), Events: events})
+	}
+}
+
+// ready reports whether a descriptor has something to do.
+func (k *keeper) ready(fd int) bool {
+	for i := range k.polled {
+		if p := &k.polled[i]; int(p.FD) == fd && p.Revents != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// timeout returns how long nothing has to be done; for ever if it is negative.
+func (k *keeper) timeout(now time.Time) time.Duration {
+	var next time.Time
+	for _, t := range [...]time.Time{k.limits.until, k.round, k.look} {
+		if !t.IsZero() && (next.IsZero() || t.Before(next)) {
+			next = t
+		}
+	}
+	if next.IsZero() {
+		return -1
+	}
+	return max(next.Sub(now), 0)
+}
+
+func (k *keeper) readOutputs() {
+	for i := range k.outputs {
+		if s := &k.outputs[i]; s.fd >= 0 && k.ready(s.fd) {
+			k.read(s)
+		}
+	}
+}
+
+// read moves what there is from a source to the log, once. It returns how much.
+func (k *keeper) read(s *source) int {
+	n, err := syscall.Read(s.fd, k.buf)
+	switch {
+	case err == syscall.EINTR || err == syscall.EAGAIN:
+		return 0
+	case n <= 0: // the end, which a terminal tells as EIO
+		k.shut(s)
+		return 0
+	}
+	k.log.Append(s.stream, k.buf[:n], time.Now().UnixMicro())
+	s.widen(n)
+	k.tellSize()
+	return n
+}
+
+// shut ends a source. A terminal stays open for whoever opens it again.
+func (k *keeper) shut(s *source) {
+	if s.fd != k.terminal {
+		syscall.Close(s.fd)
+	}
+	s.fd = -1
+}
+
+// widen makes the pipe of a command that prints a lot bigger: that takes fewer
+// turns. Not all pipes are, since a user can only have so much of them.
+func (s *source) widen(n int) {
+	if s.full < 0 || n < 64<<10 {
+		s.full = min(s.full, 0)
+		return
+	}
+	if s.full++; s.full == bulk {
+		sys.Fcntl(s.fd, sys.ResizePipe, bigPipe)
+		s.full = -1
+	}
+}
+
+// drain reads what is in a source now. More may come from children, so it stops
+// after that.
+func (k *keeper) drain(s *source) {
+	there := bigPipe
+	if s.fd != k.terminal {
+		var n int32
+		sys.Ioctl(s.fd, syscall.TIOCINQ, unsafe.Pointer(&n))
+		there = int(n)
+	}
+	for s.fd >= 0 && there > 0 {
+		n := k.read(s)
+		if n == 0 {
+			return
+		}
+		there -= n
+	}
+}
+
+func (k *keeper) drainAll() {
+	for i := range k.outputs {
+		if s := &k.outputs[i]; s.fd >= 0 {
+			k.drain(s)
+		}
+	}
+}
+
+// reap collects the children that ended.
+func (k *keeper) reap() {
+	var b [64]byte
+	syscall.Read(k.wake, b[:])
+	select {
+	case <-k.asked:
+		k.stop("its keeper was asked to end, as when the machine is shut down", k.grace())
+	default:
+	}
+	var main *syscall.WaitStatus
+	for {
+		var status syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
+		if err == syscall.EINTR {
+			continue
+		}
+		if pid <= 0 {
+			k.empty = err == syscall.ECHILD
+			break
+		}
+		if pid == k.pid {
+			main = &status
+		}
+	}
+	if main != nil {
+		k.exited(*main)
+	}
+}
+
+// exited records how the command ended, after all that it wrote.
+func (k *keeper) exited(status syscall.WaitStatus) {
+	k.running = false
+	syscall.Close(k.handle)
+	k.handle = -1
+	k.limits.until = time.Time{}
+	k.drainAll()
+	r := k.count(record.New(Exited)).WithInt("status", int64(status)).WithFlag("lingering", !k.empty)
+	if k.reason == "" && status.Signaled() && k.signals[status.Signal()] {
+		k.reason = "signal"
+	}
+	if k.reason != "" {
+		r = r.With("killed", k.reason)
+	}
+	k.note(r, !k.empty) // otherwise the end follows at once and is synced with it
+	if !k.empty {
+		k.announce()
+	}
+}
+
+// end records that nothing is left.
+func (k *keeper) end() {
+	k.drainAll()
+	k.log.Close()
+	k.note(k.count(record.New(Ended)), true)
+	k.unlisten()
+	k.tellSize()
+	k.announce()
+}
+
+// count adds what was printed so far.
+func (k *keeper) count(r record.Record) record.Record {
+	t := k.log.Totals()
+	return r.WithInt("bytes", t.Bytes).WithInt("stdout", t.Stdout).WithInt("lines", t.Lines).WithInt("kept", k.log.Kept())
+}
+
+// keepTime does what is due.
+func (k *keeper) keepTime(now time.Time) {
+	if due(k.limits.until, now) {
+		k.limits.until = time.Time{}
+		k.stop("time limit", k.grace())
+	}
+	if due(k.look, now) {
+		k.look = now.Add(lookEvery)
+		k.checkLimits()
+	}
+	if due(k.round, now) {
+		k.killRound(now)
+	}
+}
+
+func due(t, now time.Time) bool { return !t.IsZero() && !t.After(now) }
+
+// checkLimits stops a command that takes too much.
+func (k *keeper) checkLimits() {
+	if k.reason != "" {
+		return
+	}
+	processes, pages := 0, int64(0)
+	for _, s := range identity.Below(os.Getpid()) {
+		if s.State != 'Z' {
+			processes++
+			pages += s.Pages
+		}
+	}
+	switch {
+	case k.limits.processes > 0 && processes > k.limits.processes:
+		k.stop("process limit", k.grace())
+	case k.limits.memory > 0 && pages*int64(os.Getpagesize()) > k.limits.memory:
+		k.stop("memory limit", k.grace())
+	}
+}

@@ -1,0 +1,495 @@
+// Package outlog reads what a command printed while it is still being written,
+// or long after. Package output says how it is kept.
+package outlog
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/abide-run/abide/internal/process/output"
+)
+
+// A Log is what can be read at one moment.
+type Log struct {
+	dir      string
+	segments []segment      // in order
+	totals   *output.Totals // of a log that is complete
+}
+
+// A segment is a row of bytes that is on disk. What the index says is read when
+// it is needed.
+type segment struct {
+	offset int64
+	size   int64
+
+	indexed bool
+	before  output.Totals
+	runs    []output.Run
+}
+
+func (s *segment) end() int64 { return s.offset + s.size }
+
+// A Piece is a part of the output that came from one stream.
+type Piece struct {
+	Stream output.Stream
+	Offset int64
+	Len    int
+	Time   time.Time
+}
+
+// A Part is some of the output.
+type Part struct {
+	Data    []byte
+	Pieces  []Piece
+	Next    int64 // where to go on
+	Omitted int64 // bytes between where the part was to begin and Next that are not kept
+}
+
+// errMoved means that the writer removed a segment while it was read.
+var errMoved = errors.New("the log has moved on")
+
+// Open looks at the log in a folder. If all is written, totals says how much
+// that was.
+func Open(dir string, totals *output.Totals) (*Log, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	l := &Log{dir: dir, totals: totals}
+	for _, e := range entries {
+		offset, ok := output.ParseDataFile(e.Name())
+		if !ok {
+			continue
+		}
+		info, err := e.Info()
+		if err != nil {
+			continue // removed at this moment
+		}
+		l.segments = append(l.segments, segment{offset: offset, size: info.Size()})
+	}
+	slices.SortFunc(l.segments, func(a, b segment) int { return cmp.Compare(a.offset, b.offset) })
+	return l, nil
+}
+
+// End returns the offset after the last byte.
+func (l *Log) End() int64 {
+	if l.totals != nil {
+		return l.totals.Bytes
+	}
+	if n := len(l.segments); n > 0 {
+		return l.segments[n-1].end()
+	}
+	return 0
+}
+
+// Kept returns how many bytes can be read.
+func (l *Log) Kept() (n int64) {
+	for i := range l.segments {
+		n += l.segments[i].size
+	}
+	return n
+}
+
+// Disk returns how many bytes the files of a log have.
+func Disk(dir string) int64 {
+	entries, _ := os.ReadDir(dir)
+	var n int64
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() {
+			n += info.Size()
+		}
+	}
+	return n
+}
+
+// Remove removes the log from a folder.
+func Remove(dir string) error {
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		if output.IsFile(e.Name()) {
+			if gone := os.Remove(filepath.Join(dir, e.Name())); err == nil && !errors.Is(gone, fs.ErrNotExist) {
+				err = gone
+			}
+		}
+	}
+	return err
+}
+
+// load reads the index of a segment. One that is damaged counts as standard
+// output.
+func (l *Log) load(s *segment) error {
+	if s.indexed {
+		return nil
+	}
+	b, err := os.ReadFile(filepath.Join(l.dir, output.IndexFile(s.offset)))
+	if errors.Is(err, fs.ErrNotExist) {
+		return errMoved
+	}
+	if err != nil {
+		return err
+	}
+	before, runs, err := output.ParseIndex(b)
+	if err != nil || before.Bytes != s.offset {
+		before, runs = output.Totals{Bytes: s.offset, Stdout: s.offset}, nil
+	}
+	if len(runs) == 0 || runs[0].Offset > s.offset {
+		runs = append([]output.Run{{Offset: s.offset, Stream: output.Stdout}}, runs...)
+	}
+	s.before, s.runs, s.indexed = before, runs, true
+	return nil
+}
+
+// pieces calls visit with the runs of a segment between two offsets, in order or
+// from the last to the first.
+func (s *segment) pieces(from, to int64, backward bool, visit func(r output.Run, from, to int64) bool) {
+	n := len(s.runs)
+	first, _ := slices.BinarySearchFunc(s.runs, from+1, func(r output.Run, at int64) int { return cmp.Compare(r.Offset, at) })
+	for k := max(first-1, 0); k < n; k++ {
+		i := k
+		if backward {
+			i = n - 1 - (k - max(first-1, 0))
+		}
+		end := s.end()
+		if i+1 < n {
+			end = min(end, s.runs[i+1].Offset)
+		}
+		begin, stop := max(from, s.runs[i].Offset), min(to, end)
+		if begin < stop && !visit(s.runs[i], begin, stop) {
+			return
+		}
+	}
+}
+
+// until returns what was written before an offset of a segment. Lines are those
+// before the segment.
+func (s *segment) until(offset int64) output.Totals {
+	t := output.Totals{Bytes: offset, Stdout: s.before.Stdout, Lines: s.before.Lines}
+	s.pieces(s.offset, offset, false, func(r output.Run, from, to int64) bool {
+		if r.Stream == output.Stdout {
+			t.Stdout += to - from
+		}
+		return true
+	})
+	return t
+}
+
+// find returns the first segment that ends after an offset.
+func (l *Log) find(offset int64) int {
+	i, _ := slices.BinarySearchFunc(l.segments, offset, func(s segment, at int64) int {
+		if s.end() <= at {
+			return -1
+		}
+		return 1
+	})
+	return i
+}
+
+// gap returns how many bytes of a stream are missing from an offset on, before a
+// segment or, after the last one, at the end.
+func (l *Log) gap(offset int64, next int, stream output.Stream) (int64, error) {
+	var after output.Totals
+	switch {
+	case next < len(l.segments):
+		s := &l.segments[next]
+		if s.offset <= offset {
+			return 0, nil
+		}
+		if err := l.load(s); err != nil {
+			return 0, err
+		}
+		after = s.before
+	case l.totals != nil && l.totals.Bytes > offset:
+		after = *l.totals
+	default:
+		return 0, nil
+	}
+	if stream == output.Any {
+		return after.Bytes - offset, nil
+	}
+	// Which bytes of a gap came from which stream is known for the whole of it
+	// alone. It was reached from its beginning, unless somebody jumped into it.
+	before, err := l.totalsBefore(min(offset, l.gapStart(next)), next)
+	return min(after.Of(stream)-before.Of(stream), after.Bytes-offset), err
+}
+
+// gapStart returns where the gap before a segment begins.
+func (l *Log) gapStart(next int) int64 {
+	if next == 0 {
+		return 0
+	}
+	return l.segments[next-1].end()
+}
+
+func (l *Log) totalsBefore(offset int64, next int) (output.Totals, error) {
+	if next == 0 {
+		return output.Totals{}, nil
+	}
+	s := &l.segments[next-1]
+	if err := l.load(s); err != nil {
+		return output.Totals{}, err
+	}
+	return s.until(offset), nil
+}
+
+// Read returns what a stream wrote from an offset until another, at most limit
+// bytes.
+func (l *Log) Read(from, until int64, limit int, stream output.Stream) (Part, error) {
+	p := Part{Next: max(from, 0)}
+	for i := l.find(p.Next); p.Next < until && len(p.Data) < limit; i++ {
+		if err := l.cross(&p, i, until, stream); err != nil {
+			return p, err
+		}
+		if i == len(l.segments) || p.Next >= until {
+			break
+		}
+		if err := l.readSegment(&p, &l.segments[i], until, limit, stream); err != nil {
+			return p, err
+		}
+	}
+	return p, nil
+}
+
+// cross goes to where a segment begins, or to the end after the last one, and
+// counts what is missing on the way.
+func (l *Log) cross(p *Part, i int, until int64, stream output.Stream) error {
+	next := max(p.Next, l.End())
+	if i < len(l.segments) {
+		next = max(p.Next, l.segments[i].offset)
+	}
+	if next > until {
+		if stream == output.Any {
+			p.Omitted += until - p.Next
+		} // else it is counted by whoever goes on to the end of the gap
+		p.Next = until
+		return nil
+	}
+	missing, err := l.gap(p.Next, i, stream)
+	p.Omitted += missing
+	p.Next = next
+	return err
+}
+
+// readSegment goes on in one segment.
+func (l *Log) readSegment(p *Part, s *segment, until int64, limit int, stream output.Stream) error {
+	if err := l.load(s); err != nil {
+		return err
+	}
+	f, err := os.Open(filepath.Join(l.dir, output.DataFile(s.offset)))
+	if errors.Is(err, fs.ErrNotExist) {
+		return errMoved
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	stop := min(until, s.end())
+	s.pieces(p.Next, stop, false, func(r output.Run, from, to int64) bool {
+		if stream != output.Any && r.Stream != stream {
+			p.Next = to
+			return true
+		}
+		n := int(min(to-from, int64(limit-len(p.Data))))
+		at := len(p.Data)
+		p.Data = slices.Grow(p.Data, n)[:at+n]
+		if n, err = f.ReadAt(p.Data[at:], from-s.offset); n < len(p.Data)-at && (err == nil || err == io.EOF) {
+			err = io.ErrUnexpectedEOF
+		} else {
+			err = nil
+		}
+		p.Data = p.Data[:at+n]
+		p.add(Piece{r.Stream, from, n, time.UnixMicro(r.Time)})
+		p.Next = from + int64(n)
+		return err == nil && len(p.Data) < limit
+	})
+	return err
+}
+
+// add appends a piece, as one with the last if they belong together.
+func (p *Part) add(piece Piece) {
+	if piece.Len > 0 {
+		p.Pieces = append(p.Pieces, piece)
+	}
+}
+
+// TailStart returns where the last n kept bytes of a stream begin.
+func (l *Log) TailStart(n int64, stream output.Stream) (int64, error) {
+	start := l.End()
+	for i := len(l.segments) - 1; i >= 0 && n > 0; i-- {
+		s := &l.segments[i]
+		if err := l.load(s); err != nil {
+			return 0, err
+		}
+		s.pieces(s.offset, s.end(), true, func(r output.Run, from, to int64) bool {
+			if stream == output.Any || r.Stream == stream {
+				take := min(n, to-from)
+				n -= take
+				start = to - take
+			}
+			return n > 0
+		})
+	}
+	return start, nil
+}
+
+// Count returns what was written in all, without the lines of the last segment.
+func (l *Log) Count() (output.Totals, error) {
+	if l.totals != nil {
+		return *l.totals, nil
+	}
+	n := len(l.segments)
+	if n == 0 {
+		return output.Totals{}, nil
+	}
+	s := &l.segments[n-1]
+	err := l.load(s)
+	return s.until(s.end()), err
+}
+
+// Totals returns what was written in all. It reads the last segment.
+func (l *Log) Totals() (output.Totals, error) {
+	t, err := l.Count()
+	if err != nil || l.totals != nil || len(l.segments) == 0 {
+		return t, err
+	}
+	s := l.segments[len(l.segments)-1]
+	err = l.scan(s.offset, func(_ int64, b []byte) bool {
+		t.Lines += int64(bytes.Count(b, []byte{'\n'}))
+		return true
+	})
+	return t, err
+}
+
+const page = 64 << 10
+
+// scan calls visit with all that is kept from an offset on.
+func (l *Log) scan(from int64, visit func(offset int64, b []byte) bool) error {
+	for from < l.End() {
+		p, err := l.Read(from, l.End(), page, output.Any)
+		if err != nil {
+			return err
+		}
+		at := 0
+		for _, piece := range p.Pieces {
+			if !visit(piece.Offset, p.Data[at:at+piece.Len]) {
+				return nil
+			}
+			at += piece.Len
+		}
+		from = p.Next
+	}
+	return nil
+}
+
+// A Line is a line of the output.
+type Line struct {
+	Number int64
+	Offset int64
+	Text   []byte // with its line break, if it was written
+	Cut    int64  // bytes of the line that are not in Text
+}
+
+// Lines returns lines from the one with a number on, the first is 1, at most n
+// and limit bytes of each.
+func (l *Log) Lines(first int64, n, limit int) ([]Line, error) {
+	c := lineCollector{first: first, most: n, limit: limit, number: 1}
+	for i := range l.segments {
+		s := &l.segments[i]
+		if err := l.load(s); err != nil {
+			return nil, err
+		}
+		if s.before.Lines >= first-1 {
+			break
+		}
+		c.next, c.number = s.offset, s.before.Lines+1 // the line begins after this
+	}
+	err := l.scan(c.next, c.visit(l))
+	c.flush()
+	return c.lines, err
+}
+
+// A lineCollector makes lines of bytes.
+type lineCollector struct {
+	first  int64
+	most   int
+	limit  int
+	number int64 // of the line that is going on
+	next   int64 // where bytes are expected
+	line   *Line
+	lines  []Line
+}
+
+func (c *lineCollector) visit(l *Log) func(offset int64, b []byte) bool {
+	return func(offset int64, b []byte) bool {
+		if offset > c.next { // a gap: the line after it is another one, or the rest of one
+			c.jump(l, offset)
+		}
+		c.next = offset + int64(len(b))
+		for len(b) > 0 && len(c.lines) < c.most {
+			n := bytes.IndexByte(b, '\n') + 1
+			ends := n > 0
+			if !ends {
+				n = len(b)
+			}
+			c.take(offset, b[:n])
+			if ends {
+				c.flush()
+				c.number++
+			}
+			offset, b = offset+int64(n), b[n:]
+		}
+		return len(c.lines) < c.most
+	}
+}
+
+// jump goes on after a gap.
+func (c *lineCollector) jump(l *Log, offset int64) {
+	s := &l.segments[l.find(offset)]
+	if l.load(s) != nil {
+		return
+	}
+	if number := s.before.Lines + 1; number != c.number {
+		c.flush()
+		c.number = number
+	} else if c.line != nil {
+		c.line.Cut += offset - c.next
+	}
+}
+
+func (c *lineCollector) take(offset int64, b []byte) {
+	if c.number < c.first {
+		return
+	}
+	if c.line == nil {
+		c.line = &Line{Number: c.number, Offset: offset}
+	}
+	n := min(len(b), c.limit-len(c.line.Text))
+	c.line.Text = append(c.line.Text, b[:n]...)
+	c.line.Cut += int64(len(b) - n)
+}
+
+func (c *lineCollector) flush() {
+	if c.line != nil && len(c.lines) < c.most {
+		c.lines = append(c.lines, *c.line)
+	}
+	c.line = nil
+}
+
+// Retry calls f until the log stays still while it is read.
+func Retry(dir string, totals *output.Totals, f func(*Log) error) error {
+	for {
+		l, err := Open(dir, totals)
+		if err != nil {
+			return err
+		}
+		if err := f(l); !errors.Is(err, errMoved) {
+			return err
+		}
+	}
+}

@@ -1,0 +1,172 @@
+// Package output keeps what a command printed, in order of arrival, on a bounded
+// piece of disk.
+//
+// The log is a row of segments. Each is two files: out.OFFSET has the bytes as
+// they were written, idx.OFFSET says which of them came from which stream, and
+// when. OFFSET is where the segment begins in the whole output, in hexadecimal.
+// A [Writer] fills one segment after the other. When the quota is reached it
+// removes the oldest that is not part of the head, so head and tail remain.
+//
+//   - Offsets count all bytes ever written, kept or not, and never change.
+//   - Bytes that are not kept (beyond the quota, or the disk was full) leave a
+//     gap between two segments. The next segment says how many of them came from
+//     which stream and how many line breaks they had, so that all counts are
+//     exact without them.
+//   - A byte that can be read has its stream on disk already.
+//   - Neither side needs memory for what was written.
+//
+// One writer and any number of readers, in different processes, need no lock.
+// Package outlog reads.
+package output
+
+import (
+	"errors"
+	"strconv"
+
+	"github.com/abide-run/abide/internal/process/record"
+)
+
+// A Stream is where output came from.
+type Stream uint8
+
+const (
+	Any    Stream = iota // as a choice
+	Stdout               //
+	Stderr               //
+)
+
+// Totals count what was written until some moment.
+type Totals struct {
+	Bytes  int64
+	Stdout int64
+	Lines  int64 // line breaks
+}
+
+// Of returns how many bytes came from a stream.
+func (t Totals) Of(s Stream) int64 {
+	switch s {
+	case Stdout:
+		return t.Stdout
+	case Stderr:
+		return t.Bytes - t.Stdout
+	}
+	return t.Bytes
+}
+
+// A Run is a piece of a segment that came from one stream. It ends where the
+// next one begins.
+type Run struct {
+	Offset int64 // in the whole output
+	Time   int64 // Unix time in microseconds
+	Stream Stream
+}
+
+const (
+	parts   = 16 // segments that the quota is for
+	minPart = 256
+
+	// MinQuota is the smallest quota of a log.
+	MinQuota = parts * minPart
+)
+
+const (
+	magic      = "abx1"
+	headerSize = 32 // magic, offset, stdout, lines, checksum
+	runSize    = 20 // offset, time and stream, checksum
+)
+
+var errIndex = errors.New("not an index")
+
+// appendHeader begins an index: what was written before the segment.
+func appendHeader(dst []byte, before Totals) []byte {
+	at := len(dst)
+	dst = append(dst, magic...)
+	dst = appendUint64(dst, uint64(before.Bytes))
+	dst = appendUint64(dst, uint64(before.Stdout))
+	dst = appendUint64(dst, uint64(before.Lines))
+	return appendUint32(dst, record.Sum(dst[at:]))
+}
+
+func appendRun(dst []byte, r Run) []byte {
+	at := len(dst)
+	dst = appendUint64(dst, uint64(r.Offset))
+	dst = appendUint64(dst, uint64(r.Time)<<8|uint64(r.Stream))
+	return appendUint32(dst, record.Sum(dst[at:]))
+}
+
+// sound reports whether bytes end with the checksum of the others.
+func sound(b []byte) bool {
+	n := len(b) - 4
+	return uint32(uint64At(b[n-4:])) == record.Sum(b[:n])
+}
+
+// ParseIndex reads an index as far as it is whole and makes sense.
+func ParseIndex(b []byte) (before Totals, runs []Run, err error) {
+	if len(b) < headerSize || string(b[:4]) != magic || !sound(b[:headerSize]) {
+		return Totals{}, nil, errIndex
+	}
+	before = Totals{
+		int64(uint64At(b[4:])),
+		int64(uint64At(b[12:])),
+		int64(uint64At(b[20:])),
+	}
+	if before.Bytes < 0 || before.Stdout < 0 || before.Stdout > before.Bytes || before.Lines < 0 || before.Lines > before.Bytes {
+		return Totals{}, nil, errIndex
+	}
+	last := before.Bytes
+	for b = b[headerSize:]; len(b) >= runSize && sound(b[:runSize]); b = b[runSize:] {
+		packed := uint64At(b[8:])
+		r := Run{int64(uint64At(b)), int64(packed >> 8), Stream(packed)}
+		if r.Offset < last || r.Stream != Stdout && r.Stream != Stderr {
+			break
+		}
+		last = r.Offset
+		runs = append(runs, r)
+	}
+	return before, runs, nil
+}
+
+const (
+	dataName  = "out."
+	indexName = "idx."
+	digits    = 16
+)
+
+// DataFile and IndexFile return the names of the files of a segment.
+func DataFile(offset int64) string  { return name(dataName, offset) }
+func IndexFile(offset int64) string { return name(indexName, offset) }
+
+func name(prefix string, offset int64) string {
+	hex := strconv.FormatInt(offset, 16)
+	return prefix + "0000000000000000"[len(hex):] + hex
+}
+
+// ParseDataFile returns the offset of a segment.
+func ParseDataFile(file string) (offset int64, ok bool) {
+	if len(file) != len(dataName)+digits {
+		return 0, false
+	}
+	offset, err := strconv.ParseInt(file[len(dataName):], 16, 64)
+	return offset, err == nil && offset >= 0 && DataFile(offset) == file
+}
+
+// IsFile reports whether a file belongs to a log.
+func IsFile(file string) bool {
+	_, ok := ParseDataFile(dataName + file[min(len(indexName), len(file)):])
+	return ok && (file[:len(dataName)] == dataName || file[:len(indexName)] == indexName)
+}
+
+func appendUint64(dst []byte, n uint64) []byte {
+	return appendUint32(appendUint32(dst, uint32(n>>32)), uint32(n))
+}
+
+func appendUint32(dst []byte, n uint32) []byte {
+	return append(dst, byte(n>>24), byte(n>>16), byte(n>>8), byte(n))
+}
+
+func uint64At(b []byte) (n uint64) {
+	for _, c := range b[:8] {
+		n = n<<8 | uint64(c)
+	}
+	return n
+}

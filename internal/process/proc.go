@@ -1,0 +1,212 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/abide-run/abide/internal/process/keeper"
+	"github.com/abide-run/abide/internal/process/outlog"
+	"github.com/abide-run/abide/internal/process/output"
+	"github.com/abide-run/abide/internal/process/record"
+)
+
+// A proc is one process that the manager knows. Its journal is the truth; this
+// is what was read of it.
+type proc struct {
+	m     *Manager
+	id    ID
+	dir   string
+	birth birth
+
+	mu           sync.Mutex
+	changed      chan struct{} // closed when something is new
+	story        story
+	read         int64 // bytes of the journal
+	failed       error // why nothing was begun
+	watch        net.Conn
+	armed        bool
+	survivorPIDs []int
+}
+
+func (m *Manager) newProc(id ID, b birth) *proc {
+	return &proc{
+		m: m, id: id, dir: filepath.Join(m.dir, string(id)), birth: b,
+		changed: make(chan struct{}), story: story{state: Starting},
+	}
+}
+
+func (p *proc) path(file string) string { return filepath.Join(p.dir, file) }
+
+// broadcastLocked wakes everybody who waits.
+func (p *proc) broadcastLocked() {
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+// reload reads what is new in the journal.
+func (p *proc) reload() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f, err := os.Open(p.path(keeper.StateFile))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.NewSectionReader(f, p.read, 1<<30))
+	if err != nil {
+		return err
+	}
+	end := 0
+	for i, c := range text {
+		if c == '\n' {
+			end = i + 1
+		}
+	}
+	record.Each(text[:end], p.story.tell)
+	p.read += int64(end)
+	p.broadcastLocked()
+	return nil
+}
+
+// note writes to the journal and reads it again.
+func (p *proc) note(r record.Record) error {
+	f, err := os.OpenFile(p.path(keeper.StateFile), os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	// Half a line may be there, from a keeper that was killed while it wrote.
+	line := append([]byte("\n"), r.WithInt("time", time.Now().UnixNano()).Line()...)
+	if _, err := f.Write(line); err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	return p.reload()
+}
+
+// now returns the story so far and what will be closed when it goes on.
+func (p *proc) now() (story, <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.story, p.changed
+}
+
+// await blocks until the story has come to some point.
+func (p *proc) await(ctx context.Context, until func(*story) bool) error {
+	for {
+		s, changed := p.now()
+		if until(&s) {
+			return nil
+		}
+		if err := p.failure(); err != nil {
+			return err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return fmt.Errorf("wait for process %s: %w", p.id, context.Cause(ctx))
+		case <-p.m.ctx.Done():
+			return ErrClosed
+		}
+	}
+}
+
+func (p *proc) failure() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.failed
+}
+
+// info returns what is known.
+func (p *proc) info() Info {
+	p.mu.Lock()
+	st, survivors := p.story, p.survivorPIDs
+	p.mu.Unlock()
+	s := p.birth.spec
+	i := Info{
+		ID: p.id, Key: s.Key, Owner: s.Owner, Command: s.Command, Args: s.Args, Dir: s.Dir, Title: s.Title,
+		Class: s.Class, TTY: s.TTY != nil, Stdin: s.Stdin,
+		State: st.state, Reason: st.reason, PID: st.pid, Created: p.birth.time, Started: st.started, Ended: st.ended,
+		Exit: st.exit, Lingering: st.lingering, Gone: st.gone, Survivors: survivors, Seen: st.seen, Dropped: st.dropped,
+		Output: p.output(st),
+		Files:  Files{Dir: p.dir, Output: p.path(output.DataFile(0))},
+	}
+	return i
+}
+
+// output counts what was written. After the end that is in the journal.
+func (p *proc) output(st story) Output {
+	if st.totals != nil {
+		t := *st.totals
+		return Output{t.Bytes, t.Stdout, t.Bytes - t.Stdout, t.Bytes - st.kept}
+	}
+	var o Output
+	outlog.Retry(p.dir, nil, func(l *outlog.Log) error {
+		t, err := l.Count()
+		o = Output{t.Bytes, t.Stdout, t.Bytes - t.Stdout, t.Bytes - l.Kept()}
+		return err
+	})
+	return o
+}
+
+// adopt finds a process that was started before.
+func (m *Manager) adopt(id ID) error {
+	b, err := readBirth(filepath.Join(m.dir, string(id)))
+	if errors.Is(err, ErrInvalid) || errors.Is(err, os.ErrNotExist) {
+		// What is not a whole spec was never synced, so nothing was begun. It is
+		// ours if it has the name of one.
+		return m.discard(id)
+	}
+	if err != nil {
+		return err
+	}
+	p := m.newProc(id, b)
+	begun, err := p.settle()
+	if err != nil {
+		return err
+	}
+	if !begun {
+		return m.discard(id)
+	}
+	m.procs[id] = p
+	if err := p.reload(); err != nil {
+		return err
+	}
+	if !p.story.gone {
+		m.work.Go(func() { p.follow(nil, nil) })
+	}
+	return nil
+}
+
+func readBirth(dir string) (birth, error) {
+	text, err := os.ReadFile(filepath.Join(dir, keeper.SpecFile))
+	if err != nil {
+		return birth{}, err
+	}
+	r, err := record.Parse(text)
+	if err != nil {
+		return birth{}, fmt.Errorf("%w spec: %w", ErrInvalid, err)
+	}
+	return parseBirth(r)
+}
+
+// discard removes the folder of a start that did not happen.
+func (m *Manager) discard(id ID) error {
+	if !isID(id) {
+		return nil // not ours
+	}
+	return os.RemoveAll(filepath.Join(m.dir, string(id)))
+}
+
+func isID(id ID) bool {
+	return len(id) == len(idOf("", "")) && id[0] == 'p'
+}

@@ -1,0 +1,177 @@
+package process
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/abide-run/abide/internal/process/outlog"
+	"github.com/abide-run/abide/internal/process/output"
+)
+
+const (
+	defaultLimit = 64 << 10
+	maxLimit     = 16 << 20 // bytes of one chunk
+	maxLine      = 64 << 10 // bytes of one line
+)
+
+// look calls f with the log as it is, again if it moves on meanwhile, and
+// returns the story from before.
+func (p *proc) look(f func(l *outlog.Log, s story) error) error {
+	s, _ := p.now()
+	if s.dropped {
+		return fmt.Errorf("process %s: %w", p.id, ErrDropped)
+	}
+	return outlog.Retry(p.dir, s.totals, func(l *outlog.Log) error { return f(l, s) })
+}
+
+// Read returns a part of the output.
+func (m *Manager) Read(ctx context.Context, owner Owner, id ID, r ReadRequest) (Chunk, error) {
+	p, err := m.find(owner, id)
+	if err != nil {
+		return Chunk{}, err
+	}
+	switch {
+	case r.Offset < 0:
+		return Chunk{}, invalid("offset", "%d is before the beginning", r.Offset)
+	case r.Until < 0 || r.Until > 0 && r.Until < r.Offset:
+		return Chunk{}, invalid("until", "%d is before the offset %d", r.Until, r.Offset)
+	case r.Limit < 0:
+		return Chunk{}, invalid("limit", "%d is less than nothing", r.Limit)
+	case r.Stream > Stderr:
+		return Chunk{}, invalid("stream", "there is no stream %d", r.Stream)
+	}
+	r.Limit = min(cmp.Or(r.Limit, defaultLimit), maxLimit)
+	r.Until = cmp.Or(r.Until, math.MaxInt64)
+	for {
+		_, changed := p.now()
+		c, err := p.chunk(r)
+		if err != nil || !r.Wait || len(c.Data) > 0 || c.Omitted > 0 || c.End || c.Next >= r.Until {
+			return c, err
+		}
+		p.arm(c.Next)
+		r.Offset = c.Next // of another stream there may have been something
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return c, context.Cause(ctx)
+		case <-m.ctx.Done():
+			return c, ErrClosed
+		}
+	}
+}
+
+func (p *proc) chunk(r ReadRequest) (c Chunk, err error) {
+	err = p.look(func(l *outlog.Log, s story) error {
+		part, err := l.Read(r.Offset, min(r.Until, max(l.End(), r.Offset)), r.Limit, output.Stream(r.Stream))
+		c = chunkOf(part)
+		c.End = s.gone && c.Next >= l.End()
+		return err
+	})
+	return c, err
+}
+
+func chunkOf(part outlog.Part) Chunk {
+	c := Chunk{Data: part.Data, Next: part.Next, Omitted: part.Omitted, Runs: make([]Run, len(part.Pieces))}
+	for i, piece := range part.Pieces {
+		c.Runs[i] = Run{Stream(piece.Stream), piece.Offset, piece.Len, piece.Time}
+	}
+	return c
+}
+
+// Tail returns the last bytes of the output, or of one stream of it.
+func (m *Manager) Tail(owner Owner, id ID, n int, stream Stream) (c Chunk, err error) {
+	p, err := m.find(owner, id)
+	if err != nil {
+		return Chunk{}, err
+	}
+	if n < 0 {
+		return Chunk{}, invalid("tail", "%d is less than nothing", n)
+	}
+	n = min(n, maxLimit)
+	err = p.look(func(l *outlog.Log, s story) error {
+		part, err := tail(l, n, output.Stream(stream))
+		c = chunkOf(part)
+		c.End = s.gone
+		return err
+	})
+	return c, err
+}
+
+func tail(l *outlog.Log, n int, stream output.Stream) (outlog.Part, error) {
+	from, err := l.TailStart(int64(n), stream)
+	if err != nil {
+		return outlog.Part{}, err
+	}
+	return l.Read(from, l.End(), n, stream)
+}
+
+// Lines returns at most n lines of the output from the line with the given
+// number on; the first is 1. Numbers count lines that were not kept too. If
+// first is negative it counts from the end: -1 is the last line. Of a long line
+// the first 64 KiB are returned.
+func (m *Manager) Lines(owner Owner, id ID, first int64, n int) (lines []Line, err error) {
+	p, err := m.find(owner, id)
+	if err != nil {
+		return nil, err
+	}
+	if first == 0 || n < 0 {
+		return nil, invalid("line", "the first line is 1, the last is -1")
+	}
+	err = p.look(func(l *outlog.Log, _ story) error {
+		from := first
+		if from < 0 {
+			all, err := countLines(l)
+			if err != nil {
+				return err
+			}
+			from = max(all+1+first, 1)
+		}
+		found, err := l.Lines(from, min(n, maxLimit/maxLine), maxLine)
+		lines = lines[:0]
+		for _, f := range found {
+			lines = append(lines, Line(f))
+		}
+		return err
+	})
+	return lines, err
+}
+
+// countLines counts a last line without a line break too.
+func countLines(l *outlog.Log) (int64, error) {
+	t, err := l.Totals()
+	if err != nil || t.Bytes == 0 {
+		return 0, err
+	}
+	last, err := tail(l, 1, output.Any)
+	if err == nil && string(last.Data) != "\n" {
+		t.Lines++
+	}
+	return t.Lines, err
+}
+
+// View returns the output as a model is shown it, like [HeadTailBuffer.Output]
+// of all that was written.
+func (m *Manager) View(owner Owner, id ID, stream Stream) (text string, info *TruncationInfo, err error) {
+	p, err := m.find(owner, id)
+	if err != nil {
+		return "", nil, err
+	}
+	err = p.look(func(l *outlog.Log, _ story) error {
+		of := output.Stream(stream)
+		t, err := l.Count()
+		if err != nil {
+			return err
+		}
+		head, err := l.Read(0, l.End(), MaxHeadBytes, of)
+		if err != nil {
+			return err
+		}
+		rest := t.Of(of) - int64(len(head.Data)) - head.Omitted
+		end, err := tail(l, int(min(rest, MaxTailBytes)), of)
+		text, info = render(head.Data, end.Data, int(t.Of(of)))
+		return err
+	})
+	return text, info, err
+}

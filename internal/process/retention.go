@@ -1,0 +1,147 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/abide-run/abide/internal/process/keeper"
+	"github.com/abide-run/abide/internal/process/outlog"
+	"github.com/abide-run/abide/internal/process/record"
+)
+
+// checkCapsLocked refuses a start that would be one too many. Output that was
+// seen makes room.
+func (m *Manager) checkCapsLocked(spec Spec) error {
+	running, disk := int64(0), int64(0)
+	var spare []*proc
+	for _, p := range m.procs {
+		if p.birth.spec.Owner != spec.Owner {
+			continue
+		}
+		s, _ := p.now()
+		switch {
+		case !s.gone:
+			running++
+			disk += p.birth.spec.Quota
+		case !s.dropped:
+			disk += p.size()
+			if s.seen {
+				spare = append(spare, p)
+			}
+		}
+	}
+	if running >= int64(m.opts.MaxRunning) {
+		return &CapError{capProcesses, running, int64(m.opts.MaxRunning)}
+	}
+	slices.SortFunc(spare, func(a, b *proc) int { return a.birth.time.Compare(b.birth.time) })
+	for _, p := range spare {
+		if disk+spec.Quota <= m.opts.MaxDisk {
+			break
+		}
+		size := p.size()
+		if p.drop() == nil {
+			disk -= size
+		}
+	}
+	if disk+spec.Quota > m.opts.MaxDisk {
+		return &CapError{capDisk, disk, m.opts.MaxDisk}
+	}
+	return nil
+}
+
+// size returns the disk that the output of a process that is gone takes.
+func (p *proc) size() int64 {
+	s, _ := p.now()
+	if s.totals == nil {
+		return outlog.Disk(p.dir)
+	}
+	return s.kept
+}
+
+// MarkSeen notes that the end of a process has been told: from now on retention
+// may remove its output.
+func (m *Manager) MarkSeen(owner Owner, id ID) error {
+	p, err := m.find(owner, id)
+	if err != nil {
+		return err
+	}
+	s, _ := p.now()
+	switch {
+	case !s.state.Ended():
+		return fmt.Errorf("process %s has not ended, so its end cannot have been seen", id)
+	case s.seen:
+		return nil
+	}
+	return p.note(record.New(keeper.Seen))
+}
+
+// Forget removes the output of a process that is gone and seen. Its key and
+// status stay until Sweep removes them.
+func (m *Manager) Forget(owner Owner, id ID) error {
+	p, err := m.find(owner, id)
+	if err != nil {
+		return err
+	}
+	return p.drop()
+}
+
+// drop removes the output, if that may be.
+func (p *proc) drop() error {
+	s, _ := p.now()
+	switch {
+	case s.dropped:
+		return nil
+	case !s.gone:
+		return fmt.Errorf("process %s is not gone yet: stop it first", p.id)
+	case !s.seen:
+		return fmt.Errorf("nobody has seen how process %s ended: read it and mark it as seen first", p.id)
+	}
+	if err := p.note(record.New(keeper.Dropped)); err != nil {
+		return err
+	}
+	return outlog.Remove(p.dir)
+}
+
+// Sweep removes what is older than the retention allows.
+func (m *Manager) Sweep(keep Retention) error {
+	now := time.Now()
+	var errs []error
+	for _, p := range m.ended() {
+		s, _ := p.now()
+		if age := now.Sub(s.ended); s.seen && age > keep.Output && !s.dropped {
+			errs = append(errs, p.drop())
+		}
+		if age := now.Sub(s.ended); s.seen && age > max(keep.Record, keep.Output) {
+			errs = append(errs, m.remove(p))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// ended returns the processes of which nothing is left.
+func (m *Manager) ended() []*proc {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var ended []*proc
+	for _, p := range m.procs {
+		if s, _ := p.now(); s.gone {
+			ended = append(ended, p)
+		}
+	}
+	return ended
+}
+
+// remove forgets a process altogether. The spec goes first: without it the rest
+// is rubbish that the next Open removes.
+func (m *Manager) remove(p *proc) error {
+	if err := os.Remove(p.path(keeper.SpecFile)); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	delete(m.procs, p.id)
+	m.mu.Unlock()
+	return m.discard(p.id)
+}

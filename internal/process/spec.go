@@ -1,0 +1,179 @@
+package process
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/base32"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/abide-run/abide/internal/process/keeper"
+	"github.com/abide-run/abide/internal/process/output"
+	"github.com/abide-run/abide/internal/process/record"
+)
+
+const (
+	maxName     = 4096        // bytes of a key or an owner
+	maxArgument = 128<<10 - 1 // bytes of one argument that Linux passes on
+)
+
+// idOf names a process. Nobody can choose a name that means a file.
+func idOf(owner Owner, key string) ID {
+	sum := sha256.Sum256([]byte(string(owner) + "\x00" + key))
+	return ID("p" + strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:10])))
+}
+
+func invalid(field, format string, args ...any) error {
+	return fmt.Errorf("%w %s: %s", ErrInvalid, field, fmt.Sprintf(format, args...))
+}
+
+// complete checks a spec and fills in what it leaves to the options.
+func (o *Options) complete(s Spec) (Spec, error) {
+	if s.Owner == "" {
+		return s, ErrNoOwner
+	}
+	for _, check := range []func(*Options, *Spec) error{checkNames, checkCommand, checkPlace, checkLimits} {
+		if err := check(o, &s); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+func checkNames(_ *Options, s *Spec) error {
+	switch {
+	case s.Key == "":
+		return invalid("key", "it is missing")
+	case len(s.Key) > maxName:
+		return invalid("key", "it has %d bytes, and %d is the most", len(s.Key), maxName)
+	case len(s.Owner) > maxName:
+		return invalid("owner", "it has %d bytes, and %d is the most", len(s.Owner), maxName)
+	case strings.Contains(string(s.Owner), "\x00"):
+		return invalid("owner", "it contains a NUL byte")
+	}
+	return nil
+}
+
+func checkCommand(o *Options, s *Spec) error {
+	switch {
+	case s.Command != "" && len(s.Args) > 0:
+		return invalid("command", "there are arguments too: give one of both")
+	case strings.TrimSpace(s.Command) == "" && len(s.Args) == 0:
+		return invalid("command", "it is empty")
+	case len(s.Args) == 0:
+		s.Args = []string{o.Shell, "-c", s.Command}
+	case s.Args[0] == "":
+		return invalid("command", "the program is missing")
+	}
+	for _, a := range s.Args {
+		if strings.Contains(a, "\x00") {
+			return invalid("command", "it contains a NUL byte")
+		}
+		if len(a) > maxArgument {
+			return invalid("command", "it has %d bytes, and %d is the most: put it into a file and run that", len(a), maxArgument)
+		}
+	}
+	return nil
+}
+
+func checkPlace(o *Options, s *Spec) error {
+	switch {
+	case s.Dir == "":
+		return invalid("working directory", "it is missing")
+	case strings.Contains(s.Dir, "\x00"):
+		return invalid("working directory", "it contains a NUL byte")
+	case !filepath.IsAbs(s.Dir):
+		return invalid("working directory", "%s is not an absolute path", s.Dir)
+	}
+	if s.Env == nil {
+		s.Env = o.Env
+	}
+	for _, v := range s.Env {
+		if strings.Contains(v, "\x00") || strings.IndexByte(v, '=') <= 0 {
+			return invalid("environment", "%.40q is not NAME=value", v)
+		}
+	}
+	if s.TTY != nil {
+		s.TTY = &Size{Rows: cmp.Or(s.TTY.Rows, 24), Cols: cmp.Or(s.TTY.Cols, 80)}
+	}
+	return nil
+}
+
+func checkLimits(o *Options, s *Spec) error {
+	s.Class = cmp.Or(s.Class, Job)
+	switch {
+	case s.Class != Job && s.Class != Service:
+		return invalid("class", "%q is neither %q nor %q", s.Class, Job, Service)
+	case s.Class == Service && s.Limits != Limits{}:
+		return invalid("limits", "a service has none: make it a job")
+	case s.Limits.Time < 0 || s.Limits.Memory < 0 || s.Limits.Processes < 0:
+		return invalid("limits", "they cannot be negative")
+	case s.Quota < 0 || s.Quota > 0 && s.Quota < output.MinQuota:
+		return invalid("quota", "%d is the least", output.MinQuota)
+	}
+	if s.Class == Job {
+		s.Limits.Time = cmp.Or(s.Limits.Time, o.Limits.Time)
+		s.Limits.Memory = cmp.Or(s.Limits.Memory, o.Limits.Memory)
+		s.Limits.Processes = cmp.Or(s.Limits.Processes, o.Limits.Processes)
+	}
+	s.Quota = cmp.Or(s.Quota, o.Quota)
+	return nil
+}
+
+// sameCommand reports whether two specs with one key may be one process.
+func sameCommand(a, b Spec) bool {
+	return a.Key == b.Key && a.Owner == b.Owner && a.Command == b.Command && (a.Command != "" || slices.Equal(a.Args, b.Args)) &&
+		a.Dir == b.Dir && a.Class == b.Class && a.Stdin == b.Stdin && (a.TTY != nil) == (b.TTY != nil)
+}
+
+// A birth is what was asked for and when, as it is on disk.
+type birth struct {
+	spec   Spec // without the environment, which may hold secrets
+	time   time.Time
+	boot   string // which start of the machine: what came after it may have been lost with it
+	marker string // the variable that the processes of this command have
+}
+
+func (b birth) record() record.Record {
+	s := b.spec
+	r := record.New("spec").With("key", s.Key).With("owner", string(s.Owner)).With("command", s.Command).
+		WithAll("arg", s.Args).With("dir", s.Dir).With("title", s.Title).With("class", string(s.Class)).
+		WithFlag("stdin", s.Stdin).WithFlag("tty", s.TTY != nil).WithInt("quota", s.Quota)
+	return r.WithInt("time", b.time.UnixNano()).With("boot", b.boot).With("marker", b.marker)
+}
+
+func parseBirth(r record.Record) (birth, error) {
+	b := birth{
+		spec: Spec{
+			Key: r.Get("key"), Owner: Owner(r.Get("owner")), Command: r.Get("command"), Args: r.All("arg"), Dir: r.Get("dir"),
+			Title: r.Get("title"), Class: Class(r.Get("class")), Stdin: r.Flag("stdin"), Quota: r.Int("quota"),
+		},
+		time: time.Unix(0, r.Int("time")), boot: r.Get("boot"), marker: r.Get("marker"),
+	}
+	if r.Flag("tty") {
+		b.spec.TTY = &Size{}
+	}
+	if r.Kind != "spec" || b.spec.Key == "" || b.spec.Owner == "" || len(b.spec.Args) == 0 || b.marker == "" {
+		return birth{}, fmt.Errorf("%w spec", ErrInvalid)
+	}
+	return b, nil
+}
+
+// launch is what a keeper is told: the spec with all that is not on disk.
+func (o *Options) launch(b birth, s Spec) record.Record {
+	env := append(slices.Clone(s.Env), "PWD="+s.Dir, keeper.Marker+"="+b.marker)
+	r := record.New(keeper.Launch).WithAll("arg", s.Args).WithAll("env", env).With("dir", s.Dir).
+		WithFlag("stdin", s.Stdin).WithInt("quota", s.Quota).WithInt("nice", int64(o.Nice)).WithInt("oom", int64(o.OOMScore)).
+		WithInt("grace", int64(o.Grace)).WithInt("limit_time", int64(s.Limits.Time)).
+		WithInt("limit_memory", s.Limits.Memory).WithInt("limit_processes", int64(s.Limits.Processes))
+	if s.TTY != nil {
+		r = r.WithFlag("tty", true).WithInt("rows", int64(s.TTY.Rows)).WithInt("cols", int64(s.TTY.Cols))
+	}
+	if o.fault != "" {
+		r = r.With("fault", o.fault)
+	}
+	return r
+}

@@ -1,0 +1,92 @@
+package process
+
+import (
+	"syscall"
+	"time"
+
+	"github.com/abide-run/abide/internal/process/keeper"
+	"github.com/abide-run/abide/internal/process/output"
+	"github.com/abide-run/abide/internal/process/record"
+	"golang.org/x/sys/unix"
+)
+
+// A story is what the journal of a process says so far.
+type story struct {
+	state     State
+	reason    string
+	pid       int
+	started   time.Time
+	ended     time.Time
+	exit      *Exit
+	lingering bool
+	gone      bool
+	lost      bool // the keeper is gone
+	seen      bool
+	dropped   bool
+	totals    *output.Totals // of the whole output, once all of it is there
+	kept      int64
+}
+
+// tell adds a record to the story. Unknown ones are skipped: a newer keeper may
+// know more.
+func (s *story) tell(r record.Record) {
+	at := time.Unix(0, r.Int("time"))
+	switch r.Kind {
+	case keeper.Started:
+		s.state, s.pid, s.started = Running, int(r.Int("pid")), at
+	case keeper.Failed:
+		s.state, s.reason, s.ended, s.gone, s.totals = FailedToStart, r.Get("reason"), at, true, &output.Totals{}
+	case keeper.Stopping:
+		if !s.state.Ended() {
+			s.state, s.reason = Stopping, r.Get("reason")
+		}
+	case keeper.Exited:
+		s.tellExit(r, at)
+	case keeper.Lost:
+		s.lost = true
+		if !s.state.Ended() {
+			s.state, s.reason, s.ended = Lost, r.Get("reason"), at
+		}
+	case keeper.Ended:
+		s.gone = true
+		if !s.lost {
+			s.totals = &output.Totals{Bytes: r.Int("bytes"), Stdout: r.Int("stdout"), Lines: r.Int("lines")}
+			s.kept = r.Int("kept")
+		}
+	case keeper.Seen:
+		s.seen = true
+	case keeper.Dropped:
+		s.dropped = true
+	}
+}
+
+func (s *story) tellExit(r record.Record, at time.Time) {
+	if s.state.Ended() {
+		return
+	}
+	s.state, s.reason, s.ended, s.lingering = Exited, "", at, r.Flag("lingering")
+	if why := r.Get("killed"); why != "" {
+		s.state, s.reason = Killed, why
+	}
+	s.exit = exitOf(uint32(r.Int("status")))
+	if s.reason == "signal" {
+		s.reason += " " + s.exit.Signal
+	}
+}
+
+// exitOf reads a status as wait(2) gives it.
+func exitOf(raw uint32) *Exit {
+	status := syscall.WaitStatus(raw)
+	if status.Signaled() {
+		return &Exit{Code: 128 + int(status.Signal()), Signal: signalName(status.Signal()), Raw: raw}
+	}
+	return &Exit{Code: status.ExitStatus(), Raw: raw}
+}
+
+// signalName returns "SIGKILL" and the like. Real-time signals have no names.
+func signalName(sig syscall.Signal) string {
+	if name := unix.SignalName(sig); name != "" {
+		return name
+	}
+	return "SIG" + itoa(int(sig))
+}

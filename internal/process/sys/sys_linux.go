@@ -1,0 +1,151 @@
+package sys
+
+import (
+	"syscall"
+	"time"
+	"unsafe"
+)
+
+// System calls that have one number everywhere, and what they take.
+const (
+	pidfdSendSignal = 424
+	pidfdOpen       = 434
+
+	PidfdNonblock = syscall.O_NONBLOCK
+
+	PollIn  = 1
+	PollOut = 4
+
+	prSetName           = 15
+	prSetChildSubreaper = 36
+
+	ResizePipe = 1031 // fcntl: F_SETPIPE_SZ
+
+	openPath   = 0x200000
+	maxSeconds = 1 << 30
+)
+
+// A PollFD is a descriptor to wait for, and what it is ready for.
+type PollFD struct {
+	FD      int32
+	Events  int16
+	Revents int16
+}
+
+// Poll waits until a descriptor is ready or the time is over; a negative time
+// never is. It returns how many are.
+func Poll(fds []PollFD, timeout time.Duration) (int, error) {
+	var limit *syscall.Timespec
+	if timeout >= 0 {
+		t := syscall.NsecToTimespec(int64(min(timeout, maxSeconds*time.Second)))
+		limit = &t
+	}
+	n, _, errno := syscall.Syscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(unsafe.SliceData(fds))), uintptr(len(fds)),
+		uintptr(unsafe.Pointer(limit)), 0, 0, 0)
+	return int(n), result(errno)
+}
+
+func result(errno syscall.Errno) error {
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// PidfdOpen returns a descriptor of a process.
+func PidfdOpen(pid, flags int) (int, error) {
+	fd, _, errno := syscall.Syscall(pidfdOpen, uintptr(pid), uintptr(flags), 0)
+	return int(fd), result(errno)
+}
+
+// PidfdSendSignal sends a signal to the process of a descriptor.
+func PidfdSendSignal(fd int, sig syscall.Signal) error {
+	_, _, errno := syscall.Syscall6(pidfdSendSignal, uintptr(fd), uintptr(sig), 0, 0, 0, 0)
+	return result(errno)
+}
+
+// SetName sets what the system calls this thread.
+func SetName(name string) error {
+	p, err := syscall.BytePtrFromString(name)
+	if err != nil {
+		return err
+	}
+	_, _, errno := syscall.Syscall(syscall.SYS_PRCTL, prSetName, uintptr(unsafe.Pointer(p)), 0)
+	return result(errno)
+}
+
+// AdoptOrphans makes this process the parent of all that come from it and lose
+// their own.
+func AdoptOrphans() error {
+	_, _, errno := syscall.Syscall6(syscall.SYS_PRCTL, prSetChildSubreaper, 1, 0, 0, 0, 0)
+	return result(errno)
+}
+
+// Link gives a file in a folder a second name, which must be free.
+func Link(dir int, from, to string) error {
+	f, err := syscall.BytePtrFromString(from)
+	if err != nil {
+		return err
+	}
+	t, err := syscall.BytePtrFromString(to)
+	if err != nil {
+		return err
+	}
+	_, _, errno := syscall.Syscall6(syscall.SYS_LINKAT, uintptr(dir), uintptr(unsafe.Pointer(f)), uintptr(dir), uintptr(unsafe.Pointer(t)), 0, 0)
+	return result(errno)
+}
+
+// IsFolder returns why a path cannot be used as a folder, or nil.
+func IsFolder(path string) error {
+	fd, err := syscall.Open(path, openPath|syscall.O_DIRECTORY|syscall.O_CLOEXEC, 0)
+	if err == nil {
+		syscall.Close(fd)
+	}
+	return err
+}
+
+// Ioctl asks a device.
+func Ioctl(fd int, request uintptr, argument unsafe.Pointer) error {
+	_, _, errno := syscall.Syscall(syscall.SYS_IOCTL, uintptr(fd), request, uintptr(argument))
+	return result(errno)
+}
+
+// Fcntl changes a descriptor.
+func Fcntl(fd, command, argument int) error {
+	_, _, errno := syscall.Syscall(syscall.SYS_FCNTL, uintptr(fd), uintptr(command), uintptr(argument))
+	return result(errno)
+}
+
+// ReadFile returns what a small file of the system says. Package os would set up
+// its poller for it.
+func ReadFile(path string) ([]byte, error) {
+	fd, err := syscall.Open(path, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer syscall.Close(fd)
+	b := make([]byte, 1024)
+	for n := 0; ; {
+		m, err := syscall.Read(fd, b[n:])
+		if err == syscall.EINTR {
+			continue
+		}
+		if err != nil || m <= 0 {
+			return b[:n], err
+		}
+		if n += m; n == len(b) {
+			b = append(b, make([]byte, len(b))...)
+		}
+	}
+}
+
+// WriteFile tells the system something through a file.
+func WriteFile(path string, text []byte) error {
+	fd, err := syscall.Open(path, syscall.O_WRONLY|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer syscall.Close(fd)
+	_, err = syscall.Write(fd, text)
+	return err
+}

@@ -1,0 +1,130 @@
+package process
+
+import (
+	"context"
+	"net"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/abide-run/abide/internal/process/identity"
+	"github.com/abide-run/abide/internal/process/keeper"
+	"github.com/abide-run/abide/internal/process/record"
+	"golang.org/x/sys/unix"
+)
+
+type stat = identity.Stat
+
+func bootID() (string, error) { return identity.Boot() }
+
+func tryLock(f *os.File) error {
+	err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if err == unix.EWOULDBLOCK {
+		return ErrInUse
+	}
+	return err
+}
+
+// reserveDisk takes disk for a file without making it longer. Where that is not
+// known the file takes what it gets.
+func reserveDisk(f *os.File, n int64) error {
+	err := unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_KEEP_SIZE, 0, n)
+	if err == unix.EOPNOTSUPP || err == unix.ENOSYS {
+		return nil
+	}
+	return err
+}
+
+func ownSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
+
+// socketPair returns two ends of a connection, the second for another process.
+func socketPair() (net.Conn, *os.File, error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	theirs := os.NewFile(uintptr(fds[1]), "keeper")
+	f := os.NewFile(uintptr(fds[0]), "daemon")
+	defer f.Close()
+	ours, err := net.FileConn(f)
+	if err != nil {
+		theirs.Close()
+		return nil, nil, err
+	}
+	return ours, theirs, nil
+}
+
+// dial connects to the keeper. The path goes through a descriptor, since it may
+// be longer than a socket's may be.
+func (p *proc) dial() (net.Conn, error) {
+	dir, err := os.Open(p.dir)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	path := "/proc/self/fd/" + itoa(int(dir.Fd())) + "/" + keeper.SocketFile
+	return net.DialUnix("unix", nil, &net.UnixAddr{Name: path, Net: "unix"})
+}
+
+func claim(dir string, r record.Record) (won bool, err error) {
+	d, err := os.Open(dir)
+	if err != nil {
+		return false, err
+	}
+	defer d.Close()
+	return keeper.Claim(int(d.Fd()), "claim.daemon", r)
+}
+
+// claimant returns the process that a claim names.
+func claimant(c record.Record) identity.Process {
+	return identity.Process{
+		PID: int(c.Int("pid")), Start: uint64(c.Int("start")), Boot: c.Get("boot"), Namespace: c.Get("namespace"),
+	}
+}
+
+// awaitDeath blocks until a process has ended. The error is ctx's.
+func awaitDeath(ctx context.Context, who identity.Process) error {
+	fd, err := who.Open()
+	if err != nil {
+		return nil // it is gone
+	}
+	return awaitFD(ctx, fd)
+}
+
+// awaitFD blocks until the process of a descriptor has ended, and closes it.
+func awaitFD(ctx context.Context, fd int) error {
+	f := os.NewFile(uintptr(fd), "pidfd")
+	defer f.Close()
+	defer context.AfterFunc(ctx, func() { f.SetReadDeadline(time.Unix(1, 0)) })()
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	if err := raw.Read(func(fd uintptr) bool { return identity.Ended(int(fd)) }); err != nil {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// awaitAll blocks until all have ended or ctx has.
+func awaitAll(ctx context.Context, all []stat) {
+	for _, s := range all {
+		if fd, err := identity.OpenStarted(s.PID, s.Start); err == nil {
+			awaitFD(ctx, fd)
+		}
+	}
+}
+
+func marked(variable string) []stat { return identity.Marked(variable) }
+
+func signalEach(to []stat, sig unix.Signal, note func(record.Record) bool) {
+	keeper.SignalEach(to, sig, note)
+}
+
+// failHere is where tests let the power fail.
+func (m *Manager) failHere(point string) {
+	if m.opts.fault == "daemon@"+point {
+		unix.Kill(os.Getpid(), unix.SIGKILL)
+		select {}
+	}
+}

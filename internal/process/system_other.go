@@ -1,0 +1,45 @@
+//go:build !linux
+
+package process
+
+import (
+	"context"
+	"net"
+	"os"
+	"syscall"
+
+	"github.com/abide-run/abide/internal/process/identity"
+	"github.com/abide-run/abide/internal/process/record"
+	"golang.org/x/sys/unix"
+)
+
+// Without subreapers, process descriptors and /proc nothing of what this package
+// promises can be kept, so Open refuses and the rest is never called.
+
+type stat = identity.Stat
+
+func bootID() (string, error) { return "", ErrUnsupported }
+
+func tryLock(*os.File) error { return ErrUnsupported }
+
+func reserveDisk(*os.File, int64) error { return ErrUnsupported }
+
+func ownSession() *syscall.SysProcAttr { return nil }
+
+func socketPair() (net.Conn, *os.File, error) { return nil, nil, ErrUnsupported }
+
+func (p *proc) dial() (net.Conn, error) { return nil, ErrUnsupported }
+
+func claim(string, record.Record) (bool, error) { return false, ErrUnsupported }
+
+func claimant(record.Record) identity.Process { return identity.Process{} }
+
+func awaitDeath(context.Context, identity.Process) error { return ErrUnsupported }
+
+func awaitAll(context.Context, []stat) {}
+
+func marked(string) []stat { return nil }
+
+func signalEach([]stat, unix.Signal, func(record.Record) bool) {}
+
+func (m *Manager) failHere(string) {}
