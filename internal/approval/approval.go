@@ -1,13 +1,14 @@
 // Package approval decides what needs a person's yes.
 //
 // A call says what it wants to do with a [Request]; the rules of its session
-// say whether that is allowed, denied, or has to be asked. Deny wins.
+// say whether that is allowed, denied, or has to be asked. A denial wins over
+// everything. What a person has said for the rest of the session comes next,
+// then what the rules want asked, then what they allow.
 package approval
 
 import (
 	"encoding/json"
-	"path/filepath"
-	"strings"
+	"slices"
 
 	"github.com/abide-run/abide/internal/event"
 )
@@ -24,11 +25,22 @@ const (
 // A Request says what a call wants to do.
 type Request struct {
 	Kind string
-	// Subject is what an approval for the session covers: a command's name, a
-	// tool's name. Empty covers the whole kind.
-	Subject string
-	// Path is the file or folder concerned, absolute, if there is one.
-	Path string
+	Tool string // the name of the tool; whoever asks the tool fills it in
+	// Subjects are what an approval for the session covers: the names of
+	// commands, of a tool. None covers the whole kind.
+	Subjects []string
+	// Details are what the patterns of rules are about: where paths lead,
+	// commands with their arguments, URLs. All of them have to be allowed.
+	Details []string
+	// Aliases are other names of the same things. To be denied or asked, one of
+	// them is enough; they allow nothing.
+	Aliases []string
+	// Unclear means that the call may do more than the details tell, so that no
+	// pattern can allow it.
+	Unclear bool
+	// Dirs are the names of the working directory, for patterns of paths that are
+	// relative.
+	Dirs []string
 	// Allowed means that the scope of the session allows it, so that nobody need
 	// be asked.
 	Allowed bool
@@ -36,13 +48,26 @@ type Request struct {
 	Ask, Prompt json.RawMessage
 }
 
+// Grants are what a yes for the rest of the session allows.
+func (r *Request) Grants() []event.Grant {
+	if len(r.Subjects) == 0 {
+		return []event.Grant{{Kind: r.Kind}}
+	}
+	list := make([]event.Grant, len(r.Subjects))
+	for i, s := range r.Subjects {
+		list[i] = event.Grant{Kind: r.Kind, Subject: s}
+	}
+	return list
+}
+
 // A Verdict is what the rules say.
 type Verdict int
 
 // The verdicts.
 const (
-	Ask Verdict = iota
-	Allow
+	Ask   Verdict = iota
+	Allow         // the scope of the session allows it
+	Grant         // more than its scope allows it
 	Deny
 )
 
@@ -50,36 +75,34 @@ const (
 const (
 	AskAlways = ""          // everything is asked
 	Workspace = "workspace" // reading and writing below the working directory is allowed
-	All       = "all"       // everything is allowed
+	All       = "all"       // everything is allowed that is not denied
 )
 
-// covers reports whether a grant answers a request.
-func covers(g event.Grant, r *Request) bool {
-	return g.Kind == r.Kind && (g.Subject == "" || g.Subject == r.Subject)
+// granted reports whether grants answer all of a request.
+func granted(grants []event.Grant, r *Request) bool {
+	for _, want := range r.Grants() {
+		if !slices.ContainsFunc(grants, func(g event.Grant) bool {
+			return g == want || g == event.Grant{Kind: r.Kind}
+		}) {
+			return false
+		}
+	}
+	return true
 }
 
 // Judge says what the rules say of a request. It is pure.
-func Judge(rules, dir string, grants []event.Grant, r *Request) Verdict {
-	if rules == All {
-		return Allow
-	}
-	for _, g := range grants {
-		if covers(g, r) {
-			return Allow
-		}
-	}
-	if rules == Workspace && (r.Kind == Read || r.Kind == Write) && within(dir, r.Path) {
+func Judge(set string, rules event.PermissionRules, grants []event.Grant, r *Request) Verdict {
+	switch {
+	case slices.ContainsFunc(rules.Deny, r.touches):
+		return Deny
+	case granted(grants, r), set == All:
+		return Grant
+	case slices.ContainsFunc(rules.Ask, r.touches):
+		return Ask
+	case r.permitted(rules.Allow):
+		return Grant
+	case r.Allowed:
 		return Allow
 	}
 	return Ask
-}
-
-// within reports whether path is dir or below it, by name alone: whoever opens
-// the file still has to refuse links that lead out.
-func within(dir, path string) bool {
-	if dir == "" || !filepath.IsAbs(path) {
-		return false
-	}
-	rel, err := filepath.Rel(dir, filepath.Clean(path))
-	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
 }

@@ -1,38 +1,136 @@
 package approval_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/abide-run/abide/internal/approval"
 	"github.com/abide-run/abide/internal/event"
 )
 
+// file asks to use files in the working directory /w, which is a link to /real.
+func file(kind, tool string, paths ...string) approval.Request {
+	return approval.Request{Kind: kind, Tool: tool, Details: paths, Aliases: paths, Dirs: []string{"/w", "/real"}}
+}
+
+func command(commands ...string) approval.Request {
+	r := approval.Request{Kind: approval.Shell, Tool: "bash", Details: commands}
+	for _, c := range commands {
+		r.Subjects = append(r.Subjects, strings.Fields(c)[0])
+	}
+	return r
+}
+
 func TestJudge(t *testing.T) {
-	read := func(path string) approval.Request { return approval.Request{Kind: approval.Read, Path: path} }
-	grants := []event.Grant{{Kind: approval.Shell, Subject: "git"}, {Kind: approval.URL}}
+	inScope := file(approval.Read, "view", "/w/a")
+	inScope.Allowed = true
+	denied := file(approval.Read, "view", "/elsewhere/key")
+	denied.Aliases = []string{"/w/secret/key"}
+	unclear := command("git status")
+	unclear.Unclear = true
+	custom := approval.Request{Kind: approval.CustomTool, Tool: "deploy", Subjects: []string{"deploy"}}
+	type rules = event.PermissionRules
+	grants := func(list ...event.Grant) []event.Grant { return list }
 	for _, test := range []struct {
 		name    string
-		rules   string
+		set     string
+		rules   rules
+		grants  []event.Grant
 		request approval.Request
 		want    approval.Verdict
 	}{
-		{"nothing is allowed by itself", approval.AskAlways, read("/w/a"), approval.Ask},
-		{"inside", approval.Workspace, read("/w/a/b"), approval.Allow},
-		{"the folder itself", approval.Workspace, read("/w"), approval.Allow},
-		{"write inside", approval.Workspace, approval.Request{Kind: approval.Write, Path: "/w/a"}, approval.Allow},
-		{"outside", approval.Workspace, read("/etc/passwd"), approval.Ask},
-		{"out by dots", approval.Workspace, read("/w/../etc/passwd"), approval.Ask},
-		{"a name that only begins alike", approval.Workspace, read("/work"), approval.Ask},
-		{"a name that begins with dots", approval.Workspace, read("/w/..x"), approval.Allow},
-		{"relative", approval.Workspace, read("a"), approval.Ask},
-		{"no path", approval.Workspace, read(""), approval.Ask},
-		{"a command", approval.Workspace, approval.Request{Kind: approval.Shell, Subject: "rm"}, approval.Ask},
-		{"a granted command", approval.Workspace, approval.Request{Kind: approval.Shell, Subject: "git"}, approval.Allow},
-		{"a granted kind", approval.AskAlways, approval.Request{Kind: approval.URL, Subject: "any"}, approval.Allow},
-		{"everything", approval.All, approval.Request{Kind: approval.Shell, Subject: "rm"}, approval.Allow},
+		{"nothing is allowed by itself", approval.Workspace, rules{}, nil, file(approval.Read, "view", "/w/a"), approval.Ask},
+		{"the scope allows", approval.AskAlways, rules{}, nil, inScope, approval.Allow},
+		{"everything", approval.All, rules{}, nil, command("rm -rf /"), approval.Grant},
+		{"a granted command", "", rules{}, grants(event.Grant{Kind: approval.Shell, Subject: "git"}), command("git push"), approval.Grant},
+		{"another command", "", rules{}, grants(event.Grant{Kind: approval.Shell, Subject: "git"}), command("rm x"), approval.Ask},
+		{"one of two granted", "", rules{}, grants(event.Grant{Kind: approval.Shell, Subject: "git"}), command("git push", "rm x"), approval.Ask},
+		{"two of two granted", "", rules{}, grants(event.Grant{Kind: approval.Shell, Subject: "git"}, event.Grant{Kind: approval.Shell, Subject: "rm"}), command("git push", "rm x"), approval.Grant},
+		{"a granted kind", "", rules{}, grants(event.Grant{Kind: approval.Shell}), command("rm x"), approval.Grant},
+		{"another kind granted", "", rules{}, grants(event.Grant{Kind: approval.Read}), command("rm x"), approval.Ask},
+
+		{"a tool is allowed", "", rules{Allow: []string{"edit"}}, nil, file(approval.Write, "edit", "/w/a"), approval.Grant},
+		{"another tool is not", "", rules{Allow: []string{"edit"}}, nil, file(approval.Write, "create", "/w/a"), approval.Ask},
+		{"a kind is allowed", "", rules{Allow: []string{"write"}}, nil, file(approval.Write, "create", "/w/a"), approval.Grant},
+		{"names in another case", "", rules{Allow: []string{"Bash(git *)"}}, nil, command("git push"), approval.Grant},
+		{"everything by a rule", "", rules{Allow: []string{"*"}}, nil, custom, approval.Grant},
+		{"a client's tool by name", "", rules{Allow: []string{"deploy"}}, nil, custom, approval.Grant},
+		{"a pattern says nothing of a client's tool", "", rules{Allow: []string{"deploy(x)"}}, nil, custom, approval.Ask},
+
+		{"commands by pattern", "", rules{Allow: []string{"bash(git *)"}}, nil, command("git push", "git status"), approval.Grant},
+		{"a star after a space is also nothing", "", rules{Allow: []string{"bash(git *)"}}, nil, command("git"), approval.Grant},
+		{"a word that only begins alike", "", rules{Allow: []string{"bash(git *)"}}, nil, command("gitx push"), approval.Ask},
+		{"as others write it", "", rules{Allow: []string{"Bash(git commit:*)"}}, nil, command("git commit -m x"), approval.Grant},
+		{"one of two commands", "", rules{Allow: []string{"bash(git *)"}}, nil, command("git push", "rm x"), approval.Ask},
+		{"two rules for two commands", "", rules{Allow: []string{"bash(git *)", "bash(rm x)"}}, nil, command("git push", "rm x"), approval.Grant},
+		{"more than the details tell", "", rules{Allow: []string{"bash(git *)"}}, nil, unclear, approval.Ask},
+		{"all commands, whatever they do", "", rules{Allow: []string{"bash"}}, nil, unclear, approval.Grant},
+		{"stars in the middle", "", rules{Allow: []string{"bash(npm run test*--watch)"}}, nil, command("npm run test:unit --watch"), approval.Grant},
+		{"the end differs", "", rules{Allow: []string{"bash(npm run test*--watch)"}}, nil, command("npm run test --watchful"), approval.Ask},
+
+		{"paths by pattern", "", rules{Allow: []string{"edit(docs/**)"}}, nil, file(approval.Write, "edit", "/w/docs/a/b.md"), approval.Grant},
+		{"where the directory leads", "", rules{Allow: []string{"edit(docs/**)"}}, nil, file(approval.Write, "edit", "/real/docs/a"), approval.Grant},
+		{"a folder is all below it", "", rules{Allow: []string{"edit(docs)"}}, nil, file(approval.Write, "edit", "/w/docs/a"), approval.Grant},
+		{"a name that begins alike", "", rules{Allow: []string{"edit(docs)"}}, nil, file(approval.Write, "edit", "/w/docs2/a"), approval.Ask},
+		{"outside of the directory", "", rules{Allow: []string{"edit(docs/**)"}}, nil, file(approval.Write, "edit", "/etc/docs/a"), approval.Ask},
+		{"all of the directory", "", rules{Allow: []string{"edit(.)"}}, nil, file(approval.Write, "edit", "/w/a"), approval.Grant},
+		{"but not above it", "", rules{Allow: []string{"edit(.)"}}, nil, file(approval.Write, "edit", "/etc/passwd"), approval.Ask},
+		{"an absolute pattern", "", rules{Allow: []string{"view(/etc/*.conf)"}}, nil, file(approval.Read, "view", "/etc/a.conf"), approval.Grant},
+		{"an absolute pattern and a relative path", "", rules{Allow: []string{"view(/etc)"}}, nil, file(approval.Read, "view", "/w/etc"), approval.Ask},
+		{"one of two paths", "", rules{Allow: []string{"grep(src)"}}, nil, file(approval.Read, "grep", "/w/src", "/w/lib"), approval.Ask},
+		{"a name allows nothing", "", rules{Allow: []string{"view(secret)"}}, nil, denied, approval.Ask},
+
+		{"a denial wins over everything", approval.All, rules{Allow: []string{"*"}, Deny: []string{"bash(rm *)"}}, grants(event.Grant{Kind: approval.Shell}), command("ls", "rm x"), approval.Deny},
+		{"a denied name", approval.All, rules{Deny: []string{"read(secret/**)"}}, nil, denied, approval.Deny},
+		{"a denied tool", approval.All, rules{Deny: []string{"deploy"}}, nil, custom, approval.Deny},
+		{"a denial that cannot be read", approval.All, rules{Deny: []string{"bash(rm"}}, nil, command("ls"), approval.Deny},
+		{"another denial", "", rules{Deny: []string{"bash(rm *)"}}, grants(event.Grant{Kind: approval.Shell}), command("ls"), approval.Grant},
+		{"asked though allowed", "", rules{Allow: []string{"bash"}, Ask: []string{"bash(git push *)"}}, nil, command("git push origin"), approval.Ask},
+		{"asked though in scope", "", rules{Ask: []string{"view"}}, nil, inScope, approval.Ask},
+		{"not asked again", "", rules{Ask: []string{"bash(git push *)"}}, grants(event.Grant{Kind: approval.Shell, Subject: "git"}), command("git push origin"), approval.Grant},
 	} {
-		if got := approval.Judge(test.rules, "/w", grants, &test.request); got != test.want {
-			t.Errorf("%s: verdict = %v, want %v", test.name, got, test.want)
+		t.Run(test.name, func(t *testing.T) {
+			if got := approval.Judge(test.set, test.rules, test.grants, &test.request); got != test.want {
+				t.Errorf("verdict = %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+func TestARuleThatMakesNoSenseIsNamed(t *testing.T) {
+	for _, good := range []string{"bash", "bash(git *)", "edit(docs/**)", "*", "view([a-z]*.go)"} {
+		if err := approval.Check(good); err != nil {
+			t.Error(err)
 		}
 	}
+	for _, bad := range []string{"", "(x)", "bash(", "bash()", "bash(git *", "git push", "edit([)"} {
+		if err := approval.Check(bad); err == nil || !strings.Contains(err.Error(), bad) {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+}
+
+func TestTheHomeDirectoryIsWrittenOut(t *testing.T) {
+	for rule, want := range map[string]string{
+		"edit(~/notes/**)": "edit(/home/me/notes/**)", "edit(a~/b)": "edit(a~/b)", "bash": "bash", "bash(ls ~/x)": "bash(ls ~/x)",
+	} {
+		if got := approval.Expand(rule, "/home/me"); got != want {
+			t.Errorf("%s becomes %s, want %s", rule, got, want)
+		}
+	}
+}
+
+func FuzzRulesAreReadWhateverTheySay(f *testing.F) {
+	f.Add("bash(git *)", "git push")
+	f.Add("edit([a-z]/**)", "/w/a/b")
+	f.Fuzz(func(t *testing.T, rule, detail string) {
+		_ = approval.Check(rule)
+		r := file(approval.Write, "edit", detail)
+		rules := event.PermissionRules{Allow: []string{rule}}
+		allowed := approval.Judge("", rules, nil, &r) == approval.Grant
+		rules = event.PermissionRules{Deny: []string{rule}}
+		if denied := approval.Judge("", rules, nil, &r) == approval.Deny; allowed && !denied {
+			t.Errorf("%q allows %q and does not deny it", rule, detail)
+		}
+	})
 }

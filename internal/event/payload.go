@@ -134,6 +134,9 @@ type AssistantUsageData struct {
 	APIEndpoint      string `json:"apiEndpoint,omitempty"`
 	FinishReason     string `json:"finishReason,omitempty"`
 	NumToolCalls     int    `json:"numToolCalls"`
+	// CostUSD is there if the price was known. The protocol's own cost counts
+	// requests.
+	CostUSD *float64 `json:"costUsd,omitempty"`
 }
 
 // AssistantMessageData is one whole answer of the model.
@@ -177,6 +180,11 @@ type ToolBegunData struct {
 	ToolCallID string `json:"toolCallId"`
 	Key        string `json:"key"` // the same for every attempt at one call
 	Attempt    int    `json:"attempt"`
+	// Granted means that more than the session's scope allows the call: a person,
+	// an approval for the session, a rule.
+	Granted bool `json:"granted,omitempty"`
+	// Detaches means that what the call does can go on without it, as a task.
+	Detaches bool `json:"detaches,omitempty"`
 }
 
 // ToolCompleteData is the one terminal record of a call.
@@ -221,7 +229,7 @@ type PermissionAskedData struct {
 	PermissionRequest json.RawMessage `json:"permissionRequest"`
 	PromptRequest     json.RawMessage `json:"promptRequest,omitempty"`
 	ToolCallID        string          `json:"toolCallId"`
-	Grant             Grant           `json:"grant"` // what a yes for the whole session would cover
+	Grants            []Grant         `json:"grants,omitempty"` // what a yes for the whole session would cover
 }
 
 // PermissionDoneData closes a permission question.
@@ -339,7 +347,29 @@ type SessionConfiguredData struct {
 	ExcludedTools    []string        `json:"excludedTools,omitempty"`
 	ClientName       string          `json:"clientName,omitempty"`
 	Approve          string          `json:"approve,omitempty"` // the rule set: "", "workspace" or "all"
+	Scope            ScopeRules      `json:"scope,omitzero"`
+	Permissions      PermissionRules `json:"permissions,omitzero"`
 	MaxSteps         int             `json:"maxSteps,omitempty"`
+}
+
+// ScopeRules say which files a session may use. A denial wins.
+type ScopeRules struct {
+	Allow []ScopeRule `json:"allow,omitempty"`
+	Deny  []ScopeRule `json:"deny,omitempty"`
+}
+
+// A ScopeRule is about a file, or a folder with all that is below it.
+type ScopeRule struct {
+	Target     string `json:"target"`     // absolute
+	Permission string `json:"permission"` // "read" or "write"
+}
+
+// PermissionRules say which calls are made without asking, which are asked about
+// whatever else allows them, and which are never made.
+type PermissionRules struct {
+	Allow []string `json:"allow,omitempty"`
+	Ask   []string `json:"ask,omitempty"`
+	Deny  []string `json:"deny,omitempty"`
 }
 
 // InstructionsLoadedData is what the project's own files tell the model from
@@ -398,6 +428,69 @@ type HistoryHiddenData struct {
 	From   Seq    `json:"from"` // first hidden position
 	To     Seq    `json:"to"`   // last hidden position
 	Reason string `json:"reason"`
+	// Files means that the files that calls in the range have changed are to be
+	// given back what they held.
+	Files bool `json:"files,omitempty"`
+}
+
+// FilesRestoredData tells that files were given back what they held before the
+// calls that were taken back.
+type FilesRestoredData struct {
+	Files []RestoredFile `json:"files"`
+	Error string         `json:"error,omitempty"` // why nothing could be done
+}
+
+// A RestoredFile is what became of one file.
+type RestoredFile struct {
+	Path    string `json:"path"`
+	Outcome string `json:"outcome"` // one of File…
+	Reason  string `json:"reason,omitempty"`
+	Added   int    `json:"linesAdded"` // lines that came back
+	Gone    int    `json:"linesRemoved"`
+}
+
+// The outcomes of a RestoredFile.
+const (
+	FileRestored = "restored" // it holds again what it held
+	FileRemoved  = "removed"  // it was made by a call and is gone
+	FileSame     = "same"     // there was nothing to do
+	FileSkipped  = "skipped"  // it was left alone, and Reason says why
+)
+
+// TaskStartedData tells that what a call began goes on without it.
+type TaskStartedData struct {
+	Key        string `json:"key"` // of the call
+	ToolCallID string `json:"toolCallId"`
+}
+
+// TaskReportedData is news of a task. The model is told with a
+// system.notification, once.
+type TaskReportedData struct {
+	Key    string `json:"key"`
+	TaskID string `json:"taskId,omitempty"` // what the model calls it
+	Status string `json:"status"`           // one of Task…
+	Ended  bool   `json:"ended"`            // there will be no more news
+	// Text is what the model reads. Nothing is told if it is empty.
+	Text string          `json:"text,omitempty"`
+	Kind json.RawMessage `json:"kind,omitempty"` // of the notification, in the protocol's form
+}
+
+// The statuses of a task.
+const (
+	TaskCompleted = "completed"
+	TaskFailed    = "failed"
+	TaskKilled    = "killed"
+	TaskLost      = "lost"
+	TaskStalled   = "stalled" // it seems to wait for input
+	TaskNone      = "none"    // nothing was ever begun
+)
+
+// SystemNotificationData tells the model of something that happened outside.
+type SystemNotificationData struct {
+	Content       string          `json:"content"` // as the model reads it
+	Kind          json.RawMessage `json:"kind"`
+	InteractionID string          `json:"interactionId,omitempty"`
+	Report        Seq             `json:"report,omitempty"` // the task.reported that it tells of
 }
 
 // TurnEndedData ends a turn without an answer because its pending work was
@@ -514,6 +607,10 @@ func (ToolsDeclaredData) Type() Type      { return ToolsDeclared }
 func (SessionNamedData) Type() Type       { return SessionNamed }
 func (SessionForkedData) Type() Type      { return SessionForked }
 func (HistoryHiddenData) Type() Type      { return HistoryHidden }
+func (FilesRestoredData) Type() Type      { return FilesRestored }
+func (TaskStartedData) Type() Type        { return TaskStarted }
+func (TaskReportedData) Type() Type       { return TaskReported }
+func (SystemNotificationData) Type() Type { return SystemNotification }
 func (TurnEndedData) Type() Type          { return TurnEnded }
 func (e EmptyData) Type() Type            { return e.kind }
 func (TitleChangedData) Type() Type       { return TitleChanged }

@@ -26,6 +26,7 @@ const (
 	ExternalDone       Type = "external_tool.completed"
 	UserInputAsked     Type = "user_input.requested"
 	UserInputDone      Type = "user_input.completed"
+	SystemNotification Type = "system.notification"
 	Abort              Type = "abort"
 
 	// Our own, hidden from clients that do not ask for them.
@@ -38,6 +39,9 @@ const (
 	SessionNamed       Type = "session.named"
 	SessionForked      Type = "session.forked"
 	HistoryHidden      Type = "history.hidden"
+	FilesRestored      Type = "files.restored"
+	TaskStarted        Type = "task.started"
+	TaskReported       Type = "task.reported"
 	TurnEnded          Type = "turn.ended"
 )
 
@@ -55,6 +59,7 @@ const (
 	ReasoningDelta          Type = "assistant.reasoning_delta"
 	ToolCallDelta           Type = "assistant.tool_call_delta"
 	SnapshotRewind          Type = "session.snapshot_rewind"
+	TasksChanged            Type = "session.background_tasks_changed"
 )
 
 // traits says what is special about a kind.
@@ -70,6 +75,9 @@ var special = map[Type]traits{
 	SessionNamed:       {hidden: true},
 	SessionForked:      {hidden: true},
 	HistoryHidden:      {hidden: true},
+	FilesRestored:      {hidden: true},
+	TaskStarted:        {hidden: true},
+	TaskReported:       {hidden: true},
 	TurnEnded:          {hidden: true},
 
 	// Stored all the same: work depends on them.
@@ -90,6 +98,7 @@ var special = map[Type]traits{
 	ReasoningDelta:          {ephemeral: true},
 	ToolCallDelta:           {ephemeral: true},
 	SnapshotRewind:          {ephemeral: true},
+	TasksChanged:            {ephemeral: true},
 }
 
 // Hidden reports whether ordinary clients are not shown events of this kind.

@@ -6,6 +6,7 @@ package tool
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"github.com/abide-run/abide/internal/approval"
 	"github.com/abide-run/abide/internal/event"
@@ -44,17 +45,28 @@ type Spec struct {
 	Description string
 	Parameters  json.RawMessage // JSON schema
 	Replay      Replay
+	// Detaches means that what a call does can go on without it, as a task with
+	// the key of the call.
+	Detaches bool
+	// OnDemand means that the tool is only offered where a session or the
+	// configuration names it.
+	OnDemand bool
 }
 
 // A Call is one call of a tool.
 type Call struct {
-	Session   event.SessionID
-	ID        string // the model's name for the call
-	Key       string // the same for every attempt at this call, and for no other call
-	Attempt   int    // 1, 2, …
+	Session event.SessionID
+	ID      string // the model's name for the call
+	Key     string // the same for every attempt at this call, and for no other call
+	Attempt int    // 1, 2, …
+	// Begun is when the first attempt was recorded. It is zero if that is not
+	// known.
+	Begun     time.Time
 	Arguments json.RawMessage
 	Dir       string   // the session's working directory
 	Env       []string // the session's environment
+
+	Scope event.ScopeRules // the files that the session may use without asking, and never
 
 	// Granted means that more than the session's scope allows the call: a
 	// person, an approval for the session, or a rule that allows everything.
@@ -73,6 +85,7 @@ type Result struct {
 	Failed   bool
 	Code     string // one of event.Code…, if Failed
 	Message  string // why it failed, for people, if that is less than Text
+	Task     bool   // what the call began goes on without it, as a task
 }
 
 // A Refusal is the error of a call that is not even asked about: the result that

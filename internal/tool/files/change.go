@@ -58,7 +58,7 @@ func (f *files) writing(call tool.Call, w writer) (*approval.Request, error) {
 	if err == nil {
 		body.show(w.path, c)
 	}
-	return request(approval.Write, found, body)
+	return request(call, s, approval.Write, []string{w.path}, found, body)
 }
 
 // show adds what the change is.

@@ -33,16 +33,18 @@ type writeRequest struct {
 }
 
 // request completes a request about paths that were judged.
-func request(kind string, found []scope.Finding, body any) (*approval.Request, error) {
+func request(call tool.Call, s *scope.Scope, kind string, names []string, found []scope.Finding, body any) (*approval.Request, error) {
 	ask, err := json.Marshal(body)
 	if err != nil {
 		return nil, err
 	}
-	r := &approval.Request{Kind: kind, Path: found[0].Path, Allowed: true, Ask: ask, Prompt: ask}
+	r := &approval.Request{Kind: kind, Aliases: names, Dirs: []string{call.Dir}, Allowed: true, Ask: ask, Prompt: ask}
 	for _, f := range found {
-		if f.Verdict != scope.Allowed && r.Allowed {
-			r.Path, r.Allowed = f.Path, false
-		}
+		r.Details = append(r.Details, f.Path)
+		r.Allowed = r.Allowed && f.Verdict == scope.Allowed
+	}
+	if dir, err := s.Judge(call.Dir, scope.Read); err == nil && dir.Path != call.Dir {
+		r.Dirs = append(r.Dirs, dir.Path)
 	}
 	return r, nil
 }
@@ -94,5 +96,5 @@ func (f *files) reading(call tool.Call, paths []string, intention func(isFolder 
 	if body.LeadsTo != nil && !slices.Equal(body.LeadsTo, paths) {
 		body.Intention += " (leads to " + strings.Join(body.LeadsTo, ", ") + ")"
 	}
-	return request(approval.Read, found, body)
+	return request(call, s, approval.Read, paths, found, body)
 }

@@ -1,0 +1,156 @@
+package approval
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/abide-run/abide/internal/glob"
+)
+
+// A rule names a tool or a kind of request, and may have a pattern: "bash",
+// "bash(git *)", "write(docs/**)".
+//
+// The pattern of a path covers what it matches and all that is below it; one
+// that is relative counts from the working directory. In the pattern of anything
+// else a star stands for any text, and one after a space also for nothing.
+type rule struct {
+	tool    string
+	pattern string // empty: whatever the call is about
+}
+
+// Check says what is wrong with a rule.
+func Check(text string) error {
+	_, err := parse(text)
+	return err
+}
+
+// Expand writes out the home directory in the pattern of a rule.
+func Expand(text, home string) string {
+	if tool, rest, ok := strings.Cut(text, "(~/"); ok {
+		return tool + "(" + home + "/" + rest
+	}
+	return text
+}
+
+func parse(text string) (rule, error) {
+	tool, rest, patterned := strings.Cut(text, "(")
+	r := rule{tool: strings.ToLower(tool)}
+	switch {
+	case tool == "" || strings.ContainsAny(tool, " \t)"):
+		return r, fmt.Errorf("rule %q: it begins with the name of a tool or kind, like bash, edit, read or write", text)
+	case !patterned:
+		return r, nil
+	}
+	pattern, closed := strings.CutSuffix(rest, ")")
+	if !closed || pattern == "" {
+		return r, fmt.Errorf("rule %q: the pattern stands in parentheses, like %s(docs/**)", text, tool)
+	}
+	if _, err := glob.Compile(strings.TrimPrefix(pattern, "/")); err != nil && pathKind(r.tool) {
+		return r, fmt.Errorf("rule %q: %w", text, err)
+	}
+	if start, ok := strings.CutSuffix(pattern, ":*"); ok { // as others write it
+		pattern = start + " *"
+	}
+	r.pattern = pattern
+	return r, nil
+}
+
+// pathKind reports whether a rule is about paths, as far as its name tells.
+func pathKind(name string) bool {
+	return slices.Contains([]string{Read, Write, "view", "create", "edit", "grep", "glob"}, name)
+}
+
+// about reports whether the rule is about such calls at all.
+func (u rule) about(r *Request) bool {
+	return u.tool == "*" || u.tool == strings.ToLower(r.Tool) || u.tool == r.Kind
+}
+
+// touches reports whether a rule is about any part of a request. A rule that
+// cannot be read is about everything: it was meant to stop something.
+func (r *Request) touches(text string) bool {
+	u, err := parse(text)
+	if err != nil {
+		return true
+	}
+	matches := func(detail string) bool { return u.matches(detail, r) }
+	return u.about(r) && (u.pattern == "" || slices.ContainsFunc(r.Details, matches) || slices.ContainsFunc(r.Aliases, matches))
+}
+
+// permitted reports whether rules allow every part of a request.
+func (r *Request) permitted(rules []string) bool {
+	var about []rule
+	for _, text := range rules {
+		if u, err := parse(text); err == nil && u.about(r) {
+			about = append(about, u)
+		}
+	}
+	if slices.ContainsFunc(about, func(u rule) bool { return u.pattern == "" }) {
+		return true
+	}
+	if r.Unclear || len(r.Details) == 0 {
+		return false
+	}
+	for _, detail := range r.Details {
+		if !slices.ContainsFunc(about, func(u rule) bool { return u.matches(detail, r) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// matches compares the pattern with one thing that a call is about.
+func (u rule) matches(detail string, r *Request) bool {
+	if u.pattern == "" {
+		return true
+	}
+	if r.Kind != Read && r.Kind != Write {
+		return wildcard(u.pattern, detail)
+	}
+	if filepath.IsAbs(u.pattern) {
+		return covers(u.pattern, detail)
+	}
+	for _, dir := range r.Dirs {
+		rel, err := filepath.Rel(dir, detail)
+		if err == nil && filepath.IsLocal(rel) && covers(u.pattern, rel) {
+			return true
+		}
+	}
+	return false
+}
+
+// covers reports whether a pattern matches a path or a folder above it.
+func covers(pattern, path string) bool {
+	p, err := glob.Compile(strings.TrimPrefix(filepath.ToSlash(filepath.Clean(pattern)), "/"))
+	if err != nil {
+		return false
+	}
+	for path = strings.TrimPrefix(path, "/"); path != "." && path != "/" && path != ""; path = filepath.Dir(path) {
+		if p.Match(filepath.ToSlash(path)) {
+			return true
+		}
+	}
+	return filepath.Clean(pattern) == "." // the working directory
+}
+
+// wildcard compares a text with a pattern in which a star stands for any text.
+func wildcard(pattern, text string) bool {
+	if start, ok := strings.CutSuffix(pattern, " *"); ok && !strings.Contains(start, "*") {
+		return text == start || strings.HasPrefix(text, start+" ")
+	}
+	parts := strings.Split(pattern, "*")
+	if len(parts) == 1 {
+		return text == pattern
+	}
+	rest, ok := strings.CutPrefix(text, parts[0])
+	if !ok {
+		return false
+	}
+	for _, part := range parts[1 : len(parts)-1] {
+		if _, rest, ok = strings.Cut(rest, part); !ok {
+			return false
+		}
+	}
+	return strings.HasSuffix(rest, parts[len(parts)-1])
+}

@@ -1,0 +1,223 @@
+package shell
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// A prefix is a command that runs the command written after it.
+type prefix struct {
+	valued   string   // short options that take a value
+	long     []string // long options whose value is the next word
+	operands int      // words between the options and the command
+	queries  string   // short options with which nothing is run
+	grants   bool     // what it runs gets more rights, or words from elsewhere
+}
+
+// prefixes are those that are looked through.
+var prefixes = map[string]prefix{
+	"builtin":  {},
+	"busybox":  {grants: true},
+	"chrt":     {valued: "TPD", operands: 1},
+	"command":  {queries: "vV"},
+	"doas":     {valued: "uC", grants: true},
+	"env":      {valued: "uC", long: []string{"--unset", "--chdir"}},
+	"exec":     {valued: "a"},
+	"flock":    {valued: "wEc", operands: 1},
+	"gtimeout": {valued: "ks", long: []string{"--kill-after", "--signal"}, operands: 1},
+	"ionice":   {valued: "cnpPu"},
+	"nice":     {valued: "n"},
+	"nohup":    {},
+	"setsid":   {},
+	"stdbuf":   {valued: "ioe"},
+	"sudo":     {valued: "ugpChrtTUDR", long: []string{"--user", "--group", "--prompt", "--chdir", "--host"}, queries: "lvKk", grants: true},
+	"taskset":  {operands: 1},
+	"time":     {valued: "fo"},
+	"timeout":  {valued: "ks", long: []string{"--kill-after", "--signal"}, operands: 1},
+	"toybox":   {grants: true},
+	"unbuffer": {},
+	"xargs":    {valued: "IiEdLnPsa", long: []string{"--max-args", "--max-procs", "--delimiter", "--replace", "--arg-file"}, grants: true},
+}
+
+// A call is a command without what is written in front of it.
+type call struct {
+	words    []word
+	through  []string      // the prefixes that grant something
+	granted  [][]word      // what is written from each of them on
+	limit    time.Duration // it is ended after that long; 0 for never
+	detached bool          // it is not waited for
+	query    bool          // nothing is run
+}
+
+// name returns the name of the command, if it is known.
+func (c call) name() (string, bool) {
+	if len(c.words) == 0 || !c.words[0].known {
+		return "", false
+	}
+	return base(c.words[0].text), true
+}
+
+// look looks through the prefixes of a command.
+func look(list []word) call {
+	c := call{words: list}
+	for {
+		name, ok := c.name()
+		p, isPrefix := prefixes[name]
+		if !ok || !isPrefix {
+			return c
+		}
+		if p.grants {
+			c.through = append(c.through, name)
+			c.granted = append(c.granted, c.words)
+		}
+		options, operands, rest := p.split(c.words[1:])
+		c.note(name, options, operands)
+		c.query = c.query || slices.ContainsFunc(options, func(o string) bool { return p.asks(o) })
+		if name == "env" && len(rest) > 0 && slices.ContainsFunc(options, splits) {
+			rest = append(fields(rest[0]), rest[1:]...)
+		}
+		c.words = rest
+	}
+}
+
+// splits reports whether env takes the next word for several.
+func splits(option string) bool {
+	return option == "-S" || option == "-vS" || option == "--split-string"
+}
+
+func fields(w word) []word {
+	var list []word
+	for _, f := range strings.Fields(w.text) {
+		list = append(list, word{text: f, known: w.known})
+	}
+	return list
+}
+
+// note keeps what a prefix changes for the command.
+func (c *call) note(name string, options []string, operands []word) {
+	switch name {
+	case "timeout", "gtimeout":
+		if d, ok := seconds(operands[:min(1, len(operands))]); ok && d > 0 && (c.limit == 0 || d < c.limit) {
+			c.limit = d
+		}
+	case "setsid":
+		forks := func(o string) bool { return o == "--fork" || !strings.HasPrefix(o, "--") && strings.Contains(o, "f") }
+		c.detached = c.detached || slices.ContainsFunc(options, forks)
+	}
+}
+
+// split parts the words after a prefix into its options, its operands and the
+// command. Settings of variables belong to the options.
+func (p prefix) split(list []word) (options []string, operands, rest []word) {
+	i := 0
+	for ; i < len(list) && list[i].known; i++ {
+		w := list[i].text
+		if w == "--" {
+			i++
+			break
+		}
+		if !strings.HasPrefix(w, "-") && !isSetting(w) {
+			break
+		}
+		options = append(options, w)
+		if p.takesNext(w) {
+			i++
+		}
+	}
+	list = list[min(i, len(list)):]
+	n := min(p.operands, len(list))
+	return options, list[:n], list[n:]
+}
+
+// takesNext reports whether the value of an option is the next word.
+func (p prefix) takesNext(option string) bool {
+	if strings.HasPrefix(option, "--") {
+		return slices.Contains(p.long, option)
+	}
+	if !strings.HasPrefix(option, "-") {
+		return false
+	}
+	at := strings.IndexAny(option[1:], p.valued)
+	return p.valued != "" && at == len(option)-2
+}
+
+// asks reports whether nothing is run with this option.
+func (p prefix) asks(option string) bool {
+	return p.queries != "" && strings.HasPrefix(option, "-") && !strings.HasPrefix(option, "--") &&
+		strings.ContainsAny(option[1:], p.queries)
+}
+
+// isSetting reports whether a word sets a variable.
+func isSetting(w string) bool {
+	name, _, ok := strings.Cut(w, "=")
+	return ok && isName(name)
+}
+
+func isName(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		if c != '_' && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (i == 0 || c < '0' || c > '9') {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// shells are the programs that run a script given with -c or on their input.
+var shells = map[string]bool{"sh": true, "bash": true, "dash": true, "zsh": true, "ksh": true, "ash": true, "mksh": true, "su": true}
+
+// A source is where a command takes the script from that it runs.
+type source int
+
+const (
+	noScript     source = iota
+	scriptWord          // the word is the script
+	scriptInput         // its input is
+	scriptHidden        // a file, or words that are not known
+)
+
+// script returns the script that a command runs, if it runs one.
+func (c call) script() (word, source) {
+	name, ok := c.name()
+	switch {
+	case !ok || c.query:
+		return word{}, noScript
+	case name == "eval":
+		return joined(c.words[1:]), scriptWord
+	case !shells[name]:
+		return word{}, noScript
+	}
+	return shellScript(name, c.words[1:])
+}
+
+// joined returns words as eval puts them together.
+func joined(list []word) word {
+	known := !slices.ContainsFunc(list, func(w word) bool { return !w.known })
+	return word{text: strings.Join(texts(list), " "), known: known}
+}
+
+// shellScript finds the script in the arguments of a shell.
+func shellScript(name string, args []word) (word, source) {
+	given := false
+	for i := 0; i < len(args); i++ {
+		w := args[i]
+		switch {
+		case !w.known && given:
+			return w, scriptWord
+		case !w.known:
+			return w, scriptHidden
+		case len(w.text) > 1 && (w.text[0] == '-' || w.text[0] == '+') && w.text != "--":
+			short := !strings.HasPrefix(w.text, "--")
+			given = given || short && strings.Contains(w.text, "c") || w.text == "--command"
+			if short && strings.ContainsAny(w.text[len(w.text)-1:], "oO") {
+				i++
+			}
+		case given:
+			return w, scriptWord
+		case w.text != "--" && w.text != "-" && name != "su":
+			return w, scriptHidden
+		}
+	}
+	return word{}, scriptInput
+}

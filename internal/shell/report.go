@@ -1,0 +1,259 @@
+package shell
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// A Command is one of those that a script runs.
+type Command struct {
+	Identifier string `json:"identifier"` // what an approval is about: ls, git status, PATH=
+	ReadOnly   bool   `json:"readOnly"`   // it changes nothing, as far as its words tell
+}
+
+// A Report says what a script does.
+type Report struct {
+	Commands []Command // each once, in the order of the script
+	Lines    []string  // the commands with their arguments, without quotes; what is not known is as it is written
+	Aliases  []string  // the same by other names: rm x for /bin/rm x
+	Paths    []string  // words that look like paths
+	URLs     []string  // words that look like addresses
+	Writes   bool      // output goes to a file
+	// Known means that these are all commands. It is false if the script could
+	// not be read, or if a name is only known when it runs.
+	Known bool
+}
+
+// maxReported bounds the lists of a report.
+const maxReported = 200
+
+// Report finds out what the script does, also in scripts inside it.
+func (s *Script) Report() Report {
+	r := &reporter{Report: Report{Known: true}}
+	r.script(s)
+	return r.Report
+}
+
+type reporter struct{ Report }
+
+func (r *reporter) script(s *Script) {
+	if s.err != nil {
+		r.Known = false
+	}
+	for _, stmt := range s.stmts {
+		syntax.Walk(stmt, func(n syntax.Node) bool {
+			switch n := n.(type) {
+			case *syntax.Stmt:
+				r.stmt(s, n)
+			case *syntax.DeclClause:
+				r.command(Command{Identifier: n.Variant.Value}, s.between(n))
+			case *syntax.Assign:
+				r.assign(s, n)
+			}
+			return true
+		})
+	}
+}
+
+// command adds a command with its arguments.
+func (r *reporter) command(c Command, line string) {
+	at := slices.IndexFunc(r.Commands, func(d Command) bool { return d.Identifier == c.Identifier })
+	if at >= 0 {
+		r.Commands[at].ReadOnly = r.Commands[at].ReadOnly && c.ReadOnly
+	} else {
+		r.Commands = add(r, r.Commands, c)
+	}
+	r.Lines = add(r, r.Lines, line)
+}
+
+// add adds to a list what is not in it. If the list is full, not everything is
+// known.
+func add[T comparable](r *reporter, list []T, v T) []T {
+	switch {
+	case slices.Contains(list, v):
+		return list
+	case len(list) == maxReported:
+		r.Known = false
+		return list
+	}
+	return append(list, v)
+}
+
+// steers matches the variables that change what other commands do.
+var steers = regexp.MustCompile(`^(PATH|IFS|ENV|SHELLOPTS|PROMPT_COMMAND|(LD|DYLD|BASH|GIT|NODE)_.*|(PYTHON|PERL|RUBY).*)$`)
+
+func (r *reporter) assign(s *Script, a *syntax.Assign) {
+	if a.Name != nil && !a.Naked && steers.MatchString(a.Name.Value) {
+		r.command(Command{Identifier: a.Name.Value + "="}, s.between(a))
+	}
+}
+
+func (r *reporter) stmt(s *Script, stmt *syntax.Stmt) {
+	for _, redir := range stmt.Redirs {
+		r.redirect(redir)
+	}
+	c, ok := stmt.Cmd.(*syntax.CallExpr)
+	if !ok || len(c.Args) == 0 {
+		return
+	}
+	list := s.words(c.Args)
+	for _, w := range list[1:] {
+		r.mention(w.text)
+	}
+	r.call(s, stmt, look(list))
+}
+
+// call reports a command, or what is in the script that it runs.
+func (r *reporter) call(s *Script, stmt *syntax.Stmt, c call) {
+	if len(r.Lines) == maxReported {
+		r.Known = false
+		return
+	}
+	for i, name := range c.through {
+		r.command(Command{Identifier: name}, shown(c.granted[i]))
+	}
+	if len(c.words) == 0 {
+		return
+	}
+	line := shown(c.words)
+	if _, ok := c.name(); !ok {
+		r.Known = false
+		r.command(Command{Identifier: c.words[0].show()}, line)
+		return
+	}
+	if plain := base(c.words[0].text); plain != c.words[0].text {
+		r.Aliases = add(r, r.Aliases, plain+strings.TrimPrefix(line, c.words[0].text))
+	}
+	text, from := c.script()
+	if from == scriptInput {
+		var given bool
+		if text, given = hereText(stmt.Redirs); given {
+			from = scriptWord
+		}
+	}
+	switch from {
+	case scriptWord:
+		r.inner(s, c, text)
+	case scriptInput:
+		r.Known = false
+		r.command(Command{Identifier: identifier(c)}, line)
+	case scriptHidden:
+		r.Known = r.Known && text.known
+		r.command(Command{Identifier: identifier(c) + " " + text.show()}, line)
+	default:
+		r.command(Command{Identifier: identifier(c), ReadOnly: c.query || readsOnly(c)}, line)
+		r.executed(s, stmt, c)
+	}
+}
+
+// inner reports the script that a command is given.
+func (r *reporter) inner(s *Script, c call, text word) {
+	if !text.known {
+		r.Known = false
+		r.command(Command{Identifier: identifier(c)}, shown(c.words))
+	}
+	r.script(parse(text.text, s.inside+1))
+}
+
+// executed reports what find runs for what it finds.
+func (r *reporter) executed(s *Script, stmt *syntax.Stmt, c call) {
+	if name, _ := c.name(); name != "find" {
+		return
+	}
+	runs := []string{"-exec", "-execdir", "-ok", "-okdir"}
+	for rest := c.words; ; {
+		at := slices.IndexFunc(rest, func(w word) bool { return slices.Contains(runs, w.text) })
+		if at < 0 {
+			return
+		}
+		rest = rest[at+1:]
+		end := slices.IndexFunc(rest, func(w word) bool { return w.text == ";" || w.text == "+" })
+		if end < 0 {
+			end = len(rest)
+		}
+		r.call(s, stmt, look(rest[:end]))
+		rest = rest[end:]
+	}
+}
+
+// between returns how a node is written.
+func (s *Script) between(n syntax.Node) string {
+	from, to := int(n.Pos().Offset()), int(n.End().Offset())
+	if from < to && to <= len(s.text) {
+		return s.text[from:to]
+	}
+	return ""
+}
+
+// standard are the folders whose programs are known by their names alone.
+var standard = map[string]bool{"/bin/": true, "/usr/bin/": true, "/usr/local/bin/": true, "/sbin/": true, "/usr/sbin/": true}
+
+// identifier names a command for an approval: the program and, if it has many
+// trades, which of them.
+func identifier(c call) string {
+	name := c.words[0].text
+	if standard[name[:len(name)-len(base(name))]] {
+		name = base(name)
+	}
+	if sub, ok := subcommand(c); ok {
+		return name + " " + sub
+	}
+	return name
+}
+
+// redirect reports where output goes.
+func (r *reporter) redirect(redir *syntax.Redirect) {
+	target := read(redir.Word)
+	switch redir.Op {
+	case syntax.RdrOut, syntax.AppOut, syntax.RdrInOut, syntax.RdrClob, syntax.RdrAll, syntax.AppAll:
+	case syntax.DplOut:
+		if target.known && strings.Trim(target.text, "0123456789-") == "" {
+			return
+		}
+	case syntax.RdrIn:
+		r.path(target.text)
+		return
+	default:
+		return
+	}
+	if target.known && isDevice(target.text) {
+		return
+	}
+	r.Writes = true
+	r.path(target.text)
+}
+
+func isDevice(path string) bool {
+	return slices.Contains([]string{"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty"}, path) || strings.HasPrefix(path, "/dev/fd/")
+}
+
+// mention reports a word that looks like a path or an address.
+func (r *reporter) mention(w string) {
+	if name, value, ok := strings.Cut(w, "="); ok && !strings.Contains(name, "/") {
+		w = value // --file=PATH, NAME=PATH
+	}
+	switch {
+	case strings.Contains(w, "://"):
+		if len(r.URLs) < maxReported && !strings.ContainsAny(w, " \n") {
+			r.URLs = add(r, r.URLs, w)
+		}
+	case strings.Contains(w, "/") && !strings.ContainsAny(w, " \n") || w == "." || w == ".." || strings.HasPrefix(w, "~") || hasExtension(w):
+		r.path(w)
+	}
+}
+
+// hasExtension reports whether a word looks like the name of a file.
+func hasExtension(w string) bool {
+	at := strings.LastIndexByte(w, '.')
+	return at >= 0 && at < len(w)-1 && len(w)-at <= 8 && !strings.HasPrefix(w, "-") &&
+		!strings.ContainsAny(w, " \n\"'$(){}<>|;&") && strings.Trim(w, "0123456789.") != ""
+}
+
+func (r *reporter) path(p string) {
+	if p != "" && len(r.Paths) < maxReported {
+		r.Paths = add(r, r.Paths, p)
+	}
+}

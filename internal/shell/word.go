@@ -1,0 +1,130 @@
+package shell
+
+import (
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// A word is an argument of a command as far as it is known in advance.
+type word struct {
+	text    string
+	known   bool   // text is all of it, without anything that is filled in later
+	written string // as it stands in the script; text if empty
+}
+
+func knownWord(text string) word { return word{text: text, known: true} }
+
+// show returns the word for people: what it says, or how it is written if that
+// is not known.
+func (w word) show() string {
+	if w.known || w.written == "" {
+		return w.text
+	}
+	return w.written
+}
+
+// words returns the arguments of a command.
+func (s *Script) words(args []*syntax.Word) []word {
+	list := make([]word, len(args))
+	for i, arg := range args {
+		list[i] = read(arg)
+		list[i].written = s.between(arg)
+	}
+	return list
+}
+
+// read returns what a word says. Of what is filled in later, a variable say,
+// nothing is in the text.
+func read(w *syntax.Word) word {
+	if w == nil {
+		return knownWord("")
+	}
+	var b strings.Builder
+	known := true
+	for _, part := range w.Parts {
+		known = readPart(&b, part, false) && known
+	}
+	return word{text: b.String(), known: known}
+}
+
+func readPart(b *strings.Builder, part syntax.WordPart, quoted bool) bool {
+	switch p := part.(type) {
+	case *syntax.Lit:
+		b.WriteString(unescape(p.Value, quoted))
+		return quoted || !isPattern(p.Value)
+	case *syntax.SglQuoted:
+		b.WriteString(p.Value)
+		return !p.Dollar || !strings.Contains(p.Value, `\`)
+	case *syntax.DblQuoted:
+		known := true
+		for _, inner := range p.Parts {
+			known = readPart(b, inner, true) && known
+		}
+		return known
+	}
+	return false
+}
+
+// unescape takes out the backslashes that quote a character.
+func unescape(s string, quoted bool) string {
+	if !strings.Contains(s, `\`) {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' && i+1 < len(s) && (!quoted || strings.IndexByte("$`\"\\\n", s[i+1]) >= 0) {
+			i++
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}
+
+// isPattern reports whether the shell may put other words in this one's place.
+func isPattern(s string) bool {
+	for i := 0; i < len(s); i++ {
+		switch s[i] {
+		case '\\':
+			i++
+		case '*', '?', '[', '{':
+			return true
+		}
+	}
+	return false
+}
+
+// shown returns words as one text for people.
+func shown(list []word) string {
+	out := make([]string, len(list))
+	for i, w := range list {
+		out[i] = w.show()
+	}
+	return strings.Join(out, " ")
+}
+
+// texts returns what words say, as far as they are known.
+func texts(list []word) []string {
+	out := make([]string, len(list))
+	for i, w := range list {
+		out[i] = w.text
+	}
+	return out
+}
+
+// base returns the name of a program without its folder.
+func base(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }
+
+// hereText returns what a statement feeds to its command, if it is written in
+// the script.
+func hereText(redirs []*syntax.Redirect) (word, bool) {
+	for i := len(redirs) - 1; i >= 0; i-- {
+		switch r := redirs[i]; r.Op {
+		case syntax.Hdoc, syntax.DashHdoc:
+			return read(r.Hdoc), true
+		case syntax.WordHdoc:
+			return read(r.Word), true
+		}
+	}
+	return word{}, false
+}

@@ -1,0 +1,197 @@
+// Package argument reads the arguments of a tool call: JSON that a model wrote.
+//
+//   - Whatever is wrong is collected and said at once, with the names of the
+//     arguments, in the protocol's words.
+//   - An argument may have several names; the first that is there counts.
+//   - Null is as if it were not there. What nobody asks for is left alone.
+package argument
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/abide-run/abide/internal/tool"
+)
+
+// A Set is the arguments of one call while they are read.
+type Set struct {
+	values map[string]json.RawMessage
+	wrong  []string
+}
+
+// Read begins to read arguments. None at all are as an empty object.
+func Read(raw json.RawMessage) *Set {
+	s := new(Set)
+	if len(bytes.TrimSpace(raw)) > 0 && json.Unmarshal(raw, &s.values) != nil {
+		s.wrong = append(s.wrong, "Expected JSON object but got "+kind(raw))
+	}
+	return s
+}
+
+// Err says what is wrong, if anything is: a *tool.Refusal.
+func (s *Set) Err() error {
+	switch len(s.wrong) {
+	case 0:
+		return nil
+	case 1:
+		return refuse(s.wrong[0])
+	}
+	return refuse("Multiple validation errors:\n- " + strings.Join(s.wrong, "\n- "))
+}
+
+func refuse(what string) error {
+	r := tool.Fail("Invalid input: " + what)
+	r.Message = what
+	return &tool.Refusal{Result: r}
+}
+
+// Wrong notes that an argument cannot be used.
+func (s *Set) Wrong(name, format string, args ...any) {
+	s.wrong = append(s.wrong, fmt.Sprintf("%q: ", name)+fmt.Sprintf(format, args...))
+}
+
+// kind names the kind of a JSON value.
+func kind(raw json.RawMessage) string {
+	raw = bytes.TrimSpace(raw)
+	if len(raw) == 0 {
+		return "nothing"
+	}
+	switch raw[0] {
+	case '"':
+		return "string"
+	case '{':
+		return "object"
+	case '[':
+		return "array"
+	case 't', 'f':
+		return "boolean"
+	case 'n':
+		return "null"
+	}
+	return "number"
+}
+
+// find returns the first of some arguments that is there, and its name.
+func (s *Set) find(names []string) (string, json.RawMessage) {
+	for _, name := range names {
+		if raw, ok := s.values[name]; ok && kind(raw) != "null" {
+			return name, raw
+		}
+	}
+	return "", nil
+}
+
+func read[T any](s *Set, want string, names []string) (v T, ok bool) {
+	name, raw := s.find(names)
+	if raw == nil {
+		return v, false
+	}
+	if got := kind(raw); got != want {
+		s.Wrong(name, "Expected %s, received %s", want, got)
+		return v, false
+	}
+	if json.Unmarshal(raw, &v) != nil {
+		s.Wrong(name, "Invalid %s", want)
+		return v, false
+	}
+	return v, true
+}
+
+// Text reads a text, if it is there.
+func (s *Set) Text(names ...string) (string, bool) { return read[string](s, "string", names) }
+
+// Needed reads a text that must be there.
+func (s *Set) Needed(names ...string) string {
+	v, _ := s.Text(names...)
+	if _, raw := s.find(names); raw == nil {
+		s.Wrong(names[0], "Required")
+	}
+	return v
+}
+
+// Flag reads whether something is wanted.
+func (s *Set) Flag(names ...string) bool {
+	v, _ := read[bool](s, "boolean", names)
+	return v
+}
+
+// Number reads a whole number that is not negative.
+func (s *Set) Number(names ...string) (int64, bool) {
+	name, _ := s.find(names)
+	v, ok := read[float64](s, "number", names)
+	switch {
+	case !ok:
+		return 0, false
+	case v < 0:
+		s.Wrong(name, "Number must be greater than or equal to 0")
+	case v != math.Trunc(v) || v > 1<<53:
+		s.Wrong(name, "Expected integer, received float")
+	}
+	return int64(v), true
+}
+
+// Seconds reads a time: a number of seconds, also as a text, or a text like
+// 1m30s. What is longer than a time can be is the longest there is. The name is
+// that of the argument, for messages.
+func (s *Set) Seconds(names ...string) (d time.Duration, name string, ok bool) {
+	name, raw := s.find(names)
+	if raw == nil {
+		return 0, "", false
+	}
+	if kind(raw) == "number" {
+		n, ok := read[float64](s, "number", names)
+		return seconds(n), name, ok
+	}
+	text, ok := read[string](s, "string", names)
+	if !ok {
+		return 0, name, false
+	}
+	if n, err := strconv.ParseFloat(text, 64); err == nil && !math.IsNaN(n) {
+		return seconds(n), name, true
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		s.Wrong(name, "Expected a number of seconds, received '%s'", text)
+	}
+	return d, name, err == nil
+}
+
+func seconds(n float64) time.Duration {
+	const most = float64(math.MaxInt64) / float64(time.Second)
+	return time.Duration(max(-most, min(n, most/2)) * float64(time.Second))
+}
+
+// Choice reads one of some words; the first if it is not there.
+func (s *Set) Choice(name string, of ...string) string {
+	v, ok := s.Text(name)
+	if !ok {
+		return of[0]
+	}
+	if !slices.Contains(of, v) {
+		s.Wrong(name, "Invalid enum value. Expected '%s', received '%s'", strings.Join(of, "' | '"), v)
+	}
+	return v
+}
+
+// Texts reads what may be one text or a list of them.
+func (s *Set) Texts(names ...string) []string {
+	name, raw := s.find(names)
+	if raw == nil {
+		return nil
+	}
+	var one string
+	if json.Unmarshal(raw, &one) == nil {
+		return []string{one}
+	}
+	var list []string
+	if json.Unmarshal(raw, &list) != nil {
+		s.Wrong(name, "Expected string or array of strings, received %s", kind(raw))
+	}
+	return list
+}

@@ -1,0 +1,227 @@
+// Package bash has the tools that run commands: bash and its companions
+// read_bash, write_bash, stop_bash, list_bash and wait, and exec, which is bash
+// with answers in JSON.
+//
+//   - A call starts one process or none, however often it is made again after a
+//     crash: its key is the key of the process.
+//   - A command that takes longer than its soft time-out goes on as a task.
+//     Nothing is killed, restarted or printed twice, also if it ends at that very
+//     moment. A call that is cancelled leaves a task that can be listed, read and
+//     stopped.
+//   - Nothing is called started that did not start.
+//   - What the model is shown is UTF-8 and bounded: the first and the last 16 KiB
+//     of an output and a count of what is between them. The last line of the
+//     command is always in it. All of the output can be read by offset.
+//   - What a command prints is data. It cannot look like the end of a
+//     notification, nor like a line of the summary of running tasks.
+//   - A task belongs to its session. For others it does not exist.
+package bash
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/process"
+	"github.com/abide-run/abide/internal/tool"
+)
+
+// Processes is where commands run: this machine, or a workspace elsewhere.
+type Processes interface {
+	Start(ctx context.Context, spec process.Spec) (info process.Info, attached bool, err error)
+	Find(ctx context.Context, owner process.Owner, key string) (process.Info, error)
+	Get(ctx context.Context, owner process.Owner, id process.ID) (process.Info, error)
+	List(ctx context.Context, owner process.Owner) ([]process.Info, error)
+	Wait(ctx context.Context, owner process.Owner, id process.ID) (process.Info, error)
+	Read(ctx context.Context, owner process.Owner, id process.ID, r process.ReadRequest) (process.Chunk, error)
+	WriteStdin(ctx context.Context, owner process.Owner, id process.ID, in process.Input) error
+	Stop(ctx context.Context, owner process.Owner, id process.ID) (process.Info, error)
+	MarkSeen(ctx context.Context, owner process.Owner, id process.ID) error
+}
+
+// Options are what the tools need from whoever runs the sessions.
+type Options struct {
+	Processes Processes
+	// Notes returns the folder in which a session keeps the names of its tasks and
+	// how far their output has been read. It exists.
+	Notes func(id event.SessionID) (string, error)
+	// Owner says in whose name a session has processes; its id if nil.
+	Owner func(id event.SessionID) process.Owner
+	// Env returns the environment of a call's commands, to which the tools add
+	// what keeps commands from asking back. If nil it is that of the call, or of
+	// this process if the call has none.
+	Env func(call tool.Call) []string
+	// Hidden are the names of variables that commands do not get. A star at the
+	// end stands for any end.
+	Hidden []string
+	// Wait is how long a call waits for its command if it does not say; 10s if
+	// zero.
+	Wait time.Duration
+}
+
+// Commands are the commands of all sessions. They are safe for concurrent use.
+type Commands struct {
+	Options
+	mu sync.Mutex // held while notes are changed
+}
+
+// New returns the commands that run in a place.
+func New(o Options) *Commands {
+	o.Wait = cmp.Or(o.Wait, defaultWait)
+	if o.Owner == nil {
+		o.Owner = func(id event.SessionID) process.Owner { return process.Owner(id) }
+	}
+	return &Commands{Options: o}
+}
+
+// Tools returns the tools: bash, read_bash, write_bash, stop_bash, list_bash,
+// wait and exec. The last is only offered where it is asked for by name.
+func (c *Commands) Tools() []tool.Tool {
+	return []tool.Tool{&runner{c, bashSpec, asText}, &reader{c}, &writer{c}, &stopper{c}, &lister{c}, &waiter{c}, &runner{c, execSpec, asJSON}}
+}
+
+// A Task is a command that was started.
+type Task struct {
+	ID      string // what the model calls it: the name it chose, or the id of the process
+	Process process.Info
+	note    note
+}
+
+// Status says in one word how a task is: running, completed, failed, killed or
+// lost.
+func (t Task) Status() string { return statusOf(t.Process) }
+
+// Description is what a task is for, or its command if nobody said.
+func (t Task) Description() string {
+	if t.Process.Title != "" {
+		return oneLine(t.Process.Title, maxDescription)
+	}
+	return oneLine(t.Process.Command, maxDescription)
+}
+
+const maxDescription = 80 // characters of a description in a list
+
+// unread returns where the output begins that the model has not been shown.
+func (t Task) unread() int64 {
+	if t.note.Made.IsZero() && t.Process.Seen {
+		return t.Process.Output.Bytes // it ended in its call, and was shown as a whole
+	}
+	return t.note.Seen
+}
+
+// Tasks returns the commands of a session, the oldest first.
+func (c *Commands) Tasks(ctx context.Context, id event.SessionID) ([]Task, error) {
+	list, err := c.Processes.List(ctx, c.Owner(id))
+	if err != nil {
+		return nil, err
+	}
+	book, err := c.notes(id)
+	if err != nil {
+		return nil, err
+	}
+	tasks := make([]Task, len(list))
+	for i, info := range list {
+		tasks[i] = book.task(info)
+	}
+	return tasks, nil
+}
+
+// Running returns the commands of a session that have not ended.
+func (c *Commands) Running(ctx context.Context, id event.SessionID) ([]Task, error) {
+	tasks, err := c.Tasks(ctx, id)
+	return slices.DeleteFunc(tasks, func(t Task) bool { return t.Process.State.Ended() }), err
+}
+
+// Task returns the command of a session that the model calls by this name, or
+// that has this id: the newest, if there are several.
+func (c *Commands) Task(ctx context.Context, id event.SessionID, name string) (Task, error) {
+	tasks, err := c.Tasks(ctx, id)
+	if err != nil {
+		return Task{}, err
+	}
+	for _, t := range slices.Backward(tasks) {
+		if t.ID == name || string(t.Process.ID) == name {
+			return t, nil
+		}
+	}
+	return Task{}, process.ErrNotFound
+}
+
+// task is Task for a tool: if there is none, the answer says which there are.
+func (c *Commands) task(ctx context.Context, call tool.Call, name string) (Task, error) {
+	t, err := c.Task(ctx, call.Session, name)
+	if !errors.Is(err, process.ErrNotFound) {
+		return t, err
+	}
+	tasks, err := c.Tasks(ctx, call.Session)
+	if err != nil {
+		return Task{}, err
+	}
+	return Task{}, fail("Unknown shellId", "shellId: %s not found or was never created. Please supply a valid shell ID.\n\n%s", oneLine(name, maxDescription), listing(tasks, time.Now()))
+}
+
+// statusOf says in one word how a process is.
+func statusOf(p process.Info) string {
+	switch {
+	case !p.State.Ended():
+		return statusRunning
+	case p.State == process.Killed:
+		return statusKilled
+	case p.State == process.Lost:
+		return statusLost
+	case p.Exit != nil && p.Exit.Code == 0:
+		return statusCompleted
+	}
+	return statusFailed
+}
+
+// fail makes a failure with a short form for people.
+func fail(message, format string, args ...any) *tool.Refusal {
+	r := tool.Fail(fmt.Sprintf(format, args...))
+	r.Message = message
+	return &tool.Refusal{Result: r}
+}
+
+// finish makes a result of what a call came to. An error is a result too, unless
+// the call was cancelled.
+func finish(ctx context.Context, r tool.Result, err error) (tool.Result, error) {
+	var refused *tool.Refusal
+	switch {
+	case err == nil:
+		return r, nil
+	case ctx.Err() != nil:
+		return tool.Result{}, ctx.Err()
+	case errors.As(err, &refused):
+		return refused.Result, nil
+	}
+	return tool.Fail(sentence(err.Error())), nil
+}
+
+// sentence begins a text with a capital letter and ends it with a full stop.
+func sentence(s string) string {
+	s = strings.TrimRight(s, ". \n")
+	if s == "" {
+		return ""
+	}
+	return strings.ToUpper(s[:1]) + s[1:] + "."
+}
+
+// oneLine makes a text fit a line of a list.
+func oneLine(s string, most int) string {
+	s = strings.Join(strings.Fields(clean([]byte(s))), " ")
+	if runes := []rune(s); len(runes) > most {
+		return string(runes[:most-1]) + "…"
+	}
+	return s
+}
+
+// plainSeconds writes a time as a number of seconds.
+func plainSeconds(d time.Duration) string {
+	return strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%.3f", d.Seconds()), "0"), ".")
+}

@@ -1,0 +1,71 @@
+package bash
+
+import (
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/abide-run/abide/internal/tool"
+)
+
+// quiet is what keeps commands from asking back, paging, opening editors and
+// painting: nobody would answer.
+var quiet = []string{
+	"AWS_PAGER=",
+	"CLICOLOR=0",
+	"COMPOSER_NO_INTERACTION=1",
+	"DEBIAN_FRONTEND=noninteractive",
+	"EDITOR=true",
+	"GCM_INTERACTIVE=never",
+	"GH_PAGER=cat",
+	"GH_PROMPT_DISABLED=1",
+	"GIT_ASKPASS=true",
+	"GIT_EDITOR=true",
+	"GIT_MERGE_AUTOEDIT=no",
+	"GIT_PAGER=cat",
+	"GIT_SEQUENCE_EDITOR=true",
+	"GIT_TERMINAL_PROMPT=0",
+	"MANPAGER=cat",
+	"NO_COLOR=1",
+	"PAGER=cat",
+	"PIP_NO_INPUT=1",
+	"SSH_ASKPASS_REQUIRE=never",
+	"SYSTEMD_PAGER=cat",
+	"TERM=dumb",
+	"TF_INPUT=0",
+	"VISUAL=true",
+}
+
+// loud are variables that would undo some of that.
+var loud = []string{"CLICOLOR_FORCE", "FORCE_COLOR", "SSH_ASKPASS"}
+
+// env returns the environment of a call's commands. With a terminal, programs
+// may paint as they like.
+func (c *Commands) env(call tool.Call, terminal bool) []string {
+	env := call.Env
+	switch {
+	case c.Env != nil:
+		env = c.Env(call)
+	case env == nil:
+		env = os.Environ()
+	}
+	more := slices.Clone(quiet)
+	if terminal {
+		more = slices.DeleteFunc(more, func(s string) bool { return strings.HasPrefix(s, "TERM=") })
+		more = append(more, "TERM=xterm")
+	}
+	kept := slices.DeleteFunc(slices.Clone(env), func(s string) bool {
+		name, _, ok := strings.Cut(s, "=")
+		return !ok || name == "" || slices.Contains(loud, name) || slices.ContainsFunc(c.Hidden, func(h string) bool { return covers(h, name) }) ||
+			slices.ContainsFunc(more, func(m string) bool { return strings.HasPrefix(m, name+"=") })
+	})
+	return append(kept, more...)
+}
+
+// covers reports whether a name is meant, by itself or by its beginning.
+func covers(pattern, name string) bool {
+	if start, ok := strings.CutSuffix(pattern, "*"); ok {
+		return strings.HasPrefix(name, start)
+	}
+	return pattern == name
+}

@@ -1,0 +1,269 @@
+package bash_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/abide-run/abide/internal/process"
+)
+
+// scripted are processes that do what a test says, with no operating system
+// below them, so that time can be the test's too.
+type scripted struct {
+	mu      sync.Mutex
+	all     []*actor
+	changed chan struct{} // closed when anything happens
+	refuse  error         // what Start says
+	onGet   func(a *actor)
+}
+
+// An actor is a process that is played.
+type actor struct {
+	s     *scripted
+	info  process.Info
+	spec  process.Spec
+	data  []byte
+	runs  []process.Run
+	stdin []byte
+	keys  []string
+	until int64 // what came before was not kept
+	from  int64 // from here to until
+	purge bool  // nothing was
+}
+
+func newScripted() *scripted { return &scripted{changed: make(chan struct{})} }
+
+func (s *scripted) touchLocked() {
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// started returns the i-th process.
+func (s *scripted) started(i int) *actor {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.all[i]
+}
+
+func (s *scripted) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.all)
+}
+
+func (a *actor) print(stream process.Stream, text string) {
+	a.s.mu.Lock()
+	defer a.s.mu.Unlock()
+	a.printLocked(stream, text)
+}
+
+func (a *actor) printLocked(stream process.Stream, text string) {
+	a.runs = append(a.runs, process.Run{Stream: stream, Offset: int64(len(a.data)), Len: len(text), Time: time.Now()})
+	a.data = append(a.data, text...)
+	a.info.Output.Bytes = int64(len(a.data))
+	a.s.touchLocked()
+}
+
+// drop forgets some of the output, as beyond a quota.
+func (a *actor) drop(from, until int64) {
+	a.s.mu.Lock()
+	defer a.s.mu.Unlock()
+	a.from, a.until = from, until
+}
+
+func (a *actor) exit(code int) {
+	a.s.mu.Lock()
+	defer a.s.mu.Unlock()
+	a.exitLocked(process.Exited, &process.Exit{Code: code})
+}
+
+func (a *actor) exitLocked(state process.State, exit *process.Exit) {
+	if a.info.State.Ended() {
+		return
+	}
+	a.info.State, a.info.Exit, a.info.Ended, a.info.Gone = state, exit, time.Now(), true
+	a.s.touchLocked()
+}
+
+func (s *scripted) Start(_ context.Context, spec process.Spec) (process.Info, bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, a := range s.all {
+		if a.spec.Key == spec.Key && a.spec.Owner == spec.Owner {
+			return a.info, true, nil
+		}
+	}
+	if s.refuse != nil {
+		return process.Info{}, false, s.refuse
+	}
+	a := &actor{s: s, spec: spec, info: process.Info{
+		ID: process.ID("p-" + spec.Key), Key: spec.Key, Owner: spec.Owner, Command: spec.Command, Dir: spec.Dir, Title: spec.Title, Class: spec.Class,
+		TTY: spec.TTY != nil, Stdin: spec.Stdin, State: process.Running, PID: 1000 + len(s.all), Created: time.Now(), Started: time.Now(),
+	}}
+	s.all = append(s.all, a)
+	s.touchLocked()
+	return a.info, false, nil
+}
+
+func (s *scripted) findLocked(owner process.Owner, id process.ID) (*actor, error) {
+	i := slices.IndexFunc(s.all, func(a *actor) bool { return a.info.Owner == owner && a.info.ID == id })
+	if i < 0 {
+		return nil, process.ErrNotFound
+	}
+	return s.all[i], nil
+}
+
+func (s *scripted) Find(_ context.Context, owner process.Owner, key string) (process.Info, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a, err := s.findLocked(owner, process.ID("p-"+key))
+	if err != nil {
+		return process.Info{}, err
+	}
+	return a.info, nil
+}
+
+func (s *scripted) Get(_ context.Context, owner process.Owner, id process.ID) (process.Info, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a, err := s.findLocked(owner, id)
+	if err != nil {
+		return process.Info{}, err
+	}
+	if s.onGet != nil {
+		s.onGet(a)
+	}
+	return a.info, nil
+}
+
+func (s *scripted) List(_ context.Context, owner process.Owner) ([]process.Info, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var list []process.Info
+	for _, a := range s.all {
+		if a.info.Owner == owner {
+			list = append(list, a.info)
+		}
+	}
+	return list, nil
+}
+
+// await waits until something is so.
+func (s *scripted) await(ctx context.Context, owner process.Owner, id process.ID, so func(a *actor) bool) (*actor, error) {
+	for {
+		s.mu.Lock()
+		a, err := s.findLocked(owner, id)
+		if err != nil || so(a) {
+			return a, err // with the lock held
+		}
+		changed := s.changed
+		s.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			s.mu.Lock()
+			return a, ctx.Err()
+		}
+	}
+}
+
+func (s *scripted) Wait(ctx context.Context, owner process.Owner, id process.ID) (process.Info, error) {
+	a, err := s.await(ctx, owner, id, func(a *actor) bool { return a.info.State.Ended() })
+	defer s.mu.Unlock()
+	if err != nil {
+		return process.Info{}, err
+	}
+	return a.info, nil
+}
+
+func (s *scripted) Read(ctx context.Context, owner process.Owner, id process.ID, r process.ReadRequest) (process.Chunk, error) {
+	a, err := s.await(ctx, owner, id, func(a *actor) bool { return !r.Wait || a.info.Gone || int64(len(a.data)) > r.Offset })
+	defer s.mu.Unlock()
+	if err != nil {
+		return process.Chunk{}, err
+	}
+	if a.purge {
+		return process.Chunk{}, process.ErrDropped
+	}
+	end := int64(len(a.data))
+	if r.Until > 0 {
+		end = min(end, r.Until)
+	}
+	limit := 64 << 10
+	if r.Limit > 0 {
+		limit = r.Limit
+	}
+	c := process.Chunk{Next: min(r.Offset, end)}
+	if c.Next >= a.from && c.Next < a.until {
+		c.Omitted = min(a.until, end) - c.Next
+		c.Next += c.Omitted
+	} else if c.Next < a.from {
+		end = min(end, a.from)
+	}
+	stop := max(c.Next, min(end, c.Next+int64(limit)))
+	for _, run := range a.runs {
+		from, to := max(run.Offset, c.Next), min(run.Offset+int64(run.Len), stop)
+		if from < to {
+			c.Runs = append(c.Runs, process.Run{Stream: run.Stream, Offset: from, Len: int(to - from), Time: run.Time})
+		}
+	}
+	c.Data = slices.Clone(a.data[c.Next:stop])
+	c.Next = stop
+	c.End = a.info.Gone && c.Next == int64(len(a.data))
+	return c, nil
+}
+
+func (s *scripted) WriteStdin(_ context.Context, owner process.Owner, id process.ID, in process.Input) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a, err := s.findLocked(owner, id)
+	switch {
+	case err != nil:
+		return err
+	case a.info.State.Ended():
+		return process.ErrEnded
+	case !a.info.Stdin:
+		return process.ErrNoStdin
+	case slices.Contains(a.keys, in.Key):
+		return nil
+	}
+	a.keys = append(a.keys, in.Key)
+	a.stdin = append(a.stdin, in.Data...)
+	if in.Close {
+		a.stdin = append(a.stdin, "<eof>"...)
+	}
+	s.touchLocked()
+	return nil
+}
+
+func (s *scripted) Stop(_ context.Context, owner process.Owner, id process.ID) (process.Info, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a, err := s.findLocked(owner, id)
+	if err != nil {
+		return process.Info{}, err
+	}
+	if !a.info.State.Ended() {
+		a.info.Reason = "stopped"
+	}
+	a.exitLocked(process.Killed, &process.Exit{Code: 143, Signal: "SIGTERM"})
+	return a.info, nil
+}
+
+func (s *scripted) MarkSeen(_ context.Context, owner process.Owner, id process.ID) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a, err := s.findLocked(owner, id)
+	if err == nil {
+		a.info.Seen = true
+	}
+	return err
+}
+
+func (s *scripted) String() string { return fmt.Sprint(len(s.all), " processes") }
+
+// firstLocked is the first process, for whoever holds the lock.
+func (s *scripted) firstLocked() *actor { return s.all[0] }

@@ -1,0 +1,145 @@
+package bash
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/process"
+)
+
+// A note is what a session keeps about a task besides what the process itself
+// knows. A task that ended within its call has none.
+type note struct {
+	Name  string    `json:"name,omitempty"` // what the model calls it
+	Seen  int64     `json:"seen,omitempty"` // how far its output has been shown
+	Reads []reading `json:"reads,omitempty"`
+	Made  time.Time `json:"made"`
+}
+
+// A reading is where a call began to read. A call that is made again after a
+// crash begins there once more, as the model has not had the answer.
+type reading struct {
+	Call string `json:"call"`
+	From int64  `json:"from"`
+}
+
+const (
+	maxReads = 16  // readings that are remembered of each task
+	maxNotes = 512 // the oldest are dropped beyond that
+)
+
+// notes are those of a session, by the keys of its processes.
+type notes map[string]note
+
+func (n notes) task(info process.Info) Task {
+	t := Task{ID: n[info.Key].Name, Process: info, note: n[info.Key]}
+	if t.ID == "" {
+		t.ID = string(info.ID)
+	}
+	return t
+}
+
+// trim drops the oldest notes if there are too many.
+func (n notes) trim() {
+	if len(n) <= maxNotes {
+		return
+	}
+	var made []time.Time
+	for _, one := range n {
+		made = append(made, one.Made)
+	}
+	slices.SortFunc(made, time.Time.Compare)
+	oldest := made[len(made)-maxNotes]
+	for key, one := range n {
+		if one.Made.Before(oldest) {
+			delete(n, key)
+		}
+	}
+}
+
+// notes returns the notes of a session.
+func (c *Commands) notes(id event.SessionID) (notes, error) {
+	dir, err := c.Notes(id)
+	if err != nil {
+		return nil, err
+	}
+	b, err := os.ReadFile(filepath.Join(dir, notesFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return notes{}, nil
+	}
+	n := notes{}
+	if err == nil {
+		err = json.Unmarshal(b, &n)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the notes about tasks cannot be read: %w", err)
+	}
+	return n, nil
+}
+
+const notesFile = "tasks.json"
+
+// change changes the note about a task. It survives the daemon; if the machine
+// stops, the last changes may be lost, and some output is shown once more.
+func (c *Commands) change(id event.SessionID, key string, how func(n *note)) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	book, err := c.notes(id)
+	if err != nil {
+		return err
+	}
+	one, ok := book[key]
+	if !ok {
+		one.Made = time.Now().UTC()
+	}
+	how(&one)
+	book[key] = one
+	book.trim()
+	return c.save(id, book)
+}
+
+// save replaces the notes of a session as a whole.
+func (c *Commands) save(id event.SessionID, book notes) error {
+	dir, err := c.Notes(id)
+	if err != nil {
+		return err
+	}
+	b, err := json.Marshal(book)
+	if err != nil {
+		return err
+	}
+	fresh := filepath.Join(dir, notesFile+".new")
+	if err := os.WriteFile(fresh, b, 0o600); err != nil {
+		return fmt.Errorf("the notes about tasks cannot be kept: %w", err)
+	}
+	return os.Rename(fresh, filepath.Join(dir, notesFile))
+}
+
+// from returns where a call begins to read.
+func (n note) from(call string, unread int64) int64 {
+	for _, r := range n.Reads {
+		if r.Call == call {
+			return r.From
+		}
+	}
+	return unread
+}
+
+// saw notes that a call showed the output between two offsets.
+func (c *Commands) saw(id event.SessionID, t Task, call string, from, to int64) error {
+	return c.change(id, t.Process.Key, func(n *note) {
+		n.Seen = max(n.Seen, to)
+		if slices.ContainsFunc(n.Reads, func(r reading) bool { return r.Call == call }) {
+			return
+		}
+		n.Reads = append(n.Reads, reading{call, from})
+		n.Reads = n.Reads[max(0, len(n.Reads)-maxReads):]
+	})
+}

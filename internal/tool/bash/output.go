@@ -1,0 +1,213 @@
+package bash
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/abide-run/abide/internal/process"
+)
+
+// An excerpt is what is shown of a part of an output.
+type excerpt struct {
+	text    string
+	next    int64 // where the output goes on
+	omitted int64 // bytes that are not shown
+	total   int64 // bytes of the part
+	stdout  string
+	stderr  string
+	apart   bool // stdout and stderr are those of the whole part
+}
+
+// truncated says how much is missing, if anything is.
+func (e excerpt) truncated() *process.TruncationInfo {
+	if e.omitted == 0 {
+		return nil
+	}
+	return &process.TruncationInfo{
+		OriginalBytes: int(e.total), RetainedBytes: len(e.text), OmittedBytes: int(e.omitted), Strategy: "head_tail",
+	}
+}
+
+// maxApart is how long an output may be for its streams to be shown apart too.
+const maxApart = 8 << 10
+
+// excerpt shows the output of a process between two offsets: all of it, or its
+// beginning and its end.
+func (c *Commands) excerpt(ctx context.Context, p process.Info, from, to int64) (excerpt, error) {
+	e := excerpt{next: to, total: max(0, to-from)}
+	if e.total == 0 {
+		return e, nil
+	}
+	head, err := c.part(ctx, p, from, min(to, from+process.MaxHeadBytes))
+	if err != nil {
+		return e, err
+	}
+	tail, err := c.part(ctx, p, max(head.end, to-process.MaxTailBytes), to)
+	if err != nil {
+		return e, err
+	}
+	if !p.State.Ended() {
+		e.next -= int64(tail.leavePart(head))
+		e.total = e.next - from
+	}
+	e.apart = e.total <= maxApart
+	if e.apart {
+		e.stdout, e.stderr = clean(append(head.stdout, tail.stdout...)), clean(append(head.stderr, tail.stderr...))
+	}
+	e.join(head, tail)
+	return e, nil
+}
+
+// join makes one text of the beginning and the end.
+func (e *excerpt) join(head, tail *part) {
+	shown := int64(len(head.data) + len(tail.data))
+	if e.omitted = e.total - shown; e.omitted == 0 {
+		text, cut := fit(append(head.data, tail.data...), process.MaxHeadBytes+process.MaxTailBytes, false)
+		e.text, e.omitted = text, int64(cut)
+		return
+	}
+	first, cutFirst := fit(head.data, process.MaxHeadBytes, false)
+	last, cutLast := fit(tail.data, process.MaxTailBytes, true)
+	e.omitted += int64(cutFirst + cutLast)
+	e.text = fmt.Sprintf("%s\n\n... [omitted %d bytes] ...\n\n%s", first, e.omitted, last)
+}
+
+// A part is a row of bytes of an output, without those that were not kept.
+type part struct {
+	data   []byte
+	stdout []byte
+	stderr []byte
+	end    int64
+}
+
+// part reads the output between two offsets.
+func (c *Commands) part(ctx context.Context, p process.Info, from, to int64) (*part, error) {
+	all := &part{end: from}
+	for all.end < to {
+		chunk, err := c.Processes.Read(ctx, p.Owner, p.ID, process.ReadRequest{Offset: all.end, Until: to})
+		if err != nil {
+			return nil, err
+		}
+		all.add(chunk)
+		if chunk.Next <= all.end {
+			break
+		}
+		all.end = chunk.Next
+	}
+	return all, nil
+}
+
+func (a *part) add(chunk process.Chunk) {
+	a.data = append(a.data, chunk.Data...)
+	rest := chunk.Data
+	for _, run := range chunk.Runs {
+		n := min(run.Len, len(rest))
+		if run.Stream == process.Stderr {
+			a.stderr = append(a.stderr, rest[:n]...)
+		} else {
+			a.stdout = append(a.stdout, rest[:n]...)
+		}
+		rest = rest[n:]
+	}
+}
+
+// leavePart takes back the beginning of a character whose end is yet to come,
+// and returns how many bytes that are.
+func (a *part) leavePart(before *part) int {
+	last := a
+	if len(a.data) == 0 {
+		last = before
+	}
+	for n := 1; n <= min(utf8.UTFMax-1, len(last.data)); n++ {
+		if start := last.data[len(last.data)-n:]; utf8.RuneStart(start[0]) {
+			if utf8.FullRune(start) {
+				return 0
+			}
+			last.data = last.data[:len(last.data)-n]
+			return n
+		}
+	}
+	return 0
+}
+
+// fit cleans bytes so that they are at most so long as a text: their beginning,
+// or their end. It returns how many bytes it left out, in lines that are too long
+// as well.
+func fit(raw []byte, most int, end bool) (string, int) {
+	keep := raw
+	for {
+		text, cut := cleanLines(keep)
+		if len(text) <= most {
+			return text, cut + len(raw) - len(keep)
+		}
+		n := min(len(keep)-1, len(keep)*most/len(text))
+		if end {
+			keep = keep[len(keep)-n:]
+		} else {
+			keep = keep[:n]
+		}
+	}
+}
+
+// clean makes a text of what a command printed.
+func clean(raw []byte) string {
+	text, _ := cleanLines(raw)
+	return text
+}
+
+// escapes are the sequences with which programs steer a terminal. One that is
+// cut off at the end is one too.
+var escapes = regexp.MustCompile(`\x1b(?:\[[0-?]*[ -/]*(?:[@-~]|$)|\][^\x07\x1b]*(?:\x07|\x1b\\|$)|[PX^_][^\x1b]*(?:\x1b\\|$)|[ -/]*(?:[0-~]|$))`)
+
+// cleanLines is clean that says how many bytes of long lines it left out.
+func cleanLines(raw []byte) (string, int) {
+	text := escapes.ReplaceAllString(strings.ToValidUTF8(string(raw), "\uFFFD"), "")
+	var b strings.Builder
+	b.Grow(len(text))
+	cut := 0
+	for line := range strings.Lines(text) {
+		body, ending := strings.TrimSuffix(line, "\n"), ""
+		if len(body) < len(line) {
+			ending = "\n"
+		}
+		shown, n := cutLine(strings.Map(visible, overwritten(body)))
+		cut += n
+		b.WriteString(shown + ending)
+	}
+	return b.String(), cut
+}
+
+// overwritten returns what a terminal shows of a line that is written several
+// times, like a progress bar: the last.
+func overwritten(line string) string {
+	line = strings.TrimRight(line, "\r")
+	return line[strings.LastIndexByte(line, '\r')+1:]
+}
+
+// visible leaves out characters that show nothing.
+func visible(r rune) rune {
+	switch {
+	case r == 0:
+		return utf8.RuneError
+	case r < ' ' && r != '\t' && r != '\n' || r == 0x7f:
+		return -1
+	}
+	return r
+}
+
+// cutLine shortens a line that is too long in its middle, so that its end can be
+// seen, and returns how many bytes it left out.
+func cutLine(line string) (string, int) {
+	const most = process.MaxLineLength
+	if len(line) <= most {
+		return line, 0
+	}
+	room := most - len(" ... [] ... ") - len("omitted  bytes") - len("9223372036854775807")
+	first := strings.ToValidUTF8(line[:room*3/4], "")
+	last := strings.ToValidUTF8(line[len(line)-room/4:], "")
+	n := len(line) - len(first) - len(last)
+	return fmt.Sprintf("%s ... [omitted %d bytes] ... %s", first, n, last), n
+}

@@ -1,0 +1,381 @@
+package bash
+
+import (
+	"cmp"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/abide-run/abide/internal/approval"
+	"github.com/abide-run/abide/internal/process"
+	"github.com/abide-run/abide/internal/shell"
+	"github.com/abide-run/abide/internal/tool"
+	"github.com/abide-run/abide/internal/tool/argument"
+)
+
+//go:embed bash.md
+var bashText string
+
+//go:embed exec.md
+var execText string
+
+var bashSpec = tool.Spec{
+	Name:        "bash",
+	Description: bashText,
+	Parameters: json.RawMessage(`{"type":"object","properties":{` +
+		`"command":{"type":"string","description":"The command line, for bash."},` +
+		`"description":{"type":"string","description":"What the command is for, in a few words."},` +
+		`"mode":{"type":"string","enum":["sync","async"],"description":"sync waits for the command; async starts it in the background and returns at once. sync by default."},` +
+		`"initial_wait":{"type":"number","description":"How many seconds to wait in sync mode before the command goes on in the background, up to 600. 10 by default."},` +
+		`"shellId":{"type":"string","description":"A name for the command, to be used with read_bash, write_bash, stop_bash and wait. One is made up if it is missing."},` +
+		`"cwd":{"type":"string","description":"The directory to run it in. The working directory of the session by default."},` +
+		`"stdin":{"type":"boolean","description":"Keep the command's input open, for write_bash. Otherwise it is empty."},` +
+		`"tty":{"type":"boolean","description":"Give the command a terminal. Its input is open then."}},` +
+		`"required":["command","description"]}`),
+	Replay:   tool.Keyed,
+	Detaches: true,
+}
+
+var execSpec = tool.Spec{
+	Name:        "exec",
+	Description: execText,
+	Parameters: json.RawMessage(`{"type":"object","properties":{` +
+		`"command":{"type":"string","description":"The command line, for bash."},` +
+		`"description":{"type":"string","description":"What the command is for, in a few words."},` +
+		`"work_dir":{"type":"string","description":"The directory to run it in. The working directory of the session by default."},` +
+		`"timeout":{"type":"number","description":"How many seconds to wait before the command goes on in the background, up to 600. 10 by default."},` +
+		`"run_in_background":{"type":"boolean","description":"Start the command in the background and return at once."}},` +
+		`"required":["command"]}`),
+	Replay:   tool.Keyed,
+	Detaches: true,
+	OnDemand: true,
+}
+
+const (
+	defaultWait  = 10 * time.Second
+	maxWait      = 600 * time.Second
+	shortestNap  = 2 * time.Second // a sleep that long is refused
+	maxCommand   = 128<<10 - 1     // bytes; what Linux takes as one argument
+	maxTaskName  = 64
+	terminalRows = 24
+	terminalCols = 80
+)
+
+// runner is the tool that runs commands.
+type runner struct {
+	*Commands
+	spec  tool.Spec
+	style style
+}
+
+func (r *runner) Spec() tool.Spec { return r.spec }
+
+// A request is what a call asks for.
+type request struct {
+	script      *shell.Script
+	text        string // as the model wrote it
+	command     string // without the & at its end
+	description string
+	name        string
+	dir         string
+	background  bool
+	wait        time.Duration
+	stdin       bool
+	tty         bool
+}
+
+// request reads the arguments of a call. Those of both dialects are understood.
+func (r *runner) request(call tool.Call) (request, error) {
+	a := argument.Read(call.Arguments)
+	q := request{text: a.Needed("command"), wait: r.Wait}
+	q.description, _ = a.Text("description", "model_intent")
+	q.name, _ = a.Text("shellId", "task_id")
+	dir, _ := a.Text("cwd", "work_dir", "workdir", "working_directory")
+	async := a.Choice("mode", "sync", "async") == "async"
+	named, name, isNamed := a.Seconds("initial_wait", "timeout")
+	q.background = a.Flag("run_in_background") || async
+	q.stdin, q.tty = a.Flag("stdin"), a.Flag("tty")
+	if strings.ContainsFunc(q.name, unprintable) || len(q.name) > maxTaskName {
+		a.Wrong("shellId", "Expected at most %d letters, digits and signs without spaces", maxTaskName)
+	}
+	if err := a.Err(); err != nil {
+		return q, err
+	}
+	if isNamed && named <= 0 {
+		return q, fail("", "Invalid %s value %s. Please supply a valid %s value in seconds between 0 and 600.", name, plainSeconds(named), name)
+	}
+	if isNamed {
+		q.wait = min(named, maxWait)
+	}
+	if q.dir = call.Dir; dir != "" {
+		q.dir = absolute(call.Dir, dir)
+	}
+	return q, q.read(named)
+}
+
+func unprintable(c rune) bool {
+	return !unicode.IsPrint(c) || unicode.IsSpace(c) || c == '<' || c == '>'
+}
+
+func absolute(dir, path string) string {
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path)
+	}
+	return filepath.Join(dir, path)
+}
+
+// read looks at the command. A wait that the call names may be longer than any
+// call waits.
+func (q *request) read(named time.Duration) error {
+	switch {
+	case strings.TrimSpace(q.text) == "":
+		return fail("No command provided", "No command provided. Please supply a valid command to execute.")
+	case strings.ContainsRune(q.text, 0):
+		return fail("NUL byte in the command", "Command not executed. It contains a NUL byte, which no shell accepts. Write \\0 in the way of the program that is to see it.")
+	case strings.ContainsRune(q.dir, 0):
+		return fail("NUL byte in the directory", "Command not executed. Its directory contains a NUL byte.")
+	case len(q.text) > maxCommand:
+		return fail("The command is too long", "Command not executed. It is %d bytes long, and a shell takes at most %d. Write it to a file with the create tool and run that.", len(q.text), maxCommand)
+	}
+	q.script = shell.Parse(q.text)
+	command, background := q.script.Foreground()
+	q.command, q.background = command, q.background || background
+	if pause := q.script.Pause(); !q.background && pause.Longest >= shortestNap && named < pause.Total {
+		return asleep(pause)
+	}
+	return nil
+}
+
+// asleep refuses a command that would only hold up the session.
+func asleep(p shell.Pause) error {
+	how := "for good"
+	if p.Total < 100*365*24*time.Hour {
+		how = "for " + plainSeconds(p.Total) + " seconds"
+	}
+	return fail("Blocked: sleep in the foreground",
+		"Command not executed. `%s` was blocked: it would hold up everything %s. "+
+			"To wait for something, start that with mode \"async\" (or run_in_background) and use the wait tool. "+
+			"If the pause itself is needed, name an initial_wait (or timeout) at least that long. A sleep of less than %s seconds is fine.",
+		oneLine(p.Text, maxDescription), how, plainSeconds(shortestNap))
+}
+
+// A shellRequest is what people are shown of a call that wants to run a command.
+type shellRequest struct {
+	Kind        string          `json:"kind"`
+	ToolCallID  string          `json:"toolCallId"`
+	Text        string          `json:"fullCommandText"`
+	Intention   string          `json:"intention"`
+	Commands    []shell.Command `json:"commands"`
+	Identifiers []string        `json:"commandIdentifiers"`
+	Paths       []string        `json:"possiblePaths"`
+	URLs        []possibleURL   `json:"possibleUrls"`
+	Writes      bool            `json:"hasWriteFileRedirection"`
+	CanOffer    bool            `json:"canOfferSessionApproval"`
+	Warning     string          `json:"warning,omitempty"`
+	Dir         string          `json:"cwd,omitempty"` // ours
+}
+
+type possibleURL struct {
+	URL string `json:"url"`
+}
+
+// toFile is what has to be allowed besides the commands if output goes to a file.
+const toFile = "> file"
+
+func (r *runner) Permission(call tool.Call) (*approval.Request, error) {
+	q, err := r.request(call)
+	if err != nil {
+		return nil, err
+	}
+	return permission(call, q)
+}
+
+// permission asks to run a command.
+func permission(call tool.Call, q request) (*approval.Request, error) {
+	report := q.script.Report()
+	body := shellRequest{
+		Kind: approval.Shell, ToolCallID: call.ID, Text: q.text, Intention: q.description,
+		Commands: report.Commands, Identifiers: []string{}, Paths: report.Paths, URLs: []possibleURL{},
+		Writes: report.Writes, CanOffer: report.Known, Dir: q.dir,
+	}
+	if q.dir != call.Dir {
+		body.Paths = append(body.Paths, q.dir)
+	}
+	if body.Paths == nil {
+		body.Paths = []string{}
+	}
+	if body.Commands == nil {
+		body.Commands = []shell.Command{}
+	}
+	for _, u := range report.URLs {
+		body.URLs = append(body.URLs, possibleURL{u})
+	}
+	ask := &approval.Request{
+		Kind: approval.Shell, Details: report.Lines, Aliases: report.Aliases, Unclear: !report.Known || report.Writes,
+	}
+	for _, c := range report.Commands {
+		body.Identifiers = append(body.Identifiers, c.Identifier)
+	}
+	ask.Subjects = append(ask.Subjects, body.Identifiers...)
+	if report.Writes {
+		ask.Subjects = append(ask.Subjects, toFile)
+	}
+	if !report.Known {
+		body.Warning = "What this command runs is not fully known in advance."
+		if err := q.script.Err(); err != nil {
+			body.Warning = sentence(err.Error())
+		}
+		ask.Subjects = append(ask.Subjects, q.text)
+	}
+	if len(ask.Subjects) == 0 {
+		ask.Subjects = []string{q.text}
+	}
+	return ask, show(ask, body)
+}
+
+// show adds what clients are shown.
+func show(ask *approval.Request, body shellRequest) (err error) {
+	if ask.Ask, err = json.Marshal(body); err != nil {
+		return err
+	}
+	body.Kind = "commands"
+	ask.Prompt, err = json.Marshal(body)
+	return err
+}
+
+func (r *runner) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
+	q, err := r.request(call)
+	if err != nil {
+		return finish(ctx, tool.Result{}, err)
+	}
+	result, err := r.run(ctx, call, q)
+	return finish(ctx, r.style.answer(q.dir, result), err)
+}
+
+// run starts the command, or finds it again if this call started it before.
+func (r *runner) run(ctx context.Context, call tool.Call, q request) (Result, error) {
+	if err := r.name(ctx, call, q.name); err != nil {
+		return Result{}, err
+	}
+	info, attached, err := r.Processes.Start(ctx, r.process(call, q))
+	var failed *process.StartError
+	if errors.As(err, &failed) {
+		return Result{}, fail("The command did not start", "%s", sentence(err.Error()))
+	}
+	if err != nil {
+		return Result{}, err
+	}
+	t := Task{ID: cmp.Or(q.name, string(info.ID)), Process: info}
+	if q.background {
+		return started(t), nil
+	}
+	since := time.Now()
+	if attached { // a call that is made again does not wait anew
+		since = info.Started
+	}
+	return r.watch(ctx, call, q, t, since.Add(q.wait))
+}
+
+// process says what to run.
+func (r *runner) process(call tool.Call, q request) process.Spec {
+	spec := process.Spec{
+		Key: call.Key, Owner: r.Owner(call.Session), Command: q.command, Dir: q.dir,
+		Env: r.env(call, q.tty), Title: q.description, Class: process.Job, Stdin: q.stdin || q.tty,
+	}
+	if q.background {
+		spec.Class = process.Service
+	}
+	if q.tty {
+		spec.TTY = &process.Size{Rows: terminalRows, Cols: terminalCols}
+	}
+	return spec
+}
+
+// name gives the task that a call is about to start the name that the model
+// wants for it.
+func (r *runner) name(ctx context.Context, call tool.Call, name string) error {
+	if name == "" {
+		return nil
+	}
+	t, err := r.Task(ctx, call.Session, name)
+	switch {
+	case errors.Is(err, process.ErrNotFound):
+	case err != nil:
+		return err
+	case !t.Process.State.Ended() && t.Process.Key != call.Key:
+		return fail("The shellId is in use", "<command with shellId: %s is already running, wait for output with read_bash, stop it with stop_bash tool>", name)
+	}
+	return r.change(call.Session, call.Key, func(n *note) { n.Name = name })
+}
+
+// started is the result of a command that runs in the background.
+func started(t Task) Result {
+	r := report(t, excerpt{})
+	r.Status = StatusStarted
+	r.Message = fmt.Sprintf("The command runs in the background as task %s. Its output is kept: read_bash with shellId %q reads it. "+
+		"You will be notified when it ends, so do not poll; use wait to wait for it and stop_bash to stop it.", t.ID, t.ID)
+	return r
+}
+
+// watch waits for a command until the call has waited long enough.
+func (r *runner) watch(ctx context.Context, call tool.Call, q request, t Task, until time.Time) (Result, error) {
+	soon, cancel := context.WithDeadline(ctx, until)
+	defer cancel()
+	info, err := r.Processes.Wait(soon, t.Process.Owner, t.Process.ID)
+	if err != nil {
+		if soon.Err() == nil || ctx.Err() != nil {
+			return Result{}, err
+		}
+		// What is true now decides, not which of the two came first.
+		if info, err = r.Processes.Get(ctx, t.Process.Owner, t.Process.ID); err != nil {
+			return Result{}, err
+		}
+	}
+	t.Process = info
+	if info.State.Ended() {
+		return r.ended(ctx, call, q, t)
+	}
+	return r.flipped(ctx, call, q, t)
+}
+
+// ended is the result of a command that has ended within its call.
+func (r *runner) ended(ctx context.Context, call tool.Call, q request, t Task) (Result, error) {
+	e, err := r.excerpt(ctx, t.Process, 0, t.Process.Output.Bytes)
+	if err != nil {
+		return Result{}, err
+	}
+	if t.Process.Lingering || q.name != "" { // there is a note, and it says what is unread
+		if err := r.saw(call.Session, t, call.Key, 0, e.next); err != nil {
+			return Result{}, err
+		}
+	}
+	result := report(t, e)
+	if command, better := q.script.FileTool(); better != "" && result.Note == "" {
+		result.Note = fmt.Sprintf("The %s tool does what %s does here, needs no command and shows where a file goes on. Use it next time.", better, command)
+	}
+	if e.omitted > 0 {
+		result.Message = fmt.Sprintf("%d bytes of output are not shown. read_bash with shellId %q and an offset reads them.", e.omitted, t.ID)
+	}
+	return result, r.Processes.MarkSeen(ctx, t.Process.Owner, t.Process.ID)
+}
+
+// flipped is the result of a command that takes longer than the call waits.
+func (r *runner) flipped(ctx context.Context, call tool.Call, q request, t Task) (Result, error) {
+	e, err := r.excerpt(ctx, t.Process, 0, t.Process.Output.Bytes)
+	if err != nil {
+		return Result{}, err
+	}
+	result := report(t, e)
+	result.Status = StatusFlipped
+	result.NeedsInput = asks(t.Process, e.text)
+	result.Message = fmt.Sprintf("The command was still running after %s seconds. It goes on in the background as task %s, and no work was lost. "+
+		"Its output so far is here; read_bash with shellId %q reads on. You will be notified when it ends; use wait to wait for it and stop_bash to stop it.",
+		plainSeconds(q.wait), t.ID, t.ID)
+	return result, r.saw(call.Session, t, call.Key, 0, e.next)
+}

@@ -1,0 +1,330 @@
+package bash
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/abide-run/abide/internal/approval"
+	"github.com/abide-run/abide/internal/process"
+	"github.com/abide-run/abide/internal/tool"
+	"github.com/abide-run/abide/internal/tool/argument"
+)
+
+//go:embed wait.md
+var waitText string
+
+var waitSpec = tool.Spec{
+	Name:        "wait",
+	Description: waitText,
+	Parameters: json.RawMessage(`{"type":"object","properties":{` +
+		`"shellIds":{"type":"array","items":{"type":"string"},"description":"The ids of the commands to wait for. All that run if it is missing."},` +
+		`"until":{"type":"string","enum":["exit","output","quiet","port","prompt","time"],"description":"What to wait for: the end of the command, output that matches pattern, no output for a while, an open port, a question, or nothing but the time. exit by default."},` +
+		`"which":{"type":"string","enum":["any","all"],"description":"Whether one of the commands is enough. any by default."},` +
+		`"pattern":{"type":"string","description":"For output: a regular expression (RE2) that a line of the output you have not seen yet is to match."},` +
+		`"quiet":{"type":"number","description":"For quiet: how many seconds. 20 by default."},` +
+		`"port":{"type":"integer","description":"For port: the TCP port on this machine."},` +
+		`"timeout":{"type":"number","description":"How many seconds to wait at most, up to 3600. 120 by default."}}}`),
+	Replay: tool.Keyed,
+}
+
+// The reasons why a wait is over, besides the statuses of ended commands.
+const (
+	reasonMatched  = "matched"
+	reasonQuiet    = "quiet"
+	reasonOpen     = "port_open"
+	reasonAsks     = "needs_input"
+	reasonTime     = "timeout"
+	reasonNothing  = "nothing_runs"
+	untilExit      = "exit"
+	untilOutput    = "output"
+	untilQuiet     = "quiet"
+	untilPort      = "port"
+	untilPrompt    = "prompt"
+	untilTime      = "time"
+	defaultTimeout = 120 * time.Second
+	maxTimeout     = time.Hour
+	defaultQuiet   = 20 * time.Second
+)
+
+// waiter is the tool that waits.
+type waiter struct{ *Commands }
+
+func (w *waiter) Spec() tool.Spec                                 { return waitSpec }
+func (w *waiter) Permission(tool.Call) (*approval.Request, error) { return nil, nil }
+
+// An order is what a call wants to wait for.
+type order struct {
+	tasks   []string
+	until   string
+	all     bool
+	pattern *regexp.Regexp
+	quiet   time.Duration
+	port    int64
+	timeout time.Duration
+}
+
+func readOrder(call tool.Call) (order, error) {
+	a := argument.Read(call.Arguments)
+	o := order{tasks: a.Texts(append([]string{"shellIds", "task_ids", "tasks"}, names...)...), quiet: defaultQuiet, timeout: defaultTimeout}
+	o.until = a.Choice("until", untilExit, untilOutput, untilQuiet, untilPort, untilPrompt, untilTime)
+	o.all = a.Choice("which", "any", "all") == "all"
+	if d, name, ok := a.Seconds("timeout", "duration"); ok {
+		if o.timeout = min(d, maxTimeout); d <= 0 {
+			a.Wrong(name, "Number must be greater than 0")
+		}
+	}
+	if d, name, ok := a.Seconds("quiet", "idle_timeout"); ok {
+		if o.quiet = d; d <= 0 {
+			a.Wrong(name, "Number must be greater than 0")
+		}
+	}
+	o.read(a)
+	return o, a.Err()
+}
+
+// read reads what only some waits need.
+func (o *order) read(a *argument.Set) {
+	pattern, _ := a.Text("pattern")
+	port, hasPort := a.Number("port")
+	switch o.until {
+	case untilOutput:
+		re, err := regexp.Compile(pattern)
+		if o.pattern = re; err != nil || pattern == "" {
+			a.Wrong("pattern", "Expected a regular expression (RE2), received '%s'", pattern)
+		}
+	case untilPort:
+		if o.port = port; !hasPort || port < 1 || port > 65535 {
+			a.Wrong("port", "Expected a number from 1 to 65535")
+		}
+	}
+}
+
+// A Waited is what a wait came to.
+type Waited struct {
+	Reason string   `json:"reason"`
+	Waited int64    `json:"waited_ms"`
+	Tasks  []Result `json:"tasks"`
+	Note   string   `json:"note,omitempty"`
+}
+
+func (w *waiter) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
+	o, err := readOrder(call)
+	if err != nil {
+		return finish(ctx, tool.Result{}, err)
+	}
+	r, err := w.wait(ctx, call, o)
+	return finish(ctx, tool.Result{Text: encode(r), Contents: contents("", r.Tasks...)}, err)
+}
+
+// wait waits, and reports what is new of the tasks. That the time is over is no
+// failure.
+func (w *waiter) wait(ctx context.Context, call tool.Call, o order) (Waited, error) {
+	begun := call.Begun
+	if begun.IsZero() {
+		begun = time.Now()
+	}
+	tasks, err := w.named(ctx, call, o)
+	if err != nil {
+		return Waited{}, err
+	}
+	result := Waited{Reason: reasonNothing, Tasks: []Result{}}
+	if len(tasks) > 0 || o.until == untilTime || o.until == untilPort {
+		soon, cancel := context.WithDeadline(ctx, begun.Add(o.timeout))
+		result.Reason, err = w.until(soon, tasks, o)
+		cancel()
+	}
+	if err != nil && !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+		return result, err
+	}
+	result.Waited = time.Since(begun).Milliseconds()
+	for _, t := range tasks {
+		r, err := w.rest(ctx, call, t, 0)
+		if err != nil {
+			return result, err
+		}
+		result.Tasks = append(result.Tasks, r)
+	}
+	result.explain(o)
+	return result, nil
+}
+
+// explain adds what the model may not expect.
+func (r *Waited) explain(o order) {
+	switch r.Reason {
+	case reasonTime:
+		r.Note = "The time is over; nothing was stopped."
+	case reasonNothing:
+		r.Note = "No command is running."
+	case reasonAsks:
+		r.Note = "A command seems to wait for input. Answer with write_bash, or stop it with stop_bash."
+	case statusCompleted, statusFailed, statusKilled, statusLost:
+		if o.until != untilExit {
+			r.Note = "The command ended before what you waited for."
+		}
+	}
+}
+
+// named returns the tasks that a call waits for: those it names, or all that run.
+func (w *waiter) named(ctx context.Context, call tool.Call, o order) ([]Task, error) {
+	if len(o.tasks) == 0 && o.until != untilTime && o.until != untilPort {
+		return w.Running(ctx, call.Session)
+	}
+	var tasks []Task
+	for _, name := range o.tasks {
+		t, err := w.task(ctx, call, name)
+		if err != nil {
+			return nil, err
+		}
+		tasks = append(tasks, t)
+	}
+	return tasks, nil
+}
+
+// until waits for one of the tasks, or for all of them, and says what came last.
+func (w *waiter) until(ctx context.Context, tasks []Task, o order) (string, error) {
+	conditions := w.conditions(tasks, o)
+	if len(conditions) == 0 {
+		<-ctx.Done()
+		return reasonTime, ctx.Err()
+	}
+	return gather(ctx, conditions, o.all)
+}
+
+// A condition waits for something and says what it was.
+type condition func(ctx context.Context) (string, error)
+
+// conditions returns what is to be waited for: one condition for each task, and
+// the port if there is one.
+func (w *waiter) conditions(tasks []Task, o order) []condition {
+	var list []condition
+	for _, t := range tasks {
+		list = append(list, func(ctx context.Context) (string, error) { return gather(ctx, w.about(t, o), false) })
+	}
+	if o.until == untilPort {
+		open := func(ctx context.Context) (string, error) { return reasonOpen, waitPort(ctx, o.port) }
+		if len(list) == 0 {
+			return []condition{open}
+		}
+		for i, ends := range list {
+			list[i] = func(ctx context.Context) (string, error) { return gather(ctx, []condition{open, ends}, false) }
+		}
+	}
+	return list
+}
+
+// about returns the conditions of which one is enough for a task. Its end and a
+// question always are: waiting on would be in vain.
+func (w *waiter) about(t Task, o order) []condition {
+	p := t.Process
+	list := []condition{func(ctx context.Context) (string, error) {
+		info, err := w.Processes.Wait(ctx, p.Owner, p.ID)
+		return statusOf(info), err
+	}}
+	if o.until == untilTime {
+		return nil
+	}
+	if p.Stdin || p.TTY {
+		list = append(list, func(ctx context.Context) (string, error) {
+			_, _, err := WaitPrompt(ctx, w.Processes, p)
+			return reasonAsks, err
+		})
+	}
+	switch o.until {
+	case untilOutput:
+		list = append(list, func(ctx context.Context) (string, error) {
+			return reasonMatched, waitMatch(ctx, w.Processes, p, t.unread(), o.pattern)
+		})
+	case untilQuiet:
+		list = append(list, func(ctx context.Context) (string, error) {
+			_, err := waitQuiet(ctx, w.Processes, p, o.quiet)
+			return reasonQuiet, err
+		})
+	}
+	return list
+}
+
+// gather runs conditions until one of them is met, or all are, and returns what
+// the last of these was. A condition that cannot be met any more because the
+// process has ended leaves it to the others. Nothing is left behind.
+func gather(ctx context.Context, conditions []condition, all bool) (string, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer cancel()
+	type met struct {
+		reason string
+		err    error
+	}
+	results := make(chan met, len(conditions))
+	for _, c := range conditions {
+		running.Go(func() {
+			reason, err := c(ctx)
+			results <- met{reason, err}
+		})
+	}
+	reason := reasonTime
+	for range conditions {
+		m := <-results
+		switch {
+		case errors.Is(m.err, process.ErrEnded):
+			continue
+		case m.err != nil && ctx.Err() != nil:
+			return reasonTime, ctx.Err()
+		case m.err != nil:
+			return "", m.err
+		}
+		if reason = m.reason; !all {
+			return reason, nil
+		}
+	}
+	return reason, nil
+}
+
+// maxLine is how much of a line is kept to find a match in it.
+const maxLine = 64 << 10
+
+// waitMatch waits until a line of the output after an offset matches. A line that
+// is not complete counts too.
+func waitMatch(ctx context.Context, in Processes, p process.Info, at int64, pattern *regexp.Regexp) error {
+	var line []byte
+	for {
+		chunk, err := waitMore(ctx, in, p, at)
+		if err != nil {
+			return err
+		}
+		at = chunk.Next
+		text := clean(append(line, chunk.Data...))
+		for l := range strings.Lines(text) {
+			if pattern.MatchString(strings.TrimSuffix(l, "\n")) {
+				return nil
+			}
+		}
+		line = append(line, chunk.Data...)
+		line = line[strings.LastIndexByte(string(line), '\n')+1:]
+		line = line[max(0, len(line)-maxLine):]
+	}
+}
+
+// waitPort waits until something listens on a port of this machine.
+func waitPort(ctx context.Context, port int64) error {
+	const first, most = 20 * time.Millisecond, time.Second
+	address := net.JoinHostPort("localhost", strconv.FormatInt(port, 10))
+	for wait := first; ; wait = min(2*wait, most) {
+		d := net.Dialer{Timeout: most}
+		if conn, err := d.DialContext(ctx, "tcp", address); err == nil {
+			return conn.Close()
+		}
+		if err := pause(ctx, wait); err != nil {
+			return fmt.Errorf("port %d: %w", port, err)
+		}
+	}
+}

@@ -1,0 +1,111 @@
+package bash
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/process"
+)
+
+// Watch waits until there is news of the task that a call began: it has ended, or
+// it is not as it was when a status was reported last. If nothing was begun with
+// the key, that is the news.
+func (c *Commands) Watch(ctx context.Context, id event.SessionID, key, last string) (event.TaskReportedData, error) {
+	news := event.TaskReportedData{Key: key, Status: event.TaskNone, Ended: true}
+	p, err := c.Processes.Find(ctx, c.Owner(id), key)
+	switch {
+	case errors.Is(err, process.ErrNotFound):
+		return news, nil
+	case err != nil:
+		return news, err
+	}
+	prompt, err := c.happens(ctx, p, last)
+	if err != nil {
+		return news, err
+	}
+	if p, err = c.Processes.Get(ctx, p.Owner, p.ID); err != nil {
+		return news, err
+	}
+	switch {
+	case p.State == process.FailedToStart:
+		return news, nil
+	case !p.State.Ended() && prompt == "":
+		return event.TaskReportedData{Key: key, Status: statusRunning}, nil
+	}
+	return c.news(ctx, id, p, prompt)
+}
+
+// news is what the model is told about a task.
+func (c *Commands) news(ctx context.Context, id event.SessionID, p process.Info, prompt string) (event.TaskReportedData, error) {
+	book, err := c.notes(id)
+	if err != nil {
+		return event.TaskReportedData{}, err
+	}
+	if p.State.Ended() {
+		prompt = ""
+	}
+	n := c.notice(ctx, book.task(p), prompt)
+	return event.TaskReportedData{
+		Key: p.Key, TaskID: n.Task.ID, Status: n.Status(), Ended: p.State.Ended(), Text: n.Text(), Kind: n.kind(),
+	}, nil
+}
+
+// kind is the notice as clients know such things.
+func (n Notice) kind() json.RawMessage {
+	k := struct {
+		Type        string `json:"type"`
+		ShellID     string `json:"shellId"`
+		ExitCode    *int   `json:"exitCode,omitempty"`
+		Description string `json:"description,omitempty"`
+		Status      string `json:"status"` // ours
+	}{Type: "shell_completed", ShellID: n.Task.ID, Description: n.Task.Description(), Status: n.Status()}
+	if p := n.Task.Process; p.Exit != nil {
+		k.ExitCode = &p.Exit.Code
+	}
+	return json.RawMessage(encode(k))
+}
+
+// happens waits until a process has ended, asks for something, or goes on after
+// it did. It returns what it asks for.
+func (c *Commands) happens(ctx context.Context, p process.Info, last string) (prompt string, err error) {
+	ends := func(ctx context.Context) (string, error) {
+		_, err := c.Processes.Wait(ctx, p.Owner, p.ID)
+		return "", err
+	}
+	changes := func(ctx context.Context) (string, error) {
+		if last == event.TaskStalled {
+			return "", waitAnswered(ctx, c.Processes, p)
+		}
+		text, _, err := WaitPrompt(ctx, c.Processes, p)
+		return text, err
+	}
+	conditions := []condition{ends}
+	if p.Stdin || p.TTY {
+		conditions = append(conditions, changes)
+	}
+	return gather(ctx, conditions, false)
+}
+
+// Summary is the summary of those tasks of a session that the keys are of.
+func (c *Commands) Summary(ctx context.Context, id event.SessionID, keys []string) (string, error) {
+	tasks, err := c.Running(ctx, id)
+	tasks = slices.DeleteFunc(tasks, func(t Task) bool { return !slices.Contains(keys, t.Process.Key) })
+	return Summary(tasks, time.Now()), err
+}
+
+// Seen notes that the model was told of a task's end. Its output may be removed
+// some time after that, read or not.
+func (c *Commands) Seen(id event.SessionID, key string) {
+	ctx := context.Background()
+	p, err := c.Processes.Find(ctx, c.Owner(id), key)
+	if err == nil {
+		err = c.change(id, key, func(*note) {}) // what was not read stays unread
+	}
+	if err == nil {
+		_ = c.Processes.MarkSeen(ctx, p.Owner, p.ID) // or it is kept longer than it need be
+	}
+}

@@ -1,0 +1,134 @@
+package bash
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/abide-run/abide/internal/approval"
+	"github.com/abide-run/abide/internal/process"
+	"github.com/abide-run/abide/internal/shell"
+	"github.com/abide-run/abide/internal/tool"
+	"github.com/abide-run/abide/internal/tool/argument"
+)
+
+//go:embed write.md
+var writeText string
+
+var writeSpec = tool.Spec{
+	Name:        "write_bash",
+	Description: writeText,
+	Parameters: json.RawMessage(`{"type":"object","properties":{` +
+		`"shellId":{"type":"string","description":"The id of the command."},` +
+		`"input":{"type":"string","description":"What the command is to read, with a newline where Enter is to be pressed. {enter}, {tab}, {esc}, {backspace}, {up}, {down}, {left}, {right}, {ctrl-c} and {ctrl-d} are keys."},` +
+		`"eof":{"type":"boolean","description":"Nothing more will come: the command reads the end of its input."},` +
+		`"delay":{"type":"number","description":"How many seconds to wait for an answer, up to 600. 2 by default."}},` +
+		`"required":["shellId"]}`),
+	Replay: tool.Keyed,
+}
+
+// keys are what can be pressed on a keyboard and not be written.
+var keys = strings.NewReplacer(
+	"{enter}", "\n", "{tab}", "\t", "{esc}", "\x1b", "{backspace}", "\x7f",
+	"{up}", "\x1b[A", "{down}", "\x1b[B", "{right}", "\x1b[C", "{left}", "\x1b[D",
+	"{ctrl-c}", "\x03", "{ctrl-d}", "\x04",
+)
+
+const (
+	maxInput     = 64 << 10 // bytes of one input
+	writeWait    = 2 * time.Second
+	answeredWhen = 300 * time.Millisecond // so long nothing comes after an answer
+)
+
+// writer is the tool that gives a command something to read.
+type writer struct{ *Commands }
+
+func (w *writer) Spec() tool.Spec { return writeSpec }
+
+// An entry is what a call of write_bash wants to write.
+type entry struct {
+	name  string
+	input string
+	eof   bool
+	delay time.Duration
+}
+
+func readEntry(call tool.Call) (entry, error) {
+	a := argument.Read(call.Arguments)
+	e := entry{name: a.Needed(names...), delay: writeWait}
+	e.input, _ = a.Text("input", "text", "data")
+	e.eof = a.Flag("eof", "close")
+	if d, _, ok := a.Seconds("delay"); ok {
+		e.delay = min(max(d, 0), maxWait)
+	}
+	if len(e.input) > maxInput {
+		a.Wrong("input", "Expected at most %d bytes, received %d", maxInput, len(e.input))
+	}
+	if e.input == "" && !e.eof {
+		a.Wrong("input", "Required")
+	}
+	return e, a.Err()
+}
+
+// Permission asks: what is written to a shell is a command like any other.
+func (w *writer) Permission(call tool.Call) (*approval.Request, error) {
+	e, err := readEntry(call)
+	if err != nil {
+		return nil, err
+	}
+	ask := &approval.Request{Kind: approval.Shell, Subjects: []string{writeSpec.Name}, Details: []string{writeSpec.Name + " " + e.name}, Unclear: true}
+	return ask, show(ask, shellRequest{
+		Kind: approval.Shell, ToolCallID: call.ID, Text: e.input, Intention: "Write to the input of " + e.name,
+		Commands: []shell.Command{{Identifier: writeSpec.Name}}, Identifiers: []string{writeSpec.Name},
+		Paths: []string{}, URLs: []possibleURL{}, CanOffer: true,
+	})
+}
+
+func (w *writer) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
+	e, err := readEntry(call)
+	if err != nil {
+		return finish(ctx, tool.Result{}, err)
+	}
+	r, dir, err := w.write(ctx, call, e)
+	return finish(ctx, tool.Result{Text: progress(r), Contents: contents(dir, r)}, err)
+}
+
+// write hands an input over and waits for what comes back.
+func (w *writer) write(ctx context.Context, call tool.Call, e entry) (Result, string, error) {
+	t, err := w.task(ctx, call, e.name)
+	if err != nil {
+		return Result{}, "", err
+	}
+	in := process.Input{Key: call.Key, Data: []byte(keys.Replace(e.input)), Close: e.eof}
+	err = w.Processes.WriteStdin(ctx, t.Process.Owner, t.Process.ID, in)
+	switch {
+	case errors.Is(err, process.ErrNoStdin):
+		return Result{}, "", fail("The input is closed", "The input of %s is not open. Start a command with stdin or tty set to true to write to it.", t.ID)
+	case errors.Is(err, process.ErrEnded): // what it said last is the answer
+	case err != nil:
+		return Result{}, "", err
+	}
+	if err := w.answered(ctx, t, e.delay); err != nil {
+		return Result{}, "", err
+	}
+	r, err := w.rest(ctx, call, t, 0)
+	return r, t.Process.Dir, err
+}
+
+// answered waits until a process has said something and is quiet again, or the
+// time is over.
+func (w *writer) answered(ctx context.Context, t Task, delay time.Duration) error {
+	soon, cancel := context.WithTimeout(ctx, delay)
+	defer cancel()
+	_, err := waitMore(soon, w.Processes, t.Process, t.Process.Output.Bytes)
+	if err == nil {
+		_, err = waitQuiet(soon, w.Processes, t.Process, answeredWhen)
+	}
+	if soon.Err() != nil && ctx.Err() == nil || errors.Is(err, process.ErrEnded) {
+		return nil
+	}
+	return err
+}
