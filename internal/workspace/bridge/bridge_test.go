@@ -1,0 +1,116 @@
+package bridge_test
+
+import (
+	"context"
+	"crypto/tls"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/abide-run/abide/internal/process"
+	"github.com/abide-run/abide/internal/workspace/bridge"
+	"github.com/abide-run/abide/internal/workspace/local"
+	"github.com/abide-run/abide/internal/workspace/workspacetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A remote is a workspace that is served to a client over a wire.
+type remote struct {
+	wire    *breaker
+	dir     string
+	records string // empty if it has no processes
+	token   string
+	server  *tls.Config
+	client  *tls.Config
+	stop    func()
+}
+
+// serve serves the workspace until stop is called.
+func (r *remote) serve(t *testing.T) {
+	t.Helper()
+	var m *process.Manager
+	if r.records != "" {
+		m = workspacetest.Manager(t, r.records)
+	}
+	l := r.wire.listen(t)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	served := make(chan error, 1)
+	server := &bridge.Server{Workspace: local.New(r.dir, m), Token: r.token, TLS: r.server}
+	go func() { served <- server.Serve(ctx, l) }()
+	r.stop = func() {
+		t.Helper()
+		cancel()
+		must(t, <-served)
+		if m != nil {
+			must(t, m.Close())
+		}
+	}
+}
+
+// connect makes a client. The pauses between its attempts are short, and there are
+// many: nobody should wait for a clock, nor fail for the lack of one.
+func (r *remote) connect(t *testing.T) *bridge.Client {
+	t.Helper()
+	retries := make([]time.Duration, 2000)
+	for i := range retries {
+		retries[i] = time.Millisecond
+	}
+	c, err := bridge.NewClient(bridge.ClientOptions{Dial: r.wire.dial, Token: r.token, TLS: r.client, Retries: retries})
+	must(t, err)
+	t.Cleanup(func() { must(t, c.Close()) })
+	return c
+}
+
+// place is the remote as a place of the suite.
+func (r *remote) place(t *testing.T) *workspacetest.Place {
+	t.Helper()
+	r.dir = t.TempDir()
+	r.serve(t)
+	t.Cleanup(func() { r.stop() })
+	p := &workspacetest.Place{Dir: r.dir, Hold: r.wire.hold, Cut: r.wire.cut, Restart: func(t *testing.T) {
+		r.stop()
+		r.serve(t)
+	}}
+	p.Use(r.connect(t).Workspace())
+	return p
+}
+
+// wires are the ways to a workspace.
+var wires = map[string]func(t *testing.T) *remote{
+	"Memory": func(*testing.T) *remote { return &remote{wire: breakable(&memory{})} },
+	"Unix":   func(t *testing.T) *remote { return &remote{wire: breakable(unixSocket(t))} },
+	"TCPWithTLSAndToken": func(t *testing.T) *remote {
+		r := &remote{wire: breakable(&sockets{"tcp", "127.0.0.1:0"}), token: "a secret"}
+		r.server, r.client = certificates(t)
+		return r
+	},
+}
+
+func TestFiles(t *testing.T) {
+	for name, wire := range wires {
+		t.Run(name, func(t *testing.T) {
+			workspacetest.Files(t, func(t *testing.T) *workspacetest.Place { return wire(t).place(t) })
+		})
+	}
+}
+
+func TestProcesses(t *testing.T) {
+	for name, wire := range wires {
+		t.Run(name, func(t *testing.T) {
+			workspacetest.Processes(t, func(t *testing.T) *workspacetest.Place {
+				r := wire(t)
+				r.records = t.TempDir()
+				return r.place(t)
+			})
+		})
+	}
+}

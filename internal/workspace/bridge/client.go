@@ -1,0 +1,201 @@
+package bridge
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"github.com/abide-run/abide/internal/workspace"
+	"github.com/abide-run/abide/internal/workspace/workspacepb"
+)
+
+// ClientOptions say how a workspace is reached. Address or Dial is required.
+type ClientOptions struct {
+	Address string      // "unix:PATH" or "tcp:HOST:PORT"
+	Token   string      // what the workspace wants to see
+	TLS     *tls.Config // which certificates are believed; no TLS if nil
+
+	// Dial makes a connection; if it is nil, the address is dialled.
+	Dial func(ctx context.Context) (net.Conn, error)
+	// Retries are the pauses before a lost request is made again, if it can be
+	// made twice, or a lost stream is resumed; DefaultRetries if nil.
+	Retries []time.Duration
+}
+
+// DefaultRetries bridge the restart of a workspace.
+var DefaultRetries = []time.Duration{0, 50 * time.Millisecond, 200 * time.Millisecond, time.Second, 3 * time.Second}
+
+// A Client is a workspace that is served elsewhere. It is safe for concurrent use.
+type Client struct {
+	rpc       workspacepb.WorkspaceServiceClient
+	transport *http.Transport
+	retries   []time.Duration
+}
+
+// Workspace returns the workspace that the client is connected with.
+func (c *Client) Workspace() workspace.Workspace {
+	return workspace.Workspace{Files: remoteFiles{c}, Processes: remoteProcesses{c}}
+}
+
+type (
+	remoteFiles     struct{ *Client }
+	remoteProcesses struct{ *Client }
+)
+
+// NewClient returns a client of a workspace. It connects when it is used, and
+// again when the connection is lost.
+func NewClient(o ClientOptions) (*Client, error) {
+	dial, err := dialer(o)
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{transport: transport(o, dial), retries: o.Retries}
+	if c.retries == nil {
+		c.retries = DefaultRetries
+	}
+	c.rpc = workspacepb.NewWorkspaceServiceClient(
+		&http.Client{Transport: c.transport}, baseURL(o),
+		connect.WithGRPC(), connect.WithReadMaxBytes(maxMessage), connect.WithAcceptCompression("gzip", nil, nil),
+		connect.WithInterceptors(bearer(o.Token), again(c.retries)),
+	)
+	return c, nil
+}
+
+// Close closes the connections that are not in use.
+func (c *Client) Close() error {
+	c.transport.CloseIdleConnections()
+	return nil
+}
+
+// ParseAddress takes an address apart: "unix:PATH" or "tcp:HOST:PORT".
+func ParseAddress(address string) (network, place string, err error) {
+	network, place, ok := strings.Cut(address, ":")
+	switch {
+	case !ok || place == "", network != "unix" && network != "tcp":
+		return "", "", fmt.Errorf("%q is not the address of a workspace: use unix:PATH or tcp:HOST:PORT", address)
+	case network == "tcp":
+		if _, _, err := net.SplitHostPort(place); err != nil {
+			return "", "", fmt.Errorf("%q is not the address of a workspace: %w", address, err)
+		}
+	}
+	return network, place, nil
+}
+
+func dialer(o ClientOptions) (func(context.Context) (net.Conn, error), error) {
+	if o.Dial != nil {
+		return o.Dial, nil
+	}
+	network, place, err := ParseAddress(o.Address)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, place)
+	}, nil
+}
+
+func transport(o ClientOptions, dial func(context.Context) (net.Conn, error)) *http.Transport {
+	p := new(http.Protocols)
+	p.SetHTTP2(o.TLS != nil)
+	p.SetUnencryptedHTTP2(o.TLS == nil)
+	return &http.Transport{
+		DialContext:       func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
+		Protocols:         p,
+		HTTP2:             keepalive(),
+		TLSClientConfig:   o.TLS.Clone(),
+		ForceAttemptHTTP2: true,
+	}
+}
+
+// baseURL is what requests are sent to. The host is only looked at to check
+// certificates.
+func baseURL(o ClientOptions) string {
+	if o.TLS == nil {
+		return "http://workspace"
+	}
+	if network, place, err := ParseAddress(o.Address); err == nil && network == "tcp" {
+		return "https://" + place
+	}
+	return "https://workspace"
+}
+
+// bearer presents the token with every request.
+func bearer(token string) connect.Interceptor { return &headers{token} }
+
+type headers struct{ token string }
+
+func (h *headers) set(header http.Header) {
+	if h.token != "" {
+		header.Set("Authorization", "Bearer "+h.token)
+	}
+}
+
+func (h *headers) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
+	return func(ctx context.Context, r connect.AnyRequest) (connect.AnyResponse, error) {
+		h.set(r.Header())
+		return next(ctx, r)
+	}
+}
+
+func (h *headers) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
+	return func(ctx context.Context, spec connect.Spec) connect.StreamingClientConn {
+		conn := next(ctx, spec)
+		h.set(conn.RequestHeader())
+		return conn
+	}
+}
+
+func (h *headers) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
+	return next
+}
+
+// again makes a request once more whose answer was lost, if it can be made twice.
+func again(pauses []time.Duration) connect.UnaryInterceptorFunc {
+	return func(next connect.UnaryFunc) connect.UnaryFunc {
+		return func(ctx context.Context, r connect.AnyRequest) (answer connect.AnyResponse, err error) {
+			if r.Spec().IdempotencyLevel == connect.IdempotencyUnknown {
+				return next(ctx, r)
+			}
+			err = persist(ctx, pauses, func() error {
+				answer, err = next(ctx, r)
+				return err
+			})
+			return answer, err
+		}
+	}
+}
+
+// persist does something again, after each pause, while its answer is lost.
+func persist(ctx context.Context, pauses []time.Duration, do func() error) error {
+	err := do()
+	for _, pause := range pauses {
+		if !isLost(ctx, err) || wait(ctx, pause) != nil {
+			break
+		}
+		err = do()
+	}
+	return err
+}
+
+// isLost reports whether a request may find a workspace when it is made again.
+func isLost(ctx context.Context, err error) bool {
+	return errors.Is(fromWire(ctx, err), workspace.ErrLost)
+}
+
+func wait(ctx context.Context, pause time.Duration) error {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,162 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"strings"
+
+	"connectrpc.com/connect"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/abide-run/abide/internal/process"
+	"github.com/abide-run/abide/internal/workspace"
+	pb "github.com/abide-run/abide/internal/workspace/workspacepb"
+)
+
+// reasons are the errors that keep their meaning on the wire.
+var reasons = []struct {
+	err  error
+	code connect.Code
+	name string
+}{
+	{fs.ErrNotExist, connect.CodeNotFound, "not_exist"},
+	{fs.ErrExist, connect.CodeAlreadyExists, "exist"},
+	{fs.ErrPermission, connect.CodePermissionDenied, "permission"},
+	{fs.ErrInvalid, connect.CodeInvalidArgument, "invalid"},
+	{fs.ErrClosed, connect.CodeFailedPrecondition, "closed"},
+	{workspace.ErrLink, connect.CodeFailedPrecondition, "link"},
+	{workspace.ErrFolder, connect.CodeFailedPrecondition, "folder"},
+	{workspace.ErrNotFolder, connect.CodeFailedPrecondition, "not_folder"},
+	{workspace.ErrNotEmpty, connect.CodeFailedPrecondition, "not_empty"},
+	{workspace.ErrSpecial, connect.CodeFailedPrecondition, "special"},
+	{workspace.ErrTooLarge, connect.CodeResourceExhausted, "too_large"},
+	{workspace.ErrTooMany, connect.CodeResourceExhausted, "too_many"},
+	{process.ErrNotFound, connect.CodeNotFound, "no_process"},
+	{process.ErrNoOwner, connect.CodePermissionDenied, "no_owner"},
+	{process.ErrConflict, connect.CodeAlreadyExists, "conflict"},
+	{process.ErrInvalid, connect.CodeInvalidArgument, "invalid_request"},
+	{process.ErrEnded, connect.CodeFailedPrecondition, "ended"},
+	{process.ErrNoStdin, connect.CodeFailedPrecondition, "no_stdin"},
+	{process.ErrNoTerminal, connect.CodeFailedPrecondition, "no_terminal"},
+	{process.ErrDropped, connect.CodeFailedPrecondition, "dropped"},
+	{process.ErrClosed, connect.CodeUnavailable, "closing"},
+	{process.ErrUnsupported, connect.CodeUnimplemented, "unsupported"},
+}
+
+// toWire says what went wrong in words of the wire. It is the only place that
+// does.
+func toWire(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, context.Canceled):
+		return detailed(connect.CodeCanceled, err, nil)
+	case errors.Is(err, context.DeadlineExceeded):
+		return detailed(connect.CodeDeadlineExceeded, err, nil)
+	}
+	var start *process.StartError
+	var full *process.CapError
+	switch {
+	case errors.As(err, &start):
+		return detailed(connect.CodeFailedPrecondition, err, &pb.NotStarted{Id: string(start.ID), Reason: []byte(start.Reason)})
+	case errors.As(err, &full):
+		return detailed(connect.CodeResourceExhausted, err, &pb.CapReached{What: full.What, Has: full.Has, Cap: full.Cap})
+	}
+	for _, r := range reasons {
+		if errors.Is(err, r.err) {
+			return detailed(r.code, err, &pb.Reason{Name: r.name})
+		}
+	}
+	return detailed(connect.CodeUnknown, err, nil)
+}
+
+func detailed(code connect.Code, err error, m proto.Message) error {
+	e := connect.NewError(code, plain{err})
+	if m == nil {
+		return e
+	}
+	if detail, err := connect.NewErrorDetail(m); err == nil {
+		e.AddDetail(detail)
+	}
+	return e
+}
+
+// plain is an error whose text is one on the wire, whatever names are in it.
+type plain struct{ error }
+
+func (p plain) Error() string { return strings.ToValidUTF8(p.error.Error(), "\uFFFD") }
+
+func (p plain) Unwrap() error { return p.error }
+
+// An answer is an error that the workspace gave: its text, and what it is.
+type answer struct {
+	text string
+	is   error // what errors.Is and errors.As find, or nil
+}
+
+func (a *answer) Error() string { return a.text }
+
+func (a *answer) Unwrap() error { return a.is }
+
+// fromWire makes an error of what came over the wire, so that it means the same
+// here as there.
+func fromWire(ctx context.Context, err error) error {
+	var e *connect.Error
+	var known *answer
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &known):
+		return err
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case !errors.As(err, &e) || !connect.IsWireError(err):
+		return &lost{err}
+	case e.Code() == connect.CodeUnavailable:
+		return &lost{err}
+	}
+	return &answer{e.Message(), reasonOf(e)}
+}
+
+func reasonOf(e *connect.Error) error {
+	for _, d := range e.Details() {
+		if m, err := d.Value(); err == nil {
+			if reason := meaning(m); reason != nil {
+				return reason
+			}
+		}
+	}
+	return codes[e.Code()]
+}
+
+// codes are what errors mean that have no details.
+var codes = map[connect.Code]error{
+	connect.CodeUnauthenticated:  workspace.ErrToken,
+	connect.CodeCanceled:         context.Canceled,
+	connect.CodeDeadlineExceeded: context.DeadlineExceeded,
+}
+
+// meaning is the error that a detail stands for, if it does for one.
+func meaning(detail proto.Message) error {
+	switch d := detail.(type) {
+	case *pb.NotStarted:
+		return &process.StartError{ID: process.ID(d.GetId()), Reason: string(d.GetReason())}
+	case *pb.CapReached:
+		return &process.CapError{What: d.GetWhat(), Has: d.GetHas(), Cap: d.GetCap()}
+	case *pb.Reason:
+		for _, r := range reasons {
+			if r.name == d.GetName() {
+				return r.err
+			}
+		}
+	}
+	return nil
+}
+
+// A lost is the error of a workspace that cannot be reached.
+type lost struct{ err error }
+
+func (l *lost) Error() string { return workspace.ErrLost.Error() + " (" + l.err.Error() + ")" }
+
+func (l *lost) Unwrap() []error { return []error{workspace.ErrLost, l.err} }

@@ -1,0 +1,127 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"connectrpc.com/connect"
+
+	"github.com/abide-run/abide/internal/process"
+	"github.com/abide-run/abide/internal/workspace"
+	pb "github.com/abide-run/abide/internal/workspace/workspacepb"
+)
+
+// An execStream is one that is connected with a process.
+type execStream = connect.BidiStream[pb.ExecRequest, pb.ExecResponse]
+
+// Exec implements the service.
+func (s *service) Exec(ctx context.Context, stream *execStream) error {
+	first, err := stream.Receive()
+	if err != nil {
+		return fmt.Errorf("the first message: %w", err)
+	}
+	begun, offset, err := s.begin(ctx, first)
+	if err != nil {
+		return err
+	}
+	if err := stream.Send(&pb.ExecResponse{Part: &pb.ExecResponse_Begun_{Begun: begun}}); err != nil {
+		return err
+	}
+	owner, id := process.Owner(begun.GetProcess().GetOwner()), process.ID(begun.GetProcess().GetId())
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	s.answers.Go(func() { // receiving ends when the stream does, just after Exec
+		if err := s.inputs(ctx, stream, owner, id); err != nil {
+			cancel(err)
+		}
+	})
+	return s.outputs(ctx, stream, owner, id, offset)
+}
+
+// begin starts a process, or finds the one that somebody comes back to.
+func (s *service) begin(ctx context.Context, first *pb.ExecRequest) (*pb.ExecResponse_Begun, int64, error) {
+	switch part := first.GetPart().(type) {
+	case *pb.ExecRequest_Start:
+		info, attached, err := s.ws.Processes.Start(ctx, specOf(part.Start))
+		if err != nil {
+			return nil, 0, toWire(err)
+		}
+		return &pb.ExecResponse_Begun{Process: processTo(info), Attached: attached}, 0, nil
+	case *pb.ExecRequest_Attach_:
+		owner, id := handleOf(part.Attach.GetHandle())
+		info, err := s.ws.Processes.Get(ctx, owner, id)
+		if err != nil {
+			return nil, 0, toWire(err)
+		}
+		return &pb.ExecResponse_Begun{Process: processTo(info), Attached: true}, part.Attach.GetOffset(), nil
+	}
+	return nil, 0, connect.NewError(connect.CodeInvalidArgument, errOrder)
+}
+
+// inputs gives a process what comes, in order. Who sends nothing more, or is gone,
+// has not closed the process's input.
+func (s *service) inputs(ctx context.Context, stream *execStream, owner process.Owner, id process.ID) error {
+	for {
+		m, err := stream.Receive()
+		if errors.Is(err, io.EOF) || err != nil && ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		err = s.input(ctx, m, owner, id)
+		if err != nil && !errors.Is(err, process.ErrEnded) { // the end is told anyway
+			return err
+		}
+	}
+}
+
+func (s *service) input(ctx context.Context, m *pb.ExecRequest, owner process.Owner, id process.ID) error {
+	switch part := m.GetPart().(type) {
+	case *pb.ExecRequest_Stdin:
+		return toWire(s.ws.Processes.WriteStdin(ctx, owner, id, inputOf(part.Stdin)))
+	case *pb.ExecRequest_Resize:
+		return toWire(s.ws.Processes.Resize(ctx, owner, id, sizeOf(part.Resize)))
+	case *pb.ExecRequest_Signal:
+		sig, err := workspace.ParseSignal(part.Signal)
+		if err == nil {
+			err = s.ws.Processes.Signal(ctx, owner, id, sig)
+		}
+		return toWire(err)
+	}
+	return connect.NewError(connect.CodeInvalidArgument, errOrder)
+}
+
+// outputs sends what a process does, to its end.
+func (s *service) outputs(ctx context.Context, stream *execStream, owner process.Owner, id process.ID, offset int64) error {
+	for frame, err := range s.ws.Processes.Follow(ctx, owner, id, offset) {
+		if err != nil {
+			return streamError(ctx, err)
+		}
+		if err := stream.Send(frameTo(frame)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// streamError is the reason why a stream ends early: what went wrong with its
+// input, if that is it.
+func streamError(ctx context.Context, err error) error {
+	var e *connect.Error
+	if errors.As(context.Cause(ctx), &e) {
+		return e
+	}
+	return toWire(err)
+}
+
+func frameTo(f workspace.Frame) *pb.ExecResponse {
+	if f.End != nil {
+		return &pb.ExecResponse{Part: &pb.ExecResponse_Exit{Exit: processTo(*f.End)}}
+	}
+	return &pb.ExecResponse{Part: &pb.ExecResponse_Output_{Output: &pb.ExecResponse_Output{
+		Stream: pb.Stream(f.Stream), Offset: f.Offset, Data: f.Data, Omitted: f.Omitted,
+	}}}
+}

@@ -1,0 +1,166 @@
+package bridge
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"crypto/tls"
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"github.com/abide-run/abide/internal/workspace"
+	"github.com/abide-run/abide/internal/workspace/workspacepb"
+)
+
+// A Server serves a workspace.
+type Server struct {
+	Workspace workspace.Workspace
+	Token     string      // what clients have to present; nothing if empty
+	TLS       *tls.Config // with a certificate; no TLS if nil
+}
+
+// goodbye is the time that answers under way get when a server stops.
+const goodbye = 5 * time.Second
+
+// Serve serves clients until ctx is done, and returns when the last answer has
+// ended. It closes the listener.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	ctx, cancel := stoppable(ctx)
+	defer cancel()
+	var answers sync.WaitGroup
+	defer answers.Wait()
+	h := s.handler(&answers)
+	server := &http.Server{
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			answers.Add(1)
+			defer answers.Done()
+			h.ServeHTTP(w, r)
+		}),
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+		Protocols:         protocols(),
+		HTTP2:             keepalive(),
+		TLSConfig:         s.TLS,
+		ReadHeaderTimeout: 10 * time.Second,
+		ErrorLog:          silent,
+	}
+	served := make(chan error, 1)
+	go func() { served <- s.listen(server, l) }()
+	select {
+	case err := <-served:
+		return errors.Join(err, server.Close())
+	case <-ctx.Done():
+	}
+	grace, stop := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
+	defer stop()
+	if server.Shutdown(grace) != nil {
+		_ = server.Close()
+	}
+	<-served
+	return nil
+}
+
+func (s *Server) listen(server *http.Server, l net.Listener) error {
+	if s.TLS != nil {
+		return server.ServeTLS(l, "", "")
+	}
+	return server.Serve(l)
+}
+
+// protocols are those of gRPC clients, and of others that only know HTTP.
+func protocols() *http.Protocols {
+	p := new(http.Protocols)
+	p.SetHTTP1(true)
+	p.SetHTTP2(true)
+	p.SetUnencryptedHTTP2(true)
+	return p
+}
+
+// silent is where the noise of broken connections goes.
+var silent = log.New(io.Discard, "", 0)
+
+// keepalive finds connections whose other end is gone without a word.
+func keepalive() *http.HTTP2Config {
+	return &http.HTTP2Config{SendPingTimeout: 20 * time.Second, PingTimeout: 20 * time.Second}
+}
+
+// handler answers those who know the token.
+func (s *Server) handler(answers *sync.WaitGroup) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle(workspacepb.NewWorkspaceServiceHandler(&service{s.Workspace, answers},
+		connect.WithReadMaxBytes(maxMessage), connect.WithInterceptors(stopping{}),
+		connect.WithCompression("gzip", nil, nil))) // the way is short, and what is sent often does not shrink
+	refuse := connect.NewErrorWriter()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.authorised(r) {
+			mux.ServeHTTP(w, r)
+			return
+		}
+		err := connect.NewError(connect.CodeUnauthenticated, errToken)
+		if refuse.IsSupported(r) {
+			_ = refuse.Write(w, r, err) // whoever cannot be told is not let in either
+			return
+		}
+		http.Error(w, errToken.Error(), http.StatusUnauthorized)
+	})
+}
+
+var errToken = errors.New("the token is missing or wrong: present the workspace's as “Authorization: Bearer TOKEN”")
+
+// authorised compares in a time that tells nothing of the token, not even its
+// length.
+func (s *Server) authorised(r *http.Request) bool {
+	if s.Token == "" {
+		return true
+	}
+	given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	a, b := sha256.Sum256([]byte(given)), sha256.Sum256([]byte(s.Token))
+	return subtle.ConstantTimeCompare(a[:], b[:]) == 1 && ok
+}
+
+// errStopping is why a request is not answered by a server that stops.
+var errStopping = errors.New("the workspace is being stopped; try again")
+
+// stoppable is a context that says that it is the server that stops.
+func stoppable(parent context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(parent))
+	stop := context.AfterFunc(parent, func() { cancel(errStopping) })
+	return ctx, func() {
+		stop()
+		cancel(errStopping)
+	}
+}
+
+// stopping tells clients that they may ask the next server.
+type stopping struct{}
+
+func (stopping) tell(ctx context.Context, err error) error {
+	if err != nil && errors.Is(context.Cause(ctx), errStopping) {
+		return connect.NewError(connect.CodeUnavailable, errStopping)
+	}
+	return err
+}
+
+func (s stopping) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
+	return func(ctx context.Context, r connect.AnyRequest) (connect.AnyResponse, error) {
+		answer, err := next(ctx, r)
+		return answer, s.tell(ctx, err)
+	}
+}
+
+func (stopping) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
+	return next
+}
+
+func (s stopping) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
+	return func(ctx context.Context, conn connect.StreamingHandlerConn) error {
+		return s.tell(ctx, next(ctx, conn))
+	}
+}

@@ -1,0 +1,182 @@
+package bridge_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"math/big"
+	"net"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// A wire makes listeners at one place, one after the other, and connections to the
+// one that is there.
+type wire interface {
+	listen(t *testing.T) net.Listener
+	dial(ctx context.Context) (net.Conn, error)
+}
+
+// sockets are a wire of the system: a Unix socket, or TCP on this machine.
+type sockets struct{ network, address string }
+
+func unixSocket(t *testing.T) *sockets {
+	return &sockets{"unix", filepath.Join(t.TempDir(), "sock")}
+}
+
+func (s *sockets) listen(t *testing.T) net.Listener {
+	t.Helper()
+	l, err := net.Listen(s.network, s.address)
+	must(t, err)
+	if strings.HasSuffix(s.address, ":0") {
+		s.address = l.Addr().String()
+	}
+	return l
+}
+
+func (s *sockets) dial(ctx context.Context) (net.Conn, error) {
+	return new(net.Dialer).DialContext(ctx, s.network, s.address)
+}
+
+// memory is a wire inside of the test.
+type memory struct {
+	mu  sync.Mutex
+	now *memoryListener
+}
+
+type memoryListener struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (m *memory) listen(*testing.T) net.Listener {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.now = &memoryListener{conns: make(chan net.Conn), closed: make(chan struct{})}
+	return m.now
+}
+
+func (m *memory) dial(ctx context.Context) (net.Conn, error) {
+	m.mu.Lock()
+	l := m.now
+	m.mu.Unlock()
+	client, server := net.Pipe()
+	select {
+	case l.conns <- server:
+		return client, nil
+	case <-l.closed:
+		return nil, errors.New("nobody listens")
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (l *memoryListener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *memoryListener) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return nil
+}
+
+func (l *memoryListener) Addr() net.Addr { return &net.UnixAddr{Name: "memory", Net: "memory"} }
+
+// A breaker is a wire whose connections can be held up and cut.
+type breaker struct {
+	wire
+	mu    sync.Mutex
+	held  bool
+	conns map[*brittle]bool
+}
+
+// brittle is a connection of a breaker.
+type brittle struct {
+	net.Conn
+	b    *breaker
+	dead chan struct{}
+	once sync.Once
+}
+
+func breakable(w wire) *breaker { return &breaker{wire: w, conns: make(map[*brittle]bool)} }
+
+func (b *breaker) dial(ctx context.Context) (net.Conn, error) {
+	c, err := b.wire.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	conn := &brittle{Conn: c, b: b, dead: make(chan struct{})}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.conns[conn] = true
+	return conn, nil
+}
+
+// hold keeps what is sent to clients from arriving.
+func (b *breaker) hold() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.held = true
+}
+
+// cut breaks all connections; those that follow are whole.
+func (b *breaker) cut() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.held = false
+	for c := range b.conns {
+		c.once.Do(func() { close(c.dead) })
+		_ = c.Conn.Close()
+	}
+	clear(b.conns)
+}
+
+func (c *brittle) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.b.mu.Lock()
+	held := c.b.held
+	c.b.mu.Unlock()
+	if held {
+		<-c.dead
+		return 0, net.ErrClosed
+	}
+	return n, err
+}
+
+func (c *brittle) Close() error {
+	c.once.Do(func() { close(c.dead) })
+	return c.Conn.Close()
+}
+
+// certificates are a server's certificate and the client who believes it.
+func certificates(t *testing.T) (server, client *tls.Config) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "workspace"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	must(t, err)
+	parsed, err := x509.ParseCertificate(der)
+	must(t, err)
+	believed := x509.NewCertPool()
+	believed.AddCert(parsed)
+	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}},
+		&tls.Config{RootCAs: believed, ServerName: "127.0.0.1"}
+}

@@ -1,0 +1,140 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"iter"
+
+	"github.com/abide-run/abide/internal/process"
+	"github.com/abide-run/abide/internal/workspace"
+)
+
+// Follow implements workspace.Processes.
+//
+// The end comes with the process's own, also if children of it live on and write:
+// what they write then can be read, but nobody is kept waiting for it.
+func (p *Processes) Follow(ctx context.Context, owner process.Owner, id process.ID, offset int64) iter.Seq2[workspace.Frame, error] {
+	return func(yield func(workspace.Frame, error) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		end := p.end(ctx, owner, id)
+		defer end.join()
+		defer cancel()
+		f := &following{p: p, owner: owner, id: id, offset: offset, yield: yield}
+		if err := f.run(ctx, end); err != nil && !f.left {
+			yield(workspace.Frame{}, err)
+		}
+	}
+}
+
+// An ending waits for the end of a process.
+type ending struct {
+	reached context.Context // is done when the process has ended, or cannot be waited for
+	joined  chan struct{}
+	info    process.Info // from then on
+	err     error
+}
+
+func (p *Processes) end(ctx context.Context, owner process.Owner, id process.ID) *ending {
+	reached, reach := context.WithCancel(ctx)
+	e := &ending{reached: reached, joined: make(chan struct{})}
+	go func() { // joined by Follow
+		defer close(e.joined)
+		e.info, e.err = p.manager.Wait(ctx, owner, id)
+		reach()
+	}()
+	return e
+}
+
+func (e *ending) join() { <-e.joined }
+
+// A following is one who reads on.
+type following struct {
+	p      *Processes
+	owner  process.Owner
+	id     process.ID
+	offset int64
+	yield  func(workspace.Frame, error) bool
+	left   bool // nobody wants to see more
+}
+
+// errLeft ends a following that nobody looks at any more.
+var errLeft = errors.New("left")
+
+func (f *following) run(ctx context.Context, end *ending) error {
+	if err := f.live(ctx, end); err != nil {
+		return err
+	}
+	end.join()
+	if end.err != nil {
+		return end.err
+	}
+	if err := f.rest(ctx, end.info.Output.Bytes); err != nil {
+		return err
+	}
+	return f.show(workspace.Frame{Offset: f.offset, End: &end.info})
+}
+
+// live shows output as it comes, until the process has ended.
+func (f *following) live(ctx context.Context, end *ending) error {
+	for {
+		chunk, err := f.p.manager.Read(end.reached, f.owner, f.id, process.ReadRequest{Offset: f.offset, Wait: true})
+		switch {
+		case err != nil && end.reached.Err() != nil:
+			return context.Cause(ctx) // nil if it is the end
+		case err != nil:
+			return err
+		case chunk.End && len(chunk.Data) == 0:
+			return nil
+		}
+		if err := f.pieces(chunk); err != nil {
+			return err
+		}
+	}
+}
+
+// rest shows what the process had written when it ended.
+func (f *following) rest(ctx context.Context, until int64) error {
+	for f.offset < until {
+		chunk, err := f.p.manager.Read(ctx, f.owner, f.id, process.ReadRequest{Offset: f.offset, Until: until})
+		if err != nil {
+			return err
+		}
+		if chunk.Next == f.offset {
+			return nil
+		}
+		if err := f.pieces(chunk); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pieces shows a chunk, one frame for all that came from one stream in a row.
+func (f *following) pieces(c process.Chunk) error {
+	data := c.Data
+	for runs := c.Runs; len(runs) > 0; {
+		first, n := runs[0], 0
+		for len(runs) > 0 && runs[0].Stream == first.Stream && runs[0].Offset == first.Offset+int64(n) {
+			n += runs[0].Len
+			runs = runs[1:]
+		}
+		frame := workspace.Frame{Stream: first.Stream, Offset: first.Offset, Data: data[:n], Omitted: first.Offset - f.offset}
+		if err := f.show(frame); err != nil {
+			return err
+		}
+		data = data[n:]
+	}
+	if c.Next > f.offset { // the last of it was not kept
+		return f.show(workspace.Frame{Offset: c.Next, Omitted: c.Next - f.offset})
+	}
+	return nil
+}
+
+func (f *following) show(frame workspace.Frame) error {
+	f.offset = frame.Offset + int64(len(frame.Data))
+	if !f.yield(frame, nil) {
+		f.left = true
+		return errLeft
+	}
+	return nil
+}

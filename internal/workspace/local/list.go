@@ -1,0 +1,121 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/abide-run/abide/internal/workspace"
+)
+
+// List implements workspace.Files.
+func (w *Files) List(ctx context.Context, p workspace.Path, o workspace.ListOptions) (workspace.Listing, error) {
+	s, err := w.spot(p, false)
+	if err != nil {
+		return workspace.Listing{}, wrap("list", p, err)
+	}
+	defer s.close()
+	all := listing{ctx: ctx, recursive: o.Recursive}
+	if err := all.root(s); err != nil {
+		return workspace.Listing{}, wrap("list", p, err)
+	}
+	slices.SortFunc(all.entries, func(a, b workspace.Info) int { return strings.Compare(a.Name, b.Name) })
+	return page(all.entries, o), nil
+}
+
+func page(entries []workspace.Info, o workspace.ListOptions) workspace.Listing {
+	limit := o.Limit
+	if limit <= 0 || limit > workspace.MaxPage {
+		limit = workspace.MaxPage
+	}
+	from := min(max(o.Offset, 0), len(entries))
+	to := min(from+limit, len(entries))
+	return workspace.Listing{Entries: entries[from:to], Total: len(entries)}
+}
+
+// A listing gathers the entries of a folder.
+type listing struct {
+	ctx       context.Context
+	recursive bool
+	entries   []workspace.Info
+}
+
+// root gathers the entries of the folder that a path names.
+func (l *listing) root(s *spot) error {
+	if s.follow {
+		fd, err := openFolder(s.dir, s.name, unix.O_RDONLY|noWait)
+		if err != nil {
+			return err
+		}
+		return l.gather(os.NewFile(uintptr(fd), s.name), "")
+	}
+	folder, err := openDir(s.dir, s.name)
+	if err != nil {
+		return err
+	}
+	return l.gather(folder, "")
+}
+
+// openDir opens a folder for reading. A link is not followed.
+func openDir(dir int, name string) (*os.File, error) {
+	fd, err := openFolder(dir, name, unix.O_RDONLY|unix.O_NOFOLLOW|noWait)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), name), nil
+}
+
+// gather adds the entries of a folder, which it closes. What is gone when it is
+// looked at was never there.
+func (l *listing) gather(folder *os.File, prefix string) error {
+	defer func() { _ = folder.Close() }()
+	for {
+		names, err := folder.Readdirnames(256)
+		for _, name := range names {
+			if err := l.add(folder, prefix, name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
+		if err != nil {
+			return ignoreEOF(err)
+		}
+		if l.ctx.Err() != nil {
+			return context.Cause(l.ctx)
+		}
+	}
+}
+
+func ignoreEOF(err error) error {
+	if err == io.EOF {
+		return nil
+	}
+	return err
+}
+
+func (l *listing) add(folder *os.File, prefix, name string) error {
+	found, err := statAt(int(folder.Fd()), name, unix.AT_SYMLINK_NOFOLLOW)
+	if err != nil {
+		return err
+	}
+	if len(l.entries) == workspace.MaxEntries {
+		return workspace.ErrTooMany
+	}
+	l.entries = append(l.entries, found.info(prefix+name))
+	if !l.recursive || !found.mode.IsDir() {
+		return nil
+	}
+	below, err := openDir(int(folder.Fd()), name)
+	if errors.Is(err, workspace.ErrLink) || errors.Is(err, workspace.ErrNotFolder) || errors.Is(err, fs.ErrPermission) {
+		return nil // replaced meanwhile, or not ours to read: it is listed, and that is all
+	}
+	if err != nil {
+		return err
+	}
+	return l.gather(below, prefix+name+"/")
+}

@@ -1,0 +1,161 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/abide-run/abide/internal/workspace"
+)
+
+// noWait is how files are opened: nothing makes us wait, and nothing of ours goes
+// on to the commands we start.
+const noWait = unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC
+
+// A spot is a name in an open folder: where a path leads before its last step.
+// The name is "." if the path is the root.
+type spot struct {
+	dir    int
+	name   string
+	follow bool // whether a link of that name is followed
+	above  string
+}
+
+func (s *spot) close() { _ = unix.Close(s.dir) }
+
+// flags are what an *at call needs to follow links or not.
+func (s *spot) flags() int {
+	if s.follow {
+		return 0
+	}
+	return unix.AT_SYMLINK_NOFOLLOW
+}
+
+// spot finds where a path leads. With make, folders that are missing are made.
+func (w *Files) spot(p workspace.Path, make bool) (*spot, error) {
+	if err := check(p); err != nil {
+		return nil, err
+	}
+	if p.Root == "" {
+		return followed(w.absolute(p.Name), make)
+	}
+	return below(w.absolute(p.Root), p.Name, make)
+}
+
+func check(p workspace.Path) error {
+	switch {
+	case p.Name == "":
+		return fmt.Errorf("%w: the path is empty", fs.ErrInvalid)
+	case strings.ContainsRune(p.Root+p.Name, 0):
+		return fmt.Errorf("%w: there is a zero byte in the path", fs.ErrInvalid)
+	case p.Root != "" && !filepath.IsLocal(p.Name):
+		return fmt.Errorf("%w: a path below a root goes down from it, without a / in front and without ..", fs.ErrInvalid)
+	}
+	return nil
+}
+
+func (w *Files) absolute(name string) string {
+	if filepath.IsAbs(name) {
+		return filepath.Clean(name)
+	}
+	return filepath.Join(w.dir, name)
+}
+
+// followed is the spot of a path whose links are followed.
+func followed(path string, make bool) (*spot, error) {
+	above := filepath.Dir(path)
+	if make {
+		err := os.MkdirAll(above, 0o777)
+		if errors.Is(err, unix.ENOTDIR) {
+			err = workspace.ErrNotFolder
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	dir, err := openFolder(unix.AT_FDCWD, above, stepFlags)
+	if err != nil {
+		return nil, err
+	}
+	name := filepath.Base(path)
+	if name == "/" {
+		name = "."
+	}
+	return &spot{dir, name, true, above}, nil
+}
+
+// below is the spot of a path whose links are not followed.
+func below(root, name string, make bool) (*spot, error) {
+	dir, err := openFolder(unix.AT_FDCWD, root, stepFlags)
+	if err != nil {
+		return nil, err
+	}
+	s := &spot{dir: dir, name: ".", above: root}
+	for _, next := range strings.Split(filepath.Clean(name), "/") {
+		if err := s.down(make); err != nil {
+			s.close()
+			return nil, err
+		}
+		s.name = next
+	}
+	return s, nil
+}
+
+// down goes into the folder that the spot names.
+func (s *spot) down(make bool) error {
+	if s.name == "." {
+		return nil
+	}
+	if make {
+		if err := makeFolder(s.dir, s.name); err != nil {
+			return err
+		}
+	}
+	dir, err := openFolder(s.dir, s.name, stepFlags|unix.O_NOFOLLOW)
+	if err != nil {
+		return err
+	}
+	s.close()
+	s.dir, s.above = dir, filepath.Join(s.above, s.name)
+	return nil
+}
+
+func makeFolder(dir int, name string) error {
+	err := unix.Mkdirat(dir, name, 0o777)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	return err
+}
+
+// openFolder opens a folder, and says what is wrong if it is something else.
+func openFolder(dir int, name string, flags int) (int, error) {
+	fd, err := openAt(dir, name, flags|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != unix.ENOTDIR && err != unix.ELOOP {
+		return fd, err
+	}
+	if flags&unix.O_NOFOLLOW != 0 && isLink(dir, name) {
+		return -1, workspace.ErrLink
+	}
+	return -1, workspace.ErrNotFolder
+}
+
+func isLink(dir int, name string) bool {
+	s, err := statAt(dir, name, unix.AT_SYMLINK_NOFOLLOW)
+	return err == nil && s.mode&fs.ModeSymlink != 0
+}
+
+// openAt opens a file, again if a signal came between.
+func openAt(dir int, name string, flags int, perm uint32) (int, error) {
+	for {
+		fd, err := unix.Openat(dir, name, flags, perm)
+		if err != unix.EINTR {
+			return fd, err
+		}
+	}
+}

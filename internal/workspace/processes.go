@@ -1,0 +1,61 @@
+package workspace
+
+import (
+	"context"
+	"iter"
+	"syscall"
+
+	"github.com/abide-run/abide/internal/process"
+)
+
+// MaxOutput is how many bytes of output are returned at once.
+const MaxOutput = 1 << 20
+
+// Processes is the part of a workspace that has processes. What is asked, what
+// comes back and what can go wrong is as in package process; the directory of a
+// command may be relative to the workspace's folder, or empty for that folder.
+type Processes interface {
+	// Start runs a command, or finds the one that was started with the same key:
+	// then attached is true. It returns when it is known that the command runs.
+	Start(ctx context.Context, spec process.Spec) (info process.Info, attached bool, err error)
+	// Find returns what is known about the process that was started with a key.
+	Find(ctx context.Context, owner process.Owner, key string) (process.Info, error)
+	// Get returns what is known about a process.
+	Get(ctx context.Context, owner process.Owner, id process.ID) (process.Info, error)
+	// List returns an owner's processes, the oldest first.
+	List(ctx context.Context, owner process.Owner) ([]process.Info, error)
+	// Wait waits until a process has ended and its output is complete.
+	Wait(ctx context.Context, owner process.Owner, id process.ID) (process.Info, error)
+
+	// Read returns a part of the output, at most MaxOutput bytes.
+	Read(ctx context.Context, owner process.Owner, id process.ID, r process.ReadRequest) (process.Chunk, error)
+	// Tail returns the last bytes of the output, at most MaxOutput.
+	Tail(ctx context.Context, owner process.Owner, id process.ID, n int, stream process.Stream) (process.Chunk, error)
+	// View returns the output as a model is shown it.
+	View(ctx context.Context, owner process.Owner, id process.ID, stream process.Stream) (string, *process.TruncationInfo, error)
+	// Follow yields the output from an offset on, as it comes, and at last how the
+	// process ended. It ends early with an error.
+	Follow(ctx context.Context, owner process.Owner, id process.ID, offset int64) iter.Seq2[Frame, error]
+
+	// WriteStdin gives a process something to read. An input with a key is given
+	// once, however often it is written.
+	WriteStdin(ctx context.Context, owner process.Owner, id process.ID, in process.Input) error
+	// Resize changes the size of a process's terminal.
+	Resize(ctx context.Context, owner process.Owner, id process.ID, size process.Size) error
+	// Signal sends a signal to a process and its group.
+	Signal(ctx context.Context, owner process.Owner, id process.ID, sig syscall.Signal) error
+	// Stop ends a process and all its children, and returns when nothing is left.
+	Stop(ctx context.Context, owner process.Owner, id process.ID) (process.Info, error)
+	// MarkSeen notes that the end of a process has been told.
+	MarkSeen(ctx context.Context, owner process.Owner, id process.ID) error
+}
+
+// A Frame is a piece of output from one stream, or the end. Frames come in the
+// order in which the pieces did.
+type Frame struct {
+	Stream  process.Stream
+	Offset  int64 // of the first byte of Data, in the whole output
+	Data    []byte
+	Omitted int64         // bytes just before Offset that were not kept
+	End     *process.Info // in the last frame, which has no Data: how it ended
+}

@@ -1,0 +1,60 @@
+// Package workspacetest holds what every workspace promises, as tests.
+package workspacetest
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/abide-run/abide/internal/process"
+	"github.com/abide-run/abide/internal/workspace"
+)
+
+// A Place is a workspace of a test, and the folder where it is.
+type Place struct {
+	workspace.Files
+	Dir string
+
+	// Hold keeps answers from reaching the client, and Cut breaks its
+	// connections. They are nil if there is nothing between.
+	Hold, Cut func()
+	// Restart stops what serves the workspace, and what manages its processes, and
+	// starts both again.
+	Restart func(t *testing.T)
+
+	mu        sync.Mutex
+	processes workspace.Processes
+}
+
+// Use makes the place be this workspace from now on.
+func (p *Place) Use(ws workspace.Workspace) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.Files == nil {
+		p.Files = ws.Files
+	}
+	p.processes = ws.Processes
+}
+
+func (p *Place) run() workspace.Processes {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.processes
+}
+
+// Open makes a workspace for a test, which ends it.
+type Open func(t *testing.T) *Place
+
+// MaxRunning is how many processes an owner may have in a workspace of a test.
+const MaxRunning = 12
+
+// Manager opens the process manager of a test in a folder.
+func Manager(t *testing.T, dir string) *process.Manager {
+	t.Helper()
+	m, err := process.Open(dir, process.Options{
+		MaxRunning: MaxRunning, Grace: 100 * time.Millisecond,
+		Env: []string{"PATH=/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8"},
+	})
+	must(t, err)
+	return m
+}
