@@ -5,12 +5,48 @@ import (
 	"testing"
 
 	"github.com/abide-run/abide/bench/compare"
+	"github.com/abide-run/abide/bench/floor"
 	"github.com/abide-run/abide/bench/instant"
 )
 
 func TestMain(m *testing.M) {
 	instant.Main()
 	m.Run()
+}
+
+func TestEveryWireIsMeasured(t *testing.T) {
+	server, err := instant.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = server.Close() }()
+	least := floor.NewClient(server.URL)
+	defer least.Close()
+	for _, w := range wires {
+		to := &sink{reply: w.reply}
+		sides := map[string]compare.Side{"first": firstRequests(w.post(to)), "next": nextRequests(w.post(to)), "marshalled": nextRequests(marshalled(to))}
+		for _, kind := range streams {
+			kind.prompt.Tokens = 100
+			sides["ours: "+kind.name], sides["floor: "+kind.name] = w.listen(server.URL, kind.prompt), w.read(least, kind.prompt)
+		}
+		for name, side := range sides {
+			t.Run(w.name+"/"+name, func(t *testing.T) {
+				var err error
+				func() {
+					defer stopping(&err)
+					if s := compare.Measure(side); s.Turns == 0 || s.Wall == 0 {
+						t.Errorf("measured %+v", s)
+					}
+				}()
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		if to.size < 500_000 {
+			t.Errorf("%s: a request of 1000 turns has %d bytes", w.name, to.size)
+		}
+	}
 }
 
 func TestEveryContenderRunsEveryWorkload(t *testing.T) {

@@ -1,7 +1,10 @@
-// Command bench measures what a turn costs beside the least that it could cost.
+// Command bench measures what a turn costs beside the least that it could cost,
+// and what a search costs beside the tools of the system.
 //
 //	go run ./bench            all measurements
-//	go run ./bench -only turn those whose name contains "turn"
+//	go run ./bench -only turn those whose name contains "turn"; "stream: ",
+//	                          "request: ", "grep: " and "glob: " begin the names
+//	                          of those that are no turns
 //	go run ./bench -dir DIR   with the sessions' files in DIR
 //	go run ./bench -abide BIN also start the built program, and weigh it
 //
@@ -15,6 +18,11 @@
 // that take turns. All contenders run all workloads, each of them against the
 // floor. One of them is "wire": our client for Chat Completions and the floor's
 // file, and nothing else.
+//
+// Two more tables are about all wires. A stream is measured for each chunk, beside
+// a reader of the same bytes that only makes sure that they are JSON; a request
+// with 1000 turns of history beside what json.Marshal needs for the same
+// messages.
 //
 // In the tables a pair like "1.03; 1.10" is the best block; the middle block.
 package main

@@ -73,14 +73,14 @@ func run(dir, only, abide string, pairs int) error {
 		}
 		c.close()
 	}
-	if only != "" {
-		return nil
-	}
-	return whole(at, abide, pairs)
+	return whole(at, only, abide, pairs)
 }
 
 // whole measures what is not a matter of turns.
-func whole(at place, abide string, pairs int) error {
+func whole(at place, only, abide string, pairs int) error {
+	if err := errors.Join(streaming(at, only, pairs), building(only, pairs), searching(only, pairs)); err != nil || only != "" {
+		return err
+	}
 	fmt.Println()
 	if err := errors.Join(syncs(at, 64, 20), disk(at, 1000)); err != nil || abide == "" {
 		return err

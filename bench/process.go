@@ -165,24 +165,24 @@ func (b binary) sessions(counts ...int) error {
 	return nil
 }
 
-// A remote is a client of a server.
-type remote struct {
+// A caller is a client of a server.
+type caller struct {
 	*jsonrpc.Conn
 	idle chan event.SessionID
 }
 
-func dial(port string) (*remote, error) {
+func dial(port string) (*caller, error) {
 	conn, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", port))
 	if err != nil {
 		return nil, err
 	}
-	r := &remote{idle: make(chan event.SessionID, 100)}
+	r := &caller{idle: make(chan event.SessionID, 100)}
 	r.Conn = jsonrpc.New(conn, jsonrpc.Options{Handler: jsonrpc.HandlerFunc(r.handle)})
 	go r.Run(context.Background()) // ends with the connection
 	return r, r.Call(context.Background(), api.Connect, api.ConnectParams{Token: token}, nil)
 }
 
-func (r *remote) handle(_ context.Context, req *jsonrpc.Request) (any, error) {
+func (r *caller) handle(_ context.Context, req *jsonrpc.Request) (any, error) {
 	if req.Method != api.SessionEvent || !bytes.Contains(req.Params, []byte(event.SessionIdle)) {
 		return nil, nil
 	}
@@ -197,7 +197,7 @@ func (r *remote) handle(_ context.Context, req *jsonrpc.Request) (any, error) {
 }
 
 // open makes sessions, lets each have a turn, and waits for that.
-func (r *remote) open(from, n int) error {
+func (r *caller) open(from, n int) error {
 	var opened sync.WaitGroup
 	errs := make([]error, n)
 	for i := range n {

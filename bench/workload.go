@@ -156,20 +156,23 @@ func checkPieces(pieces, want int) error {
 
 // measure lets two contenders take turns.
 func (w workload) measure(a, b contender, pairs int) (r compare.Result, err error) {
-	defer func() {
-		switch failed := recover().(type) {
-		case nil:
-		case stopped:
-			err = failed.err
-		default:
-			panic(failed)
-		}
-	}()
+	defer stopping(&err)
 	return compare.Alternate(pairs, w.side(a), w.side(b)), nil
 }
 
 // stopped is the panic of must.
 type stopped struct{ err error }
+
+// stopping makes an error of that panic. It has to be deferred.
+func stopping(err *error) {
+	switch failed := recover().(type) {
+	case nil:
+	case stopped:
+		*err = failed.err
+	default:
+		panic(failed)
+	}
+}
 
 // must gives up: figures from work that failed mean nothing.
 func must(err error) {

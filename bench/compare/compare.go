@@ -10,6 +10,7 @@ package compare
 import (
 	"fmt"
 	"io"
+	"math"
 	"runtime"
 	"slices"
 	"syscall"
@@ -33,6 +34,8 @@ type Sample struct {
 	Turns int
 	Wall  time.Duration
 	CPU   time.Duration // of this process, in user and system
+
+	Allocations int // of this process
 }
 
 // A Series is the blocks of one side.
@@ -60,6 +63,15 @@ func (s Series) spread(of func(Sample) time.Duration) Spread {
 		return Spread{}
 	}
 	return Spread{each[0], each[len(each)/2]}
+}
+
+// Allocations is how often a turn allocates, in the best block.
+func (s Series) Allocations() float64 {
+	least := math.Inf(1)
+	for _, b := range s.Samples {
+		least = min(least, float64(b.Allocations)/float64(max(1, b.Turns)))
+	}
+	return least
 }
 
 // Rate is turns per second in the best block and in the middle one.
@@ -116,9 +128,18 @@ func Measure(s Side) Sample {
 	call(s.Before)
 	defer call(s.After)
 	runtime.GC()
+	allocated := allocations()
 	cpu, start := CPU(), time.Now()
 	turns := s.Block()
-	return Sample{Turns: turns, Wall: time.Since(start), CPU: CPU() - cpu}
+	sample := Sample{Turns: turns, Wall: time.Since(start), CPU: CPU() - cpu}
+	sample.Allocations = allocations() - allocated
+	return sample
+}
+
+func allocations() int {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.Mallocs)
 }
 
 func call(f func()) {

@@ -59,6 +59,23 @@ func TestCPUTimeGrowsWithWork(t *testing.T) {
 	}
 }
 
+func TestAllocationsAreCountedForEachTurn(t *testing.T) {
+	var kept [][]byte
+	side := func(each int) Side {
+		return Side{Block: func() int {
+			kept = nil
+			for range 1000 * each {
+				kept = append(kept, make([]byte, 8))
+			}
+			return 1000
+		}}
+	}
+	r := Alternate(0, side(1), side(3))
+	if a, b := r.A.Allocations(), r.B.Allocations(); a < 1 || a >= 2 || b < 3 || b >= 4 {
+		t.Errorf("a turn allocates %.2f and %.2f times, want 1 and 3", a, b)
+	}
+}
+
 func TestATableHasColumns(t *testing.T) {
 	var out bytes.Buffer
 	table := NewTable(&out, "name", "ms")

@@ -20,11 +20,12 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // A Client sends requests to a model. Sessions share it.
 type Client struct {
-	url  string
+	base string
 	http http.Client
 }
 
@@ -35,7 +36,7 @@ func NewClient(baseURL string) *Client {
 	t.MaxIdleConnsPerHost = 256
 	t.ReadBufferSize = 16 << 10
 	t.DisableCompression = true
-	return &Client{url: baseURL + "/chat/completions", http: http.Client{Transport: t}}
+	return &Client{base: baseURL, http: http.Client{Transport: t}}
 }
 
 // Close ends idle connections.
@@ -168,7 +169,7 @@ func (s *Session) ask(ctx context.Context, stream bool) (chunks int, err error) 
 		end = requestStream
 	}
 	body := io.MultiReader(bytes.NewReader([]byte(requestHead)), bytes.NewReader(s.history), bytes.NewReader([]byte(end)))
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.client.url, body)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.client.base+"/chat/completions", body)
 	if err != nil {
 		return 0, err
 	}
@@ -224,6 +225,32 @@ func (s *Session) readStream(r io.Reader) (chunks int, err error) {
 			return chunks, err
 		}
 	}
+}
+
+// Stream sends a request to a path of the server and reads the stream that comes
+// back, whatever wire it is of. It returns how many events it had. All that is
+// done with them is to make sure that they are JSON.
+func (c *Client) Stream(ctx context.Context, path, body string) (events int, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+path, strings.NewReader(body))
+	if err != nil {
+		return 0, err
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode != http.StatusOK {
+		return 0, errors.New(resp.Status)
+	}
+	lines := bufio.NewScanner(resp.Body)
+	lines.Buffer(make([]byte, 32<<10), 32<<20)
+	for lines.Scan() {
+		if data, ok := bytes.CutPrefix(lines.Bytes(), []byte("data: ")); ok && json.Valid(data) {
+			events++
+		}
+	}
+	return events, lines.Err()
 }
 
 // take appends the content found in data to the answer.

@@ -126,3 +126,14 @@ func FuzzTheAnswerIsFoundOrNot(f *testing.F) {
 		}
 	})
 }
+
+func TestAStreamOfAnyWireIsRead(t *testing.T) {
+	c, _ := start(t)
+	events, err := c.Stream(t.Context(), "/chat/completions", `{"messages":[{"role":"user","content":"a"}],"stream":true}`)
+	if err != nil || events == 0 {
+		t.Errorf("%d events, err = %v", events, err)
+	}
+	if _, err := c.Stream(t.Context(), "/nowhere", "{}"); err == nil {
+		t.Error("a path that there is not was answered")
+	}
+}

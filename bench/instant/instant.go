@@ -1,9 +1,10 @@
-// Package instant is a Chat Completions server that answers at once, for
-// measuring what stands around a model. It runs in a process of its own, so that
-// its work is not counted as that of whoever asks.
+// Package instant is a server that answers at once, for measuring what stands
+// around a model. It speaks Chat Completions, Anthropic Messages and OpenAI
+// Responses, and runs in a process of its own, so that its work is not counted
+// as that of whoever asks.
 //
-// It is as cheap as it can be: it decodes nothing, and its answers are bytes
-// made beforehand. Every answer is 50 tokens long, with constant usage. A
+// It is as cheap as it can be: it decodes nothing, and its usual answers are
+// bytes made beforehand. Every answer is 50 tokens long, with constant usage. A
 // [Prompt] in the newest user message asks for another length.
 package instant
 
@@ -15,6 +16,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -29,9 +31,20 @@ const (
 
 // A Prompt asks for a certain answer.
 type Prompt struct {
-	Tokens   int // in as many chunks, if it is streamed
-	PerWrite int // chunks sent together; as many as fit 64 KiB if zero
+	Tokens   int   // in as many chunks, if it is streamed
+	PerWrite int   // chunks sent together; as many as fit 64 KiB if zero
+	Piece    Piece // what they are pieces of, if it is streamed
 }
+
+// A Piece says what the tokens of a stream are.
+type Piece string
+
+// The pieces of a stream.
+const (
+	Text    Piece = ""
+	Thought Piece = "thought"
+	Input   Piece = "input" // of a call
+)
 
 const (
 	opening = "[[tokens="
@@ -40,7 +53,7 @@ const (
 
 // String is what to put into the user's message.
 func (p Prompt) String() string {
-	return fmt.Sprintf("%s%d/%d%s", opening, p.Tokens, p.PerWrite, closing)
+	return fmt.Sprintf("%s%d/%d/%s%s", opening, p.Tokens, p.PerWrite, p.Piece, closing)
 }
 
 // findPrompt looks for a prompt in the newest user message, given the end of a
@@ -49,8 +62,13 @@ func findPrompt(end []byte) Prompt {
 	p := Prompt{Tokens: Tokens}
 	end = end[max(0, bytes.LastIndex(end, []byte(`"role":"user"`))):]
 	if _, found, ok := bytes.Cut(end, []byte(opening)); ok {
-		_, _ = fmt.Sscanf(string(found), "%d/%d", &p.Tokens, &p.PerWrite)
+		_, _ = fmt.Sscanf(string(found), "%d/%d/", &p.Tokens, &p.PerWrite)
 		p.Tokens = max(0, p.Tokens)
+		for _, piece := range []Piece{Thought, Input} {
+			if words, _, _ := bytes.Cut(found, []byte(closing)); bytes.HasSuffix(words, []byte("/"+piece)) {
+				p.Piece = piece
+			}
+		}
 	}
 	return p
 }
@@ -145,35 +163,38 @@ func answer(conn net.Conn) {
 	r := bufio.NewReaderSize(conn, readBuffer)
 	end := make([]byte, 0, 2*endLength)
 	for {
-		length, err := readHead(r)
+		wire, length, err := readHead(r)
 		if err != nil {
 			return
 		}
 		if end, err = drain(r, end[:0], length); err != nil {
 			return
 		}
-		if err := reply(conn, end); err != nil {
+		if err := wire.reply(conn, end); err != nil {
 			return
 		}
 	}
 }
 
-// readHead reads the head of a request and returns the length of its body.
-func readHead(r *bufio.Reader) (int, error) {
-	length := 0
+// readHead reads the head of a request. It returns the wire that is spoken, and
+// the length of the body.
+func readHead(r *bufio.Reader) (w *wire, length int, err error) {
 	for {
 		line, err := r.ReadSlice('\n')
 		if err != nil {
-			return 0, err
+			return nil, 0, err
+		}
+		if w == nil {
+			w = spoken(line)
 		}
 		line = bytes.TrimSpace(line)
 		if len(line) == 0 {
-			return length, nil
+			return w, length, nil
 		}
 		if name, value, ok := bytes.Cut(line, []byte(": ")); ok && bytes.EqualFold(name, []byte("Content-Length")) {
 			n, err := strconv.ParseUint(string(value), 10, 31)
 			if err != nil {
-				return 0, err
+				return nil, 0, err
 			}
 			length = int(n)
 		}
@@ -191,72 +212,45 @@ func drain(r *bufio.Reader, dst []byte, length int) ([]byte, error) {
 }
 
 // reply answers a request, of which it knows the end.
-func reply(w io.Writer, end []byte) error {
+func (w *wire) reply(to io.Writer, end []byte) error {
 	if len(end) == 0 { // a question without a body is for the models there are
-		_, err := w.Write(modelList)
+		_, err := to.Write(modelList)
 		return err
 	}
 	p := findPrompt(end)
 	plain := p == Prompt{Tokens: Tokens}
-	answer := plainStream
+	answer := w.plainStream
 	switch stream := bytes.Contains(end, []byte(`"stream":true`)); {
 	case stream && !plain:
-		return streamTo(w, p)
+		return w.streamTo(to, p)
 	case !stream && plain:
-		answer = plainWhole
+		answer = w.plainWhole
 	case !stream:
-		answer = whole(p.Tokens)
+		answer = body(w.whole(p.Tokens))
 	}
-	_, err := w.Write(answer)
+	_, err := to.Write(answer)
 	return err
 }
 
-const (
-	usage  = `"usage":{"prompt_tokens":100,"completion_tokens":50,"total_tokens":150}`
-	before = `{"id":"instant","object":"chat.completion.chunk","created":1700000000,"model":"instant","choices":[`
-)
-
-var (
-	streamHead = []byte("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
-	chunk      = event(before + `{"index":0,"delta":{"content":"` + Token + `"},"finish_reason":null}]}`)
-	streamEnd  = []byte(string(event(before+`{"index":0,"delta":{},"finish_reason":"stop"}]}`)) +
-		string(event(before+`],`+usage+`}`)) + string(event("[DONE]")) + "0\r\n\r\n")
-
-	plainStream = []byte(string(streamHead) + strings.Repeat(string(chunk), Tokens) + string(streamEnd))
-	plainWhole  = whole(Tokens)
-	modelList   = body(`{"object":"list","data":[{"id":"instant","object":"model"}]}`)
-)
-
-// event is an event of a stream, in an HTTP chunk of its own.
-func event(data string) []byte {
-	data = "data: " + data + "\n\n"
-	return fmt.Appendf(nil, "%x\r\n%s\r\n", len(data), data)
-}
-
-func whole(tokens int) []byte {
-	return body(`{"id":"instant","object":"chat.completion","created":1700000000,"model":"instant","choices":[{"index":0,` +
-		`"message":{"role":"assistant","content":"` + strings.Repeat(Token, tokens) + `"},"finish_reason":"stop"}],` + usage + `}`)
-}
-
-func body(text string) []byte {
-	return fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(text), text)
-}
+var modelList = body(`{"object":"list","data":[{"id":"instant","object":"model"}]}`)
 
 // streamTo streams as many tokens as asked for, some of them with each write.
-func streamTo(w io.Writer, p Prompt) error {
-	together := p.PerWrite
-	if together <= 0 {
-		together = (64 << 10) / len(chunk)
-	}
-	if _, err := w.Write(streamHead); err != nil {
+func (w *wire) streamTo(to io.Writer, p Prompt) error {
+	s := w.streams[p.Piece]
+	if _, err := to.Write(slices.Concat(streamHead, s.begin)); err != nil {
 		return err
 	}
-	block := bytes.Repeat(chunk, min(together, p.Tokens))
-	for left := p.Tokens; left > 0; left -= together {
-		if _, err := w.Write(block[:min(together, left)*len(chunk)]); err != nil {
+	together := p.PerWrite
+	if together <= 0 {
+		together = (64 << 10) / len(s.token(nil, 0))
+	}
+	var block []byte
+	for sent := 0; sent < p.Tokens; sent += together {
+		block = s.tokens(block[:0], sent, min(together, p.Tokens-sent))
+		if _, err := to.Write(block); err != nil {
 			return err
 		}
 	}
-	_, err := w.Write(streamEnd)
+	_, err := to.Write(s.end(p.Tokens))
 	return err
 }

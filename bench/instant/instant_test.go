@@ -12,7 +12,10 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/model/anthropic"
 	"github.com/abide-run/abide/internal/model/openai"
+	"github.com/abide-run/abide/internal/model/remote"
+	responsesClient "github.com/abide-run/abide/internal/model/responses"
 )
 
 func TestMain(m *testing.M) {
@@ -20,8 +23,11 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
+// clients are those of all wires.
+var clients = map[string]func(remote.Config) *remote.Client{"chat": openai.New, "messages": anthropic.New, "responses": responsesClient.New}
+
 // client starts a server in this process and returns a client of it.
-func client(t *testing.T) *openai.Client {
+func client(t *testing.T, open func(remote.Config) *remote.Client) *remote.Client {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +43,7 @@ func client(t *testing.T) *openai.Client {
 		transport.CloseIdleConnections()
 		<-done
 	})
-	return openai.New(openai.Config{BaseURL: fmt.Sprintf("http://%s/v1", l.Addr()), Transport: transport})
+	return open(remote.Config{BaseURL: fmt.Sprintf("http://%s/v1", l.Addr()), Transport: transport})
 }
 
 func says(texts ...string) *model.Request {
@@ -50,8 +56,7 @@ func says(texts ...string) *model.Request {
 }
 
 func TestAnAnswerIsAsLongAsTheNewestPromptSays(t *testing.T) {
-	c := client(t)
-	for name, test := range map[string]struct {
+	tests := map[string]struct {
 		req  *model.Request
 		want int
 	}{
@@ -62,27 +67,61 @@ func TestAnAnswerIsAsLongAsTheNewestPromptSays(t *testing.T) {
 		"the same, one by one":    {says(Prompt{Tokens: Tokens, PerWrite: 1}.String()), Tokens},
 		"an old prompt is no one": {says(Prompt{Tokens: 700}.String(), "hello"), Tokens},
 		"a long history":          {says(strings.Repeat("x", 100_000), "hello"), Tokens},
-	} {
-		t.Run(name, func(t *testing.T) {
-			pieces := 0
-			for _, on := range []func(model.Delta){nil, func(model.Delta) { pieces++ }} {
-				r, err := c.Ask(t.Context(), test.req, on)
+	}
+	for wire, open := range clients {
+		c := client(t, open)
+		for name, test := range tests {
+			t.Run(wire+"/"+name, func(t *testing.T) { checkLength(t, c, test.req, test.want) })
+		}
+	}
+}
+
+// checkLength asks twice, the second time for a stream.
+func checkLength(t *testing.T, c model.Model, req *model.Request, want int) {
+	pieces := 0
+	for _, on := range []func(model.Delta){nil, func(model.Delta) { pieces++ }} {
+		r, err := c.Ask(t.Context(), req, on)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Text != strings.Repeat(Token, want) || r.Usage.Output == 0 || r.Finish != "stop" {
+			t.Errorf("the reply has %d bytes and usage %+v, want %d tokens", len(r.Text), r.Usage, want)
+		}
+	}
+	if pieces != want {
+		t.Errorf("the stream had %d pieces, want %d", pieces, want)
+	}
+}
+
+func TestAStreamHasThePiecesThatThePromptSays(t *testing.T) {
+	const tokens = 70
+	want := strings.Repeat(Token, tokens)
+	for wire, open := range clients {
+		c := client(t, open)
+		for _, piece := range []Piece{Text, Thought, Input} {
+			t.Run(wire+"/"+string(piece), func(t *testing.T) {
+				var heard model.Delta
+				pieces := 0
+				_, err := c.Ask(t.Context(), says(Prompt{Tokens: tokens, PerWrite: 3, Piece: piece}.String()), func(d model.Delta) {
+					pieces++
+					heard.Text += d.Text
+					heard.Reasoning += d.Reasoning
+					heard.Arguments += d.Arguments
+				})
 				if err != nil {
 					t.Fatal(err)
 				}
-				if r.Text != strings.Repeat(Token, test.want) || r.Usage.Output == 0 || r.Finish != "stop" {
-					t.Errorf("the reply has %d bytes and usage %+v, want %d tokens", len(r.Text), r.Usage, test.want)
+				all := map[Piece]model.Delta{Text: {Text: want}, Thought: {Reasoning: want}, Input: {Arguments: want}}
+				if heard != all[piece] || pieces != tokens {
+					t.Errorf("there were %d pieces: %+v", pieces, heard)
 				}
-			}
-			if pieces != test.want {
-				t.Errorf("the stream had %d pieces, want %d", pieces, test.want)
-			}
-		})
+			})
+		}
 	}
 }
 
 func TestItSaysWhichModelsThereAre(t *testing.T) {
-	if name, err := client(t).FirstModel(t.Context()); name != "instant" || err != nil {
+	if name, err := client(t, openai.New).FirstModel(t.Context()); name != "instant" || err != nil {
 		t.Errorf("the first model is %q, err = %v", name, err)
 	}
 }
@@ -106,10 +145,12 @@ func TestItRunsInAProcessOfItsOwn(t *testing.T) {
 func FuzzAnyRequestIsAnsweredOrHungUp(f *testing.F) {
 	f.Add("POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}")
 	f.Add("POST / HTTP/1.1\r\ncontent-length: -1\r\n\r\n[[tokens=5/1]]")
+	f.Add("POST /v1/messages HTTP/1.1\r\nContent-Length: 52\r\n\r\n{\"stream\":true,\"role\":\"user\"[[tokens=5/1/thought]]")
+	f.Add("POST /v1/responses HTTP/1.1\r\nContent-Length: 4\r\n\r\n{  }")
 	f.Add("\n\n")
 	f.Fuzz(func(t *testing.T, in string) {
 		r := bufio.NewReaderSize(strings.NewReader(in), readBuffer)
-		length, err := readHead(r)
+		wire, length, err := readHead(r)
 		if err != nil {
 			return
 		}
@@ -118,7 +159,7 @@ func FuzzAnyRequestIsAnsweredOrHungUp(f *testing.F) {
 			return
 		}
 		if p := findPrompt(end); p.Tokens <= 1<<20 {
-			if err := reply(io.Discard, end); err != nil {
+			if err := wire.reply(io.Discard, end); err != nil {
 				t.Error(err)
 			}
 		}

@@ -67,7 +67,7 @@ func TestAFullDiskIsToldAndLosesNothing(t *testing.T) {
 				if !strings.HasPrefix(said, "abide: ") || !strings.Contains(said, sentence) {
 					t.Errorf("the victim's last words were %q, want %q in them", said, sentence)
 				}
-				judgeRun(t, w, r.play(), calm.answers())
+				judgeRun(t, w, r.play(), calm.words())
 			})
 		}
 	})

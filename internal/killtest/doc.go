@@ -9,6 +9,12 @@
 // witness: nothing acknowledged is missing, nothing shown was taken back, no
 // once-only effect happened twice, and the answer is the same.
 //
+// The model is in the victim, or behind a local server in the parent that speaks
+// one of the three wires. That server gives thoughts away, signed or encrypted,
+// and looks at every request as strictly as a provider: calls and results fit,
+// thoughts come back byte for byte with the answers that they belong to, and
+// after any kill it is told the same as if there had been none.
+//
 // A write of the store has three points. Before: nothing of it is stored.
 // Committed: it is stored, and nobody knows. After: everything that it caused
 // has reached the client. The victim kills itself at the first two, the parent

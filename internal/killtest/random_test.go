@@ -15,7 +15,7 @@ import (
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/folder"
 	"github.com/abide-run/abide/internal/model/offline"
-	"github.com/abide-run/abide/internal/model/openai/openaitest"
+	"github.com/abide-run/abide/internal/model/remote/remotetest"
 )
 
 // chance returns a source of chance, and says how to have the same again.
@@ -115,13 +115,14 @@ type member struct {
 	out     outcome
 }
 
-// newMembers makes clients that have something to talk about. Half of them use
-// the wire.
+// newMembers makes clients that have something to talk about, over one wire
+// after the other.
 func newMembers(t *testing.T, r *rand.Rand, n, turns int) (all []*member) {
+	flawless := func(int) remotetest.Fault { return nil }
 	for i := range n {
 		w := offlineWorld(t, scenario{})
-		if i%2 == 1 {
-			w = behindWire(t, offline.Model{}, func(int) openaitest.Fault { return nil })
+		if i%4 < 3 {
+			w = []*wire{anthropic, responses, chat}[i%4].to(t, offline.Model{}, flawless)
 		}
 		id := event.SessionID("s" + strconv.Itoa(i))
 		all = append(all, &member{talk: talk{w.open(id), randomTurns(r, turns)}, witness: newWitness(), world: w})
@@ -203,14 +204,14 @@ func (c *crowd) talk(m *member) error {
 func TestKilledAtRandomNothingIsLostOrRepeated(t *testing.T) {
 	t.Parallel()
 	soak(t, func(t *testing.T, r *rand.Rand) {
-		c := newCrowd(t, newMembers(t, r, 3, 12))
+		c := newCrowd(t, newMembers(t, r, 4, 9))
 		kills := 0
 		for !c.live(1 + r.Int64N(90)) {
 			kills++
 		}
 		t.Logf("killed %d times", kills)
 		for _, m := range c.members {
-			judgeRun(t, m.world, m.out, m.talk.want())
+			judgeRun(t, m.world, m.out, words{answers: m.talk.want()})
 		}
 	})
 }

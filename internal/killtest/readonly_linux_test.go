@@ -72,7 +72,7 @@ func TestAReadOnlyFolderIsToldAndLosesNothing(t *testing.T) {
 	}
 
 	after := r.play()
-	judgeRun(t, w, after, before.answers())
+	judgeRun(t, w, after, before.words())
 	for i, e := range before.log {
 		if string(after.log[i].Bytes) != string(e.Bytes) {
 			t.Errorf("event %d is not what it was", e.Seq)

@@ -198,7 +198,7 @@ func killedBehind(t *testing.T, s scenario, world string, calm outcome, at stop,
 	if err != nil {
 		t.Fatal(err)
 	}
-	judgeRun(t, w, out, calm.answers())
+	judgeRun(t, w, out, calm.words())
 	return out
 }
 
@@ -280,7 +280,7 @@ func TestWhenTheEngineIsKilledTheRelaysGoOn(t *testing.T) {
 			t.Errorf("only %d engines were killed", f.kills)
 		}
 		for _, m := range members {
-			judgeRun(t, m.world, m.out, m.talk.want())
+			judgeRun(t, m.world, m.out, words{answers: m.talk.want()})
 		}
 	})
 }

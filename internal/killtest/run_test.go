@@ -38,6 +38,7 @@ type outcome struct {
 	index   api.SessionInfo
 	effects []effect
 	writes  []report // of the last victim
+	told    []string // the history of the last request, where it can be seen
 }
 
 // newRun prepares a run of a talk.

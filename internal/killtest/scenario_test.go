@@ -2,18 +2,14 @@ package killtest
 
 import (
 	"encoding/json"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
 	"testing"
 
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/event"
-	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/model/offline"
-	"github.com/abide-run/abide/internal/model/openai/openaitest"
 	"github.com/abide-run/abide/internal/model/scripted"
 )
 
@@ -49,6 +45,7 @@ type world struct {
 	model    string
 	provider *api.Provider
 	faults   func() []string // what was wrong with the requests
+	told     func() []string // the history of the last one
 }
 
 // open is a session in the world. Its client can do all that it may be asked.
@@ -62,92 +59,26 @@ func (w *world) open(id event.SessionID) api.OpenParams {
 
 // worlds are all the ways to reach a model.
 var worlds = map[string]func(*testing.T, scenario) *world{
-	"scripted": scriptedWorld,
-	"offline":  offlineWorld,
-	"wire":     wireWorld,
+	"scripted":  scriptedWorld,
+	"offline":   offlineWorld,
+	"chat":      chat.world,
+	"anthropic": anthropic.world,
+	"responses": responses.world,
 }
 
 // fits reports whether a scenario can happen in a world: the offline model
 // never fails.
 func (s scenario) fits(world string) bool { return !s.fails || world != "offline" }
 
-func noFaults() []string { return nil }
+// unseen is what is known of requests that stay in the victim.
+func unseen() []string { return nil }
 
 func offlineWorld(*testing.T, scenario) *world {
-	return &world{model: offline.Name, faults: noFaults}
+	return &world{model: offline.Name, faults: unseen, told: unseen}
 }
 
 func scriptedWorld(t *testing.T, s scenario) *world {
-	return &world{model: scripted.Name + ":" + writeScript(t, s.fails), faults: noFaults}
-}
-
-// wireWorld has the scripted model behind a server. Its key is checked, because
-// that is kept beside the log.
-func wireWorld(t *testing.T, s scenario) *world {
-	played, err := scripted.Load(writeScript(t, false))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return behindWire(t, played, func(n int) openaitest.Fault {
-		switch {
-		case s.fails && n == 1:
-			return openaitest.Status(http.StatusInternalServerError, "out of order")
-		case s.fails && n == 2:
-			return openaitest.Status(http.StatusTooManyRequests, "too fast", "Retry-After", "0")
-		}
-		return nil
-	})
-}
-
-// behindWire has a model behind a server in the parent.
-func behindWire(t *testing.T, m model.Model, fault func(n int) openaitest.Fault) *world {
-	judge := &judge{}
-	server := openaitest.NewServer(m, openaitest.Options{Key: "key", Fault: func(n int, body []byte) openaitest.Fault {
-		judge.look(body)
-		return fault(n)
-	}})
-	t.Cleanup(server.Close)
-	return &world{
-		model: "m", provider: &api.Provider{Type: "openai", BaseURL: server.URL, APIKey: "key"}, faults: judge.faults,
-	}
-}
-
-// A judge looks at requests as a provider does that refuses calls without
-// results, and results without calls.
-type judge struct {
-	mu    sync.Mutex
-	found []string
-}
-
-func (j *judge) look(body []byte) {
-	var req struct {
-		Messages []struct {
-			Role       string
-			ToolCalls  []struct{ ID string } `json:"tool_calls"`
-			ToolCallID string                `json:"tool_call_id"`
-		}
-	}
-	err := json.Unmarshal(body, &req)
-	open := make(map[string]bool)
-	wrong := err != nil
-	for _, m := range req.Messages {
-		wrong = wrong || (m.Role == "tool") != open[m.ToolCallID] || m.Role != "tool" && len(open) > 0
-		delete(open, m.ToolCallID)
-		for _, c := range m.ToolCalls {
-			open[c.ID] = true
-		}
-	}
-	if wrong || len(open) > 0 {
-		j.mu.Lock()
-		defer j.mu.Unlock()
-		j.found = append(j.found, string(body))
-	}
-}
-
-func (j *judge) faults() []string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.found
+	return &world{model: scripted.Name + ":" + writeScript(t, s.fails), faults: unseen, told: unseen}
 }
 
 // rule is a rule of the scripted model.

@@ -68,7 +68,7 @@ func (t *counting) Permission(call tool.Call) (*approval.Request, error) {
 		return nil, err
 	}
 	ask := json.RawMessage(`{"kind":"custom-tool","toolName":"` + t.name + `"}`)
-	return &approval.Request{Kind: approval.CustomTool, Subject: t.name, Ask: ask, Prompt: ask}, nil
+	return &approval.Request{Kind: approval.CustomTool, Subjects: []string{t.name}, Ask: ask, Prompt: ask}, nil
 }
 
 func (t *counting) Run(ctx context.Context, call tool.Call) (tool.Result, error) {

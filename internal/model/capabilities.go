@@ -2,8 +2,9 @@ package model
 
 // Capabilities is what a model can do and what it costs.
 type Capabilities struct {
-	Window    int // tokens that fit into a request and its reply
-	MaxOutput int // tokens of the longest reply
+	Known     bool // what follows is of this model, not of any
+	Window    int  // tokens that fit into a request and its reply
+	MaxOutput int  // tokens of the longest reply
 	Vision    bool
 	Reasoning bool
 	Thinking  Thinking
@@ -23,8 +24,10 @@ const (
 
 // A Price is in US dollars for a million tokens.
 type Price struct {
-	Input, Output         float64
-	CacheRead, CacheWrite float64
+	Input      float64 `json:"input"`
+	Output     float64 `json:"output"`
+	CacheRead  float64 `json:"cacheRead"`
+	CacheWrite float64 `json:"cacheWrite"`
 }
 
 // Cost is what a usage costs in US dollars. Reasoning is part of the output.

@@ -35,6 +35,8 @@ type Request struct {
 	ReasoningEffort string
 	MaxOutput       int
 	Headers         map[string]string
+	// Can is what the model can do, if that is known better than by its name.
+	Can *Capabilities
 	// Forget leaves out the reasoning of earlier turns. It is what is left to
 	// do after an error of KindReasoning.
 	Forget bool
@@ -57,7 +59,7 @@ type Message struct {
 	Text   string
 	Images []Image
 	Calls  []Call // of an assistant
-	CallID string // of a tool result: the call it answers
+	CallID string // of a tool result: the call it answers; of an image: the call that gave it
 	Failed bool   // of a tool result
 	// Reasoning is what the provider wants back, byte for byte.
 	Reasoning *Reasoning
@@ -111,12 +113,20 @@ type form struct {
 	bytes  []byte
 }
 
-func (w *wire) get(format string, before *Message, encode func() []byte) []byte {
+// kept returns the encoded form, or nil if it is not remembered.
+func (w *wire) kept(format string, before *Message) []byte {
 	if f := w.form.Load(); f != nil && f.format == format && f.before == before {
 		return f.bytes
 	}
-	b := encode()
-	w.form.Store(&form{format, before, b})
+	return nil
+}
+
+func (w *wire) get(format string, before *Message, encode func() []byte) []byte {
+	b := w.kept(format, before)
+	if b == nil {
+		b = encode()
+		w.form.Store(&form{format, before, b})
+	}
 	return b
 }
 
@@ -163,10 +173,14 @@ func joined(before *Message, messages []*Message, format string, encode Encode) 
 		return r.bytes
 	}
 	r := &run{format: format, before: before, messages: slices.Clone(messages)}
-	for _, m := range messages {
-		r.bytes = append(r.bytes, m.Wire(format, before, encode)...)
+	var pieces [runLength][]byte
+	for i, m := range messages {
+		if pieces[i] = m.wire.kept(format, before); pieces[i] == nil {
+			pieces[i] = encode(before, m)
+		}
 		before = m
 	}
+	r.bytes = slices.Concat(pieces[:]...)
 	last.run.Store(r)
 	for _, m := range messages {
 		m.wire.form.Store(nil) // it is in the run
@@ -195,8 +209,9 @@ type Reply struct {
 	Calls     []Call
 	Reasoning *Reasoning
 	Usage     Usage
-	Finish    string // the provider's word: "stop", "tool_calls", "length", …
-	Model     string // who answered
+	Cost      *float64 // in US dollars; nil if there is no price
+	Finish    string   // the provider's word: "stop", "tool_calls", "length", …
+	Model     string   // who answered
 	RequestID string
 }
 

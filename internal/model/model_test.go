@@ -65,6 +65,23 @@ func TestAHistoryIsKeptInFewPieces(t *testing.T) {
 	}
 }
 
+func TestAHistoryThatGrowsIsEncodedOnce(t *testing.T) {
+	messages := numbered(300)
+	times := make(map[*model.Message]int)
+	encode := func(before, m *model.Message) []byte {
+		times[m]++
+		return text(before, m)
+	}
+	for n := range len(messages) + 1 {
+		model.AppendWire(nil, nil, messages[:n], "a", encode)
+	}
+	for _, m := range messages {
+		if times[m] != 1 {
+			t.Errorf("%s was encoded %d times", m.Text, times[m])
+		}
+	}
+}
+
 func TestPiecesOfAHistoryAreItsMessagesWhateverWasJoinedBefore(t *testing.T) {
 	messages := numbered(300)
 	rapid.Check(t, func(t *rapid.T) {

@@ -17,7 +17,7 @@ type builder struct {
 	*remote.Draft
 	open map[int]*arriving // blocks that are not whole yet, by their index
 
-	plain   *plainjson.Text
+	plain   *plainReader
 	scratch []byte
 }
 
@@ -31,14 +31,14 @@ type arriving struct {
 }
 
 func newBuilder(q *remote.Query, on func(model.Delta)) *builder {
-	return &builder{Draft: remote.NewDraft(q, on), open: make(map[int]*arriving), plain: plainText()}
+	return &builder{Draft: remote.NewDraft(q, on), open: make(map[int]*arriving), plain: newPlainReader()}
 }
 
 // Event adds an event of a stream.
 func (b *builder) Event(data []byte) (remote.Progress, error) {
 	if text, ok := b.plain.Append(b.scratch[:0], data); ok {
 		b.scratch = text
-		b.SayBytes(text)
+		b.extendPlainly(text)
 		return remote.Going, nil
 	}
 	var e event
@@ -153,6 +153,21 @@ func (b *builder) extend(index int, d *delta) {
 		b.think(a, d.Thinking, d.Signature)
 	case a.call != nil:
 		b.Extend(a.call, d.PartialJSON)
+	}
+}
+
+// extendPlainly is extend for a piece that was read the fast way.
+func (b *builder) extendPlainly(text []byte) {
+	a := b.open[b.plain.index]
+	switch {
+	case b.plain.piece == textPiece:
+		b.SayBytes(text)
+	case a == nil:
+	case b.plain.piece == thoughtPiece && a.part != nil:
+		a.thinking.Write(text)
+		b.ThinkBytes(text)
+	case b.plain.piece == inputPiece && a.call != nil:
+		b.ExtendBytes(a.call, text)
 	}
 }
 

@@ -89,11 +89,47 @@ func decode(data []byte, v any) error {
 	return nil
 }
 
-// plainText reads the events that make up nearly all of a stream: pieces of
-// text.
-func plainText() *plainjson.Text { return &plainjson.Text{Shape: plainEvent} }
+// A piece is a kind of delta that comes again and again.
+type piece int
 
-func plainEvent(s *plainjson.Scanner) bool {
+const (
+	noPiece piece = iota
+	textPiece
+	thoughtPiece
+	inputPiece
+)
+
+// pieceKinds and pieceMembers are how the wire names each piece, and where it
+// puts it.
+var (
+	pieceKinds   = []string{textPiece: "text_delta", thoughtPiece: "thinking_delta", inputPiece: "input_json_delta"}
+	pieceMembers = []string{textPiece: "text", thoughtPiece: "thinking", inputPiece: "partial_json"}
+)
+
+func pieceOf(names []string, name []byte) piece {
+	for p := textPiece; p <= inputPiece; p++ {
+		if string(name) == names[p] {
+			return p
+		}
+	}
+	return noPiece
+}
+
+// A plainReader reads the events that make up nearly all of a stream.
+type plainReader struct {
+	plainjson.Text
+	piece piece
+	index int // of its block
+}
+
+func newPlainReader() *plainReader {
+	p := new(plainReader)
+	p.Shape = p.event
+	return p
+}
+
+func (p *plainReader) event(s *plainjson.Scanner) bool {
+	p.index = 0
 	kind, delta := false, false
 	return s.Object(func(key []byte) bool {
 		switch string(key) {
@@ -101,9 +137,9 @@ func plainEvent(s *plainjson.Scanner) bool {
 			kind = true
 			return s.Is("content_block_delta")
 		case "index":
-			return s.Count()
+			return s.Number(&p.index)
 		case "delta":
-			return plainjson.Once(&delta) && plainDelta(s)
+			return plainjson.Once(&delta) && p.delta(s)
 		case "message", "content_block", "usage", "error":
 			return s.Null()
 		}
@@ -111,18 +147,25 @@ func plainEvent(s *plainjson.Scanner) bool {
 	}) && kind && delta
 }
 
-func plainDelta(s *plainjson.Scanner) bool {
-	kind, text := false, false
+// delta walks over a piece, which has to stand where its kind says.
+func (p *plainReader) delta(s *plainjson.Scanner) bool {
+	p.piece = noPiece
+	found, at := false, textPiece // an empty text may be left out
 	return s.Object(func(key []byte) bool {
 		switch string(key) {
 		case "type":
-			kind = true
-			return s.Is("text_delta")
-		case "text":
-			return plainjson.Once(&text) && s.Text()
-		case "partial_json", "thinking", "signature", "stop_reason", "stop_details":
+			kind, ok := s.Word()
+			p.piece = pieceOf(pieceKinds, kind)
+			return ok
+		case "text", "thinking", "partial_json":
+			if s.Null() {
+				return true
+			}
+			at = pieceOf(pieceMembers, key)
+			return plainjson.Once(&found) && s.Text()
+		case "signature", "stop_reason", "stop_details":
 			return s.Null()
 		}
 		return s.Skip()
-	}) && kind
+	}) && p.piece == at
 }

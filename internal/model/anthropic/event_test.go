@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/model/plainjson"
 	"github.com/abide-run/abide/internal/model/remote"
 	"github.com/abide-run/abide/internal/model/remote/remotetest"
 )
@@ -23,8 +24,15 @@ var events = map[string]struct {
 	"more that is plain":   {`{"type":"content_block_delta","index":0,"extra":[],"delta":{"type":"text_delta","text":"a","more":1}}`, true},
 	"no text":              {`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta"}}`, true},
 	"a text of a new kind": {`{"type":"content_block_delta","index":0,"delta":{"type":"new_delta","text":"a"}}`, false},
-	"a call":               {`{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{"}}`, false},
-	"a thought":            {`{"type":"content_block_delta","index":1,"delta":{"type":"thinking_delta","thinking":"hm"}}`, false},
+	"a call":               {`{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{"}}`, true},
+	"a call's next block":  {`{"type":"content_block_delta","index":2,"delta":{"type":"input_json_delta","partial_json":"{"}}`, true},
+	"a thought":            {`{"type":"content_block_delta","index":1,"delta":{"type":"thinking_delta","thinking":"hm"}}`, true},
+	"a thought, no more":   {`{"type":"content_block_delta","index":1,"delta":{"type":"thinking_delta"}}`, false},
+	"a text as a thought":  {`{"type":"content_block_delta","index":1,"delta":{"type":"thinking_delta","text":"hm"}}`, false},
+	"a thought as a call":  {`{"type":"content_block_delta","index":1,"delta":{"thinking":"hm","type":"input_json_delta"}}`, false},
+	"two at once":          {`{"type":"content_block_delta","index":1,"delta":{"type":"thinking_delta","thinking":"hm","partial_json":"{"}}`, false},
+	"none for another":     {`{"type":"content_block_delta","index":1,"delta":{"type":"thinking_delta","thinking":"hm","text":null}}`, true},
+	"a kind taken back":    {`{"type":"content_block_delta","index":1,"delta":{"type":"text_delta","type":"thinking_delta","thinking":"hm"}}`, true},
 	"a signature":          {`{"type":"content_block_delta","index":1,"delta":{"type":"signature_delta","signature":"x"}}`, false},
 	"a thought in a text":  {`{"type":"content_block_delta","index":1,"delta":{"type":"text_delta","thinking":"hm"}}`, false},
 	"a start":              {`{"type":"message_start","message":{"id":"msg_1","model":"m","usage":{"input_tokens":1}}}`, false},
@@ -51,7 +59,7 @@ var events = map[string]struct {
 func TestTheFastWayIsTakenOnlyForPlainText(t *testing.T) {
 	for name, test := range events {
 		t.Run(name, func(t *testing.T) {
-			if _, ok := plainText().Append(nil, []byte(test.in)); ok != test.fast {
+			if _, ok := newPlainReader().Append(nil, []byte(test.in)); ok != test.fast {
 				t.Errorf("fast = %v, want %v, for %s", ok, test.fast, test.in)
 			}
 			for _, before := range events {
@@ -65,7 +73,7 @@ func TestTheFastWayIsTakenOnlyForPlainText(t *testing.T) {
 // none, whatever event it read first.
 func checkFast(t *testing.T, first, data []byte) {
 	const before = "before "
-	p := plainText()
+	p := newPlainReader()
 	p.Append(nil, first)
 	got, ok := p.Append([]byte(before), data)
 	if !ok {
@@ -75,15 +83,13 @@ func checkFast(t *testing.T, first, data []byte) {
 	if err := decode(data, &e); err != nil {
 		t.Fatalf("the fast way accepts %q, encoding/json says: %v", data, err)
 	}
-	if want := before + e.Delta.Text; string(got) != want {
-		t.Errorf("the fast way reads %q, encoding/json %q", got, want)
-	}
-	e.Index, e.Delta.Text = 0, ""
 	if len(e.Block) > 0 && string(e.Block) == "null" {
 		e.Block = nil
 	}
-	if diff := cmp.Diff(event{Type: "content_block_delta", Delta: delta{Type: "text_delta"}}, e); diff != "" {
-		t.Errorf("the fast way does not see what else is in %q:\n%s", data, diff)
+	read := event{Type: "content_block_delta", Index: p.index, Delta: delta{Type: pieceKinds[p.piece]}}
+	*map[piece]*string{textPiece: &read.Delta.Text, thoughtPiece: &read.Delta.Thinking, inputPiece: &read.Delta.PartialJSON}[p.piece] = strings.TrimPrefix(string(got), before)
+	if diff := cmp.Diff(e, read); diff != "" {
+		t.Errorf("the fast way does not read %q as encoding/json does:\n%s", data, diff)
 	}
 }
 
@@ -134,8 +140,17 @@ func FuzzAnyStreamIsReadOrRefused(f *testing.F) {
 	for _, name := range []string{"a thought", "a block", "no block", "a refusal"} {                                                       // twice, and never closed
 		f.Add("data: " + events["a block of thought"].in + "\n\ndata: " + events[name].in + "\n\ndata: " + events[name].in + "\n\n")
 	}
+	for _, pair := range [][]string{{"a block of thought", "a thought", "a call", "a text as a thought"}, {"a block", "a call", "a thought", "a call's next block"}} {
+		stream := ""
+		for _, name := range pair {
+			stream += strings.Repeat("data: "+events[name].in+"\n\n", 2)
+		}
+		f.Add(stream + "data: " + events["an end"].in + "\n\n")
+	}
 	f.Fuzz(func(t *testing.T, stream string) {
-		remotetest.CheckStream(t, stream, func(on func(model.Delta)) remote.Decoder { return newBuilder(query(), on) })
+		fast := func(on func(model.Delta)) remote.Decoder { return newBuilder(query(), on) }
+		remotetest.CheckStream(t, stream, fast)
+		remotetest.CheckFastStream(t, stream, fast, slowly)
 		b := newBuilder(query(), nil)
 		if remote.ReadStream(strings.NewReader(stream), b) == nil {
 			checkBack(t, b.Reply())
@@ -143,8 +158,27 @@ func FuzzAnyStreamIsReadOrRefused(f *testing.F) {
 	})
 }
 
-func TestAStreamOfPlainTextDoesNotAllocateForEachEvent(t *testing.T) {
-	remotetest.CheckAllocations(t, newBuilder(query(), func(model.Delta) {}), plain)
+// slowly is a builder without a fast way.
+func slowly(on func(model.Delta)) remote.Decoder {
+	b := newBuilder(query(), on)
+	b.plain.Shape = func(*plainjson.Scanner) bool { return false }
+	return b
+}
+
+func TestAStreamOfPiecesDoesNotAllocateForEachEvent(t *testing.T) {
+	for name, test := range map[string]struct{ before, piece string }{
+		"text":    {events["a text with a start"].in, plain},
+		"thought": {events["a block of thought"].in, events["a thought"].in},
+		"call":    {events["a block"].in, events["a call"].in},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBuilder(query(), func(model.Delta) {})
+			if _, err := b.Event([]byte(test.before)); err != nil {
+				t.Fatal(err)
+			}
+			remotetest.CheckAllocations(t, b, test.piece)
+		})
+	}
 }
 
 func BenchmarkStream(b *testing.B) {

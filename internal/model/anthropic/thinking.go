@@ -27,12 +27,12 @@ var budgets = map[string]int{"minimal": 2048, "low": 4096, "medium": 10_240, "hi
 const mostBudget = 49_152
 
 func thinkingOf(q *remote.Query) thinking {
-	can, known := catalog.Lookup(q.Model)
+	can := catalog.Of(q.Request)
 	t := thinking{limit: q.MaxOutput}
 	if t.limit <= 0 {
 		t.limit = can.MaxOutput
 	}
-	asked := q.ReasoningEffort != "" && q.ReasoningEffort != "none" && (can.Reasoning || !known)
+	asked := q.ReasoningEffort != "" && q.ReasoningEffort != "none" && (can.Reasoning || !can.Known)
 	switch {
 	case can.Thinking == model.ThinkAlways || asked && can.Thinking == model.ThinkByEffort:
 		t.adapt = true

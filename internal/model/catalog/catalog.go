@@ -29,7 +29,19 @@ func Lookup(name string) (model.Capabilities, bool) {
 	if best < 0 {
 		return Unknown, false
 	}
-	return families[best].Capabilities, true
+	can := families[best].Capabilities
+	can.Known = true
+	return can, true
+}
+
+// Of returns what the model of a request can do: what the request says, or else
+// what its name tells.
+func Of(req *model.Request) model.Capabilities {
+	if req.Can != nil {
+		return *req.Can
+	}
+	can, _ := Lookup(req.Model)
+	return can
 }
 
 // normalize removes what gateways put before a name, and how they write

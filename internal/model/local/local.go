@@ -95,7 +95,7 @@ func Instructions(messages []*model.Message) int {
 }
 
 func isInstruction(m *model.Message) bool {
-	return m.Role == model.User && (len(m.Images) > 0 || Words(m.Text) != "")
+	return m.Role == model.User && m.CallID == "" && (len(m.Images) > 0 || Words(m.Text) != "")
 }
 
 // notification is the element that tells of something that happened outside.

@@ -15,6 +15,7 @@ const introduction = "I am the offline model: I need no key, and I do only what 
 	"\n" +
 	"  Reply with exactly: HELLO\n" +
 	"  Use TOOL with value 'V', then reply with the result\n" +
+	"  Use view with {\"path\":\"README.md\"}\n" +
 	"  Call A with value 'x' and B with value 'y', then reply with both results\n" +
 	"  Run `date`\n" +
 	"  Run `sleep 60` in the background\n" +
@@ -31,7 +32,7 @@ type order struct {
 
 // forms are the regular expressions of the language. They are compiled when an
 // instruction is first read: most processes never read one.
-var forms = sync.OnceValue(func() (f struct{ reply, ask, use, value, next, run, end *regexp.Regexp }) {
+var forms = sync.OnceValue(func() (f struct{ reply, ask, use, tool, value, next, run, end *regexp.Regexp }) {
 	const (
 		result = `(?:,?\s*(?:and\s+)?(?:then\s+)?reply\s+with\s+(?:the|both|all)(?:\s+the)?\s+(?:results?|output))?`
 		stop   = `[\s.!?]*$`
@@ -39,7 +40,8 @@ var forms = sync.OnceValue(func() (f struct{ reply, ask, use, value, next, run, 
 	f.reply = regexp.MustCompile(`(?is)^reply\s+with\s+exactly\s*:\s*(.+)$`)
 	f.ask = regexp.MustCompile(`(?is)^ask\s+me\s*:\s*(.+)$`)
 	f.use = regexp.MustCompile(`(?i)^(?:use|call)\s+`)
-	f.value = regexp.MustCompile("(?is)^`?([\\w./:-]+)`?\\s+with\\s+value\\s+" + `('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")`)
+	f.tool = regexp.MustCompile("(?i)^`?([\\w./:-]+)`?\\s+with\\s+")
+	f.value = regexp.MustCompile(`(?is)^value\s+('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")`)
 	f.next = regexp.MustCompile(`(?i)^(?:\s*,\s*and|\s*,|\s+and)\s+`)
 	f.run = regexp.MustCompile("(?i)^run\\s*(`+)")
 	f.end = regexp.MustCompile(`(?i)^(\s+in\s+the\s+background)?` + result + stop)
@@ -64,17 +66,21 @@ func parse(text string) (order, bool) {
 	return order{}, false
 }
 
-// parseUse reads one or more "TOOL with value 'V'".
+// parseUse reads one or more "TOOL with value 'V'" or "TOOL with {…}".
 func parseUse(text string) (order, bool) {
 	f := forms()
 	var calls []model.Call
 	for {
-		m := f.value.FindStringSubmatch(text)
-		if m == nil {
+		tool := f.tool.FindStringSubmatch(text)
+		if tool == nil {
 			return order{}, false
 		}
-		calls = append(calls, call(m[1], argument{unquote(m[2])}))
-		text = text[len(m[0]):]
+		arguments, n := parseArguments(text[len(tool[0]):])
+		if n == 0 {
+			return order{}, false
+		}
+		calls = append(calls, call(tool[1], arguments))
+		text = text[len(tool[0])+n:]
 		if end := f.end.FindStringSubmatch(text); end != nil {
 			return orderCalls(calls...), end[1] == ""
 		}
@@ -84,6 +90,21 @@ func parseUse(text string) (order, bool) {
 		}
 		text = text[len(next):]
 	}
+}
+
+// parseArguments reads what a tool is called with, and returns how much of the
+// text that is; zero if it is nothing.
+func parseArguments(text string) (any, int) {
+	if m := forms().value.FindStringSubmatch(text); m != nil {
+		return argument{unquote(m[1])}, len(m[0])
+	}
+	var object map[string]json.RawMessage
+	dec := json.NewDecoder(strings.NewReader(text))
+	if !strings.HasPrefix(text, "{") || dec.Decode(&object) != nil {
+		return nil, 0
+	}
+	n := int(dec.InputOffset())
+	return json.RawMessage(text[:n]), n
 }
 
 // parseRun reads a command up to its closing fence, which is as long as the

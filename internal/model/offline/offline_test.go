@@ -131,8 +131,8 @@ func TestUnderstandsWhatItOffers(t *testing.T) {
 			}
 		}
 	}
-	if forms != 6 {
-		t.Errorf("it offers %d forms, want 6", forms)
+	if forms != 7 {
+		t.Errorf("it offers %d forms, want 7", forms)
 	}
 }
 

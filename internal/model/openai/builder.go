@@ -5,7 +5,6 @@ import (
 	"io"
 
 	"github.com/abide-run/abide/internal/model"
-	"github.com/abide-run/abide/internal/model/plainjson"
 	"github.com/abide-run/abide/internal/model/remote"
 )
 
@@ -15,7 +14,7 @@ type builder struct {
 	calls []*call
 
 	decoded int // events that were decoded in full
-	plain   *plainjson.Text
+	plain   *plainReader
 	scratch []byte // for the text of the others
 }
 
@@ -27,7 +26,7 @@ type call struct {
 }
 
 func newBuilder(q *remote.Query, on func(model.Delta)) *builder {
-	return &builder{Draft: remote.NewDraft(q, on), plain: plainText()}
+	return &builder{Draft: remote.NewDraft(q, on), plain: newPlainReader()}
 }
 
 // Event adds an event of a stream. The first ones also say who answers, so they
@@ -39,7 +38,7 @@ func (b *builder) Event(data []byte) (remote.Progress, error) {
 	if b.Model != "" || b.decoded > 1 {
 		if content, ok := b.plain.Append(b.scratch[:0], data); ok {
 			b.scratch = content
-			b.SayBytes(content)
+			b.addPlainly(content)
 			return remote.Going, nil
 		}
 	}
@@ -75,6 +74,23 @@ func (b *builder) add(c *chunk) error {
 		}
 	}
 	return nil
+}
+
+// addPlainly is add for a chunk that was read the fast way.
+func (b *builder) addPlainly(text []byte) {
+	switch p := b.plain; p.piece {
+	case textPiece:
+		b.SayBytes(text)
+	case thoughtPiece:
+		b.ThinkBytes(text)
+	case callPiece:
+		part := callPart{Index: &p.call}
+		c := b.find(p.choice, &part)
+		if c == nil {
+			c = b.newCall(p.choice, &part)
+		}
+		b.ExtendBytes(c.Call, text)
+	}
 }
 
 // Whole adds a reply that was not streamed. Each of its calls is a whole one,

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/model/plainjson"
 	"github.com/abide-run/abide/internal/model/remote"
 	"github.com/abide-run/abide/internal/model/remote/remotetest"
 )
@@ -43,8 +44,24 @@ var chunks = map[string]struct {
 	"text twice":            {`{"choices":[{"delta":{"content":"a","content":"b"}}]}`, false},
 	"delta twice":           {`{"choices":[{"delta":{"content":"a"},"delta":{}}]}`, false},
 	"other spelling":        {`{"choices":[{"delta":{"content":"a","Content":"b"}}]}`, false},
-	"thought":               {`{"choices":[{"delta":{"reasoning_content":"hm"}}]}`, false},
-	"call":                  {`{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a"}]}}]}`, false},
+	"thought":               {`{"choices":[{"delta":{"reasoning_content":"hm"}}]}`, true},
+	"thought and no text":   {`{"choices":[{"delta":{"content":"","reasoning":"hm"}}]}`, true},
+	"text taken back":       {`{"choices":[{"delta":{"content":"a","content":""}}]}`, false},
+	"thought and text":      {`{"choices":[{"delta":{"reasoning_text":"hm","content":"a"}}]}`, false},
+	"two thoughts":          {`{"choices":[{"delta":{"reasoning":"hm","reasoning_text":"hm"}}]}`, false},
+	"thought without any":   {`{"choices":[{"delta":{"reasoning":""}}]}`, true},
+	"call":                  {`{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"n","arguments":""}}]}}]}`, false},
+	"more of a call":        {`{"choices":[{"index":0,"delta":{"content":null,"tool_calls":[{"index":0,"function":{"arguments":"{\"a"}}]}}]}`, true},
+	"more of another call":  {`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":1,"id":"","type":"function","function":{"name":null,"arguments":"{"}}]}}]}`, true},
+	"of another choice":     {`{"choices":[{"index":1,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{"}}]}}]}`, true},
+	"a call without index":  {`{"choices":[{"delta":{"tool_calls":[{"function":{"arguments":"{"}}]}}]}`, false},
+	"a call with an id":     {`{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"arguments":"{"}}]}}]}`, false},
+	"a call with a name":    {`{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"name":"n","arguments":"{"}}]}}]}`, false},
+	"arguments as JSON":     {`{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":{}}}]}}]}`, false},
+	"arguments twice":       {`{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"a","arguments":"b"}}]}}]}`, false},
+	"two calls":             {`{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"a"}},{"index":1,"function":{"arguments":"b"}}]}}]}`, false},
+	"calls taken back":      {`{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"a"}}],"tool_calls":null}}]}`, false},
+	"a function taken back": {`{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"a"},"function":null}]}}]}`, false},
 	"parts":                 {`{"choices":[{"delta":{"content":[{"text":"a"}]}}]}`, false},
 	"index is no number":    {`{"choices":[{"index":"0","delta":{"content":"a"}}]}`, false},
 	"leading zero":          {`{"created":01,"choices":[{"delta":{"content":"a"}}]}`, false},
@@ -54,7 +71,7 @@ var chunks = map[string]struct {
 func TestTheFastWayIsTakenOnlyForPlainText(t *testing.T) {
 	for name, test := range chunks {
 		t.Run(name, func(t *testing.T) {
-			if _, ok := plainText().Append(nil, []byte(test.in)); ok != test.fast {
+			if _, ok := newPlainReader().Append(nil, []byte(test.in)); ok != test.fast {
 				t.Errorf("fast = %v, want %v, for %s", ok, test.fast, test.in)
 			}
 			for _, before := range chunks {
@@ -68,7 +85,7 @@ func TestTheFastWayIsTakenOnlyForPlainText(t *testing.T) {
 // none, whatever chunk it read first.
 func checkFast(t *testing.T, first, data []byte) {
 	const before = "before "
-	p := plainText()
+	p := newPlainReader()
 	p.Append(nil, first)
 	got, ok := p.Append([]byte(before), data)
 	if !ok {
@@ -81,14 +98,28 @@ func checkFast(t *testing.T, first, data []byte) {
 	if len(c.Choices) != 1 {
 		t.Fatalf("the fast way accepts %q with %d choices", data, len(c.Choices))
 	}
-	content := c.Choices[0].Delta.Content
-	if want := before + string(content); string(got) != want {
-		t.Errorf("the fast way reads %q, encoding/json %q", got, want)
+	c.ID, c.Model = "", ""
+	if thought := c.Choices[0].Delta.thinking(); thought != "" { // by whatever name
+		c.Choices[0].Delta = part{Reasoning: thought}
 	}
-	c.ID, c.Model, c.Choices[0].Index, c.Choices[0].Delta.Content = "", "", 0, ""
-	if diff := cmp.Diff(&chunk{Choices: make([]choice, 1)}, c); diff != "" {
-		t.Errorf("the fast way does not see what else is in %q:\n%s", data, diff)
+	if diff := cmp.Diff(c, p.read(strings.TrimPrefix(string(got), before))); diff != "" {
+		t.Errorf("the fast way does not read %q as encoding/json does:\n%s", data, diff)
 	}
+}
+
+// read is the chunk that was read.
+func (p *plainReader) read(said string) *chunk {
+	var d part
+	switch p.piece {
+	case textPiece:
+		d.Content = text(said)
+	case thoughtPiece:
+		d.Reasoning = said
+	case callPiece:
+		d.Calls = []callPart{{Index: &p.call}}
+		d.Calls[0].Function.Arguments = arguments(said)
+	}
+	return &chunk{Choices: []choice{{Index: p.choice, Delta: d}}}
 }
 
 func FuzzTheFastWayReadsWhatEncodingJSONReads(f *testing.F) {
@@ -119,15 +150,40 @@ func FuzzAnyStreamIsReadOrRefused(f *testing.F) {
 		f.Add("data: " + c.in + "\n\ndata: [DONE]\n\n")
 	}
 	f.Add(all)
+	names := []string{"call", "more of a call", "more of a call", "more of another call", "more of another call", "of another choice", "thought", "thought", "as usual", "finish"}
+	stream := ""
+	for _, name := range names {
+		stream += "data: " + chunks[name].in + "\n\n"
+	}
+	f.Add("data: " + plainChunkText + "\n\n" + stream + "data: [DONE]\n\n")
 	f.Fuzz(func(t *testing.T, stream string) {
-		remotetest.CheckStream(t, stream, func(on func(model.Delta)) remote.Decoder { return newBuilder(query(), on) })
+		fast := func(on func(model.Delta)) remote.Decoder { return newBuilder(query(), on) }
+		remotetest.CheckStream(t, stream, fast)
+		remotetest.CheckFastStream(t, stream, fast, slowly)
 	})
 }
 
 func query() *remote.Query { return &remote.Query{Request: &model.Request{Model: "m"}, Host: "h"} }
 
-func TestAStreamOfPlainTextDoesNotAllocateForEachChunk(t *testing.T) {
-	remotetest.CheckAllocations(t, newBuilder(query(), func(model.Delta) {}), plainChunkText)
+// slowly is a builder without a fast way.
+func slowly(on func(model.Delta)) remote.Decoder {
+	b := newBuilder(query(), on)
+	b.plain.Shape = func(*plainjson.Scanner) bool { return false }
+	return b
+}
+
+func TestAStreamOfPiecesDoesNotAllocateForEachChunk(t *testing.T) {
+	for name, piece := range map[string]string{"text": plainChunkText, "thought": chunks["thought"].in, "call": chunks["more of a call"].in} {
+		t.Run(name, func(t *testing.T) {
+			b := newBuilder(query(), func(model.Delta) {})
+			for _, first := range []string{plainChunkText, chunks["call"].in} {
+				if _, err := b.Event([]byte(first)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			remotetest.CheckAllocations(t, b, piece)
+		})
+	}
 }
 
 func BenchmarkStream(b *testing.B) {

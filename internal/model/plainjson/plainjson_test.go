@@ -159,6 +159,85 @@ func TestValuesThatDifferOnlyInTheirTextAreNotWalkedAgain(t *testing.T) {
 	}
 }
 
+// A sized text is one whose size counts, too.
+type sized struct {
+	plainjson.Text
+	kind string
+	size int
+}
+
+func newSized() *sized {
+	r := new(sized)
+	r.Shape = func(s *plainjson.Scanner) bool {
+		r.kind, r.size = "", 0
+		text := false
+		return s.Object(func(key []byte) bool {
+			switch string(key) {
+			case "kind":
+				word, ok := s.Word()
+				r.kind = string(word)
+				return ok
+			case "size":
+				return s.Number(&r.size)
+			case "null":
+				return s.Null()
+			case "text":
+				return plainjson.Once(&text) && (s.Nothing() || s.Text())
+			}
+			return s.Skip()
+		})
+	}
+	return r
+}
+
+// checkSized fails unless all that counts in data is what encoding/json reads,
+// or nothing is read, whatever values were read before.
+func checkSized(t *testing.T, first, second, data []byte) {
+	r := newSized()
+	r.Append(nil, first)
+	r.Append(nil, second)
+	got, ok := r.Append(nil, data)
+	if !ok {
+		return
+	}
+	var v value
+	if err := json.Unmarshal(data, &v); err != nil {
+		t.Fatalf("%q is accepted, encoding/json says: %v", data, err)
+	}
+	if read := (value{Kind: r.kind, Size: r.size, Text: string(got)}); read != v {
+		t.Errorf("%q was read as %+v after %q and %q, by encoding/json as %+v", data, read, first, second, v)
+	}
+}
+
+func TestWhatAShapeRemembersHoldsForTheNextValue(t *testing.T) {
+	small := []byte(`{"kind":"word","size":7,"text":"a"}`)
+	large := []byte(`{"kind":"words","size":123456789,"text":"b"}`)
+	broken := []byte(`{"kind":"word","size":8,"text":"a","x":{}}`)
+	all := [][]byte{small, large, broken, []byte(`{"text":""}`), []byte(`{"size":0,"text":null}`), []byte(plain)}
+	for _, first := range all {
+		for _, second := range all {
+			for _, data := range all {
+				checkSized(t, first, second, data)
+			}
+		}
+	}
+	r := newSized()
+	for _, data := range [][]byte{small, broken, small, small} {
+		r.Append(nil, data)
+	}
+	if r.size != 7 || r.kind != "word" {
+		t.Errorf("the last value is remembered as %q of size %d", r.kind, r.size)
+	}
+}
+
+func FuzzWhatAShapeRemembersIsWhatEncodingJSONReads(f *testing.F) {
+	for _, v := range values {
+		f.Add([]byte(plain), []byte(v.in), []byte(strings.Replace(plain, "hello", "bye", 1)))
+		f.Add([]byte(v.in), []byte(plain), []byte(v.in))
+	}
+	f.Fuzz(checkSized)
+}
+
 func BenchmarkText(b *testing.B) {
 	for name, fresh := range map[string]bool{"walk": true, "same again": false} {
 		b.Run(name, func(b *testing.B) {

@@ -98,11 +98,24 @@ func (s *Scanner) Skip() bool {
 // Null passes over null.
 func (s *Scanner) Null() bool { return s.literal("null") }
 
+// Nothing passes over null or an empty string.
+func (s *Scanner) Nothing() bool { return s.literal("null") || s.literal(`""`) }
+
 // Is passes over this string, written without escapes.
 func (s *Scanner) Is(word string) bool {
+	got, ok := s.Word()
+	return ok && string(got) == word
+}
+
+// Word passes over a string without escapes and returns it.
+func (s *Scanner) Word() ([]byte, bool) {
 	s.space()
 	start := s.pos + 1
-	return s.String() && string(s.data[start:s.pos-1]) == word
+	if !s.String() {
+		return nil, false
+	}
+	word := s.data[start : s.pos-1]
+	return word, utf8.Valid(word)
 }
 
 func (s *Scanner) literal(word string) bool {
@@ -148,6 +161,20 @@ func (s *Scanner) Count() bool {
 	s.space()
 	start := s.pos
 	return s.integer() && s.pos-start <= digits
+}
+
+// Number is Count, and gives n the number.
+func (s *Scanner) Number(n *int) bool {
+	s.space()
+	start := s.pos
+	if !s.Count() {
+		return false
+	}
+	*n = 0
+	for _, c := range s.data[start:s.pos] {
+		*n = *n*10 + int(c-'0')
+	}
+	return true
 }
 
 // Text reads the string that everything is about. Escapes with a code point are

@@ -5,7 +5,9 @@ import "bytes"
 // A Text reads the texts of many values that look alike.
 type Text struct {
 	// Shape walks over a whole value, with [Scanner.Text] at most once. It
-	// reports false if anything but the text counts in the value.
+	// reports false if more counts in the value than the text and what Shape
+	// remembers of it. That still holds for values after it, as long as Shape
+	// is not called again.
 	Shape func(*Scanner) bool
 
 	scanner Scanner
@@ -21,6 +23,7 @@ func (t *Text) Append(dst, data []byte) ([]byte, bool) {
 	}
 	s := &t.scanner
 	*s = Scanner{data: data, text: dst}
+	t.before = t.before[:0] // Shape forgets what it knows of the last one
 	if !t.Shape(s) {
 		return dst, false
 	}

@@ -114,16 +114,34 @@ func (d *Draft) Speak(id, phase string) *Part {
 
 // Think adds a piece of reasoning that people may read.
 func (d *Draft) Think(piece string) {
-	if piece == "" {
-		return
+	if piece != "" {
+		from := d.paragraph()
+		d.reasoning.WriteString(piece)
+		d.thought(from)
 	}
-	if d.apart && d.reasoning.Len() > 0 {
-		piece = gap + piece
+}
+
+// ThinkBytes adds a piece of reasoning. The bytes are copied.
+func (d *Draft) ThinkBytes(piece []byte) {
+	if len(piece) > 0 {
+		from := d.paragraph()
+		d.reasoning.Write(piece)
+		d.thought(from)
+	}
+}
+
+// paragraph begins another paragraph if it has to, and returns where the next
+// piece of reasoning begins.
+func (d *Draft) paragraph() int {
+	from := d.reasoning.Len()
+	if d.apart && from > 0 {
+		d.reasoning.WriteString(gap)
 	}
 	d.apart = false
-	d.reasoning.WriteString(piece)
-	d.on(model.Delta{Reasoning: piece})
+	return from
 }
+
+func (d *Draft) thought(from int) { d.on(model.Delta{Reasoning: d.reasoning.String()[from:]}) }
 
 // PartThoughts begins another paragraph of reasoning.
 func (d *Draft) PartThoughts() { d.apart = true }
@@ -140,8 +158,21 @@ func (d *Draft) Begin(id, name string) *Call {
 func (d *Draft) Extend(c *Call, piece string) {
 	if piece != "" {
 		c.arguments.WriteString(piece)
-		d.on(model.Delta{Arguments: piece, CallID: c.ID, CallName: c.Name})
+		d.extended(c, len(piece))
 	}
+}
+
+// ExtendBytes adds a piece of a call's arguments. The bytes are copied.
+func (d *Draft) ExtendBytes(c *Call, piece []byte) {
+	if len(piece) > 0 {
+		c.arguments.Write(piece)
+		d.extended(c, len(piece))
+	}
+}
+
+func (d *Draft) extended(c *Call, n int) {
+	all := c.arguments.String()
+	d.on(model.Delta{Arguments: all[len(all)-n:], CallID: c.ID, CallName: c.Name})
 }
 
 // Drop takes back all calls, and what led to them: they must not be made.

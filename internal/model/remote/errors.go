@@ -68,7 +68,7 @@ func (a *attempt) explain(err error) error {
 	var sending *url.Error
 	if errors.As(err, &sending) { // it has the whole URL in its text; what is inside has not
 		return &model.Error{Kind: model.KindNetwork, Err: sending.Err,
-			Message: fmt.Sprintf("%s could not be reached: %s", host, unreachable(sending.Err))}
+			Message: fmt.Sprintf("%s could not be reached: %s", host, a.detour(sending.Err))}
 	}
 	return a.broken(err)
 }
@@ -92,6 +92,16 @@ func (a *attempt) broken(err error) *model.Error {
 		return &model.Error{Kind: model.KindStream, Err: err, Message: fmt.Sprintf("the reply of %s was given up because a line of it is longer than 32 MiB; try again, or use another model", host)}
 	}
 	return &model.Error{Kind: model.KindStream, Err: err, Message: fmt.Sprintf("the reply of %s broke off (%s); try again", host, reason(err))}
+}
+
+// detour says why there was no reply at all, and whether a proxy stands between
+// us and the provider.
+func (a *attempt) detour(err error) string {
+	proxy, none := http.ProxyFromEnvironment(&http.Request{URL: a.endpoint})
+	if none != nil || proxy == nil {
+		return unreachable(err)
+	}
+	return fmt.Sprintf("the proxy %s did not let us through (%s); check HTTPS_PROXY, HTTP_PROXY and NO_PROXY, and the base URL", proxy.Host, oneLine(err.Error()))
 }
 
 // unreachable says why there was no reply at all, and what to do.

@@ -56,9 +56,22 @@ func (a *attempt) models() ([]string, error) {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return nil, a.refusal(resp)
+		return nil, a.unlisted(resp)
 	}
 	return readModels(&watched{r: resp.Body, idle: a.idle, limit: a.client.IdleTimeout})
+}
+
+// unlisted is a response that is not a list. The question was about no model, so
+// the answer is not, either.
+func (a *attempt) unlisted(resp *http.Response) *model.Error {
+	e := a.refusal(resp)
+	switch e.Status {
+	case http.StatusNotFound:
+		e.Message = fmt.Sprintf("%s has no list of models at %s (404); check the base URL", a.endpoint.Host, a.endpoint.Path)
+	case http.StatusForbidden:
+		e.Message = fmt.Sprintf("%s does not show its models with this key (403); use another key", a.endpoint.Host)
+	}
+	return e
 }
 
 func readModels(body io.Reader) ([]string, error) {

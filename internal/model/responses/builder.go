@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 
 	"github.com/abide-run/abide/internal/model"
-	"github.com/abide-run/abide/internal/model/plainjson"
 	"github.com/abide-run/abide/internal/model/remote"
 )
 
@@ -15,7 +14,7 @@ type builder struct {
 	items   map[int]*arriving // by their place in the output
 	refused bool
 
-	plain   *plainjson.Text
+	plain   *plainReader
 	scratch []byte
 }
 
@@ -29,14 +28,14 @@ type arriving struct {
 }
 
 func newBuilder(q *remote.Query, on func(model.Delta)) *builder {
-	return &builder{Draft: remote.NewDraft(q, on), items: make(map[int]*arriving), plain: plainText()}
+	return &builder{Draft: remote.NewDraft(q, on), items: make(map[int]*arriving), plain: newPlainReader()}
 }
 
 // Event adds an event of a stream.
 func (b *builder) Event(data []byte) (remote.Progress, error) {
 	if text, ok := b.plain.Append(b.scratch[:0], data); ok {
 		b.scratch = text
-		b.SayBytes(text)
+		b.extendPlainly(text)
 		return remote.Going, nil
 	}
 	if string(data) == "[DONE]" { // some servers add it to everything
@@ -76,32 +75,48 @@ func (b *builder) add(e *event) (remote.Progress, error) {
 func (b *builder) extend(e *event) {
 	piece := string(e.Delta)
 	switch e.Type {
-	case "response.output_text.delta":
+	case textDelta:
 		b.Say(piece)
 	case "response.refusal.delta":
 		b.refused = true
 		b.Say(piece)
-	case "response.function_call_arguments.delta":
+	case inputDelta:
 		if a := b.items[e.OutputIndex]; a != nil && a.call != nil {
 			b.Extend(a.call, piece)
 		}
-	case "response.reasoning_summary_text.delta":
-		b.thought(e.OutputIndex, e.SummaryIndex, piece)
+	case summaryDelta:
+		b.summarize(e.OutputIndex, e.SummaryIndex)
+		b.Think(piece)
 	case "response.reasoning_text.delta":
-		b.thought(e.OutputIndex, 0, piece)
+		b.summarize(e.OutputIndex, 0)
+		b.Think(piece)
 	}
 }
 
-// thought adds a piece of what the model tells of its reasoning. Each part of it
-// is a paragraph.
-func (b *builder) thought(index, summary int, piece string) {
+// extendPlainly is extend for a piece that was read the fast way.
+func (b *builder) extendPlainly(text []byte) {
+	switch p := b.plain; p.kind {
+	case textDelta:
+		b.SayBytes(text)
+	case inputDelta:
+		if a := b.items[p.index]; a != nil && a.call != nil {
+			b.ExtendBytes(a.call, text)
+		}
+	case summaryDelta:
+		b.summarize(p.index, p.summary)
+		b.ThinkBytes(text)
+	}
+}
+
+// summarize says to which part of its summary the next thought of an item
+// belongs. Each part is a paragraph.
+func (b *builder) summarize(index, summary int) {
 	if a := b.items[index]; a != nil {
 		if !a.told || summary != a.summary {
 			b.PartThoughts()
 		}
 		a.told, a.summary = true, summary
 	}
-	b.Think(piece)
 }
 
 // begin adds an item without what is in it.

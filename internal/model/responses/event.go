@@ -102,24 +102,55 @@ func decode(data []byte, v any) error {
 	return nil
 }
 
-// plainText reads the events that make up nearly all of a stream: pieces of
-// text.
-func plainText() *plainjson.Text { return &plainjson.Text{Shape: plainEvent} }
+// A plainReader reads the events that make up nearly all of a stream: pieces of text,
+// of summaries and of arguments.
+type plainReader struct {
+	plainjson.Text
+	kind           string // of the event
+	index, summary int
+}
 
-func plainEvent(s *plainjson.Scanner) bool {
-	kind, text := false, false
+func newPlainReader() *plainReader {
+	p := new(plainReader)
+	p.Shape = p.event
+	return p
+}
+
+// The kinds of plain events.
+const (
+	textDelta    = "response.output_text.delta"
+	inputDelta   = "response.function_call_arguments.delta"
+	summaryDelta = "response.reasoning_summary_text.delta"
+)
+
+// plainKind returns the kind of that name, or "".
+func plainKind(name []byte) string {
+	for _, kind := range []string{textDelta, inputDelta, summaryDelta} {
+		if string(name) == kind {
+			return kind
+		}
+	}
+	return ""
+}
+
+func (p *plainReader) event(s *plainjson.Scanner) bool {
+	p.kind, p.index, p.summary = "", 0, 0
+	text := false
 	return s.Object(func(key []byte) bool {
 		switch string(key) {
 		case "type":
-			kind = true
-			return s.Is("response.output_text.delta")
+			name, ok := s.Word()
+			p.kind = plainKind(name)
+			return ok
 		case "delta":
 			return plainjson.Once(&text) && s.Text()
-		case "output_index", "summary_index":
-			return s.Count()
+		case "output_index":
+			return s.Number(&p.index)
+		case "summary_index":
+			return s.Number(&p.summary)
 		case "response", "item", "message", "code", "error":
 			return s.Null()
 		}
 		return s.Skip()
-	}) && kind && text
+	}) && p.kind != "" && text
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/model/plainjson"
 	"github.com/abide-run/abide/internal/model/remote"
 	"github.com/abide-run/abide/internal/model/remote/remotetest"
 )
@@ -23,9 +24,11 @@ var events = map[string]struct {
 	"not only ASCII":         {`{"delta":"größer 世界 😀","type":"response.output_text.delta"}`, true},
 	"probabilities":          {`{"type":"response.output_text.delta","delta":"a","logprobs":[{"token":"a"}]}`, false},
 	"a refusal":              {`{"type":"response.refusal.delta","output_index":0,"delta":"no"}`, false},
-	"arguments":              {`{"type":"response.function_call_arguments.delta","output_index":1,"delta":"{"}`, false},
-	"arguments of nobody":    {`{"type":"response.function_call_arguments.delta","output_index":9,"delta":"{"}`, false},
-	"a summary":              {`{"type":"response.reasoning_summary_text.delta","output_index":2,"summary_index":1,"delta":"hm"}`, false},
+	"arguments":              {`{"type":"response.function_call_arguments.delta","output_index":1,"delta":"{"}`, true},
+	"arguments of nobody":    {`{"type":"response.function_call_arguments.delta","output_index":9,"delta":"{"}`, true},
+	"a summary":              {`{"type":"response.reasoning_summary_text.delta","output_index":2,"summary_index":1,"delta":"hm"}`, true},
+	"the next summary":       {`{"type":"response.reasoning_summary_text.delta","output_index":2,"summary_index":2,"delta":"hm"}`, true},
+	"a kind taken back":      {`{"type":"error","type":"response.output_text.delta","delta":"a"}`, true},
 	"a thought":              {`{"type":"response.reasoning_text.delta","output_index":2,"delta":"hm"}`, false},
 	"a start":                {`{"type":"response.created","response":{"id":"r","model":"m"}}`, false},
 	"a start without any":    {`{"type":"response.created"}`, false},
@@ -57,7 +60,7 @@ var events = map[string]struct {
 func TestTheFastWayIsTakenOnlyForPlainText(t *testing.T) {
 	for name, test := range events {
 		t.Run(name, func(t *testing.T) {
-			if _, ok := plainText().Append(nil, []byte(test.in)); ok != test.fast {
+			if _, ok := newPlainReader().Append(nil, []byte(test.in)); ok != test.fast {
 				t.Errorf("fast = %v, want %v, for %s", ok, test.fast, test.in)
 			}
 			for _, before := range events {
@@ -71,7 +74,7 @@ func TestTheFastWayIsTakenOnlyForPlainText(t *testing.T) {
 // none, whatever event it read first.
 func checkFast(t *testing.T, first, data []byte) {
 	const before = "before "
-	p := plainText()
+	p := newPlainReader()
 	p.Append(nil, first)
 	got, ok := p.Append([]byte(before), data)
 	if !ok {
@@ -81,15 +84,12 @@ func checkFast(t *testing.T, first, data []byte) {
 	if err := decode(data, &e); err != nil {
 		t.Fatalf("the fast way accepts %q, encoding/json says: %v", data, err)
 	}
-	if want := before + string(e.Delta); string(got) != want {
-		t.Errorf("the fast way reads %q, encoding/json %q", got, want)
-	}
-	e.OutputIndex, e.SummaryIndex, e.Delta = 0, 0, ""
 	if string(e.Item) == "null" {
 		e.Item = nil
 	}
-	if diff := cmp.Diff(event{Type: "response.output_text.delta"}, e); diff != "" {
-		t.Errorf("the fast way does not see what else is in %q:\n%s", data, diff)
+	read := event{Type: p.kind, OutputIndex: p.index, SummaryIndex: p.summary, Delta: delta(strings.TrimPrefix(string(got), before))}
+	if diff := cmp.Diff(e, read); diff != "" {
+		t.Errorf("the fast way does not read %q as encoding/json does:\n%s", data, diff)
 	}
 }
 
@@ -139,6 +139,7 @@ func FuzzAnyStreamIsReadOrRefused(f *testing.F) {
 		{"a message", "as usual", "a call", "as usual", "reasoning", "a summary", "whole reasoning", "a whole message"},
 		{"whole reasoning", "whole reasoning", "a whole message", "another thing at last"},
 		{"reasoning", "a message", "a whole message", "as usual"},
+		{"reasoning", "a summary", "a summary", "the next summary", "a thought", "a summary", "arguments", "a call", "arguments", "arguments", "arguments of nobody"},
 	} {
 		stream := ""
 		for _, name := range names {
@@ -147,7 +148,9 @@ func FuzzAnyStreamIsReadOrRefused(f *testing.F) {
 		f.Add(stream + end)
 	}
 	f.Fuzz(func(t *testing.T, stream string) {
-		remotetest.CheckStream(t, stream, func(on func(model.Delta)) remote.Decoder { return newBuilder(query(), on) })
+		fast := func(on func(model.Delta)) remote.Decoder { return newBuilder(query(), on) }
+		remotetest.CheckStream(t, stream, fast)
+		remotetest.CheckFastStream(t, stream, fast, slowly)
 		b := newBuilder(query(), nil)
 		if remote.ReadStream(strings.NewReader(stream), b) == nil {
 			checkBack(t, b.Reply())
@@ -155,8 +158,27 @@ func FuzzAnyStreamIsReadOrRefused(f *testing.F) {
 	})
 }
 
-func TestAStreamOfPlainTextDoesNotAllocateForEachEvent(t *testing.T) {
-	remotetest.CheckAllocations(t, newBuilder(query(), func(model.Delta) {}), plain)
+// slowly is a builder without a fast way.
+func slowly(on func(model.Delta)) remote.Decoder {
+	b := newBuilder(query(), on)
+	b.plain.Shape = func(*plainjson.Scanner) bool { return false }
+	return b
+}
+
+func TestAStreamOfPiecesDoesNotAllocateForEachEvent(t *testing.T) {
+	for name, test := range map[string]struct{ before, piece string }{
+		"text":    {events["a message"].in, plain},
+		"summary": {events["reasoning"].in, events["a summary"].in},
+		"call":    {events["a call"].in, events["arguments"].in},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBuilder(query(), func(model.Delta) {})
+			if _, err := b.Event([]byte(test.before)); err != nil {
+				t.Fatal(err)
+			}
+			remotetest.CheckAllocations(t, b, test.piece)
+		})
+	}
 }
 
 func BenchmarkStream(b *testing.B) {

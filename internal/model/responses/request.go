@@ -60,8 +60,8 @@ func appendTail(parts [][]byte, q *remote.Query) [][]byte {
 // away, which only models that reason can do.
 func options(q *remote.Query) []byte {
 	b := append(make([]byte, 0, 256), `,"store":false`...)
-	can, known := catalog.Lookup(q.Model)
-	if reasons := can.Reasoning || !known; reasons {
+	can := catalog.Of(q.Request)
+	if reasons := can.Reasoning || !can.Known; reasons {
 		if !q.Forget {
 			b = append(b, `,"include":["reasoning.encrypted_content"]`...)
 		}

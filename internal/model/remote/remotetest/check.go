@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/model/remote"
 )
@@ -36,6 +38,40 @@ func CheckStream(t testing.TB, stream string, decoder func(on func(model.Delta))
 	if h.Text != r.Text || h.Reasoning != reasoning {
 		t.Errorf("the pieces are %+v, the reply is %+v", h, r)
 	}
+}
+
+// CheckFastStream fails if a decoder that has a fast way does not make of a
+// stream what one without it makes.
+func CheckFastStream(t testing.TB, stream string, fast, slow func(on func(model.Delta)) remote.Decoder) {
+	got, gotErr := follow(stream, fast)
+	want, wantErr := follow(stream, slow)
+	if diff := cmp.Diff(want, got); diff != "" || fmt.Sprint(gotErr) != fmt.Sprint(wantErr) {
+		t.Errorf("the fast way reads %q as something else, with the errors %v and %v:\n%s", stream, gotErr, wantErr, diff)
+	}
+}
+
+// A followed stream is what was told of it, and what became of it.
+type followed struct {
+	Deltas []model.Delta
+	Reply  *model.Reply
+}
+
+// follow reads a stream. Ids of calls that the provider left out are chosen by
+// chance, and who answers may be looked for in the first events alone: neither
+// is compared.
+func follow(stream string, decoder func(on func(model.Delta)) remote.Decoder) (followed, error) {
+	var f followed
+	d := decoder(func(d model.Delta) {
+		d.CallID = ""
+		f.Deltas = append(f.Deltas, d)
+	})
+	err := remote.ReadStream(strings.NewReader(stream), d)
+	f.Reply = d.Reply()
+	f.Reply.Model, f.Reply.RequestID = "", ""
+	for i := range f.Reply.Calls {
+		f.Reply.Calls[i].ID = ""
+	}
+	return f, err
 }
 
 // CheckAllocations fails if a decoder allocates for every event of plain text.
