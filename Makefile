@@ -6,13 +6,16 @@ each         = for module in $(MODULES); do (cd $$module; $(1)); done
 fuzzed       = go test -list '^Fuzz' ./... | awk '/^Fuzz/ {f[n++] = $$1} /^ok/ {while (n > 0) print $$2, f[--n]}' | \
                while read -r package target; do go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(1) -fuzzminimizetime 10x $$package </dev/null; done
 
-.PHONY: help build run test lint fmt bench fuzz fuzz-short soak clean
+.PHONY: help build man run test lint fmt bench fuzz fuzz-short soak clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## make bin/abide, one static binary
 	CGO_ENABLED=0 go build -trimpath -o bin/abide ./cmd/abide
+
+man: build ## make the manual pages in bin/man
+	bin/abide man --dir bin/man
 
 run: build ## build, say hello to the model that needs no key, and show what to try next
 	bin/abide run -p 'Hello! What can you do?'

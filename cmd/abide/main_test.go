@@ -56,10 +56,11 @@ func TestStories(t *testing.T) {
 			return os.Getuid() == 0, nil // who may read everything
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"exits":   exits,
-			"capture": capture,
-			"damage":  damage,
-			"isjson":  isJSON,
+			"exits":    exits,
+			"capture":  capture,
+			"damage":   damage,
+			"endpoint": endpoint,
+			"isjson":   isJSON,
 		},
 	})
 }
@@ -140,7 +141,7 @@ func (note) Spec() tool.Spec {
 
 func (note) Permission(call tool.Call) (*approval.Request, error) {
 	ask, err := json.Marshal(map[string]any{"kind": "shell", "fullCommandText": "note " + noted(call), "toolCallId": call.ID})
-	return &approval.Request{Kind: approval.Shell, Subject: "note", Ask: ask, Prompt: ask}, err
+	return &approval.Request{Kind: approval.Shell, Subjects: []string{"note"}, Ask: ask, Prompt: ask}, err
 }
 
 func (note) Run(_ context.Context, call tool.Call) (tool.Result, error) {

@@ -37,6 +37,8 @@ const (
 	ModelGetCurrent    = "session.model.getCurrent"
 	SessionsFork       = "sessions.fork"
 	HistoryTruncate    = "session.history.truncate"
+	HistoryRewind      = "session.history.rewind"
+	PreviewRewind      = "session.history.previewRewind"
 	NameSet            = "session.name.set"
 
 	AnswerPermission   = "session.permissions.handlePendingPermissionRequest"
@@ -89,6 +91,10 @@ type Defaults struct {
 	Approve  string    `json:"approve,omitempty"` // approval.Workspace or approval.All
 	MaxSteps int       `json:"maxSteps,omitempty"`
 	Name     string    `json:"name,omitempty"`
+
+	// The rules that the sessions of this process's clients have.
+	Scope       event.ScopeRules      `json:"scope,omitzero"`
+	Permissions event.PermissionRules `json:"permissions,omitzero"`
 }
 
 // ConnectResult answers ConnectParams.
@@ -177,9 +183,33 @@ type Provider struct {
 	ModelID     string            `json:"modelId,omitempty"`
 	WireModel   string            `json:"wireModel,omitempty"`
 	Azure       AzureProvider     `json:"azure,omitzero"`
+	// How long requests and their replies may be, in tokens.
+	MaxPromptTokens int `json:"maxPromptTokens,omitempty"`
+	MaxOutputTokens int `json:"maxOutputTokens,omitempty"`
+	// What only processes of ours say.
+	Abide *ProviderAbide `json:"abide,omitempty"`
 	// Default is set if the client named no endpoint, and this is that of its
 	// process.
 	Default bool `json:"default,omitempty"`
+}
+
+// ProviderAbide is what somebody has written down about the models of a provider.
+type ProviderAbide struct {
+	ReasoningEffort string                 `json:"reasoningEffort,omitempty"` // of sessions that name none
+	Models          map[string]ModelLimits `json:"models,omitempty"`          // by the name on the wire
+}
+
+// ModelLimits is what is known of a model better than by its name. What is zero
+// is not known better. Prices are in US dollars for a million tokens.
+type ModelLimits struct {
+	Window     int      `json:"window,omitempty"`
+	MaxOutput  int      `json:"maxOutput,omitempty"`
+	Vision     *bool    `json:"vision,omitempty"`
+	Reasoning  *bool    `json:"reasoning,omitempty"`
+	Input      *float64 `json:"inputPrice,omitempty"`
+	Output     *float64 `json:"outputPrice,omitempty"`
+	CacheRead  *float64 `json:"cacheReadPrice,omitempty"`
+	CacheWrite *float64 `json:"cacheWritePrice,omitempty"`
 }
 
 // AzureProvider is what is special about an endpoint at Azure.
@@ -349,6 +379,50 @@ type TruncateParams struct {
 // TruncateResult tells how many events are no longer shown.
 type TruncateResult struct {
 	EventsRemoved int `json:"eventsRemoved"`
+}
+
+// RewindParams takes back an event and all after it, or asks what that would do.
+type RewindParams struct {
+	SessionID event.SessionID `json:"sessionId"`
+	EventID   string          `json:"eventId"`
+	Mode      string          `json:"mode,omitempty"` // ConversationAndFiles if empty
+}
+
+// The modes of RewindParams.
+const (
+	ConversationAndFiles = "conversation-and-files"
+	ConversationOnly     = "conversation"
+)
+
+// RewindResult tells what was taken back.
+type RewindResult struct {
+	Outcome       string        `json:"outcome"`
+	EventsRemoved int           `json:"eventsRemoved"`
+	RestoredFiles []string      `json:"restoredFiles"`
+	SkippedFiles  []SkippedFile `json:"skippedFiles"`
+}
+
+// A SkippedFile was left as it is.
+type SkippedFile struct {
+	Path   string `json:"path"`
+	Reason string `json:"reason"`
+}
+
+// RewindPreview tells what a rewind would do to files.
+type RewindPreview struct {
+	Available     bool          `json:"available"`
+	FileCount     int           `json:"fileCount"`
+	Files         []FilePreview `json:"files"`
+	SkippedFiles  []SkippedFile `json:"skippedFiles"`
+	EventsRemoved int           `json:"eventsRemoved"`
+}
+
+// A FilePreview is what the calls that would be taken back did to a file.
+type FilePreview struct {
+	Path         string `json:"path"`
+	ChangeType   string `json:"changeType"` // "created" or "modified"
+	LinesAdded   int    `json:"linesAdded"`
+	LinesRemoved int    `json:"linesRemoved"`
 }
 
 // NameParams names a session.

@@ -12,7 +12,7 @@ var diagram = map[string][]string{
 	"sqlite":   {"event", "eventlog"},
 
 	// parts
-	"approval":        {"event"},
+	"approval":        {"event", "glob"},
 	"model":           {},
 	"model/local":     {"model"},
 	"model/offline":   {"model", "model/local"},
@@ -35,6 +35,20 @@ var diagram = map[string][]string{
 	"search":     {"text"},
 	"tool/files": {"approval", "event", "glob", "scope", "search", "text", "tool", "walk"},
 
+	// commands
+	"process":          {"process/identity", "process/keeper", "process/outlog", "process/output", "process/record"},
+	"process/outlog":   {"process/output"},
+	"process/keeper":   {"process/identity", "process/output", "process/record", "process/sys"},
+	"process/identity": {"process/sys"},
+	"process/output":   {"process/record"},
+	"process/record":   {},
+	"process/sys":      {},
+
+	// the tools for commands
+	"shell":         {},
+	"tool/argument": {"tool"},
+	"tool/bash":     {"approval", "event", "process", "shell", "tool", "tool/argument"},
+
 	// engine
 	"turn":    {"approval", "event", "model", "tool", "transcript"},
 	"session": {"approval", "event", "eventlog", "model", "tool", "transcript", "turn"},
@@ -51,17 +65,20 @@ var diagram = map[string][]string{
 
 	// all together
 	"daemon": {
-		"api", "event", "eventlog", "folder", "instructions", "model", "model/anthropic", "model/offline", "model/openai", "model/remote", "model/responses", "model/scripted",
-		"relay", "server", "session", "sqlite", "turn",
+		"api", "event", "eventlog", "folder", "instructions", "model", "model/anthropic", "model/catalog", "model/offline", "model/openai", "model/remote", "model/responses", "model/scripted",
+		"process", "relay", "scope", "server", "session", "sqlite", "tool", "tool/bash", "tool/files", "turn", "workspace/local",
 	},
 	"cli": {
-		"api", "approval", "client", "config", "daemon", "event", "eventlog", "folder", "instructions",
+		"api", "approval", "client", "config", "daemon", "event", "eventlog", "folder", "instructions", "man",
 		"model", "model/offline", "model/scripted", "sqlite", "turn",
 	},
-	"cmd/abide": {"cli"},
+	"cmd/abide": {"cli", "process/keeper"},
+
+	// what users read
+	"man": {},
 
 	// what users write down
-	"config":       {},
+	"config":       {"approval"},
 	"instructions": {"event"},
 
 	// the test of the promise
@@ -71,5 +88,8 @@ var diagram = map[string][]string{
 	"bench/compare": {},
 	"bench/floor":   {},
 	"bench/instant": {},
-	"bench":         {"api", "jsonrpc", "bench/compare", "bench/floor", "bench/instant", "event", "model", "model/openai", "session", "sqlite"},
+	"bench": {
+		"api", "bench/compare", "bench/floor", "bench/instant", "event", "jsonrpc", "model", "model/anthropic", "model/openai", "model/remote", "model/responses",
+		"scope", "session", "sqlite", "tool", "tool/files",
+	},
 }

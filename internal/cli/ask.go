@@ -67,7 +67,33 @@ func (p *person) text(q question) string {
 			text += fmt.Sprintf("  %d  %s\n", i+1, oneLine(choice))
 		}
 	}
-	return text + p.paint.in(faint, q.keys()) + " "
+	return text + p.diff(q.change()) + p.paint.in(faint, q.keys()) + " "
+}
+
+// maxDiff is how many lines of a change are shown with a question.
+const maxDiff = 40
+
+// diff shows a change.
+func (p *person) diff(text string) string {
+	if text == "" {
+		return ""
+	}
+	var b strings.Builder
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	for _, line := range lines[:min(len(lines), maxDiff)] {
+		colour := faint
+		switch {
+		case strings.HasPrefix(line, "+"):
+			colour = green
+		case strings.HasPrefix(line, "-"):
+			colour = red
+		}
+		b.WriteString("  " + p.paint.in(colour, plain(line)) + "\n")
+	}
+	if more := len(lines) - maxDiff; more > 0 {
+		b.WriteString(p.paint.in(faint, fmt.Sprintf("  … %d more lines", more)) + "\n")
+	}
+	return b.String()
 }
 
 // headline is the question itself.
@@ -82,7 +108,7 @@ func (q question) headline() string {
 func (q question) keys() string {
 	switch {
 	case q.Permission != nil:
-		return "[y]es, [a]lways in this session, [n]o, or say what to do instead:"
+		return "[y]es, [a]lways in this session (" + oneLine(q.always()) + "), [n]o, or say what to do instead:"
 	case q.Input != nil && len(q.Input.Choices) > 0:
 		return "number or answer:"
 	}

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
@@ -8,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pelletier/go-toml/v2"
 	"github.com/spf13/cobra"
 
 	"github.com/abide-run/abide/internal/config"
@@ -20,7 +21,8 @@ func (a *app) configCommand() *cobra.Command {
 		Short: "Show the configuration and where it comes from",
 		Long: `The user's own file is config.toml in $ABIDE_HOME, or in $XDG_CONFIG_HOME/abide.
 A project's file is ` + projectFile + ` in the working directory or above it, up to the root
-of the repository; until its folder is trusted, only what it restricts is taken.`,
+of the repository; until its folder is trusted, only what it restricts is taken.
+Variables such as ABIDE_MODEL_MODEL_ID go before both files, and flags before all.`,
 		Example: "  abide config show\n  abide config keys\n  abide config schema > abide.schema.json\n  abide trust",
 	})
 	c.AddCommand(a.configShow(), a.configKeys(), a.configSchema())
@@ -35,22 +37,19 @@ func (a *app) configShow() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		values, err := settled(loaded)
-		if err != nil {
-			return err
-		}
+		values := settled(loaded)
 		if *asJSON {
 			return a.out.json(values)
 		}
+		if len(values) == 0 && !a.quiet {
+			a.err.printf("nothing is configured; abide config keys lists what can be\n")
+		}
 		if len(values) == 0 {
-			if !a.quiet {
-				a.err.printf("nothing is configured; abide config keys lists what can be\n")
-			}
 			return nil
 		}
 		t := &table{head: []string{"KEY", "VALUE", "FROM"}}
 		for _, v := range values {
-			t.add(v.Key, plain(fmt.Sprint(v.Value)), plain(v.From))
+			t.add(v.Key, plain(v.text()), plain(v.From))
 		}
 		return a.print(t)
 	}
@@ -64,36 +63,56 @@ type setting struct {
 	From  string `json:"from"`
 }
 
-// settled lists what is set, by key.
-func settled(l *config.Loaded) ([]setting, error) {
-	text, err := toml.Marshal(l.Config)
+// text is the value as it is written: a text as it is, a list as JSON.
+func (s setting) text() string {
+	if text, ok := s.Value.(string); ok {
+		return text
+	}
+	text, err := json.Marshal(s.Value)
 	if err != nil {
-		return nil, err
+		return fmt.Sprint(s.Value)
 	}
-	var tree map[string]any
-	if err := toml.Unmarshal(text, &tree); err != nil {
-		return nil, err
-	}
+	return string(text)
+}
+
+// settled lists what is set, by key.
+func settled(l *config.Loaded) []setting {
 	list := []setting{}
-	for _, key := range slices.Sorted(maps.Keys(l.Origins)) {
-		var value any = tree
-		for _, part := range strings.Split(key, ".") {
-			table, _ := value.(map[string]any)
-			value = table[part]
-		}
-		list = append(list, setting{key, value, l.Origins[key]})
+	for _, key := range slices.Sorted(maps.Keys(l.Values)) {
+		list = append(list, setting{key, l.Values[key], l.Origins[key]})
 	}
-	return list, nil
+	return list
 }
 
 func (a *app) configKeys() *cobra.Command {
-	return &cobra.Command{Use: "keys", Short: "List every key that there is", Args: arguments(0, 0, "no argument"),
-		RunE: func(*cobra.Command, []string) error {
+	c := &cobra.Command{
+		Use:   "keys",
+		Short: "List every key that there is",
+		Long: `Lists every key. A * stands for a name that you choose: [models."gpt-4.1"]. Keys
+that have only one value can be set by a variable, too, which goes before the files:
+ABIDE_WORKER_MAX_TOKENS for worker.max_tokens.`,
+		Example: "  abide config keys --long",
+		Args:    arguments(0, 0, "no argument"),
+	}
+	long := c.Flags().BoolP("long", "l", false, "say what each is for")
+	asJSON := jsonFlag(c)
+	c.RunE = func(*cobra.Command, []string) error {
+		if *asJSON {
+			return a.out.json(config.Entries())
+		}
+		if !*long {
 			for _, key := range config.Keys() {
 				a.out.printf("%s\n", key)
 			}
 			return nil
-		}}
+		}
+		t := &table{head: []string{"KEY", "TYPE", "ABOUT"}, wrap: true}
+		for _, e := range config.Entries() {
+			t.add(e.Key, e.Type, e.About)
+		}
+		return a.print(t)
+	}
+	return c
 }
 
 func (a *app) configSchema() *cobra.Command {
@@ -113,18 +132,32 @@ func (a *app) trustCommand() *cobra.Command {
 		Short: "Let a folder's own configuration count in full",
 		Long: `A project's ` + projectFile + ` can set endpoints and widen what agents may touch. It does
 so only after you said that you trust its folder. Read the file first.`,
-		Example: "  abide trust\n  abide trust --remove ../elsewhere",
+		Example: "  abide trust\n  abide trust --list\n  abide trust --remove ../elsewhere",
 		Args:    arguments(0, 1, "at most one DIR"),
 	}
 	remove := c.Flags().Bool("remove", false, "trust it no longer")
+	list := c.Flags().Bool("list", false, "list the folders that are trusted")
 	c.RunE = func(_ *cobra.Command, args []string) error {
-		dir := "."
-		if len(args) > 0 {
-			dir = args[0]
+		switch {
+		case *list && (*remove || len(args) > 0):
+			return usagef("--list only lists: leave the rest out")
+		case *list:
+			return a.listTrusted()
 		}
-		return a.trust(dir, *remove)
+		return a.trust(cmp.Or(strings.Join(args, ""), "."), *remove)
 	}
 	return c
+}
+
+func (a *app) listTrusted() error {
+	list, err := a.trusted()
+	for _, dir := range list {
+		a.out.printf("%s\n", plain(dir))
+	}
+	if len(list) == 0 && err == nil && !a.quiet {
+		a.err.printf("no folder is trusted; abide trust DIR adds one\n")
+	}
+	return err
 }
 
 func (a *app) trust(dir string, remove bool) error {
@@ -132,7 +165,7 @@ func (a *app) trust(dir string, remove bool) error {
 	if err != nil {
 		return configError(err)
 	}
-	if info, err := os.Stat(absolute); err != nil || !info.IsDir() {
+	if info, err := os.Stat(absolute); !remove && (err != nil || !info.IsDir()) {
 		return usagef("%s is not a folder", absolute)
 	}
 	absolute = real(absolute)
@@ -141,23 +174,53 @@ func (a *app) trust(dir string, remove bool) error {
 		return err
 	}
 	list = slices.DeleteFunc(list, func(d string) bool { return d == absolute })
+	word := "no longer trusted"
 	if !remove {
 		list = append(list, absolute)
+		word = "trusted"
 	}
+	if err := a.writeTrusted(list); err != nil {
+		return configError(fmt.Errorf("the list of trusted folders cannot be written: %w", err))
+	}
+	a.out.printf("%s is %s\n", plain(absolute), word)
+	if !remove && !a.quiet {
+		return a.tellTrusted(filepath.Join(absolute, projectFile))
+	}
+	return nil
+}
+
+// writeTrusted replaces the list, or leaves it as it is.
+func (a *app) writeTrusted(list []string) error {
 	path, err := a.trustFile()
 	if err != nil {
 		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	var text strings.Builder
+	for _, dir := range list {
+		text.WriteString(dir + "\n")
+	}
+	if err := os.WriteFile(path+".new", []byte(text.String()), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}
+
+// tellTrusted says what counts now that did not before.
+func (a *app) tellTrusted(file string) error {
+	layer, err := config.File(file)
+	if err != nil {
 		return configError(err)
 	}
-	if err := os.WriteFile(path, []byte(strings.Join(list, "\n")+"\n"), 0o600); err != nil {
-		return configError(fmt.Errorf("the list of trusted folders cannot be written: %w", err))
+	layer.Project = true
+	loaded, err := config.Load(layer)
+	if err != nil {
+		return configError(err)
 	}
-	word := "trusted"
-	if remove {
-		word = "no longer trusted"
+	for _, ignored := range loaded.Ignored {
+		a.err.printf("%s counts now\n", plain(ignored.Key))
 	}
-	a.out.printf("%s is %s\n", plain(absolute), word)
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/abide-run/abide/internal/api"
+	"github.com/abide-run/abide/internal/config"
 )
 
 func TestTheFlagsOfSDKsAreUnderstood(t *testing.T) {
@@ -61,11 +62,17 @@ func TestTheEnvironmentNamesTheProvider(t *testing.T) {
 		"a key":      {map[string]string{"OPENAI_API_KEY": "k"}, &api.Provider{Type: "openai", BaseURL: "https://api.openai.com/v1", APIKey: "k"}},
 		"a local":    {map[string]string{"OPENAI_BASE_URL": "http://l"}, &api.Provider{Type: "openai", BaseURL: "http://l"}},
 		"both":       {map[string]string{"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "http://l"}, &api.Provider{Type: "openai", BaseURL: "http://l", APIKey: "k"}},
+		"another":    {map[string]string{"ANTHROPIC_API_KEY": "k"}, &api.Provider{Type: "anthropic", BaseURL: "https://api.anthropic.com", APIKey: "k"}},
+		"a token":    {map[string]string{"ANTHROPIC_AUTH_TOKEN": "t", "ANTHROPIC_BASE_URL": "http://l"}, &api.Provider{Type: "anthropic", BaseURL: "http://l", BearerToken: "t"}},
 		"not theirs": {map[string]string{"COPILOT_API_URL": "http://c"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			setenv(t, c.env)
-			if diff := cmp.Diff(c.want, provider()); diff != "" {
+			got := environmental(config.Config{}).provider
+			if got != nil {
+				got.Abide = nil
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -99,7 +106,7 @@ func TestTheEnvironmentOfAnSDKNamesItsProvider(t *testing.T) {
 // setenv sets the variables that a test is about, and clears all others of its
 // kind.
 func setenv(t *testing.T, env map[string]string) {
-	for _, name := range []string{"OPENAI_API_KEY", "OPENAI_BASE_URL", "COPILOT_API_URL", "MINE", "COPILOT_SDK_AUTH_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"} {
+	for _, name := range []string{"OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "COPILOT_API_URL", "MINE", "COPILOT_SDK_AUTH_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"} {
 		t.Setenv(name, env[name])
 	}
 }

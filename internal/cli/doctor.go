@@ -1,14 +1,16 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
 	"os/exec"
 	"slices"
-	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -16,7 +18,10 @@ import (
 
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/client"
+	"github.com/abide-run/abide/internal/config"
+	"github.com/abide-run/abide/internal/daemon"
 	"github.com/abide-run/abide/internal/folder"
+	"github.com/abide-run/abide/internal/model"
 )
 
 func (a *app) doctorCommand() *cobra.Command {
@@ -24,9 +29,12 @@ func (a *app) doctorCommand() *cobra.Command {
 		Use:   "doctor",
 		Short: "Check that everything is as it should be, and say what to do",
 		Long: `Looks at the configuration, the data folder and its disk, the log, the shell, the
-keys and the model's endpoint. Nothing is changed. The exit code is 1 if something
-does not work.`,
-		Args: arguments(0, 0, "no argument"),
+keys, the endpoints of the models and the clock. Nothing is changed, but the data
+folder is made if there is none. The exit code is 1 if something does not work.
+
+STATE is ok, look for what may bite one day, or bad.`,
+		Example: "  abide doctor\n  abide doctor --json | jq '.[] | select(.state != \"ok\")'",
+		Args:    arguments(0, 0, "no argument"),
 	}
 	asJSON := jsonFlag(c)
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -67,42 +75,65 @@ func (a *app) examine(ctx context.Context) []finding {
 	add := func(what, state, format string, args ...any) {
 		list = append(list, finding{what, state, fmt.Sprintf(format, args...)})
 	}
+	loaded := a.examineConfiguration(add)
+	folder := a.examineFolder(add)
+	examineShell(add)
+	if loaded != nil && folder {
+		a.examineLog(ctx, add)
+	}
+	if loaded != nil {
+		a.examineModels(ctx, loaded, add)
+	}
+	return list
+}
+
+// examineConfiguration reads the configuration; nil if that cannot be done.
+func (a *app) examineConfiguration(add note) *config.Loaded {
+	quiet := a.quiet
+	a.quiet = true // what is ignored is a finding
 	loaded, err := a.settings()
+	a.quiet = quiet
 	switch {
 	case err != nil:
 		add("configuration", bad, "%v", err)
-		return list
+		return nil
 	case len(loaded.Ignored) > 0:
-		add("configuration", doubt, "%d keys of a folder that is not trusted are ignored; see abide trust", len(loaded.Ignored))
+		add("configuration", doubt, "%s ignored: %s", count(len(loaded.Ignored), "key"), loaded.Ignored[0])
+	case len(loaded.Origins) == 0:
+		add("configuration", good, "there is none, and none is needed; abide config --help says where it would be")
 	default:
-		add("configuration", good, "%d values are set", len(loaded.Origins))
+		add("configuration", good, "%s set; abide config show lists them", count(len(loaded.Origins), "value"))
 	}
+	return loaded
+}
+
+// count is a number of things.
+func count(n int, thing string) string {
+	if n == 1 {
+		return "one " + thing + " is"
+	}
+	return fmt.Sprintf("%d %ss are", n, thing)
+}
+
+// examineFolder reports whether the data folder can be used.
+func (a *app) examineFolder(add note) bool {
 	dir, err := dataFolder(a.home, "ABIDE_HOME")
-	var data *folder.Folder
 	if err == nil {
-		data, err = folder.Open(dir)
+		_, err = folder.Open(dir)
 	}
 	if err != nil {
 		add("data folder", bad, "%v", err)
-		return list
+		return false
 	}
-	add("data folder", good, "%s", data.Dir())
-	examineDisk(data.Dir(), add)
-	a.examineLog(ctx, add)
-	examineShell(add)
-	provider, _, err := chosen(loaded.Config)
-	if err != nil {
-		add("model", bad, "%v", err)
-		return list
-	}
-	examineEndpoint(ctx, provider, add)
-	return list
+	add("data folder", good, "%s", dir)
+	return examineDisk(dir, add)
 }
 
 type note func(what, state, format string, args ...any)
 
-// examineDisk looks at how much room there is, and what a sync costs.
-func examineDisk(dir string, add note) {
+// examineDisk looks at how much room there is, and what a sync costs. It reports
+// whether anything can be written.
+func examineDisk(dir string, add note) bool {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(dir, &s); err == nil {
 		free := int64(s.Bavail) * int64(s.Bsize)
@@ -118,12 +149,22 @@ func examineDisk(dir string, add note) {
 	took, err := syncSpeed(dir)
 	switch {
 	case err != nil:
-		add("sync", bad, "a file cannot be written and synced: %v", err)
+		add("sync", bad, "nothing can be written to %s: %v; make it writable, or name another folder with ABIDE_HOME or --home", dir, cause(err))
 	case took > 100*time.Millisecond:
 		add("sync", doubt, "%v for a small write; each turn waits for two of them", took.Round(time.Millisecond))
 	default:
 		add("sync", good, "%v for a small write", took.Round(time.Microsecond))
 	}
+	return err == nil
+}
+
+// cause is an error of a file without the file's name.
+func cause(err error) error {
+	var failed *fs.PathError
+	if errors.As(err, &failed) {
+		return failed.Err
+	}
+	return err
 }
 
 // syncSpeed is the middle of a few small synced writes.
@@ -160,7 +201,7 @@ func (a *app) examineLog(ctx context.Context, add note) {
 		if len(damaged) > 0 {
 			add("log", doubt, "%d of %d sessions are damaged; abide sessions verify says where", len(damaged), len(list))
 		} else {
-			add("log", good, "%d sessions", len(list))
+			add("log", good, "%s there", count(len(list), "session"))
 		}
 		return nil
 	})
@@ -177,57 +218,88 @@ func examineShell(add note) {
 	}
 }
 
-// examineEndpoint asks the model's endpoint for a sign of life, and for the time.
-func examineEndpoint(ctx context.Context, p *api.Provider, add note) {
-	if p == nil {
-		add("model", good, "the offline model, which needs no key; set OPENAI_API_KEY or a [model] in the configuration for another")
+// examineModels asks the providers for a sign of life, and for the time.
+func (a *app) examineModels(ctx context.Context, l *config.Loaded, add note) {
+	usual, err := chosen(l)
+	if err != nil {
+		add("model", bad, "%v", err)
 		return
 	}
-	if p.APIKey == "" {
-		add("key", doubt, "there is none for %s; that is fine for a local server", p.BaseURL)
+	list := sources(l.Config, usual)
+	if usual.provider == nil {
+		add("model", good, "%s, because %s; set OPENAI_API_KEY, ANTHROPIC_API_KEY or OPENAI_BASE_URL, or a [model] in the configuration, for another", usual.known(), usual.why)
 	} else {
-		add("key", good, "there is one for %s", p.BaseURL)
+		add("model", good, "%s of %s, because %s", cmp.Or(usual.model, "the first model"), usual.name, usual.why)
 	}
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(p.BaseURL, "/")+"/models", nil)
-	if err != nil {
-		add("endpoint", bad, "%s is no address: %v", p.BaseURL, errors.Unwrap(err))
-		return
+	told := make([]daemon.Survey, len(list))
+	errs := make([]error, len(list))
+	var asking sync.WaitGroup
+	for i, s := range list {
+		asking.Go(func() { told[i], errs[i] = daemon.Ask(ctx, *s.provider, a.opts.Version) })
 	}
-	req.Header.Set("Authorization", "Bearer "+p.APIKey)
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		add("endpoint", bad, "%s does not answer: %v", p.BaseURL, errors.Unwrap(err))
-		return
+	asking.Wait()
+	for i, s := range list {
+		s.examineKey(add)
+		if s.name == usual.name {
+			s.model = usual.model
+		}
+		s.examineEndpoint(told[i], errs[i], add)
 	}
-	defer resp.Body.Close()
+	examineClock(told, add)
+}
+
+func (c choice) examineKey(add note) {
+	p := c.provider
 	switch {
-	case resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden:
-		add("endpoint", bad, "%s refuses the key (%s)", p.BaseURL, resp.Status)
-	case resp.StatusCode >= 500:
-		add("endpoint", doubt, "%s has a problem of its own (%s)", p.BaseURL, resp.Status)
+	case p.APIKey != "" || p.BearerToken != "":
+		add("key of "+c.name, good, "there is one")
+	case ownEndpoint(p):
+		add("key of "+c.name, bad, "there is none, and %s wants one: set %s, or name another variable with api_key_env", p.BaseURL, vendors[p.Type].key)
 	default:
-		add("endpoint", good, "%s answers (%s)", p.BaseURL, resp.Status)
+		add("key of "+c.name, good, "there is none, which is fine for a server of your own")
 	}
-	examineClock(resp.Header.Get("Date"), add)
+}
+
+func (c choice) examineEndpoint(told daemon.Survey, err error, add note) {
+	what, at := "endpoint of "+c.name, c.provider.BaseURL
+	var failure *model.Error
+	switch {
+	case errors.As(err, &failure) && failure.Kind == model.KindNotFound && failure.Status == http.StatusNotFound:
+		add(what, doubt, "%s answers, but does not list its models; if runs fail, too, check the base URL", at)
+	case errors.As(err, &failure) && failure.Kind == model.KindRequest && !told.Asked:
+		add(what, bad, "%q: %v", at, err)
+	case err != nil:
+		add(what, bad, "%v", err)
+	case !told.Asked:
+		add(what, good, "%s is not asked: a resource of Azure does not list its deployments", at)
+	case c.model != "" && len(told.Models) > 0 && !slices.Contains(told.Models, c.model):
+		add(what, doubt, "%s answers, but does not list the model %q; abide models shows what it has", at, c.model)
+	default:
+		add(what, good, "%s answers and lists %d models", at, len(told.Models))
+	}
 }
 
 // examineClock compares the clock with another one.
-func examineClock(date string, add note) {
-	theirs, err := http.ParseTime(date)
-	if err != nil {
+func examineClock(told []daemon.Survey, add note) {
+	for _, s := range told {
+		if s.Date.IsZero() {
+			continue
+		}
+		if off := time.Since(s.Date); off.Abs() > 2*time.Minute {
+			word := "behind"
+			if off > 0 {
+				word = "ahead of"
+			}
+			add("clock", doubt, "it is %v %s that of the endpoint: times in the log are wrong by that much, and certificates may be refused; set it", off.Abs().Round(time.Second), word)
+		} else {
+			add("clock", good, "as that of the endpoint")
+		}
 		return
-	}
-	if off := time.Since(theirs).Abs(); off > 2*time.Minute {
-		add("clock", doubt, "it is %v off from that of the endpoint: times in the log are wrong by that much", off.Round(time.Second))
-	} else {
-		add("clock", good, "as that of the endpoint")
 	}
 }
 
 func (a *app) printFindings(list []finding) error {
-	t := &table{head: []string{"WHAT", "STATE", "FINDING"}}
+	t := &table{head: []string{"WHAT", "STATE", "FINDING"}, wrap: true}
 	for _, f := range list {
 		t.add(f.What, f.State, plain(f.Text))
 	}

@@ -9,9 +9,11 @@ import (
 	"time"
 
 	"github.com/abide-run/abide/internal/api"
+	"github.com/abide-run/abide/internal/approval"
 	"github.com/abide-run/abide/internal/client"
 	"github.com/abide-run/abide/internal/config"
 	"github.com/abide-run/abide/internal/daemon"
+	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/instructions"
 	"github.com/abide-run/abide/internal/sqlite"
 )
@@ -34,6 +36,7 @@ func (a *app) config(dir string) (daemon.Config, error) {
 		Dir:          dir,
 		Version:      a.opts.Version,
 		Log:          slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: level})),
+		Written:      daemon.Written{MaxOutput: loaded.Config.Worker.MaxTokens, Models: limits(loaded.Config, "")},
 		Instructions: instructions.Rules{Names: loaded.Config.Instructions.Files, MaxBytes: loaded.Config.Instructions.MaxBytes},
 		Tools:        a.opts.Tools,
 		Wrap:         a.opts.Wrap,
@@ -43,20 +46,45 @@ func (a *app) config(dir string) (daemon.Config, error) {
 		c.Sync = sqlite.Normal
 	}
 	c.Rest, _ = time.ParseDuration(loaded.Config.Store.Rest) // checked when it was read
-	c.Defaults, err = defaults(loaded.Config, cwd)
+	c.Defaults, err = defaults(loaded, cwd)
 	return c, err
 }
 
 // defaults are what the sessions of this process are like unless they say
 // otherwise.
-func defaults(c config.Config, cwd string) (api.Defaults, error) {
+func defaults(l *config.Loaded, cwd string) (api.Defaults, error) {
+	c := l.Config
 	d := api.Defaults{Cwd: cwd, Env: environment(c), MaxSteps: c.Worker.MaxSteps, Name: c.Pod.Name}
 	if c.Pod.Pwd != "" {
 		d.Cwd = c.Pod.Pwd
 	}
-	var err error
-	d.Provider, d.Model, err = chosen(c)
+	d.Scope = event.ScopeRules{Allow: scopeRules(c.Scope.Allow), Deny: scopeRules(c.Scope.Deny)}
+	d.Permissions = event.PermissionRules{
+		Allow: permissionRules(c.Permissions.Allow), Ask: permissionRules(c.Permissions.Ask), Deny: permissionRules(c.Permissions.Deny),
+	}
+	usual, err := chosen(l)
+	d.Provider, d.Model = usual.provider, usual.model
 	return d, err
+}
+
+func scopeRules(rules []config.Rule) []event.ScopeRule {
+	var list []event.ScopeRule
+	for _, r := range rules {
+		list = append(list, event.ScopeRule{Target: r.Target, Permission: r.Permission})
+	}
+	return list
+}
+
+func permissionRules(rules []string) []string {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return rules
+	}
+	var list []string
+	for _, r := range rules {
+		list = append(list, approval.Expand(r, home))
+	}
+	return list
 }
 
 // levels are the words for how much is logged.

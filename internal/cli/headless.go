@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -64,27 +65,38 @@ func (a *app) headless(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	dir, err := dataFolder(f.home, "COPILOT_HOME", "ABIDE_HOME")
+	c, err := a.headlessConfig(f)
 	if err != nil {
 		return err
-	}
-	a.home, a.logLevel = f.home, f.logLevel
-	c, err := a.config(dir)
-	if err != nil {
-		return err
-	}
-	c.Rest = time.Duration(f.idle) * time.Second
-	c.Defaults.Model = f.model
-	if p := copilotProvider(f.tokenEnv); p != nil {
-		c.Defaults.Provider = p
-	}
-	if f.yolo {
-		c.Defaults.Approve = approval.All
 	}
 	if f.stdio {
 		return a.headlessStdio(ctx, c)
 	}
 	return a.headlessTCP(ctx, c, f.port)
+}
+
+// headlessConfig is the configuration, but for what an SDK says.
+func (a *app) headlessConfig(f *headlessFlags) (daemon.Config, error) {
+	dir, err := dataFolder(f.home, "COPILOT_HOME", "ABIDE_HOME")
+	if err != nil {
+		return daemon.Config{}, err
+	}
+	a.home, a.logLevel = f.home, f.logLevel
+	c, err := a.config(dir)
+	if err != nil {
+		return daemon.Config{}, err
+	}
+	if f.idle > 0 {
+		c.Rest = time.Duration(f.idle) * time.Second
+	}
+	if p := copilotProvider(f.tokenEnv); p != nil {
+		c.Defaults.Provider, c.Defaults.Model = furnish(p, a.loaded.Config, ""), ""
+	}
+	c.Defaults.Model = cmp.Or(f.model, c.Defaults.Model)
+	if f.yolo {
+		c.Defaults.Approve = approval.All
+	}
+	return c, nil
 }
 
 // headlessStdio serves the client that started the program, until it closes its

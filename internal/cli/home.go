@@ -2,9 +2,25 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 )
+
+// here is the directory that sessions work in unless they say otherwise.
+func (a *app) here() (string, error) {
+	loaded, err := a.settings()
+	if err != nil {
+		return "", err
+	}
+	if dir := loaded.Config.Pod.Pwd; dir != "" {
+		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+			return "", configError(fmt.Errorf("pod.pwd in %s: %s is not a folder", loaded.Origins["pod.pwd"], dir))
+		}
+		return dir, nil
+	}
+	return os.Getwd()
+}
 
 // dataFolder finds the data folder: what a flag says, else the first of the
 // given variables that is set, else the place that the XDG rules give it.

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"time"
@@ -27,7 +26,7 @@ func (a *app) listCommand() *cobra.Command {
 		dir := ""
 		if *here {
 			var err error
-			if dir, err = os.Getwd(); err != nil {
+			if dir, err = a.here(); err != nil {
 				return err
 			}
 		}

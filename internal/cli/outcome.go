@@ -19,6 +19,7 @@ type outcome struct {
 	model   string // who answers
 	steps   int
 	usage   usage
+	cost    cost
 	open    []question      // in the order they were asked
 	calls   map[string]bool // the unfinished ones
 }
@@ -29,6 +30,31 @@ type usage struct {
 	Output     int64 `json:"output_tokens"`
 	CacheRead  int64 `json:"cache_read_input_tokens"`
 	CacheWrite int64 `json:"cache_creation_input_tokens"`
+}
+
+// A cost is what a turn cost, in US dollars, as long as that is known of each
+// request.
+type cost struct {
+	dollars float64
+	known   int
+	unknown int
+}
+
+func (c *cost) add(dollars *float64) {
+	if dollars == nil {
+		c.unknown++
+		return
+	}
+	c.dollars += *dollars
+	c.known++
+}
+
+// total is nil if nothing can be said.
+func (c cost) total() *float64 {
+	if c.known == 0 || c.unknown > 0 {
+		return nil
+	}
+	return &c.dollars
 }
 
 // expect makes it the outcome of an input that was just accepted.
@@ -114,6 +140,7 @@ func (o *outcome) used(d event.AssistantUsageData) {
 	o.usage.Output += d.OutputTokens
 	o.usage.CacheRead += d.CacheReadTokens
 	o.usage.CacheWrite += d.CacheWriteTokens
+	o.cost.add(d.CostUSD)
 }
 
 func (o *outcome) calling(id string) {

@@ -58,3 +58,27 @@ func clip(s string, most int) string {
 	}
 	return b.String() + "…"
 }
+
+// fold breaks a text between words into lines of at most so many columns. Words
+// that are longer are broken, too.
+func fold(s string, most int) []string {
+	lines := []string{""}
+	last := &lines[0]
+	for _, word := range strings.Fields(s) {
+		if *last != "" && columns(*last)+1+columns(word) > most {
+			lines = append(lines, "")
+			last = &lines[len(lines)-1]
+		}
+		if *last != "" {
+			*last += " "
+		}
+		for _, r := range word {
+			if columns(*last)+runeColumns(r) > most {
+				lines = append(lines, "")
+				last = &lines[len(lines)-1]
+			}
+			*last += string(r)
+		}
+	}
+	return lines
+}

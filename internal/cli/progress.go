@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"fmt"
 
 	"github.com/abide-run/abide/internal/event"
 )
@@ -25,6 +26,23 @@ func (p *progress) say(s style, text string) {
 }
 
 func (p *progress) begin(o opening) { p.say(faint, "session "+string(o.SessionID)) }
+
+// end says what it cost, if that is known.
+func (p *progress) end(r result) {
+	if r.Cost != nil {
+		p.say(faint, dollars(*r.Cost))
+	}
+}
+
+// dollars is an amount as people write it. Small ones keep two digits that say
+// something.
+func dollars(amount float64) string {
+	digits := 2
+	for small := amount; small > 0 && small < 0.1 && digits < 6; small *= 10 {
+		digits++
+	}
+	return fmt.Sprintf("$%.*f", digits, amount)
+}
 
 // event shows what a person may want to know. Events that do not decode are the
 // run's matter.

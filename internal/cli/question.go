@@ -98,6 +98,7 @@ func wish(raw json.RawMessage) string {
 		FullCommandText string          `json:"fullCommandText"`
 		FileName        string          `json:"fileName"`
 		Path            string          `json:"path"`
+		LeadsTo         []string        `json:"leadsTo"`
 		URL             string          `json:"url"`
 		ServerName      string          `json:"serverName"`
 		ToolName        string          `json:"toolName"`
@@ -110,9 +111,9 @@ func wish(raw json.RawMessage) string {
 	case "shell":
 		return "may it run this command: " + r.FullCommandText
 	case "write":
-		return "may it write the file " + r.FileName
+		return "may it write the file " + r.FileName + leads(r.LeadsTo)
 	case "read":
-		return "may it read " + r.Path
+		return "may it read " + r.Path + leads(r.LeadsTo)
 	case "url":
 		return "may it fetch " + r.URL
 	case "mcp":
@@ -121,6 +122,36 @@ func wish(raw json.RawMessage) string {
 		return fmt.Sprintf("may it call %s with %s", r.ToolName, orNothing(r.Args))
 	}
 	return "may this be done: " + string(raw)
+}
+
+// leads says where links lead.
+func leads(to []string) string {
+	if len(to) == 0 {
+		return ""
+	}
+	return ", which leads to " + strings.Join(to, ", ")
+}
+
+// change is what a permission would do to a file, as a diff; empty if it is about
+// something else.
+func (q question) change() string {
+	var r struct{ Diff string }
+	if q.Permission == nil || json.Unmarshal(q.Permission.PermissionRequest, &r) != nil {
+		return ""
+	}
+	return r.Diff
+}
+
+// always says what a yes for the session would cover.
+func (q question) always() string {
+	var covered []string
+	for _, g := range q.Permission.Grants {
+		if g.Subject == "" {
+			return "every " + g.Kind
+		}
+		covered = append(covered, g.Subject)
+	}
+	return strings.Join(covered, ", ")
 }
 
 func orNothing(args json.RawMessage) string {

@@ -18,6 +18,7 @@ type result struct {
 	SessionID  event.SessionID `json:"session_id,omitempty"`
 	NumTurns   int             `json:"num_turns"` // model requests that were answered
 	Usage      usage           `json:"usage"`
+	Cost       *float64        `json:"total_cost_usd,omitempty"` // if the prices are known
 	DurationMs int64           `json:"duration_ms"`
 	Model      string          `json:"model,omitempty"`
 	Error      *problem        `json:"error,omitempty"`
@@ -45,7 +46,7 @@ const (
 func newResult(id event.SessionID, o *outcome, took time.Duration, err error) result {
 	r := result{
 		Type: "result", Subtype: subtypeSuccess, IsError: err != nil, SessionID: id,
-		NumTurns: o.steps, Usage: o.usage, DurationMs: took.Milliseconds(), Model: o.model,
+		NumTurns: o.steps, Usage: o.usage, Cost: o.cost.total(), DurationMs: took.Milliseconds(), Model: o.model,
 	}
 	var needs *needsInput
 	var failed *turnFailed

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/client"
 	"github.com/abide-run/abide/internal/event"
 )
@@ -13,13 +14,17 @@ import (
 func (a *app) rewindCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rewind SESSION EVENT|POSITION",
-		Short: "Take back an event and all after it",
+		Short: "Take back an event and all after it, and what was done to files",
 		Long: `Takes back an event and everything after it: the model and clients no longer see
-it. Nothing is deleted; "abide sessions show --all" still shows it.`,
-		Example: "  abide sessions show 0198c2f1\n  abide sessions rewind 0198c2f1 12",
+it, and files that the agent changed with create and edit get back what they held.
+A file that something else has changed since is left alone, and said. Nothing is
+deleted from the session; "abide sessions show --all" still shows it.`,
+		Example: "  abide sessions show 0198c2f1\n  abide sessions rewind --dry-run 0198c2f1 12\n  abide sessions rewind 0198c2f1 12",
 		Args:    arguments(2, 2, "SESSION and the EVENT or POSITION to take back"),
 	}
 	asJSON := jsonFlag(c)
+	keep := c.Flags().Bool("keep-files", false, "leave files as they are")
+	dry := c.Flags().Bool("dry-run", false, "only say what would be done")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.visit(cmd.Context(), func(c *client.Client) error {
 			info, err := find(cmd.Context(), c, args[0])
@@ -30,18 +35,61 @@ it. Nothing is deleted; "abide sessions show --all" still shows it.`,
 			if err != nil {
 				return err
 			}
-			n, err := c.Rewind(cmd.Context(), info.SessionID, from)
-			if err != nil {
-				return err
+			p := api.RewindParams{SessionID: info.SessionID, EventID: from}
+			if *keep {
+				p.Mode = api.ConversationOnly
 			}
-			if *asJSON {
-				return a.out.json(map[string]any{"sessionId": info.SessionID, "eventId": from, "eventsRemoved": n})
+			if *dry {
+				return a.previewRewind(cmd.Context(), c, p, *asJSON)
 			}
-			a.out.printf("%d events of session %s were taken back\n", n, info.SessionID)
-			return nil
+			return a.rewind(cmd.Context(), c, p, *asJSON)
 		})
 	}
 	return c
+}
+
+func (a *app) rewind(ctx context.Context, c *client.Client, p api.RewindParams, asJSON bool) error {
+	done, err := c.Rewind(ctx, p)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return a.out.json(map[string]any{
+			"sessionId": p.SessionID, "eventId": p.EventID, "eventsRemoved": done.EventsRemoved,
+			"restoredFiles": done.RestoredFiles, "skippedFiles": done.SkippedFiles,
+		})
+	}
+	a.out.printf("%d events of session %s were taken back\n", done.EventsRemoved, p.SessionID)
+	for _, path := range done.RestoredFiles {
+		a.out.printf("restored %s\n", path)
+	}
+	a.leftAlone(done.SkippedFiles)
+	return nil
+}
+
+func (a *app) previewRewind(ctx context.Context, c *client.Client, p api.RewindParams, asJSON bool) error {
+	done, err := c.PreviewRewind(ctx, p)
+	if err != nil {
+		return err
+	}
+	if p.Mode == api.ConversationOnly {
+		done.FileCount, done.Files, done.SkippedFiles = 0, []api.FilePreview{}, []api.SkippedFile{}
+	}
+	if asJSON {
+		return a.out.json(done)
+	}
+	a.out.printf("%d events of session %s would be taken back\n", done.EventsRemoved, p.SessionID)
+	for _, f := range done.Files {
+		a.out.printf("would restore %s (%s, +%d -%d lines)\n", f.Path, f.ChangeType, f.LinesAdded, f.LinesRemoved)
+	}
+	a.leftAlone(done.SkippedFiles)
+	return nil
+}
+
+func (a *app) leftAlone(files []api.SkippedFile) {
+	for _, f := range files {
+		a.out.printf("left alone %s: %s\n", f.Path, f.Reason)
+	}
 }
 
 // shownEvent finds the event that is meant by an id or a position. Only events

@@ -12,7 +12,9 @@ const rootHelp = `abide runs agent sessions and loses nothing: every input, answ
 in a log on disk before it counts. Kill it at any time; the session goes on.
 
 With no provider configured it answers with a model that ships in the binary and
-needs no key. Set OPENAI_API_KEY (and OPENAI_BASE_URL) to use another.`
+needs no key. To use another, set OPENAI_API_KEY or ANTHROPIC_API_KEY, or
+OPENAI_BASE_URL for any server that speaks like OpenAI's. abide models lists what
+there is then, and abide doctor finds out why something does not work.`
 
 const rootExamples = `  abide run "Reply with exactly: HELLO"     ask, and print the answer
   abide run --continue "And now?"           go on with the last session here
@@ -40,12 +42,14 @@ func (a *app) rootCommand() *cobra.Command {
 	}
 	f.register(root.Flags())
 	hideAllBut(root.Flags(), "prompt")
-	root.PersistentFlags().StringVar(&a.home, "home", "", "data folder (default $ABIDE_HOME, or $XDG_DATA_HOME/abide)")
+	root.PersistentFlags().StringVar(&a.home, "home", "", "data folder `DIR` (default $ABIDE_HOME, or $XDG_DATA_HOME/abide)")
 	root.PersistentFlags().BoolVarP(&a.quiet, "quiet", "q", false, "say nothing on stderr but errors and questions")
-	root.PersistentFlags().StringVar(&a.logLevel, "log-level", "error", "what is logged on stderr: none, error, warning, info, debug or all")
+	root.PersistentFlags().StringVar(&a.logLevel, "log-level", "error", "what is logged on stderr, by `LEVEL`: none, error, warning, info, debug or all")
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(a.runCommand(), a.answerCommand(), a.questionsCommand(), a.abortCommand(), a.sessionsCommand(),
-		a.serveCommand(), a.configCommand(), a.trustCommand(), a.doctorCommand(), a.versionCommand())
+		a.modelsCommand(), a.serveCommand(), a.configCommand(), a.trustCommand(), a.doctorCommand(), a.completionCommand(), a.manCommand(), a.versionCommand())
+	root.CompletionOptions.DisableDefaultCmd = true
+	a.completes(root)
 	return root
 }
 

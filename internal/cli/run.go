@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"path/filepath"
 	"strings"
@@ -8,8 +9,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/approval"
 	"github.com/abide-run/abide/internal/client"
+	"github.com/abide-run/abide/internal/model/scripted"
 )
 
 const runHelp = `Gives an agent a prompt, follows the turn to its end and prints the answer.
@@ -43,6 +46,7 @@ type runFlags struct {
 	json     bool
 	partial  bool
 	model    string
+	effort   string
 	scenario string
 	resume   string
 	last     bool
@@ -54,20 +58,21 @@ type runFlags struct {
 
 func (f *runFlags) register(flags *pflag.FlagSet) {
 	flags.SortFlags = false
-	flags.StringVarP(&f.prompt, "prompt", "p", "", `the prompt; "-" reads it from stdin`)
-	flags.StringVar(&f.model, "model", "", "the model: offline, scripted:FILE, or one of the provider's")
-	flags.StringVar(&f.scenario, "scenario", "", "scenario file of the scripted model")
-	flags.StringVarP(&f.resume, "resume", "r", "", "go on with this session; the start of its id is enough")
+	flags.StringVarP(&f.prompt, "prompt", "p", "", "the prompt as `TEXT`; - reads it from stdin")
+	flags.StringVar(&f.model, "model", "", "the `MODEL`: offline, scripted:FILE, or one that abide models lists")
+	flags.StringVar(&f.effort, "reasoning-effort", "", "`HOW` much a reasoning model thinks: low, medium, high, or what else it knows")
+	flags.StringVar(&f.scenario, "scenario", "", "scenario `FILE` of the scripted model")
+	flags.StringVarP(&f.resume, "resume", "r", "", "go on with this `SESSION`; the start of its id is enough")
 	flags.BoolVarP(&f.last, "continue", "c", false, "go on with the last session of this directory")
-	flags.StringArrayVar(&f.answers, "answer", nil, "with --resume: answer an open question, as REQUEST=approve, REQUEST=reject or REQUEST=TEXT")
+	flags.StringArrayVar(&f.answers, "answer", nil, "with --resume: answer an open question, as `REQUEST=ANSWER`; approve, reject or text")
 	flags.BoolVar(&f.yolo, "yolo", false, "allow everything without asking")
-	flags.IntVar(&f.maxSteps, "max-steps", 0, "stop the turn after so many model requests (default 200)")
-	flags.StringVar(&f.name, "name", "", "name the session")
+	flags.IntVar(&f.maxSteps, "max-steps", 0, "stop the turn after `N` model requests (default 200)")
+	flags.StringVar(&f.name, "name", "", "`NAME` of the session")
 	f.registerFormat(flags)
 }
 
 func (f *runFlags) registerFormat(flags *pflag.FlagSet) {
-	flags.StringVar(&f.format, "output-format", formatText, "text, json (one object) or stream-json (one object a line)")
+	flags.StringVar(&f.format, "output-format", formatText, "`FORMAT` of stdout: text, json (one object) or stream-json (one object a line)")
 	flags.BoolVar(&f.json, "json", false, "the same as --output-format json")
 	flags.BoolVar(&f.partial, "include-partial-messages", false, "with stream-json: show answers in pieces, too")
 }
@@ -130,13 +135,29 @@ func (f *runFlags) rules() string {
 	return approval.Workspace
 }
 
-// modelName is the model that was named; empty if none was.
-func (f *runFlags) modelName() (string, error) {
-	if f.scenario == "" {
-		return f.model, nil
+// answerer is the model that was named, and its provider if that is not the one
+// that is used anyway. Both are empty if none was.
+func (f *runFlags) answerer(a *app) (string, *api.Provider, error) {
+	scenario, named := strings.CutPrefix(f.model, scripted.Name+":")
+	if scenario = cmp.Or(f.scenario, scenario); f.scenario != "" || named {
+		path, err := filepath.Abs(scenario) // the engine may be elsewhere
+		return scripted.Name + ":" + path, nil, err
 	}
-	path, err := filepath.Abs(f.scenario)
-	return "scripted:" + path, err
+	if f.model == "" {
+		return "", nil, nil
+	}
+	loaded, err := a.settings()
+	if err != nil {
+		return "", nil, err
+	}
+	usual, err := chosen(loaded)
+	if err != nil {
+		return "", nil, err
+	}
+	if found, ok, err := elsewhere(loaded.Config, usual, f.model); ok || err != nil {
+		return found.model, found.provider, err
+	}
+	return f.model, nil, nil
 }
 
 // run carries out abide run.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -77,7 +76,7 @@ func (r *runner) create(ctx context.Context) (active bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if p.WorkingDirectory, err = os.Getwd(); err != nil {
+	if p.WorkingDirectory, err = r.app.here(); err != nil {
 		return false, err
 	}
 	r.events = &attached{stream: r.client.Watch(r.id)}
@@ -103,9 +102,9 @@ func (r *runner) watch(ctx context.Context) error {
 
 // openParams says what the session is to be like.
 func (r *runner) openParams() (api.OpenParams, error) {
-	model, err := r.flags.modelName()
+	model, provider, err := r.flags.answerer(r.app)
 	return api.OpenParams{
-		SessionID: r.id, Model: model, ClientName: "abide",
+		SessionID: r.id, Model: model, Provider: provider, ReasoningEffort: r.flags.effort, ClientName: "abide",
 		RequestPermission: true, RequestUserInput: true, Streaming: r.streaming(),
 		Abide: &api.OpenAbide{Name: r.flags.name, Approve: r.flags.rules(), MaxSteps: r.flags.maxSteps, Keep: true},
 	}, err
@@ -164,7 +163,7 @@ func (r *runner) which(ctx context.Context) (api.SessionInfo, error) {
 	if !r.flags.last {
 		return find(ctx, r.client, r.flags.resume)
 	}
-	cwd, err := os.Getwd()
+	cwd, err := r.app.here()
 	if err != nil {
 		return api.SessionInfo{}, err
 	}

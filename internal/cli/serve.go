@@ -30,8 +30,8 @@ func (a *app) serveCommand() *cobra.Command {
 		Example: "  abide serve\n  abide serve --listen 127.0.0.1:7480",
 		Args:    arguments(0, 0, "no arguments"),
 	}
-	listen := c.Flags().String("listen", "", "serve TCP clients on this ADDRESS:PORT; port 0 is any that is free")
-	file := c.Flags().String("token-file", "", "file that holds the token of TCP clients")
+	listen := c.Flags().String("listen", "", "serve TCP clients on this `ADDRESS:PORT`; port 0 is any that is free")
+	file := c.Flags().String("token-file", "", "`FILE` that holds the token of TCP clients")
 	c.RunE = func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), *listen, *file) }
 	return c
 }

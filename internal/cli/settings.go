@@ -39,7 +39,11 @@ func (a *app) settings() (*config.Loaded, error) {
 		}
 		layers = append(layers, layer)
 	}
-	loaded, err := config.Load(layers...)
+	variables, err := config.Environment(os.Getenv)
+	if err != nil {
+		return nil, configError(err)
+	}
+	loaded, err := config.Load(append(layers, variables...)...)
 	if err != nil {
 		return nil, configError(err)
 	}

@@ -5,11 +5,12 @@ import (
 	"strings"
 )
 
-// A table is rows of cells. The last column takes what room is left, and is cut
-// if the table has to fit a terminal.
+// A table is rows of cells. The last column takes what room is left. If the table
+// has to fit a terminal, what is too long is cut, or goes on in the next line.
 type table struct {
 	head []string
 	rows [][]string
+	wrap bool
 }
 
 func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
@@ -45,8 +46,28 @@ func (t *table) line(w io.Writer, cells []string, widths []int, most int, paint 
 		b.WriteString(cell)
 		b.WriteString(strings.Repeat(" ", widths[i]-columns(cell)+2))
 	}
-	b.WriteString(cells[last])
-	text := strings.TrimRight(b.String(), " ")
+	lines, indent := []string{cells[last]}, columns(b.String())
+	if t.wrap && most > 0 {
+		if indent > most/2 { // too little room beside the others
+			lines, indent = []string{""}, 2
+		} else {
+			lines = nil
+		}
+		lines = append(lines, fold(cells[last], max(most-indent, 8))...)
+	}
+	for _, text := range lines {
+		b.WriteString(text)
+		if err := writeLine(w, b.String(), most, paint, s); err != nil {
+			return err
+		}
+		b.Reset()
+		b.WriteString(strings.Repeat(" ", indent))
+	}
+	return nil
+}
+
+func writeLine(w io.Writer, text string, most int, paint painter, s style) error {
+	text = strings.TrimRight(text, " ")
 	if most > 0 {
 		text = clip(text, most)
 	}

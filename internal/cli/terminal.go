@@ -67,6 +67,7 @@ const (
 	faint      style = "\x1b[2m"
 	bold       style = "\x1b[1m"
 	red        style = "\x1b[31m"
+	green      style = "\x1b[32m"
 	plainStyle style = ""
 )
 

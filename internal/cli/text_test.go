@@ -30,6 +30,9 @@ func FuzzTextOfOthersIsHarmless(f *testing.F) {
 		if most = most % 1000; most > 0 && columns(clip(got, most)) > most {
 			t.Errorf("clip(%q, %d) is wider", got, most)
 		}
+		if most > 1 {
+			checkFold(t, got, most)
+		}
 	})
 }
 
@@ -96,6 +99,60 @@ func TestAgesAreReadable(t *testing.T) {
 	} {
 		if got := age(stamp, now); got != want {
 			t.Errorf("age(%s) = %q, want %q", stamp, got, want)
+		}
+	}
+}
+
+// checkFold checks that folding loses nothing but blanks, and fits.
+func checkFold(t *testing.T, text string, most int) {
+	lines := fold(text, most)
+	for _, line := range lines {
+		if columns(line) > most {
+			t.Errorf("fold(%q, %d) has the line %q", text, most, line)
+		}
+	}
+	if got, want := strings.Join(strings.Fields(strings.Join(lines, "")), ""), strings.Join(strings.Fields(text), ""); got != want {
+		t.Errorf("fold(%q, %d) = %q", text, most, lines)
+	}
+}
+
+func TestATableThatWrapsShowsEverything(t *testing.T) {
+	table := &table{head: []string{"WHAT", "STATE", "FINDING"}, wrap: true}
+	table.add("key of openai", "bad", "there is none: set OPENAI_API_KEY")
+	for most, want := range map[int]string{
+		0:  "WHAT           STATE  FINDING\nkey of openai  bad    there is none: set OPENAI_API_KEY\n",
+		45: "WHAT           STATE  FINDING\nkey of openai  bad    there is none: set\n                      OPENAI_API_KEY\n",
+		30: "WHAT           STATE\n  FINDING\nkey of openai  bad\n  there is none: set\n  OPENAI_API_KEY\n",
+	} {
+		var b strings.Builder
+		if err := table.write(&b, painter{}, most); err != nil || b.String() != want {
+			t.Errorf("in %d columns, %v:\n%s", most, err, b.String())
+		}
+	}
+}
+
+func TestAmountsKeepDigitsThatSaySomething(t *testing.T) {
+	for amount, want := range map[float64]string{0: "$0.00", 12.3456: "$12.35", 0.25: "$0.25", 0.0123: "$0.012", 0.00123: "$0.0012", 0.000001: "$0.000001", 0.0000001: "$0.000000"} {
+		if got := dollars(amount); got != want {
+			t.Errorf("dollars(%v) = %s, want %s", amount, got, want)
+		}
+	}
+}
+
+func TestACostIsShownOnlyIfAllOfItIsKnown(t *testing.T) {
+	half := 0.5
+	for name, test := range map[string]struct {
+		parts []*float64
+		want  float64 // -1: not known
+	}{
+		"nothing": {nil, -1}, "unknown": {[]*float64{nil}, -1}, "known": {[]*float64{&half, &half}, 1}, "half": {[]*float64{&half, nil}, -1},
+	} {
+		var c cost
+		for _, part := range test.parts {
+			c.add(part)
+		}
+		if got := c.total(); got == nil != (test.want < 0) || got != nil && *got != test.want {
+			t.Errorf("%s: %v", name, got)
 		}
 	}
 }

@@ -91,4 +91,5 @@ func (v *textView) end(r result) {
 	default:
 		v.out.printf("%s", withNewline(r.Result, r.Result))
 	}
+	v.progress.end(r)
 }

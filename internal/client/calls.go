@@ -227,11 +227,14 @@ func (c *Client) Fork(ctx context.Context, p api.ForkParams) (api.ForkResult, er
 	return call[api.ForkResult](ctx, c, api.SessionsFork, p)
 }
 
-// Rewind takes back an event and all after it, and returns how many events are
-// no longer shown.
-func (c *Client) Rewind(ctx context.Context, id event.SessionID, eventID string) (int, error) {
-	r, err := call[api.TruncateResult](ctx, c, api.HistoryTruncate, api.TruncateParams{SessionID: id, EventID: eventID})
-	return r.EventsRemoved, err
+// Rewind takes back an event and all after it, and what calls did to files.
+func (c *Client) Rewind(ctx context.Context, p api.RewindParams) (api.RewindResult, error) {
+	return call[api.RewindResult](ctx, c, api.HistoryRewind, p)
+}
+
+// PreviewRewind says what a rewind would do to files.
+func (c *Client) PreviewRewind(ctx context.Context, p api.RewindParams) (api.RewindPreview, error) {
+	return call[api.RewindPreview](ctx, c, api.PreviewRewind, p)
 }
 
 // Delete removes a session. It reports false if there is none.

@@ -323,10 +323,12 @@ func TestEveryMethodIsCalledAsTheServerKnowsIt(t *testing.T) {
 
 	fork, err := c.Fork(ctx, api.ForkParams{SessionID: "s", Name: "other"})
 	must(t, err)
-	n, err := c.Rewind(ctx, fork.SessionID, noted)
+	took, err := c.Rewind(ctx, api.RewindParams{SessionID: fork.SessionID, EventID: noted})
 	must(t, err)
-	if n == 0 {
-		t.Error("rewind took nothing back")
+	again, err := c.Rewind(ctx, api.RewindParams{SessionID: fork.SessionID, EventID: noted})
+	must(t, err)
+	if took.EventsRemoved == 0 || again.EventsRemoved != 0 {
+		t.Errorf("rewind took %d events back, and then %d", took.EventsRemoved, again.EventsRemoved)
 	}
 	must(t, c.Abort(ctx, "s", ""))
 	must(t, c.Destroy(ctx, "s"))

@@ -12,9 +12,13 @@
 package config
 
 import (
-	"errors"
-	"fmt"
+	"maps"
+	"math"
+	"reflect"
+	"slices"
 	"time"
+
+	"github.com/abide-run/abide/internal/approval"
 )
 
 // Config is all that can be written down. Its zero value runs.
@@ -44,7 +48,7 @@ type Model struct {
 	ModelID         string `toml:"model_id" doc:"Name of the model, as the provider calls it; NAME/MODEL for one of a provider below."`
 	BaseURL         string `toml:"base_url" doc:"Base URL of the endpoint; the vendor's own if empty."`
 	APIKeyEnv       string `toml:"api_key_env" doc:"Variable that holds the key; the vendor's usual one if empty."`
-	ReasoningEffort string `toml:"reasoning_effort" doc:"How much a reasoning model thinks." enum:"low,medium,high"`
+	ReasoningEffort string `toml:"reasoning_effort" doc:"How much a reasoning model thinks." enum:"none,minimal,low,medium,high,xhigh,max"`
 }
 
 // Provider is a model endpoint.
@@ -63,10 +67,10 @@ type Limits struct {
 	MaxOutput  int      `toml:"max_output" doc:"Longest answer, in tokens."`
 	Vision     *bool    `toml:"vision" doc:"Whether it takes pictures."`
 	Reasoning  *bool    `toml:"reasoning" doc:"Whether it reasons."`
-	Input      *float64 `toml:"input_price" doc:"Price of a million input tokens."`
-	Output     *float64 `toml:"output_price" doc:"Price of a million output tokens."`
-	CacheRead  *float64 `toml:"cache_read_price" doc:"Price of a million tokens read from the cache."`
-	CacheWrite *float64 `toml:"cache_write_price" doc:"Price of a million tokens written to the cache."`
+	Input      *float64 `toml:"input_price" doc:"Price of a million input tokens, in US dollars."`
+	Output     *float64 `toml:"output_price" doc:"Price of a million output tokens, in US dollars."`
+	CacheRead  *float64 `toml:"cache_read_price" doc:"Price of a million tokens read from the cache, in US dollars; that of input tokens if left out."`
+	CacheWrite *float64 `toml:"cache_write_price" doc:"Price of a million tokens written to the cache, in US dollars; that of input tokens if left out."`
 }
 
 // Worker bounds a turn.
@@ -120,26 +124,65 @@ type Store struct {
 }
 
 // check finds values that make no sense by themselves.
-func (c *Config) check() error {
-	var errs []error
-	for key, value := range map[string]int{
-		"worker.max_tokens": c.Worker.MaxTokens, "worker.max_steps": c.Worker.MaxSteps, "instructions.max_bytes": c.Instructions.MaxBytes,
-	} {
-		if value < 0 {
-			errs = append(errs, fmt.Errorf("%s: %d is negative", key, value))
-		}
+func (c *Config) check() []mistake {
+	list := checkEnums(reflect.ValueOf(c).Elem(), nil)
+	list = notNegative(list, path{"worker", "max_tokens"}, c.Worker.MaxTokens)
+	list = notNegative(list, path{"worker", "max_steps"}, c.Worker.MaxSteps)
+	list = notNegative(list, path{"instructions", "max_bytes"}, c.Instructions.MaxBytes)
+	for _, name := range slices.Sorted(maps.Keys(c.Models)) {
+		list = append(list, c.Models[name].check(path{"models", name})...)
 	}
 	if c.Store.Rest != "" {
 		if d, err := time.ParseDuration(c.Store.Rest); err != nil || d <= 0 {
-			errs = append(errs, fmt.Errorf("store.rest: %q is not a duration like 30s or 5m", c.Store.Rest))
+			list = append(list, wrong(path{"store", "rest"}, "%q is not a duration like 30s or 5m", c.Store.Rest))
 		}
 	}
-	for kind, rules := range map[string][]Rule{"allow": c.Scope.Allow, "deny": c.Scope.Deny} {
-		for i, r := range rules {
-			if r.Target == "" {
-				errs = append(errs, fmt.Errorf("scope.%s[%d].target: it is empty", kind, i))
-			}
+	list = checkRules(list, path{"permissions", "allow"}, c.Permissions.Allow)
+	list = checkRules(list, path{"permissions", "ask"}, c.Permissions.Ask)
+	list = checkRules(list, path{"permissions", "deny"}, c.Permissions.Deny)
+	list = checkTargets(list, path{"scope", "allow"}, c.Scope.Allow)
+	return checkTargets(list, path{"scope", "deny"}, c.Scope.Deny)
+}
+
+func checkRules(list []mistake, at path, rules []string) []mistake {
+	for i, r := range rules {
+		if err := approval.Check(r); err != nil {
+			list = append(list, wrong(at.item(i), "%v", err))
 		}
 	}
-	return errors.Join(append(errs, checkEnums(c)...)...)
+	return list
+}
+
+func (l Limits) check(at path) (list []mistake) {
+	list = notNegative(list, at.with("window"), l.Window)
+	list = notNegative(list, at.with("max_output"), l.MaxOutput)
+	if l.Window > 0 && l.MaxOutput > l.Window {
+		list = append(list, wrong(at.with("max_output"), "%d is more than the window of %d", l.MaxOutput, l.Window))
+	}
+	prices := []struct {
+		key   string
+		price *float64
+	}{{"input_price", l.Input}, {"output_price", l.Output}, {"cache_read_price", l.CacheRead}, {"cache_write_price", l.CacheWrite}}
+	for _, p := range prices {
+		if p.price != nil && !(*p.price >= 0 && *p.price < math.MaxFloat32) {
+			list = append(list, wrong(at.with(p.key), "%v is not a price", *p.price))
+		}
+	}
+	return list
+}
+
+func notNegative(list []mistake, key path, value int) []mistake {
+	if value >= 0 {
+		return list
+	}
+	return append(list, wrong(key, "%d is negative", value))
+}
+
+func checkTargets(list []mistake, at path, rules []Rule) []mistake {
+	for i, r := range rules {
+		if r.Target == "" {
+			list = append(list, wrong(at.item(i).with("target"), "it is empty"))
+		}
+	}
+	return list
 }

@@ -154,19 +154,92 @@ func TestMistakesAreNamedWithTheirPlace(t *testing.T) {
 		{"[model]\nmodel_di = 'x'\n", "line 2, column 1: there is no key model.model_di; did you mean model.model_id?"},
 		{"[model]\nmodel_ID = 'x'\n", "there is no key model.model_ID; did you mean model.model_id?"},
 		{"[modle]\nmodel_id = 'x'\n", "did you mean model"},
-		{"[worker]\nmax_tokens = 'many'\n", "line 2"},
-		{"[worker]\nmax_tokens = -1\n", "worker.max_tokens: -1 is negative"},
+		{"[worker]\nmax_tokens = 'many'\n", "line 2, column 14: worker.max_tokens: it has to be a whole number, not a value of type string"},
+		{"[models.x]\nvision = 1\n", "line 2, column 10: models.x.vision: it has to be true or false, not a value of type integer"},
+		{"[worker]\nmax_tokens = -1\n", "line 2, column 1: worker.max_tokens: -1 is negative"},
+		{"[worker]\n\n  max_steps = -1\n", "line 3, column 3: worker.max_steps: -1 is negative"},
+		{"[models.'gpt-4.1']\nwindw = 1\n", `line 2, column 1: there is no key models."gpt-4.1".windw; did you mean models.*.window?`},
+		{"[models.'gpt-4.1']\nWindow = 1\n", `line 2, column 1: there is no key models."gpt-4.1".Window`},
+		{"[models.'gpt-4.1']\nwindow = -1\n", `line 2, column 1: models."gpt-4.1".window: -1 is negative`},
+		{"[models.x]\nwindow = 10\nmax_output = 11\n", "line 3, column 1: models.x.max_output: 11 is more than the window of 10"},
+		{"[models.x]\ninput_price = -0.5\n", "line 2, column 1: models.x.input_price: -0.5 is not a price"},
+		{"[models.x]\noutput_price = nan\n", "models.x.output_price: NaN is not a price"},
+		{"model = {scheme = 'smoke'}\n", `line 1, column 1: model.scheme: "smoke" is unknown`},
 		{"[model\n", "line 1"},
 		{"[model]\nscheme = 'smoke'\n", `model.scheme: "smoke" is unknown; use one of openai`},
 		{"[providers.x]\nscheme = 'smoke'\n", `providers.x.scheme: "smoke" is unknown`},
 		{"[[scope.allow]]\npermission = 'all'\ntarget = 'x'\n", `scope.allow[0].permission: "all" is unknown`},
-		{"[[scope.deny]]\npermission = 'read'\n", "scope.deny[0].target: it is empty"},
+		{"[[scope.deny]]\npermission = 'read'\n", "line 1, column 3: scope.deny[0].target: it is empty"},
+		{"[[scope.deny]]\ntarget = 'x'\n[[scope.deny]]\ntarget = 'y'\npermission = 'all'\n", `line 5, column 1: scope.deny[1].permission: "all" is unknown`},
 		{"[store]\nrest = 'soon'\n", "store.rest"},
 		{"zzzzzzzzzzzzzzzz = 1\n", "abide config keys"},
 	} {
 		_, err := config.Load(layer("c.toml", test.text))
 		if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), "c.toml") {
 			t.Errorf("%q: %v, want %q in it", test.text, err, test.want)
+		}
+	}
+}
+
+func TestAllMistakesAreToldAtOnceAndInTheSameOrder(t *testing.T) {
+	const text = "[worker]\nmax_tokens = -1\nmax_steps = -2\n[model]\nscheme = 'smoke'\n[models.b]\nwindow = -1\n[models.a]\nwindow = -1\n"
+	_, first := config.Load(layer("c.toml", text))
+	for range 20 {
+		_, err := config.Load(layer("c.toml", text))
+		if err == nil || err.Error() != first.Error() || strings.Count(err.Error(), "line ") != 5 {
+			t.Fatalf("%v\n%v", err, first)
+		}
+	}
+}
+
+func TestNamesMayHaveDots(t *testing.T) {
+	user := layer("user.toml", "[models.'gpt-4.1']\nwindow = 1\nvision = true\n[providers.'my.host']\nbase_url = 'http://a'\n")
+	l := mustLoad(t, user, project("models.'gpt-4.1'.window = 2\n", true))
+	if m := l.Config.Models["gpt-4.1"]; m.Window != 2 || m.Vision == nil || !*m.Vision {
+		t.Errorf("models: %+v", l.Config.Models)
+	}
+	want := map[string]string{`models."gpt-4.1".window`: "project.toml", `models."gpt-4.1".vision`: "user.toml", `providers."my.host".base_url`: "user.toml"}
+	if diff := cmp.Diff(want, l.Origins); diff != "" {
+		t.Errorf("origins: %s", diff)
+	}
+	if got := l.Values[`models."gpt-4.1".window`]; got != int64(2) {
+		t.Errorf("value %v", got)
+	}
+	l = mustLoad(t, user, project("models.'gpt-4.1'.window = 2\n", false))
+	if len(l.Ignored) != 1 || l.Config.Models["gpt-4.1"].Window != 1 {
+		t.Errorf("an untrusted project got through: %q, %+v", l.Ignored, l.Config.Models)
+	}
+}
+
+func TestVariablesSetKeysAndSayWhenTheyCannot(t *testing.T) {
+	load := func(variables map[string]string) (*config.Loaded, error) {
+		layers, err := config.Environment(func(name string) string { return variables[name] })
+		if err != nil {
+			return nil, err
+		}
+		return config.Load(append([]config.Layer{layer("user.toml", "[worker]\nmax_steps = 1\nmax_tokens = 1\n")}, layers...)...)
+	}
+	l, err := load(map[string]string{"ABIDE_WORKER_MAX_TOKENS": "5", "ABIDE_MODEL_MODEL_ID": "a\"b\n[model]\n", "ABIDE_POD_PWD": "x", "ABIDE_SCOPE_ALLOW_TARGET": "/"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	here, _ := os.Getwd()
+	want := config.Config{
+		Pod: config.Pod{Pwd: filepath.Join(here, "x")}, Model: config.Model{ModelID: "a\"b\n[model]\n"}, Worker: config.Worker{MaxTokens: 5, MaxSteps: 1},
+	}
+	if diff := cmp.Diff(want, l.Config); diff != "" {
+		t.Error(diff)
+	}
+	if got := l.Origins["worker.max_tokens"]; got != "the variable ABIDE_WORKER_MAX_TOKENS" {
+		t.Errorf("origin %q", got)
+	}
+	for variable, test := range map[string]struct{ value, want string }{
+		"ABIDE_WORKER_MAX_TOKENS": {"many", `the variable ABIDE_WORKER_MAX_TOKENS: worker.max_tokens: "many" is not a whole number`},
+		"ABIDE_WORKER_MAX_STEPS":  {"-1", "the variable ABIDE_WORKER_MAX_STEPS: worker.max_steps: -1 is negative"},
+		"ABIDE_STORE_SYNC":        {"maybe", `the variable ABIDE_STORE_SYNC: store.sync: "maybe" is unknown`},
+	} {
+		if _, err := load(map[string]string{variable: test.value}); err == nil || !strings.HasPrefix(err.Error(), test.want) {
+			t.Errorf("%s=%s: %v, want %s", variable, test.value, err, test.want)
 		}
 	}
 }

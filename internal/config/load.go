@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -27,8 +28,17 @@ type Layer struct {
 // Loaded is the configuration with its history.
 type Loaded struct {
 	Config  Config
+	Values  map[string]any    // what is set, by key
 	Origins map[string]string // where each key that is set came from
-	Ignored []string          // keys of a project that is not trusted, with the way out
+	Ignored []Ignored         // keys of a project that is not trusted
+}
+
+// Ignored is a key that does not count, because its folder is not trusted.
+type Ignored struct{ Key, From string }
+
+// String says so, with the way out.
+func (i Ignored) String() string {
+	return fmt.Sprintf("%s in %s: this folder is not trusted; see abide trust", i.Key, i.From)
 }
 
 // File reads a layer from a file. One that does not exist is an empty layer.
@@ -45,7 +55,7 @@ func File(path string) (Layer, error) {
 
 // Load puts layers together, the first one lowest.
 func Load(layers ...Layer) (*Loaded, error) {
-	l := &Loaded{Origins: make(map[string]string)}
+	l := &Loaded{Values: make(map[string]any), Origins: make(map[string]string)}
 	merged := make(map[string]any)
 	for _, layer := range layers {
 		if len(layer.Data) == 0 {
@@ -56,9 +66,11 @@ func Load(layers ...Layer) (*Loaded, error) {
 			return nil, err
 		}
 		if layer.Project && !layer.Trusted {
-			l.Ignored = append(l.Ignored, narrow(layer, values)...)
+			for _, key := range narrow(values) {
+				l.Ignored = append(l.Ignored, Ignored{key.String(), layer.Name})
+			}
 		}
-		l.merge(merged, values, "", layer.Name)
+		l.merge(merged, values, nil, layer.Name)
 	}
 	text, err := toml.Marshal(merged)
 	if err == nil {
@@ -78,16 +90,16 @@ func (l Layer) read() (map[string]any, error) {
 	if err := decoder.Decode(&c); err != nil {
 		return nil, l.explain(err)
 	}
-	if err := c.check(); err != nil {
-		return nil, fmt.Errorf("configuration %s: %w", l.Name, err)
+	if mistakes := c.check(); len(mistakes) > 0 {
+		return nil, l.report(mistakes)
 	}
 	values := make(map[string]any)
 	if err := toml.Unmarshal(l.Data, &values); err != nil {
 		return nil, l.explain(err)
 	}
-	for _, key := range flatten(values, "") { // the decoder does not mind case
+	for _, key := range flatten(values, nil) { // the decoder does not mind case
 		if !known(key) {
-			return nil, fmt.Errorf("configuration %s: there is no key %s%s", l.Name, key, suggestion(key))
+			return nil, fmt.Errorf("%s: there is no key %s%s", l.at(nearest(places(l.Data), key)), key, suggestion(key))
 		}
 	}
 	l.anchor(values)
@@ -99,16 +111,33 @@ func (l Layer) explain(err error) error {
 	var unknown *toml.StrictMissingError
 	if errors.As(err, &unknown) {
 		first := unknown.Errors[0]
-		line, column := first.Position()
-		key := strings.Join(first.Key(), ".")
-		return fmt.Errorf("configuration %s, line %d, column %d: there is no key %s%s", l.Name, line, column, key, suggestion(key))
+		key := path(first.Key())
+		return fmt.Errorf("%s: there is no key %s%s", l.at(first.Position()), key, suggestion(key))
 	}
 	var wrong *toml.DecodeError
 	if errors.As(err, &wrong) {
-		line, column := wrong.Position()
-		return fmt.Errorf("configuration %s, line %d, column %d: %s", l.Name, line, column, strings.TrimPrefix(wrong.Error(), "toml: "))
+		return fmt.Errorf("%s: %s", l.at(wrong.Position()), inWords(wrong))
 	}
-	return fmt.Errorf("configuration %s: %w", l.Name, err)
+	return fmt.Errorf("%s: %w", l.at(0, 0), err)
+}
+
+// typed is how the decoder says that a value is of another type than the key.
+var typed = regexp.MustCompile(`^toml: cannot decode TOML (.+) into .* of type (.+)$`)
+
+// kinds are the types of keys in the words of people.
+var kinds = map[string]string{"int": "a whole number", "float64": "a number", "bool": "true or false", "string": "a text in quotes"}
+
+// inWords says what is wrong with a value.
+func inWords(wrong *toml.DecodeError) string {
+	found := typed.FindStringSubmatch(wrong.Error())
+	if found == nil {
+		return strings.TrimPrefix(wrong.Error(), "toml: ")
+	}
+	want, ok := kinds[strings.TrimPrefix(found[2], "*")]
+	if !ok {
+		want = "something else"
+	}
+	return fmt.Sprintf("%s: it has to be %s, not a value of type %s", path(wrong.Key()), want, found[1])
 }
 
 // anchor makes the paths of a file absolute: they are meant from where it is.
@@ -146,29 +175,27 @@ func anchorKey(table map[string]any, key, dir string) {
 }
 
 // merge lays values over what is there. Lists of rules are added to.
-func (l *Loaded) merge(into, values map[string]any, prefix, origin string) {
+func (l *Loaded) merge(into, values map[string]any, prefix path, origin string) {
 	for _, key := range slices.Sorted(maps.Keys(values)) {
-		value, name := values[key], prefix+key
-		table, isTable := value.(map[string]any)
-		if isTable {
+		value, at := values[key], prefix.with(key)
+		if table, ok := value.(map[string]any); ok {
 			under, _ := into[key].(map[string]any)
 			if under == nil {
 				under = make(map[string]any)
 				into[key] = under
 			}
-			l.merge(under, table, name+".", origin)
+			l.merge(under, table, at, origin)
 			continue
 		}
+		name, from := at.String(), origin
 		if list, ok := value.([]any); ok && additive(name) {
 			before, _ := into[key].([]any)
-			value = append(before[:len(before):len(before)], list...)
+			value = append(slices.Clip(before), list...)
 			if l.Origins[name] != "" {
-				origin := l.Origins[name] + ", " + origin
-				into[key], l.Origins[name] = value, origin
-				continue
+				from = l.Origins[name] + ", " + origin
 			}
 		}
-		into[key], l.Origins[name] = value, origin
+		into[key], l.Values[name], l.Origins[name] = value, value, from
 	}
 }
 
@@ -189,36 +216,35 @@ func narrowing(key string) bool {
 }
 
 // narrow takes out of a project's file what would widen anything.
-func narrow(l Layer, values map[string]any) []string {
-	var ignored []string
-	for _, key := range flatten(values, "") {
-		if !narrowing(key) {
-			remove(values, strings.Split(key, "."))
-			ignored = append(ignored, fmt.Sprintf("%s in %s: this folder is not trusted; see abide trust", key, l.Name))
+func narrow(values map[string]any) (ignored []path) {
+	for _, key := range flatten(values, nil) {
+		if !narrowing(key.String()) {
+			remove(values, key)
+			ignored = append(ignored, key)
 		}
 	}
 	return ignored
 }
 
-func flatten(values map[string]any, prefix string) []string {
-	var keys []string
+func flatten(values map[string]any, prefix path) []path {
+	var keys []path
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		if table, ok := values[key].(map[string]any); ok {
-			keys = append(keys, flatten(table, prefix+key+".")...)
+			keys = append(keys, flatten(table, prefix.with(key))...)
 		} else {
-			keys = append(keys, prefix+key)
+			keys = append(keys, prefix.with(key))
 		}
 	}
 	return keys
 }
 
 // remove takes a key out, and the tables that are empty without it.
-func remove(values map[string]any, path []string) {
-	if table, ok := values[path[0]].(map[string]any); ok && len(path) > 1 {
-		remove(table, path[1:])
+func remove(values map[string]any, key path) {
+	if table, ok := values[key[0]].(map[string]any); ok && len(key) > 1 {
+		remove(table, key[1:])
 		if len(table) > 0 {
 			return
 		}
 	}
-	delete(values, path[0])
+	delete(values, key[0])
 }

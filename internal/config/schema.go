@@ -2,7 +2,6 @@ package config
 
 import (
 	"encoding/json"
-	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -64,39 +63,22 @@ func enum(f reflect.StructField) []string {
 
 // Keys lists every key, with * for a name that the user chooses.
 func Keys() []string {
-	return keysOf(reflect.TypeFor[Config](), "")
-}
-
-func keysOf(t reflect.Type, prefix string) []string {
-	switch t.Kind() {
-	case reflect.Pointer, reflect.Slice:
-		if e := t.Elem(); e.Kind() == reflect.Struct {
-			return keysOf(e, prefix)
-		}
-	case reflect.Map:
-		if t.Elem().Kind() == reflect.Struct {
-			return keysOf(t.Elem(), prefix+"*.")
-		}
-	case reflect.Struct:
-		var keys []string
-		for f := range fields(t) {
-			keys = append(keys, keysOf(f.Type, prefix+f.Tag.Get("toml")+".")...)
-		}
-		return keys
+	var keys []string
+	for _, e := range Entries() {
+		keys = append(keys, e.Key)
 	}
-	return []string{strings.TrimSuffix(prefix, ".")}
+	return keys
 }
 
 // known reports whether there is such a key, to the letter. Tables that hold
 // nothing are known with their keys.
-func known(key string) bool {
-	parts := strings.Split(key, ".")
+func known(key path) bool {
 	return slices.ContainsFunc(Keys(), func(candidate string) bool {
-		return matches(parts, strings.Split(candidate, "."))
+		return matches(key, strings.Split(candidate, "."))
 	})
 }
 
-func matches(parts, pattern []string) bool {
+func matches(parts path, pattern []string) bool {
 	for i, p := range pattern {
 		if i == len(parts) {
 			return true
@@ -112,34 +94,31 @@ func matches(parts, pattern []string) bool {
 }
 
 // checkEnums finds words that are not among those that a key knows.
-func checkEnums(c *Config) []error {
-	return enumErrors(reflect.ValueOf(c).Elem(), "")
-}
-
-func enumErrors(v reflect.Value, prefix string) (errs []error) {
+func checkEnums(v reflect.Value, prefix path) (list []mistake) {
 	switch v.Kind() {
 	case reflect.Struct:
 		for f := range fields(v.Type()) {
-			name, value := prefix+f.Tag.Get("toml"), v.FieldByIndex(f.Index)
-			if list := enum(f); list != nil && value.String() != "" && !slices.Contains(list, value.String()) {
-				errs = append(errs, fmt.Errorf("%s: %q is unknown; use one of %s", name, value.String(), strings.Join(list, ", ")))
+			key, value := prefix.with(f.Tag.Get("toml")), v.FieldByIndex(f.Index)
+			if words := enum(f); words != nil && value.String() != "" && !slices.Contains(words, value.String()) {
+				list = append(list, wrong(key, "%q is unknown; use one of %s", value.String(), strings.Join(words, ", ")))
 			}
-			errs = append(errs, enumErrors(value, name+".")...)
+			list = append(list, checkEnums(value, key)...)
 		}
 	case reflect.Map:
-		for _, key := range v.MapKeys() {
-			errs = append(errs, enumErrors(v.MapIndex(key), prefix+key.String()+".")...)
+		for _, name := range slices.SortedFunc(slices.Values(v.MapKeys()), func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) }) {
+			list = append(list, checkEnums(v.MapIndex(name), prefix.with(name.String()))...)
 		}
 	case reflect.Slice:
 		for i := range v.Len() {
-			errs = append(errs, enumErrors(v.Index(i), fmt.Sprintf("%s[%d].", strings.TrimSuffix(prefix, "."), i))...)
+			list = append(list, checkEnums(v.Index(i), prefix.item(i))...)
 		}
 	}
-	return errs
+	return list
 }
 
 // suggestion names the known key that is nearest to an unknown one.
-func suggestion(key string) string {
+func suggestion(unknown path) string {
+	key := unknown.String()
 	best, least := "", len(key)/2+1
 	for _, known := range Keys() {
 		for _, candidate := range prefixes(known) {

@@ -24,6 +24,7 @@ import (
 	"github.com/abide-run/abide/internal/folder"
 	"github.com/abide-run/abide/internal/instructions"
 	"github.com/abide-run/abide/internal/model/remote"
+	"github.com/abide-run/abide/internal/process"
 	"github.com/abide-run/abide/internal/relay"
 	"github.com/abide-run/abide/internal/server"
 	"github.com/abide-run/abide/internal/session"
@@ -49,9 +50,10 @@ type Config struct {
 	Rest    time.Duration   // how long an idle session stays in memory; the host's default if zero
 	Retries []time.Duration // how long to wait before each further attempt at a model request; the host's default if nil
 
+	Written      Written            // about models that clients bring along
 	Instructions instructions.Rules // which files tell agents about a project
 
-	Tools turn.Catalog                        // what agents can do
+	Tools turn.Catalog                        // what agents can do beside the built-in tools
 	Wrap  func(eventlog.Store) eventlog.Store // put around the store; for tests
 }
 
@@ -266,6 +268,7 @@ func (s stdio) Close() error {
 type engine struct {
 	lock   *folder.Lock
 	store  eventlog.Store
+	tools  *toolbox
 	host   *session.Host
 	server *server.Server
 	socket net.Listener
@@ -282,9 +285,12 @@ func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, erro
 	if n.config.Wrap != nil {
 		e.store = n.config.Wrap(store)
 	}
-	found := &models{version: n.config.Version, clients: make(map[string]*remote.Client)}
+	if e.tools, err = openTools(n.folder, process.Options{Log: n.log}); err != nil {
+		return nil, errors.Join(err, store.Close(), lock.Close())
+	}
+	found := &models{version: n.config.Version, written: n.config.Written, clients: make(map[string]*remote.Client)}
 	e.host = session.New(e.store, session.Options{
-		Resolve: found.resolve, Tools: n.config.Tools, Log: n.log, Version: n.config.Version,
+		Resolve: found.resolve, Tools: e.tools.catalog(n.config.Tools), Undo: e.tools.undo, Forget: e.tools.forget, Tasks: e.tasks(n), Log: n.log, Version: n.config.Version,
 		Rest: n.config.Rest, Retries: n.config.Retries, Instructions: n.config.Instructions.Read,
 	})
 	e.server = server.New(e.host, server.Options{
@@ -300,7 +306,19 @@ func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, erro
 	}
 	n.work.Go(func() { n.serveSocket(e) })
 	n.work.Go(func() { n.watchStore(store) })
+	if !n.config.Visitor {
+		n.work.Go(func() { e.tools.sweep(n.ctx) })
+	}
 	return e, nil
+}
+
+// tasks are what sessions watch. Who is only here for a moment watches nothing:
+// what happens then is found by the next engine.
+func (e *engine) tasks(n *Node) session.Tasks {
+	if n.config.Visitor || e.tools.commands == nil {
+		return nil
+	}
+	return e.tools.commands
 }
 
 // watchStore stops this process when nothing can be written any more. What is
@@ -345,6 +363,5 @@ func (e *engine) close() error {
 		e.socket.Close()
 	}
 	e.host.Close()
-	err := e.store.Close()
-	return errors.Join(err, e.lock.Close())
+	return errors.Join(e.tools.close(), e.store.Close(), e.lock.Close())
 }

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -22,6 +23,7 @@ import (
 // so that their connections are.
 type models struct {
 	version string
+	written Written // of clients that bring their own provider along
 
 	mu      sync.Mutex
 	clients map[string]*remote.Client
@@ -61,13 +63,14 @@ func (m *models) provided(ctx context.Context, config event.SessionConfiguredDat
 	if err != nil {
 		return session.Endpoint{}, err
 	}
-	for _, candidate := range []string{p.WireModel, p.ModelID, name} {
-		if candidate != "" {
-			return session.Endpoint{Model: client, Name: candidate}, nil
+	name = cmp.Or(p.WireModel, p.ModelID, name)
+	if name == "" {
+		if name, err = client.FirstModel(ctx); err != nil {
+			return session.Endpoint{}, err
 		}
 	}
-	first, err := client.FirstModel(ctx)
-	return session.Endpoint{Model: client, Name: first}, err
+	p = m.written.on(p)
+	return session.Endpoint{Model: tune(client, p, name), Name: name, Blind: blind(p, name)}, nil
 }
 
 // client returns the client of an endpoint.
@@ -86,11 +89,7 @@ func (m *models) client(p api.Provider, s api.ProviderSecret, clientName string)
 	if clientName != "" {
 		agent = clientName + " " + agent
 	}
-	config := remote.Config{BaseURL: p.BaseURL, APIKey: s.APIKey, BearerToken: s.BearerToken, Headers: s.Headers, UserAgent: agent}
-	if p.Type == "azure" {
-		config.Azure = &remote.Azure{APIVersion: p.Azure.APIVersion}
-	}
-	c := open(config)
+	c := open(remoteConfig(p, s, agent))
 	if len(m.clients) >= maxClients {
 		clear(m.clients)
 	}

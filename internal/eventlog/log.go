@@ -87,7 +87,11 @@ type Info struct {
 	Listed    bool   `json:"listed,omitempty"` // has a user message
 	Active    bool   `json:"active,omitempty"` // has an unfinished turn
 	Questions int    `json:"questions,omitempty"`
+	Tasks     int    `json:"tasks,omitempty"` // that go on in the background
 }
+
+// Due reports whether the session has something to do when an engine starts.
+func (i Info) Due() bool { return i.Active || i.Tasks > 0 }
 
 // A Session is a session as the index has it.
 type Session struct {
@@ -140,7 +144,7 @@ type Store interface {
 	// live on in their forks are left out.
 	Sessions(ctx context.Context) iter.Seq2[Session, error]
 
-	// Active yields the sessions with an unfinished turn, the last modified
+	// Active yields the sessions that have something to do, the last modified
 	// first.
 	Active(ctx context.Context) iter.Seq2[Session, error]
 

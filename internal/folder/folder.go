@@ -116,6 +116,9 @@ func (f *Folder) Database() string { return f.path("abide.db") }
 // Session returns the path of a session's own directory, which may not exist.
 func (f *Folder) Session(id string) string { return f.path("sessions", fileName(id)) }
 
+// Processes returns the path of the directory of commands, which may not exist.
+func (f *Folder) Processes() string { return f.path("processes") }
+
 // MakeSession makes a session's own directory and returns its path.
 func (f *Folder) MakeSession(id string) (string, error) {
 	dir := f.Session(id)

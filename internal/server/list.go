@@ -21,7 +21,6 @@ var listMethods = map[string]method{
 	api.SessionGetLastID:   on((*conn).lastID),
 	api.SessionDelete:      on((*conn).delete),
 	api.SessionsFork:       on((*conn).fork),
-	api.HistoryTruncate:    on((*conn).truncate),
 	api.Events:             on((*conn).events),
 	api.Search:             on((*conn).search),
 	api.Verify:             on((*conn).verify),
@@ -116,11 +115,6 @@ func (c *conn) position(ctx context.Context, id event.SessionID, eventID string)
 		}
 	}
 	return 0, fmt.Errorf("event %s: %w", eventID, session.ErrPosition)
-}
-
-func (c *conn) truncate(ctx context.Context, p api.TruncateParams) (api.TruncateResult, error) {
-	n, err := c.server.host.Rewind(ctx, p.SessionID, p.EventID)
-	return api.TruncateResult{EventsRemoved: n}, noSession(p.SessionID, err)
 }
 
 // The most that one answer holds.

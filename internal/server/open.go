@@ -128,6 +128,7 @@ func (c *conn) spec(p api.OpenParams) (session.Spec, error) {
 		Env: defaults.Env,
 	}
 	s.Name, s.Config.Approve, s.Config.MaxSteps = defaults.Name, defaults.Approve, defaults.MaxSteps
+	s.Config.Scope, s.Config.Permissions = defaults.Scope, defaults.Permissions
 	if s.Config.WorkingDirectory == "" {
 		s.Config.WorkingDirectory = defaults.Cwd
 	}

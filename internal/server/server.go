@@ -115,7 +115,7 @@ type method func(c *conn, ctx context.Context, req *jsonrpc.Request) (any, error
 // methods is every method there is.
 var methods = func() map[string]method {
 	all := make(map[string]method)
-	for _, family := range []map[string]method{serverMethods, openMethods, turnMethods, answerMethods, listMethods} {
+	for _, family := range []map[string]method{serverMethods, openMethods, turnMethods, answerMethods, listMethods, historyMethods} {
 		maps.Copy(all, family)
 	}
 	return all

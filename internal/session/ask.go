@@ -11,6 +11,7 @@ import (
 
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/transcript"
 	"github.com/abide-run/abide/internal/turn"
 )
 
@@ -31,13 +32,14 @@ func (s *Session) ask(tx *txn, turnID string) {
 	tx.then = append(tx.then, func() {
 		r.parent = s.state.Parent
 		question, err := s.question()
-		config, name := s.state.Config, s.state.Model
+		config, name, tasks := s.state.Config, s.state.Model, taskKeys(s.state.Tasks)
 		if !s.host.spawn(func() {
 			defer cancel(nil)
 			if err != nil {
 				s.answered(r, nil, Endpoint{}, 0, err)
 				return
 			}
+			question.Tail = s.summary(ctx, tasks)
 			s.converse(ctx, r, config, name, question)
 		}) {
 			cancel(ErrClosed)
@@ -83,11 +85,21 @@ func (s *Session) converse(ctx context.Context, r *request, config event.Session
 		return
 	}
 	q.Model = to.Name
+	if to.Blind {
+		q.Messages = transcript.Unseen(q.Messages)
+	}
 	for attempt := 0; ; attempt++ {
 		reply, err := s.attempt(ctx, r, to, q)
 		if err == nil {
 			s.answered(r, reply, to, time.Since(started), nil)
 			return
+		}
+		if rejectsReasoning(err) && !q.Forget {
+			s.tellForget(r, to, err)
+			forgetful := *q
+			forgetful.Forget = true
+			q, attempt = &forgetful, attempt-1
+			continue
 		}
 		wait, again := s.retry(ctx, attempt, err)
 		if !again {
@@ -102,6 +114,13 @@ func (s *Session) converse(ctx context.Context, r *request, config event.Session
 			return
 		}
 	}
+}
+
+// rejectsReasoning reports whether a provider does not take back the reasoning
+// that it gave: a key was changed, or it is too old.
+func rejectsReasoning(err error) bool {
+	var failure *model.Error
+	return errors.As(err, &failure) && failure.Kind == model.KindReasoning
 }
 
 // secret returns what the session's provider must be told to answer. It is read
@@ -153,6 +172,20 @@ func (s *Session) tell(r *request, p event.Payload) {
 }
 
 func (s *Session) tellRetry(r *request, to Endpoint, err error, wait time.Duration) {
+	failure := s.tellFailure(r, to, err)
+	s.tell(r, event.SessionInfoData{
+		InfoType: "model_retry", Message: failure.Message + " Trying again in " + wait.Round(time.Millisecond).String() + ".",
+	})
+}
+
+// tellForget tells that the model is asked once more, without what it thought
+// before.
+func (s *Session) tellForget(r *request, to Endpoint, err error) {
+	s.tellFailure(r, to, err)
+	s.tell(r, event.SessionInfoData{InfoType: "model_retry", Message: to.Name + " does not take its earlier reasoning back; it is asked again without."})
+}
+
+func (s *Session) tellFailure(r *request, to Endpoint, err error) *model.Error {
 	var failure *model.Error
 	errors.As(err, &failure)
 	reason := "api_error"
@@ -164,9 +197,7 @@ func (s *Session) tellRetry(r *request, to Endpoint, err error, wait time.Durati
 		ErrorMessage: failure.Message, FailureKind: string(failure.Kind),
 	})
 	s.tell(r, event.AssistantTurnRetryData{TurnID: r.turnID, Reason: reason})
-	s.tell(r, event.SessionInfoData{
-		InfoType: "model_retry", Message: failure.Message + " Trying again in " + wait.Round(time.Millisecond).String() + ".",
-	})
+	return failure
 }
 
 // deltas passes on the pieces of an answer.
@@ -233,7 +264,7 @@ func (tx *txn) answer(r *request, reply *model.Reply, from Endpoint, took time.D
 			Model: name, InputTokens: reply.Usage.Input, OutputTokens: reply.Usage.Output,
 			CacheReadTokens: reply.Usage.CacheRead, CacheWriteTokens: reply.Usage.CacheWrite,
 			ReasoningTokens: reply.Usage.Reasoning, Duration: took.Milliseconds(),
-			FinishReason: reply.Finish, NumToolCalls: len(reply.Calls),
+			FinishReason: reply.Finish, NumToolCalls: len(reply.Calls), CostUSD: reply.Cost,
 		},
 		tx.message(r, reply, name),
 	)
@@ -258,7 +289,7 @@ func toolRequests(calls []model.Call) []event.ToolRequest {
 	seen := make(map[string]bool)
 	for i, c := range calls {
 		for c.ID == "" || seen[c.ID] {
-			c.ID = "call_" + event.NewID()
+			c.ID = newCallID()
 		}
 		seen[c.ID] = true
 		list[i] = event.ToolRequest{ToolCallID: c.ID, Name: c.Name, Kind: "function", Arguments: json.RawMessage("{}")}
@@ -270,6 +301,9 @@ func toolRequests(calls []model.Call) []event.ToolRequest {
 	}
 	return list
 }
+
+// newCallID makes an id that every provider takes: OpenAI allows 40 characters.
+func newCallID() string { return "call_" + strings.ReplaceAll(event.NewID(), "-", "") }
 
 // compactObject writes a JSON object the way it is stored, so that a request
 // that is built from memory has the same bytes as one built from the log.

@@ -14,15 +14,21 @@ import (
 func (s *Session) call(tx *txn, c *turn.Call) {
 	ctx, cancel := context.WithCancel(s.host.ctx)
 	id := c.Request.ToolCallID
-	s.running[id] = cancel
+	done := make(chan struct{})
+	s.running[id] = &running{c.Key, cancel, done}
 	t, call := s.host.opts.Tools.Tool(s.state, c)
 	tx.then = append(tx.then, func() {
+		s.calls.Add(1)
 		if !s.host.spawn(func() {
 			defer cancel()
 			result := s.run(ctx, t, call)
+			s.calls.Done()
+			close(done)
 			s.called(ctx, c, result)
 		}) {
 			cancel()
+			s.calls.Done()
+			close(done)
 		}
 	})
 }
@@ -58,16 +64,42 @@ func (s *Session) called(ctx context.Context, c *turn.Call, result tool.Result) 
 			return nil
 		}
 		delete(tx.s.running, id)
-		return tx.Record(turn.Complete(tx.State, c, result))
+		if result.Task {
+			tx.Tell(event.Empty(event.TasksChanged))
+		}
+		return tx.Record(turn.Finish(tx.State, c, result)...)
 	})
+}
+
+// A running call is one that is being made.
+type running struct {
+	key    string
+	cancel context.CancelFunc
+	done   <-chan struct{} // closed when it is over
 }
 
 // stopCalls gives up the calls under way.
 func (s *Session) stopCalls(error) {
-	for id, cancel := range s.running {
-		cancel()
+	for id, r := range s.running {
+		r.cancel()
 		delete(s.running, id)
+		s.leave(r)
 	}
+}
+
+// leave remembers a call that is on its way out, for whoever has to wait for it.
+func (s *Session) leave(r *running) {
+	for key, done := range s.left {
+		select {
+		case <-done:
+			delete(s.left, key)
+		default:
+		}
+	}
+	if s.left == nil {
+		s.left = make(map[string]<-chan struct{})
+	}
+	s.left[r.key] = r.done
 }
 
 // askPerson puts a question to one of the clients that can put it to a person.

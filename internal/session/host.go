@@ -28,6 +28,7 @@ import (
 type Endpoint struct {
 	Model model.Model
 	Name  string
+	Blind bool // it is known not to see images
 }
 
 // A Resolver finds the model of a session. The secret is what the session's
@@ -48,6 +49,12 @@ type Options struct {
 	// Instructions reads what a project's own files say to agents that work in a
 	// folder. It is asked at the beginning of each turn; nothing is read if nil.
 	Instructions func(dir string) (string, []event.InstructionSource, error)
+	// Tasks is what goes on in the background. There is nothing if nil.
+	Tasks Tasks
+	// Undo takes back what calls did to files. Nothing is taken back if nil.
+	Undo Undo
+	// Forget removes what a session that was deleted has outside of the store.
+	Forget func(id event.SessionID) error
 }
 
 // defaultRetries is how long to wait before each further attempt at a model
@@ -70,6 +77,9 @@ type Host struct {
 	gate   sync.Mutex
 	closed bool
 	work   sync.WaitGroup
+
+	tasking sync.Mutex
+	watched map[taskKey]bool // tasks that somebody waits for
 
 	watching sync.Mutex
 	watchers map[*Watcher]struct{}
@@ -101,6 +111,7 @@ func New(store eventlog.Store, opts Options) *Host {
 	h := &Host{
 		store: store, opts: opts, log: opts.Log,
 		sessions: make(map[event.SessionID]*Session),
+		watched:  make(map[taskKey]bool),
 		watchers: make(map[*Watcher]struct{}),
 	}
 	h.ctx, h.cancel = context.WithCancelCause(context.Background())

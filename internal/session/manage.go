@@ -212,42 +212,6 @@ func (h *Host) fork(ctx context.Context, state *turn.State, parent event.Session
 	return nil
 }
 
-// Rewind takes back everything from an event on, for the model and for clients.
-// Nothing is deleted. It returns how many events are no longer shown.
-func (h *Host) Rewind(ctx context.Context, id event.SessionID, eventID string) (int, error) {
-	removed := 0
-	err := h.do(ctx, id, func(tx *txn) error {
-		if err := tx.exists(); err != nil {
-			return err
-		}
-		shown, err := h.Messages(ctx, id)
-		if err != nil {
-			return err
-		}
-		from := event.Seq(0)
-		for i, e := range shown {
-			if head, err := e.Head(); err == nil && head.ID == eventID {
-				from, removed = e.Seq, len(shown)-i
-				break
-			}
-		}
-		if from == 0 {
-			return fmt.Errorf("event %s: %w", eventID, ErrPosition)
-		}
-		if tx.State.Active() {
-			if err := tx.abort("rewind", false); err != nil {
-				return err
-			}
-			if err := tx.rest(); err != nil {
-				return err
-			}
-		}
-		tx.Tell(event.SnapshotRewindData{UpToEventID: eventID, EventsRemoved: removed})
-		return tx.Record(event.HistoryHiddenData{From: from, To: tx.State.Seq, Reason: "rewind"})
-	})
-	return removed, err
-}
-
 // Delete removes a session. Its work is stopped; what forks share stays.
 func (h *Host) Delete(ctx context.Context, id event.SessionID) error {
 	err := h.do(ctx, id, func(tx *txn) error {
@@ -269,6 +233,9 @@ func (h *Host) Delete(ctx context.Context, id event.SessionID) error {
 	}
 	if err == nil {
 		h.told(Notice{Deleted, eventlog.Session{ID: id}})
+	}
+	if h.opts.Forget != nil && (err == nil || errors.Is(err, ErrNotFound)) {
+		err = errors.Join(err, h.opts.Forget(id)) // also what an earlier attempt has left
 	}
 	return err
 }

@@ -39,10 +39,15 @@ type Session struct {
 	end     eventlog.End
 	info    eventlog.Info
 	asking  *request
-	running map[string]context.CancelFunc // calls under way, by id
+	running map[string]*running        // calls under way, by id
+	left    map[string]<-chan struct{} // calls that were stopped, by key, until they are over
 	fresh   map[string]bool
 	offer   *model.Tools
 	offered int
+
+	calls     sync.WaitGroup                             // that were begun here; those that were stopped may take a moment
+	restoring bool                                       // files are being given back what they held
+	rewound   map[event.Seq]chan event.FilesRestoredData // who waits for that, by the position of the rewind
 }
 
 // An intent is something that somebody wants of a session.
@@ -231,6 +236,7 @@ func (s *Session) carryOut(batch []*intent) {
 	}
 	if err == nil {
 		s.asks.Store(s.state.Asks())
+		s.watchTasks()
 		for _, f := range tx.then {
 			f()
 		}
@@ -242,7 +248,7 @@ func (s *Session) carryOut(batch []*intent) {
 }
 
 // quiet reports whether nothing is under way in this process.
-func (s *Session) quiet() bool { return s.asking == nil && len(s.running) == 0 }
+func (s *Session) quiet() bool { return s.asking == nil && len(s.running) == 0 && !s.restoring }
 
 // load reads the session's log, verifying it, if it is not in memory. A session
 // that does not exist has an empty state.
@@ -259,7 +265,7 @@ func (s *Session) load() error {
 	s.feed.reached(end)
 	s.offer, s.offered = nil, -1
 	if s.fresh == nil {
-		s.fresh, s.running = make(map[string]bool), make(map[string]context.CancelFunc)
+		s.fresh, s.running = make(map[string]bool), make(map[string]*running)
 	}
 	return nil
 }
@@ -307,7 +313,7 @@ func (s *Session) discard(err error) {
 	s.host.log.Error("could not record what happened; the session is read again", "session", s.id, "err", err)
 	s.stopAsking(err)
 	s.stopCalls(err)
-	s.state, s.fresh = nil, nil
+	s.state, s.fresh, s.restoring = nil, nil, false
 }
 
 // recordPause is how long the store is left alone after it could not record
@@ -347,6 +353,10 @@ func (s *Session) advance(tx *txn) error {
 			err = tx.begin(step.Call, s.host.opts.Tools.Recover(s.state, step.Call))
 		case turn.RunTool:
 			s.call(tx, step.Call)
+		case turn.Notify:
+			err = tx.notify(step)
+		case turn.Restore:
+			s.restore(tx, step.Hidden)
 		case turn.EndStep:
 			err = tx.Record(event.AssistantTurnEndData{TurnID: step.TurnID})
 		case turn.GiveUp:
@@ -361,7 +371,7 @@ func (s *Session) advance(tx *txn) error {
 // now is what is under way in this process.
 func (s *Session) now() turn.Now {
 	return turn.Now{
-		Asking:  s.asking != nil,
+		Asking: s.asking != nil, Restoring: s.restoring,
 		Running: func(id string) bool { return s.running[id] != nil },
 		Fresh:   func(id string) bool { return s.fresh[id] },
 	}

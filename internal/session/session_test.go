@@ -3,6 +3,7 @@ package session_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -128,6 +129,20 @@ func (b *bench) create(id event.SessionID, c *session.Client) *viewer {
 	return v
 }
 
+// resume comes back to a session with another client.
+func (b *bench) resume(id event.SessionID) *viewer {
+	b.t.Helper()
+	v := newViewer()
+	view, err := b.host.Resume(b.t.Context(), id, session.Resume{}, &session.Client{Viewer: v})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if err := view.CatchUp(b.t.Context()); err != nil {
+		b.t.Fatal(err)
+	}
+	return v
+}
+
 func (b *bench) send(id event.SessionID, in event.InputAcceptedData) string {
 	b.t.Helper()
 	got, err := b.host.Send(b.t.Context(), id, in)
@@ -229,7 +244,7 @@ func (c *counter) Permission(tool.Call) (*approval.Request, error) {
 	if !c.ask {
 		return nil, nil
 	}
-	return &approval.Request{Kind: approval.Shell, Subject: c.name, Ask: json.RawMessage(`{"kind":"shell"}`)}, nil
+	return &approval.Request{Kind: approval.Shell, Subjects: []string{c.name}, Ask: json.RawMessage(`{"kind":"shell"}`)}, nil
 }
 
 func (c *counter) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
@@ -596,8 +611,8 @@ func TestForkRewindAndDelete(t *testing.T) {
 		}
 	}
 	head, _ := second.Head()
-	if n, err := b.host.Rewind(t.Context(), "s", head.ID); err != nil || n < 3 {
-		t.Fatalf("rewind: %d, %v", n, err)
+	if n, err := b.host.Rewind(t.Context(), "s", session.Rewind{EventID: head.ID}); err != nil || n.Events < 3 {
+		t.Fatalf("rewind: %v, %v", n, err)
 	}
 	shown, err := b.host.Messages(t.Context(), "s")
 	if err != nil {
@@ -702,4 +717,401 @@ func TestASessionThatWaitsForAnAnswerCanLeaveMemoryToo(t *testing.T) {
 		}
 		b.host.Close()
 	})
+}
+
+// undoer remembers what it was told to take back.
+type undoer struct {
+	mu    sync.Mutex
+	calls []string
+	fail  error
+}
+
+func (u *undoer) undo(id event.SessionID, undone func(string) bool, look bool) ([]event.RestoredFile, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.calls = append(u.calls, fmt.Sprintf("%s look=%v", id, look))
+	return []event.RestoredFile{{Path: "/w/f", Outcome: event.FileRestored}}, u.fail
+}
+
+// rewindable is a session with two turns, the second of which made a call.
+func rewindable(t *testing.T, u *undoer) (*bench, *viewer, string, *counter) {
+	c := &counter{name: "act", replay: tool.Keyed}
+	b := newBench(t, offline.Model{}, c)
+	b.opts.Undo = u.undo
+	b.restart()
+	v := b.create("s", &session.Client{})
+	b.send("s", event.InputAcceptedData{Prompt: "Reply with exactly: ONE"})
+	v.await(t, 0, event.SessionIdle)
+	n := len(v.kinds())
+	b.send("s", event.InputAcceptedData{Prompt: "Use act with value 'x'"})
+	v.await(t, n, event.SessionIdle)
+	for _, e := range b.verify("s") {
+		if d, _ := event.As[event.UserMessageData](e); e.Type == event.UserMessage && strings.HasPrefix(d.Content, "Use") {
+			head, _ := e.Head()
+			return b, v, head.ID, c
+		}
+	}
+	t.Fatal("no second message")
+	return nil, nil, "", nil
+}
+
+func TestRewindTakesFilesBack(t *testing.T) {
+	u := &undoer{}
+	b, _, from, c := rewindable(t, u)
+	var keys []string
+	b.opts.Undo = func(id event.SessionID, undone func(string) bool, look bool) ([]event.RestoredFile, error) {
+		for key := range c.keys {
+			if undone(key) {
+				keys = append(keys, key)
+			}
+		}
+		return u.undo(id, undone, look)
+	}
+	b.restart()
+	for _, r := range []session.Rewind{{EventID: from, Look: true}, {EventID: from, Look: true, KeepFiles: true}, {EventID: from}, {EventID: from}} {
+		done, err := b.host.Rewind(t.Context(), "s", r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%+v: %+v", r, done)
+	}
+	if want := []string{"s look=true", "s look=false"}; !slices.Equal(u.calls, want) {
+		t.Errorf("undone: %v, want %v", u.calls, want)
+	}
+	if len(keys) != 2 || len(c.keys) != 1 {
+		t.Errorf("of %v, %v were taken back", c.keys, keys)
+	}
+	restored := 0
+	for _, e := range b.verify("s") {
+		if e.Type == event.FilesRestored {
+			restored++
+		}
+	}
+	if restored != 1 {
+		t.Errorf("%d records of restored files, want 1", restored)
+	}
+}
+
+// TestFilesAreTakenBackAfterACrash: what the log says is due is done, whoever
+// recorded it.
+func TestFilesAreTakenBackAfterACrash(t *testing.T) {
+	u := &undoer{}
+	b, _, _, _ := rewindable(t, u)
+	b.host.Close()
+	info, err := b.store.Session(t.Context(), "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	hidden, err := event.Encode(event.Head{ID: event.NewID(), Time: time.Now()}, event.HistoryHiddenData{From: 2, To: info.End.Seq, Files: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hidden.Seq = info.End.Seq + 1
+	active := info.Info
+	active.Active = true
+	end, err := b.store.Append(t.Context(), "s", eventlog.Batch{After: info.End, Events: []event.Event{hidden}, Info: &active})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.start()
+	for e, err := range eventlog.Follow(t.Context(), b.store, "s", end) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Type == event.FilesRestored {
+			break
+		}
+	}
+	if want := []string{"s look=false"}; !slices.Equal(u.calls, want) {
+		t.Errorf("undone: %v, want %v", u.calls, want)
+	}
+}
+
+func TestARewindThatCannotRestoreSaysSo(t *testing.T) {
+	u := &undoer{fail: errors.New("the disk is gone")}
+	b, _, from, _ := rewindable(t, u)
+	_, err := b.host.Rewind(t.Context(), "s", session.Rewind{EventID: from})
+	if err == nil || !strings.Contains(err.Error(), "the disk is gone") {
+		t.Errorf("error = %v", err)
+	}
+	if shown, _ := b.host.Messages(t.Context(), "s"); lastAnswer(t, shown) != "ONE" {
+		t.Errorf("answer = %q, want that of the first turn", lastAnswer(t, shown))
+	}
+}
+
+// chores are tasks whose news the test tells.
+type chores struct {
+	mu   sync.Mutex
+	news map[string]chan event.TaskReportedData
+	seen []string
+}
+
+func newChores() *chores { return &chores{news: make(map[string]chan event.TaskReportedData)} }
+
+func (c *chores) of(key string) chan event.TaskReportedData {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.news[key] == nil {
+		c.news[key] = make(chan event.TaskReportedData, 8)
+	}
+	return c.news[key]
+}
+
+func (c *chores) Watch(ctx context.Context, _ event.SessionID, key, last string) (event.TaskReportedData, error) {
+	for {
+		select {
+		case news := <-c.of(key):
+			if news.Status == last {
+				continue
+			}
+			if news.Ended {
+				c.of(key) <- news // it stays so
+			}
+			return news, nil
+		case <-ctx.Done():
+			return event.TaskReportedData{}, ctx.Err()
+		}
+	}
+}
+
+func (c *chores) Summary(_ context.Context, _ event.SessionID, keys []string) (string, error) {
+	return fmt.Sprintf("Currently running background tasks: %d", len(keys)), nil
+}
+
+func (c *chores) Seen(_ event.SessionID, key string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.seen = append(c.seen, key)
+}
+
+// job is a tool whose calls go on as tasks.
+type job struct {
+	mu    sync.Mutex
+	keys  []string
+	begun chan struct{} // if not nil, a call waits until it is cancelled
+}
+
+func (j *job) Spec() tool.Spec {
+	return tool.Spec{Name: "job", Replay: tool.Keyed, Detaches: true}
+}
+func (j *job) Permission(tool.Call) (*approval.Request, error) { return nil, nil }
+
+func (j *job) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
+	j.mu.Lock()
+	j.keys = append(j.keys, call.Key)
+	begun := j.begun
+	j.mu.Unlock()
+	if begun != nil {
+		close(begun)
+		<-ctx.Done()
+		return tool.Result{}, ctx.Err()
+	}
+	return tool.Result{Text: "it goes on", Task: true}, nil
+}
+
+func (j *job) key(i int) string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.keys[i]
+}
+
+// told is a model that writes down what it is told.
+type told struct {
+	offline.Model
+	mu   sync.Mutex
+	reqs []*model.Request
+}
+
+func (m *told) Ask(ctx context.Context, req *model.Request, on func(model.Delta)) (*model.Reply, error) {
+	m.mu.Lock()
+	m.reqs = append(m.reqs, req)
+	m.mu.Unlock()
+	return m.Model.Ask(ctx, req, on)
+}
+
+func (m *told) last() *model.Request {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.reqs[len(m.reqs)-1]
+}
+
+// notices counts how often the model reads a text.
+func notices(req *model.Request, text string) int {
+	n := 0
+	for _, m := range req.Messages {
+		if m.Role == model.User {
+			n += strings.Count(m.Text, text)
+		}
+	}
+	return n
+}
+
+func ended(key, text string) event.TaskReportedData {
+	return event.TaskReportedData{Key: key, Status: event.TaskCompleted, Ended: true, Text: text, Kind: json.RawMessage(`{"type":"shell_completed"}`)}
+}
+
+// background is a session with a task that is running, at rest.
+func background(t *testing.T) (*bench, *viewer, *chores, *job, *told) {
+	m, c, j := &told{}, newChores(), &job{}
+	b := newBench(t, m, j)
+	b.opts.Tasks = c
+	b.restart()
+	v := b.create("s", &session.Client{})
+	b.send("s", event.InputAcceptedData{Prompt: "Use job with value 'x'"})
+	v.await(t, 0, event.SessionIdle)
+	return b, v, c, j, m
+}
+
+func TestATaskWakesItsSessionOnce(t *testing.T) {
+	b, v, c, j, m := background(t)
+	if got := m.last().Tail; got != "Currently running background tasks: 1" {
+		t.Errorf("the model is told %q of what runs", got)
+	}
+	n := len(v.kinds())
+	c.of(j.key(0)) <- ended(j.key(0), "NEWS")
+	v.await(t, n, event.SessionIdle)
+	if got := notices(m.last(), "NEWS"); got != 1 || m.last().Tail != "" {
+		t.Errorf("the model reads the news %d times, and %q of what runs", got, m.last().Tail)
+	}
+	for range 2 {
+		b.restart()
+		v = b.resume("s")
+		b.send("s", event.InputAcceptedData{Prompt: "Reply with exactly: HI"})
+		v.await(t, 0, event.SessionIdle)
+	}
+	if got := notices(m.last(), "NEWS"); got != 1 {
+		t.Errorf("after restarts the model reads the news %d times", got)
+	}
+	if !slices.Equal(c.seen, []string{j.key(0)}) {
+		t.Errorf("seen: %v", c.seen)
+	}
+}
+
+func TestATaskThatEndsWhileTheEngineIsDownIsToldOnce(t *testing.T) {
+	b, _, c, j, m := background(t)
+	b.host.Close()
+	info, err := b.store.Session(t.Context(), "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.of(j.key(0)) <- ended(j.key(0), "NEWS")
+	b.start()
+	for e, err := range eventlog.Follow(t.Context(), b.store, "s", info.End) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Type == event.SessionIdle {
+			break
+		}
+	}
+	if got := notices(m.last(), "NEWS"); got != 1 {
+		t.Errorf("the model reads the news %d times", got)
+	}
+}
+
+func TestManyTasksAreOneWake(t *testing.T) {
+	m, c, j := &told{}, newChores(), &job{}
+	b := newBench(t, m, j)
+	b.opts.Tasks = c
+	b.restart()
+	v := b.create("s", &session.Client{})
+	b.send("s", event.InputAcceptedData{Prompt: "Call job with value 'x', job with value 'y' and job with value 'z'"})
+	v.await(t, 0, event.SessionIdle)
+	b.host.Close()
+	for i := range 3 {
+		c.of(j.key(i)) <- ended(j.key(i), "NEWS")
+	}
+	// What was recorded before the engine stopped is told in one turn.
+	info, err := b.store.Session(t.Context(), "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var news []event.Event
+	for i := range 3 {
+		e, err := event.Encode(event.Head{ID: event.NewID(), Time: time.Now()}, ended(j.key(i), "NEWS"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Seq = info.End.Seq + event.Seq(i) + 1
+		news = append(news, e)
+	}
+	end, err := b.store.Append(t.Context(), "s", eventlog.Batch{After: info.End, Events: news})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := len(m.reqs)
+	b.start()
+	for e, err := range eventlog.Follow(t.Context(), b.store, "s", end) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Type == event.SessionIdle {
+			break
+		}
+	}
+	if got := notices(m.last(), "NEWS"); got != 3 || len(m.reqs) != before+1 {
+		t.Errorf("the model reads %d news in %d requests, want 3 in one", got, len(m.reqs)-before)
+	}
+}
+
+func TestAStoppedCallLeavesATask(t *testing.T) {
+	m, c, j := &told{}, newChores(), &job{begun: make(chan struct{})}
+	b := newBench(t, m, j)
+	b.opts.Tasks = c
+	b.restart()
+	v := b.create("s", &session.Client{})
+	b.send("s", event.InputAcceptedData{Prompt: "Use job with value 'x'"})
+	<-j.begun
+	if err := b.host.Abort(t.Context(), "s", "test"); err != nil {
+		t.Fatal(err)
+	}
+	v.await(t, 0, event.SessionIdle)
+	// Its end wakes nobody: the user has stopped the work.
+	c.of(j.key(0)) <- ended(j.key(0), "NEWS")
+	for e, err := range eventlog.Follow(t.Context(), b.store, "s", eventlog.End{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Type == event.TaskReported {
+			break
+		}
+	}
+	if len(m.reqs) != 1 {
+		t.Errorf("the model was asked %d times, want once", len(m.reqs))
+	}
+	k := len(v.kinds())
+	b.send("s", event.InputAcceptedData{Prompt: "Reply with exactly: HI"})
+	v.await(t, k, event.SessionIdle)
+	if got := notices(m.last(), "NEWS"); got != 1 {
+		t.Errorf("the model reads the news %d times", got)
+	}
+}
+
+func TestATaskThatStallsIsToldAndStaysATask(t *testing.T) {
+	_, v, c, j, m := background(t)
+	n := len(v.kinds())
+	c.of(j.key(0)) <- event.TaskReportedData{Key: j.key(0), Status: event.TaskStalled, Text: "PASSWORD?"}
+	v.await(t, n, event.SessionIdle)
+	if got := notices(m.last(), "PASSWORD?"); got != 1 || m.last().Tail == "" {
+		t.Errorf("the model reads the question %d times, and %q of what runs", got, m.last().Tail)
+	}
+	n = len(v.kinds())
+	c.of(j.key(0)) <- ended(j.key(0), "NEWS")
+	v.await(t, n, event.SessionIdle)
+	if got := notices(m.last(), "NEWS"); got != 1 || notices(m.last(), "PASSWORD?") != 1 {
+		t.Errorf("the model reads the news %d times", got)
+	}
+}
+
+func TestNothingThatWasBegunIsNotNews(t *testing.T) {
+	b, v, c, j, m := background(t)
+	n, asked := len(v.kinds()), len(m.reqs)
+	c.of(j.key(0)) <- event.TaskReportedData{Key: j.key(0), Status: event.TaskNone, Ended: true}
+	v.await(t, n, event.TasksChanged)
+	n = len(v.kinds())
+	b.send("s", event.InputAcceptedData{Prompt: "Reply with exactly: HI"})
+	v.await(t, n, event.SessionIdle)
+	if len(m.reqs) != asked+1 || m.last().Tail != "" {
+		t.Errorf("%d requests, and the model is told %q", len(m.reqs)-asked, m.last().Tail)
+	}
 }

@@ -97,7 +97,7 @@ func (tx *txn) announce() {
 func indexed(s *turn.State) eventlog.Info {
 	return eventlog.Info{
 		Name: s.Name, Summary: s.Summary, Dir: s.Config.WorkingDirectory, Client: s.Config.ClientName,
-		Listed: s.Summary != "" || s.Totals.Turns > 0, Active: s.Active(), Questions: len(s.Questions()),
+		Listed: s.Summary != "" || s.Totals.Turns > 0, Active: s.Active(), Questions: len(s.Questions()), Tasks: len(s.Tasks),
 	}
 }
 

@@ -38,7 +38,7 @@ func newAddition(id event.SessionID, batch eventlog.Batch) (*addition, error) {
 		if err != nil {
 			return nil, err
 		}
-		a.active, a.info = batch.Info.Active, string(text)
+		a.active, a.info = batch.Info.Due(), string(text)
 	}
 	return a, nil
 }

@@ -30,12 +30,13 @@ type entry struct {
 	seq     event.Seq
 	message *model.Message
 	results []*model.Message // one for each call; nil while there is none
+	images  []*model.Message // that the calls gave, in call order
 }
 
 // Relevant reports whether events of this kind shape the conversation.
 func Relevant(t event.Type) bool {
 	switch t {
-	case event.UserMessage, event.AssistantMessage, event.ToolComplete, event.HistoryHidden:
+	case event.UserMessage, event.AssistantMessage, event.ToolComplete, event.HistoryHidden, event.SystemNotification:
 		return true
 	}
 	return false
@@ -78,7 +79,7 @@ func (n *entry) appendTo(list []*model.Message) []*model.Message {
 		}
 		list = append(list, result)
 	}
-	return list
+	return append(list, n.images...)
 }
 
 func (h *History) read(e event.Event) error {
@@ -91,6 +92,12 @@ func (h *History) read(e event.Event) error {
 		return h.readResult(e)
 	case event.HistoryHidden:
 		return h.hide(e)
+	case event.SystemNotification:
+		d, err := event.As[event.SystemNotificationData](e)
+		if err == nil {
+			h.push(e.Seq, &model.Message{Role: model.User, Text: d.Content})
+		}
+		return err
 	}
 	return nil
 }
@@ -143,6 +150,7 @@ func (h *History) readResult(e event.Event) error {
 		for k, call := range n.message.Calls {
 			if call.ID == d.ToolCallID && n.results[k] == nil {
 				n.results[k] = &model.Message{Role: model.ToolRole, CallID: call.ID, Text: ResultText(d), Failed: !d.Success}
+				n.addImages(call.ID, images(d))
 				return nil
 			}
 		}

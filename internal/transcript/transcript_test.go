@@ -148,3 +148,32 @@ func TestSystemPrompt(t *testing.T) {
 		t.Error("a mode that is a number was taken")
 	}
 }
+
+func TestImagesFollowTheResultsInCallOrder(t *testing.T) {
+	var h transcript.History
+	h.Add(encode(t, 1, event.UserMessageData{Content: "look"}))
+	h.Add(encode(t, 2, event.AssistantMessageData{ToolRequests: []event.ToolRequest{
+		{ToolCallID: "x", Name: "view"}, {ToolCallID: "y", Name: "view"}, {ToolCallID: "z", Name: "view"}}}))
+	for i, id := range []string{"z", "y", "x"} {
+		r := &event.ToolResult{Content: "Viewed " + id}
+		if id != "y" {
+			r.Binary = json.RawMessage(`[{"type":"image","data":"AQI=","mimeType":"image/png","description":"Image ` + id + `"},{"type":"other","data":"AQ=="}]`)
+		}
+		h.Add(encode(t, event.Seq(i+3), event.ToolCompleteData{ToolCallID: id, Success: true, Result: r}))
+	}
+	list, err := h.Messages()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := ""
+	for _, m := range list {
+		got += fmt.Sprintf("%s %s %d\n", m.Role, m.Text, len(m.Images))
+	}
+	want := "user look 0\nassistant  0\ntool Viewed x 0\ntool Viewed y 0\ntool Viewed z 0\nuser Image x 1\nuser Image z 1\n"
+	if got != want {
+		t.Errorf("messages:\n%swant:\n%s", got, want)
+	}
+	if img := list[5].Images[0]; img.MediaType != "image/png" || string(img.Data) != "\x01\x02" {
+		t.Errorf("image = %+v", img)
+	}
+}

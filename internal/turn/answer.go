@@ -140,7 +140,7 @@ func grants(raw json.RawMessage, c *Call) []event.Grant {
 		ToolName string   `json:"toolName"`
 	}
 	if len(raw) == 0 || json.Unmarshal(raw, &a) != nil || a.Kind == "" {
-		return []event.Grant{c.Grant}
+		return c.Grants
 	}
 	switch a.Kind {
 	case "commands":

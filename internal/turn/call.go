@@ -41,11 +41,14 @@ func (c Catalog) Judge(s *State, call *Call) []event.Payload {
 		return []event.Payload{failed(s, call, err.Error(), err.Error())}
 	}
 	if ask == nil {
-		return c.Begin(s, call)
+		return c.begin(s, call, false)
 	}
-	switch approval.Judge(s.Config.Approve, s.Config.WorkingDirectory, s.Grants, ask) {
+	ask.Tool = r.Name
+	switch approval.Judge(s.Config.Approve, s.Config.Permissions, s.Grants, ask) {
 	case approval.Allow:
-		return c.Begin(s, call)
+		return c.begin(s, call, false)
+	case approval.Grant:
+		return c.begin(s, call, true)
 	case approval.Deny:
 		return []event.Payload{refused(s, call, event.CodeDenied, textByRules)}
 	}
@@ -55,7 +58,7 @@ func (c Catalog) Judge(s *State, call *Call) []event.Payload {
 	return []event.Payload{event.PermissionAskedData{
 		RequestID: event.NewID(), ToolCallID: r.ToolCallID,
 		PermissionRequest: ask.Ask, PromptRequest: ask.Prompt,
-		Grant: event.Grant{Kind: ask.Kind, Subject: ask.Subject},
+		Grants: ask.Grants(),
 	}}
 }
 
@@ -89,11 +92,14 @@ func customTool(x event.ExternalTool, r event.ToolRequest) (*approval.Request, e
 	if err != nil {
 		return nil, fmt.Errorf("arguments of %s: %w", x.Name, err)
 	}
-	return &approval.Request{Kind: approval.CustomTool, Subject: x.Name, Ask: ask, Prompt: ask}, nil
+	return &approval.Request{Kind: approval.CustomTool, Subjects: []string{x.Name}, Ask: ask, Prompt: ask}, nil
 }
 
-// Begin returns what is to be recorded before a permitted call is made.
-func (c Catalog) Begin(s *State, call *Call) []event.Payload {
+// Begin returns what is to be recorded before a call is made that somebody said
+// yes to.
+func (c Catalog) Begin(s *State, call *Call) []event.Payload { return c.begin(s, call, true) }
+
+func (c Catalog) begin(s *State, call *Call, granted bool) []event.Payload {
 	r := call.Request
 	if _, ok := s.external(r.Name); ok {
 		return []event.Payload{event.ExternalAskedData{
@@ -101,8 +107,10 @@ func (c Catalog) Begin(s *State, call *Call) []event.Payload {
 			Arguments: r.Arguments, WorkingDirectory: s.Config.WorkingDirectory,
 		}}
 	}
-	if c.find(r.Name) != nil {
-		return []event.Payload{event.ToolBegunData{ToolCallID: r.ToolCallID, Key: event.NewID(), Attempt: 1}}
+	if t := c.find(r.Name); t != nil {
+		return []event.Payload{event.ToolBegunData{
+			ToolCallID: r.ToolCallID, Key: event.NewID(), Attempt: 1, Granted: granted, Detaches: t.Spec().Detaches,
+		}}
 	}
 	if r.Name == AskUser {
 		return askUser(s, call)
@@ -138,7 +146,7 @@ func (c Catalog) Recover(s *State, call *Call) []event.Payload {
 		return []event.Payload{refused(s, call, event.CodeInterrupted, textUnknown)}
 	}
 	return []event.Payload{event.ToolBegunData{
-		ToolCallID: call.Request.ToolCallID, Key: call.Key, Attempt: call.Attempt + 1,
+		ToolCallID: call.Request.ToolCallID, Key: call.Key, Attempt: call.Attempt + 1, Granted: call.Granted, Detaches: call.Detaches,
 	}}
 }
 
@@ -149,9 +157,29 @@ func (c Catalog) Tool(s *State, call *Call) (tool.Tool, tool.Call) {
 
 func (c Catalog) toolCall(s *State, call *Call) tool.Call {
 	return tool.Call{
-		Session: s.ID, ID: call.Request.ToolCallID, Key: call.Key, Attempt: call.Attempt,
+		Session: s.ID, ID: call.Request.ToolCallID, Key: call.Key, Attempt: call.Attempt, Begun: call.Begun,
 		Arguments: call.Request.Arguments, Dir: s.Config.WorkingDirectory,
+		Scope: scopeOf(s.Config), Granted: call.Granted, Asked: call.Shown,
 	}
+}
+
+// scopeOf is what the session may use without asking: what its rules list, or
+// its working directory if they list nothing and that is how it was started.
+func scopeOf(c event.SessionConfiguredData) event.ScopeRules {
+	rules := c.Scope
+	if len(rules.Allow) == 0 && c.Approve != approval.AskAlways && c.WorkingDirectory != "" {
+		rules.Allow = []event.ScopeRule{{Target: c.WorkingDirectory, Permission: approval.Write}}
+	}
+	return rules
+}
+
+// Finish returns what is to be recorded of a call that a tool of ours made.
+func Finish(s *State, call *Call, r tool.Result) []event.Payload {
+	record := []event.Payload{Complete(s, call, r)}
+	if r.Task {
+		record = append(record, event.TaskStartedData{Key: call.Key, ToolCallID: call.Request.ToolCallID})
+	}
+	return record
 }
 
 // Complete is the terminal record of a call that a tool of ours made.
@@ -206,6 +234,9 @@ func Interrupt(s *State, reason string, filter func(*Call) bool) []event.Payload
 			continue
 		}
 		record = append(record, closeQuestion(c, reason)...)
+		if c.Stage == Begun && c.Detaches {
+			record = append(record, event.TaskStartedData{Key: c.Key, ToolCallID: c.Request.ToolCallID})
+		}
 		record = append(record, refused(s, c, event.CodeInterrupted, transcript.Interrupted))
 	}
 	return record

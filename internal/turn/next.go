@@ -26,6 +26,8 @@ type (
 		Input event.InputAcceptedData
 		How   string // "idle", "queued" or "steering"
 	}
+	// Notify: the model is to be told what happened to tasks.
+	Notify struct{ Reports []Report }
 	// StartStep: a model request is about to be made.
 	StartStep struct{ TurnID string }
 	// AskModel: make the request.
@@ -40,6 +42,8 @@ type (
 	RunTool struct{ Call *Call }
 	// Recover: a call was begun by a runtime that is no more.
 	Recover struct{ Call *Call }
+	// Restore: files have to be given back what they held.
+	Restore struct{ Hidden event.HistoryHiddenData }
 	// EndStep: the answer and all its calls are done with.
 	EndStep struct{ TurnID string }
 	// GiveUp: the turn must not go on.
@@ -49,6 +53,7 @@ type (
 func (Wait) step()      {}
 func (Rest) step()      {}
 func (Deliver) step()   {}
+func (Notify) step()    {}
 func (StartStep) step() {}
 func (AskModel) step()  {}
 func (Intend) step()    {}
@@ -56,20 +61,27 @@ func (Judge) step()     {}
 func (Begin) step()     {}
 func (RunTool) step()   {}
 func (Recover) step()   {}
+func (Restore) step()   {}
 func (EndStep) step()   {}
 func (GiveUp) step()    {}
 
 // Now is what is true of this process and not in the log.
 type Now struct {
-	Asking  bool                     // a model request is under way
-	Running func(callID string) bool // the call is under way
-	Fresh   func(callID string) bool // this process has recorded that the call begins
+	Asking    bool                     // a model request is under way
+	Restoring bool                     // files are being given back what they held
+	Running   func(callID string) bool // the call is under way
+	Fresh     func(callID string) bool // this process has recorded that the call begins
 }
 
 // Next decides what comes next. It is pure: it does nothing, and the same state
 // gives the same step.
 func Next(s *State, now Now) Step {
-	if s.Turn == nil {
+	switch {
+	case len(s.Restore) > 0 && now.Restoring:
+		return Wait{}
+	case len(s.Restore) > 0:
+		return Restore{s.Restore[0]}
+	case s.Turn == nil:
 		return betweenTurns(s)
 	}
 	turnID := strconv.Itoa(s.Turn.Step)
@@ -89,10 +101,13 @@ func Next(s *State, now Now) Step {
 }
 
 func betweenTurns(s *State) Step {
-	if len(s.Queue) == 0 {
-		if s.Idle {
-			return Wait{}
-		}
+	switch {
+	case len(s.Queue) > 0:
+	case len(s.Reports) > 0 && !s.Aborted: // what was stopped stays so until somebody speaks
+		return Notify{s.Reports}
+	case s.Idle:
+		return Wait{}
+	default:
 		return Rest{}
 	}
 	how := "idle"
@@ -128,6 +143,9 @@ func beforeRequest(s *State, turnID string) Step {
 	}
 	if in, ok := steering(s); ok {
 		return Deliver{in, "steering"}
+	}
+	if len(s.Reports) > 0 {
+		return Notify{s.Reports}
 	}
 	return StartStep{turnID}
 }

@@ -2,6 +2,7 @@ package turn
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/abide-run/abide/internal/event"
@@ -39,6 +40,9 @@ func (c Catalog) find(name string) tool.Tool {
 func (c Catalog) Offer(s *State) []model.Tool {
 	var list []model.Tool
 	add := func(source string, spec tool.Spec) {
+		if spec.OnDemand && !named(s.Config, source, spec.Name) {
+			return
+		}
 		if allowed(s.Config, source, spec.Name) {
 			list = append(list, model.Tool{Name: spec.Name, Description: spec.Description, Parameters: spec.Parameters})
 		}
@@ -86,6 +90,11 @@ func allowed(c event.SessionConfiguredData, source, name string) bool {
 		}
 	}
 	return false
+}
+
+// named reports whether a session asks for a tool by its own name.
+func named(c event.SessionConfiguredData, source, name string) bool {
+	return slices.Contains(c.AvailableTools, name) || slices.Contains(c.AvailableTools, source+":"+name)
 }
 
 // filterMatches understands a name, "source:name" and "source:*".

@@ -12,6 +12,7 @@ package turn
 import (
 	"crypto/sha256"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -46,7 +47,24 @@ type State struct {
 
 	Aborted bool // the last turn was stopped from outside
 
+	Restore []event.HistoryHiddenData // whose files have yet to be given back what they held
+
+	Tasks   []Task   // what goes on in the background, the oldest first
+	Reports []Report // news of tasks that the model was not told yet
+
 	sent, won recent
+}
+
+// A Task is what goes on without the call that began it.
+type Task struct {
+	Key  string
+	Last string // the status that was reported last
+}
+
+// A Report is news of a task.
+type Report struct {
+	Seq event.Seq
+	event.TaskReportedData
 }
 
 // recent remembers the idempotency keys of the last requests, for clients that
@@ -123,11 +141,15 @@ const (
 type Call struct {
 	Request  event.ToolRequest
 	Stage    Stage
-	Question string      // request id of the open question, in the Waiting stages
-	Asked    event.Event // the question itself
-	Grant    event.Grant // of a permission: what a yes for the whole session covers
+	Question string          // request id of the open question, in the Waiting stages
+	Asked    event.Event     // the question itself
+	Grants   []event.Grant   // of a permission: what a yes for the whole session covers
+	Shown    json.RawMessage // of a permission: what was to be decided
+	Granted  bool            // more than the session's scope allows it
+	Detaches bool            // what it does can go on without it
 	Key      string
 	Attempt  int
+	Begun    time.Time // when the first attempt was recorded
 	result   [sha256.Size]byte
 }
 
@@ -155,7 +177,9 @@ func (c *Call) Waiting() bool {
 func New(id event.SessionID) *State { return &State{ID: id, Idle: true} }
 
 // Active reports whether there is anything left to do.
-func (s *State) Active() bool { return s.Turn != nil || len(s.Queue) > 0 || !s.Idle }
+func (s *State) Active() bool {
+	return s.Turn != nil || len(s.Queue) > 0 || !s.Idle || len(s.Restore) > 0
+}
 
 // Questions returns the calls that wait for an answer.
 func (s *State) Questions() []*Call {
@@ -277,7 +301,9 @@ func (s *State) lastShown(events []event.Event) error {
 func lasting(t event.Type) bool {
 	switch t {
 	case event.SessionStart, event.SessionConfigured, event.ClientDeclared, event.ToolsDeclared, event.InstructionsLoaded,
-		event.SessionModelChange, event.SessionNamed, event.SystemMessage, event.PermissionDone:
+		event.SessionModelChange, event.SessionNamed, event.SystemMessage, event.PermissionDone,
+		event.HistoryHidden, event.FilesRestored, event.TaskStarted, event.TaskReported, event.SystemNotification,
+		event.SessionForked:
 		return true
 	}
 	return false
@@ -338,12 +364,26 @@ func (s *State) fold(e event.Event) error {
 		return with(e, s.userMessage)
 	case event.SessionIdle:
 		return with(e, func(d event.SessionIdleData) {
-			s.Idle, s.Totals = true, d.Totals
+			s.Idle, s.Aborted, s.Totals = true, d.Aborted, d.Totals
 		})
 	case event.SessionForked:
-		s.Turn, s.Queue, s.Idle = nil, nil, true
+		s.Turn, s.Queue, s.Idle, s.Restore = nil, nil, true, nil
+		s.Tasks, s.Reports = nil, nil // the parent's
 	case event.HistoryHidden:
 		s.Turn, s.Idle = nil, true
+		return with(e, func(d event.HistoryHiddenData) {
+			if d.Files {
+				s.Restore = append(s.Restore, d)
+			}
+		})
+	case event.TaskStarted:
+		return with(e, func(d event.TaskStartedData) { s.Tasks = append(s.Tasks, Task{Key: d.Key}) })
+	case event.TaskReported:
+		return with(e, func(d event.TaskReportedData) { s.reported(e.Seq, d) })
+	case event.SystemNotification:
+		return with(e, s.notified)
+	case event.FilesRestored:
+		s.Restore = s.Restore[min(1, len(s.Restore)):]
 	case event.SessionError:
 		return with(e, func(d event.SessionErrorData) {
 			if d.EndsTurn {
@@ -378,7 +418,7 @@ func (s *State) foldTurn(e event.Event) error {
 	case event.PermissionAsked:
 		return with(e, func(d event.PermissionAskedData) {
 			if c := t.ask(e, d.ToolCallID, WaitingPermission, d.RequestID); c != nil {
-				c.Grant = d.Grant
+				c.Grants, c.Shown = d.Grants, d.PermissionRequest
 			}
 		})
 	case event.PermissionDone:
@@ -392,9 +432,16 @@ func (s *State) foldTurn(e event.Event) error {
 			t.ask(e, d.ToolCallID, WaitingUser, d.RequestID)
 		})
 	case event.ToolBegun:
+		head, err := e.Head()
+		if err != nil {
+			return err
+		}
 		return with(e, func(d event.ToolBegunData) {
 			if c := t.move(d.ToolCallID, Begun); c != nil {
-				c.Key, c.Attempt = d.Key, d.Attempt
+				if c.Begun.IsZero() {
+					c.Begun = head.Time
+				}
+				c.Key, c.Attempt, c.Granted, c.Detaches = d.Key, d.Attempt, d.Granted, d.Detaches
 			}
 		})
 	case event.ToolComplete:
@@ -449,6 +496,33 @@ func summary(text string) string {
 		return string(runes[:most-1]) + "…"
 	}
 	return line
+}
+
+// reported takes in news of a task.
+func (s *State) reported(seq event.Seq, d event.TaskReportedData) {
+	for i := range s.Tasks {
+		if s.Tasks[i].Key != d.Key {
+			continue
+		}
+		if s.Tasks[i].Last = d.Status; d.Ended {
+			s.Tasks = slices.Delete(slices.Clone(s.Tasks), i, i+1)
+		}
+		break
+	}
+	if d.Text != "" {
+		s.Reports = append(s.Reports, Report{seq, d})
+	}
+}
+
+// notified takes in that the model is told something, which opens a turn if
+// there is none.
+func (s *State) notified(d event.SystemNotificationData) {
+	s.Reports = slices.DeleteFunc(slices.Clone(s.Reports), func(r Report) bool { return r.Seq == d.Report })
+	s.Idle = false
+	if s.Turn == nil {
+		s.Turn = &Turn{InteractionID: d.InteractionID}
+		s.Totals.Turns++
+	}
 }
 
 func (s *State) aborted(d event.AbortData) {

@@ -56,7 +56,8 @@ var (
 	calls    = event.AssistantMessageData{MessageID: "m", ToolRequests: []event.ToolRequest{
 		{ToolCallID: "c1", Name: "act", Arguments: json.RawMessage(`{}`)},
 		{ToolCallID: "c2", Name: "act", Arguments: json.RawMessage(`{}`)}}}
-	idle = event.SessionIdleData{}
+	idle    = event.SessionIdleData{}
+	rewound = event.HistoryHiddenData{From: 1, To: 1, Files: true}
 )
 
 func intended(id string) event.Payload { return event.ToolStartData{ToolCallID: id, ToolName: "act"} }
@@ -121,6 +122,12 @@ func TestNext(t *testing.T) {
 		{"a remark ends nothing", []event.Payload{start, accepted, message, asked, event.SessionErrorData{}}, nothing, "turn.AskModel"},
 		{"declined", append(both, event.TurnEndedData{}), nothing, "turn.Rest"},
 		{"forked in the middle", append(both, event.SessionForkedData{}), nothing, "turn.Wait"},
+		{"files to restore", []event.Payload{start, rewound, accepted}, nothing, "turn.Restore"},
+		{"files being restored", []event.Payload{start, rewound, accepted}, turn.Now{Restoring: true}, "turn.Wait"},
+		{"files restored", []event.Payload{start, rewound, event.FilesRestoredData{}, accepted}, nothing, "turn.Deliver"},
+		{"files of one rewind restored", []event.Payload{start, rewound, rewound, event.FilesRestoredData{}}, nothing, "turn.Restore"},
+		{"files that stay", []event.Payload{start, event.HistoryHiddenData{From: 1, To: 1}}, nothing, "turn.Wait"},
+		{"forked, with files to restore", []event.Payload{start, rewound, event.SessionForkedData{}}, nothing, "turn.Wait"},
 		{"one step too many", []event.Payload{start, event.SessionConfiguredData{MaxSteps: 1}, accepted, message, asked, calls, intended("c1"), intended("c2"), finished("c1"), finished("c2"), ended}, nothing, "turn.GiveUp"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -207,8 +214,100 @@ func (f fake) Spec() tool.Spec                                         { return 
 func (f fake) Permission(tool.Call) (*approval.Request, error)         { return f.ask, nil }
 func (f fake) Run(_ context.Context, _ tool.Call) (tool.Result, error) { return tool.Result{}, nil }
 
+// picky is a tool that refuses by itself.
+type picky struct{ fake }
+
+func (picky) Permission(tool.Call) (*approval.Request, error) {
+	return nil, &tool.Refusal{Result: tool.Result{Text: "The file is locked: close it first.", Message: "Locked", Failed: true, Code: event.CodeFailure}}
+}
+
+func TestARefusalIsTheResult(t *testing.T) {
+	w := newWriter(t).add(start, accepted, message, asked,
+		event.AssistantMessageData{ToolRequests: []event.ToolRequest{{ToolCallID: "c", Name: "picky", Arguments: json.RawMessage(`{}`)}}}, intended("c"))
+	record := turn.Catalog{picky{fake{spec: tool.Spec{Name: "picky"}}}}.Judge(w.state, w.state.Turn.Calls[0])
+	want := event.ToolError{Message: "Locked", Code: event.CodeFailure, ForModel: "The file is locked: close it first."}
+	if d, ok := record[0].(event.ToolCompleteData); !ok || len(record) != 1 || *d.Error != want {
+		t.Errorf("recorded %+v, want %+v", record, want)
+	}
+}
+
+func TestAResultKeepsItsParts(t *testing.T) {
+	w := newWriter(t).add(start, accepted, message, asked, calls)
+	d := turn.Complete(w.state, w.state.Turn.Calls[0], tool.Result{Text: "seen", Detailed: "more", Contents: json.RawMessage(`[1]`), Binary: json.RawMessage(`[2]`)})
+	want := &event.ToolResult{Content: "seen", DetailedContent: "more", Contents: json.RawMessage(`[1]`), Binary: json.RawMessage(`[2]`)}
+	if !d.Success || !cmp.Equal(d.Result, want) {
+		t.Errorf("result = %+v, want %+v", d.Result, want)
+	}
+}
+
+// TestAToolIsToldWhyItMayGoOn: who allowed a call, and what was shown, is known
+// to every attempt at it, also in another process.
+func TestAToolIsToldWhyItMayGoOn(t *testing.T) {
+	shown := json.RawMessage(`{"kind":"shell","path":"/x"}`)
+	ask := &approval.Request{Kind: approval.Shell, Subjects: []string{"ls"}, Ask: shown}
+	inScope := &approval.Request{Kind: approval.Read, Allowed: true, Ask: shown}
+	can := event.ClientDeclaredData{Permission: true}
+	grant := event.PermissionDoneData{Grants: []event.Grant{{Kind: approval.Shell, Subject: "ls"}}}
+	for _, test := range []struct {
+		name    string
+		ask     *approval.Request
+		log     []event.Payload
+		answer  string
+		granted bool
+		asked   bool
+	}{
+		{"by a person", ask, []event.Payload{can}, turn.ApproveOnce, true, true},
+		{"by an earlier yes", ask, []event.Payload{can, grant}, "", true, false},
+		{"by a rule", ask, []event.Payload{event.SessionConfiguredData{Permissions: event.PermissionRules{Allow: []string{"act"}}}}, "", true, false},
+		{"by the scope", inScope, nil, "", false, false},
+		{"needs nobody", nil, nil, "", false, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			catalog := turn.Catalog{fake{spec: tool.Spec{Name: "act", Replay: tool.Keyed}, ask: test.ask}}
+			w := newWriter(t).add(start).add(test.log...).add(accepted, message, asked, event.AssistantMessageData{ToolRequests: calls.ToolRequests[:1]}, intended("c1"))
+			w.add(catalog.Judge(w.state, w.state.Turn.Calls[0])...)
+			if test.answer != "" {
+				record, ok, err := turn.Answer{RequestID: w.state.Turn.Calls[0].Question, Permission: &turn.Decision{Kind: test.answer}}.Give(w.state)
+				if !ok || err != nil {
+					t.Fatal(ok, err)
+				}
+				w.add(record...)
+				w.add(catalog.Begin(w.state, w.state.Turn.Calls[0])...)
+			}
+			for attempt := 1; attempt <= 2; attempt++ {
+				_, call := catalog.Tool(w.state, w.state.Turn.Calls[0])
+				if call.Granted != test.granted || (call.Asked != nil) != test.asked || call.Attempt != attempt {
+					t.Errorf("attempt %d: granted = %v, asked %s, want %v, %v", call.Attempt, call.Granted, call.Asked, test.granted, test.asked)
+				}
+				w.add(catalog.Recover(w.state, w.state.Turn.Calls[0])...)
+			}
+		})
+	}
+}
+
+func TestTheScopeOfACall(t *testing.T) {
+	listed := event.ScopeRules{Allow: []event.ScopeRule{{Target: "/a", Permission: "read"}}, Deny: []event.ScopeRule{{Target: "/b", Permission: "read"}}}
+	folder := []event.ScopeRule{{Target: "/w", Permission: "write"}}
+	for _, test := range []struct {
+		name   string
+		config event.SessionConfiguredData
+		want   []event.ScopeRule
+	}{
+		{"nothing by itself", event.SessionConfiguredData{WorkingDirectory: "/w"}, nil},
+		{"the folder", event.SessionConfiguredData{WorkingDirectory: "/w", Approve: approval.Workspace}, folder},
+		{"what is listed, and nothing else", event.SessionConfiguredData{WorkingDirectory: "/w", Approve: approval.Workspace, Scope: listed}, listed.Allow},
+		{"what is listed, whoever started it", event.SessionConfiguredData{WorkingDirectory: "/w", Scope: listed}, listed.Allow},
+	} {
+		w := newWriter(t).add(start, test.config, accepted, message, asked, calls)
+		_, call := turn.Catalog{}.Tool(w.state, w.state.Turn.Calls[0])
+		if !cmp.Equal(call.Scope.Allow, test.want) || !cmp.Equal(call.Scope.Deny, test.config.Scope.Deny) {
+			t.Errorf("%s: %+v, want %+v", test.name, call.Scope, test.want)
+		}
+	}
+}
+
 func TestJudge(t *testing.T) {
-	shell := &approval.Request{Kind: approval.Shell, Subject: "ls", Ask: json.RawMessage(`{}`)}
+	shell := &approval.Request{Kind: approval.Shell, Subjects: []string{"ls"}, Ask: json.RawMessage(`{}`)}
 	catalog := turn.Catalog{
 		fake{spec: tool.Spec{Name: "free"}},
 		fake{spec: tool.Spec{Name: "shell"}, ask: shell},
@@ -279,7 +378,7 @@ func TestDecisions(t *testing.T) {
 		t.Run(test.decision.Kind+test.decision.Feedback, func(t *testing.T) {
 			w := newWriter(t).add(start, accepted, message, asked,
 				event.AssistantMessageData{ToolRequests: calls.ToolRequests[:1]}, intended("c1"),
-				event.PermissionAskedData{RequestID: "q", ToolCallID: "c1", Grant: event.Grant{Kind: "shell", Subject: "ls"}, PermissionRequest: json.RawMessage(`{}`)})
+				event.PermissionAskedData{RequestID: "q", ToolCallID: "c1", Grants: []event.Grant{{Kind: "shell", Subject: "ls"}}, PermissionRequest: json.RawMessage(`{}`)})
 			record, ok, err := turn.Answer{RequestID: "q", Permission: &test.decision}.Give(w.state)
 			if !ok || err != nil {
 				t.Fatal(ok, err)

@@ -70,6 +70,11 @@ func active(t *testing.T, f *fixture) {
 	set("c", false)
 	set("a", false)
 	set("d", true)
+	tasks := batch(ends["c"], "x")
+	tasks.Info = &eventlog.Info{Tasks: 1}
+	if _, err := f.Append(t.Context(), "c", tasks); err != nil {
+		t.Fatal(err)
+	}
 	var got []event.SessionID
 	for s, err := range f.Active(t.Context()) {
 		if err != nil {
@@ -77,7 +82,7 @@ func active(t *testing.T, f *fixture) {
 		}
 		got = append(got, s.ID)
 	}
-	if want := []event.SessionID{"d", "b"}; !slices.Equal(got, want) {
+	if want := []event.SessionID{"c", "d", "b"}; !slices.Equal(got, want) {
 		t.Errorf("active = %v, want %v", got, want)
 	}
 }

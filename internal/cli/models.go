@@ -1,0 +1,282 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/abide-run/abide/internal/api"
+	"github.com/abide-run/abide/internal/config"
+	"github.com/abide-run/abide/internal/daemon"
+	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/model/offline"
+)
+
+const modelsHelp = `Asks every provider that is configured, or whose key is set, for its models, and
+shows what is known of them. The names are those that abide run --model takes. One
+with a * is used when none is named.
+
+WINDOW is how many tokens fit into a request and its answer, OUTPUT how many into
+the answer alone; ~ is a careful guess about a model that is not known. PRICE is
+that of a million tokens in and out. To know better, write it down:
+
+  [models."my-model"]
+  window = 32768
+  vision = true
+  input_price = 0.5
+  output_price = 1.5
+
+A provider that does not answer within 5 seconds is told on stderr, and the others
+are listed. The exit code is 4 if none of them answered.`
+
+func (a *app) modelsCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:     "models [TEXT]",
+		Short:   "List the models that can be used, and which one is",
+		Long:    modelsHelp,
+		Example: "  abide models\n  abide models claude\n  abide models --json | jq -r '.models[].id'\n  abide run --model local/qwen3 \"Hello\"",
+		Args:    arguments(0, 1, "at most one TEXT that names contain"),
+	}
+	format := formatFlags(c.Flags())
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		asJSON, err := format()
+		if err != nil {
+			return err
+		}
+		return a.models(cmd.Context(), strings.Join(args, ""), asJSON)
+	}
+	return c
+}
+
+// formatFlags gives a command the two ways of asking for JSON.
+func formatFlags(flags *pflag.FlagSet) func() (asJSON bool, err error) {
+	format := flags.String("output-format", formatText, "`FORMAT` of stdout: text or json")
+	short := flags.Bool("json", false, "the same as --output-format json")
+	return func() (bool, error) {
+		switch *format {
+		case formatText, formatJSON:
+			return *short || *format == formatJSON, nil
+		}
+		return false, usagef("--output-format: %q is unknown; use text or json", *format)
+	}
+}
+
+// modelList is what there is.
+type modelList struct {
+	Models    []modelInfo    `json:"models"`
+	Providers []providerInfo `json:"providers"`
+	Default   *defaultInfo   `json:"default,omitempty"`
+}
+
+type modelInfo struct {
+	ID        string       `json:"id"` // as people name it
+	Provider  string       `json:"provider,omitempty"`
+	Window    int          `json:"window,omitempty"`
+	MaxOutput int          `json:"maxOutput,omitempty"`
+	Vision    bool         `json:"vision"`
+	Reasoning bool         `json:"reasoning"`
+	Price     *model.Price `json:"price,omitempty"`
+	Known     bool         `json:"known"` // if not, the rest is a guess
+	Default   bool         `json:"default,omitempty"`
+}
+
+type providerInfo struct {
+	Name    string `json:"name"`
+	Type    string `json:"type"`
+	Wire    string `json:"wire,omitempty"`
+	BaseURL string `json:"baseUrl"`
+	Error   string `json:"error,omitempty"`
+}
+
+type defaultInfo struct {
+	ID  string `json:"id,omitempty"` // empty if the provider has to be asked and did not answer
+	Why string `json:"why"`
+}
+
+// models carries out abide models.
+func (a *app) models(ctx context.Context, text string, asJSON bool) error {
+	loaded, err := a.settings()
+	if err != nil {
+		return err
+	}
+	usual, err := chosen(loaded)
+	if err != nil {
+		return err
+	}
+	list, failed := a.survey(ctx, usual, sources(loaded.Config, usual))
+	list.Models = slices.DeleteFunc(list.Models, func(m modelInfo) bool {
+		return !strings.Contains(strings.ToLower(m.ID), strings.ToLower(text))
+	})
+	if asJSON {
+		err = a.out.json(list)
+	} else {
+		err = a.printModels(list, text)
+	}
+	if err == nil && failed > 0 && failed == len(list.Providers) {
+		return &exitError{code: exitProvider}
+	}
+	return err
+}
+
+// sources are the providers that can be asked, the usual one first.
+func sources(c config.Config, usual choice) []choice {
+	var list []choice
+	add := func(s choice) {
+		same := func(t choice) bool {
+			return t.provider.BaseURL == s.provider.BaseURL && t.provider.Type == s.provider.Type
+		}
+		if s.provider != nil && !slices.ContainsFunc(list, same) {
+			list = append(list, s)
+		}
+	}
+	add(usual)
+	for _, name := range slices.Sorted(maps.Keys(c.Providers)) {
+		if p, err := endpoint(c.Providers[name]); err == nil {
+			add(choice{name: name, provider: furnish(p, c, name)})
+		}
+	}
+	for _, scheme := range slices.Sorted(maps.Keys(vendors)) {
+		if p, err := endpoint(config.Provider{Scheme: scheme}); err == nil && usual.leaves(scheme) {
+			add(choice{name: scheme, provider: furnish(p, c, scheme)})
+		}
+	}
+	return list
+}
+
+// survey asks all providers at once.
+func (a *app) survey(ctx context.Context, usual choice, from []choice) (list modelList, failed int) {
+	answers := make([]daemon.Survey, len(from))
+	errs := make([]error, len(from))
+	var asking sync.WaitGroup
+	for i, s := range from {
+		asking.Go(func() { answers[i], errs[i] = daemon.Ask(ctx, *s.provider, a.opts.Version) })
+	}
+	asking.Wait()
+	list.Default = &defaultInfo{usual.known(), usual.why}
+	list.Providers = []providerInfo{}
+	for i, s := range from {
+		info := providerInfo{Name: s.name, Type: s.provider.Type, Wire: s.provider.WireAPI, BaseURL: s.provider.BaseURL}
+		if errs[i] != nil {
+			info.Error = errs[i].Error()
+			failed++
+		}
+		list.Providers = append(list.Providers, info)
+		names := answers[i].Models
+		if i == 0 && usual.provider != nil {
+			if usual.model == "" && len(names) > 0 {
+				list.Default = &defaultInfo{names[0], usual.why + "; no model is named, so it is the first that " + s.name + " lists"}
+			}
+			names = append(names, usual.model)
+		}
+		list.Models = append(list.Models, s.describe(names, usual, list.Default.ID)...)
+	}
+	list.Models = append(list.Models, modelInfo{ID: offline.Name, Known: true, Default: usual.known() == offline.Name})
+	return list, failed
+}
+
+// describe says what is known of the models of a provider, by name.
+func (s choice) describe(names []string, usual choice, first string) (list []modelInfo) {
+	for limited := range s.provider.Abide.Models {
+		if own, ok := strings.CutPrefix(limited, s.name+"/"); ok {
+			names = append(names, own)
+		}
+	}
+	own := s.provider == usual.provider
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
+		if name == "" {
+			continue
+		}
+		can := daemon.Capabilities(*s.provider, name)
+		info := modelInfo{
+			ID: name, Provider: s.name, Window: can.Window, MaxOutput: can.MaxOutput, Vision: can.Vision, Reasoning: can.Reasoning,
+			Price: can.Price, Known: can.Known || written(s.provider, name), Default: own && name == first,
+		}
+		if !own {
+			info.ID = s.name + "/" + name
+		}
+		list = append(list, info)
+	}
+	return list
+}
+
+// written reports whether somebody wrote down how large a model is.
+func written(p *api.Provider, name string) bool { return p.Abide.Models[name].Window > 0 }
+
+func (a *app) printModels(list modelList, text string) error {
+	t := &table{head: []string{"", "MODEL", "PROVIDER", "WINDOW", "OUTPUT", "PICTURES", "REASONING", "PRICE"}}
+	for _, m := range list.Models {
+		mark := ""
+		if m.Default {
+			mark = "*"
+		}
+		t.add(mark, plain(m.ID), cmp.Or(m.Provider, "built in"), m.tokens(m.Window), m.tokens(m.MaxOutput), m.word(m.Vision), m.word(m.Reasoning), m.price())
+	}
+	if len(t.rows) > 0 {
+		if err := a.print(t); err != nil {
+			return err
+		}
+	}
+	for _, p := range list.Providers {
+		if p.Error != "" {
+			a.err.printf("abide: %s: %s\n", p.Name, plain(p.Error))
+		}
+	}
+	switch {
+	case a.quiet:
+	case len(t.rows) == 0:
+		a.err.printf("no model's name contains %q; abide models lists all\n", text)
+	default:
+		a.err.printf("%s\n", plain(list.Default.sentence()))
+	}
+	return nil
+}
+
+// sentence says which model is used, and why.
+func (d *defaultInfo) sentence() string {
+	return fmt.Sprintf("%s is used unless another is named: %s", cmp.Or(d.ID, "the first model that the provider lists"), d.Why)
+}
+
+// tokens is a number of tokens as people say it.
+func (m modelInfo) tokens(n int) string {
+	text := strconv.Itoa(n)
+	switch {
+	case n == 0:
+		return ""
+	case n >= 1_000_000:
+		text = strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%.2f", float64(n)/1e6), "0"), ".") + "M"
+	case n >= 1000:
+		text = strconv.Itoa(n/1000) + "k"
+	}
+	if !m.Known {
+		return "~" + text
+	}
+	return text
+}
+
+func (m modelInfo) word(can bool) string {
+	switch {
+	case can:
+		return "yes"
+	case m.Known:
+		return "no"
+	}
+	return "?"
+}
+
+func (m modelInfo) price() string {
+	switch {
+	case m.Price != nil:
+		return dollars(m.Price.Input) + " / " + dollars(m.Price.Output)
+	case m.Provider == "":
+		return "needs no key"
+	}
+	return ""
+}

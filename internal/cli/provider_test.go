@@ -1,0 +1,159 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/abide-run/abide/internal/api"
+	"github.com/abide-run/abide/internal/config"
+)
+
+func loaded(t *testing.T, text string) *config.Loaded {
+	t.Helper()
+	l, err := config.Load(config.Layer{Name: "c.toml", Path: "/p/c.toml", Data: []byte(text)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// where is what matters of a choice.
+func where(c choice) string {
+	if c.provider == nil {
+		return c.known()
+	}
+	key := c.provider.APIKey + c.provider.BearerToken
+	return c.provider.Type + c.provider.WireAPI + " " + c.provider.BaseURL + " " + key + " " + c.model
+}
+
+const (
+	openAI    = "https://api.openai.com/v1"
+	claudeURL = "https://api.anthropic.com"
+)
+
+func TestWhoAnswersAndWhy(t *testing.T) {
+	for name, test := range map[string]struct {
+		env             map[string]string
+		text, want, why string
+	}{
+		"nothing":       {nil, "", "offline", "no provider is configured, and no key is set"},
+		"a key":         {map[string]string{"OPENAI_API_KEY": "k"}, "", "openai " + openAI + " k ", "OPENAI_API_KEY is set"},
+		"both keys":     {map[string]string{"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "a"}, "", "openai " + openAI + " k ", "OPENAI_API_KEY is set"},
+		"a model":       {map[string]string{"OPENAI_API_KEY": "k"}, "model.model_id='m'", "openai " + openAI + " k m", "model.model_id in c.toml"},
+		"no key for it": {nil, "model.model_id='m'", "m", "model.model_id in c.toml"},
+		"a vendor's model": {map[string]string{"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "a"}, "model.model_id='claude-x'",
+			"anthropic " + claudeURL + " a claude-x", "model.model_id in c.toml"},
+		"a scheme":      {map[string]string{"OPENAI_API_KEY": "k"}, "model.scheme='responses'\nmodel.model_id='m'", "openairesponses " + openAI + " k m", "model.model_id in c.toml"},
+		"only a scheme": {map[string]string{"ANTHROPIC_AUTH_TOKEN": "t"}, "model.scheme='anthropic'", "anthropic " + claudeURL + " t ", "model.scheme in c.toml"},
+		"an address":    {nil, "model.base_url='http://l'\nmodel.model_id='m'", "openai http://l  m", "model.model_id in c.toml"},
+		"a key's name":  {map[string]string{"MINE": "s", "OPENAI_API_KEY": "k"}, "model.api_key_env='MINE'", "openai " + openAI + " s ", "model.api_key_env in c.toml"},
+		"a provider":    {map[string]string{"MINE": "s"}, "model.model_id='p/a/b'\nproviders.p={base_url='http://l',api_key_env='MINE'}", "openai http://l s a/b", "model.model_id in c.toml"},
+		"offline":       {map[string]string{"OPENAI_API_KEY": "k"}, "model.scheme='offline'", "offline", "model.scheme in c.toml"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			setenv(t, test.env)
+			got, err := chosen(loaded(t, test.text))
+			if err != nil || where(got) != test.want || got.why != test.why {
+				t.Errorf("%q because %q, %v; want %q because %q", where(got), got.why, err, test.want, test.why)
+			}
+		})
+	}
+}
+
+func TestAModelIsFoundByTheNameThatPeopleGiveIt(t *testing.T) {
+	both := map[string]string{"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "a"}
+	gateway := map[string]string{"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "a", "OPENAI_BASE_URL": "http://gateway"}
+	const providers = "providers.local.base_url='http://l'\nproviders.anthropic.base_url='http://mine'\n"
+	for name, test := range map[string]struct {
+		env               map[string]string
+		text, model, want string // empty: the usual provider's
+	}{
+		"plain":                      {both, "", "gpt-5", ""},
+		"with a vendor":              {both, "", "anthropic/claude-x", "anthropic " + claudeURL + " a claude-x"},
+		"only one vendor has it":     {both, "", "claude-x", "anthropic " + claudeURL + " a claude-x"},
+		"the usual vendor":           {both, "", "openai/gpt-5", ""},
+		"a vendor without a key":     {map[string]string{"OPENAI_API_KEY": "k"}, "", "anthropic/claude-x", ""},
+		"a gateway has its own name": {gateway, "", "anthropic/claude-x", ""},
+		"so it has for others":       {gateway, "", "claude-x", ""},
+		"a provider":                 {gateway, providers, "local/a/b", "openai http://l k a/b"},
+		"a provider like a vendor":   {both, providers, "anthropic/x", "openai http://mine k x"},
+		"a provider and no model":    {both, providers, "local/", ""},
+		"no provider":                {both, providers, "elsewhere/x", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			setenv(t, test.env)
+			l := loaded(t, test.text)
+			usual, err := chosen(l)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found, ok, err := elsewhere(l.Config, usual, test.model)
+			if err != nil || ok != (test.want != "") || ok && where(found) != test.want {
+				t.Errorf("%v %q, %v, want %q", ok, where(found), err, test.want)
+			}
+		})
+	}
+}
+
+func TestWhatIsWrittenDownGoesWithTheProvider(t *testing.T) {
+	setenv(t, nil)
+	l := loaded(t, `
+worker.max_tokens = 7
+model = {base_url = "http://l", reasoning_effort = "high"}
+models."a.b" = {window = 1, vision = true}
+models."openai/a.b" = {window = 2}
+models."other/a.b" = {window = 3}
+`)
+	c, err := chosen(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.provider.MaxOutputTokens != 7 || c.provider.Abide.ReasoningEffort != "high" {
+		t.Errorf("%+v", c.provider)
+	}
+	if diff := cmp.Diff(api.ModelLimits{Window: 2}, c.provider.Abide.Models["a.b"]); diff != "" {
+		t.Errorf("what names the provider, too, does not go first: %s", diff)
+	}
+}
+
+func TestKeysStayOutOfTheEnvironmentOfCommands(t *testing.T) {
+	setenv(t, map[string]string{"OPENAI_API_KEY": "secret", "ANTHROPIC_AUTH_TOKEN": "secret", "MINE": "secret"})
+	t.Setenv("AZURE_OPENAI_API_KEY", "secret")
+	for _, entry := range environment(loaded(t, "providers.p.api_key_env='MINE'").Config) {
+		if filepath.Base(entry) == "secret" || len(entry) > 7 && entry[len(entry)-7:] == "=secret" {
+			t.Errorf("commands get %s", entry)
+		}
+	}
+}
+
+func TestAnSDKThatSaysNothingGetsWhatIsConfigured(t *testing.T) {
+	setenv(t, nil)
+	home := t.TempDir()
+	text := "model = {base_url = 'http://l', model_id = 'm'}\nstore.rest = '7s'\nworker.max_tokens = 5\n"
+	if err := os.WriteFile(filepath.Join(home, "config.toml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	configure := func(f headlessFlags) (rest time.Duration, model, url string, most int) {
+		a := &app{out: &printer{}, err: &printer{}}
+		f.home, f.logLevel = home, "error"
+		c, err := a.headlessConfig(&f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.Rest, c.Defaults.Model, c.Defaults.Provider.BaseURL, c.Defaults.Provider.MaxOutputTokens
+	}
+	if rest, model, url, most := configure(headlessFlags{}); rest != 7*time.Second || model != "m" || url != "http://l" || most != 5 {
+		t.Errorf("%v %q %q %d", rest, model, url, most)
+	}
+	if rest, model, _, _ := configure(headlessFlags{idle: 3, model: "other"}); rest != 3*time.Second || model != "other" {
+		t.Errorf("flags do not count: %v %q", rest, model)
+	}
+	t.Setenv("COPILOT_API_URL", "http://c")
+	if _, model, url, most := configure(headlessFlags{}); model != "" || url != "http://c" || most != 5 {
+		t.Errorf("the endpoint of the SDK: %q at %q, %d", model, url, most)
+	}
+}

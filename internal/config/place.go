@@ -1,0 +1,115 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2/unstable"
+)
+
+// A path is the name of a key in its parts. A part may hold anything: models
+// have dots in their names.
+type path []string
+
+// String is the path as it is written in a file.
+func (p path) String() string {
+	parts := make([]string, len(p))
+	for i, part := range p {
+		if parts[i] = part; part == "" || strings.IndexFunc(part, special) >= 0 {
+			parts[i] = fmt.Sprintf("%q", part)
+		}
+	}
+	return strings.Join(parts, ".")
+}
+
+// special reports whether a name with this letter in it needs quotes. Brackets
+// are those of our own numbers.
+func special(r rune) bool {
+	return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("_-[]*", r))
+}
+
+func (p path) with(part string) path { return append(slices.Clip(p), part) }
+
+// item is an entry of the list that the path names.
+func (p path) item(i int) path {
+	last := len(p) - 1
+	return p[:last].with(fmt.Sprintf("%s[%d]", p[last], i))
+}
+
+// A mistake is a value that makes no sense.
+type mistake struct {
+	key path
+	why string
+}
+
+func wrong(key path, format string, args ...any) mistake {
+	return mistake{key, fmt.Sprintf(format, args...)}
+}
+
+// report tells all mistakes in a file, each with its place.
+func (l Layer) report(list []mistake) error {
+	var errs []error
+	found := places(l.Data)
+	for _, m := range list {
+		errs = append(errs, fmt.Errorf("%s: %s: %s", l.at(nearest(found, m.key)), m.key, m.why))
+	}
+	return errors.Join(errs...)
+}
+
+// at names the layer and a place in it, if it is a file.
+func (l Layer) at(line, column int) string {
+	switch {
+	case l.Path == "":
+		return l.Name
+	case line == 0:
+		return "configuration " + l.Name
+	}
+	return fmt.Sprintf("configuration %s, line %d, column %d", l.Name, line, column)
+}
+
+// nearest says where a key stands, or the table it is in.
+func nearest(found map[string]unstable.Position, key path) (line, column int) {
+	for ; len(key) > 0; key = key[:len(key)-1] {
+		if at, ok := found[key.String()]; ok {
+			return at.Line, at.Column
+		}
+	}
+	return 0, 0
+}
+
+// places finds the keys of a file. What is inside of a value has the value's
+// place.
+func places(data []byte) map[string]unstable.Position {
+	found := make(map[string]unstable.Position)
+	tables := make(map[string]int) // how many there are of each list of tables
+	var p unstable.Parser
+	var table path
+	for p.Reset(data); p.NextExpression(); {
+		switch e := p.Expression(); e.Kind {
+		case unstable.KeyValue:
+			key, at := keyOf(&p, e)
+			found[append(slices.Clip(table), key...).String()] = at
+		case unstable.Table, unstable.ArrayTable:
+			key, at := keyOf(&p, e)
+			if table = key; e.Kind == unstable.ArrayTable && len(key) > 0 {
+				n := tables[key.String()]
+				tables[key.String()]++
+				table = key.item(n)
+			}
+			found[table.String()] = at
+		}
+	}
+	return found
+}
+
+func keyOf(p *unstable.Parser, e *unstable.Node) (key path, at unstable.Position) {
+	for it := e.Key(); it.Next(); {
+		if len(key) == 0 {
+			at = p.Shape(it.Node().Raw).Start
+		}
+		key = append(key, string(it.Node().Data))
+	}
+	return key, at
+}

@@ -1,0 +1,73 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/abide-run/abide/internal/api"
+	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/model/remote"
+)
+
+// A Survey is what a provider says of itself.
+type Survey struct {
+	Models []string  // none from a provider that does not tell
+	Asked  bool      // it was asked, and answered
+	Date   time.Time // by its clock; zero if it did not say
+}
+
+// SurveyTimeout is how long a provider has to say something.
+const SurveyTimeout = 5 * time.Second
+
+// Ask asks a provider for its models. An error is one sentence for people; what
+// was learned before it counts.
+func Ask(ctx context.Context, p api.Provider, version string) (Survey, error) {
+	open, err := wire(p)
+	if err != nil {
+		return Survey{}, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, SurveyTimeout, &model.Error{
+		Kind: model.KindTimeout, Message: fmt.Sprintf("%s did not answer within %v; check the network and the base URL", host(p), SurveyTimeout),
+	})
+	defer cancel()
+	heard := &listener{next: http.DefaultTransport}
+	config := remoteConfig(p, api.ProviderSecret{APIKey: p.APIKey, BearerToken: p.BearerToken, Headers: p.Headers}, "abide/"+version)
+	config.Transport = heard
+	names, err := open(config).Models(ctx)
+	return Survey{names, heard.asked, heard.date}, err
+}
+
+func host(p api.Provider) string {
+	if u, err := url.Parse(p.BaseURL); err == nil && u.Host != "" {
+		return u.Host
+	}
+	return "the provider"
+}
+
+// A listener hears what time it is at the other end.
+type listener struct {
+	next  http.RoundTripper
+	asked bool
+	date  time.Time
+}
+
+func (l *listener) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := l.next.RoundTrip(r)
+	if err == nil {
+		l.asked = true
+		l.date, _ = http.ParseTime(resp.Header.Get("Date")) // zero if it makes no sense
+	}
+	return resp, err
+}
+
+// remoteConfig says how to reach a provider.
+func remoteConfig(p api.Provider, s api.ProviderSecret, agent string) remote.Config {
+	c := remote.Config{BaseURL: p.BaseURL, APIKey: s.APIKey, BearerToken: s.BearerToken, Headers: s.Headers, UserAgent: agent}
+	if p.Type == "azure" {
+		c.Azure = &remote.Azure{APIVersion: p.Azure.APIVersion}
+	}
+	return c
+}

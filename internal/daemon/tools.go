@@ -1,0 +1,183 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"reflect"
+	"sync"
+	"time"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/folder"
+	"github.com/abide-run/abide/internal/process"
+	"github.com/abide-run/abide/internal/scope"
+	"github.com/abide-run/abide/internal/tool"
+	"github.com/abide-run/abide/internal/tool/bash"
+	"github.com/abide-run/abide/internal/tool/files"
+	"github.com/abide-run/abide/internal/turn"
+	"github.com/abide-run/abide/internal/workspace/local"
+)
+
+// A toolbox has what agents can do in this runtime, and what that needs.
+type toolbox struct {
+	folder    *folder.Folder
+	scopes    scopes
+	processes *process.Manager // nil where there are no durable commands
+	commands  *bash.Commands
+	log       *slog.Logger
+}
+
+// openTools finds the commands again that are running.
+func openTools(f *folder.Folder, o process.Options) (*toolbox, error) {
+	t := &toolbox{folder: f, scopes: scopes{made: make(map[event.SessionID]made)}, log: o.Log}
+	var err error
+	t.processes, err = process.Open(f.Processes(), o)
+	if errors.Is(err, process.ErrUnsupported) {
+		return t, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	t.commands = bash.New(bash.Options{
+		Processes: local.New(f.Dir(), t.processes).Processes,
+		Notes:     func(id event.SessionID) (string, error) { return f.MakeSession(string(id)) },
+	})
+	return t, nil
+}
+
+// catalog lists the tools: the built-in ones, and those that this process adds.
+func (t *toolbox) catalog(more turn.Catalog) turn.Catalog {
+	var all turn.Catalog
+	if t.commands != nil {
+		all = t.commands.Tools()
+	}
+	all = append(all, files.New(files.Options{Scope: t.scopes.of, Checkpoints: t.checkpoints})...)
+	return append(all, more...)
+}
+
+// The output of commands that the model was told of is kept for a week, and how
+// they ended for a month.
+var retention = process.Retention{Output: 7 * 24 * time.Hour, Record: 30 * 24 * time.Hour}
+
+// sweepPause is how often what is kept is looked through.
+const sweepPause = time.Hour
+
+// sweep removes what need not be kept, now and then.
+func (t *toolbox) sweep(ctx context.Context) {
+	tick := time.NewTicker(sweepPause)
+	defer tick.Stop()
+	for t.processes != nil {
+		if err := t.processes.Sweep(retention); err != nil {
+			t.log.Warn("old output could not be removed", "err", err)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// close lets go of the commands. They go on.
+func (t *toolbox) close() error {
+	if t.processes == nil {
+		return nil
+	}
+	return t.processes.Close()
+}
+
+// scopes makes the scopes of sessions, once: a denied file stays denied when it
+// is renamed, as long as it was known under its name.
+type scopes struct {
+	mu   sync.Mutex
+	made map[event.SessionID]made
+}
+
+type made struct {
+	rules event.ScopeRules
+	scope *scope.Scope
+}
+
+// maxScopes bounds how many are remembered.
+const maxScopes = 1024
+
+// of returns the scope of a call.
+func (s *scopes) of(call tool.Call) (*scope.Scope, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m, ok := s.made[call.Session]; ok && reflect.DeepEqual(m.rules, call.Scope) {
+		return m.scope, nil
+	}
+	found, err := scope.New(ruled(call.Scope.Allow), ruled(call.Scope.Deny))
+	if err != nil {
+		return nil, err
+	}
+	if len(s.made) >= maxScopes {
+		clear(s.made)
+	}
+	s.made[call.Session] = made{call.Scope, found}
+	return found, nil
+}
+
+func ruled(rules []event.ScopeRule) []scope.Rule {
+	list := make([]scope.Rule, len(rules))
+	for i, r := range rules {
+		list[i].Target = r.Target
+		if r.Permission == scope.Write.String() {
+			list[i].Mode = scope.Write
+		}
+	}
+	return list
+}
+
+// checkpoints returns where a session keeps what its calls replace.
+func (t *toolbox) checkpoints(id event.SessionID) (*files.Checkpoints, error) {
+	dir, err := t.folder.MakeSession(string(id))
+	return files.NewCheckpoints(filepath.Join(dir, "checkpoints")), err
+}
+
+// undo takes back what calls did to files.
+func (t *toolbox) undo(id event.SessionID, undone func(key string) bool, look bool) ([]event.RestoredFile, error) {
+	kept := files.NewCheckpoints(filepath.Join(t.folder.Session(string(id)), "checkpoints"))
+	act := kept.Restore
+	if look {
+		act = kept.Preview
+	}
+	all, err := act(undone)
+	list := make([]event.RestoredFile, len(all))
+	for i, v := range all {
+		list[i] = event.RestoredFile{Path: v.Path, Outcome: string(v.Outcome), Reason: v.Reason, Added: v.Added, Gone: v.Gone}
+	}
+	return list, err
+}
+
+// forget ends what a session has running, and removes what it has kept.
+func (t *toolbox) forget(id event.SessionID) error {
+	if err := t.endAll(process.Owner(id)); err != nil {
+		return fmt.Errorf("the session is deleted, but its commands are not: %w", err)
+	}
+	if err := os.RemoveAll(t.folder.Session(string(id))); err != nil {
+		return fmt.Errorf("the session is deleted, but its folder is not: %w", err)
+	}
+	return nil
+}
+
+// endAll stops and forgets every command of an owner.
+func (t *toolbox) endAll(owner process.Owner) error {
+	if t.processes == nil {
+		return nil
+	}
+	list, err := t.processes.List(owner)
+	for _, p := range list {
+		if !p.Gone {
+			_, stop := t.processes.Stop(context.Background(), owner, p.ID)
+			err = errors.Join(err, stop)
+		}
+		err = errors.Join(err, t.processes.MarkSeen(owner, p.ID), t.processes.Forget(owner, p.ID))
+	}
+	return err
+}

@@ -1,0 +1,130 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/abide-run/abide/internal/api"
+	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/model/catalog"
+)
+
+// A tuned model is asked as it was written down for it, and its replies have
+// their cost.
+type tuned struct {
+	model.Model
+	can       model.Capabilities
+	maxOutput int    // of requests that do not say
+	effort    string // of requests that do not say
+	stream    bool   // from the provider, also if nobody watches
+}
+
+// tune prepares a model of a provider for its requests.
+func tune(m model.Model, p api.Provider, name string) model.Model {
+	t := tuned{Model: m, can: Capabilities(p, name), maxOutput: p.MaxOutputTokens}
+	if t.can.Known && t.maxOutput > 0 {
+		t.maxOutput = min(t.maxOutput, t.can.MaxOutput)
+	}
+	if p.Abide != nil && (t.can.Reasoning || !t.can.Known) {
+		t.effort = p.Abide.ReasoningEffort
+	}
+	// Silence ends a request, and a long reply that is not streamed is silence.
+	// Those who speak Chat Completions do not all stream well.
+	t.stream = p.Type == "anthropic" || p.WireAPI == "responses"
+	return t
+}
+
+func (t tuned) Ask(ctx context.Context, req *model.Request, on func(model.Delta)) (*model.Reply, error) {
+	own := *req
+	own.Can = &t.can
+	own.MaxOutput = cmp.Or(req.MaxOutput, t.maxOutput)
+	own.ReasoningEffort = cmp.Or(req.ReasoningEffort, t.effort)
+	if on == nil && t.stream {
+		on = func(model.Delta) {}
+	}
+	reply, err := t.Model.Ask(ctx, &own, on)
+	if err == nil && t.can.Price != nil {
+		cost := t.can.Price.Cost(reply.Usage)
+		reply.Cost = &cost
+	}
+	return reply, err
+}
+
+// Written is what is written down about the models of providers that say nothing
+// themselves.
+type Written struct {
+	MaxOutput int
+	Models    map[string]api.ModelLimits
+}
+
+// on adds what is written down to a provider that does not bring it along.
+func (w Written) on(p api.Provider) api.Provider {
+	if p.Abide == nil {
+		p.Abide = &api.ProviderAbide{Models: w.Models}
+		p.MaxOutputTokens = cmp.Or(p.MaxOutputTokens, w.MaxOutput)
+	}
+	return p
+}
+
+// Capabilities is what a model of a provider can do: what its name tells, but
+// for what was written down.
+func Capabilities(p api.Provider, name string) model.Capabilities {
+	can, _ := catalog.Lookup(name)
+	var limits api.ModelLimits
+	if p.Abide != nil {
+		limits = p.Abide.Models[name]
+	}
+	can.Window = cmp.Or(limits.Window, can.Window)
+	if can.MaxOutput = cmp.Or(limits.MaxOutput, can.MaxOutput); can.MaxOutput >= can.Window {
+		can.MaxOutput = can.Window / 2 // something has to be left for the question
+	}
+	if p.MaxPromptTokens > 0 {
+		can.Window = p.MaxPromptTokens + can.MaxOutput
+	}
+	if limits.Vision != nil {
+		can.Vision = *limits.Vision
+	}
+	if limits.Reasoning != nil {
+		can.Reasoning, can.Known = *limits.Reasoning, true
+	}
+	can.Price = price(can.Price, limits)
+	return can
+}
+
+// blind reports whether a model is known not to take pictures. One that nobody
+// knows is shown them: whoever has it can say that it should not be.
+func blind(p api.Provider, name string) bool {
+	if p.Abide != nil {
+		if sees := p.Abide.Models[name].Vision; sees != nil {
+			return !*sees
+		}
+	}
+	can, known := catalog.Lookup(name)
+	return known && !can.Vision
+}
+
+// price is the price of a model. Half a price is none: a cost is shown only if
+// it is right. Caches that have no price cost what input does.
+func price(known *model.Price, l api.ModelLimits) *model.Price {
+	if known == nil && (l.Input == nil || l.Output == nil) {
+		return nil
+	}
+	var p model.Price
+	if known != nil {
+		p = *known
+	}
+	set(&p.Input, l.Input)
+	set(&p.Output, l.Output)
+	if known == nil || l.Input != nil {
+		p.CacheRead, p.CacheWrite = p.Input, p.Input
+	}
+	set(&p.CacheRead, l.CacheRead)
+	set(&p.CacheWrite, l.CacheWrite)
+	return &p
+}
+
+func set(to, value *float64) {
+	if value != nil {
+		*to = *value
+	}
+}

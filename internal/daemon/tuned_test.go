@@ -1,0 +1,137 @@
+package daemon
+
+import (
+	"context"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/abide-run/abide/internal/api"
+	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/model/catalog"
+)
+
+func ptr[T any](v T) *T { return &v }
+
+func provider(models map[string]api.ModelLimits) api.Provider {
+	return api.Provider{Type: "openai", Abide: &api.ProviderAbide{Models: models}}
+}
+
+func TestWhatIsWrittenDownGoesBeforeWhatTheNameTells(t *testing.T) {
+	known, _ := catalog.Lookup("gpt-4.1")
+	overridden := known
+	overridden.Window, overridden.MaxOutput, overridden.Vision, overridden.Reasoning = 1000, 100, false, true
+	overridden.Price = &model.Price{Input: 1, Output: 2, CacheRead: 0.1, CacheWrite: 1}
+	for name, test := range map[string]struct {
+		model  string
+		limits api.ModelLimits
+		want   model.Capabilities
+	}{
+		"nothing":          {"gpt-4.1", api.ModelLimits{}, known},
+		"unknown":          {"mine", api.ModelLimits{}, catalog.Unknown},
+		"all of it":        {"gpt-4.1", api.ModelLimits{Window: 1000, MaxOutput: 100, Vision: ptr(false), Reasoning: ptr(true), Input: ptr(1.0), Output: ptr(2.0), CacheRead: ptr(0.1)}, overridden},
+		"a small window":   {"mine", api.ModelLimits{Window: 8192}, model.Capabilities{Window: 8192, MaxOutput: 4096}},
+		"that it reasons":  {"mine", api.ModelLimits{Reasoning: ptr(true)}, model.Capabilities{Known: true, Window: 128_000, MaxOutput: 16_384, Reasoning: true}},
+		"half a price":     {"mine", api.ModelLimits{Input: ptr(1.0)}, catalog.Unknown},
+		"a price for free": {"mine", api.ModelLimits{Input: ptr(0.0), Output: ptr(0.0)}, model.Capabilities{Window: 128_000, MaxOutput: 16_384, Price: &model.Price{}}},
+		"a price":          {"mine", api.ModelLimits{Input: ptr(1.0), Output: ptr(2.0)}, model.Capabilities{Window: 128_000, MaxOutput: 16_384, Price: &model.Price{Input: 1, Output: 2, CacheRead: 1, CacheWrite: 1}}},
+	} {
+		got := Capabilities(provider(map[string]api.ModelLimits{test.model: test.limits, "other": {Window: 1}}), test.model)
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+	p := provider(nil)
+	if p.MaxPromptTokens = 1000; Capabilities(p, "mine").Window != 1000+catalog.Unknown.MaxOutput {
+		t.Errorf("what the client says of the window does not count: %+v", Capabilities(p, "mine"))
+	}
+}
+
+// A witness remembers what it was asked.
+type witness struct {
+	asked    *model.Request
+	streamed bool
+}
+
+func (w *witness) Ask(_ context.Context, req *model.Request, on func(model.Delta)) (*model.Reply, error) {
+	w.asked, w.streamed = req, on != nil
+	return &model.Reply{Usage: model.Usage{Input: 1_000_000, Output: 500_000, CacheRead: 2_000_000}}, nil
+}
+
+func TestRequestsAreMadeAsWrittenDown(t *testing.T) {
+	for name, test := range map[string]struct {
+		model     string
+		provider  api.Provider
+		request   model.Request
+		maxOutput int
+		effort    string
+		streamed  bool
+		cost      *float64
+	}{
+		"nothing":                      {model: "mine"},
+		"a length":                     {model: "mine", provider: api.Provider{MaxOutputTokens: 100}, maxOutput: 100},
+		"what the request says":        {model: "mine", provider: api.Provider{MaxOutputTokens: 100}, request: model.Request{MaxOutput: 7}, maxOutput: 7},
+		"more than the model can":      {model: "gpt-4.1", provider: api.Provider{MaxOutputTokens: 1 << 20}, maxOutput: 32_768, cost: ptr(2 + 4 + 1.0)},
+		"an effort":                    {model: "mine", provider: api.Provider{Abide: &api.ProviderAbide{ReasoningEffort: "high"}}, effort: "high"},
+		"an effort of the request":     {model: "mine", provider: api.Provider{Abide: &api.ProviderAbide{ReasoningEffort: "high"}}, request: model.Request{ReasoningEffort: "low"}, effort: "low"},
+		"an effort that is not for it": {model: "gpt-4.1", provider: api.Provider{Abide: &api.ProviderAbide{ReasoningEffort: "high"}}, cost: ptr(7.0)},
+		"Anthropic":                    {model: "mine", provider: api.Provider{Type: "anthropic"}, streamed: true},
+		"Responses":                    {model: "mine", provider: api.Provider{WireAPI: "responses"}, streamed: true},
+		"a price": {model: "mine", provider: provider(map[string]api.ModelLimits{"mine": {Input: ptr(1.0), Output: ptr(4.0), CacheRead: ptr(0.5)}}),
+			cost: ptr(1 + 2 + 1.0)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := &witness{}
+			before := test.request
+			reply, err := tune(w, test.provider, test.model).Ask(t.Context(), &test.request, nil)
+			if err != nil || w.asked.MaxOutput != test.maxOutput || w.asked.ReasoningEffort != test.effort || w.streamed != test.streamed {
+				t.Errorf("asked %+v, streamed %v, %v", w.asked, w.streamed, err)
+			}
+			if w.asked.Can == nil || w.asked.Can.Window == 0 {
+				t.Error("the wire is not told what the model can do")
+			}
+			if diff := cmp.Diff(test.cost, reply.Cost); diff != "" {
+				t.Errorf("cost: %s", diff)
+			}
+			if test.request.MaxOutput != before.MaxOutput || test.request.Can != nil {
+				t.Error("the caller's request was changed")
+			}
+		})
+	}
+}
+
+func TestOnlyAModelThatIsKnownToBeBlindIsNotShownPictures(t *testing.T) {
+	for name, test := range map[string]struct {
+		model string
+		sees  *bool
+		want  bool
+	}{
+		"known to see":       {"gpt-4o", nil, false},
+		"known not to":       {"o3-mini", nil, true},
+		"unknown":            {"mine", nil, false},
+		"said to be blind":   {"gpt-4o", ptr(false), true},
+		"said to see":        {"o3-mini", ptr(true), false},
+		"unknown, but blind": {"mine", ptr(false), true},
+	} {
+		if got := blind(provider(map[string]api.ModelLimits{test.model: {Vision: test.sees}}), test.model); got != test.want {
+			t.Errorf("%s: blind = %v", name, got)
+		}
+	}
+	if !blind(api.Provider{}, "o3-mini") {
+		t.Error("nothing is written down, and it sees")
+	}
+}
+
+func TestWhatAClientBringsAlongIsNotReplaced(t *testing.T) {
+	w := Written{MaxOutput: 9, Models: map[string]api.ModelLimits{"m": {Window: 5}}}
+	own := w.on(api.Provider{Abide: &api.ProviderAbide{}})
+	if own.MaxOutputTokens != 0 || len(own.Abide.Models) != 0 {
+		t.Errorf("%+v", own)
+	}
+	if p := w.on(api.Provider{MaxOutputTokens: 3}); p.MaxOutputTokens != 3 || p.Abide.Models["m"].Window != 5 {
+		t.Errorf("%+v", p)
+	}
+	if p := w.on(api.Provider{}); p.MaxOutputTokens != 9 {
+		t.Errorf("%+v", p)
+	}
+}

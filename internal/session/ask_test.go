@@ -1,0 +1,106 @@
+package session_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/session"
+)
+
+// A moody model remembers what it was asked, and answers as it is told.
+type moody struct {
+	mu     sync.Mutex
+	asked  []bool // whether it was asked to forget
+	answer func(n int, req *model.Request) (*model.Reply, error)
+}
+
+func (m *moody) Ask(_ context.Context, req *model.Request, _ func(model.Delta)) (*model.Reply, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.asked = append(m.asked, req.Forget)
+	return m.answer(len(m.asked), req)
+}
+
+func TestReasoningThatIsNotTakenBackIsForgottenOnce(t *testing.T) {
+	rejected := &model.Error{Kind: model.KindReasoning, Status: 400, Message: "it does not take that"}
+	for name, test := range map[string]struct {
+		answer func(n int, req *model.Request) (*model.Reply, error)
+		asked  int
+		fails  bool
+	}{
+		"it helps": {func(_ int, req *model.Request) (*model.Reply, error) {
+			if !req.Forget {
+				return nil, rejected
+			}
+			return &model.Reply{Text: "ok"}, nil
+		}, 2, false},
+		"it does not": {func(int, *model.Request) (*model.Reply, error) { return nil, rejected }, 2, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := &moody{answer: test.answer}
+			b := newBench(t, m)
+			v := b.create("s", &session.Client{})
+			b.send("s", event.InputAcceptedData{Prompt: "hello"})
+			v.await(t, 0, event.SessionIdle)
+			events := b.verify("s")
+			if len(m.asked) != test.asked || m.asked[0] || !m.asked[1] {
+				t.Errorf("asked %v", m.asked)
+			}
+			failed := false
+			for _, e := range events {
+				failed = failed || e.Type == event.SessionError
+			}
+			if failed != test.fails || !test.fails && lastAnswer(t, events) != "ok" {
+				t.Errorf("failed: %v, %v", failed, kindsOf(events))
+			}
+		})
+	}
+}
+
+func TestCallIDsThatWeMakeFitEveryProvider(t *testing.T) {
+	m := &moody{answer: func(n int, _ *model.Request) (*model.Reply, error) {
+		if n > 1 {
+			return &model.Reply{Text: "ok"}, nil
+		}
+		return &model.Reply{Calls: []model.Call{{Name: "x"}, {Name: "x"}, {ID: "same", Name: "x"}, {ID: "same", Name: "x"}}}, nil
+	}}
+	b := newBench(t, m)
+	v := b.create("s", &session.Client{})
+	b.send("s", event.InputAcceptedData{Prompt: "hello"})
+	e, _ := v.await(t, 0, event.AssistantMessage)
+	v.await(t, 0, event.SessionIdle)
+	d, err := event.As[event.AssistantMessageData](e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := make(map[string]bool)
+	for _, r := range d.ToolRequests {
+		if len(r.ToolCallID) > 40 || r.ToolCallID == "" || seen[r.ToolCallID] {
+			t.Errorf("a call has the id %q", r.ToolCallID)
+		}
+		seen[r.ToolCallID] = true
+	}
+	if len(seen) != 4 || !seen["same"] {
+		t.Errorf("ids: %v", seen)
+	}
+}
+
+func TestTheCostOfARequestIsRecordedIfItIsKnown(t *testing.T) {
+	cost := 0.25
+	for _, want := range []*float64{nil, &cost} {
+		b := newBench(t, &moody{answer: func(int, *model.Request) (*model.Reply, error) {
+			return &model.Reply{Text: "ok", Cost: want}, nil
+		}})
+		v := b.create("s", &session.Client{})
+		b.send("s", event.InputAcceptedData{Prompt: "hello"})
+		e, _ := v.await(t, 0, event.AssistantUsage)
+		v.await(t, 0, event.SessionIdle)
+		d, err := event.As[event.AssistantUsageData](e)
+		if err != nil || (d.CostUSD == nil) != (want == nil) || want != nil && *d.CostUSD != *want {
+			t.Errorf("cost %v, want %v (%v)", d.CostUSD, want, err)
+		}
+	}
+}

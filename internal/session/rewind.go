@@ -1,0 +1,185 @@
+package session
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/abide-run/abide/internal/event"
+)
+
+// An Undo gives files back what they held before the calls for which undone says
+// so, given their keys. If it only looks, it says what it would do.
+type Undo func(id event.SessionID, undone func(key string) bool, look bool) ([]event.RestoredFile, error)
+
+// A Rewind says what is taken back, and how.
+type Rewind struct {
+	EventID   string
+	KeepFiles bool // files stay as they are
+	Look      bool // nothing is done
+}
+
+// A Rewound tells what was taken back.
+type Rewound struct {
+	Events int // that are no longer shown
+	Files  []event.RestoredFile
+}
+
+// Rewind takes back everything from an event on, for the model and for clients,
+// and what the calls in it did to files. Nothing is deleted from the log. Asked
+// again for the same event, it has nothing to do.
+func (h *Host) Rewind(ctx context.Context, id event.SessionID, r Rewind) (Rewound, error) {
+	if r.Look {
+		return h.previewRewind(ctx, id, r)
+	}
+	var done Rewound
+	var files chan event.FilesRestoredData
+	err := h.do(ctx, id, func(tx *txn) error {
+		from, n, err := tx.since(ctx, r.EventID)
+		if err != nil || n == 0 {
+			return err
+		}
+		done.Events = n
+		files, err = tx.rewind(r, from, n)
+		return err
+	})
+	if err != nil || files == nil {
+		return done, err
+	}
+	select {
+	case d := <-files:
+		done.Files = d.Files
+		if d.Error != "" {
+			err = fmt.Errorf("the conversation was taken back, but files were not: %s", d.Error)
+		}
+		return done, err
+	case <-ctx.Done():
+		return done, context.Cause(ctx)
+	case <-h.ctx.Done():
+		return done, context.Cause(h.ctx)
+	}
+}
+
+func (h *Host) previewRewind(ctx context.Context, id event.SessionID, r Rewind) (Rewound, error) {
+	var done Rewound
+	err := h.look(ctx, id, func(tx *txn) error {
+		from, n, err := tx.since(ctx, r.EventID)
+		if done.Events = n; err == nil && n > 0 && !r.KeepFiles {
+			done.Files, err = h.undo(ctx, id, event.HistoryHiddenData{From: from, To: tx.State.Seq}, true)
+		}
+		return err
+	})
+	return done, err
+}
+
+// rewind records that a range is taken back. The channel, if there is one, is
+// where the outcome of its files will be told.
+func (tx *txn) rewind(r Rewind, from event.Seq, events int) (chan event.FilesRestoredData, error) {
+	if tx.State.Active() {
+		if err := tx.abort("rewind", false); err != nil {
+			return nil, err
+		}
+		if err := tx.rest(); err != nil {
+			return nil, err
+		}
+	}
+	var files chan event.FilesRestoredData
+	hidden := event.HistoryHiddenData{From: from, To: tx.State.Seq, Reason: "rewind", Files: !r.KeepFiles && tx.s.host.opts.Undo != nil}
+	if hidden.Files {
+		files = tx.s.expectFiles(hidden.To)
+		tx.undo = append(tx.undo, func() { delete(tx.s.rewound, hidden.To) })
+	}
+	tx.Tell(event.SnapshotRewindData{UpToEventID: r.EventID, EventsRemoved: events})
+	return files, tx.Record(hidden)
+}
+
+// since finds an event, and counts what clients are shown from there on. There
+// is nothing to count if it was taken back before.
+func (tx *txn) since(ctx context.Context, eventID string) (event.Seq, int, error) {
+	if err := tx.exists(); err != nil {
+		return 0, 0, err
+	}
+	shown, err := tx.s.host.Messages(ctx, tx.s.id)
+	if err != nil {
+		return 0, 0, err
+	}
+	for i, e := range shown {
+		if head, err := e.Head(); err == nil && head.ID == eventID {
+			return e.Seq, len(shown) - i, nil
+		}
+	}
+	for e, err := range tx.s.host.Events(ctx, tx.s.id, 0) {
+		if err != nil {
+			return 0, 0, err
+		}
+		if head, err := e.Head(); err == nil && head.ID == eventID && e.Type.Listed() {
+			return e.Seq, 0, nil
+		}
+	}
+	return 0, 0, fmt.Errorf("event %s: %w", eventID, ErrPosition)
+}
+
+// expectFiles returns where the outcome of a rewind's files will be told.
+func (s *Session) expectFiles(hidden event.Seq) chan event.FilesRestoredData {
+	if s.rewound == nil {
+		s.rewound = make(map[event.Seq]chan event.FilesRestoredData)
+	}
+	c := make(chan event.FilesRestoredData, 1)
+	s.rewound[hidden] = c
+	return c
+}
+
+// restore gives files back what they held, when that it is due is stored.
+func (s *Session) restore(tx *txn, hidden event.HistoryHiddenData) {
+	s.restoring = true
+	tx.then = append(tx.then, func() {
+		s.host.spawn(func() {
+			s.calls.Wait() // a call that was stopped must not write afterwards
+			var d event.FilesRestoredData
+			files, err := s.host.undo(s.host.ctx, s.id, hidden, false)
+			if d.Files = notNil(files); err != nil {
+				d.Error = err.Error()
+			}
+			s.post(func(tx *txn) error { return tx.restored(hidden, d) })
+		})
+	})
+}
+
+// restored records what became of the files.
+func (tx *txn) restored(hidden event.HistoryHiddenData, d event.FilesRestoredData) error {
+	tx.s.restoring = false
+	if len(tx.State.Restore) == 0 || tx.State.Restore[0] != hidden || tx.s.host.ctx.Err() != nil {
+		return nil
+	}
+	tx.then = append(tx.then, func() {
+		if c := tx.s.rewound[hidden.To]; c != nil {
+			c <- d
+			delete(tx.s.rewound, hidden.To)
+		}
+	})
+	return tx.Record(d)
+}
+
+// undo takes back what the calls of a range did to files.
+func (h *Host) undo(ctx context.Context, id event.SessionID, hidden event.HistoryHiddenData, look bool) ([]event.RestoredFile, error) {
+	if h.opts.Undo == nil {
+		return nil, nil
+	}
+	keys := make(map[string]bool)
+	for e, err := range h.store.Read(ctx, id, hidden.From-1) {
+		if err != nil {
+			return nil, err
+		}
+		if e.Seq > hidden.To {
+			break
+		}
+		if e.Type != event.ToolBegun {
+			continue
+		}
+		d, err := event.As[event.ToolBegunData](e)
+		if err != nil {
+			return nil, err
+		}
+		keys[d.Key] = true
+	}
+	return h.opts.Undo(id, func(key string) bool { return keys[key] }, look)
+}

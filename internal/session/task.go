@@ -1,0 +1,126 @@
+package session
+
+import (
+	"context"
+	"errors"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/turn"
+)
+
+// Tasks is what goes on in the background of sessions, each under the key of the
+// call that began it.
+type Tasks interface {
+	// Watch waits until there is news of a task: it has ended, or it is not as
+	// it was when the last status was reported. Of a key that nothing was begun
+	// with, the news is TaskNone.
+	Watch(ctx context.Context, id event.SessionID, key, last string) (event.TaskReportedData, error)
+	// Summary tells the model which of some tasks are running; nothing if none is.
+	Summary(ctx context.Context, id event.SessionID, keys []string) (string, error)
+	// Seen tells that the model was told of a task's end.
+	Seen(id event.SessionID, key string)
+}
+
+// taskKey is one task of a session.
+type taskKey struct {
+	session event.SessionID
+	key     string
+}
+
+// watchTasks sees to it that every task of a session is watched. Who watches is
+// known to the host, because a session may be out of memory meanwhile.
+func (s *Session) watchTasks() {
+	if s.host.opts.Tasks == nil {
+		return
+	}
+	for _, t := range s.state.Tasks {
+		s.host.watch(taskKey{s.id, t.Key}, t.Last, s.left[t.Key])
+	}
+}
+
+// watch waits for news of a task, and records it. The call that began the task
+// may still be on its way out: only then it is known whether anything was begun.
+func (h *Host) watch(k taskKey, last string, left <-chan struct{}) {
+	h.tasking.Lock()
+	defer h.tasking.Unlock()
+	if h.watched[k] {
+		return
+	}
+	h.watched[k] = h.spawn(func() {
+		if left != nil {
+			<-left
+		}
+		news, err := h.opts.Tasks.Watch(h.ctx, k.session, k.key, last)
+		h.tasking.Lock()
+		delete(h.watched, k)
+		h.tasking.Unlock()
+		if h.ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			h.log.Error("a task cannot be watched", "session", k.session, "key", k.key, "err", err)
+			news = event.TaskReportedData{Key: k.key, Status: event.TaskLost, Ended: true, Text: "A background task was lost: " + err.Error()}
+		}
+		h.report(k.session, news)
+	})
+}
+
+// report records news of a task. What was recorded before is not news.
+func (h *Host) report(id event.SessionID, news event.TaskReportedData) {
+	err := h.do(h.ctx, id, func(tx *txn) error {
+		for _, t := range tx.State.Tasks {
+			if t.Key == news.Key && (news.Ended || t.Last != news.Status) {
+				tx.Tell(event.Empty(event.TasksChanged))
+				return tx.Record(news)
+			}
+		}
+		return nil
+	})
+	if err != nil && h.ctx.Err() == nil && !errors.Is(err, ErrNotFound) {
+		h.log.Error("news of a task could not be recorded; the session watches it again when it is next used", "session", id, "err", err)
+	}
+}
+
+// notify tells the model what happened to tasks, in a turn of its own if none is
+// under way.
+func (tx *txn) notify(step turn.Notify) error {
+	interaction := ""
+	if tx.State.Turn != nil {
+		interaction = tx.State.Turn.InteractionID
+	} else {
+		interaction = event.NewID()
+		if err := tx.openTurn(interaction); err != nil {
+			return err
+		}
+	}
+	for _, r := range step.Reports {
+		err := tx.Record(event.SystemNotificationData{Content: "<system_notification>\n" + r.Text + "\n</system_notification>", Kind: r.Kind, InteractionID: interaction, Report: r.Seq})
+		if err != nil {
+			return err
+		}
+		if r.Ended && tx.s.host.opts.Tasks != nil {
+			tx.then = append(tx.then, func() { tx.s.host.opts.Tasks.Seen(tx.s.id, r.Key) })
+		}
+	}
+	return nil
+}
+
+// summary tells the model what is running.
+func (s *Session) summary(ctx context.Context, keys []string) string {
+	if len(keys) == 0 || s.host.opts.Tasks == nil {
+		return ""
+	}
+	text, err := s.host.opts.Tasks.Summary(ctx, s.id, keys)
+	if err != nil {
+		s.host.log.Warn("the running tasks could not be listed", "session", s.id, "err", err)
+	}
+	return text
+}
+
+func taskKeys(tasks []turn.Task) []string {
+	keys := make([]string, len(tasks))
+	for i, t := range tasks {
+		keys[i] = t.Key
+	}
+	return keys
+}

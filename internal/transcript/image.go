@@ -1,0 +1,67 @@
+package transcript
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/model"
+)
+
+// A picture is an image in a result, in the protocol's form.
+type picture struct {
+	Type        string `json:"type"`
+	Data        []byte `json:"data"` // in base64
+	MIMEType    string `json:"mimeType"`
+	Description string `json:"description"`
+}
+
+// images makes the messages that show the model what a call gave it to see. They
+// follow the results, for most providers take no images in those.
+func images(d event.ToolCompleteData) []*model.Message {
+	var parts []picture
+	if d.Result == nil || json.Unmarshal(d.Result.Binary, &parts) != nil {
+		return nil
+	}
+	var list []*model.Message
+	for _, p := range parts {
+		if p.Type == "image" && len(p.Data) > 0 {
+			list = append(list, &model.Message{
+				Role: model.User, CallID: d.ToolCallID, Text: p.Description,
+				Images: []model.Image{{MediaType: p.MIMEType, Data: p.Data}},
+			})
+		}
+	}
+	return list
+}
+
+// addImages puts the images of a call behind those of the calls before it.
+func (n *entry) addImages(callID string, list []*model.Message) {
+	place := func(id string) int {
+		return slices.IndexFunc(n.message.Calls, func(c model.Call) bool { return c.ID == id })
+	}
+	at := slices.IndexFunc(n.images, func(m *model.Message) bool { return place(m.CallID) > place(callID) })
+	if at < 0 {
+		at = len(n.images)
+	}
+	n.images = slices.Insert(n.images, at, list...)
+}
+
+// Unseen returns the messages for a model that cannot see: without images, and
+// without those that only show one.
+func Unseen(list []*model.Message) []*model.Message {
+	sees := func(m *model.Message) bool { return len(m.Images) > 0 }
+	if !slices.ContainsFunc(list, sees) {
+		return list
+	}
+	kept := make([]*model.Message, 0, len(list))
+	for _, m := range list {
+		switch {
+		case !sees(m):
+			kept = append(kept, m)
+		case m.CallID == "":
+			kept = append(kept, &model.Message{Role: m.Role, Text: m.Text})
+		}
+	}
+	return kept
+}
