@@ -53,6 +53,10 @@ const (
 	Search    = "abide.search"
 	Verify    = "abide.verify"
 	Status    = "abide.status" // of one session
+
+	Tasks      = "abide.tasks" // commands of one session, or of all
+	TaskOutput = "abide.taskOutput"
+	TaskStop   = "abide.taskStop"
 )
 
 // The messages that a client is sent.

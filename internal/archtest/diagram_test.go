@@ -44,6 +44,13 @@ var diagram = map[string][]string{
 	"process/record":   {},
 	"process/sys":      {},
 
+	// where files and commands are
+	"workspace":             {"process"},
+	"workspace/local":       {"process", "workspace"},
+	"workspace/workspacepb": {},
+	"workspace/bridge":      {"process", "workspace", "workspace/workspacepb"},
+	"processapi":            {"process", "workspace"},
+
 	// the tools for commands
 	"shell":         {},
 	"tool/argument": {"tool"},
@@ -66,11 +73,11 @@ var diagram = map[string][]string{
 	// all together
 	"daemon": {
 		"api", "event", "eventlog", "folder", "instructions", "model", "model/anthropic", "model/catalog", "model/offline", "model/openai", "model/remote", "model/responses", "model/scripted",
-		"process", "relay", "scope", "server", "session", "sqlite", "tool", "tool/bash", "tool/files", "turn", "workspace/local",
+		"process", "processapi", "relay", "scope", "server", "session", "sqlite", "tool", "tool/bash", "tool/files", "turn", "workspace/local",
 	},
 	"cli": {
 		"api", "approval", "client", "config", "daemon", "event", "eventlog", "folder", "instructions", "man",
-		"model", "model/offline", "model/scripted", "sqlite", "turn",
+		"model", "model/offline", "model/scripted", "process", "sqlite", "turn", "workspace/bridge", "workspace/local",
 	},
 	"cmd/abide": {"cli", "process/keeper"},
 

@@ -30,7 +30,12 @@ Variables such as ABIDE_MODEL_MODEL_ID go before both files, and flags before al
 }
 
 func (a *app) configShow() *cobra.Command {
-	c := &cobra.Command{Use: "show", Short: "Show every value that is set, and its source", Args: arguments(0, 0, "no argument")}
+	c := &cobra.Command{
+		Use:     "show",
+		Short:   "Show every value that is set, and its source",
+		Example: "  abide config show\n  abide config show --json | jq -r '.[].from'",
+		Args:    arguments(0, 0, "no argument"),
+	}
 	asJSON := jsonFlag(c)
 	c.RunE = func(*cobra.Command, []string) error {
 		loaded, err := a.settings()
@@ -116,14 +121,19 @@ ABIDE_WORKER_MAX_TOKENS for worker.max_tokens.`,
 }
 
 func (a *app) configSchema() *cobra.Command {
-	return &cobra.Command{Use: "schema", Short: "Print a JSON schema for editors", Args: arguments(0, 0, "no argument"),
+	return &cobra.Command{
+		Use:     "schema",
+		Short:   "Print a JSON schema for editors",
+		Example: "  abide config schema > abide.schema.json",
+		Args:    arguments(0, 0, "no argument"),
 		RunE: func(*cobra.Command, []string) error {
 			schema, err := config.Schema()
 			if err == nil {
 				a.out.printf("%s\n", schema)
 			}
 			return err
-		}}
+		},
+	}
 }
 
 func (a *app) trustCommand() *cobra.Command {

@@ -58,13 +58,14 @@ func TestTheEnvironmentNamesTheProvider(t *testing.T) {
 		env  map[string]string
 		want *api.Provider
 	}{
-		"nothing":    {nil, nil},
-		"a key":      {map[string]string{"OPENAI_API_KEY": "k"}, &api.Provider{Type: "openai", BaseURL: "https://api.openai.com/v1", APIKey: "k"}},
-		"a local":    {map[string]string{"OPENAI_BASE_URL": "http://l"}, &api.Provider{Type: "openai", BaseURL: "http://l"}},
-		"both":       {map[string]string{"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "http://l"}, &api.Provider{Type: "openai", BaseURL: "http://l", APIKey: "k"}},
-		"another":    {map[string]string{"ANTHROPIC_API_KEY": "k"}, &api.Provider{Type: "anthropic", BaseURL: "https://api.anthropic.com", APIKey: "k"}},
-		"a token":    {map[string]string{"ANTHROPIC_AUTH_TOKEN": "t", "ANTHROPIC_BASE_URL": "http://l"}, &api.Provider{Type: "anthropic", BaseURL: "http://l", BearerToken: "t"}},
-		"not theirs": {map[string]string{"COPILOT_API_URL": "http://c"}, nil},
+		"nothing":                   {nil, nil},
+		"a key":                     {map[string]string{"OPENAI_API_KEY": "k"}, &api.Provider{Type: "openai", BaseURL: "https://api.openai.com/v1", APIKey: "k"}},
+		"a local":                   {map[string]string{"OPENAI_BASE_URL": "http://l"}, &api.Provider{Type: "openai", BaseURL: "http://l"}},
+		"both":                      {map[string]string{"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "http://l"}, &api.Provider{Type: "openai", BaseURL: "http://l", APIKey: "k"}},
+		"another":                   {map[string]string{"ANTHROPIC_API_KEY": "k"}, &api.Provider{Type: "anthropic", BaseURL: "https://api.anthropic.com", APIKey: "k"}},
+		"a token":                   {map[string]string{"ANTHROPIC_AUTH_TOKEN": "t", "ANTHROPIC_BASE_URL": "http://l"}, &api.Provider{Type: "anthropic", BaseURL: "http://l", BearerToken: "t"}},
+		"a key goes before a token": {map[string]string{"ANTHROPIC_API_KEY": "k", "ANTHROPIC_AUTH_TOKEN": "t"}, &api.Provider{Type: "anthropic", BaseURL: "https://api.anthropic.com", APIKey: "k"}},
+		"not theirs":                {map[string]string{"COPILOT_API_URL": "http://c"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			setenv(t, c.env)

@@ -239,20 +239,26 @@ func (a *app) examineModels(ctx context.Context, l *config.Loaded, add note) {
 	}
 	asking.Wait()
 	for i, s := range list {
-		s.examineKey(add)
+		variable := l.Config.Providers[s.name].APIKeyEnv
 		if s.name == usual.name {
 			s.model = usual.model
+			variable = cmp.Or(variable, l.Config.Model.APIKeyEnv)
 		}
+		s.examineKey(variable, add)
 		s.examineEndpoint(told[i], errs[i], add)
 	}
 	examineClock(told, add)
 }
 
-func (c choice) examineKey(add note) {
+// examineKey looks for the key, which is in a variable that the configuration may
+// name.
+func (c choice) examineKey(variable string, add note) {
 	p := c.provider
 	switch {
 	case p.APIKey != "" || p.BearerToken != "":
 		add("key of "+c.name, good, "there is one")
+	case variable != "":
+		add("key of "+c.name, bad, "the variable %s, which api_key_env names, is not set: set it", variable)
 	case ownEndpoint(p):
 		add("key of "+c.name, bad, "there is none, and %s wants one: set %s, or name another variable with api_key_env", p.BaseURL, vendors[p.Type].key)
 	default:

@@ -23,7 +23,7 @@ writes what is whole, and exits with code 1.`,
 		Example: "  abide sessions export 0198c2f1 -o session.jsonl",
 		Args:    arguments(1, 1, "one SESSION"),
 	}
-	file := c.Flags().StringP("output", "o", "", "write to this file, which must not exist")
+	file := c.Flags().StringP("output", "o", "", "write to this `FILE`, which must not exist")
 	jsonFlag(c) // it always is
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.visit(cmd.Context(), func(c *client.Client) error {

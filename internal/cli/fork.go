@@ -19,8 +19,8 @@ be forked before the damage.`,
 		Args:    arguments(1, 1, "one SESSION"),
 	}
 	asJSON := jsonFlag(c)
-	at := c.Flags().Int64("at", 0, "the last position that is taken along (default the end)")
-	name := c.Flags().String("name", "", "name of the new session")
+	at := c.Flags().Int64("at", 0, "the last `POSITION` that is taken along (default the end)")
+	name := c.Flags().String("name", "", "`NAME` of the new session")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		if *at < 0 || cmd.Flags().Changed("at") && *at == 0 {
 			return usagef("--at: positions begin with 1 (abide sessions show lists them)")

@@ -217,7 +217,7 @@ func (a *app) printModels(list modelList, text string) error {
 		if m.Default {
 			mark = "*"
 		}
-		t.add(mark, plain(m.ID), cmp.Or(m.Provider, "built in"), m.tokens(m.Window), m.tokens(m.MaxOutput), m.word(m.Vision), m.word(m.Reasoning), m.price())
+		t.add(mark, plain(m.ID), plain(cmp.Or(m.Provider, "built in")), m.tokens(m.Window), m.tokens(m.MaxOutput), m.word(m.Vision), m.word(m.Reasoning), m.price())
 	}
 	if len(t.rows) > 0 {
 		if err := a.print(t); err != nil {
@@ -226,7 +226,7 @@ func (a *app) printModels(list modelList, text string) error {
 	}
 	for _, p := range list.Providers {
 		if p.Error != "" {
-			a.err.printf("abide: %s: %s\n", p.Name, plain(p.Error))
+			a.err.printf("abide: %s\n", plain(p.Name+": "+p.Error))
 		}
 	}
 	switch {

@@ -31,10 +31,10 @@ var vendors = map[string]vendor{
 	"azure":     {"azure", "", "AZURE_OPENAI_API_KEY", "", "AZURE_OPENAI_API_ENDPOINT", ""},
 }
 
-// usual are the vendors whose variables alone make a provider, in the order in
+// implied are the vendors whose variables alone make a provider, in the order in
 // which they are chosen. OpenAI's go first: they also name every compatible
 // endpoint.
-var usual = []string{"openai", "anthropic"}
+var implied = []string{"openai", "anthropic"}
 
 // set is the variable that says that the vendor is to be used; empty if none
 // does.
@@ -103,7 +103,7 @@ func from(l *config.Loaded, keys ...string) string {
 
 // environmental is what the environment names.
 func environmental(c config.Config) choice {
-	for _, scheme := range usual {
+	for _, scheme := range implied {
 		v := vendors[scheme]
 		variable := v.set()
 		if variable == "" {

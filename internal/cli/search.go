@@ -18,7 +18,7 @@ func (a *app) searchCommand() *cobra.Command {
 		Args:    arguments(1, -1, "the TEXT to look for"),
 	}
 	asJSON := jsonFlag(c)
-	most := c.Flags().Int("max", 50, "show at most so many places")
+	most := c.Flags().Int("max", 50, "show at most `N` places")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		text := strings.Join(args, " ")
 		if text == "" {

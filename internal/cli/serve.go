@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -17,7 +18,8 @@ const serveHelp = `Runs the engine of the data folder until it is told to stop (
 that work goes on when no other abide runs. Other abide processes on the folder
 use it through its private socket.
 
-With --listen, clients can connect by TCP; they have to present a token. It is
+With --listen, clients can connect by TCP, and with --http programs can start and
+watch durable commands (see docs/WORKSPACE.md); they have to present a token. It is
 taken from --token-file or ABIDE_TOKEN; without either, one is made and kept in the
 data folder. The connection is not encrypted: for other machines, put it behind
 something that is.`
@@ -31,18 +33,19 @@ func (a *app) serveCommand() *cobra.Command {
 		Args:    arguments(0, 0, "no arguments"),
 	}
 	listen := c.Flags().String("listen", "", "serve TCP clients on this `ADDRESS:PORT`; port 0 is any that is free")
-	file := c.Flags().String("token-file", "", "`FILE` that holds the token of TCP clients")
-	c.RunE = func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), *listen, *file) }
+	web := c.Flags().String("http", "", "serve the process API over HTTP on this `ADDRESS:PORT`")
+	file := c.Flags().String("token-file", "", "`FILE` that holds the token of TCP and HTTP clients")
+	c.RunE = func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), *listen, *web, *file) }
 	return c
 }
 
 // serve carries out abide serve.
-func (a *app) serve(ctx context.Context, address, file string) error {
+func (a *app) serve(ctx context.Context, address, web, file string) error {
 	dir, err := dataFolder(a.home, "ABIDE_HOME")
 	if err != nil {
 		return err
 	}
-	door, err := newDoor(ctx, dir, address, file)
+	door, err := newDoor(ctx, dir, address, web, file)
 	if err != nil {
 		return err
 	}
@@ -60,21 +63,31 @@ func (a *app) serve(ctx context.Context, address, file string) error {
 // given.
 type serveDoor struct {
 	listeners []net.Listener
+	web       []net.Listener // for HTTP
 	token     string
 	kept      string // where the token is
 }
 
-func newDoor(ctx context.Context, dir, address, file string) (*serveDoor, error) {
+func newDoor(ctx context.Context, dir, address, web, file string) (*serveDoor, error) {
 	d := &serveDoor{}
-	if address == "" {
+	if address == "" && web == "" {
 		return d, nil
 	}
 	var err error
 	if d.token, d.kept, err = serveToken(dir, file); err != nil {
 		return nil, err
 	}
-	d.listeners, err = listenOn(ctx, address)
-	return d, err
+	if address != "" {
+		d.listeners, err = listenOn(ctx, "--listen", address)
+	}
+	if web != "" && err == nil {
+		d.web, err = listenOn(ctx, "--http", web)
+	}
+	if err != nil {
+		d.close()
+		return nil, err
+	}
+	return d, nil
 }
 
 // serveToken finds the token of TCP clients, and says where it is.
@@ -92,17 +105,17 @@ func serveToken(dir, file string) (token, kept string, err error) {
 }
 
 // listenOn listens on an address; "localhost" is both of its addresses.
-func listenOn(ctx context.Context, address string) ([]net.Listener, error) {
+func listenOn(ctx context.Context, flag, address string) ([]net.Listener, error) {
 	host, service, err := net.SplitHostPort(address)
 	if err != nil {
-		return nil, usagef("--listen: %w; give ADDRESS:PORT, such as 127.0.0.1:7480", err)
+		return nil, usagef("%s: %w; give ADDRESS:PORT, such as 127.0.0.1:7480", flag, err)
 	}
 	port, err := strconv.Atoi(service)
 	if err != nil || port < 0 || port > 65535 {
-		return nil, usagef("--listen: %q is not a port; use 0 to 65535", service)
+		return nil, usagef("%s: %q is not a port; use 0 to 65535", flag, service)
 	}
 	if host == "" {
-		return nil, usagef("--listen: name an address: 127.0.0.1:%s for this machine, 0.0.0.0:%s for all", service, service)
+		return nil, usagef("%s: name an address: 127.0.0.1:%s for this machine, 0.0.0.0:%s for all", flag, service, service)
 	}
 	if host == "localhost" {
 		list, err := loopback(ctx, port)
@@ -124,7 +137,7 @@ func listenErrorOrNil(err error) error {
 }
 
 func (d *serveDoor) close() {
-	for _, l := range d.listeners {
+	for _, l := range append(d.listeners, d.web...) {
 		l.Close()
 	}
 }
@@ -132,10 +145,19 @@ func (d *serveDoor) close() {
 // serve serves until ctx is done.
 func (d *serveDoor) serve(ctx context.Context, node *daemon.Node) error {
 	var err error
+	var webs sync.WaitGroup
+	defer webs.Wait()
+	for _, l := range d.web {
+		webs.Go(func() { _ = node.ServeHTTP(ctx, l, d.token) }) // it ends with the others
+	}
 	if len(d.listeners) > 0 {
 		err = serveTCP(ctx, node, d.listeners, d.token)
 	} else {
-		<-ctx.Done()
+		select {
+		case <-ctx.Done():
+		case <-node.Done():
+			err = node.Err()
+		}
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -152,6 +174,9 @@ func (a *app) tellServing(dir string, d *serveDoor, node *daemon.Node) {
 	a.out.printf("abide %s serves %s (%s)\n", a.opts.Version, dir, role)
 	for _, l := range d.listeners {
 		a.out.printf("listening on %s\n", l.Addr())
+	}
+	for _, l := range d.web {
+		a.out.printf("HTTP on %s\n", l.Addr())
 	}
 	if d.kept != "" {
 		a.out.printf("token in %s\n", d.kept)

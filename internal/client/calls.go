@@ -237,6 +237,21 @@ func (c *Client) PreviewRewind(ctx context.Context, p api.RewindParams) (api.Rew
 	return call[api.RewindPreview](ctx, c, api.PreviewRewind, p)
 }
 
+// Tasks lists the commands of a session, or of all.
+func (c *Client) Tasks(ctx context.Context, p api.TasksParams) (api.TasksResult, error) {
+	return call[api.TasksResult](ctx, c, api.Tasks, p)
+}
+
+// TaskOutput returns a part of a command's output.
+func (c *Client) TaskOutput(ctx context.Context, p api.TaskOutputParams) (api.TaskOutputResult, error) {
+	return call[api.TaskOutputResult](ctx, c, api.TaskOutput, p)
+}
+
+// StopTask ends a command, and returns when nothing of it is left.
+func (c *Client) StopTask(ctx context.Context, p api.TaskParams) (api.Task, error) {
+	return call[api.Task](ctx, c, api.TaskStop, p)
+}
+
 // Delete removes a session. It reports false if there is none.
 func (c *Client) Delete(ctx context.Context, id event.SessionID) (bool, error) {
 	return c.won(ctx, api.SessionDelete, api.SessionParams{SessionID: id})

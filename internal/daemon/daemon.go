@@ -294,7 +294,7 @@ func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, erro
 		Rest: n.config.Rest, Retries: n.config.Retries, Instructions: n.config.Instructions.Read,
 	})
 	e.server = server.New(e.host, server.Options{
-		Version: n.config.Version, Log: n.log, Models: found.list,
+		Version: n.config.Version, Log: n.log, Models: found.list, Tasks: e.tools.shown(),
 		Workspace: func(id event.SessionID) string { return n.folder.Session(string(id)) },
 	})
 	if e.socket, err = lock.Listen(); err == nil && !n.config.Visitor {

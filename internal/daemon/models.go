@@ -42,7 +42,7 @@ func (m *models) resolve(ctx context.Context, config event.SessionConfiguredData
 	case name == scripted.Name:
 		return session.Endpoint{}, unknown("The scripted model needs a scenario: name it as scripted:FILE, or use --scenario FILE.")
 	case config.Provider == nil:
-		return session.Endpoint{}, unknown("There is no model named %q here, because no provider is configured: set OPENAI_API_KEY (and OPENAI_BASE_URL for another provider), or use the model %q, which needs none.", name, offline.Name)
+		return session.Endpoint{}, unknown("There is no model named %q here, because no provider is configured: set OPENAI_API_KEY, ANTHROPIC_API_KEY, or OPENAI_BASE_URL for any compatible server, or use the model %q, which needs none; abide models lists what there is.", name, offline.Name)
 	}
 	return m.provided(ctx, config, name, secret)
 }

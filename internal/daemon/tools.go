@@ -157,27 +157,13 @@ func (t *toolbox) undo(id event.SessionID, undone func(key string) bool, look bo
 
 // forget ends what a session has running, and removes what it has kept.
 func (t *toolbox) forget(id event.SessionID) error {
-	if err := t.endAll(process.Owner(id)); err != nil {
-		return fmt.Errorf("the session is deleted, but its commands are not: %w", err)
+	if t.processes != nil {
+		if err := t.processes.Abandon(context.Background(), process.Owner(id)); err != nil {
+			return fmt.Errorf("the session is deleted, but its commands are not: %w", err)
+		}
 	}
 	if err := os.RemoveAll(t.folder.Session(string(id))); err != nil {
 		return fmt.Errorf("the session is deleted, but its folder is not: %w", err)
 	}
 	return nil
-}
-
-// endAll stops and forgets every command of an owner.
-func (t *toolbox) endAll(owner process.Owner) error {
-	if t.processes == nil {
-		return nil
-	}
-	list, err := t.processes.List(owner)
-	for _, p := range list {
-		if !p.Gone {
-			_, stop := t.processes.Stop(context.Background(), owner, p.ID)
-			err = errors.Join(err, stop)
-		}
-		err = errors.Join(err, t.processes.MarkSeen(owner, p.ID), t.processes.Forget(owner, p.ID))
-	}
-	return err
 }

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -103,6 +104,24 @@ func (p *proc) drop() error {
 		return err
 	}
 	return outlog.Remove(p.dir)
+}
+
+// Abandon stops every process of an owner that is no more, and removes all that
+// is known about them. Made again, it goes on where it was interrupted.
+func (m *Manager) Abandon(ctx context.Context, owner Owner) error {
+	list, err := m.List(owner)
+	for _, info := range list {
+		if !info.Gone {
+			if _, stop := m.Stop(ctx, owner, info.ID); stop != nil && !errors.Is(stop, ErrEnded) {
+				err = errors.Join(err, stop)
+				continue
+			}
+		}
+		if p, find := m.find(owner, info.ID); find == nil {
+			err = errors.Join(err, m.remove(p))
+		}
+	}
+	return err
 }
 
 // Sweep removes what is older than the retention allows.

@@ -34,6 +34,7 @@ type Options struct {
 	Version   string
 	Log       *slog.Logger                    // discarded if nil
 	Models    func() []api.Model              // what models.list says
+	Tasks     Tasks                           // nil if there are no commands
 	Workspace func(id event.SessionID) string // the folder of a session's files
 	Shutdown  func(context.Context) error     // flushes everything, when a client asks for it
 }
@@ -115,7 +116,7 @@ type method func(c *conn, ctx context.Context, req *jsonrpc.Request) (any, error
 // methods is every method there is.
 var methods = func() map[string]method {
 	all := make(map[string]method)
-	for _, family := range []map[string]method{serverMethods, openMethods, turnMethods, answerMethods, listMethods, historyMethods} {
+	for _, family := range []map[string]method{serverMethods, openMethods, turnMethods, answerMethods, listMethods, historyMethods, taskMethods} {
 		maps.Copy(all, family)
 	}
 	return all

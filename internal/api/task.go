@@ -1,0 +1,59 @@
+package api
+
+import "github.com/abide-run/abide/internal/event"
+
+// A Task is a command of a session.
+type Task struct {
+	SessionID   event.SessionID `json:"sessionId"`
+	TaskID      string          `json:"taskId"`
+	Command     string          `json:"command"`
+	Description string          `json:"description,omitempty"`
+	Dir         string          `json:"cwd"`
+	Status      string          `json:"status"` // "running", or one of event.Task…
+	Reason      string          `json:"reason,omitempty"`
+	PID         int             `json:"pid,omitempty"`
+	Started     string          `json:"startedAt,omitempty"`
+	Ended       string          `json:"endedAt,omitempty"`
+	ExitCode    *int            `json:"exitCode,omitempty"`
+	Signal      string          `json:"signal,omitempty"`
+	Bytes       int64           `json:"outputBytes"`
+	Omitted     int64           `json:"outputOmitted,omitempty"`
+	Lingering   bool            `json:"lingeringChildren,omitempty"`
+}
+
+// TasksParams asks for the commands of a session; of all if it is empty.
+type TasksParams struct {
+	SessionID event.SessionID `json:"sessionId,omitempty"`
+	All       bool            `json:"all,omitempty"` // those that have ended, too
+}
+
+// TasksResult lists commands, the oldest first.
+type TasksResult struct {
+	Tasks []Task `json:"tasks"`
+}
+
+// TaskParams names a command.
+type TaskParams struct {
+	SessionID event.SessionID `json:"sessionId"`
+	TaskID    string          `json:"taskId"`
+}
+
+// TaskOutputParams asks for a part of a command's output. Offsets count the
+// bytes of both streams in order of arrival.
+type TaskOutputParams struct {
+	SessionID event.SessionID `json:"sessionId"`
+	TaskID    string          `json:"taskId"`
+	Offset    int64           `json:"offset,omitempty"`
+	Tail      int64           `json:"tail,omitempty"`   // begin so many bytes before the end instead
+	Stream    string          `json:"stream,omitempty"` // "stdout" or "stderr" alone
+	Wait      bool            `json:"wait,omitempty"`   // until there is something, or nothing more comes
+}
+
+// TaskOutputResult is a part of a command's output.
+type TaskOutputResult struct {
+	Data    []byte `json:"data"` // in base64
+	Next    int64  `json:"next"`
+	Omitted int64  `json:"omitted,omitempty"` // bytes before Next that were not kept
+	End     bool   `json:"end"`               // there is nothing after Next and never will be
+	Task    Task   `json:"task"`
+}

@@ -1,0 +1,69 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/abide-run/abide/internal/api"
+	"github.com/abide-run/abide/internal/client"
+)
+
+func (a *app) logsCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "logs TASK",
+		Short: "Show what a command printed",
+		Long: `Shows what a command printed, byte for byte. With -f it goes on until the command
+ends. The exit code is 0 whatever that of the command was; "abide ps --all" tells.`,
+		Example: "  abide logs -f dev-server\n  abide logs --tail 4096 --stream stderr dev-server",
+		Args:    arguments(1, 1, "the TASK"),
+	}
+	session := c.Flags().String("session", "", "the session, if several have such a TASK")
+	follow := c.Flags().BoolP("follow", "f", false, "go on until the command ends")
+	tail := c.Flags().Int64("tail", 0, "only the last so many bytes")
+	stream := c.Flags().String("stream", "", "only stdout, or only stderr")
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		with := a.visit
+		if *follow {
+			with = a.withClient // it may take long
+		}
+		return with(cmd.Context(), func(c *client.Client) error {
+			t, err := theTask(cmd.Context(), c, args[0], *session)
+			if err != nil {
+				return err
+			}
+			return a.logs(cmd.Context(), c, *follow, api.TaskOutputParams{SessionID: t.SessionID, TaskID: t.TaskID, Tail: *tail, Stream: *stream})
+		})
+	}
+	return c
+}
+
+// theTask finds a command, in one session if that is named.
+func theTask(ctx context.Context, c *client.Client, name, session string) (api.Task, error) {
+	if session == "" {
+		return findTask(ctx, c, name)
+	}
+	info, err := find(ctx, c, session)
+	return api.Task{SessionID: info.SessionID, TaskID: name}, err
+}
+
+// logs copies output until there is no more, or no more yet.
+func (a *app) logs(ctx context.Context, c *client.Client, follow bool, p api.TaskOutputParams) error {
+	p.Wait = follow
+	for {
+		r, err := c.TaskOutput(ctx, p)
+		if err != nil {
+			return err
+		}
+		if r.Omitted > 0 {
+			a.err.printf("abide: %d bytes were not kept here\n", r.Omitted)
+		}
+		if _, err := a.out.Write(r.Data); err != nil {
+			return err
+		}
+		if r.End || !follow && len(r.Data) == 0 && r.Omitted == 0 {
+			return nil
+		}
+		p.Offset, p.Tail = r.Next, 0
+	}
+}

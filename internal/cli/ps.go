@@ -1,0 +1,129 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/abide-run/abide/internal/api"
+	"github.com/abide-run/abide/internal/client"
+	"github.com/abide-run/abide/internal/event"
+)
+
+func (a *app) psCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "ps [SESSION]",
+		Short: "List the commands that agents run",
+		Long: `Lists the commands that the agents of all sessions run, or of one. They go on when
+abide ends, and are found again when it starts.`,
+		Example: "  abide ps\n  abide ps --all 0198c2f1\n  abide logs -f TASK\n  abide stop TASK",
+		Args:    arguments(0, 1, "a SESSION or nothing"),
+	}
+	asJSON := jsonFlag(c)
+	all := c.Flags().BoolP("all", "a", false, "also those that have ended")
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		return a.visit(cmd.Context(), func(c *client.Client) error {
+			p := api.TasksParams{All: *all}
+			if len(args) == 1 {
+				info, err := find(cmd.Context(), c, args[0])
+				if err != nil {
+					return err
+				}
+				p.SessionID = info.SessionID
+			}
+			list, err := c.Tasks(cmd.Context(), p)
+			if err != nil {
+				return err
+			}
+			if *asJSON {
+				return a.out.json(list.Tasks)
+			}
+			return a.printTasks(list.Tasks, *all)
+		})
+	}
+	return c
+}
+
+func (a *app) printTasks(list []api.Task, all bool) error {
+	if len(list) == 0 {
+		if !a.quiet && all {
+			a.err.printf("no command was run yet\n")
+		} else if !a.quiet {
+			a.err.printf("nothing is running; --all shows what has ended\n")
+		}
+		return nil
+	}
+	var ids []string
+	for _, t := range list {
+		ids = append(ids, string(t.SessionID))
+	}
+	short := shorten(ids)
+	t := &table{head: []string{"TASK", "SESSION", "STARTED", "STATUS", "OUTPUT", "COMMAND"}}
+	for _, task := range list {
+		t.add(plain(task.TaskID), plain(short[string(task.SessionID)]), age(task.Started, time.Now()), ending(task), size(task.Bytes), oneLine(task.Command))
+	}
+	return a.print(t)
+}
+
+// ending says how a command is, or how it ended.
+func ending(t api.Task) string {
+	switch {
+	case t.Signal != "":
+		return t.Status + " (" + t.Signal + ")"
+	case t.ExitCode != nil && *t.ExitCode != 0:
+		return fmt.Sprintf("%s (%d)", t.Status, *t.ExitCode)
+	}
+	return t.Status
+}
+
+// size is a number of bytes as people read it.
+func size(n int64) string {
+	const unit = 1024
+	if n < unit {
+		return fmt.Sprintf("%d B", n)
+	}
+	value, units := float64(n)/unit, "KMGT"
+	for value >= unit && len(units) > 1 {
+		value, units = value/unit, units[1:]
+	}
+	return fmt.Sprintf("%.1f %ciB", value, units[0])
+}
+
+// findTask finds the command that is meant by a name, or by the beginning of
+// one. The newest is meant if a session has used a name again.
+func findTask(ctx context.Context, c *client.Client, name string) (api.Task, error) {
+	all, err := c.Tasks(ctx, api.TasksParams{All: true})
+	if err != nil {
+		return api.Task{}, err
+	}
+	match := func(fits func(id string) bool) []api.Task {
+		seen := make(map[event.SessionID]string)
+		var list []api.Task
+		for _, t := range slices.Backward(all.Tasks) {
+			if fits(t.TaskID) && seen[t.SessionID] != t.TaskID {
+				seen[t.SessionID] = t.TaskID
+				list = append(list, t)
+			}
+		}
+		return list
+	}
+	found := match(func(id string) bool { return id == name })
+	if len(found) == 0 {
+		found = match(func(id string) bool { return name != "" && strings.HasPrefix(id, name) })
+	}
+	switch len(found) {
+	case 0:
+		return api.Task{}, usagef("there is no command %s (abide ps --all lists them)", name)
+	case 1:
+		return found[0], nil
+	}
+	text := ""
+	for _, t := range found {
+		text += fmt.Sprintf("\n  %s  of session %s  %s", t.TaskID, t.SessionID, oneLine(t.Command))
+	}
+	return api.Task{}, usagef("%s is not one command; say more of it, or name the session with --session:%s", name, text)
+}

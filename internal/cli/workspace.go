@@ -1,0 +1,281 @@
+package cli
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/abide-run/abide/internal/process"
+	"github.com/abide-run/abide/internal/workspace/bridge"
+	"github.com/abide-run/abide/internal/workspace/local"
+)
+
+const workspaceHelp = `Serves the files and the processes of this machine over gRPC, so that sessions can
+work here while the engine runs elsewhere: in a container, a virtual machine, or on
+another computer. It runs until it is told to stop (SIGINT or SIGTERM). Commands
+that were started here go on, and the next abide workspace finds them again.
+
+By default it listens on a Unix socket that only you can use. Clients that come by
+TCP have to present a token, which is made and kept in the data folder unless
+--token-file names one. An address that others can reach needs TLS as well.`
+
+// workspaceFlags are the flags of abide workspace.
+type workspaceFlags struct{ listen, tokenFile, cert, key, dir string }
+
+func (a *app) workspaceCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "workspace",
+		Short: "Serve files and processes to sessions elsewhere",
+		Long:  workspaceHelp,
+		Example: "  abide workspace --dir /src\n" +
+			"  abide workspace --listen tcp:127.0.0.1:7481\n" +
+			"  abide workspace --listen tcp:0.0.0.0:7481 --tls-cert c.pem --tls-key k.pem",
+		Args: arguments(0, 0, "no arguments"),
+	}
+	f := &workspaceFlags{}
+	c.Flags().StringVar(&f.listen, "listen", "", "serve clients on this `ADDRESS`: unix:PATH or tcp:HOST:PORT (default a socket in the data folder)")
+	c.Flags().StringVar(&f.tokenFile, "token-file", "", "`FILE` that holds the token of clients")
+	c.Flags().StringVar(&f.cert, "tls-cert", "", "`FILE` with the certificate, for TLS")
+	c.Flags().StringVar(&f.key, "tls-key", "", "`FILE` with the key of the certificate")
+	c.Flags().StringVar(&f.dir, "dir", "", "folder `DIR` where paths start and commands run (default this one)")
+	c.RunE = func(cmd *cobra.Command, _ []string) error { return a.workspace(cmd.Context(), f) }
+	return c
+}
+
+// workspace carries out abide workspace.
+func (a *app) workspace(ctx context.Context, f *workspaceFlags) error {
+	home, err := dataFolder(a.home, "ABIDE_HOME")
+	if err != nil {
+		return err
+	}
+	home, err = filepath.Abs(filepath.Join(home, "workspace"))
+	if err != nil {
+		return configError(err)
+	}
+	dir, err := folderOf(f.dir)
+	if err != nil {
+		return err
+	}
+	manager, err := a.processes(home)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = manager.Close() }() // commands go on
+	door, err := f.door(ctx, home)
+	if err != nil {
+		return err
+	}
+	defer door.close()
+	a.out.printf("abide %s serves the workspace %s\n", a.opts.Version, dir)
+	door.tell(a.out)
+	door.server.Workspace = local.New(dir, manager)
+	var sweeper sync.WaitGroup
+	sweeping, cancel := context.WithCancel(ctx)
+	sweeper.Go(func() { sweep(sweeping, manager) })
+	err = door.serve(ctx)
+	cancel()
+	sweeper.Wait()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// kept is how long a workspace keeps what was seen: output a week, and how commands
+// ended a month.
+var kept = process.Retention{Output: 7 * 24 * time.Hour, Record: 30 * 24 * time.Hour}
+
+// sweep removes what need not be kept, now and every hour.
+func sweep(ctx context.Context, m *process.Manager) {
+	tick := time.NewTicker(time.Hour)
+	defer tick.Stop()
+	for {
+		_ = m.Sweep(kept) // what cannot be removed now is tried again
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// folderOf is the folder that is served.
+func folderOf(dir string) (string, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", configError(err)
+	}
+	info, err := os.Stat(dir)
+	if err == nil && !info.IsDir() {
+		err = fmt.Errorf("%s is not a folder", dir)
+	}
+	if err != nil {
+		return "", usagef("--dir: %w", err)
+	}
+	return dir, nil
+}
+
+// processes opens the processes of a workspace, which are its own.
+func (a *app) processes(home string) (*process.Manager, error) {
+	settings, err := a.settings()
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(home, 0o700); err != nil {
+		return nil, configError(err)
+	}
+	m, err := process.Open(filepath.Join(home, "processes"), process.Options{Env: environment(settings.Config)})
+	if errors.Is(err, process.ErrInUse) {
+		err = fmt.Errorf("%w: another abide workspace runs; stop it, or choose another data folder with --home", err)
+	}
+	return m, configError(err)
+}
+
+// A workspaceDoor is where the clients of a workspace come in.
+type workspaceDoor struct {
+	listeners []net.Listener
+	network   string
+	server    *bridge.Server
+	kept      string // where the token is
+}
+
+// door opens the door, as wide as it may be.
+func (f *workspaceFlags) door(ctx context.Context, home string) (*workspaceDoor, error) {
+	if f.listen == "" {
+		f.listen = "unix:" + filepath.Join(home, "sock")
+	}
+	network, place, err := bridge.ParseAddress(f.listen)
+	if err != nil {
+		return nil, usagef("--listen: %w", err)
+	}
+	d := &workspaceDoor{network: network, server: &bridge.Server{}}
+	if d.server.TLS, err = f.tls(); err != nil {
+		return nil, err
+	}
+	if err := d.lock(f, home); err != nil {
+		return nil, err
+	}
+	if network == "unix" {
+		d.listeners, err = listenUnix(place)
+		return d, err
+	}
+	if d.server.TLS == nil && !isLoopback(place) {
+		return nil, usagef("--listen: %s can be reached from other machines, and so needs --tls-cert and --tls-key; for this machine alone, use tcp:127.0.0.1:PORT", place)
+	}
+	d.listeners, err = listenOn(ctx, "--listen", place)
+	return d, err
+}
+
+// lock finds the token. The private socket needs none.
+func (d *workspaceDoor) lock(f *workspaceFlags, home string) error {
+	if d.network == "unix" && f.tokenFile == "" {
+		return nil
+	}
+	var err error
+	d.kept = f.tokenFile
+	if d.kept == "" {
+		d.kept = filepath.Join(home, tokenFile)
+	}
+	d.server.Token, err = keptToken(d.kept, f.tokenFile == "")
+	return err
+}
+
+func (f *workspaceFlags) tls() (*tls.Config, error) {
+	if f.cert == "" && f.key == "" {
+		return nil, nil
+	}
+	if f.cert == "" || f.key == "" {
+		return nil, usagef("--tls-cert and --tls-key go together: name both files")
+	}
+	pair, err := tls.LoadX509KeyPair(f.cert, f.key)
+	if err != nil {
+		return nil, configError(fmt.Errorf("the certificate: %w", err))
+	}
+	return &tls.Config{Certificates: []tls.Certificate{pair}}, nil
+}
+
+// isLoopback reports whether only this machine can reach an address.
+func isLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil || host == "localhost" {
+		return err == nil
+	}
+	return net.ParseIP(host).IsLoopback()
+}
+
+// maxSocket is the longest path that every system takes as a socket's address.
+const maxSocket = 100
+
+// listenUnix listens on a socket that only its owner can use. One that was left
+// behind is replaced.
+func listenUnix(path string) ([]net.Listener, error) {
+	if len(path) > maxSocket {
+		return nil, usagef("--listen: %s is too long a path for a socket, which has at most %d bytes; name a shorter one with unix:PATH", path, maxSocket)
+	}
+	l, err := net.Listen("unix", path)
+	if errors.Is(err, syscall.EADDRINUSE) && isLeft(path) {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, configError(err)
+		}
+		l, err = net.Listen("unix", path)
+	}
+	if err != nil {
+		return nil, listenError(err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		l.Close()
+		return nil, configError(err)
+	}
+	return []net.Listener{l}, nil
+}
+
+// isLeft reports whether nobody listens on a socket any more.
+func isLeft(path string) bool {
+	conn, err := net.Dial("unix", path)
+	if err == nil {
+		conn.Close()
+	}
+	return errors.Is(err, syscall.ECONNREFUSED)
+}
+
+func (d *workspaceDoor) close() {
+	for _, l := range d.listeners {
+		l.Close()
+	}
+}
+
+// tell says where clients find the workspace.
+func (d *workspaceDoor) tell(out *printer) {
+	for _, l := range d.listeners {
+		out.printf("listening on %s:%s\n", d.network, l.Addr())
+	}
+	if d.kept != "" {
+		out.printf("token in %s\n", d.kept)
+	}
+}
+
+// serve serves on all listeners until ctx is done or one of them fails.
+func (d *workspaceDoor) serve(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	errs := make([]error, len(d.listeners))
+	var served sync.WaitGroup
+	for i, l := range d.listeners {
+		served.Go(func() {
+			defer cancel()
+			errs[i] = d.server.Serve(ctx, l)
+		})
+	}
+	served.Wait()
+	return errors.Join(errs...)
+}

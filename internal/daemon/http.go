@@ -1,0 +1,90 @@
+package daemon
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/process"
+	"github.com/abide-run/abide/internal/processapi"
+	"github.com/abide-run/abide/internal/workspace/local"
+)
+
+// ServeHTTP serves clients that know the token over HTTP until ctx is done.
+// Requests under way are given a moment.
+func (n *Node) ServeHTTP(ctx context.Context, l net.Listener, token string) error {
+	s := &http.Server{
+		Handler: bearer(token, http.HandlerFunc(n.answer)), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		BaseContext: func(net.Listener) context.Context { return n.ctx },
+	}
+	stop := func() {
+		soon, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		if s.Shutdown(soon) != nil {
+			s.Close()
+		}
+	}
+	defer context.AfterFunc(ctx, stop)()
+	defer context.AfterFunc(n.ctx, stop)()
+	if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve HTTP on %s: %w", l.Addr(), err)
+	}
+	return nil
+}
+
+// bearer lets through who presents the token.
+func bearer(token string, to http.Handler) http.Handler {
+	want := sha256.Sum256([]byte(token))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+		got := sha256.Sum256([]byte(strings.TrimSpace(given)))
+		if token == "" || !strings.EqualFold(scheme, "Bearer") || subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			refuse(w, http.StatusUnauthorized, "unauthorized", "present the token of this server: Authorization: Bearer TOKEN")
+			return
+		}
+		to.ServeHTTP(w, r)
+	})
+}
+
+func refuse(w http.ResponseWriter, status int, code, message string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	fmt.Fprintf(w, `{"code":%q,"message":%q}`+"\n", code, message)
+}
+
+// answer answers a request, if the engine is in this process.
+func (n *Node) answer(w http.ResponseWriter, r *http.Request) {
+	e, err := n.here()
+	switch {
+	case err != nil:
+		refuse(w, http.StatusInternalServerError, "internal", err.Error())
+	case e == nil:
+		w.Header().Set("Retry-After", "1")
+		refuse(w, http.StatusServiceUnavailable, "not_the_engine", "another process is the engine of this data folder: ask that one, or stop it and this one takes over")
+	case e.tools.processes == nil:
+		refuse(w, http.StatusNotImplemented, "unsupported", process.ErrUnsupported.Error())
+	default:
+		e.http(n).ServeHTTP(w, r)
+	}
+}
+
+// http is the process API of the engine's sessions.
+func (e *engine) http(n *Node) http.Handler {
+	return processapi.New(local.New(n.folder.Dir(), e.tools.processes).Processes, processapi.Options{
+		Env: n.config.Defaults.Env,
+		Owner: func(r *http.Request, session string) (process.Owner, error) {
+			if _, err := e.store.Session(r.Context(), event.SessionID(session)); err != nil {
+				return "", fmt.Errorf("%w: session %s", process.ErrNotFound, session)
+			}
+			return process.Owner(session), nil
+		},
+	})
+}

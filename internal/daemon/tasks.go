@@ -1,0 +1,121 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/abide-run/abide/internal/api"
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/process"
+	"github.com/abide-run/abide/internal/server"
+	"github.com/abide-run/abide/internal/tool/bash"
+)
+
+// tasks shows clients the commands of sessions.
+type tasks struct{ *toolbox }
+
+// shown returns what clients may ask about commands.
+func (t *toolbox) shown() server.Tasks {
+	if t.commands == nil {
+		return nil
+	}
+	return tasks{t}
+}
+
+// List returns the commands of a session, or of all, the oldest first.
+func (t tasks) List(ctx context.Context, id event.SessionID) ([]api.Task, error) {
+	owners := []event.SessionID{id}
+	if id == "" {
+		owners = nil
+		for _, p := range t.processes.All() {
+			owners = append(owners, event.SessionID(p.Owner))
+		}
+		slices.Sort(owners)
+		owners = slices.Compact(owners)
+	}
+	var list []api.Task
+	for _, owner := range owners {
+		all, err := t.commands.Tasks(ctx, owner)
+		if err != nil {
+			return nil, fmt.Errorf("commands of session %s: %w", owner, err)
+		}
+		for _, task := range all {
+			list = append(list, described(owner, task))
+		}
+	}
+	slices.SortStableFunc(list, func(a, b api.Task) int { return strings.Compare(a.Started, b.Started) })
+	return list, nil
+}
+
+// described is a command as clients are shown it.
+func described(id event.SessionID, t bash.Task) api.Task {
+	p := t.Process
+	d := api.Task{
+		SessionID: id, TaskID: t.ID, Command: p.Command, Description: p.Title, Dir: p.Dir, Status: t.Status(), Reason: p.Reason,
+		PID: p.PID, Started: stamp(p.Started), Ended: stamp(p.Ended), Bytes: p.Output.Bytes, Omitted: p.Output.Omitted, Lingering: p.Lingering,
+	}
+	if p.Exit != nil {
+		d.ExitCode, d.Signal = &p.Exit.Code, p.Exit.Signal
+	}
+	return d
+}
+
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return event.FormatTime(t)
+}
+
+// find returns a command that a client names.
+func (t tasks) find(ctx context.Context, id event.SessionID, name string) (bash.Task, error) {
+	task, err := t.commands.Task(ctx, id, name)
+	if errors.Is(err, process.ErrNotFound) {
+		err = fmt.Errorf("session %s has no command %q; abide ps lists them", id, name)
+	}
+	return task, err
+}
+
+// Output returns a part of a command's output.
+func (t tasks) Output(ctx context.Context, p api.TaskOutputParams) (api.TaskOutputResult, error) {
+	task, err := t.find(ctx, p.SessionID, p.TaskID)
+	if err != nil {
+		return api.TaskOutputResult{}, err
+	}
+	if p.Tail > 0 {
+		p.Offset = max(0, task.Process.Output.Bytes-p.Tail)
+	}
+	request := process.ReadRequest{Offset: p.Offset, Wait: p.Wait}
+	switch p.Stream {
+	case process.Stdout.String():
+		request.Stream = process.Stdout
+	case process.Stderr.String():
+		request.Stream = process.Stderr
+	}
+	chunk, err := t.processes.Read(ctx, task.Process.Owner, task.Process.ID, request)
+	if err != nil {
+		return api.TaskOutputResult{}, err
+	}
+	if chunk.End { // now it is known how it ended
+		if task, err = t.find(ctx, p.SessionID, p.TaskID); err != nil {
+			return api.TaskOutputResult{}, err
+		}
+	}
+	return api.TaskOutputResult{
+		Data: chunk.Data, Next: chunk.Next, Omitted: chunk.Omitted, End: chunk.End, Task: described(p.SessionID, task),
+	}, nil
+}
+
+// Stop ends a command and all that belongs to it.
+func (t tasks) Stop(ctx context.Context, id event.SessionID, name string) (api.Task, error) {
+	task, err := t.find(ctx, id, name)
+	if err != nil {
+		return api.Task{}, err
+	}
+	task.Process, err = t.processes.Stop(ctx, task.Process.Owner, task.Process.ID)
+	return described(id, task), err
+}
