@@ -46,8 +46,19 @@ func (a *app) config(dir string) (daemon.Config, error) {
 		c.Sync = sqlite.Normal
 	}
 	c.Rest, _ = time.ParseDuration(loaded.Config.Store.Rest) // checked when it was read
+	c.Commands = commands(loaded.Config.Commands)
 	c.Defaults, err = defaults(loaded, cwd)
 	return c, err
+}
+
+// commands says how agents run commands. Durations were checked when they were
+// read.
+func commands(c config.Commands) daemon.Commands {
+	r := daemon.Commands{MaxRunning: c.MaxRunning, MaxMemory: c.MaxMemory, Quota: c.OutputBytes}
+	r.Wait, _ = time.ParseDuration(c.Wait)
+	r.TimeLimit, _ = time.ParseDuration(c.TimeLimit)
+	r.Keep, _ = time.ParseDuration(c.Keep)
+	return r
 }
 
 // defaults are what the sessions of this process are like unless they say

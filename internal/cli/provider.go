@@ -218,6 +218,6 @@ func environment(c config.Config) []string {
 	}
 	return slices.DeleteFunc(os.Environ(), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
-		return slices.Contains(secret, name)
+		return slices.Contains(secret, name) && !slices.Contains(c.Commands.PassEnv, name)
 	})
 }

@@ -32,6 +32,7 @@ type Config struct {
 	Memory       Memory              `toml:"memory" doc:"What is remembered between sessions."`
 	Scope        Scope               `toml:"scope" doc:"Which files may be read and written."`
 	Permissions  Permissions         `toml:"permissions" doc:"What is allowed, asked and denied; deny wins, then ask."`
+	Commands     Commands            `toml:"commands" doc:"The commands that agents run."`
 	Instructions Instructions        `toml:"instructions" doc:"Files that tell the model about the project."`
 	Store        Store               `toml:"store" doc:"How the log is kept."`
 }
@@ -111,6 +112,17 @@ type Permissions struct {
 	Deny  []string `toml:"deny" doc:"Never done."`
 }
 
+// Commands are the commands that agents run.
+type Commands struct {
+	Wait        string   `toml:"wait" doc:"How long a call waits for its command before that goes on in the background, like 10s, unless the call says it."`
+	TimeLimit   string   `toml:"time_limit" doc:"How long a command may run at most, like 2h; without limit if empty."`
+	MaxMemory   int64    `toml:"max_memory" doc:"Most memory of a command with all that it started, in bytes; without limit if 0."`
+	MaxRunning  int      `toml:"max_running" doc:"Most commands of one session at a time; 64 if 0."`
+	OutputBytes int64    `toml:"output_bytes" doc:"Most output of a command that is kept on disk; 67108864 if 0. Beyond that the middle is dropped and counted."`
+	Keep        string   `toml:"keep" doc:"How long output is kept after the agent was told of the end, like 168h."`
+	PassEnv     []string `toml:"pass_env" doc:"Variables that commands get although they hold keys of models."`
+}
+
 // Instructions are files that are read into the system prompt.
 type Instructions struct {
 	Files    []string `toml:"files" doc:"Names looked for in the working directory and above it; [\"AGENTS.md\"] if empty."`
@@ -132,11 +144,13 @@ func (c *Config) check() []mistake {
 	for _, name := range slices.Sorted(maps.Keys(c.Models)) {
 		list = append(list, c.Models[name].check(path{"models", name})...)
 	}
-	if c.Store.Rest != "" {
-		if d, err := time.ParseDuration(c.Store.Rest); err != nil || d <= 0 {
-			list = append(list, wrong(path{"store", "rest"}, "%q is not a duration like 30s or 5m", c.Store.Rest))
-		}
-	}
+	list = notNegative(list, path{"commands", "max_running"}, c.Commands.MaxRunning)
+	list = notNegative(list, path{"commands", "max_memory"}, int(c.Commands.MaxMemory))
+	list = notNegative(list, path{"commands", "output_bytes"}, int(c.Commands.OutputBytes))
+	list = duration(list, path{"commands", "wait"}, c.Commands.Wait)
+	list = duration(list, path{"commands", "time_limit"}, c.Commands.TimeLimit)
+	list = duration(list, path{"commands", "keep"}, c.Commands.Keep)
+	list = duration(list, path{"store", "rest"}, c.Store.Rest)
 	list = checkRules(list, path{"permissions", "allow"}, c.Permissions.Allow)
 	list = checkRules(list, path{"permissions", "ask"}, c.Permissions.Ask)
 	list = checkRules(list, path{"permissions", "deny"}, c.Permissions.Deny)
@@ -169,6 +183,13 @@ func (l Limits) check(at path) (list []mistake) {
 		}
 	}
 	return list
+}
+
+func duration(list []mistake, key path, value string) []mistake {
+	if d, err := time.ParseDuration(value); value == "" || err == nil && d > 0 {
+		return list
+	}
+	return append(list, wrong(key, "%q is not a duration like 30s or 5m", value))
 }
 
 func notNegative(list []mistake, key path, value int) []mistake {

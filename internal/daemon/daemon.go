@@ -24,7 +24,6 @@ import (
 	"github.com/abide-run/abide/internal/folder"
 	"github.com/abide-run/abide/internal/instructions"
 	"github.com/abide-run/abide/internal/model/remote"
-	"github.com/abide-run/abide/internal/process"
 	"github.com/abide-run/abide/internal/relay"
 	"github.com/abide-run/abide/internal/server"
 	"github.com/abide-run/abide/internal/session"
@@ -52,6 +51,7 @@ type Config struct {
 
 	Written      Written            // about models that clients bring along
 	Instructions instructions.Rules // which files tell agents about a project
+	Commands     Commands           // how agents run commands
 
 	Tools turn.Catalog                        // what agents can do beside the built-in tools
 	Wrap  func(eventlog.Store) eventlog.Store // put around the store; for tests
@@ -285,7 +285,7 @@ func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, erro
 	if n.config.Wrap != nil {
 		e.store = n.config.Wrap(store)
 	}
-	if e.tools, err = openTools(n.folder, process.Options{Log: n.log}); err != nil {
+	if e.tools, err = openTools(n.folder, n.config.Commands, n.log); err != nil {
 		return nil, errors.Join(err, store.Close(), lock.Close())
 	}
 	found := &models{version: n.config.Version, written: n.config.Written, clients: make(map[string]*remote.Client)}

@@ -71,7 +71,7 @@ func TestHTTPIsForThoseWhoKnowTheTokenAndASession(t *testing.T) {
 		{"a wrong token", "Bearer guess", "s", 401, "unauthorized"},
 		{"a part of the token", "Bearer secre", "s", 401, "unauthorized"},
 		{"another scheme", "Basic secret", "s", 401, "unauthorized"},
-		{"no session", "Bearer secret", "", 401, "Abide-Session-Id"},
+		{"no session", "Bearer secret", "", 400, "Abide-Session-Id"},
 		{"an unknown session", "Bearer secret", "x", 404, "session x"},
 		{"both", "Bearer secret", "s", 200, `"id":`},
 	} {

@@ -1,11 +1,13 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
 	"sync"
@@ -28,14 +30,30 @@ type toolbox struct {
 	scopes    scopes
 	processes *process.Manager // nil where there are no durable commands
 	commands  *bash.Commands
+	retention process.Retention
 	log       *slog.Logger
 }
 
+// Commands says how agents run commands. The zero value of each field is usable.
+type Commands struct {
+	Wait       time.Duration // how long a call waits for its command
+	TimeLimit  time.Duration // how long a command may run; without limit if zero
+	MaxMemory  int64         // of a command with all that it started; without limit if zero
+	MaxRunning int           // commands of one session at a time
+	Quota      int64         // bytes of output that are kept
+	Keep       time.Duration // how long output is kept after the model was told; a week if zero
+}
+
 // openTools finds the commands again that are running.
-func openTools(f *folder.Folder, o process.Options) (*toolbox, error) {
-	t := &toolbox{folder: f, scopes: scopes{made: make(map[event.SessionID]made)}, log: o.Log}
+func openTools(f *folder.Folder, c Commands, log *slog.Logger) (*toolbox, error) {
+	t := &toolbox{folder: f, scopes: scopes{made: make(map[event.SessionID]made)}, log: log}
+	keep := cmp.Or(c.Keep, 7*24*time.Hour)
+	t.retention = process.Retention{Output: keep, Record: max(keep, 30*24*time.Hour)}
 	var err error
-	t.processes, err = process.Open(f.Processes(), o)
+	t.processes, err = process.Open(f.Processes(), process.Options{
+		Log: log, Shell: shell(), MaxRunning: c.MaxRunning, Quota: c.Quota,
+		Limits: process.Limits{Time: c.TimeLimit, Memory: c.MaxMemory},
+	})
 	if errors.Is(err, process.ErrUnsupported) {
 		return t, nil
 	}
@@ -44,6 +62,7 @@ func openTools(f *folder.Folder, o process.Options) (*toolbox, error) {
 	}
 	t.commands = bash.New(bash.Options{
 		Processes: local.New(f.Dir(), t.processes).Processes,
+		Wait:      c.Wait,
 		Notes:     func(id event.SessionID) (string, error) { return f.MakeSession(string(id)) },
 	})
 	return t, nil
@@ -59,9 +78,13 @@ func (t *toolbox) catalog(more turn.Catalog) turn.Catalog {
 	return append(all, more...)
 }
 
-// The output of commands that the model was told of is kept for a week, and how
-// they ended for a month.
-var retention = process.Retention{Output: 7 * 24 * time.Hour, Record: 30 * 24 * time.Hour}
+// shell is what runs command lines: bash, which models write for, if it is here.
+func shell() string {
+	if path, err := exec.LookPath("bash"); err == nil {
+		return path
+	}
+	return "/bin/sh"
+}
 
 // sweepPause is how often what is kept is looked through.
 const sweepPause = time.Hour
@@ -71,7 +94,7 @@ func (t *toolbox) sweep(ctx context.Context) {
 	tick := time.NewTicker(sweepPause)
 	defer tick.Stop()
 	for t.processes != nil {
-		if err := t.processes.Sweep(retention); err != nil {
+		if err := t.processes.Sweep(t.retention); err != nil {
 			t.log.Warn("old output could not be removed", "err", err)
 		}
 		select {
