@@ -1,12 +1,13 @@
 SHELL       := bash
 .SHELLFLAGS := -euo pipefail -c
 STATICCHECK := go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
+SDK_FILES   := abort,ask_user,builtin_tools,byok_bearer_token_provider,client,client_api,client_lifecycle,client_options,commands_and_elicitation,connection_token,error_resilience,event_fidelity,hooks,multi_client,pending_work_resume,permissions,rpc_event_log,rpc_queue,session,session_config,streaming_fidelity,suspend,system_message_sections,system_message_transform,tool_results,tools
 MODULES     := $(patsubst %/go.mod,%,$(shell find . -name go.mod -not -path './.git/*'))
 each         = for module in $(MODULES); do (cd $$module; $(1)); done
 fuzzed       = go test -list '^Fuzz' ./... | awk '/^Fuzz/ {f[n++] = $$1} /^ok/ {while (n > 0) print $$2, f[--n]}' | \
                while read -r package target; do go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(1) -fuzzminimizetime 10x $$package </dev/null; done
 
-.PHONY: help build man run test lint fmt bench fuzz fuzz-short soak clean
+.PHONY: help build man run test lint fmt bench fuzz fuzz-short conformance soak clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,6 +44,9 @@ fuzz: ## fuzz every decoder for 10 minutes
 
 fuzz-short: ## fuzz every decoder with a few thousand inputs
 	$(call each,$(call fuzzed,4000x))
+
+conformance: build ## run the end-to-end tests of the Copilot SDK against bin/abide, with the kit in the folder KIT
+	go -C $(KIT) run ./cmd/conformance -runtime $(CURDIR)/bin/abide -generic -files '$(SDK_FILES)' -v
 
 soak: ## kill the real program at random for 10 minutes
 	ABIDE_SOAK=10m go test -race -timeout 30m -run 'Random|Relay' -v ./internal/killtest
