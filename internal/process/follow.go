@@ -33,9 +33,19 @@ func (p *proc) follow(conn net.Conn, child *os.Process) {
 		}
 		return
 	}
-	if child != nil {
-		child.Release()
+	p.leave(child)
+}
+
+// leave lets a keeper go on without us, unless it is about to end.
+func (p *proc) leave(child *os.Process) {
+	if child == nil {
+		return
 	}
+	if s, _ := p.now(); s.gone {
+		child.Wait()
+		return
+	}
+	child.Release()
 }
 
 // dialWatch returns a connection on which a keeper tells what is new, or nil if

@@ -152,6 +152,11 @@ func spec(key, command string) Spec {
 	return Spec{Key: key, Owner: me, Command: command, Dir: "/tmp", Env: []string{"PATH=/usr/local/bin:/usr/bin:/bin"}}
 }
 
+func withStdin(s Spec) Spec {
+	s.Stdin = true
+	return s
+}
+
 func start(t *testing.T, m *Manager, s Spec) Info {
 	t.Helper()
 	info, _, err := m.Start(t.Context(), s)
@@ -209,7 +214,7 @@ func awaitOutput(t *testing.T, m *Manager, id ID, want string) string {
 	}
 }
 
-// A gate is a named pipe that a command waits at: `read x <GATE`.
+// A gate is a named pipe that a command waits at, once: `read x <GATE`.
 func gate(t *testing.T) (path string, open func()) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "gate")

@@ -3,6 +3,7 @@ package process
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -112,8 +113,8 @@ func (m *Manager) load() error {
 		return err
 	}
 	for _, name := range names {
-		if err := m.adopt(ID(name)); err != nil {
-			return fmt.Errorf("process %s: %w", name, err)
+		if isID(name) {
+			m.adopt(ID(name))
 		}
 	}
 	return nil
@@ -130,7 +131,7 @@ func (m *Manager) Close() error {
 	m.mu.Unlock()
 	m.cancel()
 	m.work.Wait()
-	return m.folder.Close()
+	return errors.Join(unlock(m.folder), m.folder.Close())
 }
 
 // find returns a process that an owner may see.

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -158,33 +159,42 @@ func (p *proc) output(st story) Output {
 	return o
 }
 
-// adopt finds a process that was started before.
-func (m *Manager) adopt(id ID) error {
-	b, err := readBirth(filepath.Join(m.dir, string(id)))
-	if errors.Is(err, ErrInvalid) || errors.Is(err, os.ErrNotExist) {
-		// What is not a whole spec was never synced, so nothing was begun. It is
-		// ours if it has the name of one.
-		return m.discard(id)
-	}
+// adopt finds a process that was started before. What is wrong with one is no
+// reason not to find the others.
+func (m *Manager) adopt(id ID) {
+	dir := filepath.Join(m.dir, string(id))
+	b, err := readBirth(dir)
 	if err != nil {
-		return err
+		m.adoptStranger(id, dir, err)
+		return
 	}
 	p := m.newProc(id, b)
 	begun, err := p.settle()
-	if err != nil {
-		return err
+	if err == nil && begun {
+		err = p.reload()
 	}
-	if !begun {
-		return m.discard(id)
+	switch {
+	case err != nil:
+		m.opts.Log.Error("the files of a process are damaged", "process", id, "err", err)
+		p.story = story{state: Lost, reason: "its files are damaged: " + err.Error(), ended: time.Now(), lost: true, gone: true}
+	case !begun:
+		m.discard(id)
+		return
 	}
 	m.procs[id] = p
-	if err := p.reload(); err != nil {
-		return err
-	}
 	if !p.story.gone {
 		m.work.Go(func() { p.follow(nil, nil) })
 	}
-	return nil
+}
+
+// adoptStranger looks at a folder without a whole spec. If nobody claimed it the
+// spec was never synced, and nothing was begun.
+func (m *Manager) adoptStranger(id ID, dir string, err error) {
+	if _, unclaimed := os.Lstat(filepath.Join(dir, keeper.ClaimFile)); errors.Is(unclaimed, os.ErrNotExist) {
+		m.discard(id)
+		return
+	}
+	m.opts.Log.Error("a process has no owner any more, its files are left as they are", "process", id, "err", err)
 }
 
 func readBirth(dir string) (birth, error) {
@@ -199,14 +209,17 @@ func readBirth(dir string) (birth, error) {
 	return parseBirth(r)
 }
 
-// discard removes the folder of a start that did not happen.
-func (m *Manager) discard(id ID) error {
-	if !isID(id) {
-		return nil // not ours
+// discard removes the folder of a start that did not happen. If that fails the
+// next Open does it.
+func (m *Manager) discard(id ID) {
+	if err := os.RemoveAll(filepath.Join(m.dir, string(id))); err != nil {
+		m.opts.Log.Warn("remove what is left of a process", "process", id, "err", err)
 	}
-	return os.RemoveAll(filepath.Join(m.dir, string(id)))
 }
 
-func isID(id ID) bool {
-	return len(id) == len(idOf("", "")) && id[0] == 'p'
+// isID reports whether a name was made by idOf. Other names in the folder are
+// not ours.
+func isID(name string) bool {
+	const digits = "0123456789abcdefghijklmnopqrstuv"
+	return len(name) == len(idOf("", "")) && name[0] == 'p' && strings.Trim(name[1:], digits) == ""
 }

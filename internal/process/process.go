@@ -68,11 +68,12 @@ const (
 // Size is the size of a terminal, in characters.
 type Size struct{ Rows, Cols uint16 }
 
-// Limits end a job that takes too much. Zero is no limit. Memory and processes
-// are those of the whole tree, looked at several times in a second.
+// Limits end a job that takes too much, with all its children. Zero is no limit.
+// Memory and processes are those of the whole tree, looked at several times in a
+// second.
 type Limits struct {
-	Time      time.Duration
-	Memory    int64 // resident bytes
+	Time      time.Duration // from the start, also for children that live on
+	Memory    int64         // resident bytes
 	Processes int
 }
 

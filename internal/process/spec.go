@@ -164,7 +164,10 @@ func parseBirth(r record.Record) (birth, error) {
 
 // launch is what a keeper is told: the spec with all that is not on disk.
 func (o *Options) launch(b birth, s Spec) record.Record {
-	env := append(slices.Clone(s.Env), "PWD="+s.Dir, keeper.Marker+"="+b.marker)
+	env := slices.DeleteFunc(slices.Clone(s.Env), func(v string) bool {
+		return strings.HasPrefix(v, "PWD=") || strings.HasPrefix(v, keeper.Marker+"=")
+	})
+	env = append(env, "PWD="+s.Dir, keeper.Marker+"="+b.marker)
 	r := record.New(keeper.Launch).WithAll("arg", s.Args).WithAll("env", env).With("dir", s.Dir).
 		WithFlag("stdin", s.Stdin).WithInt("quota", s.Quota).WithInt("nice", int64(o.Nice)).WithInt("oom", int64(o.OOMScore)).
 		WithInt("grace", int64(o.Grace)).WithInt("limit_time", int64(s.Limits.Time)).

@@ -71,6 +71,10 @@ func (m *Manager) reserve(spec Spec) (p *proc, attached bool, err error) {
 // and an error leaves nothing behind.
 func (p *proc) begin(ctx context.Context, spec Spec) (err error) {
 	defer p.m.work.Done()
+	if err := os.Mkdir(p.dir, 0o700); err != nil {
+		p.dismiss(err) // if there is a folder it is not ours to remove
+		return err
+	}
 	defer func() {
 		if err != nil {
 			p.forsake(err)
@@ -103,9 +107,12 @@ func (p *proc) begin(ctx context.Context, spec Spec) (err error) {
 
 // forsake forgets a start of which nothing happened.
 func (p *proc) forsake(err error) {
-	if gone := p.m.discard(p.id); gone != nil {
-		p.m.opts.Log.Warn("remove what is left of a start", "process", p.id, "err", gone)
-	}
+	p.m.discard(p.id)
+	p.dismiss(err)
+}
+
+// dismiss tells whoever waits that there is no process.
+func (p *proc) dismiss(err error) {
 	p.m.mu.Lock()
 	delete(p.m.procs, p.id)
 	p.m.mu.Unlock()
@@ -115,11 +122,8 @@ func (p *proc) forsake(err error) {
 	p.broadcastLocked()
 }
 
-// write makes the folder of the process.
+// write fills the folder of the process.
 func (p *proc) write() error {
-	if err := os.Mkdir(p.dir, 0o700); err != nil {
-		return err
-	}
 	if err := writeNew(p.path(keeper.SpecFile), p.birth.record().Line()); err != nil {
 		return err
 	}
@@ -191,7 +195,7 @@ func (p *proc) spawn() (net.Conn, *os.Process, error) {
 	defer null.Close()
 	child, err := os.StartProcess("/proc/self/exe", []string{keeper.Name, p.dir}, &os.ProcAttr{
 		Dir:   "/",
-		Env:   []string{"GOMAXPROCS=2", "GOGC=25"}, // small: there may be hundreds
+		Env:   []string{"GOMAXPROCS=2", "GOGC=10"}, // small: there may be hundreds
 		Files: []*os.File{null, null, state, dir, theirs},
 		Sys:   ownSession(),
 	})

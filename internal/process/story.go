@@ -33,9 +33,13 @@ func (s *story) tell(r record.Record) {
 	at := time.Unix(0, r.Int("time"))
 	switch r.Kind {
 	case keeper.Started:
-		s.state, s.pid, s.started = Running, int(r.Int("pid")), at
+		if s.state == Starting {
+			s.state, s.pid, s.started = Running, int(r.Int("pid")), at
+		}
 	case keeper.Failed:
-		s.state, s.reason, s.ended, s.gone, s.totals = FailedToStart, r.Get("reason"), at, true, &output.Totals{}
+		if s.state == Starting {
+			s.state, s.reason, s.ended, s.gone, s.totals = FailedToStart, r.Get("reason"), at, true, &output.Totals{}
+		}
 	case keeper.Stopping:
 		if !s.state.Ended() {
 			s.state, s.reason = Stopping, r.Get("reason")
@@ -80,7 +84,7 @@ func exitOf(raw uint32) *Exit {
 	if status.Signaled() {
 		return &Exit{Code: 128 + int(status.Signal()), Signal: signalName(status.Signal()), Raw: raw}
 	}
-	return &Exit{Code: status.ExitStatus(), Raw: raw}
+	return &Exit{Code: int(raw >> 8 & 0xff), Raw: raw}
 }
 
 // signalName returns "SIGKILL" and the like. Real-time signals have no names.

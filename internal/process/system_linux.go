@@ -18,12 +18,27 @@ type stat = identity.Stat
 func bootID() (string, error) { return identity.Boot() }
 
 func tryLock(f *os.File) error {
-	err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	if err == unix.EWOULDBLOCK {
-		return ErrInUse
+	for patience := lockPatience; ; patience -= lockPause {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		switch {
+		case err != unix.EWOULDBLOCK:
+			return err
+		case patience <= 0:
+			return ErrInUse
+		}
+		time.Sleep(lockPause)
 	}
-	return err
 }
+
+// A child that a daemon was just making when it was killed has the lock, too,
+// for the moment until it becomes a keeper.
+const (
+	lockPatience = time.Second
+	lockPause    = 5 * time.Millisecond
+)
+
+// unlock lets go of a lock, also for children that are just being made.
+func unlock(f *os.File) error { return unix.Flock(int(f.Fd()), unix.LOCK_UN) }
 
 // reserveDisk takes disk for a file without making it longer. Where that is not
 // known the file takes what it gets.
@@ -88,7 +103,11 @@ func awaitDeath(ctx context.Context, who identity.Process) error {
 	if err != nil {
 		return nil // it is gone
 	}
-	return awaitFD(ctx, fd)
+	err = awaitFD(ctx, fd)
+	if err == nil { // it is our child if the folder was opened before by this program
+		unix.Wait4(who.PID, nil, unix.WNOHANG, nil)
+	}
+	return err
 }
 
 // awaitFD blocks until the process of a descriptor has ended, and closes it.

@@ -22,6 +22,8 @@ func bootID() (string, error) { return "", ErrUnsupported }
 
 func tryLock(*os.File) error { return ErrUnsupported }
 
+func unlock(*os.File) error { return nil }
+
 func reserveDisk(*os.File, int64) error { return ErrUnsupported }
 
 func ownSession() *syscall.SysProcAttr { return nil }

@@ -14,11 +14,12 @@ import (
 	"github.com/abide-run/abide/internal/process/sys"
 )
 
-const bufSize = 128 << 10
+// buf is what output and requests are read into. It is not on the heap, which
+// would be collected for it.
+var buf [128 << 10]byte
 
 // begin starts the command.
 func (k *keeper) begin() error {
-	k.buf = make([]byte, bufSize)
 	k.log = output.NewWriter(DirFD, k.launch.Int("quota"))
 	args, env := k.launch.All("arg"), k.launch.All("env")
 	dir := k.launch.Get("dir")

@@ -42,9 +42,8 @@ func newConn(fd int) *conn { return &conn{fd: fd} }
 
 // await blocks until there is a whole request, or nobody is there any more.
 func (c *conn) await() (record.Record, bool) {
-	buf := make([]byte, 16<<10)
 	for {
-		n, err := syscall.Read(c.fd, buf)
+		n, err := syscall.Read(c.fd, buf[:])
 		if err == syscall.EINTR {
 			continue
 		}
@@ -130,7 +129,7 @@ func (k *keeper) accept() {
 
 // receive takes requests.
 func (k *keeper) receive(c *conn) {
-	n, err := syscall.Read(c.fd, k.buf)
+	n, err := syscall.Read(c.fd, buf[:])
 	if err == syscall.EAGAIN || err == syscall.EINTR {
 		return
 	}
@@ -138,14 +137,14 @@ func (k *keeper) receive(c *conn) {
 		c.closed = true
 		return
 	}
-	c.in = append(c.in, k.buf[:n]...)
+	c.in = append(c.in, buf[:n]...)
 	for c.input == nil {
 		i := slices.Index(c.in, '\n')
 		if i < 0 {
 			break
 		}
 		r, err := record.Parse(c.in[:i])
-		c.in = c.in[i+1:]
+		c.in = c.in[:copy(c.in, c.in[i+1:])]
 		if err != nil {
 			c.closed = true
 			return
@@ -153,7 +152,7 @@ func (k *keeper) receive(c *conn) {
 		k.carryOut(c, r)
 	}
 	if len(c.in) == 0 {
-		c.in = nil
+		c.in = empty(c.in)
 	}
 }
 
@@ -192,9 +191,22 @@ func (c *conn) answer(err error) {
 	c.send(record.New(OK))
 }
 
-func (c *conn) send(r record.Record) {
-	c.out = append(c.out, r.Line()...)
+func (c *conn) send(r record.Record) { c.sendLine(r.Line()) }
+
+// sizeLine is made once: it may be sent for every piece of output.
+var sizeLine = record.New(Size).Line()
+
+func (c *conn) sendLine(line []byte) {
+	c.out = append(c.out, line...)
 	c.flush()
+}
+
+// empty gives a buffer back, or keeps it if it is small.
+func empty(b []byte) []byte {
+	if cap(b) > 4096 {
+		return nil
+	}
+	return b[:0]
 }
 
 func (c *conn) flush() {
@@ -210,9 +222,9 @@ func (c *conn) flush() {
 			c.closed, c.out = true, nil
 			return
 		}
-		c.out = c.out[n:]
+		c.out = c.out[:copy(c.out, c.out[n:])]
 	}
-	c.out = nil
+	c.out = empty(c.out)
 }
 
 // announce tells whoever watches that the journal has something new.
@@ -229,7 +241,7 @@ func (k *keeper) tellSize() {
 	for _, c := range k.conns {
 		if c.armed && !c.closed && k.log.Totals().Bytes > c.after {
 			c.armed = false
-			c.send(k.count(record.New(Size)))
+			c.sendLine(sizeLine)
 		}
 	}
 }

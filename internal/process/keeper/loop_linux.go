@@ -50,7 +50,9 @@ func (k *keeper) wait() {
 		k.await(k.stdin, sys.PollOut)
 	}
 	for _, c := range k.conns {
-		k.await(c.fd, c.events())
+		if e := c.events(); e != 0 { // who hung up is ready for ever
+			k.await(c.fd, e)
+		}
 	}
 	if n, err := sys.Poll(k.polled, k.timeout(time.Now())); err != nil || n == 0 {
 		k.polled = k.polled[:0]
@@ -87,17 +89,28 @@ func (k *keeper) timeout(now time.Time) time.Duration {
 	return max(next.Sub(now), 0)
 }
 
+// readOutputs moves what there is to the log. If there is something on both
+// streams, what was written to the first before something on the second comes
+// before it: first it is looked how much there is on the second.
 func (k *keeper) readOutputs() {
-	for i := range k.outputs {
-		if s := &k.outputs[i]; s.fd >= 0 && k.ready(s.fd) {
-			k.read(s)
+	out, err := &k.outputs[0], &k.outputs[1]
+	if err.fd < 0 || !k.ready(err.fd) {
+		if out.fd >= 0 && k.ready(out.fd) {
+			k.read(out, len(buf))
 		}
+		return
 	}
+	there := k.there(err)
+	if out.fd >= 0 {
+		k.take(out, k.there(out))
+	}
+	k.take(err, max(there, 1)) // nothing is the end
 }
 
-// read moves what there is from a source to the log, once. It returns how much.
-func (k *keeper) read(s *source) int {
-	n, err := syscall.Read(s.fd, k.buf)
+// read moves what there is from a source to the log, once and at most so many
+// bytes. It returns how many.
+func (k *keeper) read(s *source, most int) int {
+	n, err := syscall.Read(s.fd, buf[:min(most, len(buf))])
 	switch {
 	case err == syscall.EINTR || err == syscall.EAGAIN:
 		return 0
@@ -105,7 +118,7 @@ func (k *keeper) read(s *source) int {
 		k.shut(s)
 		return 0
 	}
-	k.log.Append(s.stream, k.buf[:n], time.Now().UnixMicro())
+	k.log.Append(s.stream, buf[:n], time.Now().UnixMicro())
 	s.widen(n)
 	k.tellSize()
 	return n
@@ -132,28 +145,32 @@ func (s *source) widen(n int) {
 	}
 }
 
-// drain reads what is in a source now. More may come from children, so it stops
-// after that.
-func (k *keeper) drain(s *source) {
-	there := bigPipe
-	if s.fd != k.terminal {
-		var n int32
-		sys.Ioctl(s.fd, syscall.TIOCINQ, unsafe.Pointer(&n))
-		there = int(n)
+// there returns how many bytes can be read now. Of a terminal that is not known.
+func (k *keeper) there(s *source) int {
+	if s.fd == k.terminal {
+		return bigPipe
 	}
-	for s.fd >= 0 && there > 0 {
-		n := k.read(s)
-		if n == 0 {
+	var n int32
+	sys.Ioctl(s.fd, syscall.TIOCINQ, unsafe.Pointer(&n))
+	return int(n)
+}
+
+// take reads so many bytes, or what there is of them.
+func (k *keeper) take(s *source, n int) {
+	for n > 0 && s.fd >= 0 {
+		m := k.read(s, n)
+		if m == 0 {
 			return
 		}
-		there -= n
+		n -= m
 	}
 }
 
+// drainAll reads what is there now. More may come from children.
 func (k *keeper) drainAll() {
 	for i := range k.outputs {
 		if s := &k.outputs[i]; s.fd >= 0 {
-			k.drain(s)
+			k.take(s, k.there(s))
 		}
 	}
 }
@@ -192,7 +209,6 @@ func (k *keeper) exited(status syscall.WaitStatus) {
 	k.running = false
 	syscall.Close(k.handle)
 	k.handle = -1
-	k.limits.until = time.Time{}
 	k.drainAll()
 	r := k.count(record.New(Exited)).WithInt("status", int64(status)).WithFlag("lingering", !k.empty)
 	if k.reason == "" && status.Signaled() && k.signals[status.Signal()] {

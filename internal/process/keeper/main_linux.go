@@ -17,7 +17,7 @@ import (
 func init() {
 	if len(os.Args) > 0 && os.Args[0] == Name {
 		runtime.LockOSThread()
-		os.Exit(keep())
+		syscall.Exit(keep())
 	}
 }
 
@@ -25,7 +25,6 @@ func init() {
 type keeper struct {
 	launch record.Record
 	log    *output.Writer
-	buf    []byte
 
 	pid     int // of the command
 	handle  int // readable when it has ended; -1 if that is known already
@@ -69,6 +68,7 @@ type source struct {
 func keep() int {
 	k := &keeper{handle: -1, stdin: -1, terminal: -1, listener: -1, outputs: [2]source{{fd: -1}, {fd: -1}}}
 	k.signals, k.written = map[syscall.Signal]bool{}, map[uint64]bool{}
+	sys.CloseOnExecFrom(DirFD) // the command must not have what is ours, or our parents'
 	sys.SetName(Name)
 	if err := sys.AdoptOrphans(); err != nil {
 		return k.die("become the parent of orphans", err)

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
-	"pgregory.net/rapid"
 )
 
 const (
@@ -25,23 +24,6 @@ func (w *Writer) Fail(readOnly int) (restore func()) {
 	dir := w.dir
 	w.dir = -1
 	return func() { w.dir = dir }
-}
-
-func TestLinesAreCountedAsPackageBytesDoes(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		p := bytes.Repeat(rapid.SliceOf(rapid.SampledFrom([]byte("\n\n\v\t\x8a\x00\xffa"))).Draw(t, "p"), rapid.IntRange(0, 300).Draw(t, "times"))
-		if got, want := CountLines(p), int64(bytes.Count(p, []byte{'\n'})); got != want {
-			t.Fatalf("%d line breaks in %d bytes, want %d", got, len(p), want)
-		}
-	})
-}
-
-func BenchmarkCountLines(b *testing.B) {
-	p := bytes.Repeat([]byte("some line of a command\n"), 10000)
-	b.SetBytes(int64(len(p)))
-	for b.Loop() {
-		CountLines(p)
-	}
 }
 
 func FuzzIndex(f *testing.F) {

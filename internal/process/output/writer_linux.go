@@ -1,6 +1,9 @@
 package output
 
-import "syscall"
+import (
+	"bytes"
+	"syscall"
+)
 
 const (
 	maxParts  = 64 // segments that are kept, also if gaps make them small
@@ -125,12 +128,14 @@ func (w *Writer) announce(r Run) bool {
 	return true
 }
 
+var newline = []byte{'\n'}
+
 func (w *Writer) count(s Stream, p []byte) {
 	w.totals.Bytes += int64(len(p))
 	if s == Stdout {
 		w.totals.Stdout += int64(len(p))
 	}
-	w.totals.Lines += CountLines(p)
+	w.totals.Lines += int64(bytes.Count(p, newline))
 }
 
 // skip counts what is not kept.

@@ -10,11 +10,14 @@ import (
 const (
 	pidfdSendSignal = 424
 	pidfdOpen       = 434
+	closeRange      = 436
 
 	PidfdNonblock = syscall.O_NONBLOCK
 
 	PollIn  = 1
 	PollOut = 4
+
+	closeRangeCloexec = 4
 
 	prSetName           = 15
 	prSetChildSubreaper = 36
@@ -79,6 +82,17 @@ func SetName(name string) error {
 func AdoptOrphans() error {
 	_, _, errno := syscall.Syscall6(syscall.SYS_PRCTL, prSetChildSubreaper, 1, 0, 0, 0, 0)
 	return result(errno)
+}
+
+// CloseOnExecFrom keeps programs that are executed from having a descriptor, or
+// any after it.
+func CloseOnExecFrom(fd int) {
+	if _, _, errno := syscall.Syscall(closeRange, uintptr(fd), 1<<31, closeRangeCloexec); errno == 0 {
+		return
+	}
+	for last := fd + 1000; fd < last; fd++ { // before Linux 5.11
+		syscall.CloseOnExec(fd)
+	}
 }
 
 // Link gives a file in a folder a second name, which must be free.

@@ -1,0 +1,72 @@
+package keeper_test
+
+import (
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/abide-run/abide/internal/process/keeper"
+	_ "github.com/abide-run/abide/internal/process/outlog" // what a daemon has besides, and more
+	_ "golang.org/x/sys/unix"
+	_ "net/http"
+)
+
+const module = "github.com/abide-run/abide/internal/process/"
+
+// Whatever a keeper imports is initialised before it, and so is everything that
+// comes before that in the alphabet. Package bytes, with unicode, is worth its few
+// microseconds; reflect and what needs it come late.
+func TestAKeeperImportsLittle(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", module+"keeper").Output()
+	if err != nil {
+		t.Skipf("skipped: what is imported, because go list does not run here: %v", err)
+	}
+	ours := []string{"identity", "keeper", "output", "record", "sys"}
+	heavy := []string{"encoding/binary", "fmt", "net", "reflect", "sort", "strings"}
+	for name := range strings.FieldsSeq(string(out)) {
+		if part, ok := strings.CutPrefix(name, module); ok {
+			if !slices.Contains(ours, part) {
+				t.Errorf("a keeper imports %s", name)
+			}
+			continue
+		}
+		if strings.Contains(name, ".") || slices.Contains(heavy, name) {
+			t.Errorf("a keeper imports %s", name)
+		}
+	}
+}
+
+// The test program is started as a keeper without anything that a keeper needs.
+// It ends at once, and the runtime has told what was initialised until then.
+func TestAKeeperComesBeforeTheRestOfTheProgram(t *testing.T) {
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Args = []string{keeper.Name}
+	cmd.Env = []string{"GODEBUG=inittrace=1"}
+	said, err := os.CreateTemp(t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer said.Close()
+	cmd.Stderr = said
+	if err := cmd.Run(); err == nil {
+		t.Error("a keeper without a folder did its work")
+	}
+	text, err := os.ReadFile(said.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(text), "init os ") || !strings.Contains(string(text), "keeper: listen: ") {
+		t.Fatalf("it said %s", text)
+	}
+	for line := range strings.Lines(string(text)) {
+		name, ok := strings.CutPrefix(line, "init ")
+		name, _, _ = strings.Cut(name, " ")
+		switch {
+		case !ok || strings.HasPrefix(name, module):
+		case strings.Contains(name, "."), name == "reflect", name == "net", name == "net/http", name == "testing", name == "fmt":
+			t.Errorf("%s was initialised before", name)
+		}
+	}
+}
