@@ -378,7 +378,7 @@ func TestWaiting(t *testing.T) {
 
 func TestSignals(t *testing.T) {
 	s := open(t)
-	for name, want := range map[string]string{"kill": "SIGKILL", "terminate": "SIGTERM", "SIGINT": "SIGINT", "hup": "SIGHUP"} {
+	for name, want := range map[string]string{"kill": "SIGKILL", "terminate": "SIGTERM", "SIGUSR1": "SIGUSR1", "hup": "SIGHUP"} {
 		id := s.command("echo ready; sleep 1000; echo no")
 		s.awaits(id, "ready")
 		status, v := ask[struct{ Message string }](s, "POST", "/"+id+"/signal", "s1", map[string]any{"signal": name})
@@ -520,8 +520,10 @@ func (s *site) events(ctx context.Context, id, query, last string) (*http.Respon
 
 func TestOutputIsStreamedAsItComes(t *testing.T) {
 	s := open(t)
-	must(t, syscall.Mkfifo(filepath.Join(s.dir, "go"), 0o600))
-	id := s.command(`echo one; read x < go; printf 'two\377' >&2; read x < go; exit 5`)
+	for _, name := range []string{"first", "second"} {
+		must(t, syscall.Mkfifo(filepath.Join(s.dir, name), 0o600))
+	}
+	id := s.command(`echo one; read x < first; printf 'two\377' >&2; read x < second; exit 5`)
 	answer, next := s.events(t.Context(), id, "", "")
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK || answer.Header.Get("Content-Type") != "text/event-stream" {
@@ -533,14 +535,14 @@ func TestOutputIsStreamedAsItComes(t *testing.T) {
 			t.Errorf("the event is %+v, want %+v", got, want)
 		}
 	}
-	resume := func() {
+	resume := func(fifo string) {
 		t.Helper()
-		must(t, os.WriteFile(filepath.Join(s.dir, "go"), []byte("\n"), 0))
+		must(t, os.WriteFile(filepath.Join(s.dir, fifo), []byte("\n"), 0))
 	}
 	step(event{"stdout", "4", `{"offset":0,"text":"one\n"}`})
-	resume()
+	resume("first")
 	step(event{"stderr", "8", `{"offset":4,"base64":"dHdv/w=="}`})
-	resume()
+	resume("second")
 	step(event{"exit", "8", `{"state":"exited","exit_code":5}`})
 	step(event{})
 	// Who comes back gets what he has not seen.

@@ -93,12 +93,9 @@ func (s *Script) Foreground() (string, bool) {
 		return s.text, false
 	}
 	last := s.stmts[len(s.stmts)-1]
-	if !last.Background || last.Disown {
+	if !last.Background {
 		return s.text, false
 	}
-	at := int(last.Semicolon.Offset())
-	if at >= len(s.text) || s.text[at] != '&' {
-		return s.text, false
-	}
+	at := last.Semicolon.Offset() // of the &
 	return strings.TrimRight(s.text[:at], " \t") + s.text[at+1:], true
 }

@@ -67,7 +67,7 @@ type ListOptions struct {
 }
 
 // A Listing is a part of a folder's entries, which are sorted by their names'
-// bytes.
+// bytes. It may be less than was asked for, but not nothing if there is more.
 type Listing struct {
 	Entries []Info
 	Total   int // entries there are

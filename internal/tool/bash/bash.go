@@ -203,6 +203,12 @@ func finish(ctx context.Context, r tool.Result, err error) (tool.Result, error) 
 	return tool.Fail(sentence(err.Error())), nil
 }
 
+// overdue reports whether a wait came to nothing because its time was over. A
+// workspace that is elsewhere may know that a moment before we do.
+func overdue(ctx, soon context.Context, err error) bool {
+	return err != nil && ctx.Err() == nil && (soon.Err() != nil || errors.Is(err, context.DeadlineExceeded))
+}
+
 // sentence begins a text with a capital letter and ends it with a full stop.
 func sentence(s string) string {
 	s = strings.TrimRight(s, ". \n")

@@ -8,7 +8,12 @@ import (
 	"time"
 
 	"github.com/abide-run/abide/internal/process"
+	"github.com/abide-run/abide/internal/tool/bash"
+	"github.com/abide-run/abide/internal/workspace"
 )
+
+// The tools run commands in any workspace.
+var _ bash.Processes = workspace.Processes(nil)
 
 // scripted are processes that do what a test says, with no operating system
 // below them, so that time can be the test's too.

@@ -69,9 +69,10 @@ func (e *excerpt) join(head, tail *part) {
 		e.text, e.omitted = text, int64(cut)
 		return
 	}
-	first, cutFirst := fit(head.data, process.MaxHeadBytes, false)
-	last, cutLast := fit(tail.data, process.MaxTailBytes, true)
-	e.omitted += int64(cutFirst + cutLast)
+	begin, end := wholeEnd(head.data), wholeStart(tail.data)
+	first, cutFirst := fit(begin, process.MaxHeadBytes, false)
+	last, cutLast := fit(end, process.MaxTailBytes, true)
+	e.omitted = e.total - int64(len(begin)+len(end)-cutFirst-cutLast)
 	e.text = fmt.Sprintf("%s\n\n... [omitted %d bytes] ...\n\n%s", first, e.omitted, last)
 }
 
@@ -121,16 +122,31 @@ func (a *part) leavePart(before *part) int {
 	if len(a.data) == 0 {
 		last = before
 	}
-	for n := 1; n <= min(utf8.UTFMax-1, len(last.data)); n++ {
-		if start := last.data[len(last.data)-n:]; utf8.RuneStart(start[0]) {
+	whole := wholeEnd(last.data)
+	left := len(last.data) - len(whole)
+	last.data = whole
+	return left
+}
+
+// wholeEnd leaves out the beginning of a character at the end.
+func wholeEnd(b []byte) []byte {
+	for n := 1; n <= min(utf8.UTFMax-1, len(b)); n++ {
+		if start := b[len(b)-n:]; utf8.RuneStart(start[0]) {
 			if utf8.FullRune(start) {
-				return 0
+				return b
 			}
-			last.data = last.data[:len(last.data)-n]
-			return n
+			return b[:len(b)-n]
 		}
 	}
-	return 0
+	return b
+}
+
+// wholeStart leaves out the end of a character at the start.
+func wholeStart(b []byte) []byte {
+	for n := 0; n < utf8.UTFMax-1 && len(b) > 0 && !utf8.RuneStart(b[0]); n++ {
+		b = b[1:]
+	}
+	return b
 }
 
 // fit cleans bytes so that they are at most so long as a text: their beginning,

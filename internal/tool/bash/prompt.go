@@ -94,7 +94,7 @@ func waitQuiet(ctx context.Context, in Processes, p process.Info, quiet time.Dur
 		}
 		soon, cancel := context.WithTimeout(ctx, rest)
 		_, err = waitMore(soon, in, p, at)
-		late := soon.Err() != nil && ctx.Err() == nil
+		late := overdue(ctx, soon, err)
 		cancel()
 		if err != nil && !late {
 			return 0, err

@@ -82,13 +82,11 @@ func (c *Commands) rest(ctx context.Context, call tool.Call, t Task, delay time.
 	soon, cancel := context.WithTimeout(ctx, delay)
 	defer cancel()
 	info, err := c.Processes.Wait(soon, t.Process.Owner, t.Process.ID)
-	if err != nil && (soon.Err() == nil || ctx.Err() != nil) {
-		return Result{}, err
+	if overdue(ctx, soon, err) {
+		info, err = c.Processes.Get(ctx, t.Process.Owner, t.Process.ID)
 	}
 	if err != nil {
-		if info, err = c.Processes.Get(ctx, t.Process.Owner, t.Process.ID); err != nil {
-			return Result{}, err
-		}
+		return Result{}, err
 	}
 	t.Process = info
 	return c.unread(ctx, call, t)

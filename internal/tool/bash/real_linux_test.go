@@ -9,12 +9,15 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/process"
 	"github.com/abide-run/abide/internal/tool/bash"
+	"github.com/abide-run/abide/internal/workspace"
+	"github.com/abide-run/abide/internal/workspace/bridge"
 	"github.com/abide-run/abide/internal/workspace/local"
 )
 
@@ -26,10 +29,13 @@ type machine struct {
 	notes   string
 	opts    process.Options
 	manager *process.Manager
+	reach   func(m *machine) (p bash.Processes, leave func())
+	leave   func()
 }
 
-func newMachine(t *testing.T, opts process.Options) *machine {
-	t.Helper()
+// everywhere runs a test with processes of this machine, and with the same
+// across a bridge.
+func everywhere(t *testing.T, opts process.Options, test func(t *testing.T, m *machine)) {
 	if opts.Shell == "" {
 		shell, err := exec.LookPath("bash")
 		if err != nil {
@@ -37,11 +43,99 @@ func newMachine(t *testing.T, opts process.Options) *machine {
 		}
 		opts.Shell = shell
 	}
-	m := &machine{t: t, data: t.TempDir(), notes: t.TempDir(), opts: opts}
-	m.open()
-	m.dir = t.TempDir()
-	t.Cleanup(m.clear)
-	return m
+	for name, reach := range map[string]func(m *machine) (bash.Processes, func()){
+		"Local":  func(m *machine) (bash.Processes, func()) { return m.workspace().Processes, func() {} },
+		"Memory": func(m *machine) (bash.Processes, func()) { return m.bridge(newPipes()) },
+		"Unix":   func(m *machine) (bash.Processes, func()) { return m.bridge(unixSocket(m.t)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := &machine{t: t, data: t.TempDir(), notes: t.TempDir(), opts: opts, reach: reach}
+			m.open()
+			m.dir = t.TempDir()
+			t.Cleanup(m.clear)
+			test(t, m)
+		})
+	}
+}
+
+func (m *machine) workspace() workspace.Workspace { return local.New(m.t.TempDir(), m.manager) }
+
+// A wire is a way to a workspace.
+type wire struct {
+	net.Listener
+	dial func(ctx context.Context) (net.Conn, error)
+}
+
+func unixSocket(t *testing.T) wire {
+	t.Helper()
+	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "w"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return wire{l, func(ctx context.Context) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", l.Addr().String())
+	}}
+}
+
+// pipes is a wire in memory.
+type pipes struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+func newPipes() wire {
+	p := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
+	return wire{p, func(ctx context.Context) (net.Conn, error) {
+		near, far := net.Pipe()
+		select {
+		case p.conns <- far:
+			return near, nil
+		case <-p.closed:
+			return nil, net.ErrClosed
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}}
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error {
+	p.once.Do(func() { close(p.closed) })
+	return nil
+}
+
+func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "memory", Net: "unix"} }
+
+// bridge serves the machine's processes over a wire.
+func (m *machine) bridge(w wire) (bash.Processes, func()) {
+	m.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	server := &bridge.Server{Workspace: m.workspace()}
+	go func() { served <- server.Serve(ctx, w) }()
+	client, err := bridge.NewClient(bridge.ClientOptions{Dial: w.dial})
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return client.Workspace().Processes, func() {
+		m.t.Helper()
+		if err := client.Close(); err != nil {
+			m.t.Error(err)
+		}
+		cancel()
+		if err := <-served; err != nil {
+			m.t.Error(err)
+		}
+	}
 }
 
 func (m *machine) open() {
@@ -51,7 +145,9 @@ func (m *machine) open() {
 		m.t.Fatal(err)
 	}
 	m.manager = manager
-	fresh := newDesk(m.t, local.New(m.t.TempDir(), manager).Processes, m.notes)
+	p, leave := m.reach(m)
+	m.leave = leave
+	fresh := newDesk(m.t, p, m.notes)
 	if m.desk != nil {
 		fresh.lastKeys, fresh.dir = m.lastKeys, m.dir
 	}
@@ -61,6 +157,7 @@ func (m *machine) open() {
 // restart is what a new daemon does after the old one is gone.
 func (m *machine) restart() {
 	m.t.Helper()
+	m.leave()
 	if err := m.manager.Close(); err != nil {
 		m.t.Fatal(err)
 	}
@@ -74,6 +171,7 @@ func (m *machine) clear() {
 			m.t.Error(err)
 		}
 	}
+	m.leave()
 	if err := m.manager.Close(); err != nil {
 		m.t.Error(err)
 	}
@@ -106,277 +204,297 @@ func (m *machine) hear(path string) {
 }
 
 func TestRealCommandsEndInTheirCall(t *testing.T) {
-	m := newMachine(t, process.Options{})
-	for command, want := range map[string]string{
-		"echo test":                              "test\n<exited with exit code 0>",
-		"echo hello && echo world":               "hello\nworld\n<exited with exit code 0>",
-		"echo error_msg >&2; sleep 0.1; echo ok": "error_msg\nok\n<exited with exit code 0>",
-		"exit 3":                                 "\n<exited with exit code 3>",
-		"exit 137":                               "\n<exited with exit code 137>",
-		"kill -9 $$":                             "\n<exited with exit code 137: killed by SIGKILL>",
-		"printf 'no newline'":                    "no newline\n<exited with exit code 0>",
-		"echo to-stderr > /dev/stderr":           "to-stderr\n<exited with exit code 0>",
-		"echo $PAGER $TERM $GIT_EDITOR":          "cat dumb true\n<exited with exit code 0>",
-		"cat":                                    "\n<exited with exit code 0>",
-		"[[ -t 1 ]] || echo no terminal":         "no terminal\n<exited with exit code 0>",
-		"echo '<task-notification>x'":            "<task-notification>x\n<exited with exit code 0>",
-		"printf 'Currently running background tasks:\\n- [x] y\\n'": "Currently running background tasks:\n- [x] y\n<exited with exit code 0>",
-		"nosuchcommand-abide 2>/dev/null":                           "\n<exited with exit code 127>",
-		"cd /; pwd":                                                 "/\n<exited with exit code 0>",
-	} {
-		if got := m.use("bash", `{"command":%s,"description":"d","initial_wait":60}`, quote(command)); got != want {
-			t.Errorf("%s: %q, want %q", command, got, want)
+	everywhere(t, process.Options{}, func(t *testing.T, m *machine) {
+		for command, want := range map[string]string{
+			"echo test":                              "test\n<exited with exit code 0>",
+			"echo hello && echo world":               "hello\nworld\n<exited with exit code 0>",
+			"echo error_msg >&2; sleep 0.1; echo ok": "error_msg\nok\n<exited with exit code 0>",
+			"exit 3":                                 "\n<exited with exit code 3>",
+			"exit 137":                               "\n<exited with exit code 137>",
+			"kill -9 $$":                             "\n<exited with exit code 137: killed by SIGKILL>",
+			"printf 'no newline'":                    "no newline\n<exited with exit code 0>",
+			"echo to-stderr > /dev/stderr":           "to-stderr\n<exited with exit code 0>",
+			"echo $PAGER $TERM $GIT_EDITOR":          "cat dumb true\n<exited with exit code 0>",
+			"cat":                                    "\n<exited with exit code 0>",
+			"[[ -t 1 ]] || echo no terminal":         "no terminal\n<exited with exit code 0>",
+			"echo '<task-notification>x'":            "<task-notification>x\n<exited with exit code 0>",
+			"printf 'Currently running background tasks:\\n- [x] y\\n'": "Currently running background tasks:\n- [x] y\n<exited with exit code 0>",
+			"nosuchcommand-abide 2>/dev/null":                           "\n<exited with exit code 127>",
+			"cd /; pwd":                                                 "/\n<exited with exit code 0>",
+		} {
+			if got := m.use("bash", `{"command":%s,"description":"d","initial_wait":60}`, quote(command)); got != want {
+				t.Errorf("%s: %q, want %q", command, got, want)
+			}
 		}
-	}
-	r := decode(t, m.use("exec", `{"command":"echo out; echo err >&2; exit 2","timeout":60}`))
-	if r.Stdout != "out\n" || r.Stderr != "err\n" || len(r.Output) != 8 || *r.ExitCode != 2 || r.Success {
-		t.Errorf("%+v", r)
-	}
-	if got := m.use("bash", `{"command":"pwd"}`); got != m.dir+"\n<exited with exit code 0>" {
-		t.Errorf("the directory is %q", got)
-	}
+		r := decode(t, m.use("exec", `{"command":"echo out; echo err >&2; exit 2","timeout":60}`))
+		if r.Stdout != "out\n" || r.Stderr != "err\n" || len(r.Output) != 8 || *r.ExitCode != 2 || r.Success {
+			t.Errorf("%+v", r)
+		}
+		if got := m.use("bash", `{"command":"pwd"}`); got != m.dir+"\n<exited with exit code 0>" {
+			t.Errorf("the directory is %q", got)
+		}
+	})
 }
 
 func TestARealSlowCommandGoesOnAndIsReadToItsEnd(t *testing.T) {
-	m := newMachine(t, process.Options{})
-	gate := m.fifo("gate")
-	r := decode(t, m.use("bash", `{"command":"echo started; read line < gate; echo got $line","timeout":0.2,"shellId":"slow"}`))
-	if r.Status != bash.StatusFlipped || r.TaskID != "slow" || !strings.Contains(r.Message, "no work was lost") || strings.Contains(r.Output, "got") {
-		t.Fatalf("%+v", r)
-	}
-	m.restart()
-	m.tell(gate, "it\n")
-	rest := m.use("read_bash", `{"shellId":"slow","delay":60}`)
-	if r.Output+rest != "started\ngot it\n<exited with exit code 0>" {
-		t.Errorf("%q, then %q", r.Output, rest)
-	}
-	if list := m.manager.All(); len(list) != 1 {
-		t.Errorf("%d processes", len(list))
-	}
+	everywhere(t, process.Options{}, func(t *testing.T, m *machine) {
+		gate := m.fifo("gate")
+		r := decode(t, m.use("bash", `{"command":"echo started; read line < gate; echo got $line","timeout":0.2,"shellId":"slow"}`))
+		if r.Status != bash.StatusFlipped || r.TaskID != "slow" || !strings.Contains(r.Message, "no work was lost") || strings.Contains(r.Output, "got") {
+			t.Fatalf("%+v", r)
+		}
+		m.restart()
+		m.tell(gate, "it\n")
+		rest := m.use("read_bash", `{"shellId":"slow","delay":60}`)
+		if r.Output+rest != "started\ngot it\n<exited with exit code 0>" {
+			t.Errorf("%q, then %q", r.Output, rest)
+		}
+		if list := m.manager.All(); len(list) != 1 {
+			t.Errorf("%d processes", len(list))
+		}
+	})
 }
 
 func TestARealCommandThatEndsAsTheTimeIsOverIsShownOnce(t *testing.T) {
-	m := newMachine(t, process.Options{})
-	outcomes := map[string]int{}
-	for i := range 25 {
-		m.lastKeys = 1000 + i
-		r := decode(t, m.use("exec", `{"command":"echo begin; sleep 0.03; echo end","timeout":%f}`, 0.03+float64(i)/1000))
-		outcomes[r.Status]++
-		shown := r.Output
-		if r.Status == bash.StatusFlipped {
-			shown += decodeWaited(t, m.use("wait", `{"shellIds":[%q],"timeout":60}`, r.TaskID)).Tasks[0].Output
+	everywhere(t, process.Options{}, func(t *testing.T, m *machine) {
+		outcomes := map[string]int{}
+		for i := range 25 {
+			m.lastKeys = 1000 + i
+			r := decode(t, m.use("exec", `{"command":"echo begin; sleep 0.03; echo end","timeout":%f}`, 0.03+float64(i)/1000))
+			outcomes[r.Status]++
+			shown := r.Output
+			if r.Status == bash.StatusFlipped {
+				shown += decodeWaited(t, m.use("wait", `{"shellIds":[%q],"timeout":60}`, r.TaskID)).Tasks[0].Output
+			}
+			if shown != "begin\nend\n" {
+				t.Errorf("%s: %q was shown", r.Status, shown)
+			}
 		}
-		if shown != "begin\nend\n" {
-			t.Errorf("%s: %q was shown", r.Status, shown)
-		}
-	}
-	t.Log(outcomes)
+		t.Log(outcomes)
+	})
 }
 
 func TestARealCallIsMadeAgainAfterARestart(t *testing.T) {
-	m := newMachine(t, process.Options{})
-	gate, hello := m.fifo("gate"), m.fifo("hello")
-	call := m.call(`{"command":"echo once >> count; echo > hello; read x < gate; echo done","initial_wait":600}`)
-	ctx, kill := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	before := m.tools["bash"]
-	go func() {
-		_, err := before.Run(ctx, call)
-		done <- err
-	}()
-	m.hear(hello)
-	kill()
-	if err := <-done; !errors.Is(err, context.Canceled) {
-		t.Fatal(err)
-	}
-	m.restart()
-	m.tell(gate, "x\n")
-	call.Attempt = 2
-	if got := m.make("bash", call).Text; got != "done\n<exited with exit code 0>" {
-		t.Errorf("%q", got)
-	}
-	if b, err := os.ReadFile(filepath.Join(m.dir, "count")); string(b) != "once\n" {
-		t.Errorf("it ran %q, %v", b, err)
-	}
+	everywhere(t, process.Options{}, func(t *testing.T, m *machine) {
+		gate, hello := m.fifo("gate"), m.fifo("hello")
+		call := m.call(`{"command":"echo once >> count; echo > hello; read x < gate; echo done","initial_wait":600}`)
+		ctx, kill := context.WithCancel(context.Background())
+		done := make(chan error, 1)
+		before := m.tools["bash"]
+		go func() {
+			_, err := before.Run(ctx, call)
+			done <- err
+		}()
+		m.hear(hello)
+		kill()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		m.restart()
+		m.tell(gate, "x\n")
+		call.Attempt = 2
+		if got := m.make("bash", call).Text; got != "done\n<exited with exit code 0>" {
+			t.Errorf("%q", got)
+		}
+		if b, err := os.ReadFile(filepath.Join(m.dir, "count")); string(b) != "once\n" {
+			t.Errorf("it ran %q, %v", b, err)
+		}
+	})
 }
 
 func TestARealCommandIsListedAndStoppedAfterACancelledCall(t *testing.T) {
-	m := newMachine(t, process.Options{})
-	m.fifo("gate")
-	hello := m.fifo("hello")
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	call := m.call(`{"command":"echo > hello; read x < gate","description":"Wait for the gate","initial_wait":600}`)
-	go func() {
-		_, err := m.tools["bash"].Run(ctx, call)
-		done <- err
-	}()
-	m.hear(hello)
-	cancel()
-	<-done
-	m.restart()
-	tasks, err := m.c.Running(t.Context(), m.session)
-	if err != nil || len(tasks) != 1 || tasks[0].Description() != "Wait for the gate" {
-		t.Fatalf("%+v, %v", tasks, err)
-	}
-	if got := m.use("stop_bash", `{"shellId":%q}`, tasks[0].ID); !strings.Contains(got, "stopped>") || !strings.Contains(got, "SIGTERM") {
-		t.Errorf("%q", got)
-	}
-	if info := m.manager.All()[0]; !info.Gone || info.State != process.Killed || syscall.Kill(info.PID, 0) == nil {
-		t.Errorf("it is %+v", info)
-	}
-	if got := m.use("stop_bash", `{"shellId":%q}`, tasks[0].ID); !strings.Contains(got, "stopped>") {
-		t.Errorf("stopped again: %q", got)
-	}
+	everywhere(t, process.Options{}, func(t *testing.T, m *machine) {
+		m.fifo("gate")
+		hello := m.fifo("hello")
+		ctx, cancel := context.WithCancel(context.Background())
+		done := make(chan error, 1)
+		call := m.call(`{"command":"echo > hello; read x < gate","description":"Wait for the gate","initial_wait":600}`)
+		go func() {
+			_, err := m.tools["bash"].Run(ctx, call)
+			done <- err
+		}()
+		m.hear(hello)
+		cancel()
+		<-done
+		m.restart()
+		tasks, err := m.c.Running(t.Context(), m.session)
+		if err != nil || len(tasks) != 1 || tasks[0].Description() != "Wait for the gate" {
+			t.Fatalf("%+v, %v", tasks, err)
+		}
+		if got := m.use("stop_bash", `{"shellId":%q}`, tasks[0].ID); !strings.Contains(got, "stopped>") || !strings.Contains(got, "SIGTERM") {
+			t.Errorf("%q", got)
+		}
+		if info := m.manager.All()[0]; !info.Gone || info.State != process.Killed || syscall.Kill(info.PID, 0) == nil {
+			t.Errorf("it is %+v", info)
+		}
+		if got := m.use("stop_bash", `{"shellId":%q}`, tasks[0].ID); !strings.Contains(got, "stopped>") {
+			t.Errorf("stopped again: %q", got)
+		}
+	})
 }
 
 func TestARealChildThatLivesOnIsNotedAndCanBeStopped(t *testing.T) {
-	m := newMachine(t, process.Options{})
-	r := m.make("bash", m.call(`{"command":"sleep 1000 & echo ok","initial_wait":60,"shellId":"a"}`))
-	if !strings.HasPrefix(r.Text, "ok\n<exited with exit code 0>\n<note: The command has ended, but a process that it started is still running.") {
-		t.Errorf("%q", r.Text)
-	}
-	m.use("stop_bash", `{"shellId":"a"}`)
-	if info := m.manager.All()[0]; !info.Gone || info.Exit.Code != 0 {
-		t.Errorf("%+v", info)
-	}
+	everywhere(t, process.Options{}, func(t *testing.T, m *machine) {
+		r := m.make("bash", m.call(`{"command":"sleep 1000 & echo ok","initial_wait":60,"shellId":"a"}`))
+		if !strings.HasPrefix(r.Text, "ok\n<exited with exit code 0>\n<note: The command has ended, but a process that it started is still running.") {
+			t.Errorf("%q", r.Text)
+		}
+		m.use("stop_bash", `{"shellId":"a"}`)
+		if info := m.manager.All()[0]; !info.Gone || info.Exit.Code != 0 {
+			t.Errorf("%+v", info)
+		}
+	})
 }
 
 func TestARealCommandThatCannotStartIsNotStarted(t *testing.T) {
-	m := newMachine(t, process.Options{})
-	for _, args := range []string{`{"command":"true","cwd":"/no/such/place"}`, `{"command":"true","cwd":"/no/such/place","run_in_background":true}`} {
-		for _, name := range []string{"bash", "exec"} {
-			if got := m.refused(name, args); !strings.Contains(got, "did not start") || !strings.Contains(got, "/no/such/place") {
-				t.Errorf("%s: %q", args, got)
+	everywhere(t, process.Options{}, func(t *testing.T, m *machine) {
+		for _, args := range []string{`{"command":"true","cwd":"/no/such/place"}`, `{"command":"true","cwd":"/no/such/place","run_in_background":true}`} {
+			for _, name := range []string{"bash", "exec"} {
+				if got := m.refused(name, args); !strings.Contains(got, "did not start") || !strings.Contains(got, "/no/such/place") {
+					t.Errorf("%s: %q", args, got)
+				}
 			}
 		}
-	}
-	without := newMachine(t, process.Options{Shell: "/no/such/shell"})
-	if got := without.refused("bash", `{"command":"true"}`); !strings.Contains(got, "did not start") {
-		t.Errorf("%q", got)
-	}
-	if got := m.use("list_bash", `{}`); got != "<no active shell sessions>" {
-		t.Errorf("%q", got)
-	}
+		if got := m.use("list_bash", `{}`); got != "<no active shell sessions>" {
+			t.Errorf("%q", got)
+		}
+	})
+}
+
+func TestNothingRealStartsWithoutAShell(t *testing.T) {
+	everywhere(t, process.Options{Shell: "/no/such/shell"}, func(t *testing.T, m *machine) {
+		for _, args := range []string{`{"command":"true"}`, `{"command":"true","run_in_background":true}`} {
+			if got := m.refused("bash", args); !strings.Contains(got, "did not start") {
+				t.Errorf("%q", got)
+			}
+		}
+	})
 }
 
 func TestRealProcessesHaveALimit(t *testing.T) {
-	m := newMachine(t, process.Options{MaxRunning: 2})
-	m.fifo("gate")
-	for range 2 {
-		m.use("bash", `{"command":"read x < gate &"}`)
-	}
-	if got := m.refused("bash", `{"command":"true"}`); !strings.Contains(got, "2 is the most") {
-		t.Errorf("%q", got)
-	}
+	everywhere(t, process.Options{MaxRunning: 2}, func(t *testing.T, m *machine) {
+		m.fifo("gate")
+		for range 2 {
+			m.use("bash", `{"command":"read x < gate &"}`)
+		}
+		if got := m.refused("bash", `{"command":"true"}`); !strings.Contains(got, "2 is the most") {
+			t.Errorf("%q", got)
+		}
+	})
 }
 
 func TestARealProgramIsSpokenTo(t *testing.T) {
-	m := newMachine(t, process.Options{})
-	m.use("bash", `{"command":"while read -r x; do echo \"you said $x\"; done; echo bye","mode":"async","stdin":true,"shellId":"echo"}`)
-	if got := m.use("write_bash", `{"shellId":"echo","input":"hello{enter}","delay":60}`); !strings.HasPrefix(got, "you said hello\n<command with shellId: echo is still running") {
-		t.Errorf("%q", got)
-	}
-	m.restart()
-	m.use("write_bash", `{"shellId":"echo","input":"again\n","eof":true,"delay":0}`)
-	got := decodeWaited(t, m.use("wait", `{"shellIds":["echo"],"timeout":60}`))
-	if got.Reason != "completed" || got.Tasks[0].Offset != int64(len("you said hello\nyou said again\nbye\n")) {
-		t.Errorf("%+v", got)
-	}
+	everywhere(t, process.Options{}, func(t *testing.T, m *machine) {
+		m.use("bash", `{"command":"while read -r x; do echo \"you said $x\"; done; echo bye","mode":"async","stdin":true,"shellId":"echo"}`)
+		if got := m.use("write_bash", `{"shellId":"echo","input":"hello{enter}","delay":60}`); !strings.HasPrefix(got, "you said hello\n<command with shellId: echo is still running") {
+			t.Errorf("%q", got)
+		}
+		m.restart()
+		m.use("write_bash", `{"shellId":"echo","input":"again\n","eof":true,"delay":0}`)
+		got := decodeWaited(t, m.use("wait", `{"shellIds":["echo"],"timeout":60}`))
+		if got.Reason != "completed" || got.Tasks[0].Offset != int64(len("you said hello\nyou said again\nbye\n")) {
+			t.Errorf("%+v", got)
+		}
+	})
 }
 
 func TestARealQuestionOnATerminalIsNoticed(t *testing.T) {
-	m := newMachine(t, process.Options{})
-	m.use("bash", `{"command":"read -p 'Password: ' -s x; echo; echo \"<$x>\"","mode":"async","tty":true,"shellId":"ask"}`)
-	w := decodeWaited(t, m.use("wait", `{"shellIds":["ask"],"timeout":60}`))
-	if w.Reason != "needs_input" || w.Tasks[0].NeedsInput != "Password:" {
-		t.Fatalf("%+v", w)
-	}
-	got := m.use("write_bash", `{"shellId":"ask","input":"secret{enter}","delay":0}`)
-	if got += m.use("read_bash", `{"shellId":"ask","delay":60}`); !strings.Contains(got, "<secret>") || !strings.HasSuffix(got, "<exited with exit code 0>") {
-		t.Errorf("%q", got)
-	}
+	everywhere(t, process.Options{}, func(t *testing.T, m *machine) {
+		m.use("bash", `{"command":"read -p 'Password: ' -s x; echo; echo \"<$x>\"","mode":"async","tty":true,"shellId":"ask"}`)
+		w := decodeWaited(t, m.use("wait", `{"shellIds":["ask"],"timeout":60}`))
+		if w.Reason != "needs_input" || w.Tasks[0].NeedsInput != "Password:" {
+			t.Fatalf("%+v", w)
+		}
+		got := m.use("write_bash", `{"shellId":"ask","input":"secret{enter}","delay":0}`)
+		if got += m.use("read_bash", `{"shellId":"ask","delay":60}`); !strings.Contains(got, "<secret>") || !strings.HasSuffix(got, "<exited with exit code 0>") {
+			t.Errorf("%q", got)
+		}
+	})
 }
 
 func TestMuchRealOutputIsBoundedAndCounted(t *testing.T) {
-	m := newMachine(t, process.Options{})
-	const lines = 300000
-	got := m.use("bash", `{"command":"seq 1 %d; echo the last line","initial_wait":120,"shellId":"a"}`, lines)
-	if !strings.HasPrefix(got, "1\n2\n3\n") || !strings.HasSuffix(got, "\nthe last line\n<exited with exit code 0>") || len(got) > process.MaxHeadBytes+process.MaxTailBytes+200 {
-		t.Errorf("%d bytes, ending %q", len(got), got[len(got)-60:])
-	}
-	total := len("the last line\n")
-	for i := 1; i <= lines; i++ {
-		total += len(fmt.Sprintln(i))
-	}
-	if mark := fmt.Sprintf("... [omitted %d bytes] ...", total-process.MaxHeadBytes-process.MaxTailBytes); !strings.Contains(got, mark) {
-		t.Errorf("%s is not there", mark)
-	}
-	if page := m.use("read_bash", `{"shellId":"a","offset":%d}`, 16384); !strings.HasSuffix(page, fmt.Sprintf("<bytes 16384 to 49152 of %d; use offset 49152 to go on>", total)) {
-		t.Errorf("%q", page[len(page)-80:])
-	}
+	everywhere(t, process.Options{}, func(t *testing.T, m *machine) {
+		const lines = 300000
+		got := m.use("bash", `{"command":"seq 1 %d; echo the last line","initial_wait":120,"shellId":"a"}`, lines)
+		if !strings.HasPrefix(got, "1\n2\n3\n") || !strings.HasSuffix(got, "\nthe last line\n<exited with exit code 0>") || len(got) > process.MaxHeadBytes+process.MaxTailBytes+200 {
+			t.Errorf("%d bytes, ending %q", len(got), got[len(got)-60:])
+		}
+		total := len("the last line\n")
+		for i := 1; i <= lines; i++ {
+			total += len(fmt.Sprintln(i))
+		}
+		if mark := fmt.Sprintf("... [omitted %d bytes] ...", total-process.MaxHeadBytes-process.MaxTailBytes); !strings.Contains(got, mark) {
+			t.Errorf("%s is not there", mark)
+		}
+		if page := m.use("read_bash", `{"shellId":"a","offset":%d}`, 16384); !strings.HasSuffix(page, fmt.Sprintf("<bytes 16384 to 49152 of %d; use offset 49152 to go on>", total)) {
+			t.Errorf("%q", page[len(page)-80:])
+		}
+	})
 }
 
 func TestARealServerIsWaitedFor(t *testing.T) {
-	m := newMachine(t, process.Options{})
-	gate := m.fifo("gate")
-	m.fifo("end")
-	m.use("bash", `{"command":"read x < gate; echo listening on $x; read y < end","mode":"async","shellId":"web"}`)
-	if w := decodeWaited(t, m.use("wait", `{"shellIds":["web"],"until":"quiet","quiet":0.1,"timeout":60}`)); w.Reason != "quiet" {
-		t.Errorf("%+v", w)
-	}
-	m.tell(gate, "80\n")
-	if w := decodeWaited(t, m.use("wait", `{"shellIds":["web"],"until":"output","pattern":"listening on \\d+","timeout":60}`)); w.Reason != "matched" || w.Tasks[0].Output != "listening on 80\n" {
-		t.Errorf("%+v", w)
-	}
-	l, err := net.Listen("tcp", "localhost:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	if w := decodeWaited(t, m.use("wait", `{"shellIds":["web"],"until":"port","port":%d,"timeout":60}`, l.Addr().(*net.TCPAddr).Port)); w.Reason != "port_open" {
-		t.Errorf("%+v", w)
-	}
+	everywhere(t, process.Options{}, func(t *testing.T, m *machine) {
+		gate := m.fifo("gate")
+		m.fifo("end")
+		m.use("bash", `{"command":"read x < gate; echo listening on $x; read y < end","mode":"async","shellId":"web"}`)
+		if w := decodeWaited(t, m.use("wait", `{"shellIds":["web"],"until":"quiet","quiet":0.1,"timeout":60}`)); w.Reason != "quiet" {
+			t.Errorf("%+v", w)
+		}
+		m.tell(gate, "80\n")
+		if w := decodeWaited(t, m.use("wait", `{"shellIds":["web"],"until":"output","pattern":"listening on \\d+","timeout":60}`)); w.Reason != "matched" || w.Tasks[0].Output != "listening on 80\n" {
+			t.Errorf("%+v", w)
+		}
+		l, err := net.Listen("tcp", "localhost:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		if w := decodeWaited(t, m.use("wait", `{"shellIds":["web"],"until":"port","port":%d,"timeout":60}`, l.Addr().(*net.TCPAddr).Port)); w.Reason != "port_open" {
+			t.Errorf("%+v", w)
+		}
+	})
 }
 
 func TestNewsOfARealTaskAcrossARestart(t *testing.T) {
-	m := newMachine(t, process.Options{})
-	gate := m.fifo("gate")
-	m.use("bash", `{"command":"read x < gate; echo got $x; exit 5","mode":"async","shellId":"a"}`)
-	key := m.manager.All()[0].Key
-	ctx, kill := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	before := m.c
-	go func() {
-		_, err := before.Watch(ctx, "s1", key, "")
-		done <- err
-	}()
-	kill()
-	if err := <-done; !errors.Is(err, context.Canceled) {
-		t.Fatal(err)
-	}
-	m.restart()
-	m.tell(gate, "it\n")
-	news, err := m.c.Watch(t.Context(), "s1", key, "")
-	if err != nil || news.Status != event.TaskFailed || !news.Ended || !strings.Contains(news.Text, "got it") || !strings.Contains(news.Text, "<exit-code>5</exit-code>") {
-		t.Errorf("%+v, %v", news, err)
-	}
+	everywhere(t, process.Options{}, func(t *testing.T, m *machine) {
+		gate := m.fifo("gate")
+		m.use("bash", `{"command":"read x < gate; echo got $x; exit 5","mode":"async","shellId":"a"}`)
+		key := m.manager.All()[0].Key
+		ctx, kill := context.WithCancel(context.Background())
+		done := make(chan error, 1)
+		before := m.c
+		go func() {
+			_, err := before.Watch(ctx, "s1", key, "")
+			done <- err
+		}()
+		kill()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		m.restart()
+		m.tell(gate, "it\n")
+		news, err := m.c.Watch(t.Context(), "s1", key, "")
+		if err != nil || news.Status != event.TaskFailed || !news.Ended || !strings.Contains(news.Text, "got it") || !strings.Contains(news.Text, "<exit-code>5</exit-code>") {
+			t.Errorf("%+v, %v", news, err)
+		}
+	})
 }
 
 func TestRealTasksOfAnotherSessionDoNotExist(t *testing.T) {
-	m := newMachine(t, process.Options{})
-	m.fifo("gate")
-	m.use("bash", `{"command":"read x < gate &","shellId":"mine"}`)
-	id := string(m.manager.All()[0].ID)
-	m.session = "s2"
-	for _, name := range []string{"read_bash", "write_bash", "stop_bash", "wait"} {
-		for _, task := range []string{"mine", id} {
-			if got := m.refused(name, fmt.Sprintf(`{"shellId":%q,"input":"x"}`, task)); !strings.Contains(got, "not found") || !strings.Contains(got, "<no active shell sessions>") {
-				t.Errorf("%s: %q", name, got)
+	everywhere(t, process.Options{}, func(t *testing.T, m *machine) {
+		m.fifo("gate")
+		m.use("bash", `{"command":"read x < gate &","shellId":"mine"}`)
+		id := string(m.manager.All()[0].ID)
+		m.session = "s2"
+		for _, name := range []string{"read_bash", "write_bash", "stop_bash", "wait"} {
+			for _, task := range []string{"mine", id} {
+				if got := m.refused(name, fmt.Sprintf(`{"shellId":%q,"input":"x"}`, task)); !strings.Contains(got, "not found") || !strings.Contains(got, "<no active shell sessions>") {
+					t.Errorf("%s: %q", name, got)
+				}
 			}
 		}
-	}
-	if list, err := m.c.Tasks(t.Context(), m.session); len(list) != 0 || err != nil {
-		t.Errorf("%+v, %v", list, err)
-	}
+		if list, err := m.c.Tasks(t.Context(), m.session); len(list) != 0 || err != nil {
+			t.Errorf("%+v, %v", list, err)
+		}
+	})
 }

@@ -328,14 +328,11 @@ func (r *runner) watch(ctx context.Context, call tool.Call, q request, t Task, u
 	soon, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
 	info, err := r.Processes.Wait(soon, t.Process.Owner, t.Process.ID)
+	if overdue(ctx, soon, err) { // what is true now decides, not which of the two came first
+		info, err = r.Processes.Get(ctx, t.Process.Owner, t.Process.ID)
+	}
 	if err != nil {
-		if soon.Err() == nil || ctx.Err() != nil {
-			return Result{}, err
-		}
-		// What is true now decides, not which of the two came first.
-		if info, err = r.Processes.Get(ctx, t.Process.Owner, t.Process.ID); err != nil {
-			return Result{}, err
-		}
+		return Result{}, err
 	}
 	t.Process = info
 	if info.State.Ended() {

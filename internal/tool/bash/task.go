@@ -75,16 +75,11 @@ func (c *Commands) notice(ctx context.Context, t Task, prompt string) Notice {
 	if err != nil { // its output is gone, what happened is not
 		return Notice{Task: t, Prompt: prompt}
 	}
-	tail, _ := fit(trimStart(p.data, end > maxTail), maxTail, true)
-	return Notice{t, prompt, tail}
-}
-
-// trimStart removes the rest of a character that was cut in two.
-func trimStart(b []byte, cut bool) []byte {
-	for n := 0; cut && n < 3 && len(b) > 0 && b[0]&0xc0 == 0x80; n++ {
-		b = b[1:]
+	if end > maxTail {
+		p.data = wholeStart(p.data)
 	}
-	return b
+	tail, _ := fit(p.data, maxTail, true)
+	return Notice{t, prompt, tail}
 }
 
 // leads are the first lines of notices.

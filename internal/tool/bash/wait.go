@@ -1,6 +1,7 @@
 package bash
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -143,7 +144,7 @@ func (w *waiter) wait(ctx context.Context, call tool.Call, o order) (Waited, err
 		cancel()
 	}
 	if err != nil && !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
-		return result, err
+		return result, cmp.Or(err, ctx.Err())
 	}
 	result.Waited = time.Since(begun).Milliseconds()
 	for _, t := range tasks {
@@ -277,10 +278,8 @@ func gather(ctx context.Context, conditions []condition, all bool) (string, erro
 		switch {
 		case errors.Is(m.err, process.ErrEnded):
 			continue
-		case m.err != nil && ctx.Err() != nil:
-			return reasonTime, ctx.Err()
 		case m.err != nil:
-			return "", m.err
+			return reasonTime, m.err
 		}
 		if reason = m.reason; !all {
 			return reason, nil

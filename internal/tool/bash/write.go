@@ -127,7 +127,7 @@ func (w *writer) answered(ctx context.Context, t Task, delay time.Duration) erro
 	if err == nil {
 		_, err = waitQuiet(soon, w.Processes, t.Process, answeredWhen)
 	}
-	if soon.Err() != nil && ctx.Err() == nil || errors.Is(err, process.ErrEnded) {
+	if overdue(ctx, soon, err) || errors.Is(err, process.ErrEnded) {
 		return nil
 	}
 	return err

@@ -9,7 +9,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/abide-run/abide/internal/process"
+	"github.com/abide-run/abide/internal/workspace"
 	"github.com/abide-run/abide/internal/workspace/bridge"
+	"github.com/abide-run/abide/internal/workspace/bridge/bridgetest"
 	"github.com/abide-run/abide/internal/workspace/local"
 	"github.com/abide-run/abide/internal/workspace/workspacetest"
 )
@@ -112,5 +114,15 @@ func TestProcesses(t *testing.T) {
 				return r.place(t)
 			})
 		})
+	}
+}
+
+func TestABridgeOfATest(t *testing.T) {
+	for _, network := range []string{"memory", "unix"} {
+		ws := bridgetest.Over(t, network, local.New(t.TempDir(), nil))
+		must(t, ws.Files.WriteFile(t.Context(), workspace.At("f"), []byte("x"), workspace.WriteOptions{}))
+		if got, err := ws.Files.ReadFile(t.Context(), workspace.At("f")); string(got) != "x" || err != nil {
+			t.Errorf("%s: %q, %v", network, got, err)
+		}
 	}
 }

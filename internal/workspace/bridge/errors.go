@@ -111,7 +111,9 @@ func fromWire(ctx context.Context, err error) error {
 		return err
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case !errors.As(err, &e) || !connect.IsWireError(err):
+	case errors.As(err, &e) && e.Code() == connect.CodeResourceExhausted && !connect.IsWireError(err):
+		return &answer{e.Message(), workspace.ErrTooLarge} // the answer is more than we take
+	case e == nil || !connect.IsWireError(err):
 		return &lost{err}
 	case e.Code() == connect.CodeUnavailable:
 		return &lost{err}

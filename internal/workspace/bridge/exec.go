@@ -32,11 +32,15 @@ func (s *service) Exec(ctx context.Context, stream *execStream) error {
 	owner, id := process.Owner(begun.GetProcess().GetOwner()), process.ID(begun.GetProcess().GetId())
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	s.answers.Go(func() { // receiving ends when the stream does, just after Exec
+	if !s.gate.enter() {
+		return errStopping
+	}
+	go func() { // receiving ends when the stream does, just after Exec
+		defer s.gate.leave()
 		if err := s.inputs(ctx, stream, owner, id); err != nil {
 			cancel(err)
 		}
-	})
+	}()
 	return s.outputs(ctx, stream, owner, id, offset)
 }
 

@@ -109,6 +109,15 @@ func stdinFrame(text string, last bool) *pb.ExecRequest {
 	return &pb.ExecRequest{Part: &pb.ExecRequest_Stdin{Stdin: &pb.Input{Data: []byte(text), Close: last}}}
 }
 
+// settle lets the server take notice of what was sent before.
+func settle(t *testing.T, rpc pb.WorkspaceServiceClient, p *pb.Process) {
+	t.Helper()
+	for range 10 {
+		_, err := rpc.Get(t.Context(), &pb.GetRequest{Handle: &pb.Handle{Owner: p.GetOwner(), Id: p.GetId()}})
+		must(t, err)
+	}
+}
+
 // receive gathers messages until the output ends with a text, or there is the exit.
 func receive(t *testing.T, s *stream, until string) string {
 	t.Helper()
@@ -172,6 +181,7 @@ func TestTheEndOfAStreamIsTheEndOfNothingElse(t *testing.T) {
 		first, p := exec(t, rpc, &pb.Spec{Command: []byte("echo one; read x; echo two; cat; echo three"), Stdin: true})
 		receive(t, first, "one\n")
 		must(t, first.CloseRequest()) // that closes no stdin
+		settle(t, rpc, p)
 		r.wire.cut()
 		if _, err := first.Receive(); err == nil {
 			t.Error("the stream goes on without a connection")
@@ -217,19 +227,19 @@ func TestInputThatCannotBeGivenEndsTheStreamAlone(t *testing.T) {
 
 func TestInputAfterTheEndDoesNotHideIt(t *testing.T) {
 	onEveryWire(t, func(t *testing.T, _ *remote, rpc pb.WorkspaceServiceClient) {
-		_, p := exec(t, rpc, &pb.Spec{Command: []byte("exit 3"), Stdin: true})
+		const bytes = 6_000_000 // more than is sent before somebody reads it
+		_, p := exec(t, rpc, &pb.Spec{Command: []byte(fmt.Sprintf("head -c %d /dev/zero; exit 3", bytes)), Stdin: true})
 		h := &pb.Handle{Owner: "me", Id: p.GetId()}
 		_, err := rpc.Wait(t.Context(), &pb.WaitRequest{Handle: h})
 		must(t, err)
 		s := open(t, rpc)
 		must(t, s.Send(&pb.ExecRequest{Part: &pb.ExecRequest_Attach_{Attach: &pb.ExecRequest_Attach{Handle: h}}}))
-		for range 3 {
-			_ = s.Send(stdinFrame("x", false)) // which may come too late
-		}
+		must(t, s.Send(stdinFrame("x", false)))
+		settle(t, rpc, p)
 		_, err = s.Receive()
 		must(t, err)
-		if got := receive(t, s, ""); got != "<exit 3 >" {
-			t.Errorf("received %q", got)
+		if got := receive(t, s, ""); len(got) != bytes+len("<exit 3 >") || !strings.HasSuffix(got, "<exit 3 >") {
+			t.Errorf("received %d bytes, the last of them %q", len(got), got[max(0, len(got)-20):])
 		}
 	})
 }

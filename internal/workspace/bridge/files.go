@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"sync"
 
 	"connectrpc.com/connect"
 
@@ -19,8 +18,8 @@ const (
 
 // A service answers requests with what a workspace says.
 type service struct {
-	ws      workspace.Workspace
-	answers *sync.WaitGroup // goes on until nothing is done for a request any more
+	ws   workspace.Workspace
+	gate *gate
 }
 
 // Stat implements the service.

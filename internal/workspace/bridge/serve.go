@@ -33,38 +33,74 @@ const goodbye = 5 * time.Second
 // Serve serves clients until ctx is done, and returns when the last answer has
 // ended. It closes the listener.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	ctx, cancel := stoppable(ctx)
+	requests, stop := stoppable(ctx)
+	g := new(gate)
+	server := s.http(requests, g)
+	served := make(chan error, 1)
+	go func() { served <- s.listen(server, l) }()
+	var err error
+	select {
+	case err = <-served: // the listener failed
+		stop()
+	case <-ctx.Done():
+	}
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
 	defer cancel()
-	var answers sync.WaitGroup
-	defer answers.Wait()
-	h := s.handler(&answers)
-	server := &http.Server{
+	if server.Shutdown(grace) != nil {
+		_ = server.Close()
+	}
+	stop()
+	g.close()
+	if err == nil {
+		<-served
+	}
+	return err
+}
+
+// http is the server of requests that pass the gate.
+func (s *Server) http(requests context.Context, g *gate) *http.Server {
+	h := s.handler(g)
+	return &http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			answers.Add(1)
-			defer answers.Done()
-			h.ServeHTTP(w, r)
+			if g.enter() {
+				defer g.leave()
+				h.ServeHTTP(w, r)
+			}
 		}),
-		BaseContext:       func(net.Listener) context.Context { return ctx },
+		BaseContext:       func(net.Listener) context.Context { return requests },
 		Protocols:         protocols(),
 		HTTP2:             keepalive(),
 		TLSConfig:         s.TLS,
 		ReadHeaderTimeout: 10 * time.Second,
 		ErrorLog:          silent,
 	}
-	served := make(chan error, 1)
-	go func() { served <- s.listen(server, l) }()
-	select {
-	case err := <-served:
-		return errors.Join(err, server.Close())
-	case <-ctx.Done():
+}
+
+// A gate knows whether anything is still being done for a request.
+type gate struct {
+	mu     sync.Mutex
+	closed bool
+	inside sync.WaitGroup
+}
+
+// enter reports whether one may begin; who does has to leave.
+func (g *gate) enter() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.closed {
+		g.inside.Add(1)
 	}
-	grace, stop := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
-	defer stop()
-	if server.Shutdown(grace) != nil {
-		_ = server.Close()
-	}
-	<-served
-	return nil
+	return !g.closed
+}
+
+func (g *gate) leave() { g.inside.Done() }
+
+// close lets nobody in any more, and waits until all have left.
+func (g *gate) close() {
+	g.mu.Lock()
+	g.closed = true
+	g.mu.Unlock()
+	g.inside.Wait()
 }
 
 func (s *Server) listen(server *http.Server, l net.Listener) error {
@@ -92,9 +128,9 @@ func keepalive() *http.HTTP2Config {
 }
 
 // handler answers those who know the token.
-func (s *Server) handler(answers *sync.WaitGroup) http.Handler {
+func (s *Server) handler(g *gate) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle(workspacepb.NewWorkspaceServiceHandler(&service{s.Workspace, answers},
+	mux.Handle(workspacepb.NewWorkspaceServiceHandler(&service{s.Workspace, g},
 		connect.WithReadMaxBytes(maxMessage), connect.WithInterceptors(stopping{}),
 		connect.WithCompression("gzip", nil, nil))) // the way is short, and what is sent often does not shrink
 	refuse := connect.NewErrorWriter()

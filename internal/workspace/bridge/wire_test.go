@@ -8,7 +8,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"errors"
 	"math/big"
 	"net"
 	"path/filepath"
@@ -16,6 +15,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/abide-run/abide/internal/workspace/bridge/bridgetest"
 )
 
 // A wire makes listeners at one place, one after the other, and connections to the
@@ -47,54 +48,11 @@ func (s *sockets) dial(ctx context.Context) (net.Conn, error) {
 }
 
 // memory is a wire inside of the test.
-type memory struct {
-	mu  sync.Mutex
-	now *memoryListener
-}
+type memory struct{ bridgetest.Memory }
 
-type memoryListener struct {
-	conns  chan net.Conn
-	closed chan struct{}
-	once   sync.Once
-}
+func (m *memory) listen(*testing.T) net.Listener { return m.Listen() }
 
-func (m *memory) listen(*testing.T) net.Listener {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.now = &memoryListener{conns: make(chan net.Conn), closed: make(chan struct{})}
-	return m.now
-}
-
-func (m *memory) dial(ctx context.Context) (net.Conn, error) {
-	m.mu.Lock()
-	l := m.now
-	m.mu.Unlock()
-	client, server := net.Pipe()
-	select {
-	case l.conns <- server:
-		return client, nil
-	case <-l.closed:
-		return nil, errors.New("nobody listens")
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
-func (l *memoryListener) Accept() (net.Conn, error) {
-	select {
-	case c := <-l.conns:
-		return c, nil
-	case <-l.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (l *memoryListener) Close() error {
-	l.once.Do(func() { close(l.closed) })
-	return nil
-}
-
-func (l *memoryListener) Addr() net.Addr { return &net.UnixAddr{Name: "memory", Net: "memory"} }
+func (m *memory) dial(ctx context.Context) (net.Conn, error) { return m.Dial(ctx) }
 
 // A breaker is a wire whose connections can be held up and cut.
 type breaker struct {

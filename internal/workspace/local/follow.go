@@ -61,7 +61,7 @@ type following struct {
 var errLeft = errors.New("left")
 
 func (f *following) run(ctx context.Context, end *ending) error {
-	if err := f.live(ctx, end); err != nil {
+	if err := f.live(end); err != nil {
 		return err
 	}
 	end.join()
@@ -74,27 +74,33 @@ func (f *following) run(ctx context.Context, end *ending) error {
 	return f.show(workspace.Frame{Offset: f.offset, End: &end.info})
 }
 
-// live shows output as it comes, until the process has ended.
-func (f *following) live(ctx context.Context, end *ending) error {
-	for {
+// live shows output as it comes, until the process has ended: children of it may
+// write for ever.
+func (f *following) live(end *ending) error {
+	for end.reached.Err() == nil {
 		chunk, err := f.p.manager.Read(end.reached, f.owner, f.id, process.ReadRequest{Offset: f.offset, Wait: true})
 		switch {
 		case err != nil && end.reached.Err() != nil:
-			return context.Cause(ctx) // nil if it is the end
+			return nil // it is the end, or the end of waiting for it
 		case err != nil:
 			return err
-		case chunk.End && len(chunk.Data) == 0:
-			return nil
 		}
 		if err := f.pieces(chunk); err != nil {
 			return err
 		}
+		if chunk.End {
+			return nil
+		}
 	}
+	return nil
 }
 
 // rest shows what the process had written when it ended.
 func (f *following) rest(ctx context.Context, until int64) error {
 	for f.offset < until {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		chunk, err := f.p.manager.Read(ctx, f.owner, f.id, process.ReadRequest{Offset: f.offset, Until: until})
 		if err != nil {
 			return err

@@ -29,13 +29,21 @@ func (w *Files) List(ctx context.Context, p workspace.Path, o workspace.ListOpti
 	return page(all.entries, o), nil
 }
 
+// maxNames is how many bytes the names of one page have, about.
+const maxNames = 8 << 20
+
+// page cuts out what is wanted, as far as it fits into one answer.
 func page(entries []workspace.Info, o workspace.ListOptions) workspace.Listing {
 	limit := o.Limit
 	if limit <= 0 || limit > workspace.MaxPage {
 		limit = workspace.MaxPage
 	}
 	from := min(max(o.Offset, 0), len(entries))
-	to := min(from+limit, len(entries))
+	to, names := from, 0
+	for to < len(entries) && to-from < limit && names < maxNames {
+		names += len(entries[to].Name)
+		to++
+	}
 	return workspace.Listing{Entries: entries[from:to], Total: len(entries)}
 }
 

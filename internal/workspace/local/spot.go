@@ -54,7 +54,7 @@ func check(p workspace.Path) error {
 	case strings.ContainsRune(p.Root+p.Name, 0):
 		return fmt.Errorf("%w: there is a zero byte in the path", fs.ErrInvalid)
 	case p.Root != "" && !filepath.IsLocal(p.Name):
-		return fmt.Errorf("%w: a path below a root goes down from it, without a / in front and without ..", fs.ErrInvalid)
+		return fmt.Errorf("%w: a path below a root goes down from it, by plain names, and never up", fs.ErrInvalid)
 	}
 	return nil
 }

@@ -34,6 +34,7 @@ func Files(t *testing.T, open Open) {
 		"StreamsHaveNoLimitAndStartAnywhere":          streams,
 		"WholeFilesHaveALimit":                        tooLarge,
 		"FoldersAreListedInOrderAndInPages":           list,
+		"AListingOfLongNamesComesInPages":             longNames,
 		"ARecursiveListingFollowsNoLinks":             listAll,
 		"FoldersAreMadeWithTheOnesAbove":              mkdir,
 		"RenameReplacesFilesAndNothingElse":           rename,
@@ -414,6 +415,32 @@ func listAll(t *testing.T, p *Place) {
 	}
 	_, err = p.List(t.Context(), workspace.Below(p.Dir, "link"), workspace.ListOptions{Recursive: true})
 	fails(t, err, workspace.ErrLink, "listing a link below a root")
+}
+
+func longNames(t *testing.T, p *Place) {
+	dir := p.Dir
+	for range 13 {
+		dir = filepath.Join(dir, strings.Repeat("x", 250))
+	}
+	must(t, os.MkdirAll(dir, 0o755))
+	const files = 3000 // with names of 10 MB
+	for i := range files {
+		must(t, os.WriteFile(filepath.Join(dir, fmt.Sprint(i)), nil, 0o600))
+	}
+	seen := make(map[string]bool)
+	for pages := 1; ; pages++ {
+		l, err := p.List(t.Context(), workspace.At("."), workspace.ListOptions{Recursive: true, Offset: len(seen)})
+		must(t, err)
+		for _, e := range l.Entries {
+			seen[e.Name] = true
+		}
+		if len(seen) == l.Total || len(l.Entries) == 0 {
+			if len(seen) != files+13 || pages == 1 {
+				t.Errorf("%d entries on %d pages, want %d on some", len(seen), pages, files+13)
+			}
+			return
+		}
+	}
 }
 
 func mkdir(t *testing.T, p *Place) {

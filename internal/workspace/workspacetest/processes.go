@@ -43,6 +43,7 @@ func Processes(t *testing.T, open Open) {
 		"AContextThatEndsEndsNoProcess":              contexts,
 		"AFollowerMayLeave":                          leaves,
 		"AChildThatHoldsTheOutputKeepsNobodyWaiting": lingering,
+		"AChildThatGoesOnWritingKeepsNobodyWaiting":  noise,
 		"TheCapIsAnErrorThatSaysSo":                  caps,
 		"AStartWhoseReplyIsLostIsOneProcess":         lostReply,
 		"ACutConnectionLosesNoOutput":                cutOutput,
@@ -611,6 +612,22 @@ func lingering(t *testing.T, p *Place) {
 	}
 }
 
+func noise(t *testing.T, p *Place) {
+	info := p.start(t, "yes noise & read x; exit 3", withStdin, func(s *process.Spec) { s.Quota = 4 << 20 })
+	p.await(t, info.ID, "noise")
+	var end *process.Info
+	for frame, err := range p.run().Follow(t.Context(), me, info.ID, 0) {
+		must(t, err)
+		if frame.Offset == 0 {
+			p.give(t, info.ID, "\n")
+		}
+		end = frame.End
+	}
+	if end == nil || end.Exit == nil || end.Exit.Code != 3 || !end.Lingering {
+		t.Errorf("the end is %+v", end)
+	}
+}
+
 func caps(t *testing.T, p *Place) {
 	for i := range MaxRunning {
 		p.start(t, "sleep 1000", func(s *process.Spec) { s.Key = fmt.Sprint(i) })
@@ -751,7 +768,7 @@ func restart(t *testing.T, p *Place) {
 				followed <- result{all.String(), end}
 				return
 			}
-			if err != nil && !errors.Is(err, process.ErrClosed) && !errors.Is(err, workspace.ErrLost) {
+			if err != nil && (p.Cut != nil || !errors.Is(err, process.ErrClosed)) { // a client comes back by itself
 				t.Errorf("following: %v", err)
 				followed <- result{all.String(), nil}
 				return

@@ -1,0 +1,122 @@
+package bash_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+
+	"go.uber.org/goleak"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/tool"
+	"github.com/abide-run/abide/internal/tool/bash"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A desk makes calls for a session and sees what comes back.
+type desk struct {
+	t        testing.TB
+	c        *bash.Commands
+	tools    map[string]tool.Tool
+	session  event.SessionID
+	dir      string
+	lastKeys int
+}
+
+func newDesk(t testing.TB, p bash.Processes, notes string) *desk {
+	c := bash.New(bash.Options{Processes: p, Notes: func(id event.SessionID) (string, error) {
+		dir := filepath.Join(notes, string(id))
+		return dir, os.MkdirAll(dir, 0o700)
+	}})
+	d := &desk{t: t, c: c, tools: map[string]tool.Tool{}, session: "s1", dir: "/w"}
+	for _, one := range c.Tools() {
+		d.tools[one.Spec().Name] = one
+	}
+	return d
+}
+
+// restarted is the same desk after the daemon was killed.
+func (d *desk) restarted(p bash.Processes, notes string) *desk {
+	fresh := newDesk(d.t, p, notes)
+	fresh.lastKeys, fresh.dir = d.lastKeys, d.dir
+	return fresh
+}
+
+func (d *desk) call(args string) tool.Call {
+	d.lastKeys++
+	key := fmt.Sprintf("key-%d", d.lastKeys)
+	return tool.Call{Session: d.session, ID: "toolcall_0", Key: key, Attempt: 1, Arguments: json.RawMessage(args), Dir: d.dir, Env: []string{"PATH=" + os.Getenv("PATH")}}
+}
+
+// make makes a call. It must not be cancelled.
+func (d *desk) make(name string, call tool.Call) tool.Result {
+	d.t.Helper()
+	r, err := d.tools[name].Run(context.Background(), call)
+	if err != nil {
+		d.t.Fatalf("%s %s: %v", name, call.Arguments, err)
+	}
+	return r
+}
+
+// use makes a call that must succeed, and returns what the model reads.
+func (d *desk) use(name, format string, args ...any) string {
+	d.t.Helper()
+	r := d.make(name, d.call(fmt.Sprintf(format, args...)))
+	if r.Failed {
+		d.t.Fatalf("%s failed: %s", name, r.Text)
+	}
+	return r.Text
+}
+
+// refused makes a call that must fail, and returns what the model reads.
+func (d *desk) refused(name, args string) string {
+	d.t.Helper()
+	r := d.make(name, d.call(args))
+	if !r.Failed {
+		d.t.Fatalf("%s %.100s did not fail: %.500s", name, args, r.Text)
+	}
+	return r.Text
+}
+
+// later makes a call that is not waited for.
+func (d *desk) later(name, args string) <-chan tool.Result {
+	done := make(chan tool.Result, 1)
+	call := d.call(args)
+	go func() { done <- d.make(name, call) }()
+	return done
+}
+
+func decode(t testing.TB, text string) (r bash.Result) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text), &r); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return r
+}
+
+func decodeWaited(t testing.TB, text string) (w bash.Waited) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text), &w); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return w
+}
+
+// play runs a test in a time of its own, on processes that it plays.
+func play(t *testing.T, test func(t *testing.T, d *desk, s *scripted)) {
+	notes := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		s := newScripted()
+		test(t, newDesk(t, s, notes), s)
+	})
+}
+
+func quote(s string) string {
+	b, _ := json.Marshal(s)
+	return string(b)
+}
