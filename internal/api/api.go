@@ -160,11 +160,17 @@ type OpenParams struct {
 	ClientName         string               `json:"clientName,omitempty"`
 	SystemMessage      json.RawMessage      `json:"systemMessage,omitempty"`
 	Provider           *Provider            `json:"provider,omitempty"`
+	Providers          []Provider           `json:"providers,omitempty"`
+	Models             []ProviderModel      `json:"models,omitempty"`
+	RequestElicitation bool                 `json:"requestElicitation,omitempty"`
+	RequestExitPlan    bool                 `json:"requestExitPlanMode,omitempty"`
+	Commands           []event.Command      `json:"commands,omitempty"`
 	ContinuePending    *bool                `json:"continuePendingWork,omitempty"` // resume only
 	DisableResumeEvent bool                 `json:"disableResume,omitempty"`       // resume only
-	Abide              *OpenAbide           `json:"abide,omitempty"`
-	Key                string               `json:"abideKey,omitempty"`   // of a request that may be made again
-	After              *event.Seq           `json:"abideAfter,omitempty"` // the last position that was seen, if it is made again
+	OpenMore
+	Abide *OpenAbide `json:"abide,omitempty"`
+	Key   string     `json:"abideKey,omitempty"`   // of a request that may be made again
+	After *event.Seq `json:"abideAfter,omitempty"` // the last position that was seen, if it is made again
 }
 
 // OpenAbide is what only clients of ours say about a session.
@@ -178,6 +184,7 @@ type OpenAbide struct {
 
 // Provider is a client's own model endpoint.
 type Provider struct {
+	Name        string            `json:"name,omitempty"`
 	Type        string            `json:"type,omitempty"` // "openai" if empty
 	WireAPI     string            `json:"wireApi,omitempty"`
 	BaseURL     string            `json:"baseUrl"`
@@ -185,6 +192,7 @@ type Provider struct {
 	BearerToken string            `json:"bearerToken,omitempty"`
 	Headers     map[string]string `json:"headers,omitempty"`
 	ModelID     string            `json:"modelId,omitempty"`
+	HasToken    bool              `json:"hasBearerTokenProvider,omitempty"` // the client gives a token for each request
 	WireModel   string            `json:"wireModel,omitempty"`
 	Azure       AzureProvider     `json:"azure,omitzero"`
 	// How long requests and their replies may be, in tokens.
@@ -226,6 +234,8 @@ type ProviderSecret struct {
 	APIKey      string            `json:"apiKey,omitempty"`
 	BearerToken string            `json:"bearerToken,omitempty"`
 	Headers     map[string]string `json:"headers,omitempty"`
+	// Named are those of the providers that a session has beside its own.
+	Named map[string]ProviderSecret `json:"named,omitempty"`
 }
 
 // OpenResult answers OpenParams.
@@ -270,6 +280,8 @@ type SendParams struct {
 	AgentMode     string            `json:"agentMode,omitempty"`
 	Source        string            `json:"source,omitempty"`
 	Key           string            `json:"abideKey,omitempty"`
+	// RequestHeaders go along with the model requests of its turn.
+	RequestHeaders map[string]string `json:"requestHeaders,omitempty"`
 }
 
 // SendResult answers SendParams.
@@ -349,9 +361,10 @@ type LogResult struct {
 
 // SwitchParams changes the model.
 type SwitchParams struct {
-	SessionID       event.SessionID `json:"sessionId"`
-	ModelID         string          `json:"modelId"`
-	ReasoningEffort string          `json:"reasoningEffort,omitempty"`
+	SessionID         event.SessionID   `json:"sessionId"`
+	ModelID           string            `json:"modelId"`
+	ReasoningEffort   string            `json:"reasoningEffort,omitempty"`
+	ModelCapabilities ModelCapabilities `json:"modelCapabilities,omitzero"`
 }
 
 // ModelResult names a session's model.

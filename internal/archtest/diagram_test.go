@@ -26,6 +26,14 @@ var diagram = map[string][]string{
 	"tool":            {"approval", "event"},
 	"transcript":      {"event", "model"},
 
+	// context and memory
+	"window":      {"model"},
+	"minutes":     {"model", "window"},
+	"answer":      {"model"},
+	"compact":     {"answer", "minutes", "model", "window"},
+	"memory":      {"answer", "event", "memory/page", "minutes", "model", "window"},
+	"memory/page": {},
+
 	// files
 	"text":       {},
 	"glob":       {},
@@ -58,7 +66,7 @@ var diagram = map[string][]string{
 
 	// engine
 	"turn":    {"approval", "event", "model", "tool", "transcript"},
-	"session": {"approval", "event", "eventlog", "model", "tool", "transcript", "turn"},
+	"session": {"approval", "event", "eventlog", "model", "tool", "tool/argument", "transcript", "turn"},
 
 	// wire
 	"jsonrpc": {},
@@ -66,7 +74,7 @@ var diagram = map[string][]string{
 	"client":  {"api", "event", "jsonrpc"},
 
 	// edges
-	"server": {"api", "event", "eventlog", "jsonrpc", "session", "turn"},
+	"server": {"api", "approval", "event", "eventlog", "jsonrpc", "session", "turn"},
 	"folder": {},
 	"relay":  {"jsonrpc"},
 

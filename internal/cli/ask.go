@@ -78,6 +78,9 @@ func (p *person) diff(text string) string {
 	if text == "" {
 		return ""
 	}
+	if i := strings.Index(text, "\n@@ "); i >= 0 {
+		text = text[i+1:] // the question names the file
+	}
 	var b strings.Builder
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	for _, line := range lines[:min(len(lines), maxDiff)] {

@@ -41,6 +41,7 @@ func (a *app) config(dir string) (daemon.Config, error) {
 		Tools:        a.opts.Tools,
 		Wrap:         a.opts.Wrap,
 		Retries:      a.opts.Retries,
+		MaxQueue:     loaded.Config.Worker.MaxQueue,
 	}
 	if loaded.Config.Store.Sync == "normal" {
 		c.Sync = sqlite.Normal

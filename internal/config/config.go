@@ -78,6 +78,7 @@ type Limits struct {
 type Worker struct {
 	MaxTokens int `toml:"max_tokens" doc:"Longest answer asked for, in tokens; the model's limit if 0."`
 	MaxSteps  int `toml:"max_steps" doc:"Model requests in one turn; 200 if 0."`
+	MaxQueue  int `toml:"max_queue" doc:"Messages that can wait while a turn runs; 20 if 0."`
 }
 
 // Compaction says when context is compacted. Zero switches a threshold off.
@@ -140,6 +141,7 @@ func (c *Config) check() []mistake {
 	list := checkEnums(reflect.ValueOf(c).Elem(), nil)
 	list = notNegative(list, path{"worker", "max_tokens"}, c.Worker.MaxTokens)
 	list = notNegative(list, path{"worker", "max_steps"}, c.Worker.MaxSteps)
+	list = notNegative(list, path{"worker", "max_queue"}, c.Worker.MaxQueue)
 	list = notNegative(list, path{"instructions", "max_bytes"}, c.Instructions.MaxBytes)
 	for _, name := range slices.Sorted(maps.Keys(c.Models)) {
 		list = append(list, c.Models[name].check(path{"models", name})...)

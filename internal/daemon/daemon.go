@@ -15,6 +15,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -45,9 +46,10 @@ type Config struct {
 	// on with unfinished turns if it happens to be the engine.
 	Visitor bool
 
-	Sync    sqlite.Sync     // what an acknowledged append survives
-	Rest    time.Duration   // how long an idle session stays in memory; the host's default if zero
-	Retries []time.Duration // how long to wait before each further attempt at a model request; the host's default if nil
+	Sync     sqlite.Sync     // what an acknowledged append survives
+	Rest     time.Duration   // how long an idle session stays in memory; the host's default if zero
+	MaxQueue int             // how many inputs can wait while a turn runs; the host's default if zero
+	Retries  []time.Duration // how long to wait before each further attempt at a model request; the host's default if nil
 
 	Written      Written            // about models that clients bring along
 	Instructions instructions.Rules // which files tell agents about a project
@@ -291,11 +293,13 @@ func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, erro
 	found := &models{version: n.config.Version, written: n.config.Written, clients: make(map[string]*remote.Client)}
 	e.host = session.New(e.store, session.Options{
 		Resolve: found.resolve, Tools: e.tools.catalog(n.config.Tools), Undo: e.tools.undo, Forget: e.tools.forget, Tasks: e.tasks(n), Log: n.log, Version: n.config.Version,
-		Rest: n.config.Rest, Retries: n.config.Retries, Instructions: n.config.Instructions.Read,
+		Rest: n.config.Rest, MaxQueue: n.config.MaxQueue, Retries: n.config.Retries, Instructions: n.config.Instructions.Read, Agents: true,
+		Folder: func(id event.SessionID) string { return n.folder.Session(string(id)) },
 	})
 	e.server = server.New(e.host, server.Options{
 		Version: n.config.Version, Log: n.log, Models: found.list, Tasks: e.tools.shown(),
 		Workspace: func(id event.SessionID) string { return n.folder.Session(string(id)) },
+		Locations: filepath.Join(n.config.Dir, "locations.json"),
 	})
 	if e.socket, err = lock.Listen(); err == nil && !n.config.Visitor {
 		err = e.host.Start(ctx)

@@ -70,7 +70,7 @@ func (m *models) provided(ctx context.Context, config event.SessionConfiguredDat
 		}
 	}
 	p = m.written.on(p)
-	return session.Endpoint{Model: tune(client, p, name), Name: name, Blind: blind(p, name)}, nil
+	return session.Endpoint{Model: tune(client, p, name), Name: name, Blind: blind(p, name), Window: Capabilities(p, name).Window}, nil
 }
 
 // client returns the client of an endpoint.

@@ -5,7 +5,7 @@
 // stored and sent to every client; nobody writes them again. The envelope has a
 // fixed order, so that its head can be read without parsing the body:
 //
-//	{"type":T,"id":ID,"timestamp":TIME,"parentId":ID|null[,"ephemeral":true],"data":{…}}
+//	{"type":T,"id":ID,"timestamp":TIME,"parentId":ID|null[,"ephemeral":true][,"agentId":ID],"data":{…}}
 //
 // Names and fields are those that clients of the Copilot SDK know. What that
 // vocabulary lacks is added in the same style and is hidden from such clients
@@ -57,6 +57,7 @@ type Head struct {
 	Time      time.Time
 	Parent    string // id of the previous stored event that clients are shown; empty for none
 	Ephemeral bool
+	Agent     string // of a shown event: the session of the agent that it happened in
 }
 
 func init() { uuid.EnableRandPool() } // an identifier should not cost a system call
@@ -177,6 +178,9 @@ func (e Event) split() (Head, []byte, error) {
 		return bad("parentId")
 	}
 	rest, head.Ephemeral = bytes.CutPrefix(rest, []byte(`,"ephemeral":true`))
+	if agent, after, ok := cutQuoted(rest, `,"agentId":`); ok {
+		head.Agent, rest = agent, after
+	}
 	body, ok := bytes.CutPrefix(rest, []byte(`,"data":`))
 	if !ok || len(body) < 3 || body[len(body)-1] != '}' {
 		return bad("data")

@@ -19,7 +19,9 @@ type SessionStartData struct {
 	CopilotVersion string `json:"copilotVersion"`
 	StartTime      string `json:"startTime"`
 	SelectedModel  string `json:"selectedModel,omitempty"`
-	Context        *Place `json:"context,omitempty"`
+	// ReasoningEffort is what the client asked for.
+	ReasoningEffort string `json:"reasoningEffort,omitempty"`
+	Context         *Place `json:"context,omitempty"`
 }
 
 // SessionResumeData tells that a client came back to a session.
@@ -96,6 +98,8 @@ type SystemMessageData struct {
 	Role          string `json:"role"`
 	Content       string `json:"content"`
 	InteractionID string `json:"interactionId,omitempty"`
+	// Context is what hooks have added to it for the rest of the session.
+	Context string `json:"context,omitempty"`
 }
 
 // UserMessageData is an input as the model gets it.
@@ -317,6 +321,7 @@ type AbortData struct {
 // InputAcceptedData is an input, stored before it is acknowledged.
 type InputAcceptedData struct {
 	InputID       string            `json:"inputId"`
+	Kind          string            `json:"kind,omitempty"` // InputCommand, or empty for a message
 	Prompt        string            `json:"prompt"`
 	DisplayPrompt string            `json:"displayPrompt,omitempty"`
 	Attachments   []json.RawMessage `json:"attachments,omitempty"`
@@ -324,7 +329,14 @@ type InputAcceptedData struct {
 	AgentMode     string            `json:"agentMode,omitempty"`
 	Source        string            `json:"source,omitempty"`
 	Key           string            `json:"key,omitempty"` // idempotency key of the sender
+	// Headers means that headers for the model requests of its turn are kept
+	// beside the log.
+	Headers bool `json:"headers,omitempty"`
 }
+
+// InputCommand is the kind of an input that is a command: the model does not
+// hear of it.
+const InputCommand = "command"
 
 // How an input that comes during a turn is treated.
 const (
@@ -343,13 +355,34 @@ type SessionConfiguredData struct {
 	SystemMessage    json.RawMessage `json:"systemMessage,omitempty"`
 	Instructions     string          `json:"instructions,omitempty"`
 	Provider         json.RawMessage `json:"provider,omitempty"`
-	AvailableTools   []string        `json:"availableTools"` // null: all
+	Providers        json.RawMessage `json:"providers,omitempty"`  // those that Models name
+	Models           json.RawMessage `json:"models,omitempty"`     // selected as "provider/id"
+	ClientHTTP       bool            `json:"clientHttp,omitempty"` // a client makes the requests to models
+	AvailableTools   []string        `json:"availableTools"`       // null: all
 	ExcludedTools    []string        `json:"excludedTools,omitempty"`
 	ClientName       string          `json:"clientName,omitempty"`
 	Approve          string          `json:"approve,omitempty"` // the rule set: "", "workspace" or "all"
 	Scope            ScopeRules      `json:"scope,omitzero"`
 	Permissions      PermissionRules `json:"permissions,omitzero"`
 	MaxSteps         int             `json:"maxSteps,omitempty"`
+	// Vision is set if a client knows better than we whether the model sees
+	// images, and Window how many tokens fit into a request and its reply.
+	Vision *bool `json:"vision,omitempty"`
+	Window int   `json:"window,omitempty"`
+	// InstructionDirs are further folders with instructions.
+	InstructionDirs []string `json:"instructionDirectories,omitempty"`
+	// AgentExcluded are tools that only agents that the session starts have.
+	AgentExcluded []string `json:"defaultAgentExcludedTools,omitempty"`
+	// ExcludedAgents are agents that it cannot start.
+	ExcludedAgents []string `json:"excludedBuiltinAgents,omitempty"`
+	// Agent is set if the session is itself an agent that another one started.
+	Agent *AgentOf `json:"agent,omitempty"`
+}
+
+// AgentOf says whose agent a session is.
+type AgentOf struct {
+	Session SessionID `json:"sessionId"`
+	Type    string    `json:"agentType"`
 }
 
 // ScopeRules say which files a session may use. A denial wins.
@@ -392,6 +425,8 @@ type InstructionSource struct {
 type ClientDeclaredData struct {
 	Permission bool `json:"permission,omitempty"`
 	UserInput  bool `json:"userInput,omitempty"`
+	ExitPlan   bool `json:"exitPlanMode,omitempty"`
+	Hooks      bool `json:"hooks,omitempty"`
 }
 
 // ToolsDeclaredData is the set of client tools that is offered from here on.
@@ -412,6 +447,7 @@ type ExternalTool struct {
 // SessionNamedData gives a session a name.
 type SessionNamedData struct {
 	Name string `json:"name"`
+	Auto bool   `json:"auto,omitempty"` // somebody may give it a better one
 }
 
 // SessionForkedData is the first event of a fork's own: what came before is
@@ -481,6 +517,7 @@ const (
 	TaskFailed    = "failed"
 	TaskKilled    = "killed"
 	TaskLost      = "lost"
+	TaskRunning   = "running" // it goes on after it stalled
 	TaskStalled   = "stalled" // it seems to wait for input
 	TaskNone      = "none"    // nothing was ever begun
 )

@@ -28,6 +28,18 @@ const (
 	UserInputDone      Type = "user_input.completed"
 	SystemNotification Type = "system.notification"
 	Abort              Type = "abort"
+	ElicitationAsked   Type = "elicitation.requested"
+	ElicitationDone    Type = "elicitation.completed"
+	CommandExecute     Type = "command.execute"
+	CommandQueued      Type = "command.queued"
+	CommandDone        Type = "command.completed"
+	PlanChanged        Type = "session.plan_changed"
+	PermissionsChanged Type = "session.permissions_changed"
+	ModeChanged        Type = "session.mode_changed"
+	ContextChanged     Type = "session.context_changed"
+	SessionShutdown    Type = "session.shutdown"
+	ExitPlanAsked      Type = "exit_plan_mode.requested"
+	ExitPlanDone       Type = "exit_plan_mode.completed"
 
 	// Our own, hidden from clients that do not ask for them.
 	InputAccepted      Type = "input.accepted"
@@ -43,6 +55,11 @@ const (
 	TaskStarted        Type = "task.started"
 	TaskReported       Type = "task.reported"
 	TurnEnded          Type = "turn.ended"
+	QueueChanged       Type = "queue.changed"
+	SessionSuspended   Type = "session.suspended"
+	GrantsReset        Type = "grants.reset"
+
+	PermissionsConfigured Type = "permissions.configured"
 )
 
 // The kinds of events that are only sent, never stored.
@@ -60,6 +77,8 @@ const (
 	ToolCallDelta           Type = "assistant.tool_call_delta"
 	SnapshotRewind          Type = "session.snapshot_rewind"
 	TasksChanged            Type = "session.background_tasks_changed"
+	CommandsChanged         Type = "commands.changed"
+	CapabilitiesChanged     Type = "capabilities.changed"
 )
 
 // traits says what is special about a kind.
@@ -79,12 +98,25 @@ var special = map[Type]traits{
 	TaskStarted:        {hidden: true},
 	TaskReported:       {hidden: true},
 	TurnEnded:          {hidden: true},
+	QueueChanged:       {hidden: true},
+	SessionSuspended:   {hidden: true},
+	GrantsReset:        {hidden: true},
+
+	PermissionsConfigured: {hidden: true},
 
 	// Stored all the same: work depends on them.
 	SessionIdle:    {ephemeral: true},
 	AssistantUsage: {ephemeral: true},
 	UserInputAsked: {ephemeral: true},
 	UserInputDone:  {ephemeral: true},
+
+	ElicitationAsked: {ephemeral: true},
+	ElicitationDone:  {ephemeral: true},
+	CommandExecute:   {ephemeral: true},
+	CommandQueued:    {ephemeral: true},
+	CommandDone:      {ephemeral: true},
+	ExitPlanAsked:    {ephemeral: true},
+	ExitPlanDone:     {ephemeral: true},
 
 	PendingMessagesModified: {ephemeral: true},
 	TitleChanged:            {ephemeral: true},
@@ -99,6 +131,8 @@ var special = map[Type]traits{
 	ToolCallDelta:           {ephemeral: true},
 	SnapshotRewind:          {ephemeral: true},
 	TasksChanged:            {ephemeral: true},
+	CommandsChanged:         {ephemeral: true},
+	CapabilitiesChanged:     {ephemeral: true},
 }
 
 // Hidden reports whether ordinary clients are not shown events of this kind.
@@ -107,6 +141,15 @@ func (t Type) Hidden() bool { return special[t].hidden }
 // Ephemeral reports whether clients expect never to see an event of this kind
 // again. Some are stored even so.
 func (t Type) Ephemeral() bool { return special[t].ephemeral }
+
+// Piece reports whether it is a part of an answer that will follow as a whole.
+func (t Type) Piece() bool {
+	switch t {
+	case StreamingDelta, MessageStart, MessageDelta, ReasoningDelta, ToolCallDelta:
+		return true
+	}
+	return false
+}
 
 // Listed reports whether stored events of this kind are part of the history
 // that clients read back.

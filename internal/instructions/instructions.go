@@ -3,7 +3,9 @@
 //
 // The file in the working directory counts, and those in the folders above it up
 // to the repository's root. The nearest one comes last, because what stands last
-// weighs most. What is read is bounded; whatever is left out is said.
+// weighs most. Further folders come before all of these, with what they keep for
+// agents below .github, too. What is read is bounded; whatever is left out is
+// said.
 package instructions
 
 import (
@@ -34,19 +36,17 @@ type Rules struct {
 	MaxBytes int      // of all files together; 32 KiB if zero
 }
 
-// Read finds and reads the instructions for a working directory. Files that
-// cannot be read are left out and reported as an error beside the rest.
-func (r Rules) Read(dir string) (text string, sources []event.InstructionSource, err error) {
-	if dir == "" {
-		return "", nil, nil
-	}
+// Read finds and reads the instructions for a working directory, and those in
+// further folders. Files that cannot be read are left out and reported as an error
+// beside the rest.
+func (r Rules) Read(dir string, further ...string) (text string, sources []event.InstructionSource, err error) {
 	left := r.MaxBytes
 	if left == 0 {
 		left = DefaultMaxBytes
 	}
 	var parts []string
 	var errs []error
-	for _, path := range r.find(dir) { // the nearest first: it must not be the one that is cut
+	for _, path := range r.all(dir, further) { // the nearest first: it must not be the one that is cut
 		body, source, err := read(path, left)
 		if err != nil {
 			errs = append(errs, err)
@@ -69,21 +69,59 @@ func part(body string, s event.InstructionSource) string {
 	return fmt.Sprintf("<instructions file=%q>\n%s%s\n</instructions>", s.Path, strings.TrimSpace(body), note)
 }
 
-// find returns the files that count, the nearest first.
-func (r Rules) find(dir string) []string {
+// all returns the files that count, the nearest first.
+func (r Rules) all(dir string, further []string) []string {
+	var found []string
+	if dir != "" {
+		found = r.find(dir)
+	}
+	for _, more := range further {
+		found = append(found, r.in(more)...)
+		found = append(found, below(more)...)
+	}
+	return found
+}
+
+// in returns the file of a folder that counts.
+func (r Rules) in(dir string) []string {
 	names := r.Names
 	if len(names) == 0 {
 		names = []string{DefaultName}
 	}
+	for _, name := range names {
+		path := filepath.Join(dir, name)
+		if isFile(path) {
+			return []string{path}
+		}
+	}
+	return nil
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// below returns what a folder keeps for agents in .github.
+func below(dir string) []string {
+	var found []string
+	if path := filepath.Join(dir, ".github", "copilot-instructions.md"); isFile(path) {
+		found = append(found, path)
+	}
+	more, _ := filepath.Glob(filepath.Join(escape(dir), ".github", "instructions", "*.instructions.md")) // the pattern is sound
+	return append(found, more...)
+}
+
+// escape makes a path a pattern for itself alone.
+func escape(path string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
+}
+
+// find returns the files of a folder and those above it, the nearest first.
+func (r Rules) find(dir string) []string {
 	var found []string
 	for ; ; dir = filepath.Dir(dir) {
-		for _, name := range names {
-			path := filepath.Join(dir, name)
-			if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
-				found = append(found, path)
-				break
-			}
-		}
+		found = append(found, r.in(dir)...)
 		if dir == filepath.Dir(dir) || isRoot(dir) {
 			return found
 		}

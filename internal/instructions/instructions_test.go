@@ -74,3 +74,20 @@ func TestNothingIsNothing(t *testing.T) {
 		}
 	}
 }
+
+func TestFurtherFoldersComeFirstWithWhatTheyKeepForAgents(t *testing.T) {
+	dir := tree(t, map[string]string{"AGENTS.md": "near"})
+	more := filepath.Join(tree(t, map[string]string{
+		"od[d]*/AGENTS.md": "far", "od[d]*/.github/copilot-instructions.md": "pilot",
+		"od[d]*/.github/instructions/a.instructions.md": "extra", "od[d]*/.github/instructions/b.md": "no", "odd/.github/instructions/a.instructions.md": "no",
+	}), "od[d]*")
+	text, sources, err := instructions.Rules{}.Read(dir, more, filepath.Join(dir, "nowhere"))
+	if err != nil || len(sources) != 4 || strings.Contains(text, "\nno\n") {
+		t.Fatalf("%q, %+v, %v", text, sources, err)
+	}
+	for _, name := range []string{"far", "pilot", "extra"} {
+		if at := strings.Index(text, "\n"+name+"\n"); at < 0 || at > strings.Index(text, "\nnear\n") {
+			t.Errorf("%s is at %d in %q", name, at, text)
+		}
+	}
+}

@@ -22,6 +22,7 @@ func (p *proc) follow(conn net.Conn, child *os.Process) {
 		}
 		if conn != nil {
 			p.listenTo(conn)
+			p.m.hireSpare() // not before: a short command has the machine for itself
 			conn = nil
 			continue
 		}
@@ -146,6 +147,9 @@ func (p *proc) settle() (begun bool, err error) {
 
 // conclude records what became of a process whose keeper is dead.
 func (p *proc) conclude() error {
+	if s, _ := p.now(); s.gone { // its folder may be gone, too
+		return nil
+	}
 	if err := p.reload(); err != nil {
 		return err
 	}

@@ -8,7 +8,11 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+
+	"github.com/abide-run/abide/internal/process/keeper"
+	"github.com/abide-run/abide/internal/process/record"
 )
 
 func TestInputIsEmptyUnlessItIsAskedFor(t *testing.T) {
@@ -60,10 +64,22 @@ func TestInputThatNobodyReadsBlocksNobodyElse(t *testing.T) {
 	s := spec("k", "echo ready; exec sleep 1000")
 	s.Stdin = true
 	id := start(t, m, s).ID
+	awaitOutput(t, m, id, "ready")
+	if err := m.WriteStdin(t.Context(), me, id, Input{Data: make([]byte, keeper.MaxInput)}); err != nil {
+		t.Fatal(err) // it fits into the pipe, and nothing more does
+	}
+	conn, err := m.procs[id].dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn.Write(record.New(keeper.Stdin).With("data", "more").Line())
+	if err := m.Signal(t.Context(), me, id, syscall.SIGCONT); err != nil { // the keeper has read both
+		t.Fatal(err)
+	}
+	conn.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- m.WriteStdin(ctx, me, id, Input{Data: make([]byte, 1<<20)}) }()
-	awaitOutput(t, m, id, "ready")
 	cancel()
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Errorf("err = %v", err)

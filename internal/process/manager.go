@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
@@ -64,6 +65,8 @@ type Manager struct {
 	mu     sync.Mutex
 	procs  map[ID]*proc
 	closed bool
+	spare  *newKeeper // nil if there is none
+	hiring bool       // there will be one
 }
 
 // Open takes over the folder: it finds keepers again, reads what ended
@@ -113,8 +116,11 @@ func (m *Manager) load() error {
 		return err
 	}
 	for _, name := range names {
-		if isID(name) {
+		switch {
+		case isID(name):
 			m.adopt(ID(name))
+		case strings.HasPrefix(name, discarded):
+			os.RemoveAll(filepath.Join(m.dir, name)) // or the next time
 		}
 	}
 	return nil
@@ -131,6 +137,9 @@ func (m *Manager) Close() error {
 	m.mu.Unlock()
 	m.cancel()
 	m.work.Wait()
+	if m.spare != nil {
+		m.spare.dismiss()
+	}
 	return errors.Join(unlock(m.folder), m.folder.Close())
 }
 

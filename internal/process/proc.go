@@ -2,6 +2,7 @@ package process
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -76,8 +77,15 @@ func (p *proc) reload() error {
 	return nil
 }
 
-// note writes to the journal and reads it again.
-func (p *proc) note(r record.Record) error {
+// note writes to the journal, so that it survives the machine, and reads it again.
+func (p *proc) note(r record.Record) error { return p.append(r, (*os.File).Sync) }
+
+// jot writes to the journal what would be no loss if the machine failed.
+func (p *proc) jot(r record.Record) error {
+	return p.append(r, func(*os.File) error { return nil })
+}
+
+func (p *proc) append(r record.Record, sync func(*os.File) error) error {
 	f, err := os.OpenFile(p.path(keeper.StateFile), os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
 		return err
@@ -88,7 +96,7 @@ func (p *proc) note(r record.Record) error {
 	if _, err := f.Write(line); err != nil {
 		return err
 	}
-	if err := f.Sync(); err != nil {
+	if err := sync(f); err != nil {
 		return err
 	}
 	return p.reload()
@@ -211,11 +219,23 @@ func readBirth(dir string) (birth, error) {
 
 // discard removes the folder of a start that did not happen. If that fails the
 // next Open does it.
+//
+// A keeper may be about to claim it, and to find that it comes too late. The spec
+// goes first: without one it does not believe in its claim. And the folder gets
+// another name: what the keeper leaves must not be in the way of the next start.
 func (m *Manager) discard(id ID) {
-	if err := os.RemoveAll(filepath.Join(m.dir, string(id))); err != nil {
+	dir := filepath.Join(m.dir, string(id))
+	os.Remove(filepath.Join(dir, keeper.SpecFile))
+	if away := filepath.Join(m.dir, discarded+string(id)+rand.Text()); os.Rename(dir, away) == nil {
+		dir = away
+	}
+	if err := os.RemoveAll(dir); err != nil {
 		m.opts.Log.Warn("remove what is left of a process", "process", id, "err", err)
 	}
 }
+
+// discarded begins the names of folders that are being removed.
+const discarded = "gone."
 
 // isID reports whether a name was made by idOf. Other names in the folder are
 // not ours.

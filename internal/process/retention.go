@@ -76,7 +76,7 @@ func (m *Manager) MarkSeen(owner Owner, id ID) error {
 	case s.seen:
 		return nil
 	}
-	return p.note(record.New(keeper.Seen))
+	return p.jot(record.New(keeper.Seen)) // lost, it is kept for longer
 }
 
 // Forget removes the output of a process that is gone and seen. Its key and

@@ -5,12 +5,12 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"sync"
 	"time"
 
 	"github.com/abide-run/abide/internal/process/keeper"
+	"github.com/abide-run/abide/internal/process/record"
 )
 
 // Start runs a command, or finds the one that was started with the same key;
@@ -30,6 +30,7 @@ func (m *Manager) Start(ctx context.Context, spec Spec) (info Info, attached boo
 		if err := p.begin(ctx, spec); err != nil {
 			return Info{}, false, fmt.Errorf("start: %w", err)
 		}
+		time.AfterFunc(shortCommand, m.hireSpare)
 	}
 	err = p.await(ctx, func(s *story) bool { return s.state != Starting })
 	if err != nil && p.failure() != nil {
@@ -67,8 +68,8 @@ func (m *Manager) reserve(spec Spec) (p *proc, attached bool, err error) {
 	return p, false, nil
 }
 
-// begin starts the keeper. Until the launch is sent nothing can have happened,
-// and an error leaves nothing behind.
+// begin starts the keeper. Until it may go nothing can have happened, and an error
+// leaves nothing behind.
 func (p *proc) begin(ctx context.Context, spec Spec) (err error) {
 	defer p.m.work.Done()
 	if err := os.Mkdir(p.dir, 0o700); err != nil {
@@ -84,24 +85,26 @@ func (p *proc) begin(ctx context.Context, spec Spec) (err error) {
 		return err
 	}
 	p.m.failHere("unsynced")
-	conn, child, err := p.spawn()
+	k, err := p.m.hire()
 	if err != nil {
 		return err
 	}
-	err = p.sync() // while the keeper starts
+	err = p.launch(k, p.m.opts.launch(p.birth, spec).Line())
+	if err == nil {
+		err = p.sync() // while the keeper starts and gets ready
+	}
 	p.m.failHere("synced")
 	if err == nil {
 		err = context.Cause(ctx)
 	}
 	if err == nil {
-		_, err = conn.Write(p.m.opts.launch(p.birth, spec).Line())
+		_, err = k.conn.Write(record.New(keeper.Go).Line())
 	}
 	if err != nil {
-		conn.Close() // without a launch the keeper ends
-		child.Wait()
+		k.dismiss()
 		return err
 	}
-	p.m.work.Go(func() { p.follow(conn, child) })
+	p.m.work.Go(func() { p.follow(k.conn, k.child) })
 	return nil
 }
 
@@ -170,38 +173,17 @@ func syncPath(path string) error {
 	return f.Sync()
 }
 
-// spawn starts a keeper that waits for its launch.
-func (p *proc) spawn() (net.Conn, *os.Process, error) {
+// launch tells a keeper what to run, and gives it the folder.
+func (p *proc) launch(k *newKeeper, line []byte) error {
 	dir, err := os.Open(p.dir)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	defer dir.Close()
 	state, err := os.OpenFile(p.path(keeper.StateFile), os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	defer state.Close()
-	ours, theirs, err := socketPair()
-	if err != nil {
-		return nil, nil, err
-	}
-	defer theirs.Close()
-	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	if err != nil {
-		ours.Close()
-		return nil, nil, err
-	}
-	defer null.Close()
-	child, err := os.StartProcess("/proc/self/exe", []string{keeper.Name, p.dir}, &os.ProcAttr{
-		Dir:   "/",
-		Env:   []string{"GOMAXPROCS=2", "GOGC=10"}, // small: there may be hundreds
-		Files: []*os.File{null, null, state, dir, theirs},
-		Sys:   ownSession(),
-	})
-	if err != nil {
-		ours.Close()
-		return nil, nil, fmt.Errorf("start the keeper: %w", err)
-	}
-	return ours, child, nil
+	return sendFiles(k.conn, line, dir, state)
 }

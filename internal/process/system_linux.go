@@ -53,7 +53,7 @@ func reserveDisk(f *os.File, n int64) error {
 func ownSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
 // socketPair returns two ends of a connection, the second for another process.
-func socketPair() (net.Conn, *os.File, error) {
+func socketPair() (*net.UnixConn, *os.File, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, nil, err
@@ -66,7 +66,32 @@ func socketPair() (net.Conn, *os.File, error) {
 		theirs.Close()
 		return nil, nil, err
 	}
-	return ours, theirs, nil
+	return ours.(*net.UnixConn), theirs, nil
+}
+
+// sendFiles sends a text, and with its first byte some files.
+func sendFiles(conn *net.UnixConn, text []byte, files ...*os.File) error {
+	fds := make([]int, len(files))
+	for i, f := range files {
+		fds[i] = int(f.Fd())
+	}
+	n, _, err := conn.WriteMsgUnix(text, unix.UnixRights(fds...), nil)
+	if err == nil && n < len(text) {
+		_, err = conn.Write(text[n:])
+	}
+	return err
+}
+
+// hungUp reports whether nobody is at the other end any more.
+func hungUp(conn *net.UnixConn) bool {
+	gone := true
+	if raw, err := conn.SyscallConn(); err == nil {
+		raw.Control(func(fd uintptr) {
+			_, _, err := unix.Recvfrom(int(fd), make([]byte, 1), unix.MSG_PEEK|unix.MSG_DONTWAIT)
+			gone = err != unix.EAGAIN
+		})
+	}
+	return gone
 }
 
 // dial connects to the keeper. The path goes through a descriptor, since it may

@@ -28,7 +28,11 @@ func reserveDisk(*os.File, int64) error { return ErrUnsupported }
 
 func ownSession() *syscall.SysProcAttr { return nil }
 
-func socketPair() (net.Conn, *os.File, error) { return nil, nil, ErrUnsupported }
+func socketPair() (*net.UnixConn, *os.File, error) { return nil, nil, ErrUnsupported }
+
+func sendFiles(*net.UnixConn, []byte, ...*os.File) error { return ErrUnsupported }
+
+func hungUp(*net.UnixConn) bool { return true }
 
 func (p *proc) dial() (net.Conn, error) { return nil, ErrUnsupported }
 

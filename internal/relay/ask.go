@@ -9,7 +9,11 @@ import (
 	"github.com/abide-run/abide/internal/jsonrpc"
 )
 
-const userInput = "userInput.request"
+// questions are what an engine asks the user, and how an answer is given later.
+var questions = map[string]string{
+	"userInput.request":    "session.ui.handlePendingUserInput",
+	"exitPlanMode.request": "session.ui.handlePendingExitPlanMode",
+}
 
 // An ask is a request of an engine to the client. The client knows it by an id
 // of ours, since the ids of two engines may be the same.
@@ -18,6 +22,7 @@ type ask struct {
 	id      json.RawMessage // the engine's id
 	session string          // of a question to the user
 	request string          // the id of a question to the user; empty for any other ask
+	handle  string          // the method that gives a question's answer to another engine
 	answer  json.RawMessage // the result that the client gave
 	handed  bool            // the answer was handed to another engine
 }
@@ -26,7 +31,7 @@ type ask struct {
 // is not asked twice.
 func (r *Relay) ask(ctx context.Context, l *link, m jsonrpc.Message) error {
 	a := &ask{link: l, id: slices.Clone(m.ID)}
-	if m.Method == userInput {
+	if a.handle = questions[m.Method]; a.handle != "" {
 		a.session, a.request = textMember(m.Params, "sessionId"), textMember(m.Params, "requestId")
 	}
 	if known := r.knownAsk(a); known != nil {
@@ -114,7 +119,7 @@ func (r *Relay) takeAsk(m jsonrpc.Message) (a *ask, current bool) {
 // Giving it twice does no harm: the first one counts.
 func (r *Relay) handOver(a *ask) *parcel {
 	id := quote(r.nextKey())
-	p := &parcel{id: string(id), method: "session.ui.handlePendingUserInput", own: true}
+	p := &parcel{id: string(id), method: a.handle, own: true}
 	p.head = slices.Concat(appendHead(nil, id, p.method), []byte(`{"sessionId":`), quote(a.session),
 		[]byte(`,"requestId":`), quote(a.request), []byte(`,"response":`), a.answer, closing)
 	return p

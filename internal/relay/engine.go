@@ -130,7 +130,13 @@ func (r *Relay) greet(ctx context.Context, l *link) error {
 	if err := r.connect(ctx, l); err != nil {
 		return err
 	}
+	if err := r.repeat(ctx, l, false); err != nil {
+		return err
+	}
 	if err := r.attach(ctx, l); err != nil {
+		return err
+	}
+	if err := r.repeat(ctx, l, true); err != nil {
 		return err
 	}
 	return r.deliver(ctx, l)

@@ -13,6 +13,7 @@ import (
 type parcel struct {
 	n      int64  // its place in the order
 	id     string // as the client wrote it; empty for a notification
+	key    string // of a request of the client's
 	method string
 	params json.RawMessage // as the client wrote them
 	head   []byte          // the body up to where abideAfter has its place
@@ -24,7 +25,7 @@ type parcel struct {
 
 // newParcel makes a parcel of a client's message; a request gets the key.
 func newParcel(m jsonrpc.Message, key string) *parcel {
-	p := &parcel{id: string(m.ID), method: m.Method, params: m.Params}
+	p := &parcel{id: string(m.ID), key: key, method: m.Method, params: m.Params}
 	if m.ID == nil {
 		p.head, p.rest = appendHead(nil, nil, m.Method), orEmpty(m.Params)
 		return p

@@ -8,6 +8,8 @@
 //     without repetition; ephemeral ones of the time without an engine are lost.
 //   - What an engine asked the client dies with it, except a question to the
 //     user: its answer is handed to the next engine.
+//   - What the client has told an engine about this connection, the next one is
+//     told again: who makes the requests to models, which events are looked after.
 //   - Without an engine the client's messages wait, up to a bound; beyond it
 //     the relay stops reading.
 //
@@ -95,6 +97,7 @@ type Relay struct {
 	sessions map[string]*session
 	asks     map[string]*ask // what the client is asked, by the id it knows
 	answered []*ask          // the last answers to questions to the user
+	settings []setting       // what the next engine has to be told
 }
 
 // New makes a relay for a client.

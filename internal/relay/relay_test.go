@@ -374,7 +374,7 @@ func TestTheClientAnswersTheEngine(t *testing.T) {
 		reply(c, asked, `{"answer":"again"}`) // goes nowhere
 		w.engine(0).send(body)
 		again := c.ask(1)
-		if sent.Method == userInput {
+		if questions[sent.Method] != "" {
 			continue
 		}
 		c.send(`{"id":` + string(again.ID) + `,"error":{"code":5,"message":"no"}}`)
@@ -865,4 +865,41 @@ func FuzzOpenObject(f *testing.F) {
 			t.Fatalf("the message is %q (%v)", body, fault)
 		}
 	})
+}
+
+func TestTheNextEngineIsToldAboutTheConnection(t *testing.T) {
+	w := newWorld(t, func(generation int, e *engine) {
+		e.handler = func(e *engine, m jsonrpc.Message) bool {
+			if m.Method == addInterest {
+				e.answer(m, `{"handle":`+string(member(m.Params, "abideKey"))+`}`)
+			}
+			return m.Method == addInterest
+		}
+	})
+	c, _ := connect(t, Options{Dial: w.dial})
+	c.call("1", setInference, `{}`)
+	c.call("2", setInference, `{}`) // the last one counts
+	c.call("3", "session.create", `{"sessionId":"s"}`)
+	c.call("4", "session.create", `{"sessionId":"t"}`)
+	kept := c.call("5", addInterest, `{"sessionId":"s","eventType":"a"}`)
+	released := c.call("6", addInterest, `{"sessionId":"s","eventType":"b"}`)
+	c.call("7", addInterest, `{"sessionId":"t","eventType":"c"}`)
+	c.call("8", dropInterest, `{"sessionId":"s","handle":`+string(member(released.Result, "handle"))+`}`)
+	c.call("9", "session.destroy", `{"sessionId":"t"}`)
+	w.engine(0).die()
+	c.call("10", "ping", `{}`)
+	second := w.engine(1)
+	if got := second.got(setInference); len(got) != 1 {
+		t.Errorf("the engine was told %d times who makes the requests", len(got))
+	}
+	got := second.got(addInterest)
+	if len(got) != 1 || !strings.Contains(got[0], string(member(kept.Result, "handle"))) || !strings.Contains(got[0], `"eventType":"a"`) {
+		t.Errorf("the engine was told of the interests %v", got)
+	}
+	second.mu.Lock()
+	defer second.mu.Unlock()
+	order := []string{"connect", setInference, "abide.attach", addInterest, "ping"}
+	if !slices.Equal(second.methods, order) {
+		t.Errorf("the engine got %v, want %v", second.methods, order)
+	}
 }

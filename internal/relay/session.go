@@ -41,6 +41,7 @@ func detaches(method string) bool {
 // is attached to.
 func (r *Relay) settleLocked(p *parcel, m jsonrpc.Message) {
 	id := textMember(p.params, "sessionId")
+	r.noteLocked(p, m)
 	switch {
 	case attaches(p.method) && m.Err == nil:
 		if given := textMember(m.Result, "sessionId"); given != "" {
@@ -57,6 +58,7 @@ func (r *Relay) settleLocked(p *parcel, m jsonrpc.Message) {
 		}
 	case detaches(p.method) && m.Err == nil && string(member(m.Result, "success")) != "false":
 		delete(r.sessions, id)
+		r.forgetLocked(func(s setting) bool { return s.session == id && id != "" })
 	}
 }
 

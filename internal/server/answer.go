@@ -33,7 +33,11 @@ func (c *conn) answerPermission(ctx context.Context, p api.AnswerPermissionParam
 	if err := json.Unmarshal(p.Result, &d); err != nil {
 		return api.Success{}, errBadParams{fmt.Errorf("result: %w", err)}
 	}
-	return c.answer(ctx, p.SessionID, turn.Answer{RequestID: p.RequestID, Key: p.Key, Permission: &d})
+	result, err := c.answer(ctx, p.SessionID, turn.Answer{RequestID: p.RequestID, Key: p.Key, Permission: &d})
+	if err == nil && result.Success && d.Kind == turn.ApproveForLocation {
+		err = c.approveForLocation(ctx, p.SessionID, p.Result)
+	}
+	return result, err
 }
 
 func (c *conn) answerTool(ctx context.Context, p api.AnswerToolParams) (api.Success, error) {

@@ -61,6 +61,7 @@ func (c *conn) attach(ctx context.Context, p api.AttachParams) (any, error) {
 	if !c.door.Private {
 		return nil, jsonrpc.MethodNotFound(api.Attach)
 	}
+	p.Params.SessionID = p.SessionID
 	client := c.client(p.Params)
 	c.hold(p.SessionID)
 	view, err := c.server.host.Attach(ctx, p.SessionID, client, p.After)
@@ -81,7 +82,12 @@ func (c *conn) opened(ctx context.Context, id event.SessionID, client *session.C
 	if before != nil {
 		c.server.host.Detach(id, before.client, false)
 	}
+	c.back(id)
+	if err := c.recall(ctx, id); err != nil {
+		c.server.log.Error("what is allowed in a place is not known", "session", id, "err", err)
+	}
 	result := api.OpenResult{SessionID: id}
+	result.Capabilities.UI.Elicitation, _ = c.server.host.Abilities(id)
 	if c.door.Private {
 		result.Position = view.Position()
 	}
@@ -96,9 +102,27 @@ func (c *conn) opened(ctx context.Context, id event.SessionID, client *session.C
 
 // client is this connection as a client of a session.
 func (c *conn) client(p api.OpenParams) *session.Client {
-	client := &session.Client{Viewer: c, Tools: p.Tools, Permission: p.RequestPermission, Streaming: p.Streaming}
+	client := &session.Client{
+		Viewer: c, Tools: p.Tools, Permission: p.RequestPermission, Streaming: p.Streaming,
+		Forms: p.RequestElicitation, Commands: p.Commands,
+	}
+	if c.infers() {
+		client.Transport = courier{c, p.SessionID}
+	}
+	if p.RequestExitPlan {
+		client.ExitPlan = c.askExitPlan
+	}
+	if givesTokens(p) {
+		client.Token = c.token
+	}
 	if p.RequestUserInput {
 		client.AskUser = c.askUser
+	}
+	if p.Hooks {
+		client.Hook = c.hook
+	}
+	if transforms(p.SystemMessage) {
+		client.Transform = c.transform
 	}
 	return client
 }
@@ -129,6 +153,7 @@ func (c *conn) spec(p api.OpenParams) (session.Spec, error) {
 	}
 	s.Name, s.Config.Approve, s.Config.MaxSteps = defaults.Name, defaults.Approve, defaults.MaxSteps
 	s.Config.Scope, s.Config.Permissions = defaults.Scope, defaults.Permissions
+	more(&s.Config, p.OpenMore)
 	if s.Config.WorkingDirectory == "" {
 		s.Config.WorkingDirectory = defaults.Cwd
 	}
@@ -152,7 +177,16 @@ func (c *conn) spec(p api.OpenParams) (session.Spec, error) {
 			return s, errBadParams{fmt.Errorf("tools[%d].name: it is empty", i)}
 		}
 	}
-	return s, c.provider(&s, p.Provider)
+	for i, d := range p.Commands {
+		if d.Name == "" {
+			return s, errBadParams{fmt.Errorf("commands[%d].name: it is empty", i)}
+		}
+	}
+	s.Config.ClientHTTP = c.infers()
+	if err := c.provider(&s, p.Provider); err != nil {
+		return s, err
+	}
+	return s, providers(&s, p)
 }
 
 // provider takes a client's own endpoint: what is secret is kept apart.
@@ -177,6 +211,7 @@ func (c *conn) provider(s *session.Spec, p *api.Provider) error {
 // destroy detaches this connection from a session. The work goes on.
 func (c *conn) destroy(_ context.Context, p api.SessionParams) (api.Success, error) {
 	c.detach(p.SessionID, false)
+	c.leave(p.SessionID)
 	return api.Success{Success: true}, nil
 }
 

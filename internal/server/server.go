@@ -37,13 +37,19 @@ type Options struct {
 	Tasks     Tasks                           // nil if there are no commands
 	Workspace func(id event.SessionID) string // the folder of a session's files
 	Shutdown  func(context.Context) error     // flushes everything, when a client asks for it
+	// Locations is the file that remembers what is allowed in places. They are
+	// forgotten with the process if it is empty.
+	Locations string
 }
 
 // A Server serves connections.
 type Server struct {
-	host *session.Host
-	opts Options
-	log  *slog.Logger
+	host   *session.Host
+	opts   Options
+	log    *slog.Logger
+	places places
+
+	planning sync.Mutex // plans are written one after the other
 }
 
 // New returns a server for the sessions of a host.
@@ -51,7 +57,7 @@ func New(host *session.Host, opts Options) *Server {
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Server{host: host, opts: opts, log: opts.Log}
+	return &Server{host: host, opts: opts, log: opts.Log, places: places{path: opts.Locations}}
 }
 
 // A Door is how a connection came in.
@@ -72,6 +78,9 @@ type conn struct {
 	admitted bool // connect succeeded
 	defaults api.Defaults
 	sessions map[event.SessionID]*attached
+	left     map[event.SessionID]bool // that it is done with
+
+	inference inference
 
 	holding sync.Mutex
 	held    map[event.SessionID][]event.Event // kept back until an answer is out
@@ -91,7 +100,7 @@ const relayStall = 5 * time.Minute
 
 // Serve runs a connection until it ends. Sessions are detached, not stopped.
 func (s *Server) Serve(ctx context.Context, rwc io.ReadWriteCloser, door Door) error {
-	c := &conn{server: s, door: door, serving: ctx, sessions: make(map[event.SessionID]*attached), stalled: make(chan struct{}, 1), held: make(map[event.SessionID][]event.Event)}
+	c := &conn{server: s, door: door, serving: ctx, sessions: make(map[event.SessionID]*attached), left: make(map[event.SessionID]bool), stalled: make(chan struct{}, 1), held: make(map[event.SessionID][]event.Event)}
 	c.defaults = door.Defaults
 	options := jsonrpc.Options{Handler: jsonrpc.HandlerFunc(c.handle)}
 	if door.Private {
@@ -106,6 +115,7 @@ func (s *Server) Serve(ctx context.Context, rwc io.ReadWriteCloser, door Door) e
 	err := c.rpc.Run(ctx)
 	cancel()
 	refills.Wait()
+	c.lostInference()
 	c.detachAll()
 	return err
 }
@@ -116,7 +126,8 @@ type method func(c *conn, ctx context.Context, req *jsonrpc.Request) (any, error
 // methods is every method there is.
 var methods = func() map[string]method {
 	all := make(map[string]method)
-	for _, family := range []map[string]method{serverMethods, openMethods, turnMethods, answerMethods, listMethods, historyMethods, taskMethods} {
+	for _, family := range []map[string]method{serverMethods, openMethods, turnMethods, answerMethods, listMethods, historyMethods, taskMethods,
+		foregroundMethods, useMethods, elicitationMethods, commandMethods, queueMethods, planMethods, eventLogMethods, permissionMethods, locationMethods, inferenceMethods, metadataMethods, truthMethods} {
 		maps.Copy(all, family)
 	}
 	return all
@@ -132,9 +143,13 @@ func (c *conn) handle(ctx context.Context, req *jsonrpc.Request) (any, error) {
 	}
 	m := methods[req.Method]
 	if m == nil {
-		return nil, jsonrpc.MethodNotFound(req.Method)
+		return nil, unsupported(req.Method)
 	}
-	result, err := m(c, ctx, req)
+	err := c.gone(req)
+	var result any
+	if err == nil {
+		result, err = m(c, ctx, req)
+	}
 	if err != nil {
 		return nil, c.wireError(req.Method, err)
 	}

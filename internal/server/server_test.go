@@ -46,6 +46,7 @@ type peer struct {
 	t      *testing.T
 	events chan event.Event
 	answer func(api.UserInputParams) (api.UserInputResult, error)
+	serve  func(method string, params json.RawMessage) (any, error) // any other request; none if nil
 }
 
 // dial connects a client over TCP, without the handshake.
@@ -100,6 +101,9 @@ func (p *peer) handle(_ context.Context, req *jsonrpc.Request) (any, error) {
 			return nil, err
 		}
 		return p.answer(d)
+	}
+	if p.serve != nil && req.ID != nil { // what is only told needs no answer
+		return p.serve(req.Method, req.Params)
 	}
 	return nil, jsonrpc.MethodNotFound(req.Method)
 }

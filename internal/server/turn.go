@@ -3,9 +3,11 @@ package server
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/session"
 )
 
 // turnMethods give a session something to do.
@@ -20,7 +22,15 @@ var turnMethods = map[string]method{
 
 // send gives a session an input. It is stored when the answer goes out.
 func (c *conn) send(ctx context.Context, p api.SendParams) (api.SendResult, error) {
+	input := ""
+	if len(p.RequestHeaders) > 0 {
+		input = event.NewID()
+		if err := c.server.host.KeepHeaders(ctx, p.SessionID, input, p.RequestHeaders); err != nil {
+			return api.SendResult{}, noSession(p.SessionID, err)
+		}
+	}
 	id, err := c.server.host.Send(ctx, p.SessionID, event.InputAcceptedData{
+		InputID: input, Headers: input != "",
 		Prompt: p.Prompt, DisplayPrompt: p.DisplayPrompt, Attachments: p.Attachments,
 		Mode: p.Mode, AgentMode: p.AgentMode, Source: p.Source, Key: p.Key,
 	})
@@ -56,7 +66,10 @@ func (c *conn) switchModel(ctx context.Context, p api.SwitchParams) (api.ModelRe
 	if p.ModelID == "" {
 		return api.ModelResult{}, errBadParams{fmt.Errorf("modelId: it is empty")}
 	}
-	err := c.server.host.SetModel(ctx, p.SessionID, p.ModelID, p.ReasoningEffort)
+	err := c.server.host.SetModel(ctx, p.SessionID, session.Choice{
+		Model: p.ModelID, Effort: p.ReasoningEffort,
+		Vision: p.ModelCapabilities.Supports.Vision, Window: p.ModelCapabilities.Limits.MaxContextWindowTokens,
+	})
 	return api.ModelResult{ModelID: p.ModelID, ReasoningEffort: p.ReasoningEffort}, noSession(p.SessionID, err)
 }
 
@@ -66,7 +79,7 @@ func (c *conn) currentModel(ctx context.Context, p api.SessionParams) (api.Model
 }
 
 func (c *conn) setName(ctx context.Context, p api.NameParams) (any, error) {
-	if p.Name == "" {
+	if strings.TrimSpace(p.Name) == "" {
 		return nil, said("Session name cannot be empty")
 	}
 	return nil, noSession(p.SessionID, c.server.host.Rename(ctx, p.SessionID, p.Name))

@@ -22,6 +22,7 @@ type request struct {
 	parent  string // of the events that are sent meanwhile
 	stream  bool
 	message string // id of the answer that is arriving
+	asked   *model.Request
 }
 
 // ask makes the model request when what led to it is stored.
@@ -33,6 +34,7 @@ func (s *Session) ask(tx *txn, turnID string) {
 		r.parent = s.state.Parent
 		question, err := s.question()
 		config, name, tasks := s.state.Config, s.state.Model, taskKeys(s.state.Tasks)
+		headed := s.state.Turn.Headers
 		if !s.host.spawn(func() {
 			defer cancel(nil)
 			if err != nil {
@@ -40,6 +42,7 @@ func (s *Session) ask(tx *txn, turnID string) {
 				return
 			}
 			question.Tail = s.summary(ctx, tasks)
+			question.Headers = s.headers(ctx, headed)
 			s.converse(ctx, r, config, name, question)
 		}) {
 			cancel(ErrClosed)
@@ -62,9 +65,9 @@ func (s *Session) question() (*model.Request, error) {
 // tools returns the offered tools. The set is kept as long as it is the same,
 // because its encoded form is kept with it.
 func (s *Session) tools() *model.Tools {
-	if s.offer == nil || s.offered != s.state.Offered {
+	if mode := s.state.Mode(); s.offer == nil || s.offered != s.state.Offered || s.offerMode != mode {
 		s.offer = &model.Tools{List: s.host.opts.Tools.Offer(s.state)}
-		s.offered = s.state.Offered
+		s.offered, s.offerMode = s.state.Offered, mode
 	}
 	if len(s.offer.List) == 0 {
 		return nil
@@ -75,17 +78,13 @@ func (s *Session) tools() *model.Tools {
 // converse asks until there is an answer, or no hope for one.
 func (s *Session) converse(ctx context.Context, r *request, config event.SessionConfiguredData, name string, q *model.Request) {
 	started := time.Now()
-	secret, err := s.secret(ctx)
-	var to Endpoint
-	if err == nil {
-		to, err = s.host.opts.Resolve(ctx, config, name, secret)
-	}
+	to, err := s.resolve(ctx, config, name)
 	if err != nil {
 		s.answered(r, nil, to, 0, err)
 		return
 	}
-	q.Model = to.Name
-	if to.Blind {
+	q.Model, r.asked = to.Name, q
+	if blind(config, to) {
 		q.Messages = transcript.Unseen(q.Messages)
 	}
 	for attempt := 0; ; attempt++ {
@@ -174,7 +173,7 @@ func (s *Session) tell(r *request, p event.Payload) {
 func (s *Session) tellRetry(r *request, to Endpoint, err error, wait time.Duration) {
 	failure := s.tellFailure(r, to, err)
 	s.tell(r, event.SessionInfoData{
-		InfoType: "model_retry", Message: failure.Message + " Trying again in " + wait.Round(time.Millisecond).String() + ".",
+		InfoType: "model_retry", Message: strings.TrimSuffix(failure.Message, ".") + ". Trying again in " + wait.Round(time.Millisecond).String() + ".",
 	})
 }
 
@@ -245,7 +244,7 @@ func (s *Session) answered(r *request, reply *model.Reply, from Endpoint, took t
 			return nil
 		}
 		if err != nil {
-			return tx.fail(modelError(err))
+			return tx.failed(err)
 		}
 		return tx.answer(r, reply, from, took)
 	})
@@ -259,6 +258,7 @@ func (tx *txn) answer(r *request, reply *model.Reply, from Endpoint, took time.D
 			return err
 		}
 	}
+	tx.tellUsage(r, reply.Usage, from)
 	return tx.Record(
 		event.AssistantUsageData{
 			Model: name, InputTokens: reply.Usage.Input, OutputTokens: reply.Usage.Output,

@@ -67,7 +67,7 @@ func (s *Session) called(ctx context.Context, c *turn.Call, result tool.Result) 
 		if result.Task {
 			tx.Tell(event.Empty(event.TasksChanged))
 		}
-		return tx.Record(turn.Finish(tx.State, c, result)...)
+		return tx.settle(turn.Finish(tx.State, c, result)...)
 	})
 }
 
@@ -125,7 +125,7 @@ func (s *Session) askPerson(c *turn.Call) {
 			if !ok || err != nil {
 				return err
 			}
-			return tx.Record(record...)
+			return tx.settle(record...)
 		})
 	})
 }

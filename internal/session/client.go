@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"reflect"
 	"time"
 
@@ -19,9 +20,23 @@ type Client struct {
 	Tools      []event.ExternalTool
 	Permission bool // it can answer permission questions
 	Streaming  bool // it wants answers in pieces
+	Forms      bool // it can put forms to a person
+	Commands   []event.Command
+	// ExitPlan asks a person whether a plan may be carried out. It is nil if the
+	// client cannot. An error means that there was no answer.
+	ExitPlan func(ctx context.Context, id event.SessionID, q event.ExitPlanAskedData) (turn.PlanReply, error)
+	// Transport makes requests to models. It is nil if the client does not.
+	Transport http.RoundTripper
+	// Token gives a token for a request to a provider. It is nil if the client
+	// has none to give. The error is ErrLeft if the client was lost.
+	Token func(ctx context.Context, id event.SessionID, provider string) (string, error)
 	// AskUser puts a question to a person. It is nil if the client cannot. An
 	// error means that there was no answer; the question stays open.
 	AskUser func(ctx context.Context, id event.SessionID, q event.UserInputAskedData) (turn.UserReply, error)
+	// Hook asks the client's hooks, and Transform lets it look over the system
+	// prompt. They are nil if it does not want to.
+	Hook      Hook
+	Transform Transform
 }
 
 // An attachment is a client of a session.
@@ -29,6 +44,9 @@ type attachment struct {
 	spec  *Client
 	view  *View
 	asked map[string]bool // questions that were put to it
+	gone  bool            // it did not answer because it is gone
+
+	interest map[string]event.Type // what it looks after, by handle
 }
 
 // ErrClash means that two clients want to carry out the same tool.
@@ -39,30 +57,43 @@ var ErrClash = errors.New("two clients carry out the same tool")
 func (tx *txn) attach(c *Client, at event.Seq) (*View, error) {
 	s := tx.s
 	for _, other := range s.clients {
-		if name := commonTool(c.Tools, other.spec.Tools); name != "" && other.spec != c {
+		if name := commonTool(c.Tools, other.spec.Tools); name != "" && !sameClient(other.spec, c) {
 			return nil, fmt.Errorf("%s already registered by another client of session %s: %w", name, s.id, ErrClash)
 		}
 	}
 	s.detach(c)
-	a := &attachment{spec: c, asked: make(map[string]bool)}
+	forms, commands := s.abilities()
+	a := &attachment{spec: c, asked: make(map[string]bool), interest: make(map[string]event.Type)}
 	if c.Viewer != nil {
 		a.view = s.feed.open(c.Viewer, at)
+		a.view.pieces = c.Streaming
 	}
 	s.mu.Lock()
 	s.clients = append(s.clients, a)
+	s.arriveLocked()
 	s.mu.Unlock()
+	tx.tellAbilities(forms, commands)
 	if err := tx.declare(c); err != nil {
 		return nil, err
+	}
+	if c.Hook != nil {
+		s.hearAgain()
 	}
 	tx.then = append(tx.then, s.askAgain)
 	return a.view, nil
 }
+
+// sameClient reports whether two clients are the same connection: one that
+// attaches again replaces itself.
+func sameClient(a, b *Client) bool { return a == b || (a.Viewer != nil && a.Viewer == b.Viewer) }
 
 // declare remembers that some client of this session can answer.
 func (tx *txn) declare(c *Client) error {
 	d := tx.State.Declared
 	d.Permission = d.Permission || c.Permission
 	d.UserInput = d.UserInput || c.AskUser != nil
+	d.Hooks = d.Hooks || c.Hook != nil
+	d.ExitPlan = d.ExitPlan || c.ExitPlan != nil
 	if d == tx.State.Declared {
 		return nil
 	}
@@ -100,20 +131,35 @@ func (s *Session) detach(c *Client) bool {
 // vanished may come back: for a while the session still counts as attached.
 func (h *Host) Detach(id event.SessionID, c *Client, vanished bool) {
 	s := h.peek(id)
-	if s == nil || !s.detach(c) {
+	if s == nil {
+		return
+	}
+	forms, commands := s.abilities()
+	if !s.detach(c) {
 		return
 	}
 	s.mu.Lock()
 	s.grace = time.Time{}
 	if vanished {
 		s.grace = time.Now().Add(h.opts.Grace)
+		if c.Hook != nil {
+			s.missed = s.grace
+		}
 	}
 	s.mu.Unlock()
-	if s.asks.Load() {
-		s.post(func(tx *txn) error { tx.then = append(tx.then, tx.s.askAgain); return nil })
+	less := (c.Forms || len(c.Commands) > 0) && s.attached()
+	if !s.asks.Load() && !less {
+		h.forget(s)
 		return
 	}
-	h.forget(s)
+	s.post(func(tx *txn) error {
+		tx.then = append(tx.then, tx.s.askAgain)
+		tx.tellAbilities(forms, commands)
+		if vanished {
+			return nil
+		}
+		return tx.unattended()
+	})
 }
 
 // attached reports whether the session has clients, or had one a moment ago.
@@ -151,8 +197,9 @@ func (s *Session) somebody() *attachment {
 // can put them to a person.
 func (s *Session) askAgain() {
 	for _, c := range s.state.Questions() {
-		if c.Stage == turn.WaitingUser && !s.inHand(c.Question) {
+		if !s.inHand(c.Question) {
 			s.askPerson(c)
+			s.askPlan(c)
 		}
 	}
 }

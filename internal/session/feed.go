@@ -36,6 +36,7 @@ type View struct {
 	live    bool         // gets events as they happen
 	reading bool         // somebody is catching up
 	closed  bool
+	pieces  bool // shows answers in pieces, too
 }
 
 // open adds a view that is to be shown what comes after the given position. It
@@ -56,6 +57,14 @@ func (v *View) Position() event.Seq {
 	v.feed.mu.Lock()
 	defer v.feed.mu.Unlock()
 	return v.at.Seq
+}
+
+// Reached returns where the view has come to. It reports false if only the
+// position is known.
+func (v *View) Reached() (eventlog.End, bool) {
+	v.feed.mu.Lock()
+	defer v.feed.mu.Unlock()
+	return v.at, !v.unsure
 }
 
 // Close ends a view.
@@ -128,7 +137,7 @@ func (v *View) follow(end eventlog.End, events []event.Event) {
 // show passes one event on. If there is no room for it the view is no longer
 // live. The feed's mutex is held.
 func (v *View) show(e event.Event) bool {
-	if e.Type.Hidden() {
+	if e.Type.Hidden() || (!v.pieces && e.Type.Piece()) {
 		return true
 	}
 	if v.viewer.Event(v.feed.session.id, e) {

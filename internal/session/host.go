@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -29,6 +30,9 @@ type Endpoint struct {
 	Model model.Model
 	Name  string
 	Blind bool // it is known not to see images
+	// Window is how many tokens fit into a request and its reply. It is zero if
+	// that is not known.
+	Window int
 }
 
 // A Resolver finds the model of a session. The secret is what the session's
@@ -46,9 +50,20 @@ type Options struct {
 	Grace   time.Duration // how long a session counts as attached after its last client vanished; 2 s if zero
 	Rest    time.Duration // how long an idle session stays in memory; 30 s if zero
 	Retries []time.Duration
+	// MaxQueue is how many inputs can wait while a turn runs; 20 if zero.
+	MaxQueue int
+	// HookTime is how long a client's hook may take before it counts as absent;
+	// a minute if zero.
+	HookTime time.Duration
 	// Instructions reads what a project's own files say to agents that work in a
-	// folder. It is asked at the beginning of each turn; nothing is read if nil.
-	Instructions func(dir string) (string, []event.InstructionSource, error)
+	// folder, and what stands in further folders. It is asked at the beginning of
+	// each turn; nothing is read if nil.
+	Instructions func(dir string, further ...string) (string, []event.InstructionSource, error)
+	// Folder returns the folder of a session's own files, which need not exist.
+	// There is none if nil.
+	Folder func(id event.SessionID) string
+	// Agents means that models can give work to agents.
+	Agents bool
 	// Tasks is what goes on in the background. There is nothing if nil.
 	Tasks Tasks
 	// Undo takes back what calls did to files. Nothing is taken back if nil.
@@ -67,6 +82,8 @@ type Host struct {
 	opts  Options
 	log   *slog.Logger
 
+	started time.Time
+
 	ctx    context.Context // of all work; cancelled when the host stops
 	cancel context.CancelCauseFunc
 
@@ -78,8 +95,12 @@ type Host struct {
 	closed bool
 	work   sync.WaitGroup
 
+	heading sync.Mutex // headers are being kept
+
 	tasking sync.Mutex
-	watched map[taskKey]bool // tasks that somebody waits for
+	watched map[taskKey]bool // tasks that somebody waits for, or whose news is gathered
+	// gathered is news that waits for more, by session.
+	gathered map[event.SessionID][]event.TaskReportedData
 
 	watching sync.Mutex
 	watchers map[*Watcher]struct{}
@@ -90,6 +111,8 @@ var (
 	ErrNotFound = eventlog.ErrNotFound
 	// ErrClosed means that the host is stopping.
 	ErrClosed = errors.New("the engine is stopping")
+	// ErrQueueFull means that as many inputs wait as may.
+	ErrQueueFull = errors.New("the queue is full")
 	// ErrExists means that a session of that id exists already.
 	ErrExists = errors.New("a session of that id exists already")
 )
@@ -102,17 +125,27 @@ func New(store eventlog.Store, opts Options) *Host {
 	if opts.Rest == 0 {
 		opts.Rest = 30 * time.Second
 	}
+	if opts.MaxQueue == 0 {
+		opts.MaxQueue = 20
+	}
 	if opts.Retries == nil {
 		opts.Retries = defaultRetries
+	}
+	if opts.HookTime == 0 {
+		opts.HookTime = time.Minute
 	}
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
 	h := &Host{
-		store: store, opts: opts, log: opts.Log,
+		store: store, opts: opts, log: opts.Log, started: time.Now(),
 		sessions: make(map[event.SessionID]*Session),
 		watched:  make(map[taskKey]bool),
+		gathered: make(map[event.SessionID][]event.TaskReportedData),
 		watchers: make(map[*Watcher]struct{}),
+	}
+	if opts.Agents {
+		h.opts.Tools = append(slices.Clip(opts.Tools), agents{h})
 	}
 	h.ctx, h.cancel = context.WithCancelCause(context.Background())
 	return h

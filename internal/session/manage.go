@@ -39,6 +39,12 @@ func (h *Host) Events(ctx context.Context, id event.SessionID, after event.Seq) 
 	return h.store.Read(ctx, id, after)
 }
 
+// EventsFrom yields a session's stored events after an end that it had; the error
+// is eventlog.ErrConflict if it never did.
+func (h *Host) EventsFrom(ctx context.Context, id event.SessionID, after eventlog.End) iter.Seq2[event.Event, error] {
+	return h.store.ReadFrom(ctx, id, after)
+}
+
 // Messages returns the events of a session that clients are shown, without what
 // was taken back.
 func (h *Host) Messages(ctx context.Context, id event.SessionID) ([]event.Event, error) {
@@ -214,12 +220,16 @@ func (h *Host) fork(ctx context.Context, state *turn.State, parent event.Session
 
 // Delete removes a session. Its work is stopped; what forks share stays.
 func (h *Host) Delete(ctx context.Context, id event.SessionID) error {
+	if h.opts.Agents {
+		h.dismissAll(ctx, id)
+	}
 	err := h.do(ctx, id, func(tx *txn) error {
 		if err := tx.exists(); err != nil {
 			return err
 		}
 		tx.s.stopAsking(errAborted)
 		tx.s.stopCalls(errAborted)
+		tx.s.stopHooks(func(event.HookStartData) bool { return true })
 		if err := h.store.Delete(ctx, id); err != nil {
 			return err
 		}

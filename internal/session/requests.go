@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"reflect"
 	"time"
 
@@ -66,14 +67,14 @@ func (tx *txn) create(spec Spec) error {
 	return tx.Record(
 		event.SessionStartData{
 			SessionID: tx.s.id, Version: 1, Producer: "abide", CopilotVersion: tx.s.host.opts.Version,
-			StartTime: event.FormatTime(tx.now), SelectedModel: spec.Config.Model, Context: place,
+			StartTime: event.FormatTime(tx.now), SelectedModel: spec.Config.Model, ReasoningEffort: spec.Config.ReasoningEffort, Context: place,
 		},
 		spec.Config,
 	)
 }
 
 func (tx *txn) rename(name string) error {
-	if name == "" || name == tx.State.Name {
+	if name == "" || (name == tx.State.Name && !tx.State.AutoNamed) {
 		return nil
 	}
 	tx.Tell(event.TitleChangedData{Title: name})
@@ -147,9 +148,13 @@ func (h *Host) Resume(ctx context.Context, id event.SessionID, r Resume, c *Clie
 		case warm && active:
 			applied = new(bool)
 		case !warm && (r.Continue == nil || !*r.Continue):
-			if err = tx.Record(turn.Decline(tx.State)...); err != nil {
+			record := append(turn.Decline(tx.State), tx.State.DropCommand("The session was resumed without its pending work")...)
+			if err = tx.Record(record...); err != nil {
 				return err
 			}
+		}
+		if err = tx.unsuspend(); err != nil {
+			return err
 		}
 		if r.Quiet {
 			return nil
@@ -185,6 +190,9 @@ func (tx *txn) reconfigure(to event.SessionConfiguredData, keep bool) error {
 	}
 	if to.Provider == nil {
 		to.Provider = is.Provider
+	}
+	if to.Providers == nil {
+		to.Providers, to.Models = is.Providers, is.Models
 	}
 	if to.Instructions == "" {
 		to.Instructions = is.Instructions
@@ -258,6 +266,13 @@ func (tx *txn) accept(in event.InputAcceptedData) error {
 	default:
 		return fmt.Errorf("mode: %q is unknown; use %s, %s or %s", in.Mode, event.ModeQueue, event.ModeSteer, event.ModeInterrupt)
 	}
+	if err := tx.unsuspend(); err != nil {
+		return err
+	}
+	in = tx.asCommand(in)
+	if waiting := len(tx.State.Queue); in.Mode != event.ModeInterrupt && waiting >= tx.s.host.opts.MaxQueue {
+		return fmt.Errorf("%w: %d messages wait already; send it when one of them was taken, or with mode %s", ErrQueueFull, waiting, event.ModeInterrupt)
+	}
 	tx.Tell(event.Empty(event.PendingMessagesModified))
 	if in.Mode == event.ModeInterrupt && tx.State.Turn != nil {
 		if err := tx.abort("interrupted by a new message", true); err != nil {
@@ -280,7 +295,11 @@ func (h *Host) Abort(ctx context.Context, id event.SessionID, reason string) err
 func (tx *txn) abort(reason string, keepQueue bool) error {
 	tx.s.stopAsking(errAborted)
 	tx.s.stopCalls(errAborted)
+	about := func(h event.HookStartData) bool { return h.InputID == "" || !keepQueue }
+	tx.s.stopHooks(about)
 	record := turn.Interrupt(tx.State, "Session aborted", func(*turn.Call) bool { return true })
+	record = append(record, turn.CloseHooks(tx.State, "Session aborted", func(h event.HookStartData) bool { return len(h.Calls) == 0 && about(h) })...)
+	record = append(record, tx.State.DropCommand("Session aborted")...)
 	return tx.Record(append(record, event.AbortData{Reason: reason, KeepQueue: keepQueue})...)
 }
 
@@ -290,6 +309,33 @@ var errAborted = errors.New("the turn was aborted")
 // means that there is no such question, or that somebody was faster. The same
 // answer given again with its key has won, too.
 func (h *Host) Answer(ctx context.Context, id event.SessionID, a turn.Answer) (won bool, err error) {
+	var working []event.SessionID
+	if won, working, err = h.answer(ctx, id, a); won || err != nil {
+		return won, err
+	}
+	for _, agent := range working {
+		if won, _, err = h.answer(ctx, agent, a); won || (err != nil && !errors.Is(err, ErrNotFound)) {
+			return won, err
+		}
+	}
+	return false, nil
+}
+
+// answer answers a question of one session, and returns the agents that work for
+// it.
+func (h *Host) answer(ctx context.Context, id event.SessionID, a turn.Answer) (won bool, working []event.SessionID, err error) {
+	taken := false
+	if a.External != nil {
+		saved, err := h.shorten(a.External)
+		if err != nil {
+			return false, nil, err
+		}
+		defer func() {
+			if saved != "" && !taken {
+				os.Remove(saved) // nobody will read it
+			}
+		}()
+	}
 	err = h.do(ctx, id, func(tx *txn) error {
 		if err := tx.exists(); err != nil {
 			return err
@@ -298,23 +344,33 @@ func (h *Host) Answer(ctx context.Context, id event.SessionID, a turn.Answer) (w
 		if err != nil {
 			return err
 		}
-		won = ok || tx.State.Won(a.RequestID, a.Key)
-		return tx.Record(record...)
+		taken, won, working = ok, ok || tx.State.Won(a.RequestID, a.Key), tx.State.Working()
+		return tx.settle(record...)
 	})
-	return won, err
+	return won, working, err
+}
+
+// A Choice is a model, and what is known of it better than by its name.
+type Choice struct {
+	Model, Effort string
+	Vision        *bool // whether it sees images
+	Window        int   // how many tokens fit into a request and its reply
 }
 
 // SetModel changes the model from the next request on.
-func (h *Host) SetModel(ctx context.Context, id event.SessionID, name, effort string) error {
+func (h *Host) SetModel(ctx context.Context, id event.SessionID, to Choice) error {
 	return h.do(ctx, id, func(tx *txn) error {
 		if err := tx.exists(); err != nil {
 			return err
 		}
-		to := tx.State.Config
-		to.Model, to.ReasoningEffort = name, effort
-		return tx.Record(
-			event.SessionModelChangeData{NewModel: name, PreviousModel: tx.State.Model, ReasoningEffort: effort}, to)
+		return tx.setModel(to)
 	})
+}
+
+func (tx *txn) setModel(m Choice) error {
+	to := tx.State.Config
+	to.Model, to.ReasoningEffort, to.Vision, to.Window = m.Model, m.Effort, m.Vision, m.Window
+	return tx.Record(event.SessionModelChangeData{NewModel: m.Model, PreviousModel: tx.State.Model, ReasoningEffort: m.Effort}, to)
 }
 
 // Rename gives a session a name.
@@ -363,11 +419,16 @@ type Status struct {
 	Queue     []event.InputAcceptedData
 	Questions []event.Event // the open ones, as they were asked
 	Tools     []event.ExternalTool
+	Rules     event.ClientRules
+	AllowsAll bool
+	Paused    bool
+	Mode      string
 }
 
 // Status tells how a session stands.
 func (h *Host) Status(ctx context.Context, id event.SessionID) (Status, error) {
 	var st Status
+	var working []event.SessionID
 	err := h.look(ctx, id, func(tx *txn) error {
 		if err := tx.exists(); err != nil {
 			return err
@@ -376,12 +437,21 @@ func (h *Host) Status(ctx context.Context, id event.SessionID) (Status, error) {
 		st = Status{
 			ID: s.ID, End: tx.s.end, Shown: s.Shown, Active: s.Active(), Attached: tx.s.attached(),
 			Name: s.Name, Summary: s.Summary, Started: s.Started, Model: s.Model, Config: s.Config, Totals: s.Totals,
-			Queue: append([]event.InputAcceptedData{}, s.Queue...), Tools: s.Tools,
+			Queue: append([]event.InputAcceptedData{}, s.Queue...), Tools: s.Tools, Rules: s.Rules, AllowsAll: s.AllowsAll(), Paused: s.Paused, Mode: s.Mode(),
+		}
+		for _, form := range s.Exchanges.Forms() {
+			st.Questions = append(st.Questions, form.Asked)
 		}
 		for _, c := range s.Questions() {
 			st.Questions = append(st.Questions, c.Asked)
 		}
+		working = s.Working()
 		return nil
 	})
+	for _, agent := range working {
+		if its, err := h.Status(ctx, agent); err == nil {
+			st.Questions = append(st.Questions, its.Questions...)
+		}
+	}
 	return st, err
 }

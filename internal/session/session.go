@@ -32,18 +32,28 @@ type Session struct {
 
 	// Guarded by mu, written by the draining goroutine alone.
 	clients []*attachment
-	grace   time.Time // until then the session counts as attached
+	grace   time.Time     // until then the session counts as attached
+	arrived chan struct{} // closed when a client comes; nil if nobody waits
+	missed  time.Time     // until then hooks wait for a client that vanished
 
 	// Owned by the draining goroutine.
-	state   *turn.State // nil if not in memory
-	end     eventlog.End
-	info    eventlog.Info
-	asking  *request
-	running map[string]*running        // calls under way, by id
-	left    map[string]<-chan struct{} // calls that were stopped, by key, until they are over
-	fresh   map[string]bool
-	offer   *model.Tools
-	offered int
+	state     *turn.State // nil if not in memory
+	end       eventlog.End
+	info      eventlog.Info
+	asking    *request
+	running   map[string]*running        // calls under way, by id
+	left      map[string]<-chan struct{} // calls that were stopped, by key, until they are over
+	fresh     map[string]bool
+	hearings  map[string]*hearing         // hooks that are being asked, by id
+	prepared  map[string]string           // what a client has made of the next system prompt; nil if nothing yet
+	preparing bool                        // it is looking at it
+	prompt    string                      // the last system prompt
+	promptOf  promptOf                    // what it was made of
+	here      turn.Now                    // what is under way in this process, but for what now adds
+	waiting   map[chan event.Event]string // who waits for the end of an exchange, and of which
+	offer     *model.Tools
+	offered   int
+	offerMode string // in which the tools are offered
 
 	calls     sync.WaitGroup                             // that were begun here; those that were stopped may take a moment
 	restoring bool                                       // files are being given back what they held
@@ -73,6 +83,11 @@ func (in *intent) carry(tx *txn) error {
 
 func newSession(h *Host, id event.SessionID) *Session {
 	s := &Session{host: h, id: id}
+	s.here = turn.Now{
+		Running: func(id string) bool { return s.running[id] != nil },
+		Fresh:   func(id string) bool { return s.fresh[id] },
+		Asked:   func(id string) bool { return s.hearings[id] != nil },
+	}
 	s.feed.session = s
 	return s
 }
@@ -196,7 +211,7 @@ func (s *Session) stopTimer() {
 // needed reports whether the session must stay known while it is out of
 // memory. The session's mutex is held.
 func (s *Session) needed() bool {
-	return s.state != nil || len(s.clients) > 0 || s.feed.watched()
+	return s.state != nil || len(s.clients) > 0 || len(s.waiting) > 0 || s.feed.watched()
 }
 
 // carryOut makes one transaction of the intents and of what follows from them.
@@ -235,7 +250,8 @@ func (s *Session) carryOut(batch []*intent) {
 		in.finish(in.err)
 	}
 	if err == nil {
-		s.asks.Store(s.state.Asks())
+		s.asks.Store(s.state.Asks() || s.state.Exchanges.Queued() != nil)
+		s.tellWaiting()
 		s.watchTasks()
 		for _, f := range tx.then {
 			f()
@@ -248,7 +264,10 @@ func (s *Session) carryOut(batch []*intent) {
 }
 
 // quiet reports whether nothing is under way in this process.
-func (s *Session) quiet() bool { return s.asking == nil && len(s.running) == 0 && !s.restoring }
+func (s *Session) quiet() bool {
+	return s.asking == nil && len(s.running) == 0 && !s.restoring && len(s.waiting) == 0 &&
+		len(s.hearings) == 0 && !s.preparing
+}
 
 // load reads the session's log, verifying it, if it is not in memory. A session
 // that does not exist has an empty state.
@@ -313,6 +332,8 @@ func (s *Session) discard(err error) {
 	s.host.log.Error("could not record what happened; the session is read again", "session", s.id, "err", err)
 	s.stopAsking(err)
 	s.stopCalls(err)
+	s.stopHooks(func(event.HookStartData) bool { return true })
+	s.prepared, s.preparing = nil, false
 	s.state, s.fresh, s.restoring = nil, nil, false
 }
 
@@ -339,6 +360,8 @@ func (s *Session) advance(tx *txn) error {
 			err = tx.rest()
 		case turn.Deliver:
 			err = tx.deliver(step)
+		case turn.Command:
+			err = tx.command(step)
 		case turn.StartStep:
 			err = tx.startStep(step)
 		case turn.AskModel:
@@ -357,6 +380,18 @@ func (s *Session) advance(tx *txn) error {
 			err = tx.notify(step)
 		case turn.Restore:
 			s.restore(tx, step.Hidden)
+		case turn.StartHook:
+			err = tx.startHook(step)
+		case turn.AskHook:
+			s.askHook(tx, step.Hook)
+		case turn.Conclude:
+			err = tx.Record(*step.Call.Outcome)
+		case turn.Say:
+			err = tx.say(step)
+		case turn.Prepare:
+			err = s.prepare(tx)
+		case turn.Fail:
+			err = tx.fail(step.Failure)
 		case turn.EndStep:
 			err = tx.Record(event.AssistantTurnEndData{TurnID: step.TurnID})
 		case turn.GiveUp:
@@ -370,9 +405,9 @@ func (s *Session) advance(tx *txn) error {
 
 // now is what is under way in this process.
 func (s *Session) now() turn.Now {
-	return turn.Now{
-		Asking: s.asking != nil, Restoring: s.restoring,
-		Running: func(id string) bool { return s.running[id] != nil },
-		Fresh:   func(id string) bool { return s.fresh[id] },
-	}
+	now := s.here
+	now.Asking, now.Restoring = s.asking != nil, s.restoring
+	now.Hooks = s.hooked()
+	now.Prepare, now.Preparing = len(s.state.Config.SystemMessage) > 0 && s.unprepared(), s.preparing
+	return now
 }

@@ -874,6 +874,19 @@ func (c *chores) Watch(ctx context.Context, _ event.SessionID, key, last string)
 	}
 }
 
+func (c *chores) News(_ context.Context, _ event.SessionID, key string) (event.TaskReportedData, bool) {
+	select {
+	case news := <-c.of(key):
+		if news.Ended {
+			c.of(key) <- news
+			return news, true
+		}
+		c.of(key) <- news
+	default:
+	}
+	return event.TaskReportedData{}, false
+}
+
 func (c *chores) Summary(_ context.Context, _ event.SessionID, keys []string) (string, error) {
 	return fmt.Sprintf("Currently running background tasks: %d", len(keys)), nil
 }

@@ -3,6 +3,8 @@ package session
 import (
 	"context"
 	"errors"
+	"slices"
+	"time"
 
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/turn"
@@ -15,6 +17,8 @@ type Tasks interface {
 	// it was when the last status was reported. Of a key that nothing was begun
 	// with, the news is TaskNone.
 	Watch(ctx context.Context, id event.SessionID, key, last string) (event.TaskReportedData, error)
+	// News tells of the end of a task that has ended.
+	News(ctx context.Context, id event.SessionID, key string) (event.TaskReportedData, bool)
 	// Summary tells the model which of some tasks are running; nothing if none is.
 	Summary(ctx context.Context, id event.SessionID, keys []string) (string, error)
 	// Seen tells that the model was told of a task's end.
@@ -51,9 +55,6 @@ func (h *Host) watch(k taskKey, last string, left <-chan struct{}) {
 			<-left
 		}
 		news, err := h.opts.Tasks.Watch(h.ctx, k.session, k.key, last)
-		h.tasking.Lock()
-		delete(h.watched, k)
-		h.tasking.Unlock()
 		if h.ctx.Err() != nil {
 			return
 		}
@@ -61,17 +62,56 @@ func (h *Host) watch(k taskKey, last string, left <-chan struct{}) {
 			h.log.Error("a task cannot be watched", "session", k.session, "key", k.key, "err", err)
 			news = event.TaskReportedData{Key: k.key, Status: event.TaskLost, Ended: true, Text: "A background task was lost: " + err.Error()}
 		}
-		h.report(k.session, news)
+		h.gather(k.session, news)
 	})
 }
 
-// report records news of a task. What was recorded before is not news.
-func (h *Host) report(id event.SessionID, news event.TaskReportedData) {
+// gatherPause is how long news of a task waits for that of others: what ends
+// together is told together, and wakes a session once. A crash meanwhile loses
+// nothing, because the next engine watches the tasks again.
+const gatherPause = 100 * time.Millisecond
+
+// gather collects news of a session's tasks for a moment, and then records all.
+// Whoever brings the first does that.
+func (h *Host) gather(id event.SessionID, news event.TaskReportedData) {
+	h.tasking.Lock()
+	first := len(h.gathered[id]) == 0
+	h.gathered[id] = append(h.gathered[id], news)
+	h.tasking.Unlock()
+	if !first {
+		return
+	}
+	select {
+	case <-time.After(gatherPause):
+	case <-h.ctx.Done():
+		return
+	}
+	h.report(id, h.gatheredNews(id))
+}
+
+// gatheredNews takes what was collected. From now on these tasks can be watched
+// again.
+func (h *Host) gatheredNews(id event.SessionID) []event.TaskReportedData {
+	h.tasking.Lock()
+	defer h.tasking.Unlock()
+	list := h.gathered[id]
+	delete(h.gathered, id)
+	for _, news := range list {
+		delete(h.watched, taskKey{id, news.Key})
+	}
+	return list
+}
+
+// report records news of tasks.
+func (h *Host) report(id event.SessionID, list []event.TaskReportedData) {
 	err := h.do(h.ctx, id, func(tx *txn) error {
-		for _, t := range tx.State.Tasks {
-			if t.Key == news.Key && (news.Ended || t.Last != news.Status) {
-				tx.Tell(event.Empty(event.TasksChanged))
-				return tx.Record(news)
+		for _, news := range list {
+			if !tx.isNews(news) {
+				continue
+			}
+			tx.Tell(event.Empty(event.TasksChanged))
+			if err := tx.Record(news); err != nil {
+				return err
 			}
 		}
 		return nil
@@ -79,6 +119,36 @@ func (h *Host) report(id event.SessionID, news event.TaskReportedData) {
 	if err != nil && h.ctx.Err() == nil && !errors.Is(err, ErrNotFound) {
 		h.log.Error("news of a task could not be recorded; the session watches it again when it is next used", "session", id, "err", err)
 	}
+}
+
+// look records the news of tasks that there is, so that a step never begins
+// without what happened before it. It reports whether there was any.
+func (tx *txn) look() (found bool, err error) {
+	if tx.s.host.opts.Tasks == nil {
+		return false, nil
+	}
+	for _, t := range tx.State.Tasks {
+		if tx.s.left[t.Key] != nil {
+			continue // the call is on its way out: nothing is known yet
+		}
+		news, ok := tx.s.host.opts.Tasks.News(tx.s.host.ctx, tx.s.id, t.Key)
+		if !ok || !tx.isNews(news) {
+			continue
+		}
+		tx.Tell(event.Empty(event.TasksChanged))
+		if err := tx.Record(news); err != nil {
+			return found, err
+		}
+		found = true
+	}
+	return found, nil
+}
+
+// isNews reports whether that was not recorded before.
+func (tx *txn) isNews(d event.TaskReportedData) bool {
+	return slices.ContainsFunc(tx.State.Tasks, func(t turn.Task) bool {
+		return t.Key == d.Key && (d.Ended || t.Last != d.Status)
+	})
 }
 
 // notify tells the model what happened to tasks, in a turn of its own if none is

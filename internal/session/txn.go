@@ -97,7 +97,7 @@ func (tx *txn) announce() {
 func indexed(s *turn.State) eventlog.Info {
 	return eventlog.Info{
 		Name: s.Name, Summary: s.Summary, Dir: s.Config.WorkingDirectory, Client: s.Config.ClientName,
-		Listed: s.Summary != "" || s.Totals.Turns > 0, Active: s.Active(), Questions: len(s.Questions()), Tasks: len(s.Tasks),
+		Listed: s.Config.Agent == nil && (s.Summary != "" || s.Totals.Turns > 0), Active: s.Active(), Questions: len(s.Questions()) + len(s.Exchanges.Forms()), Tasks: len(s.Tasks),
 	}
 }
 
@@ -110,6 +110,13 @@ func (tx *txn) rest() error {
 
 // deliver makes an accepted input part of the conversation.
 func (tx *txn) deliver(step turn.Deliver) error {
+	said, _ := tx.State.Said(step.Input)
+	reads := ""
+	if settled := tx.State.Prompts[step.Input.InputID].Transformed; settled != nil {
+		reads = *settled
+	} else if text := tx.reads(step.Input); text != said { // else it goes without saying
+		reads = transcript.Dated(text, tx.now)
+	}
 	interaction := ""
 	if tx.State.Turn != nil {
 		interaction = tx.State.Turn.InteractionID
@@ -124,7 +131,7 @@ func (tx *txn) deliver(step turn.Deliver) error {
 		tx.Tell(event.Empty(event.PendingMessagesModified))
 	}
 	err := tx.Record(event.UserMessageData{
-		Content: step.Input.Prompt, Attachments: notNil(step.Input.Attachments), Delivery: step.How,
+		Content: said, TransformedContent: reads, Attachments: notNil(step.Input.Attachments), Delivery: step.How,
 		InteractionID: interaction, AgentMode: step.Input.AgentMode, Source: step.Input.Source, InputID: step.Input.InputID,
 	})
 	if first && tx.State.Name == "" && err == nil {
@@ -151,14 +158,14 @@ func (tx *txn) openTurn(interaction string) error {
 	if err := tx.instruct(); err != nil {
 		return err
 	}
-	prompt, err := transcript.System(tx.State.Config, tx.State.Loaded)
+	prompt, err := tx.system()
 	if err != nil {
 		return err
 	}
 	if prompt == tx.State.System {
 		return nil
 	}
-	return tx.Record(event.SystemMessageData{Role: "system", Content: prompt, InteractionID: interaction})
+	return tx.Record(event.SystemMessageData{Role: "system", Content: prompt, InteractionID: interaction, Context: tx.State.Context})
 }
 
 // instruct records what the project's files say, if that has changed.
@@ -167,7 +174,7 @@ func (tx *txn) instruct() error {
 	if read == nil {
 		return nil
 	}
-	text, sources, err := read(tx.State.Config.WorkingDirectory)
+	text, sources, err := read(tx.State.Config.WorkingDirectory, tx.State.Config.InstructionDirs...)
 	if err != nil {
 		tx.s.host.log.Warn("some instructions could not be read", "session", tx.s.id, "err", err)
 	}
@@ -180,6 +187,9 @@ func (tx *txn) instruct() error {
 // startStep records that the model is asked. Tools of clients that came during
 // the turn are added; none is taken away before the turn ends.
 func (tx *txn) startStep(step turn.StartStep) error {
+	if news, err := tx.look(); news || err != nil {
+		return err // what follows from it comes first
+	}
 	if tools, ok := tx.s.clientTools(tx.State.Tools); ok && !sameTools(tools, tx.State.Tools) {
 		if err := tx.Record(event.ToolsDeclaredData{Tools: tools}); err != nil {
 			return err
@@ -205,7 +215,7 @@ func (tx *txn) intend(step turn.Intend) error {
 // begin records what became of a call, and remembers that it was this process
 // that began it.
 func (tx *txn) begin(c *turn.Call, record []event.Payload) error {
-	if err := tx.Record(record...); err != nil {
+	if err := tx.settle(record...); err != nil {
 		return err
 	}
 	switch c.Stage {
@@ -213,6 +223,8 @@ func (tx *txn) begin(c *turn.Call, record []event.Payload) error {
 		tx.s.fresh[c.Request.ToolCallID] = true
 	case turn.WaitingUser:
 		tx.then = append(tx.then, func() { tx.s.askPerson(c) })
+	case turn.WaitingPlan:
+		tx.then = append(tx.then, func() { tx.s.askPlan(c) })
 	}
 	return nil
 }

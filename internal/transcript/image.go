@@ -16,9 +16,9 @@ type picture struct {
 	Description string `json:"description"`
 }
 
-// images makes the messages that show the model what a call gave it to see. They
+// pictures makes the messages that show the model what a call gave it to see. They
 // follow the results, for most providers take no images in those.
-func images(d event.ToolCompleteData) []*model.Message {
+func pictures(d event.ToolCompleteData) []*model.Message {
 	var parts []picture
 	if d.Result == nil || json.Unmarshal(d.Result.Binary, &parts) != nil {
 		return nil

@@ -109,9 +109,15 @@ func (h *History) readUser(e event.Event) error {
 	}
 	text := d.TransformedContent
 	if text == "" {
-		text = d.Content
+		head, err := e.Head()
+		if err != nil {
+			return err
+		}
+		text = Dated(d.Content, head.Time)
 	}
-	h.push(e.Seq, &model.Message{Role: model.User, Text: text})
+	m := &model.Message{Role: model.User, Text: text}
+	show(m, d.Attachments)
+	h.push(e.Seq, m)
 	return nil
 }
 
@@ -150,7 +156,7 @@ func (h *History) readResult(e event.Event) error {
 		for k, call := range n.message.Calls {
 			if call.ID == d.ToolCallID && n.results[k] == nil {
 				n.results[k] = &model.Message{Role: model.ToolRole, CallID: call.ID, Text: ResultText(d), Failed: !d.Success}
-				n.addImages(call.ID, images(d))
+				n.addImages(call.ID, pictures(d))
 				return nil
 			}
 		}

@@ -1,8 +1,7 @@
 package turn
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
+	"cmp"
 	"encoding/json"
 	"fmt"
 
@@ -11,13 +10,14 @@ import (
 )
 
 // An Answer is what a client says to an open question. Exactly one of
-// Permission, External and User is set.
+// Permission, External, User and Plan is set.
 type Answer struct {
 	RequestID  string
 	Key        string // the client's idempotency key, if it has one
 	Permission *Decision
 	External   *ExternalResult
 	User       *UserReply
+	Plan       *PlanReply
 }
 
 // A Decision answers a permission question.
@@ -46,6 +46,8 @@ type ExternalResult struct {
 	Error    string          `json:"error,omitempty"`
 	Contents json.RawMessage `json:"contents,omitempty"`
 	Binary   json.RawMessage `json:"binaryResultsForLlm,omitempty"`
+	// Shown is what the model reads, if that is less than the text.
+	Shown string `json:"-"`
 	// Thrown is set if the client's tool broke instead of giving a result.
 	Thrown bool `json:"-"`
 }
@@ -65,18 +67,18 @@ func (a Answer) fits(c *Call) bool {
 		return a.External != nil
 	case WaitingUser:
 		return a.User != nil
+	case WaitingPlan:
+		return a.Plan != nil
 	}
 	return false
 }
 
 // digest identifies the answer for whoever asks whether it won.
 func (a Answer) digest() *event.Answered {
-	b, err := json.Marshal([]any{a.Permission, a.External, a.User})
-	if err != nil { // strings and raw JSON that was decoded before
-		panic(err)
+	if a.Plan != nil {
+		return digestOf(a.Key, a.Plan)
 	}
-	sum := sha256.Sum256(b)
-	return &event.Answered{Digest: hex.EncodeToString(sum[:]), Key: a.Key}
+	return digestOf(a.Key, []any{a.Permission, a.External, a.User})
 }
 
 // Give returns what is to be recorded when an answer arrives. It reports false
@@ -87,6 +89,8 @@ func (a Answer) Give(s *State) ([]event.Payload, bool, error) {
 		return nil, false, nil
 	}
 	switch {
+	case a.Plan != nil:
+		return a.plan(s, c), true, nil
 	case a.Permission != nil:
 		record, err := a.permission(s, c)
 		return record, err == nil, err
@@ -163,7 +167,13 @@ func externalComplete(s *State, c *Call, r ExternalResult) event.ToolCompleteDat
 		const message = "Tool execution failed"
 		return failed(s, c, message, fmt.Sprintf("Failed to execute `%s` tool with arguments: %s due to error: Error: %s", c.Request.Name, c.Request.Arguments, message))
 	}
-	d := complete(s, c)
+	return externalOutcome(complete(s, c), r)
+}
+
+// externalOutcome is the terminal record of a call with the result that a client
+// gives it.
+func externalOutcome(d event.ToolCompleteData, r ExternalResult) event.ToolCompleteData {
+	r.Text = cmp.Or(r.Shown, r.Text)
 	switch r.Kind {
 	case "", "success":
 		d.Success = true

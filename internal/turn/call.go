@@ -1,9 +1,11 @@
 package turn
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,6 +20,7 @@ const (
 	textNobody   = "Permission denied and could not request permission from user"
 	textRejected = "The user rejected this tool call."
 	textByRules  = "Permission denied by the rules of this session."
+	textByHook   = "Denied by preToolUse hook: "
 	textUnknown  = "This call was begun when the runtime stopped, and its outcome is unknown: it may have happened, in part or in full. Check before you repeat it."
 )
 
@@ -25,8 +28,12 @@ const (
 // be recorded: a failure, an open question, or that the call begins.
 func (c Catalog) Judge(s *State, call *Call) []event.Payload {
 	r := call.Request
+	if call.Verdict.Decision == HookDeny {
+		return []event.Payload{refused(s, call, event.CodeDenied, textByHook+cmp.Or(call.Verdict.Reason, "No reason provided"))}
+	}
 	if r.Malformed != "" {
-		return []event.Payload{failed(s, call, "The arguments were not a JSON object", malformedText(r))}
+		message, text := malformedText(r)
+		return []event.Payload{failed(s, call, message, text)}
 	}
 	if ok, names := c.offers(s, r.Name); !ok {
 		first := fmt.Sprintf("Tool '%s' does not exist.", r.Name)
@@ -40,17 +47,24 @@ func (c Catalog) Judge(s *State, call *Call) []event.Payload {
 	if err != nil {
 		return []event.Payload{failed(s, call, err.Error(), err.Error())}
 	}
+	if ask == nil && call.Verdict.Decision == HookAsk {
+		ask = askedByHook(call)
+	}
 	if ask == nil {
 		return c.begin(s, call, false)
 	}
+	if record := s.blocked(call, ask); record != nil {
+		return record
+	}
 	ask.Tool = r.Name
-	switch approval.Judge(s.Config.Approve, s.Config.Permissions, s.Grants, ask) {
-	case approval.Allow:
-		return c.begin(s, call, false)
-	case approval.Grant:
-		return c.begin(s, call, true)
-	case approval.Deny:
+	switch verdict := approval.Judge(s.ruleSet(), s.rules(), s.Grants, ask); {
+	case verdict == approval.Deny:
 		return []event.Payload{refused(s, call, event.CodeDenied, textByRules)}
+	case call.Verdict.Decision == HookAsk:
+	case verdict == approval.Allow:
+		return c.begin(s, call, false)
+	case verdict == approval.Grant, call.Verdict.Decision == HookAllow:
+		return c.begin(s, call, true)
 	}
 	if !s.Declared.Permission {
 		return []event.Payload{refused(s, call, event.CodeDenied, textNobody)}
@@ -62,8 +76,43 @@ func (c Catalog) Judge(s *State, call *Call) []event.Payload {
 	}}
 }
 
-func malformedText(r event.ToolRequest) string {
-	return fmt.Sprintf("The arguments for the tool call '%s' were not a valid JSON object and have been cleared. Arguments: %s", r.Name, r.Malformed)
+// askedByHook is the request to let a call be made that needs nobody's yes but
+// for the hook that wants a person asked.
+func askedByHook(call *Call) *approval.Request {
+	r := call.Request
+	ask, err := json.Marshal(struct {
+		Kind       string          `json:"kind"`
+		ToolCallID string          `json:"toolCallId"`
+		ToolName   string          `json:"toolName"`
+		Args       json.RawMessage `json:"toolArgs"`
+		Message    string          `json:"hookMessage,omitempty"`
+	}{"hook", r.ToolCallID, r.Name, r.Arguments, call.Verdict.Reason})
+	if err != nil { // the arguments are an object
+		panic(err)
+	}
+	return &approval.Request{Kind: "hook", Subjects: []string{r.Name}, Unclear: true, Ask: ask, Prompt: ask}
+}
+
+// malformedText says what is wrong with arguments, for people and for the model.
+func malformedText(r event.ToolRequest) (message, text string) {
+	var value any
+	err := json.Unmarshal([]byte(r.Malformed), &value)
+	if err != nil {
+		return "The arguments were not valid JSON", fmt.Sprintf("The arguments for the tool call '%s' were not valid JSON. The arguments have been cleared. Arguments: %s. JSON parse error: %v", r.Name, r.Malformed, err)
+	}
+	kind := "null"
+	switch value.(type) {
+	case []any:
+		kind = "array"
+	case string:
+		kind = "string"
+	case float64:
+		kind = "number"
+	case bool:
+		kind = "boolean"
+	}
+	message = "Expected JSON object but got " + kind
+	return message, "Invalid input: " + message
 }
 
 // permission says what a call wants to do, or nil if it needs nobody's yes.
@@ -112,8 +161,11 @@ func (c Catalog) begin(s *State, call *Call, granted bool) []event.Payload {
 			ToolCallID: r.ToolCallID, Key: event.NewID(), Attempt: 1, Granted: granted, Detaches: t.Spec().Detaches,
 		}}
 	}
-	if r.Name == AskUser {
+	switch r.Name {
+	case AskUser:
 		return askUser(s, call)
+	case ExitPlanMode:
+		return presentPlan(s, call)
 	}
 	// The tool went away between the question and the answer.
 	first := fmt.Sprintf("Tool '%s' does not exist.", r.Name)
@@ -159,7 +211,7 @@ func (c Catalog) toolCall(s *State, call *Call) tool.Call {
 	return tool.Call{
 		Session: s.ID, ID: call.Request.ToolCallID, Key: call.Key, Attempt: call.Attempt, Begun: call.Begun,
 		Arguments: call.Request.Arguments, Dir: s.Config.WorkingDirectory,
-		Scope: scopeOf(s.Config), Granted: call.Granted, Asked: call.Shown,
+		Scope: s.scope(), Granted: call.Granted, Asked: call.Shown,
 	}
 }
 
@@ -228,9 +280,15 @@ func Interrupt(s *State, reason string, filter func(*Call) bool) []event.Payload
 	if s.Turn == nil {
 		return nil
 	}
-	var record []event.Payload
+	record := CloseHooks(s, reason, func(h event.HookStartData) bool {
+		return slices.ContainsFunc(h.Calls, func(id string) bool { c := s.call(id); return c != nil && filter(c) })
+	})
 	for _, c := range s.Turn.Calls {
 		if c.Stage == Finished || !filter(c) {
+			continue
+		}
+		if c.Stage == Held { // it was made: only a hook has yet to be heard
+			record = append(record, *c.Outcome)
 			continue
 		}
 		record = append(record, closeQuestion(c, reason)...)
@@ -253,6 +311,8 @@ func closeQuestion(c *Call, reason string) []event.Payload {
 		return []event.Payload{event.ExternalDoneData{RequestID: c.Question}}
 	case WaitingUser:
 		return []event.Payload{event.UserInputDoneData{RequestID: c.Question}}
+	case WaitingPlan:
+		return []event.Payload{event.ExitPlanDoneData{RequestID: c.Question}}
 	}
 	return nil
 }

@@ -28,6 +28,8 @@ type (
 	}
 	// Notify: the model is to be told what happened to tasks.
 	Notify struct{ Reports []Report }
+	// Command: a queued command is to be carried out.
+	Command struct{ Input event.InputAcceptedData }
 	// StartStep: a model request is about to be made.
 	StartStep struct{ TurnID string }
 	// AskModel: make the request.
@@ -46,6 +48,22 @@ type (
 	Restore struct{ Hidden event.HistoryHiddenData }
 	// EndStep: the answer and all its calls are done with.
 	EndStep struct{ TurnID string }
+	// StartHook: a hook is to be asked.
+	StartHook struct {
+		Kind  string
+		Input event.InputAcceptedData // of the hooks of inputs
+		Calls []*Call                 // of preToolUse
+	}
+	// AskHook: ask it.
+	AskHook struct{ Hook event.HookStartData }
+	// Conclude: the hook about what a call gave was heard.
+	Conclude struct{ Call *Call }
+	// Say: the model is told what a hook wants it to be told.
+	Say struct{ Words Words }
+	// Fail: the turn is given up, and no hook objects.
+	Fail struct{ Failure event.SessionErrorData }
+	// Prepare: have the system prompt looked over before the turn begins.
+	Prepare struct{}
 	// GiveUp: the turn must not go on.
 	GiveUp struct{ ErrorType, Reason string }
 )
@@ -54,6 +72,7 @@ func (Wait) step()      {}
 func (Rest) step()      {}
 func (Deliver) step()   {}
 func (Notify) step()    {}
+func (Command) step()   {}
 func (StartStep) step() {}
 func (AskModel) step()  {}
 func (Intend) step()    {}
@@ -64,6 +83,12 @@ func (Recover) step()   {}
 func (Restore) step()   {}
 func (EndStep) step()   {}
 func (GiveUp) step()    {}
+func (StartHook) step() {}
+func (AskHook) step()   {}
+func (Conclude) step()  {}
+func (Say) step()       {}
+func (Fail) step()      {}
+func (Prepare) step()   {}
 
 // Now is what is true of this process and not in the log.
 type Now struct {
@@ -71,6 +96,11 @@ type Now struct {
 	Restoring bool                     // files are being given back what they held
 	Running   func(callID string) bool // the call is under way
 	Fresh     func(callID string) bool // this process has recorded that the call begins
+
+	Hooks     bool                 // somebody can be asked by hooks
+	Asked     func(id string) bool // the hook is being asked
+	Prepare   bool                 // the system prompt of the next turn is to be looked over
+	Preparing bool                 // it is being looked over
 }
 
 // Next decides what comes next. It is pure: it does nothing, and the same state
@@ -81,18 +111,23 @@ func Next(s *State, now Now) Step {
 		return Wait{}
 	case len(s.Restore) > 0:
 		return Restore{s.Restore[0]}
-	case s.Turn == nil:
-		return betweenTurns(s)
+	case s.Suspended:
+		return Wait{}
+	}
+	for _, h := range s.Hooks {
+		if !now.Asked(h.ID) {
+			return AskHook{h}
+		}
+	}
+	if s.Turn == nil {
+		return betweenTurns(s, now)
 	}
 	turnID := strconv.Itoa(s.Turn.Step)
 	switch s.Turn.Phase {
 	case Ready:
-		return beforeRequest(s, turnID)
+		return beforeRequest(s, now, turnID)
 	case Asking:
-		if now.Asking {
-			return Wait{}
-		}
-		return AskModel{turnID}
+		return whileAsking(s, now, turnID)
 	case Calling:
 		return nextCall(s.Turn, now)
 	default:
@@ -100,12 +135,33 @@ func Next(s *State, now Now) Step {
 	}
 }
 
-func betweenTurns(s *State) Step {
+// whileAsking decides what becomes of a request that was made.
+func whileAsking(s *State, now Now, turnID string) Step {
 	switch {
-	case len(s.Queue) > 0:
+	case now.Asking, s.hookOpen(event.HookErrorOccurred):
+		return Wait{}
+	case s.Turn.Failure != nil:
+		return Fail{*s.Turn.Failure}
+	}
+	return AskModel{turnID}
+}
+
+func betweenTurns(s *State, now Now) Step {
+	switch {
+	case s.hookOpen(event.HookAgentStop), s.hookOpen(event.HookSessionEnd):
+		return Wait{}
+	case now.Hooks && s.Last != nil && s.Last.Final && !s.Last.Asked:
+		return StartHook{Kind: event.HookAgentStop}
+	case s.Exchanges.Queued() != nil:
+		return Wait{}
+	case len(s.Queue) > 0 && !s.held():
 	case len(s.Reports) > 0 && !s.Aborted: // what was stopped stays so until somebody speaks
-		return Notify{s.Reports}
-	case s.Idle:
+		return opening(Notify{s.Reports}, now)
+	case s.Idle, len(s.Queue) > 0: // what is left to do is not over
+		return Wait{}
+	case now.Hooks && s.Last != nil && !s.Last.Closed:
+		return StartHook{Kind: event.HookSessionEnd}
+	case len(s.Hooks) > 0:
 		return Wait{}
 	default:
 		return Rest{}
@@ -115,22 +171,52 @@ func betweenTurns(s *State) Step {
 		how = "queued"
 	}
 	if in, ok := steering(s); ok {
-		return Deliver{in, how}
+		return opening(deliver(s, now, in, how), now)
 	}
-	return Deliver{s.Queue[0], how}
+	if s.Queue[0].Kind == event.InputCommand {
+		return Command{s.Queue[0]}
+	}
+	return opening(deliver(s, now, s.Queue[0], how), now)
+}
+
+// opening is what comes before a step that opens a turn.
+func opening(step Step, now Now) Step {
+	switch step.(type) {
+	case Deliver, Notify:
+		if now.Preparing {
+			return Wait{}
+		}
+		if now.Prepare {
+			return Prepare{}
+		}
+	}
+	return step
+}
+
+// deliver is what comes before an input is delivered, and that it is.
+func deliver(s *State, now Now, in event.InputAcceptedData, how string) Step {
+	switch stage := s.Prompts[in.InputID].Stage; {
+	case stage == Submitting, stage == Transforming:
+		return Wait{}
+	case now.Hooks && stage == Unheard:
+		return StartHook{Kind: event.HookPromptSubmitted, Input: in}
+	case now.Hooks && stage == Submitted:
+		return StartHook{Kind: event.HookPromptTransformed, Input: in}
+	}
+	return Deliver{in, how}
 }
 
 // steering returns the first input that wants to be heard before the rest.
 func steering(s *State) (event.InputAcceptedData, bool) {
 	for _, in := range s.Queue {
-		if in.Mode == event.ModeSteer {
+		if in.Mode == event.ModeSteer && in.Kind == "" {
 			return in, true
 		}
 	}
 	return event.InputAcceptedData{}, false
 }
 
-func beforeRequest(s *State, turnID string) Step {
+func beforeRequest(s *State, now Now, turnID string) Step {
 	most := s.Config.MaxSteps
 	if most == 0 {
 		most = DefaultMaxSteps
@@ -141,8 +227,16 @@ func beforeRequest(s *State, turnID string) Step {
 	case s.Turn.Step >= most:
 		return GiveUp{ErrorStepLimit, fmt.Sprintf("The turn was stopped after %d model requests, its limit. Send another message to go on.", most)}
 	}
+	switch {
+	case s.hookOpen(event.HookSessionStart):
+		return Wait{}
+	case now.Hooks && s.Entry != "":
+		return StartHook{Kind: event.HookSessionStart}
+	case len(s.Turn.Words) > 0:
+		return Say{s.Turn.Words[0]}
+	}
 	if in, ok := steering(s); ok {
-		return Deliver{in, "steering"}
+		return deliver(s, now, in, "steering")
 	}
 	if len(s.Reports) > 0 {
 		return Notify{s.Reports}
@@ -163,7 +257,16 @@ func nextCall(t *Turn, now Now) Step {
 	for _, c := range t.Calls {
 		switch c.Stage {
 		case Intended:
+			if now.Hooks {
+				return StartHook{Kind: event.HookPreToolUse, Calls: inStage(t, Intended)}
+			}
 			return Judge{c}
+		case Cleared:
+			return Judge{c}
+		case Held:
+			if c.Heard {
+				return Conclude{c}
+			}
 		case Permitted:
 			return Begin{c}
 		case Begun:

@@ -48,12 +48,24 @@ func (c Catalog) Offer(s *State) []model.Tool {
 		}
 	}
 	for _, t := range c {
-		if _, hidden := s.external(t.Spec().Name); !hidden {
-			add("builtin", t.Spec())
+		spec := t.Spec()
+		if _, hidden := s.external(spec.Name); hidden {
+			continue
 		}
+		if spec.Name == StartAgent {
+			agents := s.Agents()
+			if len(agents) == 0 {
+				continue
+			}
+			spec = TaskSpec(agents)
+		}
+		add("builtin", spec)
 	}
 	if _, hidden := s.external(AskUser); s.Declared.UserInput && !hidden {
 		add("builtin", askUserSpec)
+	}
+	if _, hidden := s.external(ExitPlanMode); s.plans() && !hidden {
+		add("builtin", exitPlanSpec)
 	}
 	for _, x := range s.Tools {
 		add("custom", tool.Spec{Name: x.Name, Description: x.Description, Parameters: x.Parameters})
@@ -76,9 +88,11 @@ func (c Catalog) offers(s *State, name string) (bool, []string) {
 // allowed applies a session's tool filters. What is excluded is out, whatever
 // else is said.
 func allowed(c event.SessionConfiguredData, source, name string) bool {
-	for _, pattern := range c.ExcludedTools {
-		if filterMatches(pattern, source, name) {
-			return false
+	for _, list := range [][]string{c.ExcludedTools, c.AgentExcluded} {
+		for _, pattern := range list {
+			if filterMatches(pattern, source, name) {
+				return false
+			}
 		}
 	}
 	if c.AvailableTools == nil {

@@ -10,6 +10,7 @@
 package turn
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"slices"
@@ -35,6 +36,7 @@ type State struct {
 	Summary  string
 	Model    string
 	System   string
+	Context  string // what hooks have added to it
 	Loaded   string // what the project's files tell the model
 	Grants   []event.Grant
 	Totals   event.Totals
@@ -46,6 +48,19 @@ type State struct {
 	Idle  bool                      // nothing has happened since session.idle
 
 	Aborted bool // the last turn was stopped from outside
+
+	Hooks   []event.HookStartData // that are open
+	Prompts map[string]Prompt     // what hooks have made of accepted inputs
+	Entry   string                // how the session was come to, until it is idle again: "new", "resume" or ""
+	Last    *Ending               // the turn that is over, until the session is idle
+
+	Exchanges Exchanges         // what clients were asked beside the model's calls
+	Rules     event.ClientRules // what clients have said about permissions
+	Paused    bool              // the queue is held until somebody lets it go
+	Halted    bool              // the queue is held until something new comes
+	Suspended bool              // nothing is begun until somebody comes back
+	AutoNamed bool              // nobody gave the session its name
+	mode      string            // in which the agent works
 
 	Restore []event.HistoryHiddenData // whose files have yet to be given back what they held
 
@@ -118,11 +133,18 @@ func (s *State) Won(requestID, key string) bool {
 // A Turn is the work on one input, and on what was said meanwhile.
 type Turn struct {
 	InteractionID string
+	Mode          string // in which the agent works on it; empty: that of the session
 	Phase         Phase
 	Step          int // number of the current model request, from 0
 	Calls         []*Call
-	Stop          bool // end after this step, whatever the model would say
-	Repeats       int  // how often in a row the same calls gave the same results
+	Stop          bool                    // end after this step, whatever the model would say
+	Repeats       int                     // how often in a row the same calls gave the same results
+	Prompt        string                  // what was said first
+	Headers       []string                // the inputs that came with headers for its requests
+	Words         []Words                 // of hooks, that the model is to be told
+	Kept          bool                    // a hook did not let it end
+	Failure       *event.SessionErrorData // what it is given up for, if no hook objects
+	Retries       int                     // how often a hook has objected
 	last          [sha256.Size]byte
 }
 
@@ -149,7 +171,10 @@ type Call struct {
 	Detaches bool            // what it does can go on without it
 	Key      string
 	Attempt  int
-	Begun    time.Time // when the first attempt was recorded
+	Begun    time.Time               // when the first attempt was recorded
+	Verdict  Verdict                 // of the hook that was asked before it
+	Outcome  *event.ToolCompleteData // what it gave, while a hook is asked about that
+	Heard    bool                    // that hook was heard
 	result   [sha256.Size]byte
 }
 
@@ -160,17 +185,21 @@ type Stage int
 const (
 	Requested         Stage = iota // the model asked for it
 	Intended                       // tool.execution_start is stored
+	Checking                       // a hook is asked about it
+	Cleared                        // the hook was heard
 	WaitingPermission              // somebody has to say yes
 	Permitted                      // somebody said yes
 	WaitingExternal                // a client carries it out
 	WaitingUser                    // a person has to answer
+	WaitingPlan                    // a person has to approve a plan
 	Begun                          // it was begun in this runtime
+	Held                           // it was made, and a hook is asked about what it gave
 	Finished                       // it has its terminal record
 )
 
 // Waiting reports whether the call waits for an answer from outside.
 func (c *Call) Waiting() bool {
-	return c.Stage == WaitingPermission || c.Stage == WaitingExternal || c.Stage == WaitingUser
+	return c.Stage == WaitingPermission || c.Stage == WaitingExternal || c.Stage == WaitingUser || c.Stage == WaitingPlan
 }
 
 // New returns the state before the first event.
@@ -198,7 +227,7 @@ func (s *State) Questions() []*Call {
 // Asks reports whether a question to a person is open.
 func (s *State) Asks() bool {
 	for _, c := range s.Questions() {
-		if c.Stage == WaitingUser {
+		if c.Stage == WaitingUser || c.Stage == WaitingPlan {
 			return true
 		}
 	}
@@ -250,7 +279,8 @@ func (s *State) remember(events []event.Event) error {
 	first := len(events)
 	for found := 0; first > 0 && found < maxRecent; first-- {
 		switch events[first-1].Type {
-		case event.InputAccepted, event.SessionResume, event.PermissionDone, event.ExternalDone, event.UserInputDone:
+		case event.InputAccepted, event.SessionResume, event.PermissionDone, event.ExternalDone, event.UserInputDone,
+			event.ElicitationAsked, event.ElicitationDone, event.CommandExecute, event.CommandDone, event.QueueChanged, event.ExitPlanDone:
 			found++
 		}
 	}
@@ -275,6 +305,18 @@ func (s *State) foldKey(e event.Event) error {
 		return with(e, func(d event.ExternalDoneData) { s.wonBy(d.RequestID, d.Answer) })
 	case event.UserInputDone:
 		return with(e, func(d event.UserInputDoneData) { s.wonBy(d.RequestID, d.Answer) })
+	case event.ElicitationAsked:
+		return with(e, func(d event.ElicitationAskedData) { s.sent.add(d.Key, d.RequestID) })
+	case event.ElicitationDone:
+		return with(e, func(d event.ElicitationDoneData) { s.wonBy(d.RequestID, d.Answer) })
+	case event.CommandExecute:
+		return with(e, func(d event.CommandExecuteData) { s.sent.add(d.Key, d.RequestID) })
+	case event.CommandDone:
+		return with(e, func(d event.CommandDoneData) { s.wonBy(d.RequestID, d.Answer) })
+	case event.ExitPlanDone:
+		return with(e, func(d event.ExitPlanDoneData) { s.wonBy(d.RequestID, d.Answer) })
+	case event.QueueChanged:
+		return with(e, func(d event.QueueChangedData) { s.sent.add(d.Key, cmp.Or(d.Added, string(e.Type))) })
 	}
 	return nil
 }
@@ -303,7 +345,8 @@ func lasting(t event.Type) bool {
 	case event.SessionStart, event.SessionConfigured, event.ClientDeclared, event.ToolsDeclared, event.InstructionsLoaded,
 		event.SessionModelChange, event.SessionNamed, event.SystemMessage, event.PermissionDone,
 		event.HistoryHidden, event.FilesRestored, event.TaskStarted, event.TaskReported, event.SystemNotification,
-		event.SessionForked:
+		event.SessionForked, event.ElicitationAsked, event.ElicitationDone, event.CommandExecute, event.CommandQueued, event.CommandDone,
+		event.QueueChanged, event.PermissionsConfigured, event.GrantsReset, event.ModeChanged:
 		return true
 	}
 	return false
@@ -339,7 +382,7 @@ func (s *State) fold(e event.Event) error {
 	case event.SessionStart:
 		return with(e, func(d event.SessionStartData) {
 			s.Started, _ = time.Parse(time.RFC3339, d.StartTime)
-			s.Model = d.SelectedModel
+			s.Model, s.Entry = d.SelectedModel, "new"
 		})
 	case event.SessionConfigured:
 		s.Offered++
@@ -351,13 +394,25 @@ func (s *State) fold(e event.Event) error {
 		s.Offered++
 		return with(e, func(d event.ToolsDeclaredData) { s.Tools = d.Tools })
 	case event.SessionNamed:
-		return with(e, func(d event.SessionNamedData) { s.Name = d.Name })
+		return with(e, func(d event.SessionNamedData) { s.Name, s.AutoNamed = d.Name, d.Auto })
+	case event.ModeChanged:
+		return with(e, func(d event.ModeChangedData) {
+			s.mode = d.NewMode
+			if s.Turn != nil {
+				s.Turn.Mode = ""
+			}
+		})
 	case event.SessionModelChange:
 		return with(e, func(d event.SessionModelChangeData) { s.Model = d.NewModel })
 	case event.InstructionsLoaded:
 		return with(e, func(d event.InstructionsLoadedData) { s.Loaded = d.Text })
 	case event.SystemMessage:
-		return with(e, func(d event.SystemMessageData) { s.System = d.Content })
+		return with(e, func(d event.SystemMessageData) {
+			s.System, s.Context = d.Content, d.Context
+			if s.Turn != nil {
+				s.Turn.spoken(SourceSessionStart)
+			}
+		})
 	case event.InputAccepted:
 		return with(e, s.inputAccepted)
 	case event.UserMessage:
@@ -365,12 +420,24 @@ func (s *State) fold(e event.Event) error {
 	case event.SessionIdle:
 		return with(e, func(d event.SessionIdleData) {
 			s.Idle, s.Aborted, s.Totals = true, d.Aborted, d.Totals
+			s.Prompts, s.Entry, s.Last = nil, "", nil
+			s.Halted, s.Suspended = false, false
 		})
 	case event.SessionForked:
 		s.Turn, s.Queue, s.Idle, s.Restore = nil, nil, true, nil
 		s.Tasks, s.Reports = nil, nil // the parent's
+		s.Hooks, s.Prompts, s.Entry, s.Last = nil, nil, "", nil
+		s.Exchanges, s.Paused, s.Halted, s.Suspended = Exchanges{}, false, false, false
+	case event.SessionResume:
+		s.Entry = "resume"
+		return nil
+	case event.HookStart:
+		return with(e, s.hookStarted)
+	case event.HookEnd:
+		return with(e, s.hookEnded)
 	case event.HistoryHidden:
-		s.Turn, s.Idle = nil, true
+		s.forgetTurn()
+		s.Turn, s.Idle, s.Suspended = nil, true, false
 		return with(e, func(d event.HistoryHiddenData) {
 			if d.Files {
 				s.Restore = append(s.Restore, d)
@@ -387,13 +454,17 @@ func (s *State) fold(e event.Event) error {
 	case event.SessionError:
 		return with(e, func(d event.SessionErrorData) {
 			if d.EndsTurn {
-				s.Turn = nil
+				s.over(EndError, d.Message)
 			}
 		})
 	case event.Abort:
 		return with(e, s.aborted)
 	case event.TurnEnded:
-		s.Turn = nil
+		s.over(EndAbort, "")
+	default:
+		if err := s.foldExchange(e); err != nil {
+			return err
+		}
 	}
 	if s.Turn == nil {
 		return s.grant(e)
@@ -431,6 +502,10 @@ func (s *State) foldTurn(e event.Event) error {
 		return with(e, func(d event.UserInputAskedData) {
 			t.ask(e, d.ToolCallID, WaitingUser, d.RequestID)
 		})
+	case event.ExitPlanAsked:
+		return with(e, func(d event.ExitPlanAskedData) {
+			t.ask(e, d.ToolCallID, WaitingPlan, d.RequestID)
+		})
 	case event.ToolBegun:
 		head, err := e.Head()
 		if err != nil {
@@ -460,6 +535,7 @@ func with[T any](e event.Event, use func(T)) error {
 }
 
 func (s *State) inputAccepted(d event.InputAcceptedData) {
+	s.Halted = false
 	if d.Mode == event.ModeInterrupt {
 		s.Queue = append([]event.InputAcceptedData{d}, s.Queue...)
 		return
@@ -471,21 +547,65 @@ func (s *State) unqueue(inputID string) {
 	for i, in := range s.Queue {
 		if in.InputID == inputID {
 			s.Queue = append(s.Queue[:i:i], s.Queue[i+1:]...)
+			delete(s.Prompts, inputID)
 			return
 		}
 	}
 }
 
 func (s *State) userMessage(d event.UserMessageData) {
+	headers := s.headed(d.InputID)
 	s.unqueue(d.InputID)
 	s.Idle, s.Aborted = false, false
 	if s.Summary == "" {
 		s.Summary = summary(d.Content)
 	}
 	if s.Turn == nil {
-		s.Turn = &Turn{InteractionID: d.InteractionID}
+		s.forgetTurn()
+		s.Turn = &Turn{InteractionID: d.InteractionID, Prompt: d.Content}
 		s.Totals.Turns++
 	}
+	if headers {
+		s.Turn.Headers = append(slices.Clip(s.Turn.Headers), d.InputID)
+	}
+	s.Turn.spoken(d.Source)
+	if d.AgentMode != "" {
+		s.Turn.Mode = d.AgentMode
+	}
+}
+
+// headed reports whether an input that waits came with headers.
+func (s *State) headed(inputID string) bool {
+	return slices.ContainsFunc(s.Queue, func(in event.InputAcceptedData) bool { return in.InputID == inputID && in.Headers })
+}
+
+// spoken takes in that the model is told what a hook wants it to be told.
+func (t *Turn) spoken(source string) {
+	for i, w := range t.Words {
+		if w.Source == source {
+			t.Words = slices.Delete(slices.Clone(t.Words), i, i+1)
+			return
+		}
+	}
+}
+
+// over ends the turn.
+func (s *State) over(reason, message string) {
+	t := s.Turn
+	s.forgetTurn()
+	if s.Turn = nil; t == nil {
+		return
+	}
+	last := *t
+	last.Calls = nil
+	s.Last = &Ending{Turn: last, Reason: reason, Error: message, Final: reason == EndComplete && !t.Stop}
+}
+
+// forgetTurn lets go of what was asked about a turn. Hooks of inputs that wait
+// are not about one.
+func (s *State) forgetTurn() {
+	s.Last = nil
+	s.Hooks = slices.DeleteFunc(slices.Clone(s.Hooks), func(h event.HookStartData) bool { return h.InputID == "" })
 }
 
 // summary is the first line of a text, cut to what fits a list.
@@ -520,15 +640,18 @@ func (s *State) notified(d event.SystemNotificationData) {
 	s.Reports = slices.DeleteFunc(slices.Clone(s.Reports), func(r Report) bool { return r.Seq == d.Report })
 	s.Idle = false
 	if s.Turn == nil {
+		s.forgetTurn()
 		s.Turn = &Turn{InteractionID: d.InteractionID}
 		s.Totals.Turns++
 	}
 }
 
 func (s *State) aborted(d event.AbortData) {
-	s.Turn, s.Aborted = nil, true
+	s.over(EndAbort, "")
+	s.Aborted = true
+	s.Halted, s.Suspended = false, false
 	if !d.KeepQueue {
-		s.Queue = nil
+		s.Queue, s.Prompts, s.Hooks = nil, nil, nil
 	}
 }
 
@@ -620,7 +743,7 @@ func (s *State) external(name string) (event.ExternalTool, bool) {
 func (s *State) stepEnded() {
 	t := s.Turn
 	if t.Stop || len(t.Calls) == 0 {
-		s.Turn = nil
+		s.over(EndComplete, "")
 		return
 	}
 	t.countRepeats()

@@ -43,7 +43,9 @@ func (w *writer) add(payloads ...event.Payload) *writer {
 	return w
 }
 
-var nothing = turn.Now{Running: func(string) bool { return false }, Fresh: func(string) bool { return false }}
+var nothing = turn.Now{
+	Running: func(string) bool { return false }, Fresh: func(string) bool { return false }, Asked: func(string) bool { return false },
+}
 
 var (
 	start    = event.SessionStartData{SessionID: "s", Version: 1}
@@ -59,6 +61,15 @@ var (
 	idle    = event.SessionIdleData{}
 	rewound = event.HistoryHiddenData{From: 1, To: 1, Files: true}
 )
+
+var (
+	command = event.InputAcceptedData{InputID: "k", Kind: event.InputCommand, Prompt: "/go", Mode: event.ModeQueue}
+	carried = event.CommandExecuteData{RequestID: "x", Command: "/go", InputID: "k"}
+)
+
+func held(paused bool) event.Payload {
+	return event.QueueChangedData{Order: []string{"i", "j"}, Paused: &paused}
+}
 
 func intended(id string) event.Payload { return event.ToolStartData{ToolCallID: id, ToolName: "act"} }
 func begun(id string) event.Payload {
@@ -118,6 +129,19 @@ func TestNext(t *testing.T) {
 		{"all finished", append(both, begun("c1"), begun("c2"), finished("c2"), finished("c1")), nothing, "turn.EndStep"},
 		{"next step", append(both, begun("c1"), begun("c2"), finished("c2"), finished("c1"), ended), nothing, "turn.StartStep"},
 		{"aborted", append(both, asks("c1"), event.AbortData{}), nothing, "turn.Rest"},
+		{"a command waits", []event.Payload{start, command}, nothing, "turn.Command"},
+		{"a command is with a client", []event.Payload{start, command, accepted, carried}, nothing, "turn.Wait"},
+		{"a command is done with", []event.Payload{start, command, carried, event.CommandDoneData{RequestID: "x"}}, nothing, "turn.Rest"},
+		{"the queue goes on after it", []event.Payload{start, command, accepted, carried, event.CommandDoneData{RequestID: "x"}}, nothing, "turn.Deliver"},
+		{"the queue rests after it", []event.Payload{start, command, accepted, carried, event.CommandDoneData{RequestID: "x", Stop: true}}, nothing, "turn.Wait"},
+		{"until something new comes", []event.Payload{start, command, accepted, carried, event.CommandDoneData{RequestID: "x", Stop: true}, steer}, nothing, "turn.Deliver"},
+		{"the queue is held", []event.Payload{start, accepted, held(true)}, nothing, "turn.Wait"},
+		{"the queue is held at the end of a turn", []event.Payload{start, accepted, message, asked, steer, held(true), words, ended}, nothing, "turn.Wait"},
+		{"the queue is let go", []event.Payload{start, accepted, held(true), held(false)}, nothing, "turn.Deliver"},
+		{"taken out of the queue", []event.Payload{start, accepted, event.QueueChangedData{}}, nothing, "turn.Wait"},
+		{"a command does not stop a turn", []event.Payload{start, accepted, message, command, carried, asked, words}, nothing, "turn.EndStep"},
+		{"suspended", []event.Payload{start, accepted, message, asked, event.SessionSuspendedData{Suspended: true}}, nothing, "turn.Wait"},
+		{"and back", []event.Payload{start, accepted, message, asked, event.SessionSuspendedData{Suspended: true}, event.SessionSuspendedData{}}, nothing, "turn.AskModel"},
 		{"gave up", []event.Payload{start, accepted, message, asked, ended, event.SessionErrorData{EndsTurn: true}}, nothing, "turn.Rest"},
 		{"a remark ends nothing", []event.Payload{start, accepted, message, asked, event.SessionErrorData{}}, nothing, "turn.AskModel"},
 		{"declined", append(both, event.TurnEndedData{}), nothing, "turn.Rest"},
@@ -163,6 +187,7 @@ func TestAModelThatRunsInCirclesIsStopped(t *testing.T) {
 // TestLoadingIsFolding: a state that was loaded, skipping what no longer
 // matters, is the state that lived through every event.
 func TestLoadingIsFolding(t *testing.T) {
+	paused := true
 	payloads := []event.Payload{
 		accepted, steer, message, asked, words, calls, ended, idle,
 		intended("c1"), intended("c2"), begun("c1"), finished("c1"), finished("c2"), asks("c1"), asks("c2"), allowed("c1"),
@@ -177,6 +202,46 @@ func TestLoadingIsFolding(t *testing.T) {
 		event.SessionModelChangeData{NewModel: "m2"}, event.SystemMessageData{Content: "sys"}, event.SessionConfiguredData{Approve: "all"},
 		event.SessionForkedData{}, event.HistoryHiddenData{From: 1, To: 2}, event.SessionResumeData{},
 		event.InputAcceptedData{InputID: "i2", Prompt: "keyed", Mode: event.ModeQueue, Key: "key"},
+		event.InputAcceptedData{InputID: "i3", Prompt: "/go", Kind: event.InputCommand, Mode: event.ModeQueue},
+		event.ElicitationAskedData{RequestID: "f1", Key: "k4"}, event.ElicitationDoneData{RequestID: "f1", Answer: &event.Answered{Key: "k5"}},
+		event.CommandExecuteData{RequestID: "x1", Command: "/go", Key: "k6"}, event.CommandExecuteData{RequestID: "x2", Command: "/go", InputID: "i3"},
+		event.CommandQueuedData{RequestID: "x3", Command: "/go", InputID: "i3"}, event.CommandDoneData{RequestID: "x1"},
+		event.CommandDoneData{RequestID: "x2", Stop: true}, event.CommandDoneData{RequestID: "x3"}, event.CommandDoneData{RequestID: "x4", InputID: "i3"},
+		event.QueueChangedData{Order: []string{"i2", "i"}, Key: "k7"}, event.QueueChangedData{Order: []string{}, Paused: new(bool)},
+		event.QueueChangedData{Order: []string{"i", "i2", "i3"}, Paused: &paused, Steer: "i2"},
+		event.SessionSuspendedData{Suspended: true}, event.SessionSuspendedData{},
+		event.ClientRules{AllowAll: true}, event.ClientRules{}, event.GrantsResetData{},
+		event.ModeChangedData{NewMode: event.ModePlan}, event.ModeChangedData{NewMode: event.ModeInteractive, PreviousMode: event.ModePlan},
+		event.SessionNamedData{Name: "suggested", Auto: true}, event.ContextChangedData{Cwd: "/x"}, event.ShutdownData{Kind: "routine"}, event.PlanChangedData{},
+		event.ExitPlanAskedData{RequestID: "p1", ToolCallID: "c1"}, event.ExitPlanDoneData{RequestID: "p1", Answer: &event.Answered{Key: "k8"}},
+		event.UserMessageData{Content: "plan it", InteractionID: "y", InputID: "i2", AgentMode: event.ModePlan},
+	}
+	payloads = append(payloads, hookEvents...)
+	exported := cmp.Exporter(func(reflect.Type) bool { return true })
+	ignore := cmpopts.IgnoreFields(turn.State{}, "History", "Offered", "Aborted")
+	// What lasts, lasts: whatever happened before a turn that has come to its end.
+	early := [][]event.Payload{
+		{event.ElicitationAskedData{RequestID: "f", Key: "k"}, event.ElicitationDoneData{RequestID: "f"}},
+		{event.CommandExecuteData{RequestID: "x", Key: "k"}, event.CommandDoneData{RequestID: "x"}},
+		{held(true), held(false)},
+	}
+	for _, p := range payloads {
+		early = append(early, []event.Payload{p})
+	}
+	for _, log := range early {
+		w := newWriter(t).add(start).add(log...)
+		if _, waits := turn.Next(w.state, nothing).(turn.Wait); !waits || len(w.state.Queue) > 0 {
+			continue
+		}
+		w.add(accepted, message, asked, words, ended)
+		w.add(event.SessionIdleData{Totals: w.state.Totals})
+		loaded := turn.New("s")
+		if err := loaded.Load(w.events); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(w.state, loaded, exported, ignore, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("loading differs from folding after %s (-folded +loaded):\n%s", log[0].Type(), diff)
+		}
 	}
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newWriter(t).add(start)
@@ -196,8 +261,6 @@ func TestLoadingIsFolding(t *testing.T) {
 		if err := loaded.Load(w.events); err != nil {
 			rt.Fatal(err)
 		}
-		exported := cmp.Exporter(func(reflect.Type) bool { return true })
-		ignore := cmpopts.IgnoreFields(turn.State{}, "History", "Offered", "Aborted")
 		if diff := cmp.Diff(w.state, loaded, exported, ignore, cmpopts.EquateEmpty()); diff != "" {
 			rt.Fatalf("loading differs from folding (-folded +loaded):\n%s", diff)
 		}
@@ -311,9 +374,11 @@ func TestJudge(t *testing.T) {
 	catalog := turn.Catalog{
 		fake{spec: tool.Spec{Name: "free"}},
 		fake{spec: tool.Spec{Name: "shell"}, ask: shell},
+		fake{spec: tool.Spec{Name: "write"}, ask: &approval.Request{Kind: approval.Write, Allowed: true, Ask: json.RawMessage(`{}`)}},
 	}
+	planning := event.ModeChangedData{NewMode: event.ModePlan}
 	external := event.ToolsDeclaredData{Tools: []event.ExternalTool{{Name: "mine"}, {Name: "open", SkipPermission: true}}}
-	can := event.ClientDeclaredData{Permission: true, UserInput: true}
+	can, planner := event.ClientDeclaredData{Permission: true, UserInput: true}, event.ClientDeclaredData{ExitPlan: true}
 	for _, test := range []struct {
 		name string
 		tool string
@@ -340,6 +405,17 @@ func TestJudge(t *testing.T) {
 		{"question without words", turn.AskUser, `{}`, "", []event.Payload{can}, event.ToolComplete, event.CodeFailure},
 		{"question that is a number", turn.AskUser, `{"question":1}`, "", []event.Payload{can}, event.ToolComplete, event.CodeFailure},
 		{"no person", turn.AskUser, `{"question":"?"}`, "", nil, event.ToolComplete, event.CodeFailure},
+		{"a file is written", "write", `{}`, "", nil, event.ToolBegun, ""},
+		{"no file is written before there is a plan", "write", `{}`, "", []event.Payload{planning}, event.ToolComplete, event.CodeDenied},
+		{"but commands may be asked for", "shell", `{}`, "", []event.Payload{can, planning}, event.PermissionAsked, ""},
+		{"a plan is presented", turn.ExitPlanMode, `{"summary":"s"}`, "", []event.Payload{planner, planning}, event.ExitPlanAsked, ""},
+		{"a plan without words", turn.ExitPlanMode, `{}`, "", []event.Payload{planner, planning}, event.ToolComplete, event.CodeFailure},
+		{"a plan that is a list", turn.ExitPlanMode, `{"summary":[]}`, "", []event.Payload{planner, planning}, event.ToolComplete, event.CodeFailure},
+		{"nobody to present it to", turn.ExitPlanMode, `{"summary":"s"}`, "", []event.Payload{planning}, event.ToolComplete, event.CodeFailure},
+		{"nothing is planned", turn.ExitPlanMode, `{"summary":"s"}`, "", []event.Payload{planner}, event.ToolComplete, event.CodeFailure},
+		{"a client's rule allows", "shell", `{}`, "", []event.Payload{can, event.ClientRules{Allow: []event.Rule{{Kind: "shell"}}}}, event.ToolBegun, ""},
+		{"a client's rule denies", "shell", `{}`, "", []event.Payload{can, event.ClientRules{AllowAll: true, Deny: []event.Rule{{Kind: "shell"}}}}, event.ToolComplete, event.CodeDenied},
+		{"approvals were taken back", "shell", `{}`, "", []event.Payload{can, event.PermissionDoneData{Grants: []event.Grant{{Kind: approval.Shell, Subject: "ls"}}}, event.GrantsResetData{}}, event.PermissionAsked, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := newWriter(t).add(start).add(test.log...).add(accepted, message, asked,

@@ -104,7 +104,7 @@ const notification = "system_notification"
 // added are the elements that runtimes put before and after a person's words.
 var added = []string{
 	"current_datetime", "system_reminder", "reminder", notification,
-	"agent_instructions", "tagged_files", "ide_selection", "github_references",
+	"agent_instructions", "tagged_files", "ide_selection", "github_references", "tools_changed_notice",
 }
 
 // Words returns the words of a person in a user message: what is left without

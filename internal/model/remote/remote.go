@@ -136,8 +136,18 @@ func New(c Config, w Wire) *Client {
 		wire:    w,
 		base:    base,
 		invalid: err,
-		http:    &http.Client{Transport: c.Transport, CheckRedirect: stayAtHome},
+		http:    &http.Client{Transport: through{c.Transport}, CheckRedirect: stayAtHome},
 	}
+}
+
+// through makes requests in the way that their context asks for.
+type through struct{ http.RoundTripper }
+
+func (t through) RoundTrip(req *http.Request) (*http.Response, error) {
+	if other := model.Transport(req.Context()); other != nil {
+		return other.RoundTrip(req)
+	}
+	return t.RoundTripper.RoundTrip(req)
 }
 
 func parseBase(c Config, w Wire) (*url.URL, error) {

@@ -20,7 +20,7 @@ var buf [128 << 10]byte
 
 // begin starts the command.
 func (k *keeper) begin() error {
-	k.log = output.NewWriter(DirFD, k.launch.Int("quota"))
+	k.log = output.NewWriter(k.dir, k.launch.Int("quota"))
 	args, env := k.launch.All("arg"), k.launch.All("env")
 	dir := k.launch.Get("dir")
 	if err := checkDir(dir); err != nil {
@@ -35,8 +35,7 @@ func (k *keeper) begin() error {
 	if err != nil {
 		return err
 	}
-	restore := setOOMScore(int(k.launch.Int("oom")))
-	defer restore()
+	k.spareUs = setOOMScore(int(k.launch.Int("oom")))
 	k.pid, err = fork(int(k.launch.Int("nice")), program, args, &syscall.ProcAttr{Dir: dir, Env: env, Files: theirs, Sys: attr})
 	if err != nil {
 		return explain(program, err)

@@ -1,4 +1,4 @@
-package keeper
+package keeper_test // what this imports must not be imported by the keeper
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	. "github.com/abide-run/abide/internal/process/keeper"
 	"github.com/abide-run/abide/internal/process/record"
 )
 

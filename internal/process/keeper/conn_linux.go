@@ -22,6 +22,7 @@ const (
 // A conn is a daemon that talks to us.
 type conn struct {
 	fd       int
+	files    []int  // that came with the first request
 	in       []byte // a request that is not complete
 	out      []byte // answers that were not taken yet
 	watching bool
@@ -40,25 +41,42 @@ type input struct {
 
 func newConn(fd int) *conn { return &conn{fd: fd} }
 
+var errGone = errors.New("nobody is there any more")
+
 // await blocks until there is a whole request, or nobody is there any more.
-func (c *conn) await() (record.Record, bool) {
-	for {
-		n, err := syscall.Read(c.fd, buf[:])
-		if err == syscall.EINTR {
-			continue
-		}
-		if err != nil || n <= 0 || len(c.in) > maxLaunch {
-			return record.Record{}, false
-		}
-		seen := len(c.in)
-		c.in = append(c.in, buf[:n]...)
+func (c *conn) await() (record.Record, error) {
+	var rights [64]byte
+	for seen := 0; ; {
 		if i := slices.Index(c.in[seen:], '\n'); i >= 0 {
 			r, err := record.Parse(c.in[:seen+i])
-			c.in = nil
-			syscall.SetNonblock(c.fd, true)
-			return r, err == nil
+			c.in = slices.Clone(c.in[seen+i+1:]) // a launch may be long
+			return r, err
 		}
+		seen = len(c.in)
+		n, m, _, _, err := syscall.Recvmsg(c.fd, buf[:], rights[:], syscall.MSG_CMSG_CLOEXEC)
+		switch {
+		case err == syscall.EINTR:
+			continue
+		case err == nil && n == 0, err == syscall.ECONNRESET:
+			return record.Record{}, errGone
+		case err != nil:
+			return record.Record{}, err
+		case len(c.in) > maxLaunch:
+			return record.Record{}, syscall.EMSGSIZE
+		}
+		c.files = append(c.files, filesIn(rights[:m])...)
+		c.in = append(c.in, buf[:n]...)
 	}
+}
+
+// filesIn returns the descriptors in a control message.
+func filesIn(control []byte) (files []int) {
+	messages, _ := syscall.ParseSocketControlMessage(control)
+	for i := range messages {
+		more, _ := syscall.ParseUnixRights(&messages[i])
+		files = append(files, more...)
+	}
+	return files
 }
 
 // listen opens the socket in the process's folder. The path goes through our own
@@ -68,7 +86,7 @@ func (k *keeper) listen() error {
 	if err != nil {
 		return err
 	}
-	if err := syscall.Bind(fd, &syscall.SockaddrUnix{Name: "/proc/self/fd/" + strconv.Itoa(DirFD) + "/" + SocketFile}); err != nil {
+	if err := syscall.Bind(fd, &syscall.SockaddrUnix{Name: "/proc/self/fd/" + strconv.Itoa(k.dir) + "/" + SocketFile}); err != nil {
 		return err
 	}
 	k.listener = fd
@@ -76,7 +94,7 @@ func (k *keeper) listen() error {
 }
 
 func (k *keeper) unlisten() {
-	syscall.Unlinkat(DirFD, SocketFile)
+	syscall.Unlinkat(k.dir, SocketFile)
 	syscall.Close(k.listener)
 	k.listener = -1
 }
@@ -138,6 +156,11 @@ func (k *keeper) receive(c *conn) {
 		return
 	}
 	c.in = append(c.in, buf[:n]...)
+	k.obey(c)
+}
+
+// obey carries out the requests that are complete.
+func (k *keeper) obey(c *conn) {
 	for c.input == nil {
 		i := slices.Index(c.in, '\n')
 		if i < 0 {

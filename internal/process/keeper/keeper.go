@@ -16,11 +16,12 @@ package keeper
 // Name is what a keeper is called: its first argument.
 const Name = "abide-keeper"
 
-// Descriptors that a keeper is started with. Its journal is standard error, so
-// that its last words are there too.
+// Descriptors of a keeper. It is started with the first alone, and may wait there
+// long before there is anything to keep. With the launch come the folder of the
+// process and its journal, which becomes standard error, so that the keeper's last
+// words are there too.
 const (
-	DirFD    = 3 // the folder of the process
-	LaunchFD = 4 // the socket to whoever starts it
+	LaunchFD = 3 // the socket to whoever starts it
 	stateFD  = 2
 )
 
@@ -42,6 +43,7 @@ const MaxInput = 64 << 10
 // Kinds of records between a keeper and its daemon.
 const (
 	Launch = "launch" // to the keeper: what to run. Only on the launch socket
+	Go     = "go"     // to the keeper: run it, all that has to be on disk is. Only there, too
 	Watch  = "watch"  // to the keeper: tell me of changes
 	Arm    = "arm"    // to the keeper: tell me once there is output after an offset
 	Stdin  = "stdin"

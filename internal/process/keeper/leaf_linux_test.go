@@ -57,7 +57,7 @@ func TestAKeeperComesBeforeTheRestOfTheProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(string(text), "init os ") || !strings.Contains(string(text), "keeper: listen: ") {
+	if !strings.Contains(string(text), "init os ") || !strings.Contains(string(text), "keeper: take the launch: ") {
 		t.Fatalf("it said %s", text)
 	}
 	for line := range strings.Lines(string(text)) {

@@ -1,6 +1,7 @@
 package keeper
 
 import (
+	"errors"
 	"os"
 	"os/signal"
 	"runtime"
@@ -23,8 +24,10 @@ func init() {
 
 // A keeper is one command and all that there is to know about it.
 type keeper struct {
-	launch record.Record
-	log    *output.Writer
+	launch  record.Record
+	dir     int    // descriptor of the process's folder
+	spareUs func() // takes back what makes the system end the command first
+	log     *output.Writer
 
 	pid     int // of the command
 	handle  int // readable when it has ended; -1 if that is known already
@@ -68,22 +71,28 @@ type source struct {
 func keep() int {
 	k := &keeper{handle: -1, stdin: -1, terminal: -1, listener: -1, outputs: [2]source{{fd: -1}, {fd: -1}}}
 	k.signals, k.written = map[syscall.Signal]bool{}, map[uint64]bool{}
-	sys.CloseOnExecFrom(DirFD) // the command must not have what is ours, or our parents'
+	sys.CloseOnExecFrom(LaunchFD) // the command must not have what is ours, or our parents'
 	sys.SetName(Name)
-	if err := sys.AdoptOrphans(); err != nil {
-		return k.die("become the parent of orphans", err)
-	}
-	if err := k.catchSignals(); err != nil {
-		return k.die("catch signals", err)
-	}
-	if err := k.listen(); err != nil {
-		return k.die("listen", err)
-	}
+	unready := k.getReady()
 	first := newConn(LaunchFD)
-	var ok bool
-	if k.launch, ok = first.await(); !ok {
-		k.unlisten()
-		return 0 // the daemon is gone and nothing was run
+	var err error
+	if k.launch, err = first.await(); err == errGone {
+		return 0 // nothing was run
+	}
+	if err == nil {
+		err = k.takeOver(first.files)
+	}
+	if err != nil {
+		return k.die("take the launch", err)
+	}
+	if unready != nil { // now there is a journal to say it in
+		return k.die("get ready", unready)
+	}
+	if _, err := first.await(); err != nil {
+		return 0 // the daemon is gone, or has thought better of it
+	}
+	if err := k.listen(); err != nil { // not before: the folder is being synced until then
+		return k.die("listen", err)
 	}
 	k.fault("unclaimed")
 	if won, err := k.claim(); !won {
@@ -94,6 +103,7 @@ func keep() int {
 		return 0
 	}
 	k.fault("claimed")
+	syscall.SetNonblock(first.fd, true)
 	first.watching = true
 	k.conns = append(k.conns, first)
 	if err := k.begin(); err != nil {
@@ -105,8 +115,28 @@ func keep() int {
 	k.fault("executed")
 	k.note(record.New(Started).WithInt("pid", int64(k.pid)).WithInt("start", int64(k.start)), false)
 	k.announce()
+	k.spareUs()
+	k.obey(first) // what came with the launch
 	k.loop()
 	return 0
+}
+
+// getReady does what can be done before it is known what to keep.
+func (k *keeper) getReady() error {
+	if err := sys.AdoptOrphans(); err != nil {
+		return err
+	}
+	return k.catchSignals()
+}
+
+// takeOver makes the folder and the journal that came with the launch ours.
+func (k *keeper) takeOver(files []int) error {
+	if len(files) != 2 {
+		return errors.New("it came with " + strconv.Itoa(len(files)) + " files, not with folder and journal")
+	}
+	k.dir = files[0]
+	defer syscall.Close(files[1])
+	return syscall.Dup3(files[1], stateFD, 0)
 }
 
 // die leaves the reason in the journal.
@@ -133,7 +163,13 @@ func (k *keeper) claim() (bool, error) {
 	}
 	r := record.New(Claimed).WithInt("pid", int64(self.PID)).WithInt("start", int64(self.Start)).
 		With("boot", self.Boot).With("namespace", self.Namespace)
-	return Claim(DirFD, "claim."+strconv.Itoa(self.PID), r)
+	won, err := Claim(k.dir, "claim."+strconv.Itoa(self.PID), r)
+	if won && syscall.Faccessat(k.dir, SpecFile, 0, 0) != nil {
+		// The daemon has decided that nothing happens, and is removing that decision
+		// with everything else.
+		return false, syscall.Unlinkat(k.dir, ClaimFile)
+	}
+	return won, err
 }
 
 // Claim writes a claim into a process's folder if there is none. Whoever is

@@ -39,6 +39,16 @@ func (c *Commands) Watch(ctx context.Context, id event.SessionID, key, last stri
 	return c.news(ctx, id, p, prompt)
 }
 
+// News tells of the end of a task that has ended.
+func (c *Commands) News(ctx context.Context, id event.SessionID, key string) (event.TaskReportedData, bool) {
+	p, err := c.Processes.Find(ctx, c.Owner(id), key)
+	if err != nil || !p.State.Ended() || p.State == process.FailedToStart {
+		return event.TaskReportedData{}, false // whoever watches finds out
+	}
+	news, err := c.news(ctx, id, p, "")
+	return news, err == nil
+}
+
 // news is what the model is told about a task.
 func (c *Commands) news(ctx context.Context, id event.SessionID, p process.Info, prompt string) (event.TaskReportedData, error) {
 	book, err := c.notes(id)

@@ -11,7 +11,6 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"connectrpc.com/connect"
@@ -76,33 +75,6 @@ func (s *Server) http(requests context.Context, g *gate) *http.Server {
 	}
 }
 
-// A gate knows whether anything is still being done for a request.
-type gate struct {
-	mu     sync.Mutex
-	closed bool
-	inside sync.WaitGroup
-}
-
-// enter reports whether one may begin; who does has to leave.
-func (g *gate) enter() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if !g.closed {
-		g.inside.Add(1)
-	}
-	return !g.closed
-}
-
-func (g *gate) leave() { g.inside.Done() }
-
-// close lets nobody in any more, and waits until all have left.
-func (g *gate) close() {
-	g.mu.Lock()
-	g.closed = true
-	g.mu.Unlock()
-	g.inside.Wait()
-}
-
 func (s *Server) listen(server *http.Server, l net.Listener) error {
 	if s.TLS != nil {
 		return server.ServeTLS(l, "", "")
@@ -159,44 +131,4 @@ func (s *Server) authorised(r *http.Request) bool {
 	given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	a, b := sha256.Sum256([]byte(given)), sha256.Sum256([]byte(s.Token))
 	return subtle.ConstantTimeCompare(a[:], b[:]) == 1 && ok
-}
-
-// errStopping is why a request is not answered by a server that stops.
-var errStopping = errors.New("the workspace is being stopped; try again")
-
-// stoppable is a context that says that it is the server that stops.
-func stoppable(parent context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(context.WithoutCancel(parent))
-	stop := context.AfterFunc(parent, func() { cancel(errStopping) })
-	return ctx, func() {
-		stop()
-		cancel(errStopping)
-	}
-}
-
-// stopping tells clients that they may ask the next server.
-type stopping struct{}
-
-func (stopping) tell(ctx context.Context, err error) error {
-	if err != nil && errors.Is(context.Cause(ctx), errStopping) {
-		return connect.NewError(connect.CodeUnavailable, errStopping)
-	}
-	return err
-}
-
-func (s stopping) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
-	return func(ctx context.Context, r connect.AnyRequest) (connect.AnyResponse, error) {
-		answer, err := next(ctx, r)
-		return answer, s.tell(ctx, err)
-	}
-}
-
-func (stopping) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
-	return next
-}
-
-func (s stopping) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
-	return func(ctx context.Context, conn connect.StreamingHandlerConn) error {
-		return s.tell(ctx, next(ctx, conn))
-	}
 }

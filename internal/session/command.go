@@ -1,0 +1,270 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/turn"
+)
+
+// splitCommand takes a command apart that a person wrote: "/deploy to production".
+func splitCommand(text string) (name, args string) {
+	name, args, _ = strings.Cut(strings.TrimSpace(strings.TrimLeft(strings.TrimSpace(text), "/")), " ")
+	return name, strings.TrimSpace(args)
+}
+
+// clientCommand returns the command of that name that a client carries out.
+func (s *Session) clientCommand(name string) (event.Command, bool) {
+	_, commands := s.abilities()
+	i := slices.IndexFunc(commands, func(c event.Command) bool { return strings.EqualFold(c.Name, name) })
+	if i < 0 {
+		return event.Command{}, false
+	}
+	return commands[i], true
+}
+
+// A Builtin is a command that the runtime carries out itself.
+type Builtin struct {
+	Name, Description string
+	During            bool // also while a turn is running
+	run               func(tx *txn, args string) (string, error)
+}
+
+// Builtins are the commands of the runtime.
+var Builtins = []Builtin{
+	{Name: "model", Description: "Show the model, or change it", During: true, run: (*txn).modelCommand},
+	{Name: "rename", Description: "Give the session a name", During: true, run: (*txn).renameCommand},
+	{Name: "usage", Description: "Show what the session has used", During: true, run: (*txn).usageCommand},
+}
+
+func init() { // it lists itself
+	help := Builtin{Name: "help", Description: "List the commands", During: true, run: (*txn).helpCommand}
+	Builtins = slices.Insert(Builtins, 0, help)
+}
+
+func builtin(name string) *Builtin {
+	for i := range Builtins {
+		if strings.EqualFold(Builtins[i].Name, name) {
+			return &Builtins[i]
+		}
+	}
+	return nil
+}
+
+func (tx *txn) helpCommand(string) (string, error) {
+	var b strings.Builder
+	for _, c := range Builtins {
+		fmt.Fprintf(&b, "/%s: %s\n", c.Name, c.Description)
+	}
+	_, commands := tx.s.abilities()
+	for _, c := range commands {
+		fmt.Fprintf(&b, "/%s: %s\n", c.Name, cmp.Or(c.Description, "a command of a client"))
+	}
+	return strings.TrimSuffix(b.String(), "\n"), nil
+}
+
+func (tx *txn) modelCommand(name string) (string, error) {
+	if name == "" {
+		return "The model is " + cmp.Or(tx.State.Model, "the provider's first") + ".", nil
+	}
+	return "The next request goes to " + name + ".", tx.setModel(Choice{Model: name, Effort: tx.State.Config.ReasoningEffort})
+}
+
+func (tx *txn) renameCommand(name string) (string, error) {
+	if name == "" {
+		return "The name is missing: /rename NAME", nil
+	}
+	return "The session is called " + name + ".", tx.rename(name)
+}
+
+func (tx *txn) usageCommand(string) (string, error) {
+	t := tx.State.Totals
+	return fmt.Sprintf("%d turns, %d model requests, %d tokens in, %d tokens out.", t.Turns, t.Steps, t.InputTokens, t.OutputTokens), nil
+}
+
+// Execute lets the client that has a command carry it out, and waits for it. It
+// returns what the client says went wrong.
+func (h *Host) Execute(ctx context.Context, id event.SessionID, name, args, key string) (fault string, err error) {
+	d := event.CommandExecuteData{RequestID: event.NewID(), Args: args, Key: key}
+	e, err := h.exchange(ctx, id, func(tx *txn) (string, error) {
+		if before := tx.State.Sent(key); before != "" {
+			return before, nil
+		}
+		command, ok := tx.s.clientCommand(strings.TrimLeft(name, "/"))
+		if !ok {
+			return "", fmt.Errorf("command /%s: %w", strings.TrimLeft(name, "/"), ErrNobody)
+		}
+		d.CommandName, d.Command = command.Name, strings.TrimSpace("/"+command.Name+" "+args)
+		return d.RequestID, tx.Record(d)
+	}, nil)
+	if err != nil {
+		return "", err
+	}
+	done, err := event.As[event.CommandDoneData](e)
+	return done.Error, err
+}
+
+// Invoke carries out a command of the runtime, and returns what it says. It
+// reports false if there is none of that name.
+func (h *Host) Invoke(ctx context.Context, id event.SessionID, name, args string) (text string, found bool, err error) {
+	err = h.do(ctx, id, func(tx *txn) (err error) {
+		if err = tx.exists(); err != nil {
+			return err
+		}
+		if b := builtin(name); b != nil {
+			found = true
+			text, err = b.run(tx, strings.TrimSpace(args))
+		}
+		return err
+	})
+	return text, found, err
+}
+
+// CarriedOut tells what became of a command that a client was asked to carry
+// out, and reports whether this answer won.
+func (h *Host) CarriedOut(ctx context.Context, id event.SessionID, requestID, key, fault string) (won bool, err error) {
+	err = h.do(ctx, id, func(tx *txn) error {
+		if err := tx.exists(); err != nil {
+			return err
+		}
+		record, ok := tx.State.CarryOut(event.CommandExecute, requestID, key, turn.Carried{Error: fault})
+		won = ok || tx.State.Won(requestID, key)
+		return tx.Record(record...)
+	})
+	return won, err
+}
+
+// A Queued command is what became of one that those who look after the queue were
+// asked about.
+type Queued struct {
+	Handled bool
+	Stop    bool // the queue is to rest until something new comes
+}
+
+// RespondQueued tells what became of a command from the queue, and reports
+// whether this answer won. One that was not handled goes the ordinary way.
+func (h *Host) RespondQueued(ctx context.Context, id event.SessionID, requestID, key string, q Queued) (won bool, err error) {
+	err = h.do(ctx, id, func(tx *txn) error {
+		if err := tx.exists(); err != nil {
+			return err
+		}
+		was := tx.State.Exchanges.Find(requestID)
+		record, ok := tx.State.CarryOut(event.CommandQueued, requestID, key, turn.Carried{Stop: q.Stop})
+		won = ok || tx.State.Won(requestID, key)
+		if !ok {
+			return nil
+		}
+		command, inputID := was.Command, was.InputID
+		if err := tx.Record(record...); err != nil || q.Handled {
+			return err
+		}
+		return tx.carry(command, inputID)
+	})
+	return won, err
+}
+
+// command begins with a command from the queue: those who said that they look
+// after the queue are asked first.
+func (tx *txn) command(step turn.Command) error {
+	if tx.s.interested(event.CommandQueued) {
+		return tx.Record(event.CommandQueuedData{RequestID: event.NewID(), Command: step.Input.Prompt, InputID: step.Input.InputID})
+	}
+	return tx.carry(step.Input.Prompt, step.Input.InputID)
+}
+
+// carry carries out a command from the queue: by the client that has it, or by
+// the runtime.
+func (tx *txn) carry(text, inputID string) error {
+	name, args := splitCommand(text)
+	if c, ok := tx.s.clientCommand(name); ok {
+		return tx.Record(event.CommandExecuteData{
+			RequestID: event.NewID(), Command: text, CommandName: c.Name, Args: args, InputID: inputID,
+		})
+	}
+	if err := tx.Record(event.CommandDoneData{RequestID: event.NewID(), InputID: inputID}); err != nil {
+		return err
+	}
+	b := builtin(name)
+	if b == nil {
+		return tx.Record(event.SessionWarningData{WarningType: "unknown_command", Message: fmt.Sprintf("There is no command /%s; /help lists those there are.", name)})
+	}
+	said, err := b.run(tx, args)
+	if err != nil {
+		return err
+	}
+	return tx.Record(event.SessionInfoData{InfoType: "command", Message: said})
+}
+
+// asCommand makes a command of a message that names one of a client's.
+func (tx *txn) asCommand(in event.InputAcceptedData) event.InputAcceptedData {
+	if !strings.HasPrefix(in.Prompt, "/") || len(in.Attachments) > 0 {
+		return in
+	}
+	if name, _ := splitCommand(in.Prompt); name != "" {
+		if _, ok := tx.s.clientCommand(name); ok {
+			in.Kind, in.Mode = event.InputCommand, event.ModeQueue
+		}
+	}
+	return in
+}
+
+// Interest remembers that a client looks after a kind of events, until its
+// handle is released or the client leaves.
+func (h *Host) Interest(id event.SessionID, c *Client, handle string, kind event.Type) {
+	h.attachmentOf(id, c, func(a *attachment) { a.interest[handle] = kind })
+}
+
+// Release forgets an interest. A command that waits for those who look after the
+// queue goes the ordinary way if nobody does any more.
+func (h *Host) Release(id event.SessionID, c *Client, handle string) {
+	h.attachmentOf(id, c, func(a *attachment) { delete(a.interest, handle) })
+	if s := h.peek(id); s != nil && s.asks.Load() {
+		s.post((*txn).unattended)
+	}
+}
+
+func (h *Host) attachmentOf(id event.SessionID, c *Client, f func(*attachment)) {
+	s := h.peek(id)
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, a := range s.clients {
+		if a.spec == c {
+			f(a)
+		}
+	}
+}
+
+// interested reports whether some client looks after a kind of events.
+func (s *Session) interested(kind event.Type) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, a := range s.clients {
+		for _, k := range a.interest {
+			if k == kind {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// unattended lets a command go the ordinary way that waits for somebody who has
+// left.
+func (tx *txn) unattended() error {
+	o := tx.State.Exchanges.Queued()
+	if o == nil || o.Asked.Type != event.CommandQueued || tx.s.interested(event.CommandQueued) {
+		return nil
+	}
+	command, inputID := o.Command, o.InputID
+	if err := tx.Record(event.CommandDoneData{RequestID: o.RequestID}); err != nil {
+		return err
+	}
+	return tx.carry(command, inputID)
+}

@@ -1,0 +1,43 @@
+package session_test
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/session"
+)
+
+// What ends together is told together, in a turn of its own. What ends when that
+// is over is another matter.
+func TestTasksThatEndTogetherWakeAnIdleSessionOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, c, j := &told{}, newChores(), &job{}
+		b := newBench(t, m, j)
+		b.opts.Tasks = c
+		b.restart()
+		v := b.create("s", &session.Client{})
+		prompt := "Call job with value '0'"
+		for i := range 10 {
+			prompt += fmt.Sprintf(", job with value '%d'", i+1)
+		}
+		b.send("s", event.InputAcceptedData{Prompt: prompt})
+		v.await(t, 0, event.SessionIdle)
+		asked, shown := len(m.reqs), len(v.kinds())
+		for i := range 10 {
+			c.of(j.key(i)) <- ended(j.key(i), fmt.Sprintf("NEWS %d.", i))
+		}
+		v.await(t, shown, event.SessionIdle)
+		if len(m.reqs) != asked+1 || notices(m.last(), "NEWS") != 10 {
+			t.Errorf("the model reads %d news in %d requests, want 10 in one", notices(m.last(), "NEWS"), len(m.reqs)-asked)
+		}
+		shown = len(v.kinds())
+		c.of(j.key(10)) <- ended(j.key(10), "NEWS 10.")
+		v.await(t, shown, event.SessionIdle)
+		if len(m.reqs) != asked+2 || notices(m.last(), "NEWS") != 11 {
+			t.Errorf("the model reads %d news in %d requests, want 11 in two", notices(m.last(), "NEWS"), len(m.reqs)-asked)
+		}
+		b.host.Close()
+	})
+}

@@ -1,0 +1,265 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/transcript"
+	"github.com/abide-run/abide/internal/turn"
+)
+
+// A Hook asks a client what it says to something that is about to happen, or has
+// just happened. No output means that it has nothing to say. ErrLeft means that
+// the client is no longer there.
+type Hook func(ctx context.Context, id event.SessionID, kind string, input json.RawMessage) (output json.RawMessage, err error)
+
+// A hearing is a hook that is being asked in this process.
+type hearing struct {
+	cancel context.CancelFunc
+	idle   bool // it waits for a client that can be asked
+}
+
+// hooked reports whether hooks can be asked: some client has hooks, or one that
+// had may be back in a moment.
+func (s *Session) hooked() bool {
+	return s.state.Declared.Hooks && (len(s.hookClients()) > 0 || time.Now().Before(s.awaited()))
+}
+
+// hookClients are the clients that can be asked, in the order in which they came.
+func (s *Session) hookClients() []*attachment {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var list []*attachment
+	for _, a := range s.clients {
+		if a.spec.Hook != nil && !a.gone {
+			list = append(list, a)
+		}
+	}
+	return list
+}
+
+// awaited is how long hooks wait for a client that vanished, with its connection
+// or with the engine before this one. Then they count as absent.
+func (s *Session) awaited() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if back := s.host.started.Add(s.host.opts.Grace); back.After(s.missed) {
+		return back
+	}
+	return s.missed
+}
+
+// miss remembers that a client that has hooks vanished.
+func (s *Session) miss(a *attachment) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a.gone = true
+	s.missed = time.Now().Add(s.host.opts.Grace)
+}
+
+// startHook records that a hook is to be asked.
+func (tx *txn) startHook(step turn.StartHook) error {
+	reads := ""
+	if step.Kind == event.HookPromptTransformed {
+		reads = transcript.Dated(tx.reads(step.Input), tx.now)
+	}
+	return tx.Record(turn.NewHook(tx.State, step, tx.now, reads, tx.s.transcriptPath()))
+}
+
+// askHook puts a hook to the clients when that it is asked is stored. It holds up
+// nobody but what it is about, and no longer than its time.
+func (s *Session) askHook(tx *txn, h event.HookStartData) {
+	ctx, cancel := context.WithTimeout(s.host.ctx, s.host.opts.HookTime)
+	r := &hearing{cancel: cancel}
+	if s.hearings == nil {
+		s.hearings = make(map[string]*hearing)
+	}
+	s.hearings[h.ID] = r
+	tx.then = append(tx.then, func() {
+		clients := s.hookClients()
+		if len(clients) == 0 {
+			s.awaitHooks(ctx, r, h)
+			return
+		}
+		inputs := s.inputs(h)
+		if !s.host.spawn(func() {
+			defer cancel()
+			if h.Kind == event.HookAgentStop {
+				s.writeTranscript(ctx)
+			}
+			s.heard(r, s.hear(ctx, h, inputs, clients))
+		}) {
+			cancel()
+		}
+	})
+}
+
+// inputs are what the clients are told: one for each call of preToolUse, under
+// its id, and one for any other hook.
+func (s *Session) inputs(h event.HookStartData) map[string]json.RawMessage {
+	if h.Kind != event.HookPreToolUse {
+		return map[string]json.RawMessage{"": h.Input}
+	}
+	inputs := make(map[string]json.RawMessage)
+	for _, id := range h.Calls {
+		if input, ok := turn.CallInput(s.state, id, time.Now()); ok {
+			inputs[id] = input
+		}
+	}
+	return inputs
+}
+
+// awaitHooks waits for a client to come back that can be asked. Whoever comes
+// lets the hook be asked again.
+func (s *Session) awaitHooks(ctx context.Context, r *hearing, h event.HookStartData) {
+	r.idle = true
+	ctx, cancel := context.WithDeadline(ctx, s.awaited())
+	if !s.host.spawn(func() {
+		defer cancel()
+		<-ctx.Done()
+		s.heard(r, said{end: event.HookEndData{ID: h.ID, Kind: h.Kind, Error: &event.HookError{Message: "There is no client to ask."}}})
+	}) {
+		cancel()
+	}
+}
+
+// said is what came of asking a hook.
+type said struct {
+	end  event.HookEndData
+	left bool // nobody answered, and somebody who could left over it
+}
+
+// hear asks all clients, about each call at the same time.
+func (s *Session) hear(ctx context.Context, h event.HookStartData, inputs map[string]json.RawMessage, clients []*attachment) said {
+	end := event.HookEndData{ID: h.ID, Kind: h.Kind}
+	var mu sync.Mutex
+	var failed error
+	answers := make(map[string]json.RawMessage)
+	var calls sync.WaitGroup
+	for id, input := range inputs {
+		calls.Go(func() {
+			output, err := s.hearAll(ctx, h.Kind, input, clients)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				failed = err
+			} else if output != nil {
+				answers[id] = output
+			}
+		})
+	}
+	calls.Wait()
+	end.Success = failed == nil || len(answers) > 0 // what was said of other calls counts
+	if failed != nil {
+		end.Error = &event.HookError{Message: reason(ctx, failed)}
+	}
+	end.Output = answers[""]
+	if delete(answers, ""); len(answers) > 0 {
+		end.Outputs = answers
+	}
+	return said{end, !end.Success && errors.Is(failed, ErrLeft)}
+}
+
+// reason says why a hook counts as absent.
+func reason(ctx context.Context, err error) string {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return "The hook did not answer in time."
+	}
+	return err.Error()
+}
+
+// hearAll asks one client after the other, and makes one answer of theirs.
+func (s *Session) hearAll(ctx context.Context, kind string, input json.RawMessage, clients []*attachment) (json.RawMessage, error) {
+	var outputs []json.RawMessage
+	var failed error
+	for _, a := range clients {
+		output, err := a.spec.Hook(ctx, s.id, kind, input)
+		switch {
+		case errors.Is(err, ErrLeft):
+			s.miss(a)
+			failed = err
+		case err != nil:
+			failed = err
+		case len(output) > 0:
+			outputs = append(outputs, output)
+		}
+	}
+	if len(outputs) > 0 {
+		return turn.MergeOutputs(outputs), nil
+	}
+	return nil, failed
+}
+
+// heard hands what was said to the session. If the clients went away instead, the
+// hook is asked again: they may come back.
+func (s *Session) heard(r *hearing, what said) {
+	s.post(func(tx *txn) error {
+		if tx.s.hearings[what.end.ID] != r || tx.s.host.ctx.Err() != nil {
+			return nil
+		}
+		delete(tx.s.hearings, what.end.ID)
+		if what.left {
+			return nil
+		}
+		return tx.Record(what.end)
+	})
+}
+
+// hearAgain lets hooks that wait for a client be put to the one that came.
+func (s *Session) hearAgain() {
+	for id, r := range s.hearings {
+		if r.idle {
+			r.cancel()
+			delete(s.hearings, id)
+		}
+	}
+}
+
+// stopHooks gives up the hooks that are being asked and that the filter is for.
+func (s *Session) stopHooks(filter func(event.HookStartData) bool) {
+	if s.state == nil {
+		return
+	}
+	for _, h := range s.state.Hooks {
+		if r := s.hearings[h.ID]; r != nil && filter(h) {
+			r.cancel()
+			delete(s.hearings, h.ID)
+		}
+	}
+}
+
+// settle records what became of calls, or asks the hooks about that first.
+func (tx *txn) settle(record ...event.Payload) error {
+	return tx.Record(turn.Settle(tx.State, tx.s.hooked(), tx.now, record)...)
+}
+
+// addContext adds to the system prompt, for the rest of the session.
+func (tx *txn) addContext(text string) error {
+	context := text
+	if tx.State.Context != "" && tx.State.Context != text {
+		context = tx.State.Context + "\n\n" + text
+	}
+	prompt, err := transcript.System(tx.State.Config, tx.State.Loaded, context, nil)
+	if err != nil {
+		return err
+	}
+	if tx.s.transformer() != nil { // what it has looked over stays
+		prompt = tx.State.System + "\n\n" + text
+	}
+	return tx.Record(event.SystemMessageData{Role: "system", Content: prompt, InteractionID: tx.State.Turn.InteractionID, Context: context})
+}
+
+// say tells the model what a hook wants it to be told.
+func (tx *txn) say(step turn.Say) error {
+	if step.Words.Source == turn.SourceSessionStart {
+		return tx.addContext(step.Words.Text)
+	}
+	return tx.Record(event.UserMessageData{
+		Content: step.Words.Text, Attachments: []json.RawMessage{}, Delivery: "steering",
+		InteractionID: tx.State.Turn.InteractionID, Source: step.Words.Source,
+	})
+}

@@ -1,0 +1,56 @@
+package session
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/abide-run/abide/internal/turn"
+)
+
+// What the model reads of a client's tool at once, and of a result that is longer.
+const (
+	largeResult  = 20 << 10
+	largePreview = 500
+)
+
+// shorten keeps a result that is too long to read in a file, and says where. It
+// returns the file's name, or nothing if there is none.
+func (h *Host) shorten(r *turn.ExternalResult) (string, error) {
+	if len(r.Text) <= largeResult {
+		return "", nil
+	}
+	var random [8]byte
+	_, _ = rand.Read(random[:]) // it never fails
+	name := fmt.Sprintf("%d-copilot-tool-output-%s.txt", time.Now().UnixMilli(), hex.EncodeToString(random[:]))
+	path := filepath.Join(os.TempDir(), name)
+	if err := os.WriteFile(path, []byte(r.Text), 0o600); err != nil {
+		return "", fmt.Errorf("keep a long result: %w", err)
+	}
+	r.Shown = largeText(r.Text, path)
+	return path, nil
+}
+
+// largeText is what the model reads of a result that is in a file.
+func largeText(text, path string) string {
+	return fmt.Sprintf("Output too large to read at once (%.1f KB). Saved to: %s\n"+
+		"Consider using tools like grep (for searching), head/tail (for viewing start/end), view with view_range (for specific sections), or jq (for JSON) to examine portions of the output.\n\n"+
+		"Preview (first %d chars):\n%s", float64(len(text))/1024, path, largePreview, beginning(text, largePreview))
+}
+
+// beginning is the first characters of a text.
+func beginning(text string, most int) string {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	n := 0
+	for at := range text {
+		if n == most {
+			return text[:at]
+		}
+		n++
+	}
+	return text
+}

@@ -1,0 +1,193 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/turn"
+)
+
+// askPlan asks one of the clients whether a plan may be carried out. If that
+// client goes away the question stays open for the next.
+func (s *Session) askPlan(c *turn.Call) {
+	a := s.attachmentThat(func(c *Client) bool { return c.ExitPlan != nil })
+	if a == nil || c.Stage != turn.WaitingPlan {
+		return
+	}
+	question, err := event.As[event.ExitPlanAskedData](c.Asked)
+	if err != nil {
+		return
+	}
+	a.asked[question.RequestID] = true
+	s.host.spawn(func() {
+		reply, err := a.spec.ExitPlan(s.host.ctx, s.id, question)
+		if err != nil {
+			return
+		}
+		s.post(func(tx *txn) error {
+			tx.undo = append(tx.undo, func() { delete(a.asked, question.RequestID) })
+			record, ok, err := turn.Answer{RequestID: question.RequestID, Plan: &reply}.Give(tx.State)
+			if !ok || err != nil {
+				return err
+			}
+			return tx.settle(record...)
+		})
+	})
+}
+
+// attachmentThat returns a client that can do something.
+func (s *Session) attachmentThat(can func(*Client) bool) *attachment {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, a := range s.clients {
+		if can(a.spec) {
+			return a
+		}
+	}
+	return nil
+}
+
+// change records something about a session that exists.
+func (h *Host) change(ctx context.Context, id event.SessionID, f func(*txn) error) error {
+	return h.do(ctx, id, func(tx *txn) error {
+		if err := tx.exists(); err != nil {
+			return err
+		}
+		return f(tx)
+	})
+}
+
+// SetMode says in which mode the agent of a session works.
+func (h *Host) SetMode(ctx context.Context, id event.SessionID, mode string) error {
+	return h.change(ctx, id, func(tx *txn) error {
+		if was := tx.State.Mode(); was != mode {
+			return tx.Record(event.ModeChangedData{NewMode: mode, PreviousMode: was})
+		}
+		return nil
+	})
+}
+
+// Suggest gives a session a name unless a person has given it one.
+func (h *Host) Suggest(ctx context.Context, id event.SessionID, name string) (taken bool, err error) {
+	err = h.change(ctx, id, func(tx *txn) error {
+		if taken = tx.State.Name == "" || tx.State.AutoNamed; !taken {
+			return nil
+		}
+		tx.Tell(event.TitleChangedData{Title: name})
+		return tx.Record(event.SessionNamedData{Name: name, Auto: true})
+	})
+	return taken, err
+}
+
+// Configure changes the configuration of a session.
+func (h *Host) Configure(ctx context.Context, id event.SessionID, f func(*event.SessionConfiguredData) error) error {
+	return h.change(ctx, id, func(tx *txn) error {
+		to := tx.State.Config
+		if err := f(&to); err != nil {
+			return err
+		}
+		return tx.Record(to)
+	})
+}
+
+// AddProviders adds to the providers and models that a session has. The secrets
+// are those of all that it has then; add makes them of those it had.
+func (h *Host) AddProviders(ctx context.Context, id event.SessionID, add func(config *event.SessionConfiguredData, secret []byte) ([]byte, error)) error {
+	had, err := h.store.Secret(ctx, id, SecretProvider)
+	if err != nil {
+		return err
+	}
+	var secret []byte
+	err = h.Configure(ctx, id, func(to *event.SessionConfiguredData) (err error) {
+		secret, err = add(to, had)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return h.keepSecrets(ctx, id, Spec{Provider: secret})
+}
+
+// Provider returns the provider of one of a session's models, or of the one it
+// uses, and its secrets.
+func (h *Host) Provider(ctx context.Context, id event.SessionID, name string) (json.RawMessage, []byte, error) {
+	st, err := h.Status(ctx, id)
+	if err != nil {
+		return nil, nil, err
+	}
+	secret, err := h.store.Secret(ctx, id, SecretProvider)
+	if err != nil {
+		return nil, nil, err
+	}
+	if name == "" {
+		name = st.Model
+	}
+	as, err := choose(st.Config, name, secret)
+	return as.config.Provider, as.secret, err
+}
+
+// Interrupt stops the turn, and reports whether there was one. What waits in the
+// queue comes next if it is kept.
+func (h *Host) Interrupt(ctx context.Context, id event.SessionID, keepQueue bool) (interrupted bool, err error) {
+	err = h.change(ctx, id, func(tx *txn) error {
+		if interrupted = tx.State.Turn != nil; !interrupted {
+			return nil
+		}
+		return tx.abort("user_initiated", keepQueue)
+	})
+	return interrupted, err
+}
+
+// End ends the use of a session for everybody. What it does rests until somebody
+// resumes it.
+func (h *Host) End(ctx context.Context, id event.SessionID, d event.ShutdownData) error {
+	return h.change(ctx, id, func(tx *txn) error {
+		s := tx.State
+		d.Started, d.APIDuration, d.Model = s.Started.UnixMilli(), s.Totals.DurationMs, s.Model
+		d.Changes.Files, d.Metrics = []string{}, map[string]struct{}{}
+		if err := tx.Record(d); err != nil {
+			return err
+		}
+		if s.Active() && !s.Suspended {
+			tx.s.stopAsking(errSuspended)
+			if err := tx.Record(event.SessionSuspendedData{Suspended: true}); err != nil {
+				return err
+			}
+		}
+		tx.then = append(tx.then, tx.s.dismiss)
+		return nil
+	})
+}
+
+// dismiss lets go of all clients.
+func (s *Session) dismiss() {
+	s.mu.Lock()
+	clients := s.clients
+	s.clients, s.grace = nil, time.Time{}
+	s.mu.Unlock()
+	for _, a := range clients {
+		if a.view != nil {
+			a.view.Close()
+		}
+	}
+}
+
+// Offered returns the tools that the model of a session is told of; without a
+// session, those of the runtime.
+func (h *Host) Offered(ctx context.Context, id event.SessionID) ([]model.Tool, error) {
+	if id == "" {
+		return h.opts.Tools.Offer(turn.New(id)), nil
+	}
+	var list []model.Tool
+	err := h.look(ctx, id, func(tx *txn) error {
+		if err := tx.exists(); err != nil {
+			return err
+		}
+		list = h.opts.Tools.Offer(tx.State)
+		return nil
+	})
+	return list, err
+}

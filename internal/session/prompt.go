@@ -1,0 +1,167 @@
+package session
+
+import (
+	"context"
+	"io"
+	"maps"
+	"os"
+	"slices"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/transcript"
+	"github.com/abide-run/abide/internal/turn"
+)
+
+// A Transform lets a client look over sections of the system prompt, and returns
+// what it makes of them.
+type Transform func(ctx context.Context, id event.SessionID, sections map[string]string) (map[string]string, error)
+
+// unprepared reports whether a client wants to look over the system prompt of the
+// next turn, and has not yet.
+func (s *Session) unprepared() bool {
+	return s.prepared == nil && s.transformer() != nil
+}
+
+// transformer returns the client that looks over the system prompt.
+func (s *Session) transformer() *Client {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, a := range slices.Backward(s.clients) {
+		if a.spec.Transform != nil && !a.gone {
+			return a.spec
+		}
+	}
+	return nil
+}
+
+// prepare lets a client look over the system prompt. If it cannot, the prompt is
+// used as it is.
+func (s *Session) prepare(tx *txn) error {
+	if err := tx.instruct(); err != nil {
+		return err
+	}
+	sections, err := transcript.Transforms(tx.State.Config, tx.State.Loaded, tx.State.Context)
+	client := s.transformer()
+	if err != nil || len(sections) == 0 || client == nil {
+		s.prepared = map[string]string{}
+		return err
+	}
+	s.preparing = true
+	ctx, cancel := context.WithTimeout(s.host.ctx, s.host.opts.HookTime)
+	tx.then = append(tx.then, func() {
+		if !s.host.spawn(func() {
+			defer cancel()
+			changed, err := client.Transform(ctx, s.id, maps.Clone(sections))
+			if err != nil {
+				s.host.log.Warn("a client could not look over the system prompt", "session", s.id, "err", err)
+				changed = sections
+			}
+			s.post(func(tx *txn) error {
+				tx.s.preparing = false
+				tx.s.prepared = changed
+				return nil
+			})
+		}) {
+			cancel()
+		}
+	})
+	return nil
+}
+
+// system is the system prompt of the turn that begins. One that a client has
+// looked over stays as that left it while the client is away.
+func (tx *txn) system() (string, error) {
+	changed := tx.s.prepared
+	tx.s.prepared = nil
+	if changed == nil && tx.State.System != "" {
+		if wanted, err := transcript.Transforms(tx.State.Config, tx.State.Loaded, tx.State.Context); err == nil && len(wanted) > 0 {
+			return tx.State.System, nil
+		}
+	}
+	if from := (promptOf{tx.State, tx.State.Offered, tx.State.Loaded, tx.State.Context}); changed != nil || tx.s.promptOf != from {
+		prompt, err := transcript.System(tx.State.Config, tx.State.Loaded, tx.State.Context, changed)
+		if err != nil || changed != nil {
+			return prompt, err
+		}
+		tx.s.prompt, tx.s.promptOf = prompt, from
+	}
+	return tx.s.prompt, nil
+}
+
+// promptOf is what a system prompt is made of, so that one that is the same need
+// not be made again.
+type promptOf struct {
+	state           *turn.State
+	offered         int // changes with the configuration
+	loaded, context string
+}
+
+// reads is what the model reads of an input, but for when that was.
+func (tx *txn) reads(in event.InputAcceptedData) string {
+	said, context := tx.State.Said(in)
+	text := transcript.Reads(said, in.Attachments, count)
+	if tx.State.Turn == nil {
+		if gone := tx.toolsGone(); len(gone) > 0 {
+			text = transcript.ToolsGone(gone) + "\n\n" + text
+		}
+	}
+	if context != "" {
+		text += "\n\n" + context
+	}
+	return text
+}
+
+// toolsGone names the tools that the model could call in the last turn and no
+// longer can, because their clients left.
+func (tx *txn) toolsGone() []string {
+	if len(tx.State.Tools) == 0 {
+		return nil
+	}
+	now, ok := tx.s.clientTools(nil)
+	if !ok || tx.State.Summary == "" {
+		return nil
+	}
+	var gone []string
+	for _, t := range tx.State.Tools {
+		if !slices.ContainsFunc(now, func(n event.ExternalTool) bool { return n.Name == t.Name }) {
+			gone = append(gone, t.Name)
+		}
+	}
+	return gone
+}
+
+// countMost is how much of a file is read to count its lines.
+const countMost = 10 << 20
+
+// count tells how many lines a file has, or how many entries a folder.
+func count(path string) (int, bool) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0, false
+	}
+	if info.IsDir() {
+		entries, err := os.ReadDir(path)
+		return len(entries), err == nil
+	}
+	if !info.Mode().IsRegular() || info.Size() > countMost {
+		return 0, false
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return 0, false
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, countMost))
+	return lines(data), err == nil
+}
+
+// lines counts lines. What follows the last newline is one, too.
+func lines(data []byte) int {
+	n := 0
+	for i, b := range data {
+		if b == '\n' || i == len(data)-1 {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,260 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/model"
+)
+
+// defaultProvider is the name of a session's only provider.
+const defaultProvider = "default"
+
+// ErrLeft means that a client left before it could do what it was asked for.
+var ErrLeft = errors.New("the client has left")
+
+// resolve finds the model of a session, and how it is reached: a client may have
+// to make the requests, or give a token for each.
+func (s *Session) resolve(ctx context.Context, config event.SessionConfiguredData, name string) (Endpoint, error) {
+	secret, err := s.secret(ctx)
+	if err != nil {
+		return Endpoint{}, err
+	}
+	as, err := choose(config, name, secret)
+	if err != nil {
+		return Endpoint{}, err
+	}
+	provider, err := tokenProvider(as.config.Provider)
+	if err != nil {
+		return Endpoint{}, err
+	}
+	through := config.ClientHTTP || s.client(transports) != nil
+	if through {
+		ctx = model.WithTransport(ctx, clientTransport{s})
+	}
+	to, err := s.host.opts.Resolve(ctx, as.config, as.name, as.secret)
+	if err != nil || (provider == "" && !through && !as.listed) {
+		return to, err
+	}
+	to.Model = &reached{Model: to.Model, session: s, name: to.Name, provider: provider, through: through}
+	if as.listed {
+		to.Name = cmp.Or(name, to.Name)
+	}
+	return to, nil
+}
+
+// A reached model is one that is asked with the help of a client.
+type reached struct {
+	model.Model
+	session  *Session
+	name     string // on the wire
+	provider string // whose token a client gives for each request; empty if none does
+	through  bool   // a client makes the requests
+}
+
+// Ask makes one attempt.
+func (m *reached) Ask(ctx context.Context, req *model.Request, on func(model.Delta)) (*model.Reply, error) {
+	own := *req
+	own.Model = m.name
+	if m.provider != "" {
+		token, err := m.session.token(ctx, m.provider)
+		if err != nil {
+			return nil, err
+		}
+		own.Headers = maps.Clone(req.Headers)
+		if own.Headers == nil {
+			own.Headers = make(map[string]string)
+		}
+		own.Headers["Authorization"] = "Bearer " + token
+	}
+	if m.through {
+		ctx = model.WithTransport(ctx, clientTransport{m.session})
+	}
+	return m.Model.Ask(ctx, &own, on)
+}
+
+// tokenProvider returns the name of a provider that takes a client's tokens.
+func tokenProvider(raw json.RawMessage) (string, error) {
+	var p struct {
+		Name  string `json:"name"`
+		Asked bool   `json:"hasBearerTokenProvider"`
+	}
+	if raw == nil {
+		return "", nil
+	}
+	if err := json.Unmarshal(raw, &p); err != nil {
+		return "", fmt.Errorf("provider: %w", err)
+	}
+	if !p.Asked {
+		return "", nil
+	}
+	return cmp.Or(p.Name, defaultProvider), nil
+}
+
+// A choice is a model and where it is.
+type choice struct {
+	config event.SessionConfiguredData // with the model's provider
+	name   string                      // of the model, at its provider
+	secret []byte                      // of the provider
+	listed bool                        // it is one of those that the session's client listed
+}
+
+type members = map[string]json.RawMessage
+
+// choose finds a model among those that the session's client listed, and makes
+// its provider that of the session. What is not listed stays as it is.
+func choose(config event.SessionConfiguredData, name string, secret []byte) (choice, error) {
+	as := choice{config: config, name: name, secret: secret}
+	if config.Models == nil || config.Providers == nil {
+		return as, nil
+	}
+	var models, providers []members
+	if err := errors.Join(json.Unmarshal(config.Models, &models), json.Unmarshal(config.Providers, &providers)); err != nil {
+		return as, fmt.Errorf("providers: %w", err)
+	}
+	first := name == "" && config.Provider == nil
+	i := slices.IndexFunc(models, func(m members) bool {
+		return first || text(m["provider"])+"/"+text(m["id"]) == name
+	})
+	if i < 0 {
+		return as, nil
+	}
+	owner := text(models[i]["provider"])
+	j := slices.IndexFunc(providers, func(p members) bool { return text(p["name"]) == owner })
+	if j < 0 {
+		return as, &model.Error{Kind: model.KindNotFound, Message: fmt.Sprintf("The model %s names the provider %q, which there is none of; add it to providers.", name, owner)}
+	}
+	own, err := provides(providers[j], models[i])
+	if err != nil {
+		return as, err
+	}
+	as.config.Provider, as.name, as.listed = own, text(models[i]["id"]), true
+	as.secret, err = secretOf(owner, secret)
+	return as, err
+}
+
+// provides is a provider as it is asked for one of its models.
+func provides(provider, m members) (json.RawMessage, error) {
+	for _, name := range []string{"wireModel", "modelId", "maxPromptTokens", "maxOutputTokens"} {
+		if v := m[name]; v != nil {
+			provider[name] = v
+		}
+	}
+	return json.Marshal(provider)
+}
+
+// secretOf finds the secret of one of a session's providers.
+func secretOf(provider string, all []byte) ([]byte, error) {
+	var kept struct {
+		Named members `json:"named"`
+	}
+	if len(all) == 0 {
+		return nil, nil
+	}
+	if err := json.Unmarshal(all, &kept); err != nil {
+		return nil, fmt.Errorf("providers' keys: %w", err)
+	}
+	return kept.Named[provider], nil
+}
+
+// text reads a JSON string; anything else is empty.
+func text(raw json.RawMessage) string {
+	var s string
+	if json.Unmarshal(raw, &s) != nil {
+		return ""
+	}
+	return s
+}
+
+func transports(c *Client) bool { return c.Transport != nil }
+func tokens(c *Client) bool     { return c.Token != nil }
+
+// client returns an attached client that can do something, or nil.
+func (s *Session) client(can func(*Client) bool) *Client {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.clientLocked(can)
+}
+
+func (s *Session) clientLocked(can func(*Client) bool) *Client {
+	for _, a := range s.clients {
+		if can(a.spec) {
+			return a.spec
+		}
+	}
+	return nil
+}
+
+// awaitAble returns an attached client that can do something. If there is none
+// it waits for one: the work goes on when somebody comes back.
+func (s *Session) awaitAble(ctx context.Context, can func(*Client) bool) (*Client, error) {
+	for {
+		s.mu.Lock()
+		c := s.clientLocked(can)
+		if s.arrived == nil {
+			s.arrived = make(chan struct{})
+		}
+		arrived := s.arrived
+		s.mu.Unlock()
+		if c != nil {
+			return c, nil
+		}
+		select {
+		case <-arrived:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// arriveLocked lets those who wait for a client look again.
+func (s *Session) arriveLocked() {
+	if s.arrived != nil {
+		close(s.arrived)
+		s.arrived = nil
+	}
+}
+
+// token asks a client for the token of a provider. If the client leaves over it,
+// the next one is asked.
+func (s *Session) token(ctx context.Context, provider string) (string, error) {
+	lost := make(map[*Client]bool)
+	for {
+		c, err := s.awaitAble(ctx, func(c *Client) bool { return tokens(c) && !lost[c] })
+		if err != nil {
+			return "", err
+		}
+		token, err := c.Token(ctx, s.id, provider)
+		switch {
+		case errors.Is(err, ErrLeft) && ctx.Err() == nil:
+			lost[c] = true
+			continue
+		case ctx.Err() != nil:
+			return "", context.Cause(ctx)
+		case err != nil:
+			return "", &model.Error{Kind: model.KindAuth, Message: fmt.Sprintf("The client gave no token for the provider %s: %v", provider, err), Err: err}
+		case token == "":
+			return "", &model.Error{Kind: model.KindAuth, Message: fmt.Sprintf("The client gave an empty token for the provider %s.", provider)}
+		}
+		return token, nil
+	}
+}
+
+// clientTransport lets a client make HTTP requests.
+type clientTransport struct{ session *Session }
+
+// RoundTrip makes one request.
+func (t clientTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	c, err := t.session.awaitAble(req.Context(), transports)
+	if err != nil {
+		return nil, err
+	}
+	return c.Transport.RoundTrip(req)
+}

@@ -1,0 +1,140 @@
+package transcript_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/transcript"
+)
+
+// customized writes the prompt of a session whose client changes sections.
+func customized(t *testing.T, sections string, changed map[string]string) string {
+	t.Helper()
+	config := event.SessionConfiguredData{WorkingDirectory: "/w", Instructions: "Be kind.", SystemMessage: json.RawMessage(`{"mode":"customize","sections":` + sections + `,"content":"At last."}`)}
+	text, err := transcript.System(config, "Loaded.", "Context.", changed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func TestEverySectionCanBeChanged(t *testing.T) {
+	plain := customized(t, `{}`, nil)
+	if !strings.HasSuffix(plain, "\n\nAt last.") || !strings.Contains(plain, "Loaded.\n\nBe kind.\n\nContext.") {
+		t.Errorf("prompt = %q", plain)
+	}
+	for _, id := range []string{
+		transcript.Preamble, transcript.Tone, transcript.Efficiency, transcript.Environment, transcript.CodeChanges, transcript.Guidelines,
+		transcript.Safety, transcript.ToolNotes, transcript.CustomNotes, transcript.RuntimeNotes, transcript.Last, transcript.Identity,
+	} {
+		replaced := customized(t, `{"`+id+`":{"action":"replace","content":"MINE"}}`, nil)
+		removed := customized(t, `{"`+id+`":{"action":"remove","content":"MINE"}}`, nil)
+		added := customized(t, `{"`+id+`":{"action":"append","content":"MINE"}}`, nil)
+		before := customized(t, `{"`+id+`":{"action":"prepend","content":"MINE"}}`, nil)
+		if strings.Count(replaced, "MINE") != 1 || strings.Contains(removed, "MINE") || len(removed) > len(plain) {
+			t.Errorf("%s replaced: %q\nremoved: %q", id, replaced, removed)
+		}
+		if len(added) != len(plain)+len("MINE\n\n") || len(before) != len(added) {
+			t.Errorf("%s: something is lost", id)
+		}
+		if kept := customized(t, `{"`+id+`":{"action":"preserve"}}`, nil); id != transcript.Identity && kept != plain {
+			t.Errorf("%s preserved: %q", id, kept)
+		}
+	}
+}
+
+func TestASectionOfTheGroupCanBeKept(t *testing.T) {
+	got := customized(t, `{"identity":{"action":"remove"},"tone":{"action":"preserve"}}`, nil)
+	if strings.Contains(got, "You are an agent") || !strings.Contains(got, "answer in plain words") {
+		t.Errorf("prompt = %q", got)
+	}
+}
+
+func TestWhatHasNoPlaceIsNotLost(t *testing.T) {
+	if got := customized(t, `{"of_tomorrow":{"action":"replace","content":"MINE"}}`, nil); !strings.Contains(got, "MINE") {
+		t.Errorf("prompt = %q", got)
+	}
+}
+
+func TestAClientLooksOverSections(t *testing.T) {
+	sections := `{"identity":{"action":"transform"},"tone":{"action":"transform"},"safety":{"action":"remove"}}`
+	config := event.SessionConfiguredData{SystemMessage: json.RawMessage(`{"mode":"customize","sections":` + sections + `}`)}
+	wanted, err := transcript.Transforms(config, "", "")
+	if err != nil || len(wanted) != 2 || !strings.Contains(wanted["identity"], "You are an agent") || strings.Contains(wanted["identity"], wanted["tone"]) || wanted["tone"] == "" {
+		t.Fatalf("wanted %v, %v", wanted, err)
+	}
+	got := customized(t, sections, map[string]string{"identity": "I.", "tone": "T."})
+	if !strings.HasPrefix(got, "I.\n\nT.\n\n") || strings.Contains(got, "permission") {
+		t.Errorf("prompt = %q", got)
+	}
+	config.SystemMessage = json.RawMessage(`{"mode":"append","sections":` + sections + `}`)
+	if wanted, err := transcript.Transforms(config, "", ""); len(wanted) > 0 || err != nil {
+		t.Errorf("without customize: %v, %v", wanted, err)
+	}
+}
+
+func TestWhatTheModelReadsOfAttachments(t *testing.T) {
+	look := func(path string) (int, bool) { return len(path), path != "/gone" }
+	for _, test := range []struct{ attachments, want string }{
+		{`[]`, "say"},
+		{`[{"type":"file","path":"/f"}]`, "say\n\n\n\n<tagged_files>\n* /f (2 lines)\n</tagged_files>"},
+		{`[{"type":"file","path":"/f","lineRange":{"start":1,"end":1}},{"type":"directory","path":"/dir"}]`, "say\n\n\n\n<tagged_files>\n* /f (line 1 of 2 lines)\n* /dir (4 items)\n</tagged_files>"},
+		{`[{"type":"file","path":"/f","lineRange":{"start":1,"end":2}},{"type":"file","path":"/gone"}]`, "say\n\n\n\n<tagged_files>\n* /f (lines 1-2 of 2 lines)\n* /gone\n</tagged_files>"},
+		{`[{"type":"selection","filePath":"/a/f.go","displayName":"f.go","text":"x := 1","selection":{"start":{"line":1,"character":0},"end":{"line":1,"character":6}}}]`,
+			"<ide_selection>\nThe user has the following text selected in their IDE. This may or may not be related to their request.\nFile: f.go (line 2)\n```\nx := 1\n```\n</ide_selection>\n\n\n\nsay"},
+		{`[{"type":"selection","filePath":"/a/f.go","text":"x","selection":{"start":{"line":1},"end":{"line":3}}}]`,
+			"<ide_selection>\nThe user has the following text selected in their IDE. This may or may not be related to their request.\nFile: /a/f.go (lines 2-4)\n```\nx\n```\n</ide_selection>\n\n\n\nsay"},
+		{`[{"type":"github_reference","number":7,"title":"T","referenceType":"issue","state":"open","url":"u"}]`, "say\n\n\n\n<github_references>\n#7 - T [issue] [open] (u)\n</github_references>"},
+		{`[{"type":"blob","data":"aGk=","mimeType":"text/plain","displayName":"n"}]`, "say\n\n\n\n<attachment name=\"n\" type=\"text/plain\">\nhi\n</attachment>"},
+		{`[{"type":"blob","data":"/w==","mimeType":"application/pdf"}]`, "say\n\n\n\n<attachment name=\"attachment\" type=\"application/pdf\">(1 bytes that are not text)</attachment>"},
+		{`[{"type":"blob","data":"aGk=","mimeType":"image/png"}]`, "say"},
+		{`[{"type":1},"nonsense",{"type":"of tomorrow"}]`, "say"},
+	} {
+		var raw []json.RawMessage
+		if err := json.Unmarshal([]byte(test.attachments), &raw); err != nil {
+			t.Fatal(err)
+		}
+		if got := transcript.Reads("say", raw, look); got != test.want {
+			t.Errorf("%s:\n%q\nwant\n%q", test.attachments, got, test.want)
+		}
+	}
+}
+
+func TestImagesThatCameWithAnInputAreShown(t *testing.T) {
+	var h transcript.History
+	h.Add(encode(t, 1, event.UserMessageData{Content: "look", TransformedContent: "look", Attachments: []json.RawMessage{
+		json.RawMessage(`{"type":"blob","data":"AQI=","mimeType":"image/png","displayName":"a.png"}`), json.RawMessage(`{"type":"file","path":"/f"}`)}}))
+	list, err := h.Messages()
+	if err != nil || len(list) != 1 || list[0].Text != "look\na.png" || len(list[0].Images) != 1 || string(list[0].Images[0].Data) != "\x01\x02" {
+		t.Fatalf("messages = %+v, %v", list, err)
+	}
+	if blind := transcript.Unseen(list); len(blind) != 1 || blind[0].Text != "look\na.png" || len(blind[0].Images) != 0 {
+		t.Errorf("without eyes: %+v", blind)
+	}
+}
+
+func TestTheModelReadsWhenSomethingWasSaid(t *testing.T) {
+	var h transcript.History
+	h.Add(encode(t, 1, event.UserMessageData{Content: "now"}))
+	list, err := h.Messages()
+	if want := transcript.Dated("now", time.Unix(0, 0)); err != nil || !slices.ContainsFunc(list, func(m *model.Message) bool { return m.Text == want }) {
+		t.Errorf("messages = %+v, %v, want %q", list, err, want)
+	}
+}
+
+// FuzzAttachments feeds attachments that nobody would send.
+func FuzzAttachments(f *testing.F) {
+	f.Add([]byte(`{"type":"file","path":"/f","lineRange":{"start":1,"end":-1}}`))
+	f.Add([]byte(`{"type":"blob","data":"aGk=","mimeType":"image/png"}`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		text := transcript.Reads("say", []json.RawMessage{raw}, func(string) (int, bool) { return 0, false })
+		if !strings.Contains(text, "say") {
+			t.Errorf("what was said is lost: %q", text)
+		}
+	})
+}

@@ -1,0 +1,499 @@
+package turn
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/transcript"
+)
+
+// A hook is a question to the clients that want a say in what happens. It is
+// stored when it is put (hook.start) and when it is answered (hook.end), and
+// what it is about waits in between. An answer that is stored is never asked for
+// again. A hook that nobody answers counts as absent.
+
+// A Prompt is what hooks have made of an input that is not delivered yet.
+type Prompt struct {
+	Text        string  // instead of what was said; empty for none
+	Context     string  // what the model is told beside it
+	Transformed *string // what the model reads; nil if that is not settled
+	Stage       PromptStage
+}
+
+// A PromptStage is how far the hooks of an input have come.
+type PromptStage int
+
+// The stages of a Prompt.
+const (
+	Unheard      PromptStage = iota // no hook was asked
+	Submitting                      // userPromptSubmitted is open
+	Submitted                       // it was answered
+	Transforming                    // userPromptTransformed is open
+	Transformed                     // it was answered
+)
+
+// An Ending is a turn that is over, until the session is idle.
+type Ending struct {
+	Turn   Turn
+	Reason string // "complete", "error" or "abort"
+	Error  string
+	Final  bool // the model had the last word
+	Asked  bool // agentStop was asked
+	Closed bool // sessionEnd was asked
+}
+
+// The reasons of an Ending.
+const (
+	EndComplete = "complete"
+	EndError    = "error"
+	EndAbort    = "abort"
+)
+
+// Words are what a hook wants the model to be told in a message of its own.
+type Words struct{ Text, Source string }
+
+// The sources of messages that come from hooks.
+const (
+	SourceSessionStart = "hook-sessionStart"
+	SourceAgentStop    = "hook-agentStop"
+)
+
+// A Verdict is what preToolUse says of a call.
+type Verdict struct {
+	Decision string `json:"permissionDecision"` // one of Hook…, or empty
+	Reason   string `json:"permissionDecisionReason"`
+	Context  string `json:"additionalContext"`
+}
+
+// The decisions of a Verdict.
+const (
+	HookAllow = "allow" // nobody else is asked
+	HookDeny  = "deny"
+	HookAsk   = "ask" // a person is asked, whatever the rules allow
+)
+
+// hookIndex finds an open hook.
+func (s *State) hookIndex(id string) int {
+	return slices.IndexFunc(s.Hooks, func(h event.HookStartData) bool { return h.ID == id })
+}
+
+// hookOpen reports whether a hook of that kind is open.
+func (s *State) hookOpen(kind string) bool {
+	return slices.ContainsFunc(s.Hooks, func(h event.HookStartData) bool { return h.Kind == kind })
+}
+
+// hookStarted takes in that a hook is asked. One that is about nothing is not
+// kept: nobody would wait for it.
+func (s *State) hookStarted(d event.HookStartData) {
+	if s.hookIndex(d.ID) < 0 && s.awaits(d) {
+		s.Hooks = append(slices.Clip(s.Hooks), d)
+	}
+}
+
+// awaits lets what a hook is about wait for it.
+func (s *State) awaits(d event.HookStartData) bool {
+	switch d.Kind {
+	case event.HookPromptSubmitted, event.HookPromptTransformed:
+		return s.promptAwaits(d)
+	case event.HookAgentStop:
+		if s.Last != nil {
+			s.Last.Asked = true
+		}
+		return s.Last != nil
+	case event.HookSessionEnd:
+		if s.Last != nil {
+			s.Last.Closed = true
+		}
+		return s.Last != nil
+	}
+	if s.Turn == nil {
+		return false
+	}
+	switch d.Kind {
+	case event.HookSessionStart:
+		s.Entry = ""
+		return true
+	case event.HookErrorOccurred:
+		s.Turn.Failure = d.Failure
+		return d.Failure != nil
+	}
+	return s.Turn.callsAwait(d)
+}
+
+// promptAwaits lets an input wait for its hook.
+func (s *State) promptAwaits(d event.HookStartData) bool {
+	if !slices.ContainsFunc(s.Queue, func(in event.InputAcceptedData) bool { return in.InputID == d.InputID }) {
+		return false
+	}
+	p := s.Prompts[d.InputID]
+	p.Stage = Submitting
+	if d.Kind == event.HookPromptTransformed {
+		var in struct {
+			Transformed string `json:"transformedPrompt"`
+		}
+		_ = json.Unmarshal(d.Input, &in) // we wrote it
+		p.Stage, p.Transformed = Transforming, &in.Transformed
+	}
+	s.setPrompt(d.InputID, p)
+	return true
+}
+
+func (s *State) setPrompt(inputID string, p Prompt) {
+	if s.Prompts == nil {
+		s.Prompts = make(map[string]Prompt)
+	}
+	s.Prompts[inputID] = p
+}
+
+// callsAwait lets calls wait for their hook.
+func (t *Turn) callsAwait(d event.HookStartData) bool {
+	found := false
+	for _, id := range d.Calls {
+		switch {
+		case d.Kind == event.HookPreToolUse:
+			found = t.move(id, Checking) != nil || found
+		case d.Outcome != nil:
+			if c := t.move(id, Held); c != nil {
+				c.Outcome, c.Heard, found = d.Outcome, false, true
+			}
+		}
+	}
+	return found
+}
+
+// hookEnded takes in what a hook says.
+func (s *State) hookEnded(d event.HookEndData) {
+	i := s.hookIndex(d.ID)
+	if i < 0 {
+		return
+	}
+	h := s.Hooks[i]
+	s.Hooks = slices.Delete(slices.Clone(s.Hooks), i, i+1)
+	var said output
+	_ = json.Unmarshal(d.Output, &said) // what cannot be read says nothing
+	switch h.Kind {
+	case event.HookPromptSubmitted, event.HookPromptTransformed:
+		s.promptHeard(h, said)
+	case event.HookAgentStop:
+		s.stopHeard(said)
+	}
+	if s.Turn == nil {
+		return
+	}
+	switch h.Kind {
+	case event.HookSessionStart:
+		s.Turn.say(said.Context, SourceSessionStart)
+	case event.HookErrorOccurred:
+		s.Turn.failureHeard(said)
+	default:
+		s.Turn.callsHeard(h, d, said)
+	}
+}
+
+// An output is all that hooks can say, of every kind.
+type output struct {
+	Context     string          `json:"additionalContext"`
+	Prompt      string          `json:"modifiedPrompt"`
+	Transformed *string         `json:"modifiedTransformedPrompt"`
+	Args        json.RawMessage `json:"modifiedArgs"`
+	Result      json.RawMessage `json:"modifiedResult"`
+	Decision    string          `json:"decision"`
+	Reason      string          `json:"reason"`
+	Handling    string          `json:"errorHandling"`
+	Retries     int             `json:"retryCount"`
+}
+
+func (s *State) promptHeard(h event.HookStartData, said output) {
+	p, ok := s.Prompts[h.InputID]
+	if !ok {
+		return // it was taken back meanwhile
+	}
+	if h.Kind == event.HookPromptSubmitted {
+		p.Stage, p.Text, p.Context = Submitted, said.Prompt, said.Context
+	} else if p.Stage = Transformed; said.Transformed != nil {
+		p.Transformed = said.Transformed
+	}
+	s.Prompts[h.InputID] = p
+}
+
+// stopHeard lets the turn go on if the hook does not let it end.
+func (s *State) stopHeard(said output) {
+	if said.Decision != "block" || s.Last == nil || s.Turn != nil {
+		return
+	}
+	t := s.Last.Turn
+	t.Phase, t.Calls, t.Kept = Ready, nil, true
+	t.Step++
+	t.say(cmp.Or(said.Reason, "Go on."), SourceAgentStop)
+	s.Turn, s.Last = &t, nil
+}
+
+// say makes words of a hook wait for the next model request.
+func (t *Turn) say(text, source string) {
+	if text != "" {
+		t.Words = append(slices.Clip(t.Words), Words{text, source})
+	}
+}
+
+// maxHookRetries is how often a hook can have the model asked again in a turn.
+const maxHookRetries = 5
+
+func (t *Turn) failureHeard(said output) {
+	if said.Handling == "retry" && t.Retries < min(max(1, said.Retries), maxHookRetries) {
+		t.Retries++
+		t.Failure = nil
+	}
+}
+
+func (t *Turn) callsHeard(h event.HookStartData, d event.HookEndData, said output) {
+	for _, id := range h.Calls {
+		if h.Kind == event.HookPreToolUse {
+			if c := t.move(id, Cleared); c != nil && d.Success {
+				c.heed(d.Outputs[id])
+			}
+			continue
+		}
+		for _, c := range t.Calls {
+			if c.Request.ToolCallID == id && c.Stage == Held {
+				c.Heard = true
+				c.reconsider(said)
+			}
+		}
+	}
+}
+
+// heed takes in what preToolUse says of a call.
+func (c *Call) heed(said json.RawMessage) {
+	var out output
+	if json.Unmarshal(said, &c.Verdict) != nil || json.Unmarshal(said, &out) != nil {
+		return
+	}
+	if len(out.Args) > 0 && out.Args[0] == '{' {
+		c.Request.Arguments, c.Request.Malformed = out.Args, ""
+	}
+}
+
+// reconsider takes in what postToolUse says of a result.
+func (c *Call) reconsider(said output) {
+	d := *c.Outcome
+	if len(said.Result) > 0 && string(said.Result) != "null" {
+		d = modified(d, said.Result)
+	}
+	d = withContext(d, said.Context)
+	c.Outcome = &d
+}
+
+// modified is an outcome with another result: a text, or an object in the
+// protocol's form.
+func modified(d event.ToolCompleteData, result json.RawMessage) event.ToolCompleteData {
+	var r ExternalResult
+	if json.Unmarshal(result, &r) != nil && json.Unmarshal(result, &r.Text) != nil {
+		return d
+	}
+	d.Success, d.Result, d.Error = false, nil, nil
+	return externalOutcome(d, r)
+}
+
+// withContext adds to what the model reads of an outcome.
+func withContext(d event.ToolCompleteData, text string) event.ToolCompleteData {
+	if text == "" {
+		return d
+	}
+	read := strings.TrimSpace(transcript.ResultText(d) + "\n\n" + text)
+	switch {
+	case d.Result != nil:
+		r := *d.Result
+		r.Content = read
+		d.Result = &r
+	case d.Error != nil:
+		e := *d.Error
+		e.ForModel = read
+		d.Error = &e
+	}
+	return d
+}
+
+// Settle turns the outcomes among what is to be recorded into what hooks are
+// asked about, if there are any; they are final when the hooks are heard.
+func Settle(s *State, hooks bool, now time.Time, record []event.Payload) []event.Payload {
+	for i, p := range record {
+		d, ok := p.(event.ToolCompleteData)
+		c := s.call(d.ToolCallID)
+		if !ok || c == nil {
+			continue
+		}
+		if c.Verdict.Context != "" || (hooks && asksAfter(d)) {
+			record = slices.Clone(record)
+			d = withContext(d, c.Verdict.Context)
+			record[i] = d
+		}
+		if hooks && asksAfter(d) {
+			record[i] = afterHook(s, c, d, now)
+		}
+	}
+	return record
+}
+
+// asksAfter reports whether a call was made, so that there is something to ask
+// about: one that was refused or interrupted was not.
+func asksAfter(d event.ToolCompleteData) bool {
+	return d.Error == nil || d.Error.Code == event.CodeFailure || d.Error.Code == event.CodeTimeout
+}
+
+// call returns the unfinished call of that id.
+func (s *State) call(id string) *Call {
+	if s.Turn == nil {
+		return nil
+	}
+	for _, c := range s.Turn.Calls {
+		if c.Request.ToolCallID == id && c.Stage != Finished {
+			return c
+		}
+	}
+	return nil
+}
+
+// afterHook is the question about what a call gave.
+func afterHook(s *State, c *Call, d event.ToolCompleteData, now time.Time) event.HookStartData {
+	h := event.HookStartData{ID: event.NewID(), Kind: event.HookPostToolUse, Calls: []string{d.ToolCallID}, Outcome: &d}
+	fields := callFields(c)
+	if d.Error != nil {
+		h.Kind = event.HookPostToolFailure
+		fields["error"] = d.Error.Message
+	} else {
+		result := map[string]any{"resultType": "success", "textResultForLlm": d.Result.Content}
+		if d.Result.DetailedContent != "" {
+			result["sessionLog"] = d.Result.DetailedContent
+		}
+		fields["toolResult"] = result
+	}
+	h.Input = hookInput(s, now, fields)
+	return h
+}
+
+// callFields are what tool hooks are told of a call. The arguments are text, as
+// the model wrote them.
+func callFields(c *Call) map[string]any {
+	args := c.Request.Malformed
+	if args == "" {
+		args = string(c.Request.Arguments)
+	}
+	return map[string]any{"toolName": c.Request.Name, "toolArgs": args}
+}
+
+// hookInput is what a hook is told, with what every hook is told.
+func hookInput(s *State, now time.Time, fields map[string]any) json.RawMessage {
+	fields["sessionId"], fields["timestamp"], fields["cwd"] = s.ID, now.UnixMilli(), s.Config.WorkingDirectory
+	b, err := json.Marshal(fields)
+	if err != nil { // strings and numbers
+		panic(err)
+	}
+	return b
+}
+
+// NewHook is the question that a step wants asked. Reads is what the model would
+// read of the input, for the hook that is about that, and path where the log can
+// be read, for the one that may want to.
+func NewHook(s *State, step StartHook, now time.Time, reads, path string) event.HookStartData {
+	h := event.HookStartData{ID: event.NewID(), Kind: step.Kind}
+	fields := make(map[string]any)
+	switch step.Kind {
+	case event.HookPromptSubmitted:
+		h.InputID = step.Input.InputID
+		fields["prompt"] = step.Input.Prompt
+	case event.HookPromptTransformed:
+		h.InputID = step.Input.InputID
+		fields["prompt"], fields["transformedPrompt"] = s.said(step.Input), reads
+	case event.HookSessionStart:
+		fields["source"], fields["initialPrompt"] = s.Entry, s.Turn.Prompt
+	case event.HookPreToolUse:
+		list := make([]map[string]string, len(step.Calls))
+		for i, c := range step.Calls {
+			h.Calls = append(h.Calls, c.Request.ToolCallID)
+			list[i] = map[string]string{"id": c.Request.ToolCallID, "name": c.Request.Name, "args": fmt.Sprint(callFields(c)["toolArgs"])}
+		}
+		fields["toolCalls"] = list
+	case event.HookAgentStop:
+		fields["stopReason"], fields["stop_hook_active"], fields["transcriptPath"] = "end_turn", s.Last.Turn.Kept, path
+	case event.HookSessionEnd:
+		fields["reason"] = s.Last.Reason
+		if s.Last.Error != "" {
+			fields["error"] = s.Last.Error
+		}
+	}
+	h.Input = hookInput(s, now, fields)
+	return h
+}
+
+// ErrorHook is the question whether a turn is to be given up.
+func ErrorHook(s *State, d event.SessionErrorData, recoverable bool, now time.Time) event.HookStartData {
+	return event.HookStartData{
+		ID: event.NewID(), Kind: event.HookErrorOccurred, Failure: &d,
+		Input: hookInput(s, now, map[string]any{"error": d.Message, "errorContext": "model_call", "recoverable": recoverable}),
+	}
+}
+
+// CallInput is what preToolUse is told of one call.
+func CallInput(s *State, callID string, now time.Time) (json.RawMessage, bool) {
+	c := s.call(callID)
+	if c == nil {
+		return nil, false
+	}
+	return hookInput(s, now, callFields(c)), true
+}
+
+// said is an input as hooks have left it.
+func (s *State) said(in event.InputAcceptedData) string {
+	return cmp.Or(s.Prompts[in.InputID].Text, in.Prompt)
+}
+
+// Said is an input as hooks have left it, and what the model is told beside it.
+func (s *State) Said(in event.InputAcceptedData) (text, context string) {
+	return s.said(in), s.Prompts[in.InputID].Context
+}
+
+// CloseHooks ends the open hooks that the filter is for: they count as absent.
+func CloseHooks(s *State, reason string, filter func(event.HookStartData) bool) []event.Payload {
+	var record []event.Payload
+	for _, h := range s.Hooks {
+		if filter(h) {
+			record = append(record, event.HookEndData{ID: h.ID, Kind: h.Kind, Error: &event.HookError{Message: reason}})
+		}
+	}
+	return record
+}
+
+// MergeOutputs makes one output of those of several clients. A later one is
+// heard over an earlier one, except that the strictest decision holds.
+func MergeOutputs(outputs []json.RawMessage) json.RawMessage {
+	merged := make(map[string]json.RawMessage)
+	for _, raw := range outputs {
+		var one map[string]json.RawMessage
+		if json.Unmarshal(raw, &one) != nil {
+			continue
+		}
+		if strict(merged["permissionDecision"]) > strict(one["permissionDecision"]) {
+			delete(one, "permissionDecision")
+			delete(one, "permissionDecisionReason")
+		}
+		maps.Copy(merged, one)
+	}
+	if len(merged) == 0 {
+		return nil
+	}
+	b, err := json.Marshal(merged)
+	if err != nil { // it was decoded before
+		panic(err)
+	}
+	return b
+}
+
+func strict(decision json.RawMessage) int {
+	return slices.Index([]string{`"allow"`, `"ask"`, `"deny"`}, string(decision))
+}
