@@ -96,6 +96,8 @@ type Defaults struct {
 	MaxSteps int       `json:"maxSteps,omitempty"`
 	Name     string    `json:"name,omitempty"`
 
+	// Tools that are only offered where they are named.
+	ExtraTools []string `json:"extraTools,omitempty"`
 	// The rules that the sessions of this process's clients have.
 	Scope       event.ScopeRules      `json:"scope,omitzero"`
 	Permissions event.PermissionRules `json:"permissions,omitzero"`

@@ -66,7 +66,7 @@ func commands(c config.Commands) daemon.Commands {
 // otherwise.
 func defaults(l *config.Loaded, cwd string) (api.Defaults, error) {
 	c := l.Config
-	d := api.Defaults{Cwd: cwd, Env: environment(c), MaxSteps: c.Worker.MaxSteps, Name: c.Pod.Name}
+	d := api.Defaults{Cwd: cwd, Env: environment(c), MaxSteps: c.Worker.MaxSteps, ExtraTools: c.Worker.Tools, Name: c.Pod.Name}
 	if c.Pod.Pwd != "" {
 		d.Cwd = c.Pod.Pwd
 	}

@@ -76,9 +76,10 @@ type Limits struct {
 
 // Worker bounds a turn.
 type Worker struct {
-	MaxTokens int `toml:"max_tokens" doc:"Longest answer asked for, in tokens; the model's limit if 0."`
-	MaxSteps  int `toml:"max_steps" doc:"Model requests in one turn; 200 if 0."`
-	MaxQueue  int `toml:"max_queue" doc:"Messages that can wait while a turn runs; 20 if 0."`
+	MaxTokens int      `toml:"max_tokens" doc:"Longest answer asked for, in tokens; the model's limit if 0."`
+	MaxSteps  int      `toml:"max_steps" doc:"Model requests in one turn; 200 if 0."`
+	Tools     []string `toml:"tools" doc:"Tools that are only offered if they are named, like exec."`
+	MaxQueue  int      `toml:"max_queue" doc:"Messages that can wait while a turn runs; 20 if 0."`
 }
 
 // Compaction says when context is compacted. Zero switches a threshold off.

@@ -360,6 +360,7 @@ type SessionConfiguredData struct {
 	ClientHTTP       bool            `json:"clientHttp,omitempty"` // a client makes the requests to models
 	AvailableTools   []string        `json:"availableTools"`       // null: all
 	ExcludedTools    []string        `json:"excludedTools,omitempty"`
+	ExtraTools       []string        `json:"extraTools,omitempty"` // offered though they are not by themselves
 	ClientName       string          `json:"clientName,omitempty"`
 	Approve          string          `json:"approve,omitempty"` // the rule set: "", "workspace" or "all"
 	Scope            ScopeRules      `json:"scope,omitzero"`

@@ -153,6 +153,7 @@ func (c *conn) spec(p api.OpenParams) (session.Spec, error) {
 	}
 	s.Name, s.Config.Approve, s.Config.MaxSteps = defaults.Name, defaults.Approve, defaults.MaxSteps
 	s.Config.Scope, s.Config.Permissions = defaults.Scope, defaults.Permissions
+	s.Config.ExtraTools = defaults.ExtraTools
 	more(&s.Config, p.OpenMore)
 	if s.Config.WorkingDirectory == "" {
 		s.Config.WorkingDirectory = defaults.Cwd

@@ -108,7 +108,7 @@ func allowed(c event.SessionConfiguredData, source, name string) bool {
 
 // named reports whether a session asks for a tool by its own name.
 func named(c event.SessionConfiguredData, source, name string) bool {
-	return slices.Contains(c.AvailableTools, name) || slices.Contains(c.AvailableTools, source+":"+name)
+	return slices.Contains(c.ExtraTools, name) || slices.Contains(c.AvailableTools, name) || slices.Contains(c.AvailableTools, source+":"+name)
 }
 
 // filterMatches understands a name, "source:name" and "source:*".

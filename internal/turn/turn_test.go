@@ -348,6 +348,25 @@ func TestAToolIsToldWhyItMayGoOn(t *testing.T) {
 	}
 }
 
+func TestAToolOnDemandIsOfferedWhereItIsNamed(t *testing.T) {
+	catalog := turn.Catalog{fake{spec: tool.Spec{Name: "exec", OnDemand: true}}, fake{spec: tool.Spec{Name: "act"}}}
+	for _, test := range []struct {
+		config event.SessionConfiguredData
+		want   int
+	}{
+		{event.SessionConfiguredData{}, 1},
+		{event.SessionConfiguredData{AvailableTools: []string{"*"}}, 1},
+		{event.SessionConfiguredData{AvailableTools: []string{"exec"}}, 1},
+		{event.SessionConfiguredData{AvailableTools: []string{"builtin:exec", "act"}}, 2},
+		{event.SessionConfiguredData{ExtraTools: []string{"exec"}}, 2},
+		{event.SessionConfiguredData{ExtraTools: []string{"exec"}, ExcludedTools: []string{"exec"}}, 1},
+	} {
+		if got := catalog.Offer(newWriter(t).add(start, test.config).state); len(got) != test.want {
+			t.Errorf("%+v: %d tools are offered, want %d", test.config, len(got), test.want)
+		}
+	}
+}
+
 func TestTheScopeOfACall(t *testing.T) {
 	listed := event.ScopeRules{Allow: []event.ScopeRule{{Target: "/a", Permission: "read"}}, Deny: []event.ScopeRule{{Target: "/b", Permission: "read"}}}
 	folder := []event.ScopeRule{{Target: "/w", Permission: "write"}}
