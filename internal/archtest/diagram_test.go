@@ -104,7 +104,7 @@ var diagram = map[string][]string{
 	"bench/floor":   {},
 	"bench/instant": {},
 	"bench": {
-		"api", "bench/compare", "bench/floor", "bench/instant", "event", "jsonrpc", "model", "model/anthropic", "model/openai", "model/remote", "model/responses",
-		"scope", "session", "sqlite", "tool", "tool/files",
+		"api", "approval", "bench/compare", "bench/floor", "bench/instant", "event", "jsonrpc", "model", "model/anthropic", "model/openai", "model/remote", "model/responses",
+		"process", "scope", "session", "sqlite", "tool", "tool/bash", "tool/files", "workspace/local",
 	},
 }

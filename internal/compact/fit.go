@@ -1,0 +1,102 @@
+package compact
+
+import (
+	"fmt"
+
+	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/window"
+)
+
+// A shape is what is kept of the items.
+type shape struct {
+	cut  int // the first that is kept
+	most int // bytes of what calls gave; zero for all
+}
+
+// shapes are what may be kept, from the most to nothing at all.
+func (j *Job) shapes() []shape {
+	last, all := unseen(j.in.Items), len(j.in.Items)
+	return []shape{{j.cut, 0}, {last, 0}, {last, 8192}, {last, 2048}, {last, 512}, {all, 0}}
+}
+
+// settle makes a new epoch that fits. Without a summary there is a digest in its
+// place, and err says why.
+func (j *Job) settle(summary string, err error) {
+	for _, mayShorten := range []bool{false, true} {
+		for _, s := range j.shapes() {
+			if head, shortened, ok := j.head(s, summary); ok && (mayShorten || !shortened) {
+				j.done(s, head, summary, err)
+				return
+			}
+		}
+	}
+	j.end(&Result{Outcome: Failed, Err: j.noRoom()})
+}
+
+// head makes the head of a shape.
+func (j *Job) head(s shape, summary string) (h *Head, shortened, ok bool) {
+	d := draft{before: j.in.Head, items: j.in.Items[:s.cut], newest: !anyAsked(j.in.Items[s.cut:]), summary: within(summary, mostSummary)}
+	if summary != "" {
+		d.since = j.in.Items[j.cut:s.cut]
+	}
+	return d.head(j.in.Room - tokens(j.keep(s)))
+}
+
+func anyAsked(items []Item) bool {
+	for _, it := range items {
+		if it.Asked {
+			return true
+		}
+	}
+	return false
+}
+
+// keep returns the items that a shape keeps, as it keeps them.
+func (j *Job) keep(s shape) []Item {
+	kept := make([]Item, 0, len(j.in.Items)-s.cut)
+	for _, it := range j.in.Items[s.cut:] {
+		it.Message = Reduce(it.Message, s.most)
+		kept = append(kept, it)
+	}
+	return kept
+}
+
+func (j *Job) done(s shape, head *Head, summary string, err error) {
+	r := &Result{Outcome: Done, Err: err, Head: head, Cut: s.cut, Most: s.most, Summary: summary, Before: tokens(j.in.Items)}
+	if j.in.Head != nil {
+		r.Before += window.Of(j.in.Head.Message())
+	}
+	r.After = window.Of(head.Message()) + tokens(j.keep(s))
+	j.end(r)
+}
+
+// noRoom says what there is no room for.
+func (j *Job) noRoom() error {
+	newest := 0
+	for _, it := range j.in.Items {
+		if it.Asked {
+			newest = window.Of(it.Message)
+		}
+	}
+	if least := fixedHead + leastSummary; j.in.Room < least {
+		return fmt.Errorf("the system prompt, the tools and the answer leave room for %d tokens in the model's window: offer fewer tools, or choose a model with a larger window", max(0, j.in.Room))
+	}
+	return fmt.Errorf("the newest message alone has about %d tokens, but the model's window has room for %d: send it in parts or as a file, or choose a model with a larger window", newest, j.in.Room-fixedHead-leastSummary)
+}
+
+// Messages returns what the model sees of an epoch: its head, and what came from
+// the cut on. Of the first kept items, those that were there when the epoch was
+// opened, at most so many bytes are shown of what calls gave.
+func Messages(head *Head, after []*model.Message, kept, most int) []*model.Message {
+	list := make([]*model.Message, 0, len(after)+1)
+	if head != nil {
+		list = append(list, head.Message())
+	}
+	for i, m := range after {
+		if i < kept {
+			m = Reduce(m, most)
+		}
+		list = append(list, m)
+	}
+	return list
+}

@@ -1,0 +1,71 @@
+package compact
+
+import (
+	"errors"
+	"regexp"
+	"strings"
+	"unicode"
+
+	"github.com/abide-run/abide/internal/answer"
+	"github.com/abide-run/abide/internal/minutes"
+	"github.com/abide-run/abide/internal/model"
+)
+
+// Summary returns what a model has summarised: what it handed in with
+// [WriteSummary], or else what it said. It is returned as it is. The errors are
+// written for the model.
+func Summary(reply *model.Reply) (string, error) {
+	var in struct {
+		Text string `json:"text"`
+	}
+	called, err := answer.Read(reply, WriteSummary, &in)
+	text := in.Text
+	if !called {
+		if text = reply.Text; cutOff(reply) {
+			err = errors.New("the summary was cut off because it was too long: write a shorter one")
+		}
+	}
+	switch {
+	case err != nil:
+		return "", err
+	case strings.TrimSpace(text) == "":
+		return "", errors.New("there was no summary: write it as your answer, and call no other tool")
+	case !says(text):
+		return "", errors.New("the summary said nothing: tell what was asked, what was done, and what is left to do")
+	}
+	return text, nil
+}
+
+func cutOff(reply *model.Reply) bool { return reply.Finish == "length" || reply.Finish == "max_tokens" }
+
+var (
+	tag     = regexp.MustCompile(`<[^<>]*>`)
+	nothing = map[string]bool{"none": true, "nothing": true, "empty": true, "n": true, "a": true, "na": true, "null": true, "nil": true, "no": true, "summary": true}
+)
+
+// says reports whether a text says more than that there is nothing to say.
+func says(text string) bool {
+	for word := range strings.FieldsFuncSeq(tag.ReplaceAllString(text, " "), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+		if !nothing[strings.ToLower(word)] {
+			return true
+		}
+	}
+	return false
+}
+
+const (
+	titleOpen  = "<checkpoint_title>"
+	titleClose = "</checkpoint_title>"
+	mostTitle  = 80 // bytes
+)
+
+// Title returns the title that a summary gives itself, in one line; a general one
+// if it has none.
+func Title(summary string) string {
+	_, after, _ := strings.Cut(summary, titleOpen)
+	title, _, found := strings.Cut(after, titleClose)
+	if title = minutes.Line(title, mostTitle); !found || title == "" {
+		return "Summary"
+	}
+	return title
+}

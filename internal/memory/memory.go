@@ -1,0 +1,199 @@
+package memory
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/abide-run/abide/internal/answer"
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/memory/page"
+	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/window"
+)
+
+// WriteExtracted is the tool by which an extraction is handed in.
+const WriteExtracted = "write_extracted"
+
+// Extracted is what was found in a part of the log. All lists may be empty.
+type Extracted struct {
+	Decisions   []Decision   `json:"decisions"`
+	Discussions []Discussion `json:"discussions"`
+	Attempts    []Attempt    `json:"attempts"`
+	Requests    []Request    `json:"requests"`
+}
+
+// Sources are the events that something was found in; all of the part if there
+// are none.
+type Sources []event.Seq
+
+// A Decision is a choice between options.
+type Decision struct {
+	Options   []string `json:"options"`
+	Chosen    string   `json:"chosen"`
+	Rationale string   `json:"rationale"`
+	Sources   Sources  `json:"sources,omitempty"`
+}
+
+// A Discussion is points of view without a choice.
+type Discussion struct {
+	Topic   string   `json:"topic"`
+	Points  []string `json:"points"`
+	Sources Sources  `json:"sources,omitempty"`
+}
+
+// An Attempt is something that was tried.
+type Attempt struct {
+	Action    string  `json:"action"`
+	Result    string  `json:"result"`
+	Succeeded bool    `json:"succeeded"`
+	Sources   Sources `json:"sources,omitempty"`
+}
+
+// A Request is what a person wanted.
+type Request struct {
+	Intent  string  `json:"intent"`
+	Target  string  `json:"target,omitempty"`
+	Summary string  `json:"summary"`
+	Sources Sources `json:"sources,omitempty"`
+}
+
+// Bounds of one extraction.
+const (
+	mostFound = 50  // of each kind
+	mostText  = 900 // bytes of what becomes one line
+)
+
+// Read takes what a model has handed in about a batch. Four lists are required,
+// each of which may be empty; that the model has answered is not enough. The errors
+// are written for the model.
+func Read(reply *model.Reply, b Batch) (*Extracted, error) {
+	var in struct {
+		Decisions   *[]Decision   `json:"decisions"`
+		Discussions *[]Discussion `json:"discussions"`
+		Attempts    *[]Attempt    `json:"attempts"`
+		Requests    *[]Request    `json:"requests"`
+	}
+	called, err := answer.Read(reply, WriteExtracted, &in)
+	switch {
+	case err != nil:
+		return nil, err
+	case !called:
+		return nil, fmt.Errorf("%s was not called: call it once, with four empty lists if there is nothing to hand in", WriteExtracted)
+	case in.Decisions == nil || in.Discussions == nil || in.Attempts == nil || in.Requests == nil:
+		return nil, fmt.Errorf("decisions, discussions, attempts and requests are all required: give an empty list for what there is none of")
+	}
+	x := &Extracted{*in.Decisions, *in.Discussions, *in.Attempts, *in.Requests}
+	for kind, findings := range x.kinds() {
+		if len(findings) > mostFound {
+			return nil, fmt.Errorf("%d %s are too many: hand in the %d that matter most", len(findings), kind, mostFound)
+		}
+		for i, f := range findings {
+			if err := f.check(b); err != nil {
+				return nil, fmt.Errorf("%s[%d]: %w", kind, i, err)
+			}
+		}
+	}
+	return x, nil
+}
+
+// A finding is one thing that was found, as a line of a page.
+type finding struct {
+	subject string // has to be there
+	line    string
+	sources Sources
+}
+
+func (f finding) check(b Batch) error {
+	switch {
+	case strings.TrimSpace(f.subject) == "":
+		return fmt.Errorf("it does not say what it is about")
+	case len(f.line) > mostText:
+		return fmt.Errorf("%d bytes are too long: say it in at most %d", len(f.line), mostText)
+	}
+	for _, s := range f.sources {
+		if s < b.From || s > b.To {
+			return fmt.Errorf("the source %d is not among the events %d to %d", s, b.From, b.To)
+		}
+	}
+	return nil
+}
+
+// The kinds of findings, which are the pages of a memory.
+const (
+	KindDecisions   = "decisions"
+	KindDiscussions = "discussions"
+	KindAttempts    = "attempts"
+	KindRequests    = "requests"
+)
+
+// Kinds lists them in the order in which they are worth recalling.
+var Kinds = []string{KindRequests, KindDecisions, KindAttempts, KindDiscussions}
+
+func (x *Extracted) kinds() map[string][]finding {
+	all := make(map[string][]finding, len(Kinds))
+	for _, d := range x.Decisions {
+		all[KindDecisions] = append(all[KindDecisions], finding{d.Chosen, d.line(), d.Sources})
+	}
+	for _, d := range x.Discussions {
+		all[KindDiscussions] = append(all[KindDiscussions], finding{d.Topic, join(d.Topic, strings.Join(d.Points, "; ")), d.Sources})
+	}
+	for _, a := range x.Attempts {
+		all[KindAttempts] = append(all[KindAttempts], finding{a.Action, a.line(), a.Sources})
+	}
+	for _, r := range x.Requests {
+		all[KindRequests] = append(all[KindRequests], finding{r.Intent, r.line(), r.Sources})
+	}
+	return all
+}
+
+func (d Decision) line() string {
+	text := d.Chosen
+	if len(d.Options) > 0 {
+		text += " (of " + strings.Join(d.Options, ", ") + ")"
+	}
+	return join(text, d.Rationale)
+}
+
+func (a Attempt) line() string {
+	if a.Succeeded {
+		return join(a.Action, a.Result)
+	}
+	return join("did not work: "+a.Action, a.Result)
+}
+
+func (r Request) line() string {
+	text := r.Intent
+	if r.Target != "" {
+		text += " (" + r.Target + ")"
+	}
+	return join(text, r.Summary)
+}
+
+func join(a, b string) string {
+	if b == "" {
+		return a
+	}
+	return a + ": " + b
+}
+
+// Facts returns what was found in a session as lines of pages, by kind, each with
+// the events it comes from. Secrets are removed.
+func (x *Extracted) Facts(session event.SessionID, b Batch) map[string][]page.Fact {
+	facts := make(map[string][]page.Fact)
+	for kind, findings := range x.kinds() {
+		for _, f := range findings {
+			facts[kind] = append(facts[kind], page.Fact{Text: window.Head(Redact(f.line), page.MostLine), Sources: b.sources(session, f.sources)})
+		}
+	}
+	return facts
+}
+
+func (b Batch) sources(session event.SessionID, at Sources) (list []page.Source) {
+	for _, s := range at {
+		list = append(list, page.Source{Session: string(session), First: int64(s), Last: int64(s)})
+	}
+	if list == nil {
+		list = []page.Source{{Session: string(session), First: int64(b.From), Last: int64(b.To)}}
+	}
+	return list
+}

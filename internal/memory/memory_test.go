@@ -1,0 +1,339 @@
+package memory_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/memory"
+	"github.com/abide-run/abide/internal/memory/page"
+	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/window"
+)
+
+func entry(at event.Seq, role model.Role, text string) memory.Entry {
+	return memory.Entry{At: at, Message: &model.Message{Role: role, Text: text}}
+}
+
+func extracted(arguments string) *model.Reply {
+	return &model.Reply{Calls: []model.Call{{Name: memory.WriteExtracted, Arguments: json.RawMessage(arguments)}}}
+}
+
+const nothing = `{"decisions":[],"discussions":[],"attempts":[],"requests":[]}`
+
+func TestAThresholdOfZeroIsOff(t *testing.T) {
+	list := []memory.Entry{entry(1, model.User, strings.Repeat("x", 400)), entry(2, model.Assistant, strings.Repeat("x", 400))}
+	for threshold, want := range map[int]bool{0: false, -1: false, 1: true, 208: true, 209: false} {
+		if got := memory.Due(list, threshold); got != want {
+			t.Errorf("threshold %d: %v, want %v", threshold, got, want)
+		}
+	}
+	if memory.Due(nil, 1) {
+		t.Error("due without anything new")
+	}
+}
+
+// entries draws a log with gaps between the messages.
+func entries(t *rapid.T) (list []memory.Entry) {
+	at := event.Seq(rapid.IntRange(1, 5).Draw(t, "first"))
+	add := func(m *model.Message) {
+		list = append(list, memory.Entry{At: at, Message: m})
+		at += event.Seq(rapid.IntRange(1, 3).Draw(t, "gap"))
+	}
+	for range rapid.IntRange(0, 15).Draw(t, "steps") {
+		text := strings.Repeat("word ", rapid.IntRange(1, 500).Draw(t, "words"))
+		if rapid.Bool().Draw(t, "said") {
+			add(&model.Message{Role: model.User, Text: text})
+			continue
+		}
+		add(&model.Message{Role: model.Assistant, Calls: []model.Call{{ID: "c", Name: "bash"}}})
+		if rapid.IntRange(0, 2).Draw(t, "meanwhile") == 0 {
+			add(&model.Message{Role: model.User, Text: "meanwhile"})
+		}
+		add(&model.Message{Role: model.ToolRole, CallID: "c", Text: text})
+		if n := len(list); list[n-2].Role == model.User { // it stands with its call
+			list[n-1], list[n-2] = list[n-2], list[n-1]
+		}
+	}
+	return list
+}
+
+func TestBatchesLeaveNoGapAndRepeatNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		all := entries(t)
+		room := rapid.IntRange(64, 2000).Draw(t, "room")
+		pointer, read := event.Seq(0), ""
+		for left := all; ; {
+			b, ok := memory.Next(pointer, left, room)
+			if !ok {
+				break
+			}
+			if b.From != pointer+1 || b.To < b.From {
+				t.Fatalf("after %d comes %d to %d", pointer, b.From, b.To)
+			}
+			for _, text := range b.Texts {
+				if window.Tokens(text) > room {
+					t.Fatalf("a text of %d tokens, want at most %d", window.Tokens(text), room)
+				}
+				read += text
+			}
+			pointer = b.To
+			left = slices.DeleteFunc(slices.Clone(all), func(e memory.Entry) bool { return e.At <= pointer })
+			if len(left) > 0 && left[0].CallID != "" {
+				t.Fatalf("event %d is read without its call", left[0].At)
+			}
+		}
+		for _, e := range all {
+			said := "user: " + strings.TrimSpace(e.Text)
+			if e.Role == model.User && !strings.Contains(strings.ReplaceAll(read, "  (continued) ", ""), said[:min(len(said), 200)]) {
+				t.Fatalf("event %d was not read", e.At)
+			}
+			if n := strings.Count(read, fmt.Sprintf("[%d] ", e.At)); n != 1 {
+				t.Fatalf("event %d was read %d times", e.At, n)
+			}
+		}
+	})
+}
+
+func TestWhatWasSaidWhileACallRanIsReadInTheSameBatch(t *testing.T) {
+	call := memory.Entry{At: 1, Message: &model.Message{Role: model.Assistant, Calls: []model.Call{{ID: "c", Name: "bash"}}}}
+	result := memory.Entry{At: 6, Message: &model.Message{Role: model.ToolRole, CallID: "c", Text: strings.Repeat("word ", 50)}}
+	list := []memory.Entry{call, result, entry(3, model.User, strings.Repeat("meanwhile ", 40)), entry(8, model.User, "later")}
+	b, _ := memory.Next(0, list, 70)
+	if b.From != 1 || b.To != 6 || !strings.Contains(strings.Join(b.Texts, ""), "[3] user: meanwhile") {
+		t.Errorf("%+v", b)
+	}
+	if b, _ = memory.Next(6, list[3:], 70); b.From != 7 || b.To != 8 {
+		t.Errorf("then %+v", b)
+	}
+}
+
+func TestABatchOfSeveralStepsIsOneText(t *testing.T) {
+	var list []memory.Entry
+	for i := range event.Seq(4) {
+		list = append(list, memory.Entry{At: 2*i + 1, Message: &model.Message{Role: model.Assistant, Calls: []model.Call{{ID: "c", Name: "bash"}}}},
+			memory.Entry{At: 2*i + 2, Message: &model.Message{Role: model.ToolRole, CallID: "c", Text: strings.Repeat("word ", 40)}})
+	}
+	if b, _ := memory.Next(0, list, 150); b.To != 4 || len(b.Texts) != 1 {
+		t.Errorf("to %d in %d texts, want two steps in one", b.To, len(b.Texts))
+	}
+}
+
+func TestAnExtraction(t *testing.T) {
+	b, _ := memory.Next(10, []memory.Entry{entry(11, model.User, "Use tabs."), entry(12, model.Assistant, "I do.")}, 1000)
+	x := memory.NewExtraction(b, model.Request{Model: "small"})
+	req := x.Next()
+	if req.Model != "small" || !strings.Contains(req.Messages[0].Text, "[11] user: Use tabs.\n[12] assistant: I do.\n") || !json.Valid(req.Tools.List[0].Parameters) {
+		t.Fatalf("request %+v", req)
+	}
+	x.Take(&model.Reply{Text: "There is nothing."}, nil)
+	if _, err := x.Result(); err == nil {
+		t.Fatal("that the model has answered is taken for success")
+	}
+	if req = x.Next(); !strings.Contains(req.Messages[0].Text, "write_extracted was not called") {
+		t.Fatalf("the model is not told what was wrong: %q", req.Messages[0].Text)
+	}
+	x.Take(extracted(`{"decisions":[{"options":["tabs","blanks"],"chosen":"tabs","rationale":"the user said so","sources":[11]}],"discussions":[],"attempts":[{"action":"gofmt","result":"api_key=hunter2","succeeded":false}],"requests":[]}`), nil)
+	if x.Next() != nil {
+		t.Fatal("there is more to ask")
+	}
+	got, err := x.Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	facts := got.Facts("s1", b)
+	want := map[string][]page.Fact{
+		memory.KindDecisions: {{Text: "tabs (of tabs, blanks): the user said so", Sources: []page.Source{{Session: "s1", First: 11, Last: 11}}}},
+		memory.KindAttempts:  {{Text: "did not work: gofmt: api_key=(removed)", Sources: []page.Source{{Session: "s1", First: 11, Last: 12}}}},
+	}
+	if fmt.Sprint(facts) != fmt.Sprint(want) {
+		t.Errorf("facts %v, want %v", facts, want)
+	}
+}
+
+func TestFourEmptyListsAreAnAnswer(t *testing.T) {
+	x := memory.NewExtraction(memory.Batch{From: 1, To: 2, Texts: []string{"a", "b"}}, model.Request{})
+	for range 2 {
+		x.Next()
+		x.Take(extracted(nothing), nil)
+	}
+	got, err := x.Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, _ := json.Marshal(got); string(b) != nothing {
+		t.Errorf("stored as %s", b)
+	}
+}
+
+func TestAnExtractionGivesUpAfterThreeTriesOrAnError(t *testing.T) {
+	b := memory.Batch{From: 1, To: 2, Texts: []string{"a"}}
+	for name, arguments := range map[string]string{
+		"a list is missing":  `{"decisions":[],"discussions":[],"attempts":[]}`,
+		"a list is null":     `{"decisions":[],"discussions":[],"attempts":[],"requests":null}`,
+		"no subject":         `{"decisions":[{"options":[],"chosen":" ","rationale":"r"}],"discussions":[],"attempts":[],"requests":[]}`,
+		"another kind":       `{"decisions":[],"discussions":[],"attempts":[],"requests":[],"secrets":[]}`,
+		"a source elsewhere": `{"decisions":[],"discussions":[],"attempts":[],"requests":[{"intent":"x","summary":"y","sources":[3]}]}`,
+		"too long":           `{"decisions":[],"discussions":[{"topic":"` + strings.Repeat("x", 901) + `","points":[]}],"attempts":[],"requests":[]}`,
+		"too many":           `{"decisions":[],"discussions":[` + strings.Repeat(`{"topic":"x","points":[]},`, 50) + `{"topic":"x","points":[]}],"attempts":[],"requests":[]}`,
+		"no JSON":            `{`,
+	} {
+		x := memory.NewExtraction(b, model.Request{})
+		asks := 0
+		for x.Next() != nil {
+			asks++
+			x.Take(extracted(arguments), nil)
+		}
+		if _, err := x.Result(); err == nil || asks != 3 {
+			t.Errorf("%s: %v after %d requests", name, err, asks)
+		}
+	}
+	x := memory.NewExtraction(b, model.Request{})
+	x.Next()
+	down := errors.New("down")
+	x.Take(nil, down)
+	if _, err := x.Result(); !errors.Is(err, down) || x.Next() != nil {
+		t.Errorf("after an error: %v", err)
+	}
+}
+
+func TestRequestsFitTheModelThatExtracts(t *testing.T) {
+	const limit = 4000
+	b, _ := memory.Next(0, []memory.Entry{entry(1, model.User, strings.Repeat("word ", 20_000))}, memory.Room(limit))
+	x := memory.NewExtraction(b, model.Request{})
+	for range len(b.Texts) {
+		for _, reply := range []string{strings.Repeat("x", 5000), nothing} {
+			var m window.Meter
+			if got := m.Read(x.Next()).Tokens; got > limit {
+				t.Fatalf("a request of %d tokens, want at most %d", got, limit)
+			}
+			x.Take(extracted(reply), nil)
+		}
+	}
+	if _, err := x.Result(); err != nil || len(b.Texts) < 5 {
+		t.Errorf("%v after %d texts", err, len(b.Texts))
+	}
+}
+
+var now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+const idle = time.Hour
+
+func TestWhichSessionsAreDue(t *testing.T) {
+	ago := func(d time.Duration) time.Time { return now.Add(-d) }
+	for name, test := range map[string]struct {
+		s    memory.Session
+		idle time.Duration
+		want bool
+	}{
+		"active just now":         {memory.Session{Last: now, Waiting: true}, idle, false},
+		"exactly at the limit":    {memory.Session{Last: ago(idle), Waiting: true}, idle, false},
+		"older":                   {memory.Session{Last: ago(idle + time.Millisecond), Waiting: true}, idle, true},
+		"busy":                    {memory.Session{Last: ago(5 * idle), Waiting: true, Busy: true}, idle, false},
+		"nothing new":             {memory.Session{Last: ago(5 * idle)}, idle, false},
+		"switched off":            {memory.Session{Last: ago(5 * idle), Waiting: true}, 0, false},
+		"below zero":              {memory.Session{Last: ago(5 * idle), Waiting: true}, -1, false},
+		"failed just now":         {memory.Session{Last: ago(5 * idle), Waiting: true, Job: memory.Attempts{Failed: 1, Last: ago(time.Second)}}, idle, false},
+		"failed a minute ago":     {memory.Session{Last: ago(5 * idle), Waiting: true, Job: memory.Attempts{Failed: 1, Last: ago(time.Minute)}}, idle, true},
+		"failed again and again":  {memory.Session{Last: ago(5 * idle), Waiting: true, Job: memory.Attempts{Failed: 4, Last: ago(7 * time.Minute)}}, idle, false},
+		"failed too often":        {memory.Session{Last: ago(99 * idle), Waiting: true, Job: memory.Attempts{Failed: 5, Last: ago(50 * idle)}}, idle, false},
+		"a clock that was turned": {memory.Session{Last: now.Add(idle), Waiting: true}, idle, false},
+	} {
+		due, _ := memory.Plan([]memory.Session{test.s}, test.idle, now)
+		if (len(due) == 1) != test.want {
+			t.Errorf("%s: due %v, want %v", name, due, test.want)
+		}
+	}
+}
+
+func TestPlansAreFairAndKnowWhenToWake(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var list []memory.Session
+		for i := range rapid.IntRange(0, 20).Draw(t, "sessions") {
+			list = append(list, memory.Session{
+				ID: event.SessionID(fmt.Sprint(i)), Last: now.Add(-time.Duration(rapid.IntRange(0, 7200).Draw(t, "ago")) * time.Second),
+				Busy: rapid.Bool().Draw(t, "busy"), Waiting: rapid.Bool().Draw(t, "waiting"),
+				Job: memory.Attempts{Failed: rapid.IntRange(0, 6).Draw(t, "failed"), Last: now.Add(-time.Duration(rapid.IntRange(0, 600).Draw(t, "tried")) * time.Second)},
+			})
+		}
+		due, next := memory.Plan(list, idle, now)
+		if other, _ := memory.Plan(rapid.Permutation(list).Draw(t, "order"), idle, now); !slices.Equal(other, due) {
+			t.Fatalf("in another order %v, want %v", other, due)
+		}
+		for _, s := range list {
+			got := slices.Contains(due, s.ID)
+			at, ok := memory.DueAt(s, idle)
+			if want := ok && !at.After(now); got != want {
+				t.Fatalf("%+v: due %v, want %v", s, got, want)
+			}
+			if got && (s.Busy || !s.Waiting || now.Sub(s.Last) <= idle) {
+				t.Fatalf("%+v is due", s)
+			}
+			if ok && !got && (next.IsZero() || next.After(at)) {
+				t.Fatalf("the next wake is %v, but %s is due at %v", next, s.ID, at)
+			}
+		}
+		if !next.IsZero() { // waking then finds work
+			if later, _ := memory.Plan(list, idle, next); len(later) <= len(due) {
+				t.Fatalf("nothing more is due at %v", next)
+			}
+		}
+		if !slices.IsSortedFunc(due, func(a, b event.SessionID) int {
+			x, _ := memory.DueAt(find(list, a), idle)
+			y, _ := memory.DueAt(find(list, b), idle)
+			return x.Compare(y)
+		}) {
+			t.Fatalf("%v is not in the order of waiting", due)
+		}
+	})
+}
+
+func find(list []memory.Session, id event.SessionID) memory.Session {
+	return list[slices.IndexFunc(list, func(s memory.Session) bool { return s.ID == id })]
+}
+
+func TestSecretsAreRemoved(t *testing.T) {
+	for text, want := range map[string]string{
+		"the key is sk-abcdefghijklmnop1234":                   "the key is (removed)",
+		"ghp_0123456789abcdefghij, then":                       "(removed), then",
+		"AKIAIOSFODNN7EXAMPLE":                                 "(removed)",
+		"Authorization: Bearer abcdefghijklmnop.qrst":          "Authorization: Bearer (removed)",
+		"DB_PASSWORD=\"open sesame\" and more":                 "DB_PASSWORD=(removed) and more",
+		"postgres://me:hunter2@host/db":                        "postgres://me:(removed)@host/db",
+		"-----BEGIN RSA PRIVATE KEY-----\nabc":                 "(removed)",
+		"the token count is 12, and the password is not shown": "the token count is 12, and the password is not shown",
+		"tasks run in order":                                   "tasks run in order",
+	} {
+		if got := memory.Redact(text); got != want {
+			t.Errorf("%q became %q, want %q", text, got, want)
+		}
+	}
+}
+
+func FuzzExtractionsThatAreTakenCanBeWrittenToPages(f *testing.F) {
+	f.Add(nothing)
+	f.Add(`{"decisions":[{"options":["a"],"chosen":"token=a token=b","rationale":""}],"discussions":[{"topic":"t","points":["p"]}],"attempts":[],"requests":[{"intent":"i [s#1]","summary":"s","sources":[1]}]}`)
+	f.Fuzz(func(t *testing.T, arguments string) {
+		b := memory.Batch{From: 1, To: 9}
+		x, err := memory.Read(extracted(arguments), b)
+		if err != nil {
+			return
+		}
+		for kind, facts := range x.Facts("s", b) {
+			p, _, err := page.New(kind).Add(facts)
+			if err != nil {
+				t.Fatalf("%v: %+v", err, facts)
+			}
+			if again, err := page.Parse(p.Format()); err != nil || again.Format() != p.Format() {
+				t.Fatalf("%v: %q", err, p.Format())
+			}
+		}
+	})
+}

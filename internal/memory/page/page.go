@@ -1,0 +1,174 @@
+// Package page is a page of memory: Markdown that people read and edit, and that
+// says of each line which events it comes from.
+//
+//	---
+//	title: Decisions
+//	---
+//
+//	- The log is kept in SQLite. [s1#12-15, s2#7]
+//
+// A line of a list that ends with sources is a fact. Everything else is somebody's
+// own text: it is kept as it is, where it is, and no job ever removes it.
+//
+//   - [Parse] and [Page.Format] are inverse to each other, as far as facts go; a
+//     page that was formatted once stays the same.
+//   - A page has at most [Most] bytes. A change that would make it larger drops its
+//     oldest facts, and says which.
+//   - A change that changes nothing is an error.
+package page
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Bounds of a page.
+const (
+	Most     = 32 << 10 // bytes
+	MostLine = 1000     // bytes of the text of a fact
+)
+
+// A Fact is one line.
+type Fact struct {
+	Text    string
+	Sources []Source // at least one
+}
+
+// A Page is facts and other text.
+type Page struct {
+	Title string
+	lines []line
+}
+
+// A line is a fact, or somebody's own text.
+type line struct {
+	fact Fact // of a fact
+	own  string
+}
+
+func (l line) isFact() bool { return len(l.fact.Sources) > 0 }
+
+// ErrUnchanged is the error of a change that changes nothing.
+var ErrUnchanged = errors.New("the page says this already: nothing was changed")
+
+// New returns an empty page.
+func New(title string) *Page { return &Page{Title: tidy(title)} }
+
+const fence = "---"
+
+// Parse reads a page.
+func Parse(text string) (*Page, error) {
+	if !utf8.ValidString(text) {
+		return nil, errors.New("the page is not UTF-8 text: mend it, or take an earlier version back")
+	}
+	p := new(Page)
+	lines := strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), "\n")
+	if lines[0] == fence {
+		end := slices.Index(lines[1:], fence)
+		if end < 0 {
+			return nil, errors.New("line 1: the front matter has no end: put a line with --- after it")
+		}
+		if err := p.front(lines[1 : 1+end]); err != nil {
+			return nil, err
+		}
+		lines = lines[end+2:]
+	}
+	for _, l := range lines {
+		p.lines = append(p.lines, parseLine(l))
+	}
+	p.trim()
+	return p, nil
+}
+
+// front reads the front matter. What is not known is refused rather than lost.
+func (p *Page) front(lines []string) error {
+	for i, l := range lines {
+		key, value, found := strings.Cut(l, ":")
+		switch key = strings.TrimSpace(key); {
+		case strings.TrimSpace(l) == "":
+		case !found || key != "title":
+			return fmt.Errorf("line %d: %q is not known here: the front matter has a title and nothing else", i+2, l)
+		default:
+			p.Title = tidy(value)
+		}
+	}
+	return nil
+}
+
+// trim removes blank lines at both ends.
+func (p *Page) trim() {
+	blank := func(l line) bool { return !l.isFact() && strings.TrimSpace(l.own) == "" }
+	for len(p.lines) > 0 && blank(p.lines[0]) {
+		p.lines = p.lines[1:]
+	}
+	for len(p.lines) > 0 && blank(p.lines[len(p.lines)-1]) {
+		p.lines = p.lines[:len(p.lines)-1]
+	}
+}
+
+// aFact is a line of a list with its sources at the end.
+var aFact = regexp.MustCompile(`^- (.*\S) \[([^\[\]]+)\]\s*$`)
+
+func parseLine(text string) line {
+	if m := aFact.FindStringSubmatch(text); m != nil {
+		if f := (Fact{Text: tidy(m[1])}); f.Text != "" && f.parseSources(m[2]) {
+			return line{fact: f}
+		}
+	}
+	return line{own: strings.TrimRight(text, " \t\r")}
+}
+
+func (f *Fact) parseSources(text string) bool {
+	var list []Source
+	for part := range strings.SplitSeq(text, ",") {
+		s, err := ParseSource(strings.TrimSpace(part))
+		if err != nil {
+			return false
+		}
+		list = append(list, s)
+	}
+	f.Sources = merge(nil, list)
+	return true
+}
+
+// tidy makes one line of a text.
+func tidy(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// Format writes a page.
+func (p *Page) Format() string {
+	var w strings.Builder
+	fmt.Fprintf(&w, "%s\ntitle: %s\n%s\n\n", fence, p.Title, fence)
+	for _, l := range p.lines {
+		w.WriteString(l.format())
+		w.WriteByte('\n')
+	}
+	return w.String()
+}
+
+func (l line) format() string {
+	if !l.isFact() {
+		return l.own
+	}
+	sources := make([]string, len(l.fact.Sources))
+	for i, s := range l.fact.Sources {
+		sources[i] = s.String()
+	}
+	return "- " + l.fact.Text + " [" + strings.Join(sources, ", ") + "]"
+}
+
+// Facts returns the facts of a page, oldest first.
+func (p *Page) Facts() (list []Fact) {
+	for _, l := range p.lines {
+		if l.isFact() {
+			list = append(list, l.fact)
+		}
+	}
+	return list
+}
+
+// same is the key by which facts are the same.
+func same(text string) string { return strings.ToLower(strings.TrimRight(tidy(text), ".!")) }

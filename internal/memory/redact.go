@@ -1,0 +1,29 @@
+package memory
+
+import "regexp"
+
+// secrets are what must not be remembered: keys by how they look, and values by
+// what they are called.
+var secrets = []struct {
+	pattern *regexp.Regexp
+	with    string
+}{
+	{regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(-----END [A-Z ]*PRIVATE KEY-----|$)`), removed},
+	{regexp.MustCompile(`\b(sk|pk|rk)[-_][A-Za-z0-9_-]{16,}`), removed},
+	{regexp.MustCompile(`\b(gh[pousr]_|github_pat_|glpat-|xox[abprs]-|AKIA|ASIA|AIza)[A-Za-z0-9_-]{12,}`), removed},
+	{regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*`), removed},
+	{regexp.MustCompile(`(?i)\b(bearer|basic)\s+[A-Za-z0-9+/_.=~-]{16,}`), "$1 " + removed},
+	{regexp.MustCompile(`(?i)([a-z][a-z0-9+.-]*://[^\s:/@]*):[^\s/@]+@`), "$1:" + removed + "@"},
+	{regexp.MustCompile(`(?i)\b([a-z0-9_-]*(password|passwd|secret|token|api[_-]?key|access[_-]?key))(["']?\s*[:=]\s*)("[^"]*"|'[^']*'|[^\s"',;]+)`), "$1$3" + removed},
+}
+
+const removed = "(removed)"
+
+// Redact removes what looks like a password or a key. It is a net below the model,
+// which is told to leave such things out.
+func Redact(text string) string {
+	for _, s := range secrets {
+		text = s.pattern.ReplaceAllString(text, s.with)
+	}
+	return text
+}

@@ -1,0 +1,167 @@
+// Package minutes writes a conversation down as text, within bounds, for a model
+// that is to read it rather than to take part in it.
+//
+//   - A line that begins without a blank is ours: it says who speaks. Whatever was
+//     said or printed is indented from its second line on, so that output of a
+//     command cannot pass for somebody's words.
+//   - What is left out is said, with its length.
+//   - The same conversation always gives the same text.
+package minutes
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/window"
+)
+
+// Bounds say how many bytes are written of each thing; zero for all of it.
+type Bounds struct {
+	Said      int // by a person, or by the model
+	Arguments int // of a call
+	Result    int // of a call
+}
+
+// Blocks writes messages down, each as a block that ends with a newline. If at is
+// given, it numbers them: blocks begin with the position in the log.
+func Blocks(list []*model.Message, at func(i int) int64, b Bounds) []string {
+	blocks := make([]string, len(list))
+	names := make(map[string]string) // of tools, by their calls
+	for i, m := range list {
+		for _, c := range m.Calls {
+			names[c.ID] = c.Name
+		}
+		number := ""
+		if at != nil {
+			number = fmt.Sprintf("[%d] ", at(i))
+		}
+		blocks[i] = b.block(number, m, names[m.CallID])
+	}
+	return blocks
+}
+
+func (b Bounds) block(number string, m *model.Message, tool string) string {
+	var w strings.Builder
+	line := func(who, text string, most int) {
+		if most > 0 {
+			text = Cut(text, most)
+		}
+		fmt.Fprintf(&w, "%s%s: %s\n", number, who, indent(text))
+	}
+	switch {
+	case m.Role == model.ToolRole && m.Failed:
+		line("failure of "+oneLine(tool), m.Text, b.Result)
+	case m.CallID != "":
+		line("result of "+oneLine(tool), m.Text+pictures(m), b.Result)
+	case m.Role == model.User:
+		line("user", m.Text+pictures(m), b.Said)
+	case m.Text != "" || len(m.Calls) == 0:
+		line("assistant", m.Text, b.Said)
+	}
+	for _, c := range m.Calls {
+		line("assistant calls "+oneLine(c.Name), string(c.Arguments), b.Arguments)
+	}
+	return w.String()
+}
+
+func pictures(m *model.Message) string {
+	if len(m.Images) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%d pictures)", len(m.Images))
+}
+
+// indent moves all lines but the first to the right.
+func indent(text string) string {
+	return strings.ReplaceAll(strings.TrimRight(newlines.Replace(text), "\n"), "\n", "\n  ")
+}
+
+// newlines makes line feeds of all that a reader may take for one.
+var newlines = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\v", "\n", "\f", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n")
+
+// oneLine is a text without its line breaks.
+func oneLine(text string) string { return strings.Join(strings.Fields(newlines.Replace(text)), " ") }
+
+// Line is the gist of a text: its beginning in one line, at most n bytes.
+func Line(text string, n int) string {
+	first := oneLine(window.Head(text, 4*n))
+	if len(first) <= n && len(text) <= 4*n {
+		return first
+	}
+	const more = " …"
+	if n < len(more) {
+		return window.Head(first, n)
+	}
+	return window.Head(first, n-len(more)) + more
+}
+
+// leastNote is the length below which a cut is made without saying so.
+const leastNote = 64
+
+// Cut shortens a text to at most n bytes. Its beginning and its end are kept, and
+// what is left out between them is said.
+func Cut(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	if n < leastNote {
+		return window.Head(text, n)
+	}
+	const note = "\n[… %d bytes left out …]\n"
+	keep := n - len(fmt.Sprintf(note, len(text)))
+	head := window.Head(text, keep*2/3)
+	tail := text[len(text)-(keep-keep*2/3):]
+	for len(tail) > 0 && !utf8.RuneStart(tail[0]) {
+		tail = tail[1:]
+	}
+	return head + fmt.Sprintf(note, len(text)-len(head)-len(tail)) + tail
+}
+
+// continued begins a piece of a block that is too long for one chunk.
+const continued = "  (continued) "
+
+// LeastChunk is the fewest tokens that a chunk can be told to have.
+const LeastChunk = 64
+
+// Chunks joins blocks to texts of at most so many tokens, in order. Nothing is
+// left out: a block that is too long is continued in the next chunk.
+func Chunks(blocks []string, tokens int) []string {
+	tokens = max(tokens, LeastChunk)
+	var chunks []string
+	var w strings.Builder
+	left := tokens
+	flush := func() {
+		if w.Len() > 0 {
+			chunks = append(chunks, w.String())
+			w.Reset()
+			left = tokens
+		}
+	}
+	for _, block := range blocks {
+		if window.Tokens(block) > left {
+			flush()
+		}
+		for window.Tokens(block) > tokens {
+			piece := fitting(block, tokens)
+			w.WriteString(piece)
+			flush()
+			block = continued + block[len(piece):]
+		}
+		w.WriteString(block)
+		left -= window.Tokens(block)
+	}
+	flush()
+	return chunks
+}
+
+// fitting is the longest beginning of a block that is sure to fit, up to the end
+// of a line if there is one in its second half.
+func fitting(block string, tokens int) string {
+	piece := window.Head(block, window.Bytes(tokens))
+	if i := strings.LastIndexByte(piece, '\n'); i >= len(piece)/2 {
+		return piece[:i+1]
+	}
+	return piece
+}

@@ -1,0 +1,204 @@
+package window_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/window"
+)
+
+func said(text string) *model.Message { return &model.Message{Role: model.User, Text: text} }
+
+// aMessage draws a message of any kind.
+func aMessage(t *rapid.T) *model.Message {
+	m := &model.Message{Role: model.User, Text: strings.Repeat(rapid.SampledFrom([]string{"a", "é", "漢", "word "}).Draw(t, "of"), rapid.IntRange(0, 3000).Draw(t, "length"))}
+	switch rapid.IntRange(0, 3).Draw(t, "kind") {
+	case 0:
+		m.Images = []model.Image{{MediaType: "image/png", Data: []byte("x")}}
+	case 1:
+		m.Role, m.Calls = model.Assistant, []model.Call{{ID: "c", Name: "bash", Arguments: json.RawMessage(`{"command":"` + m.Text + `"}`)}}
+	case 2:
+		m.Role, m.Reasoning = model.Assistant, &model.Reasoning{Text: m.Text, Opaque: strings.Repeat("s", 800)}
+	}
+	return m
+}
+
+// naive is what a meter without memory says of a request.
+func naive(req *model.Request) int {
+	n := window.Tokens(req.System) + window.Tokens(req.Tail)
+	for _, m := range req.Messages {
+		n += window.Of(m)
+	}
+	if req.Tools != nil {
+		for _, t := range req.Tools.List {
+			n += 12 + window.Tokens(t.Name) + window.Tokens(t.Description) + window.Tokens(string(t.Parameters))
+		}
+	}
+	return n
+}
+
+func TestAMeterAgreesWithOneThatCountsEverythingAnew(t *testing.T) {
+	tools := &model.Tools{List: []model.Tool{{Name: "bash", Description: "runs a command", Parameters: json.RawMessage(`{"type":"object"}`)}}}
+	rapid.Check(t, func(t *rapid.T) {
+		var m window.Meter
+		req := &model.Request{System: "Be kind."}
+		for range rapid.IntRange(1, 12).Draw(t, "steps") {
+			switch rapid.IntRange(0, 4).Draw(t, "change") {
+			case 0: // a compaction or a rewind
+				req.Messages = append([]*model.Message{said("summary")}, req.Messages[len(req.Messages)/2:]...)
+			case 1:
+				req.Tools = tools
+			case 2:
+				req.Tail = rapid.StringN(0, 50, -1).Draw(t, "tail")
+			default:
+				req.Messages = append(req.Messages, aMessage(t))
+			}
+			r := m.Read(req)
+			if want := naive(req); r.Tokens != want || r.Source != window.FromEstimate {
+				t.Fatalf("tokens = %d from %s, want %d from the estimate", r.Tokens, r.Source, want)
+			}
+			if sum := r.System + r.Tools + r.Messages + r.Tail; sum != r.Tokens {
+				t.Fatalf("the parts are %d, the whole is %d", sum, r.Tokens)
+			}
+		}
+	})
+}
+
+func TestReadingsAreNeverBelowTheEstimateNorBelowWhatWasCounted(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var m window.Meter
+		req := &model.Request{System: "Be kind.", Messages: []*model.Message{said("hello")}}
+		for range rapid.IntRange(1, 12).Draw(t, "steps") {
+			if rapid.Bool().Draw(t, "learn") {
+				counted := rapid.IntRange(0, 3*naive(req)).Draw(t, "counted")
+				m.Learn(req, model.Usage{Input: int64(counted / 2), CacheRead: int64(counted - counted/2)})
+				if got := m.Read(req); got.Tokens < counted || got.Tokens != max(counted, naive(req)) && counted > 0 {
+					t.Fatalf("a request that was counted as %d (estimate %d) is read as %d", counted, naive(req), got.Tokens)
+				}
+			}
+			before := m.Read(req).Tokens
+			req.Messages = append(req.Messages, aMessage(t))
+			if after := m.Read(req).Tokens; after <= before || after < naive(req) {
+				t.Fatalf("with one more message %d tokens became %d, estimate %d", before, after, naive(req))
+			}
+		}
+	})
+}
+
+func TestTheCurrentRunCounts(t *testing.T) {
+	var m window.Meter
+	req := &model.Request{Messages: []*model.Message{said("first")}}
+	m.Learn(req, model.Usage{Input: 1000, Output: 1})
+	req.Messages = append(req.Messages, said(strings.Repeat("x", 400)))
+	if r := m.Read(req); r.Tokens != 1000+104 || r.Source != window.FromUsage {
+		t.Errorf("reading = %+v, want what was counted and the growth", r)
+	}
+}
+
+func TestWhatWasCountedOfAnotherHistoryDoesNotCount(t *testing.T) {
+	var m window.Meter
+	old := &model.Request{Messages: []*model.Message{said("first"), said("second")}}
+	m.Learn(old, model.Usage{Input: 1000})
+	compacted := &model.Request{Messages: []*model.Message{said("summary"), said("third"), said("fourth")}}
+	if r := m.Read(compacted); r.Tokens != naive(compacted) || r.Source != window.FromEstimate {
+		t.Errorf("reading = %+v, want the estimate %d", r, naive(compacted))
+	}
+}
+
+func TestAProviderThatDoesNotCountTeachesNothing(t *testing.T) {
+	var m window.Meter
+	req := &model.Request{Messages: []*model.Message{said("first")}}
+	if a := m.Learn(req, model.Usage{}); a != (window.Anchor{}) {
+		t.Errorf("learned %+v from nothing", a)
+	}
+	if r := m.Read(req); r.Source != window.FromEstimate {
+		t.Errorf("source = %s", r.Source)
+	}
+}
+
+func TestAnEstimateIsCorrectedByWhatWasLearnedOfLongRequests(t *testing.T) {
+	var m window.Meter
+	long := &model.Request{Messages: []*model.Message{said(strings.Repeat("x", 40_000))}}
+	m.Learn(long, model.Usage{Input: 15_006}) // half as much again as estimated
+	other := &model.Request{Messages: []*model.Message{said(strings.Repeat("y", 4000))}}
+	if r := m.Read(other); r.Tokens != 1506 {
+		t.Errorf("tokens = %d, want 1506", r.Tokens)
+	}
+	var short window.Meter
+	short.Learn(&model.Request{Messages: []*model.Message{said("a")}}, model.Usage{Input: 1000})
+	if r := short.Read(other); r.Tokens != 1004 {
+		t.Errorf("tokens = %d, want the plain estimate: a short request says little", r.Tokens)
+	}
+}
+
+func TestAMeterGoesOnAfterARestart(t *testing.T) {
+	list := []*model.Message{said("one"), said(strings.Repeat("x", 40_000))}
+	var before window.Meter
+	stored, err := json.Marshal(before.Learn(&model.Request{Messages: list}, model.Usage{Input: 12_000}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var a window.Anchor
+	if err := json.Unmarshal(stored, &a); err != nil {
+		t.Fatal(err)
+	}
+	var after window.Meter
+	again := []*model.Message{said("one"), said(strings.Repeat("x", 40_000)), said("new")}
+	after.Restore(again, a)
+	if got, want := after.Read(&model.Request{Messages: again}), before.Read(&model.Request{Messages: append(list, said("new"))}); got != want {
+		t.Errorf("after the restart %+v, before it %+v", got, want)
+	}
+	var other window.Meter
+	other.Restore(nil, a)
+	if r := other.Read(&model.Request{Messages: again}); r.Source != window.FromEstimate || r.Tokens <= naive(&model.Request{Messages: again}) {
+		t.Errorf("reading = %+v, want an estimate that is corrected", r)
+	}
+}
+
+func TestARefusedRequestIsBeyondTheLimit(t *testing.T) {
+	var m window.Meter
+	req := &model.Request{Messages: []*model.Message{said(strings.Repeat("x", 4000))}}
+	m.Learn(req, model.Usage{Input: 900})
+	m.Refused(req, 2000)
+	if r := m.Read(req); r.Tokens <= 2000 {
+		t.Errorf("tokens = %d, want more than the limit of 2000", r.Tokens)
+	}
+}
+
+func TestMessagesThatHaveRoomMakeARequestThatFits(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var m window.Meter
+		big := &model.Request{Messages: []*model.Message{said(strings.Repeat("x", 40_000))}}
+		m.Learn(big, model.Usage{Input: int64(rapid.IntRange(1, 30_000).Draw(t, "counted"))})
+		req := &model.Request{System: rapid.StringN(0, 500, -1).Draw(t, "system"), Tail: "tail"}
+		limit := rapid.IntRange(0, 5000).Draw(t, "limit")
+		room := m.Room(m.Read(req), limit)
+		for used := 0; ; {
+			next := said(rapid.StringN(0, 300, -1).Draw(t, "text"))
+			if used += window.Of(next); used > room {
+				break
+			}
+			req.Messages = append(req.Messages, next)
+		}
+		if got := m.Read(req).Tokens; room > 0 && got > limit {
+			t.Fatalf("%d tokens, the limit is %d", got, limit)
+		}
+	})
+}
+
+func TestTwoTextsHaveAtLeastAsManyTokensAsBothJoined(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := rapid.String().Draw(t, "a"), rapid.String().Draw(t, "b")
+		if window.Tokens(a)+window.Tokens(b) < window.Tokens(a+b) {
+			t.Fatal("they have fewer")
+		}
+		n := rapid.IntRange(-1, 20).Draw(t, "tokens")
+		if len(a) <= window.Bytes(n) && window.Tokens(a) > max(n, 0) {
+			t.Fatalf("%d bytes have %d tokens, want at most %d", len(a), window.Tokens(a), n)
+		}
+	})
+}
