@@ -234,9 +234,10 @@ func TestVariablesSetKeysAndSayWhenTheyCannot(t *testing.T) {
 		t.Errorf("origin %q", got)
 	}
 	for variable, test := range map[string]struct{ value, want string }{
-		"ABIDE_WORKER_MAX_TOKENS": {"many", `the variable ABIDE_WORKER_MAX_TOKENS: worker.max_tokens: "many" is not a whole number`},
-		"ABIDE_WORKER_MAX_STEPS":  {"-1", "the variable ABIDE_WORKER_MAX_STEPS: worker.max_steps: -1 is negative"},
-		"ABIDE_STORE_SYNC":        {"maybe", `the variable ABIDE_STORE_SYNC: store.sync: "maybe" is unknown`},
+		"ABIDE_WORKER_MAX_TOKENS":     {"many", `the variable ABIDE_WORKER_MAX_TOKENS: worker.max_tokens: "many" is not a whole number`},
+		"ABIDE_WORKER_MAX_STEPS":      {"-1", "the variable ABIDE_WORKER_MAX_STEPS: worker.max_steps: -1 is negative"},
+		"ABIDE_COMMANDS_OUTPUT_BYTES": {"much", `the variable ABIDE_COMMANDS_OUTPUT_BYTES: commands.output_bytes: "much" is not a whole number`},
+		"ABIDE_STORE_SYNC":            {"maybe", `the variable ABIDE_STORE_SYNC: store.sync: "maybe" is unknown`},
 	} {
 		if _, err := load(map[string]string{variable: test.value}); err == nil || !strings.HasPrefix(err.Error(), test.want) {
 			t.Errorf("%s=%s: %v, want %s", variable, test.value, err, test.want)

@@ -79,8 +79,8 @@ func (e Entry) text(value string) (string, error) {
 	var typed any
 	var err error
 	switch e.kind {
-	case reflect.Int:
-		typed, err = strconv.Atoi(value)
+	case reflect.Int, reflect.Int64:
+		typed, err = strconv.ParseInt(value, 10, 64)
 	case reflect.Float64:
 		typed, err = strconv.ParseFloat(value, 64)
 	case reflect.Bool:

@@ -125,7 +125,7 @@ func (l Layer) explain(err error) error {
 var typed = regexp.MustCompile(`^toml: cannot decode TOML (.+) into .* of type (.+)$`)
 
 // kinds are the types of keys in the words of people.
-var kinds = map[string]string{"int": "a whole number", "float64": "a number", "bool": "true or false", "string": "a text in quotes"}
+var kinds = map[string]string{"int": "a whole number", "int64": "a whole number", "float64": "a number", "bool": "true or false", "string": "a text in quotes"}
 
 // inWords says what is wrong with a value.
 func inWords(wrong *toml.DecodeError) string {

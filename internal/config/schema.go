@@ -36,7 +36,7 @@ func schemaOf(t reflect.Type) map[string]any {
 		return map[string]any{"type": "array", "items": schemaOf(t.Elem())}
 	case reflect.Bool:
 		return map[string]any{"type": "boolean"}
-	case reflect.Int:
+	case reflect.Int, reflect.Int64:
 		return map[string]any{"type": "integer"}
 	case reflect.Float64:
 		return map[string]any{"type": "number"}

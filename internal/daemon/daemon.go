@@ -311,7 +311,7 @@ func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, erro
 	n.work.Go(func() { n.serveSocket(e) })
 	n.work.Go(func() { n.watchStore(store) })
 	if !n.config.Visitor {
-		n.work.Go(func() { e.tools.sweep(n.ctx) })
+		n.work.Go(func() { e.tools.sweep(n.ctx, e.host) })
 	}
 	return e, nil
 }

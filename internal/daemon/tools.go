@@ -17,6 +17,7 @@ import (
 	"github.com/abide-run/abide/internal/folder"
 	"github.com/abide-run/abide/internal/process"
 	"github.com/abide-run/abide/internal/scope"
+	"github.com/abide-run/abide/internal/session"
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/tool/bash"
 	"github.com/abide-run/abide/internal/tool/files"
@@ -90,10 +91,11 @@ func shell() string {
 const sweepPause = time.Hour
 
 // sweep removes what need not be kept, now and then.
-func (t *toolbox) sweep(ctx context.Context) {
+func (t *toolbox) sweep(ctx context.Context, host *session.Host) {
 	tick := time.NewTicker(sweepPause)
 	defer tick.Stop()
 	for t.processes != nil {
+		t.settle(ctx, host)
 		if err := t.processes.Sweep(t.retention); err != nil {
 			t.log.Warn("old output could not be removed", "err", err)
 		}
@@ -101,6 +103,23 @@ func (t *toolbox) sweep(ctx context.Context) {
 		case <-tick.C:
 		case <-ctx.Done():
 			return
+		}
+	}
+}
+
+// settle marks commands as seen that nobody will hear of any more: the engine
+// died when it was about to, or they are no session's tasks.
+func (t *toolbox) settle(ctx context.Context, host *session.Host) {
+	for _, p := range t.processes.All() {
+		if !p.State.Ended() || p.Seen || time.Since(p.Ended) < sweepPause {
+			continue
+		}
+		awaited, err := host.Awaits(ctx, event.SessionID(p.Owner), p.Key)
+		if err == nil && !awaited {
+			err = t.processes.MarkSeen(p.Owner, p.ID)
+		}
+		if err != nil && ctx.Err() == nil && !errors.Is(err, session.ErrNotFound) {
+			t.log.Warn("a command could not be settled", "session", p.Owner, "err", err)
 		}
 	}
 }

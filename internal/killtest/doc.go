@@ -15,6 +15,10 @@
 // thoughts come back byte for byte with the answers that they belong to, and
 // after any kill it is told the same as if there had been none.
 //
+// Commands run in a yard, which knows from outside how many there were. They
+// outlive the victim, and the next one has to find each with its status and every
+// byte of its output, tell the model of its end once, and leave no process behind.
+//
 // A write of the store has three points. Before: nothing of it is stored.
 // Committed: it is stored, and nobody knows. After: everything that it caused
 // has reached the client. The victim kills itself at the first two, the parent

@@ -28,6 +28,7 @@ type run struct {
 	orders  orders
 	talk    talk
 	witness *witness
+	carry   func(context.Context, *client) error // brings a talk to its end
 }
 
 // An outcome is what is left of a run.
@@ -48,7 +49,7 @@ func newRun(t *testing.T, talk talk) *run {
 	t.Cleanup(cancel)
 	dir := t.TempDir()
 	return &run{
-		t: t, ctx: ctx, talk: talk, witness: newWitness(),
+		t: t, ctx: ctx, talk: talk, witness: newWitness(), carry: func(ctx context.Context, c *client) error { return c.drive(ctx) },
 		orders: orders{Dir: filepath.Join(dir, "data"), Effects: filepath.Join(dir, "effects"), InTurn: true},
 	}
 }
@@ -168,7 +169,7 @@ func (w *witness) total(since int) (n int) {
 func (r *run) drive(p *process) (*client, error) {
 	c, err := connect(r.ctx, stdio{p}, r.witness, r.talk)
 	if err == nil {
-		err = c.drive(r.ctx)
+		err = r.carry(r.ctx, c)
 	}
 	return c, err
 }

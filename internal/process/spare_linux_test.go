@@ -1,8 +1,14 @@
 package process
 
 import (
+	"errors"
+	"os"
 	"syscall"
 	"testing"
+	"time"
+
+	"github.com/abide-run/abide/internal/process/keeper"
+	"github.com/abide-run/abide/internal/process/record"
 )
 
 // spareOf returns the keeper that a manager has in reserve after a start.
@@ -60,5 +66,46 @@ func TestCloseEndsTheSpareKeeper(t *testing.T) {
 	}
 	if err := syscall.Kill(pid, 0); err != syscall.ESRCH {
 		t.Errorf("it is there: %v", err)
+	}
+}
+
+// A daemon that decides that nothing has happened removes that decision with the
+// rest of the folder. A keeper that tries to claim it then must not believe that
+// it has won.
+func TestAKeeperThatComesTooLateRunsNothing(t *testing.T) {
+	m := open(t, t.TempDir(), Options{})
+	command, count := counter(t)
+	s, err := m.opts.complete(spec("k", command))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := m.newProc(idOf(me, "k"), birth{spec: s, time: time.Now(), boot: m.boot, marker: "m"})
+	if err := errors.Join(os.Mkdir(p.dir, 0o700), p.write()); err != nil {
+		t.Fatal(err)
+	}
+	k, err := startKeeper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.launch(k, m.opts.launch(p.birth, s).Line()); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(p.path(keeper.SpecFile)); err != nil { // as discard does first
+		t.Fatal(err)
+	}
+	if _, err := k.conn.Write(record.New(keeper.Go).Line()); err != nil {
+		t.Fatal(err)
+	}
+	k.child.Wait()
+	k.conn.Close()
+	if n := count(); n != 0 {
+		t.Errorf("the command ran %d times", n)
+	}
+	if _, err := p.readClaim(); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("there is a claim: %v", err)
+	}
+	m.discard(p.id)
+	if left, err := os.ReadDir(m.dir); len(left) > 0 || err != nil {
+		t.Errorf("%v is left, err = %v", left, err)
 	}
 }

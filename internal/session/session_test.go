@@ -1116,6 +1116,30 @@ func TestATaskThatStallsIsToldAndStaysATask(t *testing.T) {
 	}
 }
 
+func TestATaskIsAwaitedUntilItsEndIsTold(t *testing.T) {
+	b, v, c, j, _ := background(t)
+	awaits := func(key string) bool {
+		t.Helper()
+		is, err := b.host.Awaits(t.Context(), "s", key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return is
+	}
+	if !awaits(j.key(0)) || awaits("another") {
+		t.Error("a running task is not awaited, or one that never was is")
+	}
+	n := len(v.kinds())
+	c.of(j.key(0)) <- ended(j.key(0), "NEWS")
+	v.await(t, n, event.SessionIdle)
+	if awaits(j.key(0)) {
+		t.Error("a task is awaited after its end was told")
+	}
+	if _, err := b.host.Awaits(t.Context(), "unknown", "x"); !errors.Is(err, session.ErrNotFound) {
+		t.Errorf("of an unknown session: %v", err)
+	}
+}
+
 func TestNothingThatWasBegunIsNotNews(t *testing.T) {
 	b, v, c, j, m := background(t)
 	n, asked := len(v.kinds()), len(m.reqs)

@@ -25,6 +25,24 @@ type Tasks interface {
 	Seen(id event.SessionID, key string)
 }
 
+// Awaits reports whether a session has yet to hear of what a call began: the
+// call is being made, or what it left is a task whose end was not told.
+func (h *Host) Awaits(ctx context.Context, id event.SessionID, key string) (bool, error) {
+	awaits := false
+	err := h.look(ctx, id, func(tx *txn) error {
+		if err := tx.exists(); err != nil {
+			return err
+		}
+		awaits = slices.ContainsFunc(tx.State.Tasks, func(t turn.Task) bool { return t.Key == key }) ||
+			slices.ContainsFunc(tx.State.Reports, func(r turn.Report) bool { return r.Key == key })
+		if tx.State.Turn != nil {
+			awaits = awaits || slices.ContainsFunc(tx.State.Turn.Calls, func(c *turn.Call) bool { return c.Key == key && c.Stage != turn.Finished })
+		}
+		return nil
+	})
+	return awaits, err
+}
+
 // taskKey is one task of a session.
 type taskKey struct {
 	session event.SessionID
