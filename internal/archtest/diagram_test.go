@@ -105,6 +105,6 @@ var diagram = map[string][]string{
 	"bench/instant": {},
 	"bench": {
 		"api", "approval", "bench/compare", "bench/floor", "bench/instant", "event", "jsonrpc", "model", "model/anthropic", "model/openai", "model/remote", "model/responses",
-		"process", "scope", "session", "sqlite", "tool", "tool/bash", "tool/files", "workspace/local",
+		"process", "process/keeper", "scope", "session", "sqlite", "tool", "tool/bash", "tool/files", "workspace/local",
 	},
 }

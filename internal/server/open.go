@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/event"
@@ -49,10 +51,34 @@ func (c *conn) resume(ctx context.Context, p api.OpenParams) (any, error) {
 	}
 	client := c.client(p)
 	c.hold(p.SessionID)
-	view, err := c.server.host.Resume(ctx, p.SessionID, session.Resume{
-		Spec: spec, Keep: p.Abide != nil && p.Abide.Keep, Continue: p.ContinuePending, Quiet: p.DisableResumeEvent, Key: p.Key, After: p.After,
-	}, client)
+	view, err := c.server.patiently(ctx, func() (*session.View, error) {
+		return c.server.host.Resume(ctx, p.SessionID, session.Resume{
+			Spec: spec, Keep: p.Abide != nil && p.Abide.Keep, Continue: p.ContinuePending, Quiet: p.DisableResumeEvent, Key: p.Key, After: p.After,
+		}, client)
+	})
 	return c.opened(ctx, p.SessionID, client, view, err)
+}
+
+// How long a client that comes back waits for the tools of the one it was: the
+// end of a cut connection may be noticed after its successor is there.
+const (
+	clashPatience = time.Second
+	clashPause    = 20 * time.Millisecond
+)
+
+// patiently tries again while the client's tools are somebody else's.
+func (s *Server) patiently(ctx context.Context, attach func() (*session.View, error)) (*session.View, error) {
+	for patience := clashPatience; ; patience -= clashPause {
+		view, err := attach()
+		if !errors.Is(err, session.ErrClash) || patience <= 0 {
+			return view, err
+		}
+		select {
+		case <-time.After(clashPause):
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
 }
 
 // attach goes on where a lost connection stopped. Only processes of ours lose
@@ -134,7 +160,7 @@ func (c *conn) askUser(ctx context.Context, id event.SessionID, q event.UserInpu
 		SessionID: id, RequestID: q.RequestID, Question: q.Question, Choices: q.Choices, AllowFreeform: q.AllowFreeform,
 	}, &reply)
 	if fault, refused := err.(*jsonrpc.Error); refused && fault.Code != jsonrpc.CodeClosing {
-		return turn.UserReply{Answer: "The user was unable to respond due to an error", WasFreeform: true}, nil
+		return turn.UserReply{Answer: "The user was unable to respond due to an error", WasFreeform: true, Unable: true}, nil
 	}
 	return reply, err
 }

@@ -120,6 +120,9 @@ func (s *Session) askPerson(c *turn.Call) {
 			return
 		}
 		s.post(func(tx *txn) error {
+			if reply.Unable && !s.isAttached(a) {
+				return nil // it has left: that is no answer
+			}
 			tx.undo = append(tx.undo, func() { delete(a.asked, question.RequestID) })
 			record, ok, err := turn.Answer{RequestID: question.RequestID, User: &reply}.Give(tx.State)
 			if !ok || err != nil {
@@ -128,4 +131,15 @@ func (s *Session) askPerson(c *turn.Call) {
 			return tx.settle(record...)
 		})
 	})
+}
+
+func (s *Session) isAttached(a *attachment) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, other := range s.clients {
+		if other == a {
+			return true
+		}
+	}
+	return false
 }

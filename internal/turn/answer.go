@@ -56,6 +56,7 @@ type ExternalResult struct {
 type UserReply struct {
 	Answer      string `json:"answer"`
 	WasFreeform bool   `json:"wasFreeform"`
+	Unable      bool   `json:"-"` // there is no answer, only the news that none can be had
 }
 
 // fits reports whether the answer is of the kind that the call waits for.
