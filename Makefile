@@ -7,7 +7,7 @@ each         = for module in $(MODULES); do (cd $$module; $(1)); done
 fuzzed       = go test -list '^Fuzz' ./... | awk '/^Fuzz/ {f[n++] = $$1} /^ok/ {while (n > 0) print $$2, f[--n]}' | \
                while read -r package target; do go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(1) -fuzzminimizetime 10x $$package </dev/null; done
 
-.PHONY: help build man run test lint fmt bench fuzz fuzz-short conformance soak clean
+.PHONY: help build man run test lint fmt bench fuzz fuzz-short bench-sdk conformance soak clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,7 +37,7 @@ fmt: ## format the code
 	gofmt -w .
 
 bench: build ## measure a turn beside the least that it could cost
-	go run ./bench -abide bin/abide
+	CGO_ENABLED=0 go run ./bench -abide bin/abide -dir bin
 
 fuzz: ## fuzz every decoder for 10 minutes
 	$(call each,$(call fuzzed,10m))
@@ -48,8 +48,12 @@ fuzz-short: ## fuzz every decoder with a few thousand inputs
 conformance: build ## run the end-to-end tests of the Copilot SDK against bin/abide, with the kit in the folder KIT
 	go -C $(KIT) run ./cmd/conformance -runtime $(CURDIR)/bin/abide -generic -files '$(SDK_FILES)' -v
 
-soak: ## kill the real program at random for 10 minutes
+bench-sdk: build ## measure the protocol through the real Go SDK beside the engine alone
+	go -C sdk run ./bench -abide $(CURDIR)/bin/abide
+
+soak: ## kill the real program at random for 10 minutes, and 200 clients 10 times each
 	ABIDE_SOAK=10m go test -race -timeout 30m -run 'Random|Relay' -v ./internal/killtest
+	ABIDE_CROWD=200x10 go -C sdk test -race -timeout 60m -run 'Crowd|EveryEvent' -v .
 
 clean: ## remove what build made
 	rm -rf bin

@@ -42,6 +42,10 @@ type Options struct {
 	Locations string
 }
 
+// maxBehind is how many bytes a client may be behind before it misses what is not
+// stored: tens of thousands of pieces of a streamed answer.
+const maxBehind = 8 << 20
+
 // A Server serves connections.
 type Server struct {
 	host   *session.Host
@@ -102,7 +106,7 @@ const relayStall = 5 * time.Minute
 func (s *Server) Serve(ctx context.Context, rwc io.ReadWriteCloser, door Door) error {
 	c := &conn{server: s, door: door, serving: ctx, sessions: make(map[event.SessionID]*attached), left: make(map[event.SessionID]bool), stalled: make(chan struct{}, 1), held: make(map[event.SessionID][]event.Event)}
 	c.defaults = door.Defaults
-	options := jsonrpc.Options{Handler: jsonrpc.HandlerFunc(c.handle)}
+	options := jsonrpc.Options{Outbox: maxBehind, Handler: jsonrpc.HandlerFunc(c.handle)}
 	if door.Private {
 		options.Stall = relayStall
 	}
