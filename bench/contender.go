@@ -19,6 +19,7 @@ type place struct{ dir, url string }
 type contender struct {
 	name  string
 	open  func(history int) (session, error) // a new session with so many turns behind it
+	shell func() (session, error)            // a new session that runs commands; nil if there are none
 	close func()
 }
 
@@ -52,6 +53,11 @@ func newFloor(at place) (contender, error) {
 			}
 			return s, s.Fill(history, prompt, answer)
 		},
+		shell: func() (session, error) {
+			n++
+			s, err := client.Create(dir, fmt.Sprint(n))
+			return floorShell{floorSession{Session: s}}, err
+		},
 	}, err
 }
 
@@ -75,6 +81,13 @@ func (s floorSession) resume() (session, error) {
 	var err error
 	s.Session, err = s.client.Open(s.dir, s.name)
 	return s, err
+}
+
+// A floorShell is a session in which the model may call commands.
+type floorShell struct{ floorSession }
+
+func (s floorShell) turn(prompt string, _ bool) (int, error) {
+	return s.CommandTurn(context.Background(), shell(), prompt)
 }
 
 // newWire is the floor with our own client for Chat Completions in the place of

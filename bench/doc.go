@@ -1,10 +1,10 @@
 // Command bench measures what a turn costs beside the least that it could cost,
-// and what a search costs beside the tools of the system.
+// and what searches and commands cost beside the tools of the system.
 //
 //	go run ./bench            all measurements
 //	go run ./bench -only turn those whose name contains "turn"; "stream: ",
-//	                          "request: ", "grep: " and "glob: " begin the names
-//	                          of those that are no turns
+//	                          "request: ", "grep: ", "glob: " and "command: "
+//	                          begin the names of those that are no plain turns
 //	go run ./bench -dir DIR   with the sessions' files in DIR
 //	go run ./bench -abide BIN also start the built program, and weigh it
 //
@@ -23,6 +23,19 @@
 // a reader of the same bytes that only makes sure that they are JSON; a request
 // with 1000 turns of history beside what json.Marshal needs for the same
 // messages.
+//
+// Commands are measured in several ways. A turn with one of them is a workload like
+// the others: the floor forks a shell, appends and syncs twice more, and asks the
+// model once more. The start of a command under its keeper stands beside a shell
+// that does nothing; many commands, one after the other and at once, are followed
+// by a look at what is left of them, which has to be nothing; and turns of the built
+// program in which a command prints a gigabyte stand beside the same command
+// through one pipe to a file. Limits that are meant to hold are in parentheses.
+//
+// A command makes a folder with some files. Where thousands of files were removed
+// in the last minutes some file systems take long to make a new one (ext4 looks for
+// an inode that was not in use just now), so -dir should name a folder that is not
+// where everybody's temporary files are.
 //
 // In the tables a pair like "1.03; 1.10" is the best block; the middle block.
 package main

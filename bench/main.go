@@ -78,7 +78,7 @@ func run(dir, only, abide string, pairs int) error {
 
 // whole measures what is not a matter of turns.
 func whole(at place, only, abide string, pairs int) error {
-	if err := errors.Join(streaming(at, only, pairs), building(only, pairs), searching(only, pairs)); err != nil || only != "" {
+	if err := errors.Join(streaming(at, only, pairs), building(only, pairs), searching(only, pairs), commanding(at, only, abide, pairs)); err != nil || only != "" {
 		return err
 	}
 	fmt.Println()
@@ -109,7 +109,7 @@ func fileSystem(dir string) string {
 
 // versus measures all workloads with two contenders and prints a table.
 func versus(a, b contender, only string, pairs int) error {
-	fmt.Printf("\n%s and %s; for each unit the best block; the middle block of %d\n", a.name, b.name, max(pairs, compare.MinPairs))
+	fmt.Printf("\n%s and %s; for each unit the best block; the middle block of %d or more\n", a.name, b.name, max(pairs, compare.MinPairs))
 	t := compare.NewTable(os.Stdout, "workload", "unit", a.name+" µs", b.name+" µs", "ratio", a.name+" CPU µs", b.name+" CPU µs", "ratio", b.name+"/s")
 	for _, w := range workloads {
 		if !strings.Contains(w.name, only) {

@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"sync/atomic"
 
+	"github.com/abide-run/abide/internal/approval"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/model/openai"
+	"github.com/abide-run/abide/internal/process"
 	engine "github.com/abide-run/abide/internal/session"
 	"github.com/abide-run/abide/internal/sqlite"
 )
@@ -27,7 +30,29 @@ func newOurs(at place) (contender, error) {
 	if err != nil {
 		return contender{}, err
 	}
-	return contender{name: "abide", open: o.open, close: func() { o.store.Close() }}, nil
+	m, err := o.addCommands(at)
+	if err != nil {
+		return contender{}, err
+	}
+	return contender{name: "abide", open: o.open, shell: o.openShell, close: func() {
+		_, _ = m.Close(), o.store.Close()
+	}}, nil
+}
+
+// addCommands lets sessions run commands, if they ask for it.
+func (o *ours) addCommands(at place) (*process.Manager, error) {
+	m, err := process.Open(filepath.Join(at.dir, "processes"), process.Options{Shell: shell()})
+	if err != nil {
+		return nil, err
+	}
+	c := commandsOf(m, at.dir)
+	o.opts.Tools, o.opts.Tasks = c.Tools(), c
+	return m, nil
+}
+
+// openShell makes a session that may run every command.
+func (o *ours) openShell() (session, error) {
+	return o.create(event.SessionConfiguredData{WorkingDirectory: os.TempDir(), Approve: approval.All})
 }
 
 func openOurs(at place) (*ours, error) {
@@ -47,7 +72,7 @@ func openOurs(at place) (*ours, error) {
 // shared: that is what a fork is for.
 func (o *ours) open(history int) (session, error) {
 	if history == 0 {
-		return o.start(o.name(), true)
+		return o.create(toolless)
 	}
 	if o.full[history] == "" {
 		if err := o.fill(history); err != nil {
@@ -60,17 +85,15 @@ func (o *ours) open(history int) (session, error) {
 	if _, err := host.Fork(context.Background(), id, o.full[history], 0, ""); err != nil {
 		return nil, err
 	}
-	s, err := o.start(id, false)
-	if err == nil {
-		_, err = s.turn(prompt, true) // history is encoded by now, as in a session that has run
-	}
+	s := o.start(id)
+	_, err := s.turn(prompt, true) // history is encoded by now, as in a session that has run
 	return s, err
 }
 
 func (o *ours) name() event.SessionID { return event.SessionID(fmt.Sprintf("bench-%d", o.n.Add(1))) }
 
 func (o *ours) fill(history int) error {
-	s, err := o.start(o.name(), true)
+	s, err := o.create(toolless)
 	if err != nil {
 		return err
 	}
@@ -83,15 +106,21 @@ func (o *ours) fill(history int) error {
 	return s.close()
 }
 
+// toolless is how a session is configured that does without tools, as the floor
+// does.
+var toolless = event.SessionConfiguredData{AvailableTools: []string{}}
+
+// create makes a new session.
+func (o *ours) create(config event.SessionConfiguredData) (*ourSession, error) {
+	s := o.start(o.name())
+	_, err := s.host.Create(context.Background(), s.id, engine.Spec{Config: config}, nil)
+	return s, err
+}
+
 // start opens a session in a host of its own, so that closing it takes it out of
 // memory.
-func (o *ours) start(id event.SessionID, create bool) (*ourSession, error) {
-	s := &ourSession{ours: o, id: id, host: engine.New(o.store, o.opts), idle: make(chan error, 1)}
-	var err error
-	if create {
-		_, err = s.host.Create(context.Background(), id, engine.Spec{}, nil)
-	}
-	return s, err
+func (o *ours) start(id event.SessionID) *ourSession {
+	return &ourSession{ours: o, id: id, host: engine.New(o.store, o.opts), idle: make(chan error, 1)}
 }
 
 // An ourSession is attached to as a client that wants no stream, or as one that
@@ -113,6 +142,10 @@ func (s *ourSession) Event(_ event.SessionID, e event.Event) bool {
 		s.pieces++
 	case event.SessionError:
 		s.failed = fmt.Errorf("%s", e.Bytes)
+	case event.ToolComplete:
+		if done, err := event.As[event.ToolCompleteData](e); err != nil || !done.Success {
+			s.failed = fmt.Errorf("%s, %v", e.Bytes, err)
+		}
 	case event.SessionIdle:
 		s.idle <- s.failed
 	}
@@ -165,9 +198,7 @@ func (s *ourSession) log() ([]byte, error) {
 
 // resume reads the session from the store, verifies it, and is ready for input.
 func (s *ourSession) resume() (session, error) {
-	again, err := s.ours.start(s.id, false)
-	if err == nil {
-		_, err = again.host.Resume(context.Background(), s.id, engine.Resume{Quiet: true}, nil)
-	}
+	again := s.ours.start(s.id)
+	_, err := again.host.Resume(context.Background(), s.id, engine.Resume{Quiet: true}, nil)
 	return again, err
 }

@@ -14,7 +14,6 @@ import (
 	"regexp"
 	"runtime"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -45,8 +44,8 @@ func bareListener() {
 
 const token = "bench"
 
-// A process is a server that says on which port it listens.
-type process struct {
+// A child is a server that says on which port it listens.
+type child struct {
 	cmd   *exec.Cmd
 	port  string
 	ready time.Duration // from the start to that line
@@ -54,7 +53,7 @@ type process struct {
 
 var listening = regexp.MustCompile(`listening on port (\d+)`)
 
-func start(env []string, name string, args ...string) (*process, error) {
+func start(env []string, name string, args ...string) (*child, error) {
 	cmd := exec.Command(name, args...)
 	cmd.Env, cmd.Stderr = append(os.Environ(), env...), os.Stderr
 	out, err := cmd.StdoutPipe()
@@ -66,7 +65,7 @@ func start(env []string, name string, args ...string) (*process, error) {
 		return nil, err
 	}
 	line, err := bufio.NewReader(out).ReadString('\n')
-	p := &process{cmd: cmd, ready: time.Since(begin)}
+	p := &child{cmd: cmd, ready: time.Since(begin)}
 	if m := listening.FindStringSubmatch(line); err == nil && m != nil {
 		p.port = m[1]
 		return p, nil
@@ -75,30 +74,18 @@ func start(env []string, name string, args ...string) (*process, error) {
 	return nil, fmt.Errorf("%s did not say where it listens: %q, %w", name, line, err)
 }
 
-func (p *process) stop() {
+func (p *child) stop() {
 	_ = p.cmd.Process.Kill()
 	_ = p.cmd.Wait()
 }
 
 // memory is the process's proportional set size, in bytes.
-func (p *process) memory() (int64, error) {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", p.cmd.Process.Pid))
-	if err != nil {
-		return 0, err
-	}
-	for line := range bytes.Lines(data) {
-		if rest, ok := bytes.CutPrefix(line, []byte("Pss:")); ok {
-			kb, err := strconv.ParseInt(string(bytes.Fields(rest)[0]), 10, 64)
-			return kb << 10, err
-		}
-	}
-	return 0, errors.New("no Pss in smaps_rollup")
-}
+func (p *child) memory() (int64, error) { return memory(p.cmd.Process.Pid, "smaps_rollup", "Pss") }
 
 // A binary is the program to be measured as a process.
 type binary struct{ path, dir string }
 
-func (b binary) start(home string) (*process, error) {
+func (b binary) start(home string) (*child, error) {
 	return start([]string{"ABIDE_HOME=" + filepath.Join(b.dir, home), "COPILOT_HOME=", "COPILOT_CONNECTION_TOKEN=" + token},
 		b.path, "--headless", "--no-auto-update", "--port", "0")
 }
@@ -169,6 +156,7 @@ func (b binary) sessions(counts ...int) error {
 type caller struct {
 	*jsonrpc.Conn
 	idle chan event.SessionID
+	done chan event.ToolCompleteData // calls, as many as fit
 }
 
 func dial(port string) (*caller, error) {
@@ -176,22 +164,31 @@ func dial(port string) (*caller, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &caller{idle: make(chan event.SessionID, 100)}
+	r := &caller{idle: make(chan event.SessionID, 100), done: make(chan event.ToolCompleteData, 1)}
 	r.Conn = jsonrpc.New(conn, jsonrpc.Options{Handler: jsonrpc.HandlerFunc(r.handle)})
 	go r.Run(context.Background()) // ends with the connection
 	return r, r.Call(context.Background(), api.Connect, api.ConnectParams{Token: token}, nil)
 }
 
 func (r *caller) handle(_ context.Context, req *jsonrpc.Request) (any, error) {
-	if req.Method != api.SessionEvent || !bytes.Contains(req.Params, []byte(event.SessionIdle)) {
+	if req.Method != api.SessionEvent || !bytes.Contains(req.Params, []byte(event.SessionIdle)) && !bytes.Contains(req.Params, []byte(event.ToolComplete)) {
 		return nil, nil
 	}
 	var p api.EventParams
 	if err := json.Unmarshal(req.Params, &p); err != nil {
 		return nil, err
 	}
-	if e, err := event.Parse(0, p.Event); err == nil && e.Type == event.SessionIdle {
+	e, err := event.Parse(0, p.Event)
+	switch {
+	case err != nil:
+	case e.Type == event.SessionIdle:
 		r.idle <- p.SessionID
+	case e.Type == event.ToolComplete:
+		done, _ := event.As[event.ToolCompleteData](e) // a result that cannot be read is missed by whoever waits for it
+		select {
+		case r.done <- done:
+		default:
+		}
 	}
 	return nil, nil
 }

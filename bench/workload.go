@@ -12,24 +12,26 @@ import (
 
 // A workload is something that contenders can be measured with.
 type workload struct {
-	name string
-	unit string // what is counted
-	side func(contender) compare.Side
+	name  string
+	unit  string // what is counted
+	side  func(contender) compare.Side
+	pairs int // at least so many, if blocks are short
 }
 
 // The workloads. Sessions are new for every block, so that all blocks start
 // with the same history.
 var workloads = []workload{
-	{"plain turn, 20 turns of history", "turn", load{sessions: 1, turns: 40, history: 20, stream: true, live: true}.side},
-	{"plain turn, 1000 turns of history", "turn", load{sessions: 1, turns: 40, history: 1000, stream: true, live: true}.side},
-	{"turn in one piece, 20 turns of history", "turn", load{sessions: 1, turns: 40, history: 20}.side},
-	{"turn in one piece, 1000 turns of history", "turn", load{sessions: 1, turns: 40, history: 1000}.side},
-	{"turn in one write, 20 turns of history", "turn", load{sessions: 1, turns: 40, history: 20, stream: true}.side},
-	{"plain turn, 10 busy sessions", "turn", load{sessions: 10, turns: 20, history: 5, stream: true, live: true}.side},
-	{"plain turn, 50 busy sessions", "turn", load{sessions: 50, turns: 5, history: 5, stream: true, live: true}.side},
-	{"long stream, one chunk per write", "chunk", longStream{instant.Prompt{Tokens: 20_000, PerWrite: 1}}.side},
-	{"long stream, 64 KiB per write", "chunk", longStream{instant.Prompt{Tokens: 20_000}}.side},
-	{"resume of 1000 turns", "resume", (&resumes{history: 1000, times: 10}).side},
+	{"plain turn, 20 turns of history", "turn", load{sessions: 1, turns: 40, history: 20, stream: true, live: true}.side, 0},
+	{"plain turn, 1000 turns of history", "turn", load{sessions: 1, turns: 40, history: 1000, stream: true, live: true}.side, 0},
+	{"turn in one piece, 20 turns of history", "turn", load{sessions: 1, turns: 40, history: 20}.side, 0},
+	{"turn in one piece, 1000 turns of history", "turn", load{sessions: 1, turns: 40, history: 1000}.side, 0},
+	{"turn in one write, 20 turns of history", "turn", load{sessions: 1, turns: 40, history: 20, stream: true}.side, 0},
+	{"plain turn, 10 busy sessions", "turn", load{sessions: 10, turns: 20, history: 5, stream: true, live: true}.side, 0},
+	{"plain turn, 50 busy sessions", "turn", load{sessions: 50, turns: 5, history: 5, stream: true, live: true}.side, 0},
+	{"long stream, one chunk per write", "chunk", longStream{instant.Prompt{Tokens: 20_000, PerWrite: 1}}.side, 0},
+	{"long stream, 64 KiB per write", "chunk", longStream{instant.Prompt{Tokens: 20_000}}.side, 0},
+	{"resume of 1000 turns", "resume", (&resumes{history: 1000, times: 10}).side, 0},
+	{"command: a turn with one echo", "turn", commandTurns(3).side, 60},
 }
 
 // The prompt of a turn has about 200 bytes, its answer 50 tokens. A plain turn is
@@ -146,6 +148,35 @@ func (r *resumes) side(c contender) compare.Side {
 	}}
 }
 
+// commandTurns are turns in which the model calls one command each. Several
+// processes take part in it, and on a busy machine each of them may have to wait
+// for its turn: so blocks are short, and there are many.
+type commandTurns int
+
+func (n commandTurns) side(c contender) compare.Side {
+	if c.shell == nil {
+		must(errors.ErrUnsupported)
+	}
+	var open session
+	turn := func() {
+		must(checkPieces(got(open.turn(prompt+instant.Run("echo hello").String(), true)), instant.Tokens))
+	}
+	return compare.Side{
+		Name: c.name,
+		Before: func() {
+			open = got(c.shell())
+			turn() // the first of a session does more
+		},
+		Block: func() int {
+			for range n {
+				turn()
+			}
+			return int(n)
+		},
+		After: func() { must(open.close()) },
+	}
+}
+
 // checkPieces makes sure that each piece of a stream came, and came once.
 func checkPieces(pieces, want int) error {
 	if pieces != want {
@@ -157,7 +188,7 @@ func checkPieces(pieces, want int) error {
 // measure lets two contenders take turns.
 func (w workload) measure(a, b contender, pairs int) (r compare.Result, err error) {
 	defer stopping(&err)
-	return compare.Alternate(pairs, w.side(a), w.side(b)), nil
+	return compare.Alternate(max(pairs, w.pairs), w.side(a), w.side(b)), nil
 }
 
 // stopped is the panic of must.

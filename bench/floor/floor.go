@@ -5,8 +5,13 @@
 // A session is one file, one JSON record in each line. A turn appends the user's
 // message and syncs, sends the history to the model, and appends the answer and
 // syncs. History is kept encoded: the bytes of the file are the bytes on the
-// wire. There are no tools, permissions, events or settings, and the model's
-// answer is looked for only where a well-behaved server puts it.
+// wire. There are no permissions, events or settings, and the model's answer is
+// looked for only where a well-behaved server puts it.
+//
+// In a turn with a command the model may call one, once. The call is appended and
+// synced, a shell runs the command with its output in a pipe, the output is
+// appended and synced, and the model is asked again. A command that is running
+// when the power fails is lost, and one that prints for ever fills the memory.
 package floor
 
 import (
@@ -19,8 +24,10 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 )
 
 // A Client sends requests to a model. Sessions share it.
@@ -47,6 +54,9 @@ type Session struct {
 	client  *Client
 	file    *os.File
 	history []byte // records with a comma before each
+
+	tools string // what the next request offers
+	call  []byte // the arguments of the model's call, in quotes and with their escapes
 
 	// Kept from turn to turn only to spare the allocator.
 	record, answer []byte
@@ -125,6 +135,68 @@ func (s *Session) Turn(ctx context.Context, prompt string, stream bool) (chunks 
 	return chunks, s.append("assistant", s.answer)
 }
 
+// CommandTurn is a streamed Turn in which the model may call a command.
+func (s *Session) CommandTurn(ctx context.Context, shell, prompt string) (chunks int, err error) {
+	if err := s.Append("user", prompt); err != nil {
+		return 0, err
+	}
+	s.tools = commandTool
+	defer func() { s.tools = "" }()
+	if chunks, err = s.ask(ctx, true); err != nil {
+		return 0, err
+	}
+	if len(s.call) > 0 {
+		if err := s.runCall(ctx, shell); err != nil {
+			return 0, err
+		}
+		if chunks, err = s.ask(ctx, true); err != nil {
+			return 0, err
+		}
+	}
+	return chunks, s.append("assistant", s.answer)
+}
+
+// runCall runs the command that the model called. Call and output are durable
+// before anything is done with them.
+func (s *Session) runCall(ctx context.Context, shell string) error {
+	var text string // what is quoted in a stream is JSON in JSON
+	if err := json.Unmarshal(s.call, &text); err != nil {
+		return err
+	}
+	var arguments struct {
+		Command string `json:"command"`
+	}
+	if err := json.Unmarshal([]byte(text), &arguments); err != nil {
+		return err
+	}
+	call := fmt.Appendf(nil, `null,"tool_calls":[{"id":"call_1","type":"function","function":{"name":"bash","arguments":%s}}]`, s.call)
+	if err := s.append("assistant", call); err != nil {
+		return err
+	}
+	out, err := run(ctx, shell, arguments.Command)
+	if err != nil {
+		return err
+	}
+	return s.append("tool", append(quote(string(out)), `,"tool_call_id":"call_1"`...))
+}
+
+// Nice is what commands have as priority, as those of an agent should: it matters
+// on a busy machine.
+const Nice = 5
+
+// run runs a command and returns what it prints.
+func run(ctx context.Context, shell, command string) ([]byte, error) {
+	var out bytes.Buffer
+	cmd := exec.CommandContext(ctx, shell, "-c", command)
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	_ = syscall.Setpriority(syscall.PRIO_PROCESS, cmd.Process.Pid, Nice) // it may have ended
+	err := cmd.Wait()
+	return out.Bytes(), err
+}
+
 // Append adds a message, durably.
 func (s *Session) Append(role, text string) error { return s.append(role, quote(text)) }
 
@@ -159,14 +231,16 @@ func quote(text string) []byte {
 const (
 	requestHead   = `{"model":"instant","messages":[{"role":"system","content":"You are a helpful assistant."}`
 	requestEnd    = `]}`
-	requestStream = `],"stream":true,"stream_options":{"include_usage":true}}`
+	requestStream = `,"stream":true,"stream_options":{"include_usage":true}}`
+	commandTool   = `,"tools":[{"type":"function","function":{"name":"bash","description":"Runs a command.",` +
+		`"parameters":{"type":"object","properties":{"command":{"type":"string"}},"required":["command"]}}}]`
 )
 
 // ask sends the history and reads the answer, in quotes and with its escapes.
 func (s *Session) ask(ctx context.Context, stream bool) (chunks int, err error) {
 	end := requestEnd
 	if stream {
-		end = requestStream
+		end = "]" + s.tools + requestStream
 	}
 	body := io.MultiReader(bytes.NewReader([]byte(requestHead)), bytes.NewReader(s.history), bytes.NewReader([]byte(end)))
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.client.base+"/chat/completions", body)
@@ -183,7 +257,7 @@ func (s *Session) ask(ctx context.Context, stream bool) (chunks int, err error) 
 	if resp.StatusCode != http.StatusOK {
 		return 0, errors.New(resp.Status)
 	}
-	s.answer = append(s.answer[:0], '"')
+	s.answer, s.call = append(s.answer[:0], '"'), s.call[:0]
 	if stream {
 		chunks, err = s.readStream(resp.Body)
 	} else {
@@ -215,6 +289,8 @@ func (s *Session) readStream(r io.Reader) (chunks int, err error) {
 			done = true
 		case ok && s.take(data):
 			chunks++
+		case ok && s.tools != "":
+			s.takeCall(data)
 		}
 		switch {
 		case err == io.EOF && done:
@@ -255,10 +331,25 @@ func (c *Client) Stream(ctx context.Context, path, body string) (events int, err
 
 // take appends the content found in data to the answer.
 func (s *Session) take(data []byte) bool {
-	const before = `"content":"`
+	found, ok := text(data, `"content":"`)
+	if ok {
+		s.answer = append(s.answer, found...)
+	}
+	return ok
+}
+
+// takeCall keeps the arguments found in data, which come in one piece.
+func (s *Session) takeCall(data []byte) {
+	if found, ok := text(data, `"arguments":"`); ok && len(found) > 0 {
+		s.call = fmt.Appendf(s.call[:0], `"%s"`, found)
+	}
+}
+
+// text returns what is between before, which ends with a quote, and the next one.
+func text(data []byte, before string) ([]byte, bool) {
 	start := bytes.Index(data, []byte(before))
 	if start < 0 {
-		return false
+		return nil, false
 	}
 	data = data[start+len(before):]
 	for i := 0; i < len(data); i++ {
@@ -266,9 +357,8 @@ func (s *Session) take(data []byte) bool {
 		case '\\':
 			i++
 		case '"':
-			s.answer = append(s.answer, data[:i]...)
-			return true
+			return data[:i], true
 		}
 	}
-	return false
+	return nil, false
 }

@@ -137,3 +137,42 @@ func TestAStreamOfAnyWireIsRead(t *testing.T) {
 		t.Error("a path that there is not was answered")
 	}
 }
+
+// caller calls a command, and then says what it printed.
+type caller struct{ asked []*model.Message }
+
+func (c *caller) Ask(_ context.Context, req *model.Request, _ func(model.Delta)) (*model.Reply, error) {
+	c.asked = req.Messages
+	if last := req.Messages[len(req.Messages)-1]; last.Role == model.ToolRole {
+		return &model.Reply{Text: "it printed " + last.Text}, nil
+	}
+	return &model.Reply{Calls: []model.Call{{ID: "call_1", Name: "bash", Arguments: []byte(`{"command":"echo \"a  b\"; echo c >&2"}`)}}}, nil
+}
+
+func TestACommandTurnRunsTheCommandAndAsksAgain(t *testing.T) {
+	m := new(caller)
+	server := openaitest.NewServer(m, openaitest.Options{})
+	defer server.Close()
+	c := NewClient(server.URL)
+	defer c.Close()
+	dir := t.TempDir()
+	s, err := c.Create(dir, "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second has the first in its history
+		if _, err := s.CommandTurn(t.Context(), "/bin/sh", "run it"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	lines := strings.Split(strings.TrimSpace(read(t, dir, "s")), "\n")
+	if len(lines) != 8 || !strings.Contains(lines[7], `it printed a  b\nc\n`) {
+		t.Errorf("the file has:\n%s", strings.Join(lines, "\n"))
+	}
+	if n := len(m.asked); n != 7 || len(m.asked[1].Calls) != 1 || m.asked[2].CallID != "call_1" || m.asked[2].Text != "a  b\nc\n" {
+		t.Errorf("the model was asked with %d messages: %+v", n, m.asked)
+	}
+}

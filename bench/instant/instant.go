@@ -5,7 +5,8 @@
 //
 // It is as cheap as it can be: it decodes nothing, and its usual answers are
 // bytes made beforehand. Every answer is 50 tokens long, with constant usage. A
-// [Prompt] in the newest user message asks for another length.
+// [Prompt] in the newest user message asks for another length, and a [Run] asks
+// for a call before the answer.
 package instant
 
 import (
@@ -54,6 +55,28 @@ const (
 // String is what to put into the user's message.
 func (p Prompt) String() string {
 	return fmt.Sprintf("%s%d/%d/%s%s", opening, p.Tokens, p.PerWrite, p.Piece, closing)
+}
+
+// A Run asks for a call of bash with a command, in a stream of Chat Completions.
+// When a message with its output comes back, the answer is as always. It goes into
+// the user's message as it is, so it must be text that JSON need not escape.
+type Run string
+
+const running = "[[run="
+
+// String is what to put into the user's message.
+func (r Run) String() string { return running + string(r) + closing }
+
+// findRun looks for a call that is asked for and not made yet, given the end of a
+// request.
+func findRun(end []byte) (Run, bool) {
+	end = end[max(0, bytes.LastIndex(end, []byte(`"role":"user"`))):]
+	_, found, ok := bytes.Cut(end, []byte(running))
+	if !ok || bytes.Contains(found, []byte(`"role":"tool"`)) {
+		return "", false
+	}
+	command, _, ok := bytes.Cut(found, []byte(closing))
+	return Run(command), ok
 }
 
 // findPrompt looks for a prompt in the newest user message, given the end of a
@@ -215,6 +238,10 @@ func drain(r *bufio.Reader, dst []byte, length int) ([]byte, error) {
 func (w *wire) reply(to io.Writer, end []byte) error {
 	if len(end) == 0 { // a question without a body is for the models there are
 		_, err := to.Write(modelList)
+		return err
+	}
+	if run, ok := findRun(end); ok {
+		_, err := to.Write(chatCall(run))
 		return err
 	}
 	p := findPrompt(end)

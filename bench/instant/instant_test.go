@@ -165,3 +165,24 @@ func FuzzAnyRequestIsAnsweredOrHungUp(f *testing.F) {
 		}
 	})
 }
+
+func TestACallIsMadeOnceIfAPromptAsksForIt(t *testing.T) {
+	c := client(t, openai.New)
+	req := says("hello", "please: "+Run("echo a | cat").String())
+	ask := func() *model.Reply {
+		r, err := c.Ask(t.Context(), req, func(model.Delta) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	r := ask()
+	if len(r.Calls) != 1 || r.Calls[0].Name != "bash" || !strings.Contains(string(r.Calls[0].Arguments), `"command":"echo a | cat"`) {
+		t.Fatalf("the reply is %+v", r)
+	}
+	req.Messages = append(req.Messages, &model.Message{Role: model.Assistant, Calls: r.Calls},
+		&model.Message{Role: model.ToolRole, CallID: r.Calls[0].ID, Text: "a"})
+	if r := ask(); len(r.Calls) != 0 || r.Text != strings.Repeat(Token, Tokens) {
+		t.Errorf("after the call the reply is %+v", r)
+	}
+}

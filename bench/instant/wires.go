@@ -108,6 +108,16 @@ func chatStream(begin []byte, delta string) stream {
 	return stream{begin, always(chatDelta(delta)), func(int) []byte { return end }}
 }
 
+// chatCall is a call of bash. It may wait for its command as long as any may.
+func chatCall(r Run) []byte {
+	call := func(rest string) []byte { return chatDelta(`{"tool_calls":[{"index":0,` + rest + `}]}`) }
+	return slices.Concat(streamHead,
+		call(`"id":"call_1","type":"function","function":{"name":"bash","arguments":""}`),
+		call(`"function":{"arguments":"{\"command\":\"`+string(r)+`\",\"description\":\"bench\",\"initial_wait\":600}"}`),
+		event("", chatChunk+`{"index":0,"delta":{},"finish_reason":"tool_calls"}]}`),
+		event("", chatChunk+`],`+chatUsage+`}`), event("", "[DONE]"), []byte(streamEnd))
+}
+
 // Anthropic Messages.
 
 const (

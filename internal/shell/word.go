@@ -66,14 +66,45 @@ func readPart(b *strings.Builder, part syntax.WordPart, quoted bool) bool {
 	return false
 }
 
+// readDocument returns what a here-document says. If its end is quoted, that is
+// what stands there; else backslashes quote what would be filled in.
+func readDocument(r *syntax.Redirect) word {
+	if r.Hdoc == nil {
+		return knownWord("")
+	}
+	var b strings.Builder
+	known, plain := true, r.Word.Lit() != "" && !strings.Contains(r.Word.Lit(), `\`)
+	for _, part := range r.Hdoc.Parts {
+		lit, ok := part.(*syntax.Lit)
+		switch {
+		case !ok:
+			known = readPart(&b, part, true) && known
+		case plain:
+			b.WriteString(unescapeOnly(lit.Value, "$`\\\n"))
+		default:
+			b.WriteString(lit.Value)
+		}
+	}
+	return word{text: b.String(), known: known}
+}
+
 // unescape takes out the backslashes that quote a character.
 func unescape(s string, quoted bool) string {
+	if quoted {
+		return unescapeOnly(s, "$`\"\\\n")
+	}
+	return unescapeOnly(s, "")
+}
+
+// unescapeOnly takes out the backslashes before some characters; before all, if
+// there are none.
+func unescapeOnly(s, some string) string {
 	if !strings.Contains(s, `\`) {
 		return s
 	}
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
-		if s[i] == '\\' && i+1 < len(s) && (!quoted || strings.IndexByte("$`\"\\\n", s[i+1]) >= 0) {
+		if s[i] == '\\' && i+1 < len(s) && (some == "" || strings.IndexByte(some, s[i+1]) >= 0) {
 			i++
 		}
 		b.WriteByte(s[i])
@@ -121,7 +152,7 @@ func hereText(redirs []*syntax.Redirect) (word, bool) {
 	for i := len(redirs) - 1; i >= 0; i-- {
 		switch r := redirs[i]; r.Op {
 		case syntax.Hdoc, syntax.DashHdoc:
-			return read(r.Hdoc), true
+			return readDocument(r), true
 		case syntax.WordHdoc:
 			return read(r.Word), true
 		}

@@ -1,0 +1,242 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/abide-run/abide/bench/compare"
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/process"
+	"github.com/abide-run/abide/internal/tool"
+	"github.com/abide-run/abide/internal/tool/bash"
+	"github.com/abide-run/abide/internal/workspace/local"
+)
+
+// commanding measures what it costs to run commands.
+func commanding(at place, only, abide string, pairs int) error {
+	return errors.Join(starting(at, only, pairs), crowds(at, only), flooding(at, only, abide, pairs))
+}
+
+// shell is what runs command lines, for everybody: what the daemon would take.
+func shell() string {
+	if path, err := exec.LookPath("bash"); err == nil {
+		return path
+	}
+	return "/bin/sh"
+}
+
+// commandsOf returns our tools for commands, with the processes of a manager.
+func commandsOf(m *process.Manager, dir string) *bash.Commands {
+	return bash.New(bash.Options{
+		Processes: local.New(dir, m).Processes,
+		Notes: func(id event.SessionID) (string, error) {
+			notes := filepath.Join(dir, "notes", string(id))
+			return notes, os.MkdirAll(notes, 0o700)
+		},
+	})
+}
+
+// owner has all processes that are no session's.
+const owner = process.Owner("bench")
+
+// A starter starts commands that do nothing, under a key of its own each.
+type starter struct {
+	dir     string
+	manager *process.Manager // nil until it is opened
+	last    process.ID
+	n       int
+}
+
+func (s *starter) open() {
+	if s.manager == nil {
+		s.manager = got(process.Open(s.dir, process.Options{}))
+	}
+}
+
+func (s *starter) close() {
+	if s.manager != nil {
+		must(s.manager.Close())
+		s.manager = nil
+	}
+}
+
+func (s *starter) start(command string) process.Info {
+	s.n++
+	info, _, err := s.manager.Start(context.Background(), process.Spec{Key: fmt.Sprint(time.Now(), s.n), Owner: owner, Command: command, Dir: "/"})
+	must(err)
+	s.last = info.ID
+	return info
+}
+
+func (s *starter) end() { got(s.manager.WaitGone(context.Background(), owner, s.last)) }
+
+// startRows are starts and how far they are measured. The first of a daemon finds
+// no keeper ready.
+var startRows = []struct {
+	name string
+	side func(*starter) compare.Side
+}{
+	{"command: a start, until it runs", func(s *starter) compare.Side {
+		return compare.Side{Before: s.open, Block: func() int { s.start("true"); return 1 }, After: s.end}
+	}},
+	{"command: a start, until nothing is left", func(s *starter) compare.Side {
+		return compare.Side{Before: s.open, Block: func() int { s.start("true"); s.end(); return 1 }}
+	}},
+	{"command: the first start of a daemon, until it runs", func(s *starter) compare.Side {
+		return compare.Side{
+			Before: func() { s.close(); s.open() }, Block: func() int { s.start("true"); return 1 }, After: s.end,
+		}
+	}},
+}
+
+// starting measures a command that does nothing beside a shell that does nothing.
+func starting(at place, only string, pairs int) (err error) {
+	defer stopping(&err)
+	t := compare.NewTable(os.Stdout, "command", "ours µs", "sh -c true µs", "ratio (5)")
+	rows := 0
+	for _, row := range startRows {
+		if !strings.Contains(row.name, only) {
+			continue
+		}
+		rows++
+		s := &starter{dir: filepath.Join(at.dir, fmt.Sprint("starts-", rows))}
+		bare := compare.Side{Block: func() int { must(exec.Command("/bin/sh", "-c", "true").Run()); return 1 }}
+		r := compare.Alternate(max(pairs, 100), row.side(s), bare)
+		s.close()
+		t.Row(row.name, r.A.Wall(), r.B.Wall(), r.Wall())
+	}
+	if rows > 0 {
+		fmt.Println("\nstarts through the process manager and fork, exec and wait; the best start; the middle one of", max(pairs, 100))
+		t.Print()
+	}
+	if strings.Contains(keeperRow, only) {
+		weighKeeper(at)
+	}
+	return nil
+}
+
+const keeperRow = "command: memory of a keeper"
+
+// weighKeeper prints the memory that a keeper has alone.
+func weighKeeper(at place) {
+	s := &starter{dir: filepath.Join(at.dir, "weighed")}
+	s.open()
+	defer s.close()
+	info := s.start("sleep 100")
+	private := got(memory(got(parent(info.PID)), "smaps_rollup", "Private_Clean", "Private_Dirty"))
+	fmt.Printf("%s: %.2f MB are private (2 MB)\n", keeperRow, float64(private)/1e6)
+	got(s.manager.Stop(context.Background(), owner, info.ID))
+}
+
+// crowds are many commands, through the bash tool.
+func crowds(at place, only string) (err error) {
+	defer stopping(&err)
+	for _, row := range []struct {
+		name     string
+		n        int
+		together bool
+	}{{"command: 1000 one after the other", 1000, false}, {"command: 200 at once", 200, true}} {
+		if strings.Contains(row.name, only) {
+			took := crowd(at.below(strings.ReplaceAll(row.name, " ", "-")), row.n, row.together)
+			fmt.Printf("%s: %.2f s, %.2f ms each; no descriptor, goroutine, process or temporary file is left\n", row.name, took.Seconds(), took.Seconds()*1e3/float64(row.n))
+		}
+	}
+	return nil
+}
+
+// crowd runs commands and makes sure that nothing is left of them, neither while
+// their manager is open nor after.
+func crowd(at place, n int, together bool) time.Duration {
+	before := count()
+	m := got(process.Open(filepath.Join(at.dir, "processes"), process.Options{Shell: shell(), MaxRunning: n, MaxDisk: 1 << 40}))
+	run := commandsOf(m, at.dir).Tools()[0]
+	must(echo(run, 0)) // what is there from the first command on
+	open := count()
+	start := time.Now()
+	var all sync.WaitGroup
+	errs := make([]error, n)
+	for i := range n {
+		all.Go(func() { errs[i] = echo(run, i+1) })
+		if !together {
+			all.Wait()
+		}
+	}
+	all.Wait()
+	took := time.Since(start)
+	must(errors.Join(errs...))
+	must(open.again())
+	must(temporary(filepath.Join(at.dir, "processes"), n+1))
+	must(m.Abandon(context.Background(), owner))
+	must(temporary(filepath.Join(at.dir, "processes"), 0))
+	must(m.Close())
+	must(before.again())
+	return took
+}
+
+// echo runs a command with the bash tool.
+func echo(run tool.Tool, n int) error {
+	words := fmt.Sprintf("hello %d", n)
+	arguments := got(json.Marshal(map[string]any{"command": "echo " + words, "description": "bench", "initial_wait": 600}))
+	r, err := run.Run(context.Background(), tool.Call{Session: event.SessionID(owner), Key: fmt.Sprint(n), Arguments: arguments, Dir: "/"})
+	if err == nil && (r.Failed || !strings.HasPrefix(r.Text, words+"\n")) {
+		err = fmt.Errorf("echo %s gave %q", words, r.Text)
+	}
+	return err
+}
+
+// A tally is what could be left of a command.
+type tally struct{ descriptors, goroutines, children int }
+
+func count() tally {
+	open := got(os.ReadDir("/proc/self/fd"))
+	return tally{len(open), runtime.NumGoroutine(), len(children(os.Getpid()))}
+}
+
+// again makes sure that there is no more than there was. What is about to end may
+// take a moment for it.
+func (t tally) again() error {
+	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+		now := count()
+		if now.descriptors <= t.descriptors && now.goroutines <= t.goroutines && now.children <= t.children {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("something is left of the commands: %+v, and before it was %+v", now, t)
+		}
+	}
+}
+
+// temporary makes sure that a folder has so many processes, and these what is
+// kept of a process and nothing else.
+func temporary(dir string, n int) error {
+	processes, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	if len(processes) != n {
+		return fmt.Errorf("%s has %d processes, not %d", dir, len(processes), n)
+	}
+	for _, p := range processes {
+		files, err := os.ReadDir(filepath.Join(dir, p.Name()))
+		if err != nil {
+			return err
+		}
+		for _, f := range files {
+			switch name, _, _ := strings.Cut(f.Name(), "."); {
+			case f.Name() == "spec", f.Name() == "claim", f.Name() == "state", name == "out", name == "idx":
+			default:
+				return fmt.Errorf("%s is left of process %s", f.Name(), p.Name())
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,22 @@
+package shell_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/abide-run/abide/internal/shell"
+)
+
+func TestAHereDocumentIsReadAsItsEndSays(t *testing.T) {
+	for script, want := range map[string]time.Duration{
+		"bash <<'E'\nbash -c 'bash -c '\\''sleep 3'\\'''\nE\n": 3 * time.Second,
+		"bash <<\\E\nbash -c 'bash -c '\\''sleep 3'\\'''\nE\n": 3 * time.Second,
+		"bash <<E\nbash -c 'bash -c '\\''sleep 3'\\'''\nE\n":   3 * time.Second,
+		"bash <<E\nbash -c \"bash -c \\\"sleep 3\\\"\"\nE\n":   3 * time.Second,
+		"cat <<'E'\nsleep 3\nE\n":                              0,
+	} {
+		if got := shell.Parse(script).Pause().Longest; got != want {
+			t.Errorf("%s: %v, want %v", script, got, want)
+		}
+	}
+}
