@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"runtime/pprof"
 	"strings"
@@ -47,6 +48,9 @@ func profileTo(path string) func() {
 
 func run(dir, only, abide string, pairs int) error {
 	dir, err := os.MkdirTemp(dir, "abide-bench-")
+	if err == nil {
+		dir, err = filepath.Abs(dir) // commands run elsewhere
+	}
 	if err != nil {
 		return err
 	}
