@@ -41,7 +41,7 @@ var diagram = map[string][]string{
 	"scope":      {},
 	"walk":       {"gitignore", "scope"},
 	"search":     {"text"},
-	"tool/files": {"approval", "event", "glob", "scope", "search", "text", "tool", "walk"},
+	"tool/files": {"approval", "event", "glob", "scope", "search", "text", "tool", "tool/argument", "walk"},
 
 	// commands
 	"process":          {"process/identity", "process/keeper", "process/outlog", "process/output", "process/record"},

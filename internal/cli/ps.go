@@ -42,13 +42,17 @@ abide ends, and are found again when it starts.`,
 			if *asJSON {
 				return a.out.json(list.Tasks)
 			}
-			return a.printTasks(list.Tasks, *all)
+			sessions, err := c.List(cmd.Context(), "")
+			if err != nil {
+				return err
+			}
+			return a.printTasks(list.Tasks, ids(sessions), *all)
 		})
 	}
 	return c
 }
 
-func (a *app) printTasks(list []api.Task, all bool) error {
+func (a *app) printTasks(list []api.Task, ids []string, all bool) error {
 	if len(list) == 0 {
 		if !a.quiet && all {
 			a.err.printf("no command was run yet\n")
@@ -57,7 +61,6 @@ func (a *app) printTasks(list []api.Task, all bool) error {
 		}
 		return nil
 	}
-	var ids []string
 	for _, t := range list {
 		ids = append(ids, string(t.SessionID))
 	}

@@ -179,19 +179,39 @@ func (s *Set) Choice(name string, of ...string) string {
 	return v
 }
 
-// Texts reads what may be one text or a list of them.
+// Texts reads what may be one text or a list of them. A list without any is as if
+// it were not there.
 func (s *Set) Texts(names ...string) []string {
-	name, raw := s.find(names)
-	if raw == nil {
-		return nil
+	for i := range names {
+		name, raw := s.find(names[i : i+1])
+		if raw == nil {
+			continue
+		}
+		var one string
+		if json.Unmarshal(raw, &one) == nil {
+			return []string{one}
+		}
+		var list []string
+		if json.Unmarshal(raw, &list) != nil {
+			s.Wrong(name, "Expected string or array of strings, received %s", kind(raw))
+		}
+		if len(list) > 0 {
+			return list
+		}
 	}
-	var one string
-	if json.Unmarshal(raw, &one) == nil {
-		return []string{one}
+	return nil
+}
+
+// Integers reads a list of whole numbers.
+func (s *Set) Integers(name string) ([]int64, bool) {
+	list, ok := read[[]json.RawMessage](s, "array", []string{name})
+	numbers := make([]int64, len(list))
+	for i, raw := range list {
+		if got := kind(raw); got != "number" {
+			s.Wrong(fmt.Sprintf("%s.%d", name, i), "Expected number, received %s", got)
+		} else if json.Unmarshal(raw, &numbers[i]) != nil {
+			s.Wrong(fmt.Sprintf("%s.%d", name, i), "Expected integer, received float")
+		}
 	}
-	var list []string
-	if json.Unmarshal(raw, &list) != nil {
-		s.Wrong(name, "Expected string or array of strings, received %s", kind(raw))
-	}
-	return list
+	return numbers, ok
 }

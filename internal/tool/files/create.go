@@ -13,6 +13,7 @@ import (
 	"github.com/abide-run/abide/internal/approval"
 	"github.com/abide-run/abide/internal/scope"
 	"github.com/abide-run/abide/internal/tool"
+	"github.com/abide-run/abide/internal/tool/argument"
 )
 
 //go:embed create.md
@@ -34,9 +35,9 @@ type create struct{ *files }
 func (c *create) Spec() tool.Spec { return createSpec }
 
 func (c *create) writer(call tool.Call) (writer, error) {
-	a := readArguments(call.Arguments)
-	name, content := a.needed("path"), a.needed("file_text")
-	if err := a.err(); err != nil {
+	a := argument.Read(call.Arguments)
+	name, content := a.Needed("path"), a.Needed("file_text")
+	if err := a.Err(); err != nil {
 		return writer{}, err
 	}
 	if name == "" {

@@ -16,6 +16,7 @@ import (
 	"github.com/abide-run/abide/internal/scope"
 	"github.com/abide-run/abide/internal/text"
 	"github.com/abide-run/abide/internal/tool"
+	"github.com/abide-run/abide/internal/tool/argument"
 )
 
 //go:embed edit.md
@@ -43,12 +44,12 @@ type editCall struct {
 }
 
 func (e *edit) writer(call tool.Call) (writer, error) {
-	a := readArguments(call.Arguments)
-	name := a.needed("path")
-	old, _ := a.text("old_str")
-	now, given := a.text("new_str")
+	a := argument.Read(call.Arguments)
+	name := a.Needed("path")
+	old, _ := a.Text("old_str")
+	now, given := a.Text("new_str")
 	c := editCall{absolute(call, name), old, now}
-	if err := a.err(); err != nil {
+	if err := a.Err(); err != nil {
 		return writer{}, err
 	}
 	switch {

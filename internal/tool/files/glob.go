@@ -12,6 +12,7 @@ import (
 	"github.com/abide-run/abide/internal/glob"
 	"github.com/abide-run/abide/internal/scope"
 	"github.com/abide-run/abide/internal/tool"
+	"github.com/abide-run/abide/internal/tool/argument"
 	"github.com/abide-run/abide/internal/walk"
 )
 
@@ -43,9 +44,9 @@ type findCall struct {
 }
 
 func readFindCall(call tool.Call) (findCall, error) {
-	a := readArguments(call.Arguments)
-	c := findCall{pattern: a.needed("pattern"), places: places(call, a.texts("paths", "path"))}
-	return c, a.err()
+	a := argument.Read(call.Arguments)
+	c := findCall{pattern: a.Needed("pattern"), places: places(call, a.Texts("paths", "path"))}
+	return c, a.Err()
 }
 
 func (f *find) Permission(call tool.Call) (*approval.Request, error) {

@@ -14,6 +14,7 @@ import (
 	"github.com/abide-run/abide/internal/scope"
 	"github.com/abide-run/abide/internal/search"
 	"github.com/abide-run/abide/internal/tool"
+	"github.com/abide-run/abide/internal/tool/argument"
 	"github.com/abide-run/abide/internal/walk"
 )
 
@@ -72,26 +73,26 @@ type grepCall struct {
 }
 
 func readGrepCall(call tool.Call) (*grepCall, error) {
-	a := readArguments(call.Arguments)
-	c := &grepCall{pattern: a.needed("pattern"), places: places(call, a.texts("paths", "path")), dir: call.Dir}
-	c.mode = a.choice("output_mode", modeFiles, modeContent, modeCount)
-	c.glob, _ = a.text("glob")
-	c.kind, _ = a.text("type")
-	c.options = search.Options{IgnoreCase: a.flag("-i"), Multiline: a.flag("multiline")}
-	around, _ := a.number("-C")
-	after, hasAfter := a.number("-A")
-	before, hasBefore := a.number("-B")
+	a := argument.Read(call.Arguments)
+	c := &grepCall{pattern: a.Needed("pattern"), places: places(call, a.Texts("paths", "path")), dir: call.Dir}
+	c.mode = a.Choice("output_mode", modeFiles, modeContent, modeCount)
+	c.glob, _ = a.Text("glob")
+	c.kind, _ = a.Text("type")
+	c.options = search.Options{IgnoreCase: a.Flag("-i"), Multiline: a.Flag("multiline")}
+	around, _ := a.Number("-C")
+	after, hasAfter := a.Number("-A")
+	before, hasBefore := a.Number("-B")
 	if !hasAfter {
 		after = around
 	}
 	if !hasBefore {
 		before = around
 	}
-	c.before, c.after = min(before, maxContext), min(after, maxContext)
-	c.numbers = a.flag("-n")
-	c.limit, _ = a.number("head_limit")
-	c.limit = min(c.limit, maxLimit)
-	return c, a.err()
+	c.before, c.after = int(min(before, maxContext)), int(min(after, maxContext))
+	c.numbers = a.Flag("-n")
+	limit, _ := a.Number("head_limit")
+	c.limit = int(min(limit, maxLimit))
+	return c, a.Err()
 }
 
 func (g *grep) Permission(call tool.Call) (*approval.Request, error) {

@@ -15,6 +15,7 @@ import (
 	"github.com/abide-run/abide/internal/scope"
 	"github.com/abide-run/abide/internal/text"
 	"github.com/abide-run/abide/internal/tool"
+	"github.com/abide-run/abide/internal/tool/argument"
 )
 
 //go:embed view.md
@@ -51,11 +52,11 @@ type viewCall struct {
 }
 
 func readViewCall(call tool.Call) (viewCall, error) {
-	a := readArguments(call.Arguments)
-	path := a.needed("path")
-	lines, ranged := a.integers("view_range")
-	c := viewCall{absolute(call, path), ranged, 1, 0, a.flag("forceReadLargeFiles")}
-	if err := a.err(); err != nil {
+	a := argument.Read(call.Arguments)
+	path := a.Needed("path")
+	lines, ranged := a.Integers("view_range")
+	c := viewCall{absolute(call, path), ranged, 1, 0, a.Flag("forceReadLargeFiles")}
+	if err := a.Err(); err != nil {
 		return c, err
 	}
 	if path == "" {

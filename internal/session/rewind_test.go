@@ -1,0 +1,137 @@
+package session_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/eventlog"
+	"github.com/abide-run/abide/internal/model/offline"
+	"github.com/abide-run/abide/internal/session"
+	"github.com/abide-run/abide/internal/tool"
+)
+
+// undoer remembers what it was told to take back.
+type undoer struct {
+	mu    sync.Mutex
+	calls []string
+	fail  error
+}
+
+func (u *undoer) undo(id event.SessionID, undone func(string) bool, look bool) ([]event.RestoredFile, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.calls = append(u.calls, fmt.Sprintf("%s look=%v", id, look))
+	return []event.RestoredFile{{Path: "/w/f", Outcome: event.FileRestored}}, u.fail
+}
+
+// rewindable is a session with two turns, the second of which made a call.
+func rewindable(t *testing.T, u *undoer) (*bench, *viewer, string, *counter) {
+	c := &counter{name: "act", replay: tool.Keyed}
+	b := newBench(t, offline.Model{}, c)
+	b.opts.Undo = u.undo
+	b.restart()
+	v := b.create("s", &session.Client{})
+	b.send("s", event.InputAcceptedData{Prompt: "Reply with exactly: ONE"})
+	v.await(t, 0, event.SessionIdle)
+	n := len(v.kinds())
+	b.send("s", event.InputAcceptedData{Prompt: "Use act with value 'x'"})
+	v.await(t, n, event.SessionIdle)
+	for _, e := range b.verify("s") {
+		if d, _ := event.As[event.UserMessageData](e); e.Type == event.UserMessage && strings.HasPrefix(d.Content, "Use") {
+			head, _ := e.Head()
+			return b, v, head.ID, c
+		}
+	}
+	t.Fatal("no second message")
+	return nil, nil, "", nil
+}
+
+func TestRewindTakesFilesBack(t *testing.T) {
+	u := &undoer{}
+	b, _, from, c := rewindable(t, u)
+	var keys []string
+	b.opts.Undo = func(id event.SessionID, undone func(string) bool, look bool) ([]event.RestoredFile, error) {
+		for key := range c.keys {
+			if undone(key) {
+				keys = append(keys, key)
+			}
+		}
+		return u.undo(id, undone, look)
+	}
+	b.restart()
+	for _, r := range []session.Rewind{{EventID: from, Look: true}, {EventID: from, Look: true, KeepFiles: true}, {EventID: from}, {EventID: from}} {
+		done, err := b.host.Rewind(t.Context(), "s", r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%+v: %+v", r, done)
+	}
+	if want := []string{"s look=true", "s look=false"}; !slices.Equal(u.calls, want) {
+		t.Errorf("undone: %v, want %v", u.calls, want)
+	}
+	if len(keys) != 2 || len(c.keys) != 1 {
+		t.Errorf("of %v, %v were taken back", c.keys, keys)
+	}
+	restored := 0
+	for _, e := range b.verify("s") {
+		if e.Type == event.FilesRestored {
+			restored++
+		}
+	}
+	if restored != 1 {
+		t.Errorf("%d records of restored files, want 1", restored)
+	}
+}
+
+// TestFilesAreTakenBackAfterACrash: what the log says is due is done, whoever
+// recorded it.
+func TestFilesAreTakenBackAfterACrash(t *testing.T) {
+	u := &undoer{}
+	b, _, _, _ := rewindable(t, u)
+	b.host.Close()
+	info, err := b.store.Session(t.Context(), "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	hidden, err := event.Encode(event.Head{ID: event.NewID(), Time: time.Now()}, event.HistoryHiddenData{From: 2, To: info.End.Seq, Files: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hidden.Seq = info.End.Seq + 1
+	active := info.Info
+	active.Active = true
+	end, err := b.store.Append(t.Context(), "s", eventlog.Batch{After: info.End, Events: []event.Event{hidden}, Info: &active})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.start()
+	for e, err := range eventlog.Follow(t.Context(), b.store, "s", end) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Type == event.FilesRestored {
+			break
+		}
+	}
+	if want := []string{"s look=false"}; !slices.Equal(u.calls, want) {
+		t.Errorf("undone: %v, want %v", u.calls, want)
+	}
+}
+
+func TestARewindThatCannotRestoreSaysSo(t *testing.T) {
+	u := &undoer{fail: errors.New("the disk is gone")}
+	b, _, from, _ := rewindable(t, u)
+	_, err := b.host.Rewind(t.Context(), "s", session.Rewind{EventID: from})
+	if err == nil || !strings.Contains(err.Error(), "the disk is gone") {
+		t.Errorf("error = %v", err)
+	}
+	if shown, _ := b.host.Messages(t.Context(), "s"); lastAnswer(t, shown) != "ONE" {
+		t.Errorf("answer = %q, want that of the first turn", lastAnswer(t, shown))
+	}
+}

@@ -1,0 +1,335 @@
+package session_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/abide-run/abide/internal/approval"
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/eventlog"
+	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/model/offline"
+	"github.com/abide-run/abide/internal/session"
+	"github.com/abide-run/abide/internal/tool"
+)
+
+// chores are tasks whose news the test tells.
+type chores struct {
+	mu   sync.Mutex
+	news map[string]chan event.TaskReportedData
+	seen []string
+}
+
+func newChores() *chores { return &chores{news: make(map[string]chan event.TaskReportedData)} }
+
+func (c *chores) of(key string) chan event.TaskReportedData {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.news[key] == nil {
+		c.news[key] = make(chan event.TaskReportedData, 8)
+	}
+	return c.news[key]
+}
+
+func (c *chores) Watch(ctx context.Context, _ event.SessionID, key, last string) (event.TaskReportedData, error) {
+	for {
+		select {
+		case news := <-c.of(key):
+			if news.Status == last {
+				continue
+			}
+			if news.Ended {
+				c.of(key) <- news // it stays so
+			}
+			return news, nil
+		case <-ctx.Done():
+			return event.TaskReportedData{}, ctx.Err()
+		}
+	}
+}
+
+func (c *chores) News(_ context.Context, _ event.SessionID, key string) (event.TaskReportedData, bool) {
+	select {
+	case news := <-c.of(key):
+		if news.Ended {
+			c.of(key) <- news
+			return news, true
+		}
+		c.of(key) <- news
+	default:
+	}
+	return event.TaskReportedData{}, false
+}
+
+func (c *chores) Summary(_ context.Context, _ event.SessionID, keys []string) (string, error) {
+	return fmt.Sprintf("Currently running background tasks: %d", len(keys)), nil
+}
+
+func (c *chores) Seen(_ event.SessionID, key string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.seen = append(c.seen, key)
+}
+
+// job is a tool whose calls go on as tasks.
+type job struct {
+	mu    sync.Mutex
+	keys  []string
+	begun chan struct{} // if not nil, a call waits until it is cancelled
+}
+
+func (j *job) Spec() tool.Spec {
+	return tool.Spec{Name: "job", Replay: tool.Keyed, Detaches: true}
+}
+func (j *job) Permission(tool.Call) (*approval.Request, error) { return nil, nil }
+
+func (j *job) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
+	j.mu.Lock()
+	j.keys = append(j.keys, call.Key)
+	begun := j.begun
+	j.mu.Unlock()
+	if begun != nil {
+		close(begun)
+		<-ctx.Done()
+		return tool.Result{}, ctx.Err()
+	}
+	return tool.Result{Text: "it goes on", Task: true}, nil
+}
+
+func (j *job) key(i int) string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.keys[i]
+}
+
+// told is a model that writes down what it is told.
+type told struct {
+	offline.Model
+	mu   sync.Mutex
+	reqs []*model.Request
+}
+
+func (m *told) Ask(ctx context.Context, req *model.Request, on func(model.Delta)) (*model.Reply, error) {
+	m.mu.Lock()
+	m.reqs = append(m.reqs, req)
+	m.mu.Unlock()
+	return m.Model.Ask(ctx, req, on)
+}
+
+func (m *told) last() *model.Request {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.reqs[len(m.reqs)-1]
+}
+
+// notices counts how often the model reads a text.
+func notices(req *model.Request, text string) int {
+	n := 0
+	for _, m := range req.Messages {
+		if m.Role == model.User {
+			n += strings.Count(m.Text, text)
+		}
+	}
+	return n
+}
+
+func ended(key, text string) event.TaskReportedData {
+	return event.TaskReportedData{Key: key, Status: event.TaskCompleted, Ended: true, Text: text, Kind: json.RawMessage(`{"type":"shell_completed"}`)}
+}
+
+// background is a session with a task that is running, at rest.
+func background(t *testing.T) (*bench, *viewer, *chores, *job, *told) {
+	m, c, j := &told{}, newChores(), &job{}
+	b := newBench(t, m, j)
+	b.opts.Tasks = c
+	b.restart()
+	v := b.create("s", &session.Client{})
+	b.send("s", event.InputAcceptedData{Prompt: "Use job with value 'x'"})
+	v.await(t, 0, event.SessionIdle)
+	return b, v, c, j, m
+}
+
+func TestATaskWakesItsSessionOnce(t *testing.T) {
+	b, v, c, j, m := background(t)
+	if got := m.last().Tail; got != "Currently running background tasks: 1" {
+		t.Errorf("the model is told %q of what runs", got)
+	}
+	n := len(v.kinds())
+	c.of(j.key(0)) <- ended(j.key(0), "NEWS")
+	v.await(t, n, event.SessionIdle)
+	if got := notices(m.last(), "NEWS"); got != 1 || m.last().Tail != "" {
+		t.Errorf("the model reads the news %d times, and %q of what runs", got, m.last().Tail)
+	}
+	for range 2 {
+		b.restart()
+		v = b.resume("s")
+		b.send("s", event.InputAcceptedData{Prompt: "Reply with exactly: HI"})
+		v.await(t, 0, event.SessionIdle)
+	}
+	if got := notices(m.last(), "NEWS"); got != 1 {
+		t.Errorf("after restarts the model reads the news %d times", got)
+	}
+	if !slices.Equal(c.seen, []string{j.key(0)}) {
+		t.Errorf("seen: %v", c.seen)
+	}
+}
+
+func TestATaskThatEndsWhileTheEngineIsDownIsToldOnce(t *testing.T) {
+	b, _, c, j, m := background(t)
+	b.host.Close()
+	info, err := b.store.Session(t.Context(), "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.of(j.key(0)) <- ended(j.key(0), "NEWS")
+	b.start()
+	for e, err := range eventlog.Follow(t.Context(), b.store, "s", info.End) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Type == event.SessionIdle {
+			break
+		}
+	}
+	if got := notices(m.last(), "NEWS"); got != 1 {
+		t.Errorf("the model reads the news %d times", got)
+	}
+}
+
+func TestManyTasksAreOneWake(t *testing.T) {
+	m, c, j := &told{}, newChores(), &job{}
+	b := newBench(t, m, j)
+	b.opts.Tasks = c
+	b.restart()
+	v := b.create("s", &session.Client{})
+	b.send("s", event.InputAcceptedData{Prompt: "Call job with value 'x', job with value 'y' and job with value 'z'"})
+	v.await(t, 0, event.SessionIdle)
+	b.host.Close()
+	for i := range 3 {
+		c.of(j.key(i)) <- ended(j.key(i), "NEWS")
+	}
+	// What was recorded before the engine stopped is told in one turn.
+	info, err := b.store.Session(t.Context(), "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var news []event.Event
+	for i := range 3 {
+		e, err := event.Encode(event.Head{ID: event.NewID(), Time: time.Now()}, ended(j.key(i), "NEWS"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Seq = info.End.Seq + event.Seq(i) + 1
+		news = append(news, e)
+	}
+	end, err := b.store.Append(t.Context(), "s", eventlog.Batch{After: info.End, Events: news})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := len(m.reqs)
+	b.start()
+	for e, err := range eventlog.Follow(t.Context(), b.store, "s", end) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Type == event.SessionIdle {
+			break
+		}
+	}
+	if got := notices(m.last(), "NEWS"); got != 3 || len(m.reqs) != before+1 {
+		t.Errorf("the model reads %d news in %d requests, want 3 in one", got, len(m.reqs)-before)
+	}
+}
+
+func TestAStoppedCallLeavesATask(t *testing.T) {
+	m, c, j := &told{}, newChores(), &job{begun: make(chan struct{})}
+	b := newBench(t, m, j)
+	b.opts.Tasks = c
+	b.restart()
+	v := b.create("s", &session.Client{})
+	b.send("s", event.InputAcceptedData{Prompt: "Use job with value 'x'"})
+	<-j.begun
+	if err := b.host.Abort(t.Context(), "s", "test"); err != nil {
+		t.Fatal(err)
+	}
+	v.await(t, 0, event.SessionIdle)
+	// Its end wakes nobody: the user has stopped the work.
+	c.of(j.key(0)) <- ended(j.key(0), "NEWS")
+	for e, err := range eventlog.Follow(t.Context(), b.store, "s", eventlog.End{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Type == event.TaskReported {
+			break
+		}
+	}
+	if len(m.reqs) != 1 {
+		t.Errorf("the model was asked %d times, want once", len(m.reqs))
+	}
+	k := len(v.kinds())
+	b.send("s", event.InputAcceptedData{Prompt: "Reply with exactly: HI"})
+	v.await(t, k, event.SessionIdle)
+	if got := notices(m.last(), "NEWS"); got != 1 {
+		t.Errorf("the model reads the news %d times", got)
+	}
+}
+
+func TestATaskThatStallsIsToldAndStaysATask(t *testing.T) {
+	_, v, c, j, m := background(t)
+	n := len(v.kinds())
+	c.of(j.key(0)) <- event.TaskReportedData{Key: j.key(0), Status: event.TaskStalled, Text: "PASSWORD?"}
+	v.await(t, n, event.SessionIdle)
+	if got := notices(m.last(), "PASSWORD?"); got != 1 || m.last().Tail == "" {
+		t.Errorf("the model reads the question %d times, and %q of what runs", got, m.last().Tail)
+	}
+	n = len(v.kinds())
+	c.of(j.key(0)) <- ended(j.key(0), "NEWS")
+	v.await(t, n, event.SessionIdle)
+	if got := notices(m.last(), "NEWS"); got != 1 || notices(m.last(), "PASSWORD?") != 1 {
+		t.Errorf("the model reads the news %d times", got)
+	}
+}
+
+func TestATaskIsAwaitedUntilItsEndIsTold(t *testing.T) {
+	b, v, c, j, _ := background(t)
+	awaits := func(key string) bool {
+		t.Helper()
+		is, err := b.host.Awaits(t.Context(), "s", key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return is
+	}
+	if !awaits(j.key(0)) || awaits("another") {
+		t.Error("a running task is not awaited, or one that never was is")
+	}
+	n := len(v.kinds())
+	c.of(j.key(0)) <- ended(j.key(0), "NEWS")
+	v.await(t, n, event.SessionIdle)
+	if awaits(j.key(0)) {
+		t.Error("a task is awaited after its end was told")
+	}
+	if _, err := b.host.Awaits(t.Context(), "unknown", "x"); !errors.Is(err, session.ErrNotFound) {
+		t.Errorf("of an unknown session: %v", err)
+	}
+}
+
+func TestNothingThatWasBegunIsNotNews(t *testing.T) {
+	b, v, c, j, m := background(t)
+	n, asked := len(v.kinds()), len(m.reqs)
+	c.of(j.key(0)) <- event.TaskReportedData{Key: j.key(0), Status: event.TaskNone, Ended: true}
+	v.await(t, n, event.TasksChanged)
+	n = len(v.kinds())
+	b.send("s", event.InputAcceptedData{Prompt: "Reply with exactly: HI"})
+	v.await(t, n, event.SessionIdle)
+	if len(m.reqs) != asked+1 || m.last().Tail != "" {
+		t.Errorf("%d requests, and the model is told %q", len(m.reqs)-asked, m.last().Tail)
+	}
+}
