@@ -1,14 +1,17 @@
 package session_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/abide-run/abide/internal/approval"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/model/offline"
@@ -134,4 +137,55 @@ func TestARewindThatCannotRestoreSaysSo(t *testing.T) {
 	if shown, _ := b.host.Messages(t.Context(), "s"); lastAnswer(t, shown) != "ONE" {
 		t.Errorf("answer = %q, want that of the first turn", lastAnswer(t, shown))
 	}
+}
+
+// reluctant is a tool whose calls take a moment to end when they are stopped.
+type reluctant struct {
+	begun, leave chan struct{}
+}
+
+func (reluctant) Spec() tool.Spec                                 { return tool.Spec{Name: "act", Replay: tool.Keyed} }
+func (reluctant) Permission(tool.Call) (*approval.Request, error) { return nil, nil }
+
+func (r reluctant) Run(ctx context.Context, _ tool.Call) (tool.Result, error) {
+	close(r.begun)
+	<-ctx.Done()
+	<-r.leave
+	return tool.Result{}, ctx.Err()
+}
+
+// TestFilesAreTakenBackAfterTheLastWrite: a call that was stopped must not write
+// over what a rewind has restored.
+func TestFilesAreTakenBackAfterTheLastWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u, r := &undoer{}, reluctant{make(chan struct{}), make(chan struct{})}
+		b := newBench(t, offline.Model{}, r)
+		b.opts.Undo = u.undo
+		b.restart()
+		b.create("s", &session.Client{})
+		b.send("s", event.InputAcceptedData{Prompt: "Use act with value 'x'"})
+		<-r.begun
+		shown, err := b.host.Messages(t.Context(), "s")
+		if err != nil {
+			t.Fatal(err)
+		}
+		head, err := shown[0].Head()
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error, 1)
+		go func() {
+			_, err := b.host.Rewind(t.Context(), "s", session.Rewind{EventID: head.ID})
+			done <- err
+		}()
+		synctest.Wait()
+		if len(u.calls) != 0 {
+			t.Error("files were taken back while a call could still write")
+		}
+		close(r.leave)
+		if err := <-done; err != nil || len(u.calls) != 1 {
+			t.Errorf("undone: %v, %v", u.calls, err)
+		}
+		b.host.Close()
+	})
 }

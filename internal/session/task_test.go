@@ -22,6 +22,7 @@ import (
 
 // chores are tasks whose news the test tells.
 type chores struct {
+	deaf bool // nobody who watches hears anything
 	mu   sync.Mutex
 	news map[string]chan event.TaskReportedData
 	seen []string
@@ -39,6 +40,10 @@ func (c *chores) of(key string) chan event.TaskReportedData {
 }
 
 func (c *chores) Watch(ctx context.Context, _ event.SessionID, key, last string) (event.TaskReportedData, error) {
+	if c.deaf {
+		<-ctx.Done()
+		return event.TaskReportedData{}, ctx.Err()
+	}
 	for {
 		select {
 		case news := <-c.of(key):
@@ -200,6 +205,21 @@ func TestATaskThatEndsWhileTheEngineIsDownIsToldOnce(t *testing.T) {
 	}
 	if got := notices(m.last(), "NEWS"); got != 1 {
 		t.Errorf("the model reads the news %d times", got)
+	}
+}
+
+// TestAStepBeginsWithWhatHappenedBeforeIt: whoever watches a task may be late.
+func TestAStepBeginsWithWhatHappenedBeforeIt(t *testing.T) {
+	b, _, c, j, m := background(t)
+	b.host.Close()
+	c.deaf = true
+	c.of(j.key(0)) <- ended(j.key(0), "NEWS")
+	b.start()
+	v := b.resume("s")
+	b.send("s", event.InputAcceptedData{Prompt: "Reply with exactly: HI"})
+	v.await(t, 0, event.SessionIdle)
+	if got := notices(m.last(), "NEWS"); got != 1 || m.last().Tail != "" {
+		t.Errorf("the model reads the news %d times, and %q of what runs", got, m.last().Tail)
 	}
 }
 

@@ -177,3 +177,23 @@ func TestImagesFollowTheResultsInCallOrder(t *testing.T) {
 		t.Errorf("image = %+v", img)
 	}
 }
+
+func TestAModelThatCannotSeeIsShownNothing(t *testing.T) {
+	image := []model.Image{{MediaType: "image/png", Data: []byte{1}}}
+	list := []*model.Message{
+		{Role: model.User, Text: "what is this?", Images: image},
+		{Role: model.ToolRole, CallID: "c", Text: "Viewed."},
+		{Role: model.User, CallID: "c", Text: "Image file at path /w/a.png", Images: image},
+		{Role: model.Assistant, Text: "a picture"},
+	}
+	got := ""
+	for _, m := range transcript.Unseen(list) {
+		got += fmt.Sprintf("%s %s %d\n", m.Role, m.Text, len(m.Images))
+	}
+	if want := "user what is this? 0\ntool Viewed. 0\nassistant a picture 0\n"; got != want {
+		t.Errorf("messages:\n%swant:\n%s", got, want)
+	}
+	if plain := list[3:]; &transcript.Unseen(plain)[0] != &plain[0] {
+		t.Error("messages without images were copied")
+	}
+}
