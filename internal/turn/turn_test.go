@@ -151,6 +151,9 @@ func TestNext(t *testing.T) {
 		{"files restored", []event.Payload{start, rewound, event.FilesRestoredData{}, accepted}, nothing, "turn.Deliver"},
 		{"files of one rewind restored", []event.Payload{start, rewound, rewound, event.FilesRestoredData{}}, nothing, "turn.Restore"},
 		{"files that stay", []event.Payload{start, event.HistoryHiddenData{From: 1, To: 1}}, nothing, "turn.Wait"},
+		{"news of a task", []event.Payload{start, event.TaskStartedData{Key: "k"}, event.TaskReportedData{Key: "k", Ended: true, Text: "x"}}, nothing, "turn.Notify"},
+		{"news of a task, after an abort", []event.Payload{start, event.AbortData{}, event.SessionIdleData{Aborted: true}, event.TaskStartedData{Key: "k"}, event.TaskReportedData{Key: "k", Ended: true, Text: "x"}}, nothing, "turn.Wait"},
+		{"forked, with news of a task", []event.Payload{start, event.TaskStartedData{Key: "k"}, event.TaskReportedData{Key: "k", Ended: true, Text: "x"}, event.SessionForkedData{}}, nothing, "turn.Wait"},
 		{"forked, with files to restore", []event.Payload{start, rewound, event.SessionForkedData{}}, nothing, "turn.Wait"},
 		{"one step too many", []event.Payload{start, event.SessionConfiguredData{MaxSteps: 1}, accepted, message, asked, calls, intended("c1"), intended("c2"), finished("c1"), finished("c2"), ended}, nothing, "turn.GiveUp"},
 	} {
