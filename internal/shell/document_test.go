@@ -13,6 +13,10 @@ func TestAHereDocumentIsReadAsItsEndSays(t *testing.T) {
 		"bash <<\\E\nbash -c 'bash -c '\\''sleep 3'\\'''\nE\n": 3 * time.Second,
 		"bash <<E\nbash -c 'bash -c '\\''sleep 3'\\'''\nE\n":   3 * time.Second,
 		"bash <<E\nbash -c \"bash -c \\\"sleep 3\\\"\"\nE\n":   3 * time.Second,
+		"bash <<'E'\nsleep \\\n3\nE\n":                         3 * time.Second,
+		"bash <<E\nsleep \\\n3\nE\n":                           3 * time.Second,
+		"bash <<'E'\ns\\\\leep 3\nE\n":                         0,
+		"bash <<E\ns\\\\leep 3\nE\n":                           3 * time.Second,
 		"cat <<'E'\nsleep 3\nE\n":                              0,
 	} {
 		if got := shell.Parse(script).Pause().Longest; got != want {

@@ -105,7 +105,9 @@ func unescapeOnly(s, some string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
 		if s[i] == '\\' && i+1 < len(s) && (some == "" || strings.IndexByte(some, s[i+1]) >= 0) {
-			i++
+			if i++; s[i] == '\n' {
+				continue // the line goes on
+			}
 		}
 		b.WriteByte(s[i])
 	}
