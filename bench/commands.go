@@ -159,8 +159,8 @@ func crowd(at place, n int, together bool) time.Duration {
 	before := count()
 	m := got(process.Open(filepath.Join(at.dir, "processes"), process.Options{Shell: shell(), MaxRunning: n, MaxDisk: 1 << 40}))
 	run := commandsOf(m, at.dir).Tools()[0]
-	must(echo(run, 0)) // what is there from the first command on
-	open := count()
+	must(echo(run, 0))
+	open := prepared()
 	start := time.Now()
 	var all sync.WaitGroup
 	errs := make([]error, n)
@@ -199,6 +199,17 @@ type tally struct{ descriptors, goroutines, children int }
 func count() tally {
 	open := got(os.ReadDir("/proc/self/fd"))
 	return tally{len(open), runtime.NumGoroutine(), len(children(os.Getpid()))}
+}
+
+// prepared counts what is there from the first command on: a keeper in reserve,
+// which may take a moment to come.
+func prepared() tally {
+	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+		if now := count(); now.children == 1 || time.Now().After(deadline) {
+			now.goroutines++ // whoever hired it may be about to end, or not
+			return now
+		}
+	}
 }
 
 // again makes sure that there is no more than there was. What is about to end may
