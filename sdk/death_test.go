@@ -1,8 +1,12 @@
 package sdk
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	copilot "github.com/github/copilot-sdk/go"
@@ -196,6 +200,9 @@ func isAsked(h *home, s *session) {
 	h.person.await(1)
 }
 
+// fifo is where a command of the session reads.
+func (h *home) fifo() string { return filepath.Join(filepath.Dir(h.dir), "feed") }
+
 // nothing is to be done.
 func nothing(*home, *session) {}
 
@@ -279,6 +286,27 @@ var jobs = []job{
 			decideAll(yes)(h, s)
 		},
 		want: "found alpha\nfound beta\nUser responded: blue",
+	},
+	{
+		name: "a tool beside a command that runs", prompt: `Call bash with {"command":"read -r line <$HOME/feed; echo got $line","description":"Read","initial_wait":300} and resume_external_tool with value 'beta'`,
+		part: func(h *home) part {
+			h.must(syscall.Mkfifo(h.fifo(), 0o600))
+			return holding("resume_external_tool")(h)
+		},
+		begin: func(h *home, s *session) {
+			s.calls("resume_external_tool")
+			feed, err := os.OpenFile(h.fifo(), os.O_WRONLY, 0) // when the command is there
+			h.must(err)
+			h.t.Cleanup(func() { feed.Close() })
+			h.feed = feed
+		},
+		next: bare,
+		finish: func(h *home, s *session) {
+			_, err := h.feed.WriteString("FED\n")
+			h.must(errors.Join(err, h.feed.Close()))
+			giveTools([2]string{"resume_external_tool", "beta"})(h, s)
+		},
+		want: "got FED\n<exited with exit code 0>\nfound beta",
 	},
 	{
 		name: "model request", far: true, prompt: "Reply with exactly: STILL_HERE",

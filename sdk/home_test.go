@@ -30,7 +30,8 @@ type home struct {
 	dir   string
 	model mind
 
-	person *person // the one who is asked
+	person *person  // the one who is asked
+	feed   *os.File // what a command reads that runs
 }
 
 func newHome(t *testing.T, m mind) *home {

@@ -53,6 +53,8 @@ type part struct {
 	input      copilot.UserInputHandler      // none if nil
 	pending    *bool                         // resume: continuePendingWork
 	streaming  bool
+	plan       copilot.ExitPlanModeRequestHandler // none if nil
+	form       copilot.ElicitationHandler         // none if nil
 }
 
 // A session is one that a program is attached to.
@@ -81,6 +83,7 @@ func (p *program) begin(ctx context.Context, r *record, o part) (*session, error
 	s, err := p.CreateSession(ctx, &copilot.SessionConfig{
 		SessionID: o.id, Tools: o.tools, OnPermissionRequest: o.permission, OnUserInputRequest: o.input, OnEvent: r.take,
 		Model: p.home.model.name, Provider: p.home.model.provider, Streaming: copilot.Bool(o.streaming),
+		OnExitPlanModeRequest: o.plan, OnElicitationRequest: o.form,
 	})
 	return p.attached(s, r), err
 }
@@ -91,6 +94,7 @@ func (p *program) join(ctx context.Context, r *record, id string, o part) (*sess
 		Tools: o.tools, OnPermissionRequest: o.permission, OnUserInputRequest: o.input, OnEvent: r.take,
 		ContinuePendingWork: o.pending, Streaming: copilot.Bool(o.streaming),
 		Model: p.home.model.name, Provider: p.home.model.provider,
+		OnExitPlanModeRequest: o.plan, OnElicitationRequest: o.form,
 	})
 	return p.attached(s, r), err
 }

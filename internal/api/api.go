@@ -37,6 +37,12 @@ const (
 	ModelGetCurrent    = "session.model.getCurrent"
 	SessionsFork       = "sessions.fork"
 	HistoryTruncate    = "session.history.truncate"
+	HistoryCompact     = "session.history.compact"
+	HistoryCancel      = "session.history.cancelBackgroundCompaction"
+	HistoryAbort       = "session.history.abortManualCompaction"
+	HistoryHandoff     = "session.history.summarizeForHandoff"
+	HistoryUncompact   = "abide.history.uncompact"
+	HistoryContext     = "abide.history.context"
 	HistoryRewind      = "session.history.rewind"
 	PreviewRewind      = "session.history.previewRewind"
 	NameSet            = "session.name.set"
@@ -101,6 +107,10 @@ type Defaults struct {
 	// The rules that the sessions of this process's clients have.
 	Scope       event.ScopeRules      `json:"scope,omitzero"`
 	Permissions event.PermissionRules `json:"permissions,omitzero"`
+	// What is remembered of them.
+	Memory event.MemoryRules `json:"memory,omitzero"`
+	// Compaction says when their contexts are compacted.
+	Compaction event.CompactionRules `json:"compaction,omitzero"`
 }
 
 // ConnectResult answers ConnectParams.
@@ -182,6 +192,8 @@ type OpenAbide struct {
 	Env      []string `json:"env,omitempty"`
 	MaxSteps int      `json:"maxSteps,omitempty"`
 	Keep     bool     `json:"keep,omitempty"` // resume: what is not said stays as it is
+	// Redeliver puts what is open to a client that resumes, once more.
+	Redeliver bool `json:"redeliver,omitempty"`
 }
 
 // Provider is a client's own model endpoint.

@@ -257,8 +257,16 @@ type PlanParams struct {
 
 // TodosResult lists todos and what depends on what.
 type TodosResult struct {
-	Rows         []json.RawMessage `json:"rows"`
-	Dependencies []json.RawMessage `json:"dependencies,omitempty"`
+	Rows         []Todo            `json:"rows"`
+	Dependencies []json.RawMessage `json:"dependencies,omitzero"`
+}
+
+// A Todo is an entry of the model's own list.
+type Todo struct {
+	ID          string `json:"id"`
+	Title       string `json:"title"`
+	Description string `json:"description,omitempty"`
+	Status      string `json:"status"` // "pending", "in_progress" or "done"
 }
 
 // QueueItem is an input that waits.

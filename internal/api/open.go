@@ -15,11 +15,12 @@ const (
 // OpenMore is what else a client can say about a session that it creates or
 // resumes.
 type OpenMore struct {
-	Hooks                  bool              `json:"hooks,omitempty"` // it has some
-	ModelCapabilities      ModelCapabilities `json:"modelCapabilities,omitzero"`
-	InstructionDirectories []string          `json:"instructionDirectories,omitempty"`
-	DefaultAgent           DefaultAgent      `json:"defaultAgent,omitzero"`
-	ExcludedBuiltinAgents  []string          `json:"excludedBuiltinAgents,omitempty"`
+	Hooks                  bool                    `json:"hooks,omitempty"` // it has some
+	ModelCapabilities      ModelCapabilities       `json:"modelCapabilities,omitzero"`
+	InstructionDirectories []string                `json:"instructionDirectories,omitempty"`
+	DefaultAgent           DefaultAgent            `json:"defaultAgent,omitzero"`
+	ExcludedBuiltinAgents  []string                `json:"excludedBuiltinAgents,omitempty"`
+	InfiniteSessions       *event.InfiniteSessions `json:"infiniteSessions,omitempty"`
 }
 
 // ModelCapabilities is what a client knows better of a model than its name tells.

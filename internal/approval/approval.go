@@ -22,6 +22,10 @@ const (
 	CustomTool = "custom-tool"
 )
 
+// ReadOnly is, in a rule, whatever only reads: files, and commands that change
+// nothing as far as their words tell.
+const ReadOnly = "read-only"
+
 // A Request says what a call wants to do.
 type Request struct {
 	Kind string
@@ -35,6 +39,11 @@ type Request struct {
 	// Aliases are other names of the same things. To be denied or asked, one of
 	// them is enough; they allow nothing.
 	Aliases []string
+	// Paths and URLs are what the words of a command name. Rules about files and
+	// addresses deny it or want it asked for them; they allow nothing.
+	Paths, URLs []string
+	// ReadOnly means that a command changes nothing, as far as its words tell.
+	ReadOnly bool
 	// Unclear means that the call may do more than the details tell, so that no
 	// pattern can allow it.
 	Unclear bool

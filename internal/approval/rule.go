@@ -10,7 +10,7 @@ import (
 )
 
 // A rule names a tool or a kind of request, and may have a pattern: "bash",
-// "bash(git *)", "write(docs/**)".
+// "bash(git *)", "write(docs/**)", "url(https://example.org/*)", "read-only".
 //
 // The pattern of a path covers what it matches and all that is below it; one
 // that is relative counts from the working directory. In the pattern of anything
@@ -62,9 +62,31 @@ func pathKind(name string) bool {
 	return slices.Contains([]string{Read, Write, "view", "create", "edit", "grep", "glob"}, name)
 }
 
+// urlKind reports whether a rule is about addresses.
+func urlKind(name string) bool { return name == URL || name == "web_fetch" }
+
 // about reports whether the rule is about such calls at all.
 func (u rule) about(r *Request) bool {
-	return u.tool == "*" || u.tool == strings.ToLower(r.Tool) || u.tool == r.Kind
+	switch u.tool {
+	case "*", strings.ToLower(r.Tool), r.Kind:
+		return true
+	case ReadOnly:
+		return r.Kind == Read || (r.ReadOnly && !r.Unclear)
+	}
+	return false
+}
+
+// names reports whether the words of a command name what the rule is about.
+func (u rule) names(r *Request) bool {
+	switch {
+	case r.Kind != Shell || u.pattern == "":
+		return false
+	case pathKind(u.tool):
+		return slices.ContainsFunc(r.Paths, func(path string) bool { return u.covers(path, r.Dirs) })
+	case urlKind(u.tool):
+		return slices.ContainsFunc(r.URLs, func(url string) bool { return wildcard(u.pattern, url) })
+	}
+	return false
 }
 
 // touches reports whether a rule is about any part of a request. A rule that
@@ -72,6 +94,9 @@ func (u rule) about(r *Request) bool {
 func (r *Request) touches(text string) bool {
 	u, err := parse(text)
 	if err != nil {
+		return true
+	}
+	if u.names(r) {
 		return true
 	}
 	matches := func(detail string) bool { return u.matches(detail, r) }
@@ -108,16 +133,19 @@ func (u rule) matches(detail string, r *Request) bool {
 	if r.Kind != Read && r.Kind != Write {
 		return wildcard(u.pattern, detail)
 	}
+	return u.covers(detail, r.Dirs)
+}
+
+// covers reports whether the pattern covers a path. One that is relative counts
+// from the folders.
+func (u rule) covers(path string, dirs []string) bool {
 	if filepath.IsAbs(u.pattern) {
-		return covers(u.pattern, detail)
+		return covers(u.pattern, path)
 	}
-	for _, dir := range r.Dirs {
-		rel, err := filepath.Rel(dir, detail)
-		if err == nil && filepath.IsLocal(rel) && covers(u.pattern, rel) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(dirs, func(dir string) bool {
+		rel, err := filepath.Rel(dir, path)
+		return err == nil && filepath.IsLocal(rel) && covers(u.pattern, rel)
+	})
 }
 
 // covers reports whether a pattern matches a path or a folder above it.

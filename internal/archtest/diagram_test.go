@@ -24,7 +24,7 @@ var diagram = map[string][]string{
 	"model/catalog":   {"model"},
 	"model/scripted":  {"model", "model/local"},
 	"tool":            {"approval", "event"},
-	"transcript":      {"event", "model"},
+	"transcript":      {"compact", "event", "model"},
 
 	// context and memory
 	"window":      {"model"},
@@ -33,6 +33,10 @@ var diagram = map[string][]string{
 	"compact":     {"answer", "minutes", "model", "window"},
 	"memory":      {"answer", "event", "memory/page", "minutes", "model", "window"},
 	"memory/page": {},
+	"memory/book": {"memory/page"},
+	"job":         {"event", "eventlog"},
+	"tool/recall": {"approval", "event", "eventlog", "memory/book", "minutes", "tool", "tool/argument", "transcript"},
+	"upkeep":      {"event", "eventlog", "job", "memory", "memory/book", "memory/page", "minutes", "model", "session", "transcript", "turn"},
 
 	// files
 	"text":       {},
@@ -62,11 +66,12 @@ var diagram = map[string][]string{
 	// the tools for commands
 	"shell":         {},
 	"tool/argument": {"tool"},
+	"tool/todo":     {"approval", "event", "tool", "tool/argument"},
 	"tool/bash":     {"approval", "event", "process", "shell", "tool", "tool/argument"},
 
 	// engine
-	"turn":    {"approval", "event", "model", "tool", "transcript"},
-	"session": {"approval", "event", "eventlog", "model", "tool", "tool/argument", "transcript", "turn"},
+	"turn":    {"approval", "event", "model", "tool", "transcript", "window"},
+	"session": {"approval", "compact", "event", "eventlog", "model", "tool", "tool/argument", "transcript", "turn", "window"},
 
 	// wire
 	"jsonrpc": {},
@@ -74,14 +79,15 @@ var diagram = map[string][]string{
 	"client":  {"api", "event", "jsonrpc"},
 
 	// edges
-	"server": {"api", "approval", "event", "eventlog", "jsonrpc", "session", "turn"},
+	"server": {"api", "approval", "event", "eventlog", "jsonrpc", "places", "session", "turn"},
+	"places": {"event"},
 	"folder": {},
 	"relay":  {"jsonrpc"},
 
 	// all together
 	"daemon": {
-		"api", "event", "eventlog", "folder", "instructions", "model", "model/anthropic", "model/catalog", "model/offline", "model/openai", "model/remote", "model/responses", "model/scripted",
-		"process", "processapi", "relay", "scope", "server", "session", "sqlite", "tool", "tool/bash", "tool/files", "turn", "workspace/local",
+		"api", "event", "eventlog", "folder", "instructions", "memory", "memory/book", "memory/page", "model", "model/anthropic", "model/catalog", "model/offline", "model/openai", "model/remote", "model/responses", "model/scripted",
+		"places", "process", "processapi", "relay", "scope", "server", "session", "sqlite", "tool", "tool/bash", "tool/files", "tool/recall", "tool/todo", "turn", "upkeep", "workspace/local",
 	},
 	"cli": {
 		"api", "approval", "client", "config", "daemon", "event", "eventlog", "folder", "instructions", "man",

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/abide-run/abide/internal/api"
@@ -48,6 +49,9 @@ func (a *app) config(dir string) (daemon.Config, error) {
 	}
 	c.Rest, _ = time.ParseDuration(loaded.Config.Store.Rest) // checked when it was read
 	c.Commands = commands(loaded.Config.Commands)
+	if user := userFile(a.home); user != "" {
+		c.Memory.Dir = filepath.Join(filepath.Dir(user), "memory")
+	}
 	c.Defaults, err = defaults(loaded, cwd)
 	return c, err
 }
@@ -74,9 +78,41 @@ func defaults(l *config.Loaded, cwd string) (api.Defaults, error) {
 	d.Permissions = event.PermissionRules{
 		Allow: permissionRules(c.Permissions.Allow), Ask: permissionRules(c.Permissions.Ask), Deny: permissionRules(c.Permissions.Deny),
 	}
+	d.Compaction = compaction(c.Compaction)
+	d.Memory = remembering(c.Memory)
 	usual, err := chosen(l)
 	d.Provider, d.Model = usual.provider, usual.model
 	return d, err
+}
+
+// compaction says when sessions are compacted. The duration was checked when it was
+// read.
+func compaction(c config.Compaction) event.CompactionRules {
+	most, _ := time.ParseDuration(c.Timeout)
+	return event.CompactionRules{
+		Threshold: c.Threshold, RequestThreshold: c.RequestThreshold, Retained: c.RetainedTokens,
+		Model: c.Model, TimeoutMs: most.Milliseconds(), KeepAll: c.KeepOutput,
+	}
+}
+
+// usualIdle is how long sessions are left alone before what was extracted is folded
+// into memory, if nobody says otherwise.
+const usualIdle = 15 * time.Minute
+
+// remembering says what is remembered of sessions. Durations were checked when they
+// were read.
+func remembering(c config.Memory) event.MemoryRules {
+	r := event.MemoryRules{Model: c.Model, Where: c.Where, RecallTokens: c.Recall}
+	if c.ExtractThreshold != nil {
+		r.ExtractThreshold = *c.ExtractThreshold
+	}
+	idle, _ := time.ParseDuration(c.Idle)
+	if c.Idle == "" && r.ExtractThreshold > 0 {
+		idle = usualIdle
+	}
+	most, _ := time.ParseDuration(c.Timeout)
+	r.IdleMs, r.TimeoutMs = idle.Milliseconds(), most.Milliseconds()
+	return r
 }
 
 func scopeRules(rules []config.Rule) []event.ScopeRule {

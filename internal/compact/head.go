@@ -152,7 +152,7 @@ func (d draft) asked(h *Head) (list []string) {
 	}
 	for _, it := range d.items {
 		if it.Asked {
-			list = append(list, it.Text)
+			list = append(list, it.words())
 		}
 	}
 	return list

@@ -112,7 +112,7 @@ func New(in Input) *Job {
 
 // begin chooses how to ask.
 func (j *Job) begin() {
-	if j.riding = j.in.Ride != nil; j.riding && window.Tokens(j.prompt())+perPrompt <= j.in.Left {
+	if j.riding = j.in.Ride != nil; j.riding && window.Tokens(j.prompt())+perPrompt+feedbackRoom <= j.in.Left {
 		return
 	}
 	j.record()
@@ -275,5 +275,12 @@ func (j *Job) Result() *Result { return j.result }
 func (j *Job) Abort(err error) {
 	if j.result == nil {
 		j.end(&Result{Outcome: Failed, Err: err})
+	}
+}
+
+// Skip ends a job that somebody does not want.
+func (j *Job) Skip(why error) {
+	if j.result == nil {
+		j.end(&Result{Outcome: Skipped, Err: why})
 	}
 }

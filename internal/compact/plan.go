@@ -1,6 +1,8 @@
 package compact
 
 import (
+	"cmp"
+
 	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/window"
 )
@@ -11,7 +13,11 @@ type Item struct {
 	// Asked means that it is what a person asked for. It is not prose to be
 	// summarised: it is kept in its own words.
 	Asked bool
+	Words string // what was asked, if that is not the text of the message
 }
+
+// words is what was asked.
+func (it Item) words() string { return cmp.Or(it.Words, it.Text) }
 
 // begins reports whether a conversation can begin with the item. What a call gave
 // cannot stand without the call, and the reasoning that is signed with a call is

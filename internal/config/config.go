@@ -88,11 +88,18 @@ type Compaction struct {
 	RequestThreshold *int   `toml:"compact_request_threshold" doc:"Tokens above which context is compacted between two requests of a turn."`
 	RetainedTokens   *int   `toml:"compact_retained_tokens" doc:"Tokens of the newest history that are kept as they are."`
 	Model            string `toml:"model" doc:"Model that writes the summary; the session's own if empty."`
+	Timeout          string `toml:"timeout" doc:"How long one request for a summary may take, like 5m."`
+	KeepOutput       bool   `toml:"keep_output" doc:"Old output of tools stays in requests until context is compacted, even if leaving it out would save much."`
 }
 
-// Memory says when memory is extracted. Zero switches it off.
+// Memory says what is remembered of sessions, and when. Zero switches it off.
 type Memory struct {
-	ExtractThreshold *int `toml:"extract_threshold" doc:"Tokens of new history after which memory is extracted; 0 switches it off."`
+	ExtractThreshold *int   `toml:"extract_threshold" doc:"Tokens of new history after which memory is extracted; 0 switches it off."`
+	Model            string `toml:"model" doc:"Model that extracts memory; the session's own if empty."`
+	Idle             string `toml:"idle" doc:"How long a session is left alone before what was extracted is folded into memory, like 15m; 0s switches it off. 15m if memory is extracted."`
+	Timeout          string `toml:"timeout" doc:"How long one attempt to extract may take, like 5m."`
+	Recall           *int   `toml:"recall_tokens" doc:"Tokens of memory that a new session is told at most; 2000 if left out, 0 switches it off."`
+	Where            string `toml:"where" doc:"Where memory is kept: workspace (.abide/memory of the project) or user; by where a session works if empty." enum:"workspace,user"`
 }
 
 // Scope is which files may be read and written. Deny wins.
@@ -154,6 +161,11 @@ func (c *Config) check() []mistake {
 	list = duration(list, path{"commands", "time_limit"}, c.Commands.TimeLimit)
 	list = duration(list, path{"commands", "keep"}, c.Commands.Keep)
 	list = duration(list, path{"store", "rest"}, c.Store.Rest)
+	list = duration(list, path{"compaction", "timeout"}, c.Compaction.Timeout)
+	list = duration(list, path{"memory", "timeout"}, c.Memory.Timeout)
+	list = orZero(list, path{"memory", "idle"}, c.Memory.Idle)
+	list = given(list, path{"memory", "extract_threshold"}, c.Memory.ExtractThreshold)
+	list = given(list, path{"memory", "recall_tokens"}, c.Memory.Recall)
 	list = checkRules(list, path{"permissions", "allow"}, c.Permissions.Allow)
 	list = checkRules(list, path{"permissions", "ask"}, c.Permissions.Ask)
 	list = checkRules(list, path{"permissions", "deny"}, c.Permissions.Deny)
@@ -193,6 +205,22 @@ func duration(list []mistake, key path, value string) []mistake {
 		return list
 	}
 	return append(list, wrong(key, "%q is not a duration like 30s or 5m", value))
+}
+
+// orZero is duration for what can be switched off.
+func orZero(list []mistake, key path, value string) []mistake {
+	if d, err := time.ParseDuration(value); err == nil && d == 0 {
+		return list
+	}
+	return duration(list, key, value)
+}
+
+// given is notNegative for what need not be said.
+func given(list []mistake, key path, value *int) []mistake {
+	if value == nil {
+		return list
+	}
+	return notNegative(list, key, *value)
 }
 
 func notNegative(list []mistake, key path, value int) []mistake {

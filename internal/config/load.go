@@ -212,7 +212,7 @@ func narrowing(key string) bool {
 	case "pod.name", "scope.deny", "permissions.ask", "permissions.deny":
 		return true
 	}
-	return strings.HasPrefix(key, "compaction.") && key != "compaction.model" || strings.HasPrefix(key, "memory.")
+	return strings.HasPrefix(key, "compaction.") && key != "compaction.model" || strings.HasPrefix(key, "memory.") && key != "memory.model" && key != "memory.where"
 }
 
 // narrow takes out of a project's file what would widen anything.

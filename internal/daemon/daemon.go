@@ -25,11 +25,14 @@ import (
 	"github.com/abide-run/abide/internal/folder"
 	"github.com/abide-run/abide/internal/instructions"
 	"github.com/abide-run/abide/internal/model/remote"
+	"github.com/abide-run/abide/internal/places"
 	"github.com/abide-run/abide/internal/relay"
 	"github.com/abide-run/abide/internal/server"
 	"github.com/abide-run/abide/internal/session"
 	"github.com/abide-run/abide/internal/sqlite"
+	"github.com/abide-run/abide/internal/tool/recall"
 	"github.com/abide-run/abide/internal/turn"
+	"github.com/abide-run/abide/internal/upkeep"
 )
 
 // Config is all that a process can be told. Only Dir is required.
@@ -54,6 +57,7 @@ type Config struct {
 	Written      Written            // about models that clients bring along
 	Instructions instructions.Rules // which files tell agents about a project
 	Commands     Commands           // how agents run commands
+	Memory       Memory             // where and how sessions are remembered
 
 	Tools turn.Catalog                        // what agents can do beside the built-in tools
 	Wrap  func(eventlog.Store) eventlog.Store // put around the store; for tests
@@ -184,7 +188,7 @@ func (n *Node) ServeTCP(ctx context.Context, l net.Listener, token string) error
 	var clients sync.WaitGroup
 	defer clients.Wait()
 	for {
-		conn, err := l.Accept()
+		conn, err := accept(ctx, l, n.log)
 		if err != nil {
 			if ctx.Err() != nil || n.ctx.Err() != nil {
 				return nil
@@ -271,6 +275,7 @@ type engine struct {
 	lock   *folder.Lock
 	store  eventlog.Store
 	tools  *toolbox
+	keeper *upkeep.Keeper
 	host   *session.Host
 	server *server.Server
 	socket net.Listener
@@ -291,15 +296,23 @@ func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, erro
 		return nil, errors.Join(err, store.Close(), lock.Close())
 	}
 	found := &models{version: n.config.Version, written: n.config.Written, clients: make(map[string]*remote.Client)}
+	known := places.Open(filepath.Join(n.config.Dir, "locations.json"))
+	shelf := newShelf(n)
+	e.keeper = newKeeper(n, e.store, shelf)
+	own := append(turn.Catalog{recall.New(e.store, shelf)}, n.config.Tools...)
 	e.host = session.New(e.store, session.Options{
-		Resolve: found.resolve, Tools: e.tools.catalog(n.config.Tools), Undo: e.tools.undo, Forget: e.tools.forget, Tasks: e.tasks(n), Log: n.log, Version: n.config.Version,
+		Standing: known.Standing,
+		Resolve:  found.resolve, Tools: e.tools.catalog(own), Undo: e.tools.undo, Forget: e.tools.forget, Tasks: e.tasks(n), Log: n.log, Version: n.config.Version,
 		Rest: n.config.Rest, MaxQueue: n.config.MaxQueue, Retries: n.config.Retries, Instructions: n.config.Instructions.Read, Agents: true,
 		Folder: func(id event.SessionID) string { return n.folder.Session(string(id)) },
+		Memory: e.keeper.Session(),
 	})
+	e.keeper.Attend(e.host)
 	e.server = server.New(e.host, server.Options{
 		Version: n.config.Version, Log: n.log, Models: found.list, Tasks: e.tools.shown(),
 		Workspace: func(id event.SessionID) string { return n.folder.Session(string(id)) },
-		Locations: filepath.Join(n.config.Dir, "locations.json"),
+		Places:    known,
+		Memory:    remembered{e.host, e.keeper, shelf},
 	})
 	if e.socket, err = lock.Listen(); err == nil && !n.config.Visitor {
 		err = e.host.Start(ctx)
@@ -312,6 +325,7 @@ func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, erro
 	n.work.Go(func() { n.watchStore(store) })
 	if !n.config.Visitor {
 		n.work.Go(func() { e.tools.sweep(n.ctx, e.host) })
+		e.keeper.Start()
 	}
 	return e, nil
 }
@@ -341,7 +355,7 @@ func (n *Node) serveSocket(e *engine) {
 	var relays sync.WaitGroup
 	defer relays.Wait()
 	for {
-		conn, err := e.socket.Accept()
+		conn, err := accept(n.ctx, e.socket, n.log)
 		if err != nil {
 			return
 		}
@@ -366,6 +380,7 @@ func (e *engine) close() error {
 	if e.socket != nil {
 		e.socket.Close()
 	}
+	e.keeper.Stop()
 	e.host.Close()
 	return errors.Join(e.tools.close(), e.store.Close(), e.lock.Close())
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/abide-run/abide/internal/model/responses"
 	"github.com/abide-run/abide/internal/model/scripted"
 	"github.com/abide-run/abide/internal/session"
+	"github.com/abide-run/abide/internal/window"
 )
 
 // models finds the model that a session names. Clients of providers are kept,
@@ -69,8 +70,9 @@ func (m *models) provided(ctx context.Context, config event.SessionConfiguredDat
 			return session.Endpoint{}, err
 		}
 	}
-	p = m.written.on(p)
-	return session.Endpoint{Model: tune(client, p, name), Name: name, Blind: blind(p, name), Window: Capabilities(p, name).Window}, nil
+	p = said(m.written.on(p), name, client.Window(name))
+	limits := window.LimitsOf(Capabilities(p, name), p.MaxOutputTokens)
+	return session.Endpoint{Model: tune(client, p, name), Name: name, Blind: blind(p, name), Window: limits.Window, Output: limits.Output}, nil
 }
 
 // client returns the client of an endpoint.

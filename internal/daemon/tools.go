@@ -21,6 +21,7 @@ import (
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/tool/bash"
 	"github.com/abide-run/abide/internal/tool/files"
+	"github.com/abide-run/abide/internal/tool/todo"
 	"github.com/abide-run/abide/internal/turn"
 	"github.com/abide-run/abide/internal/workspace/local"
 )
@@ -76,6 +77,7 @@ func (t *toolbox) catalog(more turn.Catalog) turn.Catalog {
 		all = t.commands.Tools()
 	}
 	all = append(all, files.New(files.Options{Scope: t.scopes.of, Checkpoints: t.checkpoints})...)
+	all = append(all, todo.New()...)
 	return append(all, more...)
 }
 

@@ -3,6 +3,7 @@ package daemon
 import (
 	"cmp"
 	"context"
+	"maps"
 
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/model"
@@ -63,6 +64,24 @@ func (w Written) on(p api.Provider) api.Provider {
 		p.Abide = &api.ProviderAbide{Models: w.Models}
 		p.MaxOutputTokens = cmp.Or(p.MaxOutputTokens, w.MaxOutput)
 	}
+	return p
+}
+
+// said adds what a provider tells of the window of a model, unless that was written
+// down.
+func said(p api.Provider, name string, window int) api.Provider {
+	limits := p.Abide.Models[name]
+	if window == 0 || limits.Window > 0 {
+		return p
+	}
+	limits.Window = window
+	own := *p.Abide
+	own.Models = maps.Clone(own.Models)
+	if own.Models == nil {
+		own.Models = make(map[string]api.ModelLimits)
+	}
+	own.Models[name] = limits
+	p.Abide = &own
 	return p
 }
 

@@ -18,6 +18,8 @@ const (
 	HookPreToolUse        = "preToolUse"            // before anything else is done about a call
 	HookPostToolUse       = "postToolUse"           // before the result of a call is final
 	HookPostToolFailure   = "postToolUseFailure"    // before the failure of a call is final
+	HookPreCompact        = "preCompact"            // before the context is compacted
+	HookPostCompact       = "postCompact"           // after that
 	HookAgentStop         = "agentStop"             // before the last word of the model is taken as such
 	HookSessionEnd        = "sessionEnd"            // before the session is idle
 	HookErrorOccurred     = "errorOccurred"         // before a turn is given up

@@ -100,6 +100,8 @@ type SystemMessageData struct {
 	InteractionID string `json:"interactionId,omitempty"`
 	// Context is what hooks have added to it for the rest of the session.
 	Context string `json:"context,omitempty"`
+	// EpochID is set if it is not the system prompt but what a compaction tells.
+	EpochID string `json:"epochId,omitempty"`
 }
 
 // UserMessageData is an input as the model gets it.
@@ -141,6 +143,7 @@ type AssistantUsageData struct {
 	// CostUSD is there if the price was known. The protocol's own cost counts
 	// requests.
 	CostUSD *float64 `json:"costUsd,omitempty"`
+	Anchor  *Anchor  `json:"anchor,omitempty"` // ours
 }
 
 // AssistantMessageData is one whole answer of the model.
@@ -370,6 +373,12 @@ type SessionConfiguredData struct {
 	// images, and Window how many tokens fit into a request and its reply.
 	Vision *bool `json:"vision,omitempty"`
 	Window int   `json:"window,omitempty"`
+	// Memory says what is remembered of the session.
+	Memory MemoryRules `json:"memory,omitzero"`
+	// Compaction is when people want it compacted, and Infinite when its client
+	// does.
+	Compaction CompactionRules   `json:"compaction,omitzero"`
+	Infinite   *InfiniteSessions `json:"infiniteSessions,omitempty"`
 	// InstructionDirs are further folders with instructions.
 	InstructionDirs []string `json:"instructionDirectories,omitempty"`
 	// AgentExcluded are tools that only agents that the session starts have.
@@ -378,6 +387,14 @@ type SessionConfiguredData struct {
 	ExcludedAgents []string `json:"excludedBuiltinAgents,omitempty"`
 	// Agent is set if the session is itself an agent that another one started.
 	Agent *AgentOf `json:"agent,omitempty"`
+}
+
+// InfiniteSessions says when a session is compacted, in shares of what a request
+// may have. What is nil was not said.
+type InfiniteSessions struct {
+	Enabled    *bool    `json:"enabled,omitempty"`
+	Background *float64 `json:"backgroundCompactionThreshold,omitempty"`
+	Exhaustion *float64 `json:"bufferExhaustionThreshold,omitempty"`
 }
 
 // AgentOf says whose agent a session is.

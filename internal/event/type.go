@@ -38,6 +38,8 @@ const (
 	ModeChanged        Type = "session.mode_changed"
 	ContextChanged     Type = "session.context_changed"
 	SessionShutdown    Type = "session.shutdown"
+	CompactionStart    Type = "session.compaction_start"
+	CompactionComplete Type = "session.compaction_complete"
 	ExitPlanAsked      Type = "exit_plan_mode.requested"
 	ExitPlanDone       Type = "exit_plan_mode.completed"
 
@@ -58,6 +60,10 @@ const (
 	QueueChanged       Type = "queue.changed"
 	SessionSuspended   Type = "session.suspended"
 	GrantsReset        Type = "grants.reset"
+	MemoryExtracted    Type = "memory.extracted"
+	MemoryConsolidated Type = "memory.consolidated"
+	MemoryRecalled     Type = "memory.recalled"
+	ContextEpoch       Type = "context.epoch"
 
 	PermissionsConfigured Type = "permissions.configured"
 )
@@ -97,10 +103,17 @@ var special = map[Type]traits{
 	FilesRestored:      {hidden: true},
 	TaskStarted:        {hidden: true},
 	TaskReported:       {hidden: true},
+	TodoChanged:        {hidden: true},
 	TurnEnded:          {hidden: true},
 	QueueChanged:       {hidden: true},
 	SessionSuspended:   {hidden: true},
 	GrantsReset:        {hidden: true},
+	MemoryExtracted:    {hidden: true},
+	MemoryConsolidated: {hidden: true},
+	MemoryRecalled:     {hidden: true},
+
+	QuestionsRedelivered: {hidden: true},
+	ContextEpoch:         {hidden: true},
 
 	PermissionsConfigured: {hidden: true},
 
@@ -131,6 +144,7 @@ var special = map[Type]traits{
 	ToolCallDelta:           {ephemeral: true},
 	SnapshotRewind:          {ephemeral: true},
 	TasksChanged:            {ephemeral: true},
+	TodosChanged:            {ephemeral: true},
 	CommandsChanged:         {ephemeral: true},
 	CapabilitiesChanged:     {ephemeral: true},
 }

@@ -52,6 +52,7 @@ type Batch struct {
 	After  End           // the end that the events follow
 	Events []event.Event // encoded; their numbers are assigned by the log
 	Info   *Info         // what the index says from now on; nil leaves it
+	Jobs   []JobChange   // what becomes of rows of this session
 }
 
 // End checks the batch and returns the end after it. A store calls it before
@@ -133,9 +134,10 @@ type Log interface {
 	Wait(ctx context.Context, id event.SessionID, after event.Seq) error
 }
 
-// A Store is a log with an index of its sessions.
+// A Store is a log with an index of its sessions, and their jobs.
 type Store interface {
 	Log
+	Jobs
 
 	// Session returns what the index knows, or ErrNotFound.
 	Session(ctx context.Context, id event.SessionID) (Session, error)

@@ -20,6 +20,7 @@ type Memory struct {
 
 	mu       sync.Mutex
 	sessions map[event.SessionID]*branch
+	jobs     map[string]Job
 	clock    time.Time // of the last change
 }
 
@@ -47,7 +48,7 @@ type link struct {
 
 // NewMemory returns an empty store.
 func NewMemory() *Memory {
-	return &Memory{closed: make(chan struct{}), sessions: make(map[event.SessionID]*branch)}
+	return &Memory{closed: make(chan struct{}), sessions: make(map[event.SessionID]*branch), jobs: make(map[string]Job)}
 }
 
 // Append implements Log.
@@ -112,6 +113,9 @@ func (m *Memory) add(b *branch, batch Batch) {
 	}
 	if batch.Info != nil {
 		b.info = *batch.Info
+	}
+	for _, c := range batch.Jobs {
+		m.change(c)
 	}
 	b.modified = m.tick()
 	if m.sessions[b.id] == nil {
@@ -341,6 +345,7 @@ func (m *Memory) Delete(ctx context.Context, id event.SessionID) error {
 	}
 	b.deleted = true
 	b.secrets = nil
+	maps.DeleteFunc(m.jobs, func(_ string, j Job) bool { return j.Session == id })
 	b.info = Info{}
 	b.wake()
 	m.release(b)

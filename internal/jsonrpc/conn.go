@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -53,6 +54,9 @@ type Conn struct {
 
 	sever    func() error   // closes rwc, once
 	handlers sync.WaitGroup // one for each request in flight
+	workers  sync.WaitGroup // the goroutines that handle them
+	resting  atomic.Int32   // how many of these have nothing to do
+	idle     chan work      // what they wait for
 
 	mu       sync.Mutex
 	ended    bool
@@ -73,6 +77,7 @@ func New(rwc io.ReadWriteCloser, opt Options) *Conn {
 		sever:    sync.OnceValue(rwc.Close),
 		calls:    make(map[int64]chan Message),
 		requests: make(map[string]context.CancelFunc),
+		idle:     make(chan work),
 	}
 	c.out = NewOutbox(peer{c}, c.opt.Outbox, c.opt.Stall)
 	return c
@@ -120,6 +125,7 @@ func (c *Conn) Run(ctx context.Context) error {
 	deadline := time.AfterFunc(c.opt.Drain, func() { c.sever() })
 	defer deadline.Stop()
 	c.handlers.Wait()
+	c.workers.Wait()
 	c.out.Close()
 	writer.Wait()
 	c.sever()
@@ -251,11 +257,51 @@ func (c *Conn) accept(ctx context.Context, m Message) {
 		c.refuse(m.ID, err)
 		return
 	}
-	go func() {
-		defer c.handlers.Done()
-		defer c.finished(m.ID, cancel)
-		c.handle(ctx, &Request{Method: m.Method, Params: m.Params, ID: m.ID, conn: c})
-	}()
+	w := work{ctx, cancel, &Request{Method: m.Method, Params: m.Params, ID: m.ID, conn: c}}
+	select {
+	case c.idle <- w:
+	default:
+		c.workers.Go(func() { c.labour(w) })
+	}
+}
+
+// work is a request to be handled.
+type work struct {
+	ctx    context.Context
+	cancel context.CancelFunc
+	req    *Request
+}
+
+// maxIdle is how many goroutines wait for the next request. A new one would have
+// to grow its stack again.
+const maxIdle = 8
+
+// labour handles a request, and others that come when it is done.
+func (c *Conn) labour(w work) {
+	for more := true; more; w, more = c.rest() {
+		c.do(w)
+	}
+}
+
+func (c *Conn) do(w work) {
+	defer c.handlers.Done()
+	defer c.finished(w.req.ID, w.cancel)
+	c.handle(w.ctx, w.req)
+}
+
+// rest waits for the next request, unless enough others do.
+func (c *Conn) rest() (work, bool) {
+	if c.resting.Add(1) > maxIdle {
+		c.resting.Add(-1)
+		return work{}, false
+	}
+	defer c.resting.Add(-1)
+	select {
+	case w := <-c.idle:
+		return w, true
+	case <-c.done:
+		return work{}, false
+	}
 }
 
 // admit counts a request in, so that Run waits for it.

@@ -2,7 +2,8 @@
 // both sides of a [Conn] may call, answer and notify at any time.
 //
 //   - What one side queues leaves in the order of queueing: answers, calls and
-//     notifications share one [Outbox].
+//     notifications share one [Outbox]. Only a [Piece] may overtake pieces of
+//     other lanes.
 //   - Requests are handled concurrently, each on its own goroutine, up to a
 //     limit; one beyond it is answered with [CodeBusy] at once. Reading never
 //     waits for a handler, so a request may wait for a later one.
@@ -12,6 +13,8 @@
 //     therefore must be quick and must not Call on the same connection.
 //   - An answer is never dropped while the connection lives. A notification
 //     sent with [Conn.TryNotify] is queued or refused, never half done.
+//   - The text of a [Piece] arrives whole, once and in order; pieces that come
+//     too fast arrive joined.
 //   - Memory is bounded: a frame by its limit, the outbox by its size. A peer
 //     that stops reading is disconnected after the stall time.
 //   - Bytes given as json.RawMessage or as fragments are sent as they are.

@@ -31,6 +31,12 @@ type Outbox struct {
 	hurried bool // nobody may wait for room any more
 	closed  bool // nothing more is queued
 
+	pieces  []waiting   // that came too fast, after all that is in the queue
+	held    int         // their bytes
+	paced   time.Time   // up to when the pace of pieces is used up
+	release *time.Timer // makes them due; nil before the first
+	due     bool        // they may leave
+
 	stalled atomic.Bool
 }
 
@@ -97,6 +103,7 @@ func (o *Outbox) Close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.hurried, o.closed = true, true
+	o.settleLocked()
 	o.room.Broadcast()
 	o.work.Signal()
 }
@@ -140,12 +147,16 @@ func (o *Outbox) stallError() error {
 func (o *Outbox) take(spare []byte) []byte {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for len(o.queue) == 0 {
+	for len(o.queue) == 0 && !o.due {
 		if o.closed {
 			return nil
 		}
 		spare, o.queue = small(spare, keepSpare), small(o.queue, keepSpare)
 		o.work.Wait()
+	}
+	if o.due {
+		o.inPaceLocked(time.Now())
+		o.settleLocked()
 	}
 	batch := o.queue
 	o.queue, o.writing = small(spare, 2*o.limit), len(batch)
@@ -188,16 +199,19 @@ func (o *Outbox) accepted(n int) {
 }
 
 func (o *Outbox) noticeLocked() {
-	if o.drained != nil && len(o.queue)+o.writing <= o.limit/2 {
+	if o.drained != nil && o.queuedLocked() <= o.limit/2 {
 		close(o.drained)
 		o.drained = nil
 	}
 }
 
 func (o *Outbox) fitsLocked(size int) bool {
-	queued := len(o.queue) + o.writing
+	queued := o.queuedLocked()
 	return queued == 0 || queued+size <= o.limit
 }
+
+// queuedLocked counts the bytes that the peer has not accepted.
+func (o *Outbox) queuedLocked() int { return len(o.queue) + o.held + o.writing }
 
 func (o *Outbox) waitLocked(ctx context.Context, size int) error {
 	o.waiting++
@@ -221,6 +235,7 @@ func (o *Outbox) waitLocked(ctx context.Context, size int) error {
 }
 
 func (o *Outbox) addLocked(parts [][]byte) {
+	o.settleLocked()
 	o.queue = AppendFrame(o.queue, parts...)
 	o.work.Signal()
 }

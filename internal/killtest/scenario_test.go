@@ -31,6 +31,7 @@ var scenarios = []scenario{
 	{name: "steered", prompt: "Use lookup with value 'y', then reply with the result", later: "Reply with exactly: LATER", mode: event.ModeSteer},
 	{name: "queued", prompt: "Use lookup with value 'y', then reply with the result", later: "Reply with exactly: LATER", mode: event.ModeQueue},
 	{name: "interrupted", prompt: "Use lookup with value 'y', then reply with the result", later: "Reply with exactly: LATER", mode: event.ModeInterrupt},
+	{name: "list", prompt: `Call task_create with {"subject":"one"} and task_create with {"subject":"two"}, then reply with both results`},
 	{name: "retry", prompt: "Reply with exactly: PATIENCE", fails: true},
 }
 
@@ -115,6 +116,8 @@ func writeScript(t *testing.T, fails bool) string {
 		calls("Use once with value 'ask first', then reply with the result", "It was allowed.", call("once", "value", "ask first")),
 		calls("Use lookup with value 'x', then reply with the result", "It is {{result}}.", call("lookup", "value", "x")),
 		calls("Use lookup with value 'y', then reply with the result", "It is {{result}}, too.", call("lookup", "value", "y")),
+		calls(`Call task_create with {"subject":"one"} and task_create with {"subject":"two"}, then reply with both results`, "{{result}}.",
+			call("task_create", "subject", "one"), call("task_create", "subject", "two")),
 		calls("Ask me: which colour do you like?", "The {{result}}.", call("ask_user", "question", "Which colour?")),
 	)})
 	if err != nil {

@@ -24,6 +24,9 @@ var answerMethods = map[string]method{
 // answer gives an answer to a session. That it is too late, or that nobody
 // asked, is not an error.
 func (c *conn) answer(ctx context.Context, id event.SessionID, a turn.Answer) (api.Success, error) {
+	if a.RequestID == "" {
+		return api.Success{}, missing("requestId")
+	}
 	won, err := c.server.host.Answer(ctx, id, a)
 	return api.Success{Success: won}, noSession(id, err)
 }
@@ -33,15 +36,25 @@ func (c *conn) answerPermission(ctx context.Context, p api.AnswerPermissionParam
 	if err := json.Unmarshal(p.Result, &d); err != nil {
 		return api.Success{}, errBadParams{fmt.Errorf("result: %w", err)}
 	}
+	keep, err := c.remembered(ctx, p, &d)
+	if err != nil {
+		return api.Success{}, err
+	}
+	if err := keep.save(); err != nil {
+		return api.Success{}, err
+	}
 	result, err := c.answer(ctx, p.SessionID, turn.Answer{RequestID: p.RequestID, Key: p.Key, Permission: &d})
-	if err == nil && result.Success && d.Kind == turn.ApproveForLocation {
-		err = c.approveForLocation(ctx, p.SessionID, p.Result)
+	if err != nil || !result.Success {
+		err = errors.Join(err, keep.takeBack())
 	}
 	return result, err
 }
 
 func (c *conn) answerTool(ctx context.Context, p api.AnswerToolParams) (api.Success, error) {
 	r, err := toolResult(p)
+	if err == nil {
+		err = fits(r)
+	}
 	if err != nil {
 		return api.Success{}, errBadParams{err}
 	}
@@ -63,6 +76,27 @@ func toolResult(p api.AnswerToolParams) (turn.ExternalResult, error) {
 		return r, fmt.Errorf("result: %w", err)
 	}
 	return r, nil
+}
+
+// maxPart is how long a part of a result may be that every client is sent, and
+// many models: only a text can be kept in a file instead.
+const maxPart = 32 << 20
+
+// fits names the part of a result that is too long.
+func fits(r turn.ExternalResult) error {
+	failure := "result.error"
+	if r.Thrown {
+		failure = "error"
+	}
+	for _, part := range []struct {
+		name string
+		size int
+	}{{"result.sessionLog", len(r.Log)}, {"result.contents", len(r.Contents)}, {"result.binaryResultsForLlm", len(r.Binary)}, {failure, len(r.Error)}} {
+		if part.size > maxPart {
+			return fmt.Errorf("%s: %d MB are more than the %d MB that fit; give a text, which is kept in a file, or the name of one", part.name, part.size>>20, maxPart>>20)
+		}
+	}
+	return nil
 }
 
 func (c *conn) answerUserInput(ctx context.Context, p api.AnswerUserInputParams) (api.Success, error) {
@@ -118,6 +152,9 @@ func (c *conn) questions(ctx context.Context, p api.SessionParams) (api.Question
 // noSession is how the protocol says, in a request about a session, that there
 // is no such session.
 func noSession(id event.SessionID, err error) error {
+	if id == "" && errors.Is(err, session.ErrNotFound) {
+		return missing("sessionId")
+	}
 	if errors.Is(err, session.ErrNotFound) {
 		return said("Session not found for sessionId: %s", id)
 	}

@@ -302,6 +302,12 @@ func (c *conn) registerInterest(ctx context.Context, p api.InterestParams) (api.
 	handle := cmp.Or(p.Key, event.NewID()) // a relay that asks again gets the same
 	if client := c.clientOf(p.SessionID); client != nil {
 		c.server.host.Interest(p.SessionID, client, handle, p.EventType)
+		if asks(p.EventType) { // it wants to be asked: also what was asked before
+			open, err := c.server.host.Open(ctx, p.SessionID, func(kind event.Type) bool { return kind == p.EventType })
+			if err = errors.Join(noSession(p.SessionID, err), c.remind(ctx, p.SessionID, open)); err != nil {
+				return api.HandleResult{}, err
+			}
+		}
 	}
 	return api.HandleResult{Handle: handle}, nil
 }

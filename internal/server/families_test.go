@@ -13,17 +13,20 @@ import (
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/jsonrpc"
+	"github.com/abide-run/abide/internal/places"
 	"github.com/abide-run/abide/internal/server"
+	"github.com/abide-run/abide/internal/session"
 )
 
 type object = map[string]any
 
 // newFiled is a rig whose sessions have files.
 func newFiled(t *testing.T) *rig {
-	r := newRig(t)
 	dir := t.TempDir()
+	known := places.Open(filepath.Join(dir, "locations.json"))
+	r := newRigWith(t, session.Options{Standing: known.Standing})
 	r.srv = server.New(r.host, server.Options{
-		Version: "test", Locations: filepath.Join(dir, "locations.json"),
+		Version: "test", Places: known,
 		Workspace: func(id event.SessionID) string { return filepath.Join(dir, string(id)) },
 	})
 	return r

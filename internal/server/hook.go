@@ -71,4 +71,5 @@ func more(config *event.SessionConfiguredData, p api.OpenMore) {
 	config.InstructionDirs = p.InstructionDirectories
 	config.AgentExcluded = p.DefaultAgent.ExcludedTools
 	config.ExcludedAgents = p.ExcludedBuiltinAgents
+	config.Infinite = p.InfiniteSessions
 }

@@ -140,7 +140,7 @@ func TestAClientMakesTheRequestsAndGivesTheTokens(t *testing.T) {
 	u.token = func(provider string, n int) (string, error) { return fmt.Sprintf("%s-%d", provider, n), nil }
 	u.must(api.InferenceSetProvider, nil, nil)
 	u.must(api.SessionCreate, byok, nil)
-	long := strings.Repeat("ü", 140<<10) // more than one piece
+	long := strings.Repeat("üx", 70<<10) // more than one piece
 	ask := func(prompt string) {
 		t.Helper()
 		u.must(api.SessionSend, object{"sessionId": "s", "prompt": prompt}, nil)

@@ -36,20 +36,28 @@ func (c *conn) gone(req *jsonrpc.Request) error {
 	if !scoped(req.Method) || !c.leftAny() {
 		return nil
 	}
-	var p api.SessionParams
-	if json.Unmarshal(req.Params, &p) != nil {
-		return nil // the method says what is wrong with it
-	}
+	id := sessionOf(req.Params)
 	c.mu.Lock()
-	left := c.left[p.SessionID]
+	left := c.left[id]
 	c.mu.Unlock()
-	if !left || c.server.host.InUse(p.SessionID) {
+	if !left || c.server.host.InUse(id) {
 		return nil
 	}
 	if req.Method == api.SessionGetMessages {
-		return said("Session not found: %s", p.SessionID)
+		return said("Session not found: %s", id)
 	}
-	return said("Session not found for sessionId: %s", p.SessionID)
+	return said("Session not found for sessionId: %s", id)
+}
+
+// sessionOf finds the session that a request is about, without decoding the rest
+// of it. It is empty if there is none.
+func sessionOf(params json.RawMessage) (id event.SessionID) {
+	for name, value := range jsonrpc.Members(params) {
+		if string(name) == "sessionId" {
+			id = event.SessionID(jsonrpc.Text(value))
+		}
+	}
+	return id
 }
 
 func (c *conn) leftAny() bool {

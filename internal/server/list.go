@@ -57,13 +57,29 @@ func (c *conn) list(ctx context.Context, p api.ListParams) (api.ListResult, erro
 	return result, nil
 }
 
-func (c *conn) messages(ctx context.Context, p api.SessionParams) (api.EventsResult, error) {
+// messages are the stored bytes: a long history is not encoded again.
+func (c *conn) messages(ctx context.Context, p api.SessionParams) (json.RawMessage, error) {
 	list, err := c.server.host.Messages(ctx, p.SessionID)
-	result := api.EventsResult{Events: make([]json.RawMessage, len(list))}
-	for i, e := range list {
-		result.Events[i] = e.Bytes
+	if err != nil {
+		return nil, notFound(p.SessionID, err)
 	}
-	return result, notFound(p.SessionID, err)
+	return eventsResult(list), nil
+}
+
+// eventsResult is an api.EventsResult.
+func eventsResult(list []event.Event) json.RawMessage {
+	size := len(`{"events":[]}`)
+	for _, e := range list {
+		size += len(e.Bytes) + 1
+	}
+	b := append(make([]byte, 0, size), `{"events":[`...)
+	for i, e := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, e.Bytes...)
+	}
+	return append(b, `]}`...)
 }
 
 func (c *conn) metadata(ctx context.Context, p api.SessionParams) (api.MetadataResult, error) {

@@ -2,18 +2,14 @@ package server
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
-	"slices"
 	"strings"
-	"sync"
 
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/places"
 )
 
 // locationMethods remember what people allow in a place, for all sessions there.
@@ -25,131 +21,6 @@ var locationMethods = map[string]method{
 	api.FolderAddTrusted:     on((*conn).trustFolder),
 }
 
-// A place is what is remembered of a location.
-type place struct {
-	Allow []event.Rule `json:"allow,omitempty"`
-}
-
-// places is what is remembered of all locations, in a file.
-type places struct {
-	path string // kept in memory alone if empty
-
-	mu     sync.Mutex
-	loaded bool
-	known  struct {
-		Locations map[string]*place `json:"locations"`
-		Trusted   []string          `json:"trusted"`
-	}
-}
-
-func (p *places) loadLocked() error {
-	if p.loaded || p.path == "" {
-		return nil
-	}
-	b, err := os.ReadFile(p.path)
-	if err == nil {
-		err = json.Unmarshal(b, &p.known)
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("read what is allowed in places: %w", err)
-	}
-	p.loaded = true
-	return nil
-}
-
-func (p *places) saveLocked() error {
-	if p.path == "" {
-		return nil
-	}
-	b, err := json.MarshalIndent(p.known, "", "  ")
-	if err == nil {
-		err = replaceFile(p.path, append(b, '\n'))
-	}
-	if err != nil {
-		p.loaded = false // the file is the truth
-		return fmt.Errorf("remember what is allowed in places: %w", err)
-	}
-	return nil
-}
-
-// rules returns what is allowed in a location.
-func (p *places) rules(key string) ([]event.Rule, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if err := p.loadLocked(); err != nil {
-		return nil, err
-	}
-	if at := p.known.Locations[key]; at != nil {
-		return slices.Clone(at.Allow), nil
-	}
-	return nil, nil
-}
-
-// any reports whether anything is remembered of any location.
-func (p *places) any() (bool, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	err := p.loadLocked()
-	return len(p.known.Locations) > 0, err
-}
-
-// change changes what is remembered of a location, or forgets it. It is on the
-// disk when change returns.
-func (p *places) change(key string, f func(*place), forget bool) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if err := p.loadLocked(); err != nil {
-		return err
-	}
-	if p.known.Locations == nil {
-		p.known.Locations = make(map[string]*place)
-	}
-	at := p.known.Locations[key]
-	if at == nil {
-		at = new(place)
-	}
-	f(at)
-	p.known.Locations[key] = at
-	if forget || len(at.Allow) == 0 {
-		delete(p.known.Locations, key)
-	}
-	return p.saveLocked()
-}
-
-// trusted reports whether somebody trusts a folder, or one above it.
-func (p *places) trusted(dir string) (bool, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	err := p.loadLocked()
-	return slices.ContainsFunc(p.known.Trusted, func(t string) bool { return below(t, dir) }), err
-}
-
-func (p *places) trust(dir string) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if err := p.loadLocked(); err != nil {
-		return err
-	}
-	if slices.Contains(p.known.Trusted, dir) {
-		return nil
-	}
-	p.known.Trusted = append(p.known.Trusted, dir)
-	return p.saveLocked()
-}
-
-// locate finds the place of a folder: the repository that it is in, or itself.
-func locate(dir string) api.LocationResult {
-	dir = filepath.Clean(dir)
-	for at := dir; ; at = filepath.Dir(at) {
-		if _, err := os.Stat(filepath.Join(at, ".git")); err == nil {
-			return api.LocationResult{Key: at, Kind: "repo"}
-		}
-		if at == filepath.Dir(at) {
-			return api.LocationResult{Key: dir, Kind: "dir"}
-		}
-	}
-}
-
 // location finds the place that a request is about.
 func (c *conn) location(ctx context.Context, p api.LocationParams) (api.LocationResult, error) {
 	if !filepath.IsAbs(p.WorkingDirectory) {
@@ -157,6 +28,11 @@ func (c *conn) location(ctx context.Context, p api.LocationParams) (api.Location
 	}
 	_, err := c.server.host.Status(ctx, p.SessionID)
 	return locate(p.WorkingDirectory), noSession(p.SessionID, err)
+}
+
+func locate(dir string) api.LocationResult {
+	at := places.Locate(dir)
+	return api.LocationResult{Key: at.Key, Kind: at.Kind}
 }
 
 func (c *conn) resolveLocation(ctx context.Context, p api.LocationParams) (api.LocationResult, error) {
@@ -169,7 +45,7 @@ func (c *conn) applyLocation(ctx context.Context, p api.LocationParams) (api.App
 	if err != nil {
 		return api.AppliedResult{}, err
 	}
-	rules, err := c.server.places.rules(at.Key)
+	rules, err := c.server.places.Rules(at.Key)
 	if err != nil {
 		return api.AppliedResult{}, err
 	}
@@ -213,8 +89,7 @@ func approved(a api.Approval) ([]event.Rule, error) {
 	return nil, errBadParams{fmt.Errorf("approval.kind: %q is not supported", a.Kind)}
 }
 
-// addApproval remembers an approval for a place, and lets it hold in this
-// session if that is its place.
+// addApproval remembers an approval for a place.
 func (c *conn) addApproval(ctx context.Context, p api.ApprovalParams) (api.Success, error) {
 	if strings.TrimSpace(p.Location) == "" {
 		return api.Success{}, errBadParams{errors.New("locationKey: it is empty")}
@@ -226,67 +101,11 @@ func (c *conn) addApproval(ctx context.Context, p api.ApprovalParams) (api.Succe
 	if _, err := c.server.host.Status(ctx, p.SessionID); err != nil {
 		return succeeded(p.SessionID, err)
 	}
-	if err := c.server.places.change(p.Location, func(at *place) { at.Allow = addRules(at.Allow, rules) }, false); err != nil {
-		return api.Success{}, err
-	}
-	return succeeded(p.SessionID, c.refreshLocation(ctx, p.SessionID, p.Location))
+	return succeeded(p.SessionID, c.server.places.Change(p.Location, adding(rules)))
 }
 
-// approveForLocation remembers an answer for the place where the session works.
-// One that does not say what it covers holds for the session alone.
-func (c *conn) approveForLocation(ctx context.Context, id event.SessionID, answer json.RawMessage) error {
-	var d struct {
-		Location string       `json:"locationKey"`
-		Approval api.Approval `json:"approval"`
-	}
-	if err := json.Unmarshal(answer, &d); err != nil {
-		return errBadParams{fmt.Errorf("result: %w", err)}
-	}
-	rules, err := approved(d.Approval)
-	if err != nil {
-		return nil
-	}
-	if d.Location == "" {
-		st, err := c.server.host.Status(ctx, id)
-		if err != nil {
-			return noSession(id, err)
-		}
-		d.Location = locate(st.Config.WorkingDirectory).Key
-	}
-	return c.server.places.change(d.Location, func(at *place) { at.Allow = addRules(at.Allow, rules) }, false)
-}
-
-// recall lets a session that was opened know what is allowed in its place.
-func (c *conn) recall(ctx context.Context, id event.SessionID) error {
-	if known, err := c.server.places.any(); err != nil || !known {
-		return err
-	}
-	st, err := c.server.host.Status(ctx, id)
-	if err != nil {
-		return err
-	}
-	key := locate(st.Config.WorkingDirectory).Key
-	rules, err := c.server.places.rules(key)
-	if err != nil || (len(rules) == len(st.Rules.FromThere) && len(addRules(rules, st.Rules.FromThere)) == len(rules)) {
-		return err
-	}
-	return c.refreshLocation(ctx, id, key)
-}
-
-// refreshLocation lets a session know what changed in its place.
-func (c *conn) refreshLocation(ctx context.Context, id event.SessionID, key string) error {
-	st, err := c.server.host.Status(ctx, id)
-	if err != nil || (st.Rules.Location != key && locate(st.Config.WorkingDirectory).Key != key) {
-		return err
-	}
-	rules, err := c.server.places.rules(key)
-	if err != nil {
-		return err
-	}
-	return c.server.host.Rules(ctx, id, func(to *event.ClientRules) error {
-		to.Location, to.FromThere = key, rules
-		return nil
-	})
+func adding(more []event.Rule) func([]event.Rule) []event.Rule {
+	return func(rules []event.Rule) []event.Rule { return addRules(rules, more) }
 }
 
 // modifyLocation changes the rules of the place where the session works.
@@ -296,10 +115,8 @@ func (c *conn) modifyLocation(ctx context.Context, p api.ModifyRulesParams) (api
 		return succeeded(p.SessionID, err)
 	}
 	key := locate(st.Config.WorkingDirectory).Key
-	if err := c.server.places.change(key, func(at *place) { at.Allow = modified(at.Allow, p) }, false); err != nil {
-		return api.Success{}, err
-	}
-	return succeeded(p.SessionID, c.refreshLocation(ctx, p.SessionID, key))
+	err = c.server.places.Change(key, func(rules []event.Rule) []event.Rule { return modified(rules, p) })
+	return succeeded(p.SessionID, err)
 }
 
 func (c *conn) folderTrusted(ctx context.Context, p api.PathParams) (api.TrustedResult, error) {
@@ -309,7 +126,7 @@ func (c *conn) folderTrusted(ctx context.Context, p api.PathParams) (api.Trusted
 	if _, err := c.server.host.Status(ctx, p.SessionID); err != nil {
 		return api.TrustedResult{}, noSession(p.SessionID, err)
 	}
-	trusted, err := c.server.places.trusted(followed(p.Path))
+	trusted, err := c.server.places.Trusted(followed(p.Path))
 	return api.TrustedResult{Trusted: trusted}, err
 }
 
@@ -318,5 +135,5 @@ func (c *conn) trustFolder(ctx context.Context, p api.PathParams) (api.Success, 
 	if err != nil {
 		return api.Success{}, err
 	}
-	return succeeded(p.SessionID, c.server.places.trust(followed(dir)))
+	return succeeded(p.SessionID, c.server.places.Trust(followed(dir)))
 }

@@ -38,7 +38,7 @@ func TestBadInputAboutASessionIsNamed(t *testing.T) {
 		{api.SendMessages, object{"sessionId": "s"}, "messages: it is empty"},
 		{api.InterruptTurn, object{"sessionId": "nope"}, "not found"},
 		{api.SessionShutdown, object{"sessionId": "s", "type": "odd"}, `type: "odd"`},
-		{api.CurrentTools, object{}, "not found"},
+		{api.CurrentTools, object{}, "sessionId: it is missing"},
 		{api.AnswerExitPlan, object{"sessionId": "s", "requestId": "r", "response": object{}}, "response.approved: it is missing"},
 	} {
 		if fault := p.refused(test.method, test.params); !strings.Contains(fault.Message, test.want) {

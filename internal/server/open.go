@@ -50,13 +50,20 @@ func (c *conn) resume(ctx context.Context, p api.OpenParams) (any, error) {
 		spec.Env = nil
 	}
 	client := c.client(p)
+	open := c.unanswered(ctx, p)
 	c.hold(p.SessionID)
 	view, err := c.server.patiently(ctx, func() (*session.View, error) {
 		return c.server.host.Resume(ctx, p.SessionID, session.Resume{
 			Spec: spec, Keep: p.Abide != nil && p.Abide.Keep, Continue: p.ContinuePending, Quiet: p.DisableResumeEvent, Key: p.Key, After: p.After,
 		}, client)
 	})
-	return c.opened(ctx, p.SessionID, client, view, err)
+	answer, err := c.opened(ctx, p.SessionID, client, view, err)
+	if err == nil {
+		if err = c.remind(ctx, p.SessionID, open); err != nil {
+			c.release(p.SessionID)
+		}
+	}
+	return answer, err
 }
 
 // How long a client that comes back waits for the tools of the one it was: the
@@ -109,9 +116,6 @@ func (c *conn) opened(ctx context.Context, id event.SessionID, client *session.C
 		c.server.host.Detach(id, before.client, false)
 	}
 	c.back(id)
-	if err := c.recall(ctx, id); err != nil {
-		c.server.log.Error("what is allowed in a place is not known", "session", id, "err", err)
-	}
 	result := api.OpenResult{SessionID: id}
 	result.Capabilities.UI.Elicitation, _ = c.server.host.Abilities(id)
 	if c.door.Private {
@@ -180,6 +184,7 @@ func (c *conn) spec(p api.OpenParams) (session.Spec, error) {
 	s.Name, s.Config.Approve, s.Config.MaxSteps = defaults.Name, defaults.Approve, defaults.MaxSteps
 	s.Config.Scope, s.Config.Permissions = defaults.Scope, defaults.Permissions
 	s.Config.ExtraTools = defaults.ExtraTools
+	s.Config.Memory, s.Config.Compaction = defaults.Memory, defaults.Compaction
 	more(&s.Config, p.OpenMore)
 	if s.Config.WorkingDirectory == "" {
 		s.Config.WorkingDirectory = defaults.Cwd

@@ -8,11 +8,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/approval"
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/places"
 	"github.com/abide-run/abide/internal/session"
 	"github.com/abide-run/abide/internal/turn"
 )
@@ -162,7 +162,7 @@ func (c *conn) resetApprovals(ctx context.Context, p api.ResetParams) (api.Succe
 	location := p.Location == nil || *p.Location
 	st, err := c.server.host.Status(ctx, p.SessionID)
 	if err == nil && location && st.Rules.Location != "" {
-		err = c.server.places.change(st.Rules.Location, func(*place) {}, true)
+		err = c.server.places.Change(st.Rules.Location, func([]event.Rule) []event.Rule { return nil })
 	}
 	if err == nil {
 		err = c.server.host.ResetGrants(ctx, p.SessionID, location)
@@ -297,14 +297,8 @@ func (c *conn) pathWithin(ctx context.Context, p api.PathParams, dirs func(sessi
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(st.Config.WorkingDirectory, path)
 	}
-	within := slices.ContainsFunc(dirs(st), func(dir string) bool { return below(followed(dir), followed(path)) })
+	within := slices.ContainsFunc(dirs(st), func(dir string) bool { return places.Within(followed(dir), followed(path)) })
 	return api.AllowedResult{Allowed: within}, nil
-}
-
-// below reports whether a path is a folder or inside of it.
-func below(dir, path string) bool {
-	rel, err := filepath.Rel(dir, path)
-	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
 }
 
 // followed follows links as far as the path exists.

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/event"
@@ -108,12 +109,25 @@ func replaceFile(path string, content []byte) error {
 	return os.Rename(f.Name(), path)
 }
 
-// todos are those of a session's database, which there is none of.
+// todos is the model's own list, in the protocol's words. It has none for what
+// will not be done.
 func (c *conn) todos(ctx context.Context, p api.SessionParams) (api.TodosResult, error) {
-	_, err := c.server.host.Status(ctx, p.SessionID)
-	return api.TodosResult{Rows: []json.RawMessage{}}, noSession(p.SessionID, err)
+	all, err := c.server.host.Todos(ctx, p.SessionID)
+	result := api.TodosResult{Rows: []api.Todo{}}
+	for _, t := range all {
+		row := api.Todo{ID: strconv.Itoa(t.ID), Title: t.Subject, Description: t.Description, Status: t.Status}
+		switch t.Status {
+		case event.TodoCancelled:
+			continue
+		case event.TodoCompleted:
+			row.Status = "done"
+		}
+		result.Rows = append(result.Rows, row)
+	}
+	return result, noSession(p.SessionID, err)
 }
 
+// todosAndDependencies is the same: no entry depends on another.
 func (c *conn) todosAndDependencies(ctx context.Context, p api.SessionParams) (api.TodosResult, error) {
 	result, err := c.todos(ctx, p)
 	result.Dependencies = []json.RawMessage{}

@@ -26,6 +26,7 @@ import (
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/jsonrpc"
+	"github.com/abide-run/abide/internal/places"
 	"github.com/abide-run/abide/internal/session"
 )
 
@@ -35,11 +36,12 @@ type Options struct {
 	Log       *slog.Logger                    // discarded if nil
 	Models    func() []api.Model              // what models.list says
 	Tasks     Tasks                           // nil if there are no commands
+	Memory    Memory                          // nil if nothing is remembered
 	Workspace func(id event.SessionID) string // the folder of a session's files
 	Shutdown  func(context.Context) error     // flushes everything, when a client asks for it
-	// Locations is the file that remembers what is allowed in places. They are
-	// forgotten with the process if it is empty.
-	Locations string
+	// Places is what people allow for longer than a session. It is forgotten with
+	// the server if nil.
+	Places *places.Places
 }
 
 // maxBehind is how many bytes a client may be behind before it misses what is not
@@ -51,9 +53,10 @@ type Server struct {
 	host   *session.Host
 	opts   Options
 	log    *slog.Logger
-	places places
+	places *places.Places
 
 	planning sync.Mutex // plans are written one after the other
+	notices  notices
 }
 
 // New returns a server for the sessions of a host.
@@ -61,7 +64,10 @@ func New(host *session.Host, opts Options) *Server {
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Server{host: host, opts: opts, log: opts.Log, places: places{path: opts.Locations}}
+	if opts.Places == nil {
+		opts.Places = places.Open("")
+	}
+	return &Server{host: host, opts: opts, log: opts.Log, places: opts.Places}
 }
 
 // A Door is how a connection came in.
@@ -88,6 +94,7 @@ type conn struct {
 
 	holding sync.Mutex
 	held    map[event.SessionID][]event.Event // kept back until an answer is out
+	scratch []byte
 
 	stalled chan struct{} // holds a token if the client had no room for an event
 }
@@ -130,8 +137,8 @@ type method func(c *conn, ctx context.Context, req *jsonrpc.Request) (any, error
 // methods is every method there is.
 var methods = func() map[string]method {
 	all := make(map[string]method)
-	for _, family := range []map[string]method{serverMethods, openMethods, turnMethods, answerMethods, listMethods, historyMethods, taskMethods,
-		foregroundMethods, useMethods, elicitationMethods, commandMethods, queueMethods, planMethods, eventLogMethods, permissionMethods, locationMethods, inferenceMethods, metadataMethods, truthMethods} {
+	for _, family := range []map[string]method{serverMethods, openMethods, turnMethods, answerMethods, listMethods, historyMethods, compactMethods, taskMethods, memoryMethods,
+		foregroundMethods, useMethods, elicitationMethods, commandMethods, queueMethods, planMethods, eventLogMethods, permissionMethods, locationMethods, ruleMethods, inferenceMethods, metadataMethods, truthMethods} {
 		maps.Copy(all, family)
 	}
 	return all
@@ -237,10 +244,14 @@ func typeName(t reflect.Type) string {
 
 // on makes a method of a function that takes decoded parameters.
 func on[P, R any](f func(*conn, context.Context, P) (R, error)) method {
+	about, named := reflect.TypeFor[P]().FieldByName("SessionID")
 	return func(c *conn, ctx context.Context, req *jsonrpc.Request) (any, error) {
 		p, err := params[P](req)
 		if err != nil {
 			return nil, err
+		}
+		if named && scoped(req.Method) && reflect.ValueOf(&p).Elem().FieldByIndex(about.Index).IsZero() {
+			return nil, missing("sessionId")
 		}
 		return f(c, ctx, p)
 	}
@@ -285,6 +296,9 @@ func lost(err error) bool {
 
 // notFound is how the protocol says that there is no such session.
 func notFound(id event.SessionID, err error) error {
+	if id == "" && errors.Is(err, session.ErrNotFound) {
+		return missing("sessionId")
+	}
 	if errors.Is(err, session.ErrNotFound) {
 		return said("Session not found: %s", id)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -29,13 +30,15 @@ type rig struct {
 	host *session.Host
 }
 
-func newRig(t *testing.T) *rig {
-	host := session.New(eventlog.NewMemory(), session.Options{
-		Version: "test",
-		Resolve: func(context.Context, event.SessionConfiguredData, string, []byte) (session.Endpoint, error) {
-			return session.Endpoint{Model: offline.Model{}, Name: offline.Name}, nil
-		},
-	})
+func newRig(t *testing.T) *rig { return newRigWith(t, session.Options{}) }
+
+// newRigWith is a rig whose sessions are told more.
+func newRigWith(t *testing.T, o session.Options) *rig {
+	o.Version = "test"
+	o.Resolve = func(context.Context, event.SessionConfiguredData, string, []byte) (session.Endpoint, error) {
+		return session.Endpoint{Model: offline.Model{}, Name: offline.Name}, nil
+	}
+	host := session.New(eventlog.NewMemory(), o)
 	t.Cleanup(host.Close)
 	return &rig{t: t, host: host, srv: server.New(host, server.Options{Version: "test"})}
 }
@@ -45,6 +48,7 @@ type peer struct {
 	*jsonrpc.Conn
 	t      *testing.T
 	events chan event.Event
+	hints  chan api.LifecycleParams
 	answer func(api.UserInputParams) (api.UserInputResult, error)
 	serve  func(method string, params json.RawMessage) (any, error) // any other request; none if nil
 }
@@ -69,7 +73,7 @@ func (r *rig) dial(door server.Door) *peer {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	p := &peer{t: r.t, events: make(chan event.Event, 10000)}
+	p := &peer{t: r.t, events: make(chan event.Event, 10000), hints: make(chan api.LifecycleParams, 1000)}
 	p.Conn = jsonrpc.New(conn, jsonrpc.Options{Handler: jsonrpc.HandlerFunc(p.handle)})
 	ran := make(chan struct{})
 	go func() { defer close(ran); p.Run(context.Background()) }()
@@ -95,6 +99,16 @@ func (p *peer) handle(_ context.Context, req *jsonrpc.Request) (any, error) {
 			p.events <- e
 		}
 		return nil, err
+	case api.SessionLifecycle:
+		var d api.LifecycleParams
+		if err := json.Unmarshal(req.Params, &d); err != nil {
+			return nil, err
+		}
+		select {
+		case p.hints <- d:
+		default:
+		}
+		return nil, nil
 	case api.UserInput:
 		var d api.UserInputParams
 		if err := json.Unmarshal(req.Params, &d); err != nil {
@@ -200,7 +214,7 @@ func TestBadRequestsAreNamed(t *testing.T) {
 		{api.SessionCreate, map[string]any{"tools": []any{map[string]any{}}}, "tools[0].name"},
 		{api.AnswerPermission, map[string]any{"sessionId": "s", "requestId": "r", "result": 3}, "result"},
 		{api.HistoryTruncate, map[string]any{"sessionId": "s", "eventId": "e"}, "Event not found: event e"},
-		{api.SessionGetMessages, map[string]any{"sessionId": ""}, "not found"},
+		{api.SessionGetMessages, map[string]any{"sessionId": ""}, "sessionId: it is missing"},
 		{api.Attach, map[string]any{"sessionId": "s"}, "Unhandled method"},
 	} {
 		if e := p.refused(test.method, test.params); !strings.Contains(e.Message, test.want) {
@@ -295,6 +309,38 @@ func TestNothingIsMissedByAClientThatSendsAtOnce(t *testing.T) {
 		if text != "a b c d e f" {
 			t.Fatalf("the pieces give %q", text)
 		}
+	}
+}
+
+func TestAClientIsToldOfATurnThatItSeesOnlyWhenItIsOver(t *testing.T) {
+	r := newRig(t)
+	attached, other := r.connect(server.Door{}), r.connect(server.Door{})
+	attached.must(api.SessionCreate, map[string]any{"sessionId": "s"}, nil)
+	attached.must(api.SessionSend, api.SendParams{SessionID: "s", Prompt: "Reply with exactly: HI"}, nil)
+	attached.await(event.SessionIdle)
+	for name, test := range map[string]struct {
+		p    *peer
+		want []string
+	}{
+		"attached": {attached, []string{session.Created, session.Updated}},
+		"other":    {other, []string{session.Created, session.Updated, session.Updated}},
+	} {
+		test.p.must(api.Ping, nil, nil) // what came before its answer is here
+		var told []string
+		for len(test.p.hints) > 0 {
+			h := <-test.p.hints
+			told = append(told, h.Type)
+			if h.SessionID != "s" || h.Metadata == nil || (h.Metadata.Summary == "") != (h.Type == session.Created) {
+				t.Errorf("%s was told %+v", name, h)
+			}
+		}
+		if !slices.Equal(told, test.want) {
+			t.Errorf("%s was told %v, want %v", name, told, test.want)
+		}
+	}
+	attached.must(api.SessionDelete, api.SessionParams{SessionID: "s"}, nil)
+	if h := <-other.hints; h.Type != session.Deleted || h.Metadata != nil {
+		t.Errorf("at the end %+v was told", h)
 	}
 }
 

@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"slices"
 	"strconv"
+	"sync"
 
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/jsonrpc"
 	"github.com/abide-run/abide/internal/session"
 )
 
@@ -37,7 +40,8 @@ func (c *conn) release(id event.SessionID) {
 		c.held[id] = nil
 		c.holding.Unlock()
 		for _, e := range held {
-			if c.rpc.Notify(api.SessionEvent, json.RawMessage(bytes.Join(c.params(id, e), nil))) != nil {
+			params := slices.Concat(c.opening(nil, id, e), e.Bytes, closing)
+			if c.rpc.Notify(api.SessionEvent, json.RawMessage(params)) != nil {
 				return // the connection is over
 			}
 		}
@@ -62,23 +66,64 @@ func (c *conn) Event(id event.SessionID, e event.Event) bool {
 
 // show sends an event to the client.
 func (c *conn) show(id event.SessionID, e event.Event) bool {
-	if c.rpc.TryNotify(api.SessionEvent, c.params(id, e)...) {
+	if c.tell(id, e) {
 		return true
 	}
 	c.stall()
 	return false
 }
 
-// params are what a client is told of an event. The bytes are those that are
-// stored.
-func (c *conn) params(id event.SessionID, e event.Event) [][]byte {
-	head := append(make([]byte, 0, 96), `{"sessionId":`...)
-	head = appendString(head, string(id))
-	if c.door.Private && e.Seq > 0 {
-		head = append(head, `,"seq":`...)
-		head = strconv.AppendInt(head, int64(e.Seq), 10)
+// tell is called with holding locked, which guards the scratch as well.
+func (c *conn) tell(id event.SessionID, e event.Event) bool {
+	c.scratch = c.opening(c.scratch[:0], id, e)
+	if p, ok := piece(id, e, c.scratch); ok {
+		c.scratch = p.Head
+		return c.rpc.TryPiece(api.SessionEvent, p)
 	}
-	return [][]byte{append(head, `,"event":`...), e.Bytes, closing}
+	return c.rpc.TryNotify(api.SessionEvent, c.scratch, e.Bytes, closing)
+}
+
+// growing is the last field of events that are pieces of a text.
+var growing = map[event.Type][]byte{
+	event.MessageDelta:   []byte(`"deltaContent":"`),
+	event.ReasoningDelta: []byte(`"deltaContent":"`),
+	event.ToolCallDelta:  []byte(`"inputDelta":"`),
+}
+
+var (
+	parent  = []byte(`,"parentId":`) // what comes before it is different in each piece
+	grown   = []byte(`"}}`)
+	trailer = []byte(`"}}}`)
+)
+
+// piece takes an event apart that is a piece of a text. All that it has between
+// its time and its text says which text that is.
+func piece(id event.SessionID, e event.Event, head []byte) (jsonrpc.Piece, bool) {
+	field := growing[e.Type]
+	if field == nil || !bytes.HasSuffix(e.Bytes, grown) {
+		return jsonrpc.Piece{}, false
+	}
+	from, text := bytes.Index(e.Bytes, parent), bytes.Index(e.Bytes, field)
+	if from < 0 || text < from {
+		return jsonrpc.Piece{}, false
+	}
+	text += len(field)
+	return jsonrpc.Piece{
+		Lane: string(id), Stream: e.Bytes[from:text],
+		Head: append(head, e.Bytes[:text]...), Text: e.Bytes[text : len(e.Bytes)-len(grown)], Tail: trailer,
+	}, true
+}
+
+// opening is what a client is told before the bytes of an event, which are those
+// that are stored. The closing comes after them.
+func (c *conn) opening(dst []byte, id event.SessionID, e event.Event) []byte {
+	dst = append(dst, `{"sessionId":`...)
+	dst = appendString(dst, string(id))
+	if c.door.Private && e.Seq > 0 {
+		dst = append(dst, `,"seq":`...)
+		dst = strconv.AppendInt(dst, int64(e.Seq), 10)
+	}
+	return append(dst, `,"event":`...)
 }
 
 var closing = []byte{'}'}
@@ -138,8 +183,36 @@ func (c *conn) views() []*session.View {
 // lifecycle tells the client of changes in the list of sessions. It is a hint:
 // a client without room for it can ask for the list.
 func (c *conn) lifecycle(n session.Notice) {
-	if !c.ready() {
+	if !c.hears(n) {
 		return
+	}
+	if b := c.server.notices.encode(n); b != nil {
+		c.rpc.TryNotify(api.SessionLifecycle, b)
+	}
+}
+
+// hears reports whether the client is told of a change. One that is attached sees
+// what happens during a turn; it is told again when the turn is over.
+func (c *conn) hears(n session.Notice) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	seen := n.Kind == session.Updated && n.Session.Info.Active && c.sessions[n.Session.ID] != nil
+	return c.admitted && !seen
+}
+
+// notices encodes each notice once, however many clients are told of it one after
+// the other.
+type notices struct {
+	mu    sync.Mutex
+	last  session.Notice
+	bytes []byte
+}
+
+func (s *notices) encode(n session.Notice) []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n == s.last {
+		return s.bytes
 	}
 	p := api.LifecycleParams{Type: n.Kind, SessionID: n.Session.ID}
 	if n.Kind != session.Deleted {
@@ -147,7 +220,7 @@ func (c *conn) lifecycle(n session.Notice) {
 			StartTime: event.FormatTime(n.Session.Created), ModifiedTime: event.FormatTime(n.Session.Modified), Summary: n.Session.Info.Summary,
 		}
 	}
-	if b, err := json.Marshal(p); err == nil {
-		c.rpc.TryNotify(api.SessionLifecycle, b)
-	}
+	s.last = n
+	s.bytes, _ = json.Marshal(p) // it has nothing that cannot be encoded
+	return s.bytes
 }

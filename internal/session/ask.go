@@ -23,6 +23,7 @@ type request struct {
 	stream  bool
 	message string // id of the answer that is arriving
 	asked   *model.Request
+	view    *model.Request // as it was measured
 }
 
 // ask makes the model request when what led to it is stored.
@@ -41,8 +42,10 @@ func (s *Session) ask(tx *txn, turnID string) {
 				s.answered(r, nil, Endpoint{}, 0, err)
 				return
 			}
-			question.Tail = s.summary(ctx, tasks)
+			question.Tail = join(question.Tail, s.summary(ctx, tasks))
 			question.Headers = s.headers(ctx, headed)
+			view := *question
+			r.view = &view
 			s.converse(ctx, r, config, name, question)
 		}) {
 			cancel(ErrClosed)
@@ -57,9 +60,17 @@ func (s *Session) question() (*model.Request, error) {
 		return nil, err
 	}
 	return &model.Request{
-		Session: string(s.id), System: s.state.System, Tools: s.tools(), Messages: messages,
-		ReasoningEffort: s.state.Config.ReasoningEffort,
+		Session: string(s.id), System: s.state.System, Tools: s.tools(), Messages: s.prune(messages),
+		ReasoningEffort: s.state.Config.ReasoningEffort, Tail: s.reminder(),
 	}, nil
+}
+
+// join puts one text below the other, if there are two.
+func join(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + "\n\n" + b
 }
 
 // tools returns the offered tools. The set is kept as long as it is the same,
@@ -244,6 +255,9 @@ func (s *Session) answered(r *request, reply *model.Reply, from Endpoint, took t
 			return nil
 		}
 		if err != nil {
+			if again, err := tx.refused(r, err); again || err != nil {
+				return err
+			}
 			return tx.failed(err)
 		}
 		return tx.answer(r, reply, from, took)
@@ -258,13 +272,14 @@ func (tx *txn) answer(r *request, reply *model.Reply, from Endpoint, took time.D
 			return err
 		}
 	}
-	tx.tellUsage(r, reply.Usage, from)
+	anchor := tx.s.learn(r, reply.Usage)
+	tx.tellUsage(r, reply.Usage)
 	return tx.Record(
 		event.AssistantUsageData{
 			Model: name, InputTokens: reply.Usage.Input, OutputTokens: reply.Usage.Output,
 			CacheReadTokens: reply.Usage.CacheRead, CacheWriteTokens: reply.Usage.CacheWrite,
 			ReasoningTokens: reply.Usage.Reasoning, Duration: took.Milliseconds(),
-			FinishReason: reply.Finish, NumToolCalls: len(reply.Calls), CostUSD: reply.Cost,
+			FinishReason: reply.Finish, NumToolCalls: len(reply.Calls), CostUSD: reply.Cost, Anchor: anchor,
 		},
 		tx.message(r, reply, name),
 	)

@@ -23,6 +23,7 @@ import (
 	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/turn"
+	"github.com/abide-run/abide/internal/window"
 )
 
 // An Endpoint is a model that can be asked, and its name.
@@ -30,9 +31,14 @@ type Endpoint struct {
 	Model model.Model
 	Name  string
 	Blind bool // it is known not to see images
-	// Window is how many tokens fit into a request and its reply. It is zero if
-	// that is not known.
-	Window int
+	// Window is how many tokens fit into a request and its reply, and Output how
+	// many of them are kept free for the reply. They are zero if that is not known.
+	Window, Output int
+}
+
+// limits are what fits the model's window.
+func (to Endpoint) limits() window.Limits {
+	return window.LimitsOf(model.Capabilities{Window: to.Window, MaxOutput: to.Output}, 0)
 }
 
 // A Resolver finds the model of a session. The secret is what the session's
@@ -59,6 +65,10 @@ type Options struct {
 	// folder, and what stands in further folders. It is asked at the beginning of
 	// each turn; nothing is read if nil.
 	Instructions func(dir string, further ...string) (string, []event.InstructionSource, error)
+	// Standing returns what is allowed in all sessions that work in a folder, and
+	// a name for the place that it is part of. It is asked whenever a call is
+	// judged; nothing is if nil.
+	Standing func(dir string) (place string, rules []event.Rule, err error)
 	// Folder returns the folder of a session's own files, which need not exist.
 	// There is none if nil.
 	Folder func(id event.SessionID) string
@@ -68,6 +78,8 @@ type Options struct {
 	Tasks Tasks
 	// Undo takes back what calls did to files. Nothing is taken back if nil.
 	Undo Undo
+	// Memory is what sessions are told of memory, and who extends it.
+	Memory Memory
 	// Forget removes what a session that was deleted has outside of the store.
 	Forget func(id event.SessionID) error
 }
@@ -147,7 +159,7 @@ func New(store eventlog.Store, opts Options) *Host {
 	if opts.Agents {
 		h.opts.Tools = append(slices.Clip(opts.Tools), agents{h})
 	}
-	h.ctx, h.cancel = context.WithCancelCause(context.Background())
+	h.ctx, h.cancel = context.WithCancelCause(context.WithValue(context.Background(), turnKey{}, true))
 	return h
 }
 

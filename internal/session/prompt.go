@@ -40,7 +40,10 @@ func (s *Session) prepare(tx *txn) error {
 	if err := tx.instruct(); err != nil {
 		return err
 	}
-	sections, err := transcript.Transforms(tx.State.Config, tx.State.Loaded, tx.State.Context)
+	if err := tx.recall(); err != nil {
+		return err
+	}
+	sections, err := transcript.Transforms(tx.State.Config, tx.informed(), tx.State.Context)
 	client := s.transformer()
 	if err != nil || len(sections) == 0 || client == nil {
 		s.prepared = map[string]string{}
@@ -74,12 +77,12 @@ func (tx *txn) system() (string, error) {
 	changed := tx.s.prepared
 	tx.s.prepared = nil
 	if changed == nil && tx.State.System != "" {
-		if wanted, err := transcript.Transforms(tx.State.Config, tx.State.Loaded, tx.State.Context); err == nil && len(wanted) > 0 {
+		if wanted, err := transcript.Transforms(tx.State.Config, tx.informed(), tx.State.Context); err == nil && len(wanted) > 0 {
 			return tx.State.System, nil
 		}
 	}
-	if from := (promptOf{tx.State, tx.State.Offered, tx.State.Loaded, tx.State.Context}); changed != nil || tx.s.promptOf != from {
-		prompt, err := transcript.System(tx.State.Config, tx.State.Loaded, tx.State.Context, changed)
+	if from := (promptOf{tx.State, tx.State.Offered, tx.informed(), tx.State.Context}); changed != nil || tx.s.promptOf != from {
+		prompt, err := transcript.System(tx.State.Config, tx.informed(), tx.State.Context, changed)
 		if err != nil || changed != nil {
 			return prompt, err
 		}

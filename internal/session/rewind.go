@@ -82,6 +82,9 @@ func (tx *txn) rewind(r Rewind, from event.Seq, events int) (chan event.FilesRes
 			return nil, err
 		}
 	}
+	if _, err := tx.cancelCompaction(event.CauseStale, errStale, anyCompaction); err != nil {
+		return nil, err
+	}
 	var files chan event.FilesRestoredData
 	hidden := event.HistoryHiddenData{From: from, To: tx.State.Seq, Reason: "rewind", Files: !r.KeepFiles && tx.s.host.opts.Undo != nil}
 	if hidden.Files {

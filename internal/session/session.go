@@ -12,6 +12,7 @@ import (
 	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/turn"
+	"github.com/abide-run/abide/internal/window"
 )
 
 // A Session is one session in memory. Its state belongs to the goroutine that
@@ -54,6 +55,9 @@ type Session struct {
 	offer     *model.Tools
 	offered   int
 	offerMode string // in which the tools are offered
+
+	compaction *compaction // that is under way
+	gauge      gauge
 
 	calls     sync.WaitGroup                             // that were begun here; those that were stopped may take a moment
 	restoring bool                                       // files are being given back what they held
@@ -257,16 +261,28 @@ func (s *Session) carryOut(batch []*intent) {
 			f()
 		}
 	}
+	s.reread()
 	if s.state != nil && (s.state.Seq == 0 || (tx.unload && s.quiet())) {
 		s.state = nil
 		s.provider.Store(nil)
 	}
 }
 
+// reread reads the log again if more of the conversation is shown than is held.
+func (s *Session) reread() {
+	if s.state == nil || !s.state.History.Short() {
+		return
+	}
+	s.state = nil
+	if err := s.load(); err != nil { // whoever wants something next will be told
+		s.host.log.Error("the session could not be read again", "session", s.id, "err", err)
+	}
+}
+
 // quiet reports whether nothing is under way in this process.
 func (s *Session) quiet() bool {
 	return s.asking == nil && len(s.running) == 0 && !s.restoring && len(s.waiting) == 0 &&
-		len(s.hearings) == 0 && !s.preparing
+		len(s.hearings) == 0 && !s.preparing && s.compaction == nil
 }
 
 // load reads the session's log, verifying it, if it is not in memory. A session
@@ -332,6 +348,7 @@ func (s *Session) discard(err error) {
 	s.host.log.Error("could not record what happened; the session is read again", "session", s.id, "err", err)
 	s.stopAsking(err)
 	s.stopCalls(err)
+	s.stopCompacting(err)
 	s.stopHooks(func(event.HookStartData) bool { return true })
 	s.prepared, s.preparing = nil, false
 	s.state, s.fresh, s.restoring = nil, nil, false
@@ -351,11 +368,18 @@ func (s *Session) tryAgain() {
 
 // advance decides and records until something has to be waited for.
 func (s *Session) advance(tx *txn) error {
+	room := func() window.Verdict { return s.room(tx) }
 	for {
 		var err error
-		switch step := turn.Next(s.state, s.now()).(type) {
+		now := s.now()
+		now.Room = room
+		switch step := turn.Next(s.state, now).(type) {
 		case turn.Wait:
 			return nil
+		case turn.Compact:
+			err = tx.compactFor(step)
+		case turn.Interrupted:
+			err = tx.interrupted()
 		case turn.Rest:
 			err = tx.rest()
 		case turn.Deliver:
@@ -369,7 +393,7 @@ func (s *Session) advance(tx *txn) error {
 		case turn.Intend:
 			err = tx.intend(step)
 		case turn.Judge:
-			err = tx.begin(step.Call, s.host.opts.Tools.Judge(s.state, step.Call))
+			err = tx.judge(step.Call)
 		case turn.Begin:
 			err = tx.begin(step.Call, s.host.opts.Tools.Begin(s.state, step.Call))
 		case turn.Recover:
@@ -407,7 +431,7 @@ func (s *Session) advance(tx *txn) error {
 func (s *Session) now() turn.Now {
 	now := s.here
 	now.Asking, now.Restoring = s.asking != nil, s.restoring
-	now.Hooks = s.hooked()
+	now.Hooks, now.Compacting = s.hooked(), s.compaction != nil
 	now.Prepare, now.Preparing = len(s.state.Config.SystemMessage) > 0 && s.unprepared(), s.preparing
 	return now
 }

@@ -18,10 +18,11 @@ type txn struct {
 	State *turn.State
 	now   time.Time
 
-	stored []event.Event // what is appended
-	told   []event.Event // what clients are sent, in order: stored and not stored
-	then   []func()      // to be done when all is stored, acknowledged and sent
-	undo   []func()      // to be done if it could not be stored
+	stored []event.Event        // what is appended
+	told   []event.Event        // what clients are sent, in order: stored and not stored
+	jobs   []eventlog.JobChange // what becomes of rows, together with what is stored
+	then   []func()             // to be done when all is stored, acknowledged and sent
+	undo   []func()             // to be done if it could not be stored
 	unload bool
 	err    error // the first failure to record; the whole transaction fails
 }
@@ -68,7 +69,7 @@ func (tx *txn) exists() error {
 // commit appends what was recorded and sends it to everyone who watches.
 func (tx *txn) commit() error {
 	if len(tx.stored) > 0 {
-		batch := eventlog.Batch{After: tx.s.end, Events: tx.stored}
+		batch := eventlog.Batch{After: tx.s.end, Events: tx.stored, Jobs: tx.jobs}
 		info := indexed(tx.State)
 		if info != tx.s.info {
 			batch.Info = &info
@@ -77,8 +78,12 @@ func (tx *txn) commit() error {
 		if err != nil {
 			return fmt.Errorf("session %s: %w", tx.s.id, err)
 		}
+		if tx.State.TodosAt() > tx.s.end.Seq {
+			tx.Tell(event.Empty(event.TodosChanged))
+		}
 		tx.s.end, tx.s.info = end, info
 		tx.announce()
+		tx.wakeJobs()
 	}
 	tx.s.feed.publish(tx.s.end, tx.told)
 	return nil
@@ -97,7 +102,7 @@ func (tx *txn) announce() {
 func indexed(s *turn.State) eventlog.Info {
 	return eventlog.Info{
 		Name: s.Name, Summary: s.Summary, Dir: s.Config.WorkingDirectory, Client: s.Config.ClientName,
-		Listed: s.Config.Agent == nil && (s.Summary != "" || s.Totals.Turns > 0), Active: s.Active(), Questions: len(s.Questions()) + len(s.Exchanges.Forms()), Tasks: len(s.Tasks),
+		Listed: s.Config.Agent == nil && (s.Summary != "" || s.Totals.Turns > 0), Active: s.Active() || s.Compaction != nil, Questions: len(s.Questions()) + len(s.Exchanges.Forms()), Tasks: len(s.Tasks),
 	}
 }
 
@@ -105,6 +110,7 @@ func indexed(s *turn.State) eventlog.Info {
 func (tx *txn) rest() error {
 	tx.s.fresh = make(map[string]bool)
 	tx.Tell(event.AssistantIdleData{Aborted: tx.State.Aborted})
+	defer tx.remember()
 	return tx.Record(event.SessionIdleData{Aborted: tx.State.Aborted, Totals: tx.State.Totals})
 }
 
@@ -155,7 +161,11 @@ func (tx *txn) openTurn(interaction string) error {
 			return err
 		}
 	}
+	tx.remember() // what was said in the turn before, if there was no rest between them
 	if err := tx.instruct(); err != nil {
+		return err
+	}
+	if err := tx.recall(); err != nil {
 		return err
 	}
 	prompt, err := tx.system()

@@ -34,37 +34,23 @@ func (tx *txn) failed(err error) error {
 	return tx.Record(turn.ErrorHook(tx.State, d, temporary, tx.now))
 }
 
-// defaultWindow is the window of a model of which nothing is known.
-const defaultWindow = 128_000
-
-// bytesPerToken is what a token is taken for where nobody counts.
-const bytesPerToken = 4
-
-// tellUsage tells how full the model's window is after an answer.
-func (tx *txn) tellUsage(r *request, u model.Usage, from Endpoint) {
-	d := event.UsageInfoData{
-		TokenLimit: from.Window, MessagesLength: len(r.asked.Messages) + 1, IsInitial: tx.State.Totals.Steps == 0,
-		CurrentTokens: u.Input + u.CacheRead + u.CacheWrite + u.Output,
+// learn takes in what a provider counted, and returns what the log keeps of it.
+func (s *Session) learn(r *request, u model.Usage) *event.Anchor {
+	s.measure(r.view) // a meter that has just been made goes on from the log first
+	a := s.gauge.meter.Learn(r.view, u)
+	if a.Counted == 0 {
+		return nil
 	}
-	if tx.State.Config.Window > 0 {
-		d.TokenLimit = tx.State.Config.Window
-	}
-	if d.TokenLimit == 0 {
-		d.TokenLimit = defaultWindow
-	}
-	if d.CurrentTokens == 0 {
-		d.CurrentTokens = guess(r.asked)
-	}
-	tx.Tell(d)
+	return &event.Anchor{Counted: a.Counted, Estimated: a.Estimated, Messages: a.Messages}
 }
 
-// guess is how many tokens a request may have that nobody counted.
-func guess(q *model.Request) int64 {
-	size := len(q.System)
-	for _, m := range q.Messages {
-		size += len(m.Text)
-	}
-	return int64(size/bytesPerToken + 1)
+// tellUsage tells how full the model's window is after an answer.
+func (tx *txn) tellUsage(r *request, u model.Usage) {
+	reading := tx.s.measure(r.view)
+	tx.Tell(event.UsageInfoData{
+		TokenLimit: tx.s.gauged().limits.Window, MessagesLength: len(r.asked.Messages) + 1, IsInitial: tx.State.Totals.Steps == 0,
+		CurrentTokens: int64(reading.Tokens) + u.Output,
+	})
 }
 
 // SecretHeaders names the headers that inputs came with, as JSON, by the ids of

@@ -21,6 +21,7 @@ type addition struct {
 	body   []byte
 	active any // nil leaves the index as it is
 	info   any
+	jobs   []eventlog.JobChange
 	events int
 }
 
@@ -32,7 +33,7 @@ func newAddition(id event.SessionID, batch eventlog.Batch) (*addition, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &addition{id: id, after: batch.After, end: end, body: join(batch.Events), events: len(batch.Events)}
+	a := &addition{id: id, after: batch.After, end: end, body: join(batch.Events), jobs: batch.Jobs, events: len(batch.Events)}
 	if batch.Info != nil {
 		text, err := json.Marshal(batch.Info)
 		if err != nil {
@@ -130,6 +131,11 @@ func (w *writing) store(a *addition, h head) error {
 	}
 	if n, err := done.RowsAffected(); err != nil || n == 0 {
 		return errors.Join(err, eventlog.ErrFenced)
+	}
+	for _, c := range a.jobs {
+		if err := w.changeJob(h.session, c); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -86,6 +86,9 @@ func takeOver(ctx context.Context, conn *sql.Conn) (generation int64, err error)
 	if err := tx.QueryRowContext(ctx, "SELECT generation FROM meta").Scan(&generation); err != nil {
 		return 0, err
 	}
+	if err := freeJobs(ctx, tx); err != nil {
+		return 0, err
+	}
 	return generation, tx.Commit()
 }
 

@@ -107,8 +107,8 @@ func refuses(t *testing.T, path string, parts ...string) {
 func TestAStoreFromTheFutureIsRefused(t *testing.T) {
 	path := victim(t)
 	tamper(t, path, "PRAGMA user_version = 99")
-	refuses(t, path, "has version 99", "versions up to 1", "use a newer abide")
-	tamper(t, path, "PRAGMA user_version = 1")
+	refuses(t, path, "has version 99", "versions up to 2", "use a newer abide")
+	tamper(t, path, "PRAGMA user_version = 2")
 	if got, err := read(t, open(t, path), "victim"); err != nil || len(got) != 8 {
 		t.Errorf("victim says %q, %v", got, err)
 	}

@@ -51,6 +51,10 @@ type Spec struct {
 	// OnDemand means that the tool is only offered where a session or the
 	// configuration names it.
 	OnDemand bool
+	// Instant means that a call depends on nothing but what it is given, and does
+	// nothing but have something recorded. It is made where the log is written,
+	// one after the other, so that its record and its result are one append.
+	Instant bool
 }
 
 // A Call is one call of a tool.
@@ -67,6 +71,8 @@ type Call struct {
 	Env       []string // the session's environment
 
 	Scope event.ScopeRules // the files that the session may use without asking, and never
+
+	Todos []event.TodoChangedData // the model's own list, by id; it must not be changed
 
 	// Granted means that more than the session's scope allows the call: a
 	// person, an approval for the session, or a rule that allows everything.
@@ -86,6 +92,8 @@ type Result struct {
 	Code     string // one of event.Code…, if Failed
 	Message  string // why it failed, for people, if that is less than Text
 	Task     bool   // what the call began goes on without it, as a task
+
+	Record []event.Payload // what the call has changed, recorded together with its result
 }
 
 // A Refusal is the error of a call that is not even asked about: the result that

@@ -161,8 +161,13 @@ func show(m *model.Message, raw []json.RawMessage) {
 
 // Dated says when something was said.
 func Dated(text string, at time.Time) string {
-	return "<current_datetime>" + event.FormatTime(at) + "</current_datetime>\n\n" + text
+	return dateOpen + event.FormatTime(at) + dateClose + text
 }
+
+const (
+	dateOpen  = "<current_datetime>"
+	dateClose = "</current_datetime>\n\n"
+)
 
 // ToolsGone tells the model that tools are no longer there.
 func ToolsGone(names []string) string {

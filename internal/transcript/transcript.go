@@ -3,6 +3,9 @@
 // Whatever the log holds, the messages it gives are valid for every provider:
 // each call of an assistant is followed by exactly one result, in call order,
 // and no result stands without its call.
+//
+// What the model sees is a view: after a compaction it begins with the head of the
+// current epoch, and what came before is only in the log.
 package transcript
 
 import (
@@ -21,8 +24,14 @@ const Interrupted = "The execution of this tool, or a previous tool was interrup
 type History struct {
 	unread  []event.Event
 	entries []entry
-	flat    []*model.Message // the messages of all entries but the last
+	flat    []*model.Message // the head of the epoch, and the messages of all entries but the last
 	flatted int              // how many entries flat covers
+
+	epochs  []mark
+	current *epoch    // nil: everything is shown
+	first   event.Seq // what came before is not held
+	trimmed bool      // nothing before first is left among the entries
+	short   bool      // more is shown than is held
 }
 
 // An entry is a message with the results of its calls.
@@ -31,12 +40,13 @@ type entry struct {
 	message *model.Message
 	results []*model.Message // one for each call; nil while there is none
 	images  []*model.Message // that the calls gave, in call order
+	asked   bool             // a person, or whoever stands for one, said it
 }
 
 // Relevant reports whether events of this kind shape the conversation.
 func Relevant(t event.Type) bool {
 	switch t {
-	case event.UserMessage, event.AssistantMessage, event.ToolComplete, event.HistoryHidden, event.SystemNotification:
+	case event.UserMessage, event.AssistantMessage, event.ToolComplete, event.HistoryHidden, event.SystemNotification, event.ContextEpoch:
 		return true
 	}
 	return false
@@ -44,29 +54,49 @@ func Relevant(t event.Type) bool {
 
 // Add takes in the next event. Events that do not matter are ignored.
 func (h *History) Add(e event.Event) {
-	if Relevant(e.Type) {
-		h.unread = append(h.unread, e)
+	switch {
+	case !Relevant(e.Type):
+		return
+	case e.Type == event.ContextEpoch:
+		h.opened(e)
+	case e.Type == event.HistoryHidden:
+		h.reopened(e)
 	}
+	h.unread = append(h.unread, e)
 }
 
 // Messages returns the conversation. The slice must not be changed.
 func (h *History) Messages() ([]*model.Message, error) {
-	for i, e := range h.unread {
-		if err := h.read(e); err != nil {
-			h.unread = h.unread[i:]
-			return nil, err
-		}
+	if err := h.readAll(); err != nil {
+		return nil, err
 	}
-	h.unread = nil
+	if h.flat == nil && h.current != nil && h.current.message != nil {
+		h.flat = []*model.Message{h.current.message}
+	}
 	for h.flatted < len(h.entries)-1 { // all but the last are settled
 		h.flat = h.entries[h.flatted].appendTo(h.flat)
 		h.flatted++
 	}
-	if len(h.entries) == 0 {
-		return nil, nil
-	}
 	settled := h.flat[:len(h.flat):len(h.flat)]
+	if len(h.entries) == 0 {
+		return settled, nil
+	}
 	return h.entries[len(h.entries)-1].appendTo(settled), nil
+}
+
+// readAll reads what was taken in since it was last wanted.
+func (h *History) readAll() error {
+	if h.short {
+		return ErrShort
+	}
+	for i, e := range h.unread {
+		if err := h.read(e); err != nil {
+			h.unread = h.unread[i:]
+			return err
+		}
+	}
+	h.unread = nil
+	return h.trim()
 }
 
 // appendTo writes the entry's messages, with a result for every call.
@@ -92,6 +122,9 @@ func (h *History) read(e event.Event) error {
 		return h.readResult(e)
 	case event.HistoryHidden:
 		return h.hide(e)
+	case event.ContextEpoch:
+		_, err := event.As[event.ContextEpochData](e)
+		return err
 	case event.SystemNotification:
 		d, err := event.As[event.SystemNotificationData](e)
 		if err == nil {
@@ -118,6 +151,7 @@ func (h *History) readUser(e event.Event) error {
 	m := &model.Message{Role: model.User, Text: text}
 	show(m, d.Attachments)
 	h.push(e.Seq, m)
+	h.entries[len(h.entries)-1].asked = d.Source == ""
 	return nil
 }
 
@@ -141,6 +175,7 @@ func (h *History) readAssistant(e event.Event) error {
 }
 
 func (h *History) push(seq event.Seq, m *model.Message) {
+	h.trimmed = h.trimmed && seq >= h.first
 	h.entries = append(h.entries, entry{seq: seq, message: m, results: make([]*model.Message, len(m.Calls))})
 }
 

@@ -26,6 +26,8 @@ type Decision struct {
 	Feedback string          `json:"feedback,omitempty"`
 	Reason   string          `json:"reason,omitempty"`
 	Approval json.RawMessage `json:"approval,omitempty"`
+	// Standing means that what it allows is remembered outside of the session.
+	Standing bool `json:"-"`
 }
 
 // The kinds of a Decision.
@@ -112,16 +114,15 @@ func (a Answer) permission(s *State, c *Call) ([]event.Payload, error) {
 	done := event.PermissionDoneData{RequestID: a.RequestID, ToolCallID: c.Request.ToolCallID, Answer: a.digest()}
 	d := a.Permission
 	switch d.Kind {
-	case ApproveOnce, ApprovePermanently:
+	case ApproveOnce:
 		done.Result.Kind = event.Approved
 		return []event.Payload{done}, nil
-	case ApproveForSession, ApproveForLocation:
-		done.Result = event.PermissionResult{Kind: event.ApprovedForSession, Approval: d.Approval}
-		if d.Kind == ApproveForLocation {
-			done.Result.Kind = event.ApprovedForLocation
-		}
-		done.Grants = grants(d.Approval, c)
-		return []event.Payload{done}, nil
+	case ApprovePermanently:
+		return []event.Payload{d.widely(done, c, event.Approved)}, nil
+	case ApproveForSession:
+		return []event.Payload{d.widely(done, c, event.ApprovedForSession)}, nil
+	case ApproveForLocation:
+		return []event.Payload{d.widely(done, c, event.ApprovedForLocation)}, nil
 	case Reject:
 		done.Result = event.PermissionResult{Kind: event.DeniedByUser, Feedback: d.Feedback}
 		if d.Feedback != "" {
@@ -132,8 +133,18 @@ func (a Answer) permission(s *State, c *Call) ([]event.Payload, error) {
 		done.Result.Kind = event.DeniedNobody
 		return []event.Payload{done, refused(s, c, event.CodeDenied, textNobody)}, nil
 	}
-	return nil, fmt.Errorf("result.kind: %q is not a decision; use %s, %s, %s, %s or %s",
-		d.Kind, ApproveOnce, ApproveForSession, ApproveForLocation, Reject, UserNotAvailable)
+	return nil, fmt.Errorf("result.kind: %q is not a decision; use %s, %s, %s, %s, %s or %s",
+		d.Kind, ApproveOnce, ApproveForSession, ApproveForLocation, ApprovePermanently, Reject, UserNotAvailable)
+}
+
+// widely says yes for more than once: for the rest of the session, unless it is
+// remembered outside of it.
+func (d *Decision) widely(done event.PermissionDoneData, c *Call, kind string) event.PermissionDoneData {
+	done.Result = event.PermissionResult{Kind: kind, Approval: d.Approval}
+	if !d.Standing {
+		done.Grants = grants(d.Approval, c)
+	}
+	return done
 }
 
 // grants says what an approval for the session covers. Without details it

@@ -157,6 +157,9 @@ func (c Catalog) begin(s *State, call *Call, granted bool) []event.Payload {
 		}}
 	}
 	if t := c.find(r.Name); t != nil {
+		if t.Spec().Instant {
+			return c.atOnce(s, call, t)
+		}
 		return []event.Payload{event.ToolBegunData{
 			ToolCallID: r.ToolCallID, Key: event.NewID(), Attempt: 1, Granted: granted, Detaches: t.Spec().Detaches,
 		}}
@@ -211,7 +214,7 @@ func (c Catalog) toolCall(s *State, call *Call) tool.Call {
 	return tool.Call{
 		Session: s.ID, ID: call.Request.ToolCallID, Key: call.Key, Attempt: call.Attempt, Begun: call.Begun,
 		Arguments: call.Request.Arguments, Dir: s.Config.WorkingDirectory,
-		Scope: s.scope(), Granted: call.Granted, Asked: call.Shown,
+		Scope: s.scope(), Granted: call.Granted, Asked: call.Shown, Todos: s.todos.list,
 	}
 }
 
@@ -227,7 +230,7 @@ func scopeOf(c event.SessionConfiguredData) event.ScopeRules {
 
 // Finish returns what is to be recorded of a call that a tool of ours made.
 func Finish(s *State, call *Call, r tool.Result) []event.Payload {
-	record := []event.Payload{Complete(s, call, r)}
+	record := append(slices.Clone(r.Record), Complete(s, call, r))
 	if r.Task {
 		record = append(record, event.TaskStartedData{Key: call.Key, ToolCallID: call.Request.ToolCallID})
 	}

@@ -125,6 +125,8 @@ func (s *State) foldExchange(e event.Event) error {
 		return with(e, func(d event.ClientRules) { s.Rules = d })
 	case event.GrantsReset:
 		s.Grants = nil
+	case event.QuestionsRedelivered:
+		return with(e, s.foldRedelivered)
 	}
 	return nil
 }

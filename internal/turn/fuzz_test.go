@@ -15,6 +15,7 @@ func FuzzLoad(f *testing.F) {
 		{start, accepted, message, asked, words, ended, idle},
 		{start, accepted, message, asked, calls, intended("c1"), intended("c2"), asks("c1"), begun("c2"), finished("c2")},
 		{start, accepted, message, steer, event.AbortData{}, idle, event.HistoryHiddenData{From: 2, To: 3}},
+		{start, entry(1, "a", event.TodoPending), entry(2, "b", event.TodoPending), idle, entry(1, "a", event.TodoCompleted), hidden(3, 3)},
 	} {
 		var text []byte
 		for _, e := range newWriter(f).add(log...).events {
@@ -37,6 +38,7 @@ func FuzzLoad(f *testing.F) {
 		}
 		turn.Next(s, nothing)
 		s.Questions()
+		s.OpenTodos()
 		if _, err := s.History.Messages(); err != nil {
 			return
 		}

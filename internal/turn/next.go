@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/window"
 )
 
 // Limits bound a turn. They are part of what Next decides by.
@@ -101,12 +102,17 @@ type Now struct {
 	Asked     func(id string) bool // the hook is being asked
 	Prepare   bool                 // the system prompt of the next turn is to be looked over
 	Preparing bool                 // it is being looked over
+
+	Compacting bool                  // the open compaction is under way
+	Room       func() window.Verdict // what the size of the next request asks for; nil if nobody measures
 }
 
 // Next decides what comes next. It is pure: it does nothing, and the same state
 // gives the same step.
 func Next(s *State, now Now) Step {
 	switch {
+	case s.Compaction != nil && !now.Compacting:
+		return Interrupted{}
 	case len(s.Restore) > 0 && now.Restoring:
 		return Wait{}
 	case len(s.Restore) > 0:
@@ -142,6 +148,10 @@ func whileAsking(s *State, now Now, turnID string) Step {
 		return Wait{}
 	case s.Turn.Failure != nil:
 		return Fail{*s.Turn.Failure}
+	case s.Compaction != nil && s.Compaction.Waited():
+		return Wait{}
+	case s.Turn.Full != "":
+		return Fail{event.SessionErrorData{ErrorType: ErrorOverflow, Message: s.Turn.Full}}
 	}
 	return AskModel{turnID}
 }
@@ -241,7 +251,7 @@ func beforeRequest(s *State, now Now, turnID string) Step {
 	if len(s.Reports) > 0 {
 		return Notify{s.Reports}
 	}
-	return StartStep{turnID}
+	return fitting(s, now, StartStep{turnID})
 }
 
 // The types of session.error that end a turn by our own decision.

@@ -20,6 +20,7 @@ import (
 
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/transcript"
+	"github.com/abide-run/abide/internal/window"
 )
 
 // A State is what the log says of a session.
@@ -64,10 +65,22 @@ type State struct {
 
 	Restore []event.HistoryHiddenData // whose files have yet to be given back what they held
 
+	Compaction *Compaction // that was begun and has not ended
+	Epochs     int         // how many were opened, hidden ones included
+	Gate       window.Gate // keeps thresholds from firing for nothing
+	Measured   Measured
+	Switched   bool // the model was changed and has not answered yet
+
 	Tasks   []Task   // what goes on in the background, the oldest first
 	Reports []Report // news of tasks that the model was not told yet
 
+	Memory Memory // how far it was remembered
+
+	todos todos // what the model has written down to be done
+
 	sent, won recent
+
+	redelivered map[string]int // how often open questions were put to clients again
 }
 
 // A Task is what goes on without the call that began it.
@@ -145,6 +158,8 @@ type Turn struct {
 	Kept          bool                    // a hook did not let it end
 	Failure       *event.SessionErrorData // what it is given up for, if no hook objects
 	Retries       int                     // how often a hook has objected
+	Compactions   int                     // that its next request has waited for
+	Full          string                  // why the next request cannot be made to fit
 	last          [sha256.Size]byte
 }
 
@@ -267,9 +282,14 @@ func (s *State) Load(events []event.Event) error {
 		return err
 	}
 	for _, e := range rest {
-		if err := s.Apply(e); err != nil {
+		s.count(e)
+		if err := s.take(e); err != nil {
 			return err
 		}
+	}
+	s.History.Load(events)
+	if err := s.measured(events); err != nil {
+		return err
 	}
 	return s.lastShown(events)
 }
@@ -344,9 +364,11 @@ func lasting(t event.Type) bool {
 	switch t {
 	case event.SessionStart, event.SessionConfigured, event.ClientDeclared, event.ToolsDeclared, event.InstructionsLoaded,
 		event.SessionModelChange, event.SessionNamed, event.SystemMessage, event.PermissionDone,
-		event.HistoryHidden, event.FilesRestored, event.TaskStarted, event.TaskReported, event.SystemNotification,
+		event.HistoryHidden, event.FilesRestored, event.TaskStarted, event.TaskReported, event.TodoChanged, event.SystemNotification,
 		event.SessionForked, event.ElicitationAsked, event.ElicitationDone, event.CommandExecute, event.CommandQueued, event.CommandDone,
-		event.QueueChanged, event.PermissionsConfigured, event.GrantsReset, event.ModeChanged:
+		event.QueueChanged, event.PermissionsConfigured, event.GrantsReset, event.QuestionsRedelivered, event.ModeChanged,
+		event.CompactionStart, event.CompactionComplete, event.ContextEpoch,
+		event.MemoryExtracted, event.MemoryConsolidated, event.MemoryRecalled:
 		return true
 	}
 	return false
@@ -355,6 +377,11 @@ func lasting(t event.Type) bool {
 // Apply takes in the next event.
 func (s *State) Apply(e event.Event) error {
 	s.count(e)
+	s.History.Add(e)
+	return s.take(e)
+}
+
+func (s *State) take(e event.Event) error {
 	if e.Type.Listed() {
 		head, err := e.Head()
 		if err != nil {
@@ -373,7 +400,7 @@ func (s *State) count(e event.Event) {
 	if e.Type.Listed() {
 		s.Shown++
 	}
-	s.History.Add(e)
+	s.Memory.count(e)
 }
 
 // fold is the meaning of every event.
@@ -403,11 +430,17 @@ func (s *State) fold(e event.Event) error {
 			}
 		})
 	case event.SessionModelChange:
-		return with(e, func(d event.SessionModelChangeData) { s.Model = d.NewModel })
+		s.Gate.Reset()
+		return with(e, func(d event.SessionModelChangeData) { s.Model, s.Switched = d.NewModel, d.PreviousModel != "" })
+	case event.CompactionStart, event.CompactionComplete, event.ContextEpoch:
+		return s.foldContext(e)
 	case event.InstructionsLoaded:
 		return with(e, func(d event.InstructionsLoadedData) { s.Loaded = d.Text })
 	case event.SystemMessage:
 		return with(e, func(d event.SystemMessageData) {
+			if d.EpochID != "" {
+				return // what a compaction tells is not the prompt
+			}
 			s.System, s.Context = d.Content, d.Context
 			if s.Turn != nil {
 				s.Turn.spoken(SourceSessionStart)
@@ -422,6 +455,8 @@ func (s *State) fold(e event.Event) error {
 			s.Idle, s.Aborted, s.Totals = true, d.Aborted, d.Totals
 			s.Prompts, s.Entry, s.Last = nil, "", nil
 			s.Halted, s.Suspended = false, false
+			s.Gate.Reset()
+			s.Switched = false
 		})
 	case event.SessionForked:
 		s.Turn, s.Queue, s.Idle, s.Restore = nil, nil, true, nil
@@ -437,16 +472,22 @@ func (s *State) fold(e event.Event) error {
 		return with(e, s.hookEnded)
 	case event.HistoryHidden:
 		s.forgetTurn()
+		s.outdate()
 		s.Turn, s.Idle, s.Suspended = nil, true, false
 		return with(e, func(d event.HistoryHiddenData) {
 			if d.Files {
 				s.Restore = append(s.Restore, d)
 			}
+			s.todos.hide(e.Seq, d)
 		})
 	case event.TaskStarted:
 		return with(e, func(d event.TaskStartedData) { s.Tasks = append(s.Tasks, Task{Key: d.Key}) })
 	case event.TaskReported:
 		return with(e, func(d event.TaskReportedData) { s.reported(e.Seq, d) })
+	case event.MemoryExtracted, event.MemoryConsolidated, event.MemoryRecalled:
+		return s.foldMemory(e)
+	case event.TodoChanged:
+		return with(e, func(d event.TodoChangedData) { s.todos.changed(e.Seq, d) })
 	case event.SystemNotification:
 		return with(e, s.notified)
 	case event.FilesRestored:
@@ -467,7 +508,7 @@ func (s *State) fold(e event.Event) error {
 		}
 	}
 	if s.Turn == nil {
-		return s.grant(e)
+		return s.between(e)
 	}
 	return s.foldTurn(e)
 }
@@ -477,10 +518,11 @@ func (s *State) foldTurn(e event.Event) error {
 	t := s.Turn
 	switch e.Type {
 	case event.AssistantTurnStart:
-		t.Phase = Asking
+		t.Phase, t.Compactions = Asking, 0
 	case event.AssistantUsage:
-		return with(e, func(d event.AssistantUsageData) { s.Totals.Add(d) })
+		return with(e, s.used)
 	case event.AssistantMessage:
+		s.Switched = false
 		return with(e, t.answered)
 	case event.AssistantTurnEnd:
 		s.stepEnded()
@@ -556,6 +598,7 @@ func (s *State) unqueue(inputID string) {
 func (s *State) userMessage(d event.UserMessageData) {
 	headers := s.headed(d.InputID)
 	s.unqueue(d.InputID)
+	s.Gate.Reset()
 	s.Idle, s.Aborted = false, false
 	if s.Summary == "" {
 		s.Summary = summary(d.Content)
@@ -707,13 +750,15 @@ func (s *State) permissionDone(e event.Event) error {
 	return nil
 }
 
-// grant keeps what was allowed for the rest of the session in a turn that is
-// over.
-func (s *State) grant(e event.Event) error {
-	if e.Type != event.PermissionDone {
-		return nil
+// between is the meaning of the events of a turn that is over already.
+func (s *State) between(e event.Event) error {
+	switch e.Type {
+	case event.PermissionDone: // what was allowed for the rest of the session is kept
+		return with(e, func(d event.PermissionDoneData) { s.Grants = append(s.Grants, d.Grants...) })
+	case event.AssistantUsage:
+		return with(e, s.anchored)
 	}
-	return with(e, func(d event.PermissionDoneData) { s.Grants = append(s.Grants, d.Grants...) })
+	return nil
 }
 
 func (s *State) callFinished(d event.ToolCompleteData) {

@@ -213,12 +213,14 @@ func TestLoadingIsFolding(t *testing.T) {
 		event.QueueChangedData{Order: []string{"i2", "i"}, Key: "k7"}, event.QueueChangedData{Order: []string{}, Paused: new(bool)},
 		event.QueueChangedData{Order: []string{"i", "i2", "i3"}, Paused: &paused, Steer: "i2"},
 		event.SessionSuspendedData{Suspended: true}, event.SessionSuspendedData{},
+		entry(1, "a", event.TodoPending), entry(1, "a", event.TodoCompleted), entry(2, "b", event.TodoInProgress),
 		event.ClientRules{AllowAll: true}, event.ClientRules{}, event.GrantsResetData{},
 		event.ModeChangedData{NewMode: event.ModePlan}, event.ModeChangedData{NewMode: event.ModeInteractive, PreviousMode: event.ModePlan},
 		event.SessionNamedData{Name: "suggested", Auto: true}, event.ContextChangedData{Cwd: "/x"}, event.ShutdownData{Kind: "routine"}, event.PlanChangedData{},
 		event.ExitPlanAskedData{RequestID: "p1", ToolCallID: "c1"}, event.ExitPlanDoneData{RequestID: "p1", Answer: &event.Answered{Key: "k8"}},
 		event.UserMessageData{Content: "plan it", InteractionID: "y", InputID: "i2", AgentMode: event.ModePlan},
 	}
+	payloads = append(payloads, compactionEvents...)
 	payloads = append(payloads, hookEvents...)
 	exported := cmp.Exporter(func(reflect.Type) bool { return true })
 	ignore := cmpopts.IgnoreFields(turn.State{}, "History", "Offered", "Aborted")
@@ -469,6 +471,9 @@ func TestDecisions(t *testing.T) {
 		{turn.Decision{Kind: turn.ApproveForSession}, event.ApprovedForSession, "", false, []event.Grant{{Kind: "shell", Subject: "ls"}}},
 		{turn.Decision{Kind: turn.ApproveForSession, Approval: json.RawMessage(`{"kind":"commands","commandIdentifiers":["a","b"]}`)}, event.ApprovedForSession, "", false, []event.Grant{{Kind: "shell", Subject: "a"}, {Kind: "shell", Subject: "b"}}},
 		{turn.Decision{Kind: turn.ApproveForLocation, Approval: json.RawMessage(`{"kind":"write"}`)}, event.ApprovedForLocation, "", false, []event.Grant{{Kind: "write"}}},
+		{turn.Decision{Kind: turn.ApproveForLocation, Standing: true}, event.ApprovedForLocation, "", false, nil},
+		{turn.Decision{Kind: turn.ApprovePermanently}, event.Approved, "", false, []event.Grant{{Kind: "shell", Subject: "ls"}}},
+		{turn.Decision{Kind: turn.ApprovePermanently, Standing: true}, event.Approved, "", false, nil},
 		{turn.Decision{Kind: turn.Reject}, event.DeniedByUser, event.CodeRejected, true, nil},
 		{turn.Decision{Kind: turn.Reject, Feedback: "not now"}, event.DeniedByUser, event.CodeDenied, false, nil},
 		{turn.Decision{Kind: turn.UserNotAvailable}, event.DeniedNobody, event.CodeDenied, false, nil},

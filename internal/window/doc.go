@@ -23,8 +23,8 @@
 // field of ours named anchor. When a session is loaded, the anchor of the newest
 // assistant.usage goes to [Meter.Restore], with the messages that the model sees
 // if no context.epoch and no history.hidden came after it, else with nil. A Gate
-// is folded from session.compaction_complete (done and skipped: Settled with
-// postCompactionTokens; failed: Failed with preCompactionTokens and the event's
+// is folded from session.compaction_complete (done: Settled with
+// postCompactionTokens; skipped: Skipped with what was there; failed: Failed with preCompactionTokens and the event's
 // time), and Reset by user.message, session.model_change and a
 // session.compaction_start with the trigger manual.
 package window

@@ -7,6 +7,7 @@ import "time"
 // while. Its state is a fold over the log; the zero value is open.
 type Gate struct {
 	level    int // tokens after the last compaction, or at the last attempt
+	enough   int // growth after which there may be something to do, if there was nothing
 	attempts int // that failed, one after the other
 	last     time.Time
 }
@@ -18,9 +19,15 @@ const (
 	restAfter = 10 * time.Minute
 )
 
-// Settled takes in that a compaction ended with so many tokens, or that there was
-// nothing to compact at that size.
+// Settled takes in that a compaction ended with so many tokens.
 func (g *Gate) Settled(tokens int) { *g = Gate{level: tokens} }
+
+// Skipped takes in that there was nothing to compact at that size, of which so many
+// tokens are history. It has cost nothing, so that it is only the history that has
+// to grow by a part.
+func (g *Gate) Skipped(tokens, history int) {
+	*g = Gate{level: tokens, enough: max(1, history/growth)}
+}
 
 // Failed takes in that a compaction failed at that size.
 func (g *Gate) Failed(tokens int, now time.Time) {
@@ -41,5 +48,9 @@ func (g Gate) Open(tokens, limit int, now time.Time) bool {
 	if g.attempts >= attempts && now.Sub(g.last) < restAfter {
 		return false
 	}
-	return g.level == 0 || tokens >= g.level+max(1, min(g.level, limit-g.level)/growth)
+	enough := g.enough
+	if enough == 0 {
+		enough = max(1, min(g.level, limit-g.level)/growth)
+	}
+	return g.level == 0 || tokens >= g.level+enough
 }

@@ -8,38 +8,60 @@ import (
 	"path/filepath"
 	"sync/atomic"
 
+	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/instructions"
 	"github.com/abide-run/abide/internal/model/openai"
 	host "github.com/abide-run/abide/internal/session"
 	"github.com/abide-run/abide/internal/sqlite"
 )
 
-// An engine is abide in this process, without a protocol.
+// An engine is abide in this process, without a protocol. It does for a turn what
+// that of the program does.
 type engine struct {
+	path   string // of its store
+	config event.SessionConfiguredData
+	opts   host.Options
+	n      atomic.Int64
+
 	store *sqlite.Store
-	opts  host.Options
 	host  *host.Host
-	n     atomic.Int64
 }
 
 func newEngine(dir, url string) (*engine, error) {
-	store, err := sqlite.Open(context.Background(), filepath.Join(dir, "engine.db"), sqlite.Options{})
+	client := openai.New(openai.Config{BaseURL: url, APIKey: "bench"})
+	e := &engine{path: filepath.Join(dir, "engine.db")}
+	e.opts = host.Options{
+		Agents: true, Instructions: instructions.Rules{}.Read,
+		Folder: func(id event.SessionID) string { return filepath.Join(dir, string(id)) },
+		Resolve: func(context.Context, event.SessionConfiguredData, string, []byte) (host.Endpoint, error) {
+			return host.Endpoint{Model: client, Name: "instant"}, nil
+		},
+	}
+	here, err := os.Getwd()
 	if err != nil {
 		return nil, err
 	}
-	client := openai.New(openai.Config{BaseURL: url, APIKey: "bench"})
-	e := &engine{store: store}
-	e.opts.Resolve = func(context.Context, event.SessionConfiguredData, string, []byte) (host.Endpoint, error) {
-		return host.Endpoint{Model: client, Name: "instant"}, nil
+	e.config = event.SessionConfiguredData{Model: "instant", WorkingDirectory: here, AvailableTools: []string{}}
+	if e.config.SystemMessage, err = json.Marshal(brief); err != nil {
+		return nil, err
 	}
-	e.host = host.New(store, e.opts)
-	return e, nil
+	if e.config.Provider, err = json.Marshal(api.Provider{BaseURL: url}); err != nil {
+		return nil, err
+	}
+	return e, e.start()
+}
+
+func (e *engine) start() (err error) {
+	if e.store, err = sqlite.Open(context.Background(), e.path, sqlite.Options{}); err == nil {
+		e.host = host.New(e.store, e.opts)
+	}
+	return err
 }
 
 func (e *engine) restart() error {
-	e.host.Close()
-	e.host = host.New(e.store, e.opts)
-	return nil
+	e.close()
+	return e.start()
 }
 
 func (e *engine) close() {
@@ -50,7 +72,9 @@ func (e *engine) close() {
 func (e *engine) open(stream bool) (session, error) {
 	s := &engineSession{engine: e, id: event.SessionID(fmt.Sprintf("bench-%d", e.n.Add(1))), follower: newFollower()}
 	s.client = &host.Client{Viewer: s, Streaming: stream}
-	view, err := e.host.Create(context.Background(), s.id, host.Spec{Env: os.Environ(), Provider: secret}, s.client)
+	spec := host.Spec{Config: e.config, Env: os.Environ(), Provider: secret}
+	spec.Config.Streaming = stream
+	view, err := e.host.Create(context.Background(), s.id, spec, s.client)
 	return s, s.shown(view, err)
 }
 
@@ -78,14 +102,12 @@ func (s *engineSession) shown(view *host.View, err error) error {
 
 // Event takes what the engine shows.
 func (s *engineSession) Event(_ event.SessionID, e event.Event) bool {
-	var d struct{ DeltaContent string }
+	var d event.MessageDeltaData
 	switch e.Type {
 	case event.MessageDelta:
-		if err := e.Decode(&d); err != nil {
-			return false
-		}
+		d, _ = event.As[event.MessageDeltaData](e) // it was made here
 	case event.SessionError:
-		s.fail(fmt.Errorf("%s", json.RawMessage(e.Bytes)))
+		s.fail(fmt.Errorf("%s", e.Bytes))
 	}
 	s.take(string(e.Type), d.DeltaContent)
 	return true
@@ -105,6 +127,6 @@ func (s *engineSession) leave() error {
 
 func (s *engineSession) back() error {
 	s.follower = newFollower()
-	view, err := s.host.Resume(context.Background(), s.id, host.Resume{Spec: host.Spec{Provider: secret}}, s.client)
+	view, err := s.host.Resume(context.Background(), s.id, host.Resume{Spec: host.Spec{Config: s.config, Provider: secret}}, s.client)
 	return s.shown(view, err)
 }

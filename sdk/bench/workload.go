@@ -41,11 +41,11 @@ var workloads = []workload{
 	{"session.create to the first event", "session", opens{times: 20}.side},
 	{"send to idle", "turn", load{sessions: 1, turns: 40}.side},
 	{"send to idle, streamed", "turn", load{sessions: 1, turns: 40, stream: true}.side},
-	{"turns, 50 sessions", "turn", load{sessions: 50, turns: 5}.side},
-	{"turns, 50 sessions, streamed", "turn", load{sessions: 50, turns: 5, stream: true}.side},
+	{"turns, 50 sessions", "turn", load{sessions: 50, turns: 20}.side},
+	{"turns, 50 sessions, streamed", "turn", load{sessions: 50, turns: 20, stream: true}.side},
 	{"deltas, 1,000 in one answer", "delta", stream{instant.Prompt{Tokens: 1000, PerWrite: 1}}.side},
 	{"deltas, 10,000 in one answer", "delta", stream{instant.Prompt{Tokens: 10_000, PerWrite: 1}}.side},
-	{"resume of 1,000 turns", "resume", resumes{history: 1000}.side},
+	{"resume of 1,000 turns", "resume", resumes{sessions: 3, history: 1000}.side},
 }
 
 // The prompt of a turn has about 200 bytes, its answer 50 tokens. Of a streamed
@@ -152,20 +152,28 @@ func whole(pieces []string, tokens int) error {
 	return nil
 }
 
-// resumes comes back to a long session that has to be read from the store.
-type resumes struct{ history int }
+// resumes comes back to long sessions that have to be read from the store. One
+// that does not count is first: a process that has just begun is still busy with
+// itself.
+type resumes struct{ sessions, history int }
 
 func (r resumes) side(c contender) compare.Side {
-	s := got(c.open(false))
-	for range r.history {
-		got(s.turn(prompt))
+	var all []session
+	for range r.sessions + 1 {
+		s := got(c.open(false))
+		for range r.history {
+			got(s.turn(prompt))
+		}
+		all = append(all, s)
 	}
 	return compare.Side{
-		Before: func() {
-			must(c.restart())
-			must(got(c.open(false)).leave()) // the first session of a process is not like others
+		Before: func() { must(c.restart()); must(all[0].back()) },
+		Block: func() int {
+			for _, s := range all[1:] {
+				must(s.back())
+			}
+			return r.sessions
 		},
-		Block: func() int { must(s.back()); return 1 },
-		After: func() { must(s.leave()) },
+		After: func() { must(leaveAll(all)) },
 	}
 }

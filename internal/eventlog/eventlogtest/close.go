@@ -30,6 +30,13 @@ func closed(t *testing.T, f *fixture) {
 	f.fails("put secret", f.PutSecret(t.Context(), "s", "k", nil), eventlog.ErrClosed)
 	_, err = f.Secret(t.Context(), "s", "k")
 	f.fails("secret", err, eventlog.ErrClosed)
+	_, _, err = f.TakeJob(t.Context(), "h", noon, noon)
+	f.fails("take a job", err, eventlog.ErrClosed)
+	f.fails("change jobs", f.ChangeJobs(t.Context()), eventlog.ErrClosed)
+	_, err = f.Job(t.Context(), "1")
+	f.fails("job", err, eventlog.ErrClosed)
+	_, err = f.Jobs(t.Context(), "")
+	f.fails("jobs", err, eventlog.ErrClosed)
 }
 
 // closeWaiting closes a store that is in use. Each append is stored or refused.

@@ -1,11 +1,13 @@
 package remote
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 
 	"github.com/abide-run/abide/internal/model"
 )
@@ -35,14 +37,57 @@ func (c *Client) Models(ctx context.Context) ([]string, error) {
 	a := c.begin(ctx, new(model.Request))
 	defer a.end()
 	a.endpoint = c.base.JoinPath("models")
-	names, err := a.models()
+	list, err := a.models()
 	if err != nil {
 		return nil, a.explain(err)
+	}
+	names := make([]string, len(list))
+	for i, m := range list {
+		names[i] = m.ID
+		c.windows.Store(m.ID, m.window())
 	}
 	return names, nil
 }
 
-func (a *attempt) models() ([]string, error) {
+// Window is how many tokens fit into a request and its reply, as the provider said
+// when it was last asked for its models; zero if it did not.
+func (c *Client) Window(name string) int {
+	n, _ := c.windows.Load(name)
+	window, _ := n.(int)
+	return window
+}
+
+// A listed model is one of a provider's list. Providers do not agree on how they
+// tell how much a model takes.
+type listed struct {
+	ID            string `json:"id"`
+	ContextLength count  `json:"context_length"`
+	ContextWindow count  `json:"context_window"`
+	MaxModelLen   count  `json:"max_model_len"`
+	MaxInput      count  `json:"max_input_tokens"`
+	Capabilities  struct {
+		Limits struct {
+			Window count `json:"max_context_window_tokens"`
+		} `json:"limits"`
+	} `json:"capabilities"`
+}
+
+// A count is zero if it is not a whole number: a list is of use all the same.
+type count int
+
+func (c *count) UnmarshalJSON(b []byte) error {
+	n, err := strconv.Atoi(string(b))
+	if *c = 0; err == nil {
+		*c = count(n)
+	}
+	return nil
+}
+
+func (m listed) window() int {
+	return int(max(0, cmp.Or(m.Capabilities.Limits.Window, m.ContextLength, m.ContextWindow, m.MaxModelLen, m.MaxInput)))
+}
+
+func (a *attempt) models() ([]listed, error) {
 	req, err := http.NewRequestWithContext(a.ctx, http.MethodGet, a.endpoint.String(), nil)
 	if err != nil {
 		return nil, err
@@ -74,22 +119,16 @@ func (a *attempt) unlisted(resp *http.Response) *model.Error {
 	return e
 }
 
-func readModels(body io.Reader) ([]string, error) {
+func readModels(body io.Reader) ([]listed, error) {
 	data, err := io.ReadAll(io.LimitReader(body, replyLimit))
 	if err != nil {
 		return nil, err
 	}
 	var list struct {
-		Data []struct {
-			ID string `json:"id"`
-		} `json:"data"`
+		Data []listed `json:"data"`
 	}
 	if err := json.Unmarshal(data, &list); err != nil {
 		return nil, NotUnderstood(data, err)
 	}
-	names := make([]string, len(list.Data))
-	for i, m := range list.Data {
-		names[i] = m.ID
-	}
-	return names, nil
+	return list.Data, nil
 }

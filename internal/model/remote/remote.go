@@ -109,6 +109,7 @@ type Client struct {
 	base    *url.URL
 	invalid error // why there is none
 	http    *http.Client
+	windows sync.Map // what the provider said of its models, by name
 }
 
 var _ model.Model = (*Client)(nil)

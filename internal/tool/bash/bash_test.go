@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -453,6 +455,17 @@ func TestPermissionToRunIsAsked(t *testing.T) {
 		}
 		if !slices.Equal(r.Subjects, []string{"git push", "curl", "> file"}) || !slices.Equal(r.Details, []string{"git push origin main", "curl https://x.org/a"}) || !r.Unclear || r.Kind != approval.Shell {
 			t.Errorf("request is %+v", r)
+		}
+		if !slices.Equal(r.Paths, []string{"/tmp/log.txt", "/tmp"}) || !slices.Equal(r.URLs, []string{"https://x.org/a"}) || r.ReadOnly {
+			t.Errorf("named are %q and %q, and that it only reads is %v", r.Paths, r.URLs, r.ReadOnly)
+		}
+		home, err := os.UserHomeDir()
+		if err != nil {
+			t.Fatal(err)
+		}
+		key, _ := d.tools["bash"].Permission(d.call(`{"command":"cat ~/.ssh/key ./a.txt | sort"}`))
+		if !slices.Contains(key.Paths, filepath.Join(home, ".ssh", "key")) || !key.ReadOnly {
+			t.Errorf("named are %q, and that it only reads is %v", key.Paths, key.ReadOnly)
 		}
 		if !strings.Contains(string(r.Prompt), `"kind":"commands"`) {
 			t.Errorf("prompt is %s", r.Prompt)

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -219,8 +220,14 @@ func permission(call tool.Call, q request) (*approval.Request, error) {
 	ask := &approval.Request{
 		Kind: approval.Shell, Details: report.Lines, Aliases: report.Aliases, Unclear: !report.Known || report.Writes,
 	}
+	ask.Dirs, ask.URLs = []string{call.Dir}, report.URLs
+	for _, path := range body.Paths {
+		ask.Paths = append(ask.Paths, named(path, q.dir))
+	}
+	ask.ReadOnly = len(report.Commands) > 0
 	for _, c := range report.Commands {
 		body.Identifiers = append(body.Identifiers, c.Identifier)
+		ask.ReadOnly = ask.ReadOnly && c.ReadOnly
 	}
 	ask.Subjects = append(ask.Subjects, body.Identifiers...)
 	if report.Writes {
@@ -237,6 +244,16 @@ func permission(call tool.Call, q request) (*approval.Request, error) {
 		ask.Subjects = []string{q.text}
 	}
 	return ask, show(ask, body)
+}
+
+// named is where a path that a command names leads, if it runs in dir.
+func named(path, dir string) string {
+	if below, ok := strings.CutPrefix(path, "~/"); ok {
+		if home, err := os.UserHomeDir(); err == nil {
+			return filepath.Join(home, below)
+		}
+	}
+	return absolute(dir, path)
 }
 
 // show adds what clients are shown.

@@ -1,0 +1,73 @@
+package session
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"unicode"
+
+	"github.com/abide-run/abide/internal/compact"
+)
+
+// checkpoint is where the summary of an epoch is copied to, for people; empty if
+// the session has no folder.
+func (s *Session) checkpoint(number int, summary string) string {
+	if said := s.state.Config.Infinite; s.host.opts.Folder == nil || said != nil && said.Enabled != nil && !*said.Enabled {
+		return ""
+	}
+	return filepath.Join(s.host.opts.Folder(s.id), "checkpoints", fmt.Sprintf("%03d-%s.md", number, slug(compact.Title(summary))))
+}
+
+// slug makes a file name of a title.
+func slug(title string) string {
+	words := strings.FieldsFunc(strings.ToLower(title), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	return strings.Join(words, "-")
+}
+
+// writeCheckpoint copies a summary to its file. The log has it: if this fails,
+// nothing is lost.
+func (s *Session) writeCheckpoint(path, summary string) {
+	err := os.MkdirAll(filepath.Dir(path), 0o700)
+	if err == nil {
+		err = replaceFile(path, summary+"\n")
+	}
+	if err == nil {
+		err = writeIndex(filepath.Dir(path))
+	}
+	if err != nil {
+		s.host.log.Warn("the copy of a summary could not be written", "session", s.id, "err", err)
+	}
+}
+
+// writeIndex lists the checkpoints of a folder.
+func writeIndex(dir string) error {
+	names, err := filepath.Glob(filepath.Join(dir, "[0-9]*.md"))
+	if err != nil {
+		return err
+	}
+	var w strings.Builder
+	w.WriteString("# Checkpoints\n\n")
+	for _, name := range names {
+		name = filepath.Base(name)
+		fmt.Fprintf(&w, "- [%s](%s)\n", strings.TrimSuffix(name, ".md"), name)
+	}
+	return replaceFile(filepath.Join(dir, "index.md"), w.String())
+}
+
+// replaceFile writes a file that is there whole or not at all.
+func replaceFile(path, text string) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".abide-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // it is gone if all went well
+	_, err = f.WriteString(text)
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}

@@ -1,0 +1,361 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/abide-run/abide/internal/compact"
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/transcript"
+	"github.com/abide-run/abide/internal/turn"
+	"github.com/abide-run/abide/internal/window"
+)
+
+// A compaction is one that is under way in this process.
+type compaction struct {
+	start  event.CompactionStartData
+	in     compact.Input
+	job    *compact.Job
+	items  []transcript.Item
+	seen   int // messages of the view that it began with
+	began  time.Time
+	config event.SessionConfiguredData
+	model  string // that summarises
+	inputs []string
+	cancel context.CancelCauseFunc
+	done   chan event.CompactionCompleteData // buffered; nil if nobody waits
+}
+
+// An occasion is why and how a session is compacted.
+type occasion struct {
+	trigger, point string
+	must           bool
+	retain         int
+	limit          int // tokens that a request may have then
+	instructions   string
+	done           chan event.CompactionCompleteData
+}
+
+// defaultSummaryTime is how long one request for a summary may take.
+const defaultSummaryTime = 5 * time.Minute
+
+var (
+	// ErrCompacting means that a session is being compacted already.
+	ErrCompacting = errors.New("the session is being compacted already: wait until that is done, or cancel it")
+	errStale      = errors.New("the history has changed meanwhile")
+	errEnded      = errors.New("the runtime ended meanwhile")
+)
+
+// compactFor compacts because of the size of the next request.
+func (tx *txn) compactFor(step turn.Compact) error {
+	g := tx.s.gauged()
+	o := occasion{
+		trigger: event.TriggerThreshold, point: step.Point, must: step.Verdict.Action == window.Must,
+		retain: g.policy.Retain(step.Verdict.Threshold), limit: g.policy.Limit,
+	}
+	if tx.State.Switched {
+		o.trigger = event.TriggerModel
+	}
+	return tx.compact(o)
+}
+
+// compact begins a compaction. If there is nothing to ask a model for, it ends at
+// once.
+func (tx *txn) compact(o occasion) error {
+	c, err := tx.s.plan(tx, o)
+	if err != nil {
+		return err
+	}
+	if err := tx.Record(c.start); err != nil {
+		return err
+	}
+	if c.job.Result() != nil {
+		return tx.compacted(c)
+	}
+	tx.s.drive(tx, c)
+	return nil
+}
+
+// plan settles what a compaction is about.
+func (s *Session) plan(tx *txn, o occasion) (*compaction, error) {
+	q, err := s.question()
+	if err != nil {
+		return nil, err
+	}
+	head, items, err := s.state.History.Items()
+	if err != nil {
+		return nil, err
+	}
+	items, q.Messages = s.settled(items, q.Messages)
+	g := s.gauged()
+	r := s.measure(q)
+	c := &compaction{
+		start: event.CompactionStartData{
+			ConversationTokens: r.Messages, SystemTokens: r.System, ToolDefinitionsTokens: r.Tools, CurrentTokens: r.Tokens,
+			TokenLimit: o.limit, Trigger: o.trigger, Model: s.state.Model,
+			CompactionID: event.NewID(), Point: o.point, BaseEpochID: s.state.EpochID(), EstimateSource: string(r.Source), Must: o.must,
+		},
+		items: items, seen: len(q.Messages), began: tx.now, config: s.state.Config, model: s.state.Model, done: o.done,
+		in: compact.Input{
+			Head: head, Room: g.meter.Room(r, o.limit), Retain: o.retain, Must: o.must, Instructions: o.instructions,
+			Ask: model.Request{Session: string(s.id)}, AskRoom: g.limits.Request(),
+		},
+	}
+	if len(items) > 0 {
+		c.start.Through = items[len(items)-1].At
+	}
+	for _, it := range items {
+		c.in.Items = append(c.in.Items, it.Item)
+	}
+	if own := s.state.Config.Compaction.Model; own != "" && own != s.state.Model {
+		c.model, c.start.Model = own, own
+		if to, err := s.resolve(s.host.ctx, s.state.Config, own); err == nil {
+			c.in.AskRoom = to.limits().Request()
+		}
+	} else {
+		c.in.Ride, c.in.Left = q, g.limits.Request()-r.Tokens
+	}
+	if s.state.Turn != nil {
+		c.inputs = s.state.Turn.Headers
+	}
+	c.job = compact.New(c.in)
+	return c, nil
+}
+
+// settled leaves out the answer whose calls are being made, with all that came
+// after it: what they give is not known yet.
+func (s *Session) settled(items []transcript.Item, view []*model.Message) ([]transcript.Item, []*model.Message) {
+	if s.state.Turn == nil || s.state.Turn.Phase != turn.Calling {
+		return items, view
+	}
+	for i := len(items) - 1; i >= 0; i-- {
+		if len(items[i].Calls) > 0 {
+			return items[:i], view[:len(view)-len(items)+i]
+		}
+	}
+	return items, view
+}
+
+// drive lets the compaction go on beside the session, when that it began is
+// stored.
+func (s *Session) drive(tx *txn, c *compaction) {
+	ctx, cancel := context.WithCancelCause(s.host.ctx)
+	c.cancel = cancel
+	s.compaction = c
+	tx.then = append(tx.then, func() {
+		hooks := s.compactHooks(c)
+		if !s.host.spawn(func() {
+			defer cancel(nil)
+			hooks.before(ctx)
+			s.summarise(ctx, c)
+			s.post(func(tx *txn) error {
+				if tx.s.compaction != c || tx.s.host.ctx.Err() != nil {
+					return nil
+				}
+				tx.s.compaction = nil
+				return tx.compacted(c)
+			})
+			hooks.after(s.host.ctx)
+		}) {
+			cancel(ErrClosed)
+		}
+	})
+}
+
+// summarise asks until the job has a result.
+func (s *Session) summarise(ctx context.Context, c *compaction) {
+	to, err := s.resolve(ctx, c.config, c.model)
+	headers := s.headers(ctx, c.inputs)
+	for q := c.job.Next(); q != nil; q = c.job.Next() {
+		var reply *model.Reply
+		if err == nil {
+			q.Model, q.Headers = to.Name, headers
+			if blind(c.config, to) {
+				q.Messages = transcript.Unseen(q.Messages)
+			}
+			reply, err = s.askSummary(ctx, to, q, time.Duration(c.config.Compaction.TimeoutMs)*time.Millisecond)
+		}
+		if ctx.Err() != nil {
+			c.job.Abort(context.Cause(ctx))
+			return
+		}
+		c.job.Take(reply, err)
+		err = nil
+	}
+}
+
+// askSummary makes one request, and makes it again while there is hope.
+func (s *Session) askSummary(ctx context.Context, to Endpoint, q *model.Request, most time.Duration) (*model.Reply, error) {
+	if most <= 0 {
+		most = defaultSummaryTime
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, most, fmt.Errorf("the summary was not there after %s", most))
+	defer cancel()
+	for attempt := 0; ; attempt++ {
+		reply, err := to.Model.Ask(ctx, q, nil)
+		if err != nil && ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		wait, again := s.retry(ctx, attempt, err)
+		if err == nil || !again {
+			return reply, err
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// compacted records what became of a compaction.
+func (tx *txn) compacted(c *compaction) error {
+	r := c.job.Result()
+	if r.Outcome == compact.Done && (tx.State.Compaction == nil || tx.State.Compaction.Stale || tx.State.EpochID() != c.start.BaseEpochID) {
+		return tx.endCompaction(c, event.CauseStale, errStale)
+	}
+	d := c.complete(tx.now)
+	d.Outcome, d.Success = string(r.Outcome), r.Outcome == compact.Done
+	if r.Err != nil {
+		d.Error = r.Err.Error()
+	}
+	if r.Asked > 0 {
+		d.CompactionTokensUsed = &event.CompactionUsage{
+			InputTokens: r.Usage.Input, OutputTokens: r.Usage.Output, CacheReadTokens: r.Usage.CacheRead, CacheWriteTokens: r.Usage.CacheWrite,
+			Model: c.start.Model, Duration: d.DurationMs,
+		}
+	}
+	if !d.Success {
+		d.EpochID = tx.State.EpochID()
+		return tx.ended(c, d)
+	}
+	return tx.openEpoch(c, r, d)
+}
+
+// complete is what every end of a compaction tells.
+func (c *compaction) complete(now time.Time) event.CompactionCompleteData {
+	return event.CompactionCompleteData{
+		CompactionID: c.start.CompactionID, Trigger: c.start.Trigger, TokenLimit: c.start.TokenLimit, Must: c.start.Must,
+		CustomInstructions: c.in.Instructions, PreTokens: c.start.CurrentTokens, ConversationTokens: c.start.ConversationTokens, PreMessages: c.seen,
+		DurationMs: now.Sub(c.began).Milliseconds(), EstimateSource: c.start.EstimateSource, ItemsKept: len(c.items),
+	}
+}
+
+// openEpoch records the new epoch, what people are told of it, and the end of the
+// compaction.
+func (tx *txn) openEpoch(c *compaction, r *compact.Result, d event.CompactionCompleteData) error {
+	head, err := json.Marshal(r.Head)
+	if err != nil {
+		return err
+	}
+	epoch := event.ContextEpochData{
+		EpochID: event.NewID(), Number: tx.State.Epochs + 1, Kind: event.EpochCompaction, BaseEpochID: c.start.BaseEpochID,
+		From: c.start.Through + 1, Through: c.start.Through, Most: r.Most, Head: head,
+	}
+	if r.Cut < len(c.items) {
+		epoch.From = c.items[r.Cut].At
+	}
+	err = tx.Record(
+		event.SystemMessageData{Role: "system", Content: r.Head.SummaryMessage(), EpochID: epoch.EpochID},
+		event.SystemMessageData{Role: "system", Content: tx.s.openTasks().Snapshot(), EpochID: epoch.EpochID},
+		epoch,
+	)
+	if err == nil {
+		err = tx.refresh()
+	}
+	if err != nil {
+		return err
+	}
+	d.EpochID, d.SummaryContent, d.Digest = epoch.EpochID, r.Summary, r.Summary == ""
+	d.ItemsKept = len(c.items) - r.Cut
+	if after, err := tx.s.question(); err == nil {
+		d.PostTokens = tx.s.measure(after).Tokens
+		d.TokensRemoved = max(0, d.PreTokens-d.PostTokens)
+	}
+	d.MessagesRemoved = max(0, c.seen-d.ItemsKept-1)
+	if path := tx.s.checkpoint(epoch.Number, r.Head.Summary); path != "" {
+		d.CheckpointNumber, d.CheckpointPath = epoch.Number, path
+		tx.then = append(tx.then, func() { tx.s.writeCheckpoint(path, r.Head.Summary) })
+	}
+	return tx.ended(c, d)
+}
+
+// refresh reads the instructions anew, in the middle of a turn: the model may have
+// forgotten what it saw of them.
+func (tx *txn) refresh() error {
+	if tx.State.Turn == nil {
+		return nil // the next turn begins with that
+	}
+	if err := tx.instruct(); err != nil {
+		return err
+	}
+	prompt, err := tx.system()
+	if err != nil || prompt == tx.State.System {
+		return err
+	}
+	return tx.Record(event.SystemMessageData{Role: "system", Content: prompt, InteractionID: tx.State.Turn.InteractionID, Context: tx.State.Context})
+}
+
+// endCompaction ends a compaction that comes to nothing for no fault of its own.
+func (tx *txn) endCompaction(c *compaction, cause string, err error) error {
+	d := c.complete(tx.now)
+	d.Outcome, d.Cause, d.Error, d.EpochID = event.OutcomeFailed, cause, err.Error(), tx.State.EpochID()
+	return tx.ended(c, d)
+}
+
+func (tx *txn) ended(c *compaction, d event.CompactionCompleteData) error {
+	if c.done != nil {
+		tx.then = append(tx.then, func() { c.done <- d })
+	}
+	return tx.Record(d)
+}
+
+// cancelCompaction gives up the compaction under way, if the filter is for it. It
+// reports whether there was one.
+func (tx *txn) cancelCompaction(cause string, err error, filter func(*turn.Compaction) bool) (bool, error) {
+	c := tx.s.compaction
+	if c == nil || tx.State.Compaction == nil || !filter(tx.State.Compaction) {
+		return false, nil
+	}
+	c.cancel(err)
+	tx.s.compaction = nil
+	return true, tx.endCompaction(c, cause, err)
+}
+
+// interrupted records that a compaction was under way when the last runtime
+// ended. Nothing has changed by it.
+func (tx *txn) interrupted() error {
+	c := &compaction{start: tx.State.Compaction.CompactionStartData, began: tx.now}
+	return tx.endCompaction(c, event.CauseInterrupted, errEnded)
+}
+
+// stopCompacting lets go of the compaction under way without recording anything.
+func (s *Session) stopCompacting(cause error) {
+	if s.compaction != nil {
+		s.compaction.cancel(cause)
+		s.compaction = nil
+	}
+}
+
+// refused compacts because a provider found a request too large. It reports false
+// if that was tried often enough.
+func (tx *txn) refused(r *request, err error) (bool, error) {
+	var failure *model.Error
+	if r.view == nil || !errors.As(err, &failure) || failure.Kind != model.KindOverflow || tx.State.Turn.Spent() {
+		return false, nil
+	}
+	g := tx.s.gauged()
+	g.meter.Refused(r.view, g.policy.Limit)
+	if _, err := tx.cancelCompaction(event.CauseStale, errors.New("a request was refused as too large meanwhile"), anyCompaction); err != nil {
+		return true, err
+	}
+	return true, tx.compact(occasion{
+		trigger: event.TriggerRetry, point: event.PointBetween, must: true, retain: g.policy.Retain(g.policy.Limit), limit: g.policy.Limit,
+	})
+}
+
+func anyCompaction(*turn.Compaction) bool { return true }

@@ -1,0 +1,159 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/abide-run/abide/internal/compact"
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/turn"
+)
+
+// A Squeeze says how a session is compacted by hand.
+type Squeeze struct {
+	Instructions string
+	Limit        int // tokens that a request may have then; what the model takes if zero
+}
+
+// Compact compacts a session whether or not it is due, and returns what came of
+// it. It goes on if nobody waits any more.
+func (h *Host) Compact(ctx context.Context, id event.SessionID, how Squeeze) (event.CompactionCompleteData, error) {
+	done := make(chan event.CompactionCompleteData, 1)
+	err := h.do(ctx, id, func(tx *txn) error {
+		if err := tx.exists(); err != nil {
+			return err
+		}
+		if tx.State.Compaction != nil {
+			return fmt.Errorf("session %s: %w", id, ErrCompacting)
+		}
+		g := tx.s.gauged()
+		limit := g.policy.Limit
+		if how.Limit > 0 {
+			limit = min(limit, how.Limit)
+		}
+		return tx.compact(occasion{
+			trigger: event.TriggerManual, point: event.PointBackground, retain: max(0, g.policy.Retained), limit: limit,
+			instructions: how.Instructions, done: done,
+		})
+	})
+	if err != nil {
+		return event.CompactionCompleteData{}, err
+	}
+	select {
+	case d := <-done:
+		return d, nil
+	case <-ctx.Done():
+		return event.CompactionCompleteData{}, context.Cause(ctx)
+	case <-h.ctx.Done():
+		return event.CompactionCompleteData{}, context.Cause(h.ctx)
+	}
+}
+
+// CancelCompaction gives up the compaction under way, if it was asked for by hand
+// or not, as the caller says. It reports whether there was one.
+func (h *Host) CancelCompaction(ctx context.Context, id event.SessionID, manual bool) (cancelled bool, err error) {
+	err = h.do(ctx, id, func(tx *txn) (err error) {
+		if err = tx.exists(); err != nil {
+			return err
+		}
+		cancelled, err = tx.cancelCompaction(event.CauseAborted, errors.New("it was cancelled"), func(c *turn.Compaction) bool {
+			return !c.Waited() && manual == (c.Trigger == event.TriggerManual)
+		})
+		return err
+	})
+	return cancelled, err
+}
+
+// Handoff summarises a session for whoever takes over. Nothing is changed by it.
+func (h *Host) Handoff(ctx context.Context, id event.SessionID) (string, error) {
+	var c *compaction
+	err := h.look(ctx, id, func(tx *txn) (err error) {
+		if err = tx.exists(); err == nil {
+			c, err = tx.s.plan(tx, occasion{trigger: event.TriggerManual, point: event.PointBackground, limit: tx.s.gauged().policy.Limit})
+		}
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	h.get(id).summarise(ctx, c)
+	switch r := c.job.Result(); r.Outcome {
+	case compact.Done:
+		return r.Summary, nil
+	case compact.Skipped:
+		return "", nil
+	default:
+		return "", fmt.Errorf("no summary of session %s could be had: %w", id, r.Err)
+	}
+}
+
+// ErrNoEpoch means that a session was never compacted.
+var ErrNoEpoch = errors.New("the session was not compacted: there is nothing to go back to")
+
+// ErrBusy means that a turn is under way.
+var ErrBusy = errors.New("a turn is under way: wait for its end, or stop it")
+
+// Uncompact returns to what the model saw before the last compaction, and what was
+// said since. Done twice, it is undone.
+func (h *Host) Uncompact(ctx context.Context, id event.SessionID) (event.ContextEpochData, error) {
+	var opened event.ContextEpochData
+	err := h.do(ctx, id, func(tx *txn) error {
+		if err := tx.exists(); err != nil {
+			return err
+		}
+		is, ok := tx.State.History.Epoch()
+		switch {
+		case !ok:
+			return fmt.Errorf("session %s: %w", id, ErrNoEpoch)
+		case tx.State.Turn != nil || tx.State.Compaction != nil:
+			return fmt.Errorf("session %s: %w", id, ErrBusy)
+		}
+		base, tokens, err := h.before(ctx, id, is)
+		if err != nil {
+			return err
+		}
+		opened = event.ContextEpochData{
+			EpochID: event.NewID(), Number: tx.State.Epochs + 1, Kind: event.EpochUndo, BaseEpochID: is.EpochID,
+			From: base.From, Through: base.Through, Most: base.Most, Head: base.Head, Tokens: tokens,
+		}
+		return tx.Record(opened)
+	})
+	return opened, err
+}
+
+// before finds the epoch before another one in the log, and how full the window was
+// at its end. Before the first one, all is shown.
+func (h *Host) before(ctx context.Context, id event.SessionID, is event.ContextEpochData) (base event.ContextEpochData, tokens int, err error) {
+	found := is.BaseEpochID == ""
+	for e, err := range h.store.Read(ctx, id, 0) {
+		if err != nil {
+			return base, 0, err
+		}
+		switch e.Type {
+		case event.ContextEpoch:
+			if d, err := event.As[event.ContextEpochData](e); err == nil && d.EpochID == is.BaseEpochID {
+				base, found = d, true
+			}
+		case event.CompactionComplete:
+			if d, err := event.As[event.CompactionCompleteData](e); err == nil && d.EpochID == is.EpochID && d.Success {
+				tokens = d.PreTokens
+			}
+		}
+	}
+	if !found {
+		return base, 0, fmt.Errorf("session %s: epoch %s is not in its log", id, is.BaseEpochID)
+	}
+	return base, tokens, nil
+}
+
+// Fill tells what fills the window of a session's model.
+func (h *Host) Fill(ctx context.Context, id event.SessionID) (f Fill, err error) {
+	err = h.look(ctx, id, func(tx *txn) (err error) {
+		if err = tx.exists(); err == nil {
+			f, err = tx.fill()
+		}
+		return err
+	})
+	return f, err
+}

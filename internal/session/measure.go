@@ -1,0 +1,188 @@
+package session
+
+import (
+	"cmp"
+
+	"github.com/abide-run/abide/internal/compact"
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/turn"
+	"github.com/abide-run/abide/internal/window"
+)
+
+// A gauge is what a session knows about its model's window. It belongs to the
+// draining goroutine.
+type gauge struct {
+	of       gaugeOf
+	limits   window.Limits
+	policy   window.Policy
+	warnings []string
+
+	meter  window.Meter
+	pruner window.Pruner
+	read   *turn.State // for which the meter goes on from what the log says
+}
+
+// gaugeOf is what limits are made of, so that they are looked up only if they may
+// have changed.
+type gaugeOf struct {
+	state   *turn.State
+	offered int // changes with the configuration
+	model   string
+}
+
+// gauged returns the session's gauge for its present model.
+func (s *Session) gauged() *gauge {
+	g := &s.gauge
+	if of := (gaugeOf{s.state, s.state.Offered, s.state.Model}); g.of != of {
+		g.of, g.limits = of, s.limits()
+		g.policy, g.warnings = s.settings().Policy(g.limits)
+	}
+	return g
+}
+
+// limits are those of the session's model. Of one that has yet to be asked for,
+// nothing is known.
+func (s *Session) limits() window.Limits {
+	var to Endpoint
+	if s.state.Model != "" || s.state.Config.Provider == nil {
+		to, _ = s.resolve(s.host.ctx, s.state.Config, s.state.Model) // whoever asks the model will be told
+	}
+	can := model.Capabilities{Window: cmp.Or(s.state.Config.Window, to.Window), MaxOutput: to.Output}
+	return window.LimitsOf(can, 0)
+}
+
+// settings are what people have written down and what the session's client says.
+func (s *Session) settings() window.Settings {
+	rules := s.state.Config.Compaction
+	set := window.Settings{Threshold: rules.Threshold, RequestThreshold: rules.RequestThreshold, Retained: rules.Retained}
+	if said := s.state.Config.Infinite; said != nil {
+		set.Enabled, set.Background, set.Exhaustion = said.Enabled, said.Background, said.Exhaustion
+	}
+	return set
+}
+
+// reminder tells the model what goes on, from the log and not from prose.
+func (s *Session) reminder() string {
+	st := s.openTasks()
+	if s.state.EpochID() != "" { // else the model has read it
+		if mode := s.state.Mode(); mode != event.ModeInteractive {
+			st.Mode = mode
+		}
+		for _, f := range s.state.Exchanges.Forms() {
+			if d, err := event.As[event.ElicitationAskedData](f.Asked); err == nil {
+				st.Questions = append(st.Questions, compact.Question{ID: f.RequestID, Text: d.Message})
+			}
+		}
+	}
+	return st.Reminder()
+}
+
+// openTasks is the model's own list of what it has yet to do.
+func (s *Session) openTasks() (st compact.State) {
+	for _, t := range s.state.OpenTodos() {
+		st.Tasks = append(st.Tasks, compact.Task{ID: t.ID, Status: t.Status, Subject: t.Subject})
+	}
+	return st
+}
+
+// tailOfTask is what a running task takes in the volatile part of a request.
+const tailOfTask = 200
+
+// measure reads how full the window is with a request.
+func (s *Session) measure(q *model.Request) window.Reading {
+	g := s.gauged()
+	if g.read != s.state {
+		g.read = s.state
+		g.meter = window.Meter{}
+		list := q.Messages
+		if s.state.Measured.Stale {
+			list = nil
+		}
+		a := s.state.Measured.Anchor
+		g.meter.Restore(list, window.Anchor{Counted: a.Counted, Estimated: a.Estimated, Messages: a.Messages})
+	}
+	r := g.meter.Read(q)
+	if tail := len(s.state.Tasks) * tailOfTask; tail > 0 {
+		r.Tail += tail
+		r.Tokens += tail
+	}
+	return r
+}
+
+// room decides what the size of the next request asks for.
+func (s *Session) room(tx *txn) window.Verdict {
+	q, err := s.question()
+	if err != nil {
+		return window.Verdict{} // whoever makes the request will say so
+	}
+	g := s.gauged()
+	for _, w := range g.warnings {
+		tx.Tell(event.SessionWarningData{WarningType: "compaction", Message: w})
+	}
+	g.warnings = nil
+	return g.policy.Decide(s.state.Turn.At(), s.measure(q), s.state.Gate, tx.now)
+}
+
+// prune leaves old output of tools out of what the model sees.
+func (s *Session) prune(list []*model.Message) []*model.Message {
+	if s.state.Config.Compaction.KeepAll {
+		return list
+	}
+	g := s.gauged()
+	pruned, _ := g.pruner.Prune(list, window.PruningFor(g.policy.Limit))
+	return pruned
+}
+
+// A Fill tells what fills the window of a session's model.
+type Fill struct {
+	window.Reading
+	Limits   window.Limits
+	Policy   window.Policy
+	Messages int // how many
+	Asked    int // tokens of what people said
+	Answered int // of what the model said
+	Gave     int // of what calls gave
+	Head     int // of the summary that the epoch begins with
+	Pruned   int // that are left out of requests
+	EpochID  string
+	Epochs   int
+	Model    string
+}
+
+// fill measures the session as it is.
+func (tx *txn) fill() (Fill, error) {
+	s := tx.s
+	all, err := tx.State.History.Messages()
+	if err != nil {
+		return Fill{}, err
+	}
+	head, _, err := tx.State.History.Items()
+	if err != nil {
+		return Fill{}, err
+	}
+	q, err := s.question()
+	if err != nil {
+		return Fill{}, err
+	}
+	g := s.gauged()
+	f := Fill{
+		Reading: s.measure(q), Limits: g.limits, Policy: g.policy, Messages: len(q.Messages),
+		EpochID: tx.State.EpochID(), Epochs: tx.State.Epochs, Model: tx.State.Model,
+	}
+	for i, m := range q.Messages {
+		n := window.Of(m)
+		f.Pruned += window.Of(all[i]) - n
+		switch {
+		case i == 0 && head != nil:
+			f.Head += n
+		case m.CallID != "":
+			f.Gave += n
+		case m.Role == model.Assistant:
+			f.Answered += n
+		default:
+			f.Asked += n
+		}
+	}
+	return f, nil
+}

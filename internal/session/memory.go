@@ -1,0 +1,330 @@
+package session
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/eventlog"
+	"github.com/abide-run/abide/internal/turn"
+)
+
+// Memory joins sessions with what remembers them.
+type Memory struct {
+	// Recall is what a new session that works in a folder is told of memory, in at
+	// most so many tokens, and the pages it is from. Nothing is told if nil.
+	Recall func(dir, where string, tokens int) (text string, pages []string)
+	// Wake is called when jobs were written down. It does not wait for them.
+	Wake func()
+}
+
+// usualRecall is how many tokens a new session is told of memory at most, unless it
+// says otherwise.
+const usualRecall = 2000
+
+// ErrMoved means that what a job has found out is not about the session as it is any
+// more.
+var ErrMoved = errors.New("the session has moved on since the job looked")
+
+// turnKey marks the context of the work of sessions.
+type turnKey struct{}
+
+// Working reports whether a context is that of a session's own work: of a turn.
+func Working(ctx context.Context) bool { return ctx.Value(turnKey{}) != nil }
+
+// rules are what is remembered of the session. An agent is remembered by what the
+// session that started it heard of it.
+func (tx *txn) rules() event.MemoryRules {
+	if tx.State.Config.Agent != nil {
+		return event.MemoryRules{}
+	}
+	return tx.State.Config.Memory
+}
+
+// newJob is a row about this session.
+func (tx *txn) newJob(kind string, from, to event.Seq, due time.Time) eventlog.Job {
+	epoch, _ := tx.State.History.Epoch()
+	return eventlog.Job{ID: event.NewID(), Kind: kind, Session: tx.s.id, Epoch: epoch.EpochID, From: from, To: to, Due: due}
+}
+
+// job adds a change of a row to what is stored together with the events.
+func (tx *txn) job(verb eventlog.JobVerb, j eventlog.Job) {
+	tx.jobs = append(tx.jobs, eventlog.JobChange{Verb: verb, Job: j})
+}
+
+// remember writes down that there is enough new to extract from, when a turn is over.
+// It is done by somebody else, later.
+func (tx *txn) remember() {
+	m, rules := &tx.State.Memory, tx.rules()
+	if t := rules.ExtractThreshold; t > 0 && m.Tokens() >= t {
+		tx.job(eventlog.AddJob, tx.newJob(eventlog.JobExtract, m.Pointer+1, tx.State.Seq, tx.now))
+	}
+	if m.Waiting > 0 {
+		tx.consolidateLater()
+	}
+}
+
+// consolidateLater writes down that what was extracted is to be folded into memory
+// when the session has been idle for long enough. That is judged anew when the time
+// has come, by when the last event was stored then: what happens until then need not
+// move the row.
+func (tx *txn) consolidateLater() {
+	if idle := time.Duration(tx.rules().IdleMs) * time.Millisecond; idle > 0 {
+		tx.job(eventlog.AddJob, tx.newJob(eventlog.JobConsolidate, 0, 0, tx.now.Add(idle)))
+	}
+}
+
+// wakeJobs tells that rows were stored.
+func (tx *txn) wakeJobs() {
+	if len(tx.jobs) > 0 && tx.s.host.opts.Memory.Wake != nil {
+		tx.then = append(tx.then, tx.s.host.opts.Memory.Wake)
+	}
+}
+
+// recall records what a new session is told of memory. It stays as it is for the life
+// of the session, so that providers' caches stay valid.
+func (tx *txn) recall() error {
+	read, rules, config := tx.s.host.opts.Memory.Recall, tx.rules(), tx.State.Config
+	if read == nil || config.Agent != nil || tx.State.Memory.Recalled != "" || tx.State.Totals.Turns > 0 {
+		return nil
+	}
+	most := usualRecall
+	if rules.RecallTokens != nil {
+		most = *rules.RecallTokens
+	}
+	if most <= 0 {
+		return nil
+	}
+	text, pages := read(config.WorkingDirectory, rules.Where, most)
+	if text == "" {
+		return nil
+	}
+	return tx.Record(event.MemoryRecalledData{Text: text, Pages: notNil(pages)})
+}
+
+// informed is what the model is told beside what the client says: by the project's files,
+// and by memory.
+func (tx *txn) informed() string {
+	loaded, recalled := tx.State.Loaded, tx.State.Memory.Recalled
+	if loaded == "" || recalled == "" {
+		return loaded + recalled
+	}
+	return loaded + "\n\n" + recalled
+}
+
+// A Remembered is what a job needs to know of a session.
+type Remembered struct {
+	turn.Memory
+	Seq    event.Seq
+	Epoch  string
+	Busy   bool // a turn is unfinished
+	Config event.SessionConfiguredData
+	Model  string
+}
+
+// Remembered tells how far a session was remembered.
+func (h *Host) Remembered(ctx context.Context, id event.SessionID) (r Remembered, err error) {
+	err = h.look(ctx, id, func(tx *txn) error {
+		if err := tx.exists(); err != nil {
+			return err
+		}
+		epoch, _ := tx.State.History.Epoch()
+		r = Remembered{
+			Memory: tx.State.Memory, Seq: tx.State.Seq, Epoch: epoch.EpochID, Busy: tx.State.Active(),
+			Config: tx.State.Config, Model: tx.State.Model,
+		}
+		r.Aside = slices.Clone(r.Aside)
+		return nil
+	})
+	return r, err
+}
+
+// End is the end of the log up to where it was extracted.
+func (r Remembered) End() (eventlog.End, error) {
+	end := eventlog.End{Seq: r.Pointer}
+	n, err := hex.Decode(end.Hash[:], []byte(r.Hash))
+	if err != nil || (r.Pointer > 0 && n != len(end.Hash)) {
+		return end, fmt.Errorf("the hash of event %d, up to which memory was extracted, cannot be read: %q", r.Pointer, r.Hash)
+	}
+	return end, nil
+}
+
+// Endpoint returns the model of a session, or another one that is reached the same
+// way.
+func (h *Host) Endpoint(ctx context.Context, id event.SessionID, config event.SessionConfiguredData, name string) (Endpoint, error) {
+	s := h.peek(id)
+	if s == nil {
+		s = newSession(h, id)
+	}
+	return s.resolve(ctx, config, name)
+}
+
+// Extracted records what a job has found in a part of the log, and removes its row in
+// the same transaction. If there is more for the job to read, there is a next row.
+// The error is ErrMoved if the part does not begin where the last one ended any more,
+// or if something was taken back since the job looked.
+func (h *Host) Extracted(ctx context.Context, j eventlog.Job, looked Remembered, d event.MemoryExtractedData) error {
+	return h.do(ctx, j.Session, func(tx *txn) error {
+		if err := tx.extract(looked, d); err != nil {
+			return err
+		}
+		if j.Kind == eventlog.JobExtract {
+			tx.job(eventlog.DropJob, j)
+			tx.goOn(j, d)
+		}
+		if !tx.State.Active() { // what was said meanwhile may be enough by itself
+			tx.remember()
+		}
+		return nil
+	})
+}
+
+// Quarantine records that nobody could read a part of the log, so that what comes
+// after it can be. Its row is set aside, with the part as its range.
+func (h *Host) Quarantine(ctx context.Context, j eventlog.Job, looked Remembered, d event.MemoryExtractedData) error {
+	return h.do(ctx, j.Session, func(tx *txn) error {
+		if err := tx.extract(looked, d); err != nil {
+			return err
+		}
+		aside := j
+		aside.ID, aside.From, aside.To, aside.Due, aside.Holder = event.NewID(), d.From, d.To, time.Time{}, ""
+		tx.job(eventlog.DropJob, j)
+		tx.job(eventlog.AddJob, aside)
+		tx.goOn(j, d)
+		if !tx.State.Active() {
+			tx.remember()
+		}
+		return nil
+	})
+}
+
+// goOn writes down what a job has left to read.
+func (tx *txn) goOn(j eventlog.Job, d event.MemoryExtractedData) {
+	if d.To == tx.State.Memory.Pointer && d.To < j.To {
+		next := tx.newJob(j.Kind, d.To+1, j.To, tx.now)
+		next.Epoch = j.Epoch
+		tx.job(eventlog.AddJob, next)
+	}
+}
+
+// extract records what was found, if the session is still as it was looked at.
+func (tx *txn) extract(looked Remembered, d event.MemoryExtractedData) error {
+	if err := tx.exists(); err != nil {
+		return err
+	}
+	m := &tx.State.Memory
+	again := slices.Contains(m.Aside, turn.Part{From: d.From, To: d.To})
+	if m.Hidden != looked.Hidden || (!again && d.From != m.Pointer+1) {
+		return fmt.Errorf("events %d to %d of session %s: %w", d.From, d.To, tx.s.id, ErrMoved)
+	}
+	if err := tx.Record(d); err != nil {
+		return err
+	}
+	if d.Found > 0 {
+		tx.consolidateLater()
+	}
+	return nil
+}
+
+// Consolidated records that what was found up to a position is in the pages of
+// memory, and removes the row of the job. The error is ErrMoved if another job was
+// faster.
+func (h *Host) Consolidated(ctx context.Context, j eventlog.Job, looked Remembered, d event.MemoryConsolidatedData) error {
+	return h.do(ctx, j.Session, func(tx *txn) error {
+		if err := tx.exists(); err != nil {
+			return err
+		}
+		if tx.State.Memory.Through != looked.Through {
+			return fmt.Errorf("what was found in session %s after event %d: %w", tx.s.id, looked.Through, ErrMoved)
+		}
+		if err := tx.Record(d); err != nil {
+			return err
+		}
+		tx.job(eventlog.DropJob, j)
+		if tx.State.Memory.Waiting > 0 { // it was found meanwhile
+			tx.consolidateLater()
+		}
+		return nil
+	})
+}
+
+// Schedule writes down that a session is to be consolidated now, with what was not
+// extracted yet, and returns the id of the job. Nothing was done when it returns.
+func (h *Host) Schedule(ctx context.Context, id event.SessionID) (string, error) {
+	var j eventlog.Job
+	err := h.look(ctx, id, func(tx *txn) error {
+		j = tx.newJob(eventlog.JobConsolidate, tx.State.Seq, tx.State.Seq, tx.now)
+		return tx.exists()
+	})
+	if err != nil {
+		return "", err
+	}
+	if err := h.store.ChangeJobs(ctx, eventlog.JobChange{Verb: eventlog.AddJob, Job: j}); err != nil {
+		return "", fmt.Errorf("schedule session %s: %w", id, err)
+	}
+	h.wakeJobs()
+	return h.scheduled(ctx, j)
+}
+
+// scheduled returns the id of the row that stands for a job: one that was asked for
+// before, if nothing has happened since.
+func (h *Host) scheduled(ctx context.Context, j eventlog.Job) (string, error) {
+	rows, err := h.store.Jobs(ctx, j.Session)
+	for _, row := range rows {
+		if row.Kind == j.Kind && row.From == j.From {
+			return row.ID, err
+		}
+	}
+	return j.ID, err // it is done already
+}
+
+// RetryJob has a job that was set aside tried again.
+func (h *Host) RetryJob(ctx context.Context, id string) error {
+	j, err := h.store.Job(ctx, id)
+	if err != nil {
+		return err
+	}
+	if j.Holder != "" {
+		return nil // somebody is at it
+	}
+	j.Attempts, j.Due = 0, time.Now()
+	if err := h.store.ChangeJobs(ctx, eventlog.JobChange{Verb: eventlog.PutJob, Job: j}); err != nil {
+		return fmt.Errorf("retry job %s: %w", id, err)
+	}
+	h.wakeJobs()
+	return nil
+}
+
+// Jobs lists the rows of a session, or of all.
+func (h *Host) Jobs(ctx context.Context, id event.SessionID) ([]eventlog.Job, error) {
+	return h.store.Jobs(ctx, id)
+}
+
+func (h *Host) wakeJobs() {
+	if h.opts.Memory.Wake != nil {
+		h.opts.Memory.Wake()
+	}
+}
+
+// ForgetMemory records that what was found in a session is not to be remembered, nor
+// what was said in it so far. Its jobs are gone.
+func (h *Host) ForgetMemory(ctx context.Context, id event.SessionID) error {
+	rows, err := h.store.Jobs(ctx, id)
+	if err != nil {
+		return err
+	}
+	return h.do(ctx, id, func(tx *txn) error {
+		if err := tx.exists(); err != nil {
+			return err
+		}
+		for _, j := range rows {
+			tx.job(eventlog.DropJob, j)
+		}
+		end := tx.s.end
+		return tx.Record(event.MemoryConsolidatedData{Through: end.Seq, Pages: []event.MemoryPage{}, Forgotten: true, Hash: hex.EncodeToString(end.Hash[:])})
+	})
+}

@@ -1,0 +1,21 @@
+package session
+
+import (
+	"context"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/turn"
+)
+
+// Todos returns the list that the model of a session keeps of what it has to do.
+func (h *Host) Todos(ctx context.Context, id event.SessionID) ([]turn.Todo, error) {
+	var list []turn.Todo
+	err := h.look(ctx, id, func(tx *txn) error {
+		if err := tx.exists(); err != nil {
+			return err
+		}
+		list = tx.State.Todos()
+		return nil
+	})
+	return list, err
+}

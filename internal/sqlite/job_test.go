@@ -1,0 +1,59 @@
+package sqlite
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/abide-run/abide/internal/eventlog"
+)
+
+func TestAStoreOfTheFirstVersionGetsItsJobs(t *testing.T) {
+	path := victim(t)
+	tamper(t, path, "DROP TABLE jobs; PRAGMA user_version = 1")
+	s := open(t, path)
+	if got, err := read(t, s, "victim"); err != nil || len(got) != 8 {
+		t.Errorf("victim says %q, %v", got, err)
+	}
+	addJob(t, s, "1")
+	if list, err := s.Jobs(t.Context(), ""); err != nil || len(list) != 1 {
+		t.Errorf("jobs = %v, %v", list, err)
+	}
+}
+
+func addJob(t *testing.T, s *Store, id string) {
+	t.Helper()
+	err := s.ChangeJobs(t.Context(), eventlog.JobChange{Job: eventlog.Job{ID: id, Kind: eventlog.JobExtract, Session: "victim", From: 1, Due: time.Now()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Whoever had the store open is fenced: its leases are over, however long they were.
+func TestWhoTakesTheStoreOverTakesTheJobsOver(t *testing.T) {
+	path := victim(t)
+	before := open(t, path)
+	addJob(t, before, "1")
+	now := time.Now()
+	if j, _, err := before.TakeJob(t.Context(), "before", now, now.Add(time.Hour)); err != nil || j == nil {
+		t.Fatalf("took %v, %v", j, err)
+	}
+	after := open(t, path)
+	j, _, err := after.TakeJob(t.Context(), "after", time.Now(), now.Add(time.Hour))
+	if err != nil || j == nil || j.ID != "1" {
+		t.Errorf("took %v, %v; want the job of the store that was taken over", j, err)
+	}
+	if _, _, err := before.TakeJob(t.Context(), "before", now.Add(2*time.Hour), now.Add(3*time.Hour)); err == nil {
+		t.Error("a fenced store gave a job away")
+	}
+}
+
+func TestTheTimerIsAnsweredByAnIndex(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "abide.db"))
+	var id, parent, unused int
+	var plan string
+	err := s.reading.QueryRow("EXPLAIN QUERY PLAN SELECT min(due) FROM jobs WHERE due IS NOT NULL").Scan(&id, &parent, &unused, &plan)
+	if want := "SEARCH jobs USING COVERING INDEX jobs_due"; err != nil || len(plan) < len(want) || plan[:len(want)] != want {
+		t.Errorf("plan = %q, %v; want %s", plan, err, want)
+	}
+}

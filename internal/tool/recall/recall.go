@@ -1,0 +1,244 @@
+// Package recall is the tool by which a model looks up what was noted in memory and
+// what was said in its session. Nothing is ever out of its reach: what a compaction
+// has taken out of its context is still in the log.
+//
+//   - What was taken back by a rewind is not found.
+//   - What is given is bounded, and says how to go on.
+package recall
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/abide-run/abide/internal/approval"
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/eventlog"
+	"github.com/abide-run/abide/internal/memory/book"
+	"github.com/abide-run/abide/internal/minutes"
+	"github.com/abide-run/abide/internal/tool"
+	"github.com/abide-run/abide/internal/tool/argument"
+	"github.com/abide-run/abide/internal/transcript"
+)
+
+// Name is what the tool is called.
+const Name = "memory_search"
+
+//go:embed memory_search.md
+var text string
+
+var spec = tool.Spec{
+	Name:        Name,
+	Description: strings.TrimSpace(text),
+	Parameters: json.RawMessage(`{"type":"object","properties":{` +
+		`"query":{"type":"string","description":"Words to look for."},` +
+		`"event":{"type":"integer","description":"Number of an event of this session to read from."}}}`),
+	Replay: tool.Pure,
+}
+
+// Bounds of what is given.
+const (
+	mostHits  = 20      // of each kind
+	mostLine  = 400     // bytes
+	mostBytes = 12_000  // of what is read from an event on
+	mostSaid  = 4 << 10 // bytes of one result in it
+)
+
+// Search looks things up. It implements tool.Tool.
+type Search struct {
+	log   eventlog.Log
+	shelf *book.Shelf
+}
+
+// New returns the tool.
+func New(log eventlog.Log, shelf *book.Shelf) *Search { return &Search{log, shelf} }
+
+// Spec implements tool.Tool.
+func (s *Search) Spec() tool.Spec { return spec }
+
+// Permission implements tool.Tool: a session can always read itself.
+func (s *Search) Permission(call tool.Call) (*approval.Request, error) {
+	_, _, err := arguments(call)
+	return nil, err
+}
+
+func arguments(call tool.Call) (query string, at int64, err error) {
+	a := argument.Read(call.Arguments)
+	query, _ = a.Text("query")
+	at, _ = a.Number("event")
+	if strings.TrimSpace(query) == "" && at <= 0 {
+		a.Wrong("query", "give words to look for, or the number of an event to read from")
+	}
+	return query, at, a.Err()
+}
+
+// Run implements tool.Tool.
+func (s *Search) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
+	query, at, err := arguments(call)
+	var refused *tool.Refusal
+	if errors.As(err, &refused) {
+		return refused.Result, nil
+	}
+	if err != nil {
+		return tool.Result{}, err
+	}
+	if at > 0 {
+		text, err := s.from(ctx, call.Session, event.Seq(at))
+		return tool.Result{Text: text}, err
+	}
+	said, err := s.find(ctx, call.Session, book.Words(query))
+	if err != nil {
+		return tool.Result{}, err
+	}
+	return tool.Result{Text: s.noted(call.Dir, query) + said}, nil
+}
+
+// noted is what memory has about a query.
+func (s *Search) noted(dir, query string) string {
+	hits := s.shelf.Search(dir, "", query, mostHits)
+	if len(hits) == 0 {
+		return "Nothing was found in memory.\n"
+	}
+	var w strings.Builder
+	w.WriteString("In memory:\n")
+	for _, h := range hits {
+		fmt.Fprintf(&w, "%s:%d: %s\n", h.Path, h.Line, cut(h.Text, nil))
+	}
+	return w.String()
+}
+
+// A remark is something that was said in a session.
+type remark struct {
+	at        event.Seq
+	who, text string
+}
+
+// remarks returns what was said in a session, from an event on: what is wanted of it.
+// What was taken back is left out.
+func (s *Search) remarks(ctx context.Context, id event.SessionID, from event.Seq, wanted func(*remark) bool) ([]remark, error) {
+	var list []remark
+	names := make(map[string]string) // of tools, by their calls
+	for e, err := range s.log.Read(ctx, id, 0) {
+		if err != nil {
+			return nil, err
+		}
+		if e.Type == event.HistoryHidden {
+			if d, err := event.As[event.HistoryHiddenData](e); err == nil {
+				list = slices.DeleteFunc(list, func(r remark) bool { return r.at >= d.From && r.at <= d.To })
+			}
+			continue
+		}
+		for _, r := range read(e, names) {
+			if e.Seq >= from && wanted(&r) {
+				list = append(list, r)
+			}
+		}
+	}
+	return list, nil
+}
+
+// read is what an event says.
+func read(e event.Event, names map[string]string) []remark {
+	switch e.Type {
+	case event.UserMessage:
+		if d, err := event.As[event.UserMessageData](e); err == nil {
+			return []remark{{e.Seq, "user", d.Content}}
+		}
+	case event.SystemNotification:
+		if d, err := event.As[event.SystemNotificationData](e); err == nil {
+			return []remark{{e.Seq, "notification", d.Content}}
+		}
+	case event.AssistantMessage:
+		if d, err := event.As[event.AssistantMessageData](e); err == nil {
+			return answer(e.Seq, d, names)
+		}
+	case event.ToolComplete:
+		if d, err := event.As[event.ToolCompleteData](e); err == nil {
+			return []remark{{e.Seq, "result of " + names[d.ToolCallID], transcript.ResultText(d)}}
+		}
+	}
+	return nil
+}
+
+func answer(at event.Seq, d event.AssistantMessageData, names map[string]string) (list []remark) {
+	if d.Content != "" {
+		list = append(list, remark{at, "assistant", d.Content})
+	}
+	for _, call := range d.ToolRequests {
+		names[call.ToolCallID] = call.Name
+		if call.Name != Name { // else it would find itself
+			list = append(list, remark{at, "assistant calls " + call.Name, string(call.Arguments)})
+		}
+	}
+	return list
+}
+
+// find is what was said in a session about a query, the newest last.
+func (s *Search) find(ctx context.Context, id event.SessionID, words []string) (string, error) {
+	found, err := s.remarks(ctx, id, 0, func(r *remark) bool {
+		if r.who == "result of "+Name || !book.Has(r.text, words) {
+			return false
+		}
+		r.text = cut(r.text, words)
+		return true
+	})
+	if err != nil {
+		return "", err
+	}
+	if len(found) == 0 {
+		return "Nothing was found in this session.", nil
+	}
+	var w strings.Builder
+	more := max(0, len(found)-mostHits)
+	w.WriteString("In this session:\n")
+	for _, r := range found[more:] {
+		fmt.Fprintf(&w, "[%d] %s: %s\n", r.at, r.who, r.text)
+	}
+	if more > 0 {
+		fmt.Fprintf(&w, "%d earlier matches are not shown: say more of what you look for.", more)
+	}
+	return w.String(), nil
+}
+
+// from is what was said in a session from an event on.
+func (s *Search) from(ctx context.Context, id event.SessionID, at event.Seq) (string, error) {
+	size := 0
+	all, err := s.remarks(ctx, id, at, func(r *remark) bool {
+		r.text = minutes.Cut(strings.TrimSpace(r.text), mostSaid)
+		size += len(r.text)
+		return size < 4*mostBytes // some of it may have been taken back
+	})
+	if err != nil {
+		return "", err
+	}
+	if len(all) == 0 {
+		return fmt.Sprintf("Nothing was said in this session from event %d on.", at), nil
+	}
+	var w strings.Builder
+	for _, r := range all {
+		if w.Len() > mostBytes {
+			fmt.Fprintf(&w, "There is more: read on from event %d.", r.at)
+			break
+		}
+		fmt.Fprintf(&w, "[%d] %s: %s\n", r.at, r.who, r.text)
+	}
+	return w.String(), nil
+}
+
+// cut is a text in one line, around the first of some words.
+func cut(text string, words []string) string {
+	line := strings.Join(strings.Fields(text), " ")
+	if len(line) <= mostLine {
+		return line
+	}
+	at := 0
+	if len(words) > 0 {
+		at = max(0, strings.Index(strings.ToLower(line), words[0]))
+	}
+	first := max(0, min(at-mostLine/3, len(line)-mostLine))
+	return "…" + strings.ToValidUTF8(line[first:first+mostLine], "") + "…"
+}

@@ -1,0 +1,198 @@
+package transcript
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/abide-run/abide/internal/compact"
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/model"
+)
+
+// ErrShort means that more of the conversation is shown again than is held: the
+// log has to be read anew.
+var ErrShort = errors.New("an earlier part of the conversation is shown again: the log has to be read anew")
+
+// A mark is an epoch that was opened and is not hidden.
+type mark struct {
+	seq  event.Seq
+	data event.ContextEpochData // without its head
+}
+
+// An epoch is how the view begins.
+type epoch struct {
+	raw     json.RawMessage // of the head
+	from    event.Seq
+	through event.Seq
+	most    int
+	head    *compact.Head  // nil for none, and until it was read
+	message *model.Message // the head, as the model reads it: always the same one, because its encoded form is kept with it
+}
+
+// Epoch returns the current epoch, without its head, and false if there was none.
+func (h *History) Epoch() (event.ContextEpochData, bool) {
+	if len(h.epochs) == 0 {
+		return event.ContextEpochData{}, false
+	}
+	return h.epochs[len(h.epochs)-1].data, true
+}
+
+// Short reports whether the log has to be read anew before the conversation can
+// be shown.
+func (h *History) Short() bool { return h.short }
+
+// Load takes in a whole log. What no view shows is not held.
+func (h *History) Load(events []event.Event) {
+	var heads []json.RawMessage
+	for _, e := range events {
+		switch e.Type {
+		case event.ContextEpoch:
+			if d, err := event.As[event.ContextEpochData](e); err == nil {
+				heads = append(heads, d.Head)
+				h.mark(e.Seq, d)
+			}
+		case event.HistoryHidden:
+			h.unmark(e)
+			heads = heads[:len(h.epochs)] // what is hidden is always the newest
+		}
+	}
+	if n := len(h.epochs); n > 0 {
+		d := h.epochs[n-1].data
+		d.Head = heads[n-1]
+		h.enter(d)
+	}
+	for _, e := range events {
+		if Relevant(e.Type) && e.Type != event.ContextEpoch && (e.Seq >= h.first || e.Type == event.HistoryHidden) {
+			h.unread = append(h.unread, e)
+		}
+	}
+}
+
+func (h *History) mark(seq event.Seq, d event.ContextEpochData) {
+	d.Head = nil
+	h.epochs = append(h.epochs, mark{seq, d})
+}
+
+// unmark takes away the epochs that were opened in a range that is hidden, and
+// reports whether the current one is among them.
+func (h *History) unmark(e event.Event) bool {
+	d, err := event.As[event.HistoryHiddenData](e)
+	if err != nil {
+		return false // whoever reads it will say so
+	}
+	before := len(h.epochs)
+	for len(h.epochs) > 0 && h.epochs[len(h.epochs)-1].seq >= d.From {
+		h.epochs = h.epochs[:len(h.epochs)-1]
+	}
+	return len(h.epochs) < before
+}
+
+// enter makes an epoch the current one.
+func (h *History) enter(d event.ContextEpochData) {
+	h.current = &epoch{raw: d.Head, from: d.From, through: d.Through, most: d.Most}
+	h.first, h.trimmed = d.From, false
+	h.flat, h.flatted = nil, 0
+}
+
+// opened takes in an epoch. One that shows more than the last has to be read.
+func (h *History) opened(e event.Event) {
+	d, err := event.As[event.ContextEpochData](e)
+	if err != nil {
+		return // whoever reads it will say so
+	}
+	h.mark(e.Seq, d)
+	if d.From < h.first {
+		h.short = true
+	}
+	h.enter(d)
+}
+
+// reopened takes in that a range is hidden, and with it perhaps the epoch: what
+// the one before shows has to be read.
+func (h *History) reopened(e event.Event) {
+	if h.unmark(e) {
+		h.short = true
+	}
+}
+
+// trim lets go of what is not shown, and reads the head.
+func (h *History) trim() error {
+	if h.current == nil || h.trimmed {
+		return nil
+	}
+	if h.current.raw != nil && h.current.message == nil {
+		head := new(compact.Head)
+		if err := json.Unmarshal(h.current.raw, head); err != nil {
+			return fmt.Errorf("the head of the current epoch: %w", err)
+		}
+		h.current.head, h.current.message = head, head.Message()
+	}
+	h.entries = slices.DeleteFunc(slices.Clone(h.entries), func(n entry) bool { return n.seq < h.first })
+	for i := range h.entries {
+		if n := &h.entries[i]; n.seq <= h.current.through {
+			n.reduce(h.current.most)
+		}
+	}
+	h.flat, h.flatted, h.trimmed = nil, 0, true
+	return nil
+}
+
+// reduce leaves at most so many bytes of what the calls gave; zero leaves all.
+func (n *entry) reduce(most int) {
+	if most == 0 {
+		return
+	}
+	n.results = slices.Clone(n.results)
+	for i, m := range n.results {
+		if m != nil {
+			n.results[i] = compact.Reduce(m, most)
+		}
+	}
+	n.images = slices.Clone(n.images)
+	for i, m := range n.images {
+		n.images[i] = compact.Reduce(m, most)
+	}
+}
+
+// An Item is a message of the conversation and its place in the log: that of the
+// answer that made the call, for what a call gave.
+type Item struct {
+	At event.Seq
+	compact.Item
+}
+
+// Items returns the conversation with its places, and the head that it begins
+// with, which is not among them.
+func (h *History) Items() (*compact.Head, []Item, error) {
+	if err := h.readAll(); err != nil {
+		return nil, nil, err
+	}
+	var items []Item
+	for i := range h.entries {
+		n := &h.entries[i]
+		for k, m := range n.appendTo(nil) {
+			item := Item{At: n.seq, Item: compact.Item{Message: m}}
+			if item.Asked = n.asked && k == 0; item.Asked {
+				item.Words = undated(m.Text)
+			}
+			items = append(items, item)
+		}
+	}
+	if h.current == nil {
+		return nil, items, nil
+	}
+	return h.current.head, items, nil
+}
+
+// undated is what was said without when that was.
+func undated(text string) string {
+	if rest, ok := strings.CutPrefix(text, dateOpen); ok {
+		if _, said, ok := strings.Cut(rest, dateClose); ok {
+			return said
+		}
+	}
+	return text
+}

@@ -1,0 +1,102 @@
+package turn
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/tool"
+)
+
+// A Todo is an entry of the list that the model keeps of what it has to do. The
+// model calls it a task.
+type Todo = event.TodoChangedData
+
+// todos is the model's own list, and how it came about.
+type todos struct {
+	list    []Todo       // by id
+	changes []todoChange // that made it, the oldest first, without those that were taken back
+	at      event.Seq    // where the list last changed
+}
+
+type todoChange struct {
+	seq event.Seq
+	to  Todo
+}
+
+// OpenTodos returns what the model still has to do, by id.
+func (s *State) OpenTodos() []Todo {
+	var open []Todo
+	for _, t := range s.todos.list {
+		if t.Open() {
+			open = append(open, t)
+		}
+	}
+	return open
+}
+
+// Todos returns the model's own list, by id.
+func (s *State) Todos() []Todo { return slices.Clone(s.todos.list) }
+
+// TodosAt returns the position at which the model's own list last changed.
+func (s *State) TodosAt() event.Seq { return s.todos.at }
+
+// changed takes in that an entry is new or different.
+func (t *todos) changed(seq event.Seq, to Todo) {
+	i, found := t.find(to.ID)
+	if found {
+		to = sharing(to, t.list[i])
+	}
+	t.changes = append(t.changes, todoChange{seq, to})
+	t.put(to)
+	t.at = seq
+}
+
+func (t *todos) find(id int) (int, bool) {
+	return slices.BinarySearchFunc(t.list, id, func(e Todo, id int) int { return cmp.Compare(e.ID, id) })
+}
+
+func (t *todos) put(to Todo) {
+	if i, found := t.find(to.ID); found {
+		t.list[i] = to
+	} else {
+		t.list = slices.Insert(t.list, i, to)
+	}
+}
+
+// sharing returns an entry with the texts of another where they are equal: most
+// changes are of the status alone, and all of them are kept.
+func sharing(t, before Todo) Todo {
+	if t.Subject == before.Subject {
+		t.Subject = before.Subject
+	}
+	if t.Description == before.Description {
+		t.Description = before.Description
+	}
+	return t
+}
+
+// hide takes back what was changed in a range of the log, which is told at the
+// given position.
+func (t *todos) hide(at event.Seq, d event.HistoryHiddenData) {
+	before := len(t.changes)
+	t.changes = slices.DeleteFunc(t.changes, func(c todoChange) bool { return d.From <= c.seq && c.seq <= d.To })
+	if len(t.changes) == before {
+		return
+	}
+	t.list, t.at = nil, at
+	for _, c := range t.changes {
+		t.put(c.to)
+	}
+}
+
+// atOnce makes a call of a tool that only has to be recorded. It sees what the
+// calls before it in the same answer have changed.
+func (c Catalog) atOnce(s *State, call *Call, t tool.Tool) []event.Payload {
+	result, err := t.Run(context.Background(), c.toolCall(s, call))
+	if err != nil {
+		result = tool.Fail(err.Error())
+	}
+	return Finish(s, call, result)
+}

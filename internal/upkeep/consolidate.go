@@ -1,0 +1,163 @@
+package upkeep
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/eventlog"
+	"github.com/abide-run/abide/internal/job"
+	"github.com/abide-run/abide/internal/memory"
+	"github.com/abide-run/abide/internal/memory/book"
+	"github.com/abide-run/abide/internal/memory/page"
+	"github.com/abide-run/abide/internal/session"
+)
+
+// busyPause is how long a job that somebody has asked for waits for the end of a turn
+// before it looks again.
+const busyPause = 5 * time.Second
+
+// consolidate carries out a job that folds what was found into pages: of a session
+// that has been idle for long enough, or of one that somebody has asked for. Then what
+// was not extracted yet is extracted first.
+func (k *Keeper) consolidate(ctx context.Context, j eventlog.Job) error {
+	looked, err := k.host.Remembered(ctx, j.Session)
+	if err != nil {
+		return err
+	}
+	asked := j.From > 0
+	switch {
+	case asked && looked.Busy:
+		return job.Later{At: time.Now().Add(busyPause)}
+	case !asked:
+		if err := k.isDue(ctx, j, looked); err != nil {
+			return err
+		}
+	}
+	for looked.Pointer < j.To && looked.Size > 0 {
+		if err := k.extractNext(ctx, j, looked); err != nil {
+			return err
+		}
+		if looked, err = k.host.Remembered(ctx, j.Session); err != nil {
+			return err
+		}
+	}
+	if looked.Waiting == 0 {
+		return job.ErrMoot
+	}
+	return k.fold(ctx, j, looked)
+}
+
+// isDue finds out whether a session has been idle for long enough by now. The time of
+// its last stored event decides.
+func (k *Keeper) isDue(ctx context.Context, j eventlog.Job, looked session.Remembered) error {
+	index, err := k.store.Session(ctx, j.Session)
+	if err != nil {
+		return err
+	}
+	idle := time.Duration(looked.Config.Memory.IdleMs) * time.Millisecond
+	if looked.Busy && idle > 0 {
+		return job.Later{At: time.Now().Add(idle)} // the end of its turn will be an event
+	}
+	at, ever := memory.DueAt(memory.Session{ID: j.Session, Last: index.Modified, Waiting: looked.Waiting > 0}, idle)
+	switch {
+	case !ever:
+		return job.ErrMoot
+	case at.After(time.Now()):
+		return job.Later{At: at}
+	}
+	return nil
+}
+
+// fold writes what was found into pages, and records that.
+func (k *Keeper) fold(ctx context.Context, j eventlog.Job, looked session.Remembered) error {
+	facts, through, err := k.facts(ctx, j.Session, looked)
+	if err != nil {
+		return err
+	}
+	k.pages.Lock()
+	defer k.pages.Unlock()
+	if now, err := k.host.Remembered(ctx, j.Session); err != nil {
+		return err
+	} else if now.Through != looked.Through { // it was forgotten, or another job was faster
+		return fmt.Errorf("session %s: %w", j.Session, session.ErrMoved)
+	}
+	d := event.MemoryConsolidatedData{JobID: j.ID, Through: through, Pages: []event.MemoryPage{}}
+	b := k.shelf.For(looked.Config.WorkingDirectory, looked.Config.Memory.Where)
+	var errs []error
+	for _, kind := range memory.Kinds {
+		changed, err := add(b, kind, facts[kind])
+		if changed != nil {
+			d.Pages = append(d.Pages, *changed)
+		}
+		errs = append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	return k.host.Consolidated(ctx, j, looked, d)
+}
+
+// facts collects what was found since the last consolidation, and the position of the
+// newest of it.
+func (k *Keeper) facts(ctx context.Context, id event.SessionID, looked session.Remembered) (map[string][]page.Fact, event.Seq, error) {
+	facts := make(map[string][]page.Fact)
+	through := looked.Through
+	for e, err := range k.store.Read(ctx, id, looked.Through) {
+		if err != nil {
+			return nil, 0, err
+		}
+		if e.Type != event.MemoryExtracted || e.Seq > looked.Waiting {
+			continue
+		}
+		d, err := event.As[event.MemoryExtractedData](e)
+		if err != nil {
+			return nil, 0, err
+		}
+		found, part, err := findings(d)
+		if err != nil {
+			return nil, 0, fmt.Errorf("event %d: %w", e.Seq, err)
+		}
+		for kind, more := range found.Facts(id, part) {
+			facts[kind] = append(facts[kind], more...)
+		}
+		through = e.Seq
+	}
+	return facts, through, nil
+}
+
+// mostEdits is how often a page is read and changed again because somebody edits it
+// at the same time.
+const mostEdits = 10
+
+// add adds facts to a page, and returns what has changed; nil if nothing has.
+func add(b *book.Book, name string, facts []page.Fact) (*event.MemoryPage, error) {
+	if len(facts) == 0 {
+		return nil, nil
+	}
+	var err error
+	for range mostEdits {
+		var p, next *page.Page
+		var was book.Digest
+		var dropped []page.Fact
+		var version int
+		if p, was, err = b.Page(name); err != nil {
+			return nil, err
+		}
+		if next, dropped, err = p.Add(facts); errors.Is(err, page.ErrUnchanged) {
+			return nil, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("%s: %w", b.Path(name), err)
+		}
+		version, err = b.Write(name, next.Format(), was)
+		if err == nil {
+			return &event.MemoryPage{Path: b.Path(name), Version: version, Added: len(facts), Dropped: len(dropped)}, nil
+		}
+		if !errors.Is(err, book.ErrChanged) {
+			return nil, err
+		}
+	}
+	return nil, err
+}

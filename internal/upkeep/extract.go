@@ -1,0 +1,249 @@
+package upkeep
+
+import (
+	"cmp"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/eventlog"
+	"github.com/abide-run/abide/internal/job"
+	"github.com/abide-run/abide/internal/memory"
+	"github.com/abide-run/abide/internal/minutes"
+	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/session"
+	"github.com/abide-run/abide/internal/transcript"
+	"github.com/abide-run/abide/internal/turn"
+)
+
+// Bounds of one attempt at an extraction.
+const (
+	usualTime    = 5 * time.Minute
+	usualRoom    = 12_000 // tokens of one request, where the model's window is not known
+	mostRoom     = 24_000
+	mostOutput   = 4096
+	mostRequests = 60
+	mostRead     = 4 << 20 // bytes of the log, up to the end of the turn that they end in
+)
+
+// extract carries out a job that reads a part of the log.
+func (k *Keeper) extract(ctx context.Context, j eventlog.Job) error {
+	looked, err := k.host.Remembered(ctx, j.Session)
+	if err != nil {
+		return err
+	}
+	if !isAside(looked, j) && j.To <= looked.Pointer {
+		return job.ErrMoot
+	}
+	return k.extractNext(ctx, j, looked)
+}
+
+// extractNext extracts the next part of what a job is about.
+func (k *Keeper) extractNext(ctx context.Context, j eventlog.Job, looked session.Remembered) error {
+	p, err := k.passage(ctx, j, looked)
+	if err != nil {
+		return err
+	}
+	d, err := k.find(ctx, j, looked, p)
+	if err != nil {
+		return err
+	}
+	return k.host.Extracted(ctx, j, looked, d)
+}
+
+// isAside reports whether a job is to read again what nobody could read before.
+func isAside(looked session.Remembered, j eventlog.Job) bool {
+	return slices.Contains(looked.Aside, turn.Part{From: j.From, To: j.To})
+}
+
+// A passage is a part of the log that was read.
+type passage struct {
+	after   event.Seq
+	entries []memory.Entry
+	ends    []eventlog.End // of the log, after each event
+	weights []int64        // of each event
+}
+
+// passage reads what a job is about: from where the last extraction ended up to where
+// the job does, or a part that was set aside. What was compacted is in the log like
+// everything else. What was taken back is not remembered.
+func (k *Keeper) passage(ctx context.Context, j eventlog.Job, looked session.Remembered) (*passage, error) {
+	p := &passage{after: looked.Pointer}
+	var history transcript.History
+	results := make(map[string]event.Seq)
+	weight, upTo, hidden := int64(0), j.To, looked.Hidden
+	for e, err := range k.read(ctx, j, looked, p) {
+		if err != nil {
+			return nil, err
+		}
+		if weight > mostRead && e.Type == event.UserMessage && e.Seq <= upTo {
+			upTo = e.Seq - 1 // the rest is for the next
+		}
+		switch {
+		case e.Type == event.HistoryHidden:
+			history.Add(e)
+		case e.Seq <= upTo && e.Type != event.ContextEpoch:
+			history.Add(e)
+			p.note(e)
+			weight += turn.Weight(e)
+			if d, err := event.As[event.ToolCompleteData](e); e.Type == event.ToolComplete && err == nil {
+				results[d.ToolCallID] = e.Seq
+			}
+		case e.Seq <= upTo:
+			p.note(e)
+		}
+		if e.Seq >= max(upTo, hidden) {
+			break
+		}
+	}
+	_, items, err := history.Items()
+	if err != nil {
+		return nil, err
+	}
+	for _, item := range items {
+		p.entries = append(p.entries, memory.Entry{At: max(item.At, results[item.CallID]), Message: item.Message})
+	}
+	return p, nil
+}
+
+// read reads the log from where the passage begins.
+func (k *Keeper) read(ctx context.Context, j eventlog.Job, looked session.Remembered, p *passage) func(func(event.Event, error) bool) {
+	if isAside(looked, j) {
+		p.after = j.From - 1
+		return k.store.Read(ctx, j.Session, p.after)
+	}
+	end, err := looked.End()
+	if err != nil {
+		return func(yield func(event.Event, error) bool) { yield(event.Event{}, err) }
+	}
+	p.ends = []eventlog.End{end}
+	return k.store.ReadFrom(ctx, j.Session, end)
+}
+
+// note counts an event.
+func (p *passage) note(e event.Event) {
+	p.weights = append(p.weights, turn.Weight(e))
+	if n := len(p.ends); n > 0 { // else nobody goes on from there
+		p.ends = append(p.ends, p.ends[n-1].Next(e.Bytes))
+	}
+}
+
+// next is the part of the passage that is read at once. The last one goes to the end
+// of it.
+func (p *passage) next(room int) memory.Batch {
+	last := p.after + event.Seq(len(p.weights))
+	batch, some := memory.Next(p.after, p.entries, room)
+	if !some {
+		return memory.Batch{From: p.after + 1, To: last}
+	}
+	if !slices.ContainsFunc(p.entries, func(e memory.Entry) bool { return e.At > batch.To }) {
+		batch.To = last
+	}
+	return batch
+}
+
+// data is the record of a part in which nothing was found yet.
+func (p *passage) data(j eventlog.Job, b memory.Batch) event.MemoryExtractedData {
+	empty := json.RawMessage("[]")
+	d := event.MemoryExtractedData{
+		JobID: j.ID, From: b.From, To: b.To, EpochID: j.Epoch,
+		Decisions: empty, Discussions: empty, Attempts: empty, Requests: empty,
+	}
+	n := int(b.To - p.after)
+	for _, w := range p.weights[:n] {
+		d.Bytes += w
+	}
+	if n < len(p.ends) {
+		d.Hash = hex.EncodeToString(p.ends[n].Hash[:])
+	}
+	return d
+}
+
+// find has a model note what is worth keeping of the next part of a passage. If
+// nothing was said in it, no model is asked.
+func (k *Keeper) find(ctx context.Context, j eventlog.Job, looked session.Remembered, p *passage) (event.MemoryExtractedData, error) {
+	if len(p.entries) == 0 {
+		return p.data(j, p.next(usualRoom)), nil
+	}
+	rules := looked.Config.Memory
+	ctx, cancel := context.WithTimeoutCause(ctx, cmp.Or(time.Duration(rules.TimeoutMs)*time.Millisecond, usualTime), errors.New("the model has not answered in time"))
+	defer cancel()
+	to, err := k.host.Endpoint(ctx, j.Session, looked.Config, cmp.Or(rules.Model, looked.Model))
+	if err != nil {
+		return event.MemoryExtractedData{}, err
+	}
+	room, output, err := bounds(to)
+	if err != nil {
+		return event.MemoryExtractedData{}, err
+	}
+	batch := p.next(room)
+	d := p.data(j, batch)
+	d.Model = to.Name
+	x := memory.NewExtraction(batch, model.Request{Session: string(j.Session), Model: to.Name, MaxOutput: output})
+	if err := ask(ctx, to, x, &d.Usage); err != nil {
+		return d, err
+	}
+	found, err := x.Result()
+	if err != nil {
+		return d, err
+	}
+	return d, note(&d, found)
+}
+
+// bounds are how many tokens a text may have for a model, and its answer.
+func bounds(to session.Endpoint) (room, output int, err error) {
+	limit := usualRoom
+	output = mostOutput
+	if to.Window > 0 {
+		output = min(mostOutput, to.Window/4)
+		limit = min(mostRoom, to.Window-output)
+	}
+	if room = memory.Room(limit); room < minutes.LeastChunk {
+		return 0, 0, fmt.Errorf("the window of the model %s, %d tokens, is too small to extract memory with: name another in memory.model", to.Name, to.Window)
+	}
+	return room, output, nil
+}
+
+// ask makes the requests of an extraction. They are bounded.
+func ask(ctx context.Context, to session.Endpoint, x *memory.Extraction, cost *event.MemoryUsage) error {
+	for req := x.Next(); req != nil; req = x.Next() {
+		if cost.Requests++; cost.Requests > mostRequests {
+			return fmt.Errorf("the part is too long: it was not read after %d requests", mostRequests)
+		}
+		reply, err := to.Model.Ask(ctx, req, nil)
+		if err != nil && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if reply != nil {
+			cost.Input += reply.Usage.Input + reply.Usage.CacheRead + reply.Usage.CacheWrite
+			cost.Output += reply.Usage.Output
+		}
+		x.Take(reply, err)
+	}
+	return nil
+}
+
+// note writes findings down.
+func note(d *event.MemoryExtractedData, found *memory.Extracted) error {
+	d.Found = len(found.Decisions) + len(found.Discussions) + len(found.Attempts) + len(found.Requests)
+	text, err := json.Marshal(found)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, d) // the lists have the same names
+}
+
+// findings reads what was noted, and the part it is about.
+func findings(d event.MemoryExtractedData) (*memory.Extracted, memory.Batch, error) {
+	found := new(memory.Extracted)
+	err := errors.Join(
+		json.Unmarshal(d.Decisions, &found.Decisions), json.Unmarshal(d.Discussions, &found.Discussions),
+		json.Unmarshal(d.Attempts, &found.Attempts), json.Unmarshal(d.Requests, &found.Requests),
+	)
+	return found, memory.Batch{From: d.From, To: d.To}, err
+}

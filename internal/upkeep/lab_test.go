@@ -1,0 +1,318 @@
+package upkeep_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/eventlog"
+	"github.com/abide-run/abide/internal/memory"
+	"github.com/abide-run/abide/internal/memory/book"
+	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/session"
+	"github.com/abide-run/abide/internal/sqlite"
+	"github.com/abide-run/abide/internal/upkeep"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A teller is a scripted model. It answers turns, and extracts as it is told.
+type teller struct {
+	mu      sync.Mutex
+	says    func(req *model.Request) string                                     // in turns; "ok" if nil
+	extract func(ctx context.Context, req *model.Request) (*model.Reply, error) // four empty lists if nil
+	records []string                                                            // what it was given to extract from, in order
+	asked   int                                                                 // in turns
+	gates   map[string]chan struct{}                                            // sessions whose extraction waits
+}
+
+func (m *teller) Ask(ctx context.Context, req *model.Request, _ func(model.Delta)) (*model.Reply, error) {
+	if !extracts(req) {
+		m.mu.Lock()
+		m.asked++
+		says := m.says
+		m.mu.Unlock()
+		text := "ok"
+		if says != nil {
+			text = says(req)
+		}
+		return &model.Reply{Text: text, Usage: model.Usage{Input: 1000, Output: 1}}, nil
+	}
+	m.mu.Lock()
+	m.records = append(m.records, req.Messages[0].Text)
+	extract, gate := m.extract, m.gates[req.Session]
+	m.mu.Unlock()
+	if gate != nil {
+		select {
+		case <-gate:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	if extract == nil {
+		return handIn(memory.Extracted{}), nil
+	}
+	return extract(ctx, req)
+}
+
+func extracts(req *model.Request) bool {
+	return req.Tools != nil && slices.ContainsFunc(req.Tools.List, func(t model.Tool) bool { return t.Name == memory.WriteExtracted })
+}
+
+// extractions counts what it was given to extract from.
+func (m *teller) extractions() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.records)
+}
+
+func (m *teller) hold(session string) chan struct{} {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.gates == nil {
+		m.gates = make(map[string]chan struct{})
+	}
+	m.gates[session] = make(chan struct{})
+	return m.gates[session]
+}
+
+// handIn is a call of write_extracted.
+func handIn(found memory.Extracted) *model.Reply {
+	arguments, err := json.Marshal(map[string]any{
+		"decisions": notNil(found.Decisions), "discussions": notNil(found.Discussions),
+		"attempts": notNil(found.Attempts), "requests": notNil(found.Requests),
+	})
+	if err != nil {
+		panic(err) // plain data
+	}
+	return &model.Reply{Calls: []model.Call{{ID: "c", Name: memory.WriteExtracted, Arguments: arguments}}}
+}
+
+func notNil[T any](list []T) []T { return append([]T{}, list...) }
+
+// decided answers every extraction with one decision.
+func decided(text string) func(context.Context, *model.Request) (*model.Reply, error) {
+	return func(context.Context, *model.Request) (*model.Reply, error) {
+		return handIn(memory.Extracted{Decisions: []memory.Decision{{Chosen: text, Options: []string{}, Rationale: "because"}}}), nil
+	}
+}
+
+// A lab is a host on a real store, with a keeper and a scripted model.
+type lab struct {
+	*testing.T
+	dir    string // of the store
+	work   string // where the sessions work: a workspace
+	user   string // memory
+	rules  event.MemoryRules
+	opts   upkeep.Options
+	model  *teller
+	store  eventlog.Store
+	host   *session.Host
+	keeper *upkeep.Keeper
+	shelf  *book.Shelf
+}
+
+// idle is the limit of the sessions of a lab.
+const idle = 10 * time.Minute
+
+func newLab(t *testing.T) *lab {
+	l := &lab{T: t, dir: t.TempDir(), work: t.TempDir(), user: filepath.Join(t.TempDir(), "memory"), model: new(teller)}
+	l.rules = event.MemoryRules{ExtractThreshold: 1, IdleMs: idle.Milliseconds()}
+	if err := os.Mkdir(filepath.Join(l.work, ".git"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// open opens the store and makes everything else. Nothing runs before start.
+func (l *lab) open() {
+	l.Helper()
+	store, err := sqlite.Open(l.Context(), filepath.Join(l.dir, "abide.db"), sqlite.Options{Sync: sqlite.Normal})
+	if err != nil {
+		l.Fatal(err)
+	}
+	l.store = store
+	l.on(store)
+}
+
+func (l *lab) on(store eventlog.Store) {
+	l.store = store
+	l.shelf = book.NewShelf(l.user, memory.Kinds...)
+	l.keeper = upkeep.New(l.store, l.shelf, l.opts)
+	l.host = session.New(l.store, session.Options{
+		Resolve: func(_ context.Context, _ event.SessionConfiguredData, name string, _ []byte) (session.Endpoint, error) {
+			return session.Endpoint{Model: l.model, Name: name}, nil
+		},
+		Memory: l.keeper.Session(), Version: "test",
+	})
+	l.keeper.Attend(l.host)
+	if err := l.host.Start(l.Context()); err != nil {
+		l.Fatal(err)
+	}
+}
+
+func (l *lab) start() { l.keeper.Start() }
+
+// close stops everything, as an engine does.
+func (l *lab) close() {
+	l.keeper.Stop()
+	l.host.Close()
+	l.store.Close()
+}
+
+// reopen stops everything and starts it again.
+func (l *lab) reopen() {
+	l.close()
+	l.open()
+	l.start()
+}
+
+// create makes a session.
+func (l *lab) create(id event.SessionID) {
+	l.Helper()
+	_, err := l.host.Create(l.Context(), id, session.Spec{Config: event.SessionConfiguredData{
+		WorkingDirectory: l.work, Model: "test", Memory: l.rules,
+	}}, &session.Client{Viewer: nobody{}})
+	if err != nil {
+		l.Fatal(err)
+	}
+}
+
+type nobody struct{}
+
+func (nobody) Event(event.SessionID, event.Event) bool { return true }
+
+// turn has a session say something and waits until it is idle.
+func (l *lab) turn(id event.SessionID, text string) {
+	l.Helper()
+	l.send(id, text)
+	l.idle(id)
+}
+
+func (l *lab) send(id event.SessionID, text string) {
+	l.Helper()
+	if _, err := l.host.Send(l.Context(), id, event.InputAcceptedData{Prompt: text}); err != nil {
+		l.Fatal(err)
+	}
+}
+
+// idle waits until a session has nothing to do.
+func (l *lab) idle(id event.SessionID) {
+	l.Helper()
+	for after := event.Seq(0); ; {
+		looked, err := l.host.Remembered(l.Context(), id)
+		if err != nil {
+			l.Fatal(err)
+		}
+		if !looked.Busy {
+			return
+		}
+		after = max(after, looked.Seq)
+		if err := l.store.Wait(l.Context(), id, after); err != nil {
+			l.Fatal(err)
+		}
+	}
+}
+
+// await waits until a session has an event of a kind, the nth of it.
+func (l *lab) await(id event.SessionID, kind event.Type, nth int) event.Event {
+	l.Helper()
+	for e, err := range eventlog.Follow(l.Context(), l.store, id, eventlog.End{}) {
+		if err != nil {
+			l.Fatal(err)
+		}
+		if e.Type == kind {
+			if nth--; nth == 0 {
+				return e
+			}
+		}
+	}
+	return event.Event{}
+}
+
+// events returns those of a kind.
+func (l *lab) events(id event.SessionID, kind event.Type) (list []event.Event) {
+	l.Helper()
+	for e, err := range l.store.Read(l.Context(), id, 0) {
+		if err != nil {
+			l.Fatal(err)
+		}
+		if e.Type == kind {
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
+func (l *lab) extracted(id event.SessionID) (list []event.MemoryExtractedData) {
+	l.Helper()
+	for _, e := range l.events(id, event.MemoryExtracted) {
+		list = append(list, as[event.MemoryExtractedData](l, e))
+	}
+	return list
+}
+
+func (l *lab) consolidated(id event.SessionID) (list []event.MemoryConsolidatedData) {
+	l.Helper()
+	for _, e := range l.events(id, event.MemoryConsolidated) {
+		list = append(list, as[event.MemoryConsolidatedData](l, e))
+	}
+	return list
+}
+
+func as[T any](l *lab, e event.Event) T {
+	l.Helper()
+	d, err := event.As[T](e)
+	if err != nil {
+		l.Fatal(err)
+	}
+	return d
+}
+
+// looked is how far a session was remembered.
+func (l *lab) looked(id event.SessionID) session.Remembered {
+	l.Helper()
+	r, err := l.host.Remembered(l.Context(), id)
+	if err != nil {
+		l.Fatal(err)
+	}
+	return r
+}
+
+// jobs describes the rows.
+func (l *lab) jobs() (list []eventlog.Job) {
+	l.Helper()
+	list, err := l.store.Jobs(l.Context(), "")
+	if err != nil {
+		l.Fatal(err)
+	}
+	return list
+}
+
+func describe(jobs []eventlog.Job) string {
+	var words []string
+	for _, j := range jobs {
+		words = append(words, fmt.Sprintf("%s %s %d-%d attempts=%d aside=%t", j.Session, j.Kind, j.From, j.To, j.Attempts, j.Aside()))
+	}
+	return strings.Join(words, "; ")
+}
+
+// page reads a page of the workspace's memory.
+func (l *lab) page(name string) string {
+	l.Helper()
+	text, err := os.ReadFile(filepath.Join(l.work, ".abide", "memory", name+".md"))
+	if err != nil && !os.IsNotExist(err) {
+		l.Fatal(err)
+	}
+	return string(text)
+}
