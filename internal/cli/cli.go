@@ -14,6 +14,7 @@ package cli
 import (
 	"context"
 	"io"
+	"regexp"
 	"time"
 
 	"github.com/abide-run/abide/internal/config"
@@ -80,10 +81,14 @@ func (a *app) finish(ctx context.Context, err error) int {
 	}
 	code, text := verdict(ctx, err)
 	if text != "" {
-		a.err.printf("abide: %s\n", plain(text))
+		a.err.printf("abide: %s\n", plain(protocol.ReplaceAllString(text, "")))
 	}
 	return code
 }
+
+// protocol is how the protocol says that a request failed. People want to know
+// why.
+var protocol = regexp.MustCompile(`Request [\w.]+ failed with message: `)
 
 // isHeadless reports whether an SDK started the program.
 func isHeadless(args []string) bool {

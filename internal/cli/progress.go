@@ -3,6 +3,9 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
+	"os"
+	"sync"
+	"time"
 
 	"github.com/abide-run/abide/internal/event"
 )
@@ -58,6 +61,10 @@ func (p *progress) event(e event.Event) {
 		_ = on(e, func(d event.SessionWarningData) { p.say(plainStyle, "warning: "+d.Message) })
 	case event.SessionError:
 		_ = on(e, p.remark)
+	case event.CompactionStart:
+		_ = on(e, func(d event.CompactionStartData) { p.say(faint, compacting(d)) })
+	case event.CompactionComplete:
+		_ = on(e, func(d event.CompactionCompleteData) { p.say(faint, compactedTo(d)) })
 	}
 }
 
@@ -83,6 +90,51 @@ func (p *progress) remark(d event.SessionErrorData) {
 	if !d.EndsTurn {
 		p.say(plainStyle, "error: "+d.Message)
 	}
+}
+
+// compacting says that the older part of a session is being summarised.
+func compacting(d event.CompactionStartData) string {
+	return fmt.Sprintf("compacting the conversation: %s of %s tokens", grouped(d.CurrentTokens), grouped(d.TokenLimit))
+}
+
+// compactedTo says what came of that.
+func compactedTo(d event.CompactionCompleteData) string {
+	switch {
+	case d.Outcome == event.OutcomeSkipped:
+		return "the conversation was not compacted: " + d.Error
+	case d.Outcome != event.OutcomeDone:
+		return "the conversation could not be compacted: " + d.Error
+	}
+	text := fmt.Sprintf("compacted from %s to %s tokens", grouped(d.PreTokens), grouped(d.PostTokens))
+	if d.Digest {
+		text += ", without a model: " + d.Error
+	}
+	return text
+}
+
+// while says what goes on until the function that it returns is called. A terminal
+// shows for how long, in a line that is taken back.
+func (p *progress) while(text string) (done func()) {
+	if p.quiet || terminal(p.err) == nil || os.Getenv("TERM") == "dumb" {
+		p.say(faint, text)
+		return func() {}
+	}
+	began, over := time.Now(), make(chan struct{})
+	var showing sync.WaitGroup
+	showing.Go(func() {
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for {
+			p.err.printf("\r%s", p.paint.in(faint, clip(fmt.Sprintf("%s, %s", oneLine(text), time.Since(began).Round(time.Second)), width(p.err)-1)))
+			select {
+			case <-tick.C:
+			case <-over:
+				p.err.printf("\r\x1b[K")
+				return
+			}
+		}
+	})
+	return func() { close(over); showing.Wait() }
 }
 
 // brief shows the arguments of a call: the only one by its value, several as

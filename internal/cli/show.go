@@ -190,6 +190,14 @@ func tell(e event.Event, say func(who, text string)) error {
 		return on(e, func(d event.SessionForkedData) { say("forked", fmt.Sprintf("from %s at %d", d.Parent, d.At)) })
 	case event.HistoryHidden:
 		return on(e, func(d event.HistoryHiddenData) { say("rewound", fmt.Sprintf("%d to %d", d.From, d.To)) })
+	case event.CompactionComplete:
+		return on(e, func(d event.CompactionCompleteData) { say("note", compactedTo(d)) })
+	case event.ContextEpoch:
+		return on(e, func(d event.ContextEpochData) {
+			if d.Kind == event.EpochUndo {
+				say("note", "the last compaction was undone")
+			}
+		})
 	}
 	return nil
 }

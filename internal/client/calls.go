@@ -237,6 +237,50 @@ func (c *Client) PreviewRewind(ctx context.Context, p api.RewindParams) (api.Rew
 	return call[api.RewindPreview](ctx, c, api.PreviewRewind, p)
 }
 
+// What the model sees of a session.
+
+// Compact summarises the older part of a session, and returns when that is done.
+// That it could not be done is told in the result. It goes on if ctx is done
+// first; AbortCompaction ends it.
+func (c *Client) Compact(ctx context.Context, p api.CompactParams) (api.CompactResult, error) {
+	return call[api.CompactResult](ctx, c, api.HistoryCompact, p)
+}
+
+// AbortCompaction gives up a compaction that Compact began. It reports false if
+// none is under way.
+func (c *Client) AbortCompaction(ctx context.Context, id event.SessionID) (bool, error) {
+	r, err := call[api.AbortedResult](ctx, c, api.HistoryAbort, api.SessionParams{SessionID: id})
+	return r.Aborted, err
+}
+
+// CancelCompaction gives up a compaction that the runtime began ahead of need. It
+// reports false if none is under way.
+func (c *Client) CancelCompaction(ctx context.Context, id event.SessionID) (bool, error) {
+	r, err := call[api.CancelledResult](ctx, c, api.HistoryCancel, api.SessionParams{SessionID: id})
+	return r.Cancelled, err
+}
+
+// Uncompact returns to what the model saw before the last compaction, and names
+// the epoch that it opens.
+func (c *Client) Uncompact(ctx context.Context, id event.SessionID) (string, error) {
+	r, err := call[api.UncompactResult](ctx, c, api.HistoryUncompact, api.SessionParams{SessionID: id})
+	return r.EpochID, err
+}
+
+// Handoff summarises a session for whoever takes over, and changes nothing. The
+// summary of one in which nothing was said is empty.
+func (c *Client) Handoff(ctx context.Context, id event.SessionID) (string, error) {
+	r, err := call[api.HandoffResult](ctx, c, api.HistoryHandoff, api.SessionParams{SessionID: id})
+	return r.Summary, err
+}
+
+// Context tells what fills the window of a session's model.
+func (c *Client) Context(ctx context.Context, id event.SessionID) (api.ContextResult, error) {
+	return call[api.ContextResult](ctx, c, api.HistoryContext, api.SessionParams{SessionID: id})
+}
+
+// Commands.
+
 // Tasks lists the commands of a session, or of all.
 func (c *Client) Tasks(ctx context.Context, p api.TasksParams) (api.TasksResult, error) {
 	return call[api.TasksResult](ctx, c, api.Tasks, p)
@@ -251,6 +295,8 @@ func (c *Client) TaskOutput(ctx context.Context, p api.TaskOutputParams) (api.Ta
 func (c *Client) StopTask(ctx context.Context, p api.TaskParams) (api.Task, error) {
 	return call[api.Task](ctx, c, api.TaskStop, p)
 }
+
+// Ending sessions.
 
 // Delete removes a session. It reports false if there is none.
 func (c *Client) Delete(ctx context.Context, id event.SessionID) (bool, error) {

@@ -28,6 +28,13 @@ type models struct {
 
 	mu      sync.Mutex
 	clients map[string]*remote.Client
+	known   map[string]endpoint // by how sessions have them
+}
+
+// An endpoint is what a session has of its provider, read and ready.
+type endpoint struct {
+	api.Provider
+	client *remote.Client
 }
 
 // resolve finds the model of a session: one that ships with us, or one of the
@@ -50,20 +57,11 @@ func (m *models) resolve(ctx context.Context, config event.SessionConfiguredData
 
 // provided finds a model of the session's provider.
 func (m *models) provided(ctx context.Context, config event.SessionConfiguredData, name string, secret []byte) (session.Endpoint, error) {
-	var p api.Provider
-	if err := json.Unmarshal(config.Provider, &p); err != nil {
-		return session.Endpoint{}, fmt.Errorf("provider: %w", err)
-	}
-	var s api.ProviderSecret
-	if len(secret) > 0 {
-		if err := json.Unmarshal(secret, &s); err != nil {
-			return session.Endpoint{}, fmt.Errorf("provider's key: %w", err)
-		}
-	}
-	client, err := m.client(p, s, config.ClientName)
+	to, err := m.endpoint(config, secret)
 	if err != nil {
 		return session.Endpoint{}, err
 	}
+	p, client := to.Provider, to.client
 	name = cmp.Or(p.WireModel, p.ModelID, name)
 	if name == "" {
 		if name, err = client.FirstModel(ctx); err != nil {
@@ -73,6 +71,38 @@ func (m *models) provided(ctx context.Context, config event.SessionConfiguredDat
 	p = said(m.written.on(p), name, client.Window(name))
 	limits := window.LimitsOf(Capabilities(p, name), p.MaxOutputTokens)
 	return session.Endpoint{Model: tune(client, p, name), Name: name, Blind: blind(p, name), Window: limits.Window, Output: limits.Output}, nil
+}
+
+// endpoint reads what a session has of its provider. Every turn asks for it, so it
+// is kept.
+func (m *models) endpoint(config event.SessionConfiguredData, secret []byte) (endpoint, error) {
+	key := strings.Join([]string{string(config.Provider), string(secret), config.ClientName}, "\n")
+	m.mu.Lock()
+	to, ok := m.known[key]
+	m.mu.Unlock()
+	if ok {
+		return to, nil
+	}
+	if err := json.Unmarshal(config.Provider, &to.Provider); err != nil {
+		return endpoint{}, fmt.Errorf("provider: %w", err)
+	}
+	var s api.ProviderSecret
+	if len(secret) > 0 {
+		if err := json.Unmarshal(secret, &s); err != nil {
+			return endpoint{}, fmt.Errorf("provider's key: %w", err)
+		}
+	}
+	var err error
+	if to.client, err = m.client(to.Provider, s, config.ClientName); err != nil {
+		return endpoint{}, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.known == nil || len(m.known) >= maxClients {
+		m.known = make(map[string]endpoint)
+	}
+	m.known[key] = to
+	return to, nil
 }
 
 // client returns the client of an endpoint.

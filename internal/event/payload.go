@@ -397,6 +397,10 @@ type InfiniteSessions struct {
 	Exhaustion *float64 `json:"bufferExhaustionThreshold,omitempty"`
 }
 
+// Off reports whether a client wants neither thresholds nor a folder for the
+// session's own files.
+func (s *InfiniteSessions) Off() bool { return s != nil && s.Enabled != nil && !*s.Enabled }
+
 // AgentOf says whose agent a session is.
 type AgentOf struct {
 	Session SessionID `json:"sessionId"`

@@ -100,7 +100,7 @@ func (c *conn) snapshot(ctx context.Context, p api.SessionParams) (api.SnapshotR
 		CurrentMode: st.Mode, SelectedModel: st.Model, WorkingDirectory: st.Config.WorkingDirectory,
 		ClientName: st.Config.ClientName, Summary: st.Summary, SessionLimits: json.RawMessage("null"),
 	}
-	if c.server.opts.Workspace != nil {
+	if c.server.opts.Workspace != nil && !st.Config.Infinite.Off() {
 		path := c.server.opts.Workspace(p.SessionID)
 		r.WorkspacePath = &path
 		r.Workspace = &api.WorkspaceResult{ID: p.SessionID, Cwd: st.Config.WorkingDirectory, Name: st.Name}

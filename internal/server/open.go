@@ -121,7 +121,7 @@ func (c *conn) opened(ctx context.Context, id event.SessionID, client *session.C
 	if c.door.Private {
 		result.Position = view.Position()
 	}
-	if c.server.opts.Workspace != nil {
+	if c.server.opts.Workspace != nil && !c.server.host.Bare(id) {
 		result.WorkspacePath = c.server.opts.Workspace(id)
 	}
 	if err := view.CatchUp(context.WithoutCancel(ctx)); err != nil {

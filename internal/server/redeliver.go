@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"slices"
 	"strconv"
 
 	"github.com/abide-run/abide/internal/api"
@@ -43,7 +44,7 @@ func (c *conn) remind(ctx context.Context, id event.SessionID, open []session.Re
 	again, err := c.server.host.Redeliver(ctx, id, open)
 	for _, r := range again {
 		e := event.Event{Type: r.Asked.Type, Bytes: marked(r.Asked.Bytes, r.Attempt)}
-		if c.rpc.Notify(api.SessionEvent, json.RawMessage(bytes.Join(c.params(id, e), nil))) != nil {
+		if c.rpc.Notify(api.SessionEvent, json.RawMessage(slices.Concat(c.opening(nil, id, e), e.Bytes, closing))) != nil {
 			return nil // the connection is over
 		}
 	}

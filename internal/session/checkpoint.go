@@ -8,15 +8,22 @@ import (
 	"unicode"
 
 	"github.com/abide-run/abide/internal/compact"
+	"github.com/abide-run/abide/internal/event"
 )
 
 // checkpoint is where the summary of an epoch is copied to, for people; empty if
 // the session has no folder.
 func (s *Session) checkpoint(number int, summary string) string {
-	if said := s.state.Config.Infinite; s.host.opts.Folder == nil || said != nil && said.Enabled != nil && !*said.Enabled {
+	if s.host.opts.Folder == nil || s.state.Config.Infinite.Off() {
 		return ""
 	}
 	return filepath.Join(s.host.opts.Folder(s.id), "checkpoints", fmt.Sprintf("%03d-%s.md", number, slug(compact.Title(summary))))
+}
+
+// Bare reports whether the clients of a session want it to have no folder.
+func (h *Host) Bare(id event.SessionID) bool {
+	s := h.peek(id)
+	return s != nil && s.bare.Load()
 }
 
 // slug makes a file name of a title.

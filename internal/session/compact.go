@@ -335,9 +335,16 @@ func (tx *txn) interrupted() error {
 
 // stopCompacting lets go of the compaction under way without recording anything.
 func (s *Session) stopCompacting(cause error) {
-	if s.compaction != nil {
-		s.compaction.cancel(cause)
-		s.compaction = nil
+	c := s.compaction
+	if c == nil {
+		return
+	}
+	c.cancel(cause)
+	s.compaction = nil
+	if c.done != nil {
+		d := c.complete(time.Now())
+		d.Outcome, d.Cause, d.Error = event.OutcomeFailed, event.CauseInterrupted, cause.Error()
+		c.done <- d
 	}
 }
 

@@ -2,6 +2,7 @@ package session
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/abide-run/abide/internal/compact"
 	"github.com/abide-run/abide/internal/event"
@@ -16,7 +17,8 @@ type gauge struct {
 	of       gaugeOf
 	limits   window.Limits
 	policy   window.Policy
-	warnings []string
+	warnings []string // about what was written down
+	told     []string // those that clients were told
 
 	meter  window.Meter
 	pruner window.Pruner
@@ -117,10 +119,12 @@ func (s *Session) room(tx *txn) window.Verdict {
 		return window.Verdict{} // whoever makes the request will say so
 	}
 	g := s.gauged()
-	for _, w := range g.warnings {
-		tx.Tell(event.SessionWarningData{WarningType: "compaction", Message: w})
+	if !slices.Equal(g.warnings, g.told) {
+		for _, w := range g.warnings {
+			tx.Tell(event.SessionWarningData{WarningType: "compaction", Message: w})
+		}
+		g.told = g.warnings
 	}
-	g.warnings = nil
 	return g.policy.Decide(s.state.Turn.At(), s.measure(q), s.state.Gate, tx.now)
 }
 

@@ -30,6 +30,7 @@ type Session struct {
 
 	provider atomic.Pointer[[]byte] // the secrets of its provider, once they were read
 	asks     atomic.Bool            // a question to a person is open
+	bare     atomic.Bool            // it is to have no folder
 
 	// Guarded by mu, written by the draining goroutine alone.
 	clients []*attachment
@@ -261,22 +262,23 @@ func (s *Session) carryOut(batch []*intent) {
 			f()
 		}
 	}
-	s.reread()
 	if s.state != nil && (s.state.Seq == 0 || (tx.unload && s.quiet())) {
 		s.state = nil
 		s.provider.Store(nil)
 	}
 }
 
-// reread reads the log again if more of the conversation is shown than is held.
-func (s *Session) reread() {
-	if s.state == nil || !s.state.History.Short() {
-		return
+// reread reads the log again if more of the conversation is shown than is held,
+// and takes in what is yet to be stored.
+func (s *Session) reread(tx *txn) error {
+	if !s.state.History.Short() {
+		return nil
 	}
-	s.state = nil
-	if err := s.load(); err != nil { // whoever wants something next will be told
-		s.host.log.Error("the session could not be read again", "session", s.id, "err", err)
+	state, _, err := s.host.read(s.host.ctx, s.id, tx.stored...)
+	if err == nil {
+		s.state, tx.State = state, state
 	}
+	return err
 }
 
 // quiet reports whether nothing is under way in this process.
@@ -305,9 +307,9 @@ func (s *Session) load() error {
 	return nil
 }
 
-// read folds a session's log. Damage is quarantined, so that it is found again
-// without reading.
-func (h *Host) read(ctx context.Context, id event.SessionID) (*turn.State, eventlog.End, error) {
+// read folds a session's log, and what is yet to be stored. Damage is quarantined,
+// so that it is found again without reading.
+func (h *Host) read(ctx context.Context, id event.SessionID, more ...event.Event) (*turn.State, eventlog.End, error) {
 	var events []event.Event
 	for e, err := range h.store.Read(ctx, id, 0) {
 		if errors.Is(err, eventlog.ErrNotFound) {
@@ -324,7 +326,7 @@ func (h *Host) read(ctx context.Context, id event.SessionID) (*turn.State, event
 	}
 	end := index.End
 	state := turn.New(id)
-	if err := state.Load(events); err != nil {
+	if err := state.Load(append(events, more...)); err != nil {
 		return nil, end, h.unreadable(ctx, id, &eventlog.Damage{Session: id, Seq: state.Seq, Reason: err.Error()})
 	}
 	return state, end, nil
@@ -370,6 +372,9 @@ func (s *Session) tryAgain() {
 func (s *Session) advance(tx *txn) error {
 	room := func() window.Verdict { return s.room(tx) }
 	for {
+		if err := s.reread(tx); err != nil {
+			return err
+		}
 		var err error
 		now := s.now()
 		now.Room = room

@@ -85,6 +85,7 @@ func (tx *txn) commit() error {
 		tx.announce()
 		tx.wakeJobs()
 	}
+	tx.s.bare.Store(tx.State.Config.Infinite.Off()) // before whoever asked for it is answered
 	tx.s.feed.publish(tx.s.end, tx.told)
 	return nil
 }

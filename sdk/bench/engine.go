@@ -23,6 +23,7 @@ type engine struct {
 	config event.SessionConfiguredData
 	opts   host.Options
 	n      atomic.Int64
+	tally
 
 	store *sqlite.Store
 	host  *host.Host

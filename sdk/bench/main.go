@@ -54,7 +54,12 @@ func versus(abide, dir, url, only string, pairs int) (err error) {
 	defer engine.close()
 	fmt.Printf("\nfor each unit the best block; the middle block of %d\n", max(pairs, compare.MinPairs))
 	t := compare.NewTable(os.Stdout, "workload", "unit", "SDK µs", "engine µs", "ratio", "SDK's own CPU µs", "SDK/s", "engine/s")
-	defer t.Print()
+	defer func() {
+		t.Print()
+		if program.said > 0 {
+			fmt.Printf("\nstreams were shown by the SDK in %v, by the engine in %v\n", &program.tally, &engine.tally)
+		}
+	}()
 	var errs []error
 	for _, w := range workloads {
 		if !strings.Contains(w.name, only) {

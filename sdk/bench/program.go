@@ -24,6 +24,7 @@ type program struct {
 	abide, home string
 	server      *exec.Cmd
 	provider    *copilot.ProviderConfig
+	tally
 }
 
 var listening = regexp.MustCompile(`listening on port (\d+)`)

@@ -18,6 +18,18 @@ type contender interface {
 	// is attached.
 	restart() error
 	close()
+	// tallied is where the pieces of streams are counted.
+	tallied() *tally
+}
+
+// A tally is how many pieces of streams the model said, and in how many they were
+// shown.
+type tally struct{ said, shown int }
+
+func (t *tally) tallied() *tally { return t }
+
+func (t *tally) String() string {
+	return fmt.Sprintf("%d pieces for each 1,000 of the model", (t.shown*1000+t.said-1)/max(1, t.said))
 }
 
 // A session takes prompts, from one goroutine.
@@ -137,7 +149,10 @@ func (l stream) side(c contender) compare.Side {
 	return compare.Side{
 		Before: func() { open = got(c.open(true)) },
 		Block: func() int {
-			must(whole(got(open.turn(l.prompt.String())), l.prompt.Tokens))
+			pieces := got(open.turn(l.prompt.String()))
+			must(whole(pieces, l.prompt.Tokens))
+			t := c.tallied()
+			t.said, t.shown = t.said+l.prompt.Tokens, t.shown+len(pieces)
 			return l.prompt.Tokens
 		},
 		After: func() { must(open.leave()) },

@@ -57,12 +57,16 @@ func (s *Shelf) For(dir, where string) *Book {
 	return s.books[root]
 }
 
-// All returns the books that matter in a working directory, the nearest first.
+// All returns the books that matter in a working directory, the nearest first: also
+// that of its workspace if a word in where says that nothing is written there.
 func (s *Shelf) All(dir, where string) []*Book {
-	if near := s.For(dir, where); near != s.user {
-		return []*Book{near, s.user}
+	var list []*Book
+	for _, b := range []*Book{s.For(dir, where), s.For(dir, ""), s.user} {
+		if !slices.Contains(list, b) && (b != s.user || len(list) > 0 || s.For(dir, "") == s.user) {
+			list = append(list, b)
+		}
 	}
-	return []*Book{s.user}
+	return list
 }
 
 // marks are what only the root of a workspace has.

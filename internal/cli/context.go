@@ -1,0 +1,273 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/abide-run/abide/internal/api"
+	"github.com/abide-run/abide/internal/client"
+	"github.com/abide-run/abide/internal/event"
+)
+
+const contextHelp = `Shows what fills the window of a session's model: as a bar, and in tokens. The
+numbers below the bar are the thresholds at which the older part of the session is
+summarised; "abide compact" does that now.
+
+The sum is what the provider counted of the last request, with an estimate of what
+came since; where nobody counted, all of it is estimated. The parts are always
+estimated.`
+
+func (a *app) contextCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:     "context SESSION",
+		Short:   "Show what fills the window of a session's model",
+		Long:    contextHelp,
+		Example: "  abide context 0198c2f1\n  abide context 0198c2f1 --json | jq .currentTokens",
+		Args:    arguments(1, 1, "one SESSION"),
+	}
+	asJSON := jsonFlag(c)
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		return a.visit(cmd.Context(), func(c *client.Client) error {
+			info, err := find(cmd.Context(), c, args[0])
+			if err != nil {
+				return err
+			}
+			r, err := c.Context(cmd.Context(), info.SessionID)
+			if err != nil {
+				return err
+			}
+			if *asJSON {
+				return a.out.json(struct {
+					SessionID event.SessionID `json:"sessionId"`
+					api.ContextResult
+				}{info.SessionID, r})
+			}
+			s := sight{r: r, paint: paint(a.out), most: width(a.out)}
+			return a.out.buffered(func(w io.Writer) error { return s.write(w, info.SessionID) })
+		})
+	}
+	return c
+}
+
+// A sight is the picture of a window.
+type sight struct {
+	r     api.ContextResult
+	paint painter
+	most  int // columns; zero is no limit
+}
+
+// A part is something that takes room in a window.
+type part struct {
+	key    string // that stands for it in the bar
+	colour style  // in which a block stands for it, if there are colours
+	name   string
+	tokens int
+}
+
+// parts are what is in the window, in the order of a request.
+func (s sight) parts() []part {
+	r := s.r
+	list := []part{
+		{"y", "\x1b[34m", "system prompt", r.SystemTokens},
+		{"t", "\x1b[36m", "tools", r.ToolDefinitionsTokens},
+		{"s", "\x1b[35m", "summary", r.Summary},
+		{"p", "\x1b[32m", "what people said", r.Asked},
+		{"m", "\x1b[33m", "what the model said", r.Answered},
+		{"o", "\x1b[31m", "output of tools", r.Gave},
+		{"r", "\x1b[37m", "running state", r.Tail},
+	}
+	told := 0
+	for _, p := range list {
+		told += p.tokens
+	}
+	if more := r.CurrentTokens - told; more > 0 {
+		list = append(list, part{"+", "\x1b[90m", "counted on top", more})
+	}
+	return append(list,
+		part{"·", plainStyle, "free", max(0, r.TokenLimit-r.CurrentTokens)},
+		part{"░", plainStyle, "reserved for answer", r.Reserved})
+}
+
+// block is what stands for a part in the bar.
+func (s sight) block(p part) string {
+	if s.paint.colours && p.colour != plainStyle {
+		return "█"
+	}
+	return p.key
+}
+
+// scale is how many tokens the bar stands for: the window, or what is in it if that
+// is more.
+func (s sight) scale() int { return max(1, s.r.Window, s.r.CurrentTokens+s.r.Reserved) }
+
+// cell is where in a bar a number of tokens ends.
+func (s sight) cell(tokens, cells int) int {
+	return int((int64(tokens)*int64(cells) + int64(s.scale())/2) / int64(s.scale()))
+}
+
+// bar draws the window, so many columns wide.
+func (s sight) bar(cells int) string {
+	var b strings.Builder
+	sum, at := 0, 0
+	for _, p := range s.parts() {
+		sum += p.tokens
+		end := min(cells, s.cell(sum, cells))
+		b.WriteString(s.paint.in(p.colour, strings.Repeat(s.block(p), end-at)))
+		at = end
+	}
+	return b.String()
+}
+
+// A threshold is a number of tokens above which something happens.
+type threshold struct {
+	name   string
+	tokens int // zero: off
+	what   string
+}
+
+// thresholds are those that count, the lowest first, and those that are off.
+func (s sight) thresholds() (on, off []threshold) {
+	all := []threshold{
+		{"before a turn", s.r.BeforeRun, "compacted first, if a turn begins above it (compact_threshold)"},
+		{"ahead of need", s.r.Ahead, "compacted in the background, while the turn goes on"},
+		{"before any request", s.r.Between, "compacted first (compact_request_threshold)"},
+		{"limit of a request", s.r.TokenLimit, "the window without what is reserved: compacted in any case"},
+	}
+	for _, t := range all {
+		if t.tokens > 0 {
+			on = append(on, t)
+		} else {
+			off = append(off, t)
+		}
+	}
+	slices.SortStableFunc(on, func(a, b threshold) int { return cmp.Compare(a.tokens, b.tokens) })
+	return on, off
+}
+
+// marks is the line below the bar: the numbers of the thresholds, each below the
+// last cell that is still within it. Where there is no room, the next one gives way.
+func (s sight) marks(on []threshold, cells int) string {
+	line := []byte(strings.Repeat(" ", cells))
+	next := 0
+	for i, t := range on {
+		at := max(next, s.cell(t.tokens, cells)-1)
+		if at >= cells {
+			break
+		}
+		line[at], next = '1'+byte(i), at+1
+	}
+	return strings.TrimRight(string(line), " ")
+}
+
+// How wide a bar is where there is no terminal, and at most.
+const (
+	usualBar = 72
+	mostBar  = 100
+)
+
+func (s sight) write(w io.Writer, id event.SessionID) error {
+	cells := usualBar
+	if s.most > 0 {
+		cells = min(s.most, mostBar)
+	}
+	if err := s.title(w, id); err != nil {
+		return err
+	}
+	on, off := s.thresholds()
+	if _, err := fmt.Fprintf(w, "\n%s\n%s\n\n", s.bar(cells), s.paint.in(faint, s.marks(on, cells))); err != nil {
+		return err
+	}
+	if err := s.table(w); err != nil {
+		return err
+	}
+	if _, err := io.WriteString(w, "\n"); err != nil {
+		return err
+	}
+	return s.limits(w, on, off)
+}
+
+// title says in words what the rest shows.
+func (s sight) title(w io.Writer, id event.SessionID) error {
+	epoch := "never compacted"
+	if s.r.EpochID != "" {
+		epoch = fmt.Sprintf("epoch %d", s.r.Epochs)
+	}
+	head := fmt.Sprintf("session %s  %s  %s", id, cmp.Or(oneLine(s.r.Model), "no model yet"), epoch)
+	lines := []string{s.paint.in(bold, s.clipped(plain(head)))}
+	said := fmt.Sprintf("%s of %s tokens are taken (%s), %s", grouped(s.r.CurrentTokens), grouped(s.r.Window), s.share(s.r.CurrentTokens), source(s.r.Source))
+	lines = append(lines, s.folded(said)...)
+	if over := s.r.CurrentTokens - s.r.TokenLimit; over > 0 {
+		lines = append(lines, s.folded(fmt.Sprintf("that is %s more than a request can have: it is compacted before the next one", grouped(over)))...)
+	}
+	if s.r.Pruned > 0 {
+		lines = append(lines, s.folded(fmt.Sprintf("%s tokens of old output are left out of requests", grouped(s.r.Pruned)))...)
+	}
+	_, err := io.WriteString(w, strings.Join(lines, "\n")+"\n")
+	return err
+}
+
+func (s sight) clipped(text string) string {
+	if s.most == 0 {
+		return text
+	}
+	return clip(text, s.most-1) // a key may stand before it
+}
+
+func (s sight) folded(text string) []string {
+	if s.most == 0 {
+		return []string{text}
+	}
+	return fold(text, s.most)
+}
+
+// source says where the figures are from.
+func source(of string) string {
+	if of == "usage" {
+		return "as the provider counted them, and what came since"
+	}
+	return "estimated from the length of the texts"
+}
+
+func (s sight) share(tokens int) string {
+	return fmt.Sprintf("%.1f%%", 100*float64(tokens)/float64(s.scale()))
+}
+
+// table lists the parts, by the blocks of the bar.
+func (s sight) table(w io.Writer) error {
+	row := func(key, name, tokens, share string) string {
+		return key + s.clipped(fmt.Sprintf("  %-19s  %*s  %6s", name, len(grouped(s.scale())), tokens, share))
+	}
+	lines := []string{s.paint.in(faint, row(" ", "PART", "TOKENS", "SHARE"))}
+	for _, p := range s.parts() {
+		lines = append(lines, row(s.paint.in(p.colour, s.block(p)), p.name, grouped(p.tokens), s.share(p.tokens)))
+	}
+	_, err := io.WriteString(w, strings.Join(lines, "\n")+"\n")
+	return err
+}
+
+// limits lists the thresholds, by their numbers below the bar.
+func (s sight) limits(w io.Writer, on, off []threshold) error {
+	t := &table{head: []string{" ", "THRESHOLD", "TOKENS", "ABOVE IT"}, wrap: true}
+	for i, l := range on {
+		t.add(strconv.Itoa(i+1), l.name, grouped(l.tokens), l.what)
+	}
+	for _, l := range off {
+		t.add(" ", l.name, "off", l.what)
+	}
+	return t.write(w, s.paint, s.most)
+}
+
+// grouped is a number as people write it.
+func grouped(n int) string {
+	text := strconv.Itoa(n)
+	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}

@@ -1,0 +1,783 @@
+package session_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/abide-run/abide/internal/approval"
+	"github.com/abide-run/abide/internal/compact"
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/session"
+	"github.com/abide-run/abide/internal/tool"
+)
+
+// A teller is a model that says what it was told to say, and remembers what it was
+// asked. Requests for a summary are answered apart.
+type teller struct {
+	mu        sync.Mutex
+	lines     []line
+	summaries []line
+	asked     []*model.Request // for an answer
+	summed    []*model.Request // for a summary
+}
+
+// A line is what a teller says once.
+type line struct {
+	text  string
+	call  string // of a tool
+	usage int64
+	err   error
+	wait  <-chan struct{} // until then nothing is said
+	write bool            // the text is handed in with write_summary
+}
+
+func (m *teller) Ask(ctx context.Context, req *model.Request, _ func(model.Delta)) (*model.Reply, error) {
+	said, err := m.next(req)
+	if err != nil {
+		return nil, err
+	}
+	if said.wait != nil {
+		select {
+		case <-said.wait:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	reply := &model.Reply{Text: said.text, Usage: model.Usage{Input: said.usage, Output: 1}}
+	switch {
+	case said.err != nil:
+		return nil, said.err
+	case said.call != "":
+		reply.Calls = []model.Call{{ID: fmt.Sprintf("call-%d", len(m.asked)), Name: said.call, Arguments: json.RawMessage(`{}`)}}
+	case said.write:
+		arguments, _ := json.Marshal(map[string]string{"text": said.text})
+		reply.Text, reply.Calls = "", []model.Call{{ID: "w", Name: compact.WriteSummary, Arguments: arguments}}
+	}
+	return reply, nil
+}
+
+var errExhausted = &model.Error{Kind: model.KindRequest, Message: "there is nothing left to say"}
+
+func isSummary(req *model.Request) bool {
+	return strings.HasPrefix(req.Messages[len(req.Messages)-1].Text, "Please create a detailed summary")
+}
+
+func (m *teller) next(req *model.Request) (line, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	from := &m.lines
+	if isSummary(req) {
+		m.summed = append(m.summed, req)
+		from = &m.summaries
+	} else {
+		m.asked = append(m.asked, req)
+	}
+	if len(*from) == 0 {
+		return line{}, errExhausted
+	}
+	said := (*from)[0]
+	*from = (*from)[1:]
+	return said, nil
+}
+
+// texts returns what the model was last told, in messages.
+func (m *teller) texts() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var list []string
+	for _, msg := range m.asked[len(m.asked)-1].Messages {
+		list = append(list, msg.Text)
+	}
+	return list
+}
+
+func (m *teller) counts() (asked, summed int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.asked), len(m.summed)
+}
+
+// printer is a tool that prints a lot.
+type printer struct{ bytes int }
+
+func (p printer) Spec() tool.Spec                                 { return tool.Spec{Name: "print", Replay: tool.Keyed} }
+func (p printer) Permission(tool.Call) (*approval.Request, error) { return nil, nil }
+func (p printer) Run(context.Context, tool.Call) (tool.Result, error) {
+	return tool.Result{Text: strings.Repeat("output ", p.bytes/7)}, nil
+}
+
+func num(n int) *int { return &n }
+
+// A squeezed session is one whose context is compacted as the rules say.
+type squeezed struct {
+	*bench
+	m *teller
+	v *viewer
+	n int // events that were awaited
+}
+
+func squeeze(t *testing.T, m *teller, config event.SessionConfiguredData, tools ...tool.Tool) *squeezed {
+	s := &squeezed{bench: newBench(t, m, tools...), m: m, v: newViewer()}
+	view, err := s.host.Create(t.Context(), "s", session.Spec{Config: config}, &session.Client{Viewer: s.v})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := view.CatchUp(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// say sends a message and waits until the session is idle.
+func (s *squeezed) say(text string) {
+	s.t.Helper()
+	s.send("s", event.InputAcceptedData{Prompt: text})
+	s.settle()
+}
+
+func (s *squeezed) settle() {
+	s.t.Helper()
+	_, s.n = s.v.await(s.t, s.n, event.SessionIdle)
+}
+
+// since returns the events of these kinds that were stored after a position.
+func (s *squeezed) since(at event.Seq, kinds ...event.Type) []event.Event {
+	s.t.Helper()
+	var list []event.Event
+	for _, e := range s.verify("s") {
+		if e.Seq > at && slices.Contains(kinds, e.Type) {
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
+func (s *squeezed) end() event.Seq {
+	events := s.verify("s")
+	return events[len(events)-1].Seq
+}
+
+// compactions returns how those ended that were begun after a position, and checks
+// that each has one end.
+func (s *squeezed) compactions(at event.Seq) []event.CompactionCompleteData {
+	s.t.Helper()
+	var list []event.CompactionCompleteData
+	open := ""
+	for _, e := range s.since(at, event.CompactionStart, event.CompactionComplete) {
+		if e.Type == event.CompactionStart {
+			d := decoded[event.CompactionStartData](s.t, e)
+			if open != "" {
+				s.t.Errorf("event %d: a compaction begins before the last one has ended", e.Seq)
+			}
+			open = d.CompactionID
+			continue
+		}
+		d := decoded[event.CompactionCompleteData](s.t, e)
+		if d.CompactionID != open || open == "" {
+			s.t.Errorf("event %d: a compaction ends that was not begun", e.Seq)
+		}
+		open = ""
+		list = append(list, d)
+	}
+	if open != "" {
+		s.t.Errorf("compaction %s has no end", open)
+	}
+	return list
+}
+
+func decoded[T any](t *testing.T, e event.Event) T {
+	t.Helper()
+	d, err := event.As[T](e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func (s *squeezed) epoch() string {
+	s.t.Helper()
+	f, err := s.host.Fill(s.t.Context(), "s")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return f.EpochID
+}
+
+func outcomes(list []event.CompactionCompleteData) []string {
+	var all []string
+	for _, d := range list {
+		all = append(all, d.Outcome)
+	}
+	return all
+}
+
+// eager compacts before every run.
+func eager() event.SessionConfiguredData {
+	return event.SessionConfiguredData{Compaction: event.CompactionRules{Threshold: num(1), Retained: num(0)}}
+}
+
+func TestARunBeginsWithACompactionWhenItIsDue(t *testing.T) {
+	m := &teller{lines: []line{{text: "hi"}, {text: "again"}}, summaries: []line{{text: "They said hello.", write: true}}}
+	s := squeeze(t, m, eager())
+	s.say("first")
+	if got := outcomes(s.compactions(0)); !slices.Equal(got, []string{"skipped"}) {
+		t.Errorf("compactions of the first run = %v: there was nothing to summarise yet", got)
+	}
+	at := s.end()
+	s.say("second")
+	var told []string
+	for _, e := range s.since(at, event.CompactionStart, event.SystemMessage, event.ContextEpoch, event.CompactionComplete, event.AssistantTurnStart) {
+		told = append(told, string(e.Type))
+	}
+	want := []string{"session.compaction_start", "system.message", "system.message", "context.epoch", "session.compaction_complete", "assistant.turn_start"}
+	if !slices.Equal(told, want) {
+		t.Fatalf("events = %v, want %v", told, want)
+	}
+	done := s.compactions(at)[0]
+	if done.Outcome != "done" || !done.Success || done.EpochID == "" || done.EpochID != s.epoch() {
+		t.Errorf("it ended with %+v, and the current epoch is %s", done, s.epoch())
+	}
+	if done.SummaryContent != "They said hello." || done.PostTokens == 0 || done.CompactionTokensUsed == nil || done.CompactionTokensUsed.InputTokens == 0 || done.EstimateSource == "" {
+		t.Errorf("it tells %+v", done)
+	}
+	texts := m.texts()
+	if len(texts) != 1 || !strings.Contains(texts[0], "They said hello.") || !strings.Contains(texts[0], "<user_message>\nfirst\n</user_message>\n<user_message>\nsecond\n</user_message>") {
+		t.Errorf("the model was told %q", texts)
+	}
+	if asked, summed := m.counts(); asked != 2 || summed != 1 {
+		t.Errorf("the model was asked %d times, for a summary %d times", asked, summed)
+	}
+}
+
+func TestOnlyNewSystemMessagesAreToldByACompaction(t *testing.T) {
+	m := &teller{lines: []line{{text: strings.Repeat("long ", 2000)}, {text: "short"}, {text: "done"}}, summaries: []line{{text: "They talked."}}}
+	s := squeeze(t, m, event.SessionConfiguredData{Compaction: event.CompactionRules{Retained: num(100)}})
+	s.say("first")
+	s.say("second")
+	at, shown := s.end(), len(s.v.kinds())
+	if d, err := s.host.Compact(t.Context(), "s", session.Squeeze{}); err != nil || d.Outcome != "done" {
+		t.Fatalf("it ended with %+v, %v", d, err)
+	}
+	var texts []string
+	for _, e := range s.since(at, event.SystemMessage) {
+		texts = append(texts, decoded[event.SystemMessageData](t, e).Content)
+	}
+	if len(texts) != 2 || !strings.HasPrefix(texts[0], "[Compacted context summary]\nThey talked.") || !strings.HasPrefix(texts[1], "[Session TaskStore snapshot]\nNo task is open.") {
+		t.Fatalf("system messages = %q", texts)
+	}
+	sent := 0
+	for _, kind := range s.v.kinds()[shown:] {
+		if kind == event.SystemMessage {
+			sent++
+		}
+	}
+	if sent != 2 {
+		t.Errorf("%d system messages were sent to clients, want the two new ones", sent)
+	}
+	s.say("third")
+	if got := m.texts(); len(got) != 3 || got[1] != "short" {
+		t.Errorf("what is kept: %q", got)
+	}
+}
+
+func TestAFailingSummariserDoesNotStopTheTurn(t *testing.T) {
+	for name, wrong := range map[string][]line{
+		"exhausted":    nil,
+		"empty":        {{text: ""}, {text: " "}},
+		"says nothing": {{text: "<overview>none</overview>"}, {text: "n/a"}},
+		"broken":       {{err: &model.Error{Kind: model.KindAuth, Message: "no key"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := &teller{lines: []line{{text: "hi"}, {text: "on"}}, summaries: wrong}
+			s := squeeze(t, m, eager())
+			s.say("first")
+			at := s.end()
+			s.say("second")
+			done := s.compactions(at)
+			if len(done) != 1 || done[0].Outcome != "failed" || done[0].Success || done[0].Error == "" || done[0].EpochID != "" {
+				t.Errorf("compactions = %+v", done)
+			}
+			if got := lastAnswer(t, s.verify("s")); got != "on" {
+				t.Errorf("answer = %q", got)
+			}
+			if got := m.texts(); len(got) != 3 {
+				t.Errorf("the model was told %q", got)
+			}
+		})
+	}
+}
+
+func TestATurnYieldsToACompactionBetweenTwoRequests(t *testing.T) {
+	m := &teller{
+		lines:     []line{{call: "print", usage: 1000}, {text: "done"}},
+		summaries: []line{{text: "It printed."}},
+	}
+	s := squeeze(t, m, event.SessionConfiguredData{Compaction: event.CompactionRules{RequestThreshold: num(800), Retained: num(0)}}, printer{70})
+	s.say("print something")
+	done := s.compactions(0)
+	if len(done) != 1 || done[0].Outcome != "skipped" && done[0].Outcome != "done" {
+		t.Fatalf("compactions = %+v", done)
+	}
+	start := decoded[event.CompactionStartData](t, s.since(0, event.CompactionStart)[0])
+	if start.Point != event.PointBetween || start.EstimateSource != "usage" || start.CurrentTokens < 1000 {
+		t.Errorf("it began with %+v", start)
+	}
+	if got := lastAnswer(t, s.verify("s")); got != "done" {
+		t.Errorf("answer = %q", got)
+	}
+}
+
+func TestOneLongTurnIsCompactedBetweenItsRequests(t *testing.T) {
+	m := &teller{}
+	for range 10 {
+		m.lines = append(m.lines, line{call: "print"})
+		m.summaries = append(m.summaries, line{text: "It prints."})
+	}
+	m.lines = append(m.lines, line{text: "done"})
+	s := squeeze(t, m, event.SessionConfiguredData{Window: 6000}, printer{4000})
+	s.say("Print it ten times.")
+	done := s.compactions(0)
+	if len(done) < 2 || slices.Contains(outcomes(done), "failed") {
+		t.Errorf("compactions = %v", outcomes(done))
+	}
+	if got := lastAnswer(t, s.verify("s")); got != "done" {
+		t.Errorf("answer = %q", got)
+	}
+	if texts := m.texts(); !strings.Contains(texts[0], "Print it ten times.") {
+		t.Errorf("what was asked is gone: %q", texts)
+	}
+}
+
+func TestAMessageLargerThanTheWindowIsAClearError(t *testing.T) {
+	m := &teller{lines: []line{{text: "fine"}}}
+	s := squeeze(t, m, event.SessionConfiguredData{Window: 2000})
+	s.say(strings.Repeat("word ", 4000))
+	if asked, _ := m.counts(); asked != 0 {
+		t.Errorf("the model was asked %d times", asked)
+	}
+	errs := s.since(0, event.SessionError)
+	if len(errs) != 1 {
+		t.Fatalf("%d errors", len(errs))
+	}
+	if d := decoded[event.SessionErrorData](t, errs[0]); d.ErrorType != "context_overflow" || !strings.Contains(d.Message, "window") {
+		t.Errorf("error = %+v", d)
+	}
+	if n := len(s.compactions(0)); n > 3 {
+		t.Errorf("%d attempts were made", n)
+	}
+	at := s.end()
+	events, err := s.host.Messages(t.Context(), "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range events {
+		if e.Type == event.UserMessage {
+			head, _ := e.Head()
+			if _, err := s.host.Rewind(t.Context(), "s", session.Rewind{EventID: head.ID}); err != nil {
+				t.Fatal(err)
+			}
+			break
+		}
+	}
+	s.say("shorter")
+	if got := lastAnswer(t, s.verify("s")); got != "fine" || len(s.since(at, event.SessionError)) != 0 {
+		t.Errorf("answer = %q", got)
+	}
+}
+
+func TestNothingIsDoneWhereThresholdsAreZero(t *testing.T) {
+	m := &teller{lines: []line{{text: "hi", usage: 1000}, {text: "on", usage: 1000}}}
+	s := squeeze(t, m, event.SessionConfiguredData{Compaction: event.CompactionRules{Threshold: num(0), RequestThreshold: num(0)}})
+	s.say("first")
+	s.say("second")
+	if n := len(s.compactions(0)); n != 0 {
+		t.Errorf("%d compactions", n)
+	}
+	if _, summed := m.counts(); summed != 0 {
+		t.Errorf("a summary was asked for")
+	}
+}
+
+func TestWhatIsKeptAnywayIsNotSummarised(t *testing.T) {
+	m := &teller{lines: []line{{text: "hi"}, {text: "on"}}}
+	s := squeeze(t, m, event.SessionConfiguredData{Compaction: event.CompactionRules{Threshold: num(1), Retained: num(10_000)}})
+	s.say("first")
+	s.say("second")
+	for _, d := range s.compactions(0) {
+		if d.Outcome != "skipped" || d.Success {
+			t.Errorf("outcome = %+v", d)
+		}
+	}
+	if _, summed := m.counts(); summed != 0 {
+		t.Error("a summary was asked for")
+	}
+}
+
+func TestADisabledClientStillNeverOverflows(t *testing.T) {
+	off := false
+	m := &teller{lines: []line{{text: strings.Repeat("long ", 1500)}, {text: strings.Repeat("long ", 1500)}, {text: "end"}}, summaries: []line{{text: "It was long."}}}
+	s := squeeze(t, m, event.SessionConfiguredData{Window: 4000, Infinite: &event.InfiniteSessions{Enabled: &off}})
+	s.say("one")
+	s.say("two")
+	if n := len(s.compactions(0)); n != 0 {
+		t.Errorf("%d compactions while there was room", n)
+	}
+	s.say("three")
+	if got := outcomes(s.compactions(0)); !slices.Equal(got, []string{"done"}) {
+		t.Errorf("compactions = %v", got)
+	}
+	if got := lastAnswer(t, s.verify("s")); got != "end" {
+		t.Errorf("answer = %q", got)
+	}
+}
+
+func TestWithoutASummaryThereIsADigest(t *testing.T) {
+	m := &teller{lines: []line{{text: strings.Repeat("long ", 1500)}, {text: strings.Repeat("long ", 1500)}, {text: "end"}}}
+	off := false
+	s := squeeze(t, m, event.SessionConfiguredData{Window: 4000, Infinite: &event.InfiniteSessions{Enabled: &off}})
+	s.say("one")
+	s.say("two")
+	s.say("three")
+	done := s.compactions(0)
+	if len(done) != 1 || done[0].Outcome != "done" || !done[0].Digest || done[0].Error == "" || done[0].SummaryContent != "" {
+		t.Errorf("compactions = %+v", done)
+	}
+	if got := lastAnswer(t, s.verify("s")); got != "end" {
+		t.Errorf("answer = %q", got)
+	}
+}
+
+func TestARefusedRequestIsMadeAgainSmaller(t *testing.T) {
+	overflow := &model.Error{Kind: model.KindOverflow, Message: "too long"}
+	m := &teller{lines: []line{{text: "hi"}, {err: overflow}, {text: "on"}}, summaries: []line{{text: "They said hi."}}}
+	s := squeeze(t, m, event.SessionConfiguredData{})
+	s.say("first")
+	s.say("second")
+	start := decoded[event.CompactionStartData](t, s.since(0, event.CompactionStart)[0])
+	if start.Trigger != event.TriggerRetry || !start.Must {
+		t.Errorf("it began with %+v", start)
+	}
+	if got := lastAnswer(t, s.verify("s")); got != "on" {
+		t.Errorf("answer = %q", got)
+	}
+	if n := len(s.since(0, event.AssistantTurnStart)); n != 2 {
+		t.Errorf("%d steps began, want one for each answer", n)
+	}
+}
+
+func TestAProviderThatRefusesEverythingIsNotAskedForever(t *testing.T) {
+	m := &teller{lines: []line{{text: "hi"}}}
+	for range 20 {
+		m.lines = append(m.lines, line{err: &model.Error{Kind: model.KindOverflow, Message: "too long"}})
+		m.summaries = append(m.summaries, line{text: "They said hi."})
+	}
+	s := squeeze(t, m, event.SessionConfiguredData{})
+	s.say("first")
+	s.say("second")
+	if asked, _ := m.counts(); asked > 5 {
+		t.Errorf("the model was asked %d times", asked)
+	}
+	if n := len(s.since(0, event.SessionError)); n != 1 {
+		t.Errorf("%d errors", n)
+	}
+	s.compactions(0)
+}
+
+func TestACompactionAheadOfNeedHoldsUpNobody(t *testing.T) {
+	summarise := make(chan struct{})
+	share := 0.001
+	m := &teller{
+		lines:     []line{{text: strings.Repeat("hi ", 200)}, {text: "on"}, {text: "and on"}},
+		summaries: []line{{text: "They said hi.", wait: summarise}},
+	}
+	s := squeeze(t, m, event.SessionConfiguredData{Window: 100_000, Infinite: &event.InfiniteSessions{Background: &share}})
+	s.say("first " + strings.Repeat("word ", 100))
+	at := s.end()
+	s.say("second")
+	if got := lastAnswer(t, s.verify("s")); got != "on" {
+		t.Fatalf("answer = %q although nothing has to wait", got)
+	}
+	if n := len(s.since(at, event.CompactionComplete)); n != 0 {
+		t.Fatalf("%d compactions have ended", n)
+	}
+	close(summarise)
+	_, s.n = s.v.await(t, s.n, event.CompactionComplete)
+	if got := outcomes(s.compactions(at)); !slices.Equal(got, []string{"done"}) {
+		t.Errorf("compactions = %v", got)
+	}
+	s.say("third")
+	texts := m.texts()
+	if len(texts) != 3 || !strings.Contains(texts[0], "They said hi.") || texts[1] != "on" || !strings.HasSuffix(texts[2], "third") {
+		t.Errorf("the model was told %q", texts)
+	}
+}
+
+func TestAnAbortEndsTheCompactionThatTheTurnWaitsFor(t *testing.T) {
+	m := &teller{lines: []line{{text: "hi"}, {text: "on"}}, summaries: []line{{wait: make(chan struct{})}, {text: "They said hi."}}}
+	s := squeeze(t, m, eager())
+	s.say("first")
+	at := s.end()
+	s.send("s", event.InputAcceptedData{Prompt: "second"})
+	_, s.n = s.v.await(t, s.n, event.CompactionStart)
+	if err := s.host.Abort(t.Context(), "s", "enough"); err != nil {
+		t.Fatal(err)
+	}
+	s.settle()
+	if done := s.compactions(at); len(done) != 1 || done[0].Outcome != "failed" || done[0].Cause != event.CauseAborted {
+		t.Errorf("compactions = %+v", done)
+	}
+	s.say("third")
+	if got := lastAnswer(t, s.verify("s")); got != "on" {
+		t.Errorf("answer = %q", got)
+	}
+}
+
+func TestACompactionByHand(t *testing.T) {
+	m := &teller{lines: []line{{text: "hi"}, {text: "on"}}, summaries: []line{{text: "They said hi."}}}
+	s := squeeze(t, m, event.SessionConfiguredData{})
+	if d, err := s.host.Compact(t.Context(), "s", session.Squeeze{}); err != nil || d.Outcome != "skipped" {
+		t.Errorf("an empty session: %+v, %v", d, err)
+	}
+	s.say("first")
+	d, err := s.host.Compact(t.Context(), "s", session.Squeeze{Instructions: "Mind the gap."})
+	if err != nil || d.Outcome != "done" || d.Trigger != event.TriggerManual || d.EpochID != s.epoch() {
+		t.Fatalf("it ended with %+v, %v", d, err)
+	}
+	if last := m.summed[0].Messages; !strings.Contains(last[len(last)-1].Text, "Mind the gap.") {
+		t.Errorf("the summariser was told %q", last[len(last)-1].Text)
+	}
+	s.say("second")
+	if texts := m.texts(); len(texts) != 2 || !strings.Contains(texts[0], "They said hi.") {
+		t.Errorf("the model was told %q", texts)
+	}
+	if _, err := s.host.Compact(t.Context(), "nobody", session.Squeeze{}); !errors.Is(err, session.ErrNotFound) {
+		t.Errorf("an unknown session: %v", err)
+	}
+}
+
+func TestACompactionByHandCanBeCancelled(t *testing.T) {
+	m := &teller{lines: []line{{text: "hi"}, {text: "on"}}, summaries: []line{{wait: make(chan struct{})}}}
+	s := squeeze(t, m, event.SessionConfiguredData{})
+	s.say("first")
+	done := make(chan event.CompactionCompleteData, 1)
+	go func() {
+		d, _ := s.host.Compact(context.Background(), "s", session.Squeeze{})
+		done <- d
+	}()
+	_, s.n = s.v.await(t, s.n, event.CompactionStart)
+	if _, err := s.host.Compact(t.Context(), "s", session.Squeeze{}); !errors.Is(err, session.ErrCompacting) {
+		t.Errorf("a second one: %v", err)
+	}
+	if did, err := s.host.CancelCompaction(t.Context(), "s", false); did || err != nil {
+		t.Errorf("one in the background was cancelled, though there is none: %v", err)
+	}
+	if did, err := s.host.CancelCompaction(t.Context(), "s", true); !did || err != nil {
+		t.Errorf("it was not cancelled: %v", err)
+	}
+	if d := <-done; d.Outcome != "failed" || d.Cause != event.CauseAborted {
+		t.Errorf("it ended with %+v", d)
+	}
+	s.compactions(0)
+	s.say("second")
+}
+
+func TestUndoReturnsToTheEpochBefore(t *testing.T) {
+	m := &teller{lines: []line{{text: "hi"}, {text: "on"}, {text: "back"}, {text: "forth"}}, summaries: []line{{text: "They said hi."}}}
+	s := squeeze(t, m, event.SessionConfiguredData{})
+	if _, err := s.host.Uncompact(t.Context(), "s"); !errors.Is(err, session.ErrNoEpoch) {
+		t.Errorf("without a compaction: %v", err)
+	}
+	s.say("first")
+	if _, err := s.host.Compact(t.Context(), "s", session.Squeeze{}); err != nil {
+		t.Fatal(err)
+	}
+	s.say("second")
+	if _, err := s.host.Uncompact(t.Context(), "s"); err != nil {
+		t.Fatal(err)
+	}
+	s.say("third")
+	if texts := m.texts(); len(texts) != 5 || texts[1] != "hi" || texts[3] != "on" {
+		t.Errorf("after an undo the model was told %q", texts)
+	}
+	if _, err := s.host.Uncompact(t.Context(), "s"); err != nil {
+		t.Fatal(err)
+	}
+	s.say("fourth")
+	if texts := m.texts(); len(texts) != 6 || !strings.Contains(texts[0], "They said hi.") || texts[2] != "on" {
+		t.Errorf("after an undone undo the model was told %q", texts)
+	}
+}
+
+func TestARewindTakesEpochsBack(t *testing.T) {
+	m := &teller{lines: []line{{text: "one"}, {text: "two"}, {text: "three"}, {text: "four"}}, summaries: []line{{text: "They talked."}}}
+	s := squeeze(t, m, event.SessionConfiguredData{})
+	s.say("first")
+	s.say("second")
+	second := ""
+	for _, e := range s.since(0, event.UserMessage) {
+		head, _ := e.Head()
+		second = head.ID
+	}
+	if _, err := s.host.Compact(t.Context(), "s", session.Squeeze{}); err != nil {
+		t.Fatal(err)
+	}
+	s.say("third")
+	if _, err := s.host.Rewind(t.Context(), "s", session.Rewind{EventID: second}); err != nil {
+		t.Fatal(err)
+	}
+	if id := s.epoch(); id != "" {
+		t.Errorf("the epoch is %s, though it was taken back", id)
+	}
+	s.n = len(s.v.kinds())
+	s.say("other")
+	if texts := m.texts(); len(texts) != 3 || texts[1] != "one" || !strings.HasSuffix(texts[2], "other") {
+		t.Errorf("the model was told %q", texts)
+	}
+}
+
+func TestACompactionThatWasInterruptedIsClosed(t *testing.T) {
+	m := &teller{lines: []line{{text: "hi"}, {text: "on"}}, summaries: []line{{wait: make(chan struct{})}, {text: "They said hi."}}}
+	s := squeeze(t, m, eager())
+	s.say("first")
+	at := s.end()
+	s.send("s", event.InputAcceptedData{Prompt: "second"})
+	_, s.n = s.v.await(t, s.n, event.CompactionStart)
+	s.restart()
+	s.v, s.n = newViewer(), 0
+	view, err := s.host.Attach(t.Context(), "s", &session.Client{Viewer: s.v}, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := view.CatchUp(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.settle()
+	done := s.compactions(at)
+	if got := outcomes(done); !slices.Equal(got, []string{"failed", "done"}) || done[0].Cause != event.CauseInterrupted {
+		t.Errorf("compactions = %+v", done)
+	}
+	if got := lastAnswer(t, s.verify("s")); got != "on" {
+		t.Errorf("answer = %q", got)
+	}
+}
+
+func TestASummaryHasItsTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &teller{lines: []line{{text: "hi"}, {text: "on"}}, summaries: []line{{wait: make(chan struct{})}}}
+		config := eager()
+		config.Compaction.TimeoutMs = 90_000
+		s := squeeze(t, m, config)
+		s.say("first")
+		at, began := s.end(), time.Now()
+		s.send("s", event.InputAcceptedData{Prompt: "second"})
+		time.Sleep(90 * time.Second)
+		synctest.Wait()
+		done := s.compactions(at)
+		if len(done) != 1 || done[0].Outcome != "failed" || !strings.Contains(done[0].Error, "1m30s") || time.Since(began) != 90*time.Second {
+			t.Errorf("compactions = %+v after %s", done, time.Since(began))
+		}
+		s.host.Close()
+	})
+}
+
+func TestAnotherModelCanSummarise(t *testing.T) {
+	talks, sums := &teller{lines: []line{{text: "hi"}, {text: "on"}}}, &teller{summaries: []line{{text: "They said hi."}}}
+	config := eager()
+	config.Compaction.Model = "small"
+	s := &squeezed{bench: newBench(t, talks), m: talks, v: newViewer()}
+	s.opts.Resolve = func(_ context.Context, _ event.SessionConfiguredData, name string, _ []byte) (session.Endpoint, error) {
+		if name == "small" {
+			return session.Endpoint{Model: sums, Name: "small", Window: 8000}, nil
+		}
+		return session.Endpoint{Model: talks, Name: "test"}, nil
+	}
+	s.bench.restart()
+	view, err := s.host.Create(t.Context(), "s", session.Spec{Config: config}, &session.Client{Viewer: s.v})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := view.CatchUp(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.say("first")
+	at := s.end()
+	s.say("second")
+	if done := s.compactions(at); len(done) != 1 || done[0].Outcome != "done" || done[0].CompactionTokensUsed.Model != "small" {
+		t.Errorf("compactions = %+v", done)
+	}
+	if req := sums.summed[0]; len(req.Messages) != 1 || req.Model != "small" || req.Tools == nil || req.Tools.List[0].Name != compact.WriteSummary {
+		t.Errorf("the other model was asked %+v", req)
+	}
+}
+
+func TestHooksHaveASayInACompaction(t *testing.T) {
+	var mu sync.Mutex
+	var heard []string
+	output := ""
+	hook := func(_ context.Context, _ event.SessionID, kind string, input json.RawMessage) (json.RawMessage, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if strings.HasSuffix(kind, "Compact") {
+			heard = append(heard, kind)
+			if kind == event.HookPreCompact {
+				return json.RawMessage(output), nil
+			}
+		}
+		return nil, nil
+	}
+	m := &teller{lines: []line{{text: "hi"}, {text: "on"}}, summaries: []line{{text: "They said hi."}}}
+	s := &squeezed{bench: newBench(t, m), m: m, v: newViewer()}
+	view, err := s.host.Create(t.Context(), "s", session.Spec{}, &session.Client{Viewer: s.v, Hook: hook})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := view.CatchUp(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.say("first")
+	output = `{"block":true,"reason":"not now"}`
+	if d, err := s.host.Compact(t.Context(), "s", session.Squeeze{}); err != nil || d.Outcome != "skipped" || d.Error != "not now" {
+		t.Errorf("a blocked one ended with %+v, %v", d, err)
+	}
+	output = `{"customInstructions":"Keep the names."}`
+	if d, err := s.host.Compact(t.Context(), "s", session.Squeeze{}); err != nil || d.Outcome != "done" {
+		t.Errorf("it ended with %+v, %v", d, err)
+	}
+	if last := m.summed[0].Messages; !strings.Contains(last[len(last)-1].Text, "Keep the names.") {
+		t.Errorf("the summariser was told %q", last[len(last)-1].Text)
+	}
+	s.host.Close()
+	mu.Lock()
+	defer mu.Unlock()
+	if want := []string{event.HookPreCompact, event.HookPostCompact, event.HookPreCompact, event.HookPostCompact}; !slices.Equal(heard, want) {
+		t.Errorf("hooks heard %v, want %v", heard, want)
+	}
+}
+
+func TestAHandoffChangesNothing(t *testing.T) {
+	m := &teller{lines: []line{{text: "hi"}}, summaries: []line{{text: "They said hi."}}}
+	s := squeeze(t, m, event.SessionConfiguredData{})
+	if text, err := s.host.Handoff(t.Context(), "s"); text != "" || err != nil {
+		t.Errorf("of an empty session: %q, %v", text, err)
+	}
+	s.say("first")
+	at := s.end()
+	if text, err := s.host.Handoff(t.Context(), "s"); text != "They said hi." || err != nil {
+		t.Errorf("handoff = %q, %v", text, err)
+	}
+	if s.end() != at {
+		t.Error("something was recorded")
+	}
+	if _, err := s.host.Handoff(t.Context(), "s"); err == nil {
+		t.Error("no error although there was no summary")
+	}
+}

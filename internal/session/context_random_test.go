@@ -1,0 +1,514 @@
+package session_test
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/abide-run/abide/internal/approval"
+	"github.com/abide-run/abide/internal/compact"
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/session"
+	"github.com/abide-run/abide/internal/tool"
+	"github.com/abide-run/abide/internal/turn"
+	"github.com/abide-run/abide/internal/window"
+)
+
+// A fate is all that chance decides about the life of a session. It is settled
+// before the session begins, so that a life can be lived again.
+type fate struct {
+	Window    int
+	Counts    float64 // tokens that the provider counts for each of ours; zero if it does not tell
+	Rules     event.CompactionRules
+	Infinite  *event.InfiniteSessions
+	Summaries []string // what becomes of each request for a summary, over and over
+	Days      []day
+}
+
+// A day is what happens next.
+type day struct {
+	Kind   string
+	Prompt int      // bytes
+	Steps  [][]feat // the calls of each answer but the last
+	Answer int      // bytes
+	Beside bool     // somebody wants it compacted at the same time
+	Back   int      // how many messages are taken back
+	Window int
+}
+
+// A feat is what a call does, and what else happens while it is made.
+type feat struct {
+	Gives int // bytes
+	Wide  bool
+	Event string // "", "crash", "steer" or "stop"
+}
+
+// The window of a model that only writes summaries.
+const otherWindow = 9000
+
+// reserved is what is kept free for answers.
+const reserved = 700
+
+func drawFate(t *rapid.T) fate {
+	f := fate{
+		Window:    rapid.SampledFrom([]int{6000, 12_000, 40_000}).Draw(t, "window"),
+		Counts:    rapid.SampledFrom([]float64{0, 0.8, 1, 1.4}).Draw(t, "counts"),
+		Summaries: rapid.SliceOfN(rapid.SampledFrom([]string{"text", "text", "tool", "empty", "none", "refuse", "down", "overflow", "endless", "huge", "cut"}), 1, 8).Draw(t, "summaries"),
+	}
+	f.Rules = event.CompactionRules{
+		Threshold: drawTokens(t, "compact_threshold", f.Window), RequestThreshold: drawTokens(t, "compact_request_threshold", f.Window),
+		Retained: drawTokens(t, "compact_retained_tokens", f.Window/4), TimeoutMs: 3000,
+		Model: rapid.SampledFrom([]string{"", "", "other"}).Draw(t, "summariser"),
+	}
+	if rapid.Bool().Draw(t, "infinite") {
+		f.Infinite = &event.InfiniteSessions{
+			Enabled: drawMaybe(t, "enabled", rapid.Bool()), Background: drawMaybe(t, "background", rapid.Float64Range(0, 1)),
+			Exhaustion: drawMaybe(t, "exhaustion", rapid.Float64Range(-1, 2)),
+		}
+	}
+	f.Days = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) day { return drawDay(t, f.Window) }), 1, 14).Draw(t, "days")
+	return f
+}
+
+func drawMaybe[T any](t *rapid.T, label string, g *rapid.Generator[T]) *T {
+	return rapid.Ptr(g, true).Draw(t, label)
+}
+
+func drawTokens(t *rapid.T, label string, window int) *int {
+	return drawMaybe(t, label, rapid.OneOf(rapid.IntRange(0, window), rapid.Just(0), rapid.Just(-1), rapid.Just(10*window)))
+}
+
+// drawSize draws bytes: mostly few, sometimes more than the window has tokens.
+func drawSize(t *rapid.T, label string, most int) int {
+	return rapid.OneOf(rapid.IntRange(0, 300), rapid.IntRange(0, most/4), rapid.IntRange(0, most)).Draw(t, label)
+}
+
+func drawDay(t *rapid.T, window int) day {
+	d := day{
+		Kind:   rapid.SampledFrom([]string{"turn", "turn", "turn", "turn", "compact", "undo", "rewind", "restart", "rest", "switch", "cancel"}).Draw(t, "kind"),
+		Prompt: drawSize(t, "prompt", window), Answer: drawSize(t, "answer", window),
+		Beside: rapid.IntRange(0, 9).Draw(t, "beside") == 0, Back: rapid.IntRange(1, 3).Draw(t, "back"),
+		Window: rapid.SampledFrom([]int{6000, 9000, 40_000}).Draw(t, "new window"),
+	}
+	if rapid.IntRange(0, 19).Draw(t, "far too long") == 0 {
+		d.Prompt = 8 * window
+	}
+	d.Steps = rapid.SliceOfN(rapid.SliceOfN(rapid.Custom(func(t *rapid.T) feat {
+		return feat{
+			Gives: drawSize(t, "gives", 5*window), Wide: rapid.IntRange(0, 4).Draw(t, "wide") == 0,
+			Event: rapid.SampledFrom([]string{"", "", "", "", "", "", "crash", "steer", "stop"}).Draw(t, "event"),
+		}
+	}), 1, 3), 0, 5).Draw(t, "steps")
+	return d
+}
+
+// A life is a session that meets its fate. It is the model, the tool and the
+// client in one.
+type life struct {
+	*examiner
+	fate
+	t       *testing.T
+	b       *bench
+	session event.SessionID
+	idle    chan event.SessionIdleData
+	crash   chan struct{}
+
+	mu     sync.Mutex
+	day    int // that of the turn
+	walked int // steps of it whose calls were made
+	ran    map[string]int
+	told   int // requests for summaries
+
+	seen map[string]int // of all lives
+}
+
+func (l *life) Event(_ event.SessionID, e event.Event) bool {
+	if e.Type == event.SessionIdle {
+		d, _ := event.As[event.SessionIdleData](e)
+		l.idle <- d
+	}
+	return true
+}
+
+// Ask answers as it is written.
+func (l *life) Ask(ctx context.Context, req *model.Request, _ func(model.Delta)) (*model.Reply, error) {
+	l.examine(req)
+	usage := model.Usage{Input: int64(l.Counts * float64(tokensOf(req)))}
+	if int(usage.Input) > l.limit() {
+		return nil, &model.Error{Kind: model.KindOverflow, Message: "The request is too large."}
+	}
+	if wantsSummary(req) {
+		return l.summary(ctx, usage)
+	}
+	if err := fromLog(l.b.store, req, l.limit()); err != nil {
+		l.fault("%v", err)
+	}
+	l.mu.Lock()
+	d, step := l.Days[l.day], l.walked
+	l.mu.Unlock()
+	if step >= len(d.Steps) {
+		return &model.Reply{Text: l.answer(), Usage: usage, Finish: "stop"}, nil
+	}
+	reply := &model.Reply{Usage: usage, Finish: "tool_calls"}
+	for i := range d.Steps[step] {
+		id := fmt.Sprintf("d%d.s%d.c%d", l.day, step, i)
+		reply.Calls = append(reply.Calls, model.Call{ID: id, Name: "act", Arguments: json.RawMessage(`{"id":"` + id + `"}`)})
+	}
+	return reply, nil
+}
+
+func (l *life) answer() string {
+	return fmt.Sprintf("That was day %d.", l.day) + strings.Repeat(" And so on.", l.Days[l.day].Answer/11)
+}
+
+// summary is what a summariser may do.
+func (l *life) summary(ctx context.Context, usage model.Usage) (*model.Reply, error) {
+	l.mu.Lock()
+	what := l.Summaries[l.told%len(l.Summaries)]
+	l.told++
+	text := fmt.Sprintf("<overview>Summary %d: all is well.</overview>", l.told)
+	l.mu.Unlock()
+	reply := &model.Reply{Text: text, Usage: usage, Finish: "stop"}
+	switch what {
+	case "tool":
+		reply.Text, reply.Calls = "", []model.Call{{ID: "w", Name: compact.WriteSummary, Arguments: json.RawMessage(fmt.Sprintf(`{"text":%q}`, text))}}
+	case "empty":
+		reply.Text = ""
+	case "none":
+		reply.Text = "<overview>None.</overview>"
+	case "huge":
+		reply.Text = strings.Repeat("It goes on and on. ", 20_000)
+	case "cut":
+		reply.Finish = "length"
+	case "refuse":
+		return nil, &model.Error{Kind: model.KindRequest, Message: "No."}
+	case "down":
+		return nil, &model.Error{Kind: model.KindOverloaded, Message: "Come back later."}
+	case "overflow":
+		return nil, &model.Error{Kind: model.KindOverflow, Message: "The request is too large."}
+	case "endless":
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return reply, nil
+}
+
+func (l *life) Spec() tool.Spec {
+	return tool.Spec{Name: "act", Description: "Does something.", Replay: tool.Pure}
+}
+
+func (l *life) Permission(tool.Call) (*approval.Request, error) { return nil, nil }
+
+// Run does what is written, the first time.
+func (l *life) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
+	var day, step, i int
+	if _, err := fmt.Sscanf(call.ID, "d%d.s%d.c%d", &day, &step, &i); err != nil {
+		return tool.Result{}, err
+	}
+	f := l.Days[day].Steps[step][i]
+	l.mu.Lock()
+	l.ran[call.ID]++
+	again := l.ran[call.ID] > 1
+	l.mu.Unlock()
+	switch {
+	case f.Event == "crash" && !again:
+		l.crash <- struct{}{}
+		<-ctx.Done()
+		return tool.Result{}, ctx.Err()
+	case f.Event == "steer": // what was sent before is not taken again
+		in := event.InputAcceptedData{Prompt: fmt.Sprintf("And mind this, by the way: %s.", call.ID), Mode: event.ModeSteer, Key: call.Key}
+		l.asked(in.Prompt)
+		if _, err := l.b.host.Send(ctx, l.session, in); err != nil {
+			return tool.Result{}, err
+		}
+	case f.Event == "stop":
+		if err := l.b.host.Abort(ctx, l.session, "enough"); err != nil {
+			return tool.Result{}, err
+		}
+	}
+	l.mu.Lock()
+	l.walked = max(l.walked, step+1)
+	l.mu.Unlock()
+	unit := "output "
+	if f.Wide {
+		unit = "größer "
+	}
+	return tool.Result{Text: strings.Repeat(unit, f.Gives/len(unit)) + call.ID}, ctx.Err()
+}
+
+// live lives a whole life.
+func (l *life) live() error {
+	l.b = newBench(l.t, l, l)
+	l.b.opts.Resolve = func(_ context.Context, _ event.SessionConfiguredData, name string, _ []byte) (session.Endpoint, error) {
+		return session.Endpoint{Model: l, Name: cmp.Or(name, "test"), Window: otherWindow, Output: reserved}, nil
+	}
+	l.b.restart()
+	l.fits(l.Window)
+	config := event.SessionConfiguredData{Model: "test", Window: l.Window, Compaction: l.Rules, Infinite: l.Infinite}
+	if _, err := l.b.host.Create(l.t.Context(), l.session, session.Spec{Config: config}, nil); err != nil {
+		return err
+	}
+	if err := l.attach(0); err != nil {
+		return err
+	}
+	for i, d := range l.Days {
+		if err := l.spend(i, d); err != nil {
+			return fmt.Errorf("day %d (%s): %w", i, d.Kind, err)
+		}
+		if len(l.found) > 0 {
+			return fmt.Errorf("day %d (%s): %s", i, d.Kind, strings.Join(l.found, "\n"))
+		}
+	}
+	time.Sleep(time.Hour) // what goes on beside ends
+	events, err := readLog(l.b.store, l.session)
+	if err == nil {
+		err = paired(events, true)
+	}
+	l.happened(events)
+	return err
+}
+
+// happened counts what there was to see.
+func (l *life) happened(events []event.Event) {
+	for _, e := range events {
+		switch e.Type {
+		case event.CompactionStart:
+			d, _ := event.As[event.CompactionStartData](e)
+			l.seen[fmt.Sprintf("%s %s must=%v", d.Point, d.Trigger, d.Must)]++
+		case event.CompactionComplete:
+			d, _ := event.As[event.CompactionCompleteData](e)
+			l.seen[fmt.Sprintf("%s %s digest=%v", d.Outcome, d.Cause, d.Digest)]++
+		case event.SessionError, event.ContextEpoch, event.HistoryHidden, event.Abort:
+			l.seen[string(e.Type)]++
+		}
+	}
+}
+
+// fits settles how large requests may be. A summariser with a window of its own
+// may take as much as that has.
+func (l *life) fits(window_ int) {
+	if l.Rules.Model != "" {
+		window_ = max(window_, otherWindow)
+	}
+	l.allow(window.Limits{Window: window_, Output: reserved})
+}
+
+func (l *life) attach(at event.Seq) error {
+	view, err := l.b.host.Attach(l.t.Context(), l.session, &session.Client{Viewer: l}, at)
+	if err != nil {
+		return err
+	}
+	return view.CatchUp(l.t.Context())
+}
+
+// restart ends the engine wherever it is, and starts the next.
+func (l *life) restart() error {
+	l.b.host.Close()
+	index, err := l.b.store.Session(l.t.Context(), l.session)
+	if err != nil {
+		return err
+	}
+	l.b.start()
+	return l.attach(index.End.Seq)
+}
+
+func (l *life) spend(i int, d day) error {
+	ctx := l.t.Context()
+	switch d.Kind {
+	case "turn":
+		return l.turn(i, d)
+	case "compact":
+		return l.compact(l.b.host)
+	case "cancel":
+		_, err := l.b.host.CancelCompaction(ctx, l.session, false)
+		return err
+	case "restart":
+		return l.restart()
+	case "rest":
+		time.Sleep(time.Minute) // it is no longer in memory
+	case "switch":
+		time.Sleep(time.Hour) // a summary of which nobody knows for which window it is would be in the way
+		l.fits(d.Window)
+		return l.b.host.SetModel(ctx, l.session, session.Choice{Model: "test", Window: d.Window})
+	case "undo":
+		return l.undo()
+	case "rewind":
+		return l.rewind(d.Back)
+	}
+	return nil
+}
+
+// compact compacts by hand. Another compaction may be under way.
+func (l *life) compact(host *session.Host) error {
+	_, err := host.Compact(l.t.Context(), l.session, session.Squeeze{Instructions: "Keep the numbers."})
+	if errors.Is(err, session.ErrCompacting) {
+		return nil
+	}
+	return err
+}
+
+// turn has a turn, and looks at how it ends.
+func (l *life) turn(i int, d day) error {
+	prompt := fmt.Sprintf("Day %d: go on.", i) + strings.Repeat(" Mind the gap.", d.Prompt/14)
+	l.mu.Lock()
+	l.day, l.walked = i, 0
+	l.mu.Unlock()
+	l.asked(prompt)
+	beside := make(chan error, 1)
+	if host := l.b.host; d.Beside {
+		go func() { beside <- l.compact(host) }()
+	} else {
+		beside <- nil
+	}
+	if _, err := l.b.host.Send(l.t.Context(), l.session, event.InputAcceptedData{Prompt: prompt}); err != nil {
+		return err
+	}
+	for crashed := false; ; {
+		select {
+		case <-l.crash:
+			if err := l.restart(); err != nil {
+				return err
+			}
+			crashed = true
+		case idle := <-l.idle:
+			if err := <-beside; err != nil && !crashed {
+				return fmt.Errorf("compaction beside a turn: %w", err)
+			}
+			return l.ended(prompt, idle.Aborted)
+		case <-time.After(24 * time.Hour):
+			return errors.New("the turn does not end")
+		}
+	}
+}
+
+// ended looks at how the turn ended: with the answer, or for a reason.
+func (l *life) ended(prompt string, stopped bool) error {
+	events, err := readLog(l.b.store, l.session)
+	if err != nil {
+		return err
+	}
+	if err := paired(events, false); err != nil {
+		return err
+	}
+	if got := lastAnswer(l.t, events); got == l.answer() || stopped {
+		return nil
+	}
+	for _, e := range events {
+		if e.Type == event.SessionError && e.Seq > lastOf(events, event.UserMessage) {
+			failure, err := event.As[event.SessionErrorData](e)
+			if err != nil {
+				return err
+			}
+			if failure.ErrorType == turn.ErrorOverflow && l.cannotFit(prompt) {
+				return nil
+			}
+			return fmt.Errorf("the turn failed: %s: %s", failure.ErrorType, failure.Message)
+		}
+	}
+	return fmt.Errorf("the answer is %.80q", lastAnswer(l.t, events))
+}
+
+// cannotFit reports whether a request with the prompt has no place in the window,
+// with all that has to be there.
+func (l *life) cannotFit(prompt string) bool {
+	const rest = 800 // system prompt, tools, and the least of a head
+	return max(1, l.Counts)*float64(window.Tokens(prompt)+rest) > float64(l.limit())
+}
+
+func lastOf(events []event.Event, kind event.Type) (at event.Seq) {
+	for _, e := range events {
+		if e.Type == kind {
+			at = e.Seq
+		}
+	}
+	return at
+}
+
+// undo returns to the epoch before: what the model saw then, and everything that
+// was said since.
+func (l *life) undo() error {
+	before, err := readLog(l.b.store, l.session)
+	if err != nil {
+		return err
+	}
+	want, err := readPlainly(before)
+	if err != nil {
+		return err
+	}
+	_, err = l.b.host.Uncompact(l.t.Context(), l.session)
+	switch {
+	case errors.Is(err, session.ErrNoEpoch) && len(want.chapters) == 0, errors.Is(err, session.ErrBusy):
+		return nil
+	case err != nil:
+		return err
+	}
+	want.chapters = want.chapters[:len(want.chapters)-1]
+	after, err := readLog(l.b.store, l.session)
+	if err != nil {
+		return err
+	}
+	got, err := readPlainly(after)
+	if err != nil {
+		return err
+	}
+	hadHead, old := want.view()
+	hasHead, is := got.view()
+	if hadHead != hasHead || len(is) != len(old) {
+		return fmt.Errorf("after an undo %d messages are seen, before the compaction it was %d", len(is), len(old))
+	}
+	return nil
+}
+
+// rewind takes the newest messages of the user back.
+func (l *life) rewind(back int) error {
+	shown, err := l.b.host.Messages(l.t.Context(), l.session)
+	if err != nil {
+		return err
+	}
+	for i := len(shown) - 1; i >= 0; i-- {
+		if shown[i].Type != event.UserMessage {
+			continue
+		}
+		if back--; back > 0 {
+			continue
+		}
+		head, err := shown[i].Head()
+		if err == nil {
+			_, err = l.b.host.Rewind(l.t.Context(), l.session, session.Rewind{EventID: head.ID})
+		}
+		return err
+	}
+	return nil
+}
+
+// Whatever happens, the model is sent what it can take: a legal history that fits,
+// with the newest request in full, and the same whether the session was in memory
+// or had to be read.
+func TestWhateverHappensTheModelIsSentWhatItCanTake(t *testing.T) {
+	seen := make(map[string]int)
+	rapid.Check(t, func(rt *rapid.T) {
+		f := drawFate(rt)
+		var err error
+		synctest.Test(t, func(t *testing.T) {
+			l := &life{
+				examiner: new(examiner), fate: f, t: t, session: "s",
+				idle: make(chan event.SessionIdleData, 16), crash: make(chan struct{}, 1), ran: make(map[string]int), seen: seen,
+			}
+			err = l.live()
+		})
+		if err != nil {
+			rt.Fatal(err)
+		}
+	})
+	t.Log(seen)
+}
