@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -174,10 +175,11 @@ func crowd(at place, n int, together bool) time.Duration {
 	took := time.Since(start)
 	must(errors.Join(errs...))
 	must(open.again())
-	must(temporary(filepath.Join(at.dir, "processes"), n+1))
+	must(temporary(filepath.Join(at.dir, "processes"), n+1, 1))
 	must(m.Abandon(context.Background(), owner))
-	must(temporary(filepath.Join(at.dir, "processes"), 0))
+	must(temporary(filepath.Join(at.dir, "processes"), 0, 1))
 	must(m.Close())
+	must(temporary(filepath.Join(at.dir, "processes"), 0, 0))
 	must(before.again())
 	return took
 }
@@ -201,12 +203,13 @@ func count() tally {
 	return tally{len(open), runtime.NumGoroutine(), len(children(os.Getpid()))}
 }
 
-// prepared counts what is there from the first command on: a keeper in reserve,
-// which may take a moment to come.
+// prepared counts what is there from the first command on: a keeper and a folder in
+// reserve, which may take a moment to come.
 func prepared() tally {
 	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
 		if now := count(); now.children == 1 || time.Now().After(deadline) {
-			now.goroutines++ // whoever hired it may be about to end, or not
+			now.goroutines++     // whoever makes these may be about to end, or not
+			now.descriptors += 3 // of the folder, if it is not there yet
 			return now
 		}
 	}
@@ -227,14 +230,16 @@ func (t tally) again() error {
 }
 
 // temporary makes sure that a folder has so many processes, and these what is
-// kept of a process and nothing else.
-func temporary(dir string, n int) error {
+// kept of a process and nothing else. There may be some folders in reserve.
+func temporary(dir string, n, reserve int) error {
 	processes, err := os.ReadDir(dir)
 	if err != nil {
 		return err
 	}
-	if len(processes) != n {
-		return fmt.Errorf("%s has %d processes, not %d", dir, len(processes), n)
+	all := len(processes)
+	processes = slices.DeleteFunc(processes, func(p os.DirEntry) bool { return strings.HasPrefix(p.Name(), "new.") })
+	if len(processes) != n || all-n > reserve {
+		return fmt.Errorf("%s has %d processes, not %d, and %d folders in reserve", dir, len(processes), n, all-len(processes))
 	}
 	for _, p := range processes {
 		files, err := os.ReadDir(filepath.Join(dir, p.Name()))

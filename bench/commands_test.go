@@ -43,16 +43,16 @@ func TestWhatIsLeftOfACommandIsNoticed(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(dir, "p1"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := temporary(dir, 1); err != nil {
+	if err := temporary(dir, 1, 0); err != nil {
 		t.Error(err)
 	}
-	if err := temporary(dir, 0); err == nil {
+	if err := temporary(dir, 0, 0); err == nil {
 		t.Error("a process was not noticed")
 	}
 	if err := os.WriteFile(filepath.Join(dir, "p1", "claim.17"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := temporary(dir, 1); err == nil {
+	if err := temporary(dir, 1, 0); err == nil {
 		t.Error("a temporary file was not noticed")
 	}
 }

@@ -334,9 +334,15 @@ type SessionAbide struct {
 
 // ListParams asks for sessions.
 type ListParams struct {
-	Filter struct {
-		Cwd string `json:"cwd,omitempty"`
-	} `json:"filter"`
+	Filter Filter `json:"filter"`
+}
+
+// A Filter says where sessions work. What is empty is not asked for.
+type Filter struct {
+	Cwd        string `json:"cwd,omitempty"`
+	GitRoot    string `json:"gitRoot,omitempty"`
+	Repository string `json:"repository,omitempty"`
+	Branch     string `json:"branch,omitempty"`
 }
 
 // ListResult lists sessions, the last modified first.

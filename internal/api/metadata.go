@@ -17,6 +17,7 @@ const (
 	Activity           = "session.metadata.activity"
 	Snapshot           = "session.metadata.snapshot"
 	ContextInfo        = "session.metadata.contextInfo"
+	RecomputeContext   = "session.metadata.recomputeContextTokens"
 	SetDirectory       = "session.metadata.setWorkingDirectory"
 	RecordContext      = "session.metadata.recordContextChange"
 	ModelList          = "session.model.list"
@@ -92,6 +93,46 @@ type WorkspaceResult struct {
 	ID   event.SessionID `json:"id"`
 	Cwd  string          `json:"cwd,omitempty"`
 	Name string          `json:"name,omitempty"`
+}
+
+// ContextInfoParams asks how full the context of a session is.
+type ContextInfoParams struct {
+	SessionID event.SessionID `json:"sessionId"`
+	Model     string          `json:"selectedModel,omitempty"`
+	Prompt    int             `json:"promptTokenLimit,omitempty"` // what the client knows better
+	Output    int             `json:"outputTokenLimit,omitempty"`
+}
+
+// ContextInfoResult tells it.
+type ContextInfoResult struct {
+	Info ContextUse `json:"contextInfo"`
+}
+
+// ContextUse is what fills a context, in tokens.
+type ContextUse struct {
+	Model        string `json:"modelName"`
+	Total        int    `json:"totalTokens"`
+	System       int    `json:"systemTokens"`
+	Conversation int    `json:"conversationTokens"`
+	Tools        int    `json:"toolDefinitionsTokens"`
+	MCPTools     int    `json:"mcpToolsTokens"` // there are none
+	Prompt       int    `json:"promptTokenLimit"`
+	Limit        int    `json:"limit"`               // with the reply
+	Compaction   int    `json:"compactionThreshold"` // from where on it is compacted
+	Buffer       int    `json:"bufferTokens"`        // that are kept free
+}
+
+// RecomputeParams asks what a session takes with a model.
+type RecomputeParams struct {
+	SessionID event.SessionID `json:"sessionId"`
+	ModelID   string          `json:"modelId"`
+}
+
+// RecomputeResult tells it, in tokens.
+type RecomputeResult struct {
+	System   int `json:"systemTokenCount"`
+	Messages int `json:"messagesTokenCount"`
+	Total    int `json:"totalTokens"`
 }
 
 // DirectoryParams says where a session works.

@@ -18,6 +18,7 @@ type OpenMore struct {
 	Hooks                  bool                    `json:"hooks,omitempty"` // it has some
 	ModelCapabilities      ModelCapabilities       `json:"modelCapabilities,omitzero"`
 	InstructionDirectories []string                `json:"instructionDirectories,omitempty"`
+	SkipInstructions       bool                    `json:"skipCustomInstructions,omitempty"`
 	DefaultAgent           DefaultAgent            `json:"defaultAgent,omitzero"`
 	ExcludedBuiltinAgents  []string                `json:"excludedBuiltinAgents,omitempty"`
 	InfiniteSessions       *event.InfiniteSessions `json:"infiniteSessions,omitempty"`

@@ -79,7 +79,7 @@ var diagram = map[string][]string{
 	"client":  {"api", "event", "jsonrpc"},
 
 	// edges
-	"server": {"api", "approval", "event", "eventlog", "jsonrpc", "places", "session", "turn"},
+	"server": {"api", "approval", "event", "eventlog", "instructions", "jsonrpc", "places", "session", "turn"},
 	"places": {"event"},
 	"folder": {},
 	"relay":  {"jsonrpc"},
@@ -110,7 +110,7 @@ var diagram = map[string][]string{
 	"bench/floor":   {},
 	"bench/instant": {},
 	"bench": {
-		"api", "approval", "bench/compare", "bench/floor", "bench/instant", "event", "jsonrpc", "model", "model/anthropic", "model/openai", "model/remote", "model/responses",
-		"process", "process/keeper", "scope", "session", "sqlite", "tool", "tool/bash", "tool/files", "workspace/local",
+		"api", "approval", "bench/compare", "bench/floor", "bench/instant", "event", "eventlog", "jsonrpc", "memory", "memory/book", "model", "model/anthropic", "model/openai", "model/remote", "model/responses",
+		"process", "process/keeper", "scope", "session", "sqlite", "tool", "tool/bash", "tool/files", "upkeep", "workspace/local",
 	},
 }

@@ -91,6 +91,8 @@ func (o *outcome) apply(e event.Event) error {
 		return on(e, func(d event.ModelCallStartData) { o.model = d.Model })
 	case event.AssistantUsage:
 		return on(e, o.used)
+	case event.CompactionComplete:
+		return on(e, o.compacted)
 	case event.AssistantMessage:
 		return on(e, func(d event.AssistantMessageData) { o.answer = d.Content })
 	case event.ToolStart:
@@ -141,6 +143,17 @@ func (o *outcome) used(d event.AssistantUsageData) {
 	o.usage.CacheRead += d.CacheReadTokens
 	o.usage.CacheWrite += d.CacheWriteTokens
 	o.cost.add(d.CostUSD)
+}
+
+// compacted adds what a summary took. Nobody tells what it cost.
+func (o *outcome) compacted(d event.CompactionCompleteData) {
+	if u := d.CompactionTokensUsed; u != nil {
+		o.usage.Input += u.InputTokens
+		o.usage.Output += u.OutputTokens
+		o.usage.CacheRead += u.CacheReadTokens
+		o.usage.CacheWrite += u.CacheWriteTokens
+		o.cost.add(nil)
+	}
 }
 
 func (o *outcome) calling(id string) {

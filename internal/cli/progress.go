@@ -100,7 +100,7 @@ func compacting(d event.CompactionStartData) string {
 // compactedTo says what came of that.
 func compactedTo(d event.CompactionCompleteData) string {
 	switch {
-	case d.Outcome == event.OutcomeSkipped:
+	case d.Outcome == event.OutcomeSkipped, d.Cause != "":
 		return "the conversation was not compacted: " + d.Error
 	case d.Outcome != event.OutcomeDone:
 		return "the conversation could not be compacted: " + d.Error

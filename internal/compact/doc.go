@@ -23,11 +23,12 @@
 // A compaction opens an epoch in the same session. An epoch is a view of the log: its
 // head, and every message from a position on ([Messages]). Nothing is deleted.
 //
-//	context.epoch {epochId, number, kind, baseEpochId, from, through, most, head}
+//	context.epoch {epochId, number, kind, baseEpochId, from, through, most, earlier, head}
 //
 // kind is compaction, undo or rewind; from is the position of the first message that
 // is kept; through that of the newest one that was there, so that most ([Result].Most)
-// applies up to it; head is a [Head]. The event is hidden from ordinary clients. Numbers
+// applies up to it; earlier is what epochs before have reduced and is still shown; head
+// is a [Head]. The event is hidden from ordinary clients. Numbers
 // never repeat. Undo appends an epoch with the head, from, through and most of the base
 // of the current one: what was said since is in it, because everything after from is. A
 // rewind that hides something before the current epoch was opened appends one that

@@ -311,8 +311,8 @@ func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, erro
 	e.server = server.New(e.host, server.Options{
 		Version: n.config.Version, Log: n.log, Models: found.list, Tasks: e.tools.shown(),
 		Workspace: func(id event.SessionID) string { return n.folder.Session(string(id)) },
-		Places:    known,
-		Memory:    remembered{e.host, e.keeper, shelf},
+		Places:    known, Instructions: n.config.Instructions,
+		Memory: remembered{e.host, e.keeper, shelf},
 	})
 	if e.socket, err = lock.Listen(); err == nil && !n.config.Visitor {
 		err = e.host.Start(ctx)

@@ -5,11 +5,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/model/anthropic"
 	"github.com/abide-run/abide/internal/model/offline"
 	"github.com/abide-run/abide/internal/model/openai"
@@ -147,8 +149,50 @@ func wire(p api.Provider) (func(remote.Config) *remote.Client, error) {
 // maxClients bounds how many endpoints are remembered.
 const maxClients = 256
 
-// list is what a client that asks for models is told.
-func (m *models) list() []api.Model {
-	capable := json.RawMessage(`{"supports":{"vision":false},"limits":{"max_context_window_tokens":128000}}`)
-	return []api.Model{{ID: offline.Name, Name: "Offline (needs no key)", Capabilities: capable}}
+// list is what a client that asks for models is told: those of a provider, if
+// there is one, and the one that needs none.
+func (m *models) list(ctx context.Context, p *api.Provider, transport http.RoundTripper) ([]api.Model, error) {
+	own := shown(offline.Name, "Offline (needs no key)", model.Capabilities{Window: 128000})
+	if p == nil {
+		return []api.Model{own}, nil
+	}
+	client, err := m.client(*p, api.ProviderSecret{APIKey: p.APIKey, BearerToken: p.BearerToken, Headers: p.Headers}, "")
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, SurveyTimeout, late(*p))
+	defer cancel()
+	if transport != nil {
+		ctx = model.WithTransport(ctx, transport)
+	}
+	names, err := client.Models(ctx)
+	if err != nil {
+		return nil, err
+	}
+	known := m.written.on(*p)
+	var list []api.Model
+	for _, name := range names {
+		can := Capabilities(known, name)
+		can.Vision = !blind(known, name)
+		list = append(list, shown(name, name, can))
+	}
+	return append(list, own), nil
+}
+
+// shown is a model as clients are told of it.
+func shown(id, name string, can model.Capabilities) api.Model {
+	var c struct {
+		Supports struct {
+			Vision          bool `json:"vision"`
+			ReasoningEffort bool `json:"reasoningEffort"`
+		} `json:"supports"`
+		Limits struct {
+			Window int `json:"max_context_window_tokens"`
+			Output int `json:"max_output_tokens,omitempty"`
+		} `json:"limits"`
+	}
+	c.Supports.Vision, c.Supports.ReasoningEffort = can.Vision, can.Reasoning
+	c.Limits.Window, c.Limits.Output = can.Window, can.MaxOutput
+	capable, _ := json.Marshal(c) // plain data
+	return api.Model{ID: id, Name: name, Capabilities: capable}
 }

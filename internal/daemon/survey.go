@@ -29,15 +29,20 @@ func Ask(ctx context.Context, p api.Provider, version string) (Survey, error) {
 	if err != nil {
 		return Survey{}, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, SurveyTimeout, &model.Error{
-		Kind: model.KindTimeout, Message: fmt.Sprintf("%s did not answer within %v; check the network and the base URL", host(p), SurveyTimeout),
-	})
+	ctx, cancel := context.WithTimeoutCause(ctx, SurveyTimeout, late(p))
 	defer cancel()
 	heard := &listener{next: http.DefaultTransport}
 	config := remoteConfig(p, api.ProviderSecret{APIKey: p.APIKey, BearerToken: p.BearerToken, Headers: p.Headers}, "abide/"+version)
 	config.Transport = heard
 	names, err := open(config).Models(ctx)
 	return Survey{names, heard.asked, heard.date}, err
+}
+
+// late is why a provider is not waited for any longer.
+func late(p api.Provider) error {
+	return &model.Error{
+		Kind: model.KindTimeout, Message: fmt.Sprintf("%s did not answer within %v; check the network and the base URL", host(p), SurveyTimeout),
+	}
 }
 
 func host(p api.Provider) string {

@@ -112,11 +112,27 @@ type ContextEpochData struct {
 	Number      int             `json:"number"` // never the same twice
 	Kind        string          `json:"kind"`   // EpochCompaction or EpochUndo
 	BaseEpochID string          `json:"baseEpochId,omitempty"`
-	From        Seq             `json:"from"`             // the first message that is kept
-	Through     Seq             `json:"through"`          // the newest one that was there
-	Most        int             `json:"most,omitempty"`   // bytes that are shown of what calls gave, up to Through; zero for all
-	Head        json.RawMessage `json:"head,omitempty"`   // none: everything is shown
-	Tokens      int             `json:"tokens,omitempty"` // of the request that follows; of an undo
+	From        Seq             `json:"from"`              // the first message that is kept
+	Through     Seq             `json:"through"`           // the newest one that was there
+	Most        int             `json:"most,omitempty"`    // bytes that are shown of what calls gave, up to Through; zero for all
+	Earlier     []Reduction     `json:"earlier,omitempty"` // what epochs before have left out of what is still shown, oldest first
+	Head        json.RawMessage `json:"head,omitempty"`    // none: everything is shown
+	Tokens      int             `json:"tokens,omitempty"`  // of the request that follows; of an undo
+}
+
+// A Reduction says that of what calls gave, up to a position, so many bytes are
+// shown.
+type Reduction struct {
+	Through Seq `json:"through"`
+	Most    int `json:"most"`
+}
+
+// Reductions are all that apply to what an epoch shows, oldest first.
+func (d ContextEpochData) Reductions() []Reduction {
+	if d.Most == 0 {
+		return d.Earlier
+	}
+	return append(d.Earlier[:len(d.Earlier):len(d.Earlier)], Reduction{d.Through, d.Most})
 }
 
 // The kinds of epochs.

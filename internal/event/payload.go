@@ -379,6 +379,8 @@ type SessionConfiguredData struct {
 	// does.
 	Compaction CompactionRules   `json:"compaction,omitzero"`
 	Infinite   *InfiniteSessions `json:"infiniteSessions,omitempty"`
+	// SkipInstructions means that the project's files tell the model nothing.
+	SkipInstructions bool `json:"skipCustomInstructions,omitempty"`
 	// InstructionDirs are further folders with instructions.
 	InstructionDirs []string `json:"instructionDirectories,omitempty"`
 	// AgentExcluded are tools that only agents that the session starts have.

@@ -36,15 +36,21 @@ type Rules struct {
 	MaxBytes int      // of all files together; 32 KiB if zero
 }
 
-// Read finds and reads the instructions for a working directory, and those in
-// further folders. Files that cannot be read are left out and reported as an error
-// beside the rest.
-func (r Rules) Read(dir string, further ...string) (text string, sources []event.InstructionSource, err error) {
+// A File is one that was read.
+type File struct {
+	event.InstructionSource
+	Content string
+}
+
+// Files finds and reads the instructions for a working directory, and those in
+// further folders, the nearest last. Files that cannot be read are left out and
+// reported as an error beside the rest.
+func (r Rules) Files(dir string, further ...string) ([]File, error) {
 	left := r.MaxBytes
 	if left == 0 {
 		left = DefaultMaxBytes
 	}
-	var parts []string
+	var files []File
 	var errs []error
 	for _, path := range r.all(dir, further) { // the nearest first: it must not be the one that is cut
 		body, source, err := read(path, left)
@@ -53,11 +59,20 @@ func (r Rules) Read(dir string, further ...string) (text string, sources []event
 			continue
 		}
 		left -= source.Bytes
-		parts, sources = append(parts, part(body, source)), append(sources, source)
+		files = append(files, File{source, body})
 	}
-	slices.Reverse(parts)
-	slices.Reverse(sources)
-	return strings.Join(parts, "\n\n"), sources, errors.Join(errs...)
+	slices.Reverse(files)
+	return files, errors.Join(errs...)
+}
+
+// Read is what the model reads of the instructions, and where that comes from.
+func (r Rules) Read(dir string, further ...string) (text string, sources []event.InstructionSource, err error) {
+	files, err := r.Files(dir, further...)
+	var parts []string
+	for _, f := range files {
+		parts, sources = append(parts, part(f.Content, f.InstructionSource)), append(sources, f.InstructionSource)
+	}
+	return strings.Join(parts, "\n\n"), sources, err
 }
 
 // part is how the model reads a file.

@@ -3,7 +3,7 @@
 //
 //   - One timer waits for the earliest row. Nothing is looked through, and nobody
 //     asks again and again.
-//   - A few are worked on at a time. One that fails is tried again later, and set
+//   - A few are worked on at a time, with a rest after each. One that fails is tried again later, and set
 //     aside when it has failed too often; the others never wait for that.
 //   - Whoever works on a row holds a lease. What is under way when the runner stops
 //     is given back; what a crash leaves is taken again when the lease is over.
@@ -205,6 +205,7 @@ func (r *Runner) loop(ctx context.Context) {
 			workers.Go(func() {
 				defer func() { <-free }()
 				r.carryOut(ctx, *j)
+				breathe(ctx, time.Since(now))
 			})
 			continue
 		}
@@ -216,6 +217,25 @@ func (r *Runner) loop(ctx context.Context) {
 		if !r.rest(ctx, next) {
 			return
 		}
+	}
+}
+
+// Who has worked takes a rest before the next job, so that many of them, one after the
+// other, do not take the disk and the processors away from those who take turns.
+const (
+	restShare = 3                      // times as long as the work has taken
+	longRest  = 100 * time.Millisecond // at most
+)
+
+func breathe(ctx context.Context, took time.Duration) {
+	if took = min(restShare*took, longRest); took <= 0 {
+		return
+	}
+	timer := time.NewTimer(took)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
 	}
 }
 

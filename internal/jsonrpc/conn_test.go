@@ -313,6 +313,39 @@ func TestTooManyRequestsAreRefusedAtOnce(t *testing.T) {
 	}
 }
 
+func TestFewGoroutinesWaitForTheNextRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		client, server := pair(t, func(context.Context, *Request) (any, error) { <-release; return nil, nil })
+		var calls sync.WaitGroup
+		call := func() {
+			if err := client.Call(t.Context(), "wait", nil, nil); err != nil {
+				t.Error(err)
+			}
+		}
+		waiting := func(when string, want int32) {
+			t.Helper()
+			synctest.Wait()
+			if n := server.resting.Load(); n != want {
+				t.Errorf("%s: %d goroutines wait for a request, want %d", when, n, want)
+			}
+		}
+		for range 10 * maxIdle {
+			calls.Go(call)
+		}
+		waiting("while all are handled", 0)
+		for range 10 * maxIdle {
+			release <- struct{}{}
+		}
+		calls.Wait()
+		waiting("when all are answered", maxIdle)
+		calls.Go(call)
+		waiting("while one is handled", maxIdle-1)
+		release <- struct{}{}
+		calls.Wait()
+	})
+}
+
 func TestAnIDInFlightCannotBeUsedAgain(t *testing.T) {
 	release := make(chan struct{})
 	near, far := net.Pipe()

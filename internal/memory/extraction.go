@@ -97,8 +97,8 @@ func (x *Extracted) add(more *Extracted) {
 	x.Requests = append(x.Requests, more.Requests...)
 }
 
-// Result returns what was found, with lists that are never nil, or why the attempt
-// failed.
+// Result returns what was found, with lists that are never nil and without secrets,
+// or why the attempt failed.
 func (x *Extraction) Result() (*Extracted, error) {
 	if x.err != nil {
 		return nil, x.err
@@ -108,5 +108,6 @@ func (x *Extraction) Result() (*Extracted, error) {
 	}
 	whole := &Extracted{Decisions: []Decision{}, Discussions: []Discussion{}, Attempts: []Attempt{}, Requests: []Request{}}
 	whole.add(&x.found)
+	whole.redact()
 	return whole, nil
 }

@@ -19,6 +19,30 @@ var secrets = []struct {
 
 const removed = "(removed)"
 
+// redact removes secrets from everything that was found.
+func (x *Extracted) redact() {
+	for i, d := range x.Decisions {
+		x.Decisions[i].Chosen, x.Decisions[i].Rationale, x.Decisions[i].Options = Redact(d.Chosen), Redact(d.Rationale), redactAll(d.Options)
+	}
+	for i, d := range x.Discussions {
+		x.Discussions[i].Topic, x.Discussions[i].Points = Redact(d.Topic), redactAll(d.Points)
+	}
+	for i, a := range x.Attempts {
+		x.Attempts[i].Action, x.Attempts[i].Result = Redact(a.Action), Redact(a.Result)
+	}
+	for i, r := range x.Requests {
+		x.Requests[i].Intent, x.Requests[i].Target, x.Requests[i].Summary = Redact(r.Intent), Redact(r.Target), Redact(r.Summary)
+	}
+}
+
+func redactAll(texts []string) []string {
+	clean := make([]string, len(texts))
+	for i, text := range texts {
+		clean[i] = Redact(text)
+	}
+	return clean
+}
+
 // Redact removes what looks like a password or a key. It is a net below the model,
 // which is told to leave such things out.
 func Redact(text string) string {

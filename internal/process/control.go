@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"os"
 	"syscall"
 	"time"
 
@@ -38,7 +40,7 @@ type refusal struct{ reason string }
 func (r *refusal) Error() string { return r.reason }
 
 func (p *proc) exchange(ctx context.Context, r record.Record) error {
-	conn, err := p.dial()
+	conn, err := p.connect(ctx)
 	if err != nil {
 		return err
 	}
@@ -59,6 +61,41 @@ func (p *proc) exchange(ctx context.Context, r record.Record) error {
 		return &refusal{answer.Get("reason")}
 	}
 	return nil
+}
+
+// connect hands the keeper a new connection. One that was just found may have to
+// be waited for; one that is gone is ErrEnded.
+func (p *proc) connect(ctx context.Context) (net.Conn, error) {
+	err := p.await(ctx, func(s *story) bool { return s.gone || s.lost || p.isWatched() })
+	if err != nil {
+		return nil, err
+	}
+	ours, theirs, err := socketPair()
+	if err != nil {
+		return nil, err
+	}
+	defer theirs.Close()
+	if err := p.introduce(theirs); err != nil {
+		ours.Close()
+		return nil, err
+	}
+	return ours, nil
+}
+
+func (p *proc) isWatched() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.watch != nil
+}
+
+// introduce gives the keeper the other end of a connection.
+func (p *proc) introduce(theirs *os.File) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.watch == nil {
+		return ErrEnded
+	}
+	return sendFiles(p.watch, record.New(keeper.Meet).Line(), theirs)
 }
 
 // control is ask for a process that has not ended.

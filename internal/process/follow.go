@@ -2,32 +2,43 @@ package process
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"strconv"
+	"time"
 
 	"github.com/abide-run/abide/internal/process/keeper"
 	"github.com/abide-run/abide/internal/process/record"
 )
 
 // follow stays with a process until nothing of it is left, or the manager is
-// closed. Without a connection it looks for the keeper; child is the keeper if
-// this program started it.
-func (p *proc) follow(conn net.Conn, child *os.Process) {
-	for p.m.ctx.Err() == nil {
+// closed. Without a keeper that this program started it looks for one.
+func (p *proc) follow(k *newKeeper) {
+	var conn *net.UnixConn
+	var child *os.Process
+	if k != nil {
+		conn, child = k.conn, k.child
+	}
+	for pause := firstPause; p.m.ctx.Err() == nil; pause = min(2*pause, lastPause) {
 		if conn == nil {
 			conn = p.dialWatch()
 		}
 		if conn != nil {
-			p.listenTo(conn)
-			p.m.hireSpare() // not before: a short command has the machine for itself
-			conn = nil
+			if end := p.listenTo(conn); end > 0 {
+				p.m.reserve(k) // before anybody hears of the end, and wants a keeper
+				p.tell(end)
+				p.m.prepare()
+				return
+			}
+			conn, pause = nil, firstPause
 			continue
 		}
-		if !p.bury(child) {
-			break
+		if !p.bury(child, pause) {
+			continue // it does not listen yet: its daemon may have been killed just now
 		}
 		if err := p.conclude(); err != nil {
 			p.m.opts.Log.Error("record what became of a process", "process", p.id, "err", err)
@@ -36,6 +47,12 @@ func (p *proc) follow(conn net.Conn, child *os.Process) {
 	}
 	p.leave(child)
 }
+
+// How long is waited for a keeper that lives and does not listen.
+const (
+	firstPause = time.Millisecond
+	lastPause  = time.Second
+)
 
 // leave lets a keeper go on without us, unless it is about to end.
 func (p *proc) leave(child *os.Process) {
@@ -51,7 +68,7 @@ func (p *proc) leave(child *os.Process) {
 
 // dialWatch returns a connection on which a keeper tells what is new, or nil if
 // there is none.
-func (p *proc) dialWatch() net.Conn {
+func (p *proc) dialWatch() *net.UnixConn {
 	conn, err := p.dial()
 	if err != nil {
 		return nil
@@ -63,31 +80,60 @@ func (p *proc) dialWatch() net.Conn {
 	return conn
 }
 
-// listenTo hears what the keeper tells, until it hangs up.
-func (p *proc) listenTo(conn net.Conn) {
-	defer conn.Close()
-	defer context.AfterFunc(p.m.ctx, func() { conn.Close() })()
+// listenTo hears what the keeper tells, until it hangs up or can have another
+// process. Then the connection is as good as new, and it returns where the journal
+// ends; else zero.
+func (p *proc) listenTo(conn *net.UnixConn) (end int64) {
+	stop := context.AfterFunc(p.m.ctx, func() { conn.Close() })
 	p.setWatch(conn)
-	defer p.setWatch(nil)
+	end = p.hear(conn)
+	p.setWatch(nil)
+	p.setReading(false) // or nobody knows
+	if stop() && end > 0 {
+		return end
+	}
+	conn.Close()
+	return 0
+}
+
+// hear returns where the journal ends when the keeper is free, and zero when it
+// hangs up.
+func (p *proc) hear(conn *net.UnixConn) int64 {
 	lines := bufio.NewReaderSize(conn, 1024)
 	for {
 		line, err := lines.ReadSlice('\n')
 		if err != nil {
-			return
+			return 0
 		}
 		switch r, _ := record.Parse(line); r.Kind {
 		case keeper.Changed:
-			if err := p.reload(); err != nil {
-				p.m.opts.Log.Error("read the journal", "process", p.id, "err", err)
-			}
+			p.tell(r.Int("at"))
 		case keeper.Size:
 			p.setWatch(conn)
+		case keeper.Reading:
+			p.setReading(r.Flag("yes"))
+		case keeper.Free:
+			return r.Int("at")
 		}
 	}
 }
 
+// tell reads the journal up to an offset, for whoever waits.
+func (p *proc) tell(until int64) {
+	if err := p.reload(until); err != nil {
+		p.m.opts.Log.Error("read the journal", "process", p.id, "err", err)
+	}
+}
+
+func (p *proc) setReading(yes bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.reading = yes
+	p.broadcastLocked()
+}
+
 // setWatch wakes those who wait for output; they look, and ask again.
-func (p *proc) setWatch(conn net.Conn) {
+func (p *proc) setWatch(conn *net.UnixConn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.watch, p.armed = conn, false
@@ -105,9 +151,8 @@ func (p *proc) arm(after int64) {
 	p.watch.Write(record.New(keeper.Arm).WithInt("at", after).Line())
 }
 
-// bury waits until the keeper is dead. It returns false if the manager is closed
-// first.
-func (p *proc) bury(child *os.Process) bool {
+// bury waits for a while until the keeper is dead, and reports whether it is.
+func (p *proc) bury(child *os.Process, pause time.Duration) bool {
 	if child != nil { // it has hung up, so it is about to end
 		child.Wait()
 		return true
@@ -116,15 +161,27 @@ func (p *proc) bury(child *os.Process) bool {
 	if err != nil || c.Kind != keeper.Claimed {
 		return true
 	}
-	return awaitDeath(p.m.ctx, claimant(c)) == nil
+	ctx, cancel := context.WithTimeout(p.m.ctx, pause)
+	defer cancel()
+	return awaitDeath(ctx, claimant(c)) == nil
 }
 
-func (p *proc) readClaim() (record.Record, error) {
+// readClaim returns who decided about the process. That of a keeper is among the
+// first lines of its journal.
+func (p *proc) readClaim() (c record.Record, err error) {
 	text, err := os.ReadFile(p.path(keeper.ClaimFile))
 	if err != nil {
-		return record.Record{}, err
+		return c, err
 	}
-	return record.Parse(text)
+	record.Each(text, func(r record.Record) {
+		if c.Kind == "" && (r.Kind == keeper.Claimed || r.Kind == keeper.Abandoned) {
+			c = r
+		}
+	})
+	if c.Kind == "" {
+		err = fmt.Errorf("%w claim %s", ErrInvalid, p.path(keeper.ClaimFile))
+	}
+	return c, err
 }
 
 // settle decides whether a process that was found on disk was ever begun. If
@@ -150,7 +207,7 @@ func (p *proc) conclude() error {
 	if s, _ := p.now(); s.gone { // its folder may be gone, too
 		return nil
 	}
-	if err := p.reload(); err != nil {
+	if err := p.reread(); err != nil {
 		return err
 	}
 	s, _ := p.now()
@@ -183,7 +240,7 @@ func (p *proc) whyLost() string {
 // lastWords returns what a keeper said that is no record.
 func (p *proc) lastWords() string {
 	text, _ := os.ReadFile(p.path(keeper.StateFile))
-	if len(text) == 0 {
+	if text = bytes.TrimSpace(text); len(text) == 0 {
 		return "it said nothing"
 	}
 	return "it said " + strconv.Quote(string(text[:min(len(text), 500)]))

@@ -18,7 +18,7 @@ type newKeeper struct {
 
 // hire returns a keeper: the spare one if there is one. It takes a program longer
 // to start than a shell to run a command, so one is kept in reserve from the first
-// command on.
+// command on: one whose command has ended, or a new one.
 func (m *Manager) hire() (*newKeeper, error) {
 	m.mu.Lock()
 	spare := m.spare
@@ -48,13 +48,26 @@ func (m *Manager) hireSpare() {
 	m.hiring = true
 	m.work.Go(func() {
 		k, err := startKeeper()
-		if err != nil { // the next command starts its own, or says why that is impossible
-			k = nil
-		}
 		m.mu.Lock()
-		defer m.mu.Unlock()
-		m.spare, m.hiring = k, false
+		m.hiring = false
+		m.mu.Unlock()
+		if err == nil { // otherwise the next command starts its own, or says why that is impossible
+			m.reserve(k)
+		}
 	})
+}
+
+// reserve keeps a keeper for the next command, unless there is one.
+func (m *Manager) reserve(k *newKeeper) {
+	m.mu.Lock()
+	full := m.spare != nil
+	if !full {
+		m.spare = k
+	}
+	m.mu.Unlock()
+	if full {
+		k.dismiss()
+	}
 }
 
 // dismiss sends a keeper away that may not go.

@@ -68,7 +68,7 @@ func TestInputThatNobodyReadsBlocksNobodyElse(t *testing.T) {
 	if err := m.WriteStdin(t.Context(), me, id, Input{Data: make([]byte, keeper.MaxInput)}); err != nil {
 		t.Fatal(err) // it fits into the pipe, and nothing more does
 	}
-	conn, err := m.procs[id].dial()
+	conn, err := m.procs[id].connect(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,6 +24,7 @@ type Options struct {
 	Nice     int           // added to the priority number of commands; 5 if zero
 	OOMScore int           // what commands have at least, so that they are ended before the daemon is; 300 if zero
 	Grace    time.Duration // between TERM and KILL; 5s if zero
+	Quiet    time.Duration // without output before it is looked whether a command with a terminal waits for input; 1s if zero
 
 	MaxRunning int   // processes of one owner that are not gone; 64 if zero
 	MaxDisk    int64 // bytes of output of one owner; 4 GiB if zero
@@ -42,6 +43,7 @@ func (o Options) withDefaults() Options {
 	o.Nice = cmp.Or(o.Nice, 5)
 	o.OOMScore = cmp.Or(o.OOMScore, 300)
 	o.Grace = cmp.Or(o.Grace, 5*time.Second)
+	o.Quiet = cmp.Or(o.Quiet, time.Second)
 	o.MaxRunning = cmp.Or(o.MaxRunning, 64)
 	o.MaxDisk = cmp.Or(o.MaxDisk, 4<<30)
 	if o.Log == nil {
@@ -62,11 +64,13 @@ type Manager struct {
 	cancel context.CancelFunc
 	work   sync.WaitGroup // one for each process that is not gone
 
-	mu     sync.Mutex
-	procs  map[ID]*proc
-	closed bool
-	spare  *newKeeper // nil if there is none
-	hiring bool       // there will be one
+	mu       sync.Mutex
+	procs    map[ID]*proc
+	closed   bool
+	spare    *newKeeper // nil if there is none
+	hiring   bool       // there will be one
+	room     *room      // nil if there is none
+	building bool       // there will be one
 }
 
 // Open takes over the folder: it finds keepers again, reads what ended
@@ -119,7 +123,7 @@ func (m *Manager) load() error {
 		switch {
 		case isID(name):
 			m.adopt(ID(name))
-		case strings.HasPrefix(name, discarded):
+		case strings.HasPrefix(name, discarded), strings.HasPrefix(name, unborn):
 			os.RemoveAll(filepath.Join(m.dir, name)) // or the next time
 		}
 	}
@@ -139,6 +143,9 @@ func (m *Manager) Close() error {
 	m.work.Wait()
 	if m.spare != nil {
 		m.spare.dismiss()
+	}
+	if m.room != nil {
+		m.room.remove()
 	}
 	return errors.Join(unlock(m.folder), m.folder.Close())
 }

@@ -270,7 +270,7 @@ func TestAFullDiskStopsNobodyAndEveryMissingByteIsCounted(t *testing.T) {
 	filler := start(t, m, spec("filler", command+"; read x <"+printed+"; read x <"+path+"; echo end")).ID
 	awaitPrinted()
 	for range 2 {
-		if _, _, err := m.Start(t.Context(), spec("refused", "true")); !errors.Is(err, syscall.ENOSPC) {
+		if _, _, err := m.Start(t.Context(), spec("refused", "true "+strings.Repeat("x", 100<<10))); !errors.Is(err, syscall.ENOSPC) {
 			t.Errorf("a start on a full disk: %v", err)
 		}
 	}

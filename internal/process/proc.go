@@ -1,11 +1,13 @@
 package process
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"os"
 	"path/filepath"
@@ -32,8 +34,9 @@ type proc struct {
 	story        story
 	read         int64 // bytes of the journal
 	failed       error // why nothing was begun
-	watch        net.Conn
+	watch        *net.UnixConn
 	armed        bool
+	reading      bool // the keeper says that it waits for somebody to type
 	survivorPIDs []int
 }
 
@@ -52,54 +55,79 @@ func (p *proc) broadcastLocked() {
 	p.changed = make(chan struct{})
 }
 
-// reload reads what is new in the journal.
-func (p *proc) reload() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+// reload reads what is new in the journal, up to an offset: the keeper has made
+// sure of what comes before it, and may just be syncing what comes after it.
+// Keepers of old daemons tell no offset.
+func (p *proc) reload(until int64) error {
+	if until == 0 {
+		until = math.MaxInt64
+	}
 	f, err := os.Open(p.path(keeper.StateFile))
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	text, err := io.ReadAll(io.NewSectionReader(f, p.read, 1<<30))
+	return p.readFrom(f, until)
+}
+
+// reread reads all of the journal that is new, after making sure that it is on
+// disk: whoever wrote it may not have come to that.
+func (p *proc) reread() error {
+	f, err := os.Open(p.path(keeper.StateFile))
 	if err != nil {
 		return err
 	}
-	end := 0
-	for i, c := range text {
-		if c == '\n' {
-			end = i + 1
-		}
+	defer f.Close()
+	if err := f.Sync(); err != nil {
+		return err
 	}
-	record.Each(text[:end], p.story.tell)
-	p.read += int64(end)
+	return p.readFrom(f, math.MaxInt64)
+}
+
+// readFrom reads whole lines of the journal, and tells everybody.
+func (p *proc) readFrom(f *os.File, until int64) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	text, err := io.ReadAll(io.NewSectionReader(f, p.read, max(until-p.read, 0)))
+	if err != nil {
+		return err
+	}
+	text = text[:bytes.LastIndexByte(text, '\n')+1]
+	record.Each(text, p.story.tell)
+	p.read += int64(len(text))
 	p.broadcastLocked()
 	return nil
 }
 
 // note writes to the journal, so that it survives the machine, and reads it again.
-func (p *proc) note(r record.Record) error { return p.append(r, (*os.File).Sync) }
+func (p *proc) note(r record.Record) error {
+	if err := p.append(r); err != nil {
+		return err
+	}
+	return p.reread()
+}
 
 // jot writes to the journal what would be no loss if the machine failed.
 func (p *proc) jot(r record.Record) error {
-	return p.append(r, func(*os.File) error { return nil })
+	if err := p.append(r); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.story.tell(r)
+	p.broadcastLocked()
+	return nil
 }
 
-func (p *proc) append(r record.Record, sync func(*os.File) error) error {
+func (p *proc) append(r record.Record) error {
 	f, err := os.OpenFile(p.path(keeper.StateFile), os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
 	// Half a line may be there, from a keeper that was killed while it wrote.
-	line := append([]byte("\n"), r.WithInt("time", time.Now().UnixNano()).Line()...)
-	if _, err := f.Write(line); err != nil {
-		return err
-	}
-	if err := sync(f); err != nil {
-		return err
-	}
-	return p.reload()
+	_, err = f.Write(append([]byte("\n"), r.WithInt("time", time.Now().UnixNano()).Line()...))
+	return err
 }
 
 // now returns the story so far and what will be closed when it goes on.
@@ -138,14 +166,14 @@ func (p *proc) failure() error {
 // info returns what is known.
 func (p *proc) info() Info {
 	p.mu.Lock()
-	st, survivors := p.story, p.survivorPIDs
+	st, survivors, reading := p.story, p.survivorPIDs, p.reading
 	p.mu.Unlock()
 	s := p.birth.spec
 	i := Info{
 		ID: p.id, Key: s.Key, Owner: s.Owner, Command: s.Command, Args: s.Args, Dir: s.Dir, Title: s.Title,
 		Class: s.Class, TTY: s.TTY != nil, Stdin: s.Stdin,
 		State: st.state, Reason: st.reason, PID: st.pid, Created: p.birth.time, Started: st.started, Ended: st.ended,
-		Exit: st.exit, Lingering: st.lingering, Gone: st.gone, Survivors: survivors, Seen: st.seen, Dropped: st.dropped,
+		Reading: reading && !st.state.Ended(), Exit: st.exit, Lingering: st.lingering, Gone: st.gone, Survivors: survivors, Seen: st.seen, Dropped: st.dropped,
 		Output: p.output(st),
 		Files:  Files{Dir: p.dir, Output: p.path(output.DataFile(0))},
 	}
@@ -179,7 +207,7 @@ func (m *Manager) adopt(id ID) {
 	p := m.newProc(id, b)
 	begun, err := p.settle()
 	if err == nil && begun {
-		err = p.reload()
+		err = p.recall()
 	}
 	switch {
 	case err != nil:
@@ -191,8 +219,18 @@ func (m *Manager) adopt(id ID) {
 	}
 	m.procs[id] = p
 	if !p.story.gone {
-		m.work.Go(func() { p.follow(nil, nil) })
+		m.work.Go(func() { p.follow(nil) })
 	}
+}
+
+// recall reads the journal of a process that was found. If it ended only now, it
+// is made sure that this is on disk; the system has done so with what is older.
+func (p *proc) recall() error {
+	err := p.reload(0)
+	if s := &p.story; err == nil && s.state.Ended() && time.Since(s.ended) < time.Minute {
+		err = p.reread()
+	}
+	return err
 }
 
 // adoptStranger looks at a folder without a whole spec. If nobody claimed it the
@@ -210,7 +248,7 @@ func readBirth(dir string) (birth, error) {
 	if err != nil {
 		return birth{}, err
 	}
-	r, err := record.Parse(text)
+	r, err := record.Parse(bytes.TrimSpace(text))
 	if err != nil {
 		return birth{}, fmt.Errorf("%w spec: %w", ErrInvalid, err)
 	}

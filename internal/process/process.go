@@ -24,6 +24,7 @@ package process
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -115,6 +116,9 @@ type Info struct {
 	Started time.Time // zero if it never ran
 	Ended   time.Time // zero until it ended
 
+	// Reading means that the process has a terminal, waits for somebody to type
+	// something there, and has printed nothing since.
+	Reading bool
 	// Exit says how the process itself ended; nil if it has not or nobody knows.
 	Exit *Exit
 	// Lingering means that the process ended while children of it lived on.
@@ -249,16 +253,31 @@ func (e *StartError) Error() string { return "the command did not start: " + e.R
 
 // A CapError says that an owner has as much as it may have.
 type CapError struct {
-	What string // "running processes" or "bytes of output"
-	Has  int64
-	Cap  int64
+	What     string // "running processes" or "bytes of output"
+	Has      int64
+	Reserved int64 // of these bytes, for what running processes may print
+	Wants    int64 // bytes that the refused process may print
+	Cap      int64
 }
 
 func (e *CapError) Error() string {
 	if e.What == capProcesses {
 		return fmt.Sprintf("%d processes are running, and %d is the most: stop one, or wait for one to end", e.Has, e.Cap)
 	}
-	return fmt.Sprintf("the output of earlier commands takes %d bytes, and %d is the most: read and forget some of it", e.Has, e.Cap)
+	var takes, ways []string
+	if kept := e.Has - e.Reserved; kept > 0 {
+		takes = append(takes, fmt.Sprintf("the output of earlier commands whose end nobody has seen takes %d bytes", kept))
+		ways = append(ways, "look at the earlier ones")
+	}
+	if e.Reserved > 0 {
+		takes = append(takes, fmt.Sprintf("%d bytes are reserved for what running commands may print", e.Reserved))
+		ways = append(ways, "stop one that runs, or wait for one to end")
+	}
+	if len(ways) == 0 {
+		ways = append(ways, "give it a smaller quota")
+	}
+	takes = append(takes, fmt.Sprintf("this one may print %d bytes", e.Wants))
+	return fmt.Sprintf("%s, and %d is the most: %s", strings.Join(takes, ", "), e.Cap, strings.Join(ways, ", or "))
 }
 
 const (

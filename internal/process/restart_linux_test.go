@@ -248,6 +248,49 @@ func TestAnOwnerHasSoMuchAndNoMore(t *testing.T) {
 	}
 }
 
+// What is full is said as it is: nobody can forget the output of a command that is
+// running.
+func TestAFullShareOfDiskSaysWhatFillsIt(t *testing.T) {
+	const mib = 1 << 20
+	earlier, reserved := "whose end nobody has seen takes 900000 bytes", "reserved for what running commands may print"
+	tests := []struct {
+		name      string
+		commands  []string
+		max       int64
+		says      []string
+		saysNot   string
+		has, held int64
+	}{
+		{"running", []string{"exec sleep 1000", "exec sleep 1000"}, 2 * mib, []string{reserved, "stop one that runs"}, earlier, 2 * mib, 2 * mib},
+		{"ended", []string{"head -c 900000 /dev/zero"}, 1 * mib, []string{earlier, "look at the earlier ones"}, reserved, 900000, 0},
+		{"both", []string{"head -c 900000 /dev/zero", "exec sleep 1000"}, 2 * mib, []string{earlier, reserved}, "smaller", mib + 900000, mib},
+		{"nothing", nil, mib - 1, []string{"this one may print 1048576 bytes", "a smaller quota"}, "earlier", 0, 0},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			m := open(t, t.TempDir(), Options{Quota: mib, MaxDisk: test.max})
+			for _, command := range test.commands {
+				if id := start(t, m, spec(command+fmt.Sprint(len(m.procs)), command)).ID; strings.HasPrefix(command, "head") {
+					m.WaitGone(t.Context(), me, id)
+				}
+			}
+			_, _, err := m.Start(t.Context(), spec("more", "true"))
+			var full *CapError
+			if !errors.As(err, &full) || full.Has != test.has || full.Reserved != test.held || full.Wants != mib || full.Cap != test.max {
+				t.Fatalf("%v, %+v", err, full)
+			}
+			for _, words := range test.says {
+				if !strings.Contains(err.Error(), words) {
+					t.Errorf("%q does not say %q", err, words)
+				}
+			}
+			if strings.Contains(err.Error(), test.saysNot) {
+				t.Errorf("%q says %q", err, test.saysNot)
+			}
+		})
+	}
+}
+
 func TestNothingIsRemovedBeforeItWasSeen(t *testing.T) {
 	m := open(t, t.TempDir(), Options{})
 	ended := run(t, m, spec("ended", "echo output; exit 3"))

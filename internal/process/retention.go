@@ -16,7 +16,7 @@ import (
 // checkCapsLocked refuses a start that would be one too many. Output that was
 // seen makes room.
 func (m *Manager) checkCapsLocked(spec Spec) error {
-	running, disk := int64(0), int64(0)
+	running, disk, reserved := int64(0), int64(0), int64(0)
 	var spare []*proc
 	for _, p := range m.procs {
 		if p.birth.spec.Owner != spec.Owner {
@@ -27,6 +27,7 @@ func (m *Manager) checkCapsLocked(spec Spec) error {
 		case !s.gone:
 			running++
 			disk += p.birth.spec.Quota
+			reserved += p.birth.spec.Quota
 		case !s.dropped:
 			disk += p.size()
 			if s.seen {
@@ -35,7 +36,7 @@ func (m *Manager) checkCapsLocked(spec Spec) error {
 		}
 	}
 	if running >= int64(m.opts.MaxRunning) {
-		return &CapError{capProcesses, running, int64(m.opts.MaxRunning)}
+		return &CapError{What: capProcesses, Has: running, Cap: int64(m.opts.MaxRunning)}
 	}
 	slices.SortFunc(spare, func(a, b *proc) int { return a.birth.time.Compare(b.birth.time) })
 	for _, p := range spare {
@@ -48,7 +49,7 @@ func (m *Manager) checkCapsLocked(spec Spec) error {
 		}
 	}
 	if disk+spec.Quota > m.opts.MaxDisk {
-		return &CapError{capDisk, disk, m.opts.MaxDisk}
+		return &CapError{What: capDisk, Has: disk, Reserved: reserved, Wants: spec.Quota, Cap: m.opts.MaxDisk}
 	}
 	return nil
 }

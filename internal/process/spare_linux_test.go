@@ -3,6 +3,7 @@ package process
 import (
 	"errors"
 	"os"
+	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
@@ -35,6 +36,131 @@ func TestTheNextCommandHasTheSpareKeeper(t *testing.T) {
 	}
 	if got := all(t, m, info.ID, Both); got != "hello\n" {
 		t.Errorf("it printed %q", got)
+	}
+}
+
+// keptBy returns the process that keeps, or kept, another one.
+func keptBy(t *testing.T, m *Manager, id ID) int {
+	t.Helper()
+	c, err := m.procs[id].readClaim()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return int(c.Int("pid"))
+}
+
+func descriptors(t *testing.T, pid int) int {
+	t.Helper()
+	open, err := os.ReadDir("/proc/" + itoa(pid) + "/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(open)
+}
+
+// Whatever the first command was like, the keeper has nothing left of it for the
+// second, and nothing of the first reaches the second.
+func TestAKeeperStartsAnewWithEveryCommand(t *testing.T) {
+	stdin, tty, limited := spec("stdin", "cat"), spec("tty", "cat"), spec("limited", "cat")
+	stdin.Stdin, tty.Stdin, limited.Stdin = true, true, true
+	tty.TTY = &Size{24, 80}
+	limited.Class, limited.Limits = Job, Limits{Time: time.Hour, Memory: 1 << 40, Processes: 100}
+	m := open(t, t.TempDir(), Options{})
+	run(t, m, spec("first", "true"))
+	for _, s := range []Spec{stdin, tty, limited} {
+		spare := spareOf(t, m).child.Pid
+		fds := descriptors(t, spare)
+		id := start(t, m, s).ID
+		if err := m.WriteStdin(t.Context(), me, id, Input{Key: "same", Data: []byte(s.Key + "\n")}); err != nil {
+			t.Fatal(err)
+		}
+		awaitOutput(t, m, id, s.Key)
+		if err := m.Signal(t.Context(), me, id, syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		if info, err := m.WaitGone(t.Context(), me, id); err != nil || info.State != Killed || keptBy(t, m, id) != spare {
+			t.Errorf("%s: %+v, %v", s.Key, info, err)
+		}
+		// On a slow machine there is another one by now.
+		if pid := spareOf(t, m).child.Pid; pid == spare && descriptors(t, pid) != fds {
+			t.Errorf("after %s the keeper has %d descriptors, and before it had %d", s.Key, descriptors(t, pid), fds)
+		}
+		next := run(t, m, spec("after "+s.Key, "kill -TERM $$"))
+		if next.State != Exited || next.Exit.Signal != "SIGTERM" {
+			t.Errorf("after %s: %s, %+v: the signal was not ours", s.Key, next.State, next.Exit)
+		}
+	}
+}
+
+// What somebody wants of a command that has just ended must not reach the next
+// one, and must not wait for an answer.
+func TestARequestThatComesTooLateIsNoneOfTheNextCommand(t *testing.T) {
+	m := open(t, t.TempDir(), Options{})
+	k := spareAfter(t, m, "first")
+	ours, theirs, err := socketPair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ours.Close()
+	if err := sendFiles(k.conn, record.New(keeper.Meet).Line(), theirs); err != nil {
+		t.Fatal(err)
+	}
+	theirs.Close()
+	ours.Write(record.New(keeper.Stop).With("reason", "late").Line())
+	if _, err := k.conn.Write(record.New(keeper.Arm).Line()); err != nil {
+		t.Fatal(err)
+	}
+	info := run(t, m, spec("second", "echo hello"))
+	if info.State != Exited || keptBy(t, m, info.ID) != k.child.Pid {
+		t.Errorf("the next command is %+v", info)
+	}
+	if n, err := ours.Read(make([]byte, 1)); n != 0 || err == nil {
+		t.Errorf("%d bytes of an answer, err = %v", n, err)
+	}
+}
+
+// spareAfter runs a command and returns the keeper in reserve.
+func spareAfter(t *testing.T, m *Manager, key string) *newKeeper {
+	t.Helper()
+	run(t, m, spec(key, "true"))
+	return spareOf(t, m)
+}
+
+func TestARoomIsMadeInAdvanceAndNeverLeftBehind(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, unborn+"OLD"), 0o700); err != nil { // a daemon was killed
+		t.Fatal(err)
+	}
+	m := open(t, dir, Options{})
+	spareAfter(t, m, "first")
+	made := m.room
+	if made == nil || !made.synced {
+		t.Fatalf("the room for the next command is %+v", made)
+	}
+	spareAfter(t, m, "second")
+	if _, err := os.Stat(filepath.Join(dir, filepath.Base(made.path))); made.path != m.procs[idOf(me, "second")].dir || err != nil {
+		t.Errorf("the room is %s, err = %v", made.path, err)
+	}
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	left, err := os.ReadDir(dir)
+	if err != nil || len(left) != 2 {
+		t.Errorf("%v is left, err = %v", left, err)
+	}
+}
+
+func TestAFolderThatIsInTheWayIsLeftAlone(t *testing.T) {
+	m := open(t, t.TempDir(), Options{})
+	at := filepath.Join(m.dir, string(idOf(me, "k")))
+	if err := os.Mkdir(at, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := m.Start(t.Context(), spec("k", "true")); !errors.Is(err, os.ErrExist) {
+		t.Errorf("err = %v", err)
+	}
+	if left, err := os.ReadDir(m.dir); err != nil || len(left) != 1 || left[0].Name() != filepath.Base(at) {
+		t.Errorf("%v is left, err = %v", left, err)
 	}
 }
 
@@ -80,14 +206,16 @@ func TestAKeeperThatComesTooLateRunsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := m.newProc(idOf(me, "k"), birth{spec: s, time: time.Now(), boot: m.boot, marker: "m"})
-	if err := errors.Join(os.Mkdir(p.dir, 0o700), p.write()); err != nil {
+	r, err := p.moveIn()
+	if err != nil {
 		t.Fatal(err)
 	}
+	defer r.close()
 	k, err := startKeeper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.launch(k, m.opts.launch(p.birth, s).Line()); err != nil {
+	if err := sendFiles(k.conn, m.opts.launch(p.birth, s).Line(), r.dir, r.state); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Remove(p.path(keeper.SpecFile)); err != nil { // as discard does first

@@ -173,7 +173,7 @@ func (o *Options) launch(b birth, s Spec) record.Record {
 		WithInt("grace", int64(o.Grace)).WithInt("limit_time", int64(s.Limits.Time)).
 		WithInt("limit_memory", s.Limits.Memory).WithInt("limit_processes", int64(s.Limits.Processes))
 	if s.TTY != nil {
-		r = r.WithFlag("tty", true).WithInt("rows", int64(s.TTY.Rows)).WithInt("cols", int64(s.TTY.Cols))
+		r = r.WithFlag("tty", true).WithInt("quiet", int64(o.Quiet)).WithInt("rows", int64(s.TTY.Rows)).WithInt("cols", int64(s.TTY.Cols))
 	}
 	if o.fault != "" {
 		r = r.With("fault", o.fault)

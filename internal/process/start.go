@@ -3,10 +3,7 @@ package process
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
-	"os"
-	"sync"
 	"time"
 
 	"github.com/abide-run/abide/internal/process/keeper"
@@ -22,7 +19,7 @@ func (m *Manager) Start(ctx context.Context, spec Spec) (info Info, attached boo
 	if spec, err = m.opts.complete(spec); err != nil {
 		return Info{}, false, err
 	}
-	p, attached, err := m.reserve(spec)
+	p, attached, err := m.enter(spec)
 	if err != nil {
 		return Info{}, false, err
 	}
@@ -30,7 +27,12 @@ func (m *Manager) Start(ctx context.Context, spec Spec) (info Info, attached boo
 		if err := p.begin(ctx, spec); err != nil {
 			return Info{}, false, fmt.Errorf("start: %w", err)
 		}
-		time.AfterFunc(shortCommand, m.hireSpare)
+		time.AfterFunc(shortCommand, func() {
+			if s, _ := p.now(); !s.gone { // else its own keeper is in reserve
+				m.hireSpare()
+				m.prepare()
+			}
+		})
 	}
 	err = p.await(ctx, func(s *story) bool { return s.state != Starting })
 	if err != nil && p.failure() != nil {
@@ -43,9 +45,9 @@ func (m *Manager) Start(ctx context.Context, spec Spec) (info Info, attached boo
 	return info, attached, err
 }
 
-// reserve finds the process of a key or makes a place for it. Who makes it has
-// to begin it.
-func (m *Manager) reserve(spec Spec) (p *proc, attached bool, err error) {
+// enter finds the process of a key or makes a place for it. Who makes it has to
+// begin it.
+func (m *Manager) enter(spec Spec) (p *proc, attached bool, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closed {
@@ -72,26 +74,27 @@ func (m *Manager) reserve(spec Spec) (p *proc, attached bool, err error) {
 // leaves nothing behind.
 func (p *proc) begin(ctx context.Context, spec Spec) (err error) {
 	defer p.m.work.Done()
-	if err := os.Mkdir(p.dir, 0o700); err != nil {
-		p.dismiss(err) // if there is a folder it is not ours to remove
+	k, err := p.m.hire()
+	if err != nil {
+		p.dismiss(err)
 		return err
 	}
+	r, err := p.moveIn() // while the keeper starts
+	if err != nil {
+		p.m.reserve(k)
+		p.dismiss(err)
+		return err
+	}
+	defer r.close()
 	defer func() {
 		if err != nil {
 			p.forsake(err)
 		}
 	}()
-	if err := p.write(); err != nil {
-		return err
-	}
 	p.m.failHere("unsynced")
-	k, err := p.m.hire()
-	if err != nil {
-		return err
-	}
-	err = p.launch(k, p.m.opts.launch(p.birth, spec).Line())
+	err = sendFiles(k.conn, p.m.opts.launch(p.birth, spec).Line(), r.dir, r.state)
 	if err == nil {
-		err = p.sync() // while the keeper starts and gets ready
+		err = r.sync(p.m.folder) // while the keeper gets ready
 	}
 	p.m.failHere("synced")
 	if err == nil {
@@ -104,7 +107,7 @@ func (p *proc) begin(ctx context.Context, spec Spec) (err error) {
 		k.dismiss()
 		return err
 	}
-	p.m.work.Go(func() { p.follow(k.conn, k.child) })
+	p.m.work.Go(func() { p.follow(k) })
 	return nil
 }
 
@@ -123,67 +126,4 @@ func (p *proc) dismiss(err error) {
 	defer p.mu.Unlock()
 	p.failed = fmt.Errorf("start: %w", err)
 	p.broadcastLocked()
-}
-
-// write fills the folder of the process.
-func (p *proc) write() error {
-	if err := writeNew(p.path(keeper.SpecFile), p.birth.record().Line()); err != nil {
-		return err
-	}
-	state, err := os.OpenFile(p.path(keeper.StateFile), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	defer state.Close()
-	return reserveDisk(state, journalSize)
-}
-
-// journalSize is the disk that a journal has from the start, so that the end of
-// a command is recorded on a full disk too.
-const journalSize = 16 << 10
-
-func writeNew(path string, text []byte) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	return errors.Join(err, f.Close())
-}
-
-// sync brings the start to disk: the spec, its name, and the folder's name. All
-// at once, since the system then writes them together.
-func (p *proc) sync() error {
-	paths := []string{p.path(keeper.SpecFile), p.dir, p.m.dir}
-	errs := make([]error, len(paths))
-	var all sync.WaitGroup
-	for i, path := range paths {
-		all.Go(func() { errs[i] = syncPath(path) })
-	}
-	all.Wait()
-	return errors.Join(errs...)
-}
-
-func syncPath(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	return f.Sync()
-}
-
-// launch tells a keeper what to run, and gives it the folder.
-func (p *proc) launch(k *newKeeper, line []byte) error {
-	dir, err := os.Open(p.dir)
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	state, err := os.OpenFile(p.path(keeper.StateFile), os.O_WRONLY|os.O_APPEND, 0)
-	if err != nil {
-		return err
-	}
-	defer state.Close()
-	return sendFiles(k.conn, line, dir, state)
 }

@@ -50,6 +50,17 @@ func reserveDisk(f *os.File, n int64) error {
 	return err
 }
 
+// renameNew gives a folder a name that must be free.
+func renameNew(from, to string) error {
+	err := unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.RENAME_NOREPLACE)
+	if err != unix.EINVAL && err != unix.ENOSYS {
+		return err
+	}
+	// A file system that does not know this. A folder is replaced if it is empty,
+	// and those of processes are not.
+	return os.Rename(from, to)
+}
+
 func ownSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
 // socketPair returns two ends of a connection, the second for another process.
@@ -96,7 +107,7 @@ func hungUp(conn *net.UnixConn) bool {
 
 // dial connects to the keeper. The path goes through a descriptor, since it may
 // be longer than a socket's may be.
-func (p *proc) dial() (net.Conn, error) {
+func (p *proc) dial() (*net.UnixConn, error) {
 	dir, err := os.Open(p.dir)
 	if err != nil {
 		return nil, err

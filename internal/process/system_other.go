@@ -26,6 +26,8 @@ func unlock(*os.File) error { return nil }
 
 func reserveDisk(*os.File, int64) error { return ErrUnsupported }
 
+func renameNew(string, string) error { return ErrUnsupported }
+
 func ownSession() *syscall.SysProcAttr { return nil }
 
 func socketPair() (*net.UnixConn, *os.File, error) { return nil, nil, ErrUnsupported }
@@ -34,7 +36,7 @@ func sendFiles(*net.UnixConn, []byte, ...*os.File) error { return ErrUnsupported
 
 func hungUp(*net.UnixConn) bool { return true }
 
-func (p *proc) dial() (net.Conn, error) { return nil, ErrUnsupported }
+func (p *proc) dial() (*net.UnixConn, error) { return nil, ErrUnsupported }
 
 func claim(string, record.Record) (bool, error) { return false, ErrUnsupported }
 

@@ -68,7 +68,7 @@ func transforms(systemMessage json.RawMessage) bool {
 // more takes what else a client says about a session.
 func more(config *event.SessionConfiguredData, p api.OpenMore) {
 	config.Vision, config.Window = p.ModelCapabilities.Supports.Vision, p.ModelCapabilities.Limits.MaxContextWindowTokens
-	config.InstructionDirs = p.InstructionDirectories
+	config.InstructionDirs, config.SkipInstructions = p.InstructionDirectories, p.SkipInstructions
 	config.AgentExcluded = p.DefaultAgent.ExcludedTools
 	config.ExcludedAgents = p.ExcludedBuiltinAgents
 	config.Infinite = p.InfiniteSessions

@@ -50,7 +50,7 @@ func (c *conn) list(ctx context.Context, p api.ListParams) (api.ListResult, erro
 		if err != nil {
 			return result, err
 		}
-		if p.Filter.Cwd == "" || p.Filter.Cwd == s.Info.Dir {
+		if within(p.Filter, s) {
 			result.Sessions = append(result.Sessions, info(s))
 		}
 	}

@@ -29,6 +29,7 @@ var metadataMethods = map[string]method{
 	api.Activity:           on((*conn).activity),
 	api.Snapshot:           on((*conn).snapshot),
 	api.ContextInfo:        on((*conn).contextInfo),
+	api.RecomputeContext:   on((*conn).recomputeContext),
 	api.SetDirectory:       on((*conn).setDirectory),
 	api.RecordContext:      on((*conn).recordContext),
 	api.ModelList:          on((*conn).sessionModels),
@@ -120,10 +121,24 @@ func (c *conn) usage(ctx context.Context, p api.SessionParams) (api.MetricsResul
 	}, noSession(p.SessionID, err)
 }
 
-// contextInfo has nothing to tell: what a request takes is known when it is made.
-func (c *conn) contextInfo(ctx context.Context, p api.SessionParams) (struct{}, error) {
-	_, err := c.server.host.Status(ctx, p.SessionID)
-	return struct{}{}, noSession(p.SessionID, err)
+// contextInfo tells how full the context of a session is. What a client says of
+// the limits counts.
+func (c *conn) contextInfo(ctx context.Context, p api.ContextInfoParams) (api.ContextInfoResult, error) {
+	f, err := c.server.host.Fill(ctx, p.SessionID)
+	u := api.ContextUse{
+		Model: cmp.Or(p.Model, f.Model), Total: f.Tokens, System: f.System, Conversation: f.Reading.Messages, Tools: f.Tools,
+		Prompt: cmp.Or(p.Prompt, f.Policy.Limit), Compaction: f.Policy.Before,
+	}
+	u.Limit = u.Prompt + cmp.Or(p.Output, f.Limits.Output)
+	u.Buffer = max(0, u.Prompt-u.Compaction)
+	return api.ContextInfoResult{Info: u}, noSession(p.SessionID, err)
+}
+
+// recomputeContext counts what a session takes. We count alike for all models.
+func (c *conn) recomputeContext(ctx context.Context, p api.RecomputeParams) (api.RecomputeResult, error) {
+	f, err := c.server.host.Fill(ctx, p.SessionID)
+	system := f.System + f.Tools
+	return api.RecomputeResult{System: system, Messages: f.Reading.Messages, Total: system + f.Reading.Messages}, noSession(p.SessionID, err)
 }
 
 func (c *conn) setDirectory(ctx context.Context, p api.DirectoryParams) (api.DirectoryResult, error) {
@@ -180,11 +195,32 @@ func (c *conn) sessionModels(ctx context.Context, p api.SessionParams) (api.Mode
 		id := m.Provider + "/" + m.ID
 		result.List = append(result.List, api.Model{ID: id, Name: cmp.Or(m.Name, id), Capabilities: capable})
 	}
-	known, err := c.models(ctx, struct{}{})
-	for _, m := range known.Models {
+	provider, err := c.providerOf(ctx, p.SessionID, "")
+	if err != nil {
+		return result, err
+	}
+	known, err := c.known(ctx, p.SessionID, provider)
+	for _, m := range known {
 		result.List = append(result.List, m)
 	}
 	return result, err
+}
+
+// providerOf is the provider of a model of a session, or of the one it uses, with
+// its secrets; nil if there is none.
+func (c *conn) providerOf(ctx context.Context, id event.SessionID, model string) (*api.Provider, error) {
+	raw, kept, err := c.server.host.Provider(ctx, id, model)
+	if err != nil || raw == nil {
+		return nil, noSession(id, err)
+	}
+	var open api.Provider
+	var secret api.ProviderSecret
+	err = json.Unmarshal(raw, &open)
+	if err == nil && len(kept) > 0 {
+		err = json.Unmarshal(kept, &secret)
+	}
+	open.APIKey, open.BearerToken, open.Headers = secret.APIKey, secret.BearerToken, secret.Headers
+	return &open, err
 }
 
 func (c *conn) setEffort(ctx context.Context, p api.EffortParams) (api.EffortResult, error) {
@@ -247,26 +283,16 @@ func mergeProviders(to *event.SessionConfiguredData, secret []byte, p api.Provid
 // endpoint tells a client where the session's model is, so that it can ask it
 // itself.
 func (c *conn) endpoint(ctx context.Context, p api.EndpointParams) (api.EndpointResult, error) {
-	raw, kept, err := c.server.host.Provider(ctx, p.SessionID, p.ModelID)
+	open, err := c.providerOf(ctx, p.SessionID, p.ModelID)
 	if err != nil {
-		return api.EndpointResult{}, noSession(p.SessionID, err)
-	}
-	if raw == nil {
-		return api.EndpointResult{}, said("This session has no provider")
-	}
-	var open api.Provider
-	var secret api.ProviderSecret
-	if err := json.Unmarshal(raw, &open); err != nil {
 		return api.EndpointResult{}, err
 	}
-	if len(kept) > 0 {
-		if err := json.Unmarshal(kept, &secret); err != nil {
-			return api.EndpointResult{}, err
-		}
+	if open == nil {
+		return api.EndpointResult{}, said("This session has no provider")
 	}
 	r := api.EndpointResult{
 		Type: cmp.Or(open.Type, "openai"), WireAPI: open.WireAPI, BaseURL: open.BaseURL,
-		APIKey: cmp.Or(secret.BearerToken, secret.APIKey), Headers: secret.Headers,
+		APIKey: cmp.Or(open.BearerToken, open.APIKey), Headers: open.Headers,
 	}
 	if r.Headers == nil {
 		r.Headers = map[string]string{}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"net/http"
 	"time"
 
 	"github.com/abide-run/abide/internal/api"
@@ -33,12 +34,27 @@ func (c *conn) authStatus(context.Context, struct{}) (api.AuthStatus, error) {
 	return api.AuthStatus{IsAuthenticated: true, AuthType: "token", StatusMessage: "abide needs no account; models use their own keys"}, nil
 }
 
-func (c *conn) models(context.Context, struct{}) (api.ModelsResult, error) {
-	result := api.ModelsResult{Models: []api.Model{}}
-	if c.server.opts.Models != nil {
-		result.Models = append(result.Models, c.server.opts.Models()...)
+// models lists the models of the client's process, and those that need none.
+func (c *conn) models(ctx context.Context, _ struct{}) (api.ModelsResult, error) {
+	c.mu.Lock()
+	provider := c.defaults.Provider
+	c.mu.Unlock()
+	list, err := c.known(ctx, "", provider)
+	return api.ModelsResult{Models: list}, err
+}
+
+// known lists the models that can be named with a provider, which may be nil.
+func (c *conn) known(ctx context.Context, id event.SessionID, provider *api.Provider) ([]api.Model, error) {
+	list := []api.Model{}
+	if c.server.opts.Models == nil {
+		return list, nil
 	}
-	return result, nil
+	var transport http.RoundTripper
+	if c.infers() {
+		transport = courier{c, id}
+	}
+	found, err := c.server.opts.Models(ctx, provider, transport)
+	return append(list, found...), err
 }
 
 // shutdown makes sure that nothing is left to be written. Whoever started the

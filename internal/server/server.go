@@ -18,6 +18,7 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"net/http"
 	"reflect"
 	"sync"
 	"time"
@@ -25,6 +26,7 @@ import (
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
+	"github.com/abide-run/abide/internal/instructions"
 	"github.com/abide-run/abide/internal/jsonrpc"
 	"github.com/abide-run/abide/internal/places"
 	"github.com/abide-run/abide/internal/session"
@@ -34,15 +36,21 @@ import (
 type Options struct {
 	Version   string
 	Log       *slog.Logger                    // discarded if nil
-	Models    func() []api.Model              // what models.list says
+	Models    Models                          // what models.list says; nothing if nil
 	Tasks     Tasks                           // nil if there are no commands
 	Memory    Memory                          // nil if nothing is remembered
 	Workspace func(id event.SessionID) string // the folder of a session's files
 	Shutdown  func(context.Context) error     // flushes everything, when a client asks for it
+	// Instructions finds what projects tell agents.
+	Instructions instructions.Rules
 	// Places is what people allow for longer than a session. It is forgotten with
 	// the server if nil.
 	Places *places.Places
 }
+
+// Models lists the models that can be named, with those of a provider if there is
+// one. The transport makes the requests to it, unless it is nil.
+type Models func(ctx context.Context, p *api.Provider, transport http.RoundTripper) ([]api.Model, error)
 
 // maxBehind is how many bytes a client may be behind before it misses what is not
 // stored: tens of thousands of pieces of a streamed answer.
@@ -138,7 +146,7 @@ type method func(c *conn, ctx context.Context, req *jsonrpc.Request) (any, error
 var methods = func() map[string]method {
 	all := make(map[string]method)
 	for _, family := range []map[string]method{serverMethods, openMethods, turnMethods, answerMethods, listMethods, historyMethods, compactMethods, taskMethods, memoryMethods,
-		foregroundMethods, useMethods, elicitationMethods, commandMethods, queueMethods, planMethods, eventLogMethods, permissionMethods, locationMethods, ruleMethods, inferenceMethods, metadataMethods, truthMethods} {
+		foregroundMethods, useMethods, elicitationMethods, commandMethods, queueMethods, planMethods, eventLogMethods, permissionMethods, locationMethods, ruleMethods, workspaceMethods, manageMethods, instructionMethods, optionMethods, inferenceMethods, metadataMethods, truthMethods} {
 		maps.Copy(all, family)
 	}
 	return all

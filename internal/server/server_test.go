@@ -194,6 +194,11 @@ func TestTheTokenIsRequired(t *testing.T) {
 			t.Errorf("connect with %q: %v", token, e)
 		}
 	}
+	r.connect(server.Door{}).must(api.SessionCreate, map[string]any{"sessionId": "s"}, nil)
+	p.refused(api.Ping, nil)
+	if len(p.hints) > 0 {
+		t.Errorf("somebody who was not let in was told %+v", <-p.hints)
+	}
 	p.must(api.Connect, api.ConnectParams{Token: "secret"}, nil)
 	p.must(api.Ping, nil, nil)
 }

@@ -196,7 +196,7 @@ func (c *conn) lifecycle(n session.Notice) {
 func (c *conn) hears(n session.Notice) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	seen := n.Kind == session.Updated && n.Session.Info.Active && c.sessions[n.Session.ID] != nil
+	seen := n.Session.Info.Active && c.sessions[n.Session.ID] != nil
 	return c.admitted && !seen
 }
 

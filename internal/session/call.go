@@ -41,17 +41,31 @@ func (s *Session) run(ctx context.Context, t tool.Tool, call tool.Call) (result 
 			result = tool.Fail(fmt.Sprintf("The tool %s broke: %v", t.Spec().Name, p))
 		}
 	}()
-	env, err := s.host.store.Secret(ctx, s.id, SecretEnv)
-	if err == nil && env != nil {
-		err = json.Unmarshal(env, &call.Env)
-	}
+	env, err := s.environment(ctx)
 	if err == nil {
+		call.Env = env
 		result, err = t.Run(ctx, call)
 	}
 	if err != nil {
 		return tool.Fail(fmt.Sprintf("The tool %s did not finish: %v", t.Spec().Name, err))
 	}
 	return result
+}
+
+// environment returns the session's environment; nil if it has none of its own. It
+// is read once. A client that brings another one while it is read has the last word.
+func (s *Session) environment(ctx context.Context) (env []string, err error) {
+	if known := s.env.Load(); known != nil {
+		return *known, nil
+	}
+	text, err := s.host.store.Secret(ctx, s.id, SecretEnv)
+	if err == nil && text != nil {
+		err = json.Unmarshal(text, &env)
+	}
+	if err == nil {
+		s.env.CompareAndSwap(nil, &env)
+	}
+	return env, err
 }
 
 // called hands a result to the session. That of a call that was stopped is

@@ -105,6 +105,9 @@ func (s *Session) plan(tx *txn, o occasion) (*compaction, error) {
 			Ask: model.Request{Session: string(s.id)}, AskRoom: g.limits.Request(),
 		},
 	}
+	if base, ok := s.state.History.Epoch(); ok {
+		c.start.Through = base.From - 1 // if there is only the head
+	}
 	if len(items) > 0 {
 		c.start.Through = items[len(items)-1].At
 	}
@@ -258,6 +261,12 @@ func (tx *txn) openEpoch(c *compaction, r *compact.Result, d event.CompactionCom
 	}
 	if r.Cut < len(c.items) {
 		epoch.From = c.items[r.Cut].At
+	}
+	base, _ := tx.State.History.Epoch()
+	for _, before := range base.Reductions() {
+		if before.Through >= epoch.From {
+			epoch.Earlier = append(epoch.Earlier, before)
+		}
 	}
 	err = tx.Record(
 		event.SystemMessageData{Role: "system", Content: r.Head.SummaryMessage(), EpochID: epoch.EpochID},

@@ -371,7 +371,7 @@ func TestAMessageLargerThanTheWindowIsAClearError(t *testing.T) {
 	if d := decoded[event.SessionErrorData](t, errs[0]); d.ErrorType != "context_overflow" || !strings.Contains(d.Message, "window") {
 		t.Errorf("error = %+v", d)
 	}
-	if n := len(s.compactions(0)); n > 3 {
+	if n := len(s.compactions(0)); n != 1 {
 		t.Errorf("%d attempts were made", n)
 	}
 	at := s.end()
@@ -561,6 +561,40 @@ func TestACompactionByHand(t *testing.T) {
 	}
 	if _, err := s.host.Compact(t.Context(), "nobody", session.Squeeze{}); !errors.Is(err, session.ErrNotFound) {
 		t.Errorf("an unknown session: %v", err)
+	}
+}
+
+// A slow tool takes until it is let go.
+type slow struct{ begun, free chan struct{} }
+
+func (w slow) Spec() tool.Spec                                 { return tool.Spec{Name: "print", Replay: tool.Keyed} }
+func (w slow) Permission(tool.Call) (*approval.Request, error) { return nil, nil }
+func (w slow) Run(context.Context, tool.Call) (tool.Result, error) {
+	close(w.begun)
+	<-w.free
+	return tool.Result{Text: "slow output"}, nil
+}
+
+func TestACompactionByHandLeavesTheCallsThatAreBeingMadeAlone(t *testing.T) {
+	w := slow{make(chan struct{}), make(chan struct{})}
+	m := &teller{lines: []line{{text: "hi"}, {call: "print"}, {text: "done"}}, summaries: []line{{text: "They said hi."}}}
+	s := squeeze(t, m, event.SessionConfiguredData{}, w)
+	s.say("first")
+	s.send("s", event.InputAcceptedData{Prompt: "second"})
+	<-w.begun
+	if d, err := s.host.Compact(t.Context(), "s", session.Squeeze{}); err != nil || d.Outcome != "done" {
+		t.Errorf("it ended with %+v, %v", d, err)
+	}
+	for _, msg := range m.summed[0].Messages {
+		if msg.CallID != "" || len(msg.Calls) > 0 {
+			t.Errorf("the summariser is told of a call that is being made: %+v", msg)
+		}
+	}
+	close(w.free)
+	s.settle()
+	req := m.last()
+	if len(req.Messages) != 3 || len(req.Messages[1].Calls) != 1 || req.Messages[2].Text != "slow output" || !strings.Contains(req.Messages[0].Text, "second") {
+		t.Errorf("the model was told %q", m.texts())
 	}
 }
 

@@ -109,6 +109,11 @@ func drawDay(t *rapid.T, window int) day {
 			Event: rapid.SampledFrom([]string{"", "", "", "", "", "", "crash", "steer", "stop"}).Draw(t, "event"),
 		}
 	}), 1, 3), 0, 5).Draw(t, "steps")
+	for _, calls := range d.Steps {
+		for i := range calls[1:] {
+			calls[i+1].Event = "" // one at a time: nobody knows which would come first
+		}
+	}
 	return d
 }
 
@@ -144,13 +149,13 @@ func (l *life) Event(_ event.SessionID, e event.Event) bool {
 func (l *life) Ask(ctx context.Context, req *model.Request, _ func(model.Delta)) (*model.Reply, error) {
 	l.examine(req)
 	usage := model.Usage{Input: int64(l.Counts * float64(tokensOf(req)))}
-	if int(usage.Input) > l.limit() {
+	if int(usage.Input) > l.limit(req.Model) {
 		return nil, &model.Error{Kind: model.KindOverflow, Message: "The request is too large."}
 	}
 	if wantsSummary(req) {
 		return l.summary(ctx, usage)
 	}
-	if err := fromLog(l.b.store, req, l.limit()); err != nil {
+	if err := fromLog(l.b.store, req, l.limit(req.Model)); err != nil {
 		l.fault("%v", err)
 	}
 	l.mu.Lock()
@@ -253,7 +258,8 @@ func (l *life) live() error {
 		return session.Endpoint{Model: l, Name: cmp.Or(name, "test"), Window: otherWindow, Output: reserved}, nil
 	}
 	l.b.restart()
-	l.fits(l.Window)
+	l.allow("test", window.Limits{Window: l.Window, Output: reserved})
+	l.allow("other", window.Limits{Window: otherWindow, Output: reserved})
 	config := event.SessionConfiguredData{Model: "test", Window: l.Window, Compaction: l.Rules, Infinite: l.Infinite}
 	if _, err := l.b.host.Create(l.t.Context(), l.session, session.Spec{Config: config}, nil); err != nil {
 		return err
@@ -264,6 +270,10 @@ func (l *life) live() error {
 	for i, d := range l.Days {
 		if err := l.spend(i, d); err != nil {
 			return fmt.Errorf("day %d (%s): %w", i, d.Kind, err)
+		}
+		synctest.Wait()
+		if len(l.idle) > 0 {
+			return fmt.Errorf("day %d (%s): the session was idle twice", i, d.Kind)
 		}
 		if len(l.found) > 0 {
 			return fmt.Errorf("day %d (%s): %s", i, d.Kind, strings.Join(l.found, "\n"))
@@ -292,15 +302,6 @@ func (l *life) happened(events []event.Event) {
 			l.seen[string(e.Type)]++
 		}
 	}
-}
-
-// fits settles how large requests may be. A summariser with a window of its own
-// may take as much as that has.
-func (l *life) fits(window_ int) {
-	if l.Rules.Model != "" {
-		window_ = max(window_, otherWindow)
-	}
-	l.allow(window.Limits{Window: window_, Output: reserved})
 }
 
 func (l *life) attach(at event.Seq) error {
@@ -338,7 +339,7 @@ func (l *life) spend(i int, d day) error {
 		time.Sleep(time.Minute) // it is no longer in memory
 	case "switch":
 		time.Sleep(time.Hour) // a summary of which nobody knows for which window it is would be in the way
-		l.fits(d.Window)
+		l.allow("test", window.Limits{Window: d.Window, Output: reserved})
 		return l.b.host.SetModel(ctx, l.session, session.Choice{Model: "test", Window: d.Window})
 	case "undo":
 		return l.undo()
@@ -412,7 +413,7 @@ func (l *life) ended(prompt string, stopped bool) error {
 			if failure.ErrorType == turn.ErrorOverflow && l.cannotFit(prompt) {
 				return nil
 			}
-			return fmt.Errorf("the turn failed: %s: %s", failure.ErrorType, failure.Message)
+			return fmt.Errorf("the turn failed: %s: %s%s", failure.ErrorType, failure.Message, story(events))
 		}
 	}
 	return fmt.Errorf("the answer is %.80q", lastAnswer(l.t, events))
@@ -422,7 +423,17 @@ func (l *life) ended(prompt string, stopped bool) error {
 // with all that has to be there.
 func (l *life) cannotFit(prompt string) bool {
 	const rest = 800 // system prompt, tools, and the least of a head
-	return max(1, l.Counts)*float64(window.Tokens(prompt)+rest) > float64(l.limit())
+	return max(1, l.Counts)*float64(window.Tokens(prompt)+rest) > float64(l.limit("test"))
+}
+
+// story is the end of a log for people.
+func story(events []event.Event) string {
+	var b strings.Builder
+	for _, e := range events[max(0, len(events)-25):] {
+		data, _ := e.Data() // what is no event has none
+		fmt.Fprintf(&b, "\n%d %s %.300s", e.Seq, e.Type, data)
+	}
+	return b.String()
 }
 
 func lastOf(events []event.Event, kind event.Type) (at event.Seq) {

@@ -110,7 +110,7 @@ func (s *squeezed) attach(spec session.Spec) {
 
 func TestInstructionsAreReadAnewAfterACompactionInATurn(t *testing.T) {
 	text := "Be brief."
-	m := &teller{lines: []line{{call: "print", usage: 5000}, {text: "done"}}, summaries: []line{{text: "It printed."}}}
+	m := &teller{lines: []line{{call: "print", usage: 100}, {call: "print", usage: 5000}, {text: "done"}}, summaries: []line{{text: "It printed."}}}
 	s := &squeezed{bench: newBench(t, m, printer{70}), m: m, v: newViewer()}
 	s.opts.Instructions = func(string, ...string) (string, []event.InstructionSource, error) {
 		defer func() { text = "Be thorough." }()
@@ -119,13 +119,12 @@ func TestInstructionsAreReadAnewAfterACompactionInATurn(t *testing.T) {
 	s.bench.restart()
 	s.attach(session.Spec{Config: event.SessionConfiguredData{Compaction: event.CompactionRules{RequestThreshold: num(4000), Retained: num(0)}}})
 	s.say("first")
-	s.m.lines = append(s.m.lines, line{call: "print", usage: 9000}, line{text: "end"})
-	s.m.summaries = append(s.m.summaries, line{text: "It printed again."})
-	s.say("second")
-	if !strings.Contains(m.last().System, "Be thorough.") {
-		t.Errorf("the model is told %q", m.last().System)
+	if !strings.Contains(m.asked[1].System, "Be brief.") || !strings.Contains(m.asked[2].System, "Be thorough.") {
+		t.Errorf("the model is told %q, then %q", m.asked[1].System, m.asked[2].System)
 	}
-	s.compactions(0)
+	if d := s.compactions(0); len(d) != 1 || d[0].Outcome != "done" {
+		t.Errorf("compactions = %+v", d)
+	}
 }
 
 func TestWhatAProviderCountedCountsAfterARestart(t *testing.T) {

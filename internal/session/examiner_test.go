@@ -20,8 +20,8 @@ import (
 // as one that knows what was asked.
 type examiner struct {
 	mu     sync.Mutex
-	limits window.Limits
-	newest string // what was asked last; it has to be in every request
+	limits map[string]window.Limits // by model
+	newest string                   // what was asked last; it has to be in every request
 	found  []string
 
 	requests, summaries, largest int
@@ -39,16 +39,20 @@ func (x *examiner) asked(prompt string) {
 	x.newest = prompt
 }
 
-func (x *examiner) allow(l window.Limits) {
+// allow settles how large the requests to a model may be.
+func (x *examiner) allow(model string, l window.Limits) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.limits = l
+	if x.limits == nil {
+		x.limits = make(map[string]window.Limits)
+	}
+	x.limits[model] = l
 }
 
-func (x *examiner) limit() int {
+func (x *examiner) limit(model string) int {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return x.limits.Request()
+	return x.limits[model].Request()
 }
 
 // summaryWords are how every request for a summary begins.
@@ -63,7 +67,7 @@ func wantsSummary(req *model.Request) bool {
 // the user.
 func (x *examiner) examine(req *model.Request) {
 	x.mu.Lock()
-	limits, newest := x.limits, x.newest
+	limits, newest := x.limits[req.Model], x.newest
 	if wantsSummary(req) {
 		x.summaries++
 	} else {

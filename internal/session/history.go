@@ -21,7 +21,7 @@ type Squeeze struct {
 func (h *Host) Compact(ctx context.Context, id event.SessionID, how Squeeze) (event.CompactionCompleteData, error) {
 	done := make(chan event.CompactionCompleteData, 1)
 	err := h.do(ctx, id, func(tx *txn) error {
-		if err := tx.exists(); err != nil {
+		if err := tx.unorphan(); err != nil {
 			return err
 		}
 		if tx.State.Compaction != nil {
@@ -48,6 +48,15 @@ func (h *Host) Compact(ctx context.Context, id event.SessionID, how Squeeze) (ev
 	case <-h.ctx.Done():
 		return event.CompactionCompleteData{}, context.Cause(h.ctx)
 	}
+}
+
+// unorphan ends a compaction that nobody works on any more. In a process that is
+// only here for a moment, nobody did so when it began.
+func (tx *txn) unorphan() error {
+	if err := tx.exists(); err != nil || tx.State.Compaction == nil || tx.s.compaction != nil {
+		return err
+	}
+	return tx.interrupted()
 }
 
 // CancelCompaction gives up the compaction under way, if it was asked for by hand
@@ -99,7 +108,7 @@ var ErrBusy = errors.New("a turn is under way: wait for its end, or stop it")
 func (h *Host) Uncompact(ctx context.Context, id event.SessionID) (event.ContextEpochData, error) {
 	var opened event.ContextEpochData
 	err := h.do(ctx, id, func(tx *txn) error {
-		if err := tx.exists(); err != nil {
+		if err := tx.unorphan(); err != nil {
 			return err
 		}
 		is, ok := tx.State.History.Epoch()
@@ -115,7 +124,7 @@ func (h *Host) Uncompact(ctx context.Context, id event.SessionID) (event.Context
 		}
 		opened = event.ContextEpochData{
 			EpochID: event.NewID(), Number: tx.State.Epochs + 1, Kind: event.EpochUndo, BaseEpochID: is.EpochID,
-			From: base.From, Through: base.Through, Most: base.Most, Head: base.Head, Tokens: tokens,
+			From: base.From, Through: base.Through, Most: base.Most, Earlier: base.Earlier, Head: base.Head, Tokens: tokens,
 		}
 		return tx.Record(opened)
 	})

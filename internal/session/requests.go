@@ -90,6 +90,9 @@ func (h *Host) keepSecrets(ctx context.Context, id event.SessionID, spec Spec) e
 		if err := h.store.PutSecret(ctx, id, SecretEnv, env); err != nil {
 			return fmt.Errorf("keep the environment of session %s: %w", id, err)
 		}
+		if s := h.peek(id); s != nil {
+			s.env.Store(&spec.Env)
+		}
 	}
 	if spec.Provider != nil {
 		if err := h.store.PutSecret(ctx, id, SecretProvider, spec.Provider); err != nil {
@@ -414,6 +417,7 @@ type Status struct {
 	Active    bool
 	Attached  bool
 	Name      string
+	AutoNamed bool // nobody gave it the name
 	Summary   string
 	Started   time.Time
 	Model     string
@@ -439,7 +443,7 @@ func (h *Host) Status(ctx context.Context, id event.SessionID) (Status, error) {
 		s := tx.State
 		st = Status{
 			ID: s.ID, End: tx.s.end, Shown: s.Shown, Active: s.Active(), Attached: tx.s.attached(),
-			Name: s.Name, Summary: s.Summary, Started: s.Started, Model: s.Model, Config: s.Config, Totals: s.Totals,
+			Name: s.Name, AutoNamed: s.AutoNamed, Summary: s.Summary, Started: s.Started, Model: s.Model, Config: s.Config, Totals: s.Totals,
 			Queue: append([]event.InputAcceptedData{}, s.Queue...), Tools: s.Tools, Rules: s.Rules, AllowsAll: s.AllowsAll(), Paused: s.Paused, Mode: s.Mode(),
 		}
 		for _, form := range s.Exchanges.Forms() {

@@ -28,9 +28,10 @@ type Session struct {
 	gone    bool // removed from the host; enqueue refuses
 	timer   *time.Timer
 
-	provider atomic.Pointer[[]byte] // the secrets of its provider, once they were read
-	asks     atomic.Bool            // a question to a person is open
-	bare     atomic.Bool            // it is to have no folder
+	provider atomic.Pointer[[]byte]   // the secrets of its provider, once they were read
+	env      atomic.Pointer[[]string] // its environment, once it was read
+	asks     atomic.Bool              // a question to a person is open
+	bare     atomic.Bool              // it is to have no folder
 
 	// Guarded by mu, written by the draining goroutine alone.
 	clients []*attachment

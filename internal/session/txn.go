@@ -185,6 +185,9 @@ func (tx *txn) instruct() error {
 	if read == nil {
 		return nil
 	}
+	if tx.State.Config.SkipInstructions {
+		read = func(string, ...string) (string, []event.InstructionSource, error) { return "", nil, nil }
+	}
 	text, sources, err := read(tx.State.Config.WorkingDirectory, tx.State.Config.InstructionDirs...)
 	if err != nil {
 		tx.s.host.log.Warn("some instructions could not be read", "session", tx.s.id, "err", err)

@@ -26,8 +26,7 @@ type mark struct {
 type epoch struct {
 	raw     json.RawMessage // of the head
 	from    event.Seq
-	through event.Seq
-	most    int
+	reduced []event.Reduction
 	head    *compact.Head  // nil for none, and until it was read
 	message *model.Message // the head, as the model reads it: always the same one, because its encoded form is kept with it
 }
@@ -62,6 +61,7 @@ func (h *History) Load(events []event.Event) {
 	if n := len(h.epochs); n > 0 {
 		d := h.epochs[n-1].data
 		d.Head = heads[n-1]
+		h.epochs = slices.Clone(h.epochs[n-1:])
 		h.enter(d)
 	}
 	for _, e := range events {
@@ -92,19 +92,20 @@ func (h *History) unmark(e event.Event) bool {
 
 // enter makes an epoch the current one.
 func (h *History) enter(d event.ContextEpochData) {
-	h.current = &epoch{raw: d.Head, from: d.From, through: d.Through, most: d.Most}
+	h.current = &epoch{raw: d.Head, from: d.From, reduced: d.Reductions()}
 	h.first, h.trimmed = d.From, false
 	h.flat, h.flatted = nil, 0
 }
 
-// opened takes in an epoch. One that shows more than the last has to be read.
+// opened takes in an epoch. One that may show more than the last has to be read.
 func (h *History) opened(e event.Event) {
 	d, err := event.As[event.ContextEpochData](e)
 	if err != nil {
 		return // whoever reads it will say so
 	}
+	h.epochs = nil
 	h.mark(e.Seq, d)
-	if d.From < h.first {
+	if d.From < h.first || d.Kind == event.EpochUndo {
 		h.short = true
 	}
 	h.enter(d)
@@ -132,19 +133,19 @@ func (h *History) trim() error {
 	}
 	h.entries = slices.DeleteFunc(slices.Clone(h.entries), func(n entry) bool { return n.seq < h.first })
 	for i := range h.entries {
-		if n := &h.entries[i]; n.seq <= h.current.through {
-			n.reduce(h.current.most)
+		for _, r := range h.current.reduced {
+			if n := &h.entries[i]; n.seq <= r.Through {
+				n.reduce(r.Most)
+			}
 		}
 	}
 	h.flat, h.flatted, h.trimmed = nil, 0, true
 	return nil
 }
 
-// reduce leaves at most so many bytes of what the calls gave; zero leaves all.
+// reduce leaves at most so many bytes of what the calls gave. Done again, it
+// changes nothing.
 func (n *entry) reduce(most int) {
-	if most == 0 {
-		return
-	}
 	n.results = slices.Clone(n.results)
 	for i, m := range n.results {
 		if m != nil {

@@ -27,7 +27,7 @@ type History struct {
 	flat    []*model.Message // the head of the epoch, and the messages of all entries but the last
 	flatted int              // how many entries flat covers
 
-	epochs  []mark
+	epochs  []mark    // once the log was read, the newest alone: if that is hidden, the log is read anew
 	current *epoch    // nil: everything is shown
 	first   event.Seq // what came before is not held
 	trimmed bool      // nothing before first is left among the entries

@@ -478,13 +478,16 @@ func TestAPersonWhoEditsAPageWhileAJobRunsLosesNothing(t *testing.T) {
 	})
 }
 
-func TestSecretsDoNotReachThePages(t *testing.T) {
+func TestSecretsDoNotReachThePagesNorWhatIsNoted(t *testing.T) {
 	story(t, func(l *lab) { l.model.extract = decided("use the key sk-abcdefghijklmnop1234 for it") }, func(l *lab) {
 		l.noted("s")
 		time.Sleep(idle + time.Second)
 		synctest.Wait()
 		if text := l.page(memory.KindDecisions); strings.Contains(text, "sk-abc") || !strings.Contains(text, "use the key") {
 			l.Errorf("decisions:\n%s", text)
+		}
+		if noted := string(l.extracted("s")[0].Decisions); strings.Contains(noted, "sk-abc") {
+			l.Errorf("noted: %s", noted)
 		}
 	})
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/session"
 	"github.com/abide-run/abide/internal/sqlite"
+	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/upkeep"
 )
 
@@ -32,21 +33,30 @@ type teller struct {
 	says    func(req *model.Request) string                                     // in turns; "ok" if nil
 	extract func(ctx context.Context, req *model.Request) (*model.Reply, error) // four empty lists if nil
 	records []string                                                            // what it was given to extract from, in order
+	does    func(req *model.Request) *model.Reply                               // in turns, before says; nil if it has nothing to do
 	asked   int                                                                 // in turns
 	gates   map[string]chan struct{}                                            // sessions whose extraction waits
 }
 
 func (m *teller) Ask(ctx context.Context, req *model.Request, _ func(model.Delta)) (*model.Reply, error) {
+	if strings.HasPrefix(req.Messages[len(req.Messages)-1].Text, "Please create a detailed summary") {
+		return &model.Reply{Text: "<overview>They talked.</overview>", Usage: model.Usage{Input: 10, Output: 1}}, nil
+	}
 	if !extracts(req) {
 		m.mu.Lock()
 		m.asked++
-		says := m.says
+		says, does := m.says, m.does
 		m.mu.Unlock()
+		if does != nil {
+			if reply := does(req); reply != nil {
+				return reply, nil
+			}
+		}
 		text := "ok"
 		if says != nil {
 			text = says(req)
 		}
-		return &model.Reply{Text: text, Usage: model.Usage{Input: 1000, Output: 1}}, nil
+		return &model.Reply{Text: text, Usage: model.Usage{Input: 100, Output: 1}}, nil
 	}
 	m.mu.Lock()
 	m.records = append(m.records, req.Messages[0].Text)
@@ -110,16 +120,19 @@ func decided(text string) func(context.Context, *model.Request) (*model.Reply, e
 // A lab is a host on a real store, with a keeper and a scripted model.
 type lab struct {
 	*testing.T
-	dir    string // of the store
-	work   string // where the sessions work: a workspace
-	user   string // memory
-	rules  event.MemoryRules
-	opts   upkeep.Options
-	model  *teller
-	store  eventlog.Store
-	host   *session.Host
-	keeper *upkeep.Keeper
-	shelf  *book.Shelf
+	dir     string // of the store
+	work    string // where the sessions work: a workspace
+	user    string // memory
+	rules   event.MemoryRules
+	squeeze event.CompactionRules
+	tools   []tool.Tool
+	window  int // of the model; not known if zero
+	opts    upkeep.Options
+	model   *teller
+	store   eventlog.Store
+	host    *session.Host
+	keeper  *upkeep.Keeper
+	shelf   *book.Shelf
 }
 
 // idle is the limit of the sessions of a lab.
@@ -151,8 +164,9 @@ func (l *lab) on(store eventlog.Store) {
 	l.keeper = upkeep.New(l.store, l.shelf, l.opts)
 	l.host = session.New(l.store, session.Options{
 		Resolve: func(_ context.Context, _ event.SessionConfiguredData, name string, _ []byte) (session.Endpoint, error) {
-			return session.Endpoint{Model: l.model, Name: name}, nil
+			return session.Endpoint{Model: l.model, Name: name, Window: l.window}, nil
 		},
+		Tools:  l.tools,
 		Memory: l.keeper.Session(), Version: "test",
 	})
 	l.keeper.Attend(l.host)
@@ -181,7 +195,7 @@ func (l *lab) reopen() {
 func (l *lab) create(id event.SessionID) {
 	l.Helper()
 	_, err := l.host.Create(l.Context(), id, session.Spec{Config: event.SessionConfiguredData{
-		WorkingDirectory: l.work, Model: "test", Memory: l.rules,
+		WorkingDirectory: l.work, Model: "test", Memory: l.rules, Compaction: l.squeeze,
 	}}, &session.Client{Viewer: nobody{}})
 	if err != nil {
 		l.Fatal(err)

@@ -46,6 +46,7 @@ const (
 	learnFrom   = 2000
 	mostLearned = 2.0
 	mostRefused = 4.0
+	refusedMore = 1.25 // by how much an estimate is raised at least
 )
 
 // Read measures a request.
@@ -107,12 +108,14 @@ func (m *Meter) Restore(list []*model.Message, a Anchor) {
 }
 
 // Refused takes in that a provider found a request to be larger than the limit.
-// The same request is beyond the limit from here on, however it was measured.
+// The same request is beyond the limit from here on, however it was measured. By
+// how much nobody knows: one that was close to the limit may have been far beyond
+// it, so each refusal leaves clearly less room than the last.
 func (m *Meter) Refused(req *model.Request, limit int) {
 	estimate := m.Read(req).estimate()
 	m.anchor, m.last = Anchor{}, nil
 	if estimate > 0 {
-		m.rate = min(max(m.rate, 1, float64(limit+1)/float64(estimate)), mostRefused)
+		m.rate = min(max(refusedMore*max(m.rate, 1), float64(limit+1)/float64(estimate)), mostRefused)
 	}
 }
 

@@ -169,6 +169,18 @@ func TestARefusedRequestIsBeyondTheLimit(t *testing.T) {
 	}
 }
 
+func TestEachRefusalLeavesClearlyLessRoom(t *testing.T) {
+	var m window.Meter
+	const limit = 10_000
+	for range 3 {
+		room := m.Room(window.Reading{}, limit)
+		m.Refused(&model.Request{Messages: []*model.Message{said(strings.Repeat("x", 4*room))}}, limit)
+		if now := m.Room(window.Reading{}, limit); now > room*9/10 {
+			t.Errorf("there is room for %d tokens after a refusal, and was for %d before", now, room)
+		}
+	}
+}
+
 func TestMessagesThatHaveRoomMakeARequestThatFits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var m window.Meter

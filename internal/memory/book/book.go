@@ -280,13 +280,13 @@ func keep(dir *os.Root, name string, text []byte) (int, error) {
 	return last + 1, put(dir, version(name, last+1), text)
 }
 
-// put writes a file whole.
+// put writes a version whole. It need not survive a power cut: the page does.
 func put(dir *os.Root, name string, text []byte) error {
 	if err := dir.MkdirAll(path.Dir(name), 0o755); err != nil {
 		return err
 	}
 	temporary := name + ".new"
-	if err := writeSynced(dir, temporary, text); err != nil {
+	if err := dir.WriteFile(temporary, text, 0o644); err != nil {
 		return err
 	}
 	return dir.Rename(temporary, name)

@@ -257,7 +257,12 @@ func TestWhereAFactGoesDependsOnTheFolder(t *testing.T) {
 	if s.For(project, "") != s.For(below, "") {
 		t.Error("one workspace has two books")
 	}
-	if all := s.All(below, ""); len(all) != 2 || all[1].Path() != user {
+	for where, n := range map[string]int{"": 2, book.User: 2, book.Workspace: 2} {
+		if all := s.All(below, where); len(all) != n || all[0].Path() != workspace || all[1].Path() != user {
+			t.Errorf("all of %q = %v", where, all)
+		}
+	}
+	if all := s.All(plain, ""); len(all) != 1 || all[0].Path() != user {
 		t.Errorf("all = %v", all)
 	}
 }

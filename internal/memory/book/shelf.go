@@ -61,12 +61,12 @@ func (s *Shelf) For(dir, where string) *Book {
 // that of its workspace if a word in where says that nothing is written there.
 func (s *Shelf) All(dir, where string) []*Book {
 	var list []*Book
-	for _, b := range []*Book{s.For(dir, where), s.For(dir, ""), s.user} {
-		if !slices.Contains(list, b) && (b != s.user || len(list) > 0 || s.For(dir, "") == s.user) {
+	for _, b := range []*Book{s.For(dir, where), s.For(dir, "")} {
+		if b != s.user && !slices.Contains(list, b) {
 			list = append(list, b)
 		}
 	}
-	return list
+	return append(list, s.user)
 }
 
 // marks are what only the root of a workspace has.

@@ -49,6 +49,7 @@ func (k *keeper) begin() error {
 		k.handle = -1 // a signal tells it too, only later
 	}
 	k.setLimits(time.Now())
+	k.stir()
 	return nil
 }
 

@@ -22,7 +22,7 @@ const (
 // A conn is a daemon that talks to us.
 type conn struct {
 	fd       int
-	files    []int  // that came with the first request
+	files    []int  // that came with requests, and were not taken yet
 	in       []byte // a request that is not complete
 	out      []byte // answers that were not taken yet
 	watching bool
@@ -69,6 +69,18 @@ func (c *conn) await() (record.Record, error) {
 	}
 }
 
+// awaitLaunch blocks until there is something to keep. Whoever wanted something of
+// the last command comes too late, and must not wait for an answer.
+func (c *conn) awaitLaunch() (r record.Record, err error) {
+	for err == nil && r.Kind != Launch {
+		if r, err = c.await(); r.Kind == Meet && len(c.files) > 0 {
+			syscall.Close(c.files[0])
+			c.files = c.files[1:]
+		}
+	}
+	return r, err
+}
+
 // filesIn returns the descriptors in a control message.
 func filesIn(control []byte) (files []int) {
 	messages, _ := syscall.ParseSocketControlMessage(control)
@@ -79,24 +91,34 @@ func filesIn(control []byte) (files []int) {
 	return files
 }
 
-// listen opens the socket in the process's folder. The path goes through our own
+// listen opens the socket in the process's folder, if whoever started us is gone.
+// On a full disk that may be impossible for a while. The path goes through our own
 // descriptor, since a folder's name may be longer than a socket's may be.
-func (k *keeper) listen() error {
+func (k *keeper) listen() {
+	if !k.orphan || k.listener >= 0 {
+		return
+	}
 	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC|syscall.SOCK_NONBLOCK, 0)
+	if err == nil {
+		k.listener = fd
+		err = syscall.Bind(fd, &syscall.SockaddrUnix{Name: "/proc/self/fd/" + strconv.Itoa(k.dir) + "/" + SocketFile})
+	}
+	if err == nil {
+		err = syscall.Listen(fd, maxConns)
+	}
+	k.again = time.Time{}
 	if err != nil {
-		return err
+		k.unlisten()
+		k.again = time.Now().Add(lastRound)
 	}
-	if err := syscall.Bind(fd, &syscall.SockaddrUnix{Name: "/proc/self/fd/" + strconv.Itoa(k.dir) + "/" + SocketFile}); err != nil {
-		return err
-	}
-	k.listener = fd
-	return syscall.Listen(fd, maxConns)
 }
 
 func (k *keeper) unlisten() {
-	syscall.Unlinkat(k.dir, SocketFile)
-	syscall.Close(k.listener)
-	k.listener = -1
+	if k.listener >= 0 {
+		syscall.Unlinkat(k.dir, SocketFile)
+		syscall.Close(k.listener)
+		k.listener = -1
+	}
 }
 
 // events says what to wait for.
@@ -124,6 +146,10 @@ func (k *keeper) serve() {
 	if k.ready(k.listener) {
 		k.accept()
 	}
+	for _, c := range k.conns {
+		k.orphan = k.orphan || c.fd == LaunchFD && c.closed
+	}
+	k.listen() // before anybody notices that the connection is closed
 	k.conns = slices.DeleteFunc(k.conns, func(c *conn) bool {
 		if !c.closed || c.input != nil { // an input that was taken is delivered
 			return false
@@ -135,9 +161,13 @@ func (k *keeper) serve() {
 
 func (k *keeper) accept() {
 	fd, _, err := syscall.Accept4(k.listener, syscall.SOCK_CLOEXEC|syscall.SOCK_NONBLOCK)
-	if err != nil {
-		return
+	if err == nil {
+		k.meet(fd)
 	}
+}
+
+// meet serves one more connection.
+func (k *keeper) meet(fd int) {
 	if len(k.conns) >= maxConns {
 		syscall.Close(fd)
 		return
@@ -147,10 +177,12 @@ func (k *keeper) accept() {
 
 // receive takes requests.
 func (k *keeper) receive(c *conn) {
-	n, err := syscall.Read(c.fd, buf[:])
+	var rights [64]byte
+	n, m, _, _, err := syscall.Recvmsg(c.fd, buf[:], rights[:], syscall.MSG_CMSG_CLOEXEC)
 	if err == syscall.EAGAIN || err == syscall.EINTR {
 		return
 	}
+	c.files = append(c.files, filesIn(rights[:m])...)
 	if err != nil || n <= 0 || len(c.in)+n > maxRequest {
 		c.closed = true
 		return
@@ -184,7 +216,16 @@ func (k *keeper) carryOut(c *conn, r record.Record) {
 	switch r.Kind {
 	case Watch:
 		c.watching = true
-		c.send(record.New(Changed))
+		c.sendLine(journalled(Changed))
+		if k.reading {
+			c.send(record.New(Reading).WithFlag("yes", true))
+		}
+	case Meet:
+		if len(c.files) > 0 {
+			syscall.SetNonblock(c.files[0], true)
+			k.meet(c.files[0])
+			c.files = c.files[1:]
+		}
 	case Arm:
 		c.armed, c.after = true, r.Int("at")
 		k.tellSize()
@@ -252,11 +293,20 @@ func (c *conn) flush() {
 
 // announce tells whoever watches that the journal has something new.
 func (k *keeper) announce() {
+	line := journalled(Changed)
 	for _, c := range k.conns {
-		if c.watching && !c.closed {
-			c.send(record.New(Changed))
+		if c.watching && !c.closed && !(k.free && c.fd == LaunchFD) { // which is told more
+			c.sendLine(line)
 		}
 	}
+}
+
+// journalled tells how long the journal is now. All of it that has to be on disk is,
+// because whoever writes to it and syncs does nothing else meanwhile.
+func journalled(kind string) []byte {
+	var s syscall.Stat_t
+	syscall.Fstat(stateFD, &s)
+	return record.New(kind).WithInt("at", s.Size).Line()
 }
 
 // tellSize tells whoever waits for output.
@@ -296,6 +346,7 @@ func (k *keeper) feed() {
 			return
 		}
 		k.remember(c.input.key)
+		k.stir()
 		c.input = nil
 		k.inputs = k.inputs[1:]
 		c.answer(err)

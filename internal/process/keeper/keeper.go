@@ -6,9 +6,12 @@
 //
 // A keeper claims its process, starts the command, reads its output into the
 // log, passes input on, carries out stops and limits, and records the end. It
-// needs nobody: it answers a daemon that comes by on a socket in the process's
-// folder, and its journal there says the rest. If a keeper is killed its claim
+// needs nobody: without the daemon that started it, it listens on a socket in the
+// process's folder for the next, and its journal there says the rest. If a keeper is killed its claim
 // remains and its journal has no end; that is how a process is lost.
+//
+// When nothing is left of a command, its keeper can have another: but only from
+// the daemon that started it, and only if the end is in the journal.
 //
 // Everything happens on one thread, in the order in which the system tells it.
 package keeper
@@ -30,7 +33,7 @@ const (
 	SpecFile   = "spec"  // what was asked for
 	ClaimFile  = "claim" // who decided about it, once and for ever
 	StateFile  = "state" // what happened, in order
-	SocketFile = "sock"  // where the keeper listens
+	SocketFile = "sock"  // where a keeper listens whose daemon is gone
 )
 
 // Marker is the variable by which the processes of a command are found when
@@ -45,6 +48,7 @@ const (
 	Launch = "launch" // to the keeper: what to run. Only on the launch socket
 	Go     = "go"     // to the keeper: run it, all that has to be on disk is. Only there, too
 	Watch  = "watch"  // to the keeper: tell me of changes
+	Meet   = "meet"   // to the keeper: here is another connection
 	Arm    = "arm"    // to the keeper: tell me once there is output after an offset
 	Stdin  = "stdin"
 	Resize = "resize"
@@ -53,8 +57,10 @@ const (
 
 	OK      = "ok"
 	Refused = "refused"
-	Changed = "changed" // the journal has something new
+	Changed = "changed" // the journal has something new, up to an offset: what comes after it may not be on disk
+	Free    = "free"    // as changed, and nothing is left of the command: launch another. Only on the launch socket
 	Size    = "size"    // the output has something new
+	Reading = "reading" // whether the command waits for somebody to type
 )
 
 // Kinds of records in a journal and a claim.

@@ -78,7 +78,7 @@ func (k *keeper) ready(fd int) bool {
 // timeout returns how long nothing has to be done; for ever if it is negative.
 func (k *keeper) timeout(now time.Time) time.Duration {
 	var next time.Time
-	for _, t := range [...]time.Time{k.limits.until, k.round, k.look} {
+	for _, t := range [...]time.Time{k.limits.until, k.round, k.look, k.again, k.sense} {
 		if !t.IsZero() && (next.IsZero() || t.Before(next)) {
 			next = t
 		}
@@ -120,6 +120,8 @@ func (k *keeper) read(s *source, most int) int {
 	}
 	k.log.Append(s.stream, buf[:n], time.Now().UnixMicro())
 	s.widen(n)
+	k.column = buf[n-1] != '\n'
+	k.stir()
 	k.tellSize()
 	return n
 }
@@ -211,23 +213,25 @@ func (k *keeper) exited(status syscall.WaitStatus) {
 	k.handle = -1
 	k.drainAll()
 	r := k.count(record.New(Exited)).WithInt("status", int64(status)).WithFlag("lingering", !k.empty)
-	if k.reason == "" && status.Signaled() && k.signals[status.Signal()] {
+	if k.reason == "" && status.Signaled() && k.sent[status.Signal()] {
 		k.reason = "signal"
 	}
 	if k.reason != "" {
 		r = r.With("killed", k.reason)
 	}
-	k.note(r, !k.empty) // otherwise the end follows at once and is synced with it
-	if !k.empty {
-		k.announce()
+	if k.exit = dated(r); k.empty {
+		return // the end follows at once: both are synced together, and nobody reads one before
 	}
+	k.noteLines(k.exit, true)
+	k.exit = nil
+	k.announce()
 }
 
 // end records that nothing is left.
 func (k *keeper) end() {
 	k.drainAll()
 	k.log.Close()
-	k.note(k.count(record.New(Ended)), true)
+	k.free = k.noteLines(append(k.exit, dated(k.count(record.New(Ended)))...), true)
 	k.unlisten()
 	k.tellSize()
 	k.announce()
@@ -251,6 +255,9 @@ func (k *keeper) keepTime(now time.Time) {
 	}
 	if due(k.round, now) {
 		k.killRound(now)
+	}
+	if due(k.sense, now) {
+		k.senseReading(now)
 	}
 }
 

@@ -24,6 +24,7 @@ func init() {
 
 // A keeper is one command and all that there is to know about it.
 type keeper struct {
+	*life
 	launch  record.Record
 	dir     int    // descriptor of the process's folder
 	spareUs func() // takes back what makes the system end the command first
@@ -34,20 +35,24 @@ type keeper struct {
 	start   uint64
 	running bool                    // the command has not ended
 	empty   bool                    // there is no child at all
-	signals map[syscall.Signal]bool // sent by us
+	sent    map[syscall.Signal]bool // by us
 	reason  string                  // why it is being stopped; empty if it is not
 	pause   time.Duration           // until the next round of killing
+	exit    []byte                  // how it ended, if that is not in the journal yet
+	free    bool                    // nothing is left of it, and that is recorded
 
 	outputs  [2]source
 	stdin    int // descriptor to write to; -1 if there is none
 	inputs   []*conn
 	written  map[uint64]bool // keys of inputs
 	order    []uint64
-	terminal int // descriptor; -1 if there is none
+	terminal int           // descriptor; -1 if there is none
+	reading  bool          // the command waits for somebody to type
+	column   bool          // the last line on the terminal is not complete
+	calm     time.Duration // until the next look whether it does
 
-	wake     int            // readable if there was a signal
-	asked    chan os.Signal // TERM
-	listener int
+	orphan   bool // who started us is gone: the next daemon has to find us
+	listener int  // descriptor; -1 if there is none
 	conns    []*conn
 	polled   []sys.PollFD
 
@@ -58,6 +63,8 @@ type keeper struct {
 	}
 	round time.Time // when to kill
 	look  time.Time // when to look at memory and processes
+	again time.Time // when to try to listen once more
+	sense time.Time // when to look whether the command waits for somebody to type
 }
 
 // A source is a descriptor that output comes from.
@@ -67,40 +74,47 @@ type source struct {
 	full   int // reads in a row that filled a pipe
 }
 
-// keep is the life of a keeper.
+// keep is the life of a keeper: one command after the other, for as long as
+// whoever started it is there.
 func keep() int {
-	k := &keeper{handle: -1, stdin: -1, terminal: -1, listener: -1, outputs: [2]source{{fd: -1}, {fd: -1}}}
-	k.signals, k.written = map[syscall.Signal]bool{}, map[uint64]bool{}
 	sys.CloseOnExecFrom(LaunchFD) // the command must not have what is ours, or our parents'
 	sys.SetName(Name)
-	unready := k.getReady()
+	l, unready := getReady()
 	first := newConn(LaunchFD)
+	for {
+		k := &keeper{life: l, handle: -1, stdin: -1, terminal: -1, listener: -1, outputs: [2]source{{fd: -1}, {fd: -1}}}
+		k.sent, k.written = map[syscall.Signal]bool{}, map[uint64]bool{}
+		if code, again := k.keepOne(first, unready); !again {
+			return code
+		}
+	}
+}
+
+// keepOne stays with one command. It reports whether this keeper can have another.
+func (k *keeper) keepOne(first *conn, unready error) (code int, again bool) {
 	var err error
-	if k.launch, err = first.await(); err == errGone {
-		return 0 // nothing was run
+	if k.launch, err = first.awaitLaunch(); err == errGone {
+		return 0, false // nothing was run
 	}
 	if err == nil {
 		err = k.takeOver(first.files)
+		first.files = nil
 	}
 	if err != nil {
-		return k.die("take the launch", err)
+		return k.die("take the launch", err), false
 	}
 	if unready != nil { // now there is a journal to say it in
-		return k.die("get ready", unready)
+		return k.die("get ready", unready), false
 	}
 	if _, err := first.await(); err != nil {
-		return 0 // the daemon is gone, or has thought better of it
-	}
-	if err := k.listen(); err != nil { // not before: the folder is being synced until then
-		return k.die("listen", err)
+		return 0, false // the daemon is gone, or has thought better of it
 	}
 	k.fault("unclaimed")
 	if won, err := k.claim(); !won {
-		k.unlisten()
 		if err != nil {
-			return k.die("claim the process", err)
+			return k.die("claim the process", err), false
 		}
-		return 0
+		return 0, false
 	}
 	k.fault("claimed")
 	syscall.SetNonblock(first.fd, true)
@@ -109,8 +123,7 @@ func keep() int {
 	if err := k.begin(); err != nil {
 		k.note(record.New(Failed).With("reason", err.Error()), true)
 		k.announce()
-		k.unlisten()
-		return 0
+		return 0, false
 	}
 	k.fault("executed")
 	k.note(record.New(Started).WithInt("pid", int64(k.pid)).WithInt("start", int64(k.start)), false)
@@ -118,15 +131,55 @@ func keep() int {
 	k.spareUs()
 	k.obey(first) // what came with the launch
 	k.loop()
-	return 0
+	return 0, k.free && k.letGo(first)
+}
+
+// letGo closes all that belongs to a command of which nothing is left, and offers
+// to keep another. It reports whether there is somebody to offer it to.
+func (k *keeper) letGo(first *conn) bool {
+	free := journalled(Free)
+	for _, c := range k.conns {
+		if c != first {
+			syscall.Close(c.fd)
+		}
+	}
+	k.closeStdin()
+	for i := range k.outputs {
+		if s := &k.outputs[i]; s.fd >= 0 {
+			k.shut(s)
+		}
+	}
+	if k.terminal >= 0 {
+		syscall.Close(k.terminal)
+	}
+	syscall.Close(k.dir)
+	syscall.Dup3(0, stateFD, 0) // the journal is not ours any more
+	*first = conn{fd: first.fd, in: first.in, files: first.files, out: first.out, closed: first.closed}
+	if first.closed || syscall.SetNonblock(first.fd, false) != nil {
+		return false
+	}
+	first.sendLine(free)
+	return !first.closed && len(first.out) == 0
+}
+
+// A life is what a keeper has whatever it keeps.
+type life struct {
+	self  identity.Process
+	wake  int            // readable if there was a signal
+	asked chan os.Signal // TERM
 }
 
 // getReady does what can be done before it is known what to keep.
-func (k *keeper) getReady() error {
-	if err := sys.AdoptOrphans(); err != nil {
-		return err
+func getReady() (*life, error) {
+	l := new(life)
+	err := sys.AdoptOrphans()
+	if err == nil {
+		l.self, err = identity.Self()
 	}
-	return k.catchSignals()
+	if err == nil {
+		err = l.catchSignals()
+	}
+	return l, err
 }
 
 // takeOver makes the folder and the journal that came with the launch ours.
@@ -146,8 +199,11 @@ func (k *keeper) die(what string, err error) int {
 }
 
 // note writes to the journal, and to disk if it must survive the machine.
-func (k *keeper) note(r record.Record, sync bool) bool {
-	line := r.WithInt("time", time.Now().UnixNano()).Line()
+func (k *keeper) note(r record.Record, sync bool) bool { return k.noteLines(dated(r), sync) }
+
+func dated(r record.Record) []byte { return r.WithInt("time", time.Now().UnixNano()).Line() }
+
+func (k *keeper) noteLines(line []byte, sync bool) bool {
 	n, err := syscall.Write(stateFD, line)
 	if sync {
 		syscall.Fdatasync(stateFD)
@@ -156,20 +212,27 @@ func (k *keeper) note(r record.Record, sync bool) bool {
 }
 
 // claim makes the process this keeper's for ever, unless somebody else decided.
-func (k *keeper) claim() (bool, error) {
-	self, err := identity.Self()
-	if err != nil {
+// Who claims it is in the journal before that gets the name of the claim: so the
+// claim is whole from its first moment, and no file has to be made for it.
+func (k *keeper) claim() (won bool, err error) {
+	r := record.New(Claimed).WithInt("pid", int64(k.self.PID)).WithInt("start", int64(k.self.Start)).
+		With("boot", k.self.Boot).With("namespace", k.self.Namespace)
+	if !k.note(r, false) {
+		return false, syscall.ENOSPC
+	}
+	switch err := sys.Link(k.dir, StateFile, ClaimFile); err {
+	case nil:
+	case syscall.EEXIST:
+		return false, nil
+	default:
 		return false, err
 	}
-	r := record.New(Claimed).WithInt("pid", int64(self.PID)).WithInt("start", int64(self.Start)).
-		With("boot", self.Boot).With("namespace", self.Namespace)
-	won, err := Claim(k.dir, "claim."+strconv.Itoa(self.PID), r)
-	if won && syscall.Faccessat(k.dir, SpecFile, 0, 0) != nil {
+	if syscall.Faccessat(k.dir, SpecFile, 0, 0) != nil {
 		// The daemon has decided that nothing happens, and is removing that decision
 		// with everything else.
 		return false, syscall.Unlinkat(k.dir, ClaimFile)
 	}
-	return won, err
+	return true, nil
 }
 
 // Claim writes a claim into a process's folder if there is none. Whoever is
@@ -195,20 +258,19 @@ func Claim(dir int, temporary string, r record.Record) (won bool, err error) {
 // catchSignals lets the loop wake up. HUP and INT are caught so that commands
 // have them as usual even if the daemon was told to ignore them; XFSZ, so that
 // a full disk is an error like any other.
-func (k *keeper) catchSignals() error {
+func (l *life) catchSignals() error {
 	var p [2]int
 	if err := syscall.Pipe2(p[:], syscall.O_CLOEXEC|syscall.O_NONBLOCK); err != nil {
 		return err
 	}
-	k.wake = p[0]
-	k.asked = make(chan os.Signal, 1)
+	l.wake, l.asked = p[0], make(chan os.Signal, 1)
 	caught := make(chan os.Signal, 8)
 	signal.Notify(caught, syscall.SIGCHLD, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGXFSZ)
 	go func() { // as long as the keeper
 		for s := range caught {
 			if s == syscall.SIGTERM {
 				select {
-				case k.asked <- s:
+				case l.asked <- s:
 				default:
 				}
 			}

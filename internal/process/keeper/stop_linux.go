@@ -51,7 +51,7 @@ func (k *keeper) signalGroup(sig syscall.Signal) error {
 	if !k.note(r, false) {
 		return syscall.ENOSPC
 	}
-	k.signals[sig] = true
+	k.sent[sig] = true
 	return syscall.Kill(-k.pid, sig) // the number is ours: the command was not waited for yet
 }
 

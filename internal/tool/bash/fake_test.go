@@ -72,6 +72,14 @@ func (a *actor) printLocked(stream process.Stream, text string) {
 	a.s.touchLocked()
 }
 
+// read says whether the process waits for somebody to type.
+func (a *actor) read(yes bool) {
+	a.s.mu.Lock()
+	defer a.s.mu.Unlock()
+	a.info.Reading = yes
+	a.s.touchLocked()
+}
+
 // drop forgets some of the output, as beyond a quota.
 func (a *actor) drop(from, until int64) {
 	a.s.mu.Lock()

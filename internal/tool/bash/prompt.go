@@ -31,18 +31,36 @@ func Prompt(output string) (string, bool) {
 	return strings.TrimSpace(line), true
 }
 
-// asks returns what a process seems to ask for. One without input asks nobody.
+// asks returns what a process seems to ask for. One that reads its terminal asks
+// for something, whatever it has printed; of others the text is all there is.
 func asks(p process.Info, output string) string {
-	if p.State.Ended() || !p.Stdin && !p.TTY {
+	if asksNobody(p) {
 		return ""
+	}
+	if p.Reading {
+		return lastLine(output)
 	}
 	text, _ := Prompt(output)
 	return text
 }
 
+// asksNobody reports whether a process has no input.
+func asksNobody(p process.Info) bool { return p.State.Ended() || !p.Stdin && !p.TTY }
+
+// lastLine returns the last line that has something in it.
+func lastLine(output string) string {
+	output = strings.TrimSpace(output)
+	if output == "" {
+		return "It waits for input and does not say what for."
+	}
+	return oneLine(output[strings.LastIndexByte(output, '\n')+1:], process.MaxLineLength)
+}
+
 const (
 	promptQuiet = 2 * time.Second // so long nothing comes after a prompt
 	promptTail  = 4 << 10         // bytes that are looked at
+	firstLook   = time.Second     // at a terminal that stays quiet; each pause is twice as long
+	lastLook    = 10 * time.Second
 )
 
 // WaitPrompt waits until a process seems to wait for input, and returns what it
@@ -50,33 +68,61 @@ const (
 // returns process.ErrEnded if it asked for nothing until its end.
 func WaitPrompt(ctx context.Context, in Processes, p process.Info) (text string, at int64, err error) {
 	for {
-		if at, err = waitQuiet(ctx, in, p, promptQuiet); err != nil {
+		if _, err = waitQuiet(ctx, in, p, promptQuiet); err != nil {
 			return "", 0, err
 		}
-		chunk, err := in.Read(ctx, p.Owner, p.ID, process.ReadRequest{Offset: max(0, at-promptTail), Until: at})
-		if err != nil {
-			return "", 0, err
-		}
-		if text := asks(p, clean(chunk.Data)); at > 0 && text != "" {
-			return text, at, nil
-		}
-		if _, err := waitMore(ctx, in, p, at); err != nil {
-			return "", 0, err
+		more := false
+		for pause := firstLook; !more; pause = min(2*pause, lastLook) {
+			if text, at, err = question(ctx, in, p); text != "" || err != nil {
+				return text, at, err
+			}
+			if more, err = stirs(ctx, in, p, at, pause); err != nil {
+				return "", 0, err
+			}
 		}
 	}
 }
 
-// waitAnswered waits until a process does not ask for anything, or does no more.
-func waitAnswered(ctx context.Context, in Processes, p process.Info) error {
-	_, at, err := lastOutput(ctx, in, p)
-	if err != nil {
-		return err
+// question returns what a process asks for now, if anything, and where its output is.
+func question(ctx context.Context, in Processes, p process.Info) (text string, at int64, err error) {
+	if p, err = in.Get(ctx, p.Owner, p.ID); err != nil {
+		return "", 0, err
+	}
+	text, err = questionOf(ctx, in, p)
+	return text, p.Output.Bytes, err
+}
+
+// questionOf is question for a process that was looked at just now.
+func questionOf(ctx context.Context, in Processes, p process.Info) (string, error) {
+	at := p.Output.Bytes
+	if at == 0 || asksNobody(p) {
+		return asks(p, ""), nil
 	}
 	chunk, err := in.Read(ctx, p.Owner, p.ID, process.ReadRequest{Offset: max(0, at-promptTail), Until: at})
-	if err != nil || asks(p, clean(chunk.Data)) == "" {
-		return err
+	return asks(p, clean(chunk.Data)), err
+}
+
+// stirs waits until a process prints something after an offset. One with a terminal
+// may begin to read there without that, so it is not waited for long.
+func stirs(ctx context.Context, in Processes, p process.Info, at int64, most time.Duration) (bool, error) {
+	soon, cancel := ctx, context.CancelFunc(func() {})
+	if p.TTY {
+		soon, cancel = context.WithTimeout(ctx, most)
 	}
-	_, err = waitMore(ctx, in, p, at)
+	defer cancel()
+	_, err := waitMore(soon, in, p, at)
+	if overdue(ctx, soon, err) {
+		return false, nil
+	}
+	return true, err
+}
+
+// waitAnswered waits until a process does not ask for anything, or does no more.
+func waitAnswered(ctx context.Context, in Processes, p process.Info) error {
+	text, at, err := question(ctx, in, p)
+	if err == nil && text != "" {
+		_, err = waitMore(ctx, in, p, at)
+	}
 	return err
 }
 

@@ -106,7 +106,10 @@ func (c *Commands) unread(ctx context.Context, call tool.Call, t Task) (Result, 
 		return Result{}, err
 	}
 	r := report(t, e)
-	if r.NeedsInput = asks(t.Process, e.text); from > 0 {
+	if r.NeedsInput, err = questionOf(ctx, c.Processes, t.Process); err != nil {
+		return r, err
+	}
+	if from > 0 {
 		r.Stdout, r.Stderr = "", "" // of a part they would not be what they say
 	}
 	if err := c.saw(call.Session, t, call.Key, from, e.next); err != nil {

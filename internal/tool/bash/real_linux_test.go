@@ -400,14 +400,17 @@ func TestARealProgramIsSpokenTo(t *testing.T) {
 
 func TestARealQuestionOnATerminalIsNoticed(t *testing.T) {
 	everywhere(t, process.Options{}, func(t *testing.T, m *machine) {
-		m.use("bash", `{"command":"read -p 'Password: ' -s x; echo; echo \"<$x>\"","mode":"async","tty":true,"shellId":"ask"}`)
-		w := decodeWaited(t, m.use("wait", `{"shellIds":["ask"],"timeout":60}`))
-		if w.Reason != "needs_input" || w.Tasks[0].NeedsInput != "Password:" {
-			t.Fatalf("%+v", w)
-		}
-		got := m.use("write_bash", `{"shellId":"ask","input":"secret{enter}","delay":0}`)
-		if got += m.use("read_bash", `{"shellId":"ask","delay":60}`); !strings.Contains(got, "<secret>") || !strings.HasSuffix(got, "<exited with exit code 0>") {
-			t.Errorf("%q", got)
+		for i, words := range []string{"Password:", "anything>"} {
+			id := fmt.Sprint("ask", i)
+			m.use("bash", `{"command":"read -p '%s ' -s x; echo; echo \"<$x>\"","mode":"async","tty":true,"shellId":"%s"}`, words, id)
+			w := decodeWaited(t, m.use("wait", `{"shellIds":["%s"],"timeout":60}`, id))
+			if w.Reason != "needs_input" || w.Tasks[0].NeedsInput != words {
+				t.Fatalf("%+v", w)
+			}
+			got := m.use("write_bash", `{"shellId":"%s","input":"secret{enter}","delay":0}`, id)
+			if got += m.use("read_bash", `{"shellId":"%s","delay":60}`, id); !strings.Contains(got, "<secret>") || !strings.HasSuffix(got, "<exited with exit code 0>") {
+				t.Errorf("%q", got)
+			}
 		}
 	})
 }

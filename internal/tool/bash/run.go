@@ -387,7 +387,9 @@ func (r *runner) flipped(ctx context.Context, call tool.Call, q request, t Task)
 	}
 	result := report(t, e)
 	result.Status = StatusFlipped
-	result.NeedsInput = asks(t.Process, e.text)
+	if result.NeedsInput, err = questionOf(ctx, r.Processes, t.Process); err != nil {
+		return Result{}, err
+	}
 	result.Message = fmt.Sprintf("The command was still running after %s seconds. It goes on in the background as task %s, and no work was lost. "+
 		"Its output so far is here; read_bash with shellId %q reads on. You will be notified when it ends; use wait to wait for it and stop_bash to stop it.",
 		plainSeconds(q.wait), t.ID, t.ID)

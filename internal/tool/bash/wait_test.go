@@ -130,6 +130,44 @@ func TestAQuestionEndsAWaitAndIsForgottenWhenTheCommandGoesOn(t *testing.T) {
 	})
 }
 
+// A terminal says whether somebody reads it. It may begin to long after the last
+// output, and whatever that was.
+func TestAReaderOfATerminalAsksWhateverItPrinted(t *testing.T) {
+	for printed, want := range map[string]string{
+		"":                  "It waits for input and does not say what for.",
+		"done\n":            "done",
+		"one\ntwo> ":        "two>",
+		"a\x1b[1m# \x1b[0m": "a#",
+	} {
+		play(t, func(t *testing.T, d *desk, s *scripted) {
+			d.use("bash", `{"command":"x &","shellId":"a","tty":true}`)
+			a := s.started(0)
+			a.print(process.Stdout, printed)
+			done := d.later("wait", `{"shellIds":["a"],"timeout":600}`)
+			time.Sleep(60 * time.Second)
+			select {
+			case r := <-done:
+				t.Fatalf("%q is a question although nobody reads: %s", printed, r.Text)
+			default:
+			}
+			asked := time.Now()
+			a.read(true)
+			w := decodeWaited(t, (<-done).Text)
+			if w.Reason != "needs_input" || w.Tasks[0].NeedsInput != want || time.Since(asked) > 10*time.Second {
+				t.Errorf("%q, after %v: %+v", printed, time.Since(asked), w)
+			}
+			if r := d.use("read_bash", `{"shellId":"a","delay":1}`); !strings.Contains(r, want) { // all was shown before
+				t.Errorf("%q: read_bash says %q", printed, r)
+			}
+			a.read(false)
+			a.print(process.Stdout, "working> ")
+			if w := decodeWaited(t, d.use("wait", `{"shellIds":["a"],"timeout":60}`)); w.Reason != "timeout" || w.Tasks[0].NeedsInput != "" {
+				t.Errorf("%q: when it went on: %+v", printed, w)
+			}
+		})
+	}
+}
+
 func TestACommandWithoutInputAsksNobody(t *testing.T) {
 	play(t, func(t *testing.T, d *desk, s *scripted) {
 		d.use("bash", `{"command":"x &","shellId":"a"}`)

@@ -61,7 +61,7 @@ func toWire(err error) error {
 	case errors.As(err, &start):
 		return detailed(connect.CodeFailedPrecondition, err, &pb.NotStarted{Id: string(start.ID), Reason: []byte(start.Reason)})
 	case errors.As(err, &full):
-		return detailed(connect.CodeResourceExhausted, err, &pb.CapReached{What: full.What, Has: full.Has, Cap: full.Cap})
+		return detailed(connect.CodeResourceExhausted, err, &pb.CapReached{What: full.What, Has: full.Has, Cap: full.Cap, Reserved: full.Reserved, Wants: full.Wants})
 	}
 	for _, r := range reasons {
 		if errors.Is(err, r.err) {
@@ -145,7 +145,7 @@ func meaning(detail proto.Message) error {
 	case *pb.NotStarted:
 		return &process.StartError{ID: process.ID(d.GetId()), Reason: string(d.GetReason())}
 	case *pb.CapReached:
-		return &process.CapError{What: d.GetWhat(), Has: d.GetHas(), Cap: d.GetCap()}
+		return &process.CapError{What: d.GetWhat(), Has: d.GetHas(), Reserved: d.GetReserved(), Wants: d.GetWants(), Cap: d.GetCap()}
 	case *pb.Reason:
 		for _, r := range reasons {
 			if r.name == d.GetName() {

@@ -1564,6 +1564,7 @@ type Process struct {
 	OutputFile    []byte                 `protobuf:"bytes,23,opt,name=output_file,json=outputFile,proto3" json:"output_file,omitempty"` // its first bytes of output, in the workspace
 	Seen          bool                   `protobuf:"varint,24,opt,name=seen,proto3" json:"seen,omitempty"`
 	Dropped       bool                   `protobuf:"varint,25,opt,name=dropped,proto3" json:"dropped,omitempty"`
+	Reading       bool                   `protobuf:"varint,26,opt,name=reading,proto3" json:"reading,omitempty"` // it waits for somebody to type something
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1769,6 +1770,13 @@ func (x *Process) GetSeen() bool {
 func (x *Process) GetDropped() bool {
 	if x != nil {
 		return x.Dropped
+	}
+	return false
+}
+
+func (x *Process) GetReading() bool {
+	if x != nil {
+		return x.Reading
 	}
 	return false
 }
@@ -3331,6 +3339,8 @@ type CapReached struct {
 	What          string                 `protobuf:"bytes,1,opt,name=what,proto3" json:"what,omitempty"`
 	Has           int64                  `protobuf:"varint,2,opt,name=has,proto3" json:"has,omitempty"`
 	Cap           int64                  `protobuf:"varint,3,opt,name=cap,proto3" json:"cap,omitempty"`
+	Reserved      int64                  `protobuf:"varint,4,opt,name=reserved,proto3" json:"reserved,omitempty"` // of what it has, for what running processes may print
+	Wants         int64                  `protobuf:"varint,5,opt,name=wants,proto3" json:"wants,omitempty"`       // what the refused process may print
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3382,6 +3392,20 @@ func (x *CapReached) GetHas() int64 {
 func (x *CapReached) GetCap() int64 {
 	if x != nil {
 		return x.Cap
+	}
+	return 0
+}
+
+func (x *CapReached) GetReserved() int64 {
+	if x != nil {
+		return x.Reserved
+	}
+	return 0
+}
+
+func (x *CapReached) GetWants() int64 {
+	if x != nil {
+		return x.Wants
 	}
 	return 0
 }
@@ -4011,7 +4035,7 @@ const file_workspace_proto_rawDesc = "" +
 	"\x06Limits\x12-\n" +
 	"\x04time\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x04time\x12\x16\n" +
 	"\x06memory\x18\x02 \x01(\x03R\x06memory\x12\x1c\n" +
-	"\tprocesses\x18\x03 \x01(\x03R\tprocesses\"\xac\a\n" +
+	"\tprocesses\x18\x03 \x01(\x03R\tprocesses\"\xc6\a\n" +
 	"\aProcess\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\tR\x03key\x12\x14\n" +
@@ -4039,7 +4063,8 @@ const file_workspace_proto_rawDesc = "" +
 	"\voutput_file\x18\x17 \x01(\fR\n" +
 	"outputFile\x12\x12\n" +
 	"\x04seen\x18\x18 \x01(\bR\x04seen\x12\x18\n" +
-	"\adropped\x18\x19 \x01(\bR\adropped\x1aD\n" +
+	"\adropped\x18\x19 \x01(\bR\adropped\x12\x18\n" +
+	"\areading\x18\x1a \x01(\bR\areading\x1aD\n" +
 	"\x04Exit\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\x05R\x04code\x12\x16\n" +
 	"\x06signal\x18\x02 \x01(\tR\x06signal\x12\x10\n" +
@@ -4157,12 +4182,14 @@ const file_workspace_proto_rawDesc = "" +
 	"\n" +
 	"NotStarted\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\fR\x06reason\"D\n" +
+	"\x06reason\x18\x02 \x01(\fR\x06reason\"v\n" +
 	"\n" +
 	"CapReached\x12\x12\n" +
 	"\x04what\x18\x01 \x01(\tR\x04what\x12\x10\n" +
 	"\x03has\x18\x02 \x01(\x03R\x03has\x12\x10\n" +
-	"\x03cap\x18\x03 \x01(\x03R\x03cap*?\n" +
+	"\x03cap\x18\x03 \x01(\x03R\x03cap\x12\x1a\n" +
+	"\breserved\x18\x04 \x01(\x03R\breserved\x12\x14\n" +
+	"\x05wants\x18\x05 \x01(\x03R\x05wants*?\n" +
 	"\x06Stream\x12\x0f\n" +
 	"\vSTREAM_BOTH\x10\x00\x12\x11\n" +
 	"\rSTREAM_STDOUT\x10\x01\x12\x11\n" +

@@ -1,0 +1,146 @@
+package keeper
+
+import (
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"github.com/abide-run/abide/internal/process/identity"
+	"github.com/abide-run/abide/internal/process/record"
+	"github.com/abide-run/abide/internal/process/sys"
+)
+
+const (
+	lastLook   = 10 * time.Second // between looks at a quiet command; each pause is twice as long
+	maxThreads = 64               // of a process that are looked at
+)
+
+// stir notes that something was printed or typed. A command with a terminal is
+// looked at when it has been quiet for a while after that: it may wait for somebody
+// to type.
+func (k *keeper) stir() {
+	if k.terminal < 0 {
+		return
+	}
+	k.calm = time.Duration(k.launch.Int("quiet"))
+	k.sense = time.Now().Add(k.calm)
+	k.setReading(false)
+}
+
+// senseReading looks whether the command waits for somebody to type. As long as it
+// does, nothing has to be looked at; otherwise there is no hurry.
+func (k *keeper) senseReading(now time.Time) {
+	k.sense = time.Time{}
+	if k.stdin < 0 {
+		return // nobody can
+	}
+	k.setReading(k.isReading())
+	if !k.reading {
+		k.calm = min(2*k.calm, max(lastLook, k.calm))
+		k.sense = now.Add(k.calm)
+	}
+}
+
+func (k *keeper) setReading(yes bool) {
+	if k.reading == yes {
+		return
+	}
+	k.reading = yes
+	for _, c := range k.conns {
+		if c.watching && !c.closed {
+			c.send(record.New(Reading).WithFlag("yes", yes))
+		}
+	}
+}
+
+// isReading reports whether a process in the terminal's foreground is blocked
+// reading from it. A line editor has no line made for it, and waits for several
+// things at once: then its line is not complete either.
+func (k *keeper) isReading() bool {
+	front, name := k.foreground()
+	edits := k.isRaw() && k.column
+	for _, s := range identity.Below(os.Getpid()) {
+		if s.Group == front && s.State == 'S' && blocked(s.PID, name, edits) {
+			return true
+		}
+	}
+	return false
+}
+
+// foreground returns the group of processes that has the terminal, and what the
+// terminal is called.
+func (k *keeper) foreground() (group int, name string) {
+	var n, g int32
+	if sys.Ioctl(k.terminal, syscall.TIOCGPGRP, unsafe.Pointer(&g)) != nil || sys.Ioctl(k.terminal, syscall.TIOCGPTN, unsafe.Pointer(&n)) != nil {
+		return -1, ""
+	}
+	return int(g), "/dev/pts/" + strconv.Itoa(int(n))
+}
+
+func (k *keeper) isRaw() bool {
+	var t syscall.Termios
+	return sys.Ioctl(k.terminal, syscall.TCGETS, unsafe.Pointer(&t)) == nil && t.Lflag&syscall.ICANON == 0
+}
+
+// blocked reports whether a thread of a process waits to read a terminal.
+func blocked(pid int, terminal string, edits bool) bool {
+	at := "/proc/" + strconv.Itoa(pid)
+	dir, err := os.Open(at + "/task")
+	if err != nil {
+		return false
+	}
+	defer dir.Close()
+	threads, _ := dir.Readdirnames(maxThreads)
+	for _, thread := range threads {
+		line, err := sys.ReadFile(at + "/task/" + thread + "/syscall")
+		if err != nil {
+			continue // gone, or somebody else's
+		}
+		call, first, ok := parseCall(string(line))
+		switch {
+		case !ok:
+		case slices.Contains(reads, call) && isTerminal(at, first, terminal),
+			edits && slices.Contains(polls, call) && isTerminal(at, 0, terminal):
+			return true
+		}
+	}
+	return false
+}
+
+// parseCall reads which system call a thread is in, and the first thing that it was
+// called with.
+func parseCall(line string) (call, first uint64, ok bool) {
+	number, rest := cut(line, ' ')
+	argument, _ := cut(rest, ' ')
+	call, err := strconv.ParseUint(number, 10, 64)
+	if err != nil {
+		return 0, 0, false // it runs, or is in no call
+	}
+	first, err = strconv.ParseUint(argument, 0, 64)
+	return call, first, err == nil
+}
+
+func isTerminal(process string, fd uint64, terminal string) bool {
+	name, err := os.Readlink(process + "/fd/" + strconv.FormatUint(fd, 10))
+	return err == nil && (name == terminal || name == "/dev/tty")
+}
+
+// The system calls that read, and those that wait for several descriptors.
+var (
+	reads = []uint64{syscall.SYS_READ, syscall.SYS_READV}
+	polls = append([]uint64{syscall.SYS_PPOLL, syscall.SYS_PSELECT6, syscall.SYS_EPOLL_PWAIT, epollPwait2}, oldPolls()...)
+)
+
+const epollPwait2 = 441
+
+// oldPolls are what newer machines do without.
+func oldPolls() []uint64 {
+	if runtime.GOARCH != "amd64" {
+		return nil
+	}
+	return []uint64{7, 23, 232} // poll, select, epoll_wait
+}

@@ -1,0 +1,56 @@
+package session_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/session"
+)
+
+// orphaned returns a session with an epoch and a compaction that nobody works on any
+// more: the runtime that began it has ended.
+func orphaned(t *testing.T, further ...line) *squeezed {
+	m := &teller{lines: []line{{text: "hi"}, {text: "ho"}}, summaries: append([]line{{text: "They said hi."}, {wait: make(chan struct{})}}, further...)}
+	s := squeeze(t, m, event.SessionConfiguredData{})
+	s.say("first")
+	if d, err := s.host.Compact(t.Context(), "s", session.Squeeze{}); err != nil || d.Outcome != event.OutcomeDone {
+		t.Fatalf("%+v, %v", d, err)
+	}
+	s.say("second")
+	over := make(chan error, 1)
+	go func() {
+		_, err := s.host.Compact(t.Context(), "s", session.Squeeze{})
+		over <- err
+	}()
+	_, s.n = s.v.await(t, s.n, event.CompactionStart)
+	s.host.Close()
+	if err := <-over; !errors.Is(err, session.ErrClosed) {
+		t.Errorf("whoever waits for it is told %v", err)
+	}
+	s.host = session.New(s.store, s.opts) // of somebody who is only here for a moment: nothing goes on by itself
+	return s
+}
+
+func TestACompactionByHandFollowsOneThatWasInterrupted(t *testing.T) {
+	s := orphaned(t, line{text: "They said ho."})
+	d, err := s.host.Compact(t.Context(), "s", session.Squeeze{})
+	if err != nil || d.Outcome != event.OutcomeDone {
+		t.Fatalf("%+v, %v", d, err)
+	}
+	done := s.compactions(0)
+	if got := outcomes(done); !slices.Equal(got, []string{"done", "failed", "done"}) || done[1].Cause != event.CauseInterrupted {
+		t.Errorf("compactions = %+v", done)
+	}
+}
+
+func TestAnUndoFollowsACompactionThatWasInterrupted(t *testing.T) {
+	s := orphaned(t)
+	if _, err := s.host.Uncompact(t.Context(), "s"); err != nil {
+		t.Fatal(err)
+	}
+	if got := outcomes(s.compactions(0)); !slices.Equal(got, []string{"done", "failed"}) {
+		t.Errorf("compactions = %v", got)
+	}
+}

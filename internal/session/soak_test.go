@@ -1,0 +1,265 @@
+package session_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/abide-run/abide/internal/approval"
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/session"
+	"github.com/abide-run/abide/internal/sqlite"
+	"github.com/abide-run/abide/internal/tool"
+	"github.com/abide-run/abide/internal/window"
+)
+
+// A marathon is a session that goes on and on in a small window, on a real store.
+// It is the model, which counts more tokens than we do, and the tool.
+type marathon struct {
+	*examiner
+	host  *session.Host
+	store *sqlite.Store
+	idle  chan event.SessionIdleData
+
+	mu   sync.Mutex
+	rand *rand.Rand
+	left int // answers with calls that are to come in this turn
+	call int // calls so far
+	said int // tokens of all that was ever said, called and given
+}
+
+const (
+	marathonWindow = 16_000
+	marathonCounts = 1.2
+	firstWords     = "The word that began it all is abracadabra."
+)
+
+// Ask makes calls for a while, then answers.
+func (m *marathon) Ask(_ context.Context, req *model.Request, _ func(model.Delta)) (*model.Reply, error) {
+	m.examine(req)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	reply := &model.Reply{Text: "So it was done.", Finish: "stop", Usage: model.Usage{Input: int64(marathonCounts * float64(tokensOf(req)))}}
+	switch {
+	case int(reply.Usage.Input) > m.limit("test"):
+		return nil, &model.Error{Kind: model.KindOverflow, Message: "The request is too large."}
+	case wantsSummary(req):
+		reply.Text = fmt.Sprintf("<overview>It went on: %d calls.</overview>%s", m.call, strings.Repeat(" More was done.", m.rand.IntN(60)))
+		return reply, nil
+	case m.left > 0:
+		m.left--
+		reply.Text = ""
+		for range 1 + m.rand.IntN(3) {
+			m.call++
+			reply.Calls = append(reply.Calls, model.Call{ID: fmt.Sprintf("c%d", m.call), Name: "act", Arguments: json.RawMessage(fmt.Sprintf(`{"n":%d}`, m.call))})
+		}
+	}
+	m.said += window.Of(&model.Message{Text: reply.Text, Calls: reply.Calls})
+	return reply, nil
+}
+
+func (m *marathon) Spec() tool.Spec { return tool.Spec{Name: "act", Description: "Does something."} }
+
+func (m *marathon) Permission(tool.Call) (*approval.Request, error) { return nil, nil }
+
+// Run gives little, or much, or now and then more than the window has room for.
+func (m *marathon) Run(context.Context, tool.Call) (tool.Result, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	size := m.rand.IntN(1 + m.rand.IntN(12_000))
+	if m.rand.IntN(200) == 0 {
+		size = 6 * marathonWindow
+	}
+	text := strings.Repeat("x y z\n", size/6)
+	m.said += window.Of(&model.Message{Text: text})
+	return tool.Result{Text: text}, nil
+}
+
+func (m *marathon) Event(_ event.SessionID, e event.Event) bool {
+	switch e.Type {
+	case event.SessionError:
+		m.fault("%s", e.Bytes)
+	case event.SessionIdle:
+		d, _ := event.As[event.SessionIdleData](e)
+		m.idle <- d
+	}
+	return true
+}
+
+func newMarathon(t *testing.T) *marathon {
+	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "abide.db"), sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &marathon{examiner: new(examiner), store: store, idle: make(chan event.SessionIdleData, 1), rand: rand.New(rand.NewPCG(6, 18))}
+	m.allow("test", window.Limits{Window: marathonWindow, Output: reserved})
+	m.start(t)
+	t.Cleanup(func() { m.host.Close(); store.Close() })
+	if _, err := m.host.Create(t.Context(), "s", session.Spec{Config: event.SessionConfiguredData{Model: "test"}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	m.attach(t)
+	return m
+}
+
+func (m *marathon) start(t *testing.T) {
+	m.host = session.New(m.store, session.Options{
+		Resolve: func(context.Context, event.SessionConfiguredData, string, []byte) (session.Endpoint, error) {
+			return session.Endpoint{Model: m, Name: "test", Window: marathonWindow, Output: reserved}, nil
+		},
+		Tools: []tool.Tool{m},
+	})
+	if err := m.host.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (m *marathon) attach(t *testing.T) {
+	st, err := m.host.Status(t.Context(), "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	view, err := m.host.Attach(t.Context(), "s", &session.Client{Viewer: m}, st.End.Seq)
+	if err == nil {
+		err = view.CatchUp(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// turn has one turn.
+func (m *marathon) turn(t *testing.T, prompt string) {
+	m.mu.Lock()
+	m.left = m.rand.IntN(4)
+	m.said += window.Tokens(prompt)
+	m.mu.Unlock()
+	m.asked(prompt)
+	if _, err := m.host.Send(t.Context(), "s", event.InputAcceptedData{Prompt: prompt}); err != nil {
+		t.Fatal(err)
+	}
+	<-m.idle
+	if len(m.found) > 0 {
+		t.Fatalf("%.40q: %s", prompt, strings.Join(m.found, "\n"))
+	}
+}
+
+// A tenth is how a part of the way was.
+type tenth struct {
+	took        time.Duration
+	heap        uint64
+	said        int
+	compactions int
+}
+
+// run has as many turns as there are in a tenth of the way.
+func (m *marathon) run(t *testing.T, from, turns int) (is tenth) {
+	said, done, begun := m.said, m.compactions(t), time.Now()
+	for n := from; n < from+turns; n++ {
+		m.turn(t, fmt.Sprintf("Turn %d: go on. %s", n, strings.Repeat("Please. ", n%50)))
+	}
+	is = tenth{took: time.Since(begun) / time.Duration(turns), said: m.said - said, compactions: m.compactions(t) - done}
+	runtime.GC()
+	var mem runtime.MemStats
+	runtime.ReadMemStats(&mem)
+	is.heap = mem.HeapAlloc
+	return is
+}
+
+// compactions counts those that are done.
+func (m *marathon) compactions(t *testing.T) int {
+	f, err := m.host.Fill(t.Context(), "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f.Epochs
+}
+
+// soakTurns is how long the way is: ABIDE_TURNS makes it longer.
+func soakTurns(t *testing.T) int {
+	text := os.Getenv("ABIDE_TURNS")
+	if text == "" {
+		return 300
+	}
+	turns, err := strconv.Atoi(text)
+	if err != nil || turns < 10 {
+		t.Fatalf("ABIDE_TURNS=%s is no number of turns", text)
+	}
+	return turns
+}
+
+func TestSoakAContextThatNeverOverflowsAndForgetsNothing(t *testing.T) {
+	m := newMarathon(t)
+	m.turn(t, firstWords)
+	var way []tenth
+	part := soakTurns(t) / 10
+	for i := range 10 {
+		way = append(way, m.run(t, i*part, part))
+		t.Logf("part %d: %+v", i+1, way[i])
+	}
+	t.Logf("%d tokens said, %d requests, %d for summaries, the largest had %d tokens of %d", m.said, m.requests, m.summaries, m.largest, m.limit("test"))
+	m.judge(t, way)
+	m.remembers(t)
+	m.host.Close()
+	m.start(t)
+	m.attach(t)
+	m.turn(t, "Once more, after a rest.")
+	events, err := readLog(m.store, "s")
+	if err == nil {
+		err = paired(events, false)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// judge: compactions are in proportion to what was said, and nothing grows with
+// the length of the way. Times are for people to look at.
+func (m *marathon) judge(t *testing.T, way []tenth) {
+	for i, is := range way {
+		// Between two of them at least a quarter of what was there has come, or of
+		// what was left, and what does not fit comes on top.
+		if most := 8*is.said/m.limit("test") + 3; is.compactions == 0 || is.compactions > most {
+			t.Errorf("part %d: %d compactions for %d tokens, want at most %d", i+1, is.compactions, is.said, most)
+		}
+	}
+	first, last := way[0], way[len(way)-1]
+	const slack = 4 << 20 // what a window, a cache of the store and the runtime may differ by
+	if last.heap > first.heap*3/2+slack {
+		t.Errorf("%d bytes are held at the end, %d after the first part", last.heap, first.heap)
+	}
+	t.Logf("the last part beside the first: time %.2f, memory %.2f", last.took.Seconds()/first.took.Seconds(), float64(last.heap)/float64(first.heap))
+}
+
+// remembers: what was said first can still be read and found.
+func (m *marathon) remembers(t *testing.T) {
+	shown, err := m.host.Messages(t.Context(), "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := slices.IndexFunc(shown, func(e event.Event) bool { return e.Type == event.UserMessage })
+	if d, err := event.As[event.UserMessageData](shown[first]); err != nil || d.Content != firstWords {
+		t.Errorf("the first message is %q, %v", d.Content, err)
+	}
+	var found []string
+	for match, err := range m.host.Search(t.Context(), "ABRACADABRA") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		found = append(found, match.Line)
+	}
+	if !slices.Equal(found, []string{firstWords}) {
+		t.Errorf("a search gives %q", found)
+	}
+}

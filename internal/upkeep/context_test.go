@@ -1,0 +1,201 @@
+package upkeep_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/abide-run/abide/internal/approval"
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/session"
+	"github.com/abide-run/abide/internal/tool"
+)
+
+func num(n int) *int { return &n }
+
+// contiguous checks that each part begins where the last one ended.
+func (l *lab) contiguous(id event.SessionID, want int) []event.MemoryExtractedData {
+	l.Helper()
+	found := l.extracted(id)
+	if len(found) != want {
+		l.Fatalf("%d extractions, want %d", len(found), want)
+	}
+	next := event.Seq(1)
+	for _, d := range found {
+		if d.From != next || d.To < d.From {
+			l.Errorf("part %d-%d, want one from %d", d.From, d.To, next)
+		}
+		next = d.To + 1
+	}
+	return found
+}
+
+// once checks that each word was given to be extracted exactly once.
+func (l *lab) once(words ...string) {
+	l.Helper()
+	all := strings.Join(l.model.records, "\n")
+	for _, w := range words {
+		if n := strings.Count(all, w); n != 1 {
+			l.Errorf("%q was read %d times, want once", w, n)
+		}
+	}
+}
+
+func TestExtractionGoesOnAfterACompactionWithoutAGapOrARepeat(t *testing.T) {
+	story(t, func(l *lab) {
+		l.rules.ExtractThreshold = 300
+		l.squeeze = event.CompactionRules{Retained: num(0)}
+	}, func(l *lab) {
+		long := strings.Repeat(" and so on", 150)
+		l.create("s")
+		l.turn("s", "alpha"+long)
+		l.await("s", event.MemoryExtracted, 1)
+		l.turn("s", "beta") // too short to be extracted
+		if d, err := l.host.Compact(l.Context(), "s", session.Squeeze{}); err != nil || d.Outcome != "done" {
+			l.Fatalf("compaction: %+v, %v", d, err)
+		}
+		l.turn("s", "gamma"+long)
+		l.await("s", event.MemoryExtracted, 2)
+		found := l.contiguous("s", 2)
+		l.once("alpha", "beta", "gamma") // beta from the log, though the context has a summary
+		if found[0].EpochID != "" || found[1].EpochID == "" || found[1].EpochID != l.looked("s").Epoch {
+			l.Errorf("epochs %q and %q", found[0].EpochID, found[1].EpochID)
+		}
+		// A restart counts the same from the log.
+		before := l.looked("s").Memory
+		l.reopen()
+		if after := l.looked("s").Memory; after.Pointer != before.Pointer || after.Size != before.Size || after.Hash != before.Hash || after.Waiting != before.Waiting {
+			l.Errorf("before %+v, after %+v", before, after)
+		}
+	})
+}
+
+// print is a tool that prints.
+type print struct{ run func() }
+
+func (print) Spec() tool.Spec                                 { return tool.Spec{Name: "print", Replay: tool.Keyed} }
+func (print) Permission(tool.Call) (*approval.Request, error) { return nil, nil }
+func (p print) Run(context.Context, tool.Call) (tool.Result, error) {
+	p.run()
+	return tool.Result{Text: "printed"}, nil
+}
+
+func TestAnExtractionThatEndsAfterACompactionInATurnLandsOnItsEpoch(t *testing.T) {
+	ran := false
+	story(t, func(l *lab) {
+		l.squeeze = event.CompactionRules{RequestThreshold: num(800), Retained: num(0)}
+		l.tools = []tool.Tool{print{func() { ran = true }}}
+	}, func(l *lab) {
+		l.create("s")
+		gate := l.model.hold("s")
+		l.turn("s", "alpha")
+		synctest.Wait() // the extraction of the first turn is under way
+		l.model.mu.Lock()
+		l.model.does = func(req *model.Request) *model.Reply {
+			if ran || !strings.Contains(req.Messages[len(req.Messages)-1].Text, "beta") {
+				return nil
+			}
+			return &model.Reply{Calls: []model.Call{{ID: "c", Name: "print", Arguments: json.RawMessage("{}")}}, Usage: model.Usage{Input: 1000, Output: 1}}
+		}
+		l.model.mu.Unlock()
+		l.turn("s", "beta")
+		if !ran {
+			l.Fatal("the turn has made no call")
+		}
+		var compacted []string
+		for _, e := range l.events("s", event.CompactionComplete) {
+			compacted = append(compacted, as[event.CompactionCompleteData](l, e).Outcome)
+		}
+		if len(compacted) == 0 || compacted[len(compacted)-1] != "done" {
+			l.Fatalf("compactions = %v, want one in the middle of the turn", compacted)
+		}
+		close(gate)
+		l.await("s", event.MemoryExtracted, 2)
+		found := l.contiguous("s", 2)
+		if found[0].EpochID != "" || found[1].EpochID == "" || found[1].EpochID != l.looked("s").Epoch {
+			l.Errorf("epochs %q and %q, want those in which it was said", found[0].EpochID, found[1].EpochID)
+		}
+		l.once("alpha", "beta", "printed")
+		if _, err := l.host.Verify(l.Context(), "s"); err != nil {
+			l.Error(err)
+		}
+	})
+}
+
+// What was taken back while a job was at work is not remembered.
+func TestWhatWasTakenBackMeanwhileIsNotRemembered(t *testing.T) {
+	story(t, deciding, func(l *lab) {
+		l.create("s")
+		l.turn("s", "keep this")
+		l.await("s", event.MemoryExtracted, 1)
+		gate := l.model.hold("s")
+		l.turn("s", "no, the secret plan")
+		synctest.Wait()
+		said := l.events("s", event.UserMessage)[1]
+		head, err := said.Head()
+		if err != nil {
+			l.Fatal(err)
+		}
+		if _, err := l.host.Rewind(l.Context(), "s", session.Rewind{EventID: head.ID, KeepFiles: true}); err != nil {
+			l.Fatal(err)
+		}
+		close(gate)
+		l.await("s", event.MemoryExtracted, 2)
+		synctest.Wait()
+		found := l.contiguous("s", 2)
+		if found[1].Found != 0 {
+			l.Errorf("%d findings in what was taken back", found[1].Found)
+		}
+		if len(l.jobs()) != 1 { // the consolidation of the first
+			l.Errorf("jobs = %s", describe(l.jobs()))
+		}
+	})
+}
+
+func TestABacklogIsReadInPartsAndNothingIsCut(t *testing.T) {
+	story(t, func(l *lab) {
+		l.rules = event.MemoryRules{}
+		l.window = 3000
+	}, func(l *lab) {
+		l.create("s")
+		var words []string
+		for i := range 12 {
+			word := "word" + string(rune('a'+i)) + " "
+			words = append(words, word)
+			l.turn("s", word+strings.Repeat("and so on ", 200))
+		}
+		id, err := l.host.Schedule(l.Context(), "s")
+		if err != nil {
+			l.Fatal(err)
+		}
+		if err := l.keeper.Wait(l.Context(), id); err != nil {
+			l.Fatal(err)
+		}
+		l.once(words...)
+		if n := len(l.extracted("s")); n < 4 {
+			l.Errorf("%d parts, want several", n)
+		}
+		l.contiguous("s", len(l.extracted("s")))
+		if size := l.looked("s").Size; size != 0 {
+			l.Errorf("%d bytes are left", size)
+		}
+	})
+}
+
+func TestAForkIsExtractedOnItsOwn(t *testing.T) {
+	story(t, deciding, func(l *lab) {
+		l.create("s")
+		l.turn("s", "alpha")
+		l.await("s", event.MemoryExtracted, 1)
+		if _, err := l.host.Fork(l.Context(), "fork", "s", 0, ""); err != nil {
+			l.Fatal(err)
+		}
+		l.turn("fork", "beta")
+		l.await("fork", event.MemoryExtracted, 2) // the first is its parent's
+		l.contiguous("fork", 2)
+		l.once("alpha", "beta")
+	})
+}

@@ -1,0 +1,59 @@
+package local_test
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/abide-run/abide/internal/process"
+	"github.com/abide-run/abide/internal/workspace/local"
+)
+
+// A child that outlives its process and has always written more when somebody
+// looks keeps nobody waiting for the end.
+func TestAFollowerIsNotKeptByChildren(t *testing.T) {
+	dir := t.TempDir()
+	gate := filepath.Join(dir, "gate")
+	if err := syscall.Mkfifo(gate, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m, err := process.Open(filepath.Join(dir, "processes"), process.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	p := local.New(dir, m).Processes
+	const owner = "me"
+	info, _, err := p.Start(t.Context(), process.Spec{Key: "k", Owner: owner, Command: "while read x <gate; do echo $x; done & echo ready; exit 3", Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Stop(t.Context(), owner, info.ID)
+	var end *process.Info
+	frames := 0
+	for frame, err := range p.Follow(t.Context(), owner, info.ID, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if end = frame.End; end != nil {
+			break
+		}
+		if frames++; frames > 100 {
+			t.Fatal("it goes on with what the child writes")
+		}
+		if _, err := p.Wait(t.Context(), owner, info.ID); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(gate, []byte("more\n"), 0o600); err != nil { // when the child looks
+			t.Fatal(err)
+		}
+		next := process.ReadRequest{Offset: frame.Offset + int64(len(frame.Data)), Wait: true}
+		if _, err := p.Read(t.Context(), owner, info.ID, next); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if end == nil || end.Exit == nil || end.Exit.Code != 3 || !end.Lingering {
+		t.Errorf("the end is %+v", end)
+	}
+}
