@@ -29,6 +29,7 @@ const (
 	idleCount   = 1000 // sessions with work due, one of which always fails
 	talkers     = 4    // sessions in which somebody takes turns all the time
 	memoryPairs = 10   // blocks with upkeep, and without
+	mostTurns   = 1000 // of a session in a block without
 )
 
 // remembering measures turns while idle sessions are extracted and consolidated, one
@@ -156,7 +157,7 @@ func (m *remembered) measure(pairs int) (on, off []time.Duration) {
 		with := m.traffic(func(int) bool { return i < pairs-1 && m.settled() < want || i == pairs-1 && !m.over() })
 		m.keeper.Stop()
 		on = append(on, with...)
-		each := len(with) / talkers
+		each := min(len(with)/talkers, mostTurns)
 		off = append(off, m.traffic(func(n int) bool { return n < each })...)
 	}
 	return on, off

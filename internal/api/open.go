@@ -21,6 +21,8 @@ type OpenMore struct {
 	SkipInstructions       bool                    `json:"skipCustomInstructions,omitempty"`
 	DefaultAgent           DefaultAgent            `json:"defaultAgent,omitzero"`
 	ExcludedBuiltinAgents  []string                `json:"excludedBuiltinAgents,omitempty"`
+	CustomAgents           []event.CustomAgent     `json:"customAgents,omitempty"`
+	Agent                  string                  `json:"agent,omitempty"` // the one of them that answers
 	InfiniteSessions       *event.InfiniteSessions `json:"infiniteSessions,omitempty"`
 }
 

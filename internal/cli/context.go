@@ -198,8 +198,10 @@ func (s sight) title(w io.Writer, id event.SessionID) error {
 	if s.r.EpochID != "" {
 		epoch = fmt.Sprintf("epoch %d", s.r.Epochs)
 	}
-	head := fmt.Sprintf("session %s  %s  %s", id, cmp.Or(oneLine(s.r.Model), "no model yet"), epoch)
-	lines := []string{s.paint.in(bold, s.clipped(plain(head)))}
+	var lines []string
+	for _, line := range s.folded(plain(fmt.Sprintf("session %s  %s  %s", id, epoch, cmp.Or(oneLine(s.r.Model), "no model yet")))) {
+		lines = append(lines, s.paint.in(bold, line))
+	}
 	said := fmt.Sprintf("%s of %s tokens are taken (%s), %s", grouped(s.r.CurrentTokens), grouped(s.r.Window), s.share(s.r.CurrentTokens), source(s.r.Source))
 	lines = append(lines, s.folded(said)...)
 	if over := s.r.CurrentTokens - s.r.TokenLimit; over > 0 {

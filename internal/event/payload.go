@@ -387,6 +387,11 @@ type SessionConfiguredData struct {
 	AgentExcluded []string `json:"defaultAgentExcludedTools,omitempty"`
 	// ExcludedAgents are agents that it cannot start.
 	ExcludedAgents []string `json:"excludedBuiltinAgents,omitempty"`
+	// Agents are those that a client describes, and Selected the one of them that
+	// answers. Before is what the session had before it came.
+	Agents   []CustomAgent `json:"customAgents,omitempty"`
+	Selected string        `json:"selectedAgent,omitempty"`
+	Before   *Own          `json:"beforeAgent,omitempty"`
 	// Agent is set if the session is itself an agent that another one started.
 	Agent *AgentOf `json:"agent,omitempty"`
 }

@@ -95,6 +95,12 @@ func TestACommandThatDoesSomethingElseIsLeftAlone(t *testing.T) {
 	} {
 		start(t, m, s)
 	}
+	if bash, err := exec.LookPath("bash"); err == nil { // as a server that listens to keys
+		s := terminal("a line editor that has said all", "")
+		s.Args = []string{bash, "--norc", "--noprofile", "-i"}
+		s.Env = []string{"TERM=dumb", `PS1=ready\n`, "PATH=/usr/bin:/bin"}
+		awaitOutput(t, m, start(t, m, s).ID, "\n")
+	}
 	run(t, m, spec("clock", "sleep 0.3")) // many looks
 	for _, p := range m.procs {
 		if p.info().Reading {

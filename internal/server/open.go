@@ -186,6 +186,9 @@ func (c *conn) spec(p api.OpenParams) (session.Spec, error) {
 	s.Config.ExtraTools = defaults.ExtraTools
 	s.Config.Memory, s.Config.Compaction = defaults.Memory, defaults.Compaction
 	more(&s.Config, p.OpenMore)
+	if err := customAgents(&s.Config, p.OpenMore); err != nil {
+		return s, err
+	}
 	if s.Config.WorkingDirectory == "" {
 		s.Config.WorkingDirectory = defaults.Cwd
 	}

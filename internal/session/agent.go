@@ -100,7 +100,12 @@ func (a agents) plan(ctx context.Context, parent *Session, o order) (Spec, *Clie
 	c := &spec.Config
 	c.Instructions, c.SystemMessage, c.Streaming = briefs[o.kind], nil, false
 	c.AgentExcluded, c.Agent = nil, &event.AgentOf{Session: parent.id, Type: o.kind}
-	if o.kind == "explore" {
+	described := c.Custom(o.kind)
+	c.Agents, c.Selected, c.Before = nil, "", nil
+	switch {
+	case described != nil:
+		custom(c, *described)
+	case o.kind == "explore":
 		c.AvailableTools, client.Tools = readers, nil
 	}
 	if parent.client(tokens) != nil {

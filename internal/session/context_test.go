@@ -77,10 +77,19 @@ func (l *lister) Ask(ctx context.Context, req *model.Request, on func(model.Delt
 	return reply, err
 }
 
-func TestOpenTasksAreToldAfterACompaction(t *testing.T) {
+func TestOpenTasksModeAndPlanAreToldAfterACompaction(t *testing.T) {
+	plan := filepath.Join(t.TempDir(), "plan.md")
+	if err := os.WriteFile(plan, []byte("1. Feed the cat."), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	m := &lister{teller{lines: []line{{call: "task_create"}, {text: "noted"}, {text: "on"}}, summaries: []line{{text: "A task was noted."}}}}
 	s := &squeezed{bench: newBench(t, m, todo.New()...), m: &m.teller, v: newViewer()}
+	s.opts.Folder = func(event.SessionID) string { return filepath.Dir(plan) }
+	s.bench.restart()
 	s.attach(session.Spec{})
+	if err := s.host.SetMode(t.Context(), "s", event.ModePlan); err != nil {
+		t.Fatal(err)
+	}
 	s.say("remember to feed the cat")
 	at := s.end()
 	if d, err := s.host.Compact(t.Context(), "s", session.Squeeze{}); err != nil || d.Outcome != "done" {
@@ -91,8 +100,10 @@ func TestOpenTasksAreToldAfterACompaction(t *testing.T) {
 		t.Errorf("the snapshot says %q", snapshot)
 	}
 	s.say("go on")
-	if tail := m.last().Tail; !strings.Contains(tail, "Feed the cat.") {
-		t.Errorf("the model is told %q", tail)
+	for _, want := range []string{"Feed the cat.", "Mode: plan", "Plan: " + plan} {
+		if tail := m.last().Tail; !strings.Contains(tail, want) {
+			t.Errorf("the model is told %q, without %q", tail, want)
+		}
 	}
 }
 

@@ -2,6 +2,8 @@ package session
 
 import (
 	"cmp"
+	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/abide-run/abide/internal/compact"
@@ -71,6 +73,7 @@ func (s *Session) reminder() string {
 		if mode := s.state.Mode(); mode != event.ModeInteractive {
 			st.Mode = mode
 		}
+		st.Plan = s.planFile()
 		for _, f := range s.state.Exchanges.Forms() {
 			if d, err := event.As[event.ElicitationAskedData](f.Asked); err == nil {
 				st.Questions = append(st.Questions, compact.Question{ID: f.RequestID, Text: d.Message})
@@ -78,6 +81,18 @@ func (s *Session) reminder() string {
 		}
 	}
 	return st.Reminder()
+}
+
+// planFile is where the session's plan is written down; empty if there is none.
+func (s *Session) planFile() string {
+	if s.host.opts.Folder == nil {
+		return ""
+	}
+	path := filepath.Join(s.host.opts.Folder(s.id), "plan.md")
+	if _, err := os.Stat(path); err != nil {
+		return ""
+	}
+	return path
 }
 
 // openTasks is the model's own list of what it has yet to do.

@@ -200,6 +200,9 @@ func (tx *txn) reconfigure(to event.SessionConfiguredData, keep bool) error {
 	if to.Instructions == "" {
 		to.Instructions = is.Instructions
 	}
+	if to.Agents == nil {
+		to.Agents, to.Selected, to.Before = is.Agents, is.Selected, is.Before
+	}
 	if to.Model != "" && to.Model != tx.State.Model {
 		if err := tx.Record(event.SessionModelChangeData{NewModel: to.Model, PreviousModel: tx.State.Model}); err != nil {
 			return err

@@ -19,9 +19,15 @@ func (s *State) Agents() []string {
 	if s.Config.Agent != nil {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(AgentTypes), func(name string) bool {
-		return slices.Contains(s.Config.ExcludedAgents, name)
+	list := slices.DeleteFunc(slices.Clone(AgentTypes), func(name string) bool {
+		return slices.Contains(s.Config.ExcludedAgents, name) || s.Config.Custom(name) != nil
 	})
+	for _, a := range s.Config.Agents {
+		if a.Inferred() && a.Name != s.Config.Selected {
+			list = append(list, a.Name)
+		}
+	}
+	return list
 }
 
 // Working are the agents that work for the session. Each is a session under the

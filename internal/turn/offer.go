@@ -95,15 +95,15 @@ func allowed(c event.SessionConfiguredData, source, name string) bool {
 			}
 		}
 	}
-	if c.AvailableTools == nil {
-		return true
+	if a := c.Chosen(); a != nil && !listed(a.Tools, source, name) {
+		return false
 	}
-	for _, pattern := range c.AvailableTools {
-		if filterMatches(pattern, source, name) {
-			return true
-		}
-	}
-	return false
+	return listed(c.AvailableTools, source, name)
+}
+
+// listed reports whether a filter lets a tool pass. One that is nil lets all pass.
+func listed(filter []string, source, name string) bool {
+	return filter == nil || slices.ContainsFunc(filter, func(pattern string) bool { return filterMatches(pattern, source, name) })
 }
 
 // named reports whether a session asks for a tool by its own name.

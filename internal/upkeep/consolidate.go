@@ -65,10 +65,30 @@ func (k *Keeper) isDue(ctx context.Context, j eventlog.Job, looked session.Remem
 	switch {
 	case !ever:
 		return job.ErrMoot
-	case at.After(time.Now()):
+	case time.Until(at) > moment:
 		return job.Later{At: at}
+	case at.After(time.Now()):
+		if err := pause(ctx, time.Until(at)); err != nil {
+			return err
+		}
+		return k.isDue(ctx, j, looked) // something may have happened meanwhile
 	}
 	return nil
+}
+
+// moment is how long it is better to wait than to come back. A row is due by when its
+// event was written down, and that was stored a moment later.
+const moment = 50 * time.Millisecond
+
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // fold writes what was found into pages, and records that.

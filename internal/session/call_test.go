@@ -1,0 +1,65 @@
+package session_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/abide-run/abide/internal/approval"
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/model/offline"
+	"github.com/abide-run/abide/internal/session"
+	"github.com/abide-run/abide/internal/tool"
+)
+
+// environs is a tool that tells the environment it is called with.
+type environs struct{}
+
+func (environs) Spec() tool.Spec                                 { return tool.Spec{Name: "environs", Replay: tool.Pure} }
+func (environs) Permission(tool.Call) (*approval.Request, error) { return nil, nil }
+
+func (environs) Run(_ context.Context, call tool.Call) (tool.Result, error) {
+	return tool.Result{Text: strings.Join(call.Env, " ")}, nil
+}
+
+// A call has the environment that a client brought last, in this process and in
+// the next.
+func TestACallHasTheLastEnvironmentOfItsSession(t *testing.T) {
+	b := newBench(t, offline.Model{}, environs{})
+	v := newViewer()
+	c := &session.Client{Viewer: v}
+	view, err := b.host.Create(t.Context(), "s", session.Spec{Env: []string{"A=1"}}, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := view.CatchUp(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	call := func() {
+		t.Helper()
+		from := len(v.kinds())
+		b.send("s", event.InputAcceptedData{Prompt: "Use environs with value 'x'"})
+		v.await(t, from, event.SessionIdle)
+		for _, e := range slices.Backward(b.verify("s")) {
+			if e.Type == event.ToolComplete {
+				d, _ := event.As[event.ToolCompleteData](e)
+				got = append(got, d.Result.Content)
+				return
+			}
+		}
+	}
+	call()
+	call()
+	if _, err := b.host.Resume(t.Context(), "s", session.Resume{Spec: session.Spec{Env: []string{"B=2"}}, Quiet: true}, nil); err != nil {
+		t.Fatal(err)
+	}
+	call()
+	b.restart()
+	v = b.resume("s")
+	call()
+	if want := []string{"A=1", "A=1", "B=2", "B=2"}; !slices.Equal(got, want) {
+		t.Errorf("calls had %q, want %q", got, want)
+	}
+}
