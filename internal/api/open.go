@@ -22,7 +22,11 @@ type OpenMore struct {
 	DefaultAgent           DefaultAgent            `json:"defaultAgent,omitzero"`
 	ExcludedBuiltinAgents  []string                `json:"excludedBuiltinAgents,omitempty"`
 	CustomAgents           []event.CustomAgent     `json:"customAgents,omitempty"`
-	Agent                  string                  `json:"agent,omitempty"` // the one of them that answers
+	SkillDirectories       []string                `json:"skillDirectories,omitempty"`
+	DisabledSkills         []string                `json:"disabledSkills,omitempty"`
+	EnableSkills           *bool                   `json:"enableSkills,omitempty"`
+	Discover               bool                    `json:"enableConfigDiscovery,omitempty"` // what the project keeps for agents
+	Agent                  string                  `json:"agent,omitempty"`                 // the one of them that answers
 	InfiniteSessions       *event.InfiniteSessions `json:"infiniteSessions,omitempty"`
 }
 

@@ -79,15 +79,16 @@ var diagram = map[string][]string{
 	"client":  {"api", "event", "jsonrpc"},
 
 	// edges
-	"server": {"api", "approval", "event", "eventlog", "instructions", "jsonrpc", "places", "session", "turn"},
+	"server": {"api", "approval", "event", "eventlog", "instructions", "jsonrpc", "places", "session", "skills", "turn"},
 	"places": {"event"},
+	"skills": {"event"},
 	"folder": {},
 	"relay":  {"jsonrpc"},
 
 	// all together
 	"daemon": {
 		"api", "event", "eventlog", "folder", "instructions", "memory", "memory/book", "memory/page", "model", "model/anthropic", "model/catalog", "model/offline", "model/openai", "model/remote", "model/responses", "model/scripted",
-		"places", "process", "processapi", "relay", "scope", "server", "session", "sqlite", "tool", "tool/bash", "tool/files", "tool/recall", "tool/todo", "turn", "upkeep", "workspace/local",
+		"places", "process", "processapi", "relay", "scope", "server", "session", "skills", "sqlite", "tool", "tool/bash", "tool/files", "tool/recall", "tool/todo", "turn", "upkeep", "workspace/local",
 	},
 	"cli": {
 		"api", "approval", "client", "config", "daemon", "event", "eventlog", "folder", "instructions", "man",

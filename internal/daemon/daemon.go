@@ -29,6 +29,7 @@ import (
 	"github.com/abide-run/abide/internal/relay"
 	"github.com/abide-run/abide/internal/server"
 	"github.com/abide-run/abide/internal/session"
+	"github.com/abide-run/abide/internal/skills"
 	"github.com/abide-run/abide/internal/sqlite"
 	"github.com/abide-run/abide/internal/tool/recall"
 	"github.com/abide-run/abide/internal/turn"
@@ -301,8 +302,8 @@ func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, erro
 	e.keeper = newKeeper(n, e.store, shelf)
 	own := append(turn.Catalog{recall.New(e.store, shelf)}, n.config.Tools...)
 	e.host = session.New(e.store, session.Options{
-		Standing: known.Standing,
-		Resolve:  found.resolve, Tools: e.tools.catalog(own), Undo: e.tools.undo, Forget: e.tools.forget, Tasks: e.tasks(n), Log: n.log, Version: n.config.Version,
+		Standing: known.Standing, Skills: skills.Disk{},
+		Resolve: found.resolve, Tools: e.tools.catalog(own), Undo: e.tools.undo, Forget: e.tools.forget, Tasks: e.tasks(n), Log: n.log, Version: n.config.Version,
 		Rest: n.config.Rest, MaxQueue: n.config.MaxQueue, Retries: n.config.Retries, Instructions: n.config.Instructions.Read, Agents: true,
 		Folder: func(id event.SessionID) string { return n.folder.Session(string(id)) },
 		Memory: e.keeper.Session(),

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/process"
 	"github.com/abide-run/abide/internal/processapi"
 	"github.com/abide-run/abide/internal/workspace/local"
@@ -81,10 +82,11 @@ func (e *engine) http(n *Node) http.Handler {
 	return processapi.New(local.New(n.folder.Dir(), e.tools.processes).Processes, processapi.Options{
 		Env: n.config.Defaults.Env,
 		Owner: func(r *http.Request, session string) (process.Owner, error) {
-			if _, err := e.store.Session(r.Context(), event.SessionID(session)); err != nil {
-				return "", fmt.Errorf("%w: session %s", process.ErrNotFound, session)
+			_, err := e.store.Session(r.Context(), event.SessionID(session))
+			if errors.Is(err, eventlog.ErrNotFound) {
+				err = fmt.Errorf("%w %s; abide sessions list shows those that there are, abide run begins one", processapi.ErrNoSession, session)
 			}
-			return process.Owner(session), nil
+			return process.Owner(session), err
 		},
 	})
 }

@@ -12,6 +12,7 @@ type CustomAgent struct {
 	Infer           *bool    `json:"infer,omitempty"`
 	Model           string   `json:"model,omitempty"`
 	ReasoningEffort string   `json:"reasoningEffort,omitempty"`
+	Skills          []string `json:"skills,omitempty"` // that it is told before it answers
 }
 
 // Inferred reports whether the model may give it work by itself.

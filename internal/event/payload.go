@@ -386,7 +386,8 @@ type SessionConfiguredData struct {
 	// AgentExcluded are tools that only agents that the session starts have.
 	AgentExcluded []string `json:"defaultAgentExcludedTools,omitempty"`
 	// ExcludedAgents are agents that it cannot start.
-	ExcludedAgents []string `json:"excludedBuiltinAgents,omitempty"`
+	ExcludedAgents []string   `json:"excludedBuiltinAgents,omitempty"`
+	Skills         SkillRules `json:"skills,omitzero"`
 	// Agents are those that a client describes, and Selected the one of them that
 	// answers. Before is what the session had before it came.
 	Agents   []CustomAgent `json:"customAgents,omitempty"`

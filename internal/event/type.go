@@ -113,6 +113,7 @@ var special = map[Type]traits{
 	MemoryRecalled:     {hidden: true},
 
 	QuestionsRedelivered: {hidden: true},
+	SkillsFound:          {hidden: true},
 	ContextEpoch:         {hidden: true},
 
 	PermissionsConfigured: {hidden: true},

@@ -24,7 +24,6 @@ type shop struct {
 	*testing.T
 	*job.Runner
 	store *eventlog.Memory
-	opts  job.Options
 
 	mu      sync.Mutex
 	work    func(ctx context.Context, j eventlog.Job) error

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -115,6 +116,36 @@ func byHand(ctx context.Context, c *client) error {
 		return err
 	}
 	return c.untilIdle(ctx, x)
+}
+
+// untilSettled waits until no compaction is under way: one beside the turn may take
+// longer.
+func (c *client) untilSettled(ctx context.Context) error {
+	for {
+		known := 0
+		c.witness.note(func() { known = c.witness.count(c.number, event.CompactionComplete) })
+		log, err := c.log(ctx)
+		if err != nil || !isCompacting(log) {
+			return err
+		}
+		err = c.witness.until(ctx, c.rpc.Done(), func() bool { return c.witness.count(c.number, event.CompactionComplete) > known })
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// isCompacting reports whether a compaction was begun that has not ended.
+func isCompacting(log []event.Event) (open bool) {
+	for _, e := range log {
+		switch e.Type {
+		case event.CompactionStart:
+			open = true
+		case event.CompactionComplete:
+			open = false
+		}
+	}
+	return open
 }
 
 // isCompacted reports whether an epoch was opened.
@@ -273,8 +304,15 @@ func (s squeeze) run(t *testing.T, w *wire) (*run, *world) {
 		turns = append(turns, exchange{prompt: d.prompt, answer: d.answer})
 	}
 	r := newRun(t, talk{open, turns})
+	drive := r.carry
 	if s.carry != nil {
-		r.carry = s.carry
+		drive = s.carry
+	}
+	r.carry = func(ctx context.Context, c *client) error {
+		if err := drive(ctx, c); err != nil {
+			return err
+		}
+		return c.untilSettled(ctx)
 	}
 	k.witness = r.witness
 	return r, is
@@ -389,6 +427,54 @@ func TestKilledDuringACompactionNothingIsLostOrRepeated(t *testing.T) {
 						s.judge(t, is, r.play(at))
 					})
 				}
+			})
+		}
+	}
+}
+
+// The blow falls somewhere near the event: while a summary is asked for, beside a
+// turn that goes on, or between the two.
+func TestKilledAtAnyEventOfACompactionNothingIsLostOrRepeated(t *testing.T) {
+	for _, s := range squeezes {
+		if s.carry != nil {
+			continue // its client waits for the answer, and is shown nothing else meanwhile
+		}
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			shown := s.calm(t, anthropic).witness.shown[0]
+			begun := slices.IndexFunc(shown, func(e event.Event) bool { return e.Type == event.CompactionStart })
+			ended := slices.IndexFunc(shown, func(e event.Event) bool {
+				d, err := event.As[event.CompactionCompleteData](e)
+				return e.Type == event.CompactionComplete && err == nil && d.Success
+			})
+			for i := begun; i <= ended; i++ {
+				t.Run(strconv.Itoa(i+1), func(t *testing.T) {
+					t.Parallel()
+					t.Logf("the event is %s", shown[i].Type)
+					r, is := s.run(t, anthropic)
+					s.judge(t, is, r.play(stop{i + 1, seen}))
+				})
+			}
+		})
+	}
+}
+
+// The second victim is killed at every write of its recovery, and of what follows.
+func TestKilledAgainAfterACompactionNothingIsLostOrRepeated(t *testing.T) {
+	s := squeezes[slices.IndexFunc(squeezes, func(s squeeze) bool { return s.name == "between" })]
+	calm := s.calm(t, chat)
+	begun := 1 + slices.IndexFunc(calm.writes, func(r report) bool {
+		return slices.Contains(r.Events, event.CompactionStart) && !slices.Contains(r.Events, event.CompactionComplete)
+	})
+	for _, first := range []stop{{begun, committed}, {begun + 1, before}, {begun + 1, committed}} {
+		r, is := s.run(t, chat)
+		recovered := r.play(first)
+		s.judge(t, is, recovered)
+		for _, second := range stops(recovered.writes, false, first.Write) {
+			t.Run(first.String()+"/"+second.String(), func(t *testing.T) {
+				t.Parallel()
+				r, is := s.run(t, chat)
+				s.judge(t, is, r.play(first, second))
 			})
 		}
 	}

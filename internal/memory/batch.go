@@ -14,18 +14,6 @@ type Entry struct {
 	*model.Message
 }
 
-// Due reports whether there is enough new history to extract from. A threshold of
-// zero, or less, is never reached.
-func Due(entries []Entry, threshold int) bool {
-	n := 0
-	for _, e := range entries {
-		if n += window.Of(e.Message); threshold > 0 && n >= threshold {
-			return true
-		}
-	}
-	return false
-}
-
 // A Batch is a part of the log that is extracted at once: the events after the
 // last one that was extracted, up to To.
 type Batch struct {

@@ -12,54 +12,46 @@
 //     off, as it does the threshold of extraction.
 //   - Decisions are pure: the time is passed in, and nothing is done here.
 //
+// Whoever carries the decisions out is package upkeep; pages are kept by package
+// book. docs/MEMORY.md tells the whole story.
+//
 // # Jobs
 //
-// A job is a row: id, kind (extract or consolidate), session, epoch, from, to,
-// attempts, due, lease (holder and until), error. Whoever takes it writes the lease;
-// one that has run out can be taken again. The pointer of a session is the To of its
+// A job is a row of the store (eventlog.Job). The pointer of a session is the To of its
 // newest memory.extracted, so it is a fold over the log and cannot be lost.
-//
-// Events, both of ours and hidden:
-//
-//	memory.extracted     {jobId, from, to, epochId, decisions, discussions, attempts, requests, usage, quarantined?, error?}
-//	memory.consolidated  {jobId, through, pages: [{path, version, added, dropped}], error?}
 //
 // # Extraction, step by step
 //
-//  1. After a turn, in the transaction that ends it: if [Due] says so for the entries
-//     after the pointer, a row is written. Nothing else happens before the client has
-//     its answer.
+//  1. When a turn is over, in the transaction that ends it: if enough was said since the
+//     pointer, a row is written. Nothing else happens before the client has its answer.
 //  2. A worker takes the row, reads the log from the pointer on, asks [Next] for the
 //     batch, and drives an [Extraction] with a model: Next, Ask, Take, until Next gives
 //     nil. It has a time-out of its own, and nothing that a turn waits for.
 //  3. The result is handed to the session as an intent, like any answer of a model.
-//     The session's goroutine compares: if the pointer is still From-1 and no
-//     history.hidden touches the range, it appends memory.extracted and deletes the
-//     row in one transaction; else the row is written anew from the pointer. So a job
-//     and the next turn share one linear log, and a compaction meanwhile does not
-//     matter.
+//     The session's goroutine compares: if the pointer is still From-1 and nothing was
+//     taken back meanwhile, it appends memory.extracted and deletes the row in one
+//     transaction; else the batch is read again. So a job and the next turn share one
+//     linear log, and a compaction meanwhile does not matter.
 //  4. If the attempt failed, the row gets [Attempts] with one more failure and is due
 //     at [Attempts.Again]. When it is [Attempts.Quarantined], memory.extracted is
 //     appended with quarantined and the error and no findings: the pointer goes on, and
 //     the range can be extracted again by hand.
-//  5. If Due says so again, there is a next row.
+//  5. If there is enough again, there is a next row.
 //
 // # Consolidation, step by step
 //
-//  1. Every append of a session writes its row's due time ([DueAt]) in the same
-//     transaction, if something is waiting: memory.extracted events with findings after
-//     the last memory.consolidated. One timer waits for the earliest due row. At start
-//     all rows are there, so nothing is scanned. [Plan] is the decision for a set of
-//     rows, fair by due time.
+//  1. The memory.extracted that found something writes a row, due when the session may
+//     have been idle for long enough. Then [DueAt] decides by the time of the last stored
+//     event, and the row is put off if it is not due.
 //  2. A worker takes the row if the session is not busy, and turns the findings into
 //     facts with [Extracted.Facts].
-//  3. For each kind the page is read with page.Parse and changed with Page.Add. One that
-//     cannot be read is left as it is, reported, and the job fails for this session
-//     alone. ErrUnchanged means that there is nothing to write.
+//  3. For each kind the page is read and changed with Page.Add. One that cannot be read
+//     is left as it is, reported, and the job fails for this session alone.
+//     ErrUnchanged means that there is nothing to write.
 //  4. Pages are written by compare-and-set on the digest of what was read: if somebody
 //     has edited it meanwhile, it is read and changed again. The old version is kept.
 //  5. memory.consolidated is appended with the position through which findings are in the
 //     pages. If the daemon dies between 4 and 5 the job runs again, and Add finds
 //     nothing new: facts are the same by their text and their sources.
-//  6. Forgetting a session runs Page.Forget on every page.
+//  6. Forgetting a session runs Page.Forget on every page, and on what is kept of it.
 package memory

@@ -28,18 +28,6 @@ func extracted(arguments string) *model.Reply {
 
 const nothing = `{"decisions":[],"discussions":[],"attempts":[],"requests":[]}`
 
-func TestAThresholdOfZeroIsOff(t *testing.T) {
-	list := []memory.Entry{entry(1, model.User, strings.Repeat("x", 400)), entry(2, model.Assistant, strings.Repeat("x", 400))}
-	for threshold, want := range map[int]bool{0: false, -1: false, 1: true, 208: true, 209: false} {
-		if got := memory.Due(list, threshold); got != want {
-			t.Errorf("threshold %d: %v, want %v", threshold, got, want)
-		}
-	}
-	if memory.Due(nil, 1) {
-		t.Error("due without anything new")
-	}
-}
-
 // entries draws a log with gaps between the messages.
 func entries(t *rapid.T) (list []memory.Entry) {
 	at := event.Seq(rapid.IntRange(1, 5).Draw(t, "first"))
@@ -240,63 +228,25 @@ func TestWhichSessionsAreDue(t *testing.T) {
 		"nothing new":             {memory.Session{Last: ago(5 * idle)}, idle, false},
 		"switched off":            {memory.Session{Last: ago(5 * idle), Waiting: true}, 0, false},
 		"below zero":              {memory.Session{Last: ago(5 * idle), Waiting: true}, -1, false},
-		"failed just now":         {memory.Session{Last: ago(5 * idle), Waiting: true, Job: memory.Attempts{Failed: 1, Last: ago(time.Second)}}, idle, false},
-		"failed a minute ago":     {memory.Session{Last: ago(5 * idle), Waiting: true, Job: memory.Attempts{Failed: 1, Last: ago(time.Minute)}}, idle, true},
-		"failed again and again":  {memory.Session{Last: ago(5 * idle), Waiting: true, Job: memory.Attempts{Failed: 4, Last: ago(7 * time.Minute)}}, idle, false},
-		"failed too often":        {memory.Session{Last: ago(99 * idle), Waiting: true, Job: memory.Attempts{Failed: 5, Last: ago(50 * idle)}}, idle, false},
 		"a clock that was turned": {memory.Session{Last: now.Add(idle), Waiting: true}, idle, false},
 	} {
-		due, _ := memory.Plan([]memory.Session{test.s}, test.idle, now)
-		if (len(due) == 1) != test.want {
-			t.Errorf("%s: due %v, want %v", name, due, test.want)
+		at, ever := memory.DueAt(test.s, test.idle)
+		if due := ever && !at.After(now); due != test.want {
+			t.Errorf("%s: due at %v, want %v", name, at, test.want)
 		}
 	}
 }
 
-func TestPlansAreFairAndKnowWhenToWake(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		var list []memory.Session
-		for i := range rapid.IntRange(0, 20).Draw(t, "sessions") {
-			list = append(list, memory.Session{
-				ID: event.SessionID(fmt.Sprint(i)), Last: now.Add(-time.Duration(rapid.IntRange(0, 7200).Draw(t, "ago")) * time.Second),
-				Busy: rapid.Bool().Draw(t, "busy"), Waiting: rapid.Bool().Draw(t, "waiting"),
-				Job: memory.Attempts{Failed: rapid.IntRange(0, 6).Draw(t, "failed"), Last: now.Add(-time.Duration(rapid.IntRange(0, 600).Draw(t, "tried")) * time.Second)},
-			})
+func TestEachAttemptIsLaterAndTheFifthIsTheLast(t *testing.T) {
+	for failed, pause := range []time.Duration{0, time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 16 * time.Minute, 32 * time.Minute, time.Hour, time.Hour} {
+		a := memory.Attempts{Failed: failed, Last: now}
+		if want := now.Add(pause); failed > 0 && !a.Again().Equal(want) || failed == 0 && !a.Again().IsZero() {
+			t.Errorf("after %d failures it is tried again at %v, want %v", failed, a.Again(), want)
 		}
-		due, next := memory.Plan(list, idle, now)
-		if other, _ := memory.Plan(rapid.Permutation(list).Draw(t, "order"), idle, now); !slices.Equal(other, due) {
-			t.Fatalf("in another order %v, want %v", other, due)
+		if a.Quarantined() != (failed >= 5) {
+			t.Errorf("after %d failures: quarantined %v", failed, a.Quarantined())
 		}
-		for _, s := range list {
-			got := slices.Contains(due, s.ID)
-			at, ok := memory.DueAt(s, idle)
-			if want := ok && !at.After(now); got != want {
-				t.Fatalf("%+v: due %v, want %v", s, got, want)
-			}
-			if got && (s.Busy || !s.Waiting || now.Sub(s.Last) <= idle) {
-				t.Fatalf("%+v is due", s)
-			}
-			if ok && !got && (next.IsZero() || next.After(at)) {
-				t.Fatalf("the next wake is %v, but %s is due at %v", next, s.ID, at)
-			}
-		}
-		if !next.IsZero() { // waking then finds work
-			if later, _ := memory.Plan(list, idle, next); len(later) <= len(due) {
-				t.Fatalf("nothing more is due at %v", next)
-			}
-		}
-		if !slices.IsSortedFunc(due, func(a, b event.SessionID) int {
-			x, _ := memory.DueAt(find(list, a), idle)
-			y, _ := memory.DueAt(find(list, b), idle)
-			return x.Compare(y)
-		}) {
-			t.Fatalf("%v is not in the order of waiting", due)
-		}
-	})
-}
-
-func find(list []memory.Session, id event.SessionID) memory.Session {
-	return list[slices.IndexFunc(list, func(s memory.Session) bool { return s.ID == id })]
+	}
 }
 
 func TestSecretsAreRemoved(t *testing.T) {

@@ -119,7 +119,7 @@ func (p *proc) moveIn() (*room, error) {
 	}
 	_, err = r.spec.Write(p.birth.record().Line())
 	if err == nil {
-		err = renameNew(r.path, p.dir)
+		err = os.Rename(r.path, p.dir) // which replaces no folder
 	}
 	if err != nil {
 		r.remove()

@@ -50,17 +50,6 @@ func reserveDisk(f *os.File, n int64) error {
 	return err
 }
 
-// renameNew gives a folder a name that must be free.
-func renameNew(from, to string) error {
-	err := unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.RENAME_NOREPLACE)
-	if err != unix.EINVAL && err != unix.ENOSYS {
-		return err
-	}
-	// A file system that does not know this. A folder is replaced if it is empty,
-	// and those of processes are not.
-	return os.Rename(from, to)
-}
-
 func ownSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
 // socketPair returns two ends of a connection, the second for another process.

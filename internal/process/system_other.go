@@ -26,8 +26,6 @@ func unlock(*os.File) error { return nil }
 
 func reserveDisk(*os.File, int64) error { return ErrUnsupported }
 
-func renameNew(string, string) error { return ErrUnsupported }
-
 func ownSession() *syscall.SysProcAttr { return nil }
 
 func socketPair() (*net.UnixConn, *os.File, error) { return nil, nil, ErrUnsupported }

@@ -95,11 +95,14 @@ func TestACommandThatDoesSomethingElseIsLeftAlone(t *testing.T) {
 	} {
 		start(t, m, s)
 	}
-	if bash, err := exec.LookPath("bash"); err == nil { // as a server that listens to keys
-		s := terminal("a line editor that has said all", "")
-		s.Args = []string{bash, "--norc", "--noprofile", "-i"}
-		s.Env = []string{"TERM=dumb", `PS1=ready\n`, "PATH=/usr/bin:/bin"}
-		awaitOutput(t, m, start(t, m, s).ID, "\n")
+	if bash, err := exec.LookPath("bash"); err == nil {
+		keys := terminal("a server that listens to keys", "")
+		keys.Args = []string{bash, "--norc", "--noprofile", "-i"}
+		keys.Env = []string{"TERM=dumb", `PS1=ready\n`, "PATH=/usr/bin:/bin"}
+		awaitOutput(t, m, start(t, m, keys).ID, "\n")
+		download := terminal("a download", "")
+		download.Args = []string{bash, "-c", `printf "45%%"; read -t 1000 -u 3 x 3<>` + path}
+		awaitOutput(t, m, start(t, m, download).ID, "45%")
 	}
 	run(t, m, spec("clock", "sleep 0.3")) // many looks
 	for _, p := range m.procs {
@@ -109,14 +112,15 @@ func TestACommandThatDoesSomethingElseIsLeftAlone(t *testing.T) {
 	}
 }
 
-// A new daemon hears it from the keeper.
+// A new daemon hears it from the keeper, which has told it before.
 func TestThatACommandReadsIsKnownAfterARestart(t *testing.T) {
-	dir := t.TempDir()
-	v := newVictim(t, orders{Dir: dir, Specs: []Spec{terminal("k", `printf "name> "; read x; echo "got $x"`)}})
-	v.await(1)
-	v.kill()
-	m := open(t, dir, Options{})
-	id := idOf(me, "k")
+	m := open(t, t.TempDir(), Options{Quiet: 5 * time.Millisecond})
+	id := start(t, m, terminal("k", `printf "name> "; read x; echo "got $x"`)).ID
+	awaitReading(t, m, id, true)
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	m = open(t, m.dir, Options{})
 	awaitReading(t, m, id, true)
 	write(t, m, id, "this\n")
 	if info, err := m.WaitGone(t.Context(), me, id); err != nil || info.Reading || info.Exit == nil || info.Exit.Code != 0 {

@@ -125,12 +125,16 @@ func invalid(format string, args ...any) error {
 	return &apiError{http.StatusBadRequest, "invalid", fmt.Sprintf(format, args...)}
 }
 
+// ErrNoSession is for an Owner that knows no such session.
+var ErrNoSession = errors.New("there is no session")
+
 // answers are the errors that callers can do something about.
 var answers = []struct {
 	err    error
 	status int
 	code   string
 }{
+	{ErrNoSession, http.StatusNotFound, "not_found"},
 	{process.ErrNotFound, http.StatusNotFound, "not_found"},
 	{process.ErrInvalid, http.StatusBadRequest, "invalid"},
 	{process.ErrNoOwner, http.StatusBadRequest, "no_session"},

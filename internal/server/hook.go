@@ -71,5 +71,8 @@ func more(config *event.SessionConfiguredData, p api.OpenMore) {
 	config.InstructionDirs, config.SkipInstructions = p.InstructionDirectories, p.SkipInstructions
 	config.AgentExcluded = p.DefaultAgent.ExcludedTools
 	config.ExcludedAgents = p.ExcludedBuiltinAgents
+	config.Skills = event.SkillRules{
+		Directories: p.SkillDirectories, Disabled: p.DisabledSkills, Off: p.EnableSkills != nil && !*p.EnableSkills, Discover: p.Discover,
+	}
 	config.Infinite = p.InfiniteSessions
 }

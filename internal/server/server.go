@@ -146,7 +146,7 @@ type method func(c *conn, ctx context.Context, req *jsonrpc.Request) (any, error
 var methods = func() map[string]method {
 	all := make(map[string]method)
 	for _, family := range []map[string]method{serverMethods, openMethods, turnMethods, answerMethods, listMethods, historyMethods, compactMethods, taskMethods, memoryMethods,
-		foregroundMethods, useMethods, elicitationMethods, commandMethods, queueMethods, planMethods, eventLogMethods, permissionMethods, locationMethods, ruleMethods, workspaceMethods, manageMethods, instructionMethods, optionMethods, agentMethods, inferenceMethods, metadataMethods, truthMethods} {
+		foregroundMethods, useMethods, elicitationMethods, commandMethods, queueMethods, planMethods, eventLogMethods, permissionMethods, locationMethods, ruleMethods, workspaceMethods, manageMethods, instructionMethods, optionMethods, agentMethods, skillMethods, inferenceMethods, metadataMethods, truthMethods} {
 		maps.Copy(all, family)
 	}
 	return all

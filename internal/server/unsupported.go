@@ -92,13 +92,12 @@ var families = []struct{ prefix, what string }{
 	{"session.schedule.", "schedules"},
 	{"session.settings.", "settings of sessions"},
 	{"session.shell.", "commands of users"},
-	{"session.skills.", "skills"},
 	{"session.telemetry.", "telemetry"},
 	{"session.visibility.", "sharing"},
 	{"session.workspaces.", "that part of the workspace"},
 	{"sessionFs.", "storage at the client"},
 	{"sessions.", "that part of managing sessions"},
-	{"skills.", "skills"},
+	{"skills.", "settings for skills"},
 	{"user.settings.", "settings of users"},
 }
 

@@ -137,6 +137,13 @@ type life struct {
 	seen map[string]int // of all lives
 }
 
+func newLife(t *testing.T, f fate, seen map[string]int) *life {
+	return &life{
+		examiner: new(examiner), fate: f, t: t, session: "s",
+		idle: make(chan event.SessionIdleData, 16), crash: make(chan struct{}, 1), ran: make(map[string]int), seen: seen,
+	}
+}
+
 func (l *life) Event(_ event.SessionID, e event.Event) bool {
 	if e.Type == event.SessionIdle {
 		d, _ := event.As[event.SessionIdleData](e)
@@ -511,15 +518,40 @@ func TestWhateverHappensTheModelIsSentWhatItCanTake(t *testing.T) {
 		f := drawFate(rt)
 		var err error
 		synctest.Test(t, func(t *testing.T) {
-			l := &life{
-				examiner: new(examiner), fate: f, t: t, session: "s",
-				idle: make(chan event.SessionIdleData, 16), crash: make(chan struct{}, 1), ran: make(map[string]int), seen: seen,
-			}
-			err = l.live()
+			err = newLife(t, f, seen).live()
 		})
 		if err != nil {
 			rt.Fatal(err)
 		}
 	})
 	t.Log(seen)
+}
+
+// Lives that chance has found, in which something was wrong once.
+var hardLives = map[string]fate{
+	"a head alone is compacted again, for a provider that counts more than we do": {
+		Window: 6000, Counts: 1.9, Summaries: []string{"huge"},
+		Days: []day{{Kind: "turn", Answer: 20_000}, {Kind: "turn"}, {Kind: "restart"}, {Kind: "turn"}},
+	},
+	"what was reduced stays so in the next epoch, and an undo gives it back": {
+		Window: 6000, Counts: 1.9, Summaries: []string{"text"}, Infinite: &event.InfiniteSessions{Enabled: new(false)},
+		Days: []day{
+			{Kind: "turn", Prompt: 2400, Steps: [][]feat{{{Gives: 40_000}}, {{Gives: 100, Event: "crash"}}}},
+			{Kind: "switch", Window: 40_000}, {Kind: "undo"}, {Kind: "turn"}, {Kind: "undo"}, {Kind: "turn"},
+		},
+	},
+}
+
+func TestLivesThatWentWrongOnce(t *testing.T) {
+	for name, f := range hardLives {
+		t.Run(name, func(t *testing.T) {
+			seen := make(map[string]int)
+			synctest.Test(t, func(t *testing.T) {
+				if err := newLife(t, f, seen).live(); err != nil {
+					t.Error(err)
+				}
+			})
+			t.Log(seen)
+		})
+	}
 }

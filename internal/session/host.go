@@ -69,6 +69,8 @@ type Options struct {
 	// a name for the place that it is part of. It is asked whenever a call is
 	// judged; nothing is if nil.
 	Standing func(dir string) (place string, rules []event.Rule, err error)
+	// Skills finds skills. There are none if nil.
+	Skills Skills
 	// Folder returns the folder of a session's own files, which need not exist.
 	// There is none if nil.
 	Folder func(id event.SessionID) string
@@ -156,8 +158,11 @@ func New(store eventlog.Store, opts Options) *Host {
 		gathered: make(map[event.SessionID][]event.TaskReportedData),
 		watchers: make(map[*Watcher]struct{}),
 	}
+	if opts.Skills != nil {
+		h.opts.Tools = append(slices.Clip(h.opts.Tools), skills{h})
+	}
 	if opts.Agents {
-		h.opts.Tools = append(slices.Clip(opts.Tools), agents{h})
+		h.opts.Tools = append(slices.Clip(h.opts.Tools), agents{h})
 	}
 	h.ctx, h.cancel = context.WithCancelCause(context.WithValue(context.Background(), turnKey{}, true))
 	return h

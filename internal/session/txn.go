@@ -166,6 +166,9 @@ func (tx *txn) openTurn(interaction string) error {
 	if err := tx.instruct(); err != nil {
 		return err
 	}
+	if err := tx.learn(); err != nil {
+		return err
+	}
 	if err := tx.recall(); err != nil {
 		return err
 	}

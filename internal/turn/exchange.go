@@ -125,6 +125,11 @@ func (s *State) foldExchange(e event.Event) error {
 		return with(e, func(d event.ClientRules) { s.Rules = d })
 	case event.GrantsReset:
 		s.Grants = nil
+	case event.SkillsFound:
+		s.Offered++
+		return with(e, func(d event.SkillsFoundData) { s.Skills = d.Skills })
+	case event.SkillInvoked:
+		return with(e, s.skillInvoked)
 	case event.QuestionsRedelivered:
 		return with(e, s.foldRedelivered)
 	}

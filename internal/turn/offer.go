@@ -59,6 +59,13 @@ func (c Catalog) Offer(s *State) []model.Tool {
 			}
 			spec = TaskSpec(agents)
 		}
+		if spec.Name == UseSkill {
+			usable := s.Usable()
+			if len(usable) == 0 {
+				continue
+			}
+			spec = SkillSpec(usable)
+		}
 		add("builtin", spec)
 	}
 	if _, hidden := s.external(AskUser); s.Declared.UserInput && !hidden {

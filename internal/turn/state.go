@@ -80,6 +80,10 @@ type State struct {
 
 	sent, won recent
 
+	Skills  []event.Skill   // that were found
+	told    map[string]bool // which of them the model was told
+	waiting []Words         // that the next turn begins with
+
 	redelivered map[string]int // how often open questions were put to clients again
 }
 
@@ -277,7 +281,7 @@ func (s *State) Load(events []event.Event) error {
 			}
 		}
 	}
-	s.Queue, s.Turn = nil, nil
+	s.Queue, s.Turn, s.waiting = nil, nil, nil
 	if err := s.remember(events[:len(events)-len(rest)]); err != nil {
 		return err
 	}
@@ -366,7 +370,7 @@ func lasting(t event.Type) bool {
 		event.SessionModelChange, event.SessionNamed, event.SystemMessage, event.PermissionDone,
 		event.HistoryHidden, event.FilesRestored, event.TaskStarted, event.TaskReported, event.TodoChanged, event.SystemNotification,
 		event.SessionForked, event.ElicitationAsked, event.ElicitationDone, event.CommandExecute, event.CommandQueued, event.CommandDone,
-		event.QueueChanged, event.PermissionsConfigured, event.GrantsReset, event.QuestionsRedelivered, event.ModeChanged,
+		event.QueueChanged, event.PermissionsConfigured, event.GrantsReset, event.QuestionsRedelivered, event.SkillsFound, event.SkillInvoked, event.ModeChanged,
 		event.CompactionStart, event.CompactionComplete, event.ContextEpoch,
 		event.MemoryExtracted, event.MemoryConsolidated, event.MemoryRecalled:
 		return true
@@ -472,6 +476,7 @@ func (s *State) fold(e event.Event) error {
 		return with(e, s.hookEnded)
 	case event.HistoryHidden:
 		s.forgetTurn()
+		s.told, s.waiting = nil, nil // what the model was told may be among it
 		s.outdate()
 		s.Turn, s.Idle, s.Suspended = nil, true, false
 		return with(e, func(d event.HistoryHiddenData) {
@@ -605,7 +610,8 @@ func (s *State) userMessage(d event.UserMessageData) {
 	}
 	if s.Turn == nil {
 		s.forgetTurn()
-		s.Turn = &Turn{InteractionID: d.InteractionID, Prompt: d.Content}
+		s.Turn = &Turn{InteractionID: d.InteractionID, Prompt: d.Content, Words: s.waiting}
+		s.waiting = nil
 		s.Totals.Turns++
 	}
 	if headers {

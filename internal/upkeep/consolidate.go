@@ -61,7 +61,7 @@ func (k *Keeper) isDue(ctx context.Context, j eventlog.Job, looked session.Remem
 	if looked.Busy && idle > 0 {
 		return job.Later{At: time.Now().Add(idle)} // the end of its turn will be an event
 	}
-	at, ever := memory.DueAt(memory.Session{ID: j.Session, Last: index.Modified, Waiting: looked.Waiting > 0}, idle)
+	at, ever := memory.DueAt(memory.Session{Last: index.Modified, Waiting: looked.Waiting > 0}, idle)
 	switch {
 	case !ever:
 		return job.ErrMoot

@@ -51,8 +51,8 @@ type workload struct {
 
 var workloads = []workload{
 	{"session.create to the first event", "session", opens{times: 20}.side},
-	{"send to idle", "turn", load{sessions: 1, turns: 40}.side},
-	{"send to idle, streamed", "turn", load{sessions: 1, turns: 40, stream: true}.side},
+	{"send to idle", "turn", load{sessions: 1, turns: 100}.side},
+	{"send to idle, streamed", "turn", load{sessions: 1, turns: 100, stream: true}.side},
 	{"turns, 50 sessions", "turn", load{sessions: 50, turns: 20}.side},
 	{"turns, 50 sessions, streamed", "turn", load{sessions: 50, turns: 20, stream: true}.side},
 	{"deltas, 1,000 in one answer", "delta", stream{instant.Prompt{Tokens: 1000, PerWrite: 1}}.side},

@@ -1,0 +1,98 @@
+package daemon_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/abide-run/abide/internal/api"
+	"github.com/abide-run/abide/internal/daemon"
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/model/scripted"
+)
+
+// remembers is a script whose model notes one thing.
+const remembers = `{"rules": [
+  {"when": {"tool": "write_extracted"}, "reply": {"calls": [{"tool": "write_extracted", "arguments": {
+    "decisions": [{"options": [], "chosen": "Go it is", "rationale": ""}], "discussions": [], "attempts": [], "requests": []}}]}},
+  {"reply": {"text": "Noted."}}]}`
+
+// openRemembering makes a node whose sessions are remembered.
+func openRemembering(t *testing.T, dir string, visitor bool) *daemon.Node {
+	t.Helper()
+	script := filepath.Join(dir, "script.json")
+	if err := os.WriteFile(script, []byte(remembers), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	n, err := daemon.Open(t.Context(), daemon.Config{Dir: dir, Version: "test", Visitor: visitor, Defaults: api.Defaults{
+		Cwd: dir, Model: scripted.Name + ":" + script, Memory: event.MemoryRules{ExtractThreshold: 1, Where: event.MemoryUser},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { n.Close() })
+	return n
+}
+
+func (p *peer) jobs() api.JobsResult {
+	p.t.Helper()
+	var list api.JobsResult
+	p.must(api.Jobs, api.SessionParams{}, &list)
+	return list
+}
+
+// Who is only here for a moment does no upkeep; who stays does, and ends it when it
+// leaves.
+func TestUpkeepStartsAndStopsWithTheEngine(t *testing.T) {
+	dir := t.TempDir()
+	visitor := openRemembering(t, dir, true)
+	p := connect(t, visitor)
+	p.must(api.SessionCreate, api.OpenParams{SessionID: "s"}, nil)
+	p.must(api.SessionSend, api.SendParams{SessionID: "s", Prompt: "We use Go."}, nil)
+	p.await(event.SessionIdle, 1)
+	list := p.jobs()
+	if len(list.Jobs) != 1 || list.Jobs[0].Kind != "extract" || list.Jobs[0].Status != api.JobWaiting || list.Stats != (api.JobStats{}) {
+		t.Fatalf("a visitor has jobs %+v", list)
+	}
+	visitor.Close()
+
+	n := openRemembering(t, dir, false)
+	p = connect(t, n)
+	p.must(api.JobWait, api.JobParams{JobID: list.Jobs[0].JobID}, nil)
+	var asked api.JobParams
+	p.must(api.MemoryConsolidate, api.SessionParams{SessionID: "s"}, &asked)
+	p.must(api.JobWait, asked, nil)
+	if left := p.jobs(); len(left.Jobs) != 0 || left.Stats.Done != 2 || left.Stats.Turns != 0 {
+		t.Errorf("jobs = %+v", left)
+	}
+	var found api.MemoryResult
+	p.must(api.MemoryShow, api.MemoryParams{Page: "decisions", User: true}, &found)
+	if text := found.Books[0].Pages[0].Text; !strings.Contains(text, "- Go it is [s#") {
+		t.Errorf("decisions:\n%s", text)
+	}
+	if err := n.Close(); err != nil { // nothing is left: see TestMain
+		t.Error(err)
+	}
+}
+
+func TestWhatIsWrongWithARequestAboutMemoryIsSaid(t *testing.T) {
+	p := connect(t, openRemembering(t, t.TempDir(), false))
+	for method, tt := range map[string]struct {
+		params any
+		want   string
+	}{
+		api.MemoryShow:        {api.MemoryParams{Page: "../x"}, "cannot be the name of a page"},
+		api.MemoryEdit:        {api.MemoryEditParams{Page: "p", Text: "---\n"}, "the front matter has no end"},
+		api.MemoryHistory:     {api.MemoryParams{Page: "X"}, "cannot be the name of a page"},
+		api.MemoryRevert:      {api.MemoryParams{Page: "p", Version: 3}, "no such page"},
+		api.MemoryForget:      {api.MemoryForgetParams{}, "sessionId: it is empty"},
+		api.MemoryConsolidate: {api.SessionParams{SessionID: "nobody"}, "Session not found: nobody"},
+		api.JobRetry:          {api.JobParams{JobID: "none"}, "no such job"},
+	} {
+		if err := p.Call(t.Context(), method, tt.params, nil); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want it to say %q", method, err, tt.want)
+		}
+	}
+	p.must(api.JobWait, api.JobParams{JobID: "none"}, nil) // it is over
+}

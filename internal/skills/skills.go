@@ -1,0 +1,207 @@
+// Package skills finds skills: folders with a file SKILL.md that tells an agent
+// how to do something, when it has to.
+//
+//   - A skill's file begins with its name and a description between two lines of
+//     three dashes. Only these are told to the model; the rest when it asks.
+//   - Of two skills of one name the first that is found counts.
+//   - What is read is bounded. What makes no sense is left out, and reported.
+package skills
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/abide-run/abide/internal/event"
+)
+
+// File is the name of a skill's file.
+const File = "SKILL.md"
+
+// How much is read.
+const (
+	maxFile   = 256 << 10
+	maxSkills = 500
+)
+
+// Where skills come from.
+const (
+	Custom  = "custom"  // a folder that somebody named
+	Project = "project" // a folder of the project
+)
+
+// projectDirs is where projects keep skills.
+var projectDirs = []string{".github/skills", ".agents/skills"}
+
+// Folders returns where a project keeps skills, whether or not they are there.
+func Folders(project string) []string {
+	var list []string
+	for _, dir := range projectDirs {
+		list = append(list, filepath.Join(project, filepath.FromSlash(dir)))
+	}
+	return list
+}
+
+// Find finds the skills in folders, and those of a project if it is not empty.
+func Find(folders []string, project string) ([]event.Skill, error) {
+	var found []event.Skill
+	var errs []error
+	look := func(dir, source string) {
+		more, err := in(dir, source)
+		for _, s := range more {
+			if len(found) < maxSkills && !slices.ContainsFunc(found, func(o event.Skill) bool { return o.Name == s.Name }) {
+				found = append(found, s)
+			}
+		}
+		errs = append(errs, err)
+	}
+	for _, dir := range folders {
+		look(dir, Custom)
+	}
+	if project != "" {
+		for _, dir := range Folders(project) {
+			look(dir, Project)
+		}
+	}
+	return found, errors.Join(errs...)
+}
+
+// For finds the skills of a session that works in a folder.
+func For(rules event.SkillRules, dir string) ([]event.Skill, error) {
+	if !rules.Discover {
+		dir = ""
+	}
+	return Find(rules.Directories, dir)
+}
+
+// Disk is where skills are. It is what sessions ask.
+type Disk struct{}
+
+// Find is For.
+func (Disk) Find(rules event.SkillRules, dir string) ([]event.Skill, error) { return For(rules, dir) }
+
+// Body reads what a skill tells.
+func (Disk) Body(s event.Skill) (string, error) { return Body(s) }
+
+// in finds the skills of one folder, by their names. It may be a skill itself.
+func in(dir, source string) ([]event.Skill, error) {
+	if s, err := describe(filepath.Join(dir, File), source); err == nil {
+		return []event.Skill{s}, nil
+	}
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("skills: %w", err)
+	}
+	var found []event.Skill
+	var errs []error
+	for _, e := range entries {
+		s, err := describe(filepath.Join(dir, e.Name(), File), source)
+		switch {
+		case err == nil:
+			found = append(found, s)
+		case !errors.Is(err, fs.ErrNotExist) && e.IsDir():
+			errs = append(errs, err)
+		}
+	}
+	return found, errors.Join(errs...)
+}
+
+// describe reads what a skill is for.
+func describe(path, source string) (event.Skill, error) {
+	text, err := read(path)
+	if err != nil {
+		return event.Skill{}, err
+	}
+	head, _ := Parse(text)
+	s := event.Skill{Name: head["name"], Description: head["description"], Path: path, Source: source}
+	if s.Name == "" {
+		s.Name = filepath.Base(filepath.Dir(path))
+	}
+	if strings.ContainsAny(s.Name, "\"<>\n") {
+		return event.Skill{}, fmt.Errorf("skill %s: its name %q makes no sense", path, s.Name)
+	}
+	return s, nil
+}
+
+// Body reads what a skill tells.
+func Body(s event.Skill) (string, error) {
+	text, err := read(s.Path)
+	_, body := Parse(text)
+	return body, err
+}
+
+func read(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", fmt.Errorf("skill: %w", err)
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err == nil && len(b) > maxFile {
+		err = fmt.Errorf("it has more than %d KiB", maxFile>>10)
+	}
+	if err != nil {
+		return "", fmt.Errorf("skill %s: %w", path, err)
+	}
+	return strings.ToValidUTF8(string(b), "\uFFFD"), nil
+}
+
+// Parse takes the head of a skill's file apart from its body. A file without a
+// head is all body.
+func Parse(text string) (head map[string]string, body string) {
+	text = strings.ReplaceAll(text, "\r\n", "\n")
+	rest, found := strings.CutPrefix(text, "---\n")
+	if !found {
+		return nil, strings.TrimSpace(text)
+	}
+	lines, body, found := strings.Cut(rest, "\n---")
+	if after, whole := strings.CutPrefix(body, "\n"); whole || body == "" {
+		body = after
+	} else {
+		found = false // a line that only begins so
+	}
+	if !found {
+		return nil, strings.TrimSpace(text)
+	}
+	return fields(lines), strings.TrimSpace(body)
+}
+
+// fields reads lines like "name: value". Lines that are indented go on with the
+// value before them.
+func fields(text string) map[string]string {
+	head := make(map[string]string)
+	last := ""
+	for line := range strings.SplitSeq(text, "\n") {
+		if trimmed := strings.TrimSpace(line); last != "" && line != trimmed && trimmed != "" && (line[0] == ' ' || line[0] == '\t') {
+			head[last] = strings.TrimSpace(head[last] + " " + trimmed)
+			continue
+		}
+		name, value, ok := strings.Cut(line, ":")
+		if last = ""; ok && name != "" && !strings.ContainsAny(name, " \t#") {
+			last = name
+			head[name] = scalar(strings.TrimSpace(value))
+		}
+	}
+	return head
+}
+
+// scalar is a value without its quotes, or nothing if it stands in the lines that
+// follow.
+func scalar(value string) string {
+	switch value {
+	case ">", "|", ">-", "|-", ">+", "|+":
+		return ""
+	}
+	if len(value) >= 2 && (value[0] == '"' || value[0] == '\'') && value[len(value)-1] == value[0] {
+		return value[1 : len(value)-1]
+	}
+	return value
+}

@@ -1,0 +1,88 @@
+package skills_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/abide-run/abide/internal/skills"
+)
+
+func write(t *testing.T, text string, path ...string) {
+	t.Helper()
+	name := filepath.Join(path...)
+	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestParse(t *testing.T) {
+	for _, test := range []struct{ name, text, skill, description, body string }{
+		{"plain", "---\nname: a\ndescription: What it does: this\n---\n\n# Do\n\nit\n", "a", "What it does: this", "# Do\n\nit"},
+		{"quoted", "---\nname: 'a'\ndescription: \"b c\"\n---\nbody", "a", "b c", "body"},
+		{"folded", "---\ndescription: >\n  one\n  two\nname: a\n---\nbody", "a", "one two", "body"},
+		{"Windows", "---\r\nname: a\r\n---\r\nbody\r\n", "a", "", "body"},
+		{"no head", "just text", "", "", "just text"},
+		{"a head without an end", "---\nname: a\nbody", "", "", "---\nname: a\nbody"},
+		{"a longer line of dashes", "---\nname: a\n----\nbody", "", "", "---\nname: a\n----\nbody"},
+		{"a list", "---\nname: a\ntools:\n  - x\n  - y\n---\nbody", "a", "", "body"},
+		{"nothing else", "---\nname: a\n---", "a", "", ""},
+		{"nothing", "", "", "", ""},
+	} {
+		head, body := skills.Parse(test.text)
+		if head["name"] != test.skill || head["description"] != test.description || body != test.body {
+			t.Errorf("%s: %q and %q", test.name, head, body)
+		}
+	}
+}
+
+func TestSkillsAreFoundInFoldersAndProjects(t *testing.T) {
+	dir, project := t.TempDir(), t.TempDir()
+	write(t, "---\nname: first\ndescription: one\n---\nBody", dir, "a", skills.File)
+	write(t, "no head", dir, "b", skills.File)
+	write(t, "a file", dir, "README.md")
+	write(t, "---\nname: first\n---\nanother", project, ".github", "skills", "x", skills.File)
+	write(t, "---\nname: mine\n---\nmine", project, ".agents", "skills", "y", skills.File)
+	write(t, "---\nname: \"a<b\"\n---\n", dir, "odd", skills.File)
+	write(t, strings.Repeat("x", 300<<10), dir, "long", skills.File)
+	found, err := skills.Find([]string{dir, filepath.Join(dir, "none")}, project)
+	var got []string
+	for _, s := range found {
+		got = append(got, s.Source+" "+s.Name+" "+s.Description)
+	}
+	if text := strings.Join(got, ", "); text != "custom first one, custom b , project mine " {
+		t.Errorf("found are %s", text)
+	}
+	if err == nil || !strings.Contains(err.Error(), "odd") || !strings.Contains(err.Error(), "long") {
+		t.Errorf("what makes no sense is reported as %v", err)
+	}
+	if body, err := skills.Body(found[0]); err != nil || body != "Body" {
+		t.Errorf("the body is %q, %v", body, err)
+	}
+	if found, err := skills.Find([]string{filepath.Join(dir, "a")}, ""); err != nil || len(found) != 1 { // a folder that is a skill
+		t.Errorf("found are %v, %v", found, err)
+	}
+	if _, err := skills.Find([]string{filepath.Join(dir, "README.md")}, ""); err == nil {
+		t.Error("a folder that is a file is no fault")
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add("---\nname: a\ndescription: >\n  b\n---\nbody")
+	f.Add("---\n---")
+	f.Fuzz(func(t *testing.T, text string) {
+		head, body := skills.Parse(text)
+		if len(body) > len(text) {
+			t.Errorf("the body of %q is %q", text, body)
+		}
+		for name := range head {
+			if strings.ContainsAny(name, " \n") || name == "" {
+				t.Errorf("a field is named %q", name)
+			}
+		}
+	})
+}
