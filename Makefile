@@ -51,7 +51,8 @@ conformance: build ## run the end-to-end tests of the Copilot SDK against bin/ab
 bench-sdk: build ## measure the protocol through the real Go SDK beside the engine alone
 	go -C sdk run ./bench -abide $(CURDIR)/bin/abide
 
-soak: ## kill the real program at random for 10 minutes, and 200 clients 10 times each
+soak: ## 10,000 turns in one session; kill the real program at random for 10 minutes, and 200 clients 10 times each
+	ABIDE_TURNS=10000 go test -timeout 60m -run 'Soak' -v ./internal/session
 	ABIDE_SOAK=10m go test -race -timeout 30m -run 'Random|Relay' -v ./internal/killtest
 	ABIDE_CROWD=200x10 go -C sdk test -race -timeout 60m -run 'Crowd|EveryEvent' -v .
 

@@ -3,8 +3,9 @@
 //
 //	go run ./bench            all measurements
 //	go run ./bench -only turn those whose name contains "turn"; "stream: ",
-//	                          "request: ", "grep: ", "glob: " and "command: "
-//	                          begin the names of those that are no plain turns
+//	                          "request: ", "grep: ", "glob: ", "command: " and
+//	                          "context: " begin the names of those that are no
+//	                          plain turns
 //	go run ./bench -dir DIR   with the sessions' files in DIR
 //	go run ./bench -abide BIN also start the built program, and weigh it
 //
@@ -31,6 +32,10 @@
 // by a look at what is left of them, which has to be nothing; and turns of the built
 // program in which a command prints a gigabyte stand beside the same command
 // through one pipe to a file. Limits that are meant to hold are in parentheses.
+//
+// A session in a small window has 10,000 turns with calls of random size, in a
+// process of its own: what a turn takes, what the process weighs and how often the
+// context is compacted should be the same in the last tenth as in the first.
 //
 // A command makes a folder with some files. Where thousands of files were removed
 // in the last minutes some file systems take long to make a new one (ext4 looks for

@@ -18,6 +18,7 @@ import (
 func main() {
 	instant.Main()
 	bareListener()
+	marathonRunner()
 	dir := flag.String("dir", "", "folder for the sessions' files; a temporary one if empty")
 	only := flag.String("only", "", "measure only workloads whose name contains this")
 	pairs := flag.Int("pairs", compare.MinPairs, "pairs of blocks of each measurement")
@@ -82,7 +83,7 @@ func run(dir, only, abide string, pairs int) error {
 
 // whole measures what is not a matter of turns.
 func whole(at place, only, abide string, pairs int) error {
-	if err := errors.Join(streaming(at, only, pairs), building(only, pairs), searching(only, pairs), commanding(at, only, abide, pairs), remembering(at, only)); err != nil || only != "" {
+	if err := errors.Join(streaming(at, only, pairs), building(only, pairs), searching(only, pairs), commanding(at, only, abide, pairs), remembering(at, only), marathon(at, only)); err != nil || only != "" {
 		return err
 	}
 	fmt.Println()

@@ -196,7 +196,7 @@ func (s sight) write(w io.Writer, id event.SessionID) error {
 func (s sight) title(w io.Writer, id event.SessionID) error {
 	epoch := "never compacted"
 	if s.r.EpochID != "" {
-		epoch = fmt.Sprintf("epoch %d", s.r.Epochs)
+		epoch = fmt.Sprintf("epoch %d", s.r.Epoch)
 	}
 	var lines []string
 	for _, line := range s.folded(plain(fmt.Sprintf("session %s  %s  %s", id, epoch, cmp.Or(oneLine(s.r.Model), "no model yet")))) {

@@ -15,7 +15,7 @@ func full() api.ContextResult {
 	return api.ContextResult{
 		ContextWindow: api.ContextWindow{SystemTokens: 100, ToolDefinitionsTokens: 100, CurrentTokens: 700, TokenLimit: 900},
 		Model:         "m", Source: "usage", Window: 1000, Reserved: 100, Summary: 100, Asked: 100, Answered: 50, Gave: 150, Tail: 50,
-		EpochID: "e", Epochs: 2, BeforeRun: 600, Between: 855, Ahead: 720, Pruned: 1234,
+		EpochID: "e", Epoch: 2, BeforeRun: 600, Between: 855, Ahead: 720, Pruned: 1234,
 	}
 }
 

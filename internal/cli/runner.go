@@ -103,11 +103,15 @@ func (r *runner) watch(ctx context.Context) error {
 // openParams says what the session is to be like.
 func (r *runner) openParams() (api.OpenParams, error) {
 	model, provider, err := r.flags.answerer(r.app)
-	return api.OpenParams{
+	p := api.OpenParams{
 		SessionID: r.id, Model: model, Provider: provider, ReasoningEffort: r.flags.effort, ClientName: "abide",
 		RequestPermission: true, RequestUserInput: true, Streaming: r.streaming(),
 		Abide: &api.OpenAbide{Name: r.flags.name, Approve: r.flags.rules(), MaxSteps: r.flags.maxSteps, Keep: true},
-	}, err
+	}
+	// This process ends with the answer: a summary that is begun beside it would be
+	// thrown away, and asked for again by the next run.
+	p.InfiniteSessions = &event.InfiniteSessions{Background: new(float64)}
+	return p, err
 }
 
 // streaming reports whether answers are wanted in pieces.

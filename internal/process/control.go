@@ -63,12 +63,16 @@ func (p *proc) exchange(ctx context.Context, r record.Record) error {
 	return nil
 }
 
-// connect hands the keeper a new connection. One that was just found may have to
-// be waited for; one that is gone is ErrEnded.
+// connect returns a new connection to the keeper: where it listens, or one that it
+// is handed if it does not. One that was just found may have to be waited for; one
+// that is gone is ErrEnded.
 func (p *proc) connect(ctx context.Context) (net.Conn, error) {
 	err := p.await(ctx, func(s *story) bool { return s.gone || s.lost || p.isWatched() })
 	if err != nil {
 		return nil, err
+	}
+	if conn, err := p.dial(); err == nil {
+		return conn, nil
 	}
 	ours, theirs, err := socketPair()
 	if err != nil {

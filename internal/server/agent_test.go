@@ -164,3 +164,32 @@ func TestAgentsOutliveAResumeThatDoesNotNameThem(t *testing.T) {
 		}
 	}
 }
+
+// In autopilot mode the model says when it is done, and is not asked again.
+func TestAModelThatWorksAloneSaysWhenItIsDone(t *testing.T) {
+	p := newRig(t).open(api.SessionCreate, nil)
+	if slices.Contains(p.toolNames(), "task_complete") {
+		t.Error("it can be done while somebody looks after it")
+	}
+	p.must(api.ModeSet, object{"sessionId": "s", "mode": "autopilot"}, nil)
+	if !slices.Contains(p.toolNames(), "task_complete") {
+		t.Errorf("it is offered %v", p.toolNames())
+	}
+	p.must(api.SessionSend, object{"sessionId": "s", "prompt": `Use task_complete with {"summary":"all done"}, then reply with the result`}, nil)
+	if d := data[event.ToolCompleteData](t, p.await(event.ToolComplete)); !d.Success || d.Result.Content != "all done" {
+		t.Errorf("the result is %+v", d)
+	}
+	p.await(event.TaskDone)
+	for e := range p.events {
+		if e.Type == event.AssistantTurnStart {
+			t.Error("the model is asked again")
+		}
+		if e.Type == event.SessionIdle {
+			break
+		}
+	}
+	p.must(api.SessionSend, object{"sessionId": "s", "prompt": `Use task_complete with {"summary":""}, then reply with the result`}, nil)
+	if d := data[event.AssistantMessageData](t, lastBefore(p, event.SessionIdle)); !strings.Contains(d.Content, `"summary": Required`) {
+		t.Errorf("the answer is %q", d.Content)
+	}
+}

@@ -69,6 +69,6 @@ func (c *conn) context(ctx context.Context, p api.SessionParams) (api.ContextRes
 	return api.ContextResult{
 		ContextWindow: contextWindow(f), Model: f.Model, Source: string(f.Source), Window: f.Limits.Window, Reserved: f.Limits.Output,
 		Summary: f.Head, Asked: f.Asked, Answered: f.Answered, Gave: f.Gave, Tail: f.Tail, Pruned: f.Pruned,
-		EpochID: f.EpochID, Epochs: f.Epochs, BeforeRun: f.Policy.Before, Between: f.Policy.Between, Ahead: f.Policy.Background,
+		EpochID: f.EpochID, Epoch: f.Epoch, BeforeRun: f.Policy.Before, Between: f.Policy.Between, Ahead: f.Policy.Background,
 	}, noSession(p.SessionID, err)
 }

@@ -26,7 +26,7 @@ func TestAClientCompactsASessionAndTakesItBack(t *testing.T) {
 		t.Errorf("result %+v, event %+v", r, d)
 	}
 	p.must(api.HistoryContext, at, &after)
-	if before.Epochs != 0 || before.Summary != 0 || before.Answered == 0 || after.Epochs != 1 || after.Summary == 0 || after.Answered != 0 || after.EpochID != r.EpochID || after.Window == 0 || after.Source == "" {
+	if before.Epoch != 0 || before.Summary != 0 || before.Answered == 0 || after.Epoch != 1 || after.Summary == 0 || after.Answered != 0 || after.EpochID != r.EpochID || after.Window == 0 || after.Source == "" {
 		t.Errorf("before %+v, after %+v", before, after)
 	}
 	var back api.UncompactResult

@@ -537,7 +537,7 @@ var hardLives = map[string]fate{
 		Window: 6000, Counts: 1.9, Summaries: []string{"text"}, Infinite: &event.InfiniteSessions{Enabled: new(false)},
 		Days: []day{
 			{Kind: "turn", Prompt: 2400, Steps: [][]feat{{{Gives: 40_000}}, {{Gives: 100, Event: "crash"}}}},
-			{Kind: "switch", Window: 40_000}, {Kind: "undo"}, {Kind: "turn"}, {Kind: "undo"}, {Kind: "turn"},
+			{Kind: "switch", Window: 40_000}, {Kind: "turn"}, {Kind: "undo"}, {Kind: "turn"}, {Kind: "undo"}, {Kind: "turn"},
 		},
 	},
 }

@@ -165,7 +165,7 @@ type Fill struct {
 	Head     int // of the summary that the epoch begins with
 	Pruned   int // that are left out of requests
 	EpochID  string
-	Epochs   int
+	Epoch    int // its number; zero before the first
 	Model    string
 }
 
@@ -187,7 +187,10 @@ func (tx *txn) fill() (Fill, error) {
 	g := s.gauged()
 	f := Fill{
 		Reading: s.measure(q), Limits: g.limits, Policy: g.policy, Messages: len(q.Messages),
-		EpochID: tx.State.EpochID(), Epochs: tx.State.Epochs, Model: tx.State.Model,
+		Model: tx.State.Model,
+	}
+	if epoch, ok := tx.State.History.Epoch(); ok {
+		f.EpochID, f.Epoch = epoch.EpochID, epoch.Number
 	}
 	for i, m := range q.Messages {
 		n := window.Of(m)

@@ -183,7 +183,7 @@ func (m *marathon) compactions(t *testing.T) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return f.Epochs
+	return f.Epoch
 }
 
 // soakTurns is how long the way is: ABIDE_TURNS makes it longer.

@@ -169,6 +169,8 @@ func (c Catalog) begin(s *State, call *Call, granted bool) []event.Payload {
 		return askUser(s, call)
 	case ExitPlanMode:
 		return presentPlan(s, call)
+	case TaskComplete:
+		return completeTask(s, call)
 	}
 	// The tool went away between the question and the answer.
 	first := fmt.Sprintf("Tool '%s' does not exist.", r.Name)

@@ -74,6 +74,9 @@ func (c Catalog) Offer(s *State) []model.Tool {
 	if _, hidden := s.external(ExitPlanMode); s.plans() && !hidden {
 		add("builtin", exitPlanSpec)
 	}
+	if _, hidden := s.external(TaskComplete); s.alone() && !hidden {
+		add("builtin", taskCompleteSpec)
+	}
 	for _, x := range s.Tools {
 		add("custom", tool.Spec{Name: x.Name, Description: x.Description, Parameters: x.Parameters})
 	}

@@ -772,8 +772,7 @@ func (s *State) callFinished(d event.ToolCompleteData) {
 	if c == nil {
 		return
 	}
-	rejected := d.Error != nil && d.Error.Code == event.CodeRejected
-	if x, ok := s.external(c.Request.Name); rejected || (ok && x.Terminal && d.Success) {
+	if s.final(c, d) {
 		s.Turn.Stop = true
 	}
 	c.result = sha256.Sum256([]byte(transcript.ResultText(d)))

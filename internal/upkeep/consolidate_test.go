@@ -199,6 +199,23 @@ func TestASessionWithARunningTurnIsSkipped(t *testing.T) {
 	})
 }
 
+// What a job is about is known when it is written down. What comes later is for the
+// next, also if the log is read then.
+func TestAJobReadsWhatItIsAboutAndNoMore(t *testing.T) {
+	story(t, nil, func(l *lab) {
+		l.keeper.Stop()
+		l.create("s")
+		l.turn("s", "early")
+		l.turn("s", "late")
+		l.start()
+		l.await("s", event.MemoryExtracted, 2)
+		l.contiguous("s", 2)
+		if first := l.model.records[0]; !strings.Contains(first, "early") || strings.Contains(first, "late") {
+			l.Errorf("the first was given %q", first)
+		}
+	})
+}
+
 // What arrives while a job is at work is not part of it: it is found by the next.
 func TestAMessageThatArrivesDuringAnExtractionIsLeftForTheNext(t *testing.T) {
 	story(t, nil, func(l *lab) {
@@ -273,7 +290,15 @@ func TestAJobWhoseHolderIsGoneIsTakenAgain(t *testing.T) {
 }
 
 func TestConstantTrafficOnOneSessionDoesNotStarveAnother(t *testing.T) {
-	story(t, func(l *lab) { deciding(l); l.opts.Parallel = 1 }, func(l *lab) {
+	story(t, func(l *lab) {
+		l.opts.Parallel = 1
+		l.model.extract = func(ctx context.Context, req *model.Request) (*model.Reply, error) {
+			if req.Session == "busy" { // longer than until its next turn: there is always something due
+				time.Sleep(15 * time.Second)
+			}
+			return decided("SQLite it is")(ctx, req)
+		}
+	}, func(l *lab) {
 		last := l.noted("quiet")
 		l.create("busy")
 		ctx, cancel := context.WithCancel(l.Context())
@@ -285,11 +310,12 @@ func TestConstantTrafficOnOneSessionDoesNotStarveAnother(t *testing.T) {
 				time.Sleep(10 * time.Second)
 			}
 		}()
-		time.Sleep(time.Until(last.Add(idle + time.Second)))
+		time.Sleep(time.Until(last.Add(idle + 20*time.Second)))
+		consolidated := len(l.consolidated("quiet"))
 		cancel()
 		<-done
 		synctest.Wait()
-		if n := len(l.consolidated("quiet")); n != 1 {
+		if n := consolidated; n != 1 {
 			l.Errorf("%d consolidations of the quiet session within one interval, want 1", n)
 		}
 		if n := len(l.consolidated("busy")); n != 0 {
@@ -300,17 +326,25 @@ func TestConstantTrafficOnOneSessionDoesNotStarveAnother(t *testing.T) {
 
 func TestAFailingModelOfOneSessionDoesNotCountForAnother(t *testing.T) {
 	story(t, func(l *lab) {
+		failed := false
 		l.model.extract = func(_ context.Context, req *model.Request) (*model.Reply, error) {
-			if req.Session == "a" {
+			if req.Session == "a" || !failed {
+				failed = failed || req.Session == "b"
 				return nil, &model.Error{Kind: model.KindRequest, Message: "no"}
 			}
 			return decided("fine")(nil, nil)
 		}
+		l.opts.Parallel = 1
 	}, func(l *lab) {
 		l.create("a")
 		l.create("b")
 		l.turn("a", "the secret word is plover")
 		l.turn("b", "hello")
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if jobs := l.jobs(); len(jobs) != 2 || jobs[0].Attempts != 1 || jobs[1].Attempts != 1 {
+			l.Errorf("jobs = %s, want one attempt each", describe(jobs))
+		}
 		time.Sleep(4 * time.Minute) // 1 and 2 minutes between attempts
 		synctest.Wait()
 		jobs := l.jobs()
@@ -519,7 +553,10 @@ func TestANewSessionIsToldWhatIsRemembered(t *testing.T) {
 			l.Errorf("the model was told:\n%s", system)
 		}
 		first := system
-		if _, err := l.keeper.Forget(l.Context(), "old", ""); err != nil {
+		b := l.shelf.For(l.work, "")
+		if _, was, err := b.Read(memory.KindDecisions); err != nil {
+			l.Fatal(err)
+		} else if _, err := b.Write(memory.KindDecisions, "Something else.\n", was); err != nil {
 			l.Fatal(err)
 		}
 		l.turn("new", "again")

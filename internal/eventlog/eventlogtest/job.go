@@ -153,10 +153,14 @@ func jobsTaken(t *testing.T, f *fixture) {
 	if id, next := f.take("h", noon); id != "" || !next.IsZero() {
 		t.Errorf("took %q, next %v; there is nothing", id, next)
 	}
-	f.change(eventlog.AddJob, job("late", "a", 1, noon.Add(time.Second)), job("early", "b", 1, noon.Add(-time.Second)), job("aside", "c", 1, time.Time{}))
-	if id, _ := f.take("h", noon); id != "early" {
-		t.Errorf("took %q, want the one that is due", id)
+	f.change(eventlog.AddJob, job("late", "a", 1, noon.Add(time.Second)), job("early", "b", 1, noon.Add(-time.Second)), job("aside", "c", 1, time.Time{}),
+		job("0", "b", 2, noon), job("earliest", "c", 2, noon.Add(-time.Minute)))
+	for _, want := range []string{"earliest", "early", "0"} {
+		if id, _ := f.take("h", noon); id != want {
+			t.Errorf("took %q, want %q: the one that has been due longest", id, want)
+		}
 	}
+	f.change(eventlog.DropJob, job("earliest", "c", 2, noon), job("0", "b", 2, noon))
 	if id, next := f.take("h", noon); id != "" || !next.Equal(noon.Add(time.Second)) {
 		t.Errorf("took %q, next %v; want to wait for the late one", id, next)
 	}
