@@ -9,6 +9,7 @@ import (
 
 	"github.com/abide-run/abide/internal/approval"
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/memory"
 	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/session"
 	"github.com/abide-run/abide/internal/tool"
@@ -181,6 +182,33 @@ func TestABacklogIsReadInPartsAndNothingIsCut(t *testing.T) {
 		l.contiguous("s", len(l.extracted("s")))
 		if size := l.looked("s").Size; size != 0 {
 			l.Errorf("%d bytes are left", size)
+		}
+	})
+}
+
+// Whoever is second finds that the session has moved on, and begins where the first
+// has ended.
+func TestOfTwoJobsAboutTheSamePartOneCounts(t *testing.T) {
+	story(t, deciding, func(l *lab) {
+		l.create("s")
+		gate := l.model.hold("s")
+		l.turn("s", "alpha")
+		synctest.Wait()
+		id, err := l.host.Schedule(l.Context(), "s")
+		if err != nil {
+			l.Fatal(err)
+		}
+		synctest.Wait()
+		if n := l.model.extractions(); n != 2 {
+			l.Fatalf("%d extractions are under way, want two of the same part", n)
+		}
+		close(gate)
+		if err := l.keeper.Wait(l.Context(), id); err != nil {
+			l.Fatal(err)
+		}
+		l.contiguous("s", 1)
+		if text := l.page(memory.KindDecisions); strings.Count(text, "SQLite it is") != 1 {
+			l.Errorf("decisions:\n%s", text)
 		}
 	})
 }
