@@ -47,7 +47,7 @@ type ContextResult struct {
 	Tail      int    `json:"tailTokens"`
 	Pruned    int    `json:"prunedTokens"` // that are left out of requests
 	EpochID   string `json:"epochId,omitempty"`
-	Epoch     int    `json:"epoch"` // its number; zero before the first
+	Epoch     int    `json:"epoch"`                   // its number; zero before the first
 	BeforeRun int    `json:"compactThreshold"`        // zero: off
 	Between   int    `json:"compactRequestThreshold"` // zero: off
 	Ahead     int    `json:"backgroundThreshold"`     // zero: off

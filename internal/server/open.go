@@ -110,7 +110,7 @@ func (c *conn) opened(ctx context.Context, id event.SessionID, client *session.C
 	}
 	c.mu.Lock()
 	before := c.sessions[id]
-	c.sessions[id] = &attached{client, view}
+	c.sessions[id] = &attached{client, view, view.Position(), time.Now()}
 	c.mu.Unlock()
 	if before != nil {
 		c.server.host.Detach(id, before.client, false)

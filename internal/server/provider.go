@@ -62,10 +62,14 @@ func providers(s *session.Spec, p api.OpenParams) error {
 // clientOf returns this connection as a client of a session, or nil if it is not
 // attached.
 func (c *conn) clientOf(id event.SessionID) *session.Client {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if a := c.sessions[id]; a != nil {
+	if a := c.attachedTo(id); a != nil {
 		return a.client
 	}
 	return nil
+}
+
+func (c *conn) attachedTo(id event.SessionID) *attached {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.sessions[id]
 }

@@ -111,6 +111,17 @@ type conn struct {
 type attached struct {
 	client *session.Client
 	view   *session.View
+	from   event.Seq // what comes after it is shown as it happens
+	since  time.Time
+}
+
+// live reports whether the client was shown a question when it was asked.
+func (a *attached) live(r session.Reminder) bool {
+	if r.Own {
+		return r.Asked.Seq > a.from
+	}
+	head, err := r.Asked.Head()
+	return err == nil && head.Time.After(a.since)
 }
 
 // relayStall is how long a process of ours may take nothing: longer than it waits

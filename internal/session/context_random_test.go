@@ -50,7 +50,7 @@ type day struct {
 type feat struct {
 	Gives int // bytes
 	Wide  bool
-	Event string // "", "crash", "steer" or "stop"
+	Event string // "", "crash", "steer", "compact" or "stop"
 }
 
 // The window of a model that only writes summaries.
@@ -106,7 +106,7 @@ func drawDay(t *rapid.T, window int) day {
 	d.Steps = rapid.SliceOfN(rapid.SliceOfN(rapid.Custom(func(t *rapid.T) feat {
 		return feat{
 			Gives: drawSize(t, "gives", 5*window), Wide: rapid.IntRange(0, 4).Draw(t, "wide") == 0,
-			Event: rapid.SampledFrom([]string{"", "", "", "", "", "", "crash", "steer", "stop"}).Draw(t, "event"),
+			Event: rapid.SampledFrom([]string{"", "", "", "", "", "", "crash", "steer", "compact", "stop"}).Draw(t, "event"),
 		}
 	}), 1, 3), 0, 5).Draw(t, "steps")
 	for _, calls := range d.Steps {
@@ -241,6 +241,10 @@ func (l *life) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 		in := event.InputAcceptedData{Prompt: fmt.Sprintf("And mind this, by the way: %s.", call.ID), Mode: event.ModeSteer, Key: call.Key}
 		l.asked(in.Prompt)
 		if _, err := l.b.host.Send(ctx, l.session, in); err != nil {
+			return tool.Result{}, err
+		}
+	case f.Event == "compact" && !again:
+		if err := l.compact(l.b.host); err != nil {
 			return tool.Result{}, err
 		}
 	case f.Event == "stop":

@@ -143,6 +143,21 @@ func (h *Host) Remembered(ctx context.Context, id event.SessionID) (r Remembered
 	return r, err
 }
 
+// LetGo takes a session out of memory that nobody is attached to: a job has read it,
+// and is done. Work that is under way keeps it there.
+func (h *Host) LetGo(id event.SessionID) {
+	s := h.peek(id)
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	watched := len(s.clients) > 0
+	s.mu.Unlock()
+	if !watched {
+		s.unload()
+	}
+}
+
 // End is the end of the log up to where it was extracted.
 func (r Remembered) End() (eventlog.End, error) {
 	end := eventlog.End{Seq: r.Pointer}

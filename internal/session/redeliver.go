@@ -12,6 +12,7 @@ type Reminder struct {
 	RequestID string
 	Asked     event.Event // as it was asked first
 	Attempt   int         // how often it was put to clients, this time included
+	Own       bool        // the session itself asks, and not an agent that works for it
 }
 
 // Open returns the open questions of a session and of the agents that work for
@@ -19,9 +20,9 @@ type Reminder struct {
 func (h *Host) Open(ctx context.Context, id event.SessionID, filter func(event.Type) bool) ([]Reminder, error) {
 	st, err := h.Status(ctx, id)
 	var open []Reminder
-	for _, e := range st.Questions {
+	for i, e := range st.Questions {
 		if filter(e.Type) {
-			open = append(open, Reminder{RequestID: requestOf(e), Asked: e})
+			open = append(open, Reminder{RequestID: requestOf(e), Asked: e, Own: i < st.Own})
 		}
 	}
 	return open, err

@@ -428,6 +428,7 @@ type Status struct {
 	Totals    event.Totals
 	Queue     []event.InputAcceptedData
 	Questions []event.Event // the open ones, as they were asked
+	Own       int           // how many of them are the session's own; those of agents follow
 	Tools     []event.ExternalTool
 	Rules     event.ClientRules
 	AllowsAll bool
@@ -455,7 +456,7 @@ func (h *Host) Status(ctx context.Context, id event.SessionID) (Status, error) {
 		for _, c := range s.Questions() {
 			st.Questions = append(st.Questions, c.Asked)
 		}
-		working = s.Working()
+		st.Own, working = len(st.Questions), s.Working()
 		return nil
 	})
 	for _, agent := range working {

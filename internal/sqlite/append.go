@@ -133,7 +133,7 @@ func (w *writing) store(a *addition, h head) error {
 		return errors.Join(err, eventlog.ErrFenced)
 	}
 	for _, c := range a.jobs {
-		if err := w.changeJob(h.session, c); err != nil {
+		if err := bearable(w.changeJob(h.session, c)); err != nil {
 			return err
 		}
 	}

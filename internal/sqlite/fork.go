@@ -77,10 +77,11 @@ func (w *writing) delete(session int64) error {
 	if err := w.exec("UPDATE sessions SET deleted = 1, active = 0, info = '{}' WHERE id = ?", session); err != nil {
 		return err
 	}
-	for _, beside := range []string{"secrets", "jobs"} {
-		if err := w.exec("DELETE FROM "+beside+" WHERE session = ?", session); err != nil {
-			return err
-		}
+	if err := w.exec("DELETE FROM secrets WHERE session = ?", session); err != nil {
+		return err
+	}
+	if err := bearable(w.exec("DELETE FROM jobs WHERE session = ?", session)); err != nil {
+		return err
 	}
 	for {
 		parent, err := w.release(session)

@@ -163,5 +163,14 @@ func (s *Store) Jobs(ctx context.Context, session event.SessionID) ([]eventlog.J
 // hand nothing in any more.
 func freeJobs(ctx context.Context, tx *sql.Tx) error {
 	_, err := tx.ExecContext(ctx, "UPDATE jobs SET holder = '', due = ? WHERE holder <> ''", time.Now().UnixMicro())
+	return bearable(err)
+}
+
+// bearable lets broken pages of the jobs pass: upkeep that is lost must not stop the
+// log. Whoever wants to do the jobs is told.
+func bearable(err error) error {
+	if corrupt(err) {
+		return nil
+	}
 	return err
 }

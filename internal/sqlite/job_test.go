@@ -57,3 +57,32 @@ func TestTheTimerIsAnsweredByAnIndex(t *testing.T) {
 		t.Errorf("plan = %q, %v; want %s", plan, err, want)
 	}
 }
+
+const indexLeaf = 0x0a // the first byte of a page with jobs
+
+func TestABrokenPageOfTheJobsStopsNoSession(t *testing.T) {
+	path := victim(t)
+	s := open(t, path)
+	addJob(t, s, "a job that will be broken")
+	session, err := s.Session(t.Context(), "victim")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	spoil(t, path, "a job that will be broken", indexLeaf)
+	s = open(t, path)
+	if _, _, err := s.TakeJob(t.Context(), "h", time.Now(), time.Now().Add(time.Hour)); err == nil {
+		t.Error("who wants to do the jobs is not told")
+	}
+	b := batch(session.End, "goes on")
+	b.Jobs = []eventlog.JobChange{{Job: eventlog.Job{ID: "2", Kind: eventlog.JobExtract, Session: "victim", From: 2, Due: time.Now()}}}
+	if _, err := s.Append(t.Context(), "victim", b); err != nil {
+		t.Errorf("append: %v", err)
+	}
+	if got, err := read(t, s, "victim"); err != nil || len(got) != 9 {
+		t.Errorf("victim says %q, %v", got, err)
+	}
+	if err := s.Delete(t.Context(), "victim"); err != nil {
+		t.Errorf("delete: %v", err)
+	}
+}

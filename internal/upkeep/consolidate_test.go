@@ -526,6 +526,24 @@ func TestSecretsDoNotReachThePagesNorWhatIsNoted(t *testing.T) {
 	})
 }
 
+// A thousand idle sessions must not be in memory at once because somebody reads them.
+func TestASessionThatOnlyAJobNeedsDoesNotStayInMemory(t *testing.T) {
+	story(t, deciding, func(l *lab) {
+		l.noted("s")
+		l.noted("watched")
+		l.host.Detach("s", l.clients["s"], false)
+		time.Sleep(idle - time.Second)
+		if n := l.host.Resident(); n != 1 {
+			l.Fatalf("%d sessions are in memory", n)
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if n, done := l.host.Resident(), len(l.consolidated("s")); n != 1 || done != 1 {
+			l.Errorf("%d sessions are in memory after %d consolidations, want the one that is watched", n, done)
+		}
+	})
+}
+
 func TestADeletedSessionHasNoJobsLeft(t *testing.T) {
 	story(t, deciding, func(l *lab) {
 		l.noted("s")

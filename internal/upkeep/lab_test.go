@@ -130,6 +130,7 @@ type lab struct {
 	opts    upkeep.Options
 	model   *teller
 	store   eventlog.Store
+	clients map[event.SessionID]*session.Client
 	host    *session.Host
 	keeper  *upkeep.Keeper
 	shelf   *book.Shelf
@@ -194,9 +195,13 @@ func (l *lab) reopen() {
 // create makes a session.
 func (l *lab) create(id event.SessionID) {
 	l.Helper()
+	if l.clients == nil {
+		l.clients = make(map[event.SessionID]*session.Client)
+	}
+	l.clients[id] = &session.Client{Viewer: nobody{}}
 	_, err := l.host.Create(l.Context(), id, session.Spec{Config: event.SessionConfiguredData{
 		WorkingDirectory: l.work, Model: "test", Memory: l.rules, Compaction: l.squeeze,
-	}}, &session.Client{Viewer: nobody{}})
+	}}, l.clients[id])
 	if err != nil {
 		l.Fatal(err)
 	}

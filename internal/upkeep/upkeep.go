@@ -87,6 +87,7 @@ func again(attempts int, now time.Time, err error) time.Time {
 
 // Work implements job.Worker.
 func (k *Keeper) Work(ctx context.Context, j eventlog.Job) error {
+	defer k.host.LetGo(j.Session)
 	var err error
 	if j.Kind == eventlog.JobConsolidate {
 		err = k.consolidate(ctx, j)
