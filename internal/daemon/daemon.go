@@ -310,7 +310,7 @@ func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, erro
 	})
 	e.keeper.Attend(e.host)
 	e.server = server.New(e.host, server.Options{
-		Version: n.config.Version, Log: n.log, Models: found.list, Tasks: e.tools.shown(),
+		Version: n.config.Version, Log: n.log, Models: found.list, Tasks: e.tools.shown(), Shell: e.tools.shell(),
 		Workspace: func(id event.SessionID) string { return n.folder.Session(string(id)) },
 		Places:    known, Instructions: n.config.Instructions,
 		Memory: remembered{e.host, e.keeper, shelf},

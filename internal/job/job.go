@@ -144,7 +144,8 @@ func (r *Runner) Stats() Stats {
 	return Stats{Done: r.done.Load(), Failed: r.failed.Load(), Aside: r.aside.Load(), Turns: r.turns.Load()}
 }
 
-// Wait waits until a job is done. One that was set aside is an error that says why.
+// Wait waits until a job is done. One that has failed is an error that says why, and
+// when it is tried again.
 func (r *Runner) Wait(ctx context.Context, id string) error {
 	if r.opts.Turn(ctx) {
 		r.turns.Add(1)
@@ -159,6 +160,8 @@ func (r *Runner) Wait(ctx context.Context, id string) error {
 			return err
 		case j.Aside():
 			return fmt.Errorf("job %s was set aside after %d attempts: %s", id, j.Attempts, j.Error)
+		case j.Attempts > 0 && j.Holder == "" && j.Due.After(time.Now()):
+			return fmt.Errorf("job %s has failed, and is tried again at %s: %s", id, event.FormatTime(j.Due), j.Error)
 		}
 		select {
 		case <-changed:

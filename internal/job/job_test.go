@@ -154,6 +154,9 @@ func TestWhatFailsIsTriedAgainLaterAndSetAsideInTheEnd(t *testing.T) {
 		}
 		s.add("bad", time.Now())
 		s.add("good", time.Now())
+		if err := s.Wait(s.Context(), "bad"); err == nil || !strings.Contains(err.Error(), "has failed, and is tried again at 2000-01-01T00:01:00.000Z: it cannot be done") {
+			s.Errorf("wait: %v", err)
+		}
 		for _, tt := range []struct {
 			after    time.Duration
 			attempts int

@@ -19,6 +19,10 @@
 // outlive the victim, and the next one has to find each with its status and every
 // byte of its output, tell the model of its end once, and leave no process behind.
 //
+// In a small window contexts are compacted, before a turn, in the middle of one, beside
+// one, by hand and because a provider refuses. The model then knows what it has done only
+// from what is left of it, so that whatever a kill loses is done twice, and counted.
+//
 // A write of the store has three points. Before: nothing of it is stored.
 // Committed: it is stored, and nobody knows. After: everything that it caused
 // has reached the client. The victim kills itself at the first two, the parent

@@ -479,3 +479,28 @@ func TestKilledAgainAfterACompactionNothingIsLostOrRepeated(t *testing.T) {
 		}
 	}
 }
+
+// Nobody has to come back for that.
+func TestAnInterruptedCompactionOfAnIdleSessionEndsByItself(t *testing.T) {
+	t.Parallel()
+	s := squeezes[slices.IndexFunc(squeezes, func(s squeeze) bool { return s.name == "manual" })]
+	calm := s.calm(t, chat)
+	has := func(kind event.Type) func(report) bool {
+		return func(r report) bool { return slices.Contains(r.Events, kind) }
+	}
+	begun := 1 + slices.IndexFunc(calm.writes, has(event.CompactionStart))
+	r, is := s.run(t, chat)
+	if _, err := r.cutShort(stop{begun, committed}); err != nil {
+		t.Fatal(err)
+	}
+	p := r.start(stop{})
+	err := r.witness.until(r.ctx, p.dead, func() bool { return slices.ContainsFunc(r.witness.reports, has(event.CompactionComplete)) })
+	if err != nil {
+		t.Fatal(r.stuck(p, err))
+	}
+	p.kill()
+	if err := p.wasKilled(); err != nil {
+		t.Fatal(err)
+	}
+	s.judge(t, is, r.play())
+}

@@ -91,7 +91,17 @@ func (c *conn) respond(ctx context.Context, p api.RespondParams) (api.Success, e
 	return api.Success{Success: won}, noSession(p.SessionID, err)
 }
 
+// answerCommand takes that a command was carried out. Of one that nobody knows of
+// that is no fault, as the protocol has it: nothing waits for it. Somebody who was
+// slower than another is told so.
 func (c *conn) answerCommand(ctx context.Context, p api.AnswerCommandParams) (api.Success, error) {
+	if p.RequestID == "" {
+		return api.Success{}, missing("requestId")
+	}
 	won, err := c.server.host.CarriedOut(ctx, p.SessionID, p.RequestID, p.Key, p.Error)
-	return api.Success{Success: won}, noSession(p.SessionID, err)
+	if err != nil || won {
+		return api.Success{Success: won}, noSession(p.SessionID, err)
+	}
+	late, err := c.server.host.Settled(ctx, p.SessionID, p.RequestID)
+	return api.Success{Success: !late}, noSession(p.SessionID, err)
 }

@@ -278,6 +278,11 @@ func TestCommandsOfClients(t *testing.T) {
 		var first, second api.Success
 		owner.must(api.AnswerCommand, object{"sessionId": "s", "requestId": d.RequestID, "error": fault}, &first)
 		owner.must(api.AnswerCommand, object{"sessionId": "s", "requestId": d.RequestID}, &second)
+		var unknown api.Success
+		owner.must(api.AnswerCommand, object{"sessionId": "s", "requestId": "made up"}, &unknown)
+		if !unknown.Success {
+			t.Error("a command that nobody knows of is somebody's fault")
+		}
 		if err := <-done; err != nil || result.Error != fault || !first.Success || second.Success {
 			t.Errorf("result %+v, %v; answered %v, again %v", result, err, first, second)
 		}

@@ -38,6 +38,7 @@ type Options struct {
 	Log       *slog.Logger                    // discarded if nil
 	Models    Models                          // what models.list says; nothing if nil
 	Tasks     Tasks                           // nil if there are no commands
+	Shell     Shell                           // so is this
 	Memory    Memory                          // nil if nothing is remembered
 	Workspace func(id event.SessionID) string // the folder of a session's files
 	Shutdown  func(context.Context) error     // flushes everything, when a client asks for it
@@ -157,7 +158,7 @@ type method func(c *conn, ctx context.Context, req *jsonrpc.Request) (any, error
 var methods = func() map[string]method {
 	all := make(map[string]method)
 	for _, family := range []map[string]method{serverMethods, openMethods, turnMethods, answerMethods, listMethods, historyMethods, compactMethods, taskMethods, memoryMethods,
-		foregroundMethods, useMethods, elicitationMethods, commandMethods, queueMethods, planMethods, eventLogMethods, permissionMethods, locationMethods, ruleMethods, workspaceMethods, manageMethods, instructionMethods, optionMethods, agentMethods, skillMethods, inferenceMethods, metadataMethods, truthMethods} {
+		foregroundMethods, useMethods, elicitationMethods, commandMethods, queueMethods, planMethods, eventLogMethods, permissionMethods, locationMethods, ruleMethods, workspaceMethods, manageMethods, instructionMethods, optionMethods, agentMethods, skillMethods, shellMethods, inferenceMethods, metadataMethods, truthMethods} {
 		maps.Copy(all, family)
 	}
 	return all

@@ -51,6 +51,7 @@ type peer struct {
 	hints  chan api.LifecycleParams
 	answer func(api.UserInputParams) (api.UserInputResult, error)
 	serve  func(method string, params json.RawMessage) (any, error) // any other request; none if nil
+	exits  chan json.RawMessage                                     // how commands of its own have ended
 }
 
 // dial connects a client over TCP, without the handshake.
@@ -73,7 +74,7 @@ func (r *rig) dial(door server.Door) *peer {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	p := &peer{t: r.t, events: make(chan event.Event, 10000), hints: make(chan api.LifecycleParams, 1000)}
+	p := &peer{t: r.t, events: make(chan event.Event, 10000), hints: make(chan api.LifecycleParams, 1000), exits: make(chan json.RawMessage, 10)}
 	p.Conn = jsonrpc.New(conn, jsonrpc.Options{Handler: jsonrpc.HandlerFunc(p.handle)})
 	ran := make(chan struct{})
 	go func() { defer close(ran); p.Run(context.Background()) }()
@@ -115,6 +116,10 @@ func (p *peer) handle(_ context.Context, req *jsonrpc.Request) (any, error) {
 			return nil, err
 		}
 		return p.answer(d)
+	}
+	if req.Method == api.ShellExit {
+		p.exits <- req.Params
+		return nil, nil
 	}
 	if p.serve != nil && req.ID != nil { // what is only told needs no answer
 		return p.serve(req.Method, req.Params)

@@ -50,7 +50,13 @@ func (s *Store) Append(ctx context.Context, id event.SessionID, batch eventlog.B
 	if err != nil {
 		return eventlog.End{}, fmt.Errorf("append to %s: %w", id, err)
 	}
-	if err := s.do(ctx, s.adding(a, func(w *writing) (head, error) { return s.append(w, a) })); err != nil {
+	err = s.withJobs(func(jobs bool) error {
+		if !jobs {
+			a.jobs = nil
+		}
+		return s.do(ctx, s.adding(a, func(w *writing) (head, error) { return s.append(w, a) }))
+	})
+	if err != nil {
 		return eventlog.End{}, fmt.Errorf("append to %s after event %d: %w", id, batch.After.Seq, err)
 	}
 	return a.end, nil
@@ -133,7 +139,7 @@ func (w *writing) store(a *addition, h head) error {
 		return errors.Join(err, eventlog.ErrFenced)
 	}
 	for _, c := range a.jobs {
-		if err := bearable(w.changeJob(h.session, c)); err != nil {
+		if err := w.changeJob(h.session, c); err != nil {
 			return err
 		}
 	}

@@ -86,10 +86,10 @@ func takeOver(ctx context.Context, conn *sql.Conn) (generation int64, err error)
 	if err := tx.QueryRowContext(ctx, "SELECT generation FROM meta").Scan(&generation); err != nil {
 		return 0, err
 	}
-	if err := freeJobs(ctx, tx); err != nil {
+	if err := tx.Commit(); err != nil {
 		return 0, err
 	}
-	return generation, tx.Commit()
+	return generation, freeJobs(ctx, conn)
 }
 
 // prepare prepares statements into the given places.

@@ -65,7 +65,16 @@ func (s *Store) passes(id event.SessionID, h head, end eventlog.End) error {
 
 // Delete implements eventlog.Store.
 func (s *Store) Delete(ctx context.Context, id event.SessionID) error {
-	err := s.change(ctx, id, func(w *writing, session int64) error { return w.delete(session) })
+	err := s.withJobs(func(jobs bool) error {
+		return s.change(ctx, id, func(w *writing, session int64) error {
+			if jobs {
+				if err := w.execJobs("DELETE FROM jobs WHERE session = ?", session); err != nil {
+					return err
+				}
+			}
+			return w.delete(session)
+		})
+	})
 	if err != nil {
 		return fmt.Errorf("delete %s: %w", id, err)
 	}
@@ -78,9 +87,6 @@ func (w *writing) delete(session int64) error {
 		return err
 	}
 	if err := w.exec("DELETE FROM secrets WHERE session = ?", session); err != nil {
-		return err
-	}
-	if err := bearable(w.exec("DELETE FROM jobs WHERE session = ?", session)); err != nil {
 		return err
 	}
 	for {

@@ -112,12 +112,12 @@ func (w *writing) changeJob(session int64, c eventlog.JobChange) error {
 	j := c.Job
 	switch c.Verb {
 	case eventlog.DropJob:
-		return w.exec("DELETE FROM jobs WHERE id = ?", j.ID)
+		return w.execJobs("DELETE FROM jobs WHERE id = ?", j.ID)
 	case eventlog.PutJob:
-		return w.exec("UPDATE jobs SET last = ?, attempts = ?, due = ?, error = ?, holder = '' WHERE id = ? AND (? = '' OR holder = ?)",
+		return w.execJobs("UPDATE jobs SET last = ?, attempts = ?, due = ?, error = ?, holder = '' WHERE id = ? AND (? = '' OR holder = ?)",
 			int64(j.To), j.Attempts, dueColumn(j.Due), j.Error, j.ID, j.Holder, j.Holder)
 	}
-	return w.exec(`INSERT INTO jobs (id, session, kind, epoch, first, last, attempts, due, holder, error) VALUES (?, ?, ?, ?, ?, ?, ?, ?, '', ?)
+	return w.execJobs(`INSERT INTO jobs (id, session, kind, epoch, first, last, attempts, due, holder, error) VALUES (?, ?, ?, ?, ?, ?, ?, ?, '', ?)
 		ON CONFLICT (session, kind, first) DO UPDATE SET due = excluded.due WHERE due IS NULL`,
 		j.ID, session, j.Kind, j.Epoch, int64(j.From), int64(j.To), j.Attempts, dueColumn(j.Due), j.Error)
 }
@@ -161,16 +161,36 @@ func (s *Store) Jobs(ctx context.Context, session event.SessionID) ([]eventlog.J
 
 // freeJobs ends all leases: whoever had the store open before is fenced, and can
 // hand nothing in any more.
-func freeJobs(ctx context.Context, tx *sql.Tx) error {
-	_, err := tx.ExecContext(ctx, "UPDATE jobs SET holder = '', due = ? WHERE holder <> ''", time.Now().UnixMicro())
-	return bearable(err)
+func freeJobs(ctx context.Context, conn *sql.Conn) error {
+	_, err := conn.ExecContext(ctx, "UPDATE jobs SET holder = '', due = ? WHERE holder <> ''", time.Now().UnixMicro())
+	if corrupt(err) {
+		return nil // whoever wants to do the jobs will be told
+	}
+	return err
 }
 
-// bearable lets broken pages of the jobs pass: upkeep that is lost must not stop the
-// log. Whoever wants to do the jobs is told.
-func bearable(err error) error {
+// brokenJobs is the error of a change that needs a page of the jobs that cannot be
+// read.
+type brokenJobs struct{ error }
+
+func (b brokenJobs) Unwrap() error { return b.error }
+
+// execJobs is exec for what changes jobs.
+func (w *writing) execJobs(text string, args ...any) error {
+	err := w.exec(text, args...)
 	if corrupt(err) {
-		return nil
+		return brokenJobs{err}
+	}
+	return err
+}
+
+// withJobs makes a change to the log together with its jobs. If only those are broken
+// it is made without them: upkeep that is lost must not stop the log. Whoever wants to
+// do the jobs is told.
+func (s *Store) withJobs(change func(jobs bool) error) error {
+	err := change(true)
+	if is[brokenJobs](err) {
+		return change(false)
 	}
 	return err
 }

@@ -17,7 +17,7 @@ import (
 
 // busyPause is how long a job that somebody has asked for waits for the end of a turn
 // before it looks again.
-const busyPause = 5 * time.Second
+const busyPause = 30 * time.Second
 
 // consolidate carries out a job that folds what was found into pages: of a session
 // that has been idle for long enough, or of one that somebody has asked for. Then what

@@ -156,6 +156,40 @@ func TestWhatWasTakenBackMeanwhileIsNotRemembered(t *testing.T) {
 	})
 }
 
+// A rewind in the middle of a part leaves the places of all others as they are.
+func TestARewindInAPartMovesNothingElse(t *testing.T) {
+	story(t, nil, func(l *lab) {
+		l.keeper.Stop()
+		l.create("s")
+		l.turn("s", "alpha")
+		l.turn("s", "taken back")
+		said := l.events("s", event.UserMessage)[1]
+		head, err := said.Head()
+		if err != nil {
+			l.Fatal(err)
+		}
+		if _, err := l.host.Rewind(l.Context(), "s", session.Rewind{EventID: head.ID, KeepFiles: true}); err != nil {
+			l.Fatal(err)
+		}
+		l.turn("s", "beta")
+		l.start()
+		synctest.Wait()
+		l.turn("s", "gamma")
+		synctest.Wait()
+		l.turn("s", "delta")
+		synctest.Wait()
+		found := l.extracted("s")
+		l.contiguous("s", len(found))
+		l.once("alpha", "beta", "gamma", "delta")
+		if strings.Contains(strings.Join(l.model.records, ""), "taken back") {
+			l.Errorf("it was given what was taken back: %q", l.model.records)
+		}
+		if r := l.looked("s"); r.Size != 0 || len(l.jobs()) != 0 {
+			l.Errorf("%d bytes are left, jobs %s", r.Size, describe(l.jobs()))
+		}
+	})
+}
+
 func TestABacklogIsReadInPartsAndNothingIsCut(t *testing.T) {
 	story(t, func(l *lab) {
 		l.rules = event.MemoryRules{}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -65,54 +66,42 @@ func isAside(looked session.Remembered, j eventlog.Job) bool {
 type passage struct {
 	after   event.Seq
 	entries []memory.Entry
-	ends    []eventlog.End // of the log, after each event
+	ends    []eventlog.End // of the log, before the first event and after each
 	weights []int64        // of each event
+	weight  int64          // of all
+
+	history transcript.History
+	results map[string]event.Seq // where calls have theirs
 }
 
 // passage reads what a job is about: from where the last extraction ended up to where
 // the job does, or a part that was set aside. What was compacted is in the log like
 // everything else. What was taken back is not remembered.
 func (k *Keeper) passage(ctx context.Context, j eventlog.Job, looked session.Remembered) (*passage, error) {
-	p := &passage{after: looked.Pointer}
-	var history transcript.History
-	results := make(map[string]event.Seq)
-	weight, upTo, hidden := int64(0), j.To, looked.Hidden
+	p := &passage{after: looked.Pointer, results: make(map[string]event.Seq)}
+	upTo := j.To
 	for e, err := range k.read(ctx, j, looked, p) {
 		if err != nil {
 			return nil, err
 		}
-		if weight > mostRead && e.Type == event.UserMessage && e.Seq <= upTo {
+		if p.weight > mostRead && e.Type == event.UserMessage && e.Seq <= upTo {
 			upTo = e.Seq - 1 // the rest is for the next
 		}
-		switch {
-		case e.Type == event.HistoryHidden:
-			history.Add(e)
-		case e.Seq <= upTo && e.Type != event.ContextEpoch:
-			history.Add(e)
-			p.note(e)
-			weight += turn.Weight(e)
-			if d, err := event.As[event.ToolCompleteData](e); e.Type == event.ToolComplete && err == nil {
-				results[d.ToolCallID] = e.Seq
-			}
-		case e.Seq <= upTo:
+		if e.Seq <= upTo {
 			p.note(e)
 		}
-		if e.Seq >= max(upTo, hidden) {
+		if err := p.take(e, upTo); err != nil {
+			return nil, err
+		}
+		if e.Seq >= max(upTo, looked.Hidden) {
 			break
 		}
 	}
-	_, items, err := history.Items()
-	if err != nil {
-		return nil, err
-	}
-	for _, item := range items {
-		p.entries = append(p.entries, memory.Entry{At: max(item.At, results[item.CallID]), Message: item.Message})
-	}
-	return p, nil
+	return p, p.settle()
 }
 
 // read reads the log from where the passage begins.
-func (k *Keeper) read(ctx context.Context, j eventlog.Job, looked session.Remembered, p *passage) func(func(event.Event, error) bool) {
+func (k *Keeper) read(ctx context.Context, j eventlog.Job, looked session.Remembered, p *passage) iter.Seq2[event.Event, error] {
 	if isAside(looked, j) {
 		p.after = j.From - 1
 		return k.store.Read(ctx, j.Session, p.after)
@@ -128,9 +117,35 @@ func (k *Keeper) read(ctx context.Context, j eventlog.Job, looked session.Rememb
 // note counts an event.
 func (p *passage) note(e event.Event) {
 	p.weights = append(p.weights, turn.Weight(e))
+	p.weight += turn.Weight(e)
 	if n := len(p.ends); n > 0 { // else nobody goes on from there
 		p.ends = append(p.ends, p.ends[n-1].Next(e.Bytes))
 	}
+}
+
+// take takes in what an event says, up to a position. What is taken back later counts,
+// too.
+func (p *passage) take(e event.Event, upTo event.Seq) error {
+	if e.Type == event.ContextEpoch || e.Seq > upTo && e.Type != event.HistoryHidden {
+		return nil
+	}
+	p.history.Add(e)
+	if e.Type != event.ToolComplete {
+		return nil
+	}
+	d, err := event.As[event.ToolCompleteData](e)
+	p.results[d.ToolCallID] = e.Seq
+	return err
+}
+
+// settle makes entries of what was said. A result is where it was given, not where it
+// was asked for.
+func (p *passage) settle() error {
+	_, items, err := p.history.Items()
+	for _, item := range items {
+		p.entries = append(p.entries, memory.Entry{At: max(item.At, p.results[item.CallID]), Message: item.Message})
+	}
+	return err
 }
 
 // next is the part of the passage that is read at once. The last one goes to the end

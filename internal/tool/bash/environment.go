@@ -62,6 +62,10 @@ func (c *Commands) env(call tool.Call, terminal bool) []string {
 	return append(kept, more...)
 }
 
+// Environment returns the environment of a command that is run without a
+// terminal, as that of a call.
+func (c *Commands) Environment(call tool.Call) []string { return c.env(call, false) }
+
 // covers reports whether a name is meant, by itself or by its beginning.
 func covers(pattern, name string) bool {
 	if start, ok := strings.CutSuffix(pattern, "*"); ok {

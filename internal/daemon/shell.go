@@ -1,0 +1,59 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+
+	"github.com/abide-run/abide/internal/api"
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/process"
+	"github.com/abide-run/abide/internal/server"
+	"github.com/abide-run/abide/internal/tool"
+	"github.com/abide-run/abide/internal/tool/bash"
+)
+
+// shell returns what runs the commands of clients; nil where there are none.
+func (t *toolbox) shell() server.Shell {
+	if t.commands == nil {
+		return nil
+	}
+	return tasks{t}
+}
+
+// Exec starts a command of a client.
+func (t tasks) Exec(ctx context.Context, r server.Run) (api.Task, error) {
+	info, _, err := t.processes.Start(ctx, process.Spec{
+		Key: r.Key, Owner: t.commands.Owner(r.Session), Command: r.Command, Dir: r.Dir, Title: "of a client", Class: process.Job,
+		Env: t.commands.Environment(tool.Call{Session: r.Session, Env: r.Env}), Limits: process.Limits{Time: r.Limit},
+	})
+	if err != nil {
+		return api.Task{}, fmt.Errorf("the command did not start: %w", err)
+	}
+	return described(r.Session, bash.Task{ID: string(info.ID), Process: info}), nil
+}
+
+// Await waits for the end of a command.
+func (t tasks) Await(ctx context.Context, id event.SessionID, name string) (int, error) {
+	info, err := t.processes.Wait(ctx, t.commands.Owner(id), process.ID(name))
+	if err != nil {
+		return 0, err
+	}
+	if info.Exit == nil {
+		return -1, nil // lost
+	}
+	return info.Exit.Code, nil
+}
+
+// Kill sends a signal to a command.
+func (t tasks) Kill(ctx context.Context, id event.SessionID, name string, signal int) (bool, error) {
+	info, err := t.processes.Get(t.commands.Owner(id), process.ID(name))
+	if errors.Is(err, process.ErrNotFound) || (err == nil && info.State.Ended()) {
+		return false, nil
+	}
+	if err == nil {
+		err = t.processes.Signal(ctx, t.commands.Owner(id), process.ID(name), syscall.Signal(signal))
+	}
+	return err == nil, err
+}

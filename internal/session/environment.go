@@ -1,0 +1,13 @@
+package session
+
+import (
+	"context"
+
+	"github.com/abide-run/abide/internal/event"
+)
+
+// Environment returns the environment of a session's commands; nil if it has
+// none of its own.
+func (h *Host) Environment(ctx context.Context, id event.SessionID) ([]string, error) {
+	return h.get(id).environment(ctx)
+}
