@@ -25,14 +25,13 @@
 //
 //	context.epoch {epochId, number, kind, baseEpochId, from, through, most, earlier, head}
 //
-// kind is compaction, undo or rewind; from is the position of the first message that
-// is kept; through that of the newest one that was there, so that most ([Result].Most)
-// applies up to it; earlier is what epochs before have reduced and is still shown; head
-// is a [Head]. The event is hidden from ordinary clients. Numbers
-// never repeat. Undo appends an epoch with the head, from, through and most of the base
-// of the current one: what was said since is in it, because everything after from is. A
-// rewind that hides something before the current epoch was opened appends one that
-// repeats the newest epoch opened before that, in the same append as history.hidden.
+// kind is compaction or undo; from is the position of the first message that is kept;
+// through that of the newest one that was there, so that most ([Result].Most) applies up
+// to it; earlier is what applied before; head is a [Head]. The event is hidden from
+// ordinary clients. Numbers never repeat. Undo appends an epoch with the head, from,
+// through and most of the base of the current one: what was said since is in it, because
+// everything after from is. A rewind takes back the epochs that were opened in the range
+// that it hides: the newest of the others is current again.
 //
 // Around it, in the protocol's words, with fields of ours after the semicolon:
 //

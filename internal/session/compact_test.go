@@ -127,14 +127,21 @@ type squeezed struct {
 
 func squeeze(t *testing.T, m *teller, config event.SessionConfiguredData, tools ...tool.Tool) *squeezed {
 	s := &squeezed{bench: newBench(t, m, tools...), m: m, v: newViewer()}
-	view, err := s.host.Create(t.Context(), "s", session.Spec{Config: config}, &session.Client{Viewer: s.v})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := view.CatchUp(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	s.attach(session.Spec{Config: config}, &session.Client{})
 	return s
+}
+
+// attach creates the session and watches it.
+func (s *squeezed) attach(spec session.Spec, c *session.Client) {
+	s.t.Helper()
+	c.Viewer = s.v
+	view, err := s.host.Create(s.t.Context(), "s", spec, c)
+	if err == nil {
+		err = view.CatchUp(s.t.Context())
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
 }
 
 // say sends a message and waits until the session is idle.
@@ -735,13 +742,7 @@ func TestAnotherModelCanSummarise(t *testing.T) {
 		return session.Endpoint{Model: talks, Name: "test"}, nil
 	}
 	s.bench.restart()
-	view, err := s.host.Create(t.Context(), "s", session.Spec{Config: config}, &session.Client{Viewer: s.v})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := view.CatchUp(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	s.attach(session.Spec{Config: config}, &session.Client{})
 	s.say("first")
 	at := s.end()
 	s.say("second")
@@ -770,13 +771,7 @@ func TestHooksHaveASayInACompaction(t *testing.T) {
 	}
 	m := &teller{lines: []line{{text: "hi"}, {text: "on"}}, summaries: []line{{text: "They said hi."}}}
 	s := &squeezed{bench: newBench(t, m), m: m, v: newViewer()}
-	view, err := s.host.Create(t.Context(), "s", session.Spec{}, &session.Client{Viewer: s.v, Hook: hook})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := view.CatchUp(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	s.attach(session.Spec{}, &session.Client{Hook: hook})
 	s.say("first")
 	output = `{"block":true,"reason":"not now"}`
 	if d, err := s.host.Compact(t.Context(), "s", session.Squeeze{}); err != nil || d.Outcome != "skipped" || d.Error != "not now" {

@@ -86,7 +86,7 @@ func TestOpenTasksModeAndPlanAreToldAfterACompaction(t *testing.T) {
 	s := &squeezed{bench: newBench(t, m, todo.New()...), m: &m.teller, v: newViewer()}
 	s.opts.Folder = func(event.SessionID) string { return filepath.Dir(plan) }
 	s.bench.restart()
-	s.attach(session.Spec{})
+	s.attach(session.Spec{}, &session.Client{})
 	if err := s.host.SetMode(t.Context(), "s", event.ModePlan); err != nil {
 		t.Fatal(err)
 	}
@@ -107,18 +107,6 @@ func TestOpenTasksModeAndPlanAreToldAfterACompaction(t *testing.T) {
 	}
 }
 
-// attach creates the session and watches it.
-func (s *squeezed) attach(spec session.Spec) {
-	s.t.Helper()
-	view, err := s.host.Create(s.t.Context(), "s", spec, &session.Client{Viewer: s.v})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	if err := view.CatchUp(s.t.Context()); err != nil {
-		s.t.Fatal(err)
-	}
-}
-
 func TestInstructionsAreReadAnewAfterACompactionInATurn(t *testing.T) {
 	text := "Be brief."
 	m := &teller{lines: []line{{call: "print", usage: 100}, {call: "print", usage: 5000}, {text: "done"}}, summaries: []line{{text: "It printed."}}}
@@ -128,7 +116,7 @@ func TestInstructionsAreReadAnewAfterACompactionInATurn(t *testing.T) {
 		return text, nil, nil
 	}
 	s.bench.restart()
-	s.attach(session.Spec{Config: event.SessionConfiguredData{Compaction: event.CompactionRules{RequestThreshold: num(4000), Retained: num(0)}}})
+	s.attach(session.Spec{Config: event.SessionConfiguredData{Compaction: event.CompactionRules{RequestThreshold: num(4000), Retained: num(0)}}}, &session.Client{})
 	s.say("first")
 	if !strings.Contains(m.asked[1].System, "Be brief.") || !strings.Contains(m.asked[2].System, "Be thorough.") {
 		t.Errorf("the model is told %q, then %q", m.asked[1].System, m.asked[2].System)
@@ -200,7 +188,7 @@ func TestASummaryIsCopiedToACheckpoint(t *testing.T) {
 			s := &squeezed{bench: newBench(t, m), m: m, v: newViewer()}
 			s.opts.Folder = func(id event.SessionID) string { return filepath.Join(dir, name, string(id)) }
 			s.bench.restart()
-			s.attach(session.Spec{Config: event.SessionConfiguredData{Infinite: infinite}})
+			s.attach(session.Spec{Config: event.SessionConfiguredData{Infinite: infinite}}, &session.Client{})
 			s.say("first")
 			d, err := s.host.Compact(t.Context(), "s", session.Squeeze{})
 			if err != nil || d.Outcome != "done" {
