@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/abide-run/abide/bench/compare"
@@ -27,7 +28,8 @@ import (
 const (
 	memoryName  = "memory: turns while idle sessions are consolidated"
 	idleCount   = 1000 // sessions with work due, one of which always fails
-	talkers     = 4    // sessions in which somebody takes turns all the time
+	talkers     = 4    // who take turns all the time
+	talkLength  = 100  // turns of one of their sessions
 	memoryPairs = 10   // blocks with upkeep, and without
 	mostTurns   = 1000 // of a session in a block without
 )
@@ -83,7 +85,8 @@ type remembered struct {
 	host   *engine.Host
 	keeper *upkeep.Keeper
 	idle   []event.SessionID
-	busy   []event.SessionID
+	sound  string // a workspace
+	talks  atomic.Int64
 }
 
 // rules have everything extracted and consolidated at once.
@@ -110,9 +113,7 @@ func openRemembering(at place, idle int) *remembered {
 		}
 		m.idle = append(m.idle, m.create(fmt.Sprintf("idle-%04d", i), place, rules))
 	}
-	for i := range talkers {
-		m.busy = append(m.busy, m.create(fmt.Sprintf("busy-%d", i), sound, event.MemoryRules{}))
-	}
+	m.sound = sound
 	return m
 }
 
@@ -178,13 +179,17 @@ func (m *remembered) traffic(more func(n int) bool) []time.Duration {
 	var all []time.Duration
 	var failed error
 	var wg sync.WaitGroup
-	for _, id := range m.busy {
+	for range talkers {
 		wg.Go(func() {
 			err := error(nil)
 			defer func() { mu.Lock(); defer mu.Unlock(); failed = errors.Join(failed, err) }()
 			defer stopping(&err)
 			var own []time.Duration
+			var id event.SessionID
 			for n := 0; more(n); n++ {
+				if n%talkLength == 0 { // a turn should not be slow because it is the ten thousandth
+					id = m.create(fmt.Sprintf("busy-%d", m.talks.Add(1)), m.sound, event.MemoryRules{})
+				}
 				before := time.Now()
 				m.turn(id)
 				own = append(own, time.Since(before))

@@ -226,7 +226,7 @@ func (r *Runner) loop(ctx context.Context) {
 // Who has worked takes a rest before the next job, so that many of them, one after the
 // other, do not take the disk and the processors away from those who take turns.
 const (
-	restShare = 3                      // times as long as the work has taken
+	restShare = 4                      // times as long as the work has taken
 	longRest  = 100 * time.Millisecond // at most
 )
 
