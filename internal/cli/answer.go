@@ -15,8 +15,10 @@ const answerHelp = `Answers an open question of a session, follows the turn to i
 answer, like abide run.
 
 A permission is answered with "approve", "approve-session" (the same is not asked
-again in this session) or "reject"; any other text rejects it and tells the model
-why. A question of the model, or a call of a client's tool, is answered with a
+again in this session), "approve-here" (nor in any session that works in this
+place), "approve-always" (nor anywhere) or "reject"; any other text rejects it and
+tells the model why. abide rules lists what was allowed for longer, and takes it
+back. A question of the model, or a call of a client's tool, is answered with a
 text. REQUEST may be left out if only one question is open.`
 
 const answerExamples = `  abide questions

@@ -125,7 +125,7 @@ func (q question) typed(line string) string {
 		case "y", "yes":
 			return wordApprove
 		case "a", "always":
-			return wordAlways
+			return wordSession
 		case "n", "no":
 			return wordReject
 		}

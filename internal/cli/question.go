@@ -189,7 +189,9 @@ func (q question) asked() asked {
 // tells the model why.
 const (
 	wordApprove = "approve"
-	wordAlways  = "approve-session"
+	wordSession = "approve-session"
+	wordHere    = "approve-here"
+	wordAlways  = "approve-always"
 	wordReject  = "reject"
 )
 
@@ -217,8 +219,12 @@ func decision(text string) turn.Decision {
 	switch text {
 	case wordApprove:
 		return turn.Decision{Kind: turn.ApproveOnce}
-	case wordAlways:
+	case wordSession:
 		return turn.Decision{Kind: turn.ApproveForSession}
+	case wordHere:
+		return turn.Decision{Kind: turn.ApproveForLocation}
+	case wordAlways:
+		return turn.Decision{Kind: turn.ApprovePermanently}
 	case wordReject:
 		return turn.Decision{Kind: turn.Reject}
 	}

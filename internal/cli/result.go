@@ -119,7 +119,7 @@ func (e *needsInput) Error() string {
 // words are what a question can be answered with.
 func (q question) words() string {
 	if q.Permission != nil {
-		return "approve|approve-session|reject|TEXT"
+		return "approve|approve-session|approve-here|approve-always|reject|TEXT"
 	}
 	return "TEXT"
 }

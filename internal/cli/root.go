@@ -46,7 +46,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.PersistentFlags().BoolVarP(&a.quiet, "quiet", "q", false, "say nothing on stderr but errors and questions")
 	root.PersistentFlags().StringVar(&a.logLevel, "log-level", "error", "what is logged on stderr, by `LEVEL`: none, error, warning, info, debug or all")
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(a.runCommand(), a.answerCommand(), a.questionsCommand(), a.abortCommand(), a.sessionsCommand(), a.compactCommand(), a.contextCommand(), a.psCommand(), a.logsCommand(), a.stopCommand(),
+	root.AddCommand(a.runCommand(), a.answerCommand(), a.questionsCommand(), a.rulesCommand(), a.abortCommand(), a.sessionsCommand(), a.compactCommand(), a.contextCommand(), a.psCommand(), a.logsCommand(), a.stopCommand(),
 		a.memoryCommand(), a.jobsCommand(), a.modelsCommand(), a.serveCommand(), a.workspaceCommand(), a.configCommand(), a.trustCommand(), a.doctorCommand(), a.completionCommand(), a.manCommand(), a.versionCommand())
 	root.CompletionOptions.DisableDefaultCmd = true
 	a.completes(root)

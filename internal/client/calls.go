@@ -302,3 +302,14 @@ func (c *Client) StopTask(ctx context.Context, p api.TaskParams) (api.Task, erro
 func (c *Client) Delete(ctx context.Context, id event.SessionID) (bool, error) {
 	return c.won(ctx, api.SessionDelete, api.SessionParams{SessionID: id})
 }
+
+// Rules lists what is allowed for longer than a session.
+func (c *Client) Rules(ctx context.Context) (api.RulesResult, error) {
+	return call[api.RulesResult](ctx, c, api.Rules, struct{}{})
+}
+
+// RevokeRule takes back a rule. It reports whether there was one.
+func (c *Client) RevokeRule(ctx context.Context, p api.RevokeParams) (bool, error) {
+	done, err := call[api.Success](ctx, c, api.RuleRevoke, p)
+	return done.Success, err
+}
