@@ -325,20 +325,38 @@ func TestAFailingSummariserDoesNotStopTheTurn(t *testing.T) {
 
 func TestATurnYieldsToACompactionBetweenTwoRequests(t *testing.T) {
 	m := &teller{
-		lines:     []line{{call: "print", usage: 1000}, {text: "done"}},
+		lines:     []line{{call: "print", usage: 100}, {call: "print", usage: 1000}, {text: "done"}},
 		summaries: []line{{text: "It printed."}},
 	}
 	s := squeeze(t, m, event.SessionConfiguredData{Compaction: event.CompactionRules{RequestThreshold: num(800), Retained: num(0)}}, printer{70})
 	s.say("print something")
-	done := s.compactions(0)
-	if len(done) != 1 || done[0].Outcome != "skipped" && done[0].Outcome != "done" {
+	if done := s.compactions(0); len(done) != 1 || done[0].Outcome != "done" || done[0].EpochID != s.epoch() {
 		t.Fatalf("compactions = %+v", done)
 	}
 	start := decoded[event.CompactionStartData](t, s.since(0, event.CompactionStart)[0])
 	if start.Point != event.PointBetween || start.EstimateSource != "usage" || start.CurrentTokens < 1000 {
 		t.Errorf("it began with %+v", start)
 	}
+	if texts := m.texts(); len(texts) != 3 || !strings.Contains(texts[0], "It printed.") || !strings.Contains(texts[0], "print something") {
+		t.Errorf("the model was told %q", texts)
+	}
 	if got := lastAnswer(t, s.verify("s")); got != "done" {
+		t.Errorf("answer = %q", got)
+	}
+}
+
+func TestWhatTheLastRunUsedIsWhatTheNextOneYieldsFor(t *testing.T) {
+	m := &teller{lines: []line{{text: "a", usage: 1000}, {text: "b"}}, summaries: []line{{text: "They said a.", write: true}}}
+	s := squeeze(t, m, event.SessionConfiguredData{Compaction: event.CompactionRules{RequestThreshold: num(900), Retained: num(0)}})
+	s.say("first")
+	if n := len(s.compactions(0)); n != 0 {
+		t.Errorf("%d compactions below the threshold", n)
+	}
+	s.say("second")
+	if done := s.compactions(0); len(done) != 1 || done[0].Outcome != "done" || done[0].EpochID != s.epoch() {
+		t.Errorf("compactions = %+v", done)
+	}
+	if got := lastAnswer(t, s.verify("s")); got != "b" {
 		t.Errorf("answer = %q", got)
 	}
 }
