@@ -175,9 +175,9 @@ func crowd(at place, n int, together bool) time.Duration {
 	took := time.Since(start)
 	must(errors.Join(errs...))
 	must(open.again())
-	must(temporary(filepath.Join(at.dir, "processes"), n+1, 1))
+	must(temporary(filepath.Join(at.dir, "processes"), n+1, process.Reserve))
 	must(m.Abandon(context.Background(), owner))
-	must(temporary(filepath.Join(at.dir, "processes"), 0, 1))
+	must(temporary(filepath.Join(at.dir, "processes"), 0, process.Reserve))
 	must(m.Close())
 	must(temporary(filepath.Join(at.dir, "processes"), 0, 0))
 	must(before.again())
@@ -203,13 +203,13 @@ func count() tally {
 	return tally{len(open), runtime.NumGoroutine(), len(children(os.Getpid()))}
 }
 
-// prepared counts what is there from the first command on: a keeper and a folder in
+// prepared counts what is there from the first command on: a keeper and folders in
 // reserve, which may take a moment to come.
 func prepared() tally {
 	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
 		if now := count(); now.children == 1 || time.Now().After(deadline) {
-			now.goroutines++     // whoever makes these may be about to end, or not
-			now.descriptors += 3 // of the folder, if it is not there yet
+			now.goroutines++                       // whoever makes these may be about to end, or not
+			now.descriptors += 3 * process.Reserve // of the folders, if they are not there yet
 			return now
 		}
 	}

@@ -31,7 +31,7 @@ func TestStartsAreMeasured(t *testing.T) {
 func TestNothingIsLeftOfManyCommands(t *testing.T) {
 	for name, together := range map[string]bool{"one after the other": false, "at once": true} {
 		t.Run(name, func(t *testing.T) {
-			if err := try(func() { crowd(place{dir: t.TempDir()}, 10, together) }); err != nil {
+			if err := try(func() { crowd(place{dir: t.TempDir()}, 60, together) }); err != nil {
 				t.Error(err)
 			}
 		})

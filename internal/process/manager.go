@@ -69,8 +69,8 @@ type Manager struct {
 	closed   bool
 	spare    *newKeeper // nil if there is none
 	hiring   bool       // there will be one
-	room     *room      // nil if there is none
-	building bool       // there will be one
+	rooms    []*room    // in reserve
+	building bool       // there will be more
 }
 
 // Open takes over the folder: it finds keepers again, reads what ended
@@ -144,8 +144,8 @@ func (m *Manager) Close() error {
 	if m.spare != nil {
 		m.spare.dismiss()
 	}
-	if m.room != nil {
-		m.room.remove()
+	for _, r := range m.rooms {
+		r.remove()
 	}
 	return errors.Join(unlock(m.folder), m.folder.Close())
 }

@@ -13,7 +13,7 @@ import (
 
 // A room is the folder of a process with its files, and has a name that no process
 // has until one moves in. To make files takes long where others were removed just
-// now, so from the first command on there is a room in reserve.
+// now, so from the first command on there are rooms in reserve.
 type room struct {
 	path             string
 	dir, spec, state *os.File
@@ -77,32 +77,53 @@ func (r *room) create(name string) (*os.File, error) {
 	return os.OpenFile(filepath.Join(r.path, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600)
 }
 
-// prepare makes a room for the next command, unless there is one.
+// Reserve is how many folders are made in advance, at a time. The system writes all
+// of them to disk together, which costs hardly more than one.
+const Reserve = 8
+
+// prepare makes rooms for the next commands, when there is none left.
 func (m *Manager) prepare() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.room != nil || m.building || m.closed {
+	if len(m.rooms) > 0 || m.building || m.closed {
 		return
 	}
 	m.building = true
 	m.work.Go(func() {
-		r, err := m.newRoom()
-		if err == nil {
-			r.synced = syncAll(r.dir, r.spec, r.state) == nil
-		} else { // the next command makes its own, or says why that is impossible
-			r = nil
-		}
+		rooms := m.newRooms(Reserve)
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		m.room, m.building = r, false
+		m.rooms, m.building = rooms, false
 	})
+}
+
+// newRooms makes so many rooms, or as many as it can: the next command makes its
+// own, or says why that is impossible.
+func (m *Manager) newRooms(n int) []*room {
+	var rooms []*room
+	var files []*os.File
+	for range n {
+		r, err := m.newRoom()
+		if err != nil {
+			break
+		}
+		rooms, files = append(rooms, r), append(files, r.dir, r.spec, r.state)
+	}
+	synced := syncAll(files...) == nil
+	for _, r := range rooms {
+		r.synced = synced
+	}
+	return rooms
 }
 
 // takeRoom returns the room that there is, or a new one.
 func (m *Manager) takeRoom() (*room, error) {
 	m.mu.Lock()
-	r := m.room
-	m.room = nil
+	n := len(m.rooms)
+	var r *room
+	if n > 0 {
+		r, m.rooms = m.rooms[n-1], m.rooms[:n-1]
+	}
 	m.mu.Unlock()
 	if r != nil {
 		return r, nil

@@ -133,8 +133,11 @@ func TestARoomIsMadeInAdvanceAndNeverLeftBehind(t *testing.T) {
 	}
 	m := open(t, dir, Options{})
 	spareAfter(t, m, "first")
-	made := m.room
-	if made == nil || !made.synced {
+	if len(m.rooms) != Reserve {
+		t.Fatalf("%d rooms are in reserve", len(m.rooms))
+	}
+	made := m.rooms[len(m.rooms)-1]
+	if !made.synced {
 		t.Fatalf("the room for the next command is %+v", made)
 	}
 	spareAfter(t, m, "second")
