@@ -5,7 +5,7 @@ import "time"
 // How fast pieces may come before they are joined.
 const (
 	pace  = 4 * time.Millisecond // pieces that wait leave together, this often
-	burst = 16                   // so many may come at once without waiting
+	burst = 64                   // so many may come at once without waiting
 )
 
 // A Piece is a notification that goes on with a text. Its params are Head, Text

@@ -158,13 +158,13 @@ func TestPiecesThatWaitLeaveBeforeTheEnd(t *testing.T) {
 func TestAPieceWithoutRoomIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := new(page)
-		c, reader := Pair(Options{Outbox: 8 << 10}, Options{Handler: HandlerFunc(p.take)})
+		c, reader := Pair(Options{Outbox: 16 << 10}, Options{Handler: HandlerFunc(p.take)})
 		start(t, c)
 		taken := 0
 		for (line{"a", "1", "0123456789"}).try(c) {
 			taken++
 		}
-		if taken < burst+100 || taken > 1000 {
+		if taken < burst+100 || taken > 2000 {
 			t.Errorf("%d pieces were taken", taken)
 		}
 		drained := c.Drained()
