@@ -77,7 +77,7 @@ func join(a, b string) string {
 // because its encoded form is kept with it.
 func (s *Session) tools() *model.Tools {
 	if mode := s.state.Mode(); s.offer == nil || s.offered != s.state.Offered || s.offerMode != mode {
-		s.offer = &model.Tools{List: s.host.opts.Tools.Offer(s.state)}
+		s.offer = s.host.offers.share(string(s.state.Config.Provider), s.host.opts.Tools.Offer(s.state))
 		s.offered, s.offerMode = s.state.Offered, mode
 	}
 	if len(s.offer.List) == 0 {

@@ -110,6 +110,7 @@ type Host struct {
 	work   sync.WaitGroup
 
 	heading sync.Mutex // headers are being kept
+	offers  offers
 
 	tasking sync.Mutex
 	watched map[taskKey]bool // tasks that somebody waits for, or whose news is gathered

@@ -1,0 +1,46 @@
+package session
+
+import (
+	"bytes"
+	"slices"
+	"sync"
+
+	"github.com/abide-run/abide/internal/model"
+)
+
+// offers are the sets of tools that sessions offer to their models. Most sessions
+// offer the same, and its encoded form is longer than all else that a session at
+// rest takes: so they share it, if they have the same provider.
+type offers struct {
+	mu   sync.Mutex
+	sets []offered // the newest first
+}
+
+type offered struct {
+	provider string
+	tools    *model.Tools
+}
+
+// mostOffers is how many sets are remembered. Who has another one keeps it.
+const mostOffers = 32
+
+// share returns the set with these tools for a provider.
+func (o *offers) share(provider string, list []model.Tool) *model.Tools {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, s := range o.sets {
+		if s.provider == provider && slices.EqualFunc(s.tools.List, list, sameTool) {
+			return s.tools
+		}
+	}
+	made := &model.Tools{List: list}
+	o.sets = slices.Insert(o.sets, 0, offered{provider, made})
+	if len(o.sets) > mostOffers {
+		o.sets = slices.Delete(o.sets, mostOffers, len(o.sets))
+	}
+	return made
+}
+
+func sameTool(a, b model.Tool) bool {
+	return a.Name == b.Name && a.Description == b.Description && bytes.Equal(a.Parameters, b.Parameters)
+}
