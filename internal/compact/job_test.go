@@ -399,3 +399,26 @@ func TestAnAbortedJobLeavesTheEpochAsItIs(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+func TestThereIsRoomToTellASummariserWhatWasWrong(t *testing.T) {
+	rode := false
+	for left := range 1000 {
+		in := compact.Input{Items: append([]compact.Item{asked("begin")}, answered("well")), Room: 10_000, AskRoom: 10_000, Left: left}
+		in.Ride = &model.Request{Messages: messages(in.Items)}
+		j := compact.New(in)
+		for try := range 2 {
+			req := j.Next()
+			if req == nil || len(req.Messages) != len(in.Items)+1 {
+				break // it reads the record instead
+			}
+			rode = true
+			if n := window.Of(req.Messages[len(req.Messages)-1]); n > left {
+				t.Fatalf("attempt %d has %d tokens, there is room for %d", try+1, n, left)
+			}
+			j.Take(&model.Reply{}, nil)
+		}
+	}
+	if !rode {
+		t.Error("it never asked at the end of the conversation")
+	}
+}

@@ -1,7 +1,11 @@
 package daemon
 
 import (
+	"cmp"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 
 	"github.com/abide-run/abide/internal/event"
@@ -52,5 +56,29 @@ func TestAnEndpointThatCannotBeReadIsAnErrorEachTime(t *testing.T) {
 		if _, err := m.endpoint(event.SessionConfiguredData{Provider: []byte(`{}`)}, []byte(`[]`)); err == nil {
 			t.Error("a list was taken for a key")
 		}
+	}
+}
+
+func TestAWindowIsWhatTheProviderSaysOfItUnlessItIsWrittenDown(t *testing.T) {
+	for said, want := range map[string]int{
+		`"capabilities":{"limits":{"max_context_window_tokens":32000}}`: 32_000,
+		`"context_length":40000`:    40_000,
+		`"context_length":"a lot"`:  1_000_000, // what is known of the name
+		`"max_model_len":-5`:        1_000_000,
+		`"owned_by":"somebody"`:     1_000_000,
+		`"max_input_tokens":50000 `: 50_000,
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			io.WriteString(w, `{"data":[{"id":"claude-sonnet-5",`+said+`}]}`)
+		}))
+		for _, written := range []int{0, 9000} {
+			m := &models{clients: make(map[string]*remote.Client)}
+			provider := fmt.Sprintf(`{"baseUrl":%q,"abide":{"models":{"claude-sonnet-5":{"window":%d}}}}`, server.URL, written)
+			to, err := m.resolve(t.Context(), event.SessionConfiguredData{Provider: []byte(provider)}, "", nil)
+			if err != nil || to.Window != cmp.Or(written, want) {
+				t.Errorf("%s, written down %d: window %d, %v", said, written, to.Window, err)
+			}
+		}
+		server.Close()
 	}
 }

@@ -90,6 +90,24 @@ func TestWhoIsInterestedInQuestionsIsShownTheOpenOnes(t *testing.T) {
 	}
 }
 
+// Who was there when something was asked has been shown it, and would answer twice.
+func TestWhatWasShownLiveIsNotPutAgain(t *testing.T) {
+	p := newRig(t).open(api.SessionCreate, acting)
+	p.question(t)
+	p.must(api.RegisterInterest, object{"sessionId": "s", "eventType": "permission.requested"}, nil)
+	for { // whatever is put again comes before the answer to that
+		select {
+		case e := <-p.events:
+			if e.Type == event.PermissionAsked {
+				t.Errorf("asked again: %s", e.Bytes)
+			}
+			continue
+		default:
+		}
+		return
+	}
+}
+
 func TestAFormIsPutAgain(t *testing.T) {
 	r := newRig(t)
 	asker := r.open(api.SessionCreate, nil)
