@@ -101,6 +101,7 @@ func Encode(head Head, p Payload) (Event, error) {
 	buf.Truncate(buf.Len() - 1) // the encoder's newline
 	buf.WriteByte('}')
 	head.Ephemeral = head.Ephemeral || kind.Ephemeral()
+	head.Time = head.Time.UTC().Truncate(time.Millisecond) // as it will be read back
 	return Event{Type: kind, Bytes: bytes.Clone(buf.Bytes()), made: &made{head, p}}, nil
 }
 
@@ -201,6 +202,13 @@ func (e Event) Head() (Head, error) {
 func (e Event) Data() (json.RawMessage, error) {
 	_, body, err := e.split()
 	return body, err
+}
+
+// Mentions reports whether the event can have a field of that name in its body or
+// below it. It is much cheaper than decoding the body, and relies on how [Encode]
+// writes: the name as it is, and no space before the colon.
+func (e Event) Mentions(field string) bool {
+	return bytes.Contains(e.Bytes, []byte(`"`+field+`":`))
 }
 
 // Decode reads the body into p.

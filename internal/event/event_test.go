@@ -195,3 +195,22 @@ type raw struct {
 
 func (r raw) Type() event.Type             { return r.kind }
 func (r raw) MarshalJSON() ([]byte, error) { return r.body, nil }
+
+// TestAnEventThatWasMadeHasTheTimeThatItIsReadBackWith: a state that was folded
+// from it must be the one that is loaded later.
+func TestAnEventThatWasMadeHasTheTimeThatItIsReadBackWith(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 987654321, time.FixedZone("east", 3600))
+	e, err := event.Encode(event.Head{ID: "i", Time: at}, event.AbortData{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed, err := event.Parse(1, e.Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, _ := e.Head()
+	read, err := parsed.Head()
+	if err != nil || made != read {
+		t.Errorf("made %v, read back %v, %v", made.Time, read.Time, err)
+	}
+}

@@ -19,6 +19,7 @@ import (
 	"github.com/abide-run/abide/internal/session"
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/turn"
+	"github.com/abide-run/abide/internal/turn/turntest"
 )
 
 // A viewer collects what a client is shown.
@@ -87,7 +88,7 @@ type bench struct {
 }
 
 func newBench(t *testing.T, m model.Model, tools ...tool.Tool) *bench {
-	b := &bench{t: t, store: eventlog.NewMemory()}
+	b := &bench{t: t, store: turntest.Check(t, eventlog.NewMemory())}
 	b.opts = session.Options{
 		Resolve: func(context.Context, event.SessionConfiguredData, string, []byte) (session.Endpoint, error) {
 			return session.Endpoint{Model: m, Name: "test"}, nil

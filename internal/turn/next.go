@@ -242,6 +242,8 @@ func beforeRequest(s *State, now Now, turnID string) Step {
 		return Wait{}
 	case now.Hooks && s.Entry != "":
 		return StartHook{Kind: event.HookSessionStart}
+	case len(s.waiting) > 0:
+		return Say{s.waiting[0]}
 	case len(s.Turn.Words) > 0:
 		return Say{s.Turn.Words[0]}
 	}

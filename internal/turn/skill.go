@@ -3,6 +3,7 @@ package turn
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -54,21 +55,16 @@ func SkillSpec(list []event.Skill) tool.Spec {
 	return tool.Spec{Name: UseSkill, Description: text.String(), Parameters: schema, Replay: tool.Pure}
 }
 
-// skillInvoked lets the model be told a skill: in the turn, or at the beginning of
-// the next.
+// skillInvoked lets the model be told a skill before its next request, in
+// whichever turn that is.
 func (s *State) skillInvoked(d event.SkillInvokedData) {
-	told := make(map[string]bool, len(s.told)+1)
-	for name := range s.told {
-		told[name] = true
+	told := maps.Clone(s.told)
+	if told == nil {
+		told = make(map[string]bool)
 	}
 	told[d.Name] = true
 	s.told = told
-	words := Words{Text: skillContext(d), Source: "skill-" + d.Name}
-	if s.Turn == nil {
-		s.waiting = append(slices.Clip(s.waiting), words)
-		return
-	}
-	s.Turn.Words = append(slices.Clip(s.Turn.Words), words)
+	s.waiting = append(slices.Clip(s.waiting), Words{Text: skillContext(d), Source: "skill-" + d.Name})
 }
 
 // skillContext is a skill as the model reads it.

@@ -81,8 +81,8 @@ type State struct {
 	sent, won recent
 
 	Skills  []event.Skill   // that were found
-	told    map[string]bool // which of them the model was told
-	waiting []Words         // that the next turn begins with
+	told    map[string]bool // which of them were invoked
+	waiting []Words         // of skills that were invoked: the model is told them before its next request
 
 	redelivered map[string]int // how often open questions were put to clients again
 }
@@ -101,19 +101,21 @@ type Report struct {
 
 // recent remembers the idempotency keys of the last requests, for clients that
 // lost the reply and ask again.
-type recent []keyed
+type recent []request
 
-type keyed struct{ key, id string }
+// A request is what came with an idempotency key.
+type request struct {
+	key    string // empty if it came with none
+	id     string // what identifies it: see State.Sent and State.Won
+	answer bool   // it closed a question
+}
 
 // maxRecent is how many requests are remembered: more than a client has under
 // way at a time.
 const maxRecent = 64
 
-func (r *recent) add(key, id string) {
-	if key == "" {
-		return
-	}
-	if *r = append(*r, keyed{key, id}); len(*r) > maxRecent {
+func (r *recent) add(q request) {
+	if *r = append(*r, q); len(*r) > maxRecent {
 		*r = append((*r)[:0:0], (*r)[1:]...)
 	}
 }
@@ -263,26 +265,23 @@ func (s *State) Question(requestID string) *Call {
 	return nil
 }
 
-// Load folds a stored log. What happened before the session was last idle only
-// matters where it lasts, so most of it is never decoded.
+// Load folds a stored log. The state is the one that folding every event gives,
+// but most of what happened before the session was last idle is never decoded.
+// Two rules make that so, and whoever changes the fold has to keep them:
+//
+//   - What only some kinds of events change (see lasts) depends on nothing else.
+//   - Everything else is cleared when the session is idle (see rest).
 func (s *State) Load(events []event.Event) error {
-	rest := events
-	for i := len(events) - 1; i >= 0; i-- {
-		if events[i].Type == event.SessionIdle {
-			rest = events[i:]
-			break
-		}
-	}
-	for _, e := range events[:len(events)-len(rest)] {
+	before, rest := cutAtIdle(events)
+	for _, e := range before {
 		s.count(e)
-		if lasting(e.Type) || (e.Type == event.UserMessage && s.Summary == "") {
+		if s.lasts(e.Type) {
 			if err := s.fold(e); err != nil {
 				return err
 			}
 		}
 	}
-	s.Queue, s.Turn, s.waiting = nil, nil, nil
-	if err := s.remember(events[:len(events)-len(rest)]); err != nil {
+	if err := s.loadKeys(before); err != nil {
 		return err
 	}
 	for _, e := range rest {
@@ -298,57 +297,122 @@ func (s *State) Load(events []event.Event) error {
 	return s.lastShown(events)
 }
 
-// remember collects the keys of the last requests in a log.
-func (s *State) remember(events []event.Event) error {
-	first := len(events)
-	for found := 0; first > 0 && found < maxRecent; first-- {
-		switch events[first-1].Type {
-		case event.InputAccepted, event.SessionResume, event.PermissionDone, event.ExternalDone, event.UserInputDone,
-			event.ElicitationAsked, event.ElicitationDone, event.CommandExecute, event.CommandDone, event.QueueChanged, event.ExitPlanDone:
-			found++
+// cutAtIdle cuts a log in two. The second part begins with the last session.idle,
+// or is the whole log if there is none.
+func cutAtIdle(events []event.Event) (before, rest []event.Event) {
+	for i, e := range slices.Backward(events) {
+		if e.Type == event.SessionIdle {
+			return events[:i], events[i:]
 		}
 	}
-	for _, e := range events[first:] {
-		if err := s.foldKey(e); err != nil {
+	return nil, events
+}
+
+// lasts reports whether an event changes what an idle session still knows. A
+// message does so only as long as the session has no summary, or as a skill waits
+// to be told.
+func (s *State) lasts(t event.Type) bool {
+	return lasting(t) || (t == event.UserMessage && (s.Summary == "" || len(s.waiting) > 0))
+}
+
+// rest clears all that is not kept while the session is idle. It is cleared even
+// if there should be nothing: what Load has skipped must not make a difference.
+func (s *State) rest(d event.SessionIdleData) {
+	s.Idle, s.Aborted, s.Totals = true, d.Aborted, d.Totals
+	s.Turn, s.Queue = nil, nil
+	s.Hooks, s.Prompts, s.Entry, s.Last = nil, nil, "", nil
+	s.Halted, s.Suspended, s.Switched = false, false, false
+	s.Gate.Reset()
+}
+
+// loadKeys remembers the keys that folding the events would remember. It reads
+// backwards, until no older key would still be remembered.
+func (s *State) loadKeys(events []event.Event) error {
+	for _, e := range slices.Backward(events) {
+		if len(s.sent) == maxRecent && len(s.won) == maxRecent {
+			break
+		}
+		if !keyed(e.Type) || !e.Mentions("key") {
+			continue
+		}
+		q, err := requestOf(e)
+		if err != nil {
 			return err
 		}
+		if ring := s.ring(q); q.key != "" && len(*ring) < maxRecent {
+			*ring = append(*ring, q)
+		}
 	}
+	slices.Reverse(s.sent)
+	slices.Reverse(s.won)
 	return nil
+}
+
+// ring is where a request is remembered.
+func (s *State) ring(q request) *recent {
+	if q.answer {
+		return &s.won
+	}
+	return &s.sent
 }
 
 // foldKey remembers the key that a request came with.
 func (s *State) foldKey(e event.Event) error {
-	switch e.Type {
-	case event.InputAccepted:
-		return with(e, func(d event.InputAcceptedData) { s.sent.add(d.Key, d.InputID) })
-	case event.SessionResume:
-		return with(e, func(d event.SessionResumeData) { s.sent.add(d.Key, strconv.FormatInt(int64(e.Seq), 10)) })
-	case event.PermissionDone:
-		return with(e, func(d event.PermissionDoneData) { s.wonBy(d.RequestID, d.Answer) })
-	case event.ExternalDone:
-		return with(e, func(d event.ExternalDoneData) { s.wonBy(d.RequestID, d.Answer) })
-	case event.UserInputDone:
-		return with(e, func(d event.UserInputDoneData) { s.wonBy(d.RequestID, d.Answer) })
-	case event.ElicitationAsked:
-		return with(e, func(d event.ElicitationAskedData) { s.sent.add(d.Key, d.RequestID) })
-	case event.ElicitationDone:
-		return with(e, func(d event.ElicitationDoneData) { s.wonBy(d.RequestID, d.Answer) })
-	case event.CommandExecute:
-		return with(e, func(d event.CommandExecuteData) { s.sent.add(d.Key, d.RequestID) })
-	case event.CommandDone:
-		return with(e, func(d event.CommandDoneData) { s.wonBy(d.RequestID, d.Answer) })
-	case event.ExitPlanDone:
-		return with(e, func(d event.ExitPlanDoneData) { s.wonBy(d.RequestID, d.Answer) })
-	case event.QueueChanged:
-		return with(e, func(d event.QueueChangedData) { s.sent.add(d.Key, cmp.Or(d.Added, string(e.Type))) })
+	if !keyed(e.Type) {
+		return nil
 	}
-	return nil
+	q, err := requestOf(e)
+	if err == nil && q.key != "" {
+		s.ring(q).add(q)
+	}
+	return err
 }
 
-func (s *State) wonBy(requestID string, a *event.Answered) {
-	if a != nil {
-		s.won.add(a.Key, requestID)
+// keyed reports whether requests that are recorded as events of this kind can
+// come with an idempotency key.
+func keyed(t event.Type) bool {
+	switch t {
+	case event.InputAccepted, event.SessionResume, event.PermissionDone, event.ExternalDone, event.UserInputDone,
+		event.ElicitationAsked, event.ElicitationDone, event.CommandExecute, event.CommandDone, event.QueueChanged, event.ExitPlanDone:
+		return true
 	}
+	return false
+}
+
+// requestOf reads which request an event records.
+func requestOf(e event.Event) (q request, err error) {
+	switch e.Type {
+	case event.InputAccepted:
+		err = with(e, func(d event.InputAcceptedData) { q = request{key: d.Key, id: d.InputID} })
+	case event.SessionResume:
+		err = with(e, func(d event.SessionResumeData) { q = request{key: d.Key, id: strconv.FormatInt(int64(e.Seq), 10)} })
+	case event.PermissionDone:
+		err = with(e, func(d event.PermissionDoneData) { q = answerTo(d.RequestID, d.Answer) })
+	case event.ExternalDone:
+		err = with(e, func(d event.ExternalDoneData) { q = answerTo(d.RequestID, d.Answer) })
+	case event.UserInputDone:
+		err = with(e, func(d event.UserInputDoneData) { q = answerTo(d.RequestID, d.Answer) })
+	case event.ElicitationAsked:
+		err = with(e, func(d event.ElicitationAskedData) { q = request{key: d.Key, id: d.RequestID} })
+	case event.ElicitationDone:
+		err = with(e, func(d event.ElicitationDoneData) { q = answerTo(d.RequestID, d.Answer) })
+	case event.CommandExecute:
+		err = with(e, func(d event.CommandExecuteData) { q = request{key: d.Key, id: d.RequestID} })
+	case event.CommandDone:
+		err = with(e, func(d event.CommandDoneData) { q = answerTo(d.RequestID, d.Answer) })
+	case event.ExitPlanDone:
+		err = with(e, func(d event.ExitPlanDoneData) { q = answerTo(d.RequestID, d.Answer) })
+	case event.QueueChanged:
+		err = with(e, func(d event.QueueChangedData) { q = request{key: d.Key, id: cmp.Or(d.Added, string(e.Type))} })
+	}
+	return q, err
+}
+
+func answerTo(requestID string, a *event.Answered) request {
+	if a == nil {
+		return request{}
+	}
+	return request{key: a.Key, id: requestID, answer: true}
 }
 
 // lastShown finds the event that the next one names as its parent.
@@ -447,7 +511,7 @@ func (s *State) fold(e event.Event) error {
 			}
 			s.System, s.Context = d.Content, d.Context
 			if s.Turn != nil {
-				s.Turn.spoken(SourceSessionStart)
+				s.Turn.Words = spoken(s.Turn.Words, SourceSessionStart)
 			}
 		})
 	case event.InputAccepted:
@@ -455,13 +519,7 @@ func (s *State) fold(e event.Event) error {
 	case event.UserMessage:
 		return with(e, s.userMessage)
 	case event.SessionIdle:
-		return with(e, func(d event.SessionIdleData) {
-			s.Idle, s.Aborted, s.Totals = true, d.Aborted, d.Totals
-			s.Prompts, s.Entry, s.Last = nil, "", nil
-			s.Halted, s.Suspended = false, false
-			s.Gate.Reset()
-			s.Switched = false
-		})
+		return with(e, s.rest)
 	case event.SessionForked:
 		s.Turn, s.Queue, s.Idle, s.Restore = nil, nil, true, nil
 		s.Tasks, s.Reports = nil, nil // the parent's
@@ -610,14 +668,14 @@ func (s *State) userMessage(d event.UserMessageData) {
 	}
 	if s.Turn == nil {
 		s.forgetTurn()
-		s.Turn = &Turn{InteractionID: d.InteractionID, Prompt: d.Content, Words: s.waiting}
-		s.waiting = nil
+		s.Turn = &Turn{InteractionID: d.InteractionID, Prompt: d.Content}
 		s.Totals.Turns++
 	}
 	if headers {
 		s.Turn.Headers = append(slices.Clip(s.Turn.Headers), d.InputID)
 	}
-	s.Turn.spoken(d.Source)
+	s.waiting = spoken(s.waiting, d.Source)
+	s.Turn.Words = spoken(s.Turn.Words, d.Source)
 	if d.AgentMode != "" {
 		s.Turn.Mode = d.AgentMode
 	}
@@ -628,14 +686,15 @@ func (s *State) headed(inputID string) bool {
 	return slices.ContainsFunc(s.Queue, func(in event.InputAcceptedData) bool { return in.InputID == inputID && in.Headers })
 }
 
-// spoken takes in that the model is told what a hook wants it to be told.
-func (t *Turn) spoken(source string) {
-	for i, w := range t.Words {
+// spoken returns what is left to be told when the model was told the first words
+// of a source.
+func spoken(words []Words, source string) []Words {
+	for i, w := range words {
 		if w.Source == source {
-			t.Words = slices.Delete(slices.Clone(t.Words), i, i+1)
-			return
+			return slices.Delete(slices.Clone(words), i, i+1)
 		}
 	}
+	return words
 }
 
 // over ends the turn.
