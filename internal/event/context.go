@@ -2,6 +2,21 @@ package event
 
 import "encoding/json"
 
+// The kinds of events about what the model sees, and how full its window is.
+const (
+	CompactionStart    Type = "session.compaction_start"
+	CompactionComplete Type = "session.compaction_complete"
+	ContextEpoch       Type = "context.epoch"
+	UsageInfo          Type = "session.usage_info"
+)
+
+var _ = list(
+	Kind{Type: CompactionStart, body: body[CompactionStartData], Lasting: true, Answer: CompactionComplete},
+	Kind{Type: CompactionComplete, body: body[CompactionCompleteData], Lasting: true},
+	Kind{Type: ContextEpoch, body: body[ContextEpochData], Hidden: true, Lasting: true, Shapes: true},
+	Kind{Type: UsageInfo, body: body[UsageInfoData], Sent: true},
+)
+
 // CompactionStartData tells that the older part of the conversation is about to
 // be summarised. It is always followed by one CompactionCompleteData with the
 // same id.
@@ -149,6 +164,15 @@ type Anchor struct {
 	Messages  int `json:"messages"`
 }
 
+// UsageInfoData tells how full the model's window is.
+type UsageInfoData struct {
+	TokenLimit     int   `json:"tokenLimit"`
+	CurrentTokens  int64 `json:"currentTokens"`
+	MessagesLength int   `json:"messagesLength"`
+	IsInitial      bool  `json:"isInitial"`
+}
+
 func (CompactionStartData) Type() Type    { return CompactionStart }
 func (CompactionCompleteData) Type() Type { return CompactionComplete }
 func (ContextEpochData) Type() Type       { return ContextEpoch }
+func (UsageInfoData) Type() Type          { return UsageInfo }

@@ -2,12 +2,15 @@ package event
 
 import "encoding/json"
 
-// The events of hooks, which are stored, and that of the model's window, which is
-// not.
+// The kinds of events about hooks.
 const (
 	HookStart Type = "hook.start"
 	HookEnd   Type = "hook.end"
-	UsageInfo Type = "session.usage_info"
+)
+
+var _ = list(
+	Kind{Type: HookStart, body: body[HookStartData], Answer: HookEnd},
+	Kind{Type: HookEnd, body: body[HookEndData]},
 )
 
 // The kinds of hooks: when clients that want to be asked are asked.
@@ -55,14 +58,5 @@ type HookError struct {
 	Message string `json:"message"`
 }
 
-// UsageInfoData tells how full the model's window is.
-type UsageInfoData struct {
-	TokenLimit     int   `json:"tokenLimit"`
-	CurrentTokens  int64 `json:"currentTokens"`
-	MessagesLength int   `json:"messagesLength"`
-	IsInitial      bool  `json:"isInitial"`
-}
-
 func (HookStartData) Type() Type { return HookStart }
 func (HookEndData) Type() Type   { return HookEnd }
-func (UsageInfoData) Type() Type { return UsageInfo }

@@ -2,6 +2,19 @@ package event
 
 import "encoding/json"
 
+// The kinds of events about memory.
+const (
+	MemoryExtracted    Type = "memory.extracted"
+	MemoryConsolidated Type = "memory.consolidated"
+	MemoryRecalled     Type = "memory.recalled"
+)
+
+var _ = list(
+	Kind{Type: MemoryExtracted, body: body[MemoryExtractedData], Hidden: true, Lasting: true},
+	Kind{Type: MemoryConsolidated, body: body[MemoryConsolidatedData], Hidden: true, Lasting: true},
+	Kind{Type: MemoryRecalled, body: body[MemoryRecalledData], Hidden: true, Lasting: true},
+)
+
 // MemoryRules say what is remembered of a session, and when. What is zero is off, or
 // as it usually is.
 type MemoryRules struct {

@@ -1,5 +1,27 @@
 package event
 
+// The kinds of events about the modes of an agent, and its plan.
+const (
+	ModeChanged   Type = "session.mode_changed"
+	PlanChanged   Type = "session.plan_changed"
+	ExitPlanAsked Type = "exit_plan_mode.requested"
+	ExitPlanDone  Type = "exit_plan_mode.completed"
+	TaskDone      Type = "session.task_complete"
+)
+
+var _ = list(
+	Kind{Type: ModeChanged, body: body[ModeChangedData], Lasting: true},
+	Kind{Type: PlanChanged, body: body[PlanChangedData]},
+	Kind{Type: ExitPlanAsked, body: body[ExitPlanAskedData], Ephemeral: true, Question: true, Answer: ExitPlanDone},
+	Kind{Type: ExitPlanDone, body: body[ExitPlanDoneData], Ephemeral: true, Keyed: true},
+	Kind{Type: TaskDone, body: empty},
+)
+
+// PlanChangedData tells that the plan was written.
+type PlanChangedData struct {
+	Operation string `json:"operation"` // "create", "update" or "delete"
+}
+
 // ModeChangedData tells in which mode the agent works from here on.
 type ModeChangedData struct {
 	NewMode      string `json:"newMode"` // one of Mode…
@@ -12,37 +34,6 @@ const (
 	ModePlan        = "plan" // nothing is changed until a plan was approved
 	ModeAutopilot   = "autopilot"
 )
-
-// ContextChangedData is what a client knows of the place where a session works.
-type ContextChangedData struct {
-	Cwd            string `json:"cwd"`
-	GitRoot        string `json:"gitRoot,omitempty"`
-	Branch         string `json:"branch,omitempty"`
-	Repository     string `json:"repository,omitempty"`
-	RepositoryHost string `json:"repositoryHost,omitempty"`
-	HostType       string `json:"hostType,omitempty"`
-	BaseCommit     string `json:"baseCommit,omitempty"`
-	HeadCommit     string `json:"headCommit,omitempty"`
-}
-
-// ShutdownData tells that the use of a session was ended for everybody.
-type ShutdownData struct {
-	Kind        string              `json:"shutdownType"` // "routine" or "error"
-	Reason      string              `json:"errorReason,omitempty"`
-	Started     int64               `json:"sessionStartTime"` // milliseconds
-	APIDuration int64               `json:"totalApiDurationMs"`
-	Changes     CodeChanges         `json:"codeChanges"`
-	Metrics     map[string]struct{} `json:"modelMetrics"`
-	Model       string              `json:"currentModel,omitempty"`
-}
-
-// CodeChanges counts what was changed.
-type CodeChanges struct {
-	Added   int      `json:"linesAdded"`
-	Removed int      `json:"linesRemoved"`
-	Files   []string `json:"filesModified"`
-	Count   int      `json:"filesModifiedCount"`
-}
 
 // ExitPlanAskedData asks a person whether a plan may be carried out.
 type ExitPlanAskedData struct {
@@ -63,8 +54,9 @@ type ExitPlanDoneData struct {
 	Answer    *Answered `json:"winner,omitempty"`
 }
 
-func (ModeChangedData) Type() Type    { return ModeChanged }
-func (ContextChangedData) Type() Type { return ContextChanged }
-func (ShutdownData) Type() Type       { return SessionShutdown }
-func (ExitPlanAskedData) Type() Type  { return ExitPlanAsked }
-func (ExitPlanDoneData) Type() Type   { return ExitPlanDone }
+func (ModeChangedData) Type() Type   { return ModeChanged }
+func (PlanChangedData) Type() Type   { return PlanChanged }
+func (ExitPlanAskedData) Type() Type { return ExitPlanAsked }
+func (ExitPlanDoneData) Type() Type  { return ExitPlanDone }
+
+func (d ExitPlanDoneData) Request() Request { return answerTo(d.RequestID, d.Answer) }

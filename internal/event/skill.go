@@ -2,6 +2,19 @@ package event
 
 import "slices"
 
+// The kinds of events about skills.
+const (
+	SkillsFound   Type = "skills.found"
+	SkillInvoked  Type = "skill.invoked"
+	SkillsChanged Type = "session.skills_loaded"
+)
+
+var _ = list(
+	Kind{Type: SkillsFound, body: body[SkillsFoundData], Hidden: true, Lasting: true},
+	Kind{Type: SkillInvoked, body: body[SkillInvokedData], Lasting: true},
+	Kind{Type: SkillsChanged, body: body[SkillsChangedData], Sent: true},
+)
+
 // A Skill tells an agent how to do something.
 type Skill struct {
 	Name        string `json:"name"`
@@ -9,13 +22,6 @@ type Skill struct {
 	Path        string `json:"path"`
 	Source      string `json:"source"`
 }
-
-// The events of skills.
-const (
-	SkillsFound   Type = "skills.found"          // which there are, from here on
-	SkillInvoked  Type = "skill.invoked"         // one is told to the model
-	SkillsChanged Type = "session.skills_loaded" // as clients are told; only sent
-)
 
 // SkillsFoundData is all skills that a session knows of.
 type SkillsFoundData struct {
@@ -50,15 +56,6 @@ type SkillState struct {
 	UserInvocable bool `json:"userInvocable"`
 }
 
-// Type is the kind of the event.
-func (SkillsFoundData) Type() Type { return SkillsFound }
-
-// Type is the kind of the event.
-func (SkillInvokedData) Type() Type { return SkillInvoked }
-
-// Type is the kind of the event.
-func (SkillsChangedData) Type() Type { return SkillsChanged }
-
 // SkillRules say which skills a session has.
 type SkillRules struct {
 	Directories []string `json:"directories,omitempty"`
@@ -78,3 +75,7 @@ func (r SkillRules) States(list []Skill) []SkillState {
 	}
 	return states
 }
+
+func (SkillsFoundData) Type() Type   { return SkillsFound }
+func (SkillInvokedData) Type() Type  { return SkillInvoked }
+func (SkillsChangedData) Type() Type { return SkillsChanged }

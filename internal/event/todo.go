@@ -1,10 +1,14 @@
 package event
 
-// The events of the list that a model keeps of what it has to do. The first is
-// stored and hidden; the second is only sent, and tells clients to look again.
+// The kinds of events about the list that a model keeps of what it has to do.
 const (
 	TodoChanged  Type = "todo.changed"
 	TodosChanged Type = "session.todos_changed"
+)
+
+var _ = list(
+	Kind{Type: TodoChanged, body: body[TodoChangedData], Hidden: true, Lasting: true},
+	Kind{Type: TodosChanged, body: empty, Sent: true},
 )
 
 // TodoChangedData is an entry of the model's own list, whole, as it is from here

@@ -1,8 +1,13 @@
 package event
 
-// WorkspaceFileChanged tells that a client has written a file of the session's
-// own.
-const WorkspaceFileChanged Type = "session.workspace_file_changed"
+// The kinds of events about the files of a session's own.
+const (
+	WorkspaceFileChanged Type = "session.workspace_file_changed"
+)
+
+var _ = list(
+	Kind{Type: WorkspaceFileChanged, body: body[WorkspaceFileChangedData]},
+)
 
 // WorkspaceFileChangedData names it, below the folder of those files.
 type WorkspaceFileChangedData struct {
@@ -10,5 +15,4 @@ type WorkspaceFileChangedData struct {
 	Operation string `json:"operation"` // "create" or "update"
 }
 
-// Type is the kind of the event.
 func (WorkspaceFileChangedData) Type() Type { return WorkspaceFileChanged }

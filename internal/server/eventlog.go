@@ -302,7 +302,7 @@ func (c *conn) registerInterest(ctx context.Context, p api.InterestParams) (api.
 	handle := cmp.Or(p.Key, event.NewID()) // a relay that asks again gets the same
 	if here := c.attachedTo(p.SessionID); here != nil {
 		c.server.host.Interest(p.SessionID, here.client, handle, p.EventType)
-		if asks(p.EventType) { // it wants to be asked: also what was asked before it came
+		if p.EventType.Question() { // it wants to be asked: also what was asked before it came
 			open, err := c.server.host.Open(ctx, p.SessionID, func(kind event.Type) bool { return kind == p.EventType })
 			open = slices.DeleteFunc(open, here.live)
 			if err = errors.Join(noSession(p.SessionID, err), c.remind(ctx, p.SessionID, open)); err != nil {

@@ -12,22 +12,13 @@ import (
 	"github.com/abide-run/abide/internal/session"
 )
 
-// asks reports whether events of a kind put questions to clients.
-func asks(kind event.Type) bool {
-	switch kind {
-	case event.PermissionAsked, event.ExternalAsked, event.UserInputAsked, event.ElicitationAsked, event.ExitPlanAsked:
-		return true
-	}
-	return false
-}
-
 // unanswered is what a client that comes back wants to be asked again: all that
 // is open now. What is asked later it sees anyway.
 func (c *conn) unanswered(ctx context.Context, p api.OpenParams) []session.Reminder {
 	if p.Abide == nil || !p.Abide.Redeliver {
 		return nil
 	}
-	open, err := c.server.host.Open(ctx, p.SessionID, asks)
+	open, err := c.server.host.Open(ctx, p.SessionID, event.Type.Question)
 	if err != nil {
 		return nil // the request itself says what is wrong
 	}

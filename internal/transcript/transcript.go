@@ -43,19 +43,10 @@ type entry struct {
 	asked   bool             // a person, or whoever stands for one, said it
 }
 
-// Relevant reports whether events of this kind shape the conversation.
-func Relevant(t event.Type) bool {
-	switch t {
-	case event.UserMessage, event.AssistantMessage, event.ToolComplete, event.HistoryHidden, event.SystemNotification, event.ContextEpoch:
-		return true
-	}
-	return false
-}
-
 // Add takes in the next event. Events that do not matter are ignored.
 func (h *History) Add(e event.Event) {
 	switch {
-	case !Relevant(e.Type):
+	case !e.Type.Shapes():
 		return
 	case e.Type == event.ContextEpoch:
 		h.opened(e)

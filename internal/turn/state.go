@@ -101,20 +101,13 @@ type Report struct {
 
 // recent remembers the idempotency keys of the last requests, for clients that
 // lost the reply and ask again.
-type recent []request
-
-// A request is what came with an idempotency key.
-type request struct {
-	key    string // empty if it came with none
-	id     string // what identifies it: see State.Sent and State.Won
-	answer bool   // it closed a question
-}
+type recent []event.Request
 
 // maxRecent is how many requests are remembered: more than a client has under
 // way at a time.
 const maxRecent = 64
 
-func (r *recent) add(q request) {
+func (r *recent) add(q event.Request) {
 	if *r = append(*r, q); len(*r) > maxRecent {
 		*r = append((*r)[:0:0], (*r)[1:]...)
 	}
@@ -124,8 +117,8 @@ func (r *recent) add(q request) {
 // lately: the id of an input, the position of a resume.
 func (s *State) Sent(key string) string {
 	for _, k := range s.sent {
-		if key != "" && k.key == key {
-			return k.id
+		if key != "" && k.Key == key {
+			return k.ID
 		}
 	}
 	return ""
@@ -142,7 +135,7 @@ func (s *State) Resumed(key string) event.Seq {
 // key.
 func (s *State) Won(requestID, key string) bool {
 	for _, k := range s.won {
-		if key != "" && k.key == key && k.id == requestID {
+		if key != "" && k.Key == key && k.ID == requestID {
 			return true
 		}
 	}
@@ -312,7 +305,7 @@ func cutAtIdle(events []event.Event) (before, rest []event.Event) {
 // message does so only as long as the session has no summary, or as a skill waits
 // to be told.
 func (s *State) lasts(t event.Type) bool {
-	return lasting(t) || (t == event.UserMessage && (s.Summary == "" || len(s.waiting) > 0))
+	return t.Lasting() || (t == event.UserMessage && (s.Summary == "" || len(s.waiting) > 0))
 }
 
 // rest clears all that is not kept while the session is idle. It is cleared even
@@ -332,14 +325,14 @@ func (s *State) loadKeys(events []event.Event) error {
 		if len(s.sent) == maxRecent && len(s.won) == maxRecent {
 			break
 		}
-		if !keyed(e.Type) || !e.Mentions("key") {
+		if !e.Type.Keyed() || !e.Mentions("key") {
 			continue
 		}
 		q, err := requestOf(e)
 		if err != nil {
 			return err
 		}
-		if ring := s.ring(q); q.key != "" && len(*ring) < maxRecent {
+		if ring := s.ring(q); q.Key != "" && len(*ring) < maxRecent {
 			*ring = append(*ring, q)
 		}
 	}
@@ -349,8 +342,8 @@ func (s *State) loadKeys(events []event.Event) error {
 }
 
 // ring is where a request is remembered.
-func (s *State) ring(q request) *recent {
-	if q.answer {
+func (s *State) ring(q event.Request) *recent {
+	if q.Answer {
 		return &s.won
 	}
 	return &s.sent
@@ -358,61 +351,25 @@ func (s *State) ring(q request) *recent {
 
 // foldKey remembers the key that a request came with.
 func (s *State) foldKey(e event.Event) error {
-	if !keyed(e.Type) {
+	if !e.Type.Keyed() {
 		return nil
 	}
 	q, err := requestOf(e)
-	if err == nil && q.key != "" {
+	if err == nil && q.Key != "" {
 		s.ring(q).add(q)
 	}
 	return err
 }
 
-// keyed reports whether requests that are recorded as events of this kind can
-// come with an idempotency key.
-func keyed(t event.Type) bool {
-	switch t {
-	case event.InputAccepted, event.SessionResume, event.PermissionDone, event.ExternalDone, event.UserInputDone,
-		event.ElicitationAsked, event.ElicitationDone, event.CommandExecute, event.CommandDone, event.QueueChanged, event.ExitPlanDone:
-		return true
+// requestOf reads which request an event of a keyed kind records.
+func requestOf(e event.Event) (event.Request, error) {
+	body, err := e.Body()
+	if err != nil {
+		return event.Request{}, err
 	}
-	return false
-}
-
-// requestOf reads which request an event records.
-func requestOf(e event.Event) (q request, err error) {
-	switch e.Type {
-	case event.InputAccepted:
-		err = with(e, func(d event.InputAcceptedData) { q = request{key: d.Key, id: d.InputID} })
-	case event.SessionResume:
-		err = with(e, func(d event.SessionResumeData) { q = request{key: d.Key, id: strconv.FormatInt(int64(e.Seq), 10)} })
-	case event.PermissionDone:
-		err = with(e, func(d event.PermissionDoneData) { q = answerTo(d.RequestID, d.Answer) })
-	case event.ExternalDone:
-		err = with(e, func(d event.ExternalDoneData) { q = answerTo(d.RequestID, d.Answer) })
-	case event.UserInputDone:
-		err = with(e, func(d event.UserInputDoneData) { q = answerTo(d.RequestID, d.Answer) })
-	case event.ElicitationAsked:
-		err = with(e, func(d event.ElicitationAskedData) { q = request{key: d.Key, id: d.RequestID} })
-	case event.ElicitationDone:
-		err = with(e, func(d event.ElicitationDoneData) { q = answerTo(d.RequestID, d.Answer) })
-	case event.CommandExecute:
-		err = with(e, func(d event.CommandExecuteData) { q = request{key: d.Key, id: d.RequestID} })
-	case event.CommandDone:
-		err = with(e, func(d event.CommandDoneData) { q = answerTo(d.RequestID, d.Answer) })
-	case event.ExitPlanDone:
-		err = with(e, func(d event.ExitPlanDoneData) { q = answerTo(d.RequestID, d.Answer) })
-	case event.QueueChanged:
-		err = with(e, func(d event.QueueChangedData) { q = request{key: d.Key, id: cmp.Or(d.Added, string(e.Type))} })
-	}
-	return q, err
-}
-
-func answerTo(requestID string, a *event.Answered) request {
-	if a == nil {
-		return request{}
-	}
-	return request{key: a.Key, id: requestID, answer: true}
+	q := body.(event.Requester).Request()
+	q.ID = cmp.Or(q.ID, strconv.FormatInt(int64(e.Seq), 10))
+	return q, nil
 }
 
 // lastShown finds the event that the next one names as its parent.
@@ -425,21 +382,6 @@ func (s *State) lastShown(events []event.Event) error {
 		}
 	}
 	return nil
-}
-
-// lasting reports whether an event matters after the turn it happened in.
-func lasting(t event.Type) bool {
-	switch t {
-	case event.SessionStart, event.SessionConfigured, event.ClientDeclared, event.ToolsDeclared, event.InstructionsLoaded,
-		event.SessionModelChange, event.SessionNamed, event.SystemMessage, event.PermissionDone,
-		event.HistoryHidden, event.FilesRestored, event.TaskStarted, event.TaskReported, event.TodoChanged, event.SystemNotification,
-		event.SessionForked, event.ElicitationAsked, event.ElicitationDone, event.CommandExecute, event.CommandQueued, event.CommandDone,
-		event.QueueChanged, event.PermissionsConfigured, event.GrantsReset, event.QuestionsRedelivered, event.SkillsFound, event.SkillInvoked, event.ModeChanged,
-		event.CompactionStart, event.CompactionComplete, event.ContextEpoch,
-		event.MemoryExtracted, event.MemoryConsolidated, event.MemoryRecalled:
-		return true
-	}
-	return false
 }
 
 // Apply takes in the next event.

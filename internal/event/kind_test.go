@@ -1,0 +1,220 @@
+package event_test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/abide-run/abide/internal/event"
+)
+
+// A source is what the files of the package declare.
+type source struct {
+	types  map[string]string // the constants of type Type, by name: their values
+	bodies map[string]string // the types with a method Type, by name: their file
+	rows   map[string]row    // the rows of the table, by the name of their constant
+}
+
+// A row is one of the table, as it stands in a file.
+type row struct{ file, body string }
+
+// readSource reads the package as it is written, not as it runs.
+func readSource(t *testing.T) source {
+	t.Helper()
+	s := source{types: map[string]string{}, bodies: map[string]string{}, rows: map[string]row{}}
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.ValueSpec:
+				s.readConstants(n)
+			case *ast.FuncDecl:
+				if n.Name.Name == "Type" && n.Recv != nil {
+					s.bodies[fmt.Sprint(n.Recv.List[0].Type)] = name
+				}
+			case *ast.CompositeLit:
+				if fmt.Sprint(n.Type) == "Kind" {
+					s.readRow(t, name, n)
+				}
+			}
+			return true
+		})
+	}
+	return s
+}
+
+func (s *source) readConstants(n *ast.ValueSpec) {
+	if fmt.Sprint(n.Type) != "Type" {
+		return
+	}
+	for i, v := range n.Values {
+		if lit, ok := v.(*ast.BasicLit); ok {
+			s.types[n.Names[i].Name], _ = strconv.Unquote(lit.Value) // it has been parsed
+		}
+	}
+}
+
+func (s *source) readRow(t *testing.T, file string, n *ast.CompositeLit) {
+	var constant string
+	r := row{file: file}
+	for _, e := range n.Elts {
+		pair := e.(*ast.KeyValueExpr)
+		switch fmt.Sprint(pair.Key) {
+		case "Type":
+			constant = fmt.Sprint(pair.Value)
+		case "body":
+			if generic, ok := pair.Value.(*ast.IndexExpr); ok {
+				r.body = fmt.Sprint(generic.Index)
+			}
+		}
+	}
+	if _, twice := s.rows[constant]; twice {
+		t.Errorf("the table has %s twice", constant)
+	}
+	s.rows[constant] = r
+}
+
+// TestEveryKindIsInTheTable: a kind that is declared has a row, beside its body, and
+// a body that is declared is that of a row.
+func TestEveryKindIsInTheTable(t *testing.T) {
+	s := readSource(t)
+	if len(s.types) == 0 || len(s.bodies) == 0 {
+		t.Fatal("nothing was found in the files of the package")
+	}
+	ofRows := map[string]bool{"EmptyData": true, "SubagentData": true} // the bodies of several kinds
+	for constant, value := range s.types {
+		r, ok := s.rows[constant]
+		if _, known := event.Type(value).Kind(); !ok || !known {
+			t.Errorf("%s (%s) has no row in the table of kinds: list it beside its body", constant, value)
+		}
+		if r.body == "" {
+			continue
+		}
+		ofRows[r.body] = true
+		if s.bodies[r.body] != r.file {
+			t.Errorf("the row of %s stands in %s, its body %s in %s", constant, r.file, r.body, s.bodies[r.body])
+		}
+	}
+	for body, file := range s.bodies {
+		if !ofRows[body] {
+			t.Errorf("%s in %s is a Payload, but no row of the table has it", body, file)
+		}
+	}
+	if len(event.Kinds()) != len(s.types) {
+		t.Errorf("the table has %d kinds, %d are declared", len(event.Kinds()), len(s.types))
+	}
+}
+
+// TestTheRowsOfTheTableAgreeWithThemselves: properties that exclude each other, or
+// that follow from each other.
+func TestTheRowsOfTheTableAgreeWithThemselves(t *testing.T) {
+	for _, k := range event.Kinds() {
+		e, err := event.Parse(1, fmt.Appendf(nil, `{"type":%q,"id":"i","timestamp":"2026-11-15T12:00:00.000Z","parentId":null,"data":{}}`, k.Type))
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := e.Body()
+		if err != nil || body.Type() != k.Type {
+			t.Errorf("%s: its body is %T, %v", k.Type, body, err)
+			continue
+		}
+		_, keyed := body.(event.Requester)
+		end, ends := k.Answer.Kind()
+		for rule, holds := range map[string]bool{
+			"a kind is keyed exactly if its body is a Requester":               keyed == k.Keyed,
+			"what is only sent has no meaning for a stored log":                !k.Sent || !(k.Hidden || k.Lasting || k.Keyed || k.Shapes),
+			"what is only sent is ephemeral":                                   !k.Sent || k.Ephemeral,
+			"what is hidden is not marked for clients as ephemeral":            !k.Hidden || !k.Ephemeral,
+			"a piece of an answer is only sent":                                !k.Piece || k.Sent,
+			"what is said shapes the conversation":                             !k.Said || k.Shapes,
+			"a question is shown, and has an answer":                           !k.Question || (ends && !k.Hidden),
+			"an answer is a kind that is stored":                               k.Answer == "" || (ends && !end.Sent),
+			"what lasts while it is open is ended by something that lasts too": k.Answer == "" || !k.Lasting || end.Lasting,
+		} {
+			if !holds {
+				t.Errorf("%s: it does not hold that %s", k.Type, rule)
+			}
+		}
+	}
+}
+
+// TestAKindThatIsNotKnownIsLikeAnyOther: a log of a newer version can be read and
+// shown, and its body is refused with its name.
+func TestAKindThatIsNotKnownIsLikeAnyOther(t *testing.T) {
+	e, err := event.Parse(7, []byte(`{"type":"future.thing","id":"i","timestamp":"2026-11-15T12:00:00.000Z","parentId":null,"data":{"a":1}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, known := e.Type.Kind(); known || e.Type.Hidden() || e.Type.Ephemeral() || !e.Type.Listed() || e.Type.Lasting() {
+		t.Error("the table says something of it")
+	}
+	if _, err := e.Body(); err == nil || !strings.Contains(err.Error(), "future.thing") {
+		t.Errorf("err = %v, want one that names the kind", err)
+	}
+}
+
+// mark is how docs/EVENTS.md writes what becomes of events of a kind.
+func mark(k event.Kind) string {
+	switch {
+	case k.Sent:
+		return "–"
+	case k.Hidden:
+		return "H"
+	case k.Ephemeral:
+		return "E"
+	}
+	return "S"
+}
+
+// TestTheDocumentHasEveryKind holds docs/EVENTS.md against the table: one row for
+// every kind, with the same mark, and none for anything else.
+func TestTheDocumentHasEveryKind(t *testing.T) {
+	text, err := os.ReadFile("../../docs/EVENTS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := regexp.MustCompile("(?m)^\\| (`[^|]*`) \\| ([SEH–]) \\|")
+	names := regexp.MustCompile("`([^`]+)`")
+	documented := map[event.Type]string{}
+	for _, row := range rows.FindAllStringSubmatch(string(text), -1) {
+		for _, name := range names.FindAllStringSubmatch(row[1], -1) {
+			kind := event.Type(name[1])
+			if documented[kind] != "" {
+				t.Errorf("EVENTS.md has %s twice", kind)
+			}
+			documented[kind] = row[2]
+		}
+	}
+	for _, k := range event.Kinds() {
+		switch got := documented[k.Type]; got {
+		case mark(k):
+		case "":
+			t.Errorf("EVENTS.md has no row for %s (%s)", k.Type, mark(k))
+		default:
+			t.Errorf("EVENTS.md says %s of %s, the table %s", got, k.Type, mark(k))
+		}
+		delete(documented, k.Type)
+	}
+	for _, kind := range slices.Sorted(maps.Keys(documented)) {
+		t.Errorf("EVENTS.md has a row for %s, which is no kind", kind)
+	}
+}
