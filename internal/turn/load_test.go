@@ -2,7 +2,11 @@ package turn_test
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/turn"
@@ -121,5 +125,112 @@ func TestNothingOfATurnOutlivesIdle(t *testing.T) {
 	} {
 		w := newWriter(t).add(start).add(log...).add(idle)
 		turntest.LoadedEqualsFolded(t, w.events, w.state)
+	}
+}
+
+// samples are events of every kind that is stored, several where what they say
+// makes a difference. Ids come from few, so that events refer to each other.
+func samples() []event.Payload {
+	yes, no := true, false
+	list := []event.Payload{
+		start, event.SessionResumeData{}, event.SessionResumeData{Key: "r"}, event.SessionNamedData{Name: "n"}, event.SessionNamedData{Name: "suggested", Auto: true},
+		event.SessionModelChangeData{NewModel: "m2"}, event.SessionModelChangeData{NewModel: "m3", PreviousModel: "m2"},
+		event.SessionForkedData{}, event.SessionSuspendedData{Suspended: true}, event.SessionSuspendedData{}, event.ShutdownData{Kind: "routine"},
+		idle, event.SessionIdleData{Aborted: true, Totals: event.Totals{Turns: 2, Steps: 3, InputTokens: 4}},
+		event.SessionInfoData{Message: "i"}, event.SessionWarningData{Message: "w"}, event.SessionErrorData{}, event.SessionErrorData{EndsTurn: true, Message: "e"},
+		event.ContextChangedData{Cwd: "/x"}, event.WorkspaceFileChangedData{Path: "f"},
+		event.SessionConfiguredData{Approve: "all"}, event.ClientDeclaredData{Permission: true}, event.ToolsDeclaredData{Tools: []event.ExternalTool{{Name: "act", Terminal: true}}},
+		event.InstructionsLoadedData{Text: "instructions"}, event.SystemMessageData{Content: "sys"}, event.SystemMessageData{Content: "sys", Context: "c"}, event.SystemMessageData{Content: "told", EpochID: "e1"},
+		accepted, steer, command, event.InputAcceptedData{InputID: "i2", Prompt: "keyed", Mode: event.ModeQueue, Key: "key", Headers: true},
+		event.InputAcceptedData{InputID: "i3", Prompt: "/go", Kind: event.InputCommand, Mode: event.ModeInterrupt},
+		message, event.UserMessageData{Content: "plan it", InteractionID: "y", InputID: "i2", AgentMode: event.ModePlan}, event.UserMessageData{InteractionID: "z"},
+		event.UserMessageData{Content: "dance", InteractionID: "z", Source: "skill-dance"},
+		event.AbortData{}, event.AbortData{KeepQueue: true}, event.TurnEndedData{},
+		event.QueueChangedData{Order: []string{"i2", "i"}, Key: "k7"}, event.QueueChangedData{Order: []string{}, Paused: &no},
+		event.QueueChangedData{Order: []string{"i", "i2", "i3"}, Paused: &yes, Steer: "i2", Added: "i3"},
+		asked, words, calls, ended, event.AssistantUsageData{InputTokens: 7}, event.AssistantUsageData{OutputTokens: 8, Anchor: &event.Anchor{Counted: 9, Estimated: 8, Messages: 1}},
+		intended("c1"), intended("c2"), begun("c1"), begun("c2"), finished("c1"), finished("c2"),
+		event.ToolCompleteData{ToolCallID: "c1", Error: &event.ToolError{Code: event.CodeRejected}},
+		event.ExternalAskedData{RequestID: "e1", ToolCallID: "c1", ToolName: "act"}, event.ExternalDoneData{RequestID: "e1", Answer: &event.Answered{Digest: "d", Key: "k1"}},
+		asks("c1"), asks("c2"), allowed("c1"),
+		event.PermissionDoneData{RequestID: "qc2", ToolCallID: "c2", Result: event.PermissionResult{Kind: event.ApprovedForSession},
+			Grants: []event.Grant{{Kind: "shell", Subject: "ls"}}, Answer: &event.Answered{Digest: "d", Key: "k2"}},
+		event.ClientRules{AllowAll: true}, event.ClientRules{}, event.GrantsResetData{}, event.PermissionsChangedData{Mode: "manual"},
+		event.UserInputAskedData{RequestID: "u1", ToolCallID: "c2", Question: "?"}, event.UserInputDoneData{RequestID: "u1", Answer: &event.Answered{Digest: "d", Key: "k3"}},
+		event.ElicitationAskedData{RequestID: "f1", Key: "k4"}, event.ElicitationDoneData{RequestID: "f1", Answer: &event.Answered{Key: "k5"}},
+		event.QuestionsRedeliveredData{RequestIDs: []string{"qc1", "f1"}},
+		event.CommandExecuteData{RequestID: "x1", Command: "/go", Key: "k6"}, carried, event.CommandQueuedData{RequestID: "x3", Command: "/go", InputID: "i3"},
+		event.CommandDoneData{RequestID: "x1"}, event.CommandDoneData{RequestID: "x", Stop: true, Answer: &event.Answered{Key: "k9"}}, event.CommandDoneData{RequestID: "x4", InputID: "i3"},
+		event.TaskStartedData{Key: "t1"}, event.TaskReportedData{Key: "t1", Status: event.TaskStalled, Text: "stalled"}, event.TaskReportedData{Key: "t1", Status: event.TaskCompleted, Ended: true, Text: "done"},
+		event.SystemNotificationData{Content: "news", InteractionID: "n", Report: 3}, event.SystemNotificationData{Content: "more news"},
+		event.MemoryExtractedData{From: 1, To: 5, Hash: "h", Bytes: 10, Found: 2}, event.MemoryExtractedData{From: 6, To: 9, Hash: "g", Quarantined: true},
+		event.MemoryConsolidatedData{Through: 7}, event.MemoryConsolidatedData{Through: 20, Forgotten: true, Hash: "f"}, event.MemoryRecalledData{Text: "recalled"},
+		event.HistoryHiddenData{From: 1, To: 2}, event.HistoryHiddenData{From: 3, To: 30, Files: true}, event.FilesRestoredData{},
+		event.SkillsFoundData{Skills: []event.Skill{{Name: "dance"}}}, event.SkillInvokedData{Name: "dance", Content: "Do it twice."}, event.SkillInvokedData{Name: "sing"},
+		entry(1, "a", event.TodoPending), entry(1, "a", event.TodoCompleted), entry(2, "b", event.TodoInProgress),
+		event.ModeChangedData{NewMode: event.ModePlan}, event.ModeChangedData{NewMode: event.ModeInteractive, PreviousMode: event.ModePlan}, event.PlanChangedData{},
+		event.ExitPlanAskedData{RequestID: "p1", ToolCallID: "c1"}, event.ExitPlanDoneData{RequestID: "p1", Answer: &event.Answered{Key: "k8"}}, event.Empty(event.TaskDone),
+		event.SubagentSelectedData{Name: "a"}, event.Empty(event.SubagentDeselected),
+	}
+	return slices.Concat(list, compactionEvents, hookEvents)
+}
+
+// samplesByKind groups the samples. It fails the test for a kind that is stored and
+// has none.
+func samplesByKind(t *testing.T) map[event.Type][]event.Payload {
+	t.Helper()
+	byKind := map[event.Type][]event.Payload{}
+	for _, p := range samples() {
+		byKind[p.Type()] = append(byKind[p.Type()], p)
+	}
+	for _, k := range event.Kinds() {
+		if !k.Sent && len(byKind[k.Type]) == 0 {
+			t.Errorf("there is no sample of %s: add one, so that loading it is compared with folding it", k.Type)
+		}
+	}
+	return byKind
+}
+
+// TestLoadingIsFolding: a state that was loaded, skipping what no longer matters, is
+// the state that lived through every event, whatever the log says and however long
+// it is.
+func TestLoadingIsFolding(t *testing.T) {
+	byKind := samplesByKind(t)
+	kinds := slices.Sorted(maps.Keys(byKind))
+	skipped := map[event.Type]bool{} // what was before the last session.idle of some log
+	longest := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		w := newWriter(t).add(start)
+		for range rapid.IntRange(1, 4).Draw(rt, "parts") {
+			for range rapid.IntRange(0, 120).Draw(rt, "length") {
+				kind := rapid.SampledFrom(kinds).Draw(rt, "kind")
+				w.add(rapid.SampledFrom(byKind[kind]).Draw(rt, "event"))
+			}
+			for n := range rapid.SampledFrom([]int{0, 0, 1, 30, 100}).Draw(rt, "keyed") {
+				w.add(keyedInput(n))
+				if rapid.Bool().Draw(rt, "answered") {
+					w.add(keyedAnswer(n))
+				}
+			}
+			if diff := turntest.Diff(t, w.events, w.state); diff != "" {
+				rt.Fatalf("after %d events loading differs from folding (-folded +loaded):\n%s", len(w.events), diff)
+			}
+		}
+		longest = max(longest, len(w.events))
+		idle := false
+		for _, e := range slices.Backward(w.events) {
+			if idle {
+				skipped[e.Type] = true
+			}
+			idle = idle || e.Type == event.SessionIdle
+		}
+	})
+	for _, k := range event.Kinds() {
+		if k.Lasting && !skipped[k.Type] {
+			t.Errorf("no log had a %s before the session was idle", k.Type)
+		}
+	}
+	if longest < 200 {
+		t.Errorf("the longest log had %d events: this says little", longest)
 	}
 }

@@ -4,13 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"reflect"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
-	"pgregory.net/rapid"
 
 	"github.com/abide-run/abide/internal/approval"
 	"github.com/abide-run/abide/internal/event"
@@ -185,91 +182,6 @@ func TestAModelThatRunsInCirclesIsStopped(t *testing.T) {
 	if steps != turn.MaxRepeats {
 		t.Errorf("stopped after %d equal steps, want %d", steps, turn.MaxRepeats)
 	}
-}
-
-// TestLoadingIsFolding: a state that was loaded, skipping what no longer
-// matters, is the state that lived through every event.
-func TestLoadingIsFolding(t *testing.T) {
-	paused := true
-	payloads := []event.Payload{
-		accepted, steer, message, asked, words, calls, ended, idle,
-		intended("c1"), intended("c2"), begun("c1"), finished("c1"), finished("c2"), asks("c1"), asks("c2"), allowed("c1"),
-		event.PermissionDoneData{RequestID: "qc2", ToolCallID: "c2", Result: event.PermissionResult{Kind: event.ApprovedForSession},
-			Grants: []event.Grant{{Kind: "shell", Subject: "ls"}}, Answer: &event.Answered{Digest: "d", Key: "k2"}},
-		event.ExternalAskedData{RequestID: "e1", ToolCallID: "c1", ToolName: "act"},
-		event.ExternalDoneData{RequestID: "e1", Answer: &event.Answered{Digest: "d", Key: "k1"}},
-		event.UserInputAskedData{RequestID: "u1", ToolCallID: "c2", Question: "?"},
-		event.UserInputDoneData{RequestID: "u1", Answer: &event.Answered{Digest: "d", Key: "k3"}},
-		event.AbortData{}, event.TurnEndedData{}, event.SessionErrorData{EndsTurn: true}, event.SessionNamedData{Name: "n"},
-		event.ClientDeclaredData{Permission: true}, event.ToolsDeclaredData{Tools: []event.ExternalTool{{Name: "act"}}},
-		event.SessionModelChangeData{NewModel: "m2"}, event.SystemMessageData{Content: "sys"}, event.SessionConfiguredData{Approve: "all"},
-		event.SessionForkedData{}, event.HistoryHiddenData{From: 1, To: 2}, event.SessionResumeData{},
-		event.InputAcceptedData{InputID: "i2", Prompt: "keyed", Mode: event.ModeQueue, Key: "key"},
-		event.InputAcceptedData{InputID: "i3", Prompt: "/go", Kind: event.InputCommand, Mode: event.ModeQueue},
-		event.ElicitationAskedData{RequestID: "f1", Key: "k4"}, event.ElicitationDoneData{RequestID: "f1", Answer: &event.Answered{Key: "k5"}},
-		event.CommandExecuteData{RequestID: "x1", Command: "/go", Key: "k6"}, event.CommandExecuteData{RequestID: "x2", Command: "/go", InputID: "i3"},
-		event.CommandQueuedData{RequestID: "x3", Command: "/go", InputID: "i3"}, event.CommandDoneData{RequestID: "x1"},
-		event.CommandDoneData{RequestID: "x2", Stop: true}, event.CommandDoneData{RequestID: "x3"}, event.CommandDoneData{RequestID: "x4", InputID: "i3"},
-		event.QueueChangedData{Order: []string{"i2", "i"}, Key: "k7"}, event.QueueChangedData{Order: []string{}, Paused: new(bool)},
-		event.QueueChangedData{Order: []string{"i", "i2", "i3"}, Paused: &paused, Steer: "i2"},
-		event.SessionSuspendedData{Suspended: true}, event.SessionSuspendedData{},
-		entry(1, "a", event.TodoPending), entry(1, "a", event.TodoCompleted), entry(2, "b", event.TodoInProgress),
-		event.ClientRules{AllowAll: true}, event.ClientRules{}, event.GrantsResetData{},
-		event.ModeChangedData{NewMode: event.ModePlan}, event.ModeChangedData{NewMode: event.ModeInteractive, PreviousMode: event.ModePlan},
-		event.SessionNamedData{Name: "suggested", Auto: true}, event.ContextChangedData{Cwd: "/x"}, event.ShutdownData{Kind: "routine"}, event.PlanChangedData{},
-		event.ExitPlanAskedData{RequestID: "p1", ToolCallID: "c1"}, event.ExitPlanDoneData{RequestID: "p1", Answer: &event.Answered{Key: "k8"}},
-		event.UserMessageData{Content: "plan it", InteractionID: "y", InputID: "i2", AgentMode: event.ModePlan},
-	}
-	payloads = append(payloads, compactionEvents...)
-	payloads = append(payloads, hookEvents...)
-	exported := cmp.Exporter(func(reflect.Type) bool { return true })
-	ignore := cmpopts.IgnoreFields(turn.State{}, "History", "Offered", "Aborted")
-	// What lasts, lasts: whatever happened before a turn that has come to its end.
-	early := [][]event.Payload{
-		{event.ElicitationAskedData{RequestID: "f", Key: "k"}, event.ElicitationDoneData{RequestID: "f"}},
-		{event.CommandExecuteData{RequestID: "x", Key: "k"}, event.CommandDoneData{RequestID: "x"}},
-		{held(true), held(false)},
-	}
-	for _, p := range payloads {
-		early = append(early, []event.Payload{p})
-	}
-	for _, log := range early {
-		w := newWriter(t).add(start).add(log...)
-		if _, waits := turn.Next(w.state, nothing).(turn.Wait); !waits || len(w.state.Queue) > 0 {
-			continue
-		}
-		w.add(accepted, message, asked, words, ended)
-		w.add(event.SessionIdleData{Totals: w.state.Totals})
-		loaded := turn.New("s")
-		if err := loaded.Load(w.events); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(w.state, loaded, exported, ignore, cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("loading differs from folding after %s (-folded +loaded):\n%s", log[0].Type(), diff)
-		}
-	}
-	rapid.Check(t, func(rt *rapid.T) {
-		w := newWriter(t).add(start)
-		for range rapid.IntRange(0, 40).Draw(rt, "length") {
-			p := rapid.SampledFrom(payloads).Draw(rt, "event")
-			// A session is idle only when nothing is left to do: that is what
-			// loading relies on, and what Next grants.
-			if p == event.Payload(idle) {
-				if _, rest := turn.Next(w.state, nothing).(turn.Rest); !rest {
-					continue
-				}
-				p = event.SessionIdleData{Totals: w.state.Totals}
-			}
-			w.add(p)
-		}
-		loaded := turn.New("s")
-		if err := loaded.Load(w.events); err != nil {
-			rt.Fatal(err)
-		}
-		if diff := cmp.Diff(w.state, loaded, exported, ignore, cmpopts.EquateEmpty()); diff != "" {
-			rt.Fatalf("loading differs from folding (-folded +loaded):\n%s", diff)
-		}
-	})
 }
 
 // fake is a tool that does nothing.

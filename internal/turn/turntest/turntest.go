@@ -178,6 +178,9 @@ func (c *checked) follow(id event.SessionID, batch eventlog.Batch) error {
 		}
 	}
 	for i, e := range batch.Events {
+		if k, known := e.Type.Kind(); known && k.Sent {
+			return fmt.Errorf("a %s was stored: the table of kinds says that it is only sent", e.Type)
+		}
 		e.Seq = batch.After.Seq + event.Seq(i) + 1
 		if err := l.take(e); err != nil {
 			return err
