@@ -49,22 +49,33 @@ func dollars(amount float64) string {
 
 // event shows what a person may want to know. Events that do not decode are the
 // run's matter.
-func (p *progress) event(e event.Event) {
-	switch e.Type {
-	case event.ToolStart:
-		_ = on(e, p.toolStart)
-	case event.ToolComplete:
-		_ = on(e, p.toolComplete)
-	case event.SessionInfo:
-		_ = on(e, func(d event.SessionInfoData) { p.say(faint, d.Message) })
-	case event.SessionWarning:
-		_ = on(e, func(d event.SessionWarningData) { p.say(plainStyle, "warning: "+d.Message) })
-	case event.SessionError:
-		_ = on(e, p.remark)
-	case event.CompactionStart:
-		_ = on(e, func(d event.CompactionStartData) { p.say(faint, compacting(d)) })
-	case event.CompactionComplete:
-		_ = on(e, func(d event.CompactionCompleteData) { p.say(faint, compactedTo(d)) })
+func (p *progress) event(e event.Event) { show(progressing, p, e) }
+
+// progressing are the kinds that are shown while a run goes on.
+var progressing = showing[*progress]{
+	event.ToolStart:    shows((*progress).toolStart),
+	event.ToolComplete: shows((*progress).toolComplete),
+	event.SessionInfo:  shows(func(p *progress, d event.SessionInfoData) { p.say(faint, d.Message) }),
+	event.SessionWarning: shows(func(p *progress, d event.SessionWarningData) {
+		p.say(plainStyle, "warning: "+d.Message)
+	}),
+	event.SessionError:       shows((*progress).remark),
+	event.CompactionStart:    shows(func(p *progress, d event.CompactionStartData) { p.say(faint, compacting(d)) }),
+	event.CompactionComplete: shows(func(p *progress, d event.CompactionCompleteData) { p.say(faint, compactedTo(d)) }),
+}
+
+// showing is what a view does with the kinds that it shows.
+type showing[V any] map[event.Type]func(V, event.Event) error
+
+// shows makes an entry of a function that is given the event's body.
+func shows[V, T any](f func(V, T)) func(V, event.Event) error {
+	return func(view V, e event.Event) error { return on(e, func(d T) { f(view, d) }) }
+}
+
+// show lets a view show an event, if it shows events of this kind.
+func show[V any](kinds showing[V], view V, e event.Event) {
+	if f := kinds[e.Type]; f != nil {
+		_ = f(view, e) // whoever runs the session tells of what does not decode
 	}
 }
 

@@ -146,60 +146,91 @@ func writeEntry(w io.Writer, paint painter, at event.Seq, who, text string) erro
 }
 
 // told says who said or did what; nobody if a reader need not know. What does
-// not decode is shown as it is.
+// not decode is shown as it is, and what a newer version has recorded by its kind.
 func told(e event.Event) (who, text string) {
-	say := func(w, t string) { who, text = w, t }
-	err := tell(e, say)
+	if _, known := e.Type.Kind(); !known {
+		return "unknown", string(e.Type)
+	}
+	who, text, err := tell(e)
 	if err != nil {
 		return string(e.Type), string(e.Bytes)
 	}
 	return who, text
 }
 
-func tell(e event.Event, say func(who, text string)) error {
-	if q, ok, err := questionOf(e); ok || err != nil {
-		if ok {
-			say("question", q.sentence()+"  ["+q.RequestID+"]")
+func tell(e event.Event) (who, text string, err error) {
+	switch q, ok, err := questionOf(e); {
+	case err != nil:
+		return "", "", err
+	case ok:
+		return "question", q.sentence() + "  [" + q.RequestID + "]", nil
+	}
+	if teller := tellers[e.Type]; teller != nil {
+		return teller(e)
+	}
+	return "", "", nil
+}
+
+// A teller says who said or did what in an event.
+type teller func(event.Event) (who, text string, err error)
+
+// tells makes a teller of a function that is given the event's body.
+func tells[T any](say func(T) (who, text string)) teller {
+	return func(e event.Event) (who, text string, err error) {
+		err = on(e, func(d T) { who, text = say(d) })
+		return who, text, err
+	}
+}
+
+// tellers are the kinds that a story has, beside questions. A kind that is shown to
+// clients and stands neither here nor in another view is among the silent ones.
+var tellers = map[event.Type]teller{
+	event.UserMessage:      tells(func(d event.UserMessageData) (who, text string) { return "user", d.Content }),
+	event.AssistantMessage: tells(func(d event.AssistantMessageData) (who, text string) { return "assistant", spoken(d) }),
+	event.ToolComplete:     tells(toolResult),
+	event.PermissionDone: tells(func(d event.PermissionDoneData) (who, text string) {
+		return "answer", strings.TrimSpace(d.Result.Kind + " " + d.Result.Feedback)
+	}),
+	event.UserInputDone:      tells(func(d event.UserInputDoneData) (who, text string) { return "answer", d.Reply }),
+	event.SessionError:       tells(func(d event.SessionErrorData) (who, text string) { return "error", d.Message }),
+	event.SessionWarning:     tells(func(d event.SessionWarningData) (who, text string) { return "warning", d.Message }),
+	event.SessionInfo:        tells(func(d event.SessionInfoData) (who, text string) { return "note", d.Message }),
+	event.SessionModelChange: tells(func(d event.SessionModelChangeData) (who, text string) { return "model", d.NewModel }),
+	event.Abort:              tells(func(d event.AbortData) (who, text string) { return "stopped", d.Reason }),
+	event.SessionForked: tells(func(d event.SessionForkedData) (who, text string) {
+		return "forked", fmt.Sprintf("from %s at %d", d.Parent, d.At)
+	}),
+	event.HistoryHidden: tells(func(d event.HistoryHiddenData) (who, text string) {
+		return "rewound", fmt.Sprintf("%d to %d", d.From, d.To)
+	}),
+	event.CompactionComplete: tells(func(d event.CompactionCompleteData) (who, text string) { return "note", compactedTo(d) }),
+	event.ContextEpoch: tells(func(d event.ContextEpochData) (who, text string) {
+		if d.Kind == event.EpochUndo {
+			return "note", "the last compaction was undone"
 		}
-		return err
-	}
-	switch e.Type {
-	case event.UserMessage:
-		return on(e, func(d event.UserMessageData) { say("user", d.Content) })
-	case event.AssistantMessage:
-		return on(e, func(d event.AssistantMessageData) { say("assistant", spoken(d)) })
-	case event.ToolComplete:
-		return on(e, func(d event.ToolCompleteData) { say(toolResult(d)) })
-	case event.PermissionDone:
-		return on(e, func(d event.PermissionDoneData) {
-			say("answer", strings.TrimSpace(d.Result.Kind+" "+d.Result.Feedback))
-		})
-	case event.UserInputDone:
-		return on(e, func(d event.UserInputDoneData) { say("answer", d.Reply) })
-	case event.SessionError:
-		return on(e, func(d event.SessionErrorData) { say("error", d.Message) })
-	case event.SessionWarning:
-		return on(e, func(d event.SessionWarningData) { say("warning", d.Message) })
-	case event.SessionInfo:
-		return on(e, func(d event.SessionInfoData) { say("note", d.Message) })
-	case event.SessionModelChange:
-		return on(e, func(d event.SessionModelChangeData) { say("model", d.NewModel) })
-	case event.Abort:
-		return on(e, func(d event.AbortData) { say("stopped", d.Reason) })
-	case event.SessionForked:
-		return on(e, func(d event.SessionForkedData) { say("forked", fmt.Sprintf("from %s at %d", d.Parent, d.At)) })
-	case event.HistoryHidden:
-		return on(e, func(d event.HistoryHiddenData) { say("rewound", fmt.Sprintf("%d to %d", d.From, d.To)) })
-	case event.CompactionComplete:
-		return on(e, func(d event.CompactionCompleteData) { say("note", compactedTo(d)) })
-	case event.ContextEpoch:
-		return on(e, func(d event.ContextEpochData) {
-			if d.Kind == event.EpochUndo {
-				say("note", "the last compaction was undone")
-			}
-		})
-	}
-	return nil
+		return "", ""
+	}),
+}
+
+// silent are the kinds that clients are shown, but that no view of this program has
+// anything to say about.
+var silent = []event.Type{
+	// What was asked for and is there to be seen in another way.
+	event.SessionStart, event.SessionResume, event.SessionIdle, event.SessionShutdown, event.ContextChanged, event.TitleChanged,
+	event.ModeChanged, event.PlanChanged, event.TaskDone, event.PermissionsChanged, event.CapabilitiesChanged, event.CommandsChanged,
+	event.PendingMessagesModified, event.SnapshotRewind, event.WorkspaceFileChanged, event.TodosChanged, event.TasksChanged,
+	// What the model is told beside what people say.
+	event.SystemMessage, event.SystemNotification, event.SkillInvoked, event.SkillsChanged,
+	// How a request comes about, and what it costs: that is told in the end.
+	event.AssistantTurnStart, event.AssistantTurnEnd, event.AssistantUsage, event.AssistantIdle, event.AssistantTurnRetry,
+	event.ModelCallStart, event.ModelCallFailure, event.UsageInfo,
+	event.StreamingDelta, event.MessageStart, event.ReasoningDelta, event.ToolCallDelta,
+	// What this program can neither ask nor answer.
+	event.ElicitationAsked, event.ElicitationDone, event.ExitPlanAsked, event.ExitPlanDone,
+	event.CommandQueued, event.CommandExecute, event.CommandDone, event.ExternalDone, event.HookStart, event.HookEnd,
+	// Agents: the call that starts one is shown, and its result.
+	event.SubagentStarted, event.SubagentCompleted, event.SubagentFailed,
+	event.SubagentSelected, event.SubagentDeselected, event.CustomAgentsUpdated,
 }
 
 // spoken is what the model said, and which calls it wants made.

@@ -27,20 +27,15 @@ func (v *textView) begin(o opening) { v.progress.begin(o) }
 
 func (v *textView) event(e event.Event) {
 	if v.live {
-		v.stream(e)
+		show(streaming, v, e)
 	}
 	v.progress.event(e)
 }
 
-// stream shows text as it arrives. Events that do not decode are the run's
-// matter.
-func (v *textView) stream(e event.Event) {
-	switch e.Type {
-	case event.MessageDelta:
-		_ = on(e, v.delta)
-	case event.AssistantMessage:
-		_ = on(e, v.whole)
-	}
+// streaming are the kinds that are shown as text arrives.
+var streaming = showing[*textView]{
+	event.MessageDelta:     shows((*textView).delta),
+	event.AssistantMessage: shows((*textView).whole),
 }
 
 func (v *textView) delta(d event.MessageDeltaData) {
