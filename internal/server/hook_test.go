@@ -17,6 +17,7 @@ import (
 	"github.com/abide-run/abide/internal/model/offline"
 	"github.com/abide-run/abide/internal/server"
 	"github.com/abide-run/abide/internal/session"
+	"github.com/abide-run/abide/internal/turn/turntest"
 )
 
 // A listener is a model that remembers what it was asked.
@@ -42,7 +43,7 @@ func (l *listener) asked() *model.Request {
 // clients that left.
 func listening(t *testing.T) (*rig, *listener) {
 	l := new(listener)
-	host := session.New(eventlog.NewMemory(), session.Options{
+	host := session.New(turntest.Check(t, eventlog.NewMemory()), session.Options{
 		Version: "test", Grace: 10 * time.Millisecond,
 		Resolve: func(context.Context, event.SessionConfiguredData, string, []byte) (session.Endpoint, error) {
 			return session.Endpoint{Model: l, Name: "listener"}, nil

@@ -18,11 +18,12 @@ import (
 	"github.com/abide-run/abide/internal/model/openai"
 	"github.com/abide-run/abide/internal/server"
 	"github.com/abide-run/abide/internal/session"
+	"github.com/abide-run/abide/internal/turn/turntest"
 )
 
 // newWired is a rig whose sessions ask models by HTTP.
 func newWired(t *testing.T) *rig {
-	host := session.New(eventlog.NewMemory(), session.Options{
+	host := session.New(turntest.Check(t, eventlog.NewMemory()), session.Options{
 		Version: "test", Retries: []time.Duration{time.Millisecond, time.Millisecond},
 		Resolve: func(_ context.Context, c event.SessionConfiguredData, name string, secret []byte) (session.Endpoint, error) {
 			var p api.Provider

@@ -19,6 +19,7 @@ import (
 	"github.com/abide-run/abide/internal/model/offline"
 	"github.com/abide-run/abide/internal/server"
 	"github.com/abide-run/abide/internal/session"
+	"github.com/abide-run/abide/internal/turn/turntest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -38,7 +39,7 @@ func newRigWith(t *testing.T, o session.Options) *rig {
 	o.Resolve = func(context.Context, event.SessionConfiguredData, string, []byte) (session.Endpoint, error) {
 		return session.Endpoint{Model: offline.Model{}, Name: offline.Name}, nil
 	}
-	host := session.New(eventlog.NewMemory(), o)
+	host := session.New(turntest.Check(t, eventlog.NewMemory()), o)
 	t.Cleanup(host.Close)
 	return &rig{t: t, host: host, srv: server.New(host, server.Options{Version: "test"})}
 }

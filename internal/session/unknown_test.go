@@ -1,0 +1,66 @@
+package session_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/eventlog"
+	"github.com/abide-run/abide/internal/model/offline"
+	"github.com/abide-run/abide/internal/session"
+)
+
+// newer is what a newer version records.
+type newer struct {
+	Says string `json:"says"`
+}
+
+func (newer) Type() event.Type { return "future.thing" }
+
+// TestAKindOfANewerVersionIsKeptAndShown: a log in which a newer version has recorded
+// something that this one does not know can be resumed, gone on with, rewound, forked
+// and shown. Nothing of it is taken for damage.
+func TestAKindOfANewerVersionIsKeptAndShown(t *testing.T) {
+	b := newBench(t, offline.Model{})
+	v := b.create("s", &session.Client{})
+	b.send("s", event.InputAcceptedData{Prompt: "ONE", Mode: event.ModeQueue})
+	v.await(t, 0, event.SessionIdle)
+	b.host.Close()
+
+	info, err := b.store.Session(t.Context(), "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	thing, err := event.Encode(event.Head{ID: event.NewID(), Time: time.Now()}, newer{"hello"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	thing.Seq = info.End.Seq + 1
+	if _, err := b.store.Append(t.Context(), "s", eventlog.Batch{After: info.End, Events: []event.Event{thing}}); err != nil {
+		t.Fatal(err)
+	}
+
+	b.start()
+	v = b.resume("s")
+	b.send("s", event.InputAcceptedData{Prompt: "TWO", Mode: event.ModeQueue})
+	v.await(t, 0, event.SessionIdle)
+	fork, err := b.host.Fork(t.Context(), "", "s", 0, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []event.SessionID{"s", fork} {
+		shown, err := b.host.Messages(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := slices.Index(kindsOf(shown), newer{}.Type())
+		if at < 0 || string(shown[at].Bytes) != string(thing.Bytes) {
+			t.Errorf("%s shows %v, want the %s as it was stored", id, kindsOf(shown), newer{}.Type())
+		}
+		if info, err := b.store.Session(t.Context(), id); err != nil || info.Damage != nil {
+			t.Errorf("%s is taken for damaged: %+v, %v", id, info.Damage, err)
+		}
+		b.verify(id)
+	}
+}
