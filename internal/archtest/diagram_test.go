@@ -67,11 +67,17 @@ var diagram = map[string][]string{
 	"shell":         {},
 	"tool/argument": {"tool"},
 	"tool/todo":     {"approval", "event", "tool", "tool/argument"},
+	"tool/ask":      {"approval", "event", "tool", "tool/argument"},
+	"tool/plan":     {"approval", "event", "tool", "tool/argument"},
+	"tool/done":     {"approval", "event", "tool", "tool/argument"},
+	"tool/agent":    {"approval", "event", "tool", "tool/argument"},
+	"tool/skill":    {"approval", "event", "tool", "tool/argument"},
+	"tool/builtin":  {"tool", "tool/agent", "tool/ask", "tool/done", "tool/plan", "tool/skill"},
 	"tool/bash":     {"approval", "event", "process", "shell", "tool", "tool/argument"},
 
 	// engine
 	"turn":    {"approval", "event", "model", "tool", "transcript", "window"},
-	"session": {"approval", "compact", "event", "eventlog", "model", "tool", "tool/argument", "transcript", "turn", "window"},
+	"session": {"approval", "compact", "event", "eventlog", "model", "tool", "transcript", "turn", "window"},
 
 	// wire
 	"jsonrpc": {},
@@ -79,7 +85,7 @@ var diagram = map[string][]string{
 	"client":  {"api", "event", "jsonrpc"},
 
 	// edges
-	"server": {"api", "approval", "event", "eventlog", "instructions", "jsonrpc", "places", "session", "skills", "turn"},
+	"server": {"api", "approval", "event", "eventlog", "instructions", "jsonrpc", "places", "session", "skills", "tool", "turn"},
 	"places": {"event"},
 	"skills": {"event"},
 	"folder": {},
@@ -88,7 +94,7 @@ var diagram = map[string][]string{
 	// all together
 	"daemon": {
 		"api", "event", "eventlog", "folder", "instructions", "memory", "memory/book", "memory/page", "model", "model/anthropic", "model/catalog", "model/offline", "model/openai", "model/remote", "model/responses", "model/scripted",
-		"places", "process", "processapi", "relay", "scope", "server", "session", "skills", "sqlite", "tool", "tool/bash", "tool/files", "tool/recall", "tool/todo", "turn", "upkeep", "window", "workspace/local",
+		"places", "process", "processapi", "relay", "scope", "server", "session", "skills", "sqlite", "tool", "tool/agent", "tool/bash", "tool/builtin", "tool/files", "tool/recall", "tool/todo", "turn", "upkeep", "window", "workspace/local",
 	},
 	"cli": {
 		"api", "approval", "client", "config", "daemon", "event", "eventlog", "folder", "instructions", "man",

@@ -21,6 +21,8 @@ import (
 	"github.com/abide-run/abide/internal/model/offline"
 	"github.com/abide-run/abide/internal/server"
 	"github.com/abide-run/abide/internal/session"
+	"github.com/abide-run/abide/internal/tool/builtin"
+	"github.com/abide-run/abide/internal/turn"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -33,6 +35,7 @@ type rig struct {
 
 func newRig(t *testing.T) *rig {
 	host := session.New(eventlog.NewMemory(), session.Options{
+		ToolsOf: func(h *session.Host) turn.Catalog { return builtin.WithoutAgents(h) },
 		Version: "test",
 		Resolve: func(context.Context, event.SessionConfiguredData, string, []byte) (session.Endpoint, error) {
 			return session.Endpoint{Model: offline.Model{}, Name: offline.Name}, nil

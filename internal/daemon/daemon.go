@@ -31,6 +31,8 @@ import (
 	"github.com/abide-run/abide/internal/session"
 	"github.com/abide-run/abide/internal/skills"
 	"github.com/abide-run/abide/internal/sqlite"
+	"github.com/abide-run/abide/internal/tool/agent"
+	"github.com/abide-run/abide/internal/tool/builtin"
 	"github.com/abide-run/abide/internal/tool/recall"
 	"github.com/abide-run/abide/internal/turn"
 	"github.com/abide-run/abide/internal/upkeep"
@@ -304,13 +306,14 @@ func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, erro
 	e.host = session.New(e.store, session.Options{
 		Standing: known.Standing, Skills: skills.Disk{},
 		Resolve: found.resolve, Tools: e.tools.catalog(own), Undo: e.tools.undo, Forget: e.tools.forget, Tasks: e.tasks(n), Log: n.log, Version: n.config.Version,
-		Rest: n.config.Rest, MaxQueue: n.config.MaxQueue, Retries: n.config.Retries, Instructions: n.config.Instructions.Read, Agents: true,
-		Folder: func(id event.SessionID) string { return n.folder.Session(string(id)) },
-		Memory: e.keeper.Session(),
+		Rest: n.config.Rest, MaxQueue: n.config.MaxQueue, Retries: n.config.Retries, Instructions: n.config.Instructions.Read,
+		ToolsOf: func(h *session.Host) turn.Catalog { return builtin.New(h) },
+		Folder:  func(id event.SessionID) string { return n.folder.Session(string(id)) },
+		Memory:  e.keeper.Session(),
 	})
 	e.keeper.Attend(e.host)
 	e.server = server.New(e.host, server.Options{
-		Version: n.config.Version, Log: n.log, Models: found.list, Tasks: e.tools.shown(), Shell: e.tools.shell(),
+		Version: n.config.Version, Log: n.log, Models: found.list, Tasks: e.tools.shown(), Shell: e.tools.shell(), Agents: agent.Briefs(),
 		Workspace: func(id event.SessionID) string { return n.folder.Session(string(id)) },
 		Places:    known, Instructions: n.config.Instructions,
 		Memory: remembered{e.host, e.keeper, shelf},

@@ -35,6 +35,14 @@ const (
 	ModeAutopilot   = "autopilot"
 )
 
+// What can be done with a plan that was approved.
+const (
+	PlanAutopilot   = "autopilot"
+	PlanFleet       = "autopilot_fleet"
+	PlanInteractive = "interactive"
+	PlanExitOnly    = "exit_only"
+)
+
 // ExitPlanAskedData asks a person whether a plan may be carried out.
 type ExitPlanAskedData struct {
 	RequestID   string   `json:"requestId"`

@@ -70,7 +70,7 @@ func (c *conn) agents(ctx context.Context, p api.AgentListParams) (api.AgentsRes
 	if !p.Builtin {
 		return result, nil
 	}
-	briefs := session.BuiltinAgents()
+	briefs := c.server.opts.Agents
 	for _, name := range slices.Sorted(maps.Keys(briefs)) {
 		if !slices.Contains(st.Config.ExcludedAgents, name) {
 			result.Agents = append(result.Agents, api.AgentInfo{ID: name, Name: name, DisplayName: name, Description: briefs[name], Source: "builtin"})

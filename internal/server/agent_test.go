@@ -39,7 +39,7 @@ func (p *peer) told(t *testing.T) string {
 }
 
 func TestAgentsThatAClientDescribes(t *testing.T) {
-	r := newRigWith(t, session.Options{Agents: true})
+	r := newRigWith(t, session.Options{ToolsOf: withAgents})
 	p := r.open(api.SessionCreate, agents)
 	var list api.AgentsResult
 	p.must(api.AgentList, object{"sessionId": "s"}, &list)
@@ -106,7 +106,7 @@ func TestAChosenAgentHasItsModelUntilItIsLetGo(t *testing.T) {
 }
 
 func TestWorkIsGivenToAgentsOfClients(t *testing.T) {
-	r := newRigWith(t, session.Options{Agents: true})
+	r := newRigWith(t, session.Options{ToolsOf: withAgents})
 	p := r.open(api.SessionCreate, agents)
 	p.must(api.SessionSend, object{"sessionId": "s", "prompt": `Use task with {"description":"d","prompt":"Use one with value 'x', then reply with the result","agent_type":"pirate","name":"n"}, then reply with the result`}, nil)
 	if d := data[event.SubagentData](t, p.await(event.SubagentStarted)); d.Name != "pirate" {

@@ -11,7 +11,7 @@ import (
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/session"
-	"github.com/abide-run/abide/internal/turn"
+	"github.com/abide-run/abide/internal/tool"
 )
 
 // optionMethods change what a session was opened with.
@@ -64,7 +64,7 @@ func options(to *event.SessionConfiguredData, p api.OptionsParams) {
 		to.Vision, to.Window = p.Capabilities.Supports.Vision, p.Capabilities.Limits.MaxContextWindowTokens
 	}
 	if p.AskUserDisabled != nil {
-		const asking = "builtin:" + turn.AskUser
+		const asking = "builtin:" + tool.AskUser
 		to.ExcludedTools = slices.DeleteFunc(slices.Clone(to.ExcludedTools), func(name string) bool { return name == asking })
 		if *p.AskUserDisabled {
 			to.ExcludedTools = append(to.ExcludedTools, asking)

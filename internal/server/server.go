@@ -41,6 +41,7 @@ type Options struct {
 	Shell     Shell                           // so is this
 	Memory    Memory                          // nil if nothing is remembered
 	Workspace func(id event.SessionID) string // the folder of a session's files
+	Agents    map[string]string               // the agents that every session can start, and what each is told
 	Shutdown  func(context.Context) error     // flushes everything, when a client asks for it
 	// Instructions finds what projects tell agents.
 	Instructions instructions.Rules

@@ -19,6 +19,9 @@ import (
 	"github.com/abide-run/abide/internal/model/offline"
 	"github.com/abide-run/abide/internal/server"
 	"github.com/abide-run/abide/internal/session"
+	"github.com/abide-run/abide/internal/tool/agent"
+	"github.com/abide-run/abide/internal/tool/builtin"
+	"github.com/abide-run/abide/internal/turn"
 	"github.com/abide-run/abide/internal/turn/turntest"
 )
 
@@ -31,17 +34,23 @@ type rig struct {
 	host *session.Host
 }
 
+// withAgents are the tools of sessions that can start agents.
+func withAgents(h *session.Host) turn.Catalog { return builtin.New(h) }
+
 func newRig(t *testing.T) *rig { return newRigWith(t, session.Options{}) }
 
 // newRigWith is a rig whose sessions are told more.
 func newRigWith(t *testing.T, o session.Options) *rig {
 	o.Version = "test"
+	if o.ToolsOf == nil {
+		o.ToolsOf = func(h *session.Host) turn.Catalog { return builtin.WithoutAgents(h) }
+	}
 	o.Resolve = func(context.Context, event.SessionConfiguredData, string, []byte) (session.Endpoint, error) {
 		return session.Endpoint{Model: offline.Model{}, Name: offline.Name}, nil
 	}
 	host := session.New(turntest.Check(t, eventlog.NewMemory()), o)
 	t.Cleanup(host.Close)
-	return &rig{t: t, host: host, srv: server.New(host, server.Options{Version: "test"})}
+	return &rig{t: t, host: host, srv: server.New(host, server.Options{Version: "test", Agents: agent.Briefs()})}
 }
 
 // A peer is a client of the rig.

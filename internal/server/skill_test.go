@@ -28,7 +28,7 @@ func skilled(t *testing.T, dir, name string) string {
 }
 
 func newSkilled(t *testing.T) *rig {
-	return newRigWith(t, session.Options{Skills: skills.Disk{}, Agents: true})
+	return newRigWith(t, session.Options{Skills: skills.Disk{}, ToolsOf: withAgents})
 }
 
 func TestAModelIsToldASkillWhenItWantsTo(t *testing.T) {

@@ -4,89 +4,31 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
-	"github.com/abide-run/abide/internal/approval"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/tool"
-	"github.com/abide-run/abide/internal/tool/argument"
-	"github.com/abide-run/abide/internal/turn"
 )
 
-// agents is the tool that gives work to an agent. An agent is a session like any
-// other, under the key of the call: it is stored, goes on after a crash, and the
-// call that is made again finds it. Its questions are put to the clients of the
-// session that started it, and answered there.
-type agents struct{ host *Host }
-
-// briefs is what an agent is told beside its work.
-var briefs = map[string]string{
-	"explore":         "You find out how things are, and say so. You change nothing.",
-	"task":            "You carry out one task, and say what came of it.",
-	"general-purpose": "You work on your own until what was asked for is done.",
-	"code-review":     "You review changes: look for what is wrong in them, and name each place.",
-	"research":        "You gather what is known about a question, and name where it comes from.",
-	"security-review": "You look for ways in which the code can be abused, and name each place.",
-}
-
-// readers are the tools of an agent that only reads.
-var readers = []string{"view", "grep", "glob"}
-
-func (a agents) Spec() tool.Spec { return turn.TaskSpec(turn.AgentTypes) }
-
-func (a agents) Permission(call tool.Call) (*approval.Request, error) {
-	_, err := readOrder(call.Arguments)
-	return nil, err
-}
-
-// An order is what an agent is started for.
-type order struct{ description, prompt, kind, name string }
-
-func readOrder(raw json.RawMessage) (order, error) {
-	args := argument.Read(raw)
-	o := order{args.Needed("description"), args.Needed("prompt"), args.Needed("agent_type"), args.Needed("name")}
-	return o, args.Err()
-}
-
-func (a agents) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
-	o, err := readOrder(call.Arguments)
-	if err != nil {
-		return tool.Fail(err.Error()), nil
-	}
-	parent := a.host.get(call.Session)
-	spec, client, err := a.plan(ctx, parent, o)
-	var unknown errAgent
-	if errors.As(err, &unknown) {
-		return tool.Fail(unknown.Error()), nil
-	}
+// RunAgent gives work to an agent and returns what came of it. The agent is a
+// session like any other, under the key of the call: it is stored, goes on after a
+// crash, and the call that is made again finds it. Its questions are put to the
+// clients of the session that started it, and answered there.
+func (h *Host) RunAgent(ctx context.Context, call tool.Call, work tool.AgentWork) (tool.Result, error) {
+	parent := h.get(call.Session)
+	spec, client, err := h.agentSpec(ctx, parent, work)
 	if err != nil {
 		return tool.Result{}, err
 	}
-	return a.run(ctx, parent, call, o, spec, client)
+	return h.runAgent(ctx, parent, call, work, spec, client)
 }
 
-// errAgent means that there is no such agent.
-type errAgent struct {
-	name  string
-	valid []string
-}
-
-func (e errAgent) Error() string {
-	return fmt.Sprintf("Unknown agent_type: %s. Valid types are: %s", e.name, strings.Join(e.valid, ", "))
-}
-
-// plan is what the agent's session is like: as the one that starts it, but for
+// agentSpec is what the agent's session is like: as the one that starts it, but for
 // what the kind of agent says.
-func (a agents) plan(ctx context.Context, parent *Session, o order) (Spec, *Client, error) {
+func (h *Host) agentSpec(ctx context.Context, parent *Session, work tool.AgentWork) (Spec, *Client, error) {
 	spec, client := Spec{}, &Client{}
-	err := a.host.look(ctx, parent.id, func(tx *txn) error {
-		if valid := tx.State.Agents(); !slices.Contains(valid, o.kind) {
-			return errAgent{o.kind, valid}
-		}
+	err := h.look(ctx, parent.id, func(tx *txn) error {
 		spec.Config = tx.State.Config
 		client.Permission, client.Tools = tx.State.Declared.Permission, tx.State.Tools
 		if tx.State.Declared.Hooks {
@@ -98,15 +40,15 @@ func (a agents) plan(ctx context.Context, parent *Session, o order) (Spec, *Clie
 		return spec, nil, err
 	}
 	c := &spec.Config
-	c.Instructions, c.SystemMessage, c.Streaming = briefs[o.kind], nil, false
-	c.AgentExcluded, c.Agent = nil, &event.AgentOf{Session: parent.id, Type: o.kind}
-	described := c.Custom(o.kind)
+	c.Instructions, c.SystemMessage, c.Streaming = work.Brief, nil, false
+	c.AgentExcluded, c.Agent = nil, &event.AgentOf{Session: parent.id, Type: work.Type}
+	described := c.Custom(work.Type)
 	c.Agents, c.Selected, c.Before = nil, "", nil
 	switch {
 	case described != nil:
 		custom(c, *described)
-	case o.kind == "explore":
-		c.AvailableTools, client.Tools = readers, nil
+	case work.Tools != nil:
+		c.AvailableTools, client.Tools = work.Tools, nil
 	}
 	if parent.client(tokens) != nil {
 		client.Token = parent.tokenOfAgent
@@ -114,15 +56,15 @@ func (a agents) plan(ctx context.Context, parent *Session, o order) (Spec, *Clie
 	if c := parent.client(transports); c != nil {
 		client.Transport = c.Transport
 	}
-	return spec, client, a.secrets(ctx, parent.id, &spec)
+	return spec, client, h.agentSecrets(ctx, parent.id, &spec)
 }
 
-// secrets takes over what is kept beside the log of a session.
-func (a agents) secrets(ctx context.Context, id event.SessionID, spec *Spec) (err error) {
-	if spec.Provider, err = a.host.store.Secret(ctx, id, SecretProvider); err != nil {
+// agentSecrets takes over what is kept beside the log of a session.
+func (h *Host) agentSecrets(ctx context.Context, id event.SessionID, spec *Spec) (err error) {
+	if spec.Provider, err = h.store.Secret(ctx, id, SecretProvider); err != nil {
 		return err
 	}
-	env, err := a.host.store.Secret(ctx, id, SecretEnv)
+	env, err := h.store.Secret(ctx, id, SecretEnv)
 	if err != nil || env == nil {
 		return err
 	}
@@ -143,30 +85,30 @@ func (s *Session) tokenOfAgent(ctx context.Context, _ event.SessionID, provider 
 	return s.token(ctx, provider)
 }
 
-// run lets the agent work until it has an answer.
-func (a agents) run(ctx context.Context, parent *Session, call tool.Call, o order, spec Spec, client *Client) (tool.Result, error) {
+// runAgent lets the agent work until it has an answer.
+func (h *Host) runAgent(ctx context.Context, parent *Session, call tool.Call, work tool.AgentWork, spec Spec, client *Client) (tool.Result, error) {
 	id := event.SessionID(call.Key)
 	w := &witness{parent: parent, child: id, done: make(chan struct{}), old: call.Attempt > 1}
 	client.Viewer = w
-	view, err := a.host.Create(ctx, id, spec, client)
+	view, err := h.Create(ctx, id, spec, client)
 	if err != nil {
 		return tool.Result{}, err
 	}
-	defer a.host.Detach(id, client, false)
+	defer h.Detach(id, client, false)
 	if err := view.CatchUp(ctx); err != nil {
 		return tool.Result{}, err
 	}
 	w.live()
-	told := event.SubagentData{ToolCallID: call.ID, Name: o.kind, DisplayName: o.name, Description: o.description}
+	told := event.SubagentData{ToolCallID: call.ID, Name: work.Type, DisplayName: work.Name, Description: work.Description}
 	parent.tellOf(told.As(event.SubagentStarted, ""))
-	if _, err := a.host.Send(ctx, id, event.InputAcceptedData{Prompt: o.prompt, Key: call.Key}); err != nil {
+	if _, err := h.Send(ctx, id, event.InputAcceptedData{Prompt: work.Prompt, Key: call.Key}); err != nil {
 		return tool.Result{}, err
 	}
 	select {
 	case <-w.done:
 	case <-ctx.Done():
-		if a.host.ctx.Err() == nil { // it was stopped, and not the engine
-			err = a.host.Abort(context.WithoutCancel(ctx), id, "the call that started it was stopped")
+		if h.ctx.Err() == nil { // it was stopped, and not the engine
+			err = h.Abort(context.WithoutCancel(ctx), id, "the call that started it was stopped")
 		}
 		return tool.Result{}, errors.Join(ctx.Err(), err)
 	}
@@ -253,7 +195,7 @@ func (h *Host) dismissAll(ctx context.Context, id event.SessionID) {
 		}
 		switch e.Type {
 		case event.ToolStart:
-			if d, err := event.As[event.ToolStartData](e); err == nil && d.ToolName == turn.StartAgent {
+			if d, err := event.As[event.ToolStartData](e); err == nil && h.opts.Tools.StartsAgent(d.ToolName) {
 				tasks[d.ToolCallID] = true
 			}
 		case event.ToolBegun:

@@ -13,13 +13,15 @@ import (
 	"github.com/abide-run/abide/internal/model/offline"
 	"github.com/abide-run/abide/internal/session"
 	"github.com/abide-run/abide/internal/tool"
+	"github.com/abide-run/abide/internal/tool/agent"
+	"github.com/abide-run/abide/internal/tool/builtin"
 	"github.com/abide-run/abide/internal/turn"
 )
 
 // withAgents is a bench whose models can start agents.
 func withAgents(t *testing.T, m model.Model, tools ...tool.Tool) *bench {
 	b := newBench(t, m, tools...)
-	b.opts.Agents = true
+	b.opts.ToolsOf = func(h *session.Host) turn.Catalog { return builtin.New(h) }
 	b.restart()
 	return b
 }
@@ -137,7 +139,7 @@ func TestAgentsThatCannotBeStarted(t *testing.T) {
 		{nil, `{"description":"d","prompt":"p","agent_type":"bogus","name":"n"}`, "Unknown agent_type: bogus. Valid types are: explore, "},
 		{[]string{"explore"}, `{"description":"d","prompt":"p","agent_type":"explore","name":"n"}`, "Unknown agent_type: explore. Valid types are: task, "},
 		{nil, `{"description":"d","agent_type":"task","name":"n"}`, `Invalid input: "prompt": Required`},
-		{turn.AgentTypes, `{"description":"d"}`, "Tool 'task' does not exist."},
+		{agent.Names(), `{"description":"d"}`, "Tool 'task' does not exist."},
 	} {
 		id := event.SessionID(event.NewID())
 		v := newViewer()

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/abide-run/abide/internal/event"
@@ -13,9 +12,6 @@ import (
 
 // ErrAgent means that there is no such agent.
 var ErrAgent = errors.New("there is no such agent")
-
-// BuiltinAgents are the agents that every session has, and what they are told.
-func BuiltinAgents() map[string]string { return maps.Clone(briefs) }
 
 // ChooseAgent lets a custom agent answer in a session from the next turn on: with
 // its prompt, its tools and its model.

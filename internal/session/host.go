@@ -74,8 +74,8 @@ type Options struct {
 	// Folder returns the folder of a session's own files, which need not exist.
 	// There is none if nil.
 	Folder func(id event.SessionID) string
-	// Agents means that models can give work to agents.
-	Agents bool
+	// ToolsOf returns the tools that need the host itself. They come after Tools.
+	ToolsOf func(*Host) turn.Catalog
 	// Tasks is what goes on in the background. There is nothing if nil.
 	Tasks Tasks
 	// Undo takes back what calls did to files. Nothing is taken back if nil.
@@ -159,11 +159,8 @@ func New(store eventlog.Store, opts Options) *Host {
 		gathered: make(map[event.SessionID][]event.TaskReportedData),
 		watchers: make(map[*Watcher]struct{}),
 	}
-	if opts.Skills != nil {
-		h.opts.Tools = append(slices.Clip(h.opts.Tools), skills{h})
-	}
-	if opts.Agents {
-		h.opts.Tools = append(slices.Clip(h.opts.Tools), agents{h})
+	if opts.ToolsOf != nil {
+		h.opts.Tools = append(slices.Clip(h.opts.Tools), opts.ToolsOf(h)...)
 	}
 	h.ctx, h.cancel = context.WithCancelCause(context.WithValue(context.Background(), turnKey{}, true))
 	return h

@@ -220,7 +220,7 @@ func (h *Host) fork(ctx context.Context, state *turn.State, parent event.Session
 
 // Delete removes a session. Its work is stopped; what forks share stays.
 func (h *Host) Delete(ctx context.Context, id event.SessionID) error {
-	if h.opts.Agents {
+	if h.opts.Tools.StartAgents() {
 		h.dismissAll(ctx, id)
 	}
 	err := h.do(ctx, id, func(tx *txn) error {

@@ -353,7 +353,7 @@ func (h *Host) answer(ctx context.Context, id event.SessionID, a turn.Answer) (w
 		if err != nil {
 			return err
 		}
-		taken, won, working = ok, ok || tx.State.Won(a.RequestID, a.Key), tx.State.Working()
+		taken, won, working = ok, ok || tx.State.Won(a.RequestID, a.Key), h.opts.Tools.Working(tx.State)
 		return tx.settle(record...)
 	})
 	return won, working, err
@@ -456,7 +456,7 @@ func (h *Host) Status(ctx context.Context, id event.SessionID) (Status, error) {
 		for _, c := range s.Questions() {
 			st.Questions = append(st.Questions, c.Asked)
 		}
-		st.Own, working = len(st.Questions), s.Working()
+		st.Own, working = len(st.Questions), h.opts.Tools.Working(s)
 		return nil
 	})
 	for _, agent := range working {

@@ -18,6 +18,7 @@ import (
 	"github.com/abide-run/abide/internal/model/offline"
 	"github.com/abide-run/abide/internal/session"
 	"github.com/abide-run/abide/internal/tool"
+	"github.com/abide-run/abide/internal/tool/builtin"
 	"github.com/abide-run/abide/internal/turn"
 	"github.com/abide-run/abide/internal/turn/turntest"
 )
@@ -94,6 +95,7 @@ func newBench(t *testing.T, m model.Model, tools ...tool.Tool) *bench {
 			return session.Endpoint{Model: m, Name: "test"}, nil
 		},
 		Tools: tools, Version: "test",
+		ToolsOf: func(h *session.Host) turn.Catalog { return builtin.WithoutAgents(h) },
 	}
 	b.start()
 	t.Cleanup(func() { b.host.Close() })

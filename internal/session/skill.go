@@ -2,15 +2,9 @@ package session
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"strings"
 
-	"github.com/abide-run/abide/internal/approval"
 	"github.com/abide-run/abide/internal/event"
-	"github.com/abide-run/abide/internal/tool"
-	"github.com/abide-run/abide/internal/tool/argument"
-	"github.com/abide-run/abide/internal/turn"
 )
 
 // Skills finds skills, and reads what they tell.
@@ -51,53 +45,22 @@ func (tx *txn) learn() error {
 	return nil
 }
 
+// UsableSkills returns the skills that the model of a session may be told.
+func (h *Host) UsableSkills(ctx context.Context, id event.SessionID) (usable []event.Skill, err error) {
+	err = h.look(ctx, id, func(tx *txn) error {
+		usable = tx.State.UsableSkills()
+		return nil
+	})
+	return usable, err
+}
+
+// ReadSkill returns what the model is told of a skill that it asked for.
+func (h *Host) ReadSkill(k event.Skill) (event.SkillInvokedData, error) {
+	return h.invoked(k, event.SkillAsked)
+}
+
 // invoked is what the model is told of a skill.
 func (h *Host) invoked(k event.Skill, trigger string) (event.SkillInvokedData, error) {
 	body, err := h.opts.Skills.Body(k)
 	return event.SkillInvokedData{Name: k.Name, Path: k.Path, Content: body, Description: k.Description, Source: k.Source, Trigger: trigger}, err
-}
-
-// skills is the tool by which the model is told a skill.
-type skills struct{ host *Host }
-
-func (k skills) Spec() tool.Spec { return turn.SkillSpec(nil) }
-
-func (k skills) Permission(tool.Call) (*approval.Request, error) { return nil, nil }
-
-func (k skills) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
-	args := argument.Read(call.Arguments)
-	name := args.Needed("skill")
-	if err := args.Err(); err != nil {
-		return tool.Fail("Failed to load skill: " + strings.TrimPrefix(err.Error(), "Invalid input: ")), nil
-	}
-	var usable []event.Skill
-	err := k.host.look(ctx, call.Session, func(tx *txn) error {
-		usable = tx.State.Usable()
-		return nil
-	})
-	if err != nil {
-		return tool.Result{}, err
-	}
-	at := slices.IndexFunc(usable, func(s event.Skill) bool { return s.Name == name })
-	if at < 0 {
-		return unknownSkill(name, usable), nil
-	}
-	d, err := k.host.invoked(usable[at], event.SkillAsked)
-	if err != nil {
-		return tool.Fail(fmt.Sprintf("Failed to load skill: %v", err)), nil
-	}
-	return tool.Result{
-		Text:   fmt.Sprintf("Skill %q loaded successfully. Follow the instructions in the skill context.", name),
-		Record: []event.Payload{d},
-	}, nil
-}
-
-func unknownSkill(name string, usable []event.Skill) tool.Result {
-	names := make([]string, len(usable))
-	for i, s := range usable {
-		names[i] = s.Name
-	}
-	r := tool.Fail(fmt.Sprintf("Skill %q not found. Available skills: %s", name, strings.Join(names, ", ")))
-	r.Message = "Skill not found: " + name
-	return r
 }

@@ -39,6 +39,25 @@ type Tool interface {
 	Run(ctx context.Context, call Call) (Result, error)
 }
 
+// An Offerer is a tool that not every session is offered, or not every session
+// in the same words.
+type Offerer interface {
+	Tool
+	// Offer says what the model of a session is told of the tool. It reports
+	// false if the tool is of no use in that session.
+	Offer(State) (Spec, bool)
+}
+
+// A State is what the log says of a session. A tool that needs a part of it
+// declares that part as an interface of its own. The state belongs to the session
+// that writes the log: it may be read while the tool is asked for its offer, for
+// its permission or for an instant call, and not afterwards.
+type State any
+
+// AskUser is the name of the tool by which the model asks a person. Clients can
+// switch it off.
+const AskUser = "ask_user"
+
 // A Spec describes a tool.
 type Spec struct {
 	Name        string
@@ -55,6 +74,9 @@ type Spec struct {
 	// nothing but have something recorded. It is made where the log is written,
 	// one after the other, so that its record and its result are one append.
 	Instant bool
+	// Agent means that a call is carried out by a session of its own, whose id is
+	// the key of the call.
+	Agent bool
 }
 
 // A Call is one call of a tool.
@@ -72,7 +94,9 @@ type Call struct {
 
 	Scope event.ScopeRules // the files that the session may use without asking, and never
 
-	Todos []event.TodoChangedData // the model's own list, by id; it must not be changed
+	// State is what the log says of the session. It is nil when a call that is not
+	// instant is run.
+	State State
 
 	// Granted means that more than the session's scope allows the call: a
 	// person, an approval for the session, or a rule that allows everything.
@@ -94,6 +118,20 @@ type Result struct {
 	Task     bool   // what the call began goes on without it, as a task
 
 	Record []event.Payload // what the call has changed, recorded together with its result
+	Then   []event.Payload // what follows from the result, recorded after it
+	// Open means that the call has asked a question, which is part of Record. The
+	// answer is the result of the call.
+	Open bool
+}
+
+// AgentWork is what an agent is started for.
+type AgentWork struct {
+	Description string   // what it is about, in a few words
+	Prompt      string   // what it is to do
+	Type        string   // which agent
+	Name        string   // what people are shown
+	Brief       string   // what the agent is told beside its work
+	Tools       []string // the tools that it has; nil for those of the session that starts it
 }
 
 // A Refusal is the error of a call that is not even asked about: the result that

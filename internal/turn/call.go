@@ -126,7 +126,7 @@ func (c Catalog) permission(s *State, call *Call) (*approval.Request, error) {
 	if t := c.find(call.Request.Name); t != nil {
 		return t.Permission(c.toolCall(s, call))
 	}
-	return nil, nil // ask_user
+	return nil, nil
 }
 
 // customTool is the request to let a client's tool be called.
@@ -164,35 +164,9 @@ func (c Catalog) begin(s *State, call *Call, granted bool) []event.Payload {
 			ToolCallID: r.ToolCallID, Key: event.NewID(), Attempt: 1, Granted: granted, Detaches: t.Spec().Detaches,
 		}}
 	}
-	switch r.Name {
-	case AskUser:
-		return askUser(s, call)
-	case ExitPlanMode:
-		return presentPlan(s, call)
-	case TaskComplete:
-		return completeTask(s, call)
-	}
 	// The tool went away between the question and the answer.
 	first := fmt.Sprintf("Tool '%s' does not exist.", r.Name)
 	return []event.Payload{failed(s, call, first, first)}
-}
-
-func askUser(s *State, call *Call) []event.Payload {
-	var args struct {
-		Question string   `json:"question"`
-		Choices  []string `json:"choices"`
-	}
-	err := json.Unmarshal(call.Request.Arguments, &args)
-	switch {
-	case err != nil:
-		return []event.Payload{failed(s, call, err.Error(), "Invalid input: "+err.Error())}
-	case args.Question == "":
-		return []event.Payload{failed(s, call, `"question": Required`, `Invalid input: "question": Required`)}
-	}
-	return []event.Payload{event.UserInputAskedData{
-		RequestID: event.NewID(), Question: args.Question, Choices: args.Choices,
-		AllowFreeform: true, ToolCallID: call.Request.ToolCallID,
-	}}
 }
 
 // Recover returns what is to be recorded of a call that was begun by a runtime
@@ -209,14 +183,16 @@ func (c Catalog) Recover(s *State, call *Call) []event.Payload {
 
 // Tool returns the tool that makes a call, and the call as the tool is given it.
 func (c Catalog) Tool(s *State, call *Call) (tool.Tool, tool.Call) {
-	return c.find(call.Request.Name), c.toolCall(s, call)
+	made := c.toolCall(s, call)
+	made.State = nil // it goes on changing while the tool works
+	return c.find(call.Request.Name), made
 }
 
 func (c Catalog) toolCall(s *State, call *Call) tool.Call {
 	return tool.Call{
 		Session: s.ID, ID: call.Request.ToolCallID, Key: call.Key, Attempt: call.Attempt, Begun: call.Begun,
 		Arguments: call.Request.Arguments, Dir: s.Config.WorkingDirectory,
-		Scope: s.scope(), Granted: call.Granted, Asked: call.Shown, Todos: s.todos.list,
+		Scope: s.scope(), Granted: call.Granted, Asked: call.Shown, State: s,
 	}
 }
 
@@ -232,11 +208,14 @@ func scopeOf(c event.SessionConfiguredData) event.ScopeRules {
 
 // Finish returns what is to be recorded of a call that a tool of ours made.
 func Finish(s *State, call *Call, r tool.Result) []event.Payload {
+	if r.Open {
+		return r.Record
+	}
 	record := append(slices.Clone(r.Record), Complete(s, call, r))
 	if r.Task {
 		record = append(record, event.TaskStartedData{Key: call.Key, ToolCallID: call.Request.ToolCallID})
 	}
-	return record
+	return append(record, r.Then...)
 }
 
 // Complete is the terminal record of a call that a tool of ours made.

@@ -11,6 +11,7 @@ import (
 	"github.com/abide-run/abide/internal/approval"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/tool"
+	"github.com/abide-run/abide/internal/tool/agent"
 	"github.com/abide-run/abide/internal/turn"
 )
 
@@ -193,7 +194,7 @@ func TestOnlyWhatWasDoneIsAskedAboutAfterwards(t *testing.T) {
 
 func TestAgentsThatCanBeStarted(t *testing.T) {
 	s := newWriter(t).add(start, event.SessionConfiguredData{ExcludedAgents: []string{"explore"}}).state
-	catalog := turn.Catalog{fake{turn.TaskSpec(turn.AgentTypes), nil}}
+	catalog := turn.Catalog{agent.New(nil)}
 	offered := catalog.Offer(s)
 	if len(offered) != 1 || strings.Contains(string(offered[0].Parameters), `"explore"`) || !strings.Contains(string(offered[0].Parameters), `"research"`) {
 		t.Errorf("offered %+v", offered)

@@ -1,7 +1,6 @@
 package turn
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 
@@ -9,19 +8,6 @@ import (
 	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/tool"
 )
-
-// AskUser is the built-in tool by which the model asks a person. It is not run:
-// a call of it is an open question.
-const AskUser = "ask_user"
-
-var askUserSpec = tool.Spec{
-	Name:        AskUser,
-	Description: "Ask the user a question and wait for the answer. Use it when you cannot go on without a decision or a fact that only the user has.",
-	Parameters: json.RawMessage(`{"type":"object","properties":{` +
-		`"question":{"type":"string","description":"The question, complete in itself."},` +
-		`"choices":{"type":"array","items":{"type":"string"},"description":"Answers to choose from, if there are some."}},` +
-		`"required":["question"]}`),
-}
 
 // A Catalog knows the tools of this runtime.
 type Catalog []tool.Tool
@@ -48,39 +34,24 @@ func (c Catalog) Offer(s *State) []model.Tool {
 		}
 	}
 	for _, t := range c {
-		spec := t.Spec()
-		if _, hidden := s.external(spec.Name); hidden {
-			continue
+		spec, useful := offered(t, s)
+		if _, hidden := s.external(spec.Name); useful && !hidden {
+			add("builtin", spec)
 		}
-		if spec.Name == StartAgent {
-			agents := s.Agents()
-			if len(agents) == 0 {
-				continue
-			}
-			spec = TaskSpec(agents)
-		}
-		if spec.Name == UseSkill {
-			usable := s.Usable()
-			if len(usable) == 0 {
-				continue
-			}
-			spec = SkillSpec(usable)
-		}
-		add("builtin", spec)
-	}
-	if _, hidden := s.external(AskUser); s.Declared.UserInput && !hidden {
-		add("builtin", askUserSpec)
-	}
-	if _, hidden := s.external(ExitPlanMode); s.plans() && !hidden {
-		add("builtin", exitPlanSpec)
-	}
-	if _, hidden := s.external(TaskComplete); s.alone() && !hidden {
-		add("builtin", taskCompleteSpec)
 	}
 	for _, x := range s.Tools {
 		add("custom", tool.Spec{Name: x.Name, Description: x.Description, Parameters: x.Parameters})
 	}
 	return list
+}
+
+// offered is what the model of a session is told of a tool. It reports false if
+// the tool is of no use there.
+func offered(t tool.Tool, s *State) (tool.Spec, bool) {
+	if o, ok := t.(tool.Offerer); ok {
+		return o.Offer(s)
+	}
+	return t.Spec(), true
 }
 
 // offers reports whether a tool of that name may be called, and lists those
@@ -128,3 +99,9 @@ func filterMatches(pattern, source, name string) bool {
 	}
 	return pattern == name || pattern == "*"
 }
+
+// Can returns what some client of the session has said that it can answer.
+func (s *State) Can() event.ClientDeclaredData { return s.Declared }
+
+// Settings returns the configuration of the session.
+func (s *State) Settings() event.SessionConfiguredData { return s.Config }

@@ -1,23 +1,17 @@
 package turn
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/abide-run/abide/internal/event"
-	"github.com/abide-run/abide/internal/tool"
 )
 
-// UseSkill is the built-in tool by which the model is told a skill.
-const UseSkill = "skill"
-
-// Usable are the skills that the model may have: those that are enabled, and of
+// UsableSkills are the skills that the model may be told: those that are enabled, and of
 // an agent that answers those that it was given.
-func (s *State) Usable() []event.Skill {
+func (s *State) UsableSkills() []event.Skill {
 	if !s.Config.Skills.Any() {
 		return nil
 	}
@@ -33,26 +27,7 @@ func (s *State) Unloaded() []event.Skill {
 	if chosen == nil {
 		return nil
 	}
-	return slices.DeleteFunc(s.Usable(), func(k event.Skill) bool { return s.told[k.Name] })
-}
-
-// SkillSpec is what the model is told of the tool, with the skills that there are.
-func SkillSpec(list []event.Skill) tool.Spec {
-	var text strings.Builder
-	text.WriteString("Be told how to do something. Use it as soon as a skill fits what is asked for. These are the skills:")
-	names := make([]string, len(list))
-	for i, k := range list {
-		names[i] = k.Name
-		fmt.Fprintf(&text, "\n- %s: %s", k.Name, k.Description)
-	}
-	schema, err := json.Marshal(map[string]any{
-		"type": "object", "required": []string{"skill"},
-		"properties": map[string]any{"skill": map[string]any{"type": "string", "description": "The name of the skill.", "enum": names}},
-	})
-	if err != nil { // plain data
-		panic(err)
-	}
-	return tool.Spec{Name: UseSkill, Description: text.String(), Parameters: schema, Replay: tool.Pure}
+	return slices.DeleteFunc(s.UsableSkills(), func(k event.Skill) bool { return s.told[k.Name] })
 }
 
 // skillInvoked lets the model be told a skill before its next request, in

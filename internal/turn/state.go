@@ -568,6 +568,8 @@ func (s *State) foldTurn(e event.Event) error {
 		})
 	case event.ToolComplete:
 		return with(e, s.callFinished)
+	case event.TaskDone:
+		t.Stop = true
 	}
 	return nil
 }

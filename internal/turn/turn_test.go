@@ -12,6 +12,8 @@ import (
 	"github.com/abide-run/abide/internal/approval"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/tool"
+	"github.com/abide-run/abide/internal/tool/ask"
+	"github.com/abide-run/abide/internal/tool/plan"
 	"github.com/abide-run/abide/internal/turn"
 )
 
@@ -311,6 +313,7 @@ func TestJudge(t *testing.T) {
 		fake{spec: tool.Spec{Name: "free"}},
 		fake{spec: tool.Spec{Name: "shell"}, ask: shell},
 		fake{spec: tool.Spec{Name: "write"}, ask: &approval.Request{Kind: approval.Write, Allowed: true, Ask: json.RawMessage(`{}`)}},
+		ask.New(), plan.New(),
 	}
 	planning := event.ModeChangedData{NewMode: event.ModePlan}
 	external := event.ToolsDeclaredData{Tools: []event.ExternalTool{{Name: "mine"}, {Name: "open", SkipPermission: true}}}
@@ -337,18 +340,18 @@ func TestJudge(t *testing.T) {
 		{"bad arguments", "free", `{}`, "[1]", nil, event.ToolComplete, event.CodeFailure},
 		{"client's tool asks", "mine", `{}`, "", []event.Payload{can, external}, event.PermissionAsked, ""},
 		{"client's tool without permission", "open", `{}`, "", []event.Payload{external}, event.ExternalAsked, ""},
-		{"question to a person", turn.AskUser, `{"question":"?"}`, "", []event.Payload{can}, event.UserInputAsked, ""},
-		{"question without words", turn.AskUser, `{}`, "", []event.Payload{can}, event.ToolComplete, event.CodeFailure},
-		{"question that is a number", turn.AskUser, `{"question":1}`, "", []event.Payload{can}, event.ToolComplete, event.CodeFailure},
-		{"no person", turn.AskUser, `{"question":"?"}`, "", nil, event.ToolComplete, event.CodeFailure},
+		{"question to a person", tool.AskUser, `{"question":"?"}`, "", []event.Payload{can}, event.UserInputAsked, ""},
+		{"question without words", tool.AskUser, `{}`, "", []event.Payload{can}, event.ToolComplete, event.CodeFailure},
+		{"question that is a number", tool.AskUser, `{"question":1}`, "", []event.Payload{can}, event.ToolComplete, event.CodeFailure},
+		{"no person", tool.AskUser, `{"question":"?"}`, "", nil, event.ToolComplete, event.CodeFailure},
 		{"a file is written", "write", `{}`, "", nil, event.ToolBegun, ""},
 		{"no file is written before there is a plan", "write", `{}`, "", []event.Payload{planning}, event.ToolComplete, event.CodeDenied},
 		{"but commands may be asked for", "shell", `{}`, "", []event.Payload{can, planning}, event.PermissionAsked, ""},
-		{"a plan is presented", turn.ExitPlanMode, `{"summary":"s"}`, "", []event.Payload{planner, planning}, event.ExitPlanAsked, ""},
-		{"a plan without words", turn.ExitPlanMode, `{}`, "", []event.Payload{planner, planning}, event.ToolComplete, event.CodeFailure},
-		{"a plan that is a list", turn.ExitPlanMode, `{"summary":[]}`, "", []event.Payload{planner, planning}, event.ToolComplete, event.CodeFailure},
-		{"nobody to present it to", turn.ExitPlanMode, `{"summary":"s"}`, "", []event.Payload{planning}, event.ToolComplete, event.CodeFailure},
-		{"nothing is planned", turn.ExitPlanMode, `{"summary":"s"}`, "", []event.Payload{planner}, event.ToolComplete, event.CodeFailure},
+		{"a plan is presented", "exit_plan_mode", `{"summary":"s"}`, "", []event.Payload{planner, planning}, event.ExitPlanAsked, ""},
+		{"a plan without words", "exit_plan_mode", `{}`, "", []event.Payload{planner, planning}, event.ToolComplete, event.CodeFailure},
+		{"a plan that is a list", "exit_plan_mode", `{"summary":[]}`, "", []event.Payload{planner, planning}, event.ToolComplete, event.CodeFailure},
+		{"nobody to present it to", "exit_plan_mode", `{"summary":"s"}`, "", []event.Payload{planning}, event.ToolComplete, event.CodeFailure},
+		{"nothing is planned", "exit_plan_mode", `{"summary":"s"}`, "", []event.Payload{planner}, event.ToolComplete, event.CodeFailure},
 		{"a client's rule allows", "shell", `{}`, "", []event.Payload{can, event.ClientRules{Allow: []event.Rule{{Kind: "shell"}}}}, event.ToolBegun, ""},
 		{"a client's rule denies", "shell", `{}`, "", []event.Payload{can, event.ClientRules{AllowAll: true, Deny: []event.Rule{{Kind: "shell"}}}}, event.ToolComplete, event.CodeDenied},
 		{"approvals were taken back", "shell", `{}`, "", []event.Payload{can, event.PermissionDoneData{Grants: []event.Grant{{Kind: approval.Shell, Subject: "ls"}}}, event.GrantsResetData{}}, event.PermissionAsked, ""},

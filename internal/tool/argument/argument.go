@@ -9,6 +9,7 @@ package argument
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -43,6 +44,16 @@ func (s *Set) Err() error {
 		return refuse(s.wrong[0])
 	}
 	return refuse("Multiple validation errors:\n- " + strings.Join(s.wrong, "\n- "))
+}
+
+// Refused returns the result of a call that cannot be made as it is, and whether
+// that is so.
+func (s *Set) Refused() (tool.Result, bool) {
+	var refusal *tool.Refusal
+	if errors.As(s.Err(), &refusal) {
+		return refusal.Result, true
+	}
+	return tool.Result{}, false
 }
 
 func refuse(what string) error {
@@ -111,6 +122,15 @@ func (s *Set) Needed(names ...string) string {
 	v, _ := s.Text(names...)
 	if _, raw := s.find(names); raw == nil {
 		s.Wrong(names[0], "Required")
+	}
+	return v
+}
+
+// Filled reads a text that must be there and must not be empty.
+func (s *Set) Filled(name string) string {
+	v := s.Needed(name)
+	if _, raw := s.find([]string{name}); raw != nil && string(raw) == `""` {
+		s.Wrong(name, "Required")
 	}
 	return v
 }

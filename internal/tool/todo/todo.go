@@ -11,7 +11,6 @@ package todo
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -48,12 +47,19 @@ func (v *verb) Permission(tool.Call) (*approval.Request, error) { return nil, ni
 // Run makes a call. If anything is wrong with its arguments, that is the result.
 func (v *verb) Run(_ context.Context, call tool.Call) (tool.Result, error) {
 	a := argument.Read(call.Arguments)
-	result := v.do(call.Todos, a)
-	var refusal *tool.Refusal
-	if errors.As(a.Err(), &refusal) {
-		result = refusal.Result
+	result := v.do(listOf(call.State), a)
+	if refusal, refused := a.Refused(); refused {
+		return refusal, nil
 	}
 	return result, nil
+}
+
+// listOf returns the list that a session's log tells of, by id.
+func listOf(s tool.State) []task {
+	if keeper, ok := s.(interface{ Todos() []task }); ok {
+		return keeper.Todos()
+	}
+	return nil
 }
 
 // changed is the result of a call that makes a task what it is now.

@@ -28,7 +28,7 @@ func (d *desk) call(name, args string) tool.Result {
 		if ask, err := v.Permission(tool.Call{}); ask != nil || err != nil {
 			d.t.Fatalf("%s asks for %v, %v", name, ask, err)
 		}
-		r, err := v.Run(d.t.Context(), tool.Call{Arguments: json.RawMessage(args), Todos: d.list})
+		r, err := v.Run(d.t.Context(), tool.Call{Arguments: json.RawMessage(args), State: d})
 		if err != nil {
 			d.t.Fatal(err)
 		}
@@ -40,6 +40,9 @@ func (d *desk) call(name, args string) tool.Result {
 	d.t.Fatalf("there is no tool %s", name)
 	return tool.Result{}
 }
+
+// Todos returns the list, as the state of a session does.
+func (d *desk) Todos() []event.TodoChangedData { return d.list }
 
 func (d *desk) keep(to event.TodoChangedData) {
 	for i, t := range d.list {

@@ -1,0 +1,158 @@
+// Package agent has the tool by which a model gives work to an agent of its own:
+// task.
+//
+// An agent is a session like any other, under the key of the call that started
+// it: it is stored, it goes on after a crash, and the call that is made again
+// finds it. Who runs it is not decided here.
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/abide-run/abide/internal/approval"
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/tool"
+	"github.com/abide-run/abide/internal/tool/argument"
+)
+
+// A Runner runs agents.
+type Runner interface {
+	// RunAgent gives work to an agent and returns what came of it. The call is the
+	// one that starts the agent.
+	RunAgent(ctx context.Context, call tool.Call, work tool.AgentWork) (tool.Result, error)
+}
+
+// A kind is an agent that every session can start.
+type kind struct {
+	name  string
+	brief string   // what it is told beside its work
+	tools []string // those that it has; nil for all
+}
+
+// kinds are the agents that need no description by a client.
+var kinds = []kind{
+	{name: "explore", brief: "You find out how things are, and say so. You change nothing.", tools: []string{"view", "grep", "glob"}},
+	{name: "task", brief: "You carry out one task, and say what came of it."},
+	{name: "general-purpose", brief: "You work on your own until what was asked for is done."},
+	{name: "code-review", brief: "You review changes: look for what is wrong in them, and name each place."},
+	{name: "research", brief: "You gather what is known about a question, and name where it comes from."},
+	{name: "security-review", brief: "You look for ways in which the code can be abused, and name each place."},
+}
+
+// Names returns the names of the agents that every session can start.
+func Names() []string {
+	names := make([]string, len(kinds))
+	for i, k := range kinds {
+		names[i] = k.name
+	}
+	return names
+}
+
+// Briefs returns what each of these agents is told beside its work, by name.
+func Briefs() map[string]string {
+	briefs := make(map[string]string, len(kinds))
+	for _, k := range kinds {
+		briefs[k.name] = k.brief
+	}
+	return briefs
+}
+
+// New returns the tool. Its agents are run by r.
+func New(r Runner) tool.Tool { return starter{r} }
+
+type starter struct{ runner Runner }
+
+func (starter) Spec() tool.Spec { return spec(Names()) }
+
+// Offer offers the tool with the agents that the session can start.
+func (starter) Offer(s tool.State) (tool.Spec, bool) {
+	agents := offered(s)
+	return spec(agents), len(agents) > 0
+}
+
+// offered returns the agents that a session can start: those that every session
+// can start, but for what its configuration leaves out, and those that it
+// describes. An agent starts none.
+func offered(s tool.State) []string {
+	session, ok := s.(interface {
+		Settings() event.SessionConfiguredData
+	})
+	if !ok {
+		return nil
+	}
+	c := session.Settings()
+	if c.Agent != nil {
+		return nil
+	}
+	list := slices.DeleteFunc(Names(), func(name string) bool {
+		return slices.Contains(c.ExcludedAgents, name) || c.Custom(name) != nil
+	})
+	for _, a := range c.Agents {
+		if a.Inferred() && a.Name != c.Selected {
+			list = append(list, a.Name)
+		}
+	}
+	return list
+}
+
+// Permission refuses a call that names no agent of the session. Starting one
+// needs nobody's yes: what the agent does is asked about.
+func (starter) Permission(call tool.Call) (*approval.Request, error) {
+	work, err := read(call.Arguments)
+	if valid := offered(call.State); err == nil && !slices.Contains(valid, work.Type) {
+		err = &tool.Refusal{Result: tool.Fail(fmt.Sprintf("Unknown agent_type: %s. Valid types are: %s", work.Type, strings.Join(valid, ", ")))}
+	}
+	return nil, err
+}
+
+// Run lets the agent work until it has an answer.
+func (t starter) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
+	work, err := read(call.Arguments)
+	if err != nil {
+		return tool.Fail(err.Error()), nil
+	}
+	return t.runner.RunAgent(ctx, call, work)
+}
+
+// read reads what an agent is started for.
+func read(raw json.RawMessage) (tool.AgentWork, error) {
+	args := argument.Read(raw)
+	work := tool.AgentWork{
+		Description: args.Needed("description"), Prompt: args.Needed("prompt"),
+		Type: args.Needed("agent_type"), Name: args.Needed("name"),
+	}
+	if i := slices.IndexFunc(kinds, func(k kind) bool { return k.name == work.Type }); i >= 0 {
+		work.Brief, work.Tools = kinds[i].brief, kinds[i].tools
+	}
+	return work, args.Err()
+}
+
+// spec is what the model is told of the tool, with the agents that it can start.
+func spec(agents []string) tool.Spec {
+	type property struct {
+		Type        string   `json:"type"`
+		Description string   `json:"description"`
+		Enum        []string `json:"enum,omitempty"`
+	}
+	schema, err := json.Marshal(struct {
+		Type       string              `json:"type"`
+		Properties map[string]property `json:"properties"`
+		Required   []string            `json:"required"`
+	}{"object", map[string]property{
+		"description": {Type: "string", Description: "What it is about, in a few words."},
+		"prompt":      {Type: "string", Description: "What the agent is to do. It knows nothing of this conversation, so say all that it needs."},
+		"agent_type":  {Type: "string", Description: "Which agent: explore only reads; the others can do what you can.", Enum: agents},
+		"name":        {Type: "string", Description: "A short name for this agent."},
+	}, []string{"description", "prompt", "agent_type", "name"}})
+	if err != nil { // plain data
+		panic(err)
+	}
+	return tool.Spec{
+		Name: "task", Parameters: schema, Replay: tool.Keyed, Agent: true,
+		Description: "Give work to an agent with a conversation of its own, and wait for its answer. Use it for work whose details you need not see.",
+	}
+}

@@ -1,0 +1,46 @@
+// Package done has the tool by which a model ends its work when nobody looks
+// after it: task_complete. With its result the turn is over.
+package done
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/abide-run/abide/internal/approval"
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/tool"
+	"github.com/abide-run/abide/internal/tool/argument"
+)
+
+var spec = tool.Spec{
+	Name:        "task_complete",
+	Description: "Say that all that was asked for is done, and end. Nobody is there to answer questions: go on by yourself until then.",
+	Parameters: json.RawMessage(`{"type":"object","properties":{` +
+		`"summary":{"type":"string","description":"What was done, and what came of it."}},"required":["summary"]}`),
+	Replay: tool.Pure, Instant: true,
+}
+
+// New returns the tool.
+func New() tool.Tool { return finisher{} }
+
+type finisher struct{}
+
+func (finisher) Spec() tool.Spec { return spec }
+
+// Offer offers the tool where the model works by itself.
+func (finisher) Offer(s tool.State) (tool.Spec, bool) {
+	session, ok := s.(interface{ Mode() string })
+	return spec, ok && session.Mode() == event.ModeAutopilot
+}
+
+func (finisher) Permission(tool.Call) (*approval.Request, error) { return nil, nil }
+
+// Run records that the work is done, which ends the turn.
+func (finisher) Run(_ context.Context, call tool.Call) (tool.Result, error) {
+	a := argument.Read(call.Arguments)
+	summary := a.Filled("summary")
+	if result, refused := a.Refused(); refused {
+		return result, nil
+	}
+	return tool.Result{Text: summary, Then: []event.Payload{event.Empty(event.TaskDone)}}, nil
+}

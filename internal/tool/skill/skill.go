@@ -1,0 +1,96 @@
+// Package skill has the tool by which a model is told a skill: skill.
+package skill
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/abide-run/abide/internal/approval"
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/tool"
+	"github.com/abide-run/abide/internal/tool/argument"
+)
+
+// A Library knows the skills of sessions.
+type Library interface {
+	// UsableSkills returns the skills that the model of a session may be told.
+	UsableSkills(ctx context.Context, id event.SessionID) ([]event.Skill, error)
+	// ReadSkill returns what the model is told of a skill that it asked for.
+	ReadSkill(k event.Skill) (event.SkillInvokedData, error)
+}
+
+// New returns the tool.
+func New(library Library) tool.Tool { return teller{library} }
+
+type teller struct{ library Library }
+
+func (teller) Spec() tool.Spec { return spec(nil) }
+
+// Offer offers the tool with the skills that the model may be told.
+func (teller) Offer(s tool.State) (tool.Spec, bool) {
+	session, ok := s.(interface{ UsableSkills() []event.Skill })
+	if !ok {
+		return tool.Spec{}, false
+	}
+	usable := session.UsableSkills()
+	return spec(usable), len(usable) > 0
+}
+
+func (teller) Permission(tool.Call) (*approval.Request, error) { return nil, nil }
+
+// Run reads the skill. The model is told its text in a message of its own.
+func (t teller) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
+	args := argument.Read(call.Arguments)
+	name := args.Needed("skill")
+	if err := args.Err(); err != nil {
+		return tool.Fail("Failed to load skill: " + strings.TrimPrefix(err.Error(), "Invalid input: ")), nil
+	}
+	usable, err := t.library.UsableSkills(ctx, call.Session)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	at := slices.IndexFunc(usable, func(k event.Skill) bool { return k.Name == name })
+	if at < 0 {
+		return unknown(name, usable), nil
+	}
+	d, err := t.library.ReadSkill(usable[at])
+	if err != nil {
+		return tool.Fail(fmt.Sprintf("Failed to load skill: %v", err)), nil
+	}
+	return tool.Result{
+		Text:   fmt.Sprintf("Skill %q loaded successfully. Follow the instructions in the skill context.", name),
+		Record: []event.Payload{d},
+	}, nil
+}
+
+func unknown(name string, usable []event.Skill) tool.Result {
+	names := make([]string, len(usable))
+	for i, k := range usable {
+		names[i] = k.Name
+	}
+	r := tool.Fail(fmt.Sprintf("Skill %q not found. Available skills: %s", name, strings.Join(names, ", ")))
+	r.Message = "Skill not found: " + name
+	return r
+}
+
+// spec is what the model is told of the tool, with the skills that there are.
+func spec(list []event.Skill) tool.Spec {
+	var text strings.Builder
+	text.WriteString("Be told how to do something. Use it as soon as a skill fits what is asked for. These are the skills:")
+	names := make([]string, len(list))
+	for i, k := range list {
+		names[i] = k.Name
+		fmt.Fprintf(&text, "\n- %s: %s", k.Name, k.Description)
+	}
+	schema, err := json.Marshal(map[string]any{
+		"type": "object", "required": []string{"skill"},
+		"properties": map[string]any{"skill": map[string]any{"type": "string", "description": "The name of the skill.", "enum": names}},
+	})
+	if err != nil { // plain data
+		panic(err)
+	}
+	return tool.Spec{Name: "skill", Description: text.String(), Parameters: schema, Replay: tool.Pure}
+}
