@@ -109,8 +109,9 @@ var diagram = map[string][]string{
 	"config":       {"approval"},
 	"instructions": {"event"},
 
-	// the test of the promise
-	"killtest": {},
+	// the test of the promise, and that of folders of earlier versions
+	"killtest":    {},
+	"upgradetest": {},
 
 	// measurements
 	"bench/compare": {},
