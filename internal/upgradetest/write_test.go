@@ -327,7 +327,7 @@ func writeQuestions(p *program) {
 	p.say("paused", "Reply with exactly: HELLO")
 	p.call(api.QueueSetPaused, object{"sessionId": "paused", "paused": true}, nil)
 	p.send("paused", "Reply with exactly: HELD", nil)
-	p.leave()
+	p.kill() // a client that leaves takes its forms with it
 }
 
 // writeRequests does what clients can do to a session beside talking to it.
@@ -388,6 +388,7 @@ func writeKilled(p *program) {
 	all := object{"abide": object{"approve": "all"}}
 	p.open("compacting", played, nil)
 	p.say("compacting", "Tell me about your day.")
+	p.hold = "hooked"
 	p.open("hooked", offline.Name, object{"hooks": true})
 	p.open("running", offline.Name, all)
 	p.say("running", "Reply with exactly: HELLO")
@@ -442,7 +443,7 @@ func writeFolder(t *testing.T, name string, play scenario) {
 	if err := os.RemoveAll(fixtureDir); err != nil {
 		t.Fatal(err)
 	}
-	at := &program{t: t, dir: fixtureDir}
+	at := &program{peer: &peer{t: t}, dir: fixtureDir}
 	at.write("model.json", string(script))
 	at.write("work/.git/HEAD", "ref: refs/heads/main\n")
 	if name == "memory" {
