@@ -2,7 +2,6 @@ package upgradetest
 
 import (
 	"bytes"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -99,35 +98,47 @@ func (p *peer) resume(l log) {
 }
 
 // answerOpen answers all that is open in the logs. Every answer has to win, and what
-// calls and forms wait for has to be listed. What agents ask is shown where they were
-// started, and is not.
+// calls and forms wait for has to be listed: what an agent asks, in the session that
+// has started it.
 func (p *peer) answerOpen(logs []log, done map[string]bool) {
 	p.t.Helper()
+	all := p.listed("")
+	for _, l := range logs {
+		s := loadState(p.t, l.index.ID, l.events)
+		listed := all
+		if s.Config.Agent != nil {
+			listed = p.listed(s.Config.Agent.Session)
+		}
+		var open []event.Event
+		for _, c := range s.Questions() {
+			open = append(open, c.Asked)
+		}
+		for _, x := range s.Exchanges.Open {
+			open = append(open, x.Asked)
+		}
+		for _, asked := range open {
+			command := asked.Type == event.CommandExecute || asked.Type == event.CommandQueued
+			if !command && !slices.Contains(listed, requestID(p.t, asked)) {
+				p.t.Errorf("session %s: %s is not listed: %s", l.index.ID, asked.Type, asked.Bytes)
+			}
+			p.answer(string(l.index.ID), asked, done)
+		}
+	}
+}
+
+// listed are the ids of the questions that are listed for a session, or for all.
+func (p *peer) listed(id event.SessionID) (ids []string) {
+	p.t.Helper()
 	var list api.QuestionsResult
-	p.call(api.Questions, object{}, &list)
-	var listed []string
+	p.call(api.Questions, object{"sessionId": id}, &list)
 	for _, q := range list.Questions {
 		e, err := event.Parse(0, q.Event)
 		if err != nil {
 			p.t.Fatal(err)
 		}
-		listed = append(listed, fmt.Sprint(q.SessionID, " ", requestID(p.t, e)))
+		ids = append(ids, requestID(p.t, e))
 	}
-	for _, l := range logs {
-		s := loadState(p.t, l.index.ID, l.events)
-		for _, c := range s.Questions() {
-			if s.Config.Agent == nil && !slices.Contains(listed, fmt.Sprint(l.index.ID, " ", c.Question)) {
-				p.t.Errorf("session %s: the question %s (%s) is not listed: %v", l.index.ID, c.Question, c.Asked.Type, listed)
-			}
-			p.answer(string(l.index.ID), c.Asked, done)
-		}
-		for _, x := range s.Exchanges.Open {
-			if x.Form() && !slices.Contains(listed, fmt.Sprint(l.index.ID, " ", x.RequestID)) {
-				p.t.Errorf("session %s: the form %s is not listed: %v", l.index.ID, x.RequestID, listed)
-			}
-			p.answer(string(l.index.ID), x.Asked, done)
-		}
-	}
+	return ids
 }
 
 // answer answers a question, unless it was answered before.

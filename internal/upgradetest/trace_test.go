@@ -118,17 +118,59 @@ func quote(text string) string {
 	return fmt.Sprintf("%q", text)
 }
 
-// traceLog folds a session's log and has a line for each event.
+// standing is how a session stands beside what comes next.
+func standing(s *turn.State) string {
+	list := []string{s.Mode(), s.Model}
+	note := func(is bool, word string) {
+		if is {
+			list = append(list, word)
+		}
+	}
+	note(s.Active(), "active")
+	note(s.AllowsAll(), "allows all")
+	note(s.Paused, "paused")
+	note(s.Halted, "halted")
+	note(s.Suspended, "suspended")
+	note(s.Aborted, "aborted")
+	note(s.Entry != "", s.Entry)
+	note(s.Measured.Stale, "measured before")
+	for _, count := range []struct {
+		word string
+		n    int
+	}{
+		{"questions", len(s.Questions())}, {"queue", len(s.Queue)}, {"exchanges", len(s.Exchanges.Open)}, {"hooks", len(s.Hooks)},
+		{"tasks", len(s.Tasks)}, {"reports", len(s.Reports)}, {"grants", len(s.Grants)}, {"restore", len(s.Restore)},
+		{"todos", len(s.OpenTodos())}, {"skills", len(s.Usable())}, {"unloaded", len(s.Unloaded())}, {"epochs", s.Epochs},
+		{"working", len(s.Working())}, {"turns", int(s.Totals.Turns)}, {"steps", int(s.Totals.Steps)},
+		{"extracted", int(s.Memory.Pointer)}, {"consolidated", int(s.Memory.Through)}, {"measured", s.Measured.Counted},
+	} {
+		note(count.n > 0, fmt.Sprintf("%s %d", count.word, count.n))
+	}
+	if s.Turn != nil {
+		note(s.Turn.Compactions > 0, fmt.Sprintf("waited for %d compactions", s.Turn.Compactions))
+		note(s.Turn.Stop, "last step")
+		note(s.Turn.Full != "", "full")
+	}
+	return strings.Join(list, ", ")
+}
+
+// traceLog folds a session's log and has a line for each event, with how the session
+// stands where that has changed.
 func traceLog(t *testing.T, l log) string {
 	t.Helper()
 	var out strings.Builder
 	fmt.Fprintf(&out, "# %s\n", l.index.ID)
-	s := turn.New(l.index.ID)
+	s, last := turn.New(l.index.ID), ""
 	for _, e := range l.events {
 		if err := s.Apply(e); err != nil {
 			t.Fatalf("session %s, event %d (%s): %v", l.index.ID, e.Seq, e.Type, err)
 		}
-		fmt.Fprintf(&out, "%d %s: %s\n", e.Seq, e.Type, trace(s))
+		fmt.Fprintf(&out, "%d %s: %s", e.Seq, e.Type, trace(s))
+		if is := standing(s); is != last {
+			fmt.Fprintf(&out, " # %s", is)
+			last = is
+		}
+		out.WriteByte('\n')
 	}
 	return out.String()
 }

@@ -60,6 +60,7 @@ var modelRules = object{"rules": []object{
 	{"when": object{"user": "Tell me about your day."}, "reply": object{"text": long}},
 	{"when": object{"user": "Wait for me."}, "reply": object{"text": "I have waited.", "delay": "5s"}},
 	{"when": object{"user": "Fail."}, "reply": object{"error": object{"status": 401}}},
+	{"when": object{"user": "Use the tool.", "step": 1}, "reply": object{"calls": []object{{"tool": "lookup", "arguments": object{"value": "x"}}}}},
 	{"when": object{"user": "Write and look.", "step": 1}, "reply": object{"text": "First I look.", "calls": []object{
 		{"tool": "view", "arguments": object{"path": fixtureDir + "/work/notes.txt"}},
 		{"tool": "task_create", "arguments": object{"subject": "look"}}}}},
@@ -199,6 +200,14 @@ func writeContexts(p *program) {
 		p.say("small", "Tell me about your day.")
 	}
 	p.until("small", event.CompactionComplete, p.count("small", event.CompactionStart))
+
+	p.open("beside", played, nil)
+	p.say("beside", "Tell me about your day.")
+	p.send("beside", "Use the tool.", nil)
+	p.until("beside", event.ExternalAsked, 1)
+	p.call(api.HistoryCompact, object{"sessionId": "beside"}, nil)
+	p.call(api.AnswerTool, object{"sessionId": "beside", "requestId": requestID(p.t, p.until("beside", event.ExternalAsked, 1)), "result": "found"}, nil)
+	p.until("beside", event.SessionIdle, 2)
 	p.leave()
 }
 
@@ -247,6 +256,17 @@ func writeHistories(p *program) {
 	p.send("asked", "Use lookup with value 'x', then reply with the result", nil)
 	p.until("asked", event.ExternalAsked, 1)
 	p.call(api.SessionsFork, object{"sessionId": "asked"}, nil)
+
+	p.open("busy", offline.Name, object{"abide": object{"approve": "all"}})
+	p.say("busy", fmt.Sprintf(untilThere, "four"))
+	p.say("busy", `Use task_create with {"subject":"one"}`)
+	p.call(api.QueueSetPaused, object{"sessionId": "busy", "paused": true}, nil)
+	p.send("busy", "Reply with exactly: HELD", nil)
+	p.ask(api.UIElicitation, object{"sessionId": "busy", "message": "Which size?", "requestedSchema": object{"type": "object"}})
+	p.until("busy", event.ElicitationAsked, 1)
+	p.call(api.SessionsFork, object{"sessionId": "busy"}, nil)
+	p.write("work/four", "")
+	p.until("busy", event.SystemNotification, 1)
 	p.leave()
 }
 
