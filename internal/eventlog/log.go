@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"reflect"
 	"time"
 
 	"github.com/abide-run/abide/internal/event"
@@ -89,10 +90,32 @@ type Info struct {
 	Active    bool   `json:"active,omitempty"` // has an unfinished turn
 	Questions int    `json:"questions,omitempty"`
 	Tasks     int    `json:"tasks,omitempty"` // that go on in the background
+
+	// Waiting means that what is unfinished only waits for an answer. Rows of
+	// older versions do not say it, so that their sessions count as due.
+	Waiting bool `json:"waiting,omitempty"`
+	// Watch names the tasks, so that they can be watched without reading the log.
+	// Rows of older versions have only their number.
+	Watch []Task `json:"watch,omitempty"`
 }
 
-// Due reports whether the session has something to do when an engine starts.
-func (i Info) Due() bool { return i.Active || i.Tasks > 0 }
+// A Task goes on in the background of a session: the key of the call that began
+// it, and the last status that was reported.
+type Task struct {
+	Key  string `json:"key"`
+	Last string `json:"last,omitempty"`
+}
+
+// Due reports whether an engine that starts has to read the session's log: there
+// is something to do, or there are tasks that the index does not name.
+func (i Info) Due() bool { return i.Active && !i.Waiting || i.Tasks > len(i.Watch) }
+
+// Attended reports whether an engine that starts has to attend to the session:
+// it is due, or has tasks to watch.
+func (i Info) Attended() bool { return i.Due() || len(i.Watch) > 0 }
+
+// Equal reports whether the index says the same.
+func (i Info) Equal(other Info) bool { return reflect.DeepEqual(i, other) }
 
 // A Session is a session as the index has it.
 type Session struct {
@@ -146,8 +169,9 @@ type Store interface {
 	// live on in their forks are left out.
 	Sessions(ctx context.Context) iter.Seq2[Session, error]
 
-	// Active yields the sessions that have something to do, the last modified
-	// first.
+	// Active yields the sessions that an engine has to attend to when it starts,
+	// the last modified first. Those that only wait for an answer are not among
+	// them.
 	Active(ctx context.Context) iter.Seq2[Session, error]
 
 	// Fork makes child share the events of parent up to the given end and adds

@@ -306,7 +306,7 @@ func (m *Memory) Sessions(ctx context.Context) iter.Seq2[Session, error] {
 
 // Active implements Store.
 func (m *Memory) Active(ctx context.Context) iter.Seq2[Session, error] {
-	return m.list(ctx, func(b *branch) bool { return b.info.Due() })
+	return m.list(ctx, func(b *branch) bool { return b.info.Attended() })
 }
 
 func (m *Memory) list(ctx context.Context, wanted func(*branch) bool) iter.Seq2[Session, error] {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -143,8 +144,9 @@ func (c *conn) questions(ctx context.Context, p api.SessionParams) (api.Question
 			return result, noSession(id, err)
 		}
 		for _, e := range st.Questions {
-			result.Questions = append(result.Questions, api.Question{SessionID: id, Event: e.Bytes})
+			result.Questions = append(result.Questions, api.Question{SessionID: id, Event: bytes.Clone(e.Bytes)})
 		}
+		c.server.host.LetGo(id) // there may be more than fit into memory
 	}
 	return result, nil
 }

@@ -166,3 +166,25 @@ func TestEveryKindOfQuestionIsListed(t *testing.T) {
 		t.Errorf("pending are %+v", pending)
 	}
 }
+
+// Of many sessions that wait, none stays in memory because its questions were
+// listed.
+func TestListingQuestionsLeavesNoSessionInMemory(t *testing.T) {
+	r := newRig(t)
+	p := r.connect(server.Door{})
+	for _, id := range []string{"a", "b", "c"} {
+		p.must(api.SessionCreate, object{"sessionId": id, "requestPermission": true, "tools": []object{{"name": "act"}}}, nil)
+		p.must(api.SessionSend, object{"sessionId": id, "prompt": "Use act with value 'x'"}, nil)
+		p.await(event.PermissionAsked)
+		p.must(api.SessionDestroy, object{"sessionId": id}, nil)
+		r.host.LetGo(event.SessionID(id))
+	}
+	if n := r.host.Resident(); n != 0 {
+		t.Fatalf("%d sessions are in memory before", n)
+	}
+	var list api.QuestionsResult
+	p.must(api.Questions, object{}, &list)
+	if n := r.host.Resident(); n != 0 || len(list.Questions) != 3 {
+		t.Errorf("there are %d questions, want 3, and %d sessions stay in memory", len(list.Questions), n)
+	}
+}

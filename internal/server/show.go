@@ -208,10 +208,16 @@ type notices struct {
 	bytes []byte
 }
 
+// same reports whether two notices are of the same change: an end of a log is
+// reached once.
+func same(a, b session.Notice) bool {
+	return a.Kind == b.Kind && a.Session.ID == b.Session.ID && a.Session.End == b.Session.End
+}
+
 func (s *notices) encode(n session.Notice) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if n == s.last {
+	if same(n, s.last) {
 		return s.bytes
 	}
 	p := api.LifecycleParams{Type: n.Kind, SessionID: n.Session.ID}

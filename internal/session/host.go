@@ -119,6 +119,8 @@ type Host struct {
 
 	watching sync.Mutex
 	watchers map[*Watcher]struct{}
+
+	waking chan struct{} // holds a place for each session that the host wakes at the same time
 }
 
 var (
@@ -158,6 +160,7 @@ func New(store eventlog.Store, opts Options) *Host {
 		watched:  make(map[taskKey]bool),
 		gathered: make(map[event.SessionID][]event.TaskReportedData),
 		watchers: make(map[*Watcher]struct{}),
+		waking:   make(chan struct{}, maxWaking),
 	}
 	if opts.ToolsOf != nil {
 		h.opts.Tools = append(slices.Clip(h.opts.Tools), opts.ToolsOf(h)...)
@@ -166,16 +169,70 @@ func New(store eventlog.Store, opts Options) *Host {
 	return h
 }
 
-// Start lets every unfinished turn go on. A session that cannot be read is
-// reported and left alone; the others are not affected.
+// Start lets every unfinished turn go on, and watches what goes on in the
+// background. A session that only waits for an answer is not read, nor one that
+// has only tasks. A session that cannot be read is reported and left alone; the
+// others are not affected.
 func (h *Host) Start(ctx context.Context) error {
-	for info, err := range h.store.Active(ctx) {
+	var due []event.SessionID
+	for s, err := range h.store.Active(ctx) {
 		if err != nil {
 			return fmt.Errorf("find unfinished turns: %w", err)
 		}
-		h.get(info.ID).wake()
+		if s.Info.Due() {
+			due = append(due, s.ID)
+		} else if h.opts.Tasks != nil {
+			for _, t := range s.Info.Watch {
+				h.watch(taskKey{s.ID, t.Key}, t.Last, nil)
+			}
+		}
+	}
+	if len(due) > 0 {
+		h.spawn(func() { h.wakeAll(due) })
 	}
 	return nil
+}
+
+// maxWaking is how many sessions are read at the same time because the host
+// wakes them. Whole logs are in memory while they are read: with more at once,
+// a folder with many unfinished turns would need more memory than there is.
+const maxWaking = 2
+
+// wakeAll wakes sessions, the next one when another has got going: its log is
+// read, and what it waits for now, such as a model's answer, keeps no place.
+func (h *Host) wakeAll(due []event.SessionID) {
+	for _, id := range due {
+		leave, ok := h.enterWaking()
+		if !ok {
+			return
+		}
+		if !h.spawn(func() { defer leave(); h.wake(id) }) {
+			leave()
+			return
+		}
+	}
+}
+
+// enterWaking waits for a place among the sessions that the host wakes, to be
+// given back with leave. It reports false if the host is closed.
+func (h *Host) enterWaking() (leave func(), ok bool) {
+	select {
+	case h.waking <- struct{}{}:
+		return func() { <-h.waking }, true
+	case <-h.ctx.Done():
+		return nil, false
+	}
+}
+
+// wake lets a session do what is due. It stays in memory only if something is
+// under way then, or somebody has attached to it.
+func (h *Host) wake(id event.SessionID) {
+	err := h.do(h.ctx, id, func(*txn) error { return nil })
+	var damage *eventlog.Damage // of which reading has told already
+	if err != nil && h.ctx.Err() == nil && !errors.As(err, &damage) {
+		h.log.Error("an unfinished turn could not go on; it is tried again when the session is next used", "session", id, "err", err)
+	}
+	h.LetGo(id)
 }
 
 // Close stops all work and waits for it. What is unfinished goes on when the

@@ -119,13 +119,6 @@ func (s *Session) enqueue(in *intent) (run func(), ok bool) {
 	return s.drain, true
 }
 
-// wake lets the session do what is due, without waiting for it.
-func (s *Session) wake() {
-	if run, ok := s.enqueue(&intent{do: func(*txn) error { return nil }}); ok {
-		go run() // the host waits for whoever drains
-	}
-}
-
 // post hands over an intent that nobody waits for.
 func (s *Session) post(f func(*txn) error) {
 	for {

@@ -40,6 +40,7 @@ func (h *Host) Awaits(ctx context.Context, id event.SessionID, key string) (bool
 		}
 		return nil
 	})
+	h.LetGo(id) // whoever sweeps asks about many sessions
 	return awaits, err
 }
 
@@ -104,7 +105,13 @@ func (h *Host) gather(id event.SessionID, news event.TaskReportedData) {
 	case <-h.ctx.Done():
 		return
 	}
+	leave, ok := h.enterWaking() // tasks of many sessions may have ended together
+	if !ok {
+		return
+	}
+	defer leave()
 	h.report(id, h.gatheredNews(id))
+	h.LetGo(id)
 }
 
 // gatheredNews takes what was collected. From now on these tasks can be watched

@@ -71,7 +71,7 @@ func (tx *txn) commit() error {
 	if len(tx.stored) > 0 {
 		batch := eventlog.Batch{After: tx.s.end, Events: tx.stored, Jobs: tx.jobs}
 		info := indexed(tx.State)
-		if info != tx.s.info {
+		if !info.Equal(tx.s.info) {
 			batch.Info = &info
 		}
 		end, err := tx.s.host.store.Append(tx.s.host.ctx, tx.s.id, batch)
@@ -101,10 +101,15 @@ func (tx *txn) announce() {
 
 // indexed is what the index says of a session.
 func indexed(s *turn.State) eventlog.Info {
-	return eventlog.Info{
+	info := eventlog.Info{
 		Name: s.Name, Summary: s.Summary, Dir: s.Config.WorkingDirectory, Client: s.Config.ClientName,
 		Listed: s.Config.Agent == nil && (s.Summary != "" || s.Totals.Turns > 0), Active: s.Active() || s.Compaction != nil, Questions: len(s.Questions()) + len(s.Exchanges.Forms()), Tasks: len(s.Tasks),
 	}
+	info.Waiting = info.Active && s.Waits()
+	for _, t := range s.Tasks {
+		info.Watch = append(info.Watch, eventlog.Task{Key: t.Key, Last: t.Last})
+	}
+	return info
 }
 
 // rest records that everything is done.

@@ -39,7 +39,7 @@ func newAddition(id event.SessionID, batch eventlog.Batch) (*addition, error) {
 		if err != nil {
 			return nil, err
 		}
-		a.active, a.info = batch.Info.Due(), string(text)
+		a.active, a.info = batch.Info.Attended(), string(text)
 	}
 	return a, nil
 }

@@ -127,7 +127,7 @@ func (s *Store) Sessions(ctx context.Context) iter.Seq2[eventlog.Session, error]
 
 // Active implements eventlog.Store.
 func (s *Store) Active(ctx context.Context) iter.Seq2[eventlog.Session, error] {
-	return s.list(ctx, "AND s.active", func(s eventlog.Session) bool { return s.Info.Due() })
+	return s.list(ctx, "AND s.active", func(s eventlog.Session) bool { return s.Info.Attended() })
 }
 
 // list yields sessions after all of them are read: no connection is held while

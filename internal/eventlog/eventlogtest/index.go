@@ -12,7 +12,8 @@ import (
 func index(t *testing.T, f *fixture) {
 	info := eventlog.Info{
 		Name: "n", Summary: "s", Dir: "/here", Client: "c",
-		Listed: true, Active: true, Questions: 2,
+		Listed: true, Active: true, Questions: 2, Waiting: true,
+		Tasks: 1, Watch: []eventlog.Task{{Key: "k", Last: "running"}},
 	}
 	b := batch(eventlog.End{}, "a")
 	b.Info = &info
@@ -25,7 +26,7 @@ func index(t *testing.T, f *fixture) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.ID != "s" || got.End != end || got.Info != info {
+	if got.ID != "s" || got.End != end || !got.Info.Equal(info) {
 		t.Errorf("session = %+v, want info %+v and end %v", got, info, end)
 	}
 	if got.Created.IsZero() || !got.Modified.After(got.Created) {
@@ -39,7 +40,7 @@ func index(t *testing.T, f *fixture) {
 	if _, err := f.Append(t.Context(), "s", b); err != nil {
 		t.Fatal(err)
 	}
-	if got, _ := f.Session(t.Context(), "s"); got.Info != *b.Info {
+	if got, _ := f.Session(t.Context(), "s"); !got.Info.Equal(*b.Info) {
 		t.Errorf("info = %+v, want %+v", got.Info, *b.Info)
 	}
 }
@@ -56,34 +57,40 @@ func listing(t *testing.T, f *fixture) {
 
 func active(t *testing.T, f *fixture) {
 	ends := make(map[event.SessionID]eventlog.End)
-	set := func(id event.SessionID, active bool) {
+	tell := func(id event.SessionID, info eventlog.Info) {
 		b := batch(ends[id], "x")
-		b.Info = &eventlog.Info{Active: active}
+		b.Info = &info
 		end, err := f.Append(t.Context(), id, b)
 		if err != nil {
 			t.Fatal(err)
 		}
 		ends[id] = end
 	}
+	set := func(id event.SessionID, active bool) { tell(id, eventlog.Info{Active: active}) }
 	set("a", true)
 	set("b", true)
 	set("c", false)
 	set("a", false)
 	set("d", true)
-	tasks := batch(ends["c"], "x")
-	tasks.Info = &eventlog.Info{Tasks: 1}
-	if _, err := f.Append(t.Context(), "c", tasks); err != nil {
-		t.Fatal(err)
-	}
-	var got []event.SessionID
+	tell("c", eventlog.Info{Tasks: 1})
+	tell("waits", eventlog.Info{Active: true, Waiting: true, Questions: 1})
+	tell("watched", eventlog.Info{Tasks: 1, Watch: []eventlog.Task{{Key: "k", Last: "running"}}})
+	tell("both", eventlog.Info{Active: true, Waiting: true, Questions: 1, Tasks: 1, Watch: []eventlog.Task{{Key: "k"}}})
+	var got, due []event.SessionID
 	for s, err := range f.Active(t.Context()) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		got = append(got, s.ID)
+		if s.Info.Due() {
+			due = append(due, s.ID)
+		}
 	}
-	if want := []event.SessionID{"c", "d", "b"}; !slices.Equal(got, want) {
+	if want := []event.SessionID{"both", "watched", "c", "d", "b"}; !slices.Equal(got, want) {
 		t.Errorf("active = %v, want %v", got, want)
+	}
+	if want := []event.SessionID{"c", "d", "b"}; !slices.Equal(due, want) {
+		t.Errorf("due = %v, want %v", due, want)
 	}
 }
 

@@ -42,7 +42,7 @@ func Run(t *testing.T, open func(t *testing.T) eventlog.Store) {
 		{"FollowYieldsOldAndNewOnce", following},
 		{"TheIndexSaysWhatTheLastBatchSaid", index},
 		{"SessionsAreListedLastModifiedFirst", listing},
-		{"ActiveListsUnfinishedTurns", active},
+		{"ActiveListsWhatAnEngineAttendsTo", active},
 		{"AForkSharesItsParentsEvents", fork},
 		{"AForkOfAForkSharesBoth", forkOfFork},
 		{"AForkAtAnotherHashIsAConflict", forkConflict},

@@ -1,0 +1,344 @@
+package session_test
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/eventlog"
+	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/model/offline"
+	"github.com/abide-run/abide/internal/session"
+	"github.com/abide-run/abide/internal/turn"
+)
+
+// A watchedStore counts how often sessions are looked up, but for the list of
+// those that an engine has to attend to.
+type watchedStore struct {
+	eventlog.Store
+	pause time.Duration // how long each reading takes
+	old   bool          // the index is one that an older version wrote
+
+	mu        sync.Mutex
+	reads     map[event.SessionID]int
+	now, most int // readings at the same time
+}
+
+func watchStore(b *bench) *watchedStore {
+	b.host.Close()
+	s := &watchedStore{Store: b.store, reads: make(map[event.SessionID]int)}
+	b.store = s
+	return s
+}
+
+func (s *watchedStore) count(id event.SessionID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reads[id]++
+}
+
+func (s *watchedStore) total() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, reads := range s.reads {
+		n += reads
+	}
+	return n
+}
+
+func (s *watchedStore) begin(by int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.now += by
+	s.most = max(s.most, s.now)
+}
+
+func (s *watchedStore) Read(ctx context.Context, id event.SessionID, after event.Seq) iter.Seq2[event.Event, error] {
+	s.count(id)
+	return func(yield func(event.Event, error) bool) {
+		s.begin(1)
+		defer s.begin(-1)
+		time.Sleep(s.pause)
+		s.Store.Read(ctx, id, after)(yield)
+	}
+}
+
+func (s *watchedStore) ReadFrom(ctx context.Context, id event.SessionID, after eventlog.End) iter.Seq2[event.Event, error] {
+	s.count(id)
+	return s.Store.ReadFrom(ctx, id, after)
+}
+
+func (s *watchedStore) Session(ctx context.Context, id event.SessionID) (eventlog.Session, error) {
+	s.count(id)
+	return s.Store.Session(ctx, id)
+}
+
+func (s *watchedStore) Secret(ctx context.Context, id event.SessionID, name string) ([]byte, error) {
+	s.count(id)
+	return s.Store.Secret(ctx, id, name)
+}
+
+func (s *watchedStore) Active(ctx context.Context) iter.Seq2[eventlog.Session, error] {
+	if !s.old {
+		return s.Store.Active(ctx)
+	}
+	return func(yield func(eventlog.Session, error) bool) {
+		for is, err := range s.Store.Sessions(ctx) {
+			is.Info.Waiting, is.Info.Watch = false, nil
+			if (err != nil || is.Info.Active || is.Info.Tasks > 0) && !yield(is, err) {
+				return
+			}
+		}
+	}
+}
+
+// asking makes sessions that wait for a permission, and names what they ask.
+func asking(b *bench, n int) map[event.SessionID]string {
+	b.t.Helper()
+	questions := make(map[event.SessionID]string)
+	for i := range n {
+		id := event.SessionID(fmt.Sprintf("s%d", i))
+		v := b.create(id, &session.Client{Permission: true})
+		b.send(id, event.InputAcceptedData{Prompt: "Use act with value 'x', then reply with the result"})
+		asked, _ := v.await(b.t, 0, event.PermissionAsked)
+		d, err := event.As[event.PermissionAskedData](asked)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		questions[id] = d.RequestID
+	}
+	return questions
+}
+
+func (b *bench) approve(id event.SessionID, request string) {
+	b.t.Helper()
+	won, err := b.host.Answer(b.t.Context(), id, turn.Answer{RequestID: request, Permission: &turn.Decision{Kind: turn.ApproveOnce}})
+	if err != nil || !won {
+		b.t.Fatalf("answer of %s: %v, %v", id, won, err)
+	}
+}
+
+func TestASessionThatOnlyWaitsIsNotReadAtStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &counter{name: "act", ask: true}
+		b := newBench(t, offline.Model{}, c)
+		questions := asking(b, 20)
+		s := watchStore(b)
+		b.start()
+		synctest.Wait()
+		if n := s.total(); n != 0 {
+			t.Errorf("the store was asked %d times about sessions that only wait", n)
+		}
+		if n := b.host.Resident(); n != 0 {
+			t.Errorf("%d sessions are in memory", n)
+		}
+		for id, request := range questions {
+			b.approve(id, request)
+		}
+		synctest.Wait()
+		for id := range questions {
+			b.verify(id)
+		}
+		if c.runs != len(questions) {
+			t.Errorf("%d calls were made after %d answers", c.runs, len(questions))
+		}
+	})
+}
+
+func TestASuspendedSessionIsNotReadAtStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, &never{})
+		b.create("s", &session.Client{})
+		b.send("s", event.InputAcceptedData{Prompt: "x"})
+		synctest.Wait()
+		if err := b.host.Suspend(t.Context(), "s"); err != nil {
+			t.Fatal(err)
+		}
+		s := watchStore(b)
+		b.start()
+		synctest.Wait()
+		if n := s.total(); n != 0 {
+			t.Errorf("the store was asked %d times about a session that is suspended", n)
+		}
+	})
+}
+
+// never is a model that does not answer.
+type never struct {
+	mu    sync.Mutex
+	asked int
+}
+
+func (m *never) Ask(ctx context.Context, _ *model.Request, _ func(model.Delta)) (*model.Reply, error) {
+	m.mu.Lock()
+	m.asked++
+	m.mu.Unlock()
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func TestSessionsAreWokenAFewAtATimeAndNoneHasToWaitForAnAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const sessions = 30
+		m := &never{}
+		b := newBench(t, m)
+		for i := range sessions {
+			id := event.SessionID(fmt.Sprintf("s%d", i))
+			b.create(id, &session.Client{})
+			b.send(id, event.InputAcceptedData{Prompt: "x"})
+		}
+		synctest.Wait()
+		s := watchStore(b)
+		s.pause = time.Second
+		m.asked = 0
+		b.start()
+		time.Sleep(sessions * time.Second)
+		synctest.Wait()
+		if m.asked != sessions {
+			t.Errorf("the model was asked by %d sessions of %d", m.asked, sessions)
+		}
+		if s.most > 2 {
+			t.Errorf("%d logs were read at the same time", s.most)
+		}
+	})
+}
+
+func TestSessionsOfAnOlderIndexAreReadAFewAtATimeAndLetGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &counter{name: "act", ask: true}
+		b := newBench(t, offline.Model{}, c)
+		questions := asking(b, 20)
+		s := watchStore(b)
+		s.pause, s.old = time.Second, true
+		b.start()
+		time.Sleep(20 * time.Second)
+		synctest.Wait()
+		if len(s.reads) != len(questions) || s.most > 2 {
+			t.Errorf("%d sessions of %d were read, %d at the same time", len(s.reads), len(questions), s.most)
+		}
+		if n := b.host.Resident(); n != 0 {
+			t.Errorf("%d sessions that only wait stay in memory", n)
+		}
+		b.approve("s3", questions["s3"])
+		synctest.Wait()
+		b.verify("s3")
+	})
+}
+
+func TestATaskIsWatchedWithoutReadingTheLog(t *testing.T) {
+	for _, old := range []bool{false, true} {
+		t.Run(fmt.Sprintf("old=%v", old), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b, _, c, j, m := background(t)
+				s := watchStore(b)
+				s.old = old
+				b.start()
+				synctest.Wait()
+				if n := s.total(); (n > 0) != old {
+					t.Errorf("the store was asked %d times about a session that has only a task", n)
+				}
+				c.of(j.key(0)) <- ended(j.key(0), "NEWS")
+				time.Sleep(time.Second)
+				synctest.Wait()
+				if got := notices(m.last(), "NEWS"); got != 1 {
+					t.Errorf("the model reads the news %d times", got)
+				}
+			})
+		})
+	}
+}
+
+func TestTheStatusThatWasReportedLastIsKnownWithoutTheLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, _, c, j, m := background(t)
+		waits := event.TaskReportedData{Key: j.key(0), Status: "waiting", Text: "IT WAITS"}
+		c.of(j.key(0)) <- waits
+		time.Sleep(time.Second)
+		synctest.Wait()
+		watchStore(b)
+		b.start()
+		c.of(j.key(0)) <- waits // it is no news
+		time.Sleep(time.Second)
+		c.of(j.key(0)) <- ended(j.key(0), "NEWS")
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if got := notices(m.last(), "IT WAITS"); got != 1 {
+			t.Errorf("the model reads %d times that the task waits", got)
+		}
+		if got := notices(m.last(), "NEWS"); got != 1 {
+			t.Errorf("the model reads the news %d times", got)
+		}
+	})
+}
+
+func TestTasksOfManySessionsThatEndedMeanwhileAreToldAFewSessionsAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const sessions = 10
+		c, j := newChores(), &job{}
+		b := newBench(t, offline.Model{}, j)
+		b.opts.Tasks = c
+		b.restart()
+		for i := range sessions {
+			id := event.SessionID(fmt.Sprintf("s%d", i))
+			b.create(id, &session.Client{})
+			b.send(id, event.InputAcceptedData{Prompt: "Use job with value 'x'"})
+			synctest.Wait()
+		}
+		s := watchStore(b)
+		s.pause = time.Second
+		for i := range sessions {
+			c.of(j.key(i)) <- ended(j.key(i), "NEWS")
+		}
+		b.start()
+		time.Sleep(2 * sessions * time.Second)
+		synctest.Wait()
+		if len(s.reads) != sessions || s.most > 2 {
+			t.Errorf("%d sessions of %d were read, %d at the same time", len(s.reads), sessions, s.most)
+		}
+		for i := range sessions {
+			b.verify(event.SessionID(fmt.Sprintf("s%d", i)))
+		}
+	})
+}
+
+func TestASessionThatWaitsUnattachedLeavesMemoryAfterItsRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &counter{name: "act", ask: true}
+		b := newBench(t, offline.Model{}, c)
+		b.opts.Rest = time.Minute
+		b.restart()
+		client := &session.Client{Permission: true}
+		b.create("s", client)
+		b.send("s", event.InputAcceptedData{Prompt: "Use act with value 'x', then reply with the result"})
+		synctest.Wait()
+		b.host.Detach("s", client, false)
+		time.Sleep(59 * time.Second)
+		synctest.Wait()
+		if n := b.host.Resident(); n != 1 {
+			t.Fatalf("%d sessions are in memory before the rest is over, want 1", n)
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if n := b.host.Resident(); n != 0 {
+			t.Errorf("%d sessions are in memory after the rest", n)
+		}
+	})
+}
+
+func TestAskingWhetherASessionAwaitsACallLeavesNothingInMemory(t *testing.T) {
+	b, _, _, j, _ := background(t)
+	b.restart()
+	awaits, err := b.host.Awaits(t.Context(), "s", j.key(0))
+	if err != nil || !awaits {
+		t.Errorf("awaits = %v, %v; want true", awaits, err)
+	}
+	if n := b.host.Resident(); n != 0 {
+		t.Errorf("%d sessions are in memory", n)
+	}
+}
