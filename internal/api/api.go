@@ -540,18 +540,22 @@ type Question struct {
 	Event     json.RawMessage `json:"event"`
 }
 
-// ReadParams asks for stored events after a position, at most Max of them.
+// ReadParams asks for stored events after a position, at most Max of them. Hash
+// is what the last page said: what is read then follows what was read before.
 type ReadParams struct {
 	SessionID event.SessionID `json:"sessionId"`
 	After     event.Seq       `json:"after,omitempty"`
+	Hash      string          `json:"hash,omitempty"`
 	Max       int             `json:"max,omitempty"`
 }
 
-// ReadResult holds stored events. Next is the position to go on after; More
-// tells whether there are events after it. Damage tells why reading stopped.
+// ReadResult holds stored events. Next is the position to go on after, and Hash
+// the chain's hash there; More tells whether there are events after it. Damage
+// tells why reading stopped.
 type ReadResult struct {
 	Events []json.RawMessage `json:"events"`
 	Next   event.Seq         `json:"next"`
+	Hash   string            `json:"hash,omitempty"`
 	More   bool              `json:"more"`
 	Damage string            `json:"damage,omitempty"`
 }

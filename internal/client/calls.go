@@ -184,8 +184,9 @@ func (e *DamageError) Error() string { return e.Reason }
 // trusted.
 func (c *Client) Events(ctx context.Context, id event.SessionID, after event.Seq) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
+		hash := ""
 		for more := true; more; {
-			page, err := c.Read(ctx, api.ReadParams{SessionID: id, After: after})
+			page, err := c.Read(ctx, api.ReadParams{SessionID: id, After: after, Hash: hash})
 			if err != nil {
 				yield(event.Event{}, err)
 				return
@@ -205,7 +206,7 @@ func (c *Client) Events(ctx context.Context, id event.SessionID, after event.Seq
 				yield(event.Event{}, &DamageError{Session: id, After: after, Reason: page.Damage})
 				return
 			}
-			more = page.More
+			more, hash = page.More, page.Hash
 		}
 	}
 }

@@ -453,3 +453,24 @@ func TestARequestThatNobodyKnowsIsRefused(t *testing.T) {
 		t.Errorf("hooks.invoke: %v, want method not found", err)
 	}
 }
+
+// Each page must follow the one before: not only by its number.
+func TestAPageFollowsTheHashOfTheOneBefore(t *testing.T) {
+	var asked []api.ReadParams
+	stop, c := fake(t, func(_ context.Context, r *jsonrpc.Request) (any, error) {
+		var p api.ReadParams
+		if err := json.Unmarshal(r.Params, &p); err != nil {
+			return nil, err
+		}
+		asked = append(asked, p)
+		return api.ReadResult{Events: []json.RawMessage{json.RawMessage(`{"type":"x"}`)}, Next: p.After + 1, Hash: "h" + string(rune('1'+p.After)), More: p.After < 2}, nil
+	}, client.Options{})
+	for _, err := range c.Events(t.Context(), "s", 0) {
+		must(t, err)
+	}
+	stop()
+	want := []api.ReadParams{{SessionID: "s"}, {SessionID: "s", After: 1, Hash: "h1"}, {SessionID: "s", After: 2, Hash: "h2"}}
+	if !slices.Equal(asked, want) {
+		t.Errorf("asked for %+v, want %+v", asked, want)
+	}
+}

@@ -3,7 +3,7 @@
 //   - An append is durable when it returns: all of its events, or none.
 //   - A session's events are numbered 1, 2, 3 without gaps, and never change.
 //   - Appends name the end they follow, so of two writers one fails.
-//   - Every event is chained to those before it; Read verifies as it goes.
+//   - Every event is chained to those before it; reading verifies what is read.
 //
 // Sessions are independent: nothing is promised about order between them, and
 // damage to one is reported for that one alone.
@@ -144,13 +144,19 @@ type Log interface {
 
 	// Read yields the events after the given position that exist now, each
 	// checked against the chain. It ends with a *Damage where the chain breaks.
-	// The chain is verified from the first event on even if after is greater,
-	// unless the reader passes a trusted end to ReadFrom.
+	// What comes before the position is neither read nor verified: the chain is
+	// followed from the link that is stored there. A session is verified by
+	// reading it from position 0.
 	Read(ctx context.Context, id event.SessionID, after event.Seq) iter.Seq2[event.Event, error]
 
 	// ReadFrom yields the events after an end that the caller has verified
 	// before. The error is ErrConflict if the session never had that end.
 	ReadFrom(ctx context.Context, id event.SessionID, after End) iter.Seq2[event.Event, error]
+
+	// EndAt returns the end that the session had after n events, so that a reader
+	// who knows only a position can go on with ReadFrom. The error is ErrConflict
+	// if there are fewer events.
+	EndAt(ctx context.Context, id event.SessionID, n event.Seq) (End, error)
 
 	// Wait blocks until the session has an event after the given position. The
 	// error is ErrNotFound if there is no such session, or none any more.

@@ -182,19 +182,41 @@ func (b *branch) first(n event.Seq) [][]link {
 
 // Read implements Log.
 func (m *Memory) Read(ctx context.Context, id event.SessionID, after event.Seq) iter.Seq2[event.Event, error] {
-	return func(yield func(event.Event, error) bool) {
-		for e, err := range m.ReadFrom(ctx, id, End{}) {
-			if (err != nil || e.Seq > after) && !yield(e, err) {
-				return
-			}
-		}
-	}
+	return m.walk(ctx, id, func(b *branch) End { return b.at(max(0, min(after, b.end().Seq))) })
 }
 
 // ReadFrom implements Log.
 func (m *Memory) ReadFrom(ctx context.Context, id event.SessionID, after End) iter.Seq2[event.Event, error] {
+	return m.walk(ctx, id, func(*branch) End { return after })
+}
+
+// EndAt implements Log.
+func (m *Memory) EndAt(ctx context.Context, id event.SessionID, n event.Seq) (End, error) {
+	unlock, err := m.lock(ctx)
+	if err != nil {
+		return End{}, err
+	}
+	defer unlock()
+	b, err := m.find(id)
+	switch {
+	case err != nil:
+		return End{}, err
+	case n < 0 || n > b.end().Seq:
+		return End{}, noEnd(id, n)
+	case b.damage != nil && n >= b.damage.Seq:
+		return End{}, b.damage
+	}
+	return b.at(n), nil
+}
+
+func noEnd(id event.SessionID, n event.Seq) error {
+	return fmt.Errorf("read %s after event %d: %w", id, n, ErrConflict)
+}
+
+// walk yields the events after an end that the branch is asked for.
+func (m *Memory) walk(ctx context.Context, id event.SessionID, from func(*branch) End) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
-		parts, damage, err := m.snapshot(ctx, id, after)
+		parts, after, damage, err := m.snapshot(ctx, id, from)
 		if err != nil {
 			yield(event.Event{}, err)
 			return
@@ -219,25 +241,26 @@ func (m *Memory) ReadFrom(ctx context.Context, id event.SessionID, after End) it
 	}
 }
 
-// snapshot returns what can be read of a session now.
-func (m *Memory) snapshot(ctx context.Context, id event.SessionID, after End) ([][]link, *Damage, error) {
+// snapshot returns what can be read of a session now, and from where.
+func (m *Memory) snapshot(ctx context.Context, id event.SessionID, from func(*branch) End) ([][]link, End, *Damage, error) {
 	unlock, err := m.lock(ctx)
 	if err != nil {
-		return nil, nil, err
+		return nil, End{}, nil, err
 	}
 	defer unlock()
 	b, err := m.find(id)
 	if err != nil {
-		return nil, nil, err
+		return nil, End{}, nil, err
 	}
+	after := from(b)
 	if !b.has(after) {
-		return nil, nil, fmt.Errorf("read %s after event %d: %w", id, after.Seq, ErrConflict)
+		return nil, End{}, nil, noEnd(id, after.Seq)
 	}
 	n := b.end().Seq
 	if b.damage != nil {
 		n = min(n, b.damage.Seq-1)
 	}
-	return b.first(n), b.damage, nil
+	return b.first(n), after, b.damage, nil
 }
 
 // Wait implements Log.

@@ -16,6 +16,7 @@ import (
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
+	"github.com/abide-run/abide/internal/session"
 )
 
 // eventLogMethods read what happened in a session, and wait for what happens.
@@ -63,11 +64,11 @@ func parseCursor(text string) (c cursor, err error) {
 	if !linked {
 		return c, nil
 	}
-	hash, err := hex.DecodeString(link)
-	if err != nil || len(hash) != len(c.end.Hash) || back {
+	hash, ok := parseHash(link)
+	if !ok || back {
 		return c, bad
 	}
-	copy(c.end.Hash[:], hash)
+	c.end.Hash = hash
 	return c, nil
 }
 
@@ -169,40 +170,40 @@ func (c *conn) readOn(ctx context.Context, id event.SessionID, at cursor, r read
 	return p, err
 }
 
+// readPage reads a page from its cursor on, and no further than it has to: what
+// was taken back later is known without reading on.
 func (c *conn) readPage(ctx context.Context, id event.SessionID, at cursor, r reading) (page, error) {
 	p := page{at: at}
 	st, err := c.server.host.Status(ctx, id)
 	if err != nil {
 		return p, err
 	}
-	if at.end.Seq > st.End.Seq {
-		return p, eventlog.ErrConflict
-	}
-	from := at.end
+	end := at.end
 	if !at.linked {
-		from = eventlog.End{}
+		end, err = c.server.host.EndAt(ctx, id, end.Seq)
 	}
-	end, size := from, 0
-	for e, err := range c.server.host.EventsFrom(ctx, id, from) {
+	if end.Seq > st.End.Seq {
+		err = eventlog.ErrConflict
+	}
+	if err != nil {
+		return p, err
+	}
+	size := 0
+	for e, err := range c.server.host.EventsFrom(ctx, id, end) {
 		if err != nil {
 			return p, err
 		}
-		end = end.Next(e.Bytes)
-		if e.Type == event.HistoryHidden {
-			d, err := event.As[event.HistoryHiddenData](e)
-			if err != nil {
-				return p, err
-			}
-			p.list = slices.DeleteFunc(p.list, func(e event.Event) bool { return e.Seq >= d.From && e.Seq <= d.To })
+		if e.Seq > st.End.Seq {
+			break
 		}
-		switch wanted := e.Seq > at.end.Seq && r.wants(e); {
-		case wanted && (p.more || len(p.list) == r.max || size > maxEventBytes):
-			p.more = true
-		case wanted:
+		wanted := r.wants(e) && !st.Hides(e.Seq)
+		if p.more = wanted && (len(p.list) == r.max || size > maxEventBytes); p.more {
+			break
+		}
+		end = end.Next(e.Bytes)
+		p.at = cursor{end: end, linked: true}
+		if wanted {
 			p.list, size = append(p.list, e), size+len(e.Bytes)
-			p.at = cursor{end: end, linked: true}
-		case !p.more:
-			p.at = cursor{end: end, linked: true}
 		}
 	}
 	return p, nil
@@ -211,11 +212,18 @@ func (c *conn) readPage(ctx context.Context, id event.SessionID, at cursor, r re
 // readBack reads the events before a cursor, or the last ones. They come in the
 // order in which they happened.
 func (c *conn) readBack(ctx context.Context, id event.SessionID, at cursor, r reading) (api.LogReadResult, error) {
-	all, err := c.server.host.Messages(ctx, id)
+	st, err := c.server.host.Status(ctx, id)
 	if err != nil {
 		return api.LogReadResult{}, notFound(id, err)
 	}
-	list := slices.DeleteFunc(all, func(e event.Event) bool { return !r.wants(e) || (at.end.Seq > 0 && e.Seq >= at.end.Seq) })
+	before := st.End.Seq + 1
+	if at.end.Seq > 0 {
+		before = min(before, at.end.Seq)
+	}
+	list, err := c.lastBefore(ctx, st, before, r)
+	if err != nil {
+		return api.LogReadResult{}, notFound(id, err)
+	}
 	p := page{list: list, at: cursor{backward: true, end: at.end}}
 	if len(list) > r.max {
 		p.list, p.more = list[len(list)-r.max:], true
@@ -224,6 +232,30 @@ func (c *conn) readBack(ctx context.Context, id event.SessionID, at cursor, r re
 		p.at.end.Seq = p.list[0].Seq
 	}
 	return p.result(), nil
+}
+
+// lastBefore returns the last events before a position that are asked for: one
+// more than a page has, if there are so many. It reads back in parts that grow,
+// so that it reads little more than it finds, and little often if that is rare.
+func (c *conn) lastBefore(ctx context.Context, st session.Status, before event.Seq, r reading) ([]event.Event, error) {
+	var list []event.Event
+	for length := event.Seq(r.max + 1); before > 1 && len(list) <= r.max; length *= 2 {
+		from := max(1, before-length)
+		var part []event.Event
+		for e, err := range c.server.host.Events(ctx, st.ID, from-1) {
+			if err != nil {
+				return nil, err
+			}
+			if e.Seq >= before {
+				break
+			}
+			if e.Type.Listed() && r.wants(e) && !st.Hides(e.Seq) {
+				part = append(part, e)
+			}
+		}
+		list, before = append(part, list...), from
+	}
+	return list, nil
 }
 
 // waitFor waits for an event after the end of a page.

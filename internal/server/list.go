@@ -139,30 +139,62 @@ const (
 	maxEventBytes = 4 << 20
 )
 
-// events reads the log as it is stored, page by page.
+// events reads the log as it is stored, page by page. Each page is verified from
+// the link where it begins, so that all pages together verify each event once.
 func (c *conn) events(ctx context.Context, p api.ReadParams) (api.ReadResult, error) {
 	if p.Max <= 0 || p.Max > maxEvents {
 		p.Max = maxEvents
 	}
 	result := api.ReadResult{Events: []json.RawMessage{}, Next: p.After}
+	end, err := c.begin(ctx, p)
+	if p.Hash == "" && errors.Is(err, eventlog.ErrConflict) {
+		return result, nil // the session has no such position yet
+	}
+	if err != nil {
+		return stopped(result, p.SessionID, err)
+	}
 	size := 0
-	for e, err := range c.server.host.Events(ctx, p.SessionID, p.After) {
-		var damage *eventlog.Damage
-		if errors.As(err, &damage) {
-			result.Damage = damage.Error()
-			return result, nil
-		}
+	for e, err := range c.server.host.EventsFrom(ctx, p.SessionID, end) {
 		if err != nil {
-			return result, notFound(p.SessionID, err)
+			return stopped(result, p.SessionID, err)
 		}
 		if len(result.Events) == p.Max || size > maxEventBytes {
 			result.More = true
-			return result, nil
+			break
 		}
-		result.Events, result.Next = append(result.Events, e.Bytes), e.Seq
+		end = end.Next(e.Bytes)
+		result.Events, result.Next, result.Hash = append(result.Events, e.Bytes), end.Seq, hex.EncodeToString(end.Hash[:])
 		size += len(e.Bytes)
 	}
 	return result, nil
+}
+
+// begin returns the end that a page follows.
+func (c *conn) begin(ctx context.Context, p api.ReadParams) (eventlog.End, error) {
+	if p.Hash == "" {
+		return c.server.host.EndAt(ctx, p.SessionID, max(0, p.After))
+	}
+	hash, ok := parseHash(p.Hash)
+	if !ok {
+		return eventlog.End{}, errBadParams{fmt.Errorf("hash: %q is none that a page has told", p.Hash)}
+	}
+	return eventlog.End{Seq: p.After, Hash: hash}, nil
+}
+
+func parseHash(text string) (hash eventlog.Hash, ok bool) {
+	b, err := hex.DecodeString(text)
+	return hash, err == nil && copy(hash[:], b) == len(hash) && len(b) == len(hash)
+}
+
+// stopped is a page that an error ended. That the log is damaged there is told
+// with what can be read before it.
+func stopped(r api.ReadResult, id event.SessionID, err error) (api.ReadResult, error) {
+	var damage *eventlog.Damage
+	if errors.As(err, &damage) {
+		r.Damage = damage.Error()
+		return r, nil
+	}
+	return r, notFound(id, err)
 }
 
 func (c *conn) search(ctx context.Context, p api.SearchParams) (api.SearchResult, error) {

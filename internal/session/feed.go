@@ -175,30 +175,32 @@ func (v *View) CatchUp(ctx context.Context) error {
 // the feed's mutex held and gives it up while it reads.
 func (v *View) readOn(ctx context.Context) (more bool, err error) {
 	f := v.feed
-	after, at := v.at, v.at
-	if v.unsure {
-		at = eventlog.End{} // the link is found by reading from the first event
-	}
+	at, unsure := v.at, v.unsure
 	f.mu.Unlock()
 	defer f.mu.Lock()
+	if unsure {
+		if at, err = f.session.host.store.EndAt(ctx, f.session.id, at.Seq); err != nil {
+			return false, err
+		}
+	}
 	for e, err := range f.session.host.store.ReadFrom(ctx, f.session.id, at) {
 		if err != nil {
 			return false, err
 		}
 		at = at.Next(e.Bytes)
-		if e.Seq >= after.Seq && !v.caughtUp(e, at, after.Seq) {
+		if !v.caughtUp(e, at) {
 			return false, nil
 		}
 	}
 	return true, nil
 }
 
-// caughtUp shows an event that was read, unless it is at or before the position
-// given, and moves on. It reports false if reading is to stop.
-func (v *View) caughtUp(e event.Event, at eventlog.End, after event.Seq) bool {
+// caughtUp shows an event that was read, and moves on. It reports false if
+// reading is to stop.
+func (v *View) caughtUp(e event.Event, at eventlog.End) bool {
 	v.feed.mu.Lock()
 	defer v.feed.mu.Unlock()
-	if v.closed || (e.Seq > after && !v.show(e)) {
+	if v.closed || !v.show(e) {
 		return false
 	}
 	v.at, v.unsure = at, false

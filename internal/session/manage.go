@@ -45,6 +45,12 @@ func (h *Host) EventsFrom(ctx context.Context, id event.SessionID, after eventlo
 	return h.store.ReadFrom(ctx, id, after)
 }
 
+// EndAt returns the end that a session had after n events; the error is
+// eventlog.ErrConflict if it has fewer.
+func (h *Host) EndAt(ctx context.Context, id event.SessionID, n event.Seq) (eventlog.End, error) {
+	return h.store.EndAt(ctx, id, n)
+}
+
 // Messages returns the events of a session that clients are shown, without what
 // was taken back.
 func (h *Host) Messages(ctx context.Context, id event.SessionID) ([]event.Event, error) {

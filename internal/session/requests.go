@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/abide-run/abide/internal/event"
@@ -427,13 +428,19 @@ type Status struct {
 	Config    event.SessionConfiguredData
 	Totals    event.Totals
 	Queue     []event.InputAcceptedData
-	Questions []event.Event // the open ones, as they were asked
-	Own       int           // how many of them are the session's own; those of agents follow
+	Questions []event.Event             // the open ones, as they were asked
+	Own       int                       // how many of them are the session's own; those of agents follow
+	Hidden    []event.HistoryHiddenData // what was taken back
 	Tools     []event.ExternalTool
 	Rules     event.ClientRules
 	AllowsAll bool
 	Paused    bool
 	Mode      string
+}
+
+// Hides reports whether the event at a position was taken back.
+func (s Status) Hides(n event.Seq) bool {
+	return slices.ContainsFunc(s.Hidden, func(d event.HistoryHiddenData) bool { return n >= d.From && n <= d.To })
 }
 
 // Status tells how a session stands.
@@ -448,7 +455,7 @@ func (h *Host) Status(ctx context.Context, id event.SessionID) (Status, error) {
 		st = Status{
 			ID: s.ID, End: tx.s.end, Shown: s.Shown, Active: s.Active(), Attached: tx.s.attached(),
 			Name: s.Name, AutoNamed: s.AutoNamed, Summary: s.Summary, Started: s.Started, Model: s.Model, Config: s.Config, Totals: s.Totals,
-			Queue: append([]event.InputAcceptedData{}, s.Queue...), Tools: s.Tools, Rules: s.Rules, AllowsAll: s.AllowsAll(), Paused: s.Paused, Mode: s.Mode(),
+			Queue: append([]event.InputAcceptedData{}, s.Queue...), Hidden: s.Hidden, Tools: s.Tools, Rules: s.Rules, AllowsAll: s.AllowsAll(), Paused: s.Paused, Mode: s.Mode(),
 		}
 		for _, form := range s.Exchanges.Forms() {
 			st.Questions = append(st.Questions, form.Asked)

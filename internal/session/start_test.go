@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,6 +24,8 @@ type watchedStore struct {
 	eventlog.Store
 	pause time.Duration // how long each reading takes
 	old   bool          // the index is one that an older version wrote
+
+	events atomic.Int64 // that were read
 
 	mu        sync.Mutex
 	reads     map[event.SessionID]int
@@ -65,13 +68,24 @@ func (s *watchedStore) Read(ctx context.Context, id event.SessionID, after event
 		s.begin(1)
 		defer s.begin(-1)
 		time.Sleep(s.pause)
-		s.Store.Read(ctx, id, after)(yield)
+		s.counted(s.Store.Read(ctx, id, after))(yield)
 	}
 }
 
 func (s *watchedStore) ReadFrom(ctx context.Context, id event.SessionID, after eventlog.End) iter.Seq2[event.Event, error] {
 	s.count(id)
-	return s.Store.ReadFrom(ctx, id, after)
+	return s.counted(s.Store.ReadFrom(ctx, id, after))
+}
+
+func (s *watchedStore) counted(events iter.Seq2[event.Event, error]) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
+		for e, err := range events {
+			s.events.Add(1)
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
 }
 
 func (s *watchedStore) Session(ctx context.Context, id event.SessionID) (eventlog.Session, error) {
@@ -340,5 +354,36 @@ func TestAskingWhetherASessionAwaitsACallLeavesNothingInMemory(t *testing.T) {
 	}
 	if n := b.host.Resident(); n != 0 {
 		t.Errorf("%d sessions are in memory", n)
+	}
+}
+
+// A client that was there before is shown what it has missed; what it has seen is
+// not read again.
+func TestAViewReadsOnlyWhatItHasMissed(t *testing.T) {
+	b := newBench(t, offline.Model{})
+	v := b.create("s", &session.Client{})
+	for range 100 {
+		if _, err := b.host.Note(t.Context(), "s", event.SessionInfoData{Message: "x"}, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	v.await(t, 0, event.SessionInfo)
+	s := watchStore(b)
+	b.start()
+	st, err := b.host.Status(t.Context(), "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.events.Store(0)
+	late := newViewer()
+	view, err := b.host.Attach(t.Context(), "s", &session.Client{Viewer: late}, st.End.Seq-3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := view.CatchUp(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if shown, read := len(late.kinds()), s.events.Load(); shown != 3 || read > 3 {
+		t.Errorf("%d events were shown, want 3, and %d were read", shown, read)
 	}
 }

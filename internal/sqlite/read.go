@@ -14,20 +14,48 @@ import (
 
 // Read implements eventlog.Log.
 func (s *Store) Read(ctx context.Context, id event.SessionID, after event.Seq) iter.Seq2[event.Event, error] {
-	return func(yield func(event.Event, error) bool) {
-		for e, err := range s.ReadFrom(ctx, id, eventlog.End{}) {
-			if (err != nil || e.Seq > after) && !yield(e, err) {
-				return
-			}
-		}
-	}
+	return s.walk(ctx, id, func(w *walk) (err error) {
+		w.at, err = w.stored(max(0, min(after, w.head.end.Seq)))
+		w.from = w.at
+		return err
+	})
 }
 
 // ReadFrom implements eventlog.Log.
 func (s *Store) ReadFrom(ctx context.Context, id event.SessionID, after eventlog.End) iter.Seq2[event.Event, error] {
+	return s.walk(ctx, id, func(w *walk) error {
+		w.from, w.at = after, after
+		if after != (eventlog.End{}) && !w.head.reaches(after) {
+			return w.conflict(after.Seq)
+		}
+		return nil
+	})
+}
+
+// EndAt implements eventlog.Log.
+func (s *Store) EndAt(ctx context.Context, id event.SessionID, n event.Seq) (end eventlog.End, err error) {
+	w := walk{s: s, ctx: ctx, id: id}
+	if w.head, err = s.head(ctx, id); err != nil {
+		return end, err
+	}
+	if n < 0 || n > w.head.end.Seq {
+		return end, w.conflict(n)
+	}
+	return w.stored(n)
+}
+
+// walk yields the events of a session after the end that begin sets.
+func (s *Store) walk(ctx context.Context, id event.SessionID, begin func(*walk) error) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
-		w := walk{s: s, ctx: ctx, id: id, from: after, at: after, yield: yield}
-		if err := w.run(); err != nil && !errors.Is(err, errStopped) {
+		w := walk{s: s, ctx: ctx, id: id, yield: yield}
+		var err error
+		if w.head, err = s.head(ctx, id); err == nil {
+			err = begin(&w)
+		}
+		if err == nil {
+			err = w.run()
+		}
+		if err != nil && !errors.Is(err, errStopped) {
 			yield(event.Event{}, err)
 		}
 	}
@@ -56,14 +84,8 @@ type segment struct {
 }
 
 // run walks from w.at to the end of the session.
-func (w *walk) run() (err error) {
-	if w.head, err = w.s.head(w.ctx, w.id); err != nil {
-		return err
-	}
+func (w *walk) run() error {
 	end := w.head.end
-	if w.at != (eventlog.End{}) && !w.head.reaches(w.at) {
-		return w.conflict()
-	}
 	segments, err := w.lineage()
 	if err != nil {
 		return err
@@ -82,6 +104,23 @@ func (w *walk) run() (err error) {
 		return w.head.damage
 	}
 	return nil
+}
+
+// stored returns the end after n events, which the session must have, as it is
+// stored: what comes before it is not verified.
+func (w *walk) stored(n event.Seq) (eventlog.End, error) {
+	if d := w.head.damage; d != nil && n >= d.Seq {
+		return eventlog.End{}, d
+	}
+	end, err := endAt(w.s.reading, w.head, n)
+	f, ok := errors.AsType[*fault](err)
+	switch {
+	case ok:
+		err = w.fault(f)
+	case err != nil:
+		err = w.s.readError(w.id, n, err)
+	}
+	return end, err
 }
 
 // reaches reports whether an end can be on the way to the head.
@@ -166,8 +205,8 @@ func (w *walk) record(r record, last event.Seq) error {
 	return nil
 }
 
-func (w *walk) conflict() error {
-	return fmt.Errorf("read %s after event %d: %w", w.id, w.from.Seq, eventlog.ErrConflict)
+func (w *walk) conflict(after event.Seq) error {
+	return fmt.Errorf("read %s after event %d: %w", w.id, after, eventlog.ErrConflict)
 }
 
 // failed says what an error of a query means.
@@ -194,7 +233,7 @@ func (w *walk) fault(f *fault) error {
 	}
 	if w.at == w.from && w.at.Seq > 0 {
 		if stored, err := endAt(w.s.reading, w.head, w.at.Seq); err == nil && stored != w.from {
-			return w.conflict()
+			return w.conflict(w.from.Seq)
 		}
 	}
 	return &eventlog.Damage{Session: w.id, Seq: f.at, Reason: f.reason}
@@ -245,6 +284,7 @@ func (s *Store) fetch(session int64, from, upTo event.Seq) (p page) {
 			return p
 		}
 		p.records = append(p.records, r)
+		s.fetched.Add(1)
 		size += len(r.body)
 	}
 	p.err = rows.Err()

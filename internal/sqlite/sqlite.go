@@ -83,6 +83,7 @@ type Store struct {
 	heads heads
 
 	commits, appends, events atomic.Int64
+	fetched                  atomic.Int64 // records that readers were given
 }
 
 var _ eventlog.Store = (*Store)(nil)

@@ -63,6 +63,7 @@ type State struct {
 	AutoNamed bool              // nobody gave the session its name
 	mode      string            // in which the agent works
 
+	Hidden  []event.HistoryHiddenData // what was taken back, in the order in which it was
 	Restore []event.HistoryHiddenData // whose files have yet to be given back what they held
 
 	Compaction *Compaction // that was begun and has not ended
@@ -484,6 +485,7 @@ func (s *State) fold(e event.Event) error {
 				s.Restore = append(s.Restore, d)
 			}
 			s.todos.hide(e.Seq, d)
+			s.Hidden = append(slices.Clip(s.Hidden), d)
 		})
 	case event.TaskStarted:
 		return with(e, func(d event.TaskStartedData) { s.Tasks = append(s.Tasks, Task{Key: d.Key}) })

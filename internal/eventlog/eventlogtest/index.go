@@ -111,6 +111,15 @@ func quarantine(t *testing.T, f *fixture) {
 	if !slices.Equal(got, []string{"a", "b"}) {
 		t.Errorf("s says %q, want a and b", got)
 	}
+	for after := range event.Seq(5) {
+		got, err := f.said("s", after)
+		isDamage("read from a position", err)
+		if want := []string{"a", "b"}[min(after, 2):]; !slices.Equal(got, want) {
+			t.Errorf("s says %q after %d, want %q", got, after, want)
+		}
+	}
+	_, err = f.EndAt(t.Context(), "s", 3)
+	isDamage("the end behind the damage", err)
 	_, err = f.Append(t.Context(), "s", batch(ends[3], "d"))
 	isDamage("append", err)
 	_, err = f.Fork(t.Context(), "late", "s", batch(ends[3], "x"))

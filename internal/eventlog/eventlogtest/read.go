@@ -1,6 +1,7 @@
 package eventlogtest
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -63,6 +64,35 @@ func readingFromNowhere(t *testing.T, f *fixture) {
 			}
 		}
 	}
+}
+
+// endAt looks at every position: within appends, between them, and in what forks
+// share.
+func endAt(t *testing.T, f *fixture) {
+	f.add("s", f.add("s", eventlog.End{}, "a", "b", "c"), "d", "e")
+	f.branch("fork", "s", f.ends("s")[2], "x", "y")
+	f.branch("child", "fork", f.ends("fork")[3], "z")
+	for _, id := range []event.SessionID{"s", "fork", "child"} {
+		all, err := f.said(id, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n, want := range f.ends(id) {
+			end, err := f.EndAt(t.Context(), id, event.Seq(n))
+			if err != nil || end != want {
+				t.Errorf("%s ends at %v after %d events, %v; want %v", id, end, n, err, want)
+			}
+			if got, err := f.said(id, event.Seq(n)); err != nil || !slices.Equal(got, all[n:]) {
+				t.Errorf("%s after %d: %q, %v; want %q", id, n, got, err, all[n:])
+			}
+		}
+		for _, n := range []event.Seq{-1, event.Seq(len(all)) + 1} {
+			_, err := f.EndAt(t.Context(), id, n)
+			f.fails(fmt.Sprint("the end after ", n), err, eventlog.ErrConflict)
+		}
+	}
+	_, err := f.EndAt(t.Context(), "none", 0)
+	f.fails("the end of an unknown session", err, eventlog.ErrNotFound)
 }
 
 // stopping has more readers at once than a store may have connections.

@@ -30,6 +30,7 @@ func Run(t *testing.T, open func(t *testing.T) eventlog.Store) {
 		{"ReadYieldsWhatIsAfter", reading},
 		{"ReadFromContinuesFromATrustedEnd", readingFrom},
 		{"ReadFromAnEndThatNeverWasIsAConflict", readingFromNowhere},
+		{"EndAtIsWhereReadingGoesOn", endAt},
 		{"ReadingCanStopAndNest", stopping},
 		{"ALongSessionIsReadWholeWhileItGrows", long},
 		{"ASessionDeletedWhileItIsReadIsNotDamaged", deletedWhileRead},
