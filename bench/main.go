@@ -83,7 +83,7 @@ func run(dir, only, abide string, pairs int) error {
 
 // whole measures what is not a matter of turns.
 func whole(at place, only, abide string, pairs int) error {
-	if err := errors.Join(streaming(at, only, pairs), building(only, pairs), searching(only, pairs), commanding(at, only, abide, pairs), remembering(at, only), loading(at, only, pairs), marathon(at, only)); err != nil || only != "" {
+	if err := errors.Join(streaming(at, only, pairs), building(only, pairs), searching(only, pairs), commanding(at, only, abide, pairs), remembering(at, only), loading(at, only, pairs), marathon(at, only), waiting(at, only, abide), readingLong(at, only, abide)); err != nil || only != "" {
 		return err
 	}
 	fmt.Println()
