@@ -180,6 +180,11 @@ type Store interface {
 	// them.
 	Active(ctx context.Context) iter.Seq2[Session, error]
 
+	// Reindex corrects what the index says of a session that ends at the given
+	// end: an older version may have known less. If the session has moved on,
+	// nothing changes. It does not count as a modification.
+	Reindex(ctx context.Context, id event.SessionID, at End, info Info) error
+
 	// Fork makes child share the events of parent up to the given end and adds
 	// the batch after it. The error is ErrConflict if child exists or the
 	// parent's chain has another hash at that position.

@@ -332,6 +332,20 @@ func (m *Memory) Active(ctx context.Context) iter.Seq2[Session, error] {
 	return m.list(ctx, func(b *branch) bool { return b.info.Attended() })
 }
 
+// Reindex implements Store.
+func (m *Memory) Reindex(ctx context.Context, id event.SessionID, at End, info Info) error {
+	unlock, err := m.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	b, err := m.find(id)
+	if err == nil && b.end() == at {
+		b.info = info
+	}
+	return err
+}
+
 func (m *Memory) list(ctx context.Context, wanted func(*branch) bool) iter.Seq2[Session, error] {
 	return func(yield func(Session, error) bool) {
 		unlock, err := m.lock(ctx)

@@ -228,6 +228,9 @@ func (h *Host) enterWaking() (leave func(), ok bool) {
 // under way then, or somebody has attached to it.
 func (h *Host) wake(id event.SessionID) {
 	err := h.do(h.ctx, id, func(*txn) error { return nil })
+	if err == nil {
+		err = h.look(h.ctx, id, (*txn).reindex)
+	}
 	var damage *eventlog.Damage // of which reading has told already
 	if err != nil && h.ctx.Err() == nil && !errors.As(err, &damage) {
 		h.log.Error("an unfinished turn could not go on; it is tried again when the session is next used", "session", id, "err", err)

@@ -287,13 +287,12 @@ func (s *Session) load() error {
 	if s.state != nil {
 		return nil
 	}
-	state, end, err := s.host.read(s.host.ctx, s.id)
+	state, index, err := s.host.read(s.host.ctx, s.id)
 	if err != nil {
 		return err
 	}
-	s.state, s.end = state, end
-	s.info = indexed(state)
-	s.feed.reached(end)
+	s.state, s.end, s.info = state, index.End, index.Info
+	s.feed.reached(s.end)
 	s.offer, s.offered = nil, -1
 	if s.fresh == nil {
 		s.fresh, s.running = make(map[string]bool), make(map[string]*running)
@@ -301,29 +300,30 @@ func (s *Session) load() error {
 	return nil
 }
 
-// read folds a session's log, and what is yet to be stored. Damage is quarantined,
-// so that it is found again without reading.
-func (h *Host) read(ctx context.Context, id event.SessionID, more ...event.Event) (*turn.State, eventlog.End, error) {
+// read folds a session's log, and what is yet to be stored, and returns what the
+// index says of it. Damage is quarantined, so that it is found again without
+// reading.
+func (h *Host) read(ctx context.Context, id event.SessionID, more ...event.Event) (*turn.State, eventlog.Session, error) {
+	var index eventlog.Session
 	var events []event.Event
 	for e, err := range h.store.Read(ctx, id, 0) {
 		if errors.Is(err, eventlog.ErrNotFound) {
-			return turn.New(id), eventlog.End{}, nil
+			return turn.New(id), index, nil
 		}
 		if err != nil {
-			return nil, eventlog.End{}, h.unreadable(ctx, id, err)
+			return nil, index, h.unreadable(ctx, id, err)
 		}
 		events = append(events, e)
 	}
 	index, err := h.store.Session(ctx, id) // its end is what the events were verified against
 	if err != nil {
-		return nil, eventlog.End{}, fmt.Errorf("read session %s: %w", id, err)
+		return nil, index, fmt.Errorf("read session %s: %w", id, err)
 	}
-	end := index.End
 	state := turn.New(id)
 	if err := state.Load(append(events, more...)); err != nil {
-		return nil, end, h.unreadable(ctx, id, &eventlog.Damage{Session: id, Seq: state.Seq, Reason: err.Error()})
+		return nil, index, h.unreadable(ctx, id, &eventlog.Damage{Session: id, Seq: state.Seq, Reason: err.Error()})
 	}
-	return state, end, nil
+	return state, index, nil
 }
 
 func (h *Host) unreadable(ctx context.Context, id event.SessionID, err error) error {

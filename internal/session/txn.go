@@ -112,6 +112,20 @@ func indexed(s *turn.State) eventlog.Info {
 	return info
 }
 
+// reindex corrects what the index says of the session, if an older version wrote
+// it: the next start need not read the log only to find that it waits.
+func (tx *txn) reindex() error {
+	info := indexed(tx.State)
+	if tx.State.Seq == 0 || info.Equal(tx.s.info) {
+		return nil
+	}
+	err := tx.s.host.store.Reindex(tx.s.host.ctx, tx.s.id, tx.s.end, info)
+	if err == nil {
+		tx.s.info = info
+	}
+	return err
+}
+
 // rest records that everything is done.
 func (tx *txn) rest() error {
 	tx.s.fresh = make(map[string]bool)

@@ -130,6 +130,21 @@ func (s *Store) Active(ctx context.Context) iter.Seq2[eventlog.Session, error] {
 	return s.list(ctx, "AND s.active", func(s eventlog.Session) bool { return s.Info.Attended() })
 }
 
+// Reindex implements eventlog.Store.
+func (s *Store) Reindex(ctx context.Context, id event.SessionID, at eventlog.End, info eventlog.Info) error {
+	text, err := json.Marshal(info)
+	if err == nil {
+		err = s.change(ctx, id, func(w *writing, session int64) error {
+			return w.exec("UPDATE sessions SET active = ?, info = ? WHERE id = ? AND seq = ? AND head = ?",
+				info.Attended(), string(text), session, int64(at.Seq), at.Hash[:])
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("index %s: %w", id, err)
+	}
+	return nil
+}
+
 // list yields sessions after all of them are read: no connection is held while
 // the caller looks at them. The condition is given in two languages, the second
 // for a damaged index.

@@ -94,6 +94,40 @@ func active(t *testing.T, f *fixture) {
 	}
 }
 
+func reindex(t *testing.T, f *fixture) {
+	first := f.add("s", eventlog.End{}, "a")
+	f.add("other", eventlog.End{}, "x")
+	end := f.add("s", first, "b")
+	before, err := f.Session(t.Context(), "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(want eventlog.Info, due bool) {
+		t.Helper()
+		after, err := f.Session(t.Context(), "s")
+		if err != nil || !after.Info.Equal(want) || after.End != end || !after.Modified.Equal(before.Modified) {
+			t.Errorf("session = %+v, %v; want info %+v, and the rest of %+v", after, err, want, before)
+		}
+		listed := false
+		for is, err := range f.Active(t.Context()) {
+			listed = listed || err != nil || is.ID == "s"
+		}
+		if listed != due {
+			t.Errorf("it is active: %v, want %v", listed, due)
+		}
+	}
+	is := eventlog.Info{Name: "n", Active: true}
+	f.fails("reindex", f.Reindex(t.Context(), "s", end, is), nil)
+	check(is, true)
+	f.fails("reindex", f.Reindex(t.Context(), "s", first, eventlog.Info{Name: "late"}), nil)
+	check(is, true)
+	is.Waiting = true
+	f.fails("reindex", f.Reindex(t.Context(), "s", end, is), nil)
+	check(is, false)
+	f.fails("reindex", f.Reindex(t.Context(), "none", end, is), eventlog.ErrNotFound)
+	f.add("s", end, "c")
+}
+
 func quarantine(t *testing.T, f *fixture) {
 	f.add("s", eventlog.End{}, "a", "b", "c")
 	f.branch("before", "s", f.ends("s")[3], "x")

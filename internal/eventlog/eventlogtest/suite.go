@@ -44,6 +44,7 @@ func Run(t *testing.T, open func(t *testing.T) eventlog.Store) {
 		{"TheIndexSaysWhatTheLastBatchSaid", index},
 		{"SessionsAreListedLastModifiedFirst", listing},
 		{"ActiveListsWhatAnEngineAttendsTo", active},
+		{"ReindexCorrectsTheIndexAndNothingElse", reindex},
 		{"AForkSharesItsParentsEvents", fork},
 		{"AForkOfAForkSharesBoth", forkOfFork},
 		{"AForkAtAnotherHashIsAConflict", forkConflict},
