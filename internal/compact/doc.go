@@ -7,6 +7,8 @@
 //
 //   - No call is separated from what it gave, and no signed reasoning from its call.
 //     One huge turn is cut between its steps.
+//   - What the model has not seen, because no request that it answered has carried it,
+//     is neither summarised nor dropped. It is kept as it is, as long as it fits.
 //   - What is kept is kept as it is. What people asked for is kept in their own words,
 //     the newest request in full. Older ones are shortened or counted if there are too
 //     many, never dropped silently.

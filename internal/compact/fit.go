@@ -2,32 +2,36 @@ package compact
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/window"
 )
 
-// A shape is what is kept of the items.
+// A shape is what is kept of the items, and of the summary.
 type shape struct {
-	cut  int // the first that is kept
-	most int // bytes of what calls gave; zero for all
+	cut     int  // the first that is kept
+	most    int  // bytes of what calls gave; zero for all
+	shorten bool // the summary may be shortened
 }
 
-// shapes are what may be kept, from the most to nothing at all.
+// shapes are what may be kept, from the most to nothing at all. The summary gives
+// way before anything that the model has not seen.
 func (j *Job) shapes() []shape {
-	last, all := unseen(j.in.Items), len(j.in.Items)
-	return []shape{{j.cut, 0}, {last, 0}, {last, 8192}, {last, 2048}, {last, 512}, {all, 0}}
+	last, words, all := plan(j.in.Items, 0), unseenWords(j.in.Items), len(j.in.Items)
+	return []shape{
+		{j.cut, 0, false}, {last, 0, false}, {last, 0, true}, {last, 8192, true}, {last, 2048, true}, {last, 512, true},
+		{words, 0, true}, {all, 0, true},
+	}
 }
 
 // settle makes a new epoch that fits. Without a summary there is a digest in its
 // place, and err says why.
 func (j *Job) settle(summary string, err error) {
-	for _, mayShorten := range []bool{false, true} {
-		for _, s := range j.shapes() {
-			if head, shortened, ok := j.head(s, summary); ok && (mayShorten || !shortened) {
-				j.done(s, head, summary, err)
-				return
-			}
+	for _, s := range j.shapes() {
+		if head, shortened, ok := j.head(s, summary); ok && (s.shorten || !shortened) {
+			j.done(s, head, summary, err)
+			return
 		}
 	}
 	j.end(&Result{Outcome: Failed, Err: j.noRoom()})
@@ -35,11 +39,21 @@ func (j *Job) settle(summary string, err error) {
 
 // head makes the head of a shape.
 func (j *Job) head(s shape, summary string) (h *Head, shortened, ok bool) {
-	d := draft{before: j.in.Head, items: j.in.Items[:s.cut], newest: !anyAsked(j.in.Items[s.cut:]), summary: within(summary, mostSummary)}
+	items, told := j.in.Items, min(s.cut, unseenWords(j.in.Items))
+	d := draft{
+		before: j.in.Head, items: items[:s.cut], unseen: items[told:s.cut], summary: within(summary, mostSummary),
+		newest: !anyAsked(items[s.cut:]) || !anyAnswer(items),
+	}
 	if summary != "" {
-		d.since = j.in.Items[j.cut:s.cut]
+		d.since = items[j.cut:told]
 	}
 	return d.head(j.in.Room - tokens(j.keep(s)))
+}
+
+// anyAnswer reports whether the model has answered since the head that it was
+// shown. If it has not, the newest request of that head is unseen as well.
+func anyAnswer(items []Item) bool {
+	return slices.ContainsFunc(items, func(it Item) bool { return it.Role == model.Assistant })
 }
 
 func anyAsked(items []Item) bool {

@@ -93,7 +93,8 @@ type draft struct {
 	before  *Head  // of the present epoch; nil for none
 	items   []Item // that are not kept
 	since   []Item // those among them that the summary does not cover
-	newest  bool   // the newest request is not among those that are kept
+	unseen  []Item // those among them that came last and the model has not seen
+	newest  bool   // the newest request has to be in the head in full
 	summary string // empty to have a digest instead
 }
 
@@ -112,17 +113,39 @@ func (d draft) head(room int) (h *Head, shortened, ok bool) {
 	if left < leastSummary {
 		return nil, false, false
 	}
+	left -= h.tell(within(d.notices(), left/2))
 	left -= h.recall(asked, min(left/ofTheRest, mostAsked))
 	if len(d.since) > 0 && left/ofTheRest >= MinDigest {
-		h.Since = within(Digest("", d.since, min(left/ofTheRest, mostSince)), left/ofTheRest)
-		left -= window.Tokens(quote(h.Since))
+		left -= h.tell(within(Digest("", d.since, min(left/ofTheRest, mostSince)), left/ofTheRest))
 	}
 	if d.summary == "" {
-		h.Summary = within(Digest(d.known(), d.items, min(left, mostSummary)), left)
+		h.Summary = within(Digest(d.known(), d.items[:len(d.items)-len(d.unseen)], min(left, mostSummary)), left)
 		return h, false, true
 	}
 	h.Summary = within(d.summary, left)
 	return h, len(h.Summary) < len(d.summary), true
+}
+
+// tell puts a text before what the head says of the time since the summary. It
+// returns how many tokens that takes.
+func (h *Head) tell(text string) int {
+	if h.Since != "" && text != "" {
+		text += "\n"
+	}
+	h.Since = text + h.Since
+	return window.Tokens(quote(text))
+}
+
+// notices are what the model has not seen and no person asked for. No summary and
+// no digest replaces them: the model reads them in full where there is room.
+func (d draft) notices() string {
+	var list []string
+	for _, it := range d.unseen {
+		if !it.Asked {
+			list = append(list, it.Text)
+		}
+	}
+	return strings.Join(list, "\n")
 }
 
 // known is the summary of the present epoch.

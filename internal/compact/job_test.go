@@ -110,7 +110,7 @@ func checkDone(t *rapid.T, in compact.Input, r *compact.Result) {
 			t.Fatalf("item %d is kept, but not as it was", r.Cut+i)
 		}
 	}
-	if r.Most == 0 && r.Cut < len(in.Items) && size(list[1:]) > max(in.Retain, size(messages(in.Items[lastAnswer(in.Items):]))) {
+	if r.Most == 0 && r.Cut < len(in.Items) && size(list[1:]) > max(in.Retain, size(messages(in.Items[naiveCut(in.Items, 0):]))) {
 		t.Fatalf("%d tokens are kept, want at most %d or the newest step", size(list[1:]), in.Retain)
 	}
 	all, newest := 0, ""
@@ -148,19 +148,31 @@ func lastAnswer(items []compact.Item) int {
 // naiveCut tries every place.
 func naiveCut(items []compact.Item, retain int) int {
 	last := lastAnswer(items)
-	if last < len(items) && len(items[last].Calls) == 0 {
-		last = len(items)
+	if last == len(items) {
+		return 0 // the model has not seen anything
 	}
-	for i := range items {
-		legal := items[i].CallID == "" && i <= last
-		if legal && (size(messages(items[i:])) <= retain || i == last) {
-			for i < len(items) && items[i].Role == model.User {
-				i++
-			}
-			return i
+	if len(items[last].Calls) == 0 {
+		last++
+	}
+	cut := last
+	for i := last; i >= 0; i-- {
+		if legal := i == len(items) || items[i].CallID == ""; legal && size(messages(items[i:])) <= retain {
+			cut = i
 		}
 	}
-	return len(items)
+	for cut < last && items[cut].Role == model.User {
+		cut++
+	}
+	requests := 0
+	for _, it := range items[last:] {
+		if it.Asked {
+			requests++
+		}
+	}
+	if cut == last && requests == 1 && items[cut].Asked {
+		cut++ // the head has it
+	}
+	return cut
 }
 
 func TestTheCutIsTheFirstLegalOneThatRetainsNoMoreThanItMay(t *testing.T) {

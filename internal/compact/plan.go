@@ -32,26 +32,50 @@ func tokens(items []Item) (n int) {
 	return n
 }
 
-// unseen is where the items begin that the model has not seen yet: its newest
-// calls, with what they gave and what was said meanwhile.
+// unseen returns the index of the first item that the model has not seen: what
+// came after its newest answer. Calls are not separated from what they gave, so
+// an answer with calls is among the unseen items itself.
 func unseen(items []Item) int {
 	for i := len(items) - 1; i >= 0; i-- {
-		if items[i].Role == model.Assistant {
-			if len(items[i].Calls) > 0 {
-				return i
-			}
-			break
+		if items[i].Role != model.Assistant {
+			continue
 		}
+		if len(items[i].Calls) > 0 {
+			return i
+		}
+		return i + 1
 	}
-	return len(items)
+	return 0
+}
+
+// unseenWords returns the index of the first item after the newest answer and
+// what its calls gave: requests and notices that the model has not seen.
+func unseenWords(items []Item) int {
+	i := unseen(items)
+	for i < len(items) && (items[i].Role == model.Assistant || !items[i].begins()) {
+		i++
+	}
+	return afterRequest(items, i)
+}
+
+// afterRequest returns the index after the item at i if that is the only request
+// since the newest answer. The head of the new epoch has such a request in full, so
+// it need not be kept a second time. Of several requests the head may shorten the
+// older ones; without an answer the newest of the present head is one of them.
+func afterRequest(items []Item, i int) int {
+	if 0 < i && i < len(items) && items[i].Asked && !anyAsked(items[i+1:]) {
+		return i + 1
+	}
+	return i
 }
 
 // plan returns where to cut: what comes before is summarised, the rest is kept as
-// it is, at most so many tokens. Whatever the model has not seen yet is kept in
-// any case. A rest never begins with what was said by a user: the head of the new
-// epoch has that, in its own words.
+// it is, at most so many tokens. Whatever the model has not seen yet is never
+// summarised. A rest does not begin with a message of the user role that the model
+// has seen: the head of the new epoch has the requests, in their own words.
 func plan(items []Item, retain int) int {
-	cut, kept := unseen(items), 0
+	fresh := unseen(items)
+	cut, kept := fresh, 0
 	for i := len(items) - 1; i >= 0; i-- {
 		if kept += window.Of(items[i].Message); kept > retain {
 			break
@@ -60,8 +84,11 @@ func plan(items []Item, retain int) int {
 			cut = min(cut, i)
 		}
 	}
-	for cut < len(items) && items[cut].Role == model.User {
+	for cut < fresh && items[cut].Role == model.User {
 		cut++
+	}
+	if cut == fresh {
+		return afterRequest(items, cut)
 	}
 	return cut
 }
