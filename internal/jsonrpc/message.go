@@ -10,7 +10,7 @@ import (
 type Message struct {
 	ID     json.RawMessage // nil if there is none; null in an answer to something unreadable
 	Method string          // empty in an answer
-	Params json.RawMessage // nil if absent or null
+	Params json.RawMessage // nil if there are none; an object, or else nothing that is served
 	Result json.RawMessage // nil if absent; null is a result
 	Err    json.RawMessage // nil if absent or null
 }
@@ -82,7 +82,7 @@ func (m *Message) set(key []byte, value json.RawMessage) *Error {
 	case "method":
 		return m.setMethod(value)
 	case "params":
-		m.Params = orNil(value)
+		m.Params = orNil(onlyParam(value))
 	case "result":
 		m.Result = value
 	case "error":
@@ -123,6 +123,24 @@ func isNull(v json.RawMessage) bool { return string(v) == "null" }
 func orNil(v json.RawMessage) json.RawMessage {
 	if isNull(v) {
 		return nil
+	}
+	return v
+}
+
+// onlyParam takes params that are given by position for what they stand for:
+// libraries for JavaScript send [null] for a call without arguments, and [{...}]
+// for one with an object. An empty list is null, and of several params the list
+// is returned as it is.
+func onlyParam(v json.RawMessage) json.RawMessage {
+	if len(v) < 2 || v[0] != '[' {
+		return v
+	}
+	inner := bytes.Trim(v[1:len(v)-1], " \t\r\n")
+	switch n := valueLen(inner); {
+	case len(inner) == 0:
+		return json.RawMessage("null")
+	case n == len(inner) && (IsObject(inner) || isNull(inner)):
+		return inner
 	}
 	return v
 }
