@@ -113,6 +113,9 @@ var diagram = map[string][]string{
 	"killtest":    {},
 	"upgradetest": {},
 
+	// the shapes that typed clients read, for tests
+	"shapetest": {},
+
 	// measurements
 	"bench/compare": {},
 	"bench/floor":   {},

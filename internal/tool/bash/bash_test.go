@@ -16,6 +16,7 @@ import (
 
 	"github.com/abide-run/abide/internal/approval"
 	"github.com/abide-run/abide/internal/process"
+	"github.com/abide-run/abide/internal/shapetest"
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/tool/bash"
 )
@@ -437,6 +438,9 @@ func TestCommandsDoNotAskBack(t *testing.T) {
 func TestPermissionToRunIsAsked(t *testing.T) {
 	play(t, func(t *testing.T, d *desk, _ *scripted) {
 		r, err := d.tools["bash"].Permission(d.call(`{"command":"git push origin main > log.txt && curl https://x.org/a","description":"Push","cwd":"/tmp"}`))
+		if faults := append(shapetest.Value("PermissionRequest", r.Ask), shapetest.Value("PermissionPromptRequest", r.Prompt)...); len(faults) > 0 {
+			t.Errorf("typed clients cannot read the question: %q", faults)
+		}
 		if err != nil {
 			t.Fatal(err)
 		}

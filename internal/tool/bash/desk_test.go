@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/shapetest"
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/tool/bash"
 )
@@ -60,7 +61,20 @@ func (d *desk) make(name string, call tool.Call) tool.Result {
 	if err != nil {
 		d.t.Fatalf("%s %s: %v", name, call.Arguments, err)
 	}
+	if faults := misshapen(r.Contents); len(faults) > 0 {
+		d.t.Errorf("%s %s: typed clients cannot read %s: %q", name, call.Arguments, r.Contents, faults)
+	}
 	return r
+}
+
+// misshapen says what is wrong with the parts of a result.
+func misshapen(contents json.RawMessage) (faults []string) {
+	var parts []json.RawMessage
+	_ = json.Unmarshal(contents, &parts) // there may be none
+	for _, part := range parts {
+		faults = append(faults, shapetest.Value("ToolExecutionCompleteContent", part)...)
+	}
+	return faults
 }
 
 // use makes a call that must succeed, and returns what the model reads.

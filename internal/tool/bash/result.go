@@ -156,8 +156,10 @@ type content struct {
 	ExitCode *int   `json:"exitCode,omitempty"`
 	Dir      string `json:"cwd,omitempty"`
 	Preview  string `json:"outputPreview,omitempty"`
-	Text     string `json:"text,omitempty"`
-	Result   Result `json:"result"` // ours; without the output, which the result has already
+	// Text is there in every terminal, also in one that has not said anything yet:
+	// typed clients cannot read one without it.
+	Text   *string `json:"text,omitempty"`
+	Result Result  `json:"result"` // ours; without the output, which the result has already
 }
 
 const maxPreview = 500 // characters of output in a content
@@ -167,10 +169,11 @@ func contents(dir string, list ...Result) json.RawMessage {
 	parts := make([]content, len(list))
 	for i, r := range list {
 		preview := []rune(r.Output)
-		parts[i] = content{Type: "terminal", ShellID: r.TaskID, Dir: dir, Text: string(preview[:min(len(preview), maxPreview)])}
+		text := string(preview[:min(len(preview), maxPreview)])
+		parts[i] = content{Type: "terminal", ShellID: r.TaskID, Dir: dir, Text: &text}
 		if r.ExitCode != nil {
 			parts[i].Type, parts[i].ExitCode = "shell_exit", r.ExitCode
-			parts[i].Preview, parts[i].Text = parts[i].Text, ""
+			parts[i].Preview, parts[i].Text = text, nil
 		}
 		r.Output = ""
 		parts[i].Result = r
