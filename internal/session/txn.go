@@ -157,7 +157,7 @@ func (tx *txn) deliver(step turn.Deliver) error {
 		tx.Tell(event.Empty(event.PendingMessagesModified))
 	}
 	err := tx.Record(event.UserMessageData{
-		Content: said, TransformedContent: reads, Attachments: notNil(step.Input.Attachments), Delivery: step.How,
+		Content: said, TransformedContent: reads, Attachments: transcript.Completed(step.Input.Attachments), Delivery: step.How,
 		InteractionID: interaction, AgentMode: step.Input.AgentMode, Source: step.Input.Source, InputID: step.Input.InputID,
 	})
 	if first && tx.State.Name == "" && err == nil {

@@ -54,6 +54,49 @@ func attachments(raw []json.RawMessage) []attachment {
 // folder. It reports false if that is not known.
 type Look func(path string) (count int, known bool)
 
+// Completed returns attachments with the fields that clients may leave out but
+// typed clients cannot read an event without: a name, and what was selected.
+func Completed(raw []json.RawMessage) []json.RawMessage {
+	list := make([]json.RawMessage, len(raw))
+	for i, r := range raw {
+		list[i] = completed(r)
+	}
+	return list
+}
+
+func completed(raw json.RawMessage) json.RawMessage {
+	var fields map[string]any
+	if json.Unmarshal(raw, &fields) != nil {
+		return raw
+	}
+	wanted := make(map[string]any)
+	switch fields["type"] {
+	case "file", "directory":
+		wanted["displayName"] = nameOf(fields["path"])
+	case "selection":
+		nowhere := map[string]int{"line": 0, "character": 0}
+		wanted["displayName"], wanted["text"] = nameOf(fields["filePath"]), ""
+		wanted["selection"] = map[string]any{"start": nowhere, "end": nowhere}
+	}
+	missing := false
+	for name, value := range wanted {
+		if fields[name] == nil {
+			fields[name], missing = value, true
+		}
+	}
+	if !missing {
+		return raw
+	}
+	text, _ := json.Marshal(fields) // it came from JSON
+	return text
+}
+
+// nameOf is the last part of a path, whichever way its slashes lean.
+func nameOf(path any) string {
+	text, _ := path.(string)
+	return text[strings.LastIndexAny(text, `/\`)+1:]
+}
+
 // gap stands between what was said and what a runtime adds to it.
 const gap = "\n\n\n\n"
 

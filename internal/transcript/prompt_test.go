@@ -9,6 +9,7 @@ import (
 
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/shapetest"
 	"github.com/abide-run/abide/internal/transcript"
 )
 
@@ -102,6 +103,26 @@ func TestWhatTheModelReadsOfAttachments(t *testing.T) {
 		if got := transcript.Reads("say", raw, look); got != test.want {
 			t.Errorf("%s:\n%q\nwant\n%q", test.attachments, got, test.want)
 		}
+	}
+}
+
+func TestAttachmentsAreShownWithWhatTypedClientsNeed(t *testing.T) {
+	for _, raw := range []string{
+		`{"type":"file","path":"/a/f.go"}`, `{"type":"file","path":"C:\\a\\f.go","displayName":null}`, `{"type":"directory","path":"/a"}`,
+		`{"type":"selection","filePath":"/a/f.go","displayName":"f"}`, `{"type":"selection","filePath":"/a/f.go"}`,
+		`{"type":"blob","data":"aGk=","mimeType":"text/plain"}`,
+	} {
+		shown := transcript.Completed([]json.RawMessage{json.RawMessage(raw)})
+		if faults := shapetest.Value("Attachment", shown[0]); len(faults) > 0 {
+			t.Errorf("%s is shown as %s: %q", raw, shown[0], faults)
+		}
+	}
+	named := `{"type":"file","path":"/a/f.go","displayName":"mine"}`
+	if shown := transcript.Completed([]json.RawMessage{json.RawMessage(named), json.RawMessage(`7`)}); string(shown[0]) != named || string(shown[1]) != "7" {
+		t.Errorf("what has all is shown as %s", shown)
+	}
+	if shown := transcript.Completed([]json.RawMessage{json.RawMessage(`{"type":"file","path":"/a/f.go"}`)}); !strings.Contains(string(shown[0]), `"displayName":"f.go"`) {
+		t.Errorf("a file is named %s", shown[0])
 	}
 }
 
