@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -196,7 +197,7 @@ var tellers = map[event.Type]teller{
 	event.SessionWarning:     tells(func(d event.SessionWarningData) (who, text string) { return "warning", d.Message }),
 	event.SessionInfo:        tells(func(d event.SessionInfoData) (who, text string) { return "note", d.Message }),
 	event.SessionModelChange: tells(func(d event.SessionModelChangeData) (who, text string) { return "model", d.NewModel }),
-	event.Abort:              tells(func(d event.AbortData) (who, text string) { return "stopped", d.Reason }),
+	event.Abort:              tells(func(d event.AbortData) (who, text string) { return "stopped", cmp.Or(d.Detail, d.Reason) }),
 	event.SessionForked: tells(func(d event.SessionForkedData) (who, text string) {
 		return "forked", fmt.Sprintf("from %s at %d", d.Parent, d.At)
 	}),

@@ -105,13 +105,20 @@ type ModelCallStartData struct {
 	Model  string `json:"model,omitempty"`
 }
 
+// The values of failureKind. Typed clients know no others.
+const (
+	FailureAPI       = "api"       // the provider answered with an error
+	FailureTransport = "transport" // there was no answer, or not a whole one
+)
+
 // ModelCallFailureData tells that a request failed.
 type ModelCallFailureData struct {
 	Source       string `json:"source"`
 	Model        string `json:"model,omitempty"`
 	StatusCode   int    `json:"statusCode,omitempty"`
 	ErrorMessage string `json:"errorMessage,omitempty"`
-	FailureKind  string `json:"failureKind,omitempty"`
+	FailureKind  string `json:"failureKind,omitempty"` // FailureAPI or FailureTransport
+	ErrorType    string `json:"errorType,omitempty"`   // what kind of error it was, in our words
 }
 
 // AssistantTurnRetryData tells that a request is made again.

@@ -43,8 +43,22 @@ type UserMessageData struct {
 // AbortData tells that a turn was stopped from outside. The queue is cleared
 // unless KeepQueue is set.
 type AbortData struct {
-	Reason    string `json:"reason"`
+	Reason    string `json:"reason"`           // one that the protocol knows
+	Detail    string `json:"detail,omitempty"` // the reason in other words, if there are any
 	KeepQueue bool   `json:"keepQueue,omitempty"`
+}
+
+// UserInitiated is the reason of an abort that somebody asked for.
+const UserInitiated = "user_initiated"
+
+// AbortFor is an abort for a reason. Typed clients can read only the reasons that
+// the protocol knows; any other words become the detail.
+func AbortFor(reason string) AbortData {
+	switch reason {
+	case UserInitiated, "user_abort", "remote_command", "autopilot_credit_limit":
+		return AbortData{Reason: reason}
+	}
+	return AbortData{Reason: UserInitiated, Detail: reason}
 }
 
 // InputAcceptedData is an input, stored before it is acknowledged.

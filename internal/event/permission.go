@@ -49,6 +49,8 @@ type PermissionResult struct {
 	Reason   string          `json:"reason,omitempty"`
 	Feedback string          `json:"feedback,omitempty"`
 	Approval json.RawMessage `json:"approval,omitempty"`
+
+	LocationKey string `json:"locationKey,omitempty"` // the place of a yes for a location
 }
 
 // The kinds of a PermissionResult.

@@ -87,6 +87,7 @@ func (c *conn) remembered(ctx context.Context, p api.AnswerPermissionParams, d *
 		if k.location = said.Location; k.location == "" {
 			k.location = places.Locate(st.Config.WorkingDirectory).Key
 		}
+		d.Location = k.location
 	}
 	switch {
 	case said.Approval != nil && said.Approval.Kind != "":

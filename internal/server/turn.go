@@ -38,11 +38,7 @@ func (c *conn) send(ctx context.Context, p api.SendParams) (api.SendResult, erro
 }
 
 func (c *conn) abort(ctx context.Context, p api.AbortParams) (api.Success, error) {
-	reason := p.Reason
-	if reason == "" {
-		reason = "user_initiated"
-	}
-	err := c.server.host.Abort(ctx, p.SessionID, reason)
+	err := c.server.host.Abort(ctx, p.SessionID, p.Reason)
 	return api.Success{Success: err == nil}, noSession(p.SessionID, err)
 }
 

@@ -195,6 +195,15 @@ func (s *Session) tellForget(r *request, to Endpoint, err error) {
 	s.tell(r, event.SessionInfoData{InfoType: "model_retry", Message: to.Name + " does not take its earlier reasoning back; it is asked again without."})
 }
 
+// failureKind is a kind of failure in the protocol's words.
+func failureKind(k model.Kind) string {
+	switch k {
+	case model.KindNetwork, model.KindStream, model.KindTimeout:
+		return event.FailureTransport
+	}
+	return event.FailureAPI
+}
+
 func (s *Session) tellFailure(r *request, to Endpoint, err error) *model.Error {
 	var failure *model.Error
 	errors.As(err, &failure)
@@ -204,7 +213,7 @@ func (s *Session) tellFailure(r *request, to Endpoint, err error) *model.Error {
 	}
 	s.tell(r, event.ModelCallFailureData{
 		Source: "top_level", Model: to.Name, StatusCode: failure.Status,
-		ErrorMessage: failure.Message, FailureKind: string(failure.Kind),
+		ErrorMessage: failure.Message, FailureKind: failureKind(failure.Kind), ErrorType: string(failure.Kind),
 	})
 	s.tell(r, event.AssistantTurnRetryData{TurnID: r.turnID, Reason: reason})
 	return failure

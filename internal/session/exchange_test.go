@@ -37,7 +37,7 @@ func TestAFormOutlivesTheRuntime(t *testing.T) {
 		t.Run(answered, func(t *testing.T) {
 			b := newBench(t, offline.Model{})
 			v := b.create("s", &session.Client{Forms: true})
-			form := event.ElicitationAskedData{Message: "Name?", Schema: []byte(`{}`), Key: "k"}
+			form := event.ElicitationAskedData{Message: "Name?", Schema: []byte(`{"type":"object","properties":{}}`), Key: "k"}
 			keep := func() bool { return true }
 			lost, leave := context.WithCancel(t.Context())
 			over := make(chan error, 1)

@@ -310,7 +310,9 @@ func (tx *txn) abort(reason string, keepQueue bool) error {
 	record := turn.Interrupt(tx.State, "Session aborted", func(*turn.Call) bool { return true })
 	record = append(record, turn.CloseHooks(tx.State, "Session aborted", func(h event.HookStartData) bool { return len(h.Calls) == 0 && about(h) })...)
 	record = append(record, tx.State.DropCommand("Session aborted")...)
-	return tx.Record(append(record, event.AbortData{Reason: reason, KeepQueue: keepQueue})...)
+	abort := event.AbortFor(reason)
+	abort.KeepQueue = keepQueue
+	return tx.Record(append(record, abort)...)
 }
 
 var errAborted = errors.New("the turn was aborted")

@@ -17,6 +17,7 @@ import (
 	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/model/offline"
 	"github.com/abide-run/abide/internal/session"
+	"github.com/abide-run/abide/internal/shapetest"
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/tool/builtin"
 	"github.com/abide-run/abide/internal/turn"
@@ -38,6 +39,9 @@ func (v *viewer) Event(_ event.SessionID, e event.Event) bool {
 	defer v.mu.Unlock()
 	if v.room == 0 {
 		return false
+	}
+	if faults := shapetest.Event(e.Bytes); len(faults) > 0 {
+		panic(fmt.Sprintf("typed clients cannot read %s: %q", e.Bytes, faults))
 	}
 	v.room--
 	v.events = append(v.events, e)
@@ -246,7 +250,7 @@ func (c *counter) Permission(tool.Call) (*approval.Request, error) {
 	if !c.ask {
 		return nil, nil
 	}
-	return &approval.Request{Kind: approval.Shell, Subjects: []string{c.name}, Ask: json.RawMessage(`{"kind":"shell"}`)}, nil
+	return &approval.Request{Kind: approval.Shell, Subjects: []string{c.name}, Ask: json.RawMessage(`{"kind":"shell","fullCommandText":"act","intention":"","commands":[],"possiblePaths":[],"possibleUrls":[],"hasWriteFileRedirection":false,"canOfferSessionApproval":true}`)}, nil
 }
 
 func (c *counter) Run(ctx context.Context, call tool.Call) (tool.Result, error) {

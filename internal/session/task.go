@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"time"
@@ -189,6 +190,9 @@ func (tx *txn) notify(step turn.Notify) error {
 		}
 	}
 	for _, r := range step.Reports {
+		if r.Kind == nil { // nobody knows more of a task that was lost
+			r.Kind = json.RawMessage(`{"type":"unclassified"}`)
+		}
 		err := tx.Record(event.SystemNotificationData{Content: "<system_notification>\n" + r.Text + "\n</system_notification>", Kind: r.Kind, InteractionID: interaction, Report: r.Seq})
 		if err != nil {
 			return err

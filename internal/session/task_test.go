@@ -146,7 +146,7 @@ func notices(req *model.Request, text string) int {
 }
 
 func ended(key, text string) event.TaskReportedData {
-	return event.TaskReportedData{Key: key, Status: event.TaskCompleted, Ended: true, Text: text, Kind: json.RawMessage(`{"type":"shell_completed"}`)}
+	return event.TaskReportedData{Key: key, Status: event.TaskCompleted, Ended: true, Text: text, Kind: json.RawMessage(`{"type":"shell_completed","shellId":"1"}`)}
 }
 
 // background is a session with a task that is running, at rest.

@@ -28,6 +28,8 @@ type Decision struct {
 	Approval json.RawMessage `json:"approval,omitempty"`
 	// Standing means that what it allows is remembered outside of the session.
 	Standing bool `json:"-"`
+	// Location is the place for which ApproveForLocation says yes.
+	Location string `json:"-"`
 }
 
 // The kinds of a Decision.
@@ -122,7 +124,9 @@ func (a Answer) permission(s *State, c *Call) ([]event.Payload, error) {
 	case ApproveForSession:
 		return []event.Payload{d.widely(done, c, event.ApprovedForSession)}, nil
 	case ApproveForLocation:
-		return []event.Payload{d.widely(done, c, event.ApprovedForLocation)}, nil
+		done = d.widely(done, c, event.ApprovedForLocation)
+		done.Result.LocationKey = cmp.Or(d.Location, s.Config.WorkingDirectory, ".")
+		return []event.Payload{done}, nil
 	case Reject:
 		done.Result = event.PermissionResult{Kind: event.DeniedByUser, Feedback: d.Feedback}
 		if d.Feedback != "" {
@@ -138,13 +142,65 @@ func (a Answer) permission(s *State, c *Call) ([]event.Payload, error) {
 }
 
 // widely says yes for more than once: for the rest of the session, unless it is
-// remembered outside of it.
+// remembered outside of it. Typed clients cannot read such a yes without what it
+// covers, so it is said even if the answer left it open.
 func (d *Decision) widely(done event.PermissionDoneData, c *Call, kind string) event.PermissionDoneData {
-	done.Result = event.PermissionResult{Kind: kind, Approval: d.Approval}
+	done.Result = event.PermissionResult{Kind: kind, Approval: coverage(d.Approval, c)}
 	if !d.Standing {
 		done.Grants = grants(d.Approval, c)
 	}
 	return done
+}
+
+// coverage is what an approval covers in the protocol's words: what the answer
+// says, or else what the question was about.
+func coverage(raw json.RawMessage, c *Call) json.RawMessage {
+	a := struct {
+		Kind     string    `json:"kind"`
+		Commands *[]string `json:"commandIdentifiers,omitempty"`
+		ToolName string    `json:"toolName,omitempty"`
+	}{}
+	known := len(raw) > 0 && json.Unmarshal(raw, &a) == nil
+	switch {
+	case !known || a.Kind == "":
+		a.Kind = questionKind(c)
+	case a.Kind == "commands" && a.Commands == nil, a.Kind == approval.CustomTool && a.ToolName == "":
+	default:
+		return raw
+	}
+	switch a.Kind {
+	case "commands":
+		a.Commands = new(subjects(c.Grants))
+	case approval.CustomTool:
+		a.ToolName = cmp.Or(a.ToolName, c.Request.Name)
+	}
+	text, _ := json.Marshal(a) // texts can always be encoded
+	return text
+}
+
+// questionKind is the kind of approval that covers what a call asks for. There is
+// none for addresses: those are opened by a tool.
+func questionKind(c *Call) string {
+	if len(c.Grants) == 0 {
+		return approval.CustomTool
+	}
+	switch kind := c.Grants[0].Kind; kind {
+	case approval.Shell:
+		return "commands"
+	case approval.Read, approval.Write:
+		return kind
+	}
+	return approval.CustomTool
+}
+
+func subjects(grants []event.Grant) []string {
+	list := []string{}
+	for _, g := range grants {
+		if g.Subject != "" {
+			list = append(list, g.Subject)
+		}
+	}
+	return list
 }
 
 // grants says what an approval for the session covers. Without details it

@@ -11,6 +11,7 @@ import (
 
 	"github.com/abide-run/abide/internal/approval"
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/shapetest"
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/tool/ask"
 	"github.com/abide-run/abide/internal/tool/plan"
@@ -423,6 +424,35 @@ func TestDecisions(t *testing.T) {
 				t.Errorf("turn stopped = %v, want %v", stopped, test.stops)
 			}
 		})
+	}
+}
+
+// TestEveryDecisionIsRecordedAsTypedClientsReadIt answers questions of every kind,
+// with and without saying what the answer covers.
+func TestEveryDecisionIsRecordedAsTypedClientsReadIt(t *testing.T) {
+	kinds := []string{turn.ApproveOnce, turn.ApproveForSession, turn.ApproveForLocation, turn.ApprovePermanently, turn.Reject, turn.UserNotAvailable}
+	said := []string{``, `null`, `{}`, `{"kind":""}`, `"all"`, `{"kind":"commands"}`, `{"kind":"custom-tool"}`, `{"kind":"custom-tool","toolName":"x"}`, `{"kind":"read"}`, `{"kind":"commands","commandIdentifiers":["ls"]}`}
+	questions := [][]event.Grant{nil, {{Kind: "read"}}, {{Kind: "write"}}, {{Kind: "url"}}, {{Kind: "custom-tool", Subject: "x"}}, {{Kind: "shell"}}, {{Kind: "shell", Subject: "ls"}, {Kind: "shell", Subject: "cat"}}}
+	for _, kind := range kinds {
+		for _, approval := range said {
+			for _, grants := range questions {
+				w := newWriter(t).add(start, accepted, message, asked,
+					event.AssistantMessageData{ToolRequests: calls.ToolRequests[:1]}, intended("c1"),
+					event.PermissionAskedData{RequestID: "q", ToolCallID: "c1", Grants: grants, PermissionRequest: json.RawMessage(`{}`)})
+				d := turn.Decision{Kind: kind, Approval: json.RawMessage(approval), Feedback: "no"}
+				record, ok, err := turn.Answer{RequestID: "q", Permission: &d}.Give(w.state)
+				if !ok || err != nil {
+					t.Fatal(ok, err)
+				}
+				e, err := event.Encode(event.Head{ID: "1", Time: time.Unix(0, 0)}, record[0])
+				if err != nil {
+					t.Fatal(err)
+				}
+				if faults := shapetest.Event(e.Bytes); len(faults) > 0 {
+					t.Errorf("%s %s about %v: %s: %q", kind, approval, grants, e.Bytes, faults)
+				}
+			}
+		}
 	}
 }
 
