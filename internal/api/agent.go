@@ -46,7 +46,7 @@ type AgentParams struct {
 
 // AgentResult is an agent, or none.
 type AgentResult struct {
-	Agent *AgentInfo `json:"agent,omitempty"`
+	Agent *AgentInfo `json:"agent"` // null without one
 }
 
 // AgentPromptParams gives an agent another prompt.

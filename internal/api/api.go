@@ -278,6 +278,10 @@ type SessionParams struct {
 	SessionID event.SessionID `json:"sessionId"`
 }
 
+// Nothing is the result of methods whose callers expect an object, although there
+// is nothing to say. Methods that promise no result answer with null.
+type Nothing struct{}
+
 // Success tells whether a request had an effect.
 type Success struct {
 	Success bool   `json:"success"`

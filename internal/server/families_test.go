@@ -193,7 +193,7 @@ func TestAFormIsFilledInByAnotherClient(t *testing.T) {
 	}
 	for _, action := range []string{"accept", "decline", "cancel"} {
 		var filled api.ElicitationResult
-		done := asks.later(api.UIElicitation, object{"sessionId": "s", "message": "Name?", "requestedSchema": object{"type": "object"}}, &filled)
+		done := asks.later(api.UIElicitation, object{"sessionId": "s", "message": "Name?", "requestedSchema": object{"type": "object", "properties": object{}}}, &filled)
 		form := data[event.ElicitationAskedData](t, person.await(event.ElicitationAsked))
 		var open api.QuestionsResult
 		person.must(api.Questions, object{"sessionId": "s"}, &open)
@@ -221,7 +221,7 @@ func TestAFormWhoseAskerHasLeftIsCancelled(t *testing.T) {
 	r := newRig(t)
 	person := r.open(api.SessionCreate, object{"requestElicitation": true})
 	asks := r.connect(server.Door{})
-	asks.later(api.UIElicitation, object{"sessionId": "s", "message": "Name?", "requestedSchema": object{}}, nil)
+	asks.later(api.UIElicitation, object{"sessionId": "s", "message": "Name?", "requestedSchema": object{"type": "object", "properties": object{}}}, nil)
 	person.await(event.ElicitationAsked)
 	asks.Close()
 	if d := data[event.ElicitationDoneData](t, person.await(event.ElicitationDone)); d.Action != "cancel" {
@@ -232,7 +232,7 @@ func TestAFormWhoseAskerHasLeftIsCancelled(t *testing.T) {
 func TestAFormOfARelayOutlivesItsConnection(t *testing.T) {
 	r := newRig(t)
 	person := r.open(api.SessionCreate, object{"requestElicitation": true})
-	ask := object{"sessionId": "s", "message": "Name?", "requestedSchema": object{}, "abideKey": "k"}
+	ask := object{"sessionId": "s", "message": "Name?", "requestedSchema": object{"type": "object", "properties": object{}}, "abideKey": "k"}
 	lost := r.connect(server.Door{Private: true})
 	lost.later(api.UIElicitation, ask, nil)
 	form := data[event.ElicitationAskedData](t, person.await(event.ElicitationAsked))

@@ -174,30 +174,30 @@ func (c *conn) sizes(ctx context.Context, _ struct{}) (api.SizesResult, error) {
 }
 
 // save has nothing to do: what was acknowledged is stored.
-func (c *conn) save(ctx context.Context, p api.SessionParams) (any, error) {
+func (c *conn) save(ctx context.Context, p api.SessionParams) (api.Nothing, error) {
 	_, err := c.server.host.Status(ctx, p.SessionID)
-	return nil, notFound(p.SessionID, err)
+	return api.Nothing{}, notFound(p.SessionID, err)
 }
 
 // closeSession ends the use of a session for everybody. One that nobody uses is
 // closed.
-func (c *conn) closeSession(ctx context.Context, p api.SessionParams) (any, error) {
+func (c *conn) closeSession(ctx context.Context, p api.SessionParams) (nothing api.Nothing, err error) {
 	if _, err := c.server.host.Status(ctx, p.SessionID); err != nil {
-		return nil, notFound(p.SessionID, err)
+		return nothing, notFound(p.SessionID, err)
 	}
-	if !c.server.host.InUse(p.SessionID) {
-		return nil, nil
+	if c.server.host.InUse(p.SessionID) {
+		_, err = c.shutdownSession(ctx, api.ShutdownParams{SessionID: p.SessionID})
 	}
-	return c.shutdownSession(ctx, api.ShutdownParams{SessionID: p.SessionID})
+	return nothing, err
 }
 
 // releaseLock lets a session go that this client holds.
-func (c *conn) releaseLock(ctx context.Context, p api.SessionParams) (any, error) {
+func (c *conn) releaseLock(ctx context.Context, p api.SessionParams) (nothing api.Nothing, err error) {
 	if p.SessionID == "" {
-		return nil, missing("sessionId")
+		return nothing, missing("sessionId")
 	}
-	_, err := c.destroy(ctx, p)
-	return nil, err
+	_, err = c.destroy(ctx, p)
+	return nothing, err
 }
 
 func (c *conn) deleteSession(ctx context.Context, p api.SessionParams) (any, error) {

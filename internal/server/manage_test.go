@@ -75,7 +75,7 @@ func TestTheSessionsOfAFolder(t *testing.T) {
 		t.Errorf("two of the ids are %v", some.SessionIDs)
 	}
 	var rich struct{ Sessions []api.SessionInfo }
-	p.must(api.SessionsEnrich, object{"sessions": []object{{"sessionId": "b", "isRemote": false}, {"sessionId": "nope", "summary": "kept"}}}, &rich)
+	p.must(api.SessionsEnrich, object{"sessions": []object{{"sessionId": "b", "isRemote": false}, {"sessionId": "nope", "summary": "kept", "startTime": "then", "modifiedTime": "then", "isRemote": false}}}, &rich)
 	if len(rich.Sessions) != 2 || rich.Sessions[0].Context.Cwd != elsewhere || rich.Sessions[1].Summary != "kept" {
 		t.Errorf("enriched is %+v", rich)
 	}

@@ -158,19 +158,18 @@ func (c *conn) setDirectory(ctx context.Context, p api.DirectoryParams) (api.Dir
 
 // recordContext takes what a client knows of the working directory. Of another
 // one, it is no news.
-func (c *conn) recordContext(ctx context.Context, p api.ContextParams) (any, error) {
+func (c *conn) recordContext(ctx context.Context, p api.ContextParams) (nothing api.Nothing, err error) {
 	st, err := c.server.host.Status(ctx, p.SessionID)
 	if err != nil {
-		return nil, noSession(p.SessionID, err)
+		return nothing, noSession(p.SessionID, err)
 	}
 	if p.Context.Cwd == "" {
-		return nil, errBadParams{errors.New("context.cwd: it is empty")}
+		return nothing, errBadParams{errors.New("context.cwd: it is empty")}
 	}
-	if followed(p.Context.Cwd) != followed(st.Config.WorkingDirectory) {
-		return nil, nil
+	if followed(p.Context.Cwd) == followed(st.Config.WorkingDirectory) {
+		_, err = c.server.host.Note(ctx, p.SessionID, p.Context, false)
 	}
-	_, err = c.server.host.Note(ctx, p.SessionID, p.Context, false)
-	return nil, noSession(p.SessionID, err)
+	return nothing, noSession(p.SessionID, err)
 }
 
 // sessionModels lists the models that a session can name: those of its own

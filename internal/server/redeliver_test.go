@@ -113,7 +113,7 @@ func TestAFormIsPutAgain(t *testing.T) {
 	asker := r.open(api.SessionCreate, nil)
 	filler := r.open(api.SessionResume, object{"requestElicitation": true})
 	var filled api.ElicitationResult
-	done := asker.later(api.UIElicitation, object{"sessionId": "s", "message": "Sure?", "requestedSchema": object{"type": "object"}}, &filled)
+	done := asker.later(api.UIElicitation, object{"sessionId": "s", "message": "Sure?", "requestedSchema": object{"type": "object", "properties": object{}}}, &filled)
 	form := data[event.ElicitationAskedData](t, filler.await(event.ElicitationAsked))
 	filler.Close()
 	p := r.open(api.SessionResume, object{"requestElicitation": true, "abide": object{"redeliver": true}})
@@ -140,7 +140,7 @@ func TestEveryKindOfQuestionIsListed(t *testing.T) {
 	for _, kind := range []event.Type{event.PermissionAsked, event.ExternalAsked, event.UserInputAsked} {
 		p.await(kind)
 	}
-	p.later(api.UIElicitation, object{"sessionId": "s", "message": "Sure?", "requestedSchema": object{"type": "object"}}, nil)
+	p.later(api.UIElicitation, object{"sessionId": "s", "message": "Sure?", "requestedSchema": object{"type": "object", "properties": object{}}}, nil)
 	p.await(event.ElicitationAsked)
 	p.must(api.SessionCreate, object{"sessionId": "t", "requestPermission": true}, nil)
 	for _, params := range []object{{"sessionId": "s"}, {}} {

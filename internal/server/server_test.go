@@ -19,6 +19,7 @@ import (
 	"github.com/abide-run/abide/internal/model/offline"
 	"github.com/abide-run/abide/internal/server"
 	"github.com/abide-run/abide/internal/session"
+	"github.com/abide-run/abide/internal/shapetest"
 	"github.com/abide-run/abide/internal/tool/agent"
 	"github.com/abide-run/abide/internal/tool/builtin"
 	"github.com/abide-run/abide/internal/turn"
@@ -105,6 +106,9 @@ func (p *peer) handle(_ context.Context, req *jsonrpc.Request) (any, error) {
 		if err := json.Unmarshal(req.Params, &d); err != nil {
 			return nil, err
 		}
+		if faults := shapetest.Event(d.Event); len(faults) > 0 {
+			p.t.Errorf("typed clients cannot read %s: %q", d.Event, faults)
+		}
 		e, err := event.Parse(d.Seq, d.Event)
 		if err == nil {
 			p.events <- e
@@ -141,7 +145,15 @@ func (p *peer) must(method string, params, result any) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	if err := p.Call(ctx, method, params, result); err != nil {
+	var raw json.RawMessage
+	err := p.Call(ctx, method, params, &raw)
+	if faults := shapetest.Result(method, raw); err == nil && len(faults) > 0 {
+		p.t.Errorf("%s: typed clients cannot read %s: %q", method, raw, faults)
+	}
+	if err == nil && result != nil {
+		err = json.Unmarshal(raw, result)
+	}
+	if err != nil {
 		p.t.Fatal(err)
 	}
 }
