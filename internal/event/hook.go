@@ -10,7 +10,7 @@ const (
 
 var _ = list(
 	Kind{Type: HookStart, body: body[HookStartData], Answer: HookEnd},
-	Kind{Type: HookEnd, body: body[HookEndData]},
+	Kind{Type: HookEnd, body: body[HookEndData], Shapes: true},
 )
 
 // The kinds of hooks: when clients that want to be asked are asked.

@@ -237,27 +237,8 @@ func (tx *txn) settle(record ...event.Payload) error {
 	return tx.Record(turn.Settle(tx.State, tx.s.hooked(), tx.now, record)...)
 }
 
-// addContext adds to the system prompt, for the rest of the session.
-func (tx *txn) addContext(text string) error {
-	context := text
-	if tx.State.Context != "" && tx.State.Context != text {
-		context = tx.State.Context + "\n\n" + text
-	}
-	prompt, err := transcript.System(tx.State.Config, tx.State.Loaded, context, nil)
-	if err != nil {
-		return err
-	}
-	if tx.s.transformer() != nil { // what it has looked over stays
-		prompt = tx.State.System + "\n\n" + text
-	}
-	return tx.Record(event.SystemMessageData{Role: "system", Content: prompt, InteractionID: tx.State.Turn.InteractionID, Context: context})
-}
-
 // say tells the model what a hook wants it to be told.
 func (tx *txn) say(step turn.Say) error {
-	if step.Words.Source == turn.SourceSessionStart {
-		return tx.addContext(step.Words.Text)
-	}
 	return tx.Record(event.UserMessageData{
 		Content: step.Words.Text, Attachments: []json.RawMessage{}, Delivery: "steering",
 		InteractionID: tx.State.Turn.InteractionID, Source: step.Words.Source,

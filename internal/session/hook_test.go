@@ -156,7 +156,8 @@ func TestAHookIsAskedAboutToolsThatDoNotExist(t *testing.T) {
 }
 
 func TestAHookChangesTheArgumentsOfAClientsTool(t *testing.T) {
-	b := newBench(t, offline.Model{})
+	m := &told{}
+	b := newBench(t, m)
 	e := &ears{says: map[string]string{event.HookPreToolUse: `{"permissionDecision":"allow","modifiedArgs":{"value":"y"}}`}}
 	v := b.create("s", &session.Client{Hook: e.hook, Tools: external("act")})
 	b.send("s", event.InputAcceptedData{Prompt: useAct})
@@ -172,6 +173,18 @@ func TestAHookChangesTheArgumentsOfAClientsTool(t *testing.T) {
 	if e.count(event.HookPostToolUse) != 1 || lastAnswer(t, b.verify("s")) != "done" {
 		t.Errorf("asked %v", e.asked)
 	}
+	checkArguments := func(when string) {
+		t.Helper()
+		if call := m.last().Messages[1].Calls[0]; string(call.Arguments) != `{"value":"y"}` {
+			t.Errorf("%s the model reads that it called act with %s", when, call.Arguments)
+		}
+	}
+	checkArguments("afterwards")
+	b.restart()
+	v = b.resume("s")
+	b.send("s", event.InputAcceptedData{Prompt: "Reply with exactly: OK"})
+	v.await(t, 0, event.SessionIdle)
+	checkArguments("after a restart")
 }
 
 func TestHooksOfPrompts(t *testing.T) {

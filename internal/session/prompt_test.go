@@ -40,19 +40,27 @@ func TestASystemPromptThatWasLookedOverStaysWhileNobodyIsThere(t *testing.T) {
 	}
 }
 
-func TestWhatSessionStartAddsStaysForTheSession(t *testing.T) {
+func TestWhatSessionStartAddsIsReadBeforeTheFirstRequest(t *testing.T) {
 	m := &told{}
 	b := newBench(t, m)
 	e := &ears{says: map[string]string{event.HookSessionStart: `{"additionalContext":"MARK"}`}}
 	v := b.create("s", &session.Client{Hook: e.hook})
 	b.send("s", event.InputAcceptedData{Prompt: "Reply with exactly: ONE"})
 	_, at := v.await(t, 0, event.SessionIdle)
-	first := m.last().System
+	check := func(when string, requests int) {
+		t.Helper()
+		req := m.last()
+		if strings.Contains(req.System, "MARK") {
+			t.Errorf("%s the system prompt is %q", when, req.System)
+		}
+		if n := notices(req, "MARK"); n != 1 || !strings.HasSuffix(req.Messages[0].Text, "MARK") || !strings.HasSuffix(req.Messages[1].Text, "ONE") || len(req.Messages) != 2*requests {
+			t.Errorf("%s the model reads %d messages, that begin with %q and %q", when, len(req.Messages), req.Messages[0].Text, req.Messages[1].Text)
+		}
+	}
+	check("at first", 1)
 	b.send("s", event.InputAcceptedData{Prompt: "Reply with exactly: TWO"})
 	v.await(t, at, event.SessionIdle)
-	if strings.Count(first, "MARK") != 1 || m.last().System != first {
-		t.Errorf("system prompt = %q, then %q", first, m.last().System)
-	}
+	check("later", 2)
 	if n := e.count(event.HookSessionStart); n != 1 {
 		t.Errorf("sessionStart was asked %d times", n)
 	}
@@ -60,9 +68,7 @@ func TestWhatSessionStartAddsStaysForTheSession(t *testing.T) {
 	b.start()
 	b.send("s", event.InputAcceptedData{Prompt: "Reply with exactly: THREE"})
 	awaitAnswer(t, b, "s", "THREE")
-	if m.last().System != first {
-		t.Errorf("after a restart: %q", m.last().System)
-	}
+	check("after a restart", 3)
 }
 
 func TestToolsThatAreGoneAreSaidToBe(t *testing.T) {

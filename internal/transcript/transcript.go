@@ -111,6 +111,8 @@ func (h *History) read(e event.Event) error {
 		return h.readAssistant(e)
 	case event.ToolComplete:
 		return h.readResult(e)
+	case event.HookEnd:
+		return h.readHook(e)
 	case event.HistoryHidden:
 		return h.hide(e)
 	case event.ContextEpoch:
@@ -143,6 +145,9 @@ func (h *History) readUser(e event.Event) error {
 	show(m, d.Attachments)
 	h.push(e.Seq, m)
 	h.entries[len(h.entries)-1].asked = d.Source == ""
+	if d.Source == SourceSessionStart {
+		h.putBeforeRequest()
+	}
 	return nil
 }
 

@@ -197,3 +197,83 @@ func TestAModelThatCannotSeeIsShownNothing(t *testing.T) {
 		t.Error("messages without images were copied")
 	}
 }
+
+// TestACallIsReadWithTheArgumentsThatAHookGaveIt: what a hook says counts as it
+// does for the call itself.
+func TestACallIsReadWithTheArgumentsThatAHookGaveIt(t *testing.T) {
+	for _, test := range []struct {
+		end  event.HookEndData
+		want string
+	}{
+		{event.HookEndData{Kind: event.HookPreToolUse, Success: true, Outputs: map[string]json.RawMessage{"a": json.RawMessage(`{"modifiedArgs":{"x":2}}`)}}, `{"x":2}`},
+		{event.HookEndData{Kind: event.HookPreToolUse, Success: true, Outputs: map[string]json.RawMessage{"b": json.RawMessage(`{"modifiedArgs":{"x":2}}`)}}, `{"x":1}`},
+		{event.HookEndData{Kind: event.HookPreToolUse, Success: true, Outputs: map[string]json.RawMessage{"a": json.RawMessage(`{"modifiedArgs":"x"}`)}}, `{"x":1}`},
+		{event.HookEndData{Kind: event.HookPreToolUse, Success: true, Outputs: map[string]json.RawMessage{"a": json.RawMessage(`{"modifiedArgs":null}`)}}, `{"x":1}`},
+		{event.HookEndData{Kind: event.HookPreToolUse, Outputs: map[string]json.RawMessage{"a": json.RawMessage(`{"modifiedArgs":{"x":2}}`)}}, `{"x":1}`},
+		{event.HookEndData{Kind: event.HookPostToolUse, Success: true, Outputs: map[string]json.RawMessage{"a": json.RawMessage(`{"modifiedArgs":{"x":2}}`)}}, `{"x":1}`},
+	} {
+		var h transcript.History
+		h.Add(encode(t, 1, event.UserMessageData{Content: "go"}))
+		h.Add(encode(t, 2, event.AssistantMessageData{Content: "I go.", ReasoningOpaque: "signed", ToolRequests: []event.ToolRequest{
+			{ToolCallID: "a", Name: "act", Arguments: json.RawMessage(`{"x":1}`)}, {ToolCallID: "c", Name: "act", Arguments: json.RawMessage(`{"x":3}`)}}}))
+		before, err := h.Messages()
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.Add(encode(t, 3, test.end))
+		h.Add(encode(t, 4, event.ToolCompleteData{ToolCallID: "a", Success: true, Result: &event.ToolResult{Content: "r"}}))
+		after, err := h.Messages()
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := after[1]
+		if string(m.Calls[0].Arguments) != test.want || string(m.Calls[1].Arguments) != `{"x":3}` || m.Text != "I go." || m.Reasoning == nil || m.Reasoning.Opaque != "signed" {
+			t.Errorf("%+v: the model reads %+v, want %s", test.end, m, test.want)
+		}
+		if string(before[1].Calls[0].Arguments) != `{"x":1}` {
+			t.Errorf("a request that was made has changed: %s", before[1].Calls[0].Arguments)
+		}
+	}
+}
+
+// TestWhatASessionBeginsWithIsReadFirst also takes an epoch and a rewind that
+// begin with the request: they show or hide both.
+func TestWhatASessionBeginsWithIsReadFirst(t *testing.T) {
+	words := event.UserMessageData{Content: "context", TransformedContent: "context", Source: transcript.SourceSessionStart}
+	talk := []event.Payload{
+		event.UserMessageData{Content: "old", TransformedContent: "old"}, event.AssistantMessageData{Content: "yes"},
+		event.UserMessageData{Content: "new", TransformedContent: "new"}, words, event.AssistantMessageData{Content: "well"},
+	}
+	for _, test := range []struct {
+		more []event.Payload
+		want string
+	}{
+		{nil, "[old yes context new well]"},
+		{[]event.Payload{event.HistoryHiddenData{From: 3, To: 5}}, "[old yes]"},
+		{[]event.Payload{event.HistoryHiddenData{From: 5, To: 5}}, "[old yes context new]"},
+		{[]event.Payload{event.ContextEpochData{From: 3}}, "[context new well]"},
+		{[]event.Payload{event.ContextEpochData{From: 5}}, "[well]"},
+	} {
+		var h, loaded transcript.History
+		var events []event.Event
+		for i, p := range append(talk[:len(talk):len(talk)], test.more...) {
+			e := encode(t, event.Seq(i+1), p)
+			events = append(events, e)
+			h.Add(e)
+		}
+		loaded.Load(events)
+		for name, h := range map[string]*transcript.History{"live": &h, "loaded": &loaded} {
+			list, err := h.Messages()
+			var texts []string
+			for _, m := range list {
+				texts = append(texts, m.Text)
+			}
+			if got := fmt.Sprint(texts); err != nil || got != test.want {
+				t.Errorf("%s, %+v: %s, %v, want %s", name, test.more, got, err, test.want)
+			}
+		}
+		if _, items, err := h.Items(); err != nil || len(items) > 1 && items[0].Text == "context" && items[0].At != items[1].At {
+			t.Errorf("items %+v, %v", items, err)
+		}
+	}
+}

@@ -60,7 +60,7 @@ type Words struct{ Text, Source string }
 
 // The sources of messages that come from hooks.
 const (
-	SourceSessionStart = "hook-sessionStart"
+	SourceSessionStart = transcript.SourceSessionStart
 	SourceAgentStop    = "hook-agentStop"
 )
 
@@ -201,7 +201,6 @@ type output struct {
 	Context     string          `json:"additionalContext"`
 	Prompt      string          `json:"modifiedPrompt"`
 	Transformed *string         `json:"modifiedTransformedPrompt"`
-	Args        json.RawMessage `json:"modifiedArgs"`
 	Result      json.RawMessage `json:"modifiedResult"`
 	Decision    string          `json:"decision"`
 	Reason      string          `json:"reason"`
@@ -270,12 +269,11 @@ func (t *Turn) callsHeard(h event.HookStartData, d event.HookEndData, said outpu
 
 // heed takes in what preToolUse says of a call.
 func (c *Call) heed(said json.RawMessage) {
-	var out output
-	if json.Unmarshal(said, &c.Verdict) != nil || json.Unmarshal(said, &out) != nil {
+	if json.Unmarshal(said, &c.Verdict) != nil {
 		return
 	}
-	if len(out.Args) > 0 && out.Args[0] == '{' {
-		c.Request.Arguments, c.Request.Malformed = out.Args, ""
+	if args := transcript.ModifiedArgs(said); args != nil {
+		c.Request.Arguments, c.Request.Malformed = args, ""
 	}
 }
 
