@@ -177,7 +177,7 @@ type ProviderAddParams struct {
 
 // ProviderAddResult lists the models that were added.
 type ProviderAddResult struct {
-	Models []ProviderModel `json:"models"`
+	Models []Model `json:"models"`
 }
 
 // EndpointParams asks where a session's model is.

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -142,6 +143,11 @@ func TestAgentsOutliveAResumeThatDoesNotNameThem(t *testing.T) {
 	p.told(t)
 	p.must(api.SessionDestroy, object{"sessionId": "s"}, nil)
 	q := r.open(api.SessionResume, nil)
+	var none json.RawMessage
+	newRig(t).open(api.SessionCreate, nil).must(api.AgentGetCurrent, object{"sessionId": "s"}, &none)
+	if string(none) != `{"agent":null}` {
+		t.Errorf("without an agent the answer is %s", none)
+	}
 	var now api.AgentResult
 	q.must(api.AgentGetCurrent, object{"sessionId": "s"}, &now)
 	if now.Agent == nil || now.Agent.Name != "pirate" {

@@ -85,6 +85,32 @@ func (l *limited) Write(b []byte) (int, error) {
 	return l.Buffer.Write(b)
 }
 
+// A checkout is what a working directory has of a repository: its name on the host
+// ("owner/name"), and the branch. What is not known is empty.
+type checkout struct{ repository, branch string }
+
+func (g repository) checkout() (c checkout) {
+	if out, err := g.run("config", "--get", "remote.origin.url"); err == nil {
+		c.repository = nameOfRemote(strings.TrimSpace(string(out)))
+	}
+	if out, err := g.run("symbolic-ref", "--short", "HEAD"); err == nil {
+		c.branch = strings.TrimSpace(string(out))
+	}
+	return c
+}
+
+// nameOfRemote is the owner and the name in the address of a repository, which is
+// a URL, or HOST:PATH.
+func nameOfRemote(address string) string {
+	_, path, isURL := strings.Cut(address, "://")
+	if isURL {
+		_, path, _ = strings.Cut(path, "/")
+	} else if _, path, isURL = strings.Cut(address, ":"); !isURL {
+		return "" // a folder
+	}
+	return strings.TrimSuffix(strings.Trim(path, "/"), ".git")
+}
+
 // base finds the default branch, and where the current one left it.
 func (g repository) base() (branch, commit string) {
 	candidates := []string{"origin/main", "origin/master", "main", "master"}

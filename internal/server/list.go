@@ -46,11 +46,12 @@ func info(s eventlog.Session) api.SessionInfo {
 
 func (c *conn) list(ctx context.Context, p api.ListParams) (api.ListResult, error) {
 	result := api.ListResult{Sessions: []api.SessionInfo{}}
+	where := sieve{ctx: ctx, Filter: p.Filter}
 	for s, err := range c.server.host.List(ctx) {
 		if err != nil {
 			return result, err
 		}
-		if within(p.Filter, s) {
+		if where.lets(s) {
 			result.Sessions = append(result.Sessions, info(s))
 		}
 	}
@@ -112,19 +113,19 @@ func (c *conn) fork(ctx context.Context, p api.ForkParams) (api.ForkResult, erro
 	if p.ToEventID != "" {
 		seq, err := c.position(ctx, p.SessionID, p.ToEventID)
 		if err != nil {
-			return api.ForkResult{}, err
+			return api.ForkResult{}, noFork(p, err)
 		}
 		at = seq - 1
 	}
 	id, err := c.server.host.Fork(ctx, "", p.SessionID, at, p.Name)
-	return api.ForkResult{SessionID: id, Name: p.Name}, notFound(p.SessionID, err)
+	return api.ForkResult{SessionID: id, Name: p.Name}, noFork(p, err)
 }
 
 // position finds an event by its id.
 func (c *conn) position(ctx context.Context, id event.SessionID, eventID string) (event.Seq, error) {
 	for e, err := range c.server.host.Events(ctx, id, 0) {
 		if err != nil {
-			return 0, notFound(id, err)
+			return 0, err
 		}
 		if head, err := e.Head(); err == nil && head.ID == eventID {
 			return e.Seq, nil

@@ -35,13 +35,55 @@ var manageMethods = map[string]method{
 	api.SessionsPrune:       on((*conn).prune),
 }
 
-// within reports whether a session works where a filter says. Of repositories and
-// branches nothing is known.
+// within reports whether a session works in the folders that a filter names.
 func within(f api.Filter, s eventlog.Session) bool {
-	if f.Repository != "" || f.Branch != "" {
+	return (f.Cwd == "" || f.Cwd == s.Info.Dir) && (f.GitRoot == "" || places.Locate(s.Info.Dir) == places.Place{Key: filepath.Clean(f.GitRoot), Kind: "repo"})
+}
+
+// A sieve applies a filter to many sessions. Git is asked once for each folder,
+// and only if the filter is about what git knows: it is the repository and the
+// branch that the folder has now.
+type sieve struct {
+	ctx context.Context
+	api.Filter
+	checkouts map[string]checkout
+}
+
+func (s *sieve) lets(one eventlog.Session) bool {
+	if !within(s.Filter, one) {
 		return false
 	}
-	return (f.Cwd == "" || f.Cwd == s.Info.Dir) && (f.GitRoot == "" || places.Locate(s.Info.Dir) == places.Place{Key: filepath.Clean(f.GitRoot), Kind: "repo"})
+	if s.Repository == "" && s.Branch == "" {
+		return true
+	}
+	at := s.checkout(one.Info.Dir)
+	return (s.Repository == "" || strings.EqualFold(s.Repository, at.repository)) && (s.Branch == "" || s.Branch == at.branch)
+}
+
+func (s *sieve) checkout(dir string) checkout {
+	if dir == "" {
+		return checkout{}
+	}
+	if _, known := s.checkouts[dir]; !known {
+		if s.checkouts == nil {
+			s.checkouts = make(map[string]checkout)
+		}
+		s.checkouts[dir] = repository{s.ctx, dir}.checkout()
+	}
+	return s.checkouts[dir]
+}
+
+// noFork says why a session cannot be forked, in the words that clients look for.
+func noFork(p api.ForkParams, err error) error {
+	switch {
+	case p.SessionID == "":
+		return notFound(p.SessionID, err)
+	case errors.Is(err, session.ErrNotFound):
+		return said("Session %s not found or has no persisted events", p.SessionID)
+	case errors.Is(err, session.ErrPosition) && p.ToEventID != "":
+		return said("Event %s not found", p.ToEventID)
+	}
+	return err
 }
 
 func (c *conn) listSessions(ctx context.Context, p api.SessionsListParams) (api.ListResult, error) {

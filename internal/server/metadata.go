@@ -187,12 +187,7 @@ func (c *conn) sessionModels(ctx context.Context, p api.SessionParams) (api.Mode
 		}
 	}
 	for _, m := range own {
-		capable := m.Capabilities
-		if capable == nil {
-			capable = json.RawMessage("{}")
-		}
-		id := m.Provider + "/" + m.ID
-		result.List = append(result.List, api.Model{ID: id, Name: cmp.Or(m.Name, id), Capabilities: capable})
+		result.List = append(result.List, selectable(m))
 	}
 	provider, err := c.providerOf(ctx, p.SessionID, "")
 	if err != nil {
@@ -203,6 +198,17 @@ func (c *conn) sessionModels(ctx context.Context, p api.SessionParams) (api.Mode
 		result.List = append(result.List, m)
 	}
 	return result, err
+}
+
+// selectable is a model of a client's own provider as it can be chosen: under the
+// name of its provider.
+func selectable(m api.ProviderModel) api.Model {
+	capable := m.Capabilities
+	if capable == nil {
+		capable = json.RawMessage("{}")
+	}
+	id := m.Provider + "/" + m.ID
+	return api.Model{ID: id, Name: cmp.Or(m.Name, id), Capabilities: capable}
 }
 
 // providerOf is the provider of a model of a session, or of the one it uses, with
@@ -239,7 +245,11 @@ func (c *conn) addProviders(ctx context.Context, p api.ProviderAddParams) (api.P
 	err := c.server.host.AddProviders(ctx, p.SessionID, func(to *event.SessionConfiguredData, secret []byte) ([]byte, error) {
 		return mergeProviders(to, secret, p)
 	})
-	return api.ProviderAddResult{Models: append([]api.ProviderModel{}, p.Models...)}, noSession(p.SessionID, err)
+	result := api.ProviderAddResult{Models: []api.Model{}}
+	for _, m := range p.Models {
+		result.Models = append(result.Models, selectable(m))
+	}
+	return result, noSession(p.SessionID, err)
 }
 
 func mergeProviders(to *event.SessionConfiguredData, secret []byte, p api.ProviderAddParams) ([]byte, error) {

@@ -156,7 +156,11 @@ func TestProvidersCanBeAdded(t *testing.T) {
 	add := object{"sessionId": "s",
 		"providers": []object{{"name": "green", "baseUrl": "https://green.invalid", "apiKey": "green-key", "headers": object{"X-A": "b"}}},
 		"models":    []object{{"id": "new", "provider": "green", "name": "New"}}}
-	p.must(api.ProviderAdd, add, nil)
+	var added api.ProviderAddResult
+	p.must(api.ProviderAdd, add, &added)
+	if len(added.Models) != 1 || added.Models[0].ID != "green/new" || added.Models[0].Name != "New" {
+		t.Errorf("added %+v, want the models as they can be chosen", added)
+	}
 	p.must(api.ProviderAdd, add, nil) // twice is once
 	if e := endpoint("green/new"); e.BaseURL != "https://green.invalid" || e.APIKey != "green-key" || e.Headers["X-A"] != "b" || e.Type != "openai" {
 		t.Errorf("green is at %+v", e)
