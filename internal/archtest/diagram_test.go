@@ -85,7 +85,7 @@ var diagram = map[string][]string{
 	"client":  {"api", "event", "jsonrpc"},
 
 	// edges
-	"server": {"api", "approval", "event", "eventlog", "instructions", "jsonrpc", "places", "session", "skills", "tool", "turn"},
+	"server": {"api", "approval", "event", "eventlog", "instructions", "jsonrpc", "places", "session", "skills", "tool", "transcript", "turn"},
 	"places": {"event"},
 	"skills": {"event"},
 	"folder": {},

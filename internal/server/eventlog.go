@@ -154,7 +154,7 @@ func (p page) result() api.LogReadResult {
 		r.CursorStatus = "expired"
 	}
 	for i, e := range p.list {
-		r.Events[i] = e.Bytes
+		r.Events[i] = mended(e).Bytes
 	}
 	return r
 }

@@ -58,11 +58,15 @@ func (c *conn) list(ctx context.Context, p api.ListParams) (api.ListResult, erro
 	return result, nil
 }
 
-// messages are the stored bytes: a long history is not encoded again.
+// messages are the stored bytes, mended where need be: a long history is not
+// encoded again.
 func (c *conn) messages(ctx context.Context, p api.SessionParams) (json.RawMessage, error) {
 	list, err := c.server.host.Messages(ctx, p.SessionID)
 	if err != nil {
 		return nil, notFound(p.SessionID, err)
+	}
+	for i := range list {
+		list[i] = mended(list[i])
 	}
 	return eventsResult(list), nil
 }

@@ -50,6 +50,7 @@ func (c *conn) release(id event.SessionID) {
 
 // Event shows an event to the client, now or when it may come.
 func (c *conn) Event(id event.SessionID, e event.Event) bool {
+	e = mended(e)
 	c.holding.Lock()
 	defer c.holding.Unlock()
 	held, holding := c.held[id]

@@ -155,52 +155,12 @@ func (d *Decision) widely(done event.PermissionDoneData, c *Call, kind string) e
 // coverage is what an approval covers in the protocol's words: what the answer
 // says, or else what the question was about.
 func coverage(raw json.RawMessage, c *Call) json.RawMessage {
-	a := struct {
-		Kind     string    `json:"kind"`
-		Commands *[]string `json:"commandIdentifiers,omitempty"`
-		ToolName string    `json:"toolName,omitempty"`
-	}{}
-	known := len(raw) > 0 && json.Unmarshal(raw, &a) == nil
-	switch {
-	case !known || a.Kind == "":
-		a.Kind = questionKind(c)
-	case a.Kind == "commands" && a.Commands == nil, a.Kind == approval.CustomTool && a.ToolName == "":
-	default:
+	var said approval.Coverage
+	if len(raw) > 0 && json.Unmarshal(raw, &said) == nil && said.Whole() {
 		return raw
 	}
-	switch a.Kind {
-	case "commands":
-		a.Commands = new(subjects(c.Grants))
-	case approval.CustomTool:
-		a.ToolName = cmp.Or(a.ToolName, c.Request.Name)
-	}
-	text, _ := json.Marshal(a) // texts can always be encoded
+	text, _ := json.Marshal(said.Completed(c.Grants, c.Request.Name)) // texts can always be encoded
 	return text
-}
-
-// questionKind is the kind of approval that covers what a call asks for. There is
-// none for addresses: those are opened by a tool.
-func questionKind(c *Call) string {
-	if len(c.Grants) == 0 {
-		return approval.CustomTool
-	}
-	switch kind := c.Grants[0].Kind; kind {
-	case approval.Shell:
-		return "commands"
-	case approval.Read, approval.Write:
-		return kind
-	}
-	return approval.CustomTool
-}
-
-func subjects(grants []event.Grant) []string {
-	list := []string{}
-	for _, g := range grants {
-		if g.Subject != "" {
-			list = append(list, g.Subject)
-		}
-	}
-	return list
 }
 
 // grants says what an approval for the session covers. Without details it
