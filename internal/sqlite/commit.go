@@ -238,6 +238,9 @@ func (s *Store) transact(group []*op) error {
 		w.rollback()
 		return commitError{err}
 	}
+	if err := s.checkPlaces(); err != nil {
+		return err
+	}
 	s.commits.Add(1)
 	for _, o := range group {
 		if o.err == nil {
@@ -303,6 +306,8 @@ func hopeless(path string, err error) error {
 		return nil
 	case errors.Is(err, eventlog.ErrFenced):
 		return fmt.Errorf("store %s: %w", path, err)
+	case errors.Is(err, ErrGone):
+		return fmt.Errorf("%w: %w", eventlog.ErrClosed, err)
 	case fatal(err) || is[commitError](err):
 		return fmt.Errorf("%w: %w", eventlog.ErrClosed, explain(path, err))
 	}

@@ -3,7 +3,8 @@
 //
 //   - Appends of all sessions share transactions: while one is synced, what
 //     arrives is gathered for the next. Each append still stands or falls alone.
-//   - An append is acknowledged after its transaction is synced, never before.
+//   - An append is acknowledged after its transaction is synced, never before, and
+//     only if the files are still where they were opened.
 //   - After a failed commit the store closes itself and says why. It never tries
 //     again: what the disk then holds is only known after opening it anew.
 //   - Opening a store fences whoever had it open before.
@@ -72,6 +73,7 @@ type Store struct {
 	read    *reading // prepared statements
 	write   *writing // used by whoever works on the queue
 	broken  error    // likewise: why nothing can be written any more
+	places  []place  // where its files must be for an append to count
 
 	queue     queue
 	closing   chan struct{} // closed when no more is accepted
@@ -177,7 +179,8 @@ func (s *Store) connect(ctx context.Context, opts Options) (err error) {
 	if s.read, err = prepareReading(ctx, s.reading); err != nil {
 		return explain(s.path, err)
 	}
-	return nil
+	s.places, err = places(s.path)
+	return err
 }
 
 // pageSize is chosen for the disk: a record of a plain turn is about 1 kB, and

@@ -1,0 +1,73 @@
+package sqlite
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/eventlog"
+)
+
+func TestWhatIsNotAtItsPlaceAnyMoreAcknowledgesNothing(t *testing.T) {
+	move := func(from, to string) error { return os.Rename(from, to) }
+	for name, hurt := range map[string]func(dir string) error{
+		"folder deleted": os.RemoveAll,
+		"folder renamed": func(dir string) error { return move(dir, dir+".old") },
+		"folder replaced by a copy": func(dir string) error {
+			return errors.Join(move(dir, dir+".old"), os.CopyFS(dir, os.DirFS(dir+".old")))
+		},
+		"folder replaced by a file": func(dir string) error {
+			return errors.Join(move(dir, dir+".old"), os.WriteFile(dir, nil, 0o600))
+		},
+		"database removed": func(dir string) error { return os.Remove(filepath.Join(dir, "abide.db")) },
+		"log removed":      func(dir string) error { return os.Remove(filepath.Join(dir, "abide.db-wal")) },
+		"index removed":    func(dir string) error { return os.Remove(filepath.Join(dir, "abide.db-shm")) },
+		"database replaced by a copy": func(dir string) error {
+			path := filepath.Join(dir, "abide.db")
+			text, err := os.ReadFile(path)
+			return errors.Join(err, os.Remove(path), os.WriteFile(path, text, 0o600))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "data")
+			if err := os.Mkdir(dir, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			s := open(t, filepath.Join(dir, "abide.db"))
+			end := add(t, s, "s", eventlog.End{}, "a")
+			if err := hurt(dir); err != nil {
+				t.Fatal(err)
+			}
+			refusesAll(t, s, end)
+		})
+	}
+}
+
+// refusesAll checks that nothing is acknowledged any more, of whatever kind.
+func refusesAll(t *testing.T, s *Store, end eventlog.End) {
+	t.Helper()
+	_, appended := s.Append(t.Context(), "s", eventlog.Batch{After: end, Events: half(1)})
+	kept := s.PutSecret(t.Context(), event.SessionID("s"), "key", []byte("value"))
+	for what, err := range map[string]error{"an append": appended, "a secret": kept, "the end of the store": s.Err()} {
+		if !errors.Is(err, ErrGone) || !errors.Is(err, eventlog.ErrClosed) || !strings.Contains(err.Error(), filepath.Dir(s.path)) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+func TestAFolderThatMayNotBeEnteredForAMomentHurtsNobody(t *testing.T) {
+	if os.Getuid() == 0 {
+		t.Skip("skipped: a folder without permissions, because root may enter it")
+	}
+	dir := t.TempDir()
+	s := open(t, filepath.Join(dir, "abide.db"))
+	end := add(t, s, "s", eventlog.End{}, "a")
+	if err := os.Chmod(dir, 0); err != nil {
+		t.Fatal(err)
+	}
+	defer os.Chmod(dir, 0o700)
+	add(t, s, "s", end, "b")
+}
