@@ -8,8 +8,8 @@
 //     dead one is removed by the next holder, and by nobody else.
 //   - Any session id has a directory of its own, inside the folder.
 //
-// A holder that lost its folder (deleted, moved) keeps a lock on nothing; what
-// is stored is protected by the store.
+// A holder that lost its folder (deleted, moved) keeps a lock on nothing, and
+// [Lock.Check] tells it; what is stored is protected by the store.
 package folder
 
 import (
@@ -27,7 +27,8 @@ import (
 
 // A Folder is an open data folder. It is safe for concurrent use.
 type Folder struct {
-	dir string
+	dir    string
+	opened fs.FileInfo // which folder that was
 
 	mu      sync.Mutex
 	queue   []chan waited // who waits for the lock, the first first
@@ -47,6 +48,9 @@ func Open(dir string) (*Folder, error) {
 	f := &Folder{dir: dir}
 	if err := f.makePrivate(); err != nil {
 		return nil, err
+	}
+	if f.opened, err = os.Stat(dir); err != nil {
+		return nil, explain(dir, err)
 	}
 	lock, err := f.openLock() // the first thing anyone writes
 	if err != nil {

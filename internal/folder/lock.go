@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"sync"
@@ -17,9 +18,10 @@ type Lock struct {
 	folder *Folder
 	file   *os.File
 
-	mu     sync.Mutex
-	socket string // where the holder listens; empty if it does not
-	closed bool
+	mu        sync.Mutex
+	socket    string      // where the holder listens; empty if it does not
+	listening fs.FileInfo // which socket that is
+	closed    bool
 }
 
 // TryLock takes the lock if it is free. If it is not, there is no lock and no
@@ -164,6 +166,9 @@ func (f *Folder) own(file *os.File) *Lock {
 }
 
 func (f *Folder) openLock() (*os.File, error) {
+	if err := f.Check(); err != nil {
+		return nil, err
+	}
 	file, err := os.OpenFile(f.path("lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	return file, explain(f.dir, err)
 }
@@ -185,14 +190,7 @@ func (f *Folder) isCurrent(file *os.File) bool {
 	return err == nil && os.SameFile(held, named)
 }
 
-// Holder returns what the last holder of the lock wrote about itself, for
-// people to read.
-func (f *Folder) Holder() string {
-	text, _ := os.ReadFile(f.path("lock"))
-	return string(text)
-}
-
-// Close removes the socket, if there is one, and lets the lock go.
+// Close removes the socket, if there is one of ours, and lets the lock go.
 func (l *Lock) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -200,7 +198,7 @@ func (l *Lock) Close() error {
 		return nil
 	}
 	l.closed = true
-	if l.socket != "" {
+	if l.ownsSocketLocked() {
 		os.Remove(l.socket)
 	}
 	return l.file.Close()

@@ -37,8 +37,8 @@ func TestOnlyOneHoldsTheLock(t *testing.T) {
 			t.Error("the lock was given twice")
 		}
 	}
-	if got := b.Holder(); !strings.HasPrefix(got, fmt.Sprintf("pid %d\nsince 20", os.Getpid())) {
-		t.Errorf("the holder is %q", got)
+	if got := b.Holder(); got.PID != os.Getpid() || got.Stopped {
+		t.Errorf("the holder is %+v", got)
 	}
 	for range 2 { // closing again does no harm
 		if err := lock.Close(); err != nil {

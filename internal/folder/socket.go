@@ -35,6 +35,10 @@ func (l *Lock) Listen() (net.Listener, error) {
 	if err != nil {
 		return nil, explain(l.folder.dir, err)
 	}
+	if l.listening, err = os.Lstat(address); err != nil {
+		ln.Close()
+		return nil, explain(l.folder.dir, err)
+	}
 	l.socket = address
 	return ln, nil
 }
