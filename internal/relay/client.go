@@ -79,7 +79,7 @@ func (r *Relay) fromClient(ctx context.Context, body []byte) {
 	switch {
 	case fault != nil:
 		r.refuse(ctx, m.ID, fault)
-	case !r.admitted && r.opt.Admit != nil:
+	case !r.isAdmitted():
 		// Only requests are answered before the client is admitted.
 	case m.IsAnswer():
 		r.reply(ctx, m)
@@ -101,13 +101,15 @@ func (r *Relay) check(m jsonrpc.Message) *jsonrpc.Error {
 		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s: abideKey and abideAfter are reserved", m.Method)
 	case r.inFlight(m.ID):
 		return jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "the id %s belongs to a request in flight", m.ID)
-	case r.admitted || r.opt.Admit == nil:
+	case r.isAdmitted():
 		return nil
 	}
 	fault := r.opt.Admit(m)
-	r.admitted = fault == nil && m.Method == "connect"
+	r.admitted.Store(fault == nil && m.Method == "connect")
 	return fault
 }
+
+func (r *Relay) isAdmitted() bool { return r.opt.Admit == nil || r.admitted.Load() }
 
 func (r *Relay) inFlight(id json.RawMessage) bool {
 	r.mu.Lock()
@@ -185,17 +187,45 @@ func (r *Relay) refuse(ctx context.Context, id json.RawMessage, fault *jsonrpc.E
 	r.out.Put(ctx, []byte(`{"jsonrpc":"2.0","id":`), id, []byte(`,"error":`), text, closing)
 }
 
-// giveUp answers everything that no engine will answer any more.
+// postpone refuses what no engine has seen: it was not begun, and the client can
+// send it again.
+func (r *Relay) postpone(ctx context.Context, why *Delay) {
+	r.mu.Lock()
+	var refused []*parcel
+	r.backlog = slices.DeleteFunc(r.backlog, func(p *parcel) bool {
+		unseen := p.id != "" && !p.own && p.sends == 0
+		if unseen {
+			refused = append(refused, p)
+			delete(r.requests, p.id)
+			r.queued -= p.size()
+		}
+		return unseen
+	})
+	r.changed.Broadcast()
+	r.mu.Unlock()
+	for _, p := range refused {
+		r.refuse(ctx, json.RawMessage(p.id), jsonrpc.Errorf(jsonrpc.CodeInternal,
+			"%s was not begun, because there is no engine for now; it can be tried again: %v", p.method, why))
+	}
+}
+
+// giveUp answers everything that no engine will answer any more. A client that
+// waits for no answer is told as well: it would only see its connection end.
 func (r *Relay) giveUp(cause error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	r.mu.Lock()
-	lost := slices.Collect(maps.Values(r.requests))
+	lost := slices.DeleteFunc(slices.Collect(maps.Values(r.requests)), func(p *parcel) bool { return p.own })
 	clear(r.requests)
 	r.mu.Unlock()
 	for _, p := range lost {
-		if !p.own {
-			r.refuse(ctx, json.RawMessage(p.id), jsonrpc.Errorf(jsonrpc.CodeInternal, "%v", cause))
+		doubt := ""
+		if p.sends > 0 {
+			doubt = " (it is not known whether " + p.method + " was carried out: look before it is tried again)"
 		}
+		r.refuse(ctx, json.RawMessage(p.id), jsonrpc.Errorf(jsonrpc.CodeInternal, "%v%s", cause, doubt))
+	}
+	if len(lost) == 0 && r.isAdmitted() {
+		r.refuse(ctx, nil, jsonrpc.Errorf(jsonrpc.CodeInternal, "%v", cause))
 	}
 }

@@ -53,6 +53,10 @@ const codeShuttingDown = -32000
 func (r *Relay) engines(ctx context.Context) error {
 	for failures := 0; ; failures++ {
 		conn, err := r.opt.Dial(ctx)
+		if delay, ok := errors.AsType[*Delay](err); ok {
+			r.postpone(ctx, delay)
+			continue
+		}
 		if err != nil {
 			return r.noEngine(ctx, err)
 		}
@@ -113,7 +117,10 @@ func (r *Relay) serve(ctx context.Context, conn net.Conn) (served bool, err erro
 		defer l.end()
 		ended = r.readEngine(ctx, l)
 	})
+	answered := make(chan struct{})
+	parts.Go(func() { r.tellSilence(l, answered) })
 	err = r.greet(ctx, l)
+	close(answered)
 	if err == nil {
 		<-l.over
 		served = true
@@ -123,6 +130,23 @@ func (r *Relay) serve(ctx context.Context, conn net.Conn) (served bool, err erro
 	parts.Wait()
 	r.lost(ctx, l)
 	return served, cmp.Or(err, ended)
+}
+
+// tellSilence calls Silent again and again until the engine has answered or is
+// lost.
+func (r *Relay) tellSilence(l *link, answered <-chan struct{}) {
+	tick := time.NewTicker(silence)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			r.opt.Silent()
+		case <-answered:
+			return
+		case <-l.over:
+			return
+		}
+	}
 }
 
 // greet makes a new engine what the old one was to the client.

@@ -42,6 +42,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/abide-run/abide/internal/jsonrpc"
@@ -51,8 +52,13 @@ import (
 // Options tell a relay what it needs to know. Only Dial is required.
 type Options struct {
 	// Dial connects to the engine. It is called again whenever the engine is
-	// lost, and waits until there is one; an error is final.
+	// lost, and waits until there is one. A Delay is why there is none for now;
+	// any other error is final.
 	Dial func(ctx context.Context) (net.Conn, error)
+
+	// Silent is called again and again while an engine that was reached does not
+	// answer the first thing that it is told. Nobody is called if it is nil.
+	Silent func()
 
 	Defaults json.RawMessage // what the client's sessions are like unless it says otherwise; nothing if nil
 
@@ -72,7 +78,18 @@ const (
 	maxWaiting  = 512     // requests of the client that wait for an engine
 	maxSends    = 5       // engines that a request may see die
 	maxRemember = 64      // answers to the user's questions that may be needed again
+
+	silence = time.Second // how long an engine may take to answer at first, before Silent is called
 )
+
+// A Delay is why there is no engine for now. The client is told so in answer to
+// what no engine has seen; what one has seen waits, for only the next one knows
+// whether it was done.
+type Delay struct{ Reason error }
+
+func (d *Delay) Error() string { return d.Reason.Error() }
+
+func (d *Delay) Unwrap() error { return d.Reason }
 
 // A Relay serves one client.
 type Relay struct {
@@ -84,7 +101,7 @@ type Relay struct {
 	hello  []byte // the params of connect
 
 	end      context.CancelCauseFunc
-	admitted bool // the reader of the client alone uses it
+	admitted atomic.Bool // the client may say and know everything
 
 	mu       sync.Mutex
 	changed  sync.Cond // an engine is ready, a request is answered, or it is over
@@ -135,6 +152,9 @@ func (o Options) filled() Options {
 	}
 	if o.Stall == 0 {
 		o.Stall = time.Minute
+	}
+	if o.Silent == nil {
+		o.Silent = func() {}
 	}
 	if o.Drain == 0 {
 		o.Drain = 5 * time.Second
