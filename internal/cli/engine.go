@@ -41,6 +41,7 @@ func (a *app) config(dir string) (daemon.Config, error) {
 		Instructions: instructions.Rules{Names: loaded.Config.Instructions.Files, MaxBytes: loaded.Config.Instructions.MaxBytes},
 		Tools:        a.opts.Tools,
 		Wrap:         a.opts.Wrap,
+		Notice:       func(line string) { a.err.printf("abide: %s\n", line) },
 		Retries:      a.opts.Retries,
 		MaxQueue:     loaded.Config.Worker.MaxQueue,
 	}
@@ -189,7 +190,17 @@ func (a *app) stay(ctx context.Context, f func(*client.Client) error, visitor bo
 		return err
 	}
 	err = connected(ctx, node, f)
-	return errors.Join(err, node.Close())
+	return leave(node, err)
+}
+
+// leave closes a node and returns how it went. If its data folder turned out to
+// be wrong, everything else only follows from that.
+func leave(node *daemon.Node, err error) error {
+	err = errors.Join(err, node.Close())
+	if wrong, ok := errors.AsType[*daemon.FolderError](node.Err()); ok {
+		return wrong
+	}
+	return err
 }
 
 // connected gives f a client of a node.

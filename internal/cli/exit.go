@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"syscall"
 
+	"github.com/abide-run/abide/internal/daemon"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/turn"
@@ -86,6 +87,9 @@ func verdict(ctx context.Context, err error) (int, string) {
 			return exit.code, ""
 		}
 		return exit.code, err.Error()
+	}
+	if _, wrong := errors.AsType[*daemon.FolderError](err); wrong {
+		return exitConfig, err.Error()
 	}
 	var signal Signal
 	if errors.As(err, &signal) {

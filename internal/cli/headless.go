@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"flag"
 	"io"
 	"os"
@@ -110,7 +109,7 @@ func (a *app) headlessStdio(ctx context.Context, c daemon.Config) error {
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
-	return errors.Join(err, node.Close())
+	return leave(node, err)
 }
 
 // interruptible makes a reader whose pending reads end when it is closed, which
@@ -144,7 +143,7 @@ func (a *app) headlessTCP(ctx context.Context, c daemon.Config, port int) error 
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
-	return errors.Join(err, node.Close())
+	return leave(node, err)
 }
 
 // headlessToken is what TCP clients have to present. Nobody gets in without one:

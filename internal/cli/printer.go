@@ -5,15 +5,20 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"sync"
 )
 
 // A printer writes until that fails once; from then on it only remembers why.
+// Several goroutines can write.
 type printer struct {
 	w   io.Writer
+	mu  sync.Mutex
 	err error
 }
 
 func (p *printer) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if p.err != nil {
 		return 0, p.err
 	}

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"net"
 	"os"
 	"path/filepath"
@@ -56,7 +55,7 @@ func (a *app) serve(ctx context.Context, address, web, file string) error {
 	}
 	a.tellServing(dir, door, node)
 	err = door.serve(ctx, node)
-	return errors.Join(err, node.Close())
+	return leave(node, err)
 }
 
 // A serveDoor is where TCP clients come in: nowhere, unless an address was

@@ -62,6 +62,10 @@ type Config struct {
 	Commands     Commands           // how agents run commands
 	Memory       Memory             // where and how sessions are remembered
 
+	// Notice is told what people should know while clients wait: one line, said
+	// once for each wait. Nobody is told if it is nil.
+	Notice func(line string)
+
 	Tools turn.Catalog                        // what agents can do beside the built-in tools
 	Wrap  func(eventlog.Store) eventlog.Store // put around the store; for tests
 }
@@ -75,11 +79,15 @@ type Node struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	work   sync.WaitGroup
+	relays sync.WaitGroup // clients that are served by another process
 
-	promoted chan struct{} // closed when this process became the engine, or cannot
+	notices  notices
+	promoted chan struct{} // closed when this process became the engine, or never will
 	mu       sync.Mutex
 	engine   *engine
-	failed   error // why this process could not become the engine
+	trouble  error     // why this process could not become the engine yet; nil if there is another
+	troubled time.Time // since when
+	failed   error     // why this process will never be the engine, and there is no other
 }
 
 // ErrClosed means that the process is stopping.
@@ -102,6 +110,7 @@ func Open(ctx context.Context, c Config) (*Node, error) {
 	n.ctx, n.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	if !got {
 		n.work.Go(n.succeed)
+		n.work.Go(func() { n.watchHolder(n.ctx) })
 		return n, nil
 	}
 	if err := n.promote(ctx, lock); err != nil {
@@ -111,28 +120,8 @@ func Open(ctx context.Context, c Config) (*Node, error) {
 	return n, nil
 }
 
-// succeed waits until the engine is no more, and takes its place.
-func (n *Node) succeed() {
-	lock, err := n.folder.WaitLock(n.ctx)
-	if err != nil {
-		return
-	}
-	if err := n.promote(n.ctx, lock); err != nil {
-		n.log.Error("could not take over from the engine that ended", "err", err)
-	}
-}
-
-// promote makes this process the engine.
-func (n *Node) promote(ctx context.Context, lock *folder.Lock) error {
-	e, err := startEngine(ctx, n, lock)
-	n.mu.Lock()
-	n.engine, n.failed = e, err
-	n.mu.Unlock()
-	close(n.promoted)
-	return err
-}
-
-// here returns the engine if it is in this process.
+// here returns the engine if it is in this process, or why there will never be
+// one.
 func (n *Node) here() (*engine, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -150,11 +139,19 @@ func (n *Node) Engine() bool {
 func (n *Node) Done() <-chan struct{} { return n.ctx.Done() }
 
 // Err returns why this process can serve nobody any more.
-func (n *Node) Err() error { return context.Cause(n.ctx) }
+func (n *Node) Err() error {
+	if _, failed := n.here(); failed != nil {
+		return failed
+	}
+	return context.Cause(n.ctx)
+}
 
 // Close ends the connections, lets go of the folder and waits for everything.
 // Unfinished work goes on when the next engine starts.
 func (n *Node) Close() error {
+	if e, _ := n.here(); e != nil {
+		n.noteFailure(e)
+	}
 	n.cancel(ErrClosed)
 	n.work.Wait()
 	if e, _ := n.here(); e != nil {
@@ -193,8 +190,11 @@ func (n *Node) ServeTCP(ctx context.Context, l net.Listener, token string) error
 	for {
 		conn, err := accept(ctx, l, n.log)
 		if err != nil {
-			if ctx.Err() != nil || n.ctx.Err() != nil {
+			if ctx.Err() != nil {
 				return nil
+			}
+			if cause := n.Err(); cause != nil {
+				return unlessClosed(cause)
 			}
 			return fmt.Errorf("accept on %s: %w", l.Addr(), err)
 		}
@@ -211,31 +211,55 @@ func (n *Node) serve(ctx context.Context, client io.ReadWriteCloser, token strin
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(n.ctx, func() { cancel(context.Cause(n.ctx)) })()
-	if e, err := n.here(); e != nil || err != nil {
-		if err != nil {
-			client.Close()
-			return err
-		}
+	e, relayed := n.beginRelay()
+	if e != nil {
 		return e.server.Serve(ctx, client, server.Door{Token: token, Defaults: n.config.Defaults})
+	}
+	if relayed {
+		defer n.relays.Done()
 	}
 	defaults, err := json.Marshal(n.config.Defaults)
 	if err != nil {
 		return err
 	}
-	r, err := relay.New(client, relay.Options{Dial: n.dial, Defaults: defaults, Admit: server.Admit(token), Log: n.log})
+	r, err := relay.New(client, relay.Options{Dial: n.dial, Silent: n.tellSilence, Defaults: defaults, Admit: server.Admit(token), Log: n.log})
 	if err != nil {
 		return err
 	}
 	return r.Run(ctx)
 }
 
-// dialPause is how long to wait before the engine's socket is tried again while
-// the old one has ended and the new one does not listen yet.
-const dialPause = 10 * time.Millisecond
+// beginRelay returns the engine if it is in this process, and else counts a
+// client of another's, unless there will never be one.
+func (n *Node) beginRelay() (e *engine, relayed bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.engine == nil && n.failed == nil {
+		n.relays.Add(1)
+		return nil, true
+	}
+	return n.engine, false
+}
+
+// unlessClosed takes an ordinary end for no error.
+func unlessClosed(cause error) error {
+	if errors.Is(cause, ErrClosed) {
+		return nil
+	}
+	return cause
+}
+
+// How long to wait before the engine's socket is tried again while the old one
+// has ended and the new one does not listen yet: at first, and at most.
+const (
+	dialPause    = 10 * time.Millisecond
+	maxDialPause = 200 * time.Millisecond
+)
 
 // dial reaches the engine, wherever it is by now.
 func (n *Node) dial(ctx context.Context) (net.Conn, error) {
-	for {
+	began := time.Now()
+	for pause := dialPause; ; pause = min(2*pause, maxDialPause) {
 		e, err := n.here()
 		if err != nil {
 			return nil, err
@@ -245,11 +269,18 @@ func (n *Node) dial(ctx context.Context) (net.Conn, error) {
 		}
 		conn, err := n.folder.Dial(ctx)
 		if err == nil {
+			n.isReached()
 			return conn, nil
+		}
+		if time.Since(began) > noticeAfter {
+			n.tellNoEngine()
+			if err := n.delay(); err != nil {
+				return nil, err
+			}
 		}
 		select {
 		case <-n.promoted:
-		case <-time.After(dialPause):
+		case <-time.After(pause):
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
@@ -277,6 +308,7 @@ func (s stdio) Close() error {
 type engine struct {
 	lock   *folder.Lock
 	store  eventlog.Store
+	disk   *sqlite.Store // the same, without what was put around it
 	tools  *toolbox
 	keeper *upkeep.Keeper
 	host   *session.Host
@@ -291,7 +323,7 @@ func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, erro
 		lock.Close()
 		return nil, err
 	}
-	e := &engine{lock: lock, store: store}
+	e := &engine{lock: lock, store: store, disk: store}
 	if n.config.Wrap != nil {
 		e.store = n.config.Wrap(store)
 	}
@@ -325,8 +357,10 @@ func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, erro
 		e.close()
 		return nil, err
 	}
-	n.work.Go(func() { n.serveSocket(e) })
-	n.work.Go(func() { n.watchStore(store) })
+	first := e.socket
+	n.work.Go(func() { n.serveSocket(e, first) })
+	n.work.Go(func() { n.watchStore(e) })
+	n.work.Go(func() { n.watchFolder(e) })
 	if !n.config.Visitor {
 		n.work.Go(func() { e.tools.sweep(n.ctx, e.host) })
 		e.keeper.Start()
@@ -343,23 +377,13 @@ func (e *engine) tasks(n *Node) session.Tasks {
 	return e.tools.commands
 }
 
-// watchStore stops this process when nothing can be written any more. What is
-// stored is sound, and the next engine verifies it: there is nothing to retry.
-func (n *Node) watchStore(store *sqlite.Store) {
-	select {
-	case <-store.Closed():
-		n.cancel(store.Err())
-	case <-n.ctx.Done():
-	}
-}
-
-// serveSocket serves the relays.
-func (n *Node) serveSocket(e *engine) {
-	defer context.AfterFunc(n.ctx, func() { e.socket.Close() })()
+// serveSocket serves the relays that come by a socket.
+func (n *Node) serveSocket(e *engine, l net.Listener) {
+	defer context.AfterFunc(n.ctx, func() { l.Close() })()
 	var relays sync.WaitGroup
 	defer relays.Wait()
 	for {
-		conn, err := accept(n.ctx, e.socket, n.log)
+		conn, err := accept(n.ctx, l, n.log)
 		if err != nil {
 			return
 		}

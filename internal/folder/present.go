@@ -11,6 +11,9 @@ import (
 // folder, and take its own sessions for lost.
 var ErrGone = errors.New("was deleted, moved, replaced or unmounted while abide used it")
 
+// ErrTaken means that another process has the lock that this one held.
+var ErrTaken = errors.New("its lock file was replaced, and another process has taken the lock")
+
 // Check fails if the folder at the path is not the one that was opened. One that
 // may not be entered for a moment is not gone.
 func (f *Folder) Check() error {
@@ -41,7 +44,7 @@ func (l *Lock) Check() error {
 		return err
 	}
 	if !free {
-		return fmt.Errorf("data folder %s: its lock file was replaced, and %s has taken the lock", l.folder.dir, l.folder.Holder())
+		return fmt.Errorf("data folder %s: %w (%s)", l.folder.dir, ErrTaken, l.folder.Holder())
 	}
 	l.file.Close()
 	l.file = fresh.file

@@ -1,0 +1,143 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/abide-run/abide/internal/folder"
+	"github.com/abide-run/abide/internal/relay"
+	"github.com/abide-run/abide/internal/sqlite"
+)
+
+// A FolderError is why a data folder cannot be used as it is: somebody has to do
+// something about it before any process can.
+type FolderError struct{ Err error }
+
+func (e *FolderError) Error() string { return e.Err.Error() }
+
+func (e *FolderError) Unwrap() error { return e.Err }
+
+// How long to wait before the place of the engine is tried to be taken again: at
+// first, and at most.
+const (
+	takeoverPause    = 10 * time.Millisecond
+	maxTakeoverPause = time.Second
+)
+
+// takeoverGrace is how long a relay that can never be the engine itself waits
+// for a process that can: after an upgrade the newer one may be starting again.
+const takeoverGrace = 3 * time.Second
+
+// succeed waits until the engine is no more, and takes its place. What stands in
+// the way may pass, so it is tried again; and while another process is the engine,
+// this one is its relay. If it cannot pass, the process has no future.
+func (n *Node) succeed() {
+	var first time.Time // when the first of a row of attempts failed
+	for pause := takeoverPause; ; pause = min(2*pause, maxTakeoverPause) {
+		asked := time.Now()
+		lock, err := n.folder.WaitLock(n.ctx)
+		if first.IsZero() || time.Since(asked) > takeoverGrace { // another process had the lock
+			first, pause = time.Now(), takeoverPause
+		}
+		if err == nil {
+			err = n.promote(n.ctx, lock)
+		}
+		switch {
+		case err == nil || n.ctx.Err() != nil:
+			return
+		case !canPass(err) && time.Since(first) > takeoverGrace:
+			n.fail(err)
+			return
+		}
+		n.noteTrouble(err)
+		select {
+		case <-time.After(pause):
+		case <-n.ctx.Done():
+			return
+		}
+	}
+}
+
+// promote makes this process the engine.
+func (n *Node) promote(ctx context.Context, lock *folder.Lock) error {
+	e, err := startEngine(ctx, n, lock)
+	if err != nil {
+		return err
+	}
+	n.mu.Lock()
+	n.engine, n.trouble = e, nil
+	n.mu.Unlock()
+	close(n.promoted)
+	return nil
+}
+
+// canPass reports whether what keeps this process from being the engine may end
+// without anybody touching the data folder itself.
+func canPass(err error) bool {
+	return sqlite.CanPass(err) || slices.ContainsFunc([]syscall.Errno{
+		syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG, syscall.EIO, syscall.EROFS, syscall.EACCES, syscall.EPERM,
+		syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOBUFS, syscall.EAGAIN, syscall.EBUSY, syscall.EINTR,
+		syscall.EADDRINUSE,
+	}, func(e syscall.Errno) bool { return errors.Is(err, e) })
+}
+
+// fail ends this process: it cannot be the engine, and no other process is. Its
+// clients are told before their connections are closed.
+func (n *Node) fail(err error) {
+	err = &FolderError{err}
+	n.log.Error("could not take over from the engine that ended", "err", err)
+	n.mu.Lock()
+	n.failed = err
+	n.mu.Unlock()
+	close(n.promoted)
+	told := make(chan struct{})
+	go func() { // ends with the relays, which end with n.ctx at the latest
+		defer close(told)
+		n.relays.Wait()
+	}()
+	select {
+	case <-told:
+	case <-time.After(farewell):
+	case <-n.ctx.Done():
+	}
+	n.cancel(err)
+}
+
+// farewell is how long clients have to take in that nobody serves them any more.
+const farewell = 5 * time.Second
+
+// noteTrouble remembers why this process is not the engine yet, and since when.
+func (n *Node) noteTrouble(err error) {
+	n.log.Warn("could not take over from the engine that ended; it is tried again", "err", err)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.trouble == nil {
+		n.troubled = time.Now()
+	}
+	n.trouble = err
+}
+
+// isReached notes that another process is the engine.
+func (n *Node) isReached() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.trouble = nil
+}
+
+// refuseAfter is how long requests wait for an engine before clients are told
+// what the matter is. What no engine has seen is not begun then, and can be tried
+// again.
+const refuseAfter = 10 * time.Second
+
+// delay returns what clients are told if there has been no engine for long.
+func (n *Node) delay() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.trouble == nil || time.Since(n.troubled) < refuseAfter {
+		return nil
+	}
+	return &relay.Delay{Reason: n.trouble}
+}
