@@ -33,18 +33,11 @@ func relay(t *testing.T, dir string, tcp bool) *relayed {
 	r := &relayed{engine: start(t, dir, "serve")}
 	r.engine.await("serves .*engine")
 	if tcp {
-		r.program = command(t, dir, "serve", "--listen", "127.0.0.1:0")
-		r.listen()
-		r.begin()
-		address := r.await(`^listening on (\S+)\n`)[1]
-		r.await(`^token in `)
-		token, err := os.ReadFile(filepath.Join(dir, "home", "token"))
-		must(t, err)
-		r.client, err = dial(t, address, strings.TrimSpace(string(token)))
-		must(t, err)
-		return r
+		served := serveTCP(t, dir)
+		served.engine = r.engine
+		return served
 	}
-	r.program = command(t, dir, "--headless", "--stdio")
+	r.program = command(t, dir, "--headless", "--log-level", "warning", "--stdio")
 	r.listen()
 	in, err := r.StdinPipe()
 	must(t, err)
@@ -55,6 +48,21 @@ func relay(t *testing.T, dir string, tcp bool) *relayed {
 	r.client = client.New(duplex{out, in}, client.Options{})
 	t.Cleanup(func() { r.client.Close() })
 	_, err = r.client.Connect(t.Context(), "")
+	must(t, err)
+	return r
+}
+
+// serveTCP starts a program that serves a client over TCP.
+func serveTCP(t *testing.T, dir string) *relayed {
+	t.Helper()
+	r := &relayed{program: command(t, dir, "serve", "--log-level", "warning", "--listen", "127.0.0.1:0")}
+	r.listen()
+	r.begin()
+	address := r.await(`^listening on (\S+)\n`)[1]
+	r.await(`^token in `)
+	token, err := os.ReadFile(filepath.Join(dir, "home", "token"))
+	must(t, err)
+	r.client, err = dial(t, address, strings.TrimSpace(string(token)))
 	must(t, err)
 	return r
 }
@@ -118,6 +126,7 @@ func setRoom(t *testing.T, p *program, bytes uint64) {
 func TestARelayThatCannotTakeOverForNowTriesAgain(t *testing.T) {
 	for _, tcp := range []bool{false, true} {
 		t.Run(fmt.Sprint("tcp ", tcp), func(t *testing.T) {
+			t.Parallel()
 			r := relay(t, t.TempDir(), tcp)
 			setRoom(t, r.program, 4096)
 			answered := make(chan error, 1)
@@ -129,6 +138,9 @@ func TestARelayThatCannotTakeOverForNowTriesAgain(t *testing.T) {
 			line := r.hear("waiting for an engine")
 			if !strings.Contains(line, "abide.db: the disk ") || !strings.Contains(line, "it is tried again") {
 				t.Errorf("people are told %q", line)
+			}
+			for range 5 { // until one that cannot hope would have given up, each a second apart
+				r.hear("could not take over from the engine that ended; it is tried again")
 			}
 			select {
 			case err := <-answered:
@@ -281,18 +293,10 @@ func TestAnEngineWhoseFolderIsGoneEnds(t *testing.T) {
 			t.Run(fmt.Sprint(name, ", busy ", busy), func(t *testing.T) {
 				t.Parallel()
 				dir := t.TempDir()
-				r := &relayed{program: command(t, dir, "serve", "--listen", "127.0.0.1:0")}
-				r.listen()
-				r.begin()
-				address := r.await(`^listening on (\S+)\n`)[1]
-				r.await(`^token in `)
-				token, err := os.ReadFile(filepath.Join(dir, "home", "token"))
-				must(t, err)
-				c, err := dial(t, address, strings.TrimSpace(string(token)))
-				must(t, err)
+				r := serveTCP(t, dir)
 				must(t, hurt(filepath.Join(dir, "home")))
 				if busy {
-					_, err := c.Create(t.Context(), api.OpenParams{})
+					_, err := r.client.Create(t.Context(), api.OpenParams{})
 					if err == nil || !strings.Contains(err.Error(), "was deleted, moved") {
 						t.Errorf("the client was told %v", err)
 					}
@@ -304,5 +308,17 @@ func TestAnEngineWhoseFolderIsGoneEnds(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+func TestATCPServerThatCannotWriteSaysSoAndFails(t *testing.T) {
+	r := serveTCP(t, t.TempDir())
+	setRoom(t, r.program, 4096)
+	if _, err := r.client.Create(t.Context(), api.OpenParams{}); err == nil || !strings.Contains(err.Error(), "the disk reports an error") {
+		t.Errorf("the client was told %v", err)
+	}
+	r.hear("^abide: .*the disk reports an error")
+	if _, code := r.ends(); code != 1 {
+		t.Errorf("exit code %d, want 1", code)
 	}
 }

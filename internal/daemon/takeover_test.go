@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -45,6 +46,17 @@ func leaves(t *testing.T, n *daemon.Node) {
 	t.Cleanup(func() { n.Close(); <-left })
 }
 
+// lines are what is logged. What there is no room for is dropped.
+type lines chan string
+
+func (l lines) Write(b []byte) (int, error) {
+	select {
+	case l <- string(b):
+	default:
+	}
+	return len(b), nil
+}
+
 // create makes a session in the background, and tells how that went.
 func (p *peer) create(id string) <-chan error {
 	done := make(chan error, 1)
@@ -54,13 +66,21 @@ func (p *peer) create(id string) <-chan error {
 
 func TestWhileAnotherProcessHasTheLockNobodyGivesUp(t *testing.T) {
 	dir := t.TempDir()
-	first, second := open(t, dir), open(t, dir)
+	first := open(t, dir)
+	failed := make(lines, 100)
+	second, err := daemon.Open(t.Context(), daemon.Config{Dir: dir, Log: slog.New(slog.NewTextHandler(failed, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { second.Close() })
 	p := connect(t, second)
 	known := setVersion(t, dir, 99)
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
 	done := p.create("s")
+	for !strings.Contains(<-failed, "version 99") {
+	}
 	f, err := folder.Open(dir)
 	if err != nil {
 		t.Fatal(err)
