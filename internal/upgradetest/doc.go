@@ -12,7 +12,8 @@
 //     that is answered, and answers another message in every session.
 //   - turn.Next says after every event of every session what it said when the
 //     traces in testdata were written, for a process that has just started and for
-//     one in which everything is under way.
+//     others, in which everything is under way, somebody has hooks, or the window is
+//     full. Where it changes, the trace also says how the session stands.
 //   - A session that is loaded at any position is the same as one that has taken in
 //     the events up to there one by one. What is known to differ is listed with its
 //     reason, and the list is checked, too: an entry that no longer differs fails.
@@ -21,7 +22,7 @@
 //
 //	go test ./internal/upgradetest -run TestWriteFolders -write BINARY -scenario NAME
 //
-// with the BINARY of the version that the folder is to stand for; it has to be an
-// absolute path. Then -update writes the traces of sessions that have none, and
-// every changed line of a trace is a decision to be argued for.
+// with the BINARY of the version that the folder is to stand for, by its absolute path.
+// Then run TestNextSaysWhatItSaidOfOldLogs with -update, which writes all traces: every
+// line that changes in one that was there is a decision to be argued for.
 package upgradetest

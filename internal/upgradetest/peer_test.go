@@ -15,7 +15,7 @@ import (
 )
 
 // patience is how long a runtime may take for anything.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // object is what a request says.
 type object map[string]any

@@ -142,7 +142,7 @@ func standing(s *turn.State) string {
 		{"tasks", len(s.Tasks)}, {"reports", len(s.Reports)}, {"grants", len(s.Grants)}, {"restore", len(s.Restore)},
 		{"todos", len(s.OpenTodos())}, {"skills", len(s.Usable())}, {"unloaded", len(s.Unloaded())}, {"epochs", s.Epochs},
 		{"working", len(s.Working())}, {"turns", int(s.Totals.Turns)}, {"steps", int(s.Totals.Steps)},
-		{"extracted", int(s.Memory.Pointer)}, {"consolidated", int(s.Memory.Through)}, {"measured", s.Measured.Counted},
+		{"extracted", int(s.Memory.Pointer)}, {"found", int(s.Memory.Waiting)}, {"consolidated", int(s.Memory.Through)}, {"measured", s.Measured.Counted},
 	} {
 		note(count.n > 0, fmt.Sprintf("%s %d", count.word, count.n))
 	}

@@ -179,6 +179,13 @@ func writeAgents(p *program) {
 	p.say("s", "Reply with exactly: WELCOME")
 	p.call(api.AgentDeselect, object{"sessionId": "s"}, nil)
 	p.say("s", "Reply with exactly: BYE")
+
+	with := p.skill()
+	with["agent"] = "host"
+	p.open("rewound", offline.Name, with)
+	p.say("rewound", "Reply with exactly: WELCOME")
+	p.call(api.HistoryRewind, object{"sessionId": "rewound", "eventId": eventID(p.t, p.until("rewound", event.UserMessage, 1))}, nil)
+	p.say("rewound", "Reply with exactly: AGAIN")
 	p.leave()
 }
 
