@@ -190,7 +190,9 @@ func (p *proc) settle() (begun bool, err error) {
 	c, err := p.readClaim()
 	if errors.Is(err, os.ErrNotExist) {
 		mine := record.New(keeper.Abandoned).With("boot", p.m.boot)
-		if _, err = claim(p.dir, mine); err == nil {
+		_, err = claim(p.dir, mine)
+		p.m.failHere("abandoned")
+		if err == nil {
 			c, err = p.readClaim()
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -28,6 +29,8 @@ type orders struct {
 	Fault    string
 	FileSize uint64 // no file may be larger
 	Specs    []Spec
+	Dies     bool   // before it has done everything, so if it has that is said
+	Then     string // "sweep", "forget" or "abandon": what to do once all commands have ended and were seen
 }
 
 func TestMain(m *testing.M) {
@@ -63,8 +66,36 @@ func beVictim(text string) error {
 		}
 		fmt.Println("started", s.Key)
 	}
+	if o.Then != "" {
+		if err := removeEnded(m, o.Then); err != nil {
+			return err
+		}
+	}
+	if o.Dies {
+		return errors.New("nothing has killed this daemon")
+	}
 	bufio.NewReader(os.Stdin).ReadString('\n') // for ever
 	return nil
+}
+
+// removeEnded waits for every command and then removes what is known of it, or its
+// output alone.
+func removeEnded(m *Manager, how string) error {
+	for _, info := range m.All() {
+		if _, err := m.WaitGone(context.Background(), me, info.ID); err != nil {
+			return err
+		}
+		if err := m.MarkSeen(me, info.ID); err != nil {
+			return err
+		}
+		if how == "forget" {
+			return m.Forget(me, info.ID)
+		}
+	}
+	if how == "abandon" {
+		return m.Abandon(context.Background(), me)
+	}
+	return m.Sweep(Retention{})
 }
 
 // A victim is a daemon in a process of its own.

@@ -124,7 +124,7 @@ func (m *Manager) load() error {
 		case isID(name):
 			m.adopt(ID(name))
 		case strings.HasPrefix(name, discarded), strings.HasPrefix(name, unborn):
-			os.RemoveAll(filepath.Join(m.dir, name)) // or the next time
+			m.removeFolder(filepath.Join(m.dir, name)) // or the next time
 		}
 	}
 	return nil

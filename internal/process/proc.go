@@ -218,6 +218,9 @@ func (m *Manager) adopt(id ID) {
 		return
 	}
 	m.procs[id] = p
+	if p.story.dropped {
+		outlog.Remove(p.dir) // or the next time: the daemon that dropped it may have been killed before it did
+	}
 	if !p.story.gone {
 		m.work.Go(func() { p.follow(nil) })
 	}
@@ -233,14 +236,31 @@ func (p *proc) recall() error {
 	return err
 }
 
-// adoptStranger looks at a folder without a whole spec. If nobody claimed it the
-// spec was never synced, and nothing was begun.
+// adoptStranger looks at a folder without a whole spec, and removes it if nothing
+// runs there.
 func (m *Manager) adoptStranger(id ID, dir string, err error) {
-	if _, unclaimed := os.Lstat(filepath.Join(dir, keeper.ClaimFile)); errors.Is(unclaimed, os.ErrNotExist) {
+	if nothingRuns(dir, errors.Is(err, os.ErrNotExist)) {
 		m.discard(id)
 		return
 	}
 	m.opts.Log.Error("a process has no owner any more, its files are left as they are", "process", id, "err", err)
+}
+
+// nothingRuns reports whether a folder without a whole spec can be removed. If
+// nobody claimed it the spec was never synced, and nothing was begun. A spec that is
+// missing was removed by a daemon of an older version, which removed it before
+// anything else: either nothing was begun, or the process was gone.
+func nothingRuns(dir string, specIsMissing bool) bool {
+	text, err := os.ReadFile(filepath.Join(dir, keeper.ClaimFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return true
+	}
+	var s story
+	record.Each(text, func(r record.Record) { // the claim of a keeper is its journal
+		s.tell(r)
+		s.gone = s.gone || r.Kind == keeper.Abandoned
+	})
+	return specIsMissing && s.gone
 }
 
 func readBirth(dir string) (birth, error) {
@@ -257,19 +277,35 @@ func readBirth(dir string) (birth, error) {
 
 // discard removes the folder of a start that did not happen. If that fails the
 // next Open does it.
-//
-// A keeper may be about to claim it, and to find that it comes too late. The spec
-// goes first: without one it does not believe in its claim. And the folder gets
-// another name: what the keeper leaves must not be in the way of the next start.
 func (m *Manager) discard(id ID) {
-	dir := filepath.Join(m.dir, string(id))
-	os.Remove(filepath.Join(dir, keeper.SpecFile))
-	if away := filepath.Join(m.dir, discarded+string(id)+rand.Text()); os.Rename(dir, away) == nil {
-		dir = away
+	dir, err := m.setAside(id)
+	if err != nil { // a full disk may have no space for another name
+		dir = filepath.Join(m.dir, string(id))
 	}
-	if err := os.RemoveAll(dir); err != nil {
+	if err := m.removeFolder(dir); err != nil {
 		m.opts.Log.Warn("remove what is left of a process", "process", id, "err", err)
 	}
+}
+
+// setAside gives the folder of a process a name that the next Open removes. This
+// is the first step of every removal: before it the process is known in full, and
+// after it its key is free, whatever becomes of the daemon.
+func (m *Manager) setAside(id ID) (away string, err error) {
+	away = filepath.Join(m.dir, discarded+string(id)+rand.Text())
+	err = os.Rename(filepath.Join(m.dir, string(id)), away)
+	m.failHere("renamed")
+	return away, err
+}
+
+// removeFolder removes a folder that no process has, or has no longer. A keeper may
+// be about to claim it. The spec goes first: a keeper that makes a claim after the
+// one before was removed looks for the spec, and without one runs nothing.
+func (m *Manager) removeFolder(dir string) error {
+	if err := os.Remove(filepath.Join(dir, keeper.SpecFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	m.failHere("unspecified")
+	return os.RemoveAll(dir)
 }
 
 // discarded begins the names of folders that are being removed.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"time"
 
@@ -95,7 +94,7 @@ func (p *proc) drop() error {
 	s, _ := p.now()
 	switch {
 	case s.dropped:
-		return nil
+		return outlog.Remove(p.dir) // what an earlier attempt has left
 	case !s.gone:
 		return fmt.Errorf("process %s is not gone yet: stop it first", p.id)
 	case !s.seen:
@@ -104,6 +103,7 @@ func (p *proc) drop() error {
 	if err := p.note(record.New(keeper.Dropped)); err != nil {
 		return err
 	}
+	p.m.failHere("dropped")
 	return outlog.Remove(p.dir)
 }
 
@@ -154,15 +154,30 @@ func (m *Manager) ended() []*proc {
 	return ended
 }
 
-// remove forgets a process altogether. The spec goes first: without it the rest
-// is rubbish that the next Open removes.
+// remove forgets a process altogether. What it cannot remove of the folder the next
+// Open does.
 func (m *Manager) remove(p *proc) error {
-	if err := os.Remove(p.path(keeper.SpecFile)); err != nil {
+	away, err := m.release(p)
+	if err != nil || away == "" {
 		return err
 	}
-	m.mu.Lock()
-	delete(m.procs, p.id)
-	m.mu.Unlock()
-	m.discard(p.id)
+	if err := m.removeFolder(away); err != nil {
+		m.opts.Log.Warn("remove what is left of a process", "process", p.id, "err", err)
+	}
 	return nil
+}
+
+// release frees the key of a process, on disk and in memory at once: a start that
+// comes in between would find one without the other. It returns where the folder is
+// now, or nothing if somebody else has released the key.
+func (m *Manager) release(p *proc) (away string, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.procs[p.id] != p {
+		return "", nil
+	}
+	if away, err = m.setAside(p.id); err == nil {
+		delete(m.procs, p.id)
+	}
+	return away, err
 }

@@ -139,6 +139,7 @@ func (p *proc) moveIn() (*room, error) {
 		return nil, err
 	}
 	_, err = r.spec.Write(p.birth.record().Line())
+	p.m.failHere("written")
 	if err == nil {
 		err = os.Rename(r.path, p.dir) // which replaces no folder
 	}

@@ -1,0 +1,197 @@
+package process
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/abide-run/abide/internal/process/keeper"
+	"github.com/abide-run/abide/internal/process/output"
+	"github.com/abide-run/abide/internal/process/record"
+)
+
+// checkKeyIsFree runs the same start once more in a folder that a killed daemon
+// left, and checks that the command has run the given number of times, and that
+// the folder has nothing but the process in it.
+func checkKeyIsFree(t *testing.T, dir string, s Spec, count func() int, want int) {
+	t.Helper()
+	m := open(t, dir, Options{})
+	info := run(t, m, s)
+	if info.State != Exited || count() != want {
+		t.Errorf("it ran %d times, want %d: %+v", count(), want, info)
+	}
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if names := namesIn(t, dir); !slices.Equal(names, []string{string(info.ID)}) {
+		t.Errorf("%v is left", names)
+	}
+}
+
+func namesIn(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// killAt runs a daemon that is killed at a point, and fails if it is not.
+func killAt(t *testing.T, point string, o orders) {
+	t.Helper()
+	o.Fault, o.Dies = "daemon@"+point, true
+	v := newVictim(t, o)
+	for line := v.said(); line != ""; line = v.said() {
+		if !strings.HasPrefix(line, "started") {
+			t.Fatalf("the daemon said %q", line)
+		}
+	}
+}
+
+// A start that did not happen is undone by the next daemon. Whatever step of that
+// is that daemon's last, the one after it starts the command.
+func TestADaemonKilledWhileItUndoesAStart(t *testing.T) {
+	for _, point := range []string{"abandoned", "renamed", "unspecified"} {
+		t.Run(point, func(t *testing.T) {
+			dir := t.TempDir()
+			command, count := counter(t)
+			s := spec("k", command)
+			killAt(t, "synced", orders{Dir: dir, Specs: []Spec{s}})
+			killAt(t, point, orders{Dir: dir})
+			checkKeyIsFree(t, dir, s, count, 1)
+		})
+	}
+}
+
+// A start has steps of its own before the keeper may go.
+func TestADaemonKilledWhileItStarts(t *testing.T) {
+	for _, point := range []string{"written", "unsynced", "synced"} {
+		t.Run(point, func(t *testing.T) {
+			dir := t.TempDir()
+			command, count := counter(t)
+			s := spec("k", command)
+			killAt(t, point, orders{Dir: dir, Specs: []Spec{s}})
+			checkKeyIsFree(t, dir, s, count, 1)
+		})
+	}
+}
+
+// What retention removes is there or gone, whatever step was the daemon's last.
+func TestADaemonKilledWhileItRemovesAProcess(t *testing.T) {
+	for _, how := range []string{"sweep", "abandon"} {
+		for _, point := range []string{"renamed", "unspecified"} {
+			t.Run(how+" "+point, func(t *testing.T) {
+				dir := t.TempDir()
+				command, count := counter(t)
+				s := spec("k", command+"; echo hello")
+				killAt(t, point, orders{Dir: dir, Specs: []Spec{s}, Then: how})
+				checkKeyIsFree(t, dir, s, count, 2)
+			})
+		}
+	}
+}
+
+// Output that was dropped takes no disk after the next start, and its process is
+// known still.
+func TestADaemonKilledWhileItDropsOutput(t *testing.T) {
+	dir := t.TempDir()
+	command, count := counter(t)
+	s := spec("k", command+"; echo hello")
+	killAt(t, "dropped", orders{Dir: dir, Specs: []Spec{s}, Then: "forget"})
+	checkKeyIsFree(t, dir, s, count, 1)
+	names := namesIn(t, filepath.Join(dir, string(idOf(me, "k"))))
+	if slices.ContainsFunc(names, output.IsFile) {
+		t.Errorf("the output is on disk still: %v", names)
+	}
+}
+
+// The files of a folder are removed in any order, and a daemon can be killed after
+// each of them: the next one removes the rest, and a keeper that comes too late
+// finds no spec that it could believe in.
+func TestAFolderHalfRemovedIsRemoved(t *testing.T) {
+	files := []string{keeper.SpecFile, keeper.ClaimFile, keeper.StateFile, output.DataFile(0), output.IndexFile(0)}
+	for left := range 1 << len(files) {
+		dir := t.TempDir()
+		at := filepath.Join(dir, discarded+string(idOf(me, "k"))+"X")
+		if err := os.Mkdir(at, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		for i, name := range files {
+			if left>>i&1 == 1 {
+				if err := os.WriteFile(filepath.Join(at, name), []byte("\n"), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		open(t, dir, Options{})
+		if names := namesIn(t, dir); len(names) > 0 {
+			t.Errorf("of %05b %v is left", left, names)
+		}
+	}
+}
+
+// A keeper that was told to go by a daemon that is dead believes in its claim if
+// there is a spec: so that is what is removed first, also by the second attempt.
+func TestTheSpecIsRemovedBeforeTheClaim(t *testing.T) {
+	dir := t.TempDir()
+	killAt(t, "synced", orders{Dir: dir, Specs: []Spec{spec("k", "true")}})
+	killAt(t, "renamed", orders{Dir: dir})
+	killAt(t, "unspecified", orders{Dir: dir})
+	names := namesIn(t, dir)
+	if len(names) != 1 {
+		t.Fatalf("%v is left", names)
+	}
+	files := namesIn(t, filepath.Join(dir, names[0]))
+	if slices.Contains(files, keeper.SpecFile) || !slices.Contains(files, keeper.ClaimFile) {
+		t.Errorf("%v is left", files)
+	}
+}
+
+// Folders that an older daemon left without their spec are removed if nothing can
+// have been begun in them, or nothing is left of what was.
+func TestAFolderWithoutASpecIsRemovedIfNothingRunsThere(t *testing.T) {
+	abandoned := record.New(keeper.Abandoned).With("boot", "b")
+	claimed := record.New(keeper.Claimed).WithInt("pid", 1<<30).With("boot", "b")
+	ended := record.New(keeper.Ended)
+	tests := []struct {
+		name    string
+		files   map[string][]record.Record
+		removed bool
+	}{
+		{"empty", nil, true},
+		{"unclaimed", map[string][]record.Record{keeper.StateFile: nil}, true},
+		{"abandoned", map[string][]record.Record{keeper.ClaimFile: {abandoned}, keeper.StateFile: nil}, true},
+		{"abandoned, without a journal", map[string][]record.Record{keeper.ClaimFile: {abandoned}}, true},
+		{"ended", map[string][]record.Record{keeper.ClaimFile: {claimed, ended}, keeper.StateFile: {claimed, ended}}, true},
+		{"ended, without a journal", map[string][]record.Record{keeper.ClaimFile: {claimed, ended}}, true},
+		{"not ended", map[string][]record.Record{keeper.ClaimFile: {claimed}, keeper.StateFile: {claimed}}, false},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			dir := t.TempDir()
+			at := filepath.Join(dir, string(idOf(me, "k")))
+			if err := os.Mkdir(at, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			for name, records := range test.files {
+				text := "\n"
+				for _, r := range records {
+					text += string(r.Line())
+				}
+				if err := os.WriteFile(filepath.Join(at, name), []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			open(t, dir, Options{})
+			if removed := len(namesIn(t, dir)) == 0; removed != test.removed {
+				t.Errorf("removed = %v, want %v", removed, test.removed)
+			}
+		})
+	}
+}
