@@ -88,6 +88,7 @@ func (a *app) headlessConfig(f *headlessFlags) (daemon.Config, error) {
 	if f.idle > 0 {
 		c.Rest = time.Duration(f.idle) * time.Second
 	}
+	c.Defaults.Env = withoutVariables(c.Defaults.Env, a.loaded.Config, func(name string) bool { return name == f.tokenEnv })
 	if p := copilotProvider(f.tokenEnv); p != nil {
 		c.Defaults.Provider, c.Defaults.Model = furnish(p, a.loaded.Config, ""), ""
 	}

@@ -207,17 +207,33 @@ func copilotProvider(tokenEnv string) *api.Provider {
 var tokens = []string{"COPILOT_SDK_AUTH_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"}
 
 // environment is what commands of a session get: everything but the variables
-// that hold keys of ours.
+// that hold keys of ours. Keys of anything else are the user's, and commands may
+// need them.
 func environment(c config.Config) []string {
-	secret := []string{"COPILOT_SDK_AUTH_TOKEN", "COPILOT_CONNECTION_TOKEN", "ABIDE_TOKEN", c.Model.APIKeyEnv}
+	secret := []string{c.Model.APIKeyEnv}
 	for v := range maps.Values(vendors) {
 		secret = append(secret, v.key, v.token)
 	}
 	for p := range maps.Values(c.Providers) {
 		secret = append(secret, p.APIKeyEnv)
 	}
-	return slices.DeleteFunc(os.Environ(), func(entry string) bool {
+	return withoutVariables(os.Environ(), c, func(name string) bool { return slices.Contains(secret, name) || isOwnSecret(name) })
+}
+
+// isOwnSecret reports whether a variable by its name holds a secret of this program
+// or of the SDK that started it.
+func isOwnSecret(name string) bool {
+	if !strings.HasPrefix(name, "ABIDE_") && !strings.HasPrefix(name, "COPILOT_") {
+		return false
+	}
+	return strings.Contains(name, "TOKEN") || strings.Contains(name, "KEY") || strings.Contains(name, "SECRET")
+}
+
+// withoutVariables removes variables from an environment, but for those that the
+// settings pass on.
+func withoutVariables(env []string, c config.Config, unwanted func(name string) bool) []string {
+	return slices.DeleteFunc(env, func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
-		return slices.Contains(secret, name) && !slices.Contains(c.Commands.PassEnv, name)
+		return unwanted(name) && !slices.Contains(c.Commands.PassEnv, name)
 	})
 }

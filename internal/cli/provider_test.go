@@ -3,6 +3,7 @@ package cli
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -122,11 +123,28 @@ models."other/a.b" = {window = 3}
 
 func TestKeysStayOutOfTheEnvironmentOfCommands(t *testing.T) {
 	setenv(t, map[string]string{"OPENAI_API_KEY": "secret", "ANTHROPIC_AUTH_TOKEN": "secret", "MINE": "secret"})
-	t.Setenv("AZURE_OPENAI_API_KEY", "secret")
+	for _, name := range []string{"AZURE_OPENAI_API_KEY", "ABIDE_TOKEN", "ABIDE_WORKSPACE_TOKEN", "COPILOT_SDK_AUTH_TOKEN", "COPILOT_CONNECTION_TOKEN", "COPILOT_API_KEY"} {
+		t.Setenv(name, "secret")
+	}
 	for _, entry := range environment(loaded(t, "providers.p.api_key_env='MINE'").Config) {
 		if filepath.Base(entry) == "secret" || len(entry) > 7 && entry[len(entry)-7:] == "=secret" {
 			t.Errorf("commands get %s", entry)
 		}
+	}
+}
+
+// The token of a model endpoint is in a variable that whoever starts us names.
+func TestATokenThatIsNamedStaysOutOfTheEnvironmentOfCommands(t *testing.T) {
+	setenv(t, nil)
+	t.Setenv("MY_AUTH", "secret")
+	t.Setenv("MY_AUTH_TOO", "kept")
+	a := &app{out: &printer{}, err: &printer{}}
+	c, err := a.headlessConfig(&headlessFlags{home: t.TempDir(), logLevel: "error", tokenEnv: "MY_AUTH"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if env := c.Defaults.Env; slices.Contains(env, "MY_AUTH=secret") || !slices.Contains(env, "MY_AUTH_TOO=kept") {
+		t.Errorf("commands get %q", env)
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -73,14 +75,15 @@ func (n *Node) answer(w http.ResponseWriter, r *http.Request) {
 	case e.tools.processes == nil:
 		refuse(w, http.StatusNotImplemented, "unsupported", process.ErrUnsupported.Error())
 	default:
-		e.http(n).ServeHTTP(w, r)
+		e.http().ServeHTTP(w, r)
 	}
 }
 
-// http is the process API of the engine's sessions.
-func (e *engine) http(n *Node) http.Handler {
-	return processapi.New(local.New(n.folder.Dir(), e.tools.processes).Processes, processapi.Options{
-		Env: n.config.Defaults.Env,
+// http is the process API of the engine's sessions. Their commands have a plain
+// environment: whoever knows the token may run commands, but is not meant to read
+// the keys that this process was started with.
+func (e *engine) http() http.Handler {
+	return processapi.New(local.New(homeFolder(), e.tools.processes).Processes, processapi.Options{
 		Owner: func(r *http.Request, session string) (process.Owner, error) {
 			_, err := e.store.Session(r.Context(), event.SessionID(session))
 			if errors.Is(err, eventlog.ErrNotFound) {
@@ -89,4 +92,13 @@ func (e *engine) http(n *Node) http.Handler {
 			return process.Owner(session), err
 		},
 	})
+}
+
+// homeFolder is where commands run that do not say where. It is not the data
+// folder, in which a command could take the database for its own files.
+func homeFolder() string {
+	if home, err := os.UserHomeDir(); err == nil && filepath.IsAbs(home) {
+		return home
+	}
+	return "/"
 }

@@ -2,9 +2,12 @@ package daemon_test
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -36,7 +39,13 @@ func serveHTTP(t *testing.T, n *daemon.Node) string {
 // start asks for a command.
 func start(t *testing.T, url, token, session string) (int, string) {
 	t.Helper()
-	r, err := http.NewRequest(http.MethodPost, url+"/start", strings.NewReader(`{"command":"true"}`))
+	return ask(t, http.MethodPost, url+"/start", token, session, `{"command":"true"}`)
+}
+
+// ask makes a request.
+func ask(t *testing.T, method, url, token, session, request string) (int, string) {
+	t.Helper()
+	r, err := http.NewRequest(method, url, strings.NewReader(request))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,6 +99,80 @@ func TestHTTPOfARelaySaysThatItIsNotTheEngine(t *testing.T) {
 	relay := open(t, dir)
 	connect(t, engine).must(api.SessionCreate, map[string]any{"sessionId": "s"}, nil)
 	if status, body := start(t, serveHTTP(t, relay), "Bearer secret", "s"); status != 503 || !strings.Contains(body, "not_the_engine") {
+		t.Errorf("%d %s", status, body)
+	}
+}
+
+// printed runs a command over HTTP and returns all that it printed.
+func printed(t *testing.T, url, request string) string {
+	t.Helper()
+	var started struct{ ID string }
+	status, body := ask(t, http.MethodPost, url+"/start", "Bearer secret", "s", request)
+	if err := json.Unmarshal([]byte(body), &started); err != nil || status != 200 {
+		t.Fatalf("%d %s, err = %v", status, body, err)
+	}
+	var view struct{ Output string }
+	status, body = ask(t, http.MethodGet, url+"/"+started.ID+"/output?wait=true", "Bearer secret", "s", "")
+	if err := json.Unmarshal([]byte(body), &view); err != nil || status != 200 {
+		t.Fatalf("%d %s, err = %v", status, body, err)
+	}
+	return view.Output
+}
+
+// Nobody but the one who starts a command gives it an environment: the daemon's own
+// has keys in it, and so may the one that sessions have. Its keeper, which the
+// command can look at, has neither.
+func TestACommandOverHTTPGetsNoKeys(t *testing.T) {
+	t.Setenv("OPENAI_API_KEY", "leaked")
+	t.Setenv("SOME_VARIABLE", "leaked")
+	t.Setenv("LC_TIME", "de_DE.UTF-8")
+	dir := t.TempDir()
+	n, err := daemon.Open(t.Context(), daemon.Config{Dir: dir, Version: "test", Defaults: api.Defaults{Cwd: dir, Env: []string{"SESSION_KEY=leaked"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { n.Close() })
+	connect(t, n).must(api.SessionCreate, map[string]any{"sessionId": "s"}, nil)
+	url := serveHTTP(t, n)
+	for _, request := range []string{
+		`{"command":"env; cat /proc/$PPID/environ"}`,
+		`{"command":"env; cat /proc/$PPID/environ","env":{}}`,
+		`{"command":"env; cat /proc/$PPID/environ","env":{"GIVEN":"yes"}}`,
+	} {
+		got := printed(t, url, request)
+		if strings.Contains(got, "leaked") {
+			t.Errorf("%s printed %s", request, got)
+		}
+		for _, want := range []string{"PATH=" + os.Getenv("PATH"), "LC_TIME=de_DE.UTF-8"} {
+			if !strings.Contains(got, want) {
+				t.Errorf("%s printed %s, without %s", request, got, want)
+			}
+		}
+		if given := strings.Contains(got, "GIVEN=yes"); given != strings.Contains(request, "GIVEN") {
+			t.Errorf("%s printed %s", request, got)
+		}
+	}
+}
+
+// A command that does not say where it runs does not run beside the database.
+func TestACommandOverHTTPRunsAtHome(t *testing.T) {
+	home, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(home, "sub"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("HOME", home)
+	n := open(t, t.TempDir())
+	connect(t, n).must(api.SessionCreate, map[string]any{"sessionId": "s"}, nil)
+	url := serveHTTP(t, n)
+	for workdir, want := range map[string]string{"": home, "sub": filepath.Join(home, "sub"), "/": "/"} {
+		if got := printed(t, url, `{"command":"pwd","workdir":"`+workdir+`"}`); got != want+"\n" {
+			t.Errorf("in %q: %q, want %q", workdir, got, want)
+		}
+	}
+	if status, body := ask(t, http.MethodPost, url+"/start", "Bearer secret", "s", `{"command":"pwd","workdir":"missing"}`); status != 422 || !strings.Contains(body, "does not exist: choose another") {
 		t.Errorf("%d %s", status, body)
 	}
 }

@@ -63,7 +63,7 @@ func openTools(f *folder.Folder, c Commands, log *slog.Logger) (*toolbox, error)
 		return nil, err
 	}
 	t.commands = bash.New(bash.Options{
-		Processes: local.New(f.Dir(), t.processes).Processes,
+		Processes: local.New(homeFolder(), t.processes).Processes,
 		Wait:      c.Wait,
 		Notes:     func(id event.SessionID) (string, error) { return f.MakeSession(string(id)) },
 	})

@@ -18,7 +18,7 @@ import (
 // Options are the settings of a Manager. The zero value works.
 type Options struct {
 	Shell    string        // runs Spec.Command with -c; "/bin/sh" if empty
-	Env      []string      // environment of commands that bring none; the daemon's own if nil
+	Env      []string      // environment of commands that bring none; PlainEnv() if nil
 	Quota    int64         // bytes of disk for the output of one process; 64 MiB if zero
 	Limits   Limits        // of jobs that bring none
 	Nice     int           // added to the priority number of commands; 5 if zero
@@ -37,7 +37,7 @@ type Options struct {
 func (o Options) withDefaults() Options {
 	o.Shell = cmp.Or(o.Shell, "/bin/sh")
 	if o.Env == nil {
-		o.Env = os.Environ()
+		o.Env = PlainEnv()
 	}
 	o.Quota = cmp.Or(o.Quota, 64<<20)
 	o.Nice = cmp.Or(o.Nice, 5)

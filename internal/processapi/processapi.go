@@ -41,7 +41,9 @@ type Options struct {
 	// Owner says whose processes a session's are; it may refuse. If nil, the
 	// session's name is the owner.
 	Owner func(r *http.Request, session string) (process.Owner, error)
-	// Env is the environment that a request's own variables are added to.
+	// Env is the environment that a request's own variables are added to;
+	// process.PlainEnv() if nil. It must not hold keys: whoever makes a request can
+	// read it.
 	Env []string
 }
 
@@ -53,6 +55,9 @@ type api struct {
 
 // New returns the handler of all that is below Prefix.
 func New(p workspace.Processes, opts Options) http.Handler {
+	if opts.Env == nil {
+		opts.Env = process.PlainEnv()
+	}
 	a := &api{p, opts}
 	mux := http.NewServeMux()
 	for _, route := range []struct {

@@ -38,11 +38,9 @@ func (a *api) spec(r startRequest, owner process.Owner) process.Spec {
 	if r.Background {
 		s.Class = process.Service
 	}
-	if len(r.Env) > 0 {
-		s.Env = slices.Clone(a.opts.Env)
-		for _, name := range slices.Sorted(maps.Keys(r.Env)) {
-			s.Env = append(s.Env, name+"="+r.Env[name])
-		}
+	s.Env = slices.Clone(a.opts.Env)
+	for _, name := range slices.Sorted(maps.Keys(r.Env)) {
+		s.Env = append(s.Env, name+"="+r.Env[name])
 	}
 	return s
 }

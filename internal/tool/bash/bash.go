@@ -54,8 +54,8 @@ type Options struct {
 	// Owner says in whose name a session has processes; its id if nil.
 	Owner func(id event.SessionID) process.Owner
 	// Env returns the environment of a call's commands, to which the tools add
-	// what keeps commands from asking back. If nil it is that of the call, or of
-	// this process if the call has none.
+	// what keeps commands from asking back. If nil it is that of the call, or
+	// process.PlainEnv() if the call has none.
 	Env func(call tool.Call) []string
 	// Hidden are the names of variables that commands do not get. A star at the
 	// end stands for any end.

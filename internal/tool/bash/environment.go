@@ -1,10 +1,10 @@
 package bash
 
 import (
-	"os"
 	"slices"
 	"strings"
 
+	"github.com/abide-run/abide/internal/process"
 	"github.com/abide-run/abide/internal/tool"
 )
 
@@ -47,7 +47,7 @@ func (c *Commands) env(call tool.Call, terminal bool) []string {
 	case c.Env != nil:
 		env = c.Env(call)
 	case env == nil:
-		env = os.Environ()
+		env = process.PlainEnv()
 	}
 	more := slices.Clone(quiet)
 	if terminal {

@@ -1,0 +1,20 @@
+package bash_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/abide-run/abide/internal/tool"
+	"github.com/abide-run/abide/internal/tool/bash"
+)
+
+// The session of a client that sent no environment must not have that of the
+// engine, which may have been started by somebody else.
+func TestASessionWithoutAnEnvironmentHasNoneOfTheEngines(t *testing.T) {
+	t.Setenv("OPENAI_API_KEY", "leaked")
+	t.Setenv("LC_ALL", "C")
+	env := bash.New(bash.Options{}).Environment(tool.Call{})
+	if slices.Contains(env, "OPENAI_API_KEY=leaked") || !slices.Contains(env, "LC_ALL=C") {
+		t.Errorf("commands get %q", env)
+	}
+}
