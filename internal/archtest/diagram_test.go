@@ -87,7 +87,7 @@ var diagram = map[string][]string{
 	// edges
 	"server": {"api", "approval", "event", "eventlog", "instructions", "jsonrpc", "places", "session", "skills", "tool", "transcript", "turn"},
 	"places": {"event"},
-	"skills": {"event"},
+	"skills": {"event", "projectfile"},
 	"folder": {},
 	"relay":  {"jsonrpc"},
 
@@ -97,7 +97,7 @@ var diagram = map[string][]string{
 		"places", "process", "processapi", "relay", "scope", "server", "session", "skills", "sqlite", "tool", "tool/agent", "tool/bash", "tool/builtin", "tool/files", "tool/recall", "tool/todo", "turn", "upkeep", "window", "workspace/local",
 	},
 	"cli": {
-		"api", "approval", "client", "config", "daemon", "event", "eventlog", "folder", "instructions", "man",
+		"api", "approval", "client", "config", "daemon", "event", "eventlog", "folder", "instructions", "man", "projectfile",
 		"model", "model/offline", "model/scripted", "process", "sqlite", "turn", "workspace/bridge", "workspace/local",
 	},
 	"cmd/abide": {"cli", "process/keeper"},
@@ -107,7 +107,8 @@ var diagram = map[string][]string{
 
 	// what users write down
 	"config":       {"approval"},
-	"instructions": {"event"},
+	"instructions": {"event", "projectfile"},
+	"projectfile":  {},
 
 	// the test of the promise, and that of folders of earlier versions
 	"killtest":    {},

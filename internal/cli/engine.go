@@ -53,6 +53,7 @@ func (a *app) config(dir string) (daemon.Config, error) {
 	if user := userFile(a.home); user != "" {
 		c.Memory.Dir = filepath.Join(filepath.Dir(user), "memory")
 	}
+	c.Memory.Trusts = a.trusts
 	c.Defaults, err = defaults(loaded, cwd)
 	return c, err
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/abide-run/abide/internal/config"
+	"github.com/abide-run/abide/internal/projectfile"
 )
 
 // projectFile is what a project's configuration is called.
@@ -28,17 +29,11 @@ func (a *app) settings() (*config.Loaded, error) {
 		}
 		layers = append(layers, layer)
 	}
-	if path := findProject(); path != "" {
-		layer, err := config.File(path)
-		if err != nil {
-			return nil, configError(err)
-		}
-		layer.Project = true
-		if layer.Trusted, err = a.trusts(filepath.Dir(path)); err != nil {
-			return nil, err
-		}
-		layers = append(layers, layer)
+	project, err := a.projectLayer()
+	if err != nil {
+		return nil, err
 	}
+	layers = append(layers, project)
 	variables, err := config.Environment(os.Getenv)
 	if err != nil {
 		return nil, configError(err)
@@ -54,6 +49,41 @@ func (a *app) settings() (*config.Loaded, error) {
 	}
 	a.loaded = loaded
 	return loaded, nil
+}
+
+// maxProjectFile is how many bytes a project's configuration may have.
+const maxProjectFile = 1 << 20
+
+// projectLayer reads the configuration of the project that this is. If the user
+// trusts it, what is wrong with it is an error. If not, it is somebody else's mistake
+// or malice, and must not keep anybody from working: it is said and left out.
+func (a *app) projectLayer() (config.Layer, error) {
+	path := findProject()
+	if path == "" {
+		return config.Layer{}, nil
+	}
+	dir := filepath.Dir(path)
+	trusted, err := a.trusts(dir)
+	if err != nil {
+		return config.Layer{}, err
+	}
+	data, more, err := projectfile.Read(projectfile.Root(dir), path, maxProjectFile)
+	if more {
+		err = fmt.Errorf("it has more than %d bytes", maxProjectFile)
+	}
+	layer := config.Layer{Name: path, Path: path, Data: data, Project: true, Trusted: trusted}
+	if err != nil {
+		err = fmt.Errorf("configuration %s: %w", path, err)
+	} else if !trusted {
+		_, err = config.Load(layer)
+	}
+	if err == nil || trusted {
+		return layer, configError(err)
+	}
+	if !a.quiet {
+		a.err.printf("abide: ignored the configuration of this project, because its folder is not trusted: %s\n", plain(err.Error()))
+	}
+	return config.Layer{}, nil
 }
 
 // userFile is where the user's own configuration is; empty if there is no place

@@ -132,6 +132,12 @@ allow = ["bash"]
 deny = ["web_fetch"]
 [store]
 sync = "normal"
+[memory]
+extract_threshold = 1
+idle = "1s"
+recall_tokens = 100000
+[compaction]
+compact_threshold = 1
 `
 	l := mustLoad(t, layer("user.toml", "[[scope.allow]]\ntarget='/home/me'\npermission='read'\n"), project(text, false))
 	want := config.Config{
@@ -141,8 +147,8 @@ sync = "normal"
 	if diff := cmp.Diff(want, l.Config); diff != "" {
 		t.Errorf("an untrusted project got through:\n%s", diff)
 	}
-	if len(l.Ignored) != 5 {
-		t.Errorf("ignored = %q, want five keys", l.Ignored)
+	if len(l.Ignored) != 9 {
+		t.Errorf("ignored = %q, want nine keys", l.Ignored)
 	}
 	if c := mustLoad(t, project(text, true)).Config; c.Model.BaseURL == "" || c.Store.Sync != "normal" {
 		t.Errorf("a trusted project is not taken: %+v", c)

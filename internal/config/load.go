@@ -206,13 +206,14 @@ func additive(key string) bool {
 }
 
 // narrowing are the keys that a project may set before it is trusted: they only
-// restrict, or cannot harm.
+// restrict. Neither memory nor compaction is among them, because each of their keys
+// can make requests that somebody pays for.
 func narrowing(key string) bool {
 	switch key {
 	case "pod.name", "scope.deny", "permissions.ask", "permissions.deny":
 		return true
 	}
-	return strings.HasPrefix(key, "compaction.") && key != "compaction.model" || strings.HasPrefix(key, "memory.") && key != "memory.model" && key != "memory.where"
+	return false
 }
 
 // narrow takes out of a project's file what would widen anything.

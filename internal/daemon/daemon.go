@@ -332,7 +332,7 @@ func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, erro
 	}
 	found := &models{version: n.config.Version, written: n.config.Written, clients: make(map[string]*remote.Client)}
 	known := places.Open(filepath.Join(n.config.Dir, "locations.json"))
-	shelf := newShelf(n)
+	shelf := newShelf(n, known)
 	e.keeper = newKeeper(n, e.store, shelf)
 	own := append(turn.Catalog{recall.New(e.store, shelf)}, n.config.Tools...)
 	e.host = session.New(e.store, session.Options{

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/abide-run/abide/internal/api"
@@ -12,6 +13,7 @@ import (
 	"github.com/abide-run/abide/internal/memory"
 	"github.com/abide-run/abide/internal/memory/book"
 	"github.com/abide-run/abide/internal/memory/page"
+	"github.com/abide-run/abide/internal/places"
 	"github.com/abide-run/abide/internal/session"
 	"github.com/abide-run/abide/internal/upkeep"
 )
@@ -21,15 +23,40 @@ type Memory struct {
 	Dir      string        // the user's own pages; a folder in the data folder if empty
 	Parallel int           // jobs at a time
 	Lease    time.Duration // how long one may take
+
+	// Trusts reports whether the user trusts a folder, so that models are told what
+	// is in its memory. If nil all are trusted.
+	Trusts func(dir string) (bool, error)
 }
 
-// newShelf returns the books of the user of a node.
-func newShelf(n *Node) *book.Shelf {
+// newShelf returns the books of the user of a node. Folders that clients trust are
+// trusted, too.
+func newShelf(n *Node, known *places.Places) *book.Shelf {
 	dir := n.config.Memory.Dir
 	if dir == "" {
 		dir = filepath.Join(n.folder.Dir(), "memory")
 	}
-	return book.NewShelf(dir, memory.Kinds...)
+	shelf := book.NewShelf(dir, memory.Kinds...)
+	if n.config.Memory.Trusts != nil {
+		shelf.Trusts = n.trustsMemory(known)
+	}
+	return shelf
+}
+
+// trustsMemory reports whether models are told what is in the memory of a folder. That
+// it is left out is said once for each folder.
+func (n *Node) trustsMemory(known *places.Places) func(dir string) bool {
+	var said sync.Map
+	return func(dir string) bool {
+		trusted, err := n.config.Memory.Trusts(dir)
+		if err == nil && !trusted {
+			trusted, err = known.Trusted(dir)
+		}
+		if _, again := said.LoadOrStore(dir, true); !trusted && !again {
+			n.log.Warn("the memory of a folder is not told to models, because the folder is not trusted; see abide trust", "folder", dir, "err", err)
+		}
+		return trusted && err == nil
+	}
 }
 
 // newKeeper returns who sees to the jobs of an engine. It does nothing before it is

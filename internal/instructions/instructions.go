@@ -4,8 +4,8 @@
 // The file in the working directory counts, and those in the folders above it up
 // to the repository's root. The nearest one comes last, because what stands last
 // weighs most. Further folders come before all of these, with what they keep for
-// agents below .github, too. What is read is bounded; whatever is left out is
-// said.
+// agents below .github, too. What is read is bounded, and no link is followed out of
+// the project; whatever is left out is said.
 package instructions
 
 import (
@@ -13,7 +13,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -22,6 +21,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/projectfile"
 )
 
 // The defaults.
@@ -53,7 +53,7 @@ func (r Rules) Files(dir string, further ...string) ([]File, error) {
 	var files []File
 	var errs []error
 	for _, path := range r.all(dir, further) { // the nearest first: it must not be the one that is cut
-		body, source, err := read(path, left)
+		body, source, err := read(path, further, left)
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -105,22 +105,17 @@ func (r Rules) in(dir string) []string {
 	}
 	for _, name := range names {
 		path := filepath.Join(dir, name)
-		if isFile(path) {
+		if projectfile.Exists(path) {
 			return []string{path}
 		}
 	}
 	return nil
 }
 
-func isFile(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.Mode().IsRegular()
-}
-
 // below returns what a folder keeps for agents in .github.
 func below(dir string) []string {
 	var found []string
-	if path := filepath.Join(dir, ".github", "copilot-instructions.md"); isFile(path) {
+	if path := filepath.Join(dir, ".github", "copilot-instructions.md"); projectfile.Exists(path) {
 		found = append(found, path)
 	}
 	more, _ := filepath.Glob(filepath.Join(escape(dir), ".github", "instructions", "*.instructions.md")) // the pattern is sound
@@ -152,20 +147,26 @@ func isRoot(dir string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// read reads at most so many bytes of a file, and never half a character.
-func read(path string, most int) (string, event.InstructionSource, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", event.InstructionSource{}, fmt.Errorf("instructions: %w", err)
+// rootOf is what links of a file may not leave: the project that it is in, or the
+// further folder that it was found below.
+func rootOf(path string, further []string) string {
+	for _, dir := range further {
+		if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(rel) {
+			return projectfile.Root(dir)
+		}
 	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, int64(most)+1))
+	return projectfile.Root(filepath.Dir(path))
+}
+
+// read reads at most so many bytes of a file, and never half a character.
+func read(path string, further []string, most int) (string, event.InstructionSource, error) {
+	data, cut, err := projectfile.Read(rootOf(path, further), path, most)
 	if err != nil {
 		return "", event.InstructionSource{}, fmt.Errorf("instructions %s: %w", path, err)
 	}
-	s := event.InstructionSource{Path: path, Cut: len(data) > most}
+	s := event.InstructionSource{Path: path, Cut: cut}
 	if s.Cut {
-		data = trimPartial(data[:most])
+		data = trimPartial(data)
 	}
 	sum := sha256.Sum256(data)
 	s.SHA256, s.Bytes = hex.EncodeToString(sum[:]), len(data)

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"unicode/utf8"
 
@@ -89,5 +90,42 @@ func TestFurtherFoldersComeFirstWithWhatTheyKeepForAgents(t *testing.T) {
 		if at := strings.Index(text, "\n"+name+"\n"); at < 0 || at > strings.Index(text, "\nnear\n") {
 			t.Errorf("%s is at %d in %q", name, at, text)
 		}
+	}
+}
+
+// A repository may be somebody else's: its links must not bring what is outside of it
+// to the model, and what cannot be read like a file must not block.
+func TestNoLinkIsFollowedOutOfTheProject(t *testing.T) {
+	t.Setenv("SOME_KEY", "leaked")
+	outside := filepath.Join(t.TempDir(), "notes")
+	if err := os.WriteFile(outside, []byte("leaked"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, target := range []string{"/proc/self/environ", outside, "/dev/zero", "/dev/tty", "fifo", "../../../../../../../../../../../proc/self/environ"} {
+		for _, name := range []string{"AGENTS.md", ".github/copilot-instructions.md", ".github/instructions/a.instructions.md"} {
+			dir := tree(t, map[string]string{".github/instructions/b.instructions.md": "fine"})
+			path := filepath.Join(dir, name)
+			make := func() error { return os.Symlink(target, path) }
+			if target == "fifo" {
+				make = func() error { return syscall.Mkfifo(path, 0o600) }
+			}
+			if err := make(); err != nil {
+				t.Fatal(err)
+			}
+			text, sources, err := instructions.Rules{}.Read("", dir)
+			if strings.Contains(text, "leaked") || !strings.Contains(text, "fine") || len(sources) != 1 || err == nil || !strings.Contains(err.Error(), path) {
+				t.Errorf("%s -> %s: %q, %+v, %v", name, target, text, sources, err)
+			}
+		}
+	}
+}
+
+func TestLinksWithinTheRepositoryCount(t *testing.T) {
+	dir := tree(t, map[string]string{"docs/agents.md": "shared", "sub/x": ""})
+	if err := os.Symlink("../docs/agents.md", filepath.Join(dir, "sub/AGENTS.md")); err != nil {
+		t.Fatal(err)
+	}
+	if text, _, err := (instructions.Rules{}).Read(filepath.Join(dir, "sub")); !strings.Contains(text, "shared") || err != nil {
+		t.Errorf("%q, %v", text, err)
 	}
 }

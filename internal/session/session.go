@@ -40,7 +40,8 @@ type Session struct {
 	missed  time.Time     // until then hooks wait for a client that vanished
 
 	// Owned by the draining goroutine.
-	state     *turn.State // nil if not in memory
+	warned    map[string]bool // warnings about files of the project that were given
+	state     *turn.State     // nil if not in memory
 	end       eventlog.End
 	info      eventlog.Info
 	asking    *request

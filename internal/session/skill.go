@@ -24,7 +24,7 @@ func (tx *txn) learn() error {
 	}
 	list, err := known.Find(rules, tx.State.Config.WorkingDirectory)
 	if err != nil {
-		tx.s.host.log.Warn("some skills could not be read", "session", tx.s.id, "err", err)
+		tx.s.warnOnce("some skills could not be read", err)
 	}
 	if !slices.Equal(list, tx.State.Skills) {
 		if err := tx.Record(event.SkillsFoundData{Skills: notNil(list)}); err != nil {

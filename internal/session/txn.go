@@ -212,7 +212,7 @@ func (tx *txn) instruct() error {
 	}
 	text, sources, err := read(tx.State.Config.WorkingDirectory, tx.State.Config.InstructionDirs...)
 	if err != nil {
-		tx.s.host.log.Warn("some instructions could not be read", "session", tx.s.id, "err", err)
+		tx.s.warnOnce("some instructions could not be read", err)
 	}
 	if text == tx.State.Loaded {
 		return nil

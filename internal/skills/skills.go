@@ -4,13 +4,13 @@
 //   - A skill's file begins with its name and a description between two lines of
 //     three dashes. Only these are told to the model; the rest when it asks.
 //   - Of two skills of one name the first that is found counts.
-//   - What is read is bounded. What makes no sense is left out, and reported.
+//   - What is read is bounded, and no link is followed out of the project or the
+//     folder that was named. What makes no sense is left out, and reported.
 package skills
 
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -18,6 +18,7 @@ import (
 	"strings"
 
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/projectfile"
 )
 
 // File is the name of a skill's file.
@@ -51,8 +52,8 @@ func Folders(project string) []string {
 func Find(folders []string, project string) ([]event.Skill, error) {
 	var found []event.Skill
 	var errs []error
-	look := func(dir, source string) {
-		more, err := in(dir, source)
+	look := func(root, dir, source string) {
+		more, err := in(projectfile.Root(root), dir, source)
 		for _, s := range more {
 			if len(found) < maxSkills && !slices.ContainsFunc(found, func(o event.Skill) bool { return o.Name == s.Name }) {
 				found = append(found, s)
@@ -61,11 +62,11 @@ func Find(folders []string, project string) ([]event.Skill, error) {
 		errs = append(errs, err)
 	}
 	for _, dir := range folders {
-		look(dir, Custom)
+		look(dir, dir, Custom)
 	}
 	if project != "" {
 		for _, dir := range Folders(project) {
-			look(dir, Project)
+			look(project, dir, Project)
 		}
 	}
 	return found, errors.Join(errs...)
@@ -89,8 +90,8 @@ func (Disk) Find(rules event.SkillRules, dir string) ([]event.Skill, error) { re
 func (Disk) Body(s event.Skill) (string, error) { return Body(s) }
 
 // in finds the skills of one folder, by their names. It may be a skill itself.
-func in(dir, source string) ([]event.Skill, error) {
-	if s, err := describe(filepath.Join(dir, File), source); err == nil {
+func in(root, dir, source string) ([]event.Skill, error) {
+	if s, err := describe(root, filepath.Join(dir, File), source); err == nil {
 		return []event.Skill{s}, nil
 	}
 	entries, err := os.ReadDir(dir)
@@ -103,11 +104,11 @@ func in(dir, source string) ([]event.Skill, error) {
 	var found []event.Skill
 	var errs []error
 	for _, e := range entries {
-		s, err := describe(filepath.Join(dir, e.Name(), File), source)
+		s, err := describe(root, filepath.Join(dir, e.Name(), File), source)
 		switch {
 		case err == nil:
 			found = append(found, s)
-		case !errors.Is(err, fs.ErrNotExist) && e.IsDir():
+		case !errors.Is(err, fs.ErrNotExist) && (e.IsDir() || e.Type() == fs.ModeSymlink):
 			errs = append(errs, err)
 		}
 	}
@@ -115,8 +116,8 @@ func in(dir, source string) ([]event.Skill, error) {
 }
 
 // describe reads what a skill is for.
-func describe(path, source string) (event.Skill, error) {
-	text, err := read(path)
+func describe(root, path, source string) (event.Skill, error) {
+	text, err := read(root, path)
 	if err != nil {
 		return event.Skill{}, err
 	}
@@ -133,19 +134,24 @@ func describe(path, source string) (event.Skill, error) {
 
 // Body reads what a skill tells.
 func Body(s event.Skill) (string, error) {
-	text, err := read(s.Path)
+	text, err := read(rootOf(s), s.Path)
 	_, body := Parse(text)
 	return body, err
 }
 
-func read(path string) (string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", fmt.Errorf("skill: %w", err)
+// rootOf is what the links of a skill that was found before may not leave.
+func rootOf(s event.Skill) string {
+	for _, dir := range projectDirs {
+		if at := strings.LastIndex(s.Path, filepath.FromSlash("/"+dir+"/")); at > 0 && s.Source == Project {
+			return projectfile.Root(s.Path[:at])
+		}
 	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err == nil && len(b) > maxFile {
+	return projectfile.Root(filepath.Dir(filepath.Dir(s.Path)))
+}
+
+func read(root, path string) (string, error) {
+	b, more, err := projectfile.Read(root, path, maxFile)
+	if more {
 		err = fmt.Errorf("it has more than %d KiB", maxFile>>10)
 	}
 	if err != nil {

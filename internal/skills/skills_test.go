@@ -86,3 +86,49 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// What a project calls a skill may be a link to anything that the user can read.
+func TestNoSkillIsReadFromOutsideOfTheProject(t *testing.T) {
+	outside, dir := t.TempDir(), t.TempDir()
+	write(t, "---\nname: stolen\n---\nleaked", outside, "s", "SKILL.md")
+	write(t, "---\nname: fine\n---\nfine", dir, ".github/skills/fine/SKILL.md")
+	write(t, "---\nname: moved\n---\nmoved", dir, "tools/moved/SKILL.md")
+	link := func(target, name string) {
+		t.Helper()
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(target, path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link(filepath.Join(outside, "s"), ".github/skills/folder")
+	link(filepath.Join(outside, "s", "SKILL.md"), ".github/skills/file/SKILL.md")
+	link("/proc/self/environ", ".github/skills/environ/SKILL.md")
+	link("../../tools/moved", ".github/skills/moved")
+	link(outside, ".agents/skills")
+	found, err := skills.Find(nil, dir)
+	if len(found) != 2 || found[0].Name != "fine" || found[1].Name != "moved" {
+		t.Errorf("found %+v", found)
+	}
+	for _, s := range found {
+		if body, err := skills.Body(s); body != s.Name || err != nil {
+			t.Errorf("%s: %q, %v", s.Name, body, err)
+		}
+	}
+	for _, name := range []string{"skills/folder", "skills/file", "skills/environ", ".agents/skills"} {
+		if err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s is not reported: %v", name, err)
+		}
+	}
+	// A skill that was found is replaced by a link before it is read.
+	path := filepath.Join(dir, ".github/skills/fine/SKILL.md")
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	link("/proc/self/environ", ".github/skills/fine/SKILL.md")
+	if body, err := skills.Body(found[0]); body != "" || err == nil {
+		t.Errorf("%q, %v", body, err)
+	}
+}

@@ -17,6 +17,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -26,6 +27,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/abide-run/abide/internal/memory/page"
@@ -153,15 +155,23 @@ func (b *Book) Read(name string) (string, Digest, error) {
 	return "", "", err
 }
 
+// read reads a page. It may have been replaced by a pipe that nobody writes to, which
+// must not block whoever opens it.
 func read(dir *os.Root, name string) ([]byte, error) {
-	info, err := dir.Stat(name)
+	f, err := dir.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
-	if !info.Mode().IsRegular() || info.Size() > mostRead {
-		return nil, fmt.Errorf("%s is no page of memory: it is not a file of at most %d bytes", filepath.Join(dir.Name(), name), mostRead)
+	defer f.Close()
+	var text []byte
+	info, err := f.Stat()
+	if err == nil && info.Mode().IsRegular() {
+		text, err = io.ReadAll(io.LimitReader(f, mostRead+1))
 	}
-	return dir.ReadFile(name)
+	if err == nil && (!info.Mode().IsRegular() || len(text) > mostRead) {
+		err = fmt.Errorf("%s is no page of memory: it is not a file of at most %d bytes", filepath.Join(dir.Name(), name), mostRead)
+	}
+	return text, err
 }
 
 // Page reads a page, or an empty one with a title if there is none.

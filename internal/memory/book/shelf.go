@@ -23,6 +23,11 @@ var folder = filepath.Join(".abide", "memory")
 // A Shelf has the books of one user: a book of their own, and one for each workspace.
 // It is safe for concurrent use.
 type Shelf struct {
+	// Trusts reports whether the user trusts a workspace. What is in the memory of
+	// others is told to no model. If nil all are trusted. It is set before the shelf
+	// is used.
+	Trusts func(root string) bool
+
 	user  *Book
 	order []string // pages that come first
 
@@ -69,6 +74,18 @@ func (s *Shelf) All(dir, where string) []*Book {
 	return append(list, s.user)
 }
 
+// told returns the books that a model may be told of in a working directory: anybody
+// can have written the pages of a workspace that the user does not trust.
+func (s *Shelf) told(dir, where string) []*Book {
+	return slices.DeleteFunc(s.All(dir, where), func(b *Book) bool {
+		if b == s.user || s.Trusts == nil {
+			return false
+		}
+		names, err := b.Names()
+		return err != nil || len(names) == 0 || !s.Trusts(b.root)
+	})
+}
+
 // marks are what only the root of a workspace has.
 var marks = []string{".abide", ".git", "abide.toml"}
 
@@ -112,11 +129,12 @@ const (
 )
 
 // Recall writes what a new session in a working directory is told, in at most so many
-// bytes, and the pages it is from. A page that cannot be read is left out.
+// bytes, and the pages it is from. A page that cannot be read is left out, and so is a
+// workspace that is not trusted.
 func (s *Shelf) Recall(dir, where string, most int) (string, []string) {
 	var pages []*page.Page
 	var paths []string
-	for _, b := range s.All(dir, where) {
+	for _, b := range s.told(dir, where) {
 		for _, name := range s.sorted(b) {
 			if p, _, err := b.Page(name); err == nil {
 				pages, paths = append(pages, p), append(paths, b.Path(name))
@@ -139,10 +157,20 @@ type Hit struct {
 }
 
 // Search finds the lines that have all words in them, whatever their case, in the
-// books that matter in a working directory. At most so many are returned.
-func (s *Shelf) Search(dir, where, query string, most int) (hits []Hit) {
+// books that matter in a working directory. At most so many are returned. It is for
+// people; what a model finds is in SearchTold.
+func (s *Shelf) Search(dir, where, query string, most int) []Hit {
+	return s.search(s.All(dir, where), query, most)
+}
+
+// SearchTold is Search in the books that a model may be told of.
+func (s *Shelf) SearchTold(dir, where, query string, most int) []Hit {
+	return s.search(s.told(dir, where), query, most)
+}
+
+func (s *Shelf) search(books []*Book, query string, most int) (hits []Hit) {
 	words := Words(query)
-	for _, b := range s.All(dir, where) {
+	for _, b := range books {
 		for _, name := range s.sorted(b) {
 			text, _, err := b.Read(name)
 			if err != nil {

@@ -99,7 +99,7 @@ func (s *Search) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 
 // noted is what memory has about a query.
 func (s *Search) noted(dir, query string) string {
-	hits := s.shelf.Search(dir, "", query, mostHits)
+	hits := s.shelf.SearchTold(dir, "", query, mostHits)
 	if len(hits) == 0 {
 		return "Nothing was found in memory.\n"
 	}

@@ -1,0 +1,82 @@
+// Package projectfile reads the files of a project that reach a model.
+//
+// A project may be somebody else's. Its files can be links, and what they point to
+// can be anything that the user may read: keys, a device that never ends, a pipe
+// that blocks whoever opens it.
+//
+//   - No link is followed out of the root that the caller names.
+//   - Only regular files are read, and only so many bytes of them.
+//   - Opening never blocks.
+package projectfile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// ErrRefused means that a file is there and is not read.
+var ErrRefused = errors.New("it is not a file of the project: links out of it and special files are not followed")
+
+// Root returns the folder that links of a project may not leave: the repository
+// that a folder is in, or the folder itself if it is in none. A home directory and
+// the root of the file system are nobody's project, because too much is below them.
+func Root(dir string) string {
+	home, _ := os.UserHomeDir()
+	for at := filepath.Clean(dir); at != filepath.Dir(at) && at != filepath.Clean(home); at = filepath.Dir(at) {
+		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
+			return at
+		}
+	}
+	return dir
+}
+
+// Read reads at most so many bytes of a file below a root. More reports whether
+// there is more.
+func Read(root, path string, most int) (data []byte, more bool, err error) {
+	f, err := open(root, path)
+	if err != nil {
+		return nil, false, err
+	}
+	defer f.Close()
+	if data, err = io.ReadAll(io.LimitReader(f, int64(most)+1)); err != nil {
+		return nil, false, err
+	}
+	return data[:min(len(data), most)], len(data) > most, nil
+}
+
+// Exists reports whether there is something other than a folder, wherever a link
+// leads: Read may refuse it, but it is there.
+func Exists(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && !info.IsDir()
+}
+
+// open opens a regular file below a root.
+func open(root, path string) (*os.File, error) {
+	name, err := filepath.Rel(root, path)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.OpenRoot(root)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	f, err := dir.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe without a writer would block
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		return nil, err
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w (%w)", path, ErrRefused, err)
+	}
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		f.Close()
+		return nil, fmt.Errorf("%s: %w", path, ErrRefused)
+	}
+	return f, nil
+}
