@@ -337,7 +337,7 @@ func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, erro
 	own := append(turn.Catalog{recall.New(e.store, shelf)}, n.config.Tools...)
 	e.host = session.New(e.store, session.Options{
 		Standing: known.Standing, Skills: skills.Disk{},
-		Resolve: found.resolve, Tools: e.tools.catalog(own), Undo: e.tools.undo, Forget: e.tools.forget, Tasks: e.tasks(n), Log: n.log, Version: n.config.Version,
+		Resolve: found.resolve, Tools: e.tools.catalog(own), Undo: e.tools.undo, Forget: e.tools.forget, Deletions: deletions{n.folder}, Tasks: e.tasks(n), Log: n.log, Version: n.config.Version,
 		Rest: n.config.Rest, MaxQueue: n.config.MaxQueue, Retries: n.config.Retries, Instructions: n.config.Instructions.Read,
 		ToolsOf: func(h *session.Host) turn.Catalog { return builtin.New(h) },
 		Folder:  func(id event.SessionID) string { return n.folder.Session(string(id)) },

@@ -203,11 +203,11 @@ func (t *toolbox) undo(id event.SessionID, undone func(key string) bool, look bo
 func (t *toolbox) forget(id event.SessionID) error {
 	if t.processes != nil {
 		if err := t.processes.Abandon(context.Background(), process.Owner(id)); err != nil {
-			return fmt.Errorf("the session is deleted, but its commands are not: %w", err)
+			return fmt.Errorf("end the commands of the session: %w", err)
 		}
 	}
 	if err := os.RemoveAll(t.folder.Session(string(id))); err != nil {
-		return fmt.Errorf("the session is deleted, but its folder is not: %w", err)
+		return fmt.Errorf("remove the folder of the session: %w", err)
 	}
 	return nil
 }

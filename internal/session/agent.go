@@ -185,28 +185,3 @@ func (w *witness) failure() string {
 	defer w.mu.Unlock()
 	return w.error
 }
-
-// dismissAll removes the sessions of the agents that a session has ever started.
-func (h *Host) dismissAll(ctx context.Context, id event.SessionID) {
-	tasks, keys := map[string]bool{}, []event.SessionID{}
-	for e, err := range h.store.Read(ctx, id, 0) {
-		if err != nil {
-			return // what is damaged tells nothing
-		}
-		switch e.Type {
-		case event.ToolStart:
-			if d, err := event.As[event.ToolStartData](e); err == nil && h.opts.Tools.StartsAgent(d.ToolName) {
-				tasks[d.ToolCallID] = true
-			}
-		case event.ToolBegun:
-			if d, err := event.As[event.ToolBegunData](e); err == nil && tasks[d.ToolCallID] {
-				keys = append(keys, event.SessionID(d.Key))
-			}
-		}
-	}
-	for _, key := range keys {
-		if err := h.Delete(ctx, key); err != nil && !errors.Is(err, ErrNotFound) {
-			h.log.Warn("the session of an agent could not be deleted", "session", key, "err", err)
-		}
-	}
-}

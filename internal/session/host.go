@@ -82,8 +82,12 @@ type Options struct {
 	Undo Undo
 	// Memory is what sessions are told of memory, and who extends it.
 	Memory Memory
-	// Forget removes what a session that was deleted has outside of the store.
+	// Forget removes what a session that was deleted has outside of the store. It
+	// may have been removed in part before.
 	Forget func(id event.SessionID) error
+	// Deletions remembers deletions that are under way. If nil, one that is
+	// interrupted leaves what Forget would have removed.
+	Deletions Deletions
 }
 
 // defaultRetries is how long to wait before each further attempt at a model
@@ -172,8 +176,16 @@ func New(store eventlog.Store, opts Options) *Host {
 // Start lets every unfinished turn go on, and watches what goes on in the
 // background. A session that only waits for an answer is not read, nor one that
 // has only tasks. A session that cannot be read is reported and left alone; the
-// others are not affected.
+// others are not affected. What is left of sessions that were deleted is removed
+// meanwhile.
 func (h *Host) Start(ctx context.Context) error {
+	if gone := h.interruptedDeletions(ctx); len(gone) > 0 {
+		h.spawn(func() {
+			for _, d := range gone {
+				h.finishDeletion(d)
+			}
+		})
+	}
 	var due []event.SessionID
 	for s, err := range h.store.Active(ctx) {
 		if err != nil {

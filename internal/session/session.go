@@ -343,12 +343,17 @@ func (h *Host) unreadable(ctx context.Context, id event.SessionID, err error) er
 // under way is stopped: the log decides what has to be done again.
 func (s *Session) discard(err error) {
 	s.host.log.Error("could not record what happened; the session is read again", "session", s.id, "err", err)
-	s.stopAsking(err)
-	s.stopCalls(err)
-	s.stopCompacting(err)
+	s.stopWork(err)
+	s.state, s.fresh = nil, nil
+}
+
+// stopWork gives up everything that is under way.
+func (s *Session) stopWork(cause error) {
+	s.stopAsking(cause)
+	s.stopCalls(cause)
+	s.stopCompacting(cause)
 	s.stopHooks(func(event.HookStartData) bool { return true })
-	s.prepared, s.preparing = nil, false
-	s.state, s.fresh, s.restoring = nil, nil, false
+	s.prepared, s.preparing, s.restoring = nil, false, false
 }
 
 // recordPause is how long the store is left alone after it could not record

@@ -1,0 +1,98 @@
+package daemon
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/folder"
+	"github.com/abide-run/abide/internal/session"
+)
+
+// deletions keeps the deletions that are under way as files of the data folder, one for
+// each session. It implements session.Deletions.
+type deletions struct{ folder *folder.Folder }
+
+func (d deletions) dir() string { return filepath.Join(d.folder.Dir(), "deletions") }
+
+func (d deletions) path(id event.SessionID) string {
+	return filepath.Join(d.dir(), filepath.Base(d.folder.Session(string(id)))+".json")
+}
+
+// Begin writes a deletion down.
+func (d deletions) Begin(what session.Deletion) error {
+	text, err := json.Marshal(what)
+	if err == nil {
+		err = os.MkdirAll(d.dir(), 0o700)
+	}
+	if err == nil {
+		err = writeSynced(d.path(what.Session), text)
+	}
+	if err != nil {
+		return fmt.Errorf("write the deletion down: %w", err)
+	}
+	return nil
+}
+
+// writeSynced writes a file under another name and renames it, so that it is whole or
+// not there, and outlasts a power failure.
+func writeSynced(path string, text []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // it is gone if all went well
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		return err
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
+
+// End forgets a deletion.
+func (d deletions) End(id event.SessionID) error {
+	if err := os.Remove(d.path(id)); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// Unfinished reads all that were begun. One that cannot be read hides no other.
+func (d deletions) Unfinished() ([]session.Deletion, error) {
+	entries, err := os.ReadDir(d.dir())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	errs := []error{err}
+	var list []session.Deletion
+	for _, e := range entries {
+		path := filepath.Join(d.dir(), e.Name())
+		if strings.HasPrefix(e.Name(), ".") { // the engine was killed while it wrote
+			errs = append(errs, os.Remove(path))
+			continue
+		}
+		var one session.Deletion
+		text, err := os.ReadFile(path)
+		if err == nil {
+			err = json.Unmarshal(text, &one)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", path, err))
+			continue
+		}
+		list = append(list, one)
+	}
+	return list, errors.Join(errs...)
+}

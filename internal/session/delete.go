@@ -1,0 +1,197 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/eventlog"
+	"github.com/abide-run/abide/internal/turn"
+)
+
+// A Deletion is a session that is to be deleted, with the sessions of the agents that
+// it has ever started.
+type Deletion struct {
+	Session event.SessionID   `json:"session"`
+	Agents  []event.SessionID `json:"agents,omitempty"`
+}
+
+// Deletions remembers deletions until nothing is left of their sessions. A session is
+// more than what the store has of it, and an engine can be killed in between.
+type Deletions interface {
+	// Begin writes a deletion down. It is on the disk when Begin returns.
+	Begin(Deletion) error
+	// End forgets the deletion of a session.
+	End(event.SessionID) error
+	// Unfinished returns the deletions that have begun and not ended.
+	Unfinished() ([]Deletion, error)
+}
+
+// Delete removes a session with the agents that it has started. Its work is stopped;
+// what forks share stays. An error means that the session still exists, or that there
+// was none. Without an error it is gone for good: what is left outside of the store
+// and cannot be removed now is removed when the next engine starts.
+func (h *Host) Delete(ctx context.Context, id event.SessionID) error {
+	var d Deletion
+	err := h.do(ctx, id, func(tx *txn) (err error) {
+		if err := tx.exists(); err != nil {
+			return err
+		}
+		tx.s.stopWork(errAborted)
+		if d, err = h.deleteStored(id); err == nil {
+			tx.deleted()
+		}
+		return err
+	})
+	var damage *eventlog.Damage
+	if errors.As(err, &damage) {
+		d, err = h.deleteStored(id)
+	}
+	switch {
+	case err == nil:
+		h.told(Notice{Deleted, eventlog.Session{ID: id}})
+		h.finishDeletion(d)
+	case errors.Is(err, ErrNotFound):
+		if left := h.removeRest(id); left != nil { // of an earlier attempt
+			h.log.Warn("what is left of a deleted session could not be removed", "session", id, "err", left)
+		}
+	}
+	return err
+}
+
+// deleteStored deletes a session from the store, after the deletion was written down.
+// Whoever asked for it may leave meanwhile: what was begun is carried out.
+func (h *Host) deleteStored(id event.SessionID) (Deletion, error) {
+	ctx := context.WithoutCancel(h.ctx)
+	d := Deletion{Session: id, Agents: h.agentsOf(ctx, id)}
+	if h.opts.Deletions != nil {
+		if err := h.opts.Deletions.Begin(d); err != nil {
+			return d, fmt.Errorf("delete session %s: %w", id, err)
+		}
+	}
+	err := h.store.Delete(ctx, id)
+	if err == nil {
+		return d, nil
+	}
+	switch _, exists := h.store.Session(ctx, id); {
+	case exists == nil:
+		h.endDeletion(id)
+	case errors.Is(exists, ErrNotFound) && !errors.Is(err, ErrNotFound):
+		return d, nil // it was deleted, whatever went wrong then
+	}
+	return d, err
+}
+
+// deleted makes a session that is no more look like one that never was, also for what
+// is done next in the same transaction.
+func (tx *txn) deleted() {
+	tx.s.removed()
+	tx.s.env.Store(nil)
+	tx.s.provider.Store(nil)
+	tx.s.end, tx.s.info = eventlog.End{}, eventlog.Info{}
+	tx.stored, tx.told, tx.jobs = nil, nil, nil
+	*tx.State = *turn.New(tx.s.id)
+}
+
+// removed lets go of everyone who is attached to a session that is no more.
+func (s *Session) removed() {
+	s.mu.Lock()
+	clients := s.clients
+	s.clients = nil
+	s.mu.Unlock()
+	for _, a := range clients {
+		if a.view != nil {
+			a.view.Close()
+		}
+	}
+	s.feed.reached(eventlog.End{})
+}
+
+// finishDeletion removes what a deleted session has outside of the store, and its
+// agents. What fails is tried again when the next engine starts.
+func (h *Host) finishDeletion(d Deletion) {
+	errs := []error{h.removeRest(d.Session)}
+	for _, agent := range d.Agents {
+		if err := h.Delete(h.ctx, agent); !errors.Is(err, ErrNotFound) {
+			errs = append(errs, err)
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		h.log.Warn("a session is deleted, but not all that belongs to it; the next start tries again", "session", d.Session, "err", err)
+		return
+	}
+	h.endDeletion(d.Session)
+}
+
+// removeRest removes what a session that is not in the store has outside of it. It is
+// done in the session's own goroutine: a new one of the same name must keep what is
+// its own.
+func (h *Host) removeRest(id event.SessionID) error {
+	if h.opts.Forget == nil {
+		return nil
+	}
+	return h.look(h.ctx, id, func(tx *txn) error {
+		if tx.State.Seq > 0 {
+			return nil
+		}
+		return h.opts.Forget(id)
+	})
+}
+
+func (h *Host) endDeletion(id event.SessionID) {
+	if h.opts.Deletions == nil {
+		return
+	}
+	if err := h.opts.Deletions.End(id); err != nil {
+		h.log.Warn("a deletion that is over could not be forgotten", "session", id, "err", err)
+	}
+}
+
+// interruptedDeletions returns what an engine before this one has begun and not
+// finished. A session that is in the store was not deleted, and stays.
+func (h *Host) interruptedDeletions(ctx context.Context) (gone []Deletion) {
+	if h.opts.Deletions == nil {
+		return nil
+	}
+	list, err := h.opts.Deletions.Unfinished()
+	if err != nil {
+		h.log.Warn("unfinished deletions could not be read", "err", err)
+	}
+	for _, d := range list {
+		switch _, err := h.store.Session(ctx, d.Session); {
+		case err == nil:
+			h.endDeletion(d.Session)
+		case errors.Is(err, ErrNotFound):
+			gone = append(gone, d)
+		default:
+			h.log.Warn("a deletion could not be finished", "session", d.Session, "err", err)
+		}
+	}
+	return gone
+}
+
+// agentsOf lists the sessions of the agents that a session has ever started, as far as
+// its log can be read.
+func (h *Host) agentsOf(ctx context.Context, id event.SessionID) (agents []event.SessionID) {
+	if !h.opts.Tools.StartAgents() {
+		return nil
+	}
+	calls := map[string]bool{}
+	for e, err := range h.store.Read(ctx, id, 0) {
+		if err != nil {
+			break // what is damaged tells nothing
+		}
+		switch e.Type {
+		case event.ToolStart:
+			if d, err := event.As[event.ToolStartData](e); err == nil && h.opts.Tools.StartsAgent(d.ToolName) {
+				calls[d.ToolCallID] = true
+			}
+		case event.ToolBegun:
+			if d, err := event.As[event.ToolBegunData](e); err == nil && calls[d.ToolCallID] {
+				agents = append(agents, event.SessionID(d.Key))
+			}
+		}
+	}
+	return agents
+}

@@ -1,0 +1,250 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/eventlog"
+	"github.com/abide-run/abide/internal/model/offline"
+	"github.com/abide-run/abide/internal/session"
+)
+
+// outside is what sessions have outside of the store, and the deletions that are under
+// way. It outlives hosts, as a disk does.
+type outside struct {
+	mu      sync.Mutex
+	left    map[event.SessionID]bool
+	begun   map[event.SessionID]session.Deletion
+	stopAt  string        // the step at which the engine stops for good
+	reached chan struct{} // closed there
+	fail    error         // of forget
+}
+
+func newOutside(ids ...event.SessionID) *outside {
+	o := &outside{left: map[event.SessionID]bool{}, begun: map[event.SessionID]session.Deletion{}, reached: make(chan struct{})}
+	for _, id := range ids {
+		o.left[id] = true
+	}
+	return o
+}
+
+// step blocks at the step where the engine is to stop, as if it had been killed there:
+// nothing after it is done before the test is over.
+func (o *outside) step(name string, until context.Context) {
+	o.mu.Lock()
+	stop := o.stopAt == name
+	if stop {
+		o.stopAt = ""
+		close(o.reached)
+	}
+	o.mu.Unlock()
+	if stop {
+		<-until.Done()
+	}
+}
+
+// killable are the steps of one engine.
+type killable struct {
+	*outside
+	eventlog.Store
+	until context.Context
+	fail  error // of the store's Delete, after it was done
+}
+
+func (k killable) Begin(d session.Deletion) error {
+	k.step("before begin", k.until)
+	k.mu.Lock()
+	k.begun[d.Session] = d
+	k.mu.Unlock()
+	k.step("begun", k.until)
+	return k.until.Err()
+}
+
+func (k killable) Delete(ctx context.Context, id event.SessionID) error {
+	if err := k.until.Err(); err != nil {
+		return err
+	}
+	err := k.Store.Delete(ctx, id)
+	k.step("deleted", k.until)
+	return errors.Join(err, k.fail)
+}
+
+func (k killable) forget(id event.SessionID) error {
+	k.step("before forget", k.until)
+	if err := k.until.Err(); err != nil {
+		return err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.outside.fail != nil {
+		return k.outside.fail
+	}
+	delete(k.left, id)
+	return nil
+}
+
+func (k killable) End(id event.SessionID) error {
+	k.step("before end", k.until)
+	if err := k.until.Err(); err != nil {
+		return err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.begun, id)
+	return nil
+}
+
+func (k killable) Unfinished() ([]session.Deletion, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Collect(maps.Values(k.begun)), nil
+}
+
+// engine starts a host of a bench over what is outside, until ctx is done.
+func (b *bench) engine(o *outside, ctx context.Context, fail error) {
+	k := killable{o, b.store, ctx, fail}
+	b.opts.Forget, b.opts.Deletions = k.forget, k
+	b.host = session.New(k, b.opts)
+	if err := b.host.Start(b.t.Context()); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// An engine is killed at any step of a deletion. After the next start the session is
+// there with all that it has, or nothing is left of it and of its agents.
+func TestADeletionThatIsInterruptedIsFinishedOrNeverWas(t *testing.T) {
+	for step, exists := range map[string]bool{"before begin": true, "begun": true, "deleted": false, "before forget": false, "before end": false} {
+		t.Run(step, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := withAgents(t, offline.Model{})
+				v := b.create("s", &session.Client{})
+				b.send("s", delegate("general-purpose", "Reply with exactly: CHILD"))
+				v.await(t, 0, event.SessionIdle)
+				agent := child(t, b.verify("s"))
+				b.host.Close()
+
+				o := newOutside("s", agent)
+				o.stopAt = step
+				ctx, kill := context.WithCancel(context.Background())
+				b.engine(o, ctx, nil)
+				killed := b.host
+				done := make(chan error, 1)
+				go func() { done <- killed.Delete(context.Background(), "s") }()
+				<-o.reached
+
+				b.engine(o, context.Background(), nil)
+				synctest.Wait()
+				for _, id := range []event.SessionID{"s", agent} {
+					if _, err := b.store.Session(t.Context(), id); errors.Is(err, eventlog.ErrNotFound) == exists {
+						t.Errorf("session %s: %v, want it to exist: %v", id, err, exists)
+					}
+					if o.left[id] != exists {
+						t.Errorf("what %s has outside is there: %v", id, o.left[id])
+					}
+				}
+				if len(o.begun) > 0 {
+					t.Errorf("deletions are unfinished: %v", o.begun)
+				}
+				kill()
+				<-done
+				killed.Close()
+			})
+		})
+	}
+}
+
+// A deletion has failed only if the session is still there. What could not be removed
+// is removed by the next engine.
+func TestADeletionFailsOnlyIfTheSessionIsStillThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broken := errors.New("the disk is broken")
+		b := newBench(t, offline.Model{})
+		b.create("s", &session.Client{})
+		b.host.Close()
+		o := newOutside("s")
+		o.fail = broken
+		b.engine(o, context.Background(), broken) // the store says so after it has deleted
+		if err := b.host.Delete(t.Context(), "s"); err != nil {
+			t.Errorf("err = %v, and the session is gone", err)
+		}
+		if !o.left["s"] || len(o.begun) != 1 {
+			t.Errorf("%v is left, %v is unfinished", o.left, o.begun)
+		}
+		if err := b.host.Delete(t.Context(), "s"); !errors.Is(err, session.ErrNotFound) {
+			t.Errorf("a second time: %v", err)
+		}
+		b.host.Close()
+		o.fail = nil
+		b.engine(o, context.Background(), nil)
+		synctest.Wait()
+		if o.left["s"] || len(o.begun) > 0 {
+			t.Errorf("%v is left, %v is unfinished", o.left, o.begun)
+		}
+	})
+}
+
+// A store that refuses leaves the session as it is, and nothing to be finished.
+func TestADeletionThatTheStoreRefusesLeavesEverything(t *testing.T) {
+	b := newBench(t, offline.Model{})
+	b.create("s", &session.Client{})
+	b.host.Close()
+	o := newOutside("s")
+	b.engine(o, context.Background(), nil)
+	b.host.Close()
+	refusing := refusingStore{b.store}
+	b.host = session.New(refusing, b.opts)
+	if err := b.host.Delete(t.Context(), "s"); !errors.Is(err, errRefused) {
+		t.Errorf("err = %v", err)
+	}
+	if _, err := b.host.Info(t.Context(), "s"); err != nil || !o.left["s"] || len(o.begun) > 0 {
+		t.Errorf("%v; %v is left, %v is unfinished", err, o.left, o.begun)
+	}
+}
+
+var errRefused = errors.New("the store refuses")
+
+type refusingStore struct{ eventlog.Store }
+
+func (refusingStore) Delete(context.Context, event.SessionID) error { return errRefused }
+
+// A new session has nothing of a deleted one that had the same name.
+func TestANewSessionHasNoSecretOfADeletedOne(t *testing.T) {
+	b := newBench(t, offline.Model{})
+	if _, err := b.host.Create(t.Context(), "s", session.Spec{Env: []string{"KEY=old"}}, &session.Client{Viewer: newViewer()}); err != nil {
+		t.Fatal(err)
+	}
+	if env, err := b.host.Environment(t.Context(), "s"); err != nil || len(env) != 1 {
+		t.Fatalf("%q, %v", env, err)
+	}
+	if err := b.host.Delete(t.Context(), "s"); err != nil {
+		t.Fatal(err)
+	}
+	b.create("s", &session.Client{})
+	if env, err := b.host.Environment(t.Context(), "s"); err != nil || len(env) > 0 {
+		t.Errorf("%q, %v", env, err)
+	}
+}
+
+func TestADeletionEndsTheCompactionUnderWay(t *testing.T) {
+	m := &teller{lines: []line{{text: "hi"}}, summaries: []line{{wait: make(chan struct{})}}}
+	s := squeeze(t, m, event.SessionConfiguredData{})
+	s.say("first")
+	done := make(chan event.CompactionCompleteData, 1)
+	go func() {
+		d, _ := s.host.Compact(context.Background(), "s", session.Squeeze{})
+		done <- d
+	}()
+	_, s.n = s.v.await(t, s.n, event.CompactionStart)
+	if err := s.host.Delete(t.Context(), "s"); err != nil {
+		t.Fatal(err)
+	}
+	if d := <-done; d.Outcome != "failed" || d.Cause != event.CauseInterrupted {
+		t.Errorf("it ended with %+v", d)
+	}
+}
