@@ -97,8 +97,12 @@ func (e *engine) http() http.Handler {
 // homeFolder is where commands run that do not say where. It is not the data
 // folder, in which a command could take the database for its own files.
 func homeFolder() string {
-	if home, err := os.UserHomeDir(); err == nil && filepath.IsAbs(home) {
-		return home
+	home, err := os.UserHomeDir()
+	if err != nil || !filepath.IsAbs(home) {
+		return "/"
 	}
-	return "/"
+	if info, err := os.Stat(home); err != nil || !info.IsDir() { // users of services have names of folders that never were
+		return "/"
+	}
+	return home
 }
