@@ -119,7 +119,7 @@ func TestFollowEndsWhereTheSessionIsDamaged(t *testing.T) {
 	log := eventlog.NewMemory()
 	end := say(t, log, eventlog.End{}, "1")
 	say(t, log, end, "2")
-	if err := log.Quarantine(t.Context(), "s", eventlog.Damage{Seq: 2}); err != nil {
+	if err := log.Quarantine(t.Context(), "s", &eventlog.Damage{Seq: 2}); err != nil {
 		t.Fatal(err)
 	}
 	var got []heard

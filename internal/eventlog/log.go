@@ -54,6 +54,15 @@ type Batch struct {
 	Events []event.Event // encoded; their numbers are assigned by the log
 	Info   *Info         // what the index says from now on; nil leaves it
 	Jobs   []JobChange   // what becomes of rows of this session
+	// Secrets are changed together with the log: whoever finds the events finds
+	// the secrets that belong to them, and a batch that is refused changes none.
+	Secrets []Secret
+}
+
+// A Secret is a value that is kept beside the log of a session, never in it.
+type Secret struct {
+	Name  string
+	Value []byte // nil removes it
 }
 
 // End checks the batch and returns the end after it. A store calls it before
@@ -197,12 +206,13 @@ type Store interface {
 
 	// Quarantine marks a session as damaged: it can be read up to the damage
 	// and forked before it, but not appended to. Forks made before are theirs
-	// alone to judge.
-	Quarantine(ctx context.Context, id event.SessionID, d Damage) error
+	// alone to judge. A nil damage lifts the mark: the log itself is not changed
+	// by either, so a session that is still damaged is found to be so again.
+	Quarantine(ctx context.Context, id event.SessionID, d *Damage) error
 
-	// PutSecret keeps a value beside the log, never in it; a nil value removes
-	// it. Secrets go when their session is deleted, and are not forked.
-	PutSecret(ctx context.Context, id event.SessionID, name string, value []byte) error
+	// PutSecrets keeps values beside the log that belong to no event, all or
+	// none. Secrets go when their session is deleted, and are not forked.
+	PutSecrets(ctx context.Context, id event.SessionID, secrets ...Secret) error
 	// Secret returns a kept value, or nil.
 	Secret(ctx context.Context, id event.SessionID, name string) ([]byte, error)
 

@@ -117,6 +117,7 @@ func (m *Memory) add(b *branch, batch Batch) {
 	for _, c := range batch.Jobs {
 		m.change(c)
 	}
+	b.put(batch.Secrets)
 	b.modified = m.tick()
 	if m.sessions[b.id] == nil {
 		b.created = b.modified
@@ -400,7 +401,7 @@ func (m *Memory) release(b *branch) {
 }
 
 // Quarantine implements Store.
-func (m *Memory) Quarantine(ctx context.Context, id event.SessionID, d Damage) error {
+func (m *Memory) Quarantine(ctx context.Context, id event.SessionID, d *Damage) error {
 	unlock, err := m.lock(ctx)
 	if err != nil {
 		return err
@@ -410,13 +411,14 @@ func (m *Memory) Quarantine(ctx context.Context, id event.SessionID, d Damage) e
 	if err != nil {
 		return err
 	}
-	d.Session = id
-	b.damage = &d
+	if b.damage = nil; d != nil {
+		b.damage = &Damage{Session: id, Seq: d.Seq, Reason: d.Reason}
+	}
 	return nil
 }
 
-// PutSecret implements Store.
-func (m *Memory) PutSecret(ctx context.Context, id event.SessionID, name string, value []byte) error {
+// PutSecrets implements Store.
+func (m *Memory) PutSecrets(ctx context.Context, id event.SessionID, secrets ...Secret) error {
 	unlock, err := m.lock(ctx)
 	if err != nil {
 		return err
@@ -426,15 +428,22 @@ func (m *Memory) PutSecret(ctx context.Context, id event.SessionID, name string,
 	if err != nil {
 		return err
 	}
-	if value == nil {
-		delete(b.secrets, name)
-		return nil
-	}
-	if b.secrets == nil {
-		b.secrets = make(map[string][]byte)
-	}
-	b.secrets[name] = bytes.Clone(value)
+	b.put(secrets)
 	return nil
+}
+
+// put changes what is kept beside the branch.
+func (b *branch) put(secrets []Secret) {
+	for _, s := range secrets {
+		if s.Value == nil {
+			delete(b.secrets, s.Name)
+			continue
+		}
+		if b.secrets == nil {
+			b.secrets = make(map[string][]byte)
+		}
+		b.secrets[s.Name] = bytes.Clone(s.Value)
+	}
 }
 
 // Secret implements Store.

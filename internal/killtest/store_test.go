@@ -65,8 +65,8 @@ func (m *mortal) Append(ctx context.Context, id event.SessionID, batch eventlog.
 	return end, err
 }
 
-func (m *mortal) PutSecret(ctx context.Context, id event.SessionID, name string, value []byte) error {
-	return m.write(nil, func() error { return m.Store.PutSecret(ctx, id, name, value) })
+func (m *mortal) PutSecrets(ctx context.Context, id event.SessionID, secrets ...eventlog.Secret) error {
+	return m.write(nil, func() error { return m.Store.PutSecrets(ctx, id, secrets...) })
 }
 
 // write makes one write, or dies of it.

@@ -22,18 +22,10 @@ var turnMethods = map[string]method{
 
 // send gives a session an input. It is stored when the answer goes out.
 func (c *conn) send(ctx context.Context, p api.SendParams) (api.SendResult, error) {
-	input := ""
-	if len(p.RequestHeaders) > 0 {
-		input = event.NewID()
-		if err := c.server.host.KeepHeaders(ctx, p.SessionID, input, p.RequestHeaders); err != nil {
-			return api.SendResult{}, noSession(p.SessionID, err)
-		}
-	}
-	id, err := c.server.host.Send(ctx, p.SessionID, event.InputAcceptedData{
-		InputID: input, Headers: input != "",
+	id, err := c.server.host.SendWith(ctx, p.SessionID, event.InputAcceptedData{
 		Prompt: p.Prompt, DisplayPrompt: p.DisplayPrompt, Attachments: p.Attachments,
 		Mode: p.Mode, AgentMode: p.AgentMode, Source: p.Source, Key: p.Key,
-	})
+	}, p.RequestHeaders)
 	return api.SendResult{MessageID: id}, noSession(p.SessionID, err)
 }
 

@@ -34,7 +34,10 @@ func (h *Host) agentSpec(ctx context.Context, parent *Session, work tool.AgentWo
 		if tx.State.Declared.Hooks {
 			client.Hook = tx.s.hookOfAgent
 		}
-		return tx.exists()
+		if err := tx.exists(); err != nil {
+			return err
+		}
+		return tx.shareSecrets(&spec)
 	})
 	if err != nil {
 		return spec, nil, err
@@ -56,19 +59,17 @@ func (h *Host) agentSpec(ctx context.Context, parent *Session, work tool.AgentWo
 	if c := parent.client(transports); c != nil {
 		client.Transport = c.Transport
 	}
-	return spec, client, h.agentSecrets(ctx, parent.id, &spec)
+	return spec, client, nil
 }
 
-// agentSecrets takes over what is kept beside the log of a session.
-func (h *Host) agentSecrets(ctx context.Context, id event.SessionID, spec *Spec) (err error) {
-	if spec.Provider, err = h.store.Secret(ctx, id, SecretProvider); err != nil {
+// shareSecrets gives an agent the keys that belong to the configuration that it
+// gets, and the environment.
+func (tx *txn) shareSecrets(spec *Spec) (err error) {
+	if spec.Provider, err = tx.secret(); err != nil {
 		return err
 	}
-	env, err := h.store.Secret(ctx, id, SecretEnv)
-	if err != nil || env == nil {
-		return err
-	}
-	return json.Unmarshal(env, &spec.Env)
+	spec.Env, err = tx.s.environment(tx.s.host.ctx)
+	return err
 }
 
 // hookOfAgent asks the hooks of this session about what an agent does.

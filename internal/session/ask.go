@@ -43,7 +43,7 @@ func (s *Session) ask(tx *txn, turnID string) {
 				return
 			}
 			question.Tail = join(question.Tail, s.summary(ctx, tasks))
-			question.Headers = s.headers(ctx, headed)
+			question.Headers = s.headers(ctx, headed, config, name)
 			view := *question
 			r.view = &view
 			s.converse(ctx, r, config, name, question)
@@ -131,19 +131,6 @@ func (s *Session) converse(ctx context.Context, r *request, config event.Session
 func rejectsReasoning(err error) bool {
 	var failure *model.Error
 	return errors.As(err, &failure) && failure.Kind == model.KindReasoning
-}
-
-// secret returns what the session's provider must be told to answer. It is read
-// once: a request should not wait for the store.
-func (s *Session) secret(ctx context.Context) ([]byte, error) {
-	if kept := s.provider.Load(); kept != nil {
-		return *kept, nil
-	}
-	secret, err := s.host.store.Secret(ctx, s.id, SecretProvider)
-	if err == nil {
-		s.provider.Store(&secret)
-	}
-	return secret, err
 }
 
 // maxRetryWait is the longest pause that a provider can ask for before the turn

@@ -172,7 +172,7 @@ func (s *Session) drive(tx *txn, c *compaction) {
 // summarise asks until the job has a result.
 func (s *Session) summarise(ctx context.Context, c *compaction) {
 	to, err := s.resolve(ctx, c.config, c.model)
-	headers := s.headers(ctx, c.inputs)
+	headers := s.headers(ctx, c.inputs, c.config, c.model)
 	for q := c.job.Next(); q != nil; q = c.job.Next() {
 		var reply *model.Reply
 		if err == nil {

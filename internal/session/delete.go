@@ -87,10 +87,9 @@ func (h *Host) deleteStored(id event.SessionID) (Deletion, error) {
 // is done next in the same transaction.
 func (tx *txn) deleted() {
 	tx.s.removed()
-	tx.s.env.Store(nil)
-	tx.s.provider.Store(nil)
+	tx.s.forgetSecrets()
 	tx.s.end, tx.s.info = eventlog.End{}, eventlog.Info{}
-	tx.stored, tx.told, tx.jobs = nil, nil, nil
+	tx.stored, tx.told, tx.jobs, tx.secrets = nil, nil, nil, nil
 	*tx.State = *turn.New(tx.s.id)
 }
 

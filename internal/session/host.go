@@ -113,8 +113,7 @@ type Host struct {
 	closed bool
 	work   sync.WaitGroup
 
-	heading sync.Mutex // headers are being kept
-	offers  offers
+	offers offers
 
 	tasking sync.Mutex
 	watched map[taskKey]bool // tasks that somebody waits for, or whose news is gathered

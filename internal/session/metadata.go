@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"time"
@@ -96,36 +97,38 @@ func (h *Host) Configure(ctx context.Context, id event.SessionID, f func(*event.
 // AddProviders adds to the providers and models that a session has. The secrets
 // are those of all that it has then; add makes them of those it had.
 func (h *Host) AddProviders(ctx context.Context, id event.SessionID, add func(config *event.SessionConfiguredData, secret []byte) ([]byte, error)) error {
-	had, err := h.store.Secret(ctx, id, SecretProvider)
-	if err != nil {
-		return err
-	}
-	var secret []byte
-	err = h.Configure(ctx, id, func(to *event.SessionConfiguredData) (err error) {
-		secret, err = add(to, had)
-		return err
+	return h.change(ctx, id, func(tx *txn) error {
+		had, err := tx.secret()
+		if err != nil {
+			return err
+		}
+		to := tx.State.Config
+		secret, err := add(&to, had)
+		if err != nil {
+			return err
+		}
+		if err := tx.keepKeys(secret, to); err != nil {
+			return err
+		}
+		return tx.Record(to)
 	})
-	if err != nil {
-		return err
-	}
-	return h.keepSecrets(ctx, id, Spec{Provider: secret})
 }
 
 // Provider returns the provider of one of a session's models, or of the one it
 // uses, and its secrets.
 func (h *Host) Provider(ctx context.Context, id event.SessionID, name string) (json.RawMessage, []byte, error) {
-	st, err := h.Status(ctx, id)
-	if err != nil {
-		return nil, nil, err
-	}
-	secret, err := h.store.Secret(ctx, id, SecretProvider)
-	if err != nil {
-		return nil, nil, err
-	}
-	if name == "" {
-		name = st.Model
-	}
-	as, err := choose(st.Config, name, secret)
+	var as choice
+	err := h.look(ctx, id, func(tx *txn) error {
+		if err := tx.exists(); err != nil {
+			return err
+		}
+		secret, err := tx.secret()
+		if err != nil {
+			return err
+		}
+		as, err = choose(tx.State.Config, cmp.Or(name, tx.State.Model), secret)
+		return err
+	})
 	return as.config.Provider, as.secret, err
 }
 

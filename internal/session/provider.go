@@ -23,7 +23,7 @@ var ErrLeft = errors.New("the client has left")
 // resolve finds the model of a session, and how it is reached: a client may have
 // to make the requests, or give a token for each.
 func (s *Session) resolve(ctx context.Context, config event.SessionConfiguredData, name string) (Endpoint, error) {
-	secret, err := s.secret(ctx)
+	secret, err := s.secret(ctx, config)
 	if err != nil {
 		return Endpoint{}, err
 	}

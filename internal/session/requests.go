@@ -33,30 +33,34 @@ type Spec struct {
 // that exists already is attached to, and all of it is shown.
 func (h *Host) Create(ctx context.Context, id event.SessionID, spec Spec, c *Client) (*View, error) {
 	var view *View
-	err := h.join(ctx, id, spec, c, func(tx *txn) (err error) {
-		if tx.State.Seq == 0 {
+	err := h.join(ctx, id, c, func(tx *txn) (err error) {
+		is := tx.State.Seq > 0
+		if !is {
 			if err = tx.create(spec); err != nil {
 				return err
 			}
 		}
-		if err = tx.rename(spec.Name); err != nil || c == nil {
+		if err = tx.rename(spec.Name); err != nil {
 			return err
 		}
-		view, err = tx.attach(c, 0)
-		return err
+		if c != nil {
+			if view, err = tx.attach(c, 0); err != nil {
+				return err
+			}
+		}
+		if is {
+			return tx.renewSecrets(spec)
+		}
+		return nil
 	})
 	return view, err
 }
 
-// join hands over an intent that attaches a client, if there is one, and keeps
-// the secrets it brings. A client that is told that it failed is not attached; so
-// one that has left meanwhile must be waited for.
-func (h *Host) join(ctx context.Context, id event.SessionID, spec Spec, c *Client, f func(*txn) error) error {
-	ctx = context.WithoutCancel(ctx)
-	err := h.do(ctx, id, f)
-	if err == nil {
-		err = h.keepSecrets(ctx, id, spec)
-	}
+// join hands over an intent that attaches a client, if there is one. A client that
+// is told that it failed is not attached; so one that has left meanwhile must be
+// waited for.
+func (h *Host) join(ctx context.Context, id event.SessionID, c *Client, f func(*txn) error) error {
+	err := h.do(context.WithoutCancel(ctx), id, f)
 	if err != nil && c != nil {
 		h.Detach(id, c, false)
 	}
@@ -64,6 +68,9 @@ func (h *Host) join(ctx context.Context, id event.SessionID, spec Spec, c *Clien
 }
 
 func (tx *txn) create(spec Spec) error {
+	if err := tx.keepSecrets(spec); err != nil {
+		return err
+	}
 	place := &event.Place{Cwd: spec.Config.WorkingDirectory}
 	return tx.Record(
 		event.SessionStartData{
@@ -82,30 +89,6 @@ func (tx *txn) rename(name string) error {
 	return tx.Record(event.SessionNamedData{Name: name})
 }
 
-func (h *Host) keepSecrets(ctx context.Context, id event.SessionID, spec Spec) error {
-	if spec.Env != nil {
-		env, err := json.Marshal(spec.Env)
-		if err != nil {
-			return err
-		}
-		if err := h.store.PutSecret(ctx, id, SecretEnv, env); err != nil {
-			return fmt.Errorf("keep the environment of session %s: %w", id, err)
-		}
-		if s := h.peek(id); s != nil {
-			s.env.Store(&spec.Env)
-		}
-	}
-	if spec.Provider != nil {
-		if err := h.store.PutSecret(ctx, id, SecretProvider, spec.Provider); err != nil {
-			return fmt.Errorf("keep the provider's key of session %s: %w", id, err)
-		}
-		if s := h.peek(id); s != nil {
-			s.provider.Store(nil)
-		}
-	}
-	return nil
-}
-
 // A Resume says how a client comes back to a session.
 type Resume struct {
 	Spec     Spec
@@ -121,7 +104,7 @@ type Resume struct {
 // calls are kept or ended, as the client says.
 func (h *Host) Resume(ctx context.Context, id event.SessionID, r Resume, c *Client) (*View, error) {
 	var view *View
-	err := h.join(ctx, id, r.Spec, c, func(tx *txn) (err error) {
+	err := h.join(ctx, id, c, func(tx *txn) (err error) {
 		if err = tx.exists(); err != nil {
 			return err
 		}
@@ -143,6 +126,9 @@ func (h *Host) Resume(ctx context.Context, id event.SessionID, r Resume, c *Clie
 		}
 		if !tx.takesProvider(r.Spec.Config.Provider) {
 			r.Spec.Config.Provider, r.Spec.Provider = nil, nil
+		}
+		if err = tx.keepSecrets(r.Spec); err != nil {
+			return err
 		}
 		if err = tx.reconfigure(r.Spec.Config, r.Keep); err != nil {
 			return err
@@ -234,7 +220,7 @@ func kept(is, to event.SessionConfiguredData) event.SessionConfiguredData {
 // what it can answer: it goes on watching after the given position.
 func (h *Host) Attach(ctx context.Context, id event.SessionID, c *Client, at event.Seq) (*View, error) {
 	var view *View
-	err := h.join(ctx, id, Spec{}, c, func(tx *txn) (err error) {
+	err := h.join(ctx, id, c, func(tx *txn) (err error) {
 		if err = tx.exists(); err != nil {
 			return err
 		}
@@ -248,6 +234,12 @@ func (h *Host) Attach(ctx context.Context, id event.SessionID, c *Client, at eve
 // on without the caller. An input that came before with the same key is not
 // taken again: its id is returned.
 func (h *Host) Send(ctx context.Context, id event.SessionID, in event.InputAcceptedData) (string, error) {
+	return h.SendWith(ctx, id, in, nil)
+}
+
+// SendWith is Send for an input that comes with headers for the model requests of
+// its turn.
+func (h *Host) SendWith(ctx context.Context, id event.SessionID, in event.InputAcceptedData, headers map[string]string) (string, error) {
 	if in.InputID == "" {
 		in.InputID = event.NewID()
 	}
@@ -262,7 +254,12 @@ func (h *Host) Send(ctx context.Context, id event.SessionID, in event.InputAccep
 			in.InputID = before
 			return nil
 		}
-		return tx.accept(in)
+		in.Headers = len(headers) > 0
+		if err := tx.accept(in); err != nil || !in.Headers {
+			return err
+		}
+		tx.err = tx.keepHeaders(in.InputID, headers) // the input is not stored without them
+		return tx.err
 	})
 	return in.InputID, err
 }

@@ -28,7 +28,7 @@ type Session struct {
 	gone    bool // removed from the host; enqueue refuses
 	timer   *time.Timer
 
-	provider atomic.Pointer[[]byte]   // the secrets of its provider, once they were read
+	provider atomic.Pointer[[]byte]   // the keys of its providers as they are stored, once they were read
 	env      atomic.Pointer[[]string] // its environment, once it was read
 	asks     atomic.Bool              // a question to a person is open
 	bare     atomic.Bool              // it is to have no folder
@@ -331,7 +331,7 @@ func (h *Host) unreadable(ctx context.Context, id event.SessionID, err error) er
 	var damage *eventlog.Damage
 	if errors.As(err, &damage) {
 		h.log.Error("a session is damaged and was set aside; it can be forked before the damage", "session", id, "position", damage.Seq, "reason", damage.Reason)
-		if qerr := h.store.Quarantine(ctx, id, *damage); qerr != nil {
+		if qerr := h.store.Quarantine(ctx, id, damage); qerr != nil {
 			return errors.Join(err, qerr)
 		}
 		return err

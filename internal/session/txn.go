@@ -18,13 +18,14 @@ type txn struct {
 	State *turn.State
 	now   time.Time
 
-	stored []event.Event        // what is appended
-	told   []event.Event        // what clients are sent, in order: stored and not stored
-	jobs   []eventlog.JobChange // what becomes of rows, together with what is stored
-	then   []func()             // to be done when all is stored, acknowledged and sent
-	undo   []func()             // to be done if it could not be stored
-	unload bool
-	err    error // the first failure to record; the whole transaction fails
+	stored  []event.Event        // what is appended
+	told    []event.Event        // what clients are sent, in order: stored and not stored
+	jobs    []eventlog.JobChange // what becomes of rows, together with what is stored
+	secrets []eventlog.Secret    // what is kept beside the log, together with what is stored
+	then    []func()             // to be done when all is stored, acknowledged and sent
+	undo    []func()             // to be done if it could not be stored
+	unload  bool
+	err     error // the first failure to record; the whole transaction fails
 }
 
 // Record adds events to the log.
@@ -69,7 +70,7 @@ func (tx *txn) exists() error {
 // commit appends what was recorded and sends it to everyone who watches.
 func (tx *txn) commit() error {
 	if len(tx.stored) > 0 {
-		batch := eventlog.Batch{After: tx.s.end, Events: tx.stored, Jobs: tx.jobs}
+		batch := eventlog.Batch{After: tx.s.end, Events: tx.stored, Jobs: tx.jobs, Secrets: tx.secrets}
 		info := indexed(tx.State)
 		if !info.Equal(tx.s.info) {
 			batch.Info = &info
@@ -84,7 +85,12 @@ func (tx *txn) commit() error {
 		tx.s.end, tx.s.info = end, info
 		tx.announce()
 		tx.wakeJobs()
+	} else if len(tx.secrets) > 0 {
+		if err := tx.s.host.store.PutSecrets(tx.s.host.ctx, tx.s.id, tx.secrets...); err != nil {
+			return fmt.Errorf("session %s: %w", tx.s.id, err)
+		}
 	}
+	tx.s.storeSecrets(tx.secrets)
 	tx.s.bare.Store(tx.State.Config.Infinite.Off()) // before whoever asked for it is answered
 	tx.s.feed.publish(tx.s.end, tx.told)
 	return nil

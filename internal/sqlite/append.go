@@ -22,6 +22,7 @@ type addition struct {
 	active any // nil leaves the index as it is
 	info   any
 	jobs   []eventlog.JobChange
+	secret []eventlog.Secret
 	events int
 }
 
@@ -33,7 +34,7 @@ func newAddition(id event.SessionID, batch eventlog.Batch) (*addition, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &addition{id: id, after: batch.After, end: end, body: join(batch.Events), jobs: batch.Jobs, events: len(batch.Events)}
+	a := &addition{id: id, after: batch.After, end: end, body: join(batch.Events), jobs: batch.Jobs, secret: batch.Secrets, events: len(batch.Events)}
 	if batch.Info != nil {
 		text, err := json.Marshal(batch.Info)
 		if err != nil {
@@ -143,7 +144,7 @@ func (w *writing) store(a *addition, h head) error {
 			return err
 		}
 	}
-	return nil
+	return w.putSecrets(h.session, a.secret)
 }
 
 // refuse says why an addition cannot follow. If we are fenced, that is why: it is

@@ -286,9 +286,11 @@ func TestTheFencedCanChangeNothing(t *testing.T) {
 		},
 		"delete": func(s *Store, _ eventlog.End) error { return s.Delete(context.Background(), "s") },
 		"quarantine": func(s *Store, _ eventlog.End) error {
-			return s.Quarantine(context.Background(), "s", eventlog.Damage{Seq: 1})
+			return s.Quarantine(context.Background(), "s", &eventlog.Damage{Seq: 1})
 		},
-		"put a secret": func(s *Store, _ eventlog.End) error { return s.PutSecret(context.Background(), "s", "k", []byte("v")) },
+		"put a secret": func(s *Store, _ eventlog.End) error {
+			return s.PutSecrets(context.Background(), "s", eventlog.Secret{Name: "k", Value: []byte("v")})
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "abide.db")

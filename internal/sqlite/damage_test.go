@@ -152,7 +152,7 @@ func checkQuarantine(t *testing.T, s *Store, damage error) {
 	if !ok {
 		return
 	}
-	if err := s.Quarantine(t.Context(), "victim", *d); err != nil {
+	if err := s.Quarantine(t.Context(), "victim", d); err != nil {
 		t.Fatal(err)
 	}
 	session, err := s.Session(t.Context(), "victim")

@@ -94,7 +94,7 @@ func TestWhatIsDeletedIsNotInTheFile(t *testing.T) {
 		end = add(t, s, "s", end, fmt.Sprint("classified ", i, string(bytes.Repeat([]byte("x"), 1000))))
 	}
 	add(t, s, "other", eventlog.End{}, "public")
-	if err := s.PutSecret(t.Context(), "s", "key", []byte("classified too")); err != nil {
+	if err := s.PutSecrets(t.Context(), "s", eventlog.Secret{Name: "key", Value: []byte("classified too")}); err != nil {
 		t.Fatal(err)
 	}
 	remove(t, s, "s")

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
 )
 
@@ -50,7 +49,7 @@ func TestWhatIsNotAtItsPlaceAnyMoreAcknowledgesNothing(t *testing.T) {
 func refusesAll(t *testing.T, s *Store, end eventlog.End) {
 	t.Helper()
 	_, appended := s.Append(t.Context(), "s", eventlog.Batch{After: end, Events: half(1)})
-	kept := s.PutSecret(t.Context(), event.SessionID("s"), "key", []byte("value"))
+	kept := s.PutSecrets(t.Context(), "s", eventlog.Secret{Name: "key", Value: []byte("value")})
 	for what, err := range map[string]error{"an append": appended, "a secret": kept, "the end of the store": s.Err()} {
 		if !errors.Is(err, ErrGone) || !errors.Is(err, eventlog.ErrClosed) || !strings.Contains(err.Error(), filepath.Dir(s.path)) {
 			t.Errorf("%s: %v", what, err)

@@ -11,8 +11,11 @@ import (
 )
 
 // Quarantine implements eventlog.Store.
-func (s *Store) Quarantine(ctx context.Context, id event.SessionID, d eventlog.Damage) error {
+func (s *Store) Quarantine(ctx context.Context, id event.SessionID, d *eventlog.Damage) error {
 	err := s.change(ctx, id, func(w *writing, session int64) error {
+		if d == nil {
+			return w.exec("UPDATE sessions SET damaged = NULL, reason = NULL WHERE id = ?", session)
+		}
 		return w.exec("UPDATE sessions SET damaged = ?, reason = ? WHERE id = ?", int64(d.Seq), d.Reason, session)
 	})
 	if err != nil {
@@ -21,16 +24,27 @@ func (s *Store) Quarantine(ctx context.Context, id event.SessionID, d eventlog.D
 	return nil
 }
 
-// PutSecret implements eventlog.Store.
-func (s *Store) PutSecret(ctx context.Context, id event.SessionID, name string, value []byte) error {
-	err := s.change(ctx, id, func(w *writing, session int64) error {
-		if value == nil {
-			return w.exec("DELETE FROM secrets WHERE session = ? AND name = ?", session, name)
-		}
-		return w.exec("REPLACE INTO secrets (session, name, value) VALUES (?, ?, ?)", session, name, value)
-	})
+// PutSecrets implements eventlog.Store.
+func (s *Store) PutSecrets(ctx context.Context, id event.SessionID, secrets ...eventlog.Secret) error {
+	err := s.change(ctx, id, func(w *writing, session int64) error { return w.putSecrets(session, secrets) })
 	if err != nil {
-		return fmt.Errorf("keep secret %s of %s: %w", name, id, err)
+		return fmt.Errorf("keep secrets of %s: %w", id, err)
+	}
+	return nil
+}
+
+// putSecrets changes what is kept beside a session's log.
+func (w *writing) putSecrets(session int64, secrets []eventlog.Secret) error {
+	for _, s := range secrets {
+		var err error
+		if s.Value == nil {
+			err = w.exec("DELETE FROM secrets WHERE session = ? AND name = ?", session, s.Name)
+		} else {
+			err = w.exec("REPLACE INTO secrets (session, name, value) VALUES (?, ?, ?)", session, s.Name, s.Value)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -24,10 +24,10 @@ func closed(t *testing.T, f *fixture) {
 	}
 	f.fails("wait", f.Wait(t.Context(), "s", 0), eventlog.ErrClosed)
 	f.fails("delete", f.Delete(t.Context(), "s"), eventlog.ErrClosed)
-	f.fails("quarantine", f.Quarantine(t.Context(), "s", eventlog.Damage{}), eventlog.ErrClosed)
+	f.fails("quarantine", f.Quarantine(t.Context(), "s", &eventlog.Damage{}), eventlog.ErrClosed)
 	_, err = f.Fork(t.Context(), "c", "s", batch(end, "b"))
 	f.fails("fork", err, eventlog.ErrClosed)
-	f.fails("put secret", f.PutSecret(t.Context(), "s", "k", nil), eventlog.ErrClosed)
+	f.fails("put secret", f.PutSecrets(t.Context(), "s", eventlog.Secret{Name: "k", Value: nil}), eventlog.ErrClosed)
 	_, err = f.Secret(t.Context(), "s", "k")
 	f.fails("secret", err, eventlog.ErrClosed)
 	_, _, err = f.TakeJob(t.Context(), "h", noon, noon)

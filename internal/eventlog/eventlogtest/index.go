@@ -1,6 +1,7 @@
 package eventlogtest
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -132,7 +133,7 @@ func quarantine(t *testing.T, f *fixture) {
 	f.add("s", eventlog.End{}, "a", "b", "c")
 	f.branch("before", "s", f.ends("s")[3], "x")
 	ends := f.ends("s")
-	f.fails("quarantine", f.Quarantine(t.Context(), "s", eventlog.Damage{Seq: 3, Reason: "a test"}), nil)
+	f.fails("quarantine", f.Quarantine(t.Context(), "s", &eventlog.Damage{Seq: 3, Reason: "a test"}), nil)
 
 	isDamage := func(what string, err error) {
 		t.Helper()
@@ -169,6 +170,21 @@ func quarantine(t *testing.T, f *fixture) {
 	f.fails("delete", f.Delete(t.Context(), "s"), nil)
 }
 
+// quarantineLifted marks a session that is whole, as a version would that cannot
+// read it yet.
+func quarantineLifted(t *testing.T, f *fixture) {
+	end := f.add("s", eventlog.End{}, "a", "b")
+	f.fails("quarantine", f.Quarantine(t.Context(), "s", &eventlog.Damage{Seq: 1, Reason: "a test"}), nil)
+	f.fails("lift", f.Quarantine(t.Context(), "s", nil), nil)
+	f.fails("lift what is not marked", f.Quarantine(t.Context(), "s", nil), nil)
+	if s, err := f.Session(t.Context(), "s"); err != nil || s.Damage != nil || s.End != end {
+		t.Errorf("session = %+v, %v; want it whole, with its end", s, err)
+	}
+	f.add("s", end, "c")
+	f.says("s", "a", "b", "c")
+	f.fails("lift at no session", f.Quarantine(t.Context(), "none", nil), eventlog.ErrNotFound)
+}
+
 func secrets(t *testing.T, f *fixture) {
 	secret := func(id event.SessionID, want string) {
 		t.Helper()
@@ -179,7 +195,7 @@ func secrets(t *testing.T, f *fixture) {
 	}
 	put := func(id event.SessionID, value []byte) {
 		t.Helper()
-		f.fails("put", f.PutSecret(t.Context(), id, "k", value), nil)
+		f.fails("put", f.PutSecrets(t.Context(), id, eventlog.Secret{Name: "k", Value: value}), nil)
 	}
 	end := f.add("s", eventlog.End{}, "a")
 	f.add("other", eventlog.End{}, "a")
@@ -206,4 +222,62 @@ func secrets(t *testing.T, f *fixture) {
 	f.add("s", eventlog.End{}, "again")
 	secret("s", "")
 	secret("other", "four")
+}
+
+// secretsWithAppends checks that secrets change with the events they belong to, or
+// not at all.
+func secretsWithAppends(t *testing.T, f *fixture) {
+	secret := func(id event.SessionID, name, want string) {
+		t.Helper()
+		got, err := f.Secret(t.Context(), id, name)
+		if err != nil || string(got) != want || (got == nil) != (want == "") {
+			t.Errorf("secret %s of %s = %q, %v; want %q", name, id, got, err, want)
+		}
+	}
+	with := func(after eventlog.End, secrets ...eventlog.Secret) eventlog.Batch {
+		b := batch(after, "x")
+		b.Secrets = secrets
+		return b
+	}
+	value := []byte("one")
+	start, err := f.Append(t.Context(), "s", with(eventlog.End{}, eventlog.Secret{Name: "k", Value: value}, eventlog.Secret{Name: "gone", Value: value}))
+	f.fails("append", err, nil)
+	value[0] = 'X' // ours again
+	secret("s", "k", "one")
+	end, err := f.Append(t.Context(), "s", with(start, eventlog.Secret{Name: "gone"}, eventlog.Secret{Name: "l", Value: []byte("two")}))
+	f.fails("append", err, nil)
+	secret("s", "k", "one")
+	secret("s", "l", "two")
+	secret("s", "gone", "")
+
+	lost := []eventlog.Secret{{Name: "k", Value: []byte("lost")}, {Name: "l"}}
+	_, err = f.Append(t.Context(), "s", with(start, lost...))
+	f.fails("append of a writer that lost", err, eventlog.ErrConflict)
+	_, err = f.Append(t.Context(), "s", eventlog.Batch{After: end, Secrets: lost})
+	f.fails("append of secrets alone", err, eventlog.ErrEmpty)
+	malformed := with(end, lost...)
+	malformed.Events = append(malformed.Events, event.Event{Type: "session.info", Bytes: []byte("[]")})
+	if _, err = f.Append(t.Context(), "s", malformed); err == nil {
+		t.Error("bytes that are no event were stored")
+	}
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = f.Append(cancelled, "s", with(end, lost...))
+	f.fails("append of a caller that left", err, context.Canceled)
+	_, err = f.Fork(t.Context(), "s", "s", with(end, lost...))
+	f.fails("fork into a session that exists", err, eventlog.ErrConflict)
+	_, err = f.Append(t.Context(), "none", with(end, lost...))
+	f.fails("append to no session", err, eventlog.ErrConflict)
+	f.fails("quarantine", f.Quarantine(t.Context(), "s", &eventlog.Damage{Seq: 2}), nil)
+	if _, err = f.Append(t.Context(), "s", with(end, lost...)); err == nil {
+		t.Error("a damaged session was appended to")
+	}
+	secret("s", "k", "one")
+	secret("s", "l", "two")
+
+	_, err = f.Fork(t.Context(), "child", "s", with(start, eventlog.Secret{Name: "l", Value: []byte("its own")}))
+	f.fails("fork", err, nil)
+	secret("child", "k", "")
+	secret("child", "l", "its own")
+	secret("s", "l", "two")
 }

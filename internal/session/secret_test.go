@@ -1,0 +1,412 @@
+package session_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/eventlog"
+	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/session"
+)
+
+// An asked is a request that reached an endpoint, and what it was told.
+type asked struct{ url, key, header string }
+
+// gateways is a model at any endpoint. The one at "http://a" does not answer before
+// it is cancelled.
+type gateways struct {
+	mu   sync.Mutex
+	seen []asked
+}
+
+func (g *gateways) resolve(_ context.Context, c event.SessionConfiguredData, name string, secret []byte) (session.Endpoint, error) {
+	var p struct{ BaseURL string }
+	var k struct{ APIKey string }
+	if c.Provider != nil {
+		if err := json.Unmarshal(c.Provider, &p); err != nil {
+			return session.Endpoint{}, err
+		}
+	}
+	if len(secret) > 0 {
+		if err := json.Unmarshal(secret, &k); err != nil {
+			return session.Endpoint{}, err
+		}
+	}
+	return session.Endpoint{Model: gateway{g, asked{url: p.BaseURL, key: k.APIKey}}, Name: "m"}, nil
+}
+
+func (g *gateways) all() []asked {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Clone(g.seen)
+}
+
+// reached returns what the endpoint at a URL was told last.
+func (g *gateways) reached(url string) (last asked) {
+	for _, a := range g.all() {
+		if a.url == url {
+			last = a
+		}
+	}
+	return last
+}
+
+type gateway struct {
+	*gateways
+	asked
+}
+
+func (g gateway) Ask(ctx context.Context, q *model.Request, _ func(model.Delta)) (*model.Reply, error) {
+	g.header = q.Headers["X-Tenant"]
+	g.mu.Lock()
+	g.seen = append(g.seen, g.asked)
+	g.mu.Unlock()
+	if g.url == "http://a" {
+		<-ctx.Done()
+		return nil, context.Cause(ctx)
+	}
+	return &model.Reply{Text: "done"}, nil
+}
+
+// at is a session whose provider is at a URL, with a key for it.
+func at(url, key string) session.Spec {
+	return session.Spec{
+		Config:   event.SessionConfiguredData{Provider: json.RawMessage(fmt.Sprintf(`{"type":"openai","baseUrl":%q}`, url))},
+		Provider: fmt.Appendf(nil, `{"apiKey":%q}`, key),
+	}
+}
+
+// checkKeys checks that no endpoint was told the key of another: the key for
+// http://a is "key of http://a".
+func (g *gateways) checkKeys(t *testing.T) {
+	t.Helper()
+	for _, a := range g.all() {
+		if a.key != "" && a.key != "key of "+a.url {
+			t.Errorf("%s was told %q", a.url, a.key)
+		}
+	}
+}
+
+// A brittle store stops taking writes after a number of them, as if the process had
+// been killed.
+type brittle struct {
+	eventlog.Store
+	mu   sync.Mutex
+	left int // negative for any number
+}
+
+var errKilled = errors.New("killed")
+
+func (b *brittle) write() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.left == 0 {
+		return errKilled
+	}
+	b.left--
+	return nil
+}
+
+func (b *brittle) Append(ctx context.Context, id event.SessionID, batch eventlog.Batch) (eventlog.End, error) {
+	if err := b.write(); err != nil {
+		return eventlog.End{}, err
+	}
+	return b.Store.Append(ctx, id, batch)
+}
+
+func (b *brittle) PutSecrets(ctx context.Context, id event.SessionID, secrets ...eventlog.Secret) error {
+	if err := b.write(); err != nil {
+		return err
+	}
+	return b.Store.PutSecrets(ctx, id, secrets...)
+}
+
+// suspendAtA makes a session whose turn waits for the endpoint http://a.
+func suspendAtA(t *testing.T, b *bench) {
+	t.Helper()
+	if _, err := b.host.Create(t.Context(), "s", at("http://a", "key of http://a"), nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.host.SendWith(t.Context(), "s", event.InputAcceptedData{Prompt: "hello"}, map[string]string{"X-Tenant": "of http://a"}); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Wait()
+	if err := b.host.Suspend(t.Context(), "s"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func newGateways(t *testing.T, store eventlog.Store) (*gateways, *bench) {
+	g := &gateways{}
+	b := &bench{t: t, store: store, opts: session.Options{Resolve: g.resolve, Version: "test"}}
+	b.start()
+	t.Cleanup(func() { b.host.Close() })
+	return g, b
+}
+
+func TestAResumeWithAnotherProviderSendsItOnlyItsOwnKey(t *testing.T) {
+	for name, c := range map[string]struct {
+		spec session.Spec
+		want asked // what http://b is told
+	}{
+		"another provider":         {at("http://b", "key of http://b"), asked{"http://b", "key of http://b", ""}},
+		"no key":                   {session.Spec{Config: at("http://b", "").Config}, asked{"http://b", "", ""}},
+		"an empty key":             {at("http://b", ""), asked{"http://b", "", ""}},
+		"another key, no provider": {session.Spec{Provider: []byte(`{"apiKey":"lost"}`)}, asked{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g, b := newGateways(t, eventlog.NewMemory())
+				suspendAtA(t, b)
+				if _, err := b.host.Resume(t.Context(), "s", session.Resume{Spec: c.spec}, nil); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				g.checkKeys(t)
+				if got := g.reached("http://b"); got != c.want {
+					t.Errorf("http://b was told %+v, want %+v", got, c.want)
+				}
+				b.restart()
+				synctest.Wait()
+				g.checkKeys(t)
+				b.host.Close()
+			})
+		})
+	}
+}
+
+func TestAKillWhileTheProviderChangesMixesNoKeys(t *testing.T) {
+	for left := range 6 {
+		synctest.Test(t, func(t *testing.T) {
+			store := &brittle{Store: eventlog.NewMemory(), left: -1}
+			g, b := newGateways(t, store)
+			suspendAtA(t, b)
+			store.mu.Lock()
+			store.left = left
+			store.mu.Unlock()
+			_, err := b.host.Resume(t.Context(), "s", session.Resume{Spec: at("http://b", "key of http://b")}, nil)
+			if (err == nil) != (left > 0) {
+				t.Errorf("%d writes: err = %v", left, err)
+			}
+			synctest.Wait()
+			b.host.Close()
+			b.store = store.Store
+			b.start()
+			synctest.Wait()
+			g.checkKeys(t)
+			if _, err := b.host.Resume(t.Context(), "s", session.Resume{}, nil); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			g.checkKeys(t)
+			if last := g.all()[len(g.all())-1]; last.key != "key of "+last.url {
+				t.Errorf("after %d writes %s was told %q", left, last.url, last.key)
+			}
+			b.host.Close()
+		})
+	}
+}
+
+func TestCreatingASessionThatExistsBringsNoKeyOfAnotherProvider(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, b := newGateways(t, eventlog.NewMemory())
+		for _, spec := range []session.Spec{at("http://b", "old"), at("http://c", "key of http://c"), at("http://b", "key of http://b"), at("http://c", "key of http://c")} {
+			if _, err := b.host.Create(t.Context(), "s", spec, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := b.host.Send(t.Context(), "s", event.InputAcceptedData{Prompt: "hello"}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if want := []asked{{"http://b", "key of http://b", ""}}; !slices.Equal(g.all(), want) {
+			t.Errorf("the endpoints were told %+v, want %+v", g.all(), want)
+		}
+		b.host.Close()
+	})
+}
+
+// Older versions stored keys and headers that are not bound: they go on working for
+// the provider that the session has, and for no other.
+func TestAKeyThatIsNotBoundIsForTheProviderThatTheSessionHas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, b := newGateways(t, eventlog.NewMemory())
+		spec := at("http://b", "")
+		spec.Provider = nil
+		if _, err := b.host.Create(t.Context(), "s", spec, nil); err != nil {
+			t.Fatal(err)
+		}
+		b.host.Close()
+		if err := b.store.PutSecrets(t.Context(), "s", eventlog.Secret{Name: session.SecretProvider, Value: []byte(`{"apiKey":"key of http://b"}`)}); err != nil {
+			t.Fatal(err)
+		}
+		send := func() asked {
+			t.Helper()
+			if _, err := b.host.Send(t.Context(), "s", event.InputAcceptedData{Prompt: "hello"}); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			return g.all()[len(g.all())-1]
+		}
+		b.start()
+		if got, want := send(), (asked{"http://b", "key of http://b", ""}); got != want {
+			t.Errorf("told %+v, want %+v", got, want)
+		}
+		resume := func(url string) {
+			t.Helper()
+			if _, err := b.host.Resume(t.Context(), "s", session.Resume{Spec: session.Spec{Config: at(url, "").Config}}, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		resume("http://c")
+		if got, want := send(), (asked{"http://c", "", ""}); got != want {
+			t.Errorf("told %+v, want %+v", got, want)
+		}
+		b.restart()
+		if got, want := send(), (asked{"http://c", "", ""}); got != want {
+			t.Errorf("told %+v after a restart, want %+v", got, want)
+		}
+		resume("http://b")
+		if got, want := send(), (asked{"http://b", "key of http://b", ""}); got != want {
+			t.Errorf("told %+v when it is back, want %+v", got, want)
+		}
+		b.host.Close()
+	})
+}
+
+// listed is a session with two providers that its client listed.
+func listed(model string) session.Spec {
+	return session.Spec{
+		Config: event.SessionConfiguredData{
+			Model:     model,
+			Providers: json.RawMessage(`[{"name":"x","baseUrl":"http://x"},{"name":"y","baseUrl":"http://y"}]`),
+			Models:    json.RawMessage(`[{"provider":"x","id":"m"},{"provider":"y","id":"m"}]`),
+		},
+		Provider: []byte(`{"named":{"x":{"apiKey":"key of http://x"},"y":{"apiKey":"key of http://y"}}}`),
+	}
+}
+
+func TestListedProvidersKeepTheirKeysApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, b := newGateways(t, eventlog.NewMemory())
+		if _, err := b.host.Create(t.Context(), "s", listed("x/m"), nil); err != nil {
+			t.Fatal(err)
+		}
+		check := func(want asked) {
+			t.Helper()
+			if _, err := b.host.Send(t.Context(), "s", event.InputAcceptedData{Prompt: "hello"}); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			if got := g.all()[len(g.all())-1]; got != want {
+				t.Errorf("told %+v, want %+v", got, want)
+			}
+		}
+		check(asked{"http://x", "key of http://x", ""})
+		if err := b.host.SetModel(t.Context(), "s", session.Choice{Model: "y/m"}); err != nil {
+			t.Fatal(err)
+		}
+		check(asked{"http://y", "key of http://y", ""})
+
+		// One of the two moves to another address, and no key is given for it.
+		moved := listed("y/m").Config
+		moved.Providers = json.RawMessage(`[{"name":"x","baseUrl":"http://x"},{"name":"y","baseUrl":"http://z"}]`)
+		if _, err := b.host.Resume(t.Context(), "s", session.Resume{Spec: session.Spec{Config: moved}}, nil); err != nil {
+			t.Fatal(err)
+		}
+		check(asked{"http://z", "", ""})
+
+		// A provider of the session's own comes in addition: the keys of the list stay.
+		if _, err := b.host.Resume(t.Context(), "s", session.Resume{Spec: at("http://b", "key of http://b")}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.host.SetModel(t.Context(), "s", session.Choice{Model: "x/m"}); err != nil {
+			t.Fatal(err)
+		}
+		check(asked{"http://x", "key of http://x", ""})
+		if err := b.host.SetModel(t.Context(), "s", session.Choice{Model: "other"}); err != nil {
+			t.Fatal(err)
+		}
+		check(asked{"http://b", "key of http://b", ""})
+		b.restart()
+		check(asked{"http://b", "key of http://b", ""})
+		b.host.Close()
+	})
+}
+
+func TestAddedProvidersAndTheirKeysAreStoredTogether(t *testing.T) {
+	for left := range 3 {
+		synctest.Test(t, func(t *testing.T) {
+			store := &brittle{Store: eventlog.NewMemory(), left: -1}
+			g, b := newGateways(t, store)
+			if _, err := b.host.Create(t.Context(), "s", at("http://b", "key of http://b"), nil); err != nil {
+				t.Fatal(err)
+			}
+			store.mu.Lock()
+			store.left = left
+			store.mu.Unlock()
+			err := b.host.AddProviders(t.Context(), "s", func(to *event.SessionConfiguredData, had []byte) ([]byte, error) {
+				if string(had) != `{"apiKey":"key of http://b"}` {
+					t.Errorf("had %s", had)
+				}
+				to.Provider = at("http://c", "").Config.Provider
+				return at("http://c", "key of http://c").Provider, nil
+			})
+			if (err == nil) != (left > 0) {
+				t.Errorf("%d writes: err = %v", left, err)
+			}
+			b.host.Close()
+			b.store = store.Store
+			b.start()
+			if _, err := b.host.Send(t.Context(), "s", event.InputAcceptedData{Prompt: "hello"}); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			want := asked{"http://b", "key of http://b", ""}
+			if left > 0 {
+				want = asked{"http://c", "key of http://c", ""}
+			}
+			if got := g.all()[0]; got != want {
+				t.Errorf("%d writes: told %+v, want %+v", left, got, want)
+			}
+			b.host.Close()
+		})
+	}
+}
+
+// A session that was deleted leaves nothing to one of the same name.
+func TestADeletedSessionLeavesItsSecretsToNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, b := newGateways(t, eventlog.NewMemory())
+		v := newViewer() // keeps the session known
+		spec := at("http://b", "key of http://b")
+		spec.Env = []string{"SECRET=1"}
+		if _, err := b.host.Create(t.Context(), "s", spec, &session.Client{Viewer: v}); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.host.Delete(t.Context(), "s"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.host.Create(t.Context(), "s", session.Spec{Config: spec.Config}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.host.Send(t.Context(), "s", event.InputAcceptedData{Prompt: "hello"}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if want := []asked{{"http://b", "", ""}}; !slices.Equal(g.all(), want) {
+			t.Errorf("told %+v, want %+v", g.all(), want)
+		}
+		if env, err := b.host.Environment(t.Context(), "s"); err != nil || env != nil {
+			t.Errorf("environment = %q, %v", env, err)
+		}
+		b.host.Close()
+	})
+}
