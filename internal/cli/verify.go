@@ -17,7 +17,9 @@ func (a *app) verifyCommand() *cobra.Command {
 		Use:   "verify [SESSION…]",
 		Short: "Check the hash chain of sessions, or of all",
 		Long: `Reads every event and checks it against the session's hash chain. Exits with code 1
-if one is damaged, and says where, why, and what can be done.`,
+if one is damaged, and says where, why, and what can be done. A session that was set
+aside as damaged and is whole after all, because it was repaired or because this
+version can read it, can be used again.`,
 		Example: "  abide sessions verify\n  abide sessions verify 0198c2f1 --json",
 		Args:    cobra.ArbitraryArgs,
 	}

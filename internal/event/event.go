@@ -86,7 +86,8 @@ var encoders = sync.Pool{New: func() any {
 	return e
 }}
 
-// Encode writes an event. The result is not numbered: the log does that.
+// Encode writes an event that can be read back, or fails. The result is not
+// numbered: the log does that.
 // Whether it is ephemeral is the payload's type's matter, or the head's.
 func Encode(head Head, p Payload) (Event, error) {
 	kind := p.Type()
@@ -100,6 +101,9 @@ func Encode(head Head, p Payload) (Event, error) {
 	}
 	buf.Truncate(buf.Len() - 1) // the encoder's newline
 	buf.WriteByte('}')
+	if deeper(buf.Bytes(), maxStored) {
+		return Event{}, fmt.Errorf("encode %s: %w", kind, &DepthError{Max: maxStored})
+	}
 	head.Ephemeral = head.Ephemeral || kind.Ephemeral()
 	head.Time = head.Time.UTC().Truncate(time.Millisecond) // as it will be read back
 	return Event{Type: kind, Bytes: bytes.Clone(buf.Bytes()), made: &made{head, p}}, nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/session"
 	"github.com/abide-run/abide/internal/turn"
 )
@@ -123,6 +124,13 @@ func (c *conn) pendingPermissions(ctx context.Context, p api.SessionParams) (api
 	return result, noSession(p.SessionID, err)
 }
 
+// hidesNoOther reports whether an error is about one session alone: in a list of all
+// it is left out. A damaged one was reported when that was found.
+func hidesNoOther(err error) bool {
+	var damage *eventlog.Damage
+	return errors.As(err, &damage) || errors.Is(err, session.ErrNotFound)
+}
+
 // questions lists the open questions of one session, or of all.
 func (c *conn) questions(ctx context.Context, p api.SessionParams) (api.QuestionsResult, error) {
 	result := api.QuestionsResult{Questions: []api.Question{}}
@@ -140,6 +148,9 @@ func (c *conn) questions(ctx context.Context, p api.SessionParams) (api.Question
 	}
 	for _, id := range ids {
 		st, err := c.server.host.Status(ctx, id)
+		if p.SessionID == "" && hidesNoOther(err) {
+			continue
+		}
 		if err != nil {
 			return result, noSession(id, err)
 		}

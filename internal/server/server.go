@@ -237,6 +237,9 @@ func params[P any](req *jsonrpc.Request) (P, error) {
 	if len(req.Params) == 0 {
 		return p, nil
 	}
+	if err := event.CheckDepth(req.Params); err != nil {
+		return p, errBadParams{err}
+	}
 	err := json.Unmarshal(req.Params, &p)
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) {

@@ -320,6 +320,9 @@ func newCallID() string { return "call_" + strings.ReplaceAll(event.NewID(), "-"
 // that is built from memory has the same bytes as one built from the log.
 func compactObject(arguments json.RawMessage) (json.RawMessage, bool) {
 	var b bytes.Buffer
+	if event.CheckDepth(arguments) != nil {
+		return nil, false
+	}
 	if err := json.Compact(&b, arguments); err != nil || b.Len() == 0 || b.Bytes()[0] != '{' {
 		return json.RawMessage("{}"), len(bytes.TrimSpace(arguments)) == 0
 	}

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/abide-run/abide/internal/event"
@@ -48,6 +49,9 @@ func (s *Session) run(ctx context.Context, t tool.Tool, call tool.Call) (result 
 	}
 	if err != nil {
 		return tool.Fail(fmt.Sprintf("The tool %s did not finish: %v", t.Spec().Name, err))
+	}
+	if err := errors.Join(event.CheckJSON(result.Contents), event.CheckJSON(result.Binary)); err != nil {
+		return tool.Fail(fmt.Sprintf("The tool %s ran, but its result cannot be used: %v", t.Spec().Name, err))
 	}
 	return result
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -178,6 +179,11 @@ func (s *Session) hearAll(ctx context.Context, kind string, input json.RawMessag
 	var failed error
 	for _, a := range clients {
 		output, err := a.spec.Hook(ctx, s.id, kind, input)
+		if err == nil {
+			if err = event.CheckJSON(output); err != nil {
+				err = fmt.Errorf("the output of the hook %s: %w", kind, err)
+			}
+		}
 		switch {
 		case errors.Is(err, ErrLeft):
 			s.miss(a)

@@ -157,10 +157,15 @@ func (h *Host) Export(ctx context.Context, id event.SessionID, w io.Writer) erro
 	return nil
 }
 
-// Verify reads a whole session and checks its chain. Damage is an error, and the
-// session is quarantined.
+// Verify reads a whole session, checks its chain, and that its events can be read.
+// Damage is an error, and the session is quarantined. One that was quarantined and
+// is whole is so no longer: a version that could not read it may have set it aside.
 func (h *Host) Verify(ctx context.Context, id event.SessionID) (eventlog.End, error) {
+	if err := h.release(ctx, id); err != nil {
+		return eventlog.End{}, err
+	}
 	var end eventlog.End
+	var events []event.Event
 	for e, err := range h.store.Read(ctx, id, 0) {
 		if errors.Is(err, eventlog.ErrNotFound) {
 			return end, fmt.Errorf("session %s: %w", id, ErrNotFound)
@@ -169,8 +174,26 @@ func (h *Host) Verify(ctx context.Context, id event.SessionID) (eventlog.End, er
 			return end, h.unreadable(ctx, id, err)
 		}
 		end = end.Next(e.Bytes)
+		events = append(events, e)
+	}
+	state := turn.New(id)
+	if err := state.Load(events); err != nil {
+		return end, h.undecodable(ctx, state, err)
 	}
 	return end, nil
+}
+
+// release lifts the quarantine of a session. If it is damaged, whoever reads it next
+// finds that.
+func (h *Host) release(ctx context.Context, id event.SessionID) error {
+	s, err := h.store.Session(ctx, id)
+	if err != nil {
+		return fmt.Errorf("session %s: %w", id, err)
+	}
+	if s.Damage != nil && h.store.Quarantine(ctx, id, nil) != nil {
+		return s.Damage // its place in the index is damaged, too
+	}
+	return nil
 }
 
 // ErrPosition means that a session has no such event.

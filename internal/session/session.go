@@ -322,9 +322,15 @@ func (h *Host) read(ctx context.Context, id event.SessionID, more ...event.Event
 	}
 	state := turn.New(id)
 	if err := state.Load(append(events, more...)); err != nil {
-		return nil, index, h.unreadable(ctx, id, &eventlog.Damage{Session: id, Seq: state.Seq, Reason: err.Error()})
+		return nil, index, h.undecodable(ctx, state, err)
 	}
 	return state, index, nil
+}
+
+// undecodable quarantines a session because of the event that its state could not
+// take in.
+func (h *Host) undecodable(ctx context.Context, state *turn.State, err error) error {
+	return h.unreadable(ctx, state.ID, &eventlog.Damage{Session: state.ID, Seq: state.Seq, Reason: err.Error()})
 }
 
 func (h *Host) unreadable(ctx context.Context, id event.SessionID, err error) error {

@@ -96,6 +96,9 @@ func askedByHook(call *Call) *approval.Request {
 // malformedText says what is wrong with arguments, for people and for the model.
 func malformedText(r event.ToolRequest) (message, text string) {
 	var value any
+	if err := event.CheckDepth([]byte(r.Malformed)); err != nil {
+		return "The arguments are nested too deeply", fmt.Sprintf("The arguments for the tool call '%s' cannot be used: %v. The arguments have been cleared. Make the call again with flatter ones.", r.Name, err)
+	}
 	err := json.Unmarshal([]byte(r.Malformed), &value)
 	if err != nil {
 		return "The arguments were not valid JSON", fmt.Sprintf("The arguments for the tool call '%s' were not valid JSON. The arguments have been cleared. Arguments: %s. JSON parse error: %v", r.Name, r.Malformed, err)
