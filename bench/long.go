@@ -13,6 +13,7 @@ import (
 	"github.com/abide-run/abide/bench/compare"
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/sqlite"
 )
 
@@ -72,7 +73,7 @@ func (l long) fill(n int) {
 	for i := len(events); i < n; i++ {
 		events = append(events, got(event.Encode(event.Head{ID: event.NewID(), Time: time.Now()}, event.SessionInfoData{InfoType: "notification", Message: strings.Repeat("noted ", 30)})))
 	}
-	store := got(sqlite.Open(context.Background(), filepath.Join(home, "abide.db"), sqlite.Options{Sync: sqlite.Normal}))
+	store := got(sqlite.Open(context.Background(), filepath.Join(home, "abide.db"), sqlite.Options{Sync: eventlog.Normal}))
 	appendAll(store, "s", events, info)
 	must(store.Close())
 }

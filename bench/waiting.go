@@ -103,7 +103,7 @@ func (c waiters) fill(home string) {
 	if c.older {
 		info.Waiting = false
 	}
-	store := got(sqlite.Open(context.Background(), filepath.Join(home, "abide.db"), sqlite.Options{Sync: sqlite.Normal}))
+	store := got(sqlite.Open(context.Background(), filepath.Join(home, "abide.db"), sqlite.Options{Sync: eventlog.Normal}))
 	for i := range c.sessions {
 		appendAll(store, event.SessionID(fmt.Sprintf("waiting-%06d", i)), events, info)
 	}

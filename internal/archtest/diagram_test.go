@@ -98,7 +98,7 @@ var diagram = map[string][]string{
 	},
 	"cli": {
 		"api", "approval", "client", "config", "daemon", "event", "eventlog", "folder", "instructions", "man", "projectfile",
-		"model", "model/offline", "model/scripted", "process", "sqlite", "turn", "workspace/bridge", "workspace/local",
+		"model", "model/offline", "model/scripted", "process", "turn", "workspace/bridge", "workspace/local",
 	},
 	"cmd/abide": {"cli", "process/keeper"},
 

@@ -15,8 +15,8 @@ import (
 	"github.com/abide-run/abide/internal/config"
 	"github.com/abide-run/abide/internal/daemon"
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/instructions"
-	"github.com/abide-run/abide/internal/sqlite"
 )
 
 // config is how this process takes part in a data folder.
@@ -39,6 +39,7 @@ func (a *app) config(dir string) (daemon.Config, error) {
 		Log:          slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: level})),
 		Written:      daemon.Written{MaxOutput: loaded.Config.Worker.MaxTokens, Models: limits(loaded.Config, "")},
 		Instructions: instructions.Rules{Names: loaded.Config.Instructions.Files, MaxBytes: loaded.Config.Instructions.MaxBytes},
+		Store:        loaded.Config.Store.URL,
 		Tools:        a.opts.Tools,
 		Wrap:         a.opts.Wrap,
 		Notice:       func(line string) { a.err.printf("abide: %s\n", line) },
@@ -46,7 +47,7 @@ func (a *app) config(dir string) (daemon.Config, error) {
 		MaxQueue:     loaded.Config.Worker.MaxQueue,
 	}
 	if loaded.Config.Store.Sync == "normal" {
-		c.Sync = sqlite.Normal
+		c.Sync = eventlog.Normal
 	}
 	c.Rest, _ = time.ParseDuration(loaded.Config.Store.Rest) // checked when it was read
 	c.Commands = commands(loaded.Config.Commands)

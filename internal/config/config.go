@@ -140,6 +140,7 @@ type Instructions struct {
 
 // Store says how the log is kept.
 type Store struct {
+	URL  string `toml:"url" doc:"Where the log is: sqlite:PATH, a relative path being meant from the data folder. A file in the data folder if empty."`
 	Sync string `toml:"sync" doc:"full: what was acknowledged survives a power cut. normal: it survives a crash of the program; a power cut may take the last moments back." enum:"full,normal"`
 	Rest string `toml:"rest" doc:"How long an idle session stays in memory, like 30s."`
 }

@@ -30,7 +30,6 @@ import (
 	"github.com/abide-run/abide/internal/server"
 	"github.com/abide-run/abide/internal/session"
 	"github.com/abide-run/abide/internal/skills"
-	"github.com/abide-run/abide/internal/sqlite"
 	"github.com/abide-run/abide/internal/tool/agent"
 	"github.com/abide-run/abide/internal/tool/builtin"
 	"github.com/abide-run/abide/internal/tool/recall"
@@ -52,7 +51,8 @@ type Config struct {
 	// on with unfinished turns if it happens to be the engine.
 	Visitor bool
 
-	Sync     sqlite.Sync     // what an acknowledged append survives
+	Store    string          // URL of the log, as stores has it; a file in the data folder if empty
+	Sync     eventlog.Sync   // what an acknowledged append survives
 	Rest     time.Duration   // how long an idle session stays in memory; the host's default if zero
 	MaxQueue int             // how many inputs can wait while a turn runs; the host's default if zero
 	Retries  []time.Duration // how long to wait before each further attempt at a model request; the host's default if nil
@@ -100,6 +100,10 @@ func Open(ctx context.Context, c Config) (*Node, error) {
 	}
 	f, err := folder.Open(c.Dir)
 	if err != nil {
+		return nil, err
+	}
+	c.Store = storeURL(c.Store, f.Database())
+	if err := stores.Check(c.Store); err != nil {
 		return nil, err
 	}
 	lock, got, err := f.TryLock()
@@ -308,7 +312,7 @@ func (s stdio) Close() error {
 type engine struct {
 	lock   *folder.Lock
 	store  eventlog.Store
-	disk   *sqlite.Store // the same, without what was put around it
+	disk   eventlog.Store // the same, without what was put around it
 	tools  *toolbox
 	keeper *upkeep.Keeper
 	host   *session.Host
@@ -318,7 +322,7 @@ type engine struct {
 
 // startEngine opens the store, lets unfinished work go on, and listens.
 func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, error) {
-	store, err := sqlite.Open(ctx, n.folder.Database(), sqlite.Options{Sync: n.config.Sync})
+	store, err := stores.Open(ctx, n.config.Store, eventlog.Options{Sync: n.config.Sync, Dir: n.folder.Dir()})
 	if err != nil {
 		lock.Close()
 		return nil, err

@@ -9,7 +9,6 @@ import (
 
 	"github.com/abide-run/abide/internal/folder"
 	"github.com/abide-run/abide/internal/relay"
-	"github.com/abide-run/abide/internal/sqlite"
 )
 
 // A FolderError is why a data folder cannot be used as it is: somebody has to do
@@ -77,7 +76,7 @@ func (n *Node) promote(ctx context.Context, lock *folder.Lock) error {
 // canPass reports whether what keeps this process from being the engine may end
 // without anybody touching the data folder itself.
 func canPass(err error) bool {
-	return sqlite.CanPass(err) || slices.ContainsFunc([]syscall.Errno{
+	return stores.CanPass(err) || slices.ContainsFunc([]syscall.Errno{
 		syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG, syscall.EIO, syscall.EROFS, syscall.EACCES, syscall.EPERM,
 		syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOBUFS, syscall.EAGAIN, syscall.EBUSY, syscall.EINTR,
 		syscall.EADDRINUSE,

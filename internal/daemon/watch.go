@@ -7,7 +7,6 @@ import (
 
 	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/folder"
-	"github.com/abide-run/abide/internal/sqlite"
 )
 
 // watchStore stops this process when nothing can be written any more. What is
@@ -23,7 +22,7 @@ func (n *Node) watchStore(e *engine) {
 // noteFailure makes it the reason of the end if nothing can be written any more.
 func (n *Node) noteFailure(e *engine) {
 	err := e.disk.Err()
-	if errors.Is(err, sqlite.ErrGone) {
+	if errors.Is(err, eventlog.ErrGone) {
 		err = &FolderError{err}
 	}
 	if err != nil {

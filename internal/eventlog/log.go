@@ -216,9 +216,13 @@ type Store interface {
 	// Secret returns a kept value, or nil.
 	Secret(ctx context.Context, id event.SessionID, name string) ([]byte, error)
 
-	// Close waits for appends under way. Whatever comes later, and whoever
-	// still waits, gets ErrClosed.
+	// Close waits for appends under way. Whatever comes later gets ErrClosed.
 	Close() error
+	// Closed returns a channel that is closed when the store takes no more appends,
+	// because of Close or because it could not go on. Err says which.
+	Closed() <-chan struct{}
+	// Err returns why the store takes no more appends, and nil while it does.
+	Err() error
 }
 
 var (
@@ -231,6 +235,10 @@ var (
 	// ErrClosed means that the store was closed, or closed itself after a
 	// failed sync.
 	ErrClosed = errors.New("the log is closed")
+	// ErrGone means that what the store keeps its log in is not there any more: it
+	// was deleted, moved, replaced, or its disk was unmounted. What is written then
+	// reaches nobody who opens the store later.
+	ErrGone = errors.New("was deleted, moved or unmounted while it was open")
 	// ErrFenced means that another process has taken the store over.
 	ErrFenced = errors.New("another process has taken the log over")
 )

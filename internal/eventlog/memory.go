@@ -472,6 +472,19 @@ func (m *Memory) Close() error {
 	return nil
 }
 
+// Closed implements Store.
+func (m *Memory) Closed() <-chan struct{} { return m.closed }
+
+// Err implements Store.
+func (m *Memory) Err() error {
+	select {
+	case <-m.closed:
+		return ErrClosed
+	default:
+		return nil
+	}
+}
+
 // lock takes the mutex unless the store is closed or the caller has given up.
 func (m *Memory) lock(ctx context.Context) (unlock func(), err error) {
 	if err := ctx.Err(); err != nil {

@@ -45,14 +45,14 @@ func turn(ctx context.Context, s eventlog.Log, id event.SessionID, end eventlog.
 }
 
 func BenchmarkTurn(b *testing.B) {
-	for _, sync := range []Sync{Full, Normal} {
+	for _, sync := range []eventlog.Sync{eventlog.Full, eventlog.Normal} {
 		for _, writers := range []int{1, 64} {
-			b.Run(fmt.Sprintf("sync=%s/writers=%d", sync, writers), func(b *testing.B) { benchmarkTurns(b, sync, writers) })
+			b.Run(fmt.Sprintf("sync=%s/writers=%d", strings.ToUpper(sync.String()), writers), func(b *testing.B) { benchmarkTurns(b, sync, writers) })
 		}
 	}
 }
 
-func benchmarkTurns(b *testing.B, mode Sync, writers int) {
+func benchmarkTurns(b *testing.B, mode eventlog.Sync, writers int) {
 	s, err := Open(b.Context(), filepath.Join(b.TempDir(), "abide.db"), Options{Sync: mode})
 	if err != nil {
 		b.Fatal(err)
@@ -83,7 +83,7 @@ func benchmarkTurns(b *testing.B, mode Sync, writers int) {
 // BenchmarkRead reads a session of 1,000 turns, and the same bytes from a file.
 func BenchmarkRead(b *testing.B) {
 	dir := b.TempDir()
-	s, err := Open(b.Context(), filepath.Join(dir, "abide.db"), Options{Sync: Normal})
+	s, err := Open(b.Context(), filepath.Join(dir, "abide.db"), Options{Sync: eventlog.Normal})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func BenchmarkRead(b *testing.B) {
 
 // BenchmarkReadTail reads what the last append added, as a follower does.
 func BenchmarkReadTail(b *testing.B) {
-	s, err := Open(b.Context(), filepath.Join(b.TempDir(), "abide.db"), Options{Sync: Normal})
+	s, err := Open(b.Context(), filepath.Join(b.TempDir(), "abide.db"), Options{Sync: eventlog.Normal})
 	if err != nil {
 		b.Fatal(err)
 	}

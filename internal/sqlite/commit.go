@@ -306,7 +306,7 @@ func hopeless(path string, err error) error {
 		return nil
 	case errors.Is(err, eventlog.ErrFenced):
 		return fmt.Errorf("store %s: %w", path, err)
-	case errors.Is(err, ErrGone):
+	case errors.Is(err, eventlog.ErrGone):
 		return fmt.Errorf("%w: %w", eventlog.ErrClosed, err)
 	case fatal(err) || is[commitError](err):
 		return fmt.Errorf("%w: %w", eventlog.ErrClosed, explain(path, err))

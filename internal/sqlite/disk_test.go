@@ -15,7 +15,7 @@ func TestAPlainTurnTakesAtMostFourKilobytesOnDisk(t *testing.T) {
 	for _, sessions := range []int{1, 10, 60} {
 		t.Run(fmt.Sprint(sessions, " sessions"), func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "abide.db")
-			s, err := Open(t.Context(), path, Options{Sync: Normal})
+			s, err := Open(t.Context(), path, Options{Sync: eventlog.Normal})
 			if err != nil {
 				t.Fatal(err)
 			}

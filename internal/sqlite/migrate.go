@@ -26,12 +26,9 @@ func migrate(ctx context.Context, conn *sql.Conn, path string) error {
 		return explain(path, err)
 	}
 	defer tx.Rollback()
-	version, err := schemaVersion(ctx, tx, path)
+	version, err := knownVersion(ctx, tx, path)
 	if err != nil {
 		return err
-	}
-	if version > len(files) {
-		return fmt.Errorf("store %s has version %d, this abide knows versions up to %d: use a newer abide, or another data folder", path, version, len(files))
 	}
 	for _, name := range files[version:] {
 		text, err := migrations.ReadFile(name)
@@ -51,11 +48,23 @@ func migrate(ctx context.Context, conn *sql.Conn, path string) error {
 	return explain(path, tx.Commit())
 }
 
+// knownVersion returns the version of a store, and refuses one from the future.
+func knownVersion(ctx context.Context, q querier, path string) (version int, err error) {
+	files, err := fs.Glob(migrations, "migrations/*.sql")
+	if err != nil {
+		return 0, err
+	}
+	if version, err = schemaVersion(ctx, q, path); err == nil && version > len(files) {
+		err = fmt.Errorf("store %s has version %d, this abide knows versions up to %d: use a newer abide, or another data folder", path, version, len(files))
+	}
+	return version, err
+}
+
 // schemaVersion returns 0 for an empty file, and refuses one with somebody
 // else's tables in it.
-func schemaVersion(ctx context.Context, tx *sql.Tx, path string) (version int, err error) {
+func schemaVersion(ctx context.Context, q querier, path string) (version int, err error) {
 	var app, tables int
-	row := tx.QueryRowContext(ctx, `SELECT
+	row := q.QueryRowContext(ctx, `SELECT
 		(SELECT user_version FROM pragma_user_version),
 		(SELECT application_id FROM pragma_application_id),
 		(SELECT count(*) FROM sqlite_schema)`)

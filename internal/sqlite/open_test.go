@@ -46,7 +46,7 @@ func TestAPathIsTakenAsItIs(t *testing.T) {
 }
 
 func TestWhatIsStoredIsThereAfterOpeningAgain(t *testing.T) {
-	for _, mode := range []Sync{Full, Normal} {
+	for _, mode := range []eventlog.Sync{eventlog.Full, eventlog.Normal} {
 		path := filepath.Join(t.TempDir(), "abide.db")
 		var end eventlog.End
 		for i := range 3 {
@@ -66,7 +66,7 @@ func TestWhatIsStoredIsThereAfterOpeningAgain(t *testing.T) {
 }
 
 func TestSyncingIsAsTheOptionsSay(t *testing.T) {
-	for mode, want := range map[Sync]int{Full: 2, Normal: 1} {
+	for mode, want := range map[eventlog.Sync]int{eventlog.Full: 2, eventlog.Normal: 1} {
 		s, err := Open(t.Context(), filepath.Join(t.TempDir(), "abide.db"), Options{Sync: mode})
 		if err != nil {
 			t.Fatal(err)
@@ -108,6 +108,8 @@ func TestAStoreFromTheFutureIsRefused(t *testing.T) {
 	path := victim(t)
 	tamper(t, path, "PRAGMA user_version = 99")
 	refuses(t, path, "has version 99", "versions up to 2", "use a newer abide")
+	tamper(t, path, "PRAGMA journal_mode = DELETE") // a version to come may want another
+	refuses(t, path, "has version 99")
 	tamper(t, path, "PRAGMA user_version = 2")
 	if got, err := read(t, open(t, path), "victim"); err != nil || len(got) != 8 {
 		t.Errorf("victim says %q, %v", got, err)

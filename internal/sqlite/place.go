@@ -5,12 +5,9 @@ import (
 	"fmt"
 	"io/fs"
 	"syscall"
-)
 
-// ErrGone means that a file of the store is not at its path any more: it was
-// deleted, moved, replaced, or its disk was unmounted. What is written then
-// reaches nobody who opens the store later.
-var ErrGone = errors.New("was deleted, moved or unmounted while it was open")
+	"github.com/abide-run/abide/internal/eventlog"
+)
 
 // A place is a file of the store, and which one it was when the store was opened.
 type place struct {
@@ -53,7 +50,7 @@ func (s *Store) checkPlaces() error {
 	for _, p := range s.places {
 		is, err := identify(p.path)
 		if err != nil && !errors.Is(err, fs.ErrPermission) || err == nil && is != p.is {
-			return fmt.Errorf("store %s %w: put it back and start abide again, or choose another data folder", p.path, ErrGone)
+			return fmt.Errorf("store %s %w: put it back and start abide again, or choose another data folder", p.path, eventlog.ErrGone)
 		}
 	}
 	return nil

@@ -51,7 +51,7 @@ func refusesAll(t *testing.T, s *Store, end eventlog.End) {
 	_, appended := s.Append(t.Context(), "s", eventlog.Batch{After: end, Events: half(1)})
 	kept := s.PutSecrets(t.Context(), "s", eventlog.Secret{Name: "key", Value: []byte("value")})
 	for what, err := range map[string]error{"an append": appended, "a secret": kept, "the end of the store": s.Err()} {
-		if !errors.Is(err, ErrGone) || !errors.Is(err, eventlog.ErrClosed) || !strings.Contains(err.Error(), filepath.Dir(s.path)) {
+		if !errors.Is(err, eventlog.ErrGone) || !errors.Is(err, eventlog.ErrClosed) || !strings.Contains(err.Error(), filepath.Dir(s.path)) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

@@ -135,7 +135,7 @@ func TestAnyFlippedBitIsDetectedOrHarmless(t *testing.T) {
 		if err := os.WriteFile(path, bad, 0o600); err != nil {
 			r.Fatal(err)
 		}
-		s, err := Open(r.Context(), path, Options{Sync: Normal})
+		s, err := Open(r.Context(), path, Options{Sync: eventlog.Normal})
 		if err != nil {
 			return // refused as a whole
 		}

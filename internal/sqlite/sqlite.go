@@ -33,29 +33,7 @@ import (
 
 // Options are what a store can be told. The zero value is the safe choice.
 type Options struct {
-	Sync Sync // what an acknowledged append survives; Full if zero
-}
-
-// Sync says what an acknowledged append survives.
-type Sync int
-
-const (
-	// Full waits for the disk before an append is acknowledged. What was
-	// acknowledged survives a crash of the program, of the system, and a power
-	// cut.
-	Full Sync = iota
-	// Normal hands an append to the operating system and does not wait for the
-	// disk. What was acknowledged survives a crash of the program, but a power
-	// cut or a crash of the system may take the last appends back, as if they
-	// had never happened. The file itself stays sound.
-	Normal
-)
-
-func (s Sync) String() string {
-	if s == Normal {
-		return "NORMAL"
-	}
-	return "FULL"
+	Sync eventlog.Sync // what an acknowledged append survives; eventlog.Full if zero
 }
 
 // Stats counts what was written since the store was opened.
@@ -161,6 +139,9 @@ func (s *Store) connect(ctx context.Context, opts Options) (err error) {
 	s.write = &writing{conn: conn}
 	if err := checkVersion(ctx, conn); err != nil {
 		return explain(s.path, err)
+	}
+	if _, err := knownVersion(ctx, conn, s.path); err != nil {
+		return err // before anything is changed
 	}
 	if err := useWAL(ctx, conn, s.path); err != nil {
 		return err

@@ -151,7 +151,7 @@ func newLab(t *testing.T) *lab {
 // open opens the store and makes everything else. Nothing runs before start.
 func (l *lab) open() {
 	l.Helper()
-	store, err := sqlite.Open(l.Context(), filepath.Join(l.dir, "abide.db"), sqlite.Options{Sync: sqlite.Normal})
+	store, err := sqlite.Open(l.Context(), filepath.Join(l.dir, "abide.db"), sqlite.Options{Sync: eventlog.Normal})
 	if err != nil {
 		l.Fatal(err)
 	}

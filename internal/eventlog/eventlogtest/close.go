@@ -11,7 +11,15 @@ import (
 
 func closed(t *testing.T, f *fixture) {
 	end := f.add("s", eventlog.End{}, "a")
+	f.fails("err", f.Err(), nil)
+	select {
+	case <-f.Closed():
+		t.Error("an open store says that it is closed")
+	default:
+	}
 	f.fails("close", f.Close(), nil)
+	<-f.Closed()
+	f.fails("err", f.Err(), eventlog.ErrClosed)
 	f.fails("close again", f.Close(), nil)
 	_, err := f.Append(t.Context(), "s", batch(end, "b"))
 	f.fails("append", err, eventlog.ErrClosed)

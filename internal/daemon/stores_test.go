@@ -1,0 +1,68 @@
+package daemon_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/abide-run/abide/internal/api"
+	"github.com/abide-run/abide/internal/daemon"
+	"github.com/abide-run/abide/internal/event"
+)
+
+func TestTheLogIsWhereItsURLSays(t *testing.T) {
+	elsewhere := filepath.Join(t.TempDir(), "other.db")
+	for url, file := range map[string]string{"": "abide.db", "sqlite:mine.db": "mine.db", "sqlite:" + elsewhere: elsewhere, "sqlite://" + elsewhere: elsewhere} {
+		dir := t.TempDir()
+		n, err := daemon.Open(t.Context(), daemon.Config{Dir: dir, Store: url, Defaults: api.Defaults{Cwd: dir}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !filepath.IsAbs(file) {
+			file = filepath.Join(dir, file)
+		}
+		if _, err := os.Stat(file); err != nil {
+			t.Errorf("%q: %v", url, err)
+		}
+		if own := filepath.Join(dir, "abide.db"); file != own {
+			if _, err := os.Stat(own); err == nil {
+				t.Errorf("%q: there is a store in the data folder as well", url)
+			}
+		}
+		p := connect(t, n)
+		p.must(api.SessionCreate, map[string]any{"sessionId": event.NewID()}, nil)
+		if err := n.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestAStoreURLWithATypoIsRefusedByEngineAndRelay(t *testing.T) {
+	dir := t.TempDir()
+	refused := func() {
+		t.Helper()
+		for url, want := range map[string]string{
+			"sqlit:x":        `begins with "sqlit:", which is unknown: write sqlite:PATH`,
+			"sqlite:":        "it names no file: write sqlite:PATH",
+			"sqlite: ":       "it names no file",
+			"sqlite://x":     "a file is on no host",
+			"x.db":           "has no scheme: write sqlite:PATH",
+			"postgres://h/d": "which is unknown: write sqlite:PATH",
+		} {
+			n, err := daemon.Open(t.Context(), daemon.Config{Dir: dir, Store: url})
+			if err == nil {
+				n.Close()
+			}
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%q: err = %v; want it to say %q", url, err, want)
+			}
+		}
+	}
+	refused()
+	if _, err := os.Stat(filepath.Join(dir, "abide.db")); err == nil {
+		t.Error("a store was made")
+	}
+	open(t, dir) // the others are relays from here on
+	refused()
+}

@@ -1,0 +1,38 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+
+	"github.com/abide-run/abide/internal/eventlog"
+)
+
+// Scheme is what URLs of stores in a file begin with.
+const Scheme = "sqlite"
+
+// Kind is a store in a file, as a URL names it: sqlite:PATH. A relative path is
+// meant from the folder that the options name.
+var Kind = eventlog.Kind{Form: Scheme + ":PATH", Open: openURL, Check: checkPath, CanPass: canPass}
+
+func openURL(ctx context.Context, path string, opts eventlog.Options) (eventlog.Store, error) {
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(opts.Dir, path)
+	}
+	s, err := Open(ctx, path, Options{Sync: opts.Sync})
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func checkPath(path string) error {
+	switch {
+	case strings.TrimSpace(path) == "":
+		return errors.New("it names no file")
+	case strings.HasPrefix(path, "//") && !strings.HasPrefix(path, "///"):
+		return errors.New("a file is on no host, so there is nothing to name after two slashes")
+	}
+	return nil
+}
