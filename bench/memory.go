@@ -139,13 +139,18 @@ func (unwatched) Event(event.SessionID, event.Event) bool { return true }
 
 // turn takes a turn, to its end.
 func (m *remembered) turn(id event.SessionID) {
-	got(m.host.Send(context.Background(), id, event.InputAcceptedData{Prompt: "Is everything all right with the thing that we talked about?"}))
-	for {
-		s := got(m.host.Status(context.Background(), id))
-		if !s.Active {
-			return
+	idle := make(chan struct{}, 1)
+	defer m.host.WatchList(&engine.Watcher{Tell: func(n engine.Notice) {
+		if n.Session.ID == id && !n.Session.Info.Active {
+			select {
+			case idle <- struct{}{}:
+			default: // it is told already
+			}
 		}
-		must(m.store.Wait(context.Background(), id, s.End.Seq))
+	}})()
+	got(m.host.Send(context.Background(), id, event.InputAcceptedData{Prompt: "Is everything all right with the thing that we talked about?"}))
+	for got(m.host.Status(context.Background(), id)).Active {
+		<-idle
 	}
 }
 

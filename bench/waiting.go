@@ -132,9 +132,9 @@ func asked(size int) ([]event.Event, eventlog.Info) {
 	got(host.Create(ctx, "s", engine.Spec{Config: config}, &engine.Client{Tools: tools}))
 	const words = 20 << 10 // of a prompt, which is stored twice, and of its answer
 	for range size / (3 * words) {
-		take(host, store, strings.Repeat("word ", words/5))
+		take(host, strings.Repeat("word ", words/5))
 	}
-	take(host, store, "act")
+	take(host, "act")
 	var events []event.Event
 	for e, err := range store.Read(ctx, "s", 0) {
 		must(err)
@@ -144,15 +144,21 @@ func asked(size int) ([]event.Event, eventlog.Info) {
 }
 
 // take takes a turn, to its end or to its question.
-func take(host *engine.Host, store eventlog.Store, prompt string) {
+func take(host *engine.Host, prompt string) {
 	ctx := context.Background()
+	changed := make(chan struct{}, 1)
+	defer host.WatchList(&engine.Watcher{Tell: func(engine.Notice) {
+		select {
+		case changed <- struct{}{}:
+		default: // it is told already
+		}
+	}})()
 	got(host.Send(ctx, "s", event.InputAcceptedData{Prompt: prompt}))
 	for {
-		st := got(host.Status(ctx, "s"))
-		if !st.Active || len(st.Questions) > 0 {
+		if st := got(host.Status(ctx, "s")); !st.Active || len(st.Questions) > 0 {
 			return
 		}
-		must(store.Wait(ctx, "s", st.End.Seq))
+		<-changed
 	}
 }
 

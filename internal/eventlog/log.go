@@ -166,10 +166,6 @@ type Log interface {
 	// who knows only a position can go on with ReadFrom. The error is ErrConflict
 	// if there are fewer events.
 	EndAt(ctx context.Context, id event.SessionID, n event.Seq) (End, error)
-
-	// Wait blocks until the session has an event after the given position. The
-	// error is ErrNotFound if there is no such session, or none any more.
-	Wait(ctx context.Context, id event.SessionID, after event.Seq) error
 }
 
 // A Store is a log with an index of its sessions, and their jobs.

@@ -37,7 +37,6 @@ type branch struct {
 	info     Info
 	damage   *Damage
 	secrets  map[string][]byte
-	changed  chan struct{} // closed when something happens to the session
 }
 
 // A link is an event and the hash of the chain after it.
@@ -123,7 +122,6 @@ func (m *Memory) add(b *branch, batch Batch) {
 		b.created = b.modified
 		m.sessions[b.id] = b
 	}
-	b.wake()
 }
 
 // tick returns the time, later than ever before: the order of changes is the
@@ -138,14 +136,6 @@ func later(a, b time.Time) time.Time {
 		return a
 	}
 	return b
-}
-
-// wake tells everyone who waits for the branch to look again.
-func (b *branch) wake() {
-	if b.changed != nil {
-		close(b.changed)
-		b.changed = nil
-	}
 }
 
 // end returns where the branch stops.
@@ -264,39 +254,6 @@ func (m *Memory) snapshot(ctx context.Context, id event.SessionID, from func(*br
 	return b.first(n), after, b.damage, nil
 }
 
-// Wait implements Log.
-func (m *Memory) Wait(ctx context.Context, id event.SessionID, after event.Seq) error {
-	for {
-		changed, err := m.watch(ctx, id, after)
-		if changed == nil || err != nil {
-			return err
-		}
-		select {
-		case <-changed:
-		case <-m.closed:
-		case <-ctx.Done():
-		}
-	}
-}
-
-// watch returns a channel that is closed when the session changes, or nil if it
-// has an event after the given position already.
-func (m *Memory) watch(ctx context.Context, id event.SessionID, after event.Seq) (<-chan struct{}, error) {
-	unlock, err := m.lock(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer unlock()
-	b, err := m.find(id)
-	if err != nil || b.end().Seq > after {
-		return nil, err
-	}
-	if b.changed == nil {
-		b.changed = make(chan struct{})
-	}
-	return b.changed, nil
-}
-
 // Session implements Store.
 func (m *Memory) Session(ctx context.Context, id event.SessionID) (Session, error) {
 	unlock, err := m.lock(ctx)
@@ -385,7 +342,6 @@ func (m *Memory) Delete(ctx context.Context, id event.SessionID) error {
 	b.secrets = nil
 	maps.DeleteFunc(m.jobs, func(_ string, j Job) bool { return j.Session == id })
 	b.info = Info{}
-	b.wake()
 	m.release(b)
 	return nil
 }

@@ -3,9 +3,11 @@ package eventlog_test
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
+	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/eventlog/eventlogtest"
 )
@@ -18,6 +20,20 @@ func TestMemoryKeepsThePromises(t *testing.T) {
 		t.Cleanup(func() { m.Close() })
 		return m
 	})
+}
+
+// say appends an event to the session "s".
+func say(t *testing.T, log eventlog.Log, after eventlog.End, what string) eventlog.End {
+	t.Helper()
+	e, err := event.Encode(event.Head{ID: event.NewID(), Time: time.Now()}, event.SessionInfoData{Message: what})
+	if err != nil {
+		t.Fatal(err)
+	}
+	end, err := log.Append(t.Context(), "s", eventlog.Batch{After: after, Events: []event.Event{e}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return end
 }
 
 func TestMemoryNoticesChangedBytes(t *testing.T) {

@@ -114,14 +114,7 @@ func TestFilesAreTakenBackAfterACrash(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.start()
-	for e, err := range eventlog.Follow(t.Context(), b.store, "s", end) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if e.Type == event.FilesRestored {
-			break
-		}
-	}
+	b.stored("s", end, event.FilesRestored)
 	if want := []string{"s look=false"}; !slices.Equal(u.calls, want) {
 		t.Errorf("undone: %v, want %v", u.calls, want)
 	}

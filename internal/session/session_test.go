@@ -14,6 +14,7 @@ import (
 	"github.com/abide-run/abide/internal/approval"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
+	"github.com/abide-run/abide/internal/eventlog/eventlogtest"
 	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/model/offline"
 	"github.com/abide-run/abide/internal/session"
@@ -93,7 +94,7 @@ type bench struct {
 }
 
 func newBench(t *testing.T, m model.Model, tools ...tool.Tool) *bench {
-	b := &bench{t: t, store: turntest.Check(t, eventlog.NewMemory())}
+	b := &bench{t: t, store: eventlogtest.Watch(turntest.Check(t, eventlog.NewMemory()))}
 	b.opts = session.Options{
 		Resolve: func(context.Context, event.SessionConfiguredData, string, []byte) (session.Endpoint, error) {
 			return session.Endpoint{Model: m, Name: "test"}, nil
@@ -118,6 +119,12 @@ func (b *bench) start() {
 func (b *bench) restart() {
 	b.host.Close()
 	b.start()
+}
+
+// stored waits until a session has stored an event of a kind after an end.
+func (b *bench) stored(id event.SessionID, after eventlog.End, kind event.Type) {
+	b.t.Helper()
+	b.store.(*eventlogtest.Watched).Await(b.t, id, after, func(e event.Event) bool { return e.Type == kind })
 }
 
 // create makes a session with a client and starts its view.

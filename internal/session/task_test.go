@@ -195,14 +195,7 @@ func TestATaskThatEndsWhileTheEngineIsDownIsToldOnce(t *testing.T) {
 	}
 	c.of(j.key(0)) <- ended(j.key(0), "NEWS")
 	b.start()
-	for e, err := range eventlog.Follow(t.Context(), b.store, "s", info.End) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if e.Type == event.SessionIdle {
-			break
-		}
-	}
+	b.stored("s", info.End, event.SessionIdle)
 	if got := notices(m.last(), "NEWS"); got != 1 {
 		t.Errorf("the model reads the news %d times", got)
 	}
@@ -255,14 +248,7 @@ func TestManyTasksAreOneWake(t *testing.T) {
 	}
 	before := len(m.reqs)
 	b.start()
-	for e, err := range eventlog.Follow(t.Context(), b.store, "s", end) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if e.Type == event.SessionIdle {
-			break
-		}
-	}
+	b.stored("s", end, event.SessionIdle)
 	if got := notices(m.last(), "NEWS"); got != 3 || len(m.reqs) != before+1 {
 		t.Errorf("the model reads %d news in %d requests, want 3 in one", got, len(m.reqs)-before)
 	}
@@ -282,14 +268,7 @@ func TestAStoppedCallLeavesATask(t *testing.T) {
 	v.await(t, 0, event.SessionIdle)
 	// Its end wakes nobody: the user has stopped the work.
 	c.of(j.key(0)) <- ended(j.key(0), "NEWS")
-	for e, err := range eventlog.Follow(t.Context(), b.store, "s", eventlog.End{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if e.Type == event.TaskReported {
-			break
-		}
-	}
+	b.stored("s", eventlog.End{}, event.TaskReported)
 	if len(m.reqs) != 1 {
 		t.Errorf("the model was asked %d times, want once", len(m.reqs))
 	}

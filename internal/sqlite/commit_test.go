@@ -243,16 +243,14 @@ func TestTheNewcomerFencesTheOld(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "abide.db")
 	old := open(t, path)
 	end := add(t, old, "s", eventlog.End{}, "a")
-	waiting := make(chan error)
-	go func() { waiting <- old.Wait(t.Context(), "s", 1) }()
-
 	young := open(t, path)
 	_, err := old.Append(t.Context(), "s", batch(end, "from the old"))
 	if !errors.Is(err, eventlog.ErrFenced) {
 		t.Errorf("append by the old: err = %v, want ErrFenced", err)
 	}
-	if err := <-waiting; !errors.Is(err, eventlog.ErrFenced) {
-		t.Errorf("wait by the old: err = %v, want ErrFenced", err)
+	<-old.Closed()
+	if err := old.Err(); !errors.Is(err, eventlog.ErrFenced) {
+		t.Errorf("the old is closed because of %v, want ErrFenced", err)
 	}
 	if _, err := old.Session(t.Context(), "s"); !errors.Is(err, eventlog.ErrFenced) {
 		t.Errorf("session by the old: err = %v, want ErrFenced", err)
@@ -347,7 +345,7 @@ func checkFull(t *testing.T, s *Store) {
 	for what, err := range map[string]error{
 		"a later append": second(s.Append(context.Background(), "t", batch(eventlog.End{}, "small"))),
 		"a read":         second(read(t, s, "s")),
-		"a wait":         s.Wait(context.Background(), "s", acknowledged.Seq),
+		"why it is shut": s.Err(),
 	} {
 		if !errors.Is(err, eventlog.ErrClosed) || !strings.Contains(err.Error(), "full") {
 			t.Errorf("%s: err = %v, want ErrClosed and the reason", what, err)

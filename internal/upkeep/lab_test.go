@@ -16,6 +16,7 @@ import (
 
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
+	"github.com/abide-run/abide/internal/eventlog/eventlogtest"
 	"github.com/abide-run/abide/internal/memory"
 	"github.com/abide-run/abide/internal/memory/book"
 	"github.com/abide-run/abide/internal/model"
@@ -129,7 +130,7 @@ type lab struct {
 	window  int // of the model; not known if zero
 	opts    upkeep.Options
 	model   *teller
-	store   eventlog.Store
+	store   *eventlogtest.Watched
 	clients map[event.SessionID]*session.Client
 	host    *session.Host
 	keeper  *upkeep.Keeper
@@ -155,12 +156,11 @@ func (l *lab) open() {
 	if err != nil {
 		l.Fatal(err)
 	}
-	l.store = store
 	l.on(store)
 }
 
 func (l *lab) on(store eventlog.Store) {
-	l.store = store
+	l.store = eventlogtest.Watch(store)
 	l.shelf = book.NewShelf(l.user, memory.Kinds...)
 	l.keeper = upkeep.New(l.store, l.shelf, l.opts)
 	l.host = session.New(l.store, session.Options{
@@ -228,7 +228,8 @@ func (l *lab) send(id event.SessionID, text string) {
 // idle waits until a session has nothing to do.
 func (l *lab) idle(id event.SessionID) {
 	l.Helper()
-	for after := event.Seq(0); ; {
+	for {
+		changed := l.store.Changed()
 		looked, err := l.host.Remembered(l.Context(), id)
 		if err != nil {
 			l.Fatal(err)
@@ -236,27 +237,19 @@ func (l *lab) idle(id event.SessionID) {
 		if !looked.Busy {
 			return
 		}
-		after = max(after, looked.Seq)
-		if err := l.store.Wait(l.Context(), id, after); err != nil {
-			l.Fatal(err)
-		}
+		<-changed
 	}
 }
 
 // await waits until a session has an event of a kind, the nth of it.
 func (l *lab) await(id event.SessionID, kind event.Type, nth int) event.Event {
 	l.Helper()
-	for e, err := range eventlog.Follow(l.Context(), l.store, id, eventlog.End{}) {
-		if err != nil {
-			l.Fatal(err)
-		}
+	return l.store.Await(l, id, eventlog.End{}, func(e event.Event) bool {
 		if e.Type == kind {
-			if nth--; nth == 0 {
-				return e
-			}
+			nth--
 		}
-	}
-	return event.Event{}
+		return nth == 0
+	})
 }
 
 // events returns those of a kind.

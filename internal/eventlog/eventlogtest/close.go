@@ -30,7 +30,6 @@ func closed(t *testing.T, f *fixture) {
 	for _, err := range f.Sessions(t.Context()) {
 		f.fails("sessions", err, eventlog.ErrClosed)
 	}
-	f.fails("wait", f.Wait(t.Context(), "s", 0), eventlog.ErrClosed)
 	f.fails("delete", f.Delete(t.Context(), "s"), eventlog.ErrClosed)
 	f.fails("quarantine", f.Quarantine(t.Context(), "s", &eventlog.Damage{}), eventlog.ErrClosed)
 	_, err = f.Fork(t.Context(), "c", "s", batch(end, "b"))
@@ -47,12 +46,10 @@ func closed(t *testing.T, f *fixture) {
 	f.fails("jobs", err, eventlog.ErrClosed)
 }
 
-// closeWaiting closes a store that is in use. Each append is stored or refused.
-func closeWaiting(t *testing.T, f *fixture) {
-	f.add("s", eventlog.End{}, "a")
+// closeBusy closes a store that is in use. Each append is stored or refused.
+func closeBusy(t *testing.T, f *fixture) {
 	var wg sync.WaitGroup
 	for i := range 8 {
-		wg.Go(func() { f.fails("wait", f.Wait(t.Context(), "s", 1), eventlog.ErrClosed) })
 		wg.Go(func() {
 			id := event.SessionID(fmt.Sprint(i))
 			for end := (eventlog.End{}); ; {

@@ -125,7 +125,6 @@ func unknown(t *testing.T, f *fixture) {
 	f.fails("session", err, eventlog.ErrNotFound)
 	_, err = f.said("none", 0)
 	f.fails("read", err, eventlog.ErrNotFound)
-	f.fails("wait", f.Wait(t.Context(), "none", 0), eventlog.ErrNotFound)
 	f.fails("delete", f.Delete(t.Context(), "none"), eventlog.ErrNotFound)
 	f.fails("quarantine", f.Quarantine(t.Context(), "none", &eventlog.Damage{Seq: 1}), eventlog.ErrNotFound)
 	f.fails("put secret", f.PutSecrets(t.Context(), "none", eventlog.Secret{Name: "k", Value: []byte("v")}), eventlog.ErrNotFound)
