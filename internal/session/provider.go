@@ -98,6 +98,41 @@ func tokenProvider(raw json.RawMessage) (string, error) {
 	return cmp.Or(p.Name, defaultProvider), nil
 }
 
+var errOtherProvider = errors.New("the session has another provider now")
+
+// leaveProviders gives up requests under way if the client that comes now brings
+// other providers, and clients give tokens for those that there are: a request that
+// waits for a token would be given that of another endpoint. The model is asked again.
+func (tx *txn) leaveProviders(to event.SessionConfiguredData) error {
+	is, err := endpointsOf(tx.State.Config)
+	if err != nil {
+		return err
+	}
+	next, err := endpointsOf(to)
+	if err != nil {
+		return err
+	}
+	another := to.Provider != nil && tx.takesProvider(to.Provider) && next.own != is.own
+	others := to.Providers != nil && !maps.Equal(next.named, is.named)
+	if (another || others) && takesTokens(tx.State.Config) {
+		tx.s.stopAsking(errOtherProvider)
+		tx.s.stopCompacting(errOtherProvider)
+	}
+	return nil
+}
+
+// takesTokens reports whether a provider of the session takes a client's tokens.
+func takesTokens(config event.SessionConfiguredData) bool {
+	var listed []json.RawMessage
+	if config.Providers != nil && json.Unmarshal(config.Providers, &listed) != nil {
+		return false
+	}
+	return slices.ContainsFunc(append(listed, config.Provider), func(p json.RawMessage) bool {
+		name, err := tokenProvider(p)
+		return name != "" && err == nil
+	})
+}
+
 // A choice is a model and where it is.
 type choice struct {
 	config event.SessionConfiguredData // with the model's provider

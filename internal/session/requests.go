@@ -116,6 +116,9 @@ func (h *Host) Resume(ctx context.Context, id event.SessionID, r Resume, c *Clie
 			at = before - 1 // what the lost reply would have been followed by
 		}
 		warm, active := tx.s.attached(), tx.State.Active()
+		if err = tx.leaveProviders(r.Spec.Config); err != nil {
+			return err
+		}
 		if c != nil {
 			if view, err = tx.attach(c, at); err != nil {
 				return err

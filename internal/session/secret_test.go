@@ -13,6 +13,7 @@ import (
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/model/offline"
 	"github.com/abide-run/abide/internal/session"
 )
 
@@ -22,6 +23,8 @@ type asked struct{ url, key, header string }
 // gateways is a model at any endpoint. The one at "http://a" does not answer before
 // it is cancelled.
 type gateways struct {
+	answers model.Model // says "done" if nil
+
 	mu   sync.Mutex
 	seen []asked
 }
@@ -71,6 +74,9 @@ func (g gateway) Ask(ctx context.Context, q *model.Request, _ func(model.Delta))
 	if g.url == "http://a" {
 		<-ctx.Done()
 		return nil, context.Cause(ctx)
+	}
+	if g.answers != nil {
+		return g.answers.Ask(ctx, q, nil)
 	}
 	return &model.Reply{Text: "done"}, nil
 }
@@ -409,4 +415,108 @@ func TestADeletedSessionLeavesItsSecretsToNobody(t *testing.T) {
 		}
 		b.host.Close()
 	})
+}
+
+// A sub-agent gets the keys of the configuration that it gets, bound as its parent's
+// are; a fork shares the log and gets no key.
+func TestAgentsShareTheKeysOfTheirParentAndForksDoNot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, b := newGateways(t, eventlog.NewMemory())
+		g.answers, b.opts.Agents = offline.Model{}, true
+		b.restart()
+		spec := at("http://b", "key of http://b")
+		spec.Env = []string{"TOKEN=1"}
+		if _, err := b.host.Create(t.Context(), "s", spec, nil); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.host.Send(t.Context(), "s", delegate("general-purpose", "Reply with exactly: CHILD")); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		agent := child(t, b.verify("s"))
+		if env, err := b.host.Environment(t.Context(), agent); err != nil || !slices.Equal(env, spec.Env) {
+			t.Errorf("environment of the agent = %q, %v", env, err)
+		}
+		for _, a := range g.all() {
+			if a != (asked{"http://b", "key of http://b", ""}) {
+				t.Errorf("told %+v", a)
+			}
+		}
+		if n := len(g.all()); n < 3 {
+			t.Errorf("the endpoint was asked %d times, want the parent and the agent", n)
+		}
+		for resumed, want := range map[event.SessionID]asked{agent: {"http://c", "", ""}, "fork": {"http://b", "", ""}} {
+			r := session.Resume{Spec: session.Spec{Config: at("http://c", "").Config}}
+			if resumed == "fork" {
+				r = session.Resume{}
+				if _, err := b.host.Fork(t.Context(), "fork", "s", 0, ""); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := b.host.Resume(t.Context(), resumed, r, nil); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := b.host.Send(t.Context(), resumed, event.InputAcceptedData{Prompt: "Reply with exactly: HI"}); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			if got := g.all()[len(g.all())-1]; got != want {
+				t.Errorf("%s: told %+v, want %+v", resumed, got, want)
+			}
+		}
+		b.host.Close()
+	})
+}
+
+// A client gives tokens for the provider that it came with: a request to the provider
+// before it is not waiting for them.
+func TestATokenIsForTheProviderThatItsClientCameWith(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		sent := map[string]string{}
+		b := &bench{t: t, store: eventlog.NewMemory(), opts: session.Options{Version: "test", Resolve: func(_ context.Context, c event.SessionConfiguredData, _ string, _ []byte) (session.Endpoint, error) {
+			var p struct{ BaseURL string }
+			err := json.Unmarshal(c.Provider, &p)
+			return session.Endpoint{Model: askFunc(func(ctx context.Context, q *model.Request) (*model.Reply, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				if ctx.Err() == nil {
+					sent[p.BaseURL] = q.Headers["Authorization"]
+				}
+				return &model.Reply{Text: "done"}, ctx.Err()
+			}), Name: "m"}, err
+		}}}
+		b.start()
+		tokenAt := func(url string) session.Spec {
+			return session.Spec{Config: event.SessionConfiguredData{Provider: json.RawMessage(fmt.Sprintf(`{"baseUrl":%q,"hasBearerTokenProvider":true}`, url))}}
+		}
+		if _, err := b.host.Create(t.Context(), "s", tokenAt("http://a"), nil); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.host.Send(t.Context(), "s", event.InputAcceptedData{Prompt: "hello"}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait() // it waits for a client with a token
+		second := &session.Client{Token: func(context.Context, event.SessionID, string) (string, error) { return "of b", nil }}
+		if _, err := b.host.Resume(t.Context(), "s", session.Resume{Spec: tokenAt("http://b"), Continue: new(bool)}, second); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		mu.Lock()
+		if token, leaked := sent["http://a"]; leaked {
+			t.Errorf("http://a was sent %q", token)
+		}
+		if sent["http://b"] != "Bearer of b" {
+			t.Errorf("http://b was sent %q", sent["http://b"])
+		}
+		mu.Unlock()
+		b.host.Close()
+	})
+}
+
+// askFunc is a model that is a function.
+type askFunc func(context.Context, *model.Request) (*model.Reply, error)
+
+func (f askFunc) Ask(ctx context.Context, q *model.Request, _ func(model.Delta)) (*model.Reply, error) {
+	return f(ctx, q)
 }
