@@ -36,6 +36,7 @@ type Event struct {
 	Type  Type
 	Bytes []byte // the envelope, as stored and sent
 
+	kind *Kind // its row in the table of kinds; nil if nobody has looked it up
 	made *made // set if the event was made in this process
 }
 
@@ -106,7 +107,7 @@ func Encode(head Head, p Payload) (Event, error) {
 	}
 	head.Ephemeral = head.Ephemeral || kind.Ephemeral()
 	head.Time = head.Time.UTC().Truncate(time.Millisecond) // as it will be read back
-	return Event{Type: kind, Bytes: bytes.Clone(buf.Bytes()), made: &made{head, p}}, nil
+	return Event{Type: kind, Bytes: bytes.Clone(buf.Bytes()), kind: kind.row(), made: &made{head, p}}, nil
 }
 
 func writeHead(buf *bytes.Buffer, kind Type, head Head) {
@@ -136,24 +137,33 @@ var ErrEnvelope = errors.New("not an event envelope")
 // Parse takes stored bytes as an event. It reads only the type; the bytes are
 // kept, not copied.
 func Parse(seq Seq, b []byte) (Event, error) {
-	kind, _, ok := cutQuoted(b, `{"type":`)
-	if !ok || kind == "" || len(b) < 2 || b[len(b)-1] != '}' {
+	kind, _, ok := cutBytes(b, `{"type":`)
+	if !ok || len(kind) == 0 || len(b) < 2 || b[len(b)-1] != '}' {
 		return Event{}, fmt.Errorf("event %d: %w", seq, ErrEnvelope)
 	}
-	return Event{Seq: seq, Type: Type(kind), Bytes: b}, nil
+	if known := kinds[Type(kind)]; known != nil { // its name need not be copied
+		return Event{Seq: seq, Type: known.Type, Bytes: b, kind: known}, nil
+	}
+	return Event{Seq: seq, Type: Type(kind), Bytes: b, kind: &unknown}, nil
 }
 
 // cutQuoted expects b to begin with prefix and a quoted string without escapes.
 func cutQuoted(b []byte, prefix string) (value string, rest []byte, ok bool) {
+	text, rest, ok := cutBytes(b, prefix)
+	return string(text), rest, ok
+}
+
+// cutBytes is cutQuoted, but for the copy.
+func cutBytes(b []byte, prefix string) (value, rest []byte, ok bool) {
 	b, ok = bytes.CutPrefix(b, []byte(prefix+`"`))
 	if !ok {
-		return "", nil, false
+		return nil, nil, false
 	}
 	end := bytes.IndexByte(b, '"')
 	if end < 0 || bytes.IndexByte(b[:end], '\\') >= 0 {
-		return "", nil, false
+		return nil, nil, false
 	}
-	return string(b[:end]), b[end+1:], true
+	return b[:end], b[end+1:], true
 }
 
 // split walks the envelope's head and returns it with the body.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 )
 
 // A Type is the name of a kind of events, as it is stored and sent.
@@ -81,6 +82,20 @@ func (t Type) Kind() (Kind, bool) {
 	return *k, k != &unknown
 }
 
+// Kind returns what the table says of the event, which must not be changed: nothing,
+// if this version does not know it. It is there to be asked for every event of a
+// long log; elsewhere, the methods of [Type] say the same.
+func (e Event) Kind() *Kind {
+	if e.kind != nil {
+		return e.kind
+	}
+	return e.Type.row()
+}
+
+// Listed reports whether stored events of the kind are part of the history that
+// clients read back.
+func (k *Kind) Listed() bool { return !k.Hidden && !k.Ephemeral }
+
 // Hidden reports whether ordinary clients are not shown events of this kind.
 func (t Type) Hidden() bool { return t.row().Hidden }
 
@@ -90,21 +105,7 @@ func (t Type) Ephemeral() bool { return t.row().Ephemeral }
 
 // Listed reports whether stored events of this kind are part of the history
 // that clients read back.
-func (t Type) Listed() bool { k := t.row(); return !k.Hidden && !k.Ephemeral }
-
-// Lasting reports whether an event of this kind still matters when the session was
-// idle since.
-func (t Type) Lasting() bool { return t.row().Lasting }
-
-// Keyed reports whether an event of this kind can carry an idempotency key.
-func (t Type) Keyed() bool { return t.row().Keyed }
-
-// Shapes reports whether an event of this kind changes the conversation that the
-// model sees.
-func (t Type) Shapes() bool { return t.row().Shapes }
-
-// Said reports whether an event of this kind is a part of that conversation.
-func (t Type) Said() bool { return t.row().Said }
+func (t Type) Listed() bool { return t.row().Listed() }
 
 // Piece reports whether it is a part of an answer that will follow as a whole.
 func (t Type) Piece() bool { return t.row().Piece }
@@ -112,9 +113,22 @@ func (t Type) Piece() bool { return t.row().Piece }
 // Question reports whether events of this kind put questions to clients.
 func (t Type) Question() bool { return t.row().Question }
 
+// closing are the kinds that end what another kind begins.
+var closing = sync.OnceValue(func() map[Type]bool {
+	ends := make(map[Type]bool)
+	for _, k := range kinds {
+		ends[k.Answer] = true
+	}
+	return ends
+})
+
+// Closes reports whether events of this kind end what those of another begin: they
+// are answers.
+func (t Type) Closes() bool { return closing()[t] }
+
 // Body decodes the body of an event of a kind that the table has.
 func (e Event) Body() (Payload, error) {
-	k := e.Type.row()
+	k := e.Kind()
 	if k.body == nil {
 		return nil, fmt.Errorf("event %d: this version does not know the kind %s", e.Seq, e.Type)
 	}
@@ -127,17 +141,16 @@ type Requester interface{ Request() Request }
 // A Request is what a client has asked for, so that it can be told when it asks
 // again.
 type Request struct {
-	Key    string // the idempotency key; empty if it came with none
-	ID     string // of what it made or answered; empty: the event's position says which it is
-	Answer bool   // it closed a question, whose id this is
+	Key string // the idempotency key; empty if it came with none
+	ID  string // of what it made, or of the question it closed; empty: the event's position says which it is
 }
 
 // answerTo is the request that closed a question.
 func answerTo(requestID string, a *Answered) Request {
 	if a == nil {
-		return Request{Answer: true}
+		return Request{}
 	}
-	return Request{Key: a.Key, ID: requestID, Answer: true}
+	return Request{Key: a.Key, ID: requestID}
 }
 
 // EmptyData is the body of events that say all with their name.

@@ -65,7 +65,7 @@ func (h *History) Load(events []event.Event) {
 		h.enter(d)
 	}
 	for _, e := range events {
-		if e.Type.Shapes() && e.Type != event.ContextEpoch && (e.Seq >= h.first || e.Type == event.HistoryHidden) {
+		if e.Kind().Shapes && e.Type != event.ContextEpoch && (e.Seq >= h.first || e.Type == event.HistoryHidden) {
 			h.unread = append(h.unread, e)
 		}
 	}

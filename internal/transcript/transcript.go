@@ -46,7 +46,7 @@ type entry struct {
 // Add takes in the next event. Events that do not matter are ignored.
 func (h *History) Add(e event.Event) {
 	switch {
-	case !e.Type.Shapes():
+	case !e.Kind().Shapes:
 		return
 	case e.Type == event.ContextEpoch:
 		h.opened(e)

@@ -212,9 +212,9 @@ func TestLoadingIsFolding(t *testing.T) {
 					w.add(keyedAnswer(n))
 				}
 			}
-			if diff := turntest.Diff(t, w.events, w.state); diff != "" {
-				rt.Fatalf("after %d events loading differs from folding (-folded +loaded):\n%s", len(w.events), diff)
-			}
+		}
+		if diff := turntest.Diff(t, w.events, w.state); diff != "" {
+			rt.Fatalf("after %d events loading differs from folding (-folded +loaded):\n%s", len(w.events), diff)
 		}
 		longest = max(longest, len(w.events))
 		idle := false

@@ -28,7 +28,7 @@ const envelope = 200
 // Weight is how much an event adds to what is to be extracted: the bytes of what
 // somebody said or a tool gave. It is known without reading the event.
 func Weight(e event.Event) int64 {
-	if e.Type.Said() {
+	if e.Kind().Said {
 		return int64(max(0, len(e.Bytes)-envelope))
 	}
 	return 0

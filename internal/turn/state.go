@@ -269,7 +269,7 @@ func (s *State) Load(events []event.Event) error {
 	before, rest := cutAtIdle(events)
 	for _, e := range before {
 		s.count(e)
-		if s.lasts(e.Type) {
+		if s.lasts(e) {
 			if err := s.fold(e); err != nil {
 				return err
 			}
@@ -305,8 +305,8 @@ func cutAtIdle(events []event.Event) (before, rest []event.Event) {
 // lasts reports whether an event changes what an idle session still knows. A
 // message does so only as long as the session has no summary, or as a skill waits
 // to be told.
-func (s *State) lasts(t event.Type) bool {
-	return t.Lasting() || (t == event.UserMessage && (s.Summary == "" || len(s.waiting) > 0))
+func (s *State) lasts(e event.Event) bool {
+	return e.Kind().Lasting || (e.Type == event.UserMessage && (s.Summary == "" || len(s.waiting) > 0))
 }
 
 // rest clears all that is not kept while the session is idle. It is cleared even
@@ -326,15 +326,15 @@ func (s *State) loadKeys(events []event.Event) error {
 		if len(s.sent) == maxRecent && len(s.won) == maxRecent {
 			break
 		}
-		if !e.Type.Keyed() || !e.Mentions("key") {
+		if !e.Kind().Keyed || len(*s.recent(e)) == maxRecent || !e.Mentions("key") {
 			continue
 		}
 		q, err := requestOf(e)
 		if err != nil {
 			return err
 		}
-		if ring := s.ring(q); q.Key != "" && len(*ring) < maxRecent {
-			*ring = append(*ring, q)
+		if q.Key != "" {
+			*s.recent(e) = append(*s.recent(e), q)
 		}
 	}
 	slices.Reverse(s.sent)
@@ -342,9 +342,9 @@ func (s *State) loadKeys(events []event.Event) error {
 	return nil
 }
 
-// ring is where a request is remembered.
-func (s *State) ring(q event.Request) *recent {
-	if q.Answer {
+// recent is where the request is remembered that an event records.
+func (s *State) recent(e event.Event) *recent {
+	if e.Type.Closes() {
 		return &s.won
 	}
 	return &s.sent
@@ -352,12 +352,12 @@ func (s *State) ring(q event.Request) *recent {
 
 // foldKey remembers the key that a request came with.
 func (s *State) foldKey(e event.Event) error {
-	if !e.Type.Keyed() {
+	if !e.Kind().Keyed {
 		return nil
 	}
 	q, err := requestOf(e)
 	if err == nil && q.Key != "" {
-		s.ring(q).add(q)
+		s.recent(e).add(q)
 	}
 	return err
 }
@@ -376,7 +376,7 @@ func requestOf(e event.Event) (event.Request, error) {
 // lastShown finds the event that the next one names as its parent.
 func (s *State) lastShown(events []event.Event) error {
 	for i := len(events) - 1; i >= 0; i-- {
-		if events[i].Type.Listed() {
+		if events[i].Kind().Listed() {
 			head, err := events[i].Head()
 			s.Parent = head.ID
 			return err
@@ -393,7 +393,7 @@ func (s *State) Apply(e event.Event) error {
 }
 
 func (s *State) take(e event.Event) error {
-	if e.Type.Listed() {
+	if e.Kind().Listed() {
 		head, err := e.Head()
 		if err != nil {
 			return err
@@ -408,7 +408,7 @@ func (s *State) take(e event.Event) error {
 
 func (s *State) count(e event.Event) {
 	s.Seq = e.Seq
-	if e.Type.Listed() {
+	if e.Kind().Listed() {
 		s.Shown++
 	}
 	s.Memory.count(e)
