@@ -157,20 +157,28 @@ func TestARelayThatCannotTakeOverForNowTriesAgain(t *testing.T) {
 	}
 }
 
-func TestARunGoesOnWhenItsRelayHasRoomAgain(t *testing.T) {
-	dir := t.TempDir()
+// relayedRun starts a run whose engine is another process and has asked the model,
+// which answers whoever asks it again.
+func relayedRun(t *testing.T, dir string) (r *relayed, session string) {
+	t.Helper()
 	engine := start(t, dir, "serve")
 	engine.await("serves .*engine")
 	model := newProvider(t)
-	r := &relayed{program: command(t, dir, "run", "--model", "m", "hello")}
+	r = &relayed{engine: engine, program: command(t, dir, "run", "--model", "m", "hello")}
 	r.Env = append(r.Env, "OPENAI_BASE_URL="+model.url)
 	r.listen()
 	r.begin()
-	session := strings.Fields(r.hear("^session "))[1]
+	session = strings.Fields(r.hear("^session "))[1]
 	<-model.asked
 	model.answer.Store(true)
+	return r, session
+}
+
+func TestARunGoesOnWhenItsRelayHasRoomAgain(t *testing.T) {
+	dir := t.TempDir()
+	r, session := relayedRun(t, dir)
 	setRoom(t, r.program, 4096)
-	engine.kill()
+	r.engine.kill()
 	r.hear("waiting for an engine")
 	setRoom(t, r.program, unix.RLIM_INFINITY)
 	if out, code := r.ends(); code != 0 || out != "I took my time\n" {
@@ -262,18 +270,10 @@ func TestAStoppedEngineIsNamed(t *testing.T) {
 
 func TestAnEngineThatIsStoppedDuringATurnIsNamed(t *testing.T) {
 	dir := t.TempDir()
-	engine := start(t, dir, "serve")
-	engine.await("serves .*engine")
-	model := newProvider(t)
-	r := &relayed{program: command(t, dir, "run", "--model", "m", "hello")}
-	r.Env = append(r.Env, "OPENAI_BASE_URL="+model.url)
-	r.listen()
-	r.begin()
-	<-model.asked
-	model.answer.Store(true)
-	engine.stop()
-	r.hear(fmt.Sprintf("abide: process %d holds the data folder .* and is stopped", engine.Process.Pid))
-	engine.kill()
+	r, _ := relayedRun(t, dir)
+	r.engine.stop()
+	r.hear(fmt.Sprintf("abide: process %d holds the data folder .* and is stopped", r.engine.Process.Pid))
+	r.engine.kill()
 	if out, code := r.ends(); code != 0 || out != "I took my time\n" {
 		t.Errorf("exit code %d, stdout %q", code, out)
 	}

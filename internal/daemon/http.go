@@ -71,12 +71,20 @@ func (n *Node) answer(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusInternalServerError, "internal", err.Error())
 	case e == nil:
 		w.Header().Set("Retry-After", "1")
-		refuse(w, http.StatusServiceUnavailable, "not_the_engine", "another process is the engine of this data folder: ask that one, or stop it and this one takes over")
+		refuse(w, http.StatusServiceUnavailable, "not_the_engine", n.whyNotHere())
 	case e.tools.processes == nil:
 		refuse(w, http.StatusNotImplemented, "unsupported", process.ErrUnsupported.Error())
 	default:
 		e.http().ServeHTTP(w, r)
 	}
+}
+
+// whyNotHere says why this process is not the engine, and what to do.
+func (n *Node) whyNotHere() string {
+	if trouble := n.troubleNow(); trouble != nil {
+		return fmt.Sprintf("there is no engine for now, and it is tried again: %v", trouble)
+	}
+	return "another process is the engine of this data folder: ask that one, or stop it and this one takes over"
 }
 
 // http is the process API of the engine's sessions. Their commands have a plain

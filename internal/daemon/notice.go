@@ -59,10 +59,7 @@ func (n *Node) blame(fault string) {
 
 // tellNoEngine tells people why no engine can be reached.
 func (n *Node) tellNoEngine() {
-	n.mu.Lock()
-	trouble := n.trouble
-	n.mu.Unlock()
-	if trouble != nil {
+	if trouble := n.troubleNow(); trouble != nil {
 		n.tellWait(fmt.Sprintf("waiting for an engine, and it is tried again: %v", trouble), false)
 		return
 	}

@@ -52,6 +52,9 @@ func (n *Node) succeed() {
 			return
 		}
 		n.noteTrouble(err)
+		if time.Since(first) > noticeAfter {
+			n.tellNoEngine()
+		}
 		select {
 		case <-time.After(pause):
 		case <-n.ctx.Done():
@@ -117,6 +120,13 @@ func (n *Node) noteTrouble(err error) {
 		n.troubled = time.Now()
 	}
 	n.trouble = err
+}
+
+// troubleNow returns why there is no engine for now; nil if there is one.
+func (n *Node) troubleNow() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.trouble
 }
 
 // isReached notes that another process is the engine.
