@@ -15,6 +15,8 @@ import (
 	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/model/offline"
 	"github.com/abide-run/abide/internal/session"
+	"github.com/abide-run/abide/internal/tool/builtin"
+	"github.com/abide-run/abide/internal/turn"
 )
 
 // An asked is a request that reached an endpoint, and what it was told.
@@ -422,7 +424,8 @@ func TestADeletedSessionLeavesItsSecretsToNobody(t *testing.T) {
 func TestAgentsShareTheKeysOfTheirParentAndForksDoNot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, b := newGateways(t, eventlog.NewMemory())
-		g.answers, b.opts.Agents = offline.Model{}, true
+		g.answers = offline.Model{}
+		b.opts.ToolsOf = func(h *session.Host) turn.Catalog { return builtin.New(h) }
 		b.restart()
 		spec := at("http://b", "key of http://b")
 		spec.Env = []string{"TOKEN=1"}

@@ -140,8 +140,8 @@ func standing(s *turn.State) string {
 	}{
 		{"questions", len(s.Questions())}, {"queue", len(s.Queue)}, {"exchanges", len(s.Exchanges.Open)}, {"hooks", len(s.Hooks)},
 		{"tasks", len(s.Tasks)}, {"reports", len(s.Reports)}, {"grants", len(s.Grants)}, {"restore", len(s.Restore)},
-		{"todos", len(s.OpenTodos())}, {"skills", len(s.Usable())}, {"unloaded", len(s.Unloaded())}, {"epochs", s.Epochs},
-		{"working", len(s.Working())}, {"turns", int(s.Totals.Turns)}, {"steps", int(s.Totals.Steps)},
+		{"todos", len(s.OpenTodos())}, {"skills", len(s.UsableSkills())}, {"unloaded", len(s.Unloaded())}, {"epochs", s.Epochs},
+		{"working", len(builtins.Working(s))}, {"turns", int(s.Totals.Turns)}, {"steps", int(s.Totals.Steps)},
 		{"extracted", int(s.Memory.Pointer)}, {"found", int(s.Memory.Waiting)}, {"consolidated", int(s.Memory.Through)}, {"measured", s.Measured.Counted},
 	} {
 		note(count.n > 0, fmt.Sprintf("%s %d", count.word, count.n))

@@ -14,6 +14,8 @@ import (
 	"github.com/abide-run/abide/internal/model/openai"
 	host "github.com/abide-run/abide/internal/session"
 	"github.com/abide-run/abide/internal/sqlite"
+	"github.com/abide-run/abide/internal/tool/builtin"
+	"github.com/abide-run/abide/internal/turn"
 )
 
 // An engine is abide in this process, without a protocol. It does for a turn what
@@ -33,8 +35,9 @@ func newEngine(dir, url string) (*engine, error) {
 	client := openai.New(openai.Config{BaseURL: url, APIKey: "bench"})
 	e := &engine{path: filepath.Join(dir, "engine.db")}
 	e.opts = host.Options{
-		Agents: true, Instructions: instructions.Rules{}.Read,
-		Folder: func(id event.SessionID) string { return filepath.Join(dir, string(id)) },
+		ToolsOf:      func(h *host.Host) turn.Catalog { return builtin.New(h) },
+		Instructions: instructions.Rules{}.Read,
+		Folder:       func(id event.SessionID) string { return filepath.Join(dir, string(id)) },
 		Resolve: func(context.Context, event.SessionConfiguredData, string, []byte) (host.Endpoint, error) {
 			return host.Endpoint{Model: client, Name: "instant"}, nil
 		},
