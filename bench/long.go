@@ -14,7 +14,7 @@ import (
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
-	"github.com/abide-run/abide/internal/sqlite"
+	"github.com/abide-run/abide/internal/eventlog/sqlite"
 )
 
 // What is measured about long sessions.

@@ -16,11 +16,11 @@ import (
 	"github.com/abide-run/abide/bench/compare"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
+	"github.com/abide-run/abide/internal/eventlog/sqlite"
 	notes "github.com/abide-run/abide/internal/memory"
 	"github.com/abide-run/abide/internal/memory/book"
 	"github.com/abide-run/abide/internal/model"
 	engine "github.com/abide-run/abide/internal/session"
-	"github.com/abide-run/abide/internal/sqlite"
 	"github.com/abide-run/abide/internal/upkeep"
 )
 

@@ -10,10 +10,10 @@ import (
 
 	"github.com/abide-run/abide/internal/approval"
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/eventlog/sqlite"
 	"github.com/abide-run/abide/internal/model/openai"
 	"github.com/abide-run/abide/internal/process"
 	engine "github.com/abide-run/abide/internal/session"
-	"github.com/abide-run/abide/internal/sqlite"
 )
 
 // An ours is the engine without the protocol: real sessions in a real store that

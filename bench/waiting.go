@@ -12,9 +12,9 @@ import (
 	"github.com/abide-run/abide/bench/compare"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
+	"github.com/abide-run/abide/internal/eventlog/sqlite"
 	"github.com/abide-run/abide/internal/model"
 	engine "github.com/abide-run/abide/internal/session"
-	"github.com/abide-run/abide/internal/sqlite"
 )
 
 // What is measured about starts.

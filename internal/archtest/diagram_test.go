@@ -9,7 +9,7 @@ var diagram = map[string][]string{
 
 	// record
 	"eventlog": {"event"},
-	"sqlite":   {"event", "eventlog"},
+	"eventlog/sqlite":   {"event", "eventlog"},
 
 	// parts
 	"approval":        {"event", "glob"},
@@ -94,7 +94,7 @@ var diagram = map[string][]string{
 	// all together
 	"daemon": {
 		"api", "event", "eventlog", "folder", "instructions", "memory", "memory/book", "memory/page", "model", "model/anthropic", "model/catalog", "model/offline", "model/openai", "model/remote", "model/responses", "model/scripted",
-		"places", "process", "processapi", "relay", "scope", "server", "session", "skills", "sqlite", "tool", "tool/agent", "tool/bash", "tool/builtin", "tool/files", "tool/recall", "tool/todo", "turn", "upkeep", "window", "workspace/local",
+		"places", "process", "processapi", "relay", "scope", "server", "session", "skills", "eventlog/sqlite", "tool", "tool/agent", "tool/bash", "tool/builtin", "tool/files", "tool/recall", "tool/todo", "turn", "upkeep", "window", "workspace/local",
 	},
 	"cli": {
 		"api", "approval", "client", "config", "daemon", "event", "eventlog", "folder", "instructions", "man", "projectfile",
@@ -123,6 +123,6 @@ var diagram = map[string][]string{
 	"bench/instant": {},
 	"bench": {
 		"api", "approval", "bench/compare", "bench/floor", "bench/instant", "event", "eventlog", "jsonrpc", "memory", "memory/book", "model", "model/anthropic", "model/openai", "model/remote", "model/responses",
-		"process", "process/keeper", "scope", "session", "sqlite", "tool", "tool/bash", "tool/files", "upkeep", "window", "workspace/local",
+		"process", "process/keeper", "scope", "session", "eventlog/sqlite", "tool", "tool/bash", "tool/files", "upkeep", "window", "workspace/local",
 	},
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/event"
-	"github.com/abide-run/abide/internal/sqlite"
+	"github.com/abide-run/abide/internal/eventlog/sqlite"
 )
 
 // An engine was killed when the store had deleted a session, and its commands and its

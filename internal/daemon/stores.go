@@ -2,7 +2,7 @@ package daemon
 
 import (
 	"github.com/abide-run/abide/internal/eventlog"
-	"github.com/abide-run/abide/internal/sqlite"
+	"github.com/abide-run/abide/internal/eventlog/sqlite"
 )
 
 // stores are the kinds of stores that a URL can name, by its scheme. Another one is

@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/eventlog/sqlite"
 	"github.com/abide-run/abide/internal/model/offline"
 	"github.com/abide-run/abide/internal/session"
-	"github.com/abide-run/abide/internal/sqlite"
 )
 
 // idler tells when a session is idle.

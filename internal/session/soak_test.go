@@ -17,9 +17,9 @@ import (
 
 	"github.com/abide-run/abide/internal/approval"
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/eventlog/sqlite"
 	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/session"
-	"github.com/abide-run/abide/internal/sqlite"
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/window"
 )

@@ -17,11 +17,11 @@ import (
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/eventlog/eventlogtest"
+	"github.com/abide-run/abide/internal/eventlog/sqlite"
 	"github.com/abide-run/abide/internal/memory"
 	"github.com/abide-run/abide/internal/memory/book"
 	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/session"
-	"github.com/abide-run/abide/internal/sqlite"
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/upkeep"
 )

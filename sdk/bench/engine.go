@@ -10,10 +10,10 @@ import (
 
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/eventlog/sqlite"
 	"github.com/abide-run/abide/internal/instructions"
 	"github.com/abide-run/abide/internal/model/openai"
 	host "github.com/abide-run/abide/internal/session"
-	"github.com/abide-run/abide/internal/sqlite"
 	"github.com/abide-run/abide/internal/tool/builtin"
 	"github.com/abide-run/abide/internal/turn"
 )
