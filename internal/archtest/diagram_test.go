@@ -24,19 +24,19 @@ var diagram = map[string][]string{
 	"model/catalog":   {"model"},
 	"model/scripted":  {"model", "model/local"},
 	"tool":            {"approval", "event"},
-	"transcript":      {"compact", "event", "model"},
+	"transcript":      {"window/compact", "event", "model"},
 
 	// context and memory
 	"window":      {"model"},
-	"minutes":     {"model", "window"},
-	"answer":      {"model"},
-	"compact":     {"answer", "minutes", "model", "window"},
-	"memory":      {"answer", "event", "memory/page", "minutes", "model", "window"},
+	"window/render":     {"model", "window"},
+	"model/answer":      {"model"},
+	"window/compact":     {"model/answer", "window/render", "model", "window"},
+	"memory":      {"model/answer", "event", "memory/page", "window/render", "model", "window"},
 	"memory/page": {},
 	"memory/book": {"memory/page"},
 	"job":         {"event", "eventlog"},
-	"tool/recall": {"approval", "event", "eventlog", "memory/book", "minutes", "tool", "tool/argument", "transcript"},
-	"upkeep":      {"event", "eventlog", "job", "memory", "memory/book", "memory/page", "minutes", "model", "session", "transcript", "turn"},
+	"tool/recall": {"approval", "event", "eventlog", "memory/book", "window/render", "tool", "tool/argument", "transcript"},
+	"upkeep":      {"event", "eventlog", "job", "memory", "memory/book", "memory/page", "window/render", "model", "session", "transcript", "turn"},
 
 	// files
 	"text":       {},
@@ -77,7 +77,7 @@ var diagram = map[string][]string{
 
 	// engine
 	"turn":    {"approval", "event", "model", "tool", "transcript", "window"},
-	"session": {"approval", "compact", "event", "eventlog", "model", "tool", "transcript", "turn", "window"},
+	"session": {"approval", "window/compact", "event", "eventlog", "model", "tool", "transcript", "turn", "window"},
 
 	// wire
 	"jsonrpc": {},

@@ -2,9 +2,9 @@ package memory
 
 import (
 	"github.com/abide-run/abide/internal/event"
-	"github.com/abide-run/abide/internal/minutes"
 	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/window"
+	"github.com/abide-run/abide/internal/window/render"
 )
 
 // An Entry is a message with its position in the raw log. Epochs do not matter
@@ -24,7 +24,7 @@ type Batch struct {
 }
 
 // bounds are how much is read of what tools did. What was said is read whole.
-var bounds = minutes.Bounds{Arguments: 2000, Result: 2000}
+var bounds = render.Bounds{Arguments: 2000, Result: 2000}
 
 // Next returns the next batch after a position, of at most so many tokens for each
 // text, or false if there is none. The entries are those after the position, in
@@ -38,7 +38,7 @@ func Next(after event.Seq, entries []Entry, room int) (Batch, bool) {
 	for i, e := range entries {
 		list[i] = e.Message
 	}
-	blocks := minutes.Blocks(list, func(i int) int64 { return int64(entries[i].At) }, bounds)
+	blocks := render.Blocks(list, func(i int) int64 { return int64(entries[i].At) }, bounds)
 	end, used := 0, 0
 	for end < len(entries) {
 		next := stepEnd(entries, end)
@@ -51,7 +51,7 @@ func Next(after event.Seq, entries []Entry, room int) (Batch, bool) {
 		end = next
 	}
 	end, to := whole(entries, end)
-	return Batch{From: after + 1, To: to, Texts: minutes.Chunks(blocks[:end], room)}, true
+	return Batch{From: after + 1, To: to, Texts: render.Chunks(blocks[:end], room)}, true
 }
 
 // whole moves the end of a batch to where all that comes after it is after it in the

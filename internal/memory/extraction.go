@@ -4,9 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/abide-run/abide/internal/minutes"
 	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/window"
+	"github.com/abide-run/abide/internal/window/render"
 )
 
 // tools is what the model has that extracts.
@@ -87,7 +87,7 @@ func (x *Extraction) Take(reply *model.Reply, err error) {
 	if x.tried++; x.tried == tries {
 		x.err = err
 	}
-	x.feedback = minutes.Cut(err.Error(), 400)
+	x.feedback = render.Cut(err.Error(), 400)
 }
 
 func (x *Extracted) add(more *Extracted) {

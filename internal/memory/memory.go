@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/abide-run/abide/internal/answer"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/memory/page"
 	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/model/answer"
 	"github.com/abide-run/abide/internal/window"
 )
 

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/abide-run/abide/internal/compact"
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/window/compact"
 )
 
 // checkpoint is where the summary of an epoch is copied to, for people; empty if

@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/abide-run/abide/internal/compact"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/transcript"
 	"github.com/abide-run/abide/internal/turn"
 	"github.com/abide-run/abide/internal/window"
+	"github.com/abide-run/abide/internal/window/compact"
 )
 
 // A compaction is one that is under way in this process.

@@ -13,11 +13,11 @@ import (
 	"time"
 
 	"github.com/abide-run/abide/internal/approval"
-	"github.com/abide-run/abide/internal/compact"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/session"
 	"github.com/abide-run/abide/internal/tool"
+	"github.com/abide-run/abide/internal/window/compact"
 )
 
 // A teller is a model that says what it was told to say, and remembers what it was

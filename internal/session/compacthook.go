@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 
-	"github.com/abide-run/abide/internal/compact"
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/window/compact"
 )
 
 // compactHooks are the clients that have a say in a compaction. What they say is

@@ -15,13 +15,13 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/abide-run/abide/internal/approval"
-	"github.com/abide-run/abide/internal/compact"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/session"
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/turn"
 	"github.com/abide-run/abide/internal/window"
+	"github.com/abide-run/abide/internal/window/compact"
 )
 
 // A fate is all that chance decides about the life of a session. It is settled

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/abide-run/abide/internal/compact"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/turn"
+	"github.com/abide-run/abide/internal/window/compact"
 )
 
 // A Squeeze says how a session is compacted by hand.

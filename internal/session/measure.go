@@ -6,11 +6,11 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/abide-run/abide/internal/compact"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/turn"
 	"github.com/abide-run/abide/internal/window"
+	"github.com/abide-run/abide/internal/window/compact"
 )
 
 // A gauge is what a session knows about its model's window. It belongs to the

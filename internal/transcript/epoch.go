@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/abide-run/abide/internal/compact"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/window/compact"
 )
 
 // ErrShort means that more of the conversation is shown again than is held: the

@@ -15,11 +15,11 @@ import (
 	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/job"
 	"github.com/abide-run/abide/internal/memory"
-	"github.com/abide-run/abide/internal/minutes"
 	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/session"
 	"github.com/abide-run/abide/internal/transcript"
 	"github.com/abide-run/abide/internal/turn"
+	"github.com/abide-run/abide/internal/window/render"
 )
 
 // Bounds of one attempt at an extraction.
@@ -218,7 +218,7 @@ func bounds(to session.Endpoint) (room, output int, err error) {
 		output = min(mostOutput, to.Window/4)
 		limit = min(mostRoom, to.Window-output)
 	}
-	if room = memory.Room(limit); room < minutes.LeastChunk {
+	if room = memory.Room(limit); room < render.LeastChunk {
 		return 0, 0, fmt.Errorf("the window of the model %s, %d tokens, is too small to extract memory with: name another in memory.model", to.Name, to.Window)
 	}
 	return room, output, nil

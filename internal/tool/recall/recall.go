@@ -19,10 +19,10 @@ import (
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/memory/book"
-	"github.com/abide-run/abide/internal/minutes"
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/tool/argument"
 	"github.com/abide-run/abide/internal/transcript"
+	"github.com/abide-run/abide/internal/window/render"
 )
 
 // Name is what the tool is called.
@@ -208,7 +208,7 @@ func (s *Search) find(ctx context.Context, id event.SessionID, words []string) (
 func (s *Search) from(ctx context.Context, id event.SessionID, at event.Seq) (string, error) {
 	size := 0
 	all, err := s.remarks(ctx, id, at, func(r *remark) bool {
-		r.text = minutes.Cut(strings.TrimSpace(r.text), mostSaid)
+		r.text = render.Cut(strings.TrimSpace(r.text), mostSaid)
 		size += len(r.text)
 		return size < 4*mostBytes // some of it may have been taken back
 	})

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/abide-run/abide/internal/minutes"
+	"github.com/abide-run/abide/internal/window/render"
 )
 
 // State is what goes on in a session, from its log and never from prose. All of
@@ -64,7 +64,7 @@ const stateLine = 400
 func (s State) tasks() string {
 	var w strings.Builder
 	for _, t := range s.Tasks {
-		fmt.Fprintf(&w, "- task %d, %s: %s\n", t.ID, t.Status, minutes.Line(t.Subject, stateLine))
+		fmt.Fprintf(&w, "- task %d, %s: %s\n", t.ID, t.Status, render.Line(t.Subject, stateLine))
 	}
 	return strings.TrimSuffix(w.String(), "\n")
 }
@@ -74,19 +74,19 @@ func (s State) Reminder() string {
 	var parts []string
 	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
 	if s.Mode != "" {
-		add("Mode: %s", minutes.Line(s.Mode, stateLine))
+		add("Mode: %s", render.Line(s.Mode, stateLine))
 	}
 	if s.Plan != "" {
-		add("Plan: %s", minutes.Line(s.Plan, stateLine))
+		add("Plan: %s", render.Line(s.Plan, stateLine))
 	}
 	if len(s.Tasks) > 0 {
 		add("Open tasks:\n%s", s.tasks())
 	}
 	for _, r := range s.Running {
-		add("Running in the background: %s, %s, output: %s", r.ID, minutes.Line(r.Command, stateLine), r.Output)
+		add("Running in the background: %s, %s, output: %s", r.ID, render.Line(r.Command, stateLine), r.Output)
 	}
 	for _, q := range s.Questions {
-		add("Not answered yet: %s, %s", q.ID, minutes.Line(q.Text, stateLine))
+		add("Not answered yet: %s, %s", q.ID, render.Line(q.Text, stateLine))
 	}
 	return strings.Join(parts, "\n")
 }

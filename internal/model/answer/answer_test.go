@@ -5,8 +5,8 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/abide-run/abide/internal/answer"
 	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/model/answer"
 )
 
 type form struct {

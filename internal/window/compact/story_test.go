@@ -7,9 +7,9 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/abide-run/abide/internal/compact"
 	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/window"
+	"github.com/abide-run/abide/internal/window/compact"
 )
 
 func asked(text string) compact.Item {

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/abide-run/abide/internal/compact"
 	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/window"
+	"github.com/abide-run/abide/internal/window/compact"
 )
 
 // A life is a session that only measures, prunes and compacts, as the package

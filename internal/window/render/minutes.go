@@ -1,4 +1,4 @@
-// Package minutes writes a conversation down as text, within bounds, for a model
+// Package render writes a conversation down as text, within bounds, for a model
 // that is to read it rather than to take part in it.
 //
 //   - A line that begins without a blank is ours: it says who speaks. Whatever was
@@ -6,7 +6,7 @@
 //     command cannot pass for somebody's words.
 //   - What is left out is said, with its length.
 //   - The same conversation always gives the same text.
-package minutes
+package render
 
 import (
 	"fmt"

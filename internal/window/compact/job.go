@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/abide-run/abide/internal/minutes"
 	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/window"
+	"github.com/abide-run/abide/internal/window/render"
 )
 
 // Input is all that a compaction is made of.
@@ -137,7 +137,7 @@ func (j *Job) record() {
 		list = append(list, it.Message)
 	}
 	for _, b := range bounds {
-		if j.chunks = minutes.Chunks(minutes.Blocks(list, nil, b), j.part); len(j.chunks) <= mostParts {
+		if j.chunks = render.Chunks(render.Blocks(list, nil, b), j.part); len(j.chunks) <= mostParts {
 			return
 		}
 	}
@@ -147,7 +147,7 @@ func (j *Job) record() {
 
 // bounds are how much of each thing is written down: at first nearly all, then
 // less, until there are few enough parts.
-var bounds = []minutes.Bounds{
+var bounds = []render.Bounds{
 	{Arguments: 4000, Result: 4000},
 	{Said: 16_000, Arguments: 500, Result: 1000},
 	{Said: 2000, Arguments: 200, Result: 200},
@@ -209,7 +209,7 @@ func (j *Job) Take(reply *model.Reply, err error) {
 		j.got(summary)
 	case j.tried+1 < tries:
 		j.tried++
-		j.feedback = minutes.Cut(err.Error(), window.Bytes(feedbackRoom/2))
+		j.feedback = render.Cut(err.Error(), window.Bytes(feedbackRoom/2))
 	default:
 		j.fail(err)
 	}
@@ -238,7 +238,7 @@ func (j *Job) overflowed(err error) {
 	default:
 		j.halved++
 		j.part /= 2
-		j.chunks, j.next = minutes.Chunks(j.chunks[j.next:], j.part), 0
+		j.chunks, j.next = render.Chunks(j.chunks[j.next:], j.part), 0
 	}
 }
 

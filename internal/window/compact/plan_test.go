@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/abide-run/abide/internal/compact"
 	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/window/compact"
 )
 
 func noticed(text string) compact.Item {

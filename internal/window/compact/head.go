@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/abide-run/abide/internal/minutes"
 	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/window"
+	"github.com/abide-run/abide/internal/window/render"
 )
 
 // A Head is how an epoch begins: what was asked, in the words of those who asked,
@@ -161,7 +161,7 @@ func within(text string, tokens int) string {
 	if window.Tokens(quote(text)) <= tokens {
 		return text
 	}
-	return minutes.Cut(text, quotedBytes(tokens))
+	return render.Cut(text, quotedBytes(tokens))
 }
 
 // quotedBytes is how long a text may be that still fits after it was quoted.
@@ -209,7 +209,7 @@ func (h *Head) recall(asked []string, room int) (used int) {
 	first := len(asked)
 	var kept []string // newest first
 	for ; first > 0; first-- {
-		text := minutes.Cut(asked[first-1], bytes)
+		text := render.Cut(asked[first-1], bytes)
 		cost := window.Tokens(userMessage(text))
 		if text == "" && asked[first-1] != "" || used+cost > room {
 			break

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/abide-run/abide/internal/answer"
-	"github.com/abide-run/abide/internal/minutes"
 	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/model/answer"
+	"github.com/abide-run/abide/internal/window/render"
 )
 
 // Summary returns what a model has summarised: what it handed in with
@@ -64,7 +64,7 @@ const (
 func Title(summary string) string {
 	_, after, _ := strings.Cut(summary, titleOpen)
 	title, _, found := strings.Cut(after, titleClose)
-	if title = minutes.Line(title, mostTitle); !found || title == "" {
+	if title = render.Line(title, mostTitle); !found || title == "" {
 		return "Summary"
 	}
 	return title

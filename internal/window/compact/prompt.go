@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/abide-run/abide/internal/minutes"
 	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/window/render"
 )
 
 // WriteSummary is the tool by which a summary is handed in.
@@ -51,7 +51,7 @@ const (
 func (j *Job) prompt() string {
 	text := fmt.Sprintf(request, mostWords)
 	if j.in.Instructions != "" {
-		text += "\n\nThe user wants this in particular:\n" + minutes.Cut(j.in.Instructions, mostInstructions)
+		text += "\n\nThe user wants this in particular:\n" + render.Cut(j.in.Instructions, mostInstructions)
 	}
 	if kept := len(j.in.Items) - j.cut; kept > 0 && j.riding {
 		text += fmt.Sprintf("\n\nThe last %d messages before this one are kept as they are. Summarise what comes before them.", kept)

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/abide-run/abide/internal/minutes"
 	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/window"
+	"github.com/abide-run/abide/internal/window/render"
 )
 
 // MinDigest is the fewest tokens that a digest can be told to have.
@@ -29,7 +29,7 @@ func Digest(before string, items []Item, room int) string {
 	left := room - window.Tokens(digestTitle) - window.Tokens(leftOut(1<<40)) - 2
 	var w strings.Builder
 	if known := left / 2; before != "" && known >= MinDigest {
-		text := digestBefore + minutes.Cut(before, window.Bytes(known-window.Tokens(digestBefore))) + "\n"
+		text := digestBefore + render.Cut(before, window.Bytes(known-window.Tokens(digestBefore))) + "\n"
 		left -= window.Tokens(text)
 		w.WriteString(text)
 	}
@@ -59,7 +59,7 @@ func leftOut(n int) string { return fmt.Sprintf("(%d earlier lines are left out)
 // head has it.
 func digestLines(items []Item) (lines []string) {
 	add := func(format string, args ...any) {
-		line := minutes.Line(fmt.Sprintf(format, args...), digestLine)
+		line := render.Line(fmt.Sprintf(format, args...), digestLine)
 		lines = append(lines, line+"\n")
 	}
 	for i, it := range items {
@@ -71,7 +71,7 @@ func digestLines(items []Item) (lines []string) {
 			add("- answered: %s", window.Head(it.Text, digestLine))
 		}
 		for _, c := range it.Calls {
-			add("- called %s %s %s", c.Name, minutes.Line(string(c.Arguments), digestLine/2), outcome(items[i+1:], c.ID))
+			add("- called %s %s %s", c.Name, render.Line(string(c.Arguments), digestLine/2), outcome(items[i+1:], c.ID))
 		}
 	}
 	return lines
@@ -95,5 +95,5 @@ func reduced(m *model.Message, most int) string {
 	if len(m.Images) > 0 {
 		text += fmt.Sprintf(" (%d pictures left out)", len(m.Images))
 	}
-	return minutes.Cut(text, most)
+	return render.Cut(text, most)
 }
