@@ -13,8 +13,8 @@ import (
 	"strings"
 
 	"github.com/abide-run/abide/bench/compare"
+	"github.com/abide-run/abide/internal/approval/scope"
 	"github.com/abide-run/abide/internal/event"
-	"github.com/abide-run/abide/internal/scope"
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/tool/files"
 )

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/abide-run/abide/internal/glob"
+	"github.com/abide-run/abide/internal/approval/glob"
 )
 
 // A rule names a tool or a kind of request, and may have a pattern: "bash",

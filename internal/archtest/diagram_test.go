@@ -12,7 +12,7 @@ var diagram = map[string][]string{
 	"eventlog/sqlite":   {"event", "eventlog"},
 
 	// parts
-	"approval":        {"event", "glob"},
+	"approval":        {"event", "approval/glob"},
 	"model":           {},
 	"model/local":     {"model"},
 	"model/offline":   {"model", "model/local"},
@@ -40,12 +40,12 @@ var diagram = map[string][]string{
 
 	// files
 	"text":       {},
-	"glob":       {},
-	"gitignore":  {"glob"},
-	"scope":      {},
-	"walk":       {"gitignore", "scope"},
+	"approval/glob":       {},
+	"gitignore":  {"approval/glob"},
+	"approval/scope":      {},
+	"walk":       {"gitignore", "approval/scope"},
 	"search":     {"text"},
-	"tool/files": {"approval", "event", "glob", "scope", "search", "text", "tool", "tool/argument", "walk"},
+	"tool/files": {"approval", "event", "approval/glob", "approval/scope", "search", "text", "tool", "tool/argument", "walk"},
 
 	// commands
 	"process":          {"process/identity", "process/keeper", "process/outlog", "process/output", "process/record"},
@@ -64,7 +64,7 @@ var diagram = map[string][]string{
 	"processapi":            {"process", "workspace"},
 
 	// the tools for commands
-	"shell":         {},
+	"approval/shell":         {},
 	"tool/argument": {"tool"},
 	"tool/todo":     {"approval", "event", "tool", "tool/argument"},
 	"tool/ask":      {"approval", "event", "tool", "tool/argument"},
@@ -73,7 +73,7 @@ var diagram = map[string][]string{
 	"tool/agent":    {"approval", "event", "tool", "tool/argument"},
 	"tool/skill":    {"approval", "event", "tool", "tool/argument"},
 	"tool/builtin":  {"tool", "tool/agent", "tool/ask", "tool/done", "tool/plan", "tool/skill"},
-	"tool/bash":     {"approval", "event", "process", "shell", "tool", "tool/argument"},
+	"tool/bash":     {"approval", "event", "process", "approval/shell", "tool", "tool/argument"},
 
 	// engine
 	"turn":    {"approval", "event", "model", "tool", "transcript", "window"},
@@ -85,8 +85,8 @@ var diagram = map[string][]string{
 	"client":  {"api", "event", "jsonrpc"},
 
 	// edges
-	"server": {"api", "approval", "event", "eventlog", "instructions", "jsonrpc", "places", "session", "skills", "tool", "transcript", "turn"},
-	"places": {"event"},
+	"server": {"api", "approval", "event", "eventlog", "instructions", "jsonrpc", "approval/places", "session", "skills", "tool", "transcript", "turn"},
+	"approval/places": {"event"},
 	"skills": {"event", "projectfile"},
 	"folder": {},
 	"relay":  {"jsonrpc"},
@@ -94,7 +94,7 @@ var diagram = map[string][]string{
 	// all together
 	"daemon": {
 		"api", "event", "eventlog", "folder", "instructions", "memory", "memory/book", "memory/page", "model", "model/anthropic", "model/catalog", "model/offline", "model/openai", "model/remote", "model/responses", "model/scripted",
-		"places", "process", "processapi", "relay", "scope", "server", "session", "skills", "eventlog/sqlite", "tool", "tool/agent", "tool/bash", "tool/builtin", "tool/files", "tool/recall", "tool/todo", "turn", "upkeep", "window", "workspace/local",
+		"approval/places", "process", "processapi", "relay", "approval/scope", "server", "session", "skills", "eventlog/sqlite", "tool", "tool/agent", "tool/bash", "tool/builtin", "tool/files", "tool/recall", "tool/todo", "turn", "upkeep", "window", "workspace/local",
 	},
 	"cli": {
 		"api", "approval", "client", "config", "daemon", "event", "eventlog", "folder", "instructions", "man", "projectfile",
@@ -123,6 +123,6 @@ var diagram = map[string][]string{
 	"bench/instant": {},
 	"bench": {
 		"api", "approval", "bench/compare", "bench/floor", "bench/instant", "event", "eventlog", "jsonrpc", "memory", "memory/book", "model", "model/anthropic", "model/openai", "model/remote", "model/responses",
-		"process", "process/keeper", "scope", "session", "eventlog/sqlite", "tool", "tool/bash", "tool/files", "upkeep", "window", "workspace/local",
+		"process", "process/keeper", "approval/scope", "session", "eventlog/sqlite", "tool", "tool/bash", "tool/files", "upkeep", "window", "workspace/local",
 	},
 }

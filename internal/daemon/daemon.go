@@ -20,12 +20,12 @@ import (
 	"time"
 
 	"github.com/abide-run/abide/internal/api"
+	"github.com/abide-run/abide/internal/approval/places"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/folder"
 	"github.com/abide-run/abide/internal/instructions"
 	"github.com/abide-run/abide/internal/model/remote"
-	"github.com/abide-run/abide/internal/places"
 	"github.com/abide-run/abide/internal/relay"
 	"github.com/abide-run/abide/internal/server"
 	"github.com/abide-run/abide/internal/session"

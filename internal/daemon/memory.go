@@ -8,12 +8,12 @@ import (
 	"time"
 
 	"github.com/abide-run/abide/internal/api"
+	"github.com/abide-run/abide/internal/approval/places"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/memory"
 	"github.com/abide-run/abide/internal/memory/book"
 	"github.com/abide-run/abide/internal/memory/page"
-	"github.com/abide-run/abide/internal/places"
 	"github.com/abide-run/abide/internal/session"
 	"github.com/abide-run/abide/internal/upkeep"
 )

@@ -13,10 +13,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/abide-run/abide/internal/approval/scope"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/folder"
 	"github.com/abide-run/abide/internal/process"
-	"github.com/abide-run/abide/internal/scope"
 	"github.com/abide-run/abide/internal/session"
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/tool/bash"

@@ -10,7 +10,7 @@ import (
 	"bytes"
 	"strings"
 
-	"github.com/abide-run/abide/internal/glob"
+	"github.com/abide-run/abide/internal/approval/glob"
 )
 
 // Rules are what the .gitignore files from some folder upwards say. They do not

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/abide-run/abide/internal/api"
+	"github.com/abide-run/abide/internal/approval/places"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/jsonrpc"
-	"github.com/abide-run/abide/internal/places"
 	"github.com/abide-run/abide/internal/server"
 	"github.com/abide-run/abide/internal/session"
 )

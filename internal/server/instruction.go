@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/abide-run/abide/internal/api"
+	"github.com/abide-run/abide/internal/approval/places"
 	"github.com/abide-run/abide/internal/instructions"
-	"github.com/abide-run/abide/internal/places"
 )
 
 // instructionMethods show what projects tell agents.

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/abide-run/abide/internal/api"
+	"github.com/abide-run/abide/internal/approval/places"
 	"github.com/abide-run/abide/internal/event"
-	"github.com/abide-run/abide/internal/places"
 )
 
 // locationMethods remember what people allow in a place, for all sessions there.

@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/abide-run/abide/internal/api"
+	"github.com/abide-run/abide/internal/approval/places"
 	"github.com/abide-run/abide/internal/event"
-	"github.com/abide-run/abide/internal/places"
 	"github.com/abide-run/abide/internal/turn"
 )
 

@@ -13,8 +13,8 @@ import (
 	"strings"
 
 	"github.com/abide-run/abide/internal/api"
+	"github.com/abide-run/abide/internal/approval/places"
 	"github.com/abide-run/abide/internal/event"
-	"github.com/abide-run/abide/internal/places"
 )
 
 // workspaceMethods are about the files that a session has of its own.

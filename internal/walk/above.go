@@ -3,8 +3,8 @@ package walk
 import (
 	"path/filepath"
 
+	"github.com/abide-run/abide/internal/approval/scope"
 	"github.com/abide-run/abide/internal/gitignore"
-	"github.com/abide-run/abide/internal/scope"
 )
 
 // Above returns the ignore rules that hold in a folder because of those above

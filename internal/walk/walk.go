@@ -16,8 +16,8 @@ import (
 	"runtime"
 	"sync"
 
+	"github.com/abide-run/abide/internal/approval/scope"
 	"github.com/abide-run/abide/internal/gitignore"
-	"github.com/abide-run/abide/internal/scope"
 )
 
 // A Choice is what a filter says of a name.

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/abide-run/abide/internal/approval/scope"
 	"github.com/abide-run/abide/internal/gitignore"
-	"github.com/abide-run/abide/internal/scope"
 )
 
 // A node is an open folder. It is closed when no task needs it any more.

@@ -14,8 +14,8 @@ import (
 	"unicode"
 
 	"github.com/abide-run/abide/internal/approval"
+	"github.com/abide-run/abide/internal/approval/shell"
 	"github.com/abide-run/abide/internal/process"
-	"github.com/abide-run/abide/internal/shell"
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/tool/argument"
 )

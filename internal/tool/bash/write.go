@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/abide-run/abide/internal/approval"
+	"github.com/abide-run/abide/internal/approval/shell"
 	"github.com/abide-run/abide/internal/process"
-	"github.com/abide-run/abide/internal/shell"
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/tool/argument"
 )

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/abide-run/abide/internal/approval"
+	"github.com/abide-run/abide/internal/approval/scope"
 	"github.com/abide-run/abide/internal/event"
-	"github.com/abide-run/abide/internal/scope"
 	"github.com/abide-run/abide/internal/tool"
 )
 

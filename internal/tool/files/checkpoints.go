@@ -14,7 +14,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/abide-run/abide/internal/scope"
+	"github.com/abide-run/abide/internal/approval/scope"
 )
 
 // Checkpoints keep what the calls of one session replaced, in a folder of its

@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/abide-run/abide/internal/approval"
-	"github.com/abide-run/abide/internal/scope"
+	"github.com/abide-run/abide/internal/approval/scope"
 	"github.com/abide-run/abide/internal/text"
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/tool/argument"

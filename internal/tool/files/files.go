@@ -24,8 +24,8 @@ import (
 	"path/filepath"
 	"sync"
 
+	"github.com/abide-run/abide/internal/approval/scope"
 	"github.com/abide-run/abide/internal/event"
-	"github.com/abide-run/abide/internal/scope"
 	"github.com/abide-run/abide/internal/tool"
 )
 

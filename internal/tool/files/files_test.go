@@ -13,8 +13,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/abide-run/abide/internal/approval"
+	"github.com/abide-run/abide/internal/approval/scope"
 	"github.com/abide-run/abide/internal/event"
-	"github.com/abide-run/abide/internal/scope"
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/tool/files"
 )

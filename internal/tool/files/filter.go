@@ -4,7 +4,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/abide-run/abide/internal/glob"
+	"github.com/abide-run/abide/internal/approval/glob"
 	"github.com/abide-run/abide/internal/walk"
 )
 

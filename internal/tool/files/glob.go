@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/abide-run/abide/internal/approval"
-	"github.com/abide-run/abide/internal/glob"
-	"github.com/abide-run/abide/internal/scope"
+	"github.com/abide-run/abide/internal/approval/glob"
+	"github.com/abide-run/abide/internal/approval/scope"
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/tool/argument"
 	"github.com/abide-run/abide/internal/walk"

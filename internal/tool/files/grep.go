@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/abide-run/abide/internal/approval"
-	"github.com/abide-run/abide/internal/scope"
+	"github.com/abide-run/abide/internal/approval/scope"
 	"github.com/abide-run/abide/internal/search"
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/tool/argument"

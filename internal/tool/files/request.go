@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/abide-run/abide/internal/approval"
-	"github.com/abide-run/abide/internal/scope"
+	"github.com/abide-run/abide/internal/approval/scope"
 	"github.com/abide-run/abide/internal/tool"
 )
 

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/abide-run/abide/internal/scope"
+	"github.com/abide-run/abide/internal/approval/scope"
 	"github.com/abide-run/abide/internal/text"
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/walk"

@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/abide-run/abide/internal/approval"
-	"github.com/abide-run/abide/internal/scope"
+	"github.com/abide-run/abide/internal/approval/scope"
 	"github.com/abide-run/abide/internal/text"
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/tool/argument"

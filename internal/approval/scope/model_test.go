@@ -10,7 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/abide-run/abide/internal/scope"
+	"github.com/abide-run/abide/internal/approval/scope"
 )
 
 // leads is where the system says a path leads: its own links, followed by its

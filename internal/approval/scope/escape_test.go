@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/abide-run/abide/internal/scope"
+	"github.com/abide-run/abide/internal/approval/scope"
 )
 
 const secret = "secret"

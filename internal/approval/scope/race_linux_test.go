@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/abide-run/abide/internal/scope"
+	"github.com/abide-run/abide/internal/approval/scope"
 )
 
 // swapping exchanges two names over and over until the test's work is done.

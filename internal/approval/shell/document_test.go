@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/abide-run/abide/internal/shell"
+	"github.com/abide-run/abide/internal/approval/shell"
 )
 
 func TestAHereDocumentIsReadAsItsEndSays(t *testing.T) {

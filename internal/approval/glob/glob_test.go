@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/abide-run/abide/internal/glob"
+	"github.com/abide-run/abide/internal/approval/glob"
 )
 
 func TestMatch(t *testing.T) {

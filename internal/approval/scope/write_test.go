@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/abide-run/abide/internal/scope"
+	"github.com/abide-run/abide/internal/approval/scope"
 )
 
 func TestAWriteKeepsWhatTheFileIs(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/abide-run/abide/internal/scope"
+	"github.com/abide-run/abide/internal/approval/scope"
 )
 
 // inNamespace is set in the process that may mount things.

@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/abide-run/abide/internal/shell"
+	"github.com/abide-run/abide/internal/approval/shell"
 )
 
 const forever = time.Duration(math.MaxInt64)

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/abide-run/abide/internal/approval/places"
 	"github.com/abide-run/abide/internal/event"
-	"github.com/abide-run/abide/internal/places"
 )
 
 func rule(kind, argument string) event.Rule { return event.Rule{Kind: kind, Argument: &argument} }
