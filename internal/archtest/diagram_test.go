@@ -39,13 +39,13 @@ var diagram = map[string][]string{
 	"upkeep":      {"event", "eventlog", "job", "memory", "memory/book", "memory/page", "window/render", "model", "session", "transcript", "turn"},
 
 	// files
-	"text":       {},
+	"tool/files/text":       {},
 	"approval/glob":       {},
-	"gitignore":  {"approval/glob"},
+	"tool/files/gitignore":  {"approval/glob"},
 	"approval/scope":      {},
-	"walk":       {"gitignore", "approval/scope"},
-	"search":     {"text"},
-	"tool/files": {"approval", "event", "approval/glob", "approval/scope", "search", "text", "tool", "tool/argument", "walk"},
+	"tool/files/walk":       {"tool/files/gitignore", "approval/scope"},
+	"tool/files/search":     {"tool/files/text"},
+	"tool/files": {"approval", "event", "approval/glob", "approval/scope", "tool/files/search", "tool/files/text", "tool", "tool/argument", "tool/files/walk"},
 
 	// commands
 	"process":          {"process/identity", "process/keeper", "process/outlog", "process/output", "process/record"},

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/abide-run/abide/internal/search"
-	"github.com/abide-run/abide/internal/text"
+	"github.com/abide-run/abide/internal/tool/files/search"
+	"github.com/abide-run/abide/internal/tool/files/text"
 )
 
 // answer writes down what was found.

@@ -14,9 +14,9 @@ import (
 
 	"github.com/abide-run/abide/internal/approval"
 	"github.com/abide-run/abide/internal/approval/scope"
-	"github.com/abide-run/abide/internal/text"
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/tool/argument"
+	"github.com/abide-run/abide/internal/tool/files/text"
 )
 
 //go:embed edit.md

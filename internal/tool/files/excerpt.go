@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/abide-run/abide/internal/text"
+	"github.com/abide-run/abide/internal/tool/files/text"
 )
 
 // lookAhead is how far a file is read to say how many lines it has, beyond what

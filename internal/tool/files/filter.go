@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/abide-run/abide/internal/approval/glob"
-	"github.com/abide-run/abide/internal/walk"
+	"github.com/abide-run/abide/internal/tool/files/walk"
 )
 
 // A filter chooses files by a pattern and by a type. Nil chooses all.

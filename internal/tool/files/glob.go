@@ -13,7 +13,7 @@ import (
 	"github.com/abide-run/abide/internal/approval/scope"
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/tool/argument"
-	"github.com/abide-run/abide/internal/walk"
+	"github.com/abide-run/abide/internal/tool/files/walk"
 )
 
 //go:embed glob.md

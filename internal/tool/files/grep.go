@@ -12,10 +12,10 @@ import (
 
 	"github.com/abide-run/abide/internal/approval"
 	"github.com/abide-run/abide/internal/approval/scope"
-	"github.com/abide-run/abide/internal/search"
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/tool/argument"
-	"github.com/abide-run/abide/internal/walk"
+	"github.com/abide-run/abide/internal/tool/files/search"
+	"github.com/abide-run/abide/internal/tool/files/walk"
 )
 
 //go:embed grep.md

@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"github.com/abide-run/abide/internal/approval/scope"
-	"github.com/abide-run/abide/internal/text"
 	"github.com/abide-run/abide/internal/tool"
-	"github.com/abide-run/abide/internal/walk"
+	"github.com/abide-run/abide/internal/tool/files/text"
+	"github.com/abide-run/abide/internal/tool/files/walk"
 )
 
 // A place is where something is searched.

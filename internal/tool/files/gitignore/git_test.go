@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/abide-run/abide/internal/gitignore"
+	"github.com/abide-run/abide/internal/tool/files/gitignore"
 )
 
 // ours walks a tree as a searcher would and returns what is not ignored.

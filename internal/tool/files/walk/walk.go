@@ -17,7 +17,7 @@ import (
 	"sync"
 
 	"github.com/abide-run/abide/internal/approval/scope"
-	"github.com/abide-run/abide/internal/gitignore"
+	"github.com/abide-run/abide/internal/tool/files/gitignore"
 )
 
 // A Choice is what a filter says of a name.

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"io"
 
-	"github.com/abide-run/abide/internal/text"
+	"github.com/abide-run/abide/internal/tool/files/text"
 )
 
 const (

@@ -4,7 +4,7 @@ import (
 	"path/filepath"
 
 	"github.com/abide-run/abide/internal/approval/scope"
-	"github.com/abide-run/abide/internal/gitignore"
+	"github.com/abide-run/abide/internal/tool/files/gitignore"
 )
 
 // Above returns the ignore rules that hold in a folder because of those above
