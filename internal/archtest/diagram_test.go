@@ -85,19 +85,19 @@ var diagram = map[string][]string{
 	"client":  {"api", "event", "jsonrpc"},
 
 	// edges
-	"server": {"api", "approval", "event", "eventlog", "instructions", "jsonrpc", "approval/places", "session", "skills", "tool", "transcript", "turn"},
+	"server": {"api", "approval", "event", "eventlog", "project/instructions", "jsonrpc", "approval/places", "session", "project/skills", "tool", "transcript", "turn"},
 	"approval/places": {"event"},
-	"skills": {"event", "projectfile"},
+	"project/skills": {"event", "project/file"},
 	"folder": {},
 	"relay":  {"jsonrpc"},
 
 	// all together
 	"daemon": {
-		"api", "event", "eventlog", "folder", "instructions", "memory", "memory/book", "memory/page", "model", "model/anthropic", "model/catalog", "model/offline", "model/openai", "model/remote", "model/responses", "model/scripted",
-		"approval/places", "process", "processapi", "relay", "approval/scope", "server", "session", "skills", "eventlog/sqlite", "tool", "tool/agent", "tool/bash", "tool/builtin", "tool/files", "tool/recall", "tool/todo", "turn", "upkeep", "window", "workspace/local",
+		"api", "event", "eventlog", "folder", "project/instructions", "memory", "memory/book", "memory/page", "model", "model/anthropic", "model/catalog", "model/offline", "model/openai", "model/remote", "model/responses", "model/scripted",
+		"approval/places", "process", "processapi", "relay", "approval/scope", "server", "session", "project/skills", "eventlog/sqlite", "tool", "tool/agent", "tool/bash", "tool/builtin", "tool/files", "tool/recall", "tool/todo", "turn", "upkeep", "window", "workspace/local",
 	},
 	"cli": {
-		"api", "approval", "client", "config", "daemon", "event", "eventlog", "folder", "instructions", "man", "projectfile",
+		"api", "approval", "client", "config", "daemon", "event", "eventlog", "folder", "project/instructions", "man", "project/file",
 		"model", "model/offline", "model/scripted", "process", "turn", "workspace/bridge", "workspace/local",
 	},
 	"cmd/abide": {"cli", "process/keeper"},
@@ -107,8 +107,8 @@ var diagram = map[string][]string{
 
 	// what users write down
 	"config":       {"approval"},
-	"instructions": {"event", "projectfile"},
-	"projectfile":  {},
+	"project/instructions": {"event", "project/file"},
+	"project/file":  {},
 
 	// the test of the promise, and that of folders of earlier versions
 	"killtest":    {},

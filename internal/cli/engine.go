@@ -16,7 +16,7 @@ import (
 	"github.com/abide-run/abide/internal/daemon"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
-	"github.com/abide-run/abide/internal/instructions"
+	"github.com/abide-run/abide/internal/project/instructions"
 )
 
 // config is how this process takes part in a data folder.

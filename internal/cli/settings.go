@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/abide-run/abide/internal/config"
-	"github.com/abide-run/abide/internal/projectfile"
+	"github.com/abide-run/abide/internal/project/file"
 )
 
 // projectFile is what a project's configuration is called.
@@ -67,7 +67,7 @@ func (a *app) projectLayer() (config.Layer, error) {
 	if err != nil {
 		return config.Layer{}, err
 	}
-	data, more, err := projectfile.Read(projectfile.Root(dir), path, maxProjectFile)
+	data, more, err := file.Read(file.Root(dir), path, maxProjectFile)
 	if more {
 		err = fmt.Errorf("it has more than %d bytes", maxProjectFile)
 	}

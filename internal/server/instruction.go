@@ -9,7 +9,7 @@ import (
 
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/approval/places"
-	"github.com/abide-run/abide/internal/instructions"
+	"github.com/abide-run/abide/internal/project/instructions"
 )
 
 // instructionMethods show what projects tell agents.

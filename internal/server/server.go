@@ -27,8 +27,8 @@ import (
 	"github.com/abide-run/abide/internal/approval/places"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
-	"github.com/abide-run/abide/internal/instructions"
 	"github.com/abide-run/abide/internal/jsonrpc"
+	"github.com/abide-run/abide/internal/project/instructions"
 	"github.com/abide-run/abide/internal/session"
 )
 

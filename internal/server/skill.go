@@ -8,7 +8,7 @@ import (
 
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/event"
-	"github.com/abide-run/abide/internal/skills"
+	"github.com/abide-run/abide/internal/project/skills"
 )
 
 // skillMethods are about the skills that a session's model can be told.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/project/skills"
 	"github.com/abide-run/abide/internal/session"
-	"github.com/abide-run/abide/internal/skills"
 )
 
 // skilled is a folder with a skill.

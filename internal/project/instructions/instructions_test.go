@@ -8,7 +8,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/abide-run/abide/internal/instructions"
+	"github.com/abide-run/abide/internal/project/instructions"
 )
 
 // tree makes files below a folder that is the root of a repository.

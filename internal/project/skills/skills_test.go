@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/abide-run/abide/internal/skills"
+	"github.com/abide-run/abide/internal/project/skills"
 )
 
 func write(t *testing.T, text string, path ...string) {

@@ -1,4 +1,4 @@
-// Package projectfile reads the files of a project that reach a model.
+// Package file reads the files of a project that reach a model.
 //
 // A project may be somebody else's. Its files can be links, and what they point to
 // can be anything that the user may read: keys, a device that never ends, a pipe
@@ -7,7 +7,7 @@
 //   - No link is followed out of the root that the caller names.
 //   - Only regular files are read, and only so many bytes of them.
 //   - Opening never blocks.
-package projectfile
+package file
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package projectfile_test
+package file_test
 
 import (
 	"errors"
@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/abide-run/abide/internal/projectfile"
+	"github.com/abide-run/abide/internal/project/file"
 )
 
 func TestRead(t *testing.T) {
@@ -38,26 +38,26 @@ func TestRead(t *testing.T) {
 		{"sub/file", "hello", nil},
 		{"inside", "hello", nil},
 		{"sub/up", "hello", nil},
-		{"out", "", projectfile.ErrRefused},
-		{"absolute", "", projectfile.ErrRefused},
-		{"environ", "", projectfile.ErrRefused},
-		{"zero", "", projectfile.ErrRefused},
-		{"folder/secret", "", projectfile.ErrRefused},
-		{"loop", "", projectfile.ErrRefused},
-		{"pipe", "", projectfile.ErrRefused},
-		{"sub", "", projectfile.ErrRefused},
+		{"out", "", file.ErrRefused},
+		{"absolute", "", file.ErrRefused},
+		{"environ", "", file.ErrRefused},
+		{"zero", "", file.ErrRefused},
+		{"folder/secret", "", file.ErrRefused},
+		{"loop", "", file.ErrRefused},
+		{"pipe", "", file.ErrRefused},
+		{"sub", "", file.ErrRefused},
 		{"dangling", "", fs.ErrNotExist},
 		{"nothing", "", fs.ErrNotExist},
 	} {
-		got, more, err := projectfile.Read(root, at(test.name), 100)
+		got, more, err := file.Read(root, at(test.name), 100)
 		if string(got) != test.want || more || !errors.Is(err, test.err) {
 			t.Errorf("%s: %q, %v, %v", test.name, got, more, err)
 		}
 	}
-	if got, more, err := projectfile.Read(root, at("sub/file"), 4); string(got) != "hell" || !more || err != nil {
+	if got, more, err := file.Read(root, at("sub/file"), 4); string(got) != "hell" || !more || err != nil {
 		t.Errorf("%q, %v, %v", got, more, err)
 	}
-	if got, more, err := projectfile.Read(root, at("sub/file"), 5); string(got) != "hello" || more || err != nil {
+	if got, more, err := file.Read(root, at("sub/file"), 5); string(got) != "hello" || more || err != nil {
 		t.Errorf("%q, %v, %v", got, more, err)
 	}
 }
@@ -71,7 +71,7 @@ func TestTheRootIsTheRepositoryButNeverTheHome(t *testing.T) {
 		}
 	}
 	for dir, want := range map[string]string{"plain/sub": "plain/sub", "repo/a/b": "repo", "repo": "repo", "": ""} {
-		if got := projectfile.Root(filepath.Join(home, dir)); got != filepath.Join(home, want) {
+		if got := file.Root(filepath.Join(home, dir)); got != filepath.Join(home, want) {
 			t.Errorf("%q: %s, want %s", dir, got, want)
 		}
 	}

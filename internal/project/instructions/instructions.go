@@ -21,7 +21,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/abide-run/abide/internal/event"
-	"github.com/abide-run/abide/internal/projectfile"
+	"github.com/abide-run/abide/internal/project/file"
 )
 
 // The defaults.
@@ -105,7 +105,7 @@ func (r Rules) in(dir string) []string {
 	}
 	for _, name := range names {
 		path := filepath.Join(dir, name)
-		if projectfile.Exists(path) {
+		if file.Exists(path) {
 			return []string{path}
 		}
 	}
@@ -115,7 +115,7 @@ func (r Rules) in(dir string) []string {
 // below returns what a folder keeps for agents in .github.
 func below(dir string) []string {
 	var found []string
-	if path := filepath.Join(dir, ".github", "copilot-instructions.md"); projectfile.Exists(path) {
+	if path := filepath.Join(dir, ".github", "copilot-instructions.md"); file.Exists(path) {
 		found = append(found, path)
 	}
 	more, _ := filepath.Glob(filepath.Join(escape(dir), ".github", "instructions", "*.instructions.md")) // the pattern is sound
@@ -152,15 +152,15 @@ func isRoot(dir string) bool {
 func rootOf(path string, further []string) string {
 	for _, dir := range further {
 		if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(rel) {
-			return projectfile.Root(dir)
+			return file.Root(dir)
 		}
 	}
-	return projectfile.Root(filepath.Dir(path))
+	return file.Root(filepath.Dir(path))
 }
 
 // read reads at most so many bytes of a file, and never half a character.
 func read(path string, further []string, most int) (string, event.InstructionSource, error) {
-	data, cut, err := projectfile.Read(rootOf(path, further), path, most)
+	data, cut, err := file.Read(rootOf(path, further), path, most)
 	if err != nil {
 		return "", event.InstructionSource{}, fmt.Errorf("instructions %s: %w", path, err)
 	}

@@ -18,7 +18,7 @@ import (
 	"strings"
 
 	"github.com/abide-run/abide/internal/event"
-	"github.com/abide-run/abide/internal/projectfile"
+	"github.com/abide-run/abide/internal/project/file"
 )
 
 // File is the name of a skill's file.
@@ -53,7 +53,7 @@ func Find(folders []string, project string) ([]event.Skill, error) {
 	var found []event.Skill
 	var errs []error
 	look := func(root, dir, source string) {
-		more, err := in(projectfile.Root(root), dir, source)
+		more, err := in(file.Root(root), dir, source)
 		for _, s := range more {
 			if len(found) < maxSkills && !slices.ContainsFunc(found, func(o event.Skill) bool { return o.Name == s.Name }) {
 				found = append(found, s)
@@ -143,14 +143,14 @@ func Body(s event.Skill) (string, error) {
 func rootOf(s event.Skill) string {
 	for _, dir := range projectDirs {
 		if at := strings.LastIndex(s.Path, filepath.FromSlash("/"+dir+"/")); at > 0 && s.Source == Project {
-			return projectfile.Root(s.Path[:at])
+			return file.Root(s.Path[:at])
 		}
 	}
-	return projectfile.Root(filepath.Dir(filepath.Dir(s.Path)))
+	return file.Root(filepath.Dir(filepath.Dir(s.Path)))
 }
 
 func read(root, path string) (string, error) {
-	b, more, err := projectfile.Read(root, path, maxFile)
+	b, more, err := file.Read(root, path, maxFile)
 	if more {
 		err = fmt.Errorf("it has more than %d KiB", maxFile>>10)
 	}
