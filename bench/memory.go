@@ -19,9 +19,9 @@ import (
 	"github.com/abide-run/abide/internal/eventlog/sqlite"
 	notes "github.com/abide-run/abide/internal/memory"
 	"github.com/abide-run/abide/internal/memory/book"
+	"github.com/abide-run/abide/internal/memory/worker"
 	"github.com/abide-run/abide/internal/model"
 	engine "github.com/abide-run/abide/internal/session"
-	"github.com/abide-run/abide/internal/upkeep"
 )
 
 // What is measured about memory.
@@ -83,7 +83,7 @@ func (noting) Ask(_ context.Context, req *model.Request, _ func(model.Delta)) (*
 type remembered struct {
 	store  *sqlite.Store
 	host   *engine.Host
-	keeper *upkeep.Keeper
+	keeper *worker.Keeper
 	idle   []event.SessionID
 	sound  string // a workspace
 	talks  atomic.Int64
@@ -96,7 +96,7 @@ var rules = event.MemoryRules{ExtractThreshold: 1, IdleMs: 1}
 func openRemembering(at place, idle int) *remembered {
 	dir := got(os.MkdirTemp(at.dir, "memory-"))
 	m := &remembered{store: got(sqlite.Open(context.Background(), filepath.Join(dir, "abide.db"), sqlite.Options{}))}
-	m.keeper = upkeep.New(m.store, book.NewShelf(filepath.Join(dir, "memory"), notes.Kinds...), upkeep.Options{Parallel: 1})
+	m.keeper = worker.New(m.store, book.NewShelf(filepath.Join(dir, "memory"), notes.Kinds...), worker.Options{Parallel: 1})
 	m.host = engine.New(m.store, engine.Options{
 		Resolve: func(_ context.Context, _ event.SessionConfiguredData, name string, _ []byte) (engine.Endpoint, error) {
 			return engine.Endpoint{Model: noting{}, Name: name}, nil

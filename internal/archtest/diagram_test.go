@@ -34,9 +34,9 @@ var diagram = map[string][]string{
 	"memory":      {"model/answer", "event", "memory/page", "window/render", "model", "window"},
 	"memory/page": {},
 	"memory/book": {"memory/page"},
-	"job":         {"event", "eventlog"},
+	"jobs":         {"event", "eventlog"},
 	"tool/recall": {"approval", "event", "eventlog", "memory/book", "window/render", "tool", "tool/argument", "transcript"},
-	"upkeep":      {"event", "eventlog", "job", "memory", "memory/book", "memory/page", "window/render", "model", "session", "transcript", "turn"},
+	"memory/worker":      {"event", "eventlog", "jobs", "memory", "memory/book", "memory/page", "window/render", "model", "session", "transcript", "turn"},
 
 	// files
 	"tool/files/text":       {},
@@ -94,7 +94,7 @@ var diagram = map[string][]string{
 	// all together
 	"daemon": {
 		"api", "event", "eventlog", "folder", "project/instructions", "memory", "memory/book", "memory/page", "model", "model/anthropic", "model/catalog", "model/offline", "model/openai", "model/remote", "model/responses", "model/scripted",
-		"approval/places", "process", "processapi", "relay", "approval/scope", "server", "session", "project/skills", "eventlog/sqlite", "tool", "tool/agent", "tool/bash", "tool/builtin", "tool/files", "tool/recall", "tool/todo", "turn", "upkeep", "window", "workspace/local",
+		"approval/places", "process", "processapi", "relay", "approval/scope", "server", "session", "project/skills", "eventlog/sqlite", "tool", "tool/agent", "tool/bash", "tool/builtin", "tool/files", "tool/recall", "tool/todo", "turn", "memory/worker", "window", "workspace/local",
 	},
 	"cli": {
 		"api", "approval", "client", "config", "daemon", "event", "eventlog", "folder", "project/instructions", "man", "project/file",
@@ -123,6 +123,6 @@ var diagram = map[string][]string{
 	"bench/instant": {},
 	"bench": {
 		"api", "approval", "bench/compare", "bench/floor", "bench/instant", "event", "eventlog", "jsonrpc", "memory", "memory/book", "model", "model/anthropic", "model/openai", "model/remote", "model/responses",
-		"process", "process/keeper", "approval/scope", "session", "eventlog/sqlite", "tool", "tool/bash", "tool/files", "upkeep", "window", "workspace/local",
+		"process", "process/keeper", "approval/scope", "session", "eventlog/sqlite", "tool", "tool/bash", "tool/files", "memory/worker", "window", "workspace/local",
 	},
 }

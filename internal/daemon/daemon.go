@@ -24,6 +24,7 @@ import (
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/folder"
+	"github.com/abide-run/abide/internal/memory/worker"
 	"github.com/abide-run/abide/internal/model/remote"
 	"github.com/abide-run/abide/internal/project/instructions"
 	"github.com/abide-run/abide/internal/project/skills"
@@ -34,7 +35,6 @@ import (
 	"github.com/abide-run/abide/internal/tool/builtin"
 	"github.com/abide-run/abide/internal/tool/recall"
 	"github.com/abide-run/abide/internal/turn"
-	"github.com/abide-run/abide/internal/upkeep"
 )
 
 // Config is all that a process can be told. Only Dir is required.
@@ -314,7 +314,7 @@ type engine struct {
 	store  eventlog.Store
 	disk   eventlog.Store // the same, without what was put around it
 	tools  *toolbox
-	keeper *upkeep.Keeper
+	keeper *worker.Keeper
 	host   *session.Host
 	server *server.Server
 	socket net.Listener

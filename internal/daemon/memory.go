@@ -14,8 +14,8 @@ import (
 	"github.com/abide-run/abide/internal/memory"
 	"github.com/abide-run/abide/internal/memory/book"
 	"github.com/abide-run/abide/internal/memory/page"
+	"github.com/abide-run/abide/internal/memory/worker"
 	"github.com/abide-run/abide/internal/session"
-	"github.com/abide-run/abide/internal/upkeep"
 )
 
 // Memory says where and how sessions are remembered. The zero value is usable.
@@ -61,14 +61,14 @@ func (n *Node) trustsMemory(known *places.Places) func(dir string) bool {
 
 // newKeeper returns who sees to the jobs of an engine. It does nothing before it is
 // started.
-func newKeeper(n *Node, store eventlog.Store, shelf *book.Shelf) *upkeep.Keeper {
-	return upkeep.New(store, shelf, upkeep.Options{Parallel: n.config.Memory.Parallel, Lease: n.config.Memory.Lease, Log: n.log})
+func newKeeper(n *Node, store eventlog.Store, shelf *book.Shelf) *worker.Keeper {
+	return worker.New(store, shelf, worker.Options{Parallel: n.config.Memory.Parallel, Lease: n.config.Memory.Lease, Log: n.log})
 }
 
 // remembered shows clients what is remembered.
 type remembered struct {
 	host   *session.Host
-	keeper *upkeep.Keeper
+	keeper *worker.Keeper
 	shelf  *book.Shelf
 }
 

@@ -1,4 +1,4 @@
-package upkeep_test
+package worker_test
 
 import (
 	"testing"

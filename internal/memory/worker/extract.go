@@ -1,4 +1,4 @@
-package upkeep
+package worker
 
 import (
 	"cmp"
@@ -13,7 +13,7 @@ import (
 
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
-	"github.com/abide-run/abide/internal/job"
+	"github.com/abide-run/abide/internal/jobs"
 	"github.com/abide-run/abide/internal/memory"
 	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/session"
@@ -39,7 +39,7 @@ func (k *Keeper) extract(ctx context.Context, j eventlog.Job) error {
 		return err
 	}
 	if !isAside(looked, j) && j.To <= looked.Pointer {
-		return job.ErrMoot
+		return jobs.ErrMoot
 	}
 	return k.extractNext(ctx, j, looked)
 }

@@ -1,4 +1,4 @@
-// Package job sees to it that upkeep is done: it takes the rows that are due, the
+// Package jobs sees to it that upkeep is done: it takes the rows that are due, the
 // longest due first, and has somebody work on them.
 //
 //   - One timer waits for the earliest row. Nothing is looked through, and nobody
@@ -9,7 +9,7 @@
 //     is given back; what a crash leaves is taken again when the lease is over.
 //   - To have work done and to wait for it are two calls. No turn makes the second:
 //     [Stats] counts it if one ever does.
-package job
+package jobs
 
 import (
 	"cmp"

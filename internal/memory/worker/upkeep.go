@@ -1,4 +1,4 @@
-// Package upkeep remembers what was said in sessions, while nobody waits: it reads
+// Package worker remembers what was said in sessions, while nobody waits: it reads
 // what is new, has a model note what is worth keeping, and folds that into pages.
 //
 //   - A session is only ever told of a result, as an intent like any other. What was
@@ -10,7 +10,7 @@
 //   - What fails for one session fails for that one alone.
 //
 // A [Keeper] is the worker of a job.Runner.
-package upkeep
+package worker
 
 import (
 	"context"
@@ -21,7 +21,7 @@ import (
 
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
-	"github.com/abide-run/abide/internal/job"
+	"github.com/abide-run/abide/internal/jobs"
 	"github.com/abide-run/abide/internal/memory"
 	"github.com/abide-run/abide/internal/memory/book"
 	"github.com/abide-run/abide/internal/model"
@@ -33,7 +33,7 @@ type Keeper struct {
 	host   *session.Host
 	store  eventlog.Store
 	shelf  *book.Shelf
-	runner *job.Runner
+	runner *jobs.Runner
 
 	pages sync.Mutex // what is written to pages and what is forgotten come one after the other
 }
@@ -48,7 +48,7 @@ type Options struct {
 // New returns a keeper of the sessions in a store. It does nothing before Start.
 func New(store eventlog.Store, shelf *book.Shelf, opts Options) *Keeper {
 	k := &Keeper{store: store, shelf: shelf}
-	k.runner = job.New(store, k, job.Options{Again: again, Parallel: opts.Parallel, Lease: opts.Lease, Turn: session.Working, Log: opts.Log})
+	k.runner = jobs.New(store, k, jobs.Options{Again: again, Parallel: opts.Parallel, Lease: opts.Lease, Turn: session.Working, Log: opts.Log})
 	return k
 }
 
@@ -70,9 +70,9 @@ func (k *Keeper) Stop() { k.runner.Stop() }
 func (k *Keeper) Wait(ctx context.Context, id string) error { return k.runner.Wait(ctx, id) }
 
 // Stats counts what became of jobs.
-func (k *Keeper) Stats() job.Stats { return k.runner.Stats() }
+func (k *Keeper) Stats() jobs.Stats { return k.runner.Stats() }
 
-var _ job.Worker = (*Keeper)(nil)
+var _ jobs.Worker = (*Keeper)(nil)
 
 // again is when a job that has failed so often is tried again; zero if it is to be
 // set aside. What a provider says will be over some time is never a reason for that.
@@ -96,9 +96,9 @@ func (k *Keeper) Work(ctx context.Context, j eventlog.Job) error {
 	}
 	switch {
 	case errors.Is(err, session.ErrMoved):
-		return job.Later{At: time.Now()}
+		return jobs.Later{At: time.Now()}
 	case errors.Is(err, session.ErrLeft): // only a client that is gone can reach the model
-		return job.Later{At: time.Now().Add(clientPause)}
+		return jobs.Later{At: time.Now().Add(clientPause)}
 	}
 	return err
 }

@@ -1,4 +1,4 @@
-package job_test
+package jobs_test
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
-	"github.com/abide-run/abide/internal/job"
+	"github.com/abide-run/abide/internal/jobs"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // A shop is a runner on a memory store, whose work the test decides about.
 type shop struct {
 	*testing.T
-	*job.Runner
+	*jobs.Runner
 	store *eventlog.Memory
 
 	mu      sync.Mutex
@@ -57,7 +57,7 @@ func (s *shop) GiveUp(_ context.Context, j eventlog.Job) error {
 }
 
 // inShop runs a test with fake time.
-func inShop(t *testing.T, opts job.Options, test func(*shop)) {
+func inShop(t *testing.T, opts jobs.Options, test func(*shop)) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &shop{T: t, store: eventlog.NewMemory(), work: func(context.Context, eventlog.Job) error { return nil }}
 		opts.Again = func(attempts int, now time.Time, _ error) time.Time {
@@ -66,7 +66,7 @@ func inShop(t *testing.T, opts job.Options, test func(*shop)) {
 			}
 			return now.Add(time.Duration(attempts) * time.Minute)
 		}
-		s.Runner = job.New(s.store, s, opts)
+		s.Runner = jobs.New(s.store, s, opts)
 		e, err := event.Encode(event.Head{ID: event.NewID(), Time: time.Now()}, event.SessionInfoData{Message: "x"})
 		if err == nil {
 			_, err = s.store.Append(t.Context(), "s", eventlog.Batch{Events: []event.Event{e}})
@@ -97,7 +97,7 @@ func (s *shop) order() string {
 }
 
 func TestJobsAreDoneWhenTheyAreDueTheLongestDueFirst(t *testing.T) {
-	inShop(t, job.Options{Parallel: 1}, func(s *shop) {
+	inShop(t, jobs.Options{Parallel: 1}, func(s *shop) {
 		now := time.Now()
 		s.Stop()
 		s.add("late", now.Add(time.Hour))
@@ -117,7 +117,7 @@ func TestJobsAreDoneWhenTheyAreDueTheLongestDueFirst(t *testing.T) {
 }
 
 func TestARowThatIsDueEarlierThanTheOneWaitedForIsNotMissed(t *testing.T) {
-	inShop(t, job.Options{}, func(s *shop) {
+	inShop(t, jobs.Options{}, func(s *shop) {
 		now := time.Now()
 		s.add("late", now.Add(time.Hour))
 		synctest.Wait()
@@ -131,7 +131,7 @@ func TestARowThatIsDueEarlierThanTheOneWaitedForIsNotMissed(t *testing.T) {
 }
 
 func TestOnlySoManyAreWorkedOnAtATime(t *testing.T) {
-	inShop(t, job.Options{Parallel: 3}, func(s *shop) {
+	inShop(t, jobs.Options{Parallel: 3}, func(s *shop) {
 		s.work = func(context.Context, eventlog.Job) error { time.Sleep(time.Second); return nil }
 		for i := range 10 {
 			s.add(fmt.Sprint(i), time.Now())
@@ -145,7 +145,7 @@ func TestOnlySoManyAreWorkedOnAtATime(t *testing.T) {
 }
 
 func TestWhatFailsIsTriedAgainLaterAndSetAsideInTheEnd(t *testing.T) {
-	inShop(t, job.Options{}, func(s *shop) {
+	inShop(t, jobs.Options{}, func(s *shop) {
 		s.work = func(_ context.Context, j eventlog.Job) error {
 			if j.ID == "bad" {
 				return errors.New("it cannot be done")
@@ -168,7 +168,7 @@ func TestWhatFailsIsTriedAgainLaterAndSetAsideInTheEnd(t *testing.T) {
 				s.Errorf("job = %+v, %v; want %d attempts", j, err, tt.attempts)
 			}
 		}
-		if got := s.Stats(); got != (job.Stats{Done: 1, Failed: 3, Aside: 1}) {
+		if got := s.Stats(); got != (jobs.Stats{Done: 1, Failed: 3, Aside: 1}) {
 			s.Errorf("stats = %+v", got)
 		}
 		if strings.Join(s.gaveUp, ";") != "bad: it cannot be done" {
@@ -181,13 +181,13 @@ func TestWhatFailsIsTriedAgainLaterAndSetAsideInTheEnd(t *testing.T) {
 }
 
 func TestWhatCannotBeDoneYetIsNoAttempt(t *testing.T) {
-	inShop(t, job.Options{}, func(s *shop) {
+	inShop(t, jobs.Options{}, func(s *shop) {
 		at := time.Now().Add(time.Hour)
 		s.work = func(context.Context, eventlog.Job) error {
 			if time.Now().Before(at) {
-				return job.Later{At: at}
+				return jobs.Later{At: at}
 			}
-			return job.ErrMoot
+			return jobs.ErrMoot
 		}
 		s.add("1", time.Now())
 		synctest.Wait()
@@ -206,7 +206,7 @@ func TestWhatCannotBeDoneYetIsNoAttempt(t *testing.T) {
 }
 
 func TestWorkEndsBeforeItsLeaseDoes(t *testing.T) {
-	inShop(t, job.Options{Lease: time.Minute}, func(s *shop) {
+	inShop(t, jobs.Options{Lease: time.Minute}, func(s *shop) {
 		s.work = func(ctx context.Context, _ eventlog.Job) error { <-ctx.Done(); return context.Cause(ctx) }
 		s.add("1", time.Now())
 		time.Sleep(time.Minute)
@@ -219,7 +219,7 @@ func TestWorkEndsBeforeItsLeaseDoes(t *testing.T) {
 
 func TestToScheduleAndToWaitAreTwoCallsAndATurnThatWaitsIsCounted(t *testing.T) {
 	type turn struct{}
-	inShop(t, job.Options{Turn: func(ctx context.Context) bool { return ctx.Value(turn{}) != nil }}, func(s *shop) {
+	inShop(t, jobs.Options{Turn: func(ctx context.Context) bool { return ctx.Value(turn{}) != nil }}, func(s *shop) {
 		s.work = func(context.Context, eventlog.Job) error { time.Sleep(time.Minute); return nil }
 		before := time.Now()
 		s.add("1", before)
@@ -252,7 +252,7 @@ func TestAStoreThatFailsForAWhileDoesNotEndTheWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &moody{Memory: eventlog.NewMemory(), until: time.Now().Add(time.Minute)}
 		s := &shop{T: t, store: store.Memory, work: func(context.Context, eventlog.Job) error { return nil }}
-		s.Runner = job.New(store, s, job.Options{})
+		s.Runner = jobs.New(store, s, jobs.Options{})
 		s.Start()
 		defer s.Stop()
 		time.Sleep(30 * time.Second)

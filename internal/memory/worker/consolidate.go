@@ -1,4 +1,4 @@
-package upkeep
+package worker
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
-	"github.com/abide-run/abide/internal/job"
+	"github.com/abide-run/abide/internal/jobs"
 	"github.com/abide-run/abide/internal/memory"
 	"github.com/abide-run/abide/internal/memory/book"
 	"github.com/abide-run/abide/internal/memory/page"
@@ -30,7 +30,7 @@ func (k *Keeper) consolidate(ctx context.Context, j eventlog.Job) error {
 	asked := j.From > 0
 	switch {
 	case asked && looked.Busy:
-		return job.Later{At: time.Now().Add(busyPause)}
+		return jobs.Later{At: time.Now().Add(busyPause)}
 	case !asked:
 		if err := k.isDue(ctx, j, looked); err != nil {
 			return err
@@ -45,7 +45,7 @@ func (k *Keeper) consolidate(ctx context.Context, j eventlog.Job) error {
 		}
 	}
 	if looked.Waiting == 0 {
-		return job.ErrMoot
+		return jobs.ErrMoot
 	}
 	return k.fold(ctx, j, looked)
 }
@@ -59,14 +59,14 @@ func (k *Keeper) isDue(ctx context.Context, j eventlog.Job, looked session.Remem
 	}
 	idle := time.Duration(looked.Config.Memory.IdleMs) * time.Millisecond
 	if looked.Busy && idle > 0 {
-		return job.Later{At: time.Now().Add(idle)} // the end of its turn will be an event
+		return jobs.Later{At: time.Now().Add(idle)} // the end of its turn will be an event
 	}
 	at, ever := memory.DueAt(memory.Session{Last: index.Modified, Waiting: looked.Waiting > 0}, idle)
 	switch {
 	case !ever:
-		return job.ErrMoot
+		return jobs.ErrMoot
 	case time.Until(at) > moment:
-		return job.Later{At: at}
+		return jobs.Later{At: at}
 	case at.After(time.Now()):
 		if err := pause(ctx, time.Until(at)); err != nil {
 			return err

@@ -1,4 +1,4 @@
-package upkeep_test
+package worker_test
 
 import (
 	"context"
@@ -20,10 +20,10 @@ import (
 	"github.com/abide-run/abide/internal/eventlog/sqlite"
 	"github.com/abide-run/abide/internal/memory"
 	"github.com/abide-run/abide/internal/memory/book"
+	"github.com/abide-run/abide/internal/memory/worker"
 	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/session"
 	"github.com/abide-run/abide/internal/tool"
-	"github.com/abide-run/abide/internal/upkeep"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -128,12 +128,12 @@ type lab struct {
 	squeeze event.CompactionRules
 	tools   []tool.Tool
 	window  int // of the model; not known if zero
-	opts    upkeep.Options
+	opts    worker.Options
 	model   *teller
 	store   *eventlogtest.Watched
 	clients map[event.SessionID]*session.Client
 	host    *session.Host
-	keeper  *upkeep.Keeper
+	keeper  *worker.Keeper
 	shelf   *book.Shelf
 }
 
@@ -162,7 +162,7 @@ func (l *lab) open() {
 func (l *lab) on(store eventlog.Store) {
 	l.store = eventlogtest.Watch(store)
 	l.shelf = book.NewShelf(l.user, memory.Kinds...)
-	l.keeper = upkeep.New(l.store, l.shelf, l.opts)
+	l.keeper = worker.New(l.store, l.shelf, l.opts)
 	l.host = session.New(l.store, session.Options{
 		Resolve: func(_ context.Context, _ event.SessionConfiguredData, name string, _ []byte) (session.Endpoint, error) {
 			return session.Endpoint{Model: l.model, Name: name, Window: l.window}, nil
