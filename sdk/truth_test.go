@@ -8,9 +8,9 @@ import (
 
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/client"
+	"github.com/abide-run/abide/internal/daemon/folder"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
-	"github.com/abide-run/abide/internal/folder"
 )
 
 // peek connects to the engine of the folder by its private socket. There has to

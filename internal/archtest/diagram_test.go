@@ -88,22 +88,22 @@ var diagram = map[string][]string{
 	"server": {"api", "approval", "event", "eventlog", "project/instructions", "jsonrpc", "approval/places", "session", "project/skills", "tool", "transcript", "turn"},
 	"approval/places": {"event"},
 	"project/skills": {"event", "project/file"},
-	"folder": {},
+	"daemon/folder": {},
 	"relay":  {"jsonrpc"},
 
 	// all together
 	"daemon": {
-		"api", "event", "eventlog", "folder", "project/instructions", "memory", "memory/book", "memory/page", "model", "model/anthropic", "model/catalog", "model/offline", "model/openai", "model/remote", "model/responses", "model/scripted",
+		"api", "event", "eventlog", "daemon/folder", "project/instructions", "memory", "memory/book", "memory/page", "model", "model/anthropic", "model/catalog", "model/offline", "model/openai", "model/remote", "model/responses", "model/scripted",
 		"approval/places", "process", "processapi", "relay", "approval/scope", "server", "session", "project/skills", "eventlog/sqlite", "tool", "tool/agent", "tool/bash", "tool/builtin", "tool/files", "tool/recall", "tool/todo", "turn", "memory/worker", "window", "workspace/local",
 	},
 	"cli": {
-		"api", "approval", "client", "config", "daemon", "event", "eventlog", "folder", "project/instructions", "man", "project/file",
+		"api", "approval", "client", "config", "daemon", "event", "eventlog", "daemon/folder", "project/instructions", "cli/man", "project/file",
 		"model", "model/offline", "model/scripted", "process", "turn", "workspace/bridge", "workspace/local",
 	},
 	"cmd/abide": {"cli", "process/keeper"},
 
 	// what users read
-	"man": {},
+	"cli/man": {},
 
 	// what users write down
 	"config":       {"approval"},
@@ -115,7 +115,7 @@ var diagram = map[string][]string{
 	"upgradetest": {},
 
 	// the shapes that typed clients read, for tests
-	"shapetest": {},
+	"api/shapetest": {},
 
 	// measurements
 	"bench/compare": {},

@@ -20,7 +20,7 @@ import (
 	"github.com/abide-run/abide/internal/client"
 	"github.com/abide-run/abide/internal/config"
 	"github.com/abide-run/abide/internal/daemon"
-	"github.com/abide-run/abide/internal/folder"
+	"github.com/abide-run/abide/internal/daemon/folder"
 	"github.com/abide-run/abide/internal/model"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/abide-run/abide/internal/man"
+	"github.com/abide-run/abide/internal/cli/man"
 )
 
 func (a *app) manCommand() *cobra.Command {

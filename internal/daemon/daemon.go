@@ -21,9 +21,9 @@ import (
 
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/approval/places"
+	"github.com/abide-run/abide/internal/daemon/folder"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
-	"github.com/abide-run/abide/internal/folder"
 	"github.com/abide-run/abide/internal/memory/worker"
 	"github.com/abide-run/abide/internal/model/remote"
 	"github.com/abide-run/abide/internal/project/instructions"

@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/abide-run/abide/internal/daemon/folder"
 	"github.com/abide-run/abide/internal/event"
-	"github.com/abide-run/abide/internal/folder"
 	"github.com/abide-run/abide/internal/session"
 )
 

@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/abide-run/abide/internal/folder"
+	"github.com/abide-run/abide/internal/daemon/folder"
 	"github.com/abide-run/abide/internal/relay"
 )
 

@@ -13,7 +13,7 @@ import (
 
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/daemon"
-	"github.com/abide-run/abide/internal/folder"
+	"github.com/abide-run/abide/internal/daemon/folder"
 )
 
 // setVersion makes the store one of another version of abide, and returns which

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/abide-run/abide/internal/approval/scope"
+	"github.com/abide-run/abide/internal/daemon/folder"
 	"github.com/abide-run/abide/internal/event"
-	"github.com/abide-run/abide/internal/folder"
 	"github.com/abide-run/abide/internal/process"
 	"github.com/abide-run/abide/internal/session"
 	"github.com/abide-run/abide/internal/tool"

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/abide-run/abide/internal/daemon/folder"
 	"github.com/abide-run/abide/internal/eventlog"
-	"github.com/abide-run/abide/internal/folder"
 )
 
 // watchStore stops this process when nothing can be written any more. What is

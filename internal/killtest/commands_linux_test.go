@@ -12,8 +12,8 @@ import (
 	"testing"
 
 	"github.com/abide-run/abide/internal/api"
+	"github.com/abide-run/abide/internal/daemon/folder"
 	"github.com/abide-run/abide/internal/event"
-	"github.com/abide-run/abide/internal/folder"
 )
 
 // When a command may go on.

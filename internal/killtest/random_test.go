@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/abide-run/abide/internal/daemon/folder"
 	"github.com/abide-run/abide/internal/event"
-	"github.com/abide-run/abide/internal/folder"
 	"github.com/abide-run/abide/internal/model/offline"
 	"github.com/abide-run/abide/internal/model/remote/remotetest"
 )

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/abide-run/abide/internal/api/shapetest"
 	"github.com/abide-run/abide/internal/event"
-	"github.com/abide-run/abide/internal/shapetest"
 )
 
 // An old is data as an older version has stored it.

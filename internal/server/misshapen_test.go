@@ -5,9 +5,9 @@ import (
 	"testing"
 
 	"github.com/abide-run/abide/internal/api"
+	"github.com/abide-run/abide/internal/api/shapetest"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/server"
-	"github.com/abide-run/abide/internal/shapetest"
 )
 
 // TestAMisshapenEventIsShownMendedEverywhere lets one client give a result that

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/abide-run/abide/internal/api/shapetest"
 	"github.com/abide-run/abide/internal/approval"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
@@ -18,7 +19,6 @@ import (
 	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/model/offline"
 	"github.com/abide-run/abide/internal/session"
-	"github.com/abide-run/abide/internal/shapetest"
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/tool/builtin"
 	"github.com/abide-run/abide/internal/turn"

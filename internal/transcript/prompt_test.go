@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/abide-run/abide/internal/api/shapetest"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/model"
-	"github.com/abide-run/abide/internal/shapetest"
 	"github.com/abide-run/abide/internal/transcript"
 )
 

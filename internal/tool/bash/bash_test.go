@@ -14,9 +14,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/abide-run/abide/internal/api/shapetest"
 	"github.com/abide-run/abide/internal/approval"
 	"github.com/abide-run/abide/internal/process"
-	"github.com/abide-run/abide/internal/shapetest"
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/tool/bash"
 )

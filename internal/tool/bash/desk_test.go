@@ -11,8 +11,8 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/abide-run/abide/internal/api/shapetest"
 	"github.com/abide-run/abide/internal/event"
-	"github.com/abide-run/abide/internal/shapetest"
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/tool/bash"
 )

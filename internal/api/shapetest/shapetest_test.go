@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/abide-run/abide/internal/shapetest"
+	"github.com/abide-run/abide/internal/api/shapetest"
 )
 
 func TestWhatTypedClientsCannotReadIsFound(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/abide-run/abide/internal/man"
+	"github.com/abide-run/abide/internal/cli/man"
 )
 
 // tree is a program with everything that a page can get wrong.
