@@ -61,7 +61,7 @@ var diagram = map[string][]string{
 	"workspace/local":       {"process", "workspace"},
 	"workspace/workspacepb": {},
 	"workspace/bridge":      {"process", "workspace", "workspace/workspacepb"},
-	"processapi":            {"process", "workspace"},
+	"server/httpapi":            {"process", "workspace"},
 
 	// the tools for commands
 	"approval/shell":         {},
@@ -85,7 +85,7 @@ var diagram = map[string][]string{
 	"client":  {"api", "event", "jsonrpc"},
 
 	// edges
-	"server": {"api", "approval", "event", "eventlog", "project/instructions", "jsonrpc", "approval/places", "session", "project/skills", "tool", "transcript", "turn"},
+	"server/rpc/rpc": {"api", "approval", "event", "eventlog", "project/instructions", "jsonrpc", "approval/places", "session", "project/skills", "tool", "transcript", "turn"},
 	"approval/places": {"event"},
 	"project/skills": {"event", "project/file"},
 	"daemon/folder": {},
@@ -94,7 +94,7 @@ var diagram = map[string][]string{
 	// all together
 	"daemon": {
 		"api", "event", "eventlog", "daemon/folder", "project/instructions", "memory", "memory/book", "memory/page", "model", "model/anthropic", "model/catalog", "model/offline", "model/openai", "model/remote", "model/responses", "model/scripted",
-		"approval/places", "process", "processapi", "relay", "approval/scope", "server", "session", "project/skills", "eventlog/sqlite", "tool", "tool/agent", "tool/bash", "tool/builtin", "tool/files", "tool/recall", "tool/todo", "turn", "memory/worker", "window", "workspace/local",
+		"approval/places", "process", "server/httpapi", "relay", "approval/scope", "server/rpc/rpc", "session", "project/skills", "eventlog/sqlite", "tool", "tool/agent", "tool/bash", "tool/builtin", "tool/files", "tool/recall", "tool/todo", "turn", "memory/worker", "window", "workspace/local",
 	},
 	"cli": {
 		"api", "approval", "client", "config", "daemon", "event", "eventlog", "daemon/folder", "project/instructions", "cli/man", "project/file",

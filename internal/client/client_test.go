@@ -19,7 +19,7 @@ import (
 	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/jsonrpc"
 	"github.com/abide-run/abide/internal/model/offline"
-	"github.com/abide-run/abide/internal/server"
+	"github.com/abide-run/abide/internal/server/rpc"
 	"github.com/abide-run/abide/internal/session"
 	"github.com/abide-run/abide/internal/tool/builtin"
 	"github.com/abide-run/abide/internal/turn"
@@ -30,7 +30,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // A rig is a real server for clients in this process.
 type rig struct {
 	t   *testing.T
-	srv *server.Server
+	srv *rpc.Server
 }
 
 func newRig(t *testing.T) *rig {
@@ -42,11 +42,11 @@ func newRig(t *testing.T) *rig {
 		},
 	})
 	t.Cleanup(host.Close)
-	return &rig{t: t, srv: server.New(host, server.Options{Version: "test"})}
+	return &rig{t: t, srv: rpc.New(host, rpc.Options{Version: "test"})}
 }
 
 // client connects a client.
-func (r *rig) client(door server.Door, opts client.Options) *client.Client {
+func (r *rig) client(door rpc.Door, opts client.Options) *client.Client {
 	ours, theirs := net.Pipe()
 	served := make(chan struct{})
 	go func() {
@@ -59,7 +59,7 @@ func (r *rig) client(door server.Door, opts client.Options) *client.Client {
 }
 
 func (r *rig) connected(opts client.Options) *client.Client {
-	c := r.client(server.Door{}, opts)
+	c := r.client(rpc.Door{}, opts)
 	_, err := c.Connect(r.t.Context(), "")
 	must(r.t, err)
 	return c
@@ -430,7 +430,7 @@ func TestAPageThatDoesNotAddUpIsRefused(t *testing.T) {
 func TestConnectNeedsTheTokenAndTheVersion(t *testing.T) {
 	r := newRig(t)
 	for token, code := range map[string]int{"right": 0, "wrong": api.CodeAuthenticationFailed} {
-		_, err := r.client(server.Door{Token: "right"}, client.Options{}).Connect(t.Context(), token)
+		_, err := r.client(rpc.Door{Token: "right"}, client.Options{}).Connect(t.Context(), token)
 		var refused *jsonrpc.Error
 		if code == 0 && err != nil || code != 0 && (!errors.As(err, &refused) || refused.Code != code) {
 			t.Errorf("connect with the %s token: %v", token, err)

@@ -19,7 +19,7 @@ import (
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/process"
-	"github.com/abide-run/abide/internal/processapi"
+	"github.com/abide-run/abide/internal/server/httpapi"
 	"github.com/abide-run/abide/internal/tool/bash"
 	"github.com/abide-run/abide/internal/transcript"
 )
@@ -143,7 +143,7 @@ func TestAStartWhoseReplyIsLostIsOneProcess(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.Header.Set("Authorization", "Bearer secret")
-		r.Header.Set(processapi.SessionHeader, "s")
+		r.Header.Set(httpapi.SessionHeader, "s")
 		return http.DefaultClient.Do(r)
 	}
 	ctx, hangUp := context.WithCancel(t.Context())
@@ -595,7 +595,7 @@ func fetch(t *testing.T, method, url, session, body string) (int, string) {
 	}
 	r.Header.Set("Authorization", "Bearer secret")
 	if session != "" {
-		r.Header.Set(processapi.SessionHeader, session)
+		r.Header.Set(httpapi.SessionHeader, session)
 	}
 	resp, err := http.DefaultClient.Do(r)
 	if err != nil {

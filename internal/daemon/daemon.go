@@ -29,7 +29,7 @@ import (
 	"github.com/abide-run/abide/internal/project/instructions"
 	"github.com/abide-run/abide/internal/project/skills"
 	"github.com/abide-run/abide/internal/relay"
-	"github.com/abide-run/abide/internal/server"
+	"github.com/abide-run/abide/internal/server/rpc"
 	"github.com/abide-run/abide/internal/session"
 	"github.com/abide-run/abide/internal/tool/agent"
 	"github.com/abide-run/abide/internal/tool/builtin"
@@ -217,7 +217,7 @@ func (n *Node) serve(ctx context.Context, client io.ReadWriteCloser, token strin
 	defer context.AfterFunc(n.ctx, func() { cancel(context.Cause(n.ctx)) })()
 	e, relayed := n.beginRelay()
 	if e != nil {
-		return e.server.Serve(ctx, client, server.Door{Token: token, Defaults: n.config.Defaults})
+		return e.server.Serve(ctx, client, rpc.Door{Token: token, Defaults: n.config.Defaults})
 	}
 	if relayed {
 		defer n.relays.Done()
@@ -226,7 +226,7 @@ func (n *Node) serve(ctx context.Context, client io.ReadWriteCloser, token strin
 	if err != nil {
 		return err
 	}
-	r, err := relay.New(client, relay.Options{Dial: n.dial, Silent: n.tellSilence, Defaults: defaults, Admit: server.Admit(token), Log: n.log})
+	r, err := relay.New(client, relay.Options{Dial: n.dial, Silent: n.tellSilence, Defaults: defaults, Admit: rpc.Admit(token), Log: n.log})
 	if err != nil {
 		return err
 	}
@@ -316,7 +316,7 @@ type engine struct {
 	tools  *toolbox
 	keeper *worker.Keeper
 	host   *session.Host
-	server *server.Server
+	server *rpc.Server
 	socket net.Listener
 }
 
@@ -348,7 +348,7 @@ func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, erro
 		Memory:  e.keeper.Session(),
 	})
 	e.keeper.Attend(e.host)
-	e.server = server.New(e.host, server.Options{
+	e.server = rpc.New(e.host, rpc.Options{
 		Version: n.config.Version, Log: n.log, Models: found.list, Tasks: e.tools.shown(), Shell: e.tools.shell(), Agents: agent.Briefs(),
 		Workspace: func(id event.SessionID) string { return n.folder.Session(string(id)) },
 		Places:    known, Instructions: n.config.Instructions,
@@ -396,7 +396,7 @@ func (n *Node) serveSocket(e *engine, l net.Listener) {
 }
 
 func (e *engine) serve(ctx context.Context, conn net.Conn) {
-	_ = e.server.Serve(ctx, conn, server.Door{Private: true}) // the relay knows why it left
+	_ = e.server.Serve(ctx, conn, rpc.Door{Private: true}) // the relay knows why it left
 }
 
 // connect is dial for relays of this very process: it was one itself when they

@@ -16,7 +16,7 @@ import (
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/process"
-	"github.com/abide-run/abide/internal/processapi"
+	"github.com/abide-run/abide/internal/server/httpapi"
 	"github.com/abide-run/abide/internal/workspace/local"
 )
 
@@ -91,11 +91,11 @@ func (n *Node) whyNotHere() string {
 // environment: whoever knows the token may run commands, but is not meant to read
 // the keys that this process was started with.
 func (e *engine) http() http.Handler {
-	return processapi.New(local.New(homeFolder(), e.tools.processes).Processes, processapi.Options{
+	return httpapi.New(local.New(homeFolder(), e.tools.processes).Processes, httpapi.Options{
 		Owner: func(r *http.Request, session string) (process.Owner, error) {
 			_, err := e.store.Session(r.Context(), event.SessionID(session))
 			if errors.Is(err, eventlog.ErrNotFound) {
-				err = fmt.Errorf("%w %s; abide sessions list shows those that there are, abide run begins one", processapi.ErrNoSession, session)
+				err = fmt.Errorf("%w %s; abide sessions list shows those that there are, abide run begins one", httpapi.ErrNoSession, session)
 			}
 			return process.Owner(session), err
 		},

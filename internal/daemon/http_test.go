@@ -13,7 +13,7 @@ import (
 
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/daemon"
-	"github.com/abide-run/abide/internal/processapi"
+	"github.com/abide-run/abide/internal/server/httpapi"
 )
 
 // serveHTTP lets a node serve HTTP until the test ends.
@@ -33,7 +33,7 @@ func serveHTTP(t *testing.T, n *daemon.Node) string {
 		}
 		http.DefaultClient.CloseIdleConnections()
 	})
-	return "http://" + l.Addr().String() + processapi.Prefix
+	return "http://" + l.Addr().String() + httpapi.Prefix
 }
 
 // start asks for a command.
@@ -53,7 +53,7 @@ func ask(t *testing.T, method, url, token, session, request string) (int, string
 		r.Header.Set("Authorization", token)
 	}
 	if session != "" {
-		r.Header.Set(processapi.SessionHeader, session)
+		r.Header.Set(httpapi.SessionHeader, session)
 	}
 	resp, err := http.DefaultClient.Do(r)
 	if err != nil {

@@ -9,13 +9,13 @@ import (
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/process"
-	"github.com/abide-run/abide/internal/server"
+	"github.com/abide-run/abide/internal/server/rpc"
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/tool/bash"
 )
 
 // shell returns what runs the commands of clients; nil where there are none.
-func (t *toolbox) shell() server.Shell {
+func (t *toolbox) shell() rpc.Shell {
 	if t.commands == nil {
 		return nil
 	}
@@ -23,7 +23,7 @@ func (t *toolbox) shell() server.Shell {
 }
 
 // Exec starts a command of a client.
-func (t tasks) Exec(ctx context.Context, r server.Run) (api.Task, error) {
+func (t tasks) Exec(ctx context.Context, r rpc.Run) (api.Task, error) {
 	info, _, err := t.processes.Start(ctx, process.Spec{
 		Key: r.Key, Owner: t.commands.Owner(r.Session), Command: r.Command, Dir: r.Dir, Title: "of a client", Class: process.Job,
 		Env: t.commands.Environment(tool.Call{Session: r.Session, Env: r.Env}), Limits: process.Limits{Time: r.Limit},

@@ -11,7 +11,7 @@ import (
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/process"
-	"github.com/abide-run/abide/internal/server"
+	"github.com/abide-run/abide/internal/server/rpc"
 	"github.com/abide-run/abide/internal/tool/bash"
 )
 
@@ -19,7 +19,7 @@ import (
 type tasks struct{ *toolbox }
 
 // shown returns what clients may ask about commands.
-func (t *toolbox) shown() server.Tasks {
+func (t *toolbox) shown() rpc.Tasks {
 	if t.commands == nil {
 		return nil
 	}

@@ -1,0 +1,107 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/abide-run/abide/internal/api"
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/session"
+)
+
+// commandMethods are about commands that people write with a slash.
+var commandMethods = map[string]method{
+	api.CommandsList:    on((*conn).commands),
+	api.CommandsInvoke:  on((*conn).invoke),
+	api.CommandsExecute: on((*conn).execute),
+	api.CommandsEnqueue: on((*conn).enqueue),
+	api.CommandsRespond: on((*conn).respond),
+	api.AnswerCommand:   on((*conn).answerCommand),
+}
+
+func (c *conn) commands(ctx context.Context, p api.CommandsParams) (api.CommandsResult, error) {
+	result := api.CommandsResult{Commands: []api.CommandInfo{}}
+	if _, err := c.server.host.Status(ctx, p.SessionID); err != nil {
+		return result, noSession(p.SessionID, err)
+	}
+	if p.Builtins == nil || *p.Builtins {
+		for _, b := range session.Builtins {
+			result.Commands = append(result.Commands, api.CommandInfo{Name: b.Name, Description: b.Description, Kind: "builtin", During: b.During})
+		}
+	}
+	if p.Clients == nil || *p.Clients {
+		_, commands := c.server.host.Abilities(p.SessionID)
+		for _, d := range commands {
+			result.Commands = append(result.Commands, api.CommandInfo{Name: d.Name, Description: d.Description, Kind: "client", During: true})
+		}
+	}
+	return result, nil
+}
+
+// invoke carries out a command of the runtime, or lets the client that has it.
+func (c *conn) invoke(ctx context.Context, p api.InvokeParams) (api.InvokeResult, error) {
+	name := strings.TrimLeft(p.Name, "/")
+	if name == "" {
+		return api.InvokeResult{}, errBadParams{errors.New("name: it is empty")}
+	}
+	text, found, err := c.server.host.Invoke(ctx, p.SessionID, name, p.Input)
+	if err != nil || found {
+		return api.InvokeResult{Kind: "text", Text: text}, noSession(p.SessionID, err)
+	}
+	fault, err := c.carry(ctx, p.SessionID, name, p.Input, p.Key)
+	if err == nil && fault != "" {
+		err = said("command /%s: %s", name, fault)
+	}
+	return api.InvokeResult{Kind: "completed"}, err
+}
+
+// execute lets the client that has a command carry it out.
+func (c *conn) execute(ctx context.Context, p api.ExecuteParams) (api.ExecuteResult, error) {
+	if strings.TrimLeft(p.Name, "/") == "" {
+		return api.ExecuteResult{}, errBadParams{errors.New("commandName: it is empty")}
+	}
+	fault, err := c.carry(ctx, p.SessionID, p.Name, p.Args, p.Key)
+	return api.ExecuteResult{Error: fault}, err
+}
+
+func (c *conn) carry(ctx context.Context, id event.SessionID, name, args, key string) (fault string, err error) {
+	fault, err = c.server.host.Execute(ctx, id, name, args, key)
+	if errors.Is(err, session.ErrNobody) {
+		return fmt.Sprintf("Unknown command: /%s", strings.TrimLeft(name, "/")), nil
+	}
+	return fault, noSession(id, err)
+}
+
+// enqueue puts a command behind what the session has to do. It is stored when
+// the answer goes out.
+func (c *conn) enqueue(ctx context.Context, p api.EnqueueParams) (api.EnqueueResult, error) {
+	if strings.TrimLeft(strings.TrimSpace(p.Command), "/") == "" {
+		return api.EnqueueResult{}, errBadParams{errors.New("command: it is empty")}
+	}
+	_, err := c.server.host.Send(ctx, p.SessionID, event.InputAcceptedData{
+		Kind: event.InputCommand, Prompt: p.Command, DisplayPrompt: p.Display, Key: p.Key,
+	})
+	return api.EnqueueResult{Queued: err == nil}, noSession(p.SessionID, err)
+}
+
+func (c *conn) respond(ctx context.Context, p api.RespondParams) (api.Success, error) {
+	won, err := c.server.host.RespondQueued(ctx, p.SessionID, p.RequestID, p.Key, session.Queued{Handled: p.Result.Handled, Stop: p.Result.Stop})
+	return api.Success{Success: won}, noSession(p.SessionID, err)
+}
+
+// answerCommand takes that a command was carried out. Of one that nobody knows of
+// that is no fault, as the protocol has it: nothing waits for it. Somebody who was
+// slower than another is told so.
+func (c *conn) answerCommand(ctx context.Context, p api.AnswerCommandParams) (api.Success, error) {
+	if p.RequestID == "" {
+		return api.Success{}, missing("requestId")
+	}
+	won, err := c.server.host.CarriedOut(ctx, p.SessionID, p.RequestID, p.Key, p.Error)
+	if err != nil || won {
+		return api.Success{Success: won}, noSession(p.SessionID, err)
+	}
+	late, err := c.server.host.Settled(ctx, p.SessionID, p.RequestID)
+	return api.Success{Success: !late}, noSession(p.SessionID, err)
+}

@@ -1,0 +1,70 @@
+package rpc
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/abide-run/abide/internal/api"
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/jsonrpc"
+)
+
+// Tasks are the commands of sessions. Those of one session cannot be told from
+// none by whoever names another.
+type Tasks interface {
+	List(ctx context.Context, id event.SessionID) ([]api.Task, error)
+	Output(ctx context.Context, p api.TaskOutputParams) (api.TaskOutputResult, error)
+	Stop(ctx context.Context, id event.SessionID, task string) (api.Task, error)
+}
+
+// taskMethods look at commands and stop them.
+var taskMethods = map[string]method{
+	api.Tasks:      on((*conn).tasks),
+	api.TaskOutput: on((*conn).taskOutput),
+	api.TaskStop:   on((*conn).taskStop),
+}
+
+func (c *conn) tasks(ctx context.Context, p api.TasksParams) (api.TasksResult, error) {
+	r := api.TasksResult{Tasks: []api.Task{}}
+	if c.server.opts.Tasks == nil {
+		return r, nil
+	}
+	list, err := c.server.opts.Tasks.List(ctx, p.SessionID)
+	for _, t := range list {
+		if p.All || t.Ended == "" {
+			r.Tasks = append(r.Tasks, t)
+		}
+	}
+	return r, err
+}
+
+// whose checks that a request says whose command it means.
+func (c *conn) whose(id event.SessionID, method string) error {
+	switch {
+	case c.server.opts.Tasks == nil:
+		return jsonrpc.MethodNotFound(method)
+	case id == "":
+		return errBadParams{fmt.Errorf("sessionId: it is empty; a command belongs to a session")}
+	}
+	return nil
+}
+
+func (c *conn) taskOutput(ctx context.Context, p api.TaskOutputParams) (api.TaskOutputResult, error) {
+	if err := c.whose(p.SessionID, api.TaskOutput); err != nil {
+		return api.TaskOutputResult{}, err
+	}
+	switch {
+	case p.Offset < 0 || p.Tail < 0:
+		return api.TaskOutputResult{}, errBadParams{fmt.Errorf("offset, tail: they cannot be negative")}
+	case p.Stream != "" && p.Stream != "stdout" && p.Stream != "stderr":
+		return api.TaskOutputResult{}, errBadParams{fmt.Errorf("stream: %q is unknown; use stdout or stderr, or leave it out", p.Stream)}
+	}
+	return c.server.opts.Tasks.Output(ctx, p)
+}
+
+func (c *conn) taskStop(ctx context.Context, p api.TaskParams) (api.Task, error) {
+	if err := c.whose(p.SessionID, api.TaskStop); err != nil {
+		return api.Task{}, err
+	}
+	return c.server.opts.Tasks.Stop(ctx, p.SessionID, p.TaskID)
+}
