@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -88,55 +89,96 @@ func packages(t *testing.T) map[string]pkg {
 // it needs, and only tests may import it.
 func isTestHelper(name string) bool { return strings.HasSuffix(name, "test") }
 
-func TestPackagesImportEachOtherAsInTheDiagram(t *testing.T) {
-	all := packages(t)
-	for name, p := range all {
-		allowed, known := diagram[name]
-		if !known && !isTestHelper(name) {
-			t.Errorf("package %s is not in the diagram: add it to diagram_test.go with what it may import", name)
-			continue
-		}
-		for _, used := range p.imports(t) {
-			switch {
-			case isTestHelper(name):
-			case isTestHelper(used):
-				t.Errorf("package %s imports %s, which is for tests", name, used)
-			case !slices.Contains(allowed, used):
-				t.Errorf("package %s imports %s, which the diagram does not allow: imports point downwards, and each one is argued for", name, used)
+// layerOf returns the number of the layer that a package is part of: that of the
+// longest name it begins with.
+func layerOf(name string) (int, bool) {
+	for ; name != "."; name = path.Dir(name) {
+		for i, l := range layers {
+			if slices.Contains(l.packages, name) {
+				return i, true
 			}
 		}
 	}
-	for name := range diagram {
-		if all[name] == nil {
-			t.Errorf("the diagram has %s, which is no package: remove it", name)
+	return 0, false
+}
+
+// noun returns the first folder of a package's path.
+func noun(name string) string {
+	first, _, _ := strings.Cut(name, "/")
+	return first
+}
+
+func TestImportsPointDownwards(t *testing.T) {
+	for name, p := range packages(t) {
+		if isTestHelper(name) || slices.Contains(testsOnly, noun(name)) {
+			continue
+		}
+		at, known := layerOf(name)
+		if !known {
+			t.Errorf("package %s is in no layer: add it to layers_test.go and to the picture in docs/ARCHITECTURE.md", name)
+			continue
+		}
+		for _, used := range p.imports(t) {
+			below, known := layerOf(used)
+			switch {
+			case isTestHelper(used):
+				t.Errorf("package %s imports %s, which is for tests", name, used)
+			case known && noun(name) == noun(used):
+			case !known || below >= at:
+				t.Errorf("package %s (%s) imports %s (%s): imports point to lower layers", name, layers[at].name, used, layers[below].name)
+			}
 		}
 	}
 }
 
-func TestTheDiagramPointsOneWay(t *testing.T) {
-	const visiting, visited = 1, 2
-	state := map[string]int{}
-	var visit func(name string, via []string)
-	visit = func(name string, via []string) {
-		via = append(via, name)
-		if state[name] == visiting {
-			t.Errorf("the diagram goes in a circle: %s", strings.Join(via, " → "))
-		}
-		if state[name] != 0 {
-			return
-		}
-		state[name] = visiting
-		for _, below := range diagram[name] {
-			if diagram[below] == nil {
-				t.Errorf("the diagram lets %s import %s, which is not in it", name, below)
+func TestEveryLayerIsThere(t *testing.T) {
+	all := packages(t)
+	for _, l := range layers {
+		for _, name := range l.packages {
+			below := func(p string) bool { return p == name || strings.HasPrefix(p, name+"/") }
+			if !slices.ContainsFunc(slices.Collect(maps.Keys(all)), below) {
+				t.Errorf("layer %q has %s, which is no package: remove it", l.name, name)
 			}
-			visit(below, via)
 		}
-		state[name] = visited
 	}
-	for name := range diagram {
-		visit(name, nil)
+}
+
+func TestEveryPackageIsInThePicture(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "docs/ARCHITECTURE.md"))
+	if err != nil {
+		t.Fatal(err)
 	}
+	_, rest, _ := strings.Cut(string(text), "## The picture")
+	_, rest, _ = strings.Cut(rest, "```\n")
+	picture, _, found := strings.Cut(rest, "```")
+	if !found {
+		t.Fatal("docs/ARCHITECTURE.md has no picture")
+	}
+	words := strings.FieldsFunc(expand(picture), func(r rune) bool { return r == ' ' || r == '\n' || r == ',' })
+	for name := range packages(t) {
+		if !isTestHelper(name) && !slices.Contains(words, name) && !strings.Contains(name, "/") {
+			t.Errorf("the picture in docs/ARCHITECTURE.md lacks package %s", name)
+		}
+	}
+	for _, l := range layers {
+		for _, name := range l.packages {
+			if !slices.Contains(words, name) {
+				t.Errorf("the picture in docs/ARCHITECTURE.md lacks %s", name)
+			}
+		}
+	}
+}
+
+// expand writes out model/{openai,offline} as model/openai,model/offline.
+func expand(picture string) string {
+	return regexp.MustCompile(`(\S*)\{([^}]*)\}`).ReplaceAllStringFunc(picture, func(m string) string {
+		prefix, list, _ := strings.Cut(strings.TrimSuffix(m, "}"), "{")
+		var all []string
+		for _, name := range strings.Split(list, ",") {
+			all = append(all, prefix+strings.TrimSpace(name))
+		}
+		return strings.Join(all, ",")
+	})
 }
 
 func TestEveryPackageSaysWhatItIsFor(t *testing.T) {

@@ -1,6 +1,6 @@
 // Package archtest keeps what the documents say about the source tree true.
 //
-// It holds tests only: that packages import each other as the diagram in
-// docs/ARCHITECTURE.md shows, that every package says what it is for, and that
-// nothing is left for later in a comment.
+// It holds tests only: that packages import only from the layers below their own,
+// that the picture in docs/ARCHITECTURE.md has all of them, that every package
+// says what it is for, and that nothing is left for later in a comment.
 package archtest

@@ -18,7 +18,7 @@ import (
 // named finds the methods that a table of docs/SDK.md names, under a heading.
 func named(t *testing.T, heading string) []string {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/SDK.md")
+	text, err := os.ReadFile("../../../docs/SDK.md")
 	if err != nil {
 		t.Fatal(err)
 	}
