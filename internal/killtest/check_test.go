@@ -379,12 +379,12 @@ func (c *checker) atRest() {
 	if err := state.Load(c.log); err != nil {
 		c.fault("the log cannot be folded: %v", err)
 	}
-	if state.Active() || len(state.Questions()) > 0 || len(state.Queue) > 0 {
+	if state.Active() || len(state.Questions()) > 0 || len(state.Queue.Inputs) > 0 {
 		c.fault("the session is not at rest: %+v", state.Turn)
 	}
 	a := c.index.Abide
-	if a.Active || a.Questions != 0 || c.index.Summary != state.Summary || c.index.Name != state.Name {
-		c.fault("the index says %+v %+v, the log has %q", c.index, a, state.Summary)
+	if a.Active || a.Questions != 0 || c.index.Summary != state.About.Summary || c.index.Name != state.About.Name {
+		c.fault("the index says %+v %+v, the log has %q", c.index, a, state.About.Summary)
 	}
 }
 

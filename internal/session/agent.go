@@ -29,9 +29,9 @@ func (h *Host) RunAgent(ctx context.Context, call tool.Call, work tool.AgentWork
 func (h *Host) agentSpec(ctx context.Context, parent *Session, work tool.AgentWork) (Spec, *Client, error) {
 	spec, client := Spec{}, &Client{}
 	err := h.look(ctx, parent.id, func(tx *txn) error {
-		spec.Config = tx.State.Config
-		client.Permission, client.Tools = tx.State.Declared.Permission, tx.State.Tools
-		if tx.State.Declared.Hooks {
+		spec.Config = tx.State.Setup.Config
+		client.Permission, client.Tools = tx.State.Setup.Declared.Permission, tx.State.Setup.Tools
+		if tx.State.Setup.Declared.Hooks {
 			client.Hook = tx.s.hookOfAgent
 		}
 		if err := tx.exists(); err != nil {

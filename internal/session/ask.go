@@ -34,7 +34,7 @@ func (s *Session) ask(tx *txn, turnID string) {
 	tx.then = append(tx.then, func() {
 		r.parent = s.state.Parent
 		question, err := s.question()
-		config, name, tasks := s.state.Config, s.state.Model, taskKeys(s.state.Tasks)
+		config, name, tasks := s.state.Setup.Config, s.state.Setup.Model, taskKeys(s.state.Tasks.Open)
 		headed := s.state.Turn.Headers
 		if !s.host.spawn(func() {
 			defer cancel(nil)
@@ -60,8 +60,8 @@ func (s *Session) question() (*model.Request, error) {
 		return nil, err
 	}
 	return &model.Request{
-		Session: string(s.id), System: s.state.System, Tools: s.tools(), Messages: s.prune(messages),
-		ReasoningEffort: s.state.Config.ReasoningEffort, Tail: s.reminder(),
+		Session: string(s.id), System: s.state.Prompt.System, Tools: s.tools(), Messages: s.prune(messages),
+		ReasoningEffort: s.state.Setup.Config.ReasoningEffort, Tail: s.reminder(),
 	}, nil
 }
 
@@ -76,9 +76,9 @@ func join(a, b string) string {
 // tools returns the offered tools. The set is kept as long as it is the same,
 // because its encoded form is kept with it.
 func (s *Session) tools() *model.Tools {
-	if mode := s.state.Mode(); s.offer == nil || s.offered != s.state.Offered || s.offerMode != mode {
-		s.offer = s.host.offers.share(string(s.state.Config.Provider), s.host.opts.Tools.Offer(s.state))
-		s.offered, s.offerMode = s.state.Offered, mode
+	if mode := s.state.Mode(); s.offer == nil || s.offered != s.state.Setup.Offered || s.offerMode != mode {
+		s.offer = s.host.offers.share(string(s.state.Setup.Config.Provider), s.host.opts.Tools.Offer(s.state))
+		s.offered, s.offerMode = s.state.Setup.Offered, mode
 	}
 	if len(s.offer.List) == 0 {
 		return nil
@@ -263,8 +263,8 @@ func (s *Session) answered(r *request, reply *model.Reply, from Endpoint, took t
 // answer records what the model said.
 func (tx *txn) answer(r *request, reply *model.Reply, from Endpoint, took time.Duration) error {
 	name := from.Name
-	if name != tx.State.Model {
-		if err := tx.Record(event.SessionModelChangeData{NewModel: name, PreviousModel: tx.State.Model}); err != nil {
+	if name != tx.State.Setup.Model {
+		if err := tx.Record(event.SessionModelChangeData{NewModel: name, PreviousModel: tx.State.Setup.Model}); err != nil {
 			return err
 		}
 	}

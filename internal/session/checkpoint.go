@@ -14,7 +14,7 @@ import (
 // checkpoint is where the summary of an epoch is copied to, for people; empty if
 // the session has no folder.
 func (s *Session) checkpoint(number int, summary string) string {
-	if s.host.opts.Folder == nil || s.state.Config.Infinite.Off() {
+	if s.host.opts.Folder == nil || s.state.Setup.Config.Infinite.Off() {
 		return ""
 	}
 	return filepath.Join(s.host.opts.Folder(s.id), "checkpoints", fmt.Sprintf("%03d-%s.md", number, slug(compact.Title(summary))))

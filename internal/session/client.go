@@ -89,12 +89,12 @@ func sameClient(a, b *Client) bool { return a == b || (a.Viewer != nil && a.View
 
 // declare remembers that some client of this session can answer.
 func (tx *txn) declare(c *Client) error {
-	d := tx.State.Declared
+	d := tx.State.Setup.Declared
 	d.Permission = d.Permission || c.Permission
 	d.UserInput = d.UserInput || c.AskUser != nil
 	d.Hooks = d.Hooks || c.Hook != nil
 	d.ExitPlan = d.ExitPlan || c.ExitPlan != nil
-	if d == tx.State.Declared {
+	if d == tx.State.Setup.Declared {
 		return nil
 	}
 	return tx.Record(d)

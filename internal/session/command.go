@@ -69,9 +69,9 @@ func (tx *txn) helpCommand(string) (string, error) {
 
 func (tx *txn) modelCommand(name string) (string, error) {
 	if name == "" {
-		return "The model is " + cmp.Or(tx.State.Model, "the provider's first") + ".", nil
+		return "The model is " + cmp.Or(tx.State.Setup.Model, "the provider's first") + ".", nil
 	}
-	return "The next request goes to " + name + ".", tx.setModel(Choice{Model: name, Effort: tx.State.Config.ReasoningEffort})
+	return "The next request goes to " + name + ".", tx.setModel(Choice{Model: name, Effort: tx.State.Setup.Config.ReasoningEffort})
 }
 
 func (tx *txn) renameCommand(name string) (string, error) {
@@ -82,7 +82,7 @@ func (tx *txn) renameCommand(name string) (string, error) {
 }
 
 func (tx *txn) usageCommand(string) (string, error) {
-	t := tx.State.Totals
+	t := tx.State.About.Totals
 	return fmt.Sprintf("%d turns, %d model requests, %d tokens in, %d tokens out.", t.Turns, t.Steps, t.InputTokens, t.OutputTokens), nil
 }
 

@@ -57,7 +57,7 @@ func (tx *txn) compactFor(step turn.Compact) error {
 		trigger: event.TriggerThreshold, point: step.Point, must: step.Verdict.Action == window.Must,
 		retain: g.policy.Retain(step.Verdict.Threshold), limit: g.policy.Limit,
 	}
-	if tx.State.Switched {
+	if tx.State.Context.Switched {
 		o.trigger = event.TriggerModel
 	}
 	return tx.compact(o)
@@ -96,10 +96,10 @@ func (s *Session) plan(tx *txn, o occasion) (*compaction, error) {
 	c := &compaction{
 		start: event.CompactionStartData{
 			ConversationTokens: r.Messages, SystemTokens: r.System, ToolDefinitionsTokens: r.Tools, CurrentTokens: r.Tokens,
-			TokenLimit: o.limit, Trigger: o.trigger, Model: s.state.Model,
+			TokenLimit: o.limit, Trigger: o.trigger, Model: s.state.Setup.Model,
 			CompactionID: event.NewID(), Point: o.point, BaseEpochID: s.state.EpochID(), EstimateSource: string(r.Source), Must: o.must,
 		},
-		items: items, seen: len(q.Messages), began: tx.now, config: s.state.Config, model: s.state.Model, done: o.done,
+		items: items, seen: len(q.Messages), began: tx.now, config: s.state.Setup.Config, model: s.state.Setup.Model, done: o.done,
 		in: compact.Input{
 			Head: head, Room: g.meter.Room(r, o.limit), Retain: o.retain, Must: o.must, Instructions: o.instructions,
 			Ask: model.Request{Session: string(s.id)}, AskRoom: g.limits.Request(),
@@ -114,9 +114,9 @@ func (s *Session) plan(tx *txn, o occasion) (*compaction, error) {
 	for _, it := range items {
 		c.in.Items = append(c.in.Items, it.Item)
 	}
-	if own := s.state.Config.Compaction.Model; own != "" && own != s.state.Model {
+	if own := s.state.Setup.Config.Compaction.Model; own != "" && own != s.state.Setup.Model {
 		c.model, c.start.Model = own, own
-		if to, err := s.resolve(s.host.ctx, s.state.Config, own); err == nil {
+		if to, err := s.resolve(s.host.ctx, s.state.Setup.Config, own); err == nil {
 			c.in.AskRoom = to.limits().Request()
 		}
 	} else {
@@ -218,7 +218,7 @@ func (s *Session) askSummary(ctx context.Context, to Endpoint, q *model.Request,
 // compacted records what became of a compaction.
 func (tx *txn) compacted(c *compaction) error {
 	r := c.job.Result()
-	if r.Outcome == compact.Done && (tx.State.Compaction == nil || tx.State.Compaction.Stale || tx.State.EpochID() != c.start.BaseEpochID) {
+	if r.Outcome == compact.Done && (tx.State.Context.Compaction == nil || tx.State.Context.Compaction.Stale || tx.State.EpochID() != c.start.BaseEpochID) {
 		return tx.endCompaction(c, event.CauseStale, errStale)
 	}
 	d := c.complete(tx.now)
@@ -256,7 +256,7 @@ func (tx *txn) openEpoch(c *compaction, r *compact.Result, d event.CompactionCom
 		return err
 	}
 	epoch := event.ContextEpochData{
-		EpochID: event.NewID(), Number: tx.State.Epochs + 1, Kind: event.EpochCompaction, BaseEpochID: c.start.BaseEpochID,
+		EpochID: event.NewID(), Number: tx.State.Context.Epochs + 1, Kind: event.EpochCompaction, BaseEpochID: c.start.BaseEpochID,
 		From: c.start.Through + 1, Through: c.start.Through, Most: r.Most, Head: head,
 	}
 	if r.Cut < len(c.items) {
@@ -303,10 +303,10 @@ func (tx *txn) refresh() error {
 		return err
 	}
 	prompt, err := tx.system()
-	if err != nil || prompt == tx.State.System {
+	if err != nil || prompt == tx.State.Prompt.System {
 		return err
 	}
-	return tx.Record(event.SystemMessageData{Role: "system", Content: prompt, InteractionID: tx.State.Turn.InteractionID, Context: tx.State.Context})
+	return tx.Record(event.SystemMessageData{Role: "system", Content: prompt, InteractionID: tx.State.Turn.InteractionID, Context: tx.State.Prompt.Context})
 }
 
 // endCompaction ends a compaction that comes to nothing for no fault of its own.
@@ -327,7 +327,7 @@ func (tx *txn) ended(c *compaction, d event.CompactionCompleteData) error {
 // reports whether there was one.
 func (tx *txn) cancelCompaction(cause string, err error, filter func(*turn.Compaction) bool) (bool, error) {
 	c := tx.s.compaction
-	if c == nil || tx.State.Compaction == nil || !filter(tx.State.Compaction) {
+	if c == nil || tx.State.Context.Compaction == nil || !filter(tx.State.Context.Compaction) {
 		return false, nil
 	}
 	c.cancel(err)
@@ -338,7 +338,7 @@ func (tx *txn) cancelCompaction(cause string, err error, filter func(*turn.Compa
 // interrupted records that a compaction was under way when the last runtime
 // ended. Nothing has changed by it.
 func (tx *txn) interrupted() error {
-	c := &compaction{start: tx.State.Compaction.CompactionStartData, began: tx.now}
+	c := &compaction{start: tx.State.Context.Compaction.CompactionStartData, began: tx.now}
 	return tx.endCompaction(c, event.CauseInterrupted, errEnded)
 }
 

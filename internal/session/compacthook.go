@@ -18,7 +18,7 @@ type compactHooks struct {
 }
 
 func (s *Session) compactHooks(c *compaction) compactHooks {
-	if !s.state.Declared.Hooks {
+	if !s.state.Setup.Declared.Hooks {
 		return compactHooks{}
 	}
 	return compactHooks{s, c, s.hookClients()}

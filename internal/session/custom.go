@@ -18,18 +18,18 @@ var ErrAgent = errors.New("there is no such agent")
 func (h *Host) ChooseAgent(ctx context.Context, id event.SessionID, name string) (event.CustomAgent, error) {
 	var chosen event.CustomAgent
 	err := h.change(ctx, id, func(tx *txn) error {
-		a := tx.State.Config.Custom(name)
+		a := tx.State.Setup.Config.Custom(name)
 		if a == nil {
 			return fmt.Errorf("agent %s: %w", name, ErrAgent)
 		}
 		chosen = *a
-		if tx.State.Config.Selected == name {
+		if tx.State.Setup.Config.Selected == name {
 			return nil
 		}
 		if err := tx.letGo(); err != nil {
 			return err
 		}
-		to := tx.State.Config
+		to := tx.State.Setup.Config
 		to.Selected = name
 		return errors.Join(tx.Record(to), tx.takeModel(a), tx.Record(event.SubagentSelectedData{
 			Name: a.Name, DisplayName: cmp.Or(a.DisplayName, a.Name), Tools: a.Tools,
@@ -43,11 +43,11 @@ func (tx *txn) takeModel(a *event.CustomAgent) error {
 	if a.Model == "" && a.ReasoningEffort == "" {
 		return nil
 	}
-	had := &event.Own{Model: tx.State.Model, ReasoningEffort: tx.State.Config.ReasoningEffort}
+	had := &event.Own{Model: tx.State.Setup.Model, ReasoningEffort: tx.State.Setup.Config.ReasoningEffort}
 	if err := tx.setModel(Choice{Model: cmp.Or(a.Model, had.Model), Effort: cmp.Or(a.ReasoningEffort, had.ReasoningEffort)}); err != nil {
 		return err
 	}
-	to := tx.State.Config
+	to := tx.State.Setup.Config
 	to.Before = had
 	return tx.Record(to)
 }
@@ -55,7 +55,7 @@ func (tx *txn) takeModel(a *event.CustomAgent) error {
 // DismissAgent lets the session answer as it did before an agent was chosen.
 func (h *Host) DismissAgent(ctx context.Context, id event.SessionID) error {
 	return h.change(ctx, id, func(tx *txn) error {
-		if tx.State.Config.Selected == "" {
+		if tx.State.Setup.Config.Selected == "" {
 			return nil
 		}
 		return errors.Join(tx.letGo(), tx.Record(event.Empty(event.SubagentDeselected)))
@@ -64,7 +64,7 @@ func (h *Host) DismissAgent(ctx context.Context, id event.SessionID) error {
 
 // letGo takes back what a chosen agent has brought along.
 func (tx *txn) letGo() error {
-	to := tx.State.Config
+	to := tx.State.Setup.Config
 	if to.Selected == "" {
 		return nil
 	}
@@ -79,7 +79,7 @@ func (tx *txn) letGo() error {
 // SetAgentPrompt gives a custom agent another prompt.
 func (h *Host) SetAgentPrompt(ctx context.Context, id event.SessionID, name, prompt string) error {
 	return h.change(ctx, id, func(tx *txn) error {
-		to := tx.State.Config
+		to := tx.State.Setup.Config
 		if to.Custom(name) == nil {
 			return fmt.Errorf("agent %s: %w", name, ErrAgent)
 		}

@@ -168,7 +168,7 @@ func TestVerifyingFindsAnEventThatCannotBeRead(t *testing.T) {
 	b := newBench(t, offline.Model{})
 	b.create("s", &session.Client{})
 	b.host.Close()
-	addRaw(t, b.store, "s", event.SessionConfigured, `{"model":7}`)
+	addRaw(t, b.memory, "s", event.SessionConfigured, `{"model":7}`)
 	b.start()
 	for range 2 { // the mark is lifted and set again
 		_, err := b.host.Verify(t.Context(), "s")

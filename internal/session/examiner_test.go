@@ -372,8 +372,8 @@ func follows(events []event.Event, req *model.Request, limit int) error {
 	if !slices.EqualFunc(list, req.Messages, sameMessage) {
 		return fmt.Errorf("the log gives another request:%s\nthe model was sent:%s", outline(list), outline(req.Messages))
 	}
-	if state.System != req.System {
-		return fmt.Errorf("the log gives another system prompt: %q, the model was sent %q", state.System, req.System)
+	if state.Prompt.System != req.System {
+		return fmt.Errorf("the log gives another system prompt: %q, the model was sent %q", state.Prompt.System, req.System)
 	}
 	r, err := readPlainly(events)
 	if err != nil {

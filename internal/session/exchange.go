@@ -122,7 +122,7 @@ func (h *Host) FillIn(ctx context.Context, id event.SessionID, requestID, key st
 // else stays as it is.
 func (h *Host) Suspend(ctx context.Context, id event.SessionID) error {
 	return h.do(ctx, id, func(tx *txn) error {
-		if err := tx.exists(); err != nil || !tx.State.Active() || tx.State.Suspended {
+		if err := tx.exists(); err != nil || !tx.State.Active() || tx.State.Life.Suspended {
 			return err
 		}
 		tx.s.stopAsking(errSuspended)
@@ -130,7 +130,7 @@ func (h *Host) Suspend(ctx context.Context, id event.SessionID) error {
 			return err
 		}
 		tx.Tell(event.AssistantIdleData{Aborted: true})
-		tx.Tell(event.SessionIdleData{Aborted: true, Totals: tx.State.Totals})
+		tx.Tell(event.SessionIdleData{Aborted: true, Totals: tx.State.About.Totals})
 		return nil
 	})
 }
@@ -139,7 +139,7 @@ var errSuspended = errors.New("the session was suspended")
 
 // unsuspend lets a session go on.
 func (tx *txn) unsuspend() error {
-	if !tx.State.Suspended {
+	if !tx.State.Life.Suspended {
 		return nil
 	}
 	return tx.Record(event.SessionSuspendedData{})
@@ -214,7 +214,7 @@ func (h *Host) Rules(ctx context.Context, id event.SessionID, change func(*event
 		if err := tx.exists(); err != nil {
 			return err
 		}
-		to := tx.State.Rules
+		to := tx.State.Permission.Rules
 		if err := change(&to); err != nil {
 			return err
 		}
@@ -232,12 +232,12 @@ func (h *Host) AllowAll(ctx context.Context, id event.SessionID, all bool) error
 		if was == all {
 			return nil
 		}
-		to := tx.State.Rules
+		to := tx.State.Permission.Rules
 		to.AllowAll = all
 		if err := tx.Record(to); err != nil {
 			return err
 		}
-		if config := tx.State.Config; !all && tx.State.AllowsAll() {
+		if config := tx.State.Setup.Config; !all && tx.State.AllowsAll() {
 			config.Approve = ""
 			if err := tx.Record(config); err != nil {
 				return err
@@ -253,14 +253,14 @@ func (h *Host) ResetGrants(ctx context.Context, id event.SessionID, location boo
 		if err := tx.exists(); err != nil {
 			return err
 		}
-		to := tx.State.Rules
+		to := tx.State.Permission.Rules
 		if location && to.FromThere != nil {
 			to.Location, to.FromThere = "", nil
 			if err := tx.Record(to); err != nil {
 				return err
 			}
 		}
-		if len(tx.State.Grants) == 0 {
+		if len(tx.State.Permission.Grants) == 0 {
 			return nil
 		}
 		return tx.Record(event.GrantsResetData{})

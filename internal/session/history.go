@@ -24,7 +24,7 @@ func (h *Host) Compact(ctx context.Context, id event.SessionID, how Squeeze) (ev
 		if err := tx.unorphan(); err != nil {
 			return err
 		}
-		if tx.State.Compaction != nil {
+		if tx.State.Context.Compaction != nil {
 			return fmt.Errorf("session %s: %w", id, ErrCompacting)
 		}
 		g := tx.s.gauged()
@@ -53,7 +53,7 @@ func (h *Host) Compact(ctx context.Context, id event.SessionID, how Squeeze) (ev
 // unorphan ends a compaction that nobody works on any more. In a process that is
 // only here for a moment, nobody did so when it began.
 func (tx *txn) unorphan() error {
-	if err := tx.exists(); err != nil || tx.State.Compaction == nil || tx.s.compaction != nil {
+	if err := tx.exists(); err != nil || tx.State.Context.Compaction == nil || tx.s.compaction != nil {
 		return err
 	}
 	return tx.interrupted()
@@ -115,7 +115,7 @@ func (h *Host) Uncompact(ctx context.Context, id event.SessionID) (event.Context
 		switch {
 		case !ok:
 			return fmt.Errorf("session %s: %w", id, ErrNoEpoch)
-		case tx.State.Turn != nil || tx.State.Compaction != nil:
+		case tx.State.Turn != nil || tx.State.Context.Compaction != nil:
 			return fmt.Errorf("session %s: %w", id, ErrBusy)
 		}
 		base, tokens, err := h.before(ctx, id, is)
@@ -123,7 +123,7 @@ func (h *Host) Uncompact(ctx context.Context, id event.SessionID) (event.Context
 			return err
 		}
 		opened = event.ContextEpochData{
-			EpochID: event.NewID(), Number: tx.State.Epochs + 1, Kind: event.EpochUndo, BaseEpochID: is.EpochID,
+			EpochID: event.NewID(), Number: tx.State.Context.Epochs + 1, Kind: event.EpochUndo, BaseEpochID: is.EpochID,
 			From: base.From, Through: base.Through, Most: base.Most, Earlier: base.Earlier, Head: base.Head, Tokens: tokens,
 		}
 		return tx.Record(opened)

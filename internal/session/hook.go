@@ -27,7 +27,7 @@ type hearing struct {
 // hooked reports whether hooks can be asked: some client has hooks, or one that
 // had may be back in a moment.
 func (s *Session) hooked() bool {
-	return s.state.Declared.Hooks && (len(s.hookClients()) > 0 || time.Now().Before(s.awaited()))
+	return s.state.Setup.Declared.Hooks && (len(s.hookClients()) > 0 || time.Now().Before(s.awaited()))
 }
 
 // hookClients are the clients that can be asked, in the order in which they came.
@@ -230,7 +230,7 @@ func (s *Session) stopHooks(filter func(event.HookStartData) bool) {
 	if s.state == nil {
 		return
 	}
-	for _, h := range s.state.Hooks {
+	for _, h := range s.state.Hooks.Open {
 		if r := s.hearings[h.ID]; r != nil && filter(h) {
 			r.cancel()
 			delete(s.hearings, h.ID)

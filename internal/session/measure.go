@@ -38,7 +38,7 @@ type gaugeOf struct {
 // gauged returns the session's gauge for its present model.
 func (s *Session) gauged() *gauge {
 	g := &s.gauge
-	if of := (gaugeOf{s.state, s.state.Offered, s.state.Model}); g.of != of {
+	if of := (gaugeOf{s.state, s.state.Setup.Offered, s.state.Setup.Model}); g.of != of {
 		g.of, g.limits = of, s.limits()
 		g.policy, g.warnings = s.settings().Policy(g.limits)
 	}
@@ -49,18 +49,18 @@ func (s *Session) gauged() *gauge {
 // nothing is known.
 func (s *Session) limits() window.Limits {
 	var to Endpoint
-	if s.state.Model != "" || s.state.Config.Provider == nil {
-		to, _ = s.resolve(s.host.ctx, s.state.Config, s.state.Model) // whoever asks the model will be told
+	if s.state.Setup.Model != "" || s.state.Setup.Config.Provider == nil {
+		to, _ = s.resolve(s.host.ctx, s.state.Setup.Config, s.state.Setup.Model) // whoever asks the model will be told
 	}
-	can := model.Capabilities{Window: cmp.Or(s.state.Config.Window, to.Window), MaxOutput: to.Output}
+	can := model.Capabilities{Window: cmp.Or(s.state.Setup.Config.Window, to.Window), MaxOutput: to.Output}
 	return window.LimitsOf(can, 0)
 }
 
 // settings are what people have written down and what the session's client says.
 func (s *Session) settings() window.Settings {
-	rules := s.state.Config.Compaction
+	rules := s.state.Setup.Config.Compaction
 	set := window.Settings{Threshold: rules.Threshold, RequestThreshold: rules.RequestThreshold, Retained: rules.Retained}
-	if said := s.state.Config.Infinite; said != nil {
+	if said := s.state.Setup.Config.Infinite; said != nil {
 		set.Enabled, set.Background, set.Exhaustion = said.Enabled, said.Background, said.Exhaustion
 	}
 	return set
@@ -113,14 +113,14 @@ func (s *Session) measure(q *model.Request) window.Reading {
 		g.read = s.state
 		g.meter = window.Meter{}
 		list := q.Messages
-		if s.state.Measured.Stale {
+		if s.state.Context.Measured.Stale {
 			list = nil
 		}
-		a := s.state.Measured.Anchor
+		a := s.state.Context.Measured.Anchor
 		g.meter.Restore(list, window.Anchor{Counted: a.Counted, Estimated: a.Estimated, Messages: a.Messages})
 	}
 	r := g.meter.Read(q)
-	if tail := len(s.state.Tasks) * tailOfTask; tail > 0 {
+	if tail := len(s.state.Tasks.Open) * tailOfTask; tail > 0 {
 		r.Tail += tail
 		r.Tokens += tail
 	}
@@ -140,12 +140,12 @@ func (s *Session) room(tx *txn) window.Verdict {
 		}
 		g.told = g.warnings
 	}
-	return g.policy.Decide(s.state.Turn.At(), s.measure(q), s.state.Gate, tx.now)
+	return g.policy.Decide(s.state.Turn.At(), s.measure(q), s.state.Context.Gate, tx.now)
 }
 
 // prune leaves old output of tools out of what the model sees.
 func (s *Session) prune(list []*model.Message) []*model.Message {
-	if s.state.Config.Compaction.KeepAll {
+	if s.state.Setup.Config.Compaction.KeepAll {
 		return list
 	}
 	g := s.gauged()
@@ -187,7 +187,7 @@ func (tx *txn) fill() (Fill, error) {
 	g := s.gauged()
 	f := Fill{
 		Reading: s.measure(q), Limits: g.limits, Policy: g.policy, Messages: len(q.Messages),
-		Model: tx.State.Model,
+		Model: tx.State.Setup.Model,
 	}
 	if epoch, ok := tx.State.History.Epoch(); ok {
 		f.EpochID, f.Epoch = epoch.EpochID, epoch.Number

@@ -39,10 +39,10 @@ func Working(ctx context.Context) bool { return ctx.Value(turnKey{}) != nil }
 // rules are what is remembered of the session. An agent is remembered by what the
 // session that started it heard of it.
 func (tx *txn) rules() event.MemoryRules {
-	if tx.State.Config.Agent != nil {
+	if tx.State.Setup.Config.Agent != nil {
 		return event.MemoryRules{}
 	}
-	return tx.State.Config.Memory
+	return tx.State.Setup.Config.Memory
 }
 
 // newJob is a row about this session.
@@ -88,8 +88,8 @@ func (tx *txn) wakeJobs() {
 // recall records what a new session is told of memory. It stays as it is for the life
 // of the session, so that providers' caches stay valid.
 func (tx *txn) recall() error {
-	read, rules, config := tx.s.host.opts.Memory.Recall, tx.rules(), tx.State.Config
-	if read == nil || config.Agent != nil || tx.State.Memory.Recalled != "" || tx.State.Totals.Turns > 0 {
+	read, rules, config := tx.s.host.opts.Memory.Recall, tx.rules(), tx.State.Setup.Config
+	if read == nil || config.Agent != nil || tx.State.Memory.Recalled != "" || tx.State.About.Totals.Turns > 0 {
 		return nil
 	}
 	most := usualRecall
@@ -109,7 +109,7 @@ func (tx *txn) recall() error {
 // informed is what the model is told beside what the client says: by the project's files,
 // and by memory.
 func (tx *txn) informed() string {
-	loaded, recalled := tx.State.Loaded, tx.State.Memory.Recalled
+	loaded, recalled := tx.State.Prompt.Loaded, tx.State.Memory.Recalled
 	if loaded == "" || recalled == "" {
 		return loaded + recalled
 	}
@@ -135,7 +135,7 @@ func (h *Host) Remembered(ctx context.Context, id event.SessionID) (r Remembered
 		epoch, _ := tx.State.History.Epoch()
 		r = Remembered{
 			Memory: tx.State.Memory, Seq: tx.State.Seq, Epoch: epoch.EpochID, Busy: tx.State.Active(),
-			Config: tx.State.Config, Model: tx.State.Model,
+			Config: tx.State.Setup.Config, Model: tx.State.Setup.Model,
 		}
 		r.Aside = slices.Clone(r.Aside)
 		return nil

@@ -74,7 +74,7 @@ func (h *Host) SetMode(ctx context.Context, id event.SessionID, mode string) err
 // Suggest gives a session a name unless a person has given it one.
 func (h *Host) Suggest(ctx context.Context, id event.SessionID, name string) (taken bool, err error) {
 	err = h.change(ctx, id, func(tx *txn) error {
-		if taken = tx.State.Name == "" || tx.State.AutoNamed; !taken {
+		if taken = tx.State.About.Name == "" || tx.State.About.AutoNamed; !taken {
 			return nil
 		}
 		tx.Tell(event.TitleChangedData{Title: name})
@@ -86,7 +86,7 @@ func (h *Host) Suggest(ctx context.Context, id event.SessionID, name string) (ta
 // Configure changes the configuration of a session.
 func (h *Host) Configure(ctx context.Context, id event.SessionID, f func(*event.SessionConfiguredData) error) error {
 	return h.change(ctx, id, func(tx *txn) error {
-		to := tx.State.Config
+		to := tx.State.Setup.Config
 		if err := f(&to); err != nil {
 			return err
 		}
@@ -102,7 +102,7 @@ func (h *Host) AddProviders(ctx context.Context, id event.SessionID, add func(co
 		if err != nil {
 			return err
 		}
-		to := tx.State.Config
+		to := tx.State.Setup.Config
 		secret, err := add(&to, had)
 		if err != nil {
 			return err
@@ -126,7 +126,7 @@ func (h *Host) Provider(ctx context.Context, id event.SessionID, name string) (j
 		if err != nil {
 			return err
 		}
-		as, err = choose(tx.State.Config, cmp.Or(name, tx.State.Model), secret)
+		as, err = choose(tx.State.Setup.Config, cmp.Or(name, tx.State.Setup.Model), secret)
 		return err
 	})
 	return as.config.Provider, as.secret, err
@@ -149,12 +149,12 @@ func (h *Host) Interrupt(ctx context.Context, id event.SessionID, keepQueue bool
 func (h *Host) End(ctx context.Context, id event.SessionID, d event.ShutdownData) error {
 	return h.change(ctx, id, func(tx *txn) error {
 		s := tx.State
-		d.Started, d.APIDuration, d.Model = s.Started.UnixMilli(), s.Totals.DurationMs, s.Model
+		d.Started, d.APIDuration, d.Model = s.About.Started.UnixMilli(), s.About.Totals.DurationMs, s.Setup.Model
 		d.Changes.Files, d.Metrics = []string{}, map[string]struct{}{}
 		if err := tx.Record(d); err != nil {
 			return err
 		}
-		if s.Active() && !s.Suspended {
+		if s.Active() && !s.Life.Suspended {
 			tx.s.stopAsking(errSuspended)
 			if err := tx.Record(event.SessionSuspendedData{Suspended: true}); err != nil {
 				return err

@@ -43,7 +43,7 @@ func (s *Session) prepare(tx *txn) error {
 	if err := tx.recall(); err != nil {
 		return err
 	}
-	sections, err := transcript.Transforms(tx.State.Config, tx.informed(), tx.State.Context)
+	sections, err := transcript.Transforms(tx.State.Setup.Config, tx.informed(), tx.State.Prompt.Context)
 	client := s.transformer()
 	if err != nil || len(sections) == 0 || client == nil {
 		s.prepared = map[string]string{}
@@ -76,13 +76,13 @@ func (s *Session) prepare(tx *txn) error {
 func (tx *txn) system() (string, error) {
 	changed := tx.s.prepared
 	tx.s.prepared = nil
-	if changed == nil && tx.State.System != "" {
-		if wanted, err := transcript.Transforms(tx.State.Config, tx.informed(), tx.State.Context); err == nil && len(wanted) > 0 {
-			return tx.State.System, nil
+	if changed == nil && tx.State.Prompt.System != "" {
+		if wanted, err := transcript.Transforms(tx.State.Setup.Config, tx.informed(), tx.State.Prompt.Context); err == nil && len(wanted) > 0 {
+			return tx.State.Prompt.System, nil
 		}
 	}
-	if from := (promptOf{tx.State, tx.State.Offered, tx.informed(), tx.State.Context}); changed != nil || tx.s.promptOf != from {
-		prompt, err := transcript.System(tx.State.Config, tx.informed(), tx.State.Context, changed)
+	if from := (promptOf{tx.State, tx.State.Setup.Offered, tx.informed(), tx.State.Prompt.Context}); changed != nil || tx.s.promptOf != from {
+		prompt, err := transcript.System(tx.State.Setup.Config, tx.informed(), tx.State.Prompt.Context, changed)
 		if err != nil || changed != nil {
 			return prompt, err
 		}
@@ -117,15 +117,15 @@ func (tx *txn) reads(in event.InputAcceptedData) string {
 // toolsGone names the tools that the model could call in the last turn and no
 // longer can, because their clients left.
 func (tx *txn) toolsGone() []string {
-	if len(tx.State.Tools) == 0 {
+	if len(tx.State.Setup.Tools) == 0 {
 		return nil
 	}
 	now, ok := tx.s.clientTools(nil)
-	if !ok || tx.State.Summary == "" {
+	if !ok || tx.State.About.Summary == "" {
 		return nil
 	}
 	var gone []string
-	for _, t := range tx.State.Tools {
+	for _, t := range tx.State.Setup.Tools {
 		if !slices.ContainsFunc(now, func(n event.ExternalTool) bool { return n.Name == t.Name }) {
 			gone = append(gone, t.Name)
 		}

@@ -104,7 +104,7 @@ var errOtherProvider = errors.New("the session has another provider now")
 // other providers, and clients give tokens for those that there are: a request that
 // waits for a token would be given that of another endpoint. The model is asked again.
 func (tx *txn) leaveProviders(to event.SessionConfiguredData) error {
-	is, err := endpointsOf(tx.State.Config)
+	is, err := endpointsOf(tx.State.Setup.Config)
 	if err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func (tx *txn) leaveProviders(to event.SessionConfiguredData) error {
 	}
 	another := to.Provider != nil && tx.takesProvider(to.Provider) && next.own != is.own
 	others := to.Providers != nil && !maps.Equal(next.named, is.named)
-	if (another || others) && takesTokens(tx.State.Config) {
+	if (another || others) && takesTokens(tx.State.Setup.Config) {
 		tx.s.stopAsking(errOtherProvider)
 		tx.s.stopCompacting(errOtherProvider)
 	}

@@ -117,7 +117,7 @@ func (h *Host) ChangeQueue(ctx context.Context, id event.SessionID, key string, 
 		if before = tx.State.Sent(key); before != "" {
 			return nil
 		}
-		q := &Queue{Items: slices.Clone(tx.State.Queue), Running: tx.State.Turn != nil, Paused: tx.State.Paused, tx: tx}
+		q := &Queue{Items: slices.Clone(tx.State.Queue.Inputs), Running: tx.State.Turn != nil, Paused: tx.State.Queue.Paused, tx: tx}
 		if err := f(q); err != nil || !q.changed {
 			return err
 		}

@@ -82,7 +82,7 @@ func (tx *txn) create(spec Spec) error {
 }
 
 func (tx *txn) rename(name string) error {
-	if name == "" || (name == tx.State.Name && !tx.State.AutoNamed) {
+	if name == "" || (name == tx.State.About.Name && !tx.State.About.AutoNamed) {
 		return nil
 	}
 	tx.Tell(event.TitleChangedData{Title: name})
@@ -153,8 +153,8 @@ func (h *Host) Resume(ctx context.Context, id event.SessionID, r Resume, c *Clie
 			return nil
 		}
 		return tx.Record(event.SessionResumeData{
-			ResumeTime: event.FormatTime(tx.now), EventCount: tx.State.Shown, SelectedModel: tx.State.Model,
-			Context: &event.Place{Cwd: tx.State.Config.WorkingDirectory}, ContinuePendingWork: applied, SessionWasActive: warm && active, Key: r.Key,
+			ResumeTime: event.FormatTime(tx.now), EventCount: tx.State.Shown, SelectedModel: tx.State.Setup.Model,
+			Context: &event.Place{Cwd: tx.State.Setup.Config.WorkingDirectory}, ContinuePendingWork: applied, SessionWasActive: warm && active, Key: r.Key,
 		})
 	})
 	return view, err
@@ -164,7 +164,7 @@ func (h *Host) Resume(ctx context.Context, id event.SessionID, r Resume, c *Clie
 // replaces that of the session: one that is only the default of the client's
 // process does not replace one that somebody named.
 func (tx *txn) takesProvider(offered json.RawMessage) bool {
-	return !byDefault(offered) || tx.State.Config.Provider == nil || byDefault(tx.State.Config.Provider)
+	return !byDefault(offered) || tx.State.Setup.Config.Provider == nil || byDefault(tx.State.Setup.Config.Provider)
 }
 
 func byDefault(provider json.RawMessage) bool {
@@ -174,7 +174,7 @@ func byDefault(provider json.RawMessage) bool {
 
 // reconfigure takes over what a resuming client says differently.
 func (tx *txn) reconfigure(to event.SessionConfiguredData, keep bool) error {
-	is := tx.State.Config
+	is := tx.State.Setup.Config
 	if keep {
 		to = kept(is, to)
 	}
@@ -193,8 +193,8 @@ func (tx *txn) reconfigure(to event.SessionConfiguredData, keep bool) error {
 	if to.Agents == nil {
 		to.Agents, to.Selected, to.Before = is.Agents, is.Selected, is.Before
 	}
-	if to.Model != "" && to.Model != tx.State.Model {
-		if err := tx.Record(event.SessionModelChangeData{NewModel: to.Model, PreviousModel: tx.State.Model}); err != nil {
+	if to.Model != "" && to.Model != tx.State.Setup.Model {
+		if err := tx.Record(event.SessionModelChangeData{NewModel: to.Model, PreviousModel: tx.State.Setup.Model}); err != nil {
 			return err
 		}
 	}
@@ -277,7 +277,7 @@ func (tx *txn) accept(in event.InputAcceptedData) error {
 		return err
 	}
 	in = tx.asCommand(in)
-	if waiting := len(tx.State.Queue); in.Mode != event.ModeInterrupt && waiting >= tx.s.host.opts.MaxQueue {
+	if waiting := len(tx.State.Queue.Inputs); in.Mode != event.ModeInterrupt && waiting >= tx.s.host.opts.MaxQueue {
 		return fmt.Errorf("%w: %d messages wait already; send it when one of them was taken, or with mode %s", ErrQueueFull, waiting, event.ModeInterrupt)
 	}
 	tx.Tell(event.Empty(event.PendingMessagesModified))
@@ -380,9 +380,9 @@ func (h *Host) SetModel(ctx context.Context, id event.SessionID, to Choice) erro
 }
 
 func (tx *txn) setModel(m Choice) error {
-	to := tx.State.Config
+	to := tx.State.Setup.Config
 	to.Model, to.ReasoningEffort, to.Vision, to.Window = m.Model, m.Effort, m.Vision, m.Window
-	return tx.Record(event.SessionModelChangeData{NewModel: m.Model, PreviousModel: tx.State.Model, ReasoningEffort: m.Effort}, to)
+	return tx.Record(event.SessionModelChangeData{NewModel: m.Model, PreviousModel: tx.State.Setup.Model, ReasoningEffort: m.Effort}, to)
 }
 
 // Rename gives a session a name.
@@ -456,8 +456,8 @@ func (h *Host) Status(ctx context.Context, id event.SessionID) (Status, error) {
 		s := tx.State
 		st = Status{
 			ID: s.ID, End: tx.s.end, Shown: s.Shown, Active: s.Active(), Attached: tx.s.attached(),
-			Name: s.Name, AutoNamed: s.AutoNamed, Summary: s.Summary, Started: s.Started, Model: s.Model, Config: s.Config, Totals: s.Totals,
-			Queue: append([]event.InputAcceptedData{}, s.Queue...), Hidden: s.Hidden, Tools: s.Tools, Rules: s.Rules, AllowsAll: s.AllowsAll(), Paused: s.Paused, Mode: s.Mode(),
+			Name: s.About.Name, AutoNamed: s.About.AutoNamed, Summary: s.About.Summary, Started: s.About.Started, Model: s.Setup.Model, Config: s.Setup.Config, Totals: s.About.Totals,
+			Queue: append([]event.InputAcceptedData{}, s.Queue.Inputs...), Hidden: s.Rewind.Hidden, Tools: s.Setup.Tools, Rules: s.Permission.Rules, AllowsAll: s.AllowsAll(), Paused: s.Queue.Paused, Mode: s.Mode(),
 		}
 		for _, form := range s.Exchanges.Forms() {
 			st.Questions = append(st.Questions, form.Asked)

@@ -150,7 +150,7 @@ func (s *Session) restore(tx *txn, hidden event.HistoryHiddenData) {
 // restored records what became of the files.
 func (tx *txn) restored(hidden event.HistoryHiddenData, d event.FilesRestoredData) error {
 	tx.s.restoring = false
-	if len(tx.State.Restore) == 0 || tx.State.Restore[0] != hidden || tx.s.host.ctx.Err() != nil {
+	if len(tx.State.Rewind.Restore) == 0 || tx.State.Rewind.Restore[0] != hidden || tx.s.host.ctx.Err() != nil {
 		return nil
 	}
 	tx.then = append(tx.then, func() {

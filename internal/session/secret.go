@@ -172,7 +172,7 @@ func (tx *txn) secret() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return usableKeys(text, tx.State.Config)
+	return usableKeys(text, tx.State.Setup.Config)
 }
 
 func usableKeys(text []byte, config event.SessionConfiguredData) ([]byte, error) {
@@ -236,7 +236,7 @@ func (tx *txn) keepKeys(secret []byte, config event.SessionConfiguredData) error
 	}
 	kept, err := parseKeys(text)
 	if err == nil {
-		kept, err = kept.bind(tx.State.Config)
+		kept, err = kept.bind(tx.State.Setup.Config)
 	}
 	if err != nil {
 		return err
@@ -268,7 +268,7 @@ func (tx *txn) keys() ([]byte, error) {
 // renewSecrets keeps what a client brings for a session that it does not configure:
 // of the providers that the session has, and of no others.
 func (tx *txn) renewSecrets(spec Spec) error {
-	is, err := endpointsOf(tx.State.Config)
+	is, err := endpointsOf(tx.State.Setup.Config)
 	if err != nil {
 		return err
 	}

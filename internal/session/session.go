@@ -443,6 +443,6 @@ func (s *Session) now() turn.Now {
 	now := s.here
 	now.Asking, now.Restoring = s.asking != nil, s.restoring
 	now.Hooks, now.Compacting = s.hooked(), s.compaction != nil
-	now.Prepare, now.Preparing = len(s.state.Config.SystemMessage) > 0 && s.unprepared(), s.preparing
+	now.Prepare, now.Preparing = len(s.state.Setup.Config.SystemMessage) > 0 && s.unprepared(), s.preparing
 	return now
 }

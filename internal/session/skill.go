@@ -18,15 +18,15 @@ type Skills interface {
 // learn records which skills there are, if that has changed, and tells an agent
 // that answers those that it was given.
 func (tx *txn) learn() error {
-	known, rules := tx.s.host.opts.Skills, tx.State.Config.Skills
+	known, rules := tx.s.host.opts.Skills, tx.State.Setup.Config.Skills
 	if known == nil || !rules.Any() {
 		return nil
 	}
-	list, err := known.Find(rules, tx.State.Config.WorkingDirectory)
+	list, err := known.Find(rules, tx.State.Setup.Config.WorkingDirectory)
 	if err != nil {
 		tx.s.warnOnce("some skills could not be read", err)
 	}
-	if !slices.Equal(list, tx.State.Skills) {
+	if !slices.Equal(list, tx.State.Skills.Found) {
 		if err := tx.Record(event.SkillsFoundData{Skills: notNil(list)}); err != nil {
 			return err
 		}

@@ -25,8 +25,8 @@ func (tx *txn) takeStanding() error {
 	if s.host.opts.Standing == nil {
 		return nil
 	}
-	to := tx.State.Rules
-	place, rules, err := s.host.opts.Standing(cmp.Or(to.Location, tx.State.Config.WorkingDirectory))
+	to := tx.State.Permission.Rules
+	place, rules, err := s.host.opts.Standing(cmp.Or(to.Location, tx.State.Setup.Config.WorkingDirectory))
 	if err != nil {
 		s.host.log.Error("what is allowed in a place is not known", "session", s.id, "err", err)
 	}

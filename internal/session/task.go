@@ -34,8 +34,8 @@ func (h *Host) Awaits(ctx context.Context, id event.SessionID, key string) (bool
 		if err := tx.exists(); err != nil {
 			return err
 		}
-		awaits = slices.ContainsFunc(tx.State.Tasks, func(t turn.Task) bool { return t.Key == key }) ||
-			slices.ContainsFunc(tx.State.Reports, func(r turn.Report) bool { return r.Key == key })
+		awaits = slices.ContainsFunc(tx.State.Tasks.Open, func(t turn.Task) bool { return t.Key == key }) ||
+			slices.ContainsFunc(tx.State.Tasks.Reports, func(r turn.Report) bool { return r.Key == key })
 		if tx.State.Turn != nil {
 			awaits = awaits || slices.ContainsFunc(tx.State.Turn.Calls, func(c *turn.Call) bool { return c.Key == key && c.Stage != turn.Finished })
 		}
@@ -57,7 +57,7 @@ func (s *Session) watchTasks() {
 	if s.host.opts.Tasks == nil {
 		return
 	}
-	for _, t := range s.state.Tasks {
+	for _, t := range s.state.Tasks.Open {
 		s.host.watch(taskKey{s.id, t.Key}, t.Last, s.left[t.Key])
 	}
 }
@@ -153,7 +153,7 @@ func (tx *txn) look() (found bool, err error) {
 	if tx.s.host.opts.Tasks == nil {
 		return false, nil
 	}
-	for _, t := range tx.State.Tasks {
+	for _, t := range tx.State.Tasks.Open {
 		if tx.s.left[t.Key] != nil {
 			continue // the call is on its way out: nothing is known yet
 		}
@@ -172,7 +172,7 @@ func (tx *txn) look() (found bool, err error) {
 
 // isNews reports whether that was not recorded before.
 func (tx *txn) isNews(d event.TaskReportedData) bool {
-	return slices.ContainsFunc(tx.State.Tasks, func(t turn.Task) bool {
+	return slices.ContainsFunc(tx.State.Tasks.Open, func(t turn.Task) bool {
 		return t.Key == d.Key && (d.Ended || t.Last != d.Status)
 	})
 }

@@ -91,7 +91,7 @@ func (tx *txn) commit() error {
 		}
 	}
 	tx.s.storeSecrets(tx.secrets)
-	tx.s.bare.Store(tx.State.Config.Infinite.Off()) // before whoever asked for it is answered
+	tx.s.bare.Store(tx.State.Setup.Config.Infinite.Off()) // before whoever asked for it is answered
 	tx.s.feed.publish(tx.s.end, tx.told)
 	return nil
 }
@@ -102,17 +102,17 @@ func (tx *txn) announce() {
 	if tx.stored[0].Seq == 1 {
 		kind = Created
 	}
-	tx.s.host.told(Notice{kind, eventlog.Session{ID: tx.s.id, End: tx.s.end, Created: tx.State.Started, Modified: tx.now, Info: tx.s.info}})
+	tx.s.host.told(Notice{kind, eventlog.Session{ID: tx.s.id, End: tx.s.end, Created: tx.State.About.Started, Modified: tx.now, Info: tx.s.info}})
 }
 
 // indexed is what the index says of a session.
 func indexed(s *turn.State) eventlog.Info {
 	info := eventlog.Info{
-		Name: s.Name, Summary: s.Summary, Dir: s.Config.WorkingDirectory, Client: s.Config.ClientName,
-		Listed: s.Config.Agent == nil && (s.Summary != "" || s.Totals.Turns > 0), Active: s.Active() || s.Compaction != nil, Questions: len(s.Questions()) + len(s.Exchanges.Forms()), Tasks: len(s.Tasks),
+		Name: s.About.Name, Summary: s.About.Summary, Dir: s.Setup.Config.WorkingDirectory, Client: s.Setup.Config.ClientName,
+		Listed: s.Setup.Config.Agent == nil && (s.About.Summary != "" || s.About.Totals.Turns > 0), Active: s.Active() || s.Context.Compaction != nil, Questions: len(s.Questions()) + len(s.Exchanges.Forms()), Tasks: len(s.Tasks.Open),
 	}
 	info.Waiting = info.Active && s.Waits()
-	for _, t := range s.Tasks {
+	for _, t := range s.Tasks.Open {
 		info.Watch = append(info.Watch, eventlog.Task{Key: t.Key, Last: t.Last})
 	}
 	return info
@@ -135,16 +135,16 @@ func (tx *txn) reindex() error {
 // rest records that everything is done.
 func (tx *txn) rest() error {
 	tx.s.fresh = make(map[string]bool)
-	tx.Tell(event.AssistantIdleData{Aborted: tx.State.Aborted})
+	tx.Tell(event.AssistantIdleData{Aborted: tx.State.Life.Aborted})
 	defer tx.remember()
-	return tx.Record(event.SessionIdleData{Aborted: tx.State.Aborted, Totals: tx.State.Totals})
+	return tx.Record(event.SessionIdleData{Aborted: tx.State.Life.Aborted, Totals: tx.State.About.Totals})
 }
 
 // deliver makes an accepted input part of the conversation.
 func (tx *txn) deliver(step turn.Deliver) error {
 	said, _ := tx.State.Said(step.Input)
 	reads := ""
-	if settled := tx.State.Prompts[step.Input.InputID].Transformed; settled != nil {
+	if settled := tx.State.Hooks.Inputs[step.Input.InputID].Transformed; settled != nil {
 		reads = *settled
 	} else if text := tx.reads(step.Input); text != said { // else it goes without saying
 		reads = transcript.Dated(text, tx.now)
@@ -158,7 +158,7 @@ func (tx *txn) deliver(step turn.Deliver) error {
 			return err
 		}
 	}
-	first := tx.State.Summary == ""
+	first := tx.State.About.Summary == ""
 	if step.How != "idle" { // else accepting it has just told this
 		tx.Tell(event.Empty(event.PendingMessagesModified))
 	}
@@ -166,8 +166,8 @@ func (tx *txn) deliver(step turn.Deliver) error {
 		Content: said, TransformedContent: reads, Attachments: transcript.Completed(step.Input.Attachments), Delivery: step.How,
 		InteractionID: interaction, AgentMode: step.Input.AgentMode, Source: step.Input.Source, InputID: step.Input.InputID,
 	})
-	if first && tx.State.Name == "" && err == nil {
-		tx.Tell(event.TitleChangedData{Title: tx.State.Summary})
+	if first && tx.State.About.Name == "" && err == nil {
+		tx.Tell(event.TitleChangedData{Title: tx.State.About.Summary})
 	}
 	return err
 }
@@ -182,7 +182,7 @@ func notNil[T any](list []T) []T {
 // openTurn records what is different from the last turn: the tools of the
 // clients that are here now, and the system prompt.
 func (tx *txn) openTurn(interaction string) error {
-	if tools, ok := tx.s.clientTools(nil); ok && !sameTools(tools, tx.State.Tools) {
+	if tools, ok := tx.s.clientTools(nil); ok && !sameTools(tools, tx.State.Setup.Tools) {
 		if err := tx.Record(event.ToolsDeclaredData{Tools: tools}); err != nil {
 			return err
 		}
@@ -201,10 +201,10 @@ func (tx *txn) openTurn(interaction string) error {
 	if err != nil {
 		return err
 	}
-	if prompt == tx.State.System {
+	if prompt == tx.State.Prompt.System {
 		return nil
 	}
-	return tx.Record(event.SystemMessageData{Role: "system", Content: prompt, InteractionID: interaction, Context: tx.State.Context})
+	return tx.Record(event.SystemMessageData{Role: "system", Content: prompt, InteractionID: interaction, Context: tx.State.Prompt.Context})
 }
 
 // instruct records what the project's files say, if that has changed.
@@ -213,14 +213,14 @@ func (tx *txn) instruct() error {
 	if read == nil {
 		return nil
 	}
-	if tx.State.Config.SkipInstructions {
+	if tx.State.Setup.Config.SkipInstructions {
 		read = func(string, ...string) (string, []event.InstructionSource, error) { return "", nil, nil }
 	}
-	text, sources, err := read(tx.State.Config.WorkingDirectory, tx.State.Config.InstructionDirs...)
+	text, sources, err := read(tx.State.Setup.Config.WorkingDirectory, tx.State.Setup.Config.InstructionDirs...)
 	if err != nil {
 		tx.s.warnOnce("some instructions could not be read", err)
 	}
-	if text == tx.State.Loaded {
+	if text == tx.State.Prompt.Loaded {
 		return nil
 	}
 	return tx.Record(event.InstructionsLoadedData{Text: text, Sources: notNil(sources)})
@@ -232,7 +232,7 @@ func (tx *txn) startStep(step turn.StartStep) error {
 	if news, err := tx.look(); news || err != nil {
 		return err // what follows from it comes first
 	}
-	if tools, ok := tx.s.clientTools(tx.State.Tools); ok && !sameTools(tools, tx.State.Tools) {
+	if tools, ok := tx.s.clientTools(tx.State.Setup.Tools); ok && !sameTools(tools, tx.State.Setup.Tools) {
 		if err := tx.Record(event.ToolsDeclaredData{Tools: tools}); err != nil {
 			return err
 		}
@@ -245,7 +245,7 @@ func (tx *txn) intend(step turn.Intend) error {
 	for _, c := range step.Calls {
 		err := tx.Record(event.ToolStartData{
 			ToolCallID: c.Request.ToolCallID, ToolName: c.Request.Name, Arguments: c.Request.Arguments,
-			TurnID: strconv.Itoa(tx.State.Turn.Step), Model: tx.State.Model,
+			TurnID: strconv.Itoa(tx.State.Turn.Step), Model: tx.State.Setup.Model,
 		})
 		if err != nil {
 			return err

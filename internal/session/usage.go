@@ -47,7 +47,7 @@ func (s *Session) learn(r *request, u model.Usage) *event.Anchor {
 func (tx *txn) tellUsage(r *request, u model.Usage) {
 	reading := tx.s.measure(r.view)
 	tx.Tell(event.UsageInfoData{
-		TokenLimit: tx.s.gauged().limits.Window, MessagesLength: len(r.asked.Messages) + 1, IsInitial: tx.State.Totals.Steps == 0,
+		TokenLimit: tx.s.gauged().limits.Window, MessagesLength: len(r.asked.Messages) + 1, IsInitial: tx.State.About.Totals.Steps == 0,
 		CurrentTokens: int64(reading.Tokens) + u.Output,
 	})
 }
@@ -69,13 +69,13 @@ func (tx *txn) keepHeaders(inputID string, headers map[string]string) error {
 	if err != nil {
 		return err
 	}
-	to, err := providerOf(tx.State.Config, tx.State.Model)
+	to, err := providerOf(tx.State.Setup.Config, tx.State.Setup.Model)
 	if err != nil {
 		return err
 	}
 	needed := func(id string) bool {
 		return (tx.State.Turn != nil && slices.Contains(tx.State.Turn.Headers, id)) ||
-			slices.ContainsFunc(tx.State.Queue, func(in event.InputAcceptedData) bool { return in.InputID == id })
+			slices.ContainsFunc(tx.State.Queue.Inputs, func(in event.InputAcceptedData) bool { return in.InputID == id })
 	}
 	bound := kept[headersFor]
 	if bound == nil {

@@ -125,7 +125,7 @@ func (a Answer) permission(s *State, c *Call) ([]event.Payload, error) {
 		return []event.Payload{d.widely(done, c, event.ApprovedForSession)}, nil
 	case ApproveForLocation:
 		done = d.widely(done, c, event.ApprovedForLocation)
-		done.Result.LocationKey = cmp.Or(d.Location, s.Config.WorkingDirectory, ".")
+		done.Result.LocationKey = cmp.Or(d.Location, s.Setup.Config.WorkingDirectory, ".")
 		return []event.Payload{done}, nil
 	case Reject:
 		done.Result = event.PermissionResult{Kind: event.DeniedByUser, Feedback: d.Feedback}

@@ -57,7 +57,7 @@ func (c Catalog) Judge(s *State, call *Call) []event.Payload {
 		return record
 	}
 	ask.Tool = r.Name
-	switch verdict := approval.Judge(s.ruleSet(), s.rules(), s.Grants, ask); {
+	switch verdict := approval.Judge(s.ruleSet(), s.rules(), s.Permission.Grants, ask); {
 	case verdict == approval.Deny:
 		return []event.Payload{refused(s, call, event.CodeDenied, textByRules)}
 	case call.Verdict.Decision == HookAsk:
@@ -66,7 +66,7 @@ func (c Catalog) Judge(s *State, call *Call) []event.Payload {
 	case verdict == approval.Grant, call.Verdict.Decision == HookAllow:
 		return c.begin(s, call, true)
 	}
-	if !s.Declared.Permission {
+	if !s.Setup.Declared.Permission {
 		return []event.Payload{refused(s, call, event.CodeDenied, textNobody)}
 	}
 	return []event.Payload{event.PermissionAskedData{
@@ -156,7 +156,7 @@ func (c Catalog) begin(s *State, call *Call, granted bool) []event.Payload {
 	if _, ok := s.external(r.Name); ok {
 		return []event.Payload{event.ExternalAskedData{
 			RequestID: event.NewID(), SessionID: s.ID, ToolCallID: r.ToolCallID, ToolName: r.Name,
-			Arguments: r.Arguments, WorkingDirectory: s.Config.WorkingDirectory,
+			Arguments: r.Arguments, WorkingDirectory: s.Setup.Config.WorkingDirectory,
 		}}
 	}
 	if t := c.find(r.Name); t != nil {
@@ -194,7 +194,7 @@ func (c Catalog) Tool(s *State, call *Call) (tool.Tool, tool.Call) {
 func (c Catalog) toolCall(s *State, call *Call) tool.Call {
 	return tool.Call{
 		Session: s.ID, ID: call.Request.ToolCallID, Key: call.Key, Attempt: call.Attempt, Begun: call.Begun,
-		Arguments: call.Request.Arguments, Dir: s.Config.WorkingDirectory,
+		Arguments: call.Request.Arguments, Dir: s.Setup.Config.WorkingDirectory,
 		Scope: s.scope(), Granted: call.Granted, Asked: call.Shown, State: s,
 	}
 }
@@ -237,7 +237,7 @@ func Complete(s *State, call *Call, r tool.Result) event.ToolCompleteData {
 }
 
 func complete(s *State, call *Call) event.ToolCompleteData {
-	d := event.ToolCompleteData{ToolCallID: call.Request.ToolCallID, Model: s.Model}
+	d := event.ToolCompleteData{ToolCallID: call.Request.ToolCallID, Model: s.Setup.Model}
 	if s.Turn != nil {
 		d.InteractionID, d.TurnID = s.Turn.InteractionID, strconv.Itoa(s.Turn.Step)
 	}

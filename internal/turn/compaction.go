@@ -56,11 +56,11 @@ func (s *State) foldContext(e event.Event) error {
 		}
 		return with(e, func(d event.CompactionCompleteData) { s.compactionEnded(d, head.Time) })
 	case event.ContextEpoch:
-		s.Measured.outdate()
+		s.Context.Measured.outdate()
 		return with(e, func(d event.ContextEpochData) {
-			s.Epochs = max(s.Epochs, d.Number)
+			s.Context.Epochs = max(s.Context.Epochs, d.Number)
 			if d.Kind == event.EpochUndo {
-				s.Gate.Settled(d.Tokens)
+				s.Context.Gate.Settled(d.Tokens)
 			}
 		})
 	}
@@ -68,18 +68,18 @@ func (s *State) foldContext(e event.Event) error {
 }
 
 func (s *State) compactionStarted(d event.CompactionStartData) {
-	s.Compaction = &Compaction{CompactionStartData: d}
+	s.Context.Compaction = &Compaction{CompactionStartData: d}
 	if d.Trigger == event.TriggerManual {
-		s.Gate.Reset()
+		s.Context.Gate.Reset()
 	}
-	if s.Turn != nil && s.Compaction.Waited() {
+	if s.Turn != nil && s.Context.Compaction.Waited() {
 		s.Turn.Compactions++
 	}
 }
 
 func (s *State) compactionEnded(d event.CompactionCompleteData, at time.Time) {
-	open := s.Compaction
-	s.Compaction = nil
+	open := s.Context.Compaction
+	s.Context.Compaction = nil
 	switch {
 	case d.Cause == event.CauseInterrupted, d.Cause == event.CauseStale:
 		if open != nil && s.Turn != nil && open.Waited() {
@@ -87,11 +87,11 @@ func (s *State) compactionEnded(d event.CompactionCompleteData, at time.Time) {
 		}
 		return
 	case d.Outcome == event.OutcomeDone:
-		s.Gate.Settled(d.PostTokens)
+		s.Context.Gate.Settled(d.PostTokens)
 	case d.Outcome == event.OutcomeSkipped:
-		s.Gate.Skipped(d.PreTokens, d.ConversationTokens)
+		s.Context.Gate.Skipped(d.PreTokens, d.ConversationTokens)
 	default:
-		s.Gate.Failed(d.PreTokens, at)
+		s.Context.Gate.Failed(d.PreTokens, at)
 	}
 	if s.Turn != nil {
 		if s.Turn.Full = ""; d.Must && d.Outcome != event.OutcomeDone {
@@ -102,9 +102,9 @@ func (s *State) compactionEnded(d event.CompactionCompleteData, at time.Time) {
 
 // outdate takes in that the history has changed.
 func (s *State) outdate() {
-	s.Measured.outdate()
-	if s.Compaction != nil {
-		s.Compaction.Stale = true
+	s.Context.Measured.outdate()
+	if s.Context.Compaction != nil {
+		s.Context.Compaction.Stale = true
 	}
 }
 
@@ -112,20 +112,20 @@ func (m *Measured) outdate() { m.Stale = m.Counted > 0 }
 
 // used takes in what an answer took.
 func (s *State) used(d event.AssistantUsageData) {
-	s.Totals.Add(d)
+	s.About.Totals.Add(d)
 	s.anchored(d)
 }
 
 func (s *State) anchored(d event.AssistantUsageData) {
 	if d.Anchor != nil {
-		s.Measured = Measured{Anchor: *d.Anchor}
+		s.Context.Measured = Measured{Anchor: *d.Anchor}
 	}
 }
 
 // measured finds what a provider has counted last. The rest of a log need not be
 // decoded for that.
 func (s *State) measured(events []event.Event) error {
-	s.Measured = Measured{}
+	s.Context.Measured = Measured{}
 	stale := false
 	for i := len(events) - 1; i >= 0; i-- {
 		switch events[i].Type {
@@ -137,8 +137,8 @@ func (s *State) measured(events []event.Event) error {
 				return err
 			}
 			if d.Anchor != nil {
-				if s.Measured.Anchor = *d.Anchor; stale {
-					s.Measured.outdate()
+				if s.Context.Measured.Anchor = *d.Anchor; stale {
+					s.Context.Measured.outdate()
 				}
 				return nil
 			}
@@ -163,11 +163,11 @@ func fitting(s *State, now Now, request Step) Step {
 	case v.Action == window.Go:
 		return request
 	case v.Action == window.Prepare:
-		if s.Compaction != nil {
+		if s.Context.Compaction != nil {
 			return request
 		}
 		return Compact{event.PointBackground, v}
-	case s.Compaction != nil:
+	case s.Context.Compaction != nil:
 		return Wait{}
 	case v.Action == window.Must && s.Turn.Full != "":
 		return GiveUp{ErrorOverflow, s.Turn.Full}

@@ -29,6 +29,8 @@ func (x Exchange) Form() bool { return x.Asked.Type == event.ElicitationAsked }
 type Exchanges struct {
 	Open []Exchange
 	done []settled // the last ones that ended, for those who ask again
+
+	redelivered map[string]int // how often open questions were put to clients again, by request id
 }
 
 type settled struct {
@@ -115,19 +117,19 @@ func (s *State) foldExchange(e event.Event) error {
 		return with(e, func(d event.CommandDoneData) {
 			s.commandTaken(d.InputID)
 			s.Exchanges.settle(d.RequestID, e)
-			s.Halted = d.Stop && len(s.Queue) > 0
+			s.Queue.Halted = d.Stop && len(s.Queue.Inputs) > 0
 		})
 	case event.QueueChanged:
 		return with(e, s.queueChanged)
 	case event.SessionSuspended:
-		return with(e, func(d event.SessionSuspendedData) { s.Suspended = d.Suspended })
+		return with(e, func(d event.SessionSuspendedData) { s.Life.Suspended = d.Suspended })
 	case event.PermissionsConfigured:
-		return with(e, func(d event.ClientRules) { s.Rules = d })
+		return with(e, func(d event.ClientRules) { s.Permission.Rules = d })
 	case event.GrantsReset:
-		s.Grants = nil
+		s.Permission.Grants = nil
 	case event.SkillsFound:
-		s.Offered++
-		return with(e, func(d event.SkillsFoundData) { s.Skills = d.Skills })
+		s.Setup.Offered++
+		return with(e, func(d event.SkillsFoundData) { s.Skills.Found = d.Skills })
 	case event.SkillInvoked:
 		return with(e, s.skillInvoked)
 	case event.QuestionsRedelivered:
@@ -140,7 +142,7 @@ func (s *State) foldExchange(e event.Event) error {
 func (s *State) commandTaken(inputID string) {
 	if inputID != "" {
 		s.unqueue(inputID)
-		s.Idle, s.Aborted = false, false
+		s.Life.Idle, s.Life.Aborted = false, false
 	}
 }
 
@@ -149,11 +151,11 @@ func (s *State) commandTaken(inputID string) {
 func (s *State) queueChanged(d event.QueueChangedData) {
 	var queue []event.InputAcceptedData
 	for _, id := range d.Order {
-		i := slices.IndexFunc(s.Queue, func(in event.InputAcceptedData) bool { return in.InputID == id })
+		i := slices.IndexFunc(s.Queue.Inputs, func(in event.InputAcceptedData) bool { return in.InputID == id })
 		if i < 0 {
 			continue
 		}
-		in := s.Queue[i]
+		in := s.Queue.Inputs[i]
 		if d.Edited != nil && d.Edited.InputID == id {
 			in.Prompt, in.DisplayPrompt = d.Edited.Prompt, d.Edited.DisplayPrompt
 		}
@@ -162,15 +164,15 @@ func (s *State) queueChanged(d event.QueueChangedData) {
 		}
 		queue = append(queue, in)
 	}
-	s.Queue = queue
+	s.Queue.Inputs = queue
 	if d.Paused != nil {
-		s.Paused = *d.Paused
+		s.Queue.Paused = *d.Paused
 	}
-	s.Halted = s.Halted && len(queue) > 0
+	s.Queue.Halted = s.Queue.Halted && len(queue) > 0
 }
 
 // held reports whether the queue is not to be worked on now.
-func (s *State) held() bool { return s.Paused || s.Halted || s.Exchanges.Queued() != nil }
+func (s *State) held() bool { return s.Queue.Paused || s.Queue.Halted || s.Exchanges.Queued() != nil }
 
 // A Filled form is what a person made of it.
 type Filled struct {
@@ -245,10 +247,10 @@ func digestOf(key string, answer any) *event.Answered {
 
 // ruleSet is how permissions are judged in this session.
 func (s *State) ruleSet() string {
-	if s.Rules.AllowAll {
+	if s.Permission.Rules.AllowAll {
 		return approval.All
 	}
-	return s.Config.Approve
+	return s.Setup.Config.Approve
 }
 
 // AllowsAll reports whether nobody is asked for permission.
@@ -266,12 +268,12 @@ func PermissionMode(all bool) string {
 // scope is what the session may use without asking, with the folders that
 // clients have added if it may use any.
 func (s *State) scope() event.ScopeRules {
-	rules := scopeOf(s.Config)
+	rules := scopeOf(s.Setup.Config)
 	if len(rules.Allow) == 0 {
 		return rules
 	}
 	rules.Allow = slices.Clip(rules.Allow)
-	for _, dir := range s.Rules.Directories {
+	for _, dir := range s.Permission.Rules.Directories {
 		rules.Allow = append(rules.Allow, event.ScopeRule{Target: dir, Permission: approval.Write})
 	}
 	return rules
@@ -280,21 +282,21 @@ func (s *State) scope() event.ScopeRules {
 // rules are all rules of the session: those it was given, and those that clients
 // have added.
 func (s *State) rules() event.PermissionRules {
-	all := s.Config.Permissions
+	all := s.Setup.Config.Permissions
 	all.Allow, all.Deny = slices.Clip(all.Allow), slices.Clip(all.Deny)
-	for _, r := range slices.Concat(s.Rules.Allow, s.Rules.FromThere) {
+	for _, r := range slices.Concat(s.Permission.Rules.Allow, s.Permission.Rules.FromThere) {
 		all.Allow = append(all.Allow, RuleText(r))
 	}
-	for _, r := range s.Rules.Deny {
+	for _, r := range s.Permission.Rules.Deny {
 		all.Deny = append(all.Deny, RuleText(r))
 	}
-	if s.Rules.AllowReads {
+	if s.Permission.Rules.AllowReads {
 		all.Allow = append(all.Allow, approval.Read)
 	}
-	if s.Rules.AnyURL {
+	if s.Permission.Rules.AnyURL {
 		all.Allow = append(all.Allow, "url")
 	}
-	for _, u := range s.Rules.URLs {
+	for _, u := range s.Permission.Rules.URLs {
 		all.Allow = append(all.Allow, "url("+u+"*)")
 	}
 	return all

@@ -18,8 +18,8 @@ import (
 // what it is about waits in between. An answer that is stored is never asked for
 // again. A hook that nobody answers counts as absent.
 
-// A Prompt is what hooks have made of an input that is not delivered yet.
-type Prompt struct {
+// A HookedInput is what hooks have made of an input that is not delivered yet.
+type HookedInput struct {
 	Text        string  // instead of what was said; empty for none
 	Context     string  // what the model is told beside it
 	Transformed *string // what the model reads; nil if that is not settled
@@ -29,7 +29,7 @@ type Prompt struct {
 // A PromptStage is how far the hooks of an input have come.
 type PromptStage int
 
-// The stages of a Prompt.
+// The stages of a HookedInput.
 const (
 	Unheard      PromptStage = iota // no hook was asked
 	Submitting                      // userPromptSubmitted is open
@@ -80,19 +80,19 @@ const (
 
 // hookIndex finds an open hook.
 func (s *State) hookIndex(id string) int {
-	return slices.IndexFunc(s.Hooks, func(h event.HookStartData) bool { return h.ID == id })
+	return slices.IndexFunc(s.Hooks.Open, func(h event.HookStartData) bool { return h.ID == id })
 }
 
 // hookOpen reports whether a hook of that kind is open.
 func (s *State) hookOpen(kind string) bool {
-	return slices.ContainsFunc(s.Hooks, func(h event.HookStartData) bool { return h.Kind == kind })
+	return slices.ContainsFunc(s.Hooks.Open, func(h event.HookStartData) bool { return h.Kind == kind })
 }
 
 // hookStarted takes in that a hook is asked. One that is about nothing is not
 // kept: nobody would wait for it.
 func (s *State) hookStarted(d event.HookStartData) {
 	if s.hookIndex(d.ID) < 0 && s.awaits(d) {
-		s.Hooks = append(slices.Clip(s.Hooks), d)
+		s.Hooks.Open = append(slices.Clip(s.Hooks.Open), d)
 	}
 }
 
@@ -102,22 +102,22 @@ func (s *State) awaits(d event.HookStartData) bool {
 	case event.HookPromptSubmitted, event.HookPromptTransformed:
 		return s.promptAwaits(d)
 	case event.HookAgentStop:
-		if s.Last != nil {
-			s.Last.Asked = true
+		if s.Life.Last != nil {
+			s.Life.Last.Asked = true
 		}
-		return s.Last != nil
+		return s.Life.Last != nil
 	case event.HookSessionEnd:
-		if s.Last != nil {
-			s.Last.Closed = true
+		if s.Life.Last != nil {
+			s.Life.Last.Closed = true
 		}
-		return s.Last != nil
+		return s.Life.Last != nil
 	}
 	if s.Turn == nil {
 		return false
 	}
 	switch d.Kind {
 	case event.HookSessionStart:
-		s.Entry = ""
+		s.Life.Entry = ""
 		return true
 	case event.HookErrorOccurred:
 		s.Turn.Failure = d.Failure
@@ -128,10 +128,10 @@ func (s *State) awaits(d event.HookStartData) bool {
 
 // promptAwaits lets an input wait for its hook.
 func (s *State) promptAwaits(d event.HookStartData) bool {
-	if !slices.ContainsFunc(s.Queue, func(in event.InputAcceptedData) bool { return in.InputID == d.InputID }) {
+	if !slices.ContainsFunc(s.Queue.Inputs, func(in event.InputAcceptedData) bool { return in.InputID == d.InputID }) {
 		return false
 	}
-	p := s.Prompts[d.InputID]
+	p := s.Hooks.Inputs[d.InputID]
 	p.Stage = Submitting
 	if d.Kind == event.HookPromptTransformed {
 		var in struct {
@@ -144,11 +144,11 @@ func (s *State) promptAwaits(d event.HookStartData) bool {
 	return true
 }
 
-func (s *State) setPrompt(inputID string, p Prompt) {
-	if s.Prompts == nil {
-		s.Prompts = make(map[string]Prompt)
+func (s *State) setPrompt(inputID string, p HookedInput) {
+	if s.Hooks.Inputs == nil {
+		s.Hooks.Inputs = make(map[string]HookedInput)
 	}
-	s.Prompts[inputID] = p
+	s.Hooks.Inputs[inputID] = p
 }
 
 // callsAwait lets calls wait for their hook.
@@ -173,8 +173,8 @@ func (s *State) hookEnded(d event.HookEndData) {
 	if i < 0 {
 		return
 	}
-	h := s.Hooks[i]
-	s.Hooks = slices.Delete(slices.Clone(s.Hooks), i, i+1)
+	h := s.Hooks.Open[i]
+	s.Hooks.Open = slices.Delete(slices.Clone(s.Hooks.Open), i, i+1)
 	var said output
 	_ = json.Unmarshal(d.Output, &said) // what cannot be read says nothing
 	switch h.Kind {
@@ -209,7 +209,7 @@ type output struct {
 }
 
 func (s *State) promptHeard(h event.HookStartData, said output) {
-	p, ok := s.Prompts[h.InputID]
+	p, ok := s.Hooks.Inputs[h.InputID]
 	if !ok {
 		return // it was taken back meanwhile
 	}
@@ -218,19 +218,19 @@ func (s *State) promptHeard(h event.HookStartData, said output) {
 	} else if p.Stage = Transformed; said.Transformed != nil {
 		p.Transformed = said.Transformed
 	}
-	s.Prompts[h.InputID] = p
+	s.Hooks.Inputs[h.InputID] = p
 }
 
 // stopHeard lets the turn go on if the hook does not let it end.
 func (s *State) stopHeard(said output) {
-	if said.Decision != "block" || s.Last == nil || s.Turn != nil {
+	if said.Decision != "block" || s.Life.Last == nil || s.Turn != nil {
 		return
 	}
-	t := s.Last.Turn
+	t := s.Life.Last.Turn
 	t.Phase, t.Calls, t.Kept = Ready, nil, true
 	t.Step++
 	t.say(cmp.Or(said.Reason, "Go on."), SourceAgentStop)
-	s.Turn, s.Last = &t, nil
+	s.Turn, s.Life.Last = &t, nil
 }
 
 // say makes words of a hook wait for the next model request.
@@ -387,7 +387,7 @@ func callFields(c *Call) map[string]any {
 
 // hookInput is what a hook is told, with what every hook is told.
 func hookInput(s *State, now time.Time, fields map[string]any) json.RawMessage {
-	fields["sessionId"], fields["timestamp"], fields["cwd"] = s.ID, now.UnixMilli(), s.Config.WorkingDirectory
+	fields["sessionId"], fields["timestamp"], fields["cwd"] = s.ID, now.UnixMilli(), s.Setup.Config.WorkingDirectory
 	b, err := json.Marshal(fields)
 	if err != nil { // strings and numbers
 		panic(err)
@@ -409,7 +409,7 @@ func NewHook(s *State, step StartHook, now time.Time, reads, path string) event.
 		h.InputID = step.Input.InputID
 		fields["prompt"], fields["transformedPrompt"] = s.said(step.Input), reads
 	case event.HookSessionStart:
-		fields["source"], fields["initialPrompt"] = s.Entry, s.Turn.Prompt
+		fields["source"], fields["initialPrompt"] = s.Life.Entry, s.Turn.Prompt
 	case event.HookPreToolUse:
 		list := make([]map[string]string, len(step.Calls))
 		for i, c := range step.Calls {
@@ -418,11 +418,11 @@ func NewHook(s *State, step StartHook, now time.Time, reads, path string) event.
 		}
 		fields["toolCalls"] = list
 	case event.HookAgentStop:
-		fields["stopReason"], fields["stop_hook_active"], fields["transcriptPath"] = "end_turn", s.Last.Turn.Kept, path
+		fields["stopReason"], fields["stop_hook_active"], fields["transcriptPath"] = "end_turn", s.Life.Last.Turn.Kept, path
 	case event.HookSessionEnd:
-		fields["reason"] = s.Last.Reason
-		if s.Last.Error != "" {
-			fields["error"] = s.Last.Error
+		fields["reason"] = s.Life.Last.Reason
+		if s.Life.Last.Error != "" {
+			fields["error"] = s.Life.Last.Error
 		}
 	}
 	h.Input = hookInput(s, now, fields)
@@ -448,18 +448,18 @@ func CallInput(s *State, callID string, now time.Time) (json.RawMessage, bool) {
 
 // said is an input as hooks have left it.
 func (s *State) said(in event.InputAcceptedData) string {
-	return cmp.Or(s.Prompts[in.InputID].Text, in.Prompt)
+	return cmp.Or(s.Hooks.Inputs[in.InputID].Text, in.Prompt)
 }
 
 // Said is an input as hooks have left it, and what the model is told beside it.
 func (s *State) Said(in event.InputAcceptedData) (text, context string) {
-	return s.said(in), s.Prompts[in.InputID].Context
+	return s.said(in), s.Hooks.Inputs[in.InputID].Context
 }
 
 // CloseHooks ends the open hooks that the filter is for: they count as absent.
 func CloseHooks(s *State, reason string, filter func(event.HookStartData) bool) []event.Payload {
 	var record []event.Payload
-	for _, h := range s.Hooks {
+	for _, h := range s.Hooks.Open {
 		if filter(h) {
 			record = append(record, event.HookEndData{ID: h.ID, Kind: h.Kind, Error: &event.HookError{Message: reason}})
 		}

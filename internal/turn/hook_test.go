@@ -168,8 +168,8 @@ func TestAnOutcomeThatWasKnownIsNotLostInAnInterruption(t *testing.T) {
 	w := newWriter(t).add(start, accepted, message, asked, calls, intended("c1"), intended("c2"), begun("c1"), after("c1"))
 	w.add(turn.Interrupt(w.state, "stop", func(*turn.Call) bool { return true })...)
 	d, err := event.As[event.ToolCompleteData](w.events[len(w.events)-2])
-	if err != nil || !d.Success || len(w.state.Hooks) != 0 {
-		t.Errorf("%+v, %v, %d hooks are open", d, err, len(w.state.Hooks))
+	if err != nil || !d.Success || len(w.state.Hooks.Open) != 0 {
+		t.Errorf("%+v, %v, %d hooks are open", d, err, len(w.state.Hooks.Open))
 	}
 }
 
@@ -199,7 +199,7 @@ func TestAgentsThatCanBeStarted(t *testing.T) {
 	if len(offered) != 1 || strings.Contains(string(offered[0].Parameters), `"explore"`) || !strings.Contains(string(offered[0].Parameters), `"research"`) {
 		t.Errorf("offered %+v", offered)
 	}
-	s.Config.Agent = &event.AgentOf{}
+	s.Setup.Config.Agent = &event.AgentOf{}
 	if offered := catalog.Offer(s); len(offered) != 0 {
 		t.Errorf("an agent is offered %+v", offered)
 	}
@@ -208,7 +208,7 @@ func TestAgentsThatCanBeStarted(t *testing.T) {
 func TestWhatASessionWasComeToByIsForgottenWhenItIsIdle(t *testing.T) {
 	w := newWriter(t).add(start, accepted, message, hooks(event.HookSessionStart), says(event.HookSessionStart, ""), asked, words, ended, idle)
 	loaded := turn.New("s")
-	if err := loaded.Load(w.events); err != nil || loaded.Entry != "" || w.state.Entry != "" {
-		t.Errorf("folded %q, loaded %q, %v", w.state.Entry, loaded.Entry, err)
+	if err := loaded.Load(w.events); err != nil || loaded.Life.Entry != "" || w.state.Life.Entry != "" {
+		t.Errorf("folded %q, loaded %q, %v", w.state.Life.Entry, loaded.Life.Entry, err)
 	}
 }

@@ -111,16 +111,16 @@ type Now struct {
 // gives the same step.
 func Next(s *State, now Now) Step {
 	switch {
-	case s.Compaction != nil && !now.Compacting:
+	case s.Context.Compaction != nil && !now.Compacting:
 		return Interrupted{}
-	case len(s.Restore) > 0 && now.Restoring:
+	case len(s.Rewind.Restore) > 0 && now.Restoring:
 		return Wait{}
-	case len(s.Restore) > 0:
-		return Restore{s.Restore[0]}
-	case s.Suspended:
+	case len(s.Rewind.Restore) > 0:
+		return Restore{s.Rewind.Restore[0]}
+	case s.Life.Suspended:
 		return Wait{}
 	}
-	for _, h := range s.Hooks {
+	for _, h := range s.Hooks.Open {
 		if !now.Asked(h.ID) {
 			return AskHook{h}
 		}
@@ -148,7 +148,7 @@ func whileAsking(s *State, now Now, turnID string) Step {
 		return Wait{}
 	case s.Turn.Failure != nil:
 		return Fail{*s.Turn.Failure}
-	case s.Compaction != nil && s.Compaction.Waited():
+	case s.Context.Compaction != nil && s.Context.Compaction.Waited():
 		return Wait{}
 	case s.Turn.Full != "":
 		return Fail{event.SessionErrorData{ErrorType: ErrorOverflow, Message: s.Turn.Full}}
@@ -160,33 +160,33 @@ func betweenTurns(s *State, now Now) Step {
 	switch {
 	case s.hookOpen(event.HookAgentStop), s.hookOpen(event.HookSessionEnd):
 		return Wait{}
-	case now.Hooks && s.Last != nil && s.Last.Final && !s.Last.Asked:
+	case now.Hooks && s.Life.Last != nil && s.Life.Last.Final && !s.Life.Last.Asked:
 		return StartHook{Kind: event.HookAgentStop}
 	case s.Exchanges.Queued() != nil:
 		return Wait{}
-	case len(s.Queue) > 0 && !s.held():
-	case len(s.Reports) > 0 && !s.Aborted: // what was stopped stays so until somebody speaks
-		return opening(Notify{s.Reports}, now)
-	case s.Idle, len(s.Queue) > 0: // what is left to do is not over
+	case len(s.Queue.Inputs) > 0 && !s.held():
+	case len(s.Tasks.Reports) > 0 && !s.Life.Aborted: // what was stopped stays so until somebody speaks
+		return opening(Notify{s.Tasks.Reports}, now)
+	case s.Life.Idle, len(s.Queue.Inputs) > 0: // what is left to do is not over
 		return Wait{}
-	case now.Hooks && s.Last != nil && !s.Last.Closed:
+	case now.Hooks && s.Life.Last != nil && !s.Life.Last.Closed:
 		return StartHook{Kind: event.HookSessionEnd}
-	case len(s.Hooks) > 0:
+	case len(s.Hooks.Open) > 0:
 		return Wait{}
 	default:
 		return Rest{}
 	}
 	how := "idle"
-	if !s.Idle {
+	if !s.Life.Idle {
 		how = "queued"
 	}
 	if in, ok := steering(s); ok {
 		return opening(deliver(s, now, in, how), now)
 	}
-	if s.Queue[0].Kind == event.InputCommand {
-		return Command{s.Queue[0]}
+	if s.Queue.Inputs[0].Kind == event.InputCommand {
+		return Command{s.Queue.Inputs[0]}
 	}
-	return opening(deliver(s, now, s.Queue[0], how), now)
+	return opening(deliver(s, now, s.Queue.Inputs[0], how), now)
 }
 
 // opening is what comes before a step that opens a turn.
@@ -205,7 +205,7 @@ func opening(step Step, now Now) Step {
 
 // deliver is what comes before an input is delivered, and that it is.
 func deliver(s *State, now Now, in event.InputAcceptedData, how string) Step {
-	switch stage := s.Prompts[in.InputID].Stage; {
+	switch stage := s.Hooks.Inputs[in.InputID].Stage; {
 	case stage == Submitting, stage == Transforming:
 		return Wait{}
 	case now.Hooks && stage == Unheard:
@@ -218,7 +218,7 @@ func deliver(s *State, now Now, in event.InputAcceptedData, how string) Step {
 
 // steering returns the first input that wants to be heard before the rest.
 func steering(s *State) (event.InputAcceptedData, bool) {
-	for _, in := range s.Queue {
+	for _, in := range s.Queue.Inputs {
 		if in.Mode == event.ModeSteer && in.Kind == "" {
 			return in, true
 		}
@@ -227,7 +227,7 @@ func steering(s *State) (event.InputAcceptedData, bool) {
 }
 
 func beforeRequest(s *State, now Now, turnID string) Step {
-	most := s.Config.MaxSteps
+	most := s.Setup.Config.MaxSteps
 	if most == 0 {
 		most = DefaultMaxSteps
 	}
@@ -240,18 +240,18 @@ func beforeRequest(s *State, now Now, turnID string) Step {
 	switch {
 	case s.hookOpen(event.HookSessionStart):
 		return Wait{}
-	case now.Hooks && s.Entry != "":
+	case now.Hooks && s.Life.Entry != "":
 		return StartHook{Kind: event.HookSessionStart}
-	case len(s.waiting) > 0:
-		return Say{s.waiting[0]}
+	case len(s.Skills.waiting) > 0:
+		return Say{s.Skills.waiting[0]}
 	case len(s.Turn.Words) > 0:
 		return Say{s.Turn.Words[0]}
 	}
 	if in, ok := steering(s); ok {
 		return deliver(s, now, in, "steering")
 	}
-	if len(s.Reports) > 0 {
-		return Notify{s.Reports}
+	if len(s.Tasks.Reports) > 0 {
+		return Notify{s.Tasks.Reports}
 	}
 	return fitting(s, now, StartStep{turnID})
 }

@@ -26,10 +26,10 @@ func (c Catalog) find(name string) tool.Tool {
 func (c Catalog) Offer(s *State) []model.Tool {
 	var list []model.Tool
 	add := func(source string, spec tool.Spec) {
-		if spec.OnDemand && !named(s.Config, source, spec.Name) {
+		if spec.OnDemand && !named(s.Setup.Config, source, spec.Name) {
 			return
 		}
-		if allowed(s.Config, source, spec.Name) {
+		if allowed(s.Setup.Config, source, spec.Name) {
 			list = append(list, model.Tool{Name: spec.Name, Description: spec.Description, Parameters: spec.Parameters})
 		}
 	}
@@ -39,7 +39,7 @@ func (c Catalog) Offer(s *State) []model.Tool {
 			add("builtin", spec)
 		}
 	}
-	for _, x := range s.Tools {
+	for _, x := range s.Setup.Tools {
 		add("custom", tool.Spec{Name: x.Name, Description: x.Description, Parameters: x.Parameters})
 	}
 	return list
@@ -101,7 +101,7 @@ func filterMatches(pattern, source, name string) bool {
 }
 
 // Can returns what some client of the session has said that it can answer.
-func (s *State) Can() event.ClientDeclaredData { return s.Declared }
+func (s *State) Can() event.ClientDeclaredData { return s.Setup.Declared }
 
 // Settings returns the configuration of the session.
-func (s *State) Settings() event.SessionConfiguredData { return s.Config }
+func (s *State) Settings() event.SessionConfiguredData { return s.Setup.Config }

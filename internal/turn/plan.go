@@ -13,7 +13,7 @@ func (s *State) Mode() string {
 	if s.Turn != nil && s.Turn.Mode != "" {
 		return s.Turn.Mode
 	}
-	return cmp.Or(s.mode, event.ModeInteractive)
+	return cmp.Or(s.Setup.mode, event.ModeInteractive)
 }
 
 // blocked is the terminal record of a call that a plan must come before; nil if

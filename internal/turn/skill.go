@@ -12,34 +12,34 @@ import (
 // UsableSkills are the skills that the model may be told: those that are enabled, and of
 // an agent that answers those that it was given.
 func (s *State) UsableSkills() []event.Skill {
-	if !s.Config.Skills.Any() {
+	if !s.Setup.Config.Skills.Any() {
 		return nil
 	}
-	chosen := s.Config.Chosen()
-	return slices.DeleteFunc(slices.Clone(s.Skills), func(k event.Skill) bool {
-		return slices.Contains(s.Config.Skills.Disabled, k.Name) || (chosen != nil && !slices.Contains(chosen.Skills, k.Name))
+	chosen := s.Setup.Config.Chosen()
+	return slices.DeleteFunc(slices.Clone(s.Skills.Found), func(k event.Skill) bool {
+		return slices.Contains(s.Setup.Config.Skills.Disabled, k.Name) || (chosen != nil && !slices.Contains(chosen.Skills, k.Name))
 	})
 }
 
 // Unloaded are the skills of the agent that answers that it was not told yet.
 func (s *State) Unloaded() []event.Skill {
-	chosen := s.Config.Chosen()
+	chosen := s.Setup.Config.Chosen()
 	if chosen == nil {
 		return nil
 	}
-	return slices.DeleteFunc(s.UsableSkills(), func(k event.Skill) bool { return s.told[k.Name] })
+	return slices.DeleteFunc(s.UsableSkills(), func(k event.Skill) bool { return s.Skills.told[k.Name] })
 }
 
 // skillInvoked lets the model be told a skill before its next request, in
 // whichever turn that is.
 func (s *State) skillInvoked(d event.SkillInvokedData) {
-	told := maps.Clone(s.told)
+	told := maps.Clone(s.Skills.told)
 	if told == nil {
 		told = make(map[string]bool)
 	}
 	told[d.Name] = true
-	s.told = told
-	s.waiting = append(slices.Clip(s.waiting), Words{Text: skillContext(d), Source: "skill-" + d.Name})
+	s.Skills.told = told
+	s.Skills.waiting = append(slices.Clip(s.Skills.waiting), Words{Text: skillContext(d), Source: "skill-" + d.Name})
 }
 
 // skillContext is a skill as the model reads it.

@@ -23,70 +23,121 @@ import (
 	"github.com/abide-run/abide/internal/window"
 )
 
-// A State is what the log says of a session.
+// A State is what the log says of a session: one part for each feature.
 type State struct {
-	ID       event.SessionID
-	Seq      event.Seq // the last event taken in
-	Parent   string    // id of the last event that clients are shown
-	Shown    event.Seq // how many events clients are shown
-	Started  time.Time
+	Position
+	About      About
+	Setup      Setup
+	Prompt     Prompt
+	Permission Permission
+	Queue      Queue
+	Life       Life
+	Hooks      Hooks
+	Exchanges  Exchanges // what clients were asked beside the model's calls
+	Tasks      Tasks
+	Context    Context
+	Skills     Skills
+	Rewind     Rewind
+	Keys       Keys
+
+	Turn    *Turn              // nil between turns
+	History transcript.History // what the model sees
+	Memory  Memory             // how far the session was remembered
+	todos   todos              // what the model has written down to be done
+}
+
+// Position is which session it is, and where its log ends.
+type Position struct {
+	ID     event.SessionID
+	Seq    event.Seq // the last event that was folded
+	Parent string    // id of the last event that clients are shown
+	Shown  event.Seq // number of events that clients are shown
+}
+
+// About is what lists of sessions say.
+type About struct {
+	Started   time.Time
+	Name      string
+	AutoNamed bool   // nobody gave the session its name
+	Summary   string // the first line of the first message
+	Totals    event.Totals
+}
+
+// Setup is what the session was told to be like.
+type Setup struct {
 	Config   event.SessionConfiguredData
 	Declared event.ClientDeclaredData
-	Tools    []event.ExternalTool // what clients carry out, as last declared
-	Name     string
-	Summary  string
+	Tools    []event.ExternalTool // the tools of clients, as last declared
+	Offered  int                  // changes when the offered tools may have changed
 	Model    string
-	System   string
-	Context  string // what hooks have added to it
-	Loaded   string // what the project's files tell the model
-	Grants   []event.Grant
-	Totals   event.Totals
-	History  transcript.History
-	Offered  int // changes when the offered tools may have
+	mode     string // the mode that the session works in, unless a message names another
+}
 
-	Queue []event.InputAcceptedData // accepted, not delivered
-	Turn  *Turn                     // nil between turns
-	Idle  bool                      // nothing has happened since session.idle
+// Prompt is what the system prompt is made of.
+type Prompt struct {
+	System  string // the prompt as it was last stored
+	Context string // what hooks have added to it
+	Loaded  string // what the project's files tell the model
+}
 
-	Aborted bool // the last turn was stopped from outside
+// Permission is what is allowed beside the configuration.
+type Permission struct {
+	Grants []event.Grant     // what people have allowed for the rest of the session
+	Rules  event.ClientRules // what clients have said about permissions
+}
 
-	Hooks   []event.HookStartData // that are open
-	Prompts map[string]Prompt     // what hooks have made of accepted inputs
-	Entry   string                // how the session was come to, until it is idle again: "new", "resume" or ""
-	Last    *Ending               // the turn that is over, until the session is idle
+// Queue is what was accepted and is not delivered yet.
+type Queue struct {
+	Inputs []event.InputAcceptedData
+	Paused bool // the queue is held until somebody lets it go
+	Halted bool // the queue is held until something new comes
+}
 
-	Exchanges Exchanges         // what clients were asked beside the model's calls
-	Rules     event.ClientRules // what clients have said about permissions
-	Paused    bool              // the queue is held until somebody lets it go
-	Halted    bool              // the queue is held until something new comes
-	Suspended bool              // nothing is begun until somebody comes back
-	AutoNamed bool              // nobody gave the session its name
-	mode      string            // in which the agent works
+// Life is where the session stands between its turns.
+type Life struct {
+	Idle      bool    // nothing has happened since session.idle
+	Aborted   bool    // the last turn was stopped from outside
+	Suspended bool    // nothing is begun until somebody comes back
+	Entry     string  // how the session was opened, until it is idle again: "new", "resume" or ""
+	Last      *Ending // the turn that is over, until the session is idle
+}
 
-	Hidden  []event.HistoryHiddenData // what was taken back, in the order in which it was
-	Restore []event.HistoryHiddenData // whose files have yet to be given back what they held
+// Hooks is what clients with hooks are being asked.
+type Hooks struct {
+	Open   []event.HookStartData
+	Inputs map[string]HookedInput // what hooks have made of accepted inputs, by their ids
+}
 
-	Compaction *Compaction // that was begun and has not ended
-	Epochs     int         // how many were opened, hidden ones included
+// Tasks is what goes on in the background, and what the model was not told of it.
+type Tasks struct {
+	Open    []Task   // the oldest first
+	Reports []Report // news of tasks that the model was not told yet
+}
+
+// Context is how full the model's window is, and what is done about it.
+type Context struct {
+	Compaction *Compaction // the compaction that was begun and has not ended
+	Epochs     int         // number of epochs that were opened, hidden ones included
 	Gate       window.Gate // keeps thresholds from firing for nothing
 	Measured   Measured
 	Switched   bool // the model was changed and has not answered yet
-
-	Tasks   []Task   // what goes on in the background, the oldest first
-	Reports []Report // news of tasks that the model was not told yet
-
-	Memory Memory // how far it was remembered
-
-	todos todos // what the model has written down to be done
-
-	sent, won recent
-
-	Skills  []event.Skill   // that were found
-	told    map[string]bool // which of them were invoked
-	waiting []Words         // of skills that were invoked: the model is told them before its next request
-
-	redelivered map[string]int // how often open questions were put to clients again
 }
+
+// Skills is which skills there are, and what the model was told of them.
+type Skills struct {
+	Found   []event.Skill
+	told    map[string]bool // the skills that were invoked, by name
+	waiting []Words         // the texts of invoked skills that the model is told before its next request
+}
+
+// Rewind is what was taken back.
+type Rewind struct {
+	Hidden  []event.HistoryHiddenData // in the order in which it was taken back
+	Restore []event.HistoryHiddenData // the rewinds whose files have yet to be restored
+}
+
+// Keys remembers the requests that came with idempotency keys.
+type Keys struct{ sent, won recent }
 
 // A Task is what goes on without the call that began it.
 type Task struct {
@@ -117,7 +168,7 @@ func (r *recent) add(q event.Request) {
 // Sent returns what identifies the request that came with a key, if it came
 // lately: the id of an input, the position of a resume.
 func (s *State) Sent(key string) string {
-	for _, k := range s.sent {
+	for _, k := range s.Keys.sent {
 		if key != "" && k.Key == key {
 			return k.ID
 		}
@@ -135,7 +186,7 @@ func (s *State) Resumed(key string) event.Seq {
 // Won reports whether the answer that closed a question lately came with that
 // key.
 func (s *State) Won(requestID, key string) bool {
-	for _, k := range s.won {
+	for _, k := range s.Keys.won {
 		if key != "" && k.Key == key && k.ID == requestID {
 			return true
 		}
@@ -218,11 +269,13 @@ func (c *Call) Waiting() bool {
 }
 
 // New returns the state before the first event.
-func New(id event.SessionID) *State { return &State{ID: id, Idle: true} }
+func New(id event.SessionID) *State {
+	return &State{Position: Position{ID: id}, Life: Life{Idle: true}}
+}
 
 // Active reports whether there is anything left to do.
 func (s *State) Active() bool {
-	return s.Turn != nil || len(s.Queue) > 0 || !s.Idle || len(s.Restore) > 0
+	return s.Turn != nil || len(s.Queue.Inputs) > 0 || !s.Life.Idle || len(s.Rewind.Restore) > 0
 }
 
 // Questions returns the calls that wait for an answer.
@@ -306,24 +359,24 @@ func cutAtIdle(events []event.Event) (before, rest []event.Event) {
 // message does so only as long as the session has no summary, or as a skill waits
 // to be told.
 func (s *State) lasts(e event.Event) bool {
-	return e.Kind().Lasting || (e.Type == event.UserMessage && (s.Summary == "" || len(s.waiting) > 0))
+	return e.Kind().Lasting || (e.Type == event.UserMessage && (s.About.Summary == "" || len(s.Skills.waiting) > 0))
 }
 
 // rest clears all that is not kept while the session is idle. It is cleared even
 // if there should be nothing: what Load has skipped must not make a difference.
 func (s *State) rest(d event.SessionIdleData) {
-	s.Idle, s.Aborted, s.Totals = true, d.Aborted, d.Totals
-	s.Turn, s.Queue = nil, nil
-	s.Hooks, s.Prompts, s.Entry, s.Last = nil, nil, "", nil
-	s.Halted, s.Suspended, s.Switched = false, false, false
-	s.Gate.Reset()
+	s.Life.Idle, s.Life.Aborted, s.About.Totals = true, d.Aborted, d.Totals
+	s.Turn, s.Queue.Inputs = nil, nil
+	s.Hooks.Open, s.Hooks.Inputs, s.Life.Entry, s.Life.Last = nil, nil, "", nil
+	s.Queue.Halted, s.Life.Suspended, s.Context.Switched = false, false, false
+	s.Context.Gate.Reset()
 }
 
 // loadKeys remembers the keys that folding the events would remember. It reads
 // backwards, until no older key would still be remembered.
 func (s *State) loadKeys(events []event.Event) error {
 	for _, e := range slices.Backward(events) {
-		if len(s.sent) == maxRecent && len(s.won) == maxRecent {
+		if len(s.Keys.sent) == maxRecent && len(s.Keys.won) == maxRecent {
 			break
 		}
 		if !e.Kind().Keyed || len(*s.recent(e)) == maxRecent || !e.Mentions("key") {
@@ -337,17 +390,17 @@ func (s *State) loadKeys(events []event.Event) error {
 			*s.recent(e) = append(*s.recent(e), q)
 		}
 	}
-	slices.Reverse(s.sent)
-	slices.Reverse(s.won)
+	slices.Reverse(s.Keys.sent)
+	slices.Reverse(s.Keys.won)
 	return nil
 }
 
 // recent is where the request is remembered that an event records.
 func (s *State) recent(e event.Event) *recent {
 	if e.Type.Closes() {
-		return &s.won
+		return &s.Keys.won
 	}
-	return &s.sent
+	return &s.Keys.sent
 }
 
 // foldKey remembers the key that a request came with.
@@ -419,40 +472,42 @@ func (s *State) fold(e event.Event) error {
 	switch e.Type {
 	case event.SessionStart:
 		return with(e, func(d event.SessionStartData) {
-			s.Started, _ = time.Parse(time.RFC3339, d.StartTime)
-			s.Model, s.Entry = d.SelectedModel, "new"
+			s.About.Started, _ = time.Parse(time.RFC3339, d.StartTime)
+			s.Setup.Model, s.Life.Entry = d.SelectedModel, "new"
 		})
 	case event.SessionConfigured:
-		s.Offered++
-		return with(e, func(d event.SessionConfiguredData) { s.Config = d })
+		s.Setup.Offered++
+		return with(e, func(d event.SessionConfiguredData) { s.Setup.Config = d })
 	case event.ClientDeclared:
-		s.Offered++
-		return with(e, func(d event.ClientDeclaredData) { s.Declared = d })
+		s.Setup.Offered++
+		return with(e, func(d event.ClientDeclaredData) { s.Setup.Declared = d })
 	case event.ToolsDeclared:
-		s.Offered++
-		return with(e, func(d event.ToolsDeclaredData) { s.Tools = d.Tools })
+		s.Setup.Offered++
+		return with(e, func(d event.ToolsDeclaredData) { s.Setup.Tools = d.Tools })
 	case event.SessionNamed:
-		return with(e, func(d event.SessionNamedData) { s.Name, s.AutoNamed = d.Name, d.Auto })
+		return with(e, func(d event.SessionNamedData) { s.About.Name, s.About.AutoNamed = d.Name, d.Auto })
 	case event.ModeChanged:
 		return with(e, func(d event.ModeChangedData) {
-			s.mode = d.NewMode
+			s.Setup.mode = d.NewMode
 			if s.Turn != nil {
 				s.Turn.Mode = ""
 			}
 		})
 	case event.SessionModelChange:
-		s.Gate.Reset()
-		return with(e, func(d event.SessionModelChangeData) { s.Model, s.Switched = d.NewModel, d.PreviousModel != "" })
+		s.Context.Gate.Reset()
+		return with(e, func(d event.SessionModelChangeData) {
+			s.Setup.Model, s.Context.Switched = d.NewModel, d.PreviousModel != ""
+		})
 	case event.CompactionStart, event.CompactionComplete, event.ContextEpoch:
 		return s.foldContext(e)
 	case event.InstructionsLoaded:
-		return with(e, func(d event.InstructionsLoadedData) { s.Loaded = d.Text })
+		return with(e, func(d event.InstructionsLoadedData) { s.Prompt.Loaded = d.Text })
 	case event.SystemMessage:
 		return with(e, func(d event.SystemMessageData) {
 			if d.EpochID != "" {
 				return // what a compaction tells is not the prompt
 			}
-			s.System, s.Context = d.Content, d.Context
+			s.Prompt.System, s.Prompt.Context = d.Content, d.Context
 			if s.Turn != nil {
 				s.Turn.Words = spoken(s.Turn.Words, SourceSessionStart)
 			}
@@ -464,12 +519,12 @@ func (s *State) fold(e event.Event) error {
 	case event.SessionIdle:
 		return with(e, s.rest)
 	case event.SessionForked:
-		s.Turn, s.Queue, s.Idle, s.Restore = nil, nil, true, nil
-		s.Tasks, s.Reports = nil, nil // the parent's
-		s.Hooks, s.Prompts, s.Entry, s.Last = nil, nil, "", nil
-		s.Exchanges, s.Paused, s.Halted, s.Suspended = Exchanges{}, false, false, false
+		s.Turn, s.Queue.Inputs, s.Life.Idle, s.Rewind.Restore = nil, nil, true, nil
+		s.Tasks.Open, s.Tasks.Reports = nil, nil // the parent's
+		s.Hooks.Open, s.Hooks.Inputs, s.Life.Entry, s.Life.Last = nil, nil, "", nil
+		s.Exchanges, s.Queue.Paused, s.Queue.Halted, s.Life.Suspended = Exchanges{}, false, false, false
 	case event.SessionResume:
-		s.Entry = "resume"
+		s.Life.Entry = "resume"
 		return nil
 	case event.HookStart:
 		return with(e, s.hookStarted)
@@ -477,18 +532,18 @@ func (s *State) fold(e event.Event) error {
 		return with(e, s.hookEnded)
 	case event.HistoryHidden:
 		s.forgetTurn()
-		s.told, s.waiting = nil, nil // what the model was told may be among it
+		s.Skills.told, s.Skills.waiting = nil, nil // what the model was told may be among it
 		s.outdate()
-		s.Turn, s.Idle, s.Suspended = nil, true, false
+		s.Turn, s.Life.Idle, s.Life.Suspended = nil, true, false
 		return with(e, func(d event.HistoryHiddenData) {
 			if d.Files {
-				s.Restore = append(s.Restore, d)
+				s.Rewind.Restore = append(s.Rewind.Restore, d)
 			}
 			s.todos.hide(e.Seq, d)
-			s.Hidden = append(slices.Clip(s.Hidden), d)
+			s.Rewind.Hidden = append(slices.Clip(s.Rewind.Hidden), d)
 		})
 	case event.TaskStarted:
-		return with(e, func(d event.TaskStartedData) { s.Tasks = append(s.Tasks, Task{Key: d.Key}) })
+		return with(e, func(d event.TaskStartedData) { s.Tasks.Open = append(s.Tasks.Open, Task{Key: d.Key}) })
 	case event.TaskReported:
 		return with(e, func(d event.TaskReportedData) { s.reported(e.Seq, d) })
 	case event.MemoryExtracted, event.MemoryConsolidated, event.MemoryRecalled:
@@ -498,7 +553,7 @@ func (s *State) fold(e event.Event) error {
 	case event.SystemNotification:
 		return with(e, s.notified)
 	case event.FilesRestored:
-		s.Restore = s.Restore[min(1, len(s.Restore)):]
+		s.Rewind.Restore = s.Rewind.Restore[min(1, len(s.Rewind.Restore)):]
 	case event.SessionError:
 		return with(e, func(d event.SessionErrorData) {
 			if d.EndsTurn {
@@ -529,7 +584,7 @@ func (s *State) foldTurn(e event.Event) error {
 	case event.AssistantUsage:
 		return with(e, s.used)
 	case event.AssistantMessage:
-		s.Switched = false
+		s.Context.Switched = false
 		return with(e, t.answered)
 	case event.AssistantTurnEnd:
 		s.stepEnded()
@@ -586,19 +641,19 @@ func with[T any](e event.Event, use func(T)) error {
 }
 
 func (s *State) inputAccepted(d event.InputAcceptedData) {
-	s.Halted = false
+	s.Queue.Halted = false
 	if d.Mode == event.ModeInterrupt {
-		s.Queue = append([]event.InputAcceptedData{d}, s.Queue...)
+		s.Queue.Inputs = append([]event.InputAcceptedData{d}, s.Queue.Inputs...)
 		return
 	}
-	s.Queue = append(s.Queue, d)
+	s.Queue.Inputs = append(s.Queue.Inputs, d)
 }
 
 func (s *State) unqueue(inputID string) {
-	for i, in := range s.Queue {
+	for i, in := range s.Queue.Inputs {
 		if in.InputID == inputID {
-			s.Queue = append(s.Queue[:i:i], s.Queue[i+1:]...)
-			delete(s.Prompts, inputID)
+			s.Queue.Inputs = append(s.Queue.Inputs[:i:i], s.Queue.Inputs[i+1:]...)
+			delete(s.Hooks.Inputs, inputID)
 			return
 		}
 	}
@@ -607,20 +662,20 @@ func (s *State) unqueue(inputID string) {
 func (s *State) userMessage(d event.UserMessageData) {
 	headers := s.headed(d.InputID)
 	s.unqueue(d.InputID)
-	s.Gate.Reset()
-	s.Idle, s.Aborted = false, false
-	if s.Summary == "" {
-		s.Summary = summary(d.Content)
+	s.Context.Gate.Reset()
+	s.Life.Idle, s.Life.Aborted = false, false
+	if s.About.Summary == "" {
+		s.About.Summary = summary(d.Content)
 	}
 	if s.Turn == nil {
 		s.forgetTurn()
 		s.Turn = &Turn{InteractionID: d.InteractionID, Prompt: d.Content}
-		s.Totals.Turns++
+		s.About.Totals.Turns++
 	}
 	if headers {
 		s.Turn.Headers = append(slices.Clip(s.Turn.Headers), d.InputID)
 	}
-	s.waiting = spoken(s.waiting, d.Source)
+	s.Skills.waiting = spoken(s.Skills.waiting, d.Source)
 	s.Turn.Words = spoken(s.Turn.Words, d.Source)
 	if d.AgentMode != "" {
 		s.Turn.Mode = d.AgentMode
@@ -629,7 +684,7 @@ func (s *State) userMessage(d event.UserMessageData) {
 
 // headed reports whether an input that waits came with headers.
 func (s *State) headed(inputID string) bool {
-	return slices.ContainsFunc(s.Queue, func(in event.InputAcceptedData) bool { return in.InputID == inputID && in.Headers })
+	return slices.ContainsFunc(s.Queue.Inputs, func(in event.InputAcceptedData) bool { return in.InputID == inputID && in.Headers })
 }
 
 // spoken returns what is left to be told when the model was told the first words
@@ -652,14 +707,14 @@ func (s *State) over(reason, message string) {
 	}
 	last := *t
 	last.Calls = nil
-	s.Last = &Ending{Turn: last, Reason: reason, Error: message, Final: reason == EndComplete && !t.Stop}
+	s.Life.Last = &Ending{Turn: last, Reason: reason, Error: message, Final: reason == EndComplete && !t.Stop}
 }
 
 // forgetTurn lets go of what was asked about a turn. Hooks of inputs that wait
 // are not about one.
 func (s *State) forgetTurn() {
-	s.Last = nil
-	s.Hooks = slices.DeleteFunc(slices.Clone(s.Hooks), func(h event.HookStartData) bool { return h.InputID == "" })
+	s.Life.Last = nil
+	s.Hooks.Open = slices.DeleteFunc(slices.Clone(s.Hooks.Open), func(h event.HookStartData) bool { return h.InputID == "" })
 }
 
 // summary is the first line of a text, cut to what fits a list.
@@ -674,38 +729,38 @@ func summary(text string) string {
 
 // reported takes in news of a task.
 func (s *State) reported(seq event.Seq, d event.TaskReportedData) {
-	for i := range s.Tasks {
-		if s.Tasks[i].Key != d.Key {
+	for i := range s.Tasks.Open {
+		if s.Tasks.Open[i].Key != d.Key {
 			continue
 		}
-		if s.Tasks[i].Last = d.Status; d.Ended {
-			s.Tasks = slices.Delete(slices.Clone(s.Tasks), i, i+1)
+		if s.Tasks.Open[i].Last = d.Status; d.Ended {
+			s.Tasks.Open = slices.Delete(slices.Clone(s.Tasks.Open), i, i+1)
 		}
 		break
 	}
 	if d.Text != "" {
-		s.Reports = append(s.Reports, Report{seq, d})
+		s.Tasks.Reports = append(s.Tasks.Reports, Report{seq, d})
 	}
 }
 
 // notified takes in that the model is told something, which opens a turn if
 // there is none.
 func (s *State) notified(d event.SystemNotificationData) {
-	s.Reports = slices.DeleteFunc(slices.Clone(s.Reports), func(r Report) bool { return r.Seq == d.Report })
-	s.Idle = false
+	s.Tasks.Reports = slices.DeleteFunc(slices.Clone(s.Tasks.Reports), func(r Report) bool { return r.Seq == d.Report })
+	s.Life.Idle = false
 	if s.Turn == nil {
 		s.forgetTurn()
 		s.Turn = &Turn{InteractionID: d.InteractionID}
-		s.Totals.Turns++
+		s.About.Totals.Turns++
 	}
 }
 
 func (s *State) aborted(d event.AbortData) {
 	s.over(EndAbort, "")
-	s.Aborted = true
-	s.Halted, s.Suspended = false, false
+	s.Life.Aborted = true
+	s.Queue.Halted, s.Life.Suspended = false, false
 	if !d.KeepQueue {
-		s.Queue, s.Prompts, s.Hooks = nil, nil, nil
+		s.Queue.Inputs, s.Hooks.Inputs, s.Hooks.Open = nil, nil, nil
 	}
 }
 
@@ -757,7 +812,7 @@ func (s *State) permissionDone(e event.Event) error {
 	case event.Approved, event.ApprovedForSession, event.ApprovedForLocation:
 		s.Turn.move(d.ToolCallID, Permitted)
 	}
-	s.Grants = append(s.Grants, d.Grants...)
+	s.Permission.Grants = append(s.Permission.Grants, d.Grants...)
 	return nil
 }
 
@@ -765,7 +820,7 @@ func (s *State) permissionDone(e event.Event) error {
 func (s *State) between(e event.Event) error {
 	switch e.Type {
 	case event.PermissionDone: // what was allowed for the rest of the session is kept
-		return with(e, func(d event.PermissionDoneData) { s.Grants = append(s.Grants, d.Grants...) })
+		return with(e, func(d event.PermissionDoneData) { s.Permission.Grants = append(s.Permission.Grants, d.Grants...) })
 	case event.AssistantUsage:
 		return with(e, s.anchored)
 	}
@@ -786,7 +841,7 @@ func (s *State) callFinished(d event.ToolCompleteData) {
 
 // external returns the client tool of that name.
 func (s *State) external(name string) (event.ExternalTool, bool) {
-	for _, t := range s.Tools {
+	for _, t := range s.Setup.Tools {
 		if t.Name == name {
 			return t, true
 		}

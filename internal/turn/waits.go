@@ -6,7 +6,7 @@ package turn
 func (s *State) Waits() bool {
 	nothing := func(string) bool { return false }
 	for _, hooks := range []bool{false, true} {
-		_, waits := Next(s, Now{Running: nothing, Fresh: nothing, Asked: nothing, Hooks: hooks && s.Declared.Hooks}).(Wait)
+		_, waits := Next(s, Now{Running: nothing, Fresh: nothing, Asked: nothing, Hooks: hooks && s.Setup.Declared.Hooks}).(Wait)
 		if !waits {
 			return false
 		}

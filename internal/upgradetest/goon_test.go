@@ -79,7 +79,7 @@ func goOn(t *testing.T, dir string, logs []log) {
 // isAgent reports whether a session works for another one, which alone talks to it.
 func isAgent(t *testing.T, l log) bool {
 	t.Helper()
-	return loadState(t, l.index.ID, l.events).Config.Agent != nil
+	return loadState(t, l.index.ID, l.events).Setup.Config.Agent != nil
 }
 
 // resume comes back to a session as the client that has made it.
@@ -87,12 +87,12 @@ func (p *peer) resume(l log) {
 	p.t.Helper()
 	s := loadState(p.t, l.index.ID, l.events)
 	p.call(api.SessionResume, object{
-		"sessionId": l.index.ID, "continuePendingWork": true, "abide": object{"keep": true}, "hooks": s.Declared.Hooks,
+		"sessionId": l.index.ID, "continuePendingWork": true, "abide": object{"keep": true}, "hooks": s.Setup.Declared.Hooks,
 		"requestPermission": true, "requestUserInput": true, "requestElicitation": true, "requestExitPlanMode": true,
 		"tools":    []object{{"name": "lookup", "description": "Looks a thing up.", "skipPermission": true}},
 		"commands": []object{{"name": "tidy", "description": "Tidies up."}},
 	}, nil)
-	if s.Paused {
+	if s.Queue.Paused {
 		p.call(api.QueueSetPaused, object{"sessionId": l.index.ID, "paused": false}, nil)
 	}
 }
@@ -106,8 +106,8 @@ func (p *peer) answerOpen(logs []log, done map[string]bool) {
 	for _, l := range logs {
 		s := loadState(p.t, l.index.ID, l.events)
 		listed := all
-		if s.Config.Agent != nil {
-			listed = p.listed(s.Config.Agent.Session)
+		if s.Setup.Config.Agent != nil {
+			listed = p.listed(s.Setup.Config.Agent.Session)
 		}
 		var open []event.Event
 		for _, c := range s.Questions() {

@@ -120,7 +120,7 @@ func quote(text string) string {
 
 // standing is how a session stands beside what comes next.
 func standing(s *turn.State) string {
-	list := []string{s.Mode(), s.Model}
+	list := []string{s.Mode(), s.Setup.Model}
 	note := func(is bool, word string) {
 		if is {
 			list = append(list, word)
@@ -128,21 +128,21 @@ func standing(s *turn.State) string {
 	}
 	note(s.Active(), "active")
 	note(s.AllowsAll(), "allows all")
-	note(s.Paused, "paused")
-	note(s.Halted, "halted")
-	note(s.Suspended, "suspended")
-	note(s.Aborted, "aborted")
-	note(s.Entry != "", s.Entry)
-	note(s.Measured.Stale, "measured before")
+	note(s.Queue.Paused, "paused")
+	note(s.Queue.Halted, "halted")
+	note(s.Life.Suspended, "suspended")
+	note(s.Life.Aborted, "aborted")
+	note(s.Life.Entry != "", s.Life.Entry)
+	note(s.Context.Measured.Stale, "measured before")
 	for _, count := range []struct {
 		word string
 		n    int
 	}{
-		{"questions", len(s.Questions())}, {"queue", len(s.Queue)}, {"exchanges", len(s.Exchanges.Open)}, {"hooks", len(s.Hooks)},
-		{"tasks", len(s.Tasks)}, {"reports", len(s.Reports)}, {"grants", len(s.Grants)}, {"restore", len(s.Restore)},
-		{"todos", len(s.OpenTodos())}, {"skills", len(s.UsableSkills())}, {"unloaded", len(s.Unloaded())}, {"epochs", s.Epochs},
-		{"working", len(builtins.Working(s))}, {"turns", int(s.Totals.Turns)}, {"steps", int(s.Totals.Steps)},
-		{"extracted", int(s.Memory.Pointer)}, {"found", int(s.Memory.Waiting)}, {"consolidated", int(s.Memory.Through)}, {"measured", s.Measured.Counted},
+		{"questions", len(s.Questions())}, {"queue", len(s.Queue.Inputs)}, {"exchanges", len(s.Exchanges.Open)}, {"hooks", len(s.Hooks.Open)},
+		{"tasks", len(s.Tasks.Open)}, {"reports", len(s.Tasks.Reports)}, {"grants", len(s.Permission.Grants)}, {"restore", len(s.Rewind.Restore)},
+		{"todos", len(s.OpenTodos())}, {"skills", len(s.UsableSkills())}, {"unloaded", len(s.Unloaded())}, {"epochs", s.Context.Epochs},
+		{"working", len(builtins.Working(s))}, {"turns", int(s.About.Totals.Turns)}, {"steps", int(s.About.Totals.Steps)},
+		{"extracted", int(s.Memory.Pointer)}, {"found", int(s.Memory.Waiting)}, {"consolidated", int(s.Memory.Through)}, {"measured", s.Context.Measured.Counted},
 	} {
 		note(count.n > 0, fmt.Sprintf("%s %d", count.word, count.n))
 	}
