@@ -774,16 +774,16 @@ func TestAnotherModelCanSummarise(t *testing.T) {
 
 func TestHooksHaveASayInACompaction(t *testing.T) {
 	var mu sync.Mutex
-	var heard []string
-	output := ""
+	output, before, after := "", 0, make(chan struct{}, 2)
 	hook := func(_ context.Context, _ event.SessionID, kind string, input json.RawMessage) (json.RawMessage, error) {
 		mu.Lock()
 		defer mu.Unlock()
-		if strings.HasSuffix(kind, "Compact") {
-			heard = append(heard, kind)
-			if kind == event.HookPreCompact {
-				return json.RawMessage(output), nil
-			}
+		switch kind {
+		case event.HookPreCompact:
+			before++
+			return json.RawMessage(output), nil
+		case event.HookPostCompact:
+			after <- struct{}{}
 		}
 		return nil, nil
 	}
@@ -802,11 +802,13 @@ func TestHooksHaveASayInACompaction(t *testing.T) {
 	if last := m.summed[0].Messages; !strings.Contains(last[len(last)-1].Text, "Keep the names.") {
 		t.Errorf("the summariser was told %q", last[len(last)-1].Text)
 	}
-	s.host.Close()
+	for range 2 { // nobody waits for these hooks, so they may come late
+		<-after
+	}
 	mu.Lock()
 	defer mu.Unlock()
-	if want := []string{event.HookPreCompact, event.HookPostCompact, event.HookPreCompact, event.HookPostCompact}; !slices.Equal(heard, want) {
-		t.Errorf("hooks heard %v, want %v", heard, want)
+	if before != 2 {
+		t.Errorf("hooks were asked %d times before a compaction, want 2", before)
 	}
 }
 
