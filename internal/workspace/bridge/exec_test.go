@@ -212,7 +212,9 @@ func TestInputThatCannotBeGivenEndsTheStreamAlone(t *testing.T) {
 		} {
 			s, p := exec(t, rpc, &pb.Spec{Key: name, Command: []byte("echo ready; sleep 1000")})
 			receive(t, s, "ready\n")
-			must(t, s.Send(m))
+			if err := s.Send(m); err != nil && !errors.Is(err, io.EOF) { // else Receive says why it was refused
+				t.Fatal(err)
+			}
 			_, err := s.Receive()
 			if code := connect.CodeOf(err); code != connect.CodeFailedPrecondition && code != connect.CodeInvalidArgument {
 				t.Errorf("%s: %v", name, err)
@@ -248,7 +250,9 @@ func TestStreamsThatBeginWronglyAreRefused(t *testing.T) {
 	onEveryWire(t, func(t *testing.T, r *remote, rpc pb.WorkspaceServiceClient) {
 		for name, m := range map[string]*pb.ExecRequest{"stdin": stdinFrame("x", false), "empty": {}} {
 			s := open(t, rpc)
-			must(t, s.Send(m))
+			if err := s.Send(m); err != nil && !errors.Is(err, io.EOF) { // else Receive says why it was refused
+				t.Fatal(err)
+			}
 			if _, err := s.Receive(); connect.CodeOf(err) != connect.CodeInvalidArgument {
 				t.Errorf("exec with %s first: %v", name, err)
 			}
