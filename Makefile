@@ -2,12 +2,13 @@ SHELL       := bash
 .SHELLFLAGS := -euo pipefail -c
 STATICCHECK := go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 SDK_FILES   := abort,ask_user,builtin_tools,byok_bearer_token_provider,client,client_api,client_lifecycle,client_options,commands_and_elicitation,connection_token,error_resilience,event_fidelity,hooks,multi_client,pending_work_resume,permissions,rpc_event_log,rpc_queue,session,session_config,streaming_fidelity,suspend,system_message_sections,system_message_transform,tool_results,tools
+RACE        := $(shell command -v $${CC:-gcc} >/dev/null 2>&1 && echo -race)
 MODULES     := $(patsubst %/go.mod,%,$(shell find . -name go.mod -not -path './.git/*'))
 each         = for module in $(MODULES); do (cd $$module; $(1)); done
 fuzzed       = go test -list '^Fuzz' ./... | awk '/^Fuzz/ {f[n++] = $$1} /^ok/ {while (n > 0) print $$2, f[--n]}' | \
                while read -r package target; do go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(1) -fuzzminimizetime 10x $$package </dev/null; done
 
-.PHONY: help build man run test lint fmt bench fuzz fuzz-short bench-sdk conformance soak clean
+.PHONY: help build man run test quick lint fmt bench fuzz fuzz-short bench-sdk conformance soak clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,7 +28,12 @@ run: build ## build, say hello to the model that needs no key, and show what to 
 	  '  bin/abide --help'
 
 test: lint ## check the code and run all tests with the race detector
-	$(call each,go test -race ./...)
+	@[ -n "$(RACE)" ] || echo 'There is no C compiler ($${CC:-gcc}), so the tests run without the race detector.'
+	$(call each,go test $(RACE) ./...)
+
+quick: ## go vet, and the tests that take little time
+	go vet ./...
+	go test -short ./...
 
 lint: ## gofmt, go vet, staticcheck
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "run make fmt, gofmt differs in:" $$unformatted; exit 1; fi
