@@ -2,11 +2,13 @@ package session
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
@@ -131,17 +133,18 @@ func endpointsOf(config event.SessionConfiguredData) (endpoints, error) {
 	return to, nil
 }
 
-// endpointOf says where a provider is: two of the same kind at the same address are
-// the same, whatever else is configured for them. It is empty if there is none.
+// endpointOf says where a provider is: two of the same type at the same address are
+// the same, whatever else is configured for them. A type without an address is the
+// vendor's own. It is empty if there is no provider.
 func endpointOf(provider json.RawMessage) string {
 	var p struct {
 		Type    string `json:"type"`
 		BaseURL string `json:"baseUrl"`
 	}
-	if json.Unmarshal(provider, &p) != nil || p.BaseURL == "" {
+	if json.Unmarshal(provider, &p) != nil {
 		return ""
 	}
-	return p.Type + " " + p.BaseURL
+	return strings.TrimSpace(cmp.Or(p.Type, "openai") + " " + p.BaseURL)
 }
 
 // keys returns all keys that are kept for the session. They are read once: a request

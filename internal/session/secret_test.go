@@ -523,3 +523,29 @@ type askFunc func(context.Context, *model.Request) (*model.Reply, error)
 func (f askFunc) Ask(ctx context.Context, q *model.Request, _ func(model.Delta)) (*model.Reply, error) {
 	return f(ctx, q)
 }
+
+// A provider whose URL goes without saying is told by its type: the key of one vendor
+// does not go to another.
+func TestAKeyIsForOneTypeOfProvider(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, b := newGateways(t, eventlog.NewMemory())
+		vendor := func(name, key string) session.Spec {
+			return session.Spec{
+				Config:   event.SessionConfiguredData{Provider: json.RawMessage(fmt.Sprintf(`{"type":%q}`, name))},
+				Provider: []byte(key),
+			}
+		}
+		if _, err := b.host.Create(t.Context(), "s", vendor("anthropic", `{"apiKey":"of anthropic"}`), nil); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.host.Resume(t.Context(), "s", session.Resume{Spec: vendor("openai", ``)}, nil); err != nil {
+			t.Fatal(err)
+		}
+		b.send("s", event.InputAcceptedData{Prompt: "hi"})
+		synctest.Wait()
+		if got := g.all(); len(got) != 1 || got[0].key != "" {
+			t.Errorf("the other vendor was told %+v", got)
+		}
+		b.host.Close()
+	})
+}
