@@ -25,7 +25,20 @@ var encoded []byte
 type table struct {
 	Events  map[string]string
 	Results map[string]string
-	Types   map[string]json.RawMessage // an expression, or the fields of an object
+	Types   map[string]shape
+}
+
+// A shape is what a name stands for: an expression, or the fields of an object.
+type shape struct {
+	expr   string
+	fields map[string]string
+}
+
+func (s *shape) UnmarshalJSON(raw []byte) error {
+	if json.Unmarshal(raw, &s.expr) == nil {
+		return nil
+	}
+	return json.Unmarshal(raw, &s.fields)
 }
 
 var shapes = sync.OnceValue(func() (t table) {
@@ -91,6 +104,9 @@ func check(path, expr string, v any) faults {
 		f := checkOne(path, alternative, v)
 		if best == nil || f.weight < best.weight {
 			best = &f
+		}
+		if best.weight == 0 {
+			break
 		}
 	}
 	return *best
@@ -159,20 +175,18 @@ func checkMap(path, of string, v any) (all faults) {
 }
 
 func checkNamed(path, name string, v any) (all faults) {
-	raw := shapes().Types[name]
-	var expr string
-	if json.Unmarshal(raw, &expr) == nil {
-		return check(path, expr, v)
-	}
-	var fields map[string]string
-	if err := json.Unmarshal(raw, &fields); err != nil {
-		panic(fmt.Sprintf("sdk.json has no type %s: %v", name, err))
+	is, known := shapes().Types[name]
+	switch {
+	case !known:
+		panic("sdk.json has no type " + name)
+	case is.expr != "":
+		return check(path, is.expr, v)
 	}
 	object, ok := v.(map[string]any)
 	if !ok {
 		return wrong(otherMember, "%s: %v is not an object", path, v)
 	}
-	for field, of := range fields {
+	for field, of := range is.fields {
 		key, optional := strings.CutSuffix(field, "?")
 		value, there := object[key]
 		switch {
