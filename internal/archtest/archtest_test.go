@@ -219,3 +219,24 @@ func TestNothingIsLeftForLater(t *testing.T) {
 		}
 	})
 }
+
+// The auditor is worth something only as long as it cannot be wrong together with
+// the engine. Beside the standard library it uses a driver to read the file.
+func TestTheAuditorSharesNothingWithTheEngine(t *testing.T) {
+	for name, p := range packages(t) {
+		if name != "audit" && !strings.HasPrefix(name, "audit/") {
+			continue
+		}
+		for file, f := range p {
+			for _, spec := range f.Imports {
+				imported, err := strconv.Unquote(spec.Path.Value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if strings.Contains(imported, ".") && imported != "modernc.org/sqlite" && !strings.HasPrefix(imported, module+"internal/audit/") {
+					t.Errorf("%s imports %s: the auditor has its own eyes", file, imported)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,813 @@
+package audit_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/abide-run/abide/internal/audit"
+	"github.com/abide-run/abide/internal/event"
+)
+
+// A fault is one way in which a log can be broken. The event at the position that is
+// returned is the one to be named.
+type fault struct {
+	rule    string
+	session string
+	spoil   func(*script) int64
+	also    []string // what cannot be avoided then
+}
+
+// none is an id that nobody has.
+const none = "none"
+
+// spoiled changes the line of the last event.
+func spoiled(change func(string) string) func(*script) int64 {
+	return func(l *script) int64 {
+		l.get(l.end()).spoil = change
+		return l.end()
+	}
+}
+
+// edited changes a member of the nth event of a kind.
+func edited(kind string, nth int, member string, value any) func(*script) int64 {
+	return func(l *script) int64 { return l.set(kind, nth, member, value) }
+}
+
+// added puts an event at the end.
+func added(kind string, data object) func(*script) int64 {
+	return func(l *script) int64 { return l.add(kind, data) }
+}
+
+// aborted puts an event behind the abort.
+func aborted(kind string, data object) func(*script) int64 {
+	return func(l *script) int64 { return l.insert(l.at("abort", 1)+1, kind, data) }
+}
+
+// callOf is the id of the nth call that a session has intended.
+func callOf(l *script, nth int) string {
+	return l.get(l.at("tool.execution_start", nth)).Data["toolCallId"].(string)
+}
+
+var started = object{"turnId": "9", "interactionId": none}
+
+var faults = []fault{
+	// I1: envelopes
+	{"envelope.malformed", "talk", spoiled(func(string) string { return "{}" }), nil},
+	{"envelope.malformed", "talk", spoiled(func(string) string { return "" }), nil},
+	{"envelope.malformed", "talk", spoiled(func(s string) string { return s[:len(s)-2] }), nil},
+	{"envelope.malformed", "talk", spoiled(func(s string) string { return strings.Replace(s, `,"id"`, `, "id"`, 1) }), nil},
+	{"envelope.malformed", "talk", spoiled(func(s string) string { return strings.Replace(s, `"timestamp":"2`, `"timestamp":"x`, 1) }), nil},
+	{"envelope.malformed", "talk", spoiled(func(s string) string { return strings.Replace(s, `"parentId"`, `"parent"`, 1) }), nil},
+	{"envelope.malformed", "talk", spoiled(func(s string) string { return strings.Replace(s, `"data":{`, `"data":[{`, 1) }), nil},
+	{"envelope.malformed", "talk", func(l *script) int64 {
+		l.get(l.end()).spoil = func(s string) string {
+			head, _, _ := strings.Cut(s, `"data":`)
+			return head + `"data":{"totals":` + strings.Repeat("[", 10001) + strings.Repeat("]", 10001) + "}}"
+		}
+		return l.end()
+	}, nil},
+	{"envelope.agent", "talk", spoiled(func(s string) string { return strings.Replace(s, `,"data"`, `,"agentId":"a","data"`, 1) }), nil},
+	{"envelope.ephemeral", "talk", func(l *script) int64 { l.get(l.end()).Ephemeral = false; return l.end() }, nil},
+	{"envelope.id", "talk", func(l *script) int64 { l.get(l.end()).ID = "nonsense"; return l.end() }, nil},
+	{"envelope.id", "talk", func(l *script) int64 {
+		l.get(l.end()).ID = "01a1dfaf-68b0-472f-b8ee-36e9c72f251f" // of version 4
+		return l.end()
+	}, nil},
+	{"envelope.id-twice", "talk", func(l *script) int64 { l.get(l.end()).ID = l.get(2).ID; return l.end() }, nil},
+	{"envelope.parent", "talk", func(l *script) int64 { l.get(l.end()).parent = &l.get(1).ID; return l.end() }, nil},
+	{"envelope.parent", "talk", func(l *script) int64 { l.get(l.end()).parent = new(string); return l.end() }, nil},
+	{"envelope.time", "talk", func(l *script) int64 { l.get(l.end()).Time = "2001-01-01T00:00:00.000Z"; return l.end() }, nil},
+	{"envelope.time", "talk", func(l *script) int64 { l.get(l.end()).Time = "2999-01-01T00:00:00.000Z"; return l.end() }, nil},
+	{"envelope.never-stored", "talk", added(string(event.MessageDelta), object{"messageId": "m", "deltaContent": "d"}), nil},
+	{"body.lacks", "back", edited("tool.execution_begun", 2, "key", nil), nil},
+	{"body.lacks", "talk", edited("session.resume", 1, "eventCount", nil), nil},
+	{"body.malformed", "back", edited("tool.execution_begun", 2, "toolCallId", 7), nil},
+	{"body.malformed", "back", edited("tool.execution_begun", 2, "attempt", "first"), nil},
+
+	// I1: order
+	{"start.again", "talk", func(l *script) int64 { return l.repeat(1, l.end()+1, nil) }, nil},
+	{"start.missing", "talk", func(l *script) int64 {
+		l.get(1).Type, l.get(1).Data = "session.info", object{"infoType": "i", "message": "m"}
+		return 1
+	}, nil},
+	{"start.session", "talk", edited("session.start", 1, "sessionId", "other"), nil},
+	{"resume.count", "talk", edited("session.resume", 1, "eventCount", 1), nil},
+	{"fork.place", "talk", added("session.forked", object{"parentSessionId": "root", "position": 3, "hash": ""}), nil},
+	{"fork.position", "branch", edited("session.forked", 1, "position", 1), nil},
+	{"fork.unmarked", "branch", func(l *script) int64 {
+		at := l.at("session.forked", 1)
+		l.get(at).Type, l.get(at).Data = "session.named", object{"name": "branch"}
+		return at
+	}, nil},
+	{"hidden.range", "back", edited("history.hidden", 1, "to", 900), nil},
+	{"hidden.range", "back", edited("history.hidden", 1, "from", 0), nil},
+	{"restored.undue", "talk", added("files.restored", object{"files": []any{}}), nil},
+	{"compaction.open", "long", func(l *script) int64 {
+		at := l.at("session.compaction_start", 1)
+		return l.repeat(at, at, object{"compactionId": none}) + 1
+	}, nil},
+	{"compaction.unstarted", "long", edited("session.compaction_complete", 1, "compactionId", none), nil},
+	{"epoch.number", "long", edited("context.epoch", 2, "number", 1), nil},
+	{"epoch.range", "long", edited("context.epoch", 1, "from", 900), nil},
+	{"memory.range", "talk", added("memory.extracted", object{"from": 5, "to": 3, "hash": ""}), nil},
+	{"input.twice", "talk", func(l *script) int64 {
+		at := l.at("input.accepted", 2)
+		return l.repeat(at, at+1, object{"key": ""})
+	}, nil},
+	{"input.unknown", "long", func(l *script) int64 {
+		at := l.at("user.message", 1)
+		return l.repeat(at, at+1, object{"inputId": none})
+	}, nil},
+	{"input.delivered-twice", "long", func(l *script) int64 { at := l.at("user.message", 1); return l.repeat(at, at+1, nil) }, nil},
+	{"idle.queue", "back", func(l *script) int64 {
+		at := l.at("session.idle", 1)
+		return l.repeat(l.at("input.accepted", 1), at, object{"inputId": none}) + 1
+	}, []string{"idle.queue", "idle.queue", "idle.queue", "index.active"}},
+	{"key.twice", "long", edited("input.accepted", 2, "key", "long-1"), nil},
+	{"key.twice", "talk", func(l *script) int64 {
+		l.set("session.resume", 1, "key", "r")
+		return l.repeat(l.at("session.resume", 1), l.end()+1, object{"eventCount": shown(l)})
+	}, nil},
+	{"queue.unknown", "talk", added("queue.changed", object{"order": []any{none}}), nil},
+
+	// I2: steps
+	{"step.outside", "talk", added("assistant.turn_start", started), nil},
+	{"step.interaction", "talk", edited("assistant.turn_start", 1, "interactionId", none), nil},
+	{"step.number", "talk", edited("assistant.turn_start", 1, "turnId", "3"), nil},
+	{"step.open", "long", func(l *script) int64 {
+		at := l.at("assistant.turn_start", 2)
+		return l.repeat(at, at+1, object{"turnId": "1"})
+	}, nil},
+	{"step.unstarted", "long", func(l *script) int64 {
+		at := l.at("assistant.turn_end", 2)
+		return l.repeat(at, at+1, nil)
+	}, nil},
+	{"step.left-open", "long", func(l *script) int64 {
+		l.remove("assistant.turn_end", 1)
+		l.remove("session.idle", 1)
+		return l.at("user.message", 2)
+	}, nil},
+	{"step.unfinished", "back", func(l *script) int64 {
+		l.remove("tool.execution_complete", 2)
+		return l.at("assistant.turn_end", 5)
+	}, nil},
+	{"answer.unasked", "talk", func(l *script) int64 { return l.repeat(l.at("assistant.message", 1), l.end()+1, nil) }, nil},
+	{"answer.twice", "long", func(l *script) int64 { at := l.at("assistant.message", 2); return l.repeat(at, at+1, nil) }, nil},
+
+	// I2: calls
+	{"call.requested-twice", "back", func(l *script) int64 {
+		at := l.at("tool.execution_start", 2) - 1 // the answer that requests it
+		list := l.get(at).Data["toolRequests"].([]any)
+		l.get(at).Data["toolRequests"] = append(list, list[0])
+		return at
+	}, nil},
+	{"call.unrequested", "back", func(l *script) int64 {
+		at := l.at("tool.execution_start", 2)
+		return l.repeat(at, at+1, object{"toolCallId": none})
+	}, nil},
+	{"call.started-twice", "back", func(l *script) int64 { at := l.at("tool.execution_start", 2); return l.repeat(at, at+1, nil) }, nil},
+	{"call.started-late", "back", func(l *script) int64 {
+		return l.repeat(l.at("tool.execution_start", 2), l.at("tool.execution_complete", 2)+1, nil)
+	}, nil},
+	{"call.name", "back", edited("tool.execution_start", 2, "toolName", "grep"), nil},
+	{"call.left-open", "stopped", func(l *script) int64 {
+		l.remove("tool.execution_complete", 1)
+		return l.at("abort", 1)
+	}, nil},
+	{"begun.unrequested", "back", edited("tool.execution_begun", 2, "toolCallId", none), nil},
+	{"begun.unintended", "back", func(l *script) int64 {
+		l.remove("tool.execution_start", 2)
+		return l.at("tool.execution_begun", 2)
+	}, []string{"complete.unintended"}},
+	{"begun.finished", "back", func(l *script) int64 {
+		return l.repeat(l.at("tool.execution_begun", 2), l.at("tool.execution_complete", 2)+1, object{"attempt": 2})
+	}, nil},
+	{"begun.attempt", "back", edited("tool.execution_begun", 2, "attempt", 2), nil},
+	{"begun.attempt", "back", func(l *script) int64 { at := l.at("tool.execution_begun", 2); return l.repeat(at, at+1, nil) }, nil},
+	{"begun.key-changed", "back", func(l *script) int64 {
+		at := l.at("tool.execution_begun", 2)
+		return l.repeat(at, at+1, object{"attempt": 2, "key": none})
+	}, nil},
+	{"begun.key-empty", "back", edited("tool.execution_begun", 2, "key", ""), nil},
+	{"begun.key-reused", "back", func(l *script) int64 {
+		return l.set("tool.execution_begun", 2, "key", l.get(l.at("tool.execution_begun", 1)).Data["key"])
+	}, nil},
+	{"begun.once-again", "back", func(l *script) int64 {
+		l.f.once = []string{"view"}
+		at := l.at("tool.execution_begun", 2)
+		return l.repeat(at, at+1, object{"attempt": 2})
+	}, nil},
+	{"complete.unrequested", "back", func(l *script) int64 {
+		at := l.at("tool.execution_complete", 2)
+		return l.repeat(at, at+1, object{"toolCallId": none})
+	}, nil},
+	{"complete.twice", "back", func(l *script) int64 { at := l.at("tool.execution_complete", 2); return l.repeat(at, at+1, nil) }, nil},
+	{"complete.unintended", "denied", func(l *script) int64 {
+		l.remove("tool.execution_start", 1)
+		return l.at("tool.execution_complete", 1)
+	}, nil},
+	{"complete.empty", "back", edited("tool.execution_complete", 2, "result", nil), nil},
+	{"complete.unexplained", "denied", edited("tool.execution_complete", 1, "error", nil), nil},
+	{"complete.unbegun", "commands", func(l *script) int64 {
+		l.remove("tool.execution_begun", 1)
+		return l.at("tool.execution_complete", 1)
+	}, nil},
+
+	// I3: questions
+	{"question.twice", "denied", func(l *script) int64 {
+		id := l.get(l.at("permission.requested", 1)).Data["requestId"]
+		l.set("permission.completed", 2, "requestId", id)
+		return l.set("permission.requested", 2, "requestId", id)
+	}, nil},
+	{"question.unrequested", "denied", func(l *script) int64 {
+		at := l.at("permission.requested", 1)
+		return l.repeat(at, at, object{"toolCallId": none, "requestId": none})
+	}, nil},
+	{"question.late", "denied", func(l *script) int64 {
+		return l.repeat(l.at("permission.requested", 1), l.at("tool.execution_complete", 1)+1, object{"requestId": none})
+	}, nil},
+	{"question.second", "denied", func(l *script) int64 {
+		at := l.at("permission.requested", 1)
+		return l.repeat(at, at, object{"requestId": none}) + 1
+	}, nil},
+	{"question.session", "asks", edited("external_tool.requested", 1, "sessionId", "other"), nil},
+	{"question.unasked", "denied", func(l *script) int64 {
+		at := l.at("permission.completed", 1)
+		return l.repeat(at, at, object{"requestId": none, "toolCallId": ""})
+	}, nil},
+	{"question.closed-twice", "denied", func(l *script) int64 { at := l.at("permission.completed", 1); return l.repeat(at, at+1, nil) }, nil},
+	{"question.kind", "denied", func(l *script) int64 {
+		at := l.at("permission.completed", 1)
+		e := l.get(at)
+		e.Type, e.Ephemeral, e.Data = "user_input.completed", true, object{"requestId": e.Data["requestId"], "wasFreeform": false}
+		return at
+	}, nil},
+	{"question.call", "denied", edited("permission.completed", 1, "toolCallId", none), nil},
+	{"question.result", "stopped", edited("permission.completed", 1, "result", object{"kind": "maybe"}), nil},
+	{"question.finished", "denied", func(l *script) int64 {
+		l.remove("permission.completed", 1)
+		return l.at("tool.execution_complete", 1)
+	}, nil},
+	{"question.left-open", "stopped", func(l *script) int64 {
+		l.remove("permission.completed", 1)
+		l.remove("tool.execution_complete", 1)
+		return l.at("abort", 1)
+	}, nil},
+	{"exchange.unasked", "form", func(l *script) int64 {
+		at := l.at("elicitation.completed", 1)
+		return l.repeat(at, at+1, object{"requestId": none})
+	}, nil},
+	{"exchange.closed-twice", "form", func(l *script) int64 { at := l.at("elicitation.completed", 1); return l.repeat(at, at+1, nil) }, nil},
+	{"exchange.kind", "form", func(l *script) int64 {
+		at := l.at("elicitation.completed", 1)
+		l.get(at).Type, l.get(at).Data = "command.completed", object{"requestId": l.get(at).Data["requestId"]}
+		return at
+	}, nil},
+	{"hook.twice", "hooks", func(l *script) int64 { at := l.at("hook.start", 1); return l.repeat(at, at+1, nil) }, nil},
+	{"hook.unasked", "hooks", func(l *script) int64 {
+		at := l.at("hook.end", 1)
+		return l.repeat(at, at+1, object{"hookInvocationId": none})
+	}, nil},
+	{"hook.kind", "hooks", edited("hook.end", 1, "hookType", "agentStop"), nil},
+	{"hook.left-open", "hooks", func(l *script) int64 { l.remove("hook.end", 1); return l.at("session.idle", 1) }, nil},
+
+	// I4: tasks
+	{"task.twice", "commands", func(l *script) int64 { at := l.at("task.started", 1); return l.repeat(at, at+1, nil) }, nil},
+	{"task.unbegun", "commands", edited("task.started", 1, "key", none), []string{"index.tasks", "news.unknown-task"}},
+	{"task.attached", "commands", func(l *script) int64 {
+		l.set("tool.execution_begun", 2, "detaches", nil)
+		return l.at("task.started", 1)
+	}, nil},
+	{"task.other-status", "commands", edited("task.reported", 1, "status", "failed"), nil},
+	{"task.other-status", "killed", edited("task.reported", 1, "status", "lost"), nil},
+
+	// I5: news
+	{"news.unknown-task", "talk", added("task.reported", object{"key": none, "status": "completed", "ended": true, "text": ""}), nil},
+	{"news.after-end", "commands", func(l *script) int64 {
+		return l.repeat(l.at("task.reported", 1), l.end(), object{"text": ""})
+	}, nil},
+	{"news.again", "commands", func(l *script) int64 {
+		at, silent := l.at("task.reported", 1), object{"text": "", "status": "stalled", "ended": false}
+		l.repeat(at, at, silent)
+		return l.repeat(at, at+1, silent)
+	}, nil},
+	{"news.silent", "commands", edited("task.reported", 1, "text", ""), []string{"told.unknown"}},
+	{"news.late", "commands", func(l *script) int64 {
+		at := l.at("task.reported", 1)
+		l.repeat(at, at, object{"status": "stalled", "ended": false})
+		return l.at("assistant.turn_start", toldStep(l))
+	}, []string{"news.untold"}},
+	{"news.untold", "commands", func(l *script) int64 {
+		l.repeat(l.at("task.reported", 1), l.at("task.started", 1)+1, object{"status": "stalled", "ended": false})
+		return l.end()
+	}, []string{"news.late", "news.late", "news.untold"}},
+	{"told.unknown", "commands", func(l *script) int64 {
+		at := l.at("system.notification", 1)
+		return l.repeat(at, at+1, object{"report": 2})
+	}, nil},
+	{"told.twice", "commands", func(l *script) int64 { at := l.at("system.notification", 1); return l.repeat(at, at+1, nil) }, nil},
+	{"told.otherwise", "commands", edited("system.notification", 1, "content", "All is well."), nil},
+	{"told.hidden", "commands", func(l *script) int64 {
+		at := l.at("system.notification", 1) + 1
+		return l.insert(at, "context.epoch", object{"epochId": "e", "number": 1, "kind": "compaction", "from": at, "through": at - 1, "head": object{"summary": "It was quiet."}})
+	}, nil},
+
+	// I6: the chain, as far as the log says something about it
+	{"chain.fork", "branch", edited("session.forked", 1, "hash", strings.Repeat("0", 64)), nil},
+
+	// I8: what was stopped
+	{"stopped.request", "stopped", aborted("assistant.turn_start", started), nil},
+	{"stopped.request", "stopped", aborted("assistant.message", object{"messageId": "m", "content": "c", "toolRequests": []any{}}), nil},
+	{"stopped.call", "stopped", aborted("tool.execution_begun", object{"toolCallId": none, "key": "k", "attempt": 1}), nil},
+	{"stopped.call", "stopped", aborted("tool.execution_start", object{"toolCallId": none, "toolName": "bash"}), nil},
+	{"stopped.question", "stopped", aborted("user_input.requested", object{"requestId": none, "question": "?", "toolCallId": none}), nil},
+	{"stopped.result", "stopped", aborted("tool.execution_complete", object{"toolCallId": none, "success": false, "error": object{"code": "failure", "message": "m"}}), nil},
+	{"stopped.notified", "stopped", func(l *script) int64 {
+		return l.insert(l.at("abort", 1)+1, "system.notification", object{"content": "c", "kind": nil, "interactionId": none})
+	}, nil},
+	{"stopped.input", "stopped", func(l *script) int64 {
+		at := l.at("input.accepted", 2)
+		e := l.get(at)
+		l.remove("input.accepted", 2)
+		l.insert(l.at("abort", 1), "input.accepted", e.Data)
+		return l.at("user.message", 2)
+	}, nil},
+	{"suspended.begun", "rests", func(l *script) int64 {
+		return l.add("tool.execution_begun", object{"toolCallId": callOf(l, 1), "key": "k", "attempt": 1})
+	}, nil},
+
+	// I9: decisions
+	{"decision.missing", "hooks", func(l *script) int64 {
+		l.set("session.configured", 1, "approve", nil)
+		return l.at("tool.execution_begun", 1)
+	}, nil},
+	{"decision.missing", "asks", func(l *script) int64 {
+		l.remove("permission.requested", 2)
+		l.remove("permission.completed", 2)
+		return l.at("external_tool.requested", 2)
+	}, nil},
+	{"decision.open", "asks", func(l *script) int64 {
+		l.remove("permission.completed", 1)
+		return l.at("tool.execution_begun", 1)
+	}, []string{"question.finished"}},
+	{"decision.denied", "asks", func(l *script) int64 {
+		l.set("permission.completed", 1, "result", object{"kind": "denied-interactively-by-user"})
+		return l.at("tool.execution_begun", 1)
+	}, nil},
+	{"decision.hook-denied", "hooks", func(l *script) int64 {
+		l.set("hook.end", preToolUse(l), "outputs", object{callOf(l, 1): object{"permissionDecision": "deny"}})
+		return l.at("tool.execution_begun", 1)
+	}, nil},
+	{"decision.forbidden", "hooks", func(l *script) int64 {
+		l.set("session.configured", 1, "permissions", object{"deny": []any{"bash"}})
+		return l.at("tool.execution_begun", 1)
+	}, nil},
+	{"grant.denied", "denied", edited("permission.completed", 1, "grants", []any{object{"kind": "shell"}}), nil},
+	{"shown.call", "denied", func(l *script) int64 {
+		at := l.at("permission.requested", 1)
+		l.get(at).Data["permissionRequest"].(map[string]any)["toolCallId"] = none
+		return at
+	}, nil},
+	{"shown.command", "denied", func(l *script) int64 {
+		at := l.at("permission.requested", 1)
+		l.get(at).Data["permissionRequest"].(map[string]any)["fullCommandText"] = "true"
+		return at
+	}, nil},
+}
+
+// shown counts the events that clients are shown.
+func shown(l *script) (n int) {
+	for _, e := range l.events {
+		if event.Type(e.Type).Listed() {
+			n++
+		}
+	}
+	return n
+}
+
+// toldStep is the number of the step that follows the notification.
+func toldStep(l *script) (n int) {
+	told := l.at("system.notification", 1)
+	for i, e := range l.events {
+		if e.Type == "assistant.turn_start" {
+			if n++; int64(i) >= told {
+				return n
+			}
+		}
+	}
+	return n
+}
+
+// preToolUse is the number of the hook.end of that hook.
+func preToolUse(l *script) (n int) {
+	for _, e := range l.events {
+		if e.Type == "hook.end" {
+			if n++; e.Data["hookType"] == "preToolUse" {
+				return n
+			}
+		}
+	}
+	return 0
+}
+
+func TestEveryBrokenLogIsNamed(t *testing.T) {
+	for i, c := range faults {
+		t.Run(fmt.Sprintf("%s/%d", c.rule, i), func(t *testing.T) {
+			t.Parallel()
+			f := newFolder(t)
+			l := f.script(sessionNamed(f, c.session))
+			at := c.spoil(l)
+			l.save()
+			expect(t, f.audit(audit.Options{}), audit.Finding{Rule: c.rule, Session: l.session, Seq: at}, c.also)
+		})
+	}
+}
+
+// sessionNamed returns the id of a session that tests know by another name: that of
+// a fork is made up by the engine.
+func sessionNamed(f *folder, name string) string {
+	switch name {
+	case "root2":
+		return "talk"
+	case "branch":
+		return f.text("SELECT name FROM sessions WHERE parent = ?", f.row("root"))
+	case "openfork":
+		return f.text("SELECT name FROM sessions WHERE parent = ?", f.row("open"))
+	case "helper":
+		return f.text("SELECT name FROM sessions WHERE json_extract(info, '$.listed') IS NULL AND parent IS NULL")
+	}
+	return name
+}
+
+// expect fails unless the report has the finding, and beside it only what cannot be
+// avoided.
+func expect(t *testing.T, r *audit.Report, want audit.Finding, also []string) {
+	t.Helper()
+	var others []string
+	found := false
+	for _, got := range r.Findings {
+		if !found && got.Rule == want.Rule && got.Session == want.Session && got.Seq == want.Seq && (want.Process == "" || got.Process == want.Process) {
+			found = true
+			if got.Text == "" || got.Invariant == "" {
+				t.Errorf("the finding says nothing: %+v", got)
+			}
+			continue
+		}
+		others = append(others, got.Rule)
+	}
+	slices.Sort(others)
+	also = slices.Clone(also)
+	slices.Sort(also)
+	if !found || !slices.Equal(others, also) {
+		t.Errorf("want %+v and %v beside it; the findings are:", want, also)
+		for _, got := range r.Findings {
+			t.Logf("%+v", got)
+		}
+	}
+}
+
+// A blow breaks something beside the events.
+type blow struct {
+	rule  string
+	spoil func(f *folder) audit.Finding // what is to be found, but for the rule
+	also  []string
+}
+
+func atEnd(f *folder, session string) audit.Finding {
+	return audit.Finding{Session: session, Seq: f.seq(session)}
+}
+
+// record changes the record that holds the nth append of a session.
+func (f *folder) recordKey(session string, nth int) int64 {
+	return f.number("SELECT key FROM records WHERE key >> 32 = ? ORDER BY key LIMIT 1 OFFSET ?", f.row(session), nth-1)
+}
+
+const maxSeq = 1<<32 - 1
+
+// ofProcess saves a made-up process and returns what is to be found of it.
+func ofProcess(p *process) audit.Finding {
+	p.save()
+	return audit.Finding{Session: p.owner, Process: p.id}
+}
+
+var signal = entryLine("signal", "signal", "15", "group", "101", "start", "8")
+
+var blows = []blow{
+	// the index
+	{"index.active", func(f *folder) audit.Finding {
+		f.info("open", "active", false)
+		f.exec("UPDATE sessions SET active = 0 WHERE name = 'open'")
+		return atEnd(f, "open")
+	}, nil},
+	{"index.due", func(f *folder) audit.Finding {
+		f.exec("UPDATE sessions SET active = 1 WHERE name = 'talk'")
+		return atEnd(f, "talk")
+	}, nil},
+	{"index.waiting", func(f *folder) audit.Finding {
+		l := f.script("commands")
+		l.events = l.events[:l.at("tool.execution_begun", 1)]
+		l.save()
+		f.info("commands", "active", true)
+		f.info("commands", "waiting", true)
+		return atEnd(f, "commands")
+	}, nil},
+	{"index.watch", func(f *folder) audit.Finding {
+		f.info("talk", "watch", []object{{"key": none}})
+		return atEnd(f, "talk")
+	}, nil},
+	{"index.questions", func(f *folder) audit.Finding { f.info("open", "questions", 0); return atEnd(f, "open") }, nil},
+	{"index.questions", func(f *folder) audit.Finding { f.info("talk", "questions", 1); return atEnd(f, "talk") }, nil},
+	{"index.tasks", func(f *folder) audit.Finding {
+		f.info("commands", "tasks", 1)
+		f.exec("UPDATE sessions SET active = 1 WHERE name = 'commands'")
+		return atEnd(f, "commands")
+	}, nil},
+	{"index.name", func(f *folder) audit.Finding { f.info("talk", "name", "x"); return atEnd(f, "talk") }, nil},
+	{"index.directory", func(f *folder) audit.Finding { f.info("talk", "dir", "/x"); return atEnd(f, "talk") }, nil},
+	{"index.client", func(f *folder) audit.Finding { f.info("talk", "client", "x"); return atEnd(f, "talk") }, nil},
+	{"index.malformed", func(f *folder) audit.Finding {
+		f.exec("UPDATE sessions SET info = 'x' WHERE name = 'talk'")
+		return atEnd(f, "talk")
+	}, nil},
+	{"index.times", func(f *folder) audit.Finding {
+		f.exec("UPDATE sessions SET created = modified + 1 WHERE name = 'talk'")
+		return atEnd(f, "talk")
+	}, nil},
+	{"index.quarantined", func(f *folder) audit.Finding {
+		f.exec("UPDATE sessions SET damaged = 3, reason = 'r' WHERE name = 'talk'")
+		return audit.Finding{Session: "talk", Seq: 3}
+	}, nil},
+
+	// records
+	{"order.gap", func(f *folder) audit.Finding {
+		key := f.recordKey("talk", 3)
+		f.exec("DELETE FROM records WHERE key = ?", key)
+		return audit.Finding{Session: "talk", Seq: key & maxSeq}
+	}, nil},
+	{"order.gap", func(f *folder) audit.Finding {
+		f.exec("DELETE FROM records WHERE key = ?", f.recordKey("talk", 1))
+		return audit.Finding{Session: "talk", Seq: 1}
+	}, nil},
+	{"order.missing", func(f *folder) audit.Finding {
+		key := f.number("SELECT max(key) FROM records WHERE key >> 32 = ?", f.row("talk"))
+		f.exec("DELETE FROM records WHERE key = ?", key)
+		return audit.Finding{Session: "talk", Seq: key & maxSeq}
+	}, nil},
+	{"order.missing", func(f *folder) audit.Finding {
+		f.exec("DELETE FROM records WHERE key >> 32 = ?", f.row("talk"))
+		return audit.Finding{Session: "talk", Seq: 1}
+	}, nil},
+	{"order.overlap", func(f *folder) audit.Finding {
+		key := f.recordKey("talk", 2)
+		f.exec("INSERT INTO records SELECT key + 1, head, body FROM records WHERE key = ?", key)
+		return audit.Finding{Session: "talk", Seq: key&maxSeq + 1}
+	}, nil},
+	{"order.beyond", func(f *folder) audit.Finding {
+		f.exec("INSERT INTO records SELECT (key >> 32 << 32) + ?, head, body FROM records WHERE key = ?", f.seq("talk")+1, f.recordKey("talk", 1))
+		return audit.Finding{Session: "talk", Seq: f.seq("talk") + 1}
+	}, nil},
+	{"order.beyond", func(f *folder) audit.Finding {
+		f.exec("UPDATE sessions SET seq = seq - 1 WHERE name = 'talk'")
+		return audit.Finding{Session: "talk", Seq: f.seq("talk") + 1}
+	}, []string{"chain.index", "index.active"}},
+	{"stray.records", func(f *folder) audit.Finding {
+		f.exec("INSERT INTO records SELECT 900 << 32 | 1, head, body FROM records WHERE key = ?", f.recordKey("talk", 1))
+		return audit.Finding{Session: "#900", Seq: 1}
+	}, nil},
+	{"stray.secrets", func(f *folder) audit.Finding {
+		f.exec("INSERT INTO secrets VALUES (900, 'n', x'76')")
+		return audit.Finding{Session: "#900"}
+	}, nil},
+	{"stray.jobs", func(f *folder) audit.Finding {
+		f.exec("INSERT INTO jobs VALUES ('j', 900, 'extract', '', 1, 2, 0, NULL, '', '')")
+		return audit.Finding{Session: "#900"}
+	}, nil},
+	{"job.range", func(f *folder) audit.Finding {
+		f.exec("INSERT INTO jobs VALUES ('j', ?, 'extract', '', 3, 900, 0, NULL, '', '')", f.row("talk"))
+		return audit.Finding{Session: "talk", Seq: 3}
+	}, nil},
+
+	// the chain
+	{"chain.broken", func(f *folder) audit.Finding {
+		key := f.recordKey("talk", 2)
+		f.exec("UPDATE records SET body = CAST(replace(CAST(body AS TEXT), 'ONE', 'TEN') AS BLOB) WHERE key = ?", key)
+		return audit.Finding{Session: "talk", Seq: key & maxSeq}
+	}, nil},
+	{"chain.broken", func(f *folder) audit.Finding {
+		key := f.recordKey("talk", 2)
+		f.exec("UPDATE records SET head = zeroblob(32) WHERE key = ?", key)
+		return audit.Finding{Session: "talk", Seq: key & maxSeq}
+	}, []string{"chain.broken"}},
+	{"chain.length", func(f *folder) audit.Finding {
+		key := f.recordKey("talk", 2)
+		f.exec("UPDATE records SET head = x'00' WHERE key = ?", key)
+		return audit.Finding{Session: "talk", Seq: key & maxSeq}
+	}, []string{"chain.broken"}},
+	{"chain.index", func(f *folder) audit.Finding {
+		f.exec("UPDATE sessions SET head = zeroblob(32) WHERE name = 'talk'")
+		return atEnd(f, "talk")
+	}, nil},
+	{"chain.base", func(f *folder) audit.Finding {
+		fork := sessionNamed(f, "branch")
+		f.exec("UPDATE sessions SET base = zeroblob(32) WHERE name = ?", fork)
+		return audit.Finding{Session: fork, Seq: f.number("SELECT shared + 1 FROM sessions WHERE name = ?", fork)}
+	}, nil},
+	{"fork.orphaned", func(f *folder) audit.Finding {
+		fork := sessionNamed(f, "branch")
+		f.exec("UPDATE sessions SET parent = 900 WHERE name = ?", fork)
+		return audit.Finding{Session: fork, Seq: f.number("SELECT shared + 1 FROM sessions WHERE name = ?", fork)}
+	}, nil},
+	{"fork.beyond", func(f *folder) audit.Finding {
+		f.exec("UPDATE sessions SET seq = 5 WHERE name = 'root'")
+		fork := sessionNamed(f, "branch")
+		return audit.Finding{Session: fork, Seq: f.number("SELECT shared + 1 FROM sessions WHERE name = ?", fork)}
+	}, []string{"chain.index", "index.active", "order.beyond"}},
+	{"fork.call-open", func(f *folder) audit.Finding {
+		fork := sessionNamed(f, "openfork")
+		l := f.script(fork)
+		l.remove("tool.execution_complete", 1)
+		l.save()
+		return audit.Finding{Session: fork, Seq: l.shared + 1}
+	}, nil},
+
+	// agents and folders
+	{"agent.prompt-twice", func(f *folder) audit.Finding {
+		l := f.script(sessionNamed(f, "helper"))
+		at := l.repeat(l.at("input.accepted", 1), l.at("user.message", 1)+1, object{"inputId": "second"})
+		l.repeat(l.at("user.message", 1), at+1, object{"inputId": "second"})
+		l.save()
+		return audit.Finding{Session: l.session, Seq: at}
+	}, nil},
+	{"agent.missing", func(f *folder) audit.Finding {
+		helper := sessionNamed(f, "helper")
+		f.exec("DELETE FROM records WHERE key >> 32 = ?", f.row(helper))
+		f.db.Exec("DELETE FROM secrets WHERE session = ?", f.row(helper))
+		f.exec("DELETE FROM sessions WHERE name = ?", helper)
+		l := f.script("agent")
+		return audit.Finding{Session: "agent", Seq: l.at("tool.execution_complete", 1)}
+	}, nil},
+	{"agent.orphaned", func(f *folder) audit.Finding {
+		helper := sessionNamed(f, "helper")
+		f.exec("DELETE FROM records WHERE key >> 32 = ?", f.row("agent"))
+		f.db.Exec("DELETE FROM secrets WHERE session = ?", f.row("agent"))
+		f.exec("DELETE FROM sessions WHERE name = 'agent'")
+		return atEnd(f, helper)
+	}, nil},
+	{"folder.orphaned", func(f *folder) audit.Finding {
+		if err := os.MkdirAll(filepath.Join(f.dir, "sessions", "ghost"), 0o700); err != nil {
+			f.t.Fatal(err)
+		}
+		return audit.Finding{Session: "ghost"}
+	}, nil},
+
+	// processes that the log knows
+	{"process.missing", func(f *folder) audit.Finding {
+		os.RemoveAll(f.command("commands", 1).path(""))
+		l := f.script("commands")
+		return audit.Finding{Session: "commands", Seq: l.at("tool.execution_complete", 1)}
+	}, nil},
+	{"task.missing", func(f *folder) audit.Finding {
+		os.RemoveAll(f.command("commands", 2).path(""))
+		l := f.script("commands")
+		return audit.Finding{Session: "commands", Seq: l.at("task.reported", 1)}
+	}, []string{"process.missing"}},
+	{"process.half-made", func(f *folder) audit.Finding {
+		os.Remove(f.command("commands", 1).path("spec"))
+		l := f.script("commands")
+		return audit.Finding{Session: "commands", Seq: l.at("tool.execution_complete", 1)}
+	}, nil},
+	{"process.half-made", func(f *folder) audit.Finding { // a kill in the middle of recovery, before the call is made again
+		os.Remove(f.command("commands", 1).path("spec"))
+		l := f.script("commands")
+		at := l.at("tool.execution_begun", 1)
+		l.events = l.events[:at]
+		l.save()
+		f.info("commands", "active", true)
+		f.exec("UPDATE sessions SET active = 1 WHERE name = 'commands'")
+		return audit.Finding{Session: "commands", Seq: at}
+	}, nil},
+	{"process.other-status", func(f *folder) audit.Finding {
+		p := f.command("commands", 1)
+		p.lines[p.find("exited")] = entryLine("exited", "status", "0", "kept", "4")
+		p.save()
+		l := f.script("commands")
+		return audit.Finding{Session: "commands", Seq: l.at("tool.execution_complete", 1)}
+	}, nil},
+	{"process.told-early", func(f *folder) audit.Finding {
+		f.command("commands", 1).without("exited").without("ended").save()
+		l := f.script("commands")
+		return audit.Finding{Session: "commands", Seq: l.at("tool.execution_complete", 1)}
+	}, nil},
+	{"task.ended-early", func(f *folder) audit.Finding {
+		f.command("commands", 2).without("exited").without("ended").save()
+		l := f.script("commands")
+		return audit.Finding{Session: "commands", Seq: l.at("task.reported", 1)}
+	}, nil},
+	{"process.unreadable", func(f *folder) audit.Finding {
+		p := f.command("commands", 1)
+		os.Remove(p.path("state"))
+		os.Mkdir(p.path("state"), 0o700)
+		l := f.script("commands")
+		return audit.Finding{Session: "commands", Seq: l.at("tool.execution_complete", 1)}
+	}, []string{"process.unreadable"}},
+
+	// records of processes
+	{"process.orphaned", func(f *folder) audit.Finding { return ofProcess(f.process("nobody", "k")) }, nil},
+	{"process.ownerless", func(f *folder) audit.Finding {
+		p := f.process("talk", "k")
+		p.write("spec", "half a li")
+		p.save()
+		return audit.Finding{Process: p.id}
+	}, nil},
+	{"process.misnamed", func(f *folder) audit.Finding {
+		p := f.process("talk", "k")
+		p.save()
+		other := f.process("talk", "other")
+		os.RemoveAll(other.path(""))
+		if err := os.Rename(p.path(""), other.path("")); err != nil {
+			f.t.Fatal(err)
+		}
+		return audit.Finding{Session: "talk", Process: other.id}
+	}, nil},
+	{"process.abandoned", func(f *folder) audit.Finding {
+		p := f.process("talk", "k")
+		found := ofProcess(p)
+		p.write("claim", entryLine("abandoned", "boot", "b")+"\n")
+		return found
+	}, nil},
+	{"process.unclaimed", func(f *folder) audit.Finding {
+		p := f.process("talk", "k")
+		found := ofProcess(p)
+		os.Remove(p.path("claim"))
+		return found
+	}, nil},
+	{"process.output", func(f *folder) audit.Finding {
+		p := f.process("talk", "k")
+		p.write("out.0000000000000000", "more than there was")
+		return ofProcess(p)
+	}, nil},
+	{"journal.twice", func(f *folder) audit.Finding {
+		p := f.process("talk", "k")
+		return ofProcess(p.with("started", p.lines[1]))
+	}, nil},
+	{"journal.unclaimed", func(f *folder) audit.Finding {
+		p := f.process("talk", "k")
+		claim := p.lines[0]
+		found := ofProcess(p.without("claimed"))
+		p.write("claim", claim+"\n")
+		return found
+	}, nil},
+	{"journal.unstarted", func(f *folder) audit.Finding { return ofProcess(f.process("talk", "k").without("started")) }, nil},
+	{"journal.endless", func(f *folder) audit.Finding { return ofProcess(f.process("talk", "k").without("exited")) }, nil},
+
+	// signals
+	{"signal.number", func(f *folder) audit.Finding {
+		return ofProcess(f.process("talk", "k").with("started", entryLine("signal", "signal", "99", "group", "101", "start", "8")))
+	}, nil},
+	{"signal.unclaimed", func(f *folder) audit.Finding {
+		p := f.process("talk", "k")
+		p.lines = slices.Insert(p.lines, 0, signal)
+		return ofProcess(p)
+	}, nil},
+	{"signal.after-end", func(f *folder) audit.Finding { return ofProcess(f.process("talk", "k").with("ended", signal)) }, nil},
+	{"signal.group-gone", func(f *folder) audit.Finding { return ofProcess(f.process("talk", "k").with("exited", signal)) }, nil},
+	{"signal.foreign", func(f *folder) audit.Finding {
+		return ofProcess(f.process("talk", "k").with("started", entryLine("signal", "signal", "15", "group", "102", "start", "8")))
+	}, nil},
+	{"signal.foreign", func(f *folder) audit.Finding {
+		return ofProcess(f.process("talk", "k").with("started", entryLine("signal", "signal", "15", "group", "101", "start", "9")))
+	}, nil},
+	{"signal.foreign", func(f *folder) audit.Finding {
+		return ofProcess(f.process("talk", "k").with("started", entryLine("signal", "signal", "15", "pid", "1", "start", "8")))
+	}, nil},
+	{"signal.foreign", func(f *folder) audit.Finding {
+		return ofProcess(f.process("talk", "k").with("started", entryLine("signal", "signal", "15", "pid", "100", "start", "7")))
+	}, nil},
+	{"signal.unidentified", func(f *folder) audit.Finding {
+		return ofProcess(f.process("talk", "k").with("started", entryLine("signal", "signal", "15", "pid", "300")))
+	}, nil},
+	{"signal.unidentified", func(f *folder) audit.Finding {
+		return ofProcess(f.process("talk", "k").with("started", entryLine("signal", "signal", "15", "pid", "300", "start", "0")))
+	}, nil},
+	{"signal.unrecorded", func(f *folder) audit.Finding {
+		p := f.process("talk", "k")
+		p.lines[2] = entryLine("exited", "status", "9", "killed", "signal", "kept", "0")
+		return ofProcess(p)
+	}, nil},
+}
+
+func TestEveryBrokenRecordIsNamed(t *testing.T) {
+	for i, c := range blows {
+		t.Run(fmt.Sprintf("%s/%d", c.rule, i), func(t *testing.T) {
+			t.Parallel()
+			f := newFolder(t)
+			want := c.spoil(f)
+			want.Rule = c.rule
+			expect(t, f.audit(audit.Options{}), want, c.also)
+		})
+	}
+}
