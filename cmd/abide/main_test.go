@@ -19,6 +19,7 @@ import (
 	_ "modernc.org/sqlite"
 
 	"github.com/abide-run/abide/internal/approval"
+	"github.com/abide-run/abide/internal/audit"
 	"github.com/abide-run/abide/internal/cli"
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/turn"
@@ -47,6 +48,7 @@ func TestStories(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("ABIDE_HOME", filepath.Join(e.WorkDir, "home"))
 			e.Setenv("GORACE", noRaceSleep)
+			e.Defer(func() { auditStory(t, e) })
 			return nil
 		},
 		Condition: func(cond string) (bool, error) {
@@ -63,6 +65,25 @@ func TestStories(t *testing.T) {
 			"isjson":   isJSON,
 		},
 	})
+}
+
+// auditStory lets the auditor look at what a story has stored, unless that story is
+// about damage.
+func auditStory(t *testing.T, e *testscript.Env) {
+	home := filepath.Join(e.WorkDir, "home")
+	if _, err := os.Stat(filepath.Join(home, "abide.db")); err != nil {
+		return // it has stored nothing, or elsewhere
+	}
+	report, err := audit.Run(context.Background(), home, audit.Options{Once: []string{"note"}})
+	if err != nil {
+		t.Errorf("%s: %v", e.WorkDir, err)
+		return
+	}
+	for _, f := range report.Findings {
+		if !strings.HasSuffix(e.WorkDir, "-damage") && !strings.HasSuffix(e.WorkDir, "-audit") {
+			t.Errorf("%s: the auditor finds %s broken: %s, session %q, event %d: %s", e.WorkDir, f.Invariant, f.Rule, f.Session, f.Seq, f.Text)
+		}
+	}
 }
 
 // exits CODE COMMAND… runs a command that must exit with the code.
