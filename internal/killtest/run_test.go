@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/abide-run/abide/internal/api"
+	"github.com/abide-run/abide/internal/audit"
 	"github.com/abide-run/abide/internal/event"
 )
 
@@ -110,7 +111,22 @@ func (r *run) cutShort(s stop) (reached bool, err error) {
 		return false, r.stuck(p, err)
 	}
 	<-hunted
+	r.audit()
 	return reached, p.wasKilled()
+}
+
+// audit lets the auditor look at what is stored, when nobody writes to it. What a
+// kill leaves unfinished is not broken.
+func (r *run) audit() {
+	r.t.Helper()
+	report, err := audit.Run(r.ctx, r.orders.Dir, audit.Options{Once: []string{"once"}, Again: []string{"pure", "keyed"}})
+	if err != nil {
+		r.t.Error(err)
+		return
+	}
+	for _, f := range report.Findings {
+		r.t.Errorf("the auditor finds %s broken: %s, session %q, event %d: %s", f.Invariant, f.Rule, f.Session, f.Seq, f.Text)
+	}
 }
 
 // await waits until a victim is dead.
@@ -187,6 +203,7 @@ func (r *run) finish() (out outcome, err error) {
 	}
 	c.close()
 	err = p.leave()
+	r.audit()
 	for _, report := range r.witness.reports { // all of them, now that it is dead
 		if !report.Engine {
 			out.writes = append(out.writes, report)
