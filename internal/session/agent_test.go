@@ -63,6 +63,14 @@ func TestAnAgentAnswersItsCall(t *testing.T) {
 			t.Errorf("the agent's session is listed: %v, %v", s.ID, err)
 		}
 	}
+	fork, err := b.host.Fork(t.Context(), "f", "s", 0, "")
+	if err == nil {
+		err = b.host.Delete(t.Context(), fork)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.verify(agent) // the fork only shares the events that tell of it
 	if err := b.host.Delete(t.Context(), "s"); err != nil {
 		t.Fatal(err)
 	}

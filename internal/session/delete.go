@@ -171,13 +171,17 @@ func (h *Host) interruptedDeletions(ctx context.Context) (gone []Deletion) {
 }
 
 // agentsOf lists the sessions of the agents that a session has ever started, as far as
-// its log can be read.
+// its log can be read. Those that a fork's shared events tell of are the parent's.
 func (h *Host) agentsOf(ctx context.Context, id event.SessionID) (agents []event.SessionID) {
 	if !h.opts.Tools.StartAgents() {
 		return nil
 	}
+	index, err := h.store.Session(ctx, id)
+	if err != nil {
+		return nil
+	}
 	calls := map[string]bool{}
-	for e, err := range h.store.Read(ctx, id, 0) {
+	for e, err := range h.store.Read(ctx, id, index.Shared) {
 		if err != nil {
 			break // what is damaged tells nothing
 		}
