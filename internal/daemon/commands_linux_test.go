@@ -567,6 +567,12 @@ func TestTasksOfAnotherSessionDoNotExist(t *testing.T) {
 	if len(b.tasks()) != 0 {
 		t.Errorf("another session lists %v", b.tasks())
 	}
+	if err := b.Call(t.Context(), api.Tasks, api.TasksParams{SessionID: "nobody"}, nil); err == nil {
+		t.Error("a session that does not exist has tasks")
+	}
+	if made, err := filepath.Glob(filepath.Join(s.config.Dir, "sessions", "nobody*")); len(made) > 0 || err != nil {
+		t.Errorf("asking for a session that does not exist has made %v, %v", made, err)
+	}
 	url := serveHTTP(t, s.node)
 	var mineToo struct{ Processes []struct{ ID string } }
 	if _, text := fetch(t, "GET", url+"/list", "a", ""); json.Unmarshal([]byte(text), &mineToo) != nil || len(mineToo.Processes) != 1 {

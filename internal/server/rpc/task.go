@@ -29,6 +29,11 @@ func (c *conn) tasks(ctx context.Context, p api.TasksParams) (api.TasksResult, e
 	if c.server.opts.Tasks == nil {
 		return r, nil
 	}
+	if p.SessionID != "" {
+		if _, err := c.server.host.Info(ctx, p.SessionID); err != nil {
+			return r, noSession(p.SessionID, err)
+		}
+	}
 	list, err := c.server.opts.Tasks.List(ctx, p.SessionID)
 	for _, t := range list {
 		if p.All || t.Ended == "" {
@@ -38,19 +43,21 @@ func (c *conn) tasks(ctx context.Context, p api.TasksParams) (api.TasksResult, e
 	return r, err
 }
 
-// whose checks that a request says whose command it means.
-func (c *conn) whose(id event.SessionID, method string) error {
+// whose checks that a request says whose command it means, and that there is such a
+// session.
+func (c *conn) whose(ctx context.Context, id event.SessionID, method string) error {
 	switch {
 	case c.server.opts.Tasks == nil:
 		return jsonrpc.MethodNotFound(method)
 	case id == "":
 		return errBadParams{fmt.Errorf("sessionId: it is empty; a command belongs to a session")}
 	}
-	return nil
+	_, err := c.server.host.Info(ctx, id)
+	return noSession(id, err)
 }
 
 func (c *conn) taskOutput(ctx context.Context, p api.TaskOutputParams) (api.TaskOutputResult, error) {
-	if err := c.whose(p.SessionID, api.TaskOutput); err != nil {
+	if err := c.whose(ctx, p.SessionID, api.TaskOutput); err != nil {
 		return api.TaskOutputResult{}, err
 	}
 	switch {
@@ -63,7 +70,7 @@ func (c *conn) taskOutput(ctx context.Context, p api.TaskOutputParams) (api.Task
 }
 
 func (c *conn) taskStop(ctx context.Context, p api.TaskParams) (api.Task, error) {
-	if err := c.whose(p.SessionID, api.TaskStop); err != nil {
+	if err := c.whose(ctx, p.SessionID, api.TaskStop); err != nil {
 		return api.Task{}, err
 	}
 	return c.server.opts.Tasks.Stop(ctx, p.SessionID, p.TaskID)
