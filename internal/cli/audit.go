@@ -103,7 +103,7 @@ func (a *app) printAudit(r *audit.Report) error {
 	if err := a.print(t); err != nil {
 		return err
 	}
-	a.out.printf("%d sessions (%d unfinished), %d events, %d processes\n", r.Sessions, r.Unfinished, r.Events, r.Processes)
+	a.out.printf("sessions %d (unfinished %d), events %d, processes %d\n", r.Sessions, r.Unfinished, r.Events, r.Processes)
 	for _, f := range r.Findings {
 		a.out.printf("%s %s: %s\n", f.Invariant, placed(f), plain(f.Text))
 	}
