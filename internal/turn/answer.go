@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/abide-run/abide/internal/approval"
 	"github.com/abide-run/abide/internal/event"
 )
 
@@ -19,28 +18,6 @@ type Answer struct {
 	User       *UserReply
 	Plan       *PlanReply
 }
-
-// A Decision answers a permission question.
-type Decision struct {
-	Kind     string          `json:"kind"`
-	Feedback string          `json:"feedback,omitempty"`
-	Reason   string          `json:"reason,omitempty"`
-	Approval json.RawMessage `json:"approval,omitempty"`
-	// Standing means that what it allows is remembered outside of the session.
-	Standing bool `json:"-"`
-	// Location is the place for which ApproveForLocation says yes.
-	Location string `json:"-"`
-}
-
-// The kinds of a Decision.
-const (
-	ApproveOnce        = "approve-once"
-	ApproveForSession  = "approve-for-session"
-	ApproveForLocation = "approve-for-location"
-	ApprovePermanently = "approve-permanently"
-	Reject             = "reject"
-	UserNotAvailable   = "user-not-available"
-)
 
 // An ExternalResult is what a client's tool gave.
 type ExternalResult struct {
@@ -110,84 +87,6 @@ func (a Answer) Give(s *State) ([]event.Payload, bool, error) {
 			userComplete(s, c, *a.User),
 		}, true, nil
 	}
-}
-
-func (a Answer) permission(s *State, c *Call) ([]event.Payload, error) {
-	done := event.PermissionDoneData{RequestID: a.RequestID, ToolCallID: c.Request.ToolCallID, Answer: a.digest()}
-	d := a.Permission
-	switch d.Kind {
-	case ApproveOnce:
-		done.Result.Kind = event.Approved
-		return []event.Payload{done}, nil
-	case ApprovePermanently:
-		return []event.Payload{d.widely(done, c, event.Approved)}, nil
-	case ApproveForSession:
-		return []event.Payload{d.widely(done, c, event.ApprovedForSession)}, nil
-	case ApproveForLocation:
-		done = d.widely(done, c, event.ApprovedForLocation)
-		done.Result.LocationKey = cmp.Or(d.Location, s.Setup.Config.WorkingDirectory, ".")
-		return []event.Payload{done}, nil
-	case Reject:
-		done.Result = event.PermissionResult{Kind: event.DeniedByUser, Feedback: d.Feedback}
-		if d.Feedback != "" {
-			return []event.Payload{done, refused(s, c, event.CodeDenied, textRejected+" User feedback: "+d.Feedback)}, nil
-		}
-		return []event.Payload{done, refused(s, c, event.CodeRejected, textRejected)}, nil
-	case UserNotAvailable:
-		done.Result.Kind = event.DeniedNobody
-		return []event.Payload{done, refused(s, c, event.CodeDenied, textNobody)}, nil
-	}
-	return nil, fmt.Errorf("result.kind: %q is not a decision; use %s, %s, %s, %s, %s or %s",
-		d.Kind, ApproveOnce, ApproveForSession, ApproveForLocation, ApprovePermanently, Reject, UserNotAvailable)
-}
-
-// widely says yes for more than once: for the rest of the session, unless it is
-// remembered outside of it. Typed clients cannot read such a yes without what it
-// covers, so it is said even if the answer left it open.
-func (d *Decision) widely(done event.PermissionDoneData, c *Call, kind string) event.PermissionDoneData {
-	done.Result = event.PermissionResult{Kind: kind, Approval: coverage(d.Approval, c)}
-	if !d.Standing {
-		done.Grants = grants(d.Approval, c)
-	}
-	return done
-}
-
-// coverage is what an approval covers in the protocol's words: what the answer
-// says, or else what the question was about.
-func coverage(raw json.RawMessage, c *Call) json.RawMessage {
-	var said approval.Coverage
-	if len(raw) > 0 && json.Unmarshal(raw, &said) == nil && said.Whole() {
-		return raw
-	}
-	text, _ := json.Marshal(said.Completed(c.Grants, c.Request.Name)) // texts can always be encoded
-	return text
-}
-
-// grants says what an approval for the session covers. Without details it
-// covers what the question was about.
-func grants(raw json.RawMessage, c *Call) []event.Grant {
-	var a struct {
-		Kind     string   `json:"kind"`
-		Commands []string `json:"commandIdentifiers"`
-		ToolName string   `json:"toolName"`
-	}
-	if len(raw) == 0 || json.Unmarshal(raw, &a) != nil || a.Kind == "" {
-		return c.Grants
-	}
-	switch a.Kind {
-	case "commands":
-		list := make([]event.Grant, len(a.Commands))
-		for i, name := range a.Commands {
-			list[i] = event.Grant{Kind: approval.Shell, Subject: name}
-		}
-		return list
-	case approval.CustomTool:
-		if a.ToolName == "" {
-			a.ToolName = c.Request.Name
-		}
-		return []event.Grant{{Kind: approval.CustomTool, Subject: a.ToolName}}
-	}
-	return []event.Grant{{Kind: a.Kind}}
 }
 
 func externalComplete(s *State, c *Call, r ExternalResult) event.ToolCompleteData {

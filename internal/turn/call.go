@@ -76,23 +76,6 @@ func (c Catalog) Judge(s *State, call *Call) []event.Payload {
 	}}
 }
 
-// askedByHook is the request to let a call be made that needs nobody's yes but
-// for the hook that wants a person asked.
-func askedByHook(call *Call) *approval.Request {
-	r := call.Request
-	ask, err := json.Marshal(struct {
-		Kind       string          `json:"kind"`
-		ToolCallID string          `json:"toolCallId"`
-		ToolName   string          `json:"toolName"`
-		Args       json.RawMessage `json:"toolArgs"`
-		Message    string          `json:"hookMessage,omitempty"`
-	}{"hook", r.ToolCallID, r.Name, r.Arguments, call.Verdict.Reason})
-	if err != nil { // the arguments are an object
-		panic(err)
-	}
-	return &approval.Request{Kind: "hook", Subjects: []string{r.Name}, Unclear: true, Ask: ask, Prompt: ask}
-}
-
 // malformedText says what is wrong with arguments, for people and for the model.
 func malformedText(r event.ToolRequest) (message, text string) {
 	var value any
@@ -197,16 +180,6 @@ func (c Catalog) toolCall(s *State, call *Call) tool.Call {
 		Arguments: call.Request.Arguments, Dir: s.Setup.Config.WorkingDirectory,
 		Scope: s.scope(), Granted: call.Granted, Asked: call.Shown, State: s,
 	}
-}
-
-// scopeOf is what the session may use without asking: what its rules list, or
-// its working directory if they list nothing and that is how it was started.
-func scopeOf(c event.SessionConfiguredData) event.ScopeRules {
-	rules := c.Scope
-	if len(rules.Allow) == 0 && c.Approve != approval.AskAlways && c.WorkingDirectory != "" {
-		rules.Allow = []event.ScopeRule{{Target: c.WorkingDirectory, Permission: approval.Write}}
-	}
-	return rules
 }
 
 // Finish returns what is to be recorded of a call that a tool of ours made.

@@ -5,10 +5,9 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
-	"strings"
 
-	"github.com/abide-run/abide/internal/approval"
 	"github.com/abide-run/abide/internal/event"
 )
 
@@ -138,42 +137,6 @@ func (s *State) foldExchange(e event.Event) error {
 	return nil
 }
 
-// commandTaken takes a command out of the queue: something has happened.
-func (s *State) commandTaken(inputID string) {
-	if inputID != "" {
-		s.unqueue(inputID)
-		s.Life.Idle, s.Life.Aborted = false, false
-	}
-}
-
-// queueChanged puts the queue in another order. What the order does not name is
-// gone.
-func (s *State) queueChanged(d event.QueueChangedData) {
-	var queue []event.InputAcceptedData
-	for _, id := range d.Order {
-		i := slices.IndexFunc(s.Queue.Inputs, func(in event.InputAcceptedData) bool { return in.InputID == id })
-		if i < 0 {
-			continue
-		}
-		in := s.Queue.Inputs[i]
-		if d.Edited != nil && d.Edited.InputID == id {
-			in.Prompt, in.DisplayPrompt = d.Edited.Prompt, d.Edited.DisplayPrompt
-		}
-		if d.Steer == id {
-			in.Mode = event.ModeSteer
-		}
-		queue = append(queue, in)
-	}
-	s.Queue.Inputs = queue
-	if d.Paused != nil {
-		s.Queue.Paused = *d.Paused
-	}
-	s.Queue.Halted = s.Queue.Halted && len(queue) > 0
-}
-
-// held reports whether the queue is not to be worked on now.
-func (s *State) held() bool { return s.Queue.Paused || s.Queue.Halted || s.Exchanges.Queued() != nil }
-
 // A Filled form is what a person made of it.
 type Filled struct {
 	Action  string          `json:"action"`
@@ -229,13 +192,6 @@ func (s *State) DropCommand(reason string) []event.Payload {
 	return nil
 }
 
-// Suspend returns what is to be recorded when a session is to rest in the middle
-// of what it does: open permissions are cancelled, all else waits.
-func Suspend(s *State) []event.Payload {
-	asks := func(c *Call) bool { return c.Stage == WaitingPermission }
-	return append(Interrupt(s, "Session suspended", asks), event.SessionSuspendedData{Suspended: true})
-}
-
 func digestOf(key string, answer any) *event.Answered {
 	b, err := json.Marshal(answer)
 	if err != nil { // strings and raw JSON that was decoded before
@@ -245,76 +201,16 @@ func digestOf(key string, answer any) *event.Answered {
 	return &event.Answered{Digest: hex.EncodeToString(sum[:]), Key: key}
 }
 
-// ruleSet is how permissions are judged in this session.
-func (s *State) ruleSet() string {
-	if s.Permission.Rules.AllowAll {
-		return approval.All
-	}
-	return s.Setup.Config.Approve
-}
+// Attempt tells how often an open question was put to clients.
+func (s *State) Attempt(requestID string) int { return 1 + s.Exchanges.redelivered[requestID] }
 
-// AllowsAll reports whether nobody is asked for permission.
-func (s *State) AllowsAll() bool { return s.ruleSet() == approval.All }
-
-// PermissionMode is what the protocol calls it if nobody is asked, or if people
-// are.
-func PermissionMode(all bool) string {
-	if all {
-		return "allow-all"
+func (s *State) foldRedelivered(d event.QuestionsRedeliveredData) {
+	counts := maps.Clone(s.Exchanges.redelivered)
+	if counts == nil {
+		counts = make(map[string]int)
 	}
-	return "manual"
-}
-
-// scope is what the session may use without asking, with the folders that
-// clients have added if it may use any.
-func (s *State) scope() event.ScopeRules {
-	rules := scopeOf(s.Setup.Config)
-	if len(rules.Allow) == 0 {
-		return rules
+	for _, id := range d.RequestIDs {
+		counts[id]++
 	}
-	rules.Allow = slices.Clip(rules.Allow)
-	for _, dir := range s.Permission.Rules.Directories {
-		rules.Allow = append(rules.Allow, event.ScopeRule{Target: dir, Permission: approval.Write})
-	}
-	return rules
-}
-
-// rules are all rules of the session: those it was given, and those that clients
-// have added.
-func (s *State) rules() event.PermissionRules {
-	all := s.Setup.Config.Permissions
-	all.Allow, all.Deny = slices.Clip(all.Allow), slices.Clip(all.Deny)
-	for _, r := range slices.Concat(s.Permission.Rules.Allow, s.Permission.Rules.FromThere) {
-		all.Allow = append(all.Allow, RuleText(r))
-	}
-	for _, r := range s.Permission.Rules.Deny {
-		all.Deny = append(all.Deny, RuleText(r))
-	}
-	if s.Permission.Rules.AllowReads {
-		all.Allow = append(all.Allow, approval.Read)
-	}
-	if s.Permission.Rules.AnyURL {
-		all.Allow = append(all.Allow, "url")
-	}
-	for _, u := range s.Permission.Rules.URLs {
-		all.Allow = append(all.Allow, "url("+u+"*)")
-	}
-	return all
-}
-
-// RuleText is a client's rule in the words of ours.
-func RuleText(r event.Rule) string {
-	kind := strings.ToLower(r.Kind)
-	if kind == "commands" {
-		kind = approval.Shell
-	}
-	switch {
-	case r.Argument == nil || *r.Argument == "":
-		return kind
-	case kind == approval.CustomTool:
-		return *r.Argument
-	case kind == approval.Shell && !strings.Contains(*r.Argument, "*"):
-		return kind + "(" + *r.Argument + " *)"
-	}
-	return kind + "(" + *r.Argument + ")"
+	s.Exchanges.redelivered = counts
 }

@@ -216,16 +216,6 @@ func deliver(s *State, now Now, in event.InputAcceptedData, how string) Step {
 	return Deliver{in, how}
 }
 
-// steering returns the first input that wants to be heard before the rest.
-func steering(s *State) (event.InputAcceptedData, bool) {
-	for _, in := range s.Queue.Inputs {
-		if in.Mode == event.ModeSteer && in.Kind == "" {
-			return in, true
-		}
-	}
-	return event.InputAcceptedData{}, false
-}
-
 func beforeRequest(s *State, now Now, turnID string) Step {
 	most := s.Setup.Config.MaxSteps
 	if most == 0 {
@@ -302,4 +292,18 @@ func inStage(t *Turn, stage Stage) []*Call {
 		}
 	}
 	return calls
+}
+
+// Waits reports whether an engine that has just started would do nothing: every
+// next step is somebody else's, who has to answer a question or to resume the
+// session. Clients with hooks may or may not come back, so both must agree.
+func (s *State) Waits() bool {
+	nothing := func(string) bool { return false }
+	for _, hooks := range []bool{false, true} {
+		_, waits := Next(s, Now{Running: nothing, Fresh: nothing, Asked: nothing, Hooks: hooks && s.Setup.Declared.Hooks}).(Wait)
+		if !waits {
+			return false
+		}
+	}
+	return true
 }

@@ -99,9 +99,3 @@ func filterMatches(pattern, source, name string) bool {
 	}
 	return pattern == name || pattern == "*"
 }
-
-// Can returns what some client of the session has said that it can answer.
-func (s *State) Can() event.ClientDeclaredData { return s.Setup.Declared }
-
-// Settings returns the configuration of the session.
-func (s *State) Settings() event.SessionConfiguredData { return s.Setup.Config }

@@ -7,15 +7,6 @@ import (
 	"github.com/abide-run/abide/internal/event"
 )
 
-// Mode is the mode in which the agent works now: that of the message it works
-// on, or else that of the session.
-func (s *State) Mode() string {
-	if s.Turn != nil && s.Turn.Mode != "" {
-		return s.Turn.Mode
-	}
-	return cmp.Or(s.Setup.mode, event.ModeInteractive)
-}
-
 // blocked is the terminal record of a call that a plan must come before; nil if
 // none must.
 func (s *State) blocked(call *Call, ask *approval.Request) []event.Payload {

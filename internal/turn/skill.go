@@ -9,6 +9,13 @@ import (
 	"github.com/abide-run/abide/internal/event"
 )
 
+// Skills is which skills there are, and what the model was told of them.
+type Skills struct {
+	Found   []event.Skill
+	told    map[string]bool // the skills that were invoked, by name
+	waiting []Words         // the texts of invoked skills that the model is told before its next request
+}
+
 // UsableSkills are the skills that the model may be told: those that are enabled, and of
 // an agent that answers those that it was given.
 func (s *State) UsableSkills() []event.Skill {

@@ -9,9 +9,16 @@ import (
 	"strings"
 	"time"
 
+	"github.com/abide-run/abide/internal/approval"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/transcript"
 )
+
+// Hooks is what clients with hooks are being asked.
+type Hooks struct {
+	Open   []event.HookStartData
+	Inputs map[string]HookedInput // what hooks have made of accepted inputs, by their ids
+}
 
 // A hook is a question to the clients that want a say in what happens. It is
 // stored when it is put (hook.start) and when it is answered (hook.end), and
@@ -36,23 +43,6 @@ const (
 	Submitted                       // it was answered
 	Transforming                    // userPromptTransformed is open
 	Transformed                     // it was answered
-)
-
-// An Ending is a turn that is over, until the session is idle.
-type Ending struct {
-	Turn   Turn
-	Reason string // "complete", "error" or "abort"
-	Error  string
-	Final  bool // the model had the last word
-	Asked  bool // agentStop was asked
-	Closed bool // sessionEnd was asked
-}
-
-// The reasons of an Ending.
-const (
-	EndComplete = "complete"
-	EndError    = "error"
-	EndAbort    = "abort"
 )
 
 // Words are what a hook wants the model to be told in a message of its own.
@@ -344,19 +334,6 @@ func asksAfter(d event.ToolCompleteData) bool {
 	return d.Error == nil || d.Error.Code == event.CodeFailure || d.Error.Code == event.CodeTimeout
 }
 
-// call returns the unfinished call of that id.
-func (s *State) call(id string) *Call {
-	if s.Turn == nil {
-		return nil
-	}
-	for _, c := range s.Turn.Calls {
-		if c.Request.ToolCallID == id && c.Stage != Finished {
-			return c
-		}
-	}
-	return nil
-}
-
 // afterHook is the question about what a call gave.
 func afterHook(s *State, c *Call, d event.ToolCompleteData, now time.Time) event.HookStartData {
 	h := event.HookStartData{ID: event.NewID(), Kind: event.HookPostToolUse, Calls: []string{d.ToolCallID}, Outcome: &d}
@@ -494,4 +471,21 @@ func MergeOutputs(outputs []json.RawMessage) json.RawMessage {
 
 func strict(decision json.RawMessage) int {
 	return slices.Index([]string{`"allow"`, `"ask"`, `"deny"`}, string(decision))
+}
+
+// askedByHook is the request to let a call be made that needs nobody's yes but
+// for the hook that wants a person asked.
+func askedByHook(call *Call) *approval.Request {
+	r := call.Request
+	ask, err := json.Marshal(struct {
+		Kind       string          `json:"kind"`
+		ToolCallID string          `json:"toolCallId"`
+		ToolName   string          `json:"toolName"`
+		Args       json.RawMessage `json:"toolArgs"`
+		Message    string          `json:"hookMessage,omitempty"`
+	}{"hook", r.ToolCallID, r.Name, r.Arguments, call.Verdict.Reason})
+	if err != nil { // the arguments are an object
+		panic(err)
+	}
+	return &approval.Request{Kind: "hook", Subjects: []string{r.Name}, Unclear: true, Ask: ask, Prompt: ask}
 }

@@ -7,6 +7,15 @@ import (
 	"github.com/abide-run/abide/internal/window"
 )
 
+// Context is how full the model's window is, and what is done about it.
+type Context struct {
+	Compaction *Compaction // the compaction that was begun and has not ended
+	Epochs     int         // number of epochs that were opened, hidden ones included
+	Gate       window.Gate // keeps thresholds from firing for nothing
+	Measured   Measured
+	Switched   bool // the model was changed and has not answered yet
+}
+
 // A Compaction is one that was begun and has not ended. It does not go on after a
 // crash: the old epoch is still current, and whether another one is needed is
 // decided anew.

@@ -1,0 +1,215 @@
+package turn
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/abide-run/abide/internal/approval"
+	"github.com/abide-run/abide/internal/event"
+)
+
+// Permission is what is allowed beside the configuration.
+type Permission struct {
+	Grants []event.Grant     // what people have allowed for the rest of the session
+	Rules  event.ClientRules // what clients have said about permissions
+}
+
+func (s *State) permissionDone(e event.Event) error {
+	d, err := event.As[event.PermissionDoneData](e)
+	if err != nil {
+		return err
+	}
+	switch d.Result.Kind {
+	case event.Approved, event.ApprovedForSession, event.ApprovedForLocation:
+		s.Turn.move(d.ToolCallID, Permitted)
+	}
+	s.Permission.Grants = append(s.Permission.Grants, d.Grants...)
+	return nil
+}
+
+// ruleSet is how permissions are judged in this session.
+func (s *State) ruleSet() string {
+	if s.Permission.Rules.AllowAll {
+		return approval.All
+	}
+	return s.Setup.Config.Approve
+}
+
+// AllowsAll reports whether nobody is asked for permission.
+func (s *State) AllowsAll() bool { return s.ruleSet() == approval.All }
+
+// PermissionMode is what the protocol calls it if nobody is asked, or if people
+// are.
+func PermissionMode(all bool) string {
+	if all {
+		return "allow-all"
+	}
+	return "manual"
+}
+
+// scope is what the session may use without asking, with the folders that
+// clients have added if it may use any.
+func (s *State) scope() event.ScopeRules {
+	rules := scopeOf(s.Setup.Config)
+	if len(rules.Allow) == 0 {
+		return rules
+	}
+	rules.Allow = slices.Clip(rules.Allow)
+	for _, dir := range s.Permission.Rules.Directories {
+		rules.Allow = append(rules.Allow, event.ScopeRule{Target: dir, Permission: approval.Write})
+	}
+	return rules
+}
+
+// scopeOf is what the session may use without asking: what its rules list, or
+// its working directory if they list nothing and that is how it was started.
+func scopeOf(c event.SessionConfiguredData) event.ScopeRules {
+	rules := c.Scope
+	if len(rules.Allow) == 0 && c.Approve != approval.AskAlways && c.WorkingDirectory != "" {
+		rules.Allow = []event.ScopeRule{{Target: c.WorkingDirectory, Permission: approval.Write}}
+	}
+	return rules
+}
+
+// rules are all rules of the session: those it was given, and those that clients
+// have added.
+func (s *State) rules() event.PermissionRules {
+	all := s.Setup.Config.Permissions
+	all.Allow, all.Deny = slices.Clip(all.Allow), slices.Clip(all.Deny)
+	for _, r := range slices.Concat(s.Permission.Rules.Allow, s.Permission.Rules.FromThere) {
+		all.Allow = append(all.Allow, RuleText(r))
+	}
+	for _, r := range s.Permission.Rules.Deny {
+		all.Deny = append(all.Deny, RuleText(r))
+	}
+	if s.Permission.Rules.AllowReads {
+		all.Allow = append(all.Allow, approval.Read)
+	}
+	if s.Permission.Rules.AnyURL {
+		all.Allow = append(all.Allow, "url")
+	}
+	for _, u := range s.Permission.Rules.URLs {
+		all.Allow = append(all.Allow, "url("+u+"*)")
+	}
+	return all
+}
+
+// RuleText is a client's rule in the words of ours.
+func RuleText(r event.Rule) string {
+	kind := strings.ToLower(r.Kind)
+	if kind == "commands" {
+		kind = approval.Shell
+	}
+	switch {
+	case r.Argument == nil || *r.Argument == "":
+		return kind
+	case kind == approval.CustomTool:
+		return *r.Argument
+	case kind == approval.Shell && !strings.Contains(*r.Argument, "*"):
+		return kind + "(" + *r.Argument + " *)"
+	}
+	return kind + "(" + *r.Argument + ")"
+}
+
+// A Decision answers a permission question.
+type Decision struct {
+	Kind     string          `json:"kind"`
+	Feedback string          `json:"feedback,omitempty"`
+	Reason   string          `json:"reason,omitempty"`
+	Approval json.RawMessage `json:"approval,omitempty"`
+	// Standing means that what it allows is remembered outside of the session.
+	Standing bool `json:"-"`
+	// Location is the place for which ApproveForLocation says yes.
+	Location string `json:"-"`
+}
+
+// The kinds of a Decision.
+const (
+	ApproveOnce        = "approve-once"
+	ApproveForSession  = "approve-for-session"
+	ApproveForLocation = "approve-for-location"
+	ApprovePermanently = "approve-permanently"
+	Reject             = "reject"
+	UserNotAvailable   = "user-not-available"
+)
+
+func (a Answer) permission(s *State, c *Call) ([]event.Payload, error) {
+	done := event.PermissionDoneData{RequestID: a.RequestID, ToolCallID: c.Request.ToolCallID, Answer: a.digest()}
+	d := a.Permission
+	switch d.Kind {
+	case ApproveOnce:
+		done.Result.Kind = event.Approved
+		return []event.Payload{done}, nil
+	case ApprovePermanently:
+		return []event.Payload{d.widely(done, c, event.Approved)}, nil
+	case ApproveForSession:
+		return []event.Payload{d.widely(done, c, event.ApprovedForSession)}, nil
+	case ApproveForLocation:
+		done = d.widely(done, c, event.ApprovedForLocation)
+		done.Result.LocationKey = cmp.Or(d.Location, s.Setup.Config.WorkingDirectory, ".")
+		return []event.Payload{done}, nil
+	case Reject:
+		done.Result = event.PermissionResult{Kind: event.DeniedByUser, Feedback: d.Feedback}
+		if d.Feedback != "" {
+			return []event.Payload{done, refused(s, c, event.CodeDenied, textRejected+" User feedback: "+d.Feedback)}, nil
+		}
+		return []event.Payload{done, refused(s, c, event.CodeRejected, textRejected)}, nil
+	case UserNotAvailable:
+		done.Result.Kind = event.DeniedNobody
+		return []event.Payload{done, refused(s, c, event.CodeDenied, textNobody)}, nil
+	}
+	return nil, fmt.Errorf("result.kind: %q is not a decision; use %s, %s, %s, %s, %s or %s",
+		d.Kind, ApproveOnce, ApproveForSession, ApproveForLocation, ApprovePermanently, Reject, UserNotAvailable)
+}
+
+// widely says yes for more than once: for the rest of the session, unless it is
+// remembered outside of it. Typed clients cannot read such a yes without what it
+// covers, so it is said even if the answer left it open.
+func (d *Decision) widely(done event.PermissionDoneData, c *Call, kind string) event.PermissionDoneData {
+	done.Result = event.PermissionResult{Kind: kind, Approval: coverage(d.Approval, c)}
+	if !d.Standing {
+		done.Grants = grants(d.Approval, c)
+	}
+	return done
+}
+
+// coverage is what an approval covers in the protocol's words: what the answer
+// says, or else what the question was about.
+func coverage(raw json.RawMessage, c *Call) json.RawMessage {
+	var said approval.Coverage
+	if len(raw) > 0 && json.Unmarshal(raw, &said) == nil && said.Whole() {
+		return raw
+	}
+	text, _ := json.Marshal(said.Completed(c.Grants, c.Request.Name)) // texts can always be encoded
+	return text
+}
+
+// grants says what an approval for the session covers. Without details it
+// covers what the question was about.
+func grants(raw json.RawMessage, c *Call) []event.Grant {
+	var a struct {
+		Kind     string   `json:"kind"`
+		Commands []string `json:"commandIdentifiers"`
+		ToolName string   `json:"toolName"`
+	}
+	if len(raw) == 0 || json.Unmarshal(raw, &a) != nil || a.Kind == "" {
+		return c.Grants
+	}
+	switch a.Kind {
+	case "commands":
+		list := make([]event.Grant, len(a.Commands))
+		for i, name := range a.Commands {
+			list[i] = event.Grant{Kind: approval.Shell, Subject: name}
+		}
+		return list
+	case approval.CustomTool:
+		if a.ToolName == "" {
+			a.ToolName = c.Request.Name
+		}
+		return []event.Grant{{Kind: approval.CustomTool, Subject: a.ToolName}}
+	}
+	return []event.Grant{{Kind: a.Kind}}
+}

@@ -1,0 +1,323 @@
+package turn
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/transcript"
+)
+
+// A Turn is the work on one input, and on what was said meanwhile.
+type Turn struct {
+	InteractionID string
+	Mode          string // in which the agent works on it; empty: that of the session
+	Phase         Phase
+	Step          int // number of the current model request, from 0
+	Calls         []*Call
+	Stop          bool                    // end after this step, whatever the model would say
+	Repeats       int                     // how often in a row the same calls gave the same results
+	Prompt        string                  // what was said first
+	Headers       []string                // the inputs that came with headers for its requests
+	Words         []Words                 // of hooks, that the model is to be told
+	Kept          bool                    // a hook did not let it end
+	Failure       *event.SessionErrorData // what it is given up for, if no hook objects
+	Retries       int                     // how often a hook has objected
+	Compactions   int                     // that its next request has waited for
+	Full          string                  // why the next request cannot be made to fit
+	last          [sha256.Size]byte
+}
+
+// A Phase is where a turn stands.
+type Phase int
+
+// The phases of a turn.
+const (
+	Ready    Phase = iota // the model is to be asked
+	Asking                // it is being asked
+	Calling               // its calls are being made
+	Answered              // the step can be ended
+)
+
+// A Call is a tool call of the current step.
+type Call struct {
+	Request  event.ToolRequest
+	Stage    Stage
+	Question string          // request id of the open question, in the Waiting stages
+	Asked    event.Event     // the question itself
+	Grants   []event.Grant   // of a permission: what a yes for the whole session covers
+	Shown    json.RawMessage // of a permission: what was to be decided
+	Granted  bool            // more than the session's scope allows it
+	Detaches bool            // what it does can go on without it
+	Key      string
+	Attempt  int
+	Begun    time.Time               // when the first attempt was recorded
+	Verdict  Verdict                 // of the hook that was asked before it
+	Outcome  *event.ToolCompleteData // what it gave, while a hook is asked about that
+	Heard    bool                    // that hook was heard
+	result   [sha256.Size]byte
+}
+
+// A Stage is how far a call has come.
+type Stage int
+
+// The stages of a call.
+const (
+	Requested         Stage = iota // the model asked for it
+	Intended                       // tool.execution_start is stored
+	Checking                       // a hook is asked about it
+	Cleared                        // the hook was heard
+	WaitingPermission              // somebody has to say yes
+	Permitted                      // somebody said yes
+	WaitingExternal                // a client carries it out
+	WaitingUser                    // a person has to answer
+	WaitingPlan                    // a person has to approve a plan
+	Begun                          // it was begun in this runtime
+	Held                           // it was made, and a hook is asked about what it gave
+	Finished                       // it has its terminal record
+)
+
+// Waiting reports whether the call waits for an answer from outside.
+func (c *Call) Waiting() bool {
+	return c.Stage == WaitingPermission || c.Stage == WaitingExternal || c.Stage == WaitingUser || c.Stage == WaitingPlan
+}
+
+// Questions returns the calls that wait for an answer.
+func (s *State) Questions() []*Call {
+	if s.Turn == nil {
+		return nil
+	}
+	var open []*Call
+	for _, c := range s.Turn.Calls {
+		if c.Waiting() {
+			open = append(open, c)
+		}
+	}
+	return open
+}
+
+// Asks reports whether a question to a person is open.
+func (s *State) Asks() bool {
+	for _, c := range s.Questions() {
+		if c.Stage == WaitingUser || c.Stage == WaitingPlan {
+			return true
+		}
+	}
+	return false
+}
+
+// Question returns the call that waits for an answer to the given request.
+func (s *State) Question(requestID string) *Call {
+	for _, c := range s.Questions() {
+		if c.Question == requestID {
+			return c
+		}
+	}
+	return nil
+}
+
+// call returns the unfinished call of that id.
+func (s *State) call(id string) *Call {
+	if s.Turn == nil {
+		return nil
+	}
+	for _, c := range s.Turn.Calls {
+		if c.Request.ToolCallID == id && c.Stage != Finished {
+			return c
+		}
+	}
+	return nil
+}
+
+// foldTurn is the meaning of the events of a running turn.
+func (s *State) foldTurn(e event.Event) error {
+	t := s.Turn
+	switch e.Type {
+	case event.AssistantTurnStart:
+		t.Phase, t.Compactions = Asking, 0
+	case event.AssistantUsage:
+		return with(e, s.used)
+	case event.AssistantMessage:
+		s.Context.Switched = false
+		return with(e, t.answered)
+	case event.AssistantTurnEnd:
+		s.stepEnded()
+	case event.ToolStart:
+		return with(e, func(d event.ToolStartData) { t.move(d.ToolCallID, Intended) })
+	case event.PermissionAsked:
+		return with(e, func(d event.PermissionAskedData) {
+			if c := t.ask(e, d.ToolCallID, WaitingPermission, d.RequestID); c != nil {
+				c.Grants, c.Shown = d.Grants, d.PermissionRequest
+			}
+		})
+	case event.PermissionDone:
+		return s.permissionDone(e)
+	case event.ExternalAsked:
+		return with(e, func(d event.ExternalAskedData) {
+			t.ask(e, d.ToolCallID, WaitingExternal, d.RequestID)
+		})
+	case event.UserInputAsked:
+		return with(e, func(d event.UserInputAskedData) {
+			t.ask(e, d.ToolCallID, WaitingUser, d.RequestID)
+		})
+	case event.ExitPlanAsked:
+		return with(e, func(d event.ExitPlanAskedData) {
+			t.ask(e, d.ToolCallID, WaitingPlan, d.RequestID)
+		})
+	case event.ToolBegun:
+		head, err := e.Head()
+		if err != nil {
+			return err
+		}
+		return with(e, func(d event.ToolBegunData) {
+			if c := t.move(d.ToolCallID, Begun); c != nil {
+				if c.Begun.IsZero() {
+					c.Begun = head.Time
+				}
+				c.Key, c.Attempt, c.Granted, c.Detaches = d.Key, d.Attempt, d.Granted, d.Detaches
+			}
+		})
+	case event.ToolComplete:
+		return with(e, s.callFinished)
+	case event.TaskDone:
+		t.Stop = true
+	}
+	return nil
+}
+
+// between is the meaning of the events of a turn that is over already.
+func (s *State) between(e event.Event) error {
+	switch e.Type {
+	case event.PermissionDone: // what was allowed for the rest of the session is kept
+		return with(e, func(d event.PermissionDoneData) { s.Permission.Grants = append(s.Permission.Grants, d.Grants...) })
+	case event.AssistantUsage:
+		return with(e, s.anchored)
+	}
+	return nil
+}
+
+func (s *State) userMessage(d event.UserMessageData) {
+	headers := s.headed(d.InputID)
+	s.unqueue(d.InputID)
+	s.Context.Gate.Reset()
+	s.Life.Idle, s.Life.Aborted = false, false
+	if s.About.Summary == "" {
+		s.About.Summary = summary(d.Content)
+	}
+	if s.Turn == nil {
+		s.forgetTurn()
+		s.Turn = &Turn{InteractionID: d.InteractionID, Prompt: d.Content}
+		s.About.Totals.Turns++
+	}
+	if headers {
+		s.Turn.Headers = append(slices.Clip(s.Turn.Headers), d.InputID)
+	}
+	s.Skills.waiting = spoken(s.Skills.waiting, d.Source)
+	s.Turn.Words = spoken(s.Turn.Words, d.Source)
+	if d.AgentMode != "" {
+		s.Turn.Mode = d.AgentMode
+	}
+}
+
+// spoken returns what is left to be told when the model was told the first words
+// of a source.
+func spoken(words []Words, source string) []Words {
+	for i, w := range words {
+		if w.Source == source {
+			return slices.Delete(slices.Clone(words), i, i+1)
+		}
+	}
+	return words
+}
+
+func (s *State) callFinished(d event.ToolCompleteData) {
+	c := s.Turn.move(d.ToolCallID, Finished)
+	if c == nil {
+		return
+	}
+	if s.final(c, d) {
+		s.Turn.Stop = true
+	}
+	c.result = sha256.Sum256([]byte(transcript.ResultText(d)))
+	s.Turn.settle()
+}
+
+// final reports whether the result of a call ends the turn.
+func (s *State) final(c *Call, d event.ToolCompleteData) bool {
+	if d.Error != nil {
+		return d.Error.Code == event.CodeRejected
+	}
+	x, external := s.external(c.Request.Name)
+	return external && x.Terminal && d.Success
+}
+
+// stepEnded closes a step: the turn is over, or the model is to be asked again.
+func (s *State) stepEnded() {
+	t := s.Turn
+	if t.Stop || len(t.Calls) == 0 {
+		s.over(EndComplete, "")
+		return
+	}
+	t.countRepeats()
+	t.Phase, t.Calls = Ready, nil
+	t.Step++
+}
+
+func (t *Turn) answered(d event.AssistantMessageData) {
+	t.Phase, t.Calls = Calling, make([]*Call, len(d.ToolRequests))
+	for i, r := range d.ToolRequests {
+		t.Calls[i] = &Call{Request: r}
+	}
+	t.settle()
+}
+
+// move brings a call to a stage. Calls that are not part of the current step,
+// or are finished, stay as they are.
+func (t *Turn) move(callID string, to Stage) *Call {
+	for _, c := range t.Calls {
+		if c.Request.ToolCallID == callID && c.Stage != Finished {
+			c.Stage, c.Question, c.Asked = to, "", event.Event{}
+			return c
+		}
+	}
+	return nil
+}
+
+// ask makes a call wait for the answer to a question.
+func (t *Turn) ask(e event.Event, callID string, stage Stage, requestID string) *Call {
+	c := t.move(callID, stage)
+	if c != nil {
+		c.Question, c.Asked = requestID, e
+	}
+	return c
+}
+
+// settle ends the calling phase when every call is finished.
+func (t *Turn) settle() {
+	for _, c := range t.Calls {
+		if c.Stage != Finished {
+			return
+		}
+	}
+	t.Phase = Answered
+}
+
+// countRepeats watches for a model that runs in circles.
+func (t *Turn) countRepeats() {
+	h := sha256.New()
+	enc := json.NewEncoder(h)
+	for _, c := range t.Calls {
+		_ = enc.Encode(c.Request.Name) // a hash takes everything
+		h.Write(c.Request.Arguments)
+		h.Write(c.result[:])
+	}
+	var sum [sha256.Size]byte
+	h.Sum(sum[:0])
+	if sum != t.last {
+		t.Repeats = 0
+	}
+	t.Repeats++
+	t.last = sum
+}
