@@ -50,8 +50,16 @@ func list(rows ...Kind) struct{} {
 	return struct{}{}
 }
 
-// body decodes the body of an event as T.
-func body[T Payload](e Event) (Payload, error) { return As[T](e) }
+// body decodes the body of an event as T. What the event was made from, if that is
+// known, is returned as it is: it need not be copied.
+func body[T Payload](e Event) (Payload, error) {
+	if e.made != nil {
+		if _, ok := e.made.body.(T); ok {
+			return e.made.body, nil
+		}
+	}
+	return As[T](e)
+}
 
 // empty is the body of events that say all with their name.
 func empty(e Event) (Payload, error) { return Empty(e.Type), nil }

@@ -361,7 +361,7 @@ func (s *Session) stopCompacting(cause error) {
 // if that was tried often enough.
 func (tx *txn) refused(r *request, err error) (bool, error) {
 	var failure *model.Error
-	if r.view == nil || !errors.As(err, &failure) || failure.Kind != model.KindOverflow || tx.State.Turn.Spent() {
+	if r.view == nil || !errors.As(err, &failure) || failure.Kind != model.KindOverflow || tx.State.Context.Spent() {
 		return false, nil
 	}
 	g := tx.s.gauged()

@@ -420,7 +420,7 @@ func (s *Session) advance(tx *txn) error {
 		case turn.AskHook:
 			s.askHook(tx, step.Hook)
 		case turn.Conclude:
-			err = tx.Record(*step.Call.Outcome)
+			err = tx.Record(*step.Call.Hook.Outcome)
 		case turn.Say:
 			err = tx.say(step)
 		case turn.Prepare:

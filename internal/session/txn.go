@@ -34,7 +34,7 @@ func (tx *txn) Record(payloads ...event.Payload) error {
 		e, err := event.Encode(tx.head(), p)
 		if err == nil {
 			e.Seq = tx.State.Seq + 1
-			err = tx.State.Apply(e)
+			err = tx.State.Fold(e)
 		}
 		if err != nil {
 			tx.err = err

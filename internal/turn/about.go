@@ -16,6 +16,23 @@ type About struct {
 	Totals    event.Totals
 }
 
+func (a *About) fold(s *State, body event.Payload) {
+	switch d := body.(type) {
+	case event.SessionStartData:
+		a.Started, _ = time.Parse(time.RFC3339, d.StartTime)
+	case event.SessionNamedData:
+		a.Name, a.AutoNamed = d.Name, d.Auto
+	case event.UserMessageData:
+		if a.Summary == "" {
+			a.Summary = summary(d.Content)
+		}
+	case event.AssistantUsageData:
+		if s.Turn != nil {
+			a.Totals.Add(d)
+		}
+	}
+}
+
 // summary is the first line of a text, cut to what fits a list.
 func summary(text string) string {
 	const most = 100

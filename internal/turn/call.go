@@ -28,8 +28,8 @@ const (
 // be recorded: a failure, an open question, or that the call begins.
 func (c Catalog) Judge(s *State, call *Call) []event.Payload {
 	r := call.Request
-	if call.Verdict.Decision == HookDeny {
-		return []event.Payload{refused(s, call, event.CodeDenied, textByHook+cmp.Or(call.Verdict.Reason, "No reason provided"))}
+	if call.Hook.Verdict.Decision == HookDeny {
+		return []event.Payload{refused(s, call, event.CodeDenied, textByHook+cmp.Or(call.Hook.Verdict.Reason, "No reason provided"))}
 	}
 	if r.Malformed != "" {
 		message, text := malformedText(r)
@@ -47,7 +47,7 @@ func (c Catalog) Judge(s *State, call *Call) []event.Payload {
 	if err != nil {
 		return []event.Payload{failed(s, call, err.Error(), err.Error())}
 	}
-	if ask == nil && call.Verdict.Decision == HookAsk {
+	if ask == nil && call.Hook.Verdict.Decision == HookAsk {
 		ask = askedByHook(call)
 	}
 	if ask == nil {
@@ -60,10 +60,10 @@ func (c Catalog) Judge(s *State, call *Call) []event.Payload {
 	switch verdict := approval.Judge(s.ruleSet(), s.rules(), s.Permission.Grants, ask); {
 	case verdict == approval.Deny:
 		return []event.Payload{refused(s, call, event.CodeDenied, textByRules)}
-	case call.Verdict.Decision == HookAsk:
+	case call.Hook.Verdict.Decision == HookAsk:
 	case verdict == approval.Allow:
 		return c.begin(s, call, false)
-	case verdict == approval.Grant, call.Verdict.Decision == HookAllow:
+	case verdict == approval.Grant, call.Hook.Verdict.Decision == HookAllow:
 		return c.begin(s, call, true)
 	}
 	if !s.Setup.Declared.Permission {
@@ -248,7 +248,7 @@ func Interrupt(s *State, reason string, filter func(*Call) bool) []event.Payload
 			continue
 		}
 		if c.Stage == Held { // it was made: only a hook has yet to be heard
-			record = append(record, *c.Outcome)
+			record = append(record, *c.Hook.Outcome)
 			continue
 		}
 		record = append(record, closeQuestion(c, reason)...)

@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"slices"
 	"time"
 
 	"github.com/abide-run/abide/internal/event"
@@ -14,6 +15,9 @@ type Context struct {
 	Gate       window.Gate // keeps thresholds from firing for nothing
 	Measured   Measured
 	Switched   bool // the model was changed and has not answered yet
+
+	Compactions int    // number of compactions that the turn has waited for since its last model request
+	Full        string // why the turn's next request cannot be made to fit; empty if it can
 }
 
 // A Compaction is one that was begun and has not ended. It does not go on after a
@@ -53,101 +57,97 @@ type (
 func (Compact) step()     {}
 func (Interrupted) step() {}
 
-// foldContext is the meaning of the events about what the model sees.
-func (s *State) foldContext(e event.Event) error {
-	switch e.Type {
-	case event.CompactionStart:
-		return with(e, s.compactionStarted)
-	case event.CompactionComplete:
+func (c *Context) fold(e event.Event, body event.Payload) error {
+	switch d := body.(type) {
+	case event.CompactionStartData:
+		c.startCompaction(d)
+	case event.CompactionCompleteData:
 		head, err := e.Head()
 		if err != nil {
 			return err
 		}
-		return with(e, func(d event.CompactionCompleteData) { s.compactionEnded(d, head.Time) })
-	case event.ContextEpoch:
-		s.Context.Measured.outdate()
-		return with(e, func(d event.ContextEpochData) {
-			s.Context.Epochs = max(s.Context.Epochs, d.Number)
-			if d.Kind == event.EpochUndo {
-				s.Context.Gate.Settled(d.Tokens)
-			}
-		})
+		c.endCompaction(d, head.Time)
+	case event.ContextEpochData:
+		c.Measured.outdate()
+		c.Epochs = max(c.Epochs, d.Number)
+		if d.Kind == event.EpochUndo {
+			c.Gate.Settled(d.Tokens)
+		}
+	case event.SessionModelChangeData:
+		c.Gate.Reset()
+		c.Switched = d.PreviousModel != ""
+	case event.UserMessageData:
+		c.Gate.Reset()
+	case event.AssistantTurnStartData:
+		c.Compactions = 0
+	case event.AssistantUsageData:
+		if d.Anchor != nil {
+			c.Measured = Measured{Anchor: *d.Anchor}
+		}
+	case event.AssistantMessageData:
+		c.Switched = false
 	}
 	return nil
 }
 
-func (s *State) compactionStarted(d event.CompactionStartData) {
-	s.Context.Compaction = &Compaction{CompactionStartData: d}
+func (c *Context) startCompaction(d event.CompactionStartData) {
+	c.Compaction = &Compaction{CompactionStartData: d}
 	if d.Trigger == event.TriggerManual {
-		s.Context.Gate.Reset()
+		c.Gate.Reset()
 	}
-	if s.Turn != nil && s.Context.Compaction.Waited() {
-		s.Turn.Compactions++
+	if c.Compaction.Waited() {
+		c.Compactions++
 	}
 }
 
-func (s *State) compactionEnded(d event.CompactionCompleteData, at time.Time) {
-	open := s.Context.Compaction
-	s.Context.Compaction = nil
+func (c *Context) endCompaction(d event.CompactionCompleteData, at time.Time) {
+	open := c.Compaction
+	c.Compaction = nil
 	switch {
 	case d.Cause == event.CauseInterrupted, d.Cause == event.CauseStale:
-		if open != nil && s.Turn != nil && open.Waited() {
-			s.Turn.Compactions-- // it says nothing about whether the next one helps
+		if open != nil && open.Waited() {
+			c.Compactions-- // it says nothing about whether the next one helps
 		}
 		return
 	case d.Outcome == event.OutcomeDone:
-		s.Context.Gate.Settled(d.PostTokens)
+		c.Gate.Settled(d.PostTokens)
 	case d.Outcome == event.OutcomeSkipped:
-		s.Context.Gate.Skipped(d.PreTokens, d.ConversationTokens)
+		c.Gate.Skipped(d.PreTokens, d.ConversationTokens)
 	default:
-		s.Context.Gate.Failed(d.PreTokens, at)
+		c.Gate.Failed(d.PreTokens, at)
 	}
-	if s.Turn != nil {
-		if s.Turn.Full = ""; d.Must && d.Outcome != event.OutcomeDone {
-			s.Turn.Full = d.Error
-		}
+	if c.Full = ""; d.Must && d.Outcome != event.OutcomeDone {
+		c.Full = d.Error
 	}
 }
 
 // outdate takes in that the history has changed.
-func (s *State) outdate() {
-	s.Context.Measured.outdate()
-	if s.Context.Compaction != nil {
-		s.Context.Compaction.Stale = true
+func (c *Context) outdate() {
+	c.Measured.outdate()
+	if c.Compaction != nil {
+		c.Compaction.Stale = true
 	}
 }
 
 func (m *Measured) outdate() { m.Stale = m.Counted > 0 }
 
-// used takes in what an answer took.
-func (s *State) used(d event.AssistantUsageData) {
-	s.About.Totals.Add(d)
-	s.anchored(d)
-}
-
-func (s *State) anchored(d event.AssistantUsageData) {
-	if d.Anchor != nil {
-		s.Context.Measured = Measured{Anchor: *d.Anchor}
-	}
-}
-
-// measured finds what a provider has counted last. The rest of a log need not be
-// decoded for that.
-func (s *State) measured(events []event.Event) error {
-	s.Context.Measured = Measured{}
+// loadMeasured finds what a provider has counted last. The rest of a log need not
+// be decoded for that.
+func (c *Context) loadMeasured(events []event.Event) error {
+	c.Measured = Measured{}
 	stale := false
-	for i := len(events) - 1; i >= 0; i-- {
-		switch events[i].Type {
+	for _, e := range slices.Backward(events) {
+		switch e.Type {
 		case event.ContextEpoch, event.HistoryHidden:
 			stale = true
 		case event.AssistantUsage:
-			d, err := event.As[event.AssistantUsageData](events[i])
+			d, err := event.As[event.AssistantUsageData](e)
 			if err != nil {
 				return err
 			}
 			if d.Anchor != nil {
-				if s.Context.Measured.Anchor = *d.Anchor; stale {
-					s.Context.Measured.outdate()
+				if c.Measured.Anchor = *d.Anchor; stale {
+					c.Measured.outdate()
 				}
 				return nil
 			}
@@ -178,9 +178,9 @@ func fitting(s *State, now Now, request Step) Step {
 		return Compact{event.PointBackground, v}
 	case s.Context.Compaction != nil:
 		return Wait{}
-	case v.Action == window.Must && s.Turn.Full != "":
-		return GiveUp{ErrorOverflow, s.Turn.Full}
-	case !s.Turn.Spent():
+	case v.Action == window.Must && s.Context.Full != "":
+		return GiveUp{ErrorOverflow, s.Context.Full}
+	case !s.Context.Spent():
 		return Compact{point(s.Turn), v}
 	case v.Action == window.Must:
 		return GiveUp{ErrorOverflow, "The conversation does not fit the model's window, although it was compacted several times. Choose a model with a larger window, or begin a new session."}
@@ -190,7 +190,7 @@ func fitting(s *State, now Now, request Step) Step {
 
 // Spent reports whether the next request has waited for as many compactions as it
 // may.
-func (t *Turn) Spent() bool { return t.Compactions >= maxCompactions }
+func (c *Context) Spent() bool { return c.Compactions >= maxCompactions }
 
 // At is where a turn stands between its requests.
 func (t *Turn) At() window.Point {

@@ -37,6 +37,23 @@ type settled struct {
 	event event.Event
 }
 
+func (x *Exchanges) fold(e event.Event, body event.Payload) {
+	switch d := body.(type) {
+	case event.ElicitationAskedData:
+		x.ask(Exchange{RequestID: d.RequestID, Asked: e})
+	case event.CommandExecuteData:
+		x.ask(Exchange{RequestID: d.RequestID, Asked: e, Command: d.Command, InputID: d.InputID})
+	case event.CommandQueuedData:
+		x.ask(Exchange{RequestID: d.RequestID, Asked: e, Command: d.Command, InputID: d.InputID})
+	case event.ElicitationDoneData:
+		x.settle(d.RequestID, e)
+	case event.CommandDoneData:
+		x.settle(d.RequestID, e)
+	case event.QuestionsRedeliveredData:
+		x.redeliver(d.RequestIDs)
+	}
+}
+
 // Find returns what is open under an id, or nil.
 func (x *Exchanges) Find(requestID string) *Exchange {
 	for i := range x.Open {
@@ -80,61 +97,25 @@ func (x *Exchanges) Forms() []Exchange {
 
 func (x *Exchanges) ask(o Exchange) { x.Open = append(slices.Clip(x.Open), o) }
 
-func (x *Exchanges) settle(requestID string, e event.Event) *Exchange {
-	o := x.Find(requestID)
-	if o == nil {
-		return nil
+func (x *Exchanges) settle(requestID string, e event.Event) {
+	if x.Find(requestID) == nil {
+		return
 	}
-	was := *o
 	x.Open = slices.DeleteFunc(slices.Clone(x.Open), func(o Exchange) bool { return o.RequestID == requestID })
 	if x.done = append(slices.Clip(x.done), settled{requestID, e}); len(x.done) > maxRecent {
 		x.done = slices.Clone(x.done[1:])
 	}
-	return &was
 }
 
-// foldExchange is the meaning of the events of forms, commands and the queue.
-func (s *State) foldExchange(e event.Event) error {
-	switch e.Type {
-	case event.ElicitationAsked:
-		return with(e, func(d event.ElicitationAskedData) {
-			s.Exchanges.ask(Exchange{RequestID: d.RequestID, Asked: e})
-		})
-	case event.ElicitationDone:
-		return with(e, func(d event.ElicitationDoneData) { s.Exchanges.settle(d.RequestID, e) })
-	case event.CommandExecute:
-		return with(e, func(d event.CommandExecuteData) {
-			s.commandTaken(d.InputID)
-			s.Exchanges.ask(Exchange{RequestID: d.RequestID, Asked: e, Command: d.Command, InputID: d.InputID})
-		})
-	case event.CommandQueued:
-		return with(e, func(d event.CommandQueuedData) {
-			s.commandTaken(d.InputID)
-			s.Exchanges.ask(Exchange{RequestID: d.RequestID, Asked: e, Command: d.Command, InputID: d.InputID})
-		})
-	case event.CommandDone:
-		return with(e, func(d event.CommandDoneData) {
-			s.commandTaken(d.InputID)
-			s.Exchanges.settle(d.RequestID, e)
-			s.Queue.Halted = d.Stop && len(s.Queue.Inputs) > 0
-		})
-	case event.QueueChanged:
-		return with(e, s.queueChanged)
-	case event.SessionSuspended:
-		return with(e, func(d event.SessionSuspendedData) { s.Life.Suspended = d.Suspended })
-	case event.PermissionsConfigured:
-		return with(e, func(d event.ClientRules) { s.Permission.Rules = d })
-	case event.GrantsReset:
-		s.Permission.Grants = nil
-	case event.SkillsFound:
-		s.Setup.Offered++
-		return with(e, func(d event.SkillsFoundData) { s.Skills.Found = d.Skills })
-	case event.SkillInvoked:
-		return with(e, s.skillInvoked)
-	case event.QuestionsRedelivered:
-		return with(e, s.foldRedelivered)
+func (x *Exchanges) redeliver(requestIDs []string) {
+	counts := maps.Clone(x.redelivered)
+	if counts == nil {
+		counts = make(map[string]int)
 	}
-	return nil
+	for _, id := range requestIDs {
+		counts[id]++
+	}
+	x.redelivered = counts
 }
 
 // A Filled form is what a person made of it.
@@ -203,14 +184,3 @@ func digestOf(key string, answer any) *event.Answered {
 
 // Attempt tells how often an open question was put to clients.
 func (s *State) Attempt(requestID string) int { return 1 + s.Exchanges.redelivered[requestID] }
-
-func (s *State) foldRedelivered(d event.QuestionsRedeliveredData) {
-	counts := maps.Clone(s.Exchanges.redelivered)
-	if counts == nil {
-		counts = make(map[string]int)
-	}
-	for _, id := range d.RequestIDs {
-		counts[id]++
-	}
-	s.Exchanges.redelivered = counts
-}

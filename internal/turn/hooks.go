@@ -68,60 +68,89 @@ const (
 	HookAsk   = "ask" // a person is asked, whatever the rules allow
 )
 
-// hookIndex finds an open hook.
-func (s *State) hookIndex(id string) int {
-	return slices.IndexFunc(s.Hooks.Open, func(h event.HookStartData) bool { return h.ID == id })
+// TurnHooks is what hooks say of a turn.
+type TurnHooks struct {
+	Words   []Words                 // what the model is to be told before its next request
+	Kept    bool                    // a hook did not let the turn end
+	Failure *event.SessionErrorData // why the turn is given up, if no hook objects
+	Retries int                     // number of times that a hook has objected
 }
 
-// hookOpen reports whether a hook of that kind is open.
-func (s *State) hookOpen(kind string) bool {
-	return slices.ContainsFunc(s.Hooks.Open, func(h event.HookStartData) bool { return h.Kind == kind })
+// A CallHook is what hooks say of a call.
+type CallHook struct {
+	Verdict Verdict                 // what preToolUse says
+	Outcome *event.ToolCompleteData // what the call gave, while a hook is asked about that
+	Heard   bool                    // the hook about the outcome was answered
 }
 
-// hookStarted takes in that a hook is asked. One that is about nothing is not
-// kept: nobody would wait for it.
-func (s *State) hookStarted(d event.HookStartData) {
-	if s.hookIndex(d.ID) < 0 && s.awaits(d) {
-		s.Hooks.Open = append(slices.Clip(s.Hooks.Open), d)
+func (h *Hooks) fold(s *State, body event.Payload) {
+	switch d := body.(type) {
+	case event.HookStartData:
+		h.start(s, d)
+	case event.HookEndData:
+		h.end(s, d)
+	case event.UserMessageData:
+		delete(h.Inputs, d.InputID)
+		s.Turn.spoken(d.Source)
+	case event.SystemMessageData:
+		if d.EpochID == "" && s.Turn != nil {
+			s.Turn.spoken(SourceSessionStart)
+		}
+	}
+}
+
+// spoken takes in that the model was told the words of a source.
+func (t *Turn) spoken(source string) { t.Hooks.Words = spoken(t.Hooks.Words, source) }
+
+// forgetTurn lets go of the hooks about a turn. Those of inputs that wait are not
+// about one.
+func (h *Hooks) forgetTurn() {
+	h.Open = slices.DeleteFunc(slices.Clone(h.Open), func(o event.HookStartData) bool { return o.InputID == "" })
+}
+
+// find returns the place of an open hook, or -1.
+func (h *Hooks) find(id string) int {
+	return slices.IndexFunc(h.Open, func(o event.HookStartData) bool { return o.ID == id })
+}
+
+// open reports whether a hook of that kind is open.
+func (h *Hooks) open(kind string) bool {
+	return slices.ContainsFunc(h.Open, func(o event.HookStartData) bool { return o.Kind == kind })
+}
+
+// start takes in that a hook is asked. One that is about nothing is not kept:
+// nobody would wait for it.
+func (h *Hooks) start(s *State, d event.HookStartData) {
+	if h.find(d.ID) < 0 && h.awaits(s, d) {
+		h.Open = append(slices.Clip(h.Open), d)
 	}
 }
 
 // awaits lets what a hook is about wait for it.
-func (s *State) awaits(d event.HookStartData) bool {
+func (h *Hooks) awaits(s *State, d event.HookStartData) bool {
 	switch d.Kind {
 	case event.HookPromptSubmitted, event.HookPromptTransformed:
-		return s.promptAwaits(d)
-	case event.HookAgentStop:
-		if s.Life.Last != nil {
-			s.Life.Last.Asked = true
-		}
-		return s.Life.Last != nil
-	case event.HookSessionEnd:
-		if s.Life.Last != nil {
-			s.Life.Last.Closed = true
-		}
-		return s.Life.Last != nil
+		return s.Queue.find(d.InputID) >= 0 && h.promptAwaits(d)
+	case event.HookAgentStop, event.HookSessionEnd:
+		return s.Life.hookAsked(d.Kind)
 	}
 	if s.Turn == nil {
 		return false
 	}
 	switch d.Kind {
 	case event.HookSessionStart:
-		s.Life.Entry = ""
+		s.Life.entered()
 		return true
 	case event.HookErrorOccurred:
-		s.Turn.Failure = d.Failure
+		s.Turn.Hooks.Failure = d.Failure
 		return d.Failure != nil
 	}
 	return s.Turn.callsAwait(d)
 }
 
 // promptAwaits lets an input wait for its hook.
-func (s *State) promptAwaits(d event.HookStartData) bool {
-	if !slices.ContainsFunc(s.Queue.Inputs, func(in event.InputAcceptedData) bool { return in.InputID == d.InputID }) {
-		return false
-	}
-	p := s.Hooks.Inputs[d.InputID]
+func (h *Hooks) promptAwaits(d event.HookStartData) bool {
+	p := h.Inputs[d.InputID]
 	p.Stage = Submitting
 	if d.Kind == event.HookPromptTransformed {
 		var in struct {
@@ -130,15 +159,11 @@ func (s *State) promptAwaits(d event.HookStartData) bool {
 		_ = json.Unmarshal(d.Input, &in) // we wrote it
 		p.Stage, p.Transformed = Transforming, &in.Transformed
 	}
-	s.setPrompt(d.InputID, p)
-	return true
-}
-
-func (s *State) setPrompt(inputID string, p HookedInput) {
-	if s.Hooks.Inputs == nil {
-		s.Hooks.Inputs = make(map[string]HookedInput)
+	if h.Inputs == nil {
+		h.Inputs = make(map[string]HookedInput)
 	}
-	s.Hooks.Inputs[inputID] = p
+	h.Inputs[d.InputID] = p
+	return true
 }
 
 // callsAwait lets calls wait for their hook.
@@ -150,39 +175,39 @@ func (t *Turn) callsAwait(d event.HookStartData) bool {
 			found = t.move(id, Checking) != nil || found
 		case d.Outcome != nil:
 			if c := t.move(id, Held); c != nil {
-				c.Outcome, c.Heard, found = d.Outcome, false, true
+				c.Hook.Outcome, c.Hook.Heard, found = d.Outcome, false, true
 			}
 		}
 	}
 	return found
 }
 
-// hookEnded takes in what a hook says.
-func (s *State) hookEnded(d event.HookEndData) {
-	i := s.hookIndex(d.ID)
+// end takes in what a hook says.
+func (h *Hooks) end(s *State, d event.HookEndData) {
+	i := h.find(d.ID)
 	if i < 0 {
 		return
 	}
-	h := s.Hooks.Open[i]
-	s.Hooks.Open = slices.Delete(slices.Clone(s.Hooks.Open), i, i+1)
+	asked := h.Open[i]
+	h.Open = slices.Delete(slices.Clone(h.Open), i, i+1)
 	var said output
 	_ = json.Unmarshal(d.Output, &said) // what cannot be read says nothing
-	switch h.Kind {
+	switch asked.Kind {
 	case event.HookPromptSubmitted, event.HookPromptTransformed:
-		s.promptHeard(h, said)
+		h.promptHeard(asked, said)
 	case event.HookAgentStop:
 		s.stopHeard(said)
 	}
 	if s.Turn == nil {
 		return
 	}
-	switch h.Kind {
+	switch asked.Kind {
 	case event.HookSessionStart:
 		s.Turn.say(said.Context, SourceSessionStart)
 	case event.HookErrorOccurred:
 		s.Turn.failureHeard(said)
 	default:
-		s.Turn.callsHeard(h, d, said)
+		s.Turn.callsHeard(asked, d, said)
 	}
 }
 
@@ -198,17 +223,17 @@ type output struct {
 	Retries     int             `json:"retryCount"`
 }
 
-func (s *State) promptHeard(h event.HookStartData, said output) {
-	p, ok := s.Hooks.Inputs[h.InputID]
+func (h *Hooks) promptHeard(asked event.HookStartData, said output) {
+	p, ok := h.Inputs[asked.InputID]
 	if !ok {
 		return // it was taken back meanwhile
 	}
-	if h.Kind == event.HookPromptSubmitted {
+	if asked.Kind == event.HookPromptSubmitted {
 		p.Stage, p.Text, p.Context = Submitted, said.Prompt, said.Context
 	} else if p.Stage = Transformed; said.Transformed != nil {
 		p.Transformed = said.Transformed
 	}
-	s.Hooks.Inputs[h.InputID] = p
+	h.Inputs[asked.InputID] = p
 }
 
 // stopHeard lets the turn go on if the hook does not let it end.
@@ -217,16 +242,16 @@ func (s *State) stopHeard(said output) {
 		return
 	}
 	t := s.Life.Last.Turn
-	t.Phase, t.Calls, t.Kept = Ready, nil, true
-	t.Step++
+	t.nextStep()
+	t.Hooks.Kept = true
 	t.say(cmp.Or(said.Reason, "Go on."), SourceAgentStop)
-	s.Turn, s.Life.Last = &t, nil
+	s.reopen(t)
 }
 
 // say makes words of a hook wait for the next model request.
 func (t *Turn) say(text, source string) {
 	if text != "" {
-		t.Words = append(slices.Clip(t.Words), Words{text, source})
+		t.Hooks.Words = append(slices.Clip(t.Hooks.Words), Words{text, source})
 	}
 }
 
@@ -234,9 +259,9 @@ func (t *Turn) say(text, source string) {
 const maxHookRetries = 5
 
 func (t *Turn) failureHeard(said output) {
-	if said.Handling == "retry" && t.Retries < min(max(1, said.Retries), maxHookRetries) {
-		t.Retries++
-		t.Failure = nil
+	if said.Handling == "retry" && t.Hooks.Retries < min(max(1, said.Retries), maxHookRetries) {
+		t.Hooks.Retries++
+		t.Hooks.Failure = nil
 	}
 }
 
@@ -250,7 +275,7 @@ func (t *Turn) callsHeard(h event.HookStartData, d event.HookEndData, said outpu
 		}
 		for _, c := range t.Calls {
 			if c.Request.ToolCallID == id && c.Stage == Held {
-				c.Heard = true
+				c.Hook.Heard = true
 				c.reconsider(said)
 			}
 		}
@@ -259,7 +284,7 @@ func (t *Turn) callsHeard(h event.HookStartData, d event.HookEndData, said outpu
 
 // heed takes in what preToolUse says of a call.
 func (c *Call) heed(said json.RawMessage) {
-	if json.Unmarshal(said, &c.Verdict) != nil {
+	if json.Unmarshal(said, &c.Hook.Verdict) != nil {
 		return
 	}
 	if args := transcript.ModifiedArgs(said); args != nil {
@@ -269,12 +294,12 @@ func (c *Call) heed(said json.RawMessage) {
 
 // reconsider takes in what postToolUse says of a result.
 func (c *Call) reconsider(said output) {
-	d := *c.Outcome
+	d := *c.Hook.Outcome
 	if len(said.Result) > 0 && string(said.Result) != "null" {
 		d = modified(d, said.Result)
 	}
 	d = withContext(d, said.Context)
-	c.Outcome = &d
+	c.Hook.Outcome = &d
 }
 
 // modified is an outcome with another result: a text, or an object in the
@@ -316,9 +341,9 @@ func Settle(s *State, hooks bool, now time.Time, record []event.Payload) []event
 		if !ok || c == nil {
 			continue
 		}
-		if c.Verdict.Context != "" || (hooks && asksAfter(d)) {
+		if c.Hook.Verdict.Context != "" || (hooks && asksAfter(d)) {
 			record = slices.Clone(record)
-			d = withContext(d, c.Verdict.Context)
+			d = withContext(d, c.Hook.Verdict.Context)
 			record[i] = d
 		}
 		if hooks && asksAfter(d) {
@@ -395,7 +420,7 @@ func NewHook(s *State, step StartHook, now time.Time, reads, path string) event.
 		}
 		fields["toolCalls"] = list
 	case event.HookAgentStop:
-		fields["stopReason"], fields["stop_hook_active"], fields["transcriptPath"] = "end_turn", s.Life.Last.Turn.Kept, path
+		fields["stopReason"], fields["stop_hook_active"], fields["transcriptPath"] = "end_turn", s.Life.Last.Turn.Hooks.Kept, path
 	case event.HookSessionEnd:
 		fields["reason"] = s.Life.Last.Reason
 		if s.Life.Last.Error != "" {
@@ -483,7 +508,7 @@ func askedByHook(call *Call) *approval.Request {
 		ToolName   string          `json:"toolName"`
 		Args       json.RawMessage `json:"toolArgs"`
 		Message    string          `json:"hookMessage,omitempty"`
-	}{"hook", r.ToolCallID, r.Name, r.Arguments, call.Verdict.Reason})
+	}{"hook", r.ToolCallID, r.Name, r.Arguments, call.Hook.Verdict.Reason})
 	if err != nil { // the arguments are an object
 		panic(err)
 	}

@@ -54,56 +54,51 @@ func (s *State) Won(requestID, key string) bool {
 	return false
 }
 
-// foldKey remembers the key that a request came with.
-func (s *State) foldKey(e event.Event) error {
-	if !e.Kind().Keyed {
-		return nil
+func (k *Keys) fold(e event.Event, body event.Payload) {
+	if q := requestOf(e, body); q.Key != "" {
+		k.of(e).add(q)
 	}
-	q, err := requestOf(e)
-	if err == nil && q.Key != "" {
-		s.recent(e).add(q)
-	}
-	return err
 }
 
-// recent is where the request is remembered that an event records.
-func (s *State) recent(e event.Event) *recent {
-	if e.Type.Closes() {
-		return &s.Keys.won
-	}
-	return &s.Keys.sent
-}
-
-// loadKeys remembers the keys that folding the events would remember. It reads
+// load remembers the keys that folding the events would remember. It reads
 // backwards, until no older key would still be remembered.
-func (s *State) loadKeys(events []event.Event) error {
+func (k *Keys) load(events []event.Event) error {
 	for _, e := range slices.Backward(events) {
-		if len(s.Keys.sent) == maxRecent && len(s.Keys.won) == maxRecent {
+		if len(k.sent) == maxRecent && len(k.won) == maxRecent {
 			break
 		}
-		if !e.Kind().Keyed || len(*s.recent(e)) == maxRecent || !e.Mentions("key") {
+		if !e.Kind().Keyed || len(*k.of(e)) == maxRecent || !e.Mentions("key") {
 			continue
 		}
-		q, err := requestOf(e)
+		body, err := e.Body()
 		if err != nil {
 			return err
 		}
-		if q.Key != "" {
-			*s.recent(e) = append(*s.recent(e), q)
+		if q := requestOf(e, body); q.Key != "" {
+			*k.of(e) = append(*k.of(e), q)
 		}
 	}
-	slices.Reverse(s.Keys.sent)
-	slices.Reverse(s.Keys.won)
+	slices.Reverse(k.sent)
+	slices.Reverse(k.won)
 	return nil
 }
 
-// requestOf reads which request an event of a keyed kind records.
-func requestOf(e event.Event) (event.Request, error) {
-	body, err := e.Body()
-	if err != nil {
-		return event.Request{}, err
+// of is where the request is remembered that an event records.
+func (k *Keys) of(e event.Event) *recent {
+	if e.Type.Closes() {
+		return &k.won
 	}
-	q := body.(event.Requester).Request()
+	return &k.sent
+}
+
+// requestOf is the request that an event records. It has no key if the event is of
+// a kind that carries none.
+func requestOf(e event.Event, body event.Payload) event.Request {
+	r, ok := body.(event.Requester)
+	if !ok || !e.Kind().Keyed {
+		return event.Request{}
+	}
+	q := r.Request()
 	q.ID = cmp.Or(q.ID, strconv.FormatInt(int64(e.Seq), 10))
-	return q, nil
+	return q
 }

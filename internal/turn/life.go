@@ -11,6 +11,48 @@ type Life struct {
 	Last      *Ending // the turn that is over, until the session is idle
 }
 
+func (l *Life) fold(body event.Payload) {
+	switch d := body.(type) {
+	case event.SessionStartData:
+		l.Entry = "new"
+	case event.SessionResumeData:
+		l.Entry = "resume"
+	case event.SessionSuspendedData:
+		l.Suspended = d.Suspended
+	case event.UserMessageData:
+		l.Idle, l.Aborted = false, false
+	case event.SystemNotificationData:
+		l.Idle = false
+	case event.CommandExecuteData:
+		l.commandTaken(d.InputID)
+	case event.CommandQueuedData:
+		l.commandTaken(d.InputID)
+	case event.CommandDoneData:
+		l.commandTaken(d.InputID)
+	}
+}
+
+// commandTaken takes in that a command may have come out of the queue.
+func (l *Life) commandTaken(inputID string) {
+	if inputID != "" {
+		l.Idle, l.Aborted = false, false
+	}
+}
+
+// hookAsked takes in that a hook about the end of the turn is asked. It reports
+// false if no turn has ended.
+func (l *Life) hookAsked(kind string) bool {
+	if l.Last == nil {
+		return false
+	}
+	l.Last.Asked = l.Last.Asked || kind == event.HookAgentStop
+	l.Last.Closed = l.Last.Closed || kind == event.HookSessionEnd
+	return true
+}
+
+// entered takes in that the hook about the opening of the session is asked.
+func (l *Life) entered() { l.Entry = "" }
+
 // An Ending is a turn that is over, until the session is idle.
 type Ending struct {
 	Turn   Turn
@@ -27,6 +69,22 @@ const (
 	EndError    = "error"
 	EndAbort    = "abort"
 )
+
+// endingOf is how a turn ends with an event.
+func endingOf(t *Turn, body event.Payload) *Ending {
+	if t == nil {
+		return nil
+	}
+	end := &Ending{Turn: *t, Reason: EndAbort}
+	end.Turn.Calls = nil
+	switch d := body.(type) {
+	case event.SessionErrorData:
+		end.Reason, end.Error = EndError, d.Message
+	case event.AssistantTurnEndData:
+		end.Reason, end.Final = EndComplete, !t.Stop
+	}
+	return end
+}
 
 // Suspend returns what is to be recorded when a session is to rest in the middle
 // of what it does: open permissions are cancelled, all else waits.

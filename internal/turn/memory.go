@@ -38,25 +38,17 @@ func Weight(e event.Event) int64 {
 func (m *Memory) Tokens() int { return int(m.Size / 4) }
 
 // count takes in what can be told from the kind of an event and its size.
-func (m *Memory) count(e event.Event) {
-	m.Size += Weight(e)
-	switch e.Type {
-	case event.HistoryHidden:
-		m.Hidden = e.Seq
-	case event.SessionForked:
-		m.Waiting, m.Aside = 0, nil // the parent's
-	}
-}
+func (m *Memory) count(e event.Event) { m.Size += Weight(e) }
 
-func (s *State) foldMemory(e event.Event) error {
-	m := &s.Memory
-	switch e.Type {
-	case event.MemoryExtracted:
-		return with(e, func(d event.MemoryExtractedData) { m.extracted(e.Seq, d) })
-	case event.MemoryConsolidated:
-		return with(e, m.consolidated)
+func (m *Memory) fold(e event.Event, body event.Payload) {
+	switch d := body.(type) {
+	case event.MemoryExtractedData:
+		m.extracted(e.Seq, d)
+	case event.MemoryConsolidatedData:
+		m.consolidated(d)
+	case event.MemoryRecalledData:
+		m.Recalled = d.Text
 	}
-	return with(e, func(d event.MemoryRecalledData) { m.Recalled = d.Text })
 }
 
 func (m *Memory) extracted(at event.Seq, d event.MemoryExtractedData) {

@@ -144,21 +144,21 @@ func Next(s *State, now Now) Step {
 // whileAsking decides what becomes of a request that was made.
 func whileAsking(s *State, now Now, turnID string) Step {
 	switch {
-	case now.Asking, s.hookOpen(event.HookErrorOccurred):
+	case now.Asking, s.Hooks.open(event.HookErrorOccurred):
 		return Wait{}
-	case s.Turn.Failure != nil:
-		return Fail{*s.Turn.Failure}
+	case s.Turn.Hooks.Failure != nil:
+		return Fail{*s.Turn.Hooks.Failure}
 	case s.Context.Compaction != nil && s.Context.Compaction.Waited():
 		return Wait{}
-	case s.Turn.Full != "":
-		return Fail{event.SessionErrorData{ErrorType: ErrorOverflow, Message: s.Turn.Full}}
+	case s.Context.Full != "":
+		return Fail{event.SessionErrorData{ErrorType: ErrorOverflow, Message: s.Context.Full}}
 	}
 	return AskModel{turnID}
 }
 
 func betweenTurns(s *State, now Now) Step {
 	switch {
-	case s.hookOpen(event.HookAgentStop), s.hookOpen(event.HookSessionEnd):
+	case s.Hooks.open(event.HookAgentStop), s.Hooks.open(event.HookSessionEnd):
 		return Wait{}
 	case now.Hooks && s.Life.Last != nil && s.Life.Last.Final && !s.Life.Last.Asked:
 		return StartHook{Kind: event.HookAgentStop}
@@ -228,14 +228,14 @@ func beforeRequest(s *State, now Now, turnID string) Step {
 		return GiveUp{ErrorStepLimit, fmt.Sprintf("The turn was stopped after %d model requests, its limit. Send another message to go on.", most)}
 	}
 	switch {
-	case s.hookOpen(event.HookSessionStart):
+	case s.Hooks.open(event.HookSessionStart):
 		return Wait{}
 	case now.Hooks && s.Life.Entry != "":
 		return StartHook{Kind: event.HookSessionStart}
 	case len(s.Skills.waiting) > 0:
 		return Say{s.Skills.waiting[0]}
-	case len(s.Turn.Words) > 0:
-		return Say{s.Turn.Words[0]}
+	case len(s.Turn.Hooks.Words) > 0:
+		return Say{s.Turn.Hooks.Words[0]}
 	}
 	if in, ok := steering(s); ok {
 		return deliver(s, now, in, "steering")
@@ -266,7 +266,7 @@ func nextCall(t *Turn, now Now) Step {
 		case Cleared:
 			return Judge{c}
 		case Held:
-			if c.Heard {
+			if c.Hook.Heard {
 				return Conclude{c}
 			}
 		case Permitted:

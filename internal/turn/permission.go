@@ -17,17 +17,24 @@ type Permission struct {
 	Rules  event.ClientRules // what clients have said about permissions
 }
 
-func (s *State) permissionDone(e event.Event) error {
-	d, err := event.As[event.PermissionDoneData](e)
-	if err != nil {
-		return err
+func (p *Permission) fold(body event.Payload) {
+	switch d := body.(type) {
+	case event.PermissionDoneData:
+		p.Grants = append(p.Grants, d.Grants...)
+	case event.GrantsResetData:
+		p.Grants = nil
+	case event.ClientRules:
+		p.Rules = d
 	}
-	switch d.Result.Kind {
+}
+
+// approved reports whether an answer lets the call be made.
+func approved(r event.PermissionResult) bool {
+	switch r.Kind {
 	case event.Approved, event.ApprovedForSession, event.ApprovedForLocation:
-		s.Turn.move(d.ToolCallID, Permitted)
+		return true
 	}
-	s.Permission.Grants = append(s.Permission.Grants, d.Grants...)
-	return nil
+	return false
 }
 
 // ruleSet is how permissions are judged in this session.

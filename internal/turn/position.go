@@ -1,6 +1,10 @@
 package turn
 
-import "github.com/abide-run/abide/internal/event"
+import (
+	"slices"
+
+	"github.com/abide-run/abide/internal/event"
+)
 
 // Position is which session it is, and where its log ends.
 type Position struct {
@@ -10,21 +14,30 @@ type Position struct {
 	Shown  event.Seq // number of events that clients are shown
 }
 
-func (s *State) count(e event.Event) {
-	s.Seq = e.Seq
+// advance takes in where an event stands.
+func (p *Position) advance(e event.Event) {
+	p.Seq = e.Seq
 	if e.Kind().Listed() {
-		s.Shown++
+		p.Shown++
 	}
-	s.Memory.count(e)
 }
 
-// lastShown finds the event that the next one names as its parent.
-func (s *State) lastShown(events []event.Event) error {
-	for i := len(events) - 1; i >= 0; i-- {
-		if events[i].Kind().Listed() {
-			head, err := events[i].Head()
-			s.Parent = head.ID
-			return err
+// foldParent remembers an event that clients are shown: the next one names it as
+// its parent.
+func (p *Position) foldParent(e event.Event) error {
+	if !e.Kind().Listed() {
+		return nil
+	}
+	head, err := e.Head()
+	p.Parent = head.ID
+	return err
+}
+
+// loadParent finds the last event that clients are shown.
+func (p *Position) loadParent(events []event.Event) error {
+	for _, e := range slices.Backward(events) {
+		if e.Kind().Listed() {
+			return p.foldParent(e)
 		}
 	}
 	return nil

@@ -13,48 +13,60 @@ type Queue struct {
 	Halted bool // the queue is held until something new comes
 }
 
-func (s *State) inputAccepted(d event.InputAcceptedData) {
-	s.Queue.Halted = false
+func (q *Queue) fold(body event.Payload) {
+	switch d := body.(type) {
+	case event.InputAcceptedData:
+		q.add(d)
+	case event.QueueChangedData:
+		q.change(d)
+	case event.UserMessageData:
+		q.remove(d.InputID)
+	case event.CommandExecuteData:
+		q.remove(d.InputID)
+	case event.CommandQueuedData:
+		q.remove(d.InputID)
+	case event.CommandDoneData:
+		q.remove(d.InputID)
+		q.Halted = d.Stop && len(q.Inputs) > 0
+	}
+}
+
+// add lets an input wait. One that interrupts is the next.
+func (q *Queue) add(d event.InputAcceptedData) {
+	q.Halted = false
 	if d.Mode == event.ModeInterrupt {
-		s.Queue.Inputs = append([]event.InputAcceptedData{d}, s.Queue.Inputs...)
+		q.Inputs = append([]event.InputAcceptedData{d}, q.Inputs...)
 		return
 	}
-	s.Queue.Inputs = append(s.Queue.Inputs, d)
+	q.Inputs = append(q.Inputs, d)
 }
 
-func (s *State) unqueue(inputID string) {
-	for i, in := range s.Queue.Inputs {
-		if in.InputID == inputID {
-			s.Queue.Inputs = append(s.Queue.Inputs[:i:i], s.Queue.Inputs[i+1:]...)
-			delete(s.Hooks.Inputs, inputID)
-			return
-		}
+// find returns the place of an input in the queue, or -1.
+func (q *Queue) find(inputID string) int {
+	return slices.IndexFunc(q.Inputs, func(in event.InputAcceptedData) bool { return in.InputID == inputID })
+}
+
+func (q *Queue) remove(inputID string) {
+	if i := q.find(inputID); i >= 0 {
+		q.Inputs = append(q.Inputs[:i:i], q.Inputs[i+1:]...)
 	}
 }
 
-// headed reports whether an input that waits came with headers.
-func (s *State) headed(inputID string) bool {
-	return slices.ContainsFunc(s.Queue.Inputs, func(in event.InputAcceptedData) bool { return in.InputID == inputID && in.Headers })
+// hasHeaders reports whether an input that waits came with headers.
+func (q *Queue) hasHeaders(inputID string) bool {
+	i := q.find(inputID)
+	return i >= 0 && q.Inputs[i].Headers
 }
 
-// commandTaken takes a command out of the queue: something has happened.
-func (s *State) commandTaken(inputID string) {
-	if inputID != "" {
-		s.unqueue(inputID)
-		s.Life.Idle, s.Life.Aborted = false, false
-	}
-}
-
-// queueChanged puts the queue in another order. What the order does not name is
-// gone.
-func (s *State) queueChanged(d event.QueueChangedData) {
+// change puts the queue in another order. What the order does not name is gone.
+func (q *Queue) change(d event.QueueChangedData) {
 	var queue []event.InputAcceptedData
 	for _, id := range d.Order {
-		i := slices.IndexFunc(s.Queue.Inputs, func(in event.InputAcceptedData) bool { return in.InputID == id })
+		i := q.find(id)
 		if i < 0 {
 			continue
 		}
-		in := s.Queue.Inputs[i]
+		in := q.Inputs[i]
 		if d.Edited != nil && d.Edited.InputID == id {
 			in.Prompt, in.DisplayPrompt = d.Edited.Prompt, d.Edited.DisplayPrompt
 		}
@@ -63,11 +75,11 @@ func (s *State) queueChanged(d event.QueueChangedData) {
 		}
 		queue = append(queue, in)
 	}
-	s.Queue.Inputs = queue
+	q.Inputs = queue
 	if d.Paused != nil {
-		s.Queue.Paused = *d.Paused
+		q.Paused = *d.Paused
 	}
-	s.Queue.Halted = s.Queue.Halted && len(queue) > 0
+	q.Halted = q.Halted && len(queue) > 0
 }
 
 // held reports whether the queue is not to be worked on now.

@@ -1,9 +1,27 @@
 package turn
 
-import "github.com/abide-run/abide/internal/event"
+import (
+	"slices"
+
+	"github.com/abide-run/abide/internal/event"
+)
 
 // Rewind is what was taken back.
 type Rewind struct {
 	Hidden  []event.HistoryHiddenData // in the order in which it was taken back
 	Restore []event.HistoryHiddenData // the rewinds whose files have yet to be restored
+}
+
+func (r *Rewind) fold(body event.Payload) {
+	if _, ok := body.(event.FilesRestoredData); ok {
+		r.Restore = r.Restore[min(1, len(r.Restore)):]
+	}
+}
+
+// hide takes in what is taken back.
+func (r *Rewind) hide(d event.HistoryHiddenData) {
+	if d.Files {
+		r.Restore = append(r.Restore, d)
+	}
+	r.Hidden = append(slices.Clip(r.Hidden), d)
 }

@@ -16,6 +16,28 @@ type Setup struct {
 	mode     string // the mode that the session works in, unless a message names another
 }
 
+func (p *Setup) fold(body event.Payload) {
+	switch d := body.(type) {
+	case event.SessionStartData:
+		p.Model = d.SelectedModel
+	case event.SessionConfiguredData:
+		p.Config = d
+		p.Offered++
+	case event.ClientDeclaredData:
+		p.Declared = d
+		p.Offered++
+	case event.ToolsDeclaredData:
+		p.Tools = d.Tools
+		p.Offered++
+	case event.SkillsFoundData:
+		p.Offered++
+	case event.ModeChangedData:
+		p.mode = d.NewMode
+	case event.SessionModelChangeData:
+		p.Model = d.NewModel
+	}
+}
+
 // Can returns what some client of the session has said that it can answer.
 func (s *State) Can() event.ClientDeclaredData { return s.Setup.Declared }
 

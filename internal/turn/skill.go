@@ -16,6 +16,17 @@ type Skills struct {
 	waiting []Words         // the texts of invoked skills that the model is told before its next request
 }
 
+func (k *Skills) fold(body event.Payload) {
+	switch d := body.(type) {
+	case event.SkillsFoundData:
+		k.Found = d.Skills
+	case event.SkillInvokedData:
+		k.invoke(d)
+	case event.UserMessageData:
+		k.waiting = spoken(k.waiting, d.Source)
+	}
+}
+
 // UsableSkills are the skills that the model may be told: those that are enabled, and of
 // an agent that answers those that it was given.
 func (s *State) UsableSkills() []event.Skill {
@@ -37,16 +48,16 @@ func (s *State) Unloaded() []event.Skill {
 	return slices.DeleteFunc(s.UsableSkills(), func(k event.Skill) bool { return s.Skills.told[k.Name] })
 }
 
-// skillInvoked lets the model be told a skill before its next request, in
-// whichever turn that is.
-func (s *State) skillInvoked(d event.SkillInvokedData) {
-	told := maps.Clone(s.Skills.told)
+// invoke lets the model be told a skill before its next request, in whichever turn
+// that is.
+func (k *Skills) invoke(d event.SkillInvokedData) {
+	told := maps.Clone(k.told)
 	if told == nil {
 		told = make(map[string]bool)
 	}
 	told[d.Name] = true
-	s.Skills.told = told
-	s.Skills.waiting = append(slices.Clip(s.Skills.waiting), Words{Text: skillContext(d), Source: "skill-" + d.Name})
+	k.told = told
+	k.waiting = append(slices.Clip(k.waiting), Words{Text: skillContext(d), Source: "skill-" + d.Name})
 }
 
 // skillContext is a skill as the model reads it.

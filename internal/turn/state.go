@@ -11,7 +11,6 @@ package turn
 
 import (
 	"slices"
-	"time"
 
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/transcript"
@@ -50,36 +49,41 @@ func (s *State) Active() bool {
 	return s.Turn != nil || len(s.Queue.Inputs) > 0 || !s.Life.Idle || len(s.Rewind.Restore) > 0
 }
 
+// Fold takes in the next event.
+func (s *State) Fold(e event.Event) error {
+	s.History.Add(e)
+	return s.foldNext(e)
+}
+
 // Load folds a stored log. The state is the one that folding every event gives,
 // but most of what happened before the session was last idle is never decoded.
 // Two rules make that so, and whoever changes the fold has to keep them:
 //
 //   - What only some kinds of events change (see lasts) depends on nothing else.
-//   - Everything else is cleared when the session is idle (see rest).
+//   - Everything else is cleared when the session is idle (see lifecycle.go).
 func (s *State) Load(events []event.Event) error {
 	before, rest := cutAtIdle(events)
 	for _, e := range before {
 		s.count(e)
 		if s.lasts(e) {
-			if err := s.fold(e); err != nil {
+			if err := s.foldParts(e, nil); err != nil {
 				return err
 			}
 		}
 	}
-	if err := s.loadKeys(before); err != nil {
+	if err := s.Keys.load(before); err != nil {
 		return err
 	}
 	for _, e := range rest {
-		s.count(e)
-		if err := s.take(e); err != nil {
+		if err := s.foldNext(e); err != nil {
 			return err
 		}
 	}
 	s.History.Load(events)
-	if err := s.measured(events); err != nil {
+	if err := s.Context.loadMeasured(events); err != nil {
 		return err
 	}
-	return s.lastShown(events)
+	return s.loadParent(events)
 }
 
 // cutAtIdle cuts a log in two. The second part begins with the last session.idle,
@@ -100,140 +104,54 @@ func (s *State) lasts(e event.Event) bool {
 	return e.Kind().Lasting || (e.Type == event.UserMessage && (s.About.Summary == "" || len(s.Skills.waiting) > 0))
 }
 
-// Apply takes in the next event.
-func (s *State) Apply(e event.Event) error {
-	s.count(e)
-	s.History.Add(e)
-	return s.take(e)
+// count takes in what can be told of an event without decoding it.
+func (s *State) count(e event.Event) {
+	s.advance(e)
+	s.Memory.count(e)
 }
 
-func (s *State) take(e event.Event) error {
-	if e.Kind().Listed() {
-		head, err := e.Head()
-		if err != nil {
-			return err
-		}
-		s.Parent = head.ID
-	}
-	if err := s.foldKey(e); err != nil {
+// foldNext takes in the next event, but for the conversation.
+func (s *State) foldNext(e event.Event) error {
+	s.count(e)
+	if err := s.foldParent(e); err != nil {
 		return err
 	}
-	return s.fold(e)
+	return s.foldParts(e, &s.Keys)
 }
 
-// fold is the meaning of every event.
-func (s *State) fold(e event.Event) error {
-	switch e.Type {
-	case event.SessionStart:
-		return with(e, func(d event.SessionStartData) {
-			s.About.Started, _ = time.Parse(time.RFC3339, d.StartTime)
-			s.Setup.Model, s.Life.Entry = d.SelectedModel, "new"
-		})
-	case event.SessionConfigured:
-		s.Setup.Offered++
-		return with(e, func(d event.SessionConfiguredData) { s.Setup.Config = d })
-	case event.ClientDeclared:
-		s.Setup.Offered++
-		return with(e, func(d event.ClientDeclaredData) { s.Setup.Declared = d })
-	case event.ToolsDeclared:
-		s.Setup.Offered++
-		return with(e, func(d event.ToolsDeclaredData) { s.Setup.Tools = d.Tools })
-	case event.SessionNamed:
-		return with(e, func(d event.SessionNamedData) { s.About.Name, s.About.AutoNamed = d.Name, d.Auto })
-	case event.ModeChanged:
-		return with(e, func(d event.ModeChangedData) {
-			s.Setup.mode = d.NewMode
-			if s.Turn != nil {
-				s.Turn.Mode = ""
-			}
-		})
-	case event.SessionModelChange:
-		s.Context.Gate.Reset()
-		return with(e, func(d event.SessionModelChangeData) {
-			s.Setup.Model, s.Context.Switched = d.NewModel, d.PreviousModel != ""
-		})
-	case event.CompactionStart, event.CompactionComplete, event.ContextEpoch:
-		return s.foldContext(e)
-	case event.InstructionsLoaded:
-		return with(e, func(d event.InstructionsLoadedData) { s.Prompt.Loaded = d.Text })
-	case event.SystemMessage:
-		return with(e, func(d event.SystemMessageData) {
-			if d.EpochID != "" {
-				return // what a compaction tells is not the prompt
-			}
-			s.Prompt.System, s.Prompt.Context = d.Content, d.Context
-			if s.Turn != nil {
-				s.Turn.Words = spoken(s.Turn.Words, SourceSessionStart)
-			}
-		})
-	case event.InputAccepted:
-		return with(e, s.inputAccepted)
-	case event.UserMessage:
-		return with(e, s.userMessage)
-	case event.SessionIdle:
-		return with(e, s.rest)
-	case event.SessionForked:
-		s.Turn, s.Queue.Inputs, s.Life.Idle, s.Rewind.Restore = nil, nil, true, nil
-		s.Tasks.Open, s.Tasks.Reports = nil, nil // the parent's
-		s.Hooks.Open, s.Hooks.Inputs, s.Life.Entry, s.Life.Last = nil, nil, "", nil
-		s.Exchanges, s.Queue.Paused, s.Queue.Halted, s.Life.Suspended = Exchanges{}, false, false, false
-	case event.SessionResume:
-		s.Life.Entry = "resume"
+// foldParts decodes the body of an event, once, and has each part take what it
+// needs. An event of a kind that this version does not know means nothing. Keys
+// is nil if the keys of requests are loaded in another way.
+//
+// The turn comes before the queue: it looks up the input that the queue then
+// lets go of.
+func (s *State) foldParts(e event.Event, keys *Keys) error {
+	if e.Kind().Type == "" {
 		return nil
-	case event.HookStart:
-		return with(e, s.hookStarted)
-	case event.HookEnd:
-		return with(e, s.hookEnded)
-	case event.HistoryHidden:
-		s.forgetTurn()
-		s.Skills.told, s.Skills.waiting = nil, nil // what the model was told may be among it
-		s.outdate()
-		s.Turn, s.Life.Idle, s.Life.Suspended = nil, true, false
-		return with(e, func(d event.HistoryHiddenData) {
-			if d.Files {
-				s.Rewind.Restore = append(s.Rewind.Restore, d)
-			}
-			s.todos.hide(e.Seq, d)
-			s.Rewind.Hidden = append(slices.Clip(s.Rewind.Hidden), d)
-		})
-	case event.TaskStarted:
-		return with(e, func(d event.TaskStartedData) { s.Tasks.Open = append(s.Tasks.Open, Task{Key: d.Key}) })
-	case event.TaskReported:
-		return with(e, func(d event.TaskReportedData) { s.reported(e.Seq, d) })
-	case event.MemoryExtracted, event.MemoryConsolidated, event.MemoryRecalled:
-		return s.foldMemory(e)
-	case event.TodoChanged:
-		return with(e, func(d event.TodoChangedData) { s.todos.changed(e.Seq, d) })
-	case event.SystemNotification:
-		return with(e, s.notified)
-	case event.FilesRestored:
-		s.Rewind.Restore = s.Rewind.Restore[min(1, len(s.Rewind.Restore)):]
-	case event.SessionError:
-		return with(e, func(d event.SessionErrorData) {
-			if d.EndsTurn {
-				s.over(EndError, d.Message)
-			}
-		})
-	case event.Abort:
-		return with(e, s.aborted)
-	case event.TurnEnded:
-		s.over(EndAbort, "")
-	default:
-		if err := s.foldExchange(e); err != nil {
-			return err
-		}
 	}
-	if s.Turn == nil {
-		return s.between(e)
+	body, err := e.Body()
+	if err != nil {
+		return err
 	}
-	return s.foldTurn(e)
-}
-
-// with decodes an event's body and hands it on.
-func with[T any](e event.Event, use func(T)) error {
-	d, err := event.As[T](e)
-	if err == nil {
-		use(d)
+	if keys != nil {
+		keys.fold(e, body)
 	}
-	return err
+	s.foldMoment(e, body)
+	s.About.fold(s, body)
+	s.Setup.fold(body)
+	s.Prompt.fold(body)
+	s.Permission.fold(body)
+	if err := s.Turn.fold(s, e, body); err != nil {
+		return err
+	}
+	s.Queue.fold(body)
+	s.Life.fold(body)
+	s.Hooks.fold(s, body)
+	s.Exchanges.fold(e, body)
+	s.Tasks.fold(e, body)
+	s.Skills.fold(body)
+	s.Rewind.fold(body)
+	s.Memory.fold(e, body)
+	s.todos.fold(e, body)
+	return s.Context.fold(e, body)
 }

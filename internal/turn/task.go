@@ -24,30 +24,28 @@ type Report struct {
 	event.TaskReportedData
 }
 
-// reported takes in news of a task.
-func (s *State) reported(seq event.Seq, d event.TaskReportedData) {
-	for i := range s.Tasks.Open {
-		if s.Tasks.Open[i].Key != d.Key {
-			continue
-		}
-		if s.Tasks.Open[i].Last = d.Status; d.Ended {
-			s.Tasks.Open = slices.Delete(slices.Clone(s.Tasks.Open), i, i+1)
-		}
-		break
-	}
-	if d.Text != "" {
-		s.Tasks.Reports = append(s.Tasks.Reports, Report{seq, d})
+func (t *Tasks) fold(e event.Event, body event.Payload) {
+	switch d := body.(type) {
+	case event.TaskStartedData:
+		t.Open = append(t.Open, Task{Key: d.Key})
+	case event.TaskReportedData:
+		t.report(Report{e.Seq, d})
+	case event.SystemNotificationData:
+		t.Reports = slices.DeleteFunc(slices.Clone(t.Reports), func(r Report) bool { return r.Seq == d.Report })
 	}
 }
 
-// notified takes in that the model is told something, which opens a turn if
-// there is none.
-func (s *State) notified(d event.SystemNotificationData) {
-	s.Tasks.Reports = slices.DeleteFunc(slices.Clone(s.Tasks.Reports), func(r Report) bool { return r.Seq == d.Report })
-	s.Life.Idle = false
-	if s.Turn == nil {
-		s.forgetTurn()
-		s.Turn = &Turn{InteractionID: d.InteractionID}
-		s.About.Totals.Turns++
+// report takes in news of a task.
+func (t *Tasks) report(r Report) {
+	i := slices.IndexFunc(t.Open, func(o Task) bool { return o.Key == r.Key })
+	switch {
+	case i < 0:
+	case r.Ended:
+		t.Open = slices.Delete(slices.Clone(t.Open), i, i+1)
+	default:
+		t.Open[i].Last = r.Status
+	}
+	if r.Text != "" {
+		t.Reports = append(t.Reports, r)
 	}
 }

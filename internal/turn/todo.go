@@ -42,6 +42,12 @@ func (s *State) Todos() []Todo { return slices.Clone(s.todos.list) }
 // TodosAt returns the position at which the model's own list last changed.
 func (s *State) TodosAt() event.Seq { return s.todos.at }
 
+func (t *todos) fold(e event.Event, body event.Payload) {
+	if d, ok := body.(event.TodoChangedData); ok {
+		t.changed(e.Seq, d)
+	}
+}
+
 // changed takes in that an entry is new or different.
 func (t *todos) changed(seq event.Seq, to Todo) {
 	i, found := t.find(to.ID)

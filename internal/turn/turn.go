@@ -17,16 +17,11 @@ type Turn struct {
 	Phase         Phase
 	Step          int // number of the current model request, from 0
 	Calls         []*Call
-	Stop          bool                    // end after this step, whatever the model would say
-	Repeats       int                     // how often in a row the same calls gave the same results
-	Prompt        string                  // what was said first
-	Headers       []string                // the inputs that came with headers for its requests
-	Words         []Words                 // of hooks, that the model is to be told
-	Kept          bool                    // a hook did not let it end
-	Failure       *event.SessionErrorData // what it is given up for, if no hook objects
-	Retries       int                     // how often a hook has objected
-	Compactions   int                     // that its next request has waited for
-	Full          string                  // why the next request cannot be made to fit
+	Stop          bool      // end after this step, whatever the model would say
+	Repeats       int       // how often in a row the same calls gave the same results
+	Prompt        string    // what was said first
+	Headers       []string  // the inputs that came with headers for its requests
+	Hooks         TurnHooks // what hooks say of it
 	last          [sha256.Size]byte
 }
 
@@ -53,10 +48,8 @@ type Call struct {
 	Detaches bool            // what it does can go on without it
 	Key      string
 	Attempt  int
-	Begun    time.Time               // when the first attempt was recorded
-	Verdict  Verdict                 // of the hook that was asked before it
-	Outcome  *event.ToolCompleteData // what it gave, while a hook is asked about that
-	Heard    bool                    // that hook was heard
+	Begun    time.Time // when the first attempt was recorded
+	Hook     CallHook  // what hooks say of it
 	result   [sha256.Size]byte
 }
 
@@ -131,94 +124,102 @@ func (s *State) call(id string) *Call {
 	return nil
 }
 
-// foldTurn is the meaning of the events of a running turn.
-func (s *State) foldTurn(e event.Event) error {
-	t := s.Turn
-	switch e.Type {
-	case event.AssistantTurnStart:
-		t.Phase, t.Compactions = Asking, 0
-	case event.AssistantUsage:
-		return with(e, s.used)
-	case event.AssistantMessage:
-		s.Context.Switched = false
-		return with(e, t.answered)
-	case event.AssistantTurnEnd:
-		s.stepEnded()
-	case event.ToolStart:
-		return with(e, func(d event.ToolStartData) { t.move(d.ToolCallID, Intended) })
-	case event.PermissionAsked:
-		return with(e, func(d event.PermissionAskedData) {
-			if c := t.ask(e, d.ToolCallID, WaitingPermission, d.RequestID); c != nil {
-				c.Grants, c.Shown = d.Grants, d.PermissionRequest
-			}
-		})
-	case event.PermissionDone:
-		return s.permissionDone(e)
-	case event.ExternalAsked:
-		return with(e, func(d event.ExternalAskedData) {
-			t.ask(e, d.ToolCallID, WaitingExternal, d.RequestID)
-		})
-	case event.UserInputAsked:
-		return with(e, func(d event.UserInputAskedData) {
-			t.ask(e, d.ToolCallID, WaitingUser, d.RequestID)
-		})
-	case event.ExitPlanAsked:
-		return with(e, func(d event.ExitPlanAskedData) {
-			t.ask(e, d.ToolCallID, WaitingPlan, d.RequestID)
-		})
-	case event.ToolBegun:
+// fold takes in the events of a running turn. Without one they mean nothing to it.
+func (t *Turn) fold(s *State, e event.Event, body event.Payload) error {
+	if t == nil {
+		return nil
+	}
+	switch d := body.(type) {
+	case event.UserMessageData:
+		t.addMessage(d, s.Queue.hasHeaders(d.InputID))
+	case event.ModeChangedData:
+		t.Mode = ""
+	case event.AssistantTurnStartData:
+		t.Phase = Asking
+	case event.AssistantMessageData:
+		t.addCalls(d.ToolRequests)
+	case event.AssistantTurnEndData:
+		t.countRepeats()
+		t.nextStep()
+	case event.ToolStartData:
+		t.move(d.ToolCallID, Intended)
+	case event.PermissionAskedData:
+		if c := t.ask(e, d.ToolCallID, WaitingPermission, d.RequestID); c != nil {
+			c.Grants, c.Shown = d.Grants, d.PermissionRequest
+		}
+	case event.PermissionDoneData:
+		if approved(d.Result) {
+			t.move(d.ToolCallID, Permitted)
+		}
+	case event.ExternalAskedData:
+		t.ask(e, d.ToolCallID, WaitingExternal, d.RequestID)
+	case event.UserInputAskedData:
+		t.ask(e, d.ToolCallID, WaitingUser, d.RequestID)
+	case event.ExitPlanAskedData:
+		t.ask(e, d.ToolCallID, WaitingPlan, d.RequestID)
+	case event.ToolBegunData:
 		head, err := e.Head()
 		if err != nil {
 			return err
 		}
-		return with(e, func(d event.ToolBegunData) {
-			if c := t.move(d.ToolCallID, Begun); c != nil {
-				if c.Begun.IsZero() {
-					c.Begun = head.Time
-				}
-				c.Key, c.Attempt, c.Granted, c.Detaches = d.Key, d.Attempt, d.Granted, d.Detaches
-			}
-		})
-	case event.ToolComplete:
-		return with(e, s.callFinished)
-	case event.TaskDone:
-		t.Stop = true
+		t.beginCall(d, head.Time)
+	case event.ToolCompleteData:
+		t.finishCall(s, d)
+	case event.EmptyData:
+		t.Stop = t.Stop || d.Type() == event.TaskDone
 	}
 	return nil
 }
 
-// between is the meaning of the events of a turn that is over already.
-func (s *State) between(e event.Event) error {
-	switch e.Type {
-	case event.PermissionDone: // what was allowed for the rest of the session is kept
-		return with(e, func(d event.PermissionDoneData) { s.Permission.Grants = append(s.Permission.Grants, d.Grants...) })
-	case event.AssistantUsage:
-		return with(e, s.anchored)
-	}
-	return nil
-}
-
-func (s *State) userMessage(d event.UserMessageData) {
-	headers := s.headed(d.InputID)
-	s.unqueue(d.InputID)
-	s.Context.Gate.Reset()
-	s.Life.Idle, s.Life.Aborted = false, false
-	if s.About.Summary == "" {
-		s.About.Summary = summary(d.Content)
-	}
-	if s.Turn == nil {
-		s.forgetTurn()
-		s.Turn = &Turn{InteractionID: d.InteractionID, Prompt: d.Content}
-		s.About.Totals.Turns++
-	}
+// addMessage takes in that the turn works on a message.
+func (t *Turn) addMessage(d event.UserMessageData, headers bool) {
 	if headers {
-		s.Turn.Headers = append(slices.Clip(s.Turn.Headers), d.InputID)
+		t.Headers = append(slices.Clip(t.Headers), d.InputID)
 	}
-	s.Skills.waiting = spoken(s.Skills.waiting, d.Source)
-	s.Turn.Words = spoken(s.Turn.Words, d.Source)
 	if d.AgentMode != "" {
-		s.Turn.Mode = d.AgentMode
+		t.Mode = d.AgentMode
 	}
+}
+
+// addCalls takes in which calls the model asks for.
+func (t *Turn) addCalls(requests []event.ToolRequest) {
+	t.Phase, t.Calls = Calling, make([]*Call, len(requests))
+	for i, r := range requests {
+		t.Calls[i] = &Call{Request: r}
+	}
+	t.settle()
+}
+
+// beginCall takes in that a call is begun, for the first time or again.
+func (t *Turn) beginCall(d event.ToolBegunData, at time.Time) {
+	c := t.move(d.ToolCallID, Begun)
+	if c == nil {
+		return
+	}
+	if c.Begun.IsZero() {
+		c.Begun = at
+	}
+	c.Key, c.Attempt, c.Granted, c.Detaches = d.Key, d.Attempt, d.Granted, d.Detaches
+}
+
+// finishCall takes in the terminal record of a call.
+func (t *Turn) finishCall(s *State, d event.ToolCompleteData) {
+	c := t.move(d.ToolCallID, Finished)
+	if c == nil {
+		return
+	}
+	t.Stop = t.Stop || s.final(c, d)
+	c.result = sha256.Sum256([]byte(transcript.ResultText(d)))
+	t.settle()
+}
+
+// ends reports whether the turn is over with its present step.
+func (t *Turn) ends() bool { return t != nil && (t.Stop || len(t.Calls) == 0) }
+
+// nextStep takes in that a step has ended and the model is to be asked again.
+func (t *Turn) nextStep() {
+	t.Phase, t.Calls = Ready, nil
+	t.Step++
 }
 
 // spoken returns what is left to be told when the model was told the first words
@@ -232,18 +233,6 @@ func spoken(words []Words, source string) []Words {
 	return words
 }
 
-func (s *State) callFinished(d event.ToolCompleteData) {
-	c := s.Turn.move(d.ToolCallID, Finished)
-	if c == nil {
-		return
-	}
-	if s.final(c, d) {
-		s.Turn.Stop = true
-	}
-	c.result = sha256.Sum256([]byte(transcript.ResultText(d)))
-	s.Turn.settle()
-}
-
 // final reports whether the result of a call ends the turn.
 func (s *State) final(c *Call, d event.ToolCompleteData) bool {
 	if d.Error != nil {
@@ -251,26 +240,6 @@ func (s *State) final(c *Call, d event.ToolCompleteData) bool {
 	}
 	x, external := s.external(c.Request.Name)
 	return external && x.Terminal && d.Success
-}
-
-// stepEnded closes a step: the turn is over, or the model is to be asked again.
-func (s *State) stepEnded() {
-	t := s.Turn
-	if t.Stop || len(t.Calls) == 0 {
-		s.over(EndComplete, "")
-		return
-	}
-	t.countRepeats()
-	t.Phase, t.Calls = Ready, nil
-	t.Step++
-}
-
-func (t *Turn) answered(d event.AssistantMessageData) {
-	t.Phase, t.Calls = Calling, make([]*Call, len(d.ToolRequests))
-	for i, r := range d.ToolRequests {
-		t.Calls[i] = &Call{Request: r}
-	}
-	t.settle()
 }
 
 // move brings a call to a stage. Calls that are not part of the current step,

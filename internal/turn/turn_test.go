@@ -36,7 +36,7 @@ func (w *writer) add(payloads ...event.Payload) *writer {
 		}
 		e.Seq = event.Seq(len(w.events) + 1)
 		w.events = append(w.events, e)
-		if err := w.state.Apply(e); err != nil {
+		if err := w.state.Fold(e); err != nil {
 			w.t.Fatal(err)
 		}
 	}

@@ -17,7 +17,7 @@ func TestASessionIsLoadedAsItWasFolded(t *testing.T) {
 		for _, l := range readLogs(t, archive) {
 			folded := turn.New(l.index.ID)
 			for i, e := range l.events {
-				if err := folded.Apply(e); err != nil {
+				if err := folded.Fold(e); err != nil {
 					t.Fatalf("session %s, event %d (%s): %v", l.index.ID, e.Seq, e.Type, err)
 				}
 				loaded := loadState(t, l.index.ID, l.events[:i+1])

@@ -147,9 +147,9 @@ func standing(s *turn.State) string {
 		note(count.n > 0, fmt.Sprintf("%s %d", count.word, count.n))
 	}
 	if s.Turn != nil {
-		note(s.Turn.Compactions > 0, fmt.Sprintf("waited for %d compactions", s.Turn.Compactions))
+		note(s.Context.Compactions > 0, fmt.Sprintf("waited for %d compactions", s.Context.Compactions))
 		note(s.Turn.Stop, "last step")
-		note(s.Turn.Full != "", "full")
+		note(s.Context.Full != "", "full")
 	}
 	return strings.Join(list, ", ")
 }
@@ -162,7 +162,7 @@ func traceLog(t *testing.T, l log) string {
 	fmt.Fprintf(&out, "# %s\n", l.index.ID)
 	s, last := turn.New(l.index.ID), ""
 	for _, e := range l.events {
-		if err := s.Apply(e); err != nil {
+		if err := s.Fold(e); err != nil {
 			t.Fatalf("session %s, event %d (%s): %v", l.index.ID, e.Seq, e.Type, err)
 		}
 		fmt.Fprintf(&out, "%d %s: %s", e.Seq, e.Type, trace(s))

@@ -191,5 +191,5 @@ func (c *checked) follow(id event.SessionID, batch eventlog.Batch) error {
 
 func (l *log) take(e event.Event) error {
 	l.events = append(l.events, e)
-	return l.state.Apply(e)
+	return l.state.Fold(e)
 }
