@@ -6,9 +6,12 @@ import (
 	"github.com/abide-run/abide/internal/event"
 )
 
+// waitedFor is a compaction that the turn waits for.
+var waitedFor = event.CompactionStartData{CompactionID: "c1", Point: event.PointBeforeRun, Trigger: event.TriggerThreshold}
+
 // compactionEvents are what may happen to the context.
 var compactionEvents = []event.Payload{
-	event.CompactionStartData{CompactionID: "c1", Point: event.PointBeforeRun, Trigger: event.TriggerThreshold},
+	waitedFor,
 	event.CompactionStartData{CompactionID: "c2", Point: event.PointBackground, Trigger: event.TriggerManual},
 	event.CompactionCompleteData{CompactionID: "c1", Outcome: event.OutcomeDone, PostTokens: 100, EpochID: "e1"},
 	event.CompactionCompleteData{CompactionID: "c1", Outcome: event.OutcomeFailed, PreTokens: 200, Must: true, Error: "no room"},

@@ -102,9 +102,9 @@ func (h *Hooks) fold(s *State, body event.Payload) {
 // spoken takes in that the model was told the words of a source.
 func (t *Turn) spoken(source string) { t.Hooks.Words = spoken(t.Hooks.Words, source) }
 
-// forgetTurn lets go of the hooks about a turn. Those of inputs that wait are not
+// dropTurn lets go of the hooks about a turn. Those of inputs that wait are not
 // about one.
-func (h *Hooks) forgetTurn() {
+func (h *Hooks) dropTurn() {
 	h.Open = slices.DeleteFunc(slices.Clone(h.Open), func(o event.HookStartData) bool { return o.InputID == "" })
 }
 
@@ -245,7 +245,7 @@ func (s *State) stopHeard(said output) {
 	t.nextStep()
 	t.Hooks.Kept = true
 	t.say(cmp.Or(said.Reason, "Go on."), SourceAgentStop)
-	s.reopen(t)
+	s.reopenTurn(t)
 }
 
 // say makes words of a hook wait for the next model request.

@@ -2,90 +2,197 @@ package turn
 
 import "github.com/abide-run/abide/internal/event"
 
-// foldMoment takes in a moment of the session's life: what it does to all parts.
-func (s *State) foldMoment(e event.Event, body event.Payload) {
+// A moment is a point in the life of a session at which several parts change
+// together.
+type moment int
+
+// The moments of a session's life.
+const (
+	opened  moment = iota // a turn begins
+	over                  // the turn ends, for whatever reason
+	idle                  // all work is done
+	aborted               // the work was stopped from outside; the turn is over already
+	hidden                // a part of the log was taken back
+	forked                // the session begins as a copy of another one
+	moments               // the number of moments
+)
+
+// A change is what a moment does to one part. It assigns no other part.
+type change func(s *State, e event.Event, body event.Payload)
+
+// keeps is the change of a part that the moment does not concern.
+func keeps(*State, event.Event, event.Payload) {}
+
+// A row says what each moment does to one part, in the order of the moments.
+type row struct {
+	part    string // the name of the field of State
+	changes [moments]change
+}
+
+// lifecycle is what the moments of a session's life do to the parts of its state:
+// one row for each part, one column for each moment. The rows are run from the top
+// to the bottom: Life comes before Turn, because it keeps how the turn ended.
+//
+// A part that events other than the lasting ones change has to be cleared when the
+// session is idle, even if there should be nothing to clear: what Load has skipped
+// must not make a difference.
+var lifecycle = []row{
+	// part, {opened, over, idle, aborted, hidden, forked}
+	{"Position", [moments]change{keeps, keeps, keeps, keeps, keeps, keeps}},
+	{"About", [moments]change{countTurn, keeps, setTotals, keeps, keeps, keeps}},
+	{"Setup", [moments]change{keeps, keeps, keeps, keeps, keeps, keeps}},
+	{"Prompt", [moments]change{keeps, keeps, keeps, keeps, keeps, keeps}},
+	{"Permission", [moments]change{keeps, keeps, keeps, keeps, keeps, keeps}},
+	{"Queue", [moments]change{keeps, keeps, dropInputs, abortQueue, keeps, clearQueue}},
+	{"Life", [moments]change{dropEnding, keepEnding, restLife, abortLife, rewindLife, forkLife}},
+	{"Hooks", [moments]change{dropTurnHooks, dropTurnHooks, clearHooks, abortHooks, dropTurnHooks, clearHooks}},
+	{"Exchanges", [moments]change{keeps, keeps, keeps, keeps, keeps, clearExchanges}},
+	{"Tasks", [moments]change{keeps, keeps, keeps, keeps, keeps, clearTasks}},
+	{"Context", [moments]change{resetCompactions, keeps, restContext, keeps, outdateContext, keeps}},
+	{"Skills", [moments]change{keeps, keeps, keeps, keeps, forgetSkills, keeps}},
+	{"Rewind", [moments]change{keeps, keeps, keeps, keeps, addRewind, dropRestores}},
+	{"Keys", [moments]change{keeps, keeps, keeps, keeps, keeps, keeps}},
+	{"Turn", [moments]change{beginTurn, endTurn, endTurn, keeps, endTurn, endTurn}},
+	{"History", [moments]change{keeps, keeps, keeps, keeps, keeps, keeps}}, // it reads the log itself
+	{"Memory", [moments]change{keeps, keeps, keeps, keeps, noteRewind, dropFindings}},
+	{"todos", [moments]change{keeps, keeps, keeps, keeps, hideTodos, keeps}},
+}
+
+// pass runs one column of the table.
+func (s *State) pass(m moment, e event.Event, body event.Payload) {
+	for _, r := range lifecycle {
+		r.changes[m](s, e, body)
+	}
+}
+
+// foldMoments finds the moments that an event stands for, and passes them.
+func (s *State) foldMoments(e event.Event, body event.Payload) {
 	switch d := body.(type) {
-	case event.UserMessageData:
-		s.open(Turn{InteractionID: d.InteractionID, Prompt: d.Content})
-	case event.SystemNotificationData:
-		s.open(Turn{InteractionID: d.InteractionID})
+	case event.UserMessageData, event.SystemNotificationData:
+		if s.Turn == nil {
+			s.pass(opened, e, body)
+		}
 	case event.AssistantTurnEndData:
 		if s.Turn.ends() {
-			s.over(body)
+			s.pass(over, e, body)
 		}
 	case event.SessionErrorData:
 		if d.EndsTurn {
-			s.over(body)
+			s.pass(over, e, body)
 		}
 	case event.TurnEndedData:
-		s.over(body)
+		s.pass(over, e, body)
 	case event.AbortData:
-		s.over(body)
-		s.abort(d)
+		s.pass(over, e, body)
+		s.pass(aborted, e, body)
 	case event.SessionIdleData:
-		s.rest(d)
+		s.pass(idle, e, body)
 	case event.HistoryHiddenData:
-		s.hide(e.Seq, d)
+		s.pass(hidden, e, body)
 	case event.SessionForkedData:
-		s.fork()
+		s.pass(forked, e, body)
 	}
 }
 
-// open begins a turn if there is none.
-func (s *State) open(t Turn) {
-	if s.Turn == nil {
-		s.Life.Last = nil
-		s.Hooks.forgetTurn()
-		s.Context.Compactions, s.Context.Full = 0, ""
-		s.Turn = &t
-		s.About.Totals.Turns++
-	}
+func countTurn(s *State, _ event.Event, _ event.Payload) { s.About.Totals.Turns++ }
+
+func setTotals(s *State, _ event.Event, body event.Payload) {
+	s.About.Totals = body.(event.SessionIdleData).Totals
 }
 
-// reopen lets the turn go on that has ended.
-func (s *State) reopen(t Turn) { s.Turn, s.Life.Last = &t, nil }
-
-// over ends the turn.
-func (s *State) over(body event.Payload) {
-	s.Life.Last = endingOf(s.Turn, body)
-	s.Hooks.forgetTurn()
-	s.Turn = nil
-}
-
-// rest clears all that is not kept while the session is idle. It is cleared even
-// if there should be nothing: what Load has skipped must not make a difference.
-func (s *State) rest(d event.SessionIdleData) {
-	s.About.Totals = d.Totals
-	s.Life = Life{Idle: true, Aborted: d.Aborted}
+func dropInputs(s *State, _ event.Event, _ event.Payload) {
 	s.Queue.Inputs, s.Queue.Halted = nil, false
-	s.Hooks = Hooks{}
+}
+
+func abortQueue(s *State, _ event.Event, body event.Payload) {
+	if s.Queue.Halted = false; !body.(event.AbortData).KeepQueue {
+		s.Queue.Inputs = nil
+	}
+}
+
+func clearQueue(s *State, _ event.Event, _ event.Payload) { s.Queue = Queue{} }
+
+func dropEnding(s *State, _ event.Event, _ event.Payload) { s.Life.Last = nil }
+
+func keepEnding(s *State, _ event.Event, body event.Payload) { s.Life.Last = endingOf(s.Turn, body) }
+
+func restLife(s *State, _ event.Event, body event.Payload) {
+	s.Life = Life{Idle: true, Aborted: body.(event.SessionIdleData).Aborted}
+}
+
+func abortLife(s *State, _ event.Event, _ event.Payload) {
+	s.Life.Aborted, s.Life.Suspended = true, false
+}
+
+func rewindLife(s *State, _ event.Event, _ event.Payload) {
+	s.Life.Idle, s.Life.Suspended, s.Life.Last = true, false, nil
+}
+
+func forkLife(s *State, _ event.Event, _ event.Payload) {
+	s.Life = Life{Idle: true, Aborted: s.Life.Aborted}
+}
+
+func dropTurnHooks(s *State, _ event.Event, _ event.Payload) { s.Hooks.dropTurn() }
+
+func clearHooks(s *State, _ event.Event, _ event.Payload) { s.Hooks = Hooks{} }
+
+func abortHooks(s *State, _ event.Event, body event.Payload) {
+	if !body.(event.AbortData).KeepQueue {
+		s.Hooks = Hooks{}
+	}
+}
+
+func clearExchanges(s *State, _ event.Event, _ event.Payload) { s.Exchanges = Exchanges{} }
+
+func clearTasks(s *State, _ event.Event, _ event.Payload) { s.Tasks = Tasks{} }
+
+func resetCompactions(s *State, _ event.Event, _ event.Payload) {
+	s.Context.Compactions, s.Context.Full = 0, ""
+}
+
+func restContext(s *State, _ event.Event, _ event.Payload) {
 	s.Context.Switched, s.Context.Compactions, s.Context.Full = false, 0, ""
 	s.Context.Gate.Reset()
-	s.Turn = nil
 }
 
-func (s *State) abort(d event.AbortData) {
-	s.Life.Aborted, s.Life.Suspended = true, false
-	if s.Queue.Halted = false; !d.KeepQueue {
-		s.Queue.Inputs, s.Hooks = nil, Hooks{}
+func outdateContext(s *State, _ event.Event, _ event.Payload) { s.Context.outdate() }
+
+// forgetSkills forgets which skills the model was told: they may be in what was
+// taken back.
+func forgetSkills(s *State, _ event.Event, _ event.Payload) {
+	s.Skills.told, s.Skills.waiting = nil, nil
+}
+
+func addRewind(s *State, _ event.Event, body event.Payload) {
+	s.Rewind.add(body.(event.HistoryHiddenData))
+}
+
+// dropRestores leaves the files of the parent to the parent.
+func dropRestores(s *State, _ event.Event, _ event.Payload) { s.Rewind.Restore = nil }
+
+// beginTurn begins the turn that a message or a notification opens.
+func beginTurn(s *State, _ event.Event, body event.Payload) {
+	switch d := body.(type) {
+	case event.UserMessageData:
+		s.Turn = &Turn{InteractionID: d.InteractionID, Prompt: d.Content}
+	case event.SystemNotificationData:
+		s.Turn = &Turn{InteractionID: d.InteractionID}
 	}
 }
 
-func (s *State) hide(at event.Seq, d event.HistoryHiddenData) {
-	s.Life.Idle, s.Life.Suspended, s.Life.Last = true, false, nil
-	s.Hooks.forgetTurn()
-	s.Context.outdate()
-	s.Skills.told, s.Skills.waiting = nil, nil // what the model was told may be among it
-	s.Rewind.hide(d)
-	s.Turn = nil
-	s.Memory.Hidden = at
-	s.todos.hide(at, d)
+func endTurn(s *State, _ event.Event, _ event.Payload) { s.Turn = nil }
+
+func noteRewind(s *State, e event.Event, _ event.Payload) { s.Memory.Hidden = e.Seq }
+
+// dropFindings leaves to the parent what was found in its log and is not in the
+// pages of memory yet.
+func dropFindings(s *State, _ event.Event, _ event.Payload) {
+	s.Memory.Waiting, s.Memory.Aside = 0, nil
 }
 
-func (s *State) fork() {
-	s.Life = Life{Idle: true, Aborted: s.Life.Aborted}
-	s.Queue, s.Hooks, s.Exchanges, s.Tasks = Queue{}, Hooks{}, Exchanges{}, Tasks{}
-	s.Rewind.Restore = nil
-	s.Turn = nil
-	s.Memory.Waiting, s.Memory.Aside = 0, nil // the parent's
+func hideTodos(s *State, e event.Event, body event.Payload) {
+	s.todos.hide(e.Seq, body.(event.HistoryHiddenData))
 }
+
+// reopenTurn lets the turn that has just ended go on: a hook did not let it end.
+func (s *State) reopenTurn(t Turn) { s.Turn, s.Life.Last = &t, nil }

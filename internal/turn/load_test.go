@@ -122,6 +122,8 @@ func TestNothingOfATurnOutlivesIdle(t *testing.T) {
 		{accepted, message, event.SessionModelChangeData{NewModel: "n", PreviousModel: "m"}},
 		{event.SessionResumeData{}},
 		{event.AbortData{}},
+		{accepted, message, waitedFor, asked},
+		{accepted, message, waitedFor, event.CompactionCompleteData{CompactionID: "c1", Outcome: event.OutcomeFailed, Must: true, Error: "no room"}},
 	} {
 		w := newWriter(t).add(start).add(log...).add(idle)
 		turntest.LoadedEqualsFolded(t, w.events, w.state)

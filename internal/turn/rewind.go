@@ -18,8 +18,8 @@ func (r *Rewind) fold(body event.Payload) {
 	}
 }
 
-// hide takes in what is taken back.
-func (r *Rewind) hide(d event.HistoryHiddenData) {
+// add takes in what is taken back.
+func (r *Rewind) add(d event.HistoryHiddenData) {
 	if d.Files {
 		r.Restore = append(r.Restore, d)
 	}

@@ -136,7 +136,7 @@ func (s *State) foldParts(e event.Event, keys *Keys) error {
 	if keys != nil {
 		keys.fold(e, body)
 	}
-	s.foldMoment(e, body)
+	s.foldMoments(e, body)
 	s.About.fold(s, body)
 	s.Setup.fold(body)
 	s.Prompt.fold(body)
