@@ -7,7 +7,6 @@ import (
 
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
-	"github.com/abide-run/abide/internal/turn"
 )
 
 // A Deletion is a session that is to be deleted, with the sessions of the agents that
@@ -90,7 +89,7 @@ func (tx *txn) deleted() {
 	tx.s.forgetSecrets()
 	tx.s.end, tx.s.info = eventlog.End{}, eventlog.Info{}
 	tx.stored, tx.told, tx.jobs, tx.secrets = nil, nil, nil, nil
-	*tx.State = *turn.New(tx.s.id)
+	tx.State.Reset()
 }
 
 // removed lets go of everyone who is attached to a session that is no more.

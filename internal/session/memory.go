@@ -134,10 +134,9 @@ func (h *Host) Remembered(ctx context.Context, id event.SessionID) (r Remembered
 		}
 		epoch, _ := tx.State.History.Epoch()
 		r = Remembered{
-			Memory: tx.State.Memory, Seq: tx.State.Seq, Epoch: epoch.EpochID, Busy: tx.State.Active(),
+			Memory: tx.State.Memory.Clone(), Seq: tx.State.Seq, Epoch: epoch.EpochID, Busy: tx.State.Active(),
 			Config: tx.State.Setup.Config, Model: tx.State.Setup.Model,
 		}
-		r.Aside = slices.Clone(r.Aside)
 		return nil
 	})
 	return r, err

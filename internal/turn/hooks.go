@@ -288,7 +288,7 @@ func (c *Call) heed(said json.RawMessage) {
 		return
 	}
 	if args := transcript.ModifiedArgs(said); args != nil {
-		c.Request.Arguments, c.Request.Malformed = args, ""
+		c.replaceArguments(args)
 	}
 }
 

@@ -75,8 +75,7 @@ func endingOf(t *Turn, body event.Payload) *Ending {
 	if t == nil {
 		return nil
 	}
-	end := &Ending{Turn: *t, Reason: EndAbort}
-	end.Turn.Calls = nil
+	end := &Ending{Turn: t.withoutCalls(), Reason: EndAbort}
 	switch d := body.(type) {
 	case event.SessionErrorData:
 		end.Reason, end.Error = EndError, d.Message

@@ -19,6 +19,12 @@ type Memory struct {
 	Recalled string // what the session was told of memory when it began
 }
 
+// Clone returns a copy that does not change when the session goes on.
+func (m Memory) Clone() Memory {
+	m.Aside = slices.Clone(m.Aside)
+	return m
+}
+
 // A Part is a range of the log.
 type Part struct{ From, To event.Seq }
 

@@ -44,6 +44,9 @@ func New(id event.SessionID) *State {
 	return &State{Position: Position{ID: id}, Life: Life{Idle: true}}
 }
 
+// Reset makes the state that of a session without events, which was deleted.
+func (s *State) Reset() { *s = *New(s.ID) }
+
 // Active reports whether there is anything left to do.
 func (s *State) Active() bool {
 	return s.Turn != nil || len(s.Queue.Inputs) > 0 || !s.Life.Idle || len(s.Rewind.Restore) > 0

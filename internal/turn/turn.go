@@ -273,6 +273,17 @@ func (t *Turn) settle() {
 	t.Phase = Answered
 }
 
+// replaceArguments has the call made with other arguments than the model's.
+func (c *Call) replaceArguments(args json.RawMessage) {
+	c.Request.Arguments, c.Request.Malformed = args, ""
+}
+
+// withoutCalls is the turn as it is remembered when it is over.
+func (t Turn) withoutCalls() Turn {
+	t.Calls = nil
+	return t
+}
+
 // countRepeats watches for a model that runs in circles.
 func (t *Turn) countRepeats() {
 	h := sha256.New()
