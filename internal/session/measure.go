@@ -127,8 +127,8 @@ func (s *Session) measure(q *model.Request) window.Reading {
 	return r
 }
 
-// room decides what the size of the next request asks for.
-func (s *Session) room(tx *txn) window.Verdict {
+// judgeSize measures the next request and decides what its size asks for.
+func (s *Session) judgeSize(tx *txn) window.Verdict {
 	q, err := s.question()
 	if err != nil {
 		return window.Verdict{} // whoever makes the request will say so

@@ -376,17 +376,21 @@ func (s *Session) tryAgain() {
 
 // advance decides and records until something has to be waited for.
 func (s *Session) advance(tx *txn) error {
-	room := func() window.Verdict { return s.room(tx) }
+	var size window.Verdict     // what the size of the next request asks for
+	var verdict *window.Verdict // the same, for the one decision after it was measured
 	for {
 		if err := s.reread(tx); err != nil {
 			return err
 		}
 		var err error
 		now := s.now()
-		now.Room = room
+		now.Verdict, verdict = verdict, nil
 		switch step := turn.Next(s.state, now).(type) {
 		case turn.Wait:
 			return nil
+		case turn.Measure:
+			size = s.judgeSize(tx)
+			verdict = &size
 		case turn.Compact:
 			err = tx.compactFor(step)
 		case turn.Interrupted:

@@ -45,6 +45,9 @@ const maxCompactions = 3
 const ErrorOverflow = "context_overflow"
 
 type (
+	// Measure: it is to be found out how full the window would be with the next
+	// request.
+	Measure struct{}
 	// Compact: the older part of the conversation is to be summarised.
 	Compact struct {
 		Point   string
@@ -54,6 +57,7 @@ type (
 	Interrupted struct{}
 )
 
+func (Measure) step()     {}
 func (Compact) step()     {}
 func (Interrupted) step() {}
 
@@ -164,11 +168,10 @@ func (s *State) EpochID() string {
 
 // fitting is what comes before a request: it has to fit the model's window.
 func fitting(s *State, now Now, request Step) Step {
-	if now.Room == nil {
-		return request
+	if now.Verdict == nil {
+		return Measure{}
 	}
-	v := now.Room()
-	switch {
+	switch v := *now.Verdict; {
 	case v.Action == window.Go:
 		return request
 	case v.Action == window.Prepare:

@@ -13,12 +13,13 @@ import (
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/tool/agent"
 	"github.com/abide-run/abide/internal/turn"
+	"github.com/abide-run/abide/internal/window"
 )
 
 // listening is a process in which hooks can be asked, and are being asked.
 var listening = turn.Now{
 	Running: func(string) bool { return false }, Fresh: func(string) bool { return false },
-	Hooks: true, Asked: func(string) bool { return true },
+	Hooks: true, Asked: func(string) bool { return true }, Verdict: &window.Verdict{},
 }
 
 func hooks(kind string, calls ...string) event.HookStartData {

@@ -103,12 +103,18 @@ type Now struct {
 	Prepare   bool                 // the system prompt of the next turn is to be looked over
 	Preparing bool                 // it is being looked over
 
-	Compacting bool                  // the open compaction is under way
-	Room       func() window.Verdict // what the size of the next request asks for; nil if nobody measures
+	Compacting bool            // the open compaction is under way
+	Verdict    *window.Verdict // what the size of the next request asks for; nil if it was not measured for this state
 }
 
-// Next decides what comes next. It is pure: it does nothing, and the same state
-// gives the same step.
+// Next decides what comes next. It is pure: it does nothing, the functions of Now
+// only look something up, and the same state gives the same step. The order of its
+// cases is the order in which things are done.
+//
+// A request has to fit the model's window. Whether it does is not in the log, and
+// finding out takes time, so that Next asks for it only when it decides by it: it
+// returns Measure if now has no verdict. Whoever measures calls Next again with the
+// verdict, which is of no use as soon as anything is recorded.
 func Next(s *State, now Now) Step {
 	switch {
 	case s.Context.Compaction != nil && !now.Compacting:

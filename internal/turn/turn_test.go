@@ -16,6 +16,7 @@ import (
 	"github.com/abide-run/abide/internal/tool/ask"
 	"github.com/abide-run/abide/internal/tool/plan"
 	"github.com/abide-run/abide/internal/turn"
+	"github.com/abide-run/abide/internal/window"
 )
 
 // A writer makes a log by hand.
@@ -43,7 +44,9 @@ func (w *writer) add(payloads ...event.Payload) *writer {
 	return w
 }
 
+// nothing is a process that has just started, in which the next request fits.
 var nothing = turn.Now{
+	Verdict: &window.Verdict{},
 	Running: func(string) bool { return false }, Fresh: func(string) bool { return false }, Asked: func(string) bool { return false },
 }
 

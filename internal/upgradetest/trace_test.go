@@ -20,20 +20,18 @@ var moments = []struct {
 	name string
 	now  turn.Now
 }{
-	{"start", turn.Now{Running: never, Fresh: never, Asked: never}}, // it has just started
-	{"busy", turn.Now{Asking: true, Restoring: true, Preparing: true, Compacting: true, Running: always, Fresh: always, Asked: always}},
-	{"own", turn.Now{Running: never, Fresh: always, Asked: never, Compacting: true}}, // it has recorded all itself
-	{"hooks", turn.Now{Hooks: true, Running: never, Fresh: never, Asked: always, Compacting: true}},
-	{"full", turn.Now{Running: never, Fresh: never, Asked: always, Compacting: true, Room: room(window.Must)}},
-	{"fills", turn.Now{Running: never, Fresh: never, Asked: always, Compacting: true, Prepare: true, Room: room(window.Prepare)}},
+	{"start", turn.Now{Running: never, Fresh: never, Asked: never, Verdict: measured(window.Go)}}, // it has just started
+	{"busy", turn.Now{Asking: true, Restoring: true, Preparing: true, Compacting: true, Running: always, Fresh: always, Asked: always, Verdict: measured(window.Go)}},
+	{"own", turn.Now{Running: never, Fresh: always, Asked: never, Compacting: true, Verdict: measured(window.Go)}}, // it has recorded all itself
+	{"hooks", turn.Now{Hooks: true, Running: never, Fresh: never, Asked: always, Compacting: true, Verdict: measured(window.Go)}},
+	{"full", turn.Now{Running: never, Fresh: never, Asked: always, Compacting: true, Verdict: measured(window.Must)}},
+	{"fills", turn.Now{Running: never, Fresh: never, Asked: always, Compacting: true, Prepare: true, Verdict: measured(window.Prepare)}},
 }
 
 func never(string) bool  { return false }
 func always(string) bool { return true }
 
-func room(a window.Action) func() window.Verdict {
-	return func() window.Verdict { return window.Verdict{Action: a, Threshold: 1000} }
-}
+func measured(a window.Action) *window.Verdict { return &window.Verdict{Action: a, Threshold: 1000} }
 
 // trace says what comes next in each moment. What is the same as in the first moment
 // is left out.

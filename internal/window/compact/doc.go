@@ -59,8 +59,8 @@
 //     window.Pruner, with the system prompt (instructions read anew after a compaction),
 //     the tools, and State.Reminder in its volatile tail.
 //  3. window.Meter reads it and window.Policy decides, at BeforeRun for the first request
-//     of a run and at BetweenRequests for any other. This is in turn.Next, as the step
-//     before the model is asked; it depends on the log alone.
+//     of a run and at BetweenRequests for any other. This is the step turn.Measure, which
+//     turn.Next asks for before the model is asked; it depends on the log alone.
 //  4. Go: the model is asked. Prepare: a job is begun in the background (below), and the
 //     model is asked. Compact and Must: no request is made yet; if a job is under way it
 //     is waited for, else one is begun.
