@@ -60,7 +60,7 @@ func (h *Host) exchange(ctx context.Context, id event.SessionID, open func(*txn)
 // any more, neither will it ever be.
 func (s *Session) tellWaiting() {
 	for done, requestID := range s.waiting {
-		e, ended := s.state.Exchanges.Settled(requestID)
+		e, ended := s.state.Exchanges.Closed(requestID)
 		switch {
 		case ended:
 			done <- e

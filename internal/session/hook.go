@@ -240,7 +240,7 @@ func (s *Session) stopHooks(filter func(event.HookStartData) bool) {
 
 // settle records what became of calls, or asks the hooks about that first.
 func (tx *txn) settle(record ...event.Payload) error {
-	return tx.Record(turn.Settle(tx.State, tx.s.hooked(), tx.now, record)...)
+	return tx.Record(turn.HoldForHooks(tx.State, tx.s.hooked(), tx.now, record)...)
 }
 
 // say tells the model what a hook wants it to be told.

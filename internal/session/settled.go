@@ -10,7 +10,7 @@ import (
 // calls, was answered lately.
 func (h *Host) Settled(ctx context.Context, id event.SessionID, requestID string) (settled bool, err error) {
 	err = h.look(ctx, id, func(tx *txn) error {
-		_, settled = tx.State.Exchanges.Settled(requestID)
+		_, settled = tx.State.Exchanges.Closed(requestID)
 		return tx.exists()
 	})
 	return settled, err

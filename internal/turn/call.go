@@ -53,7 +53,7 @@ func (c Catalog) Judge(s *State, call *Call) []event.Payload {
 	if ask == nil {
 		return c.begin(s, call, false)
 	}
-	if record := s.blocked(call, ask); record != nil {
+	if record := s.blockedByPlan(call, ask); record != nil {
 		return record
 	}
 	ask.Tool = r.Name
@@ -144,7 +144,7 @@ func (c Catalog) begin(s *State, call *Call, granted bool) []event.Payload {
 	}
 	if t := c.find(r.Name); t != nil {
 		if t.Spec().Instant {
-			return c.atOnce(s, call, t)
+			return c.runInstantly(s, call, t)
 		}
 		return []event.Payload{event.ToolBegunData{
 			ToolCallID: r.ToolCallID, Key: event.NewID(), Attempt: 1, Granted: granted, Detaches: t.Spec().Detaches,

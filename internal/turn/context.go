@@ -166,8 +166,8 @@ func (s *State) EpochID() string {
 	return d.EpochID
 }
 
-// fitting is what comes before a request: it has to fit the model's window.
-func fitting(s *State, now Now, request Step) Step {
+// requestIfItFits is what comes before a request: it has to fit the model's window.
+func requestIfItFits(s *State, now Now, request Step) Step {
 	if now.Verdict == nil {
 		return Measure{}
 	}

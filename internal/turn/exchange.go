@@ -27,12 +27,12 @@ func (x Exchange) Form() bool { return x.Asked.Type == event.ElicitationAsked }
 // Exchanges is what was asked of clients and how it ended.
 type Exchanges struct {
 	Open []Exchange
-	done []settled // the last ones that ended, for those who ask again
+	done []closedExchange // the last ones that ended, for those who ask again
 
 	redelivered map[string]int // how often open questions were put to clients again, by request id
 }
 
-type settled struct {
+type closedExchange struct {
 	id    string
 	event event.Event
 }
@@ -46,9 +46,9 @@ func (x *Exchanges) fold(e event.Event, body event.Payload) {
 	case event.CommandQueuedData:
 		x.ask(Exchange{RequestID: d.RequestID, Asked: e, Command: d.Command, InputID: d.InputID})
 	case event.ElicitationDoneData:
-		x.settle(d.RequestID, e)
+		x.close(d.RequestID, e)
 	case event.CommandDoneData:
-		x.settle(d.RequestID, e)
+		x.close(d.RequestID, e)
 	case event.QuestionsRedeliveredData:
 		x.redeliver(d.RequestIDs)
 	}
@@ -74,8 +74,8 @@ func (x *Exchanges) Queued() *Exchange {
 	return nil
 }
 
-// Settled returns how an exchange ended, if that was lately.
-func (x *Exchanges) Settled(requestID string) (event.Event, bool) {
+// Closed returns how an exchange ended, if that was lately.
+func (x *Exchanges) Closed(requestID string) (event.Event, bool) {
 	for _, d := range x.done {
 		if d.id == requestID {
 			return d.event, true
@@ -97,12 +97,12 @@ func (x *Exchanges) Forms() []Exchange {
 
 func (x *Exchanges) ask(o Exchange) { x.Open = append(slices.Clip(x.Open), o) }
 
-func (x *Exchanges) settle(requestID string, e event.Event) {
+func (x *Exchanges) close(requestID string, e event.Event) {
 	if x.Find(requestID) == nil {
 		return
 	}
 	x.Open = slices.DeleteFunc(slices.Clone(x.Open), func(o Exchange) bool { return o.RequestID == requestID })
-	if x.done = append(slices.Clip(x.done), settled{requestID, e}); len(x.done) > maxRecent {
+	if x.done = append(slices.Clip(x.done), closedExchange{requestID, e}); len(x.done) > maxRecent {
 		x.done = slices.Clone(x.done[1:])
 	}
 }

@@ -56,7 +56,7 @@ func (s *State) Won(requestID, key string) bool {
 
 func (k *Keys) fold(e event.Event, body event.Payload) {
 	if q := requestOf(e, body); q.Key != "" {
-		k.of(e).add(q)
+		k.listFor(e).add(q)
 	}
 }
 
@@ -67,7 +67,7 @@ func (k *Keys) load(events []event.Event) error {
 		if len(k.sent) == maxRecent && len(k.won) == maxRecent {
 			break
 		}
-		if !e.Kind().Keyed || len(*k.of(e)) == maxRecent || !e.Mentions("key") {
+		if !e.Kind().Keyed || len(*k.listFor(e)) == maxRecent || !e.Mentions("key") {
 			continue
 		}
 		body, err := e.Body()
@@ -75,7 +75,7 @@ func (k *Keys) load(events []event.Event) error {
 			return err
 		}
 		if q := requestOf(e, body); q.Key != "" {
-			*k.of(e) = append(*k.of(e), q)
+			*k.listFor(e) = append(*k.listFor(e), q)
 		}
 	}
 	slices.Reverse(k.sent)
@@ -83,8 +83,8 @@ func (k *Keys) load(events []event.Event) error {
 	return nil
 }
 
-// of is where the request is remembered that an event records.
-func (k *Keys) of(e event.Event) *recent {
+// listFor is where the request is remembered that an event records.
+func (k *Keys) listFor(e event.Event) *recent {
 	if e.Type.Closes() {
 		return &k.won
 	}

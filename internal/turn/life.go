@@ -24,24 +24,24 @@ func (l *Life) fold(body event.Payload) {
 	case event.SystemNotificationData:
 		l.Idle = false
 	case event.CommandExecuteData:
-		l.commandTaken(d.InputID)
+		l.leaveIdle(d.InputID)
 	case event.CommandQueuedData:
-		l.commandTaken(d.InputID)
+		l.leaveIdle(d.InputID)
 	case event.CommandDoneData:
-		l.commandTaken(d.InputID)
+		l.leaveIdle(d.InputID)
 	}
 }
 
-// commandTaken takes in that a command may have come out of the queue.
-func (l *Life) commandTaken(inputID string) {
+// leaveIdle takes in that a command may have come out of the queue.
+func (l *Life) leaveIdle(inputID string) {
 	if inputID != "" {
 		l.Idle, l.Aborted = false, false
 	}
 }
 
-// hookAsked takes in that a hook about the end of the turn is asked. It reports
+// markAsked takes in that a hook about the end of the turn is asked. It reports
 // false if no turn has ended.
-func (l *Life) hookAsked(kind string) bool {
+func (l *Life) markAsked(kind string) bool {
 	if l.Last == nil {
 		return false
 	}
@@ -50,8 +50,8 @@ func (l *Life) hookAsked(kind string) bool {
 	return true
 }
 
-// entered takes in that the hook about the opening of the session is asked.
-func (l *Life) entered() { l.Entry = "" }
+// clearEntry takes in that the hook about the opening of the session is asked.
+func (l *Life) clearEntry() { l.Entry = "" }
 
 // An Ending is a turn that is over, until the session is idle.
 type Ending struct {

@@ -49,15 +49,15 @@ func (m *Memory) count(e event.Event) { m.Size += Weight(e) }
 func (m *Memory) fold(e event.Event, body event.Payload) {
 	switch d := body.(type) {
 	case event.MemoryExtractedData:
-		m.extracted(e.Seq, d)
+		m.addExtraction(e.Seq, d)
 	case event.MemoryConsolidatedData:
-		m.consolidated(d)
+		m.addConsolidation(d)
 	case event.MemoryRecalledData:
 		m.Recalled = d.Text
 	}
 }
 
-func (m *Memory) extracted(at event.Seq, d event.MemoryExtractedData) {
+func (m *Memory) addExtraction(at event.Seq, d event.MemoryExtractedData) {
 	part := Part{d.From, d.To}
 	m.Aside = slices.DeleteFunc(slices.Clone(m.Aside), func(p Part) bool { return p == part })
 	if d.To > m.Pointer {
@@ -72,7 +72,7 @@ func (m *Memory) extracted(at event.Seq, d event.MemoryExtractedData) {
 	}
 }
 
-func (m *Memory) consolidated(d event.MemoryConsolidatedData) {
+func (m *Memory) addConsolidation(d event.MemoryConsolidatedData) {
 	m.Through = max(m.Through, d.Through)
 	if m.Waiting <= m.Through {
 		m.Waiting = 0

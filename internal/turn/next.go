@@ -170,9 +170,9 @@ func betweenTurns(s *State, now Now) Step {
 		return StartHook{Kind: event.HookAgentStop}
 	case s.Exchanges.Queued() != nil:
 		return Wait{}
-	case len(s.Queue.Inputs) > 0 && !s.held():
+	case len(s.Queue.Inputs) > 0 && !s.queueIsHeld():
 	case len(s.Tasks.Reports) > 0 && !s.Life.Aborted: // what was stopped stays so until somebody speaks
-		return opening(Notify{s.Tasks.Reports}, now)
+		return beforeTurn(Notify{s.Tasks.Reports}, now)
 	case s.Life.Idle, len(s.Queue.Inputs) > 0: // what is left to do is not over
 		return Wait{}
 	case now.Hooks && s.Life.Last != nil && !s.Life.Last.Closed:
@@ -187,16 +187,16 @@ func betweenTurns(s *State, now Now) Step {
 		how = "queued"
 	}
 	if in, ok := steering(s); ok {
-		return opening(deliver(s, now, in, how), now)
+		return beforeTurn(deliver(s, now, in, how), now)
 	}
 	if s.Queue.Inputs[0].Kind == event.InputCommand {
 		return Command{s.Queue.Inputs[0]}
 	}
-	return opening(deliver(s, now, s.Queue.Inputs[0], how), now)
+	return beforeTurn(deliver(s, now, s.Queue.Inputs[0], how), now)
 }
 
-// opening is what comes before a step that opens a turn.
-func opening(step Step, now Now) Step {
+// beforeTurn is what comes before a step that opens a turn.
+func beforeTurn(step Step, now Now) Step {
 	switch step.(type) {
 	case Deliver, Notify:
 		if now.Preparing {
@@ -249,7 +249,7 @@ func beforeRequest(s *State, now Now, turnID string) Step {
 	if len(s.Tasks.Reports) > 0 {
 		return Notify{s.Tasks.Reports}
 	}
-	return fitting(s, now, StartStep{turnID})
+	return requestIfItFits(s, now, StartStep{turnID})
 }
 
 // The types of session.error that end a turn by our own decision.

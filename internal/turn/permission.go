@@ -151,11 +151,11 @@ func (a Answer) permission(s *State, c *Call) ([]event.Payload, error) {
 		done.Result.Kind = event.Approved
 		return []event.Payload{done}, nil
 	case ApprovePermanently:
-		return []event.Payload{d.widely(done, c, event.Approved)}, nil
+		return []event.Payload{d.approveWidely(done, c, event.Approved)}, nil
 	case ApproveForSession:
-		return []event.Payload{d.widely(done, c, event.ApprovedForSession)}, nil
+		return []event.Payload{d.approveWidely(done, c, event.ApprovedForSession)}, nil
 	case ApproveForLocation:
-		done = d.widely(done, c, event.ApprovedForLocation)
+		done = d.approveWidely(done, c, event.ApprovedForLocation)
 		done.Result.LocationKey = cmp.Or(d.Location, s.Setup.Config.WorkingDirectory, ".")
 		return []event.Payload{done}, nil
 	case Reject:
@@ -172,10 +172,10 @@ func (a Answer) permission(s *State, c *Call) ([]event.Payload, error) {
 		d.Kind, ApproveOnce, ApproveForSession, ApproveForLocation, ApprovePermanently, Reject, UserNotAvailable)
 }
 
-// widely says yes for more than once: for the rest of the session, unless it is
+// approveWidely says yes for more than once: for the rest of the session, unless it is
 // remembered outside of it. Typed clients cannot read such a yes without what it
 // covers, so it is said even if the answer left it open.
-func (d *Decision) widely(done event.PermissionDoneData, c *Call, kind string) event.PermissionDoneData {
+func (d *Decision) approveWidely(done event.PermissionDoneData, c *Call, kind string) event.PermissionDoneData {
 	done.Result = event.PermissionResult{Kind: kind, Approval: coverage(d.Approval, c)}
 	if !d.Standing {
 		done.Grants = grants(d.Approval, c)

@@ -7,9 +7,9 @@ import (
 	"github.com/abide-run/abide/internal/event"
 )
 
-// blocked is the terminal record of a call that a plan must come before; nil if
+// blockedByPlan is the terminal record of a call that a plan must come before; nil if
 // none must.
-func (s *State) blocked(call *Call, ask *approval.Request) []event.Payload {
+func (s *State) blockedByPlan(call *Call, ask *approval.Request) []event.Payload {
 	if s.Mode() != event.ModePlan || ask.Kind != approval.Write {
 		return nil
 	}

@@ -82,8 +82,10 @@ func (q *Queue) change(d event.QueueChangedData) {
 	q.Halted = q.Halted && len(queue) > 0
 }
 
-// held reports whether the queue is not to be worked on now.
-func (s *State) held() bool { return s.Queue.Paused || s.Queue.Halted || s.Exchanges.Queued() != nil }
+// queueIsHeld reports whether the queue is not to be worked on now.
+func (s *State) queueIsHeld() bool {
+	return s.Queue.Paused || s.Queue.Halted || s.Exchanges.Queued() != nil
+}
 
 // steering returns the first input that wants to be heard before the rest.
 func steering(s *State) (event.InputAcceptedData, bool) {

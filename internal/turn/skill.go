@@ -23,7 +23,7 @@ func (k *Skills) fold(body event.Payload) {
 	case event.SkillInvokedData:
 		k.invoke(d)
 	case event.UserMessageData:
-		k.waiting = spoken(k.waiting, d.Source)
+		k.waiting = withoutWords(k.waiting, d.Source)
 	}
 }
 

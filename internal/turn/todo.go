@@ -44,12 +44,12 @@ func (s *State) TodosAt() event.Seq { return s.todos.at }
 
 func (t *todos) fold(e event.Event, body event.Payload) {
 	if d, ok := body.(event.TodoChangedData); ok {
-		t.changed(e.Seq, d)
+		t.change(e.Seq, d)
 	}
 }
 
-// changed takes in that an entry is new or different.
-func (t *todos) changed(seq event.Seq, to Todo) {
+// change takes in that an entry is new or different.
+func (t *todos) change(seq event.Seq, to Todo) {
 	i, found := t.find(to.ID)
 	if found {
 		to = sharing(to, t.list[i])
@@ -97,9 +97,9 @@ func (t *todos) hide(at event.Seq, d event.HistoryHiddenData) {
 	}
 }
 
-// atOnce makes a call of a tool that only has to be recorded. It sees what the
+// runInstantly makes a call of a tool that only has to be recorded. It sees what the
 // calls before it in the same answer have changed.
-func (c Catalog) atOnce(s *State, call *Call, t tool.Tool) []event.Payload {
+func (c Catalog) runInstantly(s *State, call *Call, t tool.Tool) []event.Payload {
 	result, err := t.Run(context.Background(), c.toolCall(s, call))
 	if err != nil {
 		result = tool.Fail(err.Error())

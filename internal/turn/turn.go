@@ -187,7 +187,7 @@ func (t *Turn) addCalls(requests []event.ToolRequest) {
 	for i, r := range requests {
 		t.Calls[i] = &Call{Request: r}
 	}
-	t.settle()
+	t.endCalling()
 }
 
 // beginCall takes in that a call is begun, for the first time or again.
@@ -208,9 +208,9 @@ func (t *Turn) finishCall(s *State, d event.ToolCompleteData) {
 	if c == nil {
 		return
 	}
-	t.Stop = t.Stop || s.final(c, d)
+	t.Stop = t.Stop || s.endsTurn(c, d)
 	c.result = sha256.Sum256([]byte(transcript.ResultText(d)))
-	t.settle()
+	t.endCalling()
 }
 
 // ends reports whether the turn is over with its present step.
@@ -222,19 +222,8 @@ func (t *Turn) nextStep() {
 	t.Step++
 }
 
-// spoken returns what is left to be told when the model was told the first words
-// of a source.
-func spoken(words []Words, source string) []Words {
-	for i, w := range words {
-		if w.Source == source {
-			return slices.Delete(slices.Clone(words), i, i+1)
-		}
-	}
-	return words
-}
-
-// final reports whether the result of a call ends the turn.
-func (s *State) final(c *Call, d event.ToolCompleteData) bool {
+// endsTurn reports whether the result of a call ends the turn.
+func (s *State) endsTurn(c *Call, d event.ToolCompleteData) bool {
 	if d.Error != nil {
 		return d.Error.Code == event.CodeRejected
 	}
@@ -263,8 +252,8 @@ func (t *Turn) ask(e event.Event, callID string, stage Stage, requestID string) 
 	return c
 }
 
-// settle ends the calling phase when every call is finished.
-func (t *Turn) settle() {
+// endCalling ends the calling phase when every call is finished.
+func (t *Turn) endCalling() {
 	for _, c := range t.Calls {
 		if c.Stage != Finished {
 			return

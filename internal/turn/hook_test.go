@@ -184,10 +184,10 @@ func TestOnlyWhatWasDoneIsAskedAboutAfterwards(t *testing.T) {
 		if code != "" {
 			d.Success, d.Result, d.Error = false, nil, &event.ToolError{Code: code, Message: "m"}
 		}
-		if got := turn.Settle(w.state, true, time.Unix(0, 0), []event.Payload{d})[0].Type(); got != want {
+		if got := turn.HoldForHooks(w.state, true, time.Unix(0, 0), []event.Payload{d})[0].Type(); got != want {
 			t.Errorf("%q: %s, want %s", code, got, want)
 		}
-		if got := turn.Settle(w.state, false, time.Unix(0, 0), []event.Payload{d})[0].Type(); got != event.ToolComplete {
+		if got := turn.HoldForHooks(w.state, false, time.Unix(0, 0), []event.Payload{d})[0].Type(); got != event.ToolComplete {
 			t.Errorf("%q without hooks: %s", code, got)
 		}
 	}

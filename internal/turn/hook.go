@@ -91,16 +91,16 @@ func (h *Hooks) fold(s *State, body event.Payload) {
 		h.end(s, d)
 	case event.UserMessageData:
 		delete(h.Inputs, d.InputID)
-		s.Turn.spoken(d.Source)
+		s.Turn.removeWords(d.Source)
 	case event.SystemMessageData:
 		if d.EpochID == "" && s.Turn != nil {
-			s.Turn.spoken(SourceSessionStart)
+			s.Turn.removeWords(SourceSessionStart)
 		}
 	}
 }
 
-// spoken takes in that the model was told the words of a source.
-func (t *Turn) spoken(source string) { t.Hooks.Words = spoken(t.Hooks.Words, source) }
+// removeWords takes in that the model was told the words of a source.
+func (t *Turn) removeWords(source string) { t.Hooks.Words = withoutWords(t.Hooks.Words, source) }
 
 // dropTurn lets go of the hooks about a turn. Those of inputs that wait are not
 // about one.
@@ -121,35 +121,35 @@ func (h *Hooks) open(kind string) bool {
 // start takes in that a hook is asked. One that is about nothing is not kept:
 // nobody would wait for it.
 func (h *Hooks) start(s *State, d event.HookStartData) {
-	if h.find(d.ID) < 0 && h.awaits(s, d) {
+	if h.find(d.ID) < 0 && h.makeWait(s, d) {
 		h.Open = append(slices.Clip(h.Open), d)
 	}
 }
 
-// awaits lets what a hook is about wait for it.
-func (h *Hooks) awaits(s *State, d event.HookStartData) bool {
+// makeWait lets what a hook is about wait for it.
+func (h *Hooks) makeWait(s *State, d event.HookStartData) bool {
 	switch d.Kind {
 	case event.HookPromptSubmitted, event.HookPromptTransformed:
-		return s.Queue.find(d.InputID) >= 0 && h.promptAwaits(d)
+		return s.Queue.find(d.InputID) >= 0 && h.makeInputWait(d)
 	case event.HookAgentStop, event.HookSessionEnd:
-		return s.Life.hookAsked(d.Kind)
+		return s.Life.markAsked(d.Kind)
 	}
 	if s.Turn == nil {
 		return false
 	}
 	switch d.Kind {
 	case event.HookSessionStart:
-		s.Life.entered()
+		s.Life.clearEntry()
 		return true
 	case event.HookErrorOccurred:
 		s.Turn.Hooks.Failure = d.Failure
 		return d.Failure != nil
 	}
-	return s.Turn.callsAwait(d)
+	return s.Turn.makeCallsWait(d)
 }
 
-// promptAwaits lets an input wait for its hook.
-func (h *Hooks) promptAwaits(d event.HookStartData) bool {
+// makeInputWait lets an input wait for its hook.
+func (h *Hooks) makeInputWait(d event.HookStartData) bool {
 	p := h.Inputs[d.InputID]
 	p.Stage = Submitting
 	if d.Kind == event.HookPromptTransformed {
@@ -166,8 +166,8 @@ func (h *Hooks) promptAwaits(d event.HookStartData) bool {
 	return true
 }
 
-// callsAwait lets calls wait for their hook.
-func (t *Turn) callsAwait(d event.HookStartData) bool {
+// makeCallsWait lets calls wait for their hook.
+func (t *Turn) makeCallsWait(d event.HookStartData) bool {
 	found := false
 	for _, id := range d.Calls {
 		switch {
@@ -194,20 +194,20 @@ func (h *Hooks) end(s *State, d event.HookEndData) {
 	_ = json.Unmarshal(d.Output, &said) // what cannot be read says nothing
 	switch asked.Kind {
 	case event.HookPromptSubmitted, event.HookPromptTransformed:
-		h.promptHeard(asked, said)
+		h.changeInput(asked, said)
 	case event.HookAgentStop:
-		s.stopHeard(said)
+		s.continueTurn(said)
 	}
 	if s.Turn == nil {
 		return
 	}
 	switch asked.Kind {
 	case event.HookSessionStart:
-		s.Turn.say(said.Context, SourceSessionStart)
+		s.Turn.addWords(said.Context, SourceSessionStart)
 	case event.HookErrorOccurred:
-		s.Turn.failureHeard(said)
+		s.Turn.retryRequest(said)
 	default:
-		s.Turn.callsHeard(asked, d, said)
+		s.Turn.changeCalls(asked, d, said)
 	}
 }
 
@@ -223,7 +223,7 @@ type output struct {
 	Retries     int             `json:"retryCount"`
 }
 
-func (h *Hooks) promptHeard(asked event.HookStartData, said output) {
+func (h *Hooks) changeInput(asked event.HookStartData, said output) {
 	p, ok := h.Inputs[asked.InputID]
 	if !ok {
 		return // it was taken back meanwhile
@@ -236,20 +236,20 @@ func (h *Hooks) promptHeard(asked event.HookStartData, said output) {
 	h.Inputs[asked.InputID] = p
 }
 
-// stopHeard lets the turn go on if the hook does not let it end.
-func (s *State) stopHeard(said output) {
+// continueTurn lets the turn go on if the hook does not let it end.
+func (s *State) continueTurn(said output) {
 	if said.Decision != "block" || s.Life.Last == nil || s.Turn != nil {
 		return
 	}
 	t := s.Life.Last.Turn
 	t.nextStep()
 	t.Hooks.Kept = true
-	t.say(cmp.Or(said.Reason, "Go on."), SourceAgentStop)
+	t.addWords(cmp.Or(said.Reason, "Go on."), SourceAgentStop)
 	s.reopenTurn(t)
 }
 
-// say makes words of a hook wait for the next model request.
-func (t *Turn) say(text, source string) {
+// addWords makes words of a hook wait for the next model request.
+func (t *Turn) addWords(text, source string) {
 	if text != "" {
 		t.Hooks.Words = append(slices.Clip(t.Hooks.Words), Words{text, source})
 	}
@@ -258,32 +258,32 @@ func (t *Turn) say(text, source string) {
 // maxHookRetries is how often a hook can have the model asked again in a turn.
 const maxHookRetries = 5
 
-func (t *Turn) failureHeard(said output) {
+func (t *Turn) retryRequest(said output) {
 	if said.Handling == "retry" && t.Hooks.Retries < min(max(1, said.Retries), maxHookRetries) {
 		t.Hooks.Retries++
 		t.Hooks.Failure = nil
 	}
 }
 
-func (t *Turn) callsHeard(h event.HookStartData, d event.HookEndData, said output) {
+func (t *Turn) changeCalls(h event.HookStartData, d event.HookEndData, said output) {
 	for _, id := range h.Calls {
 		if h.Kind == event.HookPreToolUse {
 			if c := t.move(id, Cleared); c != nil && d.Success {
-				c.heed(d.Outputs[id])
+				c.setVerdict(d.Outputs[id])
 			}
 			continue
 		}
 		for _, c := range t.Calls {
 			if c.Request.ToolCallID == id && c.Stage == Held {
 				c.Hook.Heard = true
-				c.reconsider(said)
+				c.changeOutcome(said)
 			}
 		}
 	}
 }
 
-// heed takes in what preToolUse says of a call.
-func (c *Call) heed(said json.RawMessage) {
+// setVerdict takes in what preToolUse says of a call.
+func (c *Call) setVerdict(said json.RawMessage) {
 	if json.Unmarshal(said, &c.Hook.Verdict) != nil {
 		return
 	}
@@ -292,8 +292,8 @@ func (c *Call) heed(said json.RawMessage) {
 	}
 }
 
-// reconsider takes in what postToolUse says of a result.
-func (c *Call) reconsider(said output) {
+// changeOutcome takes in what postToolUse says of a result.
+func (c *Call) changeOutcome(said output) {
 	d := *c.Hook.Outcome
 	if len(said.Result) > 0 && string(said.Result) != "null" {
 		d = modified(d, said.Result)
@@ -332,9 +332,9 @@ func withContext(d event.ToolCompleteData, text string) event.ToolCompleteData {
 	return d
 }
 
-// Settle turns the outcomes among what is to be recorded into what hooks are
+// HoldForHooks turns the outcomes among what is to be recorded into what hooks are
 // asked about, if there are any; they are final when the hooks are heard.
-func Settle(s *State, hooks bool, now time.Time, record []event.Payload) []event.Payload {
+func HoldForHooks(s *State, hooks bool, now time.Time, record []event.Payload) []event.Payload {
 	for i, p := range record {
 		d, ok := p.(event.ToolCompleteData)
 		c := s.call(d.ToolCallID)
@@ -478,7 +478,7 @@ func MergeOutputs(outputs []json.RawMessage) json.RawMessage {
 		if json.Unmarshal(raw, &one) != nil {
 			continue
 		}
-		if strict(merged["permissionDecision"]) > strict(one["permissionDecision"]) {
+		if strictness(merged["permissionDecision"]) > strictness(one["permissionDecision"]) {
 			delete(one, "permissionDecision")
 			delete(one, "permissionDecisionReason")
 		}
@@ -494,7 +494,7 @@ func MergeOutputs(outputs []json.RawMessage) json.RawMessage {
 	return b
 }
 
-func strict(decision json.RawMessage) int {
+func strictness(decision json.RawMessage) int {
 	return slices.Index([]string{`"allow"`, `"ask"`, `"deny"`}, string(decision))
 }
 
@@ -513,4 +513,15 @@ func askedByHook(call *Call) *approval.Request {
 		panic(err)
 	}
 	return &approval.Request{Kind: "hook", Subjects: []string{r.Name}, Unclear: true, Ask: ask, Prompt: ask}
+}
+
+// withoutWords returns what is left to be told when the model was told the first words
+// of a source.
+func withoutWords(words []Words, source string) []Words {
+	for i, w := range words {
+		if w.Source == source {
+			return slices.Delete(slices.Clone(words), i, i+1)
+		}
+	}
+	return words
 }
