@@ -7,11 +7,11 @@ import (
 	"github.com/abide-run/abide/internal/event"
 )
 
-// About is what lists of sessions say.
+// About is what lists of sessions show.
 type About struct {
 	Started   time.Time
 	Name      string
-	AutoNamed bool   // nobody gave the session its name
+	AutoNamed bool   // the name was suggested by a program, not given by a person
 	Summary   string // the first line of the first message
 	Totals    event.Totals
 }
@@ -33,7 +33,7 @@ func (a *About) fold(s *State, body event.Payload) {
 	}
 }
 
-// summary is the first line of a text, cut to what fits a list.
+// summary returns the first line of a text, cut to the length that lists show.
 func summary(text string) string {
 	const most = 100
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")

@@ -7,8 +7,8 @@ import (
 	"github.com/abide-run/abide/internal/tool"
 )
 
-// Working returns the agents that work for the session. Each is a session under
-// the key of the call that started it.
+// Working returns the sessions of the agents that work for the session. The id of each
+// is the key of the call that started the agent.
 func (c Catalog) Working(s *State) []event.SessionID {
 	if s.Turn == nil {
 		return nil
@@ -27,8 +27,7 @@ func (c Catalog) StartAgents() bool {
 	return slices.ContainsFunc(c, func(t tool.Tool) bool { return t.Spec().Agent })
 }
 
-// StartsAgent reports whether calls of the tool of that name are carried out by
-// agents.
+// StartsAgent reports whether an agent makes the calls of the tool of that name.
 func (c Catalog) StartsAgent(name string) bool {
 	t := c.find(name)
 	return t != nil && t.Spec().Agent

@@ -8,18 +8,18 @@ import (
 	"github.com/abide-run/abide/internal/event"
 )
 
-// An Answer is what a client says to an open question. Exactly one of
+// An Answer is a client's answer to an open question of a call. Exactly one of
 // Permission, External, User and Plan is set.
 type Answer struct {
 	RequestID  string
-	Key        string // the client's idempotency key, if it has one
+	Key        string // the client's idempotency key; empty if it has none
 	Permission *Decision
 	External   *ExternalResult
 	User       *UserReply
 	Plan       *PlanReply
 }
 
-// An ExternalResult is what a client's tool gave.
+// An ExternalResult is the result of a client's tool.
 type ExternalResult struct {
 	Text     string          `json:"textResultForLlm"`
 	Kind     string          `json:"resultType,omitempty"` // "success" if empty
@@ -27,17 +27,17 @@ type ExternalResult struct {
 	Error    string          `json:"error,omitempty"`
 	Contents json.RawMessage `json:"contents,omitempty"`
 	Binary   json.RawMessage `json:"binaryResultsForLlm,omitempty"`
-	// Shown is what the model reads, if that is less than the text.
+	// Shown is what the model reads if the text was shortened; empty otherwise.
 	Shown string `json:"-"`
-	// Thrown is set if the client's tool broke instead of giving a result.
+	// Thrown means that the client's tool failed without a result.
 	Thrown bool `json:"-"`
 }
 
-// A UserReply is what a person said.
+// A UserReply is a person's answer to a question of the model.
 type UserReply struct {
 	Answer      string `json:"answer"`
 	WasFreeform bool   `json:"wasFreeform"`
-	Unable      bool   `json:"-"` // there is no answer, only the news that none can be had
+	Unable      bool   `json:"-"` // no person can answer, and Answer only says so
 }
 
 // fits reports whether the answer is of the kind that the call waits for.
@@ -55,7 +55,7 @@ func (a Answer) fits(c *Call) bool {
 	return false
 }
 
-// digest identifies the answer for whoever asks whether it won.
+// digest returns a digest by which a client can tell whether its answer was taken.
 func (a Answer) digest() *event.Answered {
 	if a.Plan != nil {
 		return digestOf(a.Key, a.Plan)
@@ -89,6 +89,7 @@ func (a Answer) Give(s *State) ([]event.Payload, bool, error) {
 	}
 }
 
+// externalComplete returns the terminal record of a call that a client made.
 func externalComplete(s *State, c *Call, r ExternalResult) event.ToolCompleteData {
 	if r.Thrown {
 		const message = "Tool execution failed"
@@ -97,8 +98,7 @@ func externalComplete(s *State, c *Call, r ExternalResult) event.ToolCompleteDat
 	return externalOutcome(complete(s, c), r)
 }
 
-// externalOutcome is the terminal record of a call with the result that a client
-// gives it.
+// externalOutcome returns a terminal record with the result of a client's tool.
 func externalOutcome(d event.ToolCompleteData, r ExternalResult) event.ToolCompleteData {
 	r.Text = cmp.Or(r.Shown, r.Text)
 	switch r.Kind {
@@ -121,6 +121,7 @@ func externalOutcome(d event.ToolCompleteData, r ExternalResult) event.ToolCompl
 	return d
 }
 
+// userComplete returns the terminal record of a question that a person has answered.
 func userComplete(s *State, c *Call, r UserReply) event.ToolCompleteData {
 	text := "User selected: " + r.Answer
 	if r.WasFreeform {

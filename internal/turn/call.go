@@ -15,7 +15,7 @@ import (
 	"github.com/abide-run/abide/internal/transcript"
 )
 
-// What the model reads when a call was not made.
+// The texts that the model reads of calls that were not made.
 const (
 	textNobody   = "Permission denied and could not request permission from user"
 	textRejected = "The user rejected this tool call."
@@ -76,7 +76,7 @@ func (c Catalog) Judge(s *State, call *Call) []event.Payload {
 	}}
 }
 
-// malformedText says what is wrong with arguments, for people and for the model.
+// malformedText returns what is wrong with the arguments, for people and for the model.
 func malformedText(r event.ToolRequest) (message, text string) {
 	var value any
 	if err := event.CheckDepth([]byte(r.Malformed)); err != nil {
@@ -101,7 +101,7 @@ func malformedText(r event.ToolRequest) (message, text string) {
 	return message, "Invalid input: " + message
 }
 
-// permission says what a call wants to do, or nil if it needs nobody's yes.
+// permission returns the permission request of a call, or nil if the call needs none.
 func (c Catalog) permission(s *State, call *Call) (*approval.Request, error) {
 	if x, ok := s.external(call.Request.Name); ok {
 		if x.SkipPermission {
@@ -115,7 +115,7 @@ func (c Catalog) permission(s *State, call *Call) (*approval.Request, error) {
 	return nil, nil
 }
 
-// customTool is the request to let a client's tool be called.
+// customTool returns the permission request for a call of a client's tool.
 func customTool(x event.ExternalTool, r event.ToolRequest) (*approval.Request, error) {
 	ask, err := json.Marshal(struct {
 		Kind        string          `json:"kind"`
@@ -130,8 +130,8 @@ func customTool(x event.ExternalTool, r event.ToolRequest) (*approval.Request, e
 	return &approval.Request{Kind: approval.CustomTool, Subjects: []string{x.Name}, Ask: ask, Prompt: ask}, nil
 }
 
-// Begin returns what is to be recorded before a call is made that somebody said
-// yes to.
+// Begin returns what is to be recorded before a call is made that a person has
+// permitted.
 func (c Catalog) Begin(s *State, call *Call) []event.Payload { return c.begin(s, call, true) }
 
 func (c Catalog) begin(s *State, call *Call, granted bool) []event.Payload {
@@ -150,13 +150,13 @@ func (c Catalog) begin(s *State, call *Call, granted bool) []event.Payload {
 			ToolCallID: r.ToolCallID, Key: event.NewID(), Attempt: 1, Granted: granted, Detaches: t.Spec().Detaches,
 		}}
 	}
-	// The tool went away between the question and the answer.
+	// The tool was removed between the question and the answer.
 	first := fmt.Sprintf("Tool '%s' does not exist.", r.Name)
 	return []event.Payload{failed(s, call, first, first)}
 }
 
-// Recover returns what is to be recorded of a call that was begun by a runtime
-// that is no more: that it begins again, or that its outcome is unknown.
+// Recover returns what is to be recorded of a call that a process has begun which no
+// longer runs: that the call begins again, or that its outcome is unknown.
 func (c Catalog) Recover(s *State, call *Call) []event.Payload {
 	t := c.find(call.Request.Name)
 	if t == nil || t.Spec().Replay == tool.Once {
@@ -167,10 +167,10 @@ func (c Catalog) Recover(s *State, call *Call) []event.Payload {
 	}}
 }
 
-// Tool returns the tool that makes a call, and the call as the tool is given it.
+// Tool returns the tool of a call, and the call in the form that the tool gets.
 func (c Catalog) Tool(s *State, call *Call) (tool.Tool, tool.Call) {
 	made := c.toolCall(s, call)
-	made.State = nil // it goes on changing while the tool works
+	made.State = nil // the state changes while the tool runs
 	return c.find(call.Request.Name), made
 }
 
@@ -182,7 +182,7 @@ func (c Catalog) toolCall(s *State, call *Call) tool.Call {
 	}
 }
 
-// Finish returns what is to be recorded of a call that a tool of ours made.
+// Finish returns what is to be recorded when a tool of the runtime has made a call.
 func Finish(s *State, call *Call, r tool.Result) []event.Payload {
 	if r.Open {
 		return r.Record
@@ -194,7 +194,7 @@ func Finish(s *State, call *Call, r tool.Result) []event.Payload {
 	return append(record, r.Then...)
 }
 
-// Complete is the terminal record of a call that a tool of ours made.
+// Complete returns the terminal record of a call that a tool of the runtime made.
 func Complete(s *State, call *Call, r tool.Result) event.ToolCompleteData {
 	d := complete(s, call)
 	if r.Failed {
@@ -209,6 +209,7 @@ func Complete(s *State, call *Call, r tool.Result) event.ToolCompleteData {
 	return d
 }
 
+// complete returns a terminal record without its outcome.
 func complete(s *State, call *Call) event.ToolCompleteData {
 	d := event.ToolCompleteData{ToolCallID: call.Request.ToolCallID, Model: s.Setup.Model}
 	if s.Turn != nil {
@@ -217,7 +218,7 @@ func complete(s *State, call *Call) event.ToolCompleteData {
 	return d
 }
 
-// failed is the terminal record of a call that could not be made.
+// failed returns the terminal record of a call that could not be made.
 func failed(s *State, call *Call, message, forModel string) event.ToolCompleteData {
 	d := complete(s, call)
 	d.Error = &event.ToolError{Message: message, Code: event.CodeFailure}
@@ -227,15 +228,16 @@ func failed(s *State, call *Call, message, forModel string) event.ToolCompleteDa
 	return d
 }
 
-// refused is the terminal record of a call that was not made, or not surely.
+// refused returns the terminal record of a call that was not made, or may not have
+// been made.
 func refused(s *State, call *Call, code, text string) event.ToolCompleteData {
 	d := complete(s, call)
 	d.Error = &event.ToolError{Message: text, Code: code}
 	return d
 }
 
-// Interrupt ends every unfinished call of the turn for which the filter says
-// so, and closes its question with the given reason.
+// Interrupt returns what is to be recorded to end the unfinished calls of the turn
+// that the filter accepts, and to close their questions with the given reason.
 func Interrupt(s *State, reason string, filter func(*Call) bool) []event.Payload {
 	if s.Turn == nil {
 		return nil
@@ -247,7 +249,7 @@ func Interrupt(s *State, reason string, filter func(*Call) bool) []event.Payload
 		if c.Stage == Finished || !filter(c) {
 			continue
 		}
-		if c.Stage == Held { // it was made: only a hook has yet to be heard
+		if c.Stage == Held { // the call was made, and only its hook is open
 			record = append(record, *c.Hook.Outcome)
 			continue
 		}
@@ -260,6 +262,8 @@ func Interrupt(s *State, reason string, filter func(*Call) bool) []event.Payload
 	return record
 }
 
+// closeQuestion returns the record that closes the open question of a call without an
+// answer.
 func closeQuestion(c *Call, reason string) []event.Payload {
 	switch c.Stage {
 	case WaitingPermission:
@@ -277,9 +281,9 @@ func closeQuestion(c *Call, reason string) []event.Payload {
 	return nil
 }
 
-// Decline ends the open permissions and external calls of the turn. If nothing
-// else is under way, the turn is over; a user's question, a command and a model
-// request are left alone.
+// Decline returns what is to be recorded to end the open permission questions and
+// external calls of the turn. It ends the turn if it has no other unfinished calls.
+// Questions to a person, running calls and model requests are left alone.
 func Decline(s *State) []event.Payload {
 	declined := func(c *Call) bool { return c.Stage == WaitingPermission || c.Stage == WaitingExternal }
 	record := Interrupt(s, "The session was resumed without its pending work", declined)

@@ -8,36 +8,36 @@ import (
 	"github.com/abide-run/abide/internal/window"
 )
 
-// Context is how full the model's window is, and what is done about it.
+// Context is what the log says of how full the model's window is, and of compactions.
 type Context struct {
-	Compaction *Compaction // the compaction that was begun and has not ended
+	Compaction *Compaction // the compaction that is open; nil if there is none
 	Epochs     int         // number of epochs that were opened, hidden ones included
-	Gate       window.Gate // keeps thresholds from firing for nothing
+	Gate       window.Gate // keeps compactions from following each other too closely
 	Measured   Measured
-	Switched   bool // the model was changed and has not answered yet
+	Switched   bool // the model was changed, and the new one has not answered yet
 
 	Compactions int    // number of compactions that the turn has waited for since its last model request
 	Full        string // why the turn's next request cannot be made to fit; empty if it can
 }
 
-// A Compaction is one that was begun and has not ended. It does not go on after a
-// crash: the old epoch is still current, and whether another one is needed is
-// decided anew.
+// A Compaction is a compaction that was begun and has not ended. It does not go on
+// after a crash: the old epoch is still current, and Next decides anew whether a
+// compaction is needed.
 type Compaction struct {
 	event.CompactionStartData
-	Stale bool // the history that it is about has changed
+	Stale bool // the history has changed since the compaction was begun
 }
 
-// Waited reports whether the turn waits for it.
+// Waited reports whether the turn waits for the compaction.
 func (c *Compaction) Waited() bool { return c.Point != event.PointBackground }
 
-// Measured is what a provider has counted last.
+// Measured is the last count of tokens that a provider has returned.
 type Measured struct {
 	event.Anchor
-	Stale bool // what it counted is no longer what the model sees
+	Stale bool // the conversation was compacted or rewound since
 }
 
-// maxCompactions is how often the model's context is compacted for one request.
+// maxCompactions is how many compactions one request may wait for.
 const maxCompactions = 3
 
 // ErrorOverflow is the type of the session.error of a turn whose next request
@@ -45,15 +45,14 @@ const maxCompactions = 3
 const ErrorOverflow = "context_overflow"
 
 type (
-	// Measure: it is to be found out how full the window would be with the next
-	// request.
+	// Measure: find out what the size of the next request asks for.
 	Measure struct{}
-	// Compact: the older part of the conversation is to be summarised.
+	// Compact: begin to summarise the older part of the conversation.
 	Compact struct {
 		Point   string
 		Verdict window.Verdict
 	}
-	// Interrupted: a compaction was begun by a runtime that is no more.
+	// Interrupted: record the end of a compaction that another process has begun.
 	Interrupted struct{}
 )
 
@@ -94,6 +93,7 @@ func (c *Context) fold(e event.Event, body event.Payload) error {
 	return nil
 }
 
+// startCompaction takes in that a compaction is begun.
 func (c *Context) startCompaction(d event.CompactionStartData) {
 	c.Compaction = &Compaction{CompactionStartData: d}
 	if d.Trigger == event.TriggerManual {
@@ -104,13 +104,14 @@ func (c *Context) startCompaction(d event.CompactionStartData) {
 	}
 }
 
+// endCompaction takes in how a compaction ended.
 func (c *Context) endCompaction(d event.CompactionCompleteData, at time.Time) {
 	open := c.Compaction
 	c.Compaction = nil
 	switch {
 	case d.Cause == event.CauseInterrupted, d.Cause == event.CauseStale:
 		if open != nil && open.Waited() {
-			c.Compactions-- // it says nothing about whether the next one helps
+			c.Compactions-- // the next compaction may still help
 		}
 		return
 	case d.Outcome == event.OutcomeDone:
@@ -125,7 +126,7 @@ func (c *Context) endCompaction(d event.CompactionCompleteData, at time.Time) {
 	}
 }
 
-// outdate takes in that the history has changed.
+// outdate takes in that the history was rewound.
 func (c *Context) outdate() {
 	c.Measured.outdate()
 	if c.Compaction != nil {
@@ -135,8 +136,8 @@ func (c *Context) outdate() {
 
 func (m *Measured) outdate() { m.Stale = m.Counted > 0 }
 
-// loadMeasured finds what a provider has counted last. The rest of a log need not
-// be decoded for that.
+// loadMeasured finds the last count of tokens in a log. It decodes only the events
+// that can hold one.
 func (c *Context) loadMeasured(events []event.Event) error {
 	c.Measured = Measured{}
 	stale := false
@@ -160,13 +161,14 @@ func (c *Context) loadMeasured(events []event.Event) error {
 	return nil
 }
 
-// EpochID returns the id of the current epoch; empty for the first.
+// EpochID returns the id of the current epoch, which is empty for the first one.
 func (s *State) EpochID() string {
 	d, _ := s.History.Epoch()
 	return d.EpochID
 }
 
-// requestIfItFits is what comes before a request: it has to fit the model's window.
+// requestIfItFits returns the given request, or what has to be done first to make it
+// fit the model's window.
 func requestIfItFits(s *State, now Now, request Step) Step {
 	if now.Verdict == nil {
 		return Measure{}
@@ -191,11 +193,11 @@ func requestIfItFits(s *State, now Now, request Step) Step {
 	return request
 }
 
-// Spent reports whether the next request has waited for as many compactions as it
-// may.
+// Spent reports whether the turn may not wait for another compaction before its next
+// request.
 func (c *Context) Spent() bool { return c.Compactions >= maxCompactions }
 
-// At is where a turn stands between its requests.
+// At returns the point of the turn at which the next request is measured.
 func (t *Turn) At() window.Point {
 	if t.Step == 0 {
 		return window.BeforeRun
@@ -203,6 +205,7 @@ func (t *Turn) At() window.Point {
 	return window.BetweenRequests
 }
 
+// point returns the name of that point in events.
 func point(t *Turn) string {
 	if t.At() == window.BeforeRun {
 		return event.PointBeforeRun

@@ -11,27 +11,28 @@ import (
 	"github.com/abide-run/abide/internal/event"
 )
 
-// An Exchange is what somebody asked the clients of a session outside of the
-// model's calls: to fill in a form, to carry out a command. It is open until it
-// is answered, whoever is there.
+// An Exchange is a question to the clients of a session that does not belong to a
+// call of the model: a form to fill in, or a command to carry out. It is open until
+// it is answered, even if no client is connected.
 type Exchange struct {
 	RequestID string
 	Asked     event.Event
-	Command   string // of a command: its text
-	InputID   string // of a queued command: the input that it is
+	Command   string // the text of a command; empty for a form
+	InputID   string // the input that a queued command was; empty otherwise
 }
 
-// Form reports whether it is a form for a person.
+// Form reports whether the exchange is a form for a person.
 func (x Exchange) Form() bool { return x.Asked.Type == event.ElicitationAsked }
 
-// Exchanges is what was asked of clients and how it ended.
+// Exchanges is the open exchanges with clients and the last ones that were closed.
 type Exchanges struct {
 	Open []Exchange
-	done []closedExchange // the last ones that ended, for those who ask again
+	done []closedExchange // the last ones that were closed, for clients that answer again
 
-	redelivered map[string]int // how often open questions were put to clients again, by request id
+	redelivered map[string]int // number of times that open questions were sent to clients again, by request id
 }
 
+// A closedExchange is the id of an exchange and the event that closed it.
 type closedExchange struct {
 	id    string
 	event event.Event
@@ -54,7 +55,7 @@ func (x *Exchanges) fold(e event.Event, body event.Payload) {
 	}
 }
 
-// Find returns what is open under an id, or nil.
+// Find returns the open exchange of that id, or nil.
 func (x *Exchanges) Find(requestID string) *Exchange {
 	for i := range x.Open {
 		if x.Open[i].RequestID == requestID {
@@ -64,7 +65,7 @@ func (x *Exchanges) Find(requestID string) *Exchange {
 	return nil
 }
 
-// Queued returns the command from the queue that somebody works on, or nil.
+// Queued returns the command from the queue that a client is carrying out, or nil.
 func (x *Exchanges) Queued() *Exchange {
 	for i := range x.Open {
 		if x.Open[i].InputID != "" {
@@ -74,7 +75,7 @@ func (x *Exchanges) Queued() *Exchange {
 	return nil
 }
 
-// Closed returns how an exchange ended, if that was lately.
+// Closed returns the event that closed an exchange, if it is one of the last.
 func (x *Exchanges) Closed(requestID string) (event.Event, bool) {
 	for _, d := range x.done {
 		if d.id == requestID {
@@ -118,7 +119,7 @@ func (x *Exchanges) redeliver(requestIDs []string) {
 	x.redelivered = counts
 }
 
-// A Filled form is what a person made of it.
+// A Filled form is the answer to a form.
 type Filled struct {
 	Action  string          `json:"action"`
 	Content json.RawMessage `json:"content,omitempty"`
@@ -131,8 +132,8 @@ const (
 	Cancel  = "cancel"
 )
 
-// FillIn returns what is to be recorded when a form was filled in. It reports
-// false if no such form is open.
+// FillIn returns what is to be recorded when a form is answered. It reports false if
+// no such form is open.
 func (s *State) FillIn(requestID, key string, f Filled) ([]event.Payload, bool, error) {
 	o := s.Exchanges.Find(requestID)
 	if o == nil || !o.Form() {
@@ -148,7 +149,7 @@ func (s *State) FillIn(requestID, key string, f Filled) ([]event.Payload, bool, 
 	}}, true, nil
 }
 
-// A Carried command is what became of it.
+// A Carried command is the answer to a command.
 type Carried struct {
 	Error string `json:"error,omitempty"`
 	Stop  bool   `json:"stop,omitempty"`
@@ -164,8 +165,8 @@ func (s *State) CarryOut(kind event.Type, requestID, key string, c Carried) ([]e
 	return []event.Payload{event.CommandDoneData{RequestID: requestID, Error: c.Error, Stop: c.Stop, Answer: digestOf(key, c)}}, true
 }
 
-// DropCommand returns what is to be recorded if nobody is to carry out the
-// command from the queue any more.
+// DropCommand returns what is to be recorded when the command from the queue that a
+// client is carrying out is given up.
 func (s *State) DropCommand(reason string) []event.Payload {
 	if o := s.Exchanges.Queued(); o != nil {
 		return []event.Payload{event.CommandDoneData{RequestID: o.RequestID, Error: reason}}
@@ -182,5 +183,5 @@ func digestOf(key string, answer any) *event.Answered {
 	return &event.Answered{Digest: hex.EncodeToString(sum[:]), Key: key}
 }
 
-// Attempt tells how often an open question was put to clients.
+// Attempt returns how often an open question was sent to clients.
 func (s *State) Attempt(requestID string) int { return 1 + s.Exchanges.redelivered[requestID] }

@@ -14,38 +14,39 @@ import (
 	"github.com/abide-run/abide/internal/transcript"
 )
 
-// Hooks is what clients with hooks are being asked.
+// Hooks is the hooks that were asked and not answered yet, and what answered hooks
+// have changed in queued inputs.
+//
+// A hook is a question to the clients that have a say in what happens. It is stored
+// when it is asked (hook.start) and when it is answered (hook.end); the input, call
+// or turn that it is about waits in between. A hook with a stored answer is never
+// asked again. A hook that nobody answers changes nothing.
 type Hooks struct {
 	Open   []event.HookStartData
-	Inputs map[string]HookedInput // what hooks have made of accepted inputs, by their ids
+	Inputs map[string]HookedInput // by the ids of the inputs
 }
 
-// A hook is a question to the clients that want a say in what happens. It is
-// stored when it is put (hook.start) and when it is answered (hook.end), and
-// what it is about waits in between. An answer that is stored is never asked for
-// again. A hook that nobody answers counts as absent.
-
-// A HookedInput is what hooks have made of an input that is not delivered yet.
+// A HookedInput is what hooks have changed in a queued input.
 type HookedInput struct {
-	Text        string  // instead of what was said; empty for none
-	Context     string  // what the model is told beside it
-	Transformed *string // what the model reads; nil if that is not settled
+	Text        string  // replaces the text of the input, if it is not empty
+	Context     string  // a text that the model is told in addition
+	Transformed *string // the message as the model reads it; nil if hooks were not asked about it
 	Stage       PromptStage
 }
 
-// A PromptStage is how far the hooks of an input have come.
+// A PromptStage says which hooks were asked about an input.
 type PromptStage int
 
 // The stages of a HookedInput.
 const (
 	Unheard      PromptStage = iota // no hook was asked
 	Submitting                      // userPromptSubmitted is open
-	Submitted                       // it was answered
+	Submitted                       // userPromptSubmitted was answered
 	Transforming                    // userPromptTransformed is open
-	Transformed                     // it was answered
+	Transformed                     // userPromptTransformed was answered
 )
 
-// Words are what a hook wants the model to be told in a message of its own.
+// Words are a text that the model is told in a message of its own, and where it is from.
 type Words struct{ Text, Source string }
 
 // The sources of messages that come from hooks.
@@ -63,23 +64,23 @@ type Verdict struct {
 
 // The decisions of a Verdict.
 const (
-	HookAllow = "allow" // nobody else is asked
+	HookAllow = "allow" // no person is asked
 	HookDeny  = "deny"
-	HookAsk   = "ask" // a person is asked, whatever the rules allow
+	HookAsk   = "ask" // a person is asked, even if the rules allow the call
 )
 
 // TurnHooks is what hooks say of a turn.
 type TurnHooks struct {
 	Words   []Words                 // what the model is to be told before its next request
-	Kept    bool                    // a hook did not let the turn end
-	Failure *event.SessionErrorData // why the turn is given up, if no hook objects
-	Retries int                     // number of times that a hook has objected
+	Kept    bool                    // a hook has made the turn go on when it was over
+	Failure *event.SessionErrorData // the error that ends the turn, unless a hook has the request made again
+	Retries int                     // number of requests that a hook had made again
 }
 
 // A CallHook is what hooks say of a call.
 type CallHook struct {
 	Verdict Verdict                 // what preToolUse says
-	Outcome *event.ToolCompleteData // what the call gave, while a hook is asked about that
+	Outcome *event.ToolCompleteData // the terminal record of the call, while a hook is asked about it
 	Heard   bool                    // the hook about the outcome was answered
 }
 
@@ -99,16 +100,15 @@ func (h *Hooks) fold(s *State, body event.Payload) {
 	}
 }
 
-// removeWords takes in that the model was told the words of a source.
+// removeWords removes the first words of a source: the model was told them.
 func (t *Turn) removeWords(source string) { t.Hooks.Words = withoutWords(t.Hooks.Words, source) }
 
-// dropTurn lets go of the hooks about a turn. Those of inputs that wait are not
-// about one.
+// dropTurn removes the hooks about a turn. The hooks about queued inputs stay.
 func (h *Hooks) dropTurn() {
 	h.Open = slices.DeleteFunc(slices.Clone(h.Open), func(o event.HookStartData) bool { return o.InputID == "" })
 }
 
-// find returns the place of an open hook, or -1.
+// find returns the index of an open hook, or -1.
 func (h *Hooks) find(id string) int {
 	return slices.IndexFunc(h.Open, func(o event.HookStartData) bool { return o.ID == id })
 }
@@ -118,15 +118,16 @@ func (h *Hooks) open(kind string) bool {
 	return slices.ContainsFunc(h.Open, func(o event.HookStartData) bool { return o.Kind == kind })
 }
 
-// start takes in that a hook is asked. One that is about nothing is not kept:
-// nobody would wait for it.
+// start takes in that a hook is asked. A hook about nothing that the state knows is
+// not kept, because nothing would wait for its answer.
 func (h *Hooks) start(s *State, d event.HookStartData) {
 	if h.find(d.ID) < 0 && h.makeWait(s, d) {
 		h.Open = append(slices.Clip(h.Open), d)
 	}
 }
 
-// makeWait lets what a hook is about wait for it.
+// makeWait makes the input, call or turn that a hook is about wait for its answer. It
+// reports false if there is none.
 func (h *Hooks) makeWait(s *State, d event.HookStartData) bool {
 	switch d.Kind {
 	case event.HookPromptSubmitted, event.HookPromptTransformed:
@@ -148,7 +149,7 @@ func (h *Hooks) makeWait(s *State, d event.HookStartData) bool {
 	return s.Turn.makeCallsWait(d)
 }
 
-// makeInputWait lets an input wait for its hook.
+// makeInputWait makes a queued input wait for its hook.
 func (h *Hooks) makeInputWait(d event.HookStartData) bool {
 	p := h.Inputs[d.InputID]
 	p.Stage = Submitting
@@ -156,7 +157,7 @@ func (h *Hooks) makeInputWait(d event.HookStartData) bool {
 		var in struct {
 			Transformed string `json:"transformedPrompt"`
 		}
-		_ = json.Unmarshal(d.Input, &in) // we wrote it
+		_ = json.Unmarshal(d.Input, &in) // NewHook has written it
 		p.Stage, p.Transformed = Transforming, &in.Transformed
 	}
 	if h.Inputs == nil {
@@ -166,7 +167,7 @@ func (h *Hooks) makeInputWait(d event.HookStartData) bool {
 	return true
 }
 
-// makeCallsWait lets calls wait for their hook.
+// makeCallsWait makes calls wait for their hook. It reports false if there are none.
 func (t *Turn) makeCallsWait(d event.HookStartData) bool {
 	found := false
 	for _, id := range d.Calls {
@@ -182,7 +183,7 @@ func (t *Turn) makeCallsWait(d event.HookStartData) bool {
 	return found
 }
 
-// end takes in what a hook says.
+// end takes in the answer to a hook.
 func (h *Hooks) end(s *State, d event.HookEndData) {
 	i := h.find(d.ID)
 	if i < 0 {
@@ -191,7 +192,7 @@ func (h *Hooks) end(s *State, d event.HookEndData) {
 	asked := h.Open[i]
 	h.Open = slices.Delete(slices.Clone(h.Open), i, i+1)
 	var said output
-	_ = json.Unmarshal(d.Output, &said) // what cannot be read says nothing
+	_ = json.Unmarshal(d.Output, &said) // an output that cannot be read changes nothing
 	switch asked.Kind {
 	case event.HookPromptSubmitted, event.HookPromptTransformed:
 		h.changeInput(asked, said)
@@ -211,7 +212,7 @@ func (h *Hooks) end(s *State, d event.HookEndData) {
 	}
 }
 
-// An output is all that hooks can say, of every kind.
+// An output has the fields of the outputs of all kinds of hooks.
 type output struct {
 	Context     string          `json:"additionalContext"`
 	Prompt      string          `json:"modifiedPrompt"`
@@ -223,10 +224,11 @@ type output struct {
 	Retries     int             `json:"retryCount"`
 }
 
+// changeInput applies the output of a hook to the input that it is about.
 func (h *Hooks) changeInput(asked event.HookStartData, said output) {
 	p, ok := h.Inputs[asked.InputID]
 	if !ok {
-		return // it was taken back meanwhile
+		return // the input was delivered or removed meanwhile
 	}
 	if asked.Kind == event.HookPromptSubmitted {
 		p.Stage, p.Text, p.Context = Submitted, said.Prompt, said.Context
@@ -236,7 +238,7 @@ func (h *Hooks) changeInput(asked event.HookStartData, said output) {
 	h.Inputs[asked.InputID] = p
 }
 
-// continueTurn lets the turn go on if the hook does not let it end.
+// continueTurn makes the turn that has ended go on, if the output of agentStop says so.
 func (s *State) continueTurn(said output) {
 	if said.Decision != "block" || s.Life.Last == nil || s.Turn != nil {
 		return
@@ -248,16 +250,18 @@ func (s *State) continueTurn(said output) {
 	s.reopenTurn(t)
 }
 
-// addWords makes words of a hook wait for the next model request.
+// addWords adds a text that the model is told before the next request.
 func (t *Turn) addWords(text, source string) {
 	if text != "" {
 		t.Hooks.Words = append(slices.Clip(t.Hooks.Words), Words{text, source})
 	}
 }
 
-// maxHookRetries is how often a hook can have the model asked again in a turn.
+// maxHookRetries is how many requests of a turn hooks can have made again.
 const maxHookRetries = 5
 
+// retryRequest has the failed request made again, if the output of errorOccurred says
+// so.
 func (t *Turn) retryRequest(said output) {
 	if said.Handling == "retry" && t.Hooks.Retries < min(max(1, said.Retries), maxHookRetries) {
 		t.Hooks.Retries++
@@ -265,6 +269,7 @@ func (t *Turn) retryRequest(said output) {
 	}
 }
 
+// changeCalls applies the output of a hook to the calls that it is about.
 func (t *Turn) changeCalls(h event.HookStartData, d event.HookEndData, said output) {
 	for _, id := range h.Calls {
 		if h.Kind == event.HookPreToolUse {
@@ -282,7 +287,7 @@ func (t *Turn) changeCalls(h event.HookStartData, d event.HookEndData, said outp
 	}
 }
 
-// setVerdict takes in what preToolUse says of a call.
+// setVerdict applies the output of preToolUse to a call.
 func (c *Call) setVerdict(said json.RawMessage) {
 	if json.Unmarshal(said, &c.Hook.Verdict) != nil {
 		return
@@ -292,7 +297,7 @@ func (c *Call) setVerdict(said json.RawMessage) {
 	}
 }
 
-// changeOutcome takes in what postToolUse says of a result.
+// changeOutcome applies the output of postToolUse to the outcome of a call.
 func (c *Call) changeOutcome(said output) {
 	d := *c.Hook.Outcome
 	if len(said.Result) > 0 && string(said.Result) != "null" {
@@ -302,8 +307,8 @@ func (c *Call) changeOutcome(said output) {
 	c.Hook.Outcome = &d
 }
 
-// modified is an outcome with another result: a text, or an object in the
-// protocol's form.
+// modified returns an outcome with another result, which is a text or an object in
+// the form of the protocol.
 func modified(d event.ToolCompleteData, result json.RawMessage) event.ToolCompleteData {
 	var r ExternalResult
 	if json.Unmarshal(result, &r) != nil && json.Unmarshal(result, &r.Text) != nil {
@@ -313,7 +318,7 @@ func modified(d event.ToolCompleteData, result json.RawMessage) event.ToolComple
 	return externalOutcome(d, r)
 }
 
-// withContext adds to what the model reads of an outcome.
+// withContext returns an outcome with a text added to what the model reads.
 func withContext(d event.ToolCompleteData, text string) event.ToolCompleteData {
 	if text == "" {
 		return d
@@ -332,8 +337,9 @@ func withContext(d event.ToolCompleteData, text string) event.ToolCompleteData {
 	return d
 }
 
-// HoldForHooks turns the outcomes among what is to be recorded into what hooks are
-// asked about, if there are any; they are final when the hooks are heard.
+// HoldForHooks replaces the terminal records of calls by questions to the hooks
+// about them. The terminal records are written when the hooks are answered. If hooks
+// is false, nobody can be asked, and only the context that preToolUse gave is added.
 func HoldForHooks(s *State, hooks bool, now time.Time, record []event.Payload) []event.Payload {
 	for i, p := range record {
 		d, ok := p.(event.ToolCompleteData)
@@ -353,13 +359,13 @@ func HoldForHooks(s *State, hooks bool, now time.Time, record []event.Payload) [
 	return record
 }
 
-// asksAfter reports whether a call was made, so that there is something to ask
-// about: one that was refused or interrupted was not.
+// asksAfter reports whether hooks are asked about an outcome. They are asked only
+// about calls that were made, not about those that were refused or interrupted.
 func asksAfter(d event.ToolCompleteData) bool {
 	return d.Error == nil || d.Error.Code == event.CodeFailure || d.Error.Code == event.CodeTimeout
 }
 
-// afterHook is the question about what a call gave.
+// afterHook returns the question about the outcome of a call.
 func afterHook(s *State, c *Call, d event.ToolCompleteData, now time.Time) event.HookStartData {
 	h := event.HookStartData{ID: event.NewID(), Kind: event.HookPostToolUse, Calls: []string{d.ToolCallID}, Outcome: &d}
 	fields := callFields(c)
@@ -377,8 +383,8 @@ func afterHook(s *State, c *Call, d event.ToolCompleteData, now time.Time) event
 	return h
 }
 
-// callFields are what tool hooks are told of a call. The arguments are text, as
-// the model wrote them.
+// callFields returns the fields about a call in the input of a hook. The arguments
+// are the text that the model wrote.
 func callFields(c *Call) map[string]any {
 	args := c.Request.Malformed
 	if args == "" {
@@ -387,7 +393,7 @@ func callFields(c *Call) map[string]any {
 	return map[string]any{"toolName": c.Request.Name, "toolArgs": args}
 }
 
-// hookInput is what a hook is told, with what every hook is told.
+// hookInput returns the input of a hook: the given fields and those of every hook.
 func hookInput(s *State, now time.Time, fields map[string]any) json.RawMessage {
 	fields["sessionId"], fields["timestamp"], fields["cwd"] = s.ID, now.UnixMilli(), s.Setup.Config.WorkingDirectory
 	b, err := json.Marshal(fields)
@@ -397,9 +403,9 @@ func hookInput(s *State, now time.Time, fields map[string]any) json.RawMessage {
 	return b
 }
 
-// NewHook is the question that a step wants asked. Reads is what the model would
-// read of the input, for the hook that is about that, and path where the log can
-// be read, for the one that may want to.
+// NewHook returns the question of a StartHook. The argument reads is the input as the
+// model would read it, for userPromptTransformed; path is the file with the
+// transcript, for agentStop.
 func NewHook(s *State, step StartHook, now time.Time, reads, path string) event.HookStartData {
 	h := event.HookStartData{ID: event.NewID(), Kind: step.Kind}
 	fields := make(map[string]any)
@@ -431,7 +437,7 @@ func NewHook(s *State, step StartHook, now time.Time, reads, path string) event.
 	return h
 }
 
-// ErrorHook is the question whether a turn is to be given up.
+// ErrorHook returns the question whether a turn ends with an error.
 func ErrorHook(s *State, d event.SessionErrorData, recoverable bool, now time.Time) event.HookStartData {
 	return event.HookStartData{
 		ID: event.NewID(), Kind: event.HookErrorOccurred, Failure: &d,
@@ -439,7 +445,7 @@ func ErrorHook(s *State, d event.SessionErrorData, recoverable bool, now time.Ti
 	}
 }
 
-// CallInput is what preToolUse is told of one call.
+// CallInput returns the input of preToolUse for one call.
 func CallInput(s *State, callID string, now time.Time) (json.RawMessage, bool) {
 	c := s.call(callID)
 	if c == nil {
@@ -448,17 +454,19 @@ func CallInput(s *State, callID string, now time.Time) (json.RawMessage, bool) {
 	return hookInput(s, now, callFields(c)), true
 }
 
-// said is an input as hooks have left it.
+// said returns the text of an input after the hooks that were answered.
 func (s *State) said(in event.InputAcceptedData) string {
 	return cmp.Or(s.Hooks.Inputs[in.InputID].Text, in.Prompt)
 }
 
-// Said is an input as hooks have left it, and what the model is told beside it.
+// Said returns the text of an input after the hooks that were answered, and the
+// context that they have added.
 func (s *State) Said(in event.InputAcceptedData) (text, context string) {
 	return s.said(in), s.Hooks.Inputs[in.InputID].Context
 }
 
-// CloseHooks ends the open hooks that the filter is for: they count as absent.
+// CloseHooks returns what is to be recorded when the open hooks that the filter
+// accepts are given up. They change nothing.
 func CloseHooks(s *State, reason string, filter func(event.HookStartData) bool) []event.Payload {
 	var record []event.Payload
 	for _, h := range s.Hooks.Open {
@@ -469,8 +477,8 @@ func CloseHooks(s *State, reason string, filter func(event.HookStartData) bool) 
 	return record
 }
 
-// MergeOutputs makes one output of those of several clients. A later one is
-// heard over an earlier one, except that the strictest decision holds.
+// MergeOutputs merges the outputs of several clients. A field of a later output
+// replaces that of an earlier one, except that the strictest decision is kept.
 func MergeOutputs(outputs []json.RawMessage) json.RawMessage {
 	merged := make(map[string]json.RawMessage)
 	for _, raw := range outputs {
@@ -494,12 +502,13 @@ func MergeOutputs(outputs []json.RawMessage) json.RawMessage {
 	return b
 }
 
+// strictness returns a number that is the greater, the less a decision allows.
 func strictness(decision json.RawMessage) int {
 	return slices.Index([]string{`"allow"`, `"ask"`, `"deny"`}, string(decision))
 }
 
-// askedByHook is the request to let a call be made that needs nobody's yes but
-// for the hook that wants a person asked.
+// askedByHook returns the permission request for a call that needs no permission,
+// but for which a hook wants a person to be asked.
 func askedByHook(call *Call) *approval.Request {
 	r := call.Request
 	ask, err := json.Marshal(struct {
@@ -515,8 +524,7 @@ func askedByHook(call *Call) *approval.Request {
 	return &approval.Request{Kind: "hook", Subjects: []string{r.Name}, Unclear: true, Ask: ask, Prompt: ask}
 }
 
-// withoutWords returns what is left to be told when the model was told the first words
-// of a source.
+// withoutWords returns a list without the first words of a source.
 func withoutWords(words []Words, source string) []Words {
 	for i, w := range words {
 		if w.Source == source {

@@ -8,14 +8,17 @@ import (
 	"github.com/abide-run/abide/internal/event"
 )
 
-// Keys remembers the requests that came with idempotency keys.
-type Keys struct{ sent, won recent }
+// Keys is the last requests that came with idempotency keys.
+type Keys struct {
+	sent recent // requests that made something
+	won  recent // answers that closed a question
+}
 
-// recent remembers the idempotency keys of the last requests, for clients that
-// lost the reply and ask again.
+// recent is a list of requests, the oldest first. It is kept for clients that lost
+// the reply to a request and send it again.
 type recent []event.Request
 
-// maxRecent is how many requests are remembered: more than a client has under
+// maxRecent is how many requests are remembered. It is more than a client has under
 // way at a time.
 const maxRecent = 64
 
@@ -25,8 +28,8 @@ func (r *recent) add(q event.Request) {
 	}
 }
 
-// Sent returns what identifies the request that came with a key, if it came
-// lately: the id of an input, the position of a resume.
+// Sent returns the id of what the request with that key has made: the id of an input,
+// or the position of a resume. It is empty if no such request is remembered.
 func (s *State) Sent(key string) string {
 	for _, k := range s.Keys.sent {
 		if key != "" && k.Key == key {
@@ -36,15 +39,15 @@ func (s *State) Sent(key string) string {
 	return ""
 }
 
-// Resumed returns the position of the session.resume that came with a key, and
-// zero if none came lately.
+// Resumed returns the position of the session.resume that came with that key, or zero
+// if none is remembered.
 func (s *State) Resumed(key string) event.Seq {
-	n, _ := strconv.ParseInt(s.Sent(key), 10, 64) // zero for anything else
+	n, _ := strconv.ParseInt(s.Sent(key), 10, 64) // it is zero for the id of anything else
 	return event.Seq(n)
 }
 
-// Won reports whether the answer that closed a question lately came with that
-// key.
+// Won reports whether the answer that closed a question came with that key. Only the
+// last answers are remembered.
 func (s *State) Won(requestID, key string) bool {
 	for _, k := range s.Keys.won {
 		if key != "" && k.Key == key && k.ID == requestID {
@@ -60,8 +63,8 @@ func (k *Keys) fold(e event.Event, body event.Payload) {
 	}
 }
 
-// load remembers the keys that folding the events would remember. It reads
-// backwards, until no older key would still be remembered.
+// load finds the requests that folding the events would remember. It reads the log
+// backwards and stops when it has as many as are remembered.
 func (k *Keys) load(events []event.Event) error {
 	for _, e := range slices.Backward(events) {
 		if len(k.sent) == maxRecent && len(k.won) == maxRecent {
@@ -83,7 +86,7 @@ func (k *Keys) load(events []event.Event) error {
 	return nil
 }
 
-// listFor is where the request is remembered that an event records.
+// listFor returns the list in which the request of an event is remembered.
 func (k *Keys) listFor(e event.Event) *recent {
 	if e.Type.Closes() {
 		return &k.won
@@ -91,8 +94,8 @@ func (k *Keys) listFor(e event.Event) *recent {
 	return &k.sent
 }
 
-// requestOf is the request that an event records. It has no key if the event is of
-// a kind that carries none.
+// requestOf returns the request that an event records. Its key is empty if the kind of
+// the event carries none.
 func requestOf(e event.Event, body event.Payload) event.Request {
 	r, ok := body.(event.Requester)
 	if !ok || !e.Kind().Keyed {

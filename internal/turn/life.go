@@ -2,13 +2,13 @@ package turn
 
 import "github.com/abide-run/abide/internal/event"
 
-// Life is where the session stands between its turns.
+// Life is what is known of the session as a whole between its turns.
 type Life struct {
-	Idle      bool    // nothing has happened since session.idle
+	Idle      bool    // no work was begun since session.idle
 	Aborted   bool    // the last turn was stopped from outside
-	Suspended bool    // nothing is begun until somebody comes back
+	Suspended bool    // no step is taken until a client resumes the session
 	Entry     string  // how the session was opened, until it is idle again: "new", "resume" or ""
-	Last      *Ending // the turn that is over, until the session is idle
+	Last      *Ending // how the last turn ended; nil once the session is idle
 }
 
 func (l *Life) fold(body event.Payload) {
@@ -32,14 +32,14 @@ func (l *Life) fold(body event.Payload) {
 	}
 }
 
-// leaveIdle takes in that a command may have come out of the queue.
+// leaveIdle ends the idle time if a command was taken out of the queue.
 func (l *Life) leaveIdle(inputID string) {
 	if inputID != "" {
 		l.Idle, l.Aborted = false, false
 	}
 }
 
-// markAsked takes in that a hook about the end of the turn is asked. It reports
+// markAsked remembers that a hook about the end of the turn was asked. It reports
 // false if no turn has ended.
 func (l *Life) markAsked(kind string) bool {
 	if l.Last == nil {
@@ -50,17 +50,17 @@ func (l *Life) markAsked(kind string) bool {
 	return true
 }
 
-// clearEntry takes in that the hook about the opening of the session is asked.
+// clearEntry remembers that the hook about the opening of the session was asked.
 func (l *Life) clearEntry() { l.Entry = "" }
 
-// An Ending is a turn that is over, until the session is idle.
+// An Ending is how a turn ended.
 type Ending struct {
 	Turn   Turn
 	Reason string // "complete", "error" or "abort"
 	Error  string
-	Final  bool // the model had the last word
-	Asked  bool // agentStop was asked
-	Closed bool // sessionEnd was asked
+	Final  bool // the model ended the turn with an answer without calls
+	Asked  bool // the hook agentStop was asked
+	Closed bool // the hook sessionEnd was asked
 }
 
 // The reasons of an Ending.
@@ -70,7 +70,7 @@ const (
 	EndAbort    = "abort"
 )
 
-// endingOf is how a turn ends with an event.
+// endingOf returns how a turn ends by the event with the given body.
 func endingOf(t *Turn, body event.Payload) *Ending {
 	if t == nil {
 		return nil
@@ -85,8 +85,8 @@ func endingOf(t *Turn, body event.Payload) *Ending {
 	return end
 }
 
-// Suspend returns what is to be recorded when a session is to rest in the middle
-// of what it does: open permissions are cancelled, all else waits.
+// Suspend returns what is to be recorded when a session is suspended during its
+// work: open permission questions are cancelled, and everything else waits.
 func Suspend(s *State) []event.Payload {
 	asks := func(c *Call) bool { return c.Stage == WaitingPermission }
 	return append(Interrupt(s, "Session suspended", asks), event.SessionSuspendedData{Suspended: true})

@@ -6,17 +6,17 @@ import (
 	"github.com/abide-run/abide/internal/event"
 )
 
-// Memory is how far a session was remembered.
+// Memory is how far the log was read to be remembered.
 type Memory struct {
-	Pointer event.Seq // up to here the log was extracted
-	Hash    string    // of the chain after it
+	Pointer event.Seq // position up to which the log was extracted
+	Hash    string    // hash of the chain at that position
 	Size    int64     // bytes of what was said since
-	Through event.Seq // up to here what was extracted is in the pages of memory
-	Waiting event.Seq // the newest event with findings that are not; zero if there are none
-	Hidden  event.Seq // the newest event that has taken something back
-	Aside   []Part    // what nobody could read
+	Through event.Seq // position up to which the findings are in the pages of memory
+	Waiting event.Seq // position of the newest findings that are not in the pages; zero if all are
+	Hidden  event.Seq // position of the newest event that has taken something back
+	Aside   []Part    // parts of the log that no model could extract
 
-	Recalled string // what the session was told of memory when it began
+	Recalled string // what the model was told of memory when the session began
 }
 
 // Clone returns a copy that does not change when the session goes on.
@@ -28,11 +28,11 @@ func (m Memory) Clone() Memory {
 // A Part is a range of the log.
 type Part struct{ From, To event.Seq }
 
-// envelope is about what an event has around what was said.
+// envelope is about how many bytes an event has in addition to what was said.
 const envelope = 200
 
-// Weight is how much an event adds to what is to be extracted: the bytes of what
-// somebody said or a tool gave. It is known without reading the event.
+// Weight returns about how many bytes an event adds to what is to be extracted: the
+// bytes of a message or of a tool's result. It does not decode the event.
 func Weight(e event.Event) int64 {
 	if e.Kind().Said {
 		return int64(max(0, len(e.Bytes)-envelope))
@@ -40,10 +40,10 @@ func Weight(e event.Event) int64 {
 	return 0
 }
 
-// Tokens is about how many tokens were said since the last extraction.
+// Tokens returns about how many tokens were said since the last extraction.
 func (m *Memory) Tokens() int { return int(m.Size / 4) }
 
-// count takes in what can be told from the kind of an event and its size.
+// count adds the weight of an event.
 func (m *Memory) count(e event.Event) { m.Size += Weight(e) }
 
 func (m *Memory) fold(e event.Event, body event.Payload) {
@@ -57,6 +57,7 @@ func (m *Memory) fold(e event.Event, body event.Payload) {
 	}
 }
 
+// addExtraction takes in that a part of the log was extracted, or set aside.
 func (m *Memory) addExtraction(at event.Seq, d event.MemoryExtractedData) {
 	part := Part{d.From, d.To}
 	m.Aside = slices.DeleteFunc(slices.Clone(m.Aside), func(p Part) bool { return p == part })
@@ -72,6 +73,8 @@ func (m *Memory) addExtraction(at event.Seq, d event.MemoryExtractedData) {
 	}
 }
 
+// addConsolidation takes in that findings were written to the pages of memory, or that
+// the session was forgotten.
 func (m *Memory) addConsolidation(d event.MemoryConsolidatedData) {
 	m.Through = max(m.Through, d.Through)
 	if m.Waiting <= m.Through {

@@ -8,64 +8,64 @@ import (
 	"github.com/abide-run/abide/internal/window"
 )
 
-// Limits bound a turn. They are part of what Next decides by.
+// The limits of a turn. Next ends a turn that reaches one of them.
 const (
 	DefaultMaxSteps = 200 // model requests in one turn
-	MaxRepeats      = 12  // equal calls with equal results, one after the other
+	MaxRepeats      = 12  // steps in a row with equal calls and equal results
 )
 
 // A Step is what comes next. It is one of the types below.
 type Step interface{ step() }
 
 type (
-	// Wait: nothing can be done until something arrives.
+	// Wait: do nothing until the next intent arrives.
 	Wait struct{}
-	// Rest: everything is done, and this is to be recorded.
+	// Rest: record that all work is done.
 	Rest struct{}
-	// Deliver: an accepted input becomes part of the conversation.
+	// Deliver: make an accepted input a part of the conversation.
 	Deliver struct {
 		Input event.InputAcceptedData
 		How   string // "idle", "queued" or "steering"
 	}
-	// Notify: the model is to be told what happened to tasks.
+	// Notify: tell the model the news of tasks.
 	Notify struct{ Reports []Report }
-	// Command: a queued command is to be carried out.
+	// Command: have a queued command carried out.
 	Command struct{ Input event.InputAcceptedData }
-	// StartStep: a model request is about to be made.
+	// StartStep: record that a model request is about to be made.
 	StartStep struct{ TurnID string }
-	// AskModel: make the request.
+	// AskModel: make the model request.
 	AskModel struct{ TurnID string }
-	// Intend: record the intent of all calls of an answer.
+	// Intend: record the intent to make the calls of an answer.
 	Intend struct{ Calls []*Call }
 	// Judge: find out whether a call may be made.
 	Judge struct{ Call *Call }
-	// Begin: a permitted call is about to be made.
+	// Begin: record that a permitted call is about to be made.
 	Begin struct{ Call *Call }
 	// RunTool: make the call.
 	RunTool struct{ Call *Call }
-	// Recover: a call was begun by a runtime that is no more.
+	// Recover: decide about a call that was begun by a process which no longer runs.
 	Recover struct{ Call *Call }
-	// Restore: files have to be given back what they held.
+	// Restore: restore the files that hidden calls have changed.
 	Restore struct{ Hidden event.HistoryHiddenData }
-	// EndStep: the answer and all its calls are done with.
+	// EndStep: record that the answer and all its calls are finished.
 	EndStep struct{ TurnID string }
-	// StartHook: a hook is to be asked.
+	// StartHook: record that a hook is asked.
 	StartHook struct {
 		Kind  string
-		Input event.InputAcceptedData // of the hooks of inputs
-		Calls []*Call                 // of preToolUse
+		Input event.InputAcceptedData // the input that the hook is about, if it is about one
+		Calls []*Call                 // the calls that preToolUse is about
 	}
-	// AskHook: ask it.
+	// AskHook: ask clients an open hook.
 	AskHook struct{ Hook event.HookStartData }
-	// Conclude: the hook about what a call gave was heard.
+	// Conclude: record the outcome of a call whose hook was answered.
 	Conclude struct{ Call *Call }
-	// Say: the model is told what a hook wants it to be told.
+	// Say: tell the model a text of a hook or of a skill.
 	Say struct{ Words Words }
-	// Fail: the turn is given up, and no hook objects.
+	// Fail: end the turn with the error of its last request.
 	Fail struct{ Failure event.SessionErrorData }
-	// Prepare: have the system prompt looked over before the turn begins.
+	// Prepare: have a client rewrite the system prompt before the turn begins.
 	Prepare struct{}
-	// GiveUp: the turn must not go on.
+	// GiveUp: end the turn because it has reached a limit.
 	GiveUp struct{ ErrorType, Reason string }
 )
 
@@ -91,30 +91,31 @@ func (Say) step()       {}
 func (Fail) step()      {}
 func (Prepare) step()   {}
 
-// Now is what is true of this process and not in the log.
+// Now is what is known in this process alone and is not in the log.
 type Now struct {
 	Asking    bool                     // a model request is under way
-	Restoring bool                     // files are being given back what they held
-	Running   func(callID string) bool // the call is under way
-	Fresh     func(callID string) bool // this process has recorded that the call begins
+	Restoring bool                     // files are being restored
+	Running   func(callID string) bool // reports whether the call is under way
+	Fresh     func(callID string) bool // reports whether this process has recorded that the call begins
 
-	Hooks     bool                 // somebody can be asked by hooks
-	Asked     func(id string) bool // the hook is being asked
-	Prepare   bool                 // the system prompt of the next turn is to be looked over
-	Preparing bool                 // it is being looked over
+	Hooks     bool                 // a client with hooks is connected, or may come back in a moment
+	Asked     func(id string) bool // reports whether the hook is being asked
+	Prepare   bool                 // a client has to rewrite the system prompt before the next turn
+	Preparing bool                 // a client is rewriting the system prompt
 
-	Compacting bool            // the open compaction is under way
+	Compacting bool            // this process works on the open compaction
 	Verdict    *window.Verdict // what the size of the next request asks for; nil if it was not measured for this state
 }
 
-// Next decides what comes next. It is pure: it does nothing, the functions of Now
-// only look something up, and the same state gives the same step. The order of its
-// cases is the order in which things are done.
+// Next decides what comes next. It is pure: it changes nothing, the functions of Now
+// only look something up, and the same arguments give the same step. The order of
+// its cases is the design: an earlier case is done before a later one.
 //
-// A request has to fit the model's window. Whether it does is not in the log, and
-// finding out takes time, so that Next asks for it only when it decides by it: it
-// returns Measure if now has no verdict. Whoever measures calls Next again with the
-// verdict, which is of no use as soon as anything is recorded.
+// A request has to fit the model's window. Whether it does is not in the log, and to
+// find out takes time. So Next returns Measure when it has to know and now has no
+// verdict; the caller measures and calls Next again with the verdict. A verdict is
+// valid for exactly the state that was measured: it must be dropped as soon as
+// anything is recorded.
 func Next(s *State, now Now) Step {
 	switch {
 	case s.Context.Compaction != nil && !now.Compacting:
@@ -147,7 +148,7 @@ func Next(s *State, now Now) Step {
 	}
 }
 
-// whileAsking decides what becomes of a request that was made.
+// whileAsking decides about a request that was begun and has no answer yet.
 func whileAsking(s *State, now Now, turnID string) Step {
 	switch {
 	case now.Asking, s.Hooks.open(event.HookErrorOccurred):
@@ -162,6 +163,7 @@ func whileAsking(s *State, now Now, turnID string) Step {
 	return AskModel{turnID}
 }
 
+// betweenTurns decides when no turn is open.
 func betweenTurns(s *State, now Now) Step {
 	switch {
 	case s.Hooks.open(event.HookAgentStop), s.Hooks.open(event.HookSessionEnd):
@@ -171,9 +173,9 @@ func betweenTurns(s *State, now Now) Step {
 	case s.Exchanges.Queued() != nil:
 		return Wait{}
 	case len(s.Queue.Inputs) > 0 && !s.queueIsHeld():
-	case len(s.Tasks.Reports) > 0 && !s.Life.Aborted: // what was stopped stays so until somebody speaks
+	case len(s.Tasks.Reports) > 0 && !s.Life.Aborted: // after an abort, news wait for the next message
 		return beforeTurn(Notify{s.Tasks.Reports}, now)
-	case s.Life.Idle, len(s.Queue.Inputs) > 0: // what is left to do is not over
+	case s.Life.Idle, len(s.Queue.Inputs) > 0: // inputs that are held are work that is left
 		return Wait{}
 	case now.Hooks && s.Life.Last != nil && !s.Life.Last.Closed:
 		return StartHook{Kind: event.HookSessionEnd}
@@ -195,7 +197,7 @@ func betweenTurns(s *State, now Now) Step {
 	return beforeTurn(deliver(s, now, s.Queue.Inputs[0], how), now)
 }
 
-// beforeTurn is what comes before a step that opens a turn.
+// beforeTurn returns a step, or what has to be done first if the step opens a turn.
 func beforeTurn(step Step, now Now) Step {
 	switch step.(type) {
 	case Deliver, Notify:
@@ -209,7 +211,7 @@ func beforeTurn(step Step, now Now) Step {
 	return step
 }
 
-// deliver is what comes before an input is delivered, and that it is.
+// deliver returns the delivery of an input, or the hook that has to be asked first.
 func deliver(s *State, now Now, in event.InputAcceptedData, how string) Step {
 	switch stage := s.Hooks.Inputs[in.InputID].Stage; {
 	case stage == Submitting, stage == Transforming:
@@ -222,6 +224,7 @@ func deliver(s *State, now Now, in event.InputAcceptedData, how string) Step {
 	return Deliver{in, how}
 }
 
+// beforeRequest decides when the model is to be asked.
 func beforeRequest(s *State, now Now, turnID string) Step {
 	most := s.Setup.Config.MaxSteps
 	if most == 0 {
@@ -252,12 +255,13 @@ func beforeRequest(s *State, now Now, turnID string) Step {
 	return requestIfItFits(s, now, StartStep{turnID})
 }
 
-// The types of session.error that end a turn by our own decision.
+// The types of the session.error of a turn that has reached a limit.
 const (
 	ErrorLoop      = "loop"
 	ErrorStepLimit = "step_limit"
 )
 
+// nextCall decides about the calls of an answer.
 func nextCall(t *Turn, now Now) Step {
 	if intend := inStage(t, Requested); len(intend) > 0 {
 		return Intend{intend}
@@ -290,6 +294,7 @@ func nextCall(t *Turn, now Now) Step {
 	return Wait{}
 }
 
+// inStage returns the calls of a turn that are in the given stage.
 func inStage(t *Turn, stage Stage) []*Call {
 	var calls []*Call
 	for _, c := range t.Calls {
@@ -300,9 +305,9 @@ func inStage(t *Turn, stage Stage) []*Call {
 	return calls
 }
 
-// Waits reports whether an engine that has just started would do nothing: every
-// next step is somebody else's, who has to answer a question or to resume the
-// session. Clients with hooks may or may not come back, so both must agree.
+// Waits reports whether a process that has just started would do nothing for the
+// session, because a client has to answer a question or resume it first. It must be so
+// whether or not clients with hooks come back.
 func (s *State) Waits() bool {
 	nothing := func(string) bool { return false }
 	for _, hooks := range []bool{false, true} {

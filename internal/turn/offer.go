@@ -9,7 +9,7 @@ import (
 	"github.com/abide-run/abide/internal/tool"
 )
 
-// A Catalog knows the tools of this runtime.
+// A Catalog is the tools of this runtime.
 type Catalog []tool.Tool
 
 // find returns the runtime's own tool of that name.
@@ -22,7 +22,7 @@ func (c Catalog) find(name string) tool.Tool {
 	return nil
 }
 
-// Offer returns the tools that the model is told of, the runtime's own first.
+// Offer returns the tools that the model may call, the runtime's own first.
 func (c Catalog) Offer(s *State) []model.Tool {
 	var list []model.Tool
 	add := func(source string, spec tool.Spec) {
@@ -45,8 +45,8 @@ func (c Catalog) Offer(s *State) []model.Tool {
 	return list
 }
 
-// offered is what the model of a session is told of a tool. It reports false if
-// the tool is of no use there.
+// offered returns the description of a tool for the model of a session. It reports
+// false if the tool is of no use in that session.
 func offered(t tool.Tool, s *State) (tool.Spec, bool) {
 	if o, ok := t.(tool.Offerer); ok {
 		return o.Offer(s)
@@ -54,8 +54,8 @@ func offered(t tool.Tool, s *State) (tool.Spec, bool) {
 	return t.Spec(), true
 }
 
-// offers reports whether a tool of that name may be called, and lists those
-// that may.
+// offers reports whether the tool of that name may be called, and returns the names of
+// all tools that may.
 func (c Catalog) offers(s *State, name string) (bool, []string) {
 	var names []string
 	found := false
@@ -66,8 +66,8 @@ func (c Catalog) offers(s *State, name string) (bool, []string) {
 	return found, names
 }
 
-// allowed applies a session's tool filters. What is excluded is out, whatever
-// else is said.
+// allowed reports whether the tool filters of a session let a tool pass. An excluded
+// tool never passes.
 func allowed(c event.SessionConfiguredData, source, name string) bool {
 	for _, list := range [][]string{c.ExcludedTools, c.AgentExcluded} {
 		for _, pattern := range list {
@@ -82,17 +82,19 @@ func allowed(c event.SessionConfiguredData, source, name string) bool {
 	return listed(c.AvailableTools, source, name)
 }
 
-// listed reports whether a filter lets a tool pass. One that is nil lets all pass.
+// listed reports whether a filter lets a tool pass. A nil filter lets all tools pass.
 func listed(filter []string, source, name string) bool {
 	return filter == nil || slices.ContainsFunc(filter, func(pattern string) bool { return filterMatches(pattern, source, name) })
 }
 
-// named reports whether a session asks for a tool by its own name.
+// named reports whether the configuration lists a tool by its own name, not by a
+// pattern.
 func named(c event.SessionConfiguredData, source, name string) bool {
 	return slices.Contains(c.ExtraTools, name) || slices.Contains(c.AvailableTools, name) || slices.Contains(c.AvailableTools, source+":"+name)
 }
 
-// filterMatches understands a name, "source:name" and "source:*".
+// filterMatches reports whether a pattern matches a tool. A pattern is a name, "*",
+// "source:name" or "source:*".
 func filterMatches(pattern, source, name string) bool {
 	if from, rest, ok := strings.Cut(pattern, ":"); ok && from == source {
 		return rest == "*" || rest == name

@@ -11,10 +11,10 @@ import (
 	"github.com/abide-run/abide/internal/event"
 )
 
-// Permission is what is allowed beside the configuration.
+// Permission is what people and clients have allowed in addition to the configuration.
 type Permission struct {
 	Grants []event.Grant     // what people have allowed for the rest of the session
-	Rules  event.ClientRules // what clients have said about permissions
+	Rules  event.ClientRules // the rules that clients have set
 }
 
 func (p *Permission) fold(body event.Payload) {
@@ -28,7 +28,7 @@ func (p *Permission) fold(body event.Payload) {
 	}
 }
 
-// approved reports whether an answer lets the call be made.
+// approved reports whether the answer to a permission question is a yes.
 func approved(r event.PermissionResult) bool {
 	switch r.Kind {
 	case event.Approved, event.ApprovedForSession, event.ApprovedForLocation:
@@ -37,7 +37,7 @@ func approved(r event.PermissionResult) bool {
 	return false
 }
 
-// ruleSet is how permissions are judged in this session.
+// ruleSet returns the name of the rule set by which permissions are judged.
 func (s *State) ruleSet() string {
 	if s.Permission.Rules.AllowAll {
 		return approval.All
@@ -48,8 +48,8 @@ func (s *State) ruleSet() string {
 // AllowsAll reports whether nobody is asked for permission.
 func (s *State) AllowsAll() bool { return s.ruleSet() == approval.All }
 
-// PermissionMode is what the protocol calls it if nobody is asked, or if people
-// are.
+// PermissionMode returns the protocol's name of the mode in which nobody is asked
+// for permission, or of the one in which people are.
 func PermissionMode(all bool) string {
 	if all {
 		return "allow-all"
@@ -57,8 +57,8 @@ func PermissionMode(all bool) string {
 	return "manual"
 }
 
-// scope is what the session may use without asking, with the folders that
-// clients have added if it may use any.
+// scope returns what the session may use without asking. The folders that clients
+// have added are part of it, unless it is empty.
 func (s *State) scope() event.ScopeRules {
 	rules := scopeOf(s.Setup.Config)
 	if len(rules.Allow) == 0 {
@@ -71,8 +71,9 @@ func (s *State) scope() event.ScopeRules {
 	return rules
 }
 
-// scopeOf is what the session may use without asking: what its rules list, or
-// its working directory if they list nothing and that is how it was started.
+// scopeOf returns what a configuration lets the session use without asking: what
+// its scope rules list, or the working directory if they list nothing and the
+// session is not one that always asks.
 func scopeOf(c event.SessionConfiguredData) event.ScopeRules {
 	rules := c.Scope
 	if len(rules.Allow) == 0 && c.Approve != approval.AskAlways && c.WorkingDirectory != "" {
@@ -81,8 +82,7 @@ func scopeOf(c event.SessionConfiguredData) event.ScopeRules {
 	return rules
 }
 
-// rules are all rules of the session: those it was given, and those that clients
-// have added.
+// rules returns the rules of the configuration and those that clients have added.
 func (s *State) rules() event.PermissionRules {
 	all := s.Setup.Config.Permissions
 	all.Allow, all.Deny = slices.Clip(all.Allow), slices.Clip(all.Deny)
@@ -104,7 +104,7 @@ func (s *State) rules() event.PermissionRules {
 	return all
 }
 
-// RuleText is a client's rule in the words of ours.
+// RuleText returns a client's rule in the syntax of the configuration.
 func RuleText(r event.Rule) string {
 	kind := strings.ToLower(r.Kind)
 	if kind == "commands" {
@@ -127,9 +127,9 @@ type Decision struct {
 	Feedback string          `json:"feedback,omitempty"`
 	Reason   string          `json:"reason,omitempty"`
 	Approval json.RawMessage `json:"approval,omitempty"`
-	// Standing means that what it allows is remembered outside of the session.
+	// Standing means that the approval is stored outside of the session.
 	Standing bool `json:"-"`
-	// Location is the place for which ApproveForLocation says yes.
+	// Location is the place that an ApproveForLocation is about.
 	Location string `json:"-"`
 }
 
@@ -143,6 +143,7 @@ const (
 	UserNotAvailable   = "user-not-available"
 )
 
+// permission returns what is to be recorded when a person has decided.
 func (a Answer) permission(s *State, c *Call) ([]event.Payload, error) {
 	done := event.PermissionDoneData{RequestID: a.RequestID, ToolCallID: c.Request.ToolCallID, Answer: a.digest()}
 	d := a.Permission
@@ -172,9 +173,10 @@ func (a Answer) permission(s *State, c *Call) ([]event.Payload, error) {
 		d.Kind, ApproveOnce, ApproveForSession, ApproveForLocation, ApprovePermanently, Reject, UserNotAvailable)
 }
 
-// approveWidely says yes for more than once: for the rest of the session, unless it is
-// remembered outside of it. Typed clients cannot read such a yes without what it
-// covers, so it is said even if the answer left it open.
+// approveWidely returns the record of a yes that covers later calls, too: for the
+// rest of the session, unless the approval is stored outside of it. Typed clients
+// cannot read such a record without what it covers, so that this is filled in if
+// the answer does not say it.
 func (d *Decision) approveWidely(done event.PermissionDoneData, c *Call, kind string) event.PermissionDoneData {
 	done.Result = event.PermissionResult{Kind: kind, Approval: coverage(d.Approval, c)}
 	if !d.Standing {
@@ -183,8 +185,8 @@ func (d *Decision) approveWidely(done event.PermissionDoneData, c *Call, kind st
 	return done
 }
 
-// coverage is what an approval covers in the protocol's words: what the answer
-// says, or else what the question was about.
+// coverage returns what an approval covers in the form of the protocol: what the
+// answer says, or else what the question was about.
 func coverage(raw json.RawMessage, c *Call) json.RawMessage {
 	var said approval.Coverage
 	if len(raw) > 0 && json.Unmarshal(raw, &said) == nil && said.Whole() {
@@ -194,8 +196,8 @@ func coverage(raw json.RawMessage, c *Call) json.RawMessage {
 	return text
 }
 
-// grants says what an approval for the session covers. Without details it
-// covers what the question was about.
+// grants returns what an approval allows for the rest of the session. An approval
+// without details allows what the question was about.
 func grants(raw json.RawMessage, c *Call) []event.Grant {
 	var a struct {
 		Kind     string   `json:"kind"`

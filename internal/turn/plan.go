@@ -7,8 +7,8 @@ import (
 	"github.com/abide-run/abide/internal/event"
 )
 
-// blockedByPlan is the terminal record of a call that a plan must come before; nil if
-// none must.
+// blockedByPlan returns the terminal record of a call that may not be made in plan
+// mode. It returns nil if the call may be made.
 func (s *State) blockedByPlan(call *Call, ask *approval.Request) []event.Payload {
 	if s.Mode() != event.ModePlan || ask.Kind != approval.Write {
 		return nil
@@ -17,7 +17,7 @@ func (s *State) blockedByPlan(call *Call, ask *approval.Request) []event.Payload
 		"`"+call.Request.Name+"` was blocked. Plan mode does not permit changes outside the session folder. Present your plan first, and make changes when it was approved.")}
 }
 
-// A PlanReply is what a person says to a plan.
+// A PlanReply is a person's answer to a plan.
 type PlanReply struct {
 	Approved bool   `json:"approved"`
 	Action   string `json:"selectedAction,omitempty"`
@@ -43,7 +43,7 @@ func (a Answer) plan(s *State, c *Call) []event.Payload {
 	return append(record, event.ModeChangedData{NewMode: to, PreviousMode: s.Mode()})
 }
 
-// planText is what the model reads.
+// planText returns the answer to a plan as the model reads it.
 func planText(r PlanReply) string {
 	if !r.Approved {
 		return "Plan not approved. User feedback:\n\n" + cmp.Or(r.Feedback, "User requested changes but did not provide specific feedback.") +

@@ -6,11 +6,11 @@ import (
 	"github.com/abide-run/abide/internal/event"
 )
 
-// Queue is what was accepted and is not delivered yet.
+// Queue is the inputs that were accepted and not delivered yet.
 type Queue struct {
 	Inputs []event.InputAcceptedData
-	Paused bool // the queue is held until somebody lets it go
-	Halted bool // the queue is held until something new comes
+	Paused bool // a client has stopped the queue, until a client starts it again
+	Halted bool // a command has stopped the queue, until the next input is accepted
 }
 
 func (q *Queue) fold(body event.Payload) {
@@ -31,7 +31,7 @@ func (q *Queue) fold(body event.Payload) {
 	}
 }
 
-// add lets an input wait. One that interrupts is the next.
+// add appends an input, or puts it first if it interrupts.
 func (q *Queue) add(d event.InputAcceptedData) {
 	q.Halted = false
 	if d.Mode == event.ModeInterrupt {
@@ -41,7 +41,7 @@ func (q *Queue) add(d event.InputAcceptedData) {
 	q.Inputs = append(q.Inputs, d)
 }
 
-// find returns the place of an input in the queue, or -1.
+// find returns the index of an input, or -1.
 func (q *Queue) find(inputID string) int {
 	return slices.IndexFunc(q.Inputs, func(in event.InputAcceptedData) bool { return in.InputID == inputID })
 }
@@ -52,13 +52,13 @@ func (q *Queue) remove(inputID string) {
 	}
 }
 
-// hasHeaders reports whether an input that waits came with headers.
+// hasHeaders reports whether a queued input came with headers for model requests.
 func (q *Queue) hasHeaders(inputID string) bool {
 	i := q.find(inputID)
 	return i >= 0 && q.Inputs[i].Headers
 }
 
-// change puts the queue in another order. What the order does not name is gone.
+// change gives the queue another order. Inputs that the order does not name are removed.
 func (q *Queue) change(d event.QueueChangedData) {
 	var queue []event.InputAcceptedData
 	for _, id := range d.Order {
@@ -82,12 +82,12 @@ func (q *Queue) change(d event.QueueChangedData) {
 	q.Halted = q.Halted && len(queue) > 0
 }
 
-// queueIsHeld reports whether the queue is not to be worked on now.
+// queueIsHeld reports whether no queued input may be delivered now.
 func (s *State) queueIsHeld() bool {
 	return s.Queue.Paused || s.Queue.Halted || s.Exchanges.Queued() != nil
 }
 
-// steering returns the first input that wants to be heard before the rest.
+// steering returns the first input that is to be delivered during the running turn.
 func steering(s *State) (event.InputAcceptedData, bool) {
 	for _, in := range s.Queue.Inputs {
 		if in.Mode == event.ModeSteer && in.Kind == "" {

@@ -6,9 +6,9 @@ import (
 	"github.com/abide-run/abide/internal/event"
 )
 
-// Rewind is what was taken back.
+// Rewind is the parts of the log that were taken back.
 type Rewind struct {
-	Hidden  []event.HistoryHiddenData // in the order in which it was taken back
+	Hidden  []event.HistoryHiddenData // all rewinds, in the order in which they were recorded
 	Restore []event.HistoryHiddenData // the rewinds whose files have yet to be restored
 }
 
@@ -18,7 +18,7 @@ func (r *Rewind) fold(body event.Payload) {
 	}
 }
 
-// add takes in what is taken back.
+// add takes in that a part of the log is taken back.
 func (r *Rewind) add(d event.HistoryHiddenData) {
 	if d.Files {
 		r.Restore = append(r.Restore, d)

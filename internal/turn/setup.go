@@ -6,14 +6,14 @@ import (
 	"github.com/abide-run/abide/internal/event"
 )
 
-// Setup is what the session was told to be like.
+// Setup is the configuration of the session, its clients' tools, its model and mode.
 type Setup struct {
 	Config   event.SessionConfiguredData
 	Declared event.ClientDeclaredData
-	Tools    []event.ExternalTool // the tools of clients, as last declared
-	Offered  int                  // changes when the offered tools may have changed
+	Tools    []event.ExternalTool // the tools of clients as they were last declared
+	Offered  int                  // a number that changes whenever the offered tools may have changed
 	Model    string
-	mode     string // the mode that the session works in, unless a message names another
+	mode     string // the mode of the session; a message can name another one for its turn
 }
 
 func (p *Setup) fold(body event.Payload) {
@@ -38,14 +38,14 @@ func (p *Setup) fold(body event.Payload) {
 	}
 }
 
-// Can returns what some client of the session has said that it can answer.
+// Can returns the kinds of questions that some client of the session can answer.
 func (s *State) Can() event.ClientDeclaredData { return s.Setup.Declared }
 
 // Settings returns the configuration of the session.
 func (s *State) Settings() event.SessionConfiguredData { return s.Setup.Config }
 
-// Mode is the mode in which the agent works now: that of the message it works
-// on, or else that of the session.
+// Mode returns the mode in which the agent works now: the mode of the message that
+// it works on, or else the mode of the session.
 func (s *State) Mode() string {
 	if s.Turn != nil && s.Turn.Mode != "" {
 		return s.Turn.Mode
@@ -53,7 +53,7 @@ func (s *State) Mode() string {
 	return cmp.Or(s.Setup.mode, event.ModeInteractive)
 }
 
-// external returns the client tool of that name.
+// external returns the client's tool of that name.
 func (s *State) external(name string) (event.ExternalTool, bool) {
 	for _, t := range s.Setup.Tools {
 		if t.Name == name {

@@ -9,7 +9,7 @@ import (
 	"github.com/abide-run/abide/internal/event"
 )
 
-// Skills is which skills there are, and what the model was told of them.
+// Skills is the skills that were found, and those that were invoked.
 type Skills struct {
 	Found   []event.Skill
 	told    map[string]bool // the skills that were invoked, by name
@@ -27,8 +27,8 @@ func (k *Skills) fold(body event.Payload) {
 	}
 }
 
-// UsableSkills are the skills that the model may be told: those that are enabled, and of
-// an agent that answers those that it was given.
+// UsableSkills returns the skills that the model may be told: those that are not
+// disabled, and that the chosen agent was given if an agent is chosen.
 func (s *State) UsableSkills() []event.Skill {
 	if !s.Setup.Config.Skills.Any() {
 		return nil
@@ -39,7 +39,7 @@ func (s *State) UsableSkills() []event.Skill {
 	})
 }
 
-// Unloaded are the skills of the agent that answers that it was not told yet.
+// Unloaded returns the skills of the chosen agent that were not invoked yet.
 func (s *State) Unloaded() []event.Skill {
 	chosen := s.Setup.Config.Chosen()
 	if chosen == nil {
@@ -48,8 +48,8 @@ func (s *State) Unloaded() []event.Skill {
 	return slices.DeleteFunc(s.UsableSkills(), func(k event.Skill) bool { return s.Skills.told[k.Name] })
 }
 
-// invoke lets the model be told a skill before its next request, in whichever turn
-// that is.
+// invoke takes in that a skill is invoked. The model is told its text before the next
+// request, in whichever turn that is.
 func (k *Skills) invoke(d event.SkillInvokedData) {
 	told := maps.Clone(k.told)
 	if told == nil {
@@ -60,7 +60,7 @@ func (k *Skills) invoke(d event.SkillInvokedData) {
 	k.waiting = append(slices.Clip(k.waiting), Words{Text: skillContext(d), Source: "skill-" + d.Name})
 }
 
-// skillContext is a skill as the model reads it.
+// skillContext returns the text of a skill as the model reads it.
 func skillContext(d event.SkillInvokedData) string {
 	return fmt.Sprintf("<skill-context name=%q>\nBase directory for this skill: %s\n\n%s\n\n</skill-context>", d.Name, filepath.Dir(d.Path), d.Content)
 }

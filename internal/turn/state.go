@@ -1,12 +1,14 @@
 // Package turn is the loop of an agent: decide from the log, do, record.
 //
 // [State] is what a session's log says, and nothing else: folding the same
-// events gives the same state, in any process. [Next] decides from it what
-// comes next, and is pure. Whoever carries a step out records it before the next
-// one is chosen, so that going on after a crash is the same as going on.
+// events gives the same state in any process. It has one part for each feature, and
+// each part has a file of its own that folds events into it; lifecycle.go says what
+// the moments of a session's life do to all parts. [Next] is a pure function that
+// decides from the state what comes next. The session records each step before it
+// chooses the next one, so that a session goes on after a crash as it always does.
 //
-// A call goes intended → permitted → begun → finished. It is begun only after
-// that was stored, and it has exactly one terminal record.
+// A tool call is intended, permitted, begun and finished, in this order. It is begun
+// only after the beginning was stored, and it has exactly one terminal record.
 package turn
 
 import (
@@ -26,7 +28,7 @@ type State struct {
 	Queue      Queue
 	Life       Life
 	Hooks      Hooks
-	Exchanges  Exchanges // what clients were asked beside the model's calls
+	Exchanges  Exchanges
 	Tasks      Tasks
 	Context    Context
 	Skills     Skills
@@ -34,9 +36,9 @@ type State struct {
 	Keys       Keys
 
 	Turn    *Turn              // nil between turns
-	History transcript.History // what the model sees
-	Memory  Memory             // how far the session was remembered
-	todos   todos              // what the model has written down to be done
+	History transcript.History // the conversation as the model sees it
+	Memory  Memory
+	todos   todos
 }
 
 // New returns the state before the first event.
@@ -44,10 +46,10 @@ func New(id event.SessionID) *State {
 	return &State{Position: Position{ID: id}, Life: Life{Idle: true}}
 }
 
-// Reset makes the state that of a session without events, which was deleted.
+// Reset turns the state into that of a session without events: its log was deleted.
 func (s *State) Reset() { *s = *New(s.ID) }
 
-// Active reports whether there is anything left to do.
+// Active reports whether the session has work left to do.
 func (s *State) Active() bool {
 	return s.Turn != nil || len(s.Queue.Inputs) > 0 || !s.Life.Idle || len(s.Rewind.Restore) > 0
 }
@@ -58,12 +60,13 @@ func (s *State) Fold(e event.Event) error {
 	return s.foldNext(e)
 }
 
-// Load folds a stored log. The state is the one that folding every event gives,
-// but most of what happened before the session was last idle is never decoded.
-// Two rules make that so, and whoever changes the fold has to keep them:
+// Load folds a stored log. It gives the same state as folding every event, but most
+// events before the last session.idle are never decoded. Whoever changes the fold
+// has to keep the two rules that make this possible:
 //
-//   - What only some kinds of events change (see lasts) depends on nothing else.
-//   - Everything else is cleared when the session is idle (see lifecycle.go).
+//   - A field that an idle session still needs is changed by lasting events alone
+//     (see lasts), and its value depends on lasting events alone.
+//   - Every other field is cleared when the session is idle (see lifecycle.go).
 func (s *State) Load(events []event.Event) error {
 	before, rest := cutAtIdle(events)
 	for _, e := range before {
@@ -100,20 +103,20 @@ func cutAtIdle(events []event.Event) (before, rest []event.Event) {
 	return nil, events
 }
 
-// lasts reports whether an event changes what an idle session still knows. A
-// message does so only as long as the session has no summary, or as a skill waits
-// to be told.
+// lasts reports whether an event changes a field that an idle session still needs.
+// A user's message does so only while the session has no summary, or while the text
+// of a skill waits for the next request.
 func (s *State) lasts(e event.Event) bool {
 	return e.Kind().Lasting || (e.Type == event.UserMessage && (s.About.Summary == "" || len(s.Skills.waiting) > 0))
 }
 
-// count takes in what can be told of an event without decoding it.
+// count takes in what is known of an event without decoding it.
 func (s *State) count(e event.Event) {
 	s.advance(e)
 	s.Memory.count(e)
 }
 
-// foldNext takes in the next event, but for the conversation.
+// foldNext folds the next event into all parts except History.
 func (s *State) foldNext(e event.Event) error {
 	s.count(e)
 	if err := s.foldParent(e); err != nil {
@@ -122,12 +125,11 @@ func (s *State) foldNext(e event.Event) error {
 	return s.foldParts(e, &s.Keys)
 }
 
-// foldParts decodes the body of an event, once, and has each part take what it
-// needs. An event of a kind that this version does not know means nothing. Keys
-// is nil if the keys of requests are loaded in another way.
+// foldParts decodes the body of an event once and gives it to each part. An event
+// of a kind that this version does not know changes nothing. The argument keys is
+// nil if Load reads the keys of requests separately.
 //
-// The turn comes before the queue: it looks up the input that the queue then
-// lets go of.
+// Turn comes before Queue, because it looks up the input that Queue then removes.
 func (s *State) foldParts(e event.Event, keys *Keys) error {
 	if e.Kind().Type == "" {
 		return nil

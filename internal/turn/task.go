@@ -6,13 +6,13 @@ import (
 	"github.com/abide-run/abide/internal/event"
 )
 
-// Tasks is what goes on in the background, and what the model was not told of it.
+// Tasks is the commands that run in the background, and their news for the model.
 type Tasks struct {
-	Open    []Task   // the oldest first
-	Reports []Report // news of tasks that the model was not told yet
+	Open    []Task   // the tasks that have not ended, the oldest first
+	Reports []Report // the news that the model was not told yet
 }
 
-// A Task is what goes on without the call that began it.
+// A Task is work that goes on after the call that began it.
 type Task struct {
 	Key  string
 	Last string // the status that was reported last
@@ -35,7 +35,7 @@ func (t *Tasks) fold(e event.Event, body event.Payload) {
 	}
 }
 
-// report takes in news of a task.
+// report takes in news of a task: its status, and a text for the model if there is one.
 func (t *Tasks) report(r Report) {
 	i := slices.IndexFunc(t.Open, func(o Task) bool { return o.Key == r.Key })
 	switch {

@@ -9,15 +9,15 @@ import (
 	"github.com/abide-run/abide/internal/tool"
 )
 
-// A Todo is an entry of the list that the model keeps of what it has to do. The
-// model calls it a task.
+// A Todo is an entry of the model's list of what it has to do. The tools call it a
+// task.
 type Todo = event.TodoChangedData
 
-// todos is the model's own list, and how it came about.
+// todos is the model's list of what it has to do, and the changes that made it.
 type todos struct {
 	list    []Todo       // by id
-	changes []todoChange // that made it, the oldest first, without those that were taken back
-	at      event.Seq    // where the list last changed
+	changes []todoChange // the oldest first, without those that were taken back
+	at      event.Seq    // position of the last change of the list
 }
 
 type todoChange struct {
@@ -25,7 +25,7 @@ type todoChange struct {
 	to  Todo
 }
 
-// OpenTodos returns what the model still has to do, by id.
+// OpenTodos returns the entries that are not done, sorted by id.
 func (s *State) OpenTodos() []Todo {
 	var open []Todo
 	for _, t := range s.todos.list {
@@ -36,10 +36,10 @@ func (s *State) OpenTodos() []Todo {
 	return open
 }
 
-// Todos returns the model's own list, by id.
+// Todos returns all entries, sorted by id.
 func (s *State) Todos() []Todo { return slices.Clone(s.todos.list) }
 
-// TodosAt returns the position at which the model's own list last changed.
+// TodosAt returns the position of the last change of the list.
 func (s *State) TodosAt() event.Seq { return s.todos.at }
 
 func (t *todos) fold(e event.Event, body event.Payload) {
@@ -48,7 +48,7 @@ func (t *todos) fold(e event.Event, body event.Payload) {
 	}
 }
 
-// change takes in that an entry is new or different.
+// change adds an entry, or replaces the one with the same id.
 func (t *todos) change(seq event.Seq, to Todo) {
 	i, found := t.find(to.ID)
 	if found {
@@ -71,8 +71,8 @@ func (t *todos) put(to Todo) {
 	}
 }
 
-// sharing returns an entry with the texts of another where they are equal: most
-// changes are of the status alone, and all of them are kept.
+// sharing returns an entry that uses the texts of an earlier one where they are equal.
+// All changes are kept in memory, and most of them change the status alone.
 func sharing(t, before Todo) Todo {
 	if t.Subject == before.Subject {
 		t.Subject = before.Subject
@@ -83,8 +83,8 @@ func sharing(t, before Todo) Todo {
 	return t
 }
 
-// hide takes back what was changed in a range of the log, which is told at the
-// given position.
+// hide takes back the changes in a part of the log. The event at the given position
+// says so.
 func (t *todos) hide(at event.Seq, d event.HistoryHiddenData) {
 	before := len(t.changes)
 	t.changes = slices.DeleteFunc(t.changes, func(c todoChange) bool { return d.From <= c.seq && c.seq <= d.To })
@@ -97,8 +97,8 @@ func (t *todos) hide(at event.Seq, d event.HistoryHiddenData) {
 	}
 }
 
-// runInstantly makes a call of a tool that only has to be recorded. It sees what the
-// calls before it in the same answer have changed.
+// runInstantly makes a call that only changes the session itself, and returns what is
+// to be recorded. The tool sees what earlier calls of the same answer have changed.
 func (c Catalog) runInstantly(s *State, call *Call, t tool.Tool) []event.Payload {
 	result, err := t.Run(context.Background(), c.toolCall(s, call))
 	if err != nil {

@@ -10,19 +10,19 @@ import (
 	"github.com/abide-run/abide/internal/transcript"
 )
 
-// A Turn is the work on one input, and on what was said meanwhile.
+// A Turn is the work on one input, and on the inputs that were delivered during it.
 type Turn struct {
 	InteractionID string
-	Mode          string // in which the agent works on it; empty: that of the session
+	Mode          string // mode in which the agent works; empty for that of the session
 	Phase         Phase
 	Step          int // number of the current model request, from 0
 	Calls         []*Call
-	Stop          bool      // end after this step, whatever the model would say
-	Repeats       int       // how often in a row the same calls gave the same results
-	Prompt        string    // what was said first
-	Headers       []string  // the inputs that came with headers for its requests
-	Hooks         TurnHooks // what hooks say of it
-	last          [sha256.Size]byte
+	Stop          bool              // the turn ends after this step, even if the model has made calls
+	Repeats       int               // number of steps in a row with the same calls and the same results
+	Prompt        string            // text of the message that opened the turn
+	Headers       []string          // ids of the inputs that came with headers for model requests
+	Hooks         TurnHooks         // what hooks say of the turn
+	last          [sha256.Size]byte // digest of the calls and results of the last step
 }
 
 // A Phase is where a turn stands.
@@ -31,8 +31,8 @@ type Phase int
 // The phases of a turn.
 const (
 	Ready    Phase = iota // the model is to be asked
-	Asking                // it is being asked
-	Calling               // its calls are being made
+	Asking                // the model is being asked
+	Calling               // the calls of its answer are being made
 	Answered              // the step can be ended
 )
 
@@ -40,17 +40,17 @@ const (
 type Call struct {
 	Request  event.ToolRequest
 	Stage    Stage
-	Question string          // request id of the open question, in the Waiting stages
-	Asked    event.Event     // the question itself
-	Grants   []event.Grant   // of a permission: what a yes for the whole session covers
-	Shown    json.RawMessage // of a permission: what was to be decided
-	Granted  bool            // more than the session's scope allows it
-	Detaches bool            // what it does can go on without it
-	Key      string
+	Question string          // request id of the open question in a Waiting stage
+	Asked    event.Event     // event of the open question
+	Grants   []event.Grant   // what a yes for the whole session would cover, if permission was asked
+	Shown    json.RawMessage // the request that a person saw, if permission was asked
+	Granted  bool            // the call may use what the session's scope does not list
+	Detaches bool            // the work of the call can go on as a task
+	Key      string          // key of the call for its tool; the same in every attempt
 	Attempt  int
-	Begun    time.Time // when the first attempt was recorded
-	Hook     CallHook  // what hooks say of it
-	result   [sha256.Size]byte
+	Begun    time.Time         // time at which the first attempt was recorded
+	Hook     CallHook          // what hooks say of the call
+	result   [sha256.Size]byte // digest of the result
 }
 
 // A Stage is how far a call has come.
@@ -58,21 +58,21 @@ type Stage int
 
 // The stages of a call.
 const (
-	Requested         Stage = iota // the model asked for it
+	Requested         Stage = iota // the model has asked for the call
 	Intended                       // tool.execution_start is stored
-	Checking                       // a hook is asked about it
-	Cleared                        // the hook was heard
-	WaitingPermission              // somebody has to say yes
-	Permitted                      // somebody said yes
-	WaitingExternal                // a client carries it out
+	Checking                       // the hook preToolUse is open
+	Cleared                        // the hook preToolUse was answered
+	WaitingPermission              // a person has to permit the call
+	Permitted                      // a person has permitted the call
+	WaitingExternal                // a client makes the call
 	WaitingUser                    // a person has to answer
 	WaitingPlan                    // a person has to approve a plan
-	Begun                          // it was begun in this runtime
-	Held                           // it was made, and a hook is asked about what it gave
-	Finished                       // it has its terminal record
+	Begun                          // the runtime makes the call
+	Held                           // the call was made, and a hook is asked about its outcome
+	Finished                       // the terminal record is stored
 )
 
-// Waiting reports whether the call waits for an answer from outside.
+// Waiting reports whether the call waits for an answer of a client.
 func (c *Call) Waiting() bool {
 	return c.Stage == WaitingPermission || c.Stage == WaitingExternal || c.Stage == WaitingUser || c.Stage == WaitingPlan
 }
@@ -91,7 +91,7 @@ func (s *State) Questions() []*Call {
 	return open
 }
 
-// Asks reports whether a question to a person is open.
+// Asks reports whether a call waits for a person to answer a question or judge a plan.
 func (s *State) Asks() bool {
 	for _, c := range s.Questions() {
 		if c.Stage == WaitingUser || c.Stage == WaitingPlan {
@@ -124,7 +124,7 @@ func (s *State) call(id string) *Call {
 	return nil
 }
 
-// fold takes in the events of a running turn. Without one they mean nothing to it.
+// fold takes in the events of a running turn. They change nothing if t is nil.
 func (t *Turn) fold(s *State, e event.Event, body event.Payload) error {
 	if t == nil {
 		return nil
@@ -171,7 +171,7 @@ func (t *Turn) fold(s *State, e event.Event, body event.Payload) error {
 	return nil
 }
 
-// addMessage takes in that the turn works on a message.
+// addMessage takes in a message that opens the turn or is delivered during it.
 func (t *Turn) addMessage(d event.UserMessageData, headers bool) {
 	if headers {
 		t.Headers = append(slices.Clip(t.Headers), d.InputID)
@@ -181,7 +181,7 @@ func (t *Turn) addMessage(d event.UserMessageData, headers bool) {
 	}
 }
 
-// addCalls takes in which calls the model asks for.
+// addCalls takes in the calls that the model asks for.
 func (t *Turn) addCalls(requests []event.ToolRequest) {
 	t.Phase, t.Calls = Calling, make([]*Call, len(requests))
 	for i, r := range requests {
@@ -213,10 +213,10 @@ func (t *Turn) finishCall(s *State, d event.ToolCompleteData) {
 	t.endCalling()
 }
 
-// ends reports whether the turn is over with its present step.
+// ends reports whether the turn is over when its current step ends.
 func (t *Turn) ends() bool { return t != nil && (t.Stop || len(t.Calls) == 0) }
 
-// nextStep takes in that a step has ended and the model is to be asked again.
+// nextStep begins the next step: the model is to be asked again.
 func (t *Turn) nextStep() {
 	t.Phase, t.Calls = Ready, nil
 	t.Step++
@@ -231,8 +231,8 @@ func (s *State) endsTurn(c *Call, d event.ToolCompleteData) bool {
 	return external && x.Terminal && d.Success
 }
 
-// move brings a call to a stage. Calls that are not part of the current step,
-// or are finished, stay as they are.
+// move brings a call to a stage and returns it. It returns nil if the call is not
+// part of the current step or is finished.
 func (t *Turn) move(callID string, to Stage) *Call {
 	for _, c := range t.Calls {
 		if c.Request.ToolCallID == callID && c.Stage != Finished {
@@ -252,7 +252,7 @@ func (t *Turn) ask(e event.Event, callID string, stage Stage, requestID string) 
 	return c
 }
 
-// endCalling ends the calling phase when every call is finished.
+// endCalling ends the phase Calling if every call is finished.
 func (t *Turn) endCalling() {
 	for _, c := range t.Calls {
 		if c.Stage != Finished {
@@ -262,23 +262,24 @@ func (t *Turn) endCalling() {
 	t.Phase = Answered
 }
 
-// replaceArguments has the call made with other arguments than the model's.
+// replaceArguments gives the call other arguments than the model did.
 func (c *Call) replaceArguments(args json.RawMessage) {
 	c.Request.Arguments, c.Request.Malformed = args, ""
 }
 
-// withoutCalls is the turn as it is remembered when it is over.
+// withoutCalls returns the turn as it is kept when it is over.
 func (t Turn) withoutCalls() Turn {
 	t.Calls = nil
 	return t
 }
 
-// countRepeats watches for a model that runs in circles.
+// countRepeats counts steps with equal calls and results, to stop a model that repeats
+// itself without end.
 func (t *Turn) countRepeats() {
 	h := sha256.New()
 	enc := json.NewEncoder(h)
 	for _, c := range t.Calls {
-		_ = enc.Encode(c.Request.Name) // a hash takes everything
+		_ = enc.Encode(c.Request.Name) // writing to a hash cannot fail
 		h.Write(c.Request.Arguments)
 		h.Write(c.result[:])
 	}
