@@ -33,7 +33,7 @@ func memory(t testing.TB, pid int) (private, peak int64) {
 	return sum("smaps_rollup", "Private_Dirty", "Private_Clean"), sum("status", "VmHWM")
 }
 
-// keeperOf returns the keeper of a running process.
+// keeperOf returns the process number of the keeper of a running process.
 func keeperOf(t testing.TB, info Info) int {
 	t.Helper()
 	p := &proc{dir: info.Files.Dir}
@@ -49,7 +49,7 @@ func benchManager(b *testing.B) *Manager {
 	if err != nil {
 		b.Fatal(err)
 	}
-	m.opts.Nice = 0 // beside others the comparison would not be fair
+	m.opts.Nice = 0 // with a lower priority the comparison would not be fair
 	b.Cleanup(func() { m.Close() })
 	return m
 }

@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const killRounds = 5
+const killRounds = 5 // how often clean sends KILL before it gives up
 
-// clean ends what is left of a command without a keeper, as the keeper would
-// have. What cannot be ended is listed.
+// clean ends the processes of a command that has lost its keeper, as the keeper
+// would have. Those that cannot be ended become Info.Survivors.
 func (p *proc) clean() error {
 	note := func(r record.Record) bool { return p.note(r) == nil }
 	sigs := []unix.Signal{unix.SIGTERM, unix.SIGCONT}
@@ -30,7 +30,7 @@ func (p *proc) clean() error {
 		awaitAll(ctx, left)
 		cancel()
 		if err := p.m.ctx.Err(); err != nil {
-			return nil // whoever opens the folder next goes on
+			return nil // the next Open continues
 		}
 		sigs, pause = []unix.Signal{unix.SIGKILL}, time.Second
 	}
@@ -48,8 +48,8 @@ func (p *proc) setSurvivors(left []stat) {
 	p.broadcastLocked()
 }
 
-// survivors finds the processes of this command. Those of another start of the
-// machine are gone.
+// survivors returns the processes of this command that still run. After a reboot
+// there are none.
 func (p *proc) survivors() []stat {
 	if p.birth.boot != p.m.boot {
 		return nil

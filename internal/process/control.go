@@ -14,7 +14,7 @@ import (
 	"github.com/abide-run/abide/internal/process/record"
 )
 
-// ask makes a request to the keeper of a process.
+// ask sends a request to the keeper of a process and waits for its answer.
 func (p *proc) ask(ctx context.Context, r record.Record) error {
 	err := p.exchange(ctx, r)
 	var refusal *refusal
@@ -27,14 +27,14 @@ func (p *proc) ask(ctx context.Context, r record.Record) error {
 	if s, _ := p.now(); s.state.Ended() {
 		return ErrEnded
 	}
-	// A keeper that hangs up has ended, or is about to.
+	// A keeper that closes the connection has ended, or is about to.
 	if p.await(ctx, func(s *story) bool { return s.state.Ended() }) == nil {
 		return ErrEnded
 	}
 	return err
 }
 
-// A refusal is what a keeper says instead of yes.
+// A refusal is the answer of a keeper that did not carry out a request.
 type refusal struct{ reason string }
 
 func (r *refusal) Error() string { return r.reason }
@@ -63,9 +63,9 @@ func (p *proc) exchange(ctx context.Context, r record.Record) error {
 	return nil
 }
 
-// connect returns a new connection to the keeper: where it listens, or one that it
-// is handed if it does not. One that was just found may have to be waited for; one
-// that is gone is ErrEnded.
+// connect returns a new connection to the keeper. If the keeper listens on no
+// socket, connect sends it one end of a new socket pair. After a restart connect
+// waits until the keeper was found; if the keeper is gone, the error is ErrEnded.
 func (p *proc) connect(ctx context.Context) (net.Conn, error) {
 	err := p.await(ctx, func(s *story) bool { return s.gone || s.lost || p.isWatched() })
 	if err != nil {
@@ -92,7 +92,7 @@ func (p *proc) isWatched() bool {
 	return p.watch != nil
 }
 
-// introduce gives the keeper the other end of a connection.
+// introduce sends the keeper its end of a new connection.
 func (p *proc) introduce(theirs *os.File) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -102,7 +102,7 @@ func (p *proc) introduce(theirs *os.File) error {
 	return sendFiles(p.watch, record.New(keeper.Meet).Line(), theirs)
 }
 
-// control is ask for a process that has not ended.
+// control sends a request to the keeper of a process that has not ended.
 func (m *Manager) control(ctx context.Context, owner Owner, id ID, r record.Record) error {
 	p, err := m.find(owner, id)
 	if err != nil {
@@ -117,9 +117,9 @@ func (m *Manager) control(ctx context.Context, owner Owner, id ID, r record.Reco
 	return nil
 }
 
-// WriteStdin gives a process something to read. It returns when all of it is in
-// the process's pipe or terminal, which is when the process has read all but the
-// last of it. If ctx ends first, what the keeper has taken is delivered still.
+// WriteStdin writes to the standard input of a process. It returns when all data is
+// in the pipe or terminal of the process, so the process has read all but the last
+// of it. If ctx ends first, data that the keeper has received is still delivered.
 func (m *Manager) WriteStdin(ctx context.Context, owner Owner, id ID, in Input) error {
 	p, err := m.find(owner, id)
 	if err != nil {
@@ -170,9 +170,9 @@ func (m *Manager) Signal(ctx context.Context, owner Owner, id ID, sig syscall.Si
 	return m.control(ctx, owner, id, record.New(keeper.Signal).WithInt("signal", int64(sig)))
 }
 
-// Stop ends a process and all its children: TERM, after the grace time KILL. It
-// returns when nothing is left. If ctx ends first, stopping goes on. Stopping
-// what is gone already is not an error.
+// Stop ends a process and all its children with TERM, and after the grace time with
+// KILL. It returns when all of them have ended. If ctx ends first, stopping
+// continues. Stopping a process that is gone is not an error.
 func (m *Manager) Stop(ctx context.Context, owner Owner, id ID) (Info, error) {
 	p, err := m.find(owner, id)
 	if err != nil {
@@ -191,7 +191,7 @@ func (m *Manager) Stop(ctx context.Context, owner Owner, id ID) (Info, error) {
 	return p.info(), err
 }
 
-// stopLost tries again to end what is left of a lost process.
+// stopLost tries again to end the children of a lost process.
 func (p *proc) stopLost(ctx context.Context) (Info, error) {
 	done := make(chan error, 1)
 	p.m.work.Go(func() { done <- p.clean() })

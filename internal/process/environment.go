@@ -6,12 +6,11 @@ import (
 	"strings"
 )
 
-// plain are the variables that say where a command is, whose it is and how it
-// writes. None of them holds a key.
+// plain are the names of variables that every command needs and that hold no secret.
 var plain = []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TERM", "TMPDIR", "TZ"}
 
-// PlainEnv returns the environment of commands that nobody gave one: of this
-// program's own only what every command needs. All else may be a key or a token.
+// PlainEnv returns the environment of commands that were given none: only those
+// variables of this program that every command needs. The others may hold secrets.
 func PlainEnv() []string {
 	return slices.DeleteFunc(os.Environ(), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A command without an environment of its own gets none of the daemon's keys, and
-// neither does its keeper, whose environment it can read.
+// A command without an environment of its own gets none of the daemon's secrets, and
+// neither does its keeper, whose environment the command can read.
 func TestACommandWithoutAnEnvironmentGetsAPlainOne(t *testing.T) {
 	t.Setenv("SOME_API_KEY", "leaked")
 	t.Setenv("LC_ALL", "C")

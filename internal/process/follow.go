@@ -15,8 +15,8 @@ import (
 	"github.com/abide-run/abide/internal/process/record"
 )
 
-// follow stays with a process until nothing of it is left, or the manager is
-// closed. Without a keeper that this program started it looks for one.
+// follow watches a process until it is gone or the manager is closed. If k is nil
+// the keeper was started by an earlier daemon, and follow connects to it.
 func (p *proc) follow(k *newKeeper) {
 	var conn *net.UnixConn
 	var child *os.Process
@@ -29,7 +29,7 @@ func (p *proc) follow(k *newKeeper) {
 		}
 		if conn != nil {
 			if end := p.listenTo(conn); end > 0 {
-				p.m.reserve(k) // before anybody hears of the end, and wants a keeper
+				p.m.reserve(k) // before callers learn of the end and start the next command
 				p.tell(end)
 				p.m.prepare()
 				return
@@ -38,7 +38,7 @@ func (p *proc) follow(k *newKeeper) {
 			continue
 		}
 		if !p.bury(child, pause) {
-			continue // it does not listen yet: its daemon may have been killed just now
+			continue // the keeper does not listen yet: its daemon may have been killed just now
 		}
 		if err := p.conclude(); err != nil {
 			p.m.opts.Log.Error("record what became of a process", "process", p.id, "err", err)
@@ -48,13 +48,15 @@ func (p *proc) follow(k *newKeeper) {
 	p.leave(child)
 }
 
-// How long is waited for a keeper that lives and does not listen.
+// Pauses between attempts to connect to a keeper that runs and does not listen;
+// each is twice as long as the one before.
 const (
 	firstPause = time.Millisecond
 	lastPause  = time.Second
 )
 
-// leave lets a keeper go on without us, unless it is about to end.
+// leave stops watching a keeper without ending it. A keeper that is about to end is
+// waited for.
 func (p *proc) leave(child *os.Process) {
 	if child == nil {
 		return
@@ -66,8 +68,8 @@ func (p *proc) leave(child *os.Process) {
 	child.Release()
 }
 
-// dialWatch returns a connection on which a keeper tells what is new, or nil if
-// there is none.
+// dialWatch returns a connection on which the keeper reports changes, or nil if the
+// keeper does not listen.
 func (p *proc) dialWatch() *net.UnixConn {
 	conn, err := p.dial()
 	if err != nil {
@@ -80,15 +82,15 @@ func (p *proc) dialWatch() *net.UnixConn {
 	return conn
 }
 
-// listenTo hears what the keeper tells, until it hangs up or can have another
-// process. Then the connection is as good as new, and it returns where the journal
-// ends; else zero.
+// listenTo handles the reports of a keeper until the keeper closes the connection,
+// or is free for another command. If it is free, the connection can be used again
+// and listenTo returns the length of the journal; otherwise it returns zero.
 func (p *proc) listenTo(conn *net.UnixConn) (end int64) {
 	stop := context.AfterFunc(p.m.ctx, func() { conn.Close() })
 	p.setWatch(conn)
 	end = p.hear(conn)
 	p.setWatch(nil)
-	p.setReading(false) // or nobody knows
+	p.setReading(false) // without a keeper this is unknown
 	if stop() && end > 0 {
 		return end
 	}
@@ -96,8 +98,8 @@ func (p *proc) listenTo(conn *net.UnixConn) (end int64) {
 	return 0
 }
 
-// hear returns where the journal ends when the keeper is free, and zero when it
-// hangs up.
+// hear returns the length of the journal when the keeper is free, and zero when the
+// keeper closes the connection.
 func (p *proc) hear(conn *net.UnixConn) int64 {
 	lines := bufio.NewReaderSize(conn, 1024)
 	for {
@@ -118,7 +120,7 @@ func (p *proc) hear(conn *net.UnixConn) int64 {
 	}
 }
 
-// tell reads the journal up to an offset, for whoever waits.
+// tell reads the journal up to an offset, which wakes waiters.
 func (p *proc) tell(until int64) {
 	if err := p.reload(until); err != nil {
 		p.m.opts.Log.Error("read the journal", "process", p.id, "err", err)
@@ -132,7 +134,8 @@ func (p *proc) setReading(yes bool) {
 	p.broadcastLocked()
 }
 
-// setWatch wakes those who wait for output; they look, and ask again.
+// setWatch sets the connection to the keeper and wakes the callers that wait for
+// output: they read again, and arm the keeper again.
 func (p *proc) setWatch(conn *net.UnixConn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -140,7 +143,7 @@ func (p *proc) setWatch(conn *net.UnixConn) {
 	p.broadcastLocked()
 }
 
-// arm asks the keeper to tell when there is output after an offset.
+// arm asks the keeper to report, once, that there is output after an offset.
 func (p *proc) arm(after int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -151,9 +154,9 @@ func (p *proc) arm(after int64) {
 	p.watch.Write(record.New(keeper.Arm).WithInt("at", after).Line())
 }
 
-// bury waits for a while until the keeper is dead, and reports whether it is.
+// bury waits at most pause for the keeper to end, and reports whether it has.
 func (p *proc) bury(child *os.Process, pause time.Duration) bool {
-	if child != nil { // it has hung up, so it is about to end
+	if child != nil { // the keeper closed the connection, so it is about to end
 		child.Wait()
 		return true
 	}
@@ -166,8 +169,8 @@ func (p *proc) bury(child *os.Process, pause time.Duration) bool {
 	return awaitDeath(ctx, claimant(c)) == nil
 }
 
-// readClaim returns who decided about the process. That of a keeper is among the
-// first lines of its journal.
+// readClaim returns the claim of a process: who decided whether its command is run.
+// The claim of a keeper is among the first lines of its journal.
 func (p *proc) readClaim() (c record.Record, err error) {
 	text, err := os.ReadFile(p.path(keeper.ClaimFile))
 	if err != nil {
@@ -184,8 +187,8 @@ func (p *proc) readClaim() (c record.Record, err error) {
 	return c, err
 }
 
-// settle decides whether a process that was found on disk was ever begun. If
-// nobody claimed it, we do: then no keeper can begin it any more.
+// settle decides whether the command of a process that was found on disk was ever
+// started. If nobody claimed the process, settle does: then no keeper can start it.
 func (p *proc) settle() (begun bool, err error) {
 	c, err := p.readClaim()
 	if errors.Is(err, os.ErrNotExist) {
@@ -199,14 +202,15 @@ func (p *proc) settle() (begun bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	// The claim is not synced. If the machine was started anew after the spec was
-	// written, a keeper may have claimed it and begun, and nobody knows.
+	// Claims are not synced. If the machine restarted after the spec was written, a
+	// keeper may have claimed the process and started the command, and the claim was
+	// lost.
 	return c.Kind == keeper.Claimed || c.Get("boot") != p.birth.boot, nil
 }
 
-// conclude records what became of a process whose keeper is dead.
+// conclude records the end of a process whose keeper is dead.
 func (p *proc) conclude() error {
-	if s, _ := p.now(); s.gone { // its folder may be gone, too
+	if s, _ := p.now(); s.gone { // its folder may have been removed
 		return nil
 	}
 	if err := p.reread(); err != nil {
@@ -239,7 +243,7 @@ func (p *proc) whyLost() string {
 	return "the process that kept the command was killed; how the command ended is not known"
 }
 
-// lastWords returns what a keeper said that is no record.
+// lastWords returns the text of the journal, for a keeper that wrote an error there.
 func (p *proc) lastWords() string {
 	text, _ := os.ReadFile(p.path(keeper.StateFile))
 	if text = bytes.TrimSpace(text); len(text) == 0 {

@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	MaxHeadBytes  = 16 << 10 // of the beginning that a HeadTailBuffer keeps
-	MaxTailBytes  = 16 << 10 // of the end
-	MaxLineLength = 2048     // bytes of a line that are shown, with the mark of the cut
+	MaxHeadBytes  = 16 << 10 // bytes of the beginning that a HeadTailBuffer keeps
+	MaxTailBytes  = 16 << 10 // bytes of the end that a HeadTailBuffer keeps
+	MaxLineLength = 2048     // bytes of a line that are shown, including the truncation mark
 )
 
 const (
@@ -20,22 +20,22 @@ const (
 
 // TruncationInfo says how much of an output is shown.
 type TruncationInfo struct {
-	OriginalBytes int    `json:"original_bytes"` // all that was written
+	OriginalBytes int    `json:"original_bytes"` // number of bytes written
 	RetainedBytes int    `json:"retained_bytes"` // length of the text that is shown
-	OmittedBytes  int    `json:"omitted_bytes"`  // left out between head and tail
+	OmittedBytes  int    `json:"omitted_bytes"`  // number of bytes left out between head and tail
 	Strategy      string `json:"strategy"`
 }
 
-// A HeadTailBuffer keeps the first and the last bytes written to it. Its memory
-// does not depend on how many that are. It is safe for concurrent use.
+// A HeadTailBuffer keeps the first and the last bytes written to it. Its memory use
+// does not depend on how much is written. It is safe for concurrent use.
 type HeadTailBuffer struct {
 	mu      sync.Mutex
 	maxHead int
 	maxTail int
 	head    []byte
-	tail    []byte // a ring of maxTail bytes, made when it is needed
-	next    int    // where the ring goes on
-	tailed  int    // bytes that went into the ring, ever
+	tail    []byte // ring of maxTail bytes; nil until the head is full
+	next    int    // index of the next byte in the ring
+	tailed  int    // number of bytes ever written to the ring
 	total   int
 }
 
@@ -44,13 +44,13 @@ func NewHeadTailBuffer() *HeadTailBuffer {
 	return NewHeadTailBufferSized(MaxHeadBytes, MaxTailBytes)
 }
 
-// NewHeadTailBufferSized returns a buffer for so many bytes of head and tail.
-// Either may be zero; less is zero.
+// NewHeadTailBufferSized returns a buffer for the given numbers of bytes. Either may
+// be zero; a negative number counts as zero.
 func NewHeadTailBufferSized(maxHead, maxTail int) *HeadTailBuffer {
 	return &HeadTailBuffer{maxHead: max(maxHead, 0), maxTail: max(maxTail, 0)}
 }
 
-// Write takes all of p. It never fails.
+// Write adds all of p. It never fails.
 func (b *HeadTailBuffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -70,7 +70,7 @@ func (b *HeadTailBuffer) writeTailLocked(p []byte) {
 	}
 	b.tailed += len(p)
 	if skip := len(p) - b.maxTail; skip > 0 {
-		p = p[skip:] // the rest would be overwritten at once
+		p = p[skip:] // the first bytes would be overwritten at once
 		b.next = 0
 	}
 	n := copy(b.tail[b.next:], p)
@@ -86,14 +86,14 @@ func (b *HeadTailBuffer) orderedTailLocked() []byte {
 	return append(append(make([]byte, 0, b.maxTail), b.tail[b.next:]...), b.tail[:b.next]...)
 }
 
-// Len returns how many bytes are kept.
+// Len returns the number of bytes that are kept.
 func (b *HeadTailBuffer) Len() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return len(b.head) + min(b.tailed, b.maxTail)
 }
 
-// TotalWritten returns how many bytes were ever written.
+// TotalWritten returns the number of bytes ever written.
 func (b *HeadTailBuffer) TotalWritten() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -114,13 +114,13 @@ func (b *HeadTailBuffer) Reset() {
 	b.head, b.tail, b.next, b.tailed, b.total = nil, nil, 0, 0, 0
 }
 
-// Output returns the text for a model: head and tail with a note of what is
-// missing between them, and long lines cut. The info is nil if nothing went into
-// the tail. No character is cut in two, and bytes that are no text become
-// U+FFFD, so the text is valid UTF-8.
+// Output returns the text for a model: head and tail, a note of the number of bytes
+// omitted between them, and long lines truncated. The info is nil if the tail is
+// empty. No character is cut in two, and invalid bytes become U+FFFD, so the text
+// is valid UTF-8.
 //
-// If head and tail are both used and nothing is missing, a line break stands
-// between them; Bytes has the text without it.
+// If head and tail are both used and nothing is omitted, there is a line break
+// between them; Bytes returns the text without it.
 func (b *HeadTailBuffer) Output() (string, *TruncationInfo) {
 	b.mu.Lock()
 	head := append([]byte(nil), b.head...)
@@ -130,8 +130,8 @@ func (b *HeadTailBuffer) Output() (string, *TruncationInfo) {
 	return render(head, tail, total)
 }
 
-// render makes a text of the first and the last bytes of an output of which
-// there are total. Without a tail it is the head alone.
+// render returns the text for the first and the last bytes of an output of total
+// bytes. Without a tail it is the head alone.
 func render(head, tail []byte, total int) (string, *TruncationInfo) {
 	if len(tail) == 0 {
 		return cutLines(head), nil
@@ -149,7 +149,7 @@ func render(head, tail []byte, total int) (string, *TruncationInfo) {
 	return text, &TruncationInfo{OriginalBytes: total, RetainedBytes: len(text), OmittedBytes: omitted, Strategy: headTail}
 }
 
-// trimPartEnd removes the beginning of a character that does not end.
+// trimPartEnd removes an incomplete character at the end.
 func trimPartEnd(p []byte) []byte {
 	for i := len(p) - 1; i >= 0 && i >= len(p)-utf8.UTFMax; i-- {
 		if utf8.RuneStart(p[i]) {
@@ -162,7 +162,7 @@ func trimPartEnd(p []byte) []byte {
 	return p
 }
 
-// trimPartStart removes the end of a character that does not begin.
+// trimPartStart removes an incomplete character at the beginning.
 func trimPartStart(p []byte) []byte {
 	for i := 0; i < len(p) && i < utf8.UTFMax-1; i++ {
 		if utf8.RuneStart(p[i]) {
@@ -172,7 +172,7 @@ func trimPartStart(p []byte) []byte {
 	return p
 }
 
-// cutLines shortens lines that are too long and makes the text valid.
+// cutLines shortens lines that are too long and makes the text valid UTF-8.
 func cutLines(p []byte) string {
 	text := strings.ToValidUTF8(string(p), "\uFFFD")
 	var out strings.Builder

@@ -9,16 +9,16 @@ import (
 	"github.com/abide-run/abide/internal/process/keeper"
 )
 
-// A newKeeper waits for its launch, or is about to. Until it may go it ends when
-// the connection does.
+// A newKeeper is a keeper that waits for its launch, or is about to. Until it gets
+// the Go record it ends when the connection is closed.
 type newKeeper struct {
 	conn  *net.UnixConn
 	child *os.Process
 }
 
-// hire returns a keeper: the spare one if there is one. It takes a program longer
-// to start than a shell to run a command, so one is kept in reserve from the first
-// command on: one whose command has ended, or a new one.
+// hire returns the spare keeper, or a new one if there is none. Starting a program
+// takes longer than running a short command in a shell, so from the first command
+// on one keeper is spare: one whose command has ended, or a new one.
 func (m *Manager) hire() (*newKeeper, error) {
 	m.mu.Lock()
 	spare := m.spare
@@ -27,18 +27,18 @@ func (m *Manager) hire() (*newKeeper, error) {
 	if spare == nil {
 		return startKeeper()
 	}
-	if hungUp(spare.conn) { // somebody has killed it
+	if hungUp(spare.conn) { // the spare keeper was killed
 		spare.dismiss()
 		return startKeeper()
 	}
 	return spare, nil
 }
 
-// shortCommand is how long a command may take for the next keeper to be started
-// after it.
+// shortCommand is the time that a command gets to end, and its keeper to become the
+// spare one, before another keeper is started as the spare one.
 const shortCommand = 50 * time.Millisecond
 
-// hireSpare starts a keeper for the next command, unless there is one.
+// hireSpare starts a spare keeper in the background, unless there is one.
 func (m *Manager) hireSpare() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -51,13 +51,13 @@ func (m *Manager) hireSpare() {
 		m.mu.Lock()
 		m.hiring = false
 		m.mu.Unlock()
-		if err == nil { // otherwise the next command starts its own, or says why that is impossible
+		if err == nil { // otherwise the next start tries again, and reports the error
 			m.reserve(k)
 		}
 	})
 }
 
-// reserve keeps a keeper for the next command, unless there is one.
+// reserve makes a keeper the spare one, or ends it if there is one already.
 func (m *Manager) reserve(k *newKeeper) {
 	m.mu.Lock()
 	full := m.spare != nil
@@ -70,7 +70,7 @@ func (m *Manager) reserve(k *newKeeper) {
 	}
 }
 
-// dismiss sends a keeper away that may not go.
+// dismiss ends a keeper that was not told to run its command.
 func (k *newKeeper) dismiss() {
 	k.conn.Close()
 	k.child.Wait()
@@ -91,7 +91,7 @@ func startKeeper() (*newKeeper, error) {
 	defer null.Close()
 	child, err := os.StartProcess("/proc/self/exe", []string{keeper.Name}, &os.ProcAttr{
 		Dir:   "/",
-		Env:   []string{"GOMAXPROCS=2", "GOGC=10"}, // small: there may be hundreds
+		Env:   []string{"GOMAXPROCS=2", "GOGC=10"}, // keeps memory small: there may be hundreds of keepers
 		Files: []*os.File{null, null, null, theirs},
 		Sys:   ownSession(),
 	})

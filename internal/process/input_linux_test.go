@@ -39,7 +39,7 @@ func TestInputArrivesWholeAndOnce(t *testing.T) {
 	inputs := []Input{
 		{Data: []byte("hello\n")},
 		{Key: "a", Data: []byte("keyed\n")},
-		{Key: "a", Data: []byte("keyed\n")}, // the answer was lost, say
+		{Key: "a", Data: []byte("keyed\n")}, // repeated, as if the answer was lost
 		{Key: "b", Data: big},
 		{Key: "b", Data: big},
 		{Data: []byte("end\n"), Close: true},
@@ -66,14 +66,14 @@ func TestInputThatNobodyReadsBlocksNobodyElse(t *testing.T) {
 	id := start(t, m, s).ID
 	awaitOutput(t, m, id, "ready")
 	if err := m.WriteStdin(t.Context(), me, id, Input{Data: make([]byte, keeper.MaxInput)}); err != nil {
-		t.Fatal(err) // it fits into the pipe, and nothing more does
+		t.Fatal(err) // this input fits into the pipe and fills it
 	}
 	conn, err := m.procs[id].connect(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	conn.Write(record.New(keeper.Stdin).With("data", "more").Line())
-	if err := m.Signal(t.Context(), me, id, syscall.SIGCONT); err != nil { // the keeper has read both
+	if err := m.Signal(t.Context(), me, id, syscall.SIGCONT); err != nil { // when this is answered the keeper has read both inputs
 		t.Fatal(err)
 	}
 	conn.Close()
@@ -132,8 +132,8 @@ func TestATerminalIsOne(t *testing.T) {
 	}
 }
 
-// checkIdle looks whether the keeper sleeps: in a while in which another command
-// works from beginning to end it takes next to no time of a processor.
+// checkIdle checks that the keeper sleeps: while another command runs from start to
+// end, the keeper uses almost no processor time.
 func checkIdle(t *testing.T, m *Manager, id ID) {
 	t.Helper()
 	info, err := m.Get(me, id)
@@ -148,7 +148,7 @@ func checkIdle(t *testing.T, m *Manager, id ID) {
 	}
 }
 
-// ticks returns the time of a processor that a process used.
+// ticks returns the processor time that a process has used.
 func ticks(t *testing.T, pid int) int {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

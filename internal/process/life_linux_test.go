@@ -32,7 +32,7 @@ func TestTheStatusIsExact(t *testing.T) {
 		{"kill -TERM $$", Exit{143, "SIGTERM", 15}},
 		{"kill 0", Exit{143, "SIGTERM", 15}},
 		{"trap '' TERM; kill 0; exit 5", Exit{5, "", 5 << 8}},
-		{"kill -HUP $$", Exit{129, "SIGHUP", 1}}, // nothing is ignored
+		{"kill -HUP $$", Exit{129, "SIGHUP", 1}}, // commands do not inherit ignored signals
 		{"no-such-command", Exit{127, "", 127 << 8}},
 	}
 	for _, tt := range tests {
@@ -106,8 +106,8 @@ func TestStopEndsTheWholeTree(t *testing.T) {
 	}
 }
 
-// checkSignals looks at the journal: whoever got a signal was written down with
-// its start time.
+// checkSignals checks that the journal has every signal, with the number and the start
+// time of each receiver.
 func checkSignals(t *testing.T, info Info) {
 	t.Helper()
 	n := 0
@@ -145,8 +145,8 @@ func TestWhoIsStoppedIsKilledAndWhoIsNotIsNot(t *testing.T) {
 	}
 }
 
-// Stop and the command's own end race. One of them has happened, and it is said
-// once.
+// A Stop races with the command's own end. The journal has one end, and it is either
+// of the two.
 func TestAStopThatRacesTheEndHasOneOutcome(t *testing.T) {
 	m := open(t, t.TempDir(), Options{})
 	for i := range 20 {
@@ -218,7 +218,7 @@ func TestATimeLimitIsForChildrenToo(t *testing.T) {
 	service.Class = Service
 	id := start(t, m, service).ID
 	awaitOutput(t, m, id, "ready")
-	run(t, m, spec("another", "exec sleep 1000")) // takes its time, and the service goes on
+	run(t, m, spec("another", "exec sleep 1000")) // ends by its time limit; the service must not
 	if info, err := m.Get(me, id); err != nil || info.State != Running {
 		t.Errorf("%+v, %v", info, err)
 	}
@@ -248,8 +248,8 @@ func TestCommandsComeLast(t *testing.T) {
 	}
 }
 
-// The keeper is killed. Nobody knows how the command ended, and that is said; the
-// rest of it is ended.
+// When a keeper is killed it is unknown how the command ended: the process is reported
+// lost, and its remaining processes are ended.
 func TestAProcessWithoutItsKeeperIsLost(t *testing.T) {
 	for _, closed := range []bool{false, true} {
 		for name, command := range map[string]string{
@@ -270,7 +270,7 @@ func TestAProcessWithoutItsKeeperIsLost(t *testing.T) {
 				syscall.Kill(pid, syscall.SIGKILL)
 				if closed {
 					var status syscall.WaitStatus
-					syscall.Wait4(pid, &status, 0, nil) // it is our child, as of a daemon that goes on
+					syscall.Wait4(pid, &status, 0, nil) // the keeper is a child of the test program
 					m = open(t, m.dir, Options{})
 				}
 				info, err := m.WaitGone(t.Context(), me, id)
@@ -303,8 +303,7 @@ func TestAChildThatLostItsKeeperIsEndedToo(t *testing.T) {
 	}
 }
 
-// forge makes the folder of a process whose keeper had the number of somebody
-// else.
+// forge creates the folder of a process whose keeper has the identity who.
 func forge(t *testing.T, dir string, who identity.Process) birth {
 	t.Helper()
 	s, err := (&Options{Shell: "/bin/sh", Quota: 1 << 20}).complete(spec("k", "true"))
@@ -372,8 +371,8 @@ func TestAReusedNumberIsNeverSignalled(t *testing.T) {
 	}
 }
 
-// The claim is not synced. After a restart of the machine nobody knows whether
-// there was one.
+// Claims are not synced. After a restart of the machine it is unknown whether there
+// was one.
 func TestAStartBeforeARestartOfTheMachineIsLost(t *testing.T) {
 	dir := t.TempDir()
 	b := forge(t, dir, identity.Process{})
@@ -382,7 +381,7 @@ func TestAStartBeforeARestartOfTheMachineIsLost(t *testing.T) {
 	os.WriteFile(filepath.Join(at, keeper.SpecFile), b.record().Line(), 0o600)
 	os.Remove(filepath.Join(at, keeper.ClaimFile))
 	os.WriteFile(filepath.Join(at, keeper.StateFile), nil, 0o600)
-	for range 2 { // and it stays so
+	for range 2 { // the result is the same at the next start
 		m := open(t, dir, Options{})
 		info, err := m.WaitGone(t.Context(), me, idOf(me, "k"))
 		if err != nil || info.State != Lost || !strings.Contains(info.Reason, "restarted") {
@@ -398,7 +397,7 @@ func TestASpecThatIsNotWholeWasNeverBegun(t *testing.T) {
 	at := filepath.Join(dir, string(idOf(me, "k")))
 	os.WriteFile(filepath.Join(at, keeper.SpecFile), b.record().Line()[:20], 0o600)
 	os.Remove(filepath.Join(at, keeper.ClaimFile))
-	os.WriteFile(filepath.Join(dir, "notes.txt"), nil, 0o600) // not ours
+	os.WriteFile(filepath.Join(dir, "notes.txt"), nil, 0o600) // a file of somebody else
 	os.Mkdir(filepath.Join(dir, "folder"), 0o700)
 	m := open(t, dir, Options{})
 	if left := m.All(); len(left) != 0 {
@@ -462,5 +461,5 @@ func TestWaitingEndsWithItsContext(t *testing.T) {
 			t.Errorf("err = %v", err)
 		}
 	}
-	open(t, m.dir, Options{}) // ends it
+	open(t, m.dir, Options{}) // its cleanup ends the command
 }

@@ -19,18 +19,19 @@ import (
 	"go.uber.org/goleak"
 )
 
-// victimVariable makes the test program a daemon that can be killed: it opens
-// the folder, starts what it is told to, says so, and waits.
+// victimVariable is an environment variable that makes the test program a daemon
+// that can be killed: it opens the folder, starts the commands of its orders, prints
+// a line for each, and waits.
 const victimVariable = "ABIDE_TEST_VICTIM"
 
-// orders are what a victim has to do.
+// orders tell a killable daemon what to do.
 type orders struct {
 	Dir      string
 	Fault    string
-	FileSize uint64 // no file may be larger
+	FileSize uint64 // maximum size of a file; no maximum if zero
 	Specs    []Spec
-	Dies     bool   // before it has done everything, so if it has that is said
-	Then     string // "sweep", "forget" or "abandon": what to do once all commands have ended and were seen
+	Dies     bool   // true if the fault must kill the daemon; otherwise it reports an error at the end
+	Then     string // what to do once all commands have ended and were seen: "sweep", "forget" or "abandon"
 }
 
 func TestMain(m *testing.M) {
@@ -74,12 +75,12 @@ func beVictim(text string) error {
 	if o.Dies {
 		return errors.New("nothing has killed this daemon")
 	}
-	bufio.NewReader(os.Stdin).ReadString('\n') // for ever
+	bufio.NewReader(os.Stdin).ReadString('\n') // blocks until the test kills this daemon
 	return nil
 }
 
-// removeEnded waits for every command and then removes what is known of it, or its
-// output alone.
+// removeEnded waits for every command, marks it as seen, and removes it in one of the
+// three ways.
 func removeEnded(m *Manager, how string) error {
 	for _, info := range m.All() {
 		if _, err := m.WaitGone(context.Background(), me, info.ID); err != nil {
@@ -98,7 +99,7 @@ func removeEnded(m *Manager, how string) error {
 	return m.Sweep(Retention{})
 }
 
-// A victim is a daemon in a process of its own.
+// A victim is a daemon in a process of its own, which the test can kill.
 type victim struct {
 	t     *testing.T
 	cmd   *exec.Cmd
@@ -129,7 +130,7 @@ func newVictim(t *testing.T, o orders) *victim {
 	return v
 }
 
-// said returns the next line of the victim, or nothing if it is dead.
+// said returns the next line that the daemon printed, or "" if it is dead.
 func (v *victim) said() string {
 	v.lines.Scan()
 	return v.lines.Text()
@@ -144,7 +145,7 @@ func (v *victim) await(n int) {
 	}
 }
 
-// kill ends the victim as a power failure would, and waits until it is dead.
+// kill ends the daemon with SIGKILL, and waits until it is dead.
 func (v *victim) kill() {
 	v.cmd.Process.Kill()
 	v.cmd.Wait()
@@ -152,8 +153,8 @@ func (v *victim) kill() {
 
 const me = Owner("tenant/session")
 
-// open opens a manager. At the end of the test everything that runs in its folder
-// is ended, and nothing may be left.
+// open opens a manager. At the end of the test it stops all processes in the folder,
+// and fails the test if one is left.
 func open(t *testing.T, dir string, opts Options) *Manager {
 	t.Helper()
 	if opts.Grace == 0 {
@@ -197,7 +198,7 @@ func start(t *testing.T, m *Manager, s Spec) Info {
 	return info
 }
 
-// run starts a command and waits until nothing is left of it.
+// run starts a command and waits until it is gone.
 func run(t *testing.T, m *Manager, s Spec) Info {
 	t.Helper()
 	info, err := m.WaitGone(t.Context(), me, start(t, m, s).ID)
@@ -207,7 +208,7 @@ func run(t *testing.T, m *Manager, s Spec) Info {
 	return info
 }
 
-// all returns everything that is kept of a stream.
+// all returns all output of a stream that is kept.
 func all(t *testing.T, m *Manager, id ID, stream Stream) string {
 	t.Helper()
 	var b strings.Builder
@@ -224,8 +225,8 @@ func all(t *testing.T, m *Manager, id ID, stream Stream) string {
 	}
 }
 
-// awaitOutput blocks until a process has printed a text, and returns all that it
-// printed until then.
+// awaitOutput blocks until a process has printed a text, and returns all output so
+// far.
 func awaitOutput(t *testing.T, m *Manager, id ID, want string) string {
 	t.Helper()
 	var b strings.Builder
@@ -245,7 +246,8 @@ func awaitOutput(t *testing.T, m *Manager, id ID, want string) string {
 	}
 }
 
-// A gate is a named pipe that a command waits at, once: `read x <GATE`.
+// gate creates a named pipe on which a command blocks with `read x <PATH` until the
+// test calls open.
 func gate(t *testing.T) (path string, open func()) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "gate")

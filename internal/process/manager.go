@@ -17,21 +17,21 @@ import (
 
 // Options are the settings of a Manager. The zero value works.
 type Options struct {
-	Shell    string        // runs Spec.Command with -c; "/bin/sh" if empty
-	Env      []string      // environment of commands that bring none; PlainEnv() if nil
+	Shell    string        // program that runs Spec.Command with -c; "/bin/sh" if empty
+	Env      []string      // environment of commands whose Spec has none; PlainEnv() if nil
 	Quota    int64         // bytes of disk for the output of one process; 64 MiB if zero
-	Limits   Limits        // of jobs that bring none
-	Nice     int           // added to the priority number of commands; 5 if zero
-	OOMScore int           // what commands have at least, so that they are ended before the daemon is; 300 if zero
-	Grace    time.Duration // between TERM and KILL; 5s if zero
-	Quiet    time.Duration // without output before it is looked whether a command with a terminal waits for input; 1s if zero
+	Limits   Limits        // limits of jobs whose Spec has none
+	Nice     int           // number added to the nice value of commands; 5 if zero
+	OOMScore int           // lowest oom_score_adj of commands, so that the kernel ends them before the daemon; 300 if zero
+	Grace    time.Duration // time between TERM and KILL; 5s if zero
+	Quiet    time.Duration // time without output after which a command with a terminal is checked for waiting for input; 1s if zero
 
-	MaxRunning int   // processes of one owner that are not gone; 64 if zero
-	MaxDisk    int64 // bytes of output of one owner; 4 GiB if zero
+	MaxRunning int   // maximum number of processes of one owner that are not gone; 64 if zero
+	MaxDisk    int64 // maximum bytes of output of one owner; 4 GiB if zero
 
-	Log *slog.Logger // discards if nil
+	Log *slog.Logger // receives errors that nobody waits for; they are discarded if nil
 
-	fault string // where tests let the power fail
+	fault string // point at which a test kills the daemon or the keeper
 }
 
 func (o Options) withDefaults() Options {
@@ -52,29 +52,29 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// A Manager starts commands and knows all that were started in its folder. It
-// is safe for concurrent use.
+// A Manager starts commands and knows every command that was started in its
+// folder. It is safe for concurrent use.
 type Manager struct {
 	dir    string
 	opts   Options
-	folder *os.File // locked
-	boot   string
+	folder *os.File // locked while the manager is open
+	boot   string   // boot and PID namespace of this program
 
-	ctx    context.Context // until Close
+	ctx    context.Context // cancelled by Close
 	cancel context.CancelFunc
-	work   sync.WaitGroup // one for each process that is not gone
+	work   sync.WaitGroup // goroutines of the manager: one for each process that is not gone, and preparations
 
 	mu       sync.Mutex
 	procs    map[ID]*proc
 	closed   bool
-	spare    *newKeeper // nil if there is none
-	hiring   bool       // there will be one
-	rooms    []*room    // in reserve
-	building bool       // there will be more
+	spare    *newKeeper // idle keeper for the next command; nil if there is none
+	hiring   bool       // true while a goroutine starts a spare keeper
+	rooms    []*room    // spare folders for the next commands
+	building bool       // true while a goroutine creates spare folders
 }
 
-// Open takes over the folder: it finds keepers again, reads what ended
-// meanwhile and notes what is lost.
+// Open locks the folder and loads its processes: it connects to the keepers that
+// still run, reads how processes ended meanwhile, and records those that are lost.
 func Open(dir string, opts Options) (*Manager, error) {
 	boot, err := bootID()
 	if err != nil {
@@ -96,8 +96,8 @@ func Open(dir string, opts Options) (*Manager, error) {
 	return m, nil
 }
 
-// lockFolder makes the folder if need be, and this program the only one that
-// manages it.
+// lockFolder creates the folder if it does not exist and locks it, so that no
+// other program manages it.
 func lockFolder(dir string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -113,7 +113,8 @@ func lockFolder(dir string) (*os.File, error) {
 	return folder, nil
 }
 
-// load finds what was started before.
+// load adopts the processes that were started before, and removes the folders that
+// an earlier daemon did not finish creating or removing.
 func (m *Manager) load() error {
 	names, err := m.folder.Readdirnames(-1)
 	if err != nil {
@@ -124,13 +125,13 @@ func (m *Manager) load() error {
 		case isID(name):
 			m.adopt(ID(name))
 		case strings.HasPrefix(name, discarded), strings.HasPrefix(name, unborn):
-			m.removeFolder(filepath.Join(m.dir, name)) // or the next time
+			m.removeFolder(filepath.Join(m.dir, name)) // if this fails, the next Open tries again
 		}
 	}
 	return nil
 }
 
-// Close lets go of the folder. Processes go on.
+// Close stops managing the folder and unlocks it. Processes keep running.
 func (m *Manager) Close() error {
 	m.mu.Lock()
 	if m.closed {
@@ -150,7 +151,7 @@ func (m *Manager) Close() error {
 	return errors.Join(unlock(m.folder), m.folder.Close())
 }
 
-// find returns a process that an owner may see.
+// find returns a process if it belongs to the owner.
 func (m *Manager) find(owner Owner, id ID) (*proc, error) {
 	if owner == "" {
 		return nil, ErrNoOwner
@@ -173,7 +174,7 @@ func (m *Manager) Get(owner Owner, id ID) (Info, error) {
 	return p.info(), nil
 }
 
-// Find is Get by key.
+// Find returns what is known about the process that was started with a key.
 func (m *Manager) Find(owner Owner, key string) (Info, error) {
 	return m.Get(owner, idOf(owner, key))
 }
@@ -186,8 +187,8 @@ func (m *Manager) List(owner Owner) ([]Info, error) {
 	return m.list(func(p *proc) bool { return p.birth.spec.Owner == owner }), nil
 }
 
-// All returns everybody's processes, the oldest first. It is for whoever runs
-// the daemon.
+// All returns the processes of all owners, the oldest first. It is for the
+// operator of the daemon, not for a session.
 func (m *Manager) All() []Info {
 	return m.list(func(*proc) bool { return true })
 }
@@ -211,13 +212,13 @@ func (m *Manager) list(wanted func(*proc) bool) []Info {
 	return infos
 }
 
-// Wait blocks until the process has ended: Info.State is final, its output is
-// complete but for children that live on.
+// Wait blocks until the process has ended: then Info.State is final, and all that
+// the process itself wrote is in the log. Children may still run and write.
 func (m *Manager) Wait(ctx context.Context, owner Owner, id ID) (Info, error) {
 	return m.wait(ctx, owner, id, func(s *story) bool { return s.state.Ended() })
 }
 
-// WaitGone blocks until nothing of the process is left.
+// WaitGone blocks until the process and all its children have ended.
 func (m *Manager) WaitGone(ctx context.Context, owner Owner, id ID) (Info, error) {
 	return m.wait(ctx, owner, id, func(s *story) bool { return s.gone })
 }

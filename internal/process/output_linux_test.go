@@ -45,7 +45,7 @@ func TestOutputIsKeptToTheByte(t *testing.T) {
 	}
 }
 
-// Output is in the log when the end is announced, always.
+// All output is in the log when the end is announced.
 func TestTheEndIsNeverToldBeforeTheLastByte(t *testing.T) {
 	m := open(t, t.TempDir(), Options{})
 	for i := range 30 {
@@ -58,7 +58,7 @@ func TestTheEndIsNeverToldBeforeTheLastByte(t *testing.T) {
 			t.Fatalf("%s with %q", info.State, got)
 		}
 	}
-	for i := range 10 { // a lot is in the pipe, and a child keeps that open
+	for i := range 10 { // much output is in the pipe, which a child keeps open
 		id := start(t, m, spec(fmt.Sprint("much", i), "sleep 1000 & head -c 5000000 /dev/zero; exit 0")).ID
 		info, err := m.Wait(t.Context(), me, id)
 		if err != nil || info.Output.Bytes != 5000000 || !info.Lingering {
@@ -80,7 +80,7 @@ func TestStreamsAreInOrderOfArrival(t *testing.T) {
 		awaitOutput(t, m, id, "out "+input)
 	}
 
-	for i := range 20 { // without a pause
+	for i := range 20 { // without a pause between the writes
 		info := run(t, m, spec(fmt.Sprint(i), "head -c 300000 /dev/zero; echo error >&2"))
 		if c, err := m.Tail(me, info.ID, 6, Both); err != nil || string(c.Data) != "error\n" {
 			t.Fatalf("the last bytes are %q, %v", c.Data, err)
@@ -108,8 +108,8 @@ func TestStreamsAreInOrderOfArrival(t *testing.T) {
 	}
 }
 
-// number is a command that prints so many lines, each with its number in seven
-// digits.
+// numbers returns a command that prints n lines, each with its number in seven
+// digits, and the output to expect.
 func numbers(n int) (command, want string) {
 	var b strings.Builder
 	for i := 1; i <= n; i++ {
@@ -219,11 +219,11 @@ func TestOutputIsReadByOffsetRangeTailLineAndStream(t *testing.T) {
 	}
 }
 
-// A View is what a HeadTailBuffer of the same bytes shows.
+// A View returns what a HeadTailBuffer with the same bytes returns.
 func TestAViewIsAHeadTailBufferOfTheWholeOutput(t *testing.T) {
 	m := open(t, t.TempDir(), Options{})
 	for i, n := range []int{0, 1, MaxHeadBytes - 1, MaxHeadBytes, MaxHeadBytes + 1, MaxHeadBytes + MaxTailBytes, MaxHeadBytes + MaxTailBytes + 1, 100000} {
-		// Two bytes for each character, so that cuts are in the middle of some.
+		// Each character has two bytes, so that some cuts fall inside a character.
 		info := run(t, m, spec(fmt.Sprint(i), fmt.Sprintf("head -c %d /dev/zero | tr '\\0' x | sed s/xxx/yé/g", n)))
 		b := NewHeadTailBuffer()
 		b.Write([]byte(all(t, m, info.ID, Both)))
@@ -256,7 +256,7 @@ func TestWhoFollowsMissesNothing(t *testing.T) {
 	}
 }
 
-// A full disk is a file system of two megabytes.
+// The full disk of this test is a file system of two megabytes.
 func TestAFullDiskStopsNobodyAndEveryMissingByteIsCounted(t *testing.T) {
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=2m"); err != nil {
@@ -307,7 +307,8 @@ func TestAFullDiskStopsNobodyAndEveryMissingByteIsCounted(t *testing.T) {
 	}
 }
 
-// No file may be larger than a little: the same as a full disk, for everybody.
+// A small limit on the size of files has the same effect as a full disk, and needs no
+// privileges.
 func TestFilesThatCannotGrowAreAFullDisk(t *testing.T) {
 	dir := t.TempDir()
 	command, want := numbers(100000)

@@ -7,7 +7,7 @@ import (
 	"github.com/abide-run/abide/internal/process"
 )
 
-// whole is what others see of a buffer.
+// whole writes pieces to a buffer and returns its output.
 func whole(t *testing.T, b *process.HeadTailBuffer, pieces ...string) (string, *process.TruncationInfo) {
 	t.Helper()
 	for _, p := range pieces {
@@ -18,7 +18,7 @@ func whole(t *testing.T, b *process.HeadTailBuffer, pieces ...string) (string, *
 	return b.Output()
 }
 
-// The sizes are the usual ones, and everything goes through what is exported.
+// This test uses only the exported API, with the default sizes.
 func TestAnOutsiderCanUseAHeadTailBuffer(t *testing.T) {
 	short := strings.Repeat(strings.Repeat("x", 79)+"\n", process.MaxHeadBytes/80)
 	head := short + strings.Repeat("y", process.MaxHeadBytes-len(short))

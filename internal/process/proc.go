@@ -21,8 +21,8 @@ import (
 	"github.com/abide-run/abide/internal/process/record"
 )
 
-// A proc is one process that the manager knows. Its journal is the truth; this
-// is what was read of it.
+// A proc is one process that the manager knows. The journal on disk is the truth;
+// a proc holds what was read from it.
 type proc struct {
 	m     *Manager
 	id    ID
@@ -30,13 +30,13 @@ type proc struct {
 	birth birth
 
 	mu           sync.Mutex
-	changed      chan struct{} // closed when something is new
+	changed      chan struct{} // closed, and replaced, when a field below changes
 	story        story
-	read         int64 // bytes of the journal
-	failed       error // why nothing was begun
-	watch        *net.UnixConn
-	armed        bool
-	reading      bool // the keeper says that it waits for somebody to type
+	read         int64         // number of bytes of the journal that story includes
+	failed       error         // why the command was never started
+	watch        *net.UnixConn // connection on which the keeper reports changes; nil if there is none
+	armed        bool          // true if the keeper was asked to report the next output
+	reading      bool          // true while the keeper reports that the command waits for somebody to type
 	survivorPIDs []int
 }
 
@@ -49,15 +49,15 @@ func (m *Manager) newProc(id ID, b birth) *proc {
 
 func (p *proc) path(file string) string { return filepath.Join(p.dir, file) }
 
-// broadcastLocked wakes everybody who waits.
+// broadcastLocked wakes all callers that wait for a change.
 func (p *proc) broadcastLocked() {
 	close(p.changed)
 	p.changed = make(chan struct{})
 }
 
-// reload reads what is new in the journal, up to an offset: the keeper has made
-// sure of what comes before it, and may just be syncing what comes after it.
-// Keepers of old daemons tell no offset.
+// reload reads the new records of the journal up to an offset: the keeper has
+// synced what comes before it, and may not have synced what comes after it.
+// Keepers of old daemons report no offset, which is zero.
 func (p *proc) reload(until int64) error {
 	if until == 0 {
 		until = math.MaxInt64
@@ -70,8 +70,8 @@ func (p *proc) reload(until int64) error {
 	return p.readFrom(f, until)
 }
 
-// reread reads all of the journal that is new, after making sure that it is on
-// disk: whoever wrote it may not have come to that.
+// reread syncs the journal and then reads all its new records: their writer may
+// have been killed before it synced them.
 func (p *proc) reread() error {
 	f, err := os.Open(p.path(keeper.StateFile))
 	if err != nil {
@@ -84,7 +84,7 @@ func (p *proc) reread() error {
 	return p.readFrom(f, math.MaxInt64)
 }
 
-// readFrom reads whole lines of the journal, and tells everybody.
+// readFrom reads the new lines of the journal that are complete, and wakes waiters.
 func (p *proc) readFrom(f *os.File, until int64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -99,7 +99,8 @@ func (p *proc) readFrom(f *os.File, until int64) error {
 	return nil
 }
 
-// note writes to the journal, so that it survives the machine, and reads it again.
+// note appends a record to the journal and syncs it, so that it survives a crash of
+// the machine.
 func (p *proc) note(r record.Record) error {
 	if err := p.append(r); err != nil {
 		return err
@@ -107,7 +108,8 @@ func (p *proc) note(r record.Record) error {
 	return p.reread()
 }
 
-// jot writes to the journal what would be no loss if the machine failed.
+// jot appends a record to the journal without syncing it: it may be lost if the
+// machine crashes.
 func (p *proc) jot(r record.Record) error {
 	if err := p.append(r); err != nil {
 		return err
@@ -125,19 +127,19 @@ func (p *proc) append(r record.Record) error {
 		return err
 	}
 	defer f.Close()
-	// Half a line may be there, from a keeper that was killed while it wrote.
+	// The journal may end with half a line, if a keeper was killed while it wrote.
 	_, err = f.Write(append([]byte("\n"), r.WithInt("time", time.Now().UnixNano()).Line()...))
 	return err
 }
 
-// now returns the story so far and what will be closed when it goes on.
+// now returns the story so far, and a channel that is closed at the next change.
 func (p *proc) now() (story, <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.story, p.changed
 }
 
-// await blocks until the story has come to some point.
+// await blocks until the story meets a condition.
 func (p *proc) await(ctx context.Context, until func(*story) bool) error {
 	for {
 		s, changed := p.now()
@@ -163,7 +165,7 @@ func (p *proc) failure() error {
 	return p.failed
 }
 
-// info returns what is known.
+// info returns what is known about the process.
 func (p *proc) info() Info {
 	p.mu.Lock()
 	st, survivors, reading := p.story, p.survivorPIDs, p.reading
@@ -180,7 +182,7 @@ func (p *proc) info() Info {
 	return i
 }
 
-// output counts what was written. After the end that is in the journal.
+// output counts what the process wrote. After the end the journal has the counts.
 func (p *proc) output(st story) Output {
 	if st.totals != nil {
 		t := *st.totals
@@ -195,8 +197,8 @@ func (p *proc) output(st story) Output {
 	return o
 }
 
-// adopt finds a process that was started before. What is wrong with one is no
-// reason not to find the others.
+// adopt loads a process that was started before. An error concerns this process
+// only, so it is logged: the others must still be found.
 func (m *Manager) adopt(id ID) {
 	dir := filepath.Join(m.dir, string(id))
 	b, err := readBirth(dir)
@@ -219,15 +221,16 @@ func (m *Manager) adopt(id ID) {
 	}
 	m.procs[id] = p
 	if p.story.dropped {
-		outlog.Remove(p.dir) // or the next time: the daemon that dropped it may have been killed before it did
+		outlog.Remove(p.dir) // an earlier daemon may have been killed before it removed the files
 	}
 	if !p.story.gone {
 		m.work.Go(func() { p.follow(nil) })
 	}
 }
 
-// recall reads the journal of a process that was found. If it ended only now, it
-// is made sure that this is on disk; the system has done so with what is older.
+// recall reads the journal of a process that was found. If the process ended less
+// than a minute ago the journal is synced first; older records the system has
+// written to disk by itself.
 func (p *proc) recall() error {
 	err := p.reload(0)
 	if s := &p.story; err == nil && s.state.Ended() && time.Since(s.ended) < time.Minute {
@@ -236,8 +239,8 @@ func (p *proc) recall() error {
 	return err
 }
 
-// adoptStranger looks at a folder without a whole spec, and removes it if nothing
-// runs there.
+// adoptStranger handles a folder without a complete spec: it removes the folder if
+// no command can be running there.
 func (m *Manager) adoptStranger(id ID, dir string, err error) {
 	if nothingRuns(dir, errors.Is(err, os.ErrNotExist)) {
 		m.discard(id)
@@ -246,10 +249,10 @@ func (m *Manager) adoptStranger(id ID, dir string, err error) {
 	m.opts.Log.Error("a process has no owner any more, its files are left as they are", "process", id, "err", err)
 }
 
-// nothingRuns reports whether a folder without a whole spec can be removed. If
-// nobody claimed it the spec was never synced, and nothing was begun. A spec that is
-// missing was removed by a daemon of an older version, which removed it before
-// anything else: either nothing was begun, or the process was gone.
+// nothingRuns reports whether a folder without a complete spec can be removed.
+// Without a claim the spec was never synced, and nothing was started. A missing
+// spec was removed by a daemon of an older version, which removed it before
+// anything else: either nothing was started, or the process was gone.
 func nothingRuns(dir string, specIsMissing bool) bool {
 	text, err := os.ReadFile(filepath.Join(dir, keeper.ClaimFile))
 	if errors.Is(err, os.ErrNotExist) {
@@ -275,8 +278,8 @@ func readBirth(dir string) (birth, error) {
 	return parseBirth(r)
 }
 
-// discard removes the folder of a start that did not happen. If that fails the
-// next Open does it.
+// discard removes the folder of a process whose command was never started. If that
+// fails, the next Open removes it.
 func (m *Manager) discard(id ID) {
 	dir, err := m.setAside(id)
 	if err != nil { // a full disk may have no space for another name
@@ -287,9 +290,9 @@ func (m *Manager) discard(id ID) {
 	}
 }
 
-// setAside gives the folder of a process a name that the next Open removes. This
-// is the first step of every removal: before it the process is known in full, and
-// after it its key is free, whatever becomes of the daemon.
+// setAside renames the folder of a process to a name that the next Open removes.
+// This is the first step of every removal: before it the process is known in full,
+// and after it the key is free, even if the daemon is killed.
 func (m *Manager) setAside(id ID) (away string, err error) {
 	away = filepath.Join(m.dir, discarded+string(id)+rand.Text())
 	err = os.Rename(filepath.Join(m.dir, string(id)), away)
@@ -297,9 +300,9 @@ func (m *Manager) setAside(id ID) (away string, err error) {
 	return away, err
 }
 
-// removeFolder removes a folder that no process has, or has no longer. A keeper may
-// be about to claim it. The spec goes first: a keeper that makes a claim after the
-// one before was removed looks for the spec, and without one runs nothing.
+// removeFolder removes a folder that belongs to no process any more. A keeper may
+// be about to claim it, so the spec is removed first: a keeper that claims a folder
+// then looks for the spec, and runs nothing if there is none.
 func (m *Manager) removeFolder(dir string) error {
 	if err := os.Remove(filepath.Join(dir, keeper.SpecFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -308,11 +311,11 @@ func (m *Manager) removeFolder(dir string) error {
 	return os.RemoveAll(dir)
 }
 
-// discarded begins the names of folders that are being removed.
+// discarded is the prefix of the names of folders that are being removed.
 const discarded = "gone."
 
-// isID reports whether a name was made by idOf. Other names in the folder are
-// not ours.
+// isID reports whether a name has the form that idOf returns. Files with other
+// names are not ours.
 func isID(name string) bool {
 	const digits = "0123456789abcdefghijklmnopqrstuv"
 	return len(name) == len(idOf("", "")) && name[0] == 'p' && strings.Trim(name[1:], digits) == ""

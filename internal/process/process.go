@@ -4,8 +4,8 @@
 // command's output, writes it to disk and records how it ended. The keeper does
 // not need the daemon; a [Manager] that is opened later finds it again.
 //
-//   - A start is idempotent: one key is one process, however often it is asked
-//     for, by however many callers, across any crash.
+//   - A start is idempotent: one key is one process, however often and by however
+//     many callers the start is requested, also across crashes.
 //   - A process that could not be started is never reported as started.
 //   - A process is running and known, ended with its exact status and output, or
 //     reported lost. It is never absent and never doubled.
@@ -13,12 +13,12 @@
 //     not fit is dropped from the middle and counted; the command never notices.
 //   - An ended process has all the output that it wrote: the end is announced
 //     after the last byte is in the log and the record is synced.
-//   - Nothing that is not ours is ever signalled, and every signal is written
-//     down first.
-//   - Who does not own a process cannot tell it from one that never was.
+//   - Only processes that belong to a command are ever signalled, and every signal
+//     is written to the journal before it is sent.
+//   - To a caller who does not own it, a process looks like one that never existed.
 //
-// Memory does not depend on how much a command prints. docs/PROCESSES.md has the
-// files on disk and what cannot be promised.
+// Memory use does not depend on how much a command prints. docs/PROCESSES.md
+// describes the files on disk and what cannot be promised.
 package process
 
 import (
@@ -28,32 +28,33 @@ import (
 	"time"
 )
 
-// An ID names a process for life. It is made from owner and key, so it is the
-// same for every attempt at one start.
+// An ID names a process and is never given to another one. It is made from owner
+// and key, so it is the same for every attempt at one start.
 type ID string
 
-// An Owner is who a process belongs to: a session, with its tenant if there are
-// several. Nobody else can see the process. It is never empty.
+// An Owner names the session that a process belongs to, with its tenant if there
+// are several. Nobody else can see the process. An owner is never empty.
 type Owner string
 
 // A Spec says what to run.
 type Spec struct {
 	// Key makes the start idempotent, together with Owner. A second start with the
 	// same key and the same Command, Args, Dir, Class, Stdin and kind of terminal
-	// is the same process; if one of these differs, it is ErrConflict. Env,
-	// Title, Limits and sizes may differ: the first start's are used.
+	// is the same process; if one of these differs, the start fails with
+	// ErrConflict. Env, Title, Limits and sizes may differ: those of the first
+	// start are used.
 	Key   string
 	Owner Owner
 
-	Command string   // for the shell; exclusive with Args
+	Command string   // text that the shell runs; exclusive with Args
 	Args    []string // program and arguments, without a shell; exclusive with Command
 	Dir     string   // absolute working directory
-	Env     []string // the whole environment, "NAME=value"; Options.Env if nil. It is not written to disk
-	Title   string   // for people
+	Env     []string // the whole environment, "NAME=value"; Options.Env if nil. It is never written to disk
+	Title   string   // name that people see
 
 	Class  Class
-	TTY    *Size // a terminal of this size instead of pipes
-	Stdin  bool  // keep standard input open for WriteStdin; otherwise it is empty
+	TTY    *Size // size of the terminal that the command gets instead of pipes; nil for pipes
+	Stdin  bool  // true if standard input stays open for WriteStdin; otherwise it is empty
 	Limits Limits
 	Quota  int64 // bytes of disk for the output; Options.Quota if zero
 }
@@ -62,33 +63,33 @@ type Spec struct {
 type Class string
 
 const (
-	Job     Class = "job"     // has an end, and limits. The default
-	Service Class = "service" // runs until it is stopped: no limits
+	Job     Class = "job"     // a command that ends by itself and has limits; the default
+	Service Class = "service" // a command that runs until it is stopped, without limits
 )
 
 // Size is the size of a terminal, in characters.
 type Size struct{ Rows, Cols uint16 }
 
-// Limits end a job that takes too much, with all its children. Zero is no limit.
-// Memory and processes are those of the whole tree, looked at several times in a
-// second.
+// Limits are what a job may use before it is ended with all its children. Zero is
+// no limit. Memory and processes are those of the whole tree; they are measured
+// several times a second.
 type Limits struct {
-	Time      time.Duration // from the start, also for children that live on
-	Memory    int64         // resident bytes
-	Processes int
+	Time      time.Duration // time from the start, also for children that outlive the command
+	Memory    int64         // resident memory in bytes
+	Processes int           // number of processes
 }
 
-// A State is where a process is in its life.
+// A State says how far a process has got, and how it ended.
 type State string
 
 const (
-	Starting      State = "starting"        // not known yet whether it starts
-	Running       State = "running"         //
-	Stopping      State = "stopping"        // asked to end, and not gone yet
-	Exited        State = "exited"          // ended by itself, or by a signal that is not ours
-	FailedToStart State = "failed_to_start" // nothing ever ran
-	Killed        State = "killed"          // ended because of Stop, Signal or a limit
-	Lost          State = "lost"            // how it ended is not known: its keeper was killed, or the machine restarted
+	Starting      State = "starting"        // the keeper has not reported yet whether the command runs
+	Running       State = "running"         // the command runs
+	Stopping      State = "stopping"        // the command was told to end and still runs
+	Exited        State = "exited"          // the command ended by itself, or by a signal that this package did not send
+	FailedToStart State = "failed_to_start" // the command could not be executed; nothing ran
+	Killed        State = "killed"          // the command ended because of Stop, Signal or a limit
+	Lost          State = "lost"            // how the command ended is unknown: its keeper was killed, or the machine restarted
 )
 
 // Ended reports whether the state is final.
@@ -102,7 +103,7 @@ type Info struct {
 	Key     string
 	Owner   Owner
 	Command string
-	Args    []string // what was executed, with the shell if there is one
+	Args    []string // the executed program and its arguments, including the shell if there is one
 	Dir     string
 	Title   string
 	Class   Class
@@ -110,58 +111,59 @@ type Info struct {
 	Stdin   bool
 
 	State   State
-	Reason  string // why it failed to start, was killed or is lost; for people
-	PID     int    // zero if it never ran. For people: it may be somebody else's by now
+	Reason  string // why the process failed to start, was killed or is lost; for people
+	PID     int    // system's process number, zero if nothing ran. Only for display: the system may have given it to another process
 	Created time.Time
-	Started time.Time // zero if it never ran
-	Ended   time.Time // zero until it ended
+	Started time.Time // zero if nothing ran
+	Ended   time.Time // zero until the process ended
 
-	// Reading means that the process has a terminal, waits for somebody to type
-	// something there, and has printed nothing since.
+	// Reading is true while the process waits for somebody to type on its terminal
+	// and prints nothing.
 	Reading bool
-	// Exit says how the process itself ended; nil if it has not or nobody knows.
+	// Exit says how the process itself ended; nil while it runs or if that is unknown.
 	Exit *Exit
-	// Lingering means that the process ended while children of it lived on.
+	// Lingering is true if children of the process still ran when it ended.
 	Lingering bool
-	// Gone means that nothing of it is left: no child, and no more output.
+	// Gone is true when the process and all its children have ended and all output
+	// is in the log.
 	Gone bool
-	// Survivors are processes of a lost command that could not be ended.
+	// Survivors are the process numbers of a lost command that could not be ended.
 	Survivors []int
 
 	Output Output
 	Files  Files
-	Seen   bool // MarkSeen was called after the end
-	// Dropped means that the output was removed by retention; counts remain.
+	Seen   bool // true if MarkSeen was called after the end
+	// Dropped is true if the output was removed; the counts remain.
 	Dropped bool
 }
 
-// Exit is how a process ended.
+// Exit says how a process ended.
 type Exit struct {
 	Code   int    // the exit code, or 128+N for death by signal N
-	Signal string // "SIGKILL", …; empty for an ordinary exit, also one with code 137
+	Signal string // "SIGKILL", …; empty if the process exited by itself, even with code 137
 	Raw    uint32 // the status as wait(2) gave it
 }
 
 // Output counts what a process wrote.
 type Output struct {
-	Bytes   int64 // all that was written
-	Stdout  int64 // of these, to standard output or the terminal
-	Stderr  int64 // of these, to standard error
-	Omitted int64 // of these, not kept: beyond the quota, or the disk was full
+	Bytes   int64 // bytes written to both streams
+	Stdout  int64 // part of Bytes that went to standard output or the terminal
+	Stderr  int64 // part of Bytes that went to standard error
+	Omitted int64 // part of Bytes that was not kept: beyond the quota, or the disk was full
 }
 
-// Files says where the parts of a process are.
+// Files are the paths of what is on disk about a process.
 type Files struct {
-	Dir    string // the folder of the process
-	Output string // the first bytes of the output, as they were written; all of it if it is small
+	Dir    string // folder of the process
+	Output string // file with the first bytes of the output; all of it if the output is small
 }
 
-// A Stream is where output came from.
+// A Stream is one of the streams that a process writes to.
 type Stream uint8
 
 const (
-	Both   Stream = iota // as a choice: in order of arrival
-	Stdout               // also the output of a terminal
+	Both   Stream = iota // in a request: both streams, in order of arrival
+	Stdout               // standard output, or the terminal
 	Stderr
 )
 
@@ -175,57 +177,57 @@ func (s Stream) String() string {
 	return "both"
 }
 
-// A ReadRequest is a choice of output. Offsets count the bytes of both streams
-// in order of arrival, from zero, and never change.
+// A ReadRequest says which part of the output to read. Offsets count the bytes of
+// both streams in order of arrival, from zero, and never change.
 type ReadRequest struct {
-	Offset int64  // where to begin
-	Until  int64  // where to end; the end of the log if zero
-	Limit  int    // at most so many bytes; 64 KiB if zero
-	Stream Stream // only this one; offsets stay those of the whole log
-	// Wait blocks until there is something to return or the process is gone.
+	Offset int64  // offset of the first byte
+	Until  int64  // offset after the last byte; the end of the log if zero
+	Limit  int    // maximum number of bytes; 64 KiB if zero
+	Stream Stream // the only stream to read; offsets stay those of the whole log
+	// Wait makes Read block until there is something to return or the process is gone.
 	Wait bool
 }
 
 // A Chunk is a part of the output.
 type Chunk struct {
 	Data    []byte
-	Runs    []Run // where Data came from, in order
-	Next    int64 // the offset to go on from
-	Omitted int64 // bytes that were asked for and not kept
-	// End means that there is nothing after Next and never will be.
+	Runs    []Run // streams that Data came from, in order
+	Next    int64 // offset to continue reading at
+	Omitted int64 // number of requested bytes that were not kept
+	// End is true if there is no output after Next and there never will be.
 	End bool
 }
 
 // A Run is a piece of a Chunk that was read at one time from one stream.
 type Run struct {
 	Stream Stream
-	Offset int64 // in the log
-	Len    int   // in Data
+	Offset int64 // offset in the log
+	Len    int   // number of bytes in Data
 	Time   time.Time
 }
 
 // A Line is one line of the output, with its line break if it has one.
 type Line struct {
-	Number int64 // from 1
+	Number int64 // number of the line; the first is 1
 	Offset int64
 	Text   []byte
-	Cut    int64 // bytes of the line that are not in Text
+	Cut    int64 // number of bytes of the line that are not in Text
 }
 
-// An Input is something for a process to read.
+// An Input is what WriteStdin writes to the standard input of a process.
 type Input struct {
-	// Key makes the write idempotent among the last few hundred of the process.
-	// It may be empty.
+	// Key makes the write idempotent: a write with the key of one of the last few
+	// hundred writes is not made again. It may be empty.
 	Key   string
 	Data  []byte
-	Close bool // nothing comes after Data; for a terminal that is end-of-file
+	Close bool // true to close standard input after Data; a terminal gets end-of-file
 }
 
-// A Retention says what may be removed. What was not marked as seen stays, and
-// so does what is not gone.
+// A Retention says how long things are kept. Processes that were not marked as
+// seen, or are not gone, are kept regardless.
 type Retention struct {
-	Output time.Duration // keep output so long after the end
-	Record time.Duration // keep key and status so long; longer than anybody may retry a start
+	Output time.Duration // how long output is kept after the end
+	Record time.Duration // how long key and status are kept; must exceed the time in which a start may be retried
 }
 
 // Errors of this package. Use errors.Is.
@@ -243,7 +245,7 @@ var (
 	ErrUnsupported = errors.New("durable commands need Linux")
 )
 
-// A StartError says that nothing was run, and why.
+// A StartError says that no command was run, and why.
 type StartError struct {
 	ID     ID
 	Reason string
@@ -251,13 +253,13 @@ type StartError struct {
 
 func (e *StartError) Error() string { return "the command did not start: " + e.Reason }
 
-// A CapError says that an owner has as much as it may have.
+// A CapError says that a start was refused because its owner is at a cap.
 type CapError struct {
 	What     string // "running processes" or "bytes of output"
-	Has      int64
-	Reserved int64 // of these bytes, for what running processes may print
-	Wants    int64 // bytes that the refused process may print
-	Cap      int64
+	Has      int64  // what the owner uses now
+	Reserved int64  // part of Has that is reserved for what running processes may print
+	Wants    int64  // bytes that the refused process may print
+	Cap      int64  // the most that the owner may use
 }
 
 func (e *CapError) Error() string {

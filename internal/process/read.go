@@ -12,12 +12,12 @@ import (
 
 const (
 	defaultLimit = 64 << 10
-	maxLimit     = 16 << 20 // bytes of one chunk
-	maxLine      = 64 << 10 // bytes of one line
+	maxLimit     = 16 << 20 // maximum bytes of one chunk
+	maxLine      = 64 << 10 // maximum bytes of one line
 )
 
-// look calls f with the log as it is, again if it moves on meanwhile, and
-// returns the story from before.
+// look calls f with the output log and the story from before the log was opened. It
+// calls f again if the keeper removes a segment while f reads it.
 func (p *proc) look(f func(l *outlog.Log, s story) error) error {
 	s, _ := p.now()
 	if s.dropped {
@@ -51,7 +51,7 @@ func (m *Manager) Read(ctx context.Context, owner Owner, id ID, r ReadRequest) (
 			return c, err
 		}
 		p.arm(c.Next)
-		r.Offset = c.Next // of another stream there may have been something
+		r.Offset = c.Next // output of the other stream was skipped
 		select {
 		case <-changed:
 		case <-ctx.Done():
@@ -80,7 +80,7 @@ func chunkOf(part outlog.Part) Chunk {
 	return c
 }
 
-// Tail returns the last bytes of the output, or of one stream of it.
+// Tail returns the last n bytes of the output, or of one of its streams.
 func (m *Manager) Tail(owner Owner, id ID, n int, stream Stream) (c Chunk, err error) {
 	p, err := m.find(owner, id)
 	if err != nil {
@@ -107,10 +107,10 @@ func tail(l *outlog.Log, n int, stream output.Stream) (outlog.Part, error) {
 	return l.Read(from, l.End(), n, stream)
 }
 
-// Lines returns at most n lines of the output from the line with the given
-// number on; the first is 1. Numbers count lines that were not kept too. If
-// first is negative it counts from the end: -1 is the last line. Of a long line
-// the first 64 KiB are returned.
+// Lines returns at most n lines of the output, beginning with the line with the
+// given number; the first is 1. Numbers include lines that were not kept. If first
+// is negative it counts from the end: -1 is the last line. Of a long line the first
+// 64 KiB are returned.
 func (m *Manager) Lines(owner Owner, id ID, first int64, n int) (lines []Line, err error) {
 	p, err := m.find(owner, id)
 	if err != nil {
@@ -138,7 +138,7 @@ func (m *Manager) Lines(owner Owner, id ID, first int64, n int) (lines []Line, e
 	return lines, err
 }
 
-// countLines counts a last line without a line break too.
+// countLines returns the number of lines, including a last one without line break.
 func countLines(l *outlog.Log) (int64, error) {
 	t, err := l.Totals()
 	if err != nil || t.Bytes == 0 {
@@ -151,8 +151,8 @@ func countLines(l *outlog.Log) (int64, error) {
 	return t.Lines, err
 }
 
-// View returns the output as a model is shown it, like [HeadTailBuffer.Output]
-// of all that was written.
+// View returns the output as a model sees it: the same text as [HeadTailBuffer.Output]
+// of all bytes that were written.
 func (m *Manager) View(owner Owner, id ID, stream Stream) (text string, info *TruncationInfo, err error) {
 	p, err := m.find(owner, id)
 	if err != nil {

@@ -35,7 +35,7 @@ func TestASpecIsReadAsItWasWritten(t *testing.T) {
 	})
 }
 
-// A journal may be anything. A story ends once, and stays at its end.
+// Whatever records a journal has, a final state never changes again.
 func FuzzStory(f *testing.F) {
 	f.Add([]byte("started exited ended"), uint32(256))
 	f.Add([]byte("stopping lost exited seen dropped failed"), uint32(9))

@@ -12,14 +12,14 @@ import (
 	"github.com/abide-run/abide/internal/process/identity"
 )
 
-// The daemon is killed while commands run. They go on; whoever comes next knows
-// all about them.
+// The daemon is killed while commands run. They keep running, and the next daemon
+// knows everything about them.
 func TestCommandsOutliveTheirDaemon(t *testing.T) {
 	dir := t.TempDir()
 	path1, pass1 := gate(t)
 	path2, pass2 := gate(t)
 	command, count := counter(t)
-	numbered, numberedWant := numbers(1 << 17) // a megabyte, a hundred of them below
+	numbered, numberedWant := numbers(1 << 17) // one megabyte, printed a hundred times
 	specs := []Spec{
 		spec("ends meanwhile", "echo before; read x <"+path1+"; echo after; exit 6"),
 		spec("prints a lot", "read x <"+path2+"; for i in $(seq 100); do "+numbered+"; done"),
@@ -39,14 +39,14 @@ func TestCommandsOutliveTheirDaemon(t *testing.T) {
 	v := newVictim(t, orders{Dir: dir, Specs: specs})
 	v.await(len(specs))
 	v.kill()
-	pass1() // nobody but the keepers is there
+	pass1() // at this moment there is no daemon
 	pass2()
 
 	m := open(t, dir, Options{})
 	if got, err := m.List(me); err != nil || len(got) != len(specs) {
 		t.Fatalf("%d processes, %v", len(got), err)
 	}
-	for i, s := range specs { // the same starts again, as after a crash
+	for i, s := range specs { // a client repeats its starts after a crash
 		info, attached, err := m.Start(t.Context(), s)
 		if err != nil || !attached || info.ID != idOf(me, s.Key) {
 			t.Fatalf("start %d again: attached %v, %v", i, attached, err)
@@ -123,7 +123,8 @@ func TestCommandsOutliveTheirDaemon(t *testing.T) {
 	}
 }
 
-// Who follows finds out what happened while no daemon was there, and goes on.
+// A reader that follows gets the output that was printed while there was no daemon,
+// and then new output.
 func TestFollowingGoesOnAfterARestart(t *testing.T) {
 	dir := t.TempDir()
 	path1, pass1 := gate(t)
@@ -151,7 +152,7 @@ func TestFollowingGoesOnAfterARestart(t *testing.T) {
 	}
 }
 
-// A machine that is shut down asks everybody to end.
+// A machine that shuts down sends TERM to every process.
 func TestAKeeperThatIsAskedToEndStopsItsCommand(t *testing.T) {
 	m := open(t, t.TempDir(), Options{})
 	id := start(t, m, spec("k", "trap 'echo bye; exit 9' TERM; echo ready; sleep 1000 & wait")).ID
@@ -215,7 +216,7 @@ func TestAForeignProcessIsAnUnknownOne(t *testing.T) {
 func TestAnOwnerHasSoMuchAndNoMore(t *testing.T) {
 	m := open(t, t.TempDir(), Options{MaxRunning: 2, Quota: 1 << 20, MaxDisk: 3 << 20})
 	first := start(t, m, spec("1", "exec sleep 1000"))
-	start(t, m, spec("2", "sleep 1000 & exit 0")) // what lingers counts
+	start(t, m, spec("2", "sleep 1000 & exit 0")) // a lingering process counts
 	var full *CapError
 	if _, _, err := m.Start(t.Context(), spec("3", "true")); !errors.As(err, &full) || full.Has != 2 || full.Cap != 2 || full.What != capProcesses {
 		t.Errorf("err = %v", err)
@@ -239,7 +240,7 @@ func TestAnOwnerHasSoMuchAndNoMore(t *testing.T) {
 	if err := m.MarkSeen(me, big.ID); err != nil {
 		t.Fatal(err)
 	}
-	run(t, m, spec("5", "true")) // what was seen made room
+	run(t, m, spec("5", "true")) // the output that was seen is dropped
 	if _, err := m.Tail(me, big.ID, 1, Both); !errors.Is(err, ErrDropped) {
 		t.Errorf("Tail: %v", err)
 	}
@@ -248,8 +249,8 @@ func TestAnOwnerHasSoMuchAndNoMore(t *testing.T) {
 	}
 }
 
-// What is full is said as it is: nobody can forget the output of a command that is
-// running.
+// The error of a full disk share names what fills it, because the ways out differ:
+// nobody can drop the output of a running command.
 func TestAFullShareOfDiskSaysWhatFillsIt(t *testing.T) {
 	const mib = 1 << 20
 	earlier, reserved := "whose end nobody has seen takes 900000 bytes", "reserved for what running commands may print"
@@ -357,7 +358,7 @@ func TestManyCommandsLeaveNothingBehind(t *testing.T) {
 	m := open(t, t.TempDir(), Options{MaxRunning: 1000, MaxDisk: 1 << 50})
 	run(t, m, spec("warm up", "true"))
 	files := openFiles(t)
-	before := map[int]bool{} // of other tests, which close managers on purpose
+	before := map[int]bool{} // processes of other tests, which leave keepers running on purpose
 	for _, s := range identity.All() {
 		before[s.PID] = true
 	}
@@ -380,7 +381,7 @@ func TestManyCommandsLeaveNothingBehind(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	m.Close() // waits for everybody
+	m.Close() // waits for all keepers
 	for _, s := range identity.All() {
 		if s.Parent == os.Getpid() && !before[s.PID] {
 			t.Errorf("a child is left: %+v", s)

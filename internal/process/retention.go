@@ -12,8 +12,8 @@ import (
 	"github.com/abide-run/abide/internal/process/record"
 )
 
-// checkCapsLocked refuses a start that would be one too many. Output that was
-// seen makes room.
+// checkCapsLocked refuses a start that would exceed the caps of its owner. If only
+// disk is short, it drops output that was seen, the oldest first.
 func (m *Manager) checkCapsLocked(spec Spec) error {
 	running, disk, reserved := int64(0), int64(0), int64(0)
 	var spare []*proc
@@ -53,7 +53,7 @@ func (m *Manager) checkCapsLocked(spec Spec) error {
 	return nil
 }
 
-// size returns the disk that the output of a process that is gone takes.
+// size returns the number of bytes on disk of the output of a process that is gone.
 func (p *proc) size() int64 {
 	s, _ := p.now()
 	if s.totals == nil {
@@ -62,8 +62,8 @@ func (p *proc) size() int64 {
 	return s.kept
 }
 
-// MarkSeen notes that the end of a process has been told: from now on retention
-// may remove its output.
+// MarkSeen records that the end of a process was reported: from now on its output
+// may be removed.
 func (m *Manager) MarkSeen(owner Owner, id ID) error {
 	p, err := m.find(owner, id)
 	if err != nil {
@@ -76,7 +76,7 @@ func (m *Manager) MarkSeen(owner Owner, id ID) error {
 	case s.seen:
 		return nil
 	}
-	return p.jot(record.New(keeper.Seen)) // lost, it is kept for longer
+	return p.jot(record.New(keeper.Seen)) // if this record is lost, the output is only kept longer
 }
 
 // Forget removes the output of a process that is gone and seen. Its key and
@@ -89,12 +89,12 @@ func (m *Manager) Forget(owner Owner, id ID) error {
 	return p.drop()
 }
 
-// drop removes the output, if that may be.
+// drop removes the output if the process is gone and was seen.
 func (p *proc) drop() error {
 	s, _ := p.now()
 	switch {
 	case s.dropped:
-		return outlog.Remove(p.dir) // what an earlier attempt has left
+		return outlog.Remove(p.dir) // an earlier attempt may have left files
 	case !s.gone:
 		return fmt.Errorf("process %s is not gone yet: stop it first", p.id)
 	case !s.seen:
@@ -107,8 +107,8 @@ func (p *proc) drop() error {
 	return outlog.Remove(p.dir)
 }
 
-// Abandon stops every process of an owner that is no more, and removes all that
-// is known about them. Made again, it goes on where it was interrupted.
+// Abandon stops every process of an owner that was deleted, and removes all that is
+// known about them. If it is interrupted, a second call does the rest.
 func (m *Manager) Abandon(ctx context.Context, owner Owner) error {
 	list, err := m.List(owner)
 	for _, info := range list {
@@ -125,7 +125,7 @@ func (m *Manager) Abandon(ctx context.Context, owner Owner) error {
 	return err
 }
 
-// Sweep removes what is older than the retention allows.
+// Sweep removes output and records that are older than the retention allows.
 func (m *Manager) Sweep(keep Retention) error {
 	now := time.Now()
 	var errs []error
@@ -141,7 +141,7 @@ func (m *Manager) Sweep(keep Retention) error {
 	return errors.Join(errs...)
 }
 
-// ended returns the processes of which nothing is left.
+// ended returns the processes that are gone.
 func (m *Manager) ended() []*proc {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -154,8 +154,8 @@ func (m *Manager) ended() []*proc {
 	return ended
 }
 
-// remove forgets a process altogether. What it cannot remove of the folder the next
-// Open does.
+// remove removes a process from memory and disk. What it cannot remove of the
+// folder, the next Open removes.
 func (m *Manager) remove(p *proc) error {
 	away, err := m.release(p)
 	if err != nil || away == "" {
@@ -167,9 +167,9 @@ func (m *Manager) remove(p *proc) error {
 	return nil
 }
 
-// release frees the key of a process, on disk and in memory at once: a start that
-// comes in between would find one without the other. It returns where the folder is
-// now, or nothing if somebody else has released the key.
+// release frees the key of a process on disk and in memory under one lock, so that
+// no start finds one without the other. It returns the new path of the folder, or
+// nothing if another call has released the key.
 func (m *Manager) release(p *proc) (away string, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

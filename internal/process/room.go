@@ -11,20 +11,20 @@ import (
 	"github.com/abide-run/abide/internal/process/output"
 )
 
-// A room is the folder of a process with its files, and has a name that no process
-// has until one moves in. To make files takes long where others were removed just
-// now, so from the first command on there are rooms in reserve.
+// A room is the folder of a process with its files. It has a temporary name until
+// a process claims it. Creating files is slow where others were just removed, so
+// the manager keeps spare folders from the first command on.
 type room struct {
 	path             string
 	dir, spec, state *os.File
-	synced           bool // the empty files are on disk
+	synced           bool // true if the empty files are on disk
 }
 
-// unborn begins the names of rooms that nobody has moved into. The next Open
-// removes them.
+// unborn is the prefix of the names of folders that no process has claimed. The
+// next Open removes them.
 const unborn = "new."
 
-// newRoom makes a room.
+// newRoom creates a folder under a temporary name.
 func (m *Manager) newRoom() (*room, error) {
 	r := &room{path: filepath.Join(m.dir, unborn+rand.Text())}
 	if err := r.furnish(); err != nil {
@@ -34,8 +34,8 @@ func (m *Manager) newRoom() (*room, error) {
 	return r, nil
 }
 
-// furnish makes the files: ours, and the first of those that the keeper writes
-// the output to.
+// furnish creates the folder and its files: spec, journal, and the first segment of
+// the output, which the keeper fills.
 func (r *room) furnish() (err error) {
 	if err := os.Mkdir(r.path, 0o700); err != nil {
 		return err
@@ -62,26 +62,26 @@ func (r *room) furnish() (err error) {
 	return errors.Join(begin(r.spec), begin(r.state))
 }
 
-// begin writes an empty line. What is added to a block that is on disk is synced in
-// half the time.
+// begin writes an empty line. An append to a block that is already on disk is
+// synced in half the time.
 func begin(f *os.File) error {
 	_, err := f.Write([]byte("\n"))
 	return err
 }
 
-// journalSize is the disk that a journal has from the start, so that the end of
-// a command is recorded on a full disk too.
+// journalSize is the disk space reserved for a journal, so that the end of a
+// command can be recorded on a full disk.
 const journalSize = 16 << 10
 
 func (r *room) create(name string) (*os.File, error) {
 	return os.OpenFile(filepath.Join(r.path, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600)
 }
 
-// Reserve is how many folders are made in advance, at a time. The system writes all
-// of them to disk together, which costs hardly more than one.
+// Reserve is the number of spare folders that are created at a time. The system
+// writes them to disk together, which costs hardly more than one.
 const Reserve = 8
 
-// prepare makes rooms for the next commands, when there is none left.
+// prepare creates spare folders in the background if there is none left.
 func (m *Manager) prepare() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -97,8 +97,8 @@ func (m *Manager) prepare() {
 	})
 }
 
-// newRooms makes so many rooms, or as many as it can: the next command makes its
-// own, or says why that is impossible.
+// newRooms creates n folders, or fewer if one fails: then the next start creates
+// its own and reports the error.
 func (m *Manager) newRooms(n int) []*room {
 	var rooms []*room
 	var files []*os.File
@@ -116,7 +116,7 @@ func (m *Manager) newRooms(n int) []*room {
 	return rooms
 }
 
-// takeRoom returns the room that there is, or a new one.
+// takeRoom returns a spare folder, or a new one if there is none.
 func (m *Manager) takeRoom() (*room, error) {
 	m.mu.Lock()
 	n := len(m.rooms)
@@ -131,8 +131,8 @@ func (m *Manager) takeRoom() (*room, error) {
 	return m.newRoom()
 }
 
-// moveIn makes a room the folder of a process. If there is such a folder it is not
-// ours, and left alone.
+// moveIn writes the spec into a spare folder and renames it to that of the process.
+// If a folder of that name exists, it is not ours and is left alone.
 func (p *proc) moveIn() (*room, error) {
 	r, err := p.m.takeRoom()
 	if err != nil {
@@ -141,7 +141,7 @@ func (p *proc) moveIn() (*room, error) {
 	_, err = r.spec.Write(p.birth.record().Line())
 	p.m.failHere("written")
 	if err == nil {
-		err = os.Rename(r.path, p.dir) // which replaces no folder
+		err = os.Rename(r.path, p.dir) // fails if the folder exists
 	}
 	if err != nil {
 		r.remove()
@@ -151,8 +151,8 @@ func (p *proc) moveIn() (*room, error) {
 	return r, nil
 }
 
-// sync brings a start to disk: the spec, its name, and the folder's name. All at
-// once, since the system then writes them together.
+// sync writes a start to disk: the spec, its name, and the folder's name. It does
+// so concurrently, because the system then writes them together.
 func (r *room) sync(folder *os.File) error {
 	if r.synced {
 		return syncAll(folder, r.spec)
@@ -170,7 +170,7 @@ func syncAll(files ...*os.File) error {
 	return errors.Join(errs...)
 }
 
-// close lets go of the files.
+// close closes the files.
 func (r *room) close() {
 	for _, f := range []*os.File{r.dir, r.spec, r.state} {
 		if f != nil {
@@ -179,7 +179,7 @@ func (r *room) close() {
 	}
 }
 
-// remove undoes what was made. If that fails the next Open does it.
+// remove removes the folder. If that fails, the next Open removes it.
 func (r *room) remove() {
 	r.close()
 	os.RemoveAll(r.path)

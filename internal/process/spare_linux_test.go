@@ -12,10 +12,10 @@ import (
 	"github.com/abide-run/abide/internal/process/record"
 )
 
-// spareOf returns the keeper that a manager has in reserve after a start.
+// spareOf returns the spare keeper of a manager after a start.
 func spareOf(t *testing.T, m *Manager) *newKeeper {
 	t.Helper()
-	m.work.Wait() // until it is hired
+	m.work.Wait() // until the spare keeper is started
 	if m.spare == nil {
 		t.Fatal("there is no spare keeper")
 	}
@@ -39,7 +39,7 @@ func TestTheNextCommandHasTheSpareKeeper(t *testing.T) {
 	}
 }
 
-// keptBy returns the process that keeps, or kept, another one.
+// keptBy returns the process number of the keeper that holds, or held, a process.
 func keptBy(t *testing.T, m *Manager, id ID) int {
 	t.Helper()
 	c, err := m.procs[id].readClaim()
@@ -58,8 +58,8 @@ func descriptors(t *testing.T, pid int) int {
 	return len(open)
 }
 
-// Whatever the first command was like, the keeper has nothing left of it for the
-// second, and nothing of the first reaches the second.
+// A keeper that holds a second command has no descriptor left of the first one, and
+// no input or signal of the first one affects the second.
 func TestAKeeperStartsAnewWithEveryCommand(t *testing.T) {
 	stdin, tty, limited := spec("stdin", "cat"), spec("tty", "cat"), spec("limited", "cat")
 	stdin.Stdin, tty.Stdin, limited.Stdin = true, true, true
@@ -81,7 +81,7 @@ func TestAKeeperStartsAnewWithEveryCommand(t *testing.T) {
 		if info, err := m.WaitGone(t.Context(), me, id); err != nil || info.State != Killed || keptBy(t, m, id) != spare {
 			t.Errorf("%s: %+v, %v", s.Key, info, err)
 		}
-		// On a slow machine there is another one by now.
+		// On a slow machine another keeper may be the spare one by now.
 		if pid := spareOf(t, m).child.Pid; pid == spare && descriptors(t, pid) != fds {
 			t.Errorf("after %s the keeper has %d descriptors, and before it had %d", s.Key, descriptors(t, pid), fds)
 		}
@@ -92,8 +92,8 @@ func TestAKeeperStartsAnewWithEveryCommand(t *testing.T) {
 	}
 }
 
-// What somebody wants of a command that has just ended must not reach the next
-// one, and must not wait for an answer.
+// A request for a command that has just ended must not reach the next command, and
+// its sender must not wait for an answer.
 func TestARequestThatComesTooLateIsNoneOfTheNextCommand(t *testing.T) {
 	m := open(t, t.TempDir(), Options{})
 	k := spareAfter(t, m, "first")
@@ -119,7 +119,7 @@ func TestARequestThatComesTooLateIsNoneOfTheNextCommand(t *testing.T) {
 	}
 }
 
-// spareAfter runs a command and returns the keeper in reserve.
+// spareAfter runs a command and returns the spare keeper.
 func spareAfter(t *testing.T, m *Manager, key string) *newKeeper {
 	t.Helper()
 	run(t, m, spec(key, "true"))
@@ -128,7 +128,7 @@ func spareAfter(t *testing.T, m *Manager, key string) *newKeeper {
 
 func TestARoomIsMadeInAdvanceAndNeverLeftBehind(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, unborn+"OLD"), 0o700); err != nil { // a daemon was killed
+	if err := os.Mkdir(filepath.Join(dir, unborn+"OLD"), 0o700); err != nil { // left by a daemon that was killed
 		t.Fatal(err)
 	}
 	m := open(t, dir, Options{})
@@ -174,7 +174,7 @@ func TestASpareKeeperThatWasKilledIsReplaced(t *testing.T) {
 	if err := dead.child.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	dead.conn.Read(make([]byte, 1)) // until it is dead
+	dead.conn.Read(make([]byte, 1)) // returns when the keeper is dead
 	if info := run(t, m, spec("2", "exit 3")); info.Exit == nil || info.Exit.Code != 3 {
 		t.Errorf("the next command is %+v", info)
 	}
@@ -198,9 +198,8 @@ func TestCloseEndsTheSpareKeeper(t *testing.T) {
 	}
 }
 
-// A daemon that decides that nothing has happened removes that decision with the
-// rest of the folder. A keeper that tries to claim it then must not believe that
-// it has won.
+// A daemon that abandons a process removes its claim with the rest of the folder. A
+// keeper that claims the folder after that must not run the command.
 func TestAKeeperThatComesTooLateRunsNothing(t *testing.T) {
 	m := open(t, t.TempDir(), Options{})
 	command, count := counter(t)
@@ -221,7 +220,7 @@ func TestAKeeperThatComesTooLateRunsNothing(t *testing.T) {
 	if err := sendFiles(k.conn, m.opts.launch(p.birth, s).Line(), r.dir, r.state); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Remove(p.path(keeper.SpecFile)); err != nil { // as discard does first
+	if err := os.Remove(p.path(keeper.SpecFile)); err != nil { // the first step of discard
 		t.Fatal(err)
 	}
 	if _, err := k.conn.Write(record.New(keeper.Go).Line()); err != nil {

@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	maxName     = 4096        // bytes of a key or an owner
-	maxArgument = 128<<10 - 1 // bytes of one argument that Linux passes on
+	maxName     = 4096        // maximum bytes of a key or an owner
+	maxArgument = 128<<10 - 1 // maximum bytes of one argument on Linux
 )
 
-// idOf names a process. Nobody can choose a name that means a file.
+// idOf returns the ID of a process. It is a hash, so no key can name another file.
 func idOf(owner Owner, key string) ID {
 	sum := sha256.Sum256([]byte(string(owner) + "\x00" + key))
 	return ID("p" + strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:10])))
@@ -30,7 +30,7 @@ func invalid(field, format string, args ...any) error {
 	return fmt.Errorf("%w %s: %s", ErrInvalid, field, fmt.Sprintf(format, args...))
 }
 
-// complete checks a spec and fills in what it leaves to the options.
+// complete checks a spec and fills in the defaults of the options.
 func (o *Options) complete(s Spec) (Spec, error) {
 	if s.Owner == "" {
 		return s, ErrNoOwner
@@ -123,18 +123,19 @@ func checkLimits(o *Options, s *Spec) error {
 	return nil
 }
 
-// sameCommand reports whether two specs with one key may be one process.
+// sameCommand reports whether two specs describe the same start.
 func sameCommand(a, b Spec) bool {
 	return a.Key == b.Key && a.Owner == b.Owner && a.Command == b.Command && (a.Command != "" || slices.Equal(a.Args, b.Args)) &&
 		a.Dir == b.Dir && a.Class == b.Class && a.Stdin == b.Stdin && (a.TTY != nil) == (b.TTY != nil)
 }
 
-// A birth is what was asked for and when, as it is on disk.
+// A birth is the spec of a process with the circumstances of its start, as both
+// are on disk.
 type birth struct {
 	spec   Spec // without the environment, which may hold secrets
 	time   time.Time
-	boot   string // which start of the machine: what came after it may have been lost with it
-	marker string // the variable that the processes of this command have
+	boot   string // boot of the machine at the start: what was not synced before a reboot may be lost
+	marker string // value of the environment variable that marks the processes of this command
 }
 
 func (b birth) record() record.Record {
@@ -162,7 +163,7 @@ func parseBirth(r record.Record) (birth, error) {
 	return b, nil
 }
 
-// launch is what a keeper is told: the spec with all that is not on disk.
+// launch returns the launch record of a keeper: the spec, and what is not on disk.
 func (o *Options) launch(b birth, s Spec) record.Record {
 	env := slices.DeleteFunc(slices.Clone(s.Env), func(v string) bool {
 		return strings.HasPrefix(v, "PWD=") || strings.HasPrefix(v, keeper.Marker+"=")

@@ -11,10 +11,10 @@ import (
 )
 
 // Start runs a command, or finds the one that was started with the same key;
-// then attached is true. It returns when it is known that the command runs.
-// The error of one that does not is a *StartError, now and for every later
-// attempt with its key. If ctx ends first the state is Starting or nothing was
-// begun, and the same call later says how it went.
+// then attached is true. It returns when the command is known to run. If the
+// command could not be executed, the error is a *StartError, now and for every
+// later attempt with this key. If ctx ends first, the state is Starting or nothing
+// was started, and the same call made later reports the result.
 func (m *Manager) Start(ctx context.Context, spec Spec) (info Info, attached bool, err error) {
 	if spec, err = m.opts.complete(spec); err != nil {
 		return Info{}, false, err
@@ -28,7 +28,7 @@ func (m *Manager) Start(ctx context.Context, spec Spec) (info Info, attached boo
 			return Info{}, false, fmt.Errorf("start: %w", err)
 		}
 		time.AfterFunc(shortCommand, func() {
-			if s, _ := p.now(); !s.gone { // else its own keeper is in reserve
+			if s, _ := p.now(); !s.gone { // otherwise its own keeper became the spare one
 				m.hireSpare()
 				m.prepare()
 			}
@@ -36,7 +36,7 @@ func (m *Manager) Start(ctx context.Context, spec Spec) (info Info, attached boo
 	}
 	err = p.await(ctx, func(s *story) bool { return s.state != Starting })
 	if err != nil && p.failure() != nil {
-		return Info{}, false, err // it never was
+		return Info{}, false, err // the process was removed: nothing was started
 	}
 	info = p.info()
 	if info.State == FailedToStart {
@@ -45,8 +45,8 @@ func (m *Manager) Start(ctx context.Context, spec Spec) (info Info, attached boo
 	return info, attached, err
 }
 
-// enter finds the process of a key or makes a place for it. Who makes it has to
-// begin it.
+// enter finds the process of a key, or registers a new one. The caller that
+// registered it has to call begin.
 func (m *Manager) enter(spec Spec) (p *proc, attached bool, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -70,8 +70,8 @@ func (m *Manager) enter(spec Spec) (p *proc, attached bool, err error) {
 	return p, false, nil
 }
 
-// begin starts the keeper. Until it may go nothing can have happened, and an error
-// leaves nothing behind.
+// begin sends the launch to a keeper. Until the keeper gets the Go record it runs
+// nothing, so an error before that leaves nothing behind.
 func (p *proc) begin(ctx context.Context, spec Spec) (err error) {
 	defer p.m.work.Done()
 	k, err := p.m.hire()
@@ -111,13 +111,13 @@ func (p *proc) begin(ctx context.Context, spec Spec) (err error) {
 	return nil
 }
 
-// forsake forgets a start of which nothing happened.
+// forsake removes a process whose command was never started, from disk and memory.
 func (p *proc) forsake(err error) {
 	p.m.discard(p.id)
 	p.dismiss(err)
 }
 
-// dismiss tells whoever waits that there is no process.
+// dismiss removes a process from memory and lets the calls that wait for it fail.
 func (p *proc) dismiss(err error) {
 	p.m.mu.Lock()
 	delete(p.m.procs, p.id)

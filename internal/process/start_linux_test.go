@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// A counter is a side effect that counts itself.
+// counter returns a command with a side effect, and a function that returns how often
+// the command has run.
 func counter(t *testing.T) (command string, count func() int) {
 	file := filepath.Join(t.TempDir(), "count")
 	return "echo x >> " + file, func() int {
@@ -132,7 +133,7 @@ func TestWhatDoesNotStartIsNeverReportedAsStarted(t *testing.T) {
 				t.Errorf("%s: Wait: %v, %v", tt.name, info.State, err)
 			}
 		}
-		// Without a keeper there is nothing to remember of them.
+		// A shell that does not exist is an error of the start too.
 		again := open(t, m.dir+"2", Options{Shell: "/no/such/shell"})
 		if _, _, err := again.Start(t.Context(), spec("k", "true")); err == nil {
 			t.Error("a missing shell: started")
@@ -212,17 +213,17 @@ func TestTwoManagersCannotHaveOneFolder(t *testing.T) {
 	open(t, m.dir, Options{})
 }
 
-// A start is killed at each of its points. There is one process or none, never
-// two, and never a false "started".
+// Daemon or keeper is killed at each point of a start. There is one process or none,
+// never two, and a start that did not happen is never reported as started.
 func TestAStartThatIsKilledHappensOnceOrNotAtAll(t *testing.T) {
 	tests := []struct {
 		fault  string
-		begun  bool // the killed start ran the command
-		exited bool // and it is known how that ended
+		begun  bool // true if the start that was killed ran the command
+		exited bool // true if it is known how the command ended
 	}{
 		{"daemon@unsynced", false, false},
 		{"daemon@synced", false, false},
-		{"daemon@unclaimed", true, true}, // or not: keeper and next daemon both claim it
+		{"daemon@unclaimed", true, true}, // either result is possible: the keeper and the next daemon both try to claim it
 		{"daemon@claimed", true, true},
 		{"daemon@executed", true, true},
 		{"keeper@unclaimed", false, false},

@@ -54,8 +54,8 @@ func killAt(t *testing.T, point string, o orders) {
 	}
 }
 
-// A start that did not happen is undone by the next daemon. Whatever step of that
-// is that daemon's last, the one after it starts the command.
+// The next daemon undoes a start that did not happen. If it is killed at any step of
+// that, the daemon after it can start the command.
 func TestADaemonKilledWhileItUndoesAStart(t *testing.T) {
 	for _, point := range []string{"abandoned", "renamed", "unspecified"} {
 		t.Run(point, func(t *testing.T) {
@@ -69,7 +69,7 @@ func TestADaemonKilledWhileItUndoesAStart(t *testing.T) {
 	}
 }
 
-// A start has steps of its own before the keeper may go.
+// A daemon that is killed at any step before it sends the Go record leaves nothing.
 func TestADaemonKilledWhileItStarts(t *testing.T) {
 	for _, point := range []string{"written", "unsynced", "synced"} {
 		t.Run(point, func(t *testing.T) {
@@ -82,7 +82,8 @@ func TestADaemonKilledWhileItStarts(t *testing.T) {
 	}
 }
 
-// What retention removes is there or gone, whatever step was the daemon's last.
+// A daemon that is killed at any step of a removal leaves the process either known or
+// removed.
 func TestADaemonKilledWhileItRemovesAProcess(t *testing.T) {
 	for _, how := range []string{"sweep", "abandon"} {
 		for _, point := range []string{"renamed", "unspecified"} {
@@ -97,8 +98,8 @@ func TestADaemonKilledWhileItRemovesAProcess(t *testing.T) {
 	}
 }
 
-// Output that was dropped takes no disk after the next start, and its process is
-// known still.
+// Output that was dropped takes no disk space after the next start, and its process is
+// still known.
 func TestADaemonKilledWhileItDropsOutput(t *testing.T) {
 	dir := t.TempDir()
 	command, count := counter(t)
@@ -112,8 +113,7 @@ func TestADaemonKilledWhileItDropsOutput(t *testing.T) {
 }
 
 // The files of a folder are removed in any order, and a daemon can be killed after
-// each of them: the next one removes the rest, and a keeper that comes too late
-// finds no spec that it could believe in.
+// each of them: the next one removes the rest.
 func TestAFolderHalfRemovedIsRemoved(t *testing.T) {
 	files := []string{keeper.SpecFile, keeper.ClaimFile, keeper.StateFile, output.DataFile(0), output.IndexFile(0)}
 	for left := range 1 << len(files) {
@@ -136,8 +136,9 @@ func TestAFolderHalfRemovedIsRemoved(t *testing.T) {
 	}
 }
 
-// A keeper that was told to go by a daemon that is dead believes in its claim if
-// there is a spec: so that is what is removed first, also by the second attempt.
+// A keeper that got the Go record from a dead daemon runs the command if it can claim
+// the folder and finds a spec. So the spec is removed before the daemon's own claim,
+// also by the second attempt.
 func TestTheSpecIsRemovedBeforeTheClaim(t *testing.T) {
 	dir := t.TempDir()
 	killAt(t, "synced", orders{Dir: dir, Specs: []Spec{spec("k", "true")}})
@@ -153,8 +154,8 @@ func TestTheSpecIsRemovedBeforeTheClaim(t *testing.T) {
 	}
 }
 
-// Folders that an older daemon left without their spec are removed if nothing can
-// have been begun in them, or nothing is left of what was.
+// A folder that a daemon of an older version left without its spec is removed if the
+// command was never started, or is gone.
 func TestAFolderWithoutASpecIsRemovedIfNothingRunsThere(t *testing.T) {
 	abandoned := record.New(keeper.Abandoned).With("boot", "b")
 	claimed := record.New(keeper.Claimed).WithInt("pid", 1<<30).With("boot", "b")

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A story is what the journal of a process says so far.
+// A story is the state of a process that results from its journal so far.
 type story struct {
 	state     State
 	reason    string
@@ -20,15 +20,15 @@ type story struct {
 	exit      *Exit
 	lingering bool
 	gone      bool
-	lost      bool // the keeper is gone
+	lost      bool // true if the keeper ended before the process was gone
 	seen      bool
 	dropped   bool
-	totals    *output.Totals // of the whole output, once all of it is there
-	kept      int64
+	totals    *output.Totals // counts of the complete output; nil until the process is gone
+	kept      int64          // number of bytes of the output that are on disk
 }
 
-// tell adds a record to the story. Unknown ones are skipped: a newer keeper may
-// know more.
+// tell applies a record to the story. Unknown kinds are skipped: they may come from
+// a newer keeper.
 func (s *story) tell(r record.Record) {
 	at := time.Unix(0, r.Int("time"))
 	switch r.Kind {
@@ -78,7 +78,7 @@ func (s *story) tellExit(r record.Record, at time.Time) {
 	}
 }
 
-// exitOf reads a status as wait(2) gives it.
+// exitOf decodes a status as wait(2) returns it.
 func exitOf(raw uint32) *Exit {
 	status := syscall.WaitStatus(raw)
 	if status.Signaled() {

@@ -9,8 +9,8 @@ import (
 	"github.com/abide-run/abide/internal/process/record"
 )
 
-// A keeper writes how a command ended, and then syncs it. Whoever looks between
-// the two must not find that it has ended.
+// A keeper writes how a command ended, and then syncs the journal. A manager that
+// reads the journal between the two must not report the end.
 func TestAnEndIsNotToldBeforeItIsSynced(t *testing.T) {
 	m := open(t, t.TempDir(), Options{})
 	p := m.newProc(idOf(me, "k"), birth{time: time.Now(), boot: m.boot})

@@ -30,18 +30,19 @@ func tryLock(f *os.File) error {
 	}
 }
 
-// A child that a daemon was just making when it was killed has the lock, too,
-// for the moment until it becomes a keeper.
+// A daemon that is killed while it starts a keeper leaves the lock to the new
+// process for a moment, until that process executes the keeper. So tryLock tries
+// again for a while.
 const (
 	lockPatience = time.Second
 	lockPause    = 5 * time.Millisecond
 )
 
-// unlock lets go of a lock, also for children that are just being made.
+// unlock releases the lock, also where a child process has inherited the file.
 func unlock(f *os.File) error { return unix.Flock(int(f.Fd()), unix.LOCK_UN) }
 
-// reserveDisk takes disk for a file without making it longer. Where that is not
-// known the file takes what it gets.
+// reserveDisk reserves disk space for a file without making it longer. On a file
+// system that cannot reserve space it does nothing.
 func reserveDisk(f *os.File, n int64) error {
 	err := unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_KEEP_SIZE, 0, n)
 	if err == unix.EOPNOTSUPP || err == unix.ENOSYS {
@@ -52,7 +53,7 @@ func reserveDisk(f *os.File, n int64) error {
 
 func ownSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
-// socketPair returns two ends of a connection, the second for another process.
+// socketPair returns both ends of a new connection; the second is for a keeper.
 func socketPair() (*net.UnixConn, *os.File, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -69,7 +70,7 @@ func socketPair() (*net.UnixConn, *os.File, error) {
 	return ours.(*net.UnixConn), theirs, nil
 }
 
-// sendFiles sends a text, and with its first byte some files.
+// sendFiles sends a text, and files along with its first byte.
 func sendFiles(conn *net.UnixConn, text []byte, files ...*os.File) error {
 	fds := make([]int, len(files))
 	for i, f := range files {
@@ -82,7 +83,7 @@ func sendFiles(conn *net.UnixConn, text []byte, files ...*os.File) error {
 	return err
 }
 
-// hungUp reports whether nobody is at the other end any more.
+// hungUp reports whether the other end of a connection is closed.
 func hungUp(conn *net.UnixConn) bool {
 	gone := true
 	if raw, err := conn.SyscallConn(); err == nil {
@@ -94,8 +95,8 @@ func hungUp(conn *net.UnixConn) bool {
 	return gone
 }
 
-// dial connects to the keeper. The path goes through a descriptor, since it may
-// be longer than a socket's may be.
+// dial connects to the socket of the keeper. It names the folder by its descriptor,
+// because the path may be longer than the path of a socket may be.
 func (p *proc) dial() (*net.UnixConn, error) {
 	dir, err := os.Open(p.dir)
 	if err != nil {
@@ -122,20 +123,20 @@ func claimant(c record.Record) identity.Process {
 	}
 }
 
-// awaitDeath blocks until a process has ended. The error is ctx's.
+// awaitDeath blocks until a process has ended. It fails only if ctx ends first.
 func awaitDeath(ctx context.Context, who identity.Process) error {
 	fd, err := who.Open()
 	if err != nil {
 		return nil // it is gone
 	}
 	err = awaitFD(ctx, fd)
-	if err == nil { // it is our child if the folder was opened before by this program
+	if err == nil { // the process is our child if this program has opened the folder before
 		unix.Wait4(who.PID, nil, unix.WNOHANG, nil)
 	}
 	return err
 }
 
-// awaitFD blocks until the process of a descriptor has ended, and closes it.
+// awaitFD blocks until the process of a pidfd has ended, and closes the pidfd.
 func awaitFD(ctx context.Context, fd int) error {
 	f := os.NewFile(uintptr(fd), "pidfd")
 	defer f.Close()
@@ -150,7 +151,7 @@ func awaitFD(ctx context.Context, fd int) error {
 	return nil
 }
 
-// awaitAll blocks until all have ended or ctx has.
+// awaitAll blocks until all processes have ended or ctx ends.
 func awaitAll(ctx context.Context, all []stat) {
 	for _, s := range all {
 		if fd, err := identity.OpenStarted(s.PID, s.Start); err == nil {
@@ -165,7 +166,7 @@ func signalEach(to []stat, sig unix.Signal, note func(record.Record) bool) {
 	keeper.SignalEach(to, sig, note)
 }
 
-// failHere is where tests let the power fail.
+// failHere kills the daemon if a test asked for that at this point.
 func (m *Manager) failHere(point string) {
 	if m.opts.fault == "daemon@"+point {
 		unix.Kill(os.Getpid(), unix.SIGKILL)

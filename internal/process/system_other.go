@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Without subreapers, process descriptors and /proc nothing of what this package
-// promises can be kept, so Open refuses and the rest is never called.
+// Without subreapers, pidfds and /proc this package cannot keep its promises, so
+// Open fails and the other functions are never called.
 
 type stat = identity.Stat
 

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// awaitReading blocks until it is known that a process waits for somebody to type,
-// or that it does not.
+// awaitReading blocks until Info.Reading of a process has the wanted value.
 func awaitReading(t *testing.T, m *Manager, id ID, want bool) {
 	t.Helper()
 	p := m.procs[id]
@@ -41,8 +40,8 @@ func write(t *testing.T, m *Manager, id ID, text string) {
 	}
 }
 
-// What is on the terminal does not matter: what the processes in its foreground do
-// does.
+// It does not matter what is on the terminal, only what the processes in its
+// foreground do.
 func TestACommandThatReadsItsTerminalIsNoticed(t *testing.T) {
 	tests := map[string]string{
 		"an end that could be anything": `printf "name> "; read x; echo "got $x"; sleep 1000`,
@@ -104,7 +103,7 @@ func TestACommandThatDoesSomethingElseIsLeftAlone(t *testing.T) {
 		download.Args = []string{bash, "-c", `printf "45%%"; read -t 1000 -u 3 x 3<>` + path}
 		awaitOutput(t, m, start(t, m, download).ID, "45%")
 	}
-	run(t, m, spec("clock", "sleep 0.3")) // many looks
+	run(t, m, spec("clock", "sleep 0.3")) // enough time for many checks
 	for _, p := range m.procs {
 		if p.info().Reading {
 			t.Errorf("%s: it does not wait for anybody to type", p.birth.spec.Key)
@@ -112,7 +111,8 @@ func TestACommandThatDoesSomethingElseIsLeftAlone(t *testing.T) {
 	}
 }
 
-// A new daemon hears it from the keeper, which has told it before.
+// The keeper reports to a new daemon too that the command waits, although it has
+// reported it before.
 func TestThatACommandReadsIsKnownAfterARestart(t *testing.T) {
 	m := open(t, t.TempDir(), Options{Quiet: 5 * time.Millisecond})
 	id := start(t, m, terminal("k", `printf "name> "; read x; echo "got $x"`)).ID

@@ -1,8 +1,8 @@
-// Package identity tells processes apart for good. A process id alone does not:
-// the system gives it away again.
+// Package identity tells processes apart for good. A process number alone does not:
+// the system gives it to another process later.
 //
-// No function of this package reports a process that only has the number of
-// another.
+// No function of this package takes a process for another one that had the same
+// number.
 package identity
 
 import (
@@ -10,29 +10,29 @@ import (
 	"strconv"
 )
 
-// A Process is one process, now and for ever.
+// A Process identifies one process. No other process ever has the same values.
 type Process struct {
 	PID       int
-	Start     uint64 // clock ticks from the start of the machine to that of the process
-	Boot      string // which start of the machine
-	Namespace string // which numbering of processes
+	Start     uint64 // clock ticks between the boot of the machine and the start of the process
+	Boot      string // ID of the boot of the machine
+	Namespace string // PID namespace, in which PID has its meaning
 }
 
-// A Stat is what the system says about a process at one moment.
+// A Stat is what /proc says about a process at one moment.
 type Stat struct {
 	PID     int
-	State   byte // 'Z' for one that ended and was not waited for
+	State   byte // 'Z' for a process that ended and was not waited for
 	Parent  int
 	Group   int
 	Session int
 	Start   uint64
-	Pages   int64 // resident
+	Pages   int64 // number of resident pages
 }
 
 var errStat = errors.New("not the line of a process")
 
-// parseStat reads the line of /proc/PID/stat. The name in it is chosen by the
-// process and may contain anything, also what looks like the rest of a line.
+// parseStat parses the line of /proc/PID/stat. The process chooses the name in it,
+// which may contain anything, also text that looks like the rest of a line.
 func parseStat(line string) (Stat, error) {
 	open, shut := index(line, '('), lastIndex(line, ')')
 	if open < 2 || shut < open {
@@ -57,7 +57,7 @@ func parseStat(line string) (Stat, error) {
 	return s, nil
 }
 
-// number reads what is not negative.
+// number parses a number that is not negative.
 func number(text string) (int, bool) {
 	n, err := strconv.Atoi(text)
 	return n, err == nil && n >= 0
@@ -96,7 +96,7 @@ func fields(text string) (all []string) {
 	return all
 }
 
-// descendants returns those of all that are below root, parents first.
+// descendants returns the descendants of the process root, parents first.
 func descendants(all []Stat, root int) []Stat {
 	children := map[int][]Stat{}
 	for _, s := range all {

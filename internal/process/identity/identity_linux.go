@@ -11,7 +11,7 @@ import (
 // Self returns the calling process.
 func Self() (Process, error) { return Of(os.Getpid()) }
 
-// Of returns the process that has a number now.
+// Of returns the process that has the number pid now.
 func Of(pid int) (Process, error) {
 	boot, namespace, err := here()
 	if err != nil {
@@ -21,7 +21,7 @@ func Of(pid int) (Process, error) {
 	return Process{pid, s.Start, boot, namespace}, err
 }
 
-// here returns which start of the machine and which numbering this is.
+// here returns the boot ID and the PID namespace of this program.
 func here() (boot, namespace string, err error) {
 	id, err := sys.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -31,14 +31,14 @@ func here() (boot, namespace string, err error) {
 	return string(id[:max(len(id)-1, 0)]), namespace, err
 }
 
-// Boot returns which start of the machine and which numbering of processes this
-// is: what a process of another one is called here means nothing.
+// Boot returns the boot ID and the PID namespace of this program as one text. A
+// process number has a meaning only together with both.
 func Boot() (string, error) {
 	boot, namespace, err := here()
 	return boot + " " + namespace, err
 }
 
-// StatOf returns what the system says about the process that has a number now.
+// StatOf returns what /proc says about the process that has the number pid now.
 func StatOf(pid int) (Stat, error) {
 	line, err := sys.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
@@ -47,8 +47,8 @@ func StatOf(pid int) (Stat, error) {
 	return parseStat(string(line))
 }
 
-// Open returns a descriptor of a process that no other can take the place of.
-// The error is syscall.ESRCH if the process is gone.
+// Open returns a pidfd, which means this process even after its number is given to
+// another one. The error is syscall.ESRCH if the process is gone.
 func (p Process) Open() (fd int, err error) {
 	boot, namespace, err := here()
 	if err != nil {
@@ -60,14 +60,14 @@ func (p Process) Open() (fd int, err error) {
 	return OpenStarted(p.PID, p.Start)
 }
 
-// OpenStarted is Open for a process of this machine and numbering.
+// OpenStarted is Open for a process of this boot and PID namespace.
 func OpenStarted(pid int, start uint64) (fd int, err error) {
 	fd, err = sys.PidfdOpen(pid, sys.PidfdNonblock)
 	if err != nil {
 		return -1, err
 	}
-	// What is open now may be another process of that number. If it started when
-	// ours did, it is ours.
+	// The pidfd may belong to another process that has the number now. It is the
+	// right one if the start times agree.
 	if s, err := StatOf(pid); err != nil || s.Start != start {
 		syscall.Close(fd)
 		return -1, syscall.ESRCH
@@ -85,13 +85,13 @@ func (p Process) Alive() bool {
 	return !Ended(fd)
 }
 
-// Ended reports whether the process of a descriptor has ended.
+// Ended reports whether the process of a pidfd has ended.
 func Ended(fd int) bool {
 	n, err := sys.Poll([]sys.PollFD{{FD: int32(fd), Events: sys.PollIn}}, 0)
 	return err == nil && n > 0
 }
 
-// All returns every process that can be seen.
+// All returns every process that this program can see.
 func All() []Stat {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -112,12 +112,12 @@ func All() []Stat {
 	return all
 }
 
-// Below returns the processes below one, parents first, also those that ended
-// and were not waited for.
+// Below returns the descendants of a process, parents first, including those that
+// ended and were not waited for.
 func Below(pid int) []Stat { return descendants(All(), pid) }
 
-// Marked returns the living processes that were started with a variable in their
-// environment, also by way of their parents.
+// Marked returns the running processes that have a variable ("NAME=value") in their
+// environment; children inherit it.
 func Marked(variable string) []Stat {
 	var marked []Stat
 	for _, s := range All() {

@@ -14,8 +14,8 @@ import (
 	"github.com/abide-run/abide/internal/process/sys"
 )
 
-// buf is what output and requests are read into. It is not on the heap, which
-// would be collected for it.
+// buf is the buffer for output and requests. It is not on the heap, so that it never
+// causes a garbage collection.
 var buf [128 << 10]byte
 
 // begin starts the command.
@@ -42,11 +42,11 @@ func (k *keeper) begin() error {
 	}
 	s, err := identity.StatOf(k.pid)
 	if err != nil {
-		s.Start = 0 // it cannot be signalled by anybody but us
+		s.Start = 0 // then only this keeper can signal the command
 	}
 	k.start, k.running = s.Start, true
 	if k.handle, err = sys.PidfdOpen(k.pid, 0); err != nil {
-		k.handle = -1 // a signal tells it too, only later
+		k.handle = -1 // then SIGCHLD reports the end, a little later
 	}
 	k.setLimits(time.Now())
 	k.stir()
@@ -64,7 +64,7 @@ func (k *keeper) setLimits(now time.Time) {
 	}
 }
 
-// checkDir says what is wrong with a working directory.
+// checkDir returns an error that says why a working directory cannot be used.
 func checkDir(dir string) error {
 	err := sys.IsFolder(dir)
 	switch err {
@@ -131,7 +131,7 @@ func lookUpEnv(env []string, name string) string {
 	return ""
 }
 
-// explain says why a program did not start.
+// explain returns an error that says why a program was not executed.
 func explain(program string, err error) error {
 	switch err {
 	case syscall.ENOENT:
@@ -146,7 +146,7 @@ func explain(program string, err error) error {
 	return errors.New("run " + program + ": " + err.Error())
 }
 
-// plumb makes the command's descriptors 0, 1 and 2, and keeps the other ends.
+// plumb creates the command's descriptors 0, 1 and 2, and keeps their other ends.
 func (k *keeper) plumb() (theirs []uintptr, attr *syscall.SysProcAttr, err error) {
 	if k.launch.Flag("tty") {
 		return k.plumbTerminal()
@@ -168,7 +168,7 @@ func (k *keeper) plumb() (theirs []uintptr, attr *syscall.SysProcAttr, err error
 	return theirs, &syscall.SysProcAttr{Setpgid: true}, nil
 }
 
-// plumbInput makes the descriptor 0 of a command without a terminal.
+// plumbInput creates descriptor 0 of a command without a terminal.
 func (k *keeper) plumbInput() (int, error) {
 	if !k.launch.Flag("stdin") {
 		return syscall.Open("/dev/null", syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
@@ -199,7 +199,8 @@ func (k *keeper) plumbTerminal() ([]uintptr, *syscall.SysProcAttr, error) {
 	return []uintptr{uintptr(in), uintptr(slave), uintptr(slave)}, &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 1}, nil
 }
 
-// openTerminal makes a terminal and the descriptor that it looks from inside.
+// openTerminal creates a pseudo-terminal and returns both its ends; the command gets
+// the second.
 func openTerminal() (master, slave int, err error) {
 	master, err = syscall.Open("/dev/ptmx", syscall.O_RDWR|syscall.O_NOCTTY|syscall.O_CLOEXEC|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -217,7 +218,7 @@ func openTerminal() (master, slave int, err error) {
 }
 
 func (k *keeper) resize(rows, cols uint16) error {
-	size := [4]uint16{rows, cols} // and pixels, which nobody knows
+	size := [4]uint16{rows, cols} // the other two are sizes in pixels, which are unknown
 	return sys.Ioctl(k.terminal, syscall.TIOCSWINSZ, unsafe.Pointer(&size))
 }
 
@@ -235,9 +236,9 @@ func closeAll(fds []uintptr) {
 	}
 }
 
-// fork runs a program with another priority than ours. On Linux that belongs to
-// a thread and is inherited, and it cannot be taken back: so the thread that
-// has it ends here.
+// fork executes a program with a lower priority than the keeper's. On Linux the
+// priority belongs to a thread, is inherited, and cannot be raised again. So fork
+// lowers that of a new thread, which then ends.
 func fork(nice int, program string, args []string, attr *syscall.ProcAttr) (pid int, err error) {
 	done := make(chan struct{})
 	go func() {
@@ -254,8 +255,9 @@ func fork(nice int, program string, args []string, attr *syscall.ProcAttr) (pid 
 
 const oomFile = "/proc/self/oom_score_adj"
 
-// setOOMScore lets what is started now be ended before others when memory runs
-// out. The returned function takes it back for ourselves.
+// setOOMScore raises the OOM score, so that the kernel ends the command that is
+// started next before other processes when memory runs out. The returned function
+// restores the score of the keeper.
 func setOOMScore(score int) (restore func()) {
 	was, err := sys.ReadFile(oomFile)
 	if err != nil {

@@ -1,4 +1,4 @@
-package keeper_test // what this imports must not be imported by the keeper
+package keeper_test // an external test: package keeper must not import what the test imports
 
 import (
 	"fmt"

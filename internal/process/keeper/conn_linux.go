@@ -13,43 +13,44 @@ import (
 
 const (
 	maxConns   = 64
-	maxRequest = 4*MaxInput + 4096 // every byte of an input may need four
-	maxLaunch  = 64 << 20
-	maxKeys    = 512     // of inputs, to know one that comes again
-	maxUnsent  = 1 << 20 // what a daemon that does not listen may leave
+	maxRequest = 4*MaxInput + 4096 // bytes: one byte of input may be encoded as four
+	maxLaunch  = 64 << 20          // bytes of a launch record
+	maxKeys    = 512               // keys of inputs that are remembered, to recognise a repeated one
+	maxUnsent  = 1 << 20           // bytes that are buffered for a daemon that does not read
 )
 
-// A conn is a daemon that talks to us.
+// A conn is a connection to a daemon.
 type conn struct {
 	fd       int
-	files    []int  // that came with requests, and were not taken yet
-	in       []byte // a request that is not complete
-	out      []byte // answers that were not taken yet
-	watching bool
-	armed    bool
-	after    int64 // tell when there is output after this
-	input    *input
+	files    []int  // descriptors that came with requests and are not used yet
+	in       []byte // received bytes of a request that is not complete
+	out      []byte // bytes that are not sent yet
+	watching bool   // true if changes are reported here
+	armed    bool   // true if the next output after an offset is reported here
+	after    int64  // that offset
+	input    *input // input that is not written yet; the next request waits for it
 	closed   bool
 }
 
-// An input is on its way to the command.
+// An input is data that is being written to the standard input of the command.
 type input struct {
-	key  uint64
-	data []byte
-	eof  bool
+	key  uint64 // hash of the key of the input; zero if it has none
+	data []byte // bytes that are not written yet
+	eof  bool   // true if standard input is closed after the data
 }
 
 func newConn(fd int) *conn { return &conn{fd: fd} }
 
 var errGone = errors.New("nobody is there any more")
 
-// await blocks until there is a whole request, or nobody is there any more.
+// await blocks until a complete request was received, or the daemon has closed the
+// connection.
 func (c *conn) await() (record.Record, error) {
 	var rights [64]byte
 	for seen := 0; ; {
 		if i := slices.Index(c.in[seen:], '\n'); i >= 0 {
 			r, err := record.Parse(c.in[:seen+i])
-			c.in = slices.Clone(c.in[seen+i+1:]) // a launch may be long
+			c.in = slices.Clone(c.in[seen+i+1:]) // frees the memory of a long launch
 			return r, err
 		}
 		seen = len(c.in)
@@ -69,8 +70,9 @@ func (c *conn) await() (record.Record, error) {
 	}
 }
 
-// awaitLaunch blocks until there is something to keep. Whoever wanted something of
-// the last command comes too late, and must not wait for an answer.
+// awaitLaunch blocks until the daemon sends a launch. It ignores requests that
+// concern the last command, and closes their connections so that nobody waits for an
+// answer.
 func (c *conn) awaitLaunch() (r record.Record, err error) {
 	for err == nil && r.Kind != Launch {
 		if r, err = c.await(); r.Kind == Meet && len(c.files) > 0 {
@@ -91,9 +93,10 @@ func filesIn(control []byte) (files []int) {
 	return files
 }
 
-// listen opens the socket in the process's folder, if whoever started us is gone.
-// On a full disk that may be impossible for a while. The path goes through our own
-// descriptor, since a folder's name may be longer than a socket's may be.
+// listen opens the socket in the folder of the process if the daemon that started
+// this keeper is gone. It is tried again later if it fails, as on a full disk. The
+// path names the folder by its descriptor, because the path of a folder may be longer
+// than the path of a socket may be.
 func (k *keeper) listen() {
 	if !k.orphan || k.listener >= 0 {
 		return
@@ -121,10 +124,10 @@ func (k *keeper) unlisten() {
 	}
 }
 
-// events says what to wait for.
+// events returns the events to poll for.
 func (c *conn) events() int16 {
 	var e int16
-	if c.input == nil { // one after the other
+	if c.input == nil { // requests are handled one after the other
 		e |= sys.PollIn
 	}
 	if len(c.out) > 0 {
@@ -133,7 +136,7 @@ func (c *conn) events() int16 {
 	return e
 }
 
-// serve accepts, reads and answers.
+// serve accepts connections, receives requests and sends answers.
 func (k *keeper) serve() {
 	for _, c := range k.conns {
 		if k.ready(c.fd) {
@@ -149,9 +152,9 @@ func (k *keeper) serve() {
 	for _, c := range k.conns {
 		k.orphan = k.orphan || c.fd == LaunchFD && c.closed
 	}
-	k.listen() // before anybody notices that the connection is closed
+	k.listen() // before the connection is closed, so that the next daemon finds the socket
 	k.conns = slices.DeleteFunc(k.conns, func(c *conn) bool {
-		if !c.closed || c.input != nil { // an input that was taken is delivered
+		if !c.closed || c.input != nil { // an input that was received is still delivered
 			return false
 		}
 		syscall.Close(c.fd)
@@ -166,7 +169,7 @@ func (k *keeper) accept() {
 	}
 }
 
-// meet serves one more connection.
+// meet adds a connection.
 func (k *keeper) meet(fd int) {
 	if len(k.conns) >= maxConns {
 		syscall.Close(fd)
@@ -175,7 +178,7 @@ func (k *keeper) meet(fd int) {
 	k.conns = append(k.conns, newConn(fd))
 }
 
-// receive takes requests.
+// receive reads requests and carries them out.
 func (k *keeper) receive(c *conn) {
 	var rights [64]byte
 	n, m, _, _, err := syscall.Recvmsg(c.fd, buf[:], rights[:], syscall.MSG_CMSG_CLOEXEC)
@@ -211,7 +214,7 @@ func (k *keeper) obey(c *conn) {
 	}
 }
 
-// carryOut does what is asked.
+// carryOut carries out one request.
 func (k *keeper) carryOut(c *conn, r record.Record) {
 	switch r.Kind {
 	case Watch:
@@ -257,7 +260,7 @@ func (c *conn) answer(err error) {
 
 func (c *conn) send(r record.Record) { c.sendLine(r.Line()) }
 
-// sizeLine is made once: it may be sent for every piece of output.
+// sizeLine is encoded only once, because it may be sent for every read of output.
 var sizeLine = record.New(Size).Line()
 
 func (c *conn) sendLine(line []byte) {
@@ -265,7 +268,7 @@ func (c *conn) sendLine(line []byte) {
 	c.flush()
 }
 
-// empty gives a buffer back, or keeps it if it is small.
+// empty returns the buffer without content if it is small, and frees it otherwise.
 func empty(b []byte) []byte {
 	if cap(b) > 4096 {
 		return nil
@@ -291,25 +294,25 @@ func (c *conn) flush() {
 	c.out = empty(c.out)
 }
 
-// announce tells whoever watches that the journal has something new.
+// announce reports to all watching connections that the journal has new records.
 func (k *keeper) announce() {
 	line := journalled(Changed)
 	for _, c := range k.conns {
-		if c.watching && !c.closed && !(k.free && c.fd == LaunchFD) { // which is told more
+		if c.watching && !c.closed && !(k.free && c.fd == LaunchFD) { // the launch socket gets a Free record instead
 			c.sendLine(line)
 		}
 	}
 }
 
-// journalled tells how long the journal is now. All of it that has to be on disk is,
-// because whoever writes to it and syncs does nothing else meanwhile.
+// journalled returns a record with the present length of the journal. Everything up
+// to there that must be synced is synced, because the keeper has only one thread.
 func journalled(kind string) []byte {
 	var s syscall.Stat_t
 	syscall.Fstat(stateFD, &s)
 	return record.New(kind).WithInt("at", s.Size).Line()
 }
 
-// tellSize tells whoever waits for output.
+// tellSize reports new output to the connections that are armed.
 func (k *keeper) tellSize() {
 	for _, c := range k.conns {
 		if c.armed && !c.closed && k.log.Totals().Bytes > c.after {
@@ -319,7 +322,7 @@ func (k *keeper) tellSize() {
 	}
 }
 
-// takeInput queues an input, unless it was delivered before.
+// takeInput queues an input, unless one with the same key was delivered before.
 func (k *keeper) takeInput(c *conn, r record.Record) {
 	key := uint64(0)
 	if text := r.Get("key"); text != "" {
@@ -337,7 +340,7 @@ func (k *keeper) takeInput(c *conn, r record.Record) {
 	}
 }
 
-// feed gives the command as much input as it takes.
+// feed writes the queued inputs until the pipe or terminal is full.
 func (k *keeper) feed() {
 	for len(k.inputs) > 0 {
 		c := k.inputs[0]
@@ -353,7 +356,8 @@ func (k *keeper) feed() {
 	}
 }
 
-// push writes what fits. It is done if that was all, or nobody will read it.
+// push writes as much of an input as fits. It is done if all was written, or if
+// standard input is closed.
 func (k *keeper) push(in *input) (done bool, err error) {
 	for len(in.data) > 0 {
 		if k.stdin < 0 {
@@ -377,8 +381,7 @@ func (k *keeper) push(in *input) (done bool, err error) {
 	return true, nil
 }
 
-// pushEnd tells the command that no more comes. On a terminal that is a
-// character.
+// pushEnd closes standard input. A terminal gets the end-of-file character.
 func (k *keeper) pushEnd() (done bool, err error) {
 	if k.stdin == k.terminal && k.stdin >= 0 {
 		const endOfFile = 4
@@ -397,7 +400,7 @@ func (k *keeper) closeStdin() {
 	k.stdin = -1
 }
 
-// remember keeps the keys of the last inputs.
+// remember stores the key of an input that was delivered.
 func (k *keeper) remember(key uint64) {
 	if key == 0 {
 		return
@@ -409,7 +412,7 @@ func (k *keeper) remember(key uint64) {
 	}
 }
 
-// hash is FNV-1a.
+// hash returns the FNV-1a hash of a text.
 func hash(text string) uint64 {
 	h := uint64(14695981039346656037)
 	for i := range len(text) {

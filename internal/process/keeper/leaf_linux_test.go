@@ -8,16 +8,16 @@ import (
 	"testing"
 
 	"github.com/abide-run/abide/internal/process/keeper"
-	_ "github.com/abide-run/abide/internal/process/outlog" // what a daemon has besides, and more
+	_ "github.com/abide-run/abide/internal/process/outlog" // stands for the other packages of a daemon
 	_ "golang.org/x/sys/unix"
 	_ "net/http"
 )
 
 const module = "github.com/abide-run/abide/internal/process/"
 
-// Whatever a keeper imports is initialised before it, and so is everything that
-// comes before that in the alphabet. Package bytes, with unicode, is worth its few
-// microseconds; reflect and what needs it come late.
+// Packages that a keeper imports are initialised before it, and so are the packages
+// that come before those in the alphabet. Package bytes, with unicode, takes only a
+// few microseconds; reflect, and packages that need it, would take long.
 func TestAKeeperImportsLittle(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", module+"keeper").Output()
 	if err != nil {
@@ -38,8 +38,8 @@ func TestAKeeperImportsLittle(t *testing.T) {
 	}
 }
 
-// The test program is started as a keeper without anything that a keeper needs.
-// It ends at once, and the runtime has told what was initialised until then.
+// The test program is started as a keeper without a launch socket. It ends at once,
+// and the runtime has listed the packages that were initialised until then.
 func TestAKeeperComesBeforeTheRestOfTheProgram(t *testing.T) {
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Args = []string{keeper.Name}

@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	lookEvery  = 100 * time.Millisecond // at memory and processes, if they are limited
-	firstRound = 10 * time.Millisecond  // between rounds of killing; each pause is twice as long
-	lastRound  = time.Second
-	bulk       = 8       // reads in a row that fill a pipe: worth a bigger one
-	bigPipe    = 1 << 20 // bytes
+	lookEvery  = 100 * time.Millisecond // pause between checks of memory and processes, if they are limited
+	firstRound = 10 * time.Millisecond  // first pause between rounds of KILL; each pause is twice as long as the last
+	lastRound  = time.Second            // longest pause between rounds of KILL
+	bulk       = 8                      // number of consecutive full reads after which a pipe is enlarged
+	bigPipe    = 1 << 20                // bytes of an enlarged pipe
 )
 
-// loop serves the command until nothing of it is left.
+// loop serves the command until it and all its children have ended.
 func (k *keeper) loop() {
 	for !k.over() {
 		k.wait()
@@ -34,12 +34,12 @@ func (k *keeper) loop() {
 	k.end()
 }
 
-// over reports whether the command and all its children are gone.
+// over reports whether the command and all its children have ended.
 func (k *keeper) over() bool { return !k.running && k.empty }
 
 // wait blocks until there is something to do.
 func (k *keeper) wait() {
-	k.polled = k.polled[:0] // used again: this is called for every piece of output
+	k.polled = k.polled[:0] // the slice is used again, because wait is called for every read of output
 	k.await(k.wake, sys.PollIn)
 	k.await(k.handle, sys.PollIn)
 	k.await(k.listener, sys.PollIn)
@@ -50,7 +50,7 @@ func (k *keeper) wait() {
 		k.await(k.stdin, sys.PollOut)
 	}
 	for _, c := range k.conns {
-		if e := c.events(); e != 0 { // who hung up is ready for ever
+		if e := c.events(); e != 0 { // a closed connection would always be ready
 			k.await(c.fd, e)
 		}
 	}
@@ -65,7 +65,7 @@ func (k *keeper) await(fd int, events int16) {
 	}
 }
 
-// ready reports whether a descriptor has something to do.
+// ready reports whether the last poll found a descriptor ready.
 func (k *keeper) ready(fd int) bool {
 	for i := range k.polled {
 		if p := &k.polled[i]; int(p.FD) == fd && p.Revents != 0 {
@@ -75,7 +75,7 @@ func (k *keeper) ready(fd int) bool {
 	return false
 }
 
-// timeout returns how long nothing has to be done; for ever if it is negative.
+// timeout returns the time until something is due; a negative time is for ever.
 func (k *keeper) timeout(now time.Time) time.Duration {
 	var next time.Time
 	for _, t := range [...]time.Time{k.limits.until, k.round, k.look, k.again, k.sense} {
@@ -89,9 +89,10 @@ func (k *keeper) timeout(now time.Time) time.Duration {
 	return max(next.Sub(now), 0)
 }
 
-// readOutputs moves what there is to the log. If there is something on both
-// streams, what was written to the first before something on the second comes
-// before it: first it is looked how much there is on the second.
+// readOutputs moves the available output to the log. If both streams have output, it
+// first checks how much standard error has, then reads standard output, then that
+// much of standard error. So what was written to standard output before something on
+// standard error comes before it in the log.
 func (k *keeper) readOutputs() {
 	out, err := &k.outputs[0], &k.outputs[1]
 	if err.fd < 0 || !k.ready(err.fd) {
@@ -104,17 +105,17 @@ func (k *keeper) readOutputs() {
 	if out.fd >= 0 {
 		k.take(out, k.there(out))
 	}
-	k.take(err, max(there, 1)) // nothing is the end
+	k.take(err, max(there, 1)) // a stream that is ready without output has ended
 }
 
-// read moves what there is from a source to the log, once and at most so many
-// bytes. It returns how many.
+// read moves output from a source to the log with one system call, at most most
+// bytes. It returns the number of bytes.
 func (k *keeper) read(s *source, most int) int {
 	n, err := syscall.Read(s.fd, buf[:min(most, len(buf))])
 	switch {
 	case err == syscall.EINTR || err == syscall.EAGAIN:
 		return 0
-	case n <= 0: // the end, which a terminal tells as EIO
+	case n <= 0: // the end, which a terminal reports as EIO
 		k.shut(s)
 		return 0
 	}
@@ -126,7 +127,8 @@ func (k *keeper) read(s *source, most int) int {
 	return n
 }
 
-// shut ends a source. A terminal stays open for whoever opens it again.
+// shut stops reading a source. A terminal stays open, because a child may open it
+// again.
 func (k *keeper) shut(s *source) {
 	if s.fd != k.terminal {
 		syscall.Close(s.fd)
@@ -134,8 +136,9 @@ func (k *keeper) shut(s *source) {
 	s.fd = -1
 }
 
-// widen makes the pipe of a command that prints a lot bigger: that takes fewer
-// turns. Not all pipes are, since a user can only have so much of them.
+// widen enlarges the pipe of a command that prints a lot, which saves system calls.
+// Only such pipes are enlarged, because the system limits the memory of all pipes of
+// a user.
 func (s *source) widen(n int) {
 	if s.full < 0 || n < 64<<10 {
 		s.full = min(s.full, 0)
@@ -147,7 +150,8 @@ func (s *source) widen(n int) {
 	}
 }
 
-// there returns how many bytes can be read now. Of a terminal that is not known.
+// there returns how many bytes can be read now. For a terminal that is unknown, and
+// it returns the size of a big pipe.
 func (k *keeper) there(s *source) int {
 	if s.fd == k.terminal {
 		return bigPipe
@@ -157,7 +161,7 @@ func (k *keeper) there(s *source) int {
 	return int(n)
 }
 
-// take reads so many bytes, or what there is of them.
+// take reads n bytes, or fewer if the source has no more.
 func (k *keeper) take(s *source, n int) {
 	for n > 0 && s.fd >= 0 {
 		m := k.read(s, n)
@@ -168,7 +172,7 @@ func (k *keeper) take(s *source, n int) {
 	}
 }
 
-// drainAll reads what is there now. More may come from children.
+// drainAll reads all output that is available now. Children may write more later.
 func (k *keeper) drainAll() {
 	for i := range k.outputs {
 		if s := &k.outputs[i]; s.fd >= 0 {
@@ -177,7 +181,7 @@ func (k *keeper) drainAll() {
 	}
 }
 
-// reap collects the children that ended.
+// reap waits for the children that ended.
 func (k *keeper) reap() {
 	var b [64]byte
 	syscall.Read(k.wake, b[:])
@@ -206,7 +210,7 @@ func (k *keeper) reap() {
 	}
 }
 
-// exited records how the command ended, after all that it wrote.
+// exited records how the command ended, after it has read all output.
 func (k *keeper) exited(status syscall.WaitStatus) {
 	k.running = false
 	syscall.Close(k.handle)
@@ -220,14 +224,14 @@ func (k *keeper) exited(status syscall.WaitStatus) {
 		r = r.With("killed", k.reason)
 	}
 	if k.exit = dated(r); k.empty {
-		return // the end follows at once: both are synced together, and nobody reads one before
+		return // the Ended record follows at once: both are written and synced together
 	}
 	k.noteLines(k.exit, true)
 	k.exit = nil
 	k.announce()
 }
 
-// end records that nothing is left.
+// end records that the command and all its children have ended.
 func (k *keeper) end() {
 	k.drainAll()
 	k.log.Close()
@@ -237,13 +241,13 @@ func (k *keeper) end() {
 	k.announce()
 }
 
-// count adds what was printed so far.
+// count adds the counts of the output so far to a record.
 func (k *keeper) count(r record.Record) record.Record {
 	t := k.log.Totals()
 	return r.WithInt("bytes", t.Bytes).WithInt("stdout", t.Stdout).WithInt("lines", t.Lines).WithInt("kept", k.log.Kept())
 }
 
-// keepTime does what is due.
+// keepTime does everything that is due.
 func (k *keeper) keepTime(now time.Time) {
 	if due(k.limits.until, now) {
 		k.limits.until = time.Time{}
@@ -263,7 +267,7 @@ func (k *keeper) keepTime(now time.Time) {
 
 func due(t, now time.Time) bool { return !t.IsZero() && !t.After(now) }
 
-// checkLimits stops a command that takes too much.
+// checkLimits stops a command that exceeds its limits of memory or processes.
 func (k *keeper) checkLimits() {
 	if k.reason != "" {
 		return

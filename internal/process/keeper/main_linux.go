@@ -22,37 +22,37 @@ func init() {
 	}
 }
 
-// A keeper is one command and all that there is to know about it.
+// A keeper is the state of a keeper process for one command.
 type keeper struct {
 	*life
 	launch  record.Record
 	dir     int    // descriptor of the process's folder
-	spareUs func() // takes back what makes the system end the command first
+	spareUs func() // restores the OOM score of the keeper after the command was started
 	log     *output.Writer
 
-	pid     int // of the command
-	handle  int // readable when it has ended; -1 if that is known already
-	start   uint64
-	running bool                    // the command has not ended
-	empty   bool                    // there is no child at all
-	sent    map[syscall.Signal]bool // by us
-	reason  string                  // why it is being stopped; empty if it is not
-	pause   time.Duration           // until the next round of killing
-	exit    []byte                  // how it ended, if that is not in the journal yet
-	free    bool                    // nothing is left of it, and that is recorded
+	pid     int                     // process number of the command
+	handle  int                     // pidfd of the command; -1 if there is none or the command has ended
+	start   uint64                  // start time of the command, as in identity.Process
+	running bool                    // true until the command has ended
+	empty   bool                    // true if the keeper has no child process left
+	sent    map[syscall.Signal]bool // signals that the keeper has sent to the command
+	reason  string                  // why the command is being stopped; empty if it is not
+	pause   time.Duration           // time until the next round of KILL
+	exit    []byte                  // Exited record that is not in the journal yet
+	free    bool                    // true when the Ended record is in the journal
 
 	outputs  [2]source
-	stdin    int // descriptor to write to; -1 if there is none
-	inputs   []*conn
-	written  map[uint64]bool // keys of inputs
-	order    []uint64
-	terminal int           // descriptor; -1 if there is none
-	reading  bool          // the command waits for somebody to type
-	column   bool          // the last line on the terminal is not complete
-	calm     time.Duration // until the next look whether it does
+	stdin    int             // descriptor of the standard input; -1 if there is none
+	inputs   []*conn         // connections with an input that is not written yet, in order
+	written  map[uint64]bool // hashed keys of the last inputs
+	order    []uint64        // the same keys, the oldest first
+	terminal int             // descriptor of the terminal; -1 if there is none
+	reading  bool            // true while the command waits for somebody to type
+	column   bool            // true if the last line on the terminal is not complete
+	calm     time.Duration   // pause before the next check whether the command waits
 
-	orphan   bool // who started us is gone: the next daemon has to find us
-	listener int  // descriptor; -1 if there is none
+	orphan   bool // true if the daemon that started this keeper is gone: the next one must be able to connect
+	listener int  // descriptor of the listening socket; -1 if there is none
 	conns    []*conn
 	polled   []sys.PollFD
 
@@ -61,23 +61,23 @@ type keeper struct {
 		memory    int64
 		processes int
 	}
-	round time.Time // when to kill
-	look  time.Time // when to look at memory and processes
-	again time.Time // when to try to listen once more
-	sense time.Time // when to look whether the command waits for somebody to type
+	round time.Time // time of the next round of KILL
+	look  time.Time // time of the next check of memory and processes
+	again time.Time // time of the next attempt to listen
+	sense time.Time // time of the next check whether the command waits for somebody to type
 }
 
 // A source is a descriptor that output comes from.
 type source struct {
 	fd     int
 	stream output.Stream
-	full   int // reads in a row that filled a pipe
+	full   int // number of consecutive reads that filled the pipe; -1 if it was enlarged
 }
 
-// keep is the life of a keeper: one command after the other, for as long as
-// whoever started it is there.
+// keep is the main function of a keeper. It holds one command after the other, as
+// long as the daemon that started it is there, and returns the exit code.
 func keep() int {
-	sys.CloseOnExecFrom(LaunchFD) // the command must not have what is ours, or our parents'
+	sys.CloseOnExecFrom(LaunchFD) // the command must not inherit descriptors of the keeper or the daemon
 	sys.SetName(Name)
 	l, unready := getReady()
 	first := newConn(LaunchFD)
@@ -90,7 +90,8 @@ func keep() int {
 	}
 }
 
-// keepOne stays with one command. It reports whether this keeper can have another.
+// keepOne holds one command until it has ended. It reports whether this keeper can
+// hold another one.
 func (k *keeper) keepOne(first *conn, unready error) (code int, again bool) {
 	var err error
 	if k.launch, err = first.awaitLaunch(); err == errGone {
@@ -103,11 +104,11 @@ func (k *keeper) keepOne(first *conn, unready error) (code int, again bool) {
 	if err != nil {
 		return k.die("take the launch", err), false
 	}
-	if unready != nil { // now there is a journal to say it in
+	if unready != nil { // reported only now, because now there is a journal
 		return k.die("get ready", unready), false
 	}
 	if _, err := first.await(); err != nil {
-		return 0, false // the daemon is gone, or has thought better of it
+		return 0, false // the daemon is gone, or has cancelled the start
 	}
 	k.fault("unclaimed")
 	if won, err := k.claim(); !won {
@@ -129,13 +130,13 @@ func (k *keeper) keepOne(first *conn, unready error) (code int, again bool) {
 	k.note(record.New(Started).WithInt("pid", int64(k.pid)).WithInt("start", int64(k.start)), false)
 	k.announce()
 	k.spareUs()
-	k.obey(first) // what came with the launch
+	k.obey(first) // requests may have come with the launch
 	k.loop()
 	return 0, k.free && k.letGo(first)
 }
 
-// letGo closes all that belongs to a command of which nothing is left, and offers
-// to keep another. It reports whether there is somebody to offer it to.
+// letGo closes everything that belongs to the ended command, and reports to the
+// daemon that the keeper is free. It returns false if the daemon is gone.
 func (k *keeper) letGo(first *conn) bool {
 	free := journalled(Free)
 	for _, c := range k.conns {
@@ -153,7 +154,7 @@ func (k *keeper) letGo(first *conn) bool {
 		syscall.Close(k.terminal)
 	}
 	syscall.Close(k.dir)
-	syscall.Dup3(0, stateFD, 0) // the journal is not ours any more
+	syscall.Dup3(0, stateFD, 0) // closes the journal
 	*first = conn{fd: first.fd, in: first.in, files: first.files, out: first.out, closed: first.closed}
 	if first.closed || syscall.SetNonblock(first.fd, false) != nil {
 		return false
@@ -162,14 +163,14 @@ func (k *keeper) letGo(first *conn) bool {
 	return !first.closed && len(first.out) == 0
 }
 
-// A life is what a keeper has whatever it keeps.
+// A life is the state of a keeper process that is the same for all its commands.
 type life struct {
 	self  identity.Process
-	wake  int            // readable if there was a signal
-	asked chan os.Signal // TERM
+	wake  int            // descriptor that is readable after a signal
+	asked chan os.Signal // receives SIGTERM: the keeper was asked to end
 }
 
-// getReady does what can be done before it is known what to keep.
+// getReady does what can be done before the launch is received.
 func getReady() (*life, error) {
 	l := new(life)
 	err := sys.AdoptOrphans()
@@ -182,7 +183,8 @@ func getReady() (*life, error) {
 	return l, err
 }
 
-// takeOver makes the folder and the journal that came with the launch ours.
+// takeOver stores the descriptors of the folder and the journal that came with the
+// launch.
 func (k *keeper) takeOver(files []int) error {
 	if len(files) != 2 {
 		return errors.New("it came with " + strconv.Itoa(len(files)) + " files, not with folder and journal")
@@ -192,13 +194,14 @@ func (k *keeper) takeOver(files []int) error {
 	return syscall.Dup3(files[1], stateFD, 0)
 }
 
-// die leaves the reason in the journal.
+// die writes an error to the journal and returns the exit code.
 func (k *keeper) die(what string, err error) int {
 	os.Stderr.WriteString("keeper: " + what + ": " + err.Error() + "\n")
 	return 1
 }
 
-// note writes to the journal, and to disk if it must survive the machine.
+// note appends a record to the journal, and syncs it if it must survive a crash of
+// the machine.
 func (k *keeper) note(r record.Record, sync bool) bool { return k.noteLines(dated(r), sync) }
 
 func dated(r record.Record) []byte { return r.WithInt("time", time.Now().UnixNano()).Line() }
@@ -211,9 +214,9 @@ func (k *keeper) noteLines(line []byte, sync bool) bool {
 	return err == nil && n == len(line)
 }
 
-// claim makes the process this keeper's for ever, unless somebody else decided.
-// Who claims it is in the journal before that gets the name of the claim: so the
-// claim is whole from its first moment, and no file has to be made for it.
+// claim claims the process for this keeper, unless there is a claim already. It
+// appends the claim to the journal, and then links the journal to the name of the
+// claim file. So the claim is complete as soon as it exists, and needs no new file.
 func (k *keeper) claim() (won bool, err error) {
 	r := record.New(Claimed).WithInt("pid", int64(k.self.PID)).WithInt("start", int64(k.self.Start)).
 		With("boot", k.self.Boot).With("namespace", k.self.Namespace)
@@ -228,15 +231,15 @@ func (k *keeper) claim() (won bool, err error) {
 		return false, err
 	}
 	if syscall.Faccessat(k.dir, SpecFile, 0, 0) != nil {
-		// The daemon has decided that nothing happens, and is removing that decision
-		// with everything else.
+		// The daemon has abandoned the process, and is removing the folder with its
+		// own claim.
 		return false, syscall.Unlinkat(k.dir, ClaimFile)
 	}
 	return true, nil
 }
 
-// Claim writes a claim into a process's folder if there is none. Whoever is
-// first decides, and the claim is whole from its first moment.
+// Claim writes a claim into the folder of a process if there is none. The first
+// claim wins. It is complete as soon as it exists.
 func Claim(dir int, temporary string, r record.Record) (won bool, err error) {
 	fd, err := syscall.Openat(dir, temporary, syscall.O_WRONLY|syscall.O_CREAT|syscall.O_TRUNC|syscall.O_CLOEXEC, 0o600)
 	if err != nil {
@@ -255,9 +258,9 @@ func Claim(dir int, temporary string, r record.Record) (won bool, err error) {
 	return err == nil, err
 }
 
-// catchSignals lets the loop wake up. HUP and INT are caught so that commands
-// have them as usual even if the daemon was told to ignore them; XFSZ, so that
-// a full disk is an error like any other.
+// catchSignals makes signals wake the loop. HUP and INT are caught so that commands
+// get their default action even if the daemon ignores them. XFSZ is caught so that a
+// write beyond the file size limit is an ordinary error.
 func (l *life) catchSignals() error {
 	var p [2]int
 	if err := syscall.Pipe2(p[:], syscall.O_CLOEXEC|syscall.O_NONBLOCK); err != nil {
@@ -266,7 +269,7 @@ func (l *life) catchSignals() error {
 	l.wake, l.asked = p[0], make(chan os.Signal, 1)
 	caught := make(chan os.Signal, 8)
 	signal.Notify(caught, syscall.SIGCHLD, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGXFSZ)
-	go func() { // as long as the keeper
+	go func() { // runs as long as the keeper
 		for s := range caught {
 			if s == syscall.SIGTERM {
 				select {
@@ -280,13 +283,13 @@ func (l *life) catchSignals() error {
 	return nil
 }
 
-// fault is where tests let the power fail: it kills the keeper or its daemon.
+// fault kills the keeper or its daemon if a test asked for that at this point.
 func (k *keeper) fault(point string) {
 	switch k.launch.Get("fault") {
 	case "keeper@" + point:
 		syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	case "daemon@" + point:
 		syscall.Kill(os.Getppid(), syscall.SIGKILL)
-		newConn(LaunchFD).await() // until it is dead
+		newConn(LaunchFD).await() // returns when the daemon is dead
 	}
 }

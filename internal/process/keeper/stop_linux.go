@@ -13,8 +13,8 @@ import (
 
 func (k *keeper) grace() time.Duration { return time.Duration(k.launch.Int("grace")) }
 
-// stop begins to end the command and everything below it. A second stop can
-// only be faster.
+// stop begins to end the command and all its descendants. A second stop can only
+// shorten the grace time.
 func (k *keeper) stop(reason string, grace time.Duration) {
 	deadline := time.Now().Add(grace)
 	if !k.round.IsZero() {
@@ -29,19 +29,19 @@ func (k *keeper) stop(reason string, grace time.Duration) {
 	k.note(record.New(Stopping).With("reason", reason), false)
 	k.announce()
 	k.signalAll(syscall.SIGTERM)
-	k.signalAll(syscall.SIGCONT) // who was stopped could not hear the first one
+	k.signalAll(syscall.SIGCONT) // a suspended process handles TERM only after this
 	k.round, k.pause = deadline, firstRound
 }
 
-// killRound kills whoever is left. Children may be made while it looks, so there
-// is another round until there are none.
+// killRound sends KILL to all descendants. Processes may start children meanwhile,
+// so rounds follow until there are none.
 func (k *keeper) killRound(now time.Time) {
 	k.signalAll(syscall.SIGKILL)
 	k.round = now.Add(k.pause)
 	k.pause = min(2*k.pause, lastRound)
 }
 
-// signalGroup sends a signal to the command's group.
+// signalGroup sends a signal to the process group of the command.
 func (k *keeper) signalGroup(sig syscall.Signal) error {
 	if !k.running {
 		return syscall.ESRCH
@@ -52,10 +52,10 @@ func (k *keeper) signalGroup(sig syscall.Signal) error {
 		return syscall.ENOSPC
 	}
 	k.sent[sig] = true
-	return syscall.Kill(-k.pid, sig) // the number is ours: the command was not waited for yet
+	return syscall.Kill(-k.pid, sig) // the number is not reused, because the command was not waited for yet
 }
 
-// signalAll sends a signal to every process below us.
+// signalAll sends a signal to every descendant of the keeper.
 func (k *keeper) signalAll(sig syscall.Signal) {
 	group := 0
 	if k.signalGroup(sig) == nil {
@@ -70,8 +70,8 @@ func (k *keeper) signalAll(sig syscall.Signal) {
 	SignalEach(others, sig, func(r record.Record) bool { return k.note(r, false) })
 }
 
-// SignalEach sends a signal to processes after note has written down which. One
-// that is not what it was any more is left alone.
+// SignalEach sends a signal to processes after note has recorded them. A process
+// that has ended is left out, even if another one has its number now.
 func SignalEach(to []identity.Stat, sig syscall.Signal, note func(record.Record) bool) {
 	if len(to) == 0 {
 		return

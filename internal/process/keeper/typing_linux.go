@@ -15,13 +15,12 @@ import (
 )
 
 const (
-	lastLook   = 10 * time.Second // between looks at a quiet command; each pause is twice as long
-	maxThreads = 64               // of a process that are looked at
+	lastLook   = 10 * time.Second // longest pause between checks of a quiet command; each pause is twice as long as the last
+	maxThreads = 64               // number of threads of a process that are checked
 )
 
-// stir notes that something was printed or typed. A command with a terminal is
-// looked at when it has been quiet for a while after that: it may wait for somebody
-// to type.
+// stir is called when something was printed or typed. It schedules the check whether
+// a command with a terminal waits for somebody to type.
 func (k *keeper) stir() {
 	if k.terminal < 0 {
 		return
@@ -31,12 +30,13 @@ func (k *keeper) stir() {
 	k.setReading(false)
 }
 
-// senseReading looks whether the command waits for somebody to type. As long as it
-// does, nothing has to be looked at; otherwise there is no hurry.
+// senseReading checks whether the command waits for somebody to type. If it does, no
+// further check is needed until something is typed or printed; otherwise the next
+// check follows after a longer pause.
 func (k *keeper) senseReading(now time.Time) {
 	k.sense = time.Time{}
 	if k.stdin < 0 {
-		return // nobody can
+		return // nobody can type
 	}
 	k.setReading(k.isReading())
 	if !k.reading {
@@ -57,9 +57,10 @@ func (k *keeper) setReading(yes bool) {
 	}
 }
 
-// isReading reports whether a process in the terminal's foreground is blocked
-// reading from it. A line editor has no line made for it, and waits for several
-// things at once: then its line is not complete either.
+// isReading reports whether a process in the terminal's foreground is blocked reading
+// from it. A line editor switches the terminal to raw mode and waits for several
+// descriptors at once; it counts as reading while its prompt stands on an incomplete
+// line.
 func (k *keeper) isReading() bool {
 	front, name := k.foreground()
 	edits := k.isRaw() && k.column
@@ -71,8 +72,8 @@ func (k *keeper) isReading() bool {
 	return false
 }
 
-// foreground returns the group of processes that has the terminal, and what the
-// terminal is called.
+// foreground returns the process group in the foreground of the terminal, and the
+// name of the terminal.
 func (k *keeper) foreground() (group int, name string) {
 	var n, g int32
 	if sys.Ioctl(k.terminal, syscall.TIOCGPGRP, unsafe.Pointer(&g)) != nil || sys.Ioctl(k.terminal, syscall.TIOCGPTN, unsafe.Pointer(&n)) != nil {
@@ -98,7 +99,7 @@ func blocked(pid int, terminal string, edits bool) bool {
 	for _, thread := range threads {
 		line, err := sys.ReadFile(at + "/task/" + thread + "/syscall")
 		if err != nil {
-			continue // gone, or somebody else's
+			continue // the thread has ended, or belongs to another user
 		}
 		call, first, ok := parseCall(string(line))
 		switch {
@@ -111,14 +112,14 @@ func blocked(pid int, terminal string, edits bool) bool {
 	return false
 }
 
-// parseCall reads which system call a thread is in, and the first thing that it was
-// called with.
+// parseCall parses the number of the system call that a thread is in, and its first
+// argument.
 func parseCall(line string) (call, first uint64, ok bool) {
 	number, rest := cut(line, ' ')
 	argument, _ := cut(rest, ' ')
 	call, err := strconv.ParseUint(number, 10, 64)
 	if err != nil {
-		return 0, 0, false // it runs, or is in no call
+		return 0, 0, false // the thread is in no system call
 	}
 	first, err = strconv.ParseUint(argument, 0, 64)
 	return call, first, err == nil
@@ -129,7 +130,7 @@ func isTerminal(process string, fd uint64, terminal string) bool {
 	return err == nil && (name == terminal || name == "/dev/tty")
 }
 
-// The system calls that read, and those that wait for several descriptors.
+// Numbers of the system calls that read, and of those that wait for descriptors.
 var (
 	reads = []uint64{syscall.SYS_READ, syscall.SYS_READV}
 	polls = append([]uint64{syscall.SYS_PPOLL, syscall.SYS_PSELECT6, syscall.SYS_EPOLL_PWAIT, epollPwait2}, oldPolls()...)
@@ -137,7 +138,7 @@ var (
 
 const epollPwait2 = 441
 
-// oldPolls are what newer machines do without.
+// oldPolls returns the numbers of system calls that only amd64 has.
 func oldPolls() []uint64 {
 	if runtime.GOARCH != "amd64" {
 		return nil

@@ -1,5 +1,5 @@
-// Package outlog reads what a command printed while it is still being written,
-// or long after. Package output says how it is kept.
+// Package outlog reads the output log of a command, while it is being written or
+// later. Package output describes the format.
 package outlog
 
 import (
@@ -16,21 +16,21 @@ import (
 	"github.com/abide-run/abide/internal/process/output"
 )
 
-// A Log is what can be read at one moment.
+// A Log is the output log as it was at one moment.
 type Log struct {
 	dir      string
-	segments []segment      // in order
-	totals   *output.Totals // of a log that is complete
+	segments []segment      // segments on disk, by offset
+	totals   *output.Totals // totals of a complete log; nil while it is being written
 }
 
-// A segment is a row of bytes that is on disk. What the index says is read when
-// it is needed.
+// A segment is a contiguous part of the output that is on disk. Its index is read
+// when it is needed.
 type segment struct {
 	offset int64
 	size   int64
 
-	indexed bool
-	before  output.Totals
+	indexed bool          // true if the fields below are set
+	before  output.Totals // totals before the segment
 	runs    []output.Run
 }
 
@@ -48,15 +48,15 @@ type Piece struct {
 type Part struct {
 	Data    []byte
 	Pieces  []Piece
-	Next    int64 // where to go on
-	Omitted int64 // bytes between where the part was to begin and Next that are not kept
+	Next    int64 // offset to continue reading at
+	Omitted int64 // number of requested bytes before Next that are not kept
 }
 
 // errMoved means that the writer removed a segment while it was read.
 var errMoved = errors.New("the log has moved on")
 
-// Open looks at the log in a folder. If all is written, totals says how much
-// that was.
+// Open opens the log in a folder. The totals of a complete log are known; while it
+// is being written totals is nil.
 func Open(dir string, totals *output.Totals) (*Log, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -70,7 +70,7 @@ func Open(dir string, totals *output.Totals) (*Log, error) {
 		}
 		info, err := e.Info()
 		if err != nil {
-			continue // removed at this moment
+			continue // the writer has just removed the segment
 		}
 		l.segments = append(l.segments, segment{offset: offset, size: info.Size()})
 	}
@@ -89,7 +89,7 @@ func (l *Log) End() int64 {
 	return 0
 }
 
-// Kept returns how many bytes can be read.
+// Kept returns the number of bytes that can be read.
 func (l *Log) Kept() (n int64) {
 	for i := range l.segments {
 		n += l.segments[i].size
@@ -97,7 +97,7 @@ func (l *Log) Kept() (n int64) {
 	return n
 }
 
-// Disk returns how many bytes the files of a log have.
+// Disk returns the sum of the sizes of the files in a folder.
 func Disk(dir string) int64 {
 	entries, _ := os.ReadDir(dir)
 	var n int64
@@ -122,8 +122,8 @@ func Remove(dir string) error {
 	return err
 }
 
-// load reads the index of a segment. One that is damaged counts as standard
-// output.
+// load reads the index of a segment. Without a valid index the segment counts as
+// standard output.
 func (l *Log) load(s *segment) error {
 	if s.indexed {
 		return nil
@@ -146,8 +146,8 @@ func (l *Log) load(s *segment) error {
 	return nil
 }
 
-// pieces calls visit with the runs of a segment between two offsets, in order or
-// from the last to the first.
+// pieces calls visit with the parts of the runs of a segment that are between two
+// offsets, forward or backward, until visit returns false.
 func (s *segment) pieces(from, to int64, backward bool, visit func(r output.Run, from, to int64) bool) {
 	n := len(s.runs)
 	first, _ := slices.BinarySearchFunc(s.runs, from+1, func(r output.Run, at int64) int { return cmp.Compare(r.Offset, at) })
@@ -167,8 +167,8 @@ func (s *segment) pieces(from, to int64, backward bool, visit func(r output.Run,
 	}
 }
 
-// until returns what was written before an offset of a segment. Lines are those
-// before the segment.
+// until returns the totals before an offset in a segment, except that Lines counts
+// only the lines before the segment.
 func (s *segment) until(offset int64) output.Totals {
 	t := output.Totals{Bytes: offset, Stdout: s.before.Stdout, Lines: s.before.Lines}
 	s.pieces(s.offset, offset, false, func(r output.Run, from, to int64) bool {
@@ -191,8 +191,8 @@ func (l *Log) find(offset int64) int {
 	return i
 }
 
-// gap returns how many bytes of a stream are missing from an offset on, before a
-// segment or, after the last one, at the end.
+// gap returns how many bytes of a stream are missing between an offset and the
+// segment with the index next, or the end of the log if there is no such segment.
 func (l *Log) gap(offset int64, next int, stream output.Stream) (int64, error) {
 	var after output.Totals
 	switch {
@@ -213,8 +213,9 @@ func (l *Log) gap(offset int64, next int, stream output.Stream) (int64, error) {
 	if stream == output.Any {
 		return after.Bytes - offset, nil
 	}
-	// Which bytes of a gap came from which stream is known for the whole of it
-	// alone. It was reached from its beginning, unless somebody jumped into it.
+	// How many bytes of a gap came from which stream is known only for the whole gap.
+	// Usually a reader reaches a gap at its beginning; one that starts inside it gets
+	// at most the bytes from there on.
 	before, err := l.totalsBefore(min(offset, l.gapStart(next)), next)
 	return min(after.Of(stream)-before.Of(stream), after.Bytes-offset), err
 }
@@ -238,8 +239,7 @@ func (l *Log) totalsBefore(offset int64, next int) (output.Totals, error) {
 	return s.until(offset), nil
 }
 
-// Read returns what a stream wrote from an offset until another, at most limit
-// bytes.
+// Read returns the bytes of a stream between two offsets, at most limit bytes.
 func (l *Log) Read(from, until int64, limit int, stream output.Stream) (Part, error) {
 	p := Part{Next: max(from, 0)}
 	for i := l.find(p.Next); p.Next < until && len(p.Data) < limit; i++ {
@@ -256,8 +256,8 @@ func (l *Log) Read(from, until int64, limit int, stream output.Stream) (Part, er
 	return p, nil
 }
 
-// cross goes to where a segment begins, or to the end after the last one, and
-// counts what is missing on the way.
+// cross moves p.Next to the beginning of segment i, or to the end of the log after
+// the last one, and counts the bytes that are missing before it.
 func (l *Log) cross(p *Part, i int, until int64, stream output.Stream) error {
 	next := max(p.Next, l.End())
 	if i < len(l.segments) {
@@ -266,7 +266,7 @@ func (l *Log) cross(p *Part, i int, until int64, stream output.Stream) error {
 	if next > until {
 		if stream == output.Any {
 			p.Omitted += until - p.Next
-		} // else it is counted by whoever goes on to the end of the gap
+		} // otherwise the read that reaches the end of the gap counts them
 		p.Next = until
 		return nil
 	}
@@ -276,7 +276,7 @@ func (l *Log) cross(p *Part, i int, until int64, stream output.Stream) error {
 	return err
 }
 
-// readSegment goes on in one segment.
+// readSegment continues a read in one segment.
 func (l *Log) readSegment(p *Part, s *segment, until int64, limit int, stream output.Stream) error {
 	if err := l.load(s); err != nil {
 		return err
@@ -311,14 +311,14 @@ func (l *Log) readSegment(p *Part, s *segment, until int64, limit int, stream ou
 	return err
 }
 
-// add appends a piece, as one with the last if they belong together.
+// add appends a piece unless it is empty.
 func (p *Part) add(piece Piece) {
 	if piece.Len > 0 {
 		p.Pieces = append(p.Pieces, piece)
 	}
 }
 
-// TailStart returns where the last n kept bytes of a stream begin.
+// TailStart returns the offset of the last n bytes of a stream that are kept.
 func (l *Log) TailStart(n int64, stream output.Stream) (int64, error) {
 	start := l.End()
 	for i := len(l.segments) - 1; i >= 0 && n > 0; i-- {
@@ -338,7 +338,8 @@ func (l *Log) TailStart(n int64, stream output.Stream) (int64, error) {
 	return start, nil
 }
 
-// Count returns what was written in all, without the lines of the last segment.
+// Count returns the totals of the log, except that Lines does not include the lines
+// of the last segment.
 func (l *Log) Count() (output.Totals, error) {
 	if l.totals != nil {
 		return *l.totals, nil
@@ -352,7 +353,7 @@ func (l *Log) Count() (output.Totals, error) {
 	return s.until(s.end()), err
 }
 
-// Totals returns what was written in all. It reads the last segment.
+// Totals returns the totals of the log. It reads the whole last segment.
 func (l *Log) Totals() (output.Totals, error) {
 	t, err := l.Count()
 	if err != nil || l.totals != nil || len(l.segments) == 0 {
@@ -368,7 +369,7 @@ func (l *Log) Totals() (output.Totals, error) {
 
 const page = 64 << 10
 
-// scan calls visit with all that is kept from an offset on.
+// scan calls visit with all bytes that are kept from an offset on.
 func (l *Log) scan(from int64, visit func(offset int64, b []byte) bool) error {
 	for from < l.End() {
 		p, err := l.Read(from, l.End(), page, output.Any)
@@ -395,8 +396,8 @@ type Line struct {
 	Cut    int64  // bytes of the line that are not in Text
 }
 
-// Lines returns lines from the one with a number on, the first is 1, at most n
-// and limit bytes of each.
+// Lines returns at most n lines, beginning with the line with the number first, and
+// at most limit bytes of each. The first line has the number 1.
 func (l *Log) Lines(first int64, n, limit int) ([]Line, error) {
 	c := lineCollector{first: first, most: n, limit: limit, number: 1}
 	for i := range l.segments {
@@ -407,27 +408,27 @@ func (l *Log) Lines(first int64, n, limit int) ([]Line, error) {
 		if s.before.Lines >= first-1 {
 			break
 		}
-		c.next, c.number = s.offset, s.before.Lines+1 // the line begins after this
+		c.next, c.number = s.offset, s.before.Lines+1 // the wanted line begins at or after this segment
 	}
 	err := l.scan(c.next, c.visit(l))
 	c.flush()
 	return c.lines, err
 }
 
-// A lineCollector makes lines of bytes.
+// A lineCollector splits bytes into lines.
 type lineCollector struct {
-	first  int64
-	most   int
-	limit  int
-	number int64 // of the line that is going on
-	next   int64 // where bytes are expected
-	line   *Line
-	lines  []Line
+	first  int64  // number of the first line to collect
+	most   int    // maximum number of lines
+	limit  int    // maximum bytes of a line
+	number int64  // number of the current line
+	next   int64  // offset of the next byte if nothing is missing
+	line   *Line  // the current line; nil if it is not collected
+	lines  []Line // complete lines
 }
 
 func (c *lineCollector) visit(l *Log) func(offset int64, b []byte) bool {
 	return func(offset int64, b []byte) bool {
-		if offset > c.next { // a gap: the line after it is another one, or the rest of one
+		if offset > c.next { // bytes are missing
 			c.jump(l, offset)
 		}
 		c.next = offset + int64(len(b))
@@ -448,7 +449,7 @@ func (c *lineCollector) visit(l *Log) func(offset int64, b []byte) bool {
 	}
 }
 
-// jump goes on after a gap.
+// jump continues after a gap, in another line or in the rest of the same one.
 func (c *lineCollector) jump(l *Log, offset int64) {
 	s := &l.segments[l.find(offset)]
 	if l.load(s) != nil {
@@ -481,7 +482,8 @@ func (c *lineCollector) flush() {
 	c.line = nil
 }
 
-// Retry calls f until the log stays still while it is read.
+// Retry opens the log and calls f, again and again until the writer removes no
+// segment while f reads it.
 func Retry(dir string, totals *output.Totals, f func(*Log) error) error {
 	for {
 		l, err := Open(dir, totals)

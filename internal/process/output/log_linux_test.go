@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A naive log remembers everything.
+// A naive log is the model: it keeps all bytes in memory.
 type naive struct {
 	data    []byte
 	streams []Stream
@@ -26,8 +26,8 @@ func (n *naive) add(s Stream, p []byte) {
 	}
 }
 
-// pick returns the bytes of a stream between two offsets for which kept is true,
-// and how many there are for which it is not.
+// pick returns the bytes of a stream between two offsets for which kept is true, and
+// the number of those for which it is false.
 func (n *naive) pick(from, to int64, s Stream, kept []bool) (data []byte, omitted int64) {
 	for i := from; i < to; i++ {
 		switch {
@@ -49,7 +49,7 @@ func openDir(t interface{ Fatal(...any) }, dir string) int {
 	return fd
 }
 
-// keptBytes returns which bytes are in the files.
+// keptBytes reports for every byte whether it is in a file.
 func keptBytes(t *rapid.T, dir string, total int64) []bool {
 	kept := make([]bool, total)
 	entries, err := os.ReadDir(dir)
@@ -217,8 +217,8 @@ func checkTail(t *rapid.T, l *outlog.Log, model naive, kept []bool) {
 	}
 }
 
-// checkLines compares with lines of which every byte is kept; of others only the
-// kept bytes have to be there.
+// checkLines compares lines whose bytes are all kept; of other lines it checks only the
+// kept bytes.
 func checkLines(t *rapid.T, l *outlog.Log, model naive, kept []bool) {
 	type line struct {
 		text  []byte
@@ -264,7 +264,7 @@ func checkLines(t *rapid.T, l *outlog.Log, model naive, kept []bool) {
 	}
 }
 
-// A damaged index costs the streams, never the bytes.
+// With a damaged index the streams of bytes are lost, but never the bytes.
 func FuzzDamagedLog(f *testing.F) {
 	f.Add([]byte("idx"), uint16(3))
 	f.Fuzz(func(t *testing.T, index []byte, size uint16) {

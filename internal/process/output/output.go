@@ -1,22 +1,22 @@
-// Package output keeps what a command printed, in order of arrival, on a bounded
-// piece of disk.
+// Package output writes what a command prints to a log, in order of arrival, in a
+// limited amount of disk space.
 //
-// The log is a row of segments. Each is two files: out.OFFSET has the bytes as
+// The log is a sequence of segments. Each is two files: out.OFFSET has the bytes as
 // they were written, idx.OFFSET says which of them came from which stream, and
-// when. OFFSET is where the segment begins in the whole output, in hexadecimal.
+// when. OFFSET is the offset of the segment in the whole output, in hexadecimal.
 // A [Writer] fills one segment after the other. When the quota is reached it
-// removes the oldest that is not part of the head, so head and tail remain.
+// removes the oldest segment that is not part of the head, so head and tail remain.
 //
 //   - Offsets count all bytes ever written, kept or not, and never change.
 //   - Bytes that are not kept (beyond the quota, or the disk was full) leave a
 //     gap between two segments. The next segment says how many of them came from
 //     which stream and how many line breaks they had, so that all counts are
 //     exact without them.
-//   - A byte that can be read has its stream on disk already.
-//   - Neither side needs memory for what was written.
+//   - The stream of a byte is in the index before the byte can be read.
+//   - Neither side needs memory in proportion to what was written.
 //
 // One writer and any number of readers, in different processes, need no lock.
-// Package outlog reads.
+// Package outlog reads the log.
 package output
 
 import (
@@ -26,23 +26,23 @@ import (
 	"github.com/abide-run/abide/internal/process/record"
 )
 
-// A Stream is where output came from.
+// A Stream is one of the streams that a command writes to.
 type Stream uint8
 
 const (
-	Any    Stream = iota // as a choice
-	Stdout               //
-	Stderr               //
+	Any    Stream = iota // in a request: both streams
+	Stdout               // standard output, or the terminal
+	Stderr               // standard error
 )
 
-// Totals count what was written until some moment.
+// Totals count what was written up to an offset.
 type Totals struct {
-	Bytes  int64
-	Stdout int64
-	Lines  int64 // line breaks
+	Bytes  int64 // bytes of both streams
+	Stdout int64 // part of Bytes that came from standard output
+	Lines  int64 // number of line breaks
 }
 
-// Of returns how many bytes came from a stream.
+// Of returns the number of bytes that came from a stream.
 func (t Totals) Of(s Stream) int64 {
 	switch s {
 	case Stdout:
@@ -53,17 +53,17 @@ func (t Totals) Of(s Stream) int64 {
 	return t.Bytes
 }
 
-// A Run is a piece of a segment that came from one stream. It ends where the
-// next one begins.
+// A Run is a part of a segment that came from one stream. It ends where the next one
+// begins.
 type Run struct {
-	Offset int64 // in the whole output
+	Offset int64 // offset in the whole output
 	Time   int64 // Unix time in microseconds
 	Stream Stream
 }
 
 const (
-	parts   = 16 // segments that the quota is for
-	minPart = 256
+	parts   = 16  // number of full segments that the quota has space for
+	minPart = 256 // smallest size of a full segment, in bytes
 
 	// MinQuota is the smallest quota of a log.
 	MinQuota = parts * minPart
@@ -71,13 +71,13 @@ const (
 
 const (
 	magic      = "abx1"
-	headerSize = 32 // magic, offset, stdout, lines, checksum
-	runSize    = 20 // offset, time and stream, checksum
+	headerSize = 32 // bytes of magic, offset, stdout, lines and checksum
+	runSize    = 20 // bytes of offset, time and stream, and checksum
 )
 
 var errIndex = errors.New("not an index")
 
-// appendHeader begins an index: what was written before the segment.
+// appendHeader appends the header of an index: the totals before the segment.
 func appendHeader(dst []byte, before Totals) []byte {
 	at := len(dst)
 	dst = append(dst, magic...)
@@ -94,13 +94,13 @@ func appendRun(dst []byte, r Run) []byte {
 	return appendUint32(dst, record.Sum(dst[at:]))
 }
 
-// sound reports whether bytes end with the checksum of the others.
+// sound reports whether the last four bytes are the checksum of the others.
 func sound(b []byte) bool {
 	n := len(b) - 4
 	return uint32(uint64At(b[n-4:])) == record.Sum(b[:n])
 }
 
-// ParseIndex reads an index as far as it is whole and makes sense.
+// ParseIndex decodes an index, up to the first run that is incomplete or invalid.
 func ParseIndex(b []byte) (before Totals, runs []Run, err error) {
 	if len(b) < headerSize || string(b[:4]) != magic || !sound(b[:headerSize]) {
 		return Totals{}, nil, errIndex
@@ -132,8 +132,10 @@ const (
 	digits    = 16
 )
 
-// DataFile and IndexFile return the names of the files of a segment.
-func DataFile(offset int64) string  { return name(dataName, offset) }
+// DataFile returns the name of the file with the bytes of a segment.
+func DataFile(offset int64) string { return name(dataName, offset) }
+
+// IndexFile returns the name of the file with the index of a segment.
 func IndexFile(offset int64) string { return name(indexName, offset) }
 
 func name(prefix string, offset int64) string {
@@ -141,7 +143,7 @@ func name(prefix string, offset int64) string {
 	return prefix + "0000000000000000"[len(hex):] + hex
 }
 
-// ParseDataFile returns the offset of a segment.
+// ParseDataFile returns the offset of the segment whose data file has this name.
 func ParseDataFile(file string) (offset int64, ok bool) {
 	if len(file) != len(dataName)+digits {
 		return 0, false

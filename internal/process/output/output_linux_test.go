@@ -12,15 +12,15 @@ const (
 	RunSize = runSize
 )
 
-// Fail makes the next writes fail as on a full disk, after the files were opened
-// or before.
+// Fail makes the next writes fail as on a full disk, also if the files are open
+// already.
 func (w *Writer) Fail(readOnly int) (restore func()) {
 	if w.data >= 0 {
 		unix.Close(w.data)
 		w.data, _ = unix.FcntlInt(uintptr(readOnly), unix.F_DUPFD_CLOEXEC, 0)
 		return func() {}
 	}
-	w.makeRoom() // removing works on a full disk
+	w.makeRoom() // removing files works on a full disk
 	dir := w.dir
 	w.dir = -1
 	return func() { w.dir = dir }

@@ -6,46 +6,46 @@ import (
 )
 
 const (
-	maxParts  = 64 // segments that are kept, also if gaps make them small
-	runMicros = 1_000_000
+	maxParts  = 64        // maximum number of segments, even if gaps make them small
+	runMicros = 1_000_000 // longest time that one run covers, in microseconds
 )
 
-// A Writer appends to a log. It never fails: what cannot be kept is counted.
+// A Writer appends to a log. It never fails: bytes that cannot be kept are counted.
 type Writer struct {
 	dir    int // descriptor of the folder
 	quota  int64
 	totals Totals
 
 	kept    []extent // the closed segments, in order
-	head    int      // how many of them are never removed
-	used    int64    // bytes of the closed ones
-	partial bool     // something was not kept
+	head    int      // number of closed segments at the beginning that are never removed
+	used    int64    // bytes on disk of the closed segments
+	partial bool     // true if some bytes were not kept
 
-	data, index int // descriptors of the open segment; -1 if there is none
-	open        extent
-	stream      Stream // of the last run
-	time        int64
-	scratch     []byte
+	data, index int    // descriptors of the open segment; -1 if there is none
+	open        extent // the open segment
+	stream      Stream // stream of the last run
+	time        int64  // time of the last run
+	scratch     []byte // buffer for encoding, used again
 }
 
 // An extent is a segment and its size on disk.
 type extent struct {
 	offset int64
-	data   int64
-	index  int64
+	data   int64 // bytes in the data file
+	index  int64 // bytes in the index file
 }
 
 func (e extent) size() int64 { return e.data + e.index }
 
-// NewWriter writes a new log into a folder.
+// NewWriter returns a Writer of a new log in a folder, given by its descriptor.
 func NewWriter(dir int, quota int64) *Writer {
 	return &Writer{dir: dir, quota: max(quota, MinQuota), data: -1, index: -1, scratch: make([]byte, 0, 64)}
 }
 
-// Totals returns what was written so far.
+// Totals counts what was written so far.
 func (w *Writer) Totals() Totals { return w.totals }
 
-// Kept returns how many bytes can be read.
+// Kept returns the number of bytes that can be read.
 func (w *Writer) Kept() int64 {
 	n := w.open.data
 	for _, e := range w.kept {
@@ -54,7 +54,7 @@ func (w *Writer) Kept() int64 {
 	return n
 }
 
-// Append adds what came from a stream at a time, in microseconds.
+// Append adds bytes that came from a stream; now is in microseconds.
 func (w *Writer) Append(s Stream, p []byte, now int64) {
 	for len(p) > 0 {
 		n := w.room(s, now)
@@ -78,7 +78,7 @@ func (w *Writer) Append(s Stream, p []byte, now int64) {
 	}
 }
 
-// room returns how many bytes of a stream the open segment can take.
+// room returns how many bytes of a stream fit into the open segment.
 func (w *Writer) room(s Stream, now int64) int64 {
 	if w.data < 0 {
 		return 0
@@ -92,12 +92,13 @@ func (w *Writer) room(s Stream, now int64) int64 {
 
 func (w *Writer) part() int64 { return w.quota / parts }
 
-// needsRun reports whether a byte of a stream has to be announced in the index.
+// needsRun reports whether the next byte of a stream needs a new run in the index.
 func (w *Writer) needsRun(s Stream, now int64) bool {
 	return w.stream != s || now-w.time >= runMicros || now < w.time
 }
 
-// write puts bytes on disk, their stream first, and returns how many are there.
+// write writes the run, if one is needed, and then the bytes. It returns how many
+// bytes were written.
 func (w *Writer) write(s Stream, p []byte, now int64) (n int) {
 	if w.needsRun(s, now) && !w.announce(Run{w.totals.Bytes, now, s}) {
 		return 0
@@ -118,7 +119,8 @@ func (w *Writer) write(s Stream, p []byte, now int64) (n int) {
 
 func (w *Writer) announce(r Run) bool {
 	w.scratch = appendRun(w.scratch[:0], r)
-	// At its place, not at the end: half a run may be there from a full disk.
+	// The run is written at its offset, not appended: a full disk may have left half
+	// a run there.
 	n, err := syscall.Pwrite(w.index, w.scratch, w.open.index)
 	if err != nil || n < runSize {
 		return false
@@ -138,13 +140,13 @@ func (w *Writer) count(s Stream, p []byte) {
 	w.totals.Lines += int64(bytes.Count(p, newline))
 }
 
-// skip counts what is not kept.
+// skip counts bytes that are not kept.
 func (w *Writer) skip(s Stream, p []byte) {
 	w.partial = true
 	w.count(s, p)
 }
 
-// begin opens a new segment where the output is now.
+// begin opens a new segment at the current end of the output.
 func (w *Writer) begin() bool {
 	w.makeRoom()
 	const flags = syscall.O_WRONLY | syscall.O_CREAT | syscall.O_TRUNC | syscall.O_APPEND | syscall.O_NOFOLLOW | syscall.O_CLOEXEC
@@ -170,7 +172,7 @@ func (w *Writer) begin() bool {
 	return true
 }
 
-// finish closes the open segment, and removes it if there is nothing in it.
+// finish closes the open segment, and removes it if it is empty.
 func (w *Writer) finish() {
 	if w.data < 0 {
 		return
@@ -201,7 +203,8 @@ func (w *Writer) makeRoom() {
 	}
 }
 
-// remove takes the data away first: a reader looks for that.
+// remove removes the files of a segment, the data file first: a reader finds
+// segments by it.
 func (w *Writer) remove(e extent) {
 	syscall.Unlinkat(w.dir, DataFile(e.offset))
 	syscall.Unlinkat(w.dir, IndexFile(e.offset))

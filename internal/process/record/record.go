@@ -1,11 +1,11 @@
-// Package record is how the facts about a process are written: one line of text
-// for each, on disk and between a keeper and its daemon.
+// Package record encodes the facts about a process as lines of text, on disk and
+// between a keeper and its daemon.
 //
 //	5f0c2a11 exited status="256" time="1763190000000000000"
 //
-// A line begins with the checksum of the rest, so that a line that was only half
-// written, or is something else altogether, is no record. Values are quoted as
-// in Go and may be any bytes. A record that was encoded and parsed is the same.
+// A line begins with the checksum of the rest, so a line that was only half written,
+// or is other text, does not parse. Values are quoted as in Go and may be any bytes.
+// Parsing an encoded record returns the same record.
 package record
 
 import (
@@ -45,7 +45,7 @@ func (r Record) WithInt(name string, value int64) Record {
 	return r.With(name, strconv.FormatInt(value, 10))
 }
 
-// WithFlag returns the record with a name that is there if set is true.
+// WithFlag returns the record with a flag if set is true, else unchanged.
 func (r Record) WithFlag(name string, set bool) Record {
 	if !set {
 		return r
@@ -53,7 +53,7 @@ func (r Record) WithFlag(name string, set bool) Record {
 	return r.With(name, "true")
 }
 
-// Get returns the first value of a name, or nothing.
+// Get returns the first value of a name, or "" if there is none.
 func (r Record) Get(name string) string {
 	for _, f := range r.fields {
 		if f.name == name {
@@ -74,7 +74,7 @@ func (r Record) All(name string) []string {
 	return all
 }
 
-// Int returns a number, or 0 if there is none.
+// Int returns the first value of a name as a number, or 0 if there is none.
 func (r Record) Int(name string) int64 {
 	n, err := strconv.ParseInt(r.Get(name), 10, 64)
 	if err != nil {
@@ -86,8 +86,8 @@ func (r Record) Int(name string) int64 {
 // Flag reports whether a name was set by WithFlag.
 func (r Record) Flag(name string) bool { return r.Get(name) == "true" }
 
-// Sum is a checksum (FNV-1a) that needs no tables: a keeper has no time to make
-// any. It finds every change of a single byte.
+// Sum returns a checksum (FNV-1a) that needs no tables, which would slow down the
+// start of a keeper. It detects every change of a single byte.
 func Sum[T string | []byte](text T) uint32 {
 	h := uint32(2166136261)
 	for i := range len(text) {
@@ -117,7 +117,7 @@ func putHex(dst []byte, n uint32) {
 
 var errNoRecord = errors.New("not a record")
 
-// Parse reads a line, with or without its line break.
+// Parse decodes a line, with or without its line break.
 func Parse(line []byte) (Record, error) {
 	if n := len(line); n > 0 && line[n-1] == '\n' {
 		line = line[:n-1]
@@ -133,7 +133,7 @@ func Parse(line []byte) (Record, error) {
 	return parseBody(string(line[9:]))
 }
 
-// parseBody reads a line after its checksum.
+// parseBody decodes the part of a line after its checksum.
 func parseBody(text string) (Record, error) {
 	kind, rest := word(text)
 	if kind == "" {
@@ -153,7 +153,7 @@ func parseBody(text string) (Record, error) {
 			return Record{}, errNoRecord
 		}
 		value, err := strconv.Unquote(quoted)
-		if err != nil || strconv.Quote(value) != quoted { // one way to write it, and only one
+		if err != nil || strconv.Quote(value) != quoted { // every value has exactly one encoding
 			return Record{}, errNoRecord
 		}
 		r.fields = append(r.fields, field{name, value})
@@ -162,7 +162,7 @@ func parseBody(text string) (Record, error) {
 	return r, nil
 }
 
-// word splits off the letters at the beginning.
+// word splits off the letters and underscores at the beginning.
 func word(text string) (word, rest string) {
 	i := 0
 	for i < len(text) && (text[i] >= 'a' && text[i] <= 'z' || text[i] == '_') {
@@ -171,7 +171,7 @@ func word(text string) (word, rest string) {
 	return text[:i], text[i:]
 }
 
-// Each calls visit with every record of a text, and skips what is none.
+// Each calls visit with every record of a text, and skips lines that are no record.
 func Each(text []byte, visit func(Record)) {
 	for len(text) > 0 {
 		end := 0

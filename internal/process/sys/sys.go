@@ -1,5 +1,5 @@
-// Package sys is the few system calls that package syscall lacks.
+// Package sys has the few system calls that package syscall lacks.
 //
-// A keeper uses them before anything else of the program is initialised, and
-// golang.org/x/sys/unix needs a good part of the standard library.
+// A keeper uses them before the rest of the program is initialised. It cannot use
+// golang.org/x/sys/unix, which imports much of the standard library.
 package sys

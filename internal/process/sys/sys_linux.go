@@ -6,7 +6,8 @@ import (
 	"unsafe"
 )
 
-// System calls that have one number everywhere, and what they take.
+// Numbers of system calls that are the same on every architecture, and constants for
+// their arguments.
 const (
 	pidfdSendSignal = 424
 	pidfdOpen       = 434
@@ -28,15 +29,15 @@ const (
 	maxSeconds = 1 << 30
 )
 
-// A PollFD is a descriptor to wait for, and what it is ready for.
+// A PollFD is a descriptor to wait for, with the wanted and the actual events.
 type PollFD struct {
 	FD      int32
 	Events  int16
 	Revents int16
 }
 
-// Poll waits until a descriptor is ready or the time is over; a negative time
-// never is. It returns how many are.
+// Poll waits until a descriptor is ready or the timeout is over; a negative timeout
+// never ends. It returns the number of ready descriptors.
 func Poll(fds []PollFD, timeout time.Duration) (int, error) {
 	var limit *syscall.Timespec
 	if timeout >= 0 {
@@ -55,19 +56,19 @@ func result(errno syscall.Errno) error {
 	return nil
 }
 
-// PidfdOpen returns a descriptor of a process.
+// PidfdOpen returns a pidfd of the process that has the number pid now.
 func PidfdOpen(pid, flags int) (int, error) {
 	fd, _, errno := syscall.Syscall(pidfdOpen, uintptr(pid), uintptr(flags), 0)
 	return int(fd), result(errno)
 }
 
-// PidfdSendSignal sends a signal to the process of a descriptor.
+// PidfdSendSignal sends a signal to the process of a pidfd.
 func PidfdSendSignal(fd int, sig syscall.Signal) error {
 	_, _, errno := syscall.Syscall6(pidfdSendSignal, uintptr(fd), uintptr(sig), 0, 0, 0, 0)
 	return result(errno)
 }
 
-// SetName sets what the system calls this thread.
+// SetName sets the name of this thread.
 func SetName(name string) error {
 	p, err := syscall.BytePtrFromString(name)
 	if err != nil {
@@ -77,25 +78,25 @@ func SetName(name string) error {
 	return result(errno)
 }
 
-// AdoptOrphans makes this process the parent of all that come from it and lose
-// their own.
+// AdoptOrphans makes this process the parent of its descendants whose own parent
+// ends.
 func AdoptOrphans() error {
 	_, _, errno := syscall.Syscall6(syscall.SYS_PRCTL, prSetChildSubreaper, 1, 0, 0, 0, 0)
 	return result(errno)
 }
 
-// CloseOnExecFrom keeps programs that are executed from having a descriptor, or
-// any after it.
+// CloseOnExecFrom marks fd and all higher descriptors to be closed in programs that
+// are executed.
 func CloseOnExecFrom(fd int) {
 	if _, _, errno := syscall.Syscall(closeRange, uintptr(fd), 1<<31, closeRangeCloexec); errno == 0 {
 		return
 	}
-	for last := fd + 1000; fd < last; fd++ { // before Linux 5.11
+	for last := fd + 1000; fd < last; fd++ { // Linux before 5.11 has no such call
 		syscall.CloseOnExec(fd)
 	}
 }
 
-// Link gives a file in a folder a second name, which must be free.
+// Link gives a file in a folder a second name. It fails if that name exists.
 func Link(dir int, from, to string) error {
 	f, err := syscall.BytePtrFromString(from)
 	if err != nil {
@@ -109,7 +110,7 @@ func Link(dir int, from, to string) error {
 	return result(errno)
 }
 
-// IsFolder returns why a path cannot be used as a folder, or nil.
+// IsFolder returns nil if a path is a folder that can be used, or else the error.
 func IsFolder(path string) error {
 	fd, err := syscall.Open(path, openPath|syscall.O_DIRECTORY|syscall.O_CLOEXEC, 0)
 	if err == nil {
@@ -118,20 +119,20 @@ func IsFolder(path string) error {
 	return err
 }
 
-// Ioctl asks a device.
+// Ioctl sends a request to a device.
 func Ioctl(fd int, request uintptr, argument unsafe.Pointer) error {
 	_, _, errno := syscall.Syscall(syscall.SYS_IOCTL, uintptr(fd), request, uintptr(argument))
 	return result(errno)
 }
 
-// Fcntl changes a descriptor.
+// Fcntl runs a command on a descriptor.
 func Fcntl(fd, command, argument int) error {
 	_, _, errno := syscall.Syscall(syscall.SYS_FCNTL, uintptr(fd), uintptr(command), uintptr(argument))
 	return result(errno)
 }
 
-// ReadFile returns what a small file of the system says. Package os would set up
-// its poller for it.
+// ReadFile returns the content of a small file in /proc. It does not use package os,
+// which would set up its poller.
 func ReadFile(path string) ([]byte, error) {
 	fd, err := syscall.Open(path, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
 	if err != nil {
@@ -153,7 +154,7 @@ func ReadFile(path string) ([]byte, error) {
 	}
 }
 
-// WriteFile tells the system something through a file.
+// WriteFile writes to a file in /proc.
 func WriteFile(path string, text []byte) error {
 	fd, err := syscall.Open(path, syscall.O_WRONLY|syscall.O_CLOEXEC, 0)
 	if err != nil {
