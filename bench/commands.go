@@ -175,9 +175,9 @@ func crowd(at place, n int, together bool) time.Duration {
 	took := time.Since(start)
 	must(errors.Join(errs...))
 	must(open.again())
-	must(temporary(filepath.Join(at.dir, "processes"), n+1, process.Reserve))
+	must(temporary(filepath.Join(at.dir, "processes"), n+1, process.SpareDirs))
 	must(m.Abandon(context.Background(), owner))
-	must(temporary(filepath.Join(at.dir, "processes"), 0, process.Reserve))
+	must(temporary(filepath.Join(at.dir, "processes"), 0, process.SpareDirs))
 	must(m.Close())
 	must(temporary(filepath.Join(at.dir, "processes"), 0, 0))
 	must(before.again())
@@ -208,8 +208,8 @@ func count() tally {
 func prepared() tally {
 	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
 		if now := count(); now.children == 1 || time.Now().After(deadline) {
-			now.goroutines++                       // whoever makes these may be about to end, or not
-			now.descriptors += 3 * process.Reserve // of the folders, if they are not there yet
+			now.goroutines++                         // whoever makes these may be about to end, or not
+			now.descriptors += 3 * process.SpareDirs // of the folders, if they are not there yet
 			return now
 		}
 	}

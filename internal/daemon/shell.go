@@ -25,7 +25,7 @@ func (t *toolbox) shell() rpc.Shell {
 // Exec starts a command of a client.
 func (t tasks) Exec(ctx context.Context, r rpc.Run) (api.Task, error) {
 	info, _, err := t.processes.Start(ctx, process.Spec{
-		Key: r.Key, Owner: t.commands.Owner(r.Session), Command: r.Command, Dir: r.Dir, Title: "of a client", Class: process.Job,
+		Key: r.Key, Owner: t.commands.Owner(r.Session), Command: r.Command, Dir: r.Dir, Title: "of a client", Class: process.OneShot,
 		Env: t.commands.Environment(tool.Call{Session: r.Session, Env: r.Env}), Limits: process.Limits{Time: r.Limit},
 	})
 	if err != nil {

@@ -28,7 +28,7 @@ func (p *proc) ask(ctx context.Context, r record.Record) error {
 		return ErrEnded
 	}
 	// A keeper that closes the connection has ended, or is about to.
-	if p.await(ctx, func(s *story) bool { return s.state.Ended() }) == nil {
+	if p.await(ctx, func(s *status) bool { return s.state.Ended() }) == nil {
 		return ErrEnded
 	}
 	return err
@@ -67,7 +67,7 @@ func (p *proc) exchange(ctx context.Context, r record.Record) error {
 // socket, connect sends it one end of a new socket pair. After a restart connect
 // waits until the keeper was found; if the keeper is gone, the error is ErrEnded.
 func (p *proc) connect(ctx context.Context) (net.Conn, error) {
-	err := p.await(ctx, func(s *story) bool { return s.gone || s.lost || p.isWatched() })
+	err := p.await(ctx, func(s *status) bool { return s.gone || s.lost || p.isWatched() })
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func (p *proc) connect(ctx context.Context) (net.Conn, error) {
 		return nil, err
 	}
 	defer theirs.Close()
-	if err := p.introduce(theirs); err != nil {
+	if err := p.sendConn(theirs); err != nil {
 		ours.Close()
 		return nil, err
 	}
@@ -92,8 +92,8 @@ func (p *proc) isWatched() bool {
 	return p.watch != nil
 }
 
-// introduce sends the keeper its end of a new connection.
-func (p *proc) introduce(theirs *os.File) error {
+// sendConn sends the keeper its end of a new connection.
+func (p *proc) sendConn(theirs *os.File) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.watch == nil {
@@ -125,7 +125,7 @@ func (m *Manager) WriteStdin(ctx context.Context, owner Owner, id ID, in Input) 
 	if err != nil {
 		return err
 	}
-	if !p.birth.spec.Stdin {
+	if !p.start.spec.Stdin {
 		return fmt.Errorf("process %s: %w", id, ErrNoStdin)
 	}
 	for part := 0; ; part++ {
@@ -153,7 +153,7 @@ func (m *Manager) Resize(ctx context.Context, owner Owner, id ID, size Size) err
 	if err != nil {
 		return err
 	}
-	if p.birth.spec.TTY == nil {
+	if p.start.spec.TTY == nil {
 		return fmt.Errorf("process %s: %w", id, ErrNoTerminal)
 	}
 	if size.Rows == 0 || size.Cols == 0 {
@@ -187,14 +187,14 @@ func (m *Manager) Stop(ctx context.Context, owner Owner, id ID) (Info, error) {
 	if s, _ := p.now(); s.lost && !s.gone {
 		return p.stopLost(ctx)
 	}
-	err = p.await(ctx, func(s *story) bool { return s.gone })
+	err = p.await(ctx, func(s *status) bool { return s.gone })
 	return p.info(), err
 }
 
 // stopLost tries again to end the children of a lost process.
 func (p *proc) stopLost(ctx context.Context) (Info, error) {
 	done := make(chan error, 1)
-	p.m.work.Go(func() { done <- p.clean() })
+	p.m.work.Go(func() { done <- p.endSurvivors() })
 	select {
 	case err := <-done:
 		info := p.info()

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// plain are the names of variables that every command needs and that hold no secret.
-var plain = []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TERM", "TMPDIR", "TZ"}
+// plainNames are the names of variables that every command needs and that hold no secret.
+var plainNames = []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TERM", "TMPDIR", "TZ"}
 
 // PlainEnv returns the environment of commands that were given none: only those
 // variables of this program that every command needs. The others may hold secrets.
 func PlainEnv() []string {
 	return slices.DeleteFunc(os.Environ(), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
-		return !slices.Contains(plain, name) && !strings.HasPrefix(name, "LC_")
+		return !slices.Contains(plainNames, name) && !strings.HasPrefix(name, "LC_")
 	})
 }

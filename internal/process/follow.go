@@ -17,7 +17,7 @@ import (
 
 // follow watches a process until it is gone or the manager is closed. If k is nil
 // the keeper was started by an earlier daemon, and follow connects to it.
-func (p *proc) follow(k *newKeeper) {
+func (p *proc) follow(k *keeperProcess) {
 	var conn *net.UnixConn
 	var child *os.Process
 	if k != nil {
@@ -28,24 +28,24 @@ func (p *proc) follow(k *newKeeper) {
 			conn = p.dialWatch()
 		}
 		if conn != nil {
-			if end := p.listenTo(conn); end > 0 {
-				p.m.reserve(k) // before callers learn of the end and start the next command
-				p.tell(end)
-				p.m.prepare()
+			if end := p.watchKeeper(conn); end > 0 {
+				p.m.keepSpare(k) // before callers learn of the end and start the next command
+				p.update(end)
+				p.m.createSpareDirs()
 				return
 			}
 			conn, pause = nil, firstPause
 			continue
 		}
-		if !p.bury(child, pause) {
+		if !p.awaitKeeperEnd(child, pause) {
 			continue // the keeper does not listen yet: its daemon may have been killed just now
 		}
-		if err := p.conclude(); err != nil {
+		if err := p.recordEnd(); err != nil {
 			p.m.opts.Log.Error("record what became of a process", "process", p.id, "err", err)
 		}
 		return
 	}
-	p.leave(child)
+	p.releaseKeeper(child)
 }
 
 // Pauses between attempts to connect to a keeper that runs and does not listen;
@@ -55,9 +55,9 @@ const (
 	lastPause  = time.Second
 )
 
-// leave stops watching a keeper without ending it. A keeper that is about to end is
+// releaseKeeper stops watching a keeper without ending it. A keeper that is about to end is
 // waited for.
-func (p *proc) leave(child *os.Process) {
+func (p *proc) releaseKeeper(child *os.Process) {
 	if child == nil {
 		return
 	}
@@ -82,13 +82,13 @@ func (p *proc) dialWatch() *net.UnixConn {
 	return conn
 }
 
-// listenTo handles the reports of a keeper until the keeper closes the connection,
+// watchKeeper handles the reports of a keeper until the keeper closes the connection,
 // or is free for another command. If it is free, the connection can be used again
 // and listenTo returns the length of the journal; otherwise it returns zero.
-func (p *proc) listenTo(conn *net.UnixConn) (end int64) {
+func (p *proc) watchKeeper(conn *net.UnixConn) (end int64) {
 	stop := context.AfterFunc(p.m.ctx, func() { conn.Close() })
 	p.setWatch(conn)
-	end = p.hear(conn)
+	end = p.readReports(conn)
 	p.setWatch(nil)
 	p.setReading(false) // without a keeper this is unknown
 	if stop() && end > 0 {
@@ -98,9 +98,9 @@ func (p *proc) listenTo(conn *net.UnixConn) (end int64) {
 	return 0
 }
 
-// hear returns the length of the journal when the keeper is free, and zero when the
+// readReports returns the length of the journal when the keeper is free, and zero when the
 // keeper closes the connection.
-func (p *proc) hear(conn *net.UnixConn) int64 {
+func (p *proc) readReports(conn *net.UnixConn) int64 {
 	lines := bufio.NewReaderSize(conn, 1024)
 	for {
 		line, err := lines.ReadSlice('\n')
@@ -109,7 +109,7 @@ func (p *proc) hear(conn *net.UnixConn) int64 {
 		}
 		switch r, _ := record.Parse(line); r.Kind {
 		case keeper.Changed:
-			p.tell(r.Int("at"))
+			p.update(r.Int("at"))
 		case keeper.Size:
 			p.setWatch(conn)
 		case keeper.Reading:
@@ -120,8 +120,8 @@ func (p *proc) hear(conn *net.UnixConn) int64 {
 	}
 }
 
-// tell reads the journal up to an offset, which wakes waiters.
-func (p *proc) tell(until int64) {
+// update reads the journal up to an offset, which wakes waiters.
+func (p *proc) update(until int64) {
 	if err := p.reload(until); err != nil {
 		p.m.opts.Log.Error("read the journal", "process", p.id, "err", err)
 	}
@@ -154,8 +154,8 @@ func (p *proc) arm(after int64) {
 	p.watch.Write(record.New(keeper.Arm).WithInt("at", after).Line())
 }
 
-// bury waits at most pause for the keeper to end, and reports whether it has.
-func (p *proc) bury(child *os.Process, pause time.Duration) bool {
+// awaitKeeperEnd waits at most pause for the keeper to end, and reports whether it has.
+func (p *proc) awaitKeeperEnd(child *os.Process, pause time.Duration) bool {
 	if child != nil { // the keeper closed the connection, so it is about to end
 		child.Wait()
 		return true
@@ -166,7 +166,7 @@ func (p *proc) bury(child *os.Process, pause time.Duration) bool {
 	}
 	ctx, cancel := context.WithTimeout(p.m.ctx, pause)
 	defer cancel()
-	return awaitDeath(ctx, claimant(c)) == nil
+	return awaitEnd(ctx, claimant(c)) == nil
 }
 
 // readClaim returns the claim of a process: who decided whether its command is run.
@@ -187,9 +187,9 @@ func (p *proc) readClaim() (c record.Record, err error) {
 	return c, err
 }
 
-// settle decides whether the command of a process that was found on disk was ever
-// started. If nobody claimed the process, settle does: then no keeper can start it.
-func (p *proc) settle() (begun bool, err error) {
+// resolveClaim decides whether the command of a process that was found on disk was ever
+// started. If nobody claimed the process, resolveClaim does: then no keeper can start it.
+func (p *proc) resolveClaim() (begun bool, err error) {
 	c, err := p.readClaim()
 	if errors.Is(err, os.ErrNotExist) {
 		mine := record.New(keeper.Abandoned).With("boot", p.m.boot)
@@ -205,11 +205,11 @@ func (p *proc) settle() (begun bool, err error) {
 	// Claims are not synced. If the machine restarted after the spec was written, a
 	// keeper may have claimed the process and started the command, and the claim was
 	// lost.
-	return c.Kind == keeper.Claimed || c.Get("boot") != p.birth.boot, nil
+	return c.Kind == keeper.Claimed || c.Get("boot") != p.start.boot, nil
 }
 
-// conclude records the end of a process whose keeper is dead.
-func (p *proc) conclude() error {
+// recordEnd records the end of a process whose keeper is dead.
+func (p *proc) recordEnd() error {
 	if s, _ := p.now(); s.gone { // its folder may have been removed
 		return nil
 	}
@@ -220,31 +220,31 @@ func (p *proc) conclude() error {
 	if s.gone {
 		return nil
 	}
-	begun, err := p.settle()
+	begun, err := p.resolveClaim()
 	if err != nil {
 		return err
 	}
 	if !begun {
-		p.forsake(errors.New("the keeper ended before the command was begun; " + p.lastWords()))
+		p.discard(errors.New("the keeper ended before the command was begun; " + p.journalText()))
 		return nil
 	}
 	if !s.lost {
-		if err := p.note(record.New(keeper.Lost).With("reason", p.whyLost())); err != nil {
+		if err := p.note(record.New(keeper.Lost).With("reason", p.lostReason())); err != nil {
 			return err
 		}
 	}
-	return p.clean()
+	return p.endSurvivors()
 }
 
-func (p *proc) whyLost() string {
-	if p.birth.boot != p.m.boot {
+func (p *proc) lostReason() string {
+	if p.start.boot != p.m.boot {
 		return "the machine or container was restarted; how the command ended is not known"
 	}
 	return "the process that kept the command was killed; how the command ended is not known"
 }
 
-// lastWords returns the text of the journal, for a keeper that wrote an error there.
-func (p *proc) lastWords() string {
+// journalText returns the text of the journal, for a keeper that wrote an error there.
+func (p *proc) journalText() string {
 	text, _ := os.ReadFile(p.path(keeper.StateFile))
 	if text = bytes.TrimSpace(text); len(text) == 0 {
 		return "it said nothing"

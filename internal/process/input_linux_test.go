@@ -98,7 +98,7 @@ func TestInputThatNobodyReadsBlocksNobodyElse(t *testing.T) {
 	}
 }
 
-func TestATerminalIsOne(t *testing.T) {
+func TestACommandWithATerminalSeesATerminal(t *testing.T) {
 	m := open(t, t.TempDir(), Options{})
 	s := spec("k", "stty size; tty -s <&1 && echo terminal; while read x; do stty size <&1; echo got $x; done; echo end")
 	s.TTY, s.Stdin = &Size{Rows: 30, Cols: 100}, true

@@ -19,13 +19,13 @@ import (
 	"go.uber.org/goleak"
 )
 
-// victimVariable is an environment variable that makes the test program a daemon
+// daemonVariable is an environment variable that makes the test program a daemon
 // that can be killed: it opens the folder, starts the commands of its orders, prints
 // a line for each, and waits.
-const victimVariable = "ABIDE_TEST_VICTIM"
+const daemonVariable = "ABIDE_TEST_DAEMON"
 
-// orders tell a killable daemon what to do.
-type orders struct {
+// daemonOrders tell a killable daemon what to do.
+type daemonOrders struct {
 	Dir      string
 	Fault    string
 	FileSize uint64 // maximum size of a file; no maximum if zero
@@ -35,8 +35,8 @@ type orders struct {
 }
 
 func TestMain(m *testing.M) {
-	if text := os.Getenv(victimVariable); text != "" {
-		if err := beVictim(text); err != nil {
+	if text := os.Getenv(daemonVariable); text != "" {
+		if err := runKillable(text); err != nil {
 			fmt.Println("error", err)
 			os.Exit(1)
 		}
@@ -45,12 +45,12 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-func beVictim(text string) error {
-	var o orders
+func runKillable(text string) error {
+	var o daemonOrders
 	if err := json.Unmarshal([]byte(text), &o); err != nil {
 		return err
 	}
-	os.Unsetenv(victimVariable)
+	os.Unsetenv(daemonVariable)
 	if o.FileSize > 0 {
 		limit := syscall.Rlimit{Cur: o.FileSize, Max: o.FileSize}
 		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
@@ -99,21 +99,21 @@ func removeEnded(m *Manager, how string) error {
 	return m.Sweep(Retention{})
 }
 
-// A victim is a daemon in a process of its own, which the test can kill.
-type victim struct {
+// A killableDaemon is a daemon in a process of its own, which the test can kill.
+type killableDaemon struct {
 	t     *testing.T
 	cmd   *exec.Cmd
 	lines *bufio.Scanner
 }
 
-func newVictim(t *testing.T, o orders) *victim {
+func startKillable(t *testing.T, o daemonOrders) *killableDaemon {
 	t.Helper()
 	text, err := json.Marshal(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := &victim{t: t, cmd: exec.Command("/proc/self/exe")}
-	v.cmd.Env = append(os.Environ(), victimVariable+"="+string(text))
+	v := &killableDaemon{t: t, cmd: exec.Command("/proc/self/exe")}
+	v.cmd.Env = append(os.Environ(), daemonVariable+"="+string(text))
 	if _, err := v.cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}
@@ -131,22 +131,22 @@ func newVictim(t *testing.T, o orders) *victim {
 }
 
 // said returns the next line that the daemon printed, or "" if it is dead.
-func (v *victim) said() string {
+func (v *killableDaemon) said() string {
 	v.lines.Scan()
 	return v.lines.Text()
 }
 
-func (v *victim) await(n int) {
+func (v *killableDaemon) await(n int) {
 	v.t.Helper()
 	for range n {
 		if line := v.said(); !strings.HasPrefix(line, "started") {
-			v.t.Fatalf("the victim said %q", line)
+			v.t.Fatalf("the daemon printed %q", line)
 		}
 	}
 }
 
 // kill ends the daemon with SIGKILL, and waits until it is dead.
-func (v *victim) kill() {
+func (v *killableDaemon) kill() {
 	v.cmd.Process.Kill()
 	v.cmd.Wait()
 }
@@ -173,7 +173,7 @@ func endAll(t *testing.T, m *Manager) {
 		if _, err := m.Stop(context.Background(), i.Owner, i.ID); err != nil && m.ctx.Err() == nil {
 			t.Errorf("stop %s: %v", i.Key, err)
 		}
-		if left := marked(keeper.Marker + "=" + m.procs[i.ID].birth.marker); len(left) > 0 && m.ctx.Err() == nil {
+		if left := marked(keeper.Marker + "=" + m.procs[i.ID].start.marker); len(left) > 0 && m.ctx.Err() == nil {
 			t.Errorf("processes of %s are left: %v", i.Key, left)
 		}
 	}

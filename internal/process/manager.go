@@ -64,13 +64,13 @@ type Manager struct {
 	cancel context.CancelFunc
 	work   sync.WaitGroup // goroutines of the manager: one for each process that is not gone, and preparations
 
-	mu       sync.Mutex
-	procs    map[ID]*proc
-	closed   bool
-	spare    *newKeeper // idle keeper for the next command; nil if there is none
-	hiring   bool       // true while a goroutine starts a spare keeper
-	rooms    []*room    // spare folders for the next commands
-	building bool       // true while a goroutine creates spare folders
+	mu             sync.Mutex
+	procs          map[ID]*proc
+	closed         bool
+	spareKeeper    *keeperProcess // idle keeper for the next command; nil if there is none
+	startingKeeper bool           // true while a goroutine starts a spare keeper
+	spareDirs      []*procDir     // spare folders for the next commands
+	creatingDirs   bool           // true while a goroutine creates spare folders
 }
 
 // Open locks the folder and loads its processes: it connects to the keepers that
@@ -124,7 +124,7 @@ func (m *Manager) load() error {
 		switch {
 		case isID(name):
 			m.adopt(ID(name))
-		case strings.HasPrefix(name, discarded), strings.HasPrefix(name, unborn):
+		case strings.HasPrefix(name, removedPrefix), strings.HasPrefix(name, sparePrefix):
 			m.removeFolder(filepath.Join(m.dir, name)) // if this fails, the next Open tries again
 		}
 	}
@@ -142,10 +142,10 @@ func (m *Manager) Close() error {
 	m.mu.Unlock()
 	m.cancel()
 	m.work.Wait()
-	if m.spare != nil {
-		m.spare.dismiss()
+	if m.spareKeeper != nil {
+		m.spareKeeper.end()
 	}
-	for _, r := range m.rooms {
+	for _, r := range m.spareDirs {
 		r.remove()
 	}
 	return errors.Join(unlock(m.folder), m.folder.Close())
@@ -159,7 +159,7 @@ func (m *Manager) find(owner Owner, id ID) (*proc, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	p := m.procs[id]
-	if p == nil || p.birth.spec.Owner != owner {
+	if p == nil || p.start.spec.Owner != owner {
 		return nil, fmt.Errorf("%w: %q", ErrNotFound, id)
 	}
 	return p, nil
@@ -184,7 +184,7 @@ func (m *Manager) List(owner Owner) ([]Info, error) {
 	if owner == "" {
 		return nil, ErrNoOwner
 	}
-	return m.list(func(p *proc) bool { return p.birth.spec.Owner == owner }), nil
+	return m.list(func(p *proc) bool { return p.start.spec.Owner == owner }), nil
 }
 
 // All returns the processes of all owners, the oldest first. It is for the
@@ -203,7 +203,7 @@ func (m *Manager) list(wanted func(*proc) bool) []Info {
 	}
 	m.mu.Unlock()
 	slices.SortFunc(found, func(a, b *proc) int {
-		return cmp.Or(a.birth.time.Compare(b.birth.time), cmp.Compare(a.id, b.id))
+		return cmp.Or(a.start.time.Compare(b.start.time), cmp.Compare(a.id, b.id))
 	})
 	infos := make([]Info, len(found))
 	for i, p := range found {
@@ -215,15 +215,15 @@ func (m *Manager) list(wanted func(*proc) bool) []Info {
 // Wait blocks until the process has ended: then Info.State is final, and all that
 // the process itself wrote is in the log. Children may still run and write.
 func (m *Manager) Wait(ctx context.Context, owner Owner, id ID) (Info, error) {
-	return m.wait(ctx, owner, id, func(s *story) bool { return s.state.Ended() })
+	return m.wait(ctx, owner, id, func(s *status) bool { return s.state.Ended() })
 }
 
 // WaitGone blocks until the process and all its children have ended.
 func (m *Manager) WaitGone(ctx context.Context, owner Owner, id ID) (Info, error) {
-	return m.wait(ctx, owner, id, func(s *story) bool { return s.gone })
+	return m.wait(ctx, owner, id, func(s *status) bool { return s.gone })
 }
 
-func (m *Manager) wait(ctx context.Context, owner Owner, id ID, until func(*story) bool) (Info, error) {
+func (m *Manager) wait(ctx context.Context, owner Owner, id ID, until func(*status) bool) (Info, error) {
 	p, err := m.find(owner, id)
 	if err != nil {
 		return Info{}, err

@@ -46,7 +46,7 @@ func TestOutputIsKeptToTheByte(t *testing.T) {
 }
 
 // All output is in the log when the end is announced.
-func TestTheEndIsNeverToldBeforeTheLastByte(t *testing.T) {
+func TestTheEndIsReportedAfterTheLastByte(t *testing.T) {
 	m := open(t, t.TempDir(), Options{})
 	for i := range 30 {
 		id := start(t, m, spec(fmt.Sprint(i), "echo a; echo b >&2; printf c")).ID
@@ -235,7 +235,7 @@ func TestAViewIsAHeadTailBufferOfTheWholeOutput(t *testing.T) {
 	}
 }
 
-func TestWhoFollowsMissesNothing(t *testing.T) {
+func TestAReaderThatFollowsMissesNothing(t *testing.T) {
 	m := open(t, t.TempDir(), Options{})
 	command, want := numbers(50000)
 	id := start(t, m, spec("k", command+" | (while read x; do echo $x; done)")).ID
@@ -257,7 +257,7 @@ func TestWhoFollowsMissesNothing(t *testing.T) {
 }
 
 // The full disk of this test is a file system of two megabytes.
-func TestAFullDiskStopsNobodyAndEveryMissingByteIsCounted(t *testing.T) {
+func TestAFullDiskStopsNoCommandAndMissingBytesAreCounted(t *testing.T) {
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=2m"); err != nil {
 		t.Skipf("skipped: a full disk, because no file system can be mounted here: %v", err)
@@ -312,7 +312,7 @@ func TestAFullDiskStopsNobodyAndEveryMissingByteIsCounted(t *testing.T) {
 func TestFilesThatCannotGrowAreAFullDisk(t *testing.T) {
 	dir := t.TempDir()
 	command, want := numbers(100000)
-	v := newVictim(t, orders{Dir: dir, FileSize: 100 << 10, Specs: []Spec{spec("k", command)}})
+	v := startKillable(t, daemonOrders{Dir: dir, FileSize: 100 << 10, Specs: []Spec{spec("k", command)}})
 	v.await(1)
 	v.kill()
 	m := open(t, dir, Options{})

@@ -19,7 +19,7 @@ func whole(t *testing.T, b *process.HeadTailBuffer, pieces ...string) (string, *
 }
 
 // This test uses only the exported API, with the default sizes.
-func TestAnOutsiderCanUseAHeadTailBuffer(t *testing.T) {
+func TestHeadTailBufferFromAnotherPackage(t *testing.T) {
 	short := strings.Repeat(strings.Repeat("x", 79)+"\n", process.MaxHeadBytes/80)
 	head := short + strings.Repeat("y", process.MaxHeadBytes-len(short))
 	long := strings.Repeat("m", process.MaxLineLength+500)

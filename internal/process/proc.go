@@ -27,12 +27,12 @@ type proc struct {
 	m     *Manager
 	id    ID
 	dir   string
-	birth birth
+	start startInfo
 
 	mu           sync.Mutex
 	changed      chan struct{} // closed, and replaced, when a field below changes
-	story        story
-	read         int64         // number of bytes of the journal that story includes
+	status       status
+	read         int64         // number of bytes of the journal that status includes
 	failed       error         // why the command was never started
 	watch        *net.UnixConn // connection on which the keeper reports changes; nil if there is none
 	armed        bool          // true if the keeper was asked to report the next output
@@ -40,10 +40,10 @@ type proc struct {
 	survivorPIDs []int
 }
 
-func (m *Manager) newProc(id ID, b birth) *proc {
+func (m *Manager) newProc(id ID, b startInfo) *proc {
 	return &proc{
-		m: m, id: id, dir: filepath.Join(m.dir, string(id)), birth: b,
-		changed: make(chan struct{}), story: story{state: Starting},
+		m: m, id: id, dir: filepath.Join(m.dir, string(id)), start: b,
+		changed: make(chan struct{}), status: status{state: Starting},
 	}
 }
 
@@ -93,7 +93,7 @@ func (p *proc) readFrom(f *os.File, until int64) error {
 		return err
 	}
 	text = text[:bytes.LastIndexByte(text, '\n')+1]
-	record.Each(text, p.story.tell)
+	record.Each(text, p.status.apply)
 	p.read += int64(len(text))
 	p.broadcastLocked()
 	return nil
@@ -108,15 +108,15 @@ func (p *proc) note(r record.Record) error {
 	return p.reread()
 }
 
-// jot appends a record to the journal without syncing it: it may be lost if the
+// noteUnsynced appends a record to the journal without syncing it: it may be lost if the
 // machine crashes.
-func (p *proc) jot(r record.Record) error {
+func (p *proc) noteUnsynced(r record.Record) error {
 	if err := p.append(r); err != nil {
 		return err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.story.tell(r)
+	p.status.apply(r)
 	p.broadcastLocked()
 	return nil
 }
@@ -132,15 +132,15 @@ func (p *proc) append(r record.Record) error {
 	return err
 }
 
-// now returns the story so far, and a channel that is closed at the next change.
-func (p *proc) now() (story, <-chan struct{}) {
+// now returns the status so far, and a channel that is closed at the next change.
+func (p *proc) now() (status, <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.story, p.changed
+	return p.status, p.changed
 }
 
-// await blocks until the story meets a condition.
-func (p *proc) await(ctx context.Context, until func(*story) bool) error {
+// await blocks until the status meets a condition.
+func (p *proc) await(ctx context.Context, until func(*status) bool) error {
 	for {
 		s, changed := p.now()
 		if until(&s) {
@@ -168,13 +168,13 @@ func (p *proc) failure() error {
 // info returns what is known about the process.
 func (p *proc) info() Info {
 	p.mu.Lock()
-	st, survivors, reading := p.story, p.survivorPIDs, p.reading
+	st, survivors, reading := p.status, p.survivorPIDs, p.reading
 	p.mu.Unlock()
-	s := p.birth.spec
+	s := p.start.spec
 	i := Info{
 		ID: p.id, Key: s.Key, Owner: s.Owner, Command: s.Command, Args: s.Args, Dir: s.Dir, Title: s.Title,
 		Class: s.Class, TTY: s.TTY != nil, Stdin: s.Stdin,
-		State: st.state, Reason: st.reason, PID: st.pid, Created: p.birth.time, Started: st.started, Ended: st.ended,
+		State: st.state, Reason: st.reason, PID: st.pid, Created: p.start.time, Started: st.started, Ended: st.ended,
 		Reading: reading && !st.state.Ended(), Exit: st.exit, Lingering: st.lingering, Gone: st.gone, Survivors: survivors, Seen: st.seen, Dropped: st.dropped,
 		Output: p.output(st),
 		Files:  Files{Dir: p.dir, Output: p.path(output.DataFile(0))},
@@ -183,7 +183,7 @@ func (p *proc) info() Info {
 }
 
 // output counts what the process wrote. After the end the journal has the counts.
-func (p *proc) output(st story) Output {
+func (p *proc) output(st status) Output {
 	if st.totals != nil {
 		t := *st.totals
 		return Output{t.Bytes, t.Stdout, t.Bytes - t.Stdout, t.Bytes - st.kept}
@@ -201,47 +201,47 @@ func (p *proc) output(st story) Output {
 // only, so it is logged: the others must still be found.
 func (m *Manager) adopt(id ID) {
 	dir := filepath.Join(m.dir, string(id))
-	b, err := readBirth(dir)
+	b, err := readStartInfo(dir)
 	if err != nil {
-		m.adoptStranger(id, dir, err)
+		m.adoptWithoutSpec(id, dir, err)
 		return
 	}
 	p := m.newProc(id, b)
-	begun, err := p.settle()
+	begun, err := p.resolveClaim()
 	if err == nil && begun {
-		err = p.recall()
+		err = p.loadJournal()
 	}
 	switch {
 	case err != nil:
 		m.opts.Log.Error("the files of a process are damaged", "process", id, "err", err)
-		p.story = story{state: Lost, reason: "its files are damaged: " + err.Error(), ended: time.Now(), lost: true, gone: true}
+		p.status = status{state: Lost, reason: "its files are damaged: " + err.Error(), ended: time.Now(), lost: true, gone: true}
 	case !begun:
 		m.discard(id)
 		return
 	}
 	m.procs[id] = p
-	if p.story.dropped {
+	if p.status.dropped {
 		outlog.Remove(p.dir) // an earlier daemon may have been killed before it removed the files
 	}
-	if !p.story.gone {
+	if !p.status.gone {
 		m.work.Go(func() { p.follow(nil) })
 	}
 }
 
-// recall reads the journal of a process that was found. If the process ended less
+// loadJournal reads the journal of a process that was found. If the process ended less
 // than a minute ago the journal is synced first; older records the system has
 // written to disk by itself.
-func (p *proc) recall() error {
+func (p *proc) loadJournal() error {
 	err := p.reload(0)
-	if s := &p.story; err == nil && s.state.Ended() && time.Since(s.ended) < time.Minute {
+	if s := &p.status; err == nil && s.state.Ended() && time.Since(s.ended) < time.Minute {
 		err = p.reread()
 	}
 	return err
 }
 
-// adoptStranger handles a folder without a complete spec: it removes the folder if
+// adoptWithoutSpec handles a folder without a complete spec: it removes the folder if
 // no command can be running there.
-func (m *Manager) adoptStranger(id ID, dir string, err error) {
+func (m *Manager) adoptWithoutSpec(id ID, dir string, err error) {
 	if nothingRuns(dir, errors.Is(err, os.ErrNotExist)) {
 		m.discard(id)
 		return
@@ -258,24 +258,24 @@ func nothingRuns(dir string, specIsMissing bool) bool {
 	if errors.Is(err, os.ErrNotExist) {
 		return true
 	}
-	var s story
+	var s status
 	record.Each(text, func(r record.Record) { // the claim of a keeper is its journal
-		s.tell(r)
+		s.apply(r)
 		s.gone = s.gone || r.Kind == keeper.Abandoned
 	})
 	return specIsMissing && s.gone
 }
 
-func readBirth(dir string) (birth, error) {
+func readStartInfo(dir string) (startInfo, error) {
 	text, err := os.ReadFile(filepath.Join(dir, keeper.SpecFile))
 	if err != nil {
-		return birth{}, err
+		return startInfo{}, err
 	}
 	r, err := record.Parse(bytes.TrimSpace(text))
 	if err != nil {
-		return birth{}, fmt.Errorf("%w spec: %w", ErrInvalid, err)
+		return startInfo{}, fmt.Errorf("%w spec: %w", ErrInvalid, err)
 	}
-	return parseBirth(r)
+	return parseStartInfo(r)
 }
 
 // discard removes the folder of a process whose command was never started. If that
@@ -294,7 +294,7 @@ func (m *Manager) discard(id ID) {
 // This is the first step of every removal: before it the process is known in full,
 // and after it the key is free, even if the daemon is killed.
 func (m *Manager) setAside(id ID) (away string, err error) {
-	away = filepath.Join(m.dir, discarded+string(id)+rand.Text())
+	away = filepath.Join(m.dir, removedPrefix+string(id)+rand.Text())
 	err = os.Rename(filepath.Join(m.dir, string(id)), away)
 	m.failHere("renamed")
 	return away, err
@@ -311,8 +311,8 @@ func (m *Manager) removeFolder(dir string) error {
 	return os.RemoveAll(dir)
 }
 
-// discarded is the prefix of the names of folders that are being removed.
-const discarded = "gone."
+// removedPrefix is the prefix of the names of folders that are being removed.
+const removedPrefix = "gone."
 
 // isID reports whether a name has the form that idOf returns. Files with other
 // names are not ours.

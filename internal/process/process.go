@@ -63,7 +63,7 @@ type Spec struct {
 type Class string
 
 const (
-	Job     Class = "job"     // a command that ends by itself and has limits; the default
+	OneShot Class = "job"     // a command that ends by itself and has limits; the default
 	Service Class = "service" // a command that runs until it is stopped, without limits
 )
 

@@ -16,9 +16,9 @@ const (
 	maxLine      = 64 << 10 // maximum bytes of one line
 )
 
-// look calls f with the output log and the story from before the log was opened. It
+// readLog calls f with the output log and the status from before the log was opened. It
 // calls f again if the keeper removes a segment while f reads it.
-func (p *proc) look(f func(l *outlog.Log, s story) error) error {
+func (p *proc) readLog(f func(l *outlog.Log, s status) error) error {
 	s, _ := p.now()
 	if s.dropped {
 		return fmt.Errorf("process %s: %w", p.id, ErrDropped)
@@ -63,7 +63,7 @@ func (m *Manager) Read(ctx context.Context, owner Owner, id ID, r ReadRequest) (
 }
 
 func (p *proc) chunk(r ReadRequest) (c Chunk, err error) {
-	err = p.look(func(l *outlog.Log, s story) error {
+	err = p.readLog(func(l *outlog.Log, s status) error {
 		part, err := l.Read(r.Offset, min(r.Until, max(l.End(), r.Offset)), r.Limit, output.Stream(r.Stream))
 		c = chunkOf(part)
 		c.End = s.gone && c.Next >= l.End()
@@ -90,7 +90,7 @@ func (m *Manager) Tail(owner Owner, id ID, n int, stream Stream) (c Chunk, err e
 		return Chunk{}, invalid("tail", "%d is less than nothing", n)
 	}
 	n = min(n, maxLimit)
-	err = p.look(func(l *outlog.Log, s story) error {
+	err = p.readLog(func(l *outlog.Log, s status) error {
 		part, err := tail(l, n, output.Stream(stream))
 		c = chunkOf(part)
 		c.End = s.gone
@@ -119,7 +119,7 @@ func (m *Manager) Lines(owner Owner, id ID, first int64, n int) (lines []Line, e
 	if first == 0 || n < 0 {
 		return nil, invalid("line", "the first line is 1, the last is -1")
 	}
-	err = p.look(func(l *outlog.Log, _ story) error {
+	err = p.readLog(func(l *outlog.Log, _ status) error {
 		from := first
 		if from < 0 {
 			all, err := countLines(l)
@@ -158,7 +158,7 @@ func (m *Manager) View(owner Owner, id ID, stream Stream) (text string, info *Tr
 	if err != nil {
 		return "", nil, err
 	}
-	err = p.look(func(l *outlog.Log, _ story) error {
+	err = p.readLog(func(l *outlog.Log, _ status) error {
 		of := output.Stream(stream)
 		t, err := l.Count()
 		if err != nil {

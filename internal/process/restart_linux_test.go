@@ -36,7 +36,7 @@ func TestCommandsOutliveTheirDaemon(t *testing.T) {
 	for i := range specs {
 		specs[i].Quota = 16 << 20
 	}
-	v := newVictim(t, orders{Dir: dir, Specs: specs})
+	v := startKillable(t, daemonOrders{Dir: dir, Specs: specs})
 	v.await(len(specs))
 	v.kill()
 	pass1() // at this moment there is no daemon
@@ -129,7 +129,7 @@ func TestFollowingGoesOnAfterARestart(t *testing.T) {
 	dir := t.TempDir()
 	path1, pass1 := gate(t)
 	path2, pass2 := gate(t)
-	v := newVictim(t, orders{Dir: dir, Specs: []Spec{spec("k", "echo 1; read x <"+path1+"; echo 2; read x <"+path2+"; echo 3")}})
+	v := startKillable(t, daemonOrders{Dir: dir, Specs: []Spec{spec("k", "echo 1; read x <"+path1+"; echo 2; read x <"+path2+"; echo 3")}})
 	v.await(1)
 	v.kill()
 	pass1()
@@ -172,7 +172,7 @@ func TestAKeeperThatIsAskedToEndStopsItsCommand(t *testing.T) {
 	}
 }
 
-func TestAForeignProcessIsAnUnknownOne(t *testing.T) {
+func TestAProcessOfAnotherOwnerLooksUnknown(t *testing.T) {
 	m := open(t, t.TempDir(), Options{})
 	theirs := start(t, m, spec("k", "exec sleep 1000")).ID
 	unknown := idOf("nobody", "nothing")
@@ -213,7 +213,7 @@ func TestAForeignProcessIsAnUnknownOne(t *testing.T) {
 	}
 }
 
-func TestAnOwnerHasSoMuchAndNoMore(t *testing.T) {
+func TestCapsOfAnOwnerAreEnforced(t *testing.T) {
 	m := open(t, t.TempDir(), Options{MaxRunning: 2, Quota: 1 << 20, MaxDisk: 3 << 20})
 	first := start(t, m, spec("1", "exec sleep 1000"))
 	start(t, m, spec("2", "sleep 1000 & exit 0")) // a lingering process counts
@@ -251,7 +251,7 @@ func TestAnOwnerHasSoMuchAndNoMore(t *testing.T) {
 
 // The error of a full disk share names what fills it, because the ways out differ:
 // nobody can drop the output of a running command.
-func TestAFullShareOfDiskSaysWhatFillsIt(t *testing.T) {
+func TestADiskCapErrorNamesWhatFillsIt(t *testing.T) {
 	const mib = 1 << 20
 	earlier, reserved := "whose end nobody has seen takes 900000 bytes", "reserved for what running commands may print"
 	tests := []struct {

@@ -18,15 +18,15 @@ func (m *Manager) checkCapsLocked(spec Spec) error {
 	running, disk, reserved := int64(0), int64(0), int64(0)
 	var spare []*proc
 	for _, p := range m.procs {
-		if p.birth.spec.Owner != spec.Owner {
+		if p.start.spec.Owner != spec.Owner {
 			continue
 		}
 		s, _ := p.now()
 		switch {
 		case !s.gone:
 			running++
-			disk += p.birth.spec.Quota
-			reserved += p.birth.spec.Quota
+			disk += p.start.spec.Quota
+			reserved += p.start.spec.Quota
 		case !s.dropped:
 			disk += p.size()
 			if s.seen {
@@ -37,7 +37,7 @@ func (m *Manager) checkCapsLocked(spec Spec) error {
 	if running >= int64(m.opts.MaxRunning) {
 		return &CapError{What: capProcesses, Has: running, Cap: int64(m.opts.MaxRunning)}
 	}
-	slices.SortFunc(spare, func(a, b *proc) int { return a.birth.time.Compare(b.birth.time) })
+	slices.SortFunc(spare, func(a, b *proc) int { return a.start.time.Compare(b.start.time) })
 	for _, p := range spare {
 		if disk+spec.Quota <= m.opts.MaxDisk {
 			break
@@ -76,7 +76,7 @@ func (m *Manager) MarkSeen(owner Owner, id ID) error {
 	case s.seen:
 		return nil
 	}
-	return p.jot(record.New(keeper.Seen)) // if this record is lost, the output is only kept longer
+	return p.noteUnsynced(record.New(keeper.Seen)) // if this record is lost, the output is only kept longer
 }
 
 // Forget removes the output of a process that is gone and seen. Its key and

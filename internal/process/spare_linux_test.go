@@ -13,18 +13,18 @@ import (
 )
 
 // spareOf returns the spare keeper of a manager after a start.
-func spareOf(t *testing.T, m *Manager) *newKeeper {
+func spareOf(t *testing.T, m *Manager) *keeperProcess {
 	t.Helper()
 	m.work.Wait() // until the spare keeper is started
-	if m.spare == nil {
+	if m.spareKeeper == nil {
 		t.Fatal("there is no spare keeper")
 	}
-	return m.spare
+	return m.spareKeeper
 }
 
-func TestTheNextCommandHasTheSpareKeeper(t *testing.T) {
+func TestTheNextCommandGetsTheSpareKeeper(t *testing.T) {
 	m := open(t, t.TempDir(), Options{})
-	if m.spare != nil {
+	if m.spareKeeper != nil {
 		t.Error("there is a spare keeper before the first command")
 	}
 	run(t, m, spec("1", "true"))
@@ -64,7 +64,7 @@ func TestAKeeperStartsAnewWithEveryCommand(t *testing.T) {
 	stdin, tty, limited := spec("stdin", "cat"), spec("tty", "cat"), spec("limited", "cat")
 	stdin.Stdin, tty.Stdin, limited.Stdin = true, true, true
 	tty.TTY = &Size{24, 80}
-	limited.Class, limited.Limits = Job, Limits{Time: time.Hour, Memory: 1 << 40, Processes: 100}
+	limited.Class, limited.Limits = OneShot, Limits{Time: time.Hour, Memory: 1 << 40, Processes: 100}
 	m := open(t, t.TempDir(), Options{})
 	run(t, m, spec("first", "true"))
 	for _, s := range []Spec{stdin, tty, limited} {
@@ -94,7 +94,7 @@ func TestAKeeperStartsAnewWithEveryCommand(t *testing.T) {
 
 // A request for a command that has just ended must not reach the next command, and
 // its sender must not wait for an answer.
-func TestARequestThatComesTooLateIsNoneOfTheNextCommand(t *testing.T) {
+func TestALateRequestDoesNotReachTheNextCommand(t *testing.T) {
 	m := open(t, t.TempDir(), Options{})
 	k := spareAfter(t, m, "first")
 	ours, theirs, err := socketPair()
@@ -120,29 +120,29 @@ func TestARequestThatComesTooLateIsNoneOfTheNextCommand(t *testing.T) {
 }
 
 // spareAfter runs a command and returns the spare keeper.
-func spareAfter(t *testing.T, m *Manager, key string) *newKeeper {
+func spareAfter(t *testing.T, m *Manager, key string) *keeperProcess {
 	t.Helper()
 	run(t, m, spec(key, "true"))
 	return spareOf(t, m)
 }
 
-func TestARoomIsMadeInAdvanceAndNeverLeftBehind(t *testing.T) {
+func TestSpareFoldersAreUsedAndRemovedOnClose(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, unborn+"OLD"), 0o700); err != nil { // left by a daemon that was killed
+	if err := os.Mkdir(filepath.Join(dir, sparePrefix+"OLD"), 0o700); err != nil { // left by a daemon that was killed
 		t.Fatal(err)
 	}
 	m := open(t, dir, Options{})
 	spareAfter(t, m, "first")
-	if len(m.rooms) != Reserve {
-		t.Fatalf("%d rooms are in reserve", len(m.rooms))
+	if len(m.spareDirs) != SpareDirs {
+		t.Fatalf("there are %d spare folders", len(m.spareDirs))
 	}
-	made := m.rooms[len(m.rooms)-1]
+	made := m.spareDirs[len(m.spareDirs)-1]
 	if !made.synced {
-		t.Fatalf("the room for the next command is %+v", made)
+		t.Fatalf("the spare folder for the next command is %+v", made)
 	}
 	spareAfter(t, m, "second")
 	if _, err := os.Stat(filepath.Join(dir, filepath.Base(made.path))); made.path != m.procs[idOf(me, "second")].dir || err != nil {
-		t.Errorf("the room is %s, err = %v", made.path, err)
+		t.Errorf("the spare folder is now %s, err = %v", made.path, err)
 	}
 	if err := m.Close(); err != nil {
 		t.Fatal(err)
@@ -207,8 +207,8 @@ func TestAKeeperThatComesTooLateRunsNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := m.newProc(idOf(me, "k"), birth{spec: s, time: time.Now(), boot: m.boot, marker: "m"})
-	r, err := p.moveIn()
+	p := m.newProc(idOf(me, "k"), startInfo{spec: s, time: time.Now(), boot: m.boot, marker: "m"})
+	r, err := p.claimDir()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +217,7 @@ func TestAKeeperThatComesTooLateRunsNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := sendFiles(k.conn, m.opts.launch(p.birth, s).Line(), r.dir, r.state); err != nil {
+	if err := sendFiles(k.conn, m.opts.launch(p.start, s).Line(), r.dir, r.state); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Remove(p.path(keeper.SpecFile)); err != nil { // the first step of discard

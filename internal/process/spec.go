@@ -35,7 +35,7 @@ func (o *Options) complete(s Spec) (Spec, error) {
 	if s.Owner == "" {
 		return s, ErrNoOwner
 	}
-	for _, check := range []func(*Options, *Spec) error{checkNames, checkCommand, checkPlace, checkLimits} {
+	for _, check := range []func(*Options, *Spec) error{checkNames, checkCommand, checkDirAndEnv, checkLimits} {
 		if err := check(o, &s); err != nil {
 			return s, err
 		}
@@ -79,7 +79,7 @@ func checkCommand(o *Options, s *Spec) error {
 	return nil
 }
 
-func checkPlace(o *Options, s *Spec) error {
+func checkDirAndEnv(o *Options, s *Spec) error {
 	switch {
 	case s.Dir == "":
 		return invalid("working directory", "it is missing")
@@ -103,10 +103,10 @@ func checkPlace(o *Options, s *Spec) error {
 }
 
 func checkLimits(o *Options, s *Spec) error {
-	s.Class = cmp.Or(s.Class, Job)
+	s.Class = cmp.Or(s.Class, OneShot)
 	switch {
-	case s.Class != Job && s.Class != Service:
-		return invalid("class", "%q is neither %q nor %q", s.Class, Job, Service)
+	case s.Class != OneShot && s.Class != Service:
+		return invalid("class", "%q is neither %q nor %q", s.Class, OneShot, Service)
 	case s.Class == Service && s.Limits != Limits{}:
 		return invalid("limits", "a service has none: make it a job")
 	case s.Limits.Time < 0 || s.Limits.Memory < 0 || s.Limits.Processes < 0:
@@ -114,7 +114,7 @@ func checkLimits(o *Options, s *Spec) error {
 	case s.Quota < 0 || s.Quota > 0 && s.Quota < output.MinQuota:
 		return invalid("quota", "%d is the least", output.MinQuota)
 	}
-	if s.Class == Job {
+	if s.Class == OneShot {
 		s.Limits.Time = cmp.Or(s.Limits.Time, o.Limits.Time)
 		s.Limits.Memory = cmp.Or(s.Limits.Memory, o.Limits.Memory)
 		s.Limits.Processes = cmp.Or(s.Limits.Processes, o.Limits.Processes)
@@ -129,25 +129,25 @@ func sameCommand(a, b Spec) bool {
 		a.Dir == b.Dir && a.Class == b.Class && a.Stdin == b.Stdin && (a.TTY != nil) == (b.TTY != nil)
 }
 
-// A birth is the spec of a process with the circumstances of its start, as both
+// A startInfo is the spec of a process with the circumstances of its start, as both
 // are on disk.
-type birth struct {
+type startInfo struct {
 	spec   Spec // without the environment, which may hold secrets
 	time   time.Time
 	boot   string // boot of the machine at the start: what was not synced before a reboot may be lost
 	marker string // value of the environment variable that marks the processes of this command
 }
 
-func (b birth) record() record.Record {
-	s := b.spec
+func (i startInfo) record() record.Record {
+	s := i.spec
 	r := record.New("spec").With("key", s.Key).With("owner", string(s.Owner)).With("command", s.Command).
 		WithAll("arg", s.Args).With("dir", s.Dir).With("title", s.Title).With("class", string(s.Class)).
 		WithFlag("stdin", s.Stdin).WithFlag("tty", s.TTY != nil).WithInt("quota", s.Quota)
-	return r.WithInt("time", b.time.UnixNano()).With("boot", b.boot).With("marker", b.marker)
+	return r.WithInt("time", i.time.UnixNano()).With("boot", i.boot).With("marker", i.marker)
 }
 
-func parseBirth(r record.Record) (birth, error) {
-	b := birth{
+func parseStartInfo(r record.Record) (startInfo, error) {
+	b := startInfo{
 		spec: Spec{
 			Key: r.Get("key"), Owner: Owner(r.Get("owner")), Command: r.Get("command"), Args: r.All("arg"), Dir: r.Get("dir"),
 			Title: r.Get("title"), Class: Class(r.Get("class")), Stdin: r.Flag("stdin"), Quota: r.Int("quota"),
@@ -158,13 +158,13 @@ func parseBirth(r record.Record) (birth, error) {
 		b.spec.TTY = &Size{}
 	}
 	if r.Kind != "spec" || b.spec.Key == "" || b.spec.Owner == "" || len(b.spec.Args) == 0 || b.marker == "" {
-		return birth{}, fmt.Errorf("%w spec", ErrInvalid)
+		return startInfo{}, fmt.Errorf("%w spec", ErrInvalid)
 	}
 	return b, nil
 }
 
 // launch returns the launch record of a keeper: the spec, and what is not on disk.
-func (o *Options) launch(b birth, s Spec) record.Record {
+func (o *Options) launch(b startInfo, s Spec) record.Record {
 	env := slices.DeleteFunc(slices.Clone(s.Env), func(v string) bool {
 		return strings.HasPrefix(v, "PWD=") || strings.HasPrefix(v, keeper.Marker+"=")
 	})

@@ -19,7 +19,7 @@ func (m *Manager) Start(ctx context.Context, spec Spec) (info Info, attached boo
 	if spec, err = m.opts.complete(spec); err != nil {
 		return Info{}, false, err
 	}
-	p, attached, err := m.enter(spec)
+	p, attached, err := m.register(spec)
 	if err != nil {
 		return Info{}, false, err
 	}
@@ -29,12 +29,12 @@ func (m *Manager) Start(ctx context.Context, spec Spec) (info Info, attached boo
 		}
 		time.AfterFunc(shortCommand, func() {
 			if s, _ := p.now(); !s.gone { // otherwise its own keeper became the spare one
-				m.hireSpare()
-				m.prepare()
+				m.startSpareKeeper()
+				m.createSpareDirs()
 			}
 		})
 	}
-	err = p.await(ctx, func(s *story) bool { return s.state != Starting })
+	err = p.await(ctx, func(s *status) bool { return s.state != Starting })
 	if err != nil && p.failure() != nil {
 		return Info{}, false, err // the process was removed: nothing was started
 	}
@@ -45,9 +45,9 @@ func (m *Manager) Start(ctx context.Context, spec Spec) (info Info, attached boo
 	return info, attached, err
 }
 
-// enter finds the process of a key, or registers a new one. The caller that
+// register finds the process of a key, or registers a new one. The caller that
 // registered it has to call begin.
-func (m *Manager) enter(spec Spec) (p *proc, attached bool, err error) {
+func (m *Manager) register(spec Spec) (p *proc, attached bool, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closed {
@@ -55,7 +55,7 @@ func (m *Manager) enter(spec Spec) (p *proc, attached bool, err error) {
 	}
 	id := idOf(spec.Owner, spec.Key)
 	if p := m.procs[id]; p != nil {
-		if !sameCommand(p.birth.spec, spec) {
+		if !sameCommand(p.start.spec, spec) {
 			return nil, false, fmt.Errorf("key %q: %w", spec.Key, ErrConflict)
 		}
 		return p, true, nil
@@ -63,8 +63,8 @@ func (m *Manager) enter(spec Spec) (p *proc, attached bool, err error) {
 	if err := m.checkCapsLocked(spec); err != nil {
 		return nil, false, err
 	}
-	p = m.newProc(id, birth{spec: spec, time: time.Now(), boot: m.boot, marker: string(id) + "-" + rand.Text()})
-	p.birth.spec.Env = nil
+	p = m.newProc(id, startInfo{spec: spec, time: time.Now(), boot: m.boot, marker: string(id) + "-" + rand.Text()})
+	p.start.spec.Env = nil
 	m.procs[id] = p
 	m.work.Add(1)
 	return p, false, nil
@@ -74,27 +74,27 @@ func (m *Manager) enter(spec Spec) (p *proc, attached bool, err error) {
 // nothing, so an error before that leaves nothing behind.
 func (p *proc) begin(ctx context.Context, spec Spec) (err error) {
 	defer p.m.work.Done()
-	k, err := p.m.hire()
+	k, err := p.m.takeKeeper()
 	if err != nil {
-		p.dismiss(err)
+		p.failStart(err)
 		return err
 	}
-	r, err := p.moveIn() // while the keeper starts
+	d, err := p.claimDir() // while the keeper starts
 	if err != nil {
-		p.m.reserve(k)
-		p.dismiss(err)
+		p.m.keepSpare(k)
+		p.failStart(err)
 		return err
 	}
-	defer r.close()
+	defer d.close()
 	defer func() {
 		if err != nil {
-			p.forsake(err)
+			p.discard(err)
 		}
 	}()
 	p.m.failHere("unsynced")
-	err = sendFiles(k.conn, p.m.opts.launch(p.birth, spec).Line(), r.dir, r.state)
+	err = sendFiles(k.conn, p.m.opts.launch(p.start, spec).Line(), d.dir, d.state)
 	if err == nil {
-		err = r.sync(p.m.folder) // while the keeper gets ready
+		err = d.sync(p.m.folder) // while the keeper gets ready
 	}
 	p.m.failHere("synced")
 	if err == nil {
@@ -104,21 +104,21 @@ func (p *proc) begin(ctx context.Context, spec Spec) (err error) {
 		_, err = k.conn.Write(record.New(keeper.Go).Line())
 	}
 	if err != nil {
-		k.dismiss()
+		k.end()
 		return err
 	}
 	p.m.work.Go(func() { p.follow(k) })
 	return nil
 }
 
-// forsake removes a process whose command was never started, from disk and memory.
-func (p *proc) forsake(err error) {
+// discard removes a process whose command was never started, from disk and memory.
+func (p *proc) discard(err error) {
 	p.m.discard(p.id)
-	p.dismiss(err)
+	p.failStart(err)
 }
 
-// dismiss removes a process from memory and lets the calls that wait for it fail.
-func (p *proc) dismiss(err error) {
+// failStart removes a process from memory and lets the calls that wait for it fail.
+func (p *proc) failStart(err error) {
 	p.m.mu.Lock()
 	delete(p.m.procs, p.id)
 	p.m.mu.Unlock()

@@ -236,7 +236,7 @@ func TestAStartThatIsKilledHappensOnceOrNotAtAll(t *testing.T) {
 			dir := t.TempDir()
 			command, count := counter(t)
 			s := spec("k", command)
-			v := newVictim(t, orders{Dir: dir, Fault: tt.fault, Specs: []Spec{s}})
+			v := startKillable(t, daemonOrders{Dir: dir, Fault: tt.fault, Specs: []Spec{s}})
 			said := v.said()
 			if strings.HasPrefix(tt.fault, "daemon") && said != "" {
 				t.Fatalf("the dead daemon said %q", said)

@@ -43,10 +43,10 @@ func namesIn(t *testing.T, dir string) (names []string) {
 }
 
 // killAt runs a daemon that is killed at a point, and fails if it is not.
-func killAt(t *testing.T, point string, o orders) {
+func killAt(t *testing.T, point string, o daemonOrders) {
 	t.Helper()
 	o.Fault, o.Dies = "daemon@"+point, true
-	v := newVictim(t, o)
+	v := startKillable(t, o)
 	for line := v.said(); line != ""; line = v.said() {
 		if !strings.HasPrefix(line, "started") {
 			t.Fatalf("the daemon said %q", line)
@@ -62,8 +62,8 @@ func TestADaemonKilledWhileItUndoesAStart(t *testing.T) {
 			dir := t.TempDir()
 			command, count := counter(t)
 			s := spec("k", command)
-			killAt(t, "synced", orders{Dir: dir, Specs: []Spec{s}})
-			killAt(t, point, orders{Dir: dir})
+			killAt(t, "synced", daemonOrders{Dir: dir, Specs: []Spec{s}})
+			killAt(t, point, daemonOrders{Dir: dir})
 			checkKeyIsFree(t, dir, s, count, 1)
 		})
 	}
@@ -76,7 +76,7 @@ func TestADaemonKilledWhileItStarts(t *testing.T) {
 			dir := t.TempDir()
 			command, count := counter(t)
 			s := spec("k", command)
-			killAt(t, point, orders{Dir: dir, Specs: []Spec{s}})
+			killAt(t, point, daemonOrders{Dir: dir, Specs: []Spec{s}})
 			checkKeyIsFree(t, dir, s, count, 1)
 		})
 	}
@@ -91,7 +91,7 @@ func TestADaemonKilledWhileItRemovesAProcess(t *testing.T) {
 				dir := t.TempDir()
 				command, count := counter(t)
 				s := spec("k", command+"; echo hello")
-				killAt(t, point, orders{Dir: dir, Specs: []Spec{s}, Then: how})
+				killAt(t, point, daemonOrders{Dir: dir, Specs: []Spec{s}, Then: how})
 				checkKeyIsFree(t, dir, s, count, 2)
 			})
 		}
@@ -104,7 +104,7 @@ func TestADaemonKilledWhileItDropsOutput(t *testing.T) {
 	dir := t.TempDir()
 	command, count := counter(t)
 	s := spec("k", command+"; echo hello")
-	killAt(t, "dropped", orders{Dir: dir, Specs: []Spec{s}, Then: "forget"})
+	killAt(t, "dropped", daemonOrders{Dir: dir, Specs: []Spec{s}, Then: "forget"})
 	checkKeyIsFree(t, dir, s, count, 1)
 	names := namesIn(t, filepath.Join(dir, string(idOf(me, "k"))))
 	if slices.ContainsFunc(names, output.IsFile) {
@@ -118,7 +118,7 @@ func TestAFolderHalfRemovedIsRemoved(t *testing.T) {
 	files := []string{keeper.SpecFile, keeper.ClaimFile, keeper.StateFile, output.DataFile(0), output.IndexFile(0)}
 	for left := range 1 << len(files) {
 		dir := t.TempDir()
-		at := filepath.Join(dir, discarded+string(idOf(me, "k"))+"X")
+		at := filepath.Join(dir, removedPrefix+string(idOf(me, "k"))+"X")
 		if err := os.Mkdir(at, 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -141,9 +141,9 @@ func TestAFolderHalfRemovedIsRemoved(t *testing.T) {
 // also by the second attempt.
 func TestTheSpecIsRemovedBeforeTheClaim(t *testing.T) {
 	dir := t.TempDir()
-	killAt(t, "synced", orders{Dir: dir, Specs: []Spec{spec("k", "true")}})
-	killAt(t, "renamed", orders{Dir: dir})
-	killAt(t, "unspecified", orders{Dir: dir})
+	killAt(t, "synced", daemonOrders{Dir: dir, Specs: []Spec{spec("k", "true")}})
+	killAt(t, "renamed", daemonOrders{Dir: dir})
+	killAt(t, "unspecified", daemonOrders{Dir: dir})
 	names := namesIn(t, dir)
 	if len(names) != 1 {
 		t.Fatalf("%v is left", names)

@@ -11,9 +11,9 @@ import (
 
 // A keeper writes how a command ended, and then syncs the journal. A manager that
 // reads the journal between the two must not report the end.
-func TestAnEndIsNotToldBeforeItIsSynced(t *testing.T) {
+func TestAnEndIsNotReportedBeforeItIsSynced(t *testing.T) {
 	m := open(t, t.TempDir(), Options{})
-	p := m.newProc(idOf(me, "k"), birth{time: time.Now(), boot: m.boot})
+	p := m.newProc(idOf(me, "k"), startInfo{time: time.Now(), boot: m.boot})
 	if err := os.Mkdir(p.dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func TestAnEndIsNotToldBeforeItIsSynced(t *testing.T) {
 	look("told of the start", Running, false, p.reload(int64(len(synced))))
 	look("told of the start again", Running, false, p.reload(int64(len(synced))))
 	look("told of the exit", Exited, false, p.reload(int64(len(text))))
-	look("having noted something", Exited, false, p.jot(record.New(keeper.Seen)))
+	look("having noted something", Exited, false, p.noteUnsynced(record.New(keeper.Seen)))
 	if s, _ := p.now(); !s.seen {
 		t.Error("it is not noted")
 	}

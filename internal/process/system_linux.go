@@ -123,8 +123,8 @@ func claimant(c record.Record) identity.Process {
 	}
 }
 
-// awaitDeath blocks until a process has ended. It fails only if ctx ends first.
-func awaitDeath(ctx context.Context, who identity.Process) error {
+// awaitEnd blocks until a process has ended. It fails only if ctx ends first.
+func awaitEnd(ctx context.Context, who identity.Process) error {
 	fd, err := who.Open()
 	if err != nil {
 		return nil // it is gone

@@ -40,7 +40,7 @@ func claim(string, record.Record) (bool, error) { return false, ErrUnsupported }
 
 func claimant(record.Record) identity.Process { return identity.Process{} }
 
-func awaitDeath(context.Context, identity.Process) error { return ErrUnsupported }
+func awaitEnd(context.Context, identity.Process) error { return ErrUnsupported }
 
 func awaitAll(context.Context, []stat) {}
 

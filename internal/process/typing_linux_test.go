@@ -79,7 +79,7 @@ func TestALineEditorIsNoticed(t *testing.T) {
 	awaitOutput(t, m, id, "42")
 }
 
-func TestACommandThatDoesSomethingElseIsLeftAlone(t *testing.T) {
+func TestACommandThatDoesNotReadIsNotReportedAsReading(t *testing.T) {
 	path, _ := gate(t)
 	piped := spec("a pipe", `printf "Password: "; read x`)
 	piped.Stdin = true
@@ -106,14 +106,14 @@ func TestACommandThatDoesSomethingElseIsLeftAlone(t *testing.T) {
 	run(t, m, spec("clock", "sleep 0.3")) // enough time for many checks
 	for _, p := range m.procs {
 		if p.info().Reading {
-			t.Errorf("%s: it does not wait for anybody to type", p.birth.spec.Key)
+			t.Errorf("%s: it does not wait for anybody to type", p.start.spec.Key)
 		}
 	}
 }
 
 // The keeper reports to a new daemon too that the command waits, although it has
 // reported it before.
-func TestThatACommandReadsIsKnownAfterARestart(t *testing.T) {
+func TestReadingIsKnownAfterARestart(t *testing.T) {
 	m := open(t, t.TempDir(), Options{Quiet: 5 * time.Millisecond})
 	id := start(t, m, terminal("k", `printf "name> "; read x; echo "got $x"`)).ID
 	awaitReading(t, m, id, true)
@@ -128,7 +128,7 @@ func TestThatACommandReadsIsKnownAfterARestart(t *testing.T) {
 	}
 }
 
-func TestWhoCannotBeAnsweredDoesNotWait(t *testing.T) {
+func TestACommandWithoutStdinIsNotReportedAsReading(t *testing.T) {
 	m := open(t, t.TempDir(), Options{Quiet: 5 * time.Millisecond})
 	id := start(t, m, terminal("k", `read x; trap "" HUP; read y; sleep 1000`)).ID
 	awaitReading(t, m, id, true)

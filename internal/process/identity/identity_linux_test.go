@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-func TestAProcessIsItselfAndNobodyElse(t *testing.T) {
+func TestAProcessIsToldApartFromOthersWithItsNumber(t *testing.T) {
 	self, err := Self()
 	if err != nil || self.PID != os.Getpid() || !self.Alive() {
 		t.Fatalf("%+v, %v", self, err)
@@ -81,7 +81,7 @@ func FuzzStat(f *testing.F) {
 	})
 }
 
-func TestANameCannotForgeTheRest(t *testing.T) {
+func TestTheNameOfAProcessCannotForgeOtherFields(t *testing.T) {
 	s, err := parseStat("7 (a) R 1 1 1) S 5 6 7 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 99 0 3 0\n")
 	if want := (Stat{7, 'S', 5, 6, 7, 99, 3}); err != nil || s != want {
 		t.Errorf("%+v, %v, want %+v", s, err, want)

@@ -30,26 +30,26 @@ func (k *keeper) begin() error {
 	if err != nil {
 		return err
 	}
-	theirs, attr, err := k.plumb()
+	theirs, attr, err := k.openStreams()
 	defer closeAll(theirs)
 	if err != nil {
 		return err
 	}
-	k.spareUs = setOOMScore(int(k.launch.Int("oom")))
+	k.restoreOOM = setOOMScore(int(k.launch.Int("oom")))
 	k.pid, err = fork(int(k.launch.Int("nice")), program, args, &syscall.ProcAttr{Dir: dir, Env: env, Files: theirs, Sys: attr})
 	if err != nil {
-		return explain(program, err)
+		return explainStart(program, err)
 	}
 	s, err := identity.StatOf(k.pid)
 	if err != nil {
 		s.Start = 0 // then only this keeper can signal the command
 	}
 	k.start, k.running = s.Start, true
-	if k.handle, err = sys.PidfdOpen(k.pid, 0); err != nil {
-		k.handle = -1 // then SIGCHLD reports the end, a little later
+	if k.pidfd, err = sys.PidfdOpen(k.pid, 0); err != nil {
+		k.pidfd = -1 // then SIGCHLD reports the end, a little later
 	}
 	k.setLimits(time.Now())
-	k.stir()
+	k.noteActivity()
 	return nil
 }
 
@@ -60,7 +60,7 @@ func (k *keeper) setLimits(now time.Time) {
 	k.limits.memory = k.launch.Int("limit_memory")
 	k.limits.processes = int(k.launch.Int("limit_processes"))
 	if k.limits.memory > 0 || k.limits.processes > 0 {
-		k.look = now.Add(lookEvery)
+		k.checkLimitsAt = now.Add(lookEvery)
 	}
 }
 
@@ -81,12 +81,12 @@ func checkDir(dir string) error {
 // lookUp finds a program as a shell would, in the command's own PATH.
 func lookUp(program, dir string, env []string) (string, error) {
 	if contains(program, '/') {
-		return within(dir, program), nil
+		return absolute(dir, program), nil
 	}
 	for places := lookUpEnv(env, "PATH"); places != ""; {
 		var place string
 		place, places = cut(places, ':')
-		found := within(dir, place) + "/" + program
+		found := absolute(dir, place) + "/" + program
 		if info, err := os.Stat(found); err == nil && info.Mode().IsRegular() && syscall.Access(found, executable) == nil {
 			return found, nil
 		}
@@ -96,8 +96,8 @@ func lookUp(program, dir string, env []string) (string, error) {
 
 const executable = 1 // X_OK
 
-// within makes a path absolute.
-func within(dir, path string) string {
+// absolute makes a path absolute.
+func absolute(dir, path string) string {
 	if path == "" {
 		return dir
 	}
@@ -131,8 +131,8 @@ func lookUpEnv(env []string, name string) string {
 	return ""
 }
 
-// explain returns an error that says why a program was not executed.
-func explain(program string, err error) error {
+// explainStart returns an error that says why a program was not executed.
+func explainStart(program string, err error) error {
 	switch err {
 	case syscall.ENOENT:
 		return errors.New("the program " + program + ", or the interpreter that it names, does not exist")
@@ -146,12 +146,12 @@ func explain(program string, err error) error {
 	return errors.New("run " + program + ": " + err.Error())
 }
 
-// plumb creates the command's descriptors 0, 1 and 2, and keeps their other ends.
-func (k *keeper) plumb() (theirs []uintptr, attr *syscall.SysProcAttr, err error) {
+// openStreams creates the command's descriptors 0, 1 and 2, and keeps their other ends.
+func (k *keeper) openStreams() (theirs []uintptr, attr *syscall.SysProcAttr, err error) {
 	if k.launch.Flag("tty") {
-		return k.plumbTerminal()
+		return k.openTerminalStreams()
 	}
-	in, err := k.plumbInput()
+	in, err := k.openInput()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -168,8 +168,8 @@ func (k *keeper) plumb() (theirs []uintptr, attr *syscall.SysProcAttr, err error
 	return theirs, &syscall.SysProcAttr{Setpgid: true}, nil
 }
 
-// plumbInput creates descriptor 0 of a command without a terminal.
-func (k *keeper) plumbInput() (int, error) {
+// openInput creates descriptor 0 of a command without a terminal.
+func (k *keeper) openInput() (int, error) {
 	if !k.launch.Flag("stdin") {
 		return syscall.Open("/dev/null", syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
 	}
@@ -182,7 +182,7 @@ func (k *keeper) plumbInput() (int, error) {
 	return their, nil
 }
 
-func (k *keeper) plumbTerminal() ([]uintptr, *syscall.SysProcAttr, error) {
+func (k *keeper) openTerminalStreams() ([]uintptr, *syscall.SysProcAttr, error) {
 	master, slave, err := openTerminal()
 	if err != nil {
 		return nil, nil, errors.New("open a terminal: " + err.Error())

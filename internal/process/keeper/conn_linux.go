@@ -43,9 +43,9 @@ func newConn(fd int) *conn { return &conn{fd: fd} }
 
 var errGone = errors.New("nobody is there any more")
 
-// await blocks until a complete request was received, or the daemon has closed the
+// awaitRequest blocks until a complete request was received, or the daemon has closed the
 // connection.
-func (c *conn) await() (record.Record, error) {
+func (c *conn) awaitRequest() (record.Record, error) {
 	var rights [64]byte
 	for seen := 0; ; {
 		if i := slices.Index(c.in[seen:], '\n'); i >= 0 {
@@ -75,7 +75,7 @@ func (c *conn) await() (record.Record, error) {
 // answer.
 func (c *conn) awaitLaunch() (r record.Record, err error) {
 	for err == nil && r.Kind != Launch {
-		if r, err = c.await(); r.Kind == Meet && len(c.files) > 0 {
+		if r, err = c.awaitRequest(); r.Kind == Meet && len(c.files) > 0 {
 			syscall.Close(c.files[0])
 			c.files = c.files[1:]
 		}
@@ -109,10 +109,10 @@ func (k *keeper) listen() {
 	if err == nil {
 		err = syscall.Listen(fd, maxConns)
 	}
-	k.again = time.Time{}
+	k.listenAt = time.Time{}
 	if err != nil {
 		k.unlisten()
-		k.again = time.Now().Add(lastRound)
+		k.listenAt = time.Now().Add(lastRound)
 	}
 }
 
@@ -150,7 +150,7 @@ func (k *keeper) serve() {
 		k.accept()
 	}
 	for _, c := range k.conns {
-		k.orphan = k.orphan || c.fd == LaunchFD && c.closed
+		k.orphan = k.orphan || c.fd == launchFD && c.closed
 	}
 	k.listen() // before the connection is closed, so that the next daemon finds the socket
 	k.conns = slices.DeleteFunc(k.conns, func(c *conn) bool {
@@ -165,12 +165,12 @@ func (k *keeper) serve() {
 func (k *keeper) accept() {
 	fd, _, err := syscall.Accept4(k.listener, syscall.SOCK_CLOEXEC|syscall.SOCK_NONBLOCK)
 	if err == nil {
-		k.meet(fd)
+		k.addConn(fd)
 	}
 }
 
-// meet adds a connection.
-func (k *keeper) meet(fd int) {
+// addConn adds a connection.
+func (k *keeper) addConn(fd int) {
 	if len(k.conns) >= maxConns {
 		syscall.Close(fd)
 		return
@@ -191,11 +191,11 @@ func (k *keeper) receive(c *conn) {
 		return
 	}
 	c.in = append(c.in, buf[:n]...)
-	k.obey(c)
+	k.handleRequests(c)
 }
 
-// obey carries out the requests that are complete.
-func (k *keeper) obey(c *conn) {
+// handleRequests carries out the requests that are complete.
+func (k *keeper) handleRequests(c *conn) {
 	for c.input == nil {
 		i := slices.Index(c.in, '\n')
 		if i < 0 {
@@ -207,33 +207,33 @@ func (k *keeper) obey(c *conn) {
 			c.closed = true
 			return
 		}
-		k.carryOut(c, r)
+		k.handleRequest(c, r)
 	}
 	if len(c.in) == 0 {
-		c.in = empty(c.in)
+		c.in = resetBuffer(c.in)
 	}
 }
 
-// carryOut carries out one request.
-func (k *keeper) carryOut(c *conn, r record.Record) {
+// handleRequest carries out one request.
+func (k *keeper) handleRequest(c *conn, r record.Record) {
 	switch r.Kind {
 	case Watch:
 		c.watching = true
-		c.sendLine(journalled(Changed))
+		c.sendLine(journalRecord(Changed))
 		if k.reading {
 			c.send(record.New(Reading).WithFlag("yes", true))
 		}
 	case Meet:
 		if len(c.files) > 0 {
 			syscall.SetNonblock(c.files[0], true)
-			k.meet(c.files[0])
+			k.addConn(c.files[0])
 			c.files = c.files[1:]
 		}
 	case Arm:
 		c.armed, c.after = true, r.Int("at")
-		k.tellSize()
+		k.reportSize()
 	case Stdin:
-		k.takeInput(c, r)
+		k.queueInput(c, r)
 	case Resize:
 		if k.terminal < 0 {
 			c.answer(errors.New("the process has no terminal"))
@@ -268,8 +268,8 @@ func (c *conn) sendLine(line []byte) {
 	c.flush()
 }
 
-// empty returns the buffer without content if it is small, and frees it otherwise.
-func empty(b []byte) []byte {
+// resetBuffer returns the buffer without content if it is small, and frees it otherwise.
+func resetBuffer(b []byte) []byte {
 	if cap(b) > 4096 {
 		return nil
 	}
@@ -291,29 +291,29 @@ func (c *conn) flush() {
 		}
 		c.out = c.out[:copy(c.out, c.out[n:])]
 	}
-	c.out = empty(c.out)
+	c.out = resetBuffer(c.out)
 }
 
-// announce reports to all watching connections that the journal has new records.
-func (k *keeper) announce() {
-	line := journalled(Changed)
+// reportChange reports to all watching connections that the journal has new records.
+func (k *keeper) reportChange() {
+	line := journalRecord(Changed)
 	for _, c := range k.conns {
-		if c.watching && !c.closed && !(k.free && c.fd == LaunchFD) { // the launch socket gets a Free record instead
+		if c.watching && !c.closed && !(k.free && c.fd == launchFD) { // the launch socket gets a Free record instead
 			c.sendLine(line)
 		}
 	}
 }
 
-// journalled returns a record with the present length of the journal. Everything up
+// journalRecord returns a record with the present length of the journal. Everything up
 // to there that must be synced is synced, because the keeper has only one thread.
-func journalled(kind string) []byte {
+func journalRecord(kind string) []byte {
 	var s syscall.Stat_t
 	syscall.Fstat(stateFD, &s)
 	return record.New(kind).WithInt("at", s.Size).Line()
 }
 
-// tellSize reports new output to the connections that are armed.
-func (k *keeper) tellSize() {
+// reportSize reports new output to the connections that are armed.
+func (k *keeper) reportSize() {
 	for _, c := range k.conns {
 		if c.armed && !c.closed && k.log.Totals().Bytes > c.after {
 			c.armed = false
@@ -322,8 +322,8 @@ func (k *keeper) tellSize() {
 	}
 }
 
-// takeInput queues an input, unless one with the same key was delivered before.
-func (k *keeper) takeInput(c *conn, r record.Record) {
+// queueInput queues an input, unless one with the same key was delivered before.
+func (k *keeper) queueInput(c *conn, r record.Record) {
 	key := uint64(0)
 	if text := r.Get("key"); text != "" {
 		key = hash(text)
@@ -336,29 +336,29 @@ func (k *keeper) takeInput(c *conn, r record.Record) {
 	default:
 		c.input = &input{key, []byte(r.Get("data")), r.Flag("close")}
 		k.inputs = append(k.inputs, c)
-		k.feed()
+		k.writeInputs()
 	}
 }
 
-// feed writes the queued inputs until the pipe or terminal is full.
-func (k *keeper) feed() {
+// writeInputs writes the queued inputs until the pipe or terminal is full.
+func (k *keeper) writeInputs() {
 	for len(k.inputs) > 0 {
 		c := k.inputs[0]
-		done, err := k.push(c.input)
+		done, err := k.writeInput(c.input)
 		if !done {
 			return
 		}
-		k.remember(c.input.key)
-		k.stir()
+		k.rememberKey(c.input.key)
+		k.noteActivity()
 		c.input = nil
 		k.inputs = k.inputs[1:]
 		c.answer(err)
 	}
 }
 
-// push writes as much of an input as fits. It is done if all was written, or if
+// writeInput writes as much of an input as fits. It is done if all was written, or if
 // standard input is closed.
-func (k *keeper) push(in *input) (done bool, err error) {
+func (k *keeper) writeInput(in *input) (done bool, err error) {
 	for len(in.data) > 0 {
 		if k.stdin < 0 {
 			return true, errors.New("closed")
@@ -376,13 +376,13 @@ func (k *keeper) push(in *input) (done bool, err error) {
 		in.data = in.data[n:]
 	}
 	if in.eof {
-		return k.pushEnd()
+		return k.writeEOF()
 	}
 	return true, nil
 }
 
-// pushEnd closes standard input. A terminal gets the end-of-file character.
-func (k *keeper) pushEnd() (done bool, err error) {
+// writeEOF closes standard input. A terminal gets the end-of-file character.
+func (k *keeper) writeEOF() (done bool, err error) {
 	if k.stdin == k.terminal && k.stdin >= 0 {
 		const endOfFile = 4
 		if _, err := syscall.Write(k.stdin, []byte{endOfFile}); err == syscall.EAGAIN {
@@ -400,8 +400,8 @@ func (k *keeper) closeStdin() {
 	k.stdin = -1
 }
 
-// remember stores the key of an input that was delivered.
-func (k *keeper) remember(key uint64) {
+// rememberKey stores the key of an input that was delivered.
+func (k *keeper) rememberKey(key uint64) {
 	if key == 0 {
 		return
 	}

@@ -25,7 +25,7 @@ const Name = "abide-keeper"
 // The journal becomes standard error, so that an error or a panic of the keeper is
 // written there too.
 const (
-	LaunchFD = 3 // socket to the daemon that started the keeper
+	launchFD = 3 // socket to the daemon that started the keeper
 	stateFD  = 2 // the journal
 )
 

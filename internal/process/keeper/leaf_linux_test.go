@@ -40,7 +40,7 @@ func TestAKeeperImportsLittle(t *testing.T) {
 
 // The test program is started as a keeper without a launch socket. It ends at once,
 // and the runtime has listed the packages that were initialised until then.
-func TestAKeeperComesBeforeTheRestOfTheProgram(t *testing.T) {
+func TestAKeeperRunsBeforeOtherPackagesAreInitialised(t *testing.T) {
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Args = []string{keeper.Name}
 	cmd.Env = []string{"GODEBUG=inittrace=1"}

@@ -15,43 +15,43 @@ const (
 	lookEvery  = 100 * time.Millisecond // pause between checks of memory and processes, if they are limited
 	firstRound = 10 * time.Millisecond  // first pause between rounds of KILL; each pause is twice as long as the last
 	lastRound  = time.Second            // longest pause between rounds of KILL
-	bulk       = 8                      // number of consecutive full reads after which a pipe is enlarged
+	fullReads  = 8                      // number of consecutive full reads after which a pipe is enlarged
 	bigPipe    = 1 << 20                // bytes of an enlarged pipe
 )
 
 // loop serves the command until it and all its children have ended.
 func (k *keeper) loop() {
-	for !k.over() {
+	for !k.ended() {
 		k.wait()
 		k.readOutputs()
-		if k.ready(k.wake) || k.ready(k.handle) {
+		if k.ready(k.wake) || k.ready(k.pidfd) {
 			k.reap()
 		}
-		k.feed()
+		k.writeInputs()
 		k.serve()
-		k.keepTime(time.Now())
+		k.runTimers(time.Now())
 	}
-	k.end()
+	k.recordEnd()
 }
 
-// over reports whether the command and all its children have ended.
-func (k *keeper) over() bool { return !k.running && k.empty }
+// ended reports whether the command and all its children have ended.
+func (k *keeper) ended() bool { return !k.running && k.childless }
 
 // wait blocks until there is something to do.
 func (k *keeper) wait() {
 	k.polled = k.polled[:0] // the slice is used again, because wait is called for every read of output
-	k.await(k.wake, sys.PollIn)
-	k.await(k.handle, sys.PollIn)
-	k.await(k.listener, sys.PollIn)
+	k.poll(k.wake, sys.PollIn)
+	k.poll(k.pidfd, sys.PollIn)
+	k.poll(k.listener, sys.PollIn)
 	for i := range k.outputs {
-		k.await(k.outputs[i].fd, sys.PollIn)
+		k.poll(k.outputs[i].fd, sys.PollIn)
 	}
 	if len(k.inputs) > 0 {
-		k.await(k.stdin, sys.PollOut)
+		k.poll(k.stdin, sys.PollOut)
 	}
 	for _, c := range k.conns {
 		if e := c.events(); e != 0 { // a closed connection would always be ready
-			k.await(c.fd, e)
+			k.poll(c.fd, e)
 		}
 	}
 	if n, err := sys.Poll(k.polled, k.timeout(time.Now())); err != nil || n == 0 {
@@ -59,7 +59,7 @@ func (k *keeper) wait() {
 	}
 }
 
-func (k *keeper) await(fd int, events int16) {
+func (k *keeper) poll(fd int, events int16) {
 	if fd >= 0 {
 		k.polled = append(k.polled, sys.PollFD{FD: int32(fd), Events: events})
 	}
@@ -78,7 +78,7 @@ func (k *keeper) ready(fd int) bool {
 // timeout returns the time until something is due; a negative time is for ever.
 func (k *keeper) timeout(now time.Time) time.Duration {
 	var next time.Time
-	for _, t := range [...]time.Time{k.limits.until, k.round, k.look, k.again, k.sense} {
+	for _, t := range [...]time.Time{k.limits.until, k.killAt, k.checkLimitsAt, k.listenAt, k.checkReadingAt} {
 		if !t.IsZero() && (next.IsZero() || t.Before(next)) {
 			next = t
 		}
@@ -101,11 +101,11 @@ func (k *keeper) readOutputs() {
 		}
 		return
 	}
-	there := k.there(err)
+	there := k.available(err)
 	if out.fd >= 0 {
-		k.take(out, k.there(out))
+		k.readUpTo(out, k.available(out))
 	}
-	k.take(err, max(there, 1)) // a stream that is ready without output has ended
+	k.readUpTo(err, max(there, 1)) // a stream that is ready without output has ended
 }
 
 // read moves output from a source to the log with one system call, at most most
@@ -116,43 +116,43 @@ func (k *keeper) read(s *source, most int) int {
 	case err == syscall.EINTR || err == syscall.EAGAIN:
 		return 0
 	case n <= 0: // the end, which a terminal reports as EIO
-		k.shut(s)
+		k.closeSource(s)
 		return 0
 	}
 	k.log.Append(s.stream, buf[:n], time.Now().UnixMicro())
-	s.widen(n)
-	k.column = buf[n-1] != '\n'
-	k.stir()
-	k.tellSize()
+	s.enlargePipe(n)
+	k.midLine = buf[n-1] != '\n'
+	k.noteActivity()
+	k.reportSize()
 	return n
 }
 
-// shut stops reading a source. A terminal stays open, because a child may open it
+// closeSource stops reading a source. A terminal stays open, because a child may open it
 // again.
-func (k *keeper) shut(s *source) {
+func (k *keeper) closeSource(s *source) {
 	if s.fd != k.terminal {
 		syscall.Close(s.fd)
 	}
 	s.fd = -1
 }
 
-// widen enlarges the pipe of a command that prints a lot, which saves system calls.
+// enlargePipe enlarges the pipe of a command that prints a lot, which saves system calls.
 // Only such pipes are enlarged, because the system limits the memory of all pipes of
 // a user.
-func (s *source) widen(n int) {
+func (s *source) enlargePipe(n int) {
 	if s.full < 0 || n < 64<<10 {
 		s.full = min(s.full, 0)
 		return
 	}
-	if s.full++; s.full == bulk {
+	if s.full++; s.full == fullReads {
 		sys.Fcntl(s.fd, sys.ResizePipe, bigPipe)
 		s.full = -1
 	}
 }
 
-// there returns how many bytes can be read now. For a terminal that is unknown, and
+// available returns how many bytes can be read now. For a terminal that is unknown, and
 // it returns the size of a big pipe.
-func (k *keeper) there(s *source) int {
+func (k *keeper) available(s *source) int {
 	if s.fd == k.terminal {
 		return bigPipe
 	}
@@ -161,8 +161,8 @@ func (k *keeper) there(s *source) int {
 	return int(n)
 }
 
-// take reads n bytes, or fewer if the source has no more.
-func (k *keeper) take(s *source, n int) {
+// readUpTo reads n bytes, or fewer if the source has no more.
+func (k *keeper) readUpTo(s *source, n int) {
 	for n > 0 && s.fd >= 0 {
 		m := k.read(s, n)
 		if m == 0 {
@@ -176,7 +176,7 @@ func (k *keeper) take(s *source, n int) {
 func (k *keeper) drainAll() {
 	for i := range k.outputs {
 		if s := &k.outputs[i]; s.fd >= 0 {
-			k.take(s, k.there(s))
+			k.readUpTo(s, k.available(s))
 		}
 	}
 }
@@ -186,7 +186,7 @@ func (k *keeper) reap() {
 	var b [64]byte
 	syscall.Read(k.wake, b[:])
 	select {
-	case <-k.asked:
+	case <-k.terminate:
 		k.stop("its keeper was asked to end, as when the machine is shut down", k.grace())
 	default:
 	}
@@ -198,7 +198,7 @@ func (k *keeper) reap() {
 			continue
 		}
 		if pid <= 0 {
-			k.empty = err == syscall.ECHILD
+			k.childless = err == syscall.ECHILD
 			break
 		}
 		if pid == k.pid {
@@ -206,62 +206,62 @@ func (k *keeper) reap() {
 		}
 	}
 	if main != nil {
-		k.exited(*main)
+		k.recordExit(*main)
 	}
 }
 
-// exited records how the command ended, after it has read all output.
-func (k *keeper) exited(status syscall.WaitStatus) {
+// recordExit records how the command ended, after it has read all output.
+func (k *keeper) recordExit(status syscall.WaitStatus) {
 	k.running = false
-	syscall.Close(k.handle)
-	k.handle = -1
+	syscall.Close(k.pidfd)
+	k.pidfd = -1
 	k.drainAll()
-	r := k.count(record.New(Exited)).WithInt("status", int64(status)).WithFlag("lingering", !k.empty)
+	r := k.withCounts(record.New(Exited)).WithInt("status", int64(status)).WithFlag("lingering", !k.childless)
 	if k.reason == "" && status.Signaled() && k.sent[status.Signal()] {
 		k.reason = "signal"
 	}
 	if k.reason != "" {
 		r = r.With("killed", k.reason)
 	}
-	if k.exit = dated(r); k.empty {
+	if k.exit = withTime(r); k.childless {
 		return // the Ended record follows at once: both are written and synced together
 	}
 	k.noteLines(k.exit, true)
 	k.exit = nil
-	k.announce()
+	k.reportChange()
 }
 
-// end records that the command and all its children have ended.
-func (k *keeper) end() {
+// recordEnd records that the command and all its children have ended.
+func (k *keeper) recordEnd() {
 	k.drainAll()
 	k.log.Close()
-	k.free = k.noteLines(append(k.exit, dated(k.count(record.New(Ended)))...), true)
+	k.free = k.noteLines(append(k.exit, withTime(k.withCounts(record.New(Ended)))...), true)
 	k.unlisten()
-	k.tellSize()
-	k.announce()
+	k.reportSize()
+	k.reportChange()
 }
 
-// count adds the counts of the output so far to a record.
-func (k *keeper) count(r record.Record) record.Record {
+// withCounts adds the counts of the output so far to a record.
+func (k *keeper) withCounts(r record.Record) record.Record {
 	t := k.log.Totals()
 	return r.WithInt("bytes", t.Bytes).WithInt("stdout", t.Stdout).WithInt("lines", t.Lines).WithInt("kept", k.log.Kept())
 }
 
-// keepTime does everything that is due.
-func (k *keeper) keepTime(now time.Time) {
+// runTimers does everything that is due.
+func (k *keeper) runTimers(now time.Time) {
 	if due(k.limits.until, now) {
 		k.limits.until = time.Time{}
 		k.stop("time limit", k.grace())
 	}
-	if due(k.look, now) {
-		k.look = now.Add(lookEvery)
+	if due(k.checkLimitsAt, now) {
+		k.checkLimitsAt = now.Add(lookEvery)
 		k.checkLimits()
 	}
-	if due(k.round, now) {
+	if due(k.killAt, now) {
 		k.killRound(now)
 	}
-	if due(k.sense, now) {
-		k.senseReading(now)
+	if due(k.checkReadingAt, now) {
+		k.checkReading(now)
 	}
 }
 

@@ -18,38 +18,38 @@ import (
 func init() {
 	if len(os.Args) > 0 && os.Args[0] == Name {
 		runtime.LockOSThread()
-		syscall.Exit(keep())
+		syscall.Exit(run())
 	}
 }
 
 // A keeper is the state of a keeper process for one command.
 type keeper struct {
-	*life
-	launch  record.Record
-	dir     int    // descriptor of the process's folder
-	spareUs func() // restores the OOM score of the keeper after the command was started
-	log     *output.Writer
+	*common
+	launch     record.Record
+	dir        int    // descriptor of the process's folder
+	restoreOOM func() // restores the OOM score of the keeper after the command was started
+	log        *output.Writer
 
-	pid     int                     // process number of the command
-	handle  int                     // pidfd of the command; -1 if there is none or the command has ended
-	start   uint64                  // start time of the command, as in identity.Process
-	running bool                    // true until the command has ended
-	empty   bool                    // true if the keeper has no child process left
-	sent    map[syscall.Signal]bool // signals that the keeper has sent to the command
-	reason  string                  // why the command is being stopped; empty if it is not
-	pause   time.Duration           // time until the next round of KILL
-	exit    []byte                  // Exited record that is not in the journal yet
-	free    bool                    // true when the Ended record is in the journal
+	pid       int                     // process number of the command
+	pidfd     int                     // pidfd of the command; -1 if there is none or the command has ended
+	start     uint64                  // start time of the command, as in identity.Process
+	running   bool                    // true until the command has ended
+	childless bool                    // true if the keeper has no child process left
+	sent      map[syscall.Signal]bool // signals that the keeper has sent to the command
+	reason    string                  // why the command is being stopped; empty if it is not
+	killPause time.Duration           // time until the next round of KILL
+	exit      []byte                  // Exited record that is not in the journal yet
+	free      bool                    // true when the Ended record is in the journal
 
-	outputs  [2]source
-	stdin    int             // descriptor of the standard input; -1 if there is none
-	inputs   []*conn         // connections with an input that is not written yet, in order
-	written  map[uint64]bool // hashed keys of the last inputs
-	order    []uint64        // the same keys, the oldest first
-	terminal int             // descriptor of the terminal; -1 if there is none
-	reading  bool            // true while the command waits for somebody to type
-	column   bool            // true if the last line on the terminal is not complete
-	calm     time.Duration   // pause before the next check whether the command waits
+	outputs      [2]source
+	stdin        int             // descriptor of the standard input; -1 if there is none
+	inputs       []*conn         // connections with an input that is not written yet, in order
+	written      map[uint64]bool // hashed keys of the last inputs
+	order        []uint64        // the same keys, the oldest first
+	terminal     int             // descriptor of the terminal; -1 if there is none
+	reading      bool            // true while the command waits for somebody to type
+	midLine      bool            // true if the last line on the terminal is not complete
+	readingPause time.Duration   // pause before the next check whether the command waits
 
 	orphan   bool // true if the daemon that started this keeper is gone: the next one must be able to connect
 	listener int  // descriptor of the listening socket; -1 if there is none
@@ -61,10 +61,10 @@ type keeper struct {
 		memory    int64
 		processes int
 	}
-	round time.Time // time of the next round of KILL
-	look  time.Time // time of the next check of memory and processes
-	again time.Time // time of the next attempt to listen
-	sense time.Time // time of the next check whether the command waits for somebody to type
+	killAt         time.Time // time of the next round of KILL
+	checkLimitsAt  time.Time // time of the next check of memory and processes
+	listenAt       time.Time // time of the next attempt to listen
+	checkReadingAt time.Time // time of the next check whether the command waits for somebody to type
 }
 
 // A source is a descriptor that output comes from.
@@ -74,46 +74,46 @@ type source struct {
 	full   int // number of consecutive reads that filled the pipe; -1 if it was enlarged
 }
 
-// keep is the main function of a keeper. It holds one command after the other, as
+// run is the main function of a keeper. It holds one command after the other, as
 // long as the daemon that started it is there, and returns the exit code.
-func keep() int {
-	sys.CloseOnExecFrom(LaunchFD) // the command must not inherit descriptors of the keeper or the daemon
+func run() int {
+	sys.CloseOnExecFrom(launchFD) // the command must not inherit descriptors of the keeper or the daemon
 	sys.SetName(Name)
-	l, unready := getReady()
-	first := newConn(LaunchFD)
+	c, setupErr := setUp()
+	first := newConn(launchFD)
 	for {
-		k := &keeper{life: l, handle: -1, stdin: -1, terminal: -1, listener: -1, outputs: [2]source{{fd: -1}, {fd: -1}}}
+		k := &keeper{common: c, pidfd: -1, stdin: -1, terminal: -1, listener: -1, outputs: [2]source{{fd: -1}, {fd: -1}}}
 		k.sent, k.written = map[syscall.Signal]bool{}, map[uint64]bool{}
-		if code, again := k.keepOne(first, unready); !again {
+		if code, again := k.runCommand(first, setupErr); !again {
 			return code
 		}
 	}
 }
 
-// keepOne holds one command until it has ended. It reports whether this keeper can
+// runCommand holds one command until it has ended. It reports whether this keeper can
 // hold another one.
-func (k *keeper) keepOne(first *conn, unready error) (code int, again bool) {
+func (k *keeper) runCommand(first *conn, setupErr error) (code int, again bool) {
 	var err error
 	if k.launch, err = first.awaitLaunch(); err == errGone {
 		return 0, false // nothing was run
 	}
 	if err == nil {
-		err = k.takeOver(first.files)
+		err = k.takeFiles(first.files)
 		first.files = nil
 	}
 	if err != nil {
-		return k.die("take the launch", err), false
+		return k.fail("take the launch", err), false
 	}
-	if unready != nil { // reported only now, because now there is a journal
-		return k.die("get ready", unready), false
+	if setupErr != nil { // reported only now, because now there is a journal
+		return k.fail("get ready", setupErr), false
 	}
-	if _, err := first.await(); err != nil {
+	if _, err := first.awaitRequest(); err != nil {
 		return 0, false // the daemon is gone, or has cancelled the start
 	}
 	k.fault("unclaimed")
 	if won, err := k.claim(); !won {
 		if err != nil {
-			return k.die("claim the process", err), false
+			return k.fail("claim the process", err), false
 		}
 		return 0, false
 	}
@@ -123,22 +123,22 @@ func (k *keeper) keepOne(first *conn, unready error) (code int, again bool) {
 	k.conns = append(k.conns, first)
 	if err := k.begin(); err != nil {
 		k.note(record.New(Failed).With("reason", err.Error()), true)
-		k.announce()
+		k.reportChange()
 		return 0, false
 	}
 	k.fault("executed")
 	k.note(record.New(Started).WithInt("pid", int64(k.pid)).WithInt("start", int64(k.start)), false)
-	k.announce()
-	k.spareUs()
-	k.obey(first) // requests may have come with the launch
+	k.reportChange()
+	k.restoreOOM()
+	k.handleRequests(first) // requests may have come with the launch
 	k.loop()
-	return 0, k.free && k.letGo(first)
+	return 0, k.free && k.release(first)
 }
 
-// letGo closes everything that belongs to the ended command, and reports to the
+// release closes everything that belongs to the ended command, and reports to the
 // daemon that the keeper is free. It returns false if the daemon is gone.
-func (k *keeper) letGo(first *conn) bool {
-	free := journalled(Free)
+func (k *keeper) release(first *conn) bool {
+	free := journalRecord(Free)
 	for _, c := range k.conns {
 		if c != first {
 			syscall.Close(c.fd)
@@ -147,7 +147,7 @@ func (k *keeper) letGo(first *conn) bool {
 	k.closeStdin()
 	for i := range k.outputs {
 		if s := &k.outputs[i]; s.fd >= 0 {
-			k.shut(s)
+			k.closeSource(s)
 		}
 	}
 	if k.terminal >= 0 {
@@ -163,29 +163,29 @@ func (k *keeper) letGo(first *conn) bool {
 	return !first.closed && len(first.out) == 0
 }
 
-// A life is the state of a keeper process that is the same for all its commands.
-type life struct {
-	self  identity.Process
-	wake  int            // descriptor that is readable after a signal
-	asked chan os.Signal // receives SIGTERM: the keeper was asked to end
+// common is the state of a keeper process that is the same for all its commands.
+type common struct {
+	self      identity.Process
+	wake      int            // descriptor that is readable after a signal
+	terminate chan os.Signal // receives SIGTERM: the keeper was asked to end
 }
 
-// getReady does what can be done before the launch is received.
-func getReady() (*life, error) {
-	l := new(life)
+// setUp does what can be done before the launch is received.
+func setUp() (*common, error) {
+	c := new(common)
 	err := sys.AdoptOrphans()
 	if err == nil {
-		l.self, err = identity.Self()
+		c.self, err = identity.Self()
 	}
 	if err == nil {
-		err = l.catchSignals()
+		err = c.catchSignals()
 	}
-	return l, err
+	return c, err
 }
 
-// takeOver stores the descriptors of the folder and the journal that came with the
+// takeFiles stores the descriptors of the folder and the journal that came with the
 // launch.
-func (k *keeper) takeOver(files []int) error {
+func (k *keeper) takeFiles(files []int) error {
 	if len(files) != 2 {
 		return errors.New("it came with " + strconv.Itoa(len(files)) + " files, not with folder and journal")
 	}
@@ -194,17 +194,17 @@ func (k *keeper) takeOver(files []int) error {
 	return syscall.Dup3(files[1], stateFD, 0)
 }
 
-// die writes an error to the journal and returns the exit code.
-func (k *keeper) die(what string, err error) int {
+// fail writes an error to the journal and returns the exit code.
+func (k *keeper) fail(what string, err error) int {
 	os.Stderr.WriteString("keeper: " + what + ": " + err.Error() + "\n")
 	return 1
 }
 
 // note appends a record to the journal, and syncs it if it must survive a crash of
 // the machine.
-func (k *keeper) note(r record.Record, sync bool) bool { return k.noteLines(dated(r), sync) }
+func (k *keeper) note(r record.Record, sync bool) bool { return k.noteLines(withTime(r), sync) }
 
-func dated(r record.Record) []byte { return r.WithInt("time", time.Now().UnixNano()).Line() }
+func withTime(r record.Record) []byte { return r.WithInt("time", time.Now().UnixNano()).Line() }
 
 func (k *keeper) noteLines(line []byte, sync bool) bool {
 	n, err := syscall.Write(stateFD, line)
@@ -261,19 +261,19 @@ func Claim(dir int, temporary string, r record.Record) (won bool, err error) {
 // catchSignals makes signals wake the loop. HUP and INT are caught so that commands
 // get their default action even if the daemon ignores them. XFSZ is caught so that a
 // write beyond the file size limit is an ordinary error.
-func (l *life) catchSignals() error {
+func (c *common) catchSignals() error {
 	var p [2]int
 	if err := syscall.Pipe2(p[:], syscall.O_CLOEXEC|syscall.O_NONBLOCK); err != nil {
 		return err
 	}
-	l.wake, l.asked = p[0], make(chan os.Signal, 1)
+	c.wake, c.terminate = p[0], make(chan os.Signal, 1)
 	caught := make(chan os.Signal, 8)
 	signal.Notify(caught, syscall.SIGCHLD, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGXFSZ)
 	go func() { // runs as long as the keeper
 		for s := range caught {
 			if s == syscall.SIGTERM {
 				select {
-				case l.asked <- s:
+				case c.terminate <- s:
 				default:
 				}
 			}
@@ -290,6 +290,6 @@ func (k *keeper) fault(point string) {
 		syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	case "daemon@" + point:
 		syscall.Kill(os.Getppid(), syscall.SIGKILL)
-		newConn(LaunchFD).await() // returns when the daemon is dead
+		newConn(launchFD).awaitRequest() // returns when the daemon is dead
 	}
 }

@@ -17,9 +17,9 @@ func (k *keeper) grace() time.Duration { return time.Duration(k.launch.Int("grac
 // shorten the grace time.
 func (k *keeper) stop(reason string, grace time.Duration) {
 	deadline := time.Now().Add(grace)
-	if !k.round.IsZero() {
-		if deadline.Before(k.round) {
-			k.round = deadline
+	if !k.killAt.IsZero() {
+		if deadline.Before(k.killAt) {
+			k.killAt = deadline
 		}
 		return
 	}
@@ -27,18 +27,18 @@ func (k *keeper) stop(reason string, grace time.Duration) {
 		k.reason = reason
 	}
 	k.note(record.New(Stopping).With("reason", reason), false)
-	k.announce()
+	k.reportChange()
 	k.signalAll(syscall.SIGTERM)
 	k.signalAll(syscall.SIGCONT) // a suspended process handles TERM only after this
-	k.round, k.pause = deadline, firstRound
+	k.killAt, k.killPause = deadline, firstRound
 }
 
 // killRound sends KILL to all descendants. Processes may start children meanwhile,
 // so rounds follow until there are none.
 func (k *keeper) killRound(now time.Time) {
 	k.signalAll(syscall.SIGKILL)
-	k.round = now.Add(k.pause)
-	k.pause = min(2*k.pause, lastRound)
+	k.killAt = now.Add(k.killPause)
+	k.killPause = min(2*k.killPause, lastRound)
 }
 
 // signalGroup sends a signal to the process group of the command.

@@ -19,29 +19,29 @@ const (
 	maxThreads = 64               // number of threads of a process that are checked
 )
 
-// stir is called when something was printed or typed. It schedules the check whether
+// noteActivity is called when something was printed or typed. It schedules the check whether
 // a command with a terminal waits for somebody to type.
-func (k *keeper) stir() {
+func (k *keeper) noteActivity() {
 	if k.terminal < 0 {
 		return
 	}
-	k.calm = time.Duration(k.launch.Int("quiet"))
-	k.sense = time.Now().Add(k.calm)
+	k.readingPause = time.Duration(k.launch.Int("quiet"))
+	k.checkReadingAt = time.Now().Add(k.readingPause)
 	k.setReading(false)
 }
 
-// senseReading checks whether the command waits for somebody to type. If it does, no
+// checkReading checks whether the command waits for somebody to type. If it does, no
 // further check is needed until something is typed or printed; otherwise the next
 // check follows after a longer pause.
-func (k *keeper) senseReading(now time.Time) {
-	k.sense = time.Time{}
+func (k *keeper) checkReading(now time.Time) {
+	k.checkReadingAt = time.Time{}
 	if k.stdin < 0 {
 		return // nobody can type
 	}
 	k.setReading(k.isReading())
 	if !k.reading {
-		k.calm = min(2*k.calm, max(lastLook, k.calm))
-		k.sense = now.Add(k.calm)
+		k.readingPause = min(2*k.readingPause, max(lastLook, k.readingPause))
+		k.checkReadingAt = now.Add(k.readingPause)
 	}
 }
 
@@ -63,7 +63,7 @@ func (k *keeper) setReading(yes bool) {
 // line.
 func (k *keeper) isReading() bool {
 	front, name := k.foreground()
-	edits := k.isRaw() && k.column
+	edits := k.isRaw() && k.midLine
 	for _, s := range identity.Below(os.Getpid()) {
 		if s.Group == front && s.State == 'S' && blocked(s.PID, name, edits) {
 			return true

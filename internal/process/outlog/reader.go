@@ -243,7 +243,7 @@ func (l *Log) totalsBefore(offset int64, next int) (output.Totals, error) {
 func (l *Log) Read(from, until int64, limit int, stream output.Stream) (Part, error) {
 	p := Part{Next: max(from, 0)}
 	for i := l.find(p.Next); p.Next < until && len(p.Data) < limit; i++ {
-		if err := l.cross(&p, i, until, stream); err != nil {
+		if err := l.skipGap(&p, i, until, stream); err != nil {
 			return p, err
 		}
 		if i == len(l.segments) || p.Next >= until {
@@ -256,9 +256,9 @@ func (l *Log) Read(from, until int64, limit int, stream output.Stream) (Part, er
 	return p, nil
 }
 
-// cross moves p.Next to the beginning of segment i, or to the end of the log after
+// skipGap moves p.Next to the beginning of segment i, or to the end of the log after
 // the last one, and counts the bytes that are missing before it.
-func (l *Log) cross(p *Part, i int, until int64, stream output.Stream) error {
+func (l *Log) skipGap(p *Part, i int, until int64, stream output.Stream) error {
 	next := max(p.Next, l.End())
 	if i < len(l.segments) {
 		next = max(p.Next, l.segments[i].offset)
@@ -438,7 +438,7 @@ func (c *lineCollector) visit(l *Log) func(offset int64, b []byte) bool {
 			if !ends {
 				n = len(b)
 			}
-			c.take(offset, b[:n])
+			c.addBytes(offset, b[:n])
 			if ends {
 				c.flush()
 				c.number++
@@ -463,7 +463,7 @@ func (c *lineCollector) jump(l *Log, offset int64) {
 	}
 }
 
-func (c *lineCollector) take(offset int64, b []byte) {
+func (c *lineCollector) addBytes(offset int64, b []byte) {
 	if c.number < c.first {
 		return
 	}

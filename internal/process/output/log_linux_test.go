@@ -76,7 +76,7 @@ func count(kept []bool) (n int64) {
 	return n
 }
 
-func TestTheLogIsAsIfEverythingHadBeenRemembered(t *testing.T) {
+func TestTheLogMatchesTheModel(t *testing.T) {
 	root := t.TempDir()
 	round := 0
 	readOnly, err := unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0)

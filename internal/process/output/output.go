@@ -62,11 +62,11 @@ type Run struct {
 }
 
 const (
-	parts   = 16  // number of full segments that the quota has space for
-	minPart = 256 // smallest size of a full segment, in bytes
+	segmentCount = 16  // number of full segments that the quota has space for
+	minSegment   = 256 // smallest size of a full segment, in bytes
 
 	// MinQuota is the smallest quota of a log.
-	MinQuota = parts * minPart
+	MinQuota = segmentCount * minSegment
 )
 
 const (
@@ -94,15 +94,15 @@ func appendRun(dst []byte, r Run) []byte {
 	return appendUint32(dst, record.Sum(dst[at:]))
 }
 
-// sound reports whether the last four bytes are the checksum of the others.
-func sound(b []byte) bool {
+// checksumOK reports whether the last four bytes are the checksum of the others.
+func checksumOK(b []byte) bool {
 	n := len(b) - 4
 	return uint32(uint64At(b[n-4:])) == record.Sum(b[:n])
 }
 
 // ParseIndex decodes an index, up to the first run that is incomplete or invalid.
 func ParseIndex(b []byte) (before Totals, runs []Run, err error) {
-	if len(b) < headerSize || string(b[:4]) != magic || !sound(b[:headerSize]) {
+	if len(b) < headerSize || string(b[:4]) != magic || !checksumOK(b[:headerSize]) {
 		return Totals{}, nil, errIndex
 	}
 	before = Totals{
@@ -114,7 +114,7 @@ func ParseIndex(b []byte) (before Totals, runs []Run, err error) {
 		return Totals{}, nil, errIndex
 	}
 	last := before.Bytes
-	for b = b[headerSize:]; len(b) >= runSize && sound(b[:runSize]); b = b[runSize:] {
+	for b = b[headerSize:]; len(b) >= runSize && checksumOK(b[:runSize]); b = b[runSize:] {
 		packed := uint64At(b[8:])
 		r := Run{int64(uint64At(b)), int64(packed >> 8), Stream(packed)}
 		if r.Offset < last || r.Stream != Stdout && r.Stream != Stderr {

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	Parts   = parts
+	Parts   = segmentCount
 	RunSize = runSize
 )
 
@@ -20,7 +20,7 @@ func (w *Writer) Fail(readOnly int) (restore func()) {
 		w.data, _ = unix.FcntlInt(uintptr(readOnly), unix.F_DUPFD_CLOEXEC, 0)
 		return func() {}
 	}
-	w.makeRoom() // removing files works on a full disk
+	w.makeSpace() // removing files works on a full disk
 	dir := w.dir
 	w.dir = -1
 	return func() { w.dir = dir }

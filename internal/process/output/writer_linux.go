@@ -6,8 +6,8 @@ import (
 )
 
 const (
-	maxParts  = 64        // maximum number of segments, even if gaps make them small
-	runMicros = 1_000_000 // longest time that one run covers, in microseconds
+	maxSegments = 64        // maximum number of segments, even if gaps make them small
+	runMicros   = 1_000_000 // longest time that one run covers, in microseconds
 )
 
 // A Writer appends to a log. It never fails: bytes that cannot be kept are counted.
@@ -57,7 +57,7 @@ func (w *Writer) Kept() int64 {
 // Append adds bytes that came from a stream; now is in microseconds.
 func (w *Writer) Append(s Stream, p []byte, now int64) {
 	for len(p) > 0 {
-		n := w.room(s, now)
+		n := w.space(s, now)
 		if n <= 0 {
 			w.finish()
 			if !w.begin() {
@@ -78,19 +78,19 @@ func (w *Writer) Append(s Stream, p []byte, now int64) {
 	}
 }
 
-// room returns how many bytes of a stream fit into the open segment.
-func (w *Writer) room(s Stream, now int64) int64 {
+// space returns how many bytes of a stream fit into the open segment.
+func (w *Writer) space(s Stream, now int64) int64 {
 	if w.data < 0 {
 		return 0
 	}
-	n := w.part() - w.open.size()
+	n := w.segmentSize() - w.open.size()
 	if w.needsRun(s, now) {
 		n -= runSize
 	}
 	return n
 }
 
-func (w *Writer) part() int64 { return w.quota / parts }
+func (w *Writer) segmentSize() int64 { return w.quota / segmentCount }
 
 // needsRun reports whether the next byte of a stream needs a new run in the index.
 func (w *Writer) needsRun(s Stream, now int64) bool {
@@ -100,7 +100,7 @@ func (w *Writer) needsRun(s Stream, now int64) bool {
 // write writes the run, if one is needed, and then the bytes. It returns how many
 // bytes were written.
 func (w *Writer) write(s Stream, p []byte, now int64) (n int) {
-	if w.needsRun(s, now) && !w.announce(Run{w.totals.Bytes, now, s}) {
+	if w.needsRun(s, now) && !w.writeRun(Run{w.totals.Bytes, now, s}) {
 		return 0
 	}
 	for n < len(p) {
@@ -117,7 +117,7 @@ func (w *Writer) write(s Stream, p []byte, now int64) (n int) {
 	return n
 }
 
-func (w *Writer) announce(r Run) bool {
+func (w *Writer) writeRun(r Run) bool {
 	w.scratch = appendRun(w.scratch[:0], r)
 	// The run is written at its offset, not appended: a full disk may have left half
 	// a run there.
@@ -148,7 +148,7 @@ func (w *Writer) skip(s Stream, p []byte) {
 
 // begin opens a new segment at the current end of the output.
 func (w *Writer) begin() bool {
-	w.makeRoom()
+	w.makeSpace()
 	const flags = syscall.O_WRONLY | syscall.O_CREAT | syscall.O_TRUNC | syscall.O_APPEND | syscall.O_NOFOLLOW | syscall.O_CLOEXEC
 	at := w.totals.Bytes
 	index, err := syscall.Openat(w.dir, IndexFile(at), flags&^syscall.O_APPEND, 0o600)
@@ -192,9 +192,9 @@ func (w *Writer) finish() {
 	w.open = extent{}
 }
 
-// makeRoom removes segments from the middle until another one fits.
-func (w *Writer) makeRoom() {
-	for len(w.kept) > w.head && (w.used+w.part() > w.quota || len(w.kept) >= maxParts) {
+// makeSpace removes segments from the middle until another one fits.
+func (w *Writer) makeSpace() {
+	for len(w.kept) > w.head && (w.used+w.segmentSize() > w.quota || len(w.kept) >= maxSegments) {
 		w.partial = true
 		old := w.kept[w.head]
 		w.remove(old)

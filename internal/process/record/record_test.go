@@ -30,7 +30,7 @@ func TestARecordThatWasWrittenIsReadAgain(t *testing.T) {
 	})
 }
 
-func TestADamagedRecordIsNone(t *testing.T) {
+func TestADamagedRecordDoesNotParse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		line := draw(t).Line()
 		cut := rapid.IntRange(0, len(line)-2).Draw(t, "cut")
@@ -44,7 +44,7 @@ func TestADamagedRecordIsNone(t *testing.T) {
 	})
 }
 
-func TestEachSkipsWhatIsNoRecord(t *testing.T) {
+func TestEachSkipsOtherLines(t *testing.T) {
 	text := append([]byte("panic: something\n\n"), New("one").With("a", "x\ny").Line()...)
 	text = append(text, "goroutine 1 [running]:\n"...)
 	text = append(text, New("two").WithInt("n", -7).WithFlag("set", true).WithFlag("unset", false).Line()...)

@@ -31,7 +31,7 @@ func (a *api) start(w http.ResponseWriter, r *http.Request, owner process.Owner)
 }
 
 func (a *api) spec(r startRequest, owner process.Owner) process.Spec {
-	s := process.Spec{Key: r.Key, Owner: owner, Command: r.Command, Dir: r.Workdir, Title: r.Title, Class: process.Job}
+	s := process.Spec{Key: r.Key, Owner: owner, Command: r.Command, Dir: r.Workdir, Title: r.Title, Class: process.OneShot}
 	if s.Key == "" {
 		s.Key = rand.Text() // nobody can ask for it again
 	}

@@ -303,7 +303,7 @@ func (r *runner) run(ctx context.Context, call tool.Call, q request) (Result, er
 func (r *runner) process(call tool.Call, q request) process.Spec {
 	spec := process.Spec{
 		Key: call.Key, Owner: r.Owner(call.Session), Command: q.command, Dir: q.dir,
-		Env: r.env(call, q.tty), Title: q.description, Class: process.Job, Stdin: q.stdin || q.tty,
+		Env: r.env(call, q.tty), Title: q.description, Class: process.OneShot, Stdin: q.stdin || q.tty,
 	}
 	if q.background {
 		spec.Class = process.Service

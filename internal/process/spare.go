@@ -9,26 +9,26 @@ import (
 	"github.com/abide-run/abide/internal/process/keeper"
 )
 
-// A newKeeper is a keeper that waits for its launch, or is about to. Until it gets
+// A keeperProcess is a keeper that waits for its launch, or is about to. Until it gets
 // the Go record it ends when the connection is closed.
-type newKeeper struct {
+type keeperProcess struct {
 	conn  *net.UnixConn
 	child *os.Process
 }
 
-// hire returns the spare keeper, or a new one if there is none. Starting a program
+// takeKeeper returns the spare keeper, or a new one if there is none. Starting a program
 // takes longer than running a short command in a shell, so from the first command
 // on one keeper is spare: one whose command has ended, or a new one.
-func (m *Manager) hire() (*newKeeper, error) {
+func (m *Manager) takeKeeper() (*keeperProcess, error) {
 	m.mu.Lock()
-	spare := m.spare
-	m.spare = nil
+	spare := m.spareKeeper
+	m.spareKeeper = nil
 	m.mu.Unlock()
 	if spare == nil {
 		return startKeeper()
 	}
 	if hungUp(spare.conn) { // the spare keeper was killed
-		spare.dismiss()
+		spare.end()
 		return startKeeper()
 	}
 	return spare, nil
@@ -38,46 +38,46 @@ func (m *Manager) hire() (*newKeeper, error) {
 // spare one, before another keeper is started as the spare one.
 const shortCommand = 50 * time.Millisecond
 
-// hireSpare starts a spare keeper in the background, unless there is one.
-func (m *Manager) hireSpare() {
+// startSpareKeeper starts a spare keeper in the background, unless there is one.
+func (m *Manager) startSpareKeeper() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.spare != nil || m.hiring || m.closed {
+	if m.spareKeeper != nil || m.startingKeeper || m.closed {
 		return
 	}
-	m.hiring = true
+	m.startingKeeper = true
 	m.work.Go(func() {
 		k, err := startKeeper()
 		m.mu.Lock()
-		m.hiring = false
+		m.startingKeeper = false
 		m.mu.Unlock()
 		if err == nil { // otherwise the next start tries again, and reports the error
-			m.reserve(k)
+			m.keepSpare(k)
 		}
 	})
 }
 
-// reserve makes a keeper the spare one, or ends it if there is one already.
-func (m *Manager) reserve(k *newKeeper) {
+// keepSpare makes a keeper the spare one, or ends it if there is one already.
+func (m *Manager) keepSpare(k *keeperProcess) {
 	m.mu.Lock()
-	full := m.spare != nil
+	full := m.spareKeeper != nil
 	if !full {
-		m.spare = k
+		m.spareKeeper = k
 	}
 	m.mu.Unlock()
 	if full {
-		k.dismiss()
+		k.end()
 	}
 }
 
-// dismiss ends a keeper that was not told to run its command.
-func (k *newKeeper) dismiss() {
+// end ends a keeper that was not told to run its command.
+func (k *keeperProcess) end() {
 	k.conn.Close()
 	k.child.Wait()
 }
 
 // startKeeper starts this program again as a keeper.
-func startKeeper() (*newKeeper, error) {
+func startKeeper() (*keeperProcess, error) {
 	ours, theirs, err := socketPair()
 	if err != nil {
 		return nil, err
@@ -99,5 +99,5 @@ func startKeeper() (*newKeeper, error) {
 		ours.Close()
 		return nil, fmt.Errorf("start the keeper: %w", err)
 	}
-	return &newKeeper{ours, child}, nil
+	return &keeperProcess{ours, child}, nil
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/abide-run/abide/internal/process/record"
 )
 
-func TestTheStatusIsExact(t *testing.T) {
+func TestTheExitStatusIsExact(t *testing.T) {
 	m := open(t, t.TempDir(), Options{})
 	tests := []struct {
 		command string
@@ -124,7 +124,7 @@ func checkSignals(t *testing.T, info Info) {
 	}
 }
 
-func TestWhoIsStoppedIsKilledAndWhoIsNotIsNot(t *testing.T) {
+func TestOnlyACommandThatStopEndedIsKilled(t *testing.T) {
 	m := open(t, t.TempDir(), Options{})
 	id := start(t, m, spec("polite", "trap 'exit 7' TERM; echo ready; sleep 1000 & wait")).ID
 	awaitOutput(t, m, id, "ready")
@@ -224,12 +224,12 @@ func TestATimeLimitIsForChildrenToo(t *testing.T) {
 	}
 }
 
-func TestACommandHasNothingOfOurs(t *testing.T) {
+func TestACommandInheritsNothingOfTheDaemon(t *testing.T) {
 	m := open(t, t.TempDir(), Options{})
 	s := spec("k", "ls /proc/$$/fd; env | sort")
 	s.Env = append(s.Env, "PWD=/old", "ABIDE_PROCESS=of the command that started this program")
 	info := run(t, m, s)
-	want := "0\n1\n2\nABIDE_PROCESS=" + m.procs[info.ID].birth.marker + "\nPATH=/usr/local/bin:/usr/bin:/bin\nPWD=/tmp\n"
+	want := "0\n1\n2\nABIDE_PROCESS=" + m.procs[info.ID].start.marker + "\nPATH=/usr/local/bin:/usr/bin:/bin\nPWD=/tmp\n"
 	if got := all(t, m, info.ID, Both); got != want {
 		t.Errorf("descriptors and environment are %q, want %q", got, want)
 	}
@@ -238,7 +238,7 @@ func TestACommandHasNothingOfOurs(t *testing.T) {
 	}
 }
 
-func TestCommandsComeLast(t *testing.T) {
+func TestCommandsHaveLowerPriorityAndHigherOOMScore(t *testing.T) {
 	m := open(t, t.TempDir(), Options{})
 	own, _ := syscall.Getpriority(syscall.PRIO_PROCESS, 0)
 	info := run(t, m, spec("k", "nice; cat /proc/self/oom_score_adj; cat /proc/$PPID/oom_score_adj"))
@@ -303,8 +303,8 @@ func TestAChildThatLostItsKeeperIsEndedToo(t *testing.T) {
 	}
 }
 
-// forge creates the folder of a process whose keeper has the identity who.
-func forge(t *testing.T, dir string, who identity.Process) birth {
+// writeForged creates the folder of a process whose keeper has the identity who.
+func writeForged(t *testing.T, dir string, who identity.Process) startInfo {
 	t.Helper()
 	s, err := (&Options{Shell: "/bin/sh", Quota: 1 << 20}).complete(spec("k", "true"))
 	if err != nil {
@@ -314,7 +314,7 @@ func forge(t *testing.T, dir string, who identity.Process) birth {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := birth{spec: s, time: time.Now(), boot: boot, marker: "forged"}
+	b := startInfo{spec: s, time: time.Now(), boot: boot, marker: "forged"}
 	at := filepath.Join(dir, string(idOf(me, "k")))
 	os.MkdirAll(at, 0o700)
 	claimed := record.New(keeper.Claimed).WithInt("pid", int64(who.PID)).WithInt("start", int64(who.Start)).With("boot", who.Boot).With("namespace", who.Namespace)
@@ -349,7 +349,7 @@ func TestAReusedNumberIsNeverSignalled(t *testing.T) {
 			dir := t.TempDir()
 			was := now
 			change(&was)
-			forge(t, dir, was)
+			writeForged(t, dir, was)
 			m := open(t, dir, Options{})
 			info, err := m.WaitGone(t.Context(), me, idOf(me, "k"))
 			if err != nil || info.State != Lost {
@@ -375,7 +375,7 @@ func TestAReusedNumberIsNeverSignalled(t *testing.T) {
 // was one.
 func TestAStartBeforeARestartOfTheMachineIsLost(t *testing.T) {
 	dir := t.TempDir()
-	b := forge(t, dir, identity.Process{})
+	b := writeForged(t, dir, identity.Process{})
 	at := filepath.Join(dir, string(idOf(me, "k")))
 	b.boot = "another"
 	os.WriteFile(filepath.Join(at, keeper.SpecFile), b.record().Line(), 0o600)
@@ -393,7 +393,7 @@ func TestAStartBeforeARestartOfTheMachineIsLost(t *testing.T) {
 
 func TestASpecThatIsNotWholeWasNeverBegun(t *testing.T) {
 	dir := t.TempDir()
-	b := forge(t, dir, identity.Process{})
+	b := writeForged(t, dir, identity.Process{})
 	at := filepath.Join(dir, string(idOf(me, "k")))
 	os.WriteFile(filepath.Join(at, keeper.SpecFile), b.record().Line()[:20], 0o600)
 	os.Remove(filepath.Join(at, keeper.ClaimFile))
@@ -409,12 +409,12 @@ func TestASpecThatIsNotWholeWasNeverBegun(t *testing.T) {
 	}
 }
 
-func TestDamagedFilesAreToldAndStopNobody(t *testing.T) {
+func TestDamagedFilesAreReportedAndOtherProcessesLoad(t *testing.T) {
 	dir := t.TempDir()
 	m := open(t, dir, Options{})
 	run(t, m, spec("sound", "echo hello"))
 	m.Close()
-	b := forge(t, dir, identity.Process{PID: 1})
+	b := writeForged(t, dir, identity.Process{PID: 1})
 	at := filepath.Join(dir, string(idOf(me, "k")))
 	os.Remove(filepath.Join(at, keeper.StateFile))
 	m = open(t, dir, Options{})

@@ -11,9 +11,9 @@ import (
 
 const killRounds = 5 // how often clean sends KILL before it gives up
 
-// clean ends the processes of a command that has lost its keeper, as the keeper
+// endSurvivors ends the processes of a command that has lost its keeper, as the keeper
 // would have. Those that cannot be ended become Info.Survivors.
-func (p *proc) clean() error {
+func (p *proc) endSurvivors() error {
 	note := func(r record.Record) bool { return p.note(r) == nil }
 	sigs := []unix.Signal{unix.SIGTERM, unix.SIGCONT}
 	pause := p.m.opts.Grace
@@ -51,8 +51,8 @@ func (p *proc) setSurvivors(left []stat) {
 // survivors returns the processes of this command that still run. After a reboot
 // there are none.
 func (p *proc) survivors() []stat {
-	if p.birth.boot != p.m.boot {
+	if p.start.boot != p.m.boot {
 		return nil
 	}
-	return marked(keeper.Marker + "=" + p.birth.marker)
+	return marked(keeper.Marker + "=" + p.start.marker)
 }

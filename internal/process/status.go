@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A story is the state of a process that results from its journal so far.
-type story struct {
+// A status is the state of a process that results from its journal so far.
+type status struct {
 	state     State
 	reason    string
 	pid       int
@@ -27,9 +27,9 @@ type story struct {
 	kept      int64          // number of bytes of the output that are on disk
 }
 
-// tell applies a record to the story. Unknown kinds are skipped: they may come from
+// apply applies a record to the status. Unknown kinds are skipped: they may come from
 // a newer keeper.
-func (s *story) tell(r record.Record) {
+func (s *status) apply(r record.Record) {
 	at := time.Unix(0, r.Int("time"))
 	switch r.Kind {
 	case keeper.Started:
@@ -45,7 +45,7 @@ func (s *story) tell(r record.Record) {
 			s.state, s.reason = Stopping, r.Get("reason")
 		}
 	case keeper.Exited:
-		s.tellExit(r, at)
+		s.applyExit(r, at)
 	case keeper.Lost:
 		s.lost = true
 		if !s.state.Ended() {
@@ -64,7 +64,7 @@ func (s *story) tell(r record.Record) {
 	}
 }
 
-func (s *story) tellExit(r record.Record, at time.Time) {
+func (s *status) applyExit(r record.Record, at time.Time) {
 	if s.state.Ended() {
 		return
 	}
