@@ -2,19 +2,19 @@
 // read_bash, write_bash, stop_bash, list_bash and wait, and exec, which is bash
 // with answers in JSON.
 //
-//   - A call starts one process or none, however often it is made again after a
-//     crash: its key is the key of the process.
-//   - A command that takes longer than its soft time-out goes on as a task.
-//     Nothing is killed, restarted or printed twice, also if it ends at that very
-//     moment. A call that is cancelled leaves a task that can be listed, read and
-//     stopped.
-//   - Nothing is called started that did not start.
-//   - What the model is shown is UTF-8 and bounded: the first and the last 16 KiB
-//     of an output and a count of what is between them. The last line of the
-//     command is always in it. All of the output can be read by offset.
-//   - What a command prints is data. It cannot look like the end of a
-//     notification, nor like a line of the summary of running tasks.
-//   - A task belongs to its session. For others it does not exist.
+//   - A call starts one process or none, however often it is repeated after a
+//     crash: the key of the call is the key of the process.
+//   - A command that takes longer than its soft timeout continues as a task.
+//     Nothing is killed, restarted or shown twice, even if the command ends at that
+//     very moment. A call that is cancelled leaves a task that can be listed, read
+//     and stopped.
+//   - A command that did not start is never reported as started.
+//   - The text that the model reads is valid UTF-8 and bounded: the first and the
+//     last 16 KiB of an output, and the number of bytes between them. The last line
+//     is always in it. All of the output can be read by offset.
+//   - Output of a command is data. It cannot look like the end of a notification, nor
+//     like a line of the summary of running tasks.
+//   - A task belongs to its session. To other sessions it does not exist.
 package bash
 
 import (
@@ -32,7 +32,7 @@ import (
 	"github.com/abide-run/abide/internal/tool"
 )
 
-// Processes is where commands run: this machine, or a workspace elsewhere.
+// Processes runs commands, on this machine or in a workspace elsewhere.
 type Processes interface {
 	Start(ctx context.Context, spec process.Spec) (info process.Info, attached bool, err error)
 	Find(ctx context.Context, owner process.Owner, key string) (process.Info, error)
@@ -45,33 +45,33 @@ type Processes interface {
 	MarkSeen(ctx context.Context, owner process.Owner, id process.ID) error
 }
 
-// Options are what the tools need from whoever runs the sessions.
+// Options are the settings of the tools.
 type Options struct {
 	Processes Processes
 	// Notes returns the folder in which a session keeps the names of its tasks and
-	// how far their output has been read. It exists.
+	// how far their output was read. The folder exists.
 	Notes func(id event.SessionID) (string, error)
-	// Owner says in whose name a session has processes; its id if nil.
+	// Owner returns the owner of a session's processes; if nil, the owner is the ID
+	// of the session.
 	Owner func(id event.SessionID) process.Owner
-	// Env returns the environment of a call's commands, to which the tools add
-	// what keeps commands from asking back. If nil it is that of the call, or
-	// process.PlainEnv() if the call has none.
+	// Env returns the environment of a call's commands. The tools add variables that
+	// keep commands from asking questions. If Env is nil, the environment is that of
+	// the call, or process.PlainEnv() if the call has none.
 	Env func(call tool.Call) []string
-	// Hidden are the names of variables that commands do not get. A star at the
-	// end stands for any end.
+	// Hidden are the names of variables that commands do not get. A star at the end
+	// of a name matches any text.
 	Hidden []string
-	// Wait is how long a call waits for its command if it does not say; 10s if
-	// zero.
+	// Wait is how long a call without a timeout waits for its command; 10s if zero.
 	Wait time.Duration
 }
 
 // Commands are the commands of all sessions. They are safe for concurrent use.
 type Commands struct {
 	Options
-	mu sync.Mutex // held while notes are changed
+	mu sync.Mutex // serialises changes of notes
 }
 
-// New returns the commands that run in a place.
+// New returns the commands with the given options.
 func New(o Options) *Commands {
 	o.Wait = cmp.Or(o.Wait, defaultWait)
 	if o.Owner == nil {
@@ -81,23 +81,22 @@ func New(o Options) *Commands {
 }
 
 // Tools returns the tools: bash, read_bash, write_bash, stop_bash, list_bash,
-// wait and exec. The last is only offered where it is asked for by name.
+// wait and exec. A session gets exec only if it asks for it by name.
 func (c *Commands) Tools() []tool.Tool {
 	return []tool.Tool{&runner{c, bashSpec, asText}, &reader{c}, &writer{c}, &stopper{c}, &lister{c}, &waiter{c}, &runner{c, execSpec, asJSON}}
 }
 
 // A Task is a command that was started.
 type Task struct {
-	ID      string // what the model calls it: the name it chose, or the id of the process
+	ID      string // name that the model uses: the one it chose, or else the ID of the process
 	Process process.Info
 	note    note
 }
 
-// Status says in one word how a task is: running, completed, failed, killed or
-// lost.
+// Status returns the status of a task: running, completed, failed, killed or lost.
 func (t Task) Status() string { return statusOf(t.Process) }
 
-// Description is what a task is for, or its command if nobody said.
+// Description returns what the task is for, or its command if that was not given.
 func (t Task) Description() string {
 	if t.Process.Title != "" {
 		return oneLine(t.Process.Title, maxDescription)
@@ -107,10 +106,10 @@ func (t Task) Description() string {
 
 const maxDescription = 80 // characters of a description in a list
 
-// unread returns where the output begins that the model has not been shown.
+// unread returns the offset of the first byte that the model has not been shown.
 func (t Task) unread() int64 {
 	if t.note.Made.IsZero() && t.Process.Seen {
-		return t.Process.Output.Bytes // it ended in its call, and was shown as a whole
+		return t.Process.Output.Bytes // the command ended within its call, which showed all output
 	}
 	return t.note.Seen
 }
@@ -138,8 +137,8 @@ func (c *Commands) Running(ctx context.Context, id event.SessionID) ([]Task, err
 	return slices.DeleteFunc(tasks, func(t Task) bool { return t.Process.State.Ended() }), err
 }
 
-// Task returns the command of a session that the model calls by this name, or
-// that has this id: the newest, if there are several.
+// Task returns the command of a session with this name, or this process ID: the
+// newest, if there are several.
 func (c *Commands) Task(ctx context.Context, id event.SessionID, name string) (Task, error) {
 	tasks, err := c.Tasks(ctx, id)
 	if err != nil {
@@ -153,7 +152,8 @@ func (c *Commands) Task(ctx context.Context, id event.SessionID, name string) (T
 	return Task{}, process.ErrNotFound
 }
 
-// task is Task for a tool: if there is none, the answer says which there are.
+// task returns the task with a name. If there is none, the error for the model lists
+// the tasks that exist.
 func (c *Commands) task(ctx context.Context, call tool.Call, name string) (Task, error) {
 	t, err := c.Task(ctx, call.Session, name)
 	if !errors.Is(err, process.ErrNotFound) {
@@ -166,7 +166,7 @@ func (c *Commands) task(ctx context.Context, call tool.Call, name string) (Task,
 	return Task{}, fail("Unknown shellId", "shellId: %s not found or was never created. Please supply a valid shell ID.\n\n%s", oneLine(name, maxDescription), listing(tasks, time.Now()))
 }
 
-// statusOf says in one word how a process is.
+// statusOf returns the status of a process.
 func statusOf(p process.Info) string {
 	switch {
 	case !p.State.Ended():
@@ -181,14 +181,14 @@ func statusOf(p process.Info) string {
 	return statusFailed
 }
 
-// fail makes a failure with a short form for people.
+// fail returns an error for the model, with a short message for people.
 func fail(message, format string, args ...any) *tool.Refusal {
 	r := tool.Fail(fmt.Sprintf(format, args...))
 	r.Message = message
 	return &tool.Refusal{Result: r}
 }
 
-// finish makes a result of what a call came to. An error is a result too, unless
+// finish returns the result of a call. An error becomes a result that says so, unless
 // the call was cancelled.
 func finish(ctx context.Context, r tool.Result, err error) (tool.Result, error) {
 	var refused *tool.Refusal
@@ -203,8 +203,8 @@ func finish(ctx context.Context, r tool.Result, err error) (tool.Result, error) 
 	return tool.Fail(sentence(err.Error())), nil
 }
 
-// overdue reports whether a wait came to nothing because its time was over. A
-// workspace that is elsewhere may know that a moment before we do.
+// overdue reports whether a wait failed because the deadline of soon was reached. A
+// remote workspace may report that a moment before the local clock does.
 func overdue(ctx, soon context.Context, err error) bool {
 	return err != nil && ctx.Err() == nil && (soon.Err() != nil || errors.Is(err, context.DeadlineExceeded))
 }
@@ -218,7 +218,7 @@ func sentence(s string) string {
 	return strings.ToUpper(s[:1]) + s[1:] + "."
 }
 
-// oneLine makes a text fit a line of a list.
+// oneLine joins a text to one line of at most so many characters.
 func oneLine(s string, most int) string {
 	s = strings.Join(strings.Fields(clean([]byte(s))), " ")
 	if runes := []rune(s); len(runes) > most {
@@ -227,7 +227,7 @@ func oneLine(s string, most int) string {
 	return s
 }
 
-// plainSeconds writes a time as a number of seconds.
+// plainSeconds formats a duration as a number of seconds.
 func plainSeconds(d time.Duration) string {
 	return strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%.3f", d.Seconds()), "0"), ".")
 }

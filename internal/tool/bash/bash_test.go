@@ -150,7 +150,7 @@ func TestASlowCommandGoesOnInTheBackground(t *testing.T) {
 
 func TestTheEndInTheInstantOfTheTimeOutIsTheEnd(t *testing.T) {
 	play(t, func(t *testing.T, d *desk, s *scripted) {
-		s.onGet = func(a *actor) { // after the time is over, before anybody looks
+		s.onGet = func(a *actor) { // the command ends after the timeout, before its state is read
 			if a.info.State == process.Running {
 				a.printLocked(process.Stdout, "just in time\n")
 				a.exitLocked(process.Exited, &process.Exit{})

@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A desk makes calls for a session and sees what comes back.
+// A desk makes tool calls for a session and checks their results.
 type desk struct {
 	t        testing.TB
 	c        *bash.Commands
@@ -41,7 +41,7 @@ func newDesk(t testing.TB, p bash.Processes, notes string) *desk {
 	return d
 }
 
-// restarted is the same desk after the daemon was killed.
+// restarted returns a desk for the same session after the daemon was killed.
 func (d *desk) restarted(p bash.Processes, notes string) *desk {
 	fresh := newDesk(d.t, p, notes)
 	fresh.lastKeys, fresh.dir = d.lastKeys, d.dir
@@ -54,7 +54,7 @@ func (d *desk) call(args string) tool.Call {
 	return tool.Call{Session: d.session, ID: "toolcall_0", Key: key, Attempt: 1, Arguments: json.RawMessage(args), Dir: d.dir, Env: []string{"PATH=" + os.Getenv("PATH")}}
 }
 
-// make makes a call. It must not be cancelled.
+// make makes a call, which must not return an error.
 func (d *desk) make(name string, call tool.Call) tool.Result {
 	d.t.Helper()
 	r, err := d.tools[name].Run(context.Background(), call)
@@ -67,7 +67,7 @@ func (d *desk) make(name string, call tool.Call) tool.Result {
 	return r
 }
 
-// misshapen says what is wrong with the parts of a result.
+// misshapen returns what is wrong with the contents of a result.
 func misshapen(contents json.RawMessage) (faults []string) {
 	var parts []json.RawMessage
 	_ = json.Unmarshal(contents, &parts) // there may be none
@@ -97,7 +97,7 @@ func (d *desk) refused(name, args string) string {
 	return r.Text
 }
 
-// later makes a call that is not waited for.
+// later makes a call in the background.
 func (d *desk) later(name, args string) <-chan tool.Result {
 	done := make(chan tool.Result, 1)
 	call := d.call(args)
@@ -121,7 +121,7 @@ func decodeWaited(t testing.TB, text string) (w bash.Waited) {
 	return w
 }
 
-// play runs a test in a time of its own, on processes that it plays.
+// play runs a test with fake time and scripted processes.
 func play(t *testing.T, test func(t *testing.T, d *desk, s *scripted)) {
 	notes := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	"github.com/abide-run/abide/internal/tool"
 )
 
-// quiet is what keeps commands from asking back, paging, opening editors and
-// painting: nobody would answer.
+// quiet are variables that keep commands from asking questions, from starting pagers
+// and editors, and from using colours: nobody is there to answer.
 var quiet = []string{
 	"AWS_PAGER=",
 	"CLICOLOR=0",
@@ -36,11 +36,11 @@ var quiet = []string{
 	"VISUAL=true",
 }
 
-// loud are variables that would undo some of that.
+// loud are the names of variables that would undo some of quiet.
 var loud = []string{"CLICOLOR_FORCE", "FORCE_COLOR", "SSH_ASKPASS"}
 
-// env returns the environment of a call's commands. With a terminal, programs
-// may paint as they like.
+// env returns the environment of a call's commands. With a terminal, programs may use
+// it as they like.
 func (c *Commands) env(call tool.Call, terminal bool) []string {
 	env := call.Env
 	switch {
@@ -62,11 +62,10 @@ func (c *Commands) env(call tool.Call, terminal bool) []string {
 	return append(kept, more...)
 }
 
-// Environment returns the environment of a command that is run without a
-// terminal, as that of a call.
+// Environment returns the environment that a command of a call has without a terminal.
 func (c *Commands) Environment(call tool.Call) []string { return c.env(call, false) }
 
-// covers reports whether a name is meant, by itself or by its beginning.
+// covers reports whether a pattern, which may end with a star, matches a name.
 func covers(pattern, name string) bool {
 	if start, ok := strings.CutSuffix(pattern, "*"); ok {
 		return strings.HasPrefix(name, start)

@@ -8,8 +8,8 @@ import (
 	"github.com/abide-run/abide/internal/tool/bash"
 )
 
-// The session of a client that sent no environment must not have that of the
-// engine, which may have been started by somebody else.
+// A session whose client sent no environment must not get that of the engine, which
+// may have been started by another person.
 func TestASessionWithoutAnEnvironmentHasNoneOfTheEngines(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "leaked")
 	t.Setenv("LC_ALL", "C")

@@ -12,20 +12,20 @@ import (
 	"github.com/abide-run/abide/internal/workspace"
 )
 
-// The tools run commands in any workspace.
+// The processes of any workspace can be used by the tools.
 var _ bash.Processes = workspace.Processes(nil)
 
-// scripted are processes that do what a test says, with no operating system
-// below them, so that time can be the test's too.
+// scripted are processes in memory that do what a test says, so that a test can use
+// fake time.
 type scripted struct {
 	mu      sync.Mutex
 	all     []*actor
-	changed chan struct{} // closed when anything happens
-	refuse  error         // what Start says
+	changed chan struct{} // closed, and replaced, at every change
+	refuse  error         // error that Start returns
 	onGet   func(a *actor)
 }
 
-// An actor is a process that is played.
+// An actor is one scripted process.
 type actor struct {
 	s     *scripted
 	info  process.Info
@@ -34,9 +34,9 @@ type actor struct {
 	runs  []process.Run
 	stdin []byte
 	keys  []string
-	until int64 // what came before was not kept
-	from  int64 // from here to until
-	purge bool  // nothing was
+	until int64 // end of the output that was not kept
+	from  int64 // beginning of the output that was not kept
+	purge bool  // true if no output was kept
 }
 
 func newScripted() *scripted { return &scripted{changed: make(chan struct{})} }
@@ -72,7 +72,7 @@ func (a *actor) printLocked(stream process.Stream, text string) {
 	a.s.touchLocked()
 }
 
-// read says whether the process waits for somebody to type.
+// read sets whether the process waits for somebody to type.
 func (a *actor) read(yes bool) {
 	a.s.mu.Lock()
 	defer a.s.mu.Unlock()
@@ -80,7 +80,7 @@ func (a *actor) read(yes bool) {
 	a.s.touchLocked()
 }
 
-// drop forgets some of the output, as beyond a quota.
+// drop removes some of the output, as a quota would.
 func (a *actor) drop(from, until int64) {
 	a.s.mu.Lock()
 	defer a.s.mu.Unlock()
@@ -164,7 +164,7 @@ func (s *scripted) List(_ context.Context, owner process.Owner) ([]process.Info,
 	return list, nil
 }
 
-// await waits until something is so.
+// await waits until a condition holds, and returns with the lock held.
 func (s *scripted) await(ctx context.Context, owner process.Owner, id process.ID, so func(a *actor) bool) (*actor, error) {
 	for {
 		s.mu.Lock()
@@ -278,5 +278,5 @@ func (s *scripted) MarkSeen(_ context.Context, owner process.Owner, id process.I
 
 func (s *scripted) String() string { return fmt.Sprint(len(s.all), " processes") }
 
-// firstLocked is the first process, for whoever holds the lock.
+// firstLocked returns the first process.
 func (s *scripted) firstLocked() *actor { return s.all[0] }

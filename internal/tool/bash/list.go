@@ -35,12 +35,13 @@ func (l *lister) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 }
 
 const (
-	maxListed       = 50  // commands in a list
-	maxEnded        = 5   // of these, those that have ended and are known to have
-	maxCommandShown = 200 // characters of a command in a list
+	maxListed       = 50  // maximum number of commands in a list
+	maxEnded        = 5   // maximum number of listed commands whose end was reported
+	maxCommandShown = 200 // maximum characters of a command in a list
 )
 
-// listing lists what runs, what has ended unseen, and the last of the others.
+// listing lists the commands that run, those whose end was not reported yet, and the
+// last few of the others.
 func listing(tasks []Task, now time.Time) string {
 	var lines []string
 	more, ended := 0, 0
@@ -67,7 +68,7 @@ func listing(tasks []Task, now time.Time) string {
 	return "Active shell sessions:\n" + strings.Join(lines, "\n")
 }
 
-// line is a task in a list.
+// line returns the lines of a task in a list.
 func (t Task) line(now time.Time) string {
 	mode, status, unread := "sync", t.Status(), "no"
 	if t.Process.Class == process.Service {

@@ -14,28 +14,28 @@ import (
 	"github.com/abide-run/abide/internal/process"
 )
 
-// A note is what a session keeps about a task besides what the process itself
-// knows. A task that ended within its call has none.
+// A note is what a session keeps about a task in addition to process.Info. A task that
+// ended within its call has none.
 type note struct {
-	Name  string    `json:"name,omitempty"` // what the model calls it
-	Seen  int64     `json:"seen,omitempty"` // how far its output has been shown
+	Name  string    `json:"name,omitempty"` // name that the model chose
+	Seen  int64     `json:"seen,omitempty"` // offset up to which the output was shown
 	Reads []reading `json:"reads,omitempty"`
 	Made  time.Time `json:"made"`
 }
 
-// A reading is where a call began to read. A call that is made again after a
-// crash begins there once more, as the model has not had the answer.
+// A reading is the offset at which a call began to read. A call that is repeated after
+// a crash begins there again, because the model did not get the first answer.
 type reading struct {
 	Call string `json:"call"`
 	From int64  `json:"from"`
 }
 
 const (
-	maxReads = 16  // readings that are remembered of each task
-	maxNotes = 512 // the oldest are dropped beyond that
+	maxReads = 16  // maximum number of readings in a note
+	maxNotes = 512 // maximum number of notes of a session; the oldest are dropped
 )
 
-// notes are those of a session, by the keys of its processes.
+// notes are the notes of a session, by the keys of its processes.
 type notes map[string]note
 
 func (n notes) task(info process.Info) Task {
@@ -86,8 +86,8 @@ func (c *Commands) notes(id event.SessionID) (notes, error) {
 
 const notesFile = "tasks.json"
 
-// change changes the note about a task. It survives the daemon; if the machine
-// stops, the last changes may be lost, and some output is shown once more.
+// change changes the note about a task. The change survives a crash of the daemon. If
+// the machine crashes, the last changes may be lost, and some output is shown again.
 func (c *Commands) change(id event.SessionID, key string, how func(n *note)) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -105,7 +105,7 @@ func (c *Commands) change(id event.SessionID, key string, how func(n *note)) err
 	return c.save(id, book)
 }
 
-// save replaces the notes of a session as a whole.
+// save replaces the file with the notes of a session.
 func (c *Commands) save(id event.SessionID, book notes) error {
 	dir, err := c.Notes(id)
 	if err != nil {
@@ -122,7 +122,7 @@ func (c *Commands) save(id event.SessionID, book notes) error {
 	return os.Rename(fresh, filepath.Join(dir, notesFile))
 }
 
-// from returns where a call begins to read.
+// from returns the offset at which a call begins to read.
 func (n note) from(call string, unread int64) int64 {
 	for _, r := range n.Reads {
 		if r.Call == call {
@@ -132,7 +132,7 @@ func (n note) from(call string, unread int64) int64 {
 	return unread
 }
 
-// saw notes that a call showed the output between two offsets.
+// saw records that a call showed the output between two offsets.
 func (c *Commands) saw(id event.SessionID, t Task, call string, from, to int64) error {
 	return c.change(id, t.Process.Key, func(n *note) {
 		n.Seen = max(n.Seen, to)

@@ -10,18 +10,18 @@ import (
 	"github.com/abide-run/abide/internal/process"
 )
 
-// An excerpt is what is shown of a part of an output.
+// An excerpt is the text that is shown for a part of an output.
 type excerpt struct {
 	text    string
-	next    int64 // where the output goes on
-	omitted int64 // bytes that are not shown
-	total   int64 // bytes of the part
-	stdout  string
-	stderr  string
-	apart   bool // stdout and stderr are those of the whole part
+	next    int64  // offset after the part
+	omitted int64  // number of bytes that are not shown
+	total   int64  // number of bytes of the part
+	stdout  string // standard output of the part, if apart is true
+	stderr  string // standard error of the part, if apart is true
+	apart   bool   // true if the part is short enough to show the streams separately too
 }
 
-// truncated says how much is missing, if anything is.
+// truncated returns how much is omitted, or nil if nothing is.
 func (e excerpt) truncated() *process.TruncationInfo {
 	if e.omitted == 0 {
 		return nil
@@ -31,11 +31,11 @@ func (e excerpt) truncated() *process.TruncationInfo {
 	}
 }
 
-// maxApart is how long an output may be for its streams to be shown apart too.
+// maxApart is the maximum length of an output whose streams are also shown separately.
 const maxApart = 8 << 10
 
-// excerpt shows the output of a process between two offsets: all of it, or its
-// beginning and its end.
+// excerpt returns the output of a process between two offsets: all of it, or the
+// beginning and the end.
 func (c *Commands) excerpt(ctx context.Context, p process.Info, from, to int64) (excerpt, error) {
 	e := excerpt{next: to, total: max(0, to-from)}
 	if e.total == 0 {
@@ -61,7 +61,7 @@ func (c *Commands) excerpt(ctx context.Context, p process.Info, from, to int64) 
 	return e, nil
 }
 
-// join makes one text of the beginning and the end.
+// join sets the text to the beginning and the end, with a note of what is omitted.
 func (e *excerpt) join(head, tail *part) {
 	shown := int64(len(head.data) + len(tail.data))
 	if e.omitted = e.total - shown; e.omitted == 0 {
@@ -76,7 +76,7 @@ func (e *excerpt) join(head, tail *part) {
 	e.text = fmt.Sprintf("%s\n\n... [omitted %d bytes] ...\n\n%s", first, e.omitted, last)
 }
 
-// A part is a row of bytes of an output, without those that were not kept.
+// A part is the output between two offsets, without bytes that were not kept.
 type part struct {
 	data   []byte
 	stdout []byte
@@ -115,8 +115,8 @@ func (a *part) add(chunk process.Chunk) {
 	}
 }
 
-// leavePart takes back the beginning of a character whose end is yet to come,
-// and returns how many bytes that are.
+// leavePart removes an incomplete character at the end, whose rest is not printed yet,
+// and returns how many bytes it removed.
 func (a *part) leavePart(before *part) int {
 	last := a
 	if len(a.data) == 0 {
@@ -128,7 +128,7 @@ func (a *part) leavePart(before *part) int {
 	return left
 }
 
-// wholeEnd leaves out the beginning of a character at the end.
+// wholeEnd removes an incomplete character at the end.
 func wholeEnd(b []byte) []byte {
 	for n := 1; n <= min(utf8.UTFMax-1, len(b)); n++ {
 		if start := b[len(b)-n:]; utf8.RuneStart(start[0]) {
@@ -141,7 +141,7 @@ func wholeEnd(b []byte) []byte {
 	return b
 }
 
-// wholeStart leaves out the end of a character at the start.
+// wholeStart removes an incomplete character at the start.
 func wholeStart(b []byte) []byte {
 	for n := 0; n < utf8.UTFMax-1 && len(b) > 0 && !utf8.RuneStart(b[0]); n++ {
 		b = b[1:]
@@ -149,9 +149,9 @@ func wholeStart(b []byte) []byte {
 	return b
 }
 
-// fit cleans bytes so that they are at most so long as a text: their beginning,
-// or their end. It returns how many bytes it left out, in lines that are too long
-// as well.
+// fit returns the cleaned text of as many bytes as result in at most most bytes of
+// text, from the beginning or from the end. It also returns how many bytes it left
+// out, including those cut from long lines.
 func fit(raw []byte, most int, end bool) (string, int) {
 	keep := raw
 	for {
@@ -168,17 +168,16 @@ func fit(raw []byte, most int, end bool) (string, int) {
 	}
 }
 
-// clean makes a text of what a command printed.
+// clean converts output of a command to plain text.
 func clean(raw []byte) string {
 	text, _ := cleanLines(raw)
 	return text
 }
 
-// escapes are the sequences with which programs steer a terminal. One that is
-// cut off at the end is one too.
+// escapes matches terminal control sequences, also an incomplete one at the end.
 var escapes = regexp.MustCompile(`\x1b(?:\[[0-?]*[ -/]*(?:[@-~]|$)|\][^\x07\x1b]*(?:\x07|\x1b\\|$)|[PX^_][^\x1b]*(?:\x1b\\|$)|[ -/]*(?:[0-~]|$))`)
 
-// cleanLines is clean that says how many bytes of long lines it left out.
+// cleanLines is clean, and also returns how many bytes of long lines it left out.
 func cleanLines(raw []byte) (string, int) {
 	text := escapes.ReplaceAllString(strings.ToValidUTF8(string(raw), "\uFFFD"), "")
 	var b strings.Builder
@@ -196,14 +195,14 @@ func cleanLines(raw []byte) (string, int) {
 	return b.String(), cut
 }
 
-// overwritten returns what a terminal shows of a line that is written several
-// times, like a progress bar: the last.
+// overwritten returns what a terminal shows of a line that a command writes several
+// times, like a progress bar: the last version.
 func overwritten(line string) string {
 	line = strings.TrimRight(line, "\r")
 	return line[strings.LastIndexByte(line, '\r')+1:]
 }
 
-// visible leaves out characters that show nothing.
+// visible removes control characters.
 func visible(r rune) rune {
 	switch {
 	case r == 0:
@@ -214,8 +213,8 @@ func visible(r rune) rune {
 	return r
 }
 
-// cutLine shortens a line that is too long in its middle, so that its end can be
-// seen, and returns how many bytes it left out.
+// cutLine shortens a line that is too long by omitting its middle, so that its end is
+// visible, and returns how many bytes it left out.
 func cutLine(line string) (string, int) {
 	const most = process.MaxLineLength
 	if len(line) <= most {

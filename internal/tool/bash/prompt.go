@@ -9,8 +9,8 @@ import (
 	"github.com/abide-run/abide/internal/process"
 )
 
-// prompts are the ends of an output with which programs ask for something. An
-// angle bracket or a hash at the end is as often ordinary output.
+// prompts matches a last line with which programs ask for input. An angle bracket or
+// a hash at the end is not enough: it is as often ordinary output.
 var prompts = regexp.MustCompile(`(?i)` + strings.Join([]string{
 	`\b(password|passphrase|passcode|pin|token|otp|username|user name|login|verification code)\b[^\n]{0,80}: ?$`,
 	`[\[(]\s*y(es)?\s*[/|]\s*n(o)?\b[^\n\])]{0,20}[\])]\s*[:?]?\s*$`,
@@ -21,8 +21,8 @@ var prompts = regexp.MustCompile(`(?i)` + strings.Join([]string{
 	`^>>> $`,
 }, `|`))
 
-// Prompt returns what the end of an output asks for. It is a hint: it goes by the
-// text alone, and a line that is complete asks for nothing.
+// Prompt returns the question at the end of an output. It is only a guess from the
+// text; a complete line is never a question.
 func Prompt(output string) (string, bool) {
 	line := output[strings.LastIndexByte(output, '\n')+1:]
 	if strings.TrimSpace(line) == "" || len(line) > process.MaxLineLength || !prompts.MatchString(line) {
@@ -31,8 +31,8 @@ func Prompt(output string) (string, bool) {
 	return strings.TrimSpace(line), true
 }
 
-// asks returns what a process seems to ask for. One that reads its terminal asks
-// for something, whatever it has printed; of others the text is all there is.
+// asks returns the question that a process seems to ask. A process that reads its
+// terminal asks for input whatever it has printed; otherwise the output decides.
 func asks(p process.Info, output string) string {
 	if asksNobody(p) {
 		return ""
@@ -44,10 +44,10 @@ func asks(p process.Info, output string) string {
 	return text
 }
 
-// asksNobody reports whether a process has no input.
+// asksNobody reports whether a process cannot read input.
 func asksNobody(p process.Info) bool { return p.State.Ended() || !p.Stdin && !p.TTY }
 
-// lastLine returns the last line that has something in it.
+// lastLine returns the last line that is not empty.
 func lastLine(output string) string {
 	output = strings.TrimSpace(output)
 	if output == "" {
@@ -57,15 +57,15 @@ func lastLine(output string) string {
 }
 
 const (
-	promptQuiet = 2 * time.Second // so long nothing comes after a prompt
-	promptTail  = 4 << 10         // bytes that are looked at
-	firstLook   = time.Second     // at a terminal that stays quiet; each pause is twice as long
-	lastLook    = 10 * time.Second
+	promptQuiet = 2 * time.Second  // time without output after which the last line may be a prompt
+	promptTail  = 4 << 10          // number of bytes at the end of the output that are checked
+	firstLook   = time.Second      // first pause between checks of a quiet terminal; each pause is twice as long as the last
+	lastLook    = 10 * time.Second // longest pause between checks
 )
 
-// WaitPrompt waits until a process seems to wait for input, and returns what it
-// asks for and where its output was then: more output means that it goes on. It
-// returns process.ErrEnded if it asked for nothing until its end.
+// WaitPrompt waits until a process seems to wait for input. It returns the question,
+// and the length of the output at that time: more output means that the process
+// continues. The error is process.ErrEnded if the process ends without a question.
 func WaitPrompt(ctx context.Context, in Processes, p process.Info) (text string, at int64, err error) {
 	for {
 		if _, err = waitQuiet(ctx, in, p, promptQuiet); err != nil {
@@ -83,7 +83,8 @@ func WaitPrompt(ctx context.Context, in Processes, p process.Info) (text string,
 	}
 }
 
-// question returns what a process asks for now, if anything, and where its output is.
+// question returns the question that a process asks now, if any, and the length of its
+// output.
 func question(ctx context.Context, in Processes, p process.Info) (text string, at int64, err error) {
 	if p, err = in.Get(ctx, p.Owner, p.ID); err != nil {
 		return "", 0, err
@@ -92,7 +93,7 @@ func question(ctx context.Context, in Processes, p process.Info) (text string, a
 	return text, p.Output.Bytes, err
 }
 
-// questionOf is question for a process that was looked at just now.
+// questionOf is question for a process whose info is up to date.
 func questionOf(ctx context.Context, in Processes, p process.Info) (string, error) {
 	at := p.Output.Bytes
 	if at == 0 || asksNobody(p) {
@@ -102,8 +103,9 @@ func questionOf(ctx context.Context, in Processes, p process.Info) (string, erro
 	return asks(p, clean(chunk.Data)), err
 }
 
-// stirs waits until a process prints something after an offset. One with a terminal
-// may begin to read there without that, so it is not waited for long.
+// stirs waits until a process prints something after an offset, and reports whether it
+// did. It waits only for a limited time if the process has a terminal, because such a
+// process may begin to read without printing anything.
 func stirs(ctx context.Context, in Processes, p process.Info, at int64, most time.Duration) (bool, error) {
 	soon, cancel := ctx, context.CancelFunc(func() {})
 	if p.TTY {
@@ -117,7 +119,7 @@ func stirs(ctx context.Context, in Processes, p process.Info, at int64, most tim
 	return true, err
 }
 
-// waitAnswered waits until a process does not ask for anything, or does no more.
+// waitAnswered waits until a process asks no question, or continues after one.
 func waitAnswered(ctx context.Context, in Processes, p process.Info) error {
 	text, at, err := question(ctx, in, p)
 	if err == nil && text != "" {
@@ -126,8 +128,8 @@ func waitAnswered(ctx context.Context, in Processes, p process.Info) error {
 	return err
 }
 
-// waitQuiet waits until a process has printed nothing for a while, and returns
-// where its output is then. If there is no more to come, it is process.ErrEnded.
+// waitQuiet waits until a process has printed nothing for a while, and returns the
+// length of its output. The error is process.ErrEnded if the output is complete.
 func waitQuiet(ctx context.Context, in Processes, p process.Info, quiet time.Duration) (int64, error) {
 	for {
 		last, at, err := lastOutput(ctx, in, p)
@@ -151,8 +153,7 @@ func waitQuiet(ctx context.Context, in Processes, p process.Info, quiet time.Dur
 	}
 }
 
-// pace is how long is waited at least between two looks at a process that prints
-// all the time.
+// pace is the shortest pause between two checks of a process that prints all the time.
 const pace = 50 * time.Millisecond
 
 func pause(ctx context.Context, d time.Duration) error {
@@ -166,8 +167,8 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// lastOutput returns when a process printed something last, or when it was
-// started if it never did, and where its output is.
+// lastOutput returns the time of the last output of a process, or of its start if it
+// has printed nothing, and the length of its output.
 func lastOutput(ctx context.Context, in Processes, p process.Info) (time.Time, int64, error) {
 	info, err := in.Get(ctx, p.Owner, p.ID)
 	if err != nil {
@@ -184,8 +185,8 @@ func lastOutput(ctx context.Context, in Processes, p process.Info) (time.Time, i
 	return chunk.Runs[len(chunk.Runs)-1].Time, at, nil
 }
 
-// waitMore waits until a process has printed something after an offset. If
-// nothing comes any more, it is process.ErrEnded.
+// waitMore waits until a process has printed something after an offset, and returns it.
+// The error is process.ErrEnded if the output is complete.
 func waitMore(ctx context.Context, in Processes, p process.Info, at int64) (process.Chunk, error) {
 	chunk, err := in.Read(ctx, p.Owner, p.ID, process.ReadRequest{Offset: at, Wait: true})
 	if err == nil && chunk.Next <= at {

@@ -35,7 +35,7 @@ type reader struct{ *Commands }
 func (r *reader) Spec() tool.Spec                                 { return readSpec }
 func (r *reader) Permission(tool.Call) (*approval.Request, error) { return nil, nil }
 
-// names are those that the id of a task goes by in arguments.
+// names are the argument names for the ID of a task.
 var names = []string{"shellId", "task_id", "process_id", "id"}
 
 func (r *reader) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
@@ -58,7 +58,7 @@ func (r *reader) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 	return finish(ctx, tool.Result{Text: progress(result), Contents: contents(t.Process.Dir, result)}, err)
 }
 
-// page shows the output from an offset on.
+// page returns the output from an offset on.
 func (r *reader) page(ctx context.Context, t Task, offset int64) (tool.Result, error) {
 	const most = process.MaxHeadBytes + process.MaxTailBytes
 	end := t.Process.Output.Bytes
@@ -76,8 +76,8 @@ func (r *reader) page(ctx context.Context, t Task, offset int64) (tool.Result, e
 	return tool.Result{Text: text}, nil
 }
 
-// rest waits for a task for a while, and reports what the model has not been
-// shown of it.
+// rest waits for a task for at most delay, and returns the output that the model has
+// not been shown.
 func (c *Commands) rest(ctx context.Context, call tool.Call, t Task, delay time.Duration) (Result, error) {
 	soon, cancel := context.WithTimeout(ctx, delay)
 	defer cancel()
@@ -92,8 +92,8 @@ func (c *Commands) rest(ctx context.Context, call tool.Call, t Task, delay time.
 	return c.unread(ctx, call, t)
 }
 
-// unread reports what the model has not been shown of a task, and notes that it
-// has now.
+// unread returns the output of a task that the model has not been shown, and records
+// that it was shown.
 func (c *Commands) unread(ctx context.Context, call tool.Call, t Task) (Result, error) {
 	from := t.note.from(call.Key, t.unread())
 	e, err := c.excerpt(ctx, t.Process, from, t.Process.Output.Bytes)
@@ -110,7 +110,7 @@ func (c *Commands) unread(ctx context.Context, call tool.Call, t Task) (Result, 
 		return r, err
 	}
 	if from > 0 {
-		r.Stdout, r.Stderr = "", "" // of a part they would not be what they say
+		r.Stdout, r.Stderr = "", "" // they would be only a part of the streams
 	}
 	if err := c.saw(call.Session, t, call.Key, from, e.next); err != nil {
 		return r, err
@@ -121,7 +121,8 @@ func (c *Commands) unread(ctx context.Context, call tool.Call, t Task) (Result, 
 	return r, nil
 }
 
-// progress is how a model reads what is new of a command.
+// progress returns the result of a command as the model reads it, whether the command
+// has ended or not.
 func progress(r Result) string {
 	if r.Ended() {
 		return r.text()

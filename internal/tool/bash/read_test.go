@@ -44,13 +44,13 @@ func TestAReadThatIsMadeAgainShowsTheSame(t *testing.T) {
 	})
 }
 
-// What the model is shown, call by call, is what was printed: once and in order.
+// All calls together show the model the whole output, once and in order.
 func TestNothingIsShownTwiceOrLeftOut(t *testing.T) {
 	notes := t.TempDir()
 	runs := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		text := []byte(rapid.StringOfN(rapid.RuneFrom([]rune("ab\né漢😀")), 0, 40, -1).Draw(rt, "text"))
-		pieces := rapid.SliceOfN(rapid.IntRange(0, 5), len(text), len(text)).Draw(rt, "pieces") // bytes to print before the next look
+		pieces := rapid.SliceOfN(rapid.IntRange(0, 5), len(text), len(text)).Draw(rt, "pieces") // number of bytes to print before the next read
 		wait := rapid.IntRange(1, 20).Draw(rt, "wait")
 		runs++
 		synctest.Test(t, func(t *testing.T) {
@@ -134,8 +134,8 @@ func TestOutputCanBeReadByOffset(t *testing.T) {
 	})
 }
 
-// The first and the last 16 KiB are shown, and exactly what is between them is
-// counted, whatever the size.
+// The first and the last 16 KiB are shown, and the bytes between them are counted
+// exactly, whatever the size.
 func TestOutputIsBoundedAndItsLastLineIsThere(t *testing.T) {
 	const head, tail = process.MaxHeadBytes, process.MaxTailBytes
 	for _, size := range []int{0, 1, head - 1, head, head + 1, head + tail - 1, head + tail, head + tail + 1, 3 * (head + tail), 5 << 20} {

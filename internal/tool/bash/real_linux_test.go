@@ -21,7 +21,7 @@ import (
 	"github.com/abide-run/abide/internal/workspace/local"
 )
 
-// A machine runs real commands, and can be restarted while they go on.
+// A machine runs real commands, and a test can restart its daemon while they run.
 type machine struct {
 	*desk
 	t       *testing.T
@@ -33,8 +33,8 @@ type machine struct {
 	leave   func()
 }
 
-// everywhere runs a test with processes of this machine, and with the same
-// across a bridge.
+// everywhere runs a test with local processes, and with the same processes over a
+// bridge.
 func everywhere(t *testing.T, opts process.Options, test func(t *testing.T, m *machine)) {
 	if opts.Shell == "" {
 		shell, err := exec.LookPath("bash")
@@ -60,7 +60,7 @@ func everywhere(t *testing.T, opts process.Options, test func(t *testing.T, m *m
 
 func (m *machine) workspace() workspace.Workspace { return local.New(m.t.TempDir(), m.manager) }
 
-// A wire is a way to a workspace.
+// A wire is a listener and a way to connect to it.
 type wire struct {
 	net.Listener
 	dial func(ctx context.Context) (net.Conn, error)
@@ -77,7 +77,7 @@ func unixSocket(t *testing.T) wire {
 	}}
 }
 
-// pipes is a wire in memory.
+// pipes is a listener in memory.
 type pipes struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -154,7 +154,7 @@ func (m *machine) open() {
 	m.desk = fresh
 }
 
-// restart is what a new daemon does after the old one is gone.
+// restart opens the processes again, as a new daemon does.
 func (m *machine) restart() {
 	m.t.Helper()
 	m.leave()
@@ -164,7 +164,7 @@ func (m *machine) restart() {
 	m.open()
 }
 
-// clear ends everything that the test started.
+// clear ends all commands that the test started.
 func (m *machine) clear() {
 	for _, p := range m.manager.All() {
 		if _, err := m.manager.Stop(context.Background(), p.Owner, p.ID); err != nil {
@@ -177,7 +177,7 @@ func (m *machine) clear() {
 	}
 }
 
-// fifo makes a pipe that a command can wait on.
+// fifo creates a named pipe on which a command can wait.
 func (m *machine) fifo(name string) string {
 	m.t.Helper()
 	path := filepath.Join(m.dir, name)
@@ -187,7 +187,7 @@ func (m *machine) fifo(name string) string {
 	return path
 }
 
-// tell lets a command go on that waits on a pipe.
+// tell writes to a pipe, so that a command that waits on it continues.
 func (m *machine) tell(path, text string) {
 	m.t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0); err != nil {

@@ -14,39 +14,39 @@ import (
 
 // The statuses of a [Result].
 const (
-	statusCompleted = event.TaskCompleted // exit code 0
-	statusFailed    = event.TaskFailed    // another one
-	statusKilled    = event.TaskKilled    // by us: stop_bash, a person, a limit
-	statusLost      = event.TaskLost      // nobody knows how it ended
+	statusCompleted = event.TaskCompleted // ended with exit code 0
+	statusFailed    = event.TaskFailed    // ended with another exit code
+	statusKilled    = event.TaskKilled    // ended by stop_bash, a person or a limit
+	statusLost      = event.TaskLost      // ended in an unknown way
 	statusRunning   = "running"
 
-	StatusStarted = "background_started" // runs in the background, as was asked for
-	StatusFlipped = "auto_backgrounded"  // takes longer than the call waited, and goes on
+	StatusStarted = "background_started" // started in the background, as requested
+	StatusFlipped = "auto_backgrounded"  // runs longer than the call waited, and continues in the background
 )
 
-// A Result is what a call says about a command. It is in the contents of a tool's
-// result, for clients, and for the model if the tool answers in JSON.
+// A Result is what a call reports about a command. It is in the contents of a tool's
+// result, for clients, and in its text if the tool answers in JSON.
 type Result struct {
 	Status   string `json:"status"`
 	TaskID   string `json:"task_id"`
 	Success  bool   `json:"success"`
-	Output   string `json:"output,omitempty"` // both streams in order of arrival
-	Stdout   string `json:"stdout,omitempty"` // the streams apart, if they are short
-	Stderr   string `json:"stderr,omitempty"`
-	ExitCode *int   `json:"exit_code,omitempty"` // nil if it has not ended, or nobody knows
-	Signal   string `json:"signal,omitempty"`    // what it died of
+	Output   string `json:"output,omitempty"`    // both streams in order of arrival
+	Stdout   string `json:"stdout,omitempty"`    // standard output alone, if the output is short
+	Stderr   string `json:"stderr,omitempty"`    // standard error alone, if the output is short
+	ExitCode *int   `json:"exit_code,omitempty"` // nil if the command has not ended, or its end is unknown
+	Signal   string `json:"signal,omitempty"`    // signal that ended the command
 	Duration int64  `json:"wall_duration_ms"`
-	Error    string `json:"error,omitempty"` // why it was killed or lost
-	Offset   int64  `json:"offset"`          // how far the output has been shown
+	Error    string `json:"error,omitempty"` // why the command was killed or lost
+	Offset   int64  `json:"offset"`          // offset up to which the output was shown
 
 	Truncated  *process.TruncationInfo `json:"truncated,omitempty"`
-	NeedsInput string                  `json:"needs_input,omitempty"` // what it seems to ask for
+	NeedsInput string                  `json:"needs_input,omitempty"` // question that the command seems to ask
 	Lingering  bool                    `json:"lingering_children,omitempty"`
 	Note       string                  `json:"note,omitempty"`
 	Message    string                  `json:"message,omitempty"`
 }
 
-// Ended reports whether the result tells how the command ended.
+// Ended reports whether the result is that of a command that has ended.
 func (r Result) Ended() bool {
 	switch r.Status {
 	case statusRunning, StatusStarted, StatusFlipped:
@@ -55,8 +55,8 @@ func (r Result) Ended() bool {
 	return true
 }
 
-// Results reads what the contents of a tool's result say about commands, as in
-// tool.execution_complete. What is not about commands is left out.
+// Results returns the results of commands in the contents of a tool's result, as in
+// tool.execution_complete. Other contents are skipped.
 func Results(contents json.RawMessage) []Result {
 	var parts []struct {
 		Result *Result `json:"result"`
@@ -73,7 +73,7 @@ func Results(contents json.RawMessage) []Result {
 	return list
 }
 
-// report says how a task is, and shows some of its output.
+// report returns the result for a task, with an excerpt of its output.
 func report(t Task, e excerpt) Result {
 	p := t.Process
 	r := Result{Status: statusOf(p), TaskID: t.ID, Output: e.text, Offset: e.next, Truncated: e.truncated(), Lingering: p.Lingering && !p.Gone}
@@ -94,7 +94,7 @@ func report(t Task, e excerpt) Result {
 	return r
 }
 
-// lasted returns how long a process has been running, or was.
+// lasted returns how long a process has been running, or did run.
 func lasted(p process.Info, now time.Time) time.Duration {
 	if p.Started.IsZero() {
 		return 0
@@ -105,7 +105,7 @@ func lasted(p process.Info, now time.Time) time.Duration {
 	return max(0, now.Sub(p.Started))
 }
 
-// ending is the line that says how a command ended.
+// ending returns the line that says how a command ended.
 func (r Result) ending() string {
 	var why []string
 	if r.Signal != "" {
@@ -127,8 +127,8 @@ func (r Result) ending() string {
 	return "<ended without an exit code" + reason + ">"
 }
 
-// text is how a model reads a command that has ended: its output, then how it
-// ended, then what else there is to say.
+// text returns the result of an ended command as the model reads it: the output, how
+// the command ended, and the note.
 func (r Result) text() string {
 	text := strings.TrimLeft(strings.TrimRight(r.Output, " \t\r\n"), "\r\n") + "\n" + r.ending()
 	if r.Note != "" {
@@ -137,34 +137,34 @@ func (r Result) text() string {
 	return text
 }
 
-// encode writes JSON that is easy to read.
+// encode returns JSON without HTML escapes, which is easier to read.
 func encode(v any) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil { // texts and numbers
+	if err := e.Encode(v); err != nil { // cannot fail: v has only texts and numbers
 		panic(err)
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// A content is a structured part of a result, for clients: a terminal, or how a
-// command ended.
+// A content is a structured part of a result, for clients: a terminal, or the end of
+// a command.
 type content struct {
 	Type     string `json:"type"`
 	ShellID  string `json:"shellId,omitempty"`
 	ExitCode *int   `json:"exitCode,omitempty"`
 	Dir      string `json:"cwd,omitempty"`
 	Preview  string `json:"outputPreview,omitempty"`
-	// Text is there in every terminal, also in one that has not said anything yet:
-	// typed clients cannot read one without it.
+	// Text is set in every terminal, also in one without output: typed clients cannot
+	// read a terminal without it.
 	Text   *string `json:"text,omitempty"`
-	Result Result  `json:"result"` // ours; without the output, which the result has already
+	Result Result  `json:"result"` // an addition of abide; without Output, which the text of the result has
 }
 
 const maxPreview = 500 // characters of output in a content
 
-// contents are the parts for clients.
+// contents returns the structured parts of a result, for clients.
 func contents(dir string, list ...Result) json.RawMessage {
 	parts := make([]content, len(list))
 	for i, r := range list {
@@ -181,15 +181,15 @@ func contents(dir string, list ...Result) json.RawMessage {
 	return json.RawMessage(encode(parts))
 }
 
-// A style is how a tool answers.
+// A style is the form in which a tool answers.
 type style int
 
 const (
-	asText style = iota // as text, if the command has ended
-	asJSON
+	asText style = iota // text for a command that has ended, else JSON
+	asJSON              // always JSON
 )
 
-// answer makes the result of a tool.
+// answer returns the result of a tool.
 func (s style) answer(dir string, r Result) tool.Result {
 	text := encode(r)
 	if s == asText && r.Ended() {

@@ -61,8 +61,8 @@ var execSpec = tool.Spec{
 const (
 	defaultWait  = 10 * time.Second
 	maxWait      = 600 * time.Second
-	shortestNap  = 2 * time.Second // a sleep that long is refused
-	maxCommand   = 128<<10 - 1     // bytes; what Linux takes as one argument
+	shortestNap  = 2 * time.Second // a sleep in the foreground of at least this time is refused
+	maxCommand   = 128<<10 - 1     // maximum bytes of a command: of one argument on Linux
 	maxTaskName  = 64
 	terminalRows = 24
 	terminalCols = 80
@@ -77,11 +77,11 @@ type runner struct {
 
 func (r *runner) Spec() tool.Spec { return r.spec }
 
-// A request is what a call asks for.
+// A request is the parsed arguments of a call.
 type request struct {
 	script      *shell.Script
-	text        string // as the model wrote it
-	command     string // without the & at its end
+	text        string // command as the model wrote it
+	command     string // command without the & at its end
 	description string
 	name        string
 	dir         string
@@ -91,7 +91,7 @@ type request struct {
 	tty         bool
 }
 
-// request reads the arguments of a call. Those of both dialects are understood.
+// request parses the arguments of a call, with the names of bash and of exec.
 func (r *runner) request(call tool.Call) (request, error) {
 	a := argument.Read(call.Arguments)
 	q := request{text: a.Needed("command"), wait: r.Wait}
@@ -131,8 +131,9 @@ func absolute(dir, path string) string {
 	return filepath.Join(dir, path)
 }
 
-// read looks at the command. A wait that the call names may be longer than any
-// call waits.
+// read checks and parses the command. The argument named is the timeout that the call
+// gives, which may be longer than any call waits; a sleep in the foreground may be as
+// long.
 func (q *request) read(named time.Duration) error {
 	switch {
 	case strings.TrimSpace(q.text) == "":
@@ -153,7 +154,7 @@ func (q *request) read(named time.Duration) error {
 	return nil
 }
 
-// asleep refuses a command that would only hold up the session.
+// asleep returns the refusal of a command that would only make the session wait.
 func asleep(p shell.Pause) error {
 	how := "for good"
 	if p.Total < 100*365*24*time.Hour {
@@ -166,7 +167,7 @@ func asleep(p shell.Pause) error {
 		oneLine(p.Text, maxDescription), how, plainSeconds(shortestNap))
 }
 
-// A shellRequest is what people are shown of a call that wants to run a command.
+// A shellRequest is the permission request that clients show for a command.
 type shellRequest struct {
 	Kind        string          `json:"kind"`
 	ToolCallID  string          `json:"toolCallId"`
@@ -179,14 +180,15 @@ type shellRequest struct {
 	Writes      bool            `json:"hasWriteFileRedirection"`
 	CanOffer    bool            `json:"canOfferSessionApproval"`
 	Warning     string          `json:"warning,omitempty"`
-	Dir         string          `json:"cwd,omitempty"` // ours
+	Dir         string          `json:"cwd,omitempty"` // an addition of abide to the protocol
 }
 
 type possibleURL struct {
 	URL string `json:"url"`
 }
 
-// toFile is what has to be allowed besides the commands if output goes to a file.
+// toFile is the subject that has to be allowed, in addition to the commands, if output
+// goes to a file.
 const toFile = "> file"
 
 func (r *runner) Permission(call tool.Call) (*approval.Request, error) {
@@ -197,7 +199,7 @@ func (r *runner) Permission(call tool.Call) (*approval.Request, error) {
 	return permission(call, q)
 }
 
-// permission asks to run a command.
+// permission returns the request for permission to run a command.
 func permission(call tool.Call, q request) (*approval.Request, error) {
 	report := q.script.Report()
 	body := shellRequest{
@@ -246,7 +248,7 @@ func permission(call tool.Call, q request) (*approval.Request, error) {
 	return ask, show(ask, body)
 }
 
-// named is where a path that a command names leads, if it runs in dir.
+// named returns the absolute path of a path in a command that runs in dir.
 func named(path, dir string) string {
 	if below, ok := strings.CutPrefix(path, "~/"); ok {
 		if home, err := os.UserHomeDir(); err == nil {
@@ -256,7 +258,7 @@ func named(path, dir string) string {
 	return absolute(dir, path)
 }
 
-// show adds what clients are shown.
+// show adds the body that clients show to a permission request.
 func show(ask *approval.Request, body shellRequest) (err error) {
 	if ask.Ask, err = json.Marshal(body); err != nil {
 		return err
@@ -293,13 +295,13 @@ func (r *runner) run(ctx context.Context, call tool.Call, q request) (Result, er
 		return started(t), nil
 	}
 	since := time.Now()
-	if attached { // a call that is made again does not wait anew
+	if attached { // a repeated call waits only for the rest of the time
 		since = info.Started
 	}
 	return r.watch(ctx, call, q, t, since.Add(q.wait))
 }
 
-// process says what to run.
+// process returns the spec of the process for a request.
 func (r *runner) process(call tool.Call, q request) process.Spec {
 	spec := process.Spec{
 		Key: call.Key, Owner: r.Owner(call.Session), Command: q.command, Dir: q.dir,
@@ -314,8 +316,8 @@ func (r *runner) process(call tool.Call, q request) process.Spec {
 	return spec
 }
 
-// name gives the task that a call is about to start the name that the model
-// wants for it.
+// name records the name that the model chose for the task that the call is about to
+// start.
 func (r *runner) name(ctx context.Context, call tool.Call, name string) error {
 	if name == "" {
 		return nil
@@ -331,7 +333,7 @@ func (r *runner) name(ctx context.Context, call tool.Call, name string) error {
 	return r.change(call.Session, call.Key, func(n *note) { n.Name = name })
 }
 
-// started is the result of a command that runs in the background.
+// started returns the result of a command that was started in the background.
 func started(t Task) Result {
 	r := report(t, excerpt{})
 	r.Status = StatusStarted
@@ -340,12 +342,12 @@ func started(t Task) Result {
 	return r
 }
 
-// watch waits for a command until the call has waited long enough.
+// watch waits for a command, at most until the deadline of the call.
 func (r *runner) watch(ctx context.Context, call tool.Call, q request, t Task, until time.Time) (Result, error) {
 	soon, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
 	info, err := r.Processes.Wait(soon, t.Process.Owner, t.Process.ID)
-	if overdue(ctx, soon, err) { // what is true now decides, not which of the two came first
+	if overdue(ctx, soon, err) { // the command may have ended at the deadline: its state now decides
 		info, err = r.Processes.Get(ctx, t.Process.Owner, t.Process.ID)
 	}
 	if err != nil {
@@ -358,13 +360,13 @@ func (r *runner) watch(ctx context.Context, call tool.Call, q request, t Task, u
 	return r.flipped(ctx, call, q, t)
 }
 
-// ended is the result of a command that has ended within its call.
+// ended returns the result of a command that ended within its call.
 func (r *runner) ended(ctx context.Context, call tool.Call, q request, t Task) (Result, error) {
 	e, err := r.excerpt(ctx, t.Process, 0, t.Process.Output.Bytes)
 	if err != nil {
 		return Result{}, err
 	}
-	if t.Process.Lingering || q.name != "" { // there is a note, and it says what is unread
+	if t.Process.Lingering || q.name != "" { // such a task has a note, which records what was read
 		if err := r.saw(call.Session, t, call.Key, 0, e.next); err != nil {
 			return Result{}, err
 		}
@@ -379,7 +381,8 @@ func (r *runner) ended(ctx context.Context, call tool.Call, q request, t Task) (
 	return result, r.Processes.MarkSeen(ctx, t.Process.Owner, t.Process.ID)
 }
 
-// flipped is the result of a command that takes longer than the call waits.
+// flipped returns the result of a command that takes longer than the call waits, and
+// continues in the background.
 func (r *runner) flipped(ctx context.Context, call tool.Call, q request, t Task) (Result, error) {
 	e, err := r.excerpt(ctx, t.Process, 0, t.Process.Output.Bytes)
 	if err != nil {

@@ -40,7 +40,7 @@ func (s *stopper) Run(ctx context.Context, call tool.Call) (tool.Result, error) 
 	return finish(ctx, tool.Result{Text: text, Contents: contents(dir, r)}, err)
 }
 
-// stop ends a task and all that it started. What it printed stays unread.
+// stop ends a task and all its children. Output that was not read stays unread.
 func (s *stopper) stop(ctx context.Context, call tool.Call, name string) (Result, string, error) {
 	t, err := s.task(ctx, call, name)
 	if err != nil {

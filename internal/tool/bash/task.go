@@ -10,12 +10,12 @@ import (
 	"github.com/abide-run/abide/internal/process"
 )
 
-// summaryHead is the first line of the summary of running tasks. Nothing else
-// that the model reads from us has such a line.
+// summaryHead is the first line of the summary of running tasks. No other text of
+// ours for the model has such a line.
 const summaryHead = "Currently running background tasks:"
 
-// Summary tells the model which of some tasks are running: what they are for,
-// and for how long. It is empty if none is.
+// Summary returns a text for the model about the running tasks: their names, what they
+// are for, and for how long they have run. It is empty if none is running.
 func Summary(tasks []Task, now time.Time) string {
 	var b strings.Builder
 	shown, more := 0, 0
@@ -38,17 +38,17 @@ func Summary(tasks []Task, now time.Time) string {
 	return summaryHead + b.String() + "\nRead their output with read_bash, wait for them with wait, stop them with stop_bash. You will be notified when they end."
 }
 
-// age is how long a process has been running, as people say it.
+// age returns how long a process has been running, as text.
 func age(p process.Info, now time.Time) string { return lasted(p, now).Round(time.Second).String() }
 
-// A Notice is what the model is told when something happens to a task.
+// A Notice tells the model that a task has ended or asks for input.
 type Notice struct {
 	Task   Task
-	Prompt string // what it seems to ask for, if that is why
-	Tail   string // the end of its output
+	Prompt string // question that the task seems to ask; empty if it has ended
+	Tail   string // the last bytes of the output
 }
 
-// Status says what happened: completed, failed, killed, lost or stalled.
+// Status returns what happened: completed, failed, killed, lost or stalled.
 func (n Notice) Status() string {
 	if n.Prompt != "" {
 		return event.TaskStalled
@@ -56,11 +56,10 @@ func (n Notice) Status() string {
 	return n.Task.Status()
 }
 
-// maxTail is how much of an output is in a notice.
+// maxTail is the maximum number of bytes of output in a notice.
 const maxTail = 4 << 10
 
-// Notice returns what the model is told about a task: that it has ended, or what
-// it asks for.
+// Notice returns the notice that a task has ended, or asks for input.
 func (c *Commands) Notice(ctx context.Context, id event.SessionID, task, prompt string) (Notice, error) {
 	t, err := c.Task(ctx, id, task)
 	if err != nil {
@@ -72,7 +71,7 @@ func (c *Commands) Notice(ctx context.Context, id event.SessionID, task, prompt 
 func (c *Commands) notice(ctx context.Context, t Task, prompt string) Notice {
 	end := t.Process.Output.Bytes
 	p, err := c.part(ctx, t.Process, max(0, end-maxTail), end)
-	if err != nil { // its output is gone, what happened is not
+	if err != nil { // without the output the notice still says what happened
 		return Notice{Task: t, Prompt: prompt}
 	}
 	if end > maxTail {
@@ -91,8 +90,8 @@ var leads = map[string]string{
 	event.TaskStalled: "A background task seems to wait for input.",
 }
 
-// Text is the notice as the model reads it. Whatever the command printed, the
-// notice has one beginning and one end, and the output is in its place.
+// Text returns the notice as the model reads it. The output is escaped, so that it
+// cannot end the notice or add elements to it.
 func (n Notice) Text() string {
 	var b strings.Builder
 	field := func(name, value string) {
@@ -133,5 +132,5 @@ func shorten(s string, most int) string {
 	return clean([]byte(s))
 }
 
-// escape makes a value that cannot be taken for an element.
+// escape escapes a value so that it contains no element.
 var escape = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace

@@ -37,7 +37,8 @@ var waitSpec = tool.Spec{
 	Replay: tool.Keyed,
 }
 
-// The reasons why a wait is over, besides the statuses of ended commands.
+// Reasons why a wait is over (the others are statuses of ended commands), values of
+// the argument until, and times.
 const (
 	reasonMatched  = "matched"
 	reasonQuiet    = "quiet"
@@ -62,7 +63,7 @@ type waiter struct{ *Commands }
 func (w *waiter) Spec() tool.Spec                                 { return waitSpec }
 func (w *waiter) Permission(tool.Call) (*approval.Request, error) { return nil, nil }
 
-// An order is what a call wants to wait for.
+// An order is the parsed arguments of a call: what to wait for.
 type order struct {
 	tasks   []string
 	until   string
@@ -92,7 +93,7 @@ func readOrder(call tool.Call) (order, error) {
 	return o, a.Err()
 }
 
-// read reads what only some waits need.
+// read parses the arguments that only some waits need.
 func (o *order) read(a *argument.Set) {
 	pattern, _ := a.Text("pattern")
 	port, hasPort := a.Number("port")
@@ -109,7 +110,7 @@ func (o *order) read(a *argument.Set) {
 	}
 }
 
-// A Waited is what a wait came to.
+// A Waited is the result of a wait.
 type Waited struct {
 	Reason string   `json:"reason"`
 	Waited int64    `json:"waited_ms"`
@@ -126,8 +127,7 @@ func (w *waiter) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 	return finish(ctx, tool.Result{Text: encode(r), Contents: contents("", r.Tasks...)}, err)
 }
 
-// wait waits, and reports what is new of the tasks. That the time is over is no
-// failure.
+// wait waits, and returns what is new about the tasks. A timeout is not a failure.
 func (w *waiter) wait(ctx context.Context, call tool.Call, o order) (Waited, error) {
 	begun := call.Begun
 	if begun.IsZero() {
@@ -158,7 +158,7 @@ func (w *waiter) wait(ctx context.Context, call tool.Call, o order) (Waited, err
 	return result, nil
 }
 
-// explain adds what the model may not expect.
+// explain adds a note about a reason that the model may not expect.
 func (r *Waited) explain(o order) {
 	switch r.Reason {
 	case reasonTime:
@@ -174,7 +174,7 @@ func (r *Waited) explain(o order) {
 	}
 }
 
-// named returns the tasks that a call waits for: those it names, or all that run.
+// named returns the tasks that a call waits for: those it names, or else all that run.
 func (w *waiter) named(ctx context.Context, call tool.Call, o order) ([]Task, error) {
 	if len(o.tasks) == 0 && o.until != untilTime && o.until != untilPort {
 		return w.Running(ctx, call.Session)
@@ -190,7 +190,7 @@ func (w *waiter) named(ctx context.Context, call tool.Call, o order) ([]Task, er
 	return tasks, nil
 }
 
-// until waits for one of the tasks, or for all of them, and says what came last.
+// until waits for one of the tasks, or for all of them, and returns the last reason.
 func (w *waiter) until(ctx context.Context, tasks []Task, o order) (string, error) {
 	conditions := w.conditions(tasks, o)
 	if len(conditions) == 0 {
@@ -200,11 +200,11 @@ func (w *waiter) until(ctx context.Context, tasks []Task, o order) (string, erro
 	return gather(ctx, conditions, o.all)
 }
 
-// A condition waits for something and says what it was.
+// A condition is a function that waits for something and returns the reason.
 type condition func(ctx context.Context) (string, error)
 
-// conditions returns what is to be waited for: one condition for each task, and
-// the port if there is one.
+// conditions returns one condition for each task. If the call waits for a port, the
+// open port meets each of them too.
 func (w *waiter) conditions(tasks []Task, o order) []condition {
 	var list []condition
 	for _, t := range tasks {
@@ -222,8 +222,8 @@ func (w *waiter) conditions(tasks []Task, o order) []condition {
 	return list
 }
 
-// about returns the conditions of which one is enough for a task. Its end and a
-// question always are: waiting on would be in vain.
+// about returns the conditions for a task, one of which must be met. The end of the
+// task and a question are always among them: after these no further waiting helps.
 func (w *waiter) about(t Task, o order) []condition {
 	p := t.Process
 	list := []condition{func(ctx context.Context) (string, error) {
@@ -253,9 +253,9 @@ func (w *waiter) about(t Task, o order) []condition {
 	return list
 }
 
-// gather runs conditions until one of them is met, or all are, and returns what
-// the last of these was. A condition that cannot be met any more because the
-// process has ended leaves it to the others. Nothing is left behind.
+// gather runs conditions until one of them is met, or all are, and returns the reason
+// of the last. A condition that cannot be met any more, because the process has ended,
+// is ignored. All goroutines have ended when gather returns.
 func gather(ctx context.Context, conditions []condition, all bool) (string, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
@@ -288,11 +288,11 @@ func gather(ctx context.Context, conditions []condition, all bool) (string, erro
 	return reason, nil
 }
 
-// maxLine is how much of a line is kept to find a match in it.
+// maxLine is the number of bytes of an incomplete line that are kept for matching.
 const maxLine = 64 << 10
 
-// waitMatch waits until a line of the output after an offset matches. A line that
-// is not complete counts too.
+// waitMatch waits until a line of the output after an offset matches. An incomplete
+// line can match too.
 func waitMatch(ctx context.Context, in Processes, p process.Info, at int64, pattern *regexp.Regexp) error {
 	var line []byte
 	for {
@@ -313,7 +313,7 @@ func waitMatch(ctx context.Context, in Processes, p process.Info, at int64, patt
 	}
 }
 
-// waitPort waits until something listens on a port of this machine.
+// waitPort waits until a program listens on a TCP port of this machine.
 func waitPort(ctx context.Context, port int64) error {
 	const first, most = 20 * time.Millisecond, time.Second
 	address := net.JoinHostPort("localhost", strconv.FormatInt(port, 10))

@@ -130,8 +130,8 @@ func TestAQuestionEndsAWaitAndIsForgottenWhenTheCommandGoesOn(t *testing.T) {
 	})
 }
 
-// A terminal says whether somebody reads it. It may begin to long after the last
-// output, and whatever that was.
+// A command may begin to read its terminal long after its last output, whatever that
+// output was.
 func TestAReaderOfATerminalAsksWhateverItPrinted(t *testing.T) {
 	for printed, want := range map[string]string{
 		"":                  "It waits for input and does not say what for.",
@@ -156,7 +156,7 @@ func TestAReaderOfATerminalAsksWhateverItPrinted(t *testing.T) {
 			if w.Reason != "needs_input" || w.Tasks[0].NeedsInput != want || time.Since(asked) > 10*time.Second {
 				t.Errorf("%q, after %v: %+v", printed, time.Since(asked), w)
 			}
-			if r := d.use("read_bash", `{"shellId":"a","delay":1}`); !strings.Contains(r, want) { // all was shown before
+			if r := d.use("read_bash", `{"shellId":"a","delay":1}`); !strings.Contains(r, want) { // all output was shown before
 				t.Errorf("%q: read_bash says %q", printed, r)
 			}
 			a.read(false)

@@ -11,9 +11,9 @@ import (
 	"github.com/abide-run/abide/internal/process"
 )
 
-// Watch waits until there is news of the task that a call began: it has ended, or
-// it is not as it was when a status was reported last. If nothing was begun with
-// the key, that is the news.
+// Watch waits until there is something to report about the task that a call started:
+// the task has ended, or its status differs from the last one that was reported. If
+// the call started no process, the report says so.
 func (c *Commands) Watch(ctx context.Context, id event.SessionID, key, last string) (event.TaskReportedData, error) {
 	news := event.TaskReportedData{Key: key, Status: event.TaskNone, Ended: true}
 	p, err := c.Processes.Find(ctx, c.Owner(id), key)
@@ -39,17 +39,17 @@ func (c *Commands) Watch(ctx context.Context, id event.SessionID, key, last stri
 	return c.news(ctx, id, p, prompt)
 }
 
-// News tells of the end of a task that has ended.
+// News returns the report about a task if it has ended.
 func (c *Commands) News(ctx context.Context, id event.SessionID, key string) (event.TaskReportedData, bool) {
 	p, err := c.Processes.Find(ctx, c.Owner(id), key)
 	if err != nil || !p.State.Ended() || p.State == process.FailedToStart {
-		return event.TaskReportedData{}, false // whoever watches finds out
+		return event.TaskReportedData{}, false // Watch reports it
 	}
 	news, err := c.news(ctx, id, p, "")
 	return news, err == nil
 }
 
-// news is what the model is told about a task.
+// news returns the report about a task.
 func (c *Commands) news(ctx context.Context, id event.SessionID, p process.Info, prompt string) (event.TaskReportedData, error) {
 	book, err := c.notes(id)
 	if err != nil {
@@ -64,14 +64,14 @@ func (c *Commands) news(ctx context.Context, id event.SessionID, p process.Info,
 	}, nil
 }
 
-// kind is the notice as clients know such things.
+// kind returns the notice in the form that clients know.
 func (n Notice) kind() json.RawMessage {
 	k := struct {
 		Type        string `json:"type"`
 		ShellID     string `json:"shellId"`
 		ExitCode    *int   `json:"exitCode,omitempty"`
 		Description string `json:"description,omitempty"`
-		Status      string `json:"status"` // ours
+		Status      string `json:"status"` // an addition of abide to the protocol
 	}{Type: "shell_completed", ShellID: n.Task.ID, Description: n.Task.Description(), Status: n.Status()}
 	if p := n.Task.Process; p.Exit != nil {
 		k.ExitCode = &p.Exit.Code
@@ -79,8 +79,8 @@ func (n Notice) kind() json.RawMessage {
 	return json.RawMessage(encode(k))
 }
 
-// happens waits until a process has ended, asks for something, or goes on after
-// it did. It returns what it asks for.
+// happens waits until a process has ended, asks for input, or continues after it
+// asked. It returns the question.
 func (c *Commands) happens(ctx context.Context, p process.Info, last string) (prompt string, err error) {
 	ends := func(ctx context.Context) (string, error) {
 		_, err := c.Processes.Wait(ctx, p.Owner, p.ID)
@@ -100,22 +100,22 @@ func (c *Commands) happens(ctx context.Context, p process.Info, last string) (pr
 	return gather(ctx, conditions, false)
 }
 
-// Summary is the summary of those tasks of a session that the keys are of.
+// Summary returns the summary of the running tasks of a session with the given keys.
 func (c *Commands) Summary(ctx context.Context, id event.SessionID, keys []string) (string, error) {
 	tasks, err := c.Running(ctx, id)
 	tasks = slices.DeleteFunc(tasks, func(t Task) bool { return !slices.Contains(keys, t.Process.Key) })
 	return Summary(tasks, time.Now()), err
 }
 
-// Seen notes that the model was told of a task's end. Its output may be removed
-// some time after that, read or not.
+// Seen records that the end of a task was reported to the model. After that its output
+// may be removed some time, even if it was not read.
 func (c *Commands) Seen(id event.SessionID, key string) {
 	ctx := context.Background()
 	p, err := c.Processes.Find(ctx, c.Owner(id), key)
 	if err == nil {
-		err = c.change(id, key, func(*note) {}) // what was not read stays unread
+		err = c.change(id, key, func(*note) {}) // creates the note, so that output that was not read stays unread
 	}
 	if err == nil {
-		_ = c.Processes.MarkSeen(ctx, p.Owner, p.ID) // or it is kept longer than it need be
+		_ = c.Processes.MarkSeen(ctx, p.Owner, p.ID) // if this fails, the output is only kept longer
 	}
 }

@@ -30,7 +30,7 @@ var writeSpec = tool.Spec{
 	Replay: tool.Keyed,
 }
 
-// keys are what can be pressed on a keyboard and not be written.
+// keys replaces the names of keys by the characters that a terminal sends for them.
 var keys = strings.NewReplacer(
 	"{enter}", "\n", "{tab}", "\t", "{esc}", "\x1b", "{backspace}", "\x7f",
 	"{up}", "\x1b[A", "{down}", "\x1b[B", "{right}", "\x1b[C", "{left}", "\x1b[D",
@@ -38,17 +38,17 @@ var keys = strings.NewReplacer(
 )
 
 const (
-	maxInput     = 64 << 10 // bytes of one input
-	writeWait    = 2 * time.Second
-	answeredWhen = 300 * time.Millisecond // so long nothing comes after an answer
+	maxInput     = 64 << 10               // maximum bytes of one input
+	writeWait    = 2 * time.Second        // default time to wait for an answer
+	answeredWhen = 300 * time.Millisecond // time without output after which an answer is complete
 )
 
-// writer is the tool that gives a command something to read.
+// writer is the tool that writes to the standard input of a command.
 type writer struct{ *Commands }
 
 func (w *writer) Spec() tool.Spec { return writeSpec }
 
-// An entry is what a call of write_bash wants to write.
+// An entry is the parsed arguments of a call of write_bash.
 type entry struct {
 	name  string
 	input string
@@ -73,7 +73,7 @@ func readEntry(call tool.Call) (entry, error) {
 	return e, a.Err()
 }
 
-// Permission asks: what is written to a shell is a command like any other.
+// Permission always asks, because input for a shell is a command like any other.
 func (w *writer) Permission(call tool.Call) (*approval.Request, error) {
 	e, err := readEntry(call)
 	if err != nil {
@@ -96,7 +96,7 @@ func (w *writer) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 	return finish(ctx, tool.Result{Text: progress(r), Contents: contents(dir, r)}, err)
 }
 
-// write hands an input over and waits for what comes back.
+// write writes an input and waits for the answer of the command.
 func (w *writer) write(ctx context.Context, call tool.Call, e entry) (Result, string, error) {
 	t, err := w.task(ctx, call, e.name)
 	if err != nil {
@@ -107,7 +107,7 @@ func (w *writer) write(ctx context.Context, call tool.Call, e entry) (Result, st
 	switch {
 	case errors.Is(err, process.ErrNoStdin):
 		return Result{}, "", fail("The input is closed", "The input of %s is not open. Start a command with stdin or tty set to true to write to it.", t.ID)
-	case errors.Is(err, process.ErrEnded): // what it said last is the answer
+	case errors.Is(err, process.ErrEnded): // its last output is the answer
 	case err != nil:
 		return Result{}, "", err
 	}
@@ -118,8 +118,8 @@ func (w *writer) write(ctx context.Context, call tool.Call, e entry) (Result, st
 	return r, t.Process.Dir, err
 }
 
-// answered waits until a process has said something and is quiet again, or the
-// time is over.
+// answered waits until a process has printed something and then nothing for a while,
+// or until the delay is over.
 func (w *writer) answered(ctx context.Context, t Task, delay time.Duration) error {
 	soon, cancel := context.WithTimeout(ctx, delay)
 	defer cancel()
