@@ -77,7 +77,7 @@ func TestASlowCommandGoesOnInTheBackgroundAndNoWorkIsLost(t *testing.T) {
 		t.Errorf("the answer is %q", got)
 	}
 	r := outcome(t, a.model.request(t, 2), 1)
-	if r.Status != bash.StatusFlipped || r.TaskID == "" || r.Output != "building\n" {
+	if r.Status != bash.StatusAutoBackgrounded || r.TaskID == "" || r.Output != "building\n" {
 		t.Errorf("the call came to %+v", r)
 	}
 	for _, want := range []string{"no work was lost", "0.2 seconds", r.TaskID} {
@@ -246,7 +246,7 @@ func TestWhatIsOlderThanItsLimitIsNotStartedAgain(t *testing.T) {
 		s.open()
 		a.again()
 		r := outcome(t, a.model.request(t, 2), 1)
-		if r.Status != bash.StatusFlipped || s.lines("runs") != 1 {
+		if r.Status != bash.StatusAutoBackgrounded || s.lines("runs") != 1 {
 			t.Errorf("%d runs, and the call came to %+v", s.lines("runs"), r)
 		}
 		g.open(1)

@@ -209,7 +209,7 @@ type errand struct {
 
 var errands = []errand{
 	{name: "background", how: rule{"mode": "async"}, status: bash.StatusStarted, answers: []string{"It runs.", "Noted."}},
-	{name: "flipped", how: rule{"initial_wait": 0.1}, status: bash.StatusFlipped, answers: []string{"It runs.", "Noted."}},
+	{name: "flipped", how: rule{"initial_wait": 0.1}, status: bash.StatusAutoBackgrounded, answers: []string{"It runs.", "Noted."}},
 	{name: "left", how: rule{"initial_wait": 600}, leave: true, answers: []string{"It is left alone.", "Noted."}},
 	{name: "spoken to", how: rule{"mode": "async", "stdin": true}, speak: "one\n", status: bash.StatusStarted, answers: []string{"It runs.", "It was told.", "Noted."}},
 }

@@ -120,19 +120,19 @@ func (c *Commands) Tasks(ctx context.Context, id event.SessionID) ([]Task, error
 	if err != nil {
 		return nil, err
 	}
-	book, err := c.notes(id)
+	all, err := c.readNotes(id)
 	if err != nil {
 		return nil, err
 	}
 	tasks := make([]Task, len(list))
 	for i, info := range list {
-		tasks[i] = book.task(info)
+		tasks[i] = all.task(info)
 	}
 	return tasks, nil
 }
 
-// Running returns the commands of a session that have not ended.
-func (c *Commands) Running(ctx context.Context, id event.SessionID) ([]Task, error) {
+// running returns the commands of a session that have not ended.
+func (c *Commands) running(ctx context.Context, id event.SessionID) ([]Task, error) {
 	tasks, err := c.Tasks(ctx, id)
 	return slices.DeleteFunc(tasks, func(t Task) bool { return t.Process.State.Ended() }), err
 }

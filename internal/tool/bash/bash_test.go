@@ -21,7 +21,7 @@ import (
 	"github.com/abide-run/abide/internal/tool/bash"
 )
 
-func TestAQuickCommandIsItsOutputAndItsExitCode(t *testing.T) {
+func TestAQuickCommandReturnsItsOutputAndExitCode(t *testing.T) {
 	for _, test := range []struct {
 		output string
 		code   int
@@ -33,8 +33,8 @@ func TestAQuickCommandIsItsOutputAndItsExitCode(t *testing.T) {
 		{"", 3, "\n<exited with exit code 3>"},
 		{"\n\n  indented\n\n", 0, "  indented\n<exited with exit code 0>"},
 	} {
-		play(t, func(t *testing.T, d *desk, s *scripted) {
-			done := d.later("bash", `{"command":"x","description":"d"}`)
+		withScripted(t, func(t *testing.T, d *caller, s *scriptedProcesses) {
+			done := d.callInBackground("bash", `{"command":"x","description":"d"}`)
 			synctest.Wait()
 			s.started(0).print(process.Stdout, test.output)
 			s.started(0).exit(test.code)
@@ -62,8 +62,8 @@ func TestDeathBySignalIsToldFromAnExitCode(t *testing.T) {
 		{process.Lost, nil, "the keeper was killed", "<lost: nobody knows how the command ended; the keeper was killed>"},
 		{process.Killed, nil, "", "<ended without an exit code>"},
 	} {
-		play(t, func(t *testing.T, d *desk, s *scripted) {
-			done := d.later("bash", `{"command":"x","description":"d"}`)
+		withScripted(t, func(t *testing.T, d *caller, s *scriptedProcesses) {
+			done := d.callInBackground("bash", `{"command":"x","description":"d"}`)
 			synctest.Wait()
 			a := s.started(0)
 			s.mu.Lock()
@@ -85,8 +85,8 @@ func TestABackgroundCommandIsStartedAndNotWaitedFor(t *testing.T) {
 		`{"command":"npm install &","description":"Install dependencies","mode":"async","timeout":5}`,
 	} {
 		for _, name := range []string{"bash", "exec"} {
-			play(t, func(t *testing.T, d *desk, s *scripted) {
-				r := d.make(name, d.call(args))
+			withScripted(t, func(t *testing.T, d *caller, s *scriptedProcesses) {
+				r := d.run(name, d.call(args))
 				got := decode(t, r.Text)
 				if got.Status != bash.StatusStarted || got.TaskID == "" || !got.Success || got.ExitCode != nil || !strings.Contains(got.Message, got.TaskID) || !strings.Contains(got.Message, "read_bash") {
 					t.Errorf("%s %s: %+v", name, args, got)
@@ -104,20 +104,20 @@ func TestABackgroundCommandIsStartedAndNotWaitedFor(t *testing.T) {
 }
 
 func TestACommandThatEndsAtOnceInTheBackgroundIsStillOnlyStarted(t *testing.T) {
-	play(t, func(t *testing.T, d *desk, s *scripted) {
+	withScripted(t, func(t *testing.T, d *caller, s *scriptedProcesses) {
 		call := d.call(`{"command":"true","mode":"async"}`)
-		first := decode(t, d.make("bash", call).Text)
+		first := decode(t, d.run("bash", call).Text)
 		s.started(0).exit(0)
-		if again := decode(t, d.make("bash", call).Text); again.Status != first.Status || again.TaskID != first.TaskID || s.count() != 1 || s.started(0).info.Seen {
+		if again := decode(t, d.run("bash", call).Text); again.Status != first.Status || again.TaskID != first.TaskID || s.count() != 1 || s.started(0).info.Seen {
 			t.Errorf("made again: %+v", again)
 		}
 	})
 }
 
 func TestASlowCommandGoesOnInTheBackground(t *testing.T) {
-	play(t, func(t *testing.T, d *desk, s *scripted) {
+	withScripted(t, func(t *testing.T, d *caller, s *scriptedProcesses) {
 		begun := time.Now()
-		done := d.later("exec", `{"command":"slow-build","timeout":1,"description":"Run slow build"}`)
+		done := d.callInBackground("exec", `{"command":"slow-build","timeout":1,"description":"Run slow build"}`)
 		synctest.Wait()
 		a := s.started(0)
 		a.print(process.Stdout, "compiling\n")
@@ -125,7 +125,7 @@ func TestASlowCommandGoesOnInTheBackground(t *testing.T) {
 		if took := time.Since(begun); took != time.Second {
 			t.Errorf("it was waited for %v", took)
 		}
-		if r.Status != bash.StatusFlipped || r.TaskID == "" || r.Output != "compiling\n" || r.ExitCode != nil {
+		if r.Status != bash.StatusAutoBackgrounded || r.TaskID == "" || r.Output != "compiling\n" || r.ExitCode != nil {
 			t.Errorf("result is %+v", r)
 		}
 		for _, part := range []string{"no work was lost", "1 seconds", r.TaskID, "read_bash"} {
@@ -135,7 +135,7 @@ func TestASlowCommandGoesOnInTheBackground(t *testing.T) {
 		}
 		a.print(process.Stdout, "build completed successfully\n")
 		a.exit(0)
-		if got := d.use("read_bash", `{"shellId":%q,"delay":0}`, r.TaskID); got != "build completed successfully\n<exited with exit code 0>" {
+		if got := d.mustCall("read_bash", `{"shellId":%q,"delay":0}`, r.TaskID); got != "build completed successfully\n<exited with exit code 0>" {
 			t.Errorf("the rest is %q", got)
 		}
 		if s.count() != 1 {
@@ -148,15 +148,15 @@ func TestASlowCommandGoesOnInTheBackground(t *testing.T) {
 	})
 }
 
-func TestTheEndInTheInstantOfTheTimeOutIsTheEnd(t *testing.T) {
-	play(t, func(t *testing.T, d *desk, s *scripted) {
-		s.onGet = func(a *actor) { // the command ends after the timeout, before its state is read
+func TestACommandThatEndsAtTheTimeoutIsReportedAsEnded(t *testing.T) {
+	withScripted(t, func(t *testing.T, d *caller, s *scriptedProcesses) {
+		s.onGet = func(a *scriptedProcess) { // the command ends after the timeout, before its state is read
 			if a.info.State == process.Running {
 				a.printLocked(process.Stdout, "just in time\n")
 				a.exitLocked(process.Exited, &process.Exit{})
 			}
 		}
-		if got := d.use("bash", `{"command":"x","initial_wait":1}`); got != "just in time\n<exited with exit code 0>" {
+		if got := d.mustCall("bash", `{"command":"x","initial_wait":1}`); got != "just in time\n<exited with exit code 0>" {
 			t.Errorf("result is %q", got)
 		}
 		if !s.started(0).info.Seen || s.count() != 1 {
@@ -166,13 +166,13 @@ func TestTheEndInTheInstantOfTheTimeOutIsTheEnd(t *testing.T) {
 }
 
 func TestASleepInTheForegroundIsRefused(t *testing.T) {
-	play(t, func(t *testing.T, d *desk, s *scripted) {
+	withScripted(t, func(t *testing.T, d *caller, s *scriptedProcesses) {
 		for _, name := range []string{"bash", "exec"} {
 			for _, args := range []string{
 				`{"command":"sleep 10"}`, `{"command":"sleep 2"}`, `{"command":"true && (sleep 1m)"}`, `{"command":"bash -c 'sleep 10'"}`,
 				`{"command":"sleep infinity"}`, `{"command":"sleep 10","timeout":9}`, `{"command":"sleep 5; sleep 5","initial_wait":9}`,
 			} {
-				if text := d.refused(name, args); !strings.Contains(text, "blocked") || !strings.Contains(text, "wait") {
+				if text := d.mustFail(name, args); !strings.Contains(text, "blocked") || !strings.Contains(text, "wait") {
 					t.Errorf("%s: %s", args, text)
 				}
 				if _, err := d.tools[name].Permission(d.call(args)); err == nil {
@@ -188,7 +188,7 @@ func TestASleepInTheForegroundIsRefused(t *testing.T) {
 			`{"command":"sleep 10","initial_wait":15,"mode":"sync"}`, `{"command":"sleep 100","mode":"sync","initial_wait":105}`,
 			`{"command":"sleep 2 && echo done","initial_wait":5}`, `{"command":"sleep 700","timeout":800}`,
 		} {
-			if r := d.make("bash", d.call(args)); r.Failed {
+			if r := d.run("bash", d.call(args)); r.Failed {
 				t.Errorf("%s: %s", args, r.Text)
 			}
 		}
@@ -196,7 +196,7 @@ func TestASleepInTheForegroundIsRefused(t *testing.T) {
 }
 
 func TestACancelledCallLeavesATask(t *testing.T) {
-	play(t, func(t *testing.T, d *desk, s *scripted) {
+	withScripted(t, func(t *testing.T, d *caller, s *scriptedProcesses) {
 		ctx, cancel := context.WithCancel(context.Background())
 		done := make(chan error, 1)
 		call := d.call(`{"command":"server","description":"Serve","initial_wait":600}`)
@@ -217,10 +217,10 @@ func TestACancelledCallLeavesATask(t *testing.T) {
 		if text := bash.Summary(running, time.Now()); !strings.Contains(text, "["+id+"] Serve") {
 			t.Errorf("summary is %q", text)
 		}
-		if text := d.use("list_bash", `{}`); !strings.Contains(text, "shellId: "+id+",") || !strings.Contains(text, "status: running") {
+		if text := d.mustCall("list_bash", `{}`); !strings.Contains(text, "shellId: "+id+",") || !strings.Contains(text, "status: running") {
 			t.Errorf("list is %q", text)
 		}
-		if text := d.use("stop_bash", `{"shellId":%q}`, id); !strings.HasPrefix(text, "<command with id: "+id+" stopped>") {
+		if text := d.mustCall("stop_bash", `{"shellId":%q}`, id); !strings.HasPrefix(text, "<command with id: "+id+" stopped>") {
 			t.Errorf("stop says %q", text)
 		}
 		if s.started(0).info.State != process.Killed {
@@ -233,7 +233,7 @@ func TestACallThatIsMadeAgainFindsItsProcess(t *testing.T) {
 	notes := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		s := newScripted()
-		before := newDesk(t, s, notes)
+		before := newCaller(t, s, notes)
 		ctx, kill := context.WithCancel(context.Background())
 		call := before.call(`{"command":"make","initial_wait":10,"shellId":"build"}`)
 		done := make(chan struct{})
@@ -249,15 +249,15 @@ func TestACallThatIsMadeAgainFindsItsProcess(t *testing.T) {
 		after := before.restarted(s, notes)
 		begun := time.Now()
 		call.Attempt = 2
-		r := decode(t, after.make("bash", call).Text)
-		if r.Status != bash.StatusFlipped || r.TaskID != "build" || r.Output != "half\n" || time.Since(begun) != 6*time.Second {
+		r := decode(t, after.run("bash", call).Text)
+		if r.Status != bash.StatusAutoBackgrounded || r.TaskID != "build" || r.Output != "half\n" || time.Since(begun) != 6*time.Second {
 			t.Errorf("after %v: %+v", time.Since(begun), r)
 		}
-		if again := decode(t, after.make("bash", call).Text); again.Output != "half\n" {
+		if again := decode(t, after.run("bash", call).Text); again.Output != "half\n" {
 			t.Errorf("made once more: %+v", again)
 		}
 		s.started(0).exit(0)
-		if got := after.make("bash", call).Text; got != "half\n<exited with exit code 0>" {
+		if got := after.run("bash", call).Text; got != "half\n<exited with exit code 0>" {
 			t.Errorf("ended meanwhile: %q", got)
 		}
 		if s.count() != 1 {
@@ -267,7 +267,7 @@ func TestACallThatIsMadeAgainFindsItsProcess(t *testing.T) {
 }
 
 func TestUnusableArgumentsAreRefusedAndNothingIsStarted(t *testing.T) {
-	play(t, func(t *testing.T, d *desk, s *scripted) {
+	withScripted(t, func(t *testing.T, d *caller, s *scriptedProcesses) {
 		for args, want := range map[string]string{
 			`{}`:                                               `Invalid input: "command": Required`,
 			`[]`:                                               `Invalid input: Multiple validation errors`,
@@ -287,7 +287,7 @@ func TestUnusableArgumentsAreRefusedAndNothingIsStarted(t *testing.T) {
 			`{"command":"` + strings.Repeat("a", 1<<20) + `"}`: "1048576 bytes long",
 		} {
 			for _, name := range []string{"bash", "exec"} {
-				if got := d.refused(name, args); !strings.HasPrefix(got, want) && !strings.Contains(got, want) {
+				if got := d.mustFail(name, args); !strings.HasPrefix(got, want) && !strings.Contains(got, want) {
 					t.Errorf("%.60s: %q, want %q", args, got, want)
 				}
 				var refused *tool.Refusal
@@ -302,7 +302,7 @@ func TestUnusableArgumentsAreRefusedAndNothingIsStarted(t *testing.T) {
 	})
 }
 
-func TestHugeTimeOutsAreCutAndManyFormsAreRead(t *testing.T) {
+func TestTimeoutsAreLimitedAndReadInManyForms(t *testing.T) {
 	for args, want := range map[string]time.Duration{
 		`{"command":"x"}`:                    10 * time.Second,
 		`{"command":"x","initial_wait":700}`: 600 * time.Second,
@@ -312,16 +312,16 @@ func TestHugeTimeOutsAreCutAndManyFormsAreRead(t *testing.T) {
 		`{"command":"x","timeout":0.001}`:    time.Millisecond,
 		`{"command":"x","initial_wait":1}`:   time.Second,
 	} {
-		play(t, func(t *testing.T, d *desk, s *scripted) {
+		withScripted(t, func(t *testing.T, d *caller, s *scriptedProcesses) {
 			begun := time.Now()
-			if r := decode(t, d.use("bash", "%s", args)); r.Status != bash.StatusFlipped || time.Since(begun) != want {
+			if r := decode(t, d.mustCall("bash", "%s", args)); r.Status != bash.StatusAutoBackgrounded || time.Since(begun) != want {
 				t.Errorf("%s: %s after %v, want %v", args, r.Status, time.Since(begun), want)
 			}
 		})
 	}
 }
 
-func TestWhatDoesNotStartIsNotStarted(t *testing.T) {
+func TestACommandThatDoesNotStartIsNotReportedAsStarted(t *testing.T) {
 	for _, test := range []struct {
 		err  error
 		want string
@@ -331,9 +331,9 @@ func TestWhatDoesNotStartIsNotStarted(t *testing.T) {
 		{process.ErrConflict, "The key belongs to another command"},
 	} {
 		for _, args := range []string{`{"command":"x"}`, `{"command":"x","run_in_background":true}`} {
-			play(t, func(t *testing.T, d *desk, s *scripted) {
+			withScripted(t, func(t *testing.T, d *caller, s *scriptedProcesses) {
 				s.refuse = test.err
-				if got := d.refused("bash", args); !strings.Contains(got, test.want) {
+				if got := d.mustFail("bash", args); !strings.Contains(got, test.want) {
 					t.Errorf("%v: %q, want %q", test.err, got, test.want)
 				}
 			})
@@ -342,8 +342,8 @@ func TestWhatDoesNotStartIsNotStarted(t *testing.T) {
 }
 
 func TestExecAnswersInJSON(t *testing.T) {
-	play(t, func(t *testing.T, d *desk, s *scripted) {
-		done := d.later("exec", `{"command":"make","description":"Build"}`)
+	withScripted(t, func(t *testing.T, d *caller, s *scriptedProcesses) {
+		done := d.callInBackground("exec", `{"command":"make","description":"Build"}`)
 		time.Sleep(1500 * time.Millisecond)
 		a := s.started(0)
 		a.print(process.Stdout, "out <1>\n")
@@ -378,8 +378,8 @@ func TestExecAnswersInJSON(t *testing.T) {
 
 func TestANoteSaysWhichToolWouldHaveBeenBetter(t *testing.T) {
 	for command, want := range map[string]string{"cat a.txt": "view", "grep -rn x .": "grep", "find . -name '*.go'": "glob", "make": ""} {
-		play(t, func(t *testing.T, d *desk, s *scripted) {
-			done := d.later("bash", `{"command":`+quote(command)+`}`)
+		withScripted(t, func(t *testing.T, d *caller, s *scriptedProcesses) {
+			done := d.callInBackground("bash", `{"command":`+quote(command)+`}`)
 			synctest.Wait()
 			s.started(0).exit(0)
 			got := (<-done).Text
@@ -390,7 +390,7 @@ func TestANoteSaysWhichToolWouldHaveBeenBetter(t *testing.T) {
 	}
 }
 
-func TestTheDirectoryIsTheSessionsUnlessSaid(t *testing.T) {
+func TestTheDirectoryIsThatOfTheSessionByDefault(t *testing.T) {
 	for args, want := range map[string]string{
 		`{"command":"x &"}`:                          "/w",
 		`{"command":"x &","cwd":"sub/../a"}`:         "/w/a",
@@ -398,8 +398,8 @@ func TestTheDirectoryIsTheSessionsUnlessSaid(t *testing.T) {
 		`{"command":"x &","workdir":"b"}`:            "/w/b",
 		`{"command":"x &","working_directory":"/c"}`: "/c",
 	} {
-		play(t, func(t *testing.T, d *desk, s *scripted) {
-			d.use("bash", "%s", args)
+		withScripted(t, func(t *testing.T, d *caller, s *scriptedProcesses) {
+			d.mustCall("bash", "%s", args)
 			if got := s.started(0).spec.Dir; got != want {
 				t.Errorf("%s: %s, want %s", args, got, want)
 			}
@@ -407,12 +407,12 @@ func TestTheDirectoryIsTheSessionsUnlessSaid(t *testing.T) {
 	}
 }
 
-func TestCommandsDoNotAskBack(t *testing.T) {
-	play(t, func(t *testing.T, d *desk, s *scripted) {
+func TestTheEnvironmentKeepsCommandsFromAsking(t *testing.T) {
+	withScripted(t, func(t *testing.T, d *caller, s *scriptedProcesses) {
 		d.c.Hidden = []string{"SECRET", "ABIDE_*"}
 		call := d.call(`{"command":"x &"}`)
 		call.Env = []string{"HOME=/h", "PAGER=less", "FORCE_COLOR=1", "SECRET=x", "SECRETS=y", "ABIDE_KEY=z", "SSH_ASKPASS=/ask", "=odd", "none"}
-		d.make("bash", call)
+		d.run("bash", call)
 		env := s.started(0).spec.Env
 		for _, want := range []string{"HOME=/h", "SECRETS=y", "PAGER=cat", "GIT_PAGER=cat", "GIT_EDITOR=true", "GIT_SEQUENCE_EDITOR=true", "EDITOR=true", "VISUAL=true",
 			"GIT_TERMINAL_PROMPT=0", "NO_COLOR=1", "TERM=dumb", "DEBIAN_FRONTEND=noninteractive"} {
@@ -428,7 +428,7 @@ func TestCommandsDoNotAskBack(t *testing.T) {
 			}
 			seen[name] = true
 		}
-		d.use("bash", `{"command":"x &","tty":true}`)
+		d.mustCall("bash", `{"command":"x &","tty":true}`)
 		if a := s.started(1); !slices.Contains(a.spec.Env, "TERM=xterm") || a.spec.TTY == nil || !a.spec.Stdin {
 			t.Errorf("with a terminal: %+v", a.spec)
 		}
@@ -436,7 +436,7 @@ func TestCommandsDoNotAskBack(t *testing.T) {
 }
 
 func TestPermissionToRunIsAsked(t *testing.T) {
-	play(t, func(t *testing.T, d *desk, _ *scripted) {
+	withScripted(t, func(t *testing.T, d *caller, _ *scriptedProcesses) {
 		r, err := d.tools["bash"].Permission(d.call(`{"command":"git push origin main > log.txt && curl https://x.org/a","description":"Push","cwd":"/tmp"}`))
 		if faults := append(shapetest.Value("PermissionRequest", r.Ask), shapetest.Value("PermissionPromptRequest", r.Prompt)...); len(faults) > 0 {
 			t.Errorf("typed clients cannot read the question: %q", faults)
@@ -498,7 +498,7 @@ func TestPermissionToRunIsAsked(t *testing.T) {
 }
 
 func TestOnlyExecHasToBeAskedForByName(t *testing.T) {
-	d := newDesk(t, newScripted(), t.TempDir())
+	d := newCaller(t, newScripted(), t.TempDir())
 	for name, one := range d.tools {
 		spec := one.Spec()
 		if spec.OnDemand != (name == "exec") || spec.Detaches != (name == "exec" || name == "bash") || spec.Description == "" || !json.Valid(spec.Parameters) || spec.Replay == tool.Once {

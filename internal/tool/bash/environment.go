@@ -8,9 +8,9 @@ import (
 	"github.com/abide-run/abide/internal/tool"
 )
 
-// quiet are variables that keep commands from asking questions, from starting pagers
+// quietEnv are variables that keep commands from asking questions, from starting pagers
 // and editors, and from using colours: nobody is there to answer.
-var quiet = []string{
+var quietEnv = []string{
 	"AWS_PAGER=",
 	"CLICOLOR=0",
 	"COMPOSER_NO_INTERACTION=1",
@@ -36,8 +36,8 @@ var quiet = []string{
 	"VISUAL=true",
 }
 
-// loud are the names of variables that would undo some of quiet.
-var loud = []string{"CLICOLOR_FORCE", "FORCE_COLOR", "SSH_ASKPASS"}
+// noisyNames are the names of variables that would undo some of quietEnv.
+var noisyNames = []string{"CLICOLOR_FORCE", "FORCE_COLOR", "SSH_ASKPASS"}
 
 // env returns the environment of a call's commands. With a terminal, programs may use
 // it as they like.
@@ -49,14 +49,14 @@ func (c *Commands) env(call tool.Call, terminal bool) []string {
 	case env == nil:
 		env = process.PlainEnv()
 	}
-	more := slices.Clone(quiet)
+	more := slices.Clone(quietEnv)
 	if terminal {
 		more = slices.DeleteFunc(more, func(s string) bool { return strings.HasPrefix(s, "TERM=") })
 		more = append(more, "TERM=xterm")
 	}
 	kept := slices.DeleteFunc(slices.Clone(env), func(s string) bool {
 		name, _, ok := strings.Cut(s, "=")
-		return !ok || name == "" || slices.Contains(loud, name) || slices.ContainsFunc(c.Hidden, func(h string) bool { return covers(h, name) }) ||
+		return !ok || name == "" || slices.Contains(noisyNames, name) || slices.ContainsFunc(c.Hidden, func(h string) bool { return matchesName(h, name) }) ||
 			slices.ContainsFunc(more, func(m string) bool { return strings.HasPrefix(m, name+"=") })
 	})
 	return append(kept, more...)
@@ -65,8 +65,8 @@ func (c *Commands) env(call tool.Call, terminal bool) []string {
 // Environment returns the environment that a command of a call has without a terminal.
 func (c *Commands) Environment(call tool.Call) []string { return c.env(call, false) }
 
-// covers reports whether a pattern, which may end with a star, matches a name.
-func covers(pattern, name string) bool {
+// matchesName reports whether a pattern, which may end with a star, matches a name.
+func matchesName(pattern, name string) bool {
 	if start, ok := strings.CutSuffix(pattern, "*"); ok {
 		return strings.HasPrefix(name, start)
 	}

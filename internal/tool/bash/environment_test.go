@@ -10,7 +10,7 @@ import (
 
 // A session whose client sent no environment must not get that of the engine, which
 // may have been started by another person.
-func TestASessionWithoutAnEnvironmentHasNoneOfTheEngines(t *testing.T) {
+func TestASessionWithoutAnEnvironmentGetsNothingFromTheEngine(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "leaked")
 	t.Setenv("LC_ALL", "C")
 	env := bash.New(bash.Options{}).Environment(tool.Call{})

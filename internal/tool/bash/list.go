@@ -81,5 +81,5 @@ func (t Task) line(now time.Time) string {
 		unread = "yes"
 	}
 	return fmt.Sprintf("  shellId: %s, pid: %d, mode: %s, status: %s, elapsed: %ds, commands: 1, unread output: %s\n    current command: %s",
-		t.ID, t.Process.PID, mode, status, int(lasted(t.Process, now).Seconds()), unread, oneLine(t.Process.Command, maxCommandShown))
+		t.ID, t.Process.PID, mode, status, int(runTime(t.Process, now).Seconds()), unread, oneLine(t.Process.Command, maxCommandShown))
 }

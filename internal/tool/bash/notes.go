@@ -64,8 +64,8 @@ func (n notes) trim() {
 	}
 }
 
-// notes returns the notes of a session.
-func (c *Commands) notes(id event.SessionID) (notes, error) {
+// readNotes returns the notes of a session.
+func (c *Commands) readNotes(id event.SessionID) (notes, error) {
 	dir, err := c.Notes(id)
 	if err != nil {
 		return nil, err
@@ -86,32 +86,32 @@ func (c *Commands) notes(id event.SessionID) (notes, error) {
 
 const notesFile = "tasks.json"
 
-// change changes the note about a task. The change survives a crash of the daemon. If
+// changeNote changes the note about a task. The change survives a crash of the daemon. If
 // the machine crashes, the last changes may be lost, and some output is shown again.
-func (c *Commands) change(id event.SessionID, key string, how func(n *note)) error {
+func (c *Commands) changeNote(id event.SessionID, key string, how func(n *note)) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	book, err := c.notes(id)
+	all, err := c.readNotes(id)
 	if err != nil {
 		return err
 	}
-	one, ok := book[key]
+	one, ok := all[key]
 	if !ok {
 		one.Made = time.Now().UTC()
 	}
 	how(&one)
-	book[key] = one
-	book.trim()
-	return c.save(id, book)
+	all[key] = one
+	all.trim()
+	return c.writeNotes(id, all)
 }
 
-// save replaces the file with the notes of a session.
-func (c *Commands) save(id event.SessionID, book notes) error {
+// writeNotes replaces the file with the notes of a session.
+func (c *Commands) writeNotes(id event.SessionID, all notes) error {
 	dir, err := c.Notes(id)
 	if err != nil {
 		return err
 	}
-	b, err := json.Marshal(book)
+	b, err := json.Marshal(all)
 	if err != nil {
 		return err
 	}
@@ -132,9 +132,9 @@ func (n note) from(call string, unread int64) int64 {
 	return unread
 }
 
-// saw records that a call showed the output between two offsets.
-func (c *Commands) saw(id event.SessionID, t Task, call string, from, to int64) error {
-	return c.change(id, t.Process.Key, func(n *note) {
+// recordShown records that a call showed the output between two offsets.
+func (c *Commands) recordShown(id event.SessionID, t Task, call string, from, to int64) error {
+	return c.changeNote(id, t.Process.Key, func(n *note) {
 		n.Seen = max(n.Seen, to)
 		if slices.ContainsFunc(n.Reads, func(r reading) bool { return r.Call == call }) {
 			return

@@ -50,7 +50,7 @@ func (c *Commands) excerpt(ctx context.Context, p process.Info, from, to int64) 
 		return e, err
 	}
 	if !p.State.Ended() {
-		e.next -= int64(tail.leavePart(head))
+		e.next -= int64(tail.trimPart(head))
 		e.total = e.next - from
 	}
 	e.apart = e.total <= maxApart
@@ -115,9 +115,9 @@ func (a *part) add(chunk process.Chunk) {
 	}
 }
 
-// leavePart removes an incomplete character at the end, whose rest is not printed yet,
+// trimPart removes an incomplete character at the end, whose rest is not printed yet,
 // and returns how many bytes it removed.
-func (a *part) leavePart(before *part) int {
+func (a *part) trimPart(before *part) int {
 	last := a
 	if len(a.data) == 0 {
 		last = before

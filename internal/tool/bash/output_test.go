@@ -10,7 +10,7 @@ import (
 	"github.com/abide-run/abide/internal/process"
 )
 
-func TestWhatCommandsPrintBecomesText(t *testing.T) {
+func TestOutputBecomesPlainText(t *testing.T) {
 	for raw, want := range map[string]string{
 		"plain\n":              "plain\n",
 		"no newline":           "no newline",
@@ -98,7 +98,7 @@ func TestPromptsAreToldFromOutput(t *testing.T) {
 		"Done.\n":                                                               false,
 		"What?\n  ":                                                             false,
 	} {
-		if text, got := Prompt(output); got != want {
+		if text, got := findPrompt(output); got != want {
 			t.Errorf("%q: prompt is %q, %v", output, text, got)
 		}
 	}

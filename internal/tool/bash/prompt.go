@@ -21,9 +21,9 @@ var prompts = regexp.MustCompile(`(?i)` + strings.Join([]string{
 	`^>>> $`,
 }, `|`))
 
-// Prompt returns the question at the end of an output. It is only a guess from the
+// findPrompt returns the question at the end of an output. It is only a guess from the
 // text; a complete line is never a question.
-func Prompt(output string) (string, bool) {
+func findPrompt(output string) (string, bool) {
 	line := output[strings.LastIndexByte(output, '\n')+1:]
 	if strings.TrimSpace(line) == "" || len(line) > process.MaxLineLength || !prompts.MatchString(line) {
 		return "", false
@@ -31,21 +31,21 @@ func Prompt(output string) (string, bool) {
 	return strings.TrimSpace(line), true
 }
 
-// asks returns the question that a process seems to ask. A process that reads its
+// questionIn returns the question that a process seems to ask. A process that reads its
 // terminal asks for input whatever it has printed; otherwise the output decides.
-func asks(p process.Info, output string) string {
-	if asksNobody(p) {
+func questionIn(p process.Info, output string) string {
+	if hasNoInput(p) {
 		return ""
 	}
 	if p.Reading {
 		return lastLine(output)
 	}
-	text, _ := Prompt(output)
+	text, _ := findPrompt(output)
 	return text
 }
 
-// asksNobody reports whether a process cannot read input.
-func asksNobody(p process.Info) bool { return p.State.Ended() || !p.Stdin && !p.TTY }
+// hasNoInput reports whether a process cannot read input.
+func hasNoInput(p process.Info) bool { return p.State.Ended() || !p.Stdin && !p.TTY }
 
 // lastLine returns the last line that is not empty.
 func lastLine(output string) string {
@@ -63,10 +63,10 @@ const (
 	lastLook    = 10 * time.Second // longest pause between checks
 )
 
-// WaitPrompt waits until a process seems to wait for input. It returns the question,
+// waitPrompt waits until a process seems to wait for input. It returns the question,
 // and the length of the output at that time: more output means that the process
 // continues. The error is process.ErrEnded if the process ends without a question.
-func WaitPrompt(ctx context.Context, in Processes, p process.Info) (text string, at int64, err error) {
+func waitPrompt(ctx context.Context, in Processes, p process.Info) (text string, at int64, err error) {
 	for {
 		if _, err = waitQuiet(ctx, in, p, promptQuiet); err != nil {
 			return "", 0, err
@@ -76,7 +76,7 @@ func WaitPrompt(ctx context.Context, in Processes, p process.Info) (text string,
 			if text, at, err = question(ctx, in, p); text != "" || err != nil {
 				return text, at, err
 			}
-			if more, err = stirs(ctx, in, p, at, pause); err != nil {
+			if more, err = waitOutput(ctx, in, p, at, pause); err != nil {
 				return "", 0, err
 			}
 		}
@@ -96,17 +96,17 @@ func question(ctx context.Context, in Processes, p process.Info) (text string, a
 // questionOf is question for a process whose info is up to date.
 func questionOf(ctx context.Context, in Processes, p process.Info) (string, error) {
 	at := p.Output.Bytes
-	if at == 0 || asksNobody(p) {
-		return asks(p, ""), nil
+	if at == 0 || hasNoInput(p) {
+		return questionIn(p, ""), nil
 	}
 	chunk, err := in.Read(ctx, p.Owner, p.ID, process.ReadRequest{Offset: max(0, at-promptTail), Until: at})
-	return asks(p, clean(chunk.Data)), err
+	return questionIn(p, clean(chunk.Data)), err
 }
 
-// stirs waits until a process prints something after an offset, and reports whether it
+// waitOutput waits until a process prints something after an offset, and reports whether it
 // did. It waits only for a limited time if the process has a terminal, because such a
 // process may begin to read without printing anything.
-func stirs(ctx context.Context, in Processes, p process.Info, at int64, most time.Duration) (bool, error) {
+func waitOutput(ctx context.Context, in Processes, p process.Info, at int64, most time.Duration) (bool, error) {
 	soon, cancel := ctx, context.CancelFunc(func() {})
 	if p.TTY {
 		soon, cancel = context.WithTimeout(ctx, most)
@@ -147,16 +147,16 @@ func waitQuiet(ctx context.Context, in Processes, p process.Info, quiet time.Dur
 		if err != nil && !late {
 			return 0, err
 		}
-		if err := pause(ctx, min(quiet/4, pace)); err != nil {
+		if err := sleep(ctx, min(quiet/4, minPause)); err != nil {
 			return 0, err
 		}
 	}
 }
 
-// pace is the shortest pause between two checks of a process that prints all the time.
-const pace = 50 * time.Millisecond
+// minPause is the shortest pause between two checks of a process that prints all the time.
+const minPause = 50 * time.Millisecond
 
-func pause(ctx context.Context, d time.Duration) error {
+func sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

@@ -54,8 +54,8 @@ func (r *reader) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 		result, err := r.page(ctx, t, offset)
 		return finish(ctx, result, err)
 	}
-	result, err := r.rest(ctx, call, t, min(max(delay, 0), maxWait))
-	return finish(ctx, tool.Result{Text: progress(result), Contents: contents(t.Process.Dir, result)}, err)
+	result, err := r.waitAndRead(ctx, call, t, min(max(delay, 0), maxWait))
+	return finish(ctx, tool.Result{Text: progressText(result), Contents: contents(t.Process.Dir, result)}, err)
 }
 
 // page returns the output from an offset on.
@@ -76,9 +76,9 @@ func (r *reader) page(ctx context.Context, t Task, offset int64) (tool.Result, e
 	return tool.Result{Text: text}, nil
 }
 
-// rest waits for a task for at most delay, and returns the output that the model has
+// waitAndRead waits for a task for at most delay, and returns the output that the model has
 // not been shown.
-func (c *Commands) rest(ctx context.Context, call tool.Call, t Task, delay time.Duration) (Result, error) {
+func (c *Commands) waitAndRead(ctx context.Context, call tool.Call, t Task, delay time.Duration) (Result, error) {
 	soon, cancel := context.WithTimeout(ctx, delay)
 	defer cancel()
 	info, err := c.Processes.Wait(soon, t.Process.Owner, t.Process.ID)
@@ -89,12 +89,12 @@ func (c *Commands) rest(ctx context.Context, call tool.Call, t Task, delay time.
 		return Result{}, err
 	}
 	t.Process = info
-	return c.unread(ctx, call, t)
+	return c.readUnread(ctx, call, t)
 }
 
-// unread returns the output of a task that the model has not been shown, and records
+// readUnread returns the output of a task that the model has not been shown, and records
 // that it was shown.
-func (c *Commands) unread(ctx context.Context, call tool.Call, t Task) (Result, error) {
+func (c *Commands) readUnread(ctx context.Context, call tool.Call, t Task) (Result, error) {
 	from := t.note.from(call.Key, t.unread())
 	e, err := c.excerpt(ctx, t.Process, from, t.Process.Output.Bytes)
 	if errors.Is(err, process.ErrDropped) {
@@ -112,7 +112,7 @@ func (c *Commands) unread(ctx context.Context, call tool.Call, t Task) (Result, 
 	if from > 0 {
 		r.Stdout, r.Stderr = "", "" // they would be only a part of the streams
 	}
-	if err := c.saw(call.Session, t, call.Key, from, e.next); err != nil {
+	if err := c.recordShown(call.Session, t, call.Key, from, e.next); err != nil {
 		return r, err
 	}
 	if r.Ended() {
@@ -121,9 +121,9 @@ func (c *Commands) unread(ctx context.Context, call tool.Call, t Task) (Result, 
 	return r, nil
 }
 
-// progress returns the result of a command as the model reads it, whether the command
+// progressText returns the result of a command as the model reads it, whether the command
 // has ended or not.
-func progress(r Result) string {
+func progressText(r Result) string {
 	if r.Ended() {
 		return r.text()
 	}

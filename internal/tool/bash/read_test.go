@@ -20,25 +20,25 @@ func TestAReadThatIsMadeAgainShowsTheSame(t *testing.T) {
 	notes := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		s := newScripted()
-		d := newDesk(t, s, notes)
-		id := decode(t, d.use("bash", `{"command":"x","mode":"async"}`)).TaskID
+		d := newCaller(t, s, notes)
+		id := decode(t, d.mustCall("bash", `{"command":"x","mode":"async"}`)).TaskID
 		s.started(0).print(process.Stdout, "one\n")
 		first, second := d.call(`{"shellId":"`+id+`"}`), d.call(`{"shellId":"`+id+`"}`)
-		if got := d.make("read_bash", first).Text; !strings.HasPrefix(got, "one\n<") {
+		if got := d.run("read_bash", first).Text; !strings.HasPrefix(got, "one\n<") {
 			t.Errorf("first: %q", got)
 		}
 		s.started(0).print(process.Stdout, "two\n")
-		if got := d.make("read_bash", second).Text; !strings.HasPrefix(got, "two\n<") {
+		if got := d.run("read_bash", second).Text; !strings.HasPrefix(got, "two\n<") {
 			t.Errorf("second: %q", got)
 		}
 		d = d.restarted(s, notes)
-		if got := d.make("read_bash", first).Text; !strings.HasPrefix(got, "one\ntwo\n<") {
+		if got := d.run("read_bash", first).Text; !strings.HasPrefix(got, "one\ntwo\n<") {
 			t.Errorf("first again: %q", got)
 		}
-		if got := d.make("read_bash", second).Text; !strings.HasPrefix(got, "two\n<") {
+		if got := d.run("read_bash", second).Text; !strings.HasPrefix(got, "two\n<") {
 			t.Errorf("second again: %q", got)
 		}
-		if got := d.use("read_bash", `{"shellId":%q}`, id); !strings.Contains(got, "no output since you last looked") {
+		if got := d.mustCall("read_bash", `{"shellId":%q}`, id); !strings.Contains(got, "no output since you last looked") {
 			t.Errorf("third: %q", got)
 		}
 	})
@@ -55,30 +55,30 @@ func TestNothingIsShownTwiceOrLeftOut(t *testing.T) {
 		runs++
 		synctest.Test(t, func(t *testing.T) {
 			s := newScripted()
-			d := newDesk(t, s, filepath.Join(notes, fmt.Sprint(runs)))
-			done := d.later("exec", fmt.Sprintf(`{"command":"x","timeout":%d,"shellId":"a"}`, wait))
+			d := newCaller(t, s, filepath.Join(notes, fmt.Sprint(runs)))
+			done := d.callInBackground("exec", fmt.Sprintf(`{"command":"x","timeout":%d,"shellId":"a"}`, wait))
 			synctest.Wait()
-			shown, rest, flipped := "", text, false
+			shown, rest, backgrounded := "", text, false
 			for _, n := range pieces {
 				n = min(n, len(rest))
 				s.started(0).print(process.Stdout, string(rest[:n]))
 				rest = rest[n:]
-				if time.Sleep(time.Second); flipped {
-					shown += decodeWaited(t, d.use("wait", `{"shellIds":["a"],"until":"time","timeout":0.1}`)).Tasks[0].Output
+				if time.Sleep(time.Second); backgrounded {
+					shown += decodeWaited(t, d.mustCall("wait", `{"shellIds":["a"],"until":"time","timeout":0.1}`)).Tasks[0].Output
 					continue
 				}
 				select {
 				case r := <-done:
-					shown, flipped = decode(t, r.Text).Output, true
+					shown, backgrounded = decode(t, r.Text).Output, true
 				default:
 				}
 			}
-			if !flipped {
+			if !backgrounded {
 				shown = decode(t, (<-done).Text).Output
 			}
 			s.started(0).print(process.Stdout, string(rest))
 			s.started(0).exit(0)
-			shown += decodeWaited(t, d.use("wait", `{"shellIds":["a"]}`)).Tasks[0].Output
+			shown += decodeWaited(t, d.mustCall("wait", `{"shellIds":["a"]}`)).Tasks[0].Output
 			if shown != string(text) {
 				t.Errorf("%q was printed, %q was shown", text, shown)
 			}
@@ -87,48 +87,48 @@ func TestNothingIsShownTwiceOrLeftOut(t *testing.T) {
 }
 
 func TestAReadWaitsForTheEndAndNoLonger(t *testing.T) {
-	play(t, func(t *testing.T, d *desk, s *scripted) {
-		d.use("bash", `{"command":"x","mode":"async","shellId":"a"}`)
+	withScripted(t, func(t *testing.T, d *caller, s *scriptedProcesses) {
+		d.mustCall("bash", `{"command":"x","mode":"async","shellId":"a"}`)
 		begun := time.Now()
-		if got := d.use("read_bash", `{"shellId":"a","delay":5}`); time.Since(begun) != 5*time.Second ||
+		if got := d.mustCall("read_bash", `{"shellId":"a","delay":5}`); time.Since(begun) != 5*time.Second ||
 			got != "\n<command with shellId: a is still running after 5 seconds. The command is still running but hasn't produced output yet. Use read_bash to continue waiting, or stop_bash to stop it.>" {
 			t.Errorf("after %v: %q", time.Since(begun), got)
 		}
 		s.started(0).print(process.Stdout, "out\n")
-		if got := d.use("read_bash", `{"shellId":"a"}`); got != "out\n<command with shellId: a is still running after 5 seconds. The command is still running. Use read_bash to continue waiting for output, or stop_bash to stop it.>" {
+		if got := d.mustCall("read_bash", `{"shellId":"a"}`); got != "out\n<command with shellId: a is still running after 5 seconds. The command is still running. Use read_bash to continue waiting for output, or stop_bash to stop it.>" {
 			t.Errorf("%q", got)
 		}
-		done := d.later("read_bash", `{"shellId":"a","delay":600}`)
+		done := d.callInBackground("read_bash", `{"shellId":"a","delay":600}`)
 		time.Sleep(time.Second)
 		s.started(0).print(process.Stderr, "last\n")
 		s.started(0).exit(4)
 		if r := <-done; r.Text != "last\n<exited with exit code 4>" || len(bash.Results(r.Contents)) != 1 {
 			t.Errorf("%+v", r)
 		}
-		if got := d.use("read_bash", `{"shellId":"a"}`); got != "\n<exited with exit code 4>" {
+		if got := d.mustCall("read_bash", `{"shellId":"a"}`); got != "\n<exited with exit code 4>" {
 			t.Errorf("read again: %q", got)
 		}
 	})
 }
 
 func TestOutputCanBeReadByOffset(t *testing.T) {
-	play(t, func(t *testing.T, d *desk, s *scripted) {
-		d.use("bash", `{"command":"x","mode":"async","shellId":"a"}`)
+	withScripted(t, func(t *testing.T, d *caller, s *scriptedProcesses) {
+		d.mustCall("bash", `{"command":"x","mode":"async","shellId":"a"}`)
 		s.started(0).print(process.Stdout, strings.Repeat("0123456789\n", 10000))
 		s.started(0).exit(0)
-		if got := d.use("read_bash", `{"shellId":"a","offset":11}`); !strings.HasPrefix(got, "0123456789\n0") || !strings.HasSuffix(got, "\n<bytes 11 to 32779 of 110000; use offset 32779 to go on>") {
+		if got := d.mustCall("read_bash", `{"shellId":"a","offset":11}`); !strings.HasPrefix(got, "0123456789\n0") || !strings.HasSuffix(got, "\n<bytes 11 to 32779 of 110000; use offset 32779 to go on>") {
 			t.Errorf("%q … %q", got[:20], got[len(got)-80:])
 		}
-		if got := d.use("read_bash", `{"shellId":"a","offset":109999}`); got != "\n\n<bytes 109999 to 110000 of 110000>" {
+		if got := d.mustCall("read_bash", `{"shellId":"a","offset":109999}`); got != "\n\n<bytes 109999 to 110000 of 110000>" {
 			t.Errorf("%q", got)
 		}
-		if got := d.refused("read_bash", `{"shellId":"a","offset":110001}`); !strings.Contains(got, "has 110000 bytes") {
+		if got := d.mustFail("read_bash", `{"shellId":"a","offset":110001}`); !strings.Contains(got, "has 110000 bytes") {
 			t.Errorf("%q", got)
 		}
-		if got := d.refused("read_bash", `{"shellId":"a","offset":-1}`); !strings.Contains(got, "greater than or equal to 0") {
+		if got := d.mustFail("read_bash", `{"shellId":"a","offset":-1}`); !strings.Contains(got, "greater than or equal to 0") {
 			t.Errorf("%q", got)
 		}
-		if got := d.use("read_bash", `{"shellId":"a"}`); !strings.Contains(got, "... [omitted 77232 bytes] ...") {
+		if got := d.mustCall("read_bash", `{"shellId":"a"}`); !strings.Contains(got, "... [omitted 77232 bytes] ...") {
 			t.Error("paging has marked the output as read")
 		}
 	})
@@ -139,13 +139,13 @@ func TestOutputCanBeReadByOffset(t *testing.T) {
 func TestOutputIsBoundedAndItsLastLineIsThere(t *testing.T) {
 	const head, tail = process.MaxHeadBytes, process.MaxTailBytes
 	for _, size := range []int{0, 1, head - 1, head, head + 1, head + tail - 1, head + tail, head + tail + 1, 3 * (head + tail), 5 << 20} {
-		play(t, func(t *testing.T, d *desk, s *scripted) {
+		withScripted(t, func(t *testing.T, d *caller, s *scriptedProcesses) {
 			const last = "\nthe last line: exit status 2\n"
 			text := strings.Repeat("0123456789abcde\n", size/16+1)[:size]
 			if size > len(last) {
 				text = text[:size-len(last)] + last
 			}
-			done := d.later("exec", `{"command":"x"}`)
+			done := d.callInBackground("exec", `{"command":"x"}`)
 			synctest.Wait()
 			for rest := text; rest != ""; {
 				n := min(len(rest), 4097)
@@ -173,8 +173,8 @@ func TestOutputIsBoundedAndItsLastLineIsThere(t *testing.T) {
 }
 
 func TestTheEndOfOneEndlessLineIsShown(t *testing.T) {
-	play(t, func(t *testing.T, d *desk, s *scripted) {
-		done := d.later("exec", `{"command":"x"}`)
+	withScripted(t, func(t *testing.T, d *caller, s *scriptedProcesses) {
+		done := d.callInBackground("exec", `{"command":"x"}`)
 		synctest.Wait()
 		s.started(0).print(process.Stdout, strings.Repeat("x", 10<<20)+"THE END")
 		s.started(0).exit(0)
@@ -191,8 +191,8 @@ func TestTheEndOfOneEndlessLineIsShown(t *testing.T) {
 func TestNoCutSplitsACharacter(t *testing.T) {
 	for _, char := range []string{"é", "漢", "😀"} {
 		for shift := range 5 {
-			play(t, func(t *testing.T, d *desk, s *scripted) {
-				done := d.later("bash", `{"command":"x"}`)
+			withScripted(t, func(t *testing.T, d *caller, s *scriptedProcesses) {
+				done := d.callInBackground("bash", `{"command":"x"}`)
 				synctest.Wait()
 				s.started(0).print(process.Stdout, strings.Repeat("x", shift)+strings.Repeat(char+"\x1b[0m\n", 20000)+"\xff\x00\xfe")
 				s.started(0).exit(0)
@@ -205,9 +205,9 @@ func TestNoCutSplitsACharacter(t *testing.T) {
 	}
 }
 
-func TestWhatWasNotKeptIsCounted(t *testing.T) {
-	play(t, func(t *testing.T, d *desk, s *scripted) {
-		done := d.later("exec", `{"command":"x"}`)
+func TestOutputThatWasNotKeptIsCounted(t *testing.T) {
+	withScripted(t, func(t *testing.T, d *caller, s *scriptedProcesses) {
+		done := d.callInBackground("exec", `{"command":"x"}`)
 		synctest.Wait()
 		s.started(0).print(process.Stdout, strings.Repeat("a", 1000)+strings.Repeat("b", 8000)+strings.Repeat("c", 1000))
 		s.started(0).drop(1000, 9000)
@@ -220,35 +220,35 @@ func TestWhatWasNotKeptIsCounted(t *testing.T) {
 }
 
 func TestInputIsWrittenOnceAndTheAnswerShown(t *testing.T) {
-	play(t, func(t *testing.T, d *desk, s *scripted) {
-		d.use("bash", `{"command":"python","mode":"async","shellId":"py","stdin":true}`)
+	withScripted(t, func(t *testing.T, d *caller, s *scriptedProcesses) {
+		d.mustCall("bash", `{"command":"python","mode":"async","shellId":"py","stdin":true}`)
 		a := s.started(0)
 		a.print(process.Stdout, ">>> ")
-		if got := d.use("read_bash", `{"shellId":"py"}`); !strings.Contains(got, "It seems to wait for input (>>>)") {
+		if got := d.mustCall("read_bash", `{"shellId":"py"}`); !strings.Contains(got, "It seems to wait for input (>>>)") {
 			t.Errorf("%q", got)
 		}
 		call := d.call(`{"shellId":"py","input":"1+1{enter}"}`)
 		done := make(chan tool.Result, 1)
-		go func() { done <- d.make("write_bash", call) }()
+		go func() { done <- d.run("write_bash", call) }()
 		synctest.Wait()
 		a.print(process.Stdout, "2\n")
 		if r := <-done; !strings.HasPrefix(r.Text, "2\n<command with shellId: py is still running") {
 			t.Errorf("%q", r.Text)
 		}
-		d.make("write_bash", call)
-		d.use("write_bash", `{"shellId":"py","eof":true,"delay":0}`)
+		d.run("write_bash", call)
+		d.mustCall("write_bash", `{"shellId":"py","eof":true,"delay":0}`)
 		if string(a.stdin) != "1+1\n<eof>" {
 			t.Errorf("it has read %q", a.stdin)
 		}
 		a.exit(0)
-		if got := d.use("write_bash", `{"shellId":"py","input":"x"}`); got != "\n<exited with exit code 0>" {
+		if got := d.mustCall("write_bash", `{"shellId":"py","input":"x"}`); got != "\n<exited with exit code 0>" {
 			t.Errorf("after its end: %q", got)
 		}
-		d.use("bash", `{"command":"x &","shellId":"deaf"}`)
-		if got := d.refused("write_bash", `{"shellId":"deaf","input":"x"}`); !strings.Contains(got, "stdin or tty") {
+		d.mustCall("bash", `{"command":"x &","shellId":"deaf"}`)
+		if got := d.mustFail("write_bash", `{"shellId":"deaf","input":"x"}`); !strings.Contains(got, "stdin or tty") {
 			t.Errorf("%q", got)
 		}
-		if got := d.refused("write_bash", `{"shellId":"py"}`); got != `Invalid input: "input": Required` {
+		if got := d.mustFail("write_bash", `{"shellId":"py"}`); got != `Invalid input: "input": Required` {
 			t.Errorf("%q", got)
 		}
 	})
@@ -256,13 +256,13 @@ func TestInputIsWrittenOnceAndTheAnswerShown(t *testing.T) {
 
 func TestWhatWasShownInItsCallIsNotShownAgain(t *testing.T) {
 	for _, args := range []string{`{"command":"x"}`, `{"command":"x","shellId":"a"}`} {
-		play(t, func(t *testing.T, d *desk, s *scripted) {
-			done := d.later("bash", args)
+		withScripted(t, func(t *testing.T, d *caller, s *scriptedProcesses) {
+			done := d.callInBackground("bash", args)
 			synctest.Wait()
 			s.started(0).print(process.Stdout, "shown\n")
 			s.started(0).exit(0)
 			<-done
-			if got := d.use("read_bash", `{"shellId":%q}`, s.started(0).info.ID); got != "\n<exited with exit code 0>" {
+			if got := d.mustCall("read_bash", `{"shellId":%q}`, s.started(0).info.ID); got != "\n<exited with exit code 0>" {
 				t.Errorf("%s: %q", args, got)
 			}
 		})

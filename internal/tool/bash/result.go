@@ -20,8 +20,8 @@ const (
 	statusLost      = event.TaskLost      // ended in an unknown way
 	statusRunning   = "running"
 
-	StatusStarted = "background_started" // started in the background, as requested
-	StatusFlipped = "auto_backgrounded"  // runs longer than the call waited, and continues in the background
+	StatusStarted          = "background_started" // started in the background, as requested
+	StatusAutoBackgrounded = "auto_backgrounded"  // runs longer than the call waited, and continues in the background
 )
 
 // A Result is what a call reports about a command. It is in the contents of a tool's
@@ -49,7 +49,7 @@ type Result struct {
 // Ended reports whether the result is that of a command that has ended.
 func (r Result) Ended() bool {
 	switch r.Status {
-	case statusRunning, StatusStarted, StatusFlipped:
+	case statusRunning, StatusStarted, StatusAutoBackgrounded:
 		return false
 	}
 	return true
@@ -78,7 +78,7 @@ func report(t Task, e excerpt) Result {
 	p := t.Process
 	r := Result{Status: statusOf(p), TaskID: t.ID, Output: e.text, Offset: e.next, Truncated: e.truncated(), Lingering: p.Lingering && !p.Gone}
 	r.Success = r.Status == statusCompleted || r.Status == statusRunning
-	r.Duration = lasted(p, time.Now()).Milliseconds()
+	r.Duration = runTime(p, time.Now()).Milliseconds()
 	if e.apart && p.State.Ended() {
 		r.Stdout, r.Stderr = e.stdout, e.stderr
 	}
@@ -94,8 +94,8 @@ func report(t Task, e excerpt) Result {
 	return r
 }
 
-// lasted returns how long a process has been running, or did run.
-func lasted(p process.Info, now time.Time) time.Duration {
+// runTime returns how long a process has been running, or did run.
+func runTime(p process.Info, now time.Time) time.Duration {
 	if p.Started.IsZero() {
 		return 0
 	}
@@ -105,8 +105,8 @@ func lasted(p process.Info, now time.Time) time.Duration {
 	return max(0, now.Sub(p.Started))
 }
 
-// ending returns the line that says how a command ended.
-func (r Result) ending() string {
+// endLine returns the line that says how a command ended.
+func (r Result) endLine() string {
 	var why []string
 	if r.Signal != "" {
 		why = append(why, "killed by "+r.Signal)
@@ -130,7 +130,7 @@ func (r Result) ending() string {
 // text returns the result of an ended command as the model reads it: the output, how
 // the command ended, and the note.
 func (r Result) text() string {
-	text := strings.TrimLeft(strings.TrimRight(r.Output, " \t\r\n"), "\r\n") + "\n" + r.ending()
+	text := strings.TrimLeft(strings.TrimRight(r.Output, " \t\r\n"), "\r\n") + "\n" + r.endLine()
 	if r.Note != "" {
 		text += "\n<note: " + r.Note + ">"
 	}

@@ -61,7 +61,7 @@ var execSpec = tool.Spec{
 const (
 	defaultWait  = 10 * time.Second
 	maxWait      = 600 * time.Second
-	shortestNap  = 2 * time.Second // a sleep in the foreground of at least this time is refused
+	refusedSleep = 2 * time.Second // a sleep in the foreground of at least this time is refused
 	maxCommand   = 128<<10 - 1     // maximum bytes of a command: of one argument on Linux
 	maxTaskName  = 64
 	terminalRows = 24
@@ -117,7 +117,7 @@ func (r *runner) request(call tool.Call) (request, error) {
 	if q.dir = call.Dir; dir != "" {
 		q.dir = absolute(call.Dir, dir)
 	}
-	return q, q.read(named)
+	return q, q.check(named)
 }
 
 func unprintable(c rune) bool {
@@ -131,10 +131,10 @@ func absolute(dir, path string) string {
 	return filepath.Join(dir, path)
 }
 
-// read checks and parses the command. The argument named is the timeout that the call
+// check checks and parses the command. The argument named is the timeout that the call
 // gives, which may be longer than any call waits; a sleep in the foreground may be as
 // long.
-func (q *request) read(named time.Duration) error {
+func (q *request) check(named time.Duration) error {
 	switch {
 	case strings.TrimSpace(q.text) == "":
 		return fail("No command provided", "No command provided. Please supply a valid command to execute.")
@@ -148,14 +148,14 @@ func (q *request) read(named time.Duration) error {
 	q.script = shell.Parse(q.text)
 	command, background := q.script.Foreground()
 	q.command, q.background = command, q.background || background
-	if pause := q.script.Pause(); !q.background && pause.Longest >= shortestNap && named < pause.Total {
-		return asleep(pause)
+	if pause := q.script.Pause(); !q.background && pause.Longest >= refusedSleep && named < pause.Total {
+		return refuseSleep(pause)
 	}
 	return nil
 }
 
-// asleep returns the refusal of a command that would only make the session wait.
-func asleep(p shell.Pause) error {
+// refuseSleep returns the refusal of a command that would only make the session wait.
+func refuseSleep(p shell.Pause) error {
 	how := "for good"
 	if p.Total < 100*365*24*time.Hour {
 		how = "for " + plainSeconds(p.Total) + " seconds"
@@ -164,7 +164,7 @@ func asleep(p shell.Pause) error {
 		"Command not executed. `%s` was blocked: it would hold up everything %s. "+
 			"To wait for something, start that with mode \"async\" (or run_in_background) and use the wait tool. "+
 			"If the pause itself is needed, name an initial_wait (or timeout) at least that long. A sleep of less than %s seconds is fine.",
-		oneLine(p.Text, maxDescription), how, plainSeconds(shortestNap))
+		oneLine(p.Text, maxDescription), how, plainSeconds(refusedSleep))
 }
 
 // A shellRequest is the permission request that clients show for a command.
@@ -224,7 +224,7 @@ func permission(call tool.Call, q request) (*approval.Request, error) {
 	}
 	ask.Dirs, ask.URLs = []string{call.Dir}, report.URLs
 	for _, path := range body.Paths {
-		ask.Paths = append(ask.Paths, named(path, q.dir))
+		ask.Paths = append(ask.Paths, expandPath(path, q.dir))
 	}
 	ask.ReadOnly = len(report.Commands) > 0
 	for _, c := range report.Commands {
@@ -245,11 +245,11 @@ func permission(call tool.Call, q request) (*approval.Request, error) {
 	if len(ask.Subjects) == 0 {
 		ask.Subjects = []string{q.text}
 	}
-	return ask, show(ask, body)
+	return ask, addBody(ask, body)
 }
 
-// named returns the absolute path of a path in a command that runs in dir.
-func named(path, dir string) string {
+// expandPath returns the absolute path of a path in a command that runs in dir.
+func expandPath(path, dir string) string {
 	if below, ok := strings.CutPrefix(path, "~/"); ok {
 		if home, err := os.UserHomeDir(); err == nil {
 			return filepath.Join(home, below)
@@ -258,8 +258,8 @@ func named(path, dir string) string {
 	return absolute(dir, path)
 }
 
-// show adds the body that clients show to a permission request.
-func show(ask *approval.Request, body shellRequest) (err error) {
+// addBody adds the body that clients show to a permission request.
+func addBody(ask *approval.Request, body shellRequest) (err error) {
 	if ask.Ask, err = json.Marshal(body); err != nil {
 		return err
 	}
@@ -330,7 +330,7 @@ func (r *runner) name(ctx context.Context, call tool.Call, name string) error {
 	case !t.Process.State.Ended() && t.Process.Key != call.Key:
 		return fail("The shellId is in use", "<command with shellId: %s is already running, wait for output with read_bash, stop it with stop_bash tool>", name)
 	}
-	return r.change(call.Session, call.Key, func(n *note) { n.Name = name })
+	return r.changeNote(call.Session, call.Key, func(n *note) { n.Name = name })
 }
 
 // started returns the result of a command that was started in the background.
@@ -357,7 +357,7 @@ func (r *runner) watch(ctx context.Context, call tool.Call, q request, t Task, u
 	if info.State.Ended() {
 		return r.ended(ctx, call, q, t)
 	}
-	return r.flipped(ctx, call, q, t)
+	return r.backgrounded(ctx, call, q, t)
 }
 
 // ended returns the result of a command that ended within its call.
@@ -367,7 +367,7 @@ func (r *runner) ended(ctx context.Context, call tool.Call, q request, t Task) (
 		return Result{}, err
 	}
 	if t.Process.Lingering || q.name != "" { // such a task has a note, which records what was read
-		if err := r.saw(call.Session, t, call.Key, 0, e.next); err != nil {
+		if err := r.recordShown(call.Session, t, call.Key, 0, e.next); err != nil {
 			return Result{}, err
 		}
 	}
@@ -381,20 +381,20 @@ func (r *runner) ended(ctx context.Context, call tool.Call, q request, t Task) (
 	return result, r.Processes.MarkSeen(ctx, t.Process.Owner, t.Process.ID)
 }
 
-// flipped returns the result of a command that takes longer than the call waits, and
+// backgrounded returns the result of a command that takes longer than the call waits, and
 // continues in the background.
-func (r *runner) flipped(ctx context.Context, call tool.Call, q request, t Task) (Result, error) {
+func (r *runner) backgrounded(ctx context.Context, call tool.Call, q request, t Task) (Result, error) {
 	e, err := r.excerpt(ctx, t.Process, 0, t.Process.Output.Bytes)
 	if err != nil {
 		return Result{}, err
 	}
 	result := report(t, e)
-	result.Status = StatusFlipped
+	result.Status = StatusAutoBackgrounded
 	if result.NeedsInput, err = questionOf(ctx, r.Processes, t.Process); err != nil {
 		return Result{}, err
 	}
 	result.Message = fmt.Sprintf("The command was still running after %s seconds. It goes on in the background as task %s, and no work was lost. "+
 		"Its output so far is here; read_bash with shellId %q reads on. You will be notified when it ends; use wait to wait for it and stop_bash to stop it.",
 		plainSeconds(q.wait), t.ID, t.ID)
-	return result, r.saw(call.Session, t, call.Key, 0, e.next)
+	return result, r.recordShown(call.Session, t, call.Key, 0, e.next)
 }

@@ -36,7 +36,7 @@ func (s *stopper) Run(ctx context.Context, call tool.Call) (tool.Result, error) 
 		return finish(ctx, tool.Result{}, err)
 	}
 	r, dir, err := s.stop(ctx, call, name)
-	text := fmt.Sprintf("<command with id: %s stopped>\n%s", r.TaskID, r.ending())
+	text := fmt.Sprintf("<command with id: %s stopped>\n%s", r.TaskID, r.endLine())
 	return finish(ctx, tool.Result{Text: text, Contents: contents(dir, r)}, err)
 }
 

@@ -63,8 +63,8 @@ type waiter struct{ *Commands }
 func (w *waiter) Spec() tool.Spec                                 { return waitSpec }
 func (w *waiter) Permission(tool.Call) (*approval.Request, error) { return nil, nil }
 
-// An order is the parsed arguments of a call: what to wait for.
-type order struct {
+// A waitRequest is the parsed arguments of a call: what to wait for.
+type waitRequest struct {
 	tasks   []string
 	until   string
 	all     bool
@@ -74,9 +74,9 @@ type order struct {
 	timeout time.Duration
 }
 
-func readOrder(call tool.Call) (order, error) {
+func parseWait(call tool.Call) (waitRequest, error) {
 	a := argument.Read(call.Arguments)
-	o := order{tasks: a.Texts(append([]string{"shellIds", "task_ids", "tasks"}, names...)...), quiet: defaultQuiet, timeout: defaultTimeout}
+	o := waitRequest{tasks: a.Texts(append([]string{"shellIds", "task_ids", "tasks"}, names...)...), quiet: defaultQuiet, timeout: defaultTimeout}
 	o.until = a.Choice("until", untilExit, untilOutput, untilQuiet, untilPort, untilPrompt, untilTime)
 	o.all = a.Choice("which", "any", "all") == "all"
 	if d, name, ok := a.Seconds("timeout", "duration"); ok {
@@ -89,12 +89,12 @@ func readOrder(call tool.Call) (order, error) {
 			a.Wrong(name, "Number must be greater than 0")
 		}
 	}
-	o.read(a)
+	o.parseCondition(a)
 	return o, a.Err()
 }
 
-// read parses the arguments that only some waits need.
-func (o *order) read(a *argument.Set) {
+// parseCondition parses the arguments that only some waits need.
+func (o *waitRequest) parseCondition(a *argument.Set) {
 	pattern, _ := a.Text("pattern")
 	port, hasPort := a.Number("port")
 	switch o.until {
@@ -110,8 +110,8 @@ func (o *order) read(a *argument.Set) {
 	}
 }
 
-// A Waited is the result of a wait.
-type Waited struct {
+// A waited is the result of a wait.
+type waited struct {
 	Reason string   `json:"reason"`
 	Waited int64    `json:"waited_ms"`
 	Tasks  []Result `json:"tasks"`
@@ -119,7 +119,7 @@ type Waited struct {
 }
 
 func (w *waiter) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
-	o, err := readOrder(call)
+	o, err := parseWait(call)
 	if err != nil {
 		return finish(ctx, tool.Result{}, err)
 	}
@@ -128,16 +128,16 @@ func (w *waiter) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 }
 
 // wait waits, and returns what is new about the tasks. A timeout is not a failure.
-func (w *waiter) wait(ctx context.Context, call tool.Call, o order) (Waited, error) {
+func (w *waiter) wait(ctx context.Context, call tool.Call, o waitRequest) (waited, error) {
 	begun := call.Begun
 	if begun.IsZero() {
 		begun = time.Now()
 	}
-	tasks, err := w.named(ctx, call, o)
+	tasks, err := w.chosenTasks(ctx, call, o)
 	if err != nil {
-		return Waited{}, err
+		return waited{}, err
 	}
-	result := Waited{Reason: reasonNothing, Tasks: []Result{}}
+	result := waited{Reason: reasonNothing, Tasks: []Result{}}
 	if len(tasks) > 0 || o.until == untilTime || o.until == untilPort {
 		soon, cancel := context.WithDeadline(ctx, begun.Add(o.timeout))
 		result.Reason, err = w.until(soon, tasks, o)
@@ -148,7 +148,7 @@ func (w *waiter) wait(ctx context.Context, call tool.Call, o order) (Waited, err
 	}
 	result.Waited = time.Since(begun).Milliseconds()
 	for _, t := range tasks {
-		r, err := w.rest(ctx, call, t, 0)
+		r, err := w.waitAndRead(ctx, call, t, 0)
 		if err != nil {
 			return result, err
 		}
@@ -159,7 +159,7 @@ func (w *waiter) wait(ctx context.Context, call tool.Call, o order) (Waited, err
 }
 
 // explain adds a note about a reason that the model may not expect.
-func (r *Waited) explain(o order) {
+func (r *waited) explain(o waitRequest) {
 	switch r.Reason {
 	case reasonTime:
 		r.Note = "The time is over; nothing was stopped."
@@ -174,10 +174,10 @@ func (r *Waited) explain(o order) {
 	}
 }
 
-// named returns the tasks that a call waits for: those it names, or else all that run.
-func (w *waiter) named(ctx context.Context, call tool.Call, o order) ([]Task, error) {
+// chosenTasks returns the tasks that a call waits for: those it names, or else all that run.
+func (w *waiter) chosenTasks(ctx context.Context, call tool.Call, o waitRequest) ([]Task, error) {
 	if len(o.tasks) == 0 && o.until != untilTime && o.until != untilPort {
-		return w.Running(ctx, call.Session)
+		return w.running(ctx, call.Session)
 	}
 	var tasks []Task
 	for _, name := range o.tasks {
@@ -191,13 +191,13 @@ func (w *waiter) named(ctx context.Context, call tool.Call, o order) ([]Task, er
 }
 
 // until waits for one of the tasks, or for all of them, and returns the last reason.
-func (w *waiter) until(ctx context.Context, tasks []Task, o order) (string, error) {
+func (w *waiter) until(ctx context.Context, tasks []Task, o waitRequest) (string, error) {
 	conditions := w.conditions(tasks, o)
 	if len(conditions) == 0 {
 		<-ctx.Done()
 		return reasonTime, ctx.Err()
 	}
-	return gather(ctx, conditions, o.all)
+	return waitConditions(ctx, conditions, o.all)
 }
 
 // A condition is a function that waits for something and returns the reason.
@@ -205,10 +205,10 @@ type condition func(ctx context.Context) (string, error)
 
 // conditions returns one condition for each task. If the call waits for a port, the
 // open port meets each of them too.
-func (w *waiter) conditions(tasks []Task, o order) []condition {
+func (w *waiter) conditions(tasks []Task, o waitRequest) []condition {
 	var list []condition
 	for _, t := range tasks {
-		list = append(list, func(ctx context.Context) (string, error) { return gather(ctx, w.about(t, o), false) })
+		list = append(list, func(ctx context.Context) (string, error) { return waitConditions(ctx, w.taskConditions(t, o), false) })
 	}
 	if o.until == untilPort {
 		open := func(ctx context.Context) (string, error) { return reasonOpen, waitPort(ctx, o.port) }
@@ -216,15 +216,15 @@ func (w *waiter) conditions(tasks []Task, o order) []condition {
 			return []condition{open}
 		}
 		for i, ends := range list {
-			list[i] = func(ctx context.Context) (string, error) { return gather(ctx, []condition{open, ends}, false) }
+			list[i] = func(ctx context.Context) (string, error) { return waitConditions(ctx, []condition{open, ends}, false) }
 		}
 	}
 	return list
 }
 
-// about returns the conditions for a task, one of which must be met. The end of the
+// taskConditions returns the conditions for a task, one of which must be met. The end of the
 // task and a question are always among them: after these no further waiting helps.
-func (w *waiter) about(t Task, o order) []condition {
+func (w *waiter) taskConditions(t Task, o waitRequest) []condition {
 	p := t.Process
 	list := []condition{func(ctx context.Context) (string, error) {
 		info, err := w.Processes.Wait(ctx, p.Owner, p.ID)
@@ -235,7 +235,7 @@ func (w *waiter) about(t Task, o order) []condition {
 	}
 	if p.Stdin || p.TTY {
 		list = append(list, func(ctx context.Context) (string, error) {
-			_, _, err := WaitPrompt(ctx, w.Processes, p)
+			_, _, err := waitPrompt(ctx, w.Processes, p)
 			return reasonAsks, err
 		})
 	}
@@ -253,10 +253,10 @@ func (w *waiter) about(t Task, o order) []condition {
 	return list
 }
 
-// gather runs conditions until one of them is met, or all are, and returns the reason
+// waitConditions runs conditions until one of them is met, or all are, and returns the reason
 // of the last. A condition that cannot be met any more, because the process has ended,
 // is ignored. All goroutines have ended when gather returns.
-func gather(ctx context.Context, conditions []condition, all bool) (string, error) {
+func waitConditions(ctx context.Context, conditions []condition, all bool) (string, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -322,7 +322,7 @@ func waitPort(ctx context.Context, port int64) error {
 		if conn, err := d.DialContext(ctx, "tcp", address); err == nil {
 			return conn.Close()
 		}
-		if err := pause(ctx, wait); err != nil {
+		if err := sleep(ctx, wait); err != nil {
 			return fmt.Errorf("port %d: %w", port, err)
 		}
 	}

@@ -23,7 +23,7 @@ func (c *Commands) Watch(ctx context.Context, id event.SessionID, key, last stri
 	case err != nil:
 		return news, err
 	}
-	prompt, err := c.happens(ctx, p, last)
+	prompt, err := c.waitChange(ctx, p, last)
 	if err != nil {
 		return news, err
 	}
@@ -36,7 +36,7 @@ func (c *Commands) Watch(ctx context.Context, id event.SessionID, key, last stri
 	case !p.State.Ended() && prompt == "":
 		return event.TaskReportedData{Key: key, Status: statusRunning}, nil
 	}
-	return c.news(ctx, id, p, prompt)
+	return c.reportOn(ctx, id, p, prompt)
 }
 
 // News returns the report about a task if it has ended.
@@ -45,27 +45,27 @@ func (c *Commands) News(ctx context.Context, id event.SessionID, key string) (ev
 	if err != nil || !p.State.Ended() || p.State == process.FailedToStart {
 		return event.TaskReportedData{}, false // Watch reports it
 	}
-	news, err := c.news(ctx, id, p, "")
+	news, err := c.reportOn(ctx, id, p, "")
 	return news, err == nil
 }
 
-// news returns the report about a task.
-func (c *Commands) news(ctx context.Context, id event.SessionID, p process.Info, prompt string) (event.TaskReportedData, error) {
-	book, err := c.notes(id)
+// reportOn returns the report about a task.
+func (c *Commands) reportOn(ctx context.Context, id event.SessionID, p process.Info, prompt string) (event.TaskReportedData, error) {
+	all, err := c.readNotes(id)
 	if err != nil {
 		return event.TaskReportedData{}, err
 	}
 	if p.State.Ended() {
 		prompt = ""
 	}
-	n := c.notice(ctx, book.task(p), prompt)
+	n := c.noticeOf(ctx, all.task(p), prompt)
 	return event.TaskReportedData{
 		Key: p.Key, TaskID: n.Task.ID, Status: n.Status(), Ended: p.State.Ended(), Text: n.Text(), Kind: n.kind(),
 	}, nil
 }
 
 // kind returns the notice in the form that clients know.
-func (n Notice) kind() json.RawMessage {
+func (n notice) kind() json.RawMessage {
 	k := struct {
 		Type        string `json:"type"`
 		ShellID     string `json:"shellId"`
@@ -79,9 +79,9 @@ func (n Notice) kind() json.RawMessage {
 	return json.RawMessage(encode(k))
 }
 
-// happens waits until a process has ended, asks for input, or continues after it
+// waitChange waits until a process has ended, asks for input, or continues after it
 // asked. It returns the question.
-func (c *Commands) happens(ctx context.Context, p process.Info, last string) (prompt string, err error) {
+func (c *Commands) waitChange(ctx context.Context, p process.Info, last string) (prompt string, err error) {
 	ends := func(ctx context.Context) (string, error) {
 		_, err := c.Processes.Wait(ctx, p.Owner, p.ID)
 		return "", err
@@ -90,21 +90,21 @@ func (c *Commands) happens(ctx context.Context, p process.Info, last string) (pr
 		if last == event.TaskStalled {
 			return "", waitAnswered(ctx, c.Processes, p)
 		}
-		text, _, err := WaitPrompt(ctx, c.Processes, p)
+		text, _, err := waitPrompt(ctx, c.Processes, p)
 		return text, err
 	}
 	conditions := []condition{ends}
 	if p.Stdin || p.TTY {
 		conditions = append(conditions, changes)
 	}
-	return gather(ctx, conditions, false)
+	return waitConditions(ctx, conditions, false)
 }
 
 // Summary returns the summary of the running tasks of a session with the given keys.
 func (c *Commands) Summary(ctx context.Context, id event.SessionID, keys []string) (string, error) {
-	tasks, err := c.Running(ctx, id)
+	tasks, err := c.running(ctx, id)
 	tasks = slices.DeleteFunc(tasks, func(t Task) bool { return !slices.Contains(keys, t.Process.Key) })
-	return Summary(tasks, time.Now()), err
+	return summary(tasks, time.Now()), err
 }
 
 // Seen records that the end of a task was reported to the model. After that its output
@@ -113,7 +113,7 @@ func (c *Commands) Seen(id event.SessionID, key string) {
 	ctx := context.Background()
 	p, err := c.Processes.Find(ctx, c.Owner(id), key)
 	if err == nil {
-		err = c.change(id, key, func(*note) {}) // creates the note, so that output that was not read stays unread
+		err = c.changeNote(id, key, func(*note) {}) // creates the note, so that output that was not read stays unread
 	}
 	if err == nil {
 		_ = c.Processes.MarkSeen(ctx, p.Owner, p.ID) // if this fails, the output is only kept longer

@@ -48,17 +48,17 @@ type writer struct{ *Commands }
 
 func (w *writer) Spec() tool.Spec { return writeSpec }
 
-// An entry is the parsed arguments of a call of write_bash.
-type entry struct {
+// A writeRequest is the parsed arguments of a call of write_bash.
+type writeRequest struct {
 	name  string
 	input string
 	eof   bool
 	delay time.Duration
 }
 
-func readEntry(call tool.Call) (entry, error) {
+func parseWrite(call tool.Call) (writeRequest, error) {
 	a := argument.Read(call.Arguments)
-	e := entry{name: a.Needed(names...), delay: writeWait}
+	e := writeRequest{name: a.Needed(names...), delay: writeWait}
 	e.input, _ = a.Text("input", "text", "data")
 	e.eof = a.Flag("eof", "close")
 	if d, _, ok := a.Seconds("delay"); ok {
@@ -75,12 +75,12 @@ func readEntry(call tool.Call) (entry, error) {
 
 // Permission always asks, because input for a shell is a command like any other.
 func (w *writer) Permission(call tool.Call) (*approval.Request, error) {
-	e, err := readEntry(call)
+	e, err := parseWrite(call)
 	if err != nil {
 		return nil, err
 	}
 	ask := &approval.Request{Kind: approval.Shell, Subjects: []string{writeSpec.Name}, Details: []string{writeSpec.Name + " " + e.name}, Unclear: true}
-	return ask, show(ask, shellRequest{
+	return ask, addBody(ask, shellRequest{
 		Kind: approval.Shell, ToolCallID: call.ID, Text: e.input, Intention: "Write to the input of " + e.name,
 		Commands: []shell.Command{{Identifier: writeSpec.Name}}, Identifiers: []string{writeSpec.Name},
 		Paths: []string{}, URLs: []possibleURL{}, CanOffer: true,
@@ -88,16 +88,16 @@ func (w *writer) Permission(call tool.Call) (*approval.Request, error) {
 }
 
 func (w *writer) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
-	e, err := readEntry(call)
+	e, err := parseWrite(call)
 	if err != nil {
 		return finish(ctx, tool.Result{}, err)
 	}
 	r, dir, err := w.write(ctx, call, e)
-	return finish(ctx, tool.Result{Text: progress(r), Contents: contents(dir, r)}, err)
+	return finish(ctx, tool.Result{Text: progressText(r), Contents: contents(dir, r)}, err)
 }
 
 // write writes an input and waits for the answer of the command.
-func (w *writer) write(ctx context.Context, call tool.Call, e entry) (Result, string, error) {
+func (w *writer) write(ctx context.Context, call tool.Call, e writeRequest) (Result, string, error) {
 	t, err := w.task(ctx, call, e.name)
 	if err != nil {
 		return Result{}, "", err
@@ -111,16 +111,16 @@ func (w *writer) write(ctx context.Context, call tool.Call, e entry) (Result, st
 	case err != nil:
 		return Result{}, "", err
 	}
-	if err := w.answered(ctx, t, e.delay); err != nil {
+	if err := w.waitAnswer(ctx, t, e.delay); err != nil {
 		return Result{}, "", err
 	}
-	r, err := w.rest(ctx, call, t, 0)
+	r, err := w.waitAndRead(ctx, call, t, 0)
 	return r, t.Process.Dir, err
 }
 
-// answered waits until a process has printed something and then nothing for a while,
+// waitAnswer waits until a process has printed something and then nothing for a while,
 // or until the delay is over.
-func (w *writer) answered(ctx context.Context, t Task, delay time.Duration) error {
+func (w *writer) waitAnswer(ctx context.Context, t Task, delay time.Duration) error {
 	soon, cancel := context.WithTimeout(ctx, delay)
 	defer cancel()
 	_, err := waitMore(soon, w.Processes, t.Process, t.Process.Output.Bytes)

@@ -15,19 +15,19 @@ import (
 // The processes of any workspace can be used by the tools.
 var _ bash.Processes = workspace.Processes(nil)
 
-// scripted are processes in memory that do what a test says, so that a test can use
+// scriptedProcesses are processes in memory that do what a test says, so that a test can use
 // fake time.
-type scripted struct {
+type scriptedProcesses struct {
 	mu      sync.Mutex
-	all     []*actor
+	all     []*scriptedProcess
 	changed chan struct{} // closed, and replaced, at every change
 	refuse  error         // error that Start returns
-	onGet   func(a *actor)
+	onGet   func(a *scriptedProcess)
 }
 
-// An actor is one scripted process.
-type actor struct {
-	s     *scripted
+// A scriptedProcess is one scripted process.
+type scriptedProcess struct {
+	s     *scriptedProcesses
 	info  process.Info
 	spec  process.Spec
 	data  []byte
@@ -39,69 +39,69 @@ type actor struct {
 	purge bool  // true if no output was kept
 }
 
-func newScripted() *scripted { return &scripted{changed: make(chan struct{})} }
+func newScripted() *scriptedProcesses { return &scriptedProcesses{changed: make(chan struct{})} }
 
-func (s *scripted) touchLocked() {
+func (s *scriptedProcesses) broadcastLocked() {
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
 
 // started returns the i-th process.
-func (s *scripted) started(i int) *actor {
+func (s *scriptedProcesses) started(i int) *scriptedProcess {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.all[i]
 }
 
-func (s *scripted) count() int {
+func (s *scriptedProcesses) count() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.all)
 }
 
-func (a *actor) print(stream process.Stream, text string) {
+func (a *scriptedProcess) print(stream process.Stream, text string) {
 	a.s.mu.Lock()
 	defer a.s.mu.Unlock()
 	a.printLocked(stream, text)
 }
 
-func (a *actor) printLocked(stream process.Stream, text string) {
+func (a *scriptedProcess) printLocked(stream process.Stream, text string) {
 	a.runs = append(a.runs, process.Run{Stream: stream, Offset: int64(len(a.data)), Len: len(text), Time: time.Now()})
 	a.data = append(a.data, text...)
 	a.info.Output.Bytes = int64(len(a.data))
-	a.s.touchLocked()
+	a.s.broadcastLocked()
 }
 
 // read sets whether the process waits for somebody to type.
-func (a *actor) read(yes bool) {
+func (a *scriptedProcess) read(yes bool) {
 	a.s.mu.Lock()
 	defer a.s.mu.Unlock()
 	a.info.Reading = yes
-	a.s.touchLocked()
+	a.s.broadcastLocked()
 }
 
 // drop removes some of the output, as a quota would.
-func (a *actor) drop(from, until int64) {
+func (a *scriptedProcess) drop(from, until int64) {
 	a.s.mu.Lock()
 	defer a.s.mu.Unlock()
 	a.from, a.until = from, until
 }
 
-func (a *actor) exit(code int) {
+func (a *scriptedProcess) exit(code int) {
 	a.s.mu.Lock()
 	defer a.s.mu.Unlock()
 	a.exitLocked(process.Exited, &process.Exit{Code: code})
 }
 
-func (a *actor) exitLocked(state process.State, exit *process.Exit) {
+func (a *scriptedProcess) exitLocked(state process.State, exit *process.Exit) {
 	if a.info.State.Ended() {
 		return
 	}
 	a.info.State, a.info.Exit, a.info.Ended, a.info.Gone = state, exit, time.Now(), true
-	a.s.touchLocked()
+	a.s.broadcastLocked()
 }
 
-func (s *scripted) Start(_ context.Context, spec process.Spec) (process.Info, bool, error) {
+func (s *scriptedProcesses) Start(_ context.Context, spec process.Spec) (process.Info, bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, a := range s.all {
@@ -112,24 +112,24 @@ func (s *scripted) Start(_ context.Context, spec process.Spec) (process.Info, bo
 	if s.refuse != nil {
 		return process.Info{}, false, s.refuse
 	}
-	a := &actor{s: s, spec: spec, info: process.Info{
+	a := &scriptedProcess{s: s, spec: spec, info: process.Info{
 		ID: process.ID("p-" + spec.Key), Key: spec.Key, Owner: spec.Owner, Command: spec.Command, Dir: spec.Dir, Title: spec.Title, Class: spec.Class,
 		TTY: spec.TTY != nil, Stdin: spec.Stdin, State: process.Running, PID: 1000 + len(s.all), Created: time.Now(), Started: time.Now(),
 	}}
 	s.all = append(s.all, a)
-	s.touchLocked()
+	s.broadcastLocked()
 	return a.info, false, nil
 }
 
-func (s *scripted) findLocked(owner process.Owner, id process.ID) (*actor, error) {
-	i := slices.IndexFunc(s.all, func(a *actor) bool { return a.info.Owner == owner && a.info.ID == id })
+func (s *scriptedProcesses) findLocked(owner process.Owner, id process.ID) (*scriptedProcess, error) {
+	i := slices.IndexFunc(s.all, func(a *scriptedProcess) bool { return a.info.Owner == owner && a.info.ID == id })
 	if i < 0 {
 		return nil, process.ErrNotFound
 	}
 	return s.all[i], nil
 }
 
-func (s *scripted) Find(_ context.Context, owner process.Owner, key string) (process.Info, error) {
+func (s *scriptedProcesses) Find(_ context.Context, owner process.Owner, key string) (process.Info, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a, err := s.findLocked(owner, process.ID("p-"+key))
@@ -139,7 +139,7 @@ func (s *scripted) Find(_ context.Context, owner process.Owner, key string) (pro
 	return a.info, nil
 }
 
-func (s *scripted) Get(_ context.Context, owner process.Owner, id process.ID) (process.Info, error) {
+func (s *scriptedProcesses) Get(_ context.Context, owner process.Owner, id process.ID) (process.Info, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a, err := s.findLocked(owner, id)
@@ -152,7 +152,7 @@ func (s *scripted) Get(_ context.Context, owner process.Owner, id process.ID) (p
 	return a.info, nil
 }
 
-func (s *scripted) List(_ context.Context, owner process.Owner) ([]process.Info, error) {
+func (s *scriptedProcesses) List(_ context.Context, owner process.Owner) ([]process.Info, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var list []process.Info
@@ -165,7 +165,7 @@ func (s *scripted) List(_ context.Context, owner process.Owner) ([]process.Info,
 }
 
 // await waits until a condition holds, and returns with the lock held.
-func (s *scripted) await(ctx context.Context, owner process.Owner, id process.ID, so func(a *actor) bool) (*actor, error) {
+func (s *scriptedProcesses) await(ctx context.Context, owner process.Owner, id process.ID, so func(a *scriptedProcess) bool) (*scriptedProcess, error) {
 	for {
 		s.mu.Lock()
 		a, err := s.findLocked(owner, id)
@@ -183,8 +183,8 @@ func (s *scripted) await(ctx context.Context, owner process.Owner, id process.ID
 	}
 }
 
-func (s *scripted) Wait(ctx context.Context, owner process.Owner, id process.ID) (process.Info, error) {
-	a, err := s.await(ctx, owner, id, func(a *actor) bool { return a.info.State.Ended() })
+func (s *scriptedProcesses) Wait(ctx context.Context, owner process.Owner, id process.ID) (process.Info, error) {
+	a, err := s.await(ctx, owner, id, func(a *scriptedProcess) bool { return a.info.State.Ended() })
 	defer s.mu.Unlock()
 	if err != nil {
 		return process.Info{}, err
@@ -192,8 +192,8 @@ func (s *scripted) Wait(ctx context.Context, owner process.Owner, id process.ID)
 	return a.info, nil
 }
 
-func (s *scripted) Read(ctx context.Context, owner process.Owner, id process.ID, r process.ReadRequest) (process.Chunk, error) {
-	a, err := s.await(ctx, owner, id, func(a *actor) bool { return !r.Wait || a.info.Gone || int64(len(a.data)) > r.Offset })
+func (s *scriptedProcesses) Read(ctx context.Context, owner process.Owner, id process.ID, r process.ReadRequest) (process.Chunk, error) {
+	a, err := s.await(ctx, owner, id, func(a *scriptedProcess) bool { return !r.Wait || a.info.Gone || int64(len(a.data)) > r.Offset })
 	defer s.mu.Unlock()
 	if err != nil {
 		return process.Chunk{}, err
@@ -229,7 +229,7 @@ func (s *scripted) Read(ctx context.Context, owner process.Owner, id process.ID,
 	return c, nil
 }
 
-func (s *scripted) WriteStdin(_ context.Context, owner process.Owner, id process.ID, in process.Input) error {
+func (s *scriptedProcesses) WriteStdin(_ context.Context, owner process.Owner, id process.ID, in process.Input) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a, err := s.findLocked(owner, id)
@@ -248,11 +248,11 @@ func (s *scripted) WriteStdin(_ context.Context, owner process.Owner, id process
 	if in.Close {
 		a.stdin = append(a.stdin, "<eof>"...)
 	}
-	s.touchLocked()
+	s.broadcastLocked()
 	return nil
 }
 
-func (s *scripted) Stop(_ context.Context, owner process.Owner, id process.ID) (process.Info, error) {
+func (s *scriptedProcesses) Stop(_ context.Context, owner process.Owner, id process.ID) (process.Info, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a, err := s.findLocked(owner, id)
@@ -266,7 +266,7 @@ func (s *scripted) Stop(_ context.Context, owner process.Owner, id process.ID) (
 	return a.info, nil
 }
 
-func (s *scripted) MarkSeen(_ context.Context, owner process.Owner, id process.ID) error {
+func (s *scriptedProcesses) MarkSeen(_ context.Context, owner process.Owner, id process.ID) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a, err := s.findLocked(owner, id)
@@ -276,7 +276,7 @@ func (s *scripted) MarkSeen(_ context.Context, owner process.Owner, id process.I
 	return err
 }
 
-func (s *scripted) String() string { return fmt.Sprint(len(s.all), " processes") }
+func (s *scriptedProcesses) String() string { return fmt.Sprint(len(s.all), " processes") }
 
 // firstLocked returns the first process.
-func (s *scripted) firstLocked() *actor { return s.all[0] }
+func (s *scriptedProcesses) firstLocked() *scriptedProcess { return s.all[0] }

@@ -19,8 +19,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A desk makes tool calls for a session and checks their results.
-type desk struct {
+// A caller makes tool calls for a session and checks their results.
+type caller struct {
 	t        testing.TB
 	c        *bash.Commands
 	tools    map[string]tool.Tool
@@ -29,46 +29,46 @@ type desk struct {
 	lastKeys int
 }
 
-func newDesk(t testing.TB, p bash.Processes, notes string) *desk {
+func newCaller(t testing.TB, p bash.Processes, notes string) *caller {
 	c := bash.New(bash.Options{Processes: p, Notes: func(id event.SessionID) (string, error) {
 		dir := filepath.Join(notes, string(id))
 		return dir, os.MkdirAll(dir, 0o700)
 	}})
-	d := &desk{t: t, c: c, tools: map[string]tool.Tool{}, session: "s1", dir: "/w"}
+	d := &caller{t: t, c: c, tools: map[string]tool.Tool{}, session: "s1", dir: "/w"}
 	for _, one := range c.Tools() {
 		d.tools[one.Spec().Name] = one
 	}
 	return d
 }
 
-// restarted returns a desk for the same session after the daemon was killed.
-func (d *desk) restarted(p bash.Processes, notes string) *desk {
-	fresh := newDesk(d.t, p, notes)
+// restarted returns a caller for the same session after the daemon was killed.
+func (d *caller) restarted(p bash.Processes, notes string) *caller {
+	fresh := newCaller(d.t, p, notes)
 	fresh.lastKeys, fresh.dir = d.lastKeys, d.dir
 	return fresh
 }
 
-func (d *desk) call(args string) tool.Call {
+func (d *caller) call(args string) tool.Call {
 	d.lastKeys++
 	key := fmt.Sprintf("key-%d", d.lastKeys)
 	return tool.Call{Session: d.session, ID: "toolcall_0", Key: key, Attempt: 1, Arguments: json.RawMessage(args), Dir: d.dir, Env: []string{"PATH=" + os.Getenv("PATH")}}
 }
 
-// make makes a call, which must not return an error.
-func (d *desk) make(name string, call tool.Call) tool.Result {
+// run makes a call, which must not return an error.
+func (d *caller) run(name string, call tool.Call) tool.Result {
 	d.t.Helper()
 	r, err := d.tools[name].Run(context.Background(), call)
 	if err != nil {
 		d.t.Fatalf("%s %s: %v", name, call.Arguments, err)
 	}
-	if faults := misshapen(r.Contents); len(faults) > 0 {
+	if faults := shapeErrors(r.Contents); len(faults) > 0 {
 		d.t.Errorf("%s %s: typed clients cannot read %s: %q", name, call.Arguments, r.Contents, faults)
 	}
 	return r
 }
 
-// misshapen returns what is wrong with the contents of a result.
-func misshapen(contents json.RawMessage) (faults []string) {
+// shapeErrors returns what is wrong with the contents of a result.
+func shapeErrors(contents json.RawMessage) (faults []string) {
 	var parts []json.RawMessage
 	_ = json.Unmarshal(contents, &parts) // there may be none
 	for _, part := range parts {
@@ -77,31 +77,31 @@ func misshapen(contents json.RawMessage) (faults []string) {
 	return faults
 }
 
-// use makes a call that must succeed, and returns what the model reads.
-func (d *desk) use(name, format string, args ...any) string {
+// mustCall makes a call that must succeed, and returns what the model reads.
+func (d *caller) mustCall(name, format string, args ...any) string {
 	d.t.Helper()
-	r := d.make(name, d.call(fmt.Sprintf(format, args...)))
+	r := d.run(name, d.call(fmt.Sprintf(format, args...)))
 	if r.Failed {
 		d.t.Fatalf("%s failed: %s", name, r.Text)
 	}
 	return r.Text
 }
 
-// refused makes a call that must fail, and returns what the model reads.
-func (d *desk) refused(name, args string) string {
+// mustFail makes a call that must fail, and returns what the model reads.
+func (d *caller) mustFail(name, args string) string {
 	d.t.Helper()
-	r := d.make(name, d.call(args))
+	r := d.run(name, d.call(args))
 	if !r.Failed {
 		d.t.Fatalf("%s %.100s did not fail: %.500s", name, args, r.Text)
 	}
 	return r.Text
 }
 
-// later makes a call in the background.
-func (d *desk) later(name, args string) <-chan tool.Result {
+// callInBackground makes a call in the background.
+func (d *caller) callInBackground(name, args string) <-chan tool.Result {
 	done := make(chan tool.Result, 1)
 	call := d.call(args)
-	go func() { done <- d.make(name, call) }()
+	go func() { done <- d.run(name, call) }()
 	return done
 }
 
@@ -121,12 +121,12 @@ func decodeWaited(t testing.TB, text string) (w bash.Waited) {
 	return w
 }
 
-// play runs a test with fake time and scripted processes.
-func play(t *testing.T, test func(t *testing.T, d *desk, s *scripted)) {
+// withScripted runs a test with fake time and scripted processes.
+func withScripted(t *testing.T, test func(t *testing.T, d *caller, s *scriptedProcesses)) {
 	notes := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		s := newScripted()
-		test(t, newDesk(t, s, notes), s)
+		test(t, newCaller(t, s, notes), s)
 	})
 }
 
