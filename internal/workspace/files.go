@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The errors of files, beside those of io/fs.
+// Errors of files, in addition to those of io/fs.
 var (
 	ErrLink      = errors.New("there is a link on the way, and links are not followed here")
 	ErrFolder    = errors.New("it is a folder")
@@ -19,28 +19,28 @@ var (
 	ErrTooMany   = errors.New("there is too much in it to be listed; list its folders one by one")
 )
 
-// The limits of a single answer.
+// Limits of a single request.
 const (
-	MaxFile    = 16 << 20 // bytes that ReadFile and WriteFile handle
-	MaxEntries = 50_000   // entries that List looks at
-	MaxPage    = 5_000    // entries that List returns at once
+	MaxFile    = 16 << 20 // maximum bytes of ReadFile and WriteFile
+	MaxEntries = 50_000   // maximum number of entries that List reads
+	MaxPage    = 5_000    // maximum number of entries that List returns
 )
 
 // A Path names a file or a folder.
 //
-// Without a root it is absolute or starts at the workspace's folder, and links
-// are followed as everywhere. With a root it goes down from there by plain names,
-// and no link below the root is followed: a link on the way is ErrLink, and one at
-// the end is what the path names.
+// Without a root the name is absolute, or relative to the workspace's folder, and
+// links are followed as usual. With a root the name is relative to it, without "..",
+// and no link below the root is followed: a link inside the path is ErrLink, and a
+// path that ends with a link names the link itself.
 type Path struct {
 	Root string
 	Name string
 }
 
-// At is the path without a root.
+// At returns a path without a root.
 func At(name string) Path { return Path{Name: name} }
 
-// Below is the path that never leaves its root.
+// Below returns a path that never leaves its root.
 func Below(root, name string) Path { return Path{root, name} }
 
 func (p Path) String() string {
@@ -50,39 +50,39 @@ func (p Path) String() string {
 	return p.Root + "/" + p.Name
 }
 
-// An Info says what a path names.
+// An Info describes the file or folder that a path names.
 type Info struct {
-	Name    string      // as it was asked for; in a listing, from the listed folder on
+	Name    string      // name as in the request; in a listing, relative to the listed folder
 	Mode    fs.FileMode // type and permissions
 	Size    int64
 	ModTime time.Time
 }
 
-// ListOptions say what of a folder is listed. The zero value is its first MaxPage
-// entries.
+// ListOptions say which entries of a folder are listed. The zero value means the first
+// MaxPage entries.
 type ListOptions struct {
-	Recursive bool // also what is in its folders; links are not followed
-	Offset    int  // entries left out at the beginning
-	Limit     int  // entries returned at most; MaxPage if zero or more than that
+	Recursive bool // true to list the folders below too; links are not followed
+	Offset    int  // number of entries to skip
+	Limit     int  // maximum number of entries; MaxPage if zero or larger than MaxPage
 }
 
-// A Listing is a part of a folder's entries, which are sorted by their names'
-// bytes. It may be less than was asked for, but not nothing if there is more.
+// A Listing is a part of a folder's entries, sorted by the bytes of their names. It may
+// have fewer entries than requested, but at least one if there are more.
 type Listing struct {
 	Entries []Info
-	Total   int // entries there are
+	Total   int // number of entries of the folder
 }
 
-// WriteOptions say how a file is written. The zero value replaces a file, which
-// keeps its permissions, or makes one with those that new files have.
+// WriteOptions say how a file is written. The zero value replaces a file and keeps its
+// permissions, or creates one with the default permissions.
 type WriteOptions struct {
-	New  bool        // there must be nothing of that name yet; else fs.ErrExist
-	Perm fs.FileMode // permissions of the file; zero for those it has
+	New  bool        // true if the file must not exist; if it does, the error is fs.ErrExist
+	Perm fs.FileMode // permissions of the file; zero keeps those it has
 }
 
-// Files is the part of a workspace that has files.
+// Files is the part of a workspace that handles files.
 type Files interface {
-	// Stat says what a path names.
+	// Stat describes what a path names.
 	Stat(ctx context.Context, p Path) (Info, error)
 	// List returns entries of a folder.
 	List(ctx context.Context, p Path, o ListOptions) (Listing, error)
@@ -90,28 +90,27 @@ type Files interface {
 	ReadFile(ctx context.Context, p Path) ([]byte, error)
 	// WriteFile writes a file of at most MaxFile bytes, as Create does.
 	WriteFile(ctx context.Context, p Path, content []byte, o WriteOptions) error
-	// Open opens a file for reading from an offset on. The context is that of all
-	// that is read.
+	// Open opens a file for reading from an offset on. Reading fails when the context
+	// ends.
 	Open(ctx context.Context, p Path, offset int64) (io.ReadCloser, error)
-	// Create prepares a file of any size. Folders that are missing are made.
+	// Create begins to write a file of any size. It creates missing folders.
 	Create(ctx context.Context, p Path, o WriteOptions) (Draft, error)
-	// Mkdir makes a folder and the ones above it that are missing. A folder that
-	// is there already is fine.
+	// Mkdir creates a folder and the missing folders above it. It is no error if the
+	// folder exists.
 	Mkdir(ctx context.Context, p Path) error
-	// Rename gives a file or a folder another name; a file that has that name is
-	// replaced.
+	// Rename renames a file or a folder. It replaces a file that has the new name.
 	Rename(ctx context.Context, from, to Path) error
-	// Delete deletes a file, a link or a folder; a folder that has something in it
-	// only if everything is to go.
+	// Delete deletes a file, a link or a folder. A folder that is not empty is deleted
+	// only if everything is true.
 	Delete(ctx context.Context, p Path, everything bool) error
 }
 
-// A Draft is a file that is being written. Until Commit returns, and after a
-// crash before that, there is the old file or none.
+// A Draft is a file that is being written. Until Commit is called, and after a crash
+// before that, the path names the old file, or nothing if there was none.
 type Draft interface {
 	io.Writer
-	// Commit puts the file in its place, so that it outlasts a power failure.
+	// Commit gives the file its name, and syncs it so that it survives a power failure.
 	Commit() error
-	// Close gives up what was not committed.
+	// Close discards a file that was not committed.
 	Close() error
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/abide-run/abide/internal/process"
 )
 
-// ParseSignal finds a signal by its name, such as SIGTERM or term.
+// ParseSignal returns the signal with a name such as SIGTERM or term.
 func ParseSignal(name string) (syscall.Signal, error) {
 	full := strings.ToUpper(name)
 	if !strings.HasPrefix(full, "SIG") {
@@ -22,7 +22,7 @@ func ParseSignal(name string) (syscall.Signal, error) {
 	return 0, fmt.Errorf("%w: there is no signal %q; use a name such as TERM, INT or KILL", process.ErrInvalid, name)
 }
 
-// SignalName is the name of a signal, such as SIGTERM.
+// SignalName returns the name of a signal, such as SIGTERM.
 func SignalName(sig syscall.Signal) string {
 	if name := unix.SignalName(sig); name != "" {
 		return name

@@ -1,29 +1,29 @@
-// Package workspace is where the files and the processes of sessions live: on
-// this machine, or in a container or a virtual machine that serves them.
+// Package workspace defines access to the files and processes of sessions, on this
+// machine or in a container or virtual machine that serves them.
 //
-//   - A write leaves the old file or the new one, whatever happens.
-//   - Below a root no link is followed, whatever is renamed meanwhile.
-//   - A process belongs to its owner. For all others it does not exist, and who
-//     does not say for whom he asks is refused.
-//   - A process depends on nobody who asks about it. Contexts may end and
-//     connections may break; it goes on, and its output can be read from any
+//   - A write leaves the old file or the new one, even after a crash.
+//   - Below a root no symbolic link is followed, even if files are renamed meanwhile.
+//   - A process belongs to its owner. To all others it does not exist, and a request
+//     without an owner is refused.
+//   - A process does not depend on requests about it. If a context ends or a
+//     connection breaks, the process continues, and its output can be read from any
 //     offset.
 //   - A start with a key that was used before finds the process of that start.
 //   - An error means the same wherever the workspace is.
 //
-// Package local is the workspace on this machine, package bridge serves it to
-// others, and package workspacetest holds what both promise.
+// Package local implements a workspace on this machine, package bridge serves one to
+// other machines, and package workspacetest tests these promises for both.
 package workspace
 
 import "errors"
 
-// A Workspace is files and processes that belong together.
+// A Workspace is the files and the processes of one machine or container.
 type Workspace struct {
 	Files     Files
 	Processes Processes
 }
 
-// The errors of workspaces that are elsewhere.
+// Errors of remote workspaces.
 var (
 	ErrLost  = errors.New("the workspace cannot be reached, and nobody knows whether it did what it was asked")
 	ErrToken = errors.New("the workspace does not accept the token")

@@ -1,12 +1,12 @@
-// Package bridge joins a workspace with those who use it from elsewhere, over
-// gRPC: [Server] serves one, [Client] is one.
+// Package bridge gives access to a workspace on another machine, over gRPC: a [Server]
+// serves a workspace, a [Client] uses it.
 //
-//   - What a workspace promises holds across the bridge, errors included.
-//   - A connection that is lost ends nothing but itself. The client makes a new
-//     one, asks again what can be asked twice, and reads on where the output
-//     stopped. What cannot be asked twice is workspace.ErrLost.
-//   - Tokens are compared in constant time, and before anything else is read.
-//   - Memory does not depend on the size of files and outputs.
+//   - All promises of a workspace hold across the bridge, including its errors.
+//   - A lost connection ends no process. The client connects again, repeats requests
+//     that are idempotent, and continues to read where the output stopped. Other
+//     requests fail with workspace.ErrLost.
+//   - Tokens are compared in constant time, before anything else is read.
+//   - Memory use does not depend on the size of files and outputs.
 //
-// Any gRPC client can use a workspace; workspacepb/workspace.proto is all it needs.
+// Any gRPC client can use a workspace; it needs only workspacepb/workspace.proto.
 package bridge

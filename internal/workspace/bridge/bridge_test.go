@@ -25,11 +25,11 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// A remote is a workspace that is served to a client over a wire.
+// A remote is a workspace that is served to clients over a wire.
 type remote struct {
 	wire    *breaker
 	dir     string
-	records string // empty if it has no processes
+	records string // folder of the process manager; empty if there are no processes
 	token   string
 	server  *tls.Config
 	client  *tls.Config
@@ -58,8 +58,8 @@ func (r *remote) serve(t *testing.T) {
 	}
 }
 
-// connect makes a client. The pauses between its attempts are short, and there are
-// many: nobody should wait for a clock, nor fail for the lack of one.
+// connect returns a client. It has many retries with short pauses, so that tests neither
+// wait long nor fail on a slow machine.
 func (r *remote) connect(t *testing.T) *bridge.Client {
 	t.Helper()
 	retries := make([]time.Duration, 2000)
@@ -72,7 +72,7 @@ func (r *remote) connect(t *testing.T) *bridge.Client {
 	return c
 }
 
-// place is the remote as a place of the suite.
+// place returns the remote as a place for workspacetest.
 func (r *remote) place(t *testing.T) *workspacetest.Place {
 	t.Helper()
 	r.dir = t.TempDir()
@@ -86,7 +86,7 @@ func (r *remote) place(t *testing.T) *workspacetest.Place {
 	return p
 }
 
-// wires are the ways to a workspace.
+// wires are the networks over which the tests reach a workspace.
 var wires = map[string]func(t *testing.T) *remote{
 	"Memory": func(*testing.T) *remote { return &remote{wire: breakable(&memory{})} },
 	"Unix":   func(t *testing.T) *remote { return &remote{wire: breakable(unixSocket(t))} },

@@ -16,30 +16,30 @@ import (
 	"github.com/abide-run/abide/internal/workspace/workspacepb"
 )
 
-// ClientOptions say how a workspace is reached. Address or Dial is required.
+// ClientOptions are the settings of a Client. Address or Dial is required.
 type ClientOptions struct {
 	Address string      // "unix:PATH" or "tcp:HOST:PORT"
-	Token   string      // what the workspace wants to see
-	TLS     *tls.Config // which certificates are believed; no TLS if nil
+	Token   string      // token of the workspace; empty if it needs none
+	TLS     *tls.Config // trusted certificates; no TLS if nil
 
-	// Dial makes a connection; if it is nil, the address is dialled.
+	// Dial makes a connection. If it is nil, the client connects to Address.
 	Dial func(ctx context.Context) (net.Conn, error)
-	// Retries are the pauses before a lost request is made again, if it can be
-	// made twice, or a lost stream is resumed; DefaultRetries if nil.
+	// Retries are the pauses before a lost request is repeated, if it is idempotent, or
+	// a lost stream is resumed; DefaultRetries if nil.
 	Retries []time.Duration
 }
 
-// DefaultRetries bridge the restart of a workspace.
+// DefaultRetries are long enough for a workspace to restart.
 var DefaultRetries = []time.Duration{0, 50 * time.Millisecond, 200 * time.Millisecond, time.Second, 3 * time.Second}
 
-// A Client is a workspace that is served elsewhere. It is safe for concurrent use.
+// A Client uses a workspace on another machine. It is safe for concurrent use.
 type Client struct {
 	rpc       workspacepb.WorkspaceServiceClient
 	transport *http.Transport
 	retries   []time.Duration
 }
 
-// Workspace returns the workspace that the client is connected with.
+// Workspace returns the workspace that the client uses.
 func (c *Client) Workspace() workspace.Workspace {
 	return workspace.Workspace{Files: remoteFiles{c}, Processes: remoteProcesses{c}}
 }
@@ -49,8 +49,8 @@ type (
 	remoteProcesses struct{ *Client }
 )
 
-// NewClient returns a client of a workspace. It connects when it is used, and
-// again when the connection is lost.
+// NewClient returns a client of a workspace. It connects when it is used, and again
+// after a lost connection.
 func NewClient(o ClientOptions) (*Client, error) {
 	dial, err := dialer(o)
 	if err != nil {
@@ -74,7 +74,7 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// ParseAddress takes an address apart: "unix:PATH" or "tcp:HOST:PORT".
+// ParseAddress parses an address: "unix:PATH" or "tcp:HOST:PORT".
 func ParseAddress(address string) (network, place string, err error) {
 	network, place, ok := strings.Cut(address, ":")
 	switch {
@@ -114,8 +114,7 @@ func transport(o ClientOptions, dial func(context.Context) (net.Conn, error)) *h
 	}
 }
 
-// baseURL is what requests are sent to. The host is only looked at to check
-// certificates.
+// baseURL returns the URL for requests. Its host is only used to check certificates.
 func baseURL(o ClientOptions) string {
 	if o.TLS == nil {
 		return "http://workspace"
@@ -126,7 +125,7 @@ func baseURL(o ClientOptions) string {
 	return "https://workspace"
 }
 
-// bearer presents the token with every request.
+// bearer returns an interceptor that sends the token with every request.
 func bearer(token string) connect.Interceptor { return &headers{token} }
 
 type headers struct{ token string }
@@ -156,7 +155,8 @@ func (h *headers) WrapStreamingHandler(next connect.StreamingHandlerFunc) connec
 	return next
 }
 
-// again makes a request once more whose answer was lost, if it can be made twice.
+// again returns an interceptor that repeats a request whose answer was lost, if the
+// request is idempotent.
 func again(pauses []time.Duration) connect.UnaryInterceptorFunc {
 	return func(next connect.UnaryFunc) connect.UnaryFunc {
 		return func(ctx context.Context, r connect.AnyRequest) (answer connect.AnyResponse, err error) {
@@ -172,7 +172,7 @@ func again(pauses []time.Duration) connect.UnaryInterceptorFunc {
 	}
 }
 
-// persist does something again, after each pause, while its answer is lost.
+// persist calls do, and again after each pause as long as its answer is lost.
 func persist(ctx context.Context, pauses []time.Duration, do func() error) error {
 	err := do()
 	for _, pause := range pauses {
@@ -184,7 +184,8 @@ func persist(ctx context.Context, pauses []time.Duration, do func() error) error
 	return err
 }
 
-// isLost reports whether a request may find a workspace when it is made again.
+// isLost reports whether an error means that the workspace could not be reached, so
+// that it may help to repeat the request.
 func isLost(ctx context.Context, err error) bool {
 	return errors.Is(fromWire(ctx, err), workspace.ErrLost)
 }

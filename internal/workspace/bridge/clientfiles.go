@@ -117,7 +117,7 @@ func (r *rawReader) end() error {
 }
 
 func (r *rawReader) Close() error {
-	r.cancel() // what is not read need not be sent
+	r.cancel() // the server need not send the rest
 	_ = r.in.Close()
 	return nil
 }
@@ -160,7 +160,7 @@ func (w *rawWriter) Write(p []byte) (int, error) {
 	return written, nil
 }
 
-// send sends a message. If nobody takes it any more, the answer says why.
+// send sends a message. If the server has ended the stream, its answer says why.
 func (w *rawWriter) send(m *pb.WriteRawRequest) error {
 	err := w.out.Send(m)
 	if errors.Is(err, io.EOF) {
@@ -180,7 +180,7 @@ func (w *rawWriter) Commit() error {
 	return w.finish()
 }
 
-// finish ends the stream and returns what came of it.
+// finish ends the stream and returns the error of the server.
 func (w *rawWriter) finish() error {
 	w.done = true
 	_, err := w.out.CloseAndReceive()
@@ -194,7 +194,7 @@ func (w *rawWriter) Close() error {
 	if !w.done {
 		w.done = true
 		w.cancel()
-		_, _ = w.out.CloseAndReceive() // the answer is that it was given up
+		_, _ = w.out.CloseAndReceive() // the answer is an error, because nothing was committed
 	}
 	return nil
 }

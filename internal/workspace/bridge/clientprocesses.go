@@ -12,7 +12,7 @@ import (
 	pb "github.com/abide-run/abide/internal/workspace/workspacepb"
 )
 
-// handle names a process on the wire, where names are text.
+// handle returns the name of a process on the wire. Names on the wire must be UTF-8.
 func handle(owner process.Owner, id process.ID) (*pb.Handle, error) {
 	if !utf8.ValidString(string(id)) {
 		return nil, process.ErrNotFound
@@ -137,8 +137,8 @@ func (c remoteProcesses) View(ctx context.Context, owner process.Owner, id proce
 	return string(r.GetText()), truncationOf(r.GetTruncation()), nil
 }
 
-// WriteStdin implements workspace.Processes. With a key, which it gets if it has
-// none, it can be asked twice.
+// WriteStdin implements workspace.Processes. An input without a key gets one, so that
+// the request can be repeated.
 func (c remoteProcesses) WriteStdin(ctx context.Context, owner process.Owner, id process.ID, in process.Input) error {
 	h, err := handle(owner, id)
 	if err != nil {

@@ -24,7 +24,7 @@ func optionsTo(o workspace.WriteOptions) *pb.WriteOptions {
 	return &pb.WriteOptions{New: o.New, Permissions: uint32(o.Perm.Perm())}
 }
 
-// clamp makes a number of ours of one that came from outside.
+// clamp converts a number from the wire to an int from 0 to the maximum of an int32.
 func clamp(n int64) int { return int(max(min(n, math.MaxInt32), 0)) }
 
 // kinds pairs the types of files with their names on the wire.

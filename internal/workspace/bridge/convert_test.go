@@ -13,8 +13,8 @@ import (
 	pb "github.com/abide-run/abide/internal/workspace/workspacepb"
 )
 
-// fill sets every field of a value to something, so that one that is forgotten on
-// the wire is noticed.
+// filled returns a value with every field set, so that a test notices a field that is
+// not converted.
 func filled[T any](t *testing.T) T {
 	t.Helper()
 	v := new(T)
@@ -58,7 +58,7 @@ func set(t *testing.T, v reflect.Value, n *int) {
 	}
 }
 
-// same checks that a value is the same on the other side.
+// same checks that a value does not change when it is converted to the wire and back.
 func same[T any, M proto.Message](t *testing.T, to func(T) M, of func(M) T) {
 	t.Helper()
 	for _, want := range []T{filled[T](t), *new(T)} {
@@ -112,8 +112,8 @@ func TestErrorsKeepTheirMeaning(t *testing.T) {
 	}
 }
 
-// FuzzMessages takes what clients and workspaces could send, and makes values of it
-// that do not change when they are sent on.
+// FuzzMessages checks that values from any message do not change when they are sent
+// again.
 func FuzzMessages(f *testing.F) {
 	for _, m := range []proto.Message{
 		specTo(process.Spec{Key: "k", Owner: "o", Command: "c", Env: []string{"A=b"}, TTY: &process.Size{Rows: 1, Cols: 2}, Limits: process.Limits{Time: time.Hour}}),

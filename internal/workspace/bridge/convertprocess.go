@@ -71,7 +71,7 @@ func specOf(p *pb.Spec) process.Spec {
 		},
 	}
 	if p.GetEnvironment() != nil {
-		s.Env = append([]string{}, textsOf(p.GetEnvironment().GetVariables())...) // empty is not missing
+		s.Env = append([]string{}, textsOf(p.GetEnvironment().GetVariables())...) // an empty environment is not nil
 	}
 	if p.GetTerminal() != nil {
 		size := sizeOf(p.GetTerminal())

@@ -44,8 +44,7 @@ var reasons = []struct {
 	{process.ErrUnsupported, connect.CodeUnimplemented, "unsupported"},
 }
 
-// toWire says what went wrong in words of the wire. It is the only place that
-// does.
+// toWire converts an error to one for the wire. No other function does that.
 func toWire(err error) error {
 	switch {
 	case err == nil:
@@ -82,25 +81,24 @@ func detailed(code connect.Code, err error, m proto.Message) error {
 	return e
 }
 
-// plain is an error whose text is one on the wire, whatever names are in it.
+// plain is an error whose text is valid UTF-8, as the wire requires.
 type plain struct{ error }
 
 func (p plain) Error() string { return strings.ToValidUTF8(p.error.Error(), "\uFFFD") }
 
 func (p plain) Unwrap() error { return p.error }
 
-// An answer is an error that the workspace gave: its text, and what it is.
+// An answer is an error that the workspace returned.
 type answer struct {
 	text string
-	is   error // what errors.Is and errors.As find, or nil
+	is   error // error that errors.Is and errors.As find; may be nil
 }
 
 func (a *answer) Error() string { return a.text }
 
 func (a *answer) Unwrap() error { return a.is }
 
-// fromWire makes an error of what came over the wire, so that it means the same
-// here as there.
+// fromWire converts an error from the wire to the one that the workspace returned.
 func fromWire(ctx context.Context, err error) error {
 	var e *connect.Error
 	var known *answer
@@ -112,7 +110,7 @@ func fromWire(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case errors.As(err, &e) && e.Code() == connect.CodeResourceExhausted && !connect.IsWireError(err):
-		return &answer{e.Message(), workspace.ErrTooLarge} // the answer is more than we take
+		return &answer{e.Message(), workspace.ErrTooLarge} // the answer exceeds maxMessage
 	case e == nil || !connect.IsWireError(err):
 		return &lost{err}
 	case e.Code() == connect.CodeUnavailable:
@@ -132,14 +130,14 @@ func reasonOf(e *connect.Error) error {
 	return codes[e.Code()]
 }
 
-// codes are what errors mean that have no details.
+// codes are the meanings of errors that have no details.
 var codes = map[connect.Code]error{
 	connect.CodeUnauthenticated:  workspace.ErrToken,
 	connect.CodeCanceled:         context.Canceled,
 	connect.CodeDeadlineExceeded: context.DeadlineExceeded,
 }
 
-// meaning is the error that a detail stands for, if it does for one.
+// meaning returns the error that a detail stands for, or nil.
 func meaning(detail proto.Message) error {
 	switch d := detail.(type) {
 	case *pb.NotStarted:

@@ -13,7 +13,7 @@ import (
 	pb "github.com/abide-run/abide/internal/workspace/workspacepb"
 )
 
-// An execStream is one that is connected with a process.
+// An execStream is a stream with the input and output of a process.
 type execStream = connect.BidiStream[pb.ExecRequest, pb.ExecResponse]
 
 // Exec implements the service.
@@ -35,7 +35,7 @@ func (s *service) Exec(ctx context.Context, stream *execStream) error {
 	if !s.gate.enter() {
 		return errStopping
 	}
-	go func() { // receiving ends when the stream does, just after Exec
+	go func() { // ends when the stream ends, just after Exec returns
 		defer s.gate.leave()
 		if err := s.inputs(ctx, stream, owner, id); err != nil {
 			cancel(err)
@@ -44,7 +44,7 @@ func (s *service) Exec(ctx context.Context, stream *execStream) error {
 	return s.outputs(ctx, stream, owner, id, offset)
 }
 
-// begin starts a process, or finds the one that somebody comes back to.
+// begin starts a process, or finds the one that the client attaches to.
 func (s *service) begin(ctx context.Context, first *pb.ExecRequest) (*pb.ExecResponse_Begun, int64, error) {
 	switch part := first.GetPart().(type) {
 	case *pb.ExecRequest_Start:
@@ -64,8 +64,8 @@ func (s *service) begin(ctx context.Context, first *pb.ExecRequest) (*pb.ExecRes
 	return nil, 0, connect.NewError(connect.CodeInvalidArgument, errOrder)
 }
 
-// inputs gives a process what comes, in order. Who sends nothing more, or is gone,
-// has not closed the process's input.
+// inputs handles the messages of the client, in order. The end of the stream does not
+// close the standard input of the process.
 func (s *service) inputs(ctx context.Context, stream *execStream, owner process.Owner, id process.ID) error {
 	for {
 		m, err := stream.Receive()
@@ -76,7 +76,7 @@ func (s *service) inputs(ctx context.Context, stream *execStream, owner process.
 			return err
 		}
 		err = s.input(ctx, m, owner, id)
-		if err != nil && !errors.Is(err, process.ErrEnded) { // the end is told anyway
+		if err != nil && !errors.Is(err, process.ErrEnded) { // outputs reports the end of the process
 			return err
 		}
 	}
@@ -98,7 +98,7 @@ func (s *service) input(ctx context.Context, m *pb.ExecRequest, owner process.Ow
 	return connect.NewError(connect.CodeInvalidArgument, errOrder)
 }
 
-// outputs sends what a process does, to its end.
+// outputs sends the output of a process, and how it ended.
 func (s *service) outputs(ctx context.Context, stream *execStream, owner process.Owner, id process.ID, offset int64) error {
 	for frame, err := range s.ws.Processes.Follow(ctx, owner, id, offset) {
 		if err != nil {
@@ -111,8 +111,8 @@ func (s *service) outputs(ctx context.Context, stream *execStream, owner process
 	return nil
 }
 
-// streamError is the reason why a stream ends early: what went wrong with its
-// input, if that is it.
+// streamError returns why a stream ends early: the error of inputs if there is one, or
+// else err.
 func streamError(ctx context.Context, err error) error {
 	var e *connect.Error
 	if errors.As(context.Cause(ctx), &e) {

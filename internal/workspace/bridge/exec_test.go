@@ -21,7 +21,7 @@ import (
 	pb "github.com/abide-run/abide/internal/workspace/workspacepb"
 )
 
-// stub makes a client of the service alone, as others would.
+// stub returns a generated client, as other programs would use it.
 func (r *remote) stub(t *testing.T, opts ...connect.ClientOption) pb.WorkspaceServiceClient {
 	t.Helper()
 	p := new(http.Protocols)
@@ -40,7 +40,7 @@ func (r *remote) stub(t *testing.T, opts ...connect.ClientOption) pb.WorkspaceSe
 	return pb.NewWorkspaceServiceClient(&http.Client{Transport: authorised{transport, r.token}}, base, opts...)
 }
 
-// authorised presents a token.
+// authorised is a transport that sends a token.
 type authorised struct {
 	http.RoundTripper
 	token string
@@ -53,7 +53,7 @@ func (a authorised) RoundTrip(r *http.Request) (*http.Response, error) {
 	return a.RoundTripper.RoundTrip(r)
 }
 
-// onEveryWire runs a test of a workspace with processes.
+// onEveryWire runs a test of a workspace with processes over each wire.
 func onEveryWire(t *testing.T, test func(t *testing.T, r *remote, rpc pb.WorkspaceServiceClient)) {
 	for name, wire := range wires {
 		t.Run(name, func(t *testing.T) {
@@ -68,7 +68,7 @@ func onEveryWire(t *testing.T, test func(t *testing.T, r *remote, rpc pb.Workspa
 
 type stream = connect.BidiStreamForClientSimple[pb.ExecRequest, pb.ExecResponse]
 
-// exec starts a command over a stream; it is stopped when the test ends.
+// exec starts a command over a stream, and stops it at the end of the test.
 func exec(t *testing.T, rpc pb.WorkspaceServiceClient, spec *pb.Spec) (*stream, *pb.Process) {
 	t.Helper()
 	s := open(t, rpc)
@@ -91,7 +91,7 @@ func exec(t *testing.T, rpc pb.WorkspaceServiceClient, spec *pb.Spec) (*stream, 
 	return s, begun.GetProcess()
 }
 
-// open opens a stream that ends with the test.
+// open opens a stream and closes it at the end of the test.
 func open(t *testing.T, rpc pb.WorkspaceServiceClient) *stream {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -109,7 +109,7 @@ func stdinFrame(text string, last bool) *pb.ExecRequest {
 	return &pb.ExecRequest{Part: &pb.ExecRequest_Stdin{Stdin: &pb.Input{Data: []byte(text), Close: last}}}
 }
 
-// settle lets the server take notice of what was sent before.
+// settle waits until the server has handled what was sent before.
 func settle(t *testing.T, rpc pb.WorkspaceServiceClient, p *pb.Process) {
 	t.Helper()
 	for range 10 {
@@ -118,7 +118,7 @@ func settle(t *testing.T, rpc pb.WorkspaceServiceClient, p *pb.Process) {
 	}
 }
 
-// receive gathers messages until the output ends with a text, or there is the exit.
+// receive collects messages until the output ends with a text, or the process exits.
 func receive(t *testing.T, s *stream, until string) string {
 	t.Helper()
 	var all strings.Builder
@@ -180,7 +180,7 @@ func TestTheEndOfAStreamIsTheEndOfNothingElse(t *testing.T) {
 	onEveryWire(t, func(t *testing.T, r *remote, rpc pb.WorkspaceServiceClient) {
 		first, p := exec(t, rpc, &pb.Spec{Command: []byte("echo one; read x; echo two; cat; echo three"), Stdin: true})
 		receive(t, first, "one\n")
-		must(t, first.CloseRequest()) // that closes no stdin
+		must(t, first.CloseRequest()) // this does not close the standard input
 		settle(t, rpc, p)
 		r.wire.cut()
 		if _, err := first.Receive(); err == nil {
@@ -229,7 +229,7 @@ func TestInputThatCannotBeGivenEndsTheStreamAlone(t *testing.T) {
 
 func TestInputAfterTheEndDoesNotHideIt(t *testing.T) {
 	onEveryWire(t, func(t *testing.T, _ *remote, rpc pb.WorkspaceServiceClient) {
-		const bytes = 6_000_000 // more than is sent before somebody reads it
+		const bytes = 6_000_000 // more than the buffers of the stream hold
 		_, p := exec(t, rpc, &pb.Spec{Command: []byte(fmt.Sprintf("head -c %d /dev/zero; exit 3", bytes)), Stdin: true})
 		h := &pb.Handle{Owner: "me", Id: p.GetId()}
 		_, err := rpc.Wait(t.Context(), &pb.WaitRequest{Handle: h})
@@ -416,7 +416,7 @@ func TestAServerThatStopsKeepsNobodyWaiting(t *testing.T) {
 		}()
 		r.stop()
 		if err := <-waited; err == nil || connect.IsWireError(err) && connect.CodeOf(err) != connect.CodeUnavailable {
-			t.Errorf("waiting: %v", err) // it may have come too late, and found nobody
+			t.Errorf("waiting: %v", err) // an error that is not from the server is possible: the request may have come after the stop
 		}
 		if _, err := s.Receive(); connect.CodeOf(err) != connect.CodeUnavailable {
 			t.Errorf("receiving: %v", err)

@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	maxMessage = workspace.MaxFile + 1<<20 // bytes of a message, either way
-	chunk      = 64 << 10                  // bytes of a file in one message of a stream
+	maxMessage = workspace.MaxFile + 1<<20 // maximum bytes of a message, in both directions
+	chunk      = 64 << 10                  // maximum bytes of a file in one message of a stream
 )
 
-// A service answers requests with what a workspace says.
+// A service implements the gRPC service with a workspace.
 type service struct {
 	ws   workspace.Workspace
 	gate *gate
@@ -83,7 +83,7 @@ func (s *service) ReadRaw(ctx context.Context, r *pb.ReadRawRequest, out *connec
 		return toWire(err)
 	}
 	defer func() { _ = f.Close() }()
-	if err := out.Send(&pb.ReadRawResponse{}); err != nil { // it is open
+	if err := out.Send(&pb.ReadRawResponse{}); err != nil { // tells the client that the file is open
 		return err
 	}
 	buf := make([]byte, chunk)
@@ -103,7 +103,7 @@ func (s *service) ReadRaw(ctx context.Context, r *pb.ReadRawRequest, out *connec
 	}
 }
 
-// errIncomplete is the answer to a stream that ends before its file is whole.
+// errIncomplete is the answer to a stream that ends without a commit.
 var errIncomplete = errors.New("the stream ended without a commit; the file was not written")
 
 // errOrder is the answer to messages in a wrong order.
@@ -137,7 +137,7 @@ func firstPart(in *connect.ClientStream[pb.WriteRawRequest]) (*pb.WriteRawReques
 	return begin, nil
 }
 
-// fill writes what comes until it is whole.
+// fill writes the content that the client sends, until its commit.
 func fill(d workspace.Draft, in *connect.ClientStream[pb.WriteRawRequest]) error {
 	for in.Receive() {
 		switch part := in.Msg().GetPart().(type) {

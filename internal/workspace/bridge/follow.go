@@ -13,8 +13,8 @@ import (
 	pb "github.com/abide-run/abide/internal/workspace/workspacepb"
 )
 
-// Follow implements workspace.Processes. When the connection is lost it comes back
-// to the process where the output stopped.
+// Follow implements workspace.Processes. After a lost connection it attaches to the
+// process again and continues where the output stopped.
 func (c remoteProcesses) Follow(ctx context.Context, owner process.Owner, id process.ID, offset int64) iter.Seq2[workspace.Frame, error] {
 	return func(yield func(workspace.Frame, error) bool) {
 		h, err := handle(owner, id)
@@ -27,7 +27,7 @@ func (c remoteProcesses) Follow(ctx context.Context, owner process.Owner, id pro
 			err := persist(ctx, c.retries, func() error { return f.run(ctx) })
 			switch {
 			case errors.Is(err, errMoved):
-				continue // some output came, so that there is new hope
+				continue // some output was received, so all retries are available again
 			case err != nil && err != errLeft:
 				yield(workspace.Frame{}, fromWire(ctx, err))
 			}
@@ -36,7 +36,7 @@ func (c remoteProcesses) Follow(ctx context.Context, owner process.Owner, id pro
 	}
 }
 
-// A following is one who reads on, over one stream after the other.
+// A following is the state of one call of Follow, over one or several streams.
 type following struct {
 	c      remoteProcesses
 	handle *pb.Handle
@@ -44,13 +44,13 @@ type following struct {
 	yield  func(workspace.Frame, error) bool
 }
 
-// What ends a stream before the process ends.
+// Errors that end a stream before the process ends.
 var (
 	errLeft  = &answer{text: "nobody wants to see more"}
 	errMoved = &answer{text: "the stream was lost after it had brought something"}
 )
 
-// run shows what one stream brings.
+// run yields the frames of one stream.
 func (f *following) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	stream, err := f.c.rpc.Exec(ctx)
@@ -59,15 +59,15 @@ func (f *following) run(ctx context.Context) error {
 		return err
 	}
 	defer func() {
-		cancel() // what nobody wants to see need not be sent
+		cancel() // the server need not send the rest
 		_ = stream.CloseResponse()
 	}()
 	attach := &pb.ExecRequest_Attach{Handle: f.handle, Offset: f.offset}
 	err = stream.Send(&pb.ExecRequest{Part: &pb.ExecRequest_Attach_{Attach: attach}})
-	// There is no input to come, and only a request that is complete is given up
-	// when its context ends.
+	// No input follows. The request is closed because only a complete request is
+	// cancelled when its context ends.
 	_ = stream.CloseRequest()
-	if err != nil && !errors.Is(err, io.EOF) { // at the end of the stream, the answer says why
+	if err != nil && !errors.Is(err, io.EOF) { // after io.EOF the answer says why the stream ended
 		return err
 	}
 	before := f.offset
@@ -82,7 +82,7 @@ func (f *following) frames(stream *connect.BidiStreamForClientSimple[pb.ExecRequ
 	for {
 		m, err := stream.Receive()
 		if errors.Is(err, io.EOF) {
-			return io.ErrUnexpectedEOF // the exit comes first
+			return io.ErrUnexpectedEOF // a stream ends with the exit of the process
 		}
 		if err != nil {
 			return err
@@ -101,7 +101,7 @@ func (f *following) frames(stream *connect.BidiStreamForClientSimple[pb.ExecRequ
 	}
 }
 
-// frameOf makes a frame of a message, if it is about output or the end.
+// frameOf converts a message to a frame, if it is about output or the end.
 func (f *following) frameOf(m *pb.ExecResponse) (workspace.Frame, bool) {
 	switch part := m.GetPart().(type) {
 	case *pb.ExecResponse_Output_:

@@ -22,15 +22,15 @@ import (
 // A Server serves a workspace.
 type Server struct {
 	Workspace workspace.Workspace
-	Token     string      // what clients have to present; nothing if empty
-	TLS       *tls.Config // with a certificate; no TLS if nil
+	Token     string      // token that clients must send; none if empty
+	TLS       *tls.Config // configuration with a certificate; no TLS if nil
 }
 
-// goodbye is the time that answers under way get when a server stops.
+// goodbye is the time that running requests get when a server stops.
 const goodbye = 5 * time.Second
 
-// Serve serves clients until ctx is done, and returns when the last answer has
-// ended. It closes the listener.
+// Serve serves clients until ctx is done, and returns when the last request has ended.
+// It closes the listener.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	requests, stop := stoppable(ctx)
 	g := new(gate)
@@ -56,7 +56,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return err
 }
 
-// http is the server of requests that pass the gate.
+// http returns the HTTP server, which counts its requests in the gate.
 func (s *Server) http(requests context.Context, g *gate) *http.Server {
 	h := s.handler(g)
 	return &http.Server{
@@ -82,7 +82,7 @@ func (s *Server) listen(server *http.Server, l net.Listener) error {
 	return server.Serve(l)
 }
 
-// protocols are those of gRPC clients, and of others that only know HTTP.
+// protocols returns the protocols of gRPC clients and of plain HTTP clients.
 func protocols() *http.Protocols {
 	p := new(http.Protocols)
 	p.SetHTTP1(true)
@@ -91,20 +91,20 @@ func protocols() *http.Protocols {
 	return p
 }
 
-// silent is where the noise of broken connections goes.
+// silent is a logger that discards messages about broken connections.
 var silent = log.New(io.Discard, "", 0)
 
-// keepalive finds connections whose other end is gone without a word.
+// keepalive returns settings that detect connections whose other end is gone.
 func keepalive() *http.HTTP2Config {
 	return &http.HTTP2Config{SendPingTimeout: 20 * time.Second, PingTimeout: 20 * time.Second}
 }
 
-// handler answers those who know the token.
+// handler returns the handler of requests, which refuses those without the token.
 func (s *Server) handler(g *gate) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle(workspacepb.NewWorkspaceServiceHandler(&service{s.Workspace, g},
 		connect.WithReadMaxBytes(maxMessage), connect.WithInterceptors(stopping{}),
-		connect.WithCompression("gzip", nil, nil))) // the way is short, and what is sent often does not shrink
+		connect.WithCompression("gzip", nil, nil))) // no compression: networks are fast, and much data does not compress
 	refuse := connect.NewErrorWriter()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.authorised(r) {
@@ -113,7 +113,7 @@ func (s *Server) handler(g *gate) http.Handler {
 		}
 		err := connect.NewError(connect.CodeUnauthenticated, errToken)
 		if refuse.IsSupported(r) {
-			_ = refuse.Write(w, r, err) // whoever cannot be told is not let in either
+			_ = refuse.Write(w, r, err) // the request is refused even if the error cannot be sent
 			return
 		}
 		http.Error(w, errToken.Error(), http.StatusUnauthorized)
@@ -122,8 +122,8 @@ func (s *Server) handler(g *gate) http.Handler {
 
 var errToken = errors.New("the token is missing or wrong: present the workspace's as “Authorization: Bearer TOKEN”")
 
-// authorised compares in a time that tells nothing of the token, not even its
-// length.
+// authorised reports whether a request has the token. The time of the comparison
+// reveals nothing about the token, not even its length.
 func (s *Server) authorised(r *http.Request) bool {
 	if s.Token == "" {
 		return true

@@ -8,14 +8,14 @@ import (
 	"connectrpc.com/connect"
 )
 
-// A gate knows whether anything is still being done for a request.
+// A gate counts the requests that are running, and can wait for them.
 type gate struct {
 	mu     sync.Mutex
 	closed bool
 	inside sync.WaitGroup
 }
 
-// enter reports whether one may begin; who does has to leave.
+// enter reports whether a request may begin. If so, the caller has to call leave.
 func (g *gate) enter() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -27,7 +27,7 @@ func (g *gate) enter() bool {
 
 func (g *gate) leave() { g.inside.Done() }
 
-// close lets nobody in any more, and waits until all have left.
+// close lets no request begin any more, and waits until all have left.
 func (g *gate) close() {
 	g.mu.Lock()
 	g.closed = true
@@ -35,10 +35,11 @@ func (g *gate) close() {
 	g.inside.Wait()
 }
 
-// errStopping is why a request is not answered by a server that stops.
+// errStopping is the error of requests when the server stops.
 var errStopping = errors.New("the workspace is being stopped; try again")
 
-// stoppable is a context that says that it is the server that stops.
+// stoppable returns a context that ends with the cause errStopping when parent ends or
+// the returned function is called.
 func stoppable(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(parent))
 	stop := context.AfterFunc(parent, func() { cancel(errStopping) })
@@ -48,7 +49,8 @@ func stoppable(parent context.Context) (context.Context, context.CancelFunc) {
 	}
 }
 
-// stopping tells clients that they may ask the next server.
+// stopping is an interceptor. When the server stops, it makes errors "unavailable", so
+// that clients try again with the next server.
 type stopping struct{}
 
 func (stopping) tell(ctx context.Context, err error) error {

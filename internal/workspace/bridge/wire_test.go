@@ -19,14 +19,14 @@ import (
 	"github.com/abide-run/abide/internal/workspace/bridge/bridgetest"
 )
 
-// A wire makes listeners at one place, one after the other, and connections to the
-// one that is there.
+// A wire makes listeners at one address, one after the other, and connections to the
+// present one.
 type wire interface {
 	listen(t *testing.T) net.Listener
 	dial(ctx context.Context) (net.Conn, error)
 }
 
-// sockets are a wire of the system: a Unix socket, or TCP on this machine.
+// sockets is a wire of real sockets: a Unix socket, or TCP on this machine.
 type sockets struct{ network, address string }
 
 func unixSocket(t *testing.T) *sockets {
@@ -47,14 +47,14 @@ func (s *sockets) dial(ctx context.Context) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, s.network, s.address)
 }
 
-// memory is a wire inside of the test.
+// memory is a wire in memory.
 type memory struct{ bridgetest.Memory }
 
 func (m *memory) listen(*testing.T) net.Listener { return m.Listen() }
 
 func (m *memory) dial(ctx context.Context) (net.Conn, error) { return m.Dial(ctx) }
 
-// A breaker is a wire whose connections can be held up and cut.
+// A breaker is a wire whose connections a test can delay and break.
 type breaker struct {
 	wire
 	mu    sync.Mutex
@@ -84,14 +84,14 @@ func (b *breaker) dial(ctx context.Context) (net.Conn, error) {
 	return conn, nil
 }
 
-// hold keeps what is sent to clients from arriving.
+// hold delays everything that is sent to clients.
 func (b *breaker) hold() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.held = true
 }
 
-// cut breaks all connections; those that follow are whole.
+// cut breaks all connections. New connections work.
 func (b *breaker) cut() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -120,7 +120,7 @@ func (c *brittle) Close() error {
 	return c.Conn.Close()
 }
 
-// certificates are a server's certificate and the client who believes it.
+// certificates returns the configuration of a server, and of a client that trusts it.
 func certificates(t *testing.T) (server, client *tls.Config) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

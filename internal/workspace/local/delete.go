@@ -48,8 +48,9 @@ func remove(dir int, name string) error {
 	return err
 }
 
-// removeAll removes a folder from the bottom up. It goes from one open folder to
-// the next, so that a folder that is replaced by a link meanwhile leads nowhere.
+// removeAll removes a folder and everything below it. It opens each folder from the one
+// above it and never by a path, so that a folder that is replaced by a link meanwhile
+// does no harm.
 func removeAll(ctx context.Context, dir int, name string) error {
 	for {
 		err := remove(dir, name)

@@ -42,10 +42,11 @@ func (w *Files) Create(ctx context.Context, p workspace.Path, o workspace.WriteO
 	return d, nil
 }
 
-// maxLinks is how many links in a row are followed, as the system does.
+// maxLinks is the maximum number of links that are followed in a row, as in the kernel.
 const maxLinks = 40
 
-// target is where a file is written: behind the links, where they are followed.
+// target returns the spot where a file is written. If links are followed, that is where
+// the last link points.
 func (w *Files) target(p workspace.Path) (*spot, error) {
 	s, err := w.spot(p, true)
 	for range maxLinks {
@@ -58,7 +59,7 @@ func (w *Files) target(p workspace.Path) (*spot, error) {
 	return nil, unix.ELOOP
 }
 
-// behind is the spot that a link leads to. The link's own is closed.
+// behind returns the spot that a link points to, and closes that of the link.
 func (s *spot) behind() (*spot, error) {
 	defer s.close()
 	buf := make([]byte, 4096)
@@ -70,17 +71,17 @@ func (s *spot) behind() (*spot, error) {
 	return followed(above.absolute(string(buf[:n])), false)
 }
 
-// A draft is written beside the file that it becomes.
+// A draft is a temporary file in the folder of the file that it replaces.
 type draft struct {
 	ctx     context.Context
 	path    workspace.Path
 	options workspace.WriteOptions
 	spot    *spot
 	temp    string
-	file    *os.File // nil when the draft was committed or given up
+	file    *os.File // nil after the draft was committed or discarded
 }
 
-// begin looks at what is there, and makes the file that may take its place.
+// begin checks the old file and creates the temporary one.
 func (d *draft) begin() error {
 	old, err := statAt(d.spot.dir, d.spot.name, unix.AT_SYMLINK_NOFOLLOW)
 	there := err == nil
@@ -92,7 +93,7 @@ func (d *draft) begin() error {
 	case there && old.readable() != nil:
 		return old.readable()
 	case there:
-		// A file that we may not write is not replaced either.
+		// A file that may not be written must not be replaced either.
 		if err := unix.Faccessat(d.spot.dir, d.spot.name, unix.W_OK, 0); err != nil {
 			return err
 		}
@@ -110,8 +111,8 @@ func (d *draft) begin() error {
 	return nil
 }
 
-// dress gives the new file the owner and the permissions of the old one, where
-// the system lets us, or the permissions that are wanted.
+// dress gives the new file the owner of the old one, if the system allows that, and
+// the permissions of the options or else of the old file.
 func (d *draft) dress(old status, there bool) error {
 	if there {
 		_ = d.file.Chown(old.uid, old.gid) // only root can give a file away
@@ -164,7 +165,7 @@ func (d *draft) commit() error {
 	return syncFolder(d.spot.dir)
 }
 
-// place gives the file its name.
+// place gives the temporary file its final name.
 func (d *draft) place() error {
 	if d.options.New {
 		return unix.Linkat(d.spot.dir, d.temp, d.spot.dir, d.spot.name, 0)
@@ -184,7 +185,7 @@ func (d *draft) Close() error {
 	return nil
 }
 
-// drop takes away what is left of the draft.
+// drop closes and removes the temporary file.
 func (d *draft) drop() {
 	_ = d.file.Close()
 	_ = unix.Unlinkat(d.spot.dir, d.temp, 0)

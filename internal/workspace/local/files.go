@@ -13,7 +13,7 @@ import (
 	"github.com/abide-run/abide/internal/workspace"
 )
 
-// wrap names what was done with which path.
+// wrap adds the operation and the path to an error.
 func wrap(op string, p workspace.Path, err error) error {
 	if err == nil {
 		return nil
@@ -108,7 +108,7 @@ func (w *Files) ReadFile(_ context.Context, p workspace.Path) ([]byte, error) {
 	return content, wrap("read", p, err)
 }
 
-// readAll reads a file that seems to have so many bytes.
+// readAll reads a file whose size is about size.
 func readAll(f *os.File, size int64) ([]byte, error) {
 	if size > workspace.MaxFile {
 		return nil, workspace.ErrTooLarge
@@ -190,15 +190,15 @@ func move(old, target *spot) error {
 	}
 }
 
-// syncFolder makes new names in a folder last. A folder that cannot be read
-// cannot be synced, and is left to the system.
+// syncFolder syncs the names in a folder. A folder that cannot be read cannot be
+// synced; then the system writes them later.
 func syncFolder(dir int) error {
 	fd, err := openAt(dir, ".", unix.O_RDONLY|unix.O_DIRECTORY|noWait, 0)
 	if err != nil {
 		return nil
 	}
 	err = unix.Fsync(fd)
-	if err == unix.EINVAL { // a file system without it
+	if err == unix.EINVAL { // the file system does not support it
 		err = nil
 	}
 	return errors.Join(err, unix.Close(fd))

@@ -11,8 +11,8 @@ import (
 
 // Follow implements workspace.Processes.
 //
-// The end comes with the process's own, also if children of it live on and write:
-// what they write then can be read, but nobody is kept waiting for it.
+// It ends when the process itself ends, even if children still run and write: their
+// output can be read later, but Follow does not wait for it.
 func (p *Processes) Follow(ctx context.Context, owner process.Owner, id process.ID, offset int64) iter.Seq2[workspace.Frame, error] {
 	return func(yield func(workspace.Frame, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -28,9 +28,9 @@ func (p *Processes) Follow(ctx context.Context, owner process.Owner, id process.
 
 // An ending waits for the end of a process.
 type ending struct {
-	reached context.Context // is done when the process has ended, or cannot be waited for
-	joined  chan struct{}
-	info    process.Info // from then on
+	reached context.Context // done when the process has ended, or waiting has failed
+	joined  chan struct{}   // closed when the goroutine has ended; the fields below are set then
+	info    process.Info
 	err     error
 }
 
@@ -47,17 +47,17 @@ func (p *Processes) end(ctx context.Context, owner process.Owner, id process.ID)
 
 func (e *ending) join() { <-e.joined }
 
-// A following is one who reads on.
+// A following is the state of one call of Follow.
 type following struct {
 	p      *Processes
 	owner  process.Owner
 	id     process.ID
 	offset int64
 	yield  func(workspace.Frame, error) bool
-	left   bool // nobody wants to see more
+	left   bool // true if the consumer has stopped
 }
 
-// errLeft ends a following that nobody looks at any more.
+// errLeft means that the consumer has stopped.
 var errLeft = errors.New("left")
 
 func (f *following) run(ctx context.Context, end *ending) error {
@@ -74,14 +74,14 @@ func (f *following) run(ctx context.Context, end *ending) error {
 	return f.show(workspace.Frame{Offset: f.offset, End: &end.info})
 }
 
-// live shows output as it comes, until the process has ended: children of it may
-// write for ever.
+// live yields output as it is printed, until the process has ended. It does not wait
+// for children, which may write for ever.
 func (f *following) live(end *ending) error {
 	for end.reached.Err() == nil {
 		chunk, err := f.p.manager.Read(end.reached, f.owner, f.id, process.ReadRequest{Offset: f.offset, Wait: true})
 		switch {
 		case err != nil && end.reached.Err() != nil:
-			return nil // it is the end, or the end of waiting for it
+			return nil // the process has ended, or waiting for it has failed
 		case err != nil:
 			return err
 		}
@@ -95,7 +95,7 @@ func (f *following) live(end *ending) error {
 	return nil
 }
 
-// rest shows what the process had written when it ended.
+// rest yields the remaining output that was written before the process ended.
 func (f *following) rest(ctx context.Context, until int64) error {
 	for f.offset < until {
 		if ctx.Err() != nil {
@@ -115,7 +115,7 @@ func (f *following) rest(ctx context.Context, until int64) error {
 	return nil
 }
 
-// pieces shows a chunk, one frame for all that came from one stream in a row.
+// pieces yields a chunk, with one frame for consecutive runs of the same stream.
 func (f *following) pieces(c process.Chunk) error {
 	data := c.Data
 	for runs := c.Runs; len(runs) > 0; {
@@ -130,7 +130,7 @@ func (f *following) pieces(c process.Chunk) error {
 		}
 		data = data[n:]
 	}
-	if c.Next > f.offset { // the last of it was not kept
+	if c.Next > f.offset { // the last bytes were not kept
 		return f.show(workspace.Frame{Offset: c.Next, Omitted: c.Next - f.offset})
 	}
 	return nil

@@ -10,8 +10,7 @@ import (
 	"github.com/abide-run/abide/internal/workspace/local"
 )
 
-// A child that outlives its process and has always written more when somebody
-// looks keeps nobody waiting for the end.
+// Follow ends with the process, even if a child of it keeps writing.
 func TestAFollowerIsNotKeptByChildren(t *testing.T) {
 	dir := t.TempDir()
 	gate := filepath.Join(dir, "gate")
@@ -45,7 +44,7 @@ func TestAFollowerIsNotKeptByChildren(t *testing.T) {
 		if _, err := p.Wait(t.Context(), owner, info.ID); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(gate, []byte("more\n"), 0o600); err != nil { // when the child looks
+		if err := os.WriteFile(gate, []byte("more\n"), 0o600); err != nil { // blocks until the child reads
 			t.Fatal(err)
 		}
 		next := process.ReadRequest{Offset: frame.Offset + int64(len(frame.Data)), Wait: true}

@@ -29,10 +29,10 @@ func (w *Files) List(ctx context.Context, p workspace.Path, o workspace.ListOpti
 	return page(all.entries, o), nil
 }
 
-// maxNames is how many bytes the names of one page have, about.
+// maxNames is the approximate maximum number of bytes of the names of one page.
 const maxNames = 8 << 20
 
-// page cuts out what is wanted, as far as it fits into one answer.
+// page returns the requested entries, as many as fit into one answer.
 func page(entries []workspace.Info, o workspace.ListOptions) workspace.Listing {
 	limit := o.Limit
 	if limit <= 0 || limit > workspace.MaxPage {
@@ -47,14 +47,14 @@ func page(entries []workspace.Info, o workspace.ListOptions) workspace.Listing {
 	return workspace.Listing{Entries: entries[from:to], Total: len(entries)}
 }
 
-// A listing gathers the entries of a folder.
+// A listing collects the entries of a folder.
 type listing struct {
 	ctx       context.Context
 	recursive bool
 	entries   []workspace.Info
 }
 
-// root gathers the entries of the folder that a path names.
+// root adds the entries of the folder that a path names.
 func (l *listing) root(s *spot) error {
 	if s.follow {
 		fd, err := openFolder(s.dir, s.name, unix.O_RDONLY|noWait)
@@ -79,8 +79,8 @@ func openDir(dir int, name string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// gather adds the entries of a folder, which it closes. What is gone when it is
-// looked at was never there.
+// gather adds the entries of a folder, and closes it. Files that are deleted meanwhile
+// are left out.
 func (l *listing) gather(folder *os.File, prefix string) error {
 	defer func() { _ = folder.Close() }()
 	for {
@@ -120,7 +120,7 @@ func (l *listing) add(folder *os.File, prefix, name string) error {
 	}
 	below, err := openDir(int(folder.Fd()), name)
 	if errors.Is(err, workspace.ErrLink) || errors.Is(err, workspace.ErrNotFolder) || errors.Is(err, fs.ErrPermission) {
-		return nil // replaced meanwhile, or not ours to read: it is listed, and that is all
+		return nil // replaced meanwhile, or not readable: it is listed without its entries
 	}
 	if err != nil {
 		return err

@@ -1,8 +1,8 @@
-// Package local is the workspace on this machine.
+// Package local implements a workspace on this machine.
 //
-// Files are reached from one open folder to the next, so that below a root
-// nothing that is renamed meanwhile leads elsewhere. Nothing that is opened makes
-// us wait. Processes are those of a [process.Manager], which outlive us.
+// Below a root each folder is opened from the one above it, so that a folder that is
+// renamed meanwhile cannot lead out of the root. Opening a file never blocks. Processes
+// are those of a [process.Manager], and outlive this program.
 package local
 
 import (
@@ -10,8 +10,9 @@ import (
 	"github.com/abide-run/abide/internal/workspace"
 )
 
-// New returns the workspace of a folder, which is absolute: it is where relative
-// paths start and where commands run that do not say where. It confines nothing.
+// New returns the workspace of a folder, which must be an absolute path. Relative paths
+// are relative to it, and commands without a directory run in it. It is no boundary:
+// other paths can be used too.
 func New(dir string, m *process.Manager) workspace.Workspace {
 	files := &Files{dir}
 	return workspace.Workspace{Files: files, Processes: &Processes{m, files}}

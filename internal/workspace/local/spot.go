@@ -13,22 +13,21 @@ import (
 	"github.com/abide-run/abide/internal/workspace"
 )
 
-// noWait is how files are opened: nothing makes us wait, and nothing of ours goes
-// on to the commands we start.
+// noWait are the flags for opening files: opening never blocks, and commands do not
+// inherit the descriptor.
 const noWait = unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC
 
-// A spot is a name in an open folder: where a path leads before its last step.
-// The name is "." if the path is the root.
+// A spot is the last element of a path and the open folder that it is in.
 type spot struct {
-	dir    int
-	name   string
-	follow bool // whether a link of that name is followed
-	above  string
+	dir    int    // descriptor of the folder
+	name   string // name in the folder; "." if the path is the root
+	follow bool   // true if a link with that name is followed
+	above  string // path of the folder
 }
 
 func (s *spot) close() { _ = unix.Close(s.dir) }
 
-// flags are what an *at call needs to follow links or not.
+// flags returns the flags of an *at system call that follows links or does not.
 func (s *spot) flags() int {
 	if s.follow {
 		return 0
@@ -36,7 +35,7 @@ func (s *spot) flags() int {
 	return unix.AT_SYMLINK_NOFOLLOW
 }
 
-// spot finds where a path leads. With make, folders that are missing are made.
+// spot opens the folder of a path. With make, it creates missing folders.
 func (w *Files) spot(p workspace.Path, make bool) (*spot, error) {
 	if err := check(p); err != nil {
 		return nil, err
@@ -66,7 +65,7 @@ func (w *Files) absolute(name string) string {
 	return filepath.Join(w.dir, name)
 }
 
-// followed is the spot of a path whose links are followed.
+// followed returns the spot of a path whose links are followed.
 func followed(path string, make bool) (*spot, error) {
 	above := filepath.Dir(path)
 	if make {
@@ -89,7 +88,7 @@ func followed(path string, make bool) (*spot, error) {
 	return &spot{dir, name, true, above}, nil
 }
 
-// below is the spot of a path whose links are not followed.
+// below returns the spot of a path whose links are not followed.
 func below(root, name string, make bool) (*spot, error) {
 	dir, err := openFolder(unix.AT_FDCWD, root, stepFlags)
 	if err != nil {
@@ -106,7 +105,7 @@ func below(root, name string, make bool) (*spot, error) {
 	return s, nil
 }
 
-// down goes into the folder that the spot names.
+// down moves the spot into the folder that it names.
 func (s *spot) down(make bool) error {
 	if s.name == "." {
 		return nil
@@ -133,7 +132,7 @@ func makeFolder(dir int, name string) error {
 	return err
 }
 
-// openFolder opens a folder, and says what is wrong if it is something else.
+// openFolder opens a folder. If it is something else, the error says what.
 func openFolder(dir int, name string, flags int) (int, error) {
 	fd, err := openAt(dir, name, flags|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != unix.ENOTDIR && err != unix.ELOOP {
@@ -150,7 +149,7 @@ func isLink(dir int, name string) bool {
 	return err == nil && s.mode&fs.ModeSymlink != 0
 }
 
-// openAt opens a file, again if a signal came between.
+// openAt opens a file, and tries again if a signal interrupted it.
 func openAt(dir int, name string, flags int, perm uint32) (int, error) {
 	for {
 		fd, err := unix.Openat(dir, name, flags, perm)

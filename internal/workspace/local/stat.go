@@ -9,7 +9,7 @@ import (
 	"github.com/abide-run/abide/internal/workspace"
 )
 
-// A status is what the system says of a file.
+// A status is what the system reports about a file.
 type status struct {
 	mode     fs.FileMode
 	size     int64
@@ -68,7 +68,8 @@ func (s status) info(name string) workspace.Info {
 	return workspace.Info{Name: name, Mode: s.mode, Size: s.size, ModTime: s.time}
 }
 
-// readable says why a file that was opened is not one to read or to replace.
+// readable returns an error if a file is not a regular file, which can be read and
+// replaced.
 func (s status) readable() error {
 	switch {
 	case s.mode.IsRegular():

@@ -2,5 +2,5 @@ package local
 
 import "golang.org/x/sys/unix"
 
-// stepFlags open a folder on the way: for that it need not be readable.
+// stepFlags are the flags for opening a folder inside a path, which need not be readable.
 const stepFlags = unix.O_PATH

@@ -4,5 +4,5 @@ package local
 
 import "golang.org/x/sys/unix"
 
-// stepFlags open a folder on the way.
+// stepFlags are the flags for opening a folder inside a path.
 const stepFlags = unix.O_RDONLY

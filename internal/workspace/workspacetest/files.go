@@ -19,7 +19,7 @@ import (
 	"github.com/abide-run/abide/internal/workspace"
 )
 
-// Files checks what a workspace promises about files.
+// Files tests the promises of a workspace about files.
 func Files(t *testing.T, open Open) {
 	for name, test := range map[string]func(*testing.T, *Place){
 		"WhatIsWrittenIsRead":                         written,
@@ -51,12 +51,12 @@ func Files(t *testing.T, open Open) {
 	}
 }
 
-// at is a path in the place's folder.
+// at returns a path in the folder of the workspace.
 func (p *Place) at(names ...string) string {
 	return filepath.Join(append([]string{p.Dir}, names...)...)
 }
 
-// put writes a file without the workspace.
+// put writes a file directly, without the workspace.
 func (p *Place) put(t *testing.T, name, content string) string {
 	t.Helper()
 	path := p.at(name)
@@ -65,7 +65,7 @@ func (p *Place) put(t *testing.T, name, content string) string {
 	return path
 }
 
-// holds checks what a file holds, without the workspace.
+// holds checks the content of a file directly, without the workspace.
 func (p *Place) holds(t *testing.T, name, want string) {
 	t.Helper()
 	got, err := os.ReadFile(p.at(name))
@@ -75,7 +75,7 @@ func (p *Place) holds(t *testing.T, name, want string) {
 	}
 }
 
-// tidy checks that nothing was left behind in a folder.
+// tidy checks that no temporary file was left in a folder.
 func (p *Place) tidy(t *testing.T, dir string) {
 	t.Helper()
 	entries, err := os.ReadDir(p.at(dir))
@@ -215,7 +215,7 @@ func newFile(t *testing.T, p *Place) {
 	must(t, p.WriteFile(t.Context(), workspace.At("f"), []byte("first"), o))
 	fails(t, p.WriteFile(t.Context(), workspace.At("f"), []byte("second"), o), fs.ErrExist, "a second new file")
 	p.holds(t, "f", "first")
-	// Of those who make it at once, one does.
+	// Of several concurrent writers, exactly one creates the file.
 	var made, refused int
 	var mu sync.Mutex
 	var writers sync.WaitGroup
@@ -324,7 +324,7 @@ func streams(t *testing.T, p *Place) {
 	}
 	_, err = p.Open(t.Context(), workspace.At("sub/big"), -1)
 	fails(t, err, fs.ErrInvalid, "a negative offset")
-	// A reader may leave early.
+	// A reader may close the file early.
 	r, err := p.Open(t.Context(), workspace.At("sub/big"), 0)
 	must(t, err)
 	_, err = r.Read(make([]byte, 10))
@@ -332,7 +332,8 @@ func streams(t *testing.T, p *Place) {
 	must(t, r.Close())
 }
 
-// expect is written what a file of repeated blocks holds from an offset on.
+// expect is a writer that checks the content of a file of repeated blocks, from an
+// offset on.
 type expect struct {
 	block []byte
 	at    int
@@ -423,7 +424,7 @@ func longNames(t *testing.T, p *Place) {
 		dir = filepath.Join(dir, strings.Repeat("x", 250))
 	}
 	must(t, os.MkdirAll(dir, 0o755))
-	const files = 3000 // with names of 10 MB
+	const files = 3000 // their names have 10 MB
 	for i := range files {
 		must(t, os.WriteFile(filepath.Join(dir, fmt.Sprint(i)), nil, 0o600))
 	}
@@ -509,7 +510,7 @@ func noFollow(t *testing.T, p *Place) {
 	must(t, os.Symlink("../out/secret", p.at("root/file")))
 	must(t, os.Symlink("../out/made", p.at("root/dangling")))
 	must(t, os.Symlink("root", p.at("alias")))
-	for _, root := range []string{"root", "alias"} { // the root itself may be behind a link
+	for _, root := range []string{"root", "alias"} { // the root itself may be reached through a link
 		below := func(name string) workspace.Path { return workspace.Below(root, name) }
 		for _, name := range []string{"file", "folder/secret"} {
 			_, err := p.ReadFile(t.Context(), below(name))
@@ -534,7 +535,7 @@ func noFollow(t *testing.T, p *Place) {
 }
 
 func special(t *testing.T, p *Place) {
-	must(t, syscall.Mkfifo(p.at("pipe"), 0o600)) // reading it would wait for ever
+	must(t, syscall.Mkfifo(p.at("pipe"), 0o600)) // a read of it would block for ever
 	for _, path := range []workspace.Path{workspace.At("pipe"), workspace.Below(p.Dir, "pipe"), workspace.At("/dev/null")} {
 		_, err := p.ReadFile(t.Context(), path)
 		fails(t, err, workspace.ErrSpecial, "reading "+path.String())
@@ -571,7 +572,7 @@ func race(t *testing.T, p *Place) {
 	must(t, os.Symlink(p.at("out"), p.at("root/link")))
 	done := make(chan struct{})
 	var swapper sync.WaitGroup
-	swapper.Go(func() { // now d is the folder, now the link
+	swapper.Go(func() { // d is the folder and the link in turn
 		for {
 			_ = os.Rename(p.at("root/d"), p.at("root/was"))
 			_ = os.Rename(p.at("root/link"), p.at("root/d"))

@@ -15,10 +15,10 @@ import (
 	"github.com/abide-run/abide/internal/workspace"
 )
 
-// me is whose processes the tests start.
+// me is the owner of the processes of the tests.
 const me process.Owner = "tenant/session-1"
 
-// Processes checks what a workspace promises about processes.
+// Processes tests the promises of a workspace about processes.
 func Processes(t *testing.T, open Open) {
 	for name, test := range map[string]func(*testing.T, *Place){
 		"ACommandRunsAndItsOutputIsKept":             runs,
@@ -62,7 +62,7 @@ func Processes(t *testing.T, open Open) {
 	}
 }
 
-// stopAll ends what a test left running.
+// stopAll ends the processes that a test left running.
 func (p *Place) stopAll(t *testing.T) {
 	ctx := context.WithoutCancel(t.Context())
 	for _, owner := range []process.Owner{me, "other"} {
@@ -94,7 +94,7 @@ func (p *Place) start(t *testing.T, command string, more ...func(*process.Spec))
 
 func withStdin(s *process.Spec) { s.Stdin = true }
 
-// wait waits for the end.
+// wait waits for the end of a process.
 func (p *Place) wait(t *testing.T, id process.ID) process.Info {
 	t.Helper()
 	info, err := p.run().Wait(t.Context(), me, id)
@@ -102,7 +102,7 @@ func (p *Place) wait(t *testing.T, id process.ID) process.Info {
 	return info
 }
 
-// output is all that a process writes until it ends.
+// output returns all output of a process until it ends.
 func (p *Place) output(t *testing.T, id process.ID, offset int64) string {
 	t.Helper()
 	text, _, err := p.follow(t.Context(), id, offset, nil)
@@ -110,7 +110,7 @@ func (p *Place) output(t *testing.T, id process.ID, offset int64) string {
 	return text
 }
 
-// follow gathers output until the end, or until enough says that it is enough.
+// follow collects output until the end, or until enough returns true.
 func (p *Place) follow(ctx context.Context, id process.ID, offset int64, enough func(string) bool) (string, *process.Info, error) {
 	var all strings.Builder
 	for frame, err := range p.run().Follow(ctx, me, id, offset) {
@@ -128,7 +128,7 @@ func (p *Place) follow(ctx context.Context, id process.ID, offset int64, enough 
 	return all.String(), nil, errors.New("the output ended without an end")
 }
 
-// await waits until the output has a text.
+// await waits until the output contains a text.
 func (p *Place) await(t *testing.T, id process.ID, text string) string {
 	t.Helper()
 	got, _, err := p.follow(t.Context(), id, 0, func(s string) bool { return strings.Contains(s, text) })
@@ -139,7 +139,7 @@ func (p *Place) await(t *testing.T, id process.ID, text string) string {
 	return got
 }
 
-// give writes a line to a process.
+// give writes a text to the standard input of a process.
 func (p *Place) give(t *testing.T, id process.ID, text string) {
 	t.Helper()
 	must(t, p.run().WriteStdin(t.Context(), me, id, process.Input{Data: []byte(text)}))
@@ -291,7 +291,7 @@ func notStarted(t *testing.T, p *Place) {
 	} {
 		p.put(t, "file", "")
 		spec.Key, spec.Owner = name, me
-		for range 2 { // it stays so
+		for range 2 { // the second attempt has the same result
 			info, _, err := p.run().Start(t.Context(), spec)
 			var start *process.StartError
 			if !errors.As(err, &start) || start.Reason == "" {
@@ -325,7 +325,7 @@ func badRequests(t *testing.T, p *Place) {
 	}
 }
 
-// calls are all ways to ask about a process.
+// calls makes every call about a process and returns the errors.
 func (p *Place) calls(ctx context.Context, owner process.Owner, id process.ID) map[string]error {
 	all := make(map[string]error)
 	_, all["get"] = p.run().Get(ctx, owner, id)
@@ -438,7 +438,7 @@ func offsets(t *testing.T, p *Place) {
 	}
 }
 
-// numbers is what seq prints.
+// numbers returns what the command seq prints.
 func numbers(n int) string {
 	var b bytes.Buffer
 	for i := range n {
@@ -482,14 +482,14 @@ func stdin(t *testing.T, p *Place) {
 	info := p.start(t, "cat; echo done", withStdin)
 	p.give(t, info.ID, "hello ")
 	p.await(t, info.ID, "hello ")
-	large := strings.Repeat("0123456789abcde\n", 1<<14) // more than a pipe holds
+	large := strings.Repeat("0123456789abcde\n", 1<<14) // larger than a pipe
 	p.give(t, info.ID, large)
 	must(t, p.run().WriteStdin(t.Context(), me, info.ID, process.Input{Data: []byte("bye\n"), Close: true}))
 	if got := p.output(t, info.ID, 0); got != "hello "+large+"bye\ndone\n" {
 		t.Errorf("%d bytes came back: %.20q…%.20q", len(got), got, got[max(0, len(got)-20):])
 	}
 	fails(t, p.run().WriteStdin(t.Context(), me, info.ID, process.Input{Data: []byte("x")}), process.ErrEnded, "writing to what has ended")
-	// Without stdin there is nothing to read.
+	// Without Stdin the standard input is empty.
 	quiet := p.start(t, "cat; echo nothing")
 	if got := p.output(t, quiet.ID, 0); got != "nothing\n" {
 		t.Errorf("without stdin: %q", got)
@@ -647,17 +647,17 @@ func caps(t *testing.T, p *Place) {
 	}
 }
 
-// lose does something whose answer is lost, and ends when it has been done again:
-// happened waits until it was done for the first time.
+// lose makes a call whose answer is lost, and returns when the client has repeated it.
+// The function happened waits until the call has had its effect for the first time.
 func (p *Place) lose(t *testing.T, do func() error, happened func()) {
 	t.Helper()
-	if p.Cut == nil { // then whoever asked died
+	if p.Cut == nil { // without a connection the caller repeats the call itself
 		must(t, do())
 		happened()
 		must(t, do())
 		return
 	}
-	_, err := p.run().List(t.Context(), me) // there is a connection
+	_, err := p.run().List(t.Context(), me) // makes a connection
 	must(t, err)
 	p.Hold()
 	done := make(chan error, 1)
@@ -677,7 +677,7 @@ func lostReply(t *testing.T, p *Place) {
 		info, attached, err = p.run().Start(t.Context(), spec)
 		return err
 	}, func() {
-		_, err := os.ReadFile(fifo) // the command is at it
+		_, err := os.ReadFile(fifo) // returns when the command has written to it
 		must(t, err)
 	})
 	if !attached {
@@ -726,11 +726,11 @@ func cutOutput(t *testing.T, p *Place) {
 		got.Write(frame.Data)
 		end = frame.End
 		if end == nil && p.Cut != nil && got.Len()%3 == 0 {
-			p.Cut() // in the midst of it
+			p.Cut() // while output is being sent
 		}
 		if got.Len() == (given+1)*len(want)/parts && end == nil {
 			if p.Cut != nil {
-				p.Cut() // while nothing comes
+				p.Cut() // while there is no output
 			}
 			p.give(t, info.ID, "\n")
 			given++
@@ -754,7 +754,7 @@ func restart(t *testing.T, p *Place) {
 	}
 	followed := make(chan result, 1)
 	one := make(chan struct{})
-	go func() { // one that follows all the time
+	go func() { // follows the output all the time
 		var all strings.Builder
 		for {
 			text, end, err := p.follow(t.Context(), info.ID, int64(all.Len()), func(s string) bool {
@@ -768,7 +768,7 @@ func restart(t *testing.T, p *Place) {
 				followed <- result{all.String(), end}
 				return
 			}
-			if err != nil && (p.Cut != nil || !errors.Is(err, process.ErrClosed)) { // a client comes back by itself
+			if err != nil && (p.Cut != nil || !errors.Is(err, process.ErrClosed)) { // a client connects again by itself
 				t.Errorf("following: %v", err)
 				followed <- result{all.String(), nil}
 				return
@@ -793,7 +793,7 @@ func restart(t *testing.T, p *Place) {
 }
 
 func background(t *testing.T, p *Place) {
-	// A command that is started in the background, and looked for later.
+	// A command is started in the background, and found later by its key.
 	install := p.start(t, "echo added 42 packages")
 	quick := p.start(t, "echo hello; echo oops >&2; exit 1")
 	if end := p.wait(t, quick.ID); end.Exit == nil || end.Exit.Code != 1 {
@@ -806,7 +806,7 @@ func background(t *testing.T, p *Place) {
 	if string(tail.Data) != "added 42 packages\n" || err != nil {
 		t.Errorf("its tail: %q, %v", tail.Data, err)
 	}
-	// A command that nobody waits for any longer: no work is lost.
+	// A command continues after its caller has stopped waiting.
 	build := p.start(t, "echo building; read x; echo build completed successfully", withStdin)
 	p.await(t, build.ID, "building")
 	ctx, cancel := context.WithTimeout(t.Context(), 1)

@@ -1,4 +1,4 @@
-// Package workspacetest holds what every workspace promises, as tests.
+// Package workspacetest tests the promises of a workspace, for every implementation.
 package workspacetest
 
 import (
@@ -10,23 +10,23 @@ import (
 	"github.com/abide-run/abide/internal/workspace"
 )
 
-// A Place is a workspace of a test, and the folder where it is.
+// A Place is a workspace under test, and its folder.
 type Place struct {
 	workspace.Files
 	Dir string
 
-	// Hold keeps answers from reaching the client, and Cut breaks its
-	// connections. They are nil if there is nothing between.
+	// Hold keeps answers from reaching the client, and Cut breaks its connections. They
+	// are nil if there is no connection.
 	Hold, Cut func()
-	// Restart stops what serves the workspace, and what manages its processes, and
-	// starts both again.
+	// Restart stops the server and the process manager of the workspace, and starts
+	// both again.
 	Restart func(t *testing.T)
 
 	mu        sync.Mutex
 	processes workspace.Processes
 }
 
-// Use makes the place be this workspace from now on.
+// Use sets the workspace that is tested from now on.
 func (p *Place) Use(ws workspace.Workspace) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -42,10 +42,10 @@ func (p *Place) run() workspace.Processes {
 	return p.processes
 }
 
-// Open makes a workspace for a test, which ends it.
+// Open creates a workspace for a test, which is closed at the end of the test.
 type Open func(t *testing.T) *Place
 
-// MaxRunning is how many processes an owner may have in a workspace of a test.
+// MaxRunning is the maximum number of processes of an owner in a workspace of a test.
 const MaxRunning = 12
 
 // Manager opens the process manager of a test in a folder.

@@ -1,4 +1,4 @@
-// Package bridgetest puts a bridge between a test and its workspace.
+// Package bridgetest connects a test to its workspace over a bridge.
 package bridgetest
 
 import (
@@ -13,8 +13,8 @@ import (
 	"github.com/abide-run/abide/internal/workspace/bridge"
 )
 
-// Over returns a workspace as one sees it who reaches it over a network: "memory",
-// or "unix" for a socket. The test ends both ends.
+// Over serves a workspace and returns a client's view of it, over the network "memory"
+// or "unix". Both ends are closed at the end of the test.
 func Over(t *testing.T, network string, ws workspace.Workspace) workspace.Workspace {
 	t.Helper()
 	l, o := connection(t, network)
@@ -49,7 +49,7 @@ func connection(t *testing.T, network string) (net.Listener, bridge.ClientOption
 	return l, bridge.ClientOptions{Address: network + ":" + path}
 }
 
-// Memory is a network inside of a test, with one listener at a time.
+// Memory is a network in memory, with one listener at a time.
 type Memory struct {
 	mu  sync.Mutex
 	now *listener
@@ -61,7 +61,7 @@ type listener struct {
 	once   sync.Once
 }
 
-// Listen returns the listener that is dialled from now on.
+// Listen returns a new listener, to which Dial connects from now on.
 func (m *Memory) Listen() net.Listener {
 	m.mu.Lock()
 	defer m.mu.Unlock()
