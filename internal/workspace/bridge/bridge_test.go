@@ -25,8 +25,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// A remote is a workspace that is served to clients over a wire.
-type remote struct {
+// A remoteWorkspace is a workspace that is served to clients over a wire.
+type remoteWorkspace struct {
 	wire    *breaker
 	dir     string
 	records string // folder of the process manager; empty if there are no processes
@@ -37,7 +37,7 @@ type remote struct {
 }
 
 // serve serves the workspace until stop is called.
-func (r *remote) serve(t *testing.T) {
+func (r *remoteWorkspace) serve(t *testing.T) {
 	t.Helper()
 	var m *process.Manager
 	if r.records != "" {
@@ -60,7 +60,7 @@ func (r *remote) serve(t *testing.T) {
 
 // connect returns a client. It has many retries with short pauses, so that tests neither
 // wait long nor fail on a slow machine.
-func (r *remote) connect(t *testing.T) *bridge.Client {
+func (r *remoteWorkspace) connect(t *testing.T) *bridge.Client {
 	t.Helper()
 	retries := make([]time.Duration, 2000)
 	for i := range retries {
@@ -72,13 +72,13 @@ func (r *remote) connect(t *testing.T) *bridge.Client {
 	return c
 }
 
-// place returns the remote as a place for workspacetest.
-func (r *remote) place(t *testing.T) *workspacetest.Place {
+// fixture returns the remote workspace as a fixture for workspacetest.
+func (r *remoteWorkspace) fixture(t *testing.T) *workspacetest.Fixture {
 	t.Helper()
 	r.dir = t.TempDir()
 	r.serve(t)
 	t.Cleanup(func() { r.stop() })
-	p := &workspacetest.Place{Dir: r.dir, Hold: r.wire.hold, Cut: r.wire.cut, Restart: func(t *testing.T) {
+	p := &workspacetest.Fixture{Dir: r.dir, Hold: r.wire.hold, Cut: r.wire.cut, Restart: func(t *testing.T) {
 		r.stop()
 		r.serve(t)
 	}}
@@ -87,11 +87,11 @@ func (r *remote) place(t *testing.T) *workspacetest.Place {
 }
 
 // wires are the networks over which the tests reach a workspace.
-var wires = map[string]func(t *testing.T) *remote{
-	"Memory": func(*testing.T) *remote { return &remote{wire: breakable(&memory{})} },
-	"Unix":   func(t *testing.T) *remote { return &remote{wire: breakable(unixSocket(t))} },
-	"TCPWithTLSAndToken": func(t *testing.T) *remote {
-		r := &remote{wire: breakable(&sockets{"tcp", "127.0.0.1:0"}), token: "a secret"}
+var wires = map[string]func(t *testing.T) *remoteWorkspace{
+	"Memory": func(*testing.T) *remoteWorkspace { return &remoteWorkspace{wire: newBreaker(&memory{})} },
+	"Unix":   func(t *testing.T) *remoteWorkspace { return &remoteWorkspace{wire: newBreaker(unixSocket(t))} },
+	"TCPWithTLSAndToken": func(t *testing.T) *remoteWorkspace {
+		r := &remoteWorkspace{wire: newBreaker(&sockets{"tcp", "127.0.0.1:0"}), token: "a secret"}
 		r.server, r.client = certificates(t)
 		return r
 	},
@@ -100,7 +100,7 @@ var wires = map[string]func(t *testing.T) *remote{
 func TestFiles(t *testing.T) {
 	for name, wire := range wires {
 		t.Run(name, func(t *testing.T) {
-			workspacetest.Files(t, func(t *testing.T) *workspacetest.Place { return wire(t).place(t) })
+			workspacetest.Files(t, func(t *testing.T) *workspacetest.Fixture { return wire(t).fixture(t) })
 		})
 	}
 }
@@ -108,16 +108,16 @@ func TestFiles(t *testing.T) {
 func TestProcesses(t *testing.T) {
 	for name, wire := range wires {
 		t.Run(name, func(t *testing.T) {
-			workspacetest.Processes(t, func(t *testing.T) *workspacetest.Place {
+			workspacetest.Processes(t, func(t *testing.T) *workspacetest.Fixture {
 				r := wire(t)
 				r.records = t.TempDir()
-				return r.place(t)
+				return r.fixture(t)
 			})
 		})
 	}
 }
 
-func TestABridgeOfATest(t *testing.T) {
+func TestBridgetestOver(t *testing.T) {
 	for _, network := range []string{"memory", "unix"} {
 		ws := bridgetest.Over(t, network, local.New(t.TempDir(), nil))
 		must(t, ws.Files.WriteFile(t.Context(), workspace.At("f"), []byte("x"), workspace.WriteOptions{}))

@@ -25,12 +25,12 @@ type ClientOptions struct {
 	// Dial makes a connection. If it is nil, the client connects to Address.
 	Dial func(ctx context.Context) (net.Conn, error)
 	// Retries are the pauses before a lost request is repeated, if it is idempotent, or
-	// a lost stream is resumed; DefaultRetries if nil.
+	// a lost stream is resumed; up to 3s if nil.
 	Retries []time.Duration
 }
 
-// DefaultRetries are long enough for a workspace to restart.
-var DefaultRetries = []time.Duration{0, 50 * time.Millisecond, 200 * time.Millisecond, time.Second, 3 * time.Second}
+// defaultRetries are long enough for a workspace to restart.
+var defaultRetries = []time.Duration{0, 50 * time.Millisecond, 200 * time.Millisecond, time.Second, 3 * time.Second}
 
 // A Client uses a workspace on another machine. It is safe for concurrent use.
 type Client struct {
@@ -58,12 +58,12 @@ func NewClient(o ClientOptions) (*Client, error) {
 	}
 	c := &Client{transport: transport(o, dial), retries: o.Retries}
 	if c.retries == nil {
-		c.retries = DefaultRetries
+		c.retries = defaultRetries
 	}
 	c.rpc = workspacepb.NewWorkspaceServiceClient(
 		&http.Client{Transport: c.transport}, baseURL(o),
 		connect.WithGRPC(), connect.WithReadMaxBytes(maxMessage), connect.WithAcceptCompression("gzip", nil, nil),
-		connect.WithInterceptors(bearer(o.Token), again(c.retries)),
+		connect.WithInterceptors(bearer(o.Token), retryInterceptor(c.retries)),
 	)
 	return c, nil
 }
@@ -75,29 +75,29 @@ func (c *Client) Close() error {
 }
 
 // ParseAddress parses an address: "unix:PATH" or "tcp:HOST:PORT".
-func ParseAddress(address string) (network, place string, err error) {
-	network, place, ok := strings.Cut(address, ":")
+func ParseAddress(address string) (network, addr string, err error) {
+	network, addr, ok := strings.Cut(address, ":")
 	switch {
-	case !ok || place == "", network != "unix" && network != "tcp":
+	case !ok || addr == "", network != "unix" && network != "tcp":
 		return "", "", fmt.Errorf("%q is not the address of a workspace: use unix:PATH or tcp:HOST:PORT", address)
 	case network == "tcp":
-		if _, _, err := net.SplitHostPort(place); err != nil {
+		if _, _, err := net.SplitHostPort(addr); err != nil {
 			return "", "", fmt.Errorf("%q is not the address of a workspace: %w", address, err)
 		}
 	}
-	return network, place, nil
+	return network, addr, nil
 }
 
 func dialer(o ClientOptions) (func(context.Context) (net.Conn, error), error) {
 	if o.Dial != nil {
 		return o.Dial, nil
 	}
-	network, place, err := ParseAddress(o.Address)
+	network, addr, err := ParseAddress(o.Address)
 	if err != nil {
 		return nil, err
 	}
 	return func(ctx context.Context) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, network, place)
+		return new(net.Dialer).DialContext(ctx, network, addr)
 	}, nil
 }
 
@@ -119,8 +119,8 @@ func baseURL(o ClientOptions) string {
 	if o.TLS == nil {
 		return "http://workspace"
 	}
-	if network, place, err := ParseAddress(o.Address); err == nil && network == "tcp" {
-		return "https://" + place
+	if network, addr, err := ParseAddress(o.Address); err == nil && network == "tcp" {
+		return "https://" + addr
 	}
 	return "https://workspace"
 }
@@ -155,15 +155,15 @@ func (h *headers) WrapStreamingHandler(next connect.StreamingHandlerFunc) connec
 	return next
 }
 
-// again returns an interceptor that repeats a request whose answer was lost, if the
+// retryInterceptor returns an interceptor that repeats a request whose answer was lost, if the
 // request is idempotent.
-func again(pauses []time.Duration) connect.UnaryInterceptorFunc {
+func retryInterceptor(pauses []time.Duration) connect.UnaryInterceptorFunc {
 	return func(next connect.UnaryFunc) connect.UnaryFunc {
 		return func(ctx context.Context, r connect.AnyRequest) (answer connect.AnyResponse, err error) {
 			if r.Spec().IdempotencyLevel == connect.IdempotencyUnknown {
 				return next(ctx, r)
 			}
-			err = persist(ctx, pauses, func() error {
+			err = retry(ctx, pauses, func() error {
 				answer, err = next(ctx, r)
 				return err
 			})
@@ -172,8 +172,8 @@ func again(pauses []time.Duration) connect.UnaryInterceptorFunc {
 	}
 }
 
-// persist calls do, and again after each pause as long as its answer is lost.
-func persist(ctx context.Context, pauses []time.Duration, do func() error) error {
+// retry calls do, and again after each pause as long as its answer is lost.
+func retry(ctx context.Context, pauses []time.Duration, do func() error) error {
 	err := do()
 	for _, pause := range pauses {
 		if !isLost(ctx, err) || wait(ctx, pause) != nil {

@@ -150,7 +150,7 @@ func (c remoteProcesses) WriteStdin(ctx context.Context, owner process.Owner, id
 	if in.Key == "" {
 		in.Key = rand.Text()
 	}
-	return fromWire(ctx, persist(ctx, c.retries, func() error {
+	return fromWire(ctx, retry(ctx, c.retries, func() error {
 		_, err := c.rpc.Stdin(ctx, &pb.StdinRequest{Handle: h, Input: inputTo(in)})
 		return err
 	}))

@@ -77,7 +77,7 @@ func same[T any, M proto.Message](t *testing.T, to func(T) M, of func(M) T) {
 	}
 }
 
-func TestNothingIsForgottenOnTheWire(t *testing.T) {
+func TestEveryFieldIsConverted(t *testing.T) {
 	same(t, processTo, processOf)
 	same(t, specTo, specOf)
 	same(t, chunkTo, chunkOf)
@@ -106,7 +106,7 @@ func TestErrorsKeepTheirMeaning(t *testing.T) {
 				t.Errorf("%s is both %v and %v", r.name, r.err, other.err)
 			}
 		}
-		if got := meaning(&pb.Reason{Name: r.name}); got != r.err {
+		if got := errorFor(&pb.Reason{Name: r.name}); got != r.err {
 			t.Errorf("%s means %v, want %v", r.name, got, r.err)
 		}
 	}
@@ -141,7 +141,7 @@ func FuzzMessages(f *testing.F) {
 		stable(t, data, new(pb.WriteOptions), optionsTo, optionsOf)
 		for _, m := range []proto.Message{new(pb.NotStarted), new(pb.CapReached), new(pb.Reason)} {
 			if proto.Unmarshal(data, m) == nil {
-				_ = meaning(m)
+				_ = errorFor(m)
 			}
 		}
 		var list pb.ListDirRequest

@@ -122,7 +122,7 @@ func fromWire(ctx context.Context, err error) error {
 func reasonOf(e *connect.Error) error {
 	for _, d := range e.Details() {
 		if m, err := d.Value(); err == nil {
-			if reason := meaning(m); reason != nil {
+			if reason := errorFor(m); reason != nil {
 				return reason
 			}
 		}
@@ -137,8 +137,8 @@ var codes = map[connect.Code]error{
 	connect.CodeDeadlineExceeded: context.DeadlineExceeded,
 }
 
-// meaning returns the error that a detail stands for, or nil.
-func meaning(detail proto.Message) error {
+// errorFor returns the error that a detail stands for, or nil.
+func errorFor(detail proto.Message) error {
 	switch d := detail.(type) {
 	case *pb.NotStarted:
 		return &process.StartError{ID: process.ID(d.GetId()), Reason: string(d.GetReason())}

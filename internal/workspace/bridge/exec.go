@@ -22,7 +22,7 @@ func (s *service) Exec(ctx context.Context, stream *execStream) error {
 	if err != nil {
 		return fmt.Errorf("the first message: %w", err)
 	}
-	begun, offset, err := s.begin(ctx, first)
+	begun, offset, err := s.startOrAttach(ctx, first)
 	if err != nil {
 		return err
 	}
@@ -32,20 +32,20 @@ func (s *service) Exec(ctx context.Context, stream *execStream) error {
 	owner, id := process.Owner(begun.GetProcess().GetOwner()), process.ID(begun.GetProcess().GetId())
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	if !s.gate.enter() {
+	if !s.inFlight.begin() {
 		return errStopping
 	}
 	go func() { // ends when the stream ends, just after Exec returns
-		defer s.gate.leave()
-		if err := s.inputs(ctx, stream, owner, id); err != nil {
+		defer s.inFlight.end()
+		if err := s.receiveInputs(ctx, stream, owner, id); err != nil {
 			cancel(err)
 		}
 	}()
-	return s.outputs(ctx, stream, owner, id, offset)
+	return s.sendOutputs(ctx, stream, owner, id, offset)
 }
 
-// begin starts a process, or finds the one that the client attaches to.
-func (s *service) begin(ctx context.Context, first *pb.ExecRequest) (*pb.ExecResponse_Begun, int64, error) {
+// startOrAttach starts a process, or finds the one that the client attaches to.
+func (s *service) startOrAttach(ctx context.Context, first *pb.ExecRequest) (*pb.ExecResponse_Begun, int64, error) {
 	switch part := first.GetPart().(type) {
 	case *pb.ExecRequest_Start:
 		info, attached, err := s.ws.Processes.Start(ctx, specOf(part.Start))
@@ -64,9 +64,9 @@ func (s *service) begin(ctx context.Context, first *pb.ExecRequest) (*pb.ExecRes
 	return nil, 0, connect.NewError(connect.CodeInvalidArgument, errOrder)
 }
 
-// inputs handles the messages of the client, in order. The end of the stream does not
+// receiveInputs handles the messages of the client, in order. The end of the stream does not
 // close the standard input of the process.
-func (s *service) inputs(ctx context.Context, stream *execStream, owner process.Owner, id process.ID) error {
+func (s *service) receiveInputs(ctx context.Context, stream *execStream, owner process.Owner, id process.ID) error {
 	for {
 		m, err := stream.Receive()
 		if errors.Is(err, io.EOF) || err != nil && ctx.Err() != nil {
@@ -75,14 +75,14 @@ func (s *service) inputs(ctx context.Context, stream *execStream, owner process.
 		if err != nil {
 			return err
 		}
-		err = s.input(ctx, m, owner, id)
+		err = s.handleInput(ctx, m, owner, id)
 		if err != nil && !errors.Is(err, process.ErrEnded) { // outputs reports the end of the process
 			return err
 		}
 	}
 }
 
-func (s *service) input(ctx context.Context, m *pb.ExecRequest, owner process.Owner, id process.ID) error {
+func (s *service) handleInput(ctx context.Context, m *pb.ExecRequest, owner process.Owner, id process.ID) error {
 	switch part := m.GetPart().(type) {
 	case *pb.ExecRequest_Stdin:
 		return toWire(s.ws.Processes.WriteStdin(ctx, owner, id, inputOf(part.Stdin)))
@@ -98,8 +98,8 @@ func (s *service) input(ctx context.Context, m *pb.ExecRequest, owner process.Ow
 	return connect.NewError(connect.CodeInvalidArgument, errOrder)
 }
 
-// outputs sends the output of a process, and how it ended.
-func (s *service) outputs(ctx context.Context, stream *execStream, owner process.Owner, id process.ID, offset int64) error {
+// sendOutputs sends the output of a process, and how it ended.
+func (s *service) sendOutputs(ctx context.Context, stream *execStream, owner process.Owner, id process.ID, offset int64) error {
 	for frame, err := range s.ws.Processes.Follow(ctx, owner, id, offset) {
 		if err != nil {
 			return streamError(ctx, err)

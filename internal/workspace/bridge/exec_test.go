@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"connectrpc.com/connect"
 
@@ -21,8 +22,8 @@ import (
 	pb "github.com/abide-run/abide/internal/workspace/workspacepb"
 )
 
-// stub returns a generated client, as other programs would use it.
-func (r *remote) stub(t *testing.T, opts ...connect.ClientOption) pb.WorkspaceServiceClient {
+// generatedClient returns a generated client, as other programs would use it.
+func (r *remoteWorkspace) generatedClient(t *testing.T, opts ...connect.ClientOption) pb.WorkspaceServiceClient {
 	t.Helper()
 	p := new(http.Protocols)
 	p.SetHTTP2(r.client != nil)
@@ -54,14 +55,14 @@ func (a authorised) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // onEveryWire runs a test of a workspace with processes over each wire.
-func onEveryWire(t *testing.T, test func(t *testing.T, r *remote, rpc pb.WorkspaceServiceClient)) {
+func onEveryWire(t *testing.T, test func(t *testing.T, r *remoteWorkspace, rpc pb.WorkspaceServiceClient)) {
 	for name, wire := range wires {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := wire(t)
 			r.records = t.TempDir()
-			r.place(t)
-			test(t, r, r.stub(t, connect.WithGRPC()))
+			r.fixture(t)
+			test(t, r, r.generatedClient(t, connect.WithGRPC()))
 		})
 	}
 }
@@ -109,8 +110,8 @@ func stdinFrame(text string, last bool) *pb.ExecRequest {
 	return &pb.ExecRequest{Part: &pb.ExecRequest_Stdin{Stdin: &pb.Input{Data: []byte(text), Close: last}}}
 }
 
-// settle waits until the server has handled what was sent before.
-func settle(t *testing.T, rpc pb.WorkspaceServiceClient, p *pb.Process) {
+// waitHandled waits until the server has handled what was sent before.
+func waitHandled(t *testing.T, rpc pb.WorkspaceServiceClient, p *pb.Process) {
 	t.Helper()
 	for range 10 {
 		_, err := rpc.Get(t.Context(), &pb.GetRequest{Handle: &pb.Handle{Owner: p.GetOwner(), Id: p.GetId()}})
@@ -142,7 +143,7 @@ func receive(t *testing.T, s *stream, until string) string {
 }
 
 func TestExecIsOneStreamForEverything(t *testing.T) {
-	onEveryWire(t, func(t *testing.T, _ *remote, rpc pb.WorkspaceServiceClient) {
+	onEveryWire(t, func(t *testing.T, _ *remoteWorkspace, rpc pb.WorkspaceServiceClient) {
 		s, _ := exec(t, rpc, &pb.Spec{Command: []byte("echo ready; read a; echo $a; cat >&2; exit 6"), Stdin: true})
 		receive(t, s, "ready\n")
 		must(t, s.Send(stdinFrame("one\n", false)))
@@ -161,7 +162,7 @@ func TestExecIsOneStreamForEverything(t *testing.T) {
 }
 
 func TestExecResizesAndSignals(t *testing.T) {
-	onEveryWire(t, func(t *testing.T, _ *remote, rpc pb.WorkspaceServiceClient) {
+	onEveryWire(t, func(t *testing.T, _ *remoteWorkspace, rpc pb.WorkspaceServiceClient) {
 		s, _ := exec(t, rpc, &pb.Spec{
 			Command: []byte("stty -echo; echo ready; read x; stty size; sleep 1000"), Stdin: true, Terminal: &pb.Size{Rows: 5, Columns: 6},
 		})
@@ -176,12 +177,12 @@ func TestExecResizesAndSignals(t *testing.T) {
 	})
 }
 
-func TestTheEndOfAStreamIsTheEndOfNothingElse(t *testing.T) {
-	onEveryWire(t, func(t *testing.T, r *remote, rpc pb.WorkspaceServiceClient) {
+func TestTheEndOfAStreamDoesNotEndTheProcess(t *testing.T) {
+	onEveryWire(t, func(t *testing.T, r *remoteWorkspace, rpc pb.WorkspaceServiceClient) {
 		first, p := exec(t, rpc, &pb.Spec{Command: []byte("echo one; read x; echo two; cat; echo three"), Stdin: true})
 		receive(t, first, "one\n")
 		must(t, first.CloseRequest()) // this does not close the standard input
-		settle(t, rpc, p)
+		waitHandled(t, rpc, p)
 		r.wire.cut()
 		if _, err := first.Receive(); err == nil {
 			t.Error("the stream goes on without a connection")
@@ -201,8 +202,8 @@ func TestTheEndOfAStreamIsTheEndOfNothingElse(t *testing.T) {
 	})
 }
 
-func TestInputThatCannotBeGivenEndsTheStreamAlone(t *testing.T) {
-	onEveryWire(t, func(t *testing.T, _ *remote, rpc pb.WorkspaceServiceClient) {
+func TestInputThatFailsEndsOnlyTheStream(t *testing.T) {
+	onEveryWire(t, func(t *testing.T, _ *remoteWorkspace, rpc pb.WorkspaceServiceClient) {
 		for name, m := range map[string]*pb.ExecRequest{
 			"stdin":  stdinFrame("x", false),
 			"resize": {Part: &pb.ExecRequest_Resize{Resize: &pb.Size{}}},
@@ -228,7 +229,7 @@ func TestInputThatCannotBeGivenEndsTheStreamAlone(t *testing.T) {
 }
 
 func TestInputAfterTheEndDoesNotHideIt(t *testing.T) {
-	onEveryWire(t, func(t *testing.T, _ *remote, rpc pb.WorkspaceServiceClient) {
+	onEveryWire(t, func(t *testing.T, _ *remoteWorkspace, rpc pb.WorkspaceServiceClient) {
 		const bytes = 6_000_000 // more than the buffers of the stream hold
 		_, p := exec(t, rpc, &pb.Spec{Command: []byte(fmt.Sprintf("head -c %d /dev/zero; exit 3", bytes)), Stdin: true})
 		h := &pb.Handle{Owner: "me", Id: p.GetId()}
@@ -237,7 +238,7 @@ func TestInputAfterTheEndDoesNotHideIt(t *testing.T) {
 		s := open(t, rpc)
 		must(t, s.Send(&pb.ExecRequest{Part: &pb.ExecRequest_Attach_{Attach: &pb.ExecRequest_Attach{Handle: h}}}))
 		must(t, s.Send(stdinFrame("x", false)))
-		settle(t, rpc, p)
+		waitHandled(t, rpc, p)
 		_, err = s.Receive()
 		must(t, err)
 		if got := receive(t, s, ""); len(got) != bytes+len("<exit 3 >") || !strings.HasSuffix(got, "<exit 3 >") {
@@ -247,7 +248,7 @@ func TestInputAfterTheEndDoesNotHideIt(t *testing.T) {
 }
 
 func TestStreamsThatBeginWronglyAreRefused(t *testing.T) {
-	onEveryWire(t, func(t *testing.T, r *remote, rpc pb.WorkspaceServiceClient) {
+	onEveryWire(t, func(t *testing.T, r *remoteWorkspace, rpc pb.WorkspaceServiceClient) {
 		for name, m := range map[string]*pb.ExecRequest{"stdin": stdinFrame("x", false), "empty": {}} {
 			s := open(t, rpc)
 			if err := s.Send(m); err != nil && !errors.Is(err, io.EOF) { // else Receive says why it was refused
@@ -272,7 +273,7 @@ func TestStreamsThatBeginWronglyAreRefused(t *testing.T) {
 }
 
 func TestAFileThatIsNotCommittedIsNotWritten(t *testing.T) {
-	onEveryWire(t, func(t *testing.T, r *remote, rpc pb.WorkspaceServiceClient) {
+	onEveryWire(t, func(t *testing.T, r *remoteWorkspace, rpc pb.WorkspaceServiceClient) {
 		w, err := rpc.WriteRaw(t.Context())
 		must(t, err)
 		begin := &pb.WriteRawRequest_Begin{Path: &pb.Path{Name: []byte("f")}}
@@ -288,7 +289,7 @@ func TestAFileThatIsNotCommittedIsNotWritten(t *testing.T) {
 	})
 }
 
-func TestEveryProtocolIsUnderstood(t *testing.T) {
+func TestClientsOfEveryProtocolAreServed(t *testing.T) {
 	for name, wire := range wires {
 		for protocol, opts := range map[string][]connect.ClientOption{
 			"gRPC": {connect.WithGRPC()}, "gRPCWeb": {connect.WithGRPCWeb()}, "Connect": nil, "JSON": {connect.WithProtoJSON()},
@@ -296,9 +297,9 @@ func TestEveryProtocolIsUnderstood(t *testing.T) {
 			t.Run(name+protocol, func(t *testing.T) {
 				t.Parallel()
 				r := wire(t)
-				r.place(t)
+				r.fixture(t)
 				must(t, os.WriteFile(filepath.Join(r.dir, "f"), []byte("hello"), 0o600))
-				rpc := r.stub(t, opts...)
+				rpc := r.generatedClient(t, opts...)
 				got, err := rpc.ReadFile(t.Context(), &pb.ReadFileRequest{Path: &pb.Path{Name: []byte("f")}})
 				if string(got.GetContent()) != "hello" || err != nil {
 					t.Errorf("read: %v, %v", got, err)
@@ -322,9 +323,9 @@ func TestEveryProtocolIsUnderstood(t *testing.T) {
 	}
 }
 
-func TestOnlyWhoKnowsTheTokenIsAnswered(t *testing.T) {
+func TestRequestsWithoutTheTokenAreRefused(t *testing.T) {
 	r := wires["TCPWithTLSAndToken"](t)
-	r.place(t)
+	r.fixture(t)
 	right := r.token
 	for _, wrong := range []string{"", "A secret", "a secre", "a secrett", "a secret "} {
 		r.token = wrong
@@ -347,7 +348,7 @@ func TestOnlyWhoKnowsTheTokenIsAnswered(t *testing.T) {
 		}
 		must(t, c.Close())
 		for name, opts := range map[string][]connect.ClientOption{"gRPC": {connect.WithGRPC()}, "gRPCWeb": {connect.WithGRPCWeb()}, "Connect": nil} {
-			_, err := r.stub(t, opts...).Stat(t.Context(), &pb.StatRequest{})
+			_, err := r.generatedClient(t, opts...).Stat(t.Context(), &pb.StatRequest{})
 			if connect.CodeOf(err) != connect.CodeUnauthenticated {
 				t.Errorf("%s with the token %q: %v", name, wrong, err)
 			}
@@ -368,23 +369,23 @@ func TestOnlyWhoKnowsTheTokenIsAnswered(t *testing.T) {
 		t.Errorf("there is %v, %v", entries, err)
 	}
 	r.token = right
-	_, err = r.stub(t).Stat(t.Context(), &pb.StatRequest{Path: &pb.Path{Name: []byte(".")}})
+	_, err = r.generatedClient(t).Stat(t.Context(), &pb.StatRequest{Path: &pb.Path{Name: []byte(".")}})
 	must(t, err)
 }
 
 func TestAWorkspaceThatCannotBeReachedIsLost(t *testing.T) {
 	secure := wires["TCPWithTLSAndToken"](t)
-	secure.place(t)
+	secure.fixture(t)
 	stranger, _ := certificates(t)
 	for name, o := range map[string]bridge.ClientOptions{
 		"nobody there":          {Address: "unix:" + filepath.Join(t.TempDir(), "none")},
 		"no TLS":                {Dial: secure.wire.dial, Token: secure.token},
 		"unknown certificate":   {Dial: secure.wire.dial, Token: secure.token, TLS: &tls.Config{ServerName: "127.0.0.1"}},
 		"another's certificate": {Dial: secure.wire.dial, Token: secure.token, TLS: stranger},
-		"no TLS, with retries":  {Dial: secure.wire.dial, Token: secure.token, Retries: bridge.DefaultRetries[:3]},
+		"no TLS, with retries":  {Dial: secure.wire.dial, Token: secure.token, Retries: []time.Duration{0, 50 * time.Millisecond, 200 * time.Millisecond}},
 	} {
 		if o.Retries == nil {
-			o.Retries = bridge.DefaultRetries[:0]
+			o.Retries = []time.Duration{}
 		}
 		c, err := bridge.NewClient(o)
 		must(t, err)
@@ -405,8 +406,8 @@ func TestAWorkspaceThatCannotBeReachedIsLost(t *testing.T) {
 	}
 }
 
-func TestAServerThatStopsKeepsNobodyWaiting(t *testing.T) {
-	onEveryWire(t, func(t *testing.T, r *remote, rpc pb.WorkspaceServiceClient) {
+func TestAServerThatStopsEndsRunningRequests(t *testing.T) {
+	onEveryWire(t, func(t *testing.T, r *remoteWorkspace, rpc pb.WorkspaceServiceClient) {
 		s, p := exec(t, rpc, &pb.Spec{Command: []byte("echo ready; sleep 1000")})
 		receive(t, s, "ready\n")
 		waited := make(chan error)
@@ -427,8 +428,8 @@ func TestAServerThatStopsKeepsNobodyWaiting(t *testing.T) {
 
 func TestAMessageThatIsTooLargeIsRefused(t *testing.T) {
 	r := wires["Unix"](t)
-	r.place(t)
-	_, err := r.stub(t, connect.WithGRPC()).WriteFile(t.Context(), &pb.WriteFileRequest{
+	r.fixture(t)
+	_, err := r.generatedClient(t, connect.WithGRPC()).WriteFile(t.Context(), &pb.WriteFileRequest{
 		Path: &pb.Path{Name: []byte("f")}, Content: make([]byte, workspace.MaxFile+2<<20),
 	})
 	if connect.CodeOf(err) != connect.CodeResourceExhausted {
@@ -444,8 +445,8 @@ func TestAddresses(t *testing.T) {
 		"unix:/a:b": "unix /a:b", "tcp:127.0.0.1:80": "tcp 127.0.0.1:80", "tcp:[::1]:80": "tcp [::1]:80", "unix:x": "unix x",
 		"": "", "unix:": "", "unix": "", "tcp:80": "", "tcp:[::1": "", "http://x": "", "/run/sock": "", "UNIX:/x": "",
 	} {
-		network, place, err := bridge.ParseAddress(address)
-		if got := strings.TrimSpace(network + " " + place); got != want || (err == nil) != (want != "") {
+		network, addr, err := bridge.ParseAddress(address)
+		if got := strings.TrimSpace(network + " " + addr); got != want || (err == nil) != (want != "") {
 			t.Errorf("%q: %q, %v; want %q", address, got, err, want)
 		}
 	}

@@ -18,8 +18,8 @@ const (
 
 // A service implements the gRPC service with a workspace.
 type service struct {
-	ws   workspace.Workspace
-	gate *gate
+	ws       workspace.Workspace
+	inFlight *inFlight
 }
 
 // Stat implements the service.
@@ -120,7 +120,7 @@ func (s *service) WriteRaw(ctx context.Context, in *connect.ClientStream[pb.Writ
 		return nil, toWire(err)
 	}
 	defer func() { _ = d.Close() }()
-	if err := fill(d, in); err != nil {
+	if err := writeContent(d, in); err != nil {
 		return nil, err
 	}
 	return &pb.WriteRawResponse{}, toWire(d.Commit())
@@ -137,8 +137,8 @@ func firstPart(in *connect.ClientStream[pb.WriteRawRequest]) (*pb.WriteRawReques
 	return begin, nil
 }
 
-// fill writes the content that the client sends, until its commit.
-func fill(d workspace.Draft, in *connect.ClientStream[pb.WriteRawRequest]) error {
+// writeContent writes the content that the client sends, until its commit.
+func writeContent(d workspace.Draft, in *connect.ClientStream[pb.WriteRawRequest]) error {
 	for in.Receive() {
 		switch part := in.Msg().GetPart().(type) {
 		case *pb.WriteRawRequest_Content:

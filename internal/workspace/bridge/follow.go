@@ -22,13 +22,13 @@ func (c remoteProcesses) Follow(ctx context.Context, owner process.Owner, id pro
 			yield(workspace.Frame{}, err)
 			return
 		}
-		f := &following{c: c, handle: h, offset: offset, yield: yield}
+		f := &follower{c: c, handle: h, offset: offset, yield: yield}
 		for {
-			err := persist(ctx, c.retries, func() error { return f.run(ctx) })
+			err := retry(ctx, c.retries, func() error { return f.run(ctx) })
 			switch {
-			case errors.Is(err, errMoved):
+			case errors.Is(err, errProgress):
 				continue // some output was received, so all retries are available again
-			case err != nil && err != errLeft:
+			case err != nil && err != errStopped:
 				yield(workspace.Frame{}, fromWire(ctx, err))
 			}
 			return
@@ -36,8 +36,8 @@ func (c remoteProcesses) Follow(ctx context.Context, owner process.Owner, id pro
 	}
 }
 
-// A following is the state of one call of Follow, over one or several streams.
-type following struct {
+// A follower is the state of one call of Follow, over one or several streams.
+type follower struct {
 	c      remoteProcesses
 	handle *pb.Handle
 	offset int64
@@ -46,12 +46,12 @@ type following struct {
 
 // Errors that end a stream before the process ends.
 var (
-	errLeft  = &answer{text: "nobody wants to see more"}
-	errMoved = &answer{text: "the stream was lost after it had brought something"}
+	errStopped  = &answer{text: "nobody wants to see more"}
+	errProgress = &answer{text: "the stream was lost after it had brought something"}
 )
 
 // run yields the frames of one stream.
-func (f *following) run(ctx context.Context) error {
+func (f *follower) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	stream, err := f.c.rpc.Exec(ctx)
 	if err != nil {
@@ -73,12 +73,12 @@ func (f *following) run(ctx context.Context) error {
 	before := f.offset
 	err = f.frames(stream)
 	if f.offset > before && isLost(ctx, err) {
-		return errMoved
+		return errProgress
 	}
 	return err
 }
 
-func (f *following) frames(stream *connect.BidiStreamForClientSimple[pb.ExecRequest, pb.ExecResponse]) error {
+func (f *follower) frames(stream *connect.BidiStreamForClientSimple[pb.ExecRequest, pb.ExecResponse]) error {
 	for {
 		m, err := stream.Receive()
 		if errors.Is(err, io.EOF) {
@@ -93,7 +93,7 @@ func (f *following) frames(stream *connect.BidiStreamForClientSimple[pb.ExecRequ
 		}
 		f.offset = frame.Offset + int64(len(frame.Data))
 		if !f.yield(frame, nil) {
-			return errLeft
+			return errStopped
 		}
 		if frame.End != nil {
 			return nil
@@ -102,7 +102,7 @@ func (f *following) frames(stream *connect.BidiStreamForClientSimple[pb.ExecRequ
 }
 
 // frameOf converts a message to a frame, if it is about output or the end.
-func (f *following) frameOf(m *pb.ExecResponse) (workspace.Frame, bool) {
+func (f *follower) frameOf(m *pb.ExecResponse) (workspace.Frame, bool) {
 	switch part := m.GetPart().(type) {
 	case *pb.ExecResponse_Output_:
 		o := part.Output

@@ -26,14 +26,14 @@ type Server struct {
 	TLS       *tls.Config // configuration with a certificate; no TLS if nil
 }
 
-// goodbye is the time that running requests get when a server stops.
-const goodbye = 5 * time.Second
+// shutdownGrace is the time that running requests get when a server stops.
+const shutdownGrace = 5 * time.Second
 
 // Serve serves clients until ctx is done, and returns when the last request has ended.
 // It closes the listener.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	requests, stop := stoppable(ctx)
-	g := new(gate)
+	requests, stop := withStopCause(ctx)
+	g := new(inFlight)
 	server := s.http(requests, g)
 	served := make(chan error, 1)
 	go func() { served <- s.listen(server, l) }()
@@ -43,26 +43,26 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		stop()
 	case <-ctx.Done():
 	}
-	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownGrace)
 	defer cancel()
 	if server.Shutdown(grace) != nil {
 		_ = server.Close()
 	}
 	stop()
-	g.close()
+	g.closeAndWait()
 	if err == nil {
 		<-served
 	}
 	return err
 }
 
-// http returns the HTTP server, which counts its requests in the gate.
-func (s *Server) http(requests context.Context, g *gate) *http.Server {
+// http returns the HTTP server, which counts the requests that are running.
+func (s *Server) http(requests context.Context, g *inFlight) *http.Server {
 	h := s.handler(g)
 	return &http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if g.enter() {
-				defer g.leave()
+			if g.begin() {
+				defer g.end()
 				h.ServeHTTP(w, r)
 			}
 		}),
@@ -71,7 +71,7 @@ func (s *Server) http(requests context.Context, g *gate) *http.Server {
 		HTTP2:             keepalive(),
 		TLSConfig:         s.TLS,
 		ReadHeaderTimeout: 10 * time.Second,
-		ErrorLog:          silent,
+		ErrorLog:          discardLog,
 	}
 }
 
@@ -91,8 +91,8 @@ func protocols() *http.Protocols {
 	return p
 }
 
-// silent is a logger that discards messages about broken connections.
-var silent = log.New(io.Discard, "", 0)
+// discardLog is a logger that discards messages about broken connections.
+var discardLog = log.New(io.Discard, "", 0)
 
 // keepalive returns settings that detect connections whose other end is gone.
 func keepalive() *http.HTTP2Config {
@@ -100,7 +100,7 @@ func keepalive() *http.HTTP2Config {
 }
 
 // handler returns the handler of requests, which refuses those without the token.
-func (s *Server) handler(g *gate) http.Handler {
+func (s *Server) handler(g *inFlight) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle(workspacepb.NewWorkspaceServiceHandler(&service{s.Workspace, g},
 		connect.WithReadMaxBytes(maxMessage), connect.WithInterceptors(stopping{}),

@@ -59,25 +59,25 @@ type breaker struct {
 	wire
 	mu    sync.Mutex
 	held  bool
-	conns map[*brittle]bool
+	conns map[*breakableConn]bool
 }
 
-// brittle is a connection of a breaker.
-type brittle struct {
+// breakableConn is a connection of a breaker.
+type breakableConn struct {
 	net.Conn
 	b    *breaker
 	dead chan struct{}
 	once sync.Once
 }
 
-func breakable(w wire) *breaker { return &breaker{wire: w, conns: make(map[*brittle]bool)} }
+func newBreaker(w wire) *breaker { return &breaker{wire: w, conns: make(map[*breakableConn]bool)} }
 
 func (b *breaker) dial(ctx context.Context) (net.Conn, error) {
 	c, err := b.wire.dial(ctx)
 	if err != nil {
 		return nil, err
 	}
-	conn := &brittle{Conn: c, b: b, dead: make(chan struct{})}
+	conn := &breakableConn{Conn: c, b: b, dead: make(chan struct{})}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.conns[conn] = true
@@ -103,7 +103,7 @@ func (b *breaker) cut() {
 	clear(b.conns)
 }
 
-func (c *brittle) Read(p []byte) (int, error) {
+func (c *breakableConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	c.b.mu.Lock()
 	held := c.b.held
@@ -115,7 +115,7 @@ func (c *brittle) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (c *brittle) Close() error {
+func (c *breakableConn) Close() error {
 	c.once.Do(func() { close(c.dead) })
 	return c.Conn.Close()
 }

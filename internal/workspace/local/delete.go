@@ -12,8 +12,8 @@ import (
 )
 
 // Delete implements workspace.Files.
-func (w *Files) Delete(ctx context.Context, p workspace.Path, everything bool) error {
-	s, err := w.spot(p, false)
+func (w *files) Delete(ctx context.Context, p workspace.Path, everything bool) error {
+	s, err := w.locate(p, false)
 	if err != nil {
 		return wrap("delete", p, err)
 	}
@@ -57,13 +57,13 @@ func removeAll(ctx context.Context, dir int, name string) error {
 		if !errors.Is(err, workspace.ErrNotEmpty) {
 			return err
 		}
-		if err := empty(ctx, dir, name); err != nil {
+		if err := removeEntries(ctx, dir, name); err != nil {
 			return err
 		}
 	}
 }
 
-func empty(ctx context.Context, dir int, name string) error {
+func removeEntries(ctx context.Context, dir int, name string) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

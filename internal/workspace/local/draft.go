@@ -13,7 +13,7 @@ import (
 )
 
 // WriteFile implements workspace.Files.
-func (w *Files) WriteFile(ctx context.Context, p workspace.Path, content []byte, o workspace.WriteOptions) error {
+func (w *files) WriteFile(ctx context.Context, p workspace.Path, content []byte, o workspace.WriteOptions) error {
 	if len(content) > workspace.MaxFile {
 		return wrap("write", p, workspace.ErrTooLarge)
 	}
@@ -29,12 +29,12 @@ func (w *Files) WriteFile(ctx context.Context, p workspace.Path, content []byte,
 }
 
 // Create implements workspace.Files.
-func (w *Files) Create(ctx context.Context, p workspace.Path, o workspace.WriteOptions) (workspace.Draft, error) {
+func (w *files) Create(ctx context.Context, p workspace.Path, o workspace.WriteOptions) (workspace.Draft, error) {
 	s, err := w.target(p)
 	if err != nil {
 		return nil, wrap("write", p, err)
 	}
-	d := &draft{ctx: ctx, path: p, spot: s, options: o}
+	d := &draft{ctx: ctx, path: p, at: s, options: o}
 	if err := d.begin(); err != nil {
 		s.close()
 		return nil, wrap("write", p, err)
@@ -45,30 +45,30 @@ func (w *Files) Create(ctx context.Context, p workspace.Path, o workspace.WriteO
 // maxLinks is the maximum number of links that are followed in a row, as in the kernel.
 const maxLinks = 40
 
-// target returns the spot where a file is written. If links are followed, that is where
+// target returns the location where a file is written. If links are followed, that is where
 // the last link points.
-func (w *Files) target(p workspace.Path) (*spot, error) {
-	s, err := w.spot(p, true)
+func (w *files) target(p workspace.Path) (*location, error) {
+	s, err := w.locate(p, true)
 	for range maxLinks {
 		if err != nil || !s.follow || !isLink(s.dir, s.name) {
 			return s, err
 		}
-		s, err = s.behind()
+		s, err = s.followLink()
 	}
 	s.close()
 	return nil, unix.ELOOP
 }
 
-// behind returns the spot that a link points to, and closes that of the link.
-func (s *spot) behind() (*spot, error) {
+// followLink returns the location that a link points to, and closes the location of the link.
+func (s *location) followLink() (*location, error) {
 	defer s.close()
 	buf := make([]byte, 4096)
 	n, err := unix.Readlinkat(s.dir, s.name, buf)
 	if err != nil {
 		return nil, err
 	}
-	above := &Files{dir: s.above}
-	return followed(above.absolute(string(buf[:n])), false)
+	above := &files{dir: s.above}
+	return locateFollowing(above.absolute(string(buf[:n])), false)
 }
 
 // A draft is a temporary file in the folder of the file that it replaces.
@@ -76,14 +76,14 @@ type draft struct {
 	ctx     context.Context
 	path    workspace.Path
 	options workspace.WriteOptions
-	spot    *spot
+	at      *location
 	temp    string
 	file    *os.File // nil after the draft was committed or discarded
 }
 
 // begin checks the old file and creates the temporary one.
 func (d *draft) begin() error {
-	old, err := statAt(d.spot.dir, d.spot.name, unix.AT_SYMLINK_NOFOLLOW)
+	old, err := statAt(d.at.dir, d.at.name, unix.AT_SYMLINK_NOFOLLOW)
 	there := err == nil
 	switch {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
@@ -94,26 +94,26 @@ func (d *draft) begin() error {
 		return old.readable()
 	case there:
 		// A file that may not be written must not be replaced either.
-		if err := unix.Faccessat(d.spot.dir, d.spot.name, unix.W_OK, 0); err != nil {
+		if err := unix.Faccessat(d.at.dir, d.at.name, unix.W_OK, 0); err != nil {
 			return err
 		}
 	}
 	d.temp = ".abide-" + rand.Text() + ".tmp"
-	fd, err := openAt(d.spot.dir, d.temp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o666)
+	fd, err := openAt(d.at.dir, d.temp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o666)
 	if err != nil {
 		return err
 	}
 	d.file = os.NewFile(uintptr(fd), d.temp)
-	if err := d.dress(old, there); err != nil {
-		d.drop()
+	if err := d.setOwnerAndMode(old, there); err != nil {
+		d.discard()
 		return err
 	}
 	return nil
 }
 
-// dress gives the new file the owner of the old one, if the system allows that, and
+// setOwnerAndMode gives the new file the owner of the old one, if the system allows that, and
 // the permissions of the options or else of the old file.
-func (d *draft) dress(old status, there bool) error {
+func (d *draft) setOwnerAndMode(old status, there bool) error {
 	if there {
 		_ = d.file.Chown(old.uid, old.gid) // only root can give a file away
 	}
@@ -149,7 +149,7 @@ func (d *draft) usable() error {
 func (d *draft) Commit() error {
 	err := d.usable()
 	if err == nil {
-		defer d.drop()
+		defer d.discard()
 		err = d.commit()
 	}
 	return wrap("write", d.path, err)
@@ -159,18 +159,18 @@ func (d *draft) commit() error {
 	if err := d.file.Sync(); err != nil {
 		return err
 	}
-	if err := d.place(); err != nil {
+	if err := d.rename(); err != nil {
 		return err
 	}
-	return syncFolder(d.spot.dir)
+	return syncFolder(d.at.dir)
 }
 
-// place gives the temporary file its final name.
-func (d *draft) place() error {
+// rename gives the temporary file its final name.
+func (d *draft) rename() error {
 	if d.options.New {
-		return unix.Linkat(d.spot.dir, d.temp, d.spot.dir, d.spot.name, 0)
+		return unix.Linkat(d.at.dir, d.temp, d.at.dir, d.at.name, 0)
 	}
-	err := unix.Renameat(d.spot.dir, d.temp, d.spot.dir, d.spot.name)
+	err := unix.Renameat(d.at.dir, d.temp, d.at.dir, d.at.name)
 	if err == unix.EISDIR {
 		return workspace.ErrFolder
 	}
@@ -180,15 +180,15 @@ func (d *draft) place() error {
 // Close implements workspace.Draft.
 func (d *draft) Close() error {
 	if d.file != nil {
-		d.drop()
+		d.discard()
 	}
 	return nil
 }
 
-// drop closes and removes the temporary file.
-func (d *draft) drop() {
+// discard closes and removes the temporary file.
+func (d *draft) discard() {
 	_ = d.file.Close()
-	_ = unix.Unlinkat(d.spot.dir, d.temp, 0)
+	_ = unix.Unlinkat(d.at.dir, d.temp, 0)
 	d.file = nil
-	d.spot.close()
+	d.at.close()
 }

@@ -26,8 +26,8 @@ func wrap(op string, p workspace.Path, err error) error {
 }
 
 // Stat implements workspace.Files.
-func (w *Files) Stat(_ context.Context, p workspace.Path) (workspace.Info, error) {
-	s, err := w.spot(p, false)
+func (w *files) Stat(_ context.Context, p workspace.Path) (workspace.Info, error) {
+	s, err := w.locate(p, false)
 	if err != nil {
 		return workspace.Info{}, wrap("stat", p, err)
 	}
@@ -37,7 +37,7 @@ func (w *Files) Stat(_ context.Context, p workspace.Path) (workspace.Info, error
 }
 
 // Open implements workspace.Files.
-func (w *Files) Open(ctx context.Context, p workspace.Path, offset int64) (io.ReadCloser, error) {
+func (w *files) Open(ctx context.Context, p workspace.Path, offset int64) (io.ReadCloser, error) {
 	if offset < 0 {
 		return nil, wrap("open", p, fmt.Errorf("%w: the offset is negative", fs.ErrInvalid))
 	}
@@ -49,16 +49,16 @@ func (w *Files) Open(ctx context.Context, p workspace.Path, offset int64) (io.Re
 		_ = f.Close()
 		return nil, wrap("open", p, err)
 	}
-	return &reading{ctx, f}, nil
+	return &contextFile{ctx, f}, nil
 }
 
-// A reading is a file that is read until its context ends.
-type reading struct {
+// A contextFile is a file that is read until its context ends.
+type contextFile struct {
 	ctx context.Context
 	*os.File
 }
 
-func (r *reading) Read(p []byte) (int, error) {
+func (r *contextFile) Read(p []byte) (int, error) {
 	if r.ctx.Err() != nil {
 		return 0, context.Cause(r.ctx)
 	}
@@ -66,8 +66,8 @@ func (r *reading) Read(p []byte) (int, error) {
 }
 
 // open opens a regular file.
-func (w *Files) open(p workspace.Path) (*os.File, status, error) {
-	s, err := w.spot(p, false)
+func (w *files) open(p workspace.Path) (*os.File, status, error) {
+	s, err := w.locate(p, false)
 	if err != nil {
 		return nil, status{}, err
 	}
@@ -98,7 +98,7 @@ func (w *Files) open(p workspace.Path) (*os.File, status, error) {
 }
 
 // ReadFile implements workspace.Files.
-func (w *Files) ReadFile(_ context.Context, p workspace.Path) ([]byte, error) {
+func (w *files) ReadFile(_ context.Context, p workspace.Path) ([]byte, error) {
 	f, found, err := w.open(p)
 	if err != nil {
 		return nil, wrap("read", p, err)
@@ -132,8 +132,8 @@ func readAll(f *os.File, size int64) ([]byte, error) {
 }
 
 // Mkdir implements workspace.Files.
-func (w *Files) Mkdir(_ context.Context, p workspace.Path) error {
-	s, err := w.spot(p, true)
+func (w *files) Mkdir(_ context.Context, p workspace.Path) error {
+	s, err := w.locate(p, true)
 	if err != nil {
 		return wrap("make", p, err)
 	}
@@ -157,13 +157,13 @@ func (w *Files) Mkdir(_ context.Context, p workspace.Path) error {
 }
 
 // Rename implements workspace.Files.
-func (w *Files) Rename(_ context.Context, from, to workspace.Path) error {
-	old, err := w.spot(from, false)
+func (w *files) Rename(_ context.Context, from, to workspace.Path) error {
+	old, err := w.locate(from, false)
 	if err != nil {
 		return wrap("rename", from, err)
 	}
 	defer old.close()
-	target, err := w.spot(to, false)
+	target, err := w.locate(to, false)
 	if err != nil {
 		return wrap("rename", to, err)
 	}
@@ -177,7 +177,7 @@ func (w *Files) Rename(_ context.Context, from, to workspace.Path) error {
 	return wrap("rename", to, errors.Join(syncFolder(target.dir), syncFolder(old.dir)))
 }
 
-func move(old, target *spot) error {
+func move(old, target *location) error {
 	switch err := unix.Renameat(old.dir, old.name, target.dir, target.name); err {
 	case unix.EISDIR:
 		return workspace.ErrFolder

@@ -13,30 +13,30 @@ import (
 //
 // It ends when the process itself ends, even if children still run and write: their
 // output can be read later, but Follow does not wait for it.
-func (p *Processes) Follow(ctx context.Context, owner process.Owner, id process.ID, offset int64) iter.Seq2[workspace.Frame, error] {
+func (p *processes) Follow(ctx context.Context, owner process.Owner, id process.ID, offset int64) iter.Seq2[workspace.Frame, error] {
 	return func(yield func(workspace.Frame, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
-		end := p.end(ctx, owner, id)
+		end := p.waitEnd(ctx, owner, id)
 		defer end.join()
 		defer cancel()
-		f := &following{p: p, owner: owner, id: id, offset: offset, yield: yield}
-		if err := f.run(ctx, end); err != nil && !f.left {
+		f := &follower{p: p, owner: owner, id: id, offset: offset, yield: yield}
+		if err := f.run(ctx, end); err != nil && !f.stopped {
 			yield(workspace.Frame{}, err)
 		}
 	}
 }
 
-// An ending waits for the end of a process.
-type ending struct {
+// An endWaiter waits for the end of a process.
+type endWaiter struct {
 	reached context.Context // done when the process has ended, or waiting has failed
 	joined  chan struct{}   // closed when the goroutine has ended; the fields below are set then
 	info    process.Info
 	err     error
 }
 
-func (p *Processes) end(ctx context.Context, owner process.Owner, id process.ID) *ending {
+func (p *processes) waitEnd(ctx context.Context, owner process.Owner, id process.ID) *endWaiter {
 	reached, reach := context.WithCancel(ctx)
-	e := &ending{reached: reached, joined: make(chan struct{})}
+	e := &endWaiter{reached: reached, joined: make(chan struct{})}
 	go func() { // joined by Follow
 		defer close(e.joined)
 		e.info, e.err = p.manager.Wait(ctx, owner, id)
@@ -45,38 +45,38 @@ func (p *Processes) end(ctx context.Context, owner process.Owner, id process.ID)
 	return e
 }
 
-func (e *ending) join() { <-e.joined }
+func (e *endWaiter) join() { <-e.joined }
 
-// A following is the state of one call of Follow.
-type following struct {
-	p      *Processes
-	owner  process.Owner
-	id     process.ID
-	offset int64
-	yield  func(workspace.Frame, error) bool
-	left   bool // true if the consumer has stopped
+// A follower is the state of one call of Follow.
+type follower struct {
+	p       *processes
+	owner   process.Owner
+	id      process.ID
+	offset  int64
+	yield   func(workspace.Frame, error) bool
+	stopped bool // true if the consumer has stopped
 }
 
-// errLeft means that the consumer has stopped.
-var errLeft = errors.New("left")
+// errStopped means that the consumer has stopped.
+var errStopped = errors.New("left")
 
-func (f *following) run(ctx context.Context, end *ending) error {
-	if err := f.live(end); err != nil {
+func (f *follower) run(ctx context.Context, end *endWaiter) error {
+	if err := f.yieldLive(end); err != nil {
 		return err
 	}
 	end.join()
 	if end.err != nil {
 		return end.err
 	}
-	if err := f.rest(ctx, end.info.Output.Bytes); err != nil {
+	if err := f.yieldRest(ctx, end.info.Output.Bytes); err != nil {
 		return err
 	}
-	return f.show(workspace.Frame{Offset: f.offset, End: &end.info})
+	return f.yieldFrame(workspace.Frame{Offset: f.offset, End: &end.info})
 }
 
-// live yields output as it is printed, until the process has ended. It does not wait
+// yieldLive yields output as it is printed, until the process has ended. It does not wait
 // for children, which may write for ever.
-func (f *following) live(end *ending) error {
+func (f *follower) yieldLive(end *endWaiter) error {
 	for end.reached.Err() == nil {
 		chunk, err := f.p.manager.Read(end.reached, f.owner, f.id, process.ReadRequest{Offset: f.offset, Wait: true})
 		switch {
@@ -85,7 +85,7 @@ func (f *following) live(end *ending) error {
 		case err != nil:
 			return err
 		}
-		if err := f.pieces(chunk); err != nil {
+		if err := f.yieldChunk(chunk); err != nil {
 			return err
 		}
 		if chunk.End {
@@ -95,8 +95,8 @@ func (f *following) live(end *ending) error {
 	return nil
 }
 
-// rest yields the remaining output that was written before the process ended.
-func (f *following) rest(ctx context.Context, until int64) error {
+// yieldRest yields the remaining output that was written before the process ended.
+func (f *follower) yieldRest(ctx context.Context, until int64) error {
 	for f.offset < until {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -108,15 +108,15 @@ func (f *following) rest(ctx context.Context, until int64) error {
 		if chunk.Next == f.offset {
 			return nil
 		}
-		if err := f.pieces(chunk); err != nil {
+		if err := f.yieldChunk(chunk); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// pieces yields a chunk, with one frame for consecutive runs of the same stream.
-func (f *following) pieces(c process.Chunk) error {
+// yieldChunk yields a chunk, with one frame for consecutive runs of the same stream.
+func (f *follower) yieldChunk(c process.Chunk) error {
 	data := c.Data
 	for runs := c.Runs; len(runs) > 0; {
 		first, n := runs[0], 0
@@ -125,22 +125,22 @@ func (f *following) pieces(c process.Chunk) error {
 			runs = runs[1:]
 		}
 		frame := workspace.Frame{Stream: first.Stream, Offset: first.Offset, Data: data[:n], Omitted: first.Offset - f.offset}
-		if err := f.show(frame); err != nil {
+		if err := f.yieldFrame(frame); err != nil {
 			return err
 		}
 		data = data[n:]
 	}
 	if c.Next > f.offset { // the last bytes were not kept
-		return f.show(workspace.Frame{Offset: c.Next, Omitted: c.Next - f.offset})
+		return f.yieldFrame(workspace.Frame{Offset: c.Next, Omitted: c.Next - f.offset})
 	}
 	return nil
 }
 
-func (f *following) show(frame workspace.Frame) error {
+func (f *follower) yieldFrame(frame workspace.Frame) error {
 	f.offset = frame.Offset + int64(len(frame.Data))
 	if !f.yield(frame, nil) {
-		f.left = true
-		return errLeft
+		f.stopped = true
+		return errStopped
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // Follow ends with the process, even if a child of it keeps writing.
-func TestAFollowerIsNotKeptByChildren(t *testing.T) {
+func TestFollowDoesNotWaitForChildren(t *testing.T) {
 	dir := t.TempDir()
 	gate := filepath.Join(dir, "gate")
 	if err := syscall.Mkfifo(gate, 0o600); err != nil {

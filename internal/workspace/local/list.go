@@ -15,14 +15,14 @@ import (
 )
 
 // List implements workspace.Files.
-func (w *Files) List(ctx context.Context, p workspace.Path, o workspace.ListOptions) (workspace.Listing, error) {
-	s, err := w.spot(p, false)
+func (w *files) List(ctx context.Context, p workspace.Path, o workspace.ListOptions) (workspace.Listing, error) {
+	s, err := w.locate(p, false)
 	if err != nil {
 		return workspace.Listing{}, wrap("list", p, err)
 	}
 	defer s.close()
 	all := listing{ctx: ctx, recursive: o.Recursive}
-	if err := all.root(s); err != nil {
+	if err := all.addRoot(s); err != nil {
 		return workspace.Listing{}, wrap("list", p, err)
 	}
 	slices.SortFunc(all.entries, func(a, b workspace.Info) int { return strings.Compare(a.Name, b.Name) })
@@ -54,20 +54,20 @@ type listing struct {
 	entries   []workspace.Info
 }
 
-// root adds the entries of the folder that a path names.
-func (l *listing) root(s *spot) error {
+// addRoot adds the entries of the folder that a path names.
+func (l *listing) addRoot(s *location) error {
 	if s.follow {
 		fd, err := openFolder(s.dir, s.name, unix.O_RDONLY|noWait)
 		if err != nil {
 			return err
 		}
-		return l.gather(os.NewFile(uintptr(fd), s.name), "")
+		return l.addAll(os.NewFile(uintptr(fd), s.name), "")
 	}
 	folder, err := openDir(s.dir, s.name)
 	if err != nil {
 		return err
 	}
-	return l.gather(folder, "")
+	return l.addAll(folder, "")
 }
 
 // openDir opens a folder for reading. A link is not followed.
@@ -79,9 +79,9 @@ func openDir(dir int, name string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// gather adds the entries of a folder, and closes it. Files that are deleted meanwhile
+// addAll adds the entries of a folder, and closes it. Files that are deleted meanwhile
 // are left out.
-func (l *listing) gather(folder *os.File, prefix string) error {
+func (l *listing) addAll(folder *os.File, prefix string) error {
 	defer func() { _ = folder.Close() }()
 	for {
 		names, err := folder.Readdirnames(256)
@@ -125,5 +125,5 @@ func (l *listing) add(folder *os.File, prefix, name string) error {
 	if err != nil {
 		return err
 	}
-	return l.gather(below, prefix+name+"/")
+	return l.addAll(below, prefix+name+"/")
 }

@@ -14,19 +14,19 @@ import (
 // are relative to it, and commands without a directory run in it. It is no boundary:
 // other paths can be used too.
 func New(dir string, m *process.Manager) workspace.Workspace {
-	files := &Files{dir}
-	return workspace.Workspace{Files: files, Processes: &Processes{m, files}}
+	files := &files{dir}
+	return workspace.Workspace{Files: files, Processes: &processes{m, files}}
 }
 
-// Files are the files of this machine.
-type Files struct{ dir string }
+// files are the files of this machine.
+type files struct{ dir string }
 
-var _ workspace.Files = (*Files)(nil)
+var _ workspace.Files = (*files)(nil)
 
-// Processes are the processes of a manager.
-type Processes struct {
+// processes are the processes of a manager.
+type processes struct {
 	manager *process.Manager
-	files   *Files
+	files   *files
 }
 
-var _ workspace.Processes = (*Processes)(nil)
+var _ workspace.Processes = (*processes)(nil)

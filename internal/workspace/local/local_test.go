@@ -12,30 +12,30 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestFiles(t *testing.T) {
-	workspacetest.Files(t, func(t *testing.T) *workspacetest.Place {
-		place := &workspacetest.Place{Dir: t.TempDir()}
-		place.Use(local.New(place.Dir, nil))
-		return place
+	workspacetest.Files(t, func(t *testing.T) *workspacetest.Fixture {
+		fixture := &workspacetest.Fixture{Dir: t.TempDir()}
+		fixture.Use(local.New(fixture.Dir, nil))
+		return fixture
 	})
 }
 
 func TestProcesses(t *testing.T) {
-	workspacetest.Processes(t, func(t *testing.T) *workspacetest.Place {
-		place, records := &workspacetest.Place{Dir: t.TempDir()}, t.TempDir()
+	workspacetest.Processes(t, func(t *testing.T) *workspacetest.Fixture {
+		fixture, records := &workspacetest.Fixture{Dir: t.TempDir()}, t.TempDir()
 		m := workspacetest.Manager(t, records)
-		place.Use(local.New(place.Dir, m))
-		place.Restart = func(t *testing.T) {
+		fixture.Use(local.New(fixture.Dir, m))
+		fixture.Restart = func(t *testing.T) {
 			if err := m.Close(); err != nil {
 				t.Fatal(err)
 			}
 			m = workspacetest.Manager(t, records)
-			place.Use(local.New(place.Dir, m))
+			fixture.Use(local.New(fixture.Dir, m))
 		}
 		t.Cleanup(func() {
 			if err := m.Close(); err != nil {
 				t.Error(err)
 			}
 		})
-		return place
+		return fixture
 	})
 }

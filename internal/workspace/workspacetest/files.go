@@ -21,7 +21,7 @@ import (
 
 // Files tests the promises of a workspace about files.
 func Files(t *testing.T, open Open) {
-	for name, test := range map[string]func(*testing.T, *Place){
+	for name, test := range map[string]func(*testing.T, *Fixture){
 		"WhatIsWrittenIsRead":                         written,
 		"PathsStartAtTheFolderOrAreAbsolute":          paths,
 		"NamesAreBytes":                               names,
@@ -52,12 +52,12 @@ func Files(t *testing.T, open Open) {
 }
 
 // at returns a path in the folder of the workspace.
-func (p *Place) at(names ...string) string {
+func (p *Fixture) at(names ...string) string {
 	return filepath.Join(append([]string{p.Dir}, names...)...)
 }
 
 // put writes a file directly, without the workspace.
-func (p *Place) put(t *testing.T, name, content string) string {
+func (p *Fixture) put(t *testing.T, name, content string) string {
 	t.Helper()
 	path := p.at(name)
 	must(t, os.MkdirAll(filepath.Dir(path), 0o755))
@@ -65,8 +65,8 @@ func (p *Place) put(t *testing.T, name, content string) string {
 	return path
 }
 
-// holds checks the content of a file directly, without the workspace.
-func (p *Place) holds(t *testing.T, name, want string) {
+// hasContent checks the content of a file directly, without the workspace.
+func (p *Fixture) hasContent(t *testing.T, name, want string) {
 	t.Helper()
 	got, err := os.ReadFile(p.at(name))
 	must(t, err)
@@ -75,8 +75,8 @@ func (p *Place) holds(t *testing.T, name, want string) {
 	}
 }
 
-// tidy checks that no temporary file was left in a folder.
-func (p *Place) tidy(t *testing.T, dir string) {
+// noTempFiles checks that no temporary file was left in a folder.
+func (p *Fixture) noTempFiles(t *testing.T, dir string) {
 	t.Helper()
 	entries, err := os.ReadDir(p.at(dir))
 	must(t, err)
@@ -101,7 +101,7 @@ func fails(t *testing.T, err, want error, doing string) {
 	}
 }
 
-func written(t *testing.T, p *Place) {
+func written(t *testing.T, p *Fixture) {
 	for i, content := range []string{"", "hello\n", "\x00\xff\xfe not a text", strings.Repeat("line\n", 100_000)} {
 		name := workspace.At(fmt.Sprintf("deep/er/%d", i))
 		must(t, p.WriteFile(t.Context(), name, []byte(content), workspace.WriteOptions{}))
@@ -111,12 +111,12 @@ func written(t *testing.T, p *Place) {
 			t.Errorf("file %d holds %.60q, want %.60q", i, got, content)
 		}
 		must(t, p.WriteFile(t.Context(), name, []byte("new"), workspace.WriteOptions{}))
-		p.holds(t, name.Name, "new")
+		p.hasContent(t, name.Name, "new")
 	}
-	p.tidy(t, "deep/er")
+	p.noTempFiles(t, "deep/er")
 }
 
-func paths(t *testing.T, p *Place) {
+func paths(t *testing.T, p *Fixture) {
 	p.put(t, "a/b", "found")
 	for _, path := range []workspace.Path{
 		workspace.At("a/b"), workspace.At("./a/../a/b"), workspace.At(p.at("a/b")),
@@ -129,13 +129,13 @@ func paths(t *testing.T, p *Place) {
 	}
 }
 
-func names(t *testing.T, p *Place) {
+func names(t *testing.T, p *Fixture) {
 	if runtime.GOOS != "linux" {
 		t.Skip("here file names are text")
 	}
 	name := "a \n\xff\xc3 name"
 	must(t, p.WriteFile(t.Context(), workspace.At(name), []byte("x"), workspace.WriteOptions{}))
-	p.holds(t, name, "x")
+	p.hasContent(t, name, "x")
 	l, err := p.List(t.Context(), workspace.At("."), workspace.ListOptions{})
 	must(t, err)
 	if len(l.Entries) != 1 || l.Entries[0].Name != name {
@@ -145,7 +145,7 @@ func names(t *testing.T, p *Place) {
 	fails(t, err, fs.ErrNotExist, "reading a missing file whose name is no text")
 }
 
-func stat(t *testing.T, p *Place) {
+func stat(t *testing.T, p *Fixture) {
 	path := p.put(t, "f", "12345")
 	must(t, os.Chmod(path, 0o640))
 	must(t, os.Mkdir(p.at("d"), 0o750))
@@ -182,12 +182,12 @@ func stat(t *testing.T, p *Place) {
 	}
 }
 
-func keeps(t *testing.T, p *Place) {
+func keeps(t *testing.T, p *Fixture) {
 	must(t, os.Chmod(p.put(t, "d/script", "old"), 0o751))
 	must(t, os.Symlink("d/script", p.at("link")))
 	must(t, os.Symlink("link", p.at("again")))
 	must(t, p.WriteFile(t.Context(), workspace.At("again"), []byte("new"), workspace.WriteOptions{}))
-	p.holds(t, "d/script", "new")
+	p.hasContent(t, "d/script", "new")
 	info, err := os.Lstat(p.at("d/script"))
 	must(t, err)
 	if info.Mode() != 0o751 {
@@ -198,7 +198,7 @@ func keeps(t *testing.T, p *Place) {
 	}
 	must(t, os.Symlink("d/later", p.at("dangling")))
 	must(t, p.WriteFile(t.Context(), workspace.At("dangling"), []byte("x"), workspace.WriteOptions{Perm: 0o600}))
-	p.holds(t, "d/later", "x")
+	p.hasContent(t, "d/later", "x")
 	if info, err := os.Lstat(p.at("d/later")); err != nil || info.Mode() != 0o600 {
 		t.Errorf("the new file has mode %v, %v", info.Mode(), err)
 	}
@@ -207,14 +207,14 @@ func keeps(t *testing.T, p *Place) {
 	if err == nil {
 		t.Error("a link to itself was written")
 	}
-	p.tidy(t, ".")
+	p.noTempFiles(t, ".")
 }
 
-func newFile(t *testing.T, p *Place) {
+func newFile(t *testing.T, p *Fixture) {
 	o := workspace.WriteOptions{New: true}
 	must(t, p.WriteFile(t.Context(), workspace.At("f"), []byte("first"), o))
 	fails(t, p.WriteFile(t.Context(), workspace.At("f"), []byte("second"), o), fs.ErrExist, "a second new file")
-	p.holds(t, "f", "first")
+	p.hasContent(t, "f", "first")
 	// Of several concurrent writers, exactly one creates the file.
 	var made, refused int
 	var mu sync.Mutex
@@ -238,27 +238,27 @@ func newFile(t *testing.T, p *Place) {
 	if made != 1 || refused != 7 {
 		t.Errorf("%d made the file and %d were refused", made, refused)
 	}
-	p.tidy(t, ".")
+	p.noTempFiles(t, ".")
 }
 
-func givenUp(t *testing.T, p *Place) {
+func givenUp(t *testing.T, p *Fixture) {
 	p.put(t, "f", "old")
 	d, err := p.Create(t.Context(), workspace.At("f"), workspace.WriteOptions{})
 	must(t, err)
 	_, err = d.Write([]byte("half of it"))
 	must(t, err)
 	must(t, d.Close())
-	p.holds(t, "f", "old")
+	p.hasContent(t, "f", "old")
 	if _, err := d.Write([]byte("more")); err == nil {
 		t.Error("a closed draft can be written")
 	}
 	if d.Commit() == nil {
 		t.Error("a closed draft can be committed")
 	}
-	p.holds(t, "f", "old")
+	p.hasContent(t, "f", "old")
 }
 
-func cancelled(t *testing.T, p *Place) {
+func cancelled(t *testing.T, p *Fixture) {
 	p.put(t, "f", "old")
 	ctx, cancel := context.WithCancel(t.Context())
 	d, err := p.Create(ctx, workspace.At("f"), workspace.WriteOptions{})
@@ -268,12 +268,12 @@ func cancelled(t *testing.T, p *Place) {
 	must(t, err)
 	cancel()
 	fails(t, d.Commit(), context.Canceled, "committing after the context ended")
-	p.holds(t, "f", "old")
+	p.hasContent(t, "f", "old")
 	fails(t, p.WriteFile(ctx, workspace.At("f"), []byte("new"), workspace.WriteOptions{}), context.Canceled, "writing after the context ended")
-	p.holds(t, "f", "old")
+	p.hasContent(t, "f", "old")
 }
 
-func atomic(t *testing.T, p *Place) {
+func atomic(t *testing.T, p *Fixture) {
 	versions := []string{strings.Repeat("a", 200_000), strings.Repeat("b", 200_000)}
 	must(t, p.WriteFile(t.Context(), workspace.At("f"), []byte(versions[0]), workspace.WriteOptions{}))
 	done := make(chan struct{})
@@ -298,7 +298,7 @@ func atomic(t *testing.T, p *Place) {
 	reader.Wait()
 }
 
-func streams(t *testing.T, p *Place) {
+func streams(t *testing.T, p *Fixture) {
 	block := bytes.Repeat([]byte("0123456789abcdef"), 4<<10) // 64 KiB
 	const blocks = workspace.MaxFile>>16 + 3
 	d, err := p.Create(t.Context(), workspace.Below(p.Dir, "sub/big"), workspace.WriteOptions{})
@@ -316,7 +316,7 @@ func streams(t *testing.T, p *Place) {
 	for _, offset := range []int64{0, blocks<<16 - 70_001, blocks<<16 - 5, blocks << 16, blocks<<16 + 1} {
 		r, err := p.Open(t.Context(), workspace.At("sub/big"), offset)
 		must(t, err)
-		n, err := io.Copy(&expect{block, int(offset)}, r)
+		n, err := io.Copy(&contentChecker{block, int(offset)}, r)
 		if want := max(0, blocks<<16-offset); n != want || err != nil {
 			t.Errorf("from %d: %d bytes, %v; want %d", offset, n, err, want)
 		}
@@ -332,14 +332,14 @@ func streams(t *testing.T, p *Place) {
 	must(t, r.Close())
 }
 
-// expect is a writer that checks the content of a file of repeated blocks, from an
+// contentChecker is a writer that checks the content of a file of repeated blocks, from an
 // offset on.
-type expect struct {
+type contentChecker struct {
 	block []byte
 	at    int
 }
 
-func (e *expect) Write(p []byte) (int, error) {
+func (e *contentChecker) Write(p []byte) (int, error) {
 	for i := 0; i < len(p); {
 		part := e.block[e.at%len(e.block):]
 		part = part[:min(len(part), len(p)-i)]
@@ -352,7 +352,7 @@ func (e *expect) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func tooLarge(t *testing.T, p *Place) {
+func tooLarge(t *testing.T, p *Fixture) {
 	must(t, os.Truncate(p.put(t, "f", ""), workspace.MaxFile+1))
 	_, err := p.ReadFile(t.Context(), workspace.At("f"))
 	fails(t, err, workspace.ErrTooLarge, "reading one byte too many")
@@ -372,7 +372,7 @@ func entryNames(l workspace.Listing) string {
 	return strings.Join(names, " ")
 }
 
-func list(t *testing.T, p *Place) {
+func list(t *testing.T, p *Fixture) {
 	for _, name := range []string{"b", "a", "Z", "c/x", "ä"} {
 		p.put(t, name, name)
 	}
@@ -401,7 +401,7 @@ func list(t *testing.T, p *Place) {
 	fails(t, err, fs.ErrNotExist, "listing a missing folder")
 }
 
-func listAll(t *testing.T, p *Place) {
+func listAll(t *testing.T, p *Fixture) {
 	p.put(t, "d/e/f", "")
 	p.put(t, "g", "")
 	must(t, os.Symlink("..", p.at("d/up")))
@@ -418,7 +418,7 @@ func listAll(t *testing.T, p *Place) {
 	fails(t, err, workspace.ErrLink, "listing a link below a root")
 }
 
-func longNames(t *testing.T, p *Place) {
+func longNames(t *testing.T, p *Fixture) {
 	dir := p.Dir
 	for range 13 {
 		dir = filepath.Join(dir, strings.Repeat("x", 250))
@@ -444,7 +444,7 @@ func longNames(t *testing.T, p *Place) {
 	}
 }
 
-func mkdir(t *testing.T, p *Place) {
+func mkdir(t *testing.T, p *Fixture) {
 	for _, path := range []workspace.Path{
 		workspace.At("a/b/c"), workspace.At("a/b/c"), workspace.At("."),
 		workspace.Below(p.Dir, "r/s"), workspace.Below(p.Dir, "r/s"), workspace.Below(p.Dir, "."),
@@ -460,25 +460,25 @@ func mkdir(t *testing.T, p *Place) {
 	}
 }
 
-func rename(t *testing.T, p *Place) {
+func rename(t *testing.T, p *Fixture) {
 	p.put(t, "a", "a")
 	p.put(t, "b", "b")
 	p.put(t, "d/x", "x")
 	p.put(t, "e/y", "y")
 	must(t, p.Rename(t.Context(), workspace.At("a"), workspace.At("b")))
-	p.holds(t, "b", "a")
+	p.hasContent(t, "b", "a")
 	must(t, p.Rename(t.Context(), workspace.Below(p.Dir, "b"), workspace.Below(p.at("d"), "z")))
-	p.holds(t, "d/z", "a")
+	p.hasContent(t, "d/z", "a")
 	fails(t, p.Rename(t.Context(), workspace.At("gone"), workspace.At("d/z")), fs.ErrNotExist, "renaming what is not there")
 	fails(t, p.Rename(t.Context(), workspace.At("d"), workspace.At("e")), workspace.ErrNotEmpty, "replacing a folder that has something in it")
 	fails(t, p.Rename(t.Context(), workspace.At("d/z"), workspace.At("e")), workspace.ErrFolder, "replacing a folder by a file")
 	fails(t, p.Rename(t.Context(), workspace.At("d"), workspace.At("e/y")), workspace.ErrNotFolder, "replacing a file by a folder")
 	fails(t, p.Rename(t.Context(), workspace.At("d"), workspace.At("none/d")), fs.ErrNotExist, "renaming into a missing folder")
 	must(t, p.Rename(t.Context(), workspace.At("d"), workspace.At("new")))
-	p.holds(t, "new/x", "x")
+	p.hasContent(t, "new/x", "x")
 }
 
-func remove(t *testing.T, p *Place) {
+func remove(t *testing.T, p *Fixture) {
 	p.put(t, "f", "")
 	p.put(t, "d/e/f", "")
 	p.put(t, "kept/f", "kept")
@@ -498,12 +498,12 @@ func remove(t *testing.T, p *Place) {
 	if _, err := os.Lstat(p.at("d")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the folder is still there: %v", err)
 	}
-	p.holds(t, "kept/f", "kept")
+	p.hasContent(t, "kept/f", "kept")
 	fails(t, p.Delete(t.Context(), workspace.Below(p.Dir, "."), true), fs.ErrInvalid, "deleting a root")
 	fails(t, p.Delete(t.Context(), workspace.At("/"), true), fs.ErrInvalid, "deleting everything")
 }
 
-func noFollow(t *testing.T, p *Place) {
+func noFollow(t *testing.T, p *Fixture) {
 	p.put(t, "out/secret", "secret")
 	must(t, os.Mkdir(p.at("root"), 0o755))
 	must(t, os.Symlink("../out", p.at("root/folder")))
@@ -528,13 +528,13 @@ func noFollow(t *testing.T, p *Place) {
 		_, err := p.Stat(t.Context(), below("folder/secret"))
 		fails(t, err, workspace.ErrLink, "looking behind a link")
 	}
-	p.holds(t, "out/secret", "secret")
+	p.hasContent(t, "out/secret", "secret")
 	if entries, err := os.ReadDir(p.at("out")); len(entries) != 1 || err != nil {
 		t.Errorf("outside there is %v, %v", entries, err)
 	}
 }
 
-func special(t *testing.T, p *Place) {
+func special(t *testing.T, p *Fixture) {
 	must(t, syscall.Mkfifo(p.at("pipe"), 0o600)) // a read of it would block for ever
 	for _, path := range []workspace.Path{workspace.At("pipe"), workspace.Below(p.Dir, "pipe"), workspace.At("/dev/null")} {
 		_, err := p.ReadFile(t.Context(), path)
@@ -546,7 +546,7 @@ func special(t *testing.T, p *Place) {
 	fails(t, p.WriteFile(t.Context(), workspace.At("."), nil, workspace.WriteOptions{}), workspace.ErrFolder, "writing a folder")
 }
 
-func badPaths(t *testing.T, p *Place) {
+func badPaths(t *testing.T, p *Fixture) {
 	p.put(t, "f", "")
 	for _, path := range []workspace.Path{
 		{}, {Root: p.Dir}, workspace.At("a\x00b"), workspace.Below(p.Dir, "../x"), workspace.Below(p.Dir, "/etc"),
@@ -566,7 +566,7 @@ func badPaths(t *testing.T, p *Place) {
 	}
 }
 
-func race(t *testing.T, p *Place) {
+func race(t *testing.T, p *Fixture) {
 	p.put(t, "out/f", "outside")
 	p.put(t, "root/d/f", "inside")
 	must(t, os.Symlink(p.at("out"), p.at("root/link")))
@@ -598,7 +598,7 @@ func race(t *testing.T, p *Place) {
 	}
 	close(done)
 	swapper.Wait()
-	p.holds(t, "out/f", "outside")
+	p.hasContent(t, "out/f", "outside")
 	if entries, err := os.ReadDir(p.at("out")); len(entries) != 1 || err != nil {
 		t.Errorf("outside there is %v, %v", entries, err)
 	}

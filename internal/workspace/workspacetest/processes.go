@@ -20,7 +20,7 @@ const me process.Owner = "tenant/session-1"
 
 // Processes tests the promises of a workspace about processes.
 func Processes(t *testing.T, open Open) {
-	for name, test := range map[string]func(*testing.T, *Place){
+	for name, test := range map[string]func(*testing.T, *Fixture){
 		"ACommandRunsAndItsOutputIsKept":             runs,
 		"TheEndIsExact":                              ends,
 		"CommandsRunWhereTheyAreTold":                directories,
@@ -63,7 +63,7 @@ func Processes(t *testing.T, open Open) {
 }
 
 // stopAll ends the processes that a test left running.
-func (p *Place) stopAll(t *testing.T) {
+func (p *Fixture) stopAll(t *testing.T) {
 	ctx := context.WithoutCancel(t.Context())
 	for _, owner := range []process.Owner{me, "other"} {
 		all, err := p.run().List(ctx, owner)
@@ -81,7 +81,7 @@ func (p *Place) stopAll(t *testing.T) {
 }
 
 // start starts a shell command that must start.
-func (p *Place) start(t *testing.T, command string, more ...func(*process.Spec)) process.Info {
+func (p *Fixture) start(t *testing.T, command string, more ...func(*process.Spec)) process.Info {
 	t.Helper()
 	spec := process.Spec{Key: "key of " + command, Owner: me, Command: command}
 	for _, change := range more {
@@ -95,7 +95,7 @@ func (p *Place) start(t *testing.T, command string, more ...func(*process.Spec))
 func withStdin(s *process.Spec) { s.Stdin = true }
 
 // wait waits for the end of a process.
-func (p *Place) wait(t *testing.T, id process.ID) process.Info {
+func (p *Fixture) wait(t *testing.T, id process.ID) process.Info {
 	t.Helper()
 	info, err := p.run().Wait(t.Context(), me, id)
 	must(t, err)
@@ -103,7 +103,7 @@ func (p *Place) wait(t *testing.T, id process.ID) process.Info {
 }
 
 // output returns all output of a process until it ends.
-func (p *Place) output(t *testing.T, id process.ID, offset int64) string {
+func (p *Fixture) output(t *testing.T, id process.ID, offset int64) string {
 	t.Helper()
 	text, _, err := p.follow(t.Context(), id, offset, nil)
 	must(t, err)
@@ -111,7 +111,7 @@ func (p *Place) output(t *testing.T, id process.ID, offset int64) string {
 }
 
 // follow collects output until the end, or until enough returns true.
-func (p *Place) follow(ctx context.Context, id process.ID, offset int64, enough func(string) bool) (string, *process.Info, error) {
+func (p *Fixture) follow(ctx context.Context, id process.ID, offset int64, enough func(string) bool) (string, *process.Info, error) {
 	var all strings.Builder
 	for frame, err := range p.run().Follow(ctx, me, id, offset) {
 		if err != nil {
@@ -129,7 +129,7 @@ func (p *Place) follow(ctx context.Context, id process.ID, offset int64, enough 
 }
 
 // await waits until the output contains a text.
-func (p *Place) await(t *testing.T, id process.ID, text string) string {
+func (p *Fixture) await(t *testing.T, id process.ID, text string) string {
 	t.Helper()
 	got, _, err := p.follow(t.Context(), id, 0, func(s string) bool { return strings.Contains(s, text) })
 	must(t, err)
@@ -139,13 +139,13 @@ func (p *Place) await(t *testing.T, id process.ID, text string) string {
 	return got
 }
 
-// give writes a text to the standard input of a process.
-func (p *Place) give(t *testing.T, id process.ID, text string) {
+// writeStdin writes a text to the standard input of a process.
+func (p *Fixture) writeStdin(t *testing.T, id process.ID, text string) {
 	t.Helper()
 	must(t, p.run().WriteStdin(t.Context(), me, id, process.Input{Data: []byte(text)}))
 }
 
-func runs(t *testing.T, p *Place) {
+func runs(t *testing.T, p *Fixture) {
 	info := p.start(t, "echo out; echo err >&2; echo more", func(s *process.Spec) { s.Title = "three lines" })
 	if info.Owner != me || info.Command == "" || info.Title != "three lines" || info.Created.IsZero() {
 		t.Errorf("started: %+v", info)
@@ -178,7 +178,7 @@ func runs(t *testing.T, p *Place) {
 	}
 }
 
-func ends(t *testing.T, p *Place) {
+func ends(t *testing.T, p *Fixture) {
 	for command, want := range map[string]process.Exit{
 		"exit 0":        {},
 		"exit 3":        {Code: 3},
@@ -193,7 +193,7 @@ func ends(t *testing.T, p *Place) {
 	}
 }
 
-func directories(t *testing.T, p *Place) {
+func directories(t *testing.T, p *Fixture) {
 	must(t, os.MkdirAll(p.at("sub/folder"), 0o755))
 	for dir, want := range map[string]string{"": p.Dir, "sub": p.at("sub"), "./sub/folder": p.at("sub/folder"), p.at("sub"): p.at("sub"), "/": "/"} {
 		info := p.start(t, "pwd", func(s *process.Spec) { s.Key, s.Dir = "in "+dir, dir })
@@ -203,7 +203,7 @@ func directories(t *testing.T, p *Place) {
 	}
 }
 
-func environments(t *testing.T, p *Place) {
+func environments(t *testing.T, p *Fixture) {
 	for _, c := range []struct {
 		env  []string
 		want string
@@ -219,7 +219,7 @@ func environments(t *testing.T, p *Place) {
 	}
 }
 
-func oneKey(t *testing.T, p *Place) {
+func oneKey(t *testing.T, p *Fixture) {
 	spec := process.Spec{Key: "one", Owner: me, Command: "echo started >> count; read line", Stdin: true}
 	first, attached, err := p.run().Start(t.Context(), spec)
 	if err != nil || attached {
@@ -229,13 +229,13 @@ func oneKey(t *testing.T, p *Place) {
 	if err != nil || !attached || second.ID != first.ID {
 		t.Errorf("the second start: %s, attached %v, %v; want %s", second.ID, attached, err, first.ID)
 	}
-	p.give(t, first.ID, "\n")
+	p.writeStdin(t, first.ID, "\n")
 	p.wait(t, first.ID)
 	third, attached, err := p.run().Start(t.Context(), spec)
 	if err != nil || !attached || third.ID != first.ID || third.State != process.Exited {
 		t.Errorf("after the end: %+v, attached %v, %v", third, attached, err)
 	}
-	p.holds(t, "count", "started\n")
+	p.hasContent(t, "count", "started\n")
 	other := spec
 	other.Command = "echo something else"
 	_, _, err = p.run().Start(t.Context(), other)
@@ -249,7 +249,7 @@ func oneKey(t *testing.T, p *Place) {
 	}
 }
 
-func atOnce(t *testing.T, p *Place) {
+func atOnce(t *testing.T, p *Fixture) {
 	spec := process.Spec{Key: "one", Owner: me, Command: "echo started >> count"}
 	ids := make([]process.ID, 8)
 	var fresh int
@@ -280,10 +280,10 @@ func atOnce(t *testing.T, p *Place) {
 		t.Errorf("%d starts say that they began it", fresh)
 	}
 	p.wait(t, ids[0])
-	p.holds(t, "count", "started\n")
+	p.hasContent(t, "count", "started\n")
 }
 
-func notStarted(t *testing.T, p *Place) {
+func notStarted(t *testing.T, p *Fixture) {
 	for name, spec := range map[string]process.Spec{
 		"no folder":  {Dir: "none", Command: "true"},
 		"a file":     {Dir: "file", Command: "true"},
@@ -301,7 +301,7 @@ func notStarted(t *testing.T, p *Place) {
 	}
 }
 
-func badRequests(t *testing.T, p *Place) {
+func badRequests(t *testing.T, p *Fixture) {
 	for name, spec := range map[string]process.Spec{
 		"no command":    {Key: "k", Owner: me},
 		"no key":        {Owner: me, Command: "true"},
@@ -326,7 +326,7 @@ func badRequests(t *testing.T, p *Place) {
 }
 
 // calls makes every call about a process and returns the errors.
-func (p *Place) calls(ctx context.Context, owner process.Owner, id process.ID) map[string]error {
+func (p *Fixture) calls(ctx context.Context, owner process.Owner, id process.ID) map[string]error {
 	all := make(map[string]error)
 	_, all["get"] = p.run().Get(ctx, owner, id)
 	_, all["wait"] = p.run().Wait(ctx, owner, id)
@@ -345,7 +345,7 @@ func (p *Place) calls(ctx context.Context, owner process.Owner, id process.ID) m
 	return all
 }
 
-func foreign(t *testing.T, p *Place) {
+func foreign(t *testing.T, p *Fixture) {
 	info := p.start(t, "echo secret; read line; echo $line", withStdin)
 	p.await(t, info.ID, "secret")
 	for _, owner := range []process.Owner{"other", me + "2", me[:len(me)-1], "session-1"} {
@@ -362,13 +362,13 @@ func foreign(t *testing.T, p *Place) {
 		_, err := p.run().Find(t.Context(), owner, info.Key)
 		fails(t, err, process.ErrNotFound, fmt.Sprintf("find by %s", owner))
 	}
-	p.give(t, info.ID, "untouched\n")
+	p.writeStdin(t, info.ID, "untouched\n")
 	if got := p.output(t, info.ID, 0); got != "secret\nuntouched\n" {
 		t.Errorf("the output is %q", got)
 	}
 }
 
-func noOwner(t *testing.T, p *Place) {
+func noOwner(t *testing.T, p *Fixture) {
 	info := p.start(t, "read line", withStdin)
 	for call, err := range p.calls(t.Context(), "", info.ID) {
 		fails(t, err, process.ErrNoOwner, call)
@@ -384,7 +384,7 @@ func noOwner(t *testing.T, p *Place) {
 	}
 }
 
-func order(t *testing.T, p *Place) {
+func order(t *testing.T, p *Fixture) {
 	info := p.start(t, "echo one; read x; echo two >&2; read x; echo three; read x; echo four >&2; exit 5", withStdin)
 	want := []string{"stdout 0 one\n", "stderr 4 two\n", "stdout 8 three\n", "stderr 14 four\n", "end 5"}
 	var live []string
@@ -392,7 +392,7 @@ func order(t *testing.T, p *Place) {
 		must(t, err)
 		live = append(live, describe(frame))
 		if frame.End == nil && len(live) < 4 {
-			p.give(t, info.ID, "\n")
+			p.writeStdin(t, info.ID, "\n")
 		}
 	}
 	if fmt.Sprintf("%q", live) != fmt.Sprintf("%q", want) {
@@ -415,7 +415,7 @@ func describe(f workspace.Frame) string {
 	return fmt.Sprintf("%v %d %s", f.Stream, f.Offset, f.Data)
 }
 
-func offsets(t *testing.T, p *Place) {
+func offsets(t *testing.T, p *Fixture) {
 	const text = "0123456789abcdef"
 	info := p.start(t, "printf "+text)
 	p.wait(t, info.ID)
@@ -447,7 +447,7 @@ func numbers(n int) string {
 	return b.String()
 }
 
-func long(t *testing.T, p *Place) {
+func long(t *testing.T, p *Fixture) {
 	const n = 300_000 // 2 MB
 	want := numbers(n)
 	info := p.start(t, fmt.Sprintf("seq %d", n))
@@ -468,7 +468,7 @@ func long(t *testing.T, p *Place) {
 	}
 }
 
-func binary(t *testing.T, p *Place) {
+func binary(t *testing.T, p *Fixture) {
 	info := p.start(t, `printf 'a\000b\377\303\r\n\033[0m'; printf '\200' >&2; : `+"\xff", func(s *process.Spec) { s.Key = "bytes" })
 	if got, want := p.output(t, info.ID, 0), "a\x00b\xff\xc3\r\n\x1b[0m"; strings.Replace(got, "\x80", "", 1) != want || len(got) != len(want)+1 {
 		t.Errorf("the output is %q", got)
@@ -478,12 +478,12 @@ func binary(t *testing.T, p *Place) {
 	}
 }
 
-func stdin(t *testing.T, p *Place) {
+func stdin(t *testing.T, p *Fixture) {
 	info := p.start(t, "cat; echo done", withStdin)
-	p.give(t, info.ID, "hello ")
+	p.writeStdin(t, info.ID, "hello ")
 	p.await(t, info.ID, "hello ")
 	large := strings.Repeat("0123456789abcde\n", 1<<14) // larger than a pipe
-	p.give(t, info.ID, large)
+	p.writeStdin(t, info.ID, large)
 	must(t, p.run().WriteStdin(t.Context(), me, info.ID, process.Input{Data: []byte("bye\n"), Close: true}))
 	if got := p.output(t, info.ID, 0); got != "hello "+large+"bye\ndone\n" {
 		t.Errorf("%d bytes came back: %.20q…%.20q", len(got), got, got[max(0, len(got)-20):])
@@ -498,7 +498,7 @@ func stdin(t *testing.T, p *Place) {
 	fails(t, p.run().WriteStdin(t.Context(), me, blocked.ID, process.Input{Data: []byte("x")}), process.ErrNoStdin, "writing where nothing is read")
 }
 
-func inputOnce(t *testing.T, p *Place) {
+func inputOnce(t *testing.T, p *Fixture) {
 	info := p.start(t, "cat", withStdin)
 	for range 3 {
 		must(t, p.run().WriteStdin(t.Context(), me, info.ID, process.Input{Key: "first", Data: []byte("a")}))
@@ -509,13 +509,13 @@ func inputOnce(t *testing.T, p *Place) {
 	}
 }
 
-func terminal(t *testing.T, p *Place) {
+func terminal(t *testing.T, p *Fixture) {
 	info := p.start(t, "stty size; read x; stty size; test -t 1 && echo terminal", func(s *process.Spec) {
 		s.Stdin, s.TTY = true, &process.Size{Rows: 10, Cols: 20}
 	})
 	p.await(t, info.ID, "10 20")
 	must(t, p.run().Resize(t.Context(), me, info.ID, process.Size{Rows: 33, Cols: 44}))
-	p.give(t, info.ID, "\n")
+	p.writeStdin(t, info.ID, "\n")
 	if got := p.output(t, info.ID, 0); !strings.Contains(got, "33 44") || !strings.Contains(got, "terminal") {
 		t.Errorf("the terminal shows %q", got)
 	}
@@ -526,7 +526,7 @@ func terminal(t *testing.T, p *Place) {
 	fails(t, p.run().Resize(t.Context(), me, plain.ID, process.Size{Rows: 1, Cols: 1}), process.ErrNoTerminal, "resizing what is no terminal")
 }
 
-func signals(t *testing.T, p *Place) {
+func signals(t *testing.T, p *Fixture) {
 	polite := p.start(t, "trap 'echo caught; exit 7' INT; echo ready; while :; do sleep 1000 & wait $!; done")
 	p.await(t, polite.ID, "ready")
 	must(t, p.run().Signal(t.Context(), me, polite.ID, syscall.SIGINT))
@@ -545,7 +545,7 @@ func signals(t *testing.T, p *Place) {
 	fails(t, p.run().Signal(t.Context(), me, killed.ID, syscall.SIGTERM), process.ErrEnded, "a signal to what has ended")
 }
 
-func stop(t *testing.T, p *Place) {
+func stop(t *testing.T, p *Fixture) {
 	info := p.start(t, "trap '' TERM; (trap '' TERM; echo $$ $PPID; sleep 1000) & sleep 1000; wait")
 	p.await(t, info.ID, "\n")
 	end, err := p.run().Stop(t.Context(), me, info.ID)
@@ -560,7 +560,7 @@ func stop(t *testing.T, p *Place) {
 	}
 }
 
-func contexts(t *testing.T, p *Place) {
+func contexts(t *testing.T, p *Fixture) {
 	ctx, cancel := context.WithCancel(t.Context())
 	info, _, err := p.run().Start(ctx, process.Spec{Key: "k", Owner: me, Command: "echo one; read x; echo two", Stdin: true})
 	must(t, err)
@@ -578,13 +578,13 @@ func contexts(t *testing.T, p *Place) {
 	for range 2 {
 		fails(t, <-waited, context.Canceled, "waiting with a context that ended")
 	}
-	p.give(t, info.ID, "\n")
+	p.writeStdin(t, info.ID, "\n")
 	if got := p.output(t, info.ID, 0); got != "one\ntwo\n" {
 		t.Errorf("the output is %q", got)
 	}
 }
 
-func leaves(t *testing.T, p *Place) {
+func leaves(t *testing.T, p *Fixture) {
 	info := p.start(t, "yes | head -c 3000000; echo end")
 	for range 3 {
 		for frame, err := range p.run().Follow(t.Context(), me, info.ID, 0) {
@@ -599,7 +599,7 @@ func leaves(t *testing.T, p *Place) {
 	}
 }
 
-func lingering(t *testing.T, p *Place) {
+func lingering(t *testing.T, p *Fixture) {
 	info := p.start(t, "(sleep 1000; echo late) & echo ok")
 	text, end, err := p.follow(t.Context(), info.ID, 0, nil)
 	must(t, err)
@@ -612,14 +612,14 @@ func lingering(t *testing.T, p *Place) {
 	}
 }
 
-func noise(t *testing.T, p *Place) {
+func noise(t *testing.T, p *Fixture) {
 	info := p.start(t, "yes noise & read x; exit 3", withStdin, func(s *process.Spec) { s.Quota = 4 << 20 })
 	p.await(t, info.ID, "noise")
 	var end *process.Info
 	for frame, err := range p.run().Follow(t.Context(), me, info.ID, 0) {
 		must(t, err)
 		if frame.Offset == 0 {
-			p.give(t, info.ID, "\n")
+			p.writeStdin(t, info.ID, "\n")
 		}
 		end = frame.End
 	}
@@ -628,7 +628,7 @@ func noise(t *testing.T, p *Place) {
 	}
 }
 
-func caps(t *testing.T, p *Place) {
+func caps(t *testing.T, p *Fixture) {
 	for i := range MaxRunning {
 		p.start(t, "sleep 1000", func(s *process.Spec) { s.Key = fmt.Sprint(i) })
 	}
@@ -647,9 +647,9 @@ func caps(t *testing.T, p *Place) {
 	}
 }
 
-// lose makes a call whose answer is lost, and returns when the client has repeated it.
+// loseAnswer makes a call whose answer is lost, and returns when the client has repeated it.
 // The function happened waits until the call has had its effect for the first time.
-func (p *Place) lose(t *testing.T, do func() error, happened func()) {
+func (p *Fixture) loseAnswer(t *testing.T, do func() error, happened func()) {
 	t.Helper()
 	if p.Cut == nil { // without a connection the caller repeats the call itself
 		must(t, do())
@@ -667,13 +667,13 @@ func (p *Place) lose(t *testing.T, do func() error, happened func()) {
 	must(t, <-done)
 }
 
-func lostReply(t *testing.T, p *Place) {
+func lostReply(t *testing.T, p *Fixture) {
 	fifo := p.at("started")
 	must(t, syscall.Mkfifo(fifo, 0o600))
 	spec := process.Spec{Key: "k", Owner: me, Command: "echo started >> count; echo > started; read x; echo end", Stdin: true}
 	var info process.Info
 	var attached bool
-	p.lose(t, func() (err error) {
+	p.loseAnswer(t, func() (err error) {
 		info, attached, err = p.run().Start(t.Context(), spec)
 		return err
 	}, func() {
@@ -683,21 +683,21 @@ func lostReply(t *testing.T, p *Place) {
 	if !attached {
 		t.Error("the second start does not say that it found a process")
 	}
-	p.give(t, info.ID, "\n")
+	p.writeStdin(t, info.ID, "\n")
 	if got := p.output(t, info.ID, 0); got != "end\n" {
 		t.Errorf("the output is %q", got)
 	}
-	p.holds(t, "count", "started\n")
+	p.hasContent(t, "count", "started\n")
 	if list, err := p.run().List(t.Context(), me); len(list) != 1 || err != nil {
 		t.Errorf("there is %+v, %v", list, err)
 	}
 }
 
-func lostInput(t *testing.T, p *Place) {
+func lostInput(t *testing.T, p *Fixture) {
 	fifo := p.at("got")
 	must(t, syscall.Mkfifo(fifo, 0o600))
 	info := p.start(t, "read x; echo $x > got; cat", withStdin)
-	p.lose(t, func() error {
+	p.loseAnswer(t, func() error {
 		return p.run().WriteStdin(t.Context(), me, info.ID, process.Input{Key: "1", Data: []byte("line\n")})
 	}, func() {
 		got, err := os.ReadFile(fifo)
@@ -711,7 +711,7 @@ func lostInput(t *testing.T, p *Place) {
 	}
 }
 
-func cutOutput(t *testing.T, p *Place) {
+func cutOutput(t *testing.T, p *Fixture) {
 	const parts, lines = 6, 20_000
 	info := p.start(t, fmt.Sprintf("for i in 1 2 3 4 5 6; do seq %d; read x; done; exit 9", lines), withStdin)
 	want := strings.Repeat(numbers(lines), parts)
@@ -732,7 +732,7 @@ func cutOutput(t *testing.T, p *Place) {
 			if p.Cut != nil {
 				p.Cut() // while there is no output
 			}
-			p.give(t, info.ID, "\n")
+			p.writeStdin(t, info.ID, "\n")
 			given++
 		}
 	}
@@ -744,7 +744,7 @@ func cutOutput(t *testing.T, p *Place) {
 	}
 }
 
-func restart(t *testing.T, p *Place) {
+func restart(t *testing.T, p *Fixture) {
 	info := p.start(t, "echo one; read x; echo two; read x; echo three; exit 4", withStdin)
 	ended := p.start(t, "echo over; exit 3")
 	p.wait(t, ended.ID)
@@ -777,10 +777,10 @@ func restart(t *testing.T, p *Place) {
 	}()
 	<-one
 	p.Restart(t)
-	p.give(t, info.ID, "\n")
+	p.writeStdin(t, info.ID, "\n")
 	p.await(t, info.ID, "two")
 	p.Restart(t)
-	p.give(t, info.ID, "\n")
+	p.writeStdin(t, info.ID, "\n")
 	if got := <-followed; got.text != "one\ntwo\nthree\n" || got.end == nil || got.end.Exit.Code != 4 {
 		t.Errorf("the follower saw %q, %+v", got.text, got.end)
 	}
@@ -792,7 +792,7 @@ func restart(t *testing.T, p *Place) {
 	}
 }
 
-func background(t *testing.T, p *Place) {
+func background(t *testing.T, p *Fixture) {
 	// A command is started in the background, and found later by its key.
 	install := p.start(t, "echo added 42 packages")
 	quick := p.start(t, "echo hello; echo oops >&2; exit 1")
@@ -816,14 +816,14 @@ func background(t *testing.T, p *Place) {
 	if now, err := p.run().Get(t.Context(), me, build.ID); err != nil || now.State != process.Running {
 		t.Errorf("then it is %s, %v", now.State, err)
 	}
-	p.give(t, build.ID, "\n")
+	p.writeStdin(t, build.ID, "\n")
 	end := p.wait(t, build.ID)
 	if got := p.output(t, build.ID, 0); got != "building\nbuild completed successfully\n" || end.Exit == nil || end.Exit.Code != 0 {
 		t.Errorf("%q, %+v", got, end)
 	}
 }
 
-func seen(t *testing.T, p *Place) {
+func seen(t *testing.T, p *Fixture) {
 	info := p.start(t, "echo kept")
 	p.wait(t, info.ID)
 	must(t, p.run().MarkSeen(t.Context(), me, info.ID))
@@ -836,7 +836,7 @@ func seen(t *testing.T, p *Place) {
 	}
 }
 
-func followers(t *testing.T, p *Place) {
+func followers(t *testing.T, p *Fixture) {
 	info := p.start(t, "read x; seq 50000; read x", withStdin)
 	want := numbers(50_000)
 	var all sync.WaitGroup
@@ -847,6 +847,6 @@ func followers(t *testing.T, p *Place) {
 			}
 		})
 	}
-	p.give(t, info.ID, "\n\n")
+	p.writeStdin(t, info.ID, "\n\n")
 	all.Wait()
 }

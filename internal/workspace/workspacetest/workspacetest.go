@@ -10,8 +10,8 @@ import (
 	"github.com/abide-run/abide/internal/workspace"
 )
 
-// A Place is a workspace under test, and its folder.
-type Place struct {
+// A Fixture is a workspace under test, and its folder.
+type Fixture struct {
 	workspace.Files
 	Dir string
 
@@ -27,7 +27,7 @@ type Place struct {
 }
 
 // Use sets the workspace that is tested from now on.
-func (p *Place) Use(ws workspace.Workspace) {
+func (p *Fixture) Use(ws workspace.Workspace) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.Files == nil {
@@ -36,14 +36,14 @@ func (p *Place) Use(ws workspace.Workspace) {
 	p.processes = ws.Processes
 }
 
-func (p *Place) run() workspace.Processes {
+func (p *Fixture) run() workspace.Processes {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.processes
 }
 
 // Open creates a workspace for a test, which is closed at the end of the test.
-type Open func(t *testing.T) *Place
+type Open func(t *testing.T) *Fixture
 
 // MaxRunning is the maximum number of processes of an owner in a workspace of a test.
 const MaxRunning = 12

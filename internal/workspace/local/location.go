@@ -17,33 +17,33 @@ import (
 // inherit the descriptor.
 const noWait = unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC
 
-// A spot is the last element of a path and the open folder that it is in.
-type spot struct {
+// A location is the last element of a path and the open folder that it is in.
+type location struct {
 	dir    int    // descriptor of the folder
 	name   string // name in the folder; "." if the path is the root
 	follow bool   // true if a link with that name is followed
 	above  string // path of the folder
 }
 
-func (s *spot) close() { _ = unix.Close(s.dir) }
+func (s *location) close() { _ = unix.Close(s.dir) }
 
 // flags returns the flags of an *at system call that follows links or does not.
-func (s *spot) flags() int {
+func (s *location) flags() int {
 	if s.follow {
 		return 0
 	}
 	return unix.AT_SYMLINK_NOFOLLOW
 }
 
-// spot opens the folder of a path. With make, it creates missing folders.
-func (w *Files) spot(p workspace.Path, make bool) (*spot, error) {
+// locate opens the folder of a path. With make, it creates missing folders.
+func (w *files) locate(p workspace.Path, make bool) (*location, error) {
 	if err := check(p); err != nil {
 		return nil, err
 	}
 	if p.Root == "" {
-		return followed(w.absolute(p.Name), make)
+		return locateFollowing(w.absolute(p.Name), make)
 	}
-	return below(w.absolute(p.Root), p.Name, make)
+	return locateBelow(w.absolute(p.Root), p.Name, make)
 }
 
 func check(p workspace.Path) error {
@@ -58,15 +58,15 @@ func check(p workspace.Path) error {
 	return nil
 }
 
-func (w *Files) absolute(name string) string {
+func (w *files) absolute(name string) string {
 	if filepath.IsAbs(name) {
 		return filepath.Clean(name)
 	}
 	return filepath.Join(w.dir, name)
 }
 
-// followed returns the spot of a path whose links are followed.
-func followed(path string, make bool) (*spot, error) {
+// locateFollowing returns the location of a path whose links are followed.
+func locateFollowing(path string, make bool) (*location, error) {
 	above := filepath.Dir(path)
 	if make {
 		err := os.MkdirAll(above, 0o777)
@@ -85,18 +85,18 @@ func followed(path string, make bool) (*spot, error) {
 	if name == "/" {
 		name = "."
 	}
-	return &spot{dir, name, true, above}, nil
+	return &location{dir, name, true, above}, nil
 }
 
-// below returns the spot of a path whose links are not followed.
-func below(root, name string, make bool) (*spot, error) {
+// locateBelow returns the location of a path whose links are not followed.
+func locateBelow(root, name string, make bool) (*location, error) {
 	dir, err := openFolder(unix.AT_FDCWD, root, stepFlags)
 	if err != nil {
 		return nil, err
 	}
-	s := &spot{dir: dir, name: ".", above: root}
+	s := &location{dir: dir, name: ".", above: root}
 	for _, next := range strings.Split(filepath.Clean(name), "/") {
-		if err := s.down(make); err != nil {
+		if err := s.descend(make); err != nil {
 			s.close()
 			return nil, err
 		}
@@ -105,8 +105,8 @@ func below(root, name string, make bool) (*spot, error) {
 	return s, nil
 }
 
-// down moves the spot into the folder that it names.
-func (s *spot) down(make bool) error {
+// descend moves the location into the folder that it names.
+func (s *location) descend(make bool) error {
 	if s.name == "." {
 		return nil
 	}
