@@ -1,9 +1,9 @@
-// Package approval decides what needs a person's yes.
+// Package approval decides which tool calls need the permission of a person.
 //
-// A call says what it wants to do with a [Request]; the rules of its session
-// say whether that is allowed, denied, or has to be asked. A denial wins over
-// everything. What a person has said for the rest of the session comes next,
-// then what the rules want asked, then what they allow.
+// A call describes what it will do with a [Request]. The rules of its session decide
+// whether the request is allowed, denied, or has to be asked. A rule that denies wins
+// over everything. Grants that a person gave for the rest of the session come next,
+// then rules that ask, then rules that allow.
 package approval
 
 import (
@@ -22,42 +22,40 @@ const (
 	CustomTool = "custom-tool"
 )
 
-// ReadOnly is, in a rule, whatever only reads: files, and commands that change
-// nothing as far as their words tell.
+// ReadOnly is the name, in a rule, of all requests that only read: reading files, and
+// commands that change nothing as far as their text tells.
 const ReadOnly = "read-only"
 
-// A Request says what a call wants to do.
+// A Request describes what a call will do.
 type Request struct {
 	Kind string
-	Tool string // the name of the tool; whoever asks the tool fills it in
-	// Subjects are what an approval for the session covers: the names of
-	// commands, of a tool. None covers the whole kind.
+	Tool string // name of the tool; the caller of the tool sets it
+	// Subjects are what a grant for the session covers: names of commands, or of a
+	// tool. Without subjects a grant covers the whole kind.
 	Subjects []string
-	// Details are what the patterns of rules are about: where paths lead,
-	// commands with their arguments, URLs. All of them have to be allowed.
+	// Details are matched by the patterns of rules: resolved paths, commands with their
+	// arguments, URLs. All of them have to be allowed.
 	Details []string
-	// Aliases are other names of the same things. To be denied or asked, one of
-	// them is enough; they allow nothing.
+	// Aliases are other names of the same things. A rule that denies or asks applies if
+	// it matches one of them; a rule that allows ignores them.
 	Aliases []string
-	// Paths and URLs are what the words of a command name. Rules about files and
-	// addresses deny it or want it asked for them; they allow nothing.
+	// Paths and URLs are those in the text of a command. Rules about files and URLs that
+	// deny or ask apply to them too; rules that allow ignore them.
 	Paths, URLs []string
-	// ReadOnly means that a command changes nothing, as far as its words tell.
+	// ReadOnly is true if a command changes nothing, as far as its text tells.
 	ReadOnly bool
-	// Unclear means that the call may do more than the details tell, so that no
-	// pattern can allow it.
+	// Unclear is true if the call may do more than the details tell. Then no pattern can
+	// allow it.
 	Unclear bool
-	// Dirs are the names of the working directory, for patterns of paths that are
-	// relative.
+	// Dirs are the names of the working directory, for patterns with relative paths.
 	Dirs []string
-	// Allowed means that the scope of the session allows it, so that nobody need
-	// be asked.
+	// Allowed is true if the scope of the session allows the request without asking.
 	Allowed bool
-	// Ask and Prompt are what clients are shown, in the protocol's form.
+	// Ask and Prompt are what clients show, in the form of the protocol.
 	Ask, Prompt json.RawMessage
 }
 
-// Grants are what a yes for the rest of the session allows.
+// Grants returns what a yes for the rest of the session allows.
 func (r *Request) Grants() []event.Grant {
 	if len(r.Subjects) == 0 {
 		return []event.Grant{{Kind: r.Kind}}
@@ -69,25 +67,25 @@ func (r *Request) Grants() []event.Grant {
 	return list
 }
 
-// A Verdict is what the rules say.
+// A Verdict is the decision about a request.
 type Verdict int
 
 // The verdicts.
 const (
-	Ask   Verdict = iota
-	Allow         // the scope of the session allows it
-	Grant         // more than its scope allows it
-	Deny
+	Ask   Verdict = iota // a person has to be asked
+	Allow                // the scope of the session allows the request
+	Grant                // a grant, a rule or the rule set allows it, also outside the scope
+	Deny                 // a rule denies it
 )
 
 // The rule sets that a session can start with.
 const (
-	AskAlways = ""          // everything is asked
-	Workspace = "workspace" // reading and writing below the working directory is allowed
-	All       = "all"       // everything is allowed that is not denied
+	AskAlways = ""          // asks about everything
+	Workspace = "workspace" // allows reading and writing below the working directory
+	All       = "all"       // allows everything that is not denied
 )
 
-// granted reports whether grants answer all of a request.
+// granted reports whether grants cover the whole request.
 func granted(grants []event.Grant, r *Request) bool {
 	for _, want := range r.Grants() {
 		if !slices.ContainsFunc(grants, func(g event.Grant) bool {
@@ -99,7 +97,7 @@ func granted(grants []event.Grant, r *Request) bool {
 	return true
 }
 
-// Judge says what the rules say of a request. It is pure.
+// Judge decides about a request. It is pure.
 func Judge(set string, rules event.PermissionRules, grants []event.Grant, r *Request) Verdict {
 	switch {
 	case slices.ContainsFunc(rules.Deny, r.touches):

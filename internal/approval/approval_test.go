@@ -8,7 +8,7 @@ import (
 	"github.com/abide-run/abide/internal/event"
 )
 
-// file asks to use files in the working directory /w, which is a link to /real.
+// file returns a request about files in the working directory /w, a link to /real.
 func file(kind, tool string, paths ...string) approval.Request {
 	return approval.Request{Kind: kind, Tool: tool, Details: paths, Aliases: paths, Dirs: []string{"/w", "/real"}}
 }
@@ -21,7 +21,7 @@ func command(commands ...string) approval.Request {
 	return r
 }
 
-// looking are commands that only read.
+// looking returns a request for commands that only read.
 func looking(commands ...string) approval.Request {
 	r := command(commands...)
 	r.ReadOnly = true

@@ -6,17 +6,17 @@ import (
 	"github.com/abide-run/abide/internal/event"
 )
 
-// A Coverage is what a yes for longer covers, in the protocol's form.
+// A Coverage is what a lasting approval covers, in the form of the protocol.
 type Coverage struct {
 	Kind     string    `json:"kind"`
 	Commands *[]string `json:"commandIdentifiers,omitempty"`
 	ToolName string    `json:"toolName,omitempty"`
 }
 
-// commands is the Kind of a Coverage of commands of the shell.
+// commands is the Kind of a Coverage of shell commands.
 const commands = "commands"
 
-// Whole reports whether nothing is missing that typed clients require.
+// Whole reports whether the coverage has all fields that typed clients require.
 func (c Coverage) Whole() bool {
 	switch c.Kind {
 	case "":
@@ -29,8 +29,8 @@ func (c Coverage) Whole() bool {
 	return true
 }
 
-// Completed is the coverage with what is missing: what the question about a call
-// of a tool was about.
+// Completed returns the coverage with its missing fields set from the request that was
+// approved: its grants and its tool.
 func (c Coverage) Completed(grants []event.Grant, tool string) Coverage {
 	c.Kind = cmp.Or(c.Kind, kindOf(grants))
 	switch {
@@ -48,8 +48,8 @@ func (c Coverage) Completed(grants []event.Grant, tool string) Coverage {
 	return c
 }
 
-// kindOf is the kind of coverage that grants have. There is none for addresses:
-// those are opened by a tool.
+// kindOf returns the kind of a coverage for grants. URLs have no kind of their own,
+// because a tool opens them.
 func kindOf(grants []event.Grant) string {
 	if len(grants) == 0 {
 		return CustomTool

@@ -12,21 +12,21 @@ import (
 // A rule names a tool or a kind of request, and may have a pattern: "bash",
 // "bash(git *)", "write(docs/**)", "url(https://example.org/*)", "read-only".
 //
-// The pattern of a path covers what it matches and all that is below it; one
-// that is relative counts from the working directory. In the pattern of anything
-// else a star stands for any text, and one after a space also for nothing.
+// A pattern for paths covers the paths that it matches and everything below them; a
+// relative one is relative to the working directory. In other patterns a star matches
+// any text, and " *" at the end also matches nothing.
 type rule struct {
 	tool    string
-	pattern string // empty: whatever the call is about
+	pattern string // empty if the rule is about all calls
 }
 
-// Check says what is wrong with a rule.
+// Check returns an error if a rule is not valid.
 func Check(text string) error {
 	_, err := parse(text)
 	return err
 }
 
-// Expand writes out the home directory in the pattern of a rule.
+// Expand replaces ~ by the home directory in the pattern of a rule.
 func Expand(text, home string) string {
 	if tool, rest, ok := strings.Cut(text, "(~/"); ok {
 		return tool + "(" + home + "/" + rest
@@ -50,22 +50,22 @@ func parse(text string) (rule, error) {
 	if _, err := glob.Compile(strings.TrimPrefix(pattern, "/")); err != nil && pathKind(r.tool) {
 		return r, fmt.Errorf("rule %q: %w", text, err)
 	}
-	if start, ok := strings.CutSuffix(pattern, ":*"); ok { // as others write it
+	if start, ok := strings.CutSuffix(pattern, ":*"); ok { // the form that other agents use
 		pattern = start + " *"
 	}
 	r.pattern = pattern
 	return r, nil
 }
 
-// pathKind reports whether a rule is about paths, as far as its name tells.
+// pathKind reports whether a rule with this name is about paths.
 func pathKind(name string) bool {
 	return slices.Contains([]string{Read, Write, "view", "create", "edit", "grep", "glob"}, name)
 }
 
-// urlKind reports whether a rule is about addresses.
+// urlKind reports whether a rule with this name is about URLs.
 func urlKind(name string) bool { return name == URL || name == "web_fetch" }
 
-// about reports whether the rule is about such calls at all.
+// about reports whether the rule is about the tool or kind of a request.
 func (u rule) about(r *Request) bool {
 	switch u.tool {
 	case "*", strings.ToLower(r.Tool), r.Kind:
@@ -76,7 +76,7 @@ func (u rule) about(r *Request) bool {
 	return false
 }
 
-// names reports whether the words of a command name what the rule is about.
+// names reports whether the text of a command has a path or URL that the rule is about.
 func (u rule) names(r *Request) bool {
 	switch {
 	case r.Kind != Shell || u.pattern == "":
@@ -89,8 +89,8 @@ func (u rule) names(r *Request) bool {
 	return false
 }
 
-// touches reports whether a rule is about any part of a request. A rule that
-// cannot be read is about everything: it was meant to stop something.
+// touches reports whether a rule is about any part of a request. An invalid rule is
+// about everything, because it was meant to stop something.
 func (r *Request) touches(text string) bool {
 	u, err := parse(text)
 	if err != nil {
@@ -125,7 +125,7 @@ func (r *Request) permitted(rules []string) bool {
 	return true
 }
 
-// matches compares the pattern with one thing that a call is about.
+// matches reports whether the pattern matches one detail of a request.
 func (u rule) matches(detail string, r *Request) bool {
 	if u.pattern == "" {
 		return true
@@ -136,8 +136,8 @@ func (u rule) matches(detail string, r *Request) bool {
 	return u.covers(detail, r.Dirs)
 }
 
-// covers reports whether the pattern covers a path. One that is relative counts
-// from the folders.
+// covers reports whether the pattern covers a path. A relative pattern is relative to
+// the folders dirs.
 func (u rule) covers(path string, dirs []string) bool {
 	if filepath.IsAbs(u.pattern) {
 		return covers(u.pattern, path)
@@ -159,10 +159,10 @@ func covers(pattern, path string) bool {
 			return true
 		}
 	}
-	return filepath.Clean(pattern) == "." // the working directory
+	return filepath.Clean(pattern) == "." // the working directory itself
 }
 
-// wildcard compares a text with a pattern in which a star stands for any text.
+// wildcard reports whether a pattern, in which a star matches any text, matches a text.
 func wildcard(pattern, text string) bool {
 	if start, ok := strings.CutSuffix(pattern, " *"); ok && !strings.Contains(start, "*") {
 		return text == start || strings.HasPrefix(text, start+" ")

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// named are the classes that have a name. They are about ASCII.
+// named are the classes with a name. They contain only ASCII characters.
 var named = map[string]func(c rune) bool{
 	"alnum":  func(c rune) bool { return letter(c) || digit(c) },
 	"alpha":  letter,
@@ -26,14 +26,14 @@ var named = map[string]func(c rune) bool{
 func letter(c rune) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
 func digit(c rune) bool  { return c >= '0' && c <= '9' }
 
-// Why a class is not well formed.
+// Errors of invalid classes.
 var (
 	errUnclosed = errors.New("unclosed character class; missing ']'")
 	errNamed    = errors.New("unknown character class name")
 )
 
-// class compares a character with the class at the start of a pattern. It
-// returns the length of the class, or 0 if it is not well formed.
+// class compares a character with the class at the start of a pattern. It returns the
+// length of the class, or 0 if it is invalid.
 func (m *matcher) class(p string, c rune) (int, bool) {
 	found := false
 	n, negated, err := m.items(p, func(low, high rune, of func(rune) bool) {
@@ -45,8 +45,8 @@ func (m *matcher) class(p string, c rune) (int, bool) {
 	return n, found != negated
 }
 
-// items calls visit with the parts of the class at the start of a pattern: what
-// lies between two characters, or what a name stands for.
+// items calls visit with the parts of the class at the start of a pattern: a range of
+// characters, or the function of a named class.
 func (m *matcher) items(p string, visit func(low, high rune, of func(rune) bool)) (n int, negated bool, err error) {
 	i := 1
 	if i < len(p) && (p[i] == '!' || p[i] == '^') {
@@ -83,8 +83,8 @@ func (m *matcher) items(p string, visit func(low, high rune, of func(rune) bool)
 	}
 }
 
-// className reads [:name:] and returns the name and how long all of it is. What
-// has no ":]" at its end is no name.
+// className parses [:name:] and returns the name and the length of the whole. Without
+// ":]" at the end it is not a name.
 func className(p string) (string, int) {
 	rest, ok := strings.CutPrefix(p, "[:")
 	if !ok {
@@ -97,8 +97,8 @@ func className(p string) (string, int) {
 	return rest[:end-1], end + 3
 }
 
-// char reads one character of a class, which may be escaped; -1 if there is
-// none.
+// char returns one character of a class, which may be escaped, or -1 if there is none,
+// and its length.
 func (m *matcher) char(p string) (rune, int) {
 	escaped := 0
 	if p[0] == '\\' {
@@ -111,7 +111,7 @@ func (m *matcher) char(p string) (rune, int) {
 	return c, width + escaped
 }
 
-// wellFormed says what is wrong with a pattern.
+// wellFormed returns an error if a pattern is invalid.
 func wellFormed(p string) error {
 	m := matcher{pattern: p, runes: true}
 	for i := 0; i < len(p); {

@@ -5,10 +5,10 @@ import (
 	"fmt"
 )
 
-// maxAlternatives bounds what braces make of a pattern.
+// maxAlternatives is the maximum number of alternatives of a pattern with braces.
 const maxAlternatives = 1000
 
-// expand writes a pattern with braces as patterns without.
+// expand converts a pattern with braces to patterns without braces.
 func expand(p string) ([]string, error) {
 	open, parts, end, err := braces(p)
 	if err != nil || parts == nil {
@@ -36,8 +36,8 @@ func expand(p string) ([]string, error) {
 	return all, nil
 }
 
-// braces finds the first group of a pattern: where it opens, its parts, and
-// where it ends. There are no parts if there is no group.
+// braces returns the first group in braces of a pattern: its position, its parts, and the
+// position after it. There are no parts if there is no group.
 func braces(p string) (open int, parts []string, end int, err error) {
 	open = -1
 	for i, depth, start := 0, 0, 0; i < len(p); i++ {
@@ -69,7 +69,7 @@ func braces(p string) (open int, parts []string, end int, err error) {
 	return 0, nil, 0, nil
 }
 
-// classLength is how long the class at the start of a pattern is.
+// classLength returns the length of the class at the start of a pattern.
 func classLength(p string) int {
 	m := matcher{runes: true}
 	n, _, err := m.items(p, func(rune, rune, func(rune) bool) {})

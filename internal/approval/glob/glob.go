@@ -1,12 +1,12 @@
 // Package glob matches paths with patterns.
 //
-//   - any characters but a slash
-//     ?      one character but a slash
-//     [a-z]  one of these characters; [!a-z] and [^a-z] one that is not; also
-//     [[:alpha:]] and the like
-//     **     as a whole name: any number of folders, or everything below
-//     {a,b}  either of these, in patterns made with [Compile] alone
-//     \x     the character x itself
+//	?      one character except a slash
+//	*      any characters except a slash
+//	[a-z]  one of these characters; [!a-z] and [^a-z] one of the others; also
+//	       [[:alpha:]] and the like
+//	**     as a whole name: any number of folders, or everything below
+//	{a,b}  one of these, only in patterns made with [Compile]
+//	\x     the character x itself
 //
 // A pattern matches a whole path. Paths have no leading slash.
 package glob
@@ -15,11 +15,11 @@ import "strings"
 
 // A Pattern is a compiled pattern. It is safe for concurrent use.
 type Pattern struct {
-	any []alternative // a path that matches one of them matches
+	any []alternative // the pattern matches if one of them does
 }
 
-// Compile makes a pattern as people write them for tools. Characters are those
-// of Unicode.
+// Compile compiles a pattern as people write them for tools. Characters are Unicode
+// characters.
 func Compile(pattern string) (*Pattern, error) {
 	texts, err := expand(pattern)
 	if err != nil {
@@ -35,8 +35,8 @@ func Compile(pattern string) (*Pattern, error) {
 	return p, nil
 }
 
-// Git makes a pattern as git has it: characters are bytes, braces are nothing
-// special, and a pattern that is not well formed matches nothing.
+// Git compiles a pattern as git understands it: characters are bytes, braces are not
+// special, and an invalid pattern matches nothing.
 func Git(pattern string) *Pattern {
 	return &Pattern{[]alternative{newAlternative(pattern, false)}}
 }
@@ -51,8 +51,8 @@ func (p *Pattern) Match(path string) bool {
 	return false
 }
 
-// An alternative is a pattern without braces. Most patterns are a name or an
-// ending, and those are not worth interpreting.
+// An alternative is a pattern without braces. Most patterns are a name or an ending,
+// which are matched without a matcher.
 type alternative struct {
 	kind  kind
 	text  string
@@ -63,8 +63,8 @@ type kind int
 
 const (
 	general kind = iota
-	literal      // text itself
-	ending       // text at the end of a name
+	literal      // the path equals text
+	ending       // the path is a name that ends with text
 )
 
 func newAlternative(text string, runes bool) alternative {

@@ -81,7 +81,7 @@ func TestManyStarsEnd(t *testing.T) {
 	}
 }
 
-// naive writes a pattern as a regular expression.
+// naive converts a pattern to a regular expression.
 func naive(pattern []string) *regexp.Regexp {
 	var b strings.Builder
 	for i, piece := range pattern {
@@ -115,7 +115,7 @@ func TestMatchesAsARegularExpressionWould(t *testing.T) {
 		pattern := pieces.Draw(t, "pattern")
 		for i, piece := range pattern {
 			if i > 0 && pattern[i-1] == "*" && piece[0] == '*' {
-				return // the pieces run together
+				return // two pieces form a longer operator
 			}
 		}
 		p, err := glob.Compile(strings.Join(pattern, ""))

@@ -5,25 +5,25 @@ import (
 	"unicode/utf8"
 )
 
-// maxSteps bounds the work on one path: a pattern with many stars can have very
-// many ways to match.
+// maxSteps is the maximum number of steps for one path: a pattern with many stars can
+// have very many ways to match.
 const maxSteps = 1 << 16
 
 // A matcher is one comparison of a pattern with a path.
 type matcher struct {
 	pattern string
-	runes   bool // characters are runes, not bytes
-	budget  int
+	runes   bool // true if characters are runes, false if bytes
+	budget  int  // number of steps that remain
 }
 
-// An outcome is what a comparison from some place on came to.
+// An outcome is the result of comparing a pattern with a path from some position on.
 type outcome int
 
 const (
-	yes      outcome = iota
-	no               // but perhaps from a later place
-	notInOne         // nor from a later place in the same name
-	never            // nor from any later place
+	yes      outcome = iota // it matches
+	no                      // it does not match, but may match from a later position
+	notInOne                // it does not match from any position in the same name either
+	never                   // it does not match from any later position either
 )
 
 // match compares the pattern from i on with the rest of a path.
@@ -53,8 +53,9 @@ func (m *matcher) match(i int, s string) outcome {
 	return yes
 }
 
-// one compares one character of the path with what stands at i. It returns how
-// long that is, or 0 if it is not well formed, and how long the character is.
+// one compares one character of the path with the pattern at i. It returns the length of
+// the compared part of the pattern, or 0 if it is invalid, and the length of the
+// character.
 func (m *matcher) one(i int, s string) (n int, ok bool, width int) {
 	switch p := m.pattern[i:]; p[0] {
 	case '?':
@@ -82,7 +83,7 @@ func (m *matcher) next(s string) (rune, int) {
 	return rune(s[0]), 1
 }
 
-// star compares from a star on.
+// star compares the pattern from a star on.
 func (m *matcher) star(i int, s string) outcome {
 	rest := strings.TrimLeft(m.pattern[i:], "*")
 	after := len(m.pattern) - len(rest)
@@ -92,18 +93,18 @@ func (m *matcher) star(i int, s string) outcome {
 		return notInOne
 	case rest == "":
 		return yes
-	case deep && rest[0] == '/' && m.match(after+1, s) == yes: // no folder at all
+	case deep && rest[0] == '/' && m.match(after+1, s) == yes: // ** matches no folder
 		return yes
 	}
 	return m.slide(after, s, deep)
 }
 
-// wholeName reports whether the stars at i are a name by themselves.
+// wholeName reports whether the stars at i are a whole name.
 func (m *matcher) wholeName(i int, rest string) bool {
 	return (i == 0 || m.pattern[i-1] == '/') && (rest == "" || rest[0] == '/' || strings.HasPrefix(rest, `\/`))
 }
 
-// slide compares the pattern from i on with the path after ever more of it.
+// slide compares the pattern from i on with the path, from one position after the other.
 func (m *matcher) slide(i int, s string, deep bool) outcome {
 	for s != "" {
 		switch o := m.match(i, s); {

@@ -1,11 +1,10 @@
-// Package places remembers what people allow for longer than a session.
+// Package places stores what people allow for longer than a session.
 //
-//   - A place is a repository, or a folder that is in none. What is allowed in a
-//     place is allowed in all sessions there; what is allowed always, everywhere.
-//   - A change is on the disk when it returns, and holds from then on: whoever
-//     judges asks again each time.
-//   - Only what is allowed is remembered. A file that cannot be read allows
-//     nothing.
+//   - A place is a repository, or a folder outside of repositories. A rule for a place
+//     applies to all sessions there; a rule for always applies everywhere.
+//   - A change is on disk when the call returns, and applies from then on: rules are
+//     looked up for every decision.
+//   - Only rules that allow are stored. A file that cannot be read allows nothing.
 package places
 
 import (
@@ -23,13 +22,13 @@ import (
 	"github.com/abide-run/abide/internal/event"
 )
 
-// A Place is where sessions work.
+// A Place is a folder where sessions work.
 type Place struct {
-	Key  string // the folder
+	Key  string // path of the folder
 	Kind string // "repo" or "dir"
 }
 
-// Locate finds the place of a folder: the repository that it is in, or itself.
+// Locate returns the place of a folder: the repository that it is in, or else itself.
 func Locate(dir string) Place {
 	dir = filepath.Clean(dir)
 	for at := dir; ; at = filepath.Dir(at) {
@@ -42,16 +41,16 @@ func Locate(dir string) Place {
 	}
 }
 
-// Places is what is remembered, in a file. It is safe for concurrent use.
+// Places are the stored rules. They are safe for concurrent use.
 type Places struct {
-	path string // remembered in memory alone if empty
+	path string // file with the rules; empty to keep them in memory only
 
 	mu     sync.Mutex
 	loaded bool
 	known  known
 }
 
-// known is the file.
+// known is the content of the file.
 type known struct {
 	Always    []event.Rule      `json:"always,omitempty"`
 	Locations map[string]*place `json:"locations"`
@@ -62,8 +61,8 @@ type place struct {
 	Allow []event.Rule `json:"allow,omitempty"`
 }
 
-// Open returns what a file remembers. It need not exist; it is read when it is
-// first needed. Without a name, all is forgotten with the process.
+// Open returns the rules in a file, which need not exist. It is read when it is first
+// needed. Without a path the rules are kept in memory only.
 func Open(path string) *Places { return &Places{path: path} }
 
 func (p *Places) loadLocked() error {
@@ -82,7 +81,7 @@ func (p *Places) loadLocked() error {
 	return nil
 }
 
-// changed brings the file up to date. If that fails, the file is the truth.
+// changedLocked writes the file. If that fails, the rules are read from it again.
 func (p *Places) changedLocked() error {
 	if p.path == "" {
 		return nil
@@ -98,8 +97,8 @@ func (p *Places) changedLocked() error {
 	return nil
 }
 
-// Standing returns what is allowed in the place of a folder, and that place's
-// key. It costs next to nothing if nothing is remembered.
+// Standing returns the rules that apply in a folder, and the key of its place. It does
+// almost no work if there are no rules.
 func (p *Places) Standing(dir string) (string, []event.Rule, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -114,7 +113,7 @@ func (p *Places) Standing(dir string) (string, []event.Rule, error) {
 	return key, rules, nil
 }
 
-// Rules returns what is allowed in one place alone.
+// Rules returns the rules of one place, without those for always.
 func (p *Places) Rules(key string) ([]event.Rule, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -125,7 +124,7 @@ func (p *Places) Rules(key string) ([]event.Rule, error) {
 	return nil, err
 }
 
-// All returns what is allowed always, and what in which place.
+// All returns the rules for always, and the rules of each place.
 func (p *Places) All() (always []event.Rule, there map[string][]event.Rule, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -139,7 +138,7 @@ func (p *Places) All() (always []event.Rule, there map[string][]event.Rule, err 
 	return slices.Clone(p.known.Always), there, nil
 }
 
-// ChangeAlways changes what is allowed always.
+// ChangeAlways changes the rules for always.
 func (p *Places) ChangeAlways(f func([]event.Rule) []event.Rule) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -150,8 +149,7 @@ func (p *Places) ChangeAlways(f func([]event.Rule) []event.Rule) error {
 	return p.changedLocked()
 }
 
-// Change changes what is allowed in a place. One where nothing is allowed any
-// more is forgotten.
+// Change changes the rules of a place. A place without rules is removed.
 func (p *Places) Change(key string, f func([]event.Rule) []event.Rule) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -173,7 +171,7 @@ func (p *Places) Change(key string, f func([]event.Rule) []event.Rule) error {
 	return p.changedLocked()
 }
 
-// Trusted reports whether somebody trusts a folder, or one above it.
+// Trusted reports whether a folder, or one above it, was marked as trusted.
 func (p *Places) Trusted(dir string) (bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -181,7 +179,7 @@ func (p *Places) Trusted(dir string) (bool, error) {
 	return slices.ContainsFunc(p.known.Trusted, func(t string) bool { return Within(t, dir) }), err
 }
 
-// Trust remembers that somebody trusts a folder.
+// Trust marks a folder as trusted.
 func (p *Places) Trust(dir string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -192,20 +190,20 @@ func (p *Places) Trust(dir string) error {
 	return p.changedLocked()
 }
 
-// Within reports whether a path is a folder or inside of it.
+// Within reports whether a path is dir or inside it.
 func Within(dir, path string) bool {
 	rel, err := filepath.Rel(dir, path)
 	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
 }
 
-// replace writes a file in one step, through to the disk.
+// replace replaces a file atomically and syncs it.
 func replace(path string, content []byte) error {
 	dir := filepath.Dir(path)
 	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+"-*")
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name()) // it is gone if all went well
+	defer os.Remove(f.Name()) // after the rename there is nothing to remove
 	_, err = f.Write(content)
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err

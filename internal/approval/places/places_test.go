@@ -50,7 +50,7 @@ func TestWhatIsAllowedHoldsInItsPlaceAndAlwaysEverywhere(t *testing.T) {
 	repo, below := repository(t)
 	elsewhere := t.TempDir()
 	must(t, p.Change(repo, set(rule("shell", "make"))), p.ChangeAlways(set(rule("shell", "git"))))
-	for _, known := range []*places.Places{p, places.Open(path)} { // and it outlives the process
+	for _, known := range []*places.Places{p, places.Open(path)} { // the rules survive a restart
 		for dir, want := range map[string][]string{repo: {"git", "make"}, below: {"git", "make"}, elsewhere: {"git"}} {
 			key, rules, err := known.Standing(dir)
 			if err != nil || !slices.Equal(names(rules), want) || (dir == below && key != repo) {

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Kind is what an entry of a folder is.
+// A Kind is the type of an entry of a folder.
 type Kind int
 
 // The kinds of entries.
@@ -16,21 +16,21 @@ const (
 	unknown Kind = iota
 	Regular
 	Folder
-	Link    // not followed
-	Special // a pipe, a socket, a device
+	Link    // a symbolic link, which is not followed
+	Special // a pipe, a socket or a device
 )
 
-// ErrMount means that something is mounted there, and no rule is about it.
+// ErrMount means that a path is on another mount, which no rule allows.
 var ErrMount = errors.New("it is on another mount, which no rule of this session is about")
 
-// A Dir is an open folder. Below it the same rule allows everything that is not
-// denied and on the same mount.
+// A Dir is an open folder. The rule that allows it allows everything below it that is
+// on the same mount and not denied.
 type Dir struct {
 	fd    int
 	path  string
 	mount uint64
 	guard guard
-	near  bool // something denied by name is below
+	near  bool // true if a path below this folder is denied
 }
 
 // OpenDir opens a folder for reading.
@@ -55,17 +55,17 @@ func (s *Scope) OpenDir(path string) (*Dir, error) {
 	return d, nil
 }
 
-// Path is where the folder is, without links.
+// Path returns the path of the folder, without links.
 func (d *Dir) Path() string { return d.path }
 
-// Each calls visit with the entries of the folder, in no order, until it returns
-// false. The name is only good during the call. It can be called once.
+// Each calls visit with the entries of the folder, in any order, until visit returns
+// false. The name is only valid during the call. Each can be called once.
 func (d *Dir) Each(buf []byte, visit func(name []byte, kind Kind) bool) error {
 	err := each(d.fd, buf, func(name []byte, kind Kind) bool {
 		if kind == unknown {
 			i, err := statAt(d.fd, string(name))
 			if err != nil {
-				return true // it is gone
+				return true // the entry was deleted meanwhile
 			}
 			kind = i.kind()
 		}
@@ -77,7 +77,7 @@ func (d *Dir) Each(buf []byte, visit func(name []byte, kind Kind) bool) error {
 	return nil
 }
 
-// Dir opens a folder in the folder.
+// Dir opens a folder inside the folder.
 func (d *Dir) Dir(name string) (*Dir, error) {
 	fd, err := openAt(d.fd, name, unix.O_RDONLY|unix.O_DIRECTORY|stay)
 	if err != nil {
@@ -109,8 +109,7 @@ func (d *Dir) Open(name string) (*File, error) {
 	return f, nil
 }
 
-// ReadFile returns the content of a file in the folder that has at most so many
-// bytes.
+// ReadFile returns the content of a file in the folder of at most most bytes.
 func (d *Dir) ReadFile(name string, most int64) ([]byte, error) {
 	f, err := d.Open(name)
 	if err != nil {
@@ -120,13 +119,13 @@ func (d *Dir) ReadFile(name string, most int64) ([]byte, error) {
 	return f.all(d.below(name), most)
 }
 
-// Has reports whether there is something of that name in the folder.
+// Has reports whether the folder has an entry with this name.
 func (d *Dir) Has(name string) bool {
 	_, err := statAt(d.fd, name)
 	return err == nil
 }
 
-// check judges what a name in the folder turned out to be.
+// check returns an error if the opened entry of the folder is not allowed.
 func (d *Dir) check(name string, i info) error {
 	if i.mount != d.mount {
 		return &fs.PathError{Op: "open", Path: d.below(name), Err: ErrMount}

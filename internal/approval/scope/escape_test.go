@@ -17,12 +17,12 @@ import (
 
 const secret = "secret"
 
-// A world has a folder that may be used and one that may not.
+// A world is a tree with a folder that may be used and one that may not.
 //
-//	in/            allowed, to write
+//	in/            allowed to write
 //	in/file        "public"
 //	in/folder/file "public"
-//	in/denied/     denied, with a file that is secret
+//	in/denied/     denied, with a secret file
 //	in/quiet       denied to write
 //	out/file       "secret"
 type world struct {
@@ -82,7 +82,7 @@ func read(s *scope.Scope, path string) (string, error) {
 	return string(data), err
 }
 
-// shut checks that nothing can be done with a path.
+// shut checks that every kind of access to a path is refused.
 func (w world) shut(t *testing.T, path string) {
 	t.Helper()
 	if f, err := w.Judge(path, scope.Read); err == nil && f.Verdict == scope.Allowed {
@@ -109,7 +109,7 @@ func (w world) shut(t *testing.T, path string) {
 	w.unharmed(t)
 }
 
-// unharmed checks that what lies outside is as it was.
+// unharmed checks that the files outside have not changed.
 func (w world) unharmed(t *testing.T) {
 	t.Helper()
 	for _, path := range []string{w.out + "/file", w.out + "/folder/file", w.in + "/denied/file"} {
@@ -274,7 +274,7 @@ func TestADeniedFileIsDeniedUnderItsHardLinks(t *testing.T) {
 	}
 }
 
-// readAll reads everything that a walk gives.
+// readAll reads all files below a folder.
 func readAll(t testing.TB, s *scope.Scope, path string) []string {
 	d, err := s.OpenDir(path)
 	if err != nil {

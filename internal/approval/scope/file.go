@@ -9,24 +9,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrSpecial means that a path leads to what is neither a file nor a folder.
+// ErrSpecial means that a path leads to something that is neither file nor folder.
 var ErrSpecial = errors.New("it is a pipe, a socket or a device, and only files and folders can be opened")
 
-// ErrBusy means that a path led elsewhere each time it was opened.
+// ErrBusy means that a file was replaced at each attempt to open it.
 var ErrBusy = errors.New("it keeps being replaced; try again")
 
-// errMoved means that what was opened is not what was judged.
+// errMoved means that the opened file is not the one that the rules were applied to.
 var errMoved = errors.New("it was replaced meanwhile")
 
-// An Info says what a path leads to.
+// An Info describes the file or folder that a path leads to.
 type Info struct {
-	Path string // without links
+	Path string // path without links
 	Size int64
 	Kind Kind
 	Perm fs.FileMode
 }
 
-// Stat says what a path leads to.
+// Stat describes what a path leads to.
 func (s *Scope) Stat(path string) (Info, error) {
 	t, err := s.reach(path, Read)
 	if err != nil {
@@ -122,13 +122,13 @@ func openFile(dir int, name string) (*File, error) {
 	return &File{fd, i}, nil
 }
 
-// Size is the length of the file when it was opened.
+// Size returns the length of the file when it was opened.
 func (f *File) Size() int64 { return f.size }
 
-// Perm is the file's permissions.
+// Perm returns the permissions of the file.
 func (f *File) Perm() fs.FileMode { return fs.FileMode(f.mode & 0o777) }
 
-// Read reads on.
+// Read implements io.Reader.
 func (f *File) Read(p []byte) (int, error) {
 	for {
 		n, err := unix.Read(f.fd, p)
@@ -147,7 +147,7 @@ func (f *File) Read(p []byte) (int, error) {
 // Close closes the file.
 func (f *File) Close() error { return unix.Close(f.fd) }
 
-// ReadFile returns the content of a file that has at most so many bytes.
+// ReadFile returns the content of a file of at most most bytes.
 func (s *Scope) ReadFile(path string, most int64) ([]byte, error) {
 	f, err := s.Open(path)
 	if err != nil {
@@ -157,7 +157,7 @@ func (s *Scope) ReadFile(path string, most int64) ([]byte, error) {
 	return f.all(path, most)
 }
 
-// ErrTooLarge means that a file has more bytes than are wanted.
+// ErrTooLarge means that a file has more bytes than the caller allows.
 var ErrTooLarge = errors.New("it is too large")
 
 func (f *File) all(path string, most int64) ([]byte, error) {

@@ -2,14 +2,14 @@ package scope
 
 import "strings"
 
-// A guard knows what is denied, by name and by identity.
+// A guard has all that is denied, by path and by identity.
 type guard struct {
-	names map[string]string   // a denied path → the rule's target
-	ids   map[identity]string // a denied file or folder → the rule's target
+	names map[string]string   // from a denied path to the target of its rule
+	ids   map[identity]string // from a denied file or folder to the target of its rule
 }
 
-// guard finds out what is denied now. A denied target that was moved is still
-// known by its identity, and so is what has taken its place.
+// guard returns what is denied now. A denied target that was renamed is recognised by
+// its identity, and a file that has taken its place is denied too.
 func (s *Scope) guard(mode Mode) guard {
 	if len(s.deny) == 0 {
 		return guard{}
@@ -42,7 +42,8 @@ func (g guard) add(name, rule string) {
 	}
 }
 
-// stops returns the rule that denies where a trail leads, or came by.
+// stops returns the target of the rule that denies what a trail leads to, or a folder or
+// link on its way. It is empty if there is none.
 func (g guard) stops(t *trail, path string) string {
 	if len(g.names) == 0 {
 		return ""
@@ -61,7 +62,7 @@ func (g guard) stops(t *trail, path string) string {
 	return g.ids[found.identity]
 }
 
-// below returns the rule whose target is the path or above it.
+// below returns the rule whose target is the path or a folder above it.
 func (g guard) below(path string) string {
 	for name, rule := range g.names {
 		if foldsBeneath(name, path) {
@@ -71,8 +72,8 @@ func (g guard) below(path string) string {
 	return ""
 }
 
-// foldsBeneath reports whether path is dir or below it, where case makes no
-// difference: there are file systems where it makes none.
+// foldsBeneath reports whether path is dir or below it, ignoring case, because some
+// file systems ignore case.
 func foldsBeneath(dir, path string) bool {
 	above, names := components(dir), components(path)
 	if len(names) < len(above) {
@@ -86,7 +87,7 @@ func foldsBeneath(dir, path string) bool {
 	return true
 }
 
-// near reports whether anything that is denied by name lies below a folder.
+// near reports whether a denied path is below a folder.
 func (g guard) near(folder string) bool {
 	for name := range g.names {
 		if foldsBeneath(folder, name) {

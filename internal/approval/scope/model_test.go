@@ -13,15 +13,15 @@ import (
 	"github.com/abide-run/abide/internal/approval/scope"
 )
 
-// leads is where the system says a path leads: its own links, followed by its
-// own rules, with the file that is missing at the end kept by name.
+// leads returns where a path leads according to the system, which follows the links. A
+// missing file at the end keeps its name.
 func leads(path string) (string, bool) {
 	real, err := filepath.EvalSymlinks(filepath.Clean(path))
 	if err == nil {
 		return real, true
 	}
 	if info, lerr := os.Lstat(filepath.Clean(path)); lerr == nil && info.Mode()&fs.ModeSymlink != 0 {
-		return "", false // a link to nothing, or in circles
+		return "", false // a link to nothing, or a cycle of links
 	}
 	dir, err := filepath.EvalSymlinks(filepath.Dir(filepath.Clean(path)))
 	return filepath.Join(dir, filepath.Base(path)), err == nil
@@ -31,8 +31,8 @@ func below(dir, path string) bool {
 	return dir == "/" || path == dir || strings.HasPrefix(path, dir+"/")
 }
 
-// TestJudgesAsALookAtTheRealPathWould draws trees with links and compares with
-// the obvious way: find the real path, compare it with the rules.
+// TestJudgesAsALookAtTheRealPathWould compares Judge, on random trees with links, with
+// the obvious way: find the real path and compare it with the rules.
 func TestJudgesAsALookAtTheRealPathWould(t *testing.T) {
 	base, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -52,7 +52,7 @@ func TestJudgesAsALookAtTheRealPathWould(t *testing.T) {
 			path := filepath.Join(root, filepath.Clean("/"+relative(t, "path")))
 			switch rapid.IntRange(0, 2).Draw(t, "kind") {
 			case 0:
-				_ = os.MkdirAll(path, 0o755) // in the way is fine
+				_ = os.MkdirAll(path, 0o755) // fails if a file has the name, which is fine
 			case 1:
 				_ = os.WriteFile(path, []byte(path), 0o644)
 			case 2:
@@ -66,7 +66,7 @@ func TestJudgesAsALookAtTheRealPathWould(t *testing.T) {
 		allowed, denied := filepath.Join(root, "a"), filepath.Join(root, "a", "b")
 		s, err := scope.New([]scope.Rule{{Target: allowed, Mode: scope.Write}}, []scope.Rule{{Target: denied, Mode: scope.Read}})
 		if err != nil {
-			return // a target that goes in circles
+			return // a target with a cycle of links
 		}
 		in, ok := leads(allowed)
 		not, exists := leads(denied)
@@ -112,8 +112,7 @@ func read1(path string) string {
 	return string(data)
 }
 
-// cameBy reports whether the way of a path goes through a link of that name, or
-// below it.
+// cameBy reports whether a path leads through a link with that name, or below it.
 func cameBy(path, name string) bool {
 	at, todo := "/", strings.Split(filepath.Clean(path), "/")
 	for links := 0; len(todo) > 0 && links < 60; {

@@ -11,7 +11,7 @@ import (
 	"github.com/abide-run/abide/internal/approval/scope"
 )
 
-// inNamespace is set in the process that may mount things.
+// inNamespace is a variable that is set in the process that may mount.
 const inNamespace = "ABIDE_TEST_MOUNTS"
 
 // TestMountsGrantNothing runs the tests below in a user and mount namespace of

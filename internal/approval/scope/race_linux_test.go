@@ -11,7 +11,7 @@ import (
 	"github.com/abide-run/abide/internal/approval/scope"
 )
 
-// swapping exchanges two names over and over until the test's work is done.
+// swapping exchanges two names again and again until work returns.
 func swapping(t *testing.T, a, b string, work func()) {
 	var wg sync.WaitGroup
 	stop := make(chan struct{})
@@ -75,8 +75,8 @@ func TestARaceLetsNothingThrough(t *testing.T) {
 	}
 }
 
-// TestARaceOpensNoOtherFile swaps a file with one that is denied, in the same
-// folder, so that only what was opened can tell them apart.
+// TestARaceOpensNoOtherFile swaps a file with a denied one in the same folder, so that
+// only the identity of the opened file tells them apart.
 func TestARaceOpensNoOtherFile(t *testing.T) {
 	w := newWorld(t)
 	put(t, w.in+"/hush", secret)

@@ -1,23 +1,23 @@
-// Package scope says which files may be read and written, and opens them.
+// Package scope decides which files may be read and written, and opens them.
 //
-//   - What no rule allows is not allowed, and a denial wins over everything.
-//   - A path is judged by where it leads and not by how it is written, and it is
-//     judged again when it is opened. Links, ".." and /proc grant nothing.
-//   - What is opened is what was judged: the way goes from one open folder to the
-//     next, and no step follows a link by itself. Renaming things meanwhile can
-//     make an open fail, and nothing else.
-//   - A rule reaches what is below its target on the same mount. What is mounted
-//     there needs a rule of its own.
+//   - What no rule allows is not allowed, and a rule that denies wins over everything.
+//   - The rules apply to the file that a path leads to, not to how the path is written,
+//     and again when the file is opened. Links, ".." and /proc give no access.
+//   - The opened file is the one that the rules allowed: each folder is opened from the
+//     one above it, and the system follows no link. If files are renamed meanwhile, an
+//     open can fail, but it never opens another file.
+//   - A rule covers everything below its target on the same mount. Other mounts below it
+//     need a rule of their own.
 //   - A denied file or folder stays denied under other names: renamed, mounted
-//     elsewhere, or spelled in another case where the file system does not care.
-//   - Only regular files and folders are opened, and no open blocks.
-//   - A write leaves the old file or the new one, whatever happens.
+//     elsewhere, or written in another case on a file system that ignores case.
+//   - Only regular files and folders are opened, and opening never blocks.
+//   - A write leaves the old file or the new one, even after a crash.
 //
-// Names are bytes. A name that merely looks like an allowed one is not allowed.
-// A hard link is a file like any other: what it shares with a file elsewhere can
+// Names are bytes. A name that only looks like an allowed one is not allowed.
+// A hard link is a file like any other: content that it shares with a file elsewhere can
 // be read through it, but a write replaces the link and not that file.
 //
-// On systems other than Linux a mount is told by its device alone.
+// On systems other than Linux, mounts are told apart by their device only.
 package scope
 
 import (
@@ -26,7 +26,7 @@ import (
 	"strings"
 )
 
-// A Mode is what is done with a file.
+// A Mode is the kind of access to a file.
 type Mode int
 
 // The modes.
@@ -35,7 +35,7 @@ const (
 	Write
 )
 
-// String names the mode.
+// String returns the name of the mode.
 func (m Mode) String() string {
 	if m == Write {
 		return "write"
@@ -43,16 +43,16 @@ func (m Mode) String() string {
 	return "read"
 }
 
-// A Rule is about a file, or a folder with all that is below it.
+// A Rule is about a file, or a folder with everything below it.
 //
-// If it allows, Write includes reading. If it denies, Write denies writing alone
-// and Read denies both.
+// In a rule that allows, Write includes reading. In a rule that denies, Write denies
+// only writing, and Read denies both.
 type Rule struct {
-	Target string // absolute; links in it are followed once, when the scope is made
+	Target string // absolute path; its links are followed once, when the scope is created
 	Mode   Mode
 }
 
-// A Verdict is what the rules say of a path.
+// A Verdict is the decision of the rules about a path.
 type Verdict int
 
 // The verdicts.
@@ -74,9 +74,9 @@ type allowance struct {
 }
 
 type denial struct {
-	names []string // of the target: as it was written, and without links
+	names []string // paths of the target: as it was written, and without links
 	mode  Mode
-	was   identity // of the target when the scope was made; zero if there was none
+	was   identity // identity of the target when the scope was created; zero if it did not exist
 }
 
 // New returns the scope of the given rules.
@@ -99,7 +99,7 @@ func New(allow, deny []Rule) (*Scope, error) {
 	return s, nil
 }
 
-// target says where a rule's target leads and what is there.
+// target returns the path of a rule's target without links, and its identity.
 func target(r Rule) (string, identity, error) {
 	t, err := follow(r.Target)
 	if err != nil {
@@ -110,23 +110,23 @@ func target(r Rule) (string, identity, error) {
 	return t.path(), found.identity, nil
 }
 
-// With returns a scope that also allows one path and, if it is a folder, what is
-// below it: for a call that somebody said yes to. The path is one that leads
-// where it says, as Judge returns it. Denials hold.
+// With returns a scope that also allows one path and, if it is a folder, everything
+// below it: for a call that a person allowed. The path must have no links, as Judge
+// returns it. Rules that deny still apply.
 func (s *Scope) With(path string, mode Mode) *Scope {
 	allow := append(s.allow[:len(s.allow):len(s.allow)], allowance{filepath.Clean(path), mode})
 	return &Scope{allow, s.deny}
 }
 
-// A Finding is what the rules say of a path as things are now.
+// A Finding is the present decision of the rules about a path.
 type Finding struct {
 	Verdict Verdict
-	Path    string // where the path leads, without links
-	Rule    string // the target of the rule that denies it
+	Path    string // path that the path leads to, without links
+	Rule    string // target of the rule that denies it
 }
 
-// Judge says what the rules say of a path, which need not exist. It is for
-// asking people; whoever opens the path is judged again.
+// Judge applies the rules to a path, which need not exist. The result is for asking
+// people; the rules are applied again when the path is opened.
 func (s *Scope) Judge(path string, mode Mode) (Finding, error) {
 	t, err := follow(path)
 	if err != nil {
@@ -140,7 +140,7 @@ func (s *Scope) Judge(path string, mode Mode) (Finding, error) {
 // A Refusal is the error of using a path that the rules do not allow.
 type Refusal struct {
 	Finding
-	Name string // the path as it was given
+	Name string // path as the caller wrote it
 	Mode Mode
 }
 
@@ -155,7 +155,7 @@ func (r *Refusal) Error() string {
 	return fmt.Sprintf("%s%s is outside of what this session may %s: add it to scope.allow, or allow the call when asked", r.Name, leads, r.Mode)
 }
 
-// reach follows a path to what the rules allow to be used.
+// reach follows a path, and returns a Refusal if the rules do not allow what it leads to.
 func (s *Scope) reach(path string, mode Mode) (*trail, error) {
 	t, err := follow(path)
 	if err != nil {
@@ -181,12 +181,12 @@ func (s *Scope) judge(t *trail, mode Mode) (Verdict, string) {
 	return Unlisted, ""
 }
 
-// beneath reports whether path is dir or below it, byte by byte.
+// beneath reports whether path is dir or below it, comparing bytes.
 func beneath(dir, path string) bool {
 	return dir == "/" || strings.HasPrefix(path, dir) && (len(path) == len(dir) || path[len(dir)] == '/')
 }
 
-// depth is the number of names in a path.
+// depth returns the number of names in a path.
 func depth(path string) int {
 	if path == "/" {
 		return 0

@@ -2,11 +2,11 @@ package scope
 
 import "golang.org/x/sys/unix"
 
-// stay is how everything is opened: a link at the end is not followed, a pipe or
-// a device does not make us wait, a terminal does not become ours.
+// stay are the flags for opening anything: a link is not followed, a pipe or a device
+// does not block, and a terminal does not become the controlling terminal.
 const stay = unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC
 
-// retry makes a system call again when a signal came between.
+// retry repeats a system call that a signal interrupted.
 func retry[T any](call func() (T, error)) (T, error) {
 	for {
 		if v, err := call(); err != unix.EINTR {

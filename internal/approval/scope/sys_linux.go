@@ -7,18 +7,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stepFlags open a folder on the way: for that it need not be readable.
+// stepFlags are the flags for opening a folder inside a path, which need not be readable.
 const stepFlags = unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
 
-// noStatx is set on systems that do not know the call.
+// noStatx is set on systems that do not have the call statx.
 var noStatx atomic.Bool
 
-// statAt says what a name in a folder is, without following a link.
+// statAt returns the info of a name in a folder, without following a link.
 func statAt(dir int, name string) (info, error) {
 	return stat(dir, name, unix.AT_SYMLINK_NOFOLLOW)
 }
 
-// statFD says what is open.
+// statFD returns the info of an open file.
 func statFD(fd int) (info, error) { return stat(fd, "", unix.AT_EMPTY_PATH) }
 
 func stat(dir int, name string, flags int) (info, error) {
@@ -39,14 +39,14 @@ func stat(dir int, name string, flags int) (info, error) {
 	return i, err
 }
 
-// plainStat does not know mounts, only devices.
+// plainStat is stat without mounts: it uses the device instead.
 func plainStat(dir int, name string, flags int) (info, error) {
 	var s unix.Stat_t
 	err := unix.Fstatat(dir, name, &s, flags)
 	return info{identity{s.Dev, s.Ino}, s.Dev, s.Mode, s.Uid, s.Gid, s.Size}, err
 }
 
-// moveNew gives a file a name that must be free.
+// moveNew renames a file to a name that must not exist.
 func moveNew(dir int, from, to string) error {
 	err := unix.Renameat2(dir, from, dir, to, unix.RENAME_NOREPLACE)
 	if err == unix.ENOSYS || err == unix.EINVAL {
@@ -81,7 +81,7 @@ func each(fd int, buf []byte, visit func(name []byte, kind Kind) bool) error {
 
 func dots(name []byte) bool { return string(name) == "." || string(name) == ".." }
 
-// kindOf reads the type of an entry.
+// kindOf returns the kind for a type of entry.
 func kindOf(t byte) Kind {
 	switch t {
 	case unix.DT_REG:

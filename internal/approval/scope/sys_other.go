@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stepFlags open a folder on the way.
+// stepFlags are the flags for opening a folder inside a path.
 const stepFlags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
 
 func statAt(dir int, name string) (info, error) {

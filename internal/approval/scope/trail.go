@@ -10,48 +10,48 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Bounds of a way through the folders.
+// Limits of a path.
 const (
-	maxLinks = 40   // as in Linux
-	maxDepth = 256  // folders; each is open while the way is followed
-	maxPath  = 4096 // bytes
+	maxLinks = 40   // maximum number of links, as in Linux
+	maxDepth = 256  // maximum number of folders; each is kept open while the path is followed
+	maxPath  = 4096 // maximum length in bytes
 )
 
-// An identity tells files and folders apart, whatever they are called.
+// An identity tells files and folders apart, independent of their names.
 type identity struct{ dev, ino uint64 }
 
-// An info is what the system knows of a file or folder.
+// An info is what the system reports about a file or folder.
 type info struct {
 	identity
 	mount    uint64
-	mode     uint32 // with the type, as in a system call
+	mode     uint32 // permissions and type, as in a system call
 	uid, gid uint32
 	size     int64
 }
 
 func (i info) regular() bool { return i.mode&unix.S_IFMT == unix.S_IFREG }
 
-// A step is an open folder on the way.
+// A step is an open folder of a trail.
 type step struct {
 	info
 	name string
 	fd   int
 }
 
-// A trail is where a path leads: the folders on the way, open, and what is
-// looked for in the last of them.
+// A trail is the result of following a path: the open folders of the path, and the last
+// name in it.
 type trail struct {
-	steps []step // from the root on
-	name  string // what is looked for; empty if the last folder itself was
-	there info   // what name is, if err is nil
-	err   error  // why the way ends here
-	rest  []string
-	links []string // the links that were followed
+	steps []step   // open folders, from the root on
+	name  string   // last name of the path; empty if the path is the last folder itself
+	there info     // info of name, if err is nil
+	err   error    // why name could not be opened
+	rest  []string // names after name, if the path could not be followed further
+	links []string // paths of the links that were followed
 }
 
-// follow goes where a path leads. Every folder is opened from the one before
-// it, and a link is read and not followed by the system, so that nobody can
-// lead the way elsewhere. A way that ends early is no error here.
+// follow follows a path. Each folder is opened from the one before it, and links are
+// read here and not followed by the system, so that nobody can lead the path elsewhere
+// meanwhile. A path that cannot be followed to its end is no error: trail.err says why.
 func follow(path string) (*trail, error) {
 	if err := wellFormed(path); err != nil {
 		return nil, err
@@ -99,7 +99,7 @@ func (t *trail) begin() error {
 	return t.push(fd, "/")
 }
 
-// push takes over a folder that was opened.
+// push appends an open folder.
 func (t *trail) push(fd int, name string) error {
 	i, err := statFD(fd)
 	if err == nil && len(t.steps) > maxDepth {
@@ -113,7 +113,7 @@ func (t *trail) push(fd int, name string) error {
 	return nil
 }
 
-// cut goes back to the first n folders.
+// cut closes all but the first n folders.
 func (t *trail) cut(n int) {
 	for _, s := range t.steps[n:] {
 		_ = unix.Close(s.fd)
@@ -125,7 +125,7 @@ func (t *trail) close() { t.cut(0) }
 
 func (t *trail) last() step { return t.steps[len(t.steps)-1] }
 
-// next takes the first of the names and returns those that are still to do.
+// next follows the first of the names and returns those that remain.
 func (t *trail) next(todo []string) ([]string, error) {
 	name, todo := todo[0], todo[1:]
 	if name == ".." {
@@ -136,7 +136,7 @@ func (t *trail) next(todo []string) ([]string, error) {
 	switch err {
 	case nil:
 		return todo, t.push(fd, name)
-	case unix.ENOTDIR, unix.ELOOP, unix.EMLINK: // all said of links, by one system or another
+	case unix.ENOTDIR, unix.ELOOP, unix.EMLINK: // the errors for a link on different systems
 		link, err := readLink(t.last().fd, name)
 		if err == nil {
 			return t.turn(name, link, todo)
@@ -148,7 +148,7 @@ func (t *trail) next(todo []string) ([]string, error) {
 	return todo, nil
 }
 
-// turn goes on where a link points to.
+// turn continues where a link points to.
 func (t *trail) turn(name, link string, todo []string) ([]string, error) {
 	t.links = append(t.links, filepath.Join(t.path(), name))
 	if len(t.links) > maxLinks || len(link)+len(todo) > maxPath {
@@ -160,7 +160,7 @@ func (t *trail) turn(name, link string, todo []string) ([]string, error) {
 	return append(components(link), todo...), nil
 }
 
-// end stops at what is no folder and no link.
+// end stops at a name that is neither a folder nor a link.
 func (t *trail) end(name string, todo []string) {
 	t.name, t.rest = name, todo
 	t.there, t.err = statAt(t.last().fd, name)
@@ -169,7 +169,7 @@ func (t *trail) end(name string, todo []string) {
 	}
 }
 
-// path says where the trail leads, without links.
+// path returns the path that the trail leads to, without links.
 func (t *trail) path() string {
 	var b strings.Builder
 	for _, s := range t.steps[1:] {
@@ -183,7 +183,7 @@ func (t *trail) path() string {
 	return filepath.Clean("/" + b.String())
 }
 
-// found returns what the path leads to, if there is anything.
+// found returns the info of what the path leads to, if it exists.
 func (t *trail) found() (info, bool) {
 	switch {
 	case t.name == "":
@@ -194,13 +194,13 @@ func (t *trail) found() (info, bool) {
 	return t.there, true
 }
 
-// missing reports whether the path leads to a free name in a folder.
+// missing reports whether the path leads to a name that does not exist in a folder that
+// does.
 func (t *trail) missing() bool {
 	return t.name != "" && len(t.rest) == 0 && errors.Is(t.err, fs.ErrNotExist)
 }
 
-// oneMount reports whether the way stays on the mount of its nth folder from
-// there on.
+// oneMount reports whether the path leads to something on the mount of its nth folder.
 func (t *trail) oneMount(n int) bool {
 	if n >= len(t.steps) {
 		return true // the rule is about this very file

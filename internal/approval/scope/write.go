@@ -10,24 +10,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrChanged means that a file does not hold what it should.
+// ErrChanged means that the content of a file is not the expected one.
 var ErrChanged = errors.New("it has changed meanwhile")
 
-// A Change is a write of a whole file. After a crash there is the old file or
-// the new one; when the write returns, the new one will outlast a power failure.
+// A Change replaces a whole file. After a crash there is the old file or the new one;
+// when the call returns, the new one survives a power failure.
 type Change struct {
 	Path string
-	// Old is what the file must hold. It is nil if there must be no file.
+	// Old is the expected content of the file; nil if the file must not exist.
 	Old []byte
-	// New is what it holds then. It is nil if there is to be no file then.
+	// New is the new content of the file; nil to delete it.
 	New []byte
-	// Key names the attempt: a second one with the same key clears away what the
-	// first left behind when it was cut off.
+	// Key names the change: a second attempt with the same key removes the temporary
+	// file of a first one that was interrupted.
 	Key string
 }
 
-// Apply makes a change. The file keeps its permissions and, where the system
-// lets us, its owner; a new one gets those that new files have.
+// Apply makes a change. The file keeps its permissions and, if the system allows it, its
+// owner; a new file gets the default permissions.
 func (s *Scope) Apply(c Change) error {
 	t, err := s.reach(c.Path, Write)
 	if err != nil {
@@ -57,7 +57,7 @@ func (t *trail) apply(c Change) error {
 	return syncFolder(dir)
 }
 
-// writable checks that there is what should be there, and that we may write it.
+// writable checks that the file exists or not as expected, and that it may be written.
 func (t *trail) writable(c Change) error {
 	switch found, ok := t.found(); {
 	case !ok && !t.missing():
@@ -76,17 +76,17 @@ func (t *trail) writable(c Change) error {
 	return unix.Faccessat(t.last().fd, t.name, unix.W_OK, 0)
 }
 
-// tempName is where the new content is written: beside the file, so that it can
-// take its place in one step.
+// tempName returns the name of the temporary file, which is in the same folder so that
+// it can be renamed.
 func tempName(key string) string {
 	sum := sha256.Sum256([]byte(key))
 	return ".abide-" + hex.EncodeToString(sum[:8]) + ".tmp"
 }
 
-// prepare writes the new content under another name.
+// prepare writes the new content to the temporary file.
 func (t *trail) prepare(temp string, c Change) error {
 	dir := t.last().fd
-	_ = unix.Unlinkat(dir, temp, 0) // of an attempt that was cut off
+	_ = unix.Unlinkat(dir, temp, 0) // left by an attempt that was interrupted
 	perm := uint32(0o666)
 	if c.Old != nil {
 		perm = 0o600
@@ -118,8 +118,9 @@ func fill(fd int, data []byte) error {
 	return nil
 }
 
-// dress gives a file the owner and the permissions of another. Only root can
-// give a file away; without that it is ours, and not for others to run as us.
+// dress gives a file the owner and the permissions of another. Only root can change the
+// owner. If that fails, the set-user-ID bits are dropped, because otherwise others could
+// run the file as the present user.
 func dress(fd int, like info) error {
 	perm := like.mode & 0o7777
 	if unix.Fchown(fd, int(like.uid), int(like.gid)) != nil {
@@ -128,8 +129,8 @@ func dress(fd int, like info) error {
 	return unix.Fchmod(fd, perm)
 }
 
-// swap puts the new content in place, or takes the file away, after a last look
-// at what is there.
+// swap renames the temporary file, or deletes the file, after it has checked the content
+// of the file once more.
 func (t *trail) swap(temp string, c Change) error {
 	dir := t.last().fd
 	if c.Old == nil {
@@ -155,7 +156,8 @@ func (t *trail) swap(temp string, c Change) error {
 	return unix.Renameat(dir, temp, dir, t.name)
 }
 
-// linkNew gives a file a name that must be free, where there is no call for it.
+// linkNew renames a file to a name that must not exist, on systems without a call for
+// that.
 func linkNew(dir int, from, to string) error {
 	if err := unix.Linkat(dir, from, dir, to, 0); err != nil {
 		return err
@@ -163,15 +165,15 @@ func linkNew(dir int, from, to string) error {
 	return unix.Unlinkat(dir, from, 0)
 }
 
-// syncFolder makes a new name last. A folder that cannot be read cannot be
-// synced, and is left to the system.
+// syncFolder syncs the names in a folder. A folder that cannot be read cannot be synced;
+// then the system writes them later.
 func syncFolder(dir int) error {
 	fd, err := openAt(dir, ".", unix.O_RDONLY|unix.O_DIRECTORY|stay)
 	if err != nil {
 		return nil
 	}
 	err = unix.Fsync(fd)
-	if err == unix.EINVAL { // a file system without it
+	if err == unix.EINVAL { // the file system does not support it
 		err = nil
 	}
 	return errors.Join(err, unix.Close(fd))

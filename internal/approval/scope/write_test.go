@@ -152,15 +152,15 @@ func TestOfTwoThatMakeAFileOneSucceeds(t *testing.T) {
 	}
 }
 
-// What the process that is disturbed while it writes is told.
+// Environment variables of the process that is killed or limited while it writes.
 const (
-	writerFile  = "ABIDE_TEST_WRITER" // the file
-	writerLimit = "ABIDE_TEST_LIMIT"  // how large a file may become
+	writerFile  = "ABIDE_TEST_WRITER" // path of the file
+	writerLimit = "ABIDE_TEST_LIMIT"  // maximum size of the file
 )
 
 var versions = [2][]byte{bytes.Repeat([]byte("a"), 1<<20), bytes.Repeat([]byte("b"), 1<<20)}
 
-// TestWriter is that process. It writes one version after the other and says so
+// TestWriter is that process. It writes one version after the other and prints a line
 // before each write.
 func TestWriter(t *testing.T) {
 	path := os.Getenv(writerFile)
@@ -221,8 +221,8 @@ func TestAReaderSeesTheOldFileOrTheNewOne(t *testing.T) {
 	}
 }
 
-// TestAWriteThatFailsInTheMiddleLeavesTheOldFile has the system refuse the second
-// half of the content.
+// TestAWriteThatFailsInTheMiddleLeavesTheOldFile makes the system refuse the second half
+// of the content.
 func TestAWriteThatFailsInTheMiddleLeavesTheOldFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	put(t, path, string(versions[0]))
@@ -236,9 +236,8 @@ func TestAWriteThatFailsInTheMiddleLeavesTheOldFile(t *testing.T) {
 	alone(t, filepath.Dir(path))
 }
 
-// TestAKilledWriteLeavesTheOldFileOrTheNewOne kills a process that writes when
-// its temporary file is there. What that leaves is cleared away by the next
-// attempt.
+// TestAKilledWriteLeavesTheOldFileOrTheNewOne kills a process while its temporary file
+// exists. The next attempt removes that file.
 func TestAKilledWriteLeavesTheOldFileOrTheNewOne(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	put(t, path, string(versions[0]))
@@ -257,12 +256,12 @@ func TestAKilledWriteLeavesTheOldFileOrTheNewOne(t *testing.T) {
 			lines.Scan()
 		}
 		ended := make(chan struct{})
-		go func() { // until it is killed
+		go func() { // runs until the process is killed
 			defer close(ended)
 			for lines.Scan() {
 			}
 		}()
-		for len(temporary(path)) == 0 { // it writes again and again
+		for len(temporary(path)) == 0 { // the process writes again and again
 			select {
 			case <-ended:
 				t.Fatalf("round %d: the process has ended, %v", round, cmd.Wait())
@@ -273,7 +272,7 @@ func TestAKilledWriteLeavesTheOldFileOrTheNewOne(t *testing.T) {
 			t.Fatal(err)
 		}
 		<-ended
-		_ = cmd.Wait() // it was killed
+		_ = cmd.Wait() // the error is that it was killed
 		got := []byte(content(t, path))
 		if !bytes.Equal(got, versions[0]) && !bytes.Equal(got, versions[1]) {
 			t.Fatalf("round %d: the file has %d bytes that are neither the old nor the new ones", round, len(got))
@@ -290,7 +289,7 @@ func TestAKilledWriteLeavesTheOldFileOrTheNewOne(t *testing.T) {
 	alone(t, filepath.Dir(path))
 }
 
-// temporary returns the temporary files beside a file.
+// temporary returns the temporary files in the folder of a file.
 func temporary(path string) []string {
 	names, _ := filepath.Glob(filepath.Dir(path) + "/.abide-*") // the pattern is well formed
 	return names

@@ -7,15 +7,15 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// The tools for files that would have done instead of a command.
+// Names of the tools for files that can replace a command.
 const (
 	View = "view"
 	Grep = "grep"
 	Glob = "glob"
 )
 
-// FileTool returns the command of a script that does nothing but read files, and
-// the tool that does the same. It returns nothing for other scripts.
+// FileTool returns the command of a script that only reads files, and the tool that does
+// the same. For other scripts both are empty.
 func (s *Script) FileTool() (command, tool string) {
 	if s.err != nil || len(s.stmts) != 1 {
 		return "", ""
@@ -36,12 +36,12 @@ func (s *Script) fileTool(stmt *syntax.Stmt) (command, tool string) {
 	return "", ""
 }
 
-// feedsOrSaves reports whether a redirection is more than hiding errors.
+// feedsOrSaves reports whether a redirection reads or writes a file.
 func feedsOrSaves(r *syntax.Redirect) bool {
 	return r.Op != syntax.DplOut && !isDevice(read(r.Word).text)
 }
 
-// combined knows "cd DIR && COMMAND" and "COMMAND | head".
+// combined handles "cd DIR && COMMAND" and "COMMAND | head".
 func (s *Script) combined(c *syntax.BinaryCmd) (command, tool string) {
 	switch c.Op {
 	case syntax.AndStmt:
@@ -69,7 +69,7 @@ func (s *Script) simple(stmt *syntax.Stmt) call {
 	return call{}
 }
 
-// reads says which tool does what a command does.
+// reads returns the tool that does the same as a command.
 func reads(c call) (command, tool string) {
 	name, ok := c.name()
 	if !ok || c.limit > 0 || len(c.through) > 0 || c.query {
@@ -107,5 +107,5 @@ func reads(c call) (command, tool string) {
 	return "", ""
 }
 
-// isNoNumber tells a file from the value of -n.
+// isNoNumber reports whether an operand is a file and not the value of -n.
 func isNoNumber(s string) bool { return strings.Trim(s, "0123456789+-") != "" }

@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// A prefix is a command that runs the command written after it.
+// A prefix is a command, such as sudo or timeout, that runs the command after it.
 type prefix struct {
 	valued   string   // short options that take a value
 	long     []string // long options whose value is the next word
-	operands int      // words between the options and the command
-	queries  string   // short options with which nothing is run
-	grants   bool     // what it runs gets more rights, or words from elsewhere
+	operands int      // number of words between the options and the command
+	queries  string   // short options with which it runs no command
+	grants   bool     // true if the command gets more rights, or arguments from elsewhere
 }
 
-// prefixes are those that are looked through.
+// prefixes are the known prefixes.
 var prefixes = map[string]prefix{
 	"builtin":  {},
 	"busybox":  {grants: true},
@@ -40,14 +40,14 @@ var prefixes = map[string]prefix{
 	"xargs":    {valued: "IiEdLnPsa", long: []string{"--max-args", "--max-procs", "--delimiter", "--replace", "--arg-file"}, grants: true},
 }
 
-// A call is a command without what is written in front of it.
+// A call is a command without its prefixes.
 type call struct {
 	words    []word
-	through  []string      // the prefixes that grant something
-	granted  [][]word      // what is written from each of them on
-	limit    time.Duration // it is ended after that long; 0 for never
-	detached bool          // it is not waited for
-	query    bool          // nothing is run
+	through  []string      // names of the prefixes that grant something
+	granted  [][]word      // words from each of these prefixes on
+	limit    time.Duration // time after which a prefix ends the command; 0 for never
+	detached bool          // true if a prefix does not wait for the command
+	query    bool          // true if a prefix runs no command
 }
 
 // name returns the name of the command, if it is known.
@@ -58,7 +58,7 @@ func (c call) name() (string, bool) {
 	return base(c.words[0].text), true
 }
 
-// look looks through the prefixes of a command.
+// look removes the prefixes of a command.
 func look(list []word) call {
 	c := call{words: list}
 	for {
@@ -81,7 +81,7 @@ func look(list []word) call {
 	}
 }
 
-// splits reports whether env takes the next word for several.
+// splits reports whether env with this option splits the next word into several.
 func splits(option string) bool {
 	return option == "-S" || option == "-vS" || option == "--split-string"
 }
@@ -94,7 +94,7 @@ func fields(w word) []word {
 	return list
 }
 
-// note keeps what a prefix changes for the command.
+// note records the effect of a prefix on the command.
 func (c *call) note(name string, options []string, operands []word) {
 	switch name {
 	case "timeout", "gtimeout":
@@ -107,8 +107,8 @@ func (c *call) note(name string, options []string, operands []word) {
 	}
 }
 
-// split parts the words after a prefix into its options, its operands and the
-// command. Settings of variables belong to the options.
+// split divides the words after a prefix into its options, its operands and the command.
+// Assignments of variables count as options.
 func (p prefix) split(list []word) (options []string, operands, rest []word) {
 	i := 0
 	for ; i < len(list) && list[i].known; i++ {
@@ -142,13 +142,13 @@ func (p prefix) takesNext(option string) bool {
 	return p.valued != "" && at == len(option)-2
 }
 
-// asks reports whether nothing is run with this option.
+// asks reports whether the prefix runs no command with this option.
 func (p prefix) asks(option string) bool {
 	return p.queries != "" && strings.HasPrefix(option, "-") && !strings.HasPrefix(option, "--") &&
 		strings.ContainsAny(option[1:], p.queries)
 }
 
-// isSetting reports whether a word sets a variable.
+// isSetting reports whether a word assigns a variable.
 func isSetting(w string) bool {
 	name, _, ok := strings.Cut(w, "=")
 	return ok && isName(name)
@@ -164,17 +164,17 @@ func isName(s string) bool {
 	return s != ""
 }
 
-// shells are the programs that run a script given with -c or on their input.
+// shells are the programs that run a script given with -c or on standard input.
 var shells = map[string]bool{"sh": true, "bash": true, "dash": true, "zsh": true, "ksh": true, "ash": true, "mksh": true, "su": true}
 
-// A source is where a command takes the script from that it runs.
+// A source is where a command gets the script that it runs.
 type source int
 
 const (
-	noScript     source = iota
-	scriptWord          // the word is the script
-	scriptInput         // its input is
-	scriptHidden        // a file, or words that are not known
+	noScript     source = iota // it runs no script
+	scriptWord                 // from one of its arguments
+	scriptInput                // from standard input
+	scriptHidden               // from a file, or from words that are not known
 )
 
 // script returns the script that a command runs, if it runs one.
@@ -191,7 +191,7 @@ func (c call) script() (word, source) {
 	return shellScript(name, c.words[1:])
 }
 
-// joined returns words as eval puts them together.
+// joined joins words as eval does.
 func joined(list []word) word {
 	known := !slices.ContainsFunc(list, func(w word) bool { return !w.known })
 	return word{text: strings.Join(texts(list), " "), known: known}

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// A trade is a program that does many things, by its first operand.
+// A trade is a program with subcommands.
 type trade struct {
 	valued string   // short options that take a value
-	reads  []string // operands with which it only reads
+	reads  []string // subcommands that only read
 }
 
 var trades = map[string]trade{
@@ -41,7 +41,7 @@ var trades = map[string]trade{
 	"yarn":      {"", []string{"list", "why", "info"}},
 }
 
-// subcommand returns what a program of many trades is told to do.
+// subcommand returns the subcommand of a command, if its program has subcommands.
 func subcommand(c call) (string, bool) {
 	name, _ := c.name()
 	t, ok := trades[name]
@@ -55,8 +55,7 @@ func subcommand(c call) (string, bool) {
 	return rest[0].text, true
 }
 
-// readers are the programs that only read, and the options with which they do
-// not.
+// readers are the programs that only read, with the options that make them write.
 var readers = map[string][]string{
 	"[": nil, "basename": nil, "cat": nil, "cd": nil, "cmp": nil, "column": nil, "comm": nil, "cut": nil,
 	"date": {"-s", "--set"}, "df": nil, "diff": {"-o", "--output"}, "dirname": nil, "du": nil, "echo": nil, "egrep": nil,
@@ -69,7 +68,7 @@ var readers = map[string][]string{
 	"tree": {"-o"}, "true": nil, "type": nil, "uname": nil, "uptime": nil, "wc": nil, "which": nil, "whoami": nil,
 }
 
-// readsOnly reports whether a command changes nothing, by its words.
+// readsOnly reports whether a command changes nothing, as far as its words tell.
 func readsOnly(c call) bool {
 	if len(c.through) > 0 || slices.ContainsFunc(c.words, func(w word) bool { return !w.known && strings.HasPrefix(w.text, "-") }) {
 		return false
@@ -90,8 +89,8 @@ func readsOnly(c call) bool {
 	return ok && standardName(c) && !slices.ContainsFunc(args, func(a string) bool { return hasOption(a, unless) })
 }
 
-// redirects reports whether an option lets a reading subcommand run or write
-// something else.
+// redirects reports whether an option makes a subcommand that only reads run or write
+// something.
 func redirects(arg string) bool {
 	return arg == "-c" || arg == "-o" || strings.HasPrefix(arg, "--output") || strings.HasPrefix(arg, "--ext-diff") ||
 		strings.HasPrefix(arg, "--exec") || strings.HasPrefix(arg, "-O") || strings.HasPrefix(arg, "--open-files")
@@ -103,8 +102,8 @@ func hasOption(arg string, options []string) bool {
 	})
 }
 
-// standardName reports whether a program is called by its name, or is where such
-// programs are.
+// standardName reports whether a program is called by its name only, or by a path in a
+// standard folder.
 func standardName(c call) bool {
 	name := c.words[0].text
 	dir := name[:len(name)-len(base(name))]

@@ -8,29 +8,29 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// A Command is one of those that a script runs.
+// A Command is a command that a script runs.
 type Command struct {
-	Identifier string `json:"identifier"` // what an approval is about: ls, git status, PATH=
-	ReadOnly   bool   `json:"readOnly"`   // it changes nothing, as far as its words tell
+	Identifier string `json:"identifier"` // name for approvals: ls, git status, PATH=
+	ReadOnly   bool   `json:"readOnly"`   // true if it changes nothing, as far as its words tell
 }
 
-// A Report says what a script does.
+// A Report describes what a script does.
 type Report struct {
-	Commands []Command // each once, in the order of the script
-	Lines    []string  // the commands with their arguments, without quotes; what is not known is as it is written
-	Aliases  []string  // the same by other names: rm x for /bin/rm x
+	Commands []Command // commands of the script in order, each once
+	Lines    []string  // commands with their arguments, without quotes; unknown words are as written
+	Aliases  []string  // the same lines with other names: rm x for /bin/rm x
 	Paths    []string  // words that look like paths
-	URLs     []string  // words that look like addresses
-	Writes   bool      // output goes to a file
-	// Known means that these are all commands. It is false if the script could
-	// not be read, or if a name is only known when it runs.
+	URLs     []string  // words that look like URLs
+	Writes   bool      // true if output goes to a file
+	// Known is true if the report has all commands. It is false if the script could not
+	// be parsed, or if a name is known only when the script runs.
 	Known bool
 }
 
-// maxReported bounds the lists of a report.
+// maxReported is the maximum length of each list of a report.
 const maxReported = 200
 
-// Report finds out what the script does, also in scripts inside it.
+// Report returns what the script does, including the scripts inside it.
 func (s *Script) Report() Report {
 	r := &reporter{Report: Report{Known: true}}
 	r.script(s)
@@ -69,8 +69,8 @@ func (r *reporter) command(c Command, line string) {
 	r.Lines = add(r, r.Lines, line)
 }
 
-// add adds to a list what is not in it. If the list is full, not everything is
-// known.
+// add appends a value to a list unless the list has it. If the list is full, the report
+// is not complete.
 func add[T comparable](r *reporter, list []T, v T) []T {
 	switch {
 	case slices.Contains(list, v):
@@ -82,7 +82,7 @@ func add[T comparable](r *reporter, list []T, v T) []T {
 	return append(list, v)
 }
 
-// steers matches the variables that change what other commands do.
+// steers matches the names of variables that change what other commands do.
 var steers = regexp.MustCompile(`^(PATH|IFS|ENV|SHELLOPTS|PROMPT_COMMAND|(LD|DYLD|BASH|GIT|NODE)_.*|(PYTHON|PERL|RUBY).*)$`)
 
 func (r *reporter) assign(s *Script, a *syntax.Assign) {
@@ -106,7 +106,7 @@ func (r *reporter) stmt(s *Script, stmt *syntax.Stmt) {
 	r.call(s, stmt, look(list))
 }
 
-// call reports a command, or what is in the script that it runs.
+// call reports a command, or the script that it runs.
 func (r *reporter) call(s *Script, stmt *syntax.Stmt, c call) {
 	if len(r.Lines) == maxReported {
 		r.Known = false
@@ -149,7 +149,7 @@ func (r *reporter) call(s *Script, stmt *syntax.Stmt, c call) {
 	}
 }
 
-// inner reports the script that a command is given.
+// inner reports the script that a command runs.
 func (r *reporter) inner(s *Script, c call, text word) {
 	if !text.known {
 		r.Known = false
@@ -158,7 +158,7 @@ func (r *reporter) inner(s *Script, c call, text word) {
 	r.script(parse(text.text, s.inside+1))
 }
 
-// executed reports what find runs for what it finds.
+// executed reports the commands that find runs.
 func (r *reporter) executed(s *Script, stmt *syntax.Stmt, c call) {
 	if name, _ := c.name(); name != "find" {
 		return
@@ -179,7 +179,7 @@ func (r *reporter) executed(s *Script, stmt *syntax.Stmt, c call) {
 	}
 }
 
-// between returns how a node is written.
+// between returns the text of a node.
 func (s *Script) between(n syntax.Node) string {
 	from, to := int(n.Pos().Offset()), int(n.End().Offset())
 	if from < to && to <= len(s.text) {
@@ -188,11 +188,11 @@ func (s *Script) between(n syntax.Node) string {
 	return ""
 }
 
-// standard are the folders whose programs are known by their names alone.
+// standard are the folders whose programs are identified by name only.
 var standard = map[string]bool{"/bin/": true, "/usr/bin/": true, "/usr/local/bin/": true, "/sbin/": true, "/usr/sbin/": true}
 
-// identifier names a command for an approval: the program and, if it has many
-// trades, which of them.
+// identifier returns the name of a command for approvals: the program and, if it has
+// subcommands, the subcommand.
 func identifier(c call) string {
 	name := c.words[0].text
 	if standard[name[:len(name)-len(base(name))]] {
@@ -204,7 +204,7 @@ func identifier(c call) string {
 	return name
 }
 
-// redirect reports where output goes.
+// redirect reports the file of a redirection.
 func (r *reporter) redirect(redir *syntax.Redirect) {
 	target := read(redir.Word)
 	switch redir.Op {
@@ -230,7 +230,7 @@ func isDevice(path string) bool {
 	return slices.Contains([]string{"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty"}, path) || strings.HasPrefix(path, "/dev/fd/")
 }
 
-// mention reports a word that looks like a path or an address.
+// mention reports a word that looks like a path or a URL.
 func (r *reporter) mention(w string) {
 	if name, value, ok := strings.Cut(w, "="); ok && !strings.Contains(name, "/") {
 		w = value // --file=PATH, NAME=PATH

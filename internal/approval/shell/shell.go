@@ -1,13 +1,13 @@
-// Package shell reads command lines without running anything: how long they
-// sleep, whether they want to be in the background, which commands they are made
-// of and what those touch.
+// Package shell analyses command lines without running them: how long they sleep,
+// whether they run in the background, which commands they consist of and which files and
+// URLs those name.
 //
-//   - Reading never fails. A script that cannot be read, because it is too long
-//     or not a script, says so ([Script.Err]); what stands before the mistake is
-//     judged, as a shell would have run it.
-//   - Time and memory are bounded, whatever the script is.
-//   - It is advice, for the model and for the person who is asked. It is no
-//     fence: what a command may do is for others to confine.
+//   - Parse always returns a Script. If the text is too long or has a syntax error,
+//     [Script.Err] says so; the part before the error is analysed, because a shell would
+//     run it.
+//   - Time and memory are bounded for every text.
+//   - The analysis is advice for the model and for the person who is asked. It does not
+//     confine what a command can do.
 package shell
 
 import (
@@ -19,26 +19,25 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// What is read at most. The parser's stack grows with nesting, and a script this
-// long cannot nest so deep that it matters.
+// Limits of a script. The parser's stack grows with nesting, which these limits bound.
 const (
-	maxScript = 32 << 10 // bytes
-	maxOpen   = 200      // brackets open at once
-	maxInside = 4        // scripts inside scripts: sh -c "sh -c …"
+	maxScript = 32 << 10 // maximum length in bytes
+	maxOpen   = 200      // maximum number of brackets that are open at once
+	maxInside = 4        // maximum depth of scripts inside scripts: sh -c "sh -c …"
 )
 
-// ErrTooLong says that a script is longer, or nested deeper, than is read.
+// ErrTooLong means that a script exceeds the limits.
 var ErrTooLong = errors.New("the script is too long to be read in advance")
 
-// A Script is a command line that was read.
+// A Script is a parsed command line.
 type Script struct {
 	text   string
 	stmts  []*syntax.Stmt
 	err    error
-	inside int // how many scripts it stands in
+	inside int // number of scripts that this script is inside of
 }
 
-// Parse reads a script for bash.
+// Parse parses a script for bash.
 func Parse(text string) *Script { return parse(text, 0) }
 
 func parse(text string, inside int) *Script {
@@ -49,7 +48,7 @@ func parse(text string, inside int) *Script {
 	}
 	p := parsers.Get().(*syntax.Parser)
 	defer parsers.Put(p)
-	// The loop is not left early: the parser may come with a second mistake.
+	// The loop must not end early: the parser may report a second error.
 	for stmt, err := range p.StmtsSeq(strings.NewReader(text)) {
 		switch {
 		case s.err != nil:
@@ -62,10 +61,10 @@ func parse(text string, inside int) *Script {
 	return s
 }
 
-// parsers are used by one caller each at a time.
+// parsers is a pool because a parser can be used by only one caller at a time.
 var parsers = sync.Pool{New: func() any { return syntax.NewParser(syntax.Variant(syntax.LangBash)) }}
 
-// opens returns how many brackets are open at once, whatever they belong to.
+// opens returns the maximum number of brackets that are open at once, also in strings.
 func opens(text string) int {
 	open, most := 0, 0
 	for i := range len(text) {
@@ -80,14 +79,14 @@ func opens(text string) int {
 	return most
 }
 
-// Err says why the script could not be read whole, if so.
+// Err returns why the script could not be parsed completely, or nil.
 func (s *Script) Err() error { return s.err }
 
-// Empty reports whether there is nothing to run.
+// Empty reports whether the script runs nothing.
 func (s *Script) Empty() bool { return s.err == nil && len(s.stmts) == 0 }
 
-// Foreground returns the script without the & at its end, and whether there was
-// one: such a script wants to be in the background as a whole.
+// Foreground returns the script without the & at its end, and whether there was one.
+// With it, the whole script is meant to run in the background.
 func (s *Script) Foreground() (string, bool) {
 	if s.err != nil || len(s.stmts) == 0 {
 		return s.text, false
@@ -96,6 +95,6 @@ func (s *Script) Foreground() (string, bool) {
 	if !last.Background {
 		return s.text, false
 	}
-	at := last.Semicolon.Offset() // of the &
+	at := last.Semicolon.Offset() // position of the &
 	return strings.TrimRight(s.text[:at], " \t") + s.text[at+1:], true
 }

@@ -133,12 +133,12 @@ func TestASleepIsFoundWhereverItHoldsUpTheScript(t *testing.T) {
 		"bash -s <<'E'\nsleep 10\nE":        10 * time.Second,
 		"bash <<< 'sleep 10'":               10 * time.Second,
 		"su -c 'sleep 10'":                  10 * time.Second,
-		// waited for after all
+		// in the background, and waited for later
 		"sleep 10 & wait":       10 * time.Second,
 		"sleep 10 & x; wait $!": 10 * time.Second,
-		// what stands before a mistake is run
+		// before a syntax error
 		"sleep 10\nfoo(": 10 * time.Second,
-		// not held up, or not a sleep
+		// in the background, or not a sleep
 		"":                            0,
 		"echo sleep 5":                0,
 		"cat sleep.txt":               0,
@@ -192,8 +192,8 @@ func TestAPauseIsAsLongAsAllSleepsOneAfterTheOther(t *testing.T) {
 	}
 }
 
-// The stub writes its arguments down instead of sleeping, so that bash itself
-// says which sleeps a script comes to.
+// A stub of sleep records its arguments instead of sleeping, so that bash itself shows
+// which sleeps a script runs.
 func TestBashAgreesOnWhichSleepsAreRun(t *testing.T) {
 	bash, err := exec.LookPath("bash")
 	if err != nil {
@@ -235,8 +235,8 @@ func TestBashAgreesOnWhichSleepsAreRun(t *testing.T) {
 	})
 }
 
-// randomScript puts sleeps and other commands into one another in ways that run
-// all of them.
+// randomScript returns a random script of nested sleeps and other commands, all of which
+// are run.
 func randomScript(t *rapid.T, depth int) string {
 	leaf := rapid.SampledFrom([]string{"sleep 3", "sleep 2.5", "sleep '7'", "true", "echo sleep 9", `"sleep" 4`, ": sleep 8", "env A=1 sleep 5", "nice sleep 6", "command sleep 2"})
 	if depth == 0 {

@@ -9,22 +9,22 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// A Pause is how long a script does nothing but sleep while somebody waits for
-// it. What is not known in advance, such as sleep $N, counts as nothing.
+// A Pause is the time that a script sleeps in the foreground. A sleep of unknown length,
+// such as sleep $N, counts as zero.
 type Pause struct {
 	Longest time.Duration // the longest sleep
-	Total   time.Duration // all that come one after the other; each branch and each round of a loop once
-	Text    string        // the longest, as it is written
+	Total   time.Duration // sum of the consecutive sleeps; a loop counts as one round, an if as its longest branch
+	Text    string        // text of the longest sleep
 }
 
-// Pause finds the sleeps that hold up the script. Those in the background do
-// not, unless the script waits for them.
+// Pause returns how long the script sleeps in the foreground. Sleeps in the background
+// count only if the script waits for them.
 func (s *Script) Pause() Pause {
 	t := timer{script: s, functions: map[string]Pause{}}
 	return t.list(s.stmts)
 }
 
-// then is one pause after the other.
+// then returns the sum of two consecutive pauses.
 func (p Pause) then(q Pause) Pause {
 	longer := p.or(q)
 	longer.Total = p.Total + q.Total
@@ -34,7 +34,7 @@ func (p Pause) then(q Pause) Pause {
 	return longer
 }
 
-// or is the longer of two pauses, or of two at once.
+// or returns the longer of two alternative or concurrent pauses.
 func (p Pause) or(q Pause) Pause {
 	longer := p
 	if q.Longest > p.Longest {
@@ -44,17 +44,17 @@ func (p Pause) or(q Pause) Pause {
 	return longer
 }
 
-// atMost is a pause that is cut short.
+// atMost returns the pause, limited to d.
 func (p Pause) atMost(d time.Duration) Pause {
 	p.Longest, p.Total = min(p.Longest, d), min(p.Total, d)
 	return p
 }
 
-// A timer adds pauses up.
+// A timer adds up the pauses of a script.
 type timer struct {
 	script    *Script
 	functions map[string]Pause
-	behind    Pause // in the background
+	behind    Pause // longest pause in the background so far
 }
 
 func (t *timer) list(stmts []*syntax.Stmt) Pause {
@@ -137,14 +137,14 @@ func (t *timer) cases(c *syntax.CaseClause) Pause {
 	return t.inside(c.Word).then(longest)
 }
 
-// declare remembers how long a function sleeps, for when it is called.
+// declare stores how long a function sleeps, for its calls.
 func (t *timer) declare(f *syntax.FuncDecl) {
 	if f.Name != nil && f.Body != nil {
 		t.functions[f.Name.Value] = t.stmt(f.Body)
 	}
 }
 
-// inside finds the sleeps of the scripts whose output is filled in: $(…).
+// inside returns the sleeps in command substitutions: $(…).
 func (t *timer) inside(n syntax.Node) Pause {
 	var sum Pause
 	if n == nil {
@@ -155,7 +155,7 @@ func (t *timer) inside(n syntax.Node) Pause {
 		case *syntax.CmdSubst:
 			sum = sum.then(t.list(n.Stmts))
 			return false
-		case *syntax.ProcSubst: // runs beside the script
+		case *syntax.ProcSubst: // runs concurrently with the script
 			return false
 		}
 		return true
@@ -163,7 +163,7 @@ func (t *timer) inside(n syntax.Node) Pause {
 	return sum
 }
 
-// call finds out how long a command sleeps.
+// call returns how long a command sleeps.
 func (t *timer) call(c call, s *syntax.Stmt) Pause {
 	p := t.plain(c, s)
 	if c.limit > 0 {
@@ -202,8 +202,8 @@ func (t *timer) plain(c call, s *syntax.Stmt) Pause {
 	return Pause{}
 }
 
-// seconds adds up the operands of sleep. It reports false if sleep would refuse
-// them; those that are not known are left out.
+// seconds returns the sum of the operands of sleep, without unknown ones. It reports
+// false if sleep would refuse them.
 func seconds(operands []word) (time.Duration, bool) {
 	sum := 0.0
 	for i, w := range operands {
@@ -224,7 +224,7 @@ func seconds(operands []word) (time.Duration, bool) {
 
 var units = map[byte]float64{'s': 1, 'm': 60, 'h': 60 * 60, 'd': 24 * 60 * 60}
 
-// interval reads a number of seconds as sleep does: 2, 1.5m, .5h, 1e3, infinity.
+// interval parses a number of seconds as sleep does: 2, 1.5m, .5h, 1e3, infinity.
 func interval(text string) (float64, bool) {
 	unit := 1.0
 	if text == "" || strings.Contains(text, "_") {

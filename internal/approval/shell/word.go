@@ -6,17 +6,17 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// A word is an argument of a command as far as it is known in advance.
+// A word is an argument of a command, as far as it is known before the command runs.
 type word struct {
 	text    string
-	known   bool   // text is all of it, without anything that is filled in later
-	written string // as it stands in the script; text if empty
+	known   bool   // true if text is the whole word; false if the shell expands a part of it
+	written string // word as written in the script; same as text if empty
 }
 
 func knownWord(text string) word { return word{text: text, known: true} }
 
-// show returns the word for people: what it says, or how it is written if that
-// is not known.
+// show returns the word for people: its text, or how it is written if the text is not
+// known.
 func (w word) show() string {
 	if w.known || w.written == "" {
 		return w.text
@@ -34,8 +34,8 @@ func (s *Script) words(args []*syntax.Word) []word {
 	return list
 }
 
-// read returns what a word says. Of what is filled in later, a variable say,
-// nothing is in the text.
+// read returns a word of the parser as text. Parts that the shell expands, such as
+// variables, are left out.
 func read(w *syntax.Word) word {
 	if w == nil {
 		return knownWord("")
@@ -66,8 +66,8 @@ func readPart(b *strings.Builder, part syntax.WordPart, quoted bool) bool {
 	return false
 }
 
-// readDocument returns what a here-document says. If its end is quoted, that is
-// what stands there; else backslashes quote what would be filled in.
+// readDocument returns the text of a here-document. If its delimiter is quoted, the text
+// is literal; otherwise backslashes escape what the shell would expand.
 func readDocument(r *syntax.Redirect) word {
 	if r.Hdoc == nil {
 		return knownWord("")
@@ -88,7 +88,7 @@ func readDocument(r *syntax.Redirect) word {
 	return word{text: b.String(), known: known}
 }
 
-// unescape takes out the backslashes that quote a character.
+// unescape removes the backslashes that quote a character.
 func unescape(s string, quoted bool) string {
 	if quoted {
 		return unescapeOnly(s, "$`\"\\\n")
@@ -96,8 +96,8 @@ func unescape(s string, quoted bool) string {
 	return unescapeOnly(s, "")
 }
 
-// unescapeOnly takes out the backslashes before some characters; before all, if
-// there are none.
+// unescapeOnly removes the backslashes before some characters, or before all characters
+// if some is empty.
 func unescapeOnly(s, some string) string {
 	if !strings.Contains(s, `\`) {
 		return s
@@ -106,7 +106,7 @@ func unescapeOnly(s, some string) string {
 	for i := 0; i < len(s); i++ {
 		if s[i] == '\\' && i+1 < len(s) && (some == "" || strings.IndexByte(some, s[i+1]) >= 0) {
 			if i++; s[i] == '\n' {
-				continue // the line goes on
+				continue // the line continues
 			}
 		}
 		b.WriteByte(s[i])
@@ -114,7 +114,7 @@ func unescapeOnly(s, some string) string {
 	return b.String()
 }
 
-// isPattern reports whether the shell may put other words in this one's place.
+// isPattern reports whether the shell may expand a word to other words.
 func isPattern(s string) bool {
 	for i := 0; i < len(s); i++ {
 		switch s[i] {
@@ -127,7 +127,7 @@ func isPattern(s string) bool {
 	return false
 }
 
-// shown returns words as one text for people.
+// shown joins words to a text for people.
 func shown(list []word) string {
 	out := make([]string, len(list))
 	for i, w := range list {
@@ -136,7 +136,7 @@ func shown(list []word) string {
 	return strings.Join(out, " ")
 }
 
-// texts returns what words say, as far as they are known.
+// texts returns the texts of words, as far as they are known.
 func texts(list []word) []string {
 	out := make([]string, len(list))
 	for i, w := range list {
@@ -148,8 +148,7 @@ func texts(list []word) []string {
 // base returns the name of a program without its folder.
 func base(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }
 
-// hereText returns what a statement feeds to its command, if it is written in
-// the script.
+// hereText returns the standard input of a command, if it is written in the script.
 func hereText(redirs []*syntax.Redirect) (word, bool) {
 	for i := len(redirs) - 1; i >= 0; i-- {
 		switch r := redirs[i]; r.Op {
