@@ -22,9 +22,9 @@ const (
 	CustomTool = "custom-tool"
 )
 
-// ReadOnly is the name, in a rule, of all requests that only read: reading files, and
+// readOnly is the name, in a rule, of all requests that only read: reading files, and
 // commands that change nothing as far as their text tells.
-const ReadOnly = "read-only"
+const readOnly = "read-only"
 
 // A Request describes what a call will do.
 type Request struct {
@@ -100,13 +100,13 @@ func granted(grants []event.Grant, r *Request) bool {
 // Judge decides about a request. It is pure.
 func Judge(set string, rules event.PermissionRules, grants []event.Grant, r *Request) Verdict {
 	switch {
-	case slices.ContainsFunc(rules.Deny, r.touches):
+	case slices.ContainsFunc(rules.Deny, r.matchedBy):
 		return Deny
 	case granted(grants, r), set == All:
 		return Grant
-	case slices.ContainsFunc(rules.Ask, r.touches):
+	case slices.ContainsFunc(rules.Ask, r.matchedBy):
 		return Ask
-	case r.permitted(rules.Allow):
+	case r.allowedBy(rules.Allow):
 		return Grant
 	case r.Allowed:
 		return Allow

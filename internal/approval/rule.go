@@ -65,19 +65,19 @@ func pathKind(name string) bool {
 // urlKind reports whether a rule with this name is about URLs.
 func urlKind(name string) bool { return name == URL || name == "web_fetch" }
 
-// about reports whether the rule is about the tool or kind of a request.
-func (u rule) about(r *Request) bool {
+// concerns reports whether the rule is about the tool or kind of a request.
+func (u rule) concerns(r *Request) bool {
 	switch u.tool {
 	case "*", strings.ToLower(r.Tool), r.Kind:
 		return true
-	case ReadOnly:
+	case readOnly:
 		return r.Kind == Read || (r.ReadOnly && !r.Unclear)
 	}
 	return false
 }
 
-// names reports whether the text of a command has a path or URL that the rule is about.
-func (u rule) names(r *Request) bool {
+// namedInCommand reports whether the text of a command has a path or URL that the rule is about.
+func (u rule) namedInCommand(r *Request) bool {
 	switch {
 	case r.Kind != Shell || u.pattern == "":
 		return false
@@ -89,25 +89,25 @@ func (u rule) names(r *Request) bool {
 	return false
 }
 
-// touches reports whether a rule is about any part of a request. An invalid rule is
+// matchedBy reports whether a rule is about any part of a request. An invalid rule is
 // about everything, because it was meant to stop something.
-func (r *Request) touches(text string) bool {
+func (r *Request) matchedBy(text string) bool {
 	u, err := parse(text)
 	if err != nil {
 		return true
 	}
-	if u.names(r) {
+	if u.namedInCommand(r) {
 		return true
 	}
 	matches := func(detail string) bool { return u.matches(detail, r) }
-	return u.about(r) && (u.pattern == "" || slices.ContainsFunc(r.Details, matches) || slices.ContainsFunc(r.Aliases, matches))
+	return u.concerns(r) && (u.pattern == "" || slices.ContainsFunc(r.Details, matches) || slices.ContainsFunc(r.Aliases, matches))
 }
 
-// permitted reports whether rules allow every part of a request.
-func (r *Request) permitted(rules []string) bool {
+// allowedBy reports whether rules allow every part of a request.
+func (r *Request) allowedBy(rules []string) bool {
 	var about []rule
 	for _, text := range rules {
-		if u, err := parse(text); err == nil && u.about(r) {
+		if u, err := parse(text); err == nil && u.concerns(r) {
 			about = append(about, u)
 		}
 	}

@@ -53,7 +53,7 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-func TestAPatternThatIsNotWellFormedIsNamed(t *testing.T) {
+func TestAnInvalidPatternIsReported(t *testing.T) {
 	for pattern, want := range map[string]string{
 		"[":                         "unclosed character class; missing ']'",
 		"a[b":                       "unclosed character class; missing ']'",
@@ -71,7 +71,7 @@ func TestAPatternThatIsNotWellFormedIsNamed(t *testing.T) {
 	}
 }
 
-func TestManyStarsEnd(t *testing.T) {
+func TestAPatternWithManyStarsEnds(t *testing.T) {
 	p, err := glob.Compile(strings.Repeat("**/*a", 30) + "b")
 	if err != nil {
 		t.Fatal(err)
@@ -132,7 +132,7 @@ func TestMatchesAsARegularExpressionWould(t *testing.T) {
 	})
 }
 
-func FuzzPatternsAreReadWhateverTheySay(f *testing.F) {
+func FuzzPatterns(f *testing.F) {
 	f.Add("{a,[b-d]}**/*.\\x", "a/b")
 	f.Add("[[:alpha:]-", "é")
 	f.Fuzz(func(t *testing.T, pattern, path string) {

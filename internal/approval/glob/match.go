@@ -20,10 +20,10 @@ type matcher struct {
 type outcome int
 
 const (
-	yes      outcome = iota // it matches
-	no                      // it does not match, but may match from a later position
-	notInOne                // it does not match from any position in the same name either
-	never                   // it does not match from any later position either
+	yes       outcome = iota // it matches
+	no                       // it does not match, but may match from a later position
+	notInName                // it does not match from any position in the same name either
+	never                    // it does not match from any later position either
 )
 
 // match compares the pattern from i on with the rest of a path.
@@ -33,12 +33,12 @@ func (m *matcher) match(i int, s string) outcome {
 			return never
 		}
 		if m.pattern[i] == '*' {
-			return m.star(i, s)
+			return m.matchStar(i, s)
 		}
 		if s == "" {
 			return never
 		}
-		n, c, width := m.one(i, s)
+		n, c, width := m.matchChar(i, s)
 		if n == 0 {
 			return never
 		}
@@ -53,10 +53,10 @@ func (m *matcher) match(i int, s string) outcome {
 	return yes
 }
 
-// one compares one character of the path with the pattern at i. It returns the length of
+// matchChar compares one character of the path with the pattern at i. It returns the length of
 // the compared part of the pattern, or 0 if it is invalid, and the length of the
 // character.
-func (m *matcher) one(i int, s string) (n int, ok bool, width int) {
+func (m *matcher) matchChar(i int, s string) (n int, ok bool, width int) {
 	switch p := m.pattern[i:]; p[0] {
 	case '?':
 		_, width = m.next(s)
@@ -83,20 +83,20 @@ func (m *matcher) next(s string) (rune, int) {
 	return rune(s[0]), 1
 }
 
-// star compares the pattern from a star on.
-func (m *matcher) star(i int, s string) outcome {
+// matchStar compares the pattern from a star on.
+func (m *matcher) matchStar(i int, s string) outcome {
 	rest := strings.TrimLeft(m.pattern[i:], "*")
 	after := len(m.pattern) - len(rest)
 	deep := after-i > 1 && m.wholeName(i, rest)
 	switch {
 	case rest == "" && !deep && strings.Contains(s, "/"):
-		return notInOne
+		return notInName
 	case rest == "":
 		return yes
 	case deep && rest[0] == '/' && m.match(after+1, s) == yes: // ** matches no folder
 		return yes
 	}
-	return m.slide(after, s, deep)
+	return m.matchFromEach(after, s, deep)
 }
 
 // wholeName reports whether the stars at i are a whole name.
@@ -104,13 +104,13 @@ func (m *matcher) wholeName(i int, rest string) bool {
 	return (i == 0 || m.pattern[i-1] == '/') && (rest == "" || rest[0] == '/' || strings.HasPrefix(rest, `\/`))
 }
 
-// slide compares the pattern from i on with the path, from one position after the other.
-func (m *matcher) slide(i int, s string, deep bool) outcome {
+// matchFromEach compares the pattern from i on with the path, from one position after the other.
+func (m *matcher) matchFromEach(i int, s string, deep bool) outcome {
 	for s != "" {
 		switch o := m.match(i, s); {
 		case o == no && !deep && s[0] == '/':
-			return notInOne
-		case o == no, o == notInOne && deep:
+			return notInName
+		case o == no, o == notInName && deep:
 			_, width := m.next(s)
 			s = s[width:]
 		default:

@@ -45,13 +45,13 @@ func Locate(dir string) Place {
 type Places struct {
 	path string // file with the rules; empty to keep them in memory only
 
-	mu     sync.Mutex
-	loaded bool
-	known  known
+	mu      sync.Mutex
+	loaded  bool
+	content content
 }
 
-// known is the content of the file.
-type known struct {
+// content is the content of the file.
+type content struct {
 	Always    []event.Rule      `json:"always,omitempty"`
 	Locations map[string]*place `json:"locations"`
 	Trusted   []string          `json:"trusted"`
@@ -69,7 +69,7 @@ func (p *Places) loadLocked() error {
 	if p.loaded || p.path == "" {
 		return nil
 	}
-	var found known
+	var found content
 	b, err := os.ReadFile(p.path)
 	if err == nil {
 		err = json.Unmarshal(b, &found)
@@ -77,16 +77,16 @@ func (p *Places) loadLocked() error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s, which says what is allowed in places: %w; mend or remove it", p.path, err)
 	}
-	p.known, p.loaded = found, true
+	p.content, p.loaded = found, true
 	return nil
 }
 
-// changedLocked writes the file. If that fails, the rules are read from it again.
-func (p *Places) changedLocked() error {
+// writeLocked writes the file. If that fails, the rules are read from it again.
+func (p *Places) writeLocked() error {
 	if p.path == "" {
 		return nil
 	}
-	b, err := json.MarshalIndent(p.known, "", "  ")
+	b, err := json.MarshalIndent(p.content, "", "  ")
 	if err == nil {
 		err = replace(p.path, append(b, '\n'))
 	}
@@ -102,12 +102,12 @@ func (p *Places) changedLocked() error {
 func (p *Places) Standing(dir string) (string, []event.Rule, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if err := p.loadLocked(); err != nil || (len(p.known.Always) == 0 && len(p.known.Locations) == 0) {
+	if err := p.loadLocked(); err != nil || (len(p.content.Always) == 0 && len(p.content.Locations) == 0) {
 		return "", nil, err
 	}
 	key := Locate(dir).Key
-	rules := slices.Clone(p.known.Always)
-	if at := p.known.Locations[key]; at != nil {
+	rules := slices.Clone(p.content.Always)
+	if at := p.content.Locations[key]; at != nil {
 		rules = append(rules, at.Allow...)
 	}
 	return key, rules, nil
@@ -118,7 +118,7 @@ func (p *Places) Rules(key string) ([]event.Rule, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	err := p.loadLocked()
-	if at := p.known.Locations[key]; err == nil && at != nil {
+	if at := p.content.Locations[key]; err == nil && at != nil {
 		return slices.Clone(at.Allow), nil
 	}
 	return nil, err
@@ -131,11 +131,11 @@ func (p *Places) All() (always []event.Rule, there map[string][]event.Rule, err 
 	if err := p.loadLocked(); err != nil {
 		return nil, nil, err
 	}
-	there = make(map[string][]event.Rule, len(p.known.Locations))
-	for key, at := range p.known.Locations {
+	there = make(map[string][]event.Rule, len(p.content.Locations))
+	for key, at := range p.content.Locations {
 		there[key] = slices.Clone(at.Allow)
 	}
-	return slices.Clone(p.known.Always), there, nil
+	return slices.Clone(p.content.Always), there, nil
 }
 
 // ChangeAlways changes the rules for always.
@@ -145,8 +145,8 @@ func (p *Places) ChangeAlways(f func([]event.Rule) []event.Rule) error {
 	if err := p.loadLocked(); err != nil {
 		return err
 	}
-	p.known.Always = f(slices.Clone(p.known.Always))
-	return p.changedLocked()
+	p.content.Always = f(slices.Clone(p.content.Always))
+	return p.writeLocked()
 }
 
 // Change changes the rules of a place. A place without rules is removed.
@@ -157,18 +157,18 @@ func (p *Places) Change(key string, f func([]event.Rule) []event.Rule) error {
 		return err
 	}
 	var before []event.Rule
-	if at := p.known.Locations[key]; at != nil {
+	if at := p.content.Locations[key]; at != nil {
 		before = slices.Clone(at.Allow)
 	}
-	all := maps.Clone(p.known.Locations)
+	all := maps.Clone(p.content.Locations)
 	if all == nil {
 		all = make(map[string]*place)
 	}
 	if all[key] = (&place{f(before)}); len(all[key].Allow) == 0 {
 		delete(all, key)
 	}
-	p.known.Locations = all
-	return p.changedLocked()
+	p.content.Locations = all
+	return p.writeLocked()
 }
 
 // Trusted reports whether a folder, or one above it, was marked as trusted.
@@ -176,18 +176,18 @@ func (p *Places) Trusted(dir string) (bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	err := p.loadLocked()
-	return slices.ContainsFunc(p.known.Trusted, func(t string) bool { return Within(t, dir) }), err
+	return slices.ContainsFunc(p.content.Trusted, func(t string) bool { return Within(t, dir) }), err
 }
 
 // Trust marks a folder as trusted.
 func (p *Places) Trust(dir string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if err := p.loadLocked(); err != nil || slices.Contains(p.known.Trusted, dir) {
+	if err := p.loadLocked(); err != nil || slices.Contains(p.content.Trusted, dir) {
 		return err
 	}
-	p.known.Trusted = append(slices.Clip(p.known.Trusted), dir)
-	return p.changedLocked()
+	p.content.Trusted = append(slices.Clip(p.content.Trusted), dir)
+	return p.writeLocked()
 }
 
 // Within reports whether a path is dir or inside it.

@@ -44,7 +44,7 @@ func must(t *testing.T, errs ...error) {
 	}
 }
 
-func TestWhatIsAllowedHoldsInItsPlaceAndAlwaysEverywhere(t *testing.T) {
+func TestRulesApplyInTheirPlaceOrEverywhere(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "locations.json")
 	p := places.Open(path)
 	repo, below := repository(t)
@@ -60,7 +60,7 @@ func TestWhatIsAllowedHoldsInItsPlaceAndAlwaysEverywhere(t *testing.T) {
 	}
 }
 
-func TestWhatIsTakenBackIsGoneForEverybody(t *testing.T) {
+func TestARemovedRuleAppliesNowhere(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "locations.json")
 	p := places.Open(path)
 	repo, _ := repository(t)
@@ -74,7 +74,7 @@ func TestWhatIsTakenBackIsGoneForEverybody(t *testing.T) {
 	}
 }
 
-func TestAChangeThatCannotBeWrittenDidNotHappen(t *testing.T) {
+func TestAChangeThatCannotBeWrittenIsUndone(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "gone", "locations.json")
 	must(t, os.Mkdir(filepath.Dir(path), 0o700))
@@ -89,7 +89,7 @@ func TestAChangeThatCannotBeWrittenDidNotHappen(t *testing.T) {
 	}
 }
 
-func TestADamagedFileAllowsNothingAndIsNamed(t *testing.T) {
+func TestADamagedFileAllowsNothingAndIsReported(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "locations.json")
 	must(t, os.WriteFile(path, []byte(`{"always":[{"kind":"shell"}],"locations":7}`), 0o600))
 	p := places.Open(path)
@@ -102,7 +102,7 @@ func TestADamagedFileAllowsNothingAndIsNamed(t *testing.T) {
 	}
 }
 
-func TestTrustGoesDownAndNotUp(t *testing.T) {
+func TestTrustAppliesToFoldersBelow(t *testing.T) {
 	p := places.Open("")
 	must(t, p.Trust("/a/b"), p.Trust("/a/b"))
 	for dir, want := range map[string]bool{"/a/b": true, "/a/b/c": true, "/a": false, "/a/bc": false} {

@@ -20,22 +20,22 @@ const (
 	Special // a pipe, a socket or a device
 )
 
-// ErrMount means that a path is on another mount, which no rule allows.
-var ErrMount = errors.New("it is on another mount, which no rule of this session is about")
+// errMount means that a path is on another mount, which no rule allows.
+var errMount = errors.New("it is on another mount, which no rule of this session is about")
 
 // A Dir is an open folder. The rule that allows it allows everything below it that is
 // on the same mount and not denied.
 type Dir struct {
-	fd    int
-	path  string
-	mount uint64
-	guard guard
-	near  bool // true if a path below this folder is denied
+	fd          int
+	path        string
+	mount       uint64
+	denied      denyIndex
+	deniedBelow bool // true if a path below this folder is denied
 }
 
 // OpenDir opens a folder for reading.
 func (s *Scope) OpenDir(path string) (*Dir, error) {
-	t, err := s.reach(path, Read)
+	t, err := s.resolveAllowed(path, Read)
 	if err != nil {
 		return nil, err
 	}
@@ -44,14 +44,14 @@ func (s *Scope) OpenDir(path string) (*Dir, error) {
 	if err == nil && t.name != "" {
 		err = unix.ENOTDIR
 	}
-	d := &Dir{path: t.path(), mount: t.last().mount, guard: s.guard(Read)}
+	d := &Dir{path: t.path(), mount: t.last().mount, denied: s.denyIndex(Read)}
 	if err == nil {
-		d.fd, err = openAt(t.last().fd, ".", unix.O_RDONLY|unix.O_DIRECTORY|stay)
+		d.fd, err = openAt(t.last().fd, ".", unix.O_RDONLY|unix.O_DIRECTORY|openFlags)
 	}
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
 	}
-	d.near = d.guard.near(d.path)
+	d.deniedBelow = d.denied.hasBelow(d.path)
 	return d, nil
 }
 
@@ -79,7 +79,7 @@ func (d *Dir) Each(buf []byte, visit func(name []byte, kind Kind) bool) error {
 
 // Dir opens a folder inside the folder.
 func (d *Dir) Dir(name string) (*Dir, error) {
-	fd, err := openAt(d.fd, name, unix.O_RDONLY|unix.O_DIRECTORY|stay)
+	fd, err := openAt(d.fd, name, unix.O_RDONLY|unix.O_DIRECTORY|openFlags)
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: filepath.Join(d.path, name), Err: err}
 	}
@@ -91,8 +91,8 @@ func (d *Dir) Dir(name string) (*Dir, error) {
 		_ = unix.Close(fd)
 		return nil, err
 	}
-	below := &Dir{fd: fd, path: d.below(name), mount: d.mount, guard: d.guard}
-	below.near = d.near && d.guard.near(below.path)
+	below := &Dir{fd: fd, path: d.below(name), mount: d.mount, denied: d.denied}
+	below.deniedBelow = d.deniedBelow && d.denied.hasBelow(below.path)
 	return below, nil
 }
 
@@ -128,7 +128,7 @@ func (d *Dir) Has(name string) bool {
 // check returns an error if the opened entry of the folder is not allowed.
 func (d *Dir) check(name string, i info) error {
 	if i.mount != d.mount {
-		return &fs.PathError{Op: "open", Path: d.below(name), Err: ErrMount}
+		return &fs.PathError{Op: "open", Path: d.below(name), Err: errMount}
 	}
 	if rule := d.denies(name, i); rule != "" {
 		path := d.below(name)
@@ -138,10 +138,10 @@ func (d *Dir) check(name string, i info) error {
 }
 
 func (d *Dir) denies(name string, i info) string {
-	if rule := d.guard.ids[i.identity]; rule != "" || !d.near {
+	if rule := d.denied.ids[i.identity]; rule != "" || !d.deniedBelow {
 		return rule
 	}
-	return d.guard.below(d.below(name))
+	return d.denied.ruleAbove(d.below(name))
 }
 
 func (d *Dir) below(name string) string {

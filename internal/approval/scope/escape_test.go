@@ -17,7 +17,7 @@ import (
 
 const secret = "secret"
 
-// A world is a tree with a folder that may be used and one that may not.
+// A testTree is a tree with a folder that may be used and one that may not.
 //
 //	in/            allowed to write
 //	in/file        "public"
@@ -25,17 +25,17 @@ const secret = "secret"
 //	in/denied/     denied, with a secret file
 //	in/quiet       denied to write
 //	out/file       "secret"
-type world struct {
+type testTree struct {
 	*scope.Scope
 	in, out string
 }
 
-func newWorld(t testing.TB) world {
+func newTestTree(t testing.TB) testTree {
 	root, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := world{in: filepath.Join(root, "in"), out: filepath.Join(root, "out")}
+	w := testTree{in: filepath.Join(root, "in"), out: filepath.Join(root, "out")}
 	for name, text := range map[string]string{
 		"in/file": "public", "in/folder/file": "public", "in/quiet": "public", "in/denied/file": secret, "out/file": secret, "out/folder/file": secret,
 	} {
@@ -82,8 +82,8 @@ func read(s *scope.Scope, path string) (string, error) {
 	return string(data), err
 }
 
-// shut checks that every kind of access to a path is refused.
-func (w world) shut(t *testing.T, path string) {
+// mustRefuse checks that every kind of access to a path is refused.
+func (w testTree) mustRefuse(t *testing.T, path string) {
 	t.Helper()
 	if f, err := w.Judge(path, scope.Read); err == nil && f.Verdict == scope.Allowed {
 		t.Errorf("%s is judged to be allowed, leading to %s", path, f.Path)
@@ -106,11 +106,11 @@ func (w world) shut(t *testing.T, path string) {
 			t.Errorf("%s was removed", path)
 		}
 	}
-	w.unharmed(t)
+	w.checkOutside(t)
 }
 
-// unharmed checks that the files outside have not changed.
-func (w world) unharmed(t *testing.T) {
+// checkOutside checks that the files outside have not changed.
+func (w testTree) checkOutside(t *testing.T) {
 	t.Helper()
 	for _, path := range []string{w.out + "/file", w.out + "/folder/file", w.in + "/denied/file"} {
 		if got := content(t, path); got != secret {
@@ -123,8 +123,8 @@ func (w world) unharmed(t *testing.T) {
 	}
 }
 
-func TestNothingOutsideIsReached(t *testing.T) {
-	w := newWorld(t)
+func TestPathsThatLeadOutsideAreRefused(t *testing.T) {
+	w := newTestTree(t)
 	for name, target := range map[string]string{
 		"absolute":        w.out + "/file",
 		"absolute-folder": w.out,
@@ -161,18 +161,18 @@ func TestNothingOutsideIsReached(t *testing.T) {
 		"proc", "through-proc" + w.out + "/file", "cwd/escape_test.go", "empty-name", "far-up", "long",
 		"DENIED/file", "Denied/file", "file/../../out/file/.", "..", "../", "../in/../out",
 	} {
-		w.shut(t, w.in+"/"+path)
+		w.mustRefuse(t, w.in+"/"+path)
 	}
 	for _, path := range []string{
 		"/", "/etc/passwd", "/proc/self/environ", w.out, w.out + "/file", w.in + "side", w.in + "x/file",
 		strings.ToUpper(w.in) + "/file", w.in[:len(w.in)-1], "file", "./file", "", "in/file",
 	} {
-		w.shut(t, path)
+		w.mustRefuse(t, path)
 	}
 }
 
-func TestWhatStaysInsideIsReached(t *testing.T) {
-	w := newWorld(t)
+func TestPathsThatStayInsideAreAllowed(t *testing.T) {
+	w := newTestTree(t)
 	for name, target := range map[string]string{
 		"to-file":      "file",
 		"to-folder":    "folder",
@@ -223,29 +223,29 @@ func TestNamesAreBytes(t *testing.T) {
 func TestADenialHoldsUnderOtherNames(t *testing.T) {
 	for _, test := range []struct {
 		name   string
-		change func(w world) (string, error)
+		change func(w testTree) (string, error)
 	}{
-		{"renamed", func(w world) (string, error) {
+		{"renamed", func(w testTree) (string, error) {
 			return "new/file", os.Rename(w.in+"/denied", w.in+"/new")
 		}},
-		{"renamed into a folder", func(w world) (string, error) {
+		{"renamed into a folder", func(w testTree) (string, error) {
 			return "folder/below/file", os.Rename(w.in+"/denied", w.in+"/folder/below")
 		}},
-		{"replaced", func(w world) (string, error) {
+		{"replaced", func(w testTree) (string, error) {
 			return "denied/file", errors.Join(os.RemoveAll(w.in+"/denied"), os.Mkdir(w.in+"/denied", 0o755), os.WriteFile(w.in+"/denied/file", []byte(secret), 0o644))
 		}},
-		{"replaced by a link", func(w world) (string, error) {
+		{"replaced by a link", func(w testTree) (string, error) {
 			return "folder/below/file", errors.Join(os.Rename(w.in+"/denied", w.in+"/folder/below"), os.Symlink("folder/below", w.in+"/denied"))
 		}},
-		{"spelled in another case", func(w world) (string, error) {
+		{"spelled in another case", func(w testTree) (string, error) {
 			return "dENIED/file", errors.Join(os.Mkdir(w.in+"/dENIED", 0o755), os.WriteFile(w.in+"/dENIED/file", []byte(secret), 0o644))
 		}},
-		{"a link in its place leads inside", func(w world) (string, error) {
+		{"a link in its place leads inside", func(w testTree) (string, error) {
 			return "denied/file", errors.Join(os.Rename(w.in+"/denied", w.in+"/elsewhere"), os.Symlink("folder", w.in+"/denied"))
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newTestTree(t)
 			path, err := test.change(w)
 			if err != nil {
 				t.Fatal(err)
@@ -261,7 +261,7 @@ func TestADenialHoldsUnderOtherNames(t *testing.T) {
 }
 
 func TestADeniedFileIsDeniedUnderItsHardLinks(t *testing.T) {
-	w := newWorld(t)
+	w := newTestTree(t)
 	s := newScope(t, []scope.Rule{{Target: w.in, Mode: scope.Read}}, []scope.Rule{{Target: w.in + "/denied/file", Mode: scope.Read}})
 	if err := os.Link(w.in+"/denied/file", w.in+"/hard"); err != nil {
 		t.Fatal(err)
@@ -305,7 +305,7 @@ func walk(t testing.TB, d *scope.Dir) (texts []string) {
 }
 
 func TestAWalkStaysInside(t *testing.T) {
-	w := newWorld(t)
+	w := newTestTree(t)
 	link(t, w.out, w.in+"/link")
 	link(t, w.out+"/file", w.in+"/folder/link")
 	if got := readAll(t, w.Scope, w.in); len(got) != 3 || strings.Contains(strings.Join(got, ""), secret) {
@@ -313,8 +313,8 @@ func TestAWalkStaysInside(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoFileIsRefusedWithoutWaiting(t *testing.T) {
-	w := newWorld(t)
+func TestSpecialFilesAreRefusedWithoutBlocking(t *testing.T) {
+	w := newTestTree(t)
 	if err := syscall.Mkfifo(w.in+"/fifo", 0o666); err != nil {
 		t.Fatal(err)
 	}
@@ -346,8 +346,8 @@ func TestWhatIsNoFileIsRefusedWithoutWaiting(t *testing.T) {
 	}
 }
 
-func TestTheProcessesFilesLeadWhereTheySay(t *testing.T) {
-	w := newWorld(t)
+func TestPathsInProcAreFollowed(t *testing.T) {
+	w := newTestTree(t)
 	f, err := os.Open(w.out + "/file")
 	if err != nil {
 		t.Fatal(err)
@@ -368,8 +368,8 @@ func TestTheProcessesFilesLeadWhereTheySay(t *testing.T) {
 	}
 }
 
-func TestOddPathsAreRefusedClearly(t *testing.T) {
-	w := newWorld(t)
+func TestOddPathsAreRefused(t *testing.T) {
+	w := newTestTree(t)
 	for path, want := range map[string]string{
 		w.in + "/a\x00b":                         "NUL",
 		w.in + strings.Repeat("/folder/..", 600): "too long",
@@ -397,7 +397,7 @@ func TestOddPathsAreRefusedClearly(t *testing.T) {
 }
 
 func TestARefusalSaysWhereThePathLeadsAndWhatToDo(t *testing.T) {
-	w := newWorld(t)
+	w := newTestTree(t)
 	link(t, w.out+"/file", w.in+"/link")
 	_, err := w.Open(w.in + "/link")
 	var r *scope.Refusal
@@ -410,8 +410,8 @@ func TestARefusalSaysWhereThePathLeadsAndWhatToDo(t *testing.T) {
 	}
 }
 
-func TestAGrantIsForOnePathAndNoDenial(t *testing.T) {
-	w := newWorld(t)
+func TestWithAllowsOnePathButNoDeniedOne(t *testing.T) {
+	w := newTestTree(t)
 	link(t, w.out+"/file", w.in+"/link")
 	found, err := w.Judge(w.in+"/link", scope.Read)
 	if err != nil || found.Verdict != scope.Unlisted {
@@ -443,7 +443,7 @@ func TestAGrantIsForOnePathAndNoDenial(t *testing.T) {
 }
 
 func TestATargetIsFollowedOnce(t *testing.T) {
-	w := newWorld(t)
+	w := newTestTree(t)
 	link(t, w.in, w.out+"-link")
 	s := newScope(t, []scope.Rule{{Target: w.out + "-link", Mode: scope.Read}}, nil)
 	if _, err := read(s, w.in+"/file"); err != nil {
@@ -461,7 +461,7 @@ func TestATargetIsFollowedOnce(t *testing.T) {
 }
 
 func TestAMissingFileIsMissing(t *testing.T) {
-	w := newWorld(t)
+	w := newTestTree(t)
 	if _, err := w.Open(w.in + "/none"); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}
@@ -490,11 +490,11 @@ func TestRulesHaveAbsoluteTargets(t *testing.T) {
 	}
 }
 
-func FuzzNoPathReadsWhatIsOutside(f *testing.F) {
+func FuzzPathsThatLeadOutside(f *testing.F) {
 	for _, path := range []string{"file", "../out/file", "link/file", "a/../../out", "/proc/self/root", "denied/file", "\x00", "loop"} {
 		f.Add(path)
 	}
-	w := newWorld(f)
+	w := newTestTree(f)
 	link(f, "../out", w.in+"/link")
 	link(f, "loop", w.in+"/loop")
 	f.Fuzz(func(t *testing.T, path string) {

@@ -12,11 +12,11 @@ import (
 // ErrSpecial means that a path leads to something that is neither file nor folder.
 var ErrSpecial = errors.New("it is a pipe, a socket or a device, and only files and folders can be opened")
 
-// ErrBusy means that a file was replaced at each attempt to open it.
-var ErrBusy = errors.New("it keeps being replaced; try again")
+// errBusy means that a file was replaced at each attempt to open it.
+var errBusy = errors.New("it keeps being replaced; try again")
 
-// errMoved means that the opened file is not the one that the rules were applied to.
-var errMoved = errors.New("it was replaced meanwhile")
+// errReplaced means that the opened file is not the one that the rules were applied to.
+var errReplaced = errors.New("it was replaced meanwhile")
 
 // An Info describes the file or folder that a path leads to.
 type Info struct {
@@ -28,7 +28,7 @@ type Info struct {
 
 // Stat describes what a path leads to.
 func (s *Scope) Stat(path string) (Info, error) {
-	t, err := s.reach(path, Read)
+	t, err := s.resolveAllowed(path, Read)
 	if err != nil {
 		return Info{}, err
 	}
@@ -62,15 +62,15 @@ type File struct {
 func (s *Scope) Open(path string) (*File, error) {
 	for range 16 {
 		f, err := s.open(path)
-		if !errors.Is(err, errMoved) {
+		if !errors.Is(err, errReplaced) {
 			return f, err
 		}
 	}
-	return nil, &fs.PathError{Op: "open", Path: path, Err: ErrBusy}
+	return nil, &fs.PathError{Op: "open", Path: path, Err: errBusy}
 }
 
 func (s *Scope) open(path string) (*File, error) {
-	t, err := s.reach(path, Read)
+	t, err := s.resolveAllowed(path, Read)
 	if err != nil {
 		return nil, err
 	}
@@ -82,32 +82,32 @@ func (s *Scope) open(path string) (*File, error) {
 	return f, nil
 }
 
-// open opens the file that the trail leads to.
-func (t *trail) open() (*File, error) {
+// open opens the file that the path leads to.
+func (t *resolvedPath) open() (*File, error) {
 	switch {
 	case t.name == "":
 		return nil, unix.EISDIR
 	case t.err != nil:
 		return nil, t.err
-	case !t.there.regular():
+	case !t.info.regular():
 		return nil, ErrSpecial
 	}
 	f, err := openFile(t.last().fd, t.name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ELOOP), errors.Is(err, ErrSpecial):
-		return nil, errMoved
+		return nil, errReplaced
 	case err != nil:
 		return nil, err
-	case f.identity != t.there.identity || f.mount != t.there.mount:
+	case f.identity != t.info.identity || f.mount != t.info.mount:
 		_ = f.Close()
-		return nil, errMoved
+		return nil, errReplaced
 	}
 	return f, nil
 }
 
 // openFile opens a regular file in a folder.
 func openFile(dir int, name string) (*File, error) {
-	fd, err := openAt(dir, name, unix.O_RDONLY|stay)
+	fd, err := openAt(dir, name, unix.O_RDONLY|openFlags)
 	if err != nil {
 		return nil, err
 	}
@@ -124,9 +124,6 @@ func openFile(dir int, name string) (*File, error) {
 
 // Size returns the length of the file when it was opened.
 func (f *File) Size() int64 { return f.size }
-
-// Perm returns the permissions of the file.
-func (f *File) Perm() fs.FileMode { return fs.FileMode(f.mode & 0o777) }
 
 // Read implements io.Reader.
 func (f *File) Read(p []byte) (int, error) {

@@ -13,9 +13,9 @@ import (
 	"github.com/abide-run/abide/internal/approval/scope"
 )
 
-// leads returns where a path leads according to the system, which follows the links. A
+// realPath returns where a path leads according to the system, which follows the links. A
 // missing file at the end keeps its name.
-func leads(path string) (string, bool) {
+func realPath(path string) (string, bool) {
 	real, err := filepath.EvalSymlinks(filepath.Clean(path))
 	if err == nil {
 		return real, true
@@ -31,9 +31,9 @@ func below(dir, path string) bool {
 	return dir == "/" || path == dir || strings.HasPrefix(path, dir+"/")
 }
 
-// TestJudgesAsALookAtTheRealPathWould compares Judge, on random trees with links, with
+// TestJudgeMatchesTheRealPath compares Judge, on random trees with links, with
 // the obvious way: find the real path and compare it with the rules.
-func TestJudgesAsALookAtTheRealPathWould(t *testing.T) {
+func TestJudgeMatchesTheRealPath(t *testing.T) {
 	base, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -68,14 +68,14 @@ func TestJudgesAsALookAtTheRealPathWould(t *testing.T) {
 		if err != nil {
 			return // a target with a cycle of links
 		}
-		in, ok := leads(allowed)
-		not, exists := leads(denied)
+		in, ok := realPath(allowed)
+		not, exists := realPath(denied)
 		if !ok || !exists || !below(base, in) {
 			return
 		}
 		for range 8 {
 			path := filepath.Join(root, relative(t, "asked"))
-			real, ok := leads(path)
+			real, ok := realPath(path)
 			data, err := s.ReadFile(path, 1<<20)
 			if !ok {
 				if err == nil {
@@ -85,7 +85,7 @@ func TestJudgesAsALookAtTheRealPathWould(t *testing.T) {
 			}
 			want := scope.Unlisted
 			switch {
-			case below(not, real) || cameBy(path, denied) || cameBy(path, not):
+			case below(not, real) || passesThrough(path, denied) || passesThrough(path, not):
 				want = scope.Denied
 			case below(in, real):
 				want = scope.Allowed
@@ -112,8 +112,8 @@ func read1(path string) string {
 	return string(data)
 }
 
-// cameBy reports whether a path leads through a link with that name, or below it.
-func cameBy(path, name string) bool {
+// passesThrough reports whether a path leads through a link with that name, or below it.
+func passesThrough(path, name string) bool {
 	at, todo := "/", strings.Split(filepath.Clean(path), "/")
 	for links := 0; len(todo) > 0 && links < 60; {
 		next := filepath.Join(at, todo[0]) // at has no links, so ".." can be taken by name

@@ -14,9 +14,9 @@ import (
 // inNamespace is a variable that is set in the process that may mount.
 const inNamespace = "ABIDE_TEST_MOUNTS"
 
-// TestMountsGrantNothing runs the tests below in a user and mount namespace of
+// TestMountsGiveNoAccess runs the tests below in a user and mount namespace of
 // their own.
-func TestMountsGrantNothing(t *testing.T) {
+func TestMountsGiveNoAccess(t *testing.T) {
 	cmd := exec.Command(os.Args[0], "-test.run=^TestInNamespace", "-test.v")
 	cmd.Env = append(os.Environ(), inNamespace+"=1")
 	cmd.SysProcAttr = &syscall.SysProcAttr{
@@ -49,9 +49,9 @@ func mkdir(t *testing.T, path string) {
 
 func TestInNamespace(t *testing.T) {
 	if os.Getenv(inNamespace) == "" {
-		t.Skip("run by TestMountsGrantNothing")
+		t.Skip("run by TestMountsGiveNoAccess")
 	}
-	w := newWorld(t)
+	w := newTestTree(t)
 	for _, name := range []string{"outside", "twin", "below", "tmp"} {
 		mkdir(t, w.in+"/"+name)
 	}
@@ -67,7 +67,7 @@ func TestInNamespace(t *testing.T) {
 	t.Cleanup(func() { _ = syscall.Unmount(w.in+"/tmp", syscall.MNT_DETACH) })
 	put(t, w.in+"/tmp/file", secret)
 	for _, path := range []string{"outside", "outside/file", "outside/folder/file", "one", "twin/file", "twin/folder/file", "below/file", "tmp/file", "tmp"} {
-		w.shut(t, w.in+"/"+path)
+		w.mustRefuse(t, w.in+"/"+path)
 	}
 	if got := readAll(t, w.Scope, w.in); strings.Contains(strings.Join(got, ""), secret) {
 		t.Errorf("a walk read %q", got)

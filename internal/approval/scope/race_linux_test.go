@@ -11,8 +11,8 @@ import (
 	"github.com/abide-run/abide/internal/approval/scope"
 )
 
-// swapping exchanges two names again and again until work returns.
-func swapping(t *testing.T, a, b string, work func()) {
+// swapDuring exchanges two names again and again until work returns.
+func swapDuring(t *testing.T, a, b string, work func()) {
 	var wg sync.WaitGroup
 	stop := make(chan struct{})
 	wg.Go(func() {
@@ -39,8 +39,8 @@ func exchange(a, b string) error {
 
 const tries = 1000
 
-func TestARaceLetsNothingThrough(t *testing.T) {
-	w := newWorld(t)
+func TestARaceReadsNothingOutside(t *testing.T) {
+	w := newTestTree(t)
 	if err := exchange(w.in+"/file", w.in+"/quiet"); err != nil {
 		t.Skip("the file system cannot exchange names, so the races were not run:", err)
 	}
@@ -57,7 +57,7 @@ func TestARaceLetsNothingThrough(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			before := content(t, filepath.Join(w.in, test.path))
-			swapping(t, filepath.Join(w.in, test.a), filepath.Join(w.in, test.b), func() {
+			swapDuring(t, filepath.Join(w.in, test.a), filepath.Join(w.in, test.b), func() {
 				for range tries {
 					if text, err := read(w.Scope, filepath.Join(w.in, test.path)); err == nil && text != "public" {
 						t.Errorf("read %q", text)
@@ -70,7 +70,7 @@ func TestARaceLetsNothingThrough(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			w.unharmed(t)
+			w.checkOutside(t)
 		})
 	}
 }
@@ -78,13 +78,13 @@ func TestARaceLetsNothingThrough(t *testing.T) {
 // TestARaceOpensNoOtherFile swaps a file with a denied one in the same folder, so that
 // only the identity of the opened file tells them apart.
 func TestARaceOpensNoOtherFile(t *testing.T) {
-	w := newWorld(t)
+	w := newTestTree(t)
 	put(t, w.in+"/hush", secret)
 	s := newScope(t, []scope.Rule{{Target: w.in, Mode: scope.Read}}, []scope.Rule{{Target: w.in + "/hush", Mode: scope.Read}})
 	if err := exchange(w.in+"/file", w.in+"/quiet"); err != nil {
 		t.Skip("the file system cannot exchange names, so the races were not run:", err)
 	}
-	swapping(t, w.in+"/file", w.in+"/hush", func() {
+	swapDuring(t, w.in+"/file", w.in+"/hush", func() {
 		for range 10 * tries {
 			if text, err := read(s, w.in+"/file"); err == nil && text != "public" {
 				t.Errorf("read %q", text)
@@ -95,31 +95,31 @@ func TestARaceOpensNoOtherFile(t *testing.T) {
 }
 
 func TestARaceWritesNothingOutside(t *testing.T) {
-	w := newWorld(t)
+	w := newTestTree(t)
 	if err := exchange(w.in+"/file", w.in+"/quiet"); err != nil {
 		t.Skip("the file system cannot exchange names, so the races were not run:", err)
 	}
 	link(t, w.out+"/folder", w.in+"/link")
-	swapping(t, w.in+"/folder", w.in+"/link", func() {
+	swapDuring(t, w.in+"/folder", w.in+"/link", func() {
 		for range tries / 10 {
 			_ = w.Apply(scope.Change{Path: w.in + "/folder/file", Old: []byte(secret), New: []byte("overwritten")})
 			_ = w.Apply(scope.Change{Path: w.in + "/folder/new", New: []byte("new")})
 			_ = w.Apply(scope.Change{Path: w.in + "/folder/new", Old: []byte("new")})
 		}
 	})
-	w.unharmed(t)
+	w.checkOutside(t)
 	if entries, err := os.ReadDir(w.out + "/folder"); err != nil || len(entries) != 1 {
 		t.Errorf("outside there is %v, %v", entries, err)
 	}
 }
 
-func TestARaceLeadsNoWalkOutside(t *testing.T) {
-	w := newWorld(t)
+func TestARaceDoesNotLeadAWalkOutside(t *testing.T) {
+	w := newTestTree(t)
 	if err := exchange(w.in+"/file", w.in+"/quiet"); err != nil {
 		t.Skip("the file system cannot exchange names, so the races were not run:", err)
 	}
 	link(t, w.out+"/folder", w.in+"/link")
-	swapping(t, w.in+"/folder", w.in+"/link", func() {
+	swapDuring(t, w.in+"/folder", w.in+"/link", func() {
 		for range tries / 10 {
 			for _, text := range readAll(t, w.Scope, w.in) {
 				if text != "public" {

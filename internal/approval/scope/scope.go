@@ -74,9 +74,9 @@ type allowance struct {
 }
 
 type denial struct {
-	names []string // paths of the target: as it was written, and without links
-	mode  Mode
-	was   identity // identity of the target when the scope was created; zero if it did not exist
+	names    []string // paths of the target: as it was written, and without links
+	mode     Mode
+	identity identity // identity of the target when the scope was created; zero if it did not exist
 }
 
 // New returns the scope of the given rules.
@@ -101,7 +101,7 @@ func New(allow, deny []Rule) (*Scope, error) {
 
 // target returns the path of a rule's target without links, and its identity.
 func target(r Rule) (string, identity, error) {
-	t, err := follow(r.Target)
+	t, err := resolve(r.Target)
 	if err != nil {
 		return "", identity{}, err
 	}
@@ -128,7 +128,7 @@ type Finding struct {
 // Judge applies the rules to a path, which need not exist. The result is for asking
 // people; the rules are applied again when the path is opened.
 func (s *Scope) Judge(path string, mode Mode) (Finding, error) {
-	t, err := follow(path)
+	t, err := resolve(path)
 	if err != nil {
 		return Finding{}, err
 	}
@@ -155,9 +155,9 @@ func (r *Refusal) Error() string {
 	return fmt.Sprintf("%s%s is outside of what this session may %s: add it to scope.allow, or allow the call when asked", r.Name, leads, r.Mode)
 }
 
-// reach follows a path, and returns a Refusal if the rules do not allow what it leads to.
-func (s *Scope) reach(path string, mode Mode) (*trail, error) {
-	t, err := follow(path)
+// resolveAllowed follows a path, and returns a Refusal if the rules do not allow what it leads to.
+func (s *Scope) resolveAllowed(path string, mode Mode) (*resolvedPath, error) {
+	t, err := resolve(path)
 	if err != nil {
 		return nil, err
 	}
@@ -168,9 +168,9 @@ func (s *Scope) reach(path string, mode Mode) (*trail, error) {
 	return t, nil
 }
 
-func (s *Scope) judge(t *trail, mode Mode) (Verdict, string) {
+func (s *Scope) judge(t *resolvedPath, mode Mode) (Verdict, string) {
 	path := t.path()
-	if rule := s.guard(mode).stops(t, path); rule != "" {
+	if rule := s.denyIndex(mode).ruleDenying(t, path); rule != "" {
 		return Denied, rule
 	}
 	for _, a := range s.allow {

@@ -2,9 +2,9 @@ package scope
 
 import "golang.org/x/sys/unix"
 
-// stay are the flags for opening anything: a link is not followed, a pipe or a device
+// openFlags are the flags for opening anything: a link is not followed, a pipe or a device
 // does not block, and a terminal does not become the controlling terminal.
-const stay = unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC
+const openFlags = unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC
 
 // retry repeats a system call that a signal interrupted.
 func retry[T any](call func() (T, error)) (T, error) {

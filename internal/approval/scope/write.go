@@ -29,7 +29,7 @@ type Change struct {
 // Apply makes a change. The file keeps its permissions and, if the system allows it, its
 // owner; a new file gets the default permissions.
 func (s *Scope) Apply(c Change) error {
-	t, err := s.reach(c.Path, Write)
+	t, err := s.resolveAllowed(c.Path, Write)
 	if err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func (s *Scope) Apply(c Change) error {
 	return nil
 }
 
-func (t *trail) apply(c Change) error {
+func (t *resolvedPath) apply(c Change) error {
 	if err := t.writable(c); err != nil {
 		return err
 	}
@@ -51,14 +51,14 @@ func (t *trail) apply(c Change) error {
 			return err
 		}
 	}
-	if err := t.swap(temp, c); err != nil {
+	if err := t.replace(temp, c); err != nil {
 		return err
 	}
 	return syncFolder(dir)
 }
 
 // writable checks that the file exists or not as expected, and that it may be written.
-func (t *trail) writable(c Change) error {
+func (t *resolvedPath) writable(c Change) error {
 	switch found, ok := t.found(); {
 	case !ok && !t.missing():
 		return t.err
@@ -84,7 +84,7 @@ func tempName(key string) string {
 }
 
 // prepare writes the new content to the temporary file.
-func (t *trail) prepare(temp string, c Change) error {
+func (t *resolvedPath) prepare(temp string, c Change) error {
 	dir := t.last().fd
 	_ = unix.Unlinkat(dir, temp, 0) // left by an attempt that was interrupted
 	perm := uint32(0o666)
@@ -92,14 +92,14 @@ func (t *trail) prepare(temp string, c Change) error {
 		perm = 0o600
 	}
 	fd, err := retry(func() (int, error) {
-		return unix.Openat(dir, temp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|stay, perm)
+		return unix.Openat(dir, temp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|openFlags, perm)
 	})
 	if err != nil {
 		return err
 	}
-	err = fill(fd, c.New)
+	err = writeAll(fd, c.New)
 	if err == nil && c.Old != nil {
-		err = dress(fd, t.there)
+		err = copyOwnerAndMode(fd, t.info)
 	}
 	if err == nil {
 		err = unix.Fsync(fd)
@@ -107,7 +107,7 @@ func (t *trail) prepare(temp string, c Change) error {
 	return errors.Join(err, unix.Close(fd))
 }
 
-func fill(fd int, data []byte) error {
+func writeAll(fd int, data []byte) error {
 	for len(data) > 0 {
 		n, err := retry(func() (int, error) { return unix.Write(fd, data) })
 		if err != nil {
@@ -118,10 +118,10 @@ func fill(fd int, data []byte) error {
 	return nil
 }
 
-// dress gives a file the owner and the permissions of another. Only root can change the
+// copyOwnerAndMode gives a file the owner and the permissions of another. Only root can change the
 // owner. If that fails, the set-user-ID bits are dropped, because otherwise others could
 // run the file as the present user.
-func dress(fd int, like info) error {
+func copyOwnerAndMode(fd int, like info) error {
 	perm := like.mode & 0o7777
 	if unix.Fchown(fd, int(like.uid), int(like.gid)) != nil {
 		perm &= 0o777
@@ -129,15 +129,15 @@ func dress(fd int, like info) error {
 	return unix.Fchmod(fd, perm)
 }
 
-// swap renames the temporary file, or deletes the file, after it has checked the content
+// replace renames the temporary file, or deletes the file, after it has checked the content
 // of the file once more.
-func (t *trail) swap(temp string, c Change) error {
+func (t *resolvedPath) replace(temp string, c Change) error {
 	dir := t.last().fd
 	if c.Old == nil {
 		return moveNew(dir, temp, t.name)
 	}
 	f, err := t.open()
-	if errors.Is(err, errMoved) {
+	if errors.Is(err, errReplaced) {
 		return ErrChanged
 	}
 	if err != nil {
@@ -168,7 +168,7 @@ func linkNew(dir int, from, to string) error {
 // syncFolder syncs the names in a folder. A folder that cannot be read cannot be synced;
 // then the system writes them later.
 func syncFolder(dir int) error {
-	fd, err := openAt(dir, ".", unix.O_RDONLY|unix.O_DIRECTORY|stay)
+	fd, err := openAt(dir, ".", unix.O_RDONLY|unix.O_DIRECTORY|openFlags)
 	if err != nil {
 		return nil
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/abide-run/abide/internal/approval/scope"
 )
 
-func TestAWriteKeepsWhatTheFileIs(t *testing.T) {
-	w := newWorld(t)
+func TestAWriteKeepsOwnerAndMode(t *testing.T) {
+	w := newTestTree(t)
 	path := w.in + "/file"
 	if err := os.Chmod(path, 0o640); err != nil {
 		t.Fatal(err)
@@ -43,19 +43,19 @@ func TestAWriteKeepsWhatTheFileIs(t *testing.T) {
 	if got := content(t, w.out+"-hard"); got != "public" {
 		t.Errorf("the file was written through a hard link: %q", got)
 	}
-	alone(t, w.in)
+	noTempFiles(t, w.in)
 }
 
-// alone checks that no temporary file was left.
-func alone(t *testing.T, dir string) {
+// noTempFiles checks that no temporary file was left.
+func noTempFiles(t *testing.T, dir string) {
 	t.Helper()
 	if left := temporary(dir + "/file"); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
 }
 
-func TestANewFileIsLikeOtherNewFiles(t *testing.T) {
-	w := newWorld(t)
+func TestANewFileHasTheDefaultPermissions(t *testing.T) {
+	w := newTestTree(t)
 	put(t, w.in+"/other", "")
 	want, err := os.Stat(w.in + "/other")
 	if err != nil {
@@ -79,11 +79,11 @@ func TestANewFileIsLikeOtherNewFiles(t *testing.T) {
 	if err := w.Apply(scope.Change{Path: w.in + "/folder", New: []byte("x")}); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("on a folder: %v", err)
 	}
-	alone(t, w.in)
+	noTempFiles(t, w.in)
 }
 
-func TestAChangeRefusesWhatItDidNotExpect(t *testing.T) {
-	w := newWorld(t)
+func TestAChangeRefusesUnexpectedContent(t *testing.T) {
+	w := newTestTree(t)
 	for _, old := range []string{"publi", "public ", "", "other", strings.Repeat("x", 1000)} {
 		for _, next := range [][]byte{[]byte("new"), nil} {
 			err := w.Apply(scope.Change{Path: w.in + "/file", Old: []byte(old), New: next})
@@ -98,11 +98,11 @@ func TestAChangeRefusesWhatItDidNotExpect(t *testing.T) {
 	if err := w.Apply(scope.Change{Path: w.in + "/folder", Old: []byte("x"), New: []byte("y")}); !errors.Is(err, syscall.EISDIR) {
 		t.Errorf("a folder: %v", err)
 	}
-	alone(t, w.in)
+	noTempFiles(t, w.in)
 }
 
-func TestAFileCanBeTakenAway(t *testing.T) {
-	w := newWorld(t)
+func TestAFileCanBeDeleted(t *testing.T) {
+	w := newTestTree(t)
 	if err := w.Apply(scope.Change{Path: w.in + "/file", Old: []byte("public")}); err != nil {
 		t.Fatal(err)
 	}
@@ -111,11 +111,11 @@ func TestAFileCanBeTakenAway(t *testing.T) {
 	}
 }
 
-func TestAFolderThatCannotBeWrittenIsNamed(t *testing.T) {
+func TestAFolderThatCannotBeWrittenIsReported(t *testing.T) {
 	if os.Getuid() == 0 {
 		t.Skip("root may write everywhere, so a folder and a file without permission were not tried")
 	}
-	w := newWorld(t)
+	w := newTestTree(t)
 	if err := errors.Join(os.Chmod(w.in+"/folder/file", 0o444), os.Chmod(w.in, 0o555)); err != nil {
 		t.Fatal(err)
 	}
@@ -127,8 +127,8 @@ func TestAFolderThatCannotBeWrittenIsNamed(t *testing.T) {
 	}
 }
 
-func TestOfTwoThatMakeAFileOneSucceeds(t *testing.T) {
-	w := newWorld(t)
+func TestOneOfTwoConcurrentCreatesSucceeds(t *testing.T) {
+	w := newTestTree(t)
 	for round := range 100 {
 		path := fmt.Sprintf("%s/new%d", w.in, round)
 		var made [2]error
@@ -233,7 +233,7 @@ func TestAWriteThatFailsInTheMiddleLeavesTheOldFile(t *testing.T) {
 	if got := []byte(content(t, path)); !bytes.Equal(got, versions[0]) {
 		t.Errorf("the file has %d bytes that are not the old ones", len(got))
 	}
-	alone(t, filepath.Dir(path))
+	noTempFiles(t, filepath.Dir(path))
 }
 
 // TestAKilledWriteLeavesTheOldFileOrTheNewOne kills a process while its temporary file
@@ -286,7 +286,7 @@ func TestAKilledWriteLeavesTheOldFileOrTheNewOne(t *testing.T) {
 	if err := s.Apply(scope.Change{Path: path, Old: []byte(content(t, path)), New: []byte("end"), Key: "k"}); err != nil {
 		t.Fatal(err)
 	}
-	alone(t, filepath.Dir(path))
+	noTempFiles(t, filepath.Dir(path))
 }
 
 // temporary returns the temporary files in the folder of a file.

@@ -24,25 +24,25 @@ func (s *Script) FileTool() (command, tool string) {
 }
 
 func (s *Script) fileTool(stmt *syntax.Stmt) (command, tool string) {
-	if stmt.Background || stmt.Negated || slices.ContainsFunc(stmt.Redirs, feedsOrSaves) {
+	if stmt.Background || stmt.Negated || slices.ContainsFunc(stmt.Redirs, usesFile) {
 		return "", ""
 	}
 	switch c := stmt.Cmd.(type) {
 	case *syntax.CallExpr:
-		return reads(look(s.words(c.Args)))
+		return replacingTool(stripPrefixes(s.words(c.Args)))
 	case *syntax.BinaryCmd:
-		return s.combined(c)
+		return s.fileToolOfPair(c)
 	}
 	return "", ""
 }
 
-// feedsOrSaves reports whether a redirection reads or writes a file.
-func feedsOrSaves(r *syntax.Redirect) bool {
+// usesFile reports whether a redirection reads or writes a file.
+func usesFile(r *syntax.Redirect) bool {
 	return r.Op != syntax.DplOut && !isDevice(read(r.Word).text)
 }
 
-// combined handles "cd DIR && COMMAND" and "COMMAND | head".
-func (s *Script) combined(c *syntax.BinaryCmd) (command, tool string) {
+// fileToolOfPair handles "cd DIR && COMMAND" and "COMMAND | head".
+func (s *Script) fileToolOfPair(c *syntax.BinaryCmd) (command, tool string) {
 	switch c.Op {
 	case syntax.AndStmt:
 		if name, _ := s.simple(c.X).name(); name == "cd" {
@@ -64,15 +64,15 @@ func (s *Script) combined(c *syntax.BinaryCmd) (command, tool string) {
 
 func (s *Script) simple(stmt *syntax.Stmt) call {
 	if c, ok := stmt.Cmd.(*syntax.CallExpr); ok && len(stmt.Redirs) == 0 {
-		return look(s.words(c.Args))
+		return stripPrefixes(s.words(c.Args))
 	}
 	return call{}
 }
 
-// reads returns the tool that does the same as a command.
-func reads(c call) (command, tool string) {
+// replacingTool returns the tool that does the same as a command.
+func replacingTool(c call) (command, tool string) {
 	name, ok := c.name()
-	if !ok || c.limit > 0 || len(c.through) > 0 || c.query {
+	if !ok || c.limit > 0 || len(c.grantedBy) > 0 || c.query {
 		return "", ""
 	}
 	args := texts(c.words[1:])

@@ -7,7 +7,7 @@ import (
 	"github.com/abide-run/abide/internal/approval/shell"
 )
 
-func TestAHereDocumentIsReadAsItsEndSays(t *testing.T) {
+func TestAHereDocumentIsReadAsItsDelimiterSays(t *testing.T) {
 	for script, want := range map[string]time.Duration{
 		"bash <<'E'\nbash -c 'bash -c '\\''sleep 3'\\'''\nE\n": 3 * time.Second,
 		"bash <<\\E\nbash -c 'bash -c '\\''sleep 3'\\'''\nE\n": 3 * time.Second,

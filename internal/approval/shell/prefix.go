@@ -42,12 +42,12 @@ var prefixes = map[string]prefix{
 
 // A call is a command without its prefixes.
 type call struct {
-	words    []word
-	through  []string      // names of the prefixes that grant something
-	granted  [][]word      // words from each of these prefixes on
-	limit    time.Duration // time after which a prefix ends the command; 0 for never
-	detached bool          // true if a prefix does not wait for the command
-	query    bool          // true if a prefix runs no command
+	words     []word
+	grantedBy []string      // names of the prefixes that grant something
+	granted   [][]word      // words from each of these prefixes on
+	limit     time.Duration // time after which a prefix ends the command; 0 for never
+	detached  bool          // true if a prefix does not wait for the command
+	query     bool          // true if a prefix runs no command
 }
 
 // name returns the name of the command, if it is known.
@@ -58,8 +58,8 @@ func (c call) name() (string, bool) {
 	return base(c.words[0].text), true
 }
 
-// look removes the prefixes of a command.
-func look(list []word) call {
+// stripPrefixes removes the prefixes of a command.
+func stripPrefixes(list []word) call {
 	c := call{words: list}
 	for {
 		name, ok := c.name()
@@ -68,12 +68,12 @@ func look(list []word) call {
 			return c
 		}
 		if p.grants {
-			c.through = append(c.through, name)
+			c.grantedBy = append(c.grantedBy, name)
 			c.granted = append(c.granted, c.words)
 		}
 		options, operands, rest := p.split(c.words[1:])
-		c.note(name, options, operands)
-		c.query = c.query || slices.ContainsFunc(options, func(o string) bool { return p.asks(o) })
+		c.noteEffect(name, options, operands)
+		c.query = c.query || slices.ContainsFunc(options, func(o string) bool { return p.isQuery(o) })
 		if name == "env" && len(rest) > 0 && slices.ContainsFunc(options, splits) {
 			rest = append(fields(rest[0]), rest[1:]...)
 		}
@@ -94,8 +94,8 @@ func fields(w word) []word {
 	return list
 }
 
-// note records the effect of a prefix on the command.
-func (c *call) note(name string, options []string, operands []word) {
+// noteEffect records the effect of a prefix on the command.
+func (c *call) noteEffect(name string, options []string, operands []word) {
 	switch name {
 	case "timeout", "gtimeout":
 		if d, ok := seconds(operands[:min(1, len(operands))]); ok && d > 0 && (c.limit == 0 || d < c.limit) {
@@ -142,8 +142,8 @@ func (p prefix) takesNext(option string) bool {
 	return p.valued != "" && at == len(option)-2
 }
 
-// asks reports whether the prefix runs no command with this option.
-func (p prefix) asks(option string) bool {
+// isQuery reports whether the prefix runs no command with this option.
+func (p prefix) isQuery(option string) bool {
 	return p.queries != "" && strings.HasPrefix(option, "-") && !strings.HasPrefix(option, "--") &&
 		strings.ContainsAny(option[1:], p.queries)
 }
@@ -184,15 +184,15 @@ func (c call) script() (word, source) {
 	case !ok || c.query:
 		return word{}, noScript
 	case name == "eval":
-		return joined(c.words[1:]), scriptWord
+		return joinWords(c.words[1:]), scriptWord
 	case !shells[name]:
 		return word{}, noScript
 	}
 	return shellScript(name, c.words[1:])
 }
 
-// joined joins words as eval does.
-func joined(list []word) word {
+// joinWords joins words as eval does.
+func joinWords(list []word) word {
 	known := !slices.ContainsFunc(list, func(w word) bool { return !w.known })
 	return word{text: strings.Join(texts(list), " "), known: known}
 }

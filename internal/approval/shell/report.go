@@ -33,13 +33,13 @@ const maxReported = 200
 // Report returns what the script does, including the scripts inside it.
 func (s *Script) Report() Report {
 	r := &reporter{Report: Report{Known: true}}
-	r.script(s)
+	r.addScript(s)
 	return r.Report
 }
 
 type reporter struct{ Report }
 
-func (r *reporter) script(s *Script) {
+func (r *reporter) addScript(s *Script) {
 	if s.err != nil {
 		r.Known = false
 	}
@@ -47,19 +47,19 @@ func (r *reporter) script(s *Script) {
 		syntax.Walk(stmt, func(n syntax.Node) bool {
 			switch n := n.(type) {
 			case *syntax.Stmt:
-				r.stmt(s, n)
+				r.addStmt(s, n)
 			case *syntax.DeclClause:
-				r.command(Command{Identifier: n.Variant.Value}, s.between(n))
+				r.addCommand(Command{Identifier: n.Variant.Value}, s.textOf(n))
 			case *syntax.Assign:
-				r.assign(s, n)
+				r.addAssign(s, n)
 			}
 			return true
 		})
 	}
 }
 
-// command adds a command with its arguments.
-func (r *reporter) command(c Command, line string) {
+// addCommand adds a command with its arguments.
+func (r *reporter) addCommand(c Command, line string) {
 	at := slices.IndexFunc(r.Commands, func(d Command) bool { return d.Identifier == c.Identifier })
 	if at >= 0 {
 		r.Commands[at].ReadOnly = r.Commands[at].ReadOnly && c.ReadOnly
@@ -82,18 +82,18 @@ func add[T comparable](r *reporter, list []T, v T) []T {
 	return append(list, v)
 }
 
-// steers matches the names of variables that change what other commands do.
-var steers = regexp.MustCompile(`^(PATH|IFS|ENV|SHELLOPTS|PROMPT_COMMAND|(LD|DYLD|BASH|GIT|NODE)_.*|(PYTHON|PERL|RUBY).*)$`)
+// behaviourVariables matches the names of variables that change what other commands do.
+var behaviourVariables = regexp.MustCompile(`^(PATH|IFS|ENV|SHELLOPTS|PROMPT_COMMAND|(LD|DYLD|BASH|GIT|NODE)_.*|(PYTHON|PERL|RUBY).*)$`)
 
-func (r *reporter) assign(s *Script, a *syntax.Assign) {
-	if a.Name != nil && !a.Naked && steers.MatchString(a.Name.Value) {
-		r.command(Command{Identifier: a.Name.Value + "="}, s.between(a))
+func (r *reporter) addAssign(s *Script, a *syntax.Assign) {
+	if a.Name != nil && !a.Naked && behaviourVariables.MatchString(a.Name.Value) {
+		r.addCommand(Command{Identifier: a.Name.Value + "="}, s.textOf(a))
 	}
 }
 
-func (r *reporter) stmt(s *Script, stmt *syntax.Stmt) {
+func (r *reporter) addStmt(s *Script, stmt *syntax.Stmt) {
 	for _, redir := range stmt.Redirs {
-		r.redirect(redir)
+		r.addRedirect(redir)
 	}
 	c, ok := stmt.Cmd.(*syntax.CallExpr)
 	if !ok || len(c.Args) == 0 {
@@ -101,27 +101,27 @@ func (r *reporter) stmt(s *Script, stmt *syntax.Stmt) {
 	}
 	list := s.words(c.Args)
 	for _, w := range list[1:] {
-		r.mention(w.text)
+		r.addWord(w.text)
 	}
-	r.call(s, stmt, look(list))
+	r.addCall(s, stmt, stripPrefixes(list))
 }
 
-// call reports a command, or the script that it runs.
-func (r *reporter) call(s *Script, stmt *syntax.Stmt, c call) {
+// addCall reports a command, or the script that it runs.
+func (r *reporter) addCall(s *Script, stmt *syntax.Stmt, c call) {
 	if len(r.Lines) == maxReported {
 		r.Known = false
 		return
 	}
-	for i, name := range c.through {
-		r.command(Command{Identifier: name}, shown(c.granted[i]))
+	for i, name := range c.grantedBy {
+		r.addCommand(Command{Identifier: name}, showWords(c.granted[i]))
 	}
 	if len(c.words) == 0 {
 		return
 	}
-	line := shown(c.words)
+	line := showWords(c.words)
 	if _, ok := c.name(); !ok {
 		r.Known = false
-		r.command(Command{Identifier: c.words[0].show()}, line)
+		r.addCommand(Command{Identifier: c.words[0].show()}, line)
 		return
 	}
 	if plain := base(c.words[0].text); plain != c.words[0].text {
@@ -136,30 +136,30 @@ func (r *reporter) call(s *Script, stmt *syntax.Stmt, c call) {
 	}
 	switch from {
 	case scriptWord:
-		r.inner(s, c, text)
+		r.addInnerScript(s, c, text)
 	case scriptInput:
 		r.Known = false
-		r.command(Command{Identifier: identifier(c)}, line)
+		r.addCommand(Command{Identifier: identifier(c)}, line)
 	case scriptHidden:
 		r.Known = r.Known && text.known
-		r.command(Command{Identifier: identifier(c) + " " + text.show()}, line)
+		r.addCommand(Command{Identifier: identifier(c) + " " + text.show()}, line)
 	default:
-		r.command(Command{Identifier: identifier(c), ReadOnly: c.query || readsOnly(c)}, line)
-		r.executed(s, stmt, c)
+		r.addCommand(Command{Identifier: identifier(c), ReadOnly: c.query || readsOnly(c)}, line)
+		r.addFindCommands(s, stmt, c)
 	}
 }
 
-// inner reports the script that a command runs.
-func (r *reporter) inner(s *Script, c call, text word) {
+// addInnerScript reports the script that a command runs.
+func (r *reporter) addInnerScript(s *Script, c call, text word) {
 	if !text.known {
 		r.Known = false
-		r.command(Command{Identifier: identifier(c)}, shown(c.words))
+		r.addCommand(Command{Identifier: identifier(c)}, showWords(c.words))
 	}
-	r.script(parse(text.text, s.inside+1))
+	r.addScript(parse(text.text, s.depth+1))
 }
 
-// executed reports the commands that find runs.
-func (r *reporter) executed(s *Script, stmt *syntax.Stmt, c call) {
+// addFindCommands reports the commands that find runs.
+func (r *reporter) addFindCommands(s *Script, stmt *syntax.Stmt, c call) {
 	if name, _ := c.name(); name != "find" {
 		return
 	}
@@ -174,13 +174,13 @@ func (r *reporter) executed(s *Script, stmt *syntax.Stmt, c call) {
 		if end < 0 {
 			end = len(rest)
 		}
-		r.call(s, stmt, look(rest[:end]))
+		r.addCall(s, stmt, stripPrefixes(rest[:end]))
 		rest = rest[end:]
 	}
 }
 
-// between returns the text of a node.
-func (s *Script) between(n syntax.Node) string {
+// textOf returns the text of a node.
+func (s *Script) textOf(n syntax.Node) string {
 	from, to := int(n.Pos().Offset()), int(n.End().Offset())
 	if from < to && to <= len(s.text) {
 		return s.text[from:to]
@@ -188,14 +188,14 @@ func (s *Script) between(n syntax.Node) string {
 	return ""
 }
 
-// standard are the folders whose programs are identified by name only.
-var standard = map[string]bool{"/bin/": true, "/usr/bin/": true, "/usr/local/bin/": true, "/sbin/": true, "/usr/sbin/": true}
+// standardDirs are the folders whose programs are identified by name only.
+var standardDirs = map[string]bool{"/bin/": true, "/usr/bin/": true, "/usr/local/bin/": true, "/sbin/": true, "/usr/sbin/": true}
 
 // identifier returns the name of a command for approvals: the program and, if it has
 // subcommands, the subcommand.
 func identifier(c call) string {
 	name := c.words[0].text
-	if standard[name[:len(name)-len(base(name))]] {
+	if standardDirs[name[:len(name)-len(base(name))]] {
 		name = base(name)
 	}
 	if sub, ok := subcommand(c); ok {
@@ -204,8 +204,8 @@ func identifier(c call) string {
 	return name
 }
 
-// redirect reports the file of a redirection.
-func (r *reporter) redirect(redir *syntax.Redirect) {
+// addRedirect reports the file of a redirection.
+func (r *reporter) addRedirect(redir *syntax.Redirect) {
 	target := read(redir.Word)
 	switch redir.Op {
 	case syntax.RdrOut, syntax.AppOut, syntax.RdrInOut, syntax.RdrClob, syntax.RdrAll, syntax.AppAll:
@@ -214,7 +214,7 @@ func (r *reporter) redirect(redir *syntax.Redirect) {
 			return
 		}
 	case syntax.RdrIn:
-		r.path(target.text)
+		r.addPath(target.text)
 		return
 	default:
 		return
@@ -223,15 +223,15 @@ func (r *reporter) redirect(redir *syntax.Redirect) {
 		return
 	}
 	r.Writes = true
-	r.path(target.text)
+	r.addPath(target.text)
 }
 
 func isDevice(path string) bool {
 	return slices.Contains([]string{"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty"}, path) || strings.HasPrefix(path, "/dev/fd/")
 }
 
-// mention reports a word that looks like a path or a URL.
-func (r *reporter) mention(w string) {
+// addWord reports a word that looks like a path or a URL.
+func (r *reporter) addWord(w string) {
 	if name, value, ok := strings.Cut(w, "="); ok && !strings.Contains(name, "/") {
 		w = value // --file=PATH, NAME=PATH
 	}
@@ -241,7 +241,7 @@ func (r *reporter) mention(w string) {
 			r.URLs = add(r, r.URLs, w)
 		}
 	case strings.Contains(w, "/") && !strings.ContainsAny(w, " \n") || w == "." || w == ".." || strings.HasPrefix(w, "~") || hasExtension(w):
-		r.path(w)
+		r.addPath(w)
 	}
 }
 
@@ -252,7 +252,7 @@ func hasExtension(w string) bool {
 		!strings.ContainsAny(w, " \n\"'$(){}<>|;&") && strings.Trim(w, "0123456789.") != ""
 }
 
-func (r *reporter) path(p string) {
+func (r *reporter) addPath(p string) {
 	if p != "" && len(r.Paths) < maxReported {
 		r.Paths = add(r, r.Paths, p)
 	}

@@ -21,9 +21,9 @@ import (
 
 // Limits of a script. The parser's stack grows with nesting, which these limits bound.
 const (
-	maxScript = 32 << 10 // maximum length in bytes
-	maxOpen   = 200      // maximum number of brackets that are open at once
-	maxInside = 4        // maximum depth of scripts inside scripts: sh -c "sh -c …"
+	maxScript      = 32 << 10 // maximum length in bytes
+	maxBrackets    = 200      // maximum number of brackets that are open at once
+	maxScriptDepth = 4        // maximum depth of scripts inside scripts: sh -c "sh -c …"
 )
 
 // ErrTooLong means that a script exceeds the limits.
@@ -31,18 +31,18 @@ var ErrTooLong = errors.New("the script is too long to be read in advance")
 
 // A Script is a parsed command line.
 type Script struct {
-	text   string
-	stmts  []*syntax.Stmt
-	err    error
-	inside int // number of scripts that this script is inside of
+	text  string
+	stmts []*syntax.Stmt
+	err   error
+	depth int // number of scripts that this script is inside of
 }
 
 // Parse parses a script for bash.
 func Parse(text string) *Script { return parse(text, 0) }
 
 func parse(text string, inside int) *Script {
-	s := &Script{text: text, inside: inside}
-	if len(text) > maxScript || opens(text) > maxOpen || inside > maxInside {
+	s := &Script{text: text, depth: inside}
+	if len(text) > maxScript || maxNesting(text) > maxBrackets || inside > maxScriptDepth {
 		s.err = ErrTooLong
 		return s
 	}
@@ -64,8 +64,8 @@ func parse(text string, inside int) *Script {
 // parsers is a pool because a parser can be used by only one caller at a time.
 var parsers = sync.Pool{New: func() any { return syntax.NewParser(syntax.Variant(syntax.LangBash)) }}
 
-// opens returns the maximum number of brackets that are open at once, also in strings.
-func opens(text string) int {
+// maxNesting returns the maximum number of brackets that are open at once, also in strings.
+func maxNesting(text string) int {
 	open, most := 0, 0
 	for i := range len(text) {
 		switch text[i] {
@@ -81,9 +81,6 @@ func opens(text string) int {
 
 // Err returns why the script could not be parsed completely, or nil.
 func (s *Script) Err() error { return s.err }
-
-// Empty reports whether the script runs nothing.
-func (s *Script) Empty() bool { return s.err == nil && len(s.stmts) == 0 }
 
 // Foreground returns the script without the & at its end, and whether there was one.
 // With it, the whole script is meant to run in the background.

@@ -20,7 +20,7 @@ import (
 
 const forever = time.Duration(math.MaxInt64)
 
-func TestASleepIsFoundWhereverItHoldsUpTheScript(t *testing.T) {
+func TestASleepInTheForegroundIsFound(t *testing.T) {
 	for script, want := range map[string]time.Duration{
 		// plain
 		"sleep 2":                   2 * time.Second,
@@ -172,7 +172,7 @@ func TestASleepIsFoundWhereverItHoldsUpTheScript(t *testing.T) {
 	}
 }
 
-func TestAPauseIsAsLongAsAllSleepsOneAfterTheOther(t *testing.T) {
+func TestAPauseIsTheSumOfConsecutiveSleeps(t *testing.T) {
 	for script, want := range map[string]time.Duration{
 		"sleep 5; sleep 5":                            10 * time.Second,
 		"sleep 5 | sleep 7":                           7 * time.Second,
@@ -441,7 +441,7 @@ func TestAReportNamesPathsAddressesAndWrites(t *testing.T) {
 	}
 }
 
-func TestFilesAreBetterReadWithTheToolsForThat(t *testing.T) {
+func TestFileToolNamesTheToolThatReplacesACommand(t *testing.T) {
 	for script, want := range map[string]string{
 		"cat a.txt":                        shell.View,
 		"cat a b":                          shell.View,
@@ -490,7 +490,7 @@ func TestFilesAreBetterReadWithTheToolsForThat(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeReadIsSaid(t *testing.T) {
+func TestAScriptThatCannotBeParsedIsReported(t *testing.T) {
 	for script, want := range map[string]bool{
 		"ls":                             false,
 		"ls (":                           true,
@@ -509,11 +509,6 @@ func TestWhatCannotBeReadIsSaid(t *testing.T) {
 		s := shell.Parse(script)
 		if script[0] != 's' && !errors.Is(s.Err(), shell.ErrTooLong) || s.Report().Known {
 			t.Errorf("%.20q: %v, %+v", script, s.Err(), s.Report())
-		}
-	}
-	for script, want := range map[string]bool{"": true, " \n": true, "# x": true, "x": false, "(": false} {
-		if got := shell.Parse(script).Empty(); got != want {
-			t.Errorf("%q: empty is %v", script, got)
 		}
 	}
 }

@@ -52,9 +52,9 @@ func (p Pause) atMost(d time.Duration) Pause {
 
 // A timer adds up the pauses of a script.
 type timer struct {
-	script    *Script
-	functions map[string]Pause
-	behind    Pause // longest pause in the background so far
+	script     *Script
+	functions  map[string]Pause
+	background Pause // longest pause in the background so far
 }
 
 func (t *timer) list(stmts []*syntax.Stmt) Pause {
@@ -68,7 +68,7 @@ func (t *timer) list(stmts []*syntax.Stmt) Pause {
 func (t *timer) stmt(s *syntax.Stmt) Pause {
 	p := t.redirects(s.Redirs).then(t.command(s))
 	if s.Background || s.Coprocess {
-		t.behind = t.behind.or(p)
+		t.background = t.background.or(p)
 		return Pause{}
 	}
 	return p
@@ -87,7 +87,7 @@ func (t *timer) command(s *syntax.Stmt) Pause {
 	case nil:
 		return Pause{}
 	case *syntax.CallExpr:
-		return t.inside(c).then(t.call(look(t.script.words(c.Args)), s))
+		return t.inside(c).then(t.call(stripPrefixes(t.script.words(c.Args)), s))
 	case *syntax.BinaryCmd:
 		x, y := t.stmt(c.X), t.stmt(c.Y)
 		if c.Op == syntax.AndStmt || c.Op == syntax.OrStmt {
@@ -115,7 +115,7 @@ func (t *timer) command(s *syntax.Stmt) Pause {
 		t.declare(c)
 		return Pause{}
 	case *syntax.CoprocClause:
-		t.behind = t.behind.or(t.stmt(c.Stmt))
+		t.background = t.background.or(t.stmt(c.Stmt))
 		return Pause{}
 	}
 	return t.inside(s.Cmd)
@@ -186,10 +186,10 @@ func (t *timer) plain(c call, s *syntax.Stmt) Pause {
 	switch name {
 	case "sleep":
 		d, _ := seconds(c.words[1:])
-		return Pause{d, d, shown(c.words)}
+		return Pause{d, d, showWords(c.words)}
 	case "wait":
-		p := t.behind
-		t.behind = Pause{}
+		p := t.background
+		t.background = Pause{}
 		return p
 	}
 	text, from := c.script()
@@ -197,7 +197,7 @@ func (t *timer) plain(c call, s *syntax.Stmt) Pause {
 		text, _ = hereText(s.Redirs)
 	}
 	if from == scriptWord || from == scriptInput {
-		return parse(text.text, t.script.inside+1).Pause()
+		return parse(text.text, t.script.depth+1).Pause()
 	}
 	return Pause{}
 }

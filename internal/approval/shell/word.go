@@ -29,7 +29,7 @@ func (s *Script) words(args []*syntax.Word) []word {
 	list := make([]word, len(args))
 	for i, arg := range args {
 		list[i] = read(arg)
-		list[i].written = s.between(arg)
+		list[i].written = s.textOf(arg)
 	}
 	return list
 }
@@ -127,8 +127,8 @@ func isPattern(s string) bool {
 	return false
 }
 
-// shown joins words to a text for people.
-func shown(list []word) string {
+// showWords joins words to a text for people.
+func showWords(list []word) string {
 	out := make([]string, len(list))
 	for i, w := range list {
 		out[i] = w.show()

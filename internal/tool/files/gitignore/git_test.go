@@ -139,7 +139,7 @@ func TestGeneratedTreesAreIgnoredAsGitIgnoresThem(t *testing.T) {
 	})
 }
 
-func FuzzRulesAreReadWhateverTheySay(f *testing.F) {
+func FuzzRules(f *testing.F) {
 	f.Add("*.log\n!keep\n/a/**/b\n", "dir", "keep")
 	f.Add("[[:alpha:]\\", "", "é")
 	f.Fuzz(func(t *testing.T, text, folder, name string) {

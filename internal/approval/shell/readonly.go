@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// A trade is a program with subcommands.
-type trade struct {
+// A program is a program with subcommands.
+type program struct {
 	valued string   // short options that take a value
 	reads  []string // subcommands that only read
 }
 
-var trades = map[string]trade{
+var programs = map[string]program{
 	"apt":       {"oc", []string{"list", "search", "show", "policy"}},
 	"apt-get":   {"oc", nil},
 	"aws":       {"", nil},
@@ -44,7 +44,7 @@ var trades = map[string]trade{
 // subcommand returns the subcommand of a command, if its program has subcommands.
 func subcommand(c call) (string, bool) {
 	name, _ := c.name()
-	t, ok := trades[name]
+	t, ok := programs[name]
 	if !ok {
 		return "", false
 	}
@@ -70,7 +70,7 @@ var readers = map[string][]string{
 
 // readsOnly reports whether a command changes nothing, as far as its words tell.
 func readsOnly(c call) bool {
-	if len(c.through) > 0 || slices.ContainsFunc(c.words, func(w word) bool { return !w.known && strings.HasPrefix(w.text, "-") }) {
+	if len(c.grantedBy) > 0 || slices.ContainsFunc(c.words, func(w word) bool { return !w.known && strings.HasPrefix(w.text, "-") }) {
 		return false
 	}
 	args := texts(c.words[1:])
@@ -81,17 +81,17 @@ func readsOnly(c call) bool {
 	if name == "sed" {
 		return printsLines(args)
 	}
-	if t, ok := trades[name]; ok {
+	if t, ok := programs[name]; ok {
 		sub, _ := subcommand(c)
-		return slices.Contains(t.reads, sub) && !slices.ContainsFunc(args, redirects)
+		return slices.Contains(t.reads, sub) && !slices.ContainsFunc(args, redirectsOutput)
 	}
 	unless, ok := readers[name]
 	return ok && standardName(c) && !slices.ContainsFunc(args, func(a string) bool { return hasOption(a, unless) })
 }
 
-// redirects reports whether an option makes a subcommand that only reads run or write
+// redirectsOutput reports whether an option makes a subcommand that only reads run or write
 // something.
-func redirects(arg string) bool {
+func redirectsOutput(arg string) bool {
 	return arg == "-c" || arg == "-o" || strings.HasPrefix(arg, "--output") || strings.HasPrefix(arg, "--ext-diff") ||
 		strings.HasPrefix(arg, "--exec") || strings.HasPrefix(arg, "-O") || strings.HasPrefix(arg, "--open-files")
 }
@@ -107,7 +107,7 @@ func hasOption(arg string, options []string) bool {
 func standardName(c call) bool {
 	name := c.words[0].text
 	dir := name[:len(name)-len(base(name))]
-	return dir == "" || standard[dir]
+	return dir == "" || standardDirs[dir]
 }
 
 // printsLines reports whether sed is used to print a part of a file.

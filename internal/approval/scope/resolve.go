@@ -31,33 +31,33 @@ type info struct {
 
 func (i info) regular() bool { return i.mode&unix.S_IFMT == unix.S_IFREG }
 
-// A step is an open folder of a trail.
+// A step is an open folder of a resolved path.
 type step struct {
 	info
 	name string
 	fd   int
 }
 
-// A trail is the result of following a path: the open folders of the path, and the last
+// A resolvedPath is the result of following a path: the open folders of the path, and the last
 // name in it.
-type trail struct {
+type resolvedPath struct {
 	steps []step   // open folders, from the root on
 	name  string   // last name of the path; empty if the path is the last folder itself
-	there info     // info of name, if err is nil
+	info  info     // info of name, if err is nil
 	err   error    // why name could not be opened
 	rest  []string // names after name, if the path could not be followed further
 	links []string // paths of the links that were followed
 }
 
-// follow follows a path. Each folder is opened from the one before it, and links are
+// resolve follows a path. Each folder is opened from the one before it, and links are
 // read here and not followed by the system, so that nobody can lead the path elsewhere
-// meanwhile. A path that cannot be followed to its end is no error: trail.err says why.
-func follow(path string) (*trail, error) {
+// meanwhile. A path that cannot be followed to its end is no error: the field err says why.
+func resolve(path string) (*resolvedPath, error) {
 	if err := wellFormed(path); err != nil {
 		return nil, err
 	}
-	t := new(trail)
-	err := t.begin()
+	t := new(resolvedPath)
+	err := t.openRoot()
 	for todo := components(filepath.Clean(path)); err == nil && len(todo) > 0 && t.name == ""; {
 		todo, err = t.next(todo)
 	}
@@ -91,7 +91,7 @@ func components(path string) []string {
 	return names
 }
 
-func (t *trail) begin() error {
+func (t *resolvedPath) openRoot() error {
 	fd, err := openAt(unix.AT_FDCWD, "/", stepFlags)
 	if err != nil {
 		return err
@@ -100,7 +100,7 @@ func (t *trail) begin() error {
 }
 
 // push appends an open folder.
-func (t *trail) push(fd int, name string) error {
+func (t *resolvedPath) push(fd int, name string) error {
 	i, err := statFD(fd)
 	if err == nil && len(t.steps) > maxDepth {
 		err = unix.ENAMETOOLONG
@@ -113,23 +113,23 @@ func (t *trail) push(fd int, name string) error {
 	return nil
 }
 
-// cut closes all but the first n folders.
-func (t *trail) cut(n int) {
+// truncate closes all but the first n folders.
+func (t *resolvedPath) truncate(n int) {
 	for _, s := range t.steps[n:] {
 		_ = unix.Close(s.fd)
 	}
 	t.steps = t.steps[:n]
 }
 
-func (t *trail) close() { t.cut(0) }
+func (t *resolvedPath) close() { t.truncate(0) }
 
-func (t *trail) last() step { return t.steps[len(t.steps)-1] }
+func (t *resolvedPath) last() step { return t.steps[len(t.steps)-1] }
 
 // next follows the first of the names and returns those that remain.
-func (t *trail) next(todo []string) ([]string, error) {
+func (t *resolvedPath) next(todo []string) ([]string, error) {
 	name, todo := todo[0], todo[1:]
 	if name == ".." {
-		t.cut(max(1, len(t.steps)-1))
+		t.truncate(max(1, len(t.steps)-1))
 		return todo, nil
 	}
 	fd, err := openAt(t.last().fd, name, stepFlags)
@@ -139,38 +139,38 @@ func (t *trail) next(todo []string) ([]string, error) {
 	case unix.ENOTDIR, unix.ELOOP, unix.EMLINK: // the errors for a link on different systems
 		link, err := readLink(t.last().fd, name)
 		if err == nil {
-			return t.turn(name, link, todo)
+			return t.followLink(name, link, todo)
 		}
-		t.end(name, todo)
+		t.stopAt(name, todo)
 	default:
 		t.name, t.rest, t.err = name, todo, err
 	}
 	return todo, nil
 }
 
-// turn continues where a link points to.
-func (t *trail) turn(name, link string, todo []string) ([]string, error) {
+// followLink continues where a link points to.
+func (t *resolvedPath) followLink(name, link string, todo []string) ([]string, error) {
 	t.links = append(t.links, filepath.Join(t.path(), name))
 	if len(t.links) > maxLinks || len(link)+len(todo) > maxPath {
 		return nil, unix.ELOOP
 	}
 	if filepath.IsAbs(link) {
-		t.cut(1)
+		t.truncate(1)
 	}
 	return append(components(link), todo...), nil
 }
 
-// end stops at a name that is neither a folder nor a link.
-func (t *trail) end(name string, todo []string) {
+// stopAt stops at a name that is neither a folder nor a link.
+func (t *resolvedPath) stopAt(name string, todo []string) {
 	t.name, t.rest = name, todo
-	t.there, t.err = statAt(t.last().fd, name)
+	t.info, t.err = statAt(t.last().fd, name)
 	if t.err == nil && len(todo) > 0 {
 		t.err = unix.ENOTDIR
 	}
 }
 
-// path returns the path that the trail leads to, without links.
-func (t *trail) path() string {
+// path returns the path without links.
+func (t *resolvedPath) path() string {
 	var b strings.Builder
 	for _, s := range t.steps[1:] {
 		b.WriteString("/" + s.name)
@@ -184,30 +184,30 @@ func (t *trail) path() string {
 }
 
 // found returns the info of what the path leads to, if it exists.
-func (t *trail) found() (info, bool) {
+func (t *resolvedPath) found() (info, bool) {
 	switch {
 	case t.name == "":
 		return t.last().info, true
 	case t.err != nil:
 		return info{}, false
 	}
-	return t.there, true
+	return t.info, true
 }
 
 // missing reports whether the path leads to a name that does not exist in a folder that
 // does.
-func (t *trail) missing() bool {
+func (t *resolvedPath) missing() bool {
 	return t.name != "" && len(t.rest) == 0 && errors.Is(t.err, fs.ErrNotExist)
 }
 
 // oneMount reports whether the path leads to something on the mount of its nth folder.
-func (t *trail) oneMount(n int) bool {
+func (t *resolvedPath) oneMount(n int) bool {
 	if n >= len(t.steps) {
 		return true // the rule is about this very file
 	}
 	at := t.last().mount
 	if t.name != "" && t.err == nil {
-		at = t.there.mount
+		at = t.info.mount
 	}
 	return at == t.steps[n].mount
 }

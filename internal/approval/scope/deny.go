@@ -2,19 +2,19 @@ package scope
 
 import "strings"
 
-// A guard has all that is denied, by path and by identity.
-type guard struct {
+// A denyIndex has all that is denied, by path and by identity.
+type denyIndex struct {
 	names map[string]string   // from a denied path to the target of its rule
 	ids   map[identity]string // from a denied file or folder to the target of its rule
 }
 
-// guard returns what is denied now. A denied target that was renamed is recognised by
+// denyIndex returns what is denied now. A denied target that was renamed is recognised by
 // its identity, and a file that has taken its place is denied too.
-func (s *Scope) guard(mode Mode) guard {
+func (s *Scope) denyIndex(mode Mode) denyIndex {
 	if len(s.deny) == 0 {
-		return guard{}
+		return denyIndex{}
 	}
-	g := guard{make(map[string]string), make(map[identity]string)}
+	g := denyIndex{make(map[string]string), make(map[identity]string)}
 	for _, d := range s.deny {
 		if d.mode > mode {
 			continue
@@ -24,15 +24,15 @@ func (s *Scope) guard(mode Mode) guard {
 			g.names[name] = rule
 			g.add(name, rule)
 		}
-		if d.was != (identity{}) {
-			g.ids[d.was] = rule
+		if d.identity != (identity{}) {
+			g.ids[d.identity] = rule
 		}
 	}
 	return g
 }
 
-func (g guard) add(name, rule string) {
-	t, err := follow(name)
+func (g denyIndex) add(name, rule string) {
+	t, err := resolve(name)
 	if err != nil {
 		return
 	}
@@ -42,14 +42,14 @@ func (g guard) add(name, rule string) {
 	}
 }
 
-// stops returns the target of the rule that denies what a trail leads to, or a folder or
+// ruleDenying returns the target of the rule that denies what a path leads to, or a folder or
 // link on its way. It is empty if there is none.
-func (g guard) stops(t *trail, path string) string {
+func (g denyIndex) ruleDenying(t *resolvedPath, path string) string {
 	if len(g.names) == 0 {
 		return ""
 	}
 	for _, name := range append(t.links[:len(t.links):len(t.links)], path) {
-		if rule := g.below(name); rule != "" {
+		if rule := g.ruleAbove(name); rule != "" {
 			return rule
 		}
 	}
@@ -62,19 +62,19 @@ func (g guard) stops(t *trail, path string) string {
 	return g.ids[found.identity]
 }
 
-// below returns the rule whose target is the path or a folder above it.
-func (g guard) below(path string) string {
+// ruleAbove returns the rule whose target is the path or a folder above it.
+func (g denyIndex) ruleAbove(path string) string {
 	for name, rule := range g.names {
-		if foldsBeneath(name, path) {
+		if beneathFold(name, path) {
 			return rule
 		}
 	}
 	return ""
 }
 
-// foldsBeneath reports whether path is dir or below it, ignoring case, because some
+// beneathFold reports whether path is dir or below it, ignoring case, because some
 // file systems ignore case.
-func foldsBeneath(dir, path string) bool {
+func beneathFold(dir, path string) bool {
 	above, names := components(dir), components(path)
 	if len(names) < len(above) {
 		return false
@@ -87,10 +87,10 @@ func foldsBeneath(dir, path string) bool {
 	return true
 }
 
-// near reports whether a denied path is below a folder.
-func (g guard) near(folder string) bool {
+// hasBelow reports whether a denied path is below a folder.
+func (g denyIndex) hasBelow(folder string) bool {
 	for name := range g.names {
-		if foldsBeneath(folder, name) {
+		if beneathFold(folder, name) {
 			return true
 		}
 	}
