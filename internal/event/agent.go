@@ -5,7 +5,8 @@ import (
 	"strconv"
 )
 
-// The kinds of events about agents.
+// The types of events about agents: those that a session starts, and custom agents,
+// which clients describe.
 const (
 	SubagentStarted     Type = "subagent.started"
 	SubagentCompleted   Type = "subagent.completed"
@@ -24,24 +25,26 @@ var _ = list(
 	Kind{Type: CustomAgentsUpdated, body: body[CustomAgentsUpdatedData], Sent: true},
 )
 
-// SubagentData tells of an agent: that it was started, has finished, or failed.
+// SubagentData is the body of subagent.started, subagent.completed and
+// subagent.failed: an agent that the session started, has finished or has failed.
 type SubagentData struct {
 	kind        Type
-	ToolCallID  string `json:"toolCallId"` // the call that started it
-	Name        string `json:"agentName"`
-	DisplayName string `json:"agentDisplayName"`
-	Description string `json:"agentDescription"`
-	Error       string `json:"error,omitempty"`
+	ToolCallID  string `json:"toolCallId"`       // tool call that started the agent
+	Name        string `json:"agentName"`        // type of the agent
+	DisplayName string `json:"agentDisplayName"` // name of the agent for people
+	Description string `json:"agentDescription"` // what the agent was asked to do, in a few words
+	Error       string `json:"error,omitempty"`  // reason of a failure
 }
 
-// As returns the same agent with another thing to tell of it.
+// As returns a body about the same agent for an event of another type.
 func (d SubagentData) As(kind Type, failure string) SubagentData {
 	d.kind, d.Error = kind, failure
 	return d
 }
 
-// OfAgent returns an event of an agent's session as the session that started the
-// agent shows it. It has no position there.
+// OfAgent returns an event of an agent's session the way the session that started
+// the agent shows it: with an agentId. It has no position, because it is not stored in
+// that session.
 func (e Event) OfAgent(id SessionID) Event {
 	at := bytes.Index(e.Bytes, []byte(`,"data":`))
 	if at < 0 {
@@ -55,60 +58,62 @@ func (e Event) OfAgent(id SessionID) Event {
 
 // A CustomAgent is an agent that a client describes.
 type CustomAgent struct {
-	Name            string   `json:"name"`
-	DisplayName     string   `json:"displayName,omitempty"`
-	Description     string   `json:"description,omitempty"`
-	Prompt          string   `json:"prompt"`
-	Tools           []string `json:"tools"` // null: all
-	Infer           *bool    `json:"infer,omitempty"`
-	Model           string   `json:"model,omitempty"`
-	ReasoningEffort string   `json:"reasoningEffort,omitempty"`
-	Skills          []string `json:"skills,omitempty"` // that it is told before it answers
+	Name            string   `json:"name"`                      // unique among the agents of the session
+	DisplayName     string   `json:"displayName,omitempty"`     // name for people; Name if empty
+	Description     string   `json:"description,omitempty"`     // what the agent is good at, for the model that chooses an agent
+	Prompt          string   `json:"prompt"`                    // system prompt of the agent
+	Tools           []string `json:"tools"`                     // names of the tools that the agent has; null for all
+	Infer           *bool    `json:"infer,omitempty"`           // see Inferred
+	Model           string   `json:"model,omitempty"`           // model of the agent; the session's if empty
+	ReasoningEffort string   `json:"reasoningEffort,omitempty"` // the session's if empty
+	Skills          []string `json:"skills,omitempty"`          // names of the skills that the agent reads before it answers
 }
 
-// Inferred reports whether the model may give it work by itself.
+// Inferred reports whether the model may start the agent without being told to.
 func (a CustomAgent) Inferred() bool { return a.Infer == nil || *a.Infer }
 
-// Own is the model that a session had before an agent with one of its own was
-// chosen.
+// Own is the model and the reasoning effort that a session had before a custom agent
+// with a model of its own was selected.
 type Own struct {
 	Model           string `json:"model,omitempty"`
 	ReasoningEffort string `json:"reasoningEffort,omitempty"`
 }
 
-// SubagentSelectedData tells that a custom agent answers from here on.
+// SubagentSelectedData is the body of subagent.selected: from here on, a custom agent
+// answers in the session.
 type SubagentSelectedData struct {
 	Name        string   `json:"agentName"`
 	DisplayName string   `json:"agentDisplayName"`
-	Tools       []string `json:"tools"` // null: all
+	Tools       []string `json:"tools"` // names of the tools that the agent has; null for all
 }
 
-// CustomAgentsUpdatedData lists the agents that there are. It is only sent.
+// CustomAgentsUpdatedData is the body of session.custom_agents_updated: all custom
+// agents of the session.
 type CustomAgentsUpdatedData struct {
 	Agents   []CustomAgentInfo `json:"agents"`
 	Errors   []string          `json:"errors"`
 	Warnings []string          `json:"warnings"`
 }
 
-// CustomAgentInfo is one of them.
+// CustomAgentInfo describes a custom agent to clients.
 type CustomAgentInfo struct {
-	ID            string   `json:"id"`
+	ID            string   `json:"id"` // the same as Name
 	Name          string   `json:"name"`
 	DisplayName   string   `json:"displayName"`
 	Description   string   `json:"description"`
-	Source        string   `json:"source"`
-	Tools         []string `json:"tools"`
-	UserInvocable bool     `json:"userInvocable"`
-	Model         string   `json:"model,omitempty"`
+	Source        string   `json:"source"`          // who described the agent: "remote" for a client
+	Tools         []string `json:"tools"`           // names of the tools that the agent has; null for all
+	UserInvocable bool     `json:"userInvocable"`   // true if a person may select the agent
+	Model         string   `json:"model,omitempty"` // model of the agent; the session's if empty
 }
 
 func (SubagentSelectedData) Type() Type    { return SubagentSelected }
 func (CustomAgentsUpdatedData) Type() Type { return CustomAgentsUpdated }
 
-// Type is what is told.
+// Type returns the type of the event, which says what happened to the agent.
 func (d SubagentData) Type() Type { return d.kind }
 
-// subagent decodes what is told of an agent.
+// subagent is the body function of the kinds that SubagentData is the body of.
 func subagent(e Event) (Payload, error) {
 	d, err := As[SubagentData](e)
 	d.kind = e.Type

@@ -2,7 +2,9 @@ package event
 
 import "encoding/json"
 
-// The kinds of events about requests to the model, and its answers.
+// The types of events about requests to the model and their answers. The protocol
+// calls one model request with its tool calls a turn; docs/ARCHITECTURE.md calls it a
+// step.
 const (
 	AssistantTurnStart Type = "assistant.turn_start"
 	AssistantUsage     Type = "assistant.usage"
@@ -37,124 +39,134 @@ var _ = list(
 	Kind{Type: ToolCallDelta, body: body[ToolCallDeltaData], Sent: true, Piece: true},
 )
 
-// AssistantTurnStartData tells that the model is asked.
+// AssistantTurnStartData is the body of assistant.turn_start: a request to the model
+// begins.
 type AssistantTurnStartData struct {
-	TurnID        string `json:"turnId"`
-	InteractionID string `json:"interactionId"`
+	TurnID        string `json:"turnId"`        // number of the step in its turn: "0", "1", …
+	InteractionID string `json:"interactionId"` // id of the turn that the step belongs to
 }
 
-// AssistantTurnEndData tells that an answer and its tool calls are done with.
+// AssistantTurnEndData is the body of assistant.turn_end: an answer is recorded and
+// all of its tool calls have ended.
 type AssistantTurnEndData struct {
 	TurnID string `json:"turnId"`
 }
 
-// AssistantUsageData is what one model request cost.
+// AssistantUsageData is the body of assistant.usage: what one model request cost.
 type AssistantUsageData struct {
 	Model            string `json:"model"`
-	InputTokens      int64  `json:"inputTokens"`
-	OutputTokens     int64  `json:"outputTokens"`
+	InputTokens      int64  `json:"inputTokens"`  // tokens of the request that did not come from the cache
+	OutputTokens     int64  `json:"outputTokens"` // tokens of the answer
 	CacheReadTokens  int64  `json:"cacheReadTokens"`
 	CacheWriteTokens int64  `json:"cacheWriteTokens"`
 	ReasoningTokens  int64  `json:"reasoningTokens,omitempty"`
-	Duration         int64  `json:"duration"` // milliseconds
-	Initiator        string `json:"initiator,omitempty"`
-	APIEndpoint      string `json:"apiEndpoint,omitempty"`
-	FinishReason     string `json:"finishReason,omitempty"`
-	NumToolCalls     int    `json:"numToolCalls"`
-	// CostUSD is there if the price was known. The protocol's own cost counts
-	// requests.
+	Duration         int64  `json:"duration"`               // milliseconds from the request to the end of the answer
+	Initiator        string `json:"initiator,omitempty"`    // part of the protocol; not set by this program
+	APIEndpoint      string `json:"apiEndpoint,omitempty"`  // part of the protocol; not set by this program
+	FinishReason     string `json:"finishReason,omitempty"` // why the model stopped
+	NumToolCalls     int    `json:"numToolCalls"`           // number of tool calls in the answer
+	// CostUSD is the price of the request, if it is known. It is ours: the
+	// protocol's own "cost" counts requests.
 	CostUSD *float64 `json:"costUsd,omitempty"`
-	Anchor  *Anchor  `json:"anchor,omitempty"` // ours
+	Anchor  *Anchor  `json:"anchor,omitempty"` // ours: what the provider counted
 }
 
-// AssistantMessageData is one whole answer of the model.
+// AssistantMessageData is the body of assistant.message: one whole answer of the
+// model.
 type AssistantMessageData struct {
-	MessageID        string        `json:"messageId"`
-	Model            string        `json:"model,omitempty"`
-	Content          string        `json:"content"`
-	ToolRequests     []ToolRequest `json:"toolRequests"`
-	InteractionID    string        `json:"interactionId,omitempty"`
-	TurnID           string        `json:"turnId,omitempty"`
-	OutputTokens     int64         `json:"outputTokens"`
-	RequestID        string        `json:"requestId,omitempty"`
-	ReasoningText    string        `json:"reasoningText,omitempty"`
-	ReasoningOpaque  string        `json:"reasoningOpaque,omitempty"`
-	EncryptedContent string        `json:"encryptedContent,omitempty"`
+	MessageID     string        `json:"messageId"`
+	Model         string        `json:"model,omitempty"` // model that answered
+	Content       string        `json:"content"`         // text of the answer
+	ToolRequests  []ToolRequest `json:"toolRequests"`    // tool calls that the answer asks for
+	InteractionID string        `json:"interactionId,omitempty"`
+	TurnID        string        `json:"turnId,omitempty"`
+	OutputTokens  int64         `json:"outputTokens"`
+	RequestID     string        `json:"requestId,omitempty"` // id that the provider gave the request
+	// The reasoning of the model, which is sent back to it with the next request:
+	// readable text, data that only the provider understands, and encrypted text.
+	ReasoningText    string `json:"reasoningText,omitempty"`
+	ReasoningOpaque  string `json:"reasoningOpaque,omitempty"`
+	EncryptedContent string `json:"encryptedContent,omitempty"`
 }
 
-// A ToolRequest is a call that the model wants made.
+// A ToolRequest is a tool call that an answer of the model asks for.
 type ToolRequest struct {
 	ToolCallID string          `json:"toolCallId"`
-	Name       string          `json:"name"`
-	Arguments  json.RawMessage `json:"arguments"` // always an object
-	Kind       string          `json:"type"`      // "function"
-	// Malformed holds the model's arguments if they were not a JSON object;
-	// Arguments is then empty, and the call fails.
+	Name       string          `json:"name"`      // name of the tool
+	Arguments  json.RawMessage `json:"arguments"` // always a JSON object
+	Kind       string          `json:"type"`      // always "function"
+	// Malformed is the text of the model's arguments if it is not a JSON object.
+	// Arguments is then an empty object, and the call fails.
 	Malformed string `json:"malformedArguments,omitempty"`
 }
 
-// TurnEndedData ends a turn without an answer because its pending work was
-// declined.
+// TurnEndedData is the body of turn.ended: the turn ends without an answer, because a
+// client that resumed the session declined its pending work.
 type TurnEndedData struct {
 	Reason string `json:"reason"`
 }
 
-// ModelCallStartData tells that a request goes out.
+// ModelCallStartData is the body of model.call_start: a request is sent to a model.
 type ModelCallStartData struct {
 	TurnID string `json:"turnId"`
 	Model  string `json:"model,omitempty"`
 }
 
-// The values of failureKind. Typed clients know no others.
+// The values of [ModelCallFailureData].FailureKind. Typed clients accept no others.
 const (
 	FailureAPI       = "api"       // the provider answered with an error
-	FailureTransport = "transport" // there was no answer, or not a whole one
+	FailureTransport = "transport" // there was no answer, or it broke off
 )
 
-// ModelCallFailureData tells that a request failed.
+// ModelCallFailureData is the body of model.call_failure: a request to a model failed.
 type ModelCallFailureData struct {
-	Source       string `json:"source"`
+	Source       string `json:"source"` // who made the request: always "top_level"
 	Model        string `json:"model,omitempty"`
-	StatusCode   int    `json:"statusCode,omitempty"`
+	StatusCode   int    `json:"statusCode,omitempty"` // HTTP status of the answer, if there was one
 	ErrorMessage string `json:"errorMessage,omitempty"`
 	FailureKind  string `json:"failureKind,omitempty"` // FailureAPI or FailureTransport
-	ErrorType    string `json:"errorType,omitempty"`   // what kind of error it was, in our words
+	ErrorType    string `json:"errorType,omitempty"`   // ours: kind of the error, as in SessionErrorData
 }
 
-// AssistantTurnRetryData tells that a request is made again.
+// AssistantTurnRetryData is the body of assistant.turn_retry: a failed request is sent
+// again.
 type AssistantTurnRetryData struct {
 	TurnID string `json:"turnId"`
 	Reason string `json:"reason"` // "api_error" or "rate_limit"
 }
 
-// AssistantIdleData tells that the turn is over.
+// AssistantIdleData is the body of assistant.idle: the turn has ended.
 type AssistantIdleData struct {
-	Aborted bool `json:"aborted,omitempty"`
+	Aborted bool `json:"aborted,omitempty"` // true if the turn was stopped from outside
 }
 
-// StreamingDeltaData counts what has arrived of an answer.
+// StreamingDeltaData is the body of assistant.streaming_delta: how much of an answer
+// has arrived so far.
 type StreamingDeltaData struct {
 	TotalResponseSizeBytes int `json:"totalResponseSizeBytes"`
 }
 
-// MessageStartData tells that an answer begins to arrive.
+// MessageStartData is the body of assistant.message_start: an answer begins to arrive.
 type MessageStartData struct {
 	MessageID string `json:"messageId"`
 }
 
-// MessageDeltaData is a piece of an answer's text.
+// MessageDeltaData is the body of assistant.message_delta: a piece of the text of an
+// answer.
 type MessageDeltaData struct {
 	MessageID    string `json:"messageId"`
 	DeltaContent string `json:"deltaContent"`
 }
 
-// ReasoningDeltaData is a piece of the model's reasoning.
+// ReasoningDeltaData is the body of assistant.reasoning_delta: a piece of the model's
+// reasoning.
 type ReasoningDeltaData struct {
 	ReasoningID  string `json:"reasoningId"`
 	DeltaContent string `json:"deltaContent"`
 }
 
-// ToolCallDeltaData is a piece of a call's arguments.
+// ToolCallDeltaData is the body of assistant.tool_call_delta: a piece of the arguments
+// of a tool call.
 type ToolCallDeltaData struct {
 	ToolCallID string `json:"toolCallId"`
 	ToolName   string `json:"toolName,omitempty"`

@@ -1,6 +1,6 @@
 package event
 
-// The kinds of events about commands that clients carry out.
+// The types of events about slash commands, which clients carry out.
 const (
 	CommandExecute  Type = "command.execute"
 	CommandQueued   Type = "command.queued"
@@ -15,39 +15,43 @@ var _ = list(
 	Kind{Type: CommandsChanged, body: body[CommandsChangedData], Sent: true},
 )
 
-// A Command is one that a client carries out.
+// A Command is a slash command that a client offers and carries out.
 type Command struct {
-	Name        string `json:"name"`
+	Name        string `json:"name"` // without the slash
 	Description string `json:"description,omitempty"`
 }
 
-// CommandExecuteData asks the client that has a command to carry it out.
+// CommandExecuteData is the body of command.execute: the client that offers the
+// command is asked to carry it out.
 type CommandExecuteData struct {
 	RequestID   string `json:"requestId"`
-	Command     string `json:"command"` // as a person would write it
-	CommandName string `json:"commandName"`
-	Args        string `json:"args"`
-	InputID     string `json:"inputId,omitempty"` // ours: the queued input that it is
-	Key         string `json:"key,omitempty"`     // ours: the idempotency key of the request
+	Command     string `json:"command"`           // whole text of the command, such as "/deploy staging"
+	CommandName string `json:"commandName"`       // name of the command, such as "deploy"
+	Args        string `json:"args"`              // text after the name, such as "staging"
+	InputID     string `json:"inputId,omitempty"` // ours: queued input that contained the command, if it was queued
+	Key         string `json:"key,omitempty"`     // ours: idempotency key of the request
 }
 
-// CommandQueuedData asks those who look after the queue to carry a command out.
+// CommandQueuedData is the body of command.queued: the clients that said that they
+// handle queued commands are asked to carry one out, before the client that offers it.
 type CommandQueuedData struct {
 	RequestID string `json:"requestId"`
-	Command   string `json:"command"`
-	InputID   string `json:"inputId"` // ours: the queued input that it is
+	Command   string `json:"command"` // whole text of the command
+	InputID   string `json:"inputId"` // ours: queued input that contained the command
 }
 
-// CommandDoneData tells that a command is done with.
+// CommandDoneData is the body of command.completed: a command was carried out, failed
+// or was given up.
 type CommandDoneData struct {
 	RequestID string    `json:"requestId"`
-	Error     string    `json:"error,omitempty"`
-	InputID   string    `json:"inputId,omitempty"` // of a queued command that nobody was asked about
-	Stop      bool      `json:"stop,omitempty"`    // the queue rests until something new comes
-	Answer    *Answered `json:"winner,omitempty"`
+	Error     string    `json:"error,omitempty"`   // reason of a failure
+	InputID   string    `json:"inputId,omitempty"` // ours: queued input that contained the command, if no client was asked to carry it out
+	Stop      bool      `json:"stop,omitempty"`    // ours: true if the queue waits for a new input before it goes on
+	Answer    *Answered `json:"winner,omitempty"`  // ours: answer of the client that counted
 }
 
-// CommandsChangedData lists the commands of all clients.
+// CommandsChangedData is the body of commands.changed: the commands that the clients of
+// the session offer.
 type CommandsChangedData struct {
 	Commands []Command `json:"commands"`
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// The kinds of events about how a session is set up.
+// The types of events about the configuration of a session.
 const (
 	SessionConfigured   Type = "session.configured"
 	ClientDeclared      Type = "client.declared"
@@ -22,110 +22,106 @@ var _ = list(
 	Kind{Type: CapabilitiesChanged, body: body[CapabilitiesChangedData], Sent: true},
 )
 
-// SessionConfiguredData is the whole configuration of a session from here on.
-// It has no secrets: those are kept beside the log.
+// SessionConfiguredData is the body of session.configured: the whole configuration of
+// a session from here on. It contains no secrets: those are stored outside the log.
 type SessionConfiguredData struct {
 	WorkingDirectory string          `json:"workingDirectory"`
-	Model            string          `json:"model,omitempty"`
-	ReasoningEffort  string          `json:"reasoningEffort,omitempty"`
-	Streaming        bool            `json:"streaming,omitempty"`
-	SystemMessage    json.RawMessage `json:"systemMessage,omitempty"`
-	Instructions     string          `json:"instructions,omitempty"`
-	Provider         json.RawMessage `json:"provider,omitempty"`
-	Providers        json.RawMessage `json:"providers,omitempty"`  // those that Models name
-	Models           json.RawMessage `json:"models,omitempty"`     // selected as "provider/id"
-	ClientHTTP       bool            `json:"clientHttp,omitempty"` // a client makes the requests to models
-	AvailableTools   []string        `json:"availableTools"`       // null: all
-	ExcludedTools    []string        `json:"excludedTools,omitempty"`
-	ExtraTools       []string        `json:"extraTools,omitempty"` // offered though they are not by themselves
+	Model            string          `json:"model,omitempty"`           // model that the client asked for; the default if empty
+	ReasoningEffort  string          `json:"reasoningEffort,omitempty"` // how much the model should reason; the provider's default if empty
+	Streaming        bool            `json:"streaming,omitempty"`       // true if the client wants answers in pieces while they arrive
+	SystemMessage    json.RawMessage `json:"systemMessage,omitempty"`   // how the client changes the system prompt, in the protocol's form
+	Instructions     string          `json:"instructions,omitempty"`    // instructions of the client, which become part of the system prompt
+	Provider         json.RawMessage `json:"provider,omitempty"`        // provider of the model, if the client names its own, in the protocol's form
+	Providers        json.RawMessage `json:"providers,omitempty"`       // providers of the models in Models, in the protocol's form
+	Models           json.RawMessage `json:"models,omitempty"`          // further models, which are selected as "provider/id", in the protocol's form
+	ClientHTTP       bool            `json:"clientHttp,omitempty"`      // true if a client makes the HTTP requests to models
+	AvailableTools   []string        `json:"availableTools"`            // names of the only tools to offer; null for all
+	ExcludedTools    []string        `json:"excludedTools,omitempty"`   // names of tools not to offer
+	ExtraTools       []string        `json:"extraTools,omitempty"`      // names of tools to offer although they are not offered by default
 	ClientName       string          `json:"clientName,omitempty"`
-	Approve          string          `json:"approve,omitempty"` // the rule set: "", "workspace" or "all"
+	Approve          string          `json:"approve,omitempty"` // which calls are made without asking: "", "workspace" or "all"
 	Scope            ScopeRules      `json:"scope,omitzero"`
 	Permissions      PermissionRules `json:"permissions,omitzero"`
-	MaxSteps         int             `json:"maxSteps,omitempty"`
-	// Vision is set if a client knows better than we whether the model sees
-	// images, and Window how many tokens fit into a request and its reply.
+	MaxSteps         int             `json:"maxSteps,omitempty"` // model requests that a turn may make; the default if zero
+
+	// Vision and Window override what is known of the model: whether it can see
+	// images, and how many tokens a request and its answer may have together.
 	Vision *bool `json:"vision,omitempty"`
 	Window int   `json:"window,omitempty"`
-	// Memory says what is remembered of the session.
-	Memory MemoryRules `json:"memory,omitzero"`
-	// Compaction is when people want it compacted, and Infinite when its client
-	// does.
-	Compaction CompactionRules   `json:"compaction,omitzero"`
-	Infinite   *InfiniteSessions `json:"infiniteSessions,omitempty"`
-	// SkipInstructions means that the project's files tell the model nothing.
-	SkipInstructions bool `json:"skipCustomInstructions,omitempty"`
-	// InstructionDirs are further folders with instructions.
-	InstructionDirs []string `json:"instructionDirectories,omitempty"`
-	// AgentExcluded are tools that only agents that the session starts have.
-	AgentExcluded []string `json:"defaultAgentExcludedTools,omitempty"`
-	// ExcludedAgents are agents that it cannot start.
-	ExcludedAgents []string   `json:"excludedBuiltinAgents,omitempty"`
-	Skills         SkillRules `json:"skills,omitzero"`
-	// Agents are those that a client describes, and Selected the one of them that
-	// answers. Before is what the session had before it came.
-	Agents   []CustomAgent `json:"customAgents,omitempty"`
-	Selected string        `json:"selectedAgent,omitempty"`
-	Before   *Own          `json:"beforeAgent,omitempty"`
-	// Agent is set if the session is itself an agent that another one started.
-	Agent *AgentOf `json:"agent,omitempty"`
+
+	Memory           MemoryRules       `json:"memory,omitzero"`
+	Compaction       CompactionRules   `json:"compaction,omitzero"`                 // set by configuration files and command-line options
+	Infinite         *InfiniteSessions `json:"infiniteSessions,omitempty"`          // set by the client
+	SkipInstructions bool              `json:"skipCustomInstructions,omitempty"`    // true if the instruction files of the project are not read
+	InstructionDirs  []string          `json:"instructionDirectories,omitempty"`    // further folders with instruction files
+	AgentExcluded    []string          `json:"defaultAgentExcludedTools,omitempty"` // names of tools that only agents have, not the session itself
+	ExcludedAgents   []string          `json:"excludedBuiltinAgents,omitempty"`     // names of built-in agents that the session cannot start
+	Skills           SkillRules        `json:"skills,omitzero"`
+
+	Agents   []CustomAgent `json:"customAgents,omitempty"`  // agents that a client describes
+	Selected string        `json:"selectedAgent,omitempty"` // name of the custom agent that answers; empty if the session itself does
+	Before   *Own          `json:"beforeAgent,omitempty"`   // model of the session before the agent was selected, if the agent has one of its own
+
+	Agent *AgentOf `json:"agent,omitempty"` // set if the session is an agent that another session started
 }
 
-// InfiniteSessions says when a session is compacted, in shares of what a request
-// may have. What is nil was not said.
+// InfiniteSessions says when a session is compacted, in the protocol's form. The
+// thresholds are shares, from 0 to 1, of the tokens that a request may have. A field
+// that is nil was not set by the client.
 type InfiniteSessions struct {
 	Enabled    *bool    `json:"enabled,omitempty"`
-	Background *float64 `json:"backgroundCompactionThreshold,omitempty"`
-	Exhaustion *float64 `json:"bufferExhaustionThreshold,omitempty"`
+	Background *float64 `json:"backgroundCompactionThreshold,omitempty"` // compaction starts, and the turn goes on
+	Exhaustion *float64 `json:"bufferExhaustionThreshold,omitempty"`     // the turn waits for the compaction
 }
 
-// Off reports whether a client wants neither thresholds nor a folder for the
-// session's own files.
+// Off reports whether the client wants neither compaction at these thresholds nor a
+// folder for the session's own files.
 func (s *InfiniteSessions) Off() bool { return s != nil && s.Enabled != nil && !*s.Enabled }
 
-// AgentOf says whose agent a session is.
+// AgentOf identifies the session that started an agent, and the type of the agent.
 type AgentOf struct {
 	Session SessionID `json:"sessionId"`
 	Type    string    `json:"agentType"`
 }
 
-// ScopeRules say which files a session may use. A denial wins.
+// ScopeRules say which files a session may use. Where both lists have a rule for a
+// file, Deny wins.
 type ScopeRules struct {
 	Allow []ScopeRule `json:"allow,omitempty"`
 	Deny  []ScopeRule `json:"deny,omitempty"`
 }
 
-// A ScopeRule is about a file, or a folder with all that is below it.
+// A ScopeRule applies to a file, or to a folder and everything below it.
 type ScopeRule struct {
-	Target     string `json:"target"`     // absolute
+	Target     string `json:"target"`     // absolute path
 	Permission string `json:"permission"` // "read" or "write"
 }
 
-// PermissionRules say which calls are made without asking, which are asked about
-// whatever else allows them, and which are never made.
+// PermissionRules are patterns of tool calls. Deny wins over Ask, and Ask over Allow.
 type PermissionRules struct {
-	Allow []string `json:"allow,omitempty"`
-	Ask   []string `json:"ask,omitempty"`
-	Deny  []string `json:"deny,omitempty"`
+	Allow []string `json:"allow,omitempty"` // calls that are made without asking
+	Ask   []string `json:"ask,omitempty"`   // calls that a person is asked about, unless an approval for the session covers them
+	Deny  []string `json:"deny,omitempty"`  // calls that are never made
 }
 
-// InstructionsLoadedData is what the project's own files tell the model from
-// here on.
+// InstructionsLoadedData is the body of instructions.loaded: the instructions that
+// the model gets from the files of the project, from here on.
 type InstructionsLoadedData struct {
-	Text    string              `json:"text"`
+	Text    string              `json:"text"` // the instructions as they stand in the system prompt
 	Sources []InstructionSource `json:"sources"`
 }
 
-// An InstructionSource is a file that was read.
+// An InstructionSource is an instruction file that was read.
 type InstructionSource struct {
 	Path   string `json:"path"`
-	SHA256 string `json:"sha256"` // of what was read
-	Bytes  int    `json:"bytes"`
-	Cut    bool   `json:"cut,omitempty"` // there was more
+	SHA256 string `json:"sha256"`        // hash of the bytes that were read, in hexadecimal
+	Bytes  int    `json:"bytes"`         // number of bytes that were read
+	Cut    bool   `json:"cut,omitempty"` // true if the file was longer than that
 }
 
-// ClientDeclaredData tells which kinds of questions some client of this session
-// has said it can answer. It only grows.
+// ClientDeclaredData is the body of client.declared: the kinds of questions that at
+// least one client of the session, now or earlier, said that it can answer. What was
+// true once stays true.
 type ClientDeclaredData struct {
 	Permission bool `json:"permission,omitempty"`
 	UserInput  bool `json:"userInput,omitempty"`
@@ -133,7 +129,8 @@ type ClientDeclaredData struct {
 	Hooks      bool `json:"hooks,omitempty"`
 }
 
-// ToolsDeclaredData is the set of client tools that is offered from here on.
+// ToolsDeclaredData is the body of tools.declared: all tools that clients carry out,
+// from here on.
 type ToolsDeclaredData struct {
 	Tools []ExternalTool `json:"tools"`
 }
@@ -141,14 +138,14 @@ type ToolsDeclaredData struct {
 // An ExternalTool is a tool that a client carries out.
 type ExternalTool struct {
 	Name             string          `json:"name"`
-	Description      string          `json:"description,omitempty"`
-	Parameters       json.RawMessage `json:"parameters,omitempty"`
-	OverridesBuiltIn bool            `json:"overridesBuiltInTool,omitempty"`
-	SkipPermission   bool            `json:"skipPermission,omitempty"`
-	Terminal         bool            `json:"isTerminal,omitempty"`
+	Description      string          `json:"description,omitempty"`          // description for the model
+	Parameters       json.RawMessage `json:"parameters,omitempty"`           // JSON schema of the arguments
+	OverridesBuiltIn bool            `json:"overridesBuiltInTool,omitempty"` // true if it replaces our tool of the same name
+	SkipPermission   bool            `json:"skipPermission,omitempty"`       // true if calls of it are made without asking
+	Terminal         bool            `json:"isTerminal,omitempty"`           // true if a successful call of it ends the turn
 }
 
-// Custom returns the agent of that name that a client has described, or nil.
+// Custom returns the custom agent of that name, or nil if there is none.
 func (c SessionConfiguredData) Custom(name string) *CustomAgent {
 	if i := slices.IndexFunc(c.Agents, func(a CustomAgent) bool { return name != "" && a.Name == name }); i >= 0 {
 		return &c.Agents[i]
@@ -156,13 +153,15 @@ func (c SessionConfiguredData) Custom(name string) *CustomAgent {
 	return nil
 }
 
-// Chosen returns the agent that answers in the session, or nil.
+// Chosen returns the custom agent that answers in the session, or nil if the session
+// itself does.
 func (c SessionConfiguredData) Chosen() *CustomAgent { return c.Custom(c.Selected) }
 
-// CapabilitiesChangedData tells what the clients of a session can do together.
+// CapabilitiesChangedData is the body of capabilities.changed: what at least one of the
+// clients of the session can do.
 type CapabilitiesChangedData struct {
 	UI struct {
-		Elicitation bool `json:"elicitation"`
+		Elicitation bool `json:"elicitation"` // show a form to a person
 	} `json:"ui"`
 }
 

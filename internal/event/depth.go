@@ -6,21 +6,21 @@ import (
 	"fmt"
 )
 
-// MaxDepth is how deep JSON that comes from outside may be nested: what a model, a
-// client, a hook or a tool says. Decoders give up at some depth (that of Go at
-// 10,000, others long before), and what is stored goes into envelopes that add to it:
-// so what comes in must be far from what cannot be read back.
+// MaxDepth is the number of levels to which JSON from outside (from a model, a client,
+// a hook or a tool) may be nested. Decoders fail at some depth: that of Go at 10,000
+// levels, others much earlier. An envelope adds levels to what it contains. The limit
+// is far below what decoders can read, so that everything that is stored can be read.
 const MaxDepth = 500
 
-// maxStored is how deep a whole event may be nested. Logs that were written before
-// MaxDepth was may hold JSON that is deeper than it, and what follows from it must
-// still be recorded.
+// maxStored is the number of levels to which a whole event may be nested. It is larger
+// than MaxDepth because old logs, from before MaxDepth was introduced, may contain
+// deeper JSON, and events that repeat such JSON must still be recorded.
 const maxStored = 9900
 
 // A DepthError means that JSON is nested too deeply.
 type DepthError struct {
-	Field string // the member of the outermost object that is; empty if there is none
-	Max   int
+	Field string // member of the outermost object that is nested too deeply; empty if it is not known
+	Max   int    // number of levels that are allowed
 }
 
 func (e *DepthError) Error() string {
@@ -31,8 +31,8 @@ func (e *DepthError) Error() string {
 	return e.Field + ": " + text
 }
 
-// CheckDepth returns a *DepthError if JSON that comes from outside is nested too
-// deeply.
+// CheckDepth returns a *DepthError if JSON from outside is nested deeper than
+// [MaxDepth].
 func CheckDepth(b []byte) error {
 	if !deeper(b, MaxDepth) {
 		return nil
@@ -40,8 +40,8 @@ func CheckDepth(b []byte) error {
 	return &DepthError{Field: deepField(b), Max: MaxDepth}
 }
 
-// CheckJSON returns an error if what comes from outside is no JSON, or is nested too
-// deeply. Nothing at all is fine.
+// CheckJSON returns an error if b, which comes from outside, is not valid JSON or is
+// nested deeper than [MaxDepth]. An empty b is accepted.
 func CheckJSON(b []byte) error {
 	if err := CheckDepth(b); err != nil || len(b) == 0 {
 		return err
@@ -52,8 +52,8 @@ func CheckJSON(b []byte) error {
 	return nil
 }
 
-// deeper reports whether JSON is nested deeper than a number of levels. Few texts
-// have so many brackets at all, and counting them costs next to nothing.
+// deeper reports whether JSON is nested deeper than the given number of levels. It
+// counts the brackets first, which is cheap and enough for almost every text.
 func deeper(b []byte, most int) bool {
 	if bytes.Count(b, []byte{'{'})+bytes.Count(b, []byte{'['}) <= most {
 		return false
@@ -77,8 +77,8 @@ func deeper(b []byte, most int) bool {
 	return false
 }
 
-// deepField finds the member of an object that is nested too deeply, for the message
-// alone.
+// deepField returns the name of the member of an object that is nested too deeply, for
+// the error message.
 func deepField(b []byte) string {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(b, &members) != nil {

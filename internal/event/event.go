@@ -1,15 +1,23 @@
-// Package event holds the words of a session: what can happen, and how it is
-// written down.
+// Package event defines the events of a session: which kinds there are, what the
+// body of each kind contains, and how an event is encoded.
 //
 // An [Event] is encoded to JSON once, by [Encode]. The same bytes are hashed,
-// stored and sent to every client; nobody writes them again. The envelope has a
-// fixed order, so that its head can be read without parsing the body:
+// stored and sent to every client; they are never encoded again. The members of the
+// envelope have a fixed order, so that everything before the body can be read
+// without parsing the body:
 //
 //	{"type":T,"id":ID,"timestamp":TIME,"parentId":ID|null[,"ephemeral":true][,"agentId":ID],"data":{…}}
 //
-// Names and fields are those that clients of the Copilot SDK know. What that
-// vocabulary lacks is added in the same style and is hidden from such clients
-// (see [Type.Hidden]). docs/EVENTS.md lists every kind with its fields.
+// Each kind of events has a row in the table of kinds ([Kind]), which says how the
+// kind is stored, shown and read. Each file of this package is about one feature. It
+// declares, from top to bottom, the types of its events, their rows in the table, and
+// their bodies (the types named …Data, which implement [Payload]).
+//
+// Names and fields are those that clients of the Copilot SDK (protocol version 3)
+// know. Kinds that the protocol lacks are named in the same style and hidden from
+// ordinary clients (see [Type.Hidden]); fields that the protocol lacks are marked
+// "ours" in their comments. The names are stored in every log, so they never change.
+// docs/EVENTS.md lists every kind with its fields, and the compatibility rules.
 package event
 
 import (
@@ -23,47 +31,47 @@ import (
 	"github.com/google/uuid"
 )
 
-// A SessionID names a session for life. Clients may choose it.
+// A SessionID identifies a session and never changes. A client may choose it.
 type SessionID string
 
-// A Seq is a position in a session's log: 1, 2, 3 without gaps. Zero is the
-// position before the first event.
+// A Seq is the position of an event in a session's log: 1, 2, 3 without gaps. Zero
+// is the position before the first event.
 type Seq int64
 
-// An Event is one thing that happened. Its bytes are never changed.
+// An Event is one thing that happened in a session. Its bytes are never changed.
 type Event struct {
-	Seq   Seq // zero if the event is not stored
+	Seq   Seq // position in the log; zero if the event is not stored
 	Type  Type
-	Bytes []byte // the envelope, as stored and sent
+	Bytes []byte // the whole envelope, as it is stored and sent
 
-	kind *Kind // its row in the table of kinds; nil if nobody has looked it up
-	made *made // set if the event was made in this process
+	kind *Kind // row of the table of kinds; nil if it was not looked up yet
+	made *made // what the event was encoded from; nil if it was read from a log
 }
 
-// made is what an event was encoded from, so that whoever made it need not
-// decode it.
+// made is what an event was encoded from. It saves decoding an event in the process
+// that encoded it.
 type made struct {
 	head Head
 	body Payload
 }
 
-// A Payload is the body of an event that is about to be recorded.
+// A Payload is the body of an event.
 type Payload interface {
-	Type() Type
+	Type() Type // type of the events that have this body
 }
 
-// A Head is the part of an envelope that is not the body.
+// A Head is the envelope without the body.
 type Head struct {
-	ID        string
-	Time      time.Time
-	Parent    string // id of the previous stored event that clients are shown; empty for none
-	Ephemeral bool
-	Agent     string // of a shown event: the session of the agent that it happened in
+	ID        string    // UUID, version 7
+	Time      time.Time // time at which the event was encoded, in UTC and whole milliseconds
+	Parent    string    // id of the previous stored event that clients are shown; empty if there is none
+	Ephemeral bool      // true if clients expect never to see the event again
+	Agent     string    // session of the agent that the event belongs to, set by [Event.OfAgent]; usually empty
 }
 
-func init() { uuid.EnableRandPool() } // an identifier should not cost a system call
+func init() { uuid.EnableRandPool() } // without a pool, each identifier costs a system call
 
-// NewID returns a fresh identifier; later ones sort after earlier ones.
+// NewID returns a new identifier. Later identifiers sort after earlier ones.
 func NewID() string {
 	return uuid.Must(uuid.NewV7()).String()
 }
@@ -71,10 +79,10 @@ func NewID() string {
 // timeLayout is RFC 3339 in UTC with milliseconds.
 const timeLayout = "2006-01-02T15:04:05.000Z"
 
-// FormatTime writes a time the way envelopes and protocol messages have it.
+// FormatTime formats a time the way envelopes and protocol messages contain it.
 func FormatTime(t time.Time) string { return t.UTC().Format(timeLayout) }
 
-// An encoder writes bodies into a buffer of its own.
+// An encoder encodes events into a buffer that it uses again for the next event.
 type encoder struct {
 	buf  bytes.Buffer
 	json *json.Encoder
@@ -87,9 +95,9 @@ var encoders = sync.Pool{New: func() any {
 	return e
 }}
 
-// Encode writes an event that can be read back, or fails. The result is not
-// numbered: the log does that.
-// Whether it is ephemeral is the payload's type's matter, or the head's.
+// Encode returns the event with the given head and body. It fails if the event could
+// not be decoded again. The event has no position yet: the log assigns it. The event
+// is ephemeral if its kind is, or if the head says so.
 func Encode(head Head, p Payload) (Event, error) {
 	kind := p.Type()
 	enc := encoders.Get().(*encoder)
@@ -100,16 +108,17 @@ func Encode(head Head, p Payload) (Event, error) {
 	if err := enc.json.Encode(p); err != nil {
 		return Event{}, fmt.Errorf("encode %s: %w", kind, err)
 	}
-	buf.Truncate(buf.Len() - 1) // the encoder's newline
+	buf.Truncate(buf.Len() - 1) // json.Encoder ends the value with a newline
 	buf.WriteByte('}')
 	if deeper(buf.Bytes(), maxStored) {
 		return Event{}, fmt.Errorf("encode %s: %w", kind, &DepthError{Max: maxStored})
 	}
 	head.Ephemeral = head.Ephemeral || kind.Ephemeral()
-	head.Time = head.Time.UTC().Truncate(time.Millisecond) // as it will be read back
+	head.Time = head.Time.UTC().Truncate(time.Millisecond) // the time that a reader of the bytes gets
 	return Event{Type: kind, Bytes: bytes.Clone(buf.Bytes()), kind: kind.row(), made: &made{head, p}}, nil
 }
 
+// writeHead writes the envelope up to the body.
 func writeHead(buf *bytes.Buffer, kind Type, head Head) {
 	buf.WriteString(`{"type":"`)
 	buf.WriteString(string(kind))
@@ -131,29 +140,32 @@ func writeHead(buf *bytes.Buffer, kind Type, head Head) {
 	buf.WriteString(`,"data":`)
 }
 
-// ErrEnvelope is wrapped by the errors of Parse.
+// ErrEnvelope is wrapped by the errors of [Parse], [Event.Head] and [As] if bytes
+// are not an envelope as [Encode] writes it.
 var ErrEnvelope = errors.New("not an event envelope")
 
-// Parse takes stored bytes as an event. It reads only the type; the bytes are
-// kept, not copied.
+// Parse returns the event that is stored at a position as the given bytes. It reads
+// only the type, and keeps the bytes without copying them.
 func Parse(seq Seq, b []byte) (Event, error) {
 	kind, _, ok := cutBytes(b, `{"type":`)
 	if !ok || len(kind) == 0 || len(b) < 2 || b[len(b)-1] != '}' {
 		return Event{}, fmt.Errorf("event %d: %w", seq, ErrEnvelope)
 	}
-	if known := kinds[Type(kind)]; known != nil { // its name need not be copied
+	if known := kinds[Type(kind)]; known != nil { // the lookup does not copy the name
 		return Event{Seq: seq, Type: known.Type, Bytes: b, kind: known}, nil
 	}
 	return Event{Seq: seq, Type: Type(kind), Bytes: b, kind: &unknown}, nil
 }
 
-// cutQuoted expects b to begin with prefix and a quoted string without escapes.
+// cutQuoted returns the quoted string that follows prefix at the start of b, and what
+// follows it. It is not ok if b does not start with prefix, or if the string contains
+// escapes.
 func cutQuoted(b []byte, prefix string) (value string, rest []byte, ok bool) {
 	text, rest, ok := cutBytes(b, prefix)
 	return string(text), rest, ok
 }
 
-// cutBytes is cutQuoted, but for the copy.
+// cutBytes does the same as cutQuoted without copying the string.
 func cutBytes(b []byte, prefix string) (value, rest []byte, ok bool) {
 	b, ok = bytes.CutPrefix(b, []byte(prefix+`"`))
 	if !ok {
@@ -166,7 +178,7 @@ func cutBytes(b []byte, prefix string) (value, rest []byte, ok bool) {
 	return b[:end], b[end+1:], true
 }
 
-// split walks the envelope's head and returns it with the body.
+// split returns the head and the body of the envelope.
 func (e Event) split() (Head, []byte, error) {
 	bad := func(field string) (Head, []byte, error) {
 		return Head{}, nil, fmt.Errorf("event %d (%s): %w: %s", e.Seq, e.Type, ErrEnvelope, field)
@@ -203,7 +215,7 @@ func (e Event) split() (Head, []byte, error) {
 	return head, body[:len(body)-1], nil
 }
 
-// Head reads the envelope without its body.
+// Head returns the envelope without its body.
 func (e Event) Head() (Head, error) {
 	if e.made != nil {
 		return e.made.head, nil
@@ -218,14 +230,15 @@ func (e Event) Data() (json.RawMessage, error) {
 	return body, err
 }
 
-// Mentions reports whether the event can have a field of that name in its body or
-// below it. It is much cheaper than decoding the body, and relies on how [Encode]
-// writes: the name as it is, and no space before the colon.
+// Mentions reports whether the event may contain a field of that name, at any depth.
+// If it returns false, there is no such field; if it returns true, the body has to be
+// decoded to be sure. It is much cheaper than decoding, and relies on how [Encode]
+// writes: names without escapes, and no space before the colon.
 func (e Event) Mentions(field string) bool {
 	return bytes.Contains(e.Bytes, []byte(`"`+field+`":`))
 }
 
-// Decode reads the body into p.
+// Decode decodes the body into p.
 func (e Event) Decode(p any) error {
 	body, err := e.Data()
 	if err != nil {
@@ -237,7 +250,8 @@ func (e Event) Decode(p any) error {
 	return nil
 }
 
-// As returns the body of an event as T. What it refers to must not be changed.
+// As returns the body of an event as T. Slices, maps and pointers in it are shared
+// with the event and must not be changed.
 func As[T any](e Event) (T, error) {
 	if e.made != nil {
 		if p, ok := e.made.body.(T); ok {

@@ -2,7 +2,8 @@ package event
 
 import "encoding/json"
 
-// The kinds of events about hooks.
+// The types of events about hooks: questions to clients that want to change what the
+// agent does. docs/EVENTS.md explains them.
 const (
 	HookStart Type = "hook.start"
 	HookEnd   Type = "hook.end"
@@ -13,47 +14,46 @@ var _ = list(
 	Kind{Type: HookEnd, body: body[HookEndData], Shapes: true},
 )
 
-// The kinds of hooks: when clients that want to be asked are asked.
+// The kinds of hooks, and when clients are asked.
 const (
-	HookPromptSubmitted   = "userPromptSubmitted"   // before an input is taken as it is
-	HookPromptTransformed = "userPromptTransformed" // before the model reads it
+	HookPromptSubmitted   = "userPromptSubmitted"   // before an input is delivered
+	HookPromptTransformed = "userPromptTransformed" // before the model reads the delivered input
 	HookSessionStart      = "sessionStart"          // in the first turn, and in the first after a resume
 	HookPreToolUse        = "preToolUse"            // before anything else is done about a call
 	HookPostToolUse       = "postToolUse"           // before the result of a call is final
 	HookPostToolFailure   = "postToolUseFailure"    // before the failure of a call is final
 	HookPreCompact        = "preCompact"            // before the context is compacted
-	HookPostCompact       = "postCompact"           // after that
-	HookAgentStop         = "agentStop"             // before the last word of the model is taken as such
+	HookPostCompact       = "postCompact"           // after the context was compacted
+	HookAgentStop         = "agentStop"             // before a turn ends with an answer of the model
 	HookSessionEnd        = "sessionEnd"            // before the session is idle
-	HookErrorOccurred     = "errorOccurred"         // before a turn is given up
+	HookErrorOccurred     = "errorOccurred"         // before a turn ends with an error
 )
 
-// HookStartData is the question to clients that have hooks. It is stored before
-// it is put to them, and open until its HookEndData.
+// HookStartData is the body of hook.start: a question to the clients that have hooks.
+// It is stored before they are asked, and open until the hook.end with the same ID.
 type HookStartData struct {
 	ID    string          `json:"hookInvocationId"`
-	Kind  string          `json:"hookType"` // one of Hook…
-	Input json.RawMessage `json:"input"`
+	Kind  string          `json:"hookType"` // one of the Hook constants above
+	Input json.RawMessage `json:"input"`    // input of the hook, in the protocol's form
 
-	// What it is about; ours.
-	InputID string            `json:"inputId,omitempty"`     // the accepted input
-	Calls   []string          `json:"toolCallIds,omitempty"` // the calls
-	Outcome *ToolCompleteData `json:"outcome,omitempty"`     // what the call gave
-	Failure *SessionErrorData `json:"failure,omitempty"`     // what ends the turn
+	// These fields are ours. They say what the hook is about.
+	InputID string            `json:"inputId,omitempty"`     // accepted input that waits to be delivered
+	Calls   []string          `json:"toolCallIds,omitempty"` // tool calls that wait for the hook
+	Outcome *ToolCompleteData `json:"outcome,omitempty"`     // result of a call, which is recorded after the hook
+	Failure *SessionErrorData `json:"failure,omitempty"`     // error that ends the turn, unless the hook asks for a retry
 }
 
-// HookEndData is what clients said. Without success the hook counts as absent.
+// HookEndData is the body of hook.end: the answer of the clients to a hook.
 type HookEndData struct {
-	ID      string          `json:"hookInvocationId"`
-	Kind    string          `json:"hookType"`
-	Success bool            `json:"success"`
-	Output  json.RawMessage `json:"output,omitempty"`
-	Error   *HookError      `json:"error,omitempty"`
-	// Outputs is what was said of each call; ours.
-	Outputs map[string]json.RawMessage `json:"outputs,omitempty"`
+	ID      string                     `json:"hookInvocationId"`
+	Kind    string                     `json:"hookType"`          // one of the Hook constants above
+	Success bool                       `json:"success"`           // false if no client answered; everything goes on as if there were no hook
+	Output  json.RawMessage            `json:"output,omitempty"`  // answers of all clients, merged, in the protocol's form
+	Error   *HookError                 `json:"error,omitempty"`   // set if Success is false
+	Outputs map[string]json.RawMessage `json:"outputs,omitempty"` // ours: outputs of a preToolUse hook, by the id of the tool call
 }
 
-// A HookError tells why a hook counts as absent.
+// A HookError says why no client answered a hook.
 type HookError struct {
 	Message string `json:"message"`
 }

@@ -2,7 +2,7 @@ package event
 
 import "encoding/json"
 
-// The kinds of events about what is said to the model.
+// The types of events about inputs: what people and programs say to the model.
 const (
 	InputAccepted Type = "input.accepted"
 	SystemMessage Type = "system.message"
@@ -17,42 +17,41 @@ var _ = list(
 	Kind{Type: Abort, body: body[AbortData]},
 )
 
-// SystemMessageData is the system prompt, stored when it changes.
+// SystemMessageData is the body of system.message: the system prompt, which is stored
+// when it changes. With an EpochID it is a text for people about a compaction instead,
+// which the model does not see as a system prompt.
 type SystemMessageData struct {
-	Role          string `json:"role"`
-	Content       string `json:"content"`
-	InteractionID string `json:"interactionId,omitempty"`
-	// Context is what hooks have added to it for the rest of the session.
-	Context string `json:"context,omitempty"`
-	// EpochID is set if it is not the system prompt but what a compaction tells.
-	EpochID string `json:"epochId,omitempty"`
+	Role          string `json:"role"`                    // always "system"
+	Content       string `json:"content"`                 // the whole prompt
+	InteractionID string `json:"interactionId,omitempty"` // turn in which it was stored
+	Context       string `json:"context,omitempty"`       // ours: part of Content that hooks added for the rest of the session
+	EpochID       string `json:"epochId,omitempty"`       // ours: epoch that the compaction opened
 }
 
-// UserMessageData is an input as the model gets it.
+// UserMessageData is the body of user.message: an input is delivered to the model.
 type UserMessageData struct {
-	Content            string            `json:"content"`
-	TransformedContent string            `json:"transformedContent,omitempty"` // what the model reads, if that differs
-	Attachments        []json.RawMessage `json:"attachments"`
-	Delivery           string            `json:"delivery,omitempty"` // "idle", "queued" or "steering"
-	InteractionID      string            `json:"interactionId"`
-	AgentMode          string            `json:"agentMode,omitempty"`
-	Source             string            `json:"source,omitempty"`
-	InputID            string            `json:"inputId"` // ours: the accepted input that this delivers
+	Content            string            `json:"content"`                      // text as the person or program wrote it
+	TransformedContent string            `json:"transformedContent,omitempty"` // text as the model reads it; empty if that is the time and Content
+	Attachments        []json.RawMessage `json:"attachments"`                  // files, selections and images, in the protocol's form
+	Delivery           string            `json:"delivery,omitempty"`           // how it was delivered: "idle" (it started a turn), "queued" (it waited for one) or "steering" (it joined a running one)
+	InteractionID      string            `json:"interactionId"`                // id of the turn
+	AgentMode          string            `json:"agentMode,omitempty"`          // mode of the agent that the sender asked for
+	Source             string            `json:"source,omitempty"`             // where the text came from if no person wrote it, such as "hook-sessionStart"
+	InputID            string            `json:"inputId"`                      // ours: id of the accepted input that is delivered
 }
 
-// AbortData tells that a turn was stopped from outside. The queue is cleared
-// unless KeepQueue is set.
+// AbortData is the body of abort: a turn was stopped from outside.
 type AbortData struct {
-	Reason    string `json:"reason"`           // one that the protocol knows
-	Detail    string `json:"detail,omitempty"` // the reason in other words, if there are any
-	KeepQueue bool   `json:"keepQueue,omitempty"`
+	Reason    string `json:"reason"`              // one of the reasons that the protocol knows
+	Detail    string `json:"detail,omitempty"`    // ours: the reason in the words of the client, if the protocol does not know it
+	KeepQueue bool   `json:"keepQueue,omitempty"` // ours: true if the queued inputs are kept; otherwise they are dropped
 }
 
-// UserInitiated is the reason of an abort that somebody asked for.
+// UserInitiated is the reason of an abort that a person or a client asked for.
 const UserInitiated = "user_initiated"
 
-// AbortFor is an abort for a reason. Typed clients can read only the reasons that
-// the protocol knows; any other words become the detail.
+// AbortFor returns the body of an abort for a reason. Typed clients accept only the
+// reasons that the protocol knows; any other reason becomes the detail.
 func AbortFor(reason string) AbortData {
 	switch reason {
 	case UserInitiated, "user_abort", "remote_command", "autopilot_credit_limit":
@@ -61,31 +60,30 @@ func AbortFor(reason string) AbortData {
 	return AbortData{Reason: UserInitiated, Detail: reason}
 }
 
-// InputAcceptedData is an input, stored before it is acknowledged.
+// InputAcceptedData is the body of input.accepted: an input, which is stored before
+// the sender gets a reply.
 type InputAcceptedData struct {
 	InputID       string            `json:"inputId"`
-	Kind          string            `json:"kind,omitempty"` // InputCommand, or empty for a message
-	Prompt        string            `json:"prompt"`
-	DisplayPrompt string            `json:"displayPrompt,omitempty"`
-	Attachments   []json.RawMessage `json:"attachments,omitempty"`
-	Mode          string            `json:"mode"` // ModeQueue, ModeSteer or ModeInterrupt
-	AgentMode     string            `json:"agentMode,omitempty"`
-	Source        string            `json:"source,omitempty"`
-	Key           string            `json:"key,omitempty"` // idempotency key of the sender
-	// Headers means that headers for the model requests of its turn are kept
-	// beside the log.
-	Headers bool `json:"headers,omitempty"`
+	Kind          string            `json:"kind,omitempty"`          // InputCommand, or empty for a message to the model
+	Prompt        string            `json:"prompt"`                  // text for the model
+	DisplayPrompt string            `json:"displayPrompt,omitempty"` // text to show to people; Prompt if empty
+	Attachments   []json.RawMessage `json:"attachments,omitempty"`   // files, selections and images, in the protocol's form
+	Mode          string            `json:"mode"`                    // when it is delivered: ModeQueue, ModeSteer or ModeInterrupt
+	AgentMode     string            `json:"agentMode,omitempty"`     // mode in which the agent is to work, one of ModeInteractive, ModePlan and ModeAutopilot; unchanged if empty
+	Source        string            `json:"source,omitempty"`        // where the text came from if no person wrote it
+	Key           string            `json:"key,omitempty"`           // idempotency key of the request
+	Headers       bool              `json:"headers,omitempty"`       // true if the sender gave HTTP headers for the model requests of the turn; they are stored outside the log
 }
 
-// InputCommand is the kind of an input that is a command: the model does not
-// hear of it.
+// InputCommand is the kind of an input that is a slash command. The model does not
+// see it.
 const InputCommand = "command"
 
-// How an input that comes during a turn is treated.
+// The delivery modes of an input that is accepted during a turn.
 const (
-	ModeQueue     = "enqueue"   // after the turn
-	ModeSteer     = "immediate" // before the turn's next model request
-	ModeInterrupt = "interrupt" // the turn is stopped and this comes next
+	ModeQueue     = "enqueue"   // delivered after the turn
+	ModeSteer     = "immediate" // delivered before the next model request of the turn
+	ModeInterrupt = "interrupt" // the turn is stopped, and the input starts the next one
 )
 
 func (InputAcceptedData) Type() Type { return InputAccepted }

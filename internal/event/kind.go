@@ -8,37 +8,45 @@ import (
 	"sync"
 )
 
-// A Type is the name of a kind of events, as it is stored and sent.
+// A Type is the name of a kind of events, such as "session.start". It is stored and
+// sent, so it never changes.
 type Type string
 
-// A Kind is what is true of all events of one type. The rows of the table of kinds
-// stand in the files of this package, each beside the body of its events; whoever
-// needs to know a property of a kind asks the table, with [Type.Kind]. A kind that
-// the table does not have was written by a newer version: it has no properties, is
-// kept and shown like any other, and means nothing to this one.
+// A Kind is a row of the table of kinds: the properties that all events of one type
+// share. Each row stands in the file that declares the body of its events. Code that
+// depends on a property looks it up in the table, with [Type.Kind], [Event.Kind] or
+// one of the methods of [Type], instead of listing types itself.
+//
+// A type that the table does not contain was written by a newer version of the
+// program. It has none of the properties below: such an event is stored and shown
+// like any other, and this version does nothing else with it.
 type Kind struct {
 	Type Type
 
-	Sent      bool // it is only sent, never stored; clients expect never to see it again
-	Hidden    bool // ordinary clients are not shown it
-	Ephemeral bool // it is stored, but clients expect never to see it again
+	// How events of the kind are stored and shown.
+	Sent      bool // sent to clients but never stored; implies Ephemeral
+	Hidden    bool // stored, and not shown to ordinary clients
+	Ephemeral bool // not part of the history that clients read back, even if it is stored
 
-	Lasting bool // it still matters when the session was idle since: loading a log reads all of them
-	Keyed   bool // it can carry the idempotency key of a request: its body is a [Requester]
-	Shapes  bool // it changes the conversation that the model sees
-	Said    bool // it is a part of that conversation: a message, an answer, a result
-	Piece   bool // it is a part of an answer that will follow as a whole
+	// How a stored log is read.
+	Lasting bool // still needed after the session was idle: loading a session reads all events of the kind, of other kinds only those since the last session.idle
+	Keyed   bool // may contain the idempotency key of a request: the body is a [Requester]
+	Shapes  bool // changes the conversation that the model sees
+	Said    bool // is itself part of that conversation: a message, an answer or a result; implies Shapes
+	Piece   bool // part of a streamed answer, which is sent as a whole later; implies Sent
 
-	Question bool // it is a question to clients, and put to them again when they come back
-	Answer   Type // the kind that ends what it begins, if it begins something
+	// How questions are followed up.
+	Question bool // a question to clients, which is sent again to a client that resumes the session
+	Answer   Type // type of the event that ends what this event begins; empty if it begins nothing
 
-	body func(Event) (Payload, error)
+	body func(Event) (Payload, error) // decodes the body
 }
 
-// kinds is the table. It is complete before anything else of the program runs.
+// kinds is the table of kinds. It is complete when the variables of the package are
+// initialised, and never changes afterwards.
 var kinds = make(map[Type]*Kind)
 
-// list adds rows to the table. It is called where the bodies are declared.
+// list adds rows to the table. Each file that declares bodies calls it once.
 func list(rows ...Kind) struct{} {
 	for _, k := range rows {
 		if kinds[k.Type] != nil {
@@ -50,8 +58,8 @@ func list(rows ...Kind) struct{} {
 	return struct{}{}
 }
 
-// body decodes the body of an event as T. What the event was made from, if that is
-// known, is returned as it is: it need not be copied.
+// body decodes the body of an event as T. It is the body function of most kinds. An
+// event that was made in this process returns the body that it was made from.
 func body[T Payload](e Event) (Payload, error) {
 	if e.made != nil {
 		if _, ok := e.made.body.(T); ok {
@@ -61,10 +69,10 @@ func body[T Payload](e Event) (Payload, error) {
 	return As[T](e)
 }
 
-// empty is the body of events that say all with their name.
+// empty is the body function of kinds whose events have no fields.
 func empty(e Event) (Payload, error) { return Empty(e.Type), nil }
 
-// Kinds returns all rows of the table, by type.
+// Kinds returns all rows of the table, sorted by type.
 func Kinds() []Kind {
 	rows := make([]Kind, 0, len(kinds))
 	for _, t := range slices.SortedFunc(maps.Keys(kinds), cmp.Compare) {
@@ -73,10 +81,10 @@ func Kinds() []Kind {
 	return rows
 }
 
-// unknown is the row of every kind that the table does not have.
+// unknown is the row of every type that the table does not contain.
 var unknown Kind
 
-// row returns what the table says of a type.
+// row returns the row of the type, or &unknown.
 func (t Type) row() *Kind {
 	if k := kinds[t]; k != nil {
 		return k
@@ -84,15 +92,16 @@ func (t Type) row() *Kind {
 	return &unknown
 }
 
-// Kind returns what the table says of a type, and false if it says nothing.
+// Kind returns the row of the type, and false if the table does not contain it.
 func (t Type) Kind() (Kind, bool) {
 	k := t.row()
 	return *k, k != &unknown
 }
 
-// Kind returns what the table says of the event, which must not be changed: nothing,
-// if this version does not know it. It is there to be asked for every event of a
-// long log; elsewhere, the methods of [Type] say the same.
+// Kind returns the row of the event's type, which must not be changed. An event of a
+// type that the table does not contain has a row without properties. Kind does not
+// look the row up again, so use it where all events of a long log are read; elsewhere,
+// the methods of [Type] return the same.
 func (e Event) Kind() *Kind {
 	if e.kind != nil {
 		return e.kind
@@ -104,24 +113,25 @@ func (e Event) Kind() *Kind {
 // clients read back.
 func (k *Kind) Listed() bool { return !k.Hidden && !k.Ephemeral }
 
-// Hidden reports whether ordinary clients are not shown events of this kind.
+// Hidden reports whether events of this type are not shown to ordinary clients.
 func (t Type) Hidden() bool { return t.row().Hidden }
 
-// Ephemeral reports whether clients expect never to see an event of this kind
-// again. Some are stored even so.
+// Ephemeral reports whether clients expect never to see an event of this type again.
+// Some of these events are stored all the same.
 func (t Type) Ephemeral() bool { return t.row().Ephemeral }
 
-// Listed reports whether stored events of this kind are part of the history
-// that clients read back.
+// Listed reports whether stored events of this type are part of the history that
+// clients read back.
 func (t Type) Listed() bool { return t.row().Listed() }
 
-// Piece reports whether it is a part of an answer that will follow as a whole.
+// Piece reports whether events of this type are parts of a streamed answer, which is
+// sent as a whole later.
 func (t Type) Piece() bool { return t.row().Piece }
 
-// Question reports whether events of this kind put questions to clients.
+// Question reports whether events of this type are questions to clients.
 func (t Type) Question() bool { return t.row().Question }
 
-// closing are the kinds that end what another kind begins.
+// closing returns the set of types that are the Answer of another kind.
 var closing = sync.OnceValue(func() map[Type]bool {
 	ends := make(map[Type]bool)
 	for _, k := range kinds {
@@ -130,11 +140,12 @@ var closing = sync.OnceValue(func() map[Type]bool {
 	return ends
 })
 
-// Closes reports whether events of this kind end what those of another begin: they
-// are answers.
+// Closes reports whether events of this type end what events of another type begin:
+// whether the type is the Answer of some kind.
 func (t Type) Closes() bool { return closing()[t] }
 
-// Body decodes the body of an event of a kind that the table has.
+// Body decodes the body of the event. It fails if the table does not contain the
+// event's type.
 func (e Event) Body() (Payload, error) {
 	k := e.Kind()
 	if k.body == nil {
@@ -143,17 +154,17 @@ func (e Event) Body() (Payload, error) {
 	return k.body(e)
 }
 
-// A Requester is the body of an event that records a client's request.
+// A Requester is the body of an event that records a request of a client.
 type Requester interface{ Request() Request }
 
-// A Request is what a client has asked for, so that it can be told when it asks
-// again.
+// A Request identifies a request of a client, so that a client that repeats the
+// request gets the first result again.
 type Request struct {
-	Key string // the idempotency key; empty if it came with none
-	ID  string // of what it made, or of the question it closed; empty: the event's position says which it is
+	Key string // idempotency key of the request; empty if it had none
+	ID  string // id of what the request created, or of the question that it answered; if empty, the event's position identifies the result
 }
 
-// answerTo is the request that closed a question.
+// answerTo returns the request that answered the question requestID.
 func answerTo(requestID string, a *Answered) Request {
 	if a == nil {
 		return Request{}
@@ -161,10 +172,10 @@ func answerTo(requestID string, a *Answered) Request {
 	return Request{Key: a.Key, ID: requestID}
 }
 
-// EmptyData is the body of events that say all with their name.
+// EmptyData is the body of all kinds whose events have no fields.
 type EmptyData struct{ kind Type }
 
-// Empty makes a payload without fields.
+// Empty returns the body of an event that has no fields.
 func Empty(kind Type) EmptyData { return EmptyData{kind} }
 
 func (e EmptyData) Type() Type { return e.kind }

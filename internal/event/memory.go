@@ -2,7 +2,8 @@ package event
 
 import "encoding/json"
 
-// The kinds of events about memory.
+// The types of events about memory: what is remembered of a session for later ones.
+// docs/MEMORY.md explains them.
 const (
 	MemoryExtracted    Type = "memory.extracted"
 	MemoryConsolidated Type = "memory.consolidated"
@@ -15,76 +16,76 @@ var _ = list(
 	Kind{Type: MemoryRecalled, body: body[MemoryRecalledData], Hidden: true, Lasting: true},
 )
 
-// MemoryRules say what is remembered of a session, and when. What is zero is off, or
-// as it usually is.
+// MemoryRules say what is remembered of a session, and when.
 type MemoryRules struct {
-	ExtractThreshold int    `json:"extractThreshold,omitempty"` // tokens of new history
-	Model            string `json:"model,omitempty"`            // that extracts; the session's own if empty
-	IdleMs           int64  `json:"idleMs,omitempty"`           // without events, before what was extracted is consolidated
-	TimeoutMs        int64  `json:"timeoutMs,omitempty"`        // of one attempt at an extraction
-	Where            string `json:"where,omitempty"`            // MemoryWorkspace, MemoryUser, or empty: as the folder is
-	RecallTokens     *int   `json:"recallTokens,omitempty"`     // that a new session is told at most; nil is the usual
+	ExtractThreshold int    `json:"extractThreshold,omitempty"` // tokens of new messages that start an extraction; zero turns memory off
+	Model            string `json:"model,omitempty"`            // model that extracts; the session's if empty
+	IdleMs           int64  `json:"idleMs,omitempty"`           // time without events before findings are consolidated; the default if zero
+	TimeoutMs        int64  `json:"timeoutMs,omitempty"`        // time limit of one attempt at an extraction; the default if zero
+	Where            string `json:"where,omitempty"`            // MemoryWorkspace or MemoryUser; if empty, the working directory decides
+	RecallTokens     *int   `json:"recallTokens,omitempty"`     // tokens of memory that a new session gets at most; the default if nil
 }
 
-// Where memory is kept.
+// The places where memory is stored.
 const (
-	MemoryWorkspace = "workspace"
-	MemoryUser      = "user"
+	MemoryWorkspace = "workspace" // in the folder of the project
+	MemoryUser      = "user"      // in the data folder of the user
 )
 
-// MemoryExtractedData is what was found in a part of the log. The next part begins
-// right after it.
+// MemoryExtractedData is the body of memory.extracted: the findings of an extraction,
+// which reads one part of the log. The next extraction reads the part after it.
 type MemoryExtractedData struct {
-	JobID   string `json:"jobId,omitempty"`
-	From    Seq    `json:"from"`
-	To      Seq    `json:"to"`
-	Hash    string `json:"hash"`  // of the chain after To
-	Bytes   int64  `json:"bytes"` // of the messages in it
-	EpochID string `json:"epochId,omitempty"`
+	JobID   string `json:"jobId,omitempty"`   // job that did the extraction
+	From    Seq    `json:"from"`              // first position of the part
+	To      Seq    `json:"to"`                // last position of the part
+	Hash    string `json:"hash"`              // hash of the chain at To, in hexadecimal
+	Bytes   int64  `json:"bytes"`             // bytes of the messages in the part
+	EpochID string `json:"epochId,omitempty"` // epoch that was current at To
 
-	Found       int             `json:"found"` // how many findings there are
-	Decisions   json.RawMessage `json:"decisions"`
-	Discussions json.RawMessage `json:"discussions"`
-	Attempts    json.RawMessage `json:"attempts"`
-	Requests    json.RawMessage `json:"requests"`
+	Found       int             `json:"found"`       // number of findings in the four lists
+	Decisions   json.RawMessage `json:"decisions"`   // list of memory.Decision
+	Discussions json.RawMessage `json:"discussions"` // list of memory.Discussion
+	Attempts    json.RawMessage `json:"attempts"`    // list of memory.Attempt
+	Requests    json.RawMessage `json:"requests"`    // list of memory.Request
 
-	Model string      `json:"model,omitempty"`
-	Usage MemoryUsage `json:"usage,omitzero"`
-	// Quarantined means that nobody could read this part. It can be tried again.
-	Quarantined bool   `json:"quarantined,omitempty"`
-	Error       string `json:"error,omitempty"`
+	Model       string      `json:"model,omitempty"` // model that extracted
+	Usage       MemoryUsage `json:"usage,omitzero"`
+	Quarantined bool        `json:"quarantined,omitempty"` // true if all attempts failed and the part was passed over; it can be extracted again later
+	Error       string      `json:"error,omitempty"`       // error of the last attempt, if the part was passed over
 }
 
-// MemoryUsage is what an extraction has cost, in tokens.
+// MemoryUsage is the cost of an extraction, over all of its attempts.
 type MemoryUsage struct {
-	Requests int   `json:"requests"`
+	Requests int   `json:"requests"` // number of model requests
 	Input    int64 `json:"inputTokens"`
 	Output   int64 `json:"outputTokens"`
 }
 
-// MemoryConsolidatedData tells that what was found is in the pages of memory.
+// MemoryConsolidatedData is the body of memory.consolidated: findings were written
+// into the pages of memory, or forgotten.
 type MemoryConsolidatedData struct {
-	JobID   string       `json:"jobId,omitempty"`
-	Through Seq          `json:"through"` // the newest memory.extracted that is
-	Pages   []MemoryPage `json:"pages"`   // that were changed
-	// Forgotten means that what was found up to here was removed instead, and that
-	// what was said up to here is not looked at again.
+	JobID   string       `json:"jobId,omitempty"` // job that did the consolidation
+	Through Seq          `json:"through"`         // position of the newest memory.extracted whose findings are included
+	Pages   []MemoryPage `json:"pages"`           // pages that were changed
+	// Forgotten means that the findings up to Through were removed from memory
+	// instead, and that messages up to Through are never extracted again.
 	Forgotten bool   `json:"forgotten,omitempty"`
-	Hash      string `json:"hash,omitempty"` // of the chain after Through, if it was forgotten
+	Hash      string `json:"hash,omitempty"` // hash of the chain at Through, in hexadecimal; only with Forgotten
 }
 
-// A MemoryPage is a page that was changed.
+// A MemoryPage is a page of memory that was changed.
 type MemoryPage struct {
-	Path    string `json:"path"`
-	Version int    `json:"version"`
-	Added   int    `json:"added"`   // facts that are new, or were seen again
-	Dropped int    `json:"dropped"` // facts that there was no room for any more
+	Path    string `json:"path"`    // path of the page in the memory folder
+	Version int    `json:"version"` // number of the version that was written
+	Added   int    `json:"added"`   // number of facts that are new or were confirmed
+	Dropped int    `json:"dropped"` // number of old facts that were removed because the page was full
 }
 
-// MemoryRecalledData is what a new session was told of memory.
+// MemoryRecalledData is the body of memory.recalled: what a new session was told from
+// memory.
 type MemoryRecalledData struct {
-	Text  string   `json:"text"`
-	Pages []string `json:"pages"`
+	Text  string   `json:"text"`  // text as the model reads it
+	Pages []string `json:"pages"` // paths of the pages that it came from
 }
 
 func (MemoryExtractedData) Type() Type    { return MemoryExtracted }

@@ -1,6 +1,6 @@
 package event
 
-// The kinds of events about the modes of an agent, and its plan.
+// The types of events about the mode of an agent, and about its plan.
 const (
 	ModeChanged   Type = "session.mode_changed"
 	PlanChanged   Type = "session.plan_changed"
@@ -17,49 +17,52 @@ var _ = list(
 	Kind{Type: TaskDone, body: empty},
 )
 
-// PlanChangedData tells that the plan was written.
+// PlanChangedData is the body of session.plan_changed: the plan of the session was
+// written or deleted.
 type PlanChangedData struct {
 	Operation string `json:"operation"` // "create", "update" or "delete"
 }
 
-// ModeChangedData tells in which mode the agent works from here on.
+// ModeChangedData is the body of session.mode_changed: from here on, the agent works in
+// another mode.
 type ModeChangedData struct {
-	NewMode      string `json:"newMode"` // one of Mode…
+	NewMode      string `json:"newMode"` // one of the Mode constants below
 	PreviousMode string `json:"previousMode"`
 }
 
 // The modes of an agent.
 const (
-	ModeInteractive = "interactive"
-	ModePlan        = "plan" // nothing is changed until a plan was approved
-	ModeAutopilot   = "autopilot"
+	ModeInteractive = "interactive" // the usual mode
+	ModePlan        = "plan"        // the agent changes nothing until a person approves its plan
+	ModeAutopilot   = "autopilot"   // the agent goes on by itself until it says that everything is done
 )
 
-// What can be done with a plan that was approved.
+// The actions of [ExitPlanAskedData]: what happens after a plan was approved.
 const (
-	PlanAutopilot   = "autopilot"
-	PlanFleet       = "autopilot_fleet"
-	PlanInteractive = "interactive"
-	PlanExitOnly    = "exit_only"
+	PlanAutopilot   = "autopilot"       // the agent carries it out in autopilot mode
+	PlanFleet       = "autopilot_fleet" // the same, with several agents at once
+	PlanInteractive = "interactive"     // the agent carries it out in interactive mode
+	PlanExitOnly    = "exit_only"       // the agent only leaves plan mode
 )
 
-// ExitPlanAskedData asks a person whether a plan may be carried out.
+// ExitPlanAskedData is the body of exit_plan_mode.requested: a person is asked whether
+// the agent may leave plan mode and carry out its plan.
 type ExitPlanAskedData struct {
 	RequestID   string   `json:"requestId"`
-	Summary     string   `json:"summary"`
-	PlanContent string   `json:"planContent"`
-	Actions     []string `json:"actions"`
-	Recommended string   `json:"recommendedAction"`
+	Summary     string   `json:"summary"`           // summary of the plan, by the model
+	PlanContent string   `json:"planContent"`       // the whole plan
+	Actions     []string `json:"actions"`           // choices, of the Plan constants above
+	Recommended string   `json:"recommendedAction"` // choice that the model recommends
 	ToolCallID  string   `json:"toolCallId,omitempty"`
 }
 
-// ExitPlanDoneData closes that question.
+// ExitPlanDoneData is the body of exit_plan_mode.completed, which closes the question.
 type ExitPlanDoneData struct {
 	RequestID string    `json:"requestId"`
 	Approved  bool      `json:"approved"`
-	Action    string    `json:"selectedAction,omitempty"`
-	Feedback  string    `json:"feedback,omitempty"`
-	Answer    *Answered `json:"winner,omitempty"`
+	Action    string    `json:"selectedAction,omitempty"` // one of the Plan constants above
+	Feedback  string    `json:"feedback,omitempty"`       // what the person says about the plan
+	Answer    *Answered `json:"winner,omitempty"`         // ours: answer that counted; nil if no client gave it
 }
 
 func (ModeChangedData) Type() Type   { return ModeChanged }

@@ -2,7 +2,7 @@ package event
 
 import "encoding/json"
 
-// The kinds of events about permissions.
+// The types of events about permissions to make tool calls.
 const (
 	PermissionAsked       Type = "permission.requested"
 	PermissionDone        Type = "permission.completed"
@@ -19,81 +19,84 @@ var _ = list(
 	Kind{Type: GrantsReset, body: body[GrantsResetData], Hidden: true, Lasting: true},
 )
 
-// PermissionAskedData is an open question: may this be done?
+// PermissionAskedData is the body of permission.requested: a person is asked whether a
+// tool call may be made.
 type PermissionAskedData struct {
 	RequestID         string          `json:"requestId"`
-	PermissionRequest json.RawMessage `json:"permissionRequest"`
-	PromptRequest     json.RawMessage `json:"promptRequest,omitempty"`
+	PermissionRequest json.RawMessage `json:"permissionRequest"`       // what the call would do, in the protocol's form
+	PromptRequest     json.RawMessage `json:"promptRequest,omitempty"` // the same for showing it to a person, in the protocol's form
 	ToolCallID        string          `json:"toolCallId"`
-	Grants            []Grant         `json:"grants,omitempty"` // what a yes for the whole session would cover
+	Grants            []Grant         `json:"grants,omitempty"` // ours: what an approval for the session would cover
 }
 
-// PermissionDoneData closes a permission question.
+// PermissionDoneData is the body of permission.completed, which closes the question.
 type PermissionDoneData struct {
 	RequestID  string           `json:"requestId"`
 	ToolCallID string           `json:"toolCallId,omitempty"`
 	Result     PermissionResult `json:"result"`
-	Grants     []Grant          `json:"grants,omitempty"` // what is allowed from here on
-	Answer     *Answered        `json:"answer,omitempty"`
+	Grants     []Grant          `json:"grants,omitempty"` // ours: what is approved for the rest of the session
+	Answer     *Answered        `json:"answer,omitempty"` // ours: answer that counted; nil if no client gave it
 }
 
 // A Grant is an approval for the rest of a session.
 type Grant struct {
-	Kind    string `json:"kind"`
-	Subject string `json:"subject,omitempty"` // empty covers the whole kind
+	Kind    string `json:"kind"`              // kind of permission request, such as "shell" or "write"
+	Subject string `json:"subject,omitempty"` // what is approved, such as a command; empty for all requests of the kind
 }
 
-// A PermissionResult is how a permission question ended.
+// A PermissionResult says how a permission question ended.
 type PermissionResult struct {
-	Kind     string          `json:"kind"`
-	Reason   string          `json:"reason,omitempty"`
-	Feedback string          `json:"feedback,omitempty"`
-	Approval json.RawMessage `json:"approval,omitempty"`
+	Kind     string          `json:"kind"`               // one of the constants below
+	Reason   string          `json:"reason,omitempty"`   // why it was denied or cancelled
+	Feedback string          `json:"feedback,omitempty"` // what the person says to the model about a denial
+	Approval json.RawMessage `json:"approval,omitempty"` // what was approved beyond this call, in the protocol's form
 
-	LocationKey string `json:"locationKey,omitempty"` // the place of a yes for a location
+	LocationKey string `json:"locationKey,omitempty"` // location of an approval that holds for one
 }
 
 // The kinds of a PermissionResult.
 const (
-	Approved            = "approved"
-	ApprovedForSession  = "approved-for-session"
-	ApprovedForLocation = "approved-for-location"
-	DeniedByUser        = "denied-interactively-by-user"
-	DeniedByRules       = "denied-by-rules"
-	DeniedNobody        = "denied-no-approval-rule-and-could-not-request-from-user"
-	Cancelled           = "cancelled"
+	Approved            = "approved"                                                // for this call
+	ApprovedForSession  = "approved-for-session"                                    // for the rest of the session
+	ApprovedForLocation = "approved-for-location"                                   // for all sessions in the same folder
+	DeniedByUser        = "denied-interactively-by-user"                            // by a person
+	DeniedByRules       = "denied-by-rules"                                         // by a rule
+	DeniedNobody        = "denied-no-approval-rule-and-could-not-request-from-user" // there was no client to ask
+	Cancelled           = "cancelled"                                               // the turn was stopped before anybody answered
 )
 
-// PermissionsChangedData tells how permissions are asked for from here on.
+// PermissionsChangedData is the body of session.permissions_changed: whether people are
+// asked for permissions from here on.
 type PermissionsChangedData struct {
-	Mode         string `json:"mode"` // "manual" or "allow-all"
+	Mode         string `json:"mode"` // "manual" (people are asked) or "allow-all"
 	PreviousMode string `json:"previousMode"`
 }
 
-// GrantsResetData takes back what was allowed for the rest of the session.
+// GrantsResetData is the body of grants.reset: all grants of the session are revoked.
 type GrantsResetData struct{}
 
-// ClientRules is all that clients have said about permissions, beside the
-// configuration and what was allowed in answers.
+// ClientRules is the body of permissions.configured: all permissions that clients have
+// set by requests of the protocol, beside the configuration of the session and the
+// grants in answers.
 type ClientRules struct {
-	AllowAll    bool     `json:"allowAll,omitempty"`   // nobody is asked
-	AllowReads  bool     `json:"allowReads,omitempty"` // nobody is asked about reading
-	AnyPath     bool     `json:"anyPath,omitempty"`    // every folder is an allowed one
-	Temp        bool     `json:"temp,omitempty"`       // so is the system's temporary folder
-	AnyURL      bool     `json:"anyUrl,omitempty"`
+	AllowAll    bool     `json:"allowAll,omitempty"`   // true if nobody is asked about anything
+	AllowReads  bool     `json:"allowReads,omitempty"` // true if nobody is asked about reading
+	AnyPath     bool     `json:"anyPath,omitempty"`    // true if all folders are allowed
+	Temp        bool     `json:"temp,omitempty"`       // true if the temporary folder of the system is allowed
+	AnyURL      bool     `json:"anyUrl,omitempty"`     // true if all URLs are allowed
 	Allow       []Rule   `json:"allow,omitempty"`
 	Deny        []Rule   `json:"deny,omitempty"`
-	Primary     string   `json:"primary,omitempty"`     // the main folder; the working directory if empty
-	Directories []string `json:"directories,omitempty"` // further ones
-	URLs        []string `json:"urls,omitempty"`
-	Location    string   `json:"location,omitempty"` // whose approvals are among Allow
-	FromThere   []Rule   `json:"fromLocation,omitempty"`
+	Primary     string   `json:"primary,omitempty"`      // main allowed folder; the working directory if empty
+	Directories []string `json:"directories,omitempty"`  // further allowed folders
+	URLs        []string `json:"urls,omitempty"`         // allowed URLs
+	Location    string   `json:"location,omitempty"`     // folder that the rules in FromThere were stored for
+	FromThere   []Rule   `json:"fromLocation,omitempty"` // further rules like Allow, from approvals for that folder
 }
 
-// A Rule is about a kind of request, or those of them that its argument names.
+// A Rule allows or denies requests of one kind.
 type Rule struct {
 	Kind     string  `json:"kind"`
-	Argument *string `json:"argument"`
+	Argument *string `json:"argument"` // which requests of the kind, such as a command; nil for all
 }
 
 func (PermissionAskedData) Type() Type    { return PermissionAsked }

@@ -2,7 +2,7 @@ package event
 
 import "encoding/json"
 
-// The kinds of events about questions to people.
+// The types of events about questions to people.
 const (
 	UserInputAsked       Type = "user_input.requested"
 	UserInputDone        Type = "user_input.completed"
@@ -19,48 +19,51 @@ var _ = list(
 	Kind{Type: QuestionsRedelivered, body: body[QuestionsRedeliveredData], Hidden: true, Lasting: true},
 )
 
-// Answered identifies the answer that won, so that a client whose reply was
-// lost can tell whether it was its own.
+// Answered identifies the answer to a question that counted: the first one. With it, a
+// client that lost the reply to its answer can find out whether its own was the first.
 type Answered struct {
 	Digest string `json:"digest"`        // SHA-256 of the answer, in hexadecimal
-	Key    string `json:"key,omitempty"` // the idempotency key it came with
+	Key    string `json:"key,omitempty"` // idempotency key of the request that contained the answer
 }
 
-// UserInputAskedData is a question of the model to a person.
+// UserInputAskedData is the body of user_input.requested: the model asks a person a
+// question.
 type UserInputAskedData struct {
 	RequestID     string   `json:"requestId"`
 	Question      string   `json:"question"`
-	Choices       []string `json:"choices,omitempty"`
-	AllowFreeform bool     `json:"allowFreeform"`
+	Choices       []string `json:"choices,omitempty"` // answers to choose from
+	AllowFreeform bool     `json:"allowFreeform"`     // true if the answer may be any text
 	ToolCallID    string   `json:"toolCallId"`
 }
 
-// UserInputDoneData closes a question to a person.
+// UserInputDoneData is the body of user_input.completed, which closes the question.
 type UserInputDoneData struct {
 	RequestID   string    `json:"requestId"`
-	Reply       string    `json:"answer,omitempty"`
-	WasFreeform bool      `json:"wasFreeform"`
-	Answer      *Answered `json:"winner,omitempty"`
+	Reply       string    `json:"answer,omitempty"` // text of the answer
+	WasFreeform bool      `json:"wasFreeform"`      // true if it is not one of the choices
+	Answer      *Answered `json:"winner,omitempty"` // ours: answer that counted; nil if no client gave it
 }
 
-// ElicitationAskedData is a form that somebody is to fill in.
+// ElicitationAskedData is the body of elicitation.requested: a client asks for a form to
+// be shown to a person, who fills it in.
 type ElicitationAskedData struct {
 	RequestID string          `json:"requestId"`
 	Message   string          `json:"message"`
-	Schema    json.RawMessage `json:"requestedSchema,omitempty"`
-	Mode      string          `json:"mode,omitempty"` // "form" if empty
-	Key       string          `json:"key,omitempty"`  // ours: the idempotency key of the request
+	Schema    json.RawMessage `json:"requestedSchema,omitempty"` // JSON schema of the form
+	Mode      string          `json:"mode,omitempty"`            // "form" if empty
+	Key       string          `json:"key,omitempty"`             // ours: idempotency key of the request
 }
 
-// ElicitationDoneData closes a form.
+// ElicitationDoneData is the body of elicitation.completed, which closes the form.
 type ElicitationDoneData struct {
 	RequestID string          `json:"requestId"`
-	Action    string          `json:"action"` // "accept", "decline" or "cancel"
-	Content   json.RawMessage `json:"content,omitempty"`
-	Answer    *Answered       `json:"winner,omitempty"`
+	Action    string          `json:"action"`            // "accept", "decline" or "cancel"
+	Content   json.RawMessage `json:"content,omitempty"` // the filled-in form, an object that follows the schema
+	Answer    *Answered       `json:"winner,omitempty"`  // ours: answer that counted; nil if no client gave it
 }
 
-// QuestionsRedeliveredData names them. It is stored before the client sees them.
+// QuestionsRedeliveredData is the body of questions.redelivered: open questions are sent
+// again to a client that asked for them. It is stored before they are sent.
 type QuestionsRedeliveredData struct {
 	RequestIDs []string `json:"requestIds"`
 }

@@ -2,7 +2,7 @@ package event
 
 import "cmp"
 
-// The kinds of events about inputs that wait.
+// The types of events about the queue: accepted inputs that wait to be delivered.
 const (
 	QueueChanged            Type = "queue.changed"
 	PendingMessagesModified Type = "pending_messages.modified"
@@ -13,21 +13,22 @@ var _ = list(
 	Kind{Type: PendingMessagesModified, body: empty, Sent: true},
 )
 
-// QueueChangedData is how the queue stands after somebody changed it.
+// QueueChangedData is the body of queue.changed: the queue as it is after a client
+// changed it.
 type QueueChangedData struct {
-	Order  []string   `json:"order"`            // the inputs that are left
-	Edited *QueueEdit `json:"edited,omitempty"` // one that says something else now
-	Steer  string     `json:"steer,omitempty"`  // one that is to be heard in the running turn
-	Paused *bool      `json:"paused,omitempty"` // whether the queue is held, if that changed
-	Added  string     `json:"added,omitempty"`  // an input that was put in
-	Key    string     `json:"key,omitempty"`    // the idempotency key of the request
+	Order  []string   `json:"order"`            // ids of all inputs that wait, in their new order
+	Edited *QueueEdit `json:"edited,omitempty"` // input whose text was changed
+	Steer  string     `json:"steer,omitempty"`  // id of an input that is now to be delivered in the running turn
+	Paused *bool      `json:"paused,omitempty"` // whether the queue is paused; nil if that did not change
+	Added  string     `json:"added,omitempty"`  // id of an input that was added
+	Key    string     `json:"key,omitempty"`    // idempotency key of the request
 }
 
-// A QueueEdit is what a queued input says from now on.
+// A QueueEdit is the new text of a queued input.
 type QueueEdit struct {
 	InputID       string `json:"inputId"`
-	Prompt        string `json:"prompt"`
-	DisplayPrompt string `json:"displayPrompt,omitempty"`
+	Prompt        string `json:"prompt"`                  // text for the model
+	DisplayPrompt string `json:"displayPrompt,omitempty"` // text to show to people; Prompt if empty
 }
 
 func (QueueChangedData) Type() Type { return QueueChanged }

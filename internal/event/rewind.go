@@ -1,6 +1,6 @@
 package event
 
-// The kinds of events about what is taken back.
+// The types of events about a rewind, which takes back the last part of a conversation.
 const (
 	HistoryHidden  Type = "history.hidden"
 	FilesRestored  Type = "files.restored"
@@ -13,45 +13,43 @@ var _ = list(
 	Kind{Type: SnapshotRewind, body: body[SnapshotRewindData], Sent: true},
 )
 
-// HistoryHiddenData takes a range out of what the model and clients are shown.
-// Nothing is deleted.
+// HistoryHiddenData is the body of history.hidden: a range of events is no longer shown
+// to the model and to clients. The events stay in the log.
 type HistoryHiddenData struct {
 	From   Seq    `json:"from"` // first hidden position
 	To     Seq    `json:"to"`   // last hidden position
 	Reason string `json:"reason"`
-	// Files means that the files that calls in the range have changed are to be
-	// given back what they held.
-	Files bool `json:"files,omitempty"`
+	Files  bool   `json:"files,omitempty"` // true if files that calls in the range changed are to be restored; a files.restored follows
 }
 
-// FilesRestoredData tells that files were given back what they held before the
-// calls that were taken back.
+// FilesRestoredData is the body of files.restored: the files that hidden calls changed
+// have their old content again.
 type FilesRestoredData struct {
 	Files []RestoredFile `json:"files"`
-	Error string         `json:"error,omitempty"` // why nothing could be done
+	Error string         `json:"error,omitempty"` // why no file could be restored
 }
 
-// A RestoredFile is what became of one file.
+// A RestoredFile says what was done to one file.
 type RestoredFile struct {
 	Path    string `json:"path"`
-	Outcome string `json:"outcome"` // one of File…
-	Reason  string `json:"reason,omitempty"`
-	Added   int    `json:"linesAdded"` // lines that came back
-	Gone    int    `json:"linesRemoved"`
+	Outcome string `json:"outcome"`          // one of the File constants below
+	Reason  string `json:"reason,omitempty"` // why the file was skipped
+	Added   int    `json:"linesAdded"`       // number of lines that the old content has and the file did not
+	Gone    int    `json:"linesRemoved"`     // number of lines that the file had and the old content does not
 }
 
 // The outcomes of a RestoredFile.
 const (
-	FileRestored = "restored" // it holds again what it held
-	FileRemoved  = "removed"  // it was made by a call and is gone
-	FileSame     = "same"     // there was nothing to do
-	FileSkipped  = "skipped"  // it was left alone, and Reason says why
+	FileRestored = "restored" // the file has its old content again
+	FileRemoved  = "removed"  // a call had created the file, and it was removed
+	FileSame     = "same"     // the file had its old content already
+	FileSkipped  = "skipped"  // the file was not changed; Reason says why
 )
 
-// SnapshotRewindData tells that history was taken back.
+// SnapshotRewindData is the body of session.snapshot_rewind: a rewind was done.
 type SnapshotRewindData struct {
-	UpToEventID   string `json:"upToEventId"`
-	EventsRemoved int    `json:"eventsRemoved"`
+	UpToEventID   string `json:"upToEventId"`   // id of the first event that was taken back
+	EventsRemoved int    `json:"eventsRemoved"` // number of events that are no longer shown
 }
 
 func (HistoryHiddenData) Type() Type  { return HistoryHidden }

@@ -1,6 +1,6 @@
 package event
 
-// The kinds of events about what a session is, and what becomes of it.
+// The types of events about a session as a whole.
 const (
 	SessionStart       Type = "session.start"
 	SessionResume      Type = "session.resume"
@@ -33,88 +33,90 @@ var _ = list(
 	Kind{Type: TitleChanged, body: body[TitleChangedData], Sent: true},
 )
 
-// Place says where a session works.
+// Place is the folder in which a session works, and its Git repository.
 type Place struct {
-	Cwd        string `json:"cwd"`
+	Cwd        string `json:"cwd"` // working directory
 	GitRoot    string `json:"gitRoot,omitempty"`
 	Branch     string `json:"branch,omitempty"`
 	Repository string `json:"repository,omitempty"`
 }
 
-// SessionStartData is the first event of a session that is not a fork.
+// SessionStartData is the body of session.start, which is the first event of every
+// session that is not a fork.
 type SessionStartData struct {
-	SessionID SessionID `json:"sessionId"`
-	Version   int       `json:"version"` // of the event vocabulary
-	Producer  string    `json:"producer"`
-	// CopilotVersion is what typed clients require: the version of the runtime.
-	CopilotVersion string `json:"copilotVersion"`
-	StartTime      string `json:"startTime"`
-	SelectedModel  string `json:"selectedModel,omitempty"`
-	// ReasoningEffort is what the client asked for.
-	ReasoningEffort string `json:"reasoningEffort,omitempty"`
-	Context         *Place `json:"context,omitempty"`
+	SessionID       SessionID `json:"sessionId"`
+	Version         int       `json:"version"`                   // version of the event format: 1
+	Producer        string    `json:"producer"`                  // always "abide"
+	CopilotVersion  string    `json:"copilotVersion"`            // version of this program; typed clients require the name
+	StartTime       string    `json:"startTime"`                 // as FormatTime writes it
+	SelectedModel   string    `json:"selectedModel,omitempty"`   // model that the client asked for
+	ReasoningEffort string    `json:"reasoningEffort,omitempty"` // reasoning effort that the client asked for
+	Context         *Place    `json:"context,omitempty"`
 }
 
-// SessionResumeData tells that a client came back to a session.
+// SessionResumeData is the body of session.resume: a client resumed the session.
 type SessionResumeData struct {
-	ResumeTime          string `json:"resumeTime"`
-	EventCount          Seq    `json:"eventCount"`
+	ResumeTime          string `json:"resumeTime"` // as FormatTime writes it
+	EventCount          Seq    `json:"eventCount"` // number of stored events that clients are shown
 	SelectedModel       string `json:"selectedModel,omitempty"`
 	Context             *Place `json:"context,omitempty"`
-	ContinuePendingWork *bool  `json:"continuePendingWork,omitempty"`
-	SessionWasActive    bool   `json:"sessionWasActive"`
-	Key                 string `json:"key,omitempty"` // ours: the idempotency key of the request
+	ContinuePendingWork *bool  `json:"continuePendingWork,omitempty"` // what the client asked for: whether an unfinished turn goes on; false if a turn was running anyway
+	SessionWasActive    bool   `json:"sessionWasActive"`              // true if another client was attached and a turn was running
+	Key                 string `json:"key,omitempty"`                 // ours: idempotency key of the request
 }
 
-// SessionModelChangeData names the model that the next request goes to.
+// SessionModelChangeData is the body of session.model_change: the next request goes to
+// another model.
 type SessionModelChangeData struct {
 	NewModel        string `json:"newModel"`
 	PreviousModel   string `json:"previousModel,omitempty"`
 	ReasoningEffort string `json:"reasoningEffort,omitempty"`
 }
 
-// SessionInfoData is a remark for people.
+// SessionInfoData is the body of session.info: a remark for people.
 type SessionInfoData struct {
-	InfoType string `json:"infoType"`
+	InfoType string `json:"infoType"` // what the remark is about, such as "model_retry"
 	Message  string `json:"message"`
-	URL      string `json:"url,omitempty"`
+	URL      string `json:"url,omitempty"` // page with more information
 }
 
-// SessionWarningData is a remark that something is not as it should be.
+// SessionWarningData is the body of session.warning: a remark for people that something
+// is not as it should be.
 type SessionWarningData struct {
-	WarningType string `json:"warningType"`
+	WarningType string `json:"warningType"` // what the warning is about, such as "compaction"
 	Message     string `json:"message"`
-	URL         string `json:"url,omitempty"`
+	URL         string `json:"url,omitempty"` // page with more information
 }
 
-// SessionErrorData tells what went wrong.
+// SessionErrorData is the body of session.error: something failed.
 type SessionErrorData struct {
-	ErrorType  string `json:"errorType"`
+	ErrorType  string `json:"errorType"` // kind of the error; docs/EVENTS.md lists them
 	Message    string `json:"message"`
-	StatusCode int    `json:"statusCode,omitempty"`
-	ErrorCode  string `json:"errorCode,omitempty"`
-	EndsTurn   bool   `json:"endsTurn,omitempty"` // the turn could not go on
+	StatusCode int    `json:"statusCode,omitempty"` // HTTP status of the provider's answer, if there was one
+	ErrorCode  string `json:"errorCode,omitempty"`  // the provider's code for the error
+	EndsTurn   bool   `json:"endsTurn,omitempty"`   // ours: true if the turn ends with the error
 }
 
-// SessionIdleData tells that nothing is left to do. It carries the session's
-// totals, so that loading need not add them up.
+// SessionIdleData is the body of session.idle: the turn has ended and nothing is left to
+// do. It contains the totals, so that loading a session does not have to read all events
+// to add them up.
 type SessionIdleData struct {
-	Aborted bool   `json:"aborted,omitempty"`
-	Totals  Totals `json:"totals"`
+	Aborted bool   `json:"aborted,omitempty"` // true if the turn was stopped from outside
+	Totals  Totals `json:"totals"`            // ours
 }
 
 // Totals is what a session has used so far.
 type Totals struct {
-	Turns            int   `json:"turns"` // inputs that were worked on
-	Steps            int   `json:"steps"` // model requests that were answered
+	Turns            int   `json:"turns"` // number of turns
+	Steps            int   `json:"steps"` // number of model requests that were answered
 	InputTokens      int64 `json:"inputTokens"`
 	OutputTokens     int64 `json:"outputTokens"`
 	CacheReadTokens  int64 `json:"cacheReadTokens"`
 	CacheWriteTokens int64 `json:"cacheWriteTokens"`
-	DurationMs       int64 `json:"durationMs"` // waiting for the model
+	DurationMs       int64 `json:"durationMs"` // time spent waiting for the model
 }
 
-// Add counts one more answered request.
+// Add adds one answered request to the totals.
 func (t *Totals) Add(u AssistantUsageData) {
 	t.Steps++
 	t.InputTokens += u.InputTokens
@@ -124,34 +126,35 @@ func (t *Totals) Add(u AssistantUsageData) {
 	t.DurationMs += u.Duration
 }
 
-// SessionNamedData gives a session a name.
+// SessionNamedData is the body of session.named: the session has a new name.
 type SessionNamedData struct {
 	Name string `json:"name"`
-	Auto bool   `json:"auto,omitempty"` // somebody may give it a better one
+	Auto bool   `json:"auto,omitempty"` // true if the name was generated, and not chosen by a person or a client
 }
 
-// SessionForkedData is the first event of a fork's own: what came before is
-// shared with the parent.
+// SessionForkedData is the body of session.forked, which is the first event that a fork
+// does not share with its parent.
 type SessionForkedData struct {
 	Parent SessionID `json:"parentSessionId"`
-	At     Seq       `json:"position"`
-	Hash   string    `json:"hash"` // of the parent's chain at that position
+	At     Seq       `json:"position"` // position of the last event that is shared
+	Hash   string    `json:"hash"`     // hash of the parent's chain at that position, in hexadecimal
 }
 
-// TitleChangedData tells a session's new title.
+// TitleChangedData is the body of session.title_changed: the session has a new title.
 type TitleChangedData struct {
 	Title string `json:"title"`
 }
 
-// SessionSuspendedData tells that a session rests, in the middle of whatever it
-// does, or goes on.
+// SessionSuspendedData is the body of session.suspended: the session was suspended, even
+// in the middle of a turn, or continued.
 type SessionSuspendedData struct {
-	Suspended bool `json:"suspended"`
+	Suspended bool `json:"suspended"` // false if the session goes on
 }
 
-// ContextChangedData is what a client knows of the place where a session works.
+// ContextChangedData is the body of session.context_changed: what a client says about the
+// folder in which the session works.
 type ContextChangedData struct {
-	Cwd            string `json:"cwd"`
+	Cwd            string `json:"cwd"` // working directory
 	GitRoot        string `json:"gitRoot,omitempty"`
 	Branch         string `json:"branch,omitempty"`
 	Repository     string `json:"repository,omitempty"`
@@ -161,22 +164,23 @@ type ContextChangedData struct {
 	HeadCommit     string `json:"headCommit,omitempty"`
 }
 
-// ShutdownData tells that the use of a session was ended for everybody.
+// ShutdownData is the body of session.shutdown: a client shut the session down for all
+// clients. The session can be resumed.
 type ShutdownData struct {
-	Kind        string              `json:"shutdownType"` // "routine" or "error"
-	Reason      string              `json:"errorReason,omitempty"`
-	Started     int64               `json:"sessionStartTime"` // milliseconds
-	APIDuration int64               `json:"totalApiDurationMs"`
-	Changes     CodeChanges         `json:"codeChanges"`
-	Metrics     map[string]struct{} `json:"modelMetrics"`
-	Model       string              `json:"currentModel,omitempty"`
+	Kind        string              `json:"shutdownType"`           // "routine" or "error"
+	Reason      string              `json:"errorReason,omitempty"`  // reason of an "error"
+	Started     int64               `json:"sessionStartTime"`       // Unix time in milliseconds
+	APIDuration int64               `json:"totalApiDurationMs"`     // time spent waiting for the model
+	Changes     CodeChanges         `json:"codeChanges"`            // part of the protocol; always empty
+	Metrics     map[string]struct{} `json:"modelMetrics"`           // part of the protocol; always empty
+	Model       string              `json:"currentModel,omitempty"` // current model
 }
 
-// CodeChanges counts what was changed.
+// CodeChanges counts the changes to files. Typed clients require it.
 type CodeChanges struct {
 	Added   int      `json:"linesAdded"`
 	Removed int      `json:"linesRemoved"`
-	Files   []string `json:"filesModified"`
+	Files   []string `json:"filesModified"` // paths of the files
 	Count   int      `json:"filesModifiedCount"`
 }
 
@@ -194,5 +198,5 @@ func (SessionErrorData) Type() Type       { return SessionError }
 func (ContextChangedData) Type() Type     { return ContextChanged }
 func (TitleChangedData) Type() Type       { return TitleChanged }
 
-// Request is known by the position of the event.
+// Request returns a request without an id: the position of the event identifies it.
 func (d SessionResumeData) Request() Request { return Request{Key: d.Key} }

@@ -2,7 +2,7 @@ package event
 
 import "slices"
 
-// The kinds of events about skills.
+// The types of events about skills.
 const (
 	SkillsFound   Type = "skills.found"
 	SkillInvoked  Type = "skill.invoked"
@@ -15,59 +15,62 @@ var _ = list(
 	Kind{Type: SkillsChanged, body: body[SkillsChangedData], Sent: true},
 )
 
-// A Skill tells an agent how to do something.
+// A Skill is a file that tells an agent how to do something.
 type Skill struct {
 	Name        string `json:"name"`
-	Description string `json:"description"`
-	Path        string `json:"path"`
-	Source      string `json:"source"`
+	Description string `json:"description"` // what the skill is for, for the model that chooses one
+	Path        string `json:"path"`        // absolute path of the file
+	Source      string `json:"source"`      // where it was found, such as "project"
 }
 
-// SkillsFoundData is all skills that a session knows of.
+// SkillsFoundData is the body of skills.found: all skills that the session has, from
+// here on.
 type SkillsFoundData struct {
 	Skills []Skill `json:"skills"`
 }
 
-// SkillInvokedData is what a skill tells the model.
+// SkillInvokedData is the body of skill.invoked: the model is given the content of a
+// skill, in the user.message that follows.
 type SkillInvokedData struct {
 	Name        string `json:"name"`
 	Path        string `json:"path"`
-	Content     string `json:"content"`
+	Content     string `json:"content"` // content of the file as the model reads it
 	Description string `json:"description,omitempty"`
 	Source      string `json:"source,omitempty"`
-	Trigger     string `json:"trigger"` // one of Skill…
+	Trigger     string `json:"trigger"` // SkillAsked or SkillLoaded
 }
 
-// Why a skill is told.
+// The triggers of a skill: why the model is given it.
 const (
-	SkillAsked  = "agent-invoked" // the model wanted it
-	SkillLoaded = "context-load"  // the agent that answers has it
+	SkillAsked  = "agent-invoked" // the model asked for it
+	SkillLoaded = "context-load"  // it is one of the skills of the selected custom agent
 )
 
-// SkillsChangedData lists skills for clients.
+// SkillsChangedData is the body of session.skills_loaded: all skills of the session, for
+// clients.
 type SkillsChangedData struct {
 	Skills []SkillState `json:"skills"`
 }
 
-// A SkillState is a skill, and whether the model may have it.
+// A SkillState is a skill as clients are shown it.
 type SkillState struct {
 	Skill
-	Enabled       bool `json:"enabled"`
-	UserInvocable bool `json:"userInvocable"`
+	Enabled       bool `json:"enabled"`       // true if the model may use it
+	UserInvocable bool `json:"userInvocable"` // true if a person may use it
 }
 
 // SkillRules say which skills a session has.
 type SkillRules struct {
-	Directories []string `json:"directories,omitempty"`
-	Disabled    []string `json:"disabled,omitempty"`
-	Off         bool     `json:"off,omitempty"`      // none at all
-	Discover    bool     `json:"discover,omitempty"` // those of the project, too
+	Directories []string `json:"directories,omitempty"` // folders with skills
+	Disabled    []string `json:"disabled,omitempty"`    // names of skills that the model may not use
+	Off         bool     `json:"off,omitempty"`         // true if there are no skills at all
+	Discover    bool     `json:"discover,omitempty"`    // true if the folders of the project are searched, too
 }
 
-// Any reports whether there can be skills.
+// Any reports whether a session with these rules can have skills.
 func (r SkillRules) Any() bool { return !r.Off && (r.Discover || len(r.Directories) > 0) }
 
-// States tells of all skills whether they are enabled.
+// States returns the skills as clients are shown them.
 func (r SkillRules) States(list []Skill) []SkillState {
 	states := make([]SkillState, len(list))
 	for i, s := range list {

@@ -2,7 +2,8 @@ package event
 
 import "encoding/json"
 
-// The kinds of events about work that goes on in the background.
+// The types of events about tasks: work that a tool call began and that goes on after
+// the call has ended.
 const (
 	TaskStarted        Type = "task.started"
 	TaskReported       Type = "task.reported"
@@ -17,41 +18,42 @@ var _ = list(
 	Kind{Type: TasksChanged, body: empty, Sent: true},
 )
 
-// TaskStartedData tells that what a call began goes on without it.
+// TaskStartedData is the body of task.started: what a call began goes on after the call
+// has ended, as a task.
 type TaskStartedData struct {
-	Key        string `json:"key"` // of the call
+	Key        string `json:"key"` // key of the call, which identifies the task
 	ToolCallID string `json:"toolCallId"`
 }
 
-// TaskReportedData is news of a task. The model is told with a
-// system.notification, once.
+// TaskReportedData is the body of task.reported: the status of a task has changed. One
+// system.notification tells the model.
 type TaskReportedData struct {
-	Key    string `json:"key"`
-	TaskID string `json:"taskId,omitempty"` // what the model calls it
-	Status string `json:"status"`           // one of Task…
-	Ended  bool   `json:"ended"`            // there will be no more news
-	// Text is what the model reads. Nothing is told if it is empty.
-	Text string          `json:"text,omitempty"`
-	Kind json.RawMessage `json:"kind,omitempty"` // of the notification, in the protocol's form
+	Key    string          `json:"key"`              // key of the task
+	TaskID string          `json:"taskId,omitempty"` // id of the task that the model knows
+	Status string          `json:"status"`           // one of the Task constants below
+	Ended  bool            `json:"ended"`            // true if no further reports follow
+	Text   string          `json:"text,omitempty"`   // text for the model; if empty, the model is not told
+	Kind   json.RawMessage `json:"kind,omitempty"`   // kind of the notification, in the protocol's form
 }
 
 // The statuses of a task.
 const (
-	TaskCompleted = "completed"
-	TaskFailed    = "failed"
-	TaskKilled    = "killed"
-	TaskLost      = "lost"
-	TaskRunning   = "running" // it goes on after it stalled
-	TaskStalled   = "stalled" // it seems to wait for input
-	TaskNone      = "none"    // nothing was ever begun
+	TaskCompleted = "completed" // the task has ended with success
+	TaskFailed    = "failed"    // the task has ended with a failure
+	TaskKilled    = "killed"    // the task was stopped
+	TaskLost      = "lost"      // how the task ended can not be found out any more
+	TaskRunning   = "running"   // the task goes on after it was stalled
+	TaskStalled   = "stalled"   // the task seems to wait for input
+	TaskNone      = "none"      // the call had not begun anything
 )
 
-// SystemNotificationData tells the model of something that happened outside.
+// SystemNotificationData is the body of system.notification: the model is told of
+// something that happened outside of its turn.
 type SystemNotificationData struct {
-	Content       string          `json:"content"` // as the model reads it
-	Kind          json.RawMessage `json:"kind"`
-	InteractionID string          `json:"interactionId,omitempty"`
-	Report        Seq             `json:"report,omitempty"` // the task.reported that it tells of
+	Content       string          `json:"content"`                 // text as the model reads it
+	Kind          json.RawMessage `json:"kind"`                    // kind of the notification, in the protocol's form
+	InteractionID string          `json:"interactionId,omitempty"` // turn in which the model is told
+	Report        Seq             `json:"report,omitempty"`        // ours: position of the task.reported that it is about
 }
 
 func (TaskStartedData) Type() Type        { return TaskStarted }

@@ -1,6 +1,6 @@
 package event
 
-// The kinds of events about the list that a model keeps of what it has to do.
+// The types of events about the to-do list of the model.
 const (
 	TodoChanged  Type = "todo.changed"
 	TodosChanged Type = "session.todos_changed"
@@ -11,24 +11,24 @@ var _ = list(
 	Kind{Type: TodosChanged, body: empty, Sent: true},
 )
 
-// TodoChangedData is an entry of the model's own list, whole, as it is from here
-// on.
+// TodoChangedData is the body of todo.changed: an entry of the to-do list, with all
+// its fields, as it is from here on.
 type TodoChangedData struct {
-	ID          int    `json:"id"` // 1, 2, 3 …
+	ID          int    `json:"id"` // number of the entry: 1, 2, 3 …
 	Subject     string `json:"subject"`
 	Description string `json:"description,omitempty"`
-	Status      string `json:"status"` // one of Todo…
+	Status      string `json:"status"` // one of the Todo constants below
 }
 
-// The statuses of an entry.
+// The statuses of a to-do entry.
 const (
 	TodoPending    = "pending"
 	TodoInProgress = "in_progress"
 	TodoCompleted  = "completed"
-	TodoCancelled  = "cancelled" // it will not be done
+	TodoCancelled  = "cancelled" // the entry will not be done
 )
 
-// Open reports whether something is left to do.
+// Open reports whether the entry is still to be done.
 func (d TodoChangedData) Open() bool {
 	return d.Status == TodoPending || d.Status == TodoInProgress
 }

@@ -2,7 +2,7 @@ package event
 
 import "encoding/json"
 
-// The kinds of events about calls.
+// The types of events about tool calls.
 const (
 	ToolStart     Type = "tool.execution_start"
 	ToolBegun     Type = "tool.execution_begun"
@@ -19,65 +19,65 @@ var _ = list(
 	Kind{Type: ExternalDone, body: body[ExternalDoneData], Keyed: true},
 )
 
-// ToolStartData is the intent to make a call.
+// ToolStartData is the body of tool.execution_start: a tool call is going to be made,
+// once it is permitted.
 type ToolStartData struct {
-	ToolCallID string          `json:"toolCallId"`
+	ToolCallID string          `json:"toolCallId"` // id that the model gave the call
 	ToolName   string          `json:"toolName"`
 	Arguments  json.RawMessage `json:"arguments,omitempty"`
 	TurnID     string          `json:"turnId,omitempty"`
-	Model      string          `json:"model,omitempty"`
+	Model      string          `json:"model,omitempty"` // model that asked for the call
 }
 
-// ToolBegunData tells that a call really begins. It is stored before anything
-// is done.
+// ToolBegunData is the body of tool.execution_begun: a call is permitted and begins. It
+// is stored before the tool runs, so that after a crash it is known that the call may
+// have had effects.
 type ToolBegunData struct {
 	ToolCallID string `json:"toolCallId"`
-	Key        string `json:"key"` // the same for every attempt at one call
-	Attempt    int    `json:"attempt"`
-	// Granted means that more than the session's scope allows the call: a person,
-	// an approval for the session, a rule.
-	Granted bool `json:"granted,omitempty"`
-	// Detaches means that what the call does can go on without it, as a task.
-	Detaches bool `json:"detaches,omitempty"`
+	Key        string `json:"key"`                // unique key of the call, the same for every attempt
+	Attempt    int    `json:"attempt"`            // number of the attempt: 1, 2, 3 …
+	Granted    bool   `json:"granted,omitempty"`  // true if a person, a grant or a rule allowed the call, which may then leave the session's scope
+	Detaches   bool   `json:"detaches,omitempty"` // true if the work of the call can go on as a task after the call has ended
 }
 
-// ToolCompleteData is the one terminal record of a call.
+// ToolCompleteData is the body of tool.execution_complete: the result of a call. Every
+// call has exactly one.
 type ToolCompleteData struct {
 	ToolCallID    string      `json:"toolCallId"`
 	Success       bool        `json:"success"`
-	Result        *ToolResult `json:"result,omitempty"`
-	Error         *ToolError  `json:"error,omitempty"`
-	Model         string      `json:"model,omitempty"`
+	Result        *ToolResult `json:"result,omitempty"` // set if Success is true
+	Error         *ToolError  `json:"error,omitempty"`  // set if Success is false
+	Model         string      `json:"model,omitempty"`  // model that asked for the call
 	InteractionID string      `json:"interactionId,omitempty"`
 	TurnID        string      `json:"turnId,omitempty"`
 }
 
-// A ToolResult is what a call gave.
+// A ToolResult is the result of a successful call.
 type ToolResult struct {
-	Content         string          `json:"content"` // what the model reads
-	DetailedContent string          `json:"detailedContent,omitempty"`
-	Contents        json.RawMessage `json:"contents,omitempty"`
-	Binary          json.RawMessage `json:"binaryResultsForLlm,omitempty"`
+	Content         string          `json:"content"`                       // text for the model
+	DetailedContent string          `json:"detailedContent,omitempty"`     // text for people, if it is different
+	Contents        json.RawMessage `json:"contents,omitempty"`            // structured result for clients, in the protocol's form
+	Binary          json.RawMessage `json:"binaryResultsForLlm,omitempty"` // images for the model, in the protocol's form
 }
 
-// A ToolError tells why a call gave nothing.
+// A ToolError says why a call failed.
 type ToolError struct {
-	Message string `json:"message"`
-	Code    string `json:"code"`
-	// ForModel is what the model reads, if that is more than the message.
-	ForModel string `json:"textForLlm,omitempty"`
+	Message  string `json:"message"`
+	Code     string `json:"code"`                 // one of the Code constants below
+	ForModel string `json:"textForLlm,omitempty"` // text for the model; Message if empty
 }
 
 // The codes of a ToolError.
 const (
 	CodeFailure     = "failure"     // the tool failed, or there is no such tool
-	CodeRejected    = "rejected"    // a person said no
-	CodeDenied      = "denied"      // a rule said no, or nobody could be asked
-	CodeInterrupted = "interrupted" // it may or may not have happened
-	CodeTimeout     = "timeout"
+	CodeRejected    = "rejected"    // a person denied it
+	CodeDenied      = "denied"      // a rule denied it, or there was nobody to ask
+	CodeInterrupted = "interrupted" // the program ended during the call, which may have had effects
+	CodeTimeout     = "timeout"     // the call took too long
 )
 
-// ExternalAskedData asks a client to make a call with a tool of its own.
+// ExternalAskedData is the body of external_tool.requested: the client that has the tool
+// is asked to carry out a call.
 type ExternalAskedData struct {
 	RequestID        string          `json:"requestId"`
 	SessionID        SessionID       `json:"sessionId"`
@@ -87,11 +87,11 @@ type ExternalAskedData struct {
 	WorkingDirectory string          `json:"workingDirectory,omitempty"`
 }
 
-// ExternalDoneData closes an external call; the tool's terminal record follows
-// in the same append.
+// ExternalDoneData is the body of external_tool.completed, which closes the request. The
+// tool.execution_complete of the call follows in the same append.
 type ExternalDoneData struct {
 	RequestID string    `json:"requestId"`
-	Answer    *Answered `json:"answer,omitempty"`
+	Answer    *Answered `json:"answer,omitempty"` // ours: answer that counted; nil if no client gave it
 }
 
 func (ToolStartData) Type() Type     { return ToolStart }

@@ -1,6 +1,6 @@
 package event
 
-// The kinds of events about the files of a session's own.
+// The types of events about the files in a session's own folder.
 const (
 	WorkspaceFileChanged Type = "session.workspace_file_changed"
 )
@@ -9,9 +9,10 @@ var _ = list(
 	Kind{Type: WorkspaceFileChanged, body: body[WorkspaceFileChangedData]},
 )
 
-// WorkspaceFileChangedData names it, below the folder of those files.
+// WorkspaceFileChangedData is the body of session.workspace_file_changed: a client has
+// written a file in the session's own folder.
 type WorkspaceFileChangedData struct {
-	Path      string `json:"path"`
+	Path      string `json:"path"`      // relative to that folder
 	Operation string `json:"operation"` // "create" or "update"
 }
 
