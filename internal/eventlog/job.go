@@ -10,67 +10,67 @@ import (
 
 // The kinds of jobs.
 const (
-	JobExtract     = "extract"     // read a part of the log, and note what is worth keeping
-	JobConsolidate = "consolidate" // fold what was noted into memory
+	JobExtract     = "extract"     // extract what is worth remembering from a part of the log
+	JobConsolidate = "consolidate" // write what was extracted into the pages of memory
 )
 
-// A Job is upkeep of a session that is to be done later, by whoever takes it. It is
-// a row beside the log.
+// A Job is upkeep of a session that is to be done later. It is a row of the store,
+// outside the log. A holder takes a job for a limited time, its lease.
 type Job struct {
 	ID       string
-	Kind     string
+	Kind     string // JobExtract or JobConsolidate
 	Session  event.SessionID
-	Epoch    string    // that was current when it was written down
-	From, To event.Seq // what it is about
-	Attempts int       // that failed, one after the other
-	Due      time.Time // when it can be taken; zero if it is set aside until a person wants it
-	Holder   string    // who works on it, until it is due; empty if nobody does
-	Error    string    // of the last attempt that failed
+	Epoch    string    // epoch that was current when the job was added
+	From, To event.Seq // first and last position of the events that it is about
+	Attempts int       // number of attempts that failed since the last success
+	Due      time.Time // time from which it can be taken; zero if it is set aside
+	Holder   string    // holder of the lease, which ends at Due; empty if there is none
+	Error    string    // error of the last attempt
 }
 
-// Aside reports whether a job is left alone until a person wants it.
+// Aside reports whether a job is set aside: it is not taken until a person asks for it.
 func (j Job) Aside() bool { return j.Due.IsZero() }
 
-// A JobChange is what happens to a row.
+// A JobChange is a change to one job.
 type JobChange struct {
 	Verb JobVerb
 	Job  Job
 }
 
-// A JobVerb says what happens to a row.
+// A JobVerb says how a job is changed.
 type JobVerb int
 
 const (
-	// AddJob writes a row. There is one for a session, a kind and a beginning:
-	// if it is there already it stays as it is, but if it was set aside it is due
-	// again when the new one would be.
+	// AddJob adds a job. A session has only one job of a kind that begins at a
+	// position: if there is one already, it stays as it is, except that one that was
+	// set aside gets the due time of the new one.
 	AddJob JobVerb = iota
-	// PutJob gives the row of an id another end, number of attempts, due time and
-	// error, and nobody holds it any more. If the change names a holder, it only
-	// counts while that one holds the row.
+	// PutJob changes the end, the number of attempts, the due time and the error of
+	// the job with the given id, and ends its lease. If the change names a holder,
+	// nothing changes unless that holder has the lease.
 	PutJob
-	// DropJob removes the row of an id.
+	// DropJob removes the job with the given id.
 	DropJob
 )
 
-// Jobs are the rows of a store. A batch changes them together with the log; what
-// follows from no event is changed here. A session that is deleted takes its rows
-// along.
+// Jobs are the jobs of a store. A batch changes them together with the log; ChangeJobs
+// makes changes that do not belong to any event. The jobs of a session are deleted with
+// it.
 type Jobs interface {
-	// TakeJob gives the row that has been due longest to a holder. It is due again
-	// at the given time, when the lease is over: whoever takes it then has it. If
-	// no row is due it returns nil, and when the next one will be; zero if none
-	// will.
+	// TakeJob gives a holder the lease of the job that has been due longest. The
+	// lease ends at the given time: from then on, any holder can take the job again.
+	// If no job is due, TakeJob returns nil and the time at which the next one will
+	// be; that time is zero if there is none.
 	TakeJob(ctx context.Context, holder string, now, until time.Time) (job *Job, next time.Time, err error)
-	// ChangeJobs changes rows, all or none. A row that is not there is not
-	// changed; to add one to a session that is not there is ErrNotFound.
+	// ChangeJobs makes all of the changes or none. Changes to jobs that do not exist
+	// do nothing; adding a job to a session that does not exist is ErrNotFound.
 	ChangeJobs(ctx context.Context, changes ...JobChange) error
-	// Job returns the row of an id, or ErrNoJob.
+	// Job returns the job with the given id, or ErrNoJob.
 	Job(ctx context.Context, id string) (Job, error)
-	// Jobs returns the rows of a session, or of all if it is empty: in the order in
-	// which they are due, those that are set aside last.
+	// Jobs returns the jobs of a session, or of all sessions if the id is empty, in
+	// the order in which they are due. Jobs that are set aside come last.
 	Jobs(ctx context.Context, session event.SessionID) ([]Job, error)
 }
 
-// ErrNoJob means that there is no such job, or none any more.
+// ErrNoJob means that there is no such job.
 var ErrNoJob = errors.New("no such job")

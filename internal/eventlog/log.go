@@ -1,12 +1,13 @@
-// Package eventlog keeps the events of every session, in order, for good.
+// Package eventlog stores the events of every session, in order and permanently.
 //
 //   - An append is durable when it returns: all of its events, or none.
 //   - A session's events are numbered 1, 2, 3 without gaps, and never change.
-//   - Appends name the end they follow, so of two writers one fails.
-//   - Every event is chained to those before it; reading verifies what is read.
+//   - An append names the end that it follows, so that one of two concurrent writers
+//     fails.
+//   - Every event is chained by a hash to the events before it; reading verifies it.
 //
-// Sessions are independent: nothing is promised about order between them, and
-// damage to one is reported for that one alone.
+// Sessions are independent: nothing is promised about the order of events of different
+// sessions, and damage to one session does not affect another.
 package eventlog
 
 import (
@@ -23,11 +24,11 @@ import (
 	"github.com/abide-run/abide/internal/event"
 )
 
-// A Hash is a link of a session's chain.
+// A Hash is the hash of a session's chain after one of its events.
 type Hash [sha256.Size]byte
 
-// An End is where a session's log stops: the last position and its link. The
-// zero End is that of a session that does not exist yet.
+// An End is the end of a session's log at some time: the last position, and the hash
+// of the chain there. The zero End is that of a session that does not exist yet.
 type End struct {
 	Seq  event.Seq
 	Hash Hash
@@ -37,8 +38,8 @@ type End struct {
 //
 //	h(n) = SHA-256(h(n-1) ‖ n ‖ SHA-256(bytes))     n as 8 bytes, big endian
 //
-// A link covers only the digest of the bytes, so that an event can be blanked
-// without breaking the chain.
+// The hash covers only the digest of the bytes, so that the content of an event can be
+// removed without breaking the chain.
 func (e End) Next(b []byte) End {
 	digest := sha256.Sum256(b)
 	var link [sha256.Size + 8 + sha256.Size]byte
@@ -50,23 +51,23 @@ func (e End) Next(b []byte) End {
 
 // A Batch is what one append adds.
 type Batch struct {
-	After  End           // the end that the events follow
-	Events []event.Event // encoded; their numbers are assigned by the log
-	Info   *Info         // what the index says from now on; nil leaves it
-	Jobs   []JobChange   // what becomes of rows of this session
-	// Secrets are changed together with the log: whoever finds the events finds
-	// the secrets that belong to them, and a batch that is refused changes none.
+	After  End           // end that the events follow
+	Events []event.Event // events to add; the log assigns their positions
+	Info   *Info         // new entry of the index; nil leaves the old one
+	Jobs   []JobChange   // changes to the jobs of the session
+	// Secrets are changed in the same transaction as the log: a reader that finds
+	// the events also finds their secrets, and a batch that fails changes none.
 	Secrets []Secret
 }
 
-// A Secret is a value that is kept beside the log of a session, never in it.
+// A Secret is a value that is stored for a session outside its log.
 type Secret struct {
 	Name  string
-	Value []byte // nil removes it
+	Value []byte // nil removes the secret
 }
 
-// End checks the batch and returns the end after it. A store calls it before
-// anything else, so that what is stored can always be read back.
+// End checks the batch and returns the end after it. A store calls it first, so that
+// it never stores anything that could not be read back.
 func (b Batch) End() (End, error) {
 	if len(b.Events) == 0 {
 		return End{}, ErrEmpty
@@ -88,53 +89,53 @@ func (b Batch) End() (End, error) {
 	return end, nil
 }
 
-// Info is what the index knows of a session. All of it can be computed from
-// the log; the index only saves reading it.
+// Info is the entry of a session in the index. All of it can be computed from the
+// log; the index saves reading the log.
 type Info struct {
 	Name      string `json:"name,omitempty"`
-	Summary   string `json:"summary,omitempty"` // the first line of the first message
-	Dir       string `json:"dir,omitempty"`     // the working directory
-	Client    string `json:"client,omitempty"`
-	Listed    bool   `json:"listed,omitempty"` // has a user message
-	Active    bool   `json:"active,omitempty"` // has an unfinished turn
-	Questions int    `json:"questions,omitempty"`
-	Tasks     int    `json:"tasks,omitempty"` // that go on in the background
+	Summary   string `json:"summary,omitempty"`   // first line of the first message
+	Dir       string `json:"dir,omitempty"`       // working directory
+	Client    string `json:"client,omitempty"`    // name of the client that created the session
+	Listed    bool   `json:"listed,omitempty"`    // true if the session has a user message
+	Active    bool   `json:"active,omitempty"`    // true if the session has an unfinished turn
+	Questions int    `json:"questions,omitempty"` // number of open questions
+	Tasks     int    `json:"tasks,omitempty"`     // number of tasks that run in the background
 
-	// Waiting means that what is unfinished only waits for an answer. Rows of
-	// older versions do not say it, so that their sessions count as due.
+	// Waiting is true if the unfinished turn can only go on after a client has
+	// answered a question. Entries of older versions lack it, so that their
+	// sessions count as due.
 	Waiting bool `json:"waiting,omitempty"`
-	// Watch names the tasks, so that they can be watched without reading the log.
-	// Rows of older versions have only their number.
+	// Watch lists the tasks, so that they can be watched without reading the log.
+	// Entries of older versions lack it, and only count the tasks.
 	Watch []Task `json:"watch,omitempty"`
 }
 
-// A Task goes on in the background of a session: the key of the call that began
-// it, and the last status that was reported.
+// A Task is a task that runs in the background of a session.
 type Task struct {
-	Key  string `json:"key"`
-	Last string `json:"last,omitempty"`
+	Key  string `json:"key"`            // key of the call that began it
+	Last string `json:"last,omitempty"` // last status that was reported
 }
 
-// Due reports whether an engine that starts has to read the session's log: there
-// is something to do, or there are tasks that the index does not name.
+// Due reports whether a daemon that starts has to read the session's log, because there
+// is something to do, or because there are tasks that the index does not list.
 func (i Info) Due() bool { return i.Active && !i.Waiting || i.Tasks > len(i.Watch) }
 
-// Attended reports whether an engine that starts has to attend to the session:
+// Attended reports whether a daemon that starts has to do something for the session:
 // it is due, or has tasks to watch.
 func (i Info) Attended() bool { return i.Due() || len(i.Watch) > 0 }
 
-// Equal reports whether the index says the same.
+// Equal reports whether two entries are the same.
 func (i Info) Equal(other Info) bool { return reflect.DeepEqual(i, other) }
 
-// A Session is a session as the index has it.
+// A Session is a session as the index describes it.
 type Session struct {
 	ID       event.SessionID
 	End      End
 	Created  time.Time
 	Modified time.Time
-	Parent   event.SessionID // the session it was forked from, if any
-	Shared   event.Seq       // how many of the parent's events it shares
-	Damage   *Damage         // set if the session is quarantined
+	Parent   event.SessionID // session that it was forked from; empty if it is no fork
+	Shared   event.Seq       // number of events that it shares with the parent
+	Damage   *Damage         // damage for which the session is quarantined; nil if it is not
 	Info     Info
 }
 
@@ -143,51 +144,51 @@ type Log interface {
 	// Append adds a batch and returns the new end. The error is ErrConflict if
 	// the session does not end at batch.After, ErrEmpty if the batch has no
 	// events, and a *Damage if the session is quarantined. An append after the
-	// zero End makes the session.
+	// zero End creates the session.
 	//
-	// ctx is looked at before the batch is handed over, not after: an error
-	// means that nothing was stored. Only ErrClosed leaves it open: if the
-	// disk failed during a commit, opening the store anew tells. The store
-	// keeps the bytes of the events; nobody may change them.
+	// An error means that nothing was stored: ctx is only checked before the batch
+	// is handed to the writer. The one exception is ErrClosed after the disk failed
+	// during a commit: whether the batch was stored is then known after the store
+	// was opened again. The store keeps the bytes of the events; they must not be
+	// changed afterwards.
 	Append(ctx context.Context, id event.SessionID, batch Batch) (End, error)
 
-	// Read yields the events after the given position that exist now, each
-	// checked against the chain. It ends with a *Damage where the chain breaks.
-	// What comes before the position is neither read nor verified: the chain is
-	// followed from the link that is stored there. A session is verified by
-	// reading it from position 0.
+	// Read yields the events after the given position that exist now, and checks
+	// each against the chain. It ends with a *Damage where the chain breaks.
+	// Events before the position are neither read nor verified: Read trusts the
+	// hash that is stored there. To verify a session, read it from position 0.
 	Read(ctx context.Context, id event.SessionID, after event.Seq) iter.Seq2[event.Event, error]
 
 	// ReadFrom yields the events after an end that the caller has verified
-	// before. The error is ErrConflict if the session never had that end.
+	// already. The error is ErrConflict if the session never had that end.
 	ReadFrom(ctx context.Context, id event.SessionID, after End) iter.Seq2[event.Event, error]
 
-	// EndAt returns the end that the session had after n events, so that a reader
-	// who knows only a position can go on with ReadFrom. The error is ErrConflict
-	// if there are fewer events.
+	// EndAt returns the end that the session had after n events, for readers that
+	// know only a position and want to continue with ReadFrom. The error is
+	// ErrConflict if there are fewer events.
 	EndAt(ctx context.Context, id event.SessionID, n event.Seq) (End, error)
 }
 
-// A Store is a log with an index of its sessions, and their jobs.
+// A Store is a log with an index of its sessions, and with their jobs and secrets.
 type Store interface {
 	Log
 	Jobs
 
-	// Session returns what the index knows, or ErrNotFound.
+	// Session returns the session as the index describes it, or ErrNotFound.
 	Session(ctx context.Context, id event.SessionID) (Session, error)
 
-	// Sessions yields all sessions, the last modified first. Deleted ones that
-	// live on in their forks are left out.
+	// Sessions yields all sessions, the last modified first. Sessions that were
+	// deleted and are only kept for their forks are left out.
 	Sessions(ctx context.Context) iter.Seq2[Session, error]
 
-	// Active yields the sessions that an engine has to attend to when it starts,
-	// the last modified first. Those that only wait for an answer are not among
-	// them.
+	// Active yields the sessions for which a daemon that starts has to do
+	// something (see [Info.Attended]), the last modified first. Sessions that only
+	// wait for an answer are left out.
 	Active(ctx context.Context) iter.Seq2[Session, error]
 
-	// Reindex corrects what the index says of a session that ends at the given
-	// end: an older version may have known less. If the session has moved on,
-	// nothing changes. It does not count as a modification.
+	// Reindex replaces the entry of a session that ends at the given end, because
+	// an older version may have written less into it. If the session has another
+	// end by now, nothing changes. It does not count as a modification.
 	Reindex(ctx context.Context, id event.SessionID, at End, info Info) error
 
 	// Fork makes child share the events of parent up to the given end and adds
@@ -196,33 +197,34 @@ type Store interface {
 	Fork(ctx context.Context, child, parent event.SessionID, batch Batch) (End, error)
 
 	// Delete removes a session. Events that a fork shares stay until the last
-	// such fork is deleted; so long the id is taken, and appending to it is a
-	// conflict. The error is ErrNotFound if there is none.
+	// such fork is deleted; until then the id is in use, and appending to it fails
+	// with ErrConflict. The error is ErrNotFound if there is no such session.
 	Delete(ctx context.Context, id event.SessionID) error
 
 	// Quarantine marks a session as damaged: it can be read up to the damage
-	// and forked before it, but not appended to. Forks made before are theirs
-	// alone to judge. A nil damage lifts the mark: the log itself is not changed
-	// by either, so a session that is still damaged is found to be so again.
+	// and forked before it, but not appended to. Its existing forks are not marked.
+	// A nil damage removes the mark. The log itself is not changed: a session that
+	// is still damaged is found to be so again when it is read.
 	Quarantine(ctx context.Context, id event.SessionID, d *Damage) error
 
-	// PutSecrets keeps values beside the log that belong to no event, all or
-	// none. Secrets go when their session is deleted, and are not forked.
+	// PutSecrets stores secrets that belong to no event, all of them or none.
+	// Secrets are deleted with their session, and a fork does not get them.
 	PutSecrets(ctx context.Context, id event.SessionID, secrets ...Secret) error
-	// Secret returns a kept value, or nil.
+	// Secret returns the value of a secret, or nil if there is none.
 	Secret(ctx context.Context, id event.SessionID, name string) ([]byte, error)
 
-	// Close waits for appends under way. Whatever comes later gets ErrClosed.
+	// Close waits for appends that have begun. Later calls get ErrClosed.
 	Close() error
-	// Closed returns a channel that is closed when the store takes no more appends,
-	// because of Close or because it could not go on. Err says which.
+	// Closed returns a channel that is closed when the store accepts no more
+	// appends, because of Close or because of a failure. Err says which.
 	Closed() <-chan struct{}
-	// Err returns why the store takes no more appends, and nil while it does.
+	// Err returns the reason why the store accepts no more appends, and nil as long
+	// as it does.
 	Err() error
 }
 
 var (
-	// ErrConflict means that the session has moved on since the caller looked.
+	// ErrConflict means that the session has changed since the caller read it.
 	ErrConflict = errors.New("the session has moved on")
 	// ErrEmpty means that a batch has no events.
 	ErrEmpty = errors.New("the batch has no events")
@@ -231,18 +233,18 @@ var (
 	// ErrClosed means that the store was closed, or closed itself after a
 	// failed sync.
 	ErrClosed = errors.New("the log is closed")
-	// ErrGone means that what the store keeps its log in is not there any more: it
-	// was deleted, moved, replaced, or its disk was unmounted. What is written then
-	// reaches nobody who opens the store later.
+	// ErrGone means that a file of the store was deleted, moved or replaced, or that
+	// its disk was unmounted. Anything written after that would be lost for the next
+	// process that opens the store.
 	ErrGone = errors.New("was deleted, moved or unmounted while it was open")
 	// ErrFenced means that another process has taken the store over.
 	ErrFenced = errors.New("another process has taken the log over")
 )
 
-// A Damage tells where a session's log cannot be trusted.
+// A Damage is the error for a session whose log is damaged.
 type Damage struct {
 	Session event.SessionID
-	Seq     event.Seq // the first position that is damaged
+	Seq     event.Seq // first position that is damaged
 	Reason  string
 }
 

@@ -13,15 +13,15 @@ import (
 	"github.com/abide-run/abide/internal/event"
 )
 
-// A Memory is a Store that lasts as long as the process. It keeps every promise
-// but that one, and copies no event.
+// A Memory is a Store in memory, for tests. It keeps every promise of a store except
+// that its content ends with the process.
 type Memory struct {
 	closed chan struct{}
 
 	mu       sync.Mutex
 	sessions map[event.SessionID]*branch
 	jobs     map[string]Job
-	clock    time.Time // of the last change
+	clock    time.Time // time of the last change
 }
 
 // A branch is a session: the events it shares with its parent, then its own.
@@ -29,9 +29,9 @@ type branch struct {
 	id       event.SessionID
 	parent   *branch
 	shared   event.Seq
-	own      []link // only ever grows, so a reader needs no lock for what it has seen
-	forks    int    // how many share its events
-	deleted  bool   // lives on in its forks
+	own      []link // only ever appended to, so that readers need no lock for the part that they have
+	forks    int    // number of forks that share its events
+	deleted  bool   // true if it was deleted and is only kept for its forks
 	created  time.Time
 	modified time.Time
 	info     Info
@@ -124,8 +124,8 @@ func (m *Memory) add(b *branch, batch Batch) {
 	}
 }
 
-// tick returns the time, later than ever before: the order of changes is the
-// order of sessions in the index.
+// tick returns the current time, or a later one if it was returned before: sessions are
+// listed by the time of their last change, so no two changes have the same time.
 func (m *Memory) tick() time.Time {
 	m.clock = later(time.Now(), m.clock.Add(time.Microsecond))
 	return m.clock
@@ -138,7 +138,7 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// end returns where the branch stops.
+// end returns the current end of the branch.
 func (b *branch) end() End {
 	return b.at(b.shared + event.Seq(len(b.own)))
 }
@@ -204,7 +204,7 @@ func noEnd(id event.SessionID, n event.Seq) error {
 	return fmt.Errorf("read %s after event %d: %w", id, n, ErrConflict)
 }
 
-// walk yields the events after an end that the branch is asked for.
+// walk yields the events after the end that from chooses.
 func (m *Memory) walk(ctx context.Context, id event.SessionID, from func(*branch) End) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		parts, after, damage, err := m.snapshot(ctx, id, from)
@@ -232,7 +232,8 @@ func (m *Memory) walk(ctx context.Context, id event.SessionID, from func(*branch
 	}
 }
 
-// snapshot returns what can be read of a session now, and from where.
+// snapshot returns the events of a session that can be read now, the end to start from,
+// and the damage that reading ends with.
 func (m *Memory) snapshot(ctx context.Context, id event.SessionID, from func(*branch) End) ([][]link, End, *Damage, error) {
 	unlock, err := m.lock(ctx)
 	if err != nil {
@@ -268,7 +269,7 @@ func (m *Memory) Session(ctx context.Context, id event.SessionID) (Session, erro
 	return b.session(), nil
 }
 
-// session describes the branch.
+// session returns the branch as the index describes it.
 func (b *branch) session() Session {
 	s := Session{
 		ID: b.id, End: b.end(), Created: b.created, Modified: b.modified,
@@ -346,7 +347,8 @@ func (m *Memory) Delete(ctx context.Context, id event.SessionID) error {
 	return nil
 }
 
-// release drops deleted sessions that no fork shares events with any more.
+// release removes a deleted session that has no forks left, and then its parent if the
+// same is true of it.
 func (m *Memory) release(b *branch) {
 	for ; b != nil && b.deleted && b.forks == 0; b = b.parent {
 		delete(m.sessions, b.id)
@@ -388,7 +390,7 @@ func (m *Memory) PutSecrets(ctx context.Context, id event.SessionID, secrets ...
 	return nil
 }
 
-// put changes what is kept beside the branch.
+// put changes the secrets of the branch.
 func (b *branch) put(secrets []Secret) {
 	for _, s := range secrets {
 		if s.Value == nil {
@@ -441,7 +443,7 @@ func (m *Memory) Err() error {
 	}
 }
 
-// lock takes the mutex unless the store is closed or the caller has given up.
+// lock locks the mutex. It fails if the store is closed or ctx is done.
 func (m *Memory) lock(ctx context.Context) (unlock func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -456,7 +458,7 @@ func (m *Memory) lock(ctx context.Context) (unlock func(), err error) {
 	}
 }
 
-// find returns a session that exists for callers.
+// find returns a session that was not deleted.
 func (m *Memory) find(id event.SessionID) (*branch, error) {
 	if b := m.sessions[id]; b != nil && !b.deleted {
 		return b, nil

@@ -48,7 +48,7 @@ func (m *Memory) ChangeJobs(ctx context.Context, changes ...JobChange) error {
 	return nil
 }
 
-// change changes a row.
+// change makes one change to a job.
 func (m *Memory) change(c JobChange) {
 	was, there := m.jobs[c.Job.ID]
 	switch {
@@ -63,6 +63,7 @@ func (m *Memory) change(c JobChange) {
 	}
 }
 
+// addJob adds a job, as AddJob promises.
 func (m *Memory) addJob(j Job) {
 	for _, was := range m.jobs {
 		if was.Session != j.Session || was.Kind != j.Kind || was.From != j.From {
@@ -101,7 +102,8 @@ func (m *Memory) Jobs(ctx context.Context, session event.SessionID) ([]Job, erro
 	return m.rows(session), nil
 }
 
-// rows lists rows in the order in which they are due.
+// rows returns the jobs of a session, or of all if the id is empty, in the order in
+// which they are due.
 func (m *Memory) rows(session event.SessionID) []Job {
 	var list []Job
 	for _, j := range m.jobs {

@@ -8,23 +8,22 @@ import (
 	"strings"
 )
 
-// Options are what any store can be told. The zero value is the safe choice.
+// Options configure a store of any kind. The zero value is the safe choice.
 type Options struct {
 	Sync Sync   // what an acknowledged append survives; Full if zero
-	Dir  string // the folder that a relative path in a URL is meant from
+	Dir  string // folder that a relative path in a URL starts from
 }
 
 // Sync says what an acknowledged append survives.
 type Sync int
 
 const (
-	// Full waits for the disk before an append is acknowledged. What was
-	// acknowledged survives a crash of the program, of the system, and a power
-	// cut.
+	// Full waits for the disk before an append returns. An append that returned
+	// survives a crash of the program, a crash of the system, and a power cut.
 	Full Sync = iota
-	// Normal does not wait for the disk. What was acknowledged survives a crash of
-	// the program, but a power cut or a crash of the system may take the last
-	// appends back, as if they had never happened. The store itself stays sound.
+	// Normal does not wait for the disk. An append that returned survives a crash of
+	// the program, but a crash of the system or a power cut may lose the last
+	// appends. The store itself is not damaged by that.
 	Normal
 )
 
@@ -37,12 +36,12 @@ func (s Sync) String() string {
 
 // A Kind is a kind of store that a URL can name.
 type Kind struct {
-	Form string // of its URLs, for people: "sqlite:PATH"
-	// Open opens a store. It is given what stands after the scheme and its colon.
+	Form string // form of its URLs, for error messages: "sqlite:PATH"
+	// Open opens a store. rest is the part of the URL after the scheme and its colon.
 	Open func(ctx context.Context, rest string, opts Options) (Store, error)
-	// Check says what is wrong with that part of a URL, without opening anything.
+	// Check returns an error if that part of the URL is wrong. It opens nothing.
 	Check func(rest string) error
-	// CanPass reports whether opening failed for a reason that may end by itself.
+	// CanPass reports whether an error of Open may go away by itself.
 	CanPass func(error) bool
 }
 
@@ -58,14 +57,13 @@ func (k Kinds) Open(ctx context.Context, url string, opts Options) (Store, error
 	return kind.Open(ctx, rest, opts)
 }
 
-// Check says what is wrong with a URL, without opening anything.
+// Check returns an error if a URL is wrong. It opens nothing.
 func (k Kinds) Check(url string) error {
 	_, _, err := k.find(url)
 	return err
 }
 
-// CanPass reports whether opening some store failed for a reason that may end by
-// itself, such as a full disk.
+// CanPass reports whether an error of Open may go away by itself, such as a full disk.
 func (k Kinds) CanPass(err error) bool {
 	for _, kind := range k {
 		if kind.CanPass(err) {
@@ -75,8 +73,8 @@ func (k Kinds) CanPass(err error) bool {
 	return false
 }
 
-// find splits a URL. Errors show no more of it than the scheme: the rest may hold a
-// password.
+// find returns the kind of store that a URL names, and the part after the scheme. Its
+// errors contain only the scheme, because the rest may contain a password.
 func (k Kinds) find(url string) (Kind, string, error) {
 	scheme, rest, is := strings.Cut(url, ":")
 	if !is {
@@ -92,7 +90,7 @@ func (k Kinds) find(url string) (Kind, string, error) {
 	return kind, rest, nil
 }
 
-// forms lists what can be written.
+// forms lists the forms of URLs, for error messages.
 func (k Kinds) forms() string {
 	var list []string
 	for _, scheme := range slices.Sorted(maps.Keys(k)) {

@@ -12,15 +12,15 @@ import (
 	"github.com/abide-run/abide/internal/eventlog"
 )
 
-// An addition is a batch made ready by its caller: hashed, joined and encoded,
-// so that whoever commits only has to store it.
+// An addition is a batch that is prepared for storing. The caller of Append prepares
+// it (checks, hashes, joins and encodes), so that the writer only has to store it.
 type addition struct {
 	id     event.SessionID
 	after  eventlog.End
 	end    eventlog.End
 	body   []byte
-	active any // nil leaves the index as it is
-	info   any
+	active any // new value of the column; nil leaves the old one
+	info   any // likewise
 	jobs   []eventlog.JobChange
 	secret []eventlog.Secret
 	events int
@@ -63,7 +63,8 @@ func (s *Store) Append(ctx context.Context, id event.SessionID, batch eventlog.B
 	return a.end, nil
 }
 
-// adding makes an op of what stores an addition and returns the new head.
+// adding returns the op that stores an addition with the given function, which returns
+// the new head of the session.
 func (s *Store) adding(a *addition, store func(*writing) (head, error)) *op {
 	var now head
 	return &op{
@@ -78,7 +79,7 @@ func (s *Store) adding(a *addition, store func(*writing) (head, error)) *op {
 	}
 }
 
-// append stores an addition if the session ends where it should.
+// append stores an addition if the session ends at a.after.
 func (s *Store) append(w *writing, a *addition) (head, error) {
 	if a.after == (eventlog.End{}) {
 		return w.found(a, head{})
@@ -102,7 +103,8 @@ func (s *Store) append(w *writing, a *addition) (head, error) {
 	return h, w.store(a, h)
 }
 
-// found makes a session of an addition, the fork of another one if from says so.
+// found creates a session that begins with an addition. It is a fork of from, unless
+// from is the zero head.
 func (w *writing) found(a *addition, from head) (head, error) {
 	h := head{end: a.end, parent: from.session, shared: a.after.Seq, base: a.after.Hash}
 	var parent, base any
@@ -126,8 +128,9 @@ func (w *writing) found(a *addition, from head) (head, error) {
 	return h, w.store(a, h)
 }
 
-// store adds the record, unless we are fenced. There cannot be one in its place:
-// if there is, the index does not know of it.
+// store inserts the record of an addition, and its jobs and secrets. It fails if this
+// process is fenced. A record that is already in its place is damage: the index does
+// not know it.
 func (w *writing) store(a *addition, h head) error {
 	done, err := w.insert.Exec(key(h.session, a.after.Seq+1), a.end.Hash[:], a.body, w.generation)
 	if code(err) == lib.SQLITE_CONSTRAINT {
@@ -147,8 +150,8 @@ func (w *writing) store(a *addition, h head) error {
 	return w.putSecrets(h.session, a.secret)
 }
 
-// refuse says why an addition cannot follow. If we are fenced, that is why: it is
-// for another process now to say where the session ends.
+// refuse returns the reason why an addition cannot be stored. That this process is
+// fenced comes first: another process then decides where the session ends.
 func (w *writing) refuse(a *addition, err error) error {
 	if fenced := w.check(); fenced != nil {
 		return fenced
@@ -165,7 +168,7 @@ func (w *writing) refuse(a *addition, err error) error {
 	return a.damaged(err)
 }
 
-// damaged turns SQLite's word for a broken page into ours for a broken session.
+// damaged turns SQLite's error for a corrupt page into a *eventlog.Damage.
 func (a *addition) damaged(err error) error {
 	if corrupt(err) {
 		return &eventlog.Damage{Session: a.id, Seq: a.after.Seq + 1, Reason: brokenPage}

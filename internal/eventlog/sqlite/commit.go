@@ -12,38 +12,40 @@ import (
 	"github.com/abide-run/abide/internal/eventlog"
 )
 
-// maxEvents bounds a transaction, and with it how long the first of its appends
-// waits for the last.
+// maxEvents is the number of events after which a transaction takes no more ops. It
+// limits how long the first append of a transaction waits for the last.
 const maxEvents = 512
 
 // An op is a change that waits to be committed.
 type op struct {
-	events    int                  // how many it adds
+	events    int                  // number of events that it adds
 	apply     func(*writing) error // makes the change inside a transaction
-	fenced    bool                 // applying it fails if we are fenced
-	committed func()               // tells the process about it
-	err       error
-	result    chan error
+	fenced    bool                 // true if apply itself fails when this process is fenced
+	committed func()               // updates memory after the commit
+	err       error                // outcome, set by the writer
+	result    chan error           // receives err once
 }
 
-// A refusal is the error of an op that found, before it wrote anything, that it
-// must not. The others in its transaction are not touched by it.
+// A refusal is the error of an op that failed before it wrote anything. The other ops
+// in its transaction are not affected.
 type refusal struct{ error }
 
 func (r refusal) Unwrap() error { return r.error }
 
-// writing is the one connection that writes. Only who works on the queue uses it,
-// and never with a context that can end: a statement runs to its end.
+// writing is the only connection that writes. Only the goroutine that commits the
+// queue uses it, and never with a context that can be cancelled, so that no statement
+// is interrupted.
 type writing struct {
 	conn       *sql.Conn
-	generation int64 // ours; a greater one in the file means that we are fenced
-	clock      int64 // microseconds; of the last change
+	generation int64 // generation of this process; a greater one in the file means that it is fenced
+	clock      int64 // time of the last change, in microseconds
 
 	begin, commit, fence         *sql.Stmt
 	find, create, extend, insert *sql.Stmt
 }
 
-// close ends the statements first: a connection with open ones is never closed.
+// close closes the statements first, because a connection with open statements is not
+// closed.
 func (w *writing) close() error {
 	var errs []error
 	for _, stmt := range []*sql.Stmt{w.begin, w.commit, w.fence, w.find, w.create, w.extend, w.insert} {
@@ -54,7 +56,7 @@ func (w *writing) close() error {
 	return errors.Join(append(errs, w.conn.Close())...)
 }
 
-// prepare takes the store over and prepares what an append needs.
+// prepare takes the store over and prepares the statements of appends.
 func (w *writing) prepare(ctx context.Context) (err error) {
 	if w.generation, err = takeOver(ctx, w.conn); err != nil {
 		return err
@@ -73,7 +75,8 @@ func (w *writing) prepare(ctx context.Context) (err error) {
 	})
 }
 
-// takeOver counts the generation up, which fences whoever wrote before.
+// takeOver increments the generation, which fences the process that had the store open
+// before.
 func takeOver(ctx context.Context, conn *sql.Conn) (generation int64, err error) {
 	tx, err := conn.BeginTx(ctx, nil)
 	if err != nil {
@@ -92,7 +95,7 @@ func takeOver(ctx context.Context, conn *sql.Conn) (generation int64, err error)
 	return generation, freeJobs(ctx, conn)
 }
 
-// prepare prepares statements into the given places.
+// prepare prepares statements and stores them in the given variables.
 func prepare(with func(string) (*sql.Stmt, error), texts map[**sql.Stmt]string) error {
 	for place, text := range texts {
 		stmt, err := with(text)
@@ -104,25 +107,26 @@ func prepare(with func(string) (*sql.Stmt, error), texts map[**sql.Stmt]string) 
 	return nil
 }
 
-// now returns the time, later than ever before.
+// now returns the current time in microseconds, or a later one if it was returned
+// before.
 func (w *writing) now() int64 {
 	w.clock = max(time.Now().UnixMicro(), w.clock+1)
 	return w.clock
 }
 
-// A queue holds the changes that wait. Whoever adds one to a queue that nobody
-// works on commits it for itself, together with what has arrived by then: a lone
-// writer wakes nobody and waits for nobody. What arrives during that commit is
-// committed next, in one group, by a goroutine of its own.
+// A queue holds the changes that wait to be committed. If no goroutine is committing,
+// the caller that adds a change commits it itself, together with those that arrived
+// meanwhile, so that a single writer needs no other goroutine. Changes that arrive
+// during that commit are committed next, in groups, by a new goroutine.
 type queue struct {
 	mu      sync.Mutex
-	settled sync.Cond // nobody works on it
+	settled sync.Cond // signals that worked became false
 	ops     []*op
-	worked  bool // somebody commits
+	worked  bool // true while a goroutine commits
 }
 
-// do has a change committed and waits for the outcome. It does not give up half
-// way: an error means that nothing was changed.
+// do commits a change and waits for the outcome. ctx is only checked at the start: an
+// error means that nothing was changed.
 func (s *Store) do(ctx context.Context, o *op) error {
 	o.result = make(chan error, 1)
 	q := &s.queue
@@ -136,7 +140,7 @@ func (s *Store) do(ctx context.Context, o *op) error {
 	q.worked = true
 	q.mu.Unlock()
 	if ours {
-		runtime.Gosched() // whoever is about to append can join
+		runtime.Gosched() // lets callers that are about to append join the group
 		s.commitGroup(q.take())
 		if q.more() {
 			go s.commitRest() // Close waits for it
@@ -145,15 +149,15 @@ func (s *Store) do(ctx context.Context, o *op) error {
 	return <-o.result
 }
 
-// commitRest commits groups until nothing waits.
+// commitRest commits groups until the queue is empty.
 func (s *Store) commitRest() {
 	for more := true; more; more = s.queue.more() {
 		s.commitGroup(s.queue.take())
 	}
 }
 
-// take removes what waits from the queue, up to a bound. It waits for nothing:
-// under load, others arrive while a commit is synced.
+// take removes the next group from the queue. It does not wait for more ops: under
+// load, enough of them arrive while a commit is synced.
 func (q *queue) take() []*op {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -167,8 +171,7 @@ func (q *queue) take() []*op {
 	return group
 }
 
-// more reports whether something waits. If not, nobody works on the queue any
-// more.
+// more reports whether ops wait. If none do, it marks the queue as not worked on.
 func (q *queue) more() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -180,7 +183,7 @@ func (q *queue) more() bool {
 	return false
 }
 
-// settle waits until nobody works on the queue.
+// settle waits until no goroutine is committing.
 func (q *queue) settle() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -189,9 +192,8 @@ func (q *queue) settle() {
 	}
 }
 
-// commitGroup runs ops in one transaction and tells each how it went. If one of
-// them cannot be carried out, the others must not suffer: each then gets a
-// transaction of its own.
+// commitGroup runs ops in one transaction and sends each its outcome. If one of them
+// fails, each op gets a transaction of its own, so that the others succeed.
 func (s *Store) commitGroup(group []*op) {
 	err := s.broken
 	if err == nil {
@@ -222,8 +224,8 @@ func fail(group []*op, err error) {
 	}
 }
 
-// transact leaves in each op how it went. An error means that the transaction
-// did not happen.
+// transact runs ops in one transaction and sets the outcome of each. An error means
+// that the transaction was not committed.
 func (s *Store) transact(group []*op) error {
 	w := s.write
 	if _, err := w.begin.Exec(); err != nil {
@@ -250,7 +252,8 @@ func (s *Store) transact(group []*op) error {
 	return nil
 }
 
-// apply runs the ops of a transaction and counts those that were not refused.
+// apply runs the ops of a transaction and returns the number of those that were not
+// refused.
 func (w *writing) apply(group []*op) (done int, err error) {
 	for _, o := range group {
 		if !o.fenced {
@@ -284,22 +287,24 @@ func (w *writing) check() error {
 	return err
 }
 
-// rollback ends a transaction, which SQLite may have ended by itself.
+// rollback ends a transaction. Its error is ignored, because SQLite may have ended the
+// transaction already.
 func (w *writing) rollback() {
 	_, _ = w.conn.ExecContext(context.Background(), "ROLLBACK")
 }
 
-// An opError is one that a single op is to blame for.
+// An opError is an error that was caused by a single op of a group.
 type opError struct{ error }
 
 func (e opError) Unwrap() error { return e.error }
 
-// A commitError leaves open what the disk holds now.
+// A commitError is an error of COMMIT: whether the disk has the transaction is unknown.
 type commitError struct{ error }
 
 func (e commitError) Unwrap() error { return e.error }
 
-// hopeless returns why the store must close after an error, or nil.
+// hopeless returns the reason for which the store must close after an error, or nil if
+// it can go on.
 func hopeless(path string, err error) error {
 	switch {
 	case err == nil:
@@ -314,6 +319,7 @@ func hopeless(path string, err error) error {
 	return nil
 }
 
+// is reports whether err is, or wraps, an error of type E.
 func is[E error](err error) bool {
 	_, ok := errors.AsType[E](err)
 	return ok

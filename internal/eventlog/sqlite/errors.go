@@ -20,13 +20,13 @@ func code(err error) int {
 	return 0
 }
 
-// corrupt reports whether SQLite found a page that cannot be what it wrote.
+// corrupt reports whether SQLite found a damaged page.
 func corrupt(err error) bool {
 	c := code(err)
 	return c == lib.SQLITE_CORRUPT || c == lib.SQLITE_NOTADB
 }
 
-// fatal reports whether the disk failed, so that nothing more may be written.
+// fatal reports whether the disk failed. After that, nothing more is written.
 func fatal(err error) bool {
 	switch code(err) {
 	case lib.SQLITE_FULL, lib.SQLITE_IOERR, lib.SQLITE_READONLY, lib.SQLITE_CANTOPEN, lib.SQLITE_NOMEM:
@@ -35,11 +35,11 @@ func fatal(err error) bool {
 	return false
 }
 
-// An ailment is something that a person can cure.
+// An ailment is an error that a person can do something about.
 type ailment struct {
-	code      int   // of SQLite
-	cause     error // or of the system
-	why, cure string
+	code      int    // result code of SQLite
+	cause     error  // error of the system; nil if there is none
+	why, cure string // reason and way out, for the error message
 }
 
 var ailments = []ailment{
@@ -53,7 +53,7 @@ var ailments = []ailment{
 	{lib.SQLITE_IOERR, nil, "the disk reports an error", "check the disk and its quota"},
 }
 
-// explain says in one sentence what is wrong with the file, why, and what to do.
+// explain returns an error that names the file, the reason and the way out.
 func explain(path string, err error) error {
 	if _, clear := errors.AsType[*eventlog.Damage](err); clear || err == nil {
 		return err

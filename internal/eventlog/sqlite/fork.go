@@ -44,8 +44,8 @@ func (s *Store) fork(ctx context.Context, a *addition, parent event.SessionID) e
 	}))
 }
 
-// passes checks that a session's chain passes through an end. What it finds
-// stays true for as long as the session exists.
+// passes returns an error unless a session's chain passes through an end. The result
+// stays valid as long as the session exists, because events never change.
 func (s *Store) passes(id event.SessionID, h head, end eventlog.End) error {
 	if !h.reaches(end) {
 		return eventlog.ErrConflict
@@ -81,7 +81,7 @@ func (s *Store) Delete(ctx context.Context, id event.SessionID) error {
 	return nil
 }
 
-// delete hides a session and drops what nobody can read any more.
+// delete hides a session, and removes its events unless a fork shares them.
 func (w *writing) delete(session int64) error {
 	if err := w.exec("UPDATE sessions SET deleted = 1, active = 0, info = '{}' WHERE id = ?", session); err != nil {
 		return err
@@ -91,23 +91,23 @@ func (w *writing) delete(session int64) error {
 	}
 	for {
 		parent, err := w.release(session)
-		if err != nil || parent == 0 || parent >= session { // a parent is older: no circles
+		if err != nil || parent == 0 || parent >= session { // a parent is older; this prevents an endless loop in a damaged file
 			return err
 		}
 		session = parent
 	}
 }
 
-// release drops the events of a deleted session that no fork shares, and the
-// session when it has no fork. It returns the parent, for which the same is to
-// be done, or 0.
+// release removes the events of a deleted session that no fork shares, and the session
+// itself if it has no fork. It returns the session's parent, which the caller releases
+// next, or 0.
 func (w *writing) release(session int64) (parent int64, err error) {
 	var deleted bool
 	var shared sql.NullInt64
 	row := w.conn.QueryRowContext(context.Background(), `SELECT deleted, coalesce(parent, 0),
 		(SELECT max(f.shared) FROM sessions f WHERE f.parent = s.id AND f.id > s.id) FROM sessions s WHERE id = ?`, session)
 	if err := row.Scan(&deleted, &parent, &shared); err != nil || !deleted {
-		return 0, ignore(err, sql.ErrNoRows) // an orphan can be deleted as well
+		return 0, ignore(err, sql.ErrNoRows) // the row of a parent may be missing in a damaged file
 	}
 	if shared.Valid {
 		return parent, w.cut(session, event.Seq(shared.Int64))
@@ -118,6 +118,7 @@ func (w *writing) release(session int64) (parent int64, err error) {
 	return parent, w.exec("DELETE FROM sessions WHERE id = ?", session)
 }
 
+// ignore returns err, or nil if it is the known error.
 func ignore(err, known error) error {
 	if errors.Is(err, known) {
 		return nil
@@ -125,13 +126,13 @@ func ignore(err, known error) error {
 	return err
 }
 
-// drop removes the records of a session that begin after an event.
+// drop removes the records of a session that begin after the given position.
 func (w *writing) drop(session int64, after event.Seq) error {
 	return w.exec("DELETE FROM records WHERE key > ? AND key <= ?", key(session, after), key(session, maxSeq))
 }
 
-// cut makes a deleted session end after n events. If what it would keep is
-// damaged, it stays as it is until its last fork is gone.
+// cut shortens a deleted session to its first n events. If those are damaged, it leaves
+// the session as it is until its last fork is deleted.
 func (w *writing) cut(session int64, n event.Seq) error {
 	h, err := scanHead("", w.conn.QueryRowContext(context.Background(), selectHead+" WHERE id = ?", session))
 	if err != nil || h.end.Seq == n {
@@ -158,8 +159,8 @@ func (w *writing) cut(session int64, n event.Seq) error {
 	return w.exec("UPDATE sessions SET seq = ?, head = ?, shared = ?, base = ? WHERE id = ?", n, end.Hash[:], h.shared, h.base[:], session)
 }
 
-// shorten makes the record that holds an end stop there: a fork may have been
-// made in the middle of it.
+// shorten shortens the record that contains an end to the events up to it: a fork may
+// begin in the middle of a record.
 func (w *writing) shorten(session int64, end eventlog.End) error {
 	r, err := recordOf(w.conn, session, end.Seq)
 	if err != nil || r.last() == end.Seq {
@@ -168,6 +169,7 @@ func (w *writing) shorten(session int64, end eventlog.End) error {
 	return w.exec("UPDATE records SET head = ?, body = ? WHERE key = ?", end.Hash[:], r.upTo(end.Seq), key(session, r.first))
 }
 
+// exec runs a statement that returns no rows.
 func (w *writing) exec(text string, args ...any) error {
 	_, err := w.conn.ExecContext(context.Background(), text, args...)
 	return err

@@ -7,21 +7,21 @@ import (
 	"github.com/abide-run/abide/internal/eventlog"
 )
 
-// maxHeads bounds the memory that is spent on saving a query.
+// maxHeads is the number of heads that are cached.
 const maxHeads = 4096
 
-// A head is what an append and a reader need to know of a session.
+// A head is the part of a session's row that appends and readers need.
 type head struct {
-	session int64
+	session int64 // id of the row
 	end     eventlog.End
-	parent  int64 // zero if it is no fork
-	shared  event.Seq
-	base    eventlog.Hash // of the chain after what it shares
+	parent  int64         // id of the parent's row; zero if it is no fork
+	shared  event.Seq     // number of events that it shares with the parent
+	base    eventlog.Hash // hash of the chain after those events
 	damage  *eventlog.Damage
 }
 
-// heads remembers sessions that were appended to. Only a commit adds to it, when it
-// is done: so it is never ahead of the file, and never behind it.
+// heads caches the heads of sessions that were appended to. Only a finished commit adds
+// to it, so that it always agrees with the file.
 type heads struct {
 	mu    sync.Mutex
 	known map[event.SessionID]head
@@ -29,6 +29,7 @@ type heads struct {
 
 func newHeads() heads { return heads{known: make(map[event.SessionID]head)} }
 
+// get returns a session's cached head.
 func (h *heads) get(id event.SessionID) (head, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -36,7 +37,7 @@ func (h *heads) get(id event.SessionID) (head, bool) {
 	return known, ok
 }
 
-// set moves a session's head.
+// set caches a session's new head. If the cache is full, it drops any other one.
 func (h *heads) set(id event.SessionID, now head) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -49,7 +50,7 @@ func (h *heads) set(id event.SessionID, now head) {
 	h.known[id] = now
 }
 
-// forget makes everyone look into the file again.
+// forget drops a session's head, so that it is read from the file again.
 func (h *heads) forget(id event.SessionID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

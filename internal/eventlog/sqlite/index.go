@@ -16,11 +16,12 @@ import (
 
 const selectHead = "SELECT name, id, seq, head, parent, shared, base, damaged, reason FROM sessions"
 
-// named finds a session by its name, in two steps: in one, SQLite would take the
-// name from the index that it found it in, and not see that the row has another.
+// named is the condition that finds a session by its name. It does so in two steps: in
+// one step, SQLite would return the name from its index of names, and damage in the row
+// itself would not be noticed.
 const named = " WHERE id = (SELECT id FROM sessions WHERE name = ?) AND NOT deleted"
 
-// reading is what readers need again and again.
+// reading holds the prepared statements of readers.
 type reading struct {
 	head, records *sql.Stmt
 }
@@ -29,7 +30,7 @@ func prepareReading(ctx context.Context, db *sql.DB) (*reading, error) {
 	r := &reading{}
 	err := prepare(func(text string) (*sql.Stmt, error) { return db.PrepareContext(ctx, text) }, map[**sql.Stmt]string{
 		&r.head: selectHead + named,
-		// The record that holds an event, and those after it: the event need
+		// The record that contains an event, and those after it. The event need
 		// not be the first of its record.
 		&r.records: `SELECT key, head, body FROM records
 			WHERE key >= coalesce((SELECT max(key) FROM records WHERE key >= ?1 AND key <= ?2), ?2) AND key <= ?3
@@ -38,7 +39,7 @@ func prepareReading(ctx context.Context, db *sql.DB) (*reading, error) {
 	return r, err
 }
 
-// head returns a session's head, from memory if it is known there.
+// head returns a session's head, from the cache if it is there.
 func (s *Store) head(ctx context.Context, id event.SessionID) (head, error) {
 	if err := s.open(ctx); err != nil {
 		return head{}, err
@@ -49,14 +50,13 @@ func (s *Store) head(ctx context.Context, id event.SessionID) (head, error) {
 	return s.storedHead(id)
 }
 
-// storedHead returns a session's head as the file has it.
+// storedHead returns a session's head from the file.
 func (s *Store) storedHead(id event.SessionID) (head, error) {
 	h, err := scanHead(id, s.read.head.QueryRow(string(id)))
 	return h, s.readError(id, 1, err)
 }
 
-// scanHead reads a row of selectHead, which must have the name that it was found
-// by, if it was.
+// scanHead reads a row of selectHead. If id is not empty, the row must have that name.
 func scanHead(id event.SessionID, row *sql.Row) (head, error) {
 	var h head
 	var name event.SessionID
@@ -78,8 +78,8 @@ func scanHead(id event.SessionID, row *sql.Row) (head, error) {
 	return h, err
 }
 
-// hash takes stored bytes as a hash. Those of another length become one that
-// fits nothing: reading tells.
+// hash converts stored bytes to a hash. Bytes of a wrong length become the zero hash,
+// which matches no event, so that reading reports the damage.
 func hash(stored []byte) (h eventlog.Hash) {
 	if len(stored) == len(h) {
 		copy(h[:], stored)
@@ -91,8 +91,8 @@ func notFound(id event.SessionID) error {
 	return fmt.Errorf("session %s: %w", id, eventlog.ErrNotFound)
 }
 
-// readError says what an error of a query means for a session, of which the
-// events before the given one were read.
+// readError converts an error of a query about a session to the error for the caller.
+// at is the position of the event that was read.
 func (s *Store) readError(id event.SessionID, at event.Seq, err error) error {
 	switch {
 	case err == nil, errors.Is(err, eventlog.ErrNotFound):
@@ -145,9 +145,9 @@ func (s *Store) Reindex(ctx context.Context, id event.SessionID, at eventlog.End
 	return nil
 }
 
-// list yields sessions after all of them are read: no connection is held while
-// the caller looks at them. The condition is given in two languages, the second
-// for a damaged index.
+// list yields sessions. It reads all of them first, so that it holds no connection
+// while the caller handles them. The condition is given twice: which in SQL, and wanted
+// in Go for sessions that are read from a damaged index.
 func (s *Store) list(ctx context.Context, which string, wanted func(eventlog.Session) bool) iter.Seq2[eventlog.Session, error] {
 	return func(yield func(eventlog.Session, error) bool) {
 		all, err := s.sessions(ctx, which+" ORDER BY s.modified DESC")
@@ -209,9 +209,9 @@ func scanSession(rows *sql.Rows) (eventlog.Session, error) {
 	return out, nil
 }
 
-// salvage lists sessions one by one when a page of the index is damaged: those
-// that were on it as damaged, the others as they are. Their names are taken
-// from a part of the file that is not that page.
+// salvage lists sessions one by one when a page of the table is damaged: sessions on
+// that page are returned as damaged, the others as they are. The names come from
+// SQLite's index of names, which is on other pages.
 func (s *Store) salvage(ctx context.Context, wanted func(eventlog.Session) bool) ([]eventlog.Session, error) {
 	names, err := s.names()
 	if err != nil {
@@ -235,7 +235,7 @@ func (s *Store) salvage(ctx context.Context, wanted func(eventlog.Session) bool)
 	return all, nil
 }
 
-// names returns what every session is called, deleted ones too.
+// names returns the names of all sessions, including deleted ones.
 func (s *Store) names() (all []event.SessionID, err error) {
 	rows, err := s.reading.Query("SELECT name FROM sessions INDEXED BY names")
 	if err != nil {

@@ -23,7 +23,7 @@ func scanJob(row interface{ Scan(...any) error }) (j eventlog.Job, err error) {
 	return j, err
 }
 
-// dueColumn is a due time as it is stored.
+// dueColumn returns a due time as it is stored.
 func dueColumn(t time.Time) any {
 	if t.IsZero() {
 		return nil
@@ -34,8 +34,7 @@ func dueColumn(t time.Time) any {
 // errNotDue means that another holder was faster.
 var errNotDue = errors.New("no job is due")
 
-// TakeJob implements eventlog.Jobs. Whether anything is due is found out without
-// writing.
+// TakeJob implements eventlog.Jobs. It writes only if a job is due.
 func (s *Store) TakeJob(ctx context.Context, holder string, now, until time.Time) (*eventlog.Job, time.Time, error) {
 	next, err := s.nextJob(ctx)
 	if err != nil || next.IsZero() || next.After(now) {
@@ -64,7 +63,7 @@ func (s *Store) TakeJob(ctx context.Context, holder string, now, until time.Time
 	return &taken, time.Time{}, nil
 }
 
-// nextJob is when the next row is due; zero if none will be.
+// nextJob returns the time at which the next job is due, or zero if there is none.
 func (s *Store) nextJob(ctx context.Context) (time.Time, error) {
 	if err := s.open(ctx); err != nil {
 		return time.Time{}, err
@@ -107,7 +106,7 @@ func (s *Store) ChangeJobs(ctx context.Context, changes ...eventlog.JobChange) e
 	return nil
 }
 
-// changeJob changes a row inside a transaction.
+// changeJob makes one change to a job inside a transaction.
 func (w *writing) changeJob(session int64, c eventlog.JobChange) error {
 	j := c.Job
 	switch c.Verb {
@@ -159,23 +158,23 @@ func (s *Store) Jobs(ctx context.Context, session event.SessionID) ([]eventlog.J
 	return list, s.readError(session, 0, rows.Err())
 }
 
-// freeJobs ends all leases: whoever had the store open before is fenced, and can
-// hand nothing in any more.
+// freeJobs ends all leases: their holders are in the process that had the store open
+// before, which is fenced and cannot store a result any more.
 func freeJobs(ctx context.Context, conn *sql.Conn) error {
 	_, err := conn.ExecContext(ctx, "UPDATE jobs SET holder = '', due = ? WHERE holder <> ''", time.Now().UnixMicro())
 	if corrupt(err) {
-		return nil // whoever wants to do the jobs will be told
+		return nil // TakeJob will report it
 	}
 	return err
 }
 
-// brokenJobs is the error of a change that needs a page of the jobs that cannot be
-// read.
+// brokenJobs is the error of a change that fails because a page of the table of jobs is
+// damaged.
 type brokenJobs struct{ error }
 
 func (b brokenJobs) Unwrap() error { return b.error }
 
-// execJobs is exec for what changes jobs.
+// execJobs is exec for statements about jobs.
 func (w *writing) execJobs(text string, args ...any) error {
 	err := w.exec(text, args...)
 	if corrupt(err) {
@@ -184,9 +183,9 @@ func (w *writing) execJobs(text string, args ...any) error {
 	return err
 }
 
-// withJobs makes a change to the log together with its jobs. If only those are broken
-// it is made without them: upkeep that is lost must not stop the log. Whoever wants to
-// do the jobs is told.
+// withJobs makes a change to the log and its jobs. If the table of jobs is damaged, it
+// makes the change without them: losing upkeep is better than losing events. TakeJob
+// reports the damage.
 func (s *Store) withJobs(change func(jobs bool) error) error {
 	err := change(true)
 	if is[brokenJobs](err) {

@@ -8,14 +8,14 @@ import (
 	"io/fs"
 )
 
-// applicationID marks the file as ours: "abid" in ASCII.
+// applicationID marks the file as a store of abide: "abid" in ASCII.
 const applicationID = 0x61626964
 
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// migrate brings the schema to the newest version known here, one numbered file
-// after the other, all of them or none. It refuses a store from the future.
+// migrate brings the schema to the newest version by running the numbered files that
+// the store lacks, all of them or none. It refuses a store of a newer abide.
 func migrate(ctx context.Context, conn *sql.Conn, path string) error {
 	files, err := fs.Glob(migrations, "migrations/*.sql")
 	if err != nil {
@@ -48,7 +48,8 @@ func migrate(ctx context.Context, conn *sql.Conn, path string) error {
 	return explain(path, tx.Commit())
 }
 
-// knownVersion returns the version of a store, and refuses one from the future.
+// knownVersion returns the schema version of a store. It refuses a store of a newer
+// abide.
 func knownVersion(ctx context.Context, q querier, path string) (version int, err error) {
 	files, err := fs.Glob(migrations, "migrations/*.sql")
 	if err != nil {
@@ -60,8 +61,8 @@ func knownVersion(ctx context.Context, q querier, path string) (version int, err
 	return version, err
 }
 
-// schemaVersion returns 0 for an empty file, and refuses one with somebody
-// else's tables in it.
+// schemaVersion returns the schema version of a store, which is 0 for an empty file. It
+// refuses a database of another program.
 func schemaVersion(ctx context.Context, q querier, path string) (version int, err error) {
 	var app, tables int
 	row := q.QueryRowContext(ctx, `SELECT

@@ -9,17 +9,18 @@ import (
 	"github.com/abide-run/abide/internal/eventlog"
 )
 
-// A place is a file of the store, and which one it was when the store was opened.
+// A place is the path of a file of the store, and the identity that the file had when
+// the store was opened.
 type place struct {
 	path string
 	is   identity
 }
 
-// An identity tells a file from every other that exists at the same time.
+// An identity is different for any two files that exist at the same time.
 type identity struct{ device, inode uint64 }
 
-// places finds the files of the store: the database, its write-ahead log, and
-// the index of that log.
+// places returns the files of the store: the database, its write-ahead log, and the
+// shared-memory index of that log.
 func places(path string) ([]place, error) {
 	var all []place
 	for _, side := range []string{"", "-wal", "-shm"} {
@@ -41,11 +42,11 @@ func identify(path string) (identity, error) {
 	return identity{uint64(stat.Dev), uint64(stat.Ino)}, err
 }
 
-// checkPlaces fails if a file of the store is not at its path any more. It is
-// called after each commit and before anything of it is acknowledged. It asks the
-// system each time: that takes one or two microseconds for each file, and what
-// watches folders tells of a change only after it happened. A folder that may not
-// be entered still holds the store.
+// checkPlaces fails if a file of the store is not at its path any more. It is called
+// after each commit, before any append of it returns. It calls stat(2) each time, which
+// takes one or two microseconds for each file; watching the folder instead would report
+// a change only some time after it happened. A folder that this process may not enter
+// any more still contains the store, so it is not an error.
 func (s *Store) checkPlaces() error {
 	for _, p := range s.places {
 		is, err := identify(p.path)

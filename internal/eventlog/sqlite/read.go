@@ -61,7 +61,7 @@ func (s *Store) walk(ctx context.Context, id event.SessionID, begin func(*walk) 
 	}
 }
 
-// errStopped means that the caller has seen enough.
+// errStopped means that the caller does not want more events.
 var errStopped = errors.New("stopped")
 
 // A walk reads a session and verifies the chain as it goes.
@@ -70,14 +70,15 @@ type walk struct {
 	ctx    context.Context
 	id     event.SessionID
 	yield  func(event.Event, error) bool
-	from   eventlog.End // what the caller trusts
-	at     eventlog.End // verified so far
+	from   eventlog.End // end that the caller started from
+	at     eventlog.End // end of the part that is verified so far
 	head   head
-	beyond bool   // there are events after the head
-	links  []link // of the record at hand; used again for the next
+	beyond bool   // true if there are events after the head
+	links  []link // events of the current record; the slice is used again for the next
 }
 
-// A segment is the part of a session's history that one session's records hold.
+// A segment is a part of a session's history that is in the records of one session: of
+// itself or of an ancestor.
 type segment struct {
 	session int64
 	last    event.Seq
@@ -106,8 +107,8 @@ func (w *walk) run() error {
 	return nil
 }
 
-// stored returns the end after n events, which the session must have, as it is
-// stored: what comes before it is not verified.
+// stored returns the stored end after n events, without verifying the events before
+// it. The session must have that many events.
 func (w *walk) stored(n event.Seq) (eventlog.End, error) {
 	if d := w.head.damage; d != nil && n >= d.Seq {
 		return eventlog.End{}, d
@@ -123,13 +124,14 @@ func (w *walk) stored(n event.Seq) (eventlog.End, error) {
 	return end, err
 }
 
-// reaches reports whether an end can be on the way to the head.
+// reaches reports whether the session can have had that end: it is the current one, or
+// at an earlier position.
 func (h head) reaches(end eventlog.End) bool {
 	return end == h.end || end.Seq >= 0 && end.Seq < h.end.Seq
 }
 
-// lineage returns where the events after w.at are, oldest first. It makes sure
-// of every fork's origin before an event of it is shown as the fork's.
+// lineage returns the segments that contain the events after w.at, oldest first. It
+// checks that each ancestor has the chain that its fork was made from.
 func (w *walk) lineage() ([]segment, error) {
 	h := w.head
 	segments := []segment{{h.session, h.end.Seq}}
@@ -150,14 +152,14 @@ func (w *walk) lineage() ([]segment, error) {
 	return segments, nil
 }
 
-// segment walks to the last event of a segment.
+// segment yields the events of a segment.
 func (w *walk) segment(seg segment) error {
 	if w.at.Seq >= seg.last {
 		return nil
 	}
 	upTo := seg.last
 	if seg.session == w.head.session {
-		upTo = maxSeq // to see what should not be there
+		upTo = maxSeq // to find records that should not exist
 	}
 	for p := range w.s.pages(seg.session, w.at.Seq+1, upTo) {
 		for _, r := range p.records {
@@ -181,7 +183,7 @@ func (w *walk) segment(seg segment) error {
 	return nil
 }
 
-// record verifies a record and yields its events up to the last of the segment.
+// record verifies a record and yields its events up to the given position.
 func (w *walk) record(r record, last event.Seq) error {
 	links, f := r.open(w.at, w.links[:0])
 	if f != nil {
@@ -190,7 +192,7 @@ func (w *walk) record(r record, last event.Seq) error {
 	w.links = links
 	for _, l := range links {
 		e := l.event
-		if e.Seq > last { // a fork in the middle of it, or more than the index knows of
+		if e.Seq > last { // the fork begins in the middle of the record, or the index does not know the event
 			w.beyond = last == w.head.end.Seq
 			return nil
 		}
@@ -209,7 +211,7 @@ func (w *walk) conflict(after event.Seq) error {
 	return fmt.Errorf("read %s after event %d: %w", w.id, after, eventlog.ErrConflict)
 }
 
-// failed says what an error of a query means.
+// failed converts an error of a query to the error for the caller.
 func (w *walk) failed(err error) error {
 	if f, ok := errors.AsType[*fault](err); ok {
 		return w.fault(f)
@@ -217,9 +219,9 @@ func (w *walk) failed(err error) error {
 	return w.s.readError(w.id, w.at.Seq+1, err)
 }
 
-// fault says what it means that the records are not what they should be. That
-// need not be damage: the session may have been deleted or may have grown, and
-// the end that the caller trusts may never have been the session's.
+// fault converts a fault in the records to the error for the caller. It is not always
+// damage: the session may have been deleted or appended to meanwhile, or the end that
+// the caller started from was never an end of this session.
 func (w *walk) fault(f *fault) error {
 	now, err := w.s.storedHead(w.id)
 	if err == nil && now.session != w.head.session {
@@ -239,18 +241,18 @@ func (w *walk) fault(f *fault) error {
 	return &eventlog.Damage{Session: w.id, Seq: f.at, Reason: f.reason}
 }
 
-// chunk is about how many bytes of records are read at once.
+// chunk is the approximate number of bytes of records that are read at once.
 const chunk = 256 << 10
 
-// A page is a number of records in a row.
+// A page is a number of consecutive records.
 type page struct {
 	records []record
-	more    bool  // there are records after them
-	err     error // what ended the reading
+	more    bool  // true if there are records after them
+	err     error // error that ended the reading
 }
 
-// pages yields a session's records, from the one that holds an event up to the
-// given position. While the caller looks at a page, the next one is fetched.
+// pages yields a session's records, from the one that contains the event from up to the
+// position upTo. While the caller handles a page, the next one is fetched.
 func (s *Store) pages(session int64, from, upTo event.Seq) iter.Seq[page] {
 	return func(yield func(page) bool) {
 		p := s.fetch(session, from, upTo)
@@ -307,7 +309,7 @@ type querier interface {
 
 // ancestor returns the session that another one was forked from, deleted or not.
 func ancestor(q querier, h head) (head, error) {
-	if h.parent <= 0 || h.parent >= h.session { // it must be older: no circles
+	if h.parent <= 0 || h.parent >= h.session { // a parent is older; this prevents an endless loop in a damaged file
 		return head{}, &fault{1, orphaned}
 	}
 	parent, err := scanHead("", q.QueryRowContext(context.Background(), selectHead+" WHERE id = ?", h.parent))
@@ -350,7 +352,7 @@ func endAt(q querier, h head, n event.Seq) (eventlog.End, error) {
 	return links[n-r.first].end, nil
 }
 
-// recordOf returns the record of a session that holds an event.
+// recordOf returns the record of a session that contains an event.
 func recordOf(q querier, session int64, n event.Seq) (record, error) {
 	r, err := scanRecord(q.QueryRowContext(context.Background(),
 		"SELECT key, head, body FROM records WHERE key > ? AND key <= ? ORDER BY key DESC LIMIT 1",

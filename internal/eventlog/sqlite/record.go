@@ -8,20 +8,20 @@ import (
 	"github.com/abide-run/abide/internal/eventlog"
 )
 
-// A record is what one append added: a row of the records table.
+// A record is a row of the records table: the events of one append.
 type record struct {
-	first event.Seq
-	head  []byte // the chain's hash after the last event
-	body  []byte // the events, joined by line breaks
+	first event.Seq // position of the first event
+	head  []byte    // hash of the chain after the last event
+	body  []byte    // bytes of the events, joined by newlines
 }
 
-// key is where a record of a session lies in the table.
+// key returns the key of a session's record that begins at a position.
 func key(session int64, first event.Seq) int64 { return session<<32 | int64(first) }
 
-// maxSeq is the last position that a key has room for.
+// maxSeq is the largest position that fits into a key.
 const maxSeq = 1<<32 - 1
 
-// join makes the body of a record.
+// join returns the body of a record with the given events.
 func join(events []event.Event) []byte {
 	size := len(events) - 1
 	for _, e := range events {
@@ -37,12 +37,12 @@ func join(events []event.Event) []byte {
 	return body
 }
 
-// last returns the number of the record's last event.
+// last returns the position of the record's last event.
 func (r record) last() event.Seq {
 	return r.first + event.Seq(bytes.Count(r.body, newline))
 }
 
-// upTo returns the body without the events after one that the record holds.
+// upTo returns the body without the events after position n, which is in the record.
 func (r record) upTo(n event.Seq) []byte {
 	rest := r.body
 	for range n - r.first + 1 {
@@ -51,7 +51,7 @@ func (r record) upTo(n event.Seq) []byte {
 	return bytes.TrimSuffix(r.body[:len(r.body)-len(rest)], newline)
 }
 
-// A fault is what is wrong with stored records, and where.
+// A fault says what is wrong with stored records, and at which position.
 type fault struct {
 	at     event.Seq
 	reason string
@@ -78,9 +78,9 @@ type link struct {
 	end   eventlog.End
 }
 
-// open checks a record against the chain, which was verified up to the given
-// end, and adds its events after that to links. No event of a record is trusted
-// unless all of them fit.
+// open checks a record against the chain, which is verified up to the end after, and
+// appends its events after that end to links. It returns a fault and no events unless
+// all of them fit.
 func (r record) open(after eventlog.End, links []link) ([]link, *fault) {
 	from := after.Seq + 1
 	if r.first > from {

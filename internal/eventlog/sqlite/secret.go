@@ -33,7 +33,7 @@ func (s *Store) PutSecrets(ctx context.Context, id event.SessionID, secrets ...e
 	return nil
 }
 
-// putSecrets changes what is kept beside a session's log.
+// putSecrets changes the secrets of a session inside a transaction.
 func (w *writing) putSecrets(session int64, secrets []eventlog.Secret) error {
 	for _, s := range secrets {
 		var err error
@@ -63,12 +63,12 @@ func (s *Store) Secret(ctx context.Context, id event.SessionID, name string) ([]
 	case err != nil:
 		return nil, s.readError(id, 0, err)
 	case value == nil:
-		return []byte{}, nil // the driver has no empty values
+		return []byte{}, nil // the driver returns nil for an empty value
 	}
 	return value, nil
 }
 
-// change applies a change to a session that exists.
+// change makes a change to a session that exists.
 func (s *Store) change(ctx context.Context, id event.SessionID, apply func(w *writing, session int64) error) error {
 	return s.do(ctx, &op{
 		apply: func(w *writing) error {

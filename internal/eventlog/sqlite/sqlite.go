@@ -1,14 +1,15 @@
-// Package sqlite keeps the log in one SQLite file. It implements
+// Package sqlite stores the log in one SQLite file. It implements
 // [eventlog.Store].
 //
-//   - Appends of all sessions share transactions: while one is synced, what
-//     arrives is gathered for the next. Each append still stands or falls alone.
-//   - An append is acknowledged after its transaction is synced, never before, and
+//   - Appends of all sessions share transactions: those that arrive while one
+//     transaction is synced are committed together in the next. An append that fails
+//     does not affect the others.
+//   - An append returns after its transaction is synced, never before, and succeeds
 //     only if the files are still where they were opened.
 //   - After a failed commit the store closes itself and says why. It never tries
-//     again: what the disk then holds is only known after opening it anew.
-//   - Opening a store fences whoever had it open before.
-//   - A reader holds no lock and no connection while its caller looks at events.
+//     again: what is on the disk is only known after the store was opened again.
+//   - Opening a store fences the process that had it open before.
+//   - A reader holds no lock and no connection while its caller handles events.
 //
 // docs/INTEGRITY.md says which damage is detected and which cannot be.
 package sqlite
@@ -31,16 +32,16 @@ import (
 	"github.com/abide-run/abide/internal/eventlog"
 )
 
-// Options are what a store can be told. The zero value is the safe choice.
+// Options configure a store. The zero value is the safe choice.
 type Options struct {
 	Sync eventlog.Sync // what an acknowledged append survives; eventlog.Full if zero
 }
 
 // Stats counts what was written since the store was opened.
 type Stats struct {
-	Commits int64 // transactions; with Full each is one sync
-	Appends int64 // batches that were stored, forks included
-	Events  int64
+	Commits int64 // number of transactions; with eventlog.Full each is synced once
+	Appends int64 // number of batches that were stored, including forks
+	Events  int64 // number of events that were stored
 }
 
 // A Store is a log in a file. It is safe for concurrent use.
@@ -49,27 +50,27 @@ type Store struct {
 	writing *sql.DB
 	reading *sql.DB
 	read    *reading // prepared statements
-	write   *writing // used by whoever works on the queue
-	broken  error    // likewise: why nothing can be written any more
-	places  []place  // where its files must be for an append to count
+	write   *writing // used only by the goroutine that commits the queue
+	broken  error    // reason for which nothing can be written any more; used by the same goroutine
+	places  []place  // files of the store; an append fails if one of them was moved
 
 	queue     queue
-	closing   chan struct{} // closed when no more is accepted
+	closing   chan struct{} // closed when the store accepts no more changes
 	shutOnce  sync.Once
 	closeOnce sync.Once
-	cause     error // why it is closed; set before closing is closed
+	cause     error // reason for which the store is closed; set before closing is closed
 	closeErr  error
 
 	heads heads
 
 	commits, appends, events atomic.Int64
-	fetched                  atomic.Int64 // records that readers were given
+	fetched                  atomic.Int64 // number of records that were read, for tests
 }
 
 var _ eventlog.Store = (*Store)(nil)
 
-// Open opens the store in a file, or makes it. Whoever has it open already gets
-// eventlog.ErrFenced from then on.
+// Open opens the store in a file, and creates it if it does not exist. A process that
+// has the store open already gets eventlog.ErrFenced from then on.
 func Open(ctx context.Context, path string, opts Options) (*Store, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -91,9 +92,9 @@ func Open(ctx context.Context, path string, opts Options) (*Store, error) {
 	return s, nil
 }
 
-// makeFile makes sure that nobody else can read the store. SQLite gives its
-// side files the same mode. An existing file is never opened here: closing it
-// would drop the locks that SQLite has on it.
+// makeFile creates the file, or checks and corrects its mode, so that no other user can
+// read the store. SQLite gives its side files the same mode. An existing file is never
+// opened here: closing it would release the locks that SQLite has on it.
 func makeFile(path string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	switch {
@@ -114,20 +115,20 @@ func makeFile(path string) error {
 	return explain(path, syscall.Access(path, readAndWrite))
 }
 
-// readAndWrite asks access(2) for both. SQLite itself would open a file that it
-// may only read, and stumble later with less to say.
+// readAndWrite is the mode for access(2). SQLite itself would open a file that it may
+// only read, and fail later with a less helpful error.
 const readAndWrite = 4 | 2
 
-// readers is how many connections read at once. Reading is quick, and each one
-// costs memory, though its page cache is kept small (256 KiB): a session is read
-// from one end to the other, and no page twice.
+// readers is the number of connections that read at the same time. Reading is fast, and
+// each connection costs memory. The page cache of each is small (256 KiB), because a
+// session is read from one end to the other, and no page twice.
 const (
 	readers  = 4
 	readOnly = "_pragma=query_only(1)&_pragma=cache_size(-256)"
 )
 
-// connect opens the connections, checks what they are connected to, and takes
-// the store over.
+// connect opens the connections, checks and migrates the file, and takes the store
+// over.
 func (s *Store) connect(ctx context.Context, opts Options) (err error) {
 	if s.writing, err = sql.Open("sqlite", dsn(s.path, opts, "_txlock=immediate")); err != nil {
 		return explain(s.path, err)
@@ -164,12 +165,12 @@ func (s *Store) connect(ctx context.Context, opts Options) (err error) {
 	return err
 }
 
-// pageSize is chosen for the disk: a record of a plain turn is about 1 kB, and
-// what does not fit into a page any more is wasted.
+// pageSize is the size of a page in bytes. A record of a simple turn has about 1 kB, and
+// the rest of a page into which no record fits is wasted.
 const pageSize = 8192
 
-// useWAL makes a new file keep a write-ahead log, and an old one show that it
-// does. The page size can only be chosen before that.
+// useWAL makes a new file use a write-ahead log, and checks that an old one does. The
+// page size has to be set before that.
 func useWAL(ctx context.Context, conn *sql.Conn, path string) error {
 	if _, err := conn.ExecContext(ctx, fmt.Sprintf("PRAGMA page_size = %d", pageSize)); err != nil {
 		return explain(path, err)
@@ -184,18 +185,19 @@ func useWAL(ctx context.Context, conn *sql.Conn, path string) error {
 	return nil
 }
 
-// dsn names the file and how every connection to it is set up.
+// dsn returns the name of the data source: the file, and the settings of every
+// connection to it.
 func dsn(path string, opts Options, more string) string {
 	file := url.URL{Scheme: "file", OmitHost: true, Path: path}
 	return file.String() + "?_error_rc=1" +
 		"&_pragma=busy_timeout(5000)" + // another process may be taking over
 		"&_pragma=synchronous(" + opts.Sync.String() + ")" +
-		"&_pragma=secure_delete(ON)" + // what is deleted is overwritten
+		"&_pragma=secure_delete(ON)" + // deleted data is overwritten
 		"&_pragma=journal_size_limit(16777216)" +
 		"&" + more
 }
 
-// Close waits for appends under way and closes the file.
+// Close waits for appends that have begun and closes the file.
 func (s *Store) Close() error {
 	s.shut(eventlog.ErrClosed)
 	s.queue.settle()
@@ -203,7 +205,7 @@ func (s *Store) Close() error {
 	return s.closeErr
 }
 
-// shut makes the store refuse everything from now on; the first cause stands.
+// shut makes the store refuse everything from now on. Only the first cause is kept.
 func (s *Store) shut(cause error) {
 	s.shutOnce.Do(func() {
 		s.cause = cause
@@ -211,7 +213,7 @@ func (s *Store) shut(cause error) {
 	})
 }
 
-// open returns why the store cannot be used, or nil.
+// open returns the reason for which the store cannot be used, or nil.
 func (s *Store) open(ctx context.Context) error {
 	select {
 	case <-s.closing:
@@ -221,8 +223,8 @@ func (s *Store) open(ctx context.Context) error {
 	}
 }
 
-// disconnect closes the readers first: the last connection to go folds the
-// write-ahead log into the file.
+// disconnect closes the connections, those of readers first: the last connection that
+// is closed copies the write-ahead log into the file.
 func (s *Store) disconnect() error {
 	var errs []error
 	if s.reading != nil {

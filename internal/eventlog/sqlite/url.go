@@ -9,11 +9,11 @@ import (
 	"github.com/abide-run/abide/internal/eventlog"
 )
 
-// Scheme is what URLs of stores in a file begin with.
+// Scheme is the scheme of URLs of stores in a file.
 const Scheme = "sqlite"
 
-// Kind is a store in a file, as a URL names it: sqlite:PATH. A relative path is
-// meant from the folder that the options name.
+// Kind is the kind of store that a URL of the form sqlite:PATH names. A relative path
+// starts from the folder that the options name.
 var Kind = eventlog.Kind{Form: Scheme + ":PATH", Open: openURL, Check: checkPath, CanPass: canPass}
 
 func openURL(ctx context.Context, path string, opts eventlog.Options) (eventlog.Store, error) {

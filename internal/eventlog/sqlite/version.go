@@ -7,11 +7,11 @@ import (
 	"slices"
 )
 
-// oldest is the first SQLite that does not lose the write-ahead log when it is
-// reset while another connection reads it.
+// oldest is the first version of SQLite that does not lose the write-ahead log when it
+// is reset while another connection reads it.
 var oldest = []int{3, 51, 3}
 
-// checkVersion refuses an SQLite that is known to lose data.
+// checkVersion returns an error if this version of SQLite is known to lose data.
 func checkVersion(ctx context.Context, conn *sql.Conn) error {
 	var version string
 	if err := conn.QueryRowContext(ctx, "SELECT sqlite_version()").Scan(&version); err != nil {
@@ -20,6 +20,7 @@ func checkVersion(ctx context.Context, conn *sql.Conn) error {
 	return sound(version)
 }
 
+// sound returns an error if a version of SQLite is older than oldest.
 func sound(version string) error {
 	v := make([]int, len(oldest))
 	_, err := fmt.Sscanf(version, "%d.%d.%d", &v[0], &v[1], &v[2])
