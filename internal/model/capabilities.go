@@ -1,28 +1,28 @@
 package model
 
-// Capabilities is what a model can do and what it costs.
+// Capabilities describe what a model can do and what it costs.
 type Capabilities struct {
-	Known     bool // what follows is of this model, not of any
-	Window    int  // tokens that fit into a request and its reply
-	MaxOutput int  // tokens of the longest reply
-	Vision    bool
-	Reasoning bool
-	Thinking  Thinking
-	Price     *Price // nil if it is not known: then no cost is shown
+	Known     bool     // true if the rest is about this model, and not a default
+	Window    int      // tokens that fit into a request and its reply together
+	MaxOutput int      // tokens of the longest reply
+	Vision    bool     // true if the model can see images
+	Reasoning bool     // true if the model can reason before it answers
+	Thinking  Thinking // how the model is told how much to reason
+	Price     *Price   // nil if it is not known; then no cost is shown
 }
 
-// Thinking says how a model that reasons is told how much to think. Providers
-// that have only one way ignore it.
+// Thinking is the way in which a model is told how much to reason. Providers with only
+// one way ignore it.
 type Thinking int
 
-// The ways of being told.
+// The values of Thinking.
 const (
-	ThinkByBudget Thinking = iota // a number of tokens
-	ThinkByEffort                 // a word, and the model decides
-	ThinkAlways                   // as by effort, and thinking cannot be turned off
+	ThinkByBudget Thinking = iota // by a number of tokens
+	ThinkByEffort                 // by a word such as "high"
+	ThinkAlways                   // by a word, and reasoning cannot be turned off
 )
 
-// A Price is in US dollars for a million tokens.
+// A Price is the price of a million tokens in US dollars.
 type Price struct {
 	Input      float64 `json:"input"`
 	Output     float64 `json:"output"`
@@ -30,7 +30,7 @@ type Price struct {
 	CacheWrite float64 `json:"cacheWrite"`
 }
 
-// Cost is what a usage costs in US dollars. Reasoning is part of the output.
+// Cost returns the price of a request in US dollars. Reasoning is part of the output.
 func (p Price) Cost(u Usage) float64 {
 	const million = 1e6
 	return (float64(u.Input)*p.Input + float64(u.Output)*p.Output +

@@ -1,8 +1,8 @@
-// Package model is the port to whoever answers: a language model behind a wire,
-// or one of the two that ship in the binary.
+// Package model is the port to language models: those of providers, which are reached
+// over HTTP, and the two that are part of the program.
 //
-// A [Model] makes one attempt at one request. It keeps nothing between requests
-// and decides nothing about retries: the caller does, from the [Error].
+// A [Model] makes one attempt at one request. It keeps no state between requests and
+// never retries: the caller decides that from the [Error].
 package model
 
 import (
@@ -15,34 +15,35 @@ import (
 
 // A Model answers requests. It is safe for concurrent use.
 type Model interface {
-	// Ask makes one attempt. If on is not nil the reply is streamed, and each
-	// piece is given to on as it arrives, in order, from the calling goroutine.
-	// The reply is whole in any case. An error is an *Error, or that of ctx.
+	// Ask makes one attempt. If on is not nil the reply is streamed: on is called
+	// with each piece as it arrives, in order, from the calling goroutine. The
+	// returned reply is whole in both cases. The error is an *Error, or that of ctx.
 	Ask(ctx context.Context, req *Request, on func(Delta)) (*Reply, error)
 }
 
-// A Request is all that a model is told. Nothing in it may be changed once it
-// was given to a Model.
+// A Request is everything that a model is told. It must not be changed after it was
+// given to a Model.
 type Request struct {
-	Session  string // for the provider's caches and logs
-	Model    string // the name on the wire
-	System   string
+	Session  string // id of the session, for the provider's caches and logs
+	Model    string // name of the model that the provider knows
+	System   string // system prompt
 	Tools    *Tools // nil for none
 	Messages []*Message
-	// Tail is volatile system-level state. It comes last, so that caches of
-	// what stands before it stay valid.
+	// Tail is text about the current state of the session, at the level of the
+	// system prompt. It changes often, so it comes last: caches of everything
+	// before it stay valid.
 	Tail            string
-	ReasoningEffort string
-	MaxOutput       int
-	Headers         map[string]string
-	// Can is what the model can do, if that is known better than by its name.
+	ReasoningEffort string            // how much the model should reason; the provider's default if empty
+	MaxOutput       int               // tokens that the reply may have; the default of the provider if zero
+	Headers         map[string]string // further HTTP headers
+	// Can overrides what is known of the model by its name; nil if nothing does.
 	Can *Capabilities
-	// Forget leaves out the reasoning of earlier turns. It is what is left to
-	// do after an error of KindReasoning.
+	// Forget leaves out the reasoning of earlier replies. It is for repeating a
+	// request that failed with KindReasoning.
 	Forget bool
 }
 
-// A Role says who speaks.
+// A Role is the author of a message.
 type Role string
 
 // The roles of messages. The system prompt is not a message.
@@ -52,20 +53,19 @@ const (
 	ToolRole  Role = "tool" // the result of one call
 )
 
-// A Message is one entry of the history. It never changes, so that its wire
-// form can be kept.
+// A Message is one entry of the history. It never changes, so that its encoded form
+// can be cached.
 type Message struct {
-	Role   Role
-	Text   string
-	Images []Image
-	Calls  []Call // of an assistant
-	CallID string // of a tool result: the call it answers; of an image: the call that gave it
-	Failed bool   // of a tool result
-	// Reasoning is what the provider wants back, byte for byte.
-	Reasoning *Reasoning
+	Role      Role
+	Text      string
+	Images    []Image
+	Calls     []Call     // calls that a message of the assistant asks for
+	CallID    string     // call that a tool result answers, or that returned the images of a user message
+	Failed    bool       // true if a tool result is a failure
+	Reasoning *Reasoning // reasoning of the assistant, which the provider wants back byte for byte
 
 	wire wire
-	run  atomic.Pointer[run] // that ends with this message
+	run  atomic.Pointer[run] // cached run that ends with this message
 }
 
 // An Image is a picture in a message.
@@ -74,22 +74,22 @@ type Image struct {
 	Data      []byte
 }
 
-// Reasoning is a model's thinking: what a person may read, and what only the
+// Reasoning is the reasoning of a model: text for people, and data that only the
 // provider understands.
 type Reasoning struct {
 	Text      string
-	Opaque    string // signed thoughts, of Anthropic Messages
-	Encrypted string // encrypted items, of OpenAI Responses
+	Opaque    string // signed thinking of Anthropic Messages
+	Encrypted string // encrypted items of OpenAI Responses
 }
 
-// A Call is a tool call that a model made.
+// A Call is a tool call that a model asks for.
 type Call struct {
 	ID        string
 	Name      string
-	Arguments json.RawMessage // as the model wrote them; may be no JSON at all in a Reply
+	Arguments json.RawMessage // as the model wrote them; in a Reply they may be invalid JSON
 }
 
-// A Tool is what a model may call.
+// A Tool describes a tool to a model.
 type Tool struct {
 	Name        string
 	Description string
@@ -103,17 +103,18 @@ type Tools struct {
 	wire wire
 }
 
-// wire remembers the encoded form of a value that never changes. Only the last
-// format is kept: a session rarely changes its provider.
+// wire caches the encoded form of a value that never changes. It holds only the form
+// in the last format, because a session rarely changes its provider.
 type wire struct{ form atomic.Pointer[form] }
 
+// A form is an encoded value.
 type form struct {
 	format string
-	before *Message
+	before *Message // message before it, which the encoding may depend on
 	bytes  []byte
 }
 
-// kept returns the encoded form, or nil if it is not remembered.
+// kept returns the cached form, or nil if there is none.
 func (w *wire) kept(format string, before *Message) []byte {
 	if f := w.form.Load(); f != nil && f.format == format && f.before == before {
 		return f.bytes
@@ -121,6 +122,7 @@ func (w *wire) kept(format string, before *Message) []byte {
 	return nil
 }
 
+// get returns the cached form, encoding it if there is none.
 func (w *wire) get(format string, before *Message, encode func() []byte) []byte {
 	b := w.kept(format, before)
 	if b == nil {
@@ -130,20 +132,20 @@ func (w *wire) get(format string, before *Message, encode func() []byte) []byte 
 	return b
 }
 
-// An Encode makes the wire form of a message. That may depend on the message
-// before it, which is nil for the first one: some wires join what others part.
+// An Encode encodes a message. The result may depend on the message before it, which
+// is nil for the first one: some formats join messages that others separate.
 type Encode func(before, m *Message) []byte
 
-// Wire returns the message in the named format, encoding it the first time.
+// Wire returns the message in the named format. It encodes the message only once.
 func (m *Message) Wire(format string, before *Message, encode Encode) []byte {
 	return m.wire.get(format, before, func() []byte { return encode(before, m) })
 }
 
-// runLength is how many messages are joined. The last run of a history is on
-// average half as long, and kept message by message.
+// runLength is the number of messages that are joined into a run. The messages after
+// the last whole run are cached one by one.
 const runLength = 64
 
-// A run is messages that were sent one after the other, encoded and joined.
+// A run is a number of consecutive messages, encoded and joined.
 type run struct {
 	format   string
 	before   *Message
@@ -151,10 +153,10 @@ type run struct {
 	bytes    []byte
 }
 
-// AppendWire appends the messages in the named format to pieces, in order. It
-// does what Wire does for each of them, but keeps old history in few and long
-// pieces: with thousands of messages it is the walk from one to the next that
-// costs, not the copying. The first message follows before, which may be nil.
+// AppendWire appends the messages in the named format to pieces, in order. The result
+// is the same as of calling Wire for each message, but old messages are cached in few
+// long pieces: with thousands of messages, visiting each of them costs more than copying
+// the bytes. before is the message before the first one, and may be nil.
 func AppendWire(pieces [][]byte, before *Message, messages []*Message, format string, encode Encode) [][]byte {
 	for ; len(messages) >= runLength; messages = messages[runLength:] {
 		pieces = append(pieces, joined(before, messages[:runLength], format, encode))
@@ -167,6 +169,7 @@ func AppendWire(pieces [][]byte, before *Message, messages []*Message, format st
 	return pieces
 }
 
+// joined returns the encoded run of the messages, encoding it if it is not cached.
 func joined(before *Message, messages []*Message, format string, encode Encode) []byte {
 	last := messages[len(messages)-1]
 	if r := last.run.Load(); r != nil && r.format == format && r.before == before && slices.Equal(r.messages, messages) {
@@ -183,12 +186,12 @@ func joined(before *Message, messages []*Message, format string, encode Encode) 
 	r.bytes = slices.Concat(pieces[:]...)
 	last.run.Store(r)
 	for _, m := range messages {
-		m.wire.form.Store(nil) // it is in the run
+		m.wire.form.Store(nil) // the run contains it
 	}
 	return r.bytes
 }
 
-// Wire returns the tools in the named format, encoding them the first time.
+// Wire returns the tools in the named format. It encodes them only once.
 func (t *Tools) Wire(format string, encode func(*Tools) []byte) []byte {
 	return t.wire.get(format, nil, func() []byte { return encode(t) })
 }
@@ -198,33 +201,33 @@ func (t *Tools) Wire(format string, encode func(*Tools) []byte) []byte {
 type Delta struct {
 	Text      string
 	Reasoning string
-	Arguments string // of the call below
+	Arguments string // piece of the arguments of the call below
 	CallID    string
 	CallName  string
 }
 
-// A Reply is one whole answer.
+// A Reply is one whole answer of a model.
 type Reply struct {
 	Text      string
 	Calls     []Call
 	Reasoning *Reasoning
 	Usage     Usage
-	Cost      *float64 // in US dollars; nil if there is no price
-	Finish    string   // the provider's word: "stop", "tool_calls", "length", …
-	Model     string   // who answered
-	RequestID string
+	Cost      *float64 // price in US dollars; nil if it is not known
+	Finish    string   // why the model stopped, in the provider's words: "stop", "tool_calls", "length", …
+	Model     string   // model that answered
+	RequestID string   // id that the provider gave the request
 }
 
-// Usage is what a request cost, in tokens.
+// Usage is the cost of a request in tokens.
 type Usage struct {
-	Input      int64 `json:"inputTokens"` // without what came from the cache
+	Input      int64 `json:"inputTokens"` // tokens of the request that did not come from the cache
 	Output     int64 `json:"outputTokens"`
 	CacheRead  int64 `json:"cacheReadTokens"`
 	CacheWrite int64 `json:"cacheWriteTokens"`
 	Reasoning  int64 `json:"reasoningTokens"`
 }
 
-// Add sums two costs.
+// Add returns the sum of two costs.
 func (u Usage) Add(v Usage) Usage {
 	return Usage{
 		Input:      u.Input + v.Input,
@@ -235,7 +238,7 @@ func (u Usage) Add(v Usage) Usage {
 	}
 }
 
-// A Kind classifies what went wrong.
+// A Kind is a kind of failure.
 type Kind string
 
 // The kinds of an Error.
@@ -247,19 +250,19 @@ const (
 	KindReasoning  Kind = "reasoning"  // the provider rejects reasoning that it gave earlier; see Request.Forget
 	KindRateLimit  Kind = "rate_limit" // too many requests
 	KindOverloaded Kind = "overloaded" // the provider has a problem (5xx)
-	KindNetwork    Kind = "network"    // the provider could not be reached, or hung up
+	KindNetwork    Kind = "network"    // the provider could not be reached, or closed the connection
 	KindStream     Kind = "stream"     // the reply broke off or was not understood
 	KindTimeout    Kind = "timeout"    // nothing arrived for too long
 	KindScenario   Kind = "scenario"   // a scripted model has no reply for this request
 )
 
-// An Error is a failed attempt. Its message is one sentence: what, why, and
-// what to do.
+// An Error is the failure of an attempt. Its message names the thing, the reason and
+// the way out in one sentence.
 type Error struct {
 	Kind       Kind
-	Status     int // HTTP status, if there was one
+	Status     int // HTTP status; zero if there was none
 	Message    string
-	RetryAfter time.Duration // what the provider asked for; zero if nothing
+	RetryAfter time.Duration // how long the provider wants us to wait; zero if it did not say
 	Err        error
 }
 

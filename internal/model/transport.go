@@ -5,16 +5,16 @@ import (
 	"net/http"
 )
 
+// transportKey is the key of the transport in a context.
 type transportKey struct{}
 
-// WithTransport returns a context in which requests to models are made by t,
-// whatever the model would use by itself.
+// WithTransport returns a context in which t makes the HTTP requests to models,
+// instead of the transport of the model.
 func WithTransport(ctx context.Context, t http.RoundTripper) context.Context {
 	return context.WithValue(ctx, transportKey{}, t)
 }
 
-// Transport returns what makes the requests to models in this context, or nil if
-// they are free to choose.
+// Transport returns the transport that WithTransport has set, or nil.
 func Transport(ctx context.Context) http.RoundTripper {
 	t, _ := ctx.Value(transportKey{}).(http.RoundTripper)
 	return t

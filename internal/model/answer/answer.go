@@ -1,8 +1,8 @@
-// Package answer reads what a model was told to hand in through a tool.
+// Package answer reads structured answers: a model that is asked for one calls a tool,
+// and the arguments of the call are the answer.
 //
-// That a model has answered is no success: what it hands in has to be there and
-// has to have the right form. The errors are written for the model, which is told
-// what was wrong and tries again.
+// A reply of a model may lack the call, or its arguments may have the wrong form. The
+// errors are written for the model, which is told what was wrong and tries again.
 package answer
 
 import (
@@ -15,8 +15,8 @@ import (
 	"github.com/abide-run/abide/internal/model"
 )
 
-// Read decodes the arguments of the last call of a tool, and reports whether
-// there is such a call. Fields that are not known are refused.
+// Read decodes the arguments of the last call of a tool, and reports whether there is
+// such a call. Unknown fields are an error.
 func Read(reply *model.Reply, tool string, into any) (called bool, err error) {
 	for _, c := range slices.Backward(reply.Calls) {
 		if c.Name != tool {
@@ -30,7 +30,8 @@ func Read(reply *model.Reply, tool string, into any) (called bool, err error) {
 	return false, nil
 }
 
-// decode reads an object. Some models put it into a string, or into a list.
+// decode decodes an object. It accepts an object inside a string or a list of one
+// element, because some models write that.
 func decode(raw json.RawMessage, into any) error {
 	raw = bytes.TrimSpace(raw)
 	var text string

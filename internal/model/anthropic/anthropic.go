@@ -1,12 +1,11 @@
-// Package anthropic speaks Anthropic Messages. What package remote promises
-// holds for it.
+// Package anthropic is the client of the Anthropic Messages API. It keeps the promises
+// of package remote.
 //
-//   - History is never encoded twice, though the wire joins messages of one side
-//     and all results of an answer into one message.
-//   - What a model thought goes back as it came, byte for byte and in its place
-//     among texts and calls.
-//   - Tools, system prompt and history are marked for the provider's cache so
-//     that each request finds what the one before it left there.
+//   - History is never encoded twice, although the API joins consecutive messages of one
+//     role, and all results of an answer, into one message.
+//   - Thinking is sent back byte for byte, at its place among texts and calls.
+//   - Tools, system prompt and history are marked for the provider's cache so that each
+//     request finds what the request before it has cached.
 package anthropic
 
 import (
@@ -17,14 +16,14 @@ import (
 )
 
 type (
-	// Config says where the model is and how to reach it. The base URL goes up
-	// to and without /v1/messages, or up to and without /messages.
+	// Config configures the client. The base URL is the URL without /v1/messages, or
+	// without /messages.
 	Config = remote.Config
-	// A Client is a model behind Anthropic Messages.
+	// A Client is a model that is reached by Anthropic Messages.
 	Client = remote.Client
 )
 
-// New returns a client. A base URL that makes no sense is reported by Ask.
+// New returns a client. An invalid base URL is reported by Ask.
 func New(c Config) *Client { return remote.New(c, wire) }
 
 var wire = remote.Wire{
@@ -38,8 +37,8 @@ var wire = remote.Wire{
 	Decoder:   func(q *remote.Query, on func(model.Delta)) remote.Decoder { return newBuilder(q, on) },
 }
 
-// setHeader says which wire is spoken. Models that think within a budget only do
-// so between two calls if they are asked to.
+// setHeader sets the version of the API. For models that think within a budget, it also
+// asks for thinking between calls, which is off by default.
 func setHeader(h http.Header, q *remote.Query) {
 	h.Set("Anthropic-Version", "2023-06-01")
 	if thinkingOf(q).budget > 0 {

@@ -12,21 +12,21 @@ import (
 	"github.com/abide-run/abide/internal/model/remote"
 )
 
-// A builder puts a reply together.
+// A builder is a remote.Decoder.
 type builder struct {
 	*remote.Draft
-	open map[int]*arriving // blocks that are not whole yet, by their index
+	open map[int]*arriving // blocks that are not complete yet, by index
 
 	plain   *plainReader
 	scratch []byte
 }
 
-// arriving is a block of which pieces still come.
+// arriving is a block that is not complete yet.
 type arriving struct {
 	call  *remote.Call
-	input json.RawMessage // what the call began with
+	input json.RawMessage // arguments that came with the start of a call
 
-	part                *remote.Part // of a thought
+	part                *remote.Part // part of a block of thinking
 	thinking, signature strings.Builder
 }
 
@@ -34,7 +34,7 @@ func newBuilder(q *remote.Query, on func(model.Delta)) *builder {
 	return &builder{Draft: remote.NewDraft(q, on), open: make(map[int]*arriving), plain: newPlainReader()}
 }
 
-// Event adds an event of a stream.
+// Event implements remote.Decoder.
 func (b *builder) Event(data []byte) (remote.Progress, error) {
 	if text, ok := b.plain.Append(b.scratch[:0], data); ok {
 		b.scratch = text
@@ -72,7 +72,7 @@ func (b *builder) add(e *event) (remote.Progress, error) {
 		return remote.Over, nil
 	case "error":
 		return remote.Going, cmp.Or(e.Error, new(remote.Failure))
-	default: // of no interest, unless it is an error of something on the way
+	default: // other events are ignored, unless a proxy reports an error
 		if e.Error != nil {
 			return remote.Going, e.Error
 		}
@@ -80,7 +80,7 @@ func (b *builder) add(e *event) (remote.Progress, error) {
 	return remote.Going, nil
 }
 
-// Whole adds a reply that was not streamed.
+// Whole implements remote.Decoder.
 func (b *builder) Whole(data []byte) error {
 	var m message
 	if err := decode(data, &m); err != nil {
@@ -110,7 +110,7 @@ func (b *builder) Whole(data []byte) error {
 	return nil
 }
 
-// begin adds a block with what it has already.
+// begin begins a block, which may have content already.
 func (b *builder) begin(index int, raw json.RawMessage) error {
 	var got block
 	if err := decode(raw, &got); err != nil {
@@ -142,7 +142,7 @@ func (b *builder) think(a *arriving, piece, signature string) {
 	b.Think(piece)
 }
 
-// extend adds a piece of a block. Text needs no block to belong to.
+// extend adds a piece to a block. A piece of text is accepted without a block.
 func (b *builder) extend(index int, d *delta) {
 	a := b.open[index]
 	switch {
@@ -156,7 +156,7 @@ func (b *builder) extend(index int, d *delta) {
 	}
 }
 
-// extendPlainly is extend for a piece that was read the fast way.
+// extendPlainly is extend for a piece that the plainReader has read.
 func (b *builder) extendPlainly(text []byte) {
 	a := b.open[b.plain.index]
 	switch {
@@ -171,8 +171,8 @@ func (b *builder) extendPlainly(text []byte) {
 	}
 }
 
-// close completes a block. The arguments of a call mostly come in pieces; some
-// providers send them with the block.
+// close completes a block. The arguments of a call usually arrive in pieces; some
+// providers send them with the start of the block.
 func (b *builder) close(index int) {
 	a := b.open[index]
 	if a == nil {
@@ -189,21 +189,21 @@ func (b *builder) close(index int) {
 
 var emptyObject = regexp.MustCompile(`^\s*{\s*}\s*$`)
 
-// thought is a block of thinking as it would have come in one piece.
+// thought returns the JSON of a whole block of thinking.
 func thought(thinking, signature string) json.RawMessage {
 	raw := plainjson.AppendString([]byte(`{"type":"thinking","thinking":`), thinking)
 	raw = plainjson.AppendString(append(raw, `,"signature":`...), signature)
 	return append(raw, '}')
 }
 
-// finishes is what the others call the ends of a reply.
+// finishes maps stop reasons to the values of model.Reply.Finish that other wires use.
 var finishes = map[string]string{
 	"end_turn": "stop", "stop_sequence": "stop", "tool_use": "tool_calls",
 	"max_tokens": "length", "model_context_window_exceeded": "length",
 }
 
-// stop ends the reply. What a model would have done before it declined must not
-// be done.
+// stop records the stop reason. If the model declined to answer, the calls of the reply
+// are dropped.
 func (b *builder) stop(reason string, details stopDetails) {
 	b.Finish = cmp.Or(finishes[reason], reason)
 	if reason != "refusal" {
@@ -215,7 +215,7 @@ func (b *builder) stop(reason string, details stopDetails) {
 	}
 }
 
-// Reply is what came, with what has to go back.
+// Reply implements remote.Decoder. The outline of the reply is in its opaque reasoning.
 func (b *builder) Reply() *model.Reply {
 	r := b.Draft.Reply()
 	if outline := b.Outline(); outline != "" {

@@ -19,7 +19,7 @@ type event struct {
 	Error   *remote.Failure `json:"error"`
 }
 
-// A message is a whole reply, or the head of a streamed one.
+// A message is a whole reply, or the start of a streamed one.
 type message struct {
 	ID          string            `json:"id"`
 	Model       string            `json:"model"`
@@ -52,12 +52,13 @@ type delta struct {
 	StopDetails stopDetails `json:"stop_details"`
 }
 
-// stopDetails says why a model declined.
+// stopDetails says why a model declined to answer.
 type stopDetails struct {
 	Explanation string `json:"explanation"`
 }
 
-// usage counts from the beginning of the reply; what is left out stays as it was.
+// usage is the usage since the start of the reply. Fields that an event lacks keep their
+// value.
 type usage struct {
 	Input         *int64 `json:"input_tokens"`
 	Output        *int64 `json:"output_tokens"`
@@ -89,7 +90,7 @@ func decode(data []byte, v any) error {
 	return nil
 }
 
-// A piece is a kind of delta that comes again and again.
+// A piece is a frequent kind of delta.
 type piece int
 
 const (
@@ -99,8 +100,8 @@ const (
 	inputPiece
 )
 
-// pieceKinds and pieceMembers are how the wire names each piece, and where it
-// puts it.
+// pieceKinds and pieceMembers are the type of each piece on the wire, and the member
+// that contains its text.
 var (
 	pieceKinds   = []string{textPiece: "text_delta", thoughtPiece: "thinking_delta", inputPiece: "input_json_delta"}
 	pieceMembers = []string{textPiece: "text", thoughtPiece: "thinking", inputPiece: "partial_json"}
@@ -115,11 +116,11 @@ func pieceOf(names []string, name []byte) piece {
 	return noPiece
 }
 
-// A plainReader reads the events that make up nearly all of a stream.
+// A plainReader is a fast reader of the most frequent events.
 type plainReader struct {
 	plainjson.Text
 	piece piece
-	index int // of its block
+	index int // index of the block
 }
 
 func newPlainReader() *plainReader {
@@ -147,10 +148,10 @@ func (p *plainReader) event(s *plainjson.Scanner) bool {
 	}) && kind && delta
 }
 
-// delta walks over a piece, which has to stand where its kind says.
+// delta scans a delta, whose text has to be in the member of its kind.
 func (p *plainReader) delta(s *plainjson.Scanner) bool {
 	p.piece = noPiece
-	found, at := false, textPiece // an empty text may be left out
+	found, at := false, textPiece // an empty text may be missing
 	return s.Object(func(key []byte) bool {
 		switch string(key) {
 		case "type":

@@ -11,12 +11,12 @@ import (
 	"github.com/abide-run/abide/internal/model/remote"
 )
 
-// marker ends a block at which the provider shall cache what it has read. It
-// stands in place of the block's last brace.
+// marker ends a block after which the provider caches everything so far. It replaces the
+// closing brace of the block.
 const marker = `,"cache_control":{"type":"ephemeral"}}`
 
-// fragments returns the body of a request in pieces. History and tools are the
-// kept ones; what is made anew stands around them. The newest words come last.
+// fragments returns the body of a request in pieces. The pieces of history and tools
+// are cached; the others are new. The newest text comes last.
 func fragments(q *remote.Query) [][]byte {
 	parts := make([][]byte, 0, 128)
 	parts = append(parts, thinkingOf(q).append(plainjson.AppendString([]byte(`{"model":`), q.Model)))
@@ -28,7 +28,7 @@ func fragments(q *remote.Query) [][]byte {
 	return append(parts, ending(q))
 }
 
-// beginning opens the list of messages.
+// beginning returns the start of the body, up to the list of messages.
 func beginning(system string) []byte {
 	b := make([]byte, 0, len(system)+len(system)/16+128)
 	if strings.TrimSpace(system) != "" {
@@ -38,9 +38,9 @@ func beginning(system string) []byte {
 	return append(b, `,"messages":[`...)
 }
 
-// appendHistory adds the messages, the last of them still open. Two places in it
-// are marked: its end, and where the request before this one ended. So that one
-// is found again however much was added since.
+// appendHistory adds the messages, without the end of the last one. It marks two places
+// for the cache: the end of the history, and the end of the previous request, so that
+// the provider finds that in its cache however much was added since.
 func appendHistory(parts [][]byte, q *remote.Query) [][]byte {
 	e := encoder{q}
 	format, messages := e.format(), q.Messages
@@ -58,8 +58,8 @@ func appendHistory(parts [][]byte, q *remote.Query) [][]byte {
 	return parts
 }
 
-// lastAnswer is the place of what the model said last, or -1. What stands before
-// it was the request that it answered.
+// lastAnswer returns the index of the newest answer, or -1. The messages before it were
+// the previous request.
 func lastAnswer(messages []*model.Message) int {
 	i := len(messages) - 1
 	for i >= 0 && messages[i].Role != model.Assistant {
@@ -68,8 +68,8 @@ func lastAnswer(messages []*model.Message) int {
 	return i
 }
 
-// mark marks the end of the last piece, which is that of m. Thoughts cannot be
-// marked, so what the model said is not.
+// mark marks the end of the last piece, which is that of m. Answers are not marked,
+// because thinking cannot be.
 func mark(parts [][]byte, m *model.Message) [][]byte {
 	if m.Role == model.Assistant {
 		return parts
@@ -79,7 +79,8 @@ func mark(parts [][]byte, m *model.Message) [][]byte {
 	return append(parts, []byte(marker))
 }
 
-// ending adds the volatile state behind what is cached, and closes everything.
+// ending returns the end of the body: the volatile tail, which comes after everything
+// that is cached, and the end of the last message.
 func ending(q *remote.Query) []byte {
 	b := make([]byte, 0, len(q.Tail)+len(q.Tail)/16+128)
 	var last *model.Message
@@ -101,11 +102,11 @@ func ending(q *remote.Query) []byte {
 	return append(b, '}')
 }
 
-// An encoder writes messages for where they go.
+// An encoder encodes messages for a host and model.
 type encoder struct{ q *remote.Query }
 
-// format names the form that messages keep. It is one for each host and model,
-// because thoughts only go back to those.
+// format returns the name of the cached form of messages. It is different for each host
+// and model, because thinking is only sent back to the one that it came from.
 func (e encoder) format() string {
 	format := "anthropic " + e.q.Host + " " + e.q.Model
 	if e.q.Forget {
@@ -114,8 +115,8 @@ func (e encoder) format() string {
 	return format
 }
 
-// message writes a message as the blocks of its side's turn. The turn stays
-// open, for what the next message may add to it.
+// message encodes a message as blocks. The list of blocks is not closed, because the
+// next message may add to it.
 func (e encoder) message(before, m *model.Message) []byte {
 	b := make([]byte, 0, len(m.Text)+len(m.Text)/16+128)
 	b = open(b, before, m)
@@ -135,7 +136,8 @@ func side(m *model.Message) string {
 	return "user"
 }
 
-// open writes what stands before the blocks of m. The user always begins.
+// open appends what comes before the blocks of m. A conversation always begins with the
+// user.
 func open(b []byte, before, m *model.Message) []byte {
 	switch {
 	case before == nil && m.Role == model.Assistant:
@@ -151,7 +153,7 @@ func open(b []byte, before, m *model.Message) []byte {
 	return append(b, `","content":[`...)
 }
 
-// appendText writes a text. There is no block for an empty one.
+// appendText appends a block of text, or nothing if the text is empty.
 func appendText(b []byte, text string) []byte {
 	if strings.TrimSpace(text) == "" {
 		text = "(empty)"
@@ -159,7 +161,7 @@ func appendText(b []byte, text string) []byte {
 	return append(plainjson.AppendString(append(b, `{"type":"text","text":`...), text), '}')
 }
 
-// appendContent writes what a user says and shows.
+// appendContent appends the text and the images of a user message.
 func appendContent(b []byte, m *model.Message) []byte {
 	blank := strings.TrimSpace(m.Text) == ""
 	if !blank || len(m.Images) == 0 {
@@ -195,8 +197,7 @@ func appendResult(b []byte, m *model.Message) []byte {
 	return append(b, '}')
 }
 
-// appendAnswer writes what the model said, in the order in which it came if that
-// is known.
+// appendAnswer appends an answer of the model, in its original order if that is known.
 func (e encoder) appendAnswer(b []byte, m *model.Message) []byte {
 	parts := kept(e.q, m)
 	if parts == nil {
@@ -229,7 +230,7 @@ func (e encoder) appendAnswer(b []byte, m *model.Message) []byte {
 	return b
 }
 
-// plainParts is the order of an answer of which nothing else is known.
+// plainParts returns the parts of an answer without an outline.
 func plainParts(m *model.Message) []remote.Part {
 	var parts []remote.Part
 	if m.Text != "" {
@@ -251,13 +252,13 @@ func appendCall(b []byte, c model.Call) []byte {
 	return append(b, "{}}"...)
 }
 
-// isObject reports whether the arguments can stand in a request.
+// isObject reports whether the arguments are valid in a request.
 func isObject(arguments json.RawMessage) bool {
 	return bytes.HasPrefix(bytes.TrimSpace(arguments), []byte("{")) && json.Valid(arguments)
 }
 
-// noParameters is the schema of a tool that takes none. It also stands in for a
-// schema that is no object, which would spoil the whole request.
+// noParameters is the schema of a tool without parameters. It also replaces a schema
+// that is not an object, which would make the whole request invalid.
 const noParameters = `{"type":"object","properties":{}}`
 
 func encodeTools(t *model.Tools) []byte {

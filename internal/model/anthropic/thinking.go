@@ -9,19 +9,18 @@ import (
 	"github.com/abide-run/abide/internal/model/remote"
 )
 
-// thinking is what a model is told about thinking.
+// thinking is the part of a request that is about thinking.
 type thinking struct {
-	limit  int    // of the reply, thoughts included
-	budget int    // tokens to think with; 0 if it is not told by tokens
-	adapt  bool   // think as much as seems right
-	effort string // how much that is; "" for the model's own measure
+	limit  int    // tokens of the reply, including thinking
+	budget int    // tokens of thinking; 0 if there is no budget
+	adapt  bool   // true if the model decides how much to think
+	effort string // effort for that decision; empty for the model's default
 }
 
 // leastBudget is the smallest budget that the wire allows.
 const leastBudget = 1024
 
-// budgets are the tokens for each effort. An effort that is not in it means the
-// most.
+// budgets are the tokens for each effort. Any other effort gets the largest budget.
 var budgets = map[string]int{"minimal": 2048, "low": 4096, "medium": 10_240, "high": 24_576}
 
 const mostBudget = 49_152
@@ -45,7 +44,8 @@ func thinkingOf(q *remote.Query) thinking {
 	return t
 }
 
-// budget leaves at least half of the reply for what is not thought.
+// budget returns the tokens of thinking for an effort. It leaves at least half of the
+// reply for other content.
 func budget(effort string, limit int) int {
 	n, ok := budgets[effort]
 	if !ok {
@@ -57,8 +57,8 @@ func budget(effort string, limit int) int {
 	return n
 }
 
-// interrupted reports whether the model is in the middle of work that was begun
-// without thoughts that could be shown to it. It must go on without any then.
+// interrupted reports whether the model is in the middle of calls whose thinking we
+// cannot send back. The provider requires that thinking stays off then.
 func interrupted(q *remote.Query) bool {
 	i := lastAnswer(q.Messages)
 	if i < 0 || len(q.Messages[i].Calls) == 0 {
@@ -68,7 +68,8 @@ func interrupted(q *remote.Query) bool {
 	return q.Forget || thought == nil || !remote.CameFrom(thought.Opaque, q.Host, q.Model)
 }
 
-// kept returns the parts of an answer that came from where the request goes.
+// kept returns the parts of an answer if it came from the model that the request is
+// for.
 func kept(q *remote.Query, m *model.Message) []remote.Part {
 	if m.Reasoning == nil || q.Forget {
 		return nil
@@ -82,7 +83,7 @@ func (t thinking) append(b []byte) []byte {
 	case t.budget > 0:
 		b = strconv.AppendInt(append(b, `,"thinking":{"type":"enabled","budget_tokens":`...), int64(t.budget), 10)
 		b = append(b, '}')
-	case t.adapt: // people are shown what they would otherwise wait for in silence
+	case t.adapt: // the summary lets people see that the model is thinking
 		b = append(b, `,"thinking":{"type":"adaptive","display":"summarized"}`...)
 	}
 	if t.effort != "" {

@@ -1,9 +1,8 @@
-// Package catalog knows what well-known models can do and what they cost.
+// Package catalog contains what well-known models can do and what they cost.
 //
-// It is a help, not an authority: names that it does not know get careful
-// defaults, and whoever configures a model knows better. A price is in it only
-// if one number tells the truth; where it depends on the length of a request,
-// no price is shown.
+// It provides defaults only: unknown models get cautious values, and the configuration
+// of a model overrides them. The catalog has a price only for models whose price is a
+// single number. If the price depends on the length of a request, none is shown.
 package catalog
 
 import (
@@ -12,12 +11,12 @@ import (
 	"github.com/abide-run/abide/internal/model"
 )
 
-// Unknown is what is assumed of a model that nobody knows.
+// Unknown is the capabilities of a model that the catalog does not contain.
 var Unknown = model.Capabilities{Window: 128_000, MaxOutput: 16_384}
 
-// Lookup returns what a model can do, and whether it is known. The name may be
-// one of a gateway: "anthropic/claude-opus-4.5" is "claude-opus-4-5", and dates
-// and other endings do not matter.
+// Lookup returns the capabilities of a model, and whether the catalog contains it. The
+// name may be that of a gateway: "anthropic/claude-opus-4.5" is "claude-opus-4-5". Dates
+// and other suffixes are ignored.
 func Lookup(name string) (model.Capabilities, bool) {
 	name = normalize(name)
 	best := -1
@@ -34,8 +33,8 @@ func Lookup(name string) (model.Capabilities, bool) {
 	return can, true
 }
 
-// Of returns what the model of a request can do: what the request says, or else
-// what its name tells.
+// Of returns the capabilities of the model of a request: those that the request
+// contains, or else those of the model's name.
 func Of(req *model.Request) model.Capabilities {
 	if req.Can != nil {
 		return *req.Can
@@ -44,8 +43,8 @@ func Of(req *model.Request) model.Capabilities {
 	return can
 }
 
-// normalize removes what gateways put before a name, and how they write
-// versions.
+// normalize removes the prefixes that gateways add to a name, and writes versions with
+// hyphens.
 func normalize(name string) string {
 	name = strings.ToLower(name)
 	name = name[strings.LastIndexByte(name, '/')+1:]
@@ -57,10 +56,11 @@ func normalize(name string) string {
 
 var versions = strings.NewReplacer(".", "-", "_", "-", "@", "-")
 
-// ends reports whether a name that goes on like this is still of the family.
+// ends reports whether rest can follow the prefix of a family in the name of one of its
+// models.
 func ends(rest string) bool { return rest == "" || rest[0] == '-' || rest[0] == ':' }
 
-// A family is models whose names begin alike.
+// A family is a group of models whose names begin with the same prefix.
 type family struct {
 	prefix string
 	model.Capabilities
@@ -70,12 +70,13 @@ func costs(input, output, cacheRead, cacheWrite float64) *model.Price {
 	return &model.Price{Input: input, Output: output, CacheRead: cacheRead, CacheWrite: cacheWrite}
 }
 
-// claude is a model of Anthropic, which all see.
+// claude returns a family of Anthropic. All of its models can see images.
 func claude(prefix string, window, output int, reasons bool, t model.Thinking, p *model.Price) family {
 	return family{prefix, model.Capabilities{Window: window, MaxOutput: output, Vision: true, Reasoning: reasons, Thinking: t, Price: p}}
 }
 
-// gpt is a model of OpenAI that sees. Writing to its caches is free.
+// gpt returns a family of OpenAI whose models can see images. Cache writes cost nothing
+// extra.
 func gpt(prefix string, window, output int, reasons bool, p *model.Price) family {
 	return family{prefix, model.Capabilities{Window: window, MaxOutput: output, Vision: true, Reasoning: reasons, Thinking: model.ThinkByEffort, Price: p}}
 }
@@ -85,8 +86,8 @@ const (
 	million = 1_000 * k
 )
 
-// families are the models by the beginning of their names. The longest that
-// fits decides, so that a short one stands for all that is yet to come.
+// families lists the models by the prefix of their names. The longest prefix that
+// matches decides, so that a short one covers models that do not exist yet.
 var families = []family{
 	claude("claude", 200*k, 64*k, true, model.ThinkByEffort, nil),
 	claude("claude-3", 200*k, 4096, false, model.ThinkByBudget, nil),

@@ -1,9 +1,9 @@
-// Package local is what the models that ship in the binary share: how they
-// read a request, name their calls, cut a reply into pieces and price it.
+// Package local contains what the models that are part of the program share: reading a
+// request, naming calls, cutting a reply into pieces and estimating its usage.
 //
-// Everything here is a pure function of its arguments, without a clock, a
-// counter or chance. So a request that is made again, by a retry or after a
-// crash, gets the same reply, byte for byte.
+// All functions are pure: they use no clock, no counter and no random numbers. So a
+// request that is repeated, by a retry or after a crash, gets the same reply, byte for
+// byte.
 package local
 
 import (
@@ -19,25 +19,25 @@ import (
 	"github.com/abide-run/abide/internal/model"
 )
 
-// A Turn is where a conversation stands, seen from its newest instruction: the
-// newest user message that holds words of a person. What a runtime adds to a
-// person's words, and messages of nothing else, are no instructions.
+// A Turn is the part of a conversation from its newest instruction on. An instruction
+// is a user message that contains words of a person; text that the runtime adds to
+// messages does not count.
 type Turn struct {
-	Instruction string    // the person's words; empty if there are none
-	Step        int       // which request of the turn this is: 1, 2, …
-	Outcomes    []Outcome // of the calls made since, in the order of the calls
-	Results     int       // how many results came since
-	Answered    bool      // the last reply since made no calls
-	Notice      string    // what notifications said since the last reply
+	Instruction string    // words of the person; empty if there are none
+	Step        int       // number of this request in the turn: 1, 2, …
+	Outcomes    []Outcome // calls since the instruction, in order, with their results
+	Results     int       // number of results since the instruction
+	Answered    bool      // true if the last reply since the instruction made no calls
+	Notice      string    // text of the notifications since the last reply
 }
 
-// An Outcome is a call and what came of it.
+// An Outcome is a call and its result.
 type Outcome struct {
 	Call   model.Call
 	Result *model.Message // nil if there is none
 }
 
-// Read finds where a conversation stands.
+// Read returns the current turn of a conversation.
 func Read(messages []*model.Message) Turn {
 	start := len(messages) - 1
 	for start >= 0 && !isInstruction(messages[start]) {
@@ -69,8 +69,8 @@ func (t *Turn) add(m *model.Message) {
 	}
 }
 
-// addResult gives a result to the newest call of its id. A result of a call
-// from before the instruction belongs to nobody here.
+// addResult sets the result of the newest call with its id. Results of calls from before
+// the instruction are ignored.
 func (t *Turn) addResult(m *model.Message) {
 	for i := len(t.Outcomes) - 1; i >= 0; i-- {
 		if o := &t.Outcomes[i]; o.Call.ID == m.CallID {
@@ -83,7 +83,7 @@ func (t *Turn) addResult(m *model.Message) {
 	}
 }
 
-// Instructions counts the instructions of a conversation.
+// Instructions returns the number of instructions in a conversation.
 func Instructions(messages []*model.Message) int {
 	n := 0
 	for _, m := range messages {
@@ -98,24 +98,24 @@ func isInstruction(m *model.Message) bool {
 	return m.Role == model.User && m.CallID == "" && (len(m.Images) > 0 || Words(m.Text) != "")
 }
 
-// notification is the element that tells of something that happened outside.
+// notification is the name of the element that contains a system notification.
 const notification = "system_notification"
 
-// added are the elements that runtimes put before and after a person's words.
+// added are the names of the elements that runtimes add before and after the words of a
+// person.
 var added = []string{
 	"current_datetime", "system_reminder", "reminder", notification,
 	"agent_instructions", "tagged_files", "ide_selection", "github_references", "tools_changed_notice",
 }
 
-// Words returns the words of a person in a user message: what is left without
-// the elements that a runtime put before and after them. An element in the
-// middle is the person's own.
+// Words returns the words of a person in a user message: the text without the elements
+// that a runtime added before and after it. Elements in the middle belong to the person.
 func Words(text string) string {
 	return trimAll(trimAll(text, cutFirst), cutLast)
 }
 
-// trimAll applies cut for every added element until none is left. Each cut
-// reads only what it removes, so that the whole takes one pass.
+// trimAll applies cut for every added element until none is left. Each cut reads only
+// the part that it removes, so the total time is linear.
 func trimAll(text string, cut func(text, name string) (string, bool)) string {
 	text = strings.TrimSpace(text)
 	for i := 0; i < len(added); i++ {
@@ -126,6 +126,7 @@ func trimAll(text string, cut func(text, name string) (string, bool)) string {
 	return text
 }
 
+// cutFirst removes an element at the start of a text.
 func cutFirst(text, name string) (string, bool) {
 	inner, ok := strings.CutPrefix(text, "<"+name+">")
 	if !ok {
@@ -135,6 +136,7 @@ func cutFirst(text, name string) (string, bool) {
 	return rest, ok
 }
 
+// cutLast removes an element at the end of a text.
 func cutLast(text, name string) (string, bool) {
 	inner, ok := strings.CutSuffix(text, "</"+name+">")
 	if !ok {
@@ -144,7 +146,7 @@ func cutLast(text, name string) (string, bool) {
 	return text[:max(i, 0)], i >= 0
 }
 
-// notice returns what the notifications in a message say, a line each.
+// notice returns the texts of the notifications in a message, one per line.
 func notice(text string) string {
 	var said []string
 	for {
@@ -159,9 +161,9 @@ func notice(text string) string {
 	}
 }
 
-// Identify gives each call of a reply to messages its id. An id is derived from
-// the conversation up to the call, so that it is the same when the request is
-// made again and another in every other place.
+// Identify sets the ids of the calls in a reply to messages. An id is derived from the
+// conversation before the call, so that it is the same when the request is repeated, and
+// different everywhere else.
 func Identify(messages []*model.Message, calls []model.Call) {
 	if len(calls) == 0 {
 		return
@@ -172,8 +174,8 @@ func Identify(messages []*model.Message, calls []model.Call) {
 	}
 }
 
-// Digest is a short name for a conversation. What a runtime adds to a person's
-// words has no part in it: the time of day would make every run another one.
+// Digest returns a short hash of a conversation. It ignores the text that a runtime adds
+// to the words of a person, because the time of day would change it at every run.
 func Digest(messages []*model.Message) string {
 	h := sha256.New()
 	for _, m := range messages {
@@ -193,7 +195,8 @@ func Digest(messages []*model.Message) string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// writeField marks where a field ends, so that no two conversations read alike.
+// writeField writes a field with its length, so that no two conversations have the same
+// bytes.
 func writeField(h hash.Hash, s string) {
 	var size [8]byte
 	binary.BigEndian.PutUint64(size[:], uint64(len(s)))
@@ -201,11 +204,10 @@ func writeField(h hash.Hash, s string) {
 	io.WriteString(h, s)
 }
 
-// maxPieces bounds the pieces of a long text.
+// maxPieces is the largest number of pieces that a text is cut into.
 const maxPieces = 64
 
-// Pieces cuts a text after its words, as a stream brings it. Joined, the pieces
-// are the text.
+// Pieces cuts a text after words, for streaming it. The pieces joined are the text.
 func Pieces(text string) []string {
 	var pieces []string
 	atLeast := len(text)/maxPieces + 1
@@ -217,7 +219,7 @@ func Pieces(text string) []string {
 	return pieces
 }
 
-// wordEnd returns the first place after from that follows a blank.
+// wordEnd returns the end of the word at from, including the white space after it.
 func wordEnd(text string, from int) int {
 	if i := strings.IndexAny(text[from:], " \n\t"); i >= 0 {
 		return from + i + 1
@@ -225,8 +227,8 @@ func wordEnd(text string, from int) int {
 	return len(text)
 }
 
-// Estimate prices a reply: a token for four bytes, and at least one each way.
-// Pictures are free, because nobody here looks at them.
+// Estimate returns the usage of a request and its reply: one token for four bytes, and at
+// least one for each. Images are not counted, because these models do not look at them.
 func Estimate(req *model.Request, reply *model.Reply) model.Usage {
 	in := len(req.System) + len(req.Tail)
 	if req.Tools != nil {

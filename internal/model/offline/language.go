@@ -10,7 +10,7 @@ import (
 	"github.com/abide-run/abide/internal/model"
 )
 
-// introduction is the reply to what is not in the language.
+// introduction is the reply to an instruction that is not in the language.
 const introduction = "I am the offline model: I need no key, and I do only what I am told in one of these forms.\n" +
 	"\n" +
 	"  Reply with exactly: HELLO\n" +
@@ -23,15 +23,15 @@ const introduction = "I am the offline model: I need no key, and I do only what 
 	"\n" +
 	"For a conversation, configure a provider and name one of its models."
 
-// An order is what an instruction asks for: words, or calls whose results are
-// the reply.
+// An order is what an instruction asks for: a text, or calls whose results become the
+// reply.
 type order struct {
 	text  string
 	calls []model.Call
 }
 
-// forms are the regular expressions of the language. They are compiled when an
-// instruction is first read: most processes never read one.
+// forms are the regular expressions of the language. They are compiled when the first
+// instruction is read, because most processes never read one.
 var forms = sync.OnceValue(func() (f struct{ reply, ask, use, tool, value, next, run, end *regexp.Regexp }) {
 	const (
 		result = `(?:,?\s*(?:and\s+)?(?:then\s+)?reply\s+with\s+(?:the|both|all)(?:\s+the)?\s+(?:results?|output))?`
@@ -48,7 +48,8 @@ var forms = sync.OnceValue(func() (f struct{ reply, ask, use, tool, value, next,
 	return f
 })
 
-// parse reads an instruction. It reports false if that is not in the language.
+// parse reads an instruction. It reports false if the instruction is not in the
+// language.
 func parse(text string) (order, bool) {
 	f := forms()
 	if m := f.reply.FindStringSubmatch(text); m != nil {
@@ -92,8 +93,8 @@ func parseUse(text string) (order, bool) {
 	}
 }
 
-// parseArguments reads what a tool is called with, and returns how much of the
-// text that is; zero if it is nothing.
+// parseArguments reads the arguments of a call at the start of text. It returns them with
+// the number of bytes that were read, which is zero if there are no arguments.
 func parseArguments(text string) (any, int) {
 	if m := forms().value.FindStringSubmatch(text); m != nil {
 		return argument{unquote(m[1])}, len(m[0])
@@ -107,8 +108,8 @@ func parseArguments(text string) (any, int) {
 	return json.RawMessage(text[:n]), n
 }
 
-// parseRun reads a command up to its closing fence, which is as long as the
-// opening one: a command with backticks stands between two of them.
+// parseRun reads a command up to the closing fence, which is the same as the opening one.
+// A command that contains backticks is written between longer fences.
 func parseRun(text, fence string) (order, bool) {
 	cmd, rest, ok := strings.Cut(text, fence)
 	cmd = strings.TrimSpace(cmd)
@@ -123,7 +124,7 @@ func parseRun(text, fence string) (order, bool) {
 	return orderCalls(call("bash", args)), true
 }
 
-// describe says in a few words what a command does.
+// describe returns a short description of a command.
 func describe(cmd string) string {
 	const most = 60
 	line, _, _ := strings.Cut(cmd, "\n")
@@ -133,8 +134,8 @@ func describe(cmd string) string {
 	return "Run " + line
 }
 
-// unquote removes the quotes around a value and the backslashes before quotes
-// and backslashes in it. Other backslashes are the value's own.
+// unquote removes the quotes around a value, and the backslashes before quotes and
+// backslashes in it. Other backslashes stay.
 func unquote(quoted string) string {
 	var b strings.Builder
 	inner := quoted[1 : len(quoted)-1]
@@ -164,7 +165,7 @@ type (
 
 func orderCalls(calls ...model.Call) order { return order{calls: calls} }
 
-// call makes a call that has no id yet.
+// call returns a call without an id.
 func call(tool string, arguments any) model.Call {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

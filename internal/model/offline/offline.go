@@ -1,10 +1,9 @@
 // Package offline is a model that needs no key and no network.
 //
-// It understands a small language in the newest user message and does what it
-// says; to everything else it replies with what it can do. The reply depends on
-// the request alone: the same request gets the same reply, byte for byte, in
-// any process and at any time. It never fails, except with the error of its
-// context.
+// It understands instructions in a small language in the newest user message, and
+// replies to everything else with a description of that language. The reply depends
+// only on the request: the same request gets the same reply, byte for byte, in any
+// process and at any time. It never fails, except with the error of its context.
 //
 // The language is described for users in docs/MODELS.md.
 package offline
@@ -17,7 +16,7 @@ import (
 	"github.com/abide-run/abide/internal/model/local"
 )
 
-// Name is what the model is called.
+// Name is the name of the model.
 const Name = "offline"
 
 // Model is the offline model. Its zero value is ready.
@@ -52,7 +51,7 @@ func answer(req *model.Request) *model.Reply {
 	return reply
 }
 
-// decide says what comes next in a turn: words, or calls.
+// decide returns the reply in a turn: a text or calls.
 func decide(turn local.Turn) (text string, calls []model.Call) {
 	if turn.Notice != "" && (turn.Answered || turn.Instruction == "") {
 		return turn.Notice, nil // nothing else is left to do
@@ -69,7 +68,7 @@ func decide(turn local.Turn) (text string, calls []model.Call) {
 	return report(turn.Outcomes), nil
 }
 
-// report tells what came of calls, in their order.
+// report describes the results of calls, in the order of the calls.
 func report(outcomes []local.Outcome) string {
 	lines := make([]string, len(outcomes))
 	for i, o := range outcomes {
@@ -88,7 +87,7 @@ func reportOne(o local.Outcome) string {
 	return o.Result.Text
 }
 
-// stream gives a reply to on piece by piece.
+// stream calls on with the pieces of a reply.
 func stream(ctx context.Context, reply *model.Reply, on func(model.Delta)) error {
 	for _, piece := range local.Pieces(reply.Text) {
 		if err := ctx.Err(); err != nil {

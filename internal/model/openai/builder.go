@@ -8,20 +8,20 @@ import (
 	"github.com/abide-run/abide/internal/model/remote"
 )
 
-// A builder puts a reply together.
+// A builder is a remote.Decoder.
 type builder struct {
 	*remote.Draft
 	calls []*call
 
-	decoded int // events that were decoded in full
+	decoded int // number of events that were decoded in full
 	plain   *plainReader
-	scratch []byte // for the text of the others
+	scratch []byte // buffer for the text that the plainReader has read
 }
 
-// A call is a tool call that is arriving, with what the provider calls it.
+// A call is a tool call that is arriving, with the provider's numbers and id.
 type call struct {
 	*remote.Call
-	choice, index int // index is -1 if it gives none
+	choice, index int // index is -1 if the provider sends none
 	theirs        string
 }
 
@@ -29,8 +29,8 @@ func newBuilder(q *remote.Query, on func(model.Delta)) *builder {
 	return &builder{Draft: remote.NewDraft(q, on), plain: newPlainReader()}
 }
 
-// Event adds an event of a stream. The first ones also say who answers, so they
-// are decoded in full.
+// Event implements remote.Decoder. The first events are decoded in full, because they
+// also contain the name of the model.
 func (b *builder) Event(data []byte) (remote.Progress, error) {
 	if string(data) == "[DONE]" {
 		return remote.Over, b.end()
@@ -53,7 +53,7 @@ func (b *builder) Event(data []byte) (remote.Progress, error) {
 	return remote.Going, err
 }
 
-// end checks that the model came to an end.
+// end returns an error if the stream ended before the reply was complete.
 func (b *builder) end() error {
 	if b.Finish == "" {
 		return io.ErrUnexpectedEOF
@@ -76,7 +76,7 @@ func (b *builder) add(c *chunk) error {
 	return nil
 }
 
-// addPlainly is add for a chunk that was read the fast way.
+// addPlainly is add for a chunk that the plainReader has read.
 func (b *builder) addPlainly(text []byte) {
 	switch p := b.plain; p.piece {
 	case textPiece:
@@ -93,8 +93,8 @@ func (b *builder) addPlainly(text []byte) {
 	}
 }
 
-// Whole adds a reply that was not streamed. Each of its calls is a whole one,
-// whatever it is called.
+// Whole implements remote.Decoder. Each call in the reply is complete, even if several
+// have the same id.
 func (b *builder) Whole(data []byte) error {
 	c, err := decodeChunk(data)
 	if err != nil {
@@ -117,7 +117,7 @@ func (b *builder) Whole(data []byte) error {
 	return nil
 }
 
-// start takes what stands beside the choices.
+// start reads the members of a chunk beside the choices.
 func (b *builder) start(c *chunk) error {
 	if c.Error != nil {
 		return c.Error
@@ -136,7 +136,7 @@ func (b *builder) addPart(c *choice, p *part) {
 	b.Say(cmp.Or(string(p.Content), p.Refusal))
 }
 
-// addCall adds a piece of a call to the call it belongs to.
+// addCall adds a piece of a call to its call.
 func (b *builder) addCall(choice int, p *callPart) {
 	c := b.find(choice, p)
 	if c == nil {
@@ -146,15 +146,15 @@ func (b *builder) addCall(choice int, p *callPart) {
 }
 
 func (b *builder) extend(c *call, p *callPart) {
-	if name := p.Function.Name; name != c.Name { // some repeat it with every piece
+	if name := p.Function.Name; name != c.Name { // some providers repeat the name with every piece
 		c.Name += name
 	}
 	b.Extend(c.Call, string(p.Function.Arguments))
 }
 
-// find returns the call that a piece goes on with, or nil if it begins one.
-// The index should tell, but some providers leave it out and others give every
-// call the same: then the id and the name do.
+// find returns the call that a piece continues, or nil if it begins a new one. The index
+// should identify the call, but some providers do not send it and others send the same
+// one for every call. The id and the name decide then.
 func (b *builder) find(choice int, p *callPart) *call {
 	for i := len(b.calls) - 1; i >= 0; i-- {
 		c := b.calls[i]
@@ -173,7 +173,7 @@ func (b *builder) find(choice int, p *callPart) *call {
 	return nil
 }
 
-// begins reports whether a piece with the index of c is another call.
+// begins reports whether a piece with the same index as c begins another call.
 func (p *callPart) begins(c *call) bool {
 	return p.ID != "" && c.theirs != "" && p.ID != c.theirs && p.Function.Name != ""
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/abide-run/abide/internal/model/remote"
 )
 
-// A chunk is one event of a stream, or a whole reply: these differ only in
-// where a choice keeps its part of the message.
+// A chunk is one event of a stream, or a whole reply. They differ only in the member of a
+// choice that contains the message.
 type chunk struct {
 	ID      string          `json:"id"`
 	Model   string          `json:"model"`
@@ -28,7 +28,7 @@ type choice struct {
 type part struct {
 	Content text   `json:"content"`
 	Refusal string `json:"refusal"`
-	// Providers do not agree on the name of what a model thinks.
+	// Providers use different names for reasoning.
 	ReasoningContent string     `json:"reasoning_content"`
 	Reasoning        string     `json:"reasoning"`
 	ReasoningText    string     `json:"reasoning_text"`
@@ -54,7 +54,7 @@ type callPart struct {
 	} `json:"function"`
 }
 
-// text is a string, or a list of parts of which some have a text.
+// text is a string, or a list of parts, some of which have a text.
 type text string
 
 func (t *text) UnmarshalJSON(data []byte) error {
@@ -75,7 +75,7 @@ func (t *text) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// arguments is a string that holds JSON, or that JSON itself.
+// arguments is a string that contains JSON, or the JSON itself.
 type arguments string
 
 func (a *arguments) UnmarshalJSON(data []byte) error {

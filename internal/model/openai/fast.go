@@ -2,20 +2,20 @@ package openai
 
 import "github.com/abide-run/abide/internal/model/plainjson"
 
-// A plainReader reads the chunks that make up nearly all of a stream: one choice with
-// a piece of text, of a thought or of a call, and nothing else that counts.
+// A plainReader is a fast reader of the most frequent chunks: one choice with a piece of
+// text, of reasoning or of a call, and nothing else of interest.
 type plainReader struct {
 	plainjson.Text
 	piece  piece
-	choice int // its index
-	call   int // that of a piece of a call
+	choice int // index of the choice
+	call   int // index of the call, if it is a piece of one
 }
 
-// A piece says what a plain chunk has a piece of.
+// A piece is the kind of piece in a chunk.
 type piece int
 
 const (
-	textPiece piece = iota // also if it has nothing
+	textPiece piece = iota // also if the chunk has no piece
 	thoughtPiece
 	callPiece
 )
@@ -78,8 +78,7 @@ func (p *plainReader) delta(s *plainjson.Scanner) bool {
 	})
 }
 
-// part walks over a piece of a call that has nothing but its index to tell it
-// from others.
+// part scans a piece of a call that is identified by its index alone.
 func (p *plainReader) part(s *plainjson.Scanner) bool {
 	index, function := false, false
 	return s.Object(func(key []byte) bool {

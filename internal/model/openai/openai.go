@@ -1,12 +1,12 @@
-// Package openai speaks Chat Completions, the wire that most providers and
-// local servers understand. What package remote promises holds for it.
+// Package openai is the client of the Chat Completions API, which most providers and
+// local servers support. It keeps the promises of package remote.
 //
-//   - History is never encoded twice. Messages and tools keep their wire form,
-//     and a request is read from these pieces as it is sent.
-//   - Several choices are parts of one message.
+//   - History is never encoded twice. The encoded forms of messages and tools are
+//     cached, and a request is sent from these pieces.
+//   - Several choices are joined into one message.
 //
-// The wire has no place for pictures in tool results; whoever wants to show one
-// puts it into a user message after them. Reasoning is read and never sent back.
+// The API does not support images in tool results; callers put them into a user message
+// after the results. Reasoning is read and never sent back.
 package openai
 
 import (
@@ -17,14 +17,14 @@ import (
 )
 
 type (
-	// Config says where the model is and how to reach it. The base URL goes up
-	// to and without /chat/completions.
+	// Config configures the client. The base URL is the URL without
+	// /chat/completions.
 	Config = remote.Config
-	// A Client is a model behind Chat Completions.
+	// A Client is a model that is reached by Chat Completions.
 	Client = remote.Client
 )
 
-// New returns a client. A base URL that makes no sense is reported by Ask.
+// New returns a client. An invalid base URL is reported by Ask.
 func New(c Config) *Client { return remote.New(c, wire) }
 
 var wire = remote.Wire{
@@ -36,8 +36,8 @@ var wire = remote.Wire{
 	Decoder: func(q *remote.Query, on func(model.Delta)) remote.Decoder { return newBuilder(q, on) },
 }
 
-// azurePath is where a resource of Azure answers. The versioned route names the
-// deployment.
+// azurePath returns the path at an Azure resource. The versioned route contains the name
+// of the deployment.
 func azurePath(a remote.Azure, name string) string {
 	if a.APIVersion == "" {
 		return "openai/v1/chat/completions"

@@ -11,22 +11,22 @@ import (
 	"github.com/abide-run/abide/internal/model/remote"
 )
 
-// format names the form that messages and tools keep. A message begins with the
-// comma that parts it from the one before, and ends with its content.
+// format is the name of the cached form of messages and tools. A message begins with the
+// comma that separates it from the one before, and ends with its content.
 const format = "openai-chat"
 
-// strictFormat is the same for those who want the ids and names that other
-// providers and servers chose to be like their own.
+// strictFormat is the format for providers that reject ids and names which other
+// providers have chosen.
 const strictFormat = "openai-chat-strict"
 
-// strict reports whether that is so. A local server may put more into an id
-// than a name, and has to get it back as it was.
+// strict reports whether a host needs strictFormat. A local server may store data in an
+// id, and has to get the id back unchanged.
 func strict(host string) bool {
 	return host == "api.openai.com" || strings.HasSuffix(host, ".azure.com")
 }
 
-// fragments returns the body of a request in pieces. History and tools are the
-// kept ones; what is made anew stands around them. The newest words come last.
+// fragments returns the body of a request in pieces. The pieces of history and tools
+// are cached; the others are new. The newest text comes last.
 func fragments(q *remote.Query) [][]byte {
 	req := q.Request
 	parts := make([][]byte, 0, 128)
@@ -42,13 +42,13 @@ func fragments(q *remote.Query) [][]byte {
 		parts = model.AppendWire(parts, nil, req.Messages, format, encodeMessage)
 	}
 	if req.System == "" && len(req.Messages) > 0 {
-		parts[first] = parts[first][1:] // nothing before it
+		parts[first] = parts[first][1:] // the first message has no comma before it
 	}
 	parts = appendTail(parts, req)
 	return append(parts, options(q))
 }
 
-// beginning opens the list of messages.
+// beginning returns the start of the body, up to the list of messages.
 func beginning(system string) []byte {
 	b := make([]byte, 0, len(system)+len(system)/16+64)
 	b = append(b, `,"messages":[`...)
@@ -59,8 +59,8 @@ func beginning(system string) []byte {
 	return b
 }
 
-// appendTail puts the volatile state where it spoils no cache: into the last
-// message if that is the user's, else into a message of its own.
+// appendTail adds the volatile tail at the end, where it does not invalidate the cache:
+// to the last message if that is the user's, else as a new message.
 func appendTail(parts [][]byte, req *model.Request) [][]byte {
 	if req.Tail == "" {
 		return append(parts, []byte("]"))
@@ -79,7 +79,7 @@ func appendTail(parts [][]byte, req *model.Request) [][]byte {
 		return append(parts, append(own, "}]"...))
 	}
 	n := len(parts) - 1
-	parts[n] = parts[n][:len(parts[n])-len(`"}`)] // as long as `]}`
+	parts[n] = parts[n][:len(parts[n])-len(`"}`)] // `]}` has the same length
 	if len(last.Images) > 0 {
 		part := plainjson.AppendString([]byte(`,{"type":"text","text":`), tail)
 		return append(parts, append(part, "}]}]"...))
@@ -104,7 +104,7 @@ func options(q *remote.Query) []byte {
 	return append(b, '}')
 }
 
-// longestID is how long an id may be for OpenAI.
+// longestID is the length limit of ids at OpenAI, in bytes.
 const longestID = 40
 
 func encodeStrict(before, m *model.Message) []byte {
@@ -161,7 +161,7 @@ func appendCalls(b []byte, calls []model.Call) []byte {
 		b = plainjson.AppendString(append(b, `,"type":"function","function":{"name":`...), call.Name)
 		arguments := string(call.Arguments)
 		if arguments == "" {
-			arguments = "{}" // what providers make of a call without any
+			arguments = "{}" // the usual form of a call without arguments
 		}
 		b = plainjson.AppendString(append(b, `,"arguments":`...), arguments)
 		b = append(b, "}}"...)
@@ -169,8 +169,8 @@ func appendCalls(b []byte, calls []model.Call) []byte {
 	return append(b, ']')
 }
 
-// noParameters is the schema of a tool that takes none. It also stands in for a
-// schema that is no JSON, which would spoil the whole request.
+// noParameters is the schema of a tool without parameters. It also replaces a schema
+// that is not valid JSON, which would make the whole request invalid.
 const noParameters = `{"type":"object","properties":{}}`
 
 func encodeTools(t *model.Tools) []byte {

@@ -1,11 +1,10 @@
-// Package plainjson writes and reads the JSON that goes over a wire all the
-// time: strings into a request, and one piece of text after the other out of a
-// stream.
+// Package plainjson writes and reads simple JSON fast: strings of a request, and the
+// pieces of text in a stream.
 //
-//   - What it writes, every JSON reader reads alike.
-//   - What it reads, encoding/json would read alike. For anything unusual it
-//     reports false, and whoever asked uses encoding/json.
-//   - Neither of them allocates more than the text needs.
+//   - Every JSON decoder reads what it writes in the same way.
+//   - It reads values as encoding/json does. For anything unusual it reports false, and
+//     the caller uses encoding/json instead.
+//   - It allocates only the memory of the text.
 package plainjson
 
 import (
@@ -19,7 +18,7 @@ func AppendString(b []byte, s string) []byte {
 	return append(AppendEscaped(append(b, '"'), s), '"')
 }
 
-// AppendEscaped appends what stands between the quotes.
+// AppendEscaped appends s as a JSON string without the quotes.
 func AppendEscaped(b []byte, s string) []byte {
 	if !utf8.ValidString(s) {
 		s = strings.ToValidUTF8(s, "\uFFFD")

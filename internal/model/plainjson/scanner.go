@@ -2,18 +2,18 @@ package plainjson
 
 import "unicode/utf8"
 
-// A Scanner walks over JSON that it hopes to be simple. Its methods report
-// false as soon as it is not; there is no way back then.
+// A Scanner scans simple JSON. A method that reports false has found something unusual;
+// the scanner must not be used after that.
 type Scanner struct {
 	data []byte
 	pos  int
 
 	text     []byte
-	from, to int // where the text stands, with its quotes
+	from, to int // position of the text, including its quotes
 }
 
-// Object walks over an object. It gives the key of each member to member, which
-// walks over the value.
+// Object scans an object. It calls member with the key of each member, and member has to
+// scan the value.
 func (s *Scanner) Object(member func(key []byte) bool) bool {
 	if !s.Byte('{') {
 		return false
@@ -32,8 +32,8 @@ func (s *Scanner) Object(member func(key []byte) bool) bool {
 	}
 }
 
-// key reads a key of lower case. With any other, encoding/json may see a key
-// that counts behind different spelling.
+// key scans a key in lower case. Other keys are refused, because encoding/json ignores
+// case and could find a known key in them.
 func (s *Scanner) key() ([]byte, bool) {
 	if !s.Byte('"') {
 		return nil, false
@@ -52,7 +52,7 @@ func (s *Scanner) key() ([]byte, bool) {
 	return nil, false
 }
 
-// Byte passes over c, and space before it.
+// Byte scans c, and white space before it.
 func (s *Scanner) Byte(c byte) bool {
 	s.space()
 	if s.pos < len(s.data) && s.data[s.pos] == c {
@@ -73,8 +73,7 @@ func (s *Scanner) space() {
 	}
 }
 
-// Skip passes over a value without structure, or an empty list. Its first byte
-// decides what it must be.
+// Skip scans a value that is not an object and not a list, or an empty list.
 func (s *Scanner) Skip() bool {
 	s.space()
 	if s.pos == len(s.data) {
@@ -95,19 +94,19 @@ func (s *Scanner) Skip() bool {
 	return s.integer()
 }
 
-// Null passes over null.
+// Null scans null.
 func (s *Scanner) Null() bool { return s.literal("null") }
 
-// Nothing passes over null or an empty string.
+// Nothing scans null or an empty string.
 func (s *Scanner) Nothing() bool { return s.literal("null") || s.literal(`""`) }
 
-// Is passes over this string, written without escapes.
+// Is scans the given string, written without escapes.
 func (s *Scanner) Is(word string) bool {
 	got, ok := s.Word()
 	return ok && string(got) == word
 }
 
-// Word passes over a string without escapes and returns it.
+// Word scans a string without escapes and returns it.
 func (s *Scanner) Word() ([]byte, bool) {
 	s.space()
 	start := s.pos + 1
@@ -127,7 +126,7 @@ func (s *Scanner) literal(word string) bool {
 	return false
 }
 
-// String passes over a string without escapes.
+// String scans a string without escapes.
 func (s *Scanner) String() bool {
 	if !s.Byte('"') {
 		return false
@@ -144,7 +143,7 @@ func (s *Scanner) String() bool {
 	return false
 }
 
-// integer passes over a whole number that is not negative.
+// integer scans a whole number that is not negative.
 func (s *Scanner) integer() bool {
 	s.space()
 	start := s.pos
@@ -155,7 +154,7 @@ func (s *Scanner) integer() bool {
 	return digits == 1 || digits > 1 && s.data[start] != '0'
 }
 
-// Count passes over a whole number that fits every kind of integer.
+// Count scans a whole number that fits into every type of integer.
 func (s *Scanner) Count() bool {
 	const digits = 9
 	s.space()
@@ -163,7 +162,7 @@ func (s *Scanner) Count() bool {
 	return s.integer() && s.pos-start <= digits
 }
 
-// Number is Count, and gives n the number.
+// Number is Count, and stores the number in n.
 func (s *Scanner) Number(n *int) bool {
 	s.space()
 	start := s.pos
@@ -177,8 +176,8 @@ func (s *Scanner) Number(n *int) bool {
 	return true
 }
 
-// Text reads the string that everything is about. Escapes with a code point are
-// left to encoding/json.
+// Text scans the string that the caller wants to read. It refuses escapes with a code
+// point, which encoding/json has to read.
 func (s *Scanner) Text() bool {
 	if !s.Byte('"') {
 		return false
@@ -206,7 +205,7 @@ func (s *Scanner) Text() bool {
 	return false
 }
 
-// unescaped is what a letter stands for after a backslash.
+// unescaped maps a letter after a backslash to its meaning.
 var unescaped = [256]byte{
 	'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t',
 }

@@ -2,17 +2,17 @@ package plainjson
 
 import "bytes"
 
-// A Text reads the texts of many values that look alike.
+// A Text reads one text from each of many similar values.
 type Text struct {
-	// Shape walks over a whole value, with [Scanner.Text] at most once. It
-	// reports false if more counts in the value than the text and what Shape
-	// remembers of it. That still holds for values after it, as long as Shape
-	// is not called again.
+	// Shape scans a whole value, and calls [Scanner.Text] at most once. It reports
+	// false if the value contains anything of interest beside the text and what
+	// Shape has stored. What it has stored is also true of the following values,
+	// until Shape is called again.
 	Shape func(*Scanner) bool
 
 	scanner Scanner
-	// What stood around the last text. The next value seldom differs in more
-	// than the text, and then only that has to be read.
+	// The bytes before and after the last text. If they are the same in the next
+	// value, only the text has to be read.
 	before, after []byte
 }
 
@@ -23,7 +23,7 @@ func (t *Text) Append(dst, data []byte) ([]byte, bool) {
 	}
 	s := &t.scanner
 	*s = Scanner{data: data, text: dst}
-	t.before = t.before[:0] // Shape forgets what it knows of the last one
+	t.before = t.before[:0] // what Shape stored is not true of this value
 	if !t.Shape(s) {
 		return dst, false
 	}
@@ -35,7 +35,7 @@ func (t *Text) Append(dst, data []byte) ([]byte, bool) {
 	return s.text, true
 }
 
-// sameAgain reads a value that is like the last one around its text.
+// sameAgain reads the text of a value that is otherwise the same as the last one.
 func (t *Text) sameAgain(dst, data []byte) ([]byte, bool) {
 	if len(t.before) == 0 || !bytes.HasPrefix(data, t.before) {
 		return dst, false
@@ -48,8 +48,8 @@ func (t *Text) sameAgain(dst, data []byte) ([]byte, bool) {
 	return s.text, true
 }
 
-// Once reports whether it is asked for the first time. A shape uses it for
-// members that must not stand twice.
+// Once reports whether seen is false, and sets it. A Shape uses it for members that must
+// not be repeated.
 func Once(seen *bool) bool {
 	first := !*seen
 	*seen = true

@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	// lastWords is how long a provider that said it is finished may take to
-	// send the usage and to end the stream.
+	// lastWords is the time in which a provider has to send the usage and end the
+	// stream after the reply is complete.
 	lastWords = 10 * time.Second
-	// goodbye is how long it may take to end a stream that is over. Waiting for
-	// that is what lets the connection be used again.
+	// goodbye is the time in which it has to end a stream that is over. A connection
+	// can only be used again after the stream has ended.
 	goodbye = 100 * time.Millisecond
 )
 
@@ -37,17 +37,17 @@ func (c *Client) Ask(ctx context.Context, req *model.Request, on func(model.Delt
 	return reply, nil
 }
 
-// An attempt is one request on its way.
+// An attempt is one HTTP request and its reply.
 type attempt struct {
 	client   *Client
 	req      *model.Request
 	endpoint *url.URL
 	token    string
 
-	caller context.Context
-	ctx    context.Context
+	caller context.Context // context of the caller
+	ctx    context.Context // context of the request, which also ends when a time limit is reached
 	cancel context.CancelCauseFunc
-	idle   *time.Timer
+	idle   *time.Timer // cancels the request when no data arrives
 }
 
 var (
@@ -121,7 +121,7 @@ func (a *attempt) setHeaders(h http.Header, q *Query) error {
 	return nil
 }
 
-// authorize says who asks.
+// authorize adds the credentials to the headers.
 func (a *attempt) authorize(h http.Header) error {
 	c := a.client
 	header := ""
@@ -147,8 +147,9 @@ func (a *attempt) authorize(h http.Header) error {
 	return nil
 }
 
-// read takes the reply as what it says it is, and as what was asked for if it
-// says nothing: some servers stream unasked, others do not stream at all.
+// read reads the reply. Its content type decides whether it is a stream, because some
+// servers stream without being asked and others never do. Without a content type, the
+// request decides.
 func (a *attempt) read(resp *http.Response, q *Query, on func(model.Delta)) (*model.Reply, error) {
 	d := a.client.wire.Decoder(q, on)
 	body := &watched{r: resp.Body, idle: a.idle, limit: a.client.IdleTimeout}
@@ -184,15 +185,15 @@ func readWhole(body *watched, d Decoder) error {
 	return d.Whole(data)
 }
 
-// ReadStream reads a stream that is there already.
+// ReadStream reads a stream without time limits, for tests.
 func ReadStream(r io.Reader, d Decoder) error {
 	idle := time.AfterFunc(defaultIdle, func() {})
 	defer idle.Stop()
 	return readStream(&watched{r: r, idle: idle, limit: defaultIdle}, d)
 }
 
-// readStream reads events until the stream says that it is over. If the model
-// has finished, no trouble after that can spoil the reply.
+// readStream reads events until the stream is over. After the reply is complete, errors
+// of the stream are ignored.
 func readStream(body *watched, d Decoder) error {
 	events := newEvents(body)
 	defer events.release()
@@ -219,7 +220,7 @@ func readStream(body *watched, d Decoder) error {
 	}
 }
 
-// watched is a reply that must not fall silent.
+// watched is the body of a reply. It resets the idle timer whenever data arrives.
 type watched struct {
 	r     io.Reader
 	idle  *time.Timer
@@ -234,7 +235,7 @@ func (w *watched) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// hurry shortens the silence that is allowed from now on.
+// hurry shortens the time without data that is allowed from now on.
 func (w *watched) hurry(d time.Duration) {
 	if d < w.limit {
 		w.limit = d
@@ -242,8 +243,8 @@ func (w *watched) hurry(d time.Duration) {
 	}
 }
 
-// finish reads what is left, if it comes soon: then the connection is free for
-// the next request.
+// finish reads the rest of the body if it arrives in time, so that the connection can be
+// used for the next request.
 func (w *watched) finish(d time.Duration) {
 	w.idle.Reset(d)
 	_, _ = io.CopyN(io.Discard, w.r, 4<<10)

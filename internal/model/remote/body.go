@@ -2,13 +2,13 @@ package remote
 
 import "io"
 
-// A body reads pieces one after the other.
+// A body is a reader of several pieces, one after the other.
 type body struct {
 	parts [][]byte
-	off   int // in the first of them
+	off   int // offset in the first of them
 }
 
-// NewBody returns what reads pieces as if they were one.
+// NewBody returns a reader of the concatenation of the pieces.
 func NewBody(parts [][]byte) io.ReadCloser { return &body{parts: parts} }
 
 func size(parts [][]byte) int64 {
@@ -19,7 +19,8 @@ func size(parts [][]byte) int64 {
 	return int64(n)
 }
 
-// Read fills p as far as it can: short pieces must not make short writes.
+// Read fills p from as many pieces as needed, so that short pieces do not cause short
+// writes.
 func (b *body) Read(p []byte) (int, error) {
 	n := 0
 	for n < len(p) && len(b.parts) > 0 {

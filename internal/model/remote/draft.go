@@ -8,23 +8,23 @@ import (
 	"github.com/abide-run/abide/internal/model"
 )
 
-// A Draft is a reply in the making. It tells about each piece, and remembers in
-// which order they came.
+// A Draft is a reply that is arriving. It passes each piece on to a callback, and
+// records the order of the parts.
 type Draft struct {
 	Usage  model.Usage
-	Finish string
-	Model  string // who answers
-	ID     string // what the provider calls the reply
+	Finish string // see model.Reply
+	Model  string // model that answers
+	ID     string // the provider's id of the reply
 
 	query           *Query
 	on              func(model.Delta)
 	text, reasoning strings.Builder
 	calls           []*Call
-	dropped         bool            // and so they count for nothing
-	taken           map[string]bool // ids of calls; made when the first call comes
+	dropped         bool            // true if the calls were taken back
+	taken           map[string]bool // ids of calls in the conversation; created with the first call
 	parts           []*Part
-	talk            *Part // the text that goes on
-	apart           bool  // the next thought begins a paragraph
+	talk            *Part // text part that pieces are added to
+	apart           bool  // true if the next piece of reasoning begins a paragraph
 }
 
 // A Call is a tool call that is arriving.
@@ -35,11 +35,11 @@ type Call struct {
 	arguments strings.Builder
 }
 
-// Empty reports whether no argument came yet.
+// Empty reports whether no piece of the arguments has arrived yet.
 func (c *Call) Empty() bool { return c.arguments.Len() == 0 }
 
-// whole returns the arguments. A call that was cut off before the first one must
-// not pass for a call without any: it is no JSON, as it would be a bit later.
+// whole returns the arguments. If the reply was cut off before the first piece of them,
+// it returns invalid JSON, so that the call fails instead of running without arguments.
 func (c *Call) whole(cut bool) json.RawMessage {
 	switch {
 	case !c.Empty():
@@ -50,7 +50,7 @@ func (c *Call) whole(cut bool) json.RawMessage {
 	return json.RawMessage("{}")
 }
 
-// NewDraft returns an empty reply to q. Nobody listens if on is nil.
+// NewDraft returns an empty reply to q. on is called with each piece, unless it is nil.
 func NewDraft(q *Query, on func(model.Delta)) *Draft {
 	if on == nil {
 		on = func(model.Delta) {}
@@ -76,8 +76,8 @@ func (d *Draft) SayBytes(piece []byte) {
 	}
 }
 
-// said gives away the last n bytes of the text. They share its memory, so that
-// a long stream does not allocate for every piece.
+// said passes the last n bytes of the text to the callback. They share the memory of the
+// text, so that a long stream does not allocate for every piece.
 func (d *Draft) said(n int) {
 	if d.talk == nil {
 		d.talk = d.Add(Part{text: true})
@@ -87,7 +87,7 @@ func (d *Draft) said(n int) {
 	d.on(model.Delta{Text: all[len(all)-n:]})
 }
 
-// part begins the text with a blank line, if it follows another one.
+// part inserts a blank line if a text part begins after another one.
 func (d *Draft) part() {
 	if d.talk != nil && d.talk.apart && d.talk.Text == 0 && d.text.Len() > 0 {
 		d.text.WriteString(gap)
@@ -96,7 +96,7 @@ func (d *Draft) part() {
 	}
 }
 
-// gap parts what would run together for people who read it.
+// gap is the blank line between two texts or paragraphs.
 const gap = "\n\n"
 
 // Speaking reports whether the last part is text.
@@ -104,15 +104,14 @@ func (d *Draft) Speaking() bool {
 	return len(d.parts) > 0 && d.parts[len(d.parts)-1].kind() == partText
 }
 
-// Speak begins another text, with what the provider says about it. The blank
-// line before it is only for people: the provider gets its texts back as it
-// gave them.
+// Speak begins another text part, with the provider's id and phase. The blank line
+// before it is only for people: the provider gets its texts back without it.
 func (d *Draft) Speak(id, phase string) *Part {
 	d.talk = d.Add(Part{ID: id, Phase: phase, text: true, apart: true})
 	return d.talk
 }
 
-// Think adds a piece of reasoning that people may read.
+// Think adds a piece of the readable reasoning.
 func (d *Draft) Think(piece string) {
 	if piece != "" {
 		from := d.paragraph()
@@ -121,7 +120,7 @@ func (d *Draft) Think(piece string) {
 	}
 }
 
-// ThinkBytes adds a piece of reasoning. The bytes are copied.
+// ThinkBytes adds a piece of the readable reasoning. The bytes are copied.
 func (d *Draft) ThinkBytes(piece []byte) {
 	if len(piece) > 0 {
 		from := d.paragraph()
@@ -130,8 +129,8 @@ func (d *Draft) ThinkBytes(piece []byte) {
 	}
 }
 
-// paragraph begins another paragraph if it has to, and returns where the next
-// piece of reasoning begins.
+// paragraph inserts a blank line if a paragraph begins, and returns the offset of the
+// piece that includes it.
 func (d *Draft) paragraph() int {
 	from := d.reasoning.Len()
 	if d.apart && from > 0 {
@@ -143,11 +142,11 @@ func (d *Draft) paragraph() int {
 
 func (d *Draft) thought(from int) { d.on(model.Delta{Reasoning: d.reasoning.String()[from:]}) }
 
-// PartThoughts begins another paragraph of reasoning.
+// PartThoughts begins another paragraph of reasoning with the next piece.
 func (d *Draft) PartThoughts() { d.apart = true }
 
-// Begin adds a call without arguments. Its id and name may become others than
-// the provider's, if these do not fit the conversation.
+// Begin adds a call without arguments. The id is replaced if the conversation has it
+// already, and the name becomes our name of the tool.
 func (d *Draft) Begin(id, name string) *Call {
 	c := &Call{ID: d.uniqueID(id), Name: d.toolName(name), Part: d.Add(Part{Call: true})}
 	d.calls = append(d.calls, c)
@@ -175,7 +174,7 @@ func (d *Draft) extended(c *Call, n int) {
 	d.on(model.Delta{Arguments: all[len(all)-n:], CallID: c.ID, CallName: c.Name})
 }
 
-// Drop takes back all calls, and what led to them: they must not be made.
+// Drop takes back all calls and their reasoning, so that the calls are not made.
 func (d *Draft) Drop() { d.dropped = true }
 
 // Calling reports whether there are calls.
@@ -184,8 +183,8 @@ func (d *Draft) Calling() bool { return len(d.calls) > 0 && !d.dropped }
 // Silent reports whether there is neither text nor a call.
 func (d *Draft) Silent() bool { return d.text.Len() == 0 && !d.Calling() }
 
-// uniqueID returns id if no other call of the conversation has it. Some
-// providers number the calls of each reply from zero, or give no ids at all.
+// uniqueID returns id, or a new one if another call of the conversation has it or it is
+// empty. Some providers number the calls of each reply from zero, or send no ids.
 func (d *Draft) uniqueID(id string) string {
 	if d.taken == nil {
 		d.taken = make(map[string]bool)
@@ -202,7 +201,7 @@ func (d *Draft) uniqueID(id string) string {
 	return id
 }
 
-// toolName is our name of the tool that a provider calls by a name that fits it.
+// toolName returns our name of a tool. It undoes FitName.
 func (d *Draft) toolName(name string) string {
 	if d.query.Tools == nil {
 		return name
@@ -215,7 +214,7 @@ func (d *Draft) toolName(name string) string {
 	return name
 }
 
-// Reply is what came so far.
+// Reply returns the reply as far as it has arrived.
 func (d *Draft) Reply() *model.Reply {
 	r := &model.Reply{Text: d.text.String(), Usage: d.Usage, Finish: d.Finish, Model: d.Model, RequestID: d.ID}
 	for i, c := range d.calls {

@@ -20,23 +20,23 @@ import (
 	"github.com/abide-run/abide/internal/model"
 )
 
-// tokenError is a token that could not be had.
+// A tokenError is the error of Config.Token.
 type tokenError struct{ err error }
 
 func (e tokenError) Error() string { return e.err.Error() }
 func (e tokenError) Unwrap() error { return e.err }
 
-// BadReply is a reply that is not what the wire promises.
+// BadReply is the error for a reply that violates the protocol.
 type BadReply string
 
 func (e BadReply) Error() string { return string(e) }
 
-// NotUnderstood is the error for data that the wire does not allow.
+// NotUnderstood returns the error for data that could not be decoded.
 func NotUnderstood(data []byte, err error) BadReply {
 	return BadReply(fmt.Sprintf("%v, in %s", err, excerpt(data)))
 }
 
-// excerpt is more of some bytes than will be quoted of them.
+// excerpt returns the beginning of data. It is longer than any quotation in an error.
 func excerpt(data []byte) string {
 	const enough = 2 << 10
 	data = bytes.TrimSpace(data)
@@ -46,8 +46,8 @@ func excerpt(data []byte) string {
 	return string(data[:enough]) + "…"
 }
 
-// explain turns whatever ended the attempt into what the port promises: the
-// caller's own reason if it gave up, else an *model.Error.
+// explain converts the error that ended the attempt to the error that model.Model
+// promises: the cause of the caller's context if that is done, else a *model.Error.
 func (a *attempt) explain(err error) error {
 	if a.caller.Err() != nil {
 		return context.Cause(a.caller)
@@ -66,14 +66,14 @@ func (a *attempt) explain(err error) error {
 			Message: fmt.Sprintf("%s did not finish its reply within %v; try again, or allow more time", host, a.client.Timeout)}
 	}
 	var sending *url.Error
-	if errors.As(err, &sending) { // it has the whole URL in its text; what is inside has not
+	if errors.As(err, &sending) { // its text contains the whole URL; that of the wrapped error does not
 		return &model.Error{Kind: model.KindNetwork, Err: sending.Err,
 			Message: fmt.Sprintf("%s could not be reached: %s", host, a.detour(sending.Err))}
 	}
 	return a.broken(err)
 }
 
-// broken explains a reply that began and was no good.
+// broken returns the error for a reply that began and could not be read.
 func (a *attempt) broken(err error) *model.Error {
 	host := a.endpoint.Host
 	var token tokenError
@@ -94,8 +94,8 @@ func (a *attempt) broken(err error) *model.Error {
 	return &model.Error{Kind: model.KindStream, Err: err, Message: fmt.Sprintf("the reply of %s broke off (%s); try again", host, reason(err))}
 }
 
-// detour says why there was no reply at all, and whether a proxy stands between
-// us and the provider.
+// detour returns the reason and the way out if there was no reply at all. If a proxy is
+// configured for the provider, it names the proxy.
 func (a *attempt) detour(err error) string {
 	proxy, none := http.ProxyFromEnvironment(&http.Request{URL: a.endpoint})
 	if none != nil || proxy == nil {
@@ -104,7 +104,7 @@ func (a *attempt) detour(err error) string {
 	return fmt.Sprintf("the proxy %s did not let us through (%s); check HTTPS_PROXY, HTTP_PROXY and NO_PROXY, and the base URL", proxy.Host, oneLine(err.Error()))
 }
 
-// unreachable says why there was no reply at all, and what to do.
+// unreachable returns the reason and the way out if there was no reply at all.
 func unreachable(err error) string {
 	var dns *net.DNSError
 	var certificate *tls.CertificateVerificationError
@@ -123,7 +123,7 @@ func unreachable(err error) string {
 	return fmt.Sprintf("%s; check the network and the base URL", oneLine(err.Error()))
 }
 
-// reason says why a reply ended early.
+// reason returns the reason for which a reply ended early.
 func reason(err error) string {
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
@@ -134,7 +134,7 @@ func reason(err error) string {
 	return oneLine(err.Error())
 }
 
-// refusal is a response that is not a reply.
+// refusal returns the error for a response whose status is not 200.
 func (a *attempt) refusal(resp *http.Response) *model.Error {
 	said := readFailure(resp.Body)
 	e := a.statusError(resp.StatusCode, said)
@@ -147,7 +147,7 @@ func (a *attempt) refusal(resp *http.Response) *model.Error {
 	return e
 }
 
-// safeURL is a URL without user, query and path of the endpoint.
+// safeURL returns a URL without user, query and the wire's own path.
 func (a *attempt) safeURL(text string) string {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" {
@@ -156,7 +156,7 @@ func (a *attempt) safeURL(text string) string {
 	return u.Scheme + "://" + u.Host + strings.TrimSuffix(u.EscapedPath(), "/"+a.client.wire.Path)
 }
 
-// statusError classifies a refused request.
+// statusError returns the error for an HTTP status and the failure that came with it.
 func (a *attempt) statusError(status int, f *Failure) *model.Error {
 	host, name := a.endpoint.Host, a.req.Model
 	said := strconv.Itoa(status)
@@ -191,7 +191,7 @@ func (a *attempt) statusError(status int, f *Failure) *model.Error {
 	return fail(model.KindRequest, "%s rejects the request (%s); check the model's settings", host, said)
 }
 
-// streamFailure classifies an error that came instead of the rest of a reply.
+// streamFailure returns the error for a failure in the middle of a reply.
 func (a *attempt) streamFailure(f *Failure) *model.Error {
 	if status, err := strconv.Atoi(string(f.Code)); err == nil && status >= 400 && status < 600 {
 		return a.statusError(status, f)
@@ -205,10 +205,10 @@ func (a *attempt) streamFailure(f *Failure) *model.Error {
 		a.endpoint.Host, cmp.Or(a.quote(f.Message), "it gave no reason"))}
 }
 
-// longestWait bounds what a provider can ask for, so that nonsense stays finite.
+// longestWait is the longest time that a provider can ask us to wait.
 const longestWait = 24 * time.Hour
 
-// retryAfter is how long the provider wants to be left alone.
+// retryAfter returns the time that the provider asks us to wait, or zero.
 func retryAfter(h http.Header) time.Duration {
 	if d, ok := wait(h.Get("Retry-After-Ms"), time.Millisecond); ok {
 		return d
@@ -223,6 +223,7 @@ func retryAfter(h http.Header) time.Duration {
 	return 0
 }
 
+// wait converts a number of units to a duration.
 func wait(number string, unit time.Duration) (time.Duration, bool) {
 	n, err := strconv.ParseFloat(number, 64)
 	if err != nil || !(n >= 0) {
@@ -231,8 +232,8 @@ func wait(number string, unit time.Duration) (time.Duration, bool) {
 	return time.Duration(min(n*float64(unit), float64(longestWait))), true
 }
 
-// quote makes what someone else said fit into a sentence, without what was sent
-// to prove who asks: providers like to repeat it.
+// quote returns a text of the provider for an error message. It removes all credentials,
+// because providers often repeat them.
 func (a *attempt) quote(text string) string {
 	secrets := []string{a.token}
 	for _, headers := range []map[string]string{a.client.Headers, a.req.Headers} {
@@ -241,14 +242,14 @@ func (a *attempt) quote(text string) string {
 		}
 	}
 	for _, secret := range secrets {
-		if len(secret) >= 4 { // shorter ones would tear words apart
+		if len(secret) >= 4 { // removing shorter ones would damage other words
 			text = strings.ReplaceAll(text, secret, "…")
 		}
 	}
 	return oneLine(text)
 }
 
-// oneLine makes a text fit into a sentence.
+// oneLine returns a text as one short line.
 func oneLine(text string) string {
 	const enough = 300
 	text = strings.TrimRight(strings.Join(strings.Fields(text), " "), ".")

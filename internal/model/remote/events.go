@@ -7,27 +7,27 @@ import (
 	"sync"
 )
 
-// events reads server-sent events. It knows all three line ends, comments,
-// data of several lines and a byte order mark, and allocates nothing for a line
-// unless it is longer than any before.
+// events reads server-sent events. It supports all three line ends, comments, data of
+// several lines and a byte order mark. It only allocates for a line that is longer than
+// all before.
 type events struct {
 	r     io.Reader
-	err   error // of r, to be reported after what it gave
-	limit int
+	err   error // error of r, which is returned after the data before it
+	limit int   // largest size of a line
 
 	buf    []byte
-	start  int  // of what was not used yet
-	end    int  // of what was read
-	seen   int  // bytes after start that hold no line end
-	fresh  bool // nothing was used yet
-	skipLF bool // the last line ended with a CR: a LF after it belongs to it
+	start  int  // start of the data in buf that was not used yet
+	end    int  // end of the data in buf
+	seen   int  // number of bytes after start that are known to contain no line end
+	fresh  bool // true until the first data is used
+	skipLF bool // true if the last line ended with CR, so that a LF after it is skipped
 
-	data []byte // of the current event
+	data []byte // data of the current event
 }
 
 const (
 	firstBuffer = 32 << 10
-	keptBuffer  = 128 << 10 // longer ones are not kept for other streams
+	keptBuffer  = 128 << 10 // larger buffers are not reused
 )
 
 var errLineTooLong = errors.New("the reply has a line of more than 32 MiB")
@@ -40,7 +40,7 @@ func newEvents(r io.Reader) *events {
 	return s
 }
 
-// release gives the buffers back. Nothing that next returned is valid after it.
+// release returns the buffers to the pool. Data that next returned is invalid after it.
 func (s *events) release() {
 	if len(s.buf)+cap(s.data) <= keptBuffer {
 		s.r = nil
@@ -48,8 +48,8 @@ func (s *events) release() {
 	}
 }
 
-// next returns the data of the next event, valid until it is called again. At
-// the end of the stream an event needs no empty line after it.
+// next returns the data of the next event, which is valid until next is called again.
+// The last event of a stream needs no empty line after it.
 func (s *events) next() ([]byte, error) {
 	s.data = s.data[:0]
 	lines := 0
@@ -77,7 +77,7 @@ func (s *events) next() ([]byte, error) {
 	}
 }
 
-// dataOf returns the value if the line is a data field.
+// dataOf returns the value of a data field, or false if the line is not one.
 func dataOf(line []byte) ([]byte, bool) {
 	value, ok := bytes.CutPrefix(line, []byte("data"))
 	if !ok || len(value) == 0 {
@@ -109,7 +109,7 @@ func (s *events) line() ([]byte, error) {
 	}
 }
 
-// cut takes a line that is in the buffer.
+// cut returns the next line in the buffer, or false if it is not complete.
 func (s *events) cut() ([]byte, bool) {
 	if s.start == s.end {
 		return nil, false
@@ -143,8 +143,8 @@ func (s *events) cut() ([]byte, bool) {
 
 const byteOrderMark = "\xEF\xBB\xBF"
 
-// skipMark passes over a byte order mark at the very beginning. It reports
-// false if what is there may be half of one.
+// skipMark skips a byte order mark at the start of the stream. It reports false if the
+// data so far may be the first part of one.
 func (s *events) skipMark() bool {
 	text := s.buf[s.start:s.end]
 	if len(text) < len(byteOrderMark) && s.err == nil && bytes.HasPrefix([]byte(byteOrderMark), text) {
@@ -157,7 +157,7 @@ func (s *events) skipMark() bool {
 	return true
 }
 
-// fill reads more, behind what is there.
+// fill reads more data into the buffer.
 func (s *events) fill() error {
 	if s.start > 0 {
 		s.end = copy(s.buf, s.buf[s.start:s.end])

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// A Failure is what a provider says about an error. Most send an object, some
-// only a sentence.
+// A Failure is an error as a provider reports it. Most providers send an object, some
+// only a string.
 type Failure struct {
 	Message string `json:"message"`
 	Type    string `json:"type"`
@@ -19,7 +19,7 @@ type Failure struct {
 
 func (f *Failure) Error() string { return f.Message }
 
-// UnmarshalJSON reads an object or a sentence.
+// UnmarshalJSON decodes an object or a string.
 func (f *Failure) UnmarshalJSON(data []byte) error {
 	if data[0] == '"' {
 		return json.Unmarshal(data, &f.Message)
@@ -28,10 +28,10 @@ func (f *Failure) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*plain)(f))
 }
 
-// A Code is a word or a number.
+// A Code is the code of a failure, which is a string or a number on the wire.
 type Code string
 
-// UnmarshalJSON reads a word or a number.
+// UnmarshalJSON decodes a string or a number.
 func (c *Code) UnmarshalJSON(data []byte) error {
 	if data[0] == '"' || data[0] == 'n' {
 		return json.Unmarshal(data, (*string)(c))
@@ -40,7 +40,7 @@ func (c *Code) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// status is the HTTP status that fits what a provider calls the error, or 0.
+// status returns the HTTP status that matches the type and code of the failure, or 0.
 func (f *Failure) status() int {
 	switch word := strings.ToLower(f.Type + " " + string(f.Code)); {
 	case f.overflow(), f.noQuota():
@@ -67,22 +67,21 @@ func (f *Failure) status() int {
 
 func (f *Failure) is(word string) bool { return string(f.Code) == word || f.Type == word }
 
-// overflow reports whether the request is too long for the model. There is a
-// code for it, but many providers have only words.
+// overflow reports whether the request is too long for the model. There is a code for
+// it, but many providers only say so in the message.
 func (f *Failure) overflow() bool {
 	return f.is("context_length_exceeded") || f.says(
 		"context length", "context window", "context size", "context limit", "maximum context",
 		"prompt is too long", "input is too long", "exceeds the maximum number of tokens")
 }
 
-// noQuota reports whether the request would be right if somebody paid for it.
+// noQuota reports whether the account has no quota or credit left.
 func (f *Failure) noQuota() bool {
 	return f.is("insufficient_quota") || f.is("billing_error") || f.says("credit balance")
 }
 
-// rejectsReasoning reports whether the provider does not know its own reasoning
-// any more. It may belong to another account by now, or to a conversation that
-// was shortened since.
+// rejectsReasoning reports whether the provider rejects reasoning that it sent earlier:
+// because the account has changed, or because the conversation was shortened.
 func (f *Failure) rejectsReasoning() bool {
 	return f.is("invalid_encrypted_content") || f.says(
 		"encrypted content", "encrypted_content", "thinking` block", "thinking block", "redacted_thinking`",
@@ -94,11 +93,11 @@ func (f *Failure) says(any ...string) bool {
 	return slices.ContainsFunc(any, func(words string) bool { return strings.Contains(said, words) })
 }
 
-// readFailure finds what a provider says in the body of a refusal.
+// readFailure reads the failure from the body of a response.
 func readFailure(body io.Reader) *Failure {
 	data, _ := io.ReadAll(io.LimitReader(body, 64<<10))
 	f := parseFailure(data)
-	if f.Message == "" && !strings.HasPrefix(strings.TrimSpace(string(data)), "<") { // a page for people says nothing
+	if f.Message == "" && !strings.HasPrefix(strings.TrimSpace(string(data)), "<") { // an HTML page does not help
 		f.Message = string(data)
 	}
 	return f
@@ -110,13 +109,13 @@ func parseFailure(data []byte) *Failure {
 		Message string   `json:"message"`
 		Detail  string   `json:"detail"`
 	}
-	if data := strings.TrimSpace(string(data)); strings.HasPrefix(data, "[") { // a list of one
+	if data := strings.TrimSpace(string(data)); strings.HasPrefix(data, "[") { // some providers send a list with one element
 		var list []json.RawMessage
 		if json.Unmarshal([]byte(data), &list) == nil && len(list) > 0 {
 			return parseFailure(list[0])
 		}
 	}
-	_ = json.Unmarshal(data, &object) // what is no JSON is shown as it is
+	_ = json.Unmarshal(data, &object) // the caller uses the text if it is not JSON
 	if object.Error != nil {
 		return object.Error
 	}

@@ -8,16 +8,15 @@ import (
 	"github.com/abide-run/abide/internal/model"
 )
 
-// longestName bounds the names of tools, and of most other things. It is what
-// every provider with a rule allows.
+// longestName is the length of names that every provider accepts, in bytes.
 const longestName = 64
 
-// FitID returns an id that providers take. Ids of one provider need not please
-// another: the same id always becomes the same other one, so that call and
-// result still belong together.
+// FitID returns an id that providers accept. An id from one provider may be invalid for
+// another; it is then replaced, always by the same other id, so that a result still
+// matches its call.
 func FitID(id string) string { return FitIDWithin(longestName, id) }
 
-// FitIDWithin is FitID for a provider that wants ids to be shorter.
+// FitIDWithin is FitID for a provider with another limit on the length of ids.
 func FitIDWithin(longest int, id string) string {
 	if fits(id, longest) {
 		return id
@@ -25,8 +24,8 @@ func FitIDWithin(longest int, id string) string {
 	return "call_" + digest(id, 32)
 }
 
-// FitName returns a tool's name that every provider takes. Two names never
-// become the same.
+// FitName returns a name of a tool that every provider accepts. Different names stay
+// different.
 func FitName(name string) string {
 	if fits(name, longestName) {
 		return name
@@ -54,8 +53,8 @@ func digest(s string, n int) string {
 	return hex.EncodeToString(sum[:])[:n]
 }
 
-// FitImage returns the media type by which every provider knows a picture, or
-// false if none of them can look at it.
+// FitImage returns the media type of an image as providers write it, or false if they
+// do not support the image.
 func FitImage(i model.Image) (mediaType string, ok bool) {
 	switch t := strings.ToLower(i.MediaType); t {
 	case "image/png", "image/jpeg", "image/gif", "image/webp":
@@ -66,7 +65,7 @@ func FitImage(i model.Image) (mediaType string, ok bool) {
 	return "", false
 }
 
-// Unseen is what a model reads instead of a picture that it cannot look at.
+// Unseen returns the text that a model gets instead of an unsupported image.
 func Unseen(i model.Image) string {
 	return "(a picture of type " + i.MediaType + ", which cannot be shown to this model)"
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/abide-run/abide/internal/model"
 )
 
-// FirstModel asks the provider for its models and returns the first one, which
-// is used when nobody names another.
+// FirstModel asks the provider for its models and returns the first one, which is the
+// default if no model is configured.
 func (c *Client) FirstModel(ctx context.Context) (string, error) {
 	names, err := c.Models(ctx)
 	if err == nil && len(names) == 0 {
@@ -25,8 +25,8 @@ func (c *Client) FirstModel(ctx context.Context) (string, error) {
 	return names[0], nil
 }
 
-// Models asks the provider for the names of its models. A resource of Azure
-// does not tell: there a model goes by the name of its deployment.
+// Models asks the provider for the names of its models. It returns none for an Azure
+// resource, which has no such list: there, models have the names of their deployments.
 func (c *Client) Models(ctx context.Context) ([]string, error) {
 	switch {
 	case c.invalid != nil:
@@ -49,16 +49,16 @@ func (c *Client) Models(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// Window is how many tokens fit into a request and its reply, as the provider said
-// when it was last asked for its models; zero if it did not.
+// Window returns the number of tokens that fit into a request and its reply, as the
+// provider said when it was last asked for its models; zero if it did not.
 func (c *Client) Window(name string) int {
 	n, _ := c.windows.Load(name)
 	window, _ := n.(int)
 	return window
 }
 
-// A listed model is one of a provider's list. Providers do not agree on how they
-// tell how much a model takes.
+// A listed is an entry of a provider's list of models. Providers use different fields
+// for the size of the window.
 type listed struct {
 	ID            string `json:"id"`
 	ContextLength count  `json:"context_length"`
@@ -72,7 +72,8 @@ type listed struct {
 	} `json:"capabilities"`
 }
 
-// A count is zero if it is not a whole number: a list is of use all the same.
+// A count is a number of tokens. Anything that is not a whole number becomes zero, so
+// that the rest of the list can be used.
 type count int
 
 func (c *count) UnmarshalJSON(b []byte) error {
@@ -106,8 +107,8 @@ func (a *attempt) models() ([]listed, error) {
 	return readModels(&watched{r: resp.Body, idle: a.idle, limit: a.client.IdleTimeout})
 }
 
-// unlisted is a response that is not a list. The question was about no model, so
-// the answer is not, either.
+// unlisted returns the error for a response that is not a list of models. Its message
+// does not mention a model, because the request was about none.
 func (a *attempt) unlisted(resp *http.Response) *model.Error {
 	e := a.refusal(resp)
 	switch e.Status {

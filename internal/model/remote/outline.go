@@ -10,32 +10,32 @@ import (
 	"github.com/abide-run/abide/internal/model/plainjson"
 )
 
-// An outline is the order of the parts of a reply, with those in it that only
-// the provider understands. It is kept with the message, so that the message
-// can be given back as it came: text and calls are in the message already, and
-// are only counted here.
+// An outline is the order of the parts of a reply, and the content of the parts that
+// only the provider understands. It is stored with the message, so that the provider
+// gets the message back as it was. Text and calls are in the message itself; the outline
+// only has their lengths and order.
 //
-// As JSON it begins with host and model: only they can use it.
+// Its JSON begins with the host and the model, because only they can use it.
 type outline struct {
 	Parts []Part `json:"parts"`
 }
 
-// A Part is a part of a reply: one of Raw, Text and Call is set.
+// A Part is a part of a reply. Exactly one of Raw, Text and Call is set.
 type Part struct {
-	Raw  json.RawMessage `json:"raw"`  // what is given back byte for byte
-	Text int             `json:"text"` // so many bytes of the message's text
-	Call bool            `json:"call"` // the message's next call
+	Raw  json.RawMessage `json:"raw"`  // JSON that the provider gets back byte for byte
+	Text int             `json:"text"` // number of bytes of the message's text
+	Call bool            `json:"call"` // true if the part is the next call of the message
 
-	Gap   int    `json:"gap"`   // bytes before the text that are not the model's
-	ID    string `json:"id"`    // the provider's name for the part
-	Phase string `json:"phase"` // what it says about a text
+	Gap   int    `json:"gap"`   // number of bytes before the text that we inserted
+	ID    string `json:"id"`    // the provider's id of the part
+	Phase string `json:"phase"` // the provider's phase of a text
 
-	text  bool // it is one, though empty so far
-	apart bool // from the text before
+	text  bool // true if the part is a text, even if it is still empty
+	apart bool // true if a blank line separates the text from the one before
 }
 
-// Cut takes the part's text from the beginning of a message's text, and returns
-// both.
+// Cut splits the text of a message after this part, and returns the part's own text
+// and the rest.
 func (p *Part) Cut(text string) (own, rest string) {
 	return text[p.Gap : p.Gap+p.Text], text[p.Gap+p.Text:]
 }
@@ -58,13 +58,14 @@ func (p *Part) kind() partKind {
 	return partRaw
 }
 
-// Add adds a part at the end. Until it is filled, it counts for nothing.
+// Add appends a part and returns it. A part that stays empty is ignored.
 func (d *Draft) Add(p Part) *Part {
 	d.parts = append(d.parts, &p)
 	return &p
 }
 
-// empty reports whether a part was announced and never came, or is none.
+// empty reports whether a part has no content: it was announced and never arrived, or
+// its JSON is not an object.
 func (p *Part) empty() bool {
 	switch p.kind() {
 	case partRaw:
@@ -75,8 +76,8 @@ func (p *Part) empty() bool {
 	return false
 }
 
-// Outline returns what has to be kept of the reply beside its text and calls,
-// or "" if there is nothing.
+// Outline returns the outline of the reply as JSON, or "" if text and calls are
+// everything that has to be stored.
 func (d *Draft) Outline() string {
 	kept := false
 	for _, p := range d.parts {
@@ -100,8 +101,8 @@ func (d *Draft) Outline() string {
 	return string(append(b, "]}"...))
 }
 
-// append writes a part. Encoding it with encoding/json would change what has to
-// stay as it is.
+// append appends the part as JSON. It does not use encoding/json, which would change
+// the bytes of Raw.
 func (p *Part) append(b []byte) []byte {
 	switch p.kind() {
 	case partRaw:
@@ -123,9 +124,9 @@ func (p *Part) append(b []byte) []byte {
 	return append(b, '}')
 }
 
-// Parts reads what Outline returned, for a message that goes to host and name.
-// It returns nil if the message was not made there, or was changed since: what
-// only a provider understands is of no use to others.
+// Parts returns the parts of a stored outline, for sending the message to host and the
+// model name. It returns nil if the reply did not come from there, because other
+// providers cannot use the parts, or if the message was changed since.
 func Parts(kept, host, name string, m *model.Message) []Part {
 	var o outline
 	if !CameFrom(kept, host, name) || json.Unmarshal([]byte(kept), &o) != nil || !o.fits(m) {
@@ -134,18 +135,18 @@ func Parts(kept, host, name string, m *model.Message) []Part {
 	return o.Parts
 }
 
-// CameFrom reports whether Outline returned this for a reply of host and name.
+// CameFrom reports whether a stored outline is that of a reply of this host and model.
 func CameFrom(kept, host, name string) bool {
 	return strings.HasPrefix(kept, string(origin(host, name)))
 }
 
-// origin is how an outline begins.
+// origin returns the beginning of the outlines of a host and model.
 func origin(host, name string) []byte {
 	b := plainjson.AppendString([]byte(`{"host":`), host)
 	return plainjson.AppendString(append(b, `,"model":`...), name)
 }
 
-// fits reports whether the parts are those of the message.
+// fits reports whether the parts match the text and the calls of the message.
 func (o *outline) fits(m *model.Message) bool {
 	text, calls := 0, 0
 	for i := range o.Parts {

@@ -1,13 +1,13 @@
-// Package remote is what models behind HTTP share: one request and its reply,
-// whatever is written in them. A [Wire] says that.
+// Package remote contains what models behind HTTP share: sending one request and
+// reading its reply. A [Wire] defines the protocol of a provider.
 //
-//   - One Ask is one HTTP request: nothing is tried again.
-//   - A reply may be as slow as it likes, as long as something arrives: only
-//     silence ends it. Lines and whole replies of up to 32 MiB are read.
-//   - A request never leaves for another host than the one configured: a
-//     redirect elsewhere is an error that says where to.
+//   - One Ask is one HTTP request. Nothing is retried.
+//   - There is no limit on the duration of a reply by default, only on the time without
+//     any data. Lines and whole replies of up to 32 MiB are read.
+//   - Requests are only sent to the configured host. A redirect to another one is an
+//     error that names it.
 //   - Errors name the host and never contain a key.
-//   - Reasoning goes back only to the host and the model that it came from.
+//   - Reasoning is only sent back to the host and the model that it came from.
 package remote
 
 import (
@@ -24,82 +24,84 @@ import (
 
 // Config says where a model is and how to reach it.
 type Config struct {
-	BaseURL string // up to and without the wire's own path; that of the wire's inventor if empty
+	BaseURL string // URL without the wire's own path; the default of the wire if empty
 
-	// Who asks. Token goes before BearerToken, and that before APIKey. The
-	// first two are sent as bearer tokens, the key where the wire wants it.
-	// Token is asked before every request.
+	// Credentials. Token is preferred to BearerToken, and BearerToken to APIKey. The
+	// first two are sent as bearer tokens, the key in the header of the wire. Token
+	// is called before every request.
 	APIKey      string
 	BearerToken string
 	Token       func(context.Context) (string, error)
 
-	Headers   map[string]string // added to every request; those of a Request go before them
+	Headers   map[string]string // headers of every request; those of a Request override them
 	UserAgent string            // "abide" if empty
 
-	IdleTimeout time.Duration // longest silence of the provider; 5 minutes if zero
-	Timeout     time.Duration // longest request as a whole; none if zero
+	IdleTimeout time.Duration // longest time without data from the provider; 5 minutes if zero
+	Timeout     time.Duration // longest time of a whole request; no limit if zero
 
-	// Azure says that the base URL is that of an Azure resource: only a host.
+	// Azure is set if the base URL is that of an Azure resource, which has no path.
 	Azure *Azure
 
-	Transport http.RoundTripper // one shared by all clients if nil
+	Transport http.RoundTripper // transport of requests; one that all clients share if nil
 }
 
-// Azure says how a resource of Azure is spoken to.
+// Azure configures requests to an Azure resource.
 type Azure struct {
-	APIVersion string // selects the versioned routes; those of v1 if empty
+	APIVersion string // version for the versioned routes; the v1 routes are used if empty
 }
 
 const (
 	defaultIdle = 5 * time.Minute
-	// replyLimit bounds a line of a stream, and a reply that is not streamed.
+	// replyLimit is the size limit of a line of a stream, and of a reply that is not
+	// streamed.
 	replyLimit = 32 << 20
 )
 
-// A Wire is a protocol in which models are asked.
+// A Wire is a protocol of model providers.
 type Wire struct {
-	Name      string // what people call it
-	BaseURL   string // of its inventor
-	Version   string // stands before the path, unless the base URL ends with it
-	Path      string // of requests
-	KeyHeader string // where the API key goes; if empty, it is a bearer token
+	Name      string // name for error messages
+	BaseURL   string // default base URL
+	Version   string // path element before Path, unless the base URL ends with it
+	Path      string // path of requests
+	KeyHeader string // header of the API key; if empty, the key is sent as a bearer token
 
-	// Azure returns the path at a resource of Azure, or is nil if the wire is
-	// not spoken there.
+	// Azure returns the path at an Azure resource. It is nil if Azure does not
+	// support the wire.
 	Azure func(a Azure, model string) string
-	// Header adds what the wire wants in the header of a request; may be nil.
+	// Header adds the wire's own headers to a request. It may be nil.
 	Header func(h http.Header, q *Query)
-	// Body returns the body of a request in pieces, which are not changed.
+	// Body returns the body of a request in pieces, which must not be changed.
 	Body func(q *Query) [][]byte
-	// Decoder returns what reads the reply.
+	// Decoder returns a decoder of the reply.
 	Decoder func(q *Query, on func(model.Delta)) Decoder
 }
 
-// A Query is a request and where it goes.
+// A Query is a request and the host that it is sent to.
 type Query struct {
 	*model.Request
 	Host   string
-	Stream bool
+	Stream bool // true if the reply is to be streamed
 }
 
-// A Decoder puts one reply together and tells about each piece. An error is a
-// *Failure that the provider reported, a BadReply, or that of the connection.
+// A Decoder decodes one reply and passes each piece on. Its errors are a *Failure that
+// the provider reported, a BadReply, or the error of the connection.
 type Decoder interface {
-	// Event adds an event of a stream.
+	// Event decodes an event of a stream.
 	Event(data []byte) (Progress, error)
-	// Whole adds a reply that was not streamed.
+	// Whole decodes a reply that was not streamed.
 	Whole(data []byte) error
+	// Reply returns the reply as far as it was decoded.
 	Reply() *model.Reply
 }
 
-// Progress is how far a stream has come.
+// Progress is the stage that a stream has reached.
 type Progress int
 
 // The stages of a stream.
 const (
-	Going    Progress = iota // more has to come
-	Finished                 // the reply is whole; the rest is a courtesy
-	Over                     // nothing comes after it
+	Going    Progress = iota // the reply is not complete yet
+	Finished                 // the reply is complete; only its usage may follow
+	Over                     // nothing follows
 )
 
 // A Client is a model behind a wire.
@@ -107,14 +109,14 @@ type Client struct {
 	Config
 	wire    Wire
 	base    *url.URL
-	invalid error // why there is none
+	invalid error // reason for which the base URL is invalid; nil if it is valid
 	http    *http.Client
-	windows sync.Map // what the provider said of its models, by name
+	windows sync.Map // window of each model that the provider listed, by name
 }
 
 var _ model.Model = (*Client)(nil)
 
-// New returns a client. A base URL that makes no sense is reported by Ask.
+// New returns a client. An invalid base URL is reported by Ask.
 func New(c Config, w Wire) *Client {
 	if c.BaseURL == "" && c.Azure == nil {
 		c.BaseURL = w.BaseURL
@@ -141,7 +143,8 @@ func New(c Config, w Wire) *Client {
 	}
 }
 
-// through makes requests in the way that their context asks for.
+// through is a transport that uses the transport of the request's context, if there is
+// one.
 type through struct{ http.RoundTripper }
 
 func (t through) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -151,6 +154,7 @@ func (t through) RoundTrip(req *http.Request) (*http.Response, error) {
 	return t.RoundTripper.RoundTrip(req)
 }
 
+// parseBase checks the base URL and adds the version of the wire.
 func parseBase(c Config, w Wire) (*url.URL, error) {
 	if c.Azure != nil && w.Azure == nil {
 		return nil, errors.New(w.Name + " is not spoken at an Azure resource of OpenAI; choose another type of provider")
@@ -159,7 +163,7 @@ func parseBase(c Config, w Wire) (*url.URL, error) {
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
 		return nil, errors.New("the base URL of the provider is not one of http or https with a host; correct it in the provider's settings")
 	}
-	if c.Azure != nil { // people also copy the route with it
+	if c.Azure != nil { // people often copy the route as well
 		u = u.JoinPath()
 		u.Path = strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(u.Path, "/"), "/v1"), "/openai")
 		u.RawPath = ""
@@ -171,7 +175,7 @@ func parseBase(c Config, w Wire) (*url.URL, error) {
 	return u, nil
 }
 
-// endpoint is where requests for a model go.
+// endpoint returns the URL of requests for a model.
 func (c *Client) endpoint(name string) *url.URL {
 	if c.Azure == nil {
 		return c.base.JoinPath(c.wire.Path)
@@ -185,20 +189,19 @@ func (c *Client) endpoint(name string) *url.URL {
 	return u
 }
 
-// sharedTransport is the connection pool of the process: sessions come and go,
-// their connections to a provider stay. Proxy and certificate variables count
-// as for every Go program.
+// sharedTransport returns the connection pool of the process, which all sessions share.
+// It follows the environment variables for proxies and certificates as every Go program.
 var sharedTransport = sync.OnceValue(func() http.RoundTripper {
 	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.MaxIdleConns = 0 // bounded by host
+	t.MaxIdleConns = 0 // only limited for each host
 	t.MaxIdleConnsPerHost = 256
 	t.ReadBufferSize = 16 << 10
-	t.DisableCompression = true // a compressed stream arrives late
+	t.DisableCompression = true // compression would delay the pieces of a stream
 	return t
 })
 
-// stayAtHome follows redirects only where they lead to the same origin and keep
-// the request as it is.
+// stayAtHome follows a redirect only if it leads to the same origin and does not change
+// the method.
 func stayAtHome(next *http.Request, via []*http.Request) error {
 	first := via[0]
 	if len(via) >= 10 || next.Method != first.Method || next.URL.Scheme != first.URL.Scheme || next.URL.Host != first.URL.Host {

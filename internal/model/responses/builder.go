@@ -8,22 +8,22 @@ import (
 	"github.com/abide-run/abide/internal/model/remote"
 )
 
-// A builder puts a reply together.
+// A builder is a remote.Decoder.
 type builder struct {
 	*remote.Draft
-	items   map[int]*arriving // by their place in the output
+	items   map[int]*arriving // items by their index in the output
 	refused bool
 
 	plain   *plainReader
 	scratch []byte
 }
 
-// arriving is an item, and how much of it is known.
+// arriving is an item that is arriving.
 type arriving struct {
-	part    *remote.Part // of a text or of reasoning
+	part    *remote.Part // part of a text or of reasoning
 	call    *remote.Call
-	summary int  // the part of the summary that came last
-	told    bool // pieces of it came
+	summary int  // index of the last part of the summary
+	told    bool // true if pieces of it have arrived
 	done    bool
 }
 
@@ -31,14 +31,14 @@ func newBuilder(q *remote.Query, on func(model.Delta)) *builder {
 	return &builder{Draft: remote.NewDraft(q, on), items: make(map[int]*arriving), plain: newPlainReader()}
 }
 
-// Event adds an event of a stream.
+// Event implements remote.Decoder.
 func (b *builder) Event(data []byte) (remote.Progress, error) {
 	if text, ok := b.plain.Append(b.scratch[:0], data); ok {
 		b.scratch = text
 		b.extendPlainly(text)
 		return remote.Going, nil
 	}
-	if string(data) == "[DONE]" { // some servers add it to everything
+	if string(data) == "[DONE]" { // some servers end every stream with it
 		return remote.Going, nil
 	}
 	var e event
@@ -64,14 +64,14 @@ func (b *builder) add(e *event) (remote.Progress, error) {
 		return remote.Going, e.failure()
 	default:
 		b.extend(e)
-		if e.Type == "" && e.Error != nil { // of something on the way
+		if e.Type == "" && e.Error != nil { // an error of a proxy
 			return remote.Going, e.Error
 		}
 	}
 	return remote.Going, nil
 }
 
-// extend adds a piece of an item.
+// extend adds a piece to an item.
 func (b *builder) extend(e *event) {
 	piece := string(e.Delta)
 	switch e.Type {
@@ -93,7 +93,7 @@ func (b *builder) extend(e *event) {
 	}
 }
 
-// extendPlainly is extend for a piece that was read the fast way.
+// extendPlainly is extend for a piece that the plainReader has read.
 func (b *builder) extendPlainly(text []byte) {
 	switch p := b.plain; p.kind {
 	case textDelta:
@@ -108,8 +108,8 @@ func (b *builder) extendPlainly(text []byte) {
 	}
 }
 
-// summarize says to which part of its summary the next thought of an item
-// belongs. Each part is a paragraph.
+// summarize begins a paragraph if the next piece of an item's summary belongs to another
+// part of the summary.
 func (b *builder) summarize(index, summary int) {
 	if a := b.items[index]; a != nil {
 		if !a.told || summary != a.summary {
@@ -119,7 +119,7 @@ func (b *builder) summarize(index, summary int) {
 	}
 }
 
-// begin adds an item without what is in it.
+// begin begins an item without its content.
 func (b *builder) begin(index int, raw json.RawMessage) error {
 	var got item
 	if err := decode(raw, &got); err != nil {
@@ -145,7 +145,7 @@ func (b *builder) arrive(got *item) *arriving {
 	return new(arriving)
 }
 
-// complete adds what is missing of an item that is whole now.
+// complete adds what is missing of an item, from the complete item.
 func (b *builder) complete(index int, raw json.RawMessage) error {
 	var got item
 	if err := decode(raw, &got); err != nil {
@@ -185,8 +185,8 @@ func (b *builder) completeText(a *arriving, got *item) {
 	}
 }
 
-// completeThought keeps reasoning that can be given back. What is not encrypted
-// is lost: nothing of it is stored.
+// completeThought keeps an item of reasoning if it is encrypted. Other reasoning cannot
+// be sent back, because the provider stores nothing.
 func (b *builder) completeThought(a *arriving, got *item, raw json.RawMessage) {
 	if got.Encrypted != "" {
 		a.part.Raw = raw
@@ -200,7 +200,7 @@ func (b *builder) completeThought(a *arriving, got *item, raw json.RawMessage) {
 	}
 }
 
-// end takes the last event, which has all of the reply in it once more.
+// end handles the last event, which contains the whole reply again.
 func (b *builder) end(e *event) (remote.Progress, error) {
 	if e.Response == nil {
 		return remote.Going, remote.BadReply("its last event has no response")
@@ -211,7 +211,7 @@ func (b *builder) end(e *event) (remote.Progress, error) {
 	return remote.Over, nil
 }
 
-// Whole adds a reply that was not streamed.
+// Whole implements remote.Decoder.
 func (b *builder) Whole(data []byte) error {
 	var r response
 	if err := decode(data, &r); err != nil {
@@ -243,7 +243,7 @@ func (b *builder) finish(r *response) error {
 	return nil
 }
 
-// finishOf is what the others call the end of a reply.
+// finishOf returns the value of model.Reply.Finish that other wires use.
 func (b *builder) finishOf(r *response) string {
 	switch {
 	case r.Incomplete.Reason == "max_output_tokens":
@@ -258,7 +258,8 @@ func (b *builder) finishOf(r *response) string {
 	return "stop"
 }
 
-// Reply is what came, with what has to go back.
+// Reply implements remote.Decoder. The outline of the reply is in its encrypted
+// reasoning.
 func (b *builder) Reply() *model.Reply {
 	r := b.Draft.Reply()
 	if outline := b.Outline(); outline != "" {

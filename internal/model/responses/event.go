@@ -17,7 +17,7 @@ type event struct {
 	Item         json.RawMessage `json:"item"`
 	Delta        delta           `json:"delta"`
 
-	// Of an error: the parts of it, or all of it.
+	// The members of an error, or the error as an object.
 	Message string          `json:"message"`
 	Code    remote.Code     `json:"code"`
 	Error   *remote.Failure `json:"error"`
@@ -30,8 +30,7 @@ func (e *event) failure() *remote.Failure {
 	return &remote.Failure{Message: e.Message, Code: e.Code}
 }
 
-// delta is a piece of text. In events that are of no interest, it may be
-// something else.
+// delta is a piece of text. In events that are ignored, it may be something else.
 type delta string
 
 func (d *delta) UnmarshalJSON(data []byte) error {
@@ -102,11 +101,11 @@ func decode(data []byte, v any) error {
 	return nil
 }
 
-// A plainReader reads the events that make up nearly all of a stream: pieces of text,
-// of summaries and of arguments.
+// A plainReader is a fast reader of the most frequent events: pieces of text, of
+// summaries and of arguments.
 type plainReader struct {
 	plainjson.Text
-	kind           string // of the event
+	kind           string // type of the event
 	index, summary int
 }
 
@@ -123,7 +122,7 @@ const (
 	summaryDelta = "response.reasoning_summary_text.delta"
 )
 
-// plainKind returns the kind of that name, or "".
+// plainKind returns the kind with that name, or "" if it is not a plain event.
 func plainKind(name []byte) string {
 	for _, kind := range []string{textDelta, inputDelta, summaryDelta} {
 		if string(name) == kind {

@@ -11,8 +11,8 @@ import (
 	"github.com/abide-run/abide/internal/model/remote"
 )
 
-// fragments returns the body of a request in pieces. History and tools are the
-// kept ones; what is made anew stands around them. The newest words come last.
+// fragments returns the body of a request in pieces. The pieces of history and tools
+// are cached; the others are new. The newest text comes last.
 func fragments(q *remote.Query) [][]byte {
 	parts := make([][]byte, 0, 128)
 	parts = append(parts, plainjson.AppendString([]byte(`{"model":`), q.Model))
@@ -26,7 +26,7 @@ func fragments(q *remote.Query) [][]byte {
 	return append(parts, options(q))
 }
 
-// beginning opens the list of items.
+// beginning returns the start of the body, up to the list of items.
 func beginning(system string) []byte {
 	b := make([]byte, 0, len(system)+len(system)/16+64)
 	if system != "" {
@@ -35,8 +35,8 @@ func beginning(system string) []byte {
 	return append(b, `,"input":[`...)
 }
 
-// appendTail puts the volatile state where it spoils no cache: into the last
-// message if that is the user's, else into a message of its own.
+// appendTail adds the volatile tail at the end, where it does not invalidate the cache:
+// to the last message if that is the user's, else as a new message.
 func appendTail(parts [][]byte, q *remote.Query) [][]byte {
 	if q.Tail == "" {
 		return append(parts, []byte("]"))
@@ -56,8 +56,8 @@ func appendTail(parts [][]byte, q *remote.Query) [][]byte {
 	return append(parts, append(own, ']'))
 }
 
-// options says how to answer. Nothing is stored; so reasoning has to be given
-// away, which only models that reason can do.
+// options returns the options of a request. The provider stores nothing, so it is asked
+// to include encrypted reasoning if the model reasons.
 func options(q *remote.Query) []byte {
 	b := append(make([]byte, 0, 256), `,"store":false`...)
 	can := catalog.Of(q.Request)
@@ -73,7 +73,7 @@ func options(q *remote.Query) []byte {
 	if q.MaxOutput > 0 {
 		b = strconv.AppendInt(append(b, `,"max_output_tokens":`...), int64(q.MaxOutput), 10)
 	}
-	if q.Session != "" { // requests with the same key find each other's caches
+	if q.Session != "" { // requests with the same key share a cache
 		b = plainjson.AppendString(append(b, `,"prompt_cache_key":`...), remote.FitID(q.Session))
 	}
 	if q.Stream {
@@ -82,11 +82,11 @@ func options(q *remote.Query) []byte {
 	return append(b, '}')
 }
 
-// An encoder writes messages for where they go.
+// An encoder encodes messages for a host and model.
 type encoder struct{ q *remote.Query }
 
-// format names the form that messages keep. It is one for each host and model,
-// because reasoning only goes back to those.
+// format returns the name of the cached form of messages. It is different for each host
+// and model, because reasoning is only sent back to the one that it came from.
 func (e encoder) format() string {
 	format := "openai-responses " + e.q.Host + " " + e.q.Model
 	if e.q.Forget {
@@ -95,7 +95,7 @@ func (e encoder) format() string {
 	return format
 }
 
-// message writes a message as one item or more.
+// message encodes a message as one or more items.
 func (e encoder) message(before, m *model.Message) []byte {
 	b := make([]byte, 0, len(m.Text)+len(m.Text)/16+128)
 	if before != nil {
@@ -114,8 +114,8 @@ func appendText(b []byte, text string) []byte {
 	return append(plainjson.AppendString(append(b, `{"type":"input_text","text":`...), text), '}')
 }
 
-// appendContent writes what a user says and shows, as a list to which the tail
-// can be added.
+// appendContent appends the text and the images of a user message, as a list to which
+// the tail can be added.
 func appendContent(b []byte, m *model.Message) []byte {
 	b = append(b, '[')
 	if m.Text != "" || len(m.Images) == 0 {
@@ -151,8 +151,8 @@ func appendResult(b []byte, m *model.Message) []byte {
 	return append(b, '}')
 }
 
-// appendAnswer writes what the model said, item by item in the order in which
-// they came if that is known.
+// appendAnswer appends an answer of the model item by item, in the original order if
+// that is known.
 func (e encoder) appendAnswer(b []byte, m *model.Message) []byte {
 	text, calls, first := m.Text, m.Calls, true
 	for _, p := range e.parts(m) {
@@ -175,8 +175,8 @@ func (e encoder) appendAnswer(b []byte, m *model.Message) []byte {
 	return b
 }
 
-// parts returns the order of an answer. One of which nothing is known is a text,
-// even an empty one, and calls.
+// parts returns the parts of an answer. An answer without an outline is a text, which
+// may be empty, and then its calls.
 func (e encoder) parts(m *model.Message) []remote.Part {
 	if m.Reasoning != nil && !e.q.Forget {
 		if parts := remote.Parts(m.Reasoning.Encrypted, e.q.Host, e.q.Model, m); len(parts) > 0 {
@@ -193,8 +193,8 @@ func (e encoder) parts(m *model.Message) []remote.Part {
 	return parts
 }
 
-// appendSaid writes a text of the model. With its name it is the provider's own
-// item, without it is only like one.
+// appendSaid appends a text of the model. It is the provider's own item if its id is
+// known, and otherwise a new item with the same content.
 func appendSaid(b []byte, text string, p remote.Part) []byte {
 	b = append(b, `{"type":"message","role":"assistant"`...)
 	if p.Phase != "" {
@@ -217,17 +217,17 @@ func appendCall(b []byte, c model.Call, id string) []byte {
 	b = plainjson.AppendString(append(b, `,"name":`...), remote.FitName(c.Name))
 	arguments := string(c.Arguments)
 	if arguments == "" {
-		arguments = "{}" // what providers make of a call without any
+		arguments = "{}" // the usual form of a call without arguments
 	}
 	return append(plainjson.AppendString(append(b, `,"arguments":`...), arguments), '}')
 }
 
-// noParameters is the schema of a tool that takes none. It also stands in for a
-// schema that is no JSON, which would spoil the whole request.
+// noParameters is the schema of a tool without parameters. It also replaces a schema
+// that is not valid JSON, which would make the whole request invalid.
 const noParameters = `{"type":"object","properties":{}}`
 
-// encodeTools writes tools. They are not strict: that is a promise about their
-// schemas which only their authors could make.
+// encodeTools encodes tools. They are not marked as strict, because that restricts what
+// their schemas may contain.
 func encodeTools(t *model.Tools) []byte {
 	b := []byte(`,"tools":`)
 	for i, tool := range t.List {

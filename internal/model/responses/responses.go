@@ -1,10 +1,10 @@
-// Package responses speaks OpenAI Responses. What package remote promises holds
-// for it.
+// Package responses is the client of the OpenAI Responses API. It keeps the promises of
+// package remote.
 //
-//   - Nothing is left with the provider: each request carries the whole
-//     conversation, and asks for reasoning in a form that can be given back.
-//   - What a model answered goes back to it item by item as it came, encrypted
-//     reasoning byte for byte before the calls that it led to.
+//   - Nothing is stored at the provider: each request contains the whole conversation,
+//     and asks for encrypted reasoning, which can be sent back.
+//   - An answer is sent back item by item as it was received, with encrypted reasoning
+//     byte for byte before its calls.
 //   - History is never encoded twice.
 package responses
 
@@ -14,14 +14,13 @@ import (
 )
 
 type (
-	// Config says where the model is and how to reach it. The base URL goes up
-	// to and without /responses.
+	// Config configures the client. The base URL is the URL without /responses.
 	Config = remote.Config
-	// A Client is a model behind OpenAI Responses.
+	// A Client is a model that is reached by OpenAI Responses.
 	Client = remote.Client
 )
 
-// New returns a client. A base URL that makes no sense is reported by Ask.
+// New returns a client. An invalid base URL is reported by Ask.
 func New(c Config) *Client { return remote.New(c, wire) }
 
 var wire = remote.Wire{
@@ -33,8 +32,8 @@ var wire = remote.Wire{
 	Decoder: func(q *remote.Query, on func(model.Delta)) remote.Decoder { return newBuilder(q, on) },
 }
 
-// azurePath is where a resource of Azure answers. Here, no route names the
-// deployment: it stands in the request.
+// azurePath returns the path at an Azure resource. It does not contain the name of the
+// deployment, which is in the request.
 func azurePath(a remote.Azure, _ string) string {
 	if a.APIVersion == "" {
 		return "openai/v1/responses"

@@ -13,15 +13,15 @@ import (
 	"unicode/utf8"
 )
 
-// A reader goes through JSON value by value and knows where it is, so that
-// every error can say so.
+// A reader reads JSON value by value and knows its position, so that every error names
+// line and column.
 type reader struct {
 	name string
 	data []byte
 	dec  *json.Decoder
 }
 
-// fields says how the value of each key of an object is read.
+// fields are the known keys of an object, each with the function that reads its value.
 type fields map[string]field
 
 // A field reads the value of a key.
@@ -31,7 +31,7 @@ func newReader(name string, data []byte) *reader {
 	return &reader{name: name, data: data, dec: json.NewDecoder(bytes.NewReader(data))}
 }
 
-// check finds what is not JSON at all. The other methods rely on it.
+// check returns an error if the file is not valid JSON. The other methods rely on it.
 func (in *reader) check() error {
 	var whole json.RawMessage
 	err := json.Unmarshal(in.data, &whole)
@@ -41,7 +41,7 @@ func (in *reader) check() error {
 	return err
 }
 
-// object reads an object whose keys are all known and all different.
+// object reads an object. An unknown or repeated key is an error.
 func (in *reader) object(known fields) error {
 	if err := in.open('{', "an object"); err != nil {
 		return err
@@ -80,6 +80,7 @@ func (in *reader) list(item func() error) error {
 	return nil
 }
 
+// open reads the beginning of an object or a list.
 func (in *reader) open(delim json.Delim, what string) error {
 	at := in.next()
 	if in.data[at] != byte(delim) {
@@ -89,7 +90,7 @@ func (in *reader) open(delim json.Delim, what string) error {
 	return nil
 }
 
-// token returns the next token of what is known to be JSON.
+// token returns the next token. The JSON is known to be valid.
 func (in *reader) token() json.Token {
 	t, err := in.dec.Token()
 	if err != nil {
@@ -98,7 +99,7 @@ func (in *reader) token() json.Token {
 	return t
 }
 
-// next returns where the next value or key begins.
+// next returns the offset of the next value or key.
 func (in *reader) next() int {
 	at := int(in.dec.InputOffset())
 	for at < len(in.data)-1 && strings.IndexByte(" \t\r\n,:", in.data[at]) >= 0 {
@@ -107,7 +108,7 @@ func (in *reader) next() int {
 	return at
 }
 
-// errorf makes an error about the place.
+// errorf returns an error that names the line and the column of an offset.
 func (in *reader) errorf(at int, format string, args ...any) error {
 	before := in.data[:min(at, len(in.data))]
 	line := bytes.Count(before, []byte("\n")) + 1
@@ -115,7 +116,7 @@ func (in *reader) errorf(at int, format string, args ...any) error {
 	return fmt.Errorf("%s:%d:%d: %s", in.name, line, column, fmt.Sprintf(format, args...))
 }
 
-// decode reads one value, and returns its JSON too.
+// decode reads one value, and returns it with its JSON.
 func decode[T any](in *reader, key string) (T, string, error) {
 	var value T
 	var raw json.RawMessage
@@ -134,7 +135,7 @@ func decode[T any](in *reader, key string) (T, string, error) {
 	return value, string(raw), err
 }
 
-// kindOfValue says what JSON a Go value is read from.
+// kindOfValue describes the JSON that a Go value is read from, for error messages.
 func kindOfValue(v any) string {
 	switch v.(type) {
 	case string:
@@ -149,7 +150,8 @@ func kindOfValue(v any) string {
 	return "an object, or a string that is sent as it is"
 }
 
-// template reads a text that may hold placeholders, and refuses unknown ones.
+// template reads a text that may contain placeholders. Unknown placeholders are an
+// error.
 func (in *reader) template(key string) (string, error) {
 	at := in.next()
 	text, _, err := decode[string](in, key)
@@ -167,7 +169,7 @@ func (in *reader) template(key string) (string, error) {
 
 var bracedWord = regexp.MustCompile(`\{\{([a-zA-Z]+)\}\}`)
 
-// The values that a scenario holds besides texts.
+// The types of values in a scenario that are not texts.
 type (
 	duration  time.Duration // not negative
 	count     int           // 0, 1, 2, …
@@ -221,7 +223,7 @@ func intoInt[T ~int, V int | int64](v *V) field {
 	}
 }
 
-// compact returns JSON without blanks.
+// compact returns JSON without white space.
 func compact(raw string) json.RawMessage {
 	var b bytes.Buffer
 	if err := json.Compact(&b, []byte(raw)); err != nil {
@@ -237,8 +239,8 @@ func nearest[S ~string](word string, names []S) S {
 	})
 }
 
-// distance counts the letters to add, drop or change to get from a to b,
-// whatever their case.
+// distance returns the number of letters to add, remove or change to get from a to b,
+// ignoring case.
 func distance(a, b string) int {
 	from, to := []rune(strings.ToLower(a)), []rune(strings.ToLower(b))
 	row := make([]int, len(to)+1)

@@ -13,26 +13,26 @@ import (
 	"github.com/abide-run/abide/internal/model/local"
 )
 
-// A reply is what a rule gives.
+// A reply is the reply of a rule.
 type reply struct {
 	text       *string  // nil if there is none
-	deltas     []string // in place of a text: its pieces
+	deltas     []string // pieces of the text, instead of text
 	calls      []model.Call
-	usage      *model.Usage // nil to estimate
-	finish     string       // empty for the usual word
-	delay      time.Duration
-	deltaDelay time.Duration
-	failure    *failure // nil if it never fails
+	usage      *model.Usage  // nil to estimate it
+	finish     string        // empty for the usual value
+	delay      time.Duration // time before the reply
+	deltaDelay time.Duration // time before each piece
+	failure    *failure      // nil if the reply never fails
 }
 
-// A failure is an attempt that goes wrong.
+// A failure is the failure of an attempt.
 type failure struct {
 	status      int
 	kind        model.Kind
 	message     string
 	retryAfter  time.Duration
-	times       int // how many attempts fail; 0 for all
-	afterDeltas int // how many deltas come before
+	times       int // number of attempts that fail; 0 for all
+	afterDeltas int // number of deltas that are sent before the failure
 }
 
 // play streams the reply and returns it.
@@ -50,7 +50,7 @@ func (r *reply) play(ctx context.Context, a *asked, on func(model.Delta)) (*mode
 	return whole, nil
 }
 
-// fail streams what comes before the failure and returns the error.
+// fail streams the pieces before the failure and returns the error.
 func (r *reply) fail(ctx context.Context, a *asked, on func(model.Delta)) error {
 	pieces := r.pieces(a)
 	pieces = pieces[:min(r.failure.afterDeltas, len(pieces))]
@@ -73,7 +73,7 @@ func (r *reply) stream(ctx context.Context, pieces []string, on func(model.Delta
 	return ctx.Err()
 }
 
-// pieces are the deltas of the reply's text, with the placeholders filled in.
+// pieces returns the pieces of the reply's text, with the placeholders filled in.
 func (r *reply) pieces(a *asked) []string {
 	if r.text != nil {
 		return local.Pieces(a.fill(*r.text))
@@ -104,15 +104,15 @@ func (r *reply) whole(a *asked, text string) *model.Reply {
 	return whole
 }
 
-// placeholders are the words that a text may hold in double braces.
+// placeholders are the names that a text may contain in double braces.
 var placeholders = map[string]func(*asked) string{
 	"user":    func(a *asked) string { return a.turn.Instruction },
 	"result":  (*asked).result,
 	"results": (*asked).results,
 }
 
-// fill puts values in the place of placeholders, in one pass: a placeholder
-// that a value brings along stays as it is.
+// fill replaces placeholders by their values, in one pass: placeholders inside a value
+// are not replaced.
 func (a *asked) fill(text string) string {
 	if !strings.Contains(text, "{{") {
 		return text
@@ -124,7 +124,7 @@ func (a *asked) fill(text string) string {
 	return strings.NewReplacer(pairs...).Replace(text)
 }
 
-// fields are the keys of "reply".
+// fields returns the keys of "reply".
 func (r *reply) fields() fields {
 	return fields{
 		"text":       r.readText,
@@ -164,8 +164,8 @@ func (r *reply) readCall(in *reader) error {
 	return err
 }
 
-// readArguments takes an object as it stands. A string is taken for its text:
-// so a scenario can write what a confused model would.
+// readArguments reads the arguments of a call. An object is used as it is. Of a string
+// the text is used, so that a scenario can contain malformed arguments.
 func readArguments(in *reader, key string, c *model.Call) error {
 	at := in.next()
 	value, raw, err := decode[any](in, key)
@@ -212,7 +212,7 @@ func (r *reply) readFailure(in *reader, _ string) error {
 	return f.complete(in, at)
 }
 
-// kinds are the errors that a scenario can make.
+// kinds are the kinds of errors that a scenario can contain.
 var kinds = []model.Kind{
 	model.KindAuth, model.KindNotFound, model.KindRequest, model.KindOverflow, model.KindRateLimit,
 	model.KindOverloaded, model.KindNetwork, model.KindStream, model.KindTimeout,
@@ -231,7 +231,7 @@ func readKind(in *reader, key string, f *failure) error {
 	return nil
 }
 
-// complete fills in what the file left out.
+// complete sets the fields that the file does not contain.
 func (f *failure) complete(in *reader, at int) error {
 	switch {
 	case f.kind == "" && f.status == 0:
@@ -245,6 +245,7 @@ func (f *failure) complete(in *reader, at int) error {
 	return nil
 }
 
+// word describes the failure for the error message.
 func (f *failure) word() string {
 	if f.status != 0 {
 		return strings.TrimSpace(fmt.Sprintf("HTTP status %d %s", f.status, http.StatusText(f.status)))
@@ -252,7 +253,7 @@ func (f *failure) word() string {
 	return fmt.Sprintf("an error of kind %q", f.kind)
 }
 
-// kindOf is what a status usually means.
+// kindOf returns the kind of error that an HTTP status usually means.
 func kindOf(status int) model.Kind {
 	switch {
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:

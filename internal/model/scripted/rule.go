@@ -9,21 +9,21 @@ import (
 	"github.com/abide-run/abide/internal/model/local"
 )
 
-// A rule is a reply and when it is given.
+// A rule is a reply, with the conditions under which it is given.
 type rule struct {
-	name  string // as the file calls it, or by its place: "rule 2"
-	at    int    // where it stands in the file
+	name  string // name for error messages: its number, and its name in the file
+	at    int    // offset in the file
 	when  []condition
 	reply reply
 }
 
-// A condition is one demand on the request.
+// A condition is one condition on the request.
 type condition struct {
-	says  string // as in the file, for people
+	says  string // the condition as it is written in the file, for error messages
 	holds func(*asked) bool
 }
 
-// asked is a request as conditions and placeholders see it.
+// asked is a request, prepared for conditions and placeholders.
 type asked struct {
 	req  *model.Request
 	turn local.Turn
@@ -46,7 +46,7 @@ func (r *rule) String() string {
 	return fmt.Sprintf("%s (%s)", r.name, strings.Join(says, ", "))
 }
 
-// conditions are the keys of "when".
+// conditions returns the keys of "when".
 func (r *rule) conditions() fields {
 	return fields{
 		"user":           when(r, func(a *asked, want string) bool { return a.turn.Instruction == want }),
@@ -62,7 +62,7 @@ func (r *rule) conditions() fields {
 	}
 }
 
-// when adds a condition on one value of the request.
+// when returns a field that adds a condition on one value of the request.
 func when[T any](r *rule, test func(a *asked, want T) bool) field {
 	return func(in *reader, key string) error {
 		want, raw, err := decode[T](in, key)
@@ -89,7 +89,7 @@ func (a *asked) offers(tool string) bool {
 	return false
 }
 
-// result is the text of the last call's result in this turn.
+// result returns the text of the last result in this turn.
 func (a *asked) result() string {
 	for i := len(a.turn.Outcomes) - 1; i >= 0; i-- {
 		if m := a.turn.Outcomes[i].Result; m != nil {
@@ -99,7 +99,7 @@ func (a *asked) result() string {
 	return ""
 }
 
-// results are the texts of all results in this turn, in the order of the calls.
+// results returns the texts of all results in this turn, in the order of the calls.
 func (a *asked) results() string {
 	var texts []string
 	for _, o := range a.turn.Outcomes {
@@ -119,7 +119,7 @@ func (a *asked) String() string {
 	return s + ")"
 }
 
-// excerpt is a text short enough for a sentence.
+// excerpt shortens a text for an error message.
 func excerpt(s string) string {
 	const most = 80
 	if r := []rune(s); len(r) > most {

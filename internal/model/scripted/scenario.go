@@ -2,7 +2,7 @@ package scripted
 
 import "fmt"
 
-// scenario reads a whole file.
+// scenario reads a whole scenario into m.
 func (in *reader) scenario(m *Model) error {
 	if err := in.check(); err != nil {
 		return err
@@ -22,7 +22,7 @@ func (in *reader) scenario(m *Model) error {
 	return in.checkWitness(m)
 }
 
-// rule reads one rule.
+// rule reads one rule and adds it to m.
 func (in *reader) rule(m *Model) error {
 	at := in.next()
 	if n := len(m.rules); n > 0 && len(m.rules[n-1].when) == 0 {
@@ -61,7 +61,7 @@ func (r *rule) readReply(in *reader) error {
 	return nil
 }
 
-// problem says what is wrong with a reply as a whole, or nothing.
+// problem returns what is wrong with a reply as a whole, or "" if it is fine.
 func (r *reply) problem() string {
 	says := r.text != nil || len(r.deltas) > 0
 	switch {
@@ -81,7 +81,8 @@ func (r *reply) problem() string {
 	return ""
 }
 
-// checkWitness refuses what would need a memory that the model does not have.
+// checkWitness returns an error if a rule has to count attempts, and the scenario names
+// no witness file to count them in.
 func (in *reader) checkWitness(m *Model) error {
 	for _, r := range m.rules {
 		if f := r.reply.failure; f != nil && f.times > 0 && m.witness == "" {

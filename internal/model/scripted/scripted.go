@@ -1,13 +1,13 @@
-// Package scripted is a model that plays a scenario: a file of rules, each with
+// Package scripted is a model that follows a scenario: a file of rules, each with
 // conditions on the request and a reply.
 //
-//   - The first rule whose conditions hold gives the reply. If none does, the
-//     attempt fails with [model.KindScenario] and says what was asked.
-//   - The reply depends on the request alone, so the same request gets the same
+//   - The first rule whose conditions hold gives the reply. If there is none, the
+//     attempt fails with [model.KindScenario], and the error describes the request.
+//   - The reply depends only on the request, so the same request gets the same
 //     reply, byte for byte, in any process and at any time.
-//   - One thing cannot be told from the request: how often it was made, because
-//     a retry is the same request. A rule that fails a number of times counts
-//     its attempts in a file outside, the scenario's witness.
+//   - The number of attempts cannot be known from the request, because a retry is the
+//     same request. A rule that fails a number of times counts its attempts in a file,
+//     the witness of the scenario.
 //
 // The format is described for users in docs/MODELS.md.
 package scripted
@@ -24,13 +24,13 @@ import (
 	"github.com/abide-run/abide/internal/model/local"
 )
 
-// Name is what the model is called.
+// Name is the name of the model.
 const Name = "scripted"
 
-// A Model plays one scenario.
+// A Model follows one scenario.
 type Model struct {
-	name    string // of the scenario
-	witness string // path of the file that counts attempts; empty for none
+	name    string // path of the scenario, for error messages
+	witness string // path of the file that counts attempts; empty if there is none
 	rules   []*rule
 }
 
@@ -45,8 +45,8 @@ func Load(path string) (*Model, error) {
 	return Parse(path, data)
 }
 
-// Parse reads a scenario. Its name stands in errors, and a relative witness is
-// looked for beside it. An error names line and column.
+// Parse reads a scenario. Errors contain the name, the line and the column. A relative
+// path of the witness starts from the folder of the name.
 func Parse(name string, data []byte) (*Model, error) {
 	m := &Model{name: name}
 	if err := newReader(name, data).scenario(m); err != nil {
@@ -58,7 +58,7 @@ func Parse(name string, data []byte) (*Model, error) {
 	return m, nil
 }
 
-// Ask replies as the scenario says.
+// Ask replies as the scenario says. It implements model.Model.
 func (m *Model) Ask(ctx context.Context, req *model.Request, on func(model.Delta)) (*model.Reply, error) {
 	a := &asked{req: req, turn: local.Read(req.Messages)}
 	number, r := m.find(a)
@@ -88,7 +88,8 @@ func (m *Model) find(a *asked) (int, *rule) {
 	return 0, nil
 }
 
-// fails decides whether this attempt is one of those that fail.
+// fails reports whether this attempt has to fail. It counts the attempt if the rule
+// fails only a number of times.
 func (m *Model) fails(number int, r *rule, req *model.Request) (bool, error) {
 	failure := r.reply.failure
 	if failure == nil || failure.times == 0 {
@@ -106,7 +107,8 @@ func (m *Model) fails(number int, r *rule, req *model.Request) (bool, error) {
 	return attempt <= failure.times, nil
 }
 
-// noRule says what was asked and what the scenario has.
+// noRule returns the error for a request without a rule. It describes the request and
+// lists the rules.
 func (m *Model) noRule(a *asked) error {
 	const most = 8
 	var rules []string
@@ -124,7 +126,7 @@ func (m *Model) noRule(a *asked) error {
 	}
 }
 
-// pause waits, unless ctx is done first.
+// pause waits for the duration, or until ctx is done.
 func pause(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return ctx.Err()

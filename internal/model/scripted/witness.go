@@ -6,9 +6,9 @@ import (
 	"os"
 )
 
-// countAttempt adds an attempt of the given key to the file and returns how
-// many there are now. Each attempt is a line that is appended in one write, so
-// that the count outlives the process and several processes can share the file.
+// countAttempt adds an attempt with the given key to the file and returns the number of
+// its attempts. Each attempt is a line that is appended in one write, so that the count
+// survives the process and several processes can share the file.
 func countAttempt(path, key string) (int, error) {
 	line := []byte(key + "\n")
 	if err := appendTo(path, line); err != nil {
