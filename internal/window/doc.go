@@ -1,23 +1,25 @@
-// Package window tells how full a model's window is, and what to do about it.
+// Package window measures how full a model's window is, and decides what to do about
+// it.
 //
-//   - A [Meter] measures a request: system prompt, tools, messages, pictures and
-//     volatile state. What a provider counted of the last request counts, with
-//     what has come since; without that, an estimate does, corrected by what was
-//     learned. A reading says which of the two it is. It is never below the plain
-//     estimate.
-//   - The limit of a request is the window less what is reserved for its answer
-//     ([Limits.Request]). Thresholds only trigger; shares that clients send are
-//     shares of that limit, because a share of the window can lie beyond it.
-//   - [Policy.Decide] says what to do before a request. Nothing switches the check
-//     against the limit off. Thresholds ask a [Gate]: after a compaction they fire
-//     again only when the history has grown.
-//   - A [Pruner] leaves old output of tools out of the request, in few steps that
-//     are each worth the loss of the provider's cache.
+//   - A [Meter] measures a request: system prompt, tools, messages, images and volatile
+//     tail. It starts from the provider's count of the last request, if there is one,
+//     and adds an estimate of what was added since. Otherwise it estimates everything,
+//     and corrects the estimate by what earlier counts have shown. A [Reading] says
+//     which of the two it is. It is never below the plain estimate.
+//   - The limit of a request is the window minus the tokens that are reserved for its
+//     answer ([Limits.Request]). Thresholds are below the limit and only start a
+//     compaction. Clients send thresholds as shares; they are shares of the limit,
+//     because a share of the window could be above the limit.
+//   - [Policy.Decide] decides what to do before a request. The check against the limit
+//     cannot be turned off. A [Gate] decides whether thresholds apply: after a
+//     compaction they do so only when the history has grown.
+//   - A [Pruner] shortens old results of tools in requests. It does so in few steps,
+//     because each step invalidates the provider's cache.
 //
-// Everything here is a function of what is passed in: there is no clock, no I/O
-// and no goroutine. Meters and pruners only remember what they have counted.
+// All functions depend only on their arguments: there is no clock, no I/O and no
+// goroutine. Meters and pruners only cache what they have counted.
 //
-// # What the log keeps for it
+// # What is stored in the log
 //
 // The event assistant.usage carries the [Anchor] that [Meter.Learn] returns, in a
 // field of ours named anchor. When a session is loaded, the anchor of the newest

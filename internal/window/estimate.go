@@ -6,21 +6,21 @@ import (
 	"github.com/abide-run/abide/internal/model"
 )
 
-// What is assumed where nobody counts. A token is four bytes of ASCII or two
-// bytes of anything else: too many rather than too few, because a request that
-// is larger than it looked is refused.
+// The assumptions of estimates. A token is four bytes of ASCII or two bytes of other
+// text. The estimate is rather too high than too low, because a provider refuses a
+// request that is too large.
 const (
 	asciiBytes  = 4
 	wideBytes   = 2
-	sealedBytes = 8 // of reasoning that only the provider reads
+	sealedBytes = 8 // bytes of opaque or encrypted reasoning for each token
 	perMessage  = 4
 	perCall     = 12
 	perTool     = 12
-	perImage    = 1600 // the largest picture, for those that tell
+	perImage    = 1600 // the largest image, according to providers that document it
 )
 
-// Tokens estimates how many tokens a text has. Two texts have at least as many
-// as both joined.
+// Tokens estimates the number of tokens of a text. The sum for two texts is never less
+// than the number for both joined.
 func Tokens(text string) int {
 	wide := 0
 	for i := range len(text) {
@@ -29,10 +29,11 @@ func Tokens(text string) int {
 	return (len(text)-wide+asciiBytes-1)/asciiBytes + (wide+wideBytes-1)/wideBytes
 }
 
-// Bytes is how long a text may be that is sure to have at most so many tokens.
+// Bytes returns the length of the longest text that certainly has at most the given
+// number of tokens.
 func Bytes(tokens int) int { return max(0, tokens-1) * wideBytes }
 
-// Head is the beginning of a text: at most n bytes, and whole characters.
+// Head returns the beginning of a text: at most n bytes, without cutting a character.
 func Head(text string, n int) string {
 	if len(text) <= n {
 		return text
@@ -44,7 +45,7 @@ func Head(text string, n int) string {
 	return text[:n]
 }
 
-// Of estimates how many tokens a message has.
+// Of estimates the number of tokens of a message.
 func Of(m *model.Message) int {
 	n := perMessage + Tokens(m.Text) + perImage*len(m.Images)
 	for _, c := range m.Calls {
@@ -56,7 +57,7 @@ func Of(m *model.Message) int {
 	return n
 }
 
-// ofTools estimates how many tokens the tools have.
+// ofTools estimates the number of tokens of the tools.
 func ofTools(t *model.Tools) int {
 	if t == nil {
 		return 0
@@ -68,28 +69,28 @@ func ofTools(t *model.Tools) int {
 	return n
 }
 
-// A tally knows the sizes of a list that mostly grows at its end, so that only
-// what is new is counted.
+// A tally caches the sizes of the messages in a list that mostly grows at its end, so
+// that only new messages are counted.
 type tally struct {
 	known []*model.Message
 	sums  []int // sums[i] is the size of known[:i+1]
 }
 
-// follow takes in a list. What it has in common with the last one is not
-// counted again.
+// follow counts a list. Messages that it shares with the last list are not counted
+// again.
 func (t *tally) follow(list []*model.Message) {
 	same := 0
 	for same < min(len(t.known), len(list)) && t.known[same] == list[same] {
 		same++
 	}
-	clear(t.known[same:]) // what is gone is not held
+	clear(t.known[same:]) // releases the memory of old messages
 	t.known, t.sums = append(t.known[:same], list[same:]...), t.sums[:same]
 	for i := same; i < len(list); i++ {
 		t.sums = append(t.sums, t.before(i)+Of(list[i]))
 	}
 }
 
-// before is the size of the first n messages.
+// before returns the size of the first n messages.
 func (t *tally) before(n int) int {
 	if n == 0 {
 		return 0
@@ -97,7 +98,7 @@ func (t *tally) before(n int) int {
 	return t.sums[n-1]
 }
 
-// of is the size of one message.
+// of returns the size of one message.
 func (t *tally) of(i int) int { return t.before(i+1) - t.before(i) }
 
 func (t *tally) total() int { return t.before(len(t.sums)) }

@@ -2,51 +2,50 @@ package window
 
 import "github.com/abide-run/abide/internal/model"
 
-// A Source says where a reading comes from.
+// A Source is the source of a reading.
 type Source string
 
 // The sources of a Reading.
 const (
-	FromUsage    Source = "usage"    // what the provider counted, and what came since
-	FromEstimate Source = "estimate" // the length of the texts
+	FromUsage    Source = "usage"    // the provider's count of the last request, and an estimate of what was added since
+	FromEstimate Source = "estimate" // an estimate by the length of the texts
 )
 
-// A Reading is how full the window is.
+// A Reading is the size of a request.
 type Reading struct {
-	System, Tools, Messages, Tail int // tokens, as they are estimated
-	// Tokens is how much of the window the request takes. The answer is not in
-	// it: that has its own place, see [Limits].
+	System, Tools, Messages, Tail int // estimated tokens of each part
+	// Tokens is the best estimate for the whole request. It does not include the
+	// answer, for which [Limits] reserves tokens.
 	Tokens int
 	Source Source
 }
 
-// An Anchor is a request that a provider has counted. It is stored with the
-// usage of the request, so that a meter can go on after a restart.
+// An Anchor is the size of a request that a provider has counted. It is stored with the
+// usage of the request, so that a meter can continue from it after a restart.
 type Anchor struct {
-	Counted   int `json:"counted"`   // tokens, as the provider counted them
-	Estimated int `json:"estimated"` // tokens, as they were estimated
-	Messages  int `json:"messages"`  // how many there were
+	Counted   int `json:"counted"`   // tokens that the provider counted
+	Estimated int `json:"estimated"` // tokens that were estimated for the same request
+	Messages  int `json:"messages"`  // number of messages
 }
 
-// A Meter tells how full the window is. It learns from what providers count, and
-// counts each message once. It belongs to one session and one goroutine.
+// A Meter measures requests. It learns from the counts of providers, and counts each
+// message once. It belongs to one session and one goroutine.
 type Meter struct {
 	tally  tally
 	tools  *model.Tools
-	ofThem int // the size of tools
+	ofThem int // tokens of tools
 
 	anchor Anchor
-	last   *model.Message // the newest of the anchor; nil if there is no anchor
-	rate   float64        // tokens for each estimated one; 1 if zero
+	last   *model.Message // last message of the anchor's request; nil if there is no anchor
+	rate   float64        // factor by which estimates are corrected; 1 if zero
 }
 
-// How far an estimate is corrected. A short request says little: a provider may
-// add a prompt of its own.
+// The limits of correcting estimates.
 const (
-	learnFrom   = 2000
-	mostLearned = 2.0
-	mostRefused = 4.0
-	refusedMore = 1.25 // by how much an estimate is raised at least
+	learnFrom   = 2000 // tokens of the smallest request to learn from: providers may add a prompt of their own
+	mostLearned = 2.0  // largest factor after a count
+	mostRefused = 4.0  // largest factor after a refusal
+	refusedMore = 1.25 // smallest increase of the factor after a refusal
 )
 
 // Read measures a request.
@@ -73,15 +72,15 @@ func (m *Meter) Read(req *model.Request) Reading {
 
 func (r Reading) estimate() int { return r.System + r.Tools + r.Messages + r.Tail }
 
-// anchored reports whether the list goes on from the request that was counted.
-// One that was compacted, rewound or otherwise changed does not.
+// anchored reports whether the list begins with the messages of the anchor's request.
+// A list that was compacted or rewound since does not.
 func (m *Meter) anchored(list []*model.Message) bool {
 	n := m.anchor.Messages
 	return m.last != nil && n <= len(list) && list[n-1] == m.last
 }
 
-// Learn takes in what a provider counted of a request. Nothing is learned from
-// one that does not count.
+// Learn updates the meter with a provider's count of a request, and returns the new
+// anchor. It does nothing if the provider does not count.
 func (m *Meter) Learn(req *model.Request, u model.Usage) Anchor {
 	counted := int(u.Input + u.CacheRead + u.CacheWrite)
 	if counted <= 0 || len(req.Messages) == 0 {
@@ -92,8 +91,8 @@ func (m *Meter) Learn(req *model.Request, u model.Usage) Anchor {
 	return a
 }
 
-// Restore goes on from an anchor. The list is what the model sees now; if it is
-// no longer what was counted, give nil, and only the rate is learned.
+// Restore sets the anchor. list is the current messages; it is nil if they do not begin
+// with the counted ones any more, and then only the factor is learned.
 func (m *Meter) Restore(list []*model.Message, a Anchor) {
 	m.anchor, m.last = Anchor{}, nil
 	if a.Counted <= 0 || a.Messages <= 0 {
@@ -107,10 +106,9 @@ func (m *Meter) Restore(list []*model.Message, a Anchor) {
 	}
 }
 
-// Refused takes in that a provider found a request to be larger than the limit.
-// The same request is beyond the limit from here on, however it was measured. By
-// how much nobody knows: one that was close to the limit may have been far beyond
-// it, so each refusal leaves clearly less room than the last.
+// Refused updates the meter after a provider refused a request as larger than the
+// limit. From then on, the same request is measured as above the limit. How far above is
+// not known, so each refusal raises estimates by a clear amount.
 func (m *Meter) Refused(req *model.Request, limit int) {
 	estimate := m.Read(req).estimate()
 	m.anchor, m.last = Anchor{}, nil
@@ -119,8 +117,8 @@ func (m *Meter) Refused(req *model.Request, limit int) {
 	}
 }
 
-// Room is how many tokens the messages of a request may have, as [Of] estimates
-// them, so that it stays within the limit together with all that is not messages.
+// Room returns the number of tokens, as [Of] estimates them, that the messages of a
+// request may have if the whole request has to stay within the limit.
 func (m *Meter) Room(r Reading, limit int) int {
 	left := limit - m.scale(r.System+r.Tools+r.Tail)
 	if left <= 0 {
@@ -129,7 +127,7 @@ func (m *Meter) Room(r Reading, limit int) int {
 	return int(float64(left) / max(m.rate, 1))
 }
 
-// scale corrects an estimate, upwards.
+// scale multiplies an estimate by the factor, and rounds up.
 func (m *Meter) scale(estimate int) int {
 	if m.rate <= 1 || estimate <= 0 {
 		return estimate

@@ -7,17 +7,17 @@ import (
 	"github.com/abide-run/abide/internal/model"
 )
 
-// Unknown is the window of a model of which nothing is known.
+// Unknown is the window that is assumed of an unknown model, in tokens.
 const Unknown = 128_000
 
-// Limits is what a model's window holds.
+// Limits are the limits of a model's window.
 type Limits struct {
-	Window int // tokens of a request and its answer
+	Window int // tokens of a request and its answer together
 	Output int // tokens that are reserved for the answer
 }
 
-// LimitsOf returns the limits of a model that is asked for answers of at most so
-// many tokens; zero for the longest that it gives.
+// LimitsOf returns the limits of a model that is asked for answers of at most maxOutput
+// tokens; zero means the model's maximum.
 func LimitsOf(can model.Capabilities, maxOutput int) Limits {
 	l := Limits{Window: can.Window, Output: maxOutput}
 	if l.Window <= 0 {
@@ -27,48 +27,48 @@ func LimitsOf(can model.Capabilities, maxOutput int) Limits {
 		l.Output = max(0, can.MaxOutput)
 	}
 	if l.Output >= l.Window {
-		l.Output = l.Window / 2 // something has to be left for the question
+		l.Output = l.Window / 2 // half of the window is left for the request
 	}
 	return l
 }
 
-// Request is how many tokens a request may have: the window less what is
+// Request returns the number of tokens that a request may have: the window minus what is
 // reserved for the answer.
 func (l Limits) Request() int { return l.Window - l.Output }
 
-// Settings are what people and clients say about compaction. Nil is what was not
-// said.
+// Settings are the settings of compaction by people and clients. A field that is nil
+// was not set.
 type Settings struct {
-	Threshold        *int // tokens, before a run
-	RequestThreshold *int // tokens, between two requests
-	Retained         *int // tokens of the newest history that are kept as they are
+	Threshold        *int // tokens above which a session is compacted before a turn
+	RequestThreshold *int // tokens above which it is compacted between two requests
+	Retained         *int // tokens of the newest messages that are kept as they are
 
-	Enabled    *bool    // whether thresholds count at all
-	Background *float64 // share of the limit above which one is prepared
-	Exhaustion *float64 // share of the limit above which a request waits for it
+	Enabled    *bool    // false turns all thresholds off
+	Background *float64 // share of the limit above which a compaction runs beside the turn
+	Exhaustion *float64 // share of the limit above which a request waits for a compaction
 }
 
-// The shares that count if nobody says anything.
+// The default shares.
 const (
 	defaultBackground = 0.80
 	defaultExhaustion = 0.95
 )
 
-// retainedShare is the part of a threshold that is kept as it is if nobody says
-// how much.
+// retainedShare is the divisor of a threshold that gives the default of Retained.
 const retainedShare = 16
 
-// A Policy says when a session is compacted, in tokens. Zero switches a
-// threshold off. Nothing switches the limit off.
+// A Policy says when a session is compacted, in tokens of a request. A threshold of zero
+// is off. The limit is never off.
 type Policy struct {
-	Limit      int
-	Before     int // above it, compact before a run
-	Between    int // above it, compact before any request
-	Background int // above it, prepare while the request is made
-	Retained   int // negative: a part of the threshold
+	Limit      int // tokens that a request may have
+	Before     int // threshold for compacting before a turn
+	Between    int // threshold for compacting before any request
+	Background int // threshold for compacting beside the turn
+	Retained   int // tokens of the newest messages that are kept as they are; a share of the threshold if negative
 }
 
-// Policy settles what counts, and says what was written down but makes no sense.
+// Policy returns the policy that follows from the settings, and a warning for each
+// setting that makes no sense.
 func (s Settings) Policy(l Limits) (Policy, []string) {
 	p := Policy{Limit: l.Request(), Retained: -1}
 	var w warnings
@@ -97,7 +97,7 @@ func (s Settings) Policy(l Limits) (Policy, []string) {
 	return p, w
 }
 
-// lower is the lower one of two thresholds, either of which may be off.
+// lower returns the lower of two thresholds, each of which may be off.
 func lower(a, b int) int {
 	if a == 0 || b == 0 {
 		return max(a, b)
@@ -126,15 +126,15 @@ func (w *warnings) share(name string, share *float64, otherwise float64, limit i
 	if share != nil {
 		f = *share
 	}
-	if !(f >= 0 && f <= 1) { // also if it is no number
+	if !(f >= 0 && f <= 1) { // also true of NaN
 		w.add("%s is %v, which is not between 0 and 1: %v is taken instead", name, f, otherwise)
 		f = otherwise
 	}
 	return int(f * float64(limit))
 }
 
-// Retain is how many tokens of the newest history are kept as they are when a
-// threshold has fired; zero for one that was asked for by hand.
+// Retain returns the number of tokens of the newest messages that a compaction keeps as
+// they are. threshold is the one that was reached, or zero for a compaction by hand.
 func (p Policy) Retain(threshold int) int {
 	if p.Retained >= 0 {
 		return p.Retained
@@ -142,34 +142,34 @@ func (p Policy) Retain(threshold int) int {
 	return threshold / retainedShare
 }
 
-// A Point is where in its life a session stands.
+// A Point is the time at which a session is measured.
 type Point int
 
 // The points at which a session is measured.
 const (
-	BeforeRun       Point = iota // an input was accepted, its first request comes next
-	BetweenRequests              // another request of the same run comes next
+	BeforeRun       Point = iota // before the first request of a turn
+	BetweenRequests              // before a later request of a turn
 )
 
-// An Action is what a reading asks for.
+// An Action is what to do before a request.
 type Action int
 
-// The actions, from the mildest to the most urgent.
+// The actions, from the least to the most urgent.
 const (
 	Go      Action = iota // make the request
-	Prepare               // make the request, and compact beside it
+	Prepare               // make the request, and compact at the same time
 	Compact               // compact first; if that fails, make the request all the same
 	Must                  // the request does not fit: compact, or give up with a clear error
 )
 
-// A Verdict is what to do next, and which threshold says so.
+// A Verdict is the action to take, and the threshold that was reached.
 type Verdict struct {
 	Action    Action
 	Threshold int
 }
 
-// Decide says what to do before the next request. The gate keeps thresholds from
-// firing for nothing; the limit does not ask it.
+// Decide returns what to do before the next request. A closed gate turns the thresholds
+// off, but not the limit.
 func (p Policy) Decide(at Point, r Reading, g Gate, now time.Time) Verdict {
 	over := func(threshold int) bool { return threshold > 0 && r.Tokens > threshold }
 	switch {

@@ -7,40 +7,39 @@ import (
 	"github.com/abide-run/abide/internal/model"
 )
 
-// A Pruning says what may be left out of a request.
+// A Pruning says which old results of tools may be shortened in a request.
 type Pruning struct {
-	Protect int // tokens of the newest messages, which are left alone
-	Every   int // tokens that one more step has to save; nothing is pruned if zero
+	Protect int // tokens of the newest messages that are never shortened
+	Every   int // tokens that each step has to save; nothing is shortened if zero
 }
 
-// PruningFor is how requests of at most limit tokens are pruned. Each step loses
-// what the provider has cached of everything behind it, so there are only a few
-// of them before the session is compacted anyway.
+// PruningFor returns the pruning for requests of at most limit tokens. Each step
+// invalidates the provider's cache from the first shortened message on, so there are
+// only a few steps before the session is compacted.
 func PruningFor(limit int) Pruning {
 	return Pruning{Protect: max(8000, limit/4), Every: max(4096, limit/10)}
 }
 
-// What is left of something that was pruned.
+// The size of a shortened result.
 const (
-	stubHead   = 200 // bytes of its beginning
-	stubTokens = 160 // at most
-	leastSaved = 256 // tokens; less is not worth a hole
+	stubHead   = 200 // bytes that are kept of its beginning
+	stubTokens = 160 // tokens of the shortened message at most
+	leastSaved = 256 // tokens that shortening a message has to save
 )
 
-// A Pruner leaves old output of tools out of requests. The history stays as it
-// is.
+// A Pruner shortens old results of tools in requests. The history itself does not
+// change.
 //
-// What it leaves out follows from the history alone: old output is gone through
-// from the beginning and left out in steps, each of which saves at least what
-// the Pruning wants. A step never changes again, so the beginning of a request
-// stays the same, byte for byte, until the next step is worth it.
+// The result depends only on the history: results are shortened from the oldest on, in
+// steps that each save at least Pruning.Every tokens. A step never changes again, so the
+// beginning of a request stays the same, byte for byte, until the next step.
 type Pruner struct {
 	tally tally
 	stubs map[*model.Message]*model.Message
 }
 
-// Prune returns the list with old output left out, and how many tokens that
-// saves. The list itself is returned if there is nothing to leave out.
+// Prune returns the list with old results shortened, and the number of tokens that
+// this saves. It returns the list itself if there is nothing to shorten.
 func (p *Pruner) Prune(list []*model.Message, how Pruning) (pruned []*model.Message, saved int) {
 	p.tally.follow(list)
 	out := p.choose(list, how)
@@ -62,7 +61,7 @@ func (p *Pruner) Prune(list []*model.Message, how Pruning) (pruned []*model.Mess
 	return pruned, saved
 }
 
-// choose returns which messages are left out: those of all whole steps.
+// choose returns the indices of the messages to shorten: those of all complete steps.
 func (p *Pruner) choose(list []*model.Message, how Pruning) (out []int) {
 	if how.Every <= 0 {
 		return nil
@@ -81,8 +80,9 @@ func (p *Pruner) choose(list []*model.Message, how Pruning) (out []int) {
 	return out[:step]
 }
 
-// protected is where the messages begin that are left alone: the newest ones, and
-// whatever came after the newest answer, because the model has not seen it yet.
+// protected returns the index of the first message that is never shortened. Protected
+// are the newest messages, and all after the newest answer, because the model has not
+// seen them yet.
 func (p *Pruner) protected(list []*model.Message, tokens int) int {
 	end := len(list)
 	for end > 0 && p.tally.total()-p.tally.before(end-1) <= tokens {
@@ -94,7 +94,8 @@ func (p *Pruner) protected(list []*model.Message, tokens int) int {
 	return end
 }
 
-// gain is what leaving a message out is sure to save; zero if it has to stay.
+// gain returns the tokens that shortening a message saves at least, or zero if it must
+// not be shortened.
 func (p *Pruner) gain(list []*model.Message, i int) int {
 	gain := p.tally.of(i) - stubTokens
 	if list[i].CallID == "" || gain < leastSaved {
@@ -103,7 +104,7 @@ func (p *Pruner) gain(list []*model.Message, i int) int {
 	return gain
 }
 
-// stubOf is what the model sees of something that was left out: how it began.
+// stubOf returns the shortened form of a message: its beginning and a note.
 func stubOf(m *model.Message) *model.Message {
 	text := Head(m.Text, stubHead)
 	left := fmt.Sprintf("[The rest of this old output was left out to save room: %d bytes", len(m.Text)-len(text))

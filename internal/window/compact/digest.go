@@ -10,10 +10,10 @@ import (
 	"github.com/abide-run/abide/internal/window/render"
 )
 
-// MinDigest is the fewest tokens that a digest can be told to have.
+// MinDigest is the smallest limit of a digest, in tokens.
 const MinDigest = 64
 
-// digestLine is how long a line of a digest may be, in bytes.
+// digestLine is the length limit of a line of a digest, in bytes.
 const digestLine = 240
 
 const (
@@ -21,10 +21,10 @@ const (
 	digestBefore = "What was known before:\n"
 )
 
-// Digest tells what happened without the help of a model, in at most so many
-// tokens, if those are at least MinDigest: what was known before, then a line for
-// each thing that was said or done. If there is not room for all, the newest ones
-// are told and the others counted.
+// Digest returns a description of the items without the help of a model: the earlier
+// summary, then a line for each answer and call. It has at most room tokens, if room is
+// at least MinDigest. If not all lines fit, it contains the newest ones and the number of
+// the others.
 func Digest(before string, items []Item, room int) string {
 	left := room - window.Tokens(digestTitle) - window.Tokens(leftOut(1<<40)) - 2
 	var w strings.Builder
@@ -55,8 +55,8 @@ func Digest(before string, items []Item, room int) string {
 
 func leftOut(n int) string { return fmt.Sprintf("(%d earlier lines are left out)\n", n) }
 
-// digestLines are the gist of items. What people asked for is not among them: the
-// head has it.
+// digestLines returns a line for each answer, notice and call. Requests of people are not
+// included, because the head contains them.
 func digestLines(items []Item) (lines []string) {
 	add := func(format string, args ...any) {
 		line := render.Line(fmt.Sprintf(format, args...), digestLine)
@@ -77,7 +77,7 @@ func digestLines(items []Item) (lines []string) {
 	return lines
 }
 
-// outcome says how a call ended.
+// outcome describes how a call ended.
 func outcome(after []Item, id string) string {
 	i := slices.IndexFunc(after, func(it Item) bool { return it.CallID == id })
 	switch {
@@ -89,7 +89,7 @@ func outcome(after []Item, id string) string {
 	return "which gave " + fmt.Sprint(len(after[i].Text)) + " bytes"
 }
 
-// reduced is what is left of what a call gave.
+// reduced returns the shortened text of a result.
 func reduced(m *model.Message, most int) string {
 	text := m.Text
 	if len(m.Images) > 0 {

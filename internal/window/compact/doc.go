@@ -1,24 +1,25 @@
 // Package compact replaces the older part of a conversation by a summary, so that
-// the rest fits the model's window.
+// the rest fits into the model's window.
 //
-// A [Job] is one compaction. It does no I/O: it says what to ask a model, is told
-// the answer, and has a [Result] after at most [MostAsks] requests, whatever the
+// A [Job] is one compaction. It does no I/O: it returns the next request for a model, is
+// given the reply, and has a [Result] after at most [MostAsks] requests, whatever the
 // model does.
 //
-//   - No call is separated from what it gave, and no signed reasoning from its call.
-//     One huge turn is cut between its steps.
-//   - What the model has not seen, because no request that it answered has carried it,
-//     is neither summarised nor dropped. It is kept as it is, as long as it fits.
-//   - What is kept is kept as it is. What people asked for is kept in their own words,
-//     the newest request in full. Older ones are shortened or counted if there are too
-//     many, never dropped silently.
-//   - Requests to the summariser are bounded: a long record is read in parts, each
-//     with the summary so far. Where it fits, the summary is asked for at the end of
-//     the session's own conversation, which the provider has in its cache.
-//   - A result that is done fits the room. If a summary cannot be had and the next
-//     request does not fit, there is a deterministic [Digest]; if not even that fits,
-//     a clear error. The escalation only ever makes things smaller, so there is no loop.
-//   - Without anything to summarise nobody is asked, and the outcome says so.
+//   - A call is never separated from its result, and signed reasoning never from its
+//     call. One very long turn is cut between its steps.
+//   - Messages that the model has not seen, because they came after the last request
+//     that it answered, are neither summarised nor dropped. They are kept as they are,
+//     as long as they fit.
+//   - Requests of people are kept in their own words, the newest one in full. If there
+//     are too many, older ones are shortened or only counted, and the head says so.
+//   - The size of requests to the summariser is limited: a long conversation is read in
+//     parts, each with the summary so far. If it fits, the summary is instead asked for
+//     at the end of the session's own conversation, which the provider has in its cache.
+//   - The messages of a successful result fit into the given number of tokens. If no
+//     model writes a summary and the next request does not fit, a [Digest] replaces the
+//     summary; if even that does not fit, the result is an error. Each attempt only
+//     makes the result smaller, so there is no endless loop.
+//   - If there is nothing to summarise, no model is asked, and the outcome is skipped.
 //
 // # Epochs
 //

@@ -8,15 +8,15 @@ import (
 	"github.com/abide-run/abide/internal/window"
 )
 
-// A shape is what is kept of the items, and of the summary.
+// A shape says how much is kept of the items and of the summary.
 type shape struct {
-	cut     int  // the first that is kept
-	most    int  // bytes of what calls gave; zero for all
-	shorten bool // the summary may be shortened
+	cut     int  // index of the first item that is kept
+	most    int  // bytes that are kept of each result of a tool; zero for all
+	shorten bool // true if the summary may be shortened
 }
 
-// shapes are what may be kept, from the most to nothing at all. The summary gives
-// way before anything that the model has not seen.
+// shapes returns the shapes to try, from the largest to one that keeps no items. The
+// summary is shortened before messages that the model has not seen are.
 func (j *Job) shapes() []shape {
 	last, words, all := plan(j.in.Items, 0), unseenWords(j.in.Items), len(j.in.Items)
 	return []shape{
@@ -25,8 +25,8 @@ func (j *Job) shapes() []shape {
 	}
 }
 
-// settle makes a new epoch that fits. Without a summary there is a digest in its
-// place, and err says why.
+// settle ends the job with a new epoch that fits. If summary is empty, a digest replaces
+// it, and err says why.
 func (j *Job) settle(summary string, err error) {
 	for _, s := range j.shapes() {
 		if head, shortened, ok := j.head(s, summary); ok && (s.shorten || !shortened) {
@@ -37,7 +37,7 @@ func (j *Job) settle(summary string, err error) {
 	j.end(&Result{Outcome: Failed, Err: j.noRoom()})
 }
 
-// head makes the head of a shape.
+// head returns the head for a shape.
 func (j *Job) head(s shape, summary string) (h *Head, shortened, ok bool) {
 	items, told := j.in.Items, min(s.cut, unseenWords(j.in.Items))
 	d := draft{
@@ -50,8 +50,8 @@ func (j *Job) head(s shape, summary string) (h *Head, shortened, ok bool) {
 	return d.head(j.in.Room - tokens(j.keep(s)))
 }
 
-// anyAnswer reports whether the model has answered since the head that it was
-// shown. If it has not, the newest request of that head is unseen as well.
+// anyAnswer reports whether the items contain an answer of the model. If they do not, the
+// model has not seen the newest request of the present head, either.
 func anyAnswer(items []Item) bool {
 	return slices.ContainsFunc(items, func(it Item) bool { return it.Role == model.Assistant })
 }
@@ -65,7 +65,7 @@ func anyAsked(items []Item) bool {
 	return false
 }
 
-// keep returns the items that a shape keeps, as it keeps them.
+// keep returns the items that a shape keeps, with their results shortened.
 func (j *Job) keep(s shape) []Item {
 	kept := make([]Item, 0, len(j.in.Items)-s.cut)
 	for _, it := range j.in.Items[s.cut:] {
@@ -84,7 +84,7 @@ func (j *Job) done(s shape, head *Head, summary string, err error) {
 	j.end(r)
 }
 
-// noRoom says what there is no room for.
+// noRoom returns the error for a conversation that does not fit at all.
 func (j *Job) noRoom() error {
 	newest := 0
 	for _, it := range j.in.Items {
@@ -98,9 +98,9 @@ func (j *Job) noRoom() error {
 	return fmt.Errorf("the newest message alone has about %d tokens, but the model's window has room for %d: send it in parts or as a file, or choose a model with a larger window", newest, j.in.Room-fixedHead-leastSummary)
 }
 
-// Messages returns what the model sees of an epoch: its head, and what came from
-// the cut on. Of the first kept items, those that were there when the epoch was
-// opened, at most so many bytes are shown of what calls gave.
+// Messages returns what the model sees of an epoch: its head, and the messages after it.
+// The first kept messages existed when the epoch was opened; of results among them, at
+// most the given number of bytes is shown.
 func Messages(head *Head, after []*model.Message, kept, most int) []*model.Message {
 	list := make([]*model.Message, 0, len(after)+1)
 	if head != nil {

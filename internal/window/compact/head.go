@@ -11,17 +11,17 @@ import (
 	"github.com/abide-run/abide/internal/window/render"
 )
 
-// A Head is how an epoch begins: what was asked, in the words of those who asked,
-// and a summary of the rest. It is stored with the epoch.
+// A Head is the beginning of an epoch: the requests of people in their own words, and a
+// summary of everything else. It is stored with the epoch.
 type Head struct {
-	Asked   []string      `json:"asked,omitempty"`   // oldest first
-	Omitted int           `json:"omitted,omitempty"` // older ones that are not among them
-	Images  []model.Image `json:"images,omitempty"`  // that came with the newest, if it is kept in full
+	Asked   []string      `json:"asked,omitempty"`   // requests, oldest first
+	Omitted int           `json:"omitted,omitempty"` // number of older requests that are not in Asked
+	Images  []model.Image `json:"images,omitempty"`  // images of the newest request, if that is in Asked in full
 	Summary string        `json:"summary"`
-	Since   string        `json:"since,omitempty"` // what came after the summary and is not kept either
+	Since   string        `json:"since,omitempty"` // text about messages that are neither summarised nor kept
 }
 
-// Message is the head as the model reads it.
+// Message returns the head as the model reads it.
 func (h *Head) Message() *model.Message {
 	var w strings.Builder
 	w.WriteString(opening)
@@ -38,7 +38,7 @@ func (h *Head) Message() *model.Message {
 	return &model.Message{Role: model.User, Text: w.String(), Images: h.Images}
 }
 
-// The layout of a head, which clients' recordings know.
+// The layout of a head. Recordings of clients match it.
 const (
 	opening        = "Some of the conversation history has been summarized to free up context.\n"
 	askedOpening   = "\nYou were originally given instructions from a user over one or more turns. Here were the user messages:\n"
@@ -50,7 +50,7 @@ const (
 
 func userMessage(text string) string { return "<user_message>\n" + quote(text) + "\n</user_message>\n" }
 
-// quote keeps a text from ending the element that it stands in.
+// quote changes tags in a text, so that it cannot end the element that contains it.
 var quote = strings.NewReplacer(
 	"</user_message>", "< /user_message>", "<user_message>", "< user_message>",
 	"</summary>", "< /summary>", "<summary>", "< summary>",
@@ -75,31 +75,30 @@ func omitted(n int) string {
 	return fmt.Sprintf("\n%d older messages of the user are left out above. They are kept in the session's log.", n)
 }
 
-// fixedHead is what the layout takes, whatever is in it.
+// fixedHead is the size of the layout alone, in tokens.
 var fixedHead = window.Of((&Head{Omitted: 1 << 40, Since: "x"}).Message()) + window.Tokens(askedOpening)
 
-// What a head may spend on older requests, and on what is between the summary and
-// what is kept.
+// The limits of the parts of a head.
 const (
-	mostAsked    = 8000 // tokens
-	mostSince    = 2000
-	ofTheRest    = 4   // a quarter of the room at most
-	perRequest   = 8   // of these at least, when they have to be shortened
-	leastSummary = 128 // tokens that have to be left for the summary and all this
+	mostAsked    = 8000 // tokens of older requests
+	mostSince    = 2000 // tokens of Since
+	ofTheRest    = 4    // divisor: either has at most a quarter of the tokens that are left
+	perRequest   = 8    // divisor: an older request is shortened to an eighth of the tokens for all of them
+	leastSummary = 128  // tokens that have to be left for the summary and these parts
 )
 
-// A draft is what a head is made of.
+// A draft is the material of a head.
 type draft struct {
-	before  *Head  // of the present epoch; nil for none
-	items   []Item // that are not kept
+	before  *Head  // head of the present epoch; nil if there is none
+	items   []Item // items that are not kept
 	since   []Item // those among them that the summary does not cover
-	unseen  []Item // those among them that came last and the model has not seen
-	newest  bool   // the newest request has to be in the head in full
-	summary string // empty to have a digest instead
+	unseen  []Item // the last ones among them that the model has not seen
+	newest  bool   // true if the newest request has to be in the head in full
+	summary string // empty to make a digest instead
 }
 
-// head makes a head of at most so many tokens. It reports whether the summary had
-// to be shortened, and false if there is no room for a head at all.
+// head returns a head of at most room tokens. It reports whether the summary had to be
+// shortened, and is not ok if no head fits.
 func (d draft) head(room int) (h *Head, shortened, ok bool) {
 	h = new(Head)
 	left := room - fixedHead
@@ -126,8 +125,7 @@ func (d draft) head(room int) (h *Head, shortened, ok bool) {
 	return h, len(h.Summary) < len(d.summary), true
 }
 
-// tell puts a text before what the head says of the time since the summary. It
-// returns how many tokens that takes.
+// tell puts a text at the beginning of Since, and returns its size in tokens.
 func (h *Head) tell(text string) int {
 	if h.Since != "" && text != "" {
 		text += "\n"
@@ -136,8 +134,8 @@ func (h *Head) tell(text string) int {
 	return window.Tokens(quote(text))
 }
 
-// notices are what the model has not seen and no person asked for. No summary and
-// no digest replaces them: the model reads them in full where there is room.
+// notices returns the messages that the model has not seen and no person wrote. They are
+// not summarised: the model reads them in full if they fit.
 func (d draft) notices() string {
 	var list []string
 	for _, it := range d.unseen {
@@ -148,7 +146,7 @@ func (d draft) notices() string {
 	return strings.Join(list, "\n")
 }
 
-// known is the summary of the present epoch.
+// known returns the summary of the present epoch.
 func (d draft) known() string {
 	if d.before == nil {
 		return ""
@@ -156,7 +154,7 @@ func (d draft) known() string {
 	return d.before.Summary
 }
 
-// within shortens a text if it does not fit when it is quoted.
+// within shortens a text to at most the given number of tokens after quoting.
 func within(text string, tokens int) string {
 	if window.Tokens(quote(text)) <= tokens {
 		return text
@@ -164,8 +162,8 @@ func within(text string, tokens int) string {
 	return render.Cut(text, quotedBytes(tokens))
 }
 
-// quotedBytes is how long a text may be that still fits after it was quoted.
-// Quoting adds a byte to at most every ninth.
+// quotedBytes returns the length of the longest text that certainly has at most the given
+// number of tokens after quoting, which adds at most one byte to every nine.
 func quotedBytes(tokens int) int { return window.Bytes(tokens) * 9 / 10 }
 
 // asked returns all requests, oldest first.
@@ -181,7 +179,7 @@ func (d draft) asked(h *Head) (list []string) {
 	return list
 }
 
-// images returns those of the newest request.
+// images returns the images of the newest request.
 func (d draft) images() []model.Image {
 	for i := len(d.items) - 1; i >= 0; i-- {
 		if d.items[i].Asked {
@@ -194,9 +192,8 @@ func (d draft) images() []model.Image {
 	return nil
 }
 
-// recall puts older requests before those that are there, at most so many tokens:
-// all of them if they fit, else the newest ones, shortened. It returns how many
-// tokens that takes.
+// recall puts older requests at the beginning of Asked, with at most room tokens: all of
+// them if they fit, else the newest ones, shortened. It returns their size in tokens.
 func (h *Head) recall(asked []string, room int) (used int) {
 	most := 0
 	for _, text := range asked {

@@ -10,24 +10,25 @@ import (
 	"github.com/abide-run/abide/internal/window/render"
 )
 
-// Input is all that a compaction is made of.
+// Input is the input of a compaction.
 type Input struct {
-	Head   *Head  // of the present epoch; nil for none
-	Items  []Item // that came after it, oldest first
-	Room   int    // tokens that messages may have; see window.Meter.Room
+	Head   *Head  // head of the present epoch; nil if there is none
+	Items  []Item // messages after it, oldest first
+	Room   int    // tokens that the messages may have afterwards; see window.Meter.Room
 	Retain int    // tokens of the newest items that are kept as they are
-	// Must means that the next request does not fit: if no summary can be had, a
-	// digest takes its place.
+	// Must means that the next request does not fit without the compaction: if no
+	// model writes a summary, a digest replaces it.
 	Must         bool
-	Instructions string // of whoever asked for it
+	Instructions string // what a person or a hook asks the summary to contain
 
-	// Ride is the session's next request if its own model is to summarise, and
-	// Left how much room its window has beside it. It is nil if another model is.
+	// Ride is the session's next request if the session's own model summarises; it is
+	// nil if another model does. Left is the number of tokens that its window has
+	// left beside that request.
 	Ride *model.Request
 	Left int
 
-	// Ask is what requests to read the record have in common: model, session,
-	// headers. AskRoom is how many tokens one of them may have.
+	// Ask contains what all requests with parts of the record have in common: model,
+	// session and headers. AskRoom is the number of tokens that each of them may have.
 	Ask     model.Request
 	AskRoom int
 }
@@ -35,65 +36,65 @@ type Input struct {
 // An Outcome is how a compaction ended.
 type Outcome string
 
-// The outcomes.
+// The outcomes of a compaction.
 const (
 	Done    Outcome = "done"    // there is a new epoch
-	Failed  Outcome = "failed"  // the old one stays
-	Skipped Outcome = "skipped" // there was nothing to do
+	Failed  Outcome = "failed"  // the old epoch stays
+	Skipped Outcome = "skipped" // there was nothing to compact, or a hook prevented it
 )
 
-// A Result is what came of a compaction.
+// A Result is the result of a compaction.
 type Result struct {
 	Outcome Outcome
-	Err     error // why it failed or was skipped; why there is a digest instead of a summary
+	Err     error // reason of a failure, of skipping, or of a digest instead of a summary
 
-	// Of one that is done:
-	Head    *Head
-	Cut     int    // the first item that is kept
-	Most    int    // bytes that are kept of what calls gave, of the items that are kept; zero for all
-	Summary string // as the model wrote it; empty if there is a digest instead
-	Before  int    // tokens of the messages
-	After   int
+	// These fields are set if the outcome is Done.
+	Head    *Head  // head of the new epoch
+	Cut     int    // index of the first item that is kept
+	Most    int    // bytes that are kept of each result among the kept items; zero for all
+	Summary string // summary as the model wrote it; empty if there is a digest instead
+	Before  int    // tokens of the messages before
+	After   int    // tokens of the messages after
 
-	Asked int         // how often a model was asked
-	Usage model.Usage // of that; estimated where nobody counted
+	Asked int         // number of requests to the model
+	Usage model.Usage // their usage; estimated if the provider does not count
 }
 
-// ErrNothing is why a compaction was skipped.
+// ErrNothing is the reason for skipping a compaction that has nothing to summarise.
 var ErrNothing = errors.New("there is nothing to summarise")
 
-// Bounds of the work.
+// The limits of a compaction.
 const (
-	MostAsks  = 64 // requests of one job
-	tries     = 2  // for each part
-	mostParts = 24
-	halvings  = 3
-	leastPart = 1000 // tokens
+	MostAsks  = 64   // requests of one job
+	tries     = 2    // attempts for each part
+	mostParts = 24   // parts of the record
+	halvings  = 3    // times that parts are halved after the provider refused one as too large
+	leastPart = 1000 // tokens of the smallest part
 )
 
-// A Job is one compaction. It does nothing by itself: it says what to ask a model,
-// and is told the answer, until there is a result. It never asks more than
-// MostAsks times.
+// A Job is one compaction. It does no I/O: the caller sends the requests that Next
+// returns and gives the replies to Take, until there is a result. It never makes more
+// than MostAsks requests.
 type Job struct {
 	in     Input
-	cut    int
+	cut    int     // index of the first item that is not summarised
 	result *Result // nil until there is one
 
-	riding   bool
-	tried    int
-	feedback string
-	asking   *model.Request
-	asked    int
-	usage    model.Usage
+	riding   bool           // true while the summary is asked for at the end of Input.Ride
+	tried    int            // number of attempts at the current part that failed
+	feedback string         // what was wrong with the last attempt
+	asking   *model.Request // request that Next returned last
+	asked    int            // number of requests so far
+	usage    model.Usage    // their usage
 
-	chunks []string // of the record
-	next   int
-	part   int // tokens of a chunk
-	halved int
-	sofar  string
+	chunks []string // parts of the record
+	next   int      // index of the part to read next
+	part   int      // tokens of a part
+	halved int      // number of halvings so far
+	sofar  string   // summary of the parts that were read
 }
 
-// New plans a compaction.
+// New returns the job of a compaction. It may have a result at once.
 func New(in Input) *Job {
 	j := &Job{in: in, cut: plan(in.Items, in.Retain)}
 	if !worth(in.Items[:j.cut]) && in.Must {
@@ -110,7 +111,8 @@ func New(in Input) *Job {
 	return j
 }
 
-// begin chooses how to ask.
+// begin decides how the summary is asked for: at the end of the session's own request if
+// that fits, else from a record.
 func (j *Job) begin() {
 	if j.riding = j.in.Ride != nil; j.riding && window.Tokens(j.prompt())+perPrompt+feedbackRoom <= j.in.Left {
 		return
@@ -118,10 +120,10 @@ func (j *Job) begin() {
 	j.record()
 }
 
-// perPrompt is what a message takes beside its text.
+// perPrompt is the size of a message without text, in tokens.
 var perPrompt = window.Of(&model.Message{})
 
-// record writes the conversation down, to be read in parts.
+// record writes the conversation as a record, which is read in parts.
 func (j *Job) record() {
 	j.riding, j.tried, j.feedback = false, 0, ""
 	j.part = j.in.AskRoom - j.overhead()
@@ -145,8 +147,8 @@ func (j *Job) record() {
 	j.chunks = append([]string{fmt.Sprintf("(%d earlier parts of the record are left out: there are too many)\n", gone)}, j.chunks[gone:]...)
 }
 
-// bounds are how much of each thing is written down: at first nearly all, then
-// less, until there are few enough parts.
+// bounds are the limits of texts in the record. The first ones with which there are few
+// enough parts are used.
 var bounds = []render.Bounds{
 	{Arguments: 4000, Result: 4000},
 	{Said: 16_000, Arguments: 500, Result: 1000},
@@ -154,24 +156,25 @@ var bounds = []render.Bounds{
 	{Said: 300, Arguments: 80, Result: 80},
 }
 
-// overhead is what a request to read takes at most, without the part to be read.
+// overhead returns the largest size of a request without its part of the record, in
+// tokens.
 func (j *Job) overhead() int {
-	const words = 400 // what stands around the parts
+	const words = 400 // tokens of the text around the part
 	return perPrompt + window.Tokens(summariser) + window.Tokens(string(tools.List[0].Parameters)) + words +
 		window.Tokens(j.prompt()) + feedbackRoom + j.mostSoFar()
 }
 
-// feedbackRoom is for what the summariser is told about its last attempt.
+// feedbackRoom is the number of tokens that are reserved for feedback on an attempt.
 const feedbackRoom = 200
 
-// mostSoFar is how long the summary may be that is carried from part to part.
+// mostSoFar returns the size limit of the summary so far, in tokens.
 func (j *Job) mostSoFar() int { return min(mostSummary, j.in.AskRoom/4) }
 
-// recordQuote keeps a record from ending the element that it stands in, without
-// making it longer.
+// recordQuote changes tags in a record, so that it cannot end the element that contains
+// it. The length stays the same.
 var recordQuote = strings.NewReplacer("</record>", "<-record>").Replace
 
-// Next returns what to ask next, or nil if there is a result.
+// Next returns the next request, or nil if there is a result.
 func (j *Job) Next() *model.Request {
 	switch {
 	case j.result != nil:
@@ -187,7 +190,7 @@ func (j *Job) Next() *model.Request {
 	return j.asking
 }
 
-// Take takes in what came of the last request.
+// Take is given the reply to the last request, or its error.
 func (j *Job) Take(reply *model.Reply, err error) {
 	if j.result != nil || j.asking == nil {
 		return
@@ -215,7 +218,7 @@ func (j *Job) Take(reply *model.Reply, err error) {
 	}
 }
 
-// counted is what a request cost. Where nobody counts, it is estimated.
+// counted returns the usage of a request. It is estimated if the provider does not count.
 func counted(req *model.Request, reply *model.Reply) model.Usage {
 	u := reply.Usage
 	if u.Input+u.CacheRead+u.CacheWrite == 0 {
@@ -228,7 +231,8 @@ func counted(req *model.Request, reply *model.Reply) model.Usage {
 	return u
 }
 
-// overflowed tries again with less.
+// overflowed continues with smaller requests after the provider refused one as too
+// large.
 func (j *Job) overflowed(err error) {
 	switch {
 	case j.riding:
@@ -242,7 +246,7 @@ func (j *Job) overflowed(err error) {
 	}
 }
 
-// got goes on with the next part, or ends.
+// got continues with the next part, or ends the job if there is none.
 func (j *Job) got(summary string) {
 	if j.tried, j.feedback = 0, ""; !j.riding {
 		if j.next++; j.next < len(j.chunks) {
@@ -267,18 +271,18 @@ func (j *Job) end(r *Result) {
 	j.result, j.asking = r, nil
 }
 
-// Result returns what came of it, or nil as long as there is something to ask.
+// Result returns the result, or nil as long as there are requests to make.
 func (j *Job) Result() *Result { return j.result }
 
-// Abort ends a job whose request was given up. There is no digest: what was
-// stopped is to leave no trace but that it was.
+// Abort ends a job that was stopped. The outcome is Failed, even if a digest could be
+// made: a compaction that was stopped changes nothing.
 func (j *Job) Abort(err error) {
 	if j.result == nil {
 		j.end(&Result{Outcome: Failed, Err: err})
 	}
 }
 
-// Skip ends a job that somebody does not want.
+// Skip ends a job that a hook has prevented.
 func (j *Job) Skip(why error) {
 	if j.result == nil {
 		j.end(&Result{Outcome: Skipped, Err: why})

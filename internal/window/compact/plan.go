@@ -10,21 +10,18 @@ import (
 // An Item is a message of the conversation.
 type Item struct {
 	*model.Message
-	// Asked means that it is what a person asked for. It is not prose to be
-	// summarised: it is kept in its own words.
-	Asked bool
-	Words string // what was asked, if that is not the text of the message
+	Asked bool   // true if it is a request of a person, which is kept in its own words and not summarised
+	Words string // words of the person, if they are not the whole text of the message
 }
 
-// words is what was asked.
+// words returns the words of the person.
 func (it Item) words() string { return cmp.Or(it.Words, it.Text) }
 
-// begins reports whether a conversation can begin with the item. What a call gave
-// cannot stand without the call, and the reasoning that is signed with a call is
-// in the same message.
+// begins reports whether a conversation can begin with the item. A result cannot come
+// without its call. Reasoning that is signed with a call is in the same message.
 func (it Item) begins() bool { return it.CallID == "" }
 
-// tokens is the size of items.
+// tokens returns the size of items.
 func tokens(items []Item) (n int) {
 	for _, it := range items {
 		n += window.Of(it.Message)
@@ -32,9 +29,9 @@ func tokens(items []Item) (n int) {
 	return n
 }
 
-// unseen returns the index of the first item that the model has not seen: what
-// came after its newest answer. Calls are not separated from what they gave, so
-// an answer with calls is among the unseen items itself.
+// unseen returns the index of the first item that the model has not seen: the one after
+// its newest answer. Calls are not separated from their results, so an answer with calls
+// counts as unseen itself.
 func unseen(items []Item) int {
 	for i := len(items) - 1; i >= 0; i-- {
 		if items[i].Role != model.Assistant {
@@ -48,8 +45,9 @@ func unseen(items []Item) int {
 	return 0
 }
 
-// unseenWords returns the index of the first item after the newest answer and
-// what its calls gave: requests and notices that the model has not seen.
+// unseenWords returns the index of the first item after the newest answer and the results
+// of its calls. From there on, there are only requests and notices that the model has not
+// seen.
 func unseenWords(items []Item) int {
 	i := unseen(items)
 	for i < len(items) && (items[i].Role == model.Assistant || !items[i].begins()) {
@@ -58,10 +56,10 @@ func unseenWords(items []Item) int {
 	return afterRequest(items, i)
 }
 
-// afterRequest returns the index after the item at i if that is the only request
-// since the newest answer. The head of the new epoch has such a request in full, so
-// it need not be kept a second time. Of several requests the head may shorten the
-// older ones; without an answer the newest of the present head is one of them.
+// afterRequest returns i+1 if the item at i is the only request since the newest answer,
+// else i. The head of the new epoch contains such a request in full, so it need not be
+// kept as an item. If there are several requests, the head may shorten the older ones; if
+// there is no answer, the newest request of the present head is one of them.
 func afterRequest(items []Item, i int) int {
 	if 0 < i && i < len(items) && items[i].Asked && !anyAsked(items[i+1:]) {
 		return i + 1
@@ -69,10 +67,10 @@ func afterRequest(items []Item, i int) int {
 	return i
 }
 
-// plan returns where to cut: what comes before is summarised, the rest is kept as
-// it is, at most so many tokens. Whatever the model has not seen yet is never
-// summarised. A rest does not begin with a message of the user role that the model
-// has seen: the head of the new epoch has the requests, in their own words.
+// plan returns the index of the first item that is kept as it is; the items before it are
+// summarised. At most retain tokens are kept, plus all items that the model has not seen,
+// which are never summarised. The first kept item is not a user message that the model
+// has seen, because the head of the new epoch contains the requests.
 func plan(items []Item, retain int) int {
 	fresh := unseen(items)
 	cut, kept := fresh, 0
@@ -93,8 +91,8 @@ func plan(items []Item, retain int) int {
 	return cut
 }
 
-// worth reports whether there is something to summarise: more than what people
-// asked for, which is kept in its own words anyway.
+// worth reports whether there is something to summarise: an item that is not a request of
+// a person.
 func worth(items []Item) bool {
 	for _, it := range items {
 		if !it.Asked {
@@ -104,9 +102,8 @@ func worth(items []Item) bool {
 	return false
 }
 
-// Reduce returns a message without the bulk of what a call gave: at most so many
-// bytes of it, and no pictures. Zero leaves it as it is, and so does a message
-// that is not what a call gave.
+// Reduce returns a result of a call with at most the given number of bytes and without
+// images. Other messages are returned unchanged, and so is every message if most is zero.
 func Reduce(m *model.Message, most int) *model.Message {
 	if most <= 0 || m.CallID == "" || len(m.Text) <= most && len(m.Images) == 0 {
 		return m

@@ -7,41 +7,41 @@ import (
 	"github.com/abide-run/abide/internal/window/render"
 )
 
-// State is what goes on in a session, from its log and never from prose. All of
-// it is told to the model with every request, as volatile state, so that no
-// compaction can lose it.
+// State is the current state of a session, which comes from its log and never from a
+// summary. The model is told all of it with every request, in the volatile tail, so that
+// no compaction can lose it.
 type State struct {
-	Mode      string
-	Plan      string // where it is written down; empty for none
-	Tasks     []Task // that are open
-	Running   []Running
-	Questions []Question
+	Mode      string     // mode of the agent
+	Plan      string     // path of the plan; empty if there is none
+	Tasks     []Task     // open entries of the model's to-do list
+	Running   []Running  // commands that run in the background
+	Questions []Question // open questions
 }
 
-// A Task is one of the model's own list.
+// A Task is an entry of the model's to-do list.
 type Task struct {
 	ID      int
 	Status  string
 	Subject string
 }
 
-// Running is work in the background.
+// Running is a command that runs in the background.
 type Running struct {
 	ID      string
 	Command string
-	Output  string // where it is
+	Output  string // path of its output
 }
 
-// A Question is one that nobody has answered yet.
+// A Question is a question that nobody has answered yet.
 type Question struct{ ID, Text string }
 
-// The first lines of the two messages that a compaction introduces.
+// The first lines of the two messages for people that a compaction records.
 const (
 	SummaryMark  = "[Compacted context summary]"
 	SnapshotMark = "[Session TaskStore snapshot]"
 )
 
-// SummaryMessage is the summary as people are shown it.
+// SummaryMessage returns the summary as people are shown it.
 func (h *Head) SummaryMessage() string {
 	text := SummaryMark + "\n" + h.Summary
 	if h.Since != "" {
@@ -50,7 +50,7 @@ func (h *Head) SummaryMessage() string {
 	return text
 }
 
-// Snapshot tells of the open tasks, or that there are none.
+// Snapshot returns the list of open tasks as people are shown it.
 func (s State) Snapshot() string {
 	if len(s.Tasks) == 0 {
 		return SnapshotMark + "\nNo task is open."
@@ -58,7 +58,7 @@ func (s State) Snapshot() string {
 	return fmt.Sprintf("%s\n%d tasks are open.\n%s", SnapshotMark, len(s.Tasks), s.tasks())
 }
 
-// stateLine is how much is told of one thing, in bytes.
+// stateLine is the length limit of the text about one thing, in bytes.
 const stateLine = 400
 
 func (s State) tasks() string {
@@ -69,7 +69,8 @@ func (s State) tasks() string {
 	return strings.TrimSuffix(w.String(), "\n")
 }
 
-// Reminder is the state as the model reads it; empty if nothing goes on.
+// Reminder returns the state as the model reads it. It is empty if there is nothing to
+// say.
 func (s State) Reminder() string {
 	var parts []string
 	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }

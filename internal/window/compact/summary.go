@@ -11,9 +11,8 @@ import (
 	"github.com/abide-run/abide/internal/window/render"
 )
 
-// Summary returns what a model has summarised: what it handed in with
-// [WriteSummary], or else what it said. It is returned as it is. The errors are
-// written for the model.
+// Summary returns the summary in a reply: the argument of its call of [WriteSummary], or
+// else its text. The errors are written for the model.
 func Summary(reply *model.Reply) (string, error) {
 	var in struct {
 		Text string `json:"text"`
@@ -43,7 +42,7 @@ var (
 	nothing = map[string]bool{"none": true, "nothing": true, "empty": true, "n": true, "a": true, "na": true, "null": true, "nil": true, "no": true, "summary": true}
 )
 
-// says reports whether a text says more than that there is nothing to say.
+// says reports whether a text has content, and does not only say that there is none.
 func says(text string) bool {
 	for word := range strings.FieldsFuncSeq(tag.ReplaceAllString(text, " "), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
 		if !nothing[strings.ToLower(word)] {
@@ -59,8 +58,8 @@ const (
 	mostTitle  = 80 // bytes
 )
 
-// Title returns the title that a summary gives itself, in one line; a general one
-// if it has none.
+// Title returns the title that a summary contains, as one line, or "Summary" if it has
+// none.
 func Title(summary string) string {
 	_, after, _ := strings.Cut(summary, titleOpen)
 	title, _, found := strings.Cut(after, titleClose)

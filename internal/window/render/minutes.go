@@ -1,10 +1,9 @@
-// Package render writes a conversation down as text, within bounds, for a model
-// that is to read it rather than to take part in it.
+// Package render writes a conversation as text of limited length, for a model that
+// reads it and does not take part in it.
 //
-//   - A line that begins without a blank is ours: it says who speaks. Whatever was
-//     said or printed is indented from its second line on, so that output of a
-//     command cannot pass for somebody's words.
-//   - What is left out is said, with its length.
+//   - Each message begins with a line that names its author. Further lines are indented,
+//     so that the output of a command cannot look like the message of a person.
+//   - A note says how many bytes were left out.
 //   - The same conversation always gives the same text.
 package render
 
@@ -17,18 +16,18 @@ import (
 	"github.com/abide-run/abide/internal/window"
 )
 
-// Bounds say how many bytes are written of each thing; zero for all of it.
+// Bounds limit how many bytes are written of each text. Zero means no limit.
 type Bounds struct {
-	Said      int // by a person, or by the model
-	Arguments int // of a call
-	Result    int // of a call
+	Said      int // texts of people and of the model
+	Arguments int // arguments of a call
+	Result    int // result of a call
 }
 
-// Blocks writes messages down, each as a block that ends with a newline. If at is
-// given, it numbers them: blocks begin with the position in the log.
+// Blocks writes each message as a block that ends with a newline. If at is not nil, each
+// block begins with the position of its message in the log.
 func Blocks(list []*model.Message, at func(i int) int64, b Bounds) []string {
 	blocks := make([]string, len(list))
-	names := make(map[string]string) // of tools, by their calls
+	names := make(map[string]string) // names of tools, by the ids of their calls
 	for i, m := range list {
 		for _, c := range m.Calls {
 			names[c.ID] = c.Name
@@ -42,6 +41,7 @@ func Blocks(list []*model.Message, at func(i int) int64, b Bounds) []string {
 	return blocks
 }
 
+// block writes one message.
 func (b Bounds) block(number string, m *model.Message, tool string) string {
 	var w strings.Builder
 	line := func(who, text string, most int) {
@@ -73,18 +73,18 @@ func pictures(m *model.Message) string {
 	return fmt.Sprintf(" (%d pictures)", len(m.Images))
 }
 
-// indent moves all lines but the first to the right.
+// indent indents all lines except the first.
 func indent(text string) string {
 	return strings.ReplaceAll(strings.TrimRight(newlines.Replace(text), "\n"), "\n", "\n  ")
 }
 
-// newlines makes line feeds of all that a reader may take for one.
+// newlines replaces everything that a reader may take for a line break by a line feed.
 var newlines = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\v", "\n", "\f", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n")
 
-// oneLine is a text without its line breaks.
+// oneLine returns a text as one line.
 func oneLine(text string) string { return strings.Join(strings.Fields(newlines.Replace(text)), " ") }
 
-// Line is the gist of a text: its beginning in one line, at most n bytes.
+// Line returns the beginning of a text as one line of at most n bytes.
 func Line(text string, n int) string {
 	first := oneLine(window.Head(text, 4*n))
 	if len(first) <= n && len(text) <= 4*n {
@@ -97,11 +97,11 @@ func Line(text string, n int) string {
 	return window.Head(first, n-len(more)) + more
 }
 
-// leastNote is the length below which a cut is made without saying so.
+// leastNote is the length in bytes below which Cut adds no note.
 const leastNote = 64
 
-// Cut shortens a text to at most n bytes. Its beginning and its end are kept, and
-// what is left out between them is said.
+// Cut shortens a text to at most n bytes. It keeps the beginning and the end, with a note
+// between them that says how much was left out.
 func Cut(text string, n int) string {
 	if len(text) <= n {
 		return text
@@ -119,14 +119,15 @@ func Cut(text string, n int) string {
 	return head + fmt.Sprintf(note, len(text)-len(head)-len(tail)) + tail
 }
 
-// continued begins a piece of a block that is too long for one chunk.
+// continued is the prefix of the second and later pieces of a block that is too long for
+// one chunk.
 const continued = "  (continued) "
 
-// LeastChunk is the fewest tokens that a chunk can be told to have.
+// LeastChunk is the smallest limit of a chunk, in tokens.
 const LeastChunk = 64
 
-// Chunks joins blocks to texts of at most so many tokens, in order. Nothing is
-// left out: a block that is too long is continued in the next chunk.
+// Chunks joins blocks into texts of at most the given number of tokens, in order. Nothing
+// is left out: a block that is too long is continued in the next chunk.
 func Chunks(blocks []string, tokens int) []string {
 	tokens = max(tokens, LeastChunk)
 	var chunks []string
@@ -156,8 +157,8 @@ func Chunks(blocks []string, tokens int) []string {
 	return chunks
 }
 
-// fitting is the longest beginning of a block that is sure to fit, up to the end
-// of a line if there is one in its second half.
+// fitting returns the longest beginning of a block that certainly fits. It ends at a line
+// break if there is one in its second half.
 func fitting(block string, tokens int) string {
 	piece := window.Head(block, window.Bytes(tokens))
 	if i := strings.LastIndexByte(piece, '\n'); i >= len(piece)/2 {
