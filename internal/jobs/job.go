@@ -1,14 +1,13 @@
-// Package jobs sees to it that upkeep is done: it takes the rows that are due, the
-// longest due first, and has somebody work on them.
+// Package jobs runs jobs, which are the upkeep of sessions: it takes those that are due
+// from the store, the longest due first, and gives them to a worker.
 //
-//   - One timer waits for the earliest row. Nothing is looked through, and nobody
-//     asks again and again.
-//   - A few are worked on at a time, with a rest after each. One that fails is tried again later, and set
-//     aside when it has failed too often; the others never wait for that.
-//   - Whoever works on a row holds a lease. What is under way when the runner stops
-//     is given back; what a crash leaves is taken again when the lease is over.
-//   - To have work done and to wait for it are two calls. No turn makes the second:
-//     [Stats] counts it if one ever does.
+//   - One timer waits for the next job that is due. There is no polling.
+//   - A few jobs run at a time, with a pause after each. A job that fails is tried again
+//     later, and set aside when it has failed too often; other jobs do not wait for it.
+//   - A running job is held by a lease. When the runner stops, its jobs are due again at
+//     once; after a crash, they are due again when the lease ends.
+//   - Adding a job and waiting for it are separate calls. No turn waits for a job:
+//     [Stats] would count it.
 package jobs
 
 import (
@@ -25,59 +24,60 @@ import (
 	"github.com/abide-run/abide/internal/eventlog"
 )
 
-// A Worker does what a row says.
+// A Worker does jobs.
 type Worker interface {
-	// Work does the job. When it returns nil the row is gone: the work has removed
-	// it together with what it recorded. It ends with its context.
+	// Work does the job. If it returns nil, it has removed the job from the store in
+	// the same append as the result. It returns when ctx is done.
 	Work(ctx context.Context, j eventlog.Job) error
-	// GiveUp is told that a job has failed so often that it is set aside, before it
-	// is. The row has the last error.
+	// GiveUp is called before a job is set aside because it has failed too often.
+	// j.Error is the last error.
 	GiveUp(ctx context.Context, j eventlog.Job) error
 }
 
-// ErrMoot is the error of a job that there is nothing to do for any more. Its row is
-// removed.
+// ErrMoot is returned by Work if the job is not needed any more. The job is removed.
 var ErrMoot = errors.New("there is nothing to do any more")
 
-// A Later is the error of a job that cannot be done yet. It does not count as an
-// attempt.
+// A Later is returned by Work if the job cannot be done yet. It does not count as a
+// failed attempt.
 type Later struct{ At time.Time }
 
 func (l Later) Error() string { return "it cannot be done before " + event.FormatTime(l.At) }
 
-// Options are what a runner can be told. The zero value of each field is usable,
-// except for Again.
+// Options configure a runner. Again is required; the zero value of every other field is
+// usable.
 type Options struct {
-	// Again is when a job that has failed so often is tried again; zero if it is
-	// to be set aside.
+	// Again returns the time at which a job that has failed is tried again, or zero
+	// if it is to be set aside. attempts is the number of failures.
 	Again    func(attempts int, now time.Time, err error) time.Time
-	Parallel int                        // how many are worked on at a time; 2 if zero
-	Lease    time.Duration              // how long one may take; 15 minutes if zero
-	Turn     func(context.Context) bool // whether somebody who waits is a turn
-	Log      *slog.Logger               // discarded if nil
+	Parallel int           // number of jobs that run at a time; 2 if zero
+	Lease    time.Duration // time limit of a job; 15 minutes if zero
+	// Turn reports whether ctx belongs to a turn. It is used to count turns that wait
+	// for a job. If it is nil, none does.
+	Turn func(context.Context) bool
+	Log  *slog.Logger // discarded if nil
 }
 
-// Stats counts what became of jobs since the runner was made.
+// Stats counts the outcomes of jobs since the runner was created.
 type Stats struct {
-	Done   int64 // that were carried out
-	Failed int64 // attempts that failed
-	Aside  int64 // jobs that were set aside
-	Turns  int64 // turns that have waited for a job
+	Done   int64 // number of jobs that were done or not needed any more
+	Failed int64 // number of attempts that failed
+	Aside  int64 // number of jobs that were set aside
+	Turns  int64 // number of turns that waited for a job
 }
 
-// A Runner works on the rows of a store. It is safe for concurrent use.
+// A Runner runs the jobs of a store. It is safe for concurrent use.
 type Runner struct {
 	queue  eventlog.Jobs
 	worker Worker
 	opts   Options
-	holder string
+	holder string // holder of the leases
 
-	wake chan struct{} // holds a token if a row may be due earlier than was known
+	wake chan struct{} // has an element if a job may be due earlier than the timer
 
 	mu      sync.Mutex
-	cancel  context.CancelFunc // nil if it does not run
-	ended   chan struct{}      // closed when it has stopped
-	changed chan struct{}      // closed when an attempt is over; nil if nobody waits
+	cancel  context.CancelFunc // stops the loop; nil if it does not run
+	ended   chan struct{}      // closed when the loop has stopped
+	changed chan struct{}      // closed when an attempt has ended; nil if nobody waits for one
 
 	done, failed, aside, turns atomic.Int64
 }
@@ -94,7 +94,7 @@ func New(queue eventlog.Jobs, worker Worker, opts Options) *Runner {
 	return &Runner{queue: queue, worker: worker, opts: opts, holder: event.NewID(), wake: make(chan struct{}, 1)}
 }
 
-// Start begins to work. A runner that works already goes on as it is.
+// Start starts the runner. It does nothing if the runner was started already.
 func (r *Runner) Start() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -110,9 +110,8 @@ func (r *Runner) Start() {
 	}()
 }
 
-// Stop ends the work and waits for it. What was under way is given back and can be
-// taken at once. A runner that does not work stays as it is; one that was stopped
-// can be started again.
+// Stop cancels the jobs that run and waits for them. They are due again at once. Stop
+// does nothing if the runner was not started. Start can be called again after it.
 func (r *Runner) Stop() {
 	r.mu.Lock()
 	cancel, ended := r.cancel, r.ended
@@ -130,8 +129,8 @@ func (r *Runner) Stop() {
 	r.tell()
 }
 
-// Wake makes the runner look for rows: one was written that may be due earlier than
-// the one it waits for.
+// Wake makes the runner look for jobs. It is called after a job was added that may be due
+// earlier than the one the timer waits for.
 func (r *Runner) Wake() {
 	select {
 	case r.wake <- struct{}{}:
@@ -144,14 +143,14 @@ func (r *Runner) Stats() Stats {
 	return Stats{Done: r.done.Load(), Failed: r.failed.Load(), Aside: r.aside.Load(), Turns: r.turns.Load()}
 }
 
-// Wait waits until a job is done. One that has failed is an error that says why, and
-// when it is tried again.
+// Wait waits until a job is done. If the job fails, Wait returns an error that contains
+// the reason and the time of the next attempt.
 func (r *Runner) Wait(ctx context.Context, id string) error {
 	if r.opts.Turn(ctx) {
 		r.turns.Add(1)
 	}
 	for {
-		changed := r.listen() // before looking, so that nothing is missed
+		changed := r.listen() // before reading the job, so that no change is missed
 		j, err := r.queue.Job(ctx, id)
 		switch {
 		case errors.Is(err, eventlog.ErrNoJob):
@@ -171,6 +170,7 @@ func (r *Runner) Wait(ctx context.Context, id string) error {
 	}
 }
 
+// listen returns a channel that is closed when the next attempt ends.
 func (r *Runner) listen() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -180,7 +180,7 @@ func (r *Runner) listen() <-chan struct{} {
 	return r.changed
 }
 
-// tell lets everyone who waits look again. The mutex is held.
+// tell wakes all calls of Wait. The mutex must be held.
 func (r *Runner) tell() {
 	if r.changed != nil {
 		close(r.changed)
@@ -188,10 +188,10 @@ func (r *Runner) tell() {
 	}
 }
 
-// storePause is how long the store is left alone after it could not say what is due.
+// storePause is the pause after an error of the store.
 const storePause = 5 * time.Second
 
-// loop takes rows until ctx is done, and waits for those who work on them.
+// loop takes jobs until ctx is done, and waits for those that run.
 func (r *Runner) loop(ctx context.Context) {
 	var workers sync.WaitGroup
 	defer workers.Wait()
@@ -223,13 +223,14 @@ func (r *Runner) loop(ctx context.Context) {
 	}
 }
 
-// Who has worked takes a rest before the next job, so that many of them, one after the
-// other, do not take the disk and the processors away from those who take turns.
+// The pause after a job, which keeps the disk and the processors free for turns when
+// there are many jobs.
 const (
-	restShare = 4                      // times as long as the work has taken
-	longRest  = 100 * time.Millisecond // at most
+	restShare = 4                      // duration of the pause, as a multiple of that of the job
+	longRest  = 100 * time.Millisecond // longest pause
 )
 
+// breathe pauses after a job that took the given time.
 func breathe(ctx context.Context, took time.Duration) {
 	if took = min(restShare*took, longRest); took <= 0 {
 		return
@@ -242,7 +243,7 @@ func breathe(ctx context.Context, took time.Duration) {
 	}
 }
 
-// rest waits for the next row, or for word of another. It reports false when ctx is
+// rest waits until the time next, or until Wake is called. It reports false when ctx is
 // done.
 func (r *Runner) rest(ctx context.Context, next time.Time) bool {
 	var due <-chan time.Time
@@ -260,7 +261,7 @@ func (r *Runner) rest(ctx context.Context, next time.Time) bool {
 	return true
 }
 
-// carryOut works on a job that was taken, and writes down what became of it.
+// carryOut does a job that was taken, and stores the outcome.
 func (r *Runner) carryOut(ctx context.Context, j eventlog.Job) {
 	working, cancel := context.WithTimeoutCause(ctx, r.opts.Lease, errors.New("it took too long"))
 	defer cancel()
@@ -269,13 +270,13 @@ func (r *Runner) carryOut(ctx context.Context, j eventlog.Job) {
 	if err != nil {
 		r.opts.Log.Error("what became of a job is not written down; it is tried again when its lease is over", "job", j.ID, "session", j.Session, "err", err)
 	}
-	r.Wake() // it may be due earlier than the end of its lease
+	r.Wake() // the job may be due earlier than the end of its lease
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.tell()
 }
 
-// settle writes down what became of an attempt.
+// settle stores the outcome of an attempt.
 func (r *Runner) settle(ctx context.Context, stopped bool, j eventlog.Job, err error) error {
 	var later Later
 	switch {

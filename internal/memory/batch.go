@@ -7,29 +7,26 @@ import (
 	"github.com/abide-run/abide/internal/window/render"
 )
 
-// An Entry is a message with its position in the raw log. Epochs do not matter
-// here: what was compacted is still in the log.
+// An Entry is a message with its position in the log. Epochs are ignored: messages that
+// were compacted are still in the log.
 type Entry struct {
 	At event.Seq
 	*model.Message
 }
 
-// A Batch is a part of the log that is extracted at once: the events after the
-// last one that was extracted, up to To.
+// A Batch is a part of the log that is extracted at once. It begins after the last event
+// that was extracted before.
 type Batch struct {
-	From, To event.Seq
-	// Texts are what the model reads: nearly always one. There are more if a
-	// single step is too long for one.
-	Texts []string
+	From, To event.Seq // first and last position
+	Texts    []string  // texts that the model reads; more than one only if a single step is too long
 }
 
-// bounds are how much is read of what tools did. What was said is read whole.
+// bounds limit the text of calls and their results. Messages are read in full.
 var bounds = render.Bounds{Arguments: 2000, Result: 2000}
 
-// Next returns the next batch after a position, of at most so many tokens for each
-// text, or false if there is none. The entries are those after the position, in
-// the order of the conversation: each call with what it gave. A batch ends where a
-// step does.
+// Next returns the next batch after a position, or false if there is none. Each text has
+// at most room tokens. entries are the messages after the position, in the order of the
+// conversation, with each result after its call. A batch ends at the end of a step.
 func Next(after event.Seq, entries []Entry, room int) (Batch, bool) {
 	if len(entries) == 0 {
 		return Batch{}, false
@@ -54,9 +51,9 @@ func Next(after event.Seq, entries []Entry, room int) (Batch, bool) {
 	return Batch{From: after + 1, To: to, Texts: render.Chunks(blocks[:end], room)}, true
 }
 
-// whole moves the end of a batch to where all that comes after it is after it in the
-// log, too, and returns the last position before it. What a call gave can be later in
-// the log than what was said meanwhile.
+// whole extends a batch until all later entries also have later positions in the log, and
+// returns its new end and its last position. That is necessary because a result can be
+// later in the log than a message that came during the call.
 func whole(entries []Entry, end int) (int, event.Seq) {
 	var to event.Seq
 	for i := 0; i < len(entries) && (i < end || entries[i].At <= to || entries[i].CallID != ""); i++ {
@@ -65,7 +62,7 @@ func whole(entries []Entry, end int) (int, event.Seq) {
 	return end, to
 }
 
-// stepEnd is where the step ends that begins at i.
+// stepEnd returns the end of the step that begins at i.
 func stepEnd(entries []Entry, i int) int {
 	for i++; i < len(entries) && entries[i].CallID != ""; i++ {
 	}

@@ -2,18 +2,19 @@
 // what a model is asked about it, what its answer has to look like, and which
 // sessions are due.
 //
-//   - Extraction reads the raw log from an absolute position, so a compaction
-//     neither loses nor repeats anything: each batch begins right after the last.
-//   - What was said is read whole; only output of tools is shortened. A batch that
-//     is too long for one request is read in several.
-//   - A valid answer in all its parts is required. Four empty lists are valid.
-//   - An idle session is one whose last stored event is older than the limit;
-//     exactly at the limit it is not. A busy one is never due. Zero switches it
-//     off, as it does the threshold of extraction.
-//   - Decisions are pure: the time is passed in, and nothing is done here.
+//   - An extraction reads the log from a position on, so that a compaction neither loses
+//     nor repeats anything: each batch begins right after the last one.
+//   - Messages are read in full; only results of tools are shortened. A batch that is
+//     too long for one request is read with several.
+//   - The answer of the model has to be valid in all its parts. Four empty lists are
+//     valid.
+//   - A session is idle if its last stored event is older than a limit. A session with
+//     an unfinished turn is never due. A limit of zero turns consolidation off, and a
+//     threshold of zero turns extraction off.
+//   - The functions are pure: the time is an argument, and there is no I/O.
 //
-// Whoever carries the decisions out is package upkeep; pages are kept by package
-// book. docs/MEMORY.md tells the whole story.
+// Package worker carries the decisions out, and package book stores the pages.
+// docs/MEMORY.md describes the whole feature.
 //
 // # Jobs
 //

@@ -9,7 +9,7 @@ import (
 	"github.com/abide-run/abide/internal/window/render"
 )
 
-// tools is what the model has that extracts.
+// tools are the tools of the model that extracts.
 var tools = &model.Tools{List: []model.Tool{{
 	Name:        WriteExtracted,
 	Description: "Hands in what was found. Call it once, with all four lists; empty ones are fine.",
@@ -34,31 +34,32 @@ Hand it in with the tool write_extracted. Most records hold little: four empty l
 // many.
 func Room(limit int) int { return limit - overhead }
 
-// overhead is what a request takes beside its text.
+// overhead is the size of a request without its text, in tokens.
 var overhead = window.Tokens(extractor) + window.Tokens(string(tools.List[0].Parameters)) + 400
 
-// tries is how often a text is read before the attempt fails.
+// tries is the number of requests for each text before the extraction fails.
 const tries = 3
 
-// An Extraction is one attempt at a batch. It does nothing by itself: it says what
-// to ask a model, and is told the answer, until it is done or has failed. It never
-// asks more than three times for each text.
+// An Extraction is one attempt at extracting a batch. It does no I/O: the caller sends
+// the requests that Next returns and gives the replies to Take, until Next returns nil. It
+// makes at most three requests for each text.
 type Extraction struct {
 	batch    Batch
-	ask      model.Request
-	next     int
-	tried    int
-	feedback string
-	found    Extracted
-	err      error
+	ask      model.Request // what all requests have in common
+	next     int           // index of the text to read next
+	tried    int           // number of requests for that text that failed
+	feedback string        // what was wrong with the last reply
+	found    Extracted     // findings so far
+	err      error         // reason for which the extraction failed
 }
 
-// NewExtraction begins an attempt. Ask is what its requests have in common.
+// NewExtraction returns an extraction of a batch. ask contains what all of its requests
+// have in common.
 func NewExtraction(b Batch, ask model.Request) *Extraction {
 	return &Extraction{batch: b, ask: ask}
 }
 
-// Next returns what to ask next, or nil if there is nothing more to ask.
+// Next returns the next request, or nil if the extraction is done or has failed.
 func (x *Extraction) Next() *model.Request {
 	if x.err != nil || x.next == len(x.batch.Texts) {
 		return nil
@@ -73,7 +74,7 @@ func (x *Extraction) Next() *model.Request {
 	return &req
 }
 
-// Take takes in what came of the last request.
+// Take is given the reply to the last request, or its error.
 func (x *Extraction) Take(reply *model.Reply, err error) {
 	if x.err = err; err != nil {
 		return
@@ -97,8 +98,8 @@ func (x *Extracted) add(more *Extracted) {
 	x.Requests = append(x.Requests, more.Requests...)
 }
 
-// Result returns what was found, with lists that are never nil and without secrets,
-// or why the attempt failed.
+// Result returns the findings, or the reason for which the extraction failed. The lists
+// are never nil, and secrets are removed.
 func (x *Extraction) Result() (*Extracted, error) {
 	if x.err != nil {
 		return nil, x.err

@@ -2,34 +2,32 @@ package memory
 
 import "time"
 
-// A Session is what the decision about it needs to know.
+// A Session is what DueAt needs to know of a session.
 type Session struct {
-	// Last is the time of its last stored event. What is in memory does not
-	// count, so that a restart changes nothing.
-	Last    time.Time
-	Busy    bool // a turn is unfinished
-	Waiting bool // there is something to consolidate
+	Last    time.Time // time of the last stored event, so that a restart changes nothing
+	Busy    bool      // true if a turn is unfinished
+	Waiting bool      // true if there are findings to consolidate
 }
 
-// Attempts is how the work on one thing has gone so far.
+// Attempts is the history of attempts at one job.
 type Attempts struct {
-	Failed int // one after the other
-	Last   time.Time
+	Failed int       // number of failures since the last success
+	Last   time.Time // time of the last failure
 }
 
-// How failures are treated.
+// The treatment of failures.
 const (
-	firstPause  = time.Minute
-	longPause   = time.Hour
-	mostFailed  = 5
-	granularity = time.Millisecond // of stored times
+	firstPause  = time.Minute      // pause after the first failure; it doubles each time
+	longPause   = time.Hour        // longest pause
+	mostFailed  = 5                // failures after which a job is quarantined
+	granularity = time.Millisecond // granularity of stored times
 )
 
-// Quarantined reports whether it has failed so often that it is left alone, so
-// that what comes after it can go on. A person can have it tried again.
+// Quarantined reports whether a job has failed so often that it is set aside, so that
+// later parts of the log can be extracted. A person can have it tried again.
 func (a Attempts) Quarantined() bool { return a.Failed >= mostFailed }
 
-// Again is when it may be tried again: later each time.
+// Again returns the time at which the job may be tried again.
 func (a Attempts) Again() time.Time {
 	if a.Failed == 0 {
 		return time.Time{}
@@ -37,9 +35,9 @@ func (a Attempts) Again() time.Time {
 	return a.Last.Add(min(longPause, firstPause<<min(a.Failed-1, 10)))
 }
 
-// DueAt is when a session is due: when it has been idle for longer than the limit.
-// It reports false for one that is not waiting or is busy, and for all if the limit
-// is zero or less.
+// DueAt returns the time at which the findings of a session are to be consolidated: when
+// it has been idle for longer than the limit. It reports false if the session has no
+// findings or is busy, or if the limit is not positive.
 func DueAt(s Session, idle time.Duration) (time.Time, bool) {
 	if idle <= 0 || s.Busy || !s.Waiting {
 		return time.Time{}, false

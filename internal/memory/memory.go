@@ -11,10 +11,10 @@ import (
 	"github.com/abide-run/abide/internal/window"
 )
 
-// WriteExtracted is the tool by which an extraction is handed in.
+// WriteExtracted is the name of the tool that a model calls with its findings.
 const WriteExtracted = "write_extracted"
 
-// Extracted is what was found in a part of the log. All lists may be empty.
+// Extracted is the findings in a part of the log. All lists may be empty.
 type Extracted struct {
 	Decisions   []Decision   `json:"decisions"`
 	Discussions []Discussion `json:"discussions"`
@@ -22,8 +22,8 @@ type Extracted struct {
 	Requests    []Request    `json:"requests"`
 }
 
-// Sources are the events that something was found in; all of the part if there
-// are none.
+// Sources are the positions of the events that a finding comes from. If there are none,
+// it comes from the whole part.
 type Sources []event.Seq
 
 // A Decision is a choice between options.
@@ -34,14 +34,14 @@ type Decision struct {
 	Sources   Sources  `json:"sources,omitempty"`
 }
 
-// A Discussion is points of view without a choice.
+// A Discussion is a topic with several points of view, and without a decision.
 type Discussion struct {
 	Topic   string   `json:"topic"`
 	Points  []string `json:"points"`
 	Sources Sources  `json:"sources,omitempty"`
 }
 
-// An Attempt is something that was tried.
+// An Attempt is something that was tried, and its result.
 type Attempt struct {
 	Action    string  `json:"action"`
 	Result    string  `json:"result"`
@@ -49,7 +49,7 @@ type Attempt struct {
 	Sources   Sources `json:"sources,omitempty"`
 }
 
-// A Request is what a person wanted.
+// A Request is something that a person asked for.
 type Request struct {
 	Intent  string  `json:"intent"`
 	Target  string  `json:"target,omitempty"`
@@ -57,15 +57,14 @@ type Request struct {
 	Sources Sources `json:"sources,omitempty"`
 }
 
-// Bounds of one extraction.
+// The limits of one extraction.
 const (
-	mostFound = 50  // of each kind
-	mostText  = 900 // bytes of what becomes one line
+	mostFound = 50  // findings of each kind
+	mostText  = 900 // bytes of one finding
 )
 
-// Read takes what a model has handed in about a batch. Four lists are required,
-// each of which may be empty; that the model has answered is not enough. The errors
-// are written for the model.
+// Read returns the findings in a reply of the model about a batch. All four lists are
+// required, and each may be empty. The errors are written for the model.
 func Read(reply *model.Reply, b Batch) (*Extracted, error) {
 	var in struct {
 		Decisions   *[]Decision   `json:"decisions"`
@@ -96,13 +95,14 @@ func Read(reply *model.Reply, b Batch) (*Extracted, error) {
 	return x, nil
 }
 
-// A finding is one thing that was found, as a line of a page.
+// A finding is one finding as a line of a page.
 type finding struct {
-	subject string // has to be there
-	line    string
+	subject string // what it is about; must not be empty
+	line    string // text of the line
 	sources Sources
 }
 
+// check returns an error, written for the model, if the finding is invalid.
 func (f finding) check(b Batch) error {
 	switch {
 	case strings.TrimSpace(f.subject) == "":
@@ -118,7 +118,7 @@ func (f finding) check(b Batch) error {
 	return nil
 }
 
-// The kinds of findings, which are the pages of a memory.
+// The kinds of findings, which are also the names of the pages.
 const (
 	KindDecisions   = "decisions"
 	KindDiscussions = "discussions"
@@ -126,9 +126,10 @@ const (
 	KindRequests    = "requests"
 )
 
-// Kinds lists them in the order in which they are worth recalling.
+// Kinds lists the kinds in the order in which they are recalled.
 var Kinds = []string{KindRequests, KindDecisions, KindAttempts, KindDiscussions}
 
+// kinds returns all findings by kind.
 func (x *Extracted) kinds() map[string][]finding {
 	all := make(map[string][]finding, len(Kinds))
 	for _, d := range x.Decisions {
@@ -176,8 +177,8 @@ func join(a, b string) string {
 	return a + ": " + b
 }
 
-// Facts returns what was found in a session as lines of pages, by kind, each with
-// the events it comes from. Secrets are removed.
+// Facts returns the findings of a session as facts of pages, by kind, each with the
+// events that it comes from. Secrets are removed.
 func (x *Extracted) Facts(session event.SessionID, b Batch) map[string][]page.Fact {
 	facts := make(map[string][]page.Fact)
 	for kind, findings := range x.kinds() {

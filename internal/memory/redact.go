@@ -2,8 +2,8 @@ package memory
 
 import "regexp"
 
-// secrets are what must not be remembered: keys by how they look, and values by
-// what they are called.
+// secrets are the patterns of text that must not be remembered: keys in known formats, and
+// values with names such as "password".
 var secrets = []struct {
 	pattern *regexp.Regexp
 	with    string
@@ -19,7 +19,7 @@ var secrets = []struct {
 
 const removed = "(removed)"
 
-// redact removes secrets from everything that was found.
+// redact removes secrets from all findings.
 func (x *Extracted) redact() {
 	for i, d := range x.Decisions {
 		x.Decisions[i].Chosen, x.Decisions[i].Rationale, x.Decisions[i].Options = Redact(d.Chosen), Redact(d.Rationale), redactAll(d.Options)
@@ -43,8 +43,8 @@ func redactAll(texts []string) []string {
 	return clean
 }
 
-// Redact removes what looks like a password or a key. It is a net below the model,
-// which is told to leave such things out.
+// Redact removes text that looks like a password or a key. The model is also told to leave
+// secrets out; Redact catches those that it does not.
 func Redact(text string) string {
 	for _, s := range secrets {
 		text = s.pattern.ReplaceAllString(text, s.with)

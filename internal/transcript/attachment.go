@@ -13,12 +13,12 @@ import (
 	"github.com/abide-run/abide/internal/model"
 )
 
-// An attachment is what a client sends along with an input, in the protocol's
-// form. Its kind says which fields count.
+// An attachment is something that a client sends with an input, in the protocol's form.
+// Which fields are used depends on its kind.
 type attachment struct {
 	Kind        string `json:"type"`
-	Path        string `json:"path"`     // of a file or a directory
-	FilePath    string `json:"filePath"` // of a selection
+	Path        string `json:"path"`     // path of a file or a directory
+	FilePath    string `json:"filePath"` // path of the file of a selection
 	DisplayName string `json:"displayName"`
 	Lines       *struct {
 		Start, End int
@@ -27,10 +27,10 @@ type attachment struct {
 	Selection struct {
 		Start, End struct{ Line int }
 	} `json:"selection"`
-	Data     []byte `json:"data"` // of a blob, in base64
+	Data     []byte `json:"data"` // content of a blob, base64 in JSON
 	MIMEType string `json:"mimeType"`
 
-	// Of a reference to something on GitHub.
+	// These fields are used by a reference to something on GitHub.
 	Number        int    `json:"number"`
 	Title         string `json:"title"`
 	State         string `json:"state"`
@@ -38,7 +38,7 @@ type attachment struct {
 	URL           string `json:"url"`
 }
 
-// attachments reads those that can be read.
+// attachments decodes attachments, and ignores invalid ones.
 func attachments(raw []json.RawMessage) []attachment {
 	var list []attachment
 	for _, r := range raw {
@@ -50,12 +50,12 @@ func attachments(raw []json.RawMessage) []attachment {
 	return list
 }
 
-// Look tells of a path how many lines the file has, or how many entries the
-// folder. It reports false if that is not known.
+// Look returns the number of lines of a file, or the number of entries of a folder. It
+// reports false if the number is not known.
 type Look func(path string) (count int, known bool)
 
-// Completed returns attachments with the fields that clients may leave out but
-// typed clients cannot read an event without: a name, and what was selected.
+// Completed adds the fields to attachments that clients may leave out, but that typed
+// clients require in events: a name and a selection.
 func Completed(raw []json.RawMessage) []json.RawMessage {
 	list := make([]json.RawMessage, len(raw))
 	for i, r := range raw {
@@ -87,22 +87,22 @@ func completed(raw json.RawMessage) json.RawMessage {
 	if !missing {
 		return raw
 	}
-	text, _ := json.Marshal(fields) // it came from JSON
+	text, _ := json.Marshal(fields) // the value was decoded from JSON
 	return text
 }
 
-// nameOf is the last part of a path, whichever way its slashes lean.
+// nameOf returns the last element of a path with slashes or backslashes.
 func nameOf(path any) string {
 	text, _ := path.(string)
 	return text[strings.LastIndexAny(text, `/\`)+1:]
 }
 
-// gap stands between what was said and what a runtime adds to it.
+// gap separates the words of a person from what the runtime adds.
 const gap = "\n\n\n\n"
 
-// Reads is what the model reads of an input: what was said, and what was
-// attached to it. Files are named, not shown: the model has tools for that.
-// Images are not part of it.
+// Reads returns the text that the model reads of an input: the words of the person, and
+// a description of the attachments. Files are only named, because the model has tools to
+// read them. Images are not included.
 func Reads(said string, raw []json.RawMessage, look Look) string {
 	if len(raw) == 0 {
 		return said
@@ -132,7 +132,7 @@ func Reads(said string, raw []json.RawMessage, look Look) string {
 	return strings.Join(parts, gap)
 }
 
-// block is a list that the model can tell from what people say.
+// block returns lines inside an element of the given name, or "" if there are none.
 func block(name string, lines []string) string {
 	if len(lines) == 0 {
 		return ""
@@ -163,7 +163,7 @@ func (a attachment) file(look Look) string {
 	return counted(a.Path, look, "(lines %d-%d of %d lines)", a.Lines.Start, a.Lines.End)
 }
 
-// selection is what somebody marked in an editor, whose lines count from zero.
+// selection describes the selected text in an editor, which counts lines from zero.
 func (a attachment) selection() string {
 	first, last := a.Selection.Start.Line+1, a.Selection.End.Line+1
 	place := fmt.Sprintf("line %d", first)
@@ -174,12 +174,12 @@ func (a attachment) selection() string {
 		cmp.Or(a.DisplayName, a.FilePath), place, a.Text)
 }
 
-// images are what a model can be shown of all kinds.
+// images lists the media types of images that models can see.
 var images = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
 
 func (a attachment) image() bool { return slices.Contains(images, a.MIMEType) && len(a.Data) > 0 }
 
-// blob is what the model reads of data that came with an input.
+// blob returns the text that the model reads of a blob.
 func (a attachment) blob() string {
 	name := cmp.Or(a.DisplayName, "attachment")
 	if !utf8.Valid(a.Data) {
@@ -188,8 +188,7 @@ func (a attachment) blob() string {
 	return fmt.Sprintf("<attachment name=%q type=%q>\n%s\n</attachment>", name, a.MIMEType, a.Data)
 }
 
-// show adds the images that came with an input to its message, each under its
-// name.
+// show adds the images among the attachments to a message, and their names to its text.
 func show(m *model.Message, raw []json.RawMessage) {
 	for _, a := range attachments(raw) {
 		if a.Kind != "blob" || !a.image() {
@@ -202,7 +201,7 @@ func show(m *model.Message, raw []json.RawMessage) {
 	}
 }
 
-// Dated says when something was said.
+// Dated returns a text with the time of a message before it.
 func Dated(text string, at time.Time) string {
 	return dateOpen + event.FormatTime(at) + dateClose + text
 }
@@ -212,7 +211,7 @@ const (
 	dateClose = "</current_datetime>\n\n"
 )
 
-// ToolsGone tells the model that tools are no longer there.
+// ToolsGone returns the notice that tools are no longer available.
 func ToolsGone(names []string) string {
 	return "<tools_changed_notice>\nTools no longer available: " + strings.Join(names, ", ") +
 		"\n\nImportant: Do not attempt to call tools that are no longer available unless you've been notified that they're available again.\n</tools_changed_notice>"

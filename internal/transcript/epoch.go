@@ -12,23 +12,23 @@ import (
 	"github.com/abide-run/abide/internal/window/compact"
 )
 
-// ErrShort means that more of the conversation is shown again than is held: the
-// log has to be read anew.
+// ErrShort means that an earlier part of the conversation is shown again which is not in
+// memory: the log has to be read again.
 var ErrShort = errors.New("an earlier part of the conversation is shown again: the log has to be read anew")
 
 // A mark is an epoch that was opened and is not hidden.
 type mark struct {
 	seq  event.Seq
-	data event.ContextEpochData // without its head
+	data event.ContextEpochData // without Head, to save memory
 }
 
-// An epoch is how the view begins.
+// An epoch is the current epoch.
 type epoch struct {
-	raw     json.RawMessage // of the head
-	from    event.Seq
+	raw     json.RawMessage // the head as JSON
+	from    event.Seq       // position of the first message that is shown
 	reduced []event.Reduction
-	head    *compact.Head  // nil for none, and until it was read
-	message *model.Message // the head, as the model reads it: always the same one, because its encoded form is kept with it
+	head    *compact.Head  // decoded head; nil if there is none, or if it was not decoded yet
+	message *model.Message // the head as the model reads it; created once, because its encoded form is cached in it
 }
 
 // Epoch returns the current epoch, without its head, and false if there was none.
@@ -39,11 +39,10 @@ func (h *History) Epoch() (event.ContextEpochData, bool) {
 	return h.epochs[len(h.epochs)-1].data, true
 }
 
-// Short reports whether the log has to be read anew before the conversation can
-// be shown.
+// Short reports whether the log has to be read again before Messages can succeed.
 func (h *History) Short() bool { return h.short }
 
-// Load takes in a whole log. What no view shows is not held.
+// Load adds a whole log. It does not keep events that the current view does not show.
 func (h *History) Load(events []event.Event) {
 	var heads []json.RawMessage
 	for _, e := range events {
@@ -55,7 +54,7 @@ func (h *History) Load(events []event.Event) {
 			}
 		case event.HistoryHidden:
 			h.unmark(e)
-			heads = heads[:len(h.epochs)] // what is hidden is always the newest
+			heads = heads[:len(h.epochs)] // only the newest epochs can be hidden
 		}
 	}
 	if n := len(h.epochs); n > 0 {
@@ -76,12 +75,12 @@ func (h *History) mark(seq event.Seq, d event.ContextEpochData) {
 	h.epochs = append(h.epochs, mark{seq, d})
 }
 
-// unmark takes away the epochs that were opened in a range that is hidden, and
-// reports whether the current one is among them.
+// unmark removes the epochs that were opened in a hidden range, and reports whether there
+// were any: the current one is then among them.
 func (h *History) unmark(e event.Event) bool {
 	d, err := event.As[event.HistoryHiddenData](e)
 	if err != nil {
-		return false // whoever reads it will say so
+		return false // read will report the error
 	}
 	before := len(h.epochs)
 	for len(h.epochs) > 0 && h.epochs[len(h.epochs)-1].seq >= d.From {
@@ -97,11 +96,12 @@ func (h *History) enter(d event.ContextEpochData) {
 	h.flat, h.flatted = nil, 0
 }
 
-// opened takes in an epoch. One that may show more than the last has to be read.
+// opened handles a new epoch. If it may show more than the last one, the log has to be
+// read again.
 func (h *History) opened(e event.Event) {
 	d, err := event.As[event.ContextEpochData](e)
 	if err != nil {
-		return // whoever reads it will say so
+		return // read will report the error
 	}
 	h.epochs = nil
 	h.mark(e.Seq, d)
@@ -111,15 +111,15 @@ func (h *History) opened(e event.Event) {
 	h.enter(d)
 }
 
-// reopened takes in that a range is hidden, and with it perhaps the epoch: what
-// the one before shows has to be read.
+// reopened handles a hidden range. If the current epoch is in it, the one before is
+// current again, and the log has to be read again.
 func (h *History) reopened(e event.Event) {
 	if h.unmark(e) {
 		h.short = true
 	}
 }
 
-// trim lets go of what is not shown, and reads the head.
+// trim decodes the head, removes entries that are not shown, and shortens results.
 func (h *History) trim() error {
 	if h.current == nil || h.trimmed {
 		return nil
@@ -143,8 +143,8 @@ func (h *History) trim() error {
 	return nil
 }
 
-// reduce leaves at most so many bytes of what the calls gave. Done again, it
-// changes nothing.
+// reduce shortens the results of the calls to at most the given number of bytes.
+// Repeating it changes nothing.
 func (n *entry) reduce(most int) {
 	n.results = slices.Clone(n.results)
 	for i, m := range n.results {
@@ -158,15 +158,15 @@ func (n *entry) reduce(most int) {
 	}
 }
 
-// An Item is a message of the conversation and its place in the log: that of the
-// answer that made the call, for what a call gave.
+// An Item is a message of the conversation and its position in the log. A result has the
+// position of the answer that made the call.
 type Item struct {
 	At event.Seq
 	compact.Item
 }
 
-// Items returns the conversation with its places, and the head that it begins
-// with, which is not among them.
+// Items returns the messages of the conversation with their positions, and separately
+// the head of the epoch.
 func (h *History) Items() (*compact.Head, []Item, error) {
 	if err := h.readAll(); err != nil {
 		return nil, nil, err
@@ -188,7 +188,7 @@ func (h *History) Items() (*compact.Head, []Item, error) {
 	return h.current.head, items, nil
 }
 
-// undated is what was said without when that was.
+// undated removes the time that Dated has added.
 func undated(text string) string {
 	if rest, ok := strings.CutPrefix(text, dateOpen); ok {
 		if _, said, ok := strings.Cut(rest, dateClose); ok {

@@ -8,14 +8,13 @@ import (
 	"github.com/abide-run/abide/internal/model"
 )
 
-// SourceSessionStart is the source of a message with what the hook sessionStart
-// adds.
+// SourceSessionStart is the source of a message that contains the additional context of
+// the hook sessionStart.
 const SourceSessionStart = "hook-sessionStart"
 
-// putBeforeRequest moves the newest message before the request that opened the
-// turn: the model reads what a session begins with first. The message takes the
-// place of the request in the log as well, so that an epoch or a rewind never
-// separates them.
+// putBeforeRequest moves the newest message before the request that started the turn, so
+// that the model reads it first. The message also gets the position of the request, so
+// that an epoch or a rewind never separates the two.
 func (h *History) putBeforeRequest() {
 	last := len(h.entries) - 1
 	if last-1 < h.flatted || h.entries[last-1].message.Role != model.User {
@@ -26,8 +25,8 @@ func (h *History) putBeforeRequest() {
 	h.entries[last-1], h.entries[last] = h.entries[last], h.entries[last-1]
 }
 
-// readHook gives calls the arguments that the hook preToolUse has changed. The
-// model would otherwise read a result that does not follow from its call.
+// readHook changes the arguments of calls that the hook preToolUse has changed.
+// Otherwise the model would read a result that does not match its call.
 func (h *History) readHook(e event.Event) error {
 	d, err := event.As[event.HookEndData](e)
 	if err != nil || d.Kind != event.HookPreToolUse || !d.Success {
@@ -41,8 +40,8 @@ func (h *History) readHook(e event.Event) error {
 	return nil
 }
 
-// ModifiedArgs returns the arguments in what preToolUse says of a call, or nil if
-// they stay as they are.
+// ModifiedArgs returns the changed arguments in the output of preToolUse for a call, or
+// nil if the output does not change them.
 func ModifiedArgs(output json.RawMessage) json.RawMessage {
 	var said struct {
 		Args json.RawMessage `json:"modifiedArgs"`
@@ -53,8 +52,8 @@ func ModifiedArgs(output json.RawMessage) json.RawMessage {
 	return said.Args
 }
 
-// rewriteCall changes the newest call of that id that has no result. The message
-// is copied, because requests that were made before share it.
+// rewriteCall changes the arguments of the newest call with that id that has no result.
+// The message is copied, because earlier requests share it.
 func (h *History) rewriteCall(id string, args json.RawMessage) {
 	for i := len(h.entries) - 1; i >= h.flatted; i-- {
 		n := &h.entries[i]

@@ -8,16 +8,16 @@ import (
 	"github.com/abide-run/abide/internal/model"
 )
 
-// A picture is an image in a result, in the protocol's form.
+// A picture is an image in the result of a call, in the protocol's form.
 type picture struct {
 	Type        string `json:"type"`
-	Data        []byte `json:"data"` // in base64
+	Data        []byte `json:"data"` // base64 in JSON
 	MIMEType    string `json:"mimeType"`
 	Description string `json:"description"`
 }
 
-// pictures makes the messages that show the model what a call gave it to see. They
-// follow the results, for most providers take no images in those.
+// pictures returns user messages with the images in a result. They come after the
+// results, because most providers do not accept images in results.
 func pictures(d event.ToolCompleteData) []*model.Message {
 	var parts []picture
 	if d.Result == nil || json.Unmarshal(d.Result.Binary, &parts) != nil {
@@ -35,7 +35,7 @@ func pictures(d event.ToolCompleteData) []*model.Message {
 	return list
 }
 
-// addImages puts the images of a call behind those of the calls before it.
+// addImages inserts the images of a call after those of earlier calls.
 func (n *entry) addImages(callID string, list []*model.Message) {
 	place := func(id string) int {
 		return slices.IndexFunc(n.message.Calls, func(c model.Call) bool { return c.ID == id })
@@ -47,8 +47,8 @@ func (n *entry) addImages(callID string, list []*model.Message) {
 	n.images = slices.Insert(n.images, at, list...)
 }
 
-// Unseen returns the messages for a model that cannot see: without images, and
-// without those that only show one.
+// Unseen returns the messages for a model that cannot see images: without images, and
+// without messages that only contain one.
 func Unseen(list []*model.Message) []*model.Message {
 	sees := func(m *model.Message) bool { return len(m.Images) > 0 }
 	if !slices.ContainsFunc(list, sees) {

@@ -1,11 +1,11 @@
-// Package transcript shapes what the model sees out of a session's log.
+// Package transcript builds the conversation that the model sees from a session's log.
 //
-// Whatever the log holds, the messages it gives are valid for every provider:
-// each call of an assistant is followed by exactly one result, in call order,
-// and no result stands without its call.
+// Whatever the log contains, the messages are valid for every provider: each call of an
+// assistant is followed by exactly one result, in the order of the calls, and there is
+// no result without its call.
 //
-// What the model sees is a view: after a compaction it begins with the head of the
-// current epoch, and what came before is only in the log.
+// The conversation is a view of the log: after a compaction it begins with the head of
+// the current epoch, and earlier messages are only in the log.
 package transcript
 
 import (
@@ -15,23 +15,22 @@ import (
 	"github.com/abide-run/abide/internal/model"
 )
 
-// Interrupted is the result that the model reads for a call that has none.
+// Interrupted is the result that the model reads for a call without a result.
 const Interrupted = "The execution of this tool, or a previous tool was interrupted."
 
-// A History is the conversation so far. Events are taken in as they come and
-// only read when the messages are wanted, so that loading a long session does
-// not pay for a conversation that nobody continues.
+// A History is the conversation so far. Events are only decoded when the messages are
+// needed, so that loading a long session costs little as long as nobody continues it.
 type History struct {
-	unread  []event.Event
-	entries []entry
-	flat    []*model.Message // the head of the epoch, and the messages of all entries but the last
-	flatted int              // how many entries flat covers
+	unread  []event.Event    // events that were added and not decoded yet
+	entries []entry          // decoded messages
+	flat    []*model.Message // cached list of the head of the epoch and the messages of the first entries
+	flatted int              // number of entries in flat
 
-	epochs  []mark    // once the log was read, the newest alone: if that is hidden, the log is read anew
-	current *epoch    // nil: everything is shown
-	first   event.Seq // what came before is not held
-	trimmed bool      // nothing before first is left among the entries
-	short   bool      // more is shown than is held
+	epochs  []mark    // epochs that are not hidden, oldest first; after loading only the newest is kept
+	current *epoch    // current epoch; nil if the whole log is shown
+	first   event.Seq // position of the first message that is shown; earlier ones are not in memory
+	trimmed bool      // true if entries contains no message before first
+	short   bool      // true if messages are shown that are not in memory; the log has to be read again
 }
 
 // An entry is a message with the results of its calls.
@@ -39,11 +38,12 @@ type entry struct {
 	seq     event.Seq
 	message *model.Message
 	results []*model.Message // one for each call; nil while there is none
-	images  []*model.Message // that the calls gave, in call order
-	asked   bool             // a person, or whoever stands for one, said it
+	images  []*model.Message // messages with the images that calls returned, in the order of the calls
+	asked   bool             // true if it is a request of a person or a program
 }
 
-// Add takes in the next event. Events that do not matter are ignored.
+// Add adds the next event of the log. Events that do not change the conversation are
+// ignored.
 func (h *History) Add(e event.Event) {
 	switch {
 	case !e.Kind().Shapes:
@@ -64,7 +64,7 @@ func (h *History) Messages() ([]*model.Message, error) {
 	if h.flat == nil && h.current != nil && h.current.message != nil {
 		h.flat = []*model.Message{h.current.message}
 	}
-	for h.flatted < len(h.entries)-1 { // all but the last are settled
+	for h.flatted < len(h.entries)-1 { // only the last entry can still change
 		h.flat = h.entries[h.flatted].appendTo(h.flat)
 		h.flatted++
 	}
@@ -75,7 +75,7 @@ func (h *History) Messages() ([]*model.Message, error) {
 	return h.entries[len(h.entries)-1].appendTo(settled), nil
 }
 
-// readAll reads what was taken in since it was last wanted.
+// readAll decodes the events that were added since the last call.
 func (h *History) readAll() error {
 	if h.short {
 		return ErrShort
@@ -90,7 +90,7 @@ func (h *History) readAll() error {
 	return h.trim()
 }
 
-// appendTo writes the entry's messages, with a result for every call.
+// appendTo appends the entry's messages to list, with a result for every call.
 func (n *entry) appendTo(list []*model.Message) []*model.Message {
 	list = append(list, n.message)
 	for i, call := range n.message.Calls {
@@ -175,8 +175,8 @@ func (h *History) push(seq event.Seq, m *model.Message) {
 	h.entries = append(h.entries, entry{seq: seq, message: m, results: make([]*model.Message, len(m.Calls))})
 }
 
-// readResult gives a result to the newest answer that has such a call without
-// one. A result that nobody waits for is not part of the conversation.
+// readResult sets the result of the newest call with that id that has none. A result
+// without such a call is ignored.
 func (h *History) readResult(e event.Event) error {
 	d, err := event.As[event.ToolCompleteData](e)
 	if err != nil {
@@ -195,7 +195,7 @@ func (h *History) readResult(e event.Event) error {
 	return nil
 }
 
-// ResultText is what the model reads of a finished call.
+// ResultText returns the text that the model reads as the result of a call.
 func ResultText(d event.ToolCompleteData) string {
 	switch {
 	case d.Result != nil:
@@ -210,7 +210,7 @@ func ResultText(d event.ToolCompleteData) string {
 	return d.Error.Message
 }
 
-// hide takes a range out of the conversation.
+// hide removes a range of events from the conversation.
 func (h *History) hide(e event.Event) error {
 	d, err := event.As[event.HistoryHiddenData](e)
 	if err != nil {

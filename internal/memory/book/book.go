@@ -1,13 +1,12 @@
-// Package book keeps pages of memory as files that people read and edit.
+// Package book stores pages of memory as files that people read and edit.
 //
-//   - A write says what it was made of. If the page is another by then, nothing is
-//     written: what a person has edited meanwhile is never lost.
-//   - What a page was before is kept, the last [Keep] versions of it, and can be
-//     taken back.
-//   - A page is written whole or not at all.
+//   - A write names the digest of the text that it replaces. If the page has another
+//     text by then, nothing is written: an edit of a person is never lost.
+//   - The last [Keep] versions of a page are kept and can be restored.
+//   - A page is written as a whole or not at all.
 //   - Nothing outside of the folder is read or written, whatever links are in it.
-//   - A write that changes nothing is an error, as is a page that cannot be read as
-//     one.
+//   - A write that changes nothing is an error, and so is a text that is not a valid
+//     page.
 //
 // Pages are in the folder itself, versions in .history below it.
 package book
@@ -33,29 +32,29 @@ import (
 	"github.com/abide-run/abide/internal/memory/page"
 )
 
-// Keep is how many versions of a page are kept.
+// Keep is the number of versions of a page that are kept.
 const Keep = 100
 
 var (
 	// ErrNoPage means that there is no such page, or no such version of it.
 	ErrNoPage = errors.New("no such page")
-	// ErrChanged means that the page is not what the change was made of any more.
+	// ErrChanged means that the page has been changed since it was read.
 	ErrChanged = errors.New("somebody has changed the page meanwhile")
 )
 
 // A Book is a folder of pages. It is safe for concurrent use.
 type Book struct {
-	root string // what is not left
-	dir  string // below it
+	root string // folder that links must not leave
+	dir  string // folder of the pages, relative to root
 
-	mu sync.Mutex // one writer at a time; people are kept apart by their digests
+	mu sync.Mutex // held while writing; edits of people are detected by their digests
 }
 
-// New returns the book in a folder below a root. Neither has to exist before
-// something is written.
+// New returns the book in a folder below a root. Both are created when something is
+// written.
 func New(root, dir string) *Book { return &Book{root: root, dir: dir} }
 
-// Path returns where the book is, or one of its pages.
+// Path returns the path of the book, or of the page with the given name.
 func (b *Book) Path(name ...string) string {
 	if len(name) == 0 {
 		return filepath.Join(b.root, b.dir)
@@ -63,7 +62,7 @@ func (b *Book) Path(name ...string) string {
 	return filepath.Join(b.root, b.dir, file(name[0]))
 }
 
-// A Digest tells one text of a page from another. It is empty for no page.
+// A Digest identifies the text of a page. It is empty if there is no page.
 type Digest string
 
 func digest(text []byte) Digest {
@@ -71,7 +70,7 @@ func digest(text []byte) Digest {
 	return Digest(hex.EncodeToString(sum[:]))
 }
 
-// named is what pages can be called.
+// named matches valid names of pages.
 var named = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
 
 func check(name string) error {
@@ -83,7 +82,7 @@ func check(name string) error {
 
 func file(name string) string { return name + ".md" }
 
-// open opens the folder. If it may be made, it is.
+// open opens the folder. It creates the folder if make is true.
 func (b *Book) open(make bool) (*os.Root, error) {
 	if make {
 		if err := os.MkdirAll(b.root, 0o700); err != nil {
@@ -104,7 +103,7 @@ func (b *Book) open(make bool) (*os.Root, error) {
 	return dir, b.explain(err)
 }
 
-// explain says what is wrong with the folder, and what to do.
+// explain adds the path of the folder and the way out to an error.
 func (b *Book) explain(err error) error {
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -112,7 +111,7 @@ func (b *Book) explain(err error) error {
 	return fmt.Errorf("memory in %s cannot be used: %w; make it writable, or set memory.where to \"user\"", b.Path(), err)
 }
 
-// Names lists the pages.
+// Names returns the names of the pages.
 func (b *Book) Names() ([]string, error) {
 	dir, err := b.open(false)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -133,7 +132,8 @@ func (b *Book) Names() ([]string, error) {
 	return names, b.explain(err)
 }
 
-// mostRead bounds what is read of a page that somebody has made too large.
+// mostRead is the largest size of a page that is read, in bytes. People can make a page
+// larger than page.Most.
 const mostRead = 1 << 20
 
 // Read returns the text of a page, or ErrNoPage.
@@ -155,8 +155,8 @@ func (b *Book) Read(name string) (string, Digest, error) {
 	return "", "", err
 }
 
-// read reads a page. It may have been replaced by a pipe that nobody writes to, which
-// must not block whoever opens it.
+// read reads a page. The file is opened without blocking, because it may have been
+// replaced by a pipe.
 func read(dir *os.Root, name string) ([]byte, error) {
 	f, err := dir.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -174,7 +174,7 @@ func read(dir *os.Root, name string) ([]byte, error) {
 	return text, err
 }
 
-// Page reads a page, or an empty one with a title if there is none.
+// Page returns a page, or an empty one with a title if it does not exist.
 func (b *Book) Page(name string) (*page.Page, Digest, error) {
 	text, was, err := b.Read(name)
 	if errors.Is(err, ErrNoPage) {
@@ -190,8 +190,9 @@ func (b *Book) Page(name string) (*page.Page, Digest, error) {
 	return p, was, nil
 }
 
-// Write replaces a page whose text was another, and returns the number of the new
-// version. The error is ErrChanged if somebody else was faster.
+// Write replaces the text of a page and returns the number of the new version. was is the
+// digest of the text that it replaces; the error is ErrChanged if the page has another
+// text by now.
 func (b *Book) Write(name, text string, was Digest) (int, error) {
 	if err := lint(name, text); err != nil {
 		return 0, err
@@ -206,7 +207,7 @@ func (b *Book) Write(name, text string, was Digest) (int, error) {
 	return b.write(dir, name, []byte(text), was)
 }
 
-// lint refuses what could not be read back.
+// lint returns an error if the text is not a valid page.
 func lint(name, text string) error {
 	if err := check(name); err != nil {
 		return err
@@ -233,7 +234,7 @@ func (b *Book) write(dir *os.Root, name string, text []byte, was Digest) (int, e
 	if (now == nil) != (was == "") || now != nil && digest(now) != was {
 		return 0, fmt.Errorf("%s: %w", b.Path(name), ErrChanged)
 	}
-	last, err := keep(dir, name, now) // a person may have changed it since the last version
+	last, err := keep(dir, name, now) // a person may have edited it since the last version
 	if err != nil {
 		return 0, b.explain(err)
 	}
@@ -246,14 +247,15 @@ func (b *Book) write(dir *os.Root, name string, text []byte, was Digest) (int, e
 	return last + 1, prune(dir, name, last+1-Keep)
 }
 
-// version is where a version of a page is kept.
+// version returns the path of a version of a page.
 func version(name string, n int) string {
 	return path.Join(history(name), fmt.Sprintf("%06d.md", n))
 }
 
+// history returns the path of the folder with the versions of a page.
 func history(name string) string { return path.Join(".history", name) }
 
-// versions lists the numbers of the versions that are kept, the oldest first.
+// versions returns the numbers of the versions of a page, the oldest first.
 func versions(dir *os.Root, name string) ([]int, error) {
 	entries, err := fs.ReadDir(dir.FS(), history(name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -269,8 +271,8 @@ func versions(dir *os.Root, name string) ([]int, error) {
 	return list, err
 }
 
-// keep makes a version of a text unless the newest one is the same, and returns the
-// number of the newest.
+// keep stores a text as a new version unless the newest version is the same, and returns
+// the number of the newest version.
 func keep(dir *os.Root, name string, text []byte) (int, error) {
 	list, err := versions(dir, name)
 	if err != nil {
@@ -290,7 +292,8 @@ func keep(dir *os.Root, name string, text []byte) (int, error) {
 	return last + 1, put(dir, version(name, last+1), text)
 }
 
-// put writes a version whole. It need not survive a power cut: the page does.
+// put writes a version atomically. It is not synced, because only the page itself has to
+// survive a power cut.
 func put(dir *os.Root, name string, text []byte) error {
 	if err := dir.MkdirAll(path.Dir(name), 0o755); err != nil {
 		return err
@@ -302,6 +305,7 @@ func put(dir *os.Root, name string, text []byte) error {
 	return dir.Rename(temporary, name)
 }
 
+// writeSynced writes a file and syncs it.
 func writeSynced(dir *os.Root, name string, text []byte) error {
 	f, err := dir.OpenFile(name, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o644)
 	if err != nil {
@@ -311,7 +315,7 @@ func writeSynced(dir *os.Root, name string, text []byte) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// replace puts a page into its place, unless what is there is not what it was.
+// replace writes a page atomically, unless its text is not the expected one any more.
 func replace(dir *os.Root, name string, text []byte, was Digest) error {
 	temporary := "." + name + ".new"
 	if err := writeSynced(dir, temporary, text); err != nil {
@@ -328,7 +332,7 @@ func replace(dir *os.Root, name string, text []byte, was Digest) error {
 	return exchange(dir, temporary, name, was)
 }
 
-// prune removes the versions up to a number.
+// prune removes the versions up to the given number.
 func prune(dir *os.Root, name string, upTo int) error {
 	if upTo <= 0 {
 		return nil
@@ -342,14 +346,14 @@ func prune(dir *os.Root, name string, upTo int) error {
 	return err
 }
 
-// A Version is what a page was.
+// A Version describes an earlier version of a page.
 type Version struct {
 	Number int
 	Time   time.Time
 	Bytes  int64
 }
 
-// History lists the versions of a page that are kept, the oldest first.
+// History returns the versions of a page that are kept, the oldest first.
 func (b *Book) History(name string) ([]Version, error) {
 	if err := check(name); err != nil {
 		return nil, err
@@ -393,7 +397,7 @@ func (b *Book) At(name string, n int) (string, error) {
 	return "", err
 }
 
-// Revert gives a page the text of an earlier version, as a new one.
+// Revert writes the text of an earlier version as a new version, and returns its number.
 func (b *Book) Revert(name string, n int) (int, error) {
 	text, err := b.At(name, n)
 	if err != nil {
@@ -406,10 +410,10 @@ func (b *Book) Revert(name string, n int) (int, error) {
 	return b.Write(name, text, was)
 }
 
-// Forget removes what came only from a session from every page, and from every
-// version that is kept, so that it cannot be taken back. It returns how many facts
-// the pages have lost. A page that cannot be read is left alone and reported; the
-// others are not.
+// Forget removes the facts that only came from a session from every page and every
+// version, so that they cannot be restored. It returns the number of facts that the pages
+// have lost. A page that cannot be read is not changed, and its error is returned after
+// all other pages were changed.
 func (b *Book) Forget(session string) (int, error) {
 	names, err := b.Names()
 	if err != nil {
@@ -465,13 +469,14 @@ func (b *Book) forget(dir *os.Root, name, session string) (int, error) {
 		}
 		err = replace(dir, file(name), less, digest(now))
 		if errors.Is(err, ErrChanged) {
-			continue // somebody edits it right now
+			continue // a person has just edited it
 		}
 		return gone, err
 	}
 }
 
-// without is a text without a session, and how many facts it has lost.
+// without returns the text of a page without a session, and the number of facts that it
+// has lost.
 func without(text []byte, session string) ([]byte, int, error) {
 	p, err := page.Parse(string(text))
 	if err != nil {

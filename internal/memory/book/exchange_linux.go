@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// exchange puts a file in the place of another and looks at what was there, in this
-// order: whoever saves the page at the last moment is noticed, and has it back.
+// exchange swaps two files, and then checks the text of the old one. In this order, an
+// edit that was saved at the last moment is noticed, and the swap is undone.
 func exchange(dir *os.Root, with, name string, was Digest) error {
 	d, err := dir.Open(".")
 	if err != nil {
@@ -19,7 +19,7 @@ func exchange(dir *os.Root, with, name string, was Digest) error {
 		return unix.Renameat2(int(d.Fd()), with, int(d.Fd()), name, unix.RENAME_EXCHANGE)
 	}
 	err = swap()
-	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) { // not every file system can
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) { // not every file system supports it
 		return dir.Rename(with, name)
 	}
 	if errors.Is(err, unix.ENOENT) {

@@ -4,5 +4,5 @@ package book
 
 import "os"
 
-// exchange puts a file in the place of another.
+// exchange replaces the file name by the file with.
 func exchange(dir *os.Root, with, name string, _ Digest) error { return dir.Rename(with, name) }

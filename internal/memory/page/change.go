@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Add returns the page with more facts. One that is there already gains sources,
-// and goes to the end: it was seen again. Facts that had to go because there was
-// no room are returned; the oldest go first.
+// Add returns a page with more facts. A fact that the page has already gets the new
+// sources and moves to the end. If the page becomes too long, its oldest facts are dropped
+// and returned.
 func (p *Page) Add(facts []Fact) (next *Page, dropped []Fact, err error) {
 	next = p.clone()
 	for _, f := range facts {
@@ -30,7 +30,7 @@ func (p *Page) Add(facts []Fact) (next *Page, dropped []Fact, err error) {
 
 func (p *Page) clone() *Page { return &Page{Title: p.Title, lines: slices.Clone(p.lines)} }
 
-// check finds what would not be read back as the same fact.
+// check returns an error if the fact could not be parsed again as the same fact.
 func (f Fact) check() error {
 	switch {
 	case f.Text == "":
@@ -57,12 +57,12 @@ func (p *Page) add(f Fact) {
 	known := p.lines[i].fact
 	sources := merge(known.Sources, f.Sources)
 	if slices.Equal(sources, known.Sources) {
-		return // nothing new, so that it stays where it is
+		return // it is not new, so it stays where it is
 	}
 	p.lines = append(slices.Delete(p.lines, i, i+1), line{fact: Fact{known.Text, sources}})
 }
 
-// shrink drops the oldest facts until the page has a size that is allowed.
+// shrink drops the oldest facts until the page is short enough.
 func (p *Page) shrink() (dropped []Fact, err error) {
 	size := len(p.Format())
 	p.lines = slices.DeleteFunc(p.lines, func(l line) bool {
@@ -79,8 +79,8 @@ func (p *Page) shrink() (dropped []Fact, err error) {
 	return dropped, nil
 }
 
-// Forget returns the page without a session: what came only from it is gone, and
-// what came from others as well does not cite it any more.
+// Forget returns the page without a session: facts that only came from it are removed,
+// and other facts lose their sources in it.
 func (p *Page) Forget(session string) (*Page, error) {
 	next := &Page{Title: p.Title}
 	changed := false
@@ -102,8 +102,8 @@ func (p *Page) Forget(session string) (*Page, error) {
 	return next, nil
 }
 
-// Recall writes what is worth knowing of pages, in at most so many bytes: of each
-// page its newest facts and what people wrote, the first page first.
+// Recall returns the newest lines of pages without their sources, with at most most bytes
+// in total. Earlier pages come first, and get their share first.
 func Recall(pages []*Page, most int) string {
 	var w strings.Builder
 	for i, p := range pages {
@@ -136,7 +136,7 @@ func (p *Page) recall(most int) string {
 	return w.String()
 }
 
-// told is a line without its sources, which mean nothing to a model.
+// told returns a line without its sources, which mean nothing to a model.
 func (l line) told() string {
 	if l.isFact() {
 		return "- " + l.fact.Text + "\n"

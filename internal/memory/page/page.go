@@ -1,5 +1,5 @@
-// Package page is a page of memory: Markdown that people read and edit, and that
-// says of each line which events it comes from.
+// Package page implements pages of memory: Markdown that people read and edit, in which
+// each fact names the events that it comes from.
 //
 //	---
 //	title: Decisions
@@ -7,13 +7,13 @@
 //
 //	- The log is kept in SQLite. [s1#12-15, s2#7]
 //
-// A line of a list that ends with sources is a fact. Everything else is somebody's
-// own text: it is kept as it is, where it is, and no job ever removes it.
+// A list item that ends with sources is a fact. Everything else is text of people: it
+// stays where it is, and no job ever removes it.
 //
-//   - [Parse] and [Page.Format] are inverse to each other, as far as facts go; a
-//     page that was formatted once stays the same.
+//   - [Parse] and [Page.Format] are inverse to each other for facts. Parsing and
+//     formatting a formatted page does not change it.
 //   - A page has at most [Most] bytes. A change that would make it larger drops its
-//     oldest facts, and says which.
+//     oldest facts, and returns them.
 //   - A change that changes nothing is an error.
 package page
 
@@ -26,28 +26,28 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of a page.
+// The limits of a page.
 const (
-	Most     = 32 << 10 // bytes
+	Most     = 32 << 10 // bytes of a page
 	MostLine = 1000     // bytes of the text of a fact
 )
 
-// A Fact is one line.
+// A Fact is one fact of a page, which is one line.
 type Fact struct {
 	Text    string
 	Sources []Source // at least one
 }
 
-// A Page is facts and other text.
+// A Page is a list of facts and lines of other text.
 type Page struct {
 	Title string
 	lines []line
 }
 
-// A line is a fact, or somebody's own text.
+// A line is a fact, or a line of text of people.
 type line struct {
-	fact Fact // of a fact
-	own  string
+	fact Fact   // zero if the line is not a fact
+	own  string // text of people
 }
 
 func (l line) isFact() bool { return len(l.fact.Sources) > 0 }
@@ -84,7 +84,7 @@ func Parse(text string) (*Page, error) {
 	return p, nil
 }
 
-// front reads the front matter. What is not known is refused rather than lost.
+// front reads the front matter. Unknown keys are an error, because they would be lost.
 func (p *Page) front(lines []string) error {
 	for i, l := range lines {
 		key, value, found := strings.Cut(l, ":")
@@ -110,7 +110,7 @@ func (p *Page) trim() {
 	}
 }
 
-// aFact is a line of a list with its sources at the end.
+// aFact matches a list item with sources at its end.
 var aFact = regexp.MustCompile(`^- (.*\S) \[([^\[\]]+)\]\s*$`)
 
 func parseLine(text string) line {
@@ -135,10 +135,10 @@ func (f *Fact) parseSources(text string) bool {
 	return true
 }
 
-// tidy makes one line of a text.
+// tidy returns a text as one line with single spaces.
 func tidy(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// Format writes a page.
+// Format returns the text of a page.
 func (p *Page) Format() string {
 	var w strings.Builder
 	fmt.Fprintf(&w, "%s\ntitle: %s\n%s\n\n", fence, p.Title, fence)
@@ -170,5 +170,6 @@ func (p *Page) Facts() (list []Fact) {
 	return list
 }
 
-// same is the key by which facts are the same.
+// same returns a key that is equal for two facts with the same text, ignoring case and
+// final punctuation.
 func same(text string) string { return strings.ToLower(strings.TrimRight(tidy(text), ".!")) }

@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// A Source is where a fact comes from: events of a session.
+// A Source is a range of events of a session that a fact comes from.
 type Source struct {
 	Session     string
 	First, Last int64 // positions in its log
 }
 
-// String writes a source, like s1#12 or s1#12-15.
+// String formats a source, such as s1#12 or s1#12-15.
 func (s Source) String() string {
 	text := url.PathEscape(s.Session) + "#" + strconv.FormatInt(s.First, 10)
 	if s.Last != s.First {
@@ -25,7 +25,7 @@ func (s Source) String() string {
 	return text
 }
 
-// ParseSource reads what String writes.
+// ParseSource parses what String returns.
 func ParseSource(text string) (Source, error) {
 	session, at, found := strings.Cut(text, "#")
 	first, last, isRange := strings.Cut(at, "-")
@@ -50,7 +50,7 @@ func (s Source) check() error {
 	return nil
 }
 
-// merge joins sources, in order, each event once.
+// merge returns the sorted union of sources, in which no event is repeated.
 func merge(a, b []Source) []Source {
 	all := slices.Concat(a, b)
 	slices.SortFunc(all, func(x, y Source) int {

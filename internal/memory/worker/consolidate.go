@@ -15,13 +15,13 @@ import (
 	"github.com/abide-run/abide/internal/session"
 )
 
-// busyPause is how long a job that somebody has asked for waits for the end of a turn
-// before it looks again.
+// busyPause is the time after which a job that a person asked for is tried again if the
+// session has an unfinished turn.
 const busyPause = 30 * time.Second
 
-// consolidate carries out a job that folds what was found into pages: of a session
-// that has been idle for long enough, or of one that somebody has asked for. Then what
-// was not extracted yet is extracted first.
+// consolidate does a job of the kind JobConsolidate: it writes the findings of a session
+// into pages, if the session has been idle for long enough or a person asked for it. It
+// first extracts what was not extracted yet, up to the end of the job.
 func (k *Keeper) consolidate(ctx context.Context, j eventlog.Job) error {
 	looked, err := k.host.Remembered(ctx, j.Session)
 	if err != nil {
@@ -50,8 +50,8 @@ func (k *Keeper) consolidate(ctx context.Context, j eventlog.Job) error {
 	return k.fold(ctx, j, looked)
 }
 
-// isDue finds out whether a session has been idle for long enough by now. The time of
-// its last stored event decides.
+// isDue returns nil if a session has been idle for long enough, by the time of its last
+// stored event. Otherwise it returns the error that puts the job off or removes it.
 func (k *Keeper) isDue(ctx context.Context, j eventlog.Job, looked session.Remembered) error {
 	index, err := k.store.Session(ctx, j.Session)
 	if err != nil {
@@ -59,7 +59,7 @@ func (k *Keeper) isDue(ctx context.Context, j eventlog.Job, looked session.Remem
 	}
 	idle := time.Duration(looked.Config.Memory.IdleMs) * time.Millisecond
 	if looked.Busy && idle > 0 {
-		return jobs.Later{At: time.Now().Add(idle)} // the end of its turn will be an event
+		return jobs.Later{At: time.Now().Add(idle)} // the turn ends with an event, which changes the due time
 	}
 	at, ever := memory.DueAt(memory.Session{Last: index.Modified, Waiting: looked.Waiting > 0}, idle)
 	switch {
@@ -71,13 +71,13 @@ func (k *Keeper) isDue(ctx context.Context, j eventlog.Job, looked session.Remem
 		if err := pause(ctx, time.Until(at)); err != nil {
 			return err
 		}
-		return k.isDue(ctx, j, looked) // something may have happened meanwhile
+		return k.isDue(ctx, j, looked) // there may be new events by now
 	}
 	return nil
 }
 
-// moment is how long it is better to wait than to come back. A row is due by when its
-// event was written down, and that was stored a moment later.
+// moment is the longest time that isDue waits instead of putting the job off. It is
+// needed because the due time of a job is computed shortly before its event is stored.
 const moment = 50 * time.Millisecond
 
 func pause(ctx context.Context, d time.Duration) error {
@@ -91,7 +91,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// fold writes what was found into pages, and records that.
+// fold writes the findings into pages, and records that.
 func (k *Keeper) fold(ctx context.Context, j eventlog.Job, looked session.Remembered) error {
 	facts, through, err := k.facts(ctx, j.Session, looked)
 	if err != nil {
@@ -101,7 +101,7 @@ func (k *Keeper) fold(ctx context.Context, j eventlog.Job, looked session.Rememb
 	defer k.pages.Unlock()
 	if now, err := k.host.Remembered(ctx, j.Session); err != nil {
 		return err
-	} else if now.Through != looked.Through { // it was forgotten, or another job was faster
+	} else if now.Through != looked.Through { // the session was forgotten, or another job was faster
 		return fmt.Errorf("session %s: %w", j.Session, session.ErrMoved)
 	}
 	d := event.MemoryConsolidatedData{JobID: j.ID, Through: through, Pages: []event.MemoryPage{}}
@@ -120,8 +120,8 @@ func (k *Keeper) fold(ctx context.Context, j eventlog.Job, looked session.Rememb
 	return k.host.Consolidated(ctx, j, looked, d)
 }
 
-// facts collects what was found since the last consolidation, and the position of the
-// newest of it.
+// facts returns the findings since the last consolidation as facts by kind, and the
+// position of the newest event that contains some.
 func (k *Keeper) facts(ctx context.Context, id event.SessionID, looked session.Remembered) (map[string][]page.Fact, event.Seq, error) {
 	facts := make(map[string][]page.Fact)
 	through := looked.Through
@@ -148,11 +148,11 @@ func (k *Keeper) facts(ctx context.Context, id event.SessionID, looked session.R
 	return facts, through, nil
 }
 
-// mostEdits is how often a page is read and changed again because somebody edits it
-// at the same time.
+// mostEdits is the number of attempts to change a page that people edit at the same time.
 const mostEdits = 10
 
-// add adds facts to a page, and returns what has changed; nil if nothing has.
+// add adds facts to a page, and describes the change. It returns nil if nothing has
+// changed.
 func add(b *book.Book, name string, facts []page.Fact) (*event.MemoryPage, error) {
 	if len(facts) == 0 {
 		return nil, nil

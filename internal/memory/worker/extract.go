@@ -22,17 +22,17 @@ import (
 	"github.com/abide-run/abide/internal/window/render"
 )
 
-// Bounds of one attempt at an extraction.
+// The limits of one attempt at an extraction.
 const (
-	usualTime    = 5 * time.Minute
-	usualRoom    = 12_000 // tokens of one request, where the model's window is not known
-	mostRoom     = 24_000
-	mostOutput   = 4096
-	mostRequests = 60
-	mostRead     = 4 << 20 // bytes of the log, up to the end of the turn that they end in
+	usualTime    = 5 * time.Minute // time limit, if none is configured
+	usualRoom    = 12_000          // tokens of one request, if the model's window is not known
+	mostRoom     = 24_000          // tokens of one request at most
+	mostOutput   = 4096            // tokens of one answer at most
+	mostRequests = 60              // requests to the model
+	mostRead     = 4 << 20         // bytes of the log after which reading stops at the end of a turn
 )
 
-// extract carries out a job that reads a part of the log.
+// extract does a job of the kind JobExtract.
 func (k *Keeper) extract(ctx context.Context, j eventlog.Job) error {
 	looked, err := k.host.Remembered(ctx, j.Session)
 	if err != nil {
@@ -44,7 +44,7 @@ func (k *Keeper) extract(ctx context.Context, j eventlog.Job) error {
 	return k.extractNext(ctx, j, looked)
 }
 
-// extractNext extracts the next part of what a job is about.
+// extractNext extracts the next part of the log that a job is about.
 func (k *Keeper) extractNext(ctx context.Context, j eventlog.Job, looked session.Remembered) error {
 	p, err := k.passage(ctx, j, looked)
 	if err != nil {
@@ -57,26 +57,26 @@ func (k *Keeper) extractNext(ctx context.Context, j eventlog.Job, looked session
 	return k.host.Extracted(ctx, j, looked, d)
 }
 
-// isAside reports whether a job is to read again what nobody could read before.
+// isAside reports whether a job extracts a part again that was passed over before.
 func isAside(looked session.Remembered, j eventlog.Job) bool {
 	return slices.Contains(looked.Aside, turn.Part{From: j.From, To: j.To})
 }
 
 // A passage is a part of the log that was read.
 type passage struct {
-	after   event.Seq
+	after   event.Seq // position before the first event
 	entries []memory.Entry
-	ends    []eventlog.End // of the log, before the first event and after each
-	weights []int64        // of each event
-	weight  int64          // of all
+	ends    []eventlog.End // end of the log before the first event, and after each event
+	weights []int64        // weight of each event
+	weight  int64          // sum of the weights
 
 	history transcript.History
-	results map[string]event.Seq // where calls have theirs
+	results map[string]event.Seq // position of each result, by the id of the call
 }
 
-// passage reads what a job is about: from where the last extraction ended up to where
-// the job does, or a part that was set aside. What was compacted is in the log like
-// everything else. What was taken back is not remembered.
+// passage reads the part of the log that a job is about: from the end of the last
+// extraction to the end of the job, or a part that was passed over. Epochs are ignored.
+// Hidden events are not included.
 func (k *Keeper) passage(ctx context.Context, j eventlog.Job, looked session.Remembered) (*passage, error) {
 	p := &passage{after: looked.Pointer, results: make(map[string]event.Seq)}
 	upTo := j.To
@@ -85,7 +85,7 @@ func (k *Keeper) passage(ctx context.Context, j eventlog.Job, looked session.Rem
 			return nil, err
 		}
 		if p.weight > mostRead && e.Type == event.UserMessage && e.Seq <= upTo {
-			upTo = e.Seq - 1 // the rest is for the next
+			upTo = e.Seq - 1 // the next job reads the rest
 		}
 		if e.Seq <= upTo {
 			p.note(e)
@@ -114,17 +114,17 @@ func (k *Keeper) read(ctx context.Context, j eventlog.Job, looked session.Rememb
 	return k.store.ReadFrom(ctx, j.Session, end)
 }
 
-// note counts an event.
+// note counts an event of the passage.
 func (p *passage) note(e event.Event) {
 	p.weights = append(p.weights, turn.Weight(e))
 	p.weight += turn.Weight(e)
-	if n := len(p.ends); n > 0 { // else nobody goes on from there
+	if n := len(p.ends); n > 0 { // otherwise the ends are not needed
 		p.ends = append(p.ends, p.ends[n-1].Next(e.Bytes))
 	}
 }
 
-// take takes in what an event says, up to a position. What is taken back later counts,
-// too.
+// take adds an event to the history of the passage. Events after upTo are only needed if
+// they hide earlier ones.
 func (p *passage) take(e event.Event, upTo event.Seq) error {
 	if e.Type == event.ContextEpoch || e.Seq > upTo && e.Type != event.HistoryHidden {
 		return nil
@@ -138,8 +138,8 @@ func (p *passage) take(e event.Event, upTo event.Seq) error {
 	return err
 }
 
-// settle makes entries of what was said. A result is where it was given, not where it
-// was asked for.
+// settle makes entries of the history. The entry of a result has the position of the
+// result, not of its call.
 func (p *passage) settle() error {
 	_, items, err := p.history.Items()
 	for _, item := range items {
@@ -148,8 +148,8 @@ func (p *passage) settle() error {
 	return err
 }
 
-// next is the part of the passage that is read at once. The last one goes to the end
-// of it.
+// next returns the next batch of the passage. The last batch extends to the end of the
+// passage.
 func (p *passage) next(room int) memory.Batch {
 	last := p.after + event.Seq(len(p.weights))
 	batch, some := memory.Next(p.after, p.entries, room)
@@ -162,7 +162,7 @@ func (p *passage) next(room int) memory.Batch {
 	return batch
 }
 
-// data is the record of a part in which nothing was found yet.
+// data returns the event for a batch, without findings.
 func (p *passage) data(j eventlog.Job, b memory.Batch) event.MemoryExtractedData {
 	empty := json.RawMessage("[]")
 	d := event.MemoryExtractedData{
@@ -179,8 +179,8 @@ func (p *passage) data(j eventlog.Job, b memory.Batch) event.MemoryExtractedData
 	return d
 }
 
-// find has a model note what is worth keeping of the next part of a passage. If
-// nothing was said in it, no model is asked.
+// find has a model extract the findings of the next batch of a passage, and returns the
+// event. If the passage contains no messages, no model is asked.
 func (k *Keeper) find(ctx context.Context, j eventlog.Job, looked session.Remembered, p *passage) (event.MemoryExtractedData, error) {
 	if len(p.entries) == 0 {
 		return p.data(j, p.next(usualRoom)), nil
@@ -210,7 +210,7 @@ func (k *Keeper) find(ctx context.Context, j eventlog.Job, looked session.Rememb
 	return d, note(&d, found)
 }
 
-// bounds are how many tokens a text may have for a model, and its answer.
+// bounds returns the number of tokens that a text and its answer may have for a model.
 func bounds(to session.Endpoint) (room, output int, err error) {
 	limit := usualRoom
 	output = mostOutput
@@ -224,7 +224,7 @@ func bounds(to session.Endpoint) (room, output int, err error) {
 	return room, output, nil
 }
 
-// ask makes the requests of an extraction. They are bounded.
+// ask makes the requests of an extraction, up to mostRequests.
 func ask(ctx context.Context, to session.Endpoint, x *memory.Extraction, cost *event.MemoryUsage) error {
 	for req := x.Next(); req != nil; req = x.Next() {
 		if cost.Requests++; cost.Requests > mostRequests {
@@ -243,7 +243,7 @@ func ask(ctx context.Context, to session.Endpoint, x *memory.Extraction, cost *e
 	return nil
 }
 
-// note writes findings down.
+// note adds findings to the event.
 func note(d *event.MemoryExtractedData, found *memory.Extracted) error {
 	d.Found = len(found.Decisions) + len(found.Discussions) + len(found.Attempts) + len(found.Requests)
 	text, err := json.Marshal(found)
@@ -253,7 +253,7 @@ func note(d *event.MemoryExtractedData, found *memory.Extracted) error {
 	return json.Unmarshal(text, d) // the lists have the same names
 }
 
-// findings reads what was noted, and the part it is about.
+// findings returns the findings in an event, and the batch that they come from.
 func findings(d event.MemoryExtractedData) (*memory.Extracted, memory.Batch, error) {
 	found := new(memory.Extracted)
 	err := errors.Join(

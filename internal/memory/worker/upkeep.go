@@ -1,15 +1,15 @@
-// Package worker remembers what was said in sessions, while nobody waits: it reads
-// what is new, has a model note what is worth keeping, and folds that into pages.
+// Package worker does the jobs of memory in the background: it reads new parts of logs,
+// has a model extract what is worth remembering, and writes that into pages.
 //
-//   - A session is only ever told of a result, as an intent like any other. What was
-//     found counts if it begins where the last part ended and nothing was taken back
-//     meanwhile; else it is found again.
-//   - What nobody can read is set aside, and what comes after it is read.
-//   - Pages are changed before it is recorded that they are. If that is never
-//     recorded they are changed again, which changes nothing.
-//   - What fails for one session fails for that one alone.
+//   - A session gets the findings as an intent like any other. They are recorded if they
+//     begin where the last part ended and nothing was rewound meanwhile; otherwise the
+//     part is extracted again.
+//   - A part whose extraction fails too often is set aside, and the next one is read.
+//   - Pages are changed before the change is recorded. After a crash in between they are
+//     changed again, which has no effect.
+//   - A failure for one session does not affect others.
 //
-// A [Keeper] is the worker of a job.Runner.
+// A [Keeper] is the worker of a jobs.Runner.
 package worker
 
 import (
@@ -35,47 +35,47 @@ type Keeper struct {
 	shelf  *book.Shelf
 	runner *jobs.Runner
 
-	pages sync.Mutex // what is written to pages and what is forgotten come one after the other
+	pages sync.Mutex // held while pages are written or a session is forgotten
 }
 
-// Options are what a keeper can be told. The zero value is usable.
+// Options configure a keeper. The zero value is usable.
 type Options struct {
-	Parallel int           // jobs at a time
-	Lease    time.Duration // how long one may take
+	Parallel int           // number of jobs at a time; see jobs.Options
+	Lease    time.Duration // time limit of a job; see jobs.Options
 	Log      *slog.Logger
 }
 
-// New returns a keeper of the sessions in a store. It does nothing before Start.
+// New returns a keeper for the sessions in a store. It does nothing before Start.
 func New(store eventlog.Store, shelf *book.Shelf, opts Options) *Keeper {
 	k := &Keeper{store: store, shelf: shelf}
 	k.runner = jobs.New(store, k, jobs.Options{Again: again, Parallel: opts.Parallel, Lease: opts.Lease, Turn: session.Working, Log: opts.Log})
 	return k
 }
 
-// Session is what sessions are told of memory, and whom they wake.
+// Session returns the functions by which sessions use memory.
 func (k *Keeper) Session() session.Memory {
 	return session.Memory{Recall: k.recall, Wake: k.runner.Wake}
 }
 
-// Attend names the host of the sessions. It is done once, before anything else.
+// Attend sets the host of the sessions. It is called once, before all other methods.
 func (k *Keeper) Attend(host *session.Host) { k.host = host }
 
-// Start begins to work. While it works already, nothing changes.
+// Start starts doing jobs. It does nothing if the keeper was started already.
 func (k *Keeper) Start() { k.runner.Start() }
 
-// Stop ends the work and waits for it. It can be started again.
+// Stop stops doing jobs, and waits for those that have begun. Start can be called again.
 func (k *Keeper) Stop() { k.runner.Stop() }
 
 // Wait waits until a job is done.
 func (k *Keeper) Wait(ctx context.Context, id string) error { return k.runner.Wait(ctx, id) }
 
-// Stats counts what became of jobs.
+// Stats returns the counters of the runner.
 func (k *Keeper) Stats() jobs.Stats { return k.runner.Stats() }
 
 var _ jobs.Worker = (*Keeper)(nil)
 
-// again is when a job that has failed so often is tried again; zero if it is to be
-// set aside. What a provider says will be over some time is never a reason for that.
+// again returns the time at which a job that has failed is tried again, or zero if it is
+// to be set aside. Temporary errors of a provider never set a job aside.
 func again(attempts int, now time.Time, err error) time.Time {
 	a := memory.Attempts{Failed: attempts, Last: now}
 	var failure *model.Error
@@ -85,7 +85,7 @@ func again(attempts int, now time.Time, err error) time.Time {
 	return a.Again()
 }
 
-// Work implements job.Worker.
+// Work implements jobs.Worker.
 func (k *Keeper) Work(ctx context.Context, j eventlog.Job) error {
 	defer k.host.LetGo(j.Session)
 	var err error
@@ -97,17 +97,18 @@ func (k *Keeper) Work(ctx context.Context, j eventlog.Job) error {
 	switch {
 	case errors.Is(err, session.ErrMoved):
 		return jobs.Later{At: time.Now()}
-	case errors.Is(err, session.ErrLeft): // only a client that is gone can reach the model
+	case errors.Is(err, session.ErrLeft): // requests to the model go through a client that is not connected
 		return jobs.Later{At: time.Now().Add(clientPause)}
 	}
 	return err
 }
 
-// clientPause is how long a job waits for a client without which it cannot be done.
+// clientPause is the time after which a job is tried again if it needs a client that is
+// not connected.
 const clientPause = 10 * time.Minute
 
-// GiveUp implements job.Worker: what nobody could read is marked, so that what comes
-// after it can be.
+// GiveUp implements jobs.Worker. It records that the part was passed over, so that the
+// next one can be extracted.
 func (k *Keeper) GiveUp(ctx context.Context, j eventlog.Job) error {
 	if j.Kind == eventlog.JobConsolidate {
 		return nil
@@ -115,7 +116,7 @@ func (k *Keeper) GiveUp(ctx context.Context, j eventlog.Job) error {
 	looked, err := k.host.Remembered(ctx, j.Session)
 	var damage *eventlog.Damage
 	if errors.As(err, &damage) {
-		return nil // what comes after it cannot be read either
+		return nil // later parts cannot be read, either
 	}
 	if err != nil || isAside(looked, j) || j.To <= looked.Pointer {
 		return err
@@ -130,16 +131,16 @@ func (k *Keeper) GiveUp(ctx context.Context, j eventlog.Job) error {
 	return k.host.Quarantine(ctx, j, looked, d)
 }
 
-// recall is what a new session in a working directory is told.
+// recall returns the text from memory that a new session in a working directory gets,
+// and the paths of its pages.
 func (k *Keeper) recall(dir, where string, tokens int) (string, []string) {
 	return k.shelf.Recall(dir, where, 4*tokens)
 }
 
-// Forget removes what came only from a session from the pages of memory, of its own
-// workspace and of the user, and what was found in it and is not in them yet. It
-// returns how many facts are gone. What is said in the session from now on is
-// remembered again. A session that was deleted can be forgotten, too: by its
-// working directory.
+// Forget removes the facts that only came from a session from the pages of its workspace
+// and of the user, and drops findings that are not in pages yet. It returns the number of
+// facts that were removed. Later messages of the session are remembered again. A deleted
+// session can be forgotten, too: dir is its working directory then.
 func (k *Keeper) Forget(ctx context.Context, id event.SessionID, dir string) (int, error) {
 	k.pages.Lock()
 	defer k.pages.Unlock()

@@ -1,12 +1,11 @@
-// Package file reads the files of a project that reach a model.
+// Package file reads files of a project whose content is given to a model.
 //
-// A project may be somebody else's. Its files can be links, and what they point to
-// can be anything that the user may read: keys, a device that never ends, a pipe
-// that blocks whoever opens it.
+// The project may have been written by others. Its files can be links to anything that
+// the user may read: keys, a device without an end, or a pipe that blocks a reader.
 //
 //   - No link is followed out of the root that the caller names.
-//   - Only regular files are read, and only so many bytes of them.
-//   - Opening never blocks.
+//   - Only regular files are read, up to a number of bytes.
+//   - Opening a file never blocks.
 package file
 
 import (
@@ -19,12 +18,12 @@ import (
 	"syscall"
 )
 
-// ErrRefused means that a file is there and is not read.
+// ErrRefused means that a file exists but must not be read.
 var ErrRefused = errors.New("it is not a file of the project: links out of it and special files are not followed")
 
-// Root returns the folder that links of a project may not leave: the repository
-// that a folder is in, or the folder itself if it is in none. A home directory and
-// the root of the file system are nobody's project, because too much is below them.
+// Root returns the folder that links of a project must not leave: the repository that a
+// folder is in, or the folder itself if it is in none. A home directory and the root of
+// the file system do not count as repositories, because too much is below them.
 func Root(dir string) string {
 	home, _ := os.UserHomeDir()
 	for at := filepath.Clean(dir); at != filepath.Dir(at) && at != filepath.Clean(home); at = filepath.Dir(at) {
@@ -35,8 +34,8 @@ func Root(dir string) string {
 	return dir
 }
 
-// Read reads at most so many bytes of a file below a root. More reports whether
-// there is more.
+// Read returns the first bytes of a file below a root, at most most of them, and reports
+// whether the file has more.
 func Read(root, path string, most int) (data []byte, more bool, err error) {
 	f, err := open(root, path)
 	if err != nil {
@@ -49,8 +48,8 @@ func Read(root, path string, most int) (data []byte, more bool, err error) {
 	return data[:min(len(data), most)], len(data) > most, nil
 }
 
-// Exists reports whether there is something other than a folder, wherever a link
-// leads: Read may refuse it, but it is there.
+// Exists reports whether the path leads to something other than a folder. It follows all
+// links, so Read may still refuse the file.
 func Exists(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && !info.IsDir()

@@ -1,11 +1,11 @@
-// Package instructions finds the files in which a project tells agents about
-// itself, AGENTS.md above all.
+// Package instructions reads the files of a project that contain instructions for
+// agents, such as AGENTS.md.
 //
-// The file in the working directory counts, and those in the folders above it up
-// to the repository's root. The nearest one comes last, because what stands last
-// weighs most. Further folders come before all of these, with what they keep for
-// agents below .github, too. What is read is bounded, and no link is followed out of
-// the project; whatever is left out is said.
+// It reads the file in the working directory, and those in the folders above it up to
+// the root of the repository. The nearest file comes last, because models give the last
+// text the most weight. Further folders that a client names come before all of these;
+// of these, the files for agents below .github are read, too. The total size is limited,
+// and no link is followed out of the project. A note says what was left out.
 package instructions
 
 import (
@@ -30,21 +30,21 @@ const (
 	DefaultMaxBytes = 32 << 10
 )
 
-// Rules say what is looked for. The zero value is usable.
+// Rules say which files are read. The zero value is usable.
 type Rules struct {
-	Names    []string // in each folder the first that is there counts; AGENTS.md if empty
-	MaxBytes int      // of all files together; 32 KiB if zero
+	Names    []string // names of files, of which the first that exists in a folder is read; AGENTS.md if empty
+	MaxBytes int      // size of all files together; 32 KiB if zero
 }
 
-// A File is one that was read.
+// A File is a file that was read.
 type File struct {
 	event.InstructionSource
 	Content string
 }
 
-// Files finds and reads the instructions for a working directory, and those in
-// further folders, the nearest last. Files that cannot be read are left out and
-// reported as an error beside the rest.
+// Files reads the instruction files for a working directory and in further folders, the
+// nearest last. Files that cannot be read are left out; the error reports them, and the
+// other files are returned with it.
 func (r Rules) Files(dir string, further ...string) ([]File, error) {
 	left := r.MaxBytes
 	if left == 0 {
@@ -52,7 +52,7 @@ func (r Rules) Files(dir string, further ...string) ([]File, error) {
 	}
 	var files []File
 	var errs []error
-	for _, path := range r.all(dir, further) { // the nearest first: it must not be the one that is cut
+	for _, path := range r.all(dir, further) { // the nearest first, so that it is not the one that is cut
 		body, source, err := read(path, further, left)
 		if err != nil {
 			errs = append(errs, err)
@@ -65,7 +65,8 @@ func (r Rules) Files(dir string, further ...string) ([]File, error) {
 	return files, errors.Join(errs...)
 }
 
-// Read is what the model reads of the instructions, and where that comes from.
+// Read returns the instructions as the model reads them, and the files that they come
+// from.
 func (r Rules) Read(dir string, further ...string) (text string, sources []event.InstructionSource, err error) {
 	files, err := r.Files(dir, further...)
 	var parts []string
@@ -75,7 +76,7 @@ func (r Rules) Read(dir string, further ...string) (text string, sources []event
 	return strings.Join(parts, "\n\n"), sources, err
 }
 
-// part is how the model reads a file.
+// part returns one file as the model reads it.
 func part(body string, s event.InstructionSource) string {
 	note := ""
 	if s.Cut {
@@ -84,7 +85,7 @@ func part(body string, s event.InstructionSource) string {
 	return fmt.Sprintf("<instructions file=%q>\n%s%s\n</instructions>", s.Path, strings.TrimSpace(body), note)
 }
 
-// all returns the files that count, the nearest first.
+// all returns the paths of all files to read, the nearest first.
 func (r Rules) all(dir string, further []string) []string {
 	var found []string
 	if dir != "" {
@@ -97,7 +98,7 @@ func (r Rules) all(dir string, further []string) []string {
 	return found
 }
 
-// in returns the file of a folder that counts.
+// in returns the path of the file to read in a folder, if there is one.
 func (r Rules) in(dir string) []string {
 	names := r.Names
 	if len(names) == 0 {
@@ -112,22 +113,23 @@ func (r Rules) in(dir string) []string {
 	return nil
 }
 
-// below returns what a folder keeps for agents in .github.
+// below returns the paths of the files for agents below .github in a folder.
 func below(dir string) []string {
 	var found []string
 	if path := filepath.Join(dir, ".github", "copilot-instructions.md"); file.Exists(path) {
 		found = append(found, path)
 	}
-	more, _ := filepath.Glob(filepath.Join(escape(dir), ".github", "instructions", "*.instructions.md")) // the pattern is sound
+	more, _ := filepath.Glob(filepath.Join(escape(dir), ".github", "instructions", "*.instructions.md")) // the pattern is valid
 	return append(found, more...)
 }
 
-// escape makes a path a pattern for itself alone.
+// escape returns a pattern that matches only the path itself.
 func escape(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
 
-// find returns the files of a folder and those above it, the nearest first.
+// find returns the paths of the files in a folder and in those above it, the nearest
+// first.
 func (r Rules) find(dir string) []string {
 	var found []string
 	for ; ; dir = filepath.Dir(dir) {
@@ -138,7 +140,7 @@ func (r Rules) find(dir string) []string {
 	}
 }
 
-// isRoot reports whether a folder is where a repository, or a home, begins.
+// isRoot reports whether a folder is the root of a repository or a home directory.
 func isRoot(dir string) bool {
 	if home, err := os.UserHomeDir(); err == nil && dir == home {
 		return true
@@ -147,8 +149,8 @@ func isRoot(dir string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// rootOf is what links of a file may not leave: the project that it is in, or the
-// further folder that it was found below.
+// rootOf returns the folder that links of a file must not leave: the project that it is
+// in, or that of the further folder in which it was found.
 func rootOf(path string, further []string) string {
 	for _, dir := range further {
 		if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(rel) {
@@ -158,7 +160,8 @@ func rootOf(path string, further []string) string {
 	return file.Root(filepath.Dir(path))
 }
 
-// read reads at most so many bytes of a file, and never half a character.
+// read reads the first bytes of a file, at most most of them, without cutting a
+// character.
 func read(path string, further []string, most int) (string, event.InstructionSource, error) {
 	data, cut, err := file.Read(rootOf(path, further), path, most)
 	if err != nil {

@@ -1,11 +1,11 @@
-// Package skills finds skills: folders with a file SKILL.md that tells an agent
-// how to do something, when it has to.
+// Package skills finds skills: folders with a file SKILL.md that tells an agent how to do
+// something.
 //
-//   - A skill's file begins with its name and a description between two lines of
-//     three dashes. Only these are told to the model; the rest when it asks.
-//   - Of two skills of one name the first that is found counts.
-//   - What is read is bounded, and no link is followed out of the project or the
-//     folder that was named. What makes no sense is left out, and reported.
+//   - The file of a skill begins with its name and description between two lines of
+//     three dashes. The model is only told these, and the rest when it asks for it.
+//   - If several skills have the same name, the first that is found is used.
+//   - The number and size of files are limited, and no link is followed out of the
+//     project or the named folder. Invalid skills are left out and reported.
 package skills
 
 import (
@@ -24,22 +24,22 @@ import (
 // File is the name of a skill's file.
 const File = "SKILL.md"
 
-// How much is read.
+// The limits of reading.
 const (
-	maxFile   = 256 << 10
-	maxSkills = 500
+	maxFile   = 256 << 10 // bytes of a file
+	maxSkills = 500       // number of skills
 )
 
-// Where skills come from.
+// The sources of skills, as event.Skill contains them.
 const (
-	Custom  = "custom"  // a folder that somebody named
+	Custom  = "custom"  // a folder that a client named
 	Project = "project" // a folder of the project
 )
 
-// projectDirs is where projects keep skills.
+// projectDirs are the folders of a project that contain skills.
 var projectDirs = []string{".github/skills", ".agents/skills"}
 
-// Folders returns where a project keeps skills, whether or not they are there.
+// Folders returns the folders of a project that may contain skills. They need not exist.
 func Folders(project string) []string {
 	var list []string
 	for _, dir := range projectDirs {
@@ -48,7 +48,7 @@ func Folders(project string) []string {
 	return list
 }
 
-// Find finds the skills in folders, and those of a project if it is not empty.
+// Find returns the skills in folders, and those of a project unless it is empty.
 func Find(folders []string, project string) ([]event.Skill, error) {
 	var found []event.Skill
 	var errs []error
@@ -72,7 +72,7 @@ func Find(folders []string, project string) ([]event.Skill, error) {
 	return found, errors.Join(errs...)
 }
 
-// For finds the skills of a session that works in a folder.
+// For returns the skills of a session that works in a folder.
 func For(rules event.SkillRules, dir string) ([]event.Skill, error) {
 	if !rules.Discover {
 		dir = ""
@@ -80,16 +80,17 @@ func For(rules event.SkillRules, dir string) ([]event.Skill, error) {
 	return Find(rules.Directories, dir)
 }
 
-// Disk is where skills are. It is what sessions ask.
+// Disk finds and reads skills on disk, for sessions.
 type Disk struct{}
 
-// Find is For.
+// Find calls For.
 func (Disk) Find(rules event.SkillRules, dir string) ([]event.Skill, error) { return For(rules, dir) }
 
-// Body reads what a skill tells.
+// Body calls Body.
 func (Disk) Body(s event.Skill) (string, error) { return Body(s) }
 
-// in finds the skills of one folder, by their names. It may be a skill itself.
+// in returns the skills in one folder, sorted by the names of their folders. The folder
+// may be a skill itself.
 func in(root, dir, source string) ([]event.Skill, error) {
 	if s, err := describe(root, filepath.Join(dir, File), source); err == nil {
 		return []event.Skill{s}, nil
@@ -115,7 +116,7 @@ func in(root, dir, source string) ([]event.Skill, error) {
 	return found, errors.Join(errs...)
 }
 
-// describe reads what a skill is for.
+// describe reads the name and the description of a skill.
 func describe(root, path, source string) (event.Skill, error) {
 	text, err := read(root, path)
 	if err != nil {
@@ -132,14 +133,14 @@ func describe(root, path, source string) (event.Skill, error) {
 	return s, nil
 }
 
-// Body reads what a skill tells.
+// Body returns the content of a skill's file without its head.
 func Body(s event.Skill) (string, error) {
 	text, err := read(rootOf(s), s.Path)
 	_, body := Parse(text)
 	return body, err
 }
 
-// rootOf is what the links of a skill that was found before may not leave.
+// rootOf returns the folder that links of a skill must not leave.
 func rootOf(s event.Skill) string {
 	for _, dir := range projectDirs {
 		if at := strings.LastIndex(s.Path, filepath.FromSlash("/"+dir+"/")); at > 0 && s.Source == Project {
@@ -160,7 +161,7 @@ func read(root, path string) (string, error) {
 	return strings.ToValidUTF8(string(b), "\uFFFD"), nil
 }
 
-// Parse takes the head of a skill's file apart from its body. A file without a
+// Parse splits a skill's file into the fields of its head and its body. A file without a
 // head is all body.
 func Parse(text string) (head map[string]string, body string) {
 	text = strings.ReplaceAll(text, "\r\n", "\n")
@@ -172,7 +173,7 @@ func Parse(text string) (head map[string]string, body string) {
 	if after, whole := strings.CutPrefix(body, "\n"); whole || body == "" {
 		body = after
 	} else {
-		found = false // a line that only begins so
+		found = false // the line is longer than three dashes
 	}
 	if !found {
 		return nil, strings.TrimSpace(text)
@@ -180,8 +181,8 @@ func Parse(text string) (head map[string]string, body string) {
 	return fields(lines), strings.TrimSpace(body)
 }
 
-// fields reads lines like "name: value". Lines that are indented go on with the
-// value before them.
+// fields parses lines such as "name: value". Indented lines continue the value before
+// them.
 func fields(text string) map[string]string {
 	head := make(map[string]string)
 	last := ""
@@ -199,8 +200,8 @@ func fields(text string) map[string]string {
 	return head
 }
 
-// scalar is a value without its quotes, or nothing if it stands in the lines that
-// follow.
+// scalar returns a value without its quotes, or "" if the value follows in indented
+// lines.
 func scalar(value string) string {
 	switch value {
 	case ">", "|", ">-", "|-", ">+", "|+":
