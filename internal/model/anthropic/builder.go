@@ -119,16 +119,16 @@ func (b *builder) begin(index int, raw json.RawMessage) error {
 	b.close(index)
 	switch got.Type {
 	case "text":
-		if !b.Speaking() {
-			b.Speak("", "")
+		if !b.EndsWithText() {
+			b.BeginText("", "")
 		}
-		b.Say(got.Text)
+		b.AddText(got.Text)
 	case "tool_use":
-		b.open[index] = &arriving{call: b.Begin(got.ID, got.Name), input: got.Input}
+		b.open[index] = &arriving{call: b.BeginCall(got.ID, got.Name), input: got.Input}
 	case "redacted_thinking":
 		b.Add(remote.Part{Raw: raw})
 	case "thinking":
-		b.PartThoughts()
+		b.BeginParagraph()
 		a := &arriving{part: b.Add(remote.Part{})}
 		b.open[index] = a
 		b.think(a, got.Thinking, got.Signature)
@@ -139,7 +139,7 @@ func (b *builder) begin(index int, raw json.RawMessage) error {
 func (b *builder) think(a *arriving, piece, signature string) {
 	a.thinking.WriteString(piece)
 	a.signature.WriteString(signature)
-	b.Think(piece)
+	b.AddReasoning(piece)
 }
 
 // extend adds a piece to a block. A piece of text is accepted without a block.
@@ -147,12 +147,12 @@ func (b *builder) extend(index int, d *delta) {
 	a := b.open[index]
 	switch {
 	case d.Type == "text_delta":
-		b.Say(d.Text)
+		b.AddText(d.Text)
 	case a == nil:
 	case a.part != nil:
 		b.think(a, d.Thinking, d.Signature)
 	case a.call != nil:
-		b.Extend(a.call, d.PartialJSON)
+		b.AddArguments(a.call, d.PartialJSON)
 	}
 }
 
@@ -161,13 +161,13 @@ func (b *builder) extendPlainly(text []byte) {
 	a := b.open[b.plain.index]
 	switch {
 	case b.plain.piece == textPiece:
-		b.SayBytes(text)
+		b.AddTextBytes(text)
 	case a == nil:
 	case b.plain.piece == thoughtPiece && a.part != nil:
 		a.thinking.Write(text)
-		b.ThinkBytes(text)
+		b.AddReasoningBytes(text)
 	case b.plain.piece == inputPiece && a.call != nil:
-		b.ExtendBytes(a.call, text)
+		b.AddArgumentsBytes(a.call, text)
 	}
 }
 
@@ -183,7 +183,7 @@ func (b *builder) close(index int) {
 	case a.part != nil:
 		a.part.Raw = thought(a.thinking.String(), a.signature.String())
 	case a.call.Empty() && isObject(a.input) && !emptyObject.Match(a.input):
-		b.Extend(a.call, string(a.input))
+		b.AddArguments(a.call, string(a.input))
 	}
 }
 
@@ -209,9 +209,9 @@ func (b *builder) stop(reason string, details stopDetails) {
 	if reason != "refusal" {
 		return
 	}
-	b.Drop()
-	if b.Silent() {
-		b.Say(cmp.Or(details.Explanation, "The model declined to answer."))
+	b.DropCalls()
+	if b.IsEmpty() {
+		b.AddText(cmp.Or(details.Explanation, "The model declined to answer."))
 	}
 }
 

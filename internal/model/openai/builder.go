@@ -80,16 +80,16 @@ func (b *builder) add(c *chunk) error {
 func (b *builder) addPlainly(text []byte) {
 	switch p := b.plain; p.piece {
 	case textPiece:
-		b.SayBytes(text)
+		b.AddTextBytes(text)
 	case thoughtPiece:
-		b.ThinkBytes(text)
+		b.AddReasoningBytes(text)
 	case callPiece:
 		part := callPart{Index: &p.call}
 		c := b.find(p.choice, &part)
 		if c == nil {
 			c = b.newCall(p.choice, &part)
 		}
-		b.ExtendBytes(c.Call, text)
+		b.AddArgumentsBytes(c.Call, text)
 	}
 }
 
@@ -132,8 +132,8 @@ func (b *builder) start(c *chunk) error {
 
 func (b *builder) addPart(c *choice, p *part) {
 	b.Finish = cmp.Or(c.Finish, b.Finish)
-	b.Think(p.thinking())
-	b.Say(cmp.Or(string(p.Content), p.Refusal))
+	b.AddReasoning(p.thinking())
+	b.AddText(cmp.Or(string(p.Content), p.Refusal))
 }
 
 // addCall adds a piece of a call to its call.
@@ -149,7 +149,7 @@ func (b *builder) extend(c *call, p *callPart) {
 	if name := p.Function.Name; name != c.Name { // some providers repeat the name with every piece
 		c.Name += name
 	}
-	b.Extend(c.Call, string(p.Function.Arguments))
+	b.AddArguments(c.Call, string(p.Function.Arguments))
 }
 
 // find returns the call that a piece continues, or nil if it begins a new one. The index
@@ -179,7 +179,7 @@ func (p *callPart) begins(c *call) bool {
 }
 
 func (b *builder) newCall(choice int, p *callPart) *call {
-	c := &call{Call: b.Begin(p.ID, ""), choice: choice, index: -1, theirs: p.ID}
+	c := &call{Call: b.BeginCall(p.ID, ""), choice: choice, index: -1, theirs: p.ID}
 	if p.Index != nil {
 		c.index = *p.Index
 	}

@@ -242,8 +242,8 @@ func TestRepliesOfManyShapesAreUnderstood(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, c := subject.Client(t, nil, remotetest.Always(remotetest.Raw(test.contentType, test.body)), openai.Config{})
-			var h remotetest.Heard
-			r, err := c.Ask(t.Context(), remotetest.Hello, h.On)
+			var h remotetest.Pieces
+			r, err := c.Ask(t.Context(), remotetest.Hello, h.Add)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -15,12 +15,12 @@ import (
 )
 
 const (
-	// lastWords is the time in which a provider has to send the usage and end the
+	// usageTimeout is the time in which a provider has to send the usage and end the
 	// stream after the reply is complete.
-	lastWords = 10 * time.Second
-	// goodbye is the time in which it has to end a stream that is over. A connection
+	usageTimeout = 10 * time.Second
+	// closeTimeout is the time in which it has to end a stream that is over. A connection
 	// can only be used again after the stream has ended.
-	goodbye = 100 * time.Millisecond
+	closeTimeout = 100 * time.Millisecond
 )
 
 // Ask makes one request.
@@ -206,10 +206,10 @@ func readStream(body *watched, d Decoder) error {
 		reached = max(reached, progress)
 		switch {
 		case err == nil && reached == Over:
-			body.finish(goodbye)
+			body.finish(closeTimeout)
 			return nil
 		case err == nil && reached == Finished:
-			body.hurry(lastWords)
+			body.shortenIdle(usageTimeout)
 		case err != nil && reached == Finished:
 			return nil
 		case err == io.EOF:
@@ -235,8 +235,8 @@ func (w *watched) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// hurry shortens the time without data that is allowed from now on.
-func (w *watched) hurry(d time.Duration) {
+// shortenIdle shortens the time without data that is allowed from now on.
+func (w *watched) shortenIdle(d time.Duration) {
 	if d < w.limit {
 		w.limit = d
 		w.idle.Reset(d)

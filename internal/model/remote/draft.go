@@ -23,7 +23,7 @@ type Draft struct {
 	dropped         bool            // true if the calls were taken back
 	taken           map[string]bool // ids of calls in the conversation; created with the first call
 	parts           []*Part
-	talk            *Part // text part that pieces are added to
+	textPart        *Part // text part that pieces are added to
 	apart           bool  // true if the next piece of reasoning begins a paragraph
 }
 
@@ -58,40 +58,40 @@ func NewDraft(q *Query, on func(model.Delta)) *Draft {
 	return &Draft{query: q, on: on}
 }
 
-// Say adds a piece of text.
-func (d *Draft) Say(piece string) {
+// AddText adds a piece of text.
+func (d *Draft) AddText(piece string) {
 	if piece != "" {
-		d.part()
+		d.separateText()
 		d.text.WriteString(piece)
-		d.said(len(piece))
+		d.sendText(len(piece))
 	}
 }
 
-// SayBytes adds a piece of text. The bytes are copied.
-func (d *Draft) SayBytes(piece []byte) {
+// AddTextBytes adds a piece of text. The bytes are copied.
+func (d *Draft) AddTextBytes(piece []byte) {
 	if len(piece) > 0 {
-		d.part()
+		d.separateText()
 		d.text.Write(piece)
-		d.said(len(piece))
+		d.sendText(len(piece))
 	}
 }
 
-// said passes the last n bytes of the text to the callback. They share the memory of the
+// sendText passes the last n bytes of the text to the callback. They share the memory of the
 // text, so that a long stream does not allocate for every piece.
-func (d *Draft) said(n int) {
-	if d.talk == nil {
-		d.talk = d.Add(Part{text: true})
+func (d *Draft) sendText(n int) {
+	if d.textPart == nil {
+		d.textPart = d.Add(Part{text: true})
 	}
-	d.talk.Text += n
+	d.textPart.Text += n
 	all := d.text.String()
 	d.on(model.Delta{Text: all[len(all)-n:]})
 }
 
-// part inserts a blank line if a text part begins after another one.
-func (d *Draft) part() {
-	if d.talk != nil && d.talk.apart && d.talk.Text == 0 && d.text.Len() > 0 {
+// separateText inserts a blank line if a text part begins after another one.
+func (d *Draft) separateText() {
+	if d.textPart != nil && d.textPart.apart && d.textPart.Text == 0 && d.text.Len() > 0 {
 		d.text.WriteString(gap)
-		d.talk.Gap = len(gap)
+		d.textPart.Gap = len(gap)
 		d.on(model.Delta{Text: gap})
 	}
 }
@@ -99,39 +99,39 @@ func (d *Draft) part() {
 // gap is the blank line between two texts or paragraphs.
 const gap = "\n\n"
 
-// Speaking reports whether the last part is text.
-func (d *Draft) Speaking() bool {
+// EndsWithText reports whether the last part is text.
+func (d *Draft) EndsWithText() bool {
 	return len(d.parts) > 0 && d.parts[len(d.parts)-1].kind() == partText
 }
 
-// Speak begins another text part, with the provider's id and phase. The blank line
+// BeginText begins another text part, with the provider's id and phase. The blank line
 // before it is only for people: the provider gets its texts back without it.
-func (d *Draft) Speak(id, phase string) *Part {
-	d.talk = d.Add(Part{ID: id, Phase: phase, text: true, apart: true})
-	return d.talk
+func (d *Draft) BeginText(id, phase string) *Part {
+	d.textPart = d.Add(Part{ID: id, Phase: phase, text: true, apart: true})
+	return d.textPart
 }
 
-// Think adds a piece of the readable reasoning.
-func (d *Draft) Think(piece string) {
+// AddReasoning adds a piece of the readable reasoning.
+func (d *Draft) AddReasoning(piece string) {
 	if piece != "" {
-		from := d.paragraph()
+		from := d.separateReasoning()
 		d.reasoning.WriteString(piece)
-		d.thought(from)
+		d.sendReasoning(from)
 	}
 }
 
-// ThinkBytes adds a piece of the readable reasoning. The bytes are copied.
-func (d *Draft) ThinkBytes(piece []byte) {
+// AddReasoningBytes adds a piece of the readable reasoning. The bytes are copied.
+func (d *Draft) AddReasoningBytes(piece []byte) {
 	if len(piece) > 0 {
-		from := d.paragraph()
+		from := d.separateReasoning()
 		d.reasoning.Write(piece)
-		d.thought(from)
+		d.sendReasoning(from)
 	}
 }
 
-// paragraph inserts a blank line if a paragraph begins, and returns the offset of the
+// separateReasoning inserts a blank line if a paragraph begins, and returns the offset of the
 // piece that includes it.
-func (d *Draft) paragraph() int {
+func (d *Draft) separateReasoning() int {
 	from := d.reasoning.Len()
 	if d.apart && from > 0 {
 		d.reasoning.WriteString(gap)
@@ -140,48 +140,48 @@ func (d *Draft) paragraph() int {
 	return from
 }
 
-func (d *Draft) thought(from int) { d.on(model.Delta{Reasoning: d.reasoning.String()[from:]}) }
+func (d *Draft) sendReasoning(from int) { d.on(model.Delta{Reasoning: d.reasoning.String()[from:]}) }
 
-// PartThoughts begins another paragraph of reasoning with the next piece.
-func (d *Draft) PartThoughts() { d.apart = true }
+// BeginParagraph begins another paragraph of reasoning with the next piece.
+func (d *Draft) BeginParagraph() { d.apart = true }
 
-// Begin adds a call without arguments. The id is replaced if the conversation has it
+// BeginCall adds a call without arguments. The id is replaced if the conversation has it
 // already, and the name becomes our name of the tool.
-func (d *Draft) Begin(id, name string) *Call {
+func (d *Draft) BeginCall(id, name string) *Call {
 	c := &Call{ID: d.uniqueID(id), Name: d.toolName(name), Part: d.Add(Part{Call: true})}
 	d.calls = append(d.calls, c)
 	return c
 }
 
-// Extend adds a piece of a call's arguments.
-func (d *Draft) Extend(c *Call, piece string) {
+// AddArguments adds a piece of a call's arguments.
+func (d *Draft) AddArguments(c *Call, piece string) {
 	if piece != "" {
 		c.arguments.WriteString(piece)
-		d.extended(c, len(piece))
+		d.sendArguments(c, len(piece))
 	}
 }
 
-// ExtendBytes adds a piece of a call's arguments. The bytes are copied.
-func (d *Draft) ExtendBytes(c *Call, piece []byte) {
+// AddArgumentsBytes adds a piece of a call's arguments. The bytes are copied.
+func (d *Draft) AddArgumentsBytes(c *Call, piece []byte) {
 	if len(piece) > 0 {
 		c.arguments.Write(piece)
-		d.extended(c, len(piece))
+		d.sendArguments(c, len(piece))
 	}
 }
 
-func (d *Draft) extended(c *Call, n int) {
+func (d *Draft) sendArguments(c *Call, n int) {
 	all := c.arguments.String()
 	d.on(model.Delta{Arguments: all[len(all)-n:], CallID: c.ID, CallName: c.Name})
 }
 
-// Drop takes back all calls and their reasoning, so that the calls are not made.
-func (d *Draft) Drop() { d.dropped = true }
+// DropCalls takes back all calls and their reasoning, so that the calls are not made.
+func (d *Draft) DropCalls() { d.dropped = true }
 
-// Calling reports whether there are calls.
-func (d *Draft) Calling() bool { return len(d.calls) > 0 && !d.dropped }
+// HasCalls reports whether there are calls.
+func (d *Draft) HasCalls() bool { return len(d.calls) > 0 && !d.dropped }
 
-// Silent reports whether there is neither text nor a call.
-func (d *Draft) Silent() bool { return d.text.Len() == 0 && !d.Calling() }
+// IsEmpty reports whether there is neither text nor a call.
+func (d *Draft) IsEmpty() bool { return d.text.Len() == 0 && !d.HasCalls() }
 
 // uniqueID returns id, or a new one if another call of the conversation has it or it is
 // empty. Some providers number the calls of each reply from zero, or send no ids.

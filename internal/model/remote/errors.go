@@ -68,7 +68,7 @@ func (a *attempt) explain(err error) error {
 	var sending *url.Error
 	if errors.As(err, &sending) { // its text contains the whole URL; that of the wrapped error does not
 		return &model.Error{Kind: model.KindNetwork, Err: sending.Err,
-			Message: fmt.Sprintf("%s could not be reached: %s", host, a.detour(sending.Err))}
+			Message: fmt.Sprintf("%s could not be reached: %s", host, a.explainUnreachable(sending.Err))}
 	}
 	return a.broken(err)
 }
@@ -94,9 +94,9 @@ func (a *attempt) broken(err error) *model.Error {
 	return &model.Error{Kind: model.KindStream, Err: err, Message: fmt.Sprintf("the reply of %s broke off (%s); try again", host, reason(err))}
 }
 
-// detour returns the reason and the way out if there was no reply at all. If a proxy is
+// explainUnreachable returns the reason and the way out if there was no reply at all. If a proxy is
 // configured for the provider, it names the proxy.
-func (a *attempt) detour(err error) string {
+func (a *attempt) explainUnreachable(err error) string {
 	proxy, none := http.ProxyFromEnvironment(&http.Request{URL: a.endpoint})
 	if none != nil || proxy == nil {
 		return unreachable(err)

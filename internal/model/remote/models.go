@@ -102,14 +102,14 @@ func (a *attempt) models() ([]listed, error) {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return nil, a.unlisted(resp)
+		return nil, a.listError(resp)
 	}
 	return readModels(&watched{r: resp.Body, idle: a.idle, limit: a.client.IdleTimeout})
 }
 
-// unlisted returns the error for a response that is not a list of models. Its message
+// listError returns the error for a response that is not a list of models. Its message
 // does not mention a model, because the request was about none.
-func (a *attempt) unlisted(resp *http.Response) *model.Error {
+func (a *attempt) listError(resp *http.Response) *model.Error {
 	e := a.refusal(resp)
 	switch e.Status {
 	case http.StatusNotFound:

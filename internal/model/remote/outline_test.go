@@ -51,22 +51,22 @@ func TestAReplyIsRetoldInTheOrderInWhichItCame(t *testing.T) {
 			word := rapid.StringMatching(`[a-zé\n]{1,5}`).Draw(t, "word")
 			switch rapid.IntRange(0, 4).Draw(t, "kind") {
 			case 0:
-				d.Begin("", word)
+				d.BeginCall("", word)
 				want = append(want, "call "+word)
 			case 1:
 				d.Add(Part{Raw: json.RawMessage(`{ "b": [1]}`)})
 				want = append(want, `raw { "b": [1]}`)
 			case 2:
 				d.Add(Part{}) // it was announced, and never came
-				d.Speak("x", "")
+				d.BeginText("x", "")
 			case 3:
-				c := d.Begin("", word)
+				c := d.BeginCall("", word)
 				c.Part.ID = "fc"
 				want = append(want, "call "+word+"fc")
 			default:
-				d.Speak("msg", "phase")
-				d.Say(word)
-				d.SayBytes([]byte("more"))
+				d.BeginText("msg", "phase")
+				d.AddText(word)
+				d.AddTextBytes([]byte("more"))
 				want = append(want, "text "+word+"moremsgphase")
 			}
 		}
@@ -83,8 +83,8 @@ func TestAReplyIsRetoldInTheOrderInWhichItCame(t *testing.T) {
 func TestAnOutlineIsOnlyForItsOwnMessageHostAndModel(t *testing.T) {
 	d := draft(nil)
 	d.Add(Part{Raw: json.RawMessage("{}")})
-	d.Say("hello")
-	d.Begin("a", "b")
+	d.AddText("hello")
+	d.BeginCall("a", "b")
 	kept, m := d.Outline(), message(d)
 	if parts := Parts(kept, "h", "m", m); len(parts) != 3 {
 		t.Errorf("the parts are %+v", parts)
@@ -106,9 +106,9 @@ func TestAnOutlineIsOnlyForItsOwnMessageHostAndModel(t *testing.T) {
 
 func TestNothingIsKeptOfAReplyThatIsOnlyTextAndCalls(t *testing.T) {
 	d := draft(nil)
-	d.Speak("msg", "")
-	d.Say("hello")
-	d.Begin("a", "b")
+	d.BeginText("msg", "")
+	d.AddText("hello")
+	d.BeginCall("a", "b")
 	d.Add(Part{})
 	if kept := d.Outline(); kept != "" {
 		t.Errorf("kept was %s", kept)
@@ -167,8 +167,8 @@ func TestOnlyPicturesThatCanBeSeenAreShown(t *testing.T) {
 func TestACallThatWasCutOffIsNotOneWithoutArguments(t *testing.T) {
 	for finish, want := range map[string][]string{"tool_calls": {"{}", "{}"}, "length": {"{}", "{"}} {
 		d := draft(nil)
-		d.Begin("a", "x")
-		d.Begin("b", "x")
+		d.BeginCall("a", "x")
+		d.BeginCall("b", "x")
 		d.Finish = finish
 		for i, c := range d.Reply().Calls {
 			if string(c.Arguments) != want[i] {

@@ -139,15 +139,15 @@ func New(c Config, w Wire) *Client {
 		wire:    w,
 		base:    base,
 		invalid: err,
-		http:    &http.Client{Transport: through{c.Transport}, CheckRedirect: stayAtHome},
+		http:    &http.Client{Transport: contextTransport{c.Transport}, CheckRedirect: stayAtOrigin},
 	}
 }
 
-// through is a transport that uses the transport of the request's context, if there is
+// contextTransport is a transport that uses the transport of the request's context, if there is
 // one.
-type through struct{ http.RoundTripper }
+type contextTransport struct{ http.RoundTripper }
 
-func (t through) RoundTrip(req *http.Request) (*http.Response, error) {
+func (t contextTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if other := model.Transport(req.Context()); other != nil {
 		return other.RoundTrip(req)
 	}
@@ -200,9 +200,9 @@ var sharedTransport = sync.OnceValue(func() http.RoundTripper {
 	return t
 })
 
-// stayAtHome follows a redirect only if it leads to the same origin and does not change
+// stayAtOrigin follows a redirect only if it leads to the same origin and does not change
 // the method.
-func stayAtHome(next *http.Request, via []*http.Request) error {
+func stayAtOrigin(next *http.Request, via []*http.Request) error {
 	first := via[0]
 	if len(via) >= 10 || next.Method != first.Method || next.URL.Scheme != first.URL.Scheme || next.URL.Host != first.URL.Host {
 		return http.ErrUseLastResponse

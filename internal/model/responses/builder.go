@@ -76,20 +76,20 @@ func (b *builder) extend(e *event) {
 	piece := string(e.Delta)
 	switch e.Type {
 	case textDelta:
-		b.Say(piece)
+		b.AddText(piece)
 	case "response.refusal.delta":
 		b.refused = true
-		b.Say(piece)
+		b.AddText(piece)
 	case inputDelta:
 		if a := b.items[e.OutputIndex]; a != nil && a.call != nil {
-			b.Extend(a.call, piece)
+			b.AddArguments(a.call, piece)
 		}
 	case summaryDelta:
 		b.summarize(e.OutputIndex, e.SummaryIndex)
-		b.Think(piece)
+		b.AddReasoning(piece)
 	case "response.reasoning_text.delta":
 		b.summarize(e.OutputIndex, 0)
-		b.Think(piece)
+		b.AddReasoning(piece)
 	}
 }
 
@@ -97,14 +97,14 @@ func (b *builder) extend(e *event) {
 func (b *builder) extendPlainly(text []byte) {
 	switch p := b.plain; p.kind {
 	case textDelta:
-		b.SayBytes(text)
+		b.AddTextBytes(text)
 	case inputDelta:
 		if a := b.items[p.index]; a != nil && a.call != nil {
-			b.ExtendBytes(a.call, text)
+			b.AddArgumentsBytes(a.call, text)
 		}
 	case summaryDelta:
 		b.summarize(p.index, p.summary)
-		b.ThinkBytes(text)
+		b.AddReasoningBytes(text)
 	}
 }
 
@@ -113,7 +113,7 @@ func (b *builder) extendPlainly(text []byte) {
 func (b *builder) summarize(index, summary int) {
 	if a := b.items[index]; a != nil {
 		if !a.told || summary != a.summary {
-			b.PartThoughts()
+			b.BeginParagraph()
 		}
 		a.told, a.summary = true, summary
 	}
@@ -134,9 +134,9 @@ func (b *builder) begin(index int, raw json.RawMessage) error {
 func (b *builder) arrive(got *item) *arriving {
 	switch got.Type {
 	case "message":
-		return &arriving{part: b.Speak(got.ID, got.Phase)}
+		return &arriving{part: b.BeginText(got.ID, got.Phase)}
 	case "function_call":
-		a := &arriving{call: b.Begin(got.CallID, got.Name)}
+		a := &arriving{call: b.BeginCall(got.CallID, got.Name)}
 		a.call.Part.ID = got.ID
 		return a
 	case "reasoning":
@@ -163,7 +163,7 @@ func (b *builder) complete(index int, raw json.RawMessage) error {
 	switch {
 	case a.call != nil:
 		if a.call.Empty() {
-			b.Extend(a.call, got.Arguments)
+			b.AddArguments(a.call, got.Arguments)
 		}
 	case a.part == nil:
 	case got.Type == "message":
@@ -180,7 +180,7 @@ func (b *builder) completeText(a *arriving, got *item) {
 	for _, c := range got.Content {
 		b.refused = b.refused || c.Refusal != ""
 		if !told {
-			b.Say(cmp.Or(c.Text, c.Refusal))
+			b.AddText(cmp.Or(c.Text, c.Refusal))
 		}
 	}
 }
@@ -195,8 +195,8 @@ func (b *builder) completeThought(a *arriving, got *item, raw json.RawMessage) {
 		return
 	}
 	for _, t := range append(got.Summary, got.Content...) {
-		b.PartThoughts()
-		b.Think(t.Text)
+		b.BeginParagraph()
+		b.AddReasoning(t.Text)
 	}
 }
 
@@ -250,7 +250,7 @@ func (b *builder) finishOf(r *response) string {
 		return "length"
 	case r.Status == "incomplete":
 		return cmp.Or(r.Incomplete.Reason, "incomplete")
-	case b.Calling():
+	case b.HasCalls():
 		return "tool_calls"
 	case b.refused:
 		return "refusal"

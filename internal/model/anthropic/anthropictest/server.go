@@ -23,25 +23,25 @@ type (
 )
 
 // NewServer starts a server. It panics if it cannot listen.
-func NewServer(m model.Model, o Options) *Server { return remotetest.NewServer(speaker{}, m, o) }
+func NewServer(m model.Model, o Options) *Server { return remotetest.NewServer(serverWire{}, m, o) }
 
 // Serve starts a server on l, which it closes in the end.
 func Serve(l net.Listener, m model.Model, o Options) *Server {
-	return remotetest.Serve(l, speaker{}, m, o)
+	return remotetest.Serve(l, serverWire{}, m, o)
 }
 
 // Handler answers POST …/messages by asking m.
-func Handler(m model.Model, o Options) http.Handler { return remotetest.Handler(speaker{}, m, o) }
+func Handler(m model.Model, o Options) http.Handler { return remotetest.Handler(serverWire{}, m, o) }
 
-// speaker is the server's half of the wire.
-type speaker struct{}
+// serverWire is the server's half of the wire.
+type serverWire struct{}
 
-func (speaker) Path() string { return "/messages" }
+func (serverWire) Path() string { return "/messages" }
 
-func (speaker) Decode(body []byte) (*model.Request, bool, error) { return decodeRequest(body) }
+func (serverWire) Decode(body []byte) (*model.Request, bool, error) { return decodeRequest(body) }
 
-func (speaker) Whole(req *model.Request, r *model.Reply) object { return whole(req, r) }
+func (serverWire) Whole(req *model.Request, r *model.Reply) object { return whole(req, r) }
 
-func (speaker) Stream(req *model.Request, send remotetest.Send) remotetest.Stream {
+func (serverWire) Stream(req *model.Request, send remotetest.Send) remotetest.Stream {
 	return &stream{model: req.Model, send: send, text: none, thinking: none}
 }

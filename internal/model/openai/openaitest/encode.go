@@ -11,15 +11,15 @@ import (
 
 type object = remotetest.Object
 
-// speaker is the server's half of Chat Completions.
-type speaker struct{ split bool }
+// serverWire is the server's half of Chat Completions.
+type serverWire struct{ split bool }
 
-func (speaker) Path() string { return "/chat/completions" }
+func (serverWire) Path() string { return "/chat/completions" }
 
-func (speaker) Decode(body []byte) (*model.Request, bool, error) { return decodeRequest(body) }
+func (serverWire) Decode(body []byte) (*model.Request, bool, error) { return decodeRequest(body) }
 
 // Whole is a reply in one piece.
-func (s speaker) Whole(req *model.Request, r *model.Reply) object {
+func (s serverWire) Whole(req *model.Request, r *model.Reply) object {
 	out := completion("chat.completion", cmp.Or(r.Model, req.Model))
 	out["usage"] = usageOf(r.Usage)
 	var choices []object
@@ -31,7 +31,7 @@ func (s speaker) Whole(req *model.Request, r *model.Reply) object {
 }
 
 // messages is the reply as the messages of its choices.
-func (s speaker) messages(r *model.Reply) []object {
+func (s serverWire) messages(r *model.Reply) []object {
 	first := object{"role": "assistant", "content": nil}
 	if r.Text != "" || len(r.Calls) == 0 {
 		first["content"] = r.Text
@@ -71,7 +71,7 @@ func usageOf(u model.Usage) object {
 	}
 }
 
-func (speaker) Stream(req *model.Request, send remotetest.Send) remotetest.Stream {
+func (serverWire) Stream(req *model.Request, send remotetest.Send) remotetest.Stream {
 	return &stream{model: req.Model, send: send}
 }
 

@@ -39,17 +39,17 @@ func (o Options) common() remotetest.Options {
 
 // NewServer starts a server. It panics if it cannot listen.
 func NewServer(m model.Model, o Options) *Server {
-	return remotetest.NewServer(speaker{o.Split}, m, o.common())
+	return remotetest.NewServer(serverWire{o.Split}, m, o.common())
 }
 
 // Serve starts a server on l, which it closes in the end.
 func Serve(l net.Listener, m model.Model, o Options) *Server {
-	return remotetest.Serve(l, speaker{o.Split}, m, o.common())
+	return remotetest.Serve(l, serverWire{o.Split}, m, o.common())
 }
 
 // Handler answers POST …/chat/completions by asking m.
 func Handler(m model.Model, o Options) http.Handler {
-	return remotetest.Handler(speaker{o.Split}, m, o.common())
+	return remotetest.Handler(serverWire{o.Split}, m, o.common())
 }
 
 // Status refuses the request. The headers are names and values in turn.

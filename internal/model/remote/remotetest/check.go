@@ -26,8 +26,8 @@ func CheckReply(t testing.TB, r *model.Reply) {
 // CheckStream fails if a stream, whatever is in it, becomes a reply that could
 // not be used or that differs from what was told.
 func CheckStream(t testing.TB, stream string, decoder func(on func(model.Delta)) remote.Decoder) {
-	var h Heard
-	d := decoder(h.On)
+	var h Pieces
+	d := decoder(h.Add)
 	_ = remote.ReadStream(strings.NewReader(stream), d)
 	r := d.Reply()
 	CheckReply(t, r)

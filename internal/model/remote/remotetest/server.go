@@ -5,7 +5,7 @@
 // It is a working server, not a recording: it decodes the request, asks the
 // model, and sends the reply as it comes, one flush for each piece. A
 // [model.Error] becomes the answer of a provider with that problem. How requests
-// and replies are written is the business of a [Speaker].
+// and replies are written is the business of a [ServerWire].
 //
 // Options.Fault decides for each request whether something goes wrong with it.
 package remotetest
@@ -28,8 +28,8 @@ import (
 	"github.com/abide-run/abide/internal/model"
 )
 
-// A Speaker is the server's half of a wire.
-type Speaker interface {
+// A ServerWire is the server's half of a wire.
+type ServerWire interface {
 	// Path is how the path of a request ends.
 	Path() string
 	// Decode reads a request, and whether its reply is to be streamed.
@@ -92,7 +92,7 @@ type Server struct {
 }
 
 // NewServer starts a server. It panics if it cannot listen.
-func NewServer(s Speaker, m model.Model, o Options) *Server {
+func NewServer(s ServerWire, m model.Model, o Options) *Server {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		panic(fmt.Sprintf("remotetest: %v", err))
@@ -101,7 +101,7 @@ func NewServer(s Speaker, m model.Model, o Options) *Server {
 }
 
 // Serve starts a server on l, which it closes in the end.
-func Serve(l net.Listener, speaker Speaker, m model.Model, o Options) *Server {
+func Serve(l net.Listener, speaker ServerWire, m model.Model, o Options) *Server {
 	h := newHandler(speaker, m, o)
 	s := &Server{URL: "http://" + l.Addr().String() + "/v1", requests: &h.requests}
 	s.http.Handler = h
@@ -130,21 +130,21 @@ func (s *Server) Close() {
 }
 
 // Handler answers POST requests to the speaker's path by asking m.
-func Handler(s Speaker, m model.Model, o Options) http.Handler { return newHandler(s, m, o) }
+func Handler(s ServerWire, m model.Model, o Options) http.Handler { return newHandler(s, m, o) }
 
 type handler struct {
-	speaker  Speaker
+	wire     ServerWire
 	model    model.Model
 	options  Options
 	requests atomic.Int64
 }
 
-func newHandler(s Speaker, m model.Model, o Options) *handler {
-	return &handler{speaker: s, model: m, options: o}
+func newHandler(s ServerWire, m model.Model, o Options) *handler {
+	return &handler{wire: s, model: m, options: o}
 }
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, h.speaker.Path()) {
+	if r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, h.wire.Path()) {
 		refuse(w, http.StatusNotFound, "", "there is nothing at "+r.URL.Path)
 		return
 	}
@@ -168,7 +168,7 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request, body []byte) {
 		refuse(w, http.StatusUnauthorized, "invalid_api_key", "the key is wrong")
 		return
 	}
-	req, stream, err := h.speaker.Decode(body)
+	req, stream, err := h.wire.Decode(body)
 	if err != nil {
 		refuse(w, http.StatusBadRequest, "", err.Error())
 		return
@@ -186,7 +186,7 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request, body []byte) {
 	if reply.RequestID != "" {
 		w.Header().Set("X-Request-Id", reply.RequestID)
 	}
-	_, _ = w.Write(h.speaker.Whole(req, reply).Encode())
+	_, _ = w.Write(h.wire.Whole(req, reply).Encode())
 }
 
 // admits looks for the key in all places where wires put it.

@@ -241,8 +241,8 @@ func (s *Story) Play(t *testing.T, subject Subject) (sent [][]byte) {
 	for i := range s.Steps {
 		step := &s.Steps[i]
 		history = append(history, step.Say...)
-		var h Heard
-		on := h.On
+		var h Pieces
+		on := h.Add
 		if !step.Stream {
 			on = nil
 		}

@@ -24,7 +24,7 @@ type sender struct {
 func (h *handler) stream(w http.ResponseWriter, r *http.Request, req *model.Request) {
 	started := false
 	s := &sender{
-		stream: h.speaker.Stream(req, sendTo(w, &started)),
+		stream: h.wire.Stream(req, sendTo(w, &started)),
 		calls:  make(map[string]int), arguments: make(map[string]int),
 	}
 	reply, err := h.model.Ask(r.Context(), req, s.delta)

@@ -132,14 +132,14 @@ func newTransport(t testing.TB) *http.Transport {
 	return transport
 }
 
-// Heard is what was told of a reply while it arrived.
-type Heard struct {
+// Pieces is what was told of a reply while it arrived.
+type Pieces struct {
 	Text, Reasoning string
 	Arguments       map[string]string // by id and name of the call
 }
 
-// On takes a piece.
-func (h *Heard) On(d model.Delta) {
+// Add takes a piece.
+func (h *Pieces) Add(d model.Delta) {
 	h.Text += d.Text
 	h.Reasoning += d.Reasoning
 	if d.Arguments != "" {
@@ -152,8 +152,8 @@ func (h *Heard) On(d model.Delta) {
 
 // Check fails unless the pieces make up the reply. Calls may have been taken
 // back.
-func (h *Heard) Check(t interface{ Errorf(string, ...any) }, r *model.Reply) {
-	all := Heard{Text: r.Text, Arguments: make(map[string]string)}
+func (h *Pieces) Check(t interface{ Errorf(string, ...any) }, r *model.Reply) {
+	all := Pieces{Text: r.Text, Arguments: make(map[string]string)}
 	if r.Reasoning != nil {
 		all.Reasoning = r.Reasoning.Text
 	}

@@ -104,8 +104,8 @@ func testAsking(t *testing.T, s Subject) {
 		reply, piece = want, length
 		mu.Unlock()
 		for _, stream := range []bool{false, true} {
-			var h Heard
-			on := h.On
+			var h Pieces
+			on := h.Add
 			if !stream {
 				on = nil
 			}
@@ -197,8 +197,8 @@ func testUnaskedStream(t *testing.T, s Subject) {
 
 func testUnstreamed(t *testing.T, s Subject) {
 	_, c := s.Client(t, nil, Always(Raw("application/json; charset=utf-8", s.Reply)), remote.Config{})
-	var h Heard
-	r, err := c.Ask(t.Context(), Hello, h.On)
+	var h Pieces
+	r, err := c.Ask(t.Context(), Hello, h.Add)
 	if err != nil || r.Text != "x" {
 		t.Fatalf("reply %v, err = %v", r, err)
 	}
