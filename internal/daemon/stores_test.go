@@ -46,7 +46,7 @@ func TestAStoreURLWithATypoIsRefusedByEngineAndRelay(t *testing.T) {
 			"sqlit:x":        `begins with "sqlit:", which is unknown: write sqlite:PATH`,
 			"sqlite:":        "it names no file: write sqlite:PATH",
 			"sqlite: ":       "it names no file",
-			"sqlite://x":     "a file is on no host",
+			"sqlite://x":     "a file has no host",
 			"x.db":           "has no scheme: write sqlite:PATH",
 			"postgres://h/d": "which is unknown: write sqlite:PATH",
 		} {

@@ -79,7 +79,7 @@ func (n *Node) promote(ctx context.Context, lock *folder.Lock) error {
 // canPass reports whether what keeps this process from being the engine may end
 // without anybody touching the data folder itself.
 func canPass(err error) bool {
-	return stores.CanPass(err) || slices.ContainsFunc([]syscall.Errno{
+	return stores.IsTemporary(err) || slices.ContainsFunc([]syscall.Errno{
 		syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG, syscall.EIO, syscall.EROFS, syscall.EACCES, syscall.EPERM,
 		syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOBUFS, syscall.EAGAIN, syscall.EBUSY, syscall.EINTR,
 		syscall.EADDRINUSE,

@@ -41,8 +41,8 @@ type Kind struct {
 	Open func(ctx context.Context, rest string, opts Options) (Store, error)
 	// Check returns an error if that part of the URL is wrong. It opens nothing.
 	Check func(rest string) error
-	// CanPass reports whether an error of Open may go away by itself.
-	CanPass func(error) bool
+	// IsTemporary reports whether an error of Open may go away by itself.
+	IsTemporary func(error) bool
 }
 
 // Kinds are the stores that a program knows, by the scheme of their URLs.
@@ -63,10 +63,10 @@ func (k Kinds) Check(url string) error {
 	return err
 }
 
-// CanPass reports whether an error of Open may go away by itself, such as a full disk.
-func (k Kinds) CanPass(err error) bool {
+// IsTemporary reports whether an error of Open may go away by itself, such as a full disk.
+func (k Kinds) IsTemporary(err error) bool {
 	for _, kind := range k {
-		if kind.CanPass(err) {
+		if kind.IsTemporary(err) {
 			return true
 		}
 	}

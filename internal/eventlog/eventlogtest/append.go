@@ -132,7 +132,7 @@ func oneSession(t *testing.T, f *fixture) {
 	for i := range writers {
 		wg.Go(func() {
 			for j := range appends {
-				f.insist("s", fmt.Sprintf("%d/%d", i, j))
+				f.addAnywhere("s", fmt.Sprintf("%d/%d", i, j))
 			}
 		})
 	}
@@ -152,8 +152,9 @@ func oneSession(t *testing.T, f *fixture) {
 	}
 }
 
-// insist appends at whatever end the session has.
-func (f *fixture) insist(id event.SessionID, s string) {
+// addAnywhere appends at the current end of the session, and tries again after a
+// conflict.
+func (f *fixture) addAnywhere(id event.SessionID, s string) {
 	for {
 		session, err := f.Session(f.Context(), id)
 		if err == nil {

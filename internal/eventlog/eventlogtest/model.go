@@ -12,19 +12,19 @@ import (
 	"github.com/abide-run/abide/internal/eventlog"
 )
 
-// A story is a session as plainly as it can be told: all it says, and whose
-// child it is.
-type story struct {
+// A sessionModel is the simplest model of a session: its texts, and its parent.
+type sessionModel struct {
 	ends   []eventlog.End // the zero End first
 	texts  []string
 	parent event.SessionID
-	gone   bool // deleted; the name is free when nobody descends from it
+	gone   bool // true if it was deleted; its name is free when it has no forks left
 }
 
-// model does the same to a store and to a map of stories, and compares.
+// model makes the same random changes to a store and to a map of models, and compares
+// them.
 func model(t *testing.T, open func(t *testing.T) eventlog.Store) {
 	rapid.Check(t, func(r *rapid.T) {
-		m := &modelled{T: r, store: open(t), stories: make(map[event.SessionID]*story)}
+		m := &modelled{T: r, store: open(t), stories: make(map[event.SessionID]*sessionModel)}
 		defer m.store.Close()
 		r.Repeat(map[string]func(*rapid.T){
 			"append": m.append,
@@ -38,11 +38,11 @@ func model(t *testing.T, open func(t *testing.T) eventlog.Store) {
 type modelled struct {
 	*rapid.T
 	store   eventlog.Store
-	stories map[event.SessionID]*story
+	stories map[event.SessionID]*sessionModel
 	said    int
 }
 
-// name draws one of few, so that they meet.
+// name draws one of a few names, so that the same ones are used again.
 func (m *modelled) name(label string) event.SessionID {
 	return event.SessionID(rapid.SampledFrom([]string{"a", "b", "c", "d", "e"}).Draw(m.T, label))
 }
@@ -57,24 +57,24 @@ func (m *modelled) batch(after eventlog.End) (eventlog.Batch, []string) {
 	return batch(after, texts...), texts
 }
 
-// live returns a story that callers can see.
-func (m *modelled) live(id event.SessionID) *story {
+// live returns the model of a session that was not deleted, or nil.
+func (m *modelled) live(id event.SessionID) *sessionModel {
 	if s := m.stories[id]; s != nil && !s.gone {
 		return s
 	}
 	return nil
 }
 
-// somewhere draws an end of a story, or now and then one that never was.
-func (m *modelled) somewhere(s *story) (end eventlog.End, real bool) {
+// drawEnd draws an end of a session, or sometimes one that it never had.
+func (m *modelled) drawEnd(s *sessionModel) (end eventlog.End, real bool) {
 	if s == nil || rapid.IntRange(0, 9).Draw(m.T, "wrong") == 0 {
 		return eventlog.End{Seq: 1, Hash: eventlog.Hash{1}}, false
 	}
 	return rapid.SampledFrom(s.ends).Draw(m.T, "end"), true
 }
 
-// tell adds to a story what was stored.
-func (s *story) tell(b eventlog.Batch, texts []string) {
+// append adds a batch that was stored.
+func (s *sessionModel) append(b eventlog.Batch, texts []string) {
 	for i, e := range b.Events {
 		s.ends = append(s.ends, s.ends[len(s.ends)-1].Next(e.Bytes))
 		s.texts = append(s.texts, texts[i])
@@ -94,9 +94,9 @@ func (m *modelled) append(r *rapid.T) {
 	end := eventlog.End{}
 	switch {
 	case s == nil:
-		s = &story{ends: []eventlog.End{{}}}
+		s = &sessionModel{ends: []eventlog.End{{}}}
 	case rapid.IntRange(0, 4).Draw(r, "stale") == 0:
-		end, _ = m.somewhere(s)
+		end, _ = m.drawEnd(s)
 	default:
 		end = s.ends[len(s.ends)-1]
 	}
@@ -107,7 +107,7 @@ func (m *modelled) append(r *rapid.T) {
 	_, err := m.store.Append(r.Context(), id, b)
 	m.expect(fmt.Sprintf("append to %s after %d", id, end.Seq), err, want)
 	if err == nil {
-		s.tell(b, texts)
+		s.append(b, texts)
 		m.stories[id] = s
 	}
 }
@@ -116,7 +116,7 @@ func (m *modelled) fork(r *rapid.T) {
 	m.T = r
 	child, parent := m.name("child"), m.name("parent")
 	from := m.live(parent)
-	end, real := m.somewhere(from)
+	end, real := m.drawEnd(from)
 	var want error
 	switch {
 	case from == nil:
@@ -128,8 +128,8 @@ func (m *modelled) fork(r *rapid.T) {
 	_, err := m.store.Fork(r.Context(), child, parent, b)
 	m.expect(fmt.Sprintf("fork %s from %s at %d", child, parent, end.Seq), err, want)
 	if err == nil {
-		s := &story{ends: slices.Clone(from.ends[:end.Seq+1]), texts: slices.Clone(from.texts[:end.Seq]), parent: parent}
-		s.tell(b, texts)
+		s := &sessionModel{ends: slices.Clone(from.ends[:end.Seq+1]), texts: slices.Clone(from.texts[:end.Seq]), parent: parent}
+		s.append(b, texts)
 		m.stories[child] = s
 	}
 }
@@ -145,12 +145,12 @@ func (m *modelled) delete(r *rapid.T) {
 	m.expect("delete "+string(id), err, want)
 	if err == nil {
 		s.gone = true
-		m.bury()
+		m.removeDeleted()
 	}
 }
 
-// bury frees the names of deleted stories that nobody descends from.
-func (m *modelled) bury() {
+// removeDeleted removes deleted sessions that have no forks.
+func (m *modelled) removeDeleted() {
 	for again := true; again; {
 		again = false
 		for id, s := range m.stories {
@@ -171,7 +171,7 @@ func (m *modelled) isParent(id event.SessionID) bool {
 	return false
 }
 
-// compare reads everything.
+// compare compares all sessions of the store with their models.
 func (m *modelled) compare(r *rapid.T) {
 	m.T = r
 	listed := 0
@@ -186,7 +186,7 @@ func (m *modelled) compare(r *rapid.T) {
 		if listed++; s.Parent != want.parent || s.End != want.ends[len(want.ends)-1] {
 			r.Fatalf("%s: parent %q, end %v; want %q, %v", s.ID, s.Parent, s.End, want.parent, want.ends[len(want.ends)-1])
 		}
-		m.compareStory(s.ID, want)
+		m.compareSession(s.ID, want)
 	}
 	for _, s := range m.stories {
 		if !s.gone {
@@ -198,7 +198,7 @@ func (m *modelled) compare(r *rapid.T) {
 	}
 }
 
-func (m *modelled) compareStory(id event.SessionID, want *story) {
+func (m *modelled) compareSession(id event.SessionID, want *sessionModel) {
 	from := rapid.IntRange(0, len(want.texts)).Draw(m.T, "from")
 	var got []string
 	for e, err := range m.store.ReadFrom(m.T.Context(), id, want.ends[from]) {

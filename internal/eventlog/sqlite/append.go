@@ -82,7 +82,7 @@ func (s *Store) adding(a *addition, store func(*writing) (head, error)) *op {
 // append stores an addition if the session ends at a.after.
 func (s *Store) append(w *writing, a *addition) (head, error) {
 	if a.after == (eventlog.End{}) {
-		return w.found(a, head{})
+		return w.createSession(a, head{})
 	}
 	h, known := s.heads.get(a.id)
 	if !known {
@@ -103,9 +103,9 @@ func (s *Store) append(w *writing, a *addition) (head, error) {
 	return h, w.store(a, h)
 }
 
-// found creates a session that begins with an addition. It is a fork of from, unless
-// from is the zero head.
-func (w *writing) found(a *addition, from head) (head, error) {
+// createSession creates a session that begins with an addition. It is a fork of from,
+// unless from is the zero head.
+func (w *writing) createSession(a *addition, from head) (head, error) {
 	h := head{end: a.end, parent: from.session, shared: a.after.Seq, base: a.after.Hash}
 	var parent, base any
 	if h.parent != 0 {

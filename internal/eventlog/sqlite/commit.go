@@ -119,10 +119,10 @@ func (w *writing) now() int64 {
 // meanwhile, so that a single writer needs no other goroutine. Changes that arrive
 // during that commit are committed next, in groups, by a new goroutine.
 type queue struct {
-	mu      sync.Mutex
-	settled sync.Cond // signals that worked became false
-	ops     []*op
-	worked  bool // true while a goroutine commits
+	mu   sync.Mutex
+	idle sync.Cond // signals that busy became false
+	ops  []*op
+	busy bool // true while a goroutine commits
 }
 
 // do commits a change and waits for the outcome. ctx is only checked at the start: an
@@ -136,8 +136,8 @@ func (s *Store) do(ctx context.Context, o *op) error {
 		return err
 	}
 	q.ops = append(q.ops, o)
-	ours := !q.worked
-	q.worked = true
+	ours := !q.busy
+	q.busy = true
 	q.mu.Unlock()
 	if ours {
 		runtime.Gosched() // lets callers that are about to append join the group
@@ -171,24 +171,24 @@ func (q *queue) take() []*op {
 	return group
 }
 
-// more reports whether ops wait. If none do, it marks the queue as not worked on.
+// more reports whether ops wait. If none do, the queue is no longer busy.
 func (q *queue) more() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.ops) > 0 {
 		return true
 	}
-	q.ops, q.worked = nil, false
-	q.settled.Broadcast()
+	q.ops, q.busy = nil, false
+	q.idle.Broadcast()
 	return false
 }
 
-// settle waits until no goroutine is committing.
-func (q *queue) settle() {
+// waitIdle waits until no goroutine is committing.
+func (q *queue) waitIdle() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for q.worked {
-		q.settled.Wait()
+	for q.busy {
+		q.idle.Wait()
 	}
 }
 
@@ -198,7 +198,7 @@ func (s *Store) commitGroup(group []*op) {
 	err := s.broken
 	if err == nil {
 		err = s.transact(group)
-		s.broken = hopeless(s.path, err)
+		s.broken = closingError(s.path, err)
 	}
 	switch {
 	case err == nil:
@@ -240,7 +240,7 @@ func (s *Store) transact(group []*op) error {
 		w.rollback()
 		return commitError{err}
 	}
-	if err := s.checkPlaces(); err != nil {
+	if err := s.checkFiles(); err != nil {
 		return err
 	}
 	s.commits.Add(1)
@@ -303,9 +303,9 @@ type commitError struct{ error }
 
 func (e commitError) Unwrap() error { return e.error }
 
-// hopeless returns the reason for which the store must close after an error, or nil if
-// it can go on.
-func hopeless(path string, err error) error {
+// closingError returns the reason for which the store must close after an error, or nil
+// if it can go on.
+func closingError(path string, err error) error {
 	switch {
 	case err == nil:
 		return nil

@@ -28,9 +28,9 @@ func tamper(t *testing.T, path, text string) {
 	}
 }
 
-// victim makes a store with a session "victim", whose events 1 to 8 are in four
+// makeDamageStore creates a store with a session "victim", whose events 1 to 8 are in four
 // records, a fork of it at event 3, and a session "other"; it closes the store.
-func victim(t *testing.T) (path string) {
+func makeDamageStore(t *testing.T) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "abide.db")
 	s := open(t, path)
@@ -84,7 +84,7 @@ func TestDamageIsReportedWithItsPlaceAndHarmsNobodyElse(t *testing.T) {
 		"the row is another session's":        {"UPDATE records SET body = (SELECT body FROM records WHERE key = (1 << 32) + 1), head = (SELECT head FROM records WHERE key = (1 << 32) + 1) WHERE key = %d + 1", 0, 1, "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			path := victim(t)
+			path := makeDamageStore(t)
 			tamper(t, path, fmt.Sprintf(c.sql, victimKeys))
 			s := open(t, path)
 			got, err := read(t, s, "victim")
@@ -186,7 +186,7 @@ func TestDamageToAForksOriginIsReported(t *testing.T) {
 		"it shares nothing any more": {"UPDATE sessions SET shared = 0, parent = NULL WHERE name = 'fork'", missing},
 	} {
 		t.Run(name, func(t *testing.T) {
-			path := victim(t)
+			path := makeDamageStore(t)
 			tamper(t, path, c.sql)
 			s := open(t, path)
 			got, err := read(t, s, "fork")
@@ -216,7 +216,7 @@ func TestDamageToAForksOriginIsReported(t *testing.T) {
 // SQLite believes an index of its own. A name that it finds there leads to the
 // row of another session.
 func TestANameThatLeadsToAnotherSessionIsDamage(t *testing.T) {
-	path := victim(t)
+	path := makeDamageStore(t)
 	all, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -242,7 +242,7 @@ func TestANameThatLeadsToAnotherSessionIsDamage(t *testing.T) {
 }
 
 func TestABrokenIndexEntryIsShownAndReadAllTheSame(t *testing.T) {
-	path := victim(t)
+	path := makeDamageStore(t)
 	tamper(t, path, "UPDATE sessions SET info = '{' WHERE name = 'victim'")
 	s := open(t, path)
 	session, err := s.Session(t.Context(), "victim")
@@ -258,7 +258,7 @@ func TestABrokenIndexEntryIsShownAndReadAllTheSame(t *testing.T) {
 // Someone who can compute hashes can write another history. Only a copy of the
 // end, kept elsewhere, tells.
 func TestAWholeHistoryWrittenAnewIsNotDetected(t *testing.T) {
-	path := victim(t)
+	path := makeDamageStore(t)
 	s := open(t, path)
 	before, err := s.Session(t.Context(), "victim")
 	if err != nil {
@@ -284,7 +284,7 @@ func TestAWholeHistoryWrittenAnewIsNotDetected(t *testing.T) {
 
 // Sessions whose names are exchanged are whole; only what they say can tell.
 func TestExchangedNamesAreNotDetected(t *testing.T) {
-	path := victim(t)
+	path := makeDamageStore(t)
 	tamper(t, path, `UPDATE sessions SET name = 'x' WHERE name = 'victim';
 		UPDATE sessions SET name = 'victim' WHERE name = 'other'; UPDATE sessions SET name = 'other' WHERE name = 'x'`)
 	if got, err := read(t, open(t, path), "victim"); err != nil || fmt.Sprint(got) != "[o1]" {
@@ -316,8 +316,8 @@ func big(t *testing.T, sessions int) (path string, ids []event.SessionID) {
 	return path, ids
 }
 
-// spoil overwrites the head of the page that holds a text and has a kind.
-func spoil(t *testing.T, path, text string, kind byte) {
+// overwritePage overwrites the head of the page that holds a text and has a kind.
+func overwritePage(t *testing.T, path, text string, kind byte) {
 	t.Helper()
 	all, err := os.ReadFile(path)
 	if err != nil {
@@ -344,7 +344,7 @@ const tableLeaf = 0x0d // the first byte of a page with rows
 
 func TestABrokenPageOfRecordsIsDamageOfItsSession(t *testing.T) {
 	path, ids := big(t, 8)
-	spoil(t, path, "session-0003 says 3", tableLeaf)
+	overwritePage(t, path, "session-0003 says 3", tableLeaf)
 	s := open(t, path)
 	damaged := 0
 	for _, id := range ids {
@@ -370,7 +370,7 @@ func TestABrokenPageOfRecordsIsDamageOfItsSession(t *testing.T) {
 
 func TestABrokenPageOfTheIndexHidesNoOtherSession(t *testing.T) {
 	path, ids := big(t, 60)
-	spoil(t, path, "name of session-0030", tableLeaf)
+	overwritePage(t, path, "name of session-0030", tableLeaf)
 	s := open(t, path)
 	var damaged, whole int
 	for session, err := range s.Sessions(t.Context()) {

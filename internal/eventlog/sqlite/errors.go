@@ -35,14 +35,14 @@ func fatal(err error) bool {
 	return false
 }
 
-// An ailment is an error that a person can do something about.
-type ailment struct {
-	code      int    // result code of SQLite
-	cause     error  // error of the system; nil if there is none
-	why, cure string // reason and way out, for the error message
+// A knownError is an error that a person can do something about.
+type knownError struct {
+	code           int    // result code of SQLite
+	cause          error  // error of the system; nil if there is none
+	reason, remedy string // reason and way out, for the error message
 }
 
-var ailments = []ailment{
+var knownErrors = []knownError{
 	{lib.SQLITE_FULL, syscall.ENOSPC, "the disk is full", "free some space"},
 	{lib.SQLITE_READONLY, syscall.EROFS, "it cannot be written", "check the permissions, and that the disk is not mounted read-only"},
 	{lib.SQLITE_PERM, fs.ErrPermission, "it may not be opened", "check the permissions of the file and its folder"},
@@ -58,9 +58,9 @@ func explain(path string, err error) error {
 	if _, clear := errors.AsType[*eventlog.Damage](err); clear || err == nil {
 		return err
 	}
-	for _, a := range ailments {
+	for _, a := range knownErrors {
 		if a.code == code(err) || a.cause != nil && errors.Is(err, a.cause) {
-			return fmt.Errorf("store %s: %s: %s (%w)", path, a.why, a.cure, err)
+			return fmt.Errorf("store %s: %s: %s (%w)", path, a.reason, a.remedy, err)
 		}
 	}
 	return fmt.Errorf("store %s: %w", path, err)

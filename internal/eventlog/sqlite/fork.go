@@ -40,7 +40,7 @@ func (s *Store) fork(ctx context.Context, a *addition, parent event.SessionID) e
 		case from.damage != nil && a.after.Seq >= from.damage.Seq:
 			return head{}, refusal{from.damage}
 		}
-		return w.found(a, from)
+		return w.createSession(a, from)
 	}))
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 func TestAStoreOfTheFirstVersionGetsItsJobs(t *testing.T) {
-	path := victim(t)
+	path := makeDamageStore(t)
 	tamper(t, path, "DROP TABLE jobs; PRAGMA user_version = 1")
 	s := open(t, path)
 	if got, err := read(t, s, "victim"); err != nil || len(got) != 8 {
@@ -31,7 +31,7 @@ func addJob(t *testing.T, s *Store, id string) {
 
 // Whoever had the store open is fenced: its leases are over, however long they were.
 func TestWhoTakesTheStoreOverTakesTheJobsOver(t *testing.T) {
-	path := victim(t)
+	path := makeDamageStore(t)
 	before := open(t, path)
 	addJob(t, before, "1")
 	now := time.Now()
@@ -61,7 +61,7 @@ func TestTheTimerIsAnsweredByAnIndex(t *testing.T) {
 const indexLeaf = 0x0a // the first byte of a page with jobs
 
 func TestABrokenPageOfTheJobsStopsNoSession(t *testing.T) {
-	path := victim(t)
+	path := makeDamageStore(t)
 	s := open(t, path)
 	addJob(t, s, "a job that will be broken")
 	session, err := s.Session(t.Context(), "victim")
@@ -69,7 +69,7 @@ func TestABrokenPageOfTheJobsStopsNoSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Close()
-	spoil(t, path, "a job that will be broken", indexLeaf)
+	overwritePage(t, path, "a job that will be broken", indexLeaf)
 	s = open(t, path)
 	if _, _, err := s.TakeJob(t.Context(), "h", time.Now(), time.Now().Add(time.Hour)); err == nil {
 		t.Error("who wants to do the jobs is not told")

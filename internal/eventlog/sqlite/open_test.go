@@ -105,7 +105,7 @@ func refuses(t *testing.T, path string, parts ...string) {
 }
 
 func TestAStoreFromTheFutureIsRefused(t *testing.T) {
-	path := victim(t)
+	path := makeDamageStore(t)
 	tamper(t, path, "PRAGMA user_version = 99")
 	refuses(t, path, "has version 99", "versions up to 2", "use a newer abide")
 	tamper(t, path, "PRAGMA journal_mode = DELETE") // a version to come may want another
@@ -152,7 +152,7 @@ func TestAFileThatIsNotAStoreIsRefused(t *testing.T) {
 		refuses(t, filepath.Join(path, "abide.db"), "not a directory")
 	})
 	t.Run("cut in half", func(t *testing.T) {
-		path := victim(t)
+		path := makeDamageStore(t)
 		if err := os.Truncate(path, pageSize*3/2); err != nil {
 			t.Fatal(err)
 		}
@@ -165,7 +165,7 @@ func TestAnOldSQLiteIsRefused(t *testing.T) {
 		"3.51.3": true, "3.51.10": true, "3.54.1": true, "4.0.0": true,
 		"3.51.2": false, "3.9.9": false, "2.99.99": false, "": false, "new": false,
 	} {
-		if err := sound(version); (err == nil) != ok {
+		if err := checkOldest(version); (err == nil) != ok {
 			t.Errorf("%q: err = %v", version, err)
 		}
 	}

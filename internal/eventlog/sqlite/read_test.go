@@ -81,7 +81,7 @@ func TestReadingFromAPositionReadsWhatIsAfterIt(t *testing.T) {
 func TestDamageIsFoundFromAPosition(t *testing.T) {
 	for text, last := range map[string]event.Seq{"v1": 0, "v3": 2, "v5": 5, "v8": 7} { // the last position from which it is in what is read
 		t.Run(text, func(t *testing.T) {
-			path := victim(t)
+			path := makeDamageStore(t)
 			tamper(t, path, fmt.Sprintf(flip(text), victimKeys))
 			s := open(t, path)
 			for after := range event.Seq(9) {

@@ -110,7 +110,7 @@ func FuzzRecord(f *testing.F) {
 // Whatever bit of the file is flipped, a session says a part of what it said,
 // from the beginning and in order, and if that is not all there is an error.
 func TestAnyFlippedBitIsDetectedOrHarmless(t *testing.T) {
-	good, err := os.ReadFile(victim(t))
+	good, err := os.ReadFile(makeDamageStore(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,7 @@ func (s *Store) Quarantine(ctx context.Context, id event.SessionID, d *eventlog.
 func (s *Store) PutSecrets(ctx context.Context, id event.SessionID, secrets ...eventlog.Secret) error {
 	err := s.change(ctx, id, func(w *writing, session int64) error { return w.putSecrets(session, secrets) })
 	if err != nil {
-		return fmt.Errorf("keep secrets of %s: %w", id, err)
+		return fmt.Errorf("store secrets of %s: %w", id, err)
 	}
 	return nil
 }

@@ -49,10 +49,10 @@ type Store struct {
 	path    string
 	writing *sql.DB
 	reading *sql.DB
-	read    *reading // prepared statements
-	write   *writing // used only by the goroutine that commits the queue
-	broken  error    // reason for which nothing can be written any more; used by the same goroutine
-	places  []place  // files of the store; an append fails if one of them was moved
+	read    *reading    // prepared statements
+	write   *writing    // used only by the goroutine that commits the queue
+	broken  error       // reason for which nothing can be written any more; used by the same goroutine
+	files   []storeFile // files of the store; an append fails if one of them was moved
 
 	queue     queue
 	closing   chan struct{} // closed when the store accepts no more changes
@@ -84,7 +84,7 @@ func Open(ctx context.Context, path string, opts Options) (*Store, error) {
 		closing: make(chan struct{}),
 		heads:   newHeads(),
 	}
-	s.queue.settled.L = &s.queue.mu
+	s.queue.idle.L = &s.queue.mu
 	if err := s.connect(ctx, opts); err != nil {
 		s.disconnect()
 		return nil, err
@@ -161,7 +161,7 @@ func (s *Store) connect(ctx context.Context, opts Options) (err error) {
 	if s.read, err = prepareReading(ctx, s.reading); err != nil {
 		return explain(s.path, err)
 	}
-	s.places, err = places(s.path)
+	s.files, err = storeFiles(s.path)
 	return err
 }
 
@@ -200,7 +200,7 @@ func dsn(path string, opts Options, more string) string {
 // Close waits for appends that have begun and closes the file.
 func (s *Store) Close() error {
 	s.shut(eventlog.ErrClosed)
-	s.queue.settle()
+	s.queue.waitIdle()
 	s.closeOnce.Do(func() { s.closeErr = s.disconnect() })
 	return s.closeErr
 }

@@ -53,7 +53,7 @@ func TestOnlyWhatCanEndByItselfCanPass(t *testing.T) {
 				s.Close()
 				t.Fatal("it was opened")
 			}
-			if got := canPass(err); got != c.want {
+			if got := isTemporary(err); got != c.want {
 				t.Errorf("%v can pass: %v", err, got)
 			}
 		})

@@ -14,7 +14,7 @@ const Scheme = "sqlite"
 
 // Kind is the kind of store that a URL of the form sqlite:PATH names. A relative path
 // starts from the folder that the options name.
-var Kind = eventlog.Kind{Form: Scheme + ":PATH", Open: openURL, Check: checkPath, CanPass: canPass}
+var Kind = eventlog.Kind{Form: Scheme + ":PATH", Open: openURL, Check: checkPath, IsTemporary: isTemporary}
 
 func openURL(ctx context.Context, path string, opts eventlog.Options) (eventlog.Store, error) {
 	if !filepath.IsAbs(path) {
@@ -32,7 +32,7 @@ func checkPath(path string) error {
 	case strings.TrimSpace(path) == "":
 		return errors.New("it names no file")
 	case strings.HasPrefix(path, "//") && !strings.HasPrefix(path, "///"):
-		return errors.New("a file is on no host, so there is nothing to name after two slashes")
+		return errors.New("a path does not begin with two slashes, because a file has no host")
 	}
 	return nil
 }

@@ -17,11 +17,11 @@ func checkVersion(ctx context.Context, conn *sql.Conn) error {
 	if err := conn.QueryRowContext(ctx, "SELECT sqlite_version()").Scan(&version); err != nil {
 		return err
 	}
-	return sound(version)
+	return checkOldest(version)
 }
 
-// sound returns an error if a version of SQLite is older than oldest.
-func sound(version string) error {
+// checkOldest returns an error if a version of SQLite is older than oldest.
+func checkOldest(version string) error {
 	v := make([]int, len(oldest))
 	_, err := fmt.Sscanf(version, "%d.%d.%d", &v[0], &v[1], &v[2])
 	if err != nil || slices.Compare(v, oldest) < 0 {
