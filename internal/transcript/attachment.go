@@ -50,9 +50,9 @@ func attachments(raw []json.RawMessage) []attachment {
 	return list
 }
 
-// Look returns the number of lines of a file, or the number of entries of a folder. It
+// CountFunc returns the number of lines of a file, or the number of entries of a folder. It
 // reports false if the number is not known.
-type Look func(path string) (count int, known bool)
+type CountFunc func(path string) (count int, known bool)
 
 // Completed adds the fields to attachments that clients may leave out, but that typed
 // clients require in events: a name and a selection.
@@ -103,7 +103,7 @@ const gap = "\n\n\n\n"
 // Reads returns the text that the model reads of an input: the words of the person, and
 // a description of the attachments. Files are only named, because the model has tools to
 // read them. Images are not included.
-func Reads(said string, raw []json.RawMessage, look Look) string {
+func Reads(said string, raw []json.RawMessage, look CountFunc) string {
 	if len(raw) == 0 {
 		return said
 	}
@@ -145,7 +145,7 @@ func block(name string, lines []string) string {
 	return fmt.Sprintf("<%s>\n%s\n</%s>", name, strings.Join(lines, "\n"), name)
 }
 
-func counted(path string, look Look, format string, args ...any) string {
+func counted(path string, look CountFunc, format string, args ...any) string {
 	n, ok := look(path)
 	if !ok {
 		return path
@@ -153,7 +153,7 @@ func counted(path string, look Look, format string, args ...any) string {
 	return path + " " + fmt.Sprintf(format, append(args, n)...)
 }
 
-func (a attachment) file(look Look) string {
+func (a attachment) file(look CountFunc) string {
 	switch {
 	case a.Lines == nil:
 		return counted(a.Path, look, "(%d lines)")
@@ -188,8 +188,8 @@ func (a attachment) blob() string {
 	return fmt.Sprintf("<attachment name=%q type=%q>\n%s\n</attachment>", name, a.MIMEType, a.Data)
 }
 
-// show adds the images among the attachments to a message, and their names to its text.
-func show(m *model.Message, raw []json.RawMessage) {
+// attachImages adds the images among the attachments to a message, and their names to its text.
+func attachImages(m *model.Message, raw []json.RawMessage) {
 	for _, a := range attachments(raw) {
 		if a.Kind != "blob" || !a.image() {
 			continue

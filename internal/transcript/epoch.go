@@ -12,9 +12,9 @@ import (
 	"github.com/abide-run/abide/internal/window/compact"
 )
 
-// ErrShort means that an earlier part of the conversation is shown again which is not in
+// errShort means that an earlier part of the conversation is shown again which is not in
 // memory: the log has to be read again.
-var ErrShort = errors.New("an earlier part of the conversation is shown again: the log has to be read anew")
+var errShort = errors.New("an earlier part of the conversation is shown again: the log has to be read anew")
 
 // A mark is an epoch that was opened and is not hidden.
 type mark struct {
@@ -96,9 +96,9 @@ func (h *History) enter(d event.ContextEpochData) {
 	h.flat, h.flatted = nil, 0
 }
 
-// opened handles a new epoch. If it may show more than the last one, the log has to be
+// openEpoch handles a new epoch. If it may show more than the last one, the log has to be
 // read again.
-func (h *History) opened(e event.Event) {
+func (h *History) openEpoch(e event.Event) {
 	d, err := event.As[event.ContextEpochData](e)
 	if err != nil {
 		return // read will report the error
@@ -111,9 +111,9 @@ func (h *History) opened(e event.Event) {
 	h.enter(d)
 }
 
-// reopened handles a hidden range. If the current epoch is in it, the one before is
+// closeEpochs handles a hidden range. If the current epoch is in it, the one before is
 // current again, and the log has to be read again.
-func (h *History) reopened(e event.Event) {
+func (h *History) closeEpochs(e event.Event) {
 	if h.unmark(e) {
 		h.short = true
 	}

@@ -49,9 +49,9 @@ func (h *History) Add(e event.Event) {
 	case !e.Kind().Shapes:
 		return
 	case e.Type == event.ContextEpoch:
-		h.opened(e)
+		h.openEpoch(e)
 	case e.Type == event.HistoryHidden:
-		h.reopened(e)
+		h.closeEpochs(e)
 	}
 	h.unread = append(h.unread, e)
 }
@@ -78,7 +78,7 @@ func (h *History) Messages() ([]*model.Message, error) {
 // readAll decodes the events that were added since the last call.
 func (h *History) readAll() error {
 	if h.short {
-		return ErrShort
+		return errShort
 	}
 	for i, e := range h.unread {
 		if err := h.read(e); err != nil {
@@ -142,7 +142,7 @@ func (h *History) readUser(e event.Event) error {
 		text = Dated(d.Content, head.Time)
 	}
 	m := &model.Message{Role: model.User, Text: text}
-	show(m, d.Attachments)
+	attachImages(m, d.Attachments)
 	h.push(e.Seq, m)
 	h.entries[len(h.entries)-1].asked = d.Source == ""
 	if d.Source == SourceSessionStart {

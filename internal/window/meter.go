@@ -31,9 +31,9 @@ type Anchor struct {
 // A Meter measures requests. It learns from the counts of providers, and counts each
 // message once. It belongs to one session and one goroutine.
 type Meter struct {
-	tally  tally
-	tools  *model.Tools
-	ofThem int // tokens of tools
+	tally      tally
+	tools      *model.Tools
+	toolTokens int // tokens of tools
 
 	anchor Anchor
 	last   *model.Message // last message of the anchor's request; nil if there is no anchor
@@ -52,10 +52,10 @@ const (
 func (m *Meter) Read(req *model.Request) Reading {
 	m.tally.follow(req.Messages)
 	if req.Tools != m.tools {
-		m.tools, m.ofThem = req.Tools, ofTools(req.Tools)
+		m.tools, m.toolTokens = req.Tools, ofTools(req.Tools)
 	}
 	r := Reading{
-		System: Tokens(req.System), Tools: m.ofThem, Messages: m.tally.total(), Tail: Tokens(req.Tail),
+		System: Tokens(req.System), Tools: m.toolTokens, Messages: m.tally.total(), Tail: Tokens(req.Tail),
 		Source: FromEstimate,
 	}
 	estimate := r.estimate()

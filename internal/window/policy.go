@@ -7,8 +7,8 @@ import (
 	"github.com/abide-run/abide/internal/model"
 )
 
-// Unknown is the window that is assumed of an unknown model, in tokens.
-const Unknown = 128_000
+// unknownWindow is the window that is assumed of an unknown model, in tokens.
+const unknownWindow = 128_000
 
 // Limits are the limits of a model's window.
 type Limits struct {
@@ -21,7 +21,7 @@ type Limits struct {
 func LimitsOf(can model.Capabilities, maxOutput int) Limits {
 	l := Limits{Window: can.Window, Output: maxOutput}
 	if l.Window <= 0 {
-		l.Window = Unknown
+		l.Window = unknownWindow
 	}
 	if l.Output <= 0 {
 		l.Output = max(0, can.MaxOutput)

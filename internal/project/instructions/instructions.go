@@ -26,8 +26,8 @@ import (
 
 // The defaults.
 const (
-	DefaultName     = "AGENTS.md"
-	DefaultMaxBytes = 32 << 10
+	defaultName     = "AGENTS.md"
+	defaultMaxBytes = 32 << 10
 )
 
 // Rules say which files are read. The zero value is usable.
@@ -48,7 +48,7 @@ type File struct {
 func (r Rules) Files(dir string, further ...string) ([]File, error) {
 	left := r.MaxBytes
 	if left == 0 {
-		left = DefaultMaxBytes
+		left = defaultMaxBytes
 	}
 	var files []File
 	var errs []error
@@ -92,17 +92,17 @@ func (r Rules) all(dir string, further []string) []string {
 		found = r.find(dir)
 	}
 	for _, more := range further {
-		found = append(found, r.in(more)...)
+		found = append(found, r.inFolder(more)...)
 		found = append(found, below(more)...)
 	}
 	return found
 }
 
-// in returns the path of the file to read in a folder, if there is one.
-func (r Rules) in(dir string) []string {
+// inFolder returns the path of the file to read in a folder, if there is one.
+func (r Rules) inFolder(dir string) []string {
 	names := r.Names
 	if len(names) == 0 {
-		names = []string{DefaultName}
+		names = []string{defaultName}
 	}
 	for _, name := range names {
 		path := filepath.Join(dir, name)
@@ -133,7 +133,7 @@ func escape(path string) string {
 func (r Rules) find(dir string) []string {
 	var found []string
 	for ; ; dir = filepath.Dir(dir) {
-		found = append(found, r.in(dir)...)
+		found = append(found, r.inFolder(dir)...)
 		if dir == filepath.Dir(dir) || isRoot(dir) {
 			return found
 		}

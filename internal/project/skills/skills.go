@@ -53,7 +53,7 @@ func Find(folders []string, project string) ([]event.Skill, error) {
 	var found []event.Skill
 	var errs []error
 	look := func(root, dir, source string) {
-		more, err := in(file.Root(root), dir, source)
+		more, err := findIn(file.Root(root), dir, source)
 		for _, s := range more {
 			if len(found) < maxSkills && !slices.ContainsFunc(found, func(o event.Skill) bool { return o.Name == s.Name }) {
 				found = append(found, s)
@@ -89,9 +89,9 @@ func (Disk) Find(rules event.SkillRules, dir string) ([]event.Skill, error) { re
 // Body calls Body.
 func (Disk) Body(s event.Skill) (string, error) { return Body(s) }
 
-// in returns the skills in one folder, sorted by the names of their folders. The folder
+// findIn returns the skills in one folder, sorted by the names of their folders. The folder
 // may be a skill itself.
-func in(root, dir, source string) ([]event.Skill, error) {
+func findIn(root, dir, source string) ([]event.Skill, error) {
 	if s, err := describe(root, filepath.Join(dir, File), source); err == nil {
 		return []event.Skill{s}, nil
 	}

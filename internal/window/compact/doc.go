@@ -24,7 +24,7 @@
 // # Epochs
 //
 // A compaction opens an epoch in the same session. An epoch is a view of the log: its
-// head, and every message from a position on ([Messages]). Nothing is deleted.
+// head, and every message from a position on. Nothing is deleted.
 //
 //	context.epoch {epochId, number, kind, baseEpochId, from, through, most, earlier, head}
 //

@@ -25,9 +25,9 @@ func (j *Job) shapes() []shape {
 	}
 }
 
-// settle ends the job with a new epoch that fits. If summary is empty, a digest replaces
+// finish ends the job with a new epoch that fits. If summary is empty, a digest replaces
 // it, and err says why.
-func (j *Job) settle(summary string, err error) {
+func (j *Job) finish(summary string, err error) {
 	for _, s := range j.shapes() {
 		if head, shortened, ok := j.head(s, summary); ok && (s.shorten || !shortened) {
 			j.done(s, head, summary, err)
@@ -41,7 +41,7 @@ func (j *Job) settle(summary string, err error) {
 func (j *Job) head(s shape, summary string) (h *Head, shortened, ok bool) {
 	items, told := j.in.Items, min(s.cut, unseenWords(j.in.Items))
 	d := draft{
-		before: j.in.Head, items: items[:s.cut], unseen: items[told:s.cut], summary: within(summary, mostSummary),
+		before: j.in.Head, items: items[:s.cut], unseen: items[told:s.cut], summary: shortenTo(summary, mostSummary),
 		newest: !anyAsked(items[s.cut:]) || !anyAnswer(items),
 	}
 	if summary != "" {
@@ -96,21 +96,4 @@ func (j *Job) noRoom() error {
 		return fmt.Errorf("the system prompt, the tools and the answer leave room for %d tokens in the model's window: offer fewer tools, or choose a model with a larger window", max(0, j.in.Room))
 	}
 	return fmt.Errorf("the newest message alone has about %d tokens, but the model's window has room for %d: send it in parts or as a file, or choose a model with a larger window", newest, j.in.Room-fixedHead-leastSummary)
-}
-
-// Messages returns what the model sees of an epoch: its head, and the messages after it.
-// The first kept messages existed when the epoch was opened; of results among them, at
-// most the given number of bytes is shown.
-func Messages(head *Head, after []*model.Message, kept, most int) []*model.Message {
-	list := make([]*model.Message, 0, len(after)+1)
-	if head != nil {
-		list = append(list, head.Message())
-	}
-	for i, m := range after {
-		if i < kept {
-			m = Reduce(m, most)
-		}
-		list = append(list, m)
-	}
-	return list
 }

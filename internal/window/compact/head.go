@@ -112,21 +112,21 @@ func (d draft) head(room int) (h *Head, shortened, ok bool) {
 	if left < leastSummary {
 		return nil, false, false
 	}
-	left -= h.tell(within(d.notices(), left/2))
-	left -= h.recall(asked, min(left/ofTheRest, mostAsked))
+	left -= h.prependSince(shortenTo(d.notices(), left/2))
+	left -= h.prependAsked(asked, min(left/ofTheRest, mostAsked))
 	if len(d.since) > 0 && left/ofTheRest >= MinDigest {
-		left -= h.tell(within(Digest("", d.since, min(left/ofTheRest, mostSince)), left/ofTheRest))
+		left -= h.prependSince(shortenTo(Digest("", d.since, min(left/ofTheRest, mostSince)), left/ofTheRest))
 	}
 	if d.summary == "" {
-		h.Summary = within(Digest(d.known(), d.items[:len(d.items)-len(d.unseen)], min(left, mostSummary)), left)
+		h.Summary = shortenTo(Digest(d.known(), d.items[:len(d.items)-len(d.unseen)], min(left, mostSummary)), left)
 		return h, false, true
 	}
-	h.Summary = within(d.summary, left)
+	h.Summary = shortenTo(d.summary, left)
 	return h, len(h.Summary) < len(d.summary), true
 }
 
-// tell puts a text at the beginning of Since, and returns its size in tokens.
-func (h *Head) tell(text string) int {
+// prependSince puts a text at the beginning of Since, and returns its size in tokens.
+func (h *Head) prependSince(text string) int {
 	if h.Since != "" && text != "" {
 		text += "\n"
 	}
@@ -154,8 +154,8 @@ func (d draft) known() string {
 	return d.before.Summary
 }
 
-// within shortens a text to at most the given number of tokens after quoting.
-func within(text string, tokens int) string {
+// shortenTo shortens a text to at most the given number of tokens after quoting.
+func shortenTo(text string, tokens int) string {
 	if window.Tokens(quote(text)) <= tokens {
 		return text
 	}
@@ -192,9 +192,9 @@ func (d draft) images() []model.Image {
 	return nil
 }
 
-// recall puts older requests at the beginning of Asked, with at most room tokens: all of
+// prependAsked puts older requests at the beginning of Asked, with at most room tokens: all of
 // them if they fit, else the newest ones, shortened. It returns their size in tokens.
-func (h *Head) recall(asked []string, room int) (used int) {
+func (h *Head) prependAsked(asked []string, room int) (used int) {
 	most := 0
 	for _, text := range asked {
 		most += window.Tokens(userMessage(text))

@@ -97,14 +97,14 @@ type Job struct {
 // New returns the job of a compaction. It may have a result at once.
 func New(in Input) *Job {
 	j := &Job{in: in, cut: plan(in.Items, in.Retain)}
-	if !worth(in.Items[:j.cut]) && in.Must {
+	if !worthSummarising(in.Items[:j.cut]) && in.Must {
 		j.cut = plan(in.Items, 0)
 	}
 	switch {
-	case worth(in.Items[:j.cut]):
+	case worthSummarising(in.Items[:j.cut]):
 		j.begin()
 	case in.Must:
-		j.settle("", ErrNothing)
+		j.finish("", ErrNothing)
 	default:
 		j.result = &Result{Outcome: Skipped, Err: ErrNothing}
 	}
@@ -209,7 +209,7 @@ func (j *Job) Take(reply *model.Reply, err error) {
 	summary, err := Summary(reply)
 	switch {
 	case err == nil:
-		j.got(summary)
+		j.addSummary(summary)
 	case j.tried+1 < tries:
 		j.tried++
 		j.feedback = render.Cut(err.Error(), window.Bytes(feedbackRoom/2))
@@ -246,21 +246,21 @@ func (j *Job) overflowed(err error) {
 	}
 }
 
-// got continues with the next part, or ends the job if there is none.
-func (j *Job) got(summary string) {
+// addSummary continues with the next part, or ends the job if there is none.
+func (j *Job) addSummary(summary string) {
 	if j.tried, j.feedback = 0, ""; !j.riding {
 		if j.next++; j.next < len(j.chunks) {
-			j.sofar = within(summary, j.mostSoFar())
+			j.sofar = shortenTo(summary, j.mostSoFar())
 			return
 		}
 	}
-	j.settle(summary, nil)
+	j.finish(summary, nil)
 }
 
 // fail ends the job without a summary.
 func (j *Job) fail(err error) {
 	if j.in.Must {
-		j.settle("", err)
+		j.finish("", err)
 		return
 	}
 	j.end(&Result{Outcome: Failed, Err: err})

@@ -202,7 +202,7 @@ func TestManyEpochsStayWithinTheWindowAndForgetNoRequest(t *testing.T) {
 				}
 				items = append(items, it)
 			}
-			list := compact.Messages(head, messages(items), 0, 0)
+			list := epochView(head, messages(items), 0, 0)
 			if size(list) <= room {
 				continue
 			}

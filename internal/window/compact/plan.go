@@ -91,9 +91,9 @@ func plan(items []Item, retain int) int {
 	return cut
 }
 
-// worth reports whether there is something to summarise: an item that is not a request of
+// worthSummarising reports whether there is something to summarise: an item that is not a request of
 // a person.
-func worth(items []Item) bool {
+func worthSummarising(items []Item) bool {
 	for _, it := range items {
 		if !it.Asked {
 			return true

@@ -37,13 +37,13 @@ type Question struct{ ID, Text string }
 
 // The first lines of the two messages for people that a compaction records.
 const (
-	SummaryMark  = "[Compacted context summary]"
-	SnapshotMark = "[Session TaskStore snapshot]"
+	summaryMark  = "[Compacted context summary]"
+	snapshotMark = "[Session TaskStore snapshot]"
 )
 
 // SummaryMessage returns the summary as people are shown it.
 func (h *Head) SummaryMessage() string {
-	text := SummaryMark + "\n" + h.Summary
+	text := summaryMark + "\n" + h.Summary
 	if h.Since != "" {
 		text += "\n\n" + h.Since
 	}
@@ -53,9 +53,9 @@ func (h *Head) SummaryMessage() string {
 // Snapshot returns the list of open tasks as people are shown it.
 func (s State) Snapshot() string {
 	if len(s.Tasks) == 0 {
-		return SnapshotMark + "\nNo task is open."
+		return snapshotMark + "\nNo task is open."
 	}
-	return fmt.Sprintf("%s\n%d tasks are open.\n%s", SnapshotMark, len(s.Tasks), s.tasks())
+	return fmt.Sprintf("%s\n%d tasks are open.\n%s", snapshotMark, len(s.Tasks), s.tasks())
 }
 
 // stateLine is the length limit of the text about one thing, in bytes.

@@ -100,10 +100,27 @@ func size(list []*model.Message) (n int) {
 	return n
 }
 
-// view is what the model sees after a compaction.
+// epochView returns what the model sees of an epoch: its head, and the messages after it.
+// The first kept messages existed when the epoch was opened; of results among them, at
+// most the given number of bytes is shown.
+func epochView(head *compact.Head, after []*model.Message, kept, most int) []*model.Message {
+	list := make([]*model.Message, 0, len(after)+1)
+	if head != nil {
+		list = append(list, head.Message())
+	}
+	for i, m := range after {
+		if i < kept {
+			m = compact.Reduce(m, most)
+		}
+		list = append(list, m)
+	}
+	return list
+}
+
+// view returns what the model sees after a compaction.
 func view(items []compact.Item, r *compact.Result) []*model.Message {
 	after := messages(items[r.Cut:])
-	return compact.Messages(r.Head, after, len(after), r.Most)
+	return epochView(r.Head, after, len(after), r.Most)
 }
 
 // checkPairing fails if a provider would refuse the messages.

@@ -29,7 +29,7 @@ func Summary(reply *model.Reply) (string, error) {
 		return "", err
 	case strings.TrimSpace(text) == "":
 		return "", errors.New("there was no summary: write it as your answer, and call no other tool")
-	case !says(text):
+	case !hasContent(text):
 		return "", errors.New("the summary said nothing: tell what was asked, what was done, and what is left to do")
 	}
 	return text, nil
@@ -42,8 +42,8 @@ var (
 	nothing = map[string]bool{"none": true, "nothing": true, "empty": true, "n": true, "a": true, "na": true, "null": true, "nil": true, "no": true, "summary": true}
 )
 
-// says reports whether a text has content, and does not only say that there is none.
-func says(text string) bool {
+// hasContent reports whether a text has content, and does not only say that there is none.
+func hasContent(text string) bool {
 	for word := range strings.FieldsFuncSeq(tag.ReplaceAllString(text, " "), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
 		if !nothing[strings.ToLower(word)] {
 			return true
