@@ -50,9 +50,9 @@ func remembering(at place, only string) (err error) {
 	fmt.Printf("\n%s: %d sessions, one of which always fails, beside %d that take turns\n", memoryName, idleCount, talkers)
 	t := compare.NewTable(os.Stdout, "turns", "with ms, middle", "without ms, middle", "ratio (1.2)", "consolidated", "set aside or put off", "turns that waited (0)")
 	done, failing := m.outcome()
-	t.Row(len(on)+len(off), ms(on), ms(off), fmt.Sprintf("%.2f", float64(median(on))/float64(median(off))), done, failing, m.keeper.Stats().Turns)
+	t.Row(len(on)+len(off), ms(on), ms(off), fmt.Sprintf("%.2f", float64(median(on))/float64(median(off))), done, failing, m.worker.Stats().Turns)
 	t.Print()
-	if done != idleCount-1 || failing != 1 || m.keeper.Stats().Turns != 0 {
+	if done != idleCount-1 || failing != 1 || m.worker.Stats().Turns != 0 {
 		return fmt.Errorf("%s: %d sessions were consolidated and %d failed, want %d and 1", memoryName, done, failing, idleCount-1)
 	}
 	return nil
@@ -83,7 +83,7 @@ func (noting) Ask(_ context.Context, req *model.Request, _ func(model.Delta)) (*
 type remembered struct {
 	store  *sqlite.Store
 	host   *engine.Host
-	keeper *worker.Keeper
+	worker *worker.Worker
 	idle   []event.SessionID
 	sound  string // a workspace
 	talks  atomic.Int64
@@ -96,14 +96,14 @@ var rules = event.MemoryRules{ExtractThreshold: 1, IdleMs: 1}
 func openRemembering(at place, idle int) *remembered {
 	dir := got(os.MkdirTemp(at.dir, "memory-"))
 	m := &remembered{store: got(sqlite.Open(context.Background(), filepath.Join(dir, "abide.db"), sqlite.Options{}))}
-	m.keeper = worker.New(m.store, book.NewShelf(filepath.Join(dir, "memory"), notes.Kinds...), worker.Options{Parallel: 1})
+	m.worker = worker.New(m.store, book.NewSet(filepath.Join(dir, "memory"), notes.Kinds...), worker.Options{Parallel: 1})
 	m.host = engine.New(m.store, engine.Options{
 		Resolve: func(_ context.Context, _ event.SessionConfiguredData, name string, _ []byte) (engine.Endpoint, error) {
 			return engine.Endpoint{Model: noting{}, Name: name}, nil
 		},
-		Memory: m.keeper.Session(), Version: "bench",
+		Memory: m.worker.Session(), Version: "bench",
 	})
-	m.keeper.Attend(m.host)
+	m.worker.SetHost(m.host)
 	sound, damaged := workspaceIn(dir, "sound"), workspaceIn(dir, "damaged")
 	must(os.WriteFile(filepath.Join(damaged, ".abide", "memory", notes.KindDecisions+".md"), []byte("---\nno end"), 0o644))
 	for i := range idle {
@@ -159,9 +159,9 @@ func (m *remembered) measure(pairs int) (on, off []time.Duration) {
 	all := int64(2 * len(m.idle)) // an extraction and a consolidation each
 	for i := range pairs {
 		want := all * int64(i+1) / int64(pairs)
-		m.keeper.Start()
+		m.worker.Start()
 		with := m.traffic(func(int) bool { return i < pairs-1 && m.settled() < want || i == pairs-1 && !m.over() })
-		m.keeper.Stop()
+		m.worker.Stop()
 		on = append(on, with...)
 		each := min(len(with)/talkers, mostTurns)
 		off = append(off, m.traffic(func(n int) bool { return n < each })...)
@@ -170,7 +170,7 @@ func (m *remembered) measure(pairs int) (on, off []time.Duration) {
 }
 
 // settled counts jobs that are over.
-func (m *remembered) settled() int64 { return m.keeper.Stats().Done }
+func (m *remembered) settled() int64 { return m.worker.Stats().Done }
 
 // over reports whether nothing is left but what has failed.
 func (m *remembered) over() bool {
@@ -239,7 +239,7 @@ func (m *remembered) isDone(id event.SessionID) (bool, error) {
 }
 
 func (m *remembered) close() {
-	m.keeper.Stop()
+	m.worker.Stop()
 	m.host.Close()
 	must(m.store.Close())
 }

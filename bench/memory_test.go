@@ -13,8 +13,8 @@ func TestTurnsAreMeasuredWhileSessionsAreRemembered(t *testing.T) {
 		if len(on) == 0 || len(off) == 0 || median(on) == 0 {
 			t.Errorf("%d turns with upkeep, %d without", len(on), len(off))
 		}
-		if done, failing := m.outcome(); done != n-1 || failing != 1 || m.keeper.Stats().Turns != 0 {
-			t.Errorf("%d sessions were consolidated, %d failed, stats %+v", done, failing, m.keeper.Stats())
+		if done, failing := m.outcome(); done != n-1 || failing != 1 || m.worker.Stats().Turns != 0 {
+			t.Errorf("%d sessions were consolidated, %d failed, stats %+v", done, failing, m.worker.Stats())
 		}
 	}()
 	if err != nil {

@@ -314,7 +314,7 @@ type engine struct {
 	store  eventlog.Store
 	disk   eventlog.Store // the same, without what was put around it
 	tools  *toolbox
-	keeper *worker.Keeper
+	worker *worker.Worker
 	host   *session.Host
 	server *rpc.Server
 	socket net.Listener
@@ -336,23 +336,23 @@ func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, erro
 	}
 	found := &models{version: n.config.Version, written: n.config.Written, clients: make(map[string]*remote.Client)}
 	known := places.Open(filepath.Join(n.config.Dir, "locations.json"))
-	shelf := newShelf(n, known)
-	e.keeper = newKeeper(n, e.store, shelf)
-	own := append(turn.Catalog{recall.New(e.store, shelf)}, n.config.Tools...)
+	books := newBooks(n, known)
+	e.worker = newMemoryWorker(n, e.store, books)
+	own := append(turn.Catalog{recall.New(e.store, books)}, n.config.Tools...)
 	e.host = session.New(e.store, session.Options{
 		Standing: known.Standing, Skills: skills.Disk{},
 		Resolve: found.resolve, Tools: e.tools.catalog(own), Undo: e.tools.undo, Forget: e.tools.forget, Deletions: deletions{n.folder}, Tasks: e.tasks(n), Log: n.log, Version: n.config.Version,
 		Rest: n.config.Rest, MaxQueue: n.config.MaxQueue, Retries: n.config.Retries, Instructions: n.config.Instructions.Read,
 		ToolsOf: func(h *session.Host) turn.Catalog { return builtin.New(h) },
 		Folder:  func(id event.SessionID) string { return n.folder.Session(string(id)) },
-		Memory:  e.keeper.Session(),
+		Memory:  e.worker.Session(),
 	})
-	e.keeper.Attend(e.host)
+	e.worker.SetHost(e.host)
 	e.server = rpc.New(e.host, rpc.Options{
 		Version: n.config.Version, Log: n.log, Models: found.list, Tasks: e.tools.shown(), Shell: e.tools.shell(), Agents: agent.Briefs(),
 		Workspace: func(id event.SessionID) string { return n.folder.Session(string(id)) },
 		Places:    known, Instructions: n.config.Instructions,
-		Memory: remembered{e.host, e.keeper, shelf},
+		Memory: remembered{e.host, e.worker, books},
 	})
 	if e.socket, err = lock.Listen(); err == nil && !n.config.Visitor {
 		err = e.host.Start(ctx)
@@ -367,7 +367,7 @@ func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, erro
 	n.work.Go(func() { n.watchFolder(e) })
 	if !n.config.Visitor {
 		n.work.Go(func() { e.tools.sweep(n.ctx, e.host) })
-		e.keeper.Start()
+		e.worker.Start()
 	}
 	return e, nil
 }
@@ -412,7 +412,7 @@ func (e *engine) close() error {
 	if e.socket != nil {
 		e.socket.Close()
 	}
-	e.keeper.Stop()
+	e.worker.Stop()
 	e.host.Close()
 	return errors.Join(e.tools.close(), e.store.Close(), e.lock.Close())
 }

@@ -29,18 +29,18 @@ type Memory struct {
 	Trusts func(dir string) (bool, error)
 }
 
-// newShelf returns the books of the user of a node. Folders that clients trust are
+// newBooks returns the books of the user of a node. Folders that clients trust are
 // trusted, too.
-func newShelf(n *Node, known *places.Places) *book.Shelf {
+func newBooks(n *Node, known *places.Places) *book.Set {
 	dir := n.config.Memory.Dir
 	if dir == "" {
 		dir = filepath.Join(n.folder.Dir(), "memory")
 	}
-	shelf := book.NewShelf(dir, memory.Kinds...)
+	books := book.NewSet(dir, memory.Kinds...)
 	if n.config.Memory.Trusts != nil {
-		shelf.Trusts = n.trustsMemory(known)
+		books.Trusts = n.trustsMemory(known)
 	}
-	return shelf
+	return books
 }
 
 // trustsMemory reports whether models are told what is in the memory of a folder. That
@@ -59,17 +59,17 @@ func (n *Node) trustsMemory(known *places.Places) func(dir string) bool {
 	}
 }
 
-// newKeeper returns who sees to the jobs of an engine. It does nothing before it is
+// newMemoryWorker returns the worker of memory of an engine. It does nothing before it is
 // started.
-func newKeeper(n *Node, store eventlog.Store, shelf *book.Shelf) *worker.Keeper {
-	return worker.New(store, shelf, worker.Options{Parallel: n.config.Memory.Parallel, Lease: n.config.Memory.Lease, Log: n.log})
+func newMemoryWorker(n *Node, store eventlog.Store, books *book.Set) *worker.Worker {
+	return worker.New(store, books, worker.Options{Parallel: n.config.Memory.Parallel, Lease: n.config.Memory.Lease, Log: n.log})
 }
 
 // remembered shows clients what is remembered.
 type remembered struct {
 	host   *session.Host
-	keeper *worker.Keeper
-	shelf  *book.Shelf
+	worker *worker.Worker
+	books  *book.Set
 }
 
 // book returns the book that is meant: the nearest, or the user's.
@@ -78,7 +78,7 @@ func (r remembered) book(dir string, user bool) *book.Book {
 	if user {
 		where = book.User
 	}
-	return r.shelf.For(dir, where)
+	return r.books.For(dir, where)
 }
 
 // Show lists the pages that matter in a folder, or shows one.
@@ -89,8 +89,8 @@ func (r remembered) Show(_ context.Context, p api.MemoryParams) (api.MemoryResul
 		return api.MemoryResult{Books: []api.MemoryBook{{Path: b.Path(), Pages: []api.MemoryPage{one}}}}, err
 	}
 	result := api.MemoryResult{Books: []api.MemoryBook{}}
-	users := r.shelf.For("", "")
-	for _, b := range r.shelf.All(p.Cwd, "") {
+	users := r.books.For("", "")
+	for _, b := range r.books.All(p.Cwd, "") {
 		if p.User && b != users {
 			continue
 		}
@@ -140,7 +140,7 @@ func (r remembered) Search(_ context.Context, p api.MemorySearchParams) (api.Mem
 		p.Max = 50
 	}
 	result := api.MemorySearchResult{Matches: []api.MemoryMatch{}}
-	for _, h := range r.shelf.Search(p.Cwd, "", p.Query, p.Max) {
+	for _, h := range r.books.Search(p.Cwd, "", p.Query, p.Max) {
 		result.Matches = append(result.Matches, api.MemoryMatch{Page: h.Page, Path: h.Path, Line: h.Line, Text: h.Text})
 	}
 	return result, nil
@@ -173,7 +173,7 @@ func (r remembered) Revert(_ context.Context, p api.MemoryParams) (api.MemoryEdi
 
 // Forget removes what came only from a session.
 func (r remembered) Forget(ctx context.Context, p api.MemoryForgetParams) (api.MemoryForgotten, error) {
-	gone, err := r.keeper.Forget(ctx, p.SessionID, p.Cwd)
+	gone, err := r.worker.Forget(ctx, p.SessionID, p.Cwd)
 	return api.MemoryForgotten{Facts: gone}, err
 }
 
@@ -184,7 +184,7 @@ func (r remembered) Consolidate(ctx context.Context, id event.SessionID) (string
 
 // Jobs lists jobs.
 func (r remembered) Jobs(ctx context.Context, id event.SessionID) (api.JobsResult, error) {
-	s := r.keeper.Stats()
+	s := r.worker.Stats()
 	result := api.JobsResult{Jobs: []api.Job{}, Stats: api.JobStats{Done: s.Done, Failed: s.Failed, Aside: s.Aside, Turns: s.Turns}}
 	list, err := r.host.Jobs(ctx, id)
 	for _, j := range list {
@@ -219,4 +219,4 @@ func (r remembered) Retry(ctx context.Context, jobID string) error {
 }
 
 // Wait waits until a job is done.
-func (r remembered) Wait(ctx context.Context, jobID string) error { return r.keeper.Wait(ctx, jobID) }
+func (r remembered) Wait(ctx context.Context, jobID string) error { return r.worker.Wait(ctx, jobID) }

@@ -9,6 +9,7 @@ import (
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/daemon"
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/memory/book"
 	"github.com/abide-run/abide/internal/model/scripted"
 )
 
@@ -26,7 +27,7 @@ func openRemembering(t *testing.T, dir string, visitor bool) *daemon.Node {
 		t.Fatal(err)
 	}
 	n, err := daemon.Open(t.Context(), daemon.Config{Dir: dir, Version: "test", Visitor: visitor, Defaults: api.Defaults{
-		Cwd: dir, Model: scripted.Name + ":" + script, Memory: event.MemoryRules{ExtractThreshold: 1, Where: event.MemoryUser},
+		Cwd: dir, Model: scripted.Name + ":" + script, Memory: event.MemoryRules{ExtractThreshold: 1, Where: book.User},
 	}})
 	if err != nil {
 		t.Fatal(err)

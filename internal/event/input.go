@@ -47,17 +47,17 @@ type AbortData struct {
 	KeepQueue bool   `json:"keepQueue,omitempty"` // ours: true if the queued inputs are kept; otherwise they are dropped
 }
 
-// UserInitiated is the reason of an abort that a person or a client asked for.
-const UserInitiated = "user_initiated"
+// userInitiated is the reason of an abort that a person or a client asked for.
+const userInitiated = "user_initiated"
 
 // AbortFor returns the body of an abort for a reason. Typed clients accept only the
 // reasons that the protocol knows; any other reason becomes the detail.
 func AbortFor(reason string) AbortData {
 	switch reason {
-	case UserInitiated, "user_abort", "remote_command", "autopilot_credit_limit":
+	case userInitiated, "user_abort", "remote_command", "autopilot_credit_limit":
 		return AbortData{Reason: reason}
 	}
-	return AbortData{Reason: UserInitiated, Detail: reason}
+	return AbortData{Reason: userInitiated, Detail: reason}
 }
 
 // InputAcceptedData is the body of input.accepted: an input, which is stored before

@@ -22,15 +22,9 @@ type MemoryRules struct {
 	Model            string `json:"model,omitempty"`            // model that extracts; the session's if empty
 	IdleMs           int64  `json:"idleMs,omitempty"`           // time without events before findings are consolidated; the default if zero
 	TimeoutMs        int64  `json:"timeoutMs,omitempty"`        // time limit of one attempt at an extraction; the default if zero
-	Where            string `json:"where,omitempty"`            // MemoryWorkspace or MemoryUser; if empty, the working directory decides
+	Where            string `json:"where,omitempty"`            // where memory is stored: "workspace" or "user"; if empty, the working directory decides
 	RecallTokens     *int   `json:"recallTokens,omitempty"`     // tokens of memory that a new session gets at most; the default if nil
 }
-
-// The places where memory is stored.
-const (
-	MemoryWorkspace = "workspace" // in the folder of the project
-	MemoryUser      = "user"      // in the data folder of the user
-)
 
 // MemoryExtractedData is the body of memory.extracted: the findings of an extraction,
 // which reads one part of the log. The next extraction reads the part after it.

@@ -60,7 +60,6 @@ const (
 	ApprovedForSession  = "approved-for-session"                                    // for the rest of the session
 	ApprovedForLocation = "approved-for-location"                                   // for all sessions in the same folder
 	DeniedByUser        = "denied-interactively-by-user"                            // by a person
-	DeniedByRules       = "denied-by-rules"                                         // by a rule
 	DeniedNobody        = "denied-no-approval-rule-and-could-not-request-from-user" // there was no client to ask
 	Cancelled           = "cancelled"                                               // the turn was stopped before anybody answered
 )

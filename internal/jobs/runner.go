@@ -126,7 +126,7 @@ func (r *Runner) Stop() {
 	if r.ended == ended {
 		r.cancel = nil
 	}
-	r.tell()
+	r.notifyWaiters()
 }
 
 // Wake makes the runner look for jobs. It is called after a job was added that may be due
@@ -150,7 +150,7 @@ func (r *Runner) Wait(ctx context.Context, id string) error {
 		r.turns.Add(1)
 	}
 	for {
-		changed := r.listen() // before reading the job, so that no change is missed
+		changed := r.nextChange() // before reading the job, so that no change is missed
 		j, err := r.queue.Job(ctx, id)
 		switch {
 		case errors.Is(err, eventlog.ErrNoJob):
@@ -170,8 +170,8 @@ func (r *Runner) Wait(ctx context.Context, id string) error {
 	}
 }
 
-// listen returns a channel that is closed when the next attempt ends.
-func (r *Runner) listen() <-chan struct{} {
+// nextChange returns a channel that is closed when the next attempt ends.
+func (r *Runner) nextChange() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.changed == nil {
@@ -180,8 +180,8 @@ func (r *Runner) listen() <-chan struct{} {
 	return r.changed
 }
 
-// tell wakes all calls of Wait. The mutex must be held.
-func (r *Runner) tell() {
+// notifyWaiters wakes all calls of Wait. The mutex must be held.
+func (r *Runner) notifyWaiters() {
 	if r.changed != nil {
 		close(r.changed)
 		r.changed = nil
@@ -207,8 +207,8 @@ func (r *Runner) loop(ctx context.Context) {
 		if j != nil {
 			workers.Go(func() {
 				defer func() { <-free }()
-				r.carryOut(ctx, *j)
-				breathe(ctx, time.Since(now))
+				r.runJob(ctx, *j)
+				pauseAfter(ctx, time.Since(now))
 			})
 			continue
 		}
@@ -217,7 +217,7 @@ func (r *Runner) loop(ctx context.Context) {
 			r.opts.Log.Error("it is not known which jobs are due", "err", err)
 			next = now.Add(storePause)
 		}
-		if !r.rest(ctx, next) {
+		if !r.waitUntil(ctx, next) {
 			return
 		}
 	}
@@ -226,13 +226,13 @@ func (r *Runner) loop(ctx context.Context) {
 // The pause after a job, which keeps the disk and the processors free for turns when
 // there are many jobs.
 const (
-	restShare = 4                      // duration of the pause, as a multiple of that of the job
-	longRest  = 100 * time.Millisecond // longest pause
+	pauseFactor  = 4                      // duration of the pause, as a multiple of that of the job
+	longestPause = 100 * time.Millisecond // longest pause
 )
 
-// breathe pauses after a job that took the given time.
-func breathe(ctx context.Context, took time.Duration) {
-	if took = min(restShare*took, longRest); took <= 0 {
+// pauseAfter pauses after a job that took the given time.
+func pauseAfter(ctx context.Context, took time.Duration) {
+	if took = min(pauseFactor*took, longestPause); took <= 0 {
 		return
 	}
 	timer := time.NewTimer(took)
@@ -243,9 +243,9 @@ func breathe(ctx context.Context, took time.Duration) {
 	}
 }
 
-// rest waits until the time next, or until Wake is called. It reports false when ctx is
+// waitUntil waits until the time next, or until Wake is called. It reports false when ctx is
 // done.
-func (r *Runner) rest(ctx context.Context, next time.Time) bool {
+func (r *Runner) waitUntil(ctx context.Context, next time.Time) bool {
 	var due <-chan time.Time
 	if !next.IsZero() {
 		timer := time.NewTimer(time.Until(next))
@@ -261,23 +261,23 @@ func (r *Runner) rest(ctx context.Context, next time.Time) bool {
 	return true
 }
 
-// carryOut does a job that was taken, and stores the outcome.
-func (r *Runner) carryOut(ctx context.Context, j eventlog.Job) {
+// runJob does a job that was taken, and stores the outcome.
+func (r *Runner) runJob(ctx context.Context, j eventlog.Job) {
 	working, cancel := context.WithTimeoutCause(ctx, r.opts.Lease, errors.New("it took too long"))
 	defer cancel()
 	err := r.worker.Work(working, j)
-	err = r.settle(context.WithoutCancel(ctx), ctx.Err() != nil, j, err)
+	err = r.storeOutcome(context.WithoutCancel(ctx), ctx.Err() != nil, j, err)
 	if err != nil {
 		r.opts.Log.Error("what became of a job is not written down; it is tried again when its lease is over", "job", j.ID, "session", j.Session, "err", err)
 	}
 	r.Wake() // the job may be due earlier than the end of its lease
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.tell()
+	r.notifyWaiters()
 }
 
-// settle stores the outcome of an attempt.
-func (r *Runner) settle(ctx context.Context, stopped bool, j eventlog.Job, err error) error {
+// storeOutcome stores the outcome of an attempt.
+func (r *Runner) storeOutcome(ctx context.Context, stopped bool, j eventlog.Job, err error) error {
 	var later Later
 	switch {
 	case err == nil:

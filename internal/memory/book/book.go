@@ -194,7 +194,7 @@ func (b *Book) Page(name string) (*page.Page, Digest, error) {
 // digest of the text that it replaces; the error is ErrChanged if the page has another
 // text by now.
 func (b *Book) Write(name, text string, was Digest) (int, error) {
-	if err := lint(name, text); err != nil {
+	if err := checkText(name, text); err != nil {
 		return 0, err
 	}
 	b.mu.Lock()
@@ -207,8 +207,8 @@ func (b *Book) Write(name, text string, was Digest) (int, error) {
 	return b.write(dir, name, []byte(text), was)
 }
 
-// lint returns an error if the text is not a valid page.
-func lint(name, text string) error {
+// checkText returns an error if the text is not a valid page.
+func checkText(name, text string) error {
 	if err := check(name); err != nil {
 		return err
 	}
@@ -234,14 +234,14 @@ func (b *Book) write(dir *os.Root, name string, text []byte, was Digest) (int, e
 	if (now == nil) != (was == "") || now != nil && digest(now) != was {
 		return 0, fmt.Errorf("%s: %w", b.Path(name), ErrChanged)
 	}
-	last, err := keep(dir, name, now) // a person may have edited it since the last version
+	last, err := keepVersion(dir, name, now) // a person may have edited it since the last version
 	if err != nil {
 		return 0, b.explain(err)
 	}
 	if err := replace(dir, file(name), text, was); err != nil {
 		return 0, b.explain(err)
 	}
-	if err := put(dir, version(name, last+1), text); err != nil {
+	if err := writeVersion(dir, version(name, last+1), text); err != nil {
 		return 0, b.explain(err)
 	}
 	return last + 1, prune(dir, name, last+1-Keep)
@@ -271,9 +271,9 @@ func versions(dir *os.Root, name string) ([]int, error) {
 	return list, err
 }
 
-// keep stores a text as a new version unless the newest version is the same, and returns
-// the number of the newest version.
-func keep(dir *os.Root, name string, text []byte) (int, error) {
+// keepVersion stores a text as a new version unless the newest version is the same, and
+// returns the number of the newest version.
+func keepVersion(dir *os.Root, name string, text []byte) (int, error) {
 	list, err := versions(dir, name)
 	if err != nil {
 		return 0, err
@@ -289,12 +289,12 @@ func keep(dir *os.Root, name string, text []byte) (int, error) {
 	if text == nil {
 		return last, nil
 	}
-	return last + 1, put(dir, version(name, last+1), text)
+	return last + 1, writeVersion(dir, version(name, last+1), text)
 }
 
-// put writes a version atomically. It is not synced, because only the page itself has to
-// survive a power cut.
-func put(dir *os.Root, name string, text []byte) error {
+// writeVersion writes a version atomically. It is not synced, because only the page
+// itself has to survive a power cut.
+func writeVersion(dir *os.Root, name string, text []byte) error {
 	if err := dir.MkdirAll(path.Dir(name), 0o755); err != nil {
 		return err
 	}
@@ -449,7 +449,7 @@ func (b *Book) forget(dir *os.Root, name, session string) (int, error) {
 			return 0, err
 		}
 		if less, _, err := without(old, session); err == nil {
-			err = put(dir, version(name, n), less)
+			err = writeVersion(dir, version(name, n), less)
 			if err != nil {
 				return 0, err
 			}

@@ -20,12 +20,12 @@ const (
 // folder is the folder of a workspace's memory, relative to its root.
 var folder = filepath.Join(".abide", "memory")
 
-// A Shelf is the set of books of one user: one for the user, and one for each workspace.
+// A Set is the set of books of one user: one for the user, and one for each workspace.
 // It is safe for concurrent use.
-type Shelf struct {
+type Set struct {
 	// Trusts reports whether the user trusts the workspace with the given root. Models
 	// are not told of the memory of other workspaces. If it is nil, all are trusted. It
-	// must be set before the shelf is used.
+	// must be set before the books are used.
 	Trusts func(root string) bool
 
 	user  *Book    // book of the user
@@ -35,17 +35,17 @@ type Shelf struct {
 	books map[string]*Book // books of workspaces, by root
 }
 
-// NewShelf returns the shelf of a user whose own book is in the folder user. The pages
+// NewSet returns the books of a user whose own book is in the folder user. The pages
 // that are named come first when pages are recalled.
-func NewShelf(user string, first ...string) *Shelf {
-	return &Shelf{user: New(filepath.Dir(user), filepath.Base(user)), order: first, books: make(map[string]*Book)}
+func NewSet(user string, first ...string) *Set {
+	return &Set{user: New(filepath.Dir(user), filepath.Base(user)), order: first, books: make(map[string]*Book)}
 }
 
 // For returns the book in which sessions in a working directory store memory: that of its
 // workspace if it is in one, else the user's. where overrides that if it is User or
 // Workspace.
-func (s *Shelf) For(dir, where string) *Book {
-	root := Root(dir)
+func (s *Set) For(dir, where string) *Book {
+	root := workspaceRoot(dir)
 	switch {
 	case where == User || dir == "":
 		return s.user
@@ -65,7 +65,7 @@ func (s *Shelf) For(dir, where string) *Book {
 
 // All returns the books that are read in a working directory: that of its workspace, even
 // if where says that memory is not stored there, and then the user's.
-func (s *Shelf) All(dir, where string) []*Book {
+func (s *Set) All(dir, where string) []*Book {
 	var list []*Book
 	for _, b := range []*Book{s.For(dir, where), s.For(dir, "")} {
 		if b != s.user && !slices.Contains(list, b) {
@@ -75,9 +75,9 @@ func (s *Shelf) All(dir, where string) []*Book {
 	return append(list, s.user)
 }
 
-// told returns the books that a model may read in a working directory. It leaves out
+// readable returns the books that a model may read in a working directory. It leaves out
 // workspaces that the user does not trust, because anybody can have written their pages.
-func (s *Shelf) told(dir, where string) []*Book {
+func (s *Set) readable(dir, where string) []*Book {
 	return slices.DeleteFunc(s.All(dir, where), func(b *Book) bool {
 		if b == s.user || s.Trusts == nil {
 			return false
@@ -87,18 +87,18 @@ func (s *Shelf) told(dir, where string) []*Book {
 	})
 }
 
-// marks are the files and folders that identify the root of a workspace.
-var marks = []string{".abide", ".git", "abide.toml"}
+// rootMarkers are the files and folders that identify the root of a workspace.
+var rootMarkers = []string{".abide", ".git", "abide.toml"}
 
-// Root returns the root of the workspace that a folder is in, or "" if it is in none. A
-// home directory is not a workspace.
-func Root(dir string) string {
+// workspaceRoot returns the root of the workspace that a folder is in, or "" if it is in
+// none. A home directory is not a workspace.
+func workspaceRoot(dir string) string {
 	if !filepath.IsAbs(dir) {
 		return ""
 	}
 	home, _ := os.UserHomeDir()
 	for dir = filepath.Clean(dir); dir != filepath.Dir(dir) && dir != filepath.Clean(home); dir = filepath.Dir(dir) {
-		for _, mark := range marks {
+		for _, mark := range rootMarkers {
 			if _, err := os.Lstat(filepath.Join(dir, mark)); err == nil {
 				return dir
 			}
@@ -107,9 +107,9 @@ func Root(dir string) string {
 	return ""
 }
 
-// sorted returns the names of the pages of a book in the order in which they are
+// sortedNames returns the names of the pages of a book in the order in which they are
 // recalled.
-func (s *Shelf) sorted(b *Book) []string {
+func (s *Set) sortedNames(b *Book) []string {
 	names, err := b.Names()
 	if err != nil {
 		return nil
@@ -133,11 +133,11 @@ const (
 // Recall returns the text from memory that a new session in a working directory gets,
 // with at most most bytes, and the paths of its pages. Pages that cannot be read are left
 // out, and so are workspaces that are not trusted.
-func (s *Shelf) Recall(dir, where string, most int) (string, []string) {
+func (s *Set) Recall(dir, where string, most int) (string, []string) {
 	var pages []*page.Page
 	var paths []string
-	for _, b := range s.told(dir, where) {
-		for _, name := range s.sorted(b) {
+	for _, b := range s.readable(dir, where) {
+		for _, name := range s.sortedNames(b) {
 			if p, _, err := b.Page(name); err == nil {
 				pages, paths = append(pages, p), append(paths, b.Path(name))
 			}
@@ -161,19 +161,19 @@ type Hit struct {
 // Search returns the lines that contain all words of a query, ignoring case, from the
 // books that are read in a working directory. It returns at most most lines. It is for
 // people; SearchTold is for models.
-func (s *Shelf) Search(dir, where, query string, most int) []Hit {
+func (s *Set) Search(dir, where, query string, most int) []Hit {
 	return s.search(s.All(dir, where), query, most)
 }
 
 // SearchTold is Search in the books that a model may read.
-func (s *Shelf) SearchTold(dir, where, query string, most int) []Hit {
-	return s.search(s.told(dir, where), query, most)
+func (s *Set) SearchTold(dir, where, query string, most int) []Hit {
+	return s.search(s.readable(dir, where), query, most)
 }
 
-func (s *Shelf) search(books []*Book, query string, most int) (hits []Hit) {
+func (s *Set) search(books []*Book, query string, most int) (hits []Hit) {
 	words := Words(query)
 	for _, b := range books {
-		for _, name := range s.sorted(b) {
+		for _, name := range s.sortedNames(b) {
 			text, _, err := b.Read(name)
 			if err != nil {
 				continue

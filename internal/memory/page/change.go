@@ -118,7 +118,7 @@ func (p *Page) recall(most int) string {
 	left := most - len(title)
 	first := len(p.lines)
 	for first > 0 {
-		if cost := len(p.lines[first-1].told()); cost > left {
+		if cost := len(p.lines[first-1].withoutSources()); cost > left {
 			break
 		} else {
 			left -= cost
@@ -131,13 +131,13 @@ func (p *Page) recall(most int) string {
 	var w strings.Builder
 	w.WriteString(title)
 	for _, l := range p.lines[first:] {
-		w.WriteString(l.told())
+		w.WriteString(l.withoutSources())
 	}
 	return w.String()
 }
 
-// told returns a line without its sources, which mean nothing to a model.
-func (l line) told() string {
+// withoutSources returns a line without its sources, which mean nothing to a model.
+func (l line) withoutSources() string {
 	if l.isFact() {
 		return "- " + l.fact.Text + "\n"
 	}

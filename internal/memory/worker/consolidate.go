@@ -22,7 +22,7 @@ const busyPause = 30 * time.Second
 // consolidate does a job of the kind JobConsolidate: it writes the findings of a session
 // into pages, if the session has been idle for long enough or a person asked for it. It
 // first extracts what was not extracted yet, up to the end of the job.
-func (k *Keeper) consolidate(ctx context.Context, j eventlog.Job) error {
+func (k *Worker) consolidate(ctx context.Context, j eventlog.Job) error {
 	looked, err := k.host.Remembered(ctx, j.Session)
 	if err != nil {
 		return err
@@ -47,12 +47,12 @@ func (k *Keeper) consolidate(ctx context.Context, j eventlog.Job) error {
 	if looked.Waiting == 0 {
 		return jobs.ErrMoot
 	}
-	return k.fold(ctx, j, looked)
+	return k.writePages(ctx, j, looked)
 }
 
 // isDue returns nil if a session has been idle for long enough, by the time of its last
 // stored event. Otherwise it returns the error that puts the job off or removes it.
-func (k *Keeper) isDue(ctx context.Context, j eventlog.Job, looked session.Remembered) error {
+func (k *Worker) isDue(ctx context.Context, j eventlog.Job, looked session.Remembered) error {
 	index, err := k.store.Session(ctx, j.Session)
 	if err != nil {
 		return err
@@ -91,9 +91,9 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// fold writes the findings into pages, and records that.
-func (k *Keeper) fold(ctx context.Context, j eventlog.Job, looked session.Remembered) error {
-	facts, through, err := k.facts(ctx, j.Session, looked)
+// writePages writes the findings into pages, and records that.
+func (k *Worker) writePages(ctx context.Context, j eventlog.Job, looked session.Remembered) error {
+	facts, through, err := k.collectFacts(ctx, j.Session, looked)
 	if err != nil {
 		return err
 	}
@@ -105,10 +105,10 @@ func (k *Keeper) fold(ctx context.Context, j eventlog.Job, looked session.Rememb
 		return fmt.Errorf("session %s: %w", j.Session, session.ErrMoved)
 	}
 	d := event.MemoryConsolidatedData{JobID: j.ID, Through: through, Pages: []event.MemoryPage{}}
-	b := k.shelf.For(looked.Config.WorkingDirectory, looked.Config.Memory.Where)
+	b := k.books.For(looked.Config.WorkingDirectory, looked.Config.Memory.Where)
 	var errs []error
 	for _, kind := range memory.Kinds {
-		changed, err := add(b, kind, facts[kind])
+		changed, err := addFacts(b, kind, facts[kind])
 		if changed != nil {
 			d.Pages = append(d.Pages, *changed)
 		}
@@ -120,9 +120,9 @@ func (k *Keeper) fold(ctx context.Context, j eventlog.Job, looked session.Rememb
 	return k.host.Consolidated(ctx, j, looked, d)
 }
 
-// facts returns the findings since the last consolidation as facts by kind, and the
-// position of the newest event that contains some.
-func (k *Keeper) facts(ctx context.Context, id event.SessionID, looked session.Remembered) (map[string][]page.Fact, event.Seq, error) {
+// collectFacts returns the findings since the last consolidation as facts by kind, and
+// the position of the newest event that contains some.
+func (k *Worker) collectFacts(ctx context.Context, id event.SessionID, looked session.Remembered) (map[string][]page.Fact, event.Seq, error) {
 	facts := make(map[string][]page.Fact)
 	through := looked.Through
 	for e, err := range k.store.Read(ctx, id, looked.Through) {
@@ -136,7 +136,7 @@ func (k *Keeper) facts(ctx context.Context, id event.SessionID, looked session.R
 		if err != nil {
 			return nil, 0, err
 		}
-		found, part, err := findings(d)
+		found, part, err := decodeFindings(d)
 		if err != nil {
 			return nil, 0, fmt.Errorf("event %d: %w", e.Seq, err)
 		}
@@ -151,9 +151,9 @@ func (k *Keeper) facts(ctx context.Context, id event.SessionID, looked session.R
 // mostEdits is the number of attempts to change a page that people edit at the same time.
 const mostEdits = 10
 
-// add adds facts to a page, and describes the change. It returns nil if nothing has
+// addFacts adds facts to a page, and describes the change. It returns nil if nothing has
 // changed.
-func add(b *book.Book, name string, facts []page.Fact) (*event.MemoryPage, error) {
+func addFacts(b *book.Book, name string, facts []page.Fact) (*event.MemoryPage, error) {
 	if len(facts) == 0 {
 		return nil, nil
 	}

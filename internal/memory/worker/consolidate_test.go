@@ -20,7 +20,7 @@ import (
 
 // noted is a session in which a decision was found, and when its last event was
 // stored.
-func (l *lab) noted(id event.SessionID) time.Time {
+func (l *testHost) noted(id event.SessionID) time.Time {
 	l.Helper()
 	l.create(id)
 	l.turn(id, "remember this")
@@ -32,10 +32,10 @@ func (l *lab) noted(id event.SessionID) time.Time {
 	return index.Modified
 }
 
-func deciding(l *lab) { l.model.extract = decided("SQLite it is") }
+func deciding(l *testHost) { l.model.extract = decided("SQLite it is") }
 
 func TestStartTwiceIsOneLoopAndStopTwiceIsNoError(t *testing.T) {
-	story(t, func(l *lab) { deciding(l); l.opts.Parallel = 1 }, func(l *lab) {
+	story(t, func(l *testHost) { deciding(l); l.opts.Parallel = 1 }, func(l *testHost) {
 		l.start() // it was started already
 		l.start()
 		for i := range 3 {
@@ -47,17 +47,17 @@ func TestStartTwiceIsOneLoopAndStopTwiceIsNoError(t *testing.T) {
 		if n := l.model.extractions(); n != 1 { // a second loop would work on a second job
 			l.Errorf("%d jobs are worked on, want one at a time", n)
 		}
-		l.keeper.Stop()
-		l.keeper.Stop()
+		l.worker.Stop()
+		l.worker.Stop()
 	})
 }
 
 func TestStopReturnsPromptlyInALongWait(t *testing.T) {
-	story(t, deciding, func(l *lab) {
+	story(t, deciding, func(l *testHost) {
 		l.noted("s")
 		synctest.Wait() // the timer waits for the idle limit
 		before := time.Now()
-		l.keeper.Stop()
+		l.worker.Stop()
 		if took := time.Since(before); took != 0 { // nothing else could end the wait
 			l.Errorf("it took %v to stop", took)
 		}
@@ -68,7 +68,7 @@ func TestStopReturnsPromptlyInALongWait(t *testing.T) {
 }
 
 func TestASessionIsConsolidatedOnceItHasBeenIdleForLongerThanTheLimit(t *testing.T) {
-	story(t, deciding, func(l *lab) {
+	story(t, deciding, func(l *testHost) {
 		last := l.noted("s")
 		for _, tt := range []struct {
 			idle time.Duration
@@ -90,7 +90,7 @@ func TestASessionIsConsolidatedOnceItHasBeenIdleForLongerThanTheLimit(t *testing
 }
 
 func TestActivityPutsConsolidationOff(t *testing.T) {
-	story(t, func(l *lab) { deciding(l); l.rules.ExtractThreshold = 150 }, func(l *lab) {
+	story(t, func(l *testHost) { deciding(l); l.rules.ExtractThreshold = 150 }, func(l *testHost) {
 		l.create("s")
 		l.turn("s", strings.Repeat("long ", 200))
 		l.await("s", event.MemoryExtracted, 1)
@@ -113,7 +113,7 @@ func TestActivityPutsConsolidationOff(t *testing.T) {
 // What is in memory does not count: after a restart the time of the last stored event
 // decides, and not that of the restart.
 func TestWithoutRecordedActivityTheStoredTimeDecides(t *testing.T) {
-	story(t, deciding, func(l *lab) {
+	story(t, deciding, func(l *testHost) {
 		last := l.noted("s")
 		time.Sleep(idle - time.Minute)
 		l.reopen()
@@ -130,7 +130,7 @@ func TestWithoutRecordedActivityTheStoredTimeDecides(t *testing.T) {
 }
 
 func TestOfThreeIdleSessionsTheMiddleOneFailsAlone(t *testing.T) {
-	story(t, func(l *lab) { deciding(l); l.opts.Parallel = 1 }, func(l *lab) {
+	story(t, func(l *testHost) { deciding(l); l.opts.Parallel = 1 }, func(l *testHost) {
 		l.noted("a")
 		own := l.work
 		l.work = l.TempDir() // of the middle one alone
@@ -167,7 +167,7 @@ func TestOfThreeIdleSessionsTheMiddleOneFailsAlone(t *testing.T) {
 		if err := l.host.RetryJob(l.Context(), jobs[0].ID); err != nil {
 			l.Fatal(err)
 		}
-		if err := l.keeper.Wait(l.Context(), jobs[0].ID); err != nil {
+		if err := l.worker.Wait(l.Context(), jobs[0].ID); err != nil {
 			l.Error(err)
 		}
 		if n := len(l.consolidated("b")); n != 1 {
@@ -177,7 +177,7 @@ func TestOfThreeIdleSessionsTheMiddleOneFailsAlone(t *testing.T) {
 }
 
 func TestASessionWithARunningTurnIsSkipped(t *testing.T) {
-	story(t, deciding, func(l *lab) {
+	story(t, deciding, func(l *testHost) {
 		l.noted("s")
 		gate := make(chan struct{})
 		l.model.mu.Lock()
@@ -202,8 +202,8 @@ func TestASessionWithARunningTurnIsSkipped(t *testing.T) {
 // What a job is about is known when it is written down. What comes later is for the
 // next, also if the log is read then.
 func TestAJobReadsWhatItIsAboutAndNoMore(t *testing.T) {
-	story(t, nil, func(l *lab) {
-		l.keeper.Stop()
+	story(t, nil, func(l *testHost) {
+		l.worker.Stop()
 		l.create("s")
 		l.turn("s", "early")
 		l.turn("s", "late")
@@ -218,7 +218,7 @@ func TestAJobReadsWhatItIsAboutAndNoMore(t *testing.T) {
 
 // What arrives while a job is at work is not part of it: it is found by the next.
 func TestAMessageThatArrivesDuringAnExtractionIsLeftForTheNext(t *testing.T) {
-	story(t, nil, func(l *lab) {
+	story(t, nil, func(l *testHost) {
 		l.create("s")
 		gate := l.model.hold("s")
 		l.turn("s", "early")
@@ -240,13 +240,13 @@ func TestAMessageThatArrivesDuringAnExtractionIsLeftForTheNext(t *testing.T) {
 }
 
 func TestAJobInFlightAtShutdownIsResumedAndNeverHalfApplied(t *testing.T) {
-	story(t, func(l *lab) { deciding(l) }, func(l *lab) {
+	story(t, func(l *testHost) { deciding(l) }, func(l *testHost) {
 		l.create("s")
 		gate := l.model.hold("s")
 		l.turn("s", "hello")
 		synctest.Wait()
 		before := time.Now()
-		l.keeper.Stop() // in the middle of a model request
+		l.worker.Stop() // in the middle of a model request
 		if took := time.Since(before); took != 0 {
 			l.Errorf("it took %v to stop", took)
 		}
@@ -268,8 +268,8 @@ func TestAJobInFlightAtShutdownIsResumedAndNeverHalfApplied(t *testing.T) {
 
 // What a crash leaves is a lease; whoever comes next takes it over.
 func TestAJobWhoseHolderIsGoneIsTakenAgain(t *testing.T) {
-	story(t, nil, func(l *lab) {
-		l.keeper.Stop()
+	story(t, nil, func(l *testHost) {
+		l.worker.Stop()
 		l.create("s")
 		l.turn("s", "hello")
 		until := time.Now().Add(time.Hour)
@@ -290,7 +290,7 @@ func TestAJobWhoseHolderIsGoneIsTakenAgain(t *testing.T) {
 }
 
 func TestConstantTrafficOnOneSessionDoesNotStarveAnother(t *testing.T) {
-	story(t, func(l *lab) {
+	story(t, func(l *testHost) {
 		l.opts.Parallel = 1
 		l.model.extract = func(ctx context.Context, req *model.Request) (*model.Reply, error) {
 			if req.Session == "busy" { // longer than until its next turn: there is always something due
@@ -298,7 +298,7 @@ func TestConstantTrafficOnOneSessionDoesNotStarveAnother(t *testing.T) {
 			}
 			return decided("SQLite it is")(ctx, req)
 		}
-	}, func(l *lab) {
+	}, func(l *testHost) {
 		last := l.noted("quiet")
 		l.create("busy")
 		ctx, cancel := context.WithCancel(l.Context())
@@ -325,7 +325,7 @@ func TestConstantTrafficOnOneSessionDoesNotStarveAnother(t *testing.T) {
 }
 
 func TestAFailingModelOfOneSessionDoesNotCountForAnother(t *testing.T) {
-	story(t, func(l *lab) {
+	story(t, func(l *testHost) {
 		failed := false
 		l.model.extract = func(_ context.Context, req *model.Request) (*model.Reply, error) {
 			if req.Session == "a" || !failed {
@@ -335,7 +335,7 @@ func TestAFailingModelOfOneSessionDoesNotCountForAnother(t *testing.T) {
 			return decided("fine")(nil, nil)
 		}
 		l.opts.Parallel = 1
-	}, func(l *lab) {
+	}, func(l *testHost) {
 		l.create("a")
 		l.create("b")
 		l.turn("a", "the secret word is plover")
@@ -374,7 +374,7 @@ func TestAFailingModelOfOneSessionDoesNotCountForAnother(t *testing.T) {
 		if err := l.host.RetryJob(l.Context(), aside.ID); err != nil {
 			l.Fatal(err)
 		}
-		if err := l.keeper.Wait(l.Context(), aside.ID); err != nil {
+		if err := l.worker.Wait(l.Context(), aside.ID); err != nil {
 			l.Fatal(err)
 		}
 		if last := l.model.records[len(l.model.records)-1]; !strings.Contains(last, "plover") || strings.Contains(last, "and now?") {
@@ -387,10 +387,10 @@ func TestAFailingModelOfOneSessionDoesNotCountForAnother(t *testing.T) {
 }
 
 func TestScheduleReturnsAJobBeforeAnyWork(t *testing.T) {
-	story(t, func(l *lab) {
+	story(t, func(l *testHost) {
 		deciding(l)
 		l.rules = event.MemoryRules{} // nothing happens by itself
-	}, func(l *lab) {
+	}, func(l *testHost) {
 		l.create("s")
 		l.turn("s", "remember this")
 		gate := l.model.hold("s")
@@ -408,7 +408,7 @@ func TestScheduleReturnsAJobBeforeAnyWork(t *testing.T) {
 			l.Errorf("it was done already:\n%s", text)
 		}
 		close(gate)
-		if err := l.keeper.Wait(l.Context(), id); err != nil {
+		if err := l.worker.Wait(l.Context(), id); err != nil {
 			l.Fatal(err)
 		}
 		if text := l.page(memory.KindDecisions); !strings.Contains(text, "SQLite it is") {
@@ -421,7 +421,7 @@ func TestScheduleReturnsAJobBeforeAnyWork(t *testing.T) {
 }
 
 func TestOfTwoSessionsWithTheSameFactBothAreCited(t *testing.T) {
-	story(t, deciding, func(l *lab) {
+	story(t, deciding, func(l *testHost) {
 		l.noted("a")
 		l.noted("b")
 		time.Sleep(idle + time.Second)
@@ -430,24 +430,24 @@ func TestOfTwoSessionsWithTheSameFactBothAreCited(t *testing.T) {
 			l.Errorf("decisions:\n%s", text)
 		}
 		// Forgetting one leaves what came from the other, too.
-		if gone, err := l.keeper.Forget(l.Context(), "a", ""); err != nil || gone != 0 {
+		if gone, err := l.worker.Forget(l.Context(), "a", ""); err != nil || gone != 0 {
 			l.Errorf("forget a: %d, %v", gone, err)
 		}
 		if text := l.page(memory.KindDecisions); !strings.Contains(text, "SQLite it is: because [b#") {
 			l.Errorf("decisions:\n%s", text)
 		}
-		if gone, err := l.keeper.Forget(l.Context(), "b", ""); err != nil || gone != 1 {
+		if gone, err := l.worker.Forget(l.Context(), "b", ""); err != nil || gone != 1 {
 			l.Errorf("forget b: %d, %v", gone, err)
 		}
 		if text := l.page(memory.KindDecisions); strings.Contains(text, "SQLite") {
 			l.Errorf("decisions:\n%s", text)
 		}
-		versions, err := l.shelf.For(l.work, "").History(memory.KindDecisions)
+		versions, err := l.books.For(l.work, "").History(memory.KindDecisions)
 		if err != nil || len(versions) == 0 {
 			l.Errorf("versions = %v, %v", versions, err)
 		}
 		for _, v := range versions {
-			if text, _ := l.shelf.For(l.work, "").At(memory.KindDecisions, v.Number); strings.Contains(text, "SQLite") {
+			if text, _ := l.books.For(l.work, "").At(memory.KindDecisions, v.Number); strings.Contains(text, "SQLite") {
 				l.Errorf("version %d still says it:\n%s", v.Number, text)
 			}
 		}
@@ -456,17 +456,17 @@ func TestOfTwoSessionsWithTheSameFactBothAreCited(t *testing.T) {
 
 // What was said before is not looked at again; what comes later is.
 func TestWhatIsForgottenDoesNotComeBack(t *testing.T) {
-	story(t, func(l *lab) { deciding(l); l.rules.ExtractThreshold = 1000 }, func(l *lab) {
+	story(t, func(l *testHost) { deciding(l); l.rules.ExtractThreshold = 1000 }, func(l *testHost) {
 		l.create("s")
 		l.turn("s", strings.Repeat("unextracted ", 100))
-		if _, err := l.keeper.Forget(l.Context(), "s", ""); err != nil {
+		if _, err := l.worker.Forget(l.Context(), "s", ""); err != nil {
 			l.Fatal(err)
 		}
 		id, err := l.host.Schedule(l.Context(), "s")
 		if err != nil {
 			l.Fatal(err)
 		}
-		if err := l.keeper.Wait(l.Context(), id); err != nil {
+		if err := l.worker.Wait(l.Context(), id); err != nil {
 			l.Fatal(err)
 		}
 		for _, record := range l.model.records {
@@ -484,11 +484,11 @@ func TestWhatIsForgottenDoesNotComeBack(t *testing.T) {
 
 // A person's edit while a job runs is kept, and so is what the job found.
 func TestAPersonWhoEditsAPageWhileAJobRunsLosesNothing(t *testing.T) {
-	story(t, deciding, func(l *lab) {
+	story(t, deciding, func(l *testHost) {
 		l.noted("a")
 		time.Sleep(idle + time.Second)
 		synctest.Wait()
-		b := l.shelf.For(l.work, "")
+		b := l.books.For(l.work, "")
 		text, was, err := b.Read(memory.KindDecisions)
 		if err != nil {
 			l.Fatal(err)
@@ -513,7 +513,7 @@ func TestAPersonWhoEditsAPageWhileAJobRunsLosesNothing(t *testing.T) {
 }
 
 func TestSecretsDoNotReachThePagesNorWhatIsNoted(t *testing.T) {
-	story(t, func(l *lab) { l.model.extract = decided("use the key sk-abcdefghijklmnop1234 for it") }, func(l *lab) {
+	story(t, func(l *testHost) { l.model.extract = decided("use the key sk-abcdefghijklmnop1234 for it") }, func(l *testHost) {
 		l.noted("s")
 		time.Sleep(idle + time.Second)
 		synctest.Wait()
@@ -528,7 +528,7 @@ func TestSecretsDoNotReachThePagesNorWhatIsNoted(t *testing.T) {
 
 // A thousand idle sessions must not be in memory at once because somebody reads them.
 func TestASessionThatOnlyAJobNeedsDoesNotStayInMemory(t *testing.T) {
-	story(t, deciding, func(l *lab) {
+	story(t, deciding, func(l *testHost) {
 		l.noted("s")
 		l.noted("watched")
 		l.host.Detach("s", l.clients["s"], false)
@@ -545,7 +545,7 @@ func TestASessionThatOnlyAJobNeedsDoesNotStayInMemory(t *testing.T) {
 }
 
 func TestADeletedSessionHasNoJobsLeft(t *testing.T) {
-	story(t, deciding, func(l *lab) {
+	story(t, deciding, func(l *testHost) {
 		l.noted("s")
 		if err := l.host.Delete(l.Context(), "s"); err != nil {
 			l.Fatal(err)
@@ -557,7 +557,7 @@ func TestADeletedSessionHasNoJobsLeft(t *testing.T) {
 }
 
 func TestANewSessionIsToldWhatIsRemembered(t *testing.T) {
-	story(t, deciding, func(l *lab) {
+	story(t, deciding, func(l *testHost) {
 		l.noted("old")
 		time.Sleep(idle + time.Second)
 		synctest.Wait()
@@ -571,7 +571,7 @@ func TestANewSessionIsToldWhatIsRemembered(t *testing.T) {
 			l.Errorf("the model was told:\n%s", system)
 		}
 		first := system
-		b := l.shelf.For(l.work, "")
+		b := l.books.For(l.work, "")
 		if _, was, err := b.Read(memory.KindDecisions); err != nil {
 			l.Fatal(err)
 		} else if _, err := b.Write(memory.KindDecisions, "Something else.\n", was); err != nil {

@@ -33,7 +33,7 @@ const (
 )
 
 // extract does a job of the kind JobExtract.
-func (k *Keeper) extract(ctx context.Context, j eventlog.Job) error {
+func (k *Worker) extract(ctx context.Context, j eventlog.Job) error {
 	looked, err := k.host.Remembered(ctx, j.Session)
 	if err != nil {
 		return err
@@ -45,7 +45,7 @@ func (k *Keeper) extract(ctx context.Context, j eventlog.Job) error {
 }
 
 // extractNext extracts the next part of the log that a job is about.
-func (k *Keeper) extractNext(ctx context.Context, j eventlog.Job, looked session.Remembered) error {
+func (k *Worker) extractNext(ctx context.Context, j eventlog.Job, looked session.Remembered) error {
 	p, err := k.passage(ctx, j, looked)
 	if err != nil {
 		return err
@@ -77,7 +77,7 @@ type passage struct {
 // passage reads the part of the log that a job is about: from the end of the last
 // extraction to the end of the job, or a part that was passed over. Epochs are ignored.
 // Hidden events are not included.
-func (k *Keeper) passage(ctx context.Context, j eventlog.Job, looked session.Remembered) (*passage, error) {
+func (k *Worker) passage(ctx context.Context, j eventlog.Job, looked session.Remembered) (*passage, error) {
 	p := &passage{after: looked.Pointer, results: make(map[string]event.Seq)}
 	upTo := j.To
 	for e, err := range k.read(ctx, j, looked, p) {
@@ -88,20 +88,20 @@ func (k *Keeper) passage(ctx context.Context, j eventlog.Job, looked session.Rem
 			upTo = e.Seq - 1 // the next job reads the rest
 		}
 		if e.Seq <= upTo {
-			p.note(e)
+			p.countEvent(e)
 		}
-		if err := p.take(e, upTo); err != nil {
+		if err := p.addEvent(e, upTo); err != nil {
 			return nil, err
 		}
 		if e.Seq >= max(upTo, looked.Hidden) {
 			break
 		}
 	}
-	return p, p.settle()
+	return p, p.makeEntries()
 }
 
 // read reads the log from where the passage begins.
-func (k *Keeper) read(ctx context.Context, j eventlog.Job, looked session.Remembered, p *passage) iter.Seq2[event.Event, error] {
+func (k *Worker) read(ctx context.Context, j eventlog.Job, looked session.Remembered, p *passage) iter.Seq2[event.Event, error] {
 	if isAside(looked, j) {
 		p.after = j.From - 1
 		return k.store.Read(ctx, j.Session, p.after)
@@ -114,8 +114,8 @@ func (k *Keeper) read(ctx context.Context, j eventlog.Job, looked session.Rememb
 	return k.store.ReadFrom(ctx, j.Session, end)
 }
 
-// note counts an event of the passage.
-func (p *passage) note(e event.Event) {
+// countEvent counts an event of the passage.
+func (p *passage) countEvent(e event.Event) {
 	p.weights = append(p.weights, turn.Weight(e))
 	p.weight += turn.Weight(e)
 	if n := len(p.ends); n > 0 { // otherwise the ends are not needed
@@ -123,9 +123,9 @@ func (p *passage) note(e event.Event) {
 	}
 }
 
-// take adds an event to the history of the passage. Events after upTo are only needed if
-// they hide earlier ones.
-func (p *passage) take(e event.Event, upTo event.Seq) error {
+// addEvent adds an event to the history of the passage. Events after upTo are only needed
+// if they hide earlier ones.
+func (p *passage) addEvent(e event.Event, upTo event.Seq) error {
 	if e.Type == event.ContextEpoch || e.Seq > upTo && e.Type != event.HistoryHidden {
 		return nil
 	}
@@ -138,9 +138,9 @@ func (p *passage) take(e event.Event, upTo event.Seq) error {
 	return err
 }
 
-// settle makes entries of the history. The entry of a result has the position of the
+// makeEntries makes entries of the history. The entry of a result has the position of the
 // result, not of its call.
-func (p *passage) settle() error {
+func (p *passage) makeEntries() error {
 	_, items, err := p.history.Items()
 	for _, item := range items {
 		p.entries = append(p.entries, memory.Entry{At: max(item.At, p.results[item.CallID]), Message: item.Message})
@@ -181,7 +181,7 @@ func (p *passage) data(j eventlog.Job, b memory.Batch) event.MemoryExtractedData
 
 // find has a model extract the findings of the next batch of a passage, and returns the
 // event. If the passage contains no messages, no model is asked.
-func (k *Keeper) find(ctx context.Context, j eventlog.Job, looked session.Remembered, p *passage) (event.MemoryExtractedData, error) {
+func (k *Worker) find(ctx context.Context, j eventlog.Job, looked session.Remembered, p *passage) (event.MemoryExtractedData, error) {
 	if len(p.entries) == 0 {
 		return p.data(j, p.next(usualRoom)), nil
 	}
@@ -192,7 +192,7 @@ func (k *Keeper) find(ctx context.Context, j eventlog.Job, looked session.Rememb
 	if err != nil {
 		return event.MemoryExtractedData{}, err
 	}
-	room, output, err := bounds(to)
+	room, output, err := limitsOf(to)
 	if err != nil {
 		return event.MemoryExtractedData{}, err
 	}
@@ -207,11 +207,11 @@ func (k *Keeper) find(ctx context.Context, j eventlog.Job, looked session.Rememb
 	if err != nil {
 		return d, err
 	}
-	return d, note(&d, found)
+	return d, addFindings(&d, found)
 }
 
-// bounds returns the number of tokens that a text and its answer may have for a model.
-func bounds(to session.Endpoint) (room, output int, err error) {
+// limitsOf returns the number of tokens that a text and its answer may have for a model.
+func limitsOf(to session.Endpoint) (room, output int, err error) {
 	limit := usualRoom
 	output = mostOutput
 	if to.Window > 0 {
@@ -243,8 +243,8 @@ func ask(ctx context.Context, to session.Endpoint, x *memory.Extraction, cost *e
 	return nil
 }
 
-// note adds findings to the event.
-func note(d *event.MemoryExtractedData, found *memory.Extracted) error {
+// addFindings adds findings to the event.
+func addFindings(d *event.MemoryExtractedData, found *memory.Extracted) error {
 	d.Found = len(found.Decisions) + len(found.Discussions) + len(found.Attempts) + len(found.Requests)
 	text, err := json.Marshal(found)
 	if err != nil {
@@ -253,8 +253,8 @@ func note(d *event.MemoryExtractedData, found *memory.Extracted) error {
 	return json.Unmarshal(text, d) // the lists have the same names
 }
 
-// findings returns the findings in an event, and the batch that they come from.
-func findings(d event.MemoryExtractedData) (*memory.Extracted, memory.Batch, error) {
+// decodeFindings returns the findings in an event, and the batch that they come from.
+func decodeFindings(d event.MemoryExtractedData) (*memory.Extracted, memory.Batch, error) {
 	found := new(memory.Extracted)
 	err := errors.Join(
 		json.Unmarshal(d.Decisions, &found.Decisions), json.Unmarshal(d.Discussions, &found.Discussions),

@@ -8,8 +8,8 @@ import (
 )
 
 // story runs a test with fake time, on a lab that is opened and started.
-func story(t *testing.T, prepare func(*lab), test func(*lab)) {
-	l := newLab(t)
+func story(t *testing.T, prepare func(*testHost), test func(*testHost)) {
+	l := newTestHost(t)
 	if prepare != nil {
 		prepare(l)
 	}
@@ -23,8 +23,8 @@ func story(t *testing.T, prepare func(*lab), test func(*lab)) {
 }
 
 func TestSpawnAndWaitAreSeparateAndDriveAnExtractionToItsEnd(t *testing.T) {
-	story(t, nil, func(l *lab) {
-		l.keeper.Stop()
+	story(t, nil, func(l *testHost) {
+		l.worker.Stop()
 		l.create("s")
 		l.turn("s", "first")
 		if got := l.looked("s"); got.Pointer != 0 {
@@ -35,7 +35,7 @@ func TestSpawnAndWaitAreSeparateAndDriveAnExtractionToItsEnd(t *testing.T) {
 			l.Fatalf("jobs = %s, %d extractions; want one row about all of it, and nothing done", describe(jobs), l.model.extractions())
 		}
 		l.start()
-		if err := l.keeper.Wait(l.Context(), jobs[0].ID); err != nil {
+		if err := l.worker.Wait(l.Context(), jobs[0].ID); err != nil {
 			l.Fatal(err)
 		}
 		if got := l.looked("s"); got.Pointer != jobs[0].To {
@@ -53,7 +53,7 @@ func TestSpawnAndWaitAreSeparateAndDriveAnExtractionToItsEnd(t *testing.T) {
 
 func TestAThresholdOfZeroAsksNoModel(t *testing.T) {
 	for _, threshold := range []int{0, -1} {
-		story(t, func(l *lab) { l.rules.ExtractThreshold = threshold }, func(l *lab) {
+		story(t, func(l *testHost) { l.rules.ExtractThreshold = threshold }, func(l *testHost) {
 			l.create("s")
 			l.turn("s", "first")
 			l.turn("s", "second")
@@ -66,7 +66,7 @@ func TestAThresholdOfZeroAsksNoModel(t *testing.T) {
 }
 
 func TestADetachedExtractionAndTheNextTurnShareOneLog(t *testing.T) {
-	story(t, nil, func(l *lab) {
+	story(t, nil, func(l *testHost) {
 		l.create("s")
 		gate := l.model.hold("s")
 		l.turn("s", "first")
@@ -84,7 +84,7 @@ func TestADetachedExtractionAndTheNextTurnShareOneLog(t *testing.T) {
 		if n := len(l.events("s", event.UserMessage)); n != 3 || len(l.events("s", event.SessionForked)) != 0 {
 			l.Errorf("%d messages in one log, want 3", n)
 		}
-		if waited := l.keeper.Stats().Turns; waited != 0 {
+		if waited := l.worker.Stats().Turns; waited != 0 {
 			l.Errorf("%d turns have waited for a job", waited)
 		}
 	})

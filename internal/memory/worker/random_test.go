@@ -19,9 +19,9 @@ import (
 
 var aWord = regexp.MustCompile(`word\d+x`)
 
-// A wanderer does this and that to a session, and knows what was said in it.
-type wanderer struct {
-	*lab
+// A randomTest does this and that to a session, and knows what was said in it.
+type randomTest struct {
+	*testHost
 	r      *rand.Rand
 	said   []string        // words
 	gone   map[string]bool // that were taken back
@@ -29,7 +29,7 @@ type wanderer struct {
 }
 
 // note is a model that notes every word, and fails now and then.
-func (w *wanderer) note(_ context.Context, req *model.Request) (*model.Reply, error) {
+func (w *randomTest) note(_ context.Context, req *model.Request) (*model.Reply, error) {
 	w.model.mu.Lock()
 	defer w.model.mu.Unlock()
 	if w.unsure > 0 {
@@ -44,7 +44,7 @@ func (w *wanderer) note(_ context.Context, req *model.Request) (*model.Reply, er
 }
 
 // step does one thing.
-func (w *wanderer) step() {
+func (w *randomTest) step() {
 	switch w.r.IntN(8) {
 	case 0, 1, 2:
 		word := fmt.Sprintf("word%dx", len(w.said))
@@ -57,7 +57,7 @@ func (w *wanderer) step() {
 			w.Fatal(err)
 		}
 	case 5:
-		w.keeper.Stop()
+		w.worker.Stop()
 		if w.r.IntN(2) == 0 {
 			w.close()
 			w.open()
@@ -75,7 +75,7 @@ func (w *wanderer) step() {
 }
 
 // rewind takes the last turn back.
-func (w *wanderer) rewind() {
+func (w *randomTest) rewind() {
 	shown, err := w.host.Messages(w.Context(), "s")
 	if err != nil {
 		w.Fatal(err)
@@ -91,7 +91,7 @@ func (w *wanderer) rewind() {
 		if err != nil {
 			w.Fatal(err)
 		}
-		w.gone[aWord.FindString(as[event.UserMessageData](w.lab, shown[i]).Content)] = true
+		w.gone[aWord.FindString(as[event.UserMessageData](w.testHost, shown[i]).Content)] = true
 		return
 	}
 }
@@ -100,11 +100,11 @@ func (w *wanderer) rewind() {
 func TestWhateverHappensWhatWasSaidIsNotedOnce(t *testing.T) {
 	for seed := range uint64(25) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			story(t, func(l *lab) {
+			story(t, func(l *testHost) {
 				l.rules.ExtractThreshold, l.window = 200, 4000
-				l.squeeze = event.CompactionRules{Retained: num(0)}
-			}, func(l *lab) {
-				w := &wanderer{lab: l, r: rand.New(rand.NewPCG(seed, 0)), gone: make(map[string]bool)}
+				l.compaction = event.CompactionRules{Retained: num(0)}
+			}, func(l *testHost) {
+				w := &randomTest{testHost: l, r: rand.New(rand.NewPCG(seed, 0)), gone: make(map[string]bool)}
 				l.model.extract = w.note
 				l.create("s")
 				for range 25 {
@@ -117,7 +117,7 @@ func TestWhateverHappensWhatWasSaidIsNotedOnce(t *testing.T) {
 }
 
 // finish has everything remembered, and looks at it.
-func (w *wanderer) finish() {
+func (w *randomTest) finish() {
 	w.model.mu.Lock()
 	w.unsure = 0
 	w.model.mu.Unlock()
@@ -128,7 +128,7 @@ func (w *wanderer) finish() {
 	}
 	time.Sleep(24 * time.Hour)
 	synctest.Wait()
-	if err := w.keeper.Wait(w.Context(), id); err != nil {
+	if err := w.worker.Wait(w.Context(), id); err != nil {
 		w.Fatal(err)
 	}
 	if left := w.jobs(); len(left) != 0 {

@@ -19,7 +19,7 @@ func TestAnAnswerOfNoUseIsToldAndTriedAgain(t *testing.T) {
 		{Text: "I have noted everything."},
 		{Calls: []model.Call{{ID: "c", Name: memory.WriteExtracted, Arguments: json.RawMessage(`{"decisions":[]}`)}}},
 	}
-	story(t, func(l *lab) {
+	story(t, func(l *testHost) {
 		n := 0
 		l.model.extract = func(ctx context.Context, req *model.Request) (*model.Reply, error) {
 			if n++; n <= len(wrong) {
@@ -27,7 +27,7 @@ func TestAnAnswerOfNoUseIsToldAndTriedAgain(t *testing.T) {
 			}
 			return decided("at last")(ctx, req)
 		}
-	}, func(l *lab) {
+	}, func(l *testHost) {
 		l.create("s")
 		l.turn("s", "hello")
 		l.await("s", event.MemoryExtracted, 1)
@@ -37,7 +37,7 @@ func TestAnAnswerOfNoUseIsToldAndTriedAgain(t *testing.T) {
 		if got := l.model.records; !strings.Contains(got[1], "write_extracted was not called") || !strings.Contains(got[2], "are all required") {
 			l.Errorf("it was told %q", got)
 		}
-		if s := l.keeper.Stats(); s.Failed != 0 {
+		if s := l.worker.Stats(); s.Failed != 0 {
 			l.Errorf("stats = %+v", s)
 		}
 	})
@@ -54,7 +54,7 @@ func TestWhateverTheModelDoesTheSessionIsUsableAndNothingIsLost(t *testing.T) {
 		"never returns": func(ctx context.Context, _ *model.Request) (*model.Reply, error) { <-ctx.Done(); return nil, ctx.Err() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			story(t, func(l *lab) { l.model.extract = extract }, func(l *lab) {
+			story(t, func(l *testHost) { l.model.extract = extract }, func(l *testHost) {
 				l.create("s")
 				l.turn("s", "alpha")
 				time.Sleep(2 * time.Hour)
@@ -64,7 +64,7 @@ func TestWhateverTheModelDoesTheSessionIsUsableAndNothingIsLost(t *testing.T) {
 				if len(found) != 1 || !found[0].Quarantined || found[0].Error == "" {
 					l.Fatalf("extracted = %+v, want the part set aside", found)
 				}
-				if s := l.keeper.Stats(); s.Failed < 5 || s.Aside != 1 || s.Turns != 0 {
+				if s := l.worker.Stats(); s.Failed < 5 || s.Aside != 1 || s.Turns != 0 {
 					l.Errorf("stats = %+v", s)
 				}
 				l.model.mu.Lock()
@@ -80,11 +80,11 @@ func TestWhateverTheModelDoesTheSessionIsUsableAndNothingIsLost(t *testing.T) {
 
 // An outage is no reason to give anything up.
 func TestAnOutageIsWaitedFor(t *testing.T) {
-	story(t, func(l *lab) {
+	story(t, func(l *testHost) {
 		l.model.extract = func(context.Context, *model.Request) (*model.Reply, error) {
 			return nil, &model.Error{Kind: model.KindOverloaded, Status: 503, Message: "come back later"}
 		}
-	}, func(l *lab) {
+	}, func(l *testHost) {
 		l.create("s")
 		l.turn("s", "alpha")
 		time.Sleep(72 * time.Hour)
@@ -92,7 +92,7 @@ func TestAnOutageIsWaitedFor(t *testing.T) {
 		if n := len(l.extracted("s")); n != 0 {
 			l.Errorf("%d parts were given up", n)
 		}
-		if n := l.keeper.Stats().Failed; n < 20 || n > 90 {
+		if n := l.worker.Stats().Failed; n < 20 || n > 90 {
 			l.Errorf("%d attempts in three days, want about one an hour", n)
 		}
 		l.model.mu.Lock()
@@ -105,10 +105,10 @@ func TestAnOutageIsWaitedFor(t *testing.T) {
 }
 
 func TestAnAttemptHasATimeOutOfItsOwn(t *testing.T) {
-	story(t, func(l *lab) {
+	story(t, func(l *testHost) {
 		l.rules.TimeoutMs = 30_000
 		l.model.extract = func(ctx context.Context, _ *model.Request) (*model.Reply, error) { <-ctx.Done(); return nil, ctx.Err() }
-	}, func(l *lab) {
+	}, func(l *testHost) {
 		l.create("s")
 		l.turn("s", "alpha")
 		time.Sleep(30 * time.Second)
@@ -120,7 +120,7 @@ func TestAnAttemptHasATimeOutOfItsOwn(t *testing.T) {
 }
 
 func TestAModelWhoseWindowIsTooSmallIsSaid(t *testing.T) {
-	story(t, func(l *lab) { l.window = 100 }, func(l *lab) {
+	story(t, func(l *testHost) { l.window = 100 }, func(l *testHost) {
 		l.rules.ExtractThreshold = 0
 		l.create("s")
 		l.turn("s", "alpha")

@@ -9,7 +9,7 @@
 //     changed again, which has no effect.
 //   - A failure for one session does not affect others.
 //
-// A [Keeper] is the worker of a jobs.Runner.
+// A [Worker] implements jobs.Worker.
 package worker
 
 import (
@@ -28,51 +28,51 @@ import (
 	"github.com/abide-run/abide/internal/session"
 )
 
-// A Keeper does the jobs of memory. It is safe for concurrent use.
-type Keeper struct {
+// A Worker does the jobs of memory. It is safe for concurrent use.
+type Worker struct {
 	host   *session.Host
 	store  eventlog.Store
-	shelf  *book.Shelf
+	books  *book.Set
 	runner *jobs.Runner
 
 	pages sync.Mutex // held while pages are written or a session is forgotten
 }
 
-// Options configure a keeper. The zero value is usable.
+// Options configure a worker. The zero value is usable.
 type Options struct {
 	Parallel int           // number of jobs at a time; see jobs.Options
 	Lease    time.Duration // time limit of a job; see jobs.Options
 	Log      *slog.Logger
 }
 
-// New returns a keeper for the sessions in a store. It does nothing before Start.
-func New(store eventlog.Store, shelf *book.Shelf, opts Options) *Keeper {
-	k := &Keeper{store: store, shelf: shelf}
+// New returns a worker for the sessions in a store. It does nothing before Start.
+func New(store eventlog.Store, books *book.Set, opts Options) *Worker {
+	k := &Worker{store: store, books: books}
 	k.runner = jobs.New(store, k, jobs.Options{Again: again, Parallel: opts.Parallel, Lease: opts.Lease, Turn: session.Working, Log: opts.Log})
 	return k
 }
 
 // Session returns the functions by which sessions use memory.
-func (k *Keeper) Session() session.Memory {
+func (k *Worker) Session() session.Memory {
 	return session.Memory{Recall: k.recall, Wake: k.runner.Wake}
 }
 
-// Attend sets the host of the sessions. It is called once, before all other methods.
-func (k *Keeper) Attend(host *session.Host) { k.host = host }
+// SetHost sets the host of the sessions. It is called once, before all other methods.
+func (k *Worker) SetHost(host *session.Host) { k.host = host }
 
-// Start starts doing jobs. It does nothing if the keeper was started already.
-func (k *Keeper) Start() { k.runner.Start() }
+// Start starts doing jobs. It does nothing if the worker was started already.
+func (k *Worker) Start() { k.runner.Start() }
 
 // Stop stops doing jobs, and waits for those that have begun. Start can be called again.
-func (k *Keeper) Stop() { k.runner.Stop() }
+func (k *Worker) Stop() { k.runner.Stop() }
 
 // Wait waits until a job is done.
-func (k *Keeper) Wait(ctx context.Context, id string) error { return k.runner.Wait(ctx, id) }
+func (k *Worker) Wait(ctx context.Context, id string) error { return k.runner.Wait(ctx, id) }
 
 // Stats returns the counters of the runner.
-func (k *Keeper) Stats() jobs.Stats { return k.runner.Stats() }
+func (k *Worker) Stats() jobs.Stats { return k.runner.Stats() }
 
-var _ jobs.Worker = (*Keeper)(nil)
+var _ jobs.Worker = (*Worker)(nil)
 
 // again returns the time at which a job that has failed is tried again, or zero if it is
 // to be set aside. Temporary errors of a provider never set a job aside.
@@ -86,7 +86,7 @@ func again(attempts int, now time.Time, err error) time.Time {
 }
 
 // Work implements jobs.Worker.
-func (k *Keeper) Work(ctx context.Context, j eventlog.Job) error {
+func (k *Worker) Work(ctx context.Context, j eventlog.Job) error {
 	defer k.host.LetGo(j.Session)
 	var err error
 	if j.Kind == eventlog.JobConsolidate {
@@ -109,7 +109,7 @@ const clientPause = 10 * time.Minute
 
 // GiveUp implements jobs.Worker. It records that the part was passed over, so that the
 // next one can be extracted.
-func (k *Keeper) GiveUp(ctx context.Context, j eventlog.Job) error {
+func (k *Worker) GiveUp(ctx context.Context, j eventlog.Job) error {
 	if j.Kind == eventlog.JobConsolidate {
 		return nil
 	}
@@ -133,15 +133,15 @@ func (k *Keeper) GiveUp(ctx context.Context, j eventlog.Job) error {
 
 // recall returns the text from memory that a new session in a working directory gets,
 // and the paths of its pages.
-func (k *Keeper) recall(dir, where string, tokens int) (string, []string) {
-	return k.shelf.Recall(dir, where, 4*tokens)
+func (k *Worker) recall(dir, where string, tokens int) (string, []string) {
+	return k.books.Recall(dir, where, 4*tokens)
 }
 
 // Forget removes the facts that only came from a session from the pages of its workspace
 // and of the user, and drops findings that are not in pages yet. It returns the number of
 // facts that were removed. Later messages of the session are remembered again. A deleted
 // session can be forgotten, too: dir is its working directory then.
-func (k *Keeper) Forget(ctx context.Context, id event.SessionID, dir string) (int, error) {
+func (k *Worker) Forget(ctx context.Context, id event.SessionID, dir string) (int, error) {
 	k.pages.Lock()
 	defer k.pages.Unlock()
 	where := ""
@@ -155,7 +155,7 @@ func (k *Keeper) Forget(ctx context.Context, id event.SessionID, dir string) (in
 	}
 	gone := 0
 	var errs []error
-	for _, b := range k.shelf.All(dir, where) {
+	for _, b := range k.books.All(dir, where) {
 		n, err := b.Forget(string(id))
 		gone, errs = gone+n, append(errs, err)
 	}

@@ -51,11 +51,11 @@ const (
 // Search looks things up. It implements tool.Tool.
 type Search struct {
 	log   eventlog.Log
-	shelf *book.Shelf
+	books *book.Set
 }
 
 // New returns the tool.
-func New(log eventlog.Log, shelf *book.Shelf) *Search { return &Search{log, shelf} }
+func New(log eventlog.Log, books *book.Set) *Search { return &Search{log, books} }
 
 // Spec implements tool.Tool.
 func (s *Search) Spec() tool.Spec { return spec }
@@ -99,7 +99,7 @@ func (s *Search) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 
 // noted is what memory has about a query.
 func (s *Search) noted(dir, query string) string {
-	hits := s.shelf.SearchTold(dir, "", query, mostHits)
+	hits := s.books.SearchTold(dir, "", query, mostHits)
 	if len(hits) == 0 {
 		return "Nothing was found in memory.\n"
 	}

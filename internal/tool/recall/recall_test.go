@@ -21,13 +21,13 @@ type desk struct {
 	*testing.T
 	log   *eventlog.Memory
 	end   eventlog.End
-	shelf *book.Shelf
+	books *book.Set
 	tool  *recall.Search
 }
 
 func newDesk(t *testing.T) *desk {
-	d := &desk{T: t, log: eventlog.NewMemory(), shelf: book.NewShelf(filepath.Join(t.TempDir(), "memory"))}
-	d.tool = recall.New(d.log, d.shelf)
+	d := &desk{T: t, log: eventlog.NewMemory(), books: book.NewSet(filepath.Join(t.TempDir(), "memory"))}
+	d.tool = recall.New(d.log, d.books)
 	return d
 }
 
@@ -104,7 +104,7 @@ func TestASearchDoesNotFindItself(t *testing.T) {
 func TestPagesAreSearched(t *testing.T) {
 	d := newDesk(t)
 	d.said("hello")
-	b := d.shelf.For("", "")
+	b := d.books.For("", "")
 	if _, err := b.Write("animals", "---\ntitle: Animals\n---\n\n- The parrot is called Polly. [old#3]\n", ""); err != nil {
 		t.Fatal(err)
 	}
