@@ -26,11 +26,30 @@ type request struct {
 	view    *model.Request // as it was measured
 }
 
+// asking is the activity of asking the model.
+type asking struct {
+	now *request // nil if none is under way
+}
+
+func (a *asking) busy() bool { return a.now != nil }
+
+func (a *asking) stop(cause error) {
+	if a.now != nil {
+		a.now.cancel(cause)
+		a.now = nil
+	}
+}
+
+func (a *asking) abort(*txn, bool) error {
+	a.stop(errAborted)
+	return nil
+}
+
 // ask makes the model request when what led to it is stored.
 func (s *Session) ask(tx *txn, turnID string) {
 	ctx, cancel := context.WithCancelCause(s.host.ctx)
 	r := &request{cancel: cancel, turnID: turnID, stream: s.streaming()}
-	s.asking = r
+	s.asking.now = r
 	tx.then = append(tx.then, func() {
 		r.parent = s.state.Parent
 		question, err := s.question()
@@ -243,10 +262,10 @@ func (d *deltas) on(piece model.Delta) {
 // waited for is dropped.
 func (s *Session) answered(r *request, reply *model.Reply, from Endpoint, took time.Duration, err error) {
 	s.post(func(tx *txn) error {
-		if tx.s.asking != r {
+		if tx.s.asking.now != r {
 			return nil
 		}
-		tx.s.asking = nil
+		tx.s.asking.now = nil
 		if tx.State.Turn == nil || tx.State.Turn.Phase != turn.Asking || tx.s.host.ctx.Err() != nil {
 			return nil
 		}
@@ -336,12 +355,4 @@ func modelError(err error) event.SessionErrorData {
 		return event.SessionErrorData{ErrorType: string(failure.Kind), Message: failure.Message, StatusCode: failure.Status}
 	}
 	return event.SessionErrorData{ErrorType: "model", Message: err.Error()}
-}
-
-// stopAsking gives up the request under way.
-func (s *Session) stopAsking(cause error) {
-	if s.asking != nil {
-		s.asking.cancel(cause)
-		s.asking = nil
-	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/tool"
@@ -16,19 +17,19 @@ func (s *Session) call(tx *txn, c *turn.Call) {
 	ctx, cancel := context.WithCancel(s.host.ctx)
 	id := c.Request.ToolCallID
 	done := make(chan struct{})
-	s.running[id] = &running{c.Key, cancel, done}
+	s.calls.add(id, &running{c.Key, cancel, done})
 	t, call := s.host.opts.Tools.Tool(s.state, c)
 	tx.then = append(tx.then, func() {
-		s.calls.Add(1)
+		s.calls.unfinished.Add(1)
 		if !s.host.spawn(func() {
 			defer cancel()
 			result := s.run(ctx, t, call)
-			s.calls.Done()
+			s.calls.unfinished.Done()
 			close(done)
 			s.called(ctx, c, result)
 		}) {
 			cancel()
-			s.calls.Done()
+			s.calls.unfinished.Done()
 			close(done)
 		}
 	})
@@ -78,10 +79,10 @@ func (s *Session) called(ctx context.Context, c *turn.Call, result tool.Result) 
 	stopped := ctx.Err() != nil
 	s.post(func(tx *txn) error {
 		id := c.Request.ToolCallID
-		if stopped || tx.s.running[id] == nil || c.Stage != turn.Begun {
+		if stopped || tx.s.calls.running[id] == nil || c.Stage != turn.Begun {
 			return nil
 		}
-		delete(tx.s.running, id)
+		delete(tx.s.calls.running, id)
 		if result.Task {
 			tx.Tell(event.Empty(event.TasksChanged))
 		}
@@ -96,28 +97,60 @@ type running struct {
 	done   <-chan struct{} // closed when it is over
 }
 
-// stopCalls gives up the calls under way.
-func (s *Session) stopCalls(error) {
-	for id, r := range s.running {
+// calls is the activity of making the model's calls.
+type calls struct {
+	running map[string]*running        // the calls under way, by id
+	stopped map[string]<-chan struct{} // the calls that were stopped, by key, until they are over
+	fresh   map[string]bool            // the ids of the calls that this process has begun
+	// unfinished counts the calls whose tools have not returned yet. A call that was
+	// stopped may take a moment.
+	unfinished sync.WaitGroup
+}
+
+func (c *calls) add(id string, r *running) {
+	if c.running == nil {
+		c.running = make(map[string]*running)
+	}
+	c.running[id] = r
+}
+
+// markFresh remembers that this process has begun a call.
+func (c *calls) markFresh(id string) {
+	if c.fresh == nil {
+		c.fresh = make(map[string]bool)
+	}
+	c.fresh[id] = true
+}
+
+func (c *calls) busy() bool { return len(c.running) > 0 }
+
+func (c *calls) stop(error) {
+	for id, r := range c.running {
 		r.cancel()
-		delete(s.running, id)
-		s.leave(r)
+		delete(c.running, id)
+		c.addStopped(r)
 	}
 }
 
-// leave remembers a call that is on its way out, for whoever has to wait for it.
-func (s *Session) leave(r *running) {
-	for key, done := range s.left {
+func (c *calls) abort(*txn, bool) error {
+	c.stop(errAborted)
+	return nil
+}
+
+// addStopped remembers a call that was stopped, for whoever has to wait until its
+// tool returns.
+func (c *calls) addStopped(r *running) {
+	for key, done := range c.stopped {
 		select {
 		case <-done:
-			delete(s.left, key)
+			delete(c.stopped, key)
 		default:
 		}
 	}
-	if s.left == nil {
-		s.left = make(map[string]<-chan struct{})
+	if c.stopped == nil {
+		c.stopped = make(map[string]<-chan struct{})
 	}
-	s.left[r.key] = r.done
+	c.stopped[r.key] = r.done
 }
 
 // askPerson puts a question to one of the clients that can put it to a person.

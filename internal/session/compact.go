@@ -30,6 +30,34 @@ type compaction struct {
 	done   chan event.CompactionCompleteData // buffered; nil if nobody waits
 }
 
+// compacting is the activity of compacting the context.
+type compacting struct {
+	now *compaction // nil if none is under way
+}
+
+func (a *compacting) busy() bool { return a.now != nil }
+
+func (a *compacting) stop(cause error) {
+	c := a.now
+	if c == nil {
+		return
+	}
+	c.cancel(cause)
+	a.now = nil
+	if c.done != nil {
+		d := c.complete(time.Now())
+		d.Outcome, d.Cause, d.Error = event.OutcomeFailed, event.CauseInterrupted, cause.Error()
+		c.done <- d
+	}
+}
+
+// abort gives up a compaction that the turn waits for. One that goes on beside the
+// turn is of use without it.
+func (a *compacting) abort(tx *txn, _ bool) error {
+	_, err := tx.cancelCompaction(event.CauseAborted, errAborted, (*turn.Compaction).Waited)
+	return err
+}
+
 // An occasion is why and how a session is compacted.
 type occasion struct {
 	trigger, point string
@@ -148,7 +176,7 @@ func (s *Session) settled(items []transcript.Item, view []*model.Message) ([]tra
 func (s *Session) drive(tx *txn, c *compaction) {
 	ctx, cancel := context.WithCancelCause(s.host.ctx)
 	c.cancel = cancel
-	s.compaction = c
+	s.compacting.now = c
 	tx.then = append(tx.then, func() {
 		hooks := s.compactHooks(c)
 		if !s.host.spawn(func() {
@@ -156,10 +184,10 @@ func (s *Session) drive(tx *txn, c *compaction) {
 			hooks.before(ctx)
 			s.summarise(ctx, c)
 			s.post(func(tx *txn) error {
-				if tx.s.compaction != c || tx.s.host.ctx.Err() != nil {
+				if tx.s.compacting.now != c || tx.s.host.ctx.Err() != nil {
 					return nil
 				}
-				tx.s.compaction = nil
+				tx.s.compacting.now = nil
 				return tx.compacted(c)
 			})
 			hooks.after(s.host.ctx)
@@ -326,12 +354,12 @@ func (tx *txn) ended(c *compaction, d event.CompactionCompleteData) error {
 // cancelCompaction gives up the compaction under way, if the filter is for it. It
 // reports whether there was one.
 func (tx *txn) cancelCompaction(cause string, err error, filter func(*turn.Compaction) bool) (bool, error) {
-	c := tx.s.compaction
+	c := tx.s.compacting.now
 	if c == nil || tx.State.Context.Compaction == nil || !filter(tx.State.Context.Compaction) {
 		return false, nil
 	}
 	c.cancel(err)
-	tx.s.compaction = nil
+	tx.s.compacting.now = nil
 	return true, tx.endCompaction(c, cause, err)
 }
 
@@ -340,21 +368,6 @@ func (tx *txn) cancelCompaction(cause string, err error, filter func(*turn.Compa
 func (tx *txn) interrupted() error {
 	c := &compaction{start: tx.State.Context.Compaction.CompactionStartData, began: tx.now}
 	return tx.endCompaction(c, event.CauseInterrupted, errEnded)
-}
-
-// stopCompacting lets go of the compaction under way without recording anything.
-func (s *Session) stopCompacting(cause error) {
-	c := s.compaction
-	if c == nil {
-		return
-	}
-	c.cancel(cause)
-	s.compaction = nil
-	if c.done != nil {
-		d := c.complete(time.Now())
-		d.Outcome, d.Cause, d.Error = event.OutcomeFailed, event.CauseInterrupted, cause.Error()
-		c.done <- d
-	}
 }
 
 // refused compacts because a provider found a request too large. It reports false

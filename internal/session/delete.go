@@ -87,10 +87,13 @@ func (h *Host) deleteStored(id event.SessionID) (Deletion, error) {
 func (tx *txn) deleted() {
 	tx.s.removed()
 	tx.s.forgetSecrets()
+	tx.s.restoring.endWaiting(errDeleted)
 	tx.s.end, tx.s.info = eventlog.End{}, eventlog.Info{}
 	tx.stored, tx.told, tx.jobs, tx.secrets = nil, nil, nil, nil
 	tx.State.Reset()
 }
+
+var errDeleted = errors.New("the session was deleted")
 
 // removed lets go of everyone who is attached to a session that is no more.
 func (s *Session) removed() {

@@ -125,7 +125,7 @@ func (h *Host) Suspend(ctx context.Context, id event.SessionID) error {
 		if err := tx.exists(); err != nil || !tx.State.Active() || tx.State.Life.Suspended {
 			return err
 		}
-		tx.s.stopAsking(errSuspended)
+		tx.s.asking.stop(errSuspended)
 		if err := tx.Record(turn.Suspend(tx.State)...); err != nil {
 			return err
 		}

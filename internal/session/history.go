@@ -53,7 +53,7 @@ func (h *Host) Compact(ctx context.Context, id event.SessionID, how Squeeze) (ev
 // unorphan ends a compaction that nobody works on any more. In a process that is
 // only here for a moment, nobody did so when it began.
 func (tx *txn) unorphan() error {
-	if err := tx.exists(); err != nil || tx.State.Context.Compaction == nil || tx.s.compaction != nil {
+	if err := tx.exists(); err != nil || tx.State.Context.Compaction == nil || tx.s.compacting.busy() {
 		return err
 	}
 	return tx.interrupted()

@@ -21,7 +21,39 @@ type Hook func(ctx context.Context, id event.SessionID, kind string, input json.
 // A hearing is a hook that is being asked in this process.
 type hearing struct {
 	cancel context.CancelFunc
+	queued bool // it is about an input that waits in the queue
 	idle   bool // it waits for a client that can be asked
+}
+
+// hearings is the activity of asking hooks.
+type hearings struct {
+	asked map[string]*hearing // the hooks that are being asked, by id
+}
+
+func (l *hearings) add(id string, r *hearing) {
+	if l.asked == nil {
+		l.asked = make(map[string]*hearing)
+	}
+	l.asked[id] = r
+}
+
+func (l *hearings) busy() bool { return len(l.asked) > 0 }
+
+func (l *hearings) stop(error) { l.stopThose(func(*hearing) bool { return true }) }
+
+func (l *hearings) abort(_ *txn, keepQueue bool) error {
+	l.stopThose(func(r *hearing) bool { return !r.queued || !keepQueue })
+	return nil
+}
+
+// stopThose gives up the hooks that the filter is for.
+func (l *hearings) stopThose(filter func(*hearing) bool) {
+	for id, r := range l.asked {
+		if filter(r) {
+			r.cancel()
+			delete(l.asked, id)
+		}
+	}
 }
 
 // hooked reports whether hooks can be asked: some client has hooks, or one that
@@ -75,11 +107,8 @@ func (tx *txn) startHook(step turn.StartHook) error {
 // nobody but what it is about, and no longer than its time.
 func (s *Session) askHook(tx *txn, h event.HookStartData) {
 	ctx, cancel := context.WithTimeout(s.host.ctx, s.host.opts.HookTime)
-	r := &hearing{cancel: cancel}
-	if s.hearings == nil {
-		s.hearings = make(map[string]*hearing)
-	}
-	s.hearings[h.ID] = r
+	r := &hearing{cancel: cancel, queued: h.InputID != ""}
+	s.hearings.add(h.ID, r)
 	tx.then = append(tx.then, func() {
 		clients := s.hookClients()
 		if len(clients) == 0 {
@@ -204,10 +233,10 @@ func (s *Session) hearAll(ctx context.Context, kind string, input json.RawMessag
 // hook is asked again: they may come back.
 func (s *Session) heard(r *hearing, what said) {
 	s.post(func(tx *txn) error {
-		if tx.s.hearings[what.end.ID] != r || tx.s.host.ctx.Err() != nil {
+		if tx.s.hearings.asked[what.end.ID] != r || tx.s.host.ctx.Err() != nil {
 			return nil
 		}
-		delete(tx.s.hearings, what.end.ID)
+		delete(tx.s.hearings.asked, what.end.ID)
 		if what.left {
 			return nil
 		}
@@ -217,25 +246,7 @@ func (s *Session) heard(r *hearing, what said) {
 
 // hearAgain lets hooks that wait for a client be put to the one that came.
 func (s *Session) hearAgain() {
-	for id, r := range s.hearings {
-		if r.idle {
-			r.cancel()
-			delete(s.hearings, id)
-		}
-	}
-}
-
-// stopHooks gives up the hooks that are being asked and that the filter is for.
-func (s *Session) stopHooks(filter func(event.HookStartData) bool) {
-	if s.state == nil {
-		return
-	}
-	for _, h := range s.state.Hooks.Open {
-		if r := s.hearings[h.ID]; r != nil && filter(h) {
-			r.cancel()
-			delete(s.hearings, h.ID)
-		}
-	}
+	s.hearings.stopThose(func(r *hearing) bool { return r.idle })
 }
 
 // settle records what became of calls, or asks the hooks about that first.

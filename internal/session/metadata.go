@@ -155,7 +155,7 @@ func (h *Host) End(ctx context.Context, id event.SessionID, d event.ShutdownData
 			return err
 		}
 		if s.Active() && !s.Life.Suspended {
-			tx.s.stopAsking(errSuspended)
+			tx.s.asking.stop(errSuspended)
 			if err := tx.Record(event.SessionSuspendedData{Suspended: true}); err != nil {
 				return err
 			}

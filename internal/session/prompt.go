@@ -16,10 +16,36 @@ import (
 // what it makes of them.
 type Transform func(ctx context.Context, id event.SessionID, sections map[string]string) (map[string]string, error)
 
-// unprepared reports whether a client wants to look over the system prompt of the
-// next turn, and has not yet.
+// preparing is the activity of having a client rewrite the system prompt, and what
+// the session knows of its prompt.
+type preparing struct {
+	now      *preparation      // nil if no client is asked
+	prepared map[string]string // the sections as the client has rewritten them for the next turn; nil if it has not yet
+	last     string            // the last system prompt
+	lastOf   promptOf          // what the last system prompt was made of
+}
+
+// A preparation is one request to a client to rewrite the system prompt.
+type preparation struct {
+	cancel context.CancelFunc
+}
+
+func (p *preparing) busy() bool { return p.now != nil }
+
+func (p *preparing) stop(error) {
+	if p.now != nil {
+		p.now.cancel()
+	}
+	p.now, p.prepared = nil, nil
+}
+
+// abort leaves the client at work: the prompt is for the next turn.
+func (p *preparing) abort(*txn, bool) error { return nil }
+
+// unprepared reports whether a client wants to rewrite the system prompt of the next
+// turn, and has not yet.
 func (s *Session) unprepared() bool {
-	return s.prepared == nil && s.transformer() != nil
+	return s.prompt.prepared == nil && s.transformer() != nil
 }
 
 // transformer returns the client that looks over the system prompt.
@@ -46,11 +72,12 @@ func (s *Session) prepare(tx *txn) error {
 	sections, err := transcript.Transforms(tx.State.Setup.Config, tx.informed(), tx.State.Prompt.Context)
 	client := s.transformer()
 	if err != nil || len(sections) == 0 || client == nil {
-		s.prepared = map[string]string{}
+		s.prompt.prepared = map[string]string{}
 		return err
 	}
-	s.preparing = true
 	ctx, cancel := context.WithTimeout(s.host.ctx, s.host.opts.HookTime)
+	p := &preparation{cancel}
+	s.prompt.now = p
 	tx.then = append(tx.then, func() {
 		if !s.host.spawn(func() {
 			defer cancel()
@@ -60,8 +87,9 @@ func (s *Session) prepare(tx *txn) error {
 				changed = sections
 			}
 			s.post(func(tx *txn) error {
-				tx.s.preparing = false
-				tx.s.prepared = changed
+				if tx.s.prompt.now == p {
+					tx.s.prompt.now, tx.s.prompt.prepared = nil, changed
+				}
 				return nil
 			})
 		}) {
@@ -74,21 +102,21 @@ func (s *Session) prepare(tx *txn) error {
 // system is the system prompt of the turn that begins. One that a client has
 // looked over stays as that left it while the client is away.
 func (tx *txn) system() (string, error) {
-	changed := tx.s.prepared
-	tx.s.prepared = nil
+	changed := tx.s.prompt.prepared
+	tx.s.prompt.prepared = nil
 	if changed == nil && tx.State.Prompt.System != "" {
 		if wanted, err := transcript.Transforms(tx.State.Setup.Config, tx.informed(), tx.State.Prompt.Context); err == nil && len(wanted) > 0 {
 			return tx.State.Prompt.System, nil
 		}
 	}
-	if from := (promptOf{tx.State, tx.State.Setup.Offered, tx.informed(), tx.State.Prompt.Context}); changed != nil || tx.s.promptOf != from {
+	if from := (promptOf{tx.State, tx.State.Setup.Offered, tx.informed(), tx.State.Prompt.Context}); changed != nil || tx.s.prompt.lastOf != from {
 		prompt, err := transcript.System(tx.State.Setup.Config, tx.informed(), tx.State.Prompt.Context, changed)
 		if err != nil || changed != nil {
 			return prompt, err
 		}
-		tx.s.prompt, tx.s.promptOf = prompt, from
+		tx.s.prompt.last, tx.s.prompt.lastOf = prompt, from
 	}
-	return tx.s.prompt, nil
+	return tx.s.prompt.last, nil
 }
 
 // promptOf is what a system prompt is made of, so that one that is the same need

@@ -115,8 +115,8 @@ func (tx *txn) leaveProviders(to event.SessionConfiguredData) error {
 	another := to.Provider != nil && tx.takesProvider(to.Provider) && next.own != is.own
 	others := to.Providers != nil && !maps.Equal(next.named, is.named)
 	if (another || others) && takesTokens(tx.State.Setup.Config) {
-		tx.s.stopAsking(errOtherProvider)
-		tx.s.stopCompacting(errOtherProvider)
+		tx.s.asking.stop(errOtherProvider)
+		tx.s.compacting.stop(errOtherProvider)
 	}
 	return nil
 }

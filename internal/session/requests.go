@@ -300,13 +300,10 @@ func (h *Host) Abort(ctx context.Context, id event.SessionID, reason string) err
 }
 
 func (tx *txn) abort(reason string, keepQueue bool) error {
-	tx.s.stopAsking(errAborted)
-	tx.s.stopCalls(errAborted)
-	about := func(h event.HookStartData) bool { return h.InputID == "" || !keepQueue }
-	tx.s.stopHooks(about)
-	if _, err := tx.cancelCompaction(event.CauseAborted, errAborted, (*turn.Compaction).Waited); err != nil {
+	if err := tx.abortWork(keepQueue); err != nil {
 		return err
 	}
+	about := func(h event.HookStartData) bool { return h.InputID == "" || !keepQueue }
 	record := turn.Interrupt(tx.State, "Session aborted", func(*turn.Call) bool { return true })
 	record = append(record, turn.CloseHooks(tx.State, "Session aborted", func(h event.HookStartData) bool { return len(h.Calls) == 0 && about(h) })...)
 	record = append(record, tx.State.DropCommand("Session aborted")...)

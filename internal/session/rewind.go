@@ -88,8 +88,8 @@ func (tx *txn) rewind(r Rewind, from event.Seq, events int) (chan event.FilesRes
 	var files chan event.FilesRestoredData
 	hidden := event.HistoryHiddenData{From: from, To: tx.State.Seq, Reason: "rewind", Files: !r.KeepFiles && tx.s.host.opts.Undo != nil}
 	if hidden.Files {
-		files = tx.s.expectFiles(hidden.To)
-		tx.undo = append(tx.undo, func() { delete(tx.s.rewound, hidden.To) })
+		files = tx.s.restoring.expect(hidden.To)
+		tx.undo = append(tx.undo, func() { delete(tx.s.restoring.waiting, hidden.To) })
 	}
 	tx.Tell(event.SnapshotRewindData{UpToEventID: r.EventID, EventsRemoved: events})
 	return files, tx.Record(hidden)
@@ -121,44 +121,73 @@ func (tx *txn) since(ctx context.Context, eventID string) (event.Seq, int, error
 	return 0, 0, fmt.Errorf("event %s: %w", eventID, ErrPosition)
 }
 
-// expectFiles returns where the outcome of a rewind's files will be told.
-func (s *Session) expectFiles(hidden event.Seq) chan event.FilesRestoredData {
-	if s.rewound == nil {
-		s.rewound = make(map[event.Seq]chan event.FilesRestoredData)
+// restoring is the activity of giving files back what they held before a rewind.
+type restoring struct {
+	now *event.HistoryHiddenData // the rewind whose files are restored; nil if none are
+	// waiting has who waits for the outcome, by the position of the rewind. It outlives
+	// a stop: files are restored again until that is recorded.
+	waiting map[event.Seq]chan event.FilesRestoredData
+}
+
+func (r *restoring) busy() bool { return r.now != nil }
+
+func (r *restoring) stop(error) { r.now = nil }
+
+// abort changes nothing: what was taken back is taken back whole, files too.
+func (r *restoring) abort(*txn, bool) error { return nil }
+
+// expect returns where the outcome of a rewind's files will be told.
+func (r *restoring) expect(hidden event.Seq) chan event.FilesRestoredData {
+	if r.waiting == nil {
+		r.waiting = make(map[event.Seq]chan event.FilesRestoredData)
 	}
 	c := make(chan event.FilesRestoredData, 1)
-	s.rewound[hidden] = c
+	r.waiting[hidden] = c
 	return c
+}
+
+// finish tells who waits for a rewind's files what became of them.
+func (r *restoring) finish(hidden event.Seq, d event.FilesRestoredData) {
+	if c := r.waiting[hidden]; c != nil {
+		c <- d
+		delete(r.waiting, hidden)
+	}
+}
+
+// endWaiting tells everyone who waits that no outcome will be recorded.
+func (r *restoring) endWaiting(cause error) {
+	for hidden := range r.waiting {
+		r.finish(hidden, event.FilesRestoredData{Error: cause.Error()})
+	}
 }
 
 // restore gives files back what they held, when that it is due is stored.
 func (s *Session) restore(tx *txn, hidden event.HistoryHiddenData) {
-	s.restoring = true
+	now := &hidden
+	s.restoring.now = now
 	tx.then = append(tx.then, func() {
 		s.host.spawn(func() {
-			s.calls.Wait() // a call that was stopped must not write afterwards
+			s.calls.unfinished.Wait() // a call that was stopped must not write afterwards
 			var d event.FilesRestoredData
 			files, err := s.host.undo(s.host.ctx, s.id, hidden, false)
 			if d.Files = notNil(files); err != nil {
 				d.Error = err.Error()
 			}
-			s.post(func(tx *txn) error { return tx.restored(hidden, d) })
+			s.post(func(tx *txn) error { return tx.restored(now, d) })
 		})
 	})
 }
 
-// restored records what became of the files.
-func (tx *txn) restored(hidden event.HistoryHiddenData, d event.FilesRestoredData) error {
-	tx.s.restoring = false
-	if len(tx.State.Rewind.Restore) == 0 || tx.State.Rewind.Restore[0] != hidden || tx.s.host.ctx.Err() != nil {
+// restored records what became of the files of a rewind, unless that was stopped.
+func (tx *txn) restored(hidden *event.HistoryHiddenData, d event.FilesRestoredData) error {
+	if tx.s.restoring.now != hidden {
 		return nil
 	}
-	tx.then = append(tx.then, func() {
-		if c := tx.s.rewound[hidden.To]; c != nil {
-			c <- d
-			delete(tx.s.rewound, hidden.To)
-		}
-	})
+	tx.s.restoring.now = nil
+	if len(tx.State.Rewind.Restore) == 0 || tx.State.Rewind.Restore[0] != *hidden || tx.s.host.ctx.Err() != nil {
+		return nil
+	}
+	tx.then = append(tx.then, func() { tx.s.restoring.finish(hidden.To, d) })
 	return tx.Record(d)
 }
 

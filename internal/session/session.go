@@ -44,27 +44,21 @@ type Session struct {
 	state     *turn.State     // nil if not in memory
 	end       eventlog.End
 	info      eventlog.Info
-	asking    *request
-	running   map[string]*running        // calls under way, by id
-	left      map[string]<-chan struct{} // calls that were stopped, by key, until they are over
-	fresh     map[string]bool
-	hearings  map[string]*hearing         // hooks that are being asked, by id
-	prepared  map[string]string           // what a client has made of the next system prompt; nil if nothing yet
-	preparing bool                        // it is looking at it
-	prompt    string                      // the last system prompt
-	promptOf  promptOf                    // what it was made of
 	here      turn.Now                    // what is under way in this process, but for what now adds
 	waiting   map[chan event.Event]string // who waits for the end of an exchange, and of which
 	offer     *model.Tools
 	offered   int
 	offerMode string // in which the tools are offered
 
-	compaction *compaction // that is under way
-	gauge      gauge
+	gauge gauge
 
-	calls     sync.WaitGroup                             // that were begun here; those that were stopped may take a moment
-	restoring bool                                       // files are being given back what they held
-	rewound   map[event.Seq]chan event.FilesRestoredData // who waits for that, by the position of the rewind
+	// What it does beside its own goroutine: see activities.
+	asking     asking
+	calls      calls
+	hearings   hearings
+	compacting compacting
+	prompt     preparing
+	restoring  restoring
 }
 
 // An intent is something that somebody wants of a session.
@@ -91,9 +85,9 @@ func (in *intent) carry(tx *txn) error {
 func newSession(h *Host, id event.SessionID) *Session {
 	s := &Session{host: h, id: id}
 	s.here = turn.Now{
-		Running: func(id string) bool { return s.running[id] != nil },
-		Fresh:   func(id string) bool { return s.fresh[id] },
-		Asked:   func(id string) bool { return s.hearings[id] != nil },
+		Running: func(id string) bool { return s.calls.running[id] != nil },
+		Fresh:   func(id string) bool { return s.calls.fresh[id] },
+		Asked:   func(id string) bool { return s.hearings.asked[id] != nil },
 	}
 	s.feed.session = s
 	return s
@@ -276,12 +270,6 @@ func (s *Session) reread(tx *txn) error {
 	return err
 }
 
-// quiet reports whether nothing is under way in this process.
-func (s *Session) quiet() bool {
-	return s.asking == nil && len(s.running) == 0 && !s.restoring && len(s.waiting) == 0 &&
-		len(s.hearings) == 0 && !s.preparing && s.compaction == nil
-}
-
 // load reads the session's log, verifying it, if it is not in memory. A session
 // that does not exist has an empty state.
 func (s *Session) load() error {
@@ -295,9 +283,6 @@ func (s *Session) load() error {
 	s.state, s.end, s.info = state, index.End, index.Info
 	s.feed.reached(s.end)
 	s.offer, s.offered = nil, -1
-	if s.fresh == nil {
-		s.fresh, s.running = make(map[string]bool), make(map[string]*running)
-	}
 	return nil
 }
 
@@ -350,16 +335,7 @@ func (h *Host) unreadable(ctx context.Context, id event.SessionID, err error) er
 func (s *Session) discard(err error) {
 	s.host.log.Error("could not record what happened; the session is read again", "session", s.id, "err", err)
 	s.stopWork(err)
-	s.state, s.fresh = nil, nil
-}
-
-// stopWork gives up everything that is under way.
-func (s *Session) stopWork(cause error) {
-	s.stopAsking(cause)
-	s.stopCalls(cause)
-	s.stopCompacting(cause)
-	s.stopHooks(func(event.HookStartData) bool { return true })
-	s.prepared, s.preparing, s.restoring = nil, false, false
+	s.state, s.calls.fresh = nil, nil
 }
 
 // recordPause is how long the store is left alone after it could not record
@@ -445,8 +421,8 @@ func (s *Session) advance(tx *txn) error {
 // now is what is under way in this process.
 func (s *Session) now() turn.Now {
 	now := s.here
-	now.Asking, now.Restoring = s.asking != nil, s.restoring
-	now.Hooks, now.Compacting = s.hooked(), s.compaction != nil
-	now.Prepare, now.Preparing = len(s.state.Setup.Config.SystemMessage) > 0 && s.unprepared(), s.preparing
+	now.Asking, now.Restoring = s.asking.busy(), s.restoring.busy()
+	now.Hooks, now.Compacting = s.hooked(), s.compacting.busy()
+	now.Prepare, now.Preparing = len(s.state.Setup.Config.SystemMessage) > 0 && s.unprepared(), s.prompt.busy()
 	return now
 }

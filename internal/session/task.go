@@ -58,7 +58,7 @@ func (s *Session) watchTasks() {
 		return
 	}
 	for _, t := range s.state.Tasks.Open {
-		s.host.watch(taskKey{s.id, t.Key}, t.Last, s.left[t.Key])
+		s.host.watch(taskKey{s.id, t.Key}, t.Last, s.calls.stopped[t.Key])
 	}
 }
 
@@ -154,7 +154,7 @@ func (tx *txn) look() (found bool, err error) {
 		return false, nil
 	}
 	for _, t := range tx.State.Tasks.Open {
-		if tx.s.left[t.Key] != nil {
+		if tx.s.calls.stopped[t.Key] != nil {
 			continue // the call is on its way out: nothing is known yet
 		}
 		news, ok := tx.s.host.opts.Tasks.News(tx.s.host.ctx, tx.s.id, t.Key)

@@ -134,7 +134,7 @@ func (tx *txn) reindex() error {
 
 // rest records that everything is done.
 func (tx *txn) rest() error {
-	tx.s.fresh = make(map[string]bool)
+	tx.s.calls.fresh = nil
 	tx.Tell(event.AssistantIdleData{Aborted: tx.State.Life.Aborted})
 	defer tx.remember()
 	return tx.Record(event.SessionIdleData{Aborted: tx.State.Life.Aborted, Totals: tx.State.About.Totals})
@@ -262,7 +262,7 @@ func (tx *txn) begin(c *turn.Call, record []event.Payload) error {
 	}
 	switch c.Stage {
 	case turn.Begun:
-		tx.s.fresh[c.Request.ToolCallID] = true
+		tx.s.calls.markFresh(c.Request.ToolCallID)
 	case turn.WaitingUser:
 		tx.then = append(tx.then, func() { tx.s.askPerson(c) })
 	case turn.WaitingPlan:

@@ -1,0 +1,91 @@
+package session_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/session"
+)
+
+func TestADeletionEndsTheRewindUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, _, from, _ := rewindable(t, &undoer{})
+		begun, goOn := make(chan struct{}), make(chan struct{})
+		b.opts.Undo = func(event.SessionID, func(string) bool, bool) ([]event.RestoredFile, error) {
+			close(begun)
+			<-goOn
+			return nil, nil
+		}
+		b.restart()
+		done := make(chan error, 1)
+		go func() {
+			_, err := b.host.Rewind(context.Background(), "s", session.Rewind{EventID: from})
+			done <- err
+		}()
+		<-begun
+		if err := b.host.Delete(t.Context(), "s"); err != nil {
+			t.Fatal(err)
+		}
+		close(goOn)
+		synctest.Wait()
+		select {
+		case err := <-done:
+			if err == nil || !strings.Contains(err.Error(), "deleted") {
+				t.Errorf("err = %v, want one that says that the session was deleted", err)
+			}
+		default:
+			t.Error("whoever rewinds a deleted session still waits")
+		}
+	})
+}
+
+// A client is asked to rewrite the system prompt, and the session is deleted before
+// the client answers. The answer is not for a new session of the same name.
+func TestANewSessionHasNoPromptOfADeletedOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &told{}
+		b := newBench(t, m)
+		create := func(c *session.Client) *viewer {
+			v := newViewer()
+			c.Viewer = v
+			custom := json.RawMessage(`{"mode":"customize","sections":{"tone":{"action":"transform"}}}`)
+			view, err := b.host.Create(t.Context(), "s", session.Spec{Config: event.SessionConfiguredData{SystemMessage: custom}}, c)
+			if err == nil {
+				err = view.CatchUp(t.Context())
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			return v
+		}
+		answerWhen := func(answer string, begun chan<- struct{}, goOn <-chan struct{}) session.Transform {
+			return func(context.Context, event.SessionID, map[string]string) (map[string]string, error) {
+				close(begun)
+				<-goOn
+				return map[string]string{"tone": answer}, nil
+			}
+		}
+		oldBegun, oldGoOn := make(chan struct{}), make(chan struct{})
+		create(&session.Client{Transform: answerWhen("OLD", oldBegun, oldGoOn)})
+		b.send("s", event.InputAcceptedData{Prompt: "Reply with exactly: ONE"})
+		<-oldBegun
+		if err := b.host.Delete(t.Context(), "s"); err != nil {
+			t.Fatal(err)
+		}
+		newBegun, newGoOn := make(chan struct{}), make(chan struct{})
+		v := create(&session.Client{Transform: answerWhen("NEW", newBegun, newGoOn)})
+		b.send("s", event.InputAcceptedData{Prompt: "Reply with exactly: TWO"})
+		<-newBegun
+		close(oldGoOn)
+		synctest.Wait()
+		close(newGoOn)
+		v.await(t, 0, event.SessionIdle)
+		if system := m.last().System; !strings.Contains(system, "NEW") || strings.Contains(system, "OLD") {
+			t.Errorf("the system prompt of the new session is %q", system)
+		}
+	})
+}
