@@ -6,9 +6,12 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/model/offline"
 	"github.com/abide-run/abide/internal/session"
+	"github.com/abide-run/abide/internal/tool"
 )
 
 func TestADeletionEndsTheRewindUnderWay(t *testing.T) {
@@ -87,5 +90,32 @@ func TestANewSessionHasNoPromptOfADeletedOne(t *testing.T) {
 		if system := m.last().System; !strings.Contains(system, "NEW") || strings.Contains(system, "OLD") {
 			t.Errorf("the system prompt of the new session is %q", system)
 		}
+	})
+}
+
+// A turn is interrupted, and its queue kept, while a hook of the turn is asked. Nobody
+// waits for the hook any more.
+func TestAnInterruptionStopsTheHooksOfTheTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, offline.Model{}, &counter{name: "act", replay: tool.Keyed})
+		e := &ears{stuck: map[string]bool{event.HookPreToolUse: true}, heard: make(chan string, 10)}
+		stopped := make(chan time.Time, 1)
+		v := b.create("s", &session.Client{Hook: func(ctx context.Context, id event.SessionID, kind string, input json.RawMessage) (json.RawMessage, error) {
+			output, err := e.hook(ctx, id, kind, input)
+			if kind == event.HookPreToolUse {
+				stopped <- time.Now()
+			}
+			return output, err
+		}})
+		b.send("s", event.InputAcceptedData{Prompt: "Use act with value 'x'"})
+		for <-e.heard != event.HookPreToolUse {
+		}
+		began := time.Now()
+		b.send("s", event.InputAcceptedData{Prompt: "Reply with exactly: TWO", Mode: event.ModeInterrupt})
+		if at := <-stopped; at.Sub(began) > 0 {
+			t.Errorf("the hook was stopped %s after the turn", at.Sub(began))
+		}
+		v.await(t, 0, event.SessionIdle)
+		b.verify("s")
 	})
 }
