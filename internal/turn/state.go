@@ -134,7 +134,7 @@ func (s *State) foldParts(e event.Event, keys *Keys) error {
 	if e.Kind().Type == "" {
 		return nil
 	}
-	body, err := e.Body()
+	body, err := bodyOf(e)
 	if err != nil {
 		return err
 	}
@@ -159,4 +159,16 @@ func (s *State) foldParts(e event.Event, keys *Keys) error {
 	s.Memory.fold(e, body)
 	s.todos.fold(e, body)
 	return s.Context.fold(e, body)
+}
+
+// bodyOf decodes the body of an event. It leaves the body empty if no part reads it and
+// the kind is frequent, because decoding takes most of the time of loading a log.
+func bodyOf(e event.Event) (event.Payload, error) {
+	switch e.Type {
+	case event.AssistantTurnStart:
+		return event.AssistantTurnStartData{}, nil
+	case event.AssistantTurnEnd:
+		return event.AssistantTurnEndData{}, nil
+	}
+	return e.Body()
 }
