@@ -1,6 +1,5 @@
-// Package tool is the port to what an agent can do by itself, inside the
-// runtime. Tools that a client carries out are not here: they are open
-// questions.
+// Package tool defines the tools that the runtime carries out for an agent. Tools that
+// a client carries out are not here: their calls are open questions.
 package tool
 
 import (
@@ -12,13 +11,13 @@ import (
 	"github.com/abide-run/abide/internal/event"
 )
 
-// A Replay says what may be done with a call that was begun when the runtime
-// died.
+// A Replay says whether a call may be repeated if the runtime was killed after the call
+// began.
 type Replay int
 
 const (
-	// Once means that a second run could do harm: the model is told that the
-	// call may have happened.
+	// Once means that a second run could do harm: instead, the model is told that the
+	// call may have had its effect.
 	Once Replay = iota
 	// Keyed means that a second run with the same key has no further effect.
 	Keyed
@@ -26,36 +25,36 @@ const (
 	Pure
 )
 
-// A Tool does one kind of thing. It is safe for concurrent use.
+// A Tool is one tool. It is safe for concurrent use.
 type Tool interface {
-	// Spec says what the model is told.
+	// Spec returns the description of the tool for the model.
 	Spec() Spec
-	// Permission says what a call wants to do, or nil if it needs nobody's yes.
-	// An error is a result for the model: the call is refused without asking. A
-	// [Refusal] says all of that result.
+	// Permission returns the permission request of a call, or nil if the call needs no
+	// permission. With an error the call is refused without asking, and the error
+	// becomes its result; a [Refusal] is the whole result.
 	Permission(call Call) (*approval.Request, error)
-	// Run makes the call. A failure of the tool is a Result; an error that is
-	// ctx's means that the call was cancelled.
+	// Run makes the call. A failure of the tool is a Result; the error of ctx means that
+	// the call was cancelled.
 	Run(ctx context.Context, call Call) (Result, error)
 }
 
-// An Offerer is a tool that not every session is offered, or not every session
-// in the same words.
+// An Offerer is a tool that is not offered to every session, or not to every session
+// with the same description.
 type Offerer interface {
 	Tool
-	// Offer says what the model of a session is told of the tool. It reports
-	// false if the tool is of no use in that session.
+	// Offer returns the description of the tool for the model of a session, or false if
+	// the tool is of no use in that session.
 	Offer(State) (Spec, bool)
 }
 
-// A State is what the log says of a session. A tool that needs a part of it
-// declares that part as an interface of its own. The state belongs to the session
-// that writes the log: it may be read while the tool is asked for its offer, for
-// its permission or for an instant call, and not afterwards.
+// A State is the state of a session that results from its log. A tool that needs a part
+// of it declares an interface for that part. The state belongs to the session that
+// writes the log: a tool may read it during Offer, Permission and an instant Run, and
+// must not keep it.
 type State any
 
-// AskUser is the name of the tool by which the model asks a person. Clients can
-// switch it off.
+// AskUser is the name of the tool with which the model asks a person. Clients can
+// disable it.
 const AskUser = "ask_user"
 
 // A Spec describes a tool.
@@ -64,83 +63,82 @@ type Spec struct {
 	Description string
 	Parameters  json.RawMessage // JSON schema
 	Replay      Replay
-	// Detaches means that what a call does can go on without it, as a task with
+	// Detaches is true if the work of a call can continue after the call, as a task with
 	// the key of the call.
 	Detaches bool
-	// OnDemand means that the tool is only offered where a session or the
-	// configuration names it.
+	// OnDemand is true if the tool is offered only where a session or the configuration
+	// names it.
 	OnDemand bool
-	// Instant means that a call depends on nothing but what it is given, and does
-	// nothing but have something recorded. It is made where the log is written,
-	// one after the other, so that its record and its result are one append.
+	// Instant is true if a call depends only on its arguments and the state, and its
+	// only effect is Result.Record. Such calls are made by the writer of the log, one
+	// after the other, so that record and result are one append.
 	Instant bool
-	// Agent means that a call is carried out by a session of its own, whose id is
-	// the key of the call.
+	// Agent is true if a session of its own carries out a call. The ID of that session
+	// is the key of the call.
 	Agent bool
 }
 
 // A Call is one call of a tool.
 type Call struct {
 	Session event.SessionID
-	ID      string // the model's name for the call
-	Key     string // the same for every attempt at this call, and for no other call
-	Attempt int    // 1, 2, …
-	// Begun is when the first attempt was recorded. It is zero if that is not
-	// known.
+	ID      string // ID that the model gave the call
+	Key     string // unique key of the call, the same for every attempt
+	Attempt int    // number of the attempt; the first is 1
+	// Begun is when the first attempt was recorded; zero if that is unknown.
 	Begun     time.Time
 	Arguments json.RawMessage
-	Dir       string   // the session's working directory
-	Env       []string // the session's environment
+	Dir       string   // working directory of the session
+	Env       []string // environment of the session
 
-	Scope event.ScopeRules // the files that the session may use without asking, and never
+	Scope event.ScopeRules // files that the session may use without asking, and files that it may never use
 
-	// State is what the log says of the session. It is nil when a call that is not
-	// instant is run.
+	// State is the state of the session. It is nil while a call that is not instant
+	// runs.
 	State State
 
-	// Granted means that more than the session's scope allows the call: a
-	// person, an approval for the session, or a rule that allows everything.
+	// Granted is true if something beyond the session's scope allows the call: a person,
+	// a grant for the session, or a rule.
 	Granted bool
-	// Asked is the request that a person said yes to, as it was shown. It is nil
-	// if nobody was asked.
+	// Asked is the request that a person approved, as it was shown; nil if nobody was
+	// asked.
 	Asked json.RawMessage
 }
 
-// A Result is what the model reads.
+// A Result is the result of a call.
 type Result struct {
-	Text     string
-	Detailed string          // for people, if that is different
+	Text     string          // text for the model
+	Detailed string          // text for people, if it differs
 	Contents json.RawMessage // structured parts for clients
-	Binary   json.RawMessage // images for the model, in the protocol's form
+	Binary   json.RawMessage // images for the model, in the form of the protocol
 	Failed   bool
-	Code     string // one of event.Code…, if Failed
-	Message  string // why it failed, for people, if that is less than Text
-	Task     bool   // what the call began goes on without it, as a task
+	Code     string // error code, one of event.Code…, if Failed
+	Message  string // short reason of a failure, for people; empty if Text is short enough
+	Task     bool   // true if the work continues after the call, as a task
 
-	Record []event.Payload // what the call has changed, recorded together with its result
-	Then   []event.Payload // what follows from the result, recorded after it
-	// Open means that the call has asked a question, which is part of Record. The
-	// answer is the result of the call.
+	Record []event.Payload // events that the call causes, recorded together with its result
+	Then   []event.Payload // events that follow from the result, recorded after it
+	// Open is true if the call has asked a question, which is part of Record. The answer
+	// becomes the result of the call.
 	Open bool
 }
 
-// AgentWork is what an agent is started for.
+// AgentWork is the work for an agent.
 type AgentWork struct {
-	Description string   // what it is about, in a few words
-	Prompt      string   // what it is to do
-	Type        string   // which agent
-	Name        string   // what people are shown
-	Brief       string   // what the agent is told beside its work
-	Tools       []string // the tools that it has; nil for those of the session that starts it
+	Description string   // short description
+	Prompt      string   // what the agent has to do
+	Type        string   // kind of agent
+	Name        string   // name that people see
+	Brief       string   // instructions for the agent in addition to the prompt
+	Tools       []string // names of its tools; nil for those of the session that starts it
 }
 
-// A Refusal is the error of a call that is not even asked about: the result that
-// it has all the same, which need not be a failure.
+// A Refusal is the error of a call that is refused without asking. It has the result of
+// the call, which need not be a failure.
 type Refusal struct{ Result }
 
 func (r *Refusal) Error() string { return r.Text }
 
-// Fail makes the result of a call that went wrong.
+// Fail returns the result of a call that failed.
 func Fail(text string) Result {
 	return Result{Text: text, Failed: true, Code: event.CodeFailure}
 }

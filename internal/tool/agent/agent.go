@@ -1,9 +1,8 @@
-// Package agent has the tool by which a model gives work to an agent of its own:
-// task.
+// Package agent has the tool task, with which a model gives work to an agent.
 //
-// An agent is a session like any other, under the key of the call that started
-// it: it is stored, it goes on after a crash, and the call that is made again
-// finds it. Who runs it is not decided here.
+// An agent is a session like any other, with the key of the call that started it as its
+// ID: it is stored, it continues after a crash, and a repeated call finds it. A [Runner]
+// runs it.
 package agent
 
 import (
@@ -21,19 +20,19 @@ import (
 
 // A Runner runs agents.
 type Runner interface {
-	// RunAgent gives work to an agent and returns what came of it. The call is the
-	// one that starts the agent.
+	// RunAgent gives work to an agent and returns the result. The call is the one that
+	// starts the agent.
 	RunAgent(ctx context.Context, call tool.Call, work tool.AgentWork) (tool.Result, error)
 }
 
 // A kind is an agent that every session can start.
 type kind struct {
 	name  string
-	brief string   // what it is told beside its work
-	tools []string // those that it has; nil for all
+	brief string   // instructions for the agent in addition to its prompt
+	tools []string // names of its tools; nil for all
 }
 
-// kinds are the agents that need no description by a client.
+// kinds are the built-in agents.
 var kinds = []kind{
 	{name: "explore", brief: "You find out how things are, and say so. You change nothing.", tools: []string{"view", "grep", "glob"}},
 	{name: "task", brief: "You carry out one task, and say what came of it."},
@@ -52,7 +51,7 @@ func Names() []string {
 	return names
 }
 
-// Briefs returns what each of these agents is told beside its work, by name.
+// Briefs returns the instructions of each of these agents, by name.
 func Briefs() map[string]string {
 	briefs := make(map[string]string, len(kinds))
 	for _, k := range kinds {
@@ -74,9 +73,9 @@ func (starter) Offer(s tool.State) (tool.Spec, bool) {
 	return spec(agents), len(agents) > 0
 }
 
-// offered returns the agents that a session can start: those that every session
-// can start, but for what its configuration leaves out, and those that it
-// describes. An agent starts none.
+// offered returns the names of the agents that a session can start: the built-in ones,
+// without those that its configuration excludes, and those that its configuration
+// describes. An agent cannot start agents.
 func offered(s tool.State) []string {
 	session, ok := s.(interface {
 		Settings() event.SessionConfiguredData
@@ -99,8 +98,8 @@ func offered(s tool.State) []string {
 	return list
 }
 
-// Permission refuses a call that names no agent of the session. Starting one
-// needs nobody's yes: what the agent does is asked about.
+// Permission refuses a call that names no agent of the session. Starting an agent needs
+// no permission, because the calls of the agent do.
 func (starter) Permission(call tool.Call) (*approval.Request, error) {
 	work, err := read(call.Arguments)
 	if valid := offered(call.State); err == nil && !slices.Contains(valid, work.Type) {
@@ -109,7 +108,7 @@ func (starter) Permission(call tool.Call) (*approval.Request, error) {
 	return nil, err
 }
 
-// Run lets the agent work until it has an answer.
+// Run runs the agent until it has an answer.
 func (t starter) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 	work, err := read(call.Arguments)
 	if err != nil {
@@ -118,7 +117,7 @@ func (t starter) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 	return t.runner.RunAgent(ctx, call, work)
 }
 
-// read reads what an agent is started for.
+// read parses the arguments of a call.
 func read(raw json.RawMessage) (tool.AgentWork, error) {
 	args := argument.Read(raw)
 	work := tool.AgentWork{
@@ -131,7 +130,7 @@ func read(raw json.RawMessage) (tool.AgentWork, error) {
 	return work, args.Err()
 }
 
-// spec is what the model is told of the tool, with the agents that it can start.
+// spec returns the description of the tool, with the agents that it can start.
 func spec(agents []string) tool.Spec {
 	type property struct {
 		Type        string   `json:"type"`
@@ -148,7 +147,7 @@ func spec(agents []string) tool.Spec {
 		"agent_type":  {Type: "string", Description: "Which agent: explore only reads; the others can do what you can.", Enum: agents},
 		"name":        {Type: "string", Description: "A short name for this agent."},
 	}, []string{"description", "prompt", "agent_type", "name"}})
-	if err != nil { // plain data
+	if err != nil { // cannot happen: the value is plain data
 		panic(err)
 	}
 	return tool.Spec{

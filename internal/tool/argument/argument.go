@@ -1,9 +1,9 @@
-// Package argument reads the arguments of a tool call: JSON that a model wrote.
+// Package argument parses the arguments of a tool call: JSON that a model wrote.
 //
-//   - Whatever is wrong is collected and said at once, with the names of the
-//     arguments, in the protocol's words.
-//   - An argument may have several names; the first that is there counts.
-//   - Null is as if it were not there. What nobody asks for is left alone.
+//   - All errors are collected and reported together, with the names of the arguments,
+//     in the words of the protocol.
+//   - An argument may have several names; the first one that is present counts.
+//   - Null counts as missing. Unknown arguments are ignored.
 package argument
 
 import (
@@ -20,13 +20,13 @@ import (
 	"github.com/abide-run/abide/internal/tool"
 )
 
-// A Set is the arguments of one call while they are read.
+// A Set is the arguments of one call while they are parsed.
 type Set struct {
 	values map[string]json.RawMessage
 	wrong  []string
 }
 
-// Read begins to read arguments. None at all are as an empty object.
+// Read begins to parse arguments. Missing arguments count as an empty object.
 func Read(raw json.RawMessage) *Set {
 	s := new(Set)
 	if len(bytes.TrimSpace(raw)) > 0 && json.Unmarshal(raw, &s.values) != nil {
@@ -35,7 +35,7 @@ func Read(raw json.RawMessage) *Set {
 	return s
 }
 
-// Err says what is wrong, if anything is: a *tool.Refusal.
+// Err returns a *tool.Refusal with all errors, or nil if there are none.
 func (s *Set) Err() error {
 	switch len(s.wrong) {
 	case 0:
@@ -46,8 +46,8 @@ func (s *Set) Err() error {
 	return refuse("Multiple validation errors:\n- " + strings.Join(s.wrong, "\n- "))
 }
 
-// Refused returns the result of a call that cannot be made as it is, and whether
-// that is so.
+// Refused returns the result of a call with invalid arguments, and whether they are
+// invalid.
 func (s *Set) Refused() (tool.Result, bool) {
 	var refusal *tool.Refusal
 	if errors.As(s.Err(), &refusal) {
@@ -62,12 +62,12 @@ func refuse(what string) error {
 	return &tool.Refusal{Result: r}
 }
 
-// Wrong notes that an argument cannot be used.
+// Wrong records that an argument is invalid.
 func (s *Set) Wrong(name, format string, args ...any) {
 	s.wrong = append(s.wrong, fmt.Sprintf("%q: ", name)+fmt.Sprintf(format, args...))
 }
 
-// kind names the kind of a JSON value.
+// kind returns the name of the type of a JSON value.
 func kind(raw json.RawMessage) string {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 {
@@ -88,7 +88,7 @@ func kind(raw json.RawMessage) string {
 	return "number"
 }
 
-// find returns the first of some arguments that is there, and its name.
+// find returns the first of some arguments that is present, and its name.
 func (s *Set) find(names []string) (string, json.RawMessage) {
 	for _, name := range names {
 		if raw, ok := s.values[name]; ok && kind(raw) != "null" {
@@ -114,10 +114,10 @@ func read[T any](s *Set, want string, names []string) (v T, ok bool) {
 	return v, true
 }
 
-// Text reads a text, if it is there.
+// Text returns a text, and whether it is present.
 func (s *Set) Text(names ...string) (string, bool) { return read[string](s, "string", names) }
 
-// Needed reads a text that must be there.
+// Needed returns a text that must be present.
 func (s *Set) Needed(names ...string) string {
 	v, _ := s.Text(names...)
 	if _, raw := s.find(names); raw == nil {
@@ -126,7 +126,7 @@ func (s *Set) Needed(names ...string) string {
 	return v
 }
 
-// Filled reads a text that must be there and must not be empty.
+// Filled returns a text that must be present and not empty.
 func (s *Set) Filled(name string) string {
 	v := s.Needed(name)
 	if _, raw := s.find([]string{name}); raw != nil && string(raw) == `""` {
@@ -135,13 +135,13 @@ func (s *Set) Filled(name string) string {
 	return v
 }
 
-// Flag reads whether something is wanted.
+// Flag returns a boolean; false if it is missing.
 func (s *Set) Flag(names ...string) bool {
 	v, _ := read[bool](s, "boolean", names)
 	return v
 }
 
-// Number reads a whole number that is not negative.
+// Number returns an integer that is not negative, and whether it is present.
 func (s *Set) Number(names ...string) (int64, bool) {
 	name, _ := s.find(names)
 	v, ok := read[float64](s, "number", names)
@@ -156,9 +156,9 @@ func (s *Set) Number(names ...string) (int64, bool) {
 	return int64(v), true
 }
 
-// Seconds reads a time: a number of seconds, also as a text, or a text like
-// 1m30s. What is longer than a time can be is the longest there is. The name is
-// that of the argument, for messages.
+// Seconds returns a duration: a number of seconds, also as a text, or a text like 1m30s.
+// A value that is too large becomes the longest duration. The name is that of the
+// argument, for messages.
 func (s *Set) Seconds(names ...string) (d time.Duration, name string, ok bool) {
 	name, raw := s.find(names)
 	if raw == nil {
@@ -187,7 +187,7 @@ func seconds(n float64) time.Duration {
 	return time.Duration(max(-most, min(n, most/2)) * float64(time.Second))
 }
 
-// Choice reads one of some words; the first if it is not there.
+// Choice returns one of some words; the first one if the argument is missing.
 func (s *Set) Choice(name string, of ...string) string {
 	v, ok := s.Text(name)
 	if !ok {
@@ -199,8 +199,7 @@ func (s *Set) Choice(name string, of ...string) string {
 	return v
 }
 
-// Texts reads what may be one text or a list of them. A list without any is as if
-// it were not there.
+// Texts returns one text or a list of texts. An empty list counts as missing.
 func (s *Set) Texts(names ...string) []string {
 	for i := range names {
 		name, raw := s.find(names[i : i+1])
@@ -222,7 +221,7 @@ func (s *Set) Texts(names ...string) []string {
 	return nil
 }
 
-// Integers reads a list of whole numbers.
+// Integers returns a list of integers, and whether it is present.
 func (s *Set) Integers(name string) ([]int64, bool) {
 	list, ok := read[[]json.RawMessage](s, "array", []string{name})
 	numbers := make([]int64, len(list))

@@ -1,5 +1,5 @@
-// Package ask has the tool by which a model asks a person: ask_user. A call is an
-// open question, and the answer is its result.
+// Package ask has the tool ask_user, with which a model asks a person. A call is an open
+// question, and the answer is its result.
 package ask
 
 import (
@@ -29,7 +29,7 @@ type asker struct{}
 
 func (asker) Spec() tool.Spec { return spec }
 
-// Offer offers the tool where some client has said that it can ask a person.
+// Offer offers the tool if a client has declared that it can ask a person.
 func (asker) Offer(s tool.State) (tool.Spec, bool) {
 	session, ok := s.(interface {
 		Can() event.ClientDeclaredData

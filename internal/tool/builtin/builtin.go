@@ -1,6 +1,6 @@
 // Package builtin lists the tools of a session that belong to no other part of
-// the runtime: skills, agents, questions to a person, plans, and the end of work
-// that nobody looks after.
+// the runtime: skills, agents, questions to a person, plans, and the end of work in
+// autopilot mode.
 package builtin
 
 import (

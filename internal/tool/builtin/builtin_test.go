@@ -13,7 +13,7 @@ import (
 	"github.com/abide-run/abide/internal/tool/builtin"
 )
 
-// A host knows one skill and runs agents that repeat what they are told.
+// A host has one skill and runs agents that repeat their prompt.
 type host struct{}
 
 func (host) RunAgent(_ context.Context, _ tool.Call, work tool.AgentWork) (tool.Result, error) {
@@ -28,7 +28,7 @@ func (host) ReadSkill(k event.Skill) (event.SkillInvokedData, error) {
 	return event.SkillInvokedData{Name: k.Name, Content: "Turn around."}, nil
 }
 
-// A state is what a session's log says, as far as the tools ask.
+// A state is the state of a session, as far as the tools use it.
 type state struct {
 	mode   string
 	can    event.ClientDeclaredData
@@ -41,7 +41,7 @@ func (s state) Can() event.ClientDeclaredData         { return s.can }
 func (s state) Settings() event.SessionConfiguredData { return s.config }
 func (s state) UsableSkills() []event.Skill           { return s.skills }
 
-// all is a state in which every tool is of use, but for that of another mode.
+// all returns a state in which every tool is offered, except those of other modes.
 func all(mode string) state {
 	return state{mode: mode, can: event.ClientDeclaredData{UserInput: true, ExitPlan: true}, skills: []event.Skill{{Name: "dance"}}}
 }
@@ -80,7 +80,7 @@ func TestCalls(t *testing.T) {
 	const work = `"description":"d","prompt":"look","name":"n"`
 	for _, test := range []struct {
 		tool, args string
-		want       string // part of the result, or of what is recorded
+		want       string // part of the result, or of the recorded events
 		open       bool
 	}{
 		{"ask_user", `{"question":"why?","choices":["a","b"]}`, `"question":"why?","choices":["a","b"]`, true},
@@ -106,7 +106,7 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// call makes a call as a session does: what is refused is not run.
+// call makes a call as a session does: a refused call is not run.
 func call(t *testing.T, name string, c tool.Call) tool.Result {
 	t.Helper()
 	for _, b := range builtin.New(host{}) {

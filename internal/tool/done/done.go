@@ -1,5 +1,5 @@
-// Package done has the tool by which a model ends its work when nobody looks
-// after it: task_complete. With its result the turn is over.
+// Package done has the tool task_complete, with which a model ends its work in autopilot
+// mode. Its result ends the turn.
 package done
 
 import (
@@ -27,7 +27,7 @@ type finisher struct{}
 
 func (finisher) Spec() tool.Spec { return spec }
 
-// Offer offers the tool where the model works by itself.
+// Offer offers the tool in autopilot mode.
 func (finisher) Offer(s tool.State) (tool.Spec, bool) {
 	session, ok := s.(interface{ Mode() string })
 	return spec, ok && session.Mode() == event.ModeAutopilot

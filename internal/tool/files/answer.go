@@ -9,7 +9,7 @@ import (
 	"github.com/abide-run/abide/internal/tool/files/text"
 )
 
-// answer writes down what was found.
+// answer returns the result as text.
 func (c *grepCall) answer(found *shelf) string {
 	switch {
 	case found.count == 0:
@@ -20,7 +20,7 @@ func (c *grepCall) answer(found *shelf) string {
 	return c.paths(found)
 }
 
-// content writes matching lines down: one by one, or by file if there are many.
+// content returns the matching lines: one by one, or grouped by file if there are many.
 func (c *grepCall) content(found *shelf) string {
 	if c.limit > 0 {
 		out, shown := c.plain(found, int64(c.limit))
@@ -42,7 +42,7 @@ func (c *grepCall) content(found *shelf) string {
 	})
 }
 
-// below writes a path as it is below the place that was searched, if it was one.
+// below returns a path relative to the place that was searched, if there was only one.
 func (c *grepCall) below(path string) string {
 	if len(c.places) > 1 {
 		return path
@@ -50,7 +50,7 @@ func (c *grepCall) below(path string) string {
 	return strings.TrimPrefix(path, c.places[0].prefix())
 }
 
-// numbered writes a line with its number, if numbers are wanted.
+// numbered returns a line, with its number if numbers are requested.
 func (c *grepCall) numbered(it item, match, context string) string {
 	mark := match
 	if it.context {
@@ -62,7 +62,7 @@ func (c *grepCall) numbered(it item, match, context string) string {
 	return fmt.Sprintf("%d%s%s", it.number, mark, it.text)
 }
 
-// plain writes the first matches down one by one, and returns how many it were.
+// plain returns the first matches line by line, and how many they are.
 func (c *grepCall) plain(found *shelf, most int64) (string, int64) {
 	var p paper
 	shown, last := int64(0), int64(0)
@@ -85,7 +85,7 @@ func (c *grepCall) plain(found *shelf, most int64) (string, int64) {
 	return p.String(), shown
 }
 
-// line writes a line down with its file.
+// line returns a line with the name of its file.
 func (c *grepCall) line(file string, it item) string {
 	mark := ":"
 	if it.context {
@@ -94,11 +94,11 @@ func (c *grepCall) line(file string, it item) string {
 	return plainName(file) + mark + c.numbered(it, ":", "-")
 }
 
-// maxColumns is how much of a line is shown.
+// maxColumns is the maximum number of bytes of a line that are shown.
 const maxColumns = 500
 
-// excerpt returns what is shown of a line: if it is long, what is around the
-// match.
+// excerpt returns the part of a line that is shown: the whole line, or the part around
+// the match if the line is long.
 func (j *hunt) excerpt(l search.Line) string {
 	line := strings.TrimSuffix(text.Valid(l.Text), "\r")
 	if len(line) <= maxColumns {
@@ -123,7 +123,7 @@ func cutMark(n int) string {
 	return fmt.Sprintf("[… %d bytes …]", n)
 }
 
-// paths writes files down, with their counts if wanted.
+// paths returns the found files, with their counts if requested.
 func (c *grepCall) paths(found *shelf) string {
 	counts := c.mode == modeCount
 	if most := int64(c.limit); most > 0 && most < found.count {

@@ -14,26 +14,28 @@ import (
 	"github.com/abide-run/abide/internal/tool"
 )
 
-// A change is what a call wants to write.
+// A change is the old and the new content of a file.
 type change struct {
-	old, new []byte // old is nil if there is no file
+	old, new []byte // old is nil if the file does not exist
 }
 
 // A writer is a call that changes one file.
 type writer struct {
 	path      string
 	intention string
-	done      string // what the model reads when it is made
-	// plan says how the file is to be changed, as things are now, or why it
-	// cannot be.
+	done      string // text for the model after the change
+	// plan returns the change for the present content of the file, or why it cannot be
+	// changed.
 	plan func(s *scope.Scope) (change, error)
 }
 
-// maxContents is how much of a new file's content is shown beside the diff.
+// maxContents is the maximum number of bytes of a new file that are shown beside the
+// diff.
 const maxContents = 256 << 10
 
-// writing asks to write a file. A call that cannot succeed is not asked about,
-// unless its answer would tell the model about files that it may not read.
+// writing returns the request to write a file. A call that cannot succeed fails without
+// asking, unless the error would reveal something about files that the model may not
+// read.
 func (f *files) writing(call tool.Call, w writer) (*approval.Request, error) {
 	s, err := f.Scope(call)
 	if err != nil {
@@ -61,7 +63,7 @@ func (f *files) writing(call tool.Call, w writer) (*approval.Request, error) {
 	return request(call, s, approval.Write, []string{w.path}, found, body)
 }
 
-// show adds what the change is.
+// show adds the change to the request.
 func (r *writeRequest) show(path string, c change) {
 	r.Diff, r.Digest = diff(path, c.old, c.new), digest(c.old)
 	if len(c.new) <= maxContents {
@@ -70,8 +72,7 @@ func (r *writeRequest) show(path string, c change) {
 	}
 }
 
-// inside reports whether a path that leads where it says is in the working
-// directory.
+// inside reports whether a path without links is in the working directory.
 func inside(s *scope.Scope, dir, path string) bool {
 	f, err := s.Judge(dir, scope.Read)
 	if err != nil {
@@ -81,8 +82,8 @@ func inside(s *scope.Scope, dir, path string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// write makes the change of a call, once: an attempt after a crash finds out
-// whether the one before was successful.
+// write makes the change of a call once: an attempt after a crash checks whether the one
+// before has made it.
 func (f *files) write(call tool.Call, w writer) (tool.Result, error) {
 	s, err := f.allowed(call, scope.Write, w.path)
 	if err != nil {
@@ -115,8 +116,8 @@ func (f *files) write(call tool.Call, w writer) (tool.Result, error) {
 	return tool.Result{Text: w.done, Detailed: diff(w.path, c.old, c.new)}, apply(call, s, kept, at.Path, w.path, c)
 }
 
-// again finds out what became of an earlier attempt. It returns nil if the call
-// is yet to be made.
+// again returns the result of an earlier attempt that has made the change. It returns
+// nil if the change is yet to be made.
 func again(call tool.Call, s *scope.Scope, kept *Checkpoints, w writer) (*tool.Result, error) {
 	none := new(tool.Result)
 	r, found, err := kept.find(call.Key)
@@ -145,9 +146,9 @@ func again(call tool.Call, s *scope.Scope, kept *Checkpoints, w writer) (*tool.R
 	return none, interrupted
 }
 
-// stale refuses a change that is not the one that a person was shown, because
-// the file was changed meanwhile. Changes by other calls of the session do not
-// count: those were shown too.
+// stale refuses a change that is not the one that a person approved, because the file
+// was changed meanwhile. Changes by other calls of the session do not count: they were
+// approved too.
 func stale(call tool.Call, kept *Checkpoints, real, path string, c change) error {
 	var asked writeRequest
 	if call.Asked == nil || json.Unmarshal(call.Asked, &asked) != nil || asked.Digest == "" || asked.Digest == digest(c.old) {
@@ -160,7 +161,7 @@ func stale(call tool.Call, kept *Checkpoints, real, path string, c change) error
 	return fail("File changed", "File %s has changed since this edit was proposed; no changes made. View it again before you repeat the edit.", path)
 }
 
-// apply makes a change, after it is recorded.
+// apply records a change, and then makes it.
 func apply(call tool.Call, s *scope.Scope, kept *Checkpoints, real, path string, c change) error {
 	record := Record{Key: call.Key, Call: call.ID, Path: real, Before: digest(c.old), After: digest(c.new), Time: time.Now().UTC()}
 	if err := kept.Save(record, c.old); err != nil {

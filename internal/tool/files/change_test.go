@@ -112,8 +112,7 @@ func TestEditKeepsWhatItDoesNotReplace(t *testing.T) {
 	}
 }
 
-// naiveEdit is the obvious way: without carriage returns, where they do not
-// matter.
+// naiveEdit is the model of an edit: it removes carriage returns first.
 func naiveEdit(data, old, now string) (string, int) {
 	plain, windows := data, false
 	if !strings.Contains(old, "\r") && strings.Contains(data, "\r\n") {
@@ -129,13 +128,13 @@ func naiveEdit(data, old, now string) (string, int) {
 		return data, count
 	}
 	out := strings.Replace(plain, old, now, 1)
-	if windows { // every line of these files ends alike
+	if windows { // all lines of these files have the same line break
 		out = strings.ReplaceAll(strings.ReplaceAll(out, "\r\n", "\n"), "\n", "\r\n")
 	}
 	return out, 1
 }
 
-// TestEditsAreThoseOfANaiveModel draws files whose lines end alike.
+// TestEditsAreThoseOfANaiveModel uses random files with one kind of line break.
 func TestEditsAreThoseOfANaiveModel(t *testing.T) {
 	b := newBench(t)
 	piece := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "ab", "\n", "é", "😀", " "}), 0, 8)
@@ -235,7 +234,7 @@ func TestEditsOfOneFileAtATimeLoseNothing(t *testing.T) {
 func TestACallThatIsMadeAgainIsMadeOnce(t *testing.T) {
 	for _, test := range []struct {
 		name, tool, arguments string
-		before, after         string // what the file holds; "-" is no file
+		before, after         string // content of the file; "-" for no file
 	}{
 		{"edit", "edit", `{"path":"f","old_str":"a","new_str":"aa"}`, "xax", "xaax"},
 		{"edit that could be made twice", "edit", `{"path":"f","old_str":"x","new_str":"xy"}`, "x", "xy"},
@@ -259,7 +258,7 @@ func TestACallThatIsMadeAgainIsMadeOnce(t *testing.T) {
 			if first.Failed || second.Text != first.Text || second.Detailed != first.Detailed || b.content("f") != test.after {
 				t.Errorf("made and made again: %+v, %+v, %q", first, second, b.content("f"))
 			}
-			set(b, test.before) // as if the first attempt had been cut off before the write
+			set(b, test.before) // as if the first attempt was interrupted before the write
 			call.Attempt++
 			if r := b.make(test.tool, call); r.Text != first.Text || b.content("f") != test.after {
 				t.Errorf("cut off: %+v, %q", r, b.content("f"))
@@ -270,7 +269,7 @@ func TestACallThatIsMadeAgainIsMadeOnce(t *testing.T) {
 				t.Errorf("changed by others: %+v, %q", r, b.content("f"))
 			}
 			set(b, test.before)
-			fresh := b.call(test.arguments) // begun, and cut off before anything
+			fresh := b.call(test.arguments) // as if the first attempt was interrupted before its record
 			fresh.Attempt = 2
 			if r := b.make(test.tool, fresh); r.Text != first.Text || b.content("f") != test.after {
 				t.Errorf("cut off early: %+v, %q", r, b.content("f"))
@@ -292,7 +291,7 @@ func TestAWriteThatCannotBeTakenBackIsNotMade(t *testing.T) {
 	}
 }
 
-// restore takes back the calls of the given numbers.
+// restore undoes the calls from the given number on.
 func restore(t interface{ Fatal(...any) }, c *files.Checkpoints, from int) []files.Reversal {
 	all, err := c.Restore(func(key string) bool {
 		var n int
@@ -341,14 +340,14 @@ func TestWhatCallsHaveWrittenIsTakenBack(t *testing.T) {
 	}
 }
 
-// TestGoingBackGivesWhatWasThere draws sessions that write and go back, and
+// TestGoingBackGivesWhatWasThere uses random sessions that write and restore, and
 // compares with copies of the files.
 func TestGoingBackGivesWhatWasThere(t *testing.T) {
 	name := rapid.SampledFrom([]string{"a", "b", "c"})
 	rapid.Check(t, func(rt *rapid.T) {
 		b := newBench(t)
 		b.put("a", "0")
-		states := []map[string]string{{}, snapshot(t, b)} // by number of the call that comes next
+		states := []map[string]string{{}, snapshot(t, b)} // content of the files before each call
 		for range rapid.IntRange(1, 12).Draw(rt, "steps") {
 			path := name.Draw(rt, "path")
 			switch rapid.IntRange(0, 3).Draw(rt, "step") {

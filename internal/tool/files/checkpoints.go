@@ -17,28 +17,28 @@ import (
 	"github.com/abide-run/abide/internal/approval/scope"
 )
 
-// Checkpoints keep what the calls of one session replaced, in a folder of its
-// own. A record is durable before the write that it is about, so that after a
+// Checkpoints keep the file contents that the calls of one session replaced, in a folder
+// of the session. The record of a write is durable before the write, so that after a
 // crash there may be a record without a write, but no write without a record.
 //
-// Contents are kept by their digest: once, however often they come back. It is
-// safe for concurrent use, also several on the same folder.
+// Each content is stored once, under its digest. Checkpoints are safe for concurrent
+// use, also several on the same folder.
 type Checkpoints struct{ folder string }
 
 // NewCheckpoints returns the checkpoints in a folder, which need not exist.
 func NewCheckpoints(folder string) *Checkpoints { return &Checkpoints{folder: folder} }
 
-// A Record tells of one write.
+// A Record describes one write.
 type Record struct {
-	Key    string    `json:"key"` // of the call, as tool.execution_begun has it
+	Key    string    `json:"key"` // key of the call, as in tool.execution_begun
 	Call   string    `json:"toolCallId"`
-	Path   string    `json:"path"`             // without links
-	Before string    `json:"before,omitempty"` // digest of what was there; empty if there was no file
+	Path   string    `json:"path"`             // path without links
+	Before string    `json:"before,omitempty"` // digest of the old content; empty if there was no file
 	After  string    `json:"after"`
 	Time   time.Time `json:"time"`
 }
 
-// digest identifies a content; nil, which is no file, has none.
+// digest returns the digest of a content. It is empty for nil, which means no file.
 func digest(data []byte) string {
 	if data == nil {
 		return ""
@@ -47,7 +47,7 @@ func digest(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Save records that a call is about to write, and keeps what is there.
+// Save stores the old content, and records that a call is about to write.
 func (c *Checkpoints) Save(r Record, old []byte) error {
 	line, err := json.Marshal(r)
 	if err != nil {
@@ -56,7 +56,7 @@ func (c *Checkpoints) Save(r Record, old []byte) error {
 	if err := c.keep(old); err != nil {
 		return fmt.Errorf("keep what %s holds: %w", r.Path, err)
 	}
-	// A line that a crash has cut off is closed by the next one.
+	// The line begins with a line break, because a crash may have left half a line.
 	if err := c.append(slices.Concat([]byte{'\n'}, line, []byte{'\n'})); err != nil {
 		return fmt.Errorf("record the change of %s: %w", r.Path, err)
 	}
@@ -69,7 +69,7 @@ func (c *Checkpoints) content(digest string) string {
 	return filepath.Join(c.folder, "contents", digest[:2], digest)
 }
 
-// keep stores a content, unless it is there.
+// keep stores a content, unless it is stored already.
 func (c *Checkpoints) keep(data []byte) error {
 	if data == nil {
 		return nil
@@ -119,8 +119,8 @@ func syncFolder(path string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// Records returns the records in the order of their writes. A line that a crash
-// has cut off is no record: its write was never made.
+// Records returns the records in the order of their writes. A line that was cut off by a
+// crash is skipped: its write was never made.
 func (c *Checkpoints) Records() ([]Record, error) {
 	f, err := os.Open(c.records())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -152,13 +152,13 @@ func (c *Checkpoints) find(key string) (Record, bool, error) {
 	return list[i], true, err
 }
 
-// wrote reports whether a call of this session has given the file this content.
+// wrote reports whether a call of this session has written this content to the file.
 func (c *Checkpoints) wrote(path, digest string) (bool, error) {
 	list, err := c.Records()
 	return slices.ContainsFunc(list, func(r Record) bool { return r.Path == path && r.After == digest }), err
 }
 
-// load returns a content that was kept; nil if it is no file.
+// load returns a stored content; nil for an empty digest, which means no file.
 func (c *Checkpoints) load(sum string) ([]byte, error) {
 	if sum == "" {
 		return nil, nil
@@ -173,27 +173,27 @@ func (c *Checkpoints) load(sum string) ([]byte, error) {
 	return data, err
 }
 
-// An Outcome is what became of a file when it was taken back.
+// An Outcome is what Restore does with a file.
 type Outcome string
 
 // The outcomes.
 const (
-	Restored Outcome = "restored" // it holds again what it held
-	Removed  Outcome = "removed"  // it was made by a call and is gone
-	Same     Outcome = "same"     // there was nothing to do
-	Skipped  Outcome = "skipped"  // it was left alone, and Reason says why
+	Restored Outcome = "restored" // the file gets its old content
+	Removed  Outcome = "removed"  // the file, which a call created, is deleted
+	Same     Outcome = "same"     // the file has its old content already
+	Skipped  Outcome = "skipped"  // the file is left alone; Reason says why
 )
 
-// A Reversal is a file that is taken back.
+// A Reversal is the effect of Restore on one file.
 type Reversal struct {
 	Path          string
 	Outcome       Outcome
 	Reason        string
-	Added, Gone   int    // lines that come back, and lines that go
-	before, after []byte // what it will hold, and what it holds
+	Added, Gone   int    // number of lines that are added, and that are removed
+	before, after []byte // old content to be restored, and present content
 }
 
-// Preview says what Restore would do.
+// Preview returns what Restore would do.
 func (c *Checkpoints) Preview(undone func(key string) bool) ([]Reversal, error) {
 	list, err := c.Records()
 	if err != nil {
@@ -206,7 +206,7 @@ func (c *Checkpoints) Preview(undone func(key string) bool) ([]Reversal, error) 
 	return all, nil
 }
 
-// paths returns the files that calls have written, in the order of their names.
+// paths returns the files that the undone calls have written, sorted.
 func paths(list []Record, undone func(key string) bool) []string {
 	var all []string
 	for _, r := range list {
@@ -218,8 +218,8 @@ func paths(list []Record, undone func(key string) bool) []string {
 	return slices.Compact(all)
 }
 
-// plan says what is to be done to give a file back what it held before the first
-// of the calls. A file that somebody else has changed is left alone.
+// plan returns how a file gets the content that it had before the first of the undone
+// calls. A file that something else has changed is left alone.
 func (c *Checkpoints) plan(path string, list []Record, undone func(key string) bool) Reversal {
 	v := Reversal{Path: path}
 	known, first := map[string]bool{}, (*Record)(nil)
@@ -249,7 +249,7 @@ func (v Reversal) skip(reason string) Reversal {
 	return v
 }
 
-// weigh says what the change is.
+// weigh sets the outcome and the numbers of lines.
 func (v Reversal) weigh() Reversal {
 	switch {
 	case digest(v.before) == digest(v.after):
@@ -263,7 +263,7 @@ func (v Reversal) weigh() Reversal {
 	return v
 }
 
-// contentNow returns what a file holds; nil if there is none.
+// contentNow returns the content of a file; nil if it does not exist.
 func contentNow(path string) ([]byte, error) {
 	data, err := exactly(path).ReadFile(path, maxKept)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -272,15 +272,15 @@ func contentNow(path string) ([]byte, error) {
 	return data, err
 }
 
-// maxKept is more than any call writes.
+// maxKept is the maximum size of a content; it is more than any call writes.
 const maxKept = 64 << 20
 
-// exactly is the scope of taking one file back: the calls were allowed to write
-// it, and nothing else is touched.
+// exactly returns a scope that allows writing one file: the calls were allowed to write
+// it, and Restore touches nothing else.
 func exactly(path string) *scope.Scope { return new(scope.Scope).With(path, scope.Write) }
 
-// Restore takes back what calls have written: every file gets what it held
-// before the first of those calls. Made again, it changes nothing more.
+// Restore undoes the writes of calls: every file gets the content that it had before the
+// first of those calls. A second Restore changes nothing more.
 func (c *Checkpoints) Restore(undone func(key string) bool) ([]Reversal, error) {
 	all, err := c.Preview(undone)
 	for i := range all {
@@ -296,7 +296,7 @@ func (c *Checkpoints) Restore(undone func(key string) bool) ([]Reversal, error) 
 	return all, err
 }
 
-// countChanges counts the lines that a change brings and takes.
+// countChanges returns the numbers of lines that a change adds and removes.
 func countChanges(old, now []byte) (added, gone int) {
 	for line := range bytes.Lines([]byte(changes("", "", old, now))) {
 		switch {

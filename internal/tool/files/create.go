@@ -29,7 +29,7 @@ var createSpec = tool.Spec{
 	Replay: tool.Keyed,
 }
 
-// create makes a file.
+// create is the tool that creates a file.
 type create struct{ *files }
 
 func (c *create) Spec() tool.Spec { return createSpec }
@@ -50,7 +50,7 @@ func (c *create) writer(call tool.Call) (writer, error) {
 	}}, nil
 }
 
-// free checks that a file can be made.
+// free checks that a file can be created: it does not exist, and its folder does.
 func free(s *scope.Scope, path string) error {
 	info, err := s.Stat(path)
 	kind := "file"

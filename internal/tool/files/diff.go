@@ -11,12 +11,12 @@ import (
 )
 
 const (
-	maxDiff    = 64 << 10 // bytes of a diff that is shown
-	maxCompare = 1 << 20  // bytes that are compared
-	nearby     = 3        // lines around a change
+	maxDiff    = 64 << 10 // maximum bytes of a diff
+	maxCompare = 1 << 20  // maximum bytes that are compared
+	nearby     = 3        // lines of context around a change
 )
 
-// diff shows in git's style what becomes of a file. Old is nil if there is none.
+// diff returns the change of a file in the format of git; old is nil for a new file.
 func diff(path string, old, now []byte) string {
 	head := fmt.Sprintf("\ndiff --git a%s b%s\n", path, path)
 	from := "a" + path
@@ -29,8 +29,8 @@ func diff(path string, old, now []byte) string {
 	return head + changes(from, "b"+path, old, now)
 }
 
-// changes compares what two texts do not have in common at their ends: it takes
-// the time that the change takes, not that of the file.
+// changes returns the unified diff of two texts. It compares only the part between their
+// common beginning and end, so that the time depends on the change and not on the file.
 func changes(from, to string, old, now []byte) string {
 	start, end := common(old, now)
 	before, after := text.Valid(old[start:len(old)-end]), text.Valid(now[start:len(now)-end])
@@ -49,8 +49,8 @@ func changes(from, to string, old, now []byte) string {
 	return clip(u.String())
 }
 
-// common returns how much two texts have in common at their starts and at their
-// ends, less the lines near what differs.
+// common returns the length of the common beginning and of the common end of two texts,
+// without the lines of context around the difference.
 func common(a, b []byte) (start, end int) {
 	for start < min(len(a), len(b)) && a[start] == b[start] {
 		start++
@@ -70,7 +70,8 @@ func common(a, b []byte) (start, end int) {
 	return start, len(rest)
 }
 
-// lineBack returns where the line starts that is so many lines before the end.
+// lineBack returns the start of the line that is the given number of lines before the
+// end.
 func lineBack(b []byte, lines int) int {
 	at := len(b)
 	for range lines {
@@ -81,7 +82,7 @@ func lineBack(b []byte, lines int) int {
 	return at + 1
 }
 
-// clip cuts a diff that is too long, after a line.
+// clip cuts a diff that is too long at the end of a line.
 func clip(s string) string {
 	if len(s) <= maxDiff {
 		return s
@@ -93,7 +94,7 @@ func clip(s string) string {
 	return shown + fmt.Sprintf("[%d more lines]\n", strings.Count(s[len(shown):], "\n"))
 }
 
-// unchanged shows lines of a file as a diff without changes.
+// unchanged returns lines of a file as a diff without changes.
 func unchanged(path string, first int64, shown string) string {
 	if len(shown) > maxDiff || shown == "" {
 		return ""

@@ -33,12 +33,12 @@ var editSpec = tool.Spec{
 	Replay: tool.Keyed,
 }
 
-// edit replaces a piece of a file.
+// edit is the tool that replaces a part of a file.
 type edit struct{ *files }
 
 func (e *edit) Spec() tool.Spec { return editSpec }
 
-// An editCall is what is asked of edit.
+// An editCall is the parsed arguments of a call of edit.
 type editCall struct {
 	path, old, new string
 }
@@ -100,7 +100,7 @@ func (c editCall) plan(s *scope.Scope) (change, error) {
 	return change{}, c.ambiguous(data, places, count)
 }
 
-// unreadable says why the file cannot be edited, in the words that models know.
+// unreadable returns the error that the file cannot be read, in words that models know.
 func (c editCall) unreadable(err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -113,7 +113,7 @@ func (c editCall) unreadable(err error) error {
 	return unusable(c.path, err)
 }
 
-// thrown is how an error of the system is told.
+// thrown returns an error of the system in the form that models know.
 func (c editCall) thrown(what string) error {
 	args, err := json.Marshal(struct {
 		Path    string `json:"path"`
@@ -127,7 +127,7 @@ func (c editCall) thrown(what string) error {
 	return fail("", "Failed to execute with arguments: %s due to error: Error: %s", args, what)
 }
 
-// brief cuts a text that is only to be recognised.
+// brief cuts a text that only has to be recognised.
 func brief(s string, most int) string {
 	if len(s) <= most {
 		return s
@@ -135,8 +135,7 @@ func brief(s string, most int) string {
 	return text.Cut(s, most) + "…"
 }
 
-// editable refuses files that are no text, or none that bytes can be compared
-// with.
+// editable refuses files that are binary or UTF-16.
 func editable(path string, data []byte) error {
 	switch {
 	case text.IsUTF16(data):

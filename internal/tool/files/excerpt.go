@@ -9,20 +9,20 @@ import (
 	"github.com/abide-run/abide/internal/tool/files/text"
 )
 
-// lookAhead is how far a file is read to say how many lines it has, beyond what
-// is shown.
+// lookAhead is the maximum number of bytes that are read after the shown part, to count
+// the lines of the file.
 const lookAhead = 64 << 20
 
-// An excerpt is some lines of a file. It takes little memory, whatever the file.
+// An excerpt is some lines of a file. It takes little memory, however large the file is.
 type excerpt struct {
 	text        []byte
-	first, last int64 // the lines that are wanted; a last of 0 is the end
-	seen        int64 // lines that the file has, as far as it was read
-	full        bool  // there is more than can be shown
+	first, last int64 // numbers of the requested lines; a last of 0 is the end of the file
+	seen        int64 // number of lines of the file, as far as it was read
+	full        bool  // true if the lines are more than can be shown
 }
 
-// readExcerpt reads the lines from first to last. A file has one line more than
-// it has line ends.
+// readExcerpt reads the lines from first to last. A file has one line more than it has
+// line breaks.
 func readExcerpt(ctx context.Context, r io.Reader, first, last int64) (excerpt, error) {
 	e := excerpt{first: first, last: last, seen: 1}
 	buf := make([]byte, 64<<10)
@@ -45,11 +45,11 @@ func readExcerpt(ctx context.Context, r io.Reader, first, last int64) (excerpt, 
 	return e, nil
 }
 
-// done reports whether nothing more is wanted. If not all is shown, it is good
-// to know how much more there is.
+// done reports whether no more has to be read. If not all is shown, reading continues to
+// count the lines.
 func (e *excerpt) done() bool { return !e.full && e.last > 0 && e.seen > e.last }
 
-// take takes in the next part of the file.
+// take adds the next part of the file.
 func (e *excerpt) take(b []byte) {
 	b = e.skip(b)
 	for len(b) > 0 && !e.full && (e.last == 0 || e.seen <= e.last) {
@@ -66,7 +66,7 @@ func (e *excerpt) take(b []byte) {
 	e.seen += int64(bytes.Count(b, []byte{'\n'}))
 }
 
-// skip passes over what comes before the first line that is wanted.
+// skip removes what comes before the first requested line.
 func (e *excerpt) skip(b []byte) []byte {
 	if ends := int64(bytes.Count(b, []byte{'\n'})); e.seen+ends < e.first {
 		e.seen += ends
@@ -79,7 +79,7 @@ func (e *excerpt) skip(b []byte) []byte {
 	return b
 }
 
-// show returns the lines as text, and a note if they are not all of them.
+// show returns the lines as text, and a note if some are left out.
 func (e *excerpt) show() (shown, note string) {
 	if !e.full {
 		return text.Valid(e.text), ""

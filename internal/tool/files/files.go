@@ -1,18 +1,16 @@
 // Package files has the tools that read, search and write files: view, create,
 // edit, grep and glob.
 //
-//   - What may be used is judged twice: when permission is asked, and when the
-//     file is opened (package scope). A person's yes is for what was shown: the
-//     path, and where it led then.
-//   - Texts are UTF-8 whatever is in the files, and no cut splits a character.
-//     What a file holds that is not UTF-8 is shown as U+FFFD and written back as
-//     it was.
-//   - Answers are bounded. What is left out is counted, exactly.
-//   - A write is whole or not at all. What was there before is kept, so that it
-//     can be taken back, and so that a call that is made again after a crash
-//     finds out whether it was made already.
-//   - The same call on the same files gives the same answer: results are in
-//     order.
+//   - Permission is checked twice: when it is asked, and when the file is opened
+//     (package scope). An approval is for what was shown: the path, and where it led
+//     then.
+//   - Texts for the model are UTF-8 whatever is in the files, and no cut splits a
+//     character. Bytes that are not UTF-8 are shown as U+FFFD and written back
+//     unchanged.
+//   - Answers are limited in length. What is left out is counted exactly.
+//   - A write is atomic. The old content is kept, so that the write can be undone, and
+//     so that a call that is repeated after a crash can check whether it was made.
+//   - The same call on the same files gives the same answer: results are sorted.
 package files
 
 import (
@@ -29,11 +27,11 @@ import (
 	"github.com/abide-run/abide/internal/tool"
 )
 
-// Options are what the tools need from whoever runs the sessions.
+// Options are the settings of the tools.
 type Options struct {
-	// Scope says what the session of a call may use.
+	// Scope returns the scope of the session of a call.
 	Scope func(call tool.Call) (*scope.Scope, error)
-	// Checkpoints returns where a session keeps what its calls replace.
+	// Checkpoints returns the checkpoints of a session.
 	Checkpoints func(id event.SessionID) (*Checkpoints, error)
 }
 
@@ -43,22 +41,21 @@ func New(o Options) []tool.Tool {
 	return []tool.Tool{&view{f}, &create{f}, &edit{f}, &grep{f}, &find{f}}
 }
 
-// files is what the tools have in common.
+// files is the common part of the tools.
 type files struct {
 	Options
 	seed    maphash.Seed
-	writers [64]sync.Mutex // by path, so that calls change a file one after the other
+	writers [64]sync.Mutex // locks by hash of the path, so that calls change a file one after the other
 }
 
-// lock waits until no other call changes the file; the function returned lets
-// the next one go on.
+// lock locks a file for writing by other calls, and returns the function that unlocks it.
 func (f *files) lock(path string) func() {
 	mu := &f.writers[maphash.String(f.seed, path)%uint64(len(f.writers))]
 	mu.Lock()
 	return mu.Unlock
 }
 
-// absolute returns a path as the tools show it.
+// absolute returns the absolute path of a path in a call.
 func absolute(call tool.Call, path string) string {
 	if filepath.IsAbs(path) {
 		return filepath.Clean(path)
@@ -66,9 +63,9 @@ func absolute(call tool.Call, path string) string {
 	return filepath.Join(call.Dir, path)
 }
 
-// allowed returns what a call that is made may use: the scope of its session,
-// and what it was allowed beyond that. If a person was asked, that is what was
-// shown, and not where a path leads by now.
+// allowed returns the scope of a call that runs: that of its session, and what the call
+// was allowed beyond that. If a person was asked, that is the path that was shown, and
+// not what the path leads to now.
 func (f *files) allowed(call tool.Call, mode scope.Mode, paths ...string) (*scope.Scope, error) {
 	s, err := f.Scope(call)
 	if err != nil || !call.Granted {
@@ -90,8 +87,7 @@ func (f *files) allowed(call tool.Call, mode scope.Mode, paths ...string) (*scop
 	return s, nil
 }
 
-// shown returns the paths that a request was about: where they led when it was
-// made.
+// shown returns the paths of a request, without links, as they were when it was shown.
 func shown(asked json.RawMessage) []string {
 	var r struct {
 		Path     string   `json:"path"`
@@ -112,17 +108,17 @@ func shown(asked json.RawMessage) []string {
 	return nil
 }
 
-// fail makes a failure with a short form for people.
+// fail returns an error for the model, with a short message for people.
 func fail(message, format string, args ...any) *tool.Refusal {
 	r := tool.Fail(fmt.Sprintf(format, args...))
 	r.Message = message
 	return &tool.Refusal{Result: r}
 }
 
-// succeed makes the result of a call that needs nothing to be done.
+// succeed returns the result of a call that has nothing to do, as an error.
 func succeed(text string) *tool.Refusal { return &tool.Refusal{Result: tool.Result{Text: text}} }
 
-// unusable says why a path cannot be used.
+// unusable returns the error that a path cannot be used.
 func unusable(path string, err error) *tool.Refusal {
 	var refused *scope.Refusal
 	switch {
@@ -140,8 +136,8 @@ func unusable(path string, err error) *tool.Refusal {
 	return fail("", "Path %s cannot be used: %v.", path, err)
 }
 
-// finish makes a result of what a call came to. Only an error that is not about
-// the call goes on.
+// finish returns the result of a call. It converts a refusal to a result; other errors
+// are returned.
 func finish(r tool.Result, err error) (tool.Result, error) {
 	var refused *tool.Refusal
 	if errors.As(err, &refused) {

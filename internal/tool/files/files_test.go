@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A bench has a working directory, the tools, and a session that uses them.
+// A bench is a test fixture: a working directory, the tools, and a session.
 type bench struct {
 	t     testing.TB
 	dir   string
@@ -31,7 +31,7 @@ type bench struct {
 	calls int
 }
 
-// newBench has a session that may write in its working directory.
+// newBench returns a fixture with a session that may write in its working directory.
 func newBench(t testing.TB) *bench {
 	root, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -75,8 +75,8 @@ func (b *bench) content(name string) string {
 	return string(data)
 }
 
-// call makes a call of a tool. Arguments are JSON, with $ for the directory at
-// the start of a text.
+// call returns a call of a tool. Arguments are JSON, in which $ at the start of a text
+// stands for the working directory.
 func (b *bench) call(arguments string) tool.Call {
 	b.calls++
 	return tool.Call{
@@ -85,7 +85,7 @@ func (b *bench) call(arguments string) tool.Call {
 	}
 }
 
-// run makes a call as a turn does: first it is judged.
+// run makes a call as a turn does: it asks for permission first.
 func (b *bench) run(name, arguments string) tool.Result {
 	b.t.Helper()
 	r, _ := b.runCall(name, b.call(arguments))
@@ -191,7 +191,7 @@ func TestWrongArgumentsAreNamed(t *testing.T) {
 	}
 }
 
-// request returns what people are asked about a call.
+// request returns the permission request of a call.
 func (b *bench) request(name, arguments string) (*approval.Request, map[string]any) {
 	b.t.Helper()
 	r, err := b.tools[name].Permission(b.call(arguments))
@@ -284,7 +284,7 @@ func TestALargeChangeIsShownInPart(t *testing.T) {
 
 func TestAFailingChangeIsNotAsked(t *testing.T) {
 	b := newBench(t)
-	b.allow(nil) // everything would be asked
+	b.allow(nil) // everything would have to be asked
 	b.put("a.txt", "a a")
 	for name, arguments := range map[string]string{
 		"edit":   `{"path":"a.txt","old_str":"a","new_str":"b"}`,
@@ -296,8 +296,8 @@ func TestAFailingChangeIsNotAsked(t *testing.T) {
 	}
 }
 
-// TestWhatIsOutsideIsNotToldByAFailure: a model could otherwise find out what
-// files hold by trying, and nobody would be asked.
+// TestWhatIsOutsideIsNotToldByAFailure: otherwise a model could find out the content of
+// files by trying, without anybody being asked.
 func TestWhatIsOutsideIsNotToldByAFailure(t *testing.T) {
 	b := newBench(t)
 	outside := filepath.Join(filepath.Dir(b.dir), "secret")
@@ -379,7 +379,7 @@ func TestAYesIsForWhatWasShown(t *testing.T) {
 	if r := b.make("view", call); r.Code != event.CodeDenied {
 		t.Errorf("the link was turned: %+v", r)
 	}
-	call.Asked = nil // everything of this kind was allowed before
+	call.Asked = nil // a grant for the session allows the call
 	if r := b.make("view", call); r.Text != "two" {
 		t.Errorf("with a yes to everything: %+v", r)
 	}

@@ -8,12 +8,12 @@ import (
 	"github.com/abide-run/abide/internal/tool/files/walk"
 )
 
-// A filter chooses files by a pattern and by a type. Nil chooses all.
+// A filter selects files by a pattern and by a type.
 type filter struct {
-	pattern *glob.Pattern
-	deep    bool // the pattern is about the path, not about the name alone
-	negated bool
-	kind    *glob.Pattern
+	pattern *glob.Pattern // pattern of the files; nil for all
+	deep    bool          // true if the pattern is matched with the path, false with the name
+	negated bool          // true if the pattern excludes files
+	kind    *glob.Pattern // pattern of the names of a type; nil for all types
 }
 
 func newFilter(pattern, kind string) (*filter, error) {
@@ -40,8 +40,8 @@ func newFilter(pattern, kind string) (*filter, error) {
 	return f, nil
 }
 
-// in returns the filter for a walk through a folder. A pattern with a slash
-// counts from the working directory, or from the folder.
+// in returns the filter for a walk through a folder. A pattern with a slash is relative
+// to the working directory, or to the folder.
 func (f *filter) in(dir, folder string) func(path, name string, isFolder bool) walk.Choice {
 	if f.pattern == nil && f.kind == nil {
 		return nil

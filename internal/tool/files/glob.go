@@ -29,7 +29,7 @@ var globSpec = tool.Spec{
 	Replay: tool.Pure,
 }
 
-// maxPlain is how many paths are listed one by one.
+// maxPlain is the maximum number of paths that are listed one by one.
 const maxPlain = 200
 
 // find is the tool glob: it finds files by name.
@@ -37,7 +37,7 @@ type find struct{ *files }
 
 func (f *find) Spec() tool.Spec { return globSpec }
 
-// A findCall is what is asked of glob.
+// A findCall is the parsed arguments of a call of glob.
 type findCall struct {
 	pattern string
 	places  []place
@@ -93,7 +93,7 @@ func (c findCall) run(ctx context.Context, s *scope.Scope) (tool.Result, error) 
 	return tool.Result{Text: c.answer(found) + trouble(problems)}, nil
 }
 
-// search looks for files in one place.
+// search searches for files in one place.
 func (c findCall) search(ctx context.Context, s *scope.Scope, p place, pattern *glob.Pattern, found *shelf) (walk.Problems, error) {
 	if !p.folder {
 		if name := filepath.Base(p.path); pattern.Match(name) {
@@ -118,8 +118,8 @@ func (c findCall) search(ctx context.Context, s *scope.Scope, p place, pattern *
 	})
 }
 
-// prune leaves out the folders in which nothing can match, and enters .git if
-// that is what the pattern is about.
+// prune returns a filter that skips the folders in which nothing can match, and enters
+// .git if the pattern names it.
 func (c findCall) prune() func(path, name string, isFolder bool) walk.Choice {
 	fixed := fixedFolders(c.pattern)
 	git := strings.Contains(c.pattern, ".git")
@@ -163,8 +163,8 @@ func (c findCall) answer(found *shelf) string {
 	})
 }
 
-// plainPaths lists the first paths one by one, with their counts if wanted. It
-// reports false if they take too much room.
+// plainPaths lists the first paths one by one, with their counts if requested. It
+// reports false if they are too long for an answer.
 func (s *shelf) plainPaths(most int, counts bool) (string, bool) {
 	var p paper
 	for _, g := range s.groups {
@@ -180,7 +180,7 @@ func (s *shelf) plainPaths(most int, counts bool) (string, bool) {
 	return p.String(), true
 }
 
-// path writes an item down as a path in a folder, with its count if wanted.
+// path returns an item as a path in a folder, with its count if requested.
 func (it item) path(folder string, counted bool) string {
 	if counted {
 		return fmt.Sprintf("%s:%d", plainName(folder+it.text), it.number)

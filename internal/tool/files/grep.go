@@ -41,7 +41,7 @@ var grepSpec = tool.Spec{
 	Replay: tool.Pure,
 }
 
-// What grep can return.
+// Output modes of grep.
 const (
 	modeFiles   = "files_with_matches"
 	modeContent = "content"
@@ -49,17 +49,17 @@ const (
 )
 
 const (
-	maxMatches = 40   // that are shown line by line
-	maxLimit   = 1000 // that can be asked for
-	maxContext = 100  // lines around a match
+	maxMatches = 40   // maximum number of matches that are shown line by line
+	maxLimit   = 1000 // maximum of the argument head_limit
+	maxContext = 100  // maximum number of lines around a match
 )
 
-// grep searches the contents of files.
+// grep is the tool that searches the contents of files.
 type grep struct{ *files }
 
 func (g *grep) Spec() tool.Spec { return grepSpec }
 
-// A grepCall is what is asked of grep.
+// A grepCall is the parsed arguments of a call of grep.
 type grepCall struct {
 	pattern       string
 	options       search.Options
@@ -68,7 +68,7 @@ type grepCall struct {
 	glob, kind    string
 	before, after int
 	numbers       bool
-	limit         int // 0 is none
+	limit         int // maximum number of matches or files; 0 for no maximum
 	dir           string
 }
 
@@ -145,7 +145,7 @@ func (c *grepCall) run(ctx context.Context, s *scope.Scope) (tool.Result, error)
 	return tool.Result{Text: c.answer(j.found) + trouble(j.problems)}, nil
 }
 
-// badPattern says what is wrong with the pattern.
+// badPattern returns the error of an invalid pattern.
 func (c *grepCall) badPattern(err error) error {
 	if errors.Is(err, search.ErrNewline) {
 		return fail("", "Error: rg: %v\n\nConsider enabling multiline mode with the multiline parameter.\nWhen multiline mode is enabled, new line characters can be matched.", err)
@@ -157,11 +157,11 @@ func (c *grepCall) badPattern(err error) error {
 	return fail("", "Error: rg: %v", err)
 }
 
-// A hunt is one search in all places.
+// A hunt is one search of grep in all places.
 type hunt struct {
 	*grepCall
 	pattern   *search.Pattern
-	searchers []*search.Searcher // one for each worker
+	searchers []*search.Searcher // one searcher for each worker
 	found     *shelf
 	problems  walk.Problems
 }
@@ -175,8 +175,8 @@ func newHunt(c *grepCall, pattern *search.Pattern) *hunt {
 	return j
 }
 
-// search searches in one place. A file that was named is searched whatever its
-// name; only what a folder holds is chosen from.
+// search searches in one place. The filter applies to the files of a folder, but not to
+// a file that the call names.
 func (j *hunt) search(ctx context.Context, s *scope.Scope, p place, filter *filter) error {
 	if !p.folder {
 		f, err := s.Open(p.path)
@@ -232,7 +232,7 @@ func (j *hunt) file(ctx context.Context, worker int, f *scope.File, folder, name
 	return nil
 }
 
-// A stoppable file ends when nobody wants it any more.
+// A stoppable file returns an error when its context ends.
 type stoppable struct {
 	ctx  context.Context
 	file *scope.File
@@ -245,7 +245,7 @@ func (s stoppable) Read(p []byte) (int, error) {
 	return s.file.Read(p)
 }
 
-// collect keeps the first lines of a file.
+// collect returns a function that keeps the first lines of a file.
 func (j *hunt) collect(lines *[]item) func(search.Line) bool {
 	left := j.found.itemsKept
 	return func(l search.Line) bool {

@@ -8,11 +8,10 @@ import (
 	"github.com/abide-run/abide/internal/tool"
 )
 
-// maxImage is the size of an image that is shown: as much as every provider
-// takes when it is written as text.
+// maxImage is the maximum size of an image: every provider accepts it in base64.
 const maxImage = 15 << 20 / 4
 
-// imageKind tells an image by how it begins.
+// imageKind returns the MIME type of an image with this beginning, or "".
 func imageKind(start []byte) string {
 	switch {
 	case bytes.HasPrefix(start, []byte("\x89PNG\r\n\x1a\n")):

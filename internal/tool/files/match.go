@@ -10,12 +10,12 @@ type span struct{ start, end int }
 
 var crlf = []byte("\r\n")
 
-// maxPlaces is how many places of a text are told.
+// maxPlaces is the maximum number of positions of a text that are reported.
 const maxPlaces = 20
 
-// occurrences finds a text in a file, wherever it starts: the first places, and
-// how many there are. A plain line end in the text stands for any line end of
-// the file; one with a carriage return stands for itself.
+// occurrences finds a text in a file. It returns the first positions, and how many there
+// are. A line break in the text matches any line break of the file; one with a carriage
+// return matches only itself.
 func occurrences(data []byte, old string) (first []span, count int) {
 	if strings.Contains(old, "\r") || !bytes.Contains(data, crlf) {
 		return starts(data, []byte(old))
@@ -25,7 +25,7 @@ func occurrences(data []byte, old string) (first []span, count int) {
 	return first, count
 }
 
-// starts finds a text at every place where it starts, also within itself.
+// starts finds a text at every position, also where occurrences overlap.
 func starts(data, old []byte) (first []span, count int) {
 	for from := 0; ; count++ {
 		i := bytes.Index(data[from:], old)
@@ -39,15 +39,14 @@ func starts(data, old []byte) (first []span, count int) {
 	}
 }
 
-// widen moves spans of a text without carriage returns to where they are with
-// them.
+// widen converts spans in the text without carriage returns to spans in data.
 func widen(data []byte, spans []span) {
 	for i := range spans {
 		spans[i] = span{widened(data, spans[i].start), widened(data, spans[i].end)}
 	}
 }
 
-// widened returns where a place in a text without carriage returns is with them.
+// widened converts a position in the text without carriage returns to one in data.
 func widened(data []byte, plain int) int {
 	at := 0
 	for plain > 0 {
@@ -61,8 +60,8 @@ func widened(data []byte, plain int) int {
 	return at
 }
 
-// replace puts a text in the place of another. Its line ends become those of the
-// place, unless they were given with care.
+// replace replaces a span by a text. The line breaks of the text become those around the
+// span, unless old has carriage returns.
 func replace(data []byte, at span, old, now string) []byte {
 	if !strings.Contains(old, "\r") && endsInCRLF(data, at) {
 		now = strings.ReplaceAll(strings.ReplaceAll(now, "\r\n", "\n"), "\n", "\r\n")
@@ -73,8 +72,8 @@ func replace(data []byte, at span, old, now string) []byte {
 	return append(out, data[at.end:]...)
 }
 
-// endsInCRLF reports whether lines end with a carriage return where the span is:
-// in it, after it, or before it.
+// endsInCRLF reports whether the next line break from the span on, or else the one
+// before it, has a carriage return.
 func endsInCRLF(data []byte, at span) bool {
 	end := bytes.IndexByte(data[at.start:], '\n')
 	if end >= 0 {

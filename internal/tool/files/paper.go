@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// A paper is an answer of bounded length, line by line.
+// A paper is a text of limited length that is written line by line.
 type paper struct {
 	b     strings.Builder
 	lines int
 	full  bool
 }
 
-// line adds a line, if there is room for it.
+// line adds a line if it fits, and reports whether it did.
 func (p *paper) line(format string, args ...any) bool {
 	line := fmt.Sprintf(format, args...)
 	if p.full = p.full || p.b.Len()+len(line) >= maxShown; p.full {
@@ -26,7 +26,7 @@ func (p *paper) line(format string, args ...any) bool {
 	return true
 }
 
-// note adds a remark, whether there is room or not.
+// note adds a remark, even if the text is full.
 func (p *paper) note(format string, args ...any) {
 	if p.lines > 0 {
 		p.b.WriteString("\n\n")
@@ -37,19 +37,19 @@ func (p *paper) note(format string, args ...any) {
 
 func (p *paper) String() string { return p.b.String() }
 
-// perGroup is how many items of a group are shown when there are many.
+// perGroup is the maximum number of items of a group that are shown in a compact text.
 const perGroup = 24
 
-// A layout says how a shelf is written down when there is much on it.
+// A layout describes the compact text of a shelf.
 type layout struct {
-	head          string // what was found where
-	unit          string // what an item is called
-	group, groups string // what a group is called, and several
+	head          string // heading: what was found where
+	unit          string // word for an item
+	group, groups string // word for a group, and its plural
 	name          func(g *group) string
 	show          func(it item) string
 }
 
-// compact writes a shelf down group by group.
+// compact returns a shelf as text, group by group.
 func (s *shelf) compact(l layout) string {
 	var p paper
 	p.line("[%s]", l.head)
@@ -67,7 +67,7 @@ func (s *shelf) compact(l layout) string {
 	return p.String()
 }
 
-// items writes the first items of a group down, and how many more there are.
+// items adds the first items of a group, and how many more there are.
 func (p *paper) items(g *group, l layout) {
 	shown := int64(0)
 	for _, it := range g.items {

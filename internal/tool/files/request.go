@@ -10,16 +10,16 @@ import (
 	"github.com/abide-run/abide/internal/tool"
 )
 
-// A readRequest is what people are shown of a call that wants to read.
+// A readRequest is the permission request that clients show for reading.
 type readRequest struct {
 	Kind       string   `json:"kind"`
 	ToolCallID string   `json:"toolCallId"`
 	Intention  string   `json:"intention"`
 	Path       string   `json:"path"`
-	LeadsTo    []string `json:"leadsTo,omitempty"` // ours: where links lead, or all paths if there are several
+	LeadsTo    []string `json:"leadsTo,omitempty"` // an addition of abide: the paths without links, if they differ or are several
 }
 
-// A writeRequest is what people are shown of a call that wants to write.
+// A writeRequest is the permission request that clients show for writing.
 type writeRequest struct {
 	Kind       string   `json:"kind"`
 	ToolCallID string   `json:"toolCallId"`
@@ -28,11 +28,11 @@ type writeRequest struct {
 	Diff       string   `json:"diff"`
 	Contents   *string  `json:"newFileContents,omitempty"`
 	CanOffer   bool     `json:"canOfferSessionApproval"`
-	LeadsTo    []string `json:"leadsTo,omitempty"`    // ours: where a link leads
-	Digest     string   `json:"fileDigest,omitempty"` // ours: what the file held
+	LeadsTo    []string `json:"leadsTo,omitempty"`    // an addition of abide: the path without links, if it differs
+	Digest     string   `json:"fileDigest,omitempty"` // an addition of abide: digest of the old content
 }
 
-// request completes a request about paths that were judged.
+// request returns the request for paths and the findings about them.
 func request(call tool.Call, s *scope.Scope, kind string, names []string, found []scope.Finding, body any) (*approval.Request, error) {
 	ask, err := json.Marshal(body)
 	if err != nil {
@@ -49,7 +49,7 @@ func request(call tool.Call, s *scope.Scope, kind string, names []string, found 
 	return r, nil
 }
 
-// judge judges paths. What is denied need not be asked about.
+// judge applies the scope to paths. A denied path is an error: it is not asked about.
 func judge(s *scope.Scope, mode scope.Mode, paths ...string) ([]scope.Finding, error) {
 	var found []scope.Finding
 	for _, path := range paths {
@@ -65,7 +65,7 @@ func judge(s *scope.Scope, mode scope.Mode, paths ...string) ([]scope.Finding, e
 	return found, nil
 }
 
-// leadsTo returns where paths lead, if that is not what they say.
+// leadsTo returns the paths without links, or nil for a single path that has none.
 func leadsTo(paths []string, found []scope.Finding) []string {
 	var real []string
 	for _, f := range found {
@@ -77,7 +77,8 @@ func leadsTo(paths []string, found []scope.Finding) []string {
 	return real
 }
 
-// reading asks to read paths. The intention depends on whether they are folders.
+// reading returns the request to read paths. The intention depends on whether the first
+// is a folder.
 func (f *files) reading(call tool.Call, paths []string, intention func(isFolder bool) string) (*approval.Request, error) {
 	s, err := f.Scope(call)
 	if err != nil {

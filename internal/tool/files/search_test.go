@@ -174,7 +174,7 @@ func TestTheSameSearchGivesTheSameAnswer(t *testing.T) {
 	}
 }
 
-// TestGlobFindsWhatGitFinds draws trees and patterns, and has git match them.
+// TestGlobFindsWhatGitFinds compares glob with git, on random trees and patterns.
 func TestGlobFindsWhatGitFinds(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("there is no git here, so patterns were not compared with its own")
@@ -193,12 +193,12 @@ func TestGlobFindsWhatGitFinds(t *testing.T) {
 		}
 		for range 10 {
 			path := b.path(filepath.Join(rapid.SliceOfN(name, 1, 4).Draw(rt, "path")...))
-			_ = os.MkdirAll(filepath.Dir(path), 0o755) // a file in the way is fine
+			_ = os.MkdirAll(filepath.Dir(path), 0o755) // fails if a file has the name, which is fine
 			_ = os.WriteFile(path, nil, 0o644)
 		}
 		pattern := strings.Join(rapid.SliceOfN(piece, 1, 5).Draw(rt, "pattern"), "")
 		if strings.HasPrefix(pattern, "/") || strings.HasPrefix(pattern, "./") || strings.Contains(pattern, "//") || strings.HasSuffix(pattern, "/") || strings.Contains(pattern, "/./") || strings.Contains(pattern, "..") {
-			return // git takes these for something else
+			return // git interprets these patterns differently
 		}
 		spec := pattern
 		if !strings.Contains(pattern, "/") {
@@ -212,7 +212,7 @@ func TestGlobFindsWhatGitFinds(t *testing.T) {
 		for i := range want {
 			want[i] = "./" + want[i]
 		}
-		// Git also takes everything below a folder that matches.
+		// Git also finds everything below a folder that matches.
 		want = slices.DeleteFunc(want, func(path string) bool { return belowMatch(pattern, strings.TrimPrefix(path, "./")) })
 		got := strings.Fields(b.run("glob", `{"pattern":`+quoted(pattern)+`}`).Text)
 		if strings.Join(got, " ") == "No files matched the pattern." {
@@ -226,13 +226,12 @@ func TestGlobFindsWhatGitFinds(t *testing.T) {
 	})
 }
 
-// belowMatch reports whether a path is only found because a folder above it
-// matches.
+// belowMatch reports whether a path is found only because a folder above it matches.
 func belowMatch(pattern, path string) bool {
 	return !simple(pattern).MatchString(path)
 }
 
-// simple writes a pattern as a regular expression.
+// simple converts a pattern to a regular expression.
 func simple(pattern string) *regexp.Regexp {
 	var out strings.Builder
 	if !strings.Contains(pattern, "/") {
@@ -267,8 +266,8 @@ func simple(pattern string) *regexp.Regexp {
 	return regexp.MustCompile("^" + out.String() + "$")
 }
 
-// TestGrepFindsWhatALookAtEveryLineFinds draws trees and compares with reading
-// every file.
+// TestGrepFindsWhatALookAtEveryLineFinds compares grep with reading every file, on random
+// trees.
 func TestGrepFindsWhatALookAtEveryLineFinds(t *testing.T) {
 	name := rapid.SampledFrom([]string{"a", "b", "c.go", "d.txt"})
 	rapid.Check(t, func(rt *rapid.T) {

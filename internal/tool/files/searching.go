@@ -11,14 +11,14 @@ import (
 	"github.com/abide-run/abide/internal/tool/files/walk"
 )
 
-// A place is where something is searched.
+// A place is a file or folder that is searched.
 type place struct {
-	given  string // as the model wrote it
-	path   string // absolute
-	folder bool
+	given  string // path as the model wrote it
+	path   string // absolute path
+	folder bool   // true if it is a folder
 }
 
-// prefix is what the paths of what is found begin with.
+// prefix returns the beginning of the paths of the files that are found.
 func (p place) prefix() string {
 	if !p.folder {
 		return filepath.Dir(p.given) + "/"
@@ -29,7 +29,7 @@ func (p place) prefix() string {
 	return p.given + "/"
 }
 
-// places returns where to search; in the working directory if nothing is said.
+// places returns the places of a call; the working directory if it names none.
 func places(call tool.Call, given []string) []place {
 	if len(given) == 0 {
 		given = []string{"."}
@@ -52,7 +52,7 @@ func pathsOf(list []place) []string {
 	return paths
 }
 
-// look finds out what the places are. It returns those that are missing.
+// look sets which places are folders, and returns those that do not exist.
 func look(s *scope.Scope, list []place) (missing []string, err error) {
 	for i := range list {
 		info, err := s.Stat(list[i].path)
@@ -68,7 +68,7 @@ func look(s *scope.Scope, list []place) (missing []string, err error) {
 	return missing, nil
 }
 
-// under names the places in a heading.
+// under returns the places as text for a heading.
 func under(list []place) string {
 	var names []string
 	for _, p := range list {
@@ -77,7 +77,7 @@ func under(list []place) string {
 	return strings.Join(names, ", ")
 }
 
-// trouble tells of what could not be searched.
+// trouble returns a note about the files that could not be searched.
 func trouble(p walk.Problems) string {
 	if p.Count == 0 {
 		return ""

@@ -6,19 +6,19 @@ import (
 	"sync"
 )
 
-// A shelf collects what a search finds, in groups: lines by file, or paths by
-// folder. It keeps the first groups by name with the first of their items, and
-// counts everything. It is safe for concurrent use.
+// A shelf collects the results of a search in groups: lines by file, or paths by folder.
+// It keeps the first groups by name with their first items, and counts everything. It is
+// safe for concurrent use.
 type shelf struct {
-	groupsKept, itemsKept int
+	groupsKept, itemsKept int // maximum numbers of groups, and of items of a group
 
 	mu     sync.Mutex
-	groups []*group // by name
-	count  int64    // of what was put, in all
-	puts   int64
+	groups []*group // kept groups, sorted by name
+	count  int64    // sum of all counts
+	puts   int64    // number of calls of put
 }
 
-// A group is what belongs together.
+// A group is the results in one file or folder.
 type group struct {
 	name  string
 	count int64
@@ -28,14 +28,14 @@ type group struct {
 // An item is a line of a file or a path in a folder.
 type item struct {
 	text    string
-	number  int64 // of a line
-	context bool  // the line does not match
-	counts  bool  // it begins a match
+	number  int64 // number of the line, or count of the path
+	context bool  // true if the line does not match and is shown for context
+	counts  bool  // true if the item counts as a match
 }
 
-// put counts something in a group, and has it kept unless the group comes after
-// too many others. A group that is not kept never will be, so that counts are
-// exact.
+// put adds to the count of a group, and calls keep unless the group comes after too many
+// others. A group that is dropped once is never kept later, so that the counts of kept
+// groups are exact.
 func (s *shelf) put(name string, count int64, keep func(g *group)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -53,7 +53,7 @@ func (s *shelf) put(name string, count int64, keep func(g *group)) {
 	keep(s.groups[i])
 }
 
-// putPath counts a path in the group of its folder, and keeps the first by name.
+// putPath adds a path to the group of its folder, which keeps the first paths by name.
 func (s *shelf) putPath(folder, name string, count int64) {
 	s.put(folder, 1, func(g *group) {
 		at, _ := slices.BinarySearchFunc(g.items, name, func(it item, name string) int { return strings.Compare(it.text, name) })

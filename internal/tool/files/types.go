@@ -2,8 +2,7 @@ package files
 
 import "strings"
 
-// fileTypes are the names that belong to a type of file, as people know them
-// from other searchers.
+// fileTypes are the patterns of names for each type of file, as in ripgrep.
 var fileTypes = map[string][]string{
 	"asm":        {"*.asm", "*.s", "*.S"},
 	"bazel":      {"*.bazel", "*.bzl", "BUILD", "WORKSPACE"},
@@ -82,7 +81,7 @@ var fileTypes = map[string][]string{
 	"zsh":        {"*.zsh", ".zshrc", ".zshenv"},
 }
 
-// typePattern returns one pattern for the names of a type.
+// typePattern returns one pattern for all names of a type.
 func typePattern(name string) (string, bool) {
 	globs, ok := fileTypes[name]
 	return "{" + strings.Join(globs, ",") + "}", ok

@@ -33,21 +33,22 @@ var viewSpec = tool.Spec{
 }
 
 const (
-	maxShown   = 20 << 10 // bytes of an answer
-	maxFile    = 10 << 20 // bytes of a file that is read as a whole
-	maxEntries = 1000     // of a folder
+	maxShown   = 20 << 10 // maximum bytes of an answer
+	maxFile    = 10 << 20 // maximum bytes of a file that is read as a whole
+	maxEntries = 1000     // maximum number of entries of a folder
 )
 
-// view shows a file, some lines of it, an image, or the names in a folder.
+// view is the tool that shows a file, some of its lines, an image, or the names in a
+// folder.
 type view struct{ *files }
 
 func (v *view) Spec() tool.Spec { return viewSpec }
 
-// A viewCall is what is asked of view.
+// A viewCall is the parsed arguments of a call of view.
 type viewCall struct {
 	path        string
 	ranged      bool
-	first, last int64 // a last line of 0 is the end
+	first, last int64 // numbers of the lines; a last of 0 is the end of the file
 	force       bool
 }
 
@@ -68,7 +69,7 @@ func readViewCall(call tool.Call) (viewCall, error) {
 	return c, nil
 }
 
-// limit takes in the range of lines.
+// limit sets the range of lines.
 func (c *viewCall) limit(lines []int64) error {
 	const short = "Invalid view_range"
 	if len(lines) < 1 || len(lines) > 2 {
@@ -145,7 +146,7 @@ func (c viewCall) show(ctx context.Context, f *scope.File) (tool.Result, error) 
 	return c.whole(decoded, f.Size())
 }
 
-// whole shows all of a file, if that is not too much.
+// whole shows a whole file, if it is not too large.
 func (c viewCall) whole(r io.Reader, size int64) (tool.Result, error) {
 	const advice = "Consider using the grep tool to search within the file, or view with view_range to read specific sections."
 	most := int64(maxShown)
@@ -174,7 +175,7 @@ func kilobytes(n int64) string { return strconv.FormatFloat(float64(n)/1024, 'f'
 
 func megabytes(n int64) string { return strconv.FormatFloat(float64(n)/(1<<20), 'f', 1, 64) + "MB" }
 
-// lines shows some lines of a file, which may be of any size.
+// lines shows some lines of a file of any size.
 func (c viewCall) lines(ctx context.Context, r io.Reader) (tool.Result, error) {
 	e, err := readExcerpt(ctx, r, c.first, c.last)
 	switch {
@@ -189,8 +190,7 @@ func (c viewCall) lines(ctx context.Context, r io.Reader) (tool.Result, error) {
 	return tool.Result{Text: shown + note, Detailed: unchanged(c.path, c.first, shown)}, nil
 }
 
-// list shows the names in a folder, sorted. Of a very large folder it shows
-// those that come first.
+// list shows the sorted names in a folder; only the first ones if there are many.
 func list(s *scope.Scope, path string) (tool.Result, error) {
 	d, err := s.OpenDir(path)
 	if err != nil {
@@ -224,7 +224,7 @@ func firstNames(names []string) []string {
 	return names[:min(len(names), maxEntries)]
 }
 
-// plainName shows a name on one line, as UTF-8.
+// plainName returns a name on one line, as UTF-8.
 func plainName(name string) string {
 	if strings.ContainsAny(name, "\n\r") {
 		return strconv.Quote(name)

@@ -41,7 +41,7 @@ func TestViewTexts(t *testing.T) {
 	}
 	for _, test := range []struct {
 		arguments, want string
-		message         string // of a failure
+		message         string // message of a failure
 	}{
 		{`{"path":"$/five.txt"}`, "one\ntwo\nthree\nfour\nfive\n", ""},
 		{`{"path":"five.txt"}`, "one\ntwo\nthree\nfour\nfive\n", ""},
@@ -88,7 +88,7 @@ func TestViewTexts(t *testing.T) {
 
 func TestALongRangeIsCutAfterALine(t *testing.T) {
 	b := newBench(t)
-	line := strings.Repeat("é", 50) // 101 bytes with its end
+	line := strings.Repeat("é", 50) // 101 bytes with its line break
 	b.put("long.txt", strings.Repeat(line+"\n", 1888))
 	r := b.run("view", `{"path":"long.txt","view_range":[100,-1]}`)
 	const shown = 20480 / 101
@@ -99,7 +99,7 @@ func TestALongRangeIsCutAfterALine(t *testing.T) {
 	}
 }
 
-// TestRangesAreThoseOfTheLines compares with splitting the text.
+// TestRangesAreThoseOfTheLines compares ranges with the split text.
 func TestRangesAreThoseOfTheLines(t *testing.T) {
 	b := newBench(t)
 	piece := rapid.SampledFrom([]string{"a", "é", "\n", "\n", "\r\n", "\xff", "😀", strings.Repeat("x", 30_000), strings.Repeat("ü\n", 4000)})
@@ -176,8 +176,7 @@ func TestALargeFolderIsShownInPart(t *testing.T) {
 	}
 }
 
-// TestAHugeFileTakesLittleMemory has a file of ten gigabytes, most of which is a
-// hole.
+// TestAHugeFileTakesLittleMemory uses a sparse file of ten gigabytes.
 func TestAHugeFileTakesLittleMemory(t *testing.T) {
 	b := newBench(t)
 	b.put("huge", strings.Repeat("line\n", 1000))

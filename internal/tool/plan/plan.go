@@ -1,5 +1,5 @@
-// Package plan has the tool by which a model presents its plan: exit_plan_mode. A
-// call is an open question, and what a person says to the plan is its result.
+// Package plan has the tool exit_plan_mode, with which a model presents its plan. A call
+// is an open question, and the person's answer is its result.
 package plan
 
 import (
@@ -31,8 +31,8 @@ type presenter struct{}
 
 func (presenter) Spec() tool.Spec { return spec }
 
-// Offer offers the tool in plan mode, where some client has said that it can put
-// a plan to a person.
+// Offer offers the tool in plan mode, if a client has declared that it can show a plan
+// to a person.
 func (presenter) Offer(s tool.State) (tool.Spec, bool) {
 	session, ok := s.(interface {
 		Mode() string

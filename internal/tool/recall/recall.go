@@ -1,9 +1,9 @@
-// Package recall is the tool by which a model looks up what was noted in memory and
-// what was said in its session. Nothing is ever out of its reach: what a compaction
-// has taken out of its context is still in the log.
+// Package recall has the tool memory_search, with which a model searches its memory and
+// the log of its session. So it can still find what a compaction has removed from its
+// context.
 //
-//   - What was taken back by a rewind is not found.
-//   - What is given is bounded, and says how to go on.
+//   - Messages that were undone by a rewind are not found.
+//   - Results are limited in length, and say how to get more.
 package recall
 
 import (
@@ -25,7 +25,7 @@ import (
 	"github.com/abide-run/abide/internal/window/render"
 )
 
-// Name is what the tool is called.
+// Name is the name of the tool.
 const Name = "memory_search"
 
 //go:embed memory_search.md
@@ -40,15 +40,15 @@ var spec = tool.Spec{
 	Replay: tool.Pure,
 }
 
-// Bounds of what is given.
+// Limits of a result.
 const (
-	mostHits  = 20      // of each kind
-	mostLine  = 400     // bytes
-	mostBytes = 12_000  // of what is read from an event on
-	mostSaid  = 4 << 10 // bytes of one result in it
+	mostHits  = 20      // maximum number of hits in memory, and in the log
+	mostLine  = 400     // maximum bytes of a hit
+	mostBytes = 12_000  // maximum bytes of messages that are read from an event on
+	mostSaid  = 4 << 10 // maximum bytes of one tool result in them
 )
 
-// Search looks things up. It implements tool.Tool.
+// Search is the tool. It implements tool.Tool.
 type Search struct {
 	log   eventlog.Log
 	books *book.Set
@@ -60,7 +60,7 @@ func New(log eventlog.Log, books *book.Set) *Search { return &Search{log, books}
 // Spec implements tool.Tool.
 func (s *Search) Spec() tool.Spec { return spec }
 
-// Permission implements tool.Tool: a session can always read itself.
+// Permission implements tool.Tool. A session may always read its own log.
 func (s *Search) Permission(call tool.Call) (*approval.Request, error) {
 	_, _, err := arguments(call)
 	return nil, err
@@ -97,7 +97,7 @@ func (s *Search) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 	return tool.Result{Text: s.noted(call.Dir, query) + said}, nil
 }
 
-// noted is what memory has about a query.
+// noted returns what memory has about a query.
 func (s *Search) noted(dir, query string) string {
 	hits := s.books.SearchTold(dir, "", query, mostHits)
 	if len(hits) == 0 {
@@ -111,17 +111,17 @@ func (s *Search) noted(dir, query string) string {
 	return w.String()
 }
 
-// A remark is something that was said in a session.
+// A remark is a message of a session, or a part of one.
 type remark struct {
 	at        event.Seq
 	who, text string
 }
 
-// remarks returns what was said in a session, from an event on: what is wanted of it.
-// What was taken back is left out.
+// remarks returns the remarks of a session from an event on, as long as wanted returns
+// true. Remarks that were undone are left out.
 func (s *Search) remarks(ctx context.Context, id event.SessionID, from event.Seq, wanted func(*remark) bool) ([]remark, error) {
 	var list []remark
-	names := make(map[string]string) // of tools, by their calls
+	names := make(map[string]string) // names of tools by the IDs of their calls
 	for e, err := range s.log.Read(ctx, id, 0) {
 		if err != nil {
 			return nil, err
@@ -141,7 +141,7 @@ func (s *Search) remarks(ctx context.Context, id event.SessionID, from event.Seq
 	return list, nil
 }
 
-// read is what an event says.
+// read returns the remarks of an event.
 func read(e event.Event, names map[string]string) []remark {
 	switch e.Type {
 	case event.UserMessage:
@@ -170,14 +170,14 @@ func answer(at event.Seq, d event.AssistantMessageData, names map[string]string)
 	}
 	for _, call := range d.ToolRequests {
 		names[call.ToolCallID] = call.Name
-		if call.Name != Name { // else it would find itself
+		if call.Name != Name { // otherwise a search would find its own call
 			list = append(list, remark{at, "assistant calls " + call.Name, string(call.Arguments)})
 		}
 	}
 	return list
 }
 
-// find is what was said in a session about a query, the newest last.
+// find returns the remarks of a session about a query, the newest last.
 func (s *Search) find(ctx context.Context, id event.SessionID, words []string) (string, error) {
 	found, err := s.remarks(ctx, id, 0, func(r *remark) bool {
 		if r.who == "result of "+Name || !book.Has(r.text, words) {
@@ -204,13 +204,13 @@ func (s *Search) find(ctx context.Context, id event.SessionID, words []string) (
 	return w.String(), nil
 }
 
-// from is what was said in a session from an event on.
+// from returns the remarks of a session from an event on.
 func (s *Search) from(ctx context.Context, id event.SessionID, at event.Seq) (string, error) {
 	size := 0
 	all, err := s.remarks(ctx, id, at, func(r *remark) bool {
 		r.text = render.Cut(strings.TrimSpace(r.text), mostSaid)
 		size += len(r.text)
-		return size < 4*mostBytes // some of it may have been taken back
+		return size < 4*mostBytes // more than needed, because some may have been undone
 	})
 	if err != nil {
 		return "", err
@@ -229,7 +229,7 @@ func (s *Search) from(ctx context.Context, id event.SessionID, at event.Seq) (st
 	return w.String(), nil
 }
 
-// cut is a text in one line, around the first of some words.
+// cut returns a part of a text as one line, around the first of some words.
 func cut(text string, words []string) string {
 	line := strings.Join(strings.Fields(text), " ")
 	if len(line) <= mostLine {

@@ -16,7 +16,7 @@ import (
 	"github.com/abide-run/abide/internal/tool/recall"
 )
 
-// A desk is the tool on a log.
+// A desk is a test fixture: the tool and a log.
 type desk struct {
 	*testing.T
 	log   *eventlog.Memory
@@ -59,7 +59,7 @@ func (d *desk) ask(arguments string) string {
 func TestWhatWasSaidIsFoundWhereverItIs(t *testing.T) {
 	d := newDesk(t)
 	first := d.said("the Parrot is called Polly")
-	d.record(event.ContextEpochData{EpochID: "e", Number: 1, From: 100}) // compacted away
+	d.record(event.ContextEpochData{EpochID: "e", Number: 1, From: 100}) // removed by a compaction
 	d.record(event.AssistantMessageData{Content: "polly, a parrot", ToolRequests: []event.ToolRequest{{ToolCallID: "c", Name: "grep", Arguments: json.RawMessage(`{"pattern":"parrot polly"}`)}}})
 	d.record(event.ToolCompleteData{ToolCallID: "c", Success: true, Result: &event.ToolResult{Content: "zoo.txt: a parrot, Polly"}})
 	d.said("something else")

@@ -1,4 +1,4 @@
-// Package skill has the tool by which a model is told a skill: skill.
+// Package skill has the tool skill, with which a model reads a skill.
 package skill
 
 import (
@@ -16,9 +16,9 @@ import (
 
 // A Library knows the skills of sessions.
 type Library interface {
-	// UsableSkills returns the skills that the model of a session may be told.
+	// UsableSkills returns the skills that the model of a session may read.
 	UsableSkills(ctx context.Context, id event.SessionID) ([]event.Skill, error)
-	// ReadSkill returns what the model is told of a skill that it asked for.
+	// ReadSkill returns the content of a skill.
 	ReadSkill(k event.Skill) (event.SkillInvokedData, error)
 }
 
@@ -29,7 +29,7 @@ type teller struct{ library Library }
 
 func (teller) Spec() tool.Spec { return spec(nil) }
 
-// Offer offers the tool with the skills that the model may be told.
+// Offer offers the tool with the skills that the model may read.
 func (teller) Offer(s tool.State) (tool.Spec, bool) {
 	session, ok := s.(interface{ UsableSkills() []event.Skill })
 	if !ok {
@@ -41,7 +41,7 @@ func (teller) Offer(s tool.State) (tool.Spec, bool) {
 
 func (teller) Permission(tool.Call) (*approval.Request, error) { return nil, nil }
 
-// Run reads the skill. The model is told its text in a message of its own.
+// Run reads the skill. The model gets its text in a message of its own.
 func (t teller) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 	args := argument.Read(call.Arguments)
 	name := args.Needed("skill")
@@ -76,7 +76,7 @@ func unknown(name string, usable []event.Skill) tool.Result {
 	return r
 }
 
-// spec is what the model is told of the tool, with the skills that there are.
+// spec returns the description of the tool, with the available skills.
 func spec(list []event.Skill) tool.Spec {
 	var text strings.Builder
 	text.WriteString("Be told how to do something. Use it as soon as a skill fits what is asked for. These are the skills:")
@@ -89,7 +89,7 @@ func spec(list []event.Skill) tool.Spec {
 		"type": "object", "required": []string{"skill"},
 		"properties": map[string]any{"skill": map[string]any{"type": "string", "description": "The name of the skill.", "enum": names}},
 	})
-	if err != nil { // plain data
+	if err != nil { // cannot happen: the value is plain data
 		panic(err)
 	}
 	return tool.Spec{Name: "skill", Description: text.String(), Parameters: schema, Replay: tool.Pure}

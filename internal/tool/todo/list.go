@@ -21,10 +21,10 @@ var listSpec = tool.Spec{
 	Replay: tool.Pure, Instant: true,
 }
 
-// maxClosed is how many tasks that are closed are listed: the last ones.
+// maxClosed is the maximum number of closed tasks in a list; the last ones are shown.
 const maxClosed = 10
 
-// list shows the tasks, or one of them whole.
+// list shows the tasks, or one of them with its description.
 func list(all []task, a *argument.Set) tool.Result {
 	if t, found := find(all, a); found {
 		return tool.Result{Text: strings.TrimSpace(line(t) + "\n\n" + t.Description)}

@@ -1,12 +1,12 @@
-// Package todo has the tools by which a model keeps a list of what it has to do:
-// task_create, task_update and task_list.
+// Package todo has the tools with which a model keeps a to-do list: task_create,
+// task_update and task_list.
 //
-//   - A call is a function of the list and of its arguments, and of nothing else.
-//     What it changes is recorded together with its result.
-//   - A call that cannot be made as it is changes nothing and says what is wrong,
-//     in a few words, however long its arguments are.
-//   - The list is bounded, since the model is shown what is open again and again:
-//     so many open tasks, with so much text each. What is closed stays in the log.
+//   - A call depends only on the list and its arguments. Its change is recorded together
+//     with its result.
+//   - A call with invalid arguments changes nothing, and its result says in a few words
+//     what is wrong, however long the arguments are.
+//   - The number of open tasks and the length of their texts are limited, because the
+//     model is shown the open tasks again and again. Closed tasks stay in the log.
 package todo
 
 import (
@@ -20,11 +20,11 @@ import (
 	"github.com/abide-run/abide/internal/tool/argument"
 )
 
-// The bounds of a list.
+// Limits of a list.
 const (
-	maxOpen        = 100  // tasks that are open at a time
-	maxSubject     = 400  // bytes
-	maxDescription = 4000 // bytes
+	maxOpen        = 100  // maximum number of open tasks
+	maxSubject     = 400  // maximum bytes of a subject
+	maxDescription = 4000 // maximum bytes of a description
 )
 
 // New returns the tools.
@@ -35,7 +35,7 @@ func New() []tool.Tool {
 // A task is an entry of the list.
 type task = event.TodoChangedData
 
-// A verb is what can be done with the list.
+// A verb is one of the tools: a description and a function on the list.
 type verb struct {
 	spec tool.Spec
 	do   func(all []task, a *argument.Set) tool.Result
@@ -44,7 +44,7 @@ type verb struct {
 func (v *verb) Spec() tool.Spec                                 { return v.spec }
 func (v *verb) Permission(tool.Call) (*approval.Request, error) { return nil, nil }
 
-// Run makes a call. If anything is wrong with its arguments, that is the result.
+// Run makes a call. If its arguments are invalid, the result says so.
 func (v *verb) Run(_ context.Context, call tool.Call) (tool.Result, error) {
 	a := argument.Read(call.Arguments)
 	result := v.do(listOf(call.State), a)
@@ -54,7 +54,7 @@ func (v *verb) Run(_ context.Context, call tool.Call) (tool.Result, error) {
 	return result, nil
 }
 
-// listOf returns the list that a session's log tells of, by id.
+// listOf returns the list of a session, by ID.
 func listOf(s tool.State) []task {
 	if keeper, ok := s.(interface{ Todos() []task }); ok {
 		return keeper.Todos()
@@ -62,15 +62,15 @@ func listOf(s tool.State) []task {
 	return nil
 }
 
-// changed is the result of a call that makes a task what it is now.
+// changed returns the result of a call that created or changed a task.
 func changed(done string, t task) tool.Result {
 	return tool.Result{Text: done + " task " + line(t), Record: []event.Payload{t}}
 }
 
-// line shows a task.
+// line returns a task as one line.
 func line(t task) string { return fmt.Sprintf("%d [%s] %s", t.ID, t.Status, t.Subject) }
 
-// room says what is wrong if no further task can be open; else nothing.
+// room returns an error text if there are too many open tasks for another one, else "".
 func room(all []task) string {
 	open := 0
 	for _, t := range all {
@@ -98,7 +98,7 @@ func find(all []task, a *argument.Set) (task, bool) {
 	return task{}, false
 }
 
-// subject takes what is to be done: one line.
+// subject checks and returns the subject of a task, which is one line.
 func subject(a *argument.Set, text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	if text == "" {
@@ -108,7 +108,7 @@ func subject(a *argument.Set, text string) string {
 	return text
 }
 
-// description takes what else there is to know.
+// description checks and returns the description of a task.
 func description(a *argument.Set, text string) string {
 	text = strings.TrimSpace(text)
 	bound(a, "description", text, maxDescription, "write the rest into a file and name the file")

@@ -12,13 +12,13 @@ import (
 	"github.com/abide-run/abide/internal/tool/todo"
 )
 
-// A desk has the tools and a list.
+// A desk is a test fixture: the tools and a list.
 type desk struct {
 	t    testing.TB
 	list []event.TodoChangedData
 }
 
-// call makes a call and keeps what it changed, as a session would.
+// call makes a call and applies its change to the list, as a session would.
 func (d *desk) call(name, args string) tool.Result {
 	d.t.Helper()
 	for _, v := range todo.New() {
@@ -154,8 +154,8 @@ func TestAListIsBounded(t *testing.T) {
 	}
 }
 
-// FuzzCalls: whatever a model writes, an answer is short, and what is recorded is
-// a task that could be.
+// FuzzCalls checks that for any arguments the answer is short, and a recorded task is
+// valid.
 func FuzzCalls(f *testing.F) {
 	for _, args := range []string{
 		``, `{}`, `[]`, `null`, `{"subject":"x","description":"y"}`, `{"subject":"\ud800"}`, `{"id":1,"status":"completed"}`,

@@ -47,7 +47,7 @@ func update(all []task, a *argument.Set) tool.Result {
 	return changed("Updated", after)
 }
 
-// edited returns a task as the arguments want it, and whether they want anything.
+// edited returns a task with the changes of the arguments, and whether there are any.
 func edited(t task, a *argument.Set) (task, bool) {
 	newStatus, byStatus := a.Text("status")
 	if byStatus {
@@ -64,12 +64,12 @@ func edited(t task, a *argument.Set) (task, bool) {
 	return t, byStatus || bySubject || byDescription
 }
 
-// status takes one of the words for how a task stands.
+// status checks and returns the status of a task.
 func status(a *argument.Set, word string) string {
 	if slices.Contains(statuses, word) {
 		return word
 	}
-	const most = 40 // characters of a wrong word that are worth repeating
+	const most = 40 // maximum characters of an invalid status that are repeated
 	if runes := []rune(word); len(runes) > most {
 		word = string(runes[:most]) + "…"
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/abide-run/abide/internal/tool/files/gitignore"
 )
 
-// ours walks a tree as a searcher would and returns what is not ignored.
+// ours walks a tree and returns the files that are not ignored.
 func ours(t interface{ Fatal(...any) }, root string) []string {
 	var kept []string
 	var walk func(folder string, rules *gitignore.Rules)
@@ -44,7 +44,7 @@ func ours(t interface{ Fatal(...any) }, root string) []string {
 	return kept
 }
 
-// gits asks git which files it does not ignore.
+// gits returns the files that git does not ignore.
 func gits(t interface{ Fatal(...any) }, root string) []string {
 	cmd := exec.Command("git", "-C", root, "ls-files", "--others", "--exclude-standard", "-z")
 	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null", "HOME="+root+"/.git")
@@ -109,7 +109,7 @@ func TestRulesMeanWhatTheyMeanToGit(t *testing.T) {
 	}
 }
 
-// TestGeneratedTreesAreIgnoredAsGitIgnoresThem draws trees and rules.
+// TestGeneratedTreesAreIgnoredAsGitIgnoresThem uses random trees and rules.
 func TestGeneratedTreesAreIgnoredAsGitIgnoresThem(t *testing.T) {
 	needGit(t)
 	root := t.TempDir()
@@ -126,7 +126,7 @@ func TestGeneratedTreesAreIgnoredAsGitIgnoresThem(t *testing.T) {
 		}
 		for range 10 {
 			path := filepath.Join(root, filepath.Join(rapid.SliceOfN(name, 1, 4).Draw(t, "path")...))
-			_ = os.MkdirAll(filepath.Dir(path), 0o755) // a file in the way is fine
+			_ = os.MkdirAll(filepath.Dir(path), 0o755) // fails if a file has the name, which is fine
 			_ = os.WriteFile(path, nil, 0o644)
 		}
 		for _, folder := range []string{"", "a", "b", "a/b"} {

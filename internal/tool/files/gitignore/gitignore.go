@@ -1,9 +1,8 @@
-// Package gitignore says which files git would leave alone because a .gitignore
-// file says so.
+// Package gitignore decides which files git ignores because of .gitignore files.
 //
-// Whoever walks a tree makes rules of the files it comes by, from the top down,
-// and asks about each name in a folder before it goes on: what lies in an
-// ignored folder is ignored, whatever the rules say of it.
+// A walk through a tree adds the rules of each folder, from the top down, and asks about
+// each name before it enters a folder: everything in an ignored folder is ignored,
+// whatever the rules say about it.
 package gitignore
 
 import (
@@ -13,25 +12,25 @@ import (
 	"github.com/abide-run/abide/internal/approval/glob"
 )
 
-// Rules are what the .gitignore files from some folder upwards say. They do not
-// change. Nil has no rules.
+// Rules are the rules of the .gitignore files of a folder and the folders above it. They
+// do not change. Nil has no rules.
 type Rules struct {
 	above *Rules
-	base  string // the folder that the file is in, with a slash at its end
-	rules []rule // the last one that matches decides
+	base  string // folder of the file, with a slash at its end
+	rules []rule // rules of the file; the last one that matches decides
 }
 
 // A rule is one line of a file.
 type rule struct {
-	start   string // of the path, where the pattern has nothing special yet
+	start   string // literal beginning of the pattern
 	pattern *glob.Pattern
-	path    bool // the pattern is about the path from the base, not about the name alone
-	folder  bool // only folders are meant
+	path    bool // true if the pattern is matched with the path from the base, false with the name
+	folder  bool // true if the rule is only about folders
 	negated bool
 }
 
-// Below adds the rules of a .gitignore file in a folder. They come before those
-// above it.
+// Below returns the rules with those of a .gitignore file in a folder. They have
+// precedence over the rules from above.
 func (r *Rules) Below(folder string, text []byte) *Rules {
 	rules := parse(text)
 	if len(rules) == 0 {
@@ -40,7 +39,7 @@ func (r *Rules) Below(folder string, text []byte) *Rules {
 	return &Rules{r, strings.TrimSuffix(folder, "/") + "/", rules}
 }
 
-// parse reads a .gitignore file.
+// parse parses a .gitignore file.
 func parse(text []byte) []rule {
 	var rules []rule
 	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
@@ -63,15 +62,15 @@ func parseLine(line string) (rule, bool) {
 	r.path = strings.Contains(line, "/")
 	line = strings.TrimPrefix(line, "/")
 	if r.path {
-		// Git compares this part first and the rest as a pattern of its own, in
-		// which stars that follow are at the start.
+		// Git compares the literal beginning first, and the rest as a pattern of its own.
+		// So stars after the beginning are at the start of a pattern.
 		r.start = line[:special(line)]
 	}
 	r.pattern = glob.Git(line[len(r.start):])
 	return r, line != ""
 }
 
-// special returns where the first character is that means something.
+// special returns the position of the first special character.
 func special(line string) int {
 	if i := strings.IndexAny(line, `*?[\`); i >= 0 {
 		return i
@@ -79,7 +78,7 @@ func special(line string) int {
 	return len(line)
 }
 
-// trimSpaces takes away the spaces at the end of a line that are not escaped.
+// trimSpaces removes the spaces at the end of a line that are not escaped.
 func trimSpaces(line string) string {
 	end := 0
 	for i := 0; i < len(line); i++ {
@@ -93,8 +92,8 @@ func trimSpaces(line string) string {
 	return line[:end]
 }
 
-// Ignored reports whether a name in a folder is ignored. The folder is written
-// as those of the files are.
+// Ignored reports whether a name in a folder is ignored. The folder has the same form as
+// in Below.
 func (r *Rules) Ignored(folder, name string, isFolder bool) bool {
 	for ; r != nil; r = r.above {
 		if negated, ok := r.match(folder, name, isFolder); ok {
@@ -104,7 +103,7 @@ func (r *Rules) Ignored(folder, name string, isFolder bool) bool {
 	return false
 }
 
-// match returns what the last rule that matches says.
+// match returns the decision of the last rule that matches, and whether there is one.
 func (r *Rules) match(folder, name string, isFolder bool) (negated, ok bool) {
 	path := ""
 	for i := len(r.rules) - 1; i >= 0; i-- {

@@ -6,40 +6,41 @@ import (
 	"slices"
 )
 
-// What stands in the table beside states.
+// Entries of the table that are not states.
 const (
-	unknown int32 = -1 // it has not been computed
+	unknown int32 = -1 // the next state is not computed yet
 	matched int32 = -2 // the line matches
 )
 
-// maxStates bounds the table. When it is full it is begun anew.
+// maxStates is the maximum number of states. A full table is emptied.
 const maxStates = 4000
 
-// An automaton reads bytes and says when a line matches. Its states are made
-// when they are first reached.
+// An automaton (a lazy DFA) reads bytes and finds lines that match. Its states are
+// created when they are first reached.
 //
-// Beyond ASCII it only knows that there are other characters: what takes one of
-// them takes any number of bytes beyond ASCII. So it may see a match where there
-// is none, but misses none.
+// It does not tell characters beyond ASCII apart: an instruction that accepts one of
+// them accepts any number of bytes beyond ASCII. So it may report a match where there is
+// none, but it misses none.
 type automaton struct {
 	*program
 	states []state
 	index  map[string]int32
-	table  []int32 // by state and class: the next state, times the number of classes
+	table  []int32 // next state, times the number of classes, by state and class
 	start  int32
-	idle   [256]bool // bytes that lead from the start to the start
+	idle   [256]bool // bytes that lead from the start state to itself
 	set    sparse
-	flags  syntax.EmptyOp // what is true at the place that is computed
+	flags  syntax.EmptyOp // conditions that hold at the position that is computed
 }
 
-// A state is what may come next: instructions that take a character, and
-// conditions that depend on it.
+// A state is a set of instructions: those that accept a character, and conditions that
+// depend on the next one.
 type state struct {
 	insts []uint32
 	where
 }
 
-// where is what a condition can depend on before the next character is known.
+// where has the facts about a position that conditions depend on, apart from the next
+// character.
 type where struct {
 	lineStart bool
 	afterWord bool
@@ -51,7 +52,7 @@ func newAutomaton(p *program) *automaton {
 	return a
 }
 
-// reset forgets all states.
+// reset removes all states.
 func (a *automaton) reset() {
 	a.states, a.index, a.table = a.states[:0], make(map[string]int32), a.table[:0]
 	a.idle = [256]bool{}
@@ -61,8 +62,8 @@ func (a *automaton) reset() {
 	a.start = a.state(where{lineStart: a.starts})
 }
 
-// find returns a place in the first line that matches, or -1. The line end that
-// closes a line is a place in it.
+// find returns a position in the first line that matches, or -1. The line break at the
+// end of a line belongs to the line.
 func (a *automaton) find(b []byte) int {
 	at, table, class := a.start, a.table, &a.class
 	for i := 0; i < len(b); i++ {
@@ -87,8 +88,8 @@ func (a *automaton) find(b []byte) int {
 	return -1
 }
 
-// rest passes over bytes that change nothing at the start, which is where the
-// automaton mostly is.
+// rest skips bytes that lead from the start state to itself, which is where the
+// automaton is most of the time.
 func (a *automaton) rest(b []byte, i int) int {
 	for i < len(b) && a.idle[b[i]] {
 		i++
@@ -96,7 +97,7 @@ func (a *automaton) rest(b []byte, i int) int {
 	return i
 }
 
-// next computes what follows a state when a byte of the class is read.
+// next computes the state after a byte of a class.
 func (a *automaton) next(at int32, class uint8) int32 {
 	from := a.states[at/int32(len(a.sample))]
 	c := a.sample[class]
@@ -122,7 +123,7 @@ func (a *automaton) next(at int32, class uint8) int32 {
 	return next
 }
 
-// restart empties the table and goes on in the state that was reached.
+// restart empties the table and adds the present state again.
 func (a *automaton) restart(at int32) int32 {
 	if at < 0 {
 		a.reset()
@@ -138,8 +139,7 @@ func (a *automaton) restart(at int32) int32 {
 	return a.state(s.where)
 }
 
-// expand sets the instructions that are reached before a character, given what
-// it is.
+// expand sets the instructions that are reached from a state before the character c.
 func (a *automaton) expand(from state, c byte) {
 	a.flags = 0
 	if from.lineStart {
@@ -159,8 +159,8 @@ func (a *automaton) expand(from state, c byte) {
 	}
 }
 
-// add adds an instruction and those that are reached from it without a
-// character. Conditions that do not hold are kept, for another place.
+// add adds an instruction and those that are reached from it without a character.
+// Conditions that do not hold are kept, because they may hold at the next position.
 func (a *automaton) add(i uint32) {
 	if !a.set.add(i) {
 		return
@@ -187,7 +187,7 @@ func (a *automaton) matches() bool {
 	return false
 }
 
-// step goes over a character. A match can begin after it, too.
+// step reads a character. A match can begin after it, too.
 func (a *automaton) step(c byte) int32 {
 	before := slices.Clone(a.set.dense)
 	a.set.clear()
@@ -198,7 +198,7 @@ func (a *automaton) step(c byte) int32 {
 		}
 		a.add(a.Inst[i].Out)
 		if c >= 0x80 {
-			a.add(i) // the character may go on
+			a.add(i) // the character may have more bytes
 		}
 	}
 	a.add(uint32(a.Start))
@@ -232,8 +232,8 @@ func (a *automaton) state(at where) int32 {
 	return s
 }
 
-// passes reports whether nothing is to be remembered of an instruction: it only
-// led on to others.
+// passes reports whether an instruction is not part of a state, because it only leads to
+// others.
 func (a *automaton) passes(i uint32) bool {
 	switch a.Inst[i].Op {
 	case syntax.InstAlt, syntax.InstAltMatch, syntax.InstCapture, syntax.InstNop, syntax.InstFail:
@@ -242,7 +242,7 @@ func (a *automaton) passes(i uint32) bool {
 	return false
 }
 
-// A sparse is a set of small numbers that is emptied at once.
+// A sparse is a set of small numbers that is emptied in constant time.
 type sparse struct {
 	dense []uint32
 	place []uint32

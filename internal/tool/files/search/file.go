@@ -10,35 +10,35 @@ import (
 
 const (
 	aWindow  = 256 << 10 // bytes that are searched at a time
-	maxLine  = 8 << 20   // a longer line is searched in pieces
-	maxWhole = 16 << 20  // a pattern that crosses lines needs the whole file
+	maxLine  = 8 << 20   // maximum bytes of a line; a longer one is searched in pieces
+	maxWhole = 16 << 20  // maximum bytes of a file that is searched as a whole, for a pattern that crosses lines
 )
 
 // ErrTooLarge means that a file is too large for a pattern that crosses lines.
 var ErrTooLarge = errors.New("it is too large to be searched with a pattern that crosses lines")
 
-// A Line is a line that is shown. Its text is only good during the call.
+// A Line is a line that is shown. Its text is only valid during the call.
 type Line struct {
-	Number int64 // from 1
+	Number int64 // number of the line; the first is 1
 	Text   []byte
-	Match  bool // it matches; if not, it is shown for context
-	More   bool // the match has begun on the line before
+	Match  bool // true if the line matches; otherwise it is shown for context
+	More   bool // true if the match began on an earlier line
 }
 
-// A Query says what of a file is wanted.
+// A Query says what to search for in a file.
 type Query struct {
-	Size          int64 // of the file, if it is known
+	Size          int64 // size of the file, if it is known
 	Before, After int   // lines of context
-	First         bool  // it is enough to know that there is a match
-	// Show is called with the lines, in order, until it returns false. Matches
-	// are counted to the end all the same. It may be nil.
+	First         bool  // true to stop at the first match
+	// Show is called with the lines, in order, until it returns false. Matches are
+	// counted to the end in any case. It may be nil.
 	Show func(Line) bool
 }
 
-// A Report is what a search of a file came to.
+// A Report is the result of the search of a file.
 type Report struct {
-	Count  int64 // lines that match; or matches, if they can cross lines
-	Binary bool  // the file has a NUL byte in it, and was left alone
+	Count  int64 // number of lines that match, or of matches if they can cross lines
+	Binary bool  // true if the file has a NUL byte, and was not searched
 }
 
 // File searches a file.
@@ -59,7 +59,7 @@ func (s *Searcher) File(r io.Reader, q Query) (Report, error) {
 	return f.Report, nil
 }
 
-// A scan is one search of a file. It has a part of the file in the searcher's
+// A scan is the state of the search of one file. A part of the file is in the searcher's
 // buffer.
 type scan struct {
 	*Searcher
@@ -69,14 +69,14 @@ type scan struct {
 	read int64
 	eof  bool
 
-	from  int   // what comes before was searched, and is kept for context
-	shown int   // lines that start before were shown, or need not be
-	mark  int   // the start of a line
-	line  int64 // the number of that line
-	after int   // lines that are yet to be shown after a match
+	from  int   // end of the part that was searched and is kept for context
+	shown int   // end of the lines that were shown, or need not be
+	mark  int   // start of a line
+	line  int64 // number of that line
+	after int   // number of lines that are still to be shown after a match
 }
 
-// begin reads the first part, and has what is UTF-16 decoded.
+// begin reads the first part, and decodes the file if it is UTF-16.
 func (f *scan) begin() error {
 	if err := f.fill(); err != nil || !text.IsUTF16(f.buf) {
 		f.from = len(markUTF8) * bytes.Count(f.buf[:min(len(f.buf), len(markUTF8))], markUTF8)
@@ -93,7 +93,7 @@ func (f *scan) begin() error {
 
 var markUTF8 = []byte("\xef\xbb\xbf")
 
-// fill reads until there are whole lines, or all that there is.
+// fill reads until the buffer has complete lines, or the file ends.
 func (f *scan) fill() error {
 	for room := f.window; !f.eof; room *= 2 {
 		if cap(f.buf)-f.from < room {
@@ -116,7 +116,7 @@ func (f *scan) fill() error {
 	return nil
 }
 
-// readTo reads until the buffer has so many bytes.
+// readTo reads until the buffer has length bytes, or the file ends.
 func (f *scan) readTo(length int) error {
 	for len(f.buf) < length {
 		n, err := f.in.Read(f.buf[len(f.buf):length])
@@ -133,8 +133,8 @@ func (f *scan) readTo(length int) error {
 	return nil
 }
 
-// search searches the whole lines in the buffer and reports whether there is
-// more to read.
+// search searches the complete lines in the buffer and reports whether more has to be
+// read.
 func (f *scan) search() bool {
 	end := len(f.buf)
 	if !f.eof {
@@ -163,8 +163,8 @@ func (f *scan) search() bool {
 	return !f.eof
 }
 
-// match shows a match with what comes before it, and what is left to show of
-// what came after the last.
+// match shows the rest of the lines after the last match, the lines before this match,
+// and the match.
 func (f *scan) match(start, end int) {
 	if f.Show == nil {
 		return
@@ -175,7 +175,7 @@ func (f *scan) match(start, end int) {
 	f.after = f.After
 }
 
-// trail shows the lines after a match, as far as that.
+// trail shows the lines after a match, up to end.
 func (f *scan) trail(end int) {
 	if f.after > 0 {
 		stop, n := f.show(f.shown, end, f.after, false)
@@ -183,8 +183,8 @@ func (f *scan) trail(end int) {
 	}
 }
 
-// show shows the lines between two places, at most so many. It returns where it
-// stopped and how many it were.
+// show shows at most most lines between two positions. It returns where it stopped and
+// the number of lines.
 func (f *scan) show(start, end, most int, match bool) (stop, lines int) {
 	for f.Show != nil && lines < most && (start < end || match && start == end) {
 		f.line += int64(bytes.Count(f.buf[f.mark:start], newline))
@@ -200,7 +200,7 @@ func (f *scan) show(start, end, most int, match bool) (stop, lines int) {
 
 var newline = []byte("\n")
 
-// back returns the start of the line that is so many lines before a line.
+// back returns the start of the line that is the given number of lines before a line.
 func (f *scan) back(start, lines int) int {
 	for ; lines > 0 && start > 0; lines-- {
 		start = bytes.LastIndexByte(f.buf[:start-1], '\n') + 1
@@ -208,7 +208,8 @@ func (f *scan) back(start, lines int) int {
 	return start
 }
 
-// keep drops what was searched, except for lines that may be shown as context.
+// keep removes the searched part from the buffer, except lines that may be needed for
+// context.
 func (f *scan) keep() {
 	if f.eof {
 		return
@@ -216,7 +217,7 @@ func (f *scan) keep() {
 	first := f.from
 	if f.Show != nil {
 		if first = f.back(f.from, f.Before); f.from-first > maxLine {
-			first = f.from // too much to keep
+			first = f.from // the lines are too long to keep
 		}
 		f.line += int64(bytes.Count(f.buf[f.mark:max(f.mark, first)], newline))
 		f.mark = max(f.mark, first)

@@ -7,19 +7,19 @@ import (
 	"unicode/utf8"
 )
 
-// A program is an expression as the automaton needs it. It does not change.
+// A program is an expression compiled for the automaton. It does not change.
 type program struct {
 	*syntax.Prog
-	accepts []charset  // by instruction
-	class   [256]uint8 // bytes of a class are never told apart
+	accepts []charset  // accepted characters by instruction
+	class   [256]uint8 // class of each byte; bytes of one class have the same effect
 	sample  []byte     // one byte of each class
-	starts  bool       // it looks for the start of a line
-	words   bool       // it looks for the edges of words
-	unsure  bool       // it is right about ASCII alone
+	starts  bool       // true if a condition depends on the start of a line
+	words   bool       // true if a condition depends on the boundary of a word
+	unsure  bool       // true if the automaton is exact only for ASCII
 }
 
-// A charset is which characters an instruction takes: of the others, only
-// whether there are any.
+// A charset is the set of ASCII characters that an instruction accepts, and whether it
+// accepts any others.
 type charset struct {
 	ascii [2]uint64
 	other bool
@@ -47,7 +47,7 @@ func newProgram(tree *syntax.Regexp) (*program, error) {
 		case syntax.InstEmptyWidth:
 			p.starts = p.starts || syntax.EmptyOp(in.Arg)&(syntax.EmptyBeginLine|syntax.EmptyBeginText) != 0
 			if syntax.EmptyOp(in.Arg)&(syntax.EmptyWordBoundary|syntax.EmptyNoWordBoundary) != 0 {
-				p.words, p.unsure = true, true // there are places within a character where neither is
+				p.words, p.unsure = true, true // between the bytes of a character neither condition holds
 			}
 		}
 	}
@@ -66,7 +66,7 @@ func charsetOf(in *syntax.Inst) charset {
 	return c
 }
 
-// takesOther reports whether an instruction takes a character beyond ASCII.
+// takesOther reports whether an instruction accepts a character beyond ASCII.
 func takesOther(in *syntax.Inst) bool {
 	switch {
 	case in.Op == syntax.InstRuneAny || in.Op == syntax.InstRuneAnyNotNL:
@@ -88,8 +88,8 @@ func takesOther(in *syntax.Inst) bool {
 	return false
 }
 
-// classify finds out which bytes need not be told apart. A line end is a class
-// by itself, and so are the bytes of other characters.
+// classify groups bytes that have the same effect into classes. The line break is a
+// class by itself, and the bytes beyond ASCII are one class.
 func (p *program) classify() {
 	classes := map[string]uint8{}
 	for b := range 256 {

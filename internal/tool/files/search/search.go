@@ -1,10 +1,9 @@
 // Package search finds the lines that match a regular expression, quickly.
 //
-// Three things make it quick. A text that every match must contain is looked for
-// first, with the speed of memory. If there is none, an automaton reads the file
-// byte by byte; it is made while it runs, of those states that are needed. And
-// the expression itself, as the standard library has it, is only asked where the
-// automaton cannot be sure: in lines that are not ASCII.
+// Three things make it quick. It first searches for a literal text that every match must
+// contain. If there is none, an automaton reads the file byte by byte; its states are
+// created while it runs. The regular expression of the standard library is used only
+// where the automaton is not exact: in lines that are not ASCII.
 //
 // The syntax is that of package regexp: \d, \w, \s and \b are about ASCII.
 package search
@@ -17,7 +16,7 @@ import (
 	"strings"
 )
 
-// Options say how a pattern is meant.
+// Options say how a pattern is interpreted.
 type Options struct {
 	IgnoreCase bool
 	// Multiline lets a match cross lines. A dot still does not.
@@ -27,17 +26,17 @@ type Options struct {
 // A Pattern is a compiled expression. It is safe for concurrent use.
 type Pattern struct {
 	exact     *regexp.Regexp
-	literal   []byte // every match has it in it; nil if there is no such text
-	whole     bool   // the literal is all there is to the pattern
+	literal   []byte // text that every match contains; nil if there is none
+	whole     bool   // true if the pattern is just the literal
 	auto      *program
 	multiline bool
 }
 
-// ErrNewline means that a pattern has a line end in it, and may not.
+// ErrNewline means that a pattern contains a line break without the option Multiline.
 var ErrNewline = errors.New(`the literal "\n" is not allowed in a regex`)
 
-// Compile makes a pattern of an expression. Its errors are those of package
-// regexp/syntax, or ErrNewline.
+// Compile compiles an expression. Its errors are those of package regexp/syntax, or
+// ErrNewline.
 func Compile(expr string, o Options) (*Pattern, error) {
 	flags := syntax.Perl
 	if o.IgnoreCase {
@@ -67,7 +66,7 @@ func Compile(expr string, o Options) (*Pattern, error) {
 	return p, err
 }
 
-// prefix says with flags what the options mean.
+// prefix returns the flags of an expression for the options.
 func prefix(o Options) string {
 	flags := ""
 	if o.IgnoreCase {
@@ -82,7 +81,7 @@ func prefix(o Options) string {
 	return "(?" + flags + ")"
 }
 
-// hasNewline reports whether a line end stands in an expression by itself.
+// hasNewline reports whether an expression contains a literal line break.
 func hasNewline(re *syntax.Regexp) bool {
 	if re.Op == syntax.OpLiteral && strings.ContainsRune(string(re.Rune), '\n') {
 		return true
@@ -99,7 +98,7 @@ func isLiteral(re *syntax.Regexp) bool {
 	return re.Op == syntax.OpLiteral && re.Flags&syntax.FoldCase == 0
 }
 
-// required returns the longest text that every match has in it.
+// required returns the longest text that every match contains.
 func required(re *syntax.Regexp) string {
 	switch re.Op {
 	case syntax.OpLiteral:
@@ -120,11 +119,11 @@ func required(re *syntax.Regexp) string {
 	return ""
 }
 
-// Find returns where the first match in a text is, or nil.
+// Find returns the position of the first match in a text, or nil.
 func (p *Pattern) Find(b []byte) []int { return p.exact.FindIndex(b) }
 
-// A Searcher looks for a pattern. It is not safe for concurrent use; several
-// can look for the same pattern.
+// A Searcher searches for a pattern. It is not safe for concurrent use; several
+// searchers can share a pattern.
 type Searcher struct {
 	*Pattern
 	auto   *automaton
@@ -141,9 +140,9 @@ func (p *Pattern) Searcher() *Searcher {
 	return s
 }
 
-// Next returns the first line of a text that has a match in it: where it starts
-// and where it ends, without its line end. A text begins at the start of a line.
-// If the pattern crosses lines, it is all the lines that the match touches.
+// Next returns the first line of a text that has a match: its start and its end, without
+// the line break. The text must begin at the start of a line. If the pattern crosses
+// lines, Next returns all lines of the match.
 func (s *Searcher) Next(b []byte) (start, end int, ok bool) {
 	if s.multiline {
 		return s.nextAcross(b)
@@ -161,7 +160,7 @@ func (s *Searcher) Next(b []byte) (start, end int, ok bool) {
 	return 0, 0, false
 }
 
-// candidate returns a place in the first line that may match, or -1.
+// candidate returns a position in the first line that may match, or -1.
 func (s *Searcher) candidate(b []byte) int {
 	if s.literal != nil {
 		return bytes.Index(b, s.literal)
@@ -169,7 +168,7 @@ func (s *Searcher) candidate(b []byte) int {
 	return s.auto.find(b)
 }
 
-// matches decides of a line that may match.
+// matches reports whether a line that may match does.
 func (s *Searcher) matches(line []byte) bool {
 	switch {
 	case s.whole:
@@ -189,7 +188,7 @@ func ascii(b []byte) bool {
 	return true
 }
 
-// lineAt returns the line around a place. It starts no earlier than from.
+// lineAt returns the line around a position. It starts no earlier than from.
 func lineAt(b []byte, from, at int) (start, end int) {
 	start = from + bytes.LastIndexByte(b[from:at], '\n') + 1
 	end = bytes.IndexByte(b[at:], '\n')

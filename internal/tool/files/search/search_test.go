@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// naive is the obvious way: every line by itself, with the standard library.
+// naive is the model: it matches every line with the standard library.
 func naive(re *regexp.Regexp, data string, before, after int) (shown []string, count int64) {
 	lines := strings.SplitAfter(data, "\n")
 	if lines[len(lines)-1] == "" {
@@ -55,7 +55,7 @@ var pieces = []string{
 
 var letters = []string{"a", "b", "a", "b", "aéb", "\na\xffb", "\né\n", "c", "k", "K", "S", "s", "\u212a", "ſ", "é", "\xff", "\xc3", "1", " ", "_", ".", "\n", "\n", "\r\n", "x1", "ab"}
 
-// TestFindsTheLinesThatTheStandardLibraryFinds draws expressions and texts.
+// TestFindsTheLinesThatTheStandardLibraryFinds uses random expressions and texts.
 func TestFindsTheLinesThatTheStandardLibraryFinds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		expr := strings.Join(rapid.SliceOfN(rapid.SampledFrom(pieces), 1, 6).Draw(t, "expr"), "")
@@ -164,7 +164,7 @@ func TestBinaryFilesAreLeftAlone(t *testing.T) {
 	}
 }
 
-// endless gives the same line over and over.
+// endless is a reader that repeats a line for ever.
 type endless struct{ line []byte }
 
 func (e endless) Read(p []byte) (int, error) {

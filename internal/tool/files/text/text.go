@@ -1,9 +1,7 @@
-// Package text reads files as text: whatever is in them, what comes out is
-// UTF-8.
+// Package text reads files as UTF-8 text, whatever is in them.
 //
-// A file that begins with the mark of UTF-16 is decoded. The mark of UTF-8 is
-// left out. Bytes that are not UTF-8 become U+FFFD, one each, when a text is
-// shown; nothing here writes them back.
+// A file that begins with a byte order mark of UTF-16 is decoded. The byte order mark of
+// UTF-8 is removed. Each byte that is not UTF-8 becomes U+FFFD.
 package text
 
 import (
@@ -15,7 +13,7 @@ import (
 	"unicode/utf8"
 )
 
-// The marks at the start of a file.
+// Byte order marks at the start of a file.
 const (
 	markUTF8     = "\xef\xbb\xbf"
 	markUTF16LE  = "\xff\xfe"
@@ -24,12 +22,12 @@ const (
 	sampleLength = 8 << 10
 )
 
-// IsUTF16 reports whether a file that begins like this is UTF-16.
+// IsUTF16 reports whether a file with this beginning is UTF-16.
 func IsUTF16(start []byte) bool {
 	return bytes.HasPrefix(start, []byte(markUTF16LE)) || bytes.HasPrefix(start, []byte(markUTF16BE))
 }
 
-// Reader reads a file as text: decoded, and without the mark at its start.
+// Reader returns a reader of the decoded text of a file, without byte order mark.
 func Reader(r io.Reader) (io.Reader, error) {
 	b := bufio.NewReaderSize(r, 1<<16)
 	start, err := b.Peek(longestMark)
@@ -47,13 +45,13 @@ func Reader(r io.Reader) (io.Reader, error) {
 	return b, nil
 }
 
-// A utf16Reader decodes UTF-16. A half of a pair without the other becomes
-// U+FFFD, and so does an odd byte at the end.
+// A utf16Reader decodes UTF-16. An unpaired surrogate becomes U+FFFD, and so does an odd
+// byte at the end.
 type utf16Reader struct {
 	in   *bufio.Reader
 	big  bool
-	out  []byte // decoded and not yet read
-	back []rune // read too far
+	out  []byte // decoded bytes that are not read yet
+	back []rune // unit that was read too early; the next one to return
 	err  error
 }
 
@@ -69,7 +67,7 @@ func (u *utf16Reader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// fill decodes some more.
+// fill decodes the next part.
 func (u *utf16Reader) fill() {
 	u.out = u.out[:0]
 	for len(u.out) < 1<<12 && u.err == nil {
@@ -87,7 +85,7 @@ func (u *utf16Reader) next() rune {
 	}
 	low := u.unit()
 	if u.err != nil {
-		u.err = nil // comes again at the next call
+		u.err = nil // the next call gets the error again
 		return utf8.RuneError
 	}
 	if r := utf16.DecodeRune(c, low); r != utf8.RuneError {
@@ -119,13 +117,13 @@ func (u *utf16Reader) unit() rune {
 	return rune(a) | rune(b)<<8
 }
 
-// Binary reports whether a file that begins like this is no text.
+// Binary reports whether a file with this beginning is binary.
 func Binary(start []byte) bool {
 	start = start[:min(len(start), sampleLength)]
 	return !IsUTF16(start) && bytes.IndexByte(start, 0) >= 0
 }
 
-// Valid returns bytes as UTF-8.
+// Valid returns bytes as valid UTF-8.
 func Valid(b []byte) string {
 	if utf8.Valid(b) {
 		return string(b)
@@ -140,8 +138,8 @@ func Valid(b []byte) string {
 	return s.String()
 }
 
-// Cut returns the longest start of a text that has at most so many bytes and
-// splits no character.
+// Cut returns the longest beginning of a text that has at most most bytes and splits no
+// character.
 func Cut(s string, most int) string {
 	if len(s) <= most {
 		return s

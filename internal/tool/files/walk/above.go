@@ -7,9 +7,9 @@ import (
 	"github.com/abide-run/abide/internal/tool/files/gitignore"
 )
 
-// Above returns the ignore rules that hold in a folder because of those above
-// it: of the repository that it is in. The folder's own come with the walk. What
-// the scope does not let be read has no rules.
+// Above returns the ignore rules that apply to a folder from the folders above it, up to
+// the root of its repository. The walk adds the rules of the folder itself. Files that
+// the scope does not allow to read have no rules.
 func Above(s *scope.Scope, folder string) *gitignore.Rules {
 	var dirs []*scope.Dir
 	defer func() {

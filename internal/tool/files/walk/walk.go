@@ -1,14 +1,14 @@
-// Package walk visits the files below a folder, several at a time.
+// Package walk visits the files below a folder concurrently.
 //
-//   - Links are not followed. What the scope does not allow, and what cannot be
-//     read, is left out and counted.
-//   - What .gitignore files say is honoured if that is wanted: those in the tree
-//     and those above it, up to the root of the repository. A repository in the
-//     tree has rules of its own.
-//   - Folders named .git are not entered, unless a filter wants them.
-//   - Memory is bounded, also for a folder of a million files.
+//   - Links are not followed. Files that the scope does not allow, or that cannot be
+//     read, are skipped and counted.
+//   - The rules of .gitignore files are honoured if requested: those of files in the
+//     tree, and of files above it up to the root of the repository. A repository inside
+//     the tree has its own rules.
+//   - Folders named .git are not entered, unless a filter takes them.
+//   - Memory use is bounded, also for a folder of a million files.
 //
-// Files come in no order.
+// Files are visited in any order.
 package walk
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/abide-run/abide/internal/tool/files/gitignore"
 )
 
-// A Choice is what a filter says of a name.
+// A Choice is the decision of a filter about a name.
 type Choice int
 
 // The choices.
@@ -32,26 +32,26 @@ const (
 
 // Options say what is visited. The zero value visits all files.
 type Options struct {
-	// Honour is whether .gitignore files are honoured.
+	// Honour is true if .gitignore files are honoured.
 	Honour bool
-	// Ignore are the rules of those above the folder, see [Above].
+	// Ignore are the rules from the folders above, see [Above].
 	Ignore *gitignore.Rules
-	// Filter decides before the rules do, if it is set. The path is that of the
-	// folder below the root: empty, or with a slash at its end.
+	// Filter, if it is not nil, decides before the rules do. The path is that of the
+	// folder, relative to the root: empty, or with a slash at its end.
 	Filter func(path, name string, isFolder bool) Choice
 }
 
 // A File is a regular file that is visited.
 type File struct {
 	Dir  *scope.Dir
-	Path string // of the folder below the root: empty, or with a slash at its end
+	Path string // path of its folder relative to the root: empty, or with a slash at its end
 	Name string
 }
 
-// Problems are what could not be visited.
+// Problems count the files and folders that could not be visited.
 type Problems struct {
 	Count int
-	First error // the first by its text
+	First error // the first error in alphabetical order
 }
 
 // Add counts a problem.
@@ -61,7 +61,7 @@ func (p *Problems) Add(err error) {
 	}
 }
 
-// Join counts the problems of another walk too.
+// Join adds the problems of another walk.
 func (p *Problems) Join(q Problems) {
 	if q.Count > 0 {
 		p.Add(q.First)
@@ -69,13 +69,13 @@ func (p *Problems) Join(q Problems) {
 	}
 }
 
-// Workers is how many files are visited at a time. It is more than there are
-// processors, since some of them wait for a disk.
+// Workers returns the number of concurrent workers. It is at least 4, because some
+// workers wait for a disk.
 func Workers() int { return min(16, max(4, runtime.GOMAXPROCS(0))) }
 
-// Tree visits the files below a folder, and closes it. Visit is called with the
-// number of the worker that calls it, below [Workers]; what it returns is
-// counted as a problem.
+// Tree visits the files below a folder, and closes the folder. It calls visit with the
+// number of the worker, which is less than [Workers]. An error of visit is counted as a
+// problem.
 func Tree(ctx context.Context, root *scope.Dir, o Options, visit func(worker int, f File) error) (Problems, error) {
 	w := &walker{ctx: ctx, Options: o, visit: visit}
 	w.ready.L = &w.mu
@@ -90,7 +90,7 @@ func Tree(ctx context.Context, root *scope.Dir, o Options, visit func(worker int
 	return w.problems, context.Cause(ctx)
 }
 
-// A walker is one walk.
+// A walker is the state of one walk.
 type walker struct {
 	Options
 	ctx   context.Context
@@ -98,13 +98,13 @@ type walker struct {
 
 	mu       sync.Mutex
 	ready    sync.Cond
-	tasks    []task // the last comes first, so that few folders are open at a time
-	undone   int    // tasks that wait or are being done
+	tasks    []task // stack of waiting tasks: the last is done first, so that few folders are open at a time
+	undone   int    // number of tasks that wait or are being done
 	problems Problems
 }
 
-// A task is a share of the work: to read a folder, to open a folder in it and
-// read that, or to visit some of its files.
+// A task is a part of the work: read a folder, open and read a folder in it, or visit
+// some of its files.
 type task struct {
 	node   *node
 	folder string
@@ -112,12 +112,12 @@ type task struct {
 }
 
 const (
-	maxTasks = 1 << 12 // that wait; beyond that, workers do at once what comes up
-	maxDepth = 200
-	share    = 64 // files in a task
+	maxTasks = 1 << 12 // maximum number of waiting tasks; beyond that, a worker does its tasks itself
+	maxDepth = 200     // maximum depth of folders
+	share    = 64      // maximum number of files in a task
 )
 
-// push adds a task, if there is room for it.
+// push adds a task and reports true, unless too many are waiting.
 func (w *walker) push(t task) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -130,7 +130,7 @@ func (w *walker) push(t task) bool {
 	return true
 }
 
-// pop waits for a task. When all are done there is none any more.
+// pop waits for a task. It reports false when all tasks are done.
 func (w *walker) pop() (task, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -159,7 +159,7 @@ func (w *walker) problem(err error) {
 	w.problems.Add(err)
 }
 
-// work does tasks until there are none.
+// work does tasks until all are done.
 func (w *walker) work(number int) {
 	own := &worker{walker: w, number: number, buf: make([]byte, 1<<15)}
 	for {

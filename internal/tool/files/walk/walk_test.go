@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// tree makes a folder with files, given as "path" or "path: content".
+// tree creates a folder with files, given as "path" or "path: content".
 func tree(t *testing.T, files ...string) string {
 	root, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -113,7 +113,7 @@ func TestIgnoreFilesAreHonoured(t *testing.T) {
 	for folder, want := range map[string][]string{
 		"src/deep": {"z"},
 		"other":    {".gitignore", "a.log"},
-		"build":    {"x"}, // it was asked for by name
+		"build":    {"x"}, // the walk begins in an ignored folder
 	} {
 		path := filepath.Join(root, folder)
 		got, _ := visit(t, s, path, walk.Options{Honour: true, Ignore: walk.Above(s, path)})

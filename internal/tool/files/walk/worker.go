@@ -31,8 +31,8 @@ type worker struct {
 	buf    []byte
 }
 
-// do does a task and lets go of its folder. When the walk is given up there is
-// nothing more to it than that.
+// do does a task and releases its folder. When the walk is cancelled it only releases
+// the folder.
 func (w *worker) do(t task) {
 	defer t.node.release()
 	switch {
@@ -57,7 +57,7 @@ func (w *worker) files(n *node, names []string) {
 	}
 }
 
-// enter opens a folder in a folder and reads it.
+// enter opens and reads a folder in a folder.
 func (w *worker) enter(above *node, name string) {
 	if above.depth == maxDepth {
 		w.problem(fmt.Errorf("%s: it is more than %d folders deep", above.dir.Path(), maxDepth))
@@ -74,16 +74,16 @@ func (w *worker) enter(above *node, name string) {
 	w.read(n)
 }
 
-// maxList is how many entries of a folder are looked at together.
+// maxList is the maximum number of entries of a folder that are handled together.
 const maxList = 1 << 11
 
-// A list is some of the entries of a folder. Names are one text, cut up.
+// A list is some entries of a folder. The names share one text.
 type list struct {
 	text  []byte
 	ends  []int
 	kinds []scope.Kind
-	whole bool // it is the whole folder
-	first bool // it is the first of the folder
+	whole bool // true if the list has all entries of the folder
+	first bool // true if it is the first list of the folder
 }
 
 func (l *list) add(name []byte, kind scope.Kind) {
@@ -92,7 +92,7 @@ func (l *list) add(name []byte, kind scope.Kind) {
 	l.kinds = append(l.kinds, kind)
 }
 
-// read goes through the entries of a folder.
+// read reads the entries of a folder.
 func (w *worker) read(n *node) {
 	l := list{first: true}
 	err := n.dir.Each(w.buf, func(name []byte, kind scope.Kind) bool {
@@ -109,8 +109,7 @@ func (w *worker) read(n *node) {
 	w.sort(n, l)
 }
 
-// sort hands on the entries that are wanted: as tasks, or to itself if there is
-// no room for more.
+// sort selects the entries of a list that are wanted, and hands them on as tasks.
 func (w *worker) sort(n *node, l list) {
 	text := string(l.text)
 	names := make([]string, len(l.ends))
@@ -144,8 +143,8 @@ func (w *worker) wants(n *node, name string, isFolder bool) bool {
 	return name != ".git" && !n.rules.Ignored(n.dir.Path(), name, isFolder)
 }
 
-// hand gives work to others and does what is left: the last of the files, and
-// everything that there is no room for.
+// hand pushes tasks for folders and files. It does the rest itself: the last files, and
+// the tasks that push did not accept.
 func (w *worker) hand(n *node, folders, files []string) {
 	for _, name := range folders {
 		n.refs.Add(1)
@@ -163,17 +162,17 @@ func (w *worker) hand(n *node, folders, files []string) {
 	w.files(n, files)
 }
 
-// honour takes in the ignore rules of a folder. If it has not seen all names it
-// has to try.
+// honour adds the ignore rules of a folder. If names are not all of its names, it has to
+// try to open the files with rules.
 func (w *worker) honour(n *node, names []string, whole bool) {
 	n.rules = rulesOf(n.dir, n.rules, func(name string) bool { return !whole || slices.Contains(names, name) })
 }
 
-// maxRules is the most that is read of a file with rules.
+// maxRules is the maximum size of a file with rules.
 const maxRules = 1 << 20
 
-// rulesOf adds the rules that are in a folder. A repository starts anew, and a
-// file that cannot be read rules nothing.
+// rulesOf adds the rules of a folder to those above it. The root of a repository begins
+// without rules from above. A file that cannot be read has no rules.
 func rulesOf(dir *scope.Dir, above *gitignore.Rules, has func(name string) bool) *gitignore.Rules {
 	rules := above
 	if has(".git") && dir.Has(".git") {
@@ -189,8 +188,7 @@ func rulesOf(dir *scope.Dir, above *gitignore.Rules, has func(name string) bool)
 	return rules.Below(dir.Path(), text)
 }
 
-// exclude returns the rules that a repository keeps for itself. There may be
-// none, for many reasons.
+// exclude returns the rules in .git/info/exclude, if that file can be read.
 func exclude(dir *scope.Dir) []byte {
 	for _, name := range []string{".git", "info"} {
 		below, err := dir.Dir(name)
