@@ -22,12 +22,12 @@ import (
 	"github.com/abide-run/abide/internal/workspace/local"
 )
 
-// commanding measures what it costs to run commands.
-func commanding(at place, only, abide string, pairs int) error {
-	return errors.Join(starting(at, only, pairs), crowds(at, only), flooding(at, only, abide, pairs))
+// measureCommands runs the measurements of commands.
+func measureCommands(at place, only, abide string, pairs int) error {
+	return errors.Join(measureStarts(at, only, pairs), measureManyCommands(at, only), measureBigOutputs(at, only, abide, pairs))
 }
 
-// shell is what runs command lines, for everybody: what the daemon would take.
+// shell returns the shell that all contenders use: the same as the daemon.
 func shell() string {
 	if path, err := exec.LookPath("bash"); err == nil {
 		return path
@@ -35,7 +35,7 @@ func shell() string {
 	return "/bin/sh"
 }
 
-// commandsOf returns our tools for commands, with the processes of a manager.
+// commandsOf returns our tools for commands with a manager of processes.
 func commandsOf(m *process.Manager, dir string) *bash.Commands {
 	return bash.New(bash.Options{
 		Processes: local.New(dir, m).Processes,
@@ -46,10 +46,10 @@ func commandsOf(m *process.Manager, dir string) *bash.Commands {
 	})
 }
 
-// owner has all processes that are no session's.
+// owner is the owner of all processes that do not belong to a session.
 const owner = process.Owner("bench")
 
-// A starter starts commands that do nothing, under a key of its own each.
+// A starter starts commands that do nothing, each with a new key.
 type starter struct {
 	dir     string
 	manager *process.Manager // nil until it is opened
@@ -80,8 +80,8 @@ func (s *starter) start(command string) process.Info {
 
 func (s *starter) end() { got(s.manager.WaitGone(context.Background(), owner, s.last)) }
 
-// startRows are starts and how far they are measured. The first of a daemon finds
-// no keeper ready.
+// startRows are the rows of the table of starts: which start, and until when it is
+// measured. The first start of a daemon finds no prepared keeper.
 var startRows = []struct {
 	name string
 	side func(*starter) compare.Side
@@ -99,8 +99,8 @@ var startRows = []struct {
 	}},
 }
 
-// starting measures a command that does nothing beside a shell that does nothing.
-func starting(at place, only string, pairs int) (err error) {
+// measureStarts compares a command that does nothing with a shell that does nothing.
+func measureStarts(at place, only string, pairs int) (err error) {
 	defer stopping(&err)
 	t := compare.NewTable(os.Stdout, "command", "ours µs", "sh -c true µs", "ratio (5)")
 	rows := 0
@@ -127,7 +127,7 @@ func starting(at place, only string, pairs int) (err error) {
 
 const keeperRow = "command: memory of a keeper"
 
-// weighKeeper prints the memory that a keeper has alone.
+// weighKeeper prints the private memory of a keeper.
 func weighKeeper(at place) {
 	s := &starter{dir: filepath.Join(at.dir, "weighed")}
 	s.open()
@@ -138,8 +138,8 @@ func weighKeeper(at place) {
 	got(s.manager.Stop(context.Background(), owner, info.ID))
 }
 
-// crowds are many commands, through the bash tool.
-func crowds(at place, only string) (err error) {
+// measureManyCommands measures many commands with the bash tool.
+func measureManyCommands(at place, only string) (err error) {
 	defer stopping(&err)
 	for _, row := range []struct {
 		name     string
@@ -147,16 +147,16 @@ func crowds(at place, only string) (err error) {
 		together bool
 	}{{"command: 1000 one after the other", 1000, false}, {"command: 200 at once", 200, true}} {
 		if strings.Contains(row.name, only) {
-			took := crowd(at.below(strings.ReplaceAll(row.name, " ", "-")), row.n, row.together)
+			took := runMany(at.below(strings.ReplaceAll(row.name, " ", "-")), row.n, row.together)
 			fmt.Printf("%s: %.2f s, %.2f ms each; no descriptor, goroutine, process or temporary file is left\n", row.name, took.Seconds(), took.Seconds()*1e3/float64(row.n))
 		}
 	}
 	return nil
 }
 
-// crowd runs commands and makes sure that nothing is left of them, neither while
-// their manager is open nor after.
-func crowd(at place, n int, together bool) time.Duration {
+// runMany runs commands and checks that nothing is left of them, neither while their
+// manager is open nor after it was closed.
+func runMany(at place, n int, together bool) time.Duration {
 	before := count()
 	m := got(process.Open(filepath.Join(at.dir, "processes"), process.Options{Shell: shell(), MaxRunning: n, MaxDisk: 1 << 40}))
 	run := commandsOf(m, at.dir).Tools()[0]
@@ -195,29 +195,29 @@ func echo(run tool.Tool, n int) error {
 	return err
 }
 
-// A tally is what could be left of a command.
-type tally struct{ descriptors, goroutines, children int }
+// A leftovers counts the resources that commands could leave behind.
+type leftovers struct{ descriptors, goroutines, children int }
 
-func count() tally {
+func count() leftovers {
 	open := got(os.ReadDir("/proc/self/fd"))
-	return tally{len(open), runtime.NumGoroutine(), len(children(os.Getpid()))}
+	return leftovers{len(open), runtime.NumGoroutine(), len(children(os.Getpid()))}
 }
 
-// prepared counts what is there from the first command on: a keeper and folders in
-// reserve, which may take a moment to come.
-func prepared() tally {
+// prepared counts the resources that exist after the first command: a prepared keeper and
+// prepared folders, which may not be complete yet.
+func prepared() leftovers {
 	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
 		if now := count(); now.children == 1 || time.Now().After(deadline) {
-			now.goroutines++                         // whoever makes these may be about to end, or not
-			now.descriptors += 3 * process.SpareDirs // of the folders, if they are not there yet
+			now.goroutines++                         // the goroutine that prepares them may still run
+			now.descriptors += 3 * process.SpareDirs // those of the folders, if they do not exist yet
 			return now
 		}
 	}
 }
 
-// again makes sure that there is no more than there was. What is about to end may
-// take a moment for it.
-func (t tally) again() error {
+// again checks that there are no more resources than counted before. It waits a moment for
+// those that are about to be released.
+func (t leftovers) again() error {
 	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
 		now := count()
 		if now.descriptors <= t.descriptors && now.goroutines <= t.goroutines && now.children <= t.children {
@@ -229,8 +229,8 @@ func (t tally) again() error {
 	}
 }
 
-// temporary makes sure that a folder has so many processes, and these what is
-// kept of a process and nothing else. There may be some folders in reserve.
+// temporary checks that a folder contains n processes, each with the files of a process and
+// nothing else, and at most reserve prepared folders.
 func temporary(dir string, n, reserve int) error {
 	processes, err := os.ReadDir(dir)
 	if err != nil {

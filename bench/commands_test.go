@@ -31,7 +31,7 @@ func TestStartsAreMeasured(t *testing.T) {
 func TestNothingIsLeftOfManyCommands(t *testing.T) {
 	for name, together := range map[string]bool{"one after the other": false, "at once": true} {
 		t.Run(name, func(t *testing.T) {
-			if err := try(func() { crowd(place{dir: t.TempDir()}, 60, together) }); err != nil {
+			if err := try(func() { runMany(place{dir: t.TempDir()}, 60, together) }); err != nil {
 				t.Error(err)
 			}
 		})
@@ -57,9 +57,9 @@ func TestWhatIsLeftOfACommandIsNoticed(t *testing.T) {
 	}
 }
 
-// A flood that is small enough to be a test is big enough for the model to get its
+// An output that is small enough for a test is large enough for the model to get its
 // ends only, and for its log to lose its middle.
-func TestAFloodIsMeasuredAndChecked(t *testing.T) {
+func TestABigOutputIsMeasuredAndChecked(t *testing.T) {
 	abide := filepath.Join(t.TempDir(), "abide")
 	if out, err := exec.Command("go", "build", "-o", abide, "../cmd/abide").CombinedOutput(); err != nil {
 		t.Skipf("skipped: the program could not be built: %v, %s", err, out)
@@ -70,9 +70,9 @@ func TestAFloodIsMeasuredAndChecked(t *testing.T) {
 	}
 	defer func() { _ = server.Close() }()
 	at := place{dir: t.TempDir(), url: server.URL}
-	for name, f := range map[string]flood{
-		"kept": {"", pour("yes | head -c 1000000"), 2_000_000},
-		"cut":  {"", pour("head -c 100000000 /dev/zero"), 0},
+	for name, f := range map[string]bigOutput{
+		"kept": {"", printBetween("yes | head -c 1000000"), 2_000_000},
+		"cut":  {"", printBetween("head -c 100000000 /dev/zero"), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := try(func() {

@@ -12,31 +12,31 @@ import (
 	"github.com/abide-run/abide/internal/model/openai"
 )
 
-// A place is where contenders keep their files and find the model.
+// A place is the folder in which contenders store files, and the URL of the model.
 type place struct{ dir, url string }
 
 // A contender runs sessions in its own way.
 type contender struct {
 	name  string
-	open  func(history int) (session, error) // a new session with so many turns behind it
-	shell func() (session, error)            // a new session that runs commands; nil if there are none
+	open  func(history int) (session, error) // returns a new session with the given number of earlier turns
+	shell func() (session, error)            // returns a new session that runs commands; nil if the contender cannot
 	close func()
 }
 
 // A session takes prompts, from one goroutine.
 type session interface {
-	// turn runs a turn to its end. It returns how many pieces the answer
-	// arrived in, if it was to be streamed.
+	// turn runs a turn to its end. If stream is true, it returns the number of
+	// pieces in which the answer arrived.
 	turn(prompt string, stream bool) (pieces int, err error)
 	close() error
-	// resume opens a session again that has been closed.
+	// resume opens the session again after it was closed.
 	resume() (session, error)
 }
 
-// contenders are measured against the floor, one after the other.
+// contenders are compared with the floor, one after the other.
 var contenders = []func(place) (contender, error){newOurs, newWire}
 
-// newFloor is the least that can be done.
+// newFloor returns the floor as a contender.
 func newFloor(at place) (contender, error) {
 	dir, err := os.MkdirTemp(at.dir, "floor-")
 	client := floor.NewClient(at.url)
@@ -90,8 +90,8 @@ func (s floorShell) turn(prompt string, _ bool) (int, error) {
 	return s.CommandTurn(context.Background(), shell(), prompt)
 }
 
-// newWire is the floor with our own client for Chat Completions in the place of
-// its bare one: what the wire costs, and nothing else.
+// newWire returns the floor with our client for Chat Completions instead of its own, which
+// measures the client and nothing else.
 func newWire(at place) (contender, error) {
 	files, err := newFloor(at)
 	client := openai.New(openai.Config{BaseURL: at.url, APIKey: "bench"})
@@ -109,7 +109,7 @@ func newWire(at place) (contender, error) {
 				s.remember(model.User, prompt)
 				s.remember(model.Assistant, answer)
 			}
-			_, err = client.Ask(context.Background(), &s.request, nil) // history is encoded by now, as in a session that has run
+			_, err = client.Ask(context.Background(), &s.request, nil) // encodes the history, as in a session that was used before
 			return s, err
 		},
 	}, err
@@ -142,5 +142,5 @@ func (s *wireSession) turn(prompt string, stream bool) (pieces int, err error) {
 	return pieces, s.Append("assistant", reply.Text)
 }
 
-// resume is not what the wire is about.
+// resume is not supported, because it has nothing to do with the client.
 func (s *wireSession) resume() (session, error) { return nil, errors.ErrUnsupported }

@@ -22,29 +22,29 @@ import (
 	"github.com/abide-run/abide/internal/window"
 )
 
-// marathonVariable makes this program have one session of so many turns, in its
-// working directory, and say how that was: what it weighs is to be the session's
-// alone.
-const marathonVariable = "ABIDE_BENCH_CONTEXT"
+// longSessionVariable is the environment variable that makes this program run one session
+// with that number of turns, in its working directory, and print the results. In a process
+// of its own, the memory is that of the session alone.
+const longSessionVariable = "ABIDE_BENCH_CONTEXT"
 
 const (
 	marathonName  = "context: one session in a small window"
 	marathonTurns = 10_000
 )
 
-var marathonLimits = window.Limits{Window: 16_000, Output: 1000}
+var longSessionLimits = window.Limits{Window: 16_000, Output: 1000}
 
-// A stretch is a tenth of a long session.
-type stretch struct {
-	Turn        time.Duration // the median one
-	Resident    int64         // at its end, in bytes
-	Tokens      int           // that were said, called and given
+// A tenth is a tenth of a long session.
+type tenth struct {
+	Turn        time.Duration // median time of a turn
+	Resident    int64         // resident memory at its end, in bytes
+	Tokens      int           // tokens of all messages, calls and results
 	Compactions int
 }
 
-// marathon measures whether a session costs the same after thousands of turns as at
-// its beginning, though its history has long outgrown the model's window.
-func marathon(at place, only string) (err error) {
+// measureLongSession measures whether turns of a session cost the same after thousands of
+// turns as at its beginning, although its history is much larger than the model's window.
+func measureLongSession(at place, only string) (err error) {
 	if !strings.Contains(marathonName, only) {
 		return nil
 	}
@@ -54,21 +54,21 @@ func marathon(at place, only string) (err error) {
 		return err
 	}
 	cmd := exec.Command(self)
-	cmd.Dir, cmd.Stderr, cmd.Env = at.dir, os.Stderr, append(os.Environ(), marathonVariable+"="+strconv.Itoa(marathonTurns))
+	cmd.Dir, cmd.Stderr, cmd.Env = at.dir, os.Stderr, append(os.Environ(), longSessionVariable+"="+strconv.Itoa(marathonTurns))
 	out, err := cmd.Output()
 	if err != nil {
 		return fmt.Errorf("%s: %w", marathonName, err)
 	}
-	var way []stretch
+	var way []tenth
 	if err := json.Unmarshal(out, &way); err != nil {
 		return fmt.Errorf("%s: %w", marathonName, err)
 	}
-	printMarathon(way)
+	printLongSession(way)
 	return nil
 }
 
-func printMarathon(way []stretch) {
-	fmt.Printf("\n%s of %d tokens: %d turns with calls of random size; the last tenth beside the first\n", marathonName, marathonLimits.Window, marathonTurns)
+func printLongSession(way []tenth) {
+	fmt.Printf("\n%s of %d tokens: %d turns with calls of random size; the last tenth beside the first\n", marathonName, longSessionLimits.Window, marathonTurns)
 	first, last := way[0], way[len(way)-1]
 	t := compare.NewTable(os.Stdout, "", "first", "last", "ratio")
 	t.Row("median turn µs", first.Turn.Microseconds(), last.Turn.Microseconds(), ratio(last.Turn, first.Turn))
@@ -81,18 +81,18 @@ func ratio[T int | int64 | time.Duration](a, b T) string {
 	return fmt.Sprintf("%.2f", float64(a)/float64(b))
 }
 
-func (s stretch) perMillion() int { return s.Compactions * 1_000_000 / max(1, s.Tokens) }
+func (s tenth) perMillion() int { return s.Compactions * 1_000_000 / max(1, s.Tokens) }
 
-// marathonRunner has the session that the environment asks for.
-func marathonRunner() {
-	turns, err := strconv.Atoi(os.Getenv(marathonVariable))
+// longSessionProcess runs the session that the environment variable asks for.
+func longSessionProcess() {
+	turns, err := strconv.Atoi(os.Getenv(longSessionVariable))
 	if err != nil {
 		return
 	}
 	dir, err := os.Getwd()
-	var way []stretch
+	var way []tenth
 	if err == nil {
-		way, err = runMarathon(place{dir: dir}, turns)
+		way, err = runLongSession(place{dir: dir}, turns)
 	}
 	if err == nil {
 		err = json.NewEncoder(os.Stdout).Encode(way)
@@ -104,22 +104,23 @@ func marathonRunner() {
 	os.Exit(0)
 }
 
-// A runner is a session that goes on and on: the model, which makes calls, and the
-// tool, which gives much.
+// A runner runs a session. It is also the model of the session, which makes calls, and
+// the tool, which returns long results.
 type runner struct {
 	ours    *ours
 	session *ourSession
 
 	mu     sync.Mutex
 	rand   *rand.Rand
-	left   int // answers with calls that are to come in this turn
+	left   int // number of answers with calls that are left in this turn
 	calls  int
 	tokens int
 	failed error
 }
 
-// runMarathon has a session of so many turns, and tells of each tenth of it.
-func runMarathon(at place, turns int) (way []stretch, err error) {
+// runLongSession runs a session with the given number of turns, and returns the results of
+// each tenth of it.
+func runLongSession(at place, turns int) (way []tenth, err error) {
 	o, err := openOurs(at)
 	if err != nil {
 		return nil, err
@@ -128,7 +129,7 @@ func runMarathon(at place, turns int) (way []stretch, err error) {
 	r := &runner{ours: o, rand: rand.New(rand.NewPCG(1, 2))}
 	o.opts.Tools = []tool.Tool{r}
 	o.opts.Resolve = func(context.Context, event.SessionConfiguredData, string, []byte) (engine.Endpoint, error) {
-		return engine.Endpoint{Model: r, Name: "runner", Window: marathonLimits.Window, Output: marathonLimits.Output}, nil
+		return engine.Endpoint{Model: r, Name: "runner", Window: longSessionLimits.Window, Output: longSessionLimits.Output}, nil
 	}
 	if r.session, err = o.create(event.SessionConfiguredData{Model: "runner"}); err != nil {
 		return nil, err
@@ -144,8 +145,8 @@ func runMarathon(at place, turns int) (way []stretch, err error) {
 	return way, nil
 }
 
-// run has some turns.
-func (r *runner) run(turns int) (s stretch, err error) {
+// run runs some turns.
+func (r *runner) run(turns int) (s tenth, err error) {
 	tokens, before := r.tokens, r.epochs()
 	var took []time.Duration
 	for n := range turns {
@@ -161,7 +162,7 @@ func (r *runner) run(turns int) (s stretch, err error) {
 		took = append(took, time.Since(begun))
 	}
 	slices.Sort(took)
-	s = stretch{Turn: took[len(took)/2], Tokens: r.tokens - tokens, Compactions: r.epochs() - before}
+	s = tenth{Turn: took[len(took)/2], Tokens: r.tokens - tokens, Compactions: r.epochs() - before}
 	s.Resident, err = memory(os.Getpid(), "status", "VmRSS")
 	return s, err
 }
@@ -173,22 +174,22 @@ func (r *runner) begin(prompt string) {
 	r.tokens += window.Tokens(prompt)
 }
 
-// epochs counts the compactions that are done.
+// epochs returns the number of compactions so far.
 func (r *runner) epochs() int {
 	f, err := r.session.host.Fill(context.Background(), r.session.id)
 	must(err)
 	return f.Epoch
 }
 
-// Ask makes calls for a while, then answers. A request that does not fit is the end
-// of all figures.
+// Ask implements model.Model. It returns some answers with calls, and then one without. A
+// request that does not fit into the window ends the measurement.
 func (r *runner) Ask(_ context.Context, req *model.Request, _ func(model.Delta)) (*model.Reply, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var m window.Meter
 	size := m.Read(req).Tokens
-	if size > marathonLimits.Request() {
-		r.failed = fmt.Errorf("a request has %d tokens, and there is room for %d", size, marathonLimits.Request())
+	if size > longSessionLimits.Request() {
+		r.failed = fmt.Errorf("a request has %d tokens, and there is room for %d", size, longSessionLimits.Request())
 	}
 	reply := &model.Reply{Text: "It is done.", Finish: "stop", Usage: model.Usage{Input: int64(size), Output: 4}}
 	switch {
@@ -210,16 +211,17 @@ func (r *runner) Ask(_ context.Context, req *model.Request, _ func(model.Delta))
 // Spec implements tool.Tool.
 func (r *runner) Spec() tool.Spec { return tool.Spec{Name: "act", Description: "Does something."} }
 
-// Permission implements tool.Tool: nobody is asked.
+// Permission implements tool.Tool. No permission is needed.
 func (r *runner) Permission(tool.Call) (*approval.Request, error) { return nil, nil }
 
-// Run gives little or much, and now and then more than the window has room for.
+// Run implements tool.Tool. It returns a result of random length, which sometimes does not
+// fit into the window.
 func (r *runner) Run(context.Context, tool.Call) (tool.Result, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	size := r.rand.IntN(1 + r.rand.IntN(12_000))
 	if r.rand.IntN(200) == 0 {
-		size = 6 * marathonLimits.Window
+		size = 6 * longSessionLimits.Window
 	}
 	text := strings.Repeat("x y z\n", size/6)
 	r.tokens += window.Of(&model.Message{Text: text})

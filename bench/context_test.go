@@ -3,7 +3,7 @@ package main
 import "testing"
 
 func TestALongSessionIsMeasured(t *testing.T) {
-	way, err := runMarathon(place{dir: t.TempDir()}, 200)
+	way, err := runLongSession(place{dir: t.TempDir()}, 200)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,57 +1,57 @@
-// Command bench measures what a turn costs beside the least that it could cost,
-// and what searches and commands cost beside the tools of the system.
+// Command bench compares the cost of a turn with the least that it could cost, and the
+// cost of searches and commands with that of the tools of the system.
 //
 //	go run ./bench            all measurements
 //	go run ./bench -only turn those whose name contains "turn"; "stream: ",
 //	                          "request: ", "grep: ", "glob: ", "command: ",
 //	                          "context: ", "memory: ", "load: ", "start: " and
-//	                          "long: " begin the names of those that are no plain turns
+//	                          "long: " begin the names of measurements that are not
+//	                          plain turns
 //	go run ./bench -dir DIR   with the sessions' files in DIR
-//	go run ./bench -abide BIN also start the built program, and weigh it
+//	go run ./bench -abide BIN also start the built program, and measure its memory
 //
-// The model is a server in a process of its own that answers at once (package
-// instant). The least is a bare loop over HTTP and one synced file per session
-// (package floor); its own figures are printed, for a slow floor proves nothing.
-// Contenders work in alternating blocks (package compare), and what counts are
-// the ratios of the best and of the middle blocks.
+// The model is a server in another process that answers at once (package instant). The
+// floor, the least that is possible, is a loop over HTTP with one synced file for each
+// session (package floor). Its own figures are printed as well, because a slow floor
+// would prove nothing. The contenders run in alternating blocks (package compare); the
+// results are the ratios of the best and of the median blocks.
 //
-// A workload is what is measured, a contender how it is done: opening sessions
-// that take turns. All contenders run all workloads, each of them against the
-// floor. One of them is "wire": our client for Chat Completions and the floor's
-// file, and nothing else.
+// A workload is what is measured. A contender is a way to do it: it opens sessions and
+// runs turns in them. All contenders run all workloads, and each is compared with the
+// floor. One contender is "wire": our client for Chat Completions with the floor's file,
+// and nothing else.
 //
-// Two more tables are about all wires. A stream is measured for each chunk, beside
-// a reader of the same bytes that only makes sure that they are JSON; a request
-// with 1000 turns of history beside what json.Marshal needs for the same
-// messages.
+// Two more tables are about all wires. The cost of each chunk of a stream is compared
+// with a reader of the same bytes that only checks that they are JSON. The cost of a
+// request with 1000 turns of history is compared with json.Marshal of the same messages.
 //
-// Commands are measured in several ways. A turn with one of them is a workload like
-// the others: the floor forks a shell, appends and syncs twice more, and asks the
-// model once more. The start of a command under its keeper stands beside a shell
-// that does nothing; many commands, one after the other and at once, are followed
-// by a look at what is left of them, which has to be nothing; and turns of the built
-// program in which a command prints a gigabyte stand beside the same command
-// through one pipe to a file. Limits that are meant to hold are in parentheses.
+// Commands are measured in several ways. A turn with a command is a workload like the
+// others: the floor forks a shell, appends and syncs twice more, and asks the model once
+// more. The start of a command under its keeper is compared with a shell that does
+// nothing. Many commands are run, one after the other and at the same time, and it is
+// checked that nothing is left of them. Turns of the built program in which a command
+// prints a gigabyte are compared with the same command writing to a file through a pipe.
+// Limits that have to hold are in parentheses.
 //
-// A session in a small window has 10,000 turns with calls of random size, in a
-// process of its own: what a turn takes, what the process weighs and how often the
-// context is compacted should be the same in the last tenth as in the first.
+// A session with a small window has 10,000 turns with calls of random size, in another
+// process. The time of a turn, the memory of the process and the number of compactions
+// should be the same in the last tenth as in the first.
 //
-// Turns while 1,000 idle sessions are remembered, one of which always fails, stand
-// beside the same turns while they are left alone. In the end all others have to be,
-// and no turn may have waited for a job.
+// Turns are measured while 1,000 idle sessions are remembered, one of which always fails,
+// and compared with the same turns without that. In the end all other sessions have to
+// be remembered, and no turn may have waited for a job.
 //
-// A session of 1000 turns that is brought into memory stands beside a reader of the
-// same events that only verifies their chain. How much is decoded shows in the bytes
-// that are allocated.
-// The built program is started on folders in which many sessions wait for an answer,
-// and weighed; and it exports, resumes and pages through sessions of 35,000, 70,000
-// and 140,000 events, which should take twice as long for twice as many.
+// Loading a session of 1000 turns is compared with a reader of the same events that only
+// verifies their chain. The allocated bytes show how much is decoded.
 //
-// A command makes a folder with some files. Where thousands of files were removed
-// in the last minutes some file systems take long to make a new one (ext4 looks for
-// an inode that was not in use just now), so -dir should name a folder that is not
-// where everybody's temporary files are.
+// The built program is started on folders in which many sessions wait for an answer, and
+// its memory is measured. It also exports, resumes and pages through sessions of 35,000,
+// 70,000 and 140,000 events, which should take twice as long for twice as many events.
 //
-// In the tables a pair like "1.03; 1.10" is the best block; the middle block.
+// Each command creates a folder with some files. If thousands of files were removed in
+// the last minutes, some file systems take long to create a new one (ext4 looks for an
+// inode that was not used recently), so -dir should name a folder that other programs do
+// not use for temporary files.
+//
+// In the tables, a pair such as "1.03; 1.10" is the best block and the median block.
 package main

@@ -19,36 +19,36 @@ import (
 	"github.com/abide-run/abide/internal/tool/files"
 )
 
-// A hunt is a search that our tools and those of the system can make.
-type hunt struct {
+// A searchCase is a search that both our tools and those of the system can do.
+type searchCase struct {
 	name      string
 	tool      string
 	arguments map[string]any
-	system    []string // the tool that is everywhere
-	rg        []string // the one that is fast; measured where it is installed
+	system    []string // command line of the tool that every system has
+	rg        []string // command line of ripgrep, which is measured if it is installed
 }
 
-// seek is a search for the files that have a match.
-func seek(name, pattern string, flags ...string) hunt {
+// searchFor returns a search for files with a match.
+func searchFor(name, pattern string, flags ...string) searchCase {
 	arguments := map[string]any{"pattern": pattern}
 	for _, f := range flags {
 		arguments[f] = true
 	}
-	return hunt{
+	return searchCase{
 		name: name, tool: "grep", arguments: arguments,
 		system: append([]string{"grep", "-rlE"}, append(flags, pattern, ".")...),
 		rg:     append([]string{"rg", "--hidden", "-l"}, append(flags, pattern, ".")...),
 	}
 }
 
-// hunts are searches through the sources of Go.
-var hunts = []hunt{
-	seek("grep: a word that is rare", "ListenAndServeTLS"),
-	seek("grep: a word that is common", "return"),
-	seek("grep: an expression with a word in it", `\w+Listener\(ctx`),
-	seek("grep: an expression without", `[A-Z]{5,}_[a-z]+[0-9]`),
-	seek("grep: one of three words", "quux|frobnicate|xyzzy"),
-	seek("grep: whatever its case", "listenandservetls", "-i"),
+// searchCases are searches through the sources of Go.
+var searchCases = []searchCase{
+	searchFor("grep: a word that is rare", "ListenAndServeTLS"),
+	searchFor("grep: a word that is common", "return"),
+	searchFor("grep: an expression with a word in it", `\w+Listener\(ctx`),
+	searchFor("grep: an expression without", `[A-Z]{5,}_[a-z]+[0-9]`),
+	searchFor("grep: one of three words", "quux|frobnicate|xyzzy"),
+	searchFor("grep: whatever its case", "listenandservetls", "-i"),
 	{
 		"grep: every line", "grep", map[string]any{"pattern": "func.*error", "output_mode": "content", "-n": true},
 		[]string{"grep", "-rnE", "func.*error", "."}, []string{"rg", "--hidden", "-n", "func.*error", "."},
@@ -59,11 +59,11 @@ var hunts = []hunt{
 	},
 }
 
-// searching measures our searches beside those of the system, in one tree and
-// taking turns. A ratio below 1 means that ours take less time.
-func searching(only string, pairs int) (err error) {
+// measureSearches compares our searches with those of the system, in the same tree and in
+// alternating blocks. A ratio below 1 means that ours take less time.
+func measureSearches(only string, pairs int) (err error) {
 	defer stopping(&err)
-	wanted := slices.DeleteFunc(slices.Clone(hunts), func(h hunt) bool { return !strings.Contains(h.name, only) })
+	wanted := slices.DeleteFunc(slices.Clone(searchCases), func(h searchCase) bool { return !strings.Contains(h.name, only) })
 	if len(wanted) == 0 {
 		return nil
 	}
@@ -93,7 +93,7 @@ func searching(only string, pairs int) (err error) {
 	return nil
 }
 
-// toolsIn returns our tools, which may read a tree.
+// toolsIn returns our tools with permission to read a tree.
 func toolsIn(tree string) (map[string]tool.Tool, error) {
 	s, err := scope.New([]scope.Rule{{Target: tree, Mode: scope.Read}}, nil)
 	if err != nil {
@@ -109,8 +109,8 @@ func toolsIn(tree string) (map[string]tool.Tool, error) {
 	return tools, nil
 }
 
-// run makes the search with a tool of ours.
-func (h hunt) run(t tool.Tool, tree string) error {
+// run does the search with one of our tools.
+func (h searchCase) run(t tool.Tool, tree string) error {
 	arguments, err := json.Marshal(h.arguments)
 	if err != nil {
 		return err
@@ -122,7 +122,7 @@ func (h hunt) run(t tool.Tool, tree string) error {
 	return err
 }
 
-// program is a side that runs a program of the system and reads all it says.
+// program returns a side that runs a program of the system and reads all of its output.
 func program(dir string, args []string) compare.Side {
 	return compare.Side{Name: args[0], Block: func() int {
 		cmd := exec.Command(args[0], args[1:]...)

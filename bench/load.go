@@ -19,14 +19,13 @@ import (
 const (
 	loadName  = "load: a session of 1000 turns"
 	loadTurns = 1000
-	loadTimes = 5 // in a block
+	loadTimes = 5 // loads in a block
 )
 
-// loading measures what it costs to bring a session into memory whose log is on disk.
-// The floor reads the same events from a file and verifies their chain, but decodes
-// none of them. What is decoded shows in the bytes that are allocated: nothing counts
-// the bodies that are read.
-func loading(at place, only string, pairs int) (err error) {
+// measureLoads measures the cost of loading a session from disk. The floor reads the same
+// events from a file and verifies their chain, but decodes none of them. The allocated
+// bytes show how much is decoded.
+func measureLoads(at place, only string, pairs int) (err error) {
 	if !strings.Contains(loadName, only) {
 		return nil
 	}
@@ -50,7 +49,7 @@ func loading(at place, only string, pairs int) (err error) {
 	return nil
 }
 
-// blocks is a side that does the same a few times.
+// blocks returns a side that does the same a few times in each block.
 func blocks(name string, once func()) compare.Side {
 	return compare.Side{Name: name, Block: func() int {
 		for range loadTimes {
@@ -60,7 +59,7 @@ func blocks(name string, once func()) compare.Side {
 	}}
 }
 
-// allocated is how many bytes are allocated for something that is done once.
+// allocated returns the number of bytes that a function allocates.
 func allocated(once func()) int {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -74,7 +73,7 @@ type loader struct {
 	ours *ours
 	id   event.SessionID
 	path string
-	size int // of the events
+	size int // bytes of the events
 	end  eventlog.End
 }
 
@@ -93,7 +92,7 @@ func newLoader(at place, o *ours, turns int) *loader {
 	return l
 }
 
-// load brings the session into the memory of a host of its own.
+// load loads the session into a new host.
 func (l *loader) load() {
 	host := engine.New(l.ours.store, l.ours.opts)
 	defer host.Close()
@@ -102,7 +101,7 @@ func (l *loader) load() {
 	}
 }
 
-// verify reads the file.
+// verify reads the file and verifies the chain.
 func (l *loader) verify() {
 	f := got(os.Open(l.path))
 	defer func() { _ = f.Close() }()

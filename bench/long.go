@@ -17,15 +17,15 @@ import (
 	"github.com/abide-run/abide/internal/eventlog/sqlite"
 )
 
-// What is measured about long sessions.
+// The measurement of long sessions.
 const longName = "long: reading a session"
 
 var longLengths = []int{35_000, 70_000, 140_000}
 
-// readingLong measures how long the built program takes to export a session, to go on
-// with it, and to read its event log in pages. Twice the events should take twice
-// the time.
-func readingLong(at place, only, abide string) (err error) {
+// measureLong measures the time that the built program takes to export a session, to
+// resume it, and to read its event log in pages. Twice as many events should take twice
+// as long.
+func measureLong(at place, only, abide string) (err error) {
 	defer stopping(&err)
 	if abide == "" || !strings.Contains(longName, only) {
 		return nil
@@ -63,7 +63,7 @@ func readingLong(at place, only, abide string) (err error) {
 // A long is a folder with a session that has many events.
 type long struct{ binary }
 
-// fill makes a session that has had a turn, and of which much was noted since.
+// fill creates a session with one turn and many further events.
 func (l long) fill(n int) {
 	home := filepath.Join(l.dir, "home")
 	must(os.MkdirAll(home, 0o700))
@@ -101,7 +101,7 @@ func pages(c *caller, direction string, n int) {
 	}
 }
 
-// best returns the least time of three.
+// best returns the shortest of three times.
 func best(f func()) (least time.Duration) {
 	for range 3 {
 		before := time.Now()

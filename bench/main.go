@@ -18,7 +18,7 @@ import (
 func main() {
 	instant.Main()
 	bareListener()
-	marathonRunner()
+	longSessionProcess()
 	dir := flag.String("dir", "", "folder for the sessions' files; a temporary one if empty")
 	only := flag.String("only", "", "measure only workloads whose name contains this")
 	pairs := flag.Int("pairs", compare.MinPairs, "pairs of blocks of each measurement")
@@ -34,7 +34,7 @@ func main() {
 	}
 }
 
-// profileTo begins a profile; the function returned ends it.
+// profileTo starts a CPU profile. The function that it returns ends it.
 func profileTo(path string) func() {
 	f, err := os.Create(path)
 	if err == nil {
@@ -50,7 +50,7 @@ func profileTo(path string) func() {
 func run(dir, only, abide string, pairs int) error {
 	dir, err := os.MkdirTemp(dir, "abide-bench-")
 	if err == nil {
-		dir, err = filepath.Abs(dir) // commands run elsewhere
+		dir, err = filepath.Abs(dir) // commands run in other folders
 	}
 	if err != nil {
 		return err
@@ -73,33 +73,34 @@ func run(dir, only, abide string, pairs int) error {
 		if err != nil {
 			return err
 		}
-		if err := versus(c, least, only, pairs); err != nil {
+		if err := compareAll(c, least, only, pairs); err != nil {
 			return err
 		}
 		c.close()
 	}
-	return whole(at, only, abide, pairs)
+	return measureOthers(at, only, abide, pairs)
 }
 
-// whole measures what is not a matter of turns.
-func whole(at place, only, abide string, pairs int) error {
-	if err := errors.Join(streaming(at, only, pairs), building(only, pairs), searching(only, pairs), commanding(at, only, abide, pairs), remembering(at, only), loading(at, only, pairs), marathon(at, only), waiting(at, only, abide), readingLong(at, only, abide)); err != nil || only != "" {
+// measureOthers runs the measurements that are not about plain turns.
+func measureOthers(at place, only, abide string, pairs int) error {
+	if err := errors.Join(measureStreams(at, only, pairs), measureRequests(only, pairs), measureSearches(only, pairs), measureCommands(at, only, abide, pairs), measureMemory(at, only), measureLoads(at, only, pairs), measureLongSession(at, only), measureWaiting(at, only, abide), measureLong(at, only, abide)); err != nil || only != "" {
 		return err
 	}
 	fmt.Println()
-	if err := errors.Join(syncs(at, 64, 20), disk(at, 1000)); err != nil || abide == "" {
+	if err := errors.Join(measureSyncs(at, 64, 20), measureDisk(at, 1000)); err != nil || abide == "" {
 		return err
 	}
 	b := binary{abide, at.dir}
 	return errors.Join(b.starts(max(pairs, 20)), b.sessions(1000, 10000))
 }
 
-// describe says what the figures depend on.
+// describe prints what the figures depend on.
 func describe(dir string) {
 	fmt.Printf("%s %s/%s, %d CPUs; files in %s (%s)\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), dir, fileSystem(dir))
 }
 
-// fileSystem warns where a sync costs nothing.
+// fileSystem returns the file system of a folder, with a warning if a sync costs nothing
+// there.
 func fileSystem(dir string) string {
 	const tmpfs = 0x01021994
 	var s syscall.Statfs_t
@@ -112,8 +113,8 @@ func fileSystem(dir string) string {
 	return fmt.Sprintf("file system type %#x", s.Type)
 }
 
-// versus measures all workloads with two contenders and prints a table.
-func versus(a, b contender, only string, pairs int) error {
+// compareAll measures all workloads with two contenders and prints a table.
+func compareAll(a, b contender, only string, pairs int) error {
 	fmt.Printf("\n%s and %s; for each unit the best block; the middle block of %d or more\n", a.name, b.name, max(pairs, compare.MinPairs))
 	t := compare.NewTable(os.Stdout, "workload", "unit", a.name+" µs", b.name+" µs", "ratio", a.name+" CPU µs", b.name+" CPU µs", "ratio", b.name+"/s")
 	for _, w := range workloads {

@@ -24,22 +24,21 @@ import (
 	engine "github.com/abide-run/abide/internal/session"
 )
 
-// What is measured about memory.
+// The parameters of the measurement of memory.
 const (
-	memoryName  = "memory: turns while idle sessions are consolidated"
-	idleCount   = 1000 // sessions with work due, one of which always fails
-	talkers     = 4    // who take turns all the time
-	talkLength  = 100  // turns of one of their sessions
-	memoryPairs = 10   // blocks with upkeep, and without
-	mostTurns   = 1000 // of a session in a block without
+	memoryName     = "memory: turns while idle sessions are consolidated"
+	idleCount      = 1000 // number of sessions with jobs that are due, one of which always fails
+	busySessions   = 4    // number of sessions in which turns run all the time
+	turnsOfSession = 100  // number of turns after which a new session is used
+	memoryPairs    = 10   // number of pairs of blocks with and without jobs
+	mostTurns      = 1000 // number of turns of a session in a block without jobs, at most
 )
 
-// remembering measures turns while idle sessions are extracted and consolidated, one
-// job at a time, beside the same turns while they are not, in alternating blocks. The
-// blocks with upkeep last as long as their share of the work; those without have as
-// many turns. In the end all is remembered but what fails, and no turn has waited for
-// a job.
-func remembering(at place, only string) (err error) {
+// measureMemory compares turns while idle sessions are extracted and consolidated, one job
+// at a time, with the same turns without that, in alternating blocks. A block with jobs
+// lasts until its share of the jobs is done; the block after it has as many turns. In the
+// end everything is remembered except what fails, and no turn has waited for a job.
+func measureMemory(at place, only string) (err error) {
 	defer stopping(&err)
 	if !strings.Contains(memoryName, only) {
 		return nil
@@ -47,7 +46,7 @@ func remembering(at place, only string) (err error) {
 	m := openRemembering(at, idleCount)
 	defer m.close()
 	on, off := m.measure(memoryPairs)
-	fmt.Printf("\n%s: %d sessions, one of which always fails, beside %d that take turns\n", memoryName, idleCount, talkers)
+	fmt.Printf("\n%s: %d sessions, one of which always fails, beside %d that take turns\n", memoryName, idleCount, busySessions)
 	t := compare.NewTable(os.Stdout, "turns", "with ms, middle", "without ms, middle", "ratio (1.2)", "consolidated", "set aside or put off", "turns that waited (0)")
 	done, failing := m.outcome()
 	t.Row(len(on)+len(off), ms(on), ms(off), fmt.Sprintf("%.2f", float64(median(on))/float64(median(off))), done, failing, m.worker.Stats().Turns)
@@ -68,10 +67,11 @@ func median(list []time.Duration) time.Duration {
 	return list[len(list)/2]
 }
 
-// noting is a model that answers at once, and notes something of every session.
-type noting struct{}
+// extractingModel is a model that answers at once, and extracts one finding from every
+// session.
+type extractingModel struct{}
 
-func (noting) Ask(_ context.Context, req *model.Request, _ func(model.Delta)) (*model.Reply, error) {
+func (extractingModel) Ask(_ context.Context, req *model.Request, _ func(model.Delta)) (*model.Reply, error) {
 	if req.Tools == nil || req.Tools.List[0].Name != notes.WriteExtracted {
 		return &model.Reply{Text: "Yes.", Usage: model.Usage{Input: 10, Output: 1}}, nil
 	}
@@ -79,27 +79,27 @@ func (noting) Ask(_ context.Context, req *model.Request, _ func(model.Delta)) (*
 	return &model.Reply{Calls: []model.Call{{ID: "c", Name: notes.WriteExtracted, Arguments: json.RawMessage(arguments)}}}, nil
 }
 
-// A remembered is an engine with sessions that have something to be remembered.
+// A remembered is a host with sessions that have something to remember.
 type remembered struct {
 	store  *sqlite.Store
 	host   *engine.Host
 	worker *worker.Worker
 	idle   []event.SessionID
-	sound  string // a workspace
+	sound  string // workspace whose memory can be written
 	talks  atomic.Int64
 }
 
-// rules have everything extracted and consolidated at once.
+// rules are memory rules with which everything is extracted and consolidated at once.
 var rules = event.MemoryRules{ExtractThreshold: 1, IdleMs: 1}
 
-// openRemembering makes the sessions. Nothing is done about them yet.
+// openRemembering creates the sessions. Their jobs do not run yet.
 func openRemembering(at place, idle int) *remembered {
 	dir := got(os.MkdirTemp(at.dir, "memory-"))
 	m := &remembered{store: got(sqlite.Open(context.Background(), filepath.Join(dir, "abide.db"), sqlite.Options{}))}
 	m.worker = worker.New(m.store, book.NewSet(filepath.Join(dir, "memory"), notes.Kinds...), worker.Options{Parallel: 1})
 	m.host = engine.New(m.store, engine.Options{
 		Resolve: func(_ context.Context, _ event.SessionConfiguredData, name string, _ []byte) (engine.Endpoint, error) {
-			return engine.Endpoint{Model: noting{}, Name: name}, nil
+			return engine.Endpoint{Model: extractingModel{}, Name: name}, nil
 		},
 		Memory: m.worker.Session(), Version: "bench",
 	})
@@ -123,28 +123,28 @@ func workspaceIn(dir, name string) string {
 	return path
 }
 
-// create makes a session that has taken a turn.
+// create creates a session and runs a turn in it.
 func (m *remembered) create(name, dir string, rules event.MemoryRules) event.SessionID {
 	id := event.SessionID(name)
-	client := &engine.Client{Viewer: unwatched{}}
+	client := &engine.Client{Viewer: silentViewer{}}
 	got(m.host.Create(context.Background(), id, engine.Spec{Config: event.SessionConfiguredData{WorkingDirectory: dir, Model: "noting", Memory: rules}}, client))
 	m.turn(id)
 	m.host.Detach(id, client, false)
 	return id
 }
 
-type unwatched struct{}
+type silentViewer struct{}
 
-func (unwatched) Event(event.SessionID, event.Event) bool { return true }
+func (silentViewer) Event(event.SessionID, event.Event) bool { return true }
 
-// turn takes a turn, to its end.
+// turn runs a turn to its end.
 func (m *remembered) turn(id event.SessionID) {
 	idle := make(chan struct{}, 1)
 	defer m.host.WatchList(&engine.Watcher{Tell: func(n engine.Notice) {
 		if n.Session.ID == id && !n.Session.Info.Active {
 			select {
 			case idle <- struct{}{}:
-			default: // it is told already
+			default: // the channel has an element already
 			}
 		}
 	}})()
@@ -154,37 +154,38 @@ func (m *remembered) turn(id event.SessionID) {
 	}
 }
 
-// measure takes turns in alternating blocks, with and without upkeep.
+// measure runs turns in alternating blocks, with and without jobs, and returns the time
+// of each turn.
 func (m *remembered) measure(pairs int) (on, off []time.Duration) {
-	all := int64(2 * len(m.idle)) // an extraction and a consolidation each
+	all := int64(2 * len(m.idle)) // an extraction and a consolidation for each
 	for i := range pairs {
 		want := all * int64(i+1) / int64(pairs)
 		m.worker.Start()
-		with := m.traffic(func(int) bool { return i < pairs-1 && m.settled() < want || i == pairs-1 && !m.over() })
+		with := m.runTurns(func(int) bool { return i < pairs-1 && m.jobsDone() < want || i == pairs-1 && !m.over() })
 		m.worker.Stop()
 		on = append(on, with...)
-		each := min(len(with)/talkers, mostTurns)
-		off = append(off, m.traffic(func(n int) bool { return n < each })...)
+		each := min(len(with)/busySessions, mostTurns)
+		off = append(off, m.runTurns(func(n int) bool { return n < each })...)
 	}
 	return on, off
 }
 
-// settled counts jobs that are over.
-func (m *remembered) settled() int64 { return m.worker.Stats().Done }
+// jobsDone returns the number of jobs that were done.
+func (m *remembered) jobsDone() int64 { return m.worker.Stats().Done }
 
-// over reports whether nothing is left but what has failed.
+// over reports whether all jobs are done except those that failed.
 func (m *remembered) over() bool {
 	return !slices.ContainsFunc(got(m.host.Jobs(context.Background(), "")), func(j eventlog.Job) bool { return j.Attempts == 0 })
 }
 
-// traffic takes turns in several sessions for as long as is wanted, and returns how
-// long each has taken.
-func (m *remembered) traffic(more func(n int) bool) []time.Duration {
+// runTurns runs turns in several sessions as long as more returns true, and returns the
+// time of each turn.
+func (m *remembered) runTurns(more func(n int) bool) []time.Duration {
 	var mu sync.Mutex
 	var all []time.Duration
 	var failed error
 	var wg sync.WaitGroup
-	for range talkers {
+	for range busySessions {
 		wg.Go(func() {
 			err := error(nil)
 			defer func() { mu.Lock(); defer mu.Unlock(); failed = errors.Join(failed, err) }()
@@ -192,7 +193,7 @@ func (m *remembered) traffic(more func(n int) bool) []time.Duration {
 			var own []time.Duration
 			var id event.SessionID
 			for n := 0; more(n); n++ {
-				if n%talkLength == 0 { // a turn should not be slow because it is the ten thousandth
+				if n%turnsOfSession == 0 { // a very long session would make turns slow
 					id = m.create(fmt.Sprintf("busy-%d", m.talks.Add(1)), m.sound, event.MemoryRules{})
 				}
 				before := time.Now()
@@ -209,7 +210,7 @@ func (m *remembered) traffic(more func(n int) bool) []time.Duration {
 	return all
 }
 
-// outcome counts the sessions that were consolidated, and the jobs that have failed.
+// outcome returns the number of sessions that were consolidated, and of jobs that failed.
 func (m *remembered) outcome() (done, failing int) {
 	for _, j := range got(m.host.Jobs(context.Background(), "")) {
 		if j.Attempts > 0 {
@@ -224,7 +225,7 @@ func (m *remembered) outcome() (done, failing int) {
 	return done, failing
 }
 
-// isDone reports whether a session was consolidated: that is the last that happened.
+// isDone reports whether a session was consolidated: its last event says so.
 func (m *remembered) isDone(id event.SessionID) (bool, error) {
 	s, err := m.store.Session(context.Background(), id)
 	if err != nil {

@@ -16,12 +16,12 @@ import (
 	engine "github.com/abide-run/abide/internal/session"
 )
 
-// An ours is the engine without the protocol: real sessions in a real store that
-// syncs every append.
+// An ours is our engine without the protocol: real sessions in a real store that syncs
+// every append.
 type ours struct {
 	store *sqlite.Store
 	opts  engine.Options
-	full  map[int]event.SessionID // sessions with so many turns, to be forked
+	full  map[int]event.SessionID // sessions to fork, by their number of turns
 	n     atomic.Int64
 }
 
@@ -39,7 +39,7 @@ func newOurs(at place) (contender, error) {
 	}}, nil
 }
 
-// addCommands lets sessions run commands, if they ask for it.
+// addCommands lets sessions run commands.
 func (o *ours) addCommands(at place) (*process.Manager, error) {
 	m, err := process.Open(filepath.Join(at.dir, "processes"), process.Options{Shell: shell()})
 	if err != nil {
@@ -50,7 +50,7 @@ func (o *ours) addCommands(at place) (*process.Manager, error) {
 	return m, nil
 }
 
-// openShell makes a session that may run every command.
+// openShell creates a session that may run every command.
 func (o *ours) openShell() (session, error) {
 	return o.create(event.SessionConfiguredData{WorkingDirectory: os.TempDir(), Approve: approval.All})
 }
@@ -68,8 +68,7 @@ func openOurs(at place) (*ours, error) {
 	return o, nil
 }
 
-// open makes a session. A long history is made once, turn by turn, and then
-// shared: that is what a fork is for.
+// open creates a session. A long history is created once, turn by turn, and then forked.
 func (o *ours) open(history int) (session, error) {
 	if history == 0 {
 		return o.create(toolless)
@@ -86,7 +85,7 @@ func (o *ours) open(history int) (session, error) {
 		return nil, err
 	}
 	s := o.start(id)
-	_, err := s.turn(prompt, true) // history is encoded by now, as in a session that has run
+	_, err := s.turn(prompt, true) // encodes the history, as in a session that was used before
 	return s, err
 }
 
@@ -106,25 +105,22 @@ func (o *ours) fill(history int) error {
 	return s.close()
 }
 
-// toolless is how a session is configured that does without tools, as the floor
-// does.
+// toolless is the configuration of a session without tools, like those of the floor.
 var toolless = event.SessionConfiguredData{AvailableTools: []string{}}
 
-// create makes a new session.
+// create creates a session.
 func (o *ours) create(config event.SessionConfiguredData) (*ourSession, error) {
 	s := o.start(o.name())
 	_, err := s.host.Create(context.Background(), s.id, engine.Spec{Config: config}, nil)
 	return s, err
 }
 
-// start opens a session in a host of its own, so that closing it takes it out of
-// memory.
+// start opens a session in a new host, so that closing it removes it from memory.
 func (o *ours) start(id event.SessionID) *ourSession {
 	return &ourSession{ours: o, id: id, host: engine.New(o.store, o.opts), idle: make(chan error, 1)}
 }
 
-// An ourSession is attached to as a client that wants no stream, or as one that
-// does.
+// An ourSession is a session with a client that may ask for streamed answers.
 type ourSession struct {
 	ours   *ours
 	id     event.SessionID
@@ -135,7 +131,7 @@ type ourSession struct {
 	idle   chan error
 }
 
-// Event counts the pieces and waits for the end.
+// Event implements session.Viewer. It counts pieces and reports the end of a turn.
 func (s *ourSession) Event(_ event.SessionID, e event.Event) bool {
 	switch e.Type {
 	case event.MessageDelta:
@@ -165,7 +161,7 @@ func (s *ourSession) turn(prompt string, stream bool) (int, error) {
 	return s.pieces, err
 }
 
-// attach makes sure that the client wants what this turn is about.
+// attach attaches the client so that answers are streamed or not.
 func (s *ourSession) attach(ctx context.Context, stream bool) error {
 	if s.client != nil && s.client.Streaming == stream {
 		return nil
@@ -196,7 +192,7 @@ func (s *ourSession) log() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// resume reads the session from the store, verifies it, and is ready for input.
+// resume loads the session from the store and verifies it.
 func (s *ourSession) resume() (session, error) {
 	again := s.ours.start(s.id)
 	_, err := again.host.Resume(context.Background(), s.id, engine.Resume{Quiet: true}, nil)

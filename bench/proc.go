@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// memory adds up fields of a file in a process's folder in /proc, in bytes.
+// memory returns the sum of fields of a file in a process's folder in /proc, in bytes.
 func memory(pid int, file string, fields ...string) (n int64, err error) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, file))
 	if err != nil {
@@ -48,9 +48,9 @@ func parent(pid int) (int, error) {
 
 // children returns the processes that a process has started and not waited for.
 func children(pid int) (pids []int) {
-	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid)) // the pattern is right
+	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid)) // the pattern is valid
 	for _, list := range lists {
-		data, _ := os.ReadFile(list) // a thread that has ended has none
+		data, _ := os.ReadFile(list) // a thread that has ended has no file
 		for field := range bytes.FieldsSeq(data) {
 			if child, err := strconv.Atoi(string(field)); err == nil {
 				pids = append(pids, child)

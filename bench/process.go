@@ -22,8 +22,8 @@ import (
 	"github.com/abide-run/abide/internal/jsonrpc"
 )
 
-// listenVariable makes this program a bare server: the least that a Go process
-// does before it can be spoken to.
+// listenVariable is the environment variable that makes this program a server that only
+// listens, which is the least that a Go process does before it is ready.
 const listenVariable = "ABIDE_BENCH_LISTEN"
 
 func bareListener() {
@@ -44,11 +44,11 @@ func bareListener() {
 
 const token = "bench"
 
-// A child is a server that says on which port it listens.
+// A child is a server process that prints the port on which it listens.
 type child struct {
 	cmd   *exec.Cmd
 	port  string
-	ready time.Duration // from the start to that line
+	ready time.Duration // time from the start to that line
 }
 
 var listening = regexp.MustCompile(`listening on port (\d+)`)
@@ -79,10 +79,10 @@ func (p *child) stop() {
 	_ = p.cmd.Wait()
 }
 
-// memory is the process's proportional set size, in bytes.
+// memory returns the proportional set size of the process, in bytes.
 func (p *child) memory() (int64, error) { return memory(p.cmd.Process.Pid, "smaps_rollup", "Pss") }
 
-// A binary is the program to be measured as a process.
+// A binary is the built program, and the folder for its files.
 type binary struct{ path, dir string }
 
 func (b binary) start(home string) (*child, error) {
@@ -90,7 +90,7 @@ func (b binary) start(home string) (*child, error) {
 		b.path, "--headless", "--no-auto-update", "--port", "0")
 }
 
-// starts compares how long it takes to be ready.
+// starts compares the time until the program is ready with that of a bare listener.
 func (b binary) starts(pairs int) error {
 	var ours, bare []time.Duration
 	self, err := os.Executable()
@@ -119,8 +119,8 @@ func (b binary) starts(pairs int) error {
 	return nil
 }
 
-// sessions measures what a server weighs with so many open sessions, each of
-// which has had a turn and keeps its client.
+// sessions measures the memory of a server with the given numbers of open sessions, each
+// of which has run a turn and still has its client.
 func (b binary) sessions(counts ...int) error {
 	p, err := b.start("sessions")
 	if err != nil {
@@ -156,7 +156,7 @@ func (b binary) sessions(counts ...int) error {
 type caller struct {
 	*jsonrpc.Conn
 	idle chan event.SessionID
-	done chan event.ToolCompleteData // calls, as many as fit
+	done chan event.ToolCompleteData // results of calls; those that do not fit are dropped
 }
 
 func dial(port string) (*caller, error) {
@@ -184,7 +184,7 @@ func (r *caller) handle(_ context.Context, req *jsonrpc.Request) (any, error) {
 	case e.Type == event.SessionIdle:
 		r.idle <- p.SessionID
 	case e.Type == event.ToolComplete:
-		done, _ := event.As[event.ToolCompleteData](e) // a result that cannot be read is missed by whoever waits for it
+		done, _ := event.As[event.ToolCompleteData](e) // an invalid result times out the measurement
 		select {
 		case r.done <- done:
 		default:
@@ -193,7 +193,7 @@ func (r *caller) handle(_ context.Context, req *jsonrpc.Request) (any, error) {
 	return nil, nil
 }
 
-// open makes sessions, lets each have a turn, and waits for that.
+// open creates sessions, runs a turn in each, and waits for the turns.
 func (r *caller) open(from, n int) error {
 	var opened sync.WaitGroup
 	errs := make([]error, n)
@@ -210,6 +210,6 @@ func (r *caller) open(from, n int) error {
 	for range n {
 		<-r.idle
 	}
-	runtime.GC() // this process's own garbage must not be in the way
+	runtime.GC() // garbage of this process must not disturb the measurement
 	return errors.Join(errs...)
 }

@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 )
 
-// syncs counts how many events share a sync when many sessions are busy.
-func syncs(at place, sessions, turns int) error {
+// measureSyncs measures how many events share a sync when many sessions are busy.
+func measureSyncs(at place, sessions, turns int) error {
 	o, err := openOurs(at.below("syncs"))
 	if err != nil {
 		return err
@@ -37,8 +37,8 @@ func syncs(at place, sessions, turns int) error {
 	return nil
 }
 
-// disk measures what a plain turn leaves in the file after a checkpoint.
-func disk(at place, turns int) error {
+// measureDisk measures how much a plain turn adds to the file after a checkpoint.
+func measureDisk(at place, turns int) error {
 	at = at.below("disk")
 	o, err := openOurs(at)
 	if err != nil {
@@ -54,7 +54,7 @@ func disk(at place, turns int) error {
 	if err := s.close(); err != nil {
 		return err
 	}
-	if err := o.store.Close(); err != nil { // folds the write-ahead log in
+	if err := o.store.Close(); err != nil { // copies the write-ahead log into the file
 		return err
 	}
 	info, err := os.Stat(filepath.Join(at.dir, "abide.db"))
@@ -66,9 +66,9 @@ func disk(at place, turns int) error {
 	return nil
 }
 
-// below is a place of its own for one measurement.
+// below returns a place in a new folder for one measurement.
 func (at place) below(name string) place {
 	at.dir = filepath.Join(at.dir, name)
-	_ = os.MkdirAll(at.dir, 0o700) // opening a file there says what is wrong
+	_ = os.MkdirAll(at.dir, 0o700) // opening a file there reports the error
 	return at
 }

@@ -17,21 +17,22 @@ import (
 	engine "github.com/abide-run/abide/internal/session"
 )
 
-// What is measured about starts.
+// The measurements of starts.
 const (
 	waitingName   = "start: on sessions that wait for an answer"
 	waitingStarts = 5
 )
 
-// waiters are how many sessions wait in a folder, and how long their logs are.
-type waiters struct {
+// waitingSessions describes a folder: the number of sessions that wait for an answer, and
+// the size of their logs.
+type waitingSessions struct {
 	name     string
 	sessions int
 	bytes    int
-	older    bool // the index is one of a version that did not say that they only wait
+	older    bool // true if the index is that of a version without eventlog.Info.Waiting
 }
 
-var folders = []waiters{
+var folders = []waitingSessions{
 	{"none", 0, 0, false},
 	{"20,000 tiny", 20_000, 0, false},
 	{"400 of 3 MB", 400, 3 << 20, false},
@@ -39,10 +40,10 @@ var folders = []waiters{
 	{"400 of 3 MB, older index", 400, 3 << 20, true},
 }
 
-// waiting weighs starts of the built program on folders in which sessions wait for
-// an answer. A start is over when the program has used no processor time for a
-// second; its weight is what was resident at most.
-func waiting(at place, only, abide string) (err error) {
+// measureWaiting measures the memory of the built program when it starts on folders in
+// which sessions wait for an answer. A start has ended when the program has used no
+// processor time for a second. The result is the largest resident memory.
+func measureWaiting(at place, only, abide string) (err error) {
 	defer stopping(&err)
 	if abide == "" || !strings.Contains(waitingName, only) {
 		return nil
@@ -70,7 +71,7 @@ func waiting(at place, only, abide string) (err error) {
 	return nil
 }
 
-// peak starts the program and returns how many bytes were resident at most.
+// peak starts the program and returns its largest resident memory, in bytes.
 func peak(b binary) int64 {
 	p := got(b.start("home"))
 	defer p.stop()
@@ -84,7 +85,7 @@ func peak(b binary) int64 {
 	return got(memory(p.cmd.Process.Pid, "status", "VmHWM"))
 }
 
-// used is the processor time of the process so far, in the clock ticks of /proc.
+// used returns the processor time of the process so far, in clock ticks of /proc.
 func (p *child) used() time.Duration {
 	stat := string(got(os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))))
 	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')'):])
@@ -93,8 +94,8 @@ func (p *child) used() time.Duration {
 	return time.Duration(user + system)
 }
 
-// fill makes a folder with sessions that are copies of a real one.
-func (c waiters) fill(home string) {
+// fill creates a folder with sessions that are copies of a real one.
+func (c waitingSessions) fill(home string) {
 	must(os.MkdirAll(home, 0o700))
 	if c.sessions == 0 {
 		return
@@ -110,7 +111,8 @@ func (c waiters) fill(home string) {
 	must(store.Close())
 }
 
-// appendAll makes a session of events, a few at a time as a session would.
+// appendAll creates a session with the given events, a few in each append as a real
+// session would.
 func appendAll(store eventlog.Store, id event.SessionID, events []event.Event, info eventlog.Info) {
 	var end eventlog.End
 	for part := range slices.Chunk(events, 8) {
@@ -118,23 +120,23 @@ func appendAll(store eventlog.Store, id event.SessionID, events []event.Event, i
 	}
 }
 
-// asked is the log of a session that waits for the result of a client's tool, of
-// about so many bytes, and what the index says of it.
+// asked returns the log of a session that waits for the result of a client's tool, with
+// about size bytes, and its entry in the index.
 func asked(size int) ([]event.Event, eventlog.Info) {
 	ctx, store := context.Background(), eventlog.NewMemory()
 	host := engine.New(store, engine.Options{Version: "bench",
 		Resolve: func(context.Context, event.SessionConfiguredData, string, []byte) (engine.Endpoint, error) {
-			return engine.Endpoint{Model: repeating{}, Name: builtIn}, nil
+			return engine.Endpoint{Model: echoModel{}, Name: builtIn}, nil
 		}})
 	defer host.Close()
 	tools := []event.ExternalTool{{Name: "act", SkipPermission: true}}
-	config := event.SessionConfiguredData{Infinite: &event.InfiniteSessions{Enabled: new(false)}} // a compaction would be something to do
+	config := event.SessionConfiguredData{Infinite: &event.InfiniteSessions{Enabled: new(false)}} // a session with a compaction would not only wait
 	got(host.Create(ctx, "s", engine.Spec{Config: config}, &engine.Client{Tools: tools}))
-	const words = 20 << 10 // of a prompt, which is stored twice, and of its answer
+	const words = 20 << 10 // bytes of a prompt, which is stored twice, and of its answer
 	for range size / (3 * words) {
-		take(host, strings.Repeat("word ", words/5))
+		runTurn(host, strings.Repeat("word ", words/5))
 	}
-	take(host, "act")
+	runTurn(host, "act")
 	var events []event.Event
 	for e, err := range store.Read(ctx, "s", 0) {
 		must(err)
@@ -143,14 +145,14 @@ func asked(size int) ([]event.Event, eventlog.Info) {
 	return events, got(store.Session(ctx, "s")).Info
 }
 
-// take takes a turn, to its end or to its question.
-func take(host *engine.Host, prompt string) {
+// runTurn runs a turn until it ends or asks a question.
+func runTurn(host *engine.Host, prompt string) {
 	ctx := context.Background()
 	changed := make(chan struct{}, 1)
 	defer host.WatchList(&engine.Watcher{Tell: func(engine.Notice) {
 		select {
 		case changed <- struct{}{}:
-		default: // it is told already
+		default: // the channel has an element already
 		}
 	}})()
 	got(host.Send(ctx, "s", event.InputAcceptedData{Prompt: prompt}))
@@ -162,15 +164,14 @@ func take(host *engine.Host, prompt string) {
 	}
 }
 
-// builtIn is the model that the program has without any key: it can go on with what
-// the repeating one began.
+// builtIn is the model of the program that needs no key. It can continue sessions that
+// the echoModel began.
 const builtIn = "offline"
 
-// repeating is a model that says what it is told, and calls a tool if it is told
-// to act.
-type repeating struct{}
+// echoModel is a model that repeats the prompt, or calls a tool if the prompt says so.
+type echoModel struct{}
 
-func (repeating) Ask(_ context.Context, req *model.Request, _ func(model.Delta)) (*model.Reply, error) {
+func (echoModel) Ask(_ context.Context, req *model.Request, _ func(model.Delta)) (*model.Reply, error) {
 	said := req.Messages[len(req.Messages)-1].Text
 	if strings.Contains(said, "word ") {
 		return &model.Reply{Text: said}, nil

@@ -20,12 +20,12 @@ import (
 	"github.com/abide-run/abide/internal/model/responses"
 )
 
-// A wire is a protocol in which models are asked.
+// A wire is a protocol of model providers.
 type wire struct {
 	name  string
 	open  func(remote.Config) *remote.Client
 	path  string
-	reply string // the shortest
+	reply string // shortest reply
 }
 
 var wires = []wire{
@@ -34,8 +34,8 @@ var wires = []wire{
 	{"OpenAI Responses", responses.New, "/responses", `{"status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"x"}]}]}`},
 }
 
-// streams are what is asked for on each wire. What a chunk costs by itself shows
-// where many of them come together.
+// streams are the streams that are measured on each wire. The cost of a chunk alone shows
+// in those in which many chunks are sent together.
 var streams = []struct {
 	name   string
 	prompt instant.Prompt
@@ -46,9 +46,9 @@ var streams = []struct {
 	{"arguments", instant.Prompt{Tokens: 20_000, Piece: instant.Input}},
 }
 
-// streaming measures what a chunk of a stream costs on each wire. The floor reads
-// the same bytes, splits them into lines, and makes sure that each is JSON.
-func streaming(at place, only string, pairs int) (err error) {
+// measureStreams measures the cost of a chunk of a stream on each wire. The floor reads the
+// same bytes, splits them into lines, and checks that each is JSON.
+func measureStreams(at place, only string, pairs int) (err error) {
 	defer stopping(&err)
 	least := floor.NewClient(at.url)
 	defer least.Close()
@@ -76,7 +76,7 @@ func nanoseconds(s compare.Spread) string { return fmt.Sprintf("%d; %d", s.Min, 
 
 func perTurn(s compare.Series) string { return fmt.Sprintf("%.2f", s.Allocations()) }
 
-// listen is our client with a stream.
+// listen returns the side that reads a stream with our client.
 func (w wire) listen(url string, p instant.Prompt) compare.Side {
 	client := w.open(remote.Config{BaseURL: url, APIKey: "bench"})
 	req := &model.Request{Model: "instant", Messages: []*model.Message{{Role: model.User, Text: p.String()}}}
@@ -88,7 +88,8 @@ func (w wire) listen(url string, p instant.Prompt) compare.Side {
 	}}
 }
 
-// read is the floor with the same stream. It counts events around the text, too.
+// read returns the side that reads the same stream with the floor. It also counts the
+// events before and after the text.
 func (w wire) read(c *floor.Client, p instant.Prompt) compare.Side {
 	body := fmt.Sprintf(`{"role":"user","content":"%s","stream":true}`, p)
 	return compare.Side{Name: "floor", Block: func() int {
@@ -99,11 +100,11 @@ func (w wire) read(c *floor.Client, p instant.Prompt) compare.Side {
 	}}
 }
 
-// building measures what a request with a history of 1000 turns costs on each
-// wire, up to the last byte that the network is given. The floor gives the same
-// messages to json.Marshal. Nothing is encoded yet before the first request, as
-// after a restart; the next one is the same with one more turn.
-func building(only string, pairs int) (err error) {
+// measureRequests measures the cost of a request with a history of 1000 turns on each wire,
+// until its last byte is written to the network. The floor uses json.Marshal on the same
+// messages. Before the first request nothing is encoded, as after a restart; the next
+// request has one more turn.
+func measureRequests(only string, pairs int) (err error) {
 	defer stopping(&err)
 	t := compare.NewTable(os.Stdout, "request", "ours KB", "ours µs", "floor µs", "ratio", "CPU ratio", "ours MB/s", "floor MB/s", "ours allocations", "floor")
 	rows := 0
@@ -129,10 +130,10 @@ func building(only string, pairs int) (err error) {
 	return nil
 }
 
-// A post sends a request.
+// A post is a function that sends a request.
 type post func(*model.Request)
 
-// firstRequests sends requests whose messages are new.
+// firstRequests returns the side that sends requests with new messages.
 func firstRequests(send post) compare.Side {
 	const times = 5
 	var reqs []*model.Request
@@ -152,7 +153,7 @@ func firstRequests(send post) compare.Side {
 	}
 }
 
-// nextRequests sends requests of a conversation that goes on.
+// nextRequests returns the side that sends requests of a growing conversation.
 func nextRequests(send post) compare.Side {
 	const times = 30
 	var req *model.Request
@@ -173,7 +174,7 @@ func nextRequests(send post) compare.Side {
 	}
 }
 
-// conversation is a history of turns with a tool call each.
+// conversation returns a history of turns with one tool call each.
 func conversation(turns int) *model.Request {
 	req := &model.Request{
 		Model: "instant", System: strings.Repeat("You are an agent. ", 200),
@@ -194,13 +195,13 @@ func addTurn(req *model.Request, n int) {
 		&model.Message{Role: model.Assistant, Text: answer})
 }
 
-// post sends requests with our client.
+// post returns a function that sends requests with our client.
 func (w wire) post(to *sink) post {
 	client := w.open(remote.Config{BaseURL: "http://bench/v1", APIKey: "bench", Transport: to})
 	return func(req *model.Request) { got(client.Ask(context.Background(), req, nil)) }
 }
 
-// marshalled sends requests as json.Marshal writes them.
+// marshalled returns a function that sends requests as json.Marshal encodes them.
 func marshalled(to *sink) post {
 	client := http.Client{Transport: to}
 	return func(req *model.Request) {
@@ -210,10 +211,10 @@ func marshalled(to *sink) post {
 	}
 }
 
-// A sink takes requests in the place of a network, and replies at once.
+// A sink is a transport that reads requests and replies at once.
 type sink struct {
 	reply string
-	size  int // of the last request
+	size  int // bytes of the last request
 	buf   [32 << 10]byte
 }
 
@@ -235,7 +236,7 @@ func (s *sink) RoundTrip(req *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// rate is how fast requests were taken in the best block.
+// rate returns the number of bytes per second of requests in the best block.
 func (s *sink) rate(of compare.Series) string {
 	return fmt.Sprintf("%.0f", float64(s.size)/1e6/of.Wall().Min.Seconds())
 }

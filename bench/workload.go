@@ -13,9 +13,9 @@ import (
 // A workload is something that contenders can be measured with.
 type workload struct {
 	name  string
-	unit  string // what is counted
+	unit  string // unit that the cost is counted for
 	side  func(contender) compare.Side
-	pairs int // at least so many, if blocks are short
+	pairs int // least number of pairs, for workloads with short blocks
 }
 
 // The workloads. Sessions are new for every block, so that all blocks start
@@ -34,20 +34,19 @@ var workloads = []workload{
 	{"command: a turn with one echo", "turn", commandTurns(3).side, 60},
 }
 
-// The prompt of a turn has about 200 bytes, its answer 50 tokens. A plain turn is
-// streamed, and the model writes each token when it has it: that is what turns
-// are like.
+// The prompt of a turn has about 200 bytes, its answer 50 tokens. A plain turn is streamed
+// with one write for each token, as real models do.
 var (
 	prompt = strings.Repeat("What do you think of it? ", 8)
 	live   = prompt + instant.Prompt{Tokens: instant.Tokens, PerWrite: 1}.String()
 	answer = strings.Repeat(instant.Token, instant.Tokens)
 )
 
-// A load is so many sessions at once, each with so many turns in a block.
+// A load is a number of concurrent sessions, each with a number of turns in a block.
 type load struct {
 	sessions, turns, history int
 	stream                   bool
-	live                     bool // one write for each token
+	live                     bool // true if the model makes one write for each token
 }
 
 func (l load) side(c contender) compare.Side {
@@ -72,7 +71,7 @@ func (l load) side(c contender) compare.Side {
 	}
 }
 
-// run gives all sessions their turns.
+// run runs the turns of all sessions.
 func (l load) run(open []session) error {
 	var running sync.WaitGroup
 	errs := make([]error, len(open))
@@ -100,8 +99,7 @@ func (l load) runOne(s session) error {
 	return nil
 }
 
-// A longStream is one answer that does not end soon. What it costs is counted
-// for each chunk.
+// A longStream is one very long streamed answer. Its cost is counted for each chunk.
 type longStream struct{ prompt instant.Prompt }
 
 func (l longStream) side(c contender) compare.Side {
@@ -118,17 +116,17 @@ func (l longStream) side(c contender) compare.Side {
 	}
 }
 
-// resumes opens a session that has been closed, again and again. Both contenders
-// read the same bytes: those of the log that the first of them wrote.
+// resumes repeatedly opens a session that was closed. Both contenders read the same bytes:
+// the log that the first of them wrote.
 type resumes struct {
 	history, times int
 	log            []byte
 }
 
-// A logger can tell what it has stored.
+// A logger is a session that can return its log.
 type logger interface{ log() ([]byte, error) }
 
-// A copier can be given what another one has stored.
+// A copier is a session that can be created from a log.
 type copier interface{ copy(log []byte) error }
 
 func (r *resumes) side(c contender) compare.Side {
@@ -148,9 +146,9 @@ func (r *resumes) side(c contender) compare.Side {
 	}}
 }
 
-// commandTurns are turns in which the model calls one command each. Several
-// processes take part in it, and on a busy machine each of them may have to wait
-// for its turn: so blocks are short, and there are many.
+// commandTurns is a number of turns in each of which the model calls one command. Several
+// processes take part, and on a busy machine each may have to wait for a processor, so
+// there are many short blocks.
 type commandTurns int
 
 func (n commandTurns) side(c contender) compare.Side {
@@ -165,7 +163,7 @@ func (n commandTurns) side(c contender) compare.Side {
 		Name: c.name,
 		Before: func() {
 			open = got(c.shell())
-			turn() // the first of a session does more
+			turn() // the first turn of a session does more
 		},
 		Block: func() int {
 			for range n {
@@ -177,7 +175,7 @@ func (n commandTurns) side(c contender) compare.Side {
 	}
 }
 
-// checkPieces makes sure that each piece of a stream came, and came once.
+// checkPieces returns an error unless the expected number of pieces arrived.
 func checkPieces(pieces, want int) error {
 	if pieces != want {
 		return fmt.Errorf("a stream of %d chunks arrived in %d pieces", want, pieces)
@@ -185,16 +183,16 @@ func checkPieces(pieces, want int) error {
 	return nil
 }
 
-// measure lets two contenders take turns.
+// measure runs the workload with two contenders in alternating blocks.
 func (w workload) measure(a, b contender, pairs int) (r compare.Result, err error) {
 	defer stopping(&err)
 	return compare.Alternate(max(pairs, w.pairs), w.side(a), w.side(b)), nil
 }
 
-// stopped is the panic of must.
+// stopped is the value with which must panics.
 type stopped struct{ err error }
 
-// stopping makes an error of that panic. It has to be deferred.
+// stopping recovers from a panic of must and sets err. It has to be deferred.
 func stopping(err *error) {
 	switch failed := recover().(type) {
 	case nil:
@@ -205,7 +203,7 @@ func stopping(err *error) {
 	}
 }
 
-// must gives up: figures from work that failed mean nothing.
+// must panics if err is not nil, because figures of failed work mean nothing.
 func must(err error) {
 	if err != nil {
 		panic(stopped{err})

@@ -18,7 +18,7 @@ import (
 	"github.com/abide-run/abide/internal/model/remote/remotetest"
 )
 
-// A judge is an SDK.
+// A sdk is an SDK.
 type judge struct {
 	subject remotetest.Subject
 	stories string

@@ -1,10 +1,10 @@
-// Package compare measures two ways of doing the same work on a machine that
-// does not hold still.
+// Package compare compares two ways of doing the same work on a machine whose speed
+// varies.
 //
-// Both sides work in short blocks that take turns, so that what disturbs one
-// soon disturbs the other, and the order within each pair changes. What counts
-// are ratios: of the best blocks, which the noise cannot improve, and of the
-// middle ones, which it spares half the time.
+// Both sides work in short alternating blocks, so that a disturbance affects both, and the
+// order within each pair changes. The results are ratios: of the best blocks, which
+// disturbances cannot make better, and of the median blocks, of which disturbances affect
+// at most half.
 package compare
 
 import (
@@ -18,24 +18,24 @@ import (
 	"time"
 )
 
-// MinPairs is the least number of pairs that means anything.
+// MinPairs is the least number of pairs for a meaningful result.
 const MinPairs = 10
 
 // A Side is one way of doing the work.
 type Side struct {
 	Name   string
-	Before func()             // prepares a block, which is not measured; may be nil
-	Block  func() (turns int) // does a share of the work and tells how much it was
-	After  func()             // cleans up, which is not measured; may be nil
+	Before func()             // prepares a block; not measured; may be nil
+	Block  func() (turns int) // does part of the work and returns the number of turns
+	After  func()             // cleans up; not measured; may be nil
 }
 
-// A Sample is one block.
+// A Sample is the measurement of one block.
 type Sample struct {
 	Turns int
 	Wall  time.Duration
-	CPU   time.Duration // of this process, in user and system
+	CPU   time.Duration // user and system time of this process
 
-	Allocations int // of this process
+	Allocations int // number of allocations of this process
 }
 
 // A Series is the blocks of one side.
@@ -44,13 +44,13 @@ type Series struct {
 	Samples []Sample
 }
 
-// A Spread is what one turn costs, in the best block and in the middle one.
+// A Spread is the cost of one turn, in the best block and in the median block.
 type Spread struct{ Min, Median time.Duration }
 
-// Wall is the time that a turn takes.
+// Wall returns the elapsed time of a turn.
 func (s Series) Wall() Spread { return s.spread(func(b Sample) time.Duration { return b.Wall }) }
 
-// CPU is the computing that a turn takes.
+// CPU returns the processor time of a turn.
 func (s Series) CPU() Spread { return s.spread(func(b Sample) time.Duration { return b.CPU }) }
 
 func (s Series) spread(of func(Sample) time.Duration) Spread {
@@ -65,7 +65,7 @@ func (s Series) spread(of func(Sample) time.Duration) Spread {
 	return Spread{each[0], each[len(each)/2]}
 }
 
-// Allocations is how often a turn allocates, in the best block.
+// Allocations returns the number of allocations of a turn, in the best block.
 func (s Series) Allocations() float64 {
 	least := math.Inf(1)
 	for _, b := range s.Samples {
@@ -74,7 +74,7 @@ func (s Series) Allocations() float64 {
 	return least
 }
 
-// Rate is turns per second in the best block and in the middle one.
+// Rate returns the turns per second in the best block and in the median block.
 func (s Series) Rate() (best, median float64) {
 	w := s.Wall()
 	return 1 / w.Min.Seconds(), 1 / w.Median.Seconds()
@@ -83,13 +83,13 @@ func (s Series) Rate() (best, median float64) {
 // A Result is two sides that were measured together.
 type Result struct{ A, B Series }
 
-// A Ratio is how many times the cost of B is that of A.
+// A Ratio is the cost of A divided by that of B.
 type Ratio struct{ Min, Median float64 }
 
 // Wall compares the times.
 func (r Result) Wall() Ratio { return r.A.Wall().over(r.B.Wall()) }
 
-// CPU compares the computing.
+// CPU compares the processor times.
 func (r Result) CPU() Ratio { return r.A.CPU().over(r.B.CPU()) }
 
 func (s Spread) over(t Spread) Ratio {
@@ -104,8 +104,8 @@ func (s Spread) String() string {
 	return fmt.Sprintf("%.1f; %.1f", s.Min.Seconds()*1e6, s.Median.Seconds()*1e6)
 }
 
-// Alternate runs pairs of blocks, never less than MinPairs, after one of each
-// that does not count.
+// Alternate runs pairs of blocks, at least MinPairs, after one block of each side that is
+// not counted.
 func Alternate(pairs int, a, b Side) Result {
 	r := Result{A: Series{Name: a.Name}, B: Series{Name: b.Name}}
 	Measure(a)
@@ -122,8 +122,8 @@ func Alternate(pairs int, a, b Side) Result {
 	return r
 }
 
-// Measure runs one block. It starts without garbage, so that no block pays for
-// another.
+// Measure runs one block. It collects garbage first, so that no block pays for the garbage
+// of another.
 func Measure(s Side) Sample {
 	call(s.Before)
 	defer call(s.After)
@@ -148,7 +148,7 @@ func call(f func()) {
 	}
 }
 
-// CPU is the time that this process has spent computing.
+// CPU returns the processor time of this process so far.
 func CPU() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -157,10 +157,10 @@ func CPU() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// A Table is plain text in columns.
+// A Table is a table of plain text.
 type Table struct{ w *tabwriter.Writer }
 
-// NewTable begins a table with the names of its columns.
+// NewTable returns a table with the given column names.
 func NewTable(w io.Writer, columns ...any) *Table {
 	t := &Table{tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)}
 	t.Row(columns...)

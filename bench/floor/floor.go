@@ -1,12 +1,12 @@
-// Package floor is the least that a durable agent runtime has to do for a turn,
-// written as directly as Go allows. What it costs is the limit to measure a real
-// runtime against; it is no runtime itself.
+// Package floor does the least that a durable agent runtime has to do for a turn, as
+// directly as Go allows. Real runtimes are compared with its cost; it is not a runtime
+// itself.
 //
 // A session is one file, one JSON record in each line. A turn appends the user's
 // message and syncs, sends the history to the model, and appends the answer and
 // syncs. History is kept encoded: the bytes of the file are the bytes on the
 // wire. There are no permissions, events or settings, and the model's answer is
-// looked for only where a well-behaved server puts it.
+// only looked for at its usual place in a reply.
 //
 // In a turn with a command the model may call one, once. The call is appended and
 // synced, a shell runs the command with its output in a pipe, the output is
@@ -55,10 +55,10 @@ type Session struct {
 	file    *os.File
 	history []byte // records with a comma before each
 
-	tools string // what the next request offers
-	call  []byte // the arguments of the model's call, in quotes and with their escapes
+	tools string // tools that the next request offers
+	call  []byte // arguments of the model's call, as a quoted JSON string
 
-	// Kept from turn to turn only to spare the allocator.
+	// Buffers that are reused to save allocations.
 	record, answer []byte
 	lines          *bufio.Reader
 }
@@ -101,7 +101,7 @@ func (c *Client) Open(dir, name string) (*Session, error) {
 	return s, nil
 }
 
-// Size is how many bytes the session has on disk.
+// Size returns the size of the session's file in bytes.
 func (s *Session) Size() (int64, error) {
 	info, err := s.file.Stat()
 	if err != nil {
@@ -113,7 +113,7 @@ func (s *Session) Size() (int64, error) {
 // Close closes the file.
 func (s *Session) Close() error { return s.file.Close() }
 
-// Fill adds so many turns without asking anybody, with one sync for all.
+// Fill adds turns without asking the model, with one sync for all.
 func (s *Session) Fill(turns int, prompt, answer string) error {
 	var records []byte
 	for range turns {
@@ -123,8 +123,8 @@ func (s *Session) Fill(turns int, prompt, answer string) error {
 	return s.write(records)
 }
 
-// Turn asks the model and returns how many chunks its answer had; one that is
-// not streamed has none.
+// Turn asks the model and returns the number of chunks of its answer, which is zero if the
+// answer is not streamed.
 func (s *Session) Turn(ctx context.Context, prompt string, stream bool) (chunks int, err error) {
 	if err := s.Append("user", prompt); err != nil {
 		return 0, err
@@ -159,7 +159,7 @@ func (s *Session) CommandTurn(ctx context.Context, shell, prompt string) (chunks
 // runCall runs the command that the model called. Call and output are durable
 // before anything is done with them.
 func (s *Session) runCall(ctx context.Context, shell string) error {
-	var text string // what is quoted in a stream is JSON in JSON
+	var text string // the arguments are a JSON string that contains JSON
 	if err := json.Unmarshal(s.call, &text); err != nil {
 		return err
 	}
@@ -180,11 +180,11 @@ func (s *Session) runCall(ctx context.Context, shell string) error {
 	return s.append("tool", append(quote(string(out)), `,"tool_call_id":"call_1"`...))
 }
 
-// Nice is what commands have as priority, as those of an agent should: it matters
-// on a busy machine.
+// Nice is the priority of commands. Commands of an agent should have a low priority on a
+// busy machine.
 const Nice = 5
 
-// run runs a command and returns what it prints.
+// run runs a command and returns its output.
 func run(ctx context.Context, shell, command string) ([]byte, error) {
 	var out bytes.Buffer
 	cmd := exec.CommandContext(ctx, shell, "-c", command)
@@ -223,11 +223,11 @@ func (s *Session) write(records []byte) error {
 }
 
 func quote(text string) []byte {
-	b, _ := json.Marshal(text) // of a string it cannot fail
+	b, _ := json.Marshal(text) // a string can always be encoded
 	return b
 }
 
-// What stands around the history in a request.
+// The parts of a request before and after the history.
 const (
 	requestHead   = `{"model":"instant","messages":[{"role":"system","content":"You are a helpful assistant."}`
 	requestEnd    = `]}`
@@ -236,7 +236,7 @@ const (
 		`"parameters":{"type":"object","properties":{"command":{"type":"string"}},"required":["command"]}}}]`
 )
 
-// ask sends the history and reads the answer, in quotes and with its escapes.
+// ask sends the history and reads the answer as a quoted JSON string.
 func (s *Session) ask(ctx context.Context, stream bool) (chunks int, err error) {
 	end := requestEnd
 	if stream {
@@ -303,9 +303,8 @@ func (s *Session) readStream(r io.Reader) (chunks int, err error) {
 	}
 }
 
-// Stream sends a request to a path of the server and reads the stream that comes
-// back, whatever wire it is of. It returns how many events it had. All that is
-// done with them is to make sure that they are JSON.
+// Stream sends a request to a path of the server, reads the streamed reply of any wire, and
+// returns the number of its events. It only checks that each event is JSON.
 func (c *Client) Stream(ctx context.Context, path, body string) (events int, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+path, strings.NewReader(body))
 	if err != nil {
@@ -338,7 +337,7 @@ func (s *Session) take(data []byte) bool {
 	return ok
 }
 
-// takeCall keeps the arguments found in data, which come in one piece.
+// takeCall stores the arguments of a call in data, which arrive in one piece.
 func (s *Session) takeCall(data []byte) {
 	if found, ok := text(data, `"arguments":"`); ok && len(found) > 0 {
 		s.call = fmt.Appendf(s.call[:0], `"%s"`, found)

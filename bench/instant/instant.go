@@ -1,12 +1,10 @@
-// Package instant is a server that answers at once, for measuring what stands
-// around a model. It speaks Chat Completions, Anthropic Messages and OpenAI
-// Responses, and runs in a process of its own, so that its work is not counted
-// as that of whoever asks.
+// Package instant is a model server that answers at once, for measuring everything but the
+// model. It supports Chat Completions, Anthropic Messages and OpenAI Responses, and runs
+// in another process, so that its work is not counted as that of the client.
 //
-// It is as cheap as it can be: it decodes nothing, and its usual answers are
-// bytes made beforehand. Every answer is 50 tokens long, with constant usage. A
-// [Prompt] in the newest user message asks for another length, and a [Run] asks
-// for a call before the answer.
+// It does as little as possible: it decodes nothing, and its usual answers are prepared.
+// Every answer has 50 tokens and constant usage. A [Prompt] in the newest user message
+// asks for another length, and a [Run] asks for a tool call before the answer.
 package instant
 
 import (
@@ -23,8 +21,8 @@ import (
 	"sync"
 )
 
-// Token is each token of an answer. Tokens is how many an answer has, unless
-// the prompt says otherwise.
+// Token is the text of every token. Tokens is the number of tokens of an answer, unless
+// the prompt asks for another.
 const (
 	Token  = "word "
 	Tokens = 50
@@ -32,19 +30,19 @@ const (
 
 // A Prompt asks for a certain answer.
 type Prompt struct {
-	Tokens   int   // in as many chunks, if it is streamed
-	PerWrite int   // chunks sent together; as many as fit 64 KiB if zero
-	Piece    Piece // what they are pieces of, if it is streamed
+	Tokens   int   // number of tokens; a streamed answer has as many chunks
+	PerWrite int   // number of chunks in each write; as many as fit into 64 KiB if zero
+	Piece    Piece // kind of the pieces of a streamed answer
 }
 
-// A Piece says what the tokens of a stream are.
+// A Piece is the kind of the pieces of a stream.
 type Piece string
 
 // The pieces of a stream.
 const (
 	Text    Piece = ""
 	Thought Piece = "thought"
-	Input   Piece = "input" // of a call
+	Input   Piece = "input" // arguments of a call
 )
 
 const (
@@ -58,8 +56,8 @@ func (p Prompt) String() string {
 }
 
 // A Run asks for a call of bash with a command, in a stream of Chat Completions.
-// When a message with its output comes back, the answer is as always. It goes into
-// the user's message as it is, so it must be text that JSON need not escape.
+// When a request contains its output, the answer is the usual one. The command becomes
+// part of the user's message unchanged, so it must not need escapes in JSON.
 type Run string
 
 const running = "[[run="
@@ -67,8 +65,8 @@ const running = "[[run="
 // String is what to put into the user's message.
 func (r Run) String() string { return running + string(r) + closing }
 
-// findRun looks for a call that is asked for and not made yet, given the end of a
-// request.
+// findRun returns the call that the prompt asks for, if it was not made yet, from the end
+// of a request.
 func findRun(end []byte) (Run, bool) {
 	end = end[max(0, bytes.LastIndex(end, []byte(`"role":"user"`))):]
 	_, found, ok := bytes.Cut(end, []byte(running))
@@ -79,8 +77,7 @@ func findRun(end []byte) (Run, bool) {
 	return Run(command), ok
 }
 
-// findPrompt looks for a prompt in the newest user message, given the end of a
-// request.
+// findPrompt returns the Prompt in the newest user message, from the end of a request.
 func findPrompt(end []byte) Prompt {
 	p := Prompt{Tokens: Tokens}
 	end = end[max(0, bytes.LastIndex(end, []byte(`"role":"user"`))):]
@@ -96,11 +93,11 @@ func findPrompt(end []byte) Prompt {
 	return p
 }
 
-// childVariable is set for the process that serves.
+// childVariable is the environment variable that is set in the server process.
 const childVariable = "ABIDE_BENCH_INSTANT_MODEL"
 
-// Main serves, if this process was started for that, and does not return then.
-// A program that calls Start must call it first.
+// Main runs the server and does not return, if this process was started by Start. A
+// program that calls Start must call Main first.
 func Main() {
 	if os.Getenv(childVariable) == "" {
 		return
@@ -112,11 +109,11 @@ func Main() {
 	}
 	fmt.Printf("http://%s/v1\n", l.Addr())
 	go Serve(l)                          // ends with the process
-	_, _ = io.Copy(io.Discard, os.Stdin) // until the parent is gone
+	_, _ = io.Copy(io.Discard, os.Stdin) // until the parent ends
 	os.Exit(0)
 }
 
-// A Server is the other process.
+// A Server is a server process.
 type Server struct {
 	URL string // base URL
 
@@ -160,8 +157,8 @@ func (s *Server) Close() error {
 	return s.cmd.Wait()
 }
 
-// Serve answers on all connections of l, until l is closed and all clients
-// have hung up.
+// Serve answers on all connections of l, until l is closed and all clients have closed
+// their connections.
 func Serve(l net.Listener) {
 	var connections sync.WaitGroup
 	defer connections.Wait()
@@ -176,11 +173,12 @@ func Serve(l net.Listener) {
 
 const (
 	readBuffer = 64 << 10
-	// endLength is how much of a request is kept to look for a prompt.
+	// endLength is the number of bytes at the end of a request in which a prompt is
+	// looked for.
 	endLength = 4 << 10
 )
 
-// answer serves one connection until the client hangs up.
+// answer serves one connection until the client closes it.
 func answer(conn net.Conn) {
 	defer func() { _ = conn.Close() }()
 	r := bufio.NewReaderSize(conn, readBuffer)
@@ -199,8 +197,7 @@ func answer(conn net.Conn) {
 	}
 }
 
-// readHead reads the head of a request. It returns the wire that is spoken, and
-// the length of the body.
+// readHead reads the head of a request. It returns the wire, and the length of the body.
 func readHead(r *bufio.Reader) (w *wire, length int, err error) {
 	for {
 		line, err := r.ReadSlice('\n')
@@ -234,9 +231,9 @@ func drain(r *bufio.Reader, dst []byte, length int) ([]byte, error) {
 	return dst, err
 }
 
-// reply answers a request, of which it knows the end.
+// reply answers a request, given the end of its body.
 func (w *wire) reply(to io.Writer, end []byte) error {
-	if len(end) == 0 { // a question without a body is for the models there are
+	if len(end) == 0 { // a request without a body asks for the list of models
 		_, err := to.Write(modelList)
 		return err
 	}
@@ -261,7 +258,7 @@ func (w *wire) reply(to io.Writer, end []byte) error {
 
 var modelList = body(`{"object":"list","data":[{"id":"instant","object":"model"}]}`)
 
-// streamTo streams as many tokens as asked for, some of them with each write.
+// streamTo streams the tokens that the prompt asks for.
 func (w *wire) streamTo(to io.Writer, p Prompt) error {
 	s := w.streams[p.Piece]
 	if _, err := to.Write(slices.Concat(streamHead, s.begin)); err != nil {

@@ -8,26 +8,26 @@ import (
 	"strings"
 )
 
-// A wire is how answers are written.
+// A wire is a protocol of model providers.
 type wire struct {
-	path    string // how the path of a request ends
+	path    string // end of the path of a request
 	streams map[Piece]stream
-	whole   func(tokens int) string // an answer in one piece
+	whole   func(tokens int) string // returns an answer that is not streamed
 
 	plainStream, plainWhole []byte // answers of the usual length
 }
 
 // A stream is an answer in pieces.
 type stream struct {
-	begin []byte                       // what comes before the first token
+	begin []byte                       // bytes before the first token
 	token func(b []byte, n int) []byte // appends the event of token number n
-	end   func(tokens int) []byte      // what comes after the last one
+	end   func(tokens int) []byte      // returns the bytes after the last token
 }
 
-// wires are all that are spoken. The first one is for all other paths.
+// wires are all supported wires. The first one is used for unknown paths.
 var wires = []*wire{ready(chat), ready(messages), ready(responses)}
 
-// ready makes the answers of the usual length.
+// ready prepares the answers of the usual length.
 func ready(w wire) *wire {
 	text := w.streams[Text]
 	w.plainStream = slices.Concat(streamHead, text.begin, text.tokens(nil, 0, Tokens), text.end(Tokens))
@@ -35,7 +35,7 @@ func ready(w wire) *wire {
 	return &w
 }
 
-// tokens appends so many tokens.
+// tokens appends n tokens.
 func (s stream) tokens(b []byte, from, n int) []byte {
 	for i := range n {
 		b = s.token(b, from+i)
@@ -43,7 +43,7 @@ func (s stream) tokens(b []byte, from, n int) []byte {
 	return b
 }
 
-// spoken finds the wire of a request by its first line.
+// spoken returns the wire of a request by its first line.
 func spoken(line []byte) *wire {
 	for _, w := range wires[1:] {
 		if bytes.Contains(line, []byte(w.path+" HTTP/")) {
@@ -55,11 +55,11 @@ func spoken(line []byte) *wire {
 
 var streamHead = []byte("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
 
-// streamEnd ends the last of the chunks that HTTP makes of a stream.
+// streamEnd is the last HTTP chunk of a stream.
 const streamEnd = "0\r\n\r\n"
 
-// event is an event of a stream, in an HTTP chunk of its own. It has a name if
-// the wire has names for them.
+// event returns an event of a stream as one HTTP chunk. It has a name if the wire names
+// events.
 func event(name, data string) []byte {
 	data = "data: " + data + "\n\n"
 	if name != "" {
@@ -72,7 +72,7 @@ func body(text string) []byte {
 	return fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(text), text)
 }
 
-// always is a token whose event is always the same.
+// always returns a token function whose event is always the same.
 func always(event []byte) func(b []byte, n int) []byte {
 	return func(b []byte, _ int) []byte { return append(b, event...) }
 }
@@ -108,7 +108,7 @@ func chatStream(begin []byte, delta string) stream {
 	return stream{begin, always(chatDelta(delta)), func(int) []byte { return end }}
 }
 
-// chatCall is a call of bash. It may wait for its command as long as any may.
+// chatCall returns a call of bash with the longest timeout.
 func chatCall(r Run) []byte {
 	call := func(rest string) []byte { return chatDelta(`{"tool_calls":[{"index":0,` + rest + `}]}`) }
 	return slices.Concat(streamHead,
@@ -151,8 +151,8 @@ func messagesStream(block, delta string) stream {
 	}
 }
 
-// OpenAI Responses. Its events are numbered, so that no two are alike, and at the
-// end it says everything again.
+// OpenAI Responses. Its events are numbered, so that no two are the same, and the last
+// event contains the whole answer again.
 
 const (
 	responsesHead  = `{"id":"resp_instant","object":"response","created_at":1700000000,"model":"instant","error":null,"incomplete_details":null,`
@@ -186,8 +186,8 @@ func responded(item string) string {
 	return responsesHead + `"status":"completed","output":[` + item + `],` + responsesUsage + `}`
 }
 
-// responsesStream makes a stream of pieces of a kind, with what stands before
-// and after each of them.
+// responsesStream returns a stream of pieces of one kind, with the events before and after
+// them.
 func responsesStream(kind, before, after string, item func(status, text string) string) stream {
 	place := `,"item_id":` + responsesID + `,"output_index":0` + before
 	numbered := func(kind string, n int, rest string) []byte {

@@ -24,12 +24,12 @@ import (
 	"github.com/abide-run/abide/internal/process/keeper"
 )
 
-// A flood is a command that prints a lot. It says where it begins and ends, so
-// that both can be looked for in what the model gets.
-type flood struct {
+// A bigOutput is a command that prints a lot. Its output has a first and a last line that
+// are looked for in what the model gets.
+type bigOutput struct {
 	name    string
 	command string
-	quota   int64 // bytes of output that are kept; the daemon's default if zero
+	quota   int64 // bytes of output that the daemon keeps; its default if zero
 }
 
 const (
@@ -38,33 +38,33 @@ const (
 	last     = "this is the last line"
 )
 
-// floodPairs is more than usual: one block takes long enough to be disturbed, but
-// not for the disturbance to pass.
-const floodPairs = 15
+// bigOutputPairs is the number of pairs of blocks. It is larger than usual, because the
+// time of a single block varies a lot.
+const bigOutputPairs = 15
 
-// pour is a command that prints what another does, between two lines.
-func pour(source string) string {
+// printBetween returns a command that prints the output of another between two lines.
+func printBetween(source string) string {
 	return fmt.Sprintf("echo %s; %s; echo; echo %s", first, source, last)
 }
 
-var floods = []flood{
-	{"command: 1 GB in one line, all of it kept", pour(fmt.Sprintf("head -c %d /dev/zero", gigabyte)), gigabyte * 5 / 4},
-	{"command: 1 GB in lines, all of it kept", pour(fmt.Sprintf("yes | head -c %d", gigabyte)), gigabyte * 5 / 4},
-	{"command: 1 GB in one line, 64 MiB kept", pour(fmt.Sprintf("head -c %d /dev/zero", gigabyte)), 0},
+var bigOutputs = []bigOutput{
+	{"command: 1 GB in one line, all of it kept", printBetween(fmt.Sprintf("head -c %d /dev/zero", gigabyte)), gigabyte * 5 / 4},
+	{"command: 1 GB in lines, all of it kept", printBetween(fmt.Sprintf("yes | head -c %d", gigabyte)), gigabyte * 5 / 4},
+	{"command: 1 GB in one line, 64 MiB kept", printBetween(fmt.Sprintf("head -c %d /dev/zero", gigabyte)), 0},
 }
 
-// flooding measures turns in which a command prints a gigabyte, in the built
-// program, beside the same command through one pipe to a file. Both commands have
-// the same priority, which is lower than that of whoever reads. What the model gets
-// is looked at each time, and what is kept and how much memory it takes once, in a
-// program that has run one small command before.
-func flooding(at place, only, abide string, pairs int) (err error) {
+// measureBigOutputs compares turns of the built program in which a command prints a
+// gigabyte with the same command writing to a file through a pipe. Both commands have the
+// same priority, which is lower than that of their readers. What the model gets is
+// checked each time. The stored output and the memory are checked once, in a program
+// that has run one small command before.
+func measureBigOutputs(at place, only, abide string, pairs int) (err error) {
 	defer stopping(&err)
-	wanted := slices.DeleteFunc(slices.Clone(floods), func(f flood) bool { return !strings.Contains(f.name, only) })
+	wanted := slices.DeleteFunc(slices.Clone(bigOutputs), func(f bigOutput) bool { return !strings.Contains(f.name, only) })
 	if abide == "" || len(wanted) == 0 {
 		return nil
 	}
-	fmt.Printf("\nturns of the built program with a command that prints, and the same command through one pipe to a file; the best; the middle one of %d\n", max(pairs, floodPairs))
+	fmt.Printf("\nturns of the built program with a command that prints, and the same command through one pipe to a file; the best; the middle one of %d\n", max(pairs, bigOutputPairs))
 	t := compare.NewTable(os.Stdout, "command", "abide ms", "pipe ms", "ratio (1.3)", "daemon and keepers grow by (8 MiB)", "keeper, with what it shares", "kept")
 	for _, f := range wanted {
 		t.Row(f.measure(at, abide, pairs)...)
@@ -73,14 +73,14 @@ func flooding(at place, only, abide string, pairs int) (err error) {
 	return nil
 }
 
-func (f flood) measure(at place, abide string, pairs int) []any {
+func (f bigOutput) measure(at place, abide string, pairs int) []any {
 	d := f.start(at, abide)
 	defer d.stop()
 	small := d.open()
 	d.run(small, "echo hello")
 	d.remove(small)
 	weight := d.weigh(f)
-	r := compare.Alternate(max(pairs, floodPairs), d.side(f), f.pipe(at.dir))
+	r := compare.Alternate(max(pairs, bigOutputPairs), d.side(f), f.pipe(at.dir))
 	return []any{f.name, milliseconds(r.A.Wall()), milliseconds(r.B.Wall()), r.Wall(), mebibytes(weight.daemon + weight.private), mebibytes(weight.keeper), mebibytes(weight.kept)}
 }
 
@@ -90,17 +90,17 @@ func milliseconds(s compare.Spread) string {
 
 func mebibytes(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
 
-// A flooded is the built program with a client.
-type flooded struct {
+// A testDaemon is the built program with a client.
+type testDaemon struct {
 	*child
 	*caller
 	home  string
-	url   string // of the model
+	url   string // URL of the model
 	turns int
 }
 
-// start starts the built program with the quota of a flood.
-func (f flood) start(at place, abide string) *flooded {
+// start starts the built program with the quota of the measurement.
+func (f bigOutput) start(at place, abide string) *testDaemon {
 	b := binary{abide, got(os.MkdirTemp(at.dir, "flood-"))}
 	home := filepath.Join(b.dir, "home")
 	must(os.Mkdir(home, 0o700))
@@ -108,16 +108,16 @@ func (f flood) start(at place, abide string) *flooded {
 		must(os.WriteFile(filepath.Join(home, "config.toml"), fmt.Appendf(nil, "[commands]\noutput_bytes = %d\n", f.quota), 0o600))
 	}
 	p := got(b.start("home"))
-	return &flooded{child: p, caller: got(dial(p.port)), home: home, url: at.url}
+	return &testDaemon{child: p, caller: got(dial(p.port)), home: home, url: at.url}
 }
 
-func (d *flooded) stop() {
+func (d *testDaemon) stop() {
 	_ = d.caller.Close()
 	d.child.stop()
 }
 
-// open makes a session that may run every command.
-func (d *flooded) open() event.SessionID {
+// open creates a session that may run every command.
+func (d *testDaemon) open() event.SessionID {
 	d.turns++
 	id := event.SessionID(fmt.Sprintf("flood-%d", d.turns))
 	must(d.Call(context.Background(), api.SessionCreate, api.OpenParams{
@@ -127,13 +127,13 @@ func (d *flooded) open() event.SessionID {
 	return id
 }
 
-// remove deletes a session with all that its commands have printed.
-func (d *flooded) remove(id event.SessionID) {
+// remove deletes a session with the output of its commands.
+func (d *testDaemon) remove(id event.SessionID) {
 	must(d.Call(context.Background(), api.SessionDelete, api.SessionParams{SessionID: id}, nil))
 }
 
-// run lets the model run a command, and returns what the model got.
-func (d *flooded) run(id event.SessionID, run instant.Run) string {
+// run lets the model run a command, and returns the result that the model got.
+func (d *testDaemon) run(id event.SessionID, run instant.Run) string {
 	must(d.Call(context.Background(), api.SessionSend, api.SendParams{SessionID: id, Prompt: run.String()}, nil))
 	<-d.idle
 	select {
@@ -148,8 +148,8 @@ func (d *flooded) run(id event.SessionID, run instant.Run) string {
 	}
 }
 
-// side is a turn with the flood.
-func (d *flooded) side(f flood) compare.Side {
+// side returns the side that runs a turn with the command.
+func (d *testDaemon) side(f bigOutput) compare.Side {
 	var id event.SessionID
 	return compare.Side{
 		Before: func() { id = d.open() },
@@ -161,8 +161,8 @@ func (d *flooded) side(f flood) compare.Side {
 	}
 }
 
-// checkEnds makes sure that the model gets the beginning and the end, and little
-// else.
+// checkEnds returns an error unless the text contains the first and the last line, and
+// little else.
 func checkEnds(text string) error {
 	const most = process.MaxHeadBytes + process.MaxTailBytes + 1024
 	if !strings.HasPrefix(text, first+"\n") || !strings.Contains(text, "\n"+last+"\n") || !strings.Contains(text, "[omitted ") || len(text) > most {
@@ -171,8 +171,8 @@ func checkEnds(text string) error {
 	return nil
 }
 
-// pipe is the same command through one pipe to a file.
-func (f flood) pipe(dir string) compare.Side {
+// pipe returns the side that writes the output of the command to a file through a pipe.
+func (f bigOutput) pipe(dir string) compare.Side {
 	file := filepath.Join(dir, "piped")
 	return compare.Side{
 		Block: func() int { must(f.pipeTo(file)); return 1 },
@@ -180,24 +180,24 @@ func (f flood) pipe(dir string) compare.Side {
 	}
 }
 
-func (f flood) pipeTo(file string) error {
+func (f bigOutput) pipeTo(file string) error {
 	return exec.Command(shell(), "-c", fmt.Sprintf("nice -n %d %s -c '%s' | cat >%s", floor.Nice, shell(), f.command, file)).Run()
 }
 
-// A weight is what a flood takes besides time, in bytes.
+// A weight is the memory and disk space that the command takes, in bytes.
 type weight struct {
-	daemon  int64 // how much its resident memory has grown at most
-	keeper  int64 // the keeper's resident memory at most, with what it shares with the daemon
-	private int64 // without that, and with the keeper that waits for the next command
-	kept    int64 // of the output
+	daemon  int64 // largest growth of the daemon's resident memory
+	keeper  int64 // largest resident memory of the keeper, including what it shares with the daemon
+	private int64 // largest private memory of all keepers, including the one for the next command
+	kept    int64 // output that is stored
 }
 
-// weigh runs a flood with an eye on memory, and then on what was kept.
-func (d *flooded) weigh(f flood) (w weight) {
+// weigh runs the command and measures memory and stored output.
+func (d *testDaemon) weigh(f bigOutput) (w weight) {
 	id := d.open()
 	defer d.remove(id)
 	daemon := d.cmd.Process.Pid
-	must(os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", daemon), []byte("5"), 0)) // the peak begins anew
+	must(os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", daemon), []byte("5"), 0)) // resets the peak
 	before := got(memory(daemon, "status", "VmRSS"))
 	over := make(chan struct{})
 	var watching sync.WaitGroup
@@ -211,8 +211,9 @@ func (d *flooded) weigh(f flood) (w weight) {
 	return w
 }
 
-// watchKeepers looks at the keepers of a daemon again and again. It returns the
-// most that one of them had resident, and that all of them had to themselves.
+// watchKeepers polls the memory of the keepers of a daemon until over is closed. It
+// returns the largest resident memory of one keeper, and the largest private memory of
+// all.
 func watchKeepers(daemon int, over chan struct{}) (resident, private int64) {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -222,7 +223,7 @@ func watchKeepers(daemon int, over chan struct{}) (resident, private int64) {
 			if !isKeeper(child) {
 				continue
 			}
-			// One that has just ended has none.
+			// A process that has just ended has none.
 			r, _ := memory(child, "status", "VmHWM")
 			p, _ := memory(child, "smaps_rollup", "Private_Clean", "Private_Dirty")
 			resident, sum = max(resident, r), sum+p
@@ -236,16 +237,16 @@ func watchKeepers(daemon int, over chan struct{}) (resident, private int64) {
 	}
 }
 
-// isKeeper reports whether a process is a keeper already: for a moment it is its
-// daemon, with all its memory.
+// isKeeper reports whether a child of the daemon runs the keeper already. Between fork and
+// exec it still has the memory of the daemon.
 func isKeeper(pid int) bool {
 	line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	return strings.HasPrefix(string(line), keeper.Name)
 }
 
-// checkLog makes sure that what is kept of the only process is what it printed,
-// and returns how much that is.
-func (d *flooded) checkLog(f flood) (kept int64, err error) {
+// checkLog checks that the stored output of the only process is what it printed, and
+// returns its size.
+func (d *testDaemon) checkLog(f bigOutput) (kept int64, err error) {
 	files, err := filepath.Glob(filepath.Join(d.home, "processes", "*", "out.*"))
 	if err != nil {
 		return 0, err
@@ -276,7 +277,8 @@ func (d *flooded) checkLog(f flood) (kept int64, err error) {
 	return kept, nil
 }
 
-// isPart makes sure that a file has what another has at an offset.
+// isPart checks that the content of a file is the same as that of another from an offset
+// on, and returns its size.
 func isPart(file, of string, offset int64) (size int64, err error) {
 	a, err := os.Open(file)
 	if err != nil {
