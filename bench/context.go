@@ -28,8 +28,8 @@ import (
 const longSessionVariable = "ABIDE_BENCH_CONTEXT"
 
 const (
-	marathonName  = "context: one session in a small window"
-	marathonTurns = 10_000
+	longSessionName  = "context: one session in a small window"
+	longSessionTurns = 10_000
 )
 
 var longSessionLimits = window.Limits{Window: 16_000, Output: 1000}
@@ -45,7 +45,7 @@ type tenth struct {
 // measureLongSession measures whether turns of a session cost the same after thousands of
 // turns as at its beginning, although its history is much larger than the model's window.
 func measureLongSession(at place, only string) (err error) {
-	if !strings.Contains(marathonName, only) {
+	if !strings.Contains(longSessionName, only) {
 		return nil
 	}
 	at = at.below("context")
@@ -54,21 +54,21 @@ func measureLongSession(at place, only string) (err error) {
 		return err
 	}
 	cmd := exec.Command(self)
-	cmd.Dir, cmd.Stderr, cmd.Env = at.dir, os.Stderr, append(os.Environ(), longSessionVariable+"="+strconv.Itoa(marathonTurns))
+	cmd.Dir, cmd.Stderr, cmd.Env = at.dir, os.Stderr, append(os.Environ(), longSessionVariable+"="+strconv.Itoa(longSessionTurns))
 	out, err := cmd.Output()
 	if err != nil {
-		return fmt.Errorf("%s: %w", marathonName, err)
+		return fmt.Errorf("%s: %w", longSessionName, err)
 	}
 	var way []tenth
 	if err := json.Unmarshal(out, &way); err != nil {
-		return fmt.Errorf("%s: %w", marathonName, err)
+		return fmt.Errorf("%s: %w", longSessionName, err)
 	}
 	printLongSession(way)
 	return nil
 }
 
 func printLongSession(way []tenth) {
-	fmt.Printf("\n%s of %d tokens: %d turns with calls of random size; the last tenth beside the first\n", marathonName, longSessionLimits.Window, marathonTurns)
+	fmt.Printf("\n%s of %d tokens: %d turns with calls of random size; the last tenth beside the first\n", longSessionName, longSessionLimits.Window, longSessionTurns)
 	first, last := way[0], way[len(way)-1]
 	t := compare.NewTable(os.Stdout, "", "first", "last", "ratio")
 	t.Row("median turn µs", first.Turn.Microseconds(), last.Turn.Microseconds(), ratio(last.Turn, first.Turn))

@@ -101,7 +101,7 @@ type testDaemon struct {
 
 // start starts the built program with the quota of the measurement.
 func (f bigOutput) start(at place, abide string) *testDaemon {
-	b := binary{abide, got(os.MkdirTemp(at.dir, "flood-"))}
+	b := binary{abide, got(os.MkdirTemp(at.dir, "output-"))}
 	home := filepath.Join(b.dir, "home")
 	must(os.Mkdir(home, 0o700))
 	if f.quota > 0 {
@@ -119,7 +119,7 @@ func (d *testDaemon) stop() {
 // open creates a session that may run every command.
 func (d *testDaemon) open() event.SessionID {
 	d.turns++
-	id := event.SessionID(fmt.Sprintf("flood-%d", d.turns))
+	id := event.SessionID(fmt.Sprintf("output-%d", d.turns))
 	must(d.Call(context.Background(), api.SessionCreate, api.OpenParams{
 		SessionID: id, Model: "instant", Streaming: true, WorkingDirectory: d.home,
 		Provider: &api.Provider{BaseURL: d.url, APIKey: "bench"}, Abide: &api.OpenAbide{Approve: approval.All},

@@ -14,7 +14,7 @@ import (
 	"github.com/abide-run/abide/internal/model/remote/remotetest"
 )
 
-var anthropicMessages = judge{
+var anthropicMessages = reference{
 	subject: remotetest.Subject{New: anthropic.New, Serve: anthropictest.Serve},
 	stories: "../internal/model/anthropic/testdata/stories",
 	say:     roundTrip[sdk.MessageNewParams],

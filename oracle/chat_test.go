@@ -15,7 +15,7 @@ import (
 	"github.com/abide-run/abide/internal/model/remote/remotetest"
 )
 
-var chatCompletions = judge{
+var chatCompletions = reference{
 	subject: remotetest.Subject{New: openai.New, Serve: func(l net.Listener, m model.Model, o remotetest.Options) *remotetest.Server {
 		return openaitest.Serve(l, m, openaitest.Options{Key: o.Key, Fault: o.Fault})
 	}},
@@ -52,7 +52,7 @@ func hearChat(t *testing.T, url string, stream bool) heard {
 	defer func() { _ = chunks.Close() }()
 	for chunks.Next() {
 		all.AddChunk(chunks.Current())
-		if u := chunks.Current().Usage; u.TotalTokens > 0 { // the accumulator does not know all of it
+		if u := chunks.Current().Usage; u.TotalTokens > 0 { // the accumulator does not contain all of it
 			all.Usage = u
 		}
 		for _, c := range chunks.Current().Choices {
@@ -65,12 +65,12 @@ func hearChat(t *testing.T, url string, stream bool) heard {
 	return chatHeard(&all.ChatCompletion, reasoning)
 }
 
-// extra finds the reasoning, which the SDK has no field for.
+// extra returns the reasoning, for which the SDK has no field.
 func extra(raw string) string {
 	var more struct {
 		Reasoning string `json:"reasoning_content"`
 	}
-	_ = json.Unmarshal([]byte(raw), &more) // it is what the SDK has read already
+	_ = json.Unmarshal([]byte(raw), &more) // the SDK has decoded it already
 	return more.Reasoning
 }
 

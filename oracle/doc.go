@@ -1,7 +1,6 @@
-// Package oracle asks the official SDKs whether our wires are right.
+// Package oracle tests our wires against the official SDKs.
 //
-// The stories that test each wire are played once more: what we send must be
-// what the SDK's own types can say, and what comes back must mean the same to
-// the SDK as to us. It is a module of its own, so that the SDKs never become a
-// dependency of abide.
+// It runs the stories of each wire again: the types of the SDK must be able to express
+// what we send, and the SDK must decode a reply to the same result as we do. It is a
+// separate module, so that the SDKs do not become dependencies of abide.
 package oracle

@@ -18,28 +18,28 @@ import (
 	"github.com/abide-run/abide/internal/model/remote/remotetest"
 )
 
-// A sdk is an SDK.
-type judge struct {
+// A reference is an SDK that our wires are compared with.
+type reference struct {
 	subject remotetest.Subject
 	stories string
-	// say reads a body into the SDK's type for requests, and writes that.
+	// say decodes a body into the SDK's type for requests, and encodes that again.
 	say func(body []byte) ([]byte, error)
-	// hear asks the server at this URL with the SDK.
+	// hear sends a request to the server at this URL with the SDK.
 	hear func(t *testing.T, url string, stream bool) heard
 }
 
-// heard is what an SDK makes of an answer.
+// heard is an answer as an SDK decodes it.
 type heard struct {
 	remotetest.Want
-	err      error // that it reports
-	status   int   // of that error
-	finished bool  // the reply came to its end
+	err      error // error that the SDK reports
+	status   int   // HTTP status of that error
+	finished bool  // true if the reply is complete
 }
 
-var judges = map[string]judge{"chat": chatCompletions, "responses": openaiResponses, "anthropic": anthropicMessages}
+var references = map[string]reference{"chat": chatCompletions, "responses": openaiResponses, "anthropic": anthropicMessages}
 
 func TestStoriesMeanTheSameToTheSDK(t *testing.T) {
-	for name, j := range judges {
+	for name, j := range references {
 		for _, story := range remotetest.ReadStories(t, j.stories) {
 			t.Run(name+"/"+story.Name, func(t *testing.T) {
 				for i, body := range story.Play(t, j.subject) {
@@ -54,7 +54,7 @@ func TestStoriesMeanTheSameToTheSDK(t *testing.T) {
 }
 
 func TestTheSDKCouldHaveSentEveryRequest(t *testing.T) {
-	for name, j := range judges {
+	for name, j := range references {
 		t.Run(name, func(t *testing.T) {
 			var sent []byte
 			_, c := j.subject.Client(t, remotetest.Says("x"), remotetest.Options{Fault: func(_ int, body []byte) remotetest.Fault {
@@ -78,7 +78,7 @@ func TestTheSDKUnderstandsOurServers(t *testing.T) {
 		Usage: model.Usage{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4, Reasoning: 5}, Reasoning: &model.Reasoning{Text: "hm", Opaque: "o", Encrypted: "e"},
 	}
 	m := remotetest.Ask(func(context.Context, *model.Request, func(model.Delta)) (*model.Reply, error) { return want, nil })
-	for name, j := range judges {
+	for name, j := range references {
 		for _, stream := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, ", stream ", stream), func(t *testing.T) {
 				server, _ := j.subject.Client(t, m, remotetest.Options{}, remote.Config{})
@@ -93,13 +93,13 @@ func TestTheSDKUnderstandsOurServers(t *testing.T) {
 }
 
 // checkRequest fails if the SDK could not have sent this.
-func (j judge) checkRequest(t rapid.TB, what string, body []byte) {
+func (j reference) checkRequest(t rapid.TB, what string, body []byte) {
 	t.Helper()
 	var ours map[string]any
 	if err := json.Unmarshal(body, &ours); err != nil {
 		t.Fatal(err)
 	}
-	delete(ours, "stream") // the SDKs say it by another method
+	delete(ours, "stream") // the SDKs have another method for it
 	want, err := json.Marshal(withoutNull(ours))
 	if err != nil {
 		t.Fatal(err)
@@ -113,7 +113,7 @@ func (j judge) checkRequest(t rapid.TB, what string, body []byte) {
 	}
 }
 
-// withoutNull leaves out members that say nothing.
+// withoutNull removes members that are null or empty.
 func withoutNull(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -132,8 +132,8 @@ func withoutNull(v any) any {
 	return v
 }
 
-// checkReply fails unless the SDK makes the same of an answer as the story.
-func (j judge) checkReply(t *testing.T, n int, step *remotetest.Step) {
+// checkReply fails unless the SDK decodes an answer to what the story expects.
+func (j reference) checkReply(t *testing.T, n int, step *remotetest.Step) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { step.Answer(w) }))
 	defer server.Close()
@@ -154,8 +154,8 @@ func (j judge) checkReply(t *testing.T, n int, step *remotetest.Step) {
 	}
 }
 
-// checkSame compares replies. What was refused or cut off is not called by us,
-// whatever came of it.
+// checkSame compares replies. Calls in a reply that was refused or cut off are ignored,
+// because we do not make them.
 func checkSame(t *testing.T, n int, ours, theirs remotetest.Want) {
 	t.Helper()
 	if ours.Finish == "refusal" || ours.Finish == "length" {
@@ -167,7 +167,7 @@ func checkSame(t *testing.T, n int, ours, theirs remotetest.Want) {
 	}
 }
 
-// roundTrip reads a body into a type and writes it again.
+// roundTrip decodes a body into a type and encodes it again.
 func roundTrip[T any](body []byte) ([]byte, error) {
 	var params T
 	if err := json.Unmarshal(body, &params); err != nil {
@@ -176,7 +176,7 @@ func roundTrip[T any](body []byte) ([]byte, error) {
 	return json.Marshal(params)
 }
 
-// paragraphs joins texts that do not follow each other directly.
+// paragraphs joins texts with blank lines.
 type paragraphs struct {
 	text  strings.Builder
 	apart bool

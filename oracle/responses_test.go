@@ -15,15 +15,15 @@ import (
 	"github.com/abide-run/abide/internal/model/responses/responsestest"
 )
 
-var openaiResponses = judge{
+var openaiResponses = reference{
 	subject: remotetest.Subject{New: responses.New, Serve: responsestest.Serve},
 	stories: "../internal/model/responses/testdata/stories",
 	say:     sayResponses,
 	hear:    hearResponses,
 }
 
-// sayResponses reads answers that are given back as what they are. In a list, the
-// SDK takes every message for one that somebody wrote.
+// sayResponses decodes answers that are sent back as output items. In a list, the SDK
+// decodes every message as an input message.
 func sayResponses(body []byte) ([]byte, error) {
 	var request map[string]json.RawMessage
 	var input []json.RawMessage
@@ -50,9 +50,9 @@ func sayResponses(body []byte) ([]byte, error) {
 	return withAnswers(request, others, answers)
 }
 
-// withAnswers reads all other items of a request, and puts the answers back.
+// withAnswers decodes all other items of a request, and inserts the answers again.
 func withAnswers(request map[string]json.RawMessage, others []json.RawMessage, answers map[int]json.RawMessage) ([]byte, error) {
-	request["input"], _ = json.Marshal(others) // it is JSON already
+	request["input"], _ = json.Marshal(others) // the items are valid JSON
 	body, err := json.Marshal(request)
 	if err != nil {
 		return nil, err

@@ -20,7 +20,7 @@ import (
 	"github.com/abide-run/abide/internal/workspace/workspacetest"
 )
 
-// service is what the methods of a workspace are called behind.
+// service is the path of the methods of a workspace.
 const service = "/abide.workspace.v1.WorkspaceService/"
 
 func must(t *testing.T, err error) {
@@ -30,7 +30,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// serveWorkspace serves a workspace on a socket, and connects with gRPC's own client.
+// serveWorkspace serves a workspace on a socket, and connects to it with the client of
+// gRPC.
 func serveWorkspace(t *testing.T) *grpc.ClientConn {
 	t.Helper()
 	m := workspacetest.Manager(t, t.TempDir())
@@ -79,7 +80,7 @@ func TestAGRPCClientUsesAWorkspace(t *testing.T) {
 	}
 }
 
-// detail finds a detail of an error.
+// detail returns a detail of an error.
 func detail[M proto.Message](err error) (M, bool) {
 	for _, d := range status.Convert(err).Details() {
 		if m, ok := d.(M); ok {

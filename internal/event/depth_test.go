@@ -14,7 +14,7 @@ func nested(open, inside, end string, levels int) string {
 	return strings.Repeat(open, levels) + inside + strings.Repeat(end, levels)
 }
 
-func TestJSONFromOutsideIsNestedSoDeepAndNoDeeper(t *testing.T) {
+func TestJSONFromOutsideHasALimitedDepth(t *testing.T) {
 	braces := `"` + strings.Repeat(`{[\"`, 2*event.MaxDepth) + `"`
 	for name, c := range map[string]struct {
 		text  string

@@ -73,7 +73,7 @@ func TestWhatIsEncodedIsReadBack(t *testing.T) {
 	}
 }
 
-func TestEachEventHasBytesOfItsOwn(t *testing.T) {
+func TestEventsDoNotShareBytes(t *testing.T) {
 	one := encode(t, event.Head{ID: "1", Time: noon}, event.SessionInfoData{Message: "one"})
 	kept := bytes.Clone(one.Bytes)
 	encode(t, event.Head{ID: "2", Time: noon}, event.SessionInfoData{Message: "two"})
@@ -82,14 +82,14 @@ func TestEachEventHasBytesOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestAPayloadThatIsNoJSONIsRefused(t *testing.T) {
+func TestAnInvalidPayloadIsRefused(t *testing.T) {
 	_, err := event.Encode(event.Head{ID: "1", Time: noon}, event.ToolStartData{Arguments: json.RawMessage(`{`)})
 	if err == nil || !strings.Contains(err.Error(), string(event.ToolStart)) {
 		t.Errorf("err = %v, want one that names the kind", err)
 	}
 }
 
-func TestBytesThatAreNoEnvelopeAreRefused(t *testing.T) {
+func TestInvalidEnvelopesAreRefused(t *testing.T) {
 	for _, b := range []string{
 		``, `{`, `{}`, `[]`, `null`, `{"type":}`, `{"type":""}`, `{"type":"a"`, `{"type":"a`, `{"type":"a\"b"}`,
 		`{ "type":"a"}`, `{"id":"i","type":"a"}`, `"type":"a"}`,
@@ -196,9 +196,9 @@ type raw struct {
 func (r raw) Type() event.Type             { return r.kind }
 func (r raw) MarshalJSON() ([]byte, error) { return r.body, nil }
 
-// TestAnEventThatWasMadeHasTheTimeThatItIsReadBackWith: a state that was folded
+// TestAnEncodedEventHasTheTimeThatAReaderGets: a state that was folded
 // from it must be the one that is loaded later.
-func TestAnEventThatWasMadeHasTheTimeThatItIsReadBackWith(t *testing.T) {
+func TestAnEncodedEventHasTheTimeThatAReaderGets(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 987654321, time.FixedZone("east", 3600))
 	e, err := event.Encode(event.Head{ID: "i", Time: at}, event.AbortData{})
 	if err != nil {

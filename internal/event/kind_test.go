@@ -124,9 +124,9 @@ func TestEveryKindIsInTheTable(t *testing.T) {
 	}
 }
 
-// TestTheRowsOfTheTableAgreeWithThemselves: properties that exclude each other, or
+// TestRowsOfTheTableAreConsistent: properties that exclude each other, or
 // that follow from each other.
-func TestTheRowsOfTheTableAgreeWithThemselves(t *testing.T) {
+func TestRowsOfTheTableAreConsistent(t *testing.T) {
 	for _, k := range event.Kinds() {
 		e, err := event.Parse(1, fmt.Appendf(nil, `{"type":%q,"id":"i","timestamp":"2026-11-15T12:00:00.000Z","parentId":null,"data":{}}`, k.Type))
 		if err != nil {
@@ -158,9 +158,9 @@ func TestTheRowsOfTheTableAgreeWithThemselves(t *testing.T) {
 	}
 }
 
-// TestAKindThatIsNotKnownIsLikeAnyOther: a log of a newer version can be read and
+// TestAnUnknownKindIsStoredAndShownLikeAnyOther: a log of a newer version can be read and
 // shown, and its body is refused with its name.
-func TestAKindThatIsNotKnownIsLikeAnyOther(t *testing.T) {
+func TestAnUnknownKindIsStoredAndShownLikeAnyOther(t *testing.T) {
 	e, err := event.Parse(7, []byte(`{"type":"future.thing","id":"i","timestamp":"2026-11-15T12:00:00.000Z","parentId":null,"data":{"a":1}}`))
 	if err != nil {
 		t.Fatal(err)

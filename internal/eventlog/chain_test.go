@@ -11,7 +11,7 @@ import (
 )
 
 // The chain is written down in files that outlive us: these values never change.
-func TestTheChainIsWhatItAlwaysWas(t *testing.T) {
+func TestTheHashesOfTheChainNeverChange(t *testing.T) {
 	var end eventlog.End
 	for i, c := range []struct{ text, hash string }{
 		{`{"type":"a"}`, "c417448b14cb0ac8df770de529e2bc517024a2a308a25b13a392ffb7a8a1c6d8"},
@@ -25,7 +25,7 @@ func TestTheChainIsWhatItAlwaysWas(t *testing.T) {
 	}
 }
 
-func TestALinkCoversTheOneBeforeTheNumberAndTheDigest(t *testing.T) {
+func TestAHashCoversThePreviousHashThePositionAndTheDigest(t *testing.T) {
 	base := eventlog.End{Seq: 7, Hash: eventlog.Hash{1}}
 	digest := sha256.Sum256([]byte("text"))
 	formula := append(append(append([]byte{}, base.Hash[:]...), 0, 0, 0, 0, 0, 0, 0, 8), digest[:]...)

@@ -40,7 +40,7 @@ func TestAStoreIsOpenedFromItsURL(t *testing.T) {
 	}
 }
 
-func TestAURLWithATypoSaysWhatThereIs(t *testing.T) {
+func TestAnInvalidURLIsRefusedWithTheValidForms(t *testing.T) {
 	var opened string
 	for url, want := range map[string]string{
 		"":                         "has no scheme: write memory: or named:NAME",

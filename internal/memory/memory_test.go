@@ -237,7 +237,7 @@ func TestWhichSessionsAreDue(t *testing.T) {
 	}
 }
 
-func TestEachAttemptIsLaterAndTheFifthIsTheLast(t *testing.T) {
+func TestEachRetryIsLaterAndTheFifthFailureQuarantines(t *testing.T) {
 	for failed, pause := range []time.Duration{0, time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 16 * time.Minute, 32 * time.Minute, time.Hour, time.Hour} {
 		a := memory.Attempts{Failed: failed, Last: now}
 		if want := now.Add(pause); failed > 0 && !a.Again().Equal(want) || failed == 0 && !a.Again().IsZero() {

@@ -170,7 +170,7 @@ func TestUsageAddsUp(t *testing.T) {
 	}
 }
 
-func TestOnlySomeErrorsMayPass(t *testing.T) {
+func TestOnlySomeErrorsAreTemporary(t *testing.T) {
 	for kind, want := range map[model.Kind]bool{
 		model.KindAuth: false, model.KindNotFound: false, model.KindRequest: false, model.KindOverflow: false, model.KindReasoning: false, model.KindScenario: false,
 		model.KindRateLimit: true, model.KindOverloaded: true, model.KindNetwork: true, model.KindStream: true, model.KindTimeout: true,
@@ -181,7 +181,7 @@ func TestOnlySomeErrorsMayPass(t *testing.T) {
 	}
 }
 
-func TestAnErrorSpeaksForItselfAndKeepsItsCause(t *testing.T) {
+func TestAnErrorHasItsMessageAndItsCause(t *testing.T) {
 	err := error(&model.Error{Message: "one sentence", Err: io.EOF})
 	if err.Error() != "one sentence" || !errors.Is(err, io.EOF) {
 		t.Errorf("the error is %q, its cause %v", err, errors.Unwrap(err))

@@ -56,13 +56,13 @@ func TestASectionOfTheGroupCanBeKept(t *testing.T) {
 	}
 }
 
-func TestWhatHasNoPlaceIsNotLost(t *testing.T) {
+func TestContentForUnknownSectionsIsKept(t *testing.T) {
 	if got := customized(t, `{"of_tomorrow":{"action":"replace","content":"MINE"}}`, nil); !strings.Contains(got, "MINE") {
 		t.Errorf("prompt = %q", got)
 	}
 }
 
-func TestAClientLooksOverSections(t *testing.T) {
+func TestAClientRewritesSections(t *testing.T) {
 	sections := `{"identity":{"action":"transform"},"tone":{"action":"transform"},"safety":{"action":"remove"}}`
 	config := event.SessionConfiguredData{SystemMessage: json.RawMessage(`{"mode":"customize","sections":` + sections + `}`)}
 	wanted, err := transcript.Transforms(config, "", "")

@@ -178,7 +178,7 @@ func TestImagesFollowTheResultsInCallOrder(t *testing.T) {
 	}
 }
 
-func TestAModelThatCannotSeeIsShownNothing(t *testing.T) {
+func TestAModelWithoutVisionGetsNoImages(t *testing.T) {
 	image := []model.Image{{MediaType: "image/png", Data: []byte{1}}}
 	list := []*model.Message{
 		{Role: model.User, Text: "what is this?", Images: image},

@@ -109,7 +109,7 @@ func TestWhatWasCountedOfAnotherHistoryDoesNotCount(t *testing.T) {
 	}
 }
 
-func TestAProviderThatDoesNotCountTeachesNothing(t *testing.T) {
+func TestNothingIsLearnedFromAProviderThatDoesNotCount(t *testing.T) {
 	var m window.Meter
 	req := &model.Request{Messages: []*model.Message{said("first")}}
 	if a := m.Learn(req, model.Usage{}); a != (window.Anchor{}) {

@@ -96,7 +96,7 @@ func TestDecisions(t *testing.T) {
 	}
 }
 
-func TestNothingSwitchesTheLimitOff(t *testing.T) {
+func TestTheLimitCannotBeTurnedOff(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		enabled := rapid.Bool().Draw(t, "enabled")
 		p, _ := window.Settings{
@@ -136,7 +136,7 @@ func TestAThresholdFiresAgainOnlyAfterGrowth(t *testing.T) {
 	}
 }
 
-func TestFailuresRestUntilSomebodySpeaks(t *testing.T) {
+func TestAfterFailuresThresholdsWaitForAMessage(t *testing.T) {
 	p := window.Policy{Limit: 1000, Between: 100}
 	now := time.Unix(1000, 0)
 	var g window.Gate

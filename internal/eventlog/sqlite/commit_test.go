@@ -124,7 +124,7 @@ func TestATransactionIsBounded(t *testing.T) {
 	}
 }
 
-func TestALoserFailsAlone(t *testing.T) {
+func TestAConflictFailsAlone(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "abide.db"))
 	end := add(t, s, "old", eventlog.End{}, "x")
 	errs := together(t, s,
@@ -239,7 +239,7 @@ func TestSixtyFourBusySessionsShareSyncs(t *testing.T) {
 	}
 }
 
-func TestTheNewcomerFencesTheOld(t *testing.T) {
+func TestOpeningAStoreFencesTheOldProcess(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "abide.db")
 	old := open(t, path)
 	end := add(t, old, "s", eventlog.End{}, "a")
@@ -265,7 +265,7 @@ func TestTheNewcomerFencesTheOld(t *testing.T) {
 	add(t, young, "t", eventlog.End{}, "closing the old harms nobody")
 }
 
-func TestTheFencedCanChangeNothing(t *testing.T) {
+func TestAFencedProcessCanChangeNothing(t *testing.T) {
 	for name, change := range map[string]func(s *Store, end eventlog.End) error{
 		"append": func(s *Store, end eventlog.End) error {
 			return second(s.Append(context.Background(), "s", batch(end, "x")))

@@ -257,7 +257,7 @@ func TestABrokenIndexEntryIsShownAndReadAllTheSame(t *testing.T) {
 
 // Someone who can compute hashes can write another history. Only a copy of the
 // end, kept elsewhere, tells.
-func TestAWholeHistoryWrittenAnewIsNotDetected(t *testing.T) {
+func TestARewrittenHistoryIsNotDetected(t *testing.T) {
 	path := makeDamageStore(t)
 	s := open(t, path)
 	before, err := s.Session(t.Context(), "victim")
@@ -421,7 +421,7 @@ func crash(t *testing.T, path string, wal int64) (copied string) {
 
 // A write-ahead log that is cut takes the last appends with it, whole ones only.
 // Nothing in the file tells that they ever were: that is what syncing is for.
-func TestACutWriteAheadLogTakesBackTheLastAppendsUnnoticed(t *testing.T) {
+func TestATruncatedWriteAheadLogLosesTheLastAppendsUnnoticed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "abide.db")
 	s := open(t, path)
 	if err := s.write.exec("PRAGMA wal_checkpoint(TRUNCATE)"); err != nil { // nobody commits now
@@ -455,7 +455,7 @@ func TestACutWriteAheadLogTakesBackTheLastAppendsUnnoticed(t *testing.T) {
 	}
 }
 
-func TestAByteFlippedInTheWriteAheadLogTakesBackWhatFollows(t *testing.T) {
+func TestAFlippedByteInTheWriteAheadLogLosesTheLaterAppends(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "abide.db")
 	s := open(t, path)
 	var end eventlog.End

@@ -10,7 +10,7 @@ import (
 	"github.com/abide-run/abide/internal/eventlog"
 )
 
-func TestWhatIsNotAtItsPlaceAnyMoreAcknowledgesNothing(t *testing.T) {
+func TestAStoreWhoseFilesWereMovedRefusesAppends(t *testing.T) {
 	move := func(from, to string) error { return os.Rename(from, to) }
 	for name, hurt := range map[string]func(dir string) error{
 		"folder deleted": os.RemoveAll,
@@ -57,7 +57,7 @@ func refusesAll(t *testing.T, s *Store, end eventlog.End) {
 	}
 }
 
-func TestAFolderThatMayNotBeEnteredForAMomentHurtsNobody(t *testing.T) {
+func TestAFolderWithoutPermissionDoesNotCloseTheStore(t *testing.T) {
 	if os.Getuid() == 0 {
 		t.Skip("skipped: a folder without permissions, because root may enter it")
 	}

@@ -30,7 +30,7 @@ func addJob(t *testing.T, s *Store, id string) {
 }
 
 // Whoever had the store open is fenced: its leases are over, however long they were.
-func TestWhoTakesTheStoreOverTakesTheJobsOver(t *testing.T) {
+func TestTakingTheStoreOverEndsAllLeases(t *testing.T) {
 	path := makeDamageStore(t)
 	before := open(t, path)
 	addJob(t, before, "1")

@@ -13,7 +13,7 @@ import (
 	"github.com/abide-run/abide/internal/eventlog"
 )
 
-func TestTheFileIsTheOwnersAlone(t *testing.T) {
+func TestOnlyTheOwnerCanReadTheFile(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "careless"), nil, 0o644); err != nil {
 		t.Fatal(err)
@@ -104,7 +104,7 @@ func refuses(t *testing.T, path string, parts ...string) {
 	}
 }
 
-func TestAStoreFromTheFutureIsRefused(t *testing.T) {
+func TestAStoreOfANewerVersionIsRefused(t *testing.T) {
 	path := makeDamageStore(t)
 	tamper(t, path, "PRAGMA user_version = 99")
 	refuses(t, path, "has version 99", "versions up to 2", "use a newer abide")

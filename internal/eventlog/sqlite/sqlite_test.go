@@ -27,7 +27,7 @@ func open(t testing.TB, path string) *Store {
 	return s
 }
 
-func TestCloseFoldsEverythingIntoOneFile(t *testing.T) {
+func TestCloseCopiesTheWriteAheadLogIntoTheFile(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, filepath.Join(dir, "abide.db"))
 	end := add(t, s, "s", eventlog.End{}, "a")

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestOnlyWhatCanEndByItselfCanPass(t *testing.T) {
+func TestErrorsThatMayGoAwayAreTemporary(t *testing.T) {
 	exec := func(path, text string) (*sql.DB, error) {
 		db, err := sql.Open("sqlite", path)
 		if err == nil {

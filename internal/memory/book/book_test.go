@@ -182,7 +182,7 @@ func TestADamagedPageIsReportedAndLeftAlone(t *testing.T) {
 	reads(t, b, "p", "---\nno end")
 }
 
-func TestLinksLeadNowhere(t *testing.T) {
+func TestLinksOutOfTheFolderAreNotFollowed(t *testing.T) {
 	root, outside := t.TempDir(), t.TempDir()
 	if err := errors.Join(os.WriteFile(filepath.Join(outside, "p.md"), []byte("secret"), 0o600), os.Symlink(outside, filepath.Join(root, ".abide"))); err != nil {
 		t.Fatal(err)
@@ -207,7 +207,7 @@ func TestLinksLeadNowhere(t *testing.T) {
 	}
 }
 
-func TestOldVersionsGoInTheEnd(t *testing.T) {
+func TestOldVersionsAreRemoved(t *testing.T) {
 	b := newBook(t)
 	for i := range book.Keep + 5 {
 		write(t, b, "p", text(fmt.Sprintf("- fact %d [s#1]", i)))
@@ -268,7 +268,7 @@ func TestWhereAFactGoesDependsOnTheFolder(t *testing.T) {
 	}
 }
 
-func TestRecallIsBoundedAndCannotPassForAnythingElse(t *testing.T) {
+func TestRecallIsLimitedAndCannotBeForged(t *testing.T) {
 	s := book.NewSet(filepath.Join(t.TempDir(), "memory"), "requests", "decisions")
 	if text, pages := s.Recall("", "", 4000); text != "" || pages != nil {
 		t.Errorf("recalled %q of nothing", text)
@@ -338,7 +338,7 @@ func TestAWorkspaceThatIsNotTrustedIsToldToNoModel(t *testing.T) {
 }
 
 // A page that is a pipe blocks nobody.
-func TestAPipeIsNoPage(t *testing.T) {
+func TestAPipeIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	if err := syscall.Mkfifo(filepath.Join(dir, "decisions.md"), 0o600); err != nil {
 		t.Fatal(err)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestWhoSavesAPageAtTheLastMomentHasItBack(t *testing.T) {
+func TestAnEditAtTheLastMomentIsKept(t *testing.T) {
 	dir, err := os.OpenRoot(t.TempDir())
 	if err != nil {
 		t.Fatal(err)

@@ -97,7 +97,7 @@ func (w *randomTest) rewind() {
 }
 
 // Whatever happens to a session, what was said and not taken back is noted once.
-func TestWhateverHappensWhatWasSaidIsNotedOnce(t *testing.T) {
+func TestEveryMessageIsExtractedOnce(t *testing.T) {
 	for seed := range uint64(25) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			story(t, func(l *testHost) {

@@ -14,7 +14,7 @@ type form struct {
 	List []string `json:"list"`
 }
 
-func TestWhatIsHandedIn(t *testing.T) {
+func TestRead(t *testing.T) {
 	for raw, want := range map[string]*form{
 		`{"text":"a"}`:             {Text: "a"},
 		` {"list":["b"]} `:         {List: []string{"b"}},

@@ -82,7 +82,7 @@ func arrived(req *model.Request) *model.Request {
 
 func blank(s string) bool { return strings.TrimSpace(s) == "" }
 
-func TestTheHeaderSaysWhichWireIsSpoken(t *testing.T) {
+func TestTheHeaderNamesTheVersionOfTheAPI(t *testing.T) {
 	for name, test := range map[string]struct {
 		model, effort string
 		beta          bool
@@ -130,7 +130,7 @@ func TestTheVersionIsInThePathOnce(t *testing.T) {
 	}
 }
 
-func TestAzureIsNoPlaceForThisWire(t *testing.T) {
+func TestAzureIsRefused(t *testing.T) {
 	_, err := anthropic.New(anthropic.Config{BaseURL: "https://x.openai.azure.com", Azure: new(remote.Azure)}).Ask(t.Context(), remotetest.Hello, nil)
 	remotetest.WantError(t, err, model.KindRequest)
 }

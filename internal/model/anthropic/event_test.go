@@ -56,7 +56,7 @@ var events = map[string]struct {
 	"no delta":             {`{"type":"content_block_delta","index":0}`, false},
 }
 
-func TestTheFastWayIsTakenOnlyForPlainText(t *testing.T) {
+func TestTheFastReaderReadsOnlyPlainText(t *testing.T) {
 	for name, test := range events {
 		t.Run(name, func(t *testing.T) {
 			if _, ok := newPlainReader().Append(nil, []byte(test.in)); ok != test.fast {
@@ -93,7 +93,7 @@ func checkFast(t *testing.T, first, data []byte) {
 	}
 }
 
-func FuzzTheFastWayReadsWhatEncodingJSONReads(f *testing.F) {
+func FuzzTheFastReaderReadsWhatEncodingJSONReads(f *testing.F) {
 	for _, e := range events {
 		f.Add([]byte(plain), []byte(e.in))
 		f.Add([]byte(e.in), []byte(strings.Replace(e.in, `"text":"`, `"text":"more `, 1)))

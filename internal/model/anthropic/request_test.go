@@ -39,7 +39,7 @@ func bodyOf(t interface{ Fatalf(string, ...any) }, q *remote.Query) (body, strin
 	return b, string(data)
 }
 
-func TestWhateverTheHistoryTheSidesTakeTurns(t *testing.T) {
+func TestRolesAlternateWhateverTheHistory(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		req := &model.Request{Model: "m", Tail: rapid.SampledFrom([]string{"", "t"}).Draw(t, "tail")}
 		for i := range rapid.IntRange(0, 9).Draw(t, "messages") {
@@ -138,7 +138,7 @@ func TestAHistoryOfAnyLengthIsWhole(t *testing.T) {
 	}
 }
 
-func TestHowMuchToThinkIsToldAsTheModelWantsIt(t *testing.T) {
+func TestThinkingIsConfiguredAsTheModelNeedsIt(t *testing.T) {
 	const adaptive = `{"type":"adaptive","display":"summarized"}`
 	for name, test := range map[string]struct {
 		model, effort    string
@@ -172,7 +172,7 @@ func TestHowMuchToThinkIsToldAsTheModelWantsIt(t *testing.T) {
 	}
 }
 
-func TestWorkThatWasBegunWithoutThoughtsGoesOnWithoutThem(t *testing.T) {
+func TestCallsThatBeganWithoutThinkingContinueWithoutIt(t *testing.T) {
 	own := `{"host":"h","model":"claude-sonnet-4-5","parts":[{"raw":{"type":"thinking","thinking":"","signature":"s"}},{"call":true}]}`
 	calls := []model.Call{{ID: "1", Name: "x"}}
 	for name, test := range map[string]struct {

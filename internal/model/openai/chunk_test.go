@@ -68,7 +68,7 @@ var chunks = map[string]struct {
 	"id is a number":        {`{"id":1,"choices":[{"delta":{"content":"a"}}]}`, false},
 }
 
-func TestTheFastWayIsTakenOnlyForPlainText(t *testing.T) {
+func TestTheFastReaderReadsOnlyPlainText(t *testing.T) {
 	for name, test := range chunks {
 		t.Run(name, func(t *testing.T) {
 			if _, ok := newPlainReader().Append(nil, []byte(test.in)); ok != test.fast {
@@ -122,7 +122,7 @@ func (p *plainReader) read(said string) *chunk {
 	return &chunk{Choices: []choice{{Index: p.choice, Delta: d}}}
 }
 
-func FuzzTheFastWayReadsWhatEncodingJSONReads(f *testing.F) {
+func FuzzTheFastReaderReadsWhatEncodingJSONReads(f *testing.F) {
 	for _, c := range chunks {
 		f.Add([]byte(plainChunkText), []byte(c.in))
 		f.Add([]byte(c.in), []byte(strings.Replace(c.in, `"content":"`, `"content":"more `, 1)))

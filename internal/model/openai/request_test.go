@@ -124,7 +124,7 @@ func TestAHistoryOfAnyLengthIsWhole(t *testing.T) {
 	}
 }
 
-func TestTheTailDoesNotStickToAMessage(t *testing.T) {
+func TestTheTailIsNotCachedWithAMessage(t *testing.T) {
 	req := remotetest.History(1)
 	before := bodyOf(t, req, false)
 	with := *req

@@ -132,7 +132,7 @@ func FuzzTextsAreReadAsByEncodingJSON(f *testing.F) {
 	f.Fuzz(checkText)
 }
 
-func TestValuesThatDifferOnlyInTheirTextAreNotWalkedAgain(t *testing.T) {
+func TestValuesThatDifferOnlyInTheirTextAreNotScannedAgain(t *testing.T) {
 	walks := 0
 	reader := &plainjson.Text{Shape: func(s *plainjson.Scanner) bool {
 		walks++

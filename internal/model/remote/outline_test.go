@@ -125,7 +125,7 @@ func FuzzAnyOutlineFitsOrIsDropped(f *testing.F) {
 	})
 }
 
-func TestIdsAndNamesFitEverybody(t *testing.T) {
+func TestIDsAndNamesFitEveryProvider(t *testing.T) {
 	for id, want := range map[string]string{
 		"call_1":                 "call_1",
 		"toolu_01-x":             "toolu_01-x",

@@ -93,7 +93,7 @@ func TestAHistoryOfAnyLengthIsWhole(t *testing.T) {
 	}
 }
 
-func TestTheTailDoesNotStickToAMessage(t *testing.T) {
+func TestTheTailIsNotCachedWithAMessage(t *testing.T) {
 	req := remotetest.History(1)
 	_, before := bodyOf(t, streamed(req))
 	with := *req

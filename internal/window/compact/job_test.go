@@ -373,7 +373,7 @@ func TestAJobEndsHoweverManyPartsThereAre(t *testing.T) {
 	}
 }
 
-func TestTheSummaryRidesOnTheCachedConversationWhereItFits(t *testing.T) {
+func TestTheSummaryIsAskedForInTheCachedConversationIfItFits(t *testing.T) {
 	items := []compact.Item{asked("first"), answered("one"), asked("second")}
 	ride := &model.Request{Model: "main", System: "S", Tools: &model.Tools{}, Messages: messages(items), Tail: "running: nothing"}
 	in := compact.Input{Items: items, Room: 10_000, Ride: ride, Left: 10_000, AskRoom: 10_000, Instructions: "Keep the names."}

@@ -89,9 +89,9 @@ func TestASummaryIsShortenedBeforeWhatTheModelHasNotSeen(t *testing.T) {
 	}
 }
 
-// TestANoticeOutlivesAStepThatDoesNotFit gives up calls that are too large, and
+// TestANoticeIsKeptIfAStepDoesNotFit gives up calls that are too large, and
 // then even the requests, but not what only a notice says.
-func TestANoticeOutlivesAStepThatDoesNotFit(t *testing.T) {
+func TestANoticeIsKeptIfAStepDoesNotFit(t *testing.T) {
 	huge := make([]string, 60)
 	for i := range huge {
 		huge[i] = strings.Repeat("line\n", 200)

@@ -36,7 +36,7 @@ func TestAConversationWrittenDown(t *testing.T) {
 	}
 }
 
-func TestOutputCannotPassForSomebodysWords(t *testing.T) {
+func TestOutputCannotLookLikeAMessage(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		list := []*model.Message{
 			{Role: model.Assistant, Calls: []model.Call{{ID: "1", Name: rapid.StringOfN(anyRune, 0, 20, -1).Draw(t, "tool")}}},
@@ -60,7 +60,7 @@ func TestOutputCannotPassForSomebodysWords(t *testing.T) {
 
 var anyRune = rapid.SampledFrom([]rune("ab \n\r\u2028\u0085\v[]:é漢"))
 
-func TestACutHasItsLengthAndSaysWhatIsGone(t *testing.T) {
+func TestACutHasItsLengthAndSaysWhatIsLeftOut(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringOfN(anyRune, 0, 400, -1).Draw(t, "text")
 		n := rapid.IntRange(-1, 500).Draw(t, "n")
