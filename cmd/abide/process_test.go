@@ -156,7 +156,7 @@ func TestAKilledRunGoesOnWithTheNextOne(t *testing.T) {
 	if got := output(t, dir, "run", "--continue"); got != "I took my time\n" {
 		t.Errorf("the answer is %q", got)
 	}
-	if got := output(t, dir, "sessions", "verify"); !strings.Contains(got, "whole") {
+	if got := output(t, dir, "sessions", "verify"); !strings.Contains(got, "intact") {
 		t.Errorf("verify: %s", got)
 	}
 }
@@ -174,7 +174,7 @@ func TestASignalEndsARunAndItsSessionCanBeResumed(t *testing.T) {
 			if !strings.Contains(rest, `{"type":"result","subtype":"interrupted","is_error":true`) {
 				t.Errorf("the stream ends with %s", rest)
 			}
-			id := regexp.MustCompile(`go on with: abide run --resume (\S+) `).FindStringSubmatch(p.stderr.String())
+			id := regexp.MustCompile(`to continue: abide run --resume (\S+) `).FindStringSubmatch(p.stderr.String())
 			if id == nil {
 				t.Fatalf("stderr does not say how to go on: %s", p.stderr)
 			}
@@ -334,9 +334,9 @@ func TestServeRefusesAddressesThatItCannotHave(t *testing.T) {
 		code int
 		says string
 	}{
-		{[]string{"--listen", taken.Addr().String()}, 3, "another program listens there; choose another port"},
+		{[]string{"--listen", taken.Addr().String()}, 3, "another program is listening there; choose another port"},
 		{[]string{"--listen", "7480"}, 2, "give ADDRESS:PORT"},
-		{[]string{"--listen", ":7480"}, 2, "name an address: 127.0.0.1:7480 for this machine"},
+		{[]string{"--listen", ":7480"}, 2, "the address is missing: use 127.0.0.1:7480 for this machine only"},
 		{[]string{"--listen", "127.0.0.1:http"}, 2, "is not a port"},
 		{[]string{"--listen", "127.0.0.1:0", "--token-file", "none"}, 3, "no such file"},
 		{[]string{"--listen", "127.0.0.1:0", "--token-file", "empty"}, 3, "is empty"},
@@ -503,7 +503,7 @@ func TestOutputThatCannotBeWrittenIsAFailure(t *testing.T) {
 	p := command(t, t.TempDir(), "run", "Reply with exactly: X")
 	p.Stdout = full
 	p.Run()
-	if code := p.ProcessState.ExitCode(); code != 1 || !strings.Contains(p.stderr.String(), "abide: write the output: ") {
+	if code := p.ProcessState.ExitCode(); code != 1 || !strings.Contains(p.stderr.String(), "abide: cannot write the output: ") {
 		t.Errorf("exit code %d, stderr: %s", code, p.stderr)
 	}
 }

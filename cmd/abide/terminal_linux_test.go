@@ -193,7 +193,7 @@ func TestAQuestionIsLeftOpenIfThePersonLeaves(t *testing.T) {
 	must(t, p.Start())
 	x.await(`answer:`)
 	x.typed("\x04") // end of input
-	x.await(`nobody is here to give it`)
+	x.await(`there is no terminal to ask at`)
 	if code := x.leaves(p); code != 5 {
 		t.Errorf("exit code %d, want 5", code)
 	}

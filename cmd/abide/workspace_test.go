@@ -70,7 +70,7 @@ func TestAWorkspaceThatIsKilledComesBackToItsCommands(t *testing.T) {
 		t.Errorf("the command wrote %q and ended with %+v", &all, end)
 	}
 	second := start(t, dir, "workspace")
-	if _, code := second.ends(); code != 3 || !strings.Contains(second.stderr.String(), "another abide workspace runs") {
+	if _, code := second.ends(); code != 3 || !strings.Contains(second.stderr.String(), "another abide workspace is running") {
 		t.Errorf("a second workspace: exit code %d, %s", code, second.stderr)
 	}
 	must(t, p.Process.Signal(syscall.SIGTERM))

@@ -9,9 +9,9 @@ import (
 func (a *app) abortCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "abort SESSION",
-		Short: "Stop the turn of a session",
-		Long: `Stops the turn of a session, closes its open questions and takes back what was
-queued. The session can be used afterwards.`,
+		Short: "Stop the current turn of a session",
+		Long: `Stop the current turn of a session, close its open questions and discard queued
+prompts. The session stays usable.`,
 		Example: "  abide abort 0198c2f1",
 		Args:    arguments(1, 1, "one SESSION"),
 	}

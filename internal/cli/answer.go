@@ -11,15 +11,22 @@ import (
 	"github.com/abide-run/abide/internal/event"
 )
 
-const answerHelp = `Answers an open question of a session, follows the turn to its end and prints the
-answer, like abide run.
+const answerHelp = `Answer an open question of a session, follow the turn to its end and print the
+model's answer, like "abide run".
 
-A permission is answered with "approve", "approve-session" (the same is not asked
-again in this session), "approve-here" (nor in any session that works in this
-place), "approve-always" (nor anywhere) or "reject"; any other text rejects it and
-tells the model why. abide rules lists what was allowed for longer, and takes it
-back. A question of the model, or a call of a client's tool, is answered with a
-text. REQUEST may be left out if only one question is open.`
+Answer a permission request with one of:
+
+  approve          allow it once
+  approve-session  allow it, and do not ask again in this session
+  approve-here     allow it, and do not ask again in any session of this directory
+  approve-always   allow it, and do not ask again anywhere
+  reject           refuse it
+
+Any other text refuses the request and is passed on to the model as the reason.
+"abide rules" lists and revokes what was approved beyond a session.
+
+Answer a question of the model, or a call of a client's tool, with any text.
+REQUEST can be omitted if only one question is open.`
 
 const answerExamples = `  abide questions
   abide answer 0198c2f1 approve
@@ -29,7 +36,7 @@ func (a *app) answerCommand() *cobra.Command {
 	f := &runFlags{}
 	c := &cobra.Command{
 		Use:     "answer SESSION [REQUEST] ANSWER",
-		Short:   "Answer an open question and go on",
+		Short:   "Answer an open question and continue the turn",
 		Long:    answerHelp,
 		Example: answerExamples,
 		Args:    arguments(2, 3, "SESSION [REQUEST] approve|reject|TEXT"),
@@ -103,11 +110,11 @@ func (r *runner) openQuestions(ctx context.Context) ([]question, error) {
 // pick finds the question that is meant: the named one, or the only one.
 func pick(id event.SessionID, open []question, named []string) (question, error) {
 	if len(open) == 0 {
-		return question{}, usagef("session %s has no open question: it was answered, or never asked (abide questions lists all)", id)
+		return question{}, usagef("session %s has no open question: it was already answered, or never asked (list all open questions with: abide questions)", id)
 	}
 	if len(named) == 0 {
 		if len(open) > 1 {
-			return question{}, usagef("session %s has several open questions; say which one:\n%s", id, listed(open))
+			return question{}, usagef("session %s has several open questions; name one of them:\n%s", id, listed(open))
 		}
 		return open[0], nil
 	}
@@ -122,11 +129,11 @@ func pick(id event.SessionID, open []question, named []string) (question, error)
 	}
 	switch len(found) {
 	case 0:
-		return question{}, usagef("session %s has no open question %s: it was answered, or never asked; open are:\n%s", id, named[0], listed(open))
+		return question{}, usagef("session %s has no open question %s: it was already answered, or never asked; its open questions are:\n%s", id, named[0], listed(open))
 	case 1:
 		return found[0], nil
 	}
-	return question{}, usagef("%s is the start of several open questions of session %s:\n%s", named[0], id, listed(found))
+	return question{}, usagef("request id %s is ambiguous: several open questions of session %s start with it:\n%s", named[0], id, listed(found))
 }
 
 func listed(questions []question) string {
@@ -145,7 +152,7 @@ func (r *runner) give(ctx context.Context, q question, text string) error {
 		return err
 	}
 	if !won {
-		return usagef("question %s of session %s was answered by somebody else meanwhile", q.RequestID, r.id)
+		return usagef("question %s of session %s was answered by another client in the meantime", q.RequestID, r.id)
 	}
 	r.settled[q.RequestID] = true
 	return nil

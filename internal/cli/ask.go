@@ -111,7 +111,7 @@ func (q question) headline() string {
 func (q question) keys() string {
 	switch {
 	case q.Permission != nil:
-		return "[y]es, [a]lways in this session (" + oneLine(q.always()) + "), [n]o, or say what to do instead:"
+		return "[y]es, [a]lways in this session (" + oneLine(q.always()) + "), [n]o, or type what to do instead:"
 	case q.Input != nil && len(q.Input.Choices) > 0:
 		return "number or answer:"
 	}

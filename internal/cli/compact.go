@@ -12,30 +12,31 @@ import (
 	"github.com/abide-run/abide/internal/event"
 )
 
-const compactHelp = `Summarises the older part of a session, so that its model has room for more. What
-people asked for is kept in their own words. Nothing is deleted: "abide sessions
-show" has all of it, and --undo lets the model see it again as it was.
+const compactHelp = `Summarise the older part of a session to free space in the model's context window.
+The user's own messages are kept word for word. Nothing is deleted: "abide sessions
+show" still prints everything, and --undo gives the model the full history again.
 
-This happens by itself before the model's window is full; "abide context" shows how
-full it is. Ctrl-C cancels it, and the session is as it was.
+Sessions are compacted automatically before the context window is full; "abide
+context" shows how full it is. Ctrl-C cancels the compaction and leaves the session
+unchanged.
 
-Exit codes: 0 it was compacted or there is nothing to summarise, 1 there is no
-summary, 2 usage, 3 key or configuration, 130 cancelled.`
+Exit codes: 0 compacted or nothing to summarise, 1 failed, 2 usage error,
+3 configuration error, 130 cancelled.`
 
 func (a *app) compactCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "compact SESSION",
-		Short:   "Summarise the older part of a session for its model",
+		Short:   "Summarise the older part of a session to free context",
 		Long:    compactHelp,
 		Example: "  abide compact 0198c2f1\n  abide compact 0198c2f1 --instructions \"keep the names of all files\"\n  abide compact 0198c2f1 --undo",
 		Args:    arguments(1, 1, "one SESSION"),
 	}
 	asJSON := jsonFlag(c)
-	instructions := c.Flags().String("instructions", "", "`TEXT` that says what the summary must not leave out")
-	undo := c.Flags().Bool("undo", false, "let the model see again what it saw before the last compaction; twice takes that back")
+	instructions := c.Flags().String("instructions", "", "`TEXT` that tells the model what the summary must contain")
+	undo := c.Flags().Bool("undo", false, "undo the last compaction; a second --undo redoes it")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		if *undo && *instructions != "" {
-			return usagef("--instructions are for a summary, and --undo writes none: leave one of them out")
+			return usagef("--instructions and --undo cannot be used together: --undo writes no summary")
 		}
 		return a.visit(cmd.Context(), func(c *client.Client) error {
 			info, err := find(cmd.Context(), c, args[0])
@@ -90,7 +91,7 @@ func compactOrCancel(ctx context.Context, c *client.Client, p api.CompactParams)
 func (a *app) compacted(id event.SessionID, before api.ContextWindow, r api.CompactResult) {
 	switch {
 	case r.Outcome == event.OutcomeSkipped:
-		a.out.printf("session %s is as it was: %s\n", id, plain(r.Error))
+		a.out.printf("session %s is unchanged: %s\n", id, plain(r.Error))
 	case r.Outcome == event.OutcomeDone && r.ContextWindow != nil:
 		a.out.printf("session %s was compacted: %s → %s\n", id, extent(before), extent(*r.ContextWindow))
 		if !a.quiet {
@@ -106,9 +107,9 @@ func notCompacted(ctx context.Context, id event.SessionID, r api.CompactResult) 
 	case r.Outcome != event.OutcomeFailed:
 		return nil
 	case errors.As(context.Cause(ctx), &signal):
-		return fmt.Errorf("%w: the compaction was cancelled, and session %s is as it was", signal, id)
+		return fmt.Errorf("%w: the compaction was cancelled, and session %s is unchanged", signal, id)
 	}
-	return fmt.Errorf("session %s could not be compacted, and is as it was: %s (try again, or let another model summarise: compaction.model in the configuration counts from the next abide run --resume on)", id, r.Error)
+	return fmt.Errorf("session %s could not be compacted and is unchanged: %s (try again, or set compaction.model in the configuration to another model and resume the session with: abide run --resume)", id, r.Error)
 }
 
 // uncompact returns to the epoch before.
@@ -124,9 +125,9 @@ func (a *app) uncompact(ctx context.Context, c *client.Client, id event.SessionI
 	if asJSON {
 		return a.out.json(map[string]any{"sessionId": id, "epochId": epoch, "contextWindow": now.ContextWindow})
 	}
-	a.out.printf("session %s is again as before the last compaction: %s\n", id, extent(now.ContextWindow))
+	a.out.printf("undid the last compaction of session %s: %s\n", id, extent(now.ContextWindow))
 	if now.CurrentTokens > now.TokenLimit && !a.quiet {
-		a.err.printf("abide: a request has room for %s tokens: it is compacted again before the next one\n", grouped(now.TokenLimit))
+		a.err.printf("abide: a request can have at most %s tokens, so the session will be compacted again before the next one\n", grouped(now.TokenLimit))
 	}
 	return nil
 }

@@ -14,14 +14,14 @@ import (
 	"github.com/abide-run/abide/internal/model/scripted"
 )
 
-const completionHelp = `Prints a script that lets the shell complete commands, flags, sessions and models.
+const completionHelp = `Print a script that makes the shell complete commands, flags, sessions and models.
 
-bash, for this shell, and for all of yours if bash-completion is installed:
+bash, for the current shell, or for every shell if bash-completion is installed:
 
   source <(abide completion bash)
   abide completion bash > ~/.local/share/bash-completion/completions/abide
 
-zsh, with a folder that is in your fpath before compinit runs:
+zsh, with a directory that is in your fpath before compinit runs:
 
   abide completion zsh > ~/.zfunc/_abide
 
@@ -42,7 +42,7 @@ const bashWords = `declare -F _get_comp_words_by_ref >/dev/null || _get_comp_wor
 func (a *app) completionCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:       "completion bash|zsh|fish",
-		Short:     "Print a script that completes commands in a shell",
+		Short:     "Print a shell completion script",
 		Long:      completionHelp,
 		Example:   "  source <(abide completion bash)",
 		ValidArgs: []string{"bash", "zsh", "fish"},

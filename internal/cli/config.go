@@ -18,11 +18,12 @@ import (
 func (a *app) configCommand() *cobra.Command {
 	c := group(&cobra.Command{
 		Use:   "config",
-		Short: "Show the configuration and where it comes from",
-		Long: `The user's own file is config.toml in $ABIDE_HOME, or in $XDG_CONFIG_HOME/abide.
-A project's file is ` + projectFile + ` in the working directory or above it, up to the root
-of the repository; until its folder is trusted, only what it restricts is taken.
-Variables such as ABIDE_MODEL_MODEL_ID go before both files, and flags before all.`,
+		Short: "Show the configuration and where each value comes from",
+		Long: `The user's configuration is config.toml in $ABIDE_HOME, or in $XDG_CONFIG_HOME/abide.
+A project's configuration is ` + projectFile + ` in the working directory or a directory above
+it, up to the root of the repository; until its directory is trusted (abide trust),
+only its restrictions apply. Environment variables such as ABIDE_MODEL_MODEL_ID
+override both files, and flags override everything.`,
 		Example: "  abide config show\n  abide config keys\n  abide config schema > abide.schema.json\n  abide trust",
 	})
 	c.AddCommand(a.configShow(), a.configKeys(), a.configSchema())
@@ -32,7 +33,7 @@ Variables such as ABIDE_MODEL_MODEL_ID go before both files, and flags before al
 func (a *app) configShow() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "show",
-		Short:   "Show every value that is set, and its source",
+		Short:   "Show every value that is set and its source",
 		Example: "  abide config show\n  abide config show --json | jq -r '.[].from'",
 		Args:    arguments(0, 0, "no argument"),
 	}
@@ -47,7 +48,7 @@ func (a *app) configShow() *cobra.Command {
 			return a.out.json(values)
 		}
 		if len(values) == 0 && !a.quiet {
-			a.err.printf("nothing is configured; abide config keys lists what can be\n")
+			a.err.printf("nothing is configured; list the available keys with: abide config keys\n")
 		}
 		if len(values) == 0 {
 			return nil
@@ -92,14 +93,14 @@ func settled(l *config.Loaded) []setting {
 func (a *app) configKeys() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "keys",
-		Short: "List every key that there is",
-		Long: `Lists every key. A * stands for a name that you choose: [models."gpt-4.1"]. Keys
-that have only one value can be set by a variable, too, which goes before the files:
-ABIDE_WORKER_MAX_TOKENS for worker.max_tokens.`,
+		Short: "List every configuration key",
+		Long: `List every configuration key. A * stands for a name that you choose, as in
+[models."gpt-4.1"]. Keys with a single value can also be set by an environment
+variable, which overrides the files: ABIDE_WORKER_MAX_TOKENS for worker.max_tokens.`,
 		Example: "  abide config keys --long",
 		Args:    arguments(0, 0, "no argument"),
 	}
-	long := c.Flags().BoolP("long", "l", false, "say what each is for")
+	long := c.Flags().BoolP("long", "l", false, "describe each key")
 	asJSON := jsonFlag(c)
 	c.RunE = func(*cobra.Command, []string) error {
 		if *asJSON {
@@ -123,7 +124,7 @@ ABIDE_WORKER_MAX_TOKENS for worker.max_tokens.`,
 func (a *app) configSchema() *cobra.Command {
 	return &cobra.Command{
 		Use:     "schema",
-		Short:   "Print a JSON schema for editors",
+		Short:   "Print the JSON schema of the configuration, for editors",
 		Example: "  abide config schema > abide.schema.json",
 		Args:    arguments(0, 0, "no argument"),
 		RunE: func(*cobra.Command, []string) error {
@@ -139,18 +140,18 @@ func (a *app) configSchema() *cobra.Command {
 func (a *app) trustCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "trust [DIR]",
-		Short: "Let a folder's own configuration count in full",
-		Long: `A project's ` + projectFile + ` can set endpoints and widen what agents may touch. It does
-so only after you said that you trust its folder. Read the file first.`,
+		Short: "Trust the configuration of a directory",
+		Long: `A project's ` + projectFile + ` can set model endpoints and extend what agents may access.
+These settings apply only after you trust its directory. Read the file first.`,
 		Example: "  abide trust\n  abide trust --list\n  abide trust --remove ../elsewhere",
 		Args:    arguments(0, 1, "at most one DIR"),
 	}
-	remove := c.Flags().Bool("remove", false, "trust it no longer")
-	list := c.Flags().Bool("list", false, "list the folders that are trusted")
+	remove := c.Flags().Bool("remove", false, "stop trusting the directory")
+	list := c.Flags().Bool("list", false, "list the trusted directories")
 	c.RunE = func(_ *cobra.Command, args []string) error {
 		switch {
 		case *list && (*remove || len(args) > 0):
-			return usagef("--list only lists: leave the rest out")
+			return usagef("--list cannot be used with a DIR or --remove")
 		case *list:
 			return a.listTrusted()
 		}
@@ -165,7 +166,7 @@ func (a *app) listTrusted() error {
 		a.out.printf("%s\n", plain(dir))
 	}
 	if len(list) == 0 && err == nil && !a.quiet {
-		a.err.printf("no folder is trusted; abide trust DIR adds one\n")
+		a.err.printf("no directory is trusted; add one with: abide trust DIR\n")
 	}
 	return err
 }
@@ -176,7 +177,7 @@ func (a *app) trust(dir string, remove bool) error {
 		return configError(err)
 	}
 	if info, err := os.Stat(absolute); !remove && (err != nil || !info.IsDir()) {
-		return usagef("%s is not a folder", absolute)
+		return usagef("%s is not a directory", absolute)
 	}
 	absolute = real(absolute)
 	list, err := a.trusted()
@@ -190,7 +191,7 @@ func (a *app) trust(dir string, remove bool) error {
 		word = "trusted"
 	}
 	if err := a.writeTrusted(list); err != nil {
-		return configError(fmt.Errorf("the list of trusted folders cannot be written: %w", err))
+		return configError(fmt.Errorf("cannot write the list of trusted directories: %w", err))
 	}
 	a.out.printf("%s is %s\n", plain(absolute), word)
 	if !remove && !a.quiet {
@@ -230,7 +231,7 @@ func (a *app) tellTrusted(file string) error {
 		return configError(err)
 	}
 	for _, ignored := range loaded.Ignored {
-		a.err.printf("%s counts now\n", plain(ignored.Key))
+		a.err.printf("%s now applies\n", plain(ignored.Key))
 	}
 	return nil
 }

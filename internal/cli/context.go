@@ -15,18 +15,17 @@ import (
 	"github.com/abide-run/abide/internal/event"
 )
 
-const contextHelp = `Shows what fills the window of a session's model: as a bar, and in tokens. The
-numbers below the bar are the thresholds at which the older part of the session is
-summarised; "abide compact" does that now.
+const contextHelp = `Show how the context window of a session's model is used, as a bar and in tokens.
+The numbers below the bar mark the thresholds at which the older part of the session
+is summarised; "abide compact" summarises it now.
 
-The sum is what the provider counted of the last request, with an estimate of what
-came since; where nobody counted, all of it is estimated. The parts are always
-estimated.`
+The total is the provider's count for the last request plus an estimate of everything
+since; without a count, all of it is an estimate. The parts are always estimates.`
 
 func (a *app) contextCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "context SESSION",
-		Short:   "Show what fills the window of a session's model",
+		Short:   "Show how the context window of a session is used",
 		Long:    contextHelp,
 		Example: "  abide context 0198c2f1\n  abide context 0198c2f1 --json | jq .currentTokens",
 		Args:    arguments(1, 1, "one SESSION"),
@@ -77,9 +76,9 @@ func (s sight) parts() []part {
 		{"y", "\x1b[34m", "system prompt", r.SystemTokens},
 		{"t", "\x1b[36m", "tools", r.ToolDefinitionsTokens},
 		{"s", "\x1b[35m", "summary", r.Summary},
-		{"p", "\x1b[32m", "what people said", r.Asked},
-		{"m", "\x1b[33m", "what the model said", r.Answered},
-		{"o", "\x1b[31m", "output of tools", r.Gave},
+		{"p", "\x1b[32m", "user messages", r.Asked},
+		{"m", "\x1b[33m", "model messages", r.Answered},
+		{"o", "\x1b[31m", "tool output", r.Gave},
 		{"r", "\x1b[37m", "running state", r.Tail},
 	}
 	told := 0
@@ -87,7 +86,7 @@ func (s sight) parts() []part {
 		told += p.tokens
 	}
 	if more := r.CurrentTokens - told; more > 0 {
-		list = append(list, part{"+", "\x1b[90m", "counted on top", more})
+		list = append(list, part{"+", "\x1b[90m", "not attributed", more})
 	}
 	return append(list,
 		part{"·", plainStyle, "free", max(0, r.TokenLimit-r.CurrentTokens)},
@@ -135,9 +134,9 @@ type threshold struct {
 func (s sight) thresholds() (on, off []threshold) {
 	all := []threshold{
 		{"before a turn", s.r.BeforeRun, "compacted first, if a turn begins above it (compact_threshold)"},
-		{"ahead of need", s.r.Ahead, "compacted in the background, while the turn goes on"},
-		{"before any request", s.r.Between, "compacted first (compact_request_threshold)"},
-		{"limit of a request", s.r.TokenLimit, "the window without what is reserved: compacted in any case"},
+		{"background", s.r.Ahead, "compacted in the background while the turn continues"},
+		{"before a request", s.r.Between, "compacted first (compact_request_threshold)"},
+		{"request limit", s.r.TokenLimit, "the window minus the reserve for the answer: always compacted first"},
 	}
 	for _, t := range all {
 		if t.tokens > 0 {
@@ -202,13 +201,13 @@ func (s sight) title(w io.Writer, id event.SessionID) error {
 	for _, line := range s.folded(plain(fmt.Sprintf("session %s  %s  %s", id, epoch, cmp.Or(oneLine(s.r.Model), "no model yet")))) {
 		lines = append(lines, s.paint.in(bold, line))
 	}
-	said := fmt.Sprintf("%s of %s tokens are taken (%s), %s", grouped(s.r.CurrentTokens), grouped(s.r.Window), s.share(s.r.CurrentTokens), source(s.r.Source))
+	said := fmt.Sprintf("%s of %s tokens used (%s), %s", grouped(s.r.CurrentTokens), grouped(s.r.Window), s.share(s.r.CurrentTokens), source(s.r.Source))
 	lines = append(lines, s.folded(said)...)
 	if over := s.r.CurrentTokens - s.r.TokenLimit; over > 0 {
-		lines = append(lines, s.folded(fmt.Sprintf("that is %s more than a request can have: it is compacted before the next one", grouped(over)))...)
+		lines = append(lines, s.folded(fmt.Sprintf("that is %s more than a request can have: the session will be compacted before the next one", grouped(over)))...)
 	}
 	if s.r.Pruned > 0 {
-		lines = append(lines, s.folded(fmt.Sprintf("%s tokens of old output are left out of requests", grouped(s.r.Pruned)))...)
+		lines = append(lines, s.folded(fmt.Sprintf("%s tokens of old tool output are left out of requests", grouped(s.r.Pruned)))...)
 	}
 	_, err := io.WriteString(w, strings.Join(lines, "\n")+"\n")
 	return err
@@ -231,9 +230,9 @@ func (s sight) folded(text string) []string {
 // source says where the figures are from.
 func source(of string) string {
 	if of == "usage" {
-		return "as the provider counted them, and what came since"
+		return "counted by the provider, plus an estimate of everything since"
 	}
-	return "estimated from the length of the texts"
+	return "estimated from the length of the text"
 }
 
 func (s sight) share(tokens int) string {

@@ -33,9 +33,9 @@ func TestAWindowIsDrawnToScale(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"session id  epoch 2  m\n", "700 of 1,000 tokens are taken (70.0%), as the provider counted them, and what came since\n",
-		"1,234 tokens of old output are left out of requests\n", "+  counted on top          50    5.0%\n", "·  free                   200   20.0%\n",
-		"1  before a turn       600 ", "4  limit of a request  900 ",
+		"session id  epoch 2  m\n", "700 of 1,000 tokens used (70.0%), counted by the provider, plus an estimate of everything since\n",
+		"1,234 tokens of old tool output are left out of requests\n", "+  not attributed          50    5.0%\n", "·  free                   200   20.0%\n",
+		"1  before a turn     600 ", "4  request limit     900 ",
 	} {
 		if !strings.Contains(w.String(), want) {
 			t.Errorf("%q is missing in\n%s", want, &w)

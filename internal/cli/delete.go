@@ -11,15 +11,15 @@ func (a *app) deleteCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "delete SESSION…",
 		Aliases: []string{"rm"},
-		Short:   "Delete sessions for good",
-		Long: `Stops the work of sessions and deletes them. There is no way back. Events that a
-fork shares stay until the last such fork is deleted. What memory has from them stays,
-unless --forget says otherwise.`,
+		Short:   "Delete sessions permanently",
+		Long: `Stop sessions and delete them. This cannot be undone. Events that a fork shares are
+kept until the last such fork is deleted. What memory has learned from a session is
+kept, unless --forget is given.`,
 		Example: "  abide sessions delete 0198c2f1\n  abide sessions delete --forget 0198c2f1",
 		Args:    arguments(1, -1, "at least one SESSION"),
 	}
 	asJSON := jsonFlag(c)
-	forget := c.Flags().Bool("forget", false, "also remove what memory has only from them")
+	forget := c.Flags().Bool("forget", false, "also remove from memory what came only from these sessions")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.visit(cmd.Context(), func(c *client.Client) error {
 			sessions, err := named(cmd.Context(), c, args) // all are known before one is deleted
@@ -36,7 +36,7 @@ unless --forget says otherwise.`,
 					return err
 				}
 				if !*asJSON {
-					a.out.printf("session %s is deleted\n", id)
+					a.out.printf("deleted session %s\n", id)
 				}
 			}
 			if *asJSON {

@@ -27,12 +27,13 @@ import (
 func (a *app) doctorCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check that everything is as it should be, and say what to do",
-		Long: `Looks at the configuration, the data folder and its disk, the log, the shell, the
-keys, the endpoints of the models and the clock. Nothing is changed, but the data
-folder is made if there is none. The exit code is 1 if something does not work.
+		Short: "Check the installation and suggest fixes",
+		Long: `Check the configuration, the data folder and its disk, the log, the shell, the API
+keys, the model endpoints and the clock. Nothing is changed, except that a missing
+data folder is created. The exit code is 1 if something does not work.
 
-STATE is ok, look for what may bite one day, or bad.`,
+STATE is "ok", "look" for something that may cause problems later, or "bad" for
+something that does not work.`,
 		Example: "  abide doctor\n  abide doctor --json | jq '.[] | select(.state != \"ok\")'",
 		Args:    arguments(0, 0, "no argument"),
 	}
@@ -100,7 +101,7 @@ func (a *app) examineConfiguration(add note) *config.Loaded {
 	case len(loaded.Ignored) > 0:
 		add("configuration", doubt, "%s ignored: %s", count(len(loaded.Ignored), "key"), loaded.Ignored[0])
 	case len(loaded.Origins) == 0:
-		add("configuration", good, "there is none, and none is needed; abide config --help says where it would be")
+		add("configuration", good, "there is none, and none is needed; abide config --help shows where it would be")
 	default:
 		add("configuration", good, "%s set; abide config show lists them", count(len(loaded.Origins), "value"))
 	}
@@ -144,12 +145,12 @@ func examineDisk(dir string, add note) bool {
 		case free < 1<<30:
 			state = doubt
 		}
-		add("disk", state, "%d MiB are free; when nothing is left, nothing is accepted any more", free>>20)
+		add("disk", state, "%d MiB are free; when the disk is full, sessions accept no more input", free>>20)
 	}
 	took, err := syncSpeed(dir)
 	switch {
 	case err != nil:
-		add("sync", bad, "nothing can be written to %s: %v; make it writable, or name another folder with ABIDE_HOME or --home", dir, cause(err))
+		add("sync", bad, "cannot write to %s: %v; make it writable, or name another directory with ABIDE_HOME or --home", dir, cause(err))
 	case took > 100*time.Millisecond:
 		add("sync", doubt, "%v for a small write; each turn waits for two of them", took.Round(time.Millisecond))
 	default:
@@ -199,7 +200,7 @@ func (a *app) examineLog(ctx context.Context, add note) {
 		}
 		damaged := slices.DeleteFunc(slices.Clone(list), func(s api.SessionInfo) bool { return s.Abide == nil || s.Abide.Damage == "" })
 		if len(damaged) > 0 {
-			add("log", doubt, "%d of %d sessions are damaged; abide sessions verify says where", len(damaged), len(list))
+			add("log", doubt, "%d of %d sessions are damaged; see abide sessions verify", len(damaged), len(list))
 		} else {
 			add("log", good, "%s there", count(len(list), "session"))
 		}
@@ -214,7 +215,7 @@ func examineShell(add note) {
 	if path, err := exec.LookPath("bash"); err == nil {
 		add("shell", good, "%s", path)
 	} else {
-		add("shell", doubt, "bash is not in PATH: commands will not run")
+		add("shell", doubt, "bash is not in PATH: agents cannot run commands")
 	}
 }
 
@@ -227,7 +228,7 @@ func (a *app) examineModels(ctx context.Context, l *config.Loaded, add note) {
 	}
 	list := sources(l.Config, usual)
 	if usual.provider == nil {
-		add("model", good, "%s, because %s; set OPENAI_API_KEY, ANTHROPIC_API_KEY or OPENAI_BASE_URL, or a [model] in the configuration, for another", usual.known(), usual.why)
+		add("model", good, "%s, because %s; to use another, set OPENAI_API_KEY, ANTHROPIC_API_KEY or OPENAI_BASE_URL, or a [model] in the configuration", usual.known(), usual.why)
 	} else {
 		add("model", good, "%s of %s, because %s", cmp.Or(usual.model, "the first model"), usual.name, usual.why)
 	}
@@ -260,9 +261,9 @@ func (c choice) examineKey(variable string, add note) {
 	case variable != "":
 		add("key of "+c.name, bad, "the variable %s, which api_key_env names, is not set: set it", variable)
 	case ownEndpoint(p):
-		add("key of "+c.name, bad, "there is none, and %s wants one: set %s, or name another variable with api_key_env", p.BaseURL, vendors[p.Type].key)
+		add("key of "+c.name, bad, "there is none, and %s needs one: set %s, or name another variable with api_key_env", p.BaseURL, vendors[p.Type].key)
 	default:
-		add("key of "+c.name, good, "there is none, which is fine for a server of your own")
+		add("key of "+c.name, good, "there is none, which is fine for a self-hosted server")
 	}
 }
 
@@ -271,13 +272,13 @@ func (c choice) examineEndpoint(told daemon.Survey, err error, add note) {
 	var failure *model.Error
 	switch {
 	case errors.As(err, &failure) && failure.Kind == model.KindNotFound && failure.Status == http.StatusNotFound:
-		add(what, doubt, "%s answers, but does not list its models; if runs fail, too, check the base URL", at)
+		add(what, doubt, "%s answers, but does not list its models; if runs fail as well, check the base URL", at)
 	case errors.As(err, &failure) && failure.Kind == model.KindRequest && !told.Asked:
 		add(what, bad, "%q: %v", at, err)
 	case err != nil:
 		add(what, bad, "%v", err)
 	case !told.Asked:
-		add(what, good, "%s is not asked: a resource of Azure does not list its deployments", at)
+		add(what, good, "%s was not asked, because Azure resources do not list their deployments", at)
 	case c.model != "" && len(told.Models) > 0 && !slices.Contains(told.Models, c.model):
 		add(what, doubt, "%s answers, but does not list the model %q; abide models shows what it has", at, c.model)
 	default:
@@ -296,9 +297,9 @@ func examineClock(told []daemon.Survey, add note) {
 			if off > 0 {
 				word = "ahead of"
 			}
-			add("clock", doubt, "it is %v %s that of the endpoint: times in the log are wrong by that much, and certificates may be refused; set it", off.Abs().Round(time.Second), word)
+			add("clock", doubt, "it is %v %s that of the endpoint: times in the log are wrong by that much, and TLS certificates may be refused; correct the clock", off.Abs().Round(time.Second), word)
 		} else {
-			add("clock", good, "as that of the endpoint")
+			add("clock", good, "agrees with that of the endpoint")
 		}
 		return
 	}

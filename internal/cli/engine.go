@@ -27,7 +27,7 @@ func (a *app) config(dir string) (daemon.Config, error) {
 	}
 	cwd, err := os.Getwd()
 	if err != nil {
-		return daemon.Config{}, configError(fmt.Errorf("the working directory is gone: %w; change to one that exists", err))
+		return daemon.Config{}, configError(fmt.Errorf("cannot find the working directory: %w; change to a directory that exists", err))
 	}
 	loaded, err := a.settings()
 	if err != nil {

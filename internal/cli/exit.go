@@ -73,7 +73,7 @@ func outputError(err error) error {
 	if errors.Is(err, syscall.EPIPE) {
 		return &exitError{code: Signal{syscall.SIGPIPE}.code()}
 	}
-	return fmt.Errorf("write the output: %w", err)
+	return fmt.Errorf("cannot write the output: %w", err)
 }
 
 // verdict chooses the exit code, and what is to be said.

@@ -16,14 +16,14 @@ import (
 func (a *app) exportCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "export SESSION",
-		Short: "Write a session's events as JSON lines, as they are stored",
-		Long: `Writes the events of a session, one a line, byte for byte as they are stored: the
-hash chain can be checked against them (docs/EVENTS.md). Of a damaged session it
-writes what is whole, and exits with code 1.`,
+		Short: "Write the events of a session as JSON lines",
+		Long: `Write the events of a session, one per line, byte for byte as they are stored, so
+that the hash chain can be checked (docs/EVENTS.md). Of a damaged session, write the
+events before the damage and exit with code 1.`,
 		Example: "  abide sessions export 0198c2f1 -o session.jsonl",
 		Args:    arguments(1, 1, "one SESSION"),
 	}
-	file := c.Flags().StringP("output", "o", "", "write to this `FILE`, which must not exist")
+	file := c.Flags().StringP("output", "o", "", "write to `FILE`, which must not exist")
 	jsonFlag(c) // it always is
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.visit(cmd.Context(), func(c *client.Client) error {
@@ -65,9 +65,9 @@ func explainDamage(id event.SessionID, err error) error {
 // wayOut is what can be done with a session that is whole up to a position.
 func wayOut(id event.SessionID, whole event.Seq) string {
 	if whole == 0 {
-		return fmt.Sprintf("nothing of it can be saved: abide sessions delete %s", id)
+		return fmt.Sprintf("no event is intact; delete it with: abide sessions delete %s", id)
 	}
-	return fmt.Sprintf("go on before it: abide sessions fork %s --at %d", id, whole)
+	return fmt.Sprintf("to continue from before the damage: abide sessions fork %s --at %d", id, whole)
 }
 
 func exportFile(ctx context.Context, c *client.Client, id event.SessionID, name string) error {

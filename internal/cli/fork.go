@@ -11,19 +11,19 @@ import (
 func (a *app) forkCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "fork SESSION",
-		Short: "Make a session that goes on from a place in another",
-		Long: `Makes a session that shares the events of another up to a position, and prints its
-id. Nothing is copied, and the other session stays as it is. A damaged session can
-be forked before the damage.`,
+		Short: "Create a session that continues from a position in another",
+		Long: `Create a session that shares the events of another session up to a position, and
+print its id. Nothing is copied, and the other session is not changed. A damaged
+session can be forked before the damage.`,
 		Example: "  abide sessions fork 0198c2f1 --at 12 --name \"second try\"",
 		Args:    arguments(1, 1, "one SESSION"),
 	}
 	asJSON := jsonFlag(c)
-	at := c.Flags().Int64("at", 0, "the last `POSITION` that is taken along (default the end)")
+	at := c.Flags().Int64("at", 0, "last `POSITION` to include (default the end)")
 	name := c.Flags().String("name", "", "`NAME` of the new session")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		if *at < 0 || cmd.Flags().Changed("at") && *at == 0 {
-			return usagef("--at: positions begin with 1 (abide sessions show lists them)")
+			return usagef("--at: positions start at 1 (list them with: abide sessions show)")
 		}
 		return a.visit(cmd.Context(), func(c *client.Client) error {
 			info, err := find(cmd.Context(), c, args[0])

@@ -44,15 +44,15 @@ func parseHeadless(args []string) (*headlessFlags, error) {
 	set.StringVar(&f.home, "home", "", "")
 	set.StringVar(&f.model, "model", "", "")
 	if err := set.Parse(args); err != nil {
-		return nil, usagef("%w (with --headless, only the flags of SDKs are known)", err)
+		return nil, usagef("%w (with --headless, only the flags that SDKs pass are accepted)", err)
 	}
 	switch {
 	case set.NArg() > 0:
-		return nil, usagef("%q is not a flag (with --headless, only the flags of SDKs are known)", set.Arg(0))
+		return nil, usagef("%q is not a flag (with --headless, only the flags that SDKs pass are accepted)", set.Arg(0))
 	case f.port < 0 || f.port > 65535:
 		return nil, usagef("--port: %d is not a port; use 0 to 65535", f.port)
 	case f.idle < 0:
-		return nil, usagef("--session-idle-timeout: %d is negative", f.idle)
+		return nil, usagef("--session-idle-timeout: %d is negative; give a number of seconds", f.idle)
 	}
 	return f, nil
 }

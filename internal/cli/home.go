@@ -15,7 +15,7 @@ func (a *app) here() (string, error) {
 	}
 	if dir := loaded.Config.Pod.Pwd; dir != "" {
 		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-			return "", configError(fmt.Errorf("pod.pwd in %s: %s is not a folder", loaded.Origins["pod.pwd"], dir))
+			return "", configError(fmt.Errorf("pod.pwd in %s: %s is not a directory", loaded.Origins["pod.pwd"], dir))
 		}
 		return dir, nil
 	}
@@ -38,7 +38,7 @@ func dataFolder(flag string, variables ...string) (string, error) {
 	}
 	home, err := os.UserHomeDir()
 	if err != nil || home == "" {
-		return "", configError(errors.New("there is no home directory to keep data in: set HOME, or name a data folder with ABIDE_HOME or --home"))
+		return "", configError(errors.New("there is no home directory for the data: set HOME, or name a data folder with ABIDE_HOME or --home"))
 	}
 	return filepath.Join(home, ".local", "share", "abide"), nil
 }

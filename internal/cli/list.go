@@ -16,12 +16,12 @@ func (a *app) listCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "list",
 		Aliases: []string{"ls"},
-		Short:   "List the sessions, the last modified first",
+		Short:   "List sessions, most recently modified first",
 		Example: "  abide sessions list --here\n  abide sessions list --json | jq -r '.[0].sessionId'",
 		Args:    arguments(0, 0, "no arguments"),
 	}
 	asJSON := jsonFlag(c)
-	here := c.Flags().Bool("here", false, "only those of this directory")
+	here := c.Flags().Bool("here", false, "list only the sessions of this directory")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
 		dir := ""
 		if *here {
@@ -56,7 +56,7 @@ func in(dir string, all []api.SessionInfo) []api.SessionInfo {
 func (a *app) printSessions(list []api.SessionInfo, short map[string]string) error {
 	if len(list) == 0 {
 		if !a.quiet {
-			a.err.printf("there are no sessions yet: abide run \"…\" makes one\n")
+			a.err.printf("there are no sessions yet; start one with: abide run \"…\"\n")
 		}
 		return nil
 	}

@@ -65,7 +65,7 @@ func serveTCP(ctx context.Context, node *daemon.Node, listeners []net.Listener, 
 // listenError says what to do about a port that cannot be had.
 func listenError(err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return configError(fmt.Errorf("%w: another program listens there; choose another port, or 0 for any", err))
+		return configError(fmt.Errorf("%w: another program is listening there; choose another port, or 0 for any free one", err))
 	}
 	return configError(err)
 }

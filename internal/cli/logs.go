@@ -12,16 +12,17 @@ import (
 func (a *app) logsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "logs TASK",
-		Short: "Show what a command printed",
-		Long: `Shows what a command printed, byte for byte. With -f it goes on until the command
-ends. The exit code is 0 whatever that of the command was; "abide ps --all" tells.`,
+		Short: "Print the output of a command",
+		Long: `Print the output of a command, byte for byte. With -f, follow it until the command
+ends. The exit code does not depend on that of the command, which "abide ps --all"
+shows.`,
 		Example: "  abide logs -f dev-server\n  abide logs --tail 4096 --stream stderr dev-server",
-		Args:    arguments(1, 1, "the TASK"),
+		Args:    arguments(1, 1, "one TASK"),
 	}
-	session := c.Flags().String("session", "", "the session, if several have such a TASK")
-	follow := c.Flags().BoolP("follow", "f", false, "go on until the command ends")
-	tail := c.Flags().Int64("tail", 0, "only the last so many bytes")
-	stream := c.Flags().String("stream", "", "only stdout, or only stderr")
+	session := c.Flags().String("session", "", "`SESSION` of the TASK, if several sessions have one with this name")
+	follow := c.Flags().BoolP("follow", "f", false, "follow the output until the command ends")
+	tail := c.Flags().Int64("tail", 0, "print only the last `N` bytes")
+	stream := c.Flags().String("stream", "", "print only one `STREAM`: stdout or stderr")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		with := a.visit
 		if *follow {
@@ -56,7 +57,7 @@ func (a *app) logs(ctx context.Context, c *client.Client, follow bool, p api.Tas
 			return err
 		}
 		if r.Omitted > 0 {
-			a.err.printf("abide: %d bytes were not kept here\n", r.Omitted)
+			a.err.printf("abide: %d bytes of output are missing here: they were not kept\n", r.Omitted)
 		}
 		if _, err := a.out.Write(r.Data); err != nil {
 			return err

@@ -19,10 +19,10 @@ import (
 	"github.com/abide-run/abide/internal/event"
 )
 
-const memoryHelp = `Memory is Markdown pages that people can read and edit: those of a project in
-.abide/memory, and your own in the configuration folder. Sessions that begin are
-told of both. Pages of the project are meant where you are in one, unless --user
-says otherwise.`
+const memoryHelp = `Memory is a set of Markdown pages that you can read and edit: those of a project are
+in .abide/memory, and your own are in the configuration directory. New sessions get
+both. Inside a project these commands work on the project's pages, unless --user is
+given.`
 
 const memoryExamples = `  abide memory show
   abide memory show decisions
@@ -33,7 +33,7 @@ const memoryExamples = `  abide memory show
 func (a *app) memoryCommand() *cobra.Command {
 	c := group(&cobra.Command{
 		Use:     "memory",
-		Short:   "Read, search, edit, take back and forget what is remembered",
+		Short:   "Read, search, edit, revert and forget memory",
 		Long:    memoryHelp,
 		Example: memoryExamples,
 	})
@@ -44,7 +44,7 @@ func (a *app) memoryCommand() *cobra.Command {
 
 // userFlag gives a command the flag that means the user's own pages.
 func userFlag(c *cobra.Command) *bool {
-	return c.Flags().Bool("user", false, "your own pages, not those of the project")
+	return c.Flags().Bool("user", false, "use your own pages instead of the project's")
 }
 
 // here is the folder whose pages are meant.
@@ -61,10 +61,10 @@ func (a *app) memoryShowCommand() *cobra.Command {
 		Use:     "show [PAGE]",
 		Short:   "List the pages of memory, or print one",
 		Example: "  abide memory show\n  abide memory show decisions --version 3",
-		Args:    arguments(0, 1, "a PAGE or nothing"),
+		Args:    arguments(0, 1, "at most one PAGE"),
 	}
 	asJSON, user := jsonFlag(c), userFlag(c)
-	version := c.Flags().Int("version", 0, "print version `N` instead of the newest")
+	version := c.Flags().Int("version", 0, "print version `N` instead of the latest")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		p := api.MemoryParams{Cwd: here(), User: *user, Version: *version}
 		if len(args) == 1 {
@@ -119,7 +119,7 @@ func (a *app) printBooks(books []api.MemoryBook) error {
 		return a.print(t)
 	}
 	if !a.quiet {
-		a.err.printf("nothing is remembered here yet; see extract_threshold in [memory], or abide memory consolidate SESSION\n")
+		a.err.printf("there is no memory here yet; set extract_threshold in [memory], or use: abide memory consolidate SESSION\n")
 	}
 	return nil
 }
@@ -127,9 +127,9 @@ func (a *app) printBooks(books []api.MemoryBook) error {
 func (a *app) memorySearchCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "search WORD…",
-		Short:   "Find lines of memory that have all words in them, whatever their case",
+		Short:   "Find lines of memory that contain all words, ignoring case",
 		Example: "  abide memory search sqlite journal",
-		Args:    arguments(1, -1, "at least one WORD to look for"),
+		Args:    arguments(1, -1, "at least one WORD"),
 	}
 	asJSON := jsonFlag(c)
 	most := c.Flags().Int("max", 50, "show at most `N` lines")
@@ -144,7 +144,7 @@ func (a *app) memorySearchCommand() *cobra.Command {
 				return a.out.json(found)
 			case len(found.Matches) == 0:
 				if !a.quiet {
-					a.err.printf("nothing was found\n")
+					a.err.printf("no matches\n")
 				}
 				return nil
 			}
@@ -161,15 +161,15 @@ func (a *app) memorySearchCommand() *cobra.Command {
 func (a *app) memoryEditCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "edit PAGE",
-		Short: "Edit a page of memory, or make one",
-		Long: `Opens a page in $VISUAL or $EDITOR, or takes its text from a file. What the page was
-is kept (abide memory history). If somebody has changed it meanwhile, nothing is
-written. Any editor can change the files as well.`,
+		Short: "Edit or create a page of memory",
+		Long: `Open a page in $VISUAL or $EDITOR, or read its new text from a file. The previous
+version is kept (abide memory history). If the page was changed in the meantime,
+nothing is written. You can also edit the files directly.`,
 		Example: "  abide memory edit decisions\n  abide memory edit notes --file notes.md --user",
 		Args:    arguments(1, 1, "one PAGE"),
 	}
 	asJSON, user := jsonFlag(c), userFlag(c)
-	file := c.Flags().String("file", "", "take the text from `FILE`; - is the standard input")
+	file := c.Flags().String("file", "", "read the text from `FILE`; - is standard input")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		p := api.MemoryEditParams{Cwd: here(), Page: args[0], User: *user}
 		return a.visit(cmd.Context(), func(c *client.Client) error {
@@ -244,7 +244,7 @@ func (a *app) inEditor(ctx context.Context, page, before string) (string, error)
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", editor+` "$1"`, "edit", path)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("%s: %w; the page is as it was", editor, err)
+		return "", fmt.Errorf("%s: %w; the page was not changed", editor, err)
 	}
 	text, err := os.ReadFile(path)
 	return string(text), err
@@ -264,7 +264,7 @@ func (a *app) edited(done api.MemoryEdited, err error, asJSON bool) error {
 func (a *app) memoryHistoryCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "history PAGE",
-		Short:   "List the versions of a page that are kept",
+		Short:   "List the versions of a page",
 		Example: "  abide memory history decisions\n  abide memory show decisions --version 3",
 		Args:    arguments(1, 1, "one PAGE"),
 	}
@@ -291,8 +291,8 @@ func (a *app) memoryHistoryCommand() *cobra.Command {
 func (a *app) memoryRevertCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "revert PAGE VERSION",
-		Short:   "Give a page the text of an earlier version",
-		Long:    "Gives a page the text that it had, as a new version: what it says now is kept, too.",
+		Short:   "Restore an earlier version of a page",
+		Long:    "Restore the text of an earlier version of a page as a new version. The current version is kept.",
 		Example: "  abide memory revert decisions 3",
 		Args:    arguments(2, 2, "PAGE and VERSION"),
 	}
@@ -300,7 +300,7 @@ func (a *app) memoryRevertCommand() *cobra.Command {
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		version, err := strconv.Atoi(args[1])
 		if err != nil || version < 1 {
-			return usagef("%q is not the number of a version (abide memory history %s lists them)", args[1], args[0])
+			return usagef("%q is not a version number (list the versions with: abide memory history %s)", args[1], args[0])
 		}
 		return a.visit(cmd.Context(), func(c *client.Client) error {
 			done, err := c.RevertMemory(cmd.Context(), api.MemoryParams{Cwd: here(), User: *user, Page: args[0], Version: version})
@@ -313,11 +313,11 @@ func (a *app) memoryRevertCommand() *cobra.Command {
 func (a *app) memoryForgetCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "forget SESSION",
-		Short: "Remove what came only from a session",
-		Long: `Removes from all pages, and from all their versions, what came only from a session.
-What came from others as well stays, and does not name it any more. What was said in
-the session so far is not looked at again. There is no way back. A session that was
-deleted can be forgotten by its whole id.`,
+		Short: "Remove from memory what came only from a session",
+		Long: `Remove from all pages, and from all their versions, the facts that came only from a
+session. Facts that also came from other sessions are kept, without a reference to
+this one. The session's history up to now is not read for memory again. This cannot
+be undone. To forget a session that was deleted, give its full id.`,
 		Example: "  abide memory forget 0198c2f1",
 		Args:    arguments(1, 1, "one SESSION"),
 	}
@@ -342,22 +342,22 @@ func (a *app) forget(ctx context.Context, c *client.Client, p api.MemoryForgetPa
 	case asJSON:
 		return a.out.json(gone)
 	}
-	a.out.printf("session %s is forgotten; %d facts came only from it\n", plain(string(p.SessionID)), gone.Facts)
+	a.out.printf("forgot session %s; facts removed: %d\n", plain(string(p.SessionID)), gone.Facts)
 	return nil
 }
 
 func (a *app) memoryConsolidateCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "consolidate SESSION",
-		Short: "Have a session remembered now",
-		Long: `Writes down a job that reads what is new in a session and folds it into the pages of
-memory, and prints the id of the job. The work is done by the engine, while nobody
-waits; with --wait, this command does.`,
+		Short: "Add a session to memory now",
+		Long: `Schedule a job that adds what is new in a session to the pages of memory, and print
+the id of the job. The engine does the work in the background; with --wait, wait until
+it is done.`,
 		Example: "  abide memory consolidate 0198c2f1 --wait\n  abide jobs",
 		Args:    arguments(1, 1, "one SESSION"),
 	}
 	asJSON := jsonFlag(c)
-	wait := c.Flags().Bool("wait", false, "wait until it is done")
+	wait := c.Flags().Bool("wait", false, "wait until the job is done")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.stay(cmd.Context(), func(c *client.Client) error {
 			info, err := find(cmd.Context(), c, args[0])
@@ -385,12 +385,11 @@ waits; with --wait, this command does.`,
 func (a *app) jobsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "jobs [SESSION]",
-		Short: "List the upkeep that is to be done, and what was set aside",
-		Long: `Lists the jobs that see to memory, of all sessions or of one. A job that has failed
-too often is set aside until somebody has it tried again; the others never wait for
-it.`,
+		Short: "List the jobs that maintain memory",
+		Long: `List the jobs that maintain memory, of all sessions or of one. A job that has failed
+too often is set aside until you retry it; other jobs do not wait for it.`,
 		Example: "  abide jobs\n  abide jobs retry 0198c2f1",
-		Args:    arguments(0, 1, "a SESSION or nothing"),
+		Args:    arguments(0, 1, "at most one SESSION"),
 	}
 	asJSON := jsonFlag(c)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
@@ -420,7 +419,7 @@ it.`,
 func (a *app) printJobs(list []api.Job) error {
 	if len(list) == 0 {
 		if !a.quiet {
-			a.err.printf("there is nothing to do\n")
+			a.err.printf("there are no jobs\n")
 		}
 		return nil
 	}
@@ -443,11 +442,11 @@ func (a *app) printJobs(list []api.Job) error {
 func (a *app) jobsRetryCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "retry JOB",
-		Short:   "Have a job tried again that was set aside",
+		Short:   "Retry a job that was set aside",
 		Example: "  abide jobs retry 0198c2f1",
 		Args:    arguments(1, 1, "one JOB"),
 	}
-	wait := c.Flags().Bool("wait", false, "wait until it is done")
+	wait := c.Flags().Bool("wait", false, "wait until the job is done")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.stay(cmd.Context(), func(c *client.Client) error {
 			id, err := findJob(cmd.Context(), c, args[0])
@@ -477,9 +476,9 @@ func findJob(ctx context.Context, c *client.Client, name string) (string, error)
 	}
 	switch len(found) {
 	case 0:
-		return "", usagef("there is no job %q (abide jobs lists them)", name)
+		return "", usagef("there is no job %q (list the jobs with: abide jobs)", name)
 	case 1:
 		return found[0], nil
 	}
-	return "", usagef("%q is the start of %d jobs; say more of the id:\n  %s", name, len(found), strings.Join(found, "\n  "))
+	return "", usagef("job id %q is ambiguous: %d jobs start with it:\n  %s", name, len(found), strings.Join(found, "\n  "))
 }

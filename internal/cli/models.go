@@ -20,13 +20,13 @@ import (
 	"github.com/abide-run/abide/internal/model/offline"
 )
 
-const modelsHelp = `Asks every provider that is configured, or whose key is set, for its models, and
-shows what is known of them. The names are those that abide run --model takes. One
-with a * is used when none is named.
+const modelsHelp = `List the models of every provider that is configured or whose API key is set. The
+names are the ones to give to "abide run --model". The model with a * is the default.
 
-WINDOW is how many tokens fit into a request and its answer, OUTPUT how many into
-the answer alone; ~ is a careful guess about a model that is not known. PRICE is
-that of a million tokens in and out. To know better, write it down:
+WINDOW is the number of tokens that a request and its answer can have together, and
+OUTPUT the number that the answer alone can have; ~ marks a conservative guess for an
+unknown model. PRICE is the price of a million input and output tokens. To correct
+these values, set them in the configuration:
 
   [models."my-model"]
   window = 32768
@@ -34,16 +34,16 @@ that of a million tokens in and out. To know better, write it down:
   input_price = 0.5
   output_price = 1.5
 
-A provider that does not answer within 5 seconds is told on stderr, and the others
-are listed. The exit code is 4 if none of them answered.`
+A provider that does not answer within 5 seconds is reported on stderr, and the
+others are listed. The exit code is 4 if no provider answered.`
 
 func (a *app) modelsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "models [TEXT]",
-		Short:   "List the models that can be used, and which one is",
+		Short:   "List the available models and the default",
 		Long:    modelsHelp,
 		Example: "  abide models\n  abide models claude\n  abide models --json | jq -r '.models[].id'\n  abide run --model local/qwen3 \"Hello\"",
-		Args:    arguments(0, 1, "at most one TEXT that names contain"),
+		Args:    arguments(0, 1, "at most one TEXT"),
 	}
 	format := formatFlags(c.Flags())
 	c.RunE = func(cmd *cobra.Command, args []string) error {
@@ -172,7 +172,7 @@ func (a *app) survey(ctx context.Context, usual choice, from []choice) (list mod
 		names := answers[i].Models
 		if i == 0 && usual.provider != nil {
 			if usual.model == "" && len(names) > 0 {
-				list.Default = &defaultInfo{names[0], usual.why + "; no model is named, so it is the first that " + s.name + " lists"}
+				list.Default = &defaultInfo{names[0], usual.why + "; no model is named, so the first one that " + s.name + " lists is used"}
 			}
 			names = append(names, usual.model)
 		}
@@ -232,7 +232,7 @@ func (a *app) printModels(list modelList, text string) error {
 	switch {
 	case a.quiet:
 	case len(t.rows) == 0:
-		a.err.printf("no model's name contains %q; abide models lists all\n", text)
+		a.err.printf("no model name contains %q; list all with: abide models\n", text)
 	default:
 		a.err.printf("%s\n", plain(list.Default.sentence()))
 	}
@@ -241,7 +241,7 @@ func (a *app) printModels(list modelList, text string) error {
 
 // sentence says which model is used, and why.
 func (d *defaultInfo) sentence() string {
-	return fmt.Sprintf("%s is used unless another is named: %s", cmp.Or(d.ID, "the first model that the provider lists"), d.Why)
+	return fmt.Sprintf("default model: %s (%s)", cmp.Or(d.ID, "the first one that the provider lists"), d.Why)
 }
 
 // tokens is a number of tokens as people say it.

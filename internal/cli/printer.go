@@ -34,7 +34,7 @@ func (p *printer) json(v any) error {
 	enc := json.NewEncoder(p)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil && p.err == nil {
-		return fmt.Errorf("encode the output: %w", err)
+		return fmt.Errorf("cannot encode the output: %w", err)
 	}
 	return p.err
 }

@@ -87,7 +87,7 @@ func (p *progress) toolStart(d event.ToolStartData) {
 func (p *progress) toolComplete(d event.ToolCompleteData) {
 	name := p.names[d.ToolCallID]
 	if name == "" {
-		name = "a call from before"
+		name = "an earlier call"
 	}
 	if d.Error != nil {
 		p.say(faint, "✗ "+name+": "+d.Error.Message)

@@ -17,7 +17,7 @@ func (a *app) prompt(f *runFlags, args []string) (string, error) {
 	text := strings.Join(args, " ")
 	switch {
 	case f.prompt != "" && text != "":
-		return "", usagef("there are two prompts, one as an argument and one with --prompt: give one of them")
+		return "", usagef("there are two prompts, an argument and --prompt: give only one")
 	case f.prompt != "":
 		text = f.prompt
 	}
@@ -28,7 +28,7 @@ func (a *app) prompt(f *runFlags, args []string) (string, error) {
 		}
 	}
 	if !utf8.ValidString(text) {
-		return "", usagef("the prompt is not UTF-8 text: convert it, or put it into a file and name the file")
+		return "", usagef("the prompt is not valid UTF-8: convert it, or put it into a file and give the name of the file in the prompt")
 	}
 	return text, nil
 }
@@ -36,10 +36,10 @@ func (a *app) prompt(f *runFlags, args []string) (string, error) {
 func (a *app) readPrompt() (string, error) {
 	text, err := io.ReadAll(io.LimitReader(a.in, maxPrompt+1))
 	if err != nil {
-		return "", fmt.Errorf("read the prompt from stdin: %w", err)
+		return "", fmt.Errorf("cannot read the prompt from stdin: %w", err)
 	}
 	if len(text) > maxPrompt {
-		return "", usagef("the prompt on stdin is longer than %d MiB: put it into a file and name the file", maxPrompt>>20)
+		return "", usagef("the prompt on stdin is longer than %d MiB: put it into a file and give the name of the file in the prompt", maxPrompt>>20)
 	}
 	return strings.TrimRight(string(text), "\r\n"), nil
 }

@@ -18,13 +18,13 @@ func (a *app) psCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "ps [SESSION]",
 		Short: "List the commands that agents run",
-		Long: `Lists the commands that the agents of all sessions run, or of one. They go on when
-abide ends, and are found again when it starts.`,
+		Long: `List the commands that the agents of all sessions, or of one, are running. Commands
+keep running when abide exits, and are found again when it starts.`,
 		Example: "  abide ps\n  abide ps --all 0198c2f1\n  abide logs -f TASK\n  abide stop TASK",
-		Args:    arguments(0, 1, "a SESSION or nothing"),
+		Args:    arguments(0, 1, "at most one SESSION"),
 	}
 	asJSON := jsonFlag(c)
-	all := c.Flags().BoolP("all", "a", false, "also those that have ended")
+	all := c.Flags().BoolP("all", "a", false, "include commands that have ended")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.visit(cmd.Context(), func(c *client.Client) error {
 			p := api.TasksParams{All: *all}
@@ -55,9 +55,9 @@ abide ends, and are found again when it starts.`,
 func (a *app) printTasks(list []api.Task, ids []string, all bool) error {
 	if len(list) == 0 {
 		if !a.quiet && all {
-			a.err.printf("no command was run yet\n")
+			a.err.printf("no command has been run yet\n")
 		} else if !a.quiet {
-			a.err.printf("nothing is running; --all shows what has ended\n")
+			a.err.printf("no command is running; --all includes those that have ended\n")
 		}
 		return nil
 	}
@@ -120,7 +120,7 @@ func findTask(ctx context.Context, c *client.Client, name string) (api.Task, err
 	}
 	switch len(found) {
 	case 0:
-		return api.Task{}, usagef("there is no command %s (abide ps --all lists them)", name)
+		return api.Task{}, usagef("there is no task %s (list the tasks with: abide ps --all)", name)
 	case 1:
 		return found[0], nil
 	}
@@ -128,5 +128,5 @@ func findTask(ctx context.Context, c *client.Client, name string) (api.Task, err
 	for _, t := range found {
 		text += fmt.Sprintf("\n  %s  of session %s  %s", t.TaskID, t.SessionID, oneLine(t.Command))
 	}
-	return api.Task{}, usagef("%s is not one command; say more of it, or name the session with --session:%s", name, text)
+	return api.Task{}, usagef("task %s is ambiguous; give more of its name, or the session with --session:%s", name, text)
 }

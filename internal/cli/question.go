@@ -88,7 +88,7 @@ func (q question) sentence() string {
 		}
 		return text
 	}
-	return fmt.Sprintf("a client has to run its tool %s with %s", q.External.ToolName, orNothing(q.External.Arguments))
+	return fmt.Sprintf("a client must run its tool %s with %s", q.External.ToolName, orNothing(q.External.Arguments))
 }
 
 // wish says what a permission request wants.

@@ -12,10 +12,10 @@ import (
 func (a *app) questionsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "questions [SESSION]",
-		Short: "List what waits for an answer",
-		Long: `Lists the open questions of a session, or of all: permissions, questions of the
-model, and calls of tools that a client has to make. They stay open until somebody
-answers; there is no deadline.`,
+		Short: "List the open questions",
+		Long: `List the open questions of all sessions, or of one: permission requests, questions of
+the model, and calls of tools that a client must make. A question stays open until it
+is answered; there is no deadline.`,
 		Example: "  abide questions\n  abide answer 0198c2f1 approve",
 		Args:    arguments(0, 1, "at most one SESSION"),
 	}
@@ -58,7 +58,7 @@ answers; there is no deadline.`,
 func (a *app) printQuestions(list []asked) error {
 	if len(list) == 0 {
 		if !a.quiet {
-			a.err.printf("nothing waits for an answer\n")
+			a.err.printf("there are no open questions\n")
 		}
 		return nil
 	}

@@ -77,7 +77,7 @@ func (o *outcome) ending(id event.SessionID) error {
 	case o.failure != nil:
 		return &exitError{failureCode(*o.failure), &turnFailed{*o.failure}}
 	case o.aborted:
-		return fmt.Errorf("the turn was stopped by another client; the session can be used: abide run --resume %s", id)
+		return fmt.Errorf("the turn was stopped by another client; to continue the session: abide run --resume %s", id)
 	}
 	return nil
 }
@@ -102,7 +102,7 @@ type needsInput struct {
 }
 
 func (e *needsInput) Error() string {
-	text := fmt.Sprintf("session %s waits for an answer, and nobody is here to give it:\n", e.session)
+	text := fmt.Sprintf("session %s is waiting for an answer, and there is no terminal to ask at:\n", e.session)
 	for _, q := range e.questions {
 		text += fmt.Sprintf("  %s  %s\n", q.RequestID, oneLine(q.sentence()))
 	}

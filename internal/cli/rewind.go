@@ -14,17 +14,17 @@ import (
 func (a *app) rewindCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rewind SESSION EVENT|POSITION",
-		Short: "Take back an event and all after it, and what was done to files",
-		Long: `Takes back an event and everything after it: the model and clients no longer see
-it, and files that the agent changed with create and edit get back what they held.
-A file that something else has changed since is left alone, and said. Nothing is
-deleted from the session; "abide sessions show --all" still shows it.`,
+		Short: "Undo an event and everything after it, including file changes",
+		Long: `Undo an event and everything after it: the model and clients no longer see these
+events, and files that the agent changed with create and edit are restored. A file
+that something else has changed since is skipped and reported. Nothing is deleted
+from the session; "abide sessions show --all" still shows the events.`,
 		Example: "  abide sessions show 0198c2f1\n  abide sessions rewind --dry-run 0198c2f1 12\n  abide sessions rewind 0198c2f1 12",
-		Args:    arguments(2, 2, "SESSION and the EVENT or POSITION to take back"),
+		Args:    arguments(2, 2, "SESSION and EVENT or POSITION"),
 	}
 	asJSON := jsonFlag(c)
-	keep := c.Flags().Bool("keep-files", false, "leave files as they are")
-	dry := c.Flags().Bool("dry-run", false, "only say what would be done")
+	keep := c.Flags().Bool("keep-files", false, "do not restore files")
+	dry := c.Flags().Bool("dry-run", false, "only show what would be undone")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.visit(cmd.Context(), func(c *client.Client) error {
 			info, err := find(cmd.Context(), c, args[0])
@@ -59,7 +59,7 @@ func (a *app) rewind(ctx context.Context, c *client.Client, p api.RewindParams, 
 			"restoredFiles": done.RestoredFiles, "skippedFiles": done.SkippedFiles,
 		})
 	}
-	a.out.printf("%d events of session %s were taken back\n", done.EventsRemoved, p.SessionID)
+	a.out.printf("undid %d events of session %s\n", done.EventsRemoved, p.SessionID)
 	for _, path := range done.RestoredFiles {
 		a.out.printf("restored %s\n", path)
 	}
@@ -78,7 +78,7 @@ func (a *app) previewRewind(ctx context.Context, c *client.Client, p api.RewindP
 	if asJSON {
 		return a.out.json(done)
 	}
-	a.out.printf("%d events of session %s would be taken back\n", done.EventsRemoved, p.SessionID)
+	a.out.printf("would undo %d events of session %s\n", done.EventsRemoved, p.SessionID)
 	for _, f := range done.Files {
 		a.out.printf("would restore %s (%s, +%d -%d lines)\n", f.Path, f.ChangeType, f.LinesAdded, f.LinesRemoved)
 	}
@@ -88,7 +88,7 @@ func (a *app) previewRewind(ctx context.Context, c *client.Client, p api.RewindP
 
 func (a *app) leftAlone(files []api.SkippedFile) {
 	for _, f := range files {
-		a.out.printf("left alone %s: %s\n", f.Path, f.Reason)
+		a.out.printf("skipped %s: %s\n", f.Path, f.Reason)
 	}
 }
 
@@ -101,7 +101,7 @@ func shownEvent(ctx context.Context, c *client.Client, id event.SessionID, where
 		return eventByID(ctx, c, id, where)
 	}
 	if at < 1 {
-		return "", usagef("positions begin with 1 (abide sessions show lists them)")
+		return "", usagef("positions start at 1 (list them with: abide sessions show)")
 	}
 	for e, err := range c.Events(ctx, id, event.Seq(at-1)) {
 		if err != nil {
@@ -112,7 +112,7 @@ func shownEvent(ctx context.Context, c *client.Client, id event.SessionID, where
 			return head.ID, err
 		}
 	}
-	return "", usagef("session %s shows no event at position %d or after it", id, at)
+	return "", usagef("session %s has no visible event at position %d or after it", id, at)
 }
 
 func eventByID(ctx context.Context, c *client.Client, id event.SessionID, eventID string) (string, error) {
@@ -124,5 +124,5 @@ func eventByID(ctx context.Context, c *client.Client, id event.SessionID, eventI
 			return head.ID, err
 		}
 	}
-	return "", usagef("session %s has no event %s (abide sessions show lists positions)", id, eventID)
+	return "", usagef("session %s has no event %s (list the positions with: abide sessions show)", id, eventID)
 }

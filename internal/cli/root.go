@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -9,18 +10,19 @@ import (
 )
 
 const rootHelp = `abide runs agent sessions and loses nothing: every input, answer and tool call is
-in a log on disk before it counts. Kill it at any time; the session goes on.
+stored in a log on disk before it takes effect. You can kill it at any time and
+resume the session.
 
-With no provider configured it answers with a model that ships in the binary and
-needs no key. To use another, set OPENAI_API_KEY or ANTHROPIC_API_KEY, or
-OPENAI_BASE_URL for any server that speaks like OpenAI's. abide models lists what
-there is then, and abide doctor finds out why something does not work.`
+Without a configured provider, abide uses a built-in offline model that needs no API
+key. To use another model, set OPENAI_API_KEY or ANTHROPIC_API_KEY, or
+OPENAI_BASE_URL for any server that is compatible with OpenAI's API. "abide models"
+lists the available models, and "abide doctor" helps when something does not work.`
 
-const rootExamples = `  abide run "Reply with exactly: HELLO"     ask, and print the answer
-  abide run --continue "And now?"           go on with the last session here
-  abide sessions list                       what there is
-  abide questions                           what waits for an answer
-  abide answer 0198c2f1 approve             answer it, and see the rest`
+const rootExamples = `  abide run "Reply with exactly: HELLO"     send a prompt and print the answer
+  abide run --continue "And now?"           continue the last session here
+  abide sessions list                       list the sessions
+  abide questions                           list the open questions
+  abide answer 0198c2f1 approve             answer one and follow the turn`
 
 // rootCommand is the command line as a tree.
 func (a *app) rootCommand() *cobra.Command {
@@ -43,8 +45,8 @@ func (a *app) rootCommand() *cobra.Command {
 	f.register(root.Flags())
 	hideAllBut(root.Flags(), "prompt")
 	root.PersistentFlags().StringVar(&a.home, "home", "", "data folder `DIR` (default $ABIDE_HOME, or $XDG_DATA_HOME/abide)")
-	root.PersistentFlags().BoolVarP(&a.quiet, "quiet", "q", false, "say nothing on stderr but errors and questions")
-	root.PersistentFlags().StringVar(&a.logLevel, "log-level", "error", "what is logged on stderr, by `LEVEL`: none, error, warning, info, debug or all")
+	root.PersistentFlags().BoolVarP(&a.quiet, "quiet", "q", false, "print only errors and questions on stderr")
+	root.PersistentFlags().StringVar(&a.logLevel, "log-level", "error", "log messages of `LEVEL` and above on stderr: none, error, warning, info, debug or all")
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(a.runCommand(), a.answerCommand(), a.questionsCommand(), a.rulesCommand(), a.abortCommand(), a.sessionsCommand(), a.compactCommand(), a.contextCommand(), a.psCommand(), a.logsCommand(), a.stopCommand(),
 		a.memoryCommand(), a.jobsCommand(), a.modelsCommand(), a.serveCommand(), a.workspaceCommand(), a.configCommand(), a.trustCommand(), a.doctorCommand(), a.auditCommand(), a.completionCommand(), a.manCommand(), a.versionCommand())
@@ -77,7 +79,7 @@ func noSuchCommand(cmd *cobra.Command, args []string) error {
 	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 		hint = "; did you mean " + strings.Join(near, " or ") + "?"
 	}
-	return usagef("there is no command %q%s (%s --help lists them)", args[0], hint, cmd.CommandPath())
+	return usagef("unknown command %q%s (list the commands with: %s --help)", args[0], hint, cmd.CommandPath())
 }
 
 // flagError refuses flags that there are not, and values that do not fit.
@@ -89,7 +91,7 @@ func flagError(cmd *cobra.Command, err error) error {
 			hint = "; did you mean --" + near + "?"
 		}
 	}
-	return usagef("%w%s (%s --help lists what there is)", err, hint, cmd.CommandPath())
+	return usagef("%w%s (list the flags with: %s --help)", err, hint, cmd.CommandPath())
 }
 
 // nearest returns the flag whose name is most like the given one, if any is.
@@ -131,16 +133,16 @@ func arguments(least, most int, names string) cobra.PositionalArgs {
 		if len(args) >= least && (most < 0 || len(args) <= most) {
 			return nil
 		}
-		return usagef("%s takes %s, but %s (%s --help has examples)", cmd.CommandPath(), names, given(len(args)), cmd.CommandPath())
+		return usagef("%s takes %s, but %s (see the examples in: %s --help)", cmd.CommandPath(), names, given(len(args)), cmd.CommandPath())
 	}
 }
 
 func given(n int) string {
 	switch n {
 	case 0:
-		return "nothing was given"
+		return "no argument was given"
 	case 1:
-		return "one argument was given"
+		return "1 argument was given"
 	}
-	return "more was given"
+	return fmt.Sprintf("%d arguments were given", n)
 }

@@ -13,10 +13,10 @@ import (
 func (a *app) rulesCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rules",
-		Short: "List what you have allowed for longer than a session, and take it back",
-		Long: `Lists what was allowed with "approve-here", in all sessions that work in a place,
-and with "approve-always". What the configuration allows is not among it: abide
-config show has that.`,
+		Short: "List and revoke permissions that outlast a session",
+		Long: `List what was approved with "approve-here", for all sessions of a directory, and with
+"approve-always". Permissions from the configuration are not included; see "abide
+config show".`,
 		Example: "  abide rules\n  abide rules revoke 'shell(git push)'",
 		Args:    arguments(0, 0, "no arguments"),
 	}
@@ -48,7 +48,7 @@ func (a *app) listRules(rules api.RulesResult) error {
 		}
 	}
 	if len(t.rows) == 0 {
-		a.err.printf("nothing is allowed for longer than a session\n")
+		a.err.printf("there are no rules: nothing was approved beyond a session\n")
 		return nil
 	}
 	return a.print(t)
@@ -57,13 +57,13 @@ func (a *app) listRules(rules api.RulesResult) error {
 func (a *app) revokeCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "revoke RULE",
-		Short: "Take back what was allowed for longer than a session",
-		Long: `Takes a rule back, as abide rules shows it. That holds at once, in all sessions;
-calls that were made are not undone.`,
+		Short: "Revoke a rule",
+		Long: `Revoke a rule that "abide rules" lists. This takes effect at once, in all sessions;
+calls that were already made are not undone.`,
 		Example: "  abide rules revoke 'shell(git push)'\n  abide rules revoke --at ~/project 'shell(make)'",
-		Args:    arguments(1, 1, "one RULE, as abide rules shows it"),
+		Args:    arguments(1, 1, "one RULE as abide rules prints it"),
 	}
-	at := c.Flags().String("at", "", "the `PLACE` that it holds in (default: everywhere)")
+	at := c.Flags().String("at", "", "directory `DIR` that the rule applies to (default: everywhere)")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.visit(cmd.Context(), func(c *client.Client) error {
 			found, err := c.RevokeRule(cmd.Context(), api.RevokeParams{Location: *at, Rule: args[0]})
@@ -71,11 +71,11 @@ calls that were made are not undone.`,
 			case err != nil:
 				return err
 			case !found && *at == "":
-				return usagef("there is no rule %q that holds everywhere; abide rules lists what there is, and --at PLACE means one of a place", args[0])
+				return usagef("there is no rule %q that applies everywhere; list the rules with: abide rules (and name the directory of a rule with --at DIR)", args[0])
 			case !found:
-				return usagef("there is no rule %q for %s; abide rules lists what there is", args[0], *at)
+				return usagef("there is no rule %q for %s; list the rules with: abide rules", args[0], *at)
 			}
-			a.out.printf("%s is asked about again\n", args[0])
+			a.out.printf("revoked %s\n", args[0])
 			return nil
 		})
 	}

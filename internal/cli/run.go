@@ -15,28 +15,29 @@ import (
 	"github.com/abide-run/abide/internal/model/scripted"
 )
 
-const runHelp = `Gives an agent a prompt, follows the turn to its end and prints the answer.
+const runHelp = `Send a prompt to an agent, follow the turn to its end and print the answer.
 
 The prompt is the argument or --prompt. It is read from stdin if it is "-", or if
 there is none and stdin is not a terminal.
 
-Reading and writing below the working directory is allowed; anything else is
-asked. At a terminal the questions are asked there: y allows once, a allows it
-for the session, n refuses, any other text refuses and tells the model why.
-Elsewhere the program tells what is needed and exits with code 5; the session
-waits, and "abide answer" goes on with it.
+The agent may read and write below the working directory; anything else needs your
+permission. At a terminal you are asked: y allows once, a allows for the session,
+n refuses, and any other text refuses and is passed on to the model. Without a
+terminal, abide prints the open questions and exits with code 5; the session waits,
+and "abide answer" continues it.
 
-Without a prompt, --resume and --continue go on with what is unfinished and print
-its answer, or the last answer if nothing is.
+Without a prompt, --resume and --continue finish the unfinished turn and print its
+answer, or print the last answer if no turn is unfinished.
 
-Exit codes: 0 ok, 1 the agent failed, 2 usage, 3 key or configuration,
-4 provider, 5 needs input, 6 a limit was reached, 130 interrupted, 143 terminated.`
+Exit codes: 0 success, 1 the agent failed, 2 usage error, 3 API key or configuration
+error, 4 provider error, 5 a question needs an answer, 6 a limit was reached,
+130 interrupted, 143 terminated.`
 
 const runExamples = `  abide run "Reply with exactly: HELLO"
-  abide run - < task.md                             # the prompt is stdin
+  abide run - < task.md                             # read the prompt from stdin
   abide run --output-format json "What is new?" | jq -r .result
   abide run --continue "And now in French"
-  abide run --resume 0198c2f1                       # after kill -9: go on
+  abide run --resume 0198c2f1                       # continue after kill -9
   abide run --scenario weather.json "What is the weather in Paris?"`
 
 // runFlags are what a run can be told.
@@ -60,10 +61,10 @@ func (f *runFlags) register(flags *pflag.FlagSet) {
 	flags.SortFlags = false
 	flags.StringVarP(&f.prompt, "prompt", "p", "", "the prompt as `TEXT`; - reads it from stdin")
 	flags.StringVar(&f.model, "model", "", "the `MODEL`: offline, scripted:FILE, or one that abide models lists")
-	flags.StringVar(&f.effort, "reasoning-effort", "", "`HOW` much a reasoning model thinks: low, medium, high, or what else it knows")
+	flags.StringVar(&f.effort, "reasoning-effort", "", "reasoning `EFFORT` of the model: low, medium, high, or another value that it accepts")
 	flags.StringVar(&f.scenario, "scenario", "", "scenario `FILE` of the scripted model")
-	flags.StringVarP(&f.resume, "resume", "r", "", "go on with this `SESSION`; the start of its id is enough")
-	flags.BoolVarP(&f.last, "continue", "c", false, "go on with the last session of this directory")
+	flags.StringVarP(&f.resume, "resume", "r", "", "continue this `SESSION`; the start of its id is enough")
+	flags.BoolVarP(&f.last, "continue", "c", false, "continue the last session of this directory")
 	flags.StringArrayVar(&f.answers, "answer", nil, "with --resume: answer an open question, as `REQUEST=ANSWER`; approve, reject or text")
 	flags.BoolVar(&f.yolo, "yolo", false, "allow everything without asking")
 	flags.IntVar(&f.maxSteps, "max-steps", 0, "stop the turn after `N` model requests (default 200)")
@@ -72,16 +73,16 @@ func (f *runFlags) register(flags *pflag.FlagSet) {
 }
 
 func (f *runFlags) registerFormat(flags *pflag.FlagSet) {
-	flags.StringVar(&f.format, "output-format", formatText, "`FORMAT` of stdout: text, json (one object) or stream-json (one object a line)")
+	flags.StringVar(&f.format, "output-format", formatText, "`FORMAT` of stdout: text, json (one object) or stream-json (one object per line)")
 	flags.BoolVar(&f.json, "json", false, "the same as --output-format json")
-	flags.BoolVar(&f.partial, "include-partial-messages", false, "with stream-json: show answers in pieces, too")
+	flags.BoolVar(&f.partial, "include-partial-messages", false, "with stream-json: include partial answers as they arrive")
 }
 
 func (a *app) runCommand() *cobra.Command {
 	f := &runFlags{}
 	c := &cobra.Command{
 		Use:     "run [PROMPT]",
-		Short:   "Give an agent a prompt and print its answer",
+		Short:   "Send a prompt to an agent and print the answer",
 		Long:    runHelp,
 		Example: runExamples,
 		Args:    cobra.ArbitraryArgs,
@@ -98,17 +99,17 @@ func (f *runFlags) check() error {
 	}
 	switch {
 	case f.resume != "" && f.last:
-		return usagef("--resume and --continue exclude each other: --resume names the session, --continue takes the last one")
+		return usagef("--resume and --continue cannot be used together: --resume names the session, --continue takes the last one")
 	case len(f.answers) > 0 && !f.resumes():
-		return usagef("--answer needs a session that waits: name it with --resume")
+		return usagef("--answer needs a waiting session: name it with --resume")
 	case f.maxSteps < 0:
-		return usagef("--max-steps: %d is less than 1", f.maxSteps)
+		return usagef("--max-steps: %d is negative; give the number of model requests, or 0 for the default", f.maxSteps)
 	case f.scenario != "" && f.model != "" && f.model != "scripted":
-		return usagef("--scenario is played by the model scripted, not by %s: leave --model out", f.model)
+		return usagef("--scenario is for the model scripted, not for %s: omit --model", f.model)
 	}
 	for _, answer := range f.answers {
 		if request, _, ok := strings.Cut(answer, "="); !ok || request == "" {
-			return usagef("--answer: %q is not REQUEST=TEXT; abide questions lists the requests", answer)
+			return usagef("--answer: %q is not REQUEST=ANSWER; list the requests with: abide questions", answer)
 		}
 	}
 	return nil
@@ -170,7 +171,7 @@ func (a *app) run(ctx context.Context, f *runFlags, args []string) error {
 		return err
 	}
 	if strings.TrimSpace(prompt) == "" && !f.resumes() {
-		return usagef(`there is no prompt: abide run "…", or abide run --help`)
+		return usagef(`there is no prompt: give one with abide run "…", or see abide run --help`)
 	}
 	r := a.newRunner(f)
 	err = a.withClient(ctx, func(c *client.Client) error {

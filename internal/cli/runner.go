@@ -176,7 +176,7 @@ func (r *runner) which(ctx context.Context) (api.SessionInfo, error) {
 		return api.SessionInfo{}, err
 	}
 	if len(list) == 0 {
-		return api.SessionInfo{}, usagef("there is no session of %s to continue: begin one with abide run, or name one with --resume", cwd)
+		return api.SessionInfo{}, usagef("there is no session of %s to continue: start one with abide run, or name one with --resume", cwd)
 	}
 	return list[0], nil
 }
@@ -208,7 +208,7 @@ func (r *runner) recall(ctx context.Context, joined *attached) error {
 // nothingToDo is how a run ends that found nothing unfinished: with the last
 // answer.
 func (r *runner) nothingToDo() error {
-	r.note("nothing was unfinished; this is how the last turn ended")
+	r.note("no turn is unfinished; this is the result of the last one")
 	return r.over()
 }
 
@@ -276,7 +276,7 @@ func (r *runner) tellOffline() {
 	}
 	r.told = true
 	if r.flags.model == "" && r.seen.model == offline.Name {
-		r.note("no provider is configured, so the offline model answers; set OPENAI_API_KEY, or see docs/MODELS.md")
+		r.note("no provider is configured, so the built-in offline model answers; set OPENAI_API_KEY, or see docs/MODELS.md")
 	}
 }
 
@@ -292,7 +292,7 @@ func (r *runner) wait(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-r.client.Done():
-		return fmt.Errorf("the connection to the engine is lost: %w", r.client.Err())
+		return fmt.Errorf("lost the connection to the engine: %w", r.client.Err())
 	}
 }
 
@@ -324,7 +324,7 @@ func (r *runner) end(ctx context.Context, err error) error {
 	if err != nil && errors.As(context.Cause(ctx), &signal) {
 		err = signal
 		if r.id != "" {
-			err = fmt.Errorf("%w; go on with: abide run --resume %s (or drop the turn: abide abort %s)", signal, r.id, r.id)
+			err = fmt.Errorf("%w; to continue: abide run --resume %s (to drop the turn: abide abort %s)", signal, r.id, r.id)
 		}
 	}
 	r.view.end(newResult(r.id, &r.seen, time.Since(r.started), err))

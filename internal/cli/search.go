@@ -13,16 +13,16 @@ import (
 func (a *app) searchCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "search TEXT",
-		Short:   "Find a text in what was said, whatever its case",
+		Short:   "Search the messages of all sessions, ignoring case",
 		Example: "  abide sessions search \"connection refused\"",
-		Args:    arguments(1, -1, "the TEXT to look for"),
+		Args:    arguments(1, -1, "a TEXT"),
 	}
 	asJSON := jsonFlag(c)
-	most := c.Flags().Int("max", 50, "show at most `N` places")
+	most := c.Flags().Int("max", 50, "show at most `N` matches")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		text := strings.Join(args, " ")
 		if text == "" {
-			return usagef("the text to look for is empty")
+			return usagef("the TEXT to search for is empty")
 		}
 		return a.visit(cmd.Context(), func(c *client.Client) error {
 			found, err := c.Search(cmd.Context(), api.SearchParams{Text: text, Max: *most})
@@ -56,9 +56,9 @@ func (a *app) printMatches(found api.SearchResult, short map[string]string) erro
 	switch {
 	case a.quiet:
 	case len(t.rows) == 0:
-		a.err.printf("nothing was found\n")
+		a.err.printf("no matches\n")
 	case found.More:
-		a.err.printf("there is more: --max shows it\n")
+		a.err.printf("there are more matches; increase --max to see them\n")
 	}
 	return nil
 }

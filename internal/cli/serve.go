@@ -13,27 +13,27 @@ import (
 	"github.com/abide-run/abide/internal/daemon"
 )
 
-const serveHelp = `Runs the engine of the data folder until it is told to stop (SIGINT or SIGTERM), so
-that work goes on when no other abide runs. Other abide processes on the folder
-use it through its private socket.
+const serveHelp = `Run the engine of the data folder until it is stopped (SIGINT or SIGTERM), so that
+work continues when no other abide process runs. Other abide processes on the same
+data folder use it through its private socket.
 
-With --listen, clients can connect by TCP, and with --http programs can start and
-watch durable commands (see docs/WORKSPACE.md); they have to present a token. It is
-taken from --token-file or ABIDE_TOKEN; without either, one is made and kept in the
-data folder. The connection is not encrypted: for other machines, put it behind
-something that is.`
+With --listen, clients can connect over TCP, and with --http, programs can start and
+watch durable commands (see docs/WORKSPACE.md). Both must present a token. It is read
+from --token-file or ABIDE_TOKEN; without either, one is created and kept in the data
+directory. Connections are not encrypted: to serve other machines, put a proxy with
+TLS in front.`
 
 func (a *app) serveCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "serve",
-		Short:   "Run the engine until it is told to stop",
+		Short:   "Run the engine in the foreground",
 		Long:    serveHelp,
 		Example: "  abide serve\n  abide serve --listen 127.0.0.1:7480",
 		Args:    arguments(0, 0, "no arguments"),
 	}
-	listen := c.Flags().String("listen", "", "serve TCP clients on this `ADDRESS:PORT`; port 0 is any that is free")
-	web := c.Flags().String("http", "", "serve the process API over HTTP on this `ADDRESS:PORT`")
-	file := c.Flags().String("token-file", "", "`FILE` that holds the token of TCP and HTTP clients")
+	listen := c.Flags().String("listen", "", "serve TCP clients on `ADDRESS:PORT`; port 0 means any free port")
+	web := c.Flags().String("http", "", "serve the process API over HTTP on `ADDRESS:PORT`")
+	file := c.Flags().String("token-file", "", "`FILE` with the token that TCP and HTTP clients must present")
 	c.RunE = func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), *listen, *web, *file) }
 	return c
 }
@@ -114,7 +114,7 @@ func listenOn(ctx context.Context, flag, address string) ([]net.Listener, error)
 		return nil, usagef("%s: %q is not a port; use 0 to 65535", flag, service)
 	}
 	if host == "" {
-		return nil, usagef("%s: name an address: 127.0.0.1:%s for this machine, 0.0.0.0:%s for all", flag, service, service)
+		return nil, usagef("%s: the address is missing: use 127.0.0.1:%s for this machine only, or 0.0.0.0:%s for all interfaces", flag, service, service)
 	}
 	if host == "localhost" {
 		list, err := loopback(ctx, port)

@@ -22,7 +22,7 @@ func (a *app) sessionsCommand() *cobra.Command {
 		Use:     "sessions",
 		Aliases: []string{"session"},
 		Short:   "List, read, search, fork, rewind, export, check and delete sessions",
-		Long:    "Looks at sessions and manages them. Wherever a SESSION is expected, the start of its id is enough.",
+		Long:    "Inspect and manage sessions. Wherever a SESSION is expected, the start of its id is enough.",
 		Example: sessionsExamples,
 	})
 	c.AddCommand(a.listCommand(), a.showCommand(), a.searchCommand(), a.forkCommand(), a.rewindCommand(),
@@ -51,7 +51,7 @@ func find(ctx context.Context, c *client.Client, name string) (api.SessionInfo, 
 	}
 	switch len(found) {
 	case 0:
-		return api.SessionInfo{}, usagef("there is no session %q (abide sessions list shows what there is)", name)
+		return api.SessionInfo{}, usagef("there is no session %q (list the sessions with: abide sessions list)", name)
 	case 1:
 		return found[0], nil
 	}
@@ -59,7 +59,7 @@ func find(ctx context.Context, c *client.Client, name string) (api.SessionInfo, 
 	for i, s := range found {
 		ids[i] = string(s.SessionID)
 	}
-	return api.SessionInfo{}, usagef("%q is the start of %d sessions; say more of the id:\n  %s", name, len(ids), strings.Join(ids, "\n  "))
+	return api.SessionInfo{}, usagef("session id %q is ambiguous: %d sessions start with it:\n  %s", name, len(ids), strings.Join(ids, "\n  "))
 }
 
 // jsonFlag gives a command the flag that every command with output has.

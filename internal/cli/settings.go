@@ -81,7 +81,7 @@ func (a *app) projectLayer() (config.Layer, error) {
 		return layer, configError(err)
 	}
 	if !a.quiet {
-		a.err.printf("abide: ignored the configuration of this project, because its folder is not trusted: %s\n", plain(err.Error()))
+		a.err.printf("abide: ignored the configuration of this project, because its directory is not trusted: %s\n", plain(err.Error()))
 	}
 	return config.Layer{}, nil
 }
@@ -141,7 +141,7 @@ func (a *app) trusted() ([]string, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, configError(fmt.Errorf("the list of trusted folders cannot be read: %w", err))
+		return nil, configError(fmt.Errorf("cannot read the list of trusted directories: %w", err))
 	}
 	return strings.FieldsFunc(string(text), func(r rune) bool { return r == '\n' }), nil
 }

@@ -18,14 +18,15 @@ import (
 func (a *app) showCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "show SESSION",
-		Short: "Print what was said and done, with positions",
-		Long: `Prints a session as a person reads it. The numbers are positions: fork and rewind
-take them. What was taken back is left out; --all shows every event.`,
+		Short: "Print the conversation of a session",
+		Long: `Print the conversation of a session. The numbers are positions, which "abide sessions
+fork" and "abide sessions rewind" take. Events that were undone are left out; --all
+shows every event.`,
 		Example: "  abide sessions show 0198c2f1 | less -R",
 		Args:    arguments(1, 1, "one SESSION"),
 	}
 	asJSON := jsonFlag(c)
-	all := c.Flags().Bool("all", false, "show every event, also what was taken back")
+	all := c.Flags().Bool("all", false, "show every event, including those that were undone")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.visit(cmd.Context(), func(c *client.Client) error {
 			info, err := find(cmd.Context(), c, args[0])
@@ -130,7 +131,7 @@ func (s *story) write(w io.Writer, paint painter, all bool) error {
 			continue
 		}
 		if back {
-			who += " (taken back)"
+			who += " (undone)"
 		}
 		if err := writeEntry(w, paint, e.Seq, who, text); err != nil {
 			return err

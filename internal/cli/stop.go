@@ -13,12 +13,12 @@ func (a *app) stopCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "stop TASK...",
 		Short: "Stop commands that agents run",
-		Long: `Stops commands with all that they started: first with a request to end, then with
-force. It returns when nothing of them is left. Their agents are told.`,
+		Long: `Stop commands and every process that they started: with SIGTERM first, then with
+SIGKILL. Return when no process is left. Their agents are notified.`,
 		Example: "  abide ps\n  abide stop dev-server",
-		Args:    arguments(1, 1000, "one TASK or more"),
+		Args:    arguments(1, 1000, "at least one TASK"),
 	}
-	session := c.Flags().String("session", "", "the session, if several have such a TASK")
+	session := c.Flags().String("session", "", "`SESSION` of the TASK, if several sessions have one with this name")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.visit(cmd.Context(), func(c *client.Client) error {
 			var failed error

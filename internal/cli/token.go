@@ -25,7 +25,7 @@ func keptToken(path string, make bool) (string, error) {
 	}
 	token := strings.TrimSpace(string(b))
 	if token == "" {
-		return "", configError(fmt.Errorf("the token file %s is empty: write a token into it, or remove it", path))
+		return "", configError(fmt.Errorf("the token file %s is empty: write a token to it, or remove it", path))
 	}
 	return token, nil
 }

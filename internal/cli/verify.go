@@ -15,11 +15,11 @@ import (
 func (a *app) verifyCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "verify [SESSION…]",
-		Short: "Check the hash chain of sessions, or of all",
-		Long: `Reads every event and checks it against the session's hash chain. Exits with code 1
-if one is damaged, and says where, why, and what can be done. A session that was set
-aside as damaged and is whole after all, because it was repaired or because this
-version can read it, can be used again.`,
+		Short: "Verify the hash chain of sessions",
+		Long: `Read every event of the given sessions, or of all, and check it against the session's
+hash chain. If a session is damaged, report where, why and what can be done, and exit
+with code 1. A session that was marked as damaged and is intact after all, because it
+was repaired or because this version can read it, can be used again.`,
 		Example: "  abide sessions verify\n  abide sessions verify 0198c2f1 --json",
 		Args:    cobra.ArbitraryArgs,
 	}
@@ -86,7 +86,7 @@ func (a *app) printVerified(checked []api.VerifyResult) error {
 	}
 	t := &table{head: []string{"ID", "EVENTS", "CHAIN", "HASH"}}
 	for _, r := range checked {
-		verdict := "whole"
+		verdict := "intact"
 		if r.Damage != nil {
 			verdict = "DAMAGED"
 		}

@@ -40,7 +40,7 @@ func (a *app) build() build {
 func (a *app) versionCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "version",
-		Short:   "Say which program this is",
+		Short:   "Print the version",
 		Example: "  abide version --json",
 		Args:    arguments(0, 0, "no arguments"),
 	}

@@ -20,14 +20,14 @@ import (
 	"github.com/abide-run/abide/internal/workspace/local"
 )
 
-const workspaceHelp = `Serves the files and the processes of this machine over gRPC, so that sessions can
-work here while the engine runs elsewhere: in a container, a virtual machine, or on
-another computer. It runs until it is told to stop (SIGINT or SIGTERM). Commands
-that were started here go on, and the next abide workspace finds them again.
+const workspaceHelp = `Serve the files and processes of this machine over gRPC, so that sessions can work
+here while the engine runs elsewhere: in a container, a virtual machine, or on
+another computer. It runs until it is stopped (SIGINT or SIGTERM). Commands that were
+started here keep running, and the next "abide workspace" finds them again.
 
-By default it listens on a Unix socket that only you can use. Clients that come by
-TCP have to present a token, which is made and kept in the data folder unless
---token-file names one. An address that others can reach needs TLS as well.`
+By default it listens on a Unix socket that only you can use. TCP clients must present
+a token, which is created and kept in the data folder unless --token-file names
+one. An address that other machines can reach also needs TLS.`
 
 // workspaceFlags are the flags of abide workspace.
 type workspaceFlags struct{ listen, tokenFile, cert, key, dir string }
@@ -35,7 +35,7 @@ type workspaceFlags struct{ listen, tokenFile, cert, key, dir string }
 func (a *app) workspaceCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "workspace",
-		Short: "Serve files and processes to sessions elsewhere",
+		Short: "Serve files and processes to sessions on another machine",
 		Long:  workspaceHelp,
 		Example: "  abide workspace --dir /src\n" +
 			"  abide workspace --listen tcp:127.0.0.1:7481\n" +
@@ -43,11 +43,11 @@ func (a *app) workspaceCommand() *cobra.Command {
 		Args: arguments(0, 0, "no arguments"),
 	}
 	f := &workspaceFlags{}
-	c.Flags().StringVar(&f.listen, "listen", "", "serve clients on this `ADDRESS`: unix:PATH or tcp:HOST:PORT (default a socket in the data folder)")
-	c.Flags().StringVar(&f.tokenFile, "token-file", "", "`FILE` that holds the token of clients")
-	c.Flags().StringVar(&f.cert, "tls-cert", "", "`FILE` with the certificate, for TLS")
-	c.Flags().StringVar(&f.key, "tls-key", "", "`FILE` with the key of the certificate")
-	c.Flags().StringVar(&f.dir, "dir", "", "folder `DIR` where paths start and commands run (default this one)")
+	c.Flags().StringVar(&f.listen, "listen", "", "serve clients on `ADDRESS`: unix:PATH or tcp:HOST:PORT (default a socket in the data folder)")
+	c.Flags().StringVar(&f.tokenFile, "token-file", "", "`FILE` with the token that clients must present")
+	c.Flags().StringVar(&f.cert, "tls-cert", "", "`FILE` with the TLS certificate")
+	c.Flags().StringVar(&f.key, "tls-key", "", "`FILE` with the private key of the certificate")
+	c.Flags().StringVar(&f.dir, "dir", "", "directory `DIR` that paths are relative to and commands run in (default the current one)")
 	c.RunE = func(cmd *cobra.Command, _ []string) error { return a.workspace(cmd.Context(), f) }
 	return c
 }
@@ -117,7 +117,7 @@ func folderOf(dir string) (string, error) {
 	}
 	info, err := os.Stat(dir)
 	if err == nil && !info.IsDir() {
-		err = fmt.Errorf("%s is not a folder", dir)
+		err = fmt.Errorf("%s is not a directory", dir)
 	}
 	if err != nil {
 		return "", usagef("--dir: %w", err)
@@ -136,7 +136,7 @@ func (a *app) processes(home string) (*process.Manager, error) {
 	}
 	m, err := process.Open(filepath.Join(home, "processes"), process.Options{Env: environment(settings.Config)})
 	if errors.Is(err, process.ErrInUse) {
-		err = fmt.Errorf("%w: another abide workspace runs; stop it, or choose another data folder with --home", err)
+		err = fmt.Errorf("%w: another abide workspace is running; stop it, or choose another data folder with --home", err)
 	}
 	return m, configError(err)
 }
@@ -170,7 +170,7 @@ func (f *workspaceFlags) door(ctx context.Context, home string) (*workspaceDoor,
 		return d, err
 	}
 	if d.server.TLS == nil && !isLoopback(place) {
-		return nil, usagef("--listen: %s can be reached from other machines, and so needs --tls-cert and --tls-key; for this machine alone, use tcp:127.0.0.1:PORT", place)
+		return nil, usagef("--listen: other machines can reach %s, so it needs --tls-cert and --tls-key; for this machine only, use tcp:127.0.0.1:PORT", place)
 	}
 	d.listeners, err = listenOn(ctx, "--listen", place)
 	return d, err
@@ -195,11 +195,11 @@ func (f *workspaceFlags) tls() (*tls.Config, error) {
 		return nil, nil
 	}
 	if f.cert == "" || f.key == "" {
-		return nil, usagef("--tls-cert and --tls-key go together: name both files")
+		return nil, usagef("--tls-cert and --tls-key must be used together: name both files")
 	}
 	pair, err := tls.LoadX509KeyPair(f.cert, f.key)
 	if err != nil {
-		return nil, configError(fmt.Errorf("the certificate: %w", err))
+		return nil, configError(fmt.Errorf("cannot load the TLS certificate: %w", err))
 	}
 	return &tls.Config{Certificates: []tls.Certificate{pair}}, nil
 }
@@ -220,7 +220,7 @@ const maxSocket = 100
 // behind is replaced.
 func listenUnix(path string) ([]net.Listener, error) {
 	if len(path) > maxSocket {
-		return nil, usagef("--listen: %s is too long a path for a socket, which has at most %d bytes; name a shorter one with unix:PATH", path, maxSocket)
+		return nil, usagef("--listen: the socket path %s is longer than %d bytes; name a shorter one with unix:PATH", path, maxSocket)
 	}
 	l, err := net.Listen("unix", path)
 	if errors.Is(err, syscall.EADDRINUSE) && isLeft(path) {
