@@ -12,8 +12,8 @@ import (
 	"github.com/abide-run/abide/internal/turn"
 )
 
-// A checker decides from what is stored, and from what was witnessed outside,
-// whether every promise was kept. It uses nothing of the runtime but the words.
+// A checker decides from what is stored, and from what the parent recorded, whether
+// every promise was kept. It uses nothing of the runtime but its types.
 type checker struct {
 	outcome
 	broken []string
@@ -25,7 +25,7 @@ func (o outcome) check() []string {
 	c.chain()
 	c.envelopes()
 	c.acknowledged()
-	for _, events := range o.witness.shown {
+	for _, events := range o.recorder.shown {
 		c.shown(events)
 	}
 	c.inputs()
@@ -49,7 +49,7 @@ func as[T any](c *checker, e event.Event) T {
 	return d
 }
 
-// chain: the hash chain verifies, and the index has the same end.
+// chain checks that the hash chain verifies and that the index has the same end.
 func (c *checker) chain() {
 	var end eventlog.End
 	for _, e := range c.log {
@@ -64,8 +64,8 @@ func (c *checker) chain() {
 	}
 }
 
-// envelopes: no id is used twice, and each event names the one before it that
-// clients read back.
+// envelopes checks that no id is used twice, and that each event names the last event
+// before it that clients are shown as its parent.
 func (c *checker) envelopes() {
 	used := make(map[string]bool)
 	parent := ""
@@ -81,9 +81,9 @@ func (c *checker) envelopes() {
 	}
 }
 
-// acknowledged: what the runtime said yes to is in the log.
+// acknowledged checks that whatever the runtime acknowledged is in the log.
 func (c *checker) acknowledged() {
-	if c.witness.opened && len(c.log) == 0 {
+	if c.recorder.opened && len(c.log) == 0 {
 		c.fault("the session was acknowledged and is not there")
 	}
 	inputs, answers := make(map[string]string), make(map[string]bool)
@@ -100,20 +100,21 @@ func (c *checker) acknowledged() {
 			answers[d.RequestID] = d.Answer != nil
 		}
 	}
-	for prompt, id := range c.witness.sent {
+	for prompt, id := range c.recorder.sent {
 		if inputs[prompt] != id {
 			c.fault("the input %q was acknowledged as %s, the log has %q", prompt, id, inputs[prompt])
 		}
 	}
-	for id := range c.witness.answered {
+	for id := range c.recorder.answered {
 		if !answers[id] {
 			c.fault("the answer to %s was acknowledged and is not in the log", id)
 		}
 	}
 }
 
-// shown: what a connection was shown is in the log with the same bytes, in
-// order, without gap or repetition; or is of a kind that is never stored.
+// shown checks that the events that a connection was shown are in the log with the
+// same bytes, in order, without gap or repetition, or are of a kind that is never
+// stored.
 func (c *checker) shown(events []event.Event) {
 	byID := make(map[string]event.Event)
 	for _, e := range c.log {
@@ -145,13 +146,13 @@ func isStored(kind event.Type) bool {
 	return slices.Contains([]event.Type{event.SessionIdle, event.AssistantUsage, event.UserInputAsked, event.UserInputDone}, kind)
 }
 
-// follows: a client is shown everything since it came, each event once.
+// follows checks that a client is shown every event since it connected, once.
 func (c *checker) follows(last event.Seq, e event.Event) {
 	switch {
 	case e.Seq <= last:
 		c.fault("event %d was shown after event %d", e.Seq, last)
 		return
-	case last == 0 && e.Type == event.SessionResume: // what was before it knows
+	case last == 0 && e.Type == event.SessionResume: // the client knows the events before
 		return
 	}
 	for _, between := range c.log[last : e.Seq-1] {
@@ -161,7 +162,7 @@ func (c *checker) follows(last event.Seq, e event.Event) {
 	}
 }
 
-// inputs: every input was accepted once and delivered once.
+// inputs checks that every input was accepted once and delivered once.
 func (c *checker) inputs() {
 	accepted, delivered := make(map[string]int), make(map[string]int)
 	for _, e := range c.log {
@@ -182,8 +183,8 @@ func (c *checker) inputs() {
 	}
 }
 
-// steps: every step is started, answered and ended once, and nothing fails. Only
-// an input that interrupts may end one early.
+// steps checks that every step is started, answered and ended once, and that none
+// fails. Only an input that interrupts may end one early.
 func (c *checker) steps() {
 	open, answered, calls, interruptions := "", false, 0, 0
 	for _, e := range c.log {
@@ -222,41 +223,41 @@ func (c *checker) steps() {
 	}
 }
 
-// A journal is what the log says of a call.
-type journal struct {
-	name      string
-	starts    int
-	asked     int // questions about it
-	closed    int // those that were closed
-	begun     []event.ToolBegunData
-	completed []event.ToolCompleteData
-	disorder  bool // one thing was recorded before another that comes first
+// A callRecord is what the log says about a call.
+type callRecord struct {
+	name       string
+	starts     int
+	asked      int // number of questions about the call
+	closed     int // number of those questions that were closed
+	begun      []event.ToolBegunData
+	completed  []event.ToolCompleteData
+	outOfOrder bool // true if an event was recorded before one that has to come first
 }
 
-// books are the journals of all calls, in the making.
-type books struct {
+// A callReader collects the records of all calls from the log.
+type callReader struct {
 	*checker
-	calls     map[string]*journal
-	questions map[string]*journal // by request id
+	calls     map[string]*callRecord
+	questions map[string]*callRecord // by request id
 }
 
-// journals reads the log call by call.
-func (c *checker) journals() map[string]*journal {
-	b := &books{c, make(map[string]*journal), make(map[string]*journal)}
+// callRecords returns the records of all calls, by id.
+func (c *checker) callRecords() map[string]*callRecord {
+	b := &callReader{c, make(map[string]*callRecord), make(map[string]*callRecord)}
 	for _, e := range c.log {
-		b.take(e)
+		b.readEvent(e)
 	}
 	return b.calls
 }
 
-func (b *books) take(e event.Event) {
+func (b *callReader) readEvent(e event.Event) {
 	switch e.Type {
 	case event.AssistantMessage:
 		for _, r := range as[event.AssistantMessageData](b.checker, e).ToolRequests {
 			b.open(e, r)
 		}
 	case event.ToolStart:
-		b.of(e, as[event.ToolStartData](b.checker, e).ToolCallID).starts++
+		b.record(e, as[event.ToolStartData](b.checker, e).ToolCallID).starts++
 	case event.PermissionAsked:
 		d := as[event.PermissionAskedData](b.checker, e)
 		b.asked(e, d.ToolCallID, d.RequestID)
@@ -283,41 +284,41 @@ func (b *books) take(e event.Event) {
 	}
 }
 
-// open begins the journal of a call.
-func (b *books) open(e event.Event, r event.ToolRequest) {
+// open begins the record of a call.
+func (b *callReader) open(e event.Event, r event.ToolRequest) {
 	if b.calls[r.ToolCallID] != nil {
 		b.fault("event %d requests the call %s again", e.Seq, r.ToolCallID)
 	}
-	b.calls[r.ToolCallID] = &journal{name: r.Name}
+	b.calls[r.ToolCallID] = &callRecord{name: r.Name}
 }
 
-// of returns the journal of a call, which must not be finished.
-func (b *books) of(e event.Event, callID string) *journal {
+// record returns the record of a call, which must not be finished.
+func (b *callReader) record(e event.Event, callID string) *callRecord {
 	j := b.calls[callID]
 	if j == nil {
 		b.fault("event %d (%s) is about the call %q, which nobody requested", e.Seq, e.Type, callID)
-		j = &journal{}
+		j = &callRecord{}
 		b.calls[callID] = j
 	}
-	j.disorder = j.disorder || len(j.completed) > 0
+	j.outOfOrder = j.outOfOrder || len(j.completed) > 0
 	return j
 }
 
-// permitted returns the journal of a call that was intended, and about which no
-// question is open.
-func (b *books) permitted(e event.Event, callID string) *journal {
-	j := b.of(e, callID)
-	j.disorder = j.disorder || j.asked != j.closed || j.starts == 0
+// permitted returns the record of a call, which must have started and have no open
+// question.
+func (b *callReader) permitted(e event.Event, callID string) *callRecord {
+	j := b.record(e, callID)
+	j.outOfOrder = j.outOfOrder || j.asked != j.closed || j.starts == 0
 	return j
 }
 
-func (b *books) asked(e event.Event, callID, requestID string) {
-	j := b.of(e, callID)
+func (b *callReader) asked(e event.Event, callID, requestID string) {
+	j := b.record(e, callID)
 	j.asked++
 	b.questions[requestID] = j
 }
 
-func (b *books) answered(e event.Event, requestID string) {
+func (b *callReader) answered(e event.Event, requestID string) {
 	j := b.questions[requestID]
 	if j == nil {
 		b.fault("event %d closes the question %s, which nobody asked", e.Seq, requestID)
@@ -326,12 +327,12 @@ func (b *books) answered(e event.Event, requestID string) {
 	j.closed++
 }
 
-// calls: every call went its way once, and has one terminal record.
+// calls checks that every call was started once, in order, and completed once.
 func (c *checker) calls() {
-	for id, j := range c.journals() {
-		if j.starts != 1 || len(j.completed) != 1 || j.asked != j.closed || j.disorder {
+	for id, j := range c.callRecords() {
+		if j.starts != 1 || len(j.completed) != 1 || j.asked != j.closed || j.outOfOrder {
 			c.fault("the call %s of %s has %d intents, %d terminal records, %d questions of which %d are closed, out of order: %v",
-				id, j.name, j.starts, len(j.completed), j.asked, j.closed, j.disorder)
+				id, j.name, j.starts, len(j.completed), j.asked, j.closed, j.outOfOrder)
 		}
 		for i, b := range j.begun {
 			if b.Attempt != i+1 || b.Key == "" || b.Key != j.begun[0].Key {
@@ -344,11 +345,11 @@ func (c *checker) calls() {
 	}
 }
 
-// effectsCounted: a tool ran at most once for each time that it was stored as
-// begun, under the call's key; and a call that succeeded ran.
+// effectsCounted checks that a tool ran at most once for each time that its call was
+// stored as begun, with the call's key, and that every call that succeeded ran.
 func (c *checker) effectsCounted() {
 	ran := make(map[string]map[int]int)
-	journals := c.journals()
+	records := c.callRecords()
 	for _, e := range c.effects {
 		if ran[e.Call] == nil {
 			ran[e.Call] = make(map[int]int)
@@ -357,7 +358,7 @@ func (c *checker) effectsCounted() {
 		if n := ran[e.Call][e.Attempt]; n > 1 {
 			c.fault("attempt %d at the call %s of %s ran %d times", e.Attempt, e.Call, e.Tool, n)
 		}
-		j := journals[e.Call]
+		j := records[e.Call]
 		if j == nil || e.Attempt > len(j.begun) || j.begun[e.Attempt-1].Key != e.Key {
 			c.fault("%s ran, which was never stored as begun: %+v", e.Tool, e)
 		}
@@ -365,15 +366,14 @@ func (c *checker) effectsCounted() {
 			c.fault("the once-only call %s ran again", e.Call)
 		}
 	}
-	for id, j := range journals {
+	for id, j := range records {
 		if len(j.begun) > 0 && len(j.completed) == 1 && j.completed[0].Success && len(ran[id]) == 0 {
 			c.fault("the call %s of %s succeeded and never ran", id, j.name)
 		}
 	}
 }
 
-// atRest: nothing is left to do, the index says so too, and says what the log
-// says.
+// atRest checks that the session is idle, and that the index agrees with the log.
 func (c *checker) atRest() {
 	state := turn.New(c.verify.SessionID)
 	if err := state.Load(c.log); err != nil {
@@ -388,7 +388,7 @@ func (c *checker) atRest() {
 	}
 }
 
-// answers are the last words of every turn.
+// answers returns the last message of every turn.
 func (o outcome) answers() (all []string) {
 	last := ""
 	for _, e := range o.log {
@@ -407,13 +407,14 @@ func (o outcome) answers() (all []string) {
 	return all
 }
 
-// unknown is in what the model is told of a call that may have happened.
+// unknown is part of the result of a call that may have happened.
 const unknown = "its outcome is unknown"
 
-// unsure returns the calls that the model was told may have happened.
+// unsure returns the names of the tools whose calls may have happened, according to
+// their results.
 func (o outcome) unsure() (names []string) {
 	c := &checker{outcome: o}
-	for _, j := range c.journals() {
+	for _, j := range c.callRecords() {
 		if len(j.completed) == 1 && j.completed[0].Error != nil && strings.Contains(j.completed[0].Error.Message, unknown) {
 			names = append(names, j.name)
 		}
@@ -421,8 +422,8 @@ func (o outcome) unsure() (names []string) {
 	return names
 }
 
-// saysUnsure reports whether two answers are the same but for what the model
-// says of a once-only call whose outcome nobody knows.
+// saysUnsure reports whether two answers are the same except for the lines about
+// once-only calls whose outcome is unknown.
 func saysUnsure(got, want string) bool {
 	g, w := strings.Split(got, "\n"), strings.Split(want, "\n")
 	if len(g) != len(w) {

@@ -13,35 +13,35 @@ import (
 	"github.com/abide-run/abide/internal/jsonrpc"
 )
 
-// A client drives a session as a program would that knows what was acknowledged
-// to it, and nothing else of what happened.
+// A client drives a session as a program would that knows only what was acknowledged
+// to it.
 type client struct {
-	rpc     *jsonrpc.Conn
-	ran     chan struct{} // closed when the connection is over
-	witness *witness
-	number  int // of the connection
-	session event.SessionID
-	talk    talk
+	rpc          *jsonrpc.Conn
+	ran          chan struct{} // closed when the connection is over
+	recorder     *recorder
+	number       int // number of the connection
+	session      event.SessionID
+	conversation conversation
 }
 
-// A talk is what a client wants of a session.
-type talk struct {
+// A conversation is the parameters of a session and the prompts for it.
+type conversation struct {
 	open  api.OpenParams
 	turns []exchange
 }
 
-// An exchange is what a client says when the session is idle, and what the last
-// answer should be.
+// An exchange is a prompt that a client sends when the session is idle, and the
+// expected answer.
 type exchange struct {
 	prompt string
-	later  string // said while the first question is open; nothing if empty
-	mode   string // how that is to be treated
+	later  string // a second prompt, sent while the first question is open; none if empty
+	mode   string // mode of the second prompt
 	answer string
 }
 
-// connect makes a client of a connection.
-func connect(ctx context.Context, rwc io.ReadWriteCloser, w *witness, t talk) (*client, error) {
-	c := &client{witness: w, number: w.connected(), session: t.open.SessionID, talk: t, ran: make(chan struct{})}
+// connect makes a client on a connection.
+func connect(ctx context.Context, rwc io.ReadWriteCloser, w *recorder, t conversation) (*client, error) {
+	c := &client{recorder: w, number: w.addConnection(), session: t.open.SessionID, conversation: t, ran: make(chan struct{})}
 	c.rpc = jsonrpc.New(rwc, jsonrpc.Options{Handler: jsonrpc.HandlerFunc(c.handle)})
 	go func() { defer close(c.ran); _ = c.rpc.Run(context.Background()) }() // close waits for it
 	return c, c.call(ctx, api.Connect, nil, nil)
@@ -52,19 +52,19 @@ func (c *client) close() {
 	<-c.ran
 }
 
-// handle takes what the runtime sends.
+// handle handles the requests and notifications of the runtime.
 func (c *client) handle(_ context.Context, req *jsonrpc.Request) (any, error) {
 	switch req.Method {
 	case api.SessionEvent:
-		return nil, c.witness.showed(c.number, req.Params)
+		return nil, c.recorder.recordEvent(c.number, req.Params)
 	case api.UserInput:
 		return api.UserInputResult{Answer: "blue", WasFreeform: true}, nil
 	}
 	return nil, nil
 }
 
-// call asks the runtime, and once more if it was told to try again. That the
-// runtime has died is errDied.
+// call makes a request, and repeats it once if the error says to try again. The error
+// is errDied if the runtime is dead.
 func (c *client) call(ctx context.Context, method string, params, result any) error {
 	err := c.callOnce(ctx, method, params, result)
 	if err != nil && strings.Contains(err.Error(), errRefused.Error()) {
@@ -74,9 +74,9 @@ func (c *client) call(ctx context.Context, method string, params, result any) er
 }
 
 func (c *client) callOnce(ctx context.Context, method string, params, result any) error {
-	c.witness.note(func() { c.witness.asking++ })
+	c.recorder.update(func() { c.recorder.pending++ })
 	err := c.rpc.Call(ctx, method, params, result)
-	c.witness.note(func() { c.witness.asking-- })
+	c.recorder.update(func() { c.recorder.pending-- })
 	if errors.Is(err, jsonrpc.ErrClosed) {
 		return errDied
 	}
@@ -86,61 +86,60 @@ func (c *client) callOnce(ctx context.Context, method string, params, result any
 	return nil
 }
 
-// drive brings the talk to its end.
+// drive drives the session to the end of the conversation.
 func (c *client) drive(ctx context.Context) error {
 	if err := c.open(ctx); err != nil {
 		return err
 	}
-	done, err := c.done(ctx)
+	done, err := c.turnsDone(ctx)
 	if err != nil {
 		return err
 	}
-	for _, x := range c.talk.turns[done:] {
+	for _, x := range c.conversation.turns[done:] {
 		if err := c.send(ctx, api.SendParams{Prompt: x.prompt}); err != nil {
 			return err
 		}
-		if err := c.untilIdle(ctx, x); err != nil {
+		if err := c.answerUntilIdle(ctx, x); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// done counts the turns that are over: all before the last one that was begun.
-func (c *client) done(ctx context.Context) (int, error) {
+// turnsDone counts the turns that are over: all before the last one that was begun.
+func (c *client) turnsDone(ctx context.Context) (int, error) {
 	log, err := c.log(ctx)
 	if err != nil {
 		return 0, err
 	}
-	for n := len(c.talk.turns) - 1; n > 0; n-- {
-		if isTaken(log, c.talk.turns[n].prompt) {
+	for n := len(c.conversation.turns) - 1; n > 0; n-- {
+		if hasInput(log, c.conversation.turns[n].prompt) {
 			return n, nil
 		}
 	}
 	return 0, nil
 }
 
-// open makes the session, or comes back to it.
+// open creates the session, or resumes it if its creation was acknowledged.
 func (c *client) open(ctx context.Context) error {
-	method, params := api.SessionCreate, c.talk.open
-	if c.witness.opened {
+	method, params := api.SessionCreate, c.conversation.open
+	if c.recorder.opened {
 		method, params.ContinuePending = api.SessionResume, new(true)
 	}
 	if err := c.call(ctx, method, params, nil); err != nil {
 		return err
 	}
-	c.witness.note(func() { c.witness.opened = true })
+	c.recorder.update(func() { c.recorder.opened = true })
 	return nil
 }
 
-// send gives the session an input, unless it has it: then it is acknowledged,
-// or in the log.
+// send sends an input to the session, unless the log has it already.
 func (c *client) send(ctx context.Context, in api.SendParams) error {
-	taken, err := c.taken(ctx, in.Prompt)
+	taken, err := c.isInLog(ctx, in.Prompt)
 	if taken || err != nil {
 		return err
 	}
-	if id, ok := c.witness.sent[in.Prompt]; ok {
+	if id, ok := c.recorder.sent[in.Prompt]; ok {
 		return fmt.Errorf("the input %q was acknowledged as %s and is not in the log", in.Prompt, id)
 	}
 	var r api.SendResult
@@ -148,17 +147,17 @@ func (c *client) send(ctx context.Context, in api.SendParams) error {
 	if err := c.call(ctx, api.SessionSend, in, &r); err != nil {
 		return err
 	}
-	c.witness.note(func() { c.witness.sent[in.Prompt] = r.MessageID })
+	c.recorder.update(func() { c.recorder.sent[in.Prompt] = r.MessageID })
 	return nil
 }
 
-// taken reports whether an input is in the log.
-func (c *client) taken(ctx context.Context, prompt string) (bool, error) {
+// isInLog reports whether the log has an input.
+func (c *client) isInLog(ctx context.Context, prompt string) (bool, error) {
 	log, err := c.log(ctx)
-	return isTaken(log, prompt), err
+	return hasInput(log, prompt), err
 }
 
-func isTaken(log []event.Event, prompt string) bool {
+func hasInput(log []event.Event, prompt string) bool {
 	for _, e := range log {
 		if e.Type != event.InputAccepted {
 			continue
@@ -170,7 +169,7 @@ func isTaken(log []event.Event, prompt string) bool {
 	return false
 }
 
-// log reads what is stored, hidden events too.
+// log reads all stored events, including hidden ones.
 func (c *client) log(ctx context.Context) ([]event.Event, error) {
 	var log []event.Event
 	for {
@@ -194,28 +193,28 @@ func (c *client) log(ctx context.Context) ([]event.Event, error) {
 	}
 }
 
-// sawTheEnd waits until the client was shown the last event of the log that
-// clients are shown.
-func (c *client) sawTheEnd(ctx context.Context, log []event.Event) error {
+// awaitLastEvent waits until the client was shown the last event of the log that is
+// not hidden.
+func (c *client) awaitLastEvent(ctx context.Context, log []event.Event) error {
 	last := ""
 	for _, e := range log {
 		if head, err := e.Head(); err == nil && !e.Type.Hidden() {
 			last = head.ID
 		}
 	}
-	err := c.witness.until(ctx, c.rpc.Done(), func() bool { return c.witness.hasSeen([]string{last}) })
+	err := c.recorder.waitUntil(ctx, c.rpc.Done(), func() bool { return c.recorder.wasShown([]string{last}) })
 	if err != nil {
 		return fmt.Errorf("the client was not shown event %s: %w", last, err)
 	}
 	return nil
 }
 
-// untilIdle answers questions until nothing is left to do.
-func (c *client) untilIdle(ctx context.Context, x exchange) error {
+// answerUntilIdle answers questions until the session is idle.
+func (c *client) answerUntilIdle(ctx context.Context, x exchange) error {
 	news := []event.Type{event.PermissionAsked, event.ExternalAsked, event.SessionIdle}
 	for {
 		var known int
-		c.witness.note(func() { known = c.witness.count(c.number, news...) })
+		c.recorder.update(func() { known = c.recorder.count(c.number, news...) })
 		if err := c.answerAll(ctx, x); err != nil {
 			return err
 		}
@@ -226,7 +225,7 @@ func (c *client) untilIdle(ctx context.Context, x exchange) error {
 		if !r.Active {
 			return nil
 		}
-		err := c.witness.until(ctx, c.rpc.Done(), func() bool { return c.witness.count(c.number, news...) > known })
+		err := c.recorder.waitUntil(ctx, c.rpc.Done(), func() bool { return c.recorder.count(c.number, news...) > known })
 		if err != nil {
 			return err
 		}
@@ -252,7 +251,8 @@ func (c *client) answerAll(ctx context.Context, x exchange) error {
 	return nil
 }
 
-// answer answers a question. One to a person is put to it by the runtime.
+// answer answers a question. Questions to a person arrive as requests of the runtime,
+// which handle answers.
 func (c *client) answer(ctx context.Context, q api.Question) error {
 	e, err := event.Parse(0, q.Event)
 	if err != nil {
@@ -267,7 +267,7 @@ func (c *client) answer(ctx context.Context, q api.Question) error {
 	}
 	switch e.Type {
 	case event.PermissionAsked:
-		return c.won(ctx, api.AnswerPermission, api.AnswerPermissionParams{
+		return c.answerOnce(ctx, api.AnswerPermission, api.AnswerPermissionParams{
 			SessionID: c.session, RequestID: asked.RequestID, Result: json.RawMessage(`{"kind":"approve-once"}`),
 		}, asked.RequestID)
 	case event.ExternalAsked:
@@ -276,14 +276,14 @@ func (c *client) answer(ctx context.Context, q api.Question) error {
 			return err
 		}
 		result, _ := json.Marshal("found " + value) // a string
-		return c.won(ctx, api.AnswerTool, api.AnswerToolParams{SessionID: c.session, RequestID: asked.RequestID, Result: result}, asked.RequestID)
+		return c.answerOnce(ctx, api.AnswerTool, api.AnswerToolParams{SessionID: c.session, RequestID: asked.RequestID, Result: result}, asked.RequestID)
 	}
 	return nil
 }
 
-// won gives an answer, which nobody else gives.
-func (c *client) won(ctx context.Context, method string, params any, requestID string) error {
-	if c.witness.answered[requestID] {
+// answerOnce answers a question that has no other answer, and checks that it wins.
+func (c *client) answerOnce(ctx context.Context, method string, params any, requestID string) error {
+	if c.recorder.answered[requestID] {
 		return fmt.Errorf("the answer to %s was acknowledged, and the question is open again", requestID)
 	}
 	var r api.Success
@@ -293,6 +293,6 @@ func (c *client) won(ctx context.Context, method string, params any, requestID s
 	if !r.Success {
 		return fmt.Errorf("%s: the question %s was open, and its only answer did not win", method, requestID)
 	}
-	c.witness.note(func() { c.witness.answered[requestID] = true })
+	c.recorder.update(func() { c.recorder.answered[requestID] = true })
 	return nil
 }

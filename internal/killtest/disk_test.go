@@ -11,10 +11,10 @@ import (
 	"github.com/abide-run/abide/internal/jsonrpc"
 )
 
-// runDry drives a victim until its disk is full and it ends by itself. It
-// returns what the client was told, if it was waiting for an answer, and the
-// victim's last words.
-func (r *run) runDry(s stop) (told, said string, err error) {
+// runUntilDiskFull drives a victim until its disk is full and it ends by itself. It
+// returns the error that the client got, if it was waiting for an answer, and the
+// last line of the victim's standard error.
+func (r *run) runUntilDiskFull(s stop) (told, said string, err error) {
 	p := r.start(s)
 	c, err := r.drive(p)
 	defer c.close()
@@ -23,17 +23,17 @@ func (r *run) runDry(s stop) (told, said string, err error) {
 	case errors.As(err, &refusal):
 		told = refusal.Message
 	case err == nil:
-		return "", "", r.stuck(p, errors.New("the disk was full, and nobody noticed"))
+		return "", "", r.describe(p, errors.New("the disk was full, and nobody noticed"))
 	case !errors.Is(err, errDied):
-		return "", "", r.stuck(p, err)
+		return "", "", r.describe(p, err)
 	}
 	if err := r.await(p); err != nil {
-		return told, "", r.stuck(p, err)
+		return told, "", r.describe(p, err)
 	}
 	if code := p.cmd.ProcessState.ExitCode(); code != 1 {
-		return told, "", p.ended("it should have failed with 1")
+		return told, "", p.endError("it should have failed with 1")
 	}
-	lines := strings.Split(strings.TrimSpace(p.said()), "\n")
+	lines := strings.Split(strings.TrimSpace(p.stderrText()), "\n")
 	return told, lines[len(lines)-1], nil
 }
 
@@ -46,17 +46,17 @@ func (r report) isAwaited() bool {
 
 func TestAFullDiskIsToldAndLosesNothing(t *testing.T) {
 	t.Log("no file can grow (RLIMIT_FSIZE) stands for a full disk: to fill one takes a file system of its own")
-	wanted := func(s scenario, world string) bool {
-		return world == "scripted" && (s.name == "tools" || s.name == "permission" || s.name == "steered")
+	wanted := func(s scenario, source string) bool {
+		return source == "scripted" && (s.name == "tools" || s.name == "permission" || s.name == "steered")
 	}
-	everywhere(t, wanted, func(t *testing.T, s scenario, world string, calm outcome) {
+	forEachSource(t, wanted, func(t *testing.T, s scenario, source string, calm outcome) {
 		for _, write := range calm.writes {
 			t.Run(strconv.Itoa(write.Write), func(t *testing.T) {
 				t.Parallel()
 				t.Logf("the write stores %v", write.Events)
-				w := worlds[world](t, s)
-				r := newRun(t, s.talk(w))
-				told, said, err := r.runDry(stop{write.Write, full})
+				w := modelSources[source](t, s)
+				r := newRun(t, s.conversation(w))
+				told, said, err := r.runUntilDiskFull(stop{write.Write, full})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -67,7 +67,7 @@ func TestAFullDiskIsToldAndLosesNothing(t *testing.T) {
 				if !strings.HasPrefix(said, "abide: ") || !strings.Contains(said, sentence) {
 					t.Errorf("the victim's last words were %q, want %q in them", said, sentence)
 				}
-				judgeRun(t, w, r.play(), calm.words())
+				judgeRun(t, w, r.play(), calm.expected())
 			})
 		}
 	})

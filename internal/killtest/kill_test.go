@@ -10,17 +10,17 @@ import (
 	"github.com/abide-run/abide/internal/event"
 )
 
-// words are what a run should come to.
-type words struct {
+// expected is what a run should come to.
+type expected struct {
 	answers []string
-	told    []string // the history of the last request; any if nil
+	history []string // the history of the last request; not checked if nil
 }
 
-func (o outcome) words() words { return words{o.answers(), o.told} }
+func (o outcome) expected() expected { return expected{o.answers(), o.history} }
 
-// judgeRun reports every promise that a run broke, and whether it came to what
-// it should.
-func judgeRun(t *testing.T, w *world, got outcome, want words) {
+// judgeRun reports every promise that a run broke, and every difference from what it
+// should come to.
+func judgeRun(t *testing.T, w *modelSource, got outcome, want expected) {
 	t.Helper()
 	for _, broken := range got.check() {
 		t.Error(broken)
@@ -38,16 +38,16 @@ func judgeRun(t *testing.T, w *world, got outcome, want words) {
 	if answers := got.answers(); !slices.EqualFunc(answers, want.answers, same) {
 		t.Errorf("the answers are %q, want %q", answers, want.answers)
 	}
-	if told := w.told(); want.told != nil && !slices.EqualFunc(told, want.told, same) {
-		t.Errorf("the provider was told %q, want %q", told, want.told)
+	if told := w.history(); want.history != nil && !slices.EqualFunc(told, want.history, same) {
+		t.Errorf("the provider was told %q, want %q", told, want.history)
 	}
 	if t.Failed() {
-		t.Log(got.story())
+		t.Log(got.describeLog())
 	}
 }
 
-// story is the log for people, a short line for each event.
-func (o outcome) story() string {
+// describeLog returns a short line for each event of the log, to debug a failure.
+func (o outcome) describeLog() string {
 	var b strings.Builder
 	for _, e := range o.log {
 		data, _ := e.Data() // what is no event has none
@@ -56,13 +56,13 @@ func (o outcome) story() string {
 	return b.String()
 }
 
-// undisturbed plays a scenario without a kill.
-func undisturbed(t *testing.T, s scenario, world string) outcome {
+// playWithoutKill plays a scenario without a kill.
+func playWithoutKill(t *testing.T, s scenario, source string) outcome {
 	t.Helper()
-	w := worlds[world](t, s)
-	out := newRun(t, s.talk(w)).play()
-	out.told = w.told()
-	judgeRun(t, w, out, out.words())
+	w := modelSources[source](t, s)
+	out := newRun(t, s.conversation(w)).play()
+	out.history = w.history()
+	judgeRun(t, w, out, out.expected())
 	if unsure := out.unsure(); len(unsure) > 0 {
 		t.Errorf("nobody was killed, and yet the outcome of %v is told to be unknown", unsure)
 	}
@@ -72,30 +72,30 @@ func undisturbed(t *testing.T, s scenario, world string) outcome {
 	return out
 }
 
-// killed plays a scenario with kills.
-func killed(t *testing.T, s scenario, world string, calm outcome, stops ...stop) {
+// playWithKills plays a scenario with kills.
+func playWithKills(t *testing.T, s scenario, source string, calm outcome, stops ...stop) {
 	t.Parallel()
-	w := worlds[world](t, s)
-	judgeRun(t, w, newRun(t, s.talk(w)).play(stops...), calm.words())
+	w := modelSources[source](t, s)
+	judgeRun(t, w, newRun(t, s.conversation(w)).play(stops...), calm.expected())
 }
 
-// everywhere calls f for every scenario in every world that it fits and that is
-// wanted, with what happens if nobody is killed.
-func everywhere(t *testing.T, wanted func(s scenario, world string) bool, f func(t *testing.T, s scenario, world string, calm outcome)) {
+// forEachSource calls f for every scenario with every model that fits and is wanted.
+// calm is the outcome without a kill.
+func forEachSource(t *testing.T, wanted func(s scenario, source string) bool, f func(t *testing.T, s scenario, source string, calm outcome)) {
 	for _, s := range scenarios {
-		for world := range worlds {
-			if s.fits(world) && wanted(s, world) {
-				t.Run(s.name+"/"+world, func(t *testing.T) {
+		for source := range modelSources {
+			if s.fits(source) && wanted(s, source) {
+				t.Run(s.name+"/"+source, func(t *testing.T) {
 					t.Parallel()
-					f(t, s, world, undisturbed(t, s, world))
+					f(t, s, source, playWithoutKill(t, s, source))
 				})
 			}
 		}
 	}
 }
 
-// stops are the places where a victim is killed: everywhere if that is thorough,
-// else once in each write.
+// stops returns the points at which a victim is killed: all points of each write if
+// thorough is true, and otherwise one point of each write.
 func stops(writes []report, thorough bool, shift int) (all []stop) {
 	points := []point{before, committed, after}
 	for _, w := range writes {
@@ -108,53 +108,53 @@ func stops(writes []report, thorough bool, shift int) (all []stop) {
 	return all
 }
 
-// The engine is the same in all worlds, so that the wires share the points
-// between them where calls are not made side by side.
+// The engine is the same with all models, so where calls are not made in parallel,
+// each wire tests a third of the points.
 func TestKilledAtAnyWriteNothingIsLostOrRepeated(t *testing.T) {
 	shifts := map[string]int{"chat": 0, "anthropic": 1, "responses": 2}
-	wanted := func(s scenario, world string) bool { return s.name == "tools" || world != "offline" }
-	everywhere(t, wanted, func(t *testing.T, s scenario, world string, calm outcome) {
-		thorough := s.name == "tools" || world == "scripted"
-		for _, at := range stops(calm.writes, thorough, shifts[world]) {
+	wanted := func(s scenario, source string) bool { return s.name == "tools" || source != "offline" }
+	forEachSource(t, wanted, func(t *testing.T, s scenario, source string, calm outcome) {
+		thorough := s.name == "tools" || source == "scripted"
+		for _, at := range stops(calm.writes, thorough, shifts[source]) {
 			t.Run(at.String(), func(t *testing.T) {
 				t.Logf("the write stores %v", calm.writes[at.Write-1].Events)
-				killed(t, s, world, calm, at)
+				playWithKills(t, s, source, calm, at)
 			})
 		}
 	})
 }
 
-// The parent's blow falls somewhere near the event: what matters here are the
-// places between two writes, while the model answers, or fails to.
+// The parent kills the victim some time after the event. This test is about the
+// moments between two writes, while the model answers or fails.
 func TestKilledAtAnyEventNothingIsLostOrRepeated(t *testing.T) {
-	long := func(s scenario, world string) bool {
-		return s.name == "text" && world != "offline" && world != "chat" || s.name == "retry" && (world == "scripted" || world == "chat")
+	long := func(s scenario, source string) bool {
+		return s.name == "text" && source != "offline" && source != "chat" || s.name == "retry" && (source == "scripted" || source == "chat")
 	}
-	everywhere(t, long, func(t *testing.T, s scenario, world string, calm outcome) {
-		for i, e := range calm.witness.shown[0] {
+	forEachSource(t, long, func(t *testing.T, s scenario, source string, calm outcome) {
+		for i, e := range calm.recorder.shown[0] {
 			t.Run(strconv.Itoa(i+1), func(t *testing.T) {
 				t.Logf("the event is %s", e.Type)
-				killed(t, s, world, calm, stop{i + 1, seen})
+				playWithKills(t, s, source, calm, stop{i + 1, seen})
 			})
 		}
 	})
 }
 
-// The second victim is killed at every write of its recovery, and of what
-// follows.
+// The second victim is killed at every write of its recovery and of the rest of the
+// turn.
 func TestKilledAgainDuringRecoveryNothingIsLostOrRepeated(t *testing.T) {
-	hard := func(s scenario, world string) bool { return s.name == "tools" && world == "scripted" }
-	everywhere(t, hard, func(t *testing.T, s scenario, world string, calm outcome) {
+	hard := func(s scenario, source string) bool { return s.name == "tools" && source == "scripted" }
+	forEachSource(t, hard, func(t *testing.T, s scenario, source string, calm outcome) {
 		begun := 1 + slices.IndexFunc(calm.writes, func(r report) bool { return slices.Contains(r.Events, event.ToolBegun) })
 		for _, first := range []stop{{begun, committed}, {begun + 1, before}, {begun + 2, committed}} {
-			w := worlds[world](t, s)
-			recovered := newRun(t, s.talk(w)).play(first)
-			judgeRun(t, w, recovered, calm.words())
+			w := modelSources[source](t, s)
+			recovered := newRun(t, s.conversation(w)).play(first)
+			judgeRun(t, w, recovered, calm.expected())
 			for _, second := range recovered.writes {
 				for _, p := range []point{before, committed, after} {
 					t.Run(fmt.Sprintf("%s/%s/%d", first, p, second.Write), func(t *testing.T) {
 						t.Logf("the write stores %v", second.Events)
-						killed(t, s, world, calm, first, stop{second.Write, p})
+						playWithKills(t, s, source, calm, first, stop{second.Write, p})
 					})
 				}
 			}
@@ -162,43 +162,43 @@ func TestKilledAgainDuringRecoveryNothingIsLostOrRepeated(t *testing.T) {
 	})
 }
 
-// Nobody has to come back for that.
+// No client has to come back for that.
 func TestUnfinishedTurnsGoOnByThemselves(t *testing.T) {
-	alone := func(s scenario, world string) bool {
-		return world == "scripted" && (s.name == "text" || s.name == "tools" || s.name == "retry")
+	alone := func(s scenario, source string) bool {
+		return source == "scripted" && (s.name == "text" || s.name == "tools" || s.name == "retry")
 	}
-	everywhere(t, alone, func(t *testing.T, s scenario, world string, calm outcome) {
+	forEachSource(t, alone, func(t *testing.T, s scenario, source string, calm outcome) {
 		begun := slices.IndexFunc(calm.writes, func(r report) bool { return slices.Contains(r.Events, event.UserMessage) })
 		for _, write := range calm.writes[begun : len(calm.writes)-1] {
 			t.Run(strconv.Itoa(write.Write), func(t *testing.T) {
 				t.Parallel()
-				w := worlds[world](t, s)
-				r := newRun(t, s.talk(w))
-				if _, err := r.cutShort(stop{write.Write, committed}); err != nil {
+				w := modelSources[source](t, s)
+				r := newRun(t, s.conversation(w))
+				if _, err := r.runUntilStop(stop{write.Write, committed}); err != nil {
 					t.Fatal(err)
 				}
 				if err := r.watch(); err != nil {
 					t.Fatal(err)
 				}
-				judgeRun(t, w, r.play(), calm.words())
+				judgeRun(t, w, r.play(), calm.expected())
 			})
 		}
 	})
 }
 
-// A write can fail for a moment, when another program keeps the file locked:
-// then the client is told, or the work goes on by itself.
+// A write can fail once, when another program keeps the file locked: then the client
+// gets an error, or the turn continues by itself.
 func TestAWriteThatFailsOnceLosesNothing(t *testing.T) {
-	local := func(_ scenario, world string) bool { return world == "scripted" }
-	everywhere(t, local, func(t *testing.T, s scenario, world string, calm outcome) {
+	local := func(_ scenario, source string) bool { return source == "scripted" }
+	forEachSource(t, local, func(t *testing.T, s scenario, source string, calm outcome) {
 		for _, write := range calm.writes {
 			t.Run(strconv.Itoa(write.Write), func(t *testing.T) {
 				t.Parallel()
 				t.Logf("the write stores %v", write.Events)
-				w := worlds[world](t, s)
-				r := newRun(t, s.talk(w))
-				r.orders.Stop = stop{write.Write, refused}
-				judgeRun(t, w, r.play(), calm.words())
+				w := modelSources[source](t, s)
+				r := newRun(t, s.conversation(w))
+				r.instructions.Stop = stop{write.Write, refused}
+				judgeRun(t, w, r.play(), calm.expected())
 			})
 		}
 	})

@@ -7,9 +7,9 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain runs the tests, or is the victim of one.
+// TestMain runs the tests, or the victim if the environment asks for one.
 func TestMain(m *testing.M) {
-	if text, ok := os.LookupEnv(ordersVariable); ok {
+	if text, ok := os.LookupEnv(instructionsVariable); ok {
 		os.Exit(victim(text))
 	}
 	goleak.VerifyTestMain(m)

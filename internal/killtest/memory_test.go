@@ -15,11 +15,11 @@ import (
 	"github.com/abide-run/abide/internal/model/scripted"
 )
 
-// facts are what the model notes of each turn, by what is said in it.
+// facts are what the model extracts from each turn, by its prompt.
 var facts = map[string]string{"Reply with exactly: FIRST": "the first is noted", "Reply with exactly: SECOND": "the second is noted"}
 
-// rememberingWorld has a model that notes one thing of each turn.
-func rememberingWorld(t *testing.T) *world {
+// memorySource makes a model that extracts one fact from each turn.
+func memorySource(t *testing.T) *modelSource {
 	t.Helper()
 	var rules []rule
 	for prompt, fact := range facts {
@@ -41,54 +41,55 @@ func rememberingWorld(t *testing.T) *world {
 	if err := os.WriteFile(path, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return &world{model: scripted.Name + ":" + path, faults: unseen, told: unseen}
+	return &modelSource{model: scripted.Name + ":" + path, faults: noRequests, history: noRequests}
 }
 
-// A memoir is a run in which every turn is extracted and consolidated before the next
-// one begins, so that every run has the same writes.
-type memoir struct {
+// A memoryRun is a run in which every turn is extracted and consolidated before the
+// next one begins, so that every run has the same writes.
+type memoryRun struct {
 	*run
-	world *world
-	dir   string // the workspace
+	source *modelSource
+	dir    string // the workspace
 }
 
-func newMemoir(t *testing.T) *memoir {
+func newMemoryRun(t *testing.T) *memoryRun {
 	t.Helper()
-	m := &memoir{world: rememberingWorld(t), dir: t.TempDir()}
-	open := m.world.open("s")
+	m := &memoryRun{source: memorySource(t), dir: t.TempDir()}
+	open := m.source.open("s")
 	open.WorkingDirectory = m.dir
-	m.run = newRun(t, talk{open, []exchange{{prompt: "Reply with exactly: FIRST"}, {prompt: "Reply with exactly: SECOND"}}})
-	m.carry = m.remember
-	err := errors.Join(os.Mkdir(filepath.Join(m.dir, ".git"), 0o755), os.MkdirAll(m.orders.Dir, 0o700),
-		os.WriteFile(filepath.Join(m.orders.Dir, "config.toml"), []byte("[memory]\nextract_threshold = 1\nidle = \"20ms\"\nrecall_tokens = 0\n"), 0o600))
+	m.run = newRun(t, conversation{open, []exchange{{prompt: "Reply with exactly: FIRST"}, {prompt: "Reply with exactly: SECOND"}}})
+	m.driveClient = m.remember
+	err := errors.Join(os.Mkdir(filepath.Join(m.dir, ".git"), 0o755), os.MkdirAll(m.instructions.Dir, 0o700),
+		os.WriteFile(filepath.Join(m.instructions.Dir, "config.toml"), []byte("[memory]\nextract_threshold = 1\nidle = \"20ms\"\nrecall_tokens = 0\n"), 0o600))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return m
 }
 
-// remember brings the talk to its end, and its memory after each turn.
-func (m *memoir) remember(ctx context.Context, c *client) error {
+// remember drives the client to the end of the conversation, and waits for the memory
+// of each turn.
+func (m *memoryRun) remember(ctx context.Context, c *client) error {
 	if err := c.open(ctx); err != nil {
 		return err
 	}
-	done, err := c.done(ctx)
+	done, err := c.turnsDone(ctx)
 	if err != nil {
 		return err
 	}
-	for _, x := range c.talk.turns[done:] {
+	for _, x := range c.conversation.turns[done:] {
 		if err := c.send(ctx, api.SendParams{Prompt: x.prompt}); err != nil {
 			return err
 		}
-		if err := errors.Join(c.untilIdle(ctx, x), c.untilRemembered(ctx)); err != nil {
+		if err := errors.Join(c.answerUntilIdle(ctx, x), c.awaitJobs(ctx)); err != nil {
 			return err
 		}
 	}
-	return c.untilRemembered(ctx)
+	return c.awaitJobs(ctx)
 }
 
-// untilRemembered waits until no job is left.
-func (c *client) untilRemembered(ctx context.Context) error {
+// awaitJobs waits until no job is left.
+func (c *client) awaitJobs(ctx context.Context) error {
 	for {
 		var list api.JobsResult
 		if err := c.call(ctx, api.Jobs, api.SessionParams{}, &list); err != nil || len(list.Jobs) == 0 {
@@ -102,9 +103,9 @@ func (c *client) untilRemembered(ctx context.Context) error {
 
 // judge reports every promise that a run broke: what was said was extracted exactly
 // once, and is in the pages exactly once.
-func (m *memoir) judge(t *testing.T, got outcome, want words) {
+func (m *memoryRun) judge(t *testing.T, got outcome, want expected) {
 	t.Helper()
-	judgeRun(t, m.world, got, want)
+	judgeRun(t, m.source, got, want)
 	next, waiting := event.Seq(1), event.Seq(0)
 	for _, e := range got.log {
 		switch e.Type {
@@ -134,8 +135,8 @@ func (m *memoir) judge(t *testing.T, got outcome, want words) {
 	m.checkPage(t, got.log, next)
 }
 
-// checkPage looks at the page that people read.
-func (m *memoir) checkPage(t *testing.T, log []event.Event, extracted event.Seq) {
+// checkPage checks that the page of memory has every fact once.
+func (m *memoryRun) checkPage(t *testing.T, log []event.Event, extracted event.Seq) {
 	t.Helper()
 	for _, e := range log {
 		if e.Seq >= extracted && (e.Type == event.UserMessage || e.Type == event.AssistantMessage) {
@@ -159,9 +160,9 @@ func (m *memoir) checkPage(t *testing.T, log []event.Event, extracted event.Seq)
 // The engine is killed before, in and after every write of two turns, of their
 // extraction and of their consolidation.
 func TestKilledWhileItRemembersNothingIsForgottenAndNothingIsNotedTwice(t *testing.T) {
-	calm := newMemoir(t)
+	calm := newMemoryRun(t)
 	calmly := calm.play()
-	calm.judge(t, calmly, calmly.words())
+	calm.judge(t, calmly, calmly.expected())
 	kinds := make(map[event.Type]int)
 	for _, w := range calmly.writes {
 		for _, kind := range w.Events {
@@ -175,8 +176,8 @@ func TestKilledWhileItRemembersNothingIsForgottenAndNothingIsNotedTwice(t *testi
 		t.Run(fmt.Sprint(at), func(t *testing.T) {
 			t.Parallel()
 			t.Logf("the write stores %v", calmly.writes[at.Write-1].Events)
-			m := newMemoir(t)
-			m.judge(t, m.play(at), calmly.words())
+			m := newMemoryRun(t)
+			m.judge(t, m.play(at), calmly.expected())
 		})
 	}
 }

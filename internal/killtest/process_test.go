@@ -12,28 +12,28 @@ import (
 	"testing"
 )
 
-// A process is a victim that lives, or has lived.
+// A process is a victim, running or ended.
 type process struct {
-	t       *testing.T
-	cmd     *exec.Cmd
-	in, out *os.File      // the parent's ends of its standard streams
-	told    func(report)  // what it reports
-	dead    chan struct{} // closed when it was waited for
+	t        *testing.T
+	cmd      *exec.Cmd
+	in, out  *os.File      // the parent's ends of its standard streams
+	onReport func(report)  // called for each report of the victim
+	dead     chan struct{} // closed when the process has ended
 
 	mu     sync.Mutex
 	stderr bytes.Buffer
 }
 
-// start starts a victim. It is dead at the end of the test in any case.
-func start(t *testing.T, o orders, told func(report), change ...func(*exec.Cmd)) *process {
+// start starts a victim, which is killed at the latest at the end of the test.
+func start(t *testing.T, o instructions, told func(report), change ...func(*exec.Cmd)) *process {
 	t.Helper()
 	text, err := json.Marshal(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &process{t: t, cmd: exec.Command(os.Args[0], o.arguments()...), told: told, dead: make(chan struct{})}
+	p := &process{t: t, cmd: exec.Command(os.Args[0], o.arguments()...), onReport: told, dead: make(chan struct{})}
 	p.cmd.Env = []string{
-		ordersVariable + "=" + string(text), "GORACE=halt_on_error=1 atexit_sleep_ms=0",
+		instructionsVariable + "=" + string(text), "GORACE=halt_on_error=1 atexit_sleep_ms=0",
 		"HOME=" + filepath.Dir(o.Dir), "TMPDIR=" + os.TempDir(),
 	}
 	p.cmd.Stderr = p
@@ -57,8 +57,8 @@ func start(t *testing.T, o orders, told func(report), change ...func(*exec.Cmd))
 	return p
 }
 
-// pipes makes the streams. The parent's ends are its own alone, so that each
-// ends with the victim.
+// pipes makes the streams. The victim does not inherit the parent's ends, so that
+// each stream ends with the victim.
 func (p *process) pipes() (in, out, reports *os.File) {
 	in, p.in = pipe(p.t)
 	p.out, out = pipe(p.t)
@@ -76,14 +76,14 @@ func pipe(t *testing.T) (r, w *os.File) {
 	return r, w
 }
 
-// Write takes what the victim says on standard error.
+// Write records what the victim prints on standard error.
 func (p *process) Write(b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.stderr.Write(b)
 }
 
-func (p *process) said() string {
+func (p *process) stderrText() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.stderr.String()
@@ -96,7 +96,7 @@ func (p *process) read(from *os.File) {
 		if in.Decode(&r) != nil {
 			return
 		}
-		p.told(r)
+		p.onReport(r)
 	}
 }
 
@@ -106,36 +106,36 @@ func (p *process) wait(reports *os.File) {
 	_ = p.cmd.Wait() // the state tells
 }
 
-// kill kills the victim, which may be dead already.
+// kill kills the victim if it has not ended yet.
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill()
 }
 
-// wasKilled returns nil if the victim died of SIGKILL, and else how it ended.
+// wasKilled returns nil if SIGKILL ended the victim, and otherwise how it ended.
 func (p *process) wasKilled() error {
 	<-p.dead
 	if status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() && status.Signal() == syscall.SIGKILL {
 		return nil
 	}
-	return p.ended("it was not killed")
+	return p.endError("it was not killed")
 }
 
-// leave ends the victim by leaving it, and returns nil if it then ended well.
+// leave closes the victim's standard input, and returns nil if it then exits with 0.
 func (p *process) leave() error {
 	p.in.Close()
 	<-p.dead
 	if p.cmd.ProcessState.Success() {
 		return nil
 	}
-	return p.ended("it did not end well")
+	return p.endError("it did not end well")
 }
 
-func (p *process) ended(what string) error {
-	return fmt.Errorf("%s: %v: %s", what, p.cmd.ProcessState, p.said())
+func (p *process) endError(what string) error {
+	return fmt.Errorf("%s: %v: %s", what, p.cmd.ProcessState, p.stderrText())
 }
 
-// stdio makes a connection of a victim's streams. Closing it leaves the victim,
-// and lets it say what it has to say until it ends.
+// stdio is a connection over a victim's standard streams. Closing it closes the
+// victim's input only, so that its output can be read until it ends.
 type stdio struct{ *process }
 
 func (s stdio) Read(b []byte) (int, error)  { return s.out.Read(b) }

@@ -18,8 +18,8 @@ import (
 	"github.com/abide-run/abide/internal/model/remote/remotetest"
 )
 
-// chance returns a source of chance, and says how to have the same again.
-func chance(t *testing.T, round int) *rand.Rand {
+// newRand returns a random source, and logs the seed that repeats it.
+func newRand(t *testing.T, round int) *rand.Rand {
 	t.Helper()
 	seed := uint64(time.Now().UnixNano()) + uint64(round)
 	if text := os.Getenv("ABIDE_SEED"); text != "" {
@@ -44,13 +44,13 @@ func soak(t *testing.T, f func(t *testing.T, r *rand.Rand)) {
 		}
 	}
 	for begun, round := time.Now(), 1; round == 1 || time.Since(begun) < length; round++ {
-		if !t.Run(strconv.Itoa(round), func(t *testing.T) { f(t, chance(t, round)) }) {
+		if !t.Run(strconv.Itoa(round), func(t *testing.T) { f(t, newRand(t, round)) }) {
 			return
 		}
 	}
 }
 
-// randomTurns makes a conversation of the offline model. No two prompts of it
+// randomTurns makes a conversation for the offline model, in which no two prompts
 // are the same.
 func randomTurns(r *rand.Rand, n int) []exchange {
 	turns := make([]exchange, n)
@@ -60,7 +60,7 @@ func randomTurns(r *rand.Rand, n int) []exchange {
 	return turns
 }
 
-// kinds are what can be talked about.
+// kinds are the kinds of exchanges in a random conversation.
 var kinds = []func(i int) exchange{
 	func(i int) exchange {
 		return exchange{prompt: fmt.Sprintf("Reply with exactly: %d", i), answer: fmt.Sprint(i)}
@@ -92,63 +92,63 @@ func later(mode string) func(i int) exchange {
 	}
 }
 
-// want are the answers that a talk should get.
-func (t talk) want() (all []string) {
+// want returns the answers that a conversation should get.
+func (t conversation) want() (all []string) {
 	for _, x := range t.turns {
 		all = append(all, x.answer)
 	}
 	return all
 }
 
-// A crowd are clients of one victim, each with a session of its own.
-type crowd struct {
-	t       *testing.T
-	ctx     context.Context
-	orders  orders
-	members []*member
+// A clientGroup is a number of clients of one victim, each with a session of its own.
+type clientGroup struct {
+	t            *testing.T
+	ctx          context.Context
+	instructions instructions
+	clients      []*groupClient
 }
 
-type member struct {
-	talk    talk
-	witness *witness
-	world   *world
-	out     outcome
+type groupClient struct {
+	conversation conversation
+	recorder     *recorder
+	source       *modelSource
+	out          outcome
 }
 
-// newMembers makes clients that have something to talk about, over one wire
-// after the other.
-func newMembers(t *testing.T, r *rand.Rand, n, turns int) (all []*member) {
+// newGroupClients makes clients with random conversations, over one wire after the
+// other.
+func newGroupClients(t *testing.T, r *rand.Rand, n, turns int) (all []*groupClient) {
 	flawless := func(int) remotetest.Fault { return nil }
 	for i := range n {
-		w := offlineWorld(t, scenario{})
+		w := offlineSource(t, scenario{})
 		if i%4 < 3 {
 			w = []*wire{anthropic, responses, chat}[i%4].to(t, offline.Model{}, flawless)
 		}
 		id := event.SessionID("s" + strconv.Itoa(i))
-		all = append(all, &member{talk: talk{w.open(id), randomTurns(r, turns)}, witness: newWitness(), world: w})
+		all = append(all, &groupClient{conversation: conversation{w.open(id), randomTurns(r, turns)}, recorder: newRecorder(), source: w})
 	}
 	return all
 }
 
-func newCrowd(t *testing.T, members []*member) *crowd {
-	base := newRun(t, talk{})
-	c := &crowd{t: t, ctx: base.ctx, orders: base.orders, members: members}
-	c.orders.InTurn = false
+func newClientGroup(t *testing.T, clients []*groupClient) *clientGroup {
+	base := newRun(t, conversation{})
+	c := &clientGroup{t: t, ctx: base.ctx, instructions: base.instructions, clients: clients}
+	c.instructions.OneByOne = false
 	return c
 }
 
-// live lets all clients talk with a victim until it is killed, after so many
-// events, or until they are done, which it reports.
-func (c *crowd) live(events int64) (done bool) {
+// runUntilKilled drives all clients until the victim is killed after a number of
+// events, or until the clients are done, which it reports.
+func (c *clientGroup) runUntilKilled(events int64) (done bool) {
 	c.t.Helper()
-	p := start(c.t, c.orders, nobody)
-	c.knock(p)
+	p := start(c.t, c.instructions, ignoreReport)
+	c.awaitStart(p)
 	var left atomic.Int64
 	left.Store(events)
 	var talking sync.WaitGroup
-	errs := make([]error, len(c.members))
-	for i, m := range c.members {
-		m.witness.each = func() {
+	errs := make([]error, len(c.clients))
+	for i, m := range c.clients {
+		m.recorder.onEvent = func() {
 			if left.Add(-1) == 0 {
 				p.kill()
 			}
@@ -162,26 +162,26 @@ func (c *crowd) live(events int64) (done bool) {
 	}
 	for _, err := range append(errs, end()) {
 		if err != nil && !errors.Is(err, errDied) {
-			c.t.Fatal(err, p.said())
+			c.t.Fatal(err, p.stderrText())
 		}
 	}
 	return left.Load() > 0
 }
 
-// knock waits until the victim answers on its standard streams: then others can
-// come by the private socket.
-func (c *crowd) knock(p *process) {
+// awaitStart waits until the victim answers on its standard streams: from then on
+// other clients can connect to the private socket.
+func (c *clientGroup) awaitStart(p *process) {
 	c.t.Helper()
-	cl, err := connect(c.ctx, stdio{p}, newWitness(), talk{})
+	cl, err := connect(c.ctx, stdio{p}, newRecorder(), conversation{})
 	c.t.Cleanup(cl.close)
 	if err != nil {
-		c.t.Fatal(p.ended("it did not start"))
+		c.t.Fatal(p.endError("it did not start"))
 	}
 }
 
-// talk lets one client talk to the end.
-func (c *crowd) talk(m *member) error {
-	f, err := folder.Open(c.orders.Dir)
+// talk drives one client to the end of its conversation.
+func (c *clientGroup) talk(m *groupClient) error {
+	f, err := folder.Open(c.instructions.Dir)
 	if err != nil {
 		return err
 	}
@@ -189,13 +189,13 @@ func (c *crowd) talk(m *member) error {
 	if err != nil {
 		return errDied // the socket was there when the victim was ready
 	}
-	cl, err := connect(c.ctx, conn, m.witness, m.talk)
+	cl, err := connect(c.ctx, conn, m.recorder, m.conversation)
 	defer cl.close()
 	if err == nil {
 		err = cl.drive(c.ctx)
 	}
 	if err == nil {
-		r := &run{ctx: c.ctx, orders: c.orders, witness: m.witness}
+		r := &run{ctx: c.ctx, instructions: c.instructions, recorder: m.recorder}
 		m.out, err = r.collect(cl)
 	}
 	return err
@@ -204,14 +204,14 @@ func (c *crowd) talk(m *member) error {
 func TestKilledAtRandomNothingIsLostOrRepeated(t *testing.T) {
 	t.Parallel()
 	soak(t, func(t *testing.T, r *rand.Rand) {
-		c := newCrowd(t, newMembers(t, r, 4, 9))
+		c := newClientGroup(t, newGroupClients(t, r, 4, 9))
 		kills := 0
-		for !c.live(1 + r.Int64N(90)) {
+		for !c.runUntilKilled(1 + r.Int64N(90)) {
 			kills++
 		}
 		t.Logf("killed %d times", kills)
-		for _, m := range c.members {
-			judgeRun(t, m.world, m.out, words{answers: m.talk.want()})
+		for _, m := range c.clients {
+			judgeRun(t, m.source, m.out, expected{answers: m.conversation.want()})
 		}
 	})
 }

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// makeReadOnly mounts a folder read-only, for this process alone. Flags that the
-// mount has already must stay: only its owner could take them away.
+// makeReadOnly mounts a folder read-only, for this process alone. Flags that the mount
+// already has must stay: only its owner could remove them.
 func makeReadOnly(dir string) error {
 	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make the mounts private: %w", err)
@@ -31,7 +31,8 @@ func makeReadOnly(dir string) error {
 	return nil
 }
 
-// inNamespaces lets a victim mount what it likes, and nobody else see it.
+// inNamespaces starts a victim in namespaces of its own, so that its mounts affect no
+// other process.
 func inNamespaces(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
@@ -40,13 +41,13 @@ func inNamespaces(cmd *exec.Cmd) {
 	}
 }
 
-// canMount reports whether this system gives namespaces to everyone.
+// canMount returns an error if this system has no unprivileged user namespaces.
 func canMount() error {
 	cmd := exec.Command("/proc/self/exe")
-	cmd.Env = []string{ordersVariable + "={"} // it only has to start
+	cmd.Env = []string{instructionsVariable + "={"} // it only has to start
 	inNamespaces(cmd)
 	err := cmd.Run()
-	if ended := (*exec.ExitError)(nil); errors.As(err, &ended) && ended.ExitCode() == exitBadOrders {
+	if ended := (*exec.ExitError)(nil); errors.As(err, &ended) && ended.ExitCode() == exitBadInstructions {
 		return nil
 	}
 	return fmt.Errorf("a process with namespaces of its own: %w", err)
@@ -58,21 +59,21 @@ func TestAReadOnlyFolderIsToldAndLosesNothing(t *testing.T) {
 		t.Skipf("skipped: a data folder on a read-only disk, because there are no user namespaces here: %v", err)
 	}
 	s := scenarios[0]
-	w := scriptedWorld(t, s)
-	r := newRun(t, s.talk(w))
+	w := scriptedSource(t, s)
+	r := newRun(t, s.conversation(w))
 	before := r.play()
 
-	o := r.orders
+	o := r.instructions
 	o.ReadOnly = true
-	p := start(t, o, nobody, inNamespaces)
+	p := start(t, o, ignoreReport, inNamespaces)
 	<-p.dead
 	want := "abide: data folder " + o.Dir + " is read-only: mount it writable or choose another folder with ABIDE_HOME"
-	if code := p.cmd.ProcessState.ExitCode(); code != 3 || !strings.HasPrefix(p.said(), want) || strings.Count(p.said(), "\n") != 1 {
-		t.Errorf("it ended with %d and said %q, want 3 and one line that begins with %q", code, p.said(), want)
+	if code := p.cmd.ProcessState.ExitCode(); code != 3 || !strings.HasPrefix(p.stderrText(), want) || strings.Count(p.stderrText(), "\n") != 1 {
+		t.Errorf("it ended with %d and said %q, want 3 and one line that begins with %q", code, p.stderrText(), want)
 	}
 
 	after := r.play()
-	judgeRun(t, w, after, before.words())
+	judgeRun(t, w, after, before.expected())
 	for i, e := range before.log {
 		if string(after.log[i].Bytes) != string(e.Bytes) {
 			t.Errorf("event %d is not what it was", e.Seq)

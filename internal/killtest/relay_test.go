@@ -14,38 +14,38 @@ import (
 	"github.com/abide-run/abide/internal/event"
 )
 
-// A fleet is a number of victims on one folder: one of them is the engine, the
-// others are relays.
-type fleet struct {
-	t      *testing.T
-	ctx    context.Context
-	orders orders
+// A processGroup is a number of victims on one data folder: one of them is the engine,
+// the others are relays.
+type processGroup struct {
+	t            *testing.T
+	ctx          context.Context
+	instructions instructions
 
-	mu        sync.Mutex
-	processes map[int]*process // by pid, while they live
-	idle      map[int]bool     // by pid: it has no client
-	pause     func() int       // how many events there are between two kills
-	due       int              // events until the next one
-	left      int              // kills to come
-	kills     int              // of engines
-	alone     int              // of those that had no client of their own
+	mu                 sync.Mutex
+	processes          map[int]*process // by pid, while they live
+	idle               map[int]bool     // by pid: it has no client
+	nextPause          func() int       // how many events there are between two kills
+	due                int              // events until the next one
+	killsLeft          int              // kills to come
+	kills              int              // of engines
+	killsWithoutClient int              // of those that had no client of their own
 }
 
-// newFleet makes a fleet whose engine will be killed so often.
-func newFleet(t *testing.T, r *rand.Rand, kills int) *fleet {
-	base := newRun(t, talk{})
-	f := &fleet{
-		t: t, ctx: base.ctx, orders: base.orders, processes: make(map[int]*process), idle: make(map[int]bool),
-		left: kills, pause: func() int { return 5 + r.IntN(60) },
+// newProcessGroup makes a group whose engine will be killed a number of times.
+func newProcessGroup(t *testing.T, r *rand.Rand, kills int) *processGroup {
+	base := newRun(t, conversation{})
+	f := &processGroup{
+		t: t, ctx: base.ctx, instructions: base.instructions, processes: make(map[int]*process), idle: make(map[int]bool),
+		killsLeft: kills, nextPause: func() int { return 5 + r.IntN(60) },
 	}
-	f.orders.InTurn = false
-	f.due = f.pause()
+	f.instructions.OneByOne = false
+	f.due = f.nextPause()
 	return f
 }
 
 // launch starts a victim.
-func (f *fleet) launch(idle bool, told func(report)) *process {
-	p := start(f.t, f.orders, told)
+func (f *processGroup) launch(idle bool, told func(report)) *process {
+	p := start(f.t, f.instructions, told)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.processes[p.cmd.Process.Pid] = p
@@ -53,8 +53,8 @@ func (f *fleet) launch(idle bool, told func(report)) *process {
 	return p
 }
 
-// startEngine starts a victim on a folder that has none, and waits until it is
-// the engine.
+// startEngine starts the first victim on a data folder, and waits until it is the
+// engine.
 func startEngine(t *testing.T, start func(told func(report)) *process) *process {
 	t.Helper()
 	leads := make(chan struct{})
@@ -66,20 +66,20 @@ func startEngine(t *testing.T, start func(told func(report)) *process) *process 
 	select {
 	case <-leads:
 	case <-p.dead:
-		t.Fatal(p.ended("it did not start"))
+		t.Fatal(p.endError("it did not start"))
 	}
 	return p
 }
 
-func nobody(report) {}
+func ignoreReport(report) {}
 
-// happened counts an event that a client was shown, and kills the engine when
-// its time has come. Who that is stands in the lock file; if it is one that is
-// dead, the next event tells.
-func (f *fleet) happened() {
+// countEvent counts an event that a client was shown, and kills the engine when a kill
+// is due. The lock file names the engine; if that one is dead already, the next event
+// tries again.
+func (f *processGroup) countEvent() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.due--; f.due > 0 || f.left == 0 {
+	if f.due--; f.due > 0 || f.killsLeft == 0 {
 		return
 	}
 	p := f.processes[f.engine()]
@@ -88,29 +88,29 @@ func (f *fleet) happened() {
 	}
 	p.kill()
 	delete(f.processes, p.cmd.Process.Pid)
-	f.due = f.pause()
-	f.left--
+	f.due = f.nextPause()
+	f.killsLeft--
 	f.kills++
 	if f.idle[p.cmd.Process.Pid] {
-		f.alone++
+		f.killsWithoutClient++
 	}
 }
 
-// engine reads who holds the lock.
-func (f *fleet) engine() (pid int) {
-	text, err := os.ReadFile(filepath.Join(f.orders.Dir, "lock"))
+// engine returns the process id of the holder of the lock.
+func (f *processGroup) engine() (pid int) {
+	text, err := os.ReadFile(filepath.Join(f.instructions.Dir, "lock"))
 	if err == nil {
 		_, err = fmt.Sscanf(string(text), "pid %d", &pid)
 	}
 	if err != nil {
-		return 0 // it is just changing hands
+		return 0 // the lock is just changing hands
 	}
 	return pid
 }
 
-// spares keeps one more victim on the folder than there are clients, until ctx
-// is done: whoever takes over, it need not have a client.
-func (f *fleet) spares(ctx context.Context, p *process) error {
+// keepSpare keeps one more victim on the folder than there are clients, until ctx is
+// done, so that a victim without a client may take over.
+func (f *processGroup) keepSpare(ctx context.Context, p *process) error {
 	for {
 		select {
 		case <-ctx.Done():
@@ -120,21 +120,21 @@ func (f *fleet) spares(ctx context.Context, p *process) error {
 		if err := p.wasKilled(); err != nil {
 			return err
 		}
-		p = f.launch(true, nobody)
+		p = f.launch(true, ignoreReport)
 	}
 }
 
-// talk lets one client talk to the end through a victim of its own. If that was
-// killed, it was the engine, and the client starts another; else it must not
-// notice anything.
-func (f *fleet) talk(m *member, p *process) error {
+// talk drives one client to the end of its conversation, through a victim of its own.
+// If that victim was killed, it was the engine, and the client starts another;
+// otherwise the client must not get an error.
+func (f *processGroup) talk(m *groupClient, p *process) error {
 	for {
-		c, err := connect(f.ctx, stdio{p}, m.witness, m.talk)
+		c, err := connect(f.ctx, stdio{p}, m.recorder, m.conversation)
 		if err == nil {
 			err = c.drive(f.ctx)
 		}
 		if err == nil {
-			r := &run{ctx: f.ctx, orders: f.orders, witness: m.witness}
+			r := &run{ctx: f.ctx, instructions: f.instructions, recorder: m.recorder}
 			m.out, err = r.collect(c)
 		}
 		c.close()
@@ -142,17 +142,17 @@ func (f *fleet) talk(m *member, p *process) error {
 		case err == nil:
 			return f.leave(p)
 		case !errors.Is(err, errDied):
-			return fmt.Errorf("%w: %s", err, p.said())
+			return fmt.Errorf("%w: %s", err, p.stderrText())
 		}
 		if err := p.wasKilled(); err != nil {
 			return err
 		}
-		p = f.launch(false, nobody)
+		p = f.launch(false, ignoreReport)
 	}
 }
 
-// leave ends a victim that nobody needs any more, unless it was killed.
-func (f *fleet) leave(p *process) error {
+// leave ends a victim that is no longer needed, unless it was killed.
+func (f *processGroup) leave(p *process) error {
 	f.mu.Lock()
 	alive := f.processes[p.cmd.Process.Pid] != nil
 	delete(f.processes, p.cmd.Process.Pid)
@@ -163,10 +163,11 @@ func (f *fleet) leave(p *process) error {
 	return p.leave()
 }
 
-// relayed drives a relay while its engine is killed. The client must not notice.
-func (r *run) relayed(s stop) (out outcome, err error) {
+// runBehindRelay drives a relay while its engine is killed. The client must not get an
+// error.
+func (r *run) runBehindRelay(s stop) (out outcome, err error) {
 	r.t.Helper()
-	o := r.orders
+	o := r.instructions
 	o.Stop = s
 	engine := startEngine(r.t, func(told func(report)) *process { return start(r.t, o, told) })
 	p := r.start(stop{})
@@ -176,40 +177,40 @@ func (r *run) relayed(s stop) (out outcome, err error) {
 		out, err = r.collect(c)
 	}
 	if err != nil {
-		return out, r.stuck(p, err)
+		return out, r.describe(p, err)
 	}
 	c.close()
 	engine.in.Close() // if it was not killed by now it never will be
 	return out, errors.Join(engine.wasKilled(), p.leave())
 }
 
-// killedBehind plays a scenario through a relay whose engine is killed, after
+// killEngineBehindRelay plays a scenario through a relay whose engine is killed, after
 // other victims were killed without one.
-func killedBehind(t *testing.T, s scenario, world string, calm outcome, at stop, earlier ...stop) outcome {
+func killEngineBehindRelay(t *testing.T, s scenario, source string, calm outcome, at stop, earlier ...stop) outcome {
 	t.Parallel()
-	w := worlds[world](t, s)
-	r := newRun(t, s.talk(w))
+	w := modelSources[source](t, s)
+	r := newRun(t, s.conversation(w))
 	for _, e := range earlier {
-		if _, err := r.cutShort(e); err != nil {
+		if _, err := r.runUntilStop(e); err != nil {
 			t.Fatal(err)
 		}
 	}
-	out, err := r.relayed(at)
+	out, err := r.runBehindRelay(at)
 	if err != nil {
 		t.Fatal(err)
 	}
-	judgeRun(t, w, out, calm.words())
+	judgeRun(t, w, out, calm.expected())
 	return out
 }
 
 func TestWhenItsEngineIsKilledAtAnyWriteARelaysClientNoticesNothing(t *testing.T) {
-	local := func(_ scenario, world string) bool { return world == "scripted" }
-	everywhere(t, local, func(t *testing.T, s scenario, world string, calm outcome) {
+	local := func(_ scenario, source string) bool { return source == "scripted" }
+	forEachSource(t, local, func(t *testing.T, s scenario, source string, calm outcome) {
 		for _, write := range calm.writes {
 			for _, p := range []point{before, committed} {
 				t.Run(fmt.Sprintf("%s/%d", p, write.Write), func(t *testing.T) {
 					t.Logf("the write stores %v", write.Events)
-					killedBehind(t, s, world, calm, stop{write.Write, p})
+					killEngineBehindRelay(t, s, source, calm, stop{write.Write, p})
 				})
 			}
 		}
@@ -226,19 +227,18 @@ func (o outcome) count(kind event.Type) (n int) {
 	return n
 }
 
-// The client comes back to a session with an open question, and its engine is
-// killed.
+// The client resumes a session with an open question, and its engine is killed.
 func TestWhenItsEngineIsKilledARelaysClientResumesOnce(t *testing.T) {
-	waiting := func(s scenario, world string) bool { return s.name == "external" && world == "scripted" }
-	everywhere(t, waiting, func(t *testing.T, s scenario, world string, calm outcome) {
+	waiting := func(s scenario, source string) bool { return s.name == "external" && source == "scripted" }
+	forEachSource(t, waiting, func(t *testing.T, s scenario, source string, calm outcome) {
 		asked := 1 + slices.IndexFunc(calm.writes, func(r report) bool { return slices.Contains(r.Events, event.ExternalAsked) })
 		first := stop{asked, after}
-		resumed := newRun(t, s.talk(worlds[world](t, s))).play(first)
+		resumed := newRun(t, s.conversation(modelSources[source](t, s))).play(first)
 		for _, write := range resumed.writes {
 			for _, p := range []point{before, committed} {
 				t.Run(fmt.Sprintf("%s/%d", p, write.Write), func(t *testing.T) {
 					t.Logf("the write stores %v", write.Events)
-					out := killedBehind(t, s, world, calm, stop{write.Write, p}, first)
+					out := killEngineBehindRelay(t, s, source, calm, stop{write.Write, p}, first)
 					if n := out.count(event.SessionResume); n != 1 {
 						t.Errorf("the client came back once, and the log has it %d times", n)
 					}
@@ -248,17 +248,17 @@ func TestWhenItsEngineIsKilledARelaysClientResumesOnce(t *testing.T) {
 	})
 }
 
-// run lets all clients talk to the end.
-func (f *fleet) run(members []*member) error {
+// run drives all clients to the end of their conversations.
+func (f *processGroup) run(group []*groupClient) error {
 	first := startEngine(f.t, func(told func(report)) *process { return f.launch(true, told) })
 	ctx, done := context.WithCancel(f.ctx)
 	defer done()
-	errs := make([]error, len(members)+1)
+	errs := make([]error, len(group)+1)
 	var clients, spares sync.WaitGroup
-	spares.Go(func() { errs[len(members)] = f.spares(ctx, first) })
-	for i, m := range members {
-		m.witness.each = f.happened
-		p := f.launch(false, nobody)
+	spares.Go(func() { errs[len(group)] = f.keepSpare(ctx, first) })
+	for i, m := range group {
+		m.recorder.onEvent = f.countEvent
+		p := f.launch(false, ignoreReport)
 		clients.Go(func() { errs[i] = f.talk(m, p) })
 	}
 	clients.Wait()
@@ -270,17 +270,17 @@ func (f *fleet) run(members []*member) error {
 func TestWhenTheEngineIsKilledTheRelaysGoOn(t *testing.T) {
 	t.Parallel()
 	soak(t, func(t *testing.T, r *rand.Rand) {
-		f := newFleet(t, r, 8)
-		members := newMembers(t, r, 2, 20)
-		if err := f.run(members); err != nil {
+		f := newProcessGroup(t, r, 8)
+		group := newGroupClients(t, r, 2, 20)
+		if err := f.run(group); err != nil {
 			t.Fatal(err)
 		}
-		t.Logf("%d engines were killed, %d of them without a client of their own", f.kills, f.alone)
+		t.Logf("%d engines were killed, %d of them without a client of their own", f.kills, f.killsWithoutClient)
 		if f.kills < 5 {
 			t.Errorf("only %d engines were killed", f.kills)
 		}
-		for _, m := range members {
-			judgeRun(t, m.world, m.out, words{answers: m.talk.want()})
+		for _, m := range group {
+			judgeRun(t, m.source, m.out, expected{answers: m.conversation.want()})
 		}
 	})
 }

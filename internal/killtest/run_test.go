@@ -19,53 +19,53 @@ import (
 	"github.com/abide-run/abide/internal/event"
 )
 
-// limit is how long a run may take before it counts as stuck.
+// limit is the time after which a run counts as stuck.
 const limit = time.Minute
 
-// A run is a talk on one data folder, over any number of victims.
+// A run is a conversation on one data folder, over any number of victims.
 type run struct {
-	t       *testing.T
-	ctx     context.Context
-	orders  orders
-	talk    talk
-	witness *witness
-	carry   func(context.Context, *client) error // brings a talk to its end
+	t            *testing.T
+	ctx          context.Context
+	instructions instructions
+	conversation conversation
+	recorder     *recorder
+	driveClient  func(context.Context, *client) error // drives the client to the end of the conversation
 }
 
-// An outcome is what is left of a run.
+// An outcome is what can be seen of a run when it is over.
 type outcome struct {
-	witness *witness
-	log     []event.Event
-	verify  api.VerifyResult
-	index   api.SessionInfo
-	effects []effect
-	writes  []report // of the last victim
-	told    []string // the history of the last request, where it can be seen
+	recorder *recorder
+	log      []event.Event
+	verify   api.VerifyResult
+	index    api.SessionInfo
+	effects  []effect
+	writes   []report // of the last victim
+	history  []string // the history of the last request, where it can be seen
 }
 
-// newRun prepares a run of a talk.
-func newRun(t *testing.T, talk talk) *run {
+// newRun prepares a run of a conversation.
+func newRun(t *testing.T, conv conversation) *run {
 	t.Helper()
 	ctx, cancel := context.WithTimeoutCause(t.Context(), limit, errors.New("it is stuck"))
 	t.Cleanup(cancel)
 	dir := t.TempDir()
 	return &run{
-		t: t, ctx: ctx, talk: talk, witness: newWitness(), carry: func(ctx context.Context, c *client) error { return c.drive(ctx) },
-		orders: orders{Dir: filepath.Join(dir, "data"), Effects: filepath.Join(dir, "effects"), InTurn: true},
+		t: t, ctx: ctx, conversation: conv, recorder: newRecorder(), driveClient: func(ctx context.Context, c *client) error { return c.drive(ctx) },
+		instructions: instructions{Dir: filepath.Join(dir, "data"), Effects: filepath.Join(dir, "effects"), OneByOne: true},
 	}
 }
 
-// seen is the point at which the parent kills the victim when it was shown so
-// many events, stored or not.
+// seen is the point at which the parent kills the victim because a client was shown
+// a number of events, stored or not.
 const seen point = "seen"
 
-// play kills a victim at each of the stops, one after the other, and then lets
-// one live to the end. Only the first victim is sure to come to its stop: what
-// a later one finds to do may share a write with the client's coming back.
+// play kills a victim at each of the stops, one after the other, and then runs one to
+// the end. Only the first victim is sure to reach its stop: what a later one recovers
+// may share a write with the resume of the client.
 func (r *run) play(stops ...stop) outcome {
 	r.t.Helper()
 	for i, s := range stops {
-		reached, err := r.cutShort(s)
+		reached, err := r.runUntilStop(s)
 		if err == nil && !reached && i == 0 {
 			err = errors.New("there is no such place")
 		}
@@ -85,32 +85,32 @@ func (s stop) String() string { return fmt.Sprintf("%s/%d", s.Point, s.Write) }
 // start starts a victim on the run's folder.
 func (r *run) start(s stop) *process {
 	r.t.Helper()
-	o := r.orders
+	o := r.instructions
 	if s != (stop{}) {
 		o.Stop = s
 	}
-	r.witness.note(func() { r.witness.reports = nil })
-	return start(r.t, o, r.witness.reported)
+	r.recorder.update(func() { r.recorder.reports = nil })
+	return start(r.t, o, r.recorder.recordReport)
 }
 
-// cutShort drives a victim until it is killed, at the end of the talk if it has
-// not come to its stop before, and reports whether it has.
-func (r *run) cutShort(s stop) (reached bool, err error) {
+// runUntilStop drives a victim until it is killed, and reports whether it reached its
+// stop. A victim that did not is killed at the end of the conversation.
+func (r *run) runUntilStop(s stop) (reached bool, err error) {
 	p := r.start(s)
-	hunted, first := make(chan struct{}), len(r.witness.shown)
-	go func() { defer close(hunted); r.hunt(p, s, first) }()
+	watched, first := make(chan struct{}), len(r.recorder.shown)
+	go func() { defer close(watched); r.killWhenDue(p, s, first) }()
 	c, err := r.drive(p)
 	defer c.close()
 	reached = err != nil || s.Point == after || s.Point == seen
 	if err == nil {
 		p.kill()
 	} else if !errors.Is(err, errDied) {
-		return false, r.stuck(p, err)
+		return false, r.describe(p, err)
 	}
 	if err := r.await(p); err != nil {
-		return false, r.stuck(p, err)
+		return false, r.describe(p, err)
 	}
-	<-hunted
+	<-watched
 	r.audit()
 	return reached, p.wasKilled()
 }
@@ -119,7 +119,7 @@ func (r *run) cutShort(s stop) (reached bool, err error) {
 // kill leaves unfinished is not broken.
 func (r *run) audit() {
 	r.t.Helper()
-	report, err := audit.Run(r.ctx, r.orders.Dir, audit.Options{Once: []string{"once"}, Again: []string{"pure", "keyed"}})
+	report, err := audit.Run(r.ctx, r.instructions.Dir, audit.Options{Once: []string{"once"}, Again: []string{"pure", "keyed"}})
 	if err != nil {
 		r.t.Error(err)
 		return
@@ -139,58 +139,59 @@ func (r *run) await(p *process) error {
 	}
 }
 
-// stuck adds what a victim was doing to an error.
-func (r *run) stuck(p *process, err error) error {
+// describe ends a victim with SIGQUIT, and adds the stacks that it prints to an error.
+func (r *run) describe(p *process, err error) error {
 	_ = p.cmd.Process.Signal(syscall.SIGQUIT)
 	<-p.dead
-	return fmt.Errorf("%w\nthe victim ended with %v and said: %s", err, p.cmd.ProcessState, p.said())
+	return fmt.Errorf("%w\nthe victim ended with %v and said: %s", err, p.cmd.ProcessState, p.stderrText())
 }
 
-// hunt kills the victim, whose first connection has the given number, at the
-// points that the parent can see.
-func (r *run) hunt(p *process, s stop, first int) {
-	w := r.witness
+// killWhenDue kills the victim at the points that only the parent can see. first is
+// the number of the victim's first connection.
+func (r *run) killWhenDue(p *process, s stop, first int) {
+	w := r.recorder
 	due := func() bool { return false }
 	switch s.Point {
 	case after:
-		due = func() bool { return w.settled(s.Write) }
+		due = func() bool { return w.isDelivered(s.Write) }
 	case seen:
-		due = func() bool { return w.total(first) >= s.Write }
+		due = func() bool { return w.countShown(first) >= s.Write }
 	}
-	if w.until(r.ctx, p.dead, due) == nil {
+	if w.waitUntil(r.ctx, p.dead, due) == nil {
 		p.kill()
 	}
 }
 
-// settled reports whether everything that a write caused has reached the
-// parent, or the victim waits for the end. The witness is locked.
-func (w *witness) settled(write int) bool {
+// isDelivered reports whether everything that a write caused has reached the
+// parent, or the victim waits to be killed. The recorder is locked.
+func (w *recorder) isDelivered(write int) bool {
 	for _, r := range w.reports {
-		if r.Blocked || r.Write == write && len(r.Shown) > 0 && w.asking == 0 && w.hasSeen(r.Shown) {
+		if r.Blocked || r.Write == write && len(r.Shown) > 0 && w.pending == 0 && w.wasShown(r.Shown) {
 			return true
 		}
 	}
 	return false
 }
 
-// total counts what was shown since a connection. The witness is locked.
-func (w *witness) total(since int) (n int) {
+// countShown counts the events that were shown since a connection. The recorder is
+// locked.
+func (w *recorder) countShown(since int) (n int) {
 	for _, events := range w.shown[min(since, len(w.shown)):] {
 		n += len(events)
 	}
 	return n
 }
 
-// drive connects to a victim and brings the talk to its end.
+// drive connects to a victim and drives the client to the end of the conversation.
 func (r *run) drive(p *process) (*client, error) {
-	c, err := connect(r.ctx, stdio{p}, r.witness, r.talk)
+	c, err := connect(r.ctx, stdio{p}, r.recorder, r.conversation)
 	if err == nil {
-		err = r.carry(r.ctx, c)
+		err = r.driveClient(r.ctx, c)
 	}
 	return c, err
 }
 
-// finish drives a victim to the end and collects what is left.
+// finish drives a victim to the end of the conversation and collects the outcome.
 func (r *run) finish() (out outcome, err error) {
 	p := r.start(stop{})
 	c, err := r.drive(p)
@@ -199,12 +200,12 @@ func (r *run) finish() (out outcome, err error) {
 		out, err = r.collect(c)
 	}
 	if err != nil {
-		return out, r.stuck(p, err)
+		return out, r.describe(p, err)
 	}
 	c.close()
 	err = p.leave()
 	r.audit()
-	for _, report := range r.witness.reports { // all of them, now that it is dead
+	for _, report := range r.recorder.reports { // all of them, now that it is dead
 		if !report.Engine {
 			out.writes = append(out.writes, report)
 		}
@@ -212,28 +213,27 @@ func (r *run) finish() (out outcome, err error) {
 	return out, err
 }
 
-// watch starts a victim that nobody talks to, and kills it when the session is
-// idle.
+// watch starts a victim without a client, and kills it when the session is idle.
 func (r *run) watch() error {
 	p := r.start(stop{})
-	err := r.witness.until(r.ctx, p.dead, func() bool {
-		return slices.ContainsFunc(r.witness.reports, func(report report) bool { return slices.Contains(report.Events, event.SessionIdle) })
+	err := r.recorder.waitUntil(r.ctx, p.dead, func() bool {
+		return slices.ContainsFunc(r.recorder.reports, func(report report) bool { return slices.Contains(report.Events, event.SessionIdle) })
 	})
 	if err != nil {
-		return r.stuck(p, err)
+		return r.describe(p, err)
 	}
 	p.kill()
 	return p.wasKilled()
 }
 
-// collect reads everything that is left of a run.
+// collect reads the outcome of a run.
 func (r *run) collect(c *client) (outcome, error) {
-	out := outcome{witness: r.witness}
+	out := outcome{recorder: r.recorder}
 	var err error
 	if out.log, err = c.log(r.ctx); err != nil {
 		return out, err
 	}
-	if err := c.sawTheEnd(r.ctx, out.log); err != nil {
+	if err := c.awaitLastEvent(r.ctx, out.log); err != nil {
 		return out, err
 	}
 	this := api.SessionParams{SessionID: c.session}
@@ -248,11 +248,11 @@ func (r *run) collect(c *client) (outcome, error) {
 		return out, errors.New("the index does not know the session")
 	}
 	out.index = *meta.Session
-	out.effects, err = readEffects(r.orders.Effects, c.session)
+	out.effects, err = readEffects(r.instructions.Effects, c.session)
 	return out, err
 }
 
-// readEffects reads what the tools have done for a session.
+// readEffects reads the runs of tools for a session.
 func readEffects(path string, id event.SessionID) ([]effect, error) {
 	b, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {

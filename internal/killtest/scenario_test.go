@@ -13,13 +13,13 @@ import (
 	"github.com/abide-run/abide/internal/model/scripted"
 )
 
-// A scenario is a turn in which the victim is killed. Its prompts are in the
-// language of the offline model; the scripted one knows them by heart.
+// A scenario is a turn in which the victim is killed. Its prompts are commands that
+// the offline model understands; the script of the scripted model has the same ones.
 type scenario struct {
 	name        string
 	prompt      string
-	later, mode string // said while the first question is open
-	fails       bool   // the model fails twice before it answers
+	later, mode string // a second prompt, sent while the first question is open, and its mode
+	fails       bool   // true if the model fails twice before it answers
 }
 
 var scenarios = []scenario{
@@ -35,22 +35,23 @@ var scenarios = []scenario{
 	{name: "retry", prompt: "Reply with exactly: PATIENCE", fails: true},
 }
 
-// talk is the scenario as a client sees it, in a world.
-func (s scenario) talk(w *world) talk {
-	return talk{w.open("s"), []exchange{{prompt: s.prompt, later: s.later, mode: s.mode}}}
+// conversation returns the scenario as a client plays it with a model.
+func (s scenario) conversation(w *modelSource) conversation {
+	return conversation{w.open("s"), []exchange{{prompt: s.prompt, later: s.later, mode: s.mode}}}
 }
 
-// A world is where the model comes from. Every run has its own: what outlives
-// the victim must not outlive the run.
-type world struct {
+// A modelSource is a model and the way to reach it. Every run has its own: what
+// outlives the victim must not outlive the run.
+type modelSource struct {
 	model    string
 	provider *api.Provider
 	faults   func() []string // what was wrong with the requests
-	told     func() []string // the history of the last one
+	history  func() []string // the history of the last request
 }
 
-// open is a session in the world. Its client can do all that it may be asked.
-func (w *world) open(id event.SessionID) api.OpenParams {
+// open returns the parameters of a session with the model. Its client can answer
+// everything that it may be asked.
+func (w *modelSource) open(id event.SessionID) api.OpenParams {
 	return api.OpenParams{
 		SessionID: id, Model: w.model, Provider: w.provider, Streaming: true,
 		RequestPermission: true, RequestUserInput: true,
@@ -58,28 +59,28 @@ func (w *world) open(id event.SessionID) api.OpenParams {
 	}
 }
 
-// worlds are all the ways to reach a model.
-var worlds = map[string]func(*testing.T, scenario) *world{
-	"scripted":  scriptedWorld,
-	"offline":   offlineWorld,
-	"chat":      chat.world,
-	"anthropic": anthropic.world,
-	"responses": responses.world,
+// modelSources make a model for a scenario, by the name of the way to reach it.
+var modelSources = map[string]func(*testing.T, scenario) *modelSource{
+	"scripted":  scriptedSource,
+	"offline":   offlineSource,
+	"chat":      chat.source,
+	"anthropic": anthropic.source,
+	"responses": responses.source,
 }
 
-// fits reports whether a scenario can happen in a world: the offline model
+// fits reports whether a scenario can be played with a model: the offline model
 // never fails.
-func (s scenario) fits(world string) bool { return !s.fails || world != "offline" }
+func (s scenario) fits(source string) bool { return !s.fails || source != "offline" }
 
-// unseen is what is known of requests that stay in the victim.
-func unseen() []string { return nil }
+// noRequests stands for the requests of a model in the victim, which cannot be seen.
+func noRequests() []string { return nil }
 
-func offlineWorld(*testing.T, scenario) *world {
-	return &world{model: offline.Name, faults: unseen, told: unseen}
+func offlineSource(*testing.T, scenario) *modelSource {
+	return &modelSource{model: offline.Name, faults: noRequests, history: noRequests}
 }
 
-func scriptedWorld(t *testing.T, s scenario) *world {
-	return &world{model: scripted.Name + ":" + writeScript(t, s.fails), faults: unseen, told: unseen}
+func scriptedSource(t *testing.T, s scenario) *modelSource {
+	return &modelSource{model: scripted.Name + ":" + writeScript(t, s.fails), faults: noRequests, history: noRequests}
 }
 
 // rule is a rule of the scripted model.
@@ -89,7 +90,7 @@ func text(user, reply string) rule {
 	return rule{"when": rule{"user": user}, "reply": rule{"text": reply}}
 }
 
-// calls makes two rules: the calls, and what is said when they are done.
+// calls makes two rules: the calls, and the reply when they are done.
 func calls(user, reply string, calls ...rule) []rule {
 	return []rule{
 		{"when": rule{"user": user, "step": 1}, "reply": rule{"calls": calls}},
@@ -101,8 +102,8 @@ func call(tool, key, value string) rule {
 	return rule{"tool": tool, "arguments": rule{key: value}}
 }
 
-// writeScript writes the scenario file of the scripted model. What it says does
-// not depend on once-only calls: after a crash it may not know their results.
+// writeScript writes the scenario file of the scripted model. Its replies do not
+// depend on once-only calls: after a crash the model may not know their results.
 func writeScript(t *testing.T, fails bool) string {
 	t.Helper()
 	patience := text("Reply with exactly: PATIENCE", "PATIENCE")

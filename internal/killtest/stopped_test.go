@@ -9,29 +9,29 @@ import (
 	"github.com/abide-run/abide/internal/event"
 )
 
-// What is halted while a call waits for a person, and what is said then.
-var halted = scenario{name: "halted", prompt: "Use once with value 'ask first', then reply with the result"}
+// stoppedScenario is stopped while its call waits for permission.
+var stoppedScenario = scenario{name: "halted", prompt: "Use once with value 'ask first', then reply with the result"}
 
-const afterwards = "Reply with exactly: HELLO"
+const nextPrompt = "Reply with exactly: HELLO"
 
-// untilAsked waits until a question is open.
-func (c *client) untilAsked(ctx context.Context) error {
+// awaitQuestion waits until a permission question is open.
+func (c *client) awaitQuestion(ctx context.Context) error {
 	for {
 		known := 0
-		c.witness.note(func() { known = c.witness.count(c.number, event.PermissionAsked) })
+		c.recorder.update(func() { known = c.recorder.count(c.number, event.PermissionAsked) })
 		var r api.QuestionsResult
 		if err := c.call(ctx, api.Questions, api.SessionParams{SessionID: c.session}, &r); err != nil || len(r.Questions) > 0 {
 			return err
 		}
-		if err := c.witness.until(ctx, c.rpc.Done(), func() bool { return c.witness.count(c.number, event.PermissionAsked) > known }); err != nil {
+		if err := c.recorder.waitUntil(ctx, c.rpc.Done(), func() bool { return c.recorder.count(c.number, event.PermissionAsked) > known }); err != nil {
 			return err
 		}
 	}
 }
 
-// abortThenGoOn stops the turn while a call waits for a person, and says something
-// else. Whatever is still asked then it would say yes to.
-func abortThenGoOn(ctx context.Context, c *client) error {
+// abortAndContinue aborts the turn while a call waits for permission, and sends
+// another prompt. It would approve any question that is still asked then.
+func abortAndContinue(ctx context.Context, c *client) error {
 	if err := c.open(ctx); err != nil {
 		return err
 	}
@@ -40,48 +40,49 @@ func abortThenGoOn(ctx context.Context, c *client) error {
 		return err
 	}
 	if !slices.ContainsFunc(log, func(e event.Event) bool { return e.Type == event.Abort }) {
-		if err := c.send(ctx, api.SendParams{Prompt: halted.prompt}); err != nil {
+		if err := c.send(ctx, api.SendParams{Prompt: stoppedScenario.prompt}); err != nil {
 			return err
 		}
-		if err := c.untilAsked(ctx); err != nil {
+		if err := c.awaitQuestion(ctx); err != nil {
 			return err
 		}
 		if err := c.call(ctx, api.SessionAbort, api.SessionParams{SessionID: c.session}, nil); err != nil {
 			return err
 		}
 	}
-	return c.goOn(ctx)
+	return c.continueAfterwards(ctx)
 }
 
-// goOn says something else, and says yes to whatever it is asked.
-func (c *client) goOn(ctx context.Context) error {
-	if err := c.send(ctx, api.SendParams{Prompt: afterwards}); err != nil {
+// continueAfterwards sends another prompt, and approves whatever it is asked.
+func (c *client) continueAfterwards(ctx context.Context) error {
+	if err := c.send(ctx, api.SendParams{Prompt: nextPrompt}); err != nil {
 		return err
 	}
-	return c.untilIdle(ctx, exchange{})
+	return c.answerUntilIdle(ctx, exchange{})
 }
 
-// declineThenGoOn leaves while a call waits for a person, comes back without wanting
-// what was pending, and says something else.
-func declineThenGoOn(ctx context.Context, c *client) error {
-	if !c.witness.opened {
+// declineAndContinue leaves while a call waits for permission, resumes the session
+// without the pending work, and sends another prompt.
+func declineAndContinue(ctx context.Context, c *client) error {
+	if !c.recorder.opened {
 		if err := c.open(ctx); err != nil {
 			return err
 		}
-		if err := c.send(ctx, api.SendParams{Prompt: halted.prompt}); err != nil {
+		if err := c.send(ctx, api.SendParams{Prompt: stoppedScenario.prompt}); err != nil {
 			return err
 		}
-		return c.untilAsked(ctx)
+		return c.awaitQuestion(ctx)
 	}
-	open := c.talk.open
+	open := c.conversation.open
 	open.ContinuePending = new(false)
 	if err := c.call(ctx, api.SessionResume, open, nil); err != nil {
 		return err
 	}
-	return c.goOn(ctx)
+	return c.continueAfterwards(ctx)
 }
 
-// judgeStopped: the call never ran, its question is closed, and the session goes on.
+// judgeStopped checks that the call never ran, that its question is closed, and that
+// the session continues.
 func judgeStopped(t *testing.T, out outcome) {
 	t.Helper()
 	c := &checker{outcome: out}
@@ -98,37 +99,37 @@ func judgeStopped(t *testing.T, out outcome) {
 		t.Error(broken)
 	}
 	if t.Failed() {
-		t.Log(out.story())
+		t.Log(out.describeLog())
 	}
 }
 
 func stoppedRun(t *testing.T, carry func(context.Context, *client) error) *run {
-	r := newRun(t, halted.talk(scriptedWorld(t, halted)))
-	r.carry = carry
+	r := newRun(t, stoppedScenario.conversation(scriptedSource(t, stoppedScenario)))
+	r.driveClient = carry
 	return r
 }
 
 func TestACallThatWasAbortedIsNotMadeAfterARestart(t *testing.T) {
-	calm := stoppedRun(t, abortThenGoOn).play()
+	calm := stoppedRun(t, abortAndContinue).play()
 	judgeStopped(t, calm)
 	for _, at := range stops(calm.writes, true, 0) {
 		t.Run(at.String(), func(t *testing.T) {
 			t.Parallel()
 			t.Logf("the write stores %v", calm.writes[at.Write-1].Events)
-			judgeStopped(t, stoppedRun(t, abortThenGoOn).play(at))
+			judgeStopped(t, stoppedRun(t, abortAndContinue).play(at))
 		})
 	}
 }
 
 func TestACallThatWasDeclinedIsNotMadeAfterARestart(t *testing.T) {
 	left := stop{1 << 30, seen} // killed when the client has nothing more to say
-	calm := stoppedRun(t, declineThenGoOn).play(left)
+	calm := stoppedRun(t, declineAndContinue).play(left)
 	judgeStopped(t, calm)
 	for _, at := range stops(calm.writes, true, 0) {
 		t.Run(at.String(), func(t *testing.T) {
 			t.Parallel()
 			t.Logf("the write stores %v", calm.writes[at.Write-1].Events)
-			judgeStopped(t, stoppedRun(t, declineThenGoOn).play(left, at))
+			judgeStopped(t, stoppedRun(t, declineAndContinue).play(left, at))
 		})
 	}
 }

@@ -13,64 +13,65 @@ import (
 	"github.com/abide-run/abide/internal/eventlog"
 )
 
-// A point is where in a write something happens.
+// A point is the moment in a write at which something happens.
 type point string
 
 // The points of a write.
 const (
-	before    point = "before"    // the victim dies, nothing is stored
-	committed point = "committed" // the victim dies, nobody knows that it is stored
-	after     point = "after"     // the parent kills the victim when it has been shown everything
-	refused   point = "refused"   // the write fails, and the next one does not
-	full      point = "full"      // the disk is full from here on
+	before    point = "before"    // the victim dies, and nothing is stored
+	committed point = "committed" // the victim dies after the write is stored
+	after     point = "after"     // the parent kills the victim when it was shown everything
+	refused   point = "refused"   // this write fails, and the next one does not
+	full      point = "full"      // the disk is full from this write on
 )
 
-// A stop is where a victim's life takes a turn. The zero value is nowhere.
+// A stop is the point of a write at which a fault is injected. The zero value injects
+// none.
 type stop struct {
 	Write int // the number of the write, from 1
 	Point point
 }
 
-// A report tells the parent that the victim is the engine now, of a write that is
-// stored, or of one that will never be.
+// A report tells the parent that the victim has become the engine, that a write is
+// stored, or that a write will never be stored.
 type report struct {
 	Engine  bool
 	Write   int
-	Events  []event.Type // none for what is kept beside the log
+	Events  []event.Type // empty for data outside the log
 	Shown   []string     // ids of the events that clients are shown
-	Blocked bool         // the victim waits to be killed
+	Blocked bool         // true if the victim waits to be killed
 }
 
-// A mortal store does what its stop says. All its writes are counted, also
-// those of what is kept beside the log.
-type mortal struct {
+// A faultyStore injects the fault that its stop names. It counts all writes, including
+// those outside the log.
+type faultyStore struct {
 	eventlog.Store
 	stop    stop
-	shop    *workshop
+	tools   *countingTools
 	reports *reporter
 
-	n atomic.Int64 // writes so far
+	n atomic.Int64 // number of writes so far
 }
 
 var errRefused = errors.New("the disk is busy: try again")
 
-func (m *mortal) Append(ctx context.Context, id event.SessionID, batch eventlog.Batch) (eventlog.End, error) {
-	m.shop.finishing(batch.Events)
+func (m *faultyStore) Append(ctx context.Context, id event.SessionID, batch eventlog.Batch) (eventlog.End, error) {
+	m.tools.awaitEffects(batch.Events)
 	var end eventlog.End
 	err := m.write(batch.Events, func() (err error) {
 		end, err = m.Store.Append(ctx, id, batch)
 		return err
 	})
-	m.shop.stored(batch.Events, err)
+	m.tools.recordWrite(batch.Events, err)
 	return end, err
 }
 
-func (m *mortal) PutSecrets(ctx context.Context, id event.SessionID, secrets ...eventlog.Secret) error {
+func (m *faultyStore) PutSecrets(ctx context.Context, id event.SessionID, secrets ...eventlog.Secret) error {
 	return m.write(nil, func() error { return m.Store.PutSecrets(ctx, id, secrets...) })
 }
 
-// write makes one write, or dies of it.
-func (m *mortal) write(events []event.Event, do func() error) error {
+// write makes one write, or injects the fault.
+func (m *faultyStore) write(events []event.Event, do func() error) error {
 	n := int(m.n.Add(1))
 	here := func(p point) bool { return m.stop == stop{n, p} }
 	switch {
@@ -81,7 +82,7 @@ func (m *mortal) write(events []event.Event, do func() error) error {
 	case here(full):
 		fillDisk()
 	case m.stop.Point == after && n > m.stop.Write:
-		m.reports.tell(report{Write: n, Blocked: true})
+		m.reports.send(report{Write: n, Blocked: true})
 		select {}
 	}
 	if err := do(); err != nil {
@@ -90,7 +91,7 @@ func (m *mortal) write(events []event.Event, do func() error) error {
 	if here(committed) {
 		die()
 	}
-	m.reports.tell(stored(n, events))
+	m.reports.send(stored(n, events))
 	return nil
 }
 
@@ -100,10 +101,10 @@ type reporter struct {
 	to *json.Encoder
 }
 
-func (r *reporter) tell(what report) {
+func (r *reporter) send(what report) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	_ = r.to.Encode(what) // a parent that has left does not care
+	_ = r.to.Encode(what) // fails only if the parent is gone
 }
 
 func stored(n int, events []event.Event) report {
@@ -117,14 +118,14 @@ func stored(n int, events []event.Event) report {
 	return r
 }
 
-// die is the end, without a last word.
+// die kills this process with SIGKILL.
 func die() {
 	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	select {}
 }
 
-// fillDisk lets no file grow beyond a size that every write of the store
-// exceeds, and every write of a tool does not.
+// fillDisk limits the size of files: every write of the store exceeds the limit, and
+// no write of a tool does.
 func fillDisk() {
 	const most = 4096
 	_ = syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: most, Max: most})

@@ -14,35 +14,36 @@ import (
 	"github.com/abide-run/abide/internal/turn"
 )
 
-// A workshop has the tools of a victim. If calls finish in turn, every run of a
-// scenario has the same writes: side by side, two results may share one.
-type workshop struct {
-	effects string
-	inTurn  bool
+// countingTools are the tools of a victim. If parallel calls finish one after the
+// other, every run of a scenario has the same writes: otherwise two results may share
+// one.
+type countingTools struct {
+	effects  string
+	oneByOne bool
 
 	mu      sync.Mutex
 	changed sync.Cond
-	begun   int    // calls that are stored as begun in this process
-	ran     int    // those that had their effect
-	ending  string // the call whose turn it is to finish
-	given   int    // how often all calls were given up
+	begun   int    // number of calls that this process has stored as begun
+	ran     int    // number of calls that had their effect
+	ending  string // id of the call that may finish now
+	aborted int    // number of times that all calls were aborted
 }
 
-func newWorkshop(effects string, inTurn bool) *workshop {
-	w := &workshop{effects: effects, inTurn: inTurn}
+func newCountingTools(effects string, inTurn bool) *countingTools {
+	w := &countingTools{effects: effects, oneByOne: inTurn}
 	w.changed.L = &w.mu
 	return w
 }
 
-func (w *workshop) tools() turn.Catalog {
-	return turn.Catalog{&counting{"pure", tool.Pure, w}, &counting{"keyed", tool.Keyed, w}, &counting{"once", tool.Once, w}}
+func (w *countingTools) tools() turn.Catalog {
+	return turn.Catalog{&countingTool{"pure", tool.Pure, w}, &countingTool{"keyed", tool.Keyed, w}, &countingTool{"once", tool.Once, w}}
 }
 
-// A counting tool writes down every run.
-type counting struct {
+// A countingTool is a tool that records every run.
+type countingTool struct {
 	name   string
 	replay tool.Replay
-	shop   *workshop
+	tools  *countingTools
 }
 
 // An effect is one run of a tool.
@@ -54,7 +55,7 @@ type effect struct {
 	Attempt int
 }
 
-func (t *counting) Spec() tool.Spec {
+func (t *countingTool) Spec() tool.Spec {
 	return tool.Spec{
 		Name: t.name, Description: "Counts itself.", Replay: t.replay,
 		Parameters: json.RawMessage(`{"type":"object","properties":{"value":{"type":"string"}}}`),
@@ -62,7 +63,7 @@ func (t *counting) Spec() tool.Spec {
 }
 
 // Permission is needed for values that begin with "ask".
-func (t *counting) Permission(call tool.Call) (*approval.Request, error) {
+func (t *countingTool) Permission(call tool.Call) (*approval.Request, error) {
 	value, err := valueOf(call.Arguments)
 	if err != nil || !strings.HasPrefix(value, "ask") {
 		return nil, err
@@ -71,16 +72,16 @@ func (t *counting) Permission(call tool.Call) (*approval.Request, error) {
 	return &approval.Request{Kind: approval.CustomTool, Subjects: []string{t.name}, Ask: ask, Prompt: ask}, nil
 }
 
-func (t *counting) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
+func (t *countingTool) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 	value, err := valueOf(call.Arguments)
 	if err != nil {
 		return tool.Result{}, err
 	}
-	err = t.shop.count(effect{t.name, call.Session, call.ID, call.Key, call.Attempt})
+	err = t.tools.count(effect{t.name, call.Session, call.ID, call.Key, call.Attempt})
 	if err != nil {
 		return tool.Result{}, err
 	}
-	t.shop.ended(call.ID)
+	t.tools.awaitTurn(call.ID)
 	return tool.Result{Text: t.name + " " + value}, ctx.Err()
 }
 
@@ -90,8 +91,8 @@ func valueOf(arguments json.RawMessage) (string, error) {
 	return a.Value, err
 }
 
-// count writes an effect down, for good.
-func (w *workshop) count(e effect) error {
+// count records an effect, and syncs the file.
+func (w *countingTools) count(e effect) error {
 	line, err := json.Marshal(e)
 	if err != nil {
 		return err
@@ -104,37 +105,37 @@ func (w *workshop) count(e effect) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// ended waits until it is the call's turn to finish.
-func (w *workshop) ended(call string) {
-	if !w.inTurn {
+// awaitTurn waits until the call may finish.
+func (w *countingTools) awaitTurn(call string) {
+	if !w.oneByOne {
 		return
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.ran++
 	w.changed.Broadcast()
-	given := w.given
-	for w.ending != "" && w.given == given {
+	given := w.aborted
+	for w.ending != "" && w.aborted == given {
 		w.changed.Wait()
 	}
-	if w.given == given {
+	if w.aborted == given {
 		w.ending = call
 	}
 }
 
-// finishing waits, before a result is stored, until all calls that were begun
-// have had their effect: the worst moment to die.
-func (w *workshop) finishing(events []event.Event) {
+// awaitEffects waits, before a result is stored, until all calls that were begun have
+// had their effect: the worst moment for a kill.
+func (w *countingTools) awaitEffects(events []event.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for w.inTurn && w.ends(events) && w.ran < w.begun {
+	for w.oneByOne && w.ends(events) && w.ran < w.begun {
 		w.changed.Wait()
 	}
 }
 
-// stored takes in what a write has stored. After one that failed, the runtime
-// gives up all calls under way.
-func (w *workshop) stored(events []event.Event, err error) {
+// recordWrite counts the calls that a write begins. After a write that failed, the
+// runtime aborts all calls under way.
+func (w *countingTools) recordWrite(events []event.Event, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	defer w.changed.Broadcast()
@@ -143,7 +144,7 @@ func (w *workshop) stored(events []event.Event, err error) {
 	}
 	if err != nil {
 		w.begun, w.ran, w.ending = 0, 0, ""
-		w.given++
+		w.aborted++
 		return
 	}
 	for _, e := range events {
@@ -153,8 +154,8 @@ func (w *workshop) stored(events []event.Event, err error) {
 	}
 }
 
-// ends reports whether the events have the result of the call whose turn it is.
-func (w *workshop) ends(events []event.Event) bool {
+// ends reports whether the events have the result of the call that may finish now.
+func (w *countingTools) ends(events []event.Event) bool {
 	for _, e := range events {
 		if e.Type != event.ToolComplete {
 			continue

@@ -10,47 +10,49 @@ import (
 	"github.com/abide-run/abide/internal/eventlog"
 )
 
-// ordersVariable is the environment variable that makes this binary a victim.
-const ordersVariable = "ABIDE_VICTIM"
+// instructionsVariable is the environment variable that makes this binary a victim.
+const instructionsVariable = "ABIDE_VICTIM"
 
-// orders are what a victim is told beside its arguments.
-type orders struct {
+// instructions tell a victim how to behave, beside its arguments.
+type instructions struct {
 	Dir      string // the data folder
 	Effects  string // the file in which the tools count their effects
-	Stop     stop   // where to die, if anywhere
-	InTurn   bool   // calls that are made side by side finish one by one
-	ReadOnly bool   // the data folder cannot be written
+	Stop     stop   // the point at which the victim dies, if any
+	OneByOne bool   // true if parallel calls finish one after the other
+	ReadOnly bool   // true if the data folder is mounted read-only
 }
 
-// arguments make the program serve its parent as it serves an SDK.
-func (o orders) arguments() []string {
+// arguments returns the arguments with which the program serves its parent as it
+// serves an SDK.
+func (o instructions) arguments() []string {
 	return []string{"--headless", "--stdio", "--home", o.Dir}
 }
 
-// retries are short: nobody should wait for a clock.
+// retries are the pauses between attempts at a model request. They are short, so
+// that no test waits for a clock.
 var retries = []time.Duration{time.Millisecond, time.Millisecond, time.Millisecond, time.Millisecond}
 
-// victim is the program: abide with three more tools. It returns the exit code.
+// victim runs the program, abide with three more tools, and returns the exit code.
 func victim(text string) int {
-	var o orders
+	var o instructions
 	err := json.Unmarshal([]byte(text), &o)
 	if err == nil && o.ReadOnly {
 		err = makeReadOnly(o.Dir)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "victim:", err)
-		return exitBadOrders
+		return exitBadInstructions
 	}
-	shop := newWorkshop(o.Effects, o.InTurn)
+	tools := newCountingTools(o.Effects, o.OneByOne)
 	reports := &reporter{to: json.NewEncoder(os.NewFile(3, "reports"))}
 	return cli.Process(cli.Options{
-		Version: "test", Tools: shop.tools(), Retries: retries,
+		Version: "test", Tools: tools.tools(), Retries: retries,
 		Wrap: func(s eventlog.Store) eventlog.Store {
-			reports.tell(report{Engine: true})
-			return &mortal{Store: s, stop: o.Stop, shop: shop, reports: reports}
+			reports.send(report{Engine: true})
+			return &faultyStore{Store: s, stop: o.Stop, tools: tools, reports: reports}
 		},
 	})
 }
 
-// exitBadOrders is the exit code of a victim that cannot do what it is told.
-const exitBadOrders = 99
+// exitBadInstructions is the exit code of a victim that cannot follow its instructions.
+const exitBadInstructions = 99

@@ -19,19 +19,19 @@ import (
 	"github.com/abide-run/abide/internal/model/scripted"
 )
 
-// A wire is a way to speak to a provider.
+// A wire is a protocol of a provider.
 type wire struct {
-	provider api.Provider // what a client says of it, but for the address
+	provider api.Provider // the provider as a client configures it, without the address
 	serve    func(model.Model, remotetest.Options) *remotetest.Server
 
-	// seal adds to a thought what only the provider understands. It is nil if
-	// thoughts do not come back.
+	// seal adds to reasoning what only the provider understands. It is nil if
+	// reasoning does not come back.
 	seal func(t *model.Reasoning, secret string)
-	// raw is a thought as it has to come back, byte for byte.
+	// raw returns reasoning as it has to come back, byte for byte.
 	raw func(t *model.Reasoning, streamed bool) []byte
 }
 
-// The ways to speak to a provider.
+// The protocols of providers.
 var (
 	chat      = &wire{provider: api.Provider{Type: "openai"}, serve: serveChat}
 	anthropic = &wire{provider: api.Provider{Type: "anthropic"}, serve: anthropictest.NewServer, seal: sign, raw: block}
@@ -46,8 +46,8 @@ func sign(t *model.Reasoning, secret string) { t.Opaque = secret }
 
 func encrypt(t *model.Reasoning, secret string) { t.Encrypted = secret }
 
-// block is a thought of Anthropic Messages. Of a streamed one the client has to
-// join the pieces.
+// block returns reasoning in the format of Anthropic Messages. The client has to join
+// the pieces of a streamed one.
 func block(t *model.Reasoning, streamed bool) []byte {
 	if streamed {
 		return fmt.Appendf(nil, `{"type":"thinking","thinking":%s,"signature":%s}`, remotetest.Encode(t.Text), remotetest.Encode(t.Opaque))
@@ -55,7 +55,8 @@ func block(t *model.Reasoning, streamed bool) []byte {
 	return remotetest.Object{"type": "thinking", "thinking": t.Text, "signature": t.Opaque}.Encode()
 }
 
-// item is a thought of OpenAI Responses, which always arrives in one piece.
+// item returns reasoning in the format of OpenAI Responses, which always arrives in
+// one piece.
 func item(t *model.Reasoning, _ bool) []byte {
 	return remotetest.Object{
 		"type": "reasoning", "id": "rs_local_0", "encrypted_content": t.Encrypted,
@@ -63,8 +64,8 @@ func item(t *model.Reasoning, _ bool) []byte {
 	}.Encode()
 }
 
-// world has the scripted model at the other end.
-func (w *wire) world(t *testing.T, s scenario) *world {
+// source puts the scripted model at the other end of the wire.
+func (w *wire) source(t *testing.T, s scenario) *modelSource {
 	played, err := scripted.Load(writeScript(t, false))
 	if err != nil {
 		t.Fatal(err)
@@ -80,34 +81,34 @@ func (w *wire) world(t *testing.T, s scenario) *world {
 	})
 }
 
-// to has a model at the other end, in the parent. Its key is checked, because
-// that is kept beside the log.
-func (w *wire) to(t *testing.T, m model.Model, fault func(n int) remotetest.Fault) *world {
-	v := &vendor{Model: m, wire: w, given: make(map[string]bool)}
+// to puts a model in the parent at the other end of the wire. The API key is checked,
+// because keys are stored outside the log.
+func (w *wire) to(t *testing.T, m model.Model, fault func(n int) remotetest.Fault) *modelSource {
+	v := &strictProvider{Model: m, wire: w, given: make(map[string]bool)}
 	server := w.serve(v, remotetest.Options{Key: "key", Fault: func(n int, body []byte) remotetest.Fault {
-		v.look(body)
+		v.checkBytes(body)
 		return fault(n)
 	}})
 	t.Cleanup(server.Close)
 	provider := w.provider
 	provider.BaseURL, provider.APIKey = server.URL, "key"
-	return &world{model: "m", provider: &provider, faults: v.faults, told: v.told}
+	return &modelSource{model: "m", provider: &provider, faults: v.faults, history: v.lastHistory}
 }
 
-// A vendor lets a model think before it answers, and looks at requests as
-// strictly as the strictest provider: calls and results belong together, and
-// every answer comes back with the thought that it was given with.
-type vendor struct {
+// A strictProvider adds reasoning to the answers of a model, and checks requests as
+// strictly as the strictest provider: calls match results, and every answer comes
+// back with its reasoning.
+type strictProvider struct {
 	model.Model
 	wire *wire
 
 	mu      sync.Mutex
 	found   []string
-	given   map[string]bool  // thoughts, as they have to come back
-	history []*model.Message // of the last request, which is the longest
+	given   map[string]bool  // the reasoning of all answers, as it has to come back
+	history []*model.Message // history of the last request, which is the longest
 }
 
-func (v *vendor) Ask(ctx context.Context, req *model.Request, on func(model.Delta)) (*model.Reply, error) {
+func (v *strictProvider) Ask(ctx context.Context, req *model.Request, on func(model.Delta)) (*model.Reply, error) {
 	v.check(req.Messages)
 	var pieces []model.Delta
 	reply, err := v.Model.Ask(ctx, req, func(d model.Delta) { pieces = append(pieces, d) })
@@ -126,8 +127,8 @@ func (v *vendor) Ask(ctx context.Context, req *model.Request, on func(model.Delt
 	return reply, nil
 }
 
-// think remembers what it gives away.
-func (v *vendor) think(r *model.Reply, streamed bool) *model.Reasoning {
+// think returns the reasoning for an answer, and remembers it.
+func (v *strictProvider) think(r *model.Reply, streamed bool) *model.Reasoning {
 	t := v.wire.thought(r.Text, r.Calls)
 	if v.wire.raw != nil {
 		v.mu.Lock()
@@ -137,8 +138,8 @@ func (v *vendor) think(r *model.Reply, streamed bool) *model.Reasoning {
 	return t
 }
 
-// thought is what a model thinks before an answer. No two answers have the same,
-// and no encoder finds it easy.
+// thought returns the reasoning for an answer. It is different for each answer, and
+// has characters that encoders treat differently.
 func (w *wire) thought(text string, calls []model.Call) *model.Reasoning {
 	about := text
 	for _, c := range calls {
@@ -151,15 +152,15 @@ func (w *wire) thought(text string, calls []model.Call) *model.Reasoning {
 	return t
 }
 
-func (v *vendor) fault(format string, args ...any) {
+func (v *strictProvider) fault(format string, args ...any) {
 	v.found = append(v.found, fmt.Sprintf(format, args...))
 }
 
-// check looks at the history of a request.
-func (v *vendor) check(history []*model.Message) {
+// check checks the history of a request.
+func (v *strictProvider) check(history []*model.Message) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if len(history) >= len(v.history) { // that of a victim that died may come late
+	if len(history) >= len(v.history) { // the request of a killed victim may come late
 		v.history = history
 	}
 	open := make(map[string]bool)
@@ -180,8 +181,9 @@ func (v *vendor) check(history []*model.Message) {
 	}
 }
 
-// checkThought: an answer comes with its own thought, if the wire lets it.
-func (v *vendor) checkThought(m *model.Message) {
+// checkThought checks that an answer comes back with its own reasoning, if the wire
+// returns reasoning.
+func (v *strictProvider) checkThought(m *model.Message) {
 	var want model.Reasoning
 	if v.wire.seal != nil {
 		want = *v.wire.thought(m.Text, m.Calls)
@@ -195,8 +197,8 @@ func (v *vendor) checkThought(m *model.Message) {
 	}
 }
 
-// look checks byte for byte what comes back in a request.
-func (v *vendor) look(body []byte) {
+// checkBytes checks byte for byte the reasoning that comes back in a request.
+func (v *strictProvider) checkBytes(body []byte) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, raw := range thoughts(body) {
@@ -206,7 +208,7 @@ func (v *vendor) look(body []byte) {
 	}
 }
 
-// thoughts finds the thoughts in a request of any wire.
+// thoughts returns the reasoning in a request of any wire.
 func thoughts(body []byte) []json.RawMessage {
 	var req struct {
 		Input    []json.RawMessage
@@ -225,14 +227,14 @@ func thoughts(body []byte) []json.RawMessage {
 	})
 }
 
-func (v *vendor) faults() []string {
+func (v *strictProvider) faults() []string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.found
 }
 
-// told is the history of the last request, a line for each message.
-func (v *vendor) told() []string {
+// lastHistory returns the history of the last request, a line for each message.
+func (v *strictProvider) lastHistory() []string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return lines(v.history)
@@ -245,7 +247,7 @@ func lines(history []*model.Message) (all []string) {
 	return all
 }
 
-// line is a message without what differs from run to run.
+// line returns a message without the parts that differ from run to run.
 func line(m *model.Message) string {
 	b := string(m.Role) + ":"
 	if m.CallID != "" {

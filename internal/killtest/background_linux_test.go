@@ -19,31 +19,31 @@ import (
 	"github.com/abide-run/abide/internal/tool/bash"
 )
 
-// A hearer writes down what a model is told.
-type hearer struct {
+// A recordingModel records the requests to a model.
+type recordingModel struct {
 	model.Model
 	mu    sync.Mutex
-	heard []*model.Request
+	asked []*model.Request
 }
 
-func (h *hearer) Ask(ctx context.Context, req *model.Request, on func(model.Delta)) (*model.Reply, error) {
+func (h *recordingModel) Ask(ctx context.Context, req *model.Request, on func(model.Delta)) (*model.Reply, error) {
 	h.mu.Lock()
-	h.heard = append(h.heard, req)
+	h.asked = append(h.asked, req)
 	h.mu.Unlock()
 	return h.Model.Ask(ctx, req, on)
 }
 
-func (h *hearer) requests() []*model.Request {
+func (h *recordingModel) requests() []*model.Request {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return slices.Clone(h.heard)
+	return slices.Clone(h.asked)
 }
 
-// notified is the rule for whatever a model is notified of.
+// notified is the reply to every notification of a task.
 var notified = rule{"when": rule{"noticeContains": "<task-notification>"}, "reply": rule{"text": "Noted."}}
 
-// commandWorld has a model in the parent that plays some rules.
-func commandWorld(t *testing.T, rules ...rule) (*world, *hearer) {
+// commandSource makes a scripted model in the parent.
+func commandSource(t *testing.T, rules ...rule) (*modelSource, *recordingModel) {
 	t.Helper()
 	b, err := json.Marshal(rule{"rules": append([]rule{notified}, rules...)})
 	if err != nil {
@@ -53,18 +53,19 @@ func commandWorld(t *testing.T, rules ...rule) (*world, *hearer) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &hearer{Model: played}
+	h := &recordingModel{Model: played}
 	return chat.to(t, h, func(int) remotetest.Fault { return nil }), h
 }
 
-// openIn is a session whose commands run in a yard without asking.
-func (w *world) openIn(id event.SessionID, y *yard) api.OpenParams {
+// openIn returns the parameters of a session whose commands run in a directory
+// without asking for permission.
+func (w *modelSource) openIn(id event.SessionID, y *commandDir) api.OpenParams {
 	p := w.open(id)
 	p.WorkingDirectory, p.Abide = y.dir, &api.OpenAbide{Approve: approval.All}
 	return p
 }
 
-// notices counts how often a request tells of a task.
+// notices counts the notifications of a task in a request.
 func notices(req *model.Request, task string) (n int) {
 	for _, m := range req.Messages {
 		if m.Role == model.User {
@@ -74,8 +75,8 @@ func notices(req *model.Request, task string) (n int) {
 	return n
 }
 
-// checkRequests: a model is told of every task once, in that request and in all
-// that follow; and a request that is made again has the same history.
+// checkRequests checks that every task has one notification in the history, from one
+// request on, and that a request that is made again has the same history.
 func checkRequests(t *testing.T, requests []*model.Request, tasks ...string) {
 	t.Helper()
 	for _, task := range tasks {
@@ -101,7 +102,7 @@ func checkRequests(t *testing.T, requests []*model.Request, tasks ...string) {
 	}
 }
 
-// stable is a request without its volatile tail.
+// stable returns the history of a request without its volatile tail.
 func stable(req *model.Request) (all []string) {
 	for i, m := range req.Messages {
 		text := m.Text
@@ -116,12 +117,11 @@ func stable(req *model.Request) (all []string) {
 	return all
 }
 
-// untilTold waits until the log has so many notifications, and nothing is left
-// to do.
-func (c *client) untilTold(ctx context.Context, n int) error {
+// awaitNotifications waits until the log has n notifications and the session is idle.
+func (c *client) awaitNotifications(ctx context.Context, n int) error {
 	for {
 		var known int
-		c.witness.note(func() { known = c.witness.count(c.number, event.SessionIdle) })
+		c.recorder.update(func() { known = c.recorder.count(c.number, event.SessionIdle) })
 		log, err := c.log(ctx)
 		if err != nil {
 			return err
@@ -133,7 +133,7 @@ func (c *client) untilTold(ctx context.Context, n int) error {
 		if told := countKind(log, event.SystemNotification); told >= n && !r.Active {
 			return nil
 		}
-		err = c.witness.until(ctx, c.rpc.Done(), func() bool { return c.witness.count(c.number, event.SessionIdle) > known })
+		err = c.recorder.waitUntil(ctx, c.rpc.Done(), func() bool { return c.recorder.count(c.number, event.SessionIdle) > known })
 		if err != nil {
 			return fmt.Errorf("%d notifications: %w", n, err)
 		}
@@ -163,7 +163,7 @@ func (c *client) tasks(ctx context.Context) (map[string]api.Task, error) {
 	return all, err
 }
 
-// output reads all that a command has printed, to its end.
+// output reads the whole output of a command, until it ends.
 func (c *client) output(ctx context.Context, task string) ([]byte, error) {
 	var all []byte
 	for p := (api.TaskOutputParams{SessionID: c.session, TaskID: task, Wait: true}); ; {
@@ -181,13 +181,13 @@ func (c *client) output(ctx context.Context, task string) ([]byte, error) {
 	}
 }
 
-// checkLog checks what is promised of every log.
+// checkLog returns the promises about every log that were broken.
 func (o outcome) checkLog() []string {
 	c := &checker{outcome: o}
 	c.chain()
 	c.envelopes()
 	c.acknowledged()
-	for _, events := range o.witness.shown {
+	for _, events := range o.recorder.shown {
 		c.shown(events)
 	}
 	c.inputs()
@@ -197,120 +197,121 @@ func (o outcome) checkLog() []string {
 	return c.broken
 }
 
-// An errand is a turn that starts a command which goes on without it.
-type errand struct {
-	name    string
-	how     rule   // further arguments of the call
-	leave   bool   // the call is interrupted when the command runs
-	speak   string // what the model writes to the command in another turn
-	status  string
-	answers []string
+// A backgroundCommand is a turn that starts a command which outlives the turn.
+type backgroundCommand struct {
+	name      string
+	arguments rule   // further arguments of the call
+	interrupt bool   // the call is interrupted when the command runs
+	input     string // what the model writes to the command in another turn
+	status    string
+	answers   []string
 }
 
-var errands = []errand{
-	{name: "background", how: rule{"mode": "async"}, status: bash.StatusStarted, answers: []string{"It runs.", "Noted."}},
-	{name: "flipped", how: rule{"initial_wait": 0.1}, status: bash.StatusAutoBackgrounded, answers: []string{"It runs.", "Noted."}},
-	{name: "left", how: rule{"initial_wait": 600}, leave: true, answers: []string{"It is left alone.", "Noted."}},
-	{name: "spoken to", how: rule{"mode": "async", "stdin": true}, speak: "one\n", status: bash.StatusStarted, answers: []string{"It runs.", "It was told.", "Noted."}},
+var backgroundCommands = []backgroundCommand{
+	{name: "background", arguments: rule{"mode": "async"}, status: bash.StatusStarted, answers: []string{"It runs.", "Noted."}},
+	{name: "flipped", arguments: rule{"initial_wait": 0.1}, status: bash.StatusAutoBackgrounded, answers: []string{"It runs.", "Noted."}},
+	{name: "left", arguments: rule{"initial_wait": 600}, interrupt: true, answers: []string{"It is left alone.", "Noted."}},
+	{name: "spoken to", arguments: rule{"mode": "async", "stdin": true}, input: "one\n", status: bash.StatusStarted, answers: []string{"It runs.", "It was told.", "Noted."}},
 }
 
-// job is what the command does: it tells what it reads, and says so if it could
-// read more.
-func (e errand) job() string {
-	if e.speak == "" {
+// script returns what the command does: it prints the line that it reads, and prints
+// more if there is more input.
+func (e backgroundCommand) script() string {
+	if e.input == "" {
 		return "echo first; GATE; echo last; exit 3"
 	}
 	return `echo first; read a; echo "got $a"; GATE; bash -c "read -t 0" && echo "and more"; echo last; exit 3`
 }
 
-// output is what it prints.
-func (e errand) output() string {
-	if e.speak == "" {
+// output returns what the command prints.
+func (e backgroundCommand) output() string {
+	if e.input == "" {
 		return "first\nlast\n"
 	}
-	return "first\ngot " + e.speak + "last\n"
+	return "first\ngot " + e.input + "last\n"
 }
 
 const (
-	errandPrompt = "Start the job"
-	leavePrompt  = "Leave it alone"
-	writePrompt  = "Tell it"
+	startJobPrompt = "Start the job"
+	leavePrompt    = "Leave it alone"
+	writePrompt    = "Tell it"
 )
 
-// An errandRun is a run of an errand, over any number of victims.
-type errandRun struct {
+// A backgroundRun is a run of a backgroundCommand, over any number of victims.
+type backgroundRun struct {
 	*run
-	errand errand
-	vigil  *vigil
-	yard   *yard
-	world  *world
-	hearer *hearer
-	heard  bool
-	opened bool
+	command backgroundCommand
+	keepers *keeperWatch
+	dir     *commandDir
+	source  *modelSource
+	model   *recordingModel
+	started bool
+	opened  bool
 }
 
-func newErrandRun(t *testing.T, v *vigil, e errand) *errandRun {
-	y := newYard(t)
-	call := rule{"command": y.command("job", e.job()), "description": "The job", "shellId": "job"}
-	for key, value := range e.how {
+func newBackgroundRun(t *testing.T, v *keeperWatch, e backgroundCommand) *backgroundRun {
+	y := newCommandDir(t)
+	call := rule{"command": y.command("job", e.script()), "description": "The job", "shellId": "job"}
+	for key, value := range e.arguments {
 		call[key] = value
 	}
-	w, h := commandWorld(t,
-		rule{"when": rule{"user": errandPrompt, "step": 1}, "reply": rule{"calls": []rule{{"tool": "bash", "arguments": call}}}},
-		rule{"when": rule{"user": writePrompt, "step": 1}, "reply": rule{"calls": []rule{{"tool": "write_bash", "arguments": rule{"shellId": "job", "input": e.speak}}}}},
-		text(errandPrompt, "It runs."), text(leavePrompt, "It is left alone."), text(writePrompt, "It was told."))
-	r := &errandRun{run: newRun(t, talk{open: w.openIn("s", y)}), errand: e, vigil: v, yard: y, world: w, hearer: h}
-	r.run.carry = r.carry
+	w, h := commandSource(t,
+		rule{"when": rule{"user": startJobPrompt, "step": 1}, "reply": rule{"calls": []rule{{"tool": "bash", "arguments": call}}}},
+		rule{"when": rule{"user": writePrompt, "step": 1}, "reply": rule{"calls": []rule{{"tool": "write_bash", "arguments": rule{"shellId": "job", "input": e.input}}}}},
+		text(startJobPrompt, "It runs."), text(leavePrompt, "It is left alone."), text(writePrompt, "It was told."))
+	r := &backgroundRun{run: newRun(t, conversation{open: w.openIn("s", y)}), command: e, keepers: v, dir: y, source: w, model: h}
+	r.run.driveClient = r.drive
 	return r
 }
 
-// carry brings the errand to its end.
-func (r *errandRun) carry(ctx context.Context, c *client) error {
+// drive asks for the command and waits for its end.
+func (r *backgroundRun) drive(ctx context.Context, c *client) error {
 	if err := r.begin(ctx, c); err != nil {
 		return err
 	}
 	return r.end(ctx, c)
 }
 
-// begin asks for the command.
-func (r *errandRun) begin(ctx context.Context, c *client) error {
+// begin opens the session and sends the prompt that starts the command.
+func (r *backgroundRun) begin(ctx context.Context, c *client) error {
 	if err := c.open(ctx); err != nil {
 		return err
 	}
-	return c.send(ctx, api.SendParams{Prompt: errandPrompt})
+	return c.send(ctx, api.SendParams{Prompt: startJobPrompt})
 }
 
-// end lets the command end when the turn that started it is over.
-func (r *errandRun) end(ctx context.Context, c *client) error {
-	if r.errand.leave {
-		if err := r.hear(ctx, c.rpc.Done()); err != nil {
+// end lets the command end when the turn that started it is over, and waits until
+// the model is notified.
+func (r *backgroundRun) end(ctx context.Context, c *client) error {
+	if r.command.interrupt {
+		if err := r.awaitStarted(ctx, c.rpc.Done()); err != nil {
 			return err
 		}
 		if err := c.send(ctx, api.SendParams{Prompt: leavePrompt, Mode: event.ModeInterrupt}); err != nil {
 			return err
 		}
 	}
-	if err := c.untilIdle(ctx, exchange{}); err != nil {
+	if err := c.answerUntilIdle(ctx, exchange{}); err != nil {
 		return err
 	}
-	if r.errand.speak != "" {
+	if r.command.input != "" {
 		if err := c.send(ctx, api.SendParams{Prompt: writePrompt}); err != nil {
 			return err
 		}
-		if err := c.untilIdle(ctx, exchange{}); err != nil {
+		if err := c.answerUntilIdle(ctx, exchange{}); err != nil {
 			return err
 		}
 	}
 	if !r.opened {
 		r.opened = true
-		r.yard.let("job")
+		r.dir.openGate("job")
 	}
-	return c.untilTold(ctx, 1)
+	return c.awaitNotifications(ctx, 1)
 }
 
-// hear waits until the command runs, or the victim is dead.
-func (r *errandRun) hear(ctx context.Context, dead <-chan struct{}) error {
-	if r.heard {
+// awaitStarted waits until the command runs, or the victim is dead.
+func (r *backgroundRun) awaitStarted(ctx context.Context, dead <-chan struct{}) error {
+	if r.started {
 		return nil
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -324,8 +325,8 @@ func (r *errandRun) hear(ctx context.Context, dead <-chan struct{}) error {
 		case <-ctx.Done():
 		}
 	}()
-	err := r.yard.hear(ctx, 1)
-	if r.heard = err == nil; r.heard {
+	err := r.dir.awaitStarted(ctx, 1)
+	if r.started = err == nil; r.started {
 		return nil
 	}
 	select {
@@ -337,37 +338,37 @@ func (r *errandRun) hear(ctx context.Context, dead <-chan struct{}) error {
 }
 
 // judge reports every promise that was broken.
-func (r *errandRun) judge(out outcome) {
+func (r *backgroundRun) judge(out outcome) {
 	t := r.t
 	t.Helper()
-	for _, broken := range append(out.checkLog(), r.world.faults()...) {
+	for _, broken := range append(out.checkLog(), r.source.faults()...) {
 		t.Error(broken)
 	}
-	if n := r.yard.runs("job"); n != 1 {
+	if n := r.dir.runs("job"); n != 1 {
 		t.Errorf("the command ran %d times", n)
 	}
-	if got := out.answers(); !slices.Equal(got, r.errand.answers) {
-		t.Errorf("the answers are %q, want %q", got, r.errand.answers)
+	if got := out.answers(); !slices.Equal(got, r.command.answers) {
+		t.Errorf("the answers are %q, want %q", got, r.command.answers)
 	}
-	if results := out.results(t); (len(results) == 0) != r.errand.leave || !r.errand.leave && results[0].Status != r.errand.status {
-		t.Errorf("the call came to %+v, want %s", results, r.errand.status)
+	if results := out.results(t); (len(results) == 0) != r.command.interrupt || !r.command.interrupt && results[0].Status != r.command.status {
+		t.Errorf("the call came to %+v, want %s", results, r.command.status)
 	}
 	for kind, want := range map[event.Type]int{event.TaskStarted: 1, event.TaskReported: 1, event.SystemNotification: 1} {
 		if n := countKind(out.log, kind); n != want {
 			t.Errorf("there are %d events %s, want %d", n, kind, want)
 		}
 	}
-	if text := out.notification(t); !strings.Contains(text, "<exit-code>3</exit-code>") || !strings.Contains(text, "<output-tail>\n"+r.errand.output()+"</output-tail>") {
+	if text := out.notification(t); !strings.Contains(text, "<exit-code>3</exit-code>") || !strings.Contains(text, "<output-tail>\n"+r.command.output()+"</output-tail>") {
 		t.Errorf("the model was notified with %q", text)
 	}
-	checkRequests(t, r.hearer.requests(), "job")
-	r.vigil.nothingLeft(t, r.orders.Dir)
+	checkRequests(t, r.model.requests(), "job")
+	r.keepers.checkNothingLeft(t, r.instructions.Dir)
 	if t.Failed() {
-		t.Log(out.story())
+		t.Log(out.describeLog())
 	}
 }
 
-// results are what calls say about commands.
+// results returns the results of calls that are about commands.
 func (o outcome) results(t *testing.T) (all []bash.Result) {
 	t.Helper()
 	for _, e := range o.log {
@@ -385,7 +386,7 @@ func (o outcome) results(t *testing.T) (all []bash.Result) {
 	return all
 }
 
-// notification is what the model was told last.
+// notification returns the last notification of the model.
 func (o outcome) notification(t *testing.T) (text string) {
 	t.Helper()
 	for _, e := range o.log {
@@ -401,16 +402,16 @@ func (o outcome) notification(t *testing.T) (text string) {
 	return text
 }
 
-// calmErrand runs an errand without a kill.
-func calmErrand(t *testing.T, v *vigil, e errand) outcome {
+// runWithoutKill runs a backgroundCommand without a kill.
+func runWithoutKill(t *testing.T, v *keeperWatch, e backgroundCommand) outcome {
 	t.Helper()
-	r := newErrandRun(t, v, e)
+	r := newBackgroundRun(t, v, e)
 	out := r.play()
 	r.judge(out)
 	return out
 }
 
-// fromBegun are the writes from the one on that begins the last call.
+// fromBegun returns the writes from the one that begins the last call.
 func fromBegun(writes []report) []report {
 	for i, w := range slices.Backward(writes) {
 		if slices.Contains(w.Events, event.ToolBegun) {
@@ -420,21 +421,21 @@ func fromBegun(writes []report) []report {
 	return nil
 }
 
-// A command runs once or not at all, and the model is told of its end once,
-// wherever the engine is killed: when the call was begun, when its process runs
-// and nobody knows, when it is known, when its end is, and while the model is
-// told.
+// A command runs once or not at all, and the model is notified of its end once,
+// wherever the engine is killed: after the call was begun, after its process started
+// and before that is stored, afterwards, after the end is stored, and while the model
+// is notified.
 func TestKilledAtAnyWriteOfACommandItRunsOnceAndIsToldOnce(t *testing.T) {
-	v := newVigil(t)
-	for i, e := range errands {
+	v := newKeeperWatch(t)
+	for i, e := range backgroundCommands {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
-			calm := calmErrand(t, v, e)
-			for _, at := range stops(fromBegun(calm.writes), i == 0 || e.speak != "", i) {
+			calm := runWithoutKill(t, v, e)
+			for _, at := range stops(fromBegun(calm.writes), i == 0 || e.input != "", i) {
 				t.Run(at.String(), func(t *testing.T) {
 					t.Parallel()
 					t.Logf("the write stores %v", calm.writes[at.Write-1].Events)
-					r := newErrandRun(t, v, e)
+					r := newBackgroundRun(t, v, e)
 					r.judge(r.play(at))
 				})
 			}
@@ -442,46 +443,46 @@ func TestKilledAtAnyWriteOfACommandItRunsOnceAndIsToldOnce(t *testing.T) {
 	}
 }
 
-// The second victim is killed at the writes of its recovery.
+// The second victim is killed at each write of its recovery.
 func TestKilledAgainDuringTheRecoveryOfACommandItRunsOnceAndIsToldOnce(t *testing.T) {
 	t.Parallel()
-	v, e := newVigil(t), errands[0]
-	calm := fromBegun(calmErrand(t, v, e).writes)
+	v, e := newKeeperWatch(t), backgroundCommands[0]
+	calm := fromBegun(runWithoutKill(t, v, e).writes)
 	reported := calm[slices.IndexFunc(calm, func(r report) bool { return slices.Contains(r.Events, event.TaskReported) })].Write
 	begun := calm[0].Write
 	for shift, first := range []stop{{begun, committed}, {begun + 1, before}, {reported, before}, {reported, committed}} {
-		r := newErrandRun(t, v, e)
+		r := newBackgroundRun(t, v, e)
 		recovered := r.play(first)
 		r.judge(recovered)
 		for _, second := range stops(recovered.writes, false, shift) {
 			t.Run(fmt.Sprintf("%s/%s", first, second), func(t *testing.T) {
 				t.Parallel()
-				r := newErrandRun(t, v, e)
+				r := newBackgroundRun(t, v, e)
 				r.judge(r.play(first, second))
 			})
 		}
 	}
 }
 
-// The process runs, and perhaps nobody has written that down yet.
+// The engine is killed when the process runs, perhaps before that is stored.
 func TestKilledAsSoonAsACommandRunsItRunsOnceAndIsToldOnce(t *testing.T) {
 	t.Parallel()
-	v := newVigil(t)
-	for _, e := range errands {
+	v := newKeeperWatch(t)
+	for _, e := range backgroundCommands {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
-			r := newErrandRun(t, v, e)
+			r := newBackgroundRun(t, v, e)
 			p := r.start(stop{})
-			c, err := connect(r.ctx, stdio{p}, r.witness, r.talk)
+			c, err := connect(r.ctx, stdio{p}, r.recorder, r.conversation)
 			defer c.close()
 			if err == nil {
 				err = r.begin(r.ctx, c)
 			}
 			if err == nil {
-				err = r.hear(r.ctx, p.dead)
+				err = r.awaitStarted(r.ctx, p.dead)
 			}
 			if err != nil {
-				t.Fatal(r.stuck(p, err))
+				t.Fatal(r.describe(p, err))
 			}
 			p.kill()
 			if err := p.wasKilled(); err != nil {
@@ -492,37 +493,37 @@ func TestKilledAsSoonAsACommandRunsItRunsOnceAndIsToldOnce(t *testing.T) {
 	}
 }
 
-// A relay takes over when the engine is killed, and its client notices nothing.
+// A relay takes over when the engine is killed, and its client gets no error.
 func TestARelayTakesOverTheCommandsOfTheEngine(t *testing.T) {
 	t.Parallel()
-	v := newVigil(t)
-	for _, e := range errands {
+	v := newKeeperWatch(t)
+	for _, e := range backgroundCommands {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
-			r := newErrandRun(t, v, e)
-			engine := startEngine(t, func(told func(report)) *process { return start(t, r.orders, told) })
+			r := newBackgroundRun(t, v, e)
+			engine := startEngine(t, func(told func(report)) *process { return start(t, r.instructions, told) })
 			relay := r.start(stop{})
-			c, err := connect(r.ctx, stdio{relay}, r.witness, r.talk)
+			c, err := connect(r.ctx, stdio{relay}, r.recorder, r.conversation)
 			defer c.close()
 			if err != nil {
-				t.Fatal(r.stuck(relay, err))
+				t.Fatal(r.describe(relay, err))
 			}
 			if err := r.begin(r.ctx, c); err != nil {
-				t.Fatal(r.stuck(relay, err))
+				t.Fatal(r.describe(relay, err))
 			}
-			if err := r.hear(r.ctx, relay.dead); err != nil {
-				t.Fatal(r.stuck(relay, err))
+			if err := r.awaitStarted(r.ctx, relay.dead); err != nil {
+				t.Fatal(r.describe(relay, err))
 			}
 			engine.kill()
 			if err := engine.wasKilled(); err != nil {
 				t.Fatal(err)
 			}
 			if err := r.end(r.ctx, c); err != nil {
-				t.Fatal(r.stuck(relay, err))
+				t.Fatal(r.describe(relay, err))
 			}
 			out, err := r.collect(c)
 			if err != nil {
-				t.Fatal(r.stuck(relay, err))
+				t.Fatal(r.describe(relay, err))
 			}
 			c.close()
 			if err := relay.leave(); err != nil {

@@ -15,25 +15,26 @@ import (
 	"time"
 )
 
-// A yard is where commands run that can be watched from outside. Each writes
-// down that it runs, calls out, and may wait at a gate. Whatever becomes of the
-// runtime, the yard knows how many there were.
-type yard struct {
-	t     *testing.T
-	dir   string
-	calls *os.File
-	gates map[string]*os.File
+// A commandDir is the directory in which commands run. Each command records its
+// process id in a file, writes its name to a pipe when it starts, and may wait at a
+// gate, a pipe of its own. So the test knows how often each command ran, whatever
+// becomes of the runtime.
+type commandDir struct {
+	t       *testing.T
+	dir     string
+	started *os.File
+	gates   map[string]*os.File
 }
 
-func newYard(t *testing.T) *yard {
-	y := &yard{t: t, dir: t.TempDir(), gates: make(map[string]*os.File)}
-	y.calls = y.pipe("calls")
+func newCommandDir(t *testing.T) *commandDir {
+	y := &commandDir{t: t, dir: t.TempDir(), gates: make(map[string]*os.File)}
+	y.started = y.pipe("calls")
 	return y
 }
 
-// pipe makes a named pipe that has a reader and a writer at any time, so that
-// nobody is held up when it is opened.
-func (y *yard) pipe(name string) *os.File {
+// pipe makes a named pipe that always has a reader and a writer, so that opening it
+// never blocks.
+func (y *commandDir) pipe(name string) *os.File {
 	y.t.Helper()
 	path := filepath.Join(y.dir, name)
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
@@ -47,38 +48,38 @@ func (y *yard) pipe(name string) *os.File {
 	return f
 }
 
-// command makes a command of a text. Where that says GATE it waits until it is
-// let through.
-func (y *yard) command(name, text string) string {
+// command makes a command from a shell script. Where the script says GATE, the
+// command waits until openGate is called.
+func (y *commandDir) command(name, text string) string {
 	if strings.Contains(text, "GATE") {
 		y.gates[name] = y.pipe("gate." + name)
 	}
 	return fmt.Sprintf("echo $$ >>runs.%s; echo %[1]s >calls; %s", name, strings.ReplaceAll(text, "GATE", "read x <gate."+name))
 }
 
-// let lets a command through its gate, now or when it comes there.
-func (y *yard) let(name string) {
+// openGate lets a command pass its gate, now or when it gets there.
+func (y *commandDir) openGate(name string) {
 	y.t.Helper()
 	if _, err := y.gates[name].WriteString("\n"); err != nil {
 		y.t.Fatal(err)
 	}
 }
 
-// hear waits until so many commands have called out.
-func (y *yard) hear(ctx context.Context, n int) error {
-	y.calls.SetReadDeadline(time.Time{})
-	defer context.AfterFunc(ctx, func() { y.calls.SetReadDeadline(time.Unix(1, 0)) })()
+// awaitStarted waits until n more commands have started.
+func (y *commandDir) awaitStarted(ctx context.Context, n int) error {
+	y.started.SetReadDeadline(time.Time{})
+	defer context.AfterFunc(ctx, func() { y.started.SetReadDeadline(time.Unix(1, 0)) })()
 	for b := make([]byte, 1); n > 0; {
-		if _, err := y.calls.Read(b); err != nil {
-			return fmt.Errorf("%d more commands should have called out: %w", n, err)
+		if _, err := y.started.Read(b); err != nil {
+			return fmt.Errorf("%d more commands should have started: %w", n, err)
 		}
 		n -= bytes.Count(b, []byte("\n"))
 	}
 	return nil
 }
 
-// pids are the numbers of the processes that a command was run in.
-func (y *yard) pids(name string) (list []int) {
+// pids returns the process ids of all runs of a command.
+func (y *commandDir) pids(name string) (list []int) {
 	y.t.Helper()
 	b, err := os.ReadFile(filepath.Join(y.dir, "runs."+name))
 	if err != nil && !os.IsNotExist(err) {
@@ -95,10 +96,10 @@ func (y *yard) pids(name string) (list []int) {
 }
 
 // runs counts how often a command was run.
-func (y *yard) runs(name string) int { return len(y.pids(name)) }
+func (y *commandDir) runs(name string) int { return len(y.pids(name)) }
 
-// keeping finds the keepers of a data folder, and kept the processes of its
-// commands.
+// keeping returns the process ids of the keepers of a data folder, and those of the
+// processes of its commands.
 func keeping(t *testing.T, dir string) (keepers, kept []int) {
 	t.Helper()
 	ids, err := os.ReadDir(filepath.Join(dir, "processes"))
@@ -137,25 +138,25 @@ func keepsIn(proc, dir string) bool {
 	})
 }
 
-// A vigil waits for keepers that are about to end, while the test goes on: with
-// the race detector a program takes a second for that.
-type vigil struct {
+// A keeperWatch waits in the background for keepers that are about to end: with the
+// race detector a process takes a second to exit.
+type keeperWatch struct {
 	t       *testing.T
 	ctx     context.Context
 	waiting sync.WaitGroup
 }
 
-// newVigil begins a vigil that is over when the test is.
-func newVigil(t *testing.T) *vigil {
+// newKeeperWatch makes a watch that the end of the test waits for.
+func newKeeperWatch(t *testing.T) *keeperWatch {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	v := &vigil{t: t, ctx: ctx}
+	v := &keeperWatch{t: t, ctx: ctx}
 	t.Cleanup(func() { v.waiting.Wait(); cancel() })
 	return v
 }
 
-// nothingLeft fails if a process of a command is left, or a keeper that does not
+// checkNothingLeft fails if a process of a command is left, or a keeper that does not
 // end.
-func (v *vigil) nothingLeft(t *testing.T, dir string) {
+func (v *keeperWatch) checkNothingLeft(t *testing.T, dir string) {
 	t.Helper()
 	keepers, kept := keeping(t, dir)
 	if len(kept) > 0 {
@@ -173,7 +174,7 @@ func (v *vigil) nothingLeft(t *testing.T, dir string) {
 // pidfdOpen is the number of the system call.
 const pidfdOpen = 434
 
-// exited waits until a process, which need not be a child, has ended.
+// exited waits until a process has ended. It need not be a child of this one.
 func exited(ctx context.Context, pid int) error {
 	fd, _, errno := syscall.Syscall(pidfdOpen, uintptr(pid), syscall.O_NONBLOCK, 0)
 	if errno == syscall.ESRCH {
@@ -197,7 +198,7 @@ func exited(ctx context.Context, pid int) error {
 	})
 }
 
-// parent returns who started a process.
+// parent returns the process id of the parent of a process.
 func parent(t *testing.T, pid int) int {
 	t.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

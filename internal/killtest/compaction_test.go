@@ -18,85 +18,87 @@ import (
 	"github.com/abide-run/abide/internal/window"
 )
 
-// A squeeze is a talk during which the context is compacted.
-type squeeze struct {
-	name     string
-	infinite event.InfiniteSessions
-	turns    []duty
-	carry    func(context.Context, *client) error // drives the talk; in the plain way if nil
-	refuses  string                               // the call after which the provider once finds the request too large
-	slow     bool                                 // the summary comes when the turn has gone on
+// A compactionCase is a conversation during which the context is compacted.
+type compactionCase struct {
+	name        string
+	infinite    event.InfiniteSessions
+	turns       []task
+	driveClient func(context.Context, *client) error // drives the client; nil for the usual way
+	refuses     string                               // id of the call after which the provider refuses one request as too large
+	slow        bool                                 // true if the summary is answered only after the turn has continued
 
-	trigger, point string // of the compaction that this is about
+	trigger, point string // trigger and point of the compaction under test
 }
 
-// A duty is what is asked, the calls that the model makes for it, one after the
-// other, and what it says in the end.
-type duty struct {
+// A task is a prompt, the calls that the model makes for it, one after the other, and
+// its answer.
+type task struct {
 	prompt string
 	calls  []model.Call
 	answer string
 }
 
-// The window of the squeezed, in tokens, and what is kept free for answers.
-var tight = window.Limits{Window: 8000, Output: 1000}
+// smallWindow is the window of the model, in tokens, and the part that is reserved
+// for answers.
+var smallWindow = window.Limits{Window: 8000, Output: 1000}
 
-// Shares of what a request may have.
+// Thresholds, as shares of the tokens that a request may have.
 const (
 	never = 0.0
 	early = 0.28
 )
 
-// long is an answer that fills a good part of the window.
-var long = "It was a long day." + strings.Repeat(" Then something else happened.", 240)
+// longAnswer is an answer that fills a large part of the window.
+var longAnswer = "It was a long day." + strings.Repeat(" Then something else happened.", 240)
 
-func duties(first ...duty) []duty {
-	return append([]duty{{prompt: "Tell me about your day.", answer: long}}, first...)
+func tasksAfterLongAnswer(first ...task) []task {
+	return append([]task{{prompt: "Tell me about your day.", answer: longAnswer}}, first...)
 }
 
-// task is a call whose result can be told from any other.
-func task(tool, name string, size int) model.Call {
+// taskCall makes a call whose result cannot be confused with another.
+func taskCall(tool, name string, size int) model.Call {
 	args, _ := json.Marshal(map[string]string{"value": "call-" + name + strings.Repeat(" and so on", size/10)}) // plain data
 	return model.Call{ID: "call-" + name, Name: tool, Arguments: args}
 }
 
-var squeezes = []squeeze{
+var compactionCases = []compactionCase{
 	{
 		name: "before", trigger: event.TriggerThreshold, point: event.PointBeforeRun,
 		infinite: event.InfiniteSessions{Background: new(never), Exhaustion: new(early)},
-		turns:    duties(duty{"And what now?", []model.Call{task("once", "a1", 0)}, "Now we rest."}),
+		turns:    tasksAfterLongAnswer(task{"And what now?", []model.Call{taskCall("once", "a1", 0)}, "Now we rest."}),
 	},
 	{
 		name: "between", trigger: event.TriggerThreshold, point: event.PointBetween,
 		infinite: event.InfiniteSessions{Background: new(never), Exhaustion: new(early)},
-		turns: []duty{{"Do these three things.", []model.Call{
-			task("keyed", "b1", 4000), task("once", "b2", 4000), task("pure", "b3", 0),
+		turns: []task{{"Do these three things.", []model.Call{
+			taskCall("keyed", "b1", 4000), taskCall("once", "b2", 4000), taskCall("pure", "b3", 0),
 		}, "All three are done."}},
 	},
 	{
-		name: "manual", trigger: event.TriggerManual, point: event.PointBackground, carry: byHand,
+		name: "manual", trigger: event.TriggerManual, point: event.PointBackground, driveClient: compactManually,
 		infinite: event.InfiniteSessions{Enabled: new(false)},
-		turns:    duties(duty{"And what now?", []model.Call{task("once", "c1", 0)}, "Now we rest."}),
+		turns:    tasksAfterLongAnswer(task{"And what now?", []model.Call{taskCall("once", "c1", 0)}, "Now we rest."}),
 	},
 	{
 		name: "ahead", trigger: event.TriggerThreshold, point: event.PointBackground, slow: true,
 		infinite: event.InfiniteSessions{Background: new(early), Exhaustion: new(1.0)},
-		turns:    duties(duty{"And what now?", []model.Call{task("once", "d1", 0), task("keyed", "d2", 0)}, "Now we rest."}),
+		turns:    tasksAfterLongAnswer(task{"And what now?", []model.Call{taskCall("once", "d1", 0), taskCall("keyed", "d2", 0)}, "Now we rest."}),
 	},
 	{
 		name: "refused", trigger: event.TriggerRetry, point: event.PointBetween, refuses: "call-e1",
 		infinite: event.InfiniteSessions{Enabled: new(false)},
-		turns:    duties(duty{"And what now?", []model.Call{task("once", "e1", 0), task("keyed", "e2", 0)}, "Now we rest."}),
+		turns:    tasksAfterLongAnswer(task{"And what now?", []model.Call{taskCall("once", "e1", 0), taskCall("keyed", "e2", 0)}, "Now we rest."}),
 	},
 }
 
-// byHand asks for a compaction before the last turn, until there was one.
-func byHand(ctx context.Context, c *client) error {
-	last := len(c.talk.turns) - 1
-	whole := c.talk
-	c.talk.turns = whole.turns[:last]
+// compactManually drives a client that requests a compaction before the last turn,
+// unless there was one.
+func compactManually(ctx context.Context, c *client) error {
+	last := len(c.conversation.turns) - 1
+	whole := c.conversation
+	c.conversation.turns = whole.turns[:last]
 	log, err := c.log(ctx)
-	if err != nil || !isTaken(log, whole.turns[last].prompt) {
+	if err != nil || !hasInput(log, whole.turns[last].prompt) {
 		if err = c.drive(ctx); err != nil {
 			return err
 		}
@@ -115,20 +117,20 @@ func byHand(ctx context.Context, c *client) error {
 	if err := c.send(ctx, api.SendParams{Prompt: x.prompt}); err != nil {
 		return err
 	}
-	return c.untilIdle(ctx, x)
+	return c.answerUntilIdle(ctx, x)
 }
 
-// untilSettled waits until no compaction is under way: one beside the turn may take
-// longer.
-func (c *client) untilSettled(ctx context.Context) error {
+// awaitCompaction waits until no compaction is under way: one in the background may
+// take longer than the turn.
+func (c *client) awaitCompaction(ctx context.Context) error {
 	for {
 		known := 0
-		c.witness.note(func() { known = c.witness.count(c.number, event.CompactionComplete) })
+		c.recorder.update(func() { known = c.recorder.count(c.number, event.CompactionComplete) })
 		log, err := c.log(ctx)
 		if err != nil || !isCompacting(log) {
 			return err
 		}
-		err = c.witness.until(ctx, c.rpc.Done(), func() bool { return c.witness.count(c.number, event.CompactionComplete) > known })
+		err = c.recorder.waitUntil(ctx, c.rpc.Done(), func() bool { return c.recorder.count(c.number, event.CompactionComplete) > known })
 		if err != nil {
 			return err
 		}
@@ -153,51 +155,51 @@ func isCompacted(log []event.Event) bool {
 	return slices.ContainsFunc(log, func(e event.Event) bool { return e.Type == event.ContextEpoch })
 }
 
-// A clerk does what the duties say. It lives in the parent, but what it answers
-// depends on the request alone: what it has done it knows from its results, or
-// from what a summary says of them.
-type clerk struct {
-	squeeze
-	witness *witness
+// A taskModel makes the calls of the tasks and gives their answers. It runs in the
+// parent, but its answers depend on the request alone: it knows the calls that were
+// made from their results in the history, or from a summary.
+type taskModel struct {
+	compactionCase
+	recorder *recorder
 
-	mu      sync.Mutex
-	found   []string
-	refused bool
-	once    sync.Once
-	went    chan struct{} // closed when the turn goes on beside a compaction
+	mu            sync.Mutex
+	found         []string
+	refused       bool
+	once          sync.Once
+	turnContinued chan struct{} // closed when the turn continues during a compaction
 }
 
-// done finds the names of calls.
+// done matches the ids of calls.
 var done = regexp.MustCompile(`call-[a-z][0-9]`)
 
-func (k *clerk) fault(format string, args ...any) {
+func (k *taskModel) fault(format string, args ...any) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.found = append(k.found, fmt.Sprintf(format, args...))
 }
 
-func (k *clerk) faults() []string {
+func (k *taskModel) faults() []string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.found
 }
 
-func (k *clerk) Ask(ctx context.Context, req *model.Request, _ func(model.Delta)) (*model.Reply, error) {
+func (k *taskModel) Ask(ctx context.Context, req *model.Request, _ func(model.Delta)) (*model.Reply, error) {
 	var m window.Meter
 	r := m.Read(req)
-	if r.Tokens > tight.Request() {
-		k.fault("a request has %d tokens, %d are left: %q", r.Tokens, tight.Request(), lines(req.Messages))
+	if r.Tokens > smallWindow.Request() {
+		k.fault("a request has %d tokens, %d are left: %q", r.Tokens, smallWindow.Request(), lines(req.Messages))
 	}
 	reply := &model.Reply{Finish: "stop", Usage: model.Usage{Input: int64(r.Tokens), Output: 10}}
 	known := toldOf(req)
 	if strings.HasPrefix(req.Messages[len(req.Messages)-1].Text, "Please create a detailed summary") {
-		if err := k.wait(ctx); err != nil {
+		if err := k.awaitTurnProgress(ctx); err != nil {
 			return nil, err
 		}
 		reply.Text = fmt.Sprintf("<overview>We have talked about the day.</overview>\n<work_done>%v</work_done>", known)
 		return reply, nil
 	}
-	d := k.duty(req)
+	d := k.currentTask(req)
 	for _, c := range d.calls {
 		if !slices.Contains(known, c.ID) {
 			reply.Calls, reply.Finish = []model.Call{c}, "tool_calls"
@@ -207,13 +209,13 @@ func (k *clerk) Ask(ctx context.Context, req *model.Request, _ func(model.Delta)
 	if len(reply.Calls) == 0 {
 		reply.Text = d.answer
 	}
-	if err := k.hold(ctx, known); err != nil {
+	if err := k.delayOrRefuse(ctx, known); err != nil {
 		return nil, err
 	}
 	return reply, nil
 }
 
-// toldOf returns the calls that a request tells of, one way or the other.
+// toldOf returns the ids of the calls that a request mentions anywhere.
 func toldOf(req *model.Request) []string {
 	var text strings.Builder
 	for _, m := range req.Messages {
@@ -227,8 +229,9 @@ func toldOf(req *model.Request) []string {
 	return slices.Compact(all)
 }
 
-// duty is what was asked last. It has to be there in full.
-func (k *clerk) duty(req *model.Request) duty {
+// currentTask returns the last task whose prompt is in the request. The prompt has to
+// be there word for word.
+func (k *taskModel) currentTask(req *model.Request) task {
 	for _, d := range slices.Backward(k.turns) {
 		for _, m := range req.Messages {
 			if m.Role == model.User && strings.Contains(m.Text, d.prompt) {
@@ -237,41 +240,41 @@ func (k *clerk) duty(req *model.Request) duty {
 		}
 	}
 	k.fault("nothing that was asked is in the request: %q", lines(req.Messages))
-	return duty{}
+	return task{}
 }
 
-// wait lets a summary wait until the turn has gone on, so that both are under way
-// at the same time. A victim that comes later is spared: it may have nothing to wait
-// for.
-func (k *clerk) wait(ctx context.Context) error {
+// awaitTurnProgress delays a summary until the turn has continued, so that both are
+// under way at the same time. The channel stays closed, so that a later victim, which
+// may have no turn to continue, does not wait.
+func (k *taskModel) awaitTurnProgress(ctx context.Context) error {
 	if !k.slow {
 		return nil
 	}
 	select {
-	case <-k.went:
+	case <-k.turnContinued:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-// hold refuses what is to be refused, and keeps an answer back until a compaction
-// beside the turn has ended.
-func (k *clerk) hold(ctx context.Context, known []string) error {
+// delayOrRefuse refuses the request that is to be refused, and delays an answer until
+// a compaction in the background has ended.
+func (k *taskModel) delayOrRefuse(ctx context.Context, known []string) error {
 	if k.refuse(known) {
 		return &model.Error{Kind: model.KindOverflow, Message: "prompt is too long"}
 	}
 	if !k.slow || len(known) == 0 {
 		return nil
 	}
-	k.once.Do(func() { close(k.went) })
-	return k.witness.until(ctx, nil, func() bool {
-		return len(k.witness.shown) > 1 || k.witness.count(0, event.CompactionComplete) > 0
+	k.once.Do(func() { close(k.turnContinued) })
+	return k.recorder.waitUntil(ctx, nil, func() bool {
+		return len(k.recorder.shown) > 1 || k.recorder.count(0, event.CompactionComplete) > 0
 	})
 }
 
 // refuse reports whether this request is the one to be refused.
-func (k *clerk) refuse(known []string) bool {
+func (k *taskModel) refuse(known []string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.refuses == "" || k.refused || !slices.Contains(known, k.refuses) {
@@ -281,47 +284,47 @@ func (k *clerk) refuse(known []string) bool {
 	return true
 }
 
-// world has a clerk at the other end of a wire.
-func (s squeeze) world(t *testing.T, w *wire) (*world, *clerk) {
-	k := &clerk{squeeze: s, went: make(chan struct{})}
+// source makes a taskModel at the other end of a wire.
+func (s compactionCase) source(t *testing.T, w *wire) (*modelSource, *taskModel) {
+	k := &taskModel{compactionCase: s, turnContinued: make(chan struct{})}
 	is := w.to(t, k, func(int) remotetest.Fault { return nil })
-	is.provider.MaxOutputTokens = tight.Output
+	is.provider.MaxOutputTokens = smallWindow.Output
 	strict := is.faults
 	is.faults = func() []string { return append(strict(), k.faults()...) }
 	return is, k
 }
 
-// run prepares a run of the squeeze.
-func (s squeeze) run(t *testing.T, w *wire) (*run, *world) {
-	is, k := s.world(t, w)
+// run prepares a run of the case.
+func (s compactionCase) run(t *testing.T, w *wire) (*run, *modelSource) {
+	is, k := s.source(t, w)
 	open := is.open("s")
 	open.AvailableTools = []string{"pure", "keyed", "once"}
 	open.Tools = nil
 	open.InfiniteSessions = &s.infinite
-	open.ModelCapabilities.Limits.MaxContextWindowTokens = tight.Window
+	open.ModelCapabilities.Limits.MaxContextWindowTokens = smallWindow.Window
 	var turns []exchange
 	for _, d := range s.turns {
 		turns = append(turns, exchange{prompt: d.prompt, answer: d.answer})
 	}
-	r := newRun(t, talk{open, turns})
-	drive := r.carry
-	if s.carry != nil {
-		drive = s.carry
+	r := newRun(t, conversation{open, turns})
+	drive := r.driveClient
+	if s.driveClient != nil {
+		drive = s.driveClient
 	}
-	r.carry = func(ctx context.Context, c *client) error {
+	r.driveClient = func(ctx context.Context, c *client) error {
 		if err := drive(ctx, c); err != nil {
 			return err
 		}
-		return c.untilSettled(ctx)
+		return c.awaitCompaction(ctx)
 	}
-	k.witness = r.witness
+	k.recorder = r.recorder
 	return r, is
 }
 
 // judge reports every promise that was broken.
-func (s squeeze) judge(t *testing.T, w *world, out outcome) {
+func (s compactionCase) judge(t *testing.T, w *modelSource, out outcome) {
 	t.Helper()
-	var want words
+	var want expected
 	for _, d := range s.turns {
 		want.answers = append(want.answers, d.answer)
 	}
@@ -343,8 +346,8 @@ func (s squeeze) judge(t *testing.T, w *world, out outcome) {
 	}
 }
 
-// compactions: every one that was begun has ended once, before the next, with the
-// epoch that is current then; and only a dead runtime is a reason to fail.
+// compactions checks that every compaction that was begun has ended once, before the
+// next one, with the epoch that is current then, and that only a kill made one fail.
 func (c *checker) compactions() {
 	open, epoch := "", ""
 	for _, e := range c.log {
@@ -376,9 +379,9 @@ func (c *checker) compactions() {
 	}
 }
 
-// calm is a run in which nobody is killed. It has to have what the squeeze is
-// about.
-func (s squeeze) calm(t *testing.T, w *wire) outcome {
+// runWithoutKill plays the case without a kill, and checks that it has the compaction
+// under test.
+func (s compactionCase) runWithoutKill(t *testing.T, w *wire) outcome {
 	t.Helper()
 	r, is := s.run(t, w)
 	out := r.play()
@@ -389,16 +392,16 @@ func (s squeeze) calm(t *testing.T, w *wire) outcome {
 	})
 	if !begun || !isCompacted(out.log) {
 		t.Errorf("there was no compaction of the kind %s, %s", s.trigger, s.point)
-		t.Log(out.story())
+		t.Log(out.describeLog())
 	}
 	return out
 }
 
-// since are the writes from the one on that accepts the last input, or begins what
-// comes before it.
-func (s squeeze) since(out outcome) []report {
+// writesOfCompaction returns the writes from the one that accepts the last input, or
+// from the one that begins a manual compaction before it.
+func (s compactionCase) writesOfCompaction(out outcome) []report {
 	begins := event.InputAccepted
-	if s.carry != nil {
+	if s.driveClient != nil {
 		begins = event.CompactionStart
 	}
 	from := 0
@@ -410,16 +413,16 @@ func (s squeeze) since(out outcome) []report {
 	return out.writes[from:]
 }
 
-// The wires share the points of each write between them: what differs is what comes
-// back of thoughts, not what is stored.
+// Each wire tests a third of the points: the wires differ in the reasoning that comes
+// back, not in what is stored.
 func TestKilledDuringACompactionNothingIsLostOrRepeated(t *testing.T) {
-	for _, s := range squeezes {
+	for _, s := range compactionCases {
 		for shift, w := range []*wire{chat, anthropic, responses} {
 			name := []string{"chat", "anthropic", "responses"}[shift]
 			t.Run(s.name+"/"+name, func(t *testing.T) {
 				t.Parallel()
-				calm := s.calm(t, w)
-				for _, at := range stops(s.since(calm), false, shift) {
+				calm := s.runWithoutKill(t, w)
+				for _, at := range stops(s.writesOfCompaction(calm), false, shift) {
 					t.Run(at.String(), func(t *testing.T) {
 						t.Parallel()
 						t.Logf("the write stores %v", calm.writes[at.Write-1].Events)
@@ -432,16 +435,16 @@ func TestKilledDuringACompactionNothingIsLostOrRepeated(t *testing.T) {
 	}
 }
 
-// The blow falls somewhere near the event: while a summary is asked for, beside a
-// turn that goes on, or between the two.
+// The victim is killed some time after the event: while a summary is requested, while
+// the turn continues, or between the two.
 func TestKilledAtAnyEventOfACompactionNothingIsLostOrRepeated(t *testing.T) {
-	for _, s := range squeezes {
-		if s.carry != nil {
-			continue // its client waits for the answer, and is shown nothing else meanwhile
+	for _, s := range compactionCases {
+		if s.driveClient != nil {
+			continue // its client waits for the compaction, and is shown no event meanwhile
 		}
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
-			shown := s.calm(t, anthropic).witness.shown[0]
+			shown := s.runWithoutKill(t, anthropic).recorder.shown[0]
 			begun := slices.IndexFunc(shown, func(e event.Event) bool { return e.Type == event.CompactionStart })
 			ended := slices.IndexFunc(shown, func(e event.Event) bool {
 				d, err := event.As[event.CompactionCompleteData](e)
@@ -459,10 +462,11 @@ func TestKilledAtAnyEventOfACompactionNothingIsLostOrRepeated(t *testing.T) {
 	}
 }
 
-// The second victim is killed at every write of its recovery, and of what follows.
+// The second victim is killed at every write of its recovery and of the rest of the
+// turn.
 func TestKilledAgainAfterACompactionNothingIsLostOrRepeated(t *testing.T) {
-	s := squeezes[slices.IndexFunc(squeezes, func(s squeeze) bool { return s.name == "between" })]
-	calm := s.calm(t, chat)
+	s := compactionCases[slices.IndexFunc(compactionCases, func(s compactionCase) bool { return s.name == "between" })]
+	calm := s.runWithoutKill(t, chat)
 	begun := 1 + slices.IndexFunc(calm.writes, func(r report) bool {
 		return slices.Contains(r.Events, event.CompactionStart) && !slices.Contains(r.Events, event.CompactionComplete)
 	})
@@ -480,23 +484,23 @@ func TestKilledAgainAfterACompactionNothingIsLostOrRepeated(t *testing.T) {
 	}
 }
 
-// Nobody has to come back for that.
+// No client has to come back for that.
 func TestAnInterruptedCompactionOfAnIdleSessionEndsByItself(t *testing.T) {
 	t.Parallel()
-	s := squeezes[slices.IndexFunc(squeezes, func(s squeeze) bool { return s.name == "manual" })]
-	calm := s.calm(t, chat)
+	s := compactionCases[slices.IndexFunc(compactionCases, func(s compactionCase) bool { return s.name == "manual" })]
+	calm := s.runWithoutKill(t, chat)
 	has := func(kind event.Type) func(report) bool {
 		return func(r report) bool { return slices.Contains(r.Events, kind) }
 	}
 	begun := 1 + slices.IndexFunc(calm.writes, has(event.CompactionStart))
 	r, is := s.run(t, chat)
-	if _, err := r.cutShort(stop{begun, committed}); err != nil {
+	if _, err := r.runUntilStop(stop{begun, committed}); err != nil {
 		t.Fatal(err)
 	}
 	p := r.start(stop{})
-	err := r.witness.until(r.ctx, p.dead, func() bool { return slices.ContainsFunc(r.witness.reports, has(event.CompactionComplete)) })
+	err := r.recorder.waitUntil(r.ctx, p.dead, func() bool { return slices.ContainsFunc(r.recorder.reports, has(event.CompactionComplete)) })
 	if err != nil {
-		t.Fatal(r.stuck(p, err))
+		t.Fatal(r.describe(p, err))
 	}
 	p.kill()
 	if err := p.wasKilled(); err != nil {
