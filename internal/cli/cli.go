@@ -22,8 +22,8 @@ import (
 	"github.com/abide-run/abide/internal/turn"
 )
 
-// Stdio is what the program reads and writes.
-type Stdio struct {
+// stdio is what the program reads and writes.
+type stdio struct {
 	In       io.Reader
 	Out, Err io.Writer
 }
@@ -51,9 +51,9 @@ type app struct {
 	loaded *config.Loaded // the configuration, once it was read
 }
 
-// Main runs the program and returns its exit code. When ctx is cancelled with a
+// execute runs the program and returns its exit code. When ctx is cancelled with a
 // [Signal] as its cause, that signal is the reason to stop.
-func Main(ctx context.Context, args []string, stdio Stdio, opts Options) int {
+func execute(ctx context.Context, args []string, stdio stdio, opts Options) int {
 	if opts.Version == "" {
 		opts.Version = "dev"
 	}

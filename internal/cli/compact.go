@@ -102,7 +102,7 @@ func (a *app) compacted(id event.SessionID, before api.ContextWindow, r api.Comp
 
 // notCompacted is the error of a compaction that came to nothing.
 func notCompacted(ctx context.Context, id event.SessionID, r api.CompactResult) error {
-	var signal Signal
+	var signal stopSignal
 	switch {
 	case r.Outcome != event.OutcomeFailed:
 		return nil

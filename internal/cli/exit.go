@@ -52,10 +52,10 @@ func configError(err error) error {
 	return &exitError{exitConfig, err}
 }
 
-// A Signal is why a program stops before its work is done.
-type Signal struct{ Number syscall.Signal }
+// A stopSignal is why a program stops before its work is done.
+type stopSignal struct{ Number syscall.Signal }
 
-func (s Signal) Error() string {
+func (s stopSignal) Error() string {
 	switch s.Number {
 	case syscall.SIGINT:
 		return "interrupted"
@@ -65,13 +65,13 @@ func (s Signal) Error() string {
 	return s.Number.String()
 }
 
-func (s Signal) code() int { return 128 + int(s.Number) }
+func (s stopSignal) code() int { return 128 + int(s.Number) }
 
 // outputError tells that stdout cannot be written. If its reader has left there
 // is nobody to tell.
 func outputError(err error) error {
 	if errors.Is(err, syscall.EPIPE) {
-		return &exitError{code: Signal{syscall.SIGPIPE}.code()}
+		return &exitError{code: stopSignal{syscall.SIGPIPE}.code()}
 	}
 	return fmt.Errorf("cannot write the output: %w", err)
 }
@@ -91,7 +91,7 @@ func verdict(ctx context.Context, err error) (int, string) {
 	if _, wrong := errors.AsType[*daemon.FolderError](err); wrong {
 		return exitConfig, err.Error()
 	}
-	var signal Signal
+	var signal stopSignal
 	if errors.As(err, &signal) {
 		return signal.code(), err.Error()
 	}

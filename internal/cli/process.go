@@ -26,10 +26,10 @@ func Process(opts Options) int {
 				continue
 			}
 			if ctx.Err() != nil {
-				os.Exit(Signal{stop}.code())
+				os.Exit(stopSignal{stop}.code())
 			}
-			cancel(Signal{stop})
+			cancel(stopSignal{stop})
 		}
 	}()
-	return Main(ctx, os.Args[1:], Stdio{os.Stdin, os.Stdout, os.Stderr}, opts)
+	return execute(ctx, os.Args[1:], stdio{os.Stdin, os.Stdout, os.Stderr}, opts)
 }

@@ -50,7 +50,7 @@ func newResult(id event.SessionID, o *outcome, took time.Duration, err error) re
 	}
 	var needs *needsInput
 	var failed *turnFailed
-	var signal Signal
+	var signal stopSignal
 	switch {
 	case err == nil:
 		r.Result = o.answer

@@ -320,7 +320,7 @@ func (r *runner) needs(unsent bool) error {
 // end shows how it ended. A session that was left unfinished can be resumed, and
 // the error says how.
 func (r *runner) end(ctx context.Context, err error) error {
-	var signal Signal
+	var signal stopSignal
 	if err != nil && errors.As(context.Cause(ctx), &signal) {
 		err = signal
 		if r.id != "" {

@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"iter"
 
@@ -17,26 +16,6 @@ func (c *Client) Ping(ctx context.Context, message string) (api.PingResult, erro
 	return call[api.PingResult](ctx, c, api.Ping, api.PingParams{Message: message})
 }
 
-// Runtime says what answers.
-func (c *Client) Runtime(ctx context.Context) (api.RuntimeStatus, error) {
-	return call[api.RuntimeStatus](ctx, c, api.StatusGet, nil)
-}
-
-// Auth says who is served.
-func (c *Client) Auth(ctx context.Context) (api.AuthStatus, error) {
-	return call[api.AuthStatus](ctx, c, api.AuthGetStatus, nil)
-}
-
-// Models lists the models that can be named.
-func (c *Client) Models(ctx context.Context) (api.ModelsResult, error) {
-	return call[api.ModelsResult](ctx, c, api.ModelsList, nil)
-}
-
-// Shutdown makes the runtime write down everything it has.
-func (c *Client) Shutdown(ctx context.Context) error {
-	return c.rpc.Call(ctx, api.Shutdown, nil, nil)
-}
-
 // Opening and leaving sessions.
 
 // Create makes a session and attaches to it.
@@ -47,17 +26,6 @@ func (c *Client) Create(ctx context.Context, p api.OpenParams) (api.OpenResult, 
 // Resume attaches to a session that exists.
 func (c *Client) Resume(ctx context.Context, p api.OpenParams) (api.OpenResult, error) {
 	return call[api.OpenResult](ctx, c, api.SessionResume, p)
-}
-
-// Attach goes on watching where a lost connection stopped.
-func (c *Client) Attach(ctx context.Context, p api.AttachParams) (api.OpenResult, error) {
-	return call[api.OpenResult](ctx, c, api.Attach, p)
-}
-
-// Destroy detaches from a session; its work goes on.
-func (c *Client) Destroy(ctx context.Context, id event.SessionID) error {
-	_, err := call[api.Success](ctx, c, api.SessionDestroy, api.SessionParams{SessionID: id})
-	return err
 }
 
 // Giving sessions something to do.
@@ -73,22 +41,6 @@ func (c *Client) Send(ctx context.Context, p api.SendParams) (string, error) {
 func (c *Client) Abort(ctx context.Context, id event.SessionID, reason string) error {
 	_, err := call[api.Success](ctx, c, api.SessionAbort, api.AbortParams{SessionID: id, Reason: reason})
 	return err
-}
-
-// Log records a remark in a session and returns the event's id.
-func (c *Client) Log(ctx context.Context, p api.LogParams) (string, error) {
-	r, err := call[api.LogResult](ctx, c, api.SessionLog, p)
-	return r.EventID, err
-}
-
-// SwitchModel changes the model from the next request on.
-func (c *Client) SwitchModel(ctx context.Context, p api.SwitchParams) (api.ModelResult, error) {
-	return call[api.ModelResult](ctx, c, api.ModelSwitchTo, p)
-}
-
-// Model names a session's model.
-func (c *Client) Model(ctx context.Context, id event.SessionID) (api.ModelResult, error) {
-	return call[api.ModelResult](ctx, c, api.ModelGetCurrent, api.SessionParams{SessionID: id})
 }
 
 // Rename gives a session a name.
@@ -119,11 +71,6 @@ func (c *Client) won(ctx context.Context, method string, p any) (bool, error) {
 	return r.Success, err
 }
 
-// PendingPermissions lists a session's open permission questions.
-func (c *Client) PendingPermissions(ctx context.Context, id event.SessionID) (api.PendingResult, error) {
-	return call[api.PendingResult](ctx, c, api.PendingPermissions, api.SessionParams{SessionID: id})
-}
-
 // Questions lists the open questions of a session, or of all if id is empty.
 func (c *Client) Questions(ctx context.Context, id event.SessionID) ([]api.Question, error) {
 	r, err := call[api.QuestionsResult](ctx, c, api.Questions, api.SessionParams{SessionID: id})
@@ -141,12 +88,6 @@ func (c *Client) List(ctx context.Context, cwd string) ([]api.SessionInfo, error
 	return r.Sessions, err
 }
 
-// LastID names the session that was used last; empty if there is none.
-func (c *Client) LastID(ctx context.Context) (event.SessionID, error) {
-	r, err := call[api.LastIDResult](ctx, c, api.SessionGetLastID, nil)
-	return r.SessionID, err
-}
-
 // Metadata describes a session; nil if there is none.
 func (c *Client) Metadata(ctx context.Context, id event.SessionID) (*api.SessionInfo, error) {
 	r, err := call[api.MetadataResult](ctx, c, api.SessionGetMetadata, api.SessionParams{SessionID: id})
@@ -156,13 +97,6 @@ func (c *Client) Metadata(ctx context.Context, id event.SessionID) (*api.Session
 // Status tells how a session stands.
 func (c *Client) Status(ctx context.Context, id event.SessionID) (api.StatusResult, error) {
 	return call[api.StatusResult](ctx, c, api.Status, api.SessionParams{SessionID: id})
-}
-
-// Messages returns the events that clients are shown, without what was taken
-// back.
-func (c *Client) Messages(ctx context.Context, id event.SessionID) ([]json.RawMessage, error) {
-	r, err := call[api.EventsResult](ctx, c, api.SessionGetMessages, api.SessionParams{SessionID: id})
-	return r.Events, err
 }
 
 // Read returns one page of a session's stored events.
@@ -254,25 +188,11 @@ func (c *Client) AbortCompaction(ctx context.Context, id event.SessionID) (bool,
 	return r.Aborted, err
 }
 
-// CancelCompaction gives up a compaction that the runtime began ahead of need. It
-// reports false if none is under way.
-func (c *Client) CancelCompaction(ctx context.Context, id event.SessionID) (bool, error) {
-	r, err := call[api.CancelledResult](ctx, c, api.HistoryCancel, api.SessionParams{SessionID: id})
-	return r.Cancelled, err
-}
-
 // Uncompact returns to what the model saw before the last compaction, and names
 // the epoch that it opens.
 func (c *Client) Uncompact(ctx context.Context, id event.SessionID) (string, error) {
 	r, err := call[api.UncompactResult](ctx, c, api.HistoryUncompact, api.SessionParams{SessionID: id})
 	return r.EpochID, err
-}
-
-// Handoff summarises a session for whoever takes over, and changes nothing. The
-// summary of one in which nothing was said is empty.
-func (c *Client) Handoff(ctx context.Context, id event.SessionID) (string, error) {
-	r, err := call[api.HandoffResult](ctx, c, api.HistoryHandoff, api.SessionParams{SessionID: id})
-	return r.Summary, err
 }
 
 // Context tells what fills the window of a session's model.

@@ -90,8 +90,8 @@ type Node struct {
 	failed   error     // why this process will never be the engine, and there is no other
 }
 
-// ErrClosed means that the process is stopping.
-var ErrClosed = session.ErrClosed
+// errClosed means that the process is stopping.
+var errClosed = session.ErrClosed
 
 // Open makes this process the engine of a folder, or a relay to its engine.
 func Open(ctx context.Context, c Config) (*Node, error) {
@@ -156,7 +156,7 @@ func (n *Node) Close() error {
 	if e, _ := n.here(); e != nil {
 		n.noteFailure(e)
 	}
-	n.cancel(ErrClosed)
+	n.cancel(errClosed)
 	n.work.Wait()
 	if e, _ := n.here(); e != nil {
 		return e.close()
@@ -247,7 +247,7 @@ func (n *Node) beginRelay() (e *engine, relayed bool) {
 
 // unlessClosed takes an ordinary end for no error.
 func unlessClosed(cause error) error {
-	if errors.Is(cause, ErrClosed) {
+	if errors.Is(cause, errClosed) {
 		return nil
 	}
 	return cause

@@ -160,7 +160,7 @@ func (m *models) list(ctx context.Context, p *api.Provider, transport http.Round
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, SurveyTimeout, late(*p))
+	ctx, cancel := context.WithTimeoutCause(ctx, surveyTimeout, late(*p))
 	defer cancel()
 	if transport != nil {
 		ctx = model.WithTransport(ctx, transport)

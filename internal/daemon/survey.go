@@ -19,8 +19,8 @@ type Survey struct {
 	Date   time.Time // by its clock; zero if it did not say
 }
 
-// SurveyTimeout is how long a provider has to say something.
-const SurveyTimeout = 5 * time.Second
+// surveyTimeout is how long a provider has to say something.
+const surveyTimeout = 5 * time.Second
 
 // Ask asks a provider for its models. An error is one sentence for people; what
 // was learned before it counts.
@@ -29,7 +29,7 @@ func Ask(ctx context.Context, p api.Provider, version string) (Survey, error) {
 	if err != nil {
 		return Survey{}, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, SurveyTimeout, late(p))
+	ctx, cancel := context.WithTimeoutCause(ctx, surveyTimeout, late(p))
 	defer cancel()
 	heard := &listener{next: http.DefaultTransport}
 	config := remoteConfig(p, api.ProviderSecret{APIKey: p.APIKey, BearerToken: p.BearerToken, Headers: p.Headers}, "abide/"+version)
@@ -41,7 +41,7 @@ func Ask(ctx context.Context, p api.Provider, version string) (Survey, error) {
 // late is why a provider is not waited for any longer.
 func late(p api.Provider) error {
 	return &model.Error{
-		Kind: model.KindTimeout, Message: fmt.Sprintf("%s did not answer within %v; check the network and the base URL", host(p), SurveyTimeout),
+		Kind: model.KindTimeout, Message: fmt.Sprintf("%s did not answer within %v; check the network and the base URL", host(p), surveyTimeout),
 	}
 }
 

@@ -129,12 +129,12 @@ func (c *Conn) TryNotify(method string, params ...[]byte) bool {
 		parts = append(parts, emptyObject)
 	}
 	parts = append(parts, params...)
-	return c.out.TryPut(append(parts, closing)...)
+	return c.out.tryPut(append(parts, closing)...)
 }
 
 // Drained returns a channel that is closed when the outbox is at most half
 // full, which may be now. Wait for Done beside it.
-func (c *Conn) Drained() <-chan struct{} { return c.out.Drained() }
+func (c *Conn) Drained() <-chan struct{} { return c.out.halfEmpty() }
 
 func callHead(id int64, method string) []byte {
 	head := append(make([]byte, 0, 96), `{"jsonrpc":"2.0","id":`...)

@@ -171,7 +171,7 @@ func (c *Conn) end(cause error) {
 	}
 	c.ended, c.cause = true, cause
 	close(c.done)
-	c.out.Hurry()
+	c.out.failWaiting()
 }
 
 // read takes frames until there are no more or the end has begun.
@@ -312,7 +312,7 @@ func (c *Conn) admit(m Message, cancel context.CancelFunc) *Error {
 	case c.ended:
 		return Errorf(CodeClosing, "the connection is closing")
 	case len(c.requests) >= c.opt.MaxRequests:
-		return Errorf(CodeBusy, "%d requests are in flight; wait for an answer", len(c.requests))
+		return Errorf(codeBusy, "%d requests are in flight; wait for an answer", len(c.requests))
 	case c.requests[string(m.ID)] != nil:
 		return Errorf(CodeInvalidRequest, "the id %s belongs to a request in flight", clip(m.ID))
 	}

@@ -303,7 +303,7 @@ func TestTooManyRequestsAreRefusedAtOnce(t *testing.T) {
 		<-begun
 	}
 	err := client.Call(t.Context(), "wait", nil, nil)
-	if fault, ok := errors.AsType[*Error](err); !ok || fault.Code != CodeBusy {
+	if fault, ok := errors.AsType[*Error](err); !ok || fault.Code != codeBusy {
 		t.Errorf("the third call returned %v", err)
 	}
 	close(release)
@@ -638,20 +638,20 @@ func TestNotificationsDoNotOvertakeWaitingAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := NewOutbox(nil, 1000, 0)
 		full := bytes.Repeat([]byte("x"), 900)
-		if !o.TryPut(full) {
+		if !o.tryPut(full) {
 			t.Fatal("the first does not fit")
 		}
 		put := make(chan error, 1)
 		go func() { put <- o.Put(context.Background(), full) }()
 		synctest.Wait()
-		if o.TryPut([]byte("y")) {
+		if o.tryPut([]byte("y")) {
 			t.Error("a notification was queued although an answer waits")
 		}
-		o.Hurry()
+		o.failWaiting()
 		if err := <-put; err != ErrClosed {
 			t.Errorf("Put returned %v", err)
 		}
-		if !o.TryPut([]byte("y")) {
+		if !o.tryPut([]byte("y")) {
 			t.Error("nobody waits, but there is no room")
 		}
 	})
@@ -660,7 +660,7 @@ func TestNotificationsDoNotOvertakeWaitingAnswers(t *testing.T) {
 func TestPutWaitsNoLongerThanItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := NewOutbox(nil, 10, 0)
-		o.TryPut(make([]byte, 100)) // greater than the limit, but alone
+		o.tryPut(make([]byte, 100)) // greater than the limit, but alone
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		if err := o.Put(ctx, []byte("y")); !errors.Is(err, context.DeadlineExceeded) {

@@ -5,7 +5,7 @@
 //     notifications share one [Outbox]. Only a [Piece] may overtake pieces of
 //     other lanes.
 //   - Requests are handled concurrently, each on its own goroutine, up to a
-//     limit; one beyond it is answered with [CodeBusy] at once. Reading never
+//     limit; one beyond it is refused at once. Reading never
 //     waits for a handler, so a request may wait for a later one.
 //   - Notifications are handled one by one in the order of arrival, before
 //     anything that came after them: when [Conn.Call] returns, every
@@ -37,8 +37,8 @@ const (
 	CodeMethodNotFound = -32601
 	CodeInvalidParams  = -32602
 	CodeInternal       = -32603
-	CodeBusy           = -32003 // too many requests in flight
-	CodeCancelled      = -32800 // cancelled by the caller
+	codeBusy           = -32003 // too many requests in flight
+	codeCancelled      = -32800 // cancelled by the caller
 	CodeClosing        = -32004 // the connection is about to end; nobody has looked at the request
 )
 
@@ -68,7 +68,7 @@ func wireError(ctx context.Context, err error) *Error {
 		return e
 	}
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		return Errorf(CodeCancelled, "the request was cancelled")
+		return Errorf(codeCancelled, "the request was cancelled")
 	}
 	return Errorf(CodeInternal, "%v", err)
 }
@@ -128,9 +128,6 @@ type Request struct {
 
 // Conn returns the connection that the request came from.
 func (r *Request) Conn() *Conn { return r.conn }
-
-// IsNotification reports whether nobody waits for an answer.
-func (r *Request) IsNotification() bool { return r.ID == nil }
 
 // Decode reads the params into v. Its error is an *Error with CodeInvalidParams.
 func (r *Request) Decode(v any) error {

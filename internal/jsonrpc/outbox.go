@@ -28,7 +28,7 @@ type Outbox struct {
 	writing int       // bytes taken by Run and not yet accepted by the peer
 	waiting int       // how many wait for room
 	drained chan struct{}
-	hurried bool // nobody may wait for room any more
+	failing bool // nobody may wait for room any more
 	closed  bool // nothing more is queued
 
 	pieces  []waiting   // that came too fast, after all that is in the queue
@@ -66,8 +66,8 @@ func (o *Outbox) Put(ctx context.Context, parts ...[]byte) error {
 	return nil
 }
 
-// TryPut queues a frame if there is room now, and nobody waits for it.
-func (o *Outbox) TryPut(parts ...[]byte) bool {
+// tryPut queues a frame if there is room now, and nobody waits for it.
+func (o *Outbox) tryPut(parts ...[]byte) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.closed || o.waiting > 0 || !o.fitsLocked(joined(parts)) {
@@ -77,9 +77,9 @@ func (o *Outbox) TryPut(parts ...[]byte) bool {
 	return true
 }
 
-// Drained returns a channel that is closed when the outbox is at most half
+// halfEmpty returns a channel that is closed when the outbox is at most half
 // full, which may be now. It is not closed by the end of the outbox.
-func (o *Outbox) Drained() <-chan struct{} {
+func (o *Outbox) halfEmpty() <-chan struct{} {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.drained == nil {
@@ -90,11 +90,11 @@ func (o *Outbox) Drained() <-chan struct{} {
 	return ch
 }
 
-// Hurry makes those who wait for room fail, now and from now on.
-func (o *Outbox) Hurry() {
+// failWaiting makes those who wait for room fail, now and from now on.
+func (o *Outbox) failWaiting() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.hurried = true
+	o.failing = true
 	o.room.Broadcast()
 }
 
@@ -102,7 +102,7 @@ func (o *Outbox) Hurry() {
 func (o *Outbox) Close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.hurried, o.closed = true, true
+	o.failing, o.closed = true, true
 	o.settleLocked()
 	o.room.Broadcast()
 	o.work.Signal()
@@ -223,7 +223,7 @@ func (o *Outbox) waitLocked(ctx context.Context, size int) error {
 	})
 	defer stop()
 	for !o.fitsLocked(size) {
-		if o.hurried {
+		if o.failing {
 			return ErrClosed
 		}
 		if ctx.Err() != nil {

@@ -297,7 +297,7 @@ func TestTheLockGoesWithTheProcess(t *testing.T) {
 	if _, err := conn.Read(make([]byte, 1)); err == nil {
 		t.Error("a dead engine speaks")
 	}
-	if _, err := f.Dial(t.Context()); !errors.Is(err, ErrNoEngine) {
+	if _, err := f.Dial(t.Context()); !errors.Is(err, errNoEngine) {
 		t.Errorf("dialling a dead engine's socket gives %v", err)
 	}
 	ln, err := lock.Listen() // over the stale socket

@@ -16,8 +16,8 @@ import (
 // maxSocket is the longest path that every system takes as a socket's address.
 const maxSocket = 100
 
-// ErrNoEngine means that nobody listens on the private socket.
-var ErrNoEngine = errors.New("no engine is listening")
+// errNoEngine means that nobody listens on the private socket.
+var errNoEngine = errors.New("no engine is listening")
 
 // Listen opens the private socket. The listener is the caller's to close,
 // before the lock.
@@ -65,7 +65,7 @@ func listen(address string) (net.Listener, error) {
 func (f *Folder) Dial(ctx context.Context) (net.Conn, error) {
 	conn, err := f.dial(ctx)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
-		return nil, fmt.Errorf("data folder %s: %w", f.dir, ErrNoEngine)
+		return nil, fmt.Errorf("data folder %s: %w", f.dir, errNoEngine)
 	}
 	return conn, explain(f.dir, err)
 }

@@ -53,7 +53,7 @@ func wantHello(t *testing.T, f *Folder) {
 
 func TestDialReachesWhoListens(t *testing.T) {
 	f := open(t, t.TempDir())
-	if _, err := f.Dial(t.Context()); !errors.Is(err, ErrNoEngine) {
+	if _, err := f.Dial(t.Context()); !errors.Is(err, errNoEngine) {
 		t.Errorf("without an engine: %v", err)
 	}
 	lock := listening(t, f)
@@ -65,7 +65,7 @@ func TestDialReachesWhoListens(t *testing.T) {
 	if _, err := os.Lstat(lock.socket); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the socket is still there (%v)", err)
 	}
-	if _, err := f.Dial(t.Context()); !errors.Is(err, ErrNoEngine) {
+	if _, err := f.Dial(t.Context()); !errors.Is(err, errNoEngine) {
 		t.Errorf("after the engine: %v", err)
 	}
 	if _, err := lock.Listen(); err == nil {
@@ -114,7 +114,7 @@ func TestALongFolderHasItsSocketElsewhere(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", "") // the dialler's environment does not matter
 	wantHello(t, open(t, a.Dir()))
 	lockA.Close()
-	if _, err := a.Dial(t.Context()); !errors.Is(err, ErrNoEngine) {
+	if _, err := a.Dial(t.Context()); !errors.Is(err, errNoEngine) {
 		t.Errorf("after the engine: %v", err)
 	}
 }
