@@ -14,7 +14,7 @@ func TestInANarrowTerminalNothingIsTooWideAndTheWayOutIsReadable(t *testing.T) {
 		says string // without the blanks
 	}{
 		{[]string{"doctor"}, "setOPENAI_API_KEY,ANTHROPIC_API_KEYorOPENAI_BASE_URL"},
-		{[]string{"config", "keys", "--long"}, "whatwasacknowledgedsurvivesapowercut"},
+		{[]string{"config", "keys", "--long"}, "acknowledgeddatasurvivesapowerfailure"},
 		{[]string{"models"}, "offline"},
 	} {
 		x := newTerminal(t)

@@ -1,14 +1,14 @@
-// Package config reads what users have written down: one TOML file of their own,
-// one in the project, and what flags and the environment say.
+// Package config reads the configuration: the user's TOML file, the project's TOML
+// file, environment variables and flags.
 //
 //   - A later source wins over an earlier one: defaults, user, project,
-//     environment, flags. Scope rules and permission rules of all sources count.
-//   - A key that is not known is an error that names the nearest one that is.
-//   - A project's file cannot widen anything before its folder is trusted: only
-//     what restricts is taken, and the rest is reported.
-//   - Where each value came from can be shown.
+//     environment, flags. Scope rules and permission rules of all sources apply.
+//   - An unknown key is an error that names the nearest known one.
+//   - A project's file cannot extend permissions before its directory is trusted:
+//     only its restrictions apply, and the other keys are reported.
+//   - The source of each value is recorded.
 //
-// There are no secrets in these files: a key is named by its variable.
+// These files hold no secrets: an API key is named by its environment variable.
 package config
 
 import (
@@ -21,131 +21,132 @@ import (
 	"github.com/abide-run/abide/internal/approval"
 )
 
-// Config is all that can be written down. Its zero value runs.
+// Config is the whole configuration. Its zero value is usable.
 type Config struct {
-	Pod          Pod                 `toml:"pod" doc:"The session that is started here."`
-	Model        Model               `toml:"model" doc:"The model that sessions use unless they name another."`
+	Pod          Pod                 `toml:"pod" doc:"The session that abide run starts."`
+	Model        Model               `toml:"model" doc:"The default model of sessions."`
 	Providers    map[string]Provider `toml:"providers" doc:"Model endpoints, by name."`
-	Models       map[string]Limits   `toml:"models" doc:"What is known of a model, by name."`
-	Worker       Worker              `toml:"worker" doc:"Bounds of the work."`
+	Models       map[string]Limits   `toml:"models" doc:"Limits, capabilities and prices of models, by name."`
+	Worker       Worker              `toml:"worker" doc:"Limits of a turn."`
 	Compaction   Compaction          `toml:"compaction" doc:"When and how context is compacted."`
-	Memory       Memory              `toml:"memory" doc:"What is remembered between sessions."`
+	Memory       Memory              `toml:"memory" doc:"Memory across sessions."`
 	Scope        Scope               `toml:"scope" doc:"Which files may be read and written."`
-	Permissions  Permissions         `toml:"permissions" doc:"What is allowed, asked and denied; deny wins, then ask."`
+	Permissions  Permissions         `toml:"permissions" doc:"Which tool calls are allowed, need an answer, or are denied; deny wins, then ask."`
 	Commands     Commands            `toml:"commands" doc:"The commands that agents run."`
-	Instructions Instructions        `toml:"instructions" doc:"Files that tell the model about the project."`
-	Store        Store               `toml:"store" doc:"How the log is kept."`
+	Instructions Instructions        `toml:"instructions" doc:"Files with instructions for the model."`
+	Store        Store               `toml:"store" doc:"How the log is stored."`
 }
 
-// Pod names a session and where it works.
+// Pod is the name and the working directory of the session that abide run starts.
 type Pod struct {
 	Name string `toml:"name" doc:"Name of the session."`
 	Pwd  string `toml:"pwd" doc:"Working directory, relative to this file."`
 }
 
-// Model names a model and, if it is not one of a provider below, its endpoint.
+// Model is the default model and, unless it belongs to a provider of Config.Providers,
+// its endpoint.
 type Model struct {
-	Scheme          string `toml:"scheme" doc:"Wire: openai (Chat Completions), responses, anthropic, azure, offline or scripted." enum:"openai,responses,anthropic,azure,offline,scripted"`
-	ModelID         string `toml:"model_id" doc:"Name of the model, as the provider calls it; NAME/MODEL for one of a provider below."`
-	BaseURL         string `toml:"base_url" doc:"Base URL of the endpoint; the vendor's own if empty."`
-	APIKeyEnv       string `toml:"api_key_env" doc:"Variable that holds the key; the vendor's usual one if empty."`
-	ReasoningEffort string `toml:"reasoning_effort" doc:"How much a reasoning model thinks." enum:"none,minimal,low,medium,high,xhigh,max"`
+	Scheme          string `toml:"scheme" doc:"API of the endpoint: openai (Chat Completions), responses, anthropic or azure; or a built-in model: offline or scripted." enum:"openai,responses,anthropic,azure,offline,scripted"`
+	ModelID         string `toml:"model_id" doc:"Name of the model at the provider; PROVIDER/MODEL for a provider of [providers]."`
+	BaseURL         string `toml:"base_url" doc:"Base URL of the endpoint; the vendor's default if empty."`
+	APIKeyEnv       string `toml:"api_key_env" doc:"Environment variable that holds the API key; the vendor's default if empty."`
+	ReasoningEffort string `toml:"reasoning_effort" doc:"Reasoning effort of reasoning models." enum:"none,minimal,low,medium,high,xhigh,max"`
 }
 
 // Provider is a model endpoint.
 type Provider struct {
-	Scheme     string            `toml:"scheme" doc:"Wire: openai (Chat Completions), responses, anthropic or azure." enum:"openai,responses,anthropic,azure"`
-	BaseURL    string            `toml:"base_url" doc:"Base URL of the endpoint; the vendor's own if empty."`
-	APIKeyEnv  string            `toml:"api_key_env" doc:"Variable that holds the key; the vendor's usual one if empty."`
-	APIVersion string            `toml:"api_version" doc:"Azure: version of the deployment route."`
-	Headers    map[string]string `toml:"headers" doc:"Further headers of every request; no secrets."`
+	Scheme     string            `toml:"scheme" doc:"API of the endpoint: openai (Chat Completions), responses, anthropic or azure." enum:"openai,responses,anthropic,azure"`
+	BaseURL    string            `toml:"base_url" doc:"Base URL of the endpoint; the vendor's default if empty."`
+	APIKeyEnv  string            `toml:"api_key_env" doc:"Environment variable that holds the API key; the vendor's default if empty."`
+	APIVersion string            `toml:"api_version" doc:"Azure only: version of the API."`
+	Headers    map[string]string `toml:"headers" doc:"Additional headers of every request; do not put secrets here."`
 }
 
-// Limits is what is known of a model. What is zero is taken from what is built
-// in, or from safe defaults.
+// Limits are the limits, capabilities and prices of a model. A zero field is taken from
+// the built-in catalog, or from safe defaults.
 type Limits struct {
 	Window     int      `toml:"window" doc:"Context window, in tokens."`
 	MaxOutput  int      `toml:"max_output" doc:"Longest answer, in tokens."`
-	Vision     *bool    `toml:"vision" doc:"Whether it takes pictures."`
-	Reasoning  *bool    `toml:"reasoning" doc:"Whether it reasons."`
+	Vision     *bool    `toml:"vision" doc:"Whether the model accepts images."`
+	Reasoning  *bool    `toml:"reasoning" doc:"Whether the model is a reasoning model."`
 	Input      *float64 `toml:"input_price" doc:"Price of a million input tokens, in US dollars."`
 	Output     *float64 `toml:"output_price" doc:"Price of a million output tokens, in US dollars."`
-	CacheRead  *float64 `toml:"cache_read_price" doc:"Price of a million tokens read from the cache, in US dollars; that of input tokens if left out."`
-	CacheWrite *float64 `toml:"cache_write_price" doc:"Price of a million tokens written to the cache, in US dollars; that of input tokens if left out."`
+	CacheRead  *float64 `toml:"cache_read_price" doc:"Price of a million tokens read from the cache, in US dollars; the price of input tokens if not set."`
+	CacheWrite *float64 `toml:"cache_write_price" doc:"Price of a million tokens written to the cache, in US dollars; the price of input tokens if not set."`
 }
 
-// Worker bounds a turn.
+// Worker holds the limits of a turn.
 type Worker struct {
-	MaxTokens int      `toml:"max_tokens" doc:"Longest answer asked for, in tokens; the model's limit if 0."`
-	MaxSteps  int      `toml:"max_steps" doc:"Model requests in one turn; 200 if 0."`
-	Tools     []string `toml:"tools" doc:"Tools that are only offered if they are named, like exec."`
-	MaxQueue  int      `toml:"max_queue" doc:"Messages that can wait while a turn runs; 20 if 0."`
+	MaxTokens int      `toml:"max_tokens" doc:"Maximum length of an answer, in tokens; the model's limit if 0."`
+	MaxSteps  int      `toml:"max_steps" doc:"Maximum number of model requests in one turn; 200 if 0."`
+	Tools     []string `toml:"tools" doc:"Optional tools to enable, like exec."`
+	MaxQueue  int      `toml:"max_queue" doc:"Maximum number of messages that wait while a turn runs; 20 if 0."`
 }
 
-// Compaction says when context is compacted. Zero switches a threshold off.
+// Compaction sets when context is compacted. A threshold of zero is off.
 type Compaction struct {
 	Threshold        *int   `toml:"compact_threshold" doc:"Tokens above which context is compacted before a turn."`
 	RequestThreshold *int   `toml:"compact_request_threshold" doc:"Tokens above which context is compacted between two requests of a turn."`
-	RetainedTokens   *int   `toml:"compact_retained_tokens" doc:"Tokens of the newest history that are kept as they are."`
-	Model            string `toml:"model" doc:"Model that writes the summary; the session's own if empty."`
-	Timeout          string `toml:"timeout" doc:"How long one request for a summary may take, like 5m."`
-	KeepOutput       bool   `toml:"keep_output" doc:"Old output of tools stays in requests until context is compacted, even if leaving it out would save much."`
+	RetainedTokens   *int   `toml:"compact_retained_tokens" doc:"Tokens of the newest history that are kept unchanged."`
+	Model            string `toml:"model" doc:"Model that writes the summary; the model of the session if empty."`
+	Timeout          string `toml:"timeout" doc:"Maximum duration of one summary request, like 5m."`
+	KeepOutput       bool   `toml:"keep_output" doc:"Keep old tool output in requests until context is compacted, instead of leaving it out to save tokens."`
 }
 
-// Memory says what is remembered of sessions, and when. Zero switches it off.
+// Memory sets what is remembered of sessions, and when. Zero values switch it off.
 type Memory struct {
-	ExtractThreshold *int   `toml:"extract_threshold" doc:"Tokens of new history after which memory is extracted; 0 switches it off."`
-	Model            string `toml:"model" doc:"Model that extracts memory; the session's own if empty."`
-	Idle             string `toml:"idle" doc:"How long a session is left alone before what was extracted is folded into memory, like 15m; 0s switches it off. 15m if memory is extracted."`
-	Timeout          string `toml:"timeout" doc:"How long one attempt to extract may take, like 5m."`
-	Recall           *int   `toml:"recall_tokens" doc:"Tokens of memory that a new session is told at most; 2000 if left out, 0 switches it off."`
-	Where            string `toml:"where" doc:"Where memory is kept: workspace (.abide/memory of the project) or user; by where a session works if empty." enum:"workspace,user"`
+	ExtractThreshold *int   `toml:"extract_threshold" doc:"Tokens of new history after which memory is extracted; 0 turns it off."`
+	Model            string `toml:"model" doc:"Model that extracts memory; the model of the session if empty."`
+	Idle             string `toml:"idle" doc:"Idle time of a session after which extracted facts are written to memory, like 15m; 0s turns it off. 15m by default if memory is extracted."`
+	Timeout          string `toml:"timeout" doc:"Maximum duration of one extraction, like 5m."`
+	Recall           *int   `toml:"recall_tokens" doc:"Maximum number of tokens of memory that a new session gets; 2000 if not set, 0 turns it off."`
+	Where            string `toml:"where" doc:"Where memory is stored: workspace (.abide/memory of the project) or user; if empty, it depends on where the session works." enum:"workspace,user"`
 }
 
-// Scope is which files may be read and written. Deny wins.
+// Scope sets which files may be read and written. Deny wins.
 type Scope struct {
-	Allow []Rule `toml:"allow" doc:"What may be used."`
-	Deny  []Rule `toml:"deny" doc:"What may not, whatever else is said."`
+	Allow []Rule `toml:"allow" doc:"Files and directories that may be used."`
+	Deny  []Rule `toml:"deny" doc:"Files and directories that may not be used, whatever else allows them."`
 }
 
-// A Rule is about a file or a folder with all that is below it.
+// A Rule is about a file, or a directory with everything below it.
 type Rule struct {
-	Target     string `toml:"target" doc:"File or folder, relative to this file; ~ is the home directory."`
-	Permission string `toml:"permission" doc:"read, or write, which includes reading. In a deny rule: write denies writing alone, read denies both." enum:"read,write"`
+	Target     string `toml:"target" doc:"File or directory, relative to this file; ~ is the home directory."`
+	Permission string `toml:"permission" doc:"read, or write, which includes reading. In a deny rule, write denies only writing, and read denies both." enum:"read,write"`
 }
 
 // Permissions are rules like "bash", "bash(git *)" or "edit(docs/**)".
 type Permissions struct {
-	Allow []string `toml:"allow" doc:"Done without asking."`
-	Ask   []string `toml:"ask" doc:"Asked, even if allowed elsewhere."`
-	Deny  []string `toml:"deny" doc:"Never done."`
+	Allow []string `toml:"allow" doc:"Calls that need no answer."`
+	Ask   []string `toml:"ask" doc:"Calls that need an answer, even if another rule allows them."`
+	Deny  []string `toml:"deny" doc:"Calls that are never made."`
 }
 
-// Commands are the commands that agents run.
+// Commands sets how agents run commands.
 type Commands struct {
-	Wait        string   `toml:"wait" doc:"How long a call waits for its command before that goes on in the background, like 10s, unless the call says it."`
-	TimeLimit   string   `toml:"time_limit" doc:"How long a command may run at most, like 2h; without limit if empty."`
-	MaxMemory   int64    `toml:"max_memory" doc:"Most memory of a command with all that it started, in bytes; without limit if 0."`
-	MaxRunning  int      `toml:"max_running" doc:"Most commands of one session at a time; 64 if 0."`
-	OutputBytes int64    `toml:"output_bytes" doc:"Most output of a command that is kept on disk; 67108864 if 0. Beyond that the middle is dropped and counted."`
-	Keep        string   `toml:"keep" doc:"How long output is kept after the agent was told of the end, like 168h."`
-	PassEnv     []string `toml:"pass_env" doc:"Variables that commands get although they hold keys of models."`
+	Wait        string   `toml:"wait" doc:"Time that a call waits for its command before the command continues in the background, like 10s, unless the call sets it."`
+	TimeLimit   string   `toml:"time_limit" doc:"Maximum run time of a command, like 2h; no limit if empty."`
+	MaxMemory   int64    `toml:"max_memory" doc:"Maximum memory of a command and all its processes, in bytes; no limit if 0."`
+	MaxRunning  int      `toml:"max_running" doc:"Maximum number of commands that a session runs at a time; 64 if 0."`
+	OutputBytes int64    `toml:"output_bytes" doc:"Maximum output of a command that is kept on disk, in bytes; 67108864 if 0. Of longer output, the middle is dropped."`
+	Keep        string   `toml:"keep" doc:"Time that output is kept after the agent was notified of the end of the command, like 168h."`
+	PassEnv     []string `toml:"pass_env" doc:"Environment variables that commands get although they hold API keys of models."`
 }
 
 // Instructions are files that are read into the system prompt.
 type Instructions struct {
-	Files    []string `toml:"files" doc:"Names looked for in the working directory and above it; [\"AGENTS.md\"] if empty."`
-	MaxBytes int      `toml:"max_bytes" doc:"Most that is read of all of them; 32768 if 0."`
+	Files    []string `toml:"files" doc:"Names of files to look for in the working directory and above it; [\"AGENTS.md\"] if empty."`
+	MaxBytes int      `toml:"max_bytes" doc:"Maximum number of bytes read from all files together; 32768 if 0."`
 }
 
-// Store says how the log is kept.
+// Store sets how the log is stored.
 type Store struct {
-	URL  string `toml:"url" doc:"Where the log is: sqlite:PATH, a relative path being meant from the data folder. A file in the data folder if empty."`
-	Sync string `toml:"sync" doc:"full: what was acknowledged survives a power cut. normal: it survives a crash of the program; a power cut may take the last moments back." enum:"full,normal"`
-	Rest string `toml:"rest" doc:"How long an idle session stays in memory, like 30s."`
+	URL  string `toml:"url" doc:"Location of the log: sqlite:PATH, where a relative path starts at the data folder; abide.db in the data folder if empty."`
+	Sync string `toml:"sync" doc:"full: acknowledged data survives a power failure. normal: it survives a crash of the program, but a power failure may lose the last moments." enum:"full,normal"`
+	Rest string `toml:"rest" doc:"Time that an idle session stays in memory, like 30s."`
 }
 
-// check finds values that make no sense by themselves.
+// check returns the values that are invalid by themselves.
 func (c *Config) check() []mistake {
 	list := checkEnums(reflect.ValueOf(c).Elem(), nil)
 	list = notNegative(list, path{"worker", "max_tokens"}, c.Worker.MaxTokens)
@@ -208,7 +209,7 @@ func duration(list []mistake, key path, value string) []mistake {
 	return append(list, wrong(key, "%q is not a duration like 30s or 5m", value))
 }
 
-// orZero is duration for what can be switched off.
+// orZero is like duration, and also accepts zero, which switches a feature off.
 func orZero(list []mistake, key path, value string) []mistake {
 	if d, err := time.ParseDuration(value); err == nil && d == 0 {
 		return list
@@ -216,7 +217,7 @@ func orZero(list []mistake, key path, value string) []mistake {
 	return duration(list, key, value)
 }
 
-// given is notNegative for what need not be said.
+// given is like notNegative, for a value that may be missing.
 func given(list []mistake, key path, value *int) []mistake {
 	if value == nil {
 		return list
@@ -228,13 +229,13 @@ func notNegative(list []mistake, key path, value int) []mistake {
 	if value >= 0 {
 		return list
 	}
-	return append(list, wrong(key, "%d is negative", value))
+	return append(list, wrong(key, "%d is negative; use 0 or more", value))
 }
 
 func checkTargets(list []mistake, at path, rules []Rule) []mistake {
 	for i, r := range rules {
 		if r.Target == "" {
-			list = append(list, wrong(at.item(i).with("target"), "it is empty"))
+			list = append(list, wrong(at.item(i).with("target"), "it is empty; name a file or a directory"))
 		}
 	}
 	return list

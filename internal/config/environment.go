@@ -11,12 +11,12 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// An Entry is a key that there is.
+// An Entry describes a key.
 type Entry struct {
 	Key      string `json:"key"` // * stands for a name that the user chooses
 	Type     string `json:"type"`
 	About    string `json:"about"`
-	Variable string `json:"variable,omitempty"` // that sets it, too
+	Variable string `json:"variable,omitempty"` // environment variable that sets the key
 
 	kind reflect.Kind
 }
@@ -53,8 +53,8 @@ func entriesOf(t reflect.Type, prefix, about string) []Entry {
 // single reports whether a variable can hold a value of the kind.
 func single(k reflect.Kind) bool { return k != reflect.Slice && k != reflect.Map }
 
-// Environment returns what variables say, each as a layer of its own, so that it
-// can be named. One that is empty says nothing.
+// Environment returns a layer for each environment variable that is set, so that
+// messages can name it. An empty variable counts as not set.
 func Environment(lookup func(variable string) string) ([]Layer, error) {
 	var layers []Layer
 	for _, e := range Entries() {
@@ -74,7 +74,7 @@ func Environment(lookup func(variable string) string) ([]Layer, error) {
 	return layers, nil
 }
 
-// text is a value as a file would have it.
+// text returns the TOML that sets the key to a value.
 func (e Entry) text(value string) (string, error) {
 	var typed any
 	var err error
@@ -87,7 +87,7 @@ func (e Entry) text(value string) (string, error) {
 		typed, err = strconv.ParseBool(value)
 	default:
 		typed = value
-		if e.Key == "pod.pwd" { // meant from where the program is
+		if e.Key == "pod.pwd" { // relative to the working directory of the program
 			typed, err = filepath.Abs(value)
 		}
 	}

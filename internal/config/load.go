@@ -18,27 +18,27 @@ import (
 
 // A Layer is one source of values.
 type Layer struct {
-	Name    string // what people are shown: a file, a variable, a flag
-	Path    string // the file, if it is one
+	Name    string // name for messages: a file, a variable or a flag
+	Path    string // path of the file; empty if the layer is not a file
 	Data    []byte // TOML
-	Project bool   // a file of a project
-	Trusted bool   // whose folder the user trusts
+	Project bool   // true for the file of a project
+	Trusted bool   // true if the user trusts the directory of the project
 }
 
-// Loaded is the configuration with its history.
+// Loaded is the configuration with the source of each value.
 type Loaded struct {
 	Config  Config
-	Values  map[string]any    // what is set, by key
-	Origins map[string]string // where each key that is set came from
-	Ignored []Ignored         // keys of a project that is not trusted
+	Values  map[string]any    // the values that are set, by key
+	Origins map[string]string // the source of each value, by key
+	Ignored []Ignored         // the keys of an untrusted project that do not apply
 }
 
-// Ignored is a key that does not count, because its folder is not trusted.
+// Ignored is a key that does not apply, because its directory is not trusted.
 type Ignored struct{ Key, From string }
 
-// String says so, with the way out.
+// String returns the key, the reason and the way out.
 func (i Ignored) String() string {
-	return fmt.Sprintf("%s in %s: this folder is not trusted; see abide trust", i.Key, i.From)
+	return fmt.Sprintf("%s in %s: this directory is not trusted; see abide trust", i.Key, i.From)
 }
 
 // File reads a layer from a file. One that does not exist is an empty layer.
@@ -53,7 +53,7 @@ func File(path string) (Layer, error) {
 	return Layer{Name: path, Path: path, Data: data}, nil
 }
 
-// Load puts layers together, the first one lowest.
+// Load merges layers; a later one wins over an earlier one.
 func Load(layers ...Layer) (*Loaded, error) {
 	l := &Loaded{Values: make(map[string]any), Origins: make(map[string]string)}
 	merged := make(map[string]any)
@@ -82,8 +82,8 @@ func Load(layers ...Layer) (*Loaded, error) {
 	return l, nil
 }
 
-// read checks a layer by itself, so that an error can name its place, and
-// returns its values with paths made absolute.
+// read checks a layer by itself, so that an error can name its line, and returns its
+// values with absolute paths.
 func (l Layer) read() (map[string]any, error) {
 	var c Config
 	decoder := toml.NewDecoder(bytes.NewReader(l.Data)).DisallowUnknownFields()
@@ -106,7 +106,8 @@ func (l Layer) read() (map[string]any, error) {
 	return values, nil
 }
 
-// explain says where a file is wrong, and what it may have meant.
+// explain adds the position in the file to an error, and suggests a key for an unknown
+// one.
 func (l Layer) explain(err error) error {
 	var unknown *toml.StrictMissingError
 	if errors.As(err, &unknown) {
@@ -121,13 +122,13 @@ func (l Layer) explain(err error) error {
 	return fmt.Errorf("%s: %w", l.at(0, 0), err)
 }
 
-// typed is how the decoder says that a value is of another type than the key.
+// typed matches the decoder's error for a value of the wrong type.
 var typed = regexp.MustCompile(`^toml: cannot decode TOML (.+) into .* of type (.+)$`)
 
-// kinds are the types of keys in the words of people.
+// kinds are the types of keys in plain words.
 var kinds = map[string]string{"int": "a whole number", "int64": "a whole number", "float64": "a number", "bool": "true or false", "string": "a text in quotes"}
 
-// inWords says what is wrong with a value.
+// inWords returns the decoder's error in plain words.
 func inWords(wrong *toml.DecodeError) string {
 	found := typed.FindStringSubmatch(wrong.Error())
 	if found == nil {
@@ -137,10 +138,10 @@ func inWords(wrong *toml.DecodeError) string {
 	if !ok {
 		want = "something else"
 	}
-	return fmt.Sprintf("%s: it has to be %s, not a value of type %s", path(wrong.Key()), want, found[1])
+	return fmt.Sprintf("%s: it must be %s, not a value of type %s", path(wrong.Key()), want, found[1])
 }
 
-// anchor makes the paths of a file absolute: they are meant from where it is.
+// anchor makes the paths in a file absolute: they are relative to the file.
 func (l Layer) anchor(values map[string]any) {
 	if l.Path == "" {
 		return
@@ -174,7 +175,8 @@ func anchorKey(table map[string]any, key, dir string) {
 	table[key] = filepath.Join(dir, path)
 }
 
-// merge lays values over what is there. Lists of rules are added to.
+// merge adds values to a table, and replaces those that are there. Lists of rules are
+// appended instead.
 func (l *Loaded) merge(into, values map[string]any, prefix path, origin string) {
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		value, at := values[key], prefix.with(key)
@@ -199,15 +201,15 @@ func (l *Loaded) merge(into, values map[string]any, prefix path, origin string) 
 	}
 }
 
-// additive reports whether a list of a later source is added to that of an
-// earlier one.
+// additive reports whether a list of a later source is appended to that of an earlier
+// one.
 func additive(key string) bool {
 	return strings.HasPrefix(key, "scope.") || strings.HasPrefix(key, "permissions.")
 }
 
-// narrowing are the keys that a project may set before it is trusted: they only
-// restrict. Neither memory nor compaction is among them, because each of their keys
-// can make requests that somebody pays for.
+// narrowing reports whether an untrusted project may set a key, because the key can
+// only restrict. No key of memory or compaction is among them, because each of them can
+// cause requests that cost money.
 func narrowing(key string) bool {
 	switch key {
 	case "pod.name", "scope.deny", "permissions.ask", "permissions.deny":
@@ -216,7 +218,7 @@ func narrowing(key string) bool {
 	return false
 }
 
-// narrow takes out of a project's file what would widen anything.
+// narrow removes the keys that an untrusted project may not set, and returns them.
 func narrow(values map[string]any) (ignored []path) {
 	for _, key := range flatten(values, nil) {
 		if !narrowing(key.String()) {
@@ -239,7 +241,7 @@ func flatten(values map[string]any, prefix path) []path {
 	return keys
 }
 
-// remove takes a key out, and the tables that are empty without it.
+// remove removes a key, and the tables that are empty without it.
 func remove(values map[string]any, key path) {
 	if table, ok := values[key[0]].(map[string]any); ok && len(key) > 1 {
 		remove(table, key[1:])

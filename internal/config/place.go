@@ -9,11 +9,11 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// A path is the name of a key in its parts. A part may hold anything: models
-// have dots in their names.
+// A path is the name of a key, split into parts. A part may contain any character:
+// models have dots in their names.
 type path []string
 
-// String is the path as it is written in a file.
+// String returns the path as it is written in a file.
 func (p path) String() string {
 	parts := make([]string, len(p))
 	for i, part := range p {
@@ -24,21 +24,21 @@ func (p path) String() string {
 	return strings.Join(parts, ".")
 }
 
-// special reports whether a name with this letter in it needs quotes. Brackets
-// are those of our own numbers.
+// special reports whether a part with this character needs quotes. Brackets need none,
+// because item adds them itself.
 func special(r rune) bool {
 	return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("_-[]*", r))
 }
 
 func (p path) with(part string) path { return append(slices.Clip(p), part) }
 
-// item is an entry of the list that the path names.
+// item returns the path of an entry of the list that the path names.
 func (p path) item(i int) path {
 	last := len(p) - 1
 	return p[:last].with(fmt.Sprintf("%s[%d]", p[last], i))
 }
 
-// A mistake is a value that makes no sense.
+// A mistake is an invalid value.
 type mistake struct {
 	key path
 	why string
@@ -48,7 +48,7 @@ func wrong(key path, format string, args ...any) mistake {
 	return mistake{key, fmt.Sprintf(format, args...)}
 }
 
-// report tells all mistakes in a file, each with its place.
+// report returns an error that lists all mistakes in a file with their positions.
 func (l Layer) report(list []mistake) error {
 	var errs []error
 	found := places(l.Data)
@@ -58,7 +58,7 @@ func (l Layer) report(list []mistake) error {
 	return errors.Join(errs...)
 }
 
-// at names the layer and a place in it, if it is a file.
+// at returns the name of the layer and, if it is a file, a position in it.
 func (l Layer) at(line, column int) string {
 	switch {
 	case l.Path == "":
@@ -69,7 +69,7 @@ func (l Layer) at(line, column int) string {
 	return fmt.Sprintf("configuration %s, line %d, column %d", l.Name, line, column)
 }
 
-// nearest says where a key stands, or the table it is in.
+// nearest returns the position of a key, or of the table that it is in.
 func nearest(found map[string]unstable.Position, key path) (line, column int) {
 	for ; len(key) > 0; key = key[:len(key)-1] {
 		if at, ok := found[key.String()]; ok {
@@ -79,11 +79,11 @@ func nearest(found map[string]unstable.Position, key path) (line, column int) {
 	return 0, 0
 }
 
-// places finds the keys of a file. What is inside of a value has the value's
-// place.
+// places returns the positions of the keys of a file. A key inside a value has the
+// position of the value.
 func places(data []byte) map[string]unstable.Position {
 	found := make(map[string]unstable.Position)
-	tables := make(map[string]int) // how many there are of each list of tables
+	tables := make(map[string]int) // number of tables so far in each list of tables
 	var p unstable.Parser
 	var table path
 	for p.Reset(data); p.NextExpression(); {

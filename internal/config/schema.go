@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Schema describes the file as a JSON schema, for editors.
+// Schema returns the JSON schema of a configuration file, for editors.
 func Schema() ([]byte, error) {
 	s := schemaOf(reflect.TypeFor[Config]())
 	s["$schema"] = "https://json-schema.org/draft/2020-12/schema"
@@ -70,8 +70,8 @@ func Keys() []string {
 	return keys
 }
 
-// known reports whether there is such a key, to the letter. Tables that hold
-// nothing are known with their keys.
+// known reports whether a key exists with exactly this spelling. The name of a table
+// counts as known, so that a table may be empty.
 func known(key path) bool {
 	return slices.ContainsFunc(Keys(), func(candidate string) bool {
 		return matches(key, strings.Split(candidate, "."))
@@ -93,7 +93,7 @@ func matches(parts path, pattern []string) bool {
 	return true
 }
 
-// checkEnums finds words that are not among those that a key knows.
+// checkEnums returns the values that are not among the allowed ones of their keys.
 func checkEnums(v reflect.Value, prefix path) (list []mistake) {
 	switch v.Kind() {
 	case reflect.Struct:
@@ -116,7 +116,7 @@ func checkEnums(v reflect.Value, prefix path) (list []mistake) {
 	return list
 }
 
-// suggestion names the known key that is nearest to an unknown one.
+// suggestion returns the hint for an unknown key: the nearest known one.
 func suggestion(unknown path) string {
 	key := unknown.String()
 	best, least := "", len(key)/2+1
@@ -128,12 +128,12 @@ func suggestion(unknown path) string {
 		}
 	}
 	if best == "" {
-		return "; abide config keys lists those that there are"
+		return "; list the keys with: abide config keys"
 	}
 	return "; did you mean " + best + "?"
 }
 
-// prefixes are a key and the tables it is in.
+// prefixes returns a key and the tables that it is in.
 func prefixes(key string) []string {
 	list := []string{key}
 	for i := strings.LastIndexByte(key, '.'); i >= 0; i = strings.LastIndexByte(key, '.') {
@@ -143,7 +143,8 @@ func prefixes(key string) []string {
 	return list
 }
 
-// distance is how many characters must be added, removed or replaced.
+// distance returns the number of characters that must be added, removed or replaced to
+// turn one string into the other.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
