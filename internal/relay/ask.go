@@ -9,26 +9,27 @@ import (
 	"github.com/abide-run/abide/internal/jsonrpc"
 )
 
-// questions are what an engine asks the user, and how an answer is given later.
+// questions are the methods by which an engine asks the user, each with the method
+// that gives the answer later.
 var questions = map[string]string{
 	"userInput.request":    "session.ui.handlePendingUserInput",
 	"exitPlanMode.request": "session.ui.handlePendingExitPlanMode",
 }
 
-// An ask is a request of an engine to the client. The client knows it by an id
-// of ours, since the ids of two engines may be the same.
+// An ask is a request of an engine to the client. The relay gives it an id of its own,
+// because the ids of two engines may be the same.
 type ask struct {
 	link    *link           // the engine that asked
 	id      json.RawMessage // the engine's id
-	session string          // of a question to the user
-	request string          // the id of a question to the user; empty for any other ask
-	handle  string          // the method that gives a question's answer to another engine
-	answer  json.RawMessage // the result that the client gave
-	handed  bool            // the answer was handed to another engine
+	session string          // session of a question to the user
+	request string          // id of a question to the user; empty for any other ask
+	handle  string          // method that gives the answer of a question to another engine
+	answer  json.RawMessage // result that the client gave
+	handed  bool            // true if the answer was passed on to another engine
 }
 
-// ask passes an engine's request on. A question that the client has already
-// is not asked twice.
+// ask passes a request of an engine on to the client. A question that the client has
+// already is not asked twice.
 func (r *Relay) ask(ctx context.Context, l *link, m jsonrpc.Message) error {
 	a := &ask{link: l, id: slices.Clone(m.ID)}
 	if a.handle = questions[m.Method]; a.handle != "" {
@@ -57,14 +58,14 @@ func (r *Relay) knownAsk(a *ask) *ask {
 	return nil
 }
 
-// repeats reports whether another engine has asked the user the same.
+// repeats reports whether old is the same question to the user, asked by another
+// engine.
 func (a *ask) repeats(old *ask) bool {
 	return a.request != "" && a.request == old.request && a.session == old.session && a.link != old.link
 }
 
-// keepAsk remembers an ask and returns the id that the client knows it by;
-// none if the client is working on it already, on behalf of an engine that is
-// gone.
+// keepAsk remembers an ask and returns its id for the client. The id is empty if the
+// client has the same question from an engine that is gone.
 func (r *Relay) keepAsk(a *ask) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -80,13 +81,13 @@ func (r *Relay) keepAsk(a *ask) string {
 	return id
 }
 
-// reply passes the client's answer on to the engine that asked. If that is
-// gone, an answer of the user goes to the next engine, and any other nowhere.
+// reply passes the client's answer on to the engine that asked. If that engine is
+// gone, an answer of the user goes to the next engine, and any other is dropped.
 func (r *Relay) reply(ctx context.Context, m jsonrpc.Message) {
 	a, current := r.takeAsk(m)
 	switch {
 	case a == nil:
-		r.log.Debug("an answer that nobody waits for", "id", string(m.ID))
+		r.log.Debug("dropped an answer to an unknown request", "id", string(m.ID))
 	case current && m.Err != nil:
 		a.link.refusal(ctx, a.id, m.Err)
 	case current:
@@ -96,8 +97,8 @@ func (r *Relay) reply(ctx context.Context, m jsonrpc.Message) {
 	}
 }
 
-// takeAsk finds what the client answers, and whether the engine that asked is
-// still there.
+// takeAsk removes and returns the ask that the client answers, and reports whether the
+// engine that asked is still there.
 func (r *Relay) takeAsk(m jsonrpc.Message) (a *ask, current bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -115,8 +116,8 @@ func (r *Relay) takeAsk(m jsonrpc.Message) (a *ask, current bool) {
 	return a, current
 }
 
-// handOver makes the request that gives a user's answer to another engine.
-// Giving it twice does no harm: the first one counts.
+// handOver makes the request that gives an answer of the user to another engine. An
+// engine that gets it twice ignores the second one.
 func (r *Relay) handOver(a *ask) *parcel {
 	id := quote(r.nextKey())
 	p := &parcel{id: string(id), method: a.handle, own: true}
@@ -125,8 +126,8 @@ func (r *Relay) handOver(a *ask) *parcel {
 	return p
 }
 
-// forgetAsksLocked drops what a lost engine asked, except questions to the user, and
-// returns those that the client answered too late for it to be sure.
+// forgetAsksLocked drops the asks of a lost engine, except questions to the user. It
+// returns the questions whose answers may not have reached the engine.
 func (r *Relay) forgetAsksLocked(l *link) (unsure []*ask) {
 	for id, a := range r.asks {
 		if a.link == l && a.request == "" {
@@ -142,7 +143,7 @@ func (r *Relay) forgetAsksLocked(l *link) (unsure []*ask) {
 	return unsure
 }
 
-// cancelAsk passes on that an engine does not want an answer any more.
+// cancelAsk passes an engine's cancellation of an ask on to the client.
 func (r *Relay) cancelAsk(ctx context.Context, l *link, engineID json.RawMessage) error {
 	r.mu.Lock()
 	var known string

@@ -15,7 +15,7 @@ import (
 
 const cancelMethod = "$/cancelRequest"
 
-// readClient takes the client's messages until it leaves.
+// readClient reads the client's messages until it leaves.
 func (r *Relay) readClient(ctx context.Context) error {
 	in := jsonrpc.NewReader(r.client, r.opt.MaxFrame)
 	for r.waitRoom(ctx) {
@@ -32,8 +32,8 @@ func (r *Relay) readClient(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// unreadable tells the client what it did wrong, if that is why nothing more
-// can be read.
+// unreadable answers a malformed frame with an error, and returns the error of the
+// read.
 func (r *Relay) unreadable(ctx context.Context, err error) error {
 	if fault, ok := errors.AsType[*jsonrpc.FrameError](err); ok {
 		r.refuse(ctx, nil, jsonrpc.Errorf(jsonrpc.CodeParse, "%v", fault))
@@ -41,7 +41,8 @@ func (r *Relay) unreadable(ctx context.Context, err error) error {
 	return err
 }
 
-// waitRoom waits while there is no engine and much waits for it already.
+// waitRoom waits while there is no engine and the backlog is full. It returns false
+// if ctx is done.
 func (r *Relay) waitRoom(ctx context.Context) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -51,7 +52,7 @@ func (r *Relay) waitRoom(ctx context.Context) bool {
 	return ctx.Err() == nil
 }
 
-// leave gives what the client has asked a last chance to be answered: a client
+// leave cancels the client's requests and waits a while for their answers: the client
 // may have closed only its sending side.
 func (r *Relay) leave(ctx context.Context) {
 	r.mu.Lock()
@@ -90,7 +91,7 @@ func (r *Relay) fromClient(ctx context.Context, body []byte) {
 	}
 }
 
-// check judges what the client sends.
+// check returns the error of an invalid request of the client, or nil.
 func (r *Relay) check(m jsonrpc.Message) *jsonrpc.Error {
 	switch {
 	case !m.IsRequest():
@@ -117,8 +118,8 @@ func (r *Relay) inFlight(id json.RawMessage) bool {
 	return r.requests[string(id)] != nil
 }
 
-// nextKey names a request for ever. The client's ids would not do: it may use
-// one again when its request was answered.
+// nextKey returns a key for a request that is never used again. The client's ids would
+// not do: it may reuse an id when its request was answered.
 func (r *Relay) nextKey() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -129,11 +130,12 @@ func (r *Relay) nextKey() string {
 // forward sends a parcel to the engine, or leaves it for the next one.
 func (r *Relay) forward(ctx context.Context, p *parcel) {
 	if l := r.accept(p); l != nil {
-		l.out.Put(ctx, p.body(0)...) // if the engine is lost meanwhile, the next one gets it
+		l.out.Put(ctx, p.body(0)...) // if the engine is lost, the next one gets the parcel
 	}
 }
 
-// accept takes a parcel on, and returns the engine if it is to go there now.
+// accept registers a parcel, and returns the engine if it is ready. Otherwise the
+// parcel waits in the backlog.
 func (r *Relay) accept(p *parcel) *link {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -156,7 +158,7 @@ func (r *Relay) takeLocked(p *parcel) {
 	}
 }
 
-// cancelRequest passes on that the client does not want an answer any more.
+// cancelRequest passes the client's cancellation of a request on to the engine.
 func (r *Relay) cancelRequest(ctx context.Context, id json.RawMessage) {
 	cancel := cancellation(id)
 	r.mu.Lock()
@@ -175,7 +177,7 @@ func cancellation(id []byte) []byte {
 	return slices.Concat(appendHead(nil, nil, cancelMethod), []byte(`{"id":`), id, []byte(`}}`))
 }
 
-// refuse answers a request of the client itself.
+// refuse answers a request of the client with an error.
 func (r *Relay) refuse(ctx context.Context, id json.RawMessage, fault *jsonrpc.Error) {
 	if id == nil {
 		id = json.RawMessage("null")
@@ -187,8 +189,8 @@ func (r *Relay) refuse(ctx context.Context, id json.RawMessage, fault *jsonrpc.E
 	r.out.Put(ctx, []byte(`{"jsonrpc":"2.0","id":`), id, []byte(`,"error":`), text, closing)
 }
 
-// postpone refuses what no engine has seen: it was not begun, and the client can
-// send it again.
+// postpone refuses the requests that no engine has seen: they were not begun, and the
+// client can send them again.
 func (r *Relay) postpone(ctx context.Context, why *Delay) {
 	r.mu.Lock()
 	var refused []*parcel
@@ -209,8 +211,9 @@ func (r *Relay) postpone(ctx context.Context, why *Delay) {
 	}
 }
 
-// giveUp answers everything that no engine will answer any more. A client that
-// waits for no answer is told as well: it would only see its connection end.
+// giveUp answers all open requests with an error, because no engine will answer them.
+// A client without an open request gets an error as well: otherwise it would only see
+// its connection end.
 func (r *Relay) giveUp(cause error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

@@ -23,7 +23,7 @@ type link struct {
 	end  func()
 
 	mu    sync.Mutex
-	calls map[string]chan *jsonrpc.Error // ours, by id
+	calls map[string]chan *jsonrpc.Error // answers to requests of the relay, by id
 }
 
 func newLink(conn net.Conn) *link {
@@ -45,8 +45,8 @@ var (
 	errRefused = errors.New("the engine refuses this connection")
 )
 
-// codeShuttingDown is the answer of an engine that is about to leave; another
-// one will come.
+// codeShuttingDown is the error code of an engine that is about to end; another engine
+// will take over.
 const codeShuttingDown = -32000
 
 // engines serves the client with one engine after the other.
@@ -75,7 +75,7 @@ func (r *Relay) engines(ctx context.Context) error {
 	}
 }
 
-// noEngine is the end of a client that nobody will serve.
+// noEngine ends the relay because no engine will serve the client.
 func (r *Relay) noEngine(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -84,7 +84,8 @@ func (r *Relay) noEngine(ctx context.Context, err error) error {
 	return err
 }
 
-// pause waits longer the more engines in a row were lost before they served.
+// pause waits before the next engine is dialled, longer after each engine in a row that
+// was lost before it served.
 func pause(ctx context.Context, failures int) {
 	if failures == 0 {
 		return
@@ -132,8 +133,7 @@ func (r *Relay) serve(ctx context.Context, conn net.Conn) (served bool, err erro
 	return served, cmp.Or(err, ended)
 }
 
-// tellSilence calls Silent again and again until the engine has answered or is
-// lost.
+// tellSilence calls Silent once a second until the engine has answered or is lost.
 func (r *Relay) tellSilence(l *link, answered <-chan struct{}) {
 	tick := time.NewTicker(silence)
 	defer tick.Stop()
@@ -149,7 +149,8 @@ func (r *Relay) tellSilence(l *link, answered <-chan struct{}) {
 	}
 }
 
-// greet makes a new engine what the old one was to the client.
+// greet connects to a new engine and restores the settings, attachments and open
+// requests of the client.
 func (r *Relay) greet(ctx context.Context, l *link) error {
 	if err := r.connect(ctx, l); err != nil {
 		return err
@@ -183,8 +184,8 @@ func (r *Relay) connect(ctx context.Context, l *link) error {
 	return nil
 }
 
-// attach attaches the client to its sessions again. Nothing else is sent
-// before the engine has them: it would not know them.
+// attach attaches the client to its sessions again. Other requests wait until that is
+// done: the engine would not know their sessions.
 func (r *Relay) attach(ctx context.Context, l *link) error {
 	attachments := r.attachments()
 	answers := make([]<-chan *jsonrpc.Error, len(attachments))
@@ -206,7 +207,7 @@ func (r *Relay) attach(ctx context.Context, l *link) error {
 	return nil
 }
 
-// deliver sends what waits; from then on messages pass at once.
+// deliver sends the backlog; from then on messages are sent at once.
 func (r *Relay) deliver(ctx context.Context, l *link) error {
 	for {
 		p, after := r.next()
@@ -222,8 +223,8 @@ func (r *Relay) deliver(ctx context.Context, l *link) error {
 	}
 }
 
-// next takes the first parcel that waits. If there is none, the engine is
-// ready.
+// next removes and returns the first parcel of the backlog. If there is none, the
+// engine is ready.
 func (r *Relay) next() (*parcel, int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -240,8 +241,8 @@ func (r *Relay) next() (*parcel, int64) {
 	return p, after
 }
 
-// deliverCancel repeats the client's cancellation behind a repeated request.
-// That of a new one waits in line itself.
+// deliverCancel repeats the client's cancellation after a repeated request. The
+// cancellation of a new request is in the backlog itself.
 func (r *Relay) deliverCancel(ctx context.Context, l *link, p *parcel) error {
 	r.mu.Lock()
 	cancel, repeated := p.cancel, p.sends > 1
@@ -252,7 +253,7 @@ func (r *Relay) deliverCancel(ctx context.Context, l *link, p *parcel) error {
 	return l.out.Put(ctx, cancel)
 }
 
-// lost puts everything unanswered back in line, in its old order.
+// lost puts all unanswered requests back into the backlog, in their old order.
 func (r *Relay) lost(ctx context.Context, l *link) {
 	r.mu.Lock()
 	r.link, r.ready = nil, false
@@ -271,8 +272,8 @@ func (r *Relay) lost(ctx context.Context, l *link) {
 	}
 }
 
-// requeueLocked makes a backlog of all that is unanswered or was never sent,
-// and returns the requests that seem to kill engines.
+// requeueLocked rebuilds the backlog from the messages that are unanswered or were
+// never sent, and returns the requests that seem to kill engines.
 func (r *Relay) requeueLocked() (hopeless []*parcel) {
 	r.backlog = slices.DeleteFunc(r.backlog, func(p *parcel) bool { return p.id != "" })
 	for id, p := range r.requests {
@@ -290,7 +291,7 @@ func (r *Relay) requeueLocked() (hopeless []*parcel) {
 	return slices.DeleteFunc(hopeless, func(p *parcel) bool { return p.own })
 }
 
-// readEngine takes the engine's messages until it is lost or the client is.
+// readEngine reads the engine's messages until the engine or the client is lost.
 func (r *Relay) readEngine(ctx context.Context, l *link) error {
 	in := jsonrpc.NewReader(l.conn, r.opt.MaxFrame)
 	var buf []byte
@@ -308,13 +309,13 @@ func (r *Relay) readEngine(ctx context.Context, l *link) error {
 	}
 }
 
-// fromEngine handles a message of the engine. Its bytes are used again after it
-// returns. The error is that of the client's or the engine's outbox.
+// fromEngine handles a message of the engine. The caller reuses its bytes afterwards.
+// The error is that of the client's or the engine's outbox.
 func (r *Relay) fromEngine(ctx context.Context, l *link, body []byte) error {
 	m, fault := jsonrpc.Scan(body)
 	switch {
 	case fault != nil:
-		r.log.Warn("the engine sent something odd", "err", fault)
+		r.log.Warn("the engine sent an invalid message", "err", fault)
 		return nil
 	case m.IsAnswer():
 		return r.answer(ctx, l, m, body)
@@ -330,8 +331,7 @@ func (r *Relay) fromEngine(ctx context.Context, l *link, body []byte) error {
 	return r.out.Put(ctx, body)
 }
 
-// answer passes an answer on to whoever waits for it; nobody waits for a second
-// one.
+// answer passes an answer of the engine on to the caller. A second answer is dropped.
 func (r *Relay) answer(ctx context.Context, l *link, m jsonrpc.Message, body []byte) error {
 	if l.answered(m) || !r.settle(m) {
 		return nil
@@ -339,7 +339,8 @@ func (r *Relay) answer(ctx context.Context, l *link, m jsonrpc.Message, body []b
 	return r.out.Put(ctx, body)
 }
 
-// settle ends a request, and reports whether its answer is for the client.
+// settle removes a request that was answered, and reports whether its answer is for
+// the client.
 func (r *Relay) settle(m jsonrpc.Message) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -354,12 +355,12 @@ func (r *Relay) settle(m jsonrpc.Message) bool {
 	r.changed.Broadcast()
 	r.settleLocked(p, m)
 	if p.own && m.Err != nil {
-		r.log.Warn("an answer of the user could not be handed over", "err", m.Failure())
+		r.log.Warn("could not pass an answer of the user on to the engine", "err", m.Failure())
 	}
 	return !p.own
 }
 
-// call sends a request of ours.
+// call sends a request of the relay.
 func (r *Relay) call(ctx context.Context, l *link, method string, params []byte) (<-chan *jsonrpc.Error, error) {
 	id := quote(r.nextKey())
 	answer := make(chan *jsonrpc.Error, 1)
@@ -372,7 +373,8 @@ func (r *Relay) call(ctx context.Context, l *link, method string, params []byte)
 	return answer, nil
 }
 
-// answered takes an answer to a request of ours.
+// answered delivers an answer to a request of the relay, and reports whether it was
+// one.
 func (l *link) answered(m jsonrpc.Message) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -385,7 +387,7 @@ func (l *link) answered(m jsonrpc.Message) bool {
 	return true
 }
 
-// wait waits for an answer to a request of ours.
+// wait waits for the answer to a request of the relay.
 func (l *link) wait(answer <-chan *jsonrpc.Error) (*jsonrpc.Error, error) {
 	select {
 	case fault := <-answer:
@@ -395,12 +397,12 @@ func (l *link) wait(answer <-chan *jsonrpc.Error) (*jsonrpc.Error, error) {
 	}
 }
 
-// answer gives the engine a result that it waits for.
+// answer sends the result of an ask to the engine.
 func (l *link) answer(ctx context.Context, id, result json.RawMessage) error {
 	return l.out.Put(ctx, []byte(`{"jsonrpc":"2.0","id":`), id, []byte(`,"result":`), result, closing)
 }
 
-// refusal gives the engine an error that it waits for.
+// refusal sends the error of an ask to the engine.
 func (l *link) refusal(ctx context.Context, id, fault json.RawMessage) error {
 	return l.out.Put(ctx, []byte(`{"jsonrpc":"2.0","id":`), id, []byte(`,"error":`), fault, closing)
 }

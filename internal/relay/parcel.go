@@ -11,16 +11,16 @@ import (
 // A parcel is a request or a notification on its way to the engine. A request
 // is kept until it is answered.
 type parcel struct {
-	n      int64  // its place in the order
-	id     string // as the client wrote it; empty for a notification
-	key    string // of a request of the client's
+	n      int64  // number, by which parcels are ordered
+	id     string // id as the client wrote it; empty for a notification
+	key    string // key of a request of the client
 	method string
-	params json.RawMessage // as the client wrote them
-	head   []byte          // the body up to where abideAfter has its place
-	rest   []byte          // the remaining params
-	own    bool            // the relay's own: the client does not know of it
-	cancel []byte          // the client's cancellation, if it has sent one
-	sends  int             // how many engines it was sent to
+	params json.RawMessage // params as the client wrote them
+	head   []byte          // message up to the place of abideAfter
+	rest   []byte          // rest of the params
+	own    bool            // true for a request of the relay, which the client does not know
+	cancel []byte          // cancellation by the client; nil if there is none
+	sends  int             // number of engines that it was sent to
 }
 
 // newParcel makes a parcel of a client's message; a request gets the key.
@@ -45,8 +45,8 @@ func appendHead(b, id []byte, method string) []byte {
 	return append(b, `,"params":`...)
 }
 
-// openObject gives an object a new first member, without copying the others:
-// joined, opening and rest are the object.
+// openObject adds a first member to an object without copying the other members: the
+// new object is opening followed by rest.
 func openObject(object []byte, name, value string) (opening, rest []byte) {
 	opening = append(append(opening, '{'), quote(name)...)
 	opening = append(append(opening, ':'), quote(value)...)
@@ -69,8 +69,9 @@ func quote(s string) []byte {
 	return b
 }
 
-// body returns the parts of the message. A request that attaches and is sent
-// again says which events the client has seen; it has other params as well.
+// body returns the parts of the message. If after is not zero, the message has the
+// position of the last event that the client has seen; such a request always has
+// other params as well.
 func (p *parcel) body(after int64) [][]byte {
 	var seen []byte
 	if after > 0 {
@@ -93,7 +94,7 @@ func member(object json.RawMessage, name string) json.RawMessage {
 	return nil
 }
 
-// textMember returns a member that is a string, or the empty one.
+// textMember returns a member that is a string; empty if there is none.
 func textMember(object json.RawMessage, name string) string {
 	return jsonrpc.Text(member(object, name))
 }

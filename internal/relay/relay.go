@@ -1,36 +1,37 @@
-// Package relay carries one client's connection to the engine, and over the
-// engine's death to the next engine.
+// Package relay passes one client's connection on to the engine and, when the engine
+// ends, to the next engine.
 //
-//   - A request gets exactly one answer, whichever engine gives it. One that is
-//     unanswered when an engine dies is sent again, with the same id and the
-//     same key, so that the engine can tell that it is the same.
+//   - A request gets exactly one answer, whichever engine gives it. A request that
+//     is unanswered when an engine dies is sent again with the same id and the same
+//     key, so that the next engine can recognise it.
 //   - A session's stored events reach the client in order, without gap and
 //     without repetition; ephemeral ones of the time without an engine are lost.
-//   - What an engine asked the client dies with it, except a question to the
-//     user: its answer is handed to the next engine.
-//   - What the client has told an engine about this connection, the next one is
-//     told again: who makes the requests to models, which events are looked after.
+//   - A request of an engine to the client ends with the engine, except a question
+//     to the user: its answer is passed on to the next engine.
+//   - The settings of the connection are sent to the next engine again: whether the
+//     client makes the requests to models, and the interests in events.
 //   - Without an engine the client's messages wait, up to a bound; beyond it
 //     the relay stops reading.
 //
-// Params, results and events are passed on as the bytes they are.
+// Params, results and events are passed on byte for byte.
 //
 // # What an engine must do for a relay
 //
-// The first request on its connection is connect with the member abide: an
-// object with the relay's id and the defaults of its connection. The client's own connect may follow as an ordinary
-// request. Every request of the client has the member abideKey at the front of
-// its params, unique for ever; one that is sent again has the same. A
-// session.create or session.resume that is sent again also has abideAfter, if
-// the client has seen events of that session: the last position.
+// The first request on its connection is connect with the member abide: an object
+// with the relay's id and the defaults of its connection. The client's own connect
+// may follow as an ordinary request. Every request of the client has the member
+// abideKey at the front of its params. The key is unique; a request that is sent
+// again has the same one. A session.create or session.resume that is sent again also
+// has abideAfter, the position of the last event of that session that the client has
+// seen, if there is one.
 //
-// The answer to session.create and session.resume has abidePosition: the client
-// is shown the events after it. Notifications of stored events have their position as seq beside event. After
-// a change of engine the request abide.attach {sessionId, after, method,
-// params} attaches the client again as the original method and params did; the
-// engine goes on with the events after that position, and may ask open
-// questions to the user again under their requestId: the relay does not let
-// the user see them twice.
+// The answer to session.create and session.resume has abidePosition: the client is
+// shown the events after that position. Notifications of stored events have their
+// position as seq beside event. After a change of engine the request abide.attach
+// {sessionId, after, method, params} attaches the client again as the original method
+// and params did. The engine continues with the events after that position, and may
+// ask open questions to the user again under their requestId: the relay does not
+// show the user a question twice.
 package relay
 
 import (
@@ -49,42 +50,42 @@ import (
 	"github.com/google/uuid"
 )
 
-// Options tell a relay what it needs to know. Only Dial is required.
+// Options are the settings of a relay. Only Dial is required.
 type Options struct {
 	// Dial connects to the engine. It is called again whenever the engine is
-	// lost, and waits until there is one. A Delay is why there is none for now;
-	// any other error is final.
+	// lost, and waits until there is one. A Delay as its error means that there
+	// is no engine for now; any other error is final.
 	Dial func(ctx context.Context) (net.Conn, error)
 
-	// Silent is called again and again while an engine that was reached does not
-	// answer the first thing that it is told. Nobody is called if it is nil.
+	// Silent is called once a second while an engine does not answer the first
+	// request. It may be nil.
 	Silent func()
 
-	Defaults json.RawMessage // what the client's sessions are like unless it says otherwise; nothing if nil
+	Defaults json.RawMessage // defaults of the client's sessions; none if nil
 
-	// Admit judges the client's requests until it has let a connect pass.
-	// Everything is admitted if nil.
+	// Admit checks each request of the client until it has accepted a connect.
+	// If it is nil, every request is accepted.
 	Admit func(jsonrpc.Message) *jsonrpc.Error
 
-	Log      *slog.Logger  // nowhere if nil
-	MaxFrame int           // greatest message; jsonrpc.DefaultMaxFrame if zero
-	Queue    int           // bytes of the client's that wait for an engine; 16 MiB if zero
-	Stall    time.Duration // time the client may accept nothing before it is disconnected; 1m if zero
+	Log      *slog.Logger  // discarded if nil
+	MaxFrame int           // maximum size of a message; jsonrpc.DefaultMaxFrame if zero
+	Queue    int           // maximum number of bytes that wait for an engine; 16 MiB if zero
+	Stall    time.Duration // time without reading after which the client is disconnected; 1m if zero
 	Drain    time.Duration // time that answers get to arrive when the client leaves; 5s if zero
 }
 
 const (
 	outboxSize  = 1 << 20 // bytes queued in either direction
-	maxWaiting  = 512     // requests of the client that wait for an engine
-	maxSends    = 5       // engines that a request may see die
-	maxRemember = 64      // answers to the user's questions that may be needed again
+	maxWaiting  = 512     // maximum number of requests that wait for an engine
+	maxSends    = 5       // number of engines that may die of one request before it is refused
+	maxRemember = 64      // number of answers to questions to the user that are kept
 
-	silence = time.Second // how long an engine may take to answer at first, before Silent is called
+	silence = time.Second // interval of calls of Silent while the engine does not answer the first request
 )
 
-// A Delay is why there is no engine for now. The client is told so in answer to
-// what no engine has seen; what one has seen waits, for only the next one knows
-// whether it was done.
+// A Delay is the reason why there is no engine for now. Requests that no engine has
+// seen are answered with it. Requests that an engine has seen wait, because only the
+// next engine knows whether they were carried out.
 type Delay struct{ Reason error }
 
 func (d *Delay) Error() string { return d.Reason.Error() }
@@ -98,23 +99,23 @@ type Relay struct {
 	out    *jsonrpc.Outbox // to the client
 	opt    Options
 	log    *slog.Logger
-	hello  []byte // the params of connect
+	hello  []byte // params of the connect request
 
 	end      context.CancelCauseFunc
-	admitted atomic.Bool // the client may say and know everything
+	admitted atomic.Bool // true when Admit has accepted a connect
 
 	mu       sync.Mutex
-	changed  sync.Cond // an engine is ready, a request is answered, or it is over
-	link     *link     // the engine; nil while there is none
-	ready    bool      // nothing waits: messages pass at once
-	count    int64     // numbers parcels and requests of ours
-	backlog  []*parcel // what waits for the engine, in order
-	queued   int       // its bytes
+	changed  sync.Cond // signals that an engine is ready, a request is answered, or the relay ends
+	link     *link     // the connection to the engine; nil while there is none
+	ready    bool      // true if nothing waits, so that messages are sent at once
+	count    int64     // last number of a parcel or of a request of the relay
+	backlog  []*parcel // messages that wait for the engine, in order
+	queued   int       // number of bytes in the backlog
 	requests map[string]*parcel
 	sessions map[string]*session
-	asks     map[string]*ask // what the client is asked, by the id it knows
-	answered []*ask          // the last answers to questions to the user
-	settings []setting       // what the next engine has to be told
+	asks     map[string]*ask // requests of engines to the client, by the id that the client knows
+	answered []*ask          // the last answered questions to the user
+	settings []setting       // settings of the connection to repeat to the next engine
 }
 
 // New makes a relay for a client.
@@ -162,8 +163,9 @@ func (o Options) filled() Options {
 	return o
 }
 
-// stallEnds closes the client because it does not read, and says so before its
-// reader notices.
+// stallEnds is the client's connection as its outbox sees it. The outbox closes it if
+// the client does not read; the relay then ends with that reason, before the reader
+// fails with a less clear one.
 type stallEnds struct{ r *Relay }
 
 func (s stallEnds) Write(b []byte) (int, error) { return s.r.client.Write(b) }
@@ -173,12 +175,12 @@ func (s stallEnds) Close() error {
 	return s.r.client.Close()
 }
 
-// errLeft is the ordinary end.
+// errLeft is the cause of an ordinary end.
 var errLeft = errors.New("the client has left")
 
-// Run relays until the client leaves, ctx is done, Dial fails or the client
-// stalls, and returns when everything has ended. It closes the client. The
-// error is nil if the client left, but not in the middle of a frame.
+// Run relays until the client leaves, ctx is done, Dial fails or the client stalls,
+// and returns when all its goroutines have ended. It closes the client's connection.
+// The error is nil if the client left between two frames.
 func (r *Relay) Run(ctx context.Context) error {
 	working, end := context.WithCancelCause(ctx)
 	r.end = end
@@ -203,7 +205,7 @@ func (r *Relay) Run(ctx context.Context) error {
 	return nil
 }
 
-// ordinary takes a client that is not there any more as one that has left.
+// ordinary returns errLeft for the error of a client that is gone.
 func ordinary(err error) error {
 	if errors.Is(err, jsonrpc.ErrGone) {
 		return errLeft
@@ -211,7 +213,7 @@ func ordinary(err error) error {
 	return err
 }
 
-// wake lets everyone who waits look again.
+// wake wakes all goroutines that wait for a change.
 func (r *Relay) wake() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -10,14 +10,14 @@ import (
 	"github.com/abide-run/abide/internal/jsonrpc"
 )
 
-// A session is what the relay knows of one that the client looks at.
+// A session is what the relay knows about a session that the client is attached to.
 type session struct {
 	id     string
-	n      int64           // the place in the order of the request that attached the client; zero if none has yet
-	method string          // of that request
-	params json.RawMessage // of that request
-	last   int64           // the position of the last event that the client was sent
-	floor  int64           // events up to here are repetitions after a change of engine
+	n      int64           // number of the request that attached the client; zero if there is none yet
+	method string          // method of that request
+	params json.RawMessage // params of that request
+	last   int64           // position of the last event that the client was sent
+	floor  int64           // position up to which events of a new engine are repetitions
 }
 
 func (r *Relay) sessionLocked(id string) *session {
@@ -37,8 +37,8 @@ func detaches(method string) bool {
 	return method == "session.destroy" || method == "session.detach" || method == "session.delete" || method == "session.shutdown"
 }
 
-// settleLocked learns from the answer to a request which sessions the client
-// is attached to.
+// settleLocked updates the sessions and settings of the client after the answer to a
+// request.
 func (r *Relay) settleLocked(p *parcel, m jsonrpc.Message) {
 	id := textMember(p.params, "sessionId")
 	r.noteLocked(p, m)
@@ -62,8 +62,8 @@ func (r *Relay) settleLocked(p *parcel, m jsonrpc.Message) {
 	}
 }
 
-// seen notes the position of an event, and reports whether the client is to
-// have it.
+// seen records the position of an event, and reports whether the event is to be sent
+// to the client.
 func (r *Relay) seen(params json.RawMessage) bool {
 	var id, seq json.RawMessage
 	for key, value := range jsonrpc.Members(params) {
@@ -76,7 +76,7 @@ func (r *Relay) seen(params json.RawMessage) bool {
 	}
 	n, err := strconv.ParseInt(string(seq), 10, 64)
 	if err != nil || n <= 0 {
-		return true // an ephemeral one
+		return true // an ephemeral event
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -88,8 +88,8 @@ func (r *Relay) seen(params json.RawMessage) bool {
 	return true
 }
 
-// forgetDeleted forgets a session that somebody deleted: if another gets its
-// id, its positions begin anew.
+// forgetDeleted forgets a session that was deleted: the positions of a new session
+// with the same id start again.
 func (r *Relay) forgetDeleted(params json.RawMessage) {
 	if string(member(params, "type")) != `"session.deleted"` {
 		return
@@ -99,8 +99,8 @@ func (r *Relay) forgetDeleted(params json.RawMessage) {
 	delete(r.sessions, textMember(params, "sessionId"))
 }
 
-// reviveLocked prepares for a client that attaches itself anew: it is to get
-// whatever the engine sends for that.
+// reviveLocked prepares a session for a client that attaches again by itself: the
+// client gets every event that the engine sends for that.
 func (r *Relay) reviveLocked(p *parcel) {
 	if !attaches(p.method) {
 		return
@@ -110,7 +110,8 @@ func (r *Relay) reviveLocked(p *parcel) {
 	}
 }
 
-// afterLocked returns the position that a repeated request must go on from.
+// afterLocked returns the position from which a repeated request continues; zero if
+// it was not sent before.
 func (r *Relay) afterLocked(p *parcel) int64 {
 	if p.sends == 0 || !attaches(p.method) {
 		return 0
@@ -121,8 +122,8 @@ func (r *Relay) afterLocked(p *parcel) int64 {
 	return 0
 }
 
-// attachments returns what attaches the client to its sessions again, in the
-// order in which it did so itself.
+// attachments returns the attachments of the client to its sessions, in the order in
+// which the client attached.
 func (r *Relay) attachments() (all []attachment) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -135,7 +136,7 @@ func (r *Relay) attachments() (all []attachment) {
 	return all
 }
 
-// An attachment is the params of abide.attach.
+// An attachment holds the params of abide.attach.
 type attachment struct {
 	session string
 	after   int64

@@ -7,13 +7,13 @@ import (
 	"github.com/abide-run/abide/internal/jsonrpc"
 )
 
-// A setting is what the client has told an engine about this connection. The
-// engine forgets it with the connection, so the next one is told again.
+// A setting is a request of the client that configures the connection. The engine
+// forgets it when the connection ends, so the relay repeats it to the next engine.
 type setting struct {
 	method  string
-	params  []byte // with the key of the request, by which the engine knows it
-	session string // that it is about; empty if it is about all
-	handle  string // what the client calls it
+	params  []byte // params with the key of the request, by which the engine recognises it
+	session string // id of the session; empty if the setting is about all sessions
+	handle  string // handle that the engine returned to the client
 }
 
 const (
@@ -22,7 +22,7 @@ const (
 	dropInterest = "session.eventLog.releaseInterest"
 )
 
-// noteLocked learns from the answer to a request what the engine was told.
+// noteLocked updates the settings after the answer to a request.
 func (r *Relay) noteLocked(p *parcel, m jsonrpc.Message) {
 	if m.Err != nil {
 		return
@@ -49,8 +49,8 @@ func (r *Relay) forgetLocked(which func(setting) bool) {
 	r.settings = slices.DeleteFunc(r.settings, which)
 }
 
-// repeat tells an engine what the one before it was told: about all sessions, or
-// about those that the client is attached to.
+// repeat sends the settings to a new engine: those of single sessions if sessions is
+// true, and otherwise those of the whole connection.
 func (r *Relay) repeat(ctx context.Context, l *link, sessions bool) error {
 	r.mu.Lock()
 	settings := slices.Clone(r.settings)
@@ -68,7 +68,7 @@ func (r *Relay) repeat(ctx context.Context, l *link, sessions bool) error {
 			return err
 		}
 		if fault != nil {
-			r.log.Warn("an engine does not take what the one before it took", "method", s.method, "err", fault)
+			r.log.Warn("the new engine refused a setting of the connection", "method", s.method, "err", fault)
 		}
 	}
 	return nil
