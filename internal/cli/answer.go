@@ -55,9 +55,9 @@ func (a *app) answerCommand() *cobra.Command {
 // and watches, and the session stays as it is.
 func (a *app) answer(ctx context.Context, f *runFlags, args []string) error {
 	r := a.newRunner(f)
-	r.told = true
+	r.offlineReported = true
 	// What tells that a session goes on may be lost with an engine that ends.
-	r.pulse = time.Tick(5 * time.Second)
+	r.poll = time.Tick(5 * time.Second)
 	err := a.withClient(ctx, func(c *client.Client) error {
 		r.client = c
 		if err := r.answerOne(ctx, args); err != nil {
@@ -75,7 +75,7 @@ func (r *runner) answerOne(ctx context.Context, args []string) error {
 		return err
 	}
 	r.id = info.SessionID
-	r.events = newLogged(r.client, r.id)
+	r.events = newLogFeed(r.client, r.id)
 	open, err := r.openQuestions(ctx)
 	if err != nil {
 		return err
@@ -95,7 +95,7 @@ func (r *runner) answerOne(ctx context.Context, args []string) error {
 	r.view.begin(opening{
 		Type: "system", Subtype: "init", SessionID: r.id, Cwd: place(info), Resumed: true, Version: r.app.opts.Version,
 	})
-	return r.give(ctx, q, args[len(args)-1])
+	return r.answerQuestion(ctx, q, args[len(args)-1])
 }
 
 // openQuestions asks the engine for the session's open questions.
@@ -144,17 +144,17 @@ func listed(questions []question) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// give answers a question. That somebody else was faster is an error here: the
+// answerQuestion answers a question. That somebody else was faster is an error here: the
 // caller wanted this answer.
-func (r *runner) give(ctx context.Context, q question, text string) error {
-	won, err := q.give(ctx, r.client, r.id, text)
+func (r *runner) answerQuestion(ctx context.Context, q question, text string) error {
+	won, err := q.answer(ctx, r.client, r.id, text)
 	if err != nil {
 		return err
 	}
 	if !won {
 		return usagef("question %s of session %s was answered by another client in the meantime", q.RequestID, r.id)
 	}
-	r.settled[q.RequestID] = true
+	r.answered[q.RequestID] = true
 	return nil
 }
 
@@ -166,7 +166,7 @@ func (r *runner) answerGiven(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := r.give(ctx, q, text); err != nil {
+		if err := r.answerQuestion(ctx, q, text); err != nil {
 			return err
 		}
 	}

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// A person sits at the terminal. Lines are read only when something was asked,
+// A prompter sits at the terminal. Lines are read only when something was asked,
 // so that nothing typed before is taken for an answer.
-type person struct {
+type prompter struct {
 	tty     *os.File
 	out     *printer
 	paint   painter
@@ -21,18 +21,18 @@ type person struct {
 	shown   *question // the question that stands on the terminal
 }
 
-// newPerson returns whoever is at the terminal: somebody must be able to read
+// newPrompter returns whoever is at the terminal: somebody must be able to read
 // the question and to type the answer.
-func (a *app) newPerson() *person {
+func (a *app) newPrompter() *prompter {
 	tty := terminal(a.in)
 	if tty == nil || terminal(a.err) == nil {
 		return nil
 	}
-	return &person{tty: tty, out: a.err, paint: paint(a.err), in: bufio.NewReader(tty), lines: make(chan string)}
+	return &prompter{tty: tty, out: a.err, paint: paint(a.err), in: bufio.NewReader(tty), lines: make(chan string)}
 }
 
 // line gives what the person typed; it is closed when nobody is there any more.
-func (p *person) line() <-chan string {
+func (p *prompter) line() <-chan string {
 	if p == nil {
 		return nil
 	}
@@ -40,7 +40,7 @@ func (p *person) line() <-chan string {
 }
 
 // show puts a question on the terminal and listens.
-func (p *person) show(q question) {
+func (p *prompter) show(q question) {
 	p.shown = &q
 	if !p.reading {
 		_ = forgetTyped(p.tty) // at worst, what was typed is the answer
@@ -50,7 +50,7 @@ func (p *person) show(q question) {
 	p.out.printf("%s", p.text(q))
 }
 
-func (p *person) read() {
+func (p *prompter) read() {
 	line, err := p.in.ReadString('\n')
 	if err != nil {
 		close(p.lines)
@@ -60,7 +60,7 @@ func (p *person) read() {
 }
 
 // text is a question as a person reads it.
-func (p *person) text(q question) string {
+func (p *prompter) text(q question) string {
 	text := p.paint.in(bold, "? "+plain(q.headline())) + "\n"
 	if q.Input != nil {
 		for i, choice := range q.Input.Choices {
@@ -74,7 +74,7 @@ func (p *person) text(q question) string {
 const maxDiff = 40
 
 // diff shows a change.
-func (p *person) diff(text string) string {
+func (p *prompter) diff(text string) string {
 	if text == "" {
 		return ""
 	}
@@ -140,7 +140,7 @@ func (q question) typed(line string) string {
 
 // ask puts the first open question to the person, unless it stands there.
 func (r *runner) ask() {
-	p, open := r.person, r.unanswered()
+	p, open := r.prompter, r.unanswered()
 	if p.shown != nil {
 		for _, q := range open {
 			if q.RequestID == p.shown.RequestID {
@@ -158,10 +158,10 @@ func (r *runner) ask() {
 // reply takes what the person typed as the answer to the question that stands
 // on the terminal.
 func (r *runner) reply(ctx context.Context, line string, there bool) error {
-	p := r.person
+	p := r.prompter
 	p.reading = false
 	if !there { // the end of input: nobody is here any more
-		r.person = nil
+		r.prompter = nil
 		p.out.printf("\n")
 		return nil
 	}
@@ -173,9 +173,9 @@ func (r *runner) reply(ctx context.Context, line string, there bool) error {
 	if line == "" {
 		return nil // asked again
 	}
-	if _, err := q.give(ctx, r.client, r.id, q.typed(line)); err != nil {
+	if _, err := q.answer(ctx, r.client, r.id, q.typed(line)); err != nil {
 		return err
 	}
-	r.settled[q.RequestID] = true
+	r.answered[q.RequestID] = true
 	return nil
 }

@@ -79,7 +79,7 @@ func (a *app) finish(ctx context.Context, err error) int {
 	if a.out.err != nil {
 		err = outputError(a.out.err)
 	}
-	code, text := verdict(ctx, err)
+	code, text := exitStatus(ctx, err)
 	if text != "" {
 		a.err.printf("abide: %s\n", plain(protocol.ReplaceAllString(text, "")))
 	}

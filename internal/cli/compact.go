@@ -38,7 +38,7 @@ func (a *app) compactCommand() *cobra.Command {
 		if *undo && *instructions != "" {
 			return usagef("--instructions and --undo cannot be used together: --undo writes no summary")
 		}
-		return a.visit(cmd.Context(), func(c *client.Client) error {
+		return a.withVisitor(cmd.Context(), func(c *client.Client) error {
 			info, err := find(cmd.Context(), c, args[0])
 			if err != nil {
 				return err

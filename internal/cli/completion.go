@@ -64,8 +64,8 @@ func (a *app) completionCommand() *cobra.Command {
 	return c
 }
 
-// completes tells the shell what can stand where.
-func (a *app) completes(c *cobra.Command) {
+// registerCompletions tells the shell what can stand where.
+func (a *app) registerCompletions(c *cobra.Command) {
 	switch _, first, _ := strings.Cut(strings.ReplaceAll(c.Use, "[", ""), " "); {
 	case len(c.ValidArgs) > 0:
 	case strings.HasPrefix(first, "SESSION"):
@@ -89,7 +89,7 @@ func (a *app) completes(c *cobra.Command) {
 		}
 	}
 	for _, sub := range c.Commands() {
-		a.completes(sub)
+		a.registerCompletions(sub)
 	}
 }
 
@@ -105,15 +105,15 @@ func (a *app) completeSession(cmd *cobra.Command, args []string, start string) (
 	return a.completeResume(cmd, args, start)
 }
 
-// patience is how long somebody who pressed a key waits.
-const patience = 2 * time.Second
+// completionTimeout is how long somebody who pressed a key waits.
+const completionTimeout = 2 * time.Second
 
 // completeResume offers the sessions, with what they are about.
 func (a *app) completeResume(cmd *cobra.Command, _ []string, start string) (found []string, _ cobra.ShellCompDirective) {
-	ctx, cancel := context.WithTimeout(cmd.Context(), patience)
+	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
 	defer cancel()
 	a.quiet = true
-	_ = a.visit(ctx, func(c *client.Client) error { // nothing to offer, if it fails
+	_ = a.withVisitor(ctx, func(c *client.Client) error { // nothing to offer, if it fails
 		list, err := c.List(ctx, "")
 		short := shorten(ids(list))
 		for _, s := range list {
@@ -135,8 +135,8 @@ func (a *app) completeModel(_ *cobra.Command, _ []string, start string) ([]strin
 	list := []string{offline.Name, scripted.Name + ":"}
 	a.quiet = true
 	if loaded, err := a.settings(); err == nil {
-		if usual, err := chosen(loaded); err == nil {
-			list = append(list, usual.known())
+		if usual, err := defaultChoice(loaded); err == nil {
+			list = append(list, usual.knownModel())
 		}
 		list = slices.AppendSeq(list, maps.Keys(loaded.Config.Models))
 		for name := range loaded.Config.Providers {

@@ -43,7 +43,7 @@ func (a *app) configShow() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		values := settled(loaded)
+		values := listSettings(loaded)
 		if *asJSON {
 			return a.out.json(values)
 		}
@@ -81,8 +81,8 @@ func (s setting) text() string {
 	return string(text)
 }
 
-// settled lists what is set, by key.
-func settled(l *config.Loaded) []setting {
+// listSettings lists what is set, by key.
+func listSettings(l *config.Loaded) []setting {
 	list := []setting{}
 	for _, key := range slices.Sorted(maps.Keys(l.Values)) {
 		list = append(list, setting{key, l.Values[key], l.Origins[key]})
@@ -195,7 +195,7 @@ func (a *app) trust(dir string, remove bool) error {
 	}
 	a.out.printf("%s is %s\n", plain(absolute), word)
 	if !remove && !a.quiet {
-		return a.tellTrusted(filepath.Join(absolute, projectFile))
+		return a.printTrusted(filepath.Join(absolute, projectFile))
 	}
 	return nil
 }
@@ -219,8 +219,8 @@ func (a *app) writeTrusted(list []string) error {
 	return os.Rename(path+".new", path)
 }
 
-// tellTrusted says what counts now that did not before.
-func (a *app) tellTrusted(file string) error {
+// printTrusted says what counts now that did not before.
+func (a *app) printTrusted(file string) error {
 	layer, err := config.File(file)
 	if err != nil {
 		return configError(err)

@@ -27,7 +27,7 @@ func TestTheFlagsOfSDKsAreUnderstood(t *testing.T) {
 	}
 	for _, wrong := range []string{"--made-up", "--port", "--port x", "--port -1", "--port 65536", "--session-idle-timeout -1", "word", "-h"} {
 		_, err := parseHeadless(append([]string{"--headless"}, strings.Fields(wrong)...))
-		if code, text := verdict(t.Context(), err); code != exitUsage || text == "" {
+		if code, text := exitStatus(t.Context(), err); code != exitUsage || text == "" {
 			t.Errorf("%s: exit code %d, %q", wrong, code, text)
 		}
 	}
@@ -69,7 +69,7 @@ func TestTheEnvironmentNamesTheProvider(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			setenv(t, c.env)
-			got := environmental(config.Config{}).provider
+			got := choiceFromEnvironment(config.Config{}).provider
 			if got != nil {
 				got.Abide = nil
 			}
@@ -120,7 +120,7 @@ func TestATokenIsMadeOnceAndKept(t *testing.T) {
 	for i := range many {
 		made.Go(func() {
 			var err error
-			if tokens[i], err = keptToken(path, true); err != nil {
+			if tokens[i], err = readOrCreateToken(path, true); err != nil {
 				t.Error(err)
 			}
 		})

@@ -32,7 +32,7 @@ func (a *app) contextCommand() *cobra.Command {
 	}
 	asJSON := jsonFlag(c)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.visit(cmd.Context(), func(c *client.Client) error {
+		return a.withVisitor(cmd.Context(), func(c *client.Client) error {
 			info, err := find(cmd.Context(), c, args[0])
 			if err != nil {
 				return err
@@ -47,18 +47,18 @@ func (a *app) contextCommand() *cobra.Command {
 					api.ContextResult
 				}{info.SessionID, r})
 			}
-			s := sight{r: r, paint: paint(a.out), most: width(a.out)}
+			s := windowView{r: r, paint: paint(a.out), maxWidth: width(a.out)}
 			return a.out.buffered(func(w io.Writer) error { return s.write(w, info.SessionID) })
 		})
 	}
 	return c
 }
 
-// A sight is the picture of a window.
-type sight struct {
-	r     api.ContextResult
-	paint painter
-	most  int // columns; zero is no limit
+// A windowView is the picture of a window.
+type windowView struct {
+	r        api.ContextResult
+	paint    painter
+	maxWidth int // columns; zero is no limit
 }
 
 // A part is something that takes room in a window.
@@ -70,7 +70,7 @@ type part struct {
 }
 
 // parts are what is in the window, in the order of a request.
-func (s sight) parts() []part {
+func (s windowView) parts() []part {
 	r := s.r
 	list := []part{
 		{"y", "\x1b[34m", "system prompt", r.SystemTokens},
@@ -94,7 +94,7 @@ func (s sight) parts() []part {
 }
 
 // block is what stands for a part in the bar.
-func (s sight) block(p part) string {
+func (s windowView) block(p part) string {
 	if s.paint.colours && p.colour != plainStyle {
 		return "█"
 	}
@@ -103,15 +103,15 @@ func (s sight) block(p part) string {
 
 // scale is how many tokens the bar stands for: the window, or what is in it if that
 // is more.
-func (s sight) scale() int { return max(1, s.r.Window, s.r.CurrentTokens+s.r.Reserved) }
+func (s windowView) scale() int { return max(1, s.r.Window, s.r.CurrentTokens+s.r.Reserved) }
 
 // cell is where in a bar a number of tokens ends.
-func (s sight) cell(tokens, cells int) int {
+func (s windowView) cell(tokens, cells int) int {
 	return int((int64(tokens)*int64(cells) + int64(s.scale())/2) / int64(s.scale()))
 }
 
 // bar draws the window, so many columns wide.
-func (s sight) bar(cells int) string {
+func (s windowView) bar(cells int) string {
 	var b strings.Builder
 	sum, at := 0, 0
 	for _, p := range s.parts() {
@@ -131,7 +131,7 @@ type threshold struct {
 }
 
 // thresholds are those that count, the lowest first, and those that are off.
-func (s sight) thresholds() (on, off []threshold) {
+func (s windowView) thresholds() (on, off []threshold) {
 	all := []threshold{
 		{"before a turn", s.r.BeforeRun, "compacted first, if a turn begins above it (compact_threshold)"},
 		{"background", s.r.Ahead, "compacted in the background while the turn continues"},
@@ -151,7 +151,7 @@ func (s sight) thresholds() (on, off []threshold) {
 
 // marks is the line below the bar: the numbers of the thresholds, each below the
 // last cell that is still within it. Where there is no room, the next one gives way.
-func (s sight) marks(on []threshold, cells int) string {
+func (s windowView) marks(on []threshold, cells int) string {
 	line := []byte(strings.Repeat(" ", cells))
 	next := 0
 	for i, t := range on {
@@ -170,10 +170,10 @@ const (
 	mostBar  = 100
 )
 
-func (s sight) write(w io.Writer, id event.SessionID) error {
+func (s windowView) write(w io.Writer, id event.SessionID) error {
 	cells := usualBar
-	if s.most > 0 {
-		cells = min(s.most, mostBar)
+	if s.maxWidth > 0 {
+		cells = min(s.maxWidth, mostBar)
 	}
 	if err := s.title(w, id); err != nil {
 		return err
@@ -192,7 +192,7 @@ func (s sight) write(w io.Writer, id event.SessionID) error {
 }
 
 // title says in words what the rest shows.
-func (s sight) title(w io.Writer, id event.SessionID) error {
+func (s windowView) title(w io.Writer, id event.SessionID) error {
 	epoch := "never compacted"
 	if s.r.EpochID != "" {
 		epoch = fmt.Sprintf("epoch %d", s.r.Epoch)
@@ -213,18 +213,18 @@ func (s sight) title(w io.Writer, id event.SessionID) error {
 	return err
 }
 
-func (s sight) clipped(text string) string {
-	if s.most == 0 {
+func (s windowView) clipped(text string) string {
+	if s.maxWidth == 0 {
 		return text
 	}
-	return clip(text, s.most-1) // a key may stand before it
+	return clip(text, s.maxWidth-1) // a key may stand before it
 }
 
-func (s sight) folded(text string) []string {
-	if s.most == 0 {
+func (s windowView) folded(text string) []string {
+	if s.maxWidth == 0 {
 		return []string{text}
 	}
-	return fold(text, s.most)
+	return fold(text, s.maxWidth)
 }
 
 // source says where the figures are from.
@@ -235,12 +235,12 @@ func source(of string) string {
 	return "estimated from the length of the text"
 }
 
-func (s sight) share(tokens int) string {
+func (s windowView) share(tokens int) string {
 	return fmt.Sprintf("%.1f%%", 100*float64(tokens)/float64(s.scale()))
 }
 
 // table lists the parts, by the blocks of the bar.
-func (s sight) table(w io.Writer) error {
+func (s windowView) table(w io.Writer) error {
 	row := func(key, name, tokens, share string) string {
 		return key + s.clipped(fmt.Sprintf("  %-19s  %*s  %6s", name, len(grouped(s.scale())), tokens, share))
 	}
@@ -253,7 +253,7 @@ func (s sight) table(w io.Writer) error {
 }
 
 // limits lists the thresholds, by their numbers below the bar.
-func (s sight) limits(w io.Writer, on, off []threshold) error {
+func (s windowView) limits(w io.Writer, on, off []threshold) error {
 	t := &table{head: []string{" ", "THRESHOLD", "TOKENS", "ABOVE IT"}, wrap: true}
 	for i, l := range on {
 		t.add(strconv.Itoa(i+1), l.name, grouped(l.tokens), l.what)
@@ -261,7 +261,7 @@ func (s sight) limits(w io.Writer, on, off []threshold) error {
 	for _, l := range off {
 		t.add(" ", l.name, "off", l.what)
 	}
-	return t.write(w, s.paint, s.most)
+	return t.write(w, s.paint, s.maxWidth)
 }
 
 // grouped is a number as people write it.

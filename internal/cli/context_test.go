@@ -20,7 +20,7 @@ func full() api.ContextResult {
 }
 
 func TestAWindowIsDrawnToScale(t *testing.T) {
-	s := sight{r: full()}
+	s := windowView{r: full()}
 	on, off := s.thresholds()
 	if got := s.bar(20); got != "yyttssppmooor+····░░" {
 		t.Errorf("the bar is %q", got)
@@ -47,7 +47,7 @@ func TestARequestThatDoesNotFitIsDrawnWhole(t *testing.T) {
 	r := full()
 	r.Gave += 1200
 	r.CurrentTokens += 1200
-	s := sight{r: r}
+	s := windowView{r: r}
 	if got := s.bar(20); columns(got) != 20 || !strings.HasSuffix(got, "░") || strings.Contains(got, "·") {
 		t.Errorf("the bar is %q", got)
 	}
@@ -66,9 +66,9 @@ func TestAWindowFitsItsTerminal(t *testing.T) {
 		r.Window = r.TokenLimit + r.Reserved
 		r.CurrentTokens = r.SystemTokens + r.ToolDefinitionsTokens + r.Summary + r.Asked + r.Answered + r.Gave + r.Tail + some("more")
 		r.BeforeRun, r.Between, r.Ahead = rapid.IntRange(0, r.TokenLimit).Draw(t, "before"), rapid.IntRange(0, r.TokenLimit).Draw(t, "between"), rapid.IntRange(0, r.TokenLimit).Draw(t, "ahead")
-		s := sight{r: r, most: rapid.IntRange(20, 200).Draw(t, "columns")}
-		if got := columns(s.bar(s.most)); got != s.most {
-			t.Fatalf("the bar has %d columns, want %d", got, s.most)
+		s := windowView{r: r, maxWidth: rapid.IntRange(20, 200).Draw(t, "columns")}
+		if got := columns(s.bar(s.maxWidth)); got != s.maxWidth {
+			t.Fatalf("the bar has %d columns, want %d", got, s.maxWidth)
 		}
 		on, _ := s.thresholds()
 		if marks := s.marks(on, 20); len(marks) > 20 || !strings.Contains(marks, "1") {
@@ -79,8 +79,8 @@ func TestAWindowFitsItsTerminal(t *testing.T) {
 			t.Fatal(err)
 		}
 		for line := range strings.SplitSeq(w.String(), "\n") {
-			if columns(line) > s.most {
-				t.Fatalf("%q is wider than %d columns", line, s.most)
+			if columns(line) > s.maxWidth {
+				t.Fatalf("%q is wider than %d columns", line, s.maxWidth)
 			}
 		}
 		if strings.Contains(w.String(), "\x1b") {
@@ -90,7 +90,7 @@ func TestAWindowFitsItsTerminal(t *testing.T) {
 }
 
 func TestColoursStandInForKeys(t *testing.T) {
-	s := sight{r: full(), paint: painter{colours: true}}
+	s := windowView{r: full(), paint: painter{colours: true}}
 	var w strings.Builder
 	if err := s.write(&w, "id"); err != nil || !strings.Contains(w.String(), "\x1b[34m██") || strings.Contains(w.String(), "y  system") {
 		t.Errorf("%v\n%s", err, &w)

@@ -21,7 +21,7 @@ kept, unless --forget is given.`,
 	asJSON := jsonFlag(c)
 	forget := c.Flags().Bool("forget", false, "also remove from memory what came only from these sessions")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.visit(cmd.Context(), func(c *client.Client) error {
+		return a.withVisitor(cmd.Context(), func(c *client.Client) error {
 			sessions, err := named(cmd.Context(), c, args) // all are known before one is deleted
 			if err != nil {
 				return err

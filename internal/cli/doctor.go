@@ -193,7 +193,7 @@ func syncSpeed(dir string) (time.Duration, error) {
 
 // examineLog asks the engine what it has.
 func (a *app) examineLog(ctx context.Context, add note) {
-	err := a.visit(ctx, func(c *client.Client) error {
+	err := a.withVisitor(ctx, func(c *client.Client) error {
 		list, err := c.List(ctx, "")
 		if err != nil {
 			return err
@@ -221,14 +221,14 @@ func examineShell(add note) {
 
 // examineModels asks the providers for a sign of life, and for the time.
 func (a *app) examineModels(ctx context.Context, l *config.Loaded, add note) {
-	usual, err := chosen(l)
+	usual, err := defaultChoice(l)
 	if err != nil {
 		add("model", bad, "%v", err)
 		return
 	}
 	list := sources(l.Config, usual)
 	if usual.provider == nil {
-		add("model", good, "%s, because %s; to use another, set OPENAI_API_KEY, ANTHROPIC_API_KEY or OPENAI_BASE_URL, or a [model] in the configuration", usual.known(), usual.why)
+		add("model", good, "%s, because %s; to use another, set OPENAI_API_KEY, ANTHROPIC_API_KEY or OPENAI_BASE_URL, or a [model] in the configuration", usual.knownModel(), usual.why)
 	} else {
 		add("model", good, "%s of %s, because %s", cmp.Or(usual.model, "the first model"), usual.name, usual.why)
 	}

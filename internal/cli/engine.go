@@ -34,17 +34,17 @@ func (a *app) config(dir string) (daemon.Config, error) {
 		return daemon.Config{}, err
 	}
 	c := daemon.Config{
-		Dir:          dir,
-		Version:      a.opts.Version,
-		Log:          slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: level})),
-		Written:      daemon.Written{MaxOutput: loaded.Config.Worker.MaxTokens, Models: limits(loaded.Config, "")},
-		Instructions: instructions.Rules{Names: loaded.Config.Instructions.Files, MaxBytes: loaded.Config.Instructions.MaxBytes},
-		Store:        loaded.Config.Store.URL,
-		Tools:        a.opts.Tools,
-		Wrap:         a.opts.Wrap,
-		Notice:       func(line string) { a.err.printf("abide: %s\n", line) },
-		Retries:      a.opts.Retries,
-		MaxQueue:     loaded.Config.Worker.MaxQueue,
+		Dir:           dir,
+		Version:       a.opts.Version,
+		Log:           slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: level})),
+		ModelSettings: daemon.ModelSettings{MaxOutput: loaded.Config.Worker.MaxTokens, Models: limits(loaded.Config, "")},
+		Instructions:  instructions.Rules{Names: loaded.Config.Instructions.Files, MaxBytes: loaded.Config.Instructions.MaxBytes},
+		Store:         loaded.Config.Store.URL,
+		Tools:         a.opts.Tools,
+		Wrap:          a.opts.Wrap,
+		Notice:        func(line string) { a.err.printf("abide: %s\n", line) },
+		Retries:       a.opts.Retries,
+		MaxQueue:      loaded.Config.Worker.MaxQueue,
 	}
 	if loaded.Config.Store.Sync == "normal" {
 		c.Sync = eventlog.Normal
@@ -81,16 +81,16 @@ func defaults(l *config.Loaded, cwd string) (api.Defaults, error) {
 	d.Permissions = event.PermissionRules{
 		Allow: permissionRules(c.Permissions.Allow), Ask: permissionRules(c.Permissions.Ask), Deny: permissionRules(c.Permissions.Deny),
 	}
-	d.Compaction = compaction(c.Compaction)
-	d.Memory = remembering(c.Memory)
-	usual, err := chosen(l)
+	d.Compaction = compactionRules(c.Compaction)
+	d.Memory = memoryRules(c.Memory)
+	usual, err := defaultChoice(l)
 	d.Provider, d.Model = usual.provider, usual.model
 	return d, err
 }
 
-// compaction says when sessions are compacted. The duration was checked when it was
+// compactionRules says when sessions are compacted. The duration was checked when it was
 // read.
-func compaction(c config.Compaction) event.CompactionRules {
+func compactionRules(c config.Compaction) event.CompactionRules {
 	most, _ := time.ParseDuration(c.Timeout)
 	return event.CompactionRules{
 		Threshold: c.Threshold, RequestThreshold: c.RequestThreshold, Retained: c.RetainedTokens,
@@ -102,9 +102,9 @@ func compaction(c config.Compaction) event.CompactionRules {
 // into memory, if nobody says otherwise.
 const usualIdle = 15 * time.Minute
 
-// remembering says what is remembered of sessions. Durations were checked when they
+// memoryRules says what is remembered of sessions. Durations were checked when they
 // were read.
-func remembering(c config.Memory) event.MemoryRules {
+func memoryRules(c config.Memory) event.MemoryRules {
 	r := event.MemoryRules{Model: c.Model, Where: c.Where, RecallTokens: c.Recall}
 	if c.ExtractThreshold != nil {
 		r.ExtractThreshold = *c.ExtractThreshold
@@ -177,27 +177,27 @@ func (a *app) open(ctx context.Context, visitor bool) (*daemon.Node, error) {
 // withClient gives f a client of the data folder's engine, and leaves when f is
 // done.
 func (a *app) withClient(ctx context.Context, f func(*client.Client) error) error {
-	return a.stay(ctx, f, false)
+	return a.withNode(ctx, f, false)
 }
 
-// visit is withClient for what takes only a moment: unfinished turns are not
+// withVisitor is withClient for what takes only a moment: unfinished turns are not
 // gone on with, for they would only be interrupted again.
-func (a *app) visit(ctx context.Context, f func(*client.Client) error) error {
-	return a.stay(ctx, f, true)
+func (a *app) withVisitor(ctx context.Context, f func(*client.Client) error) error {
+	return a.withNode(ctx, f, true)
 }
 
-func (a *app) stay(ctx context.Context, f func(*client.Client) error, visitor bool) error {
+func (a *app) withNode(ctx context.Context, f func(*client.Client) error, visitor bool) error {
 	node, err := a.open(ctx, visitor)
 	if err != nil {
 		return err
 	}
-	err = connected(ctx, node, f)
-	return leave(node, err)
+	err = withConnection(ctx, node, f)
+	return closeNode(node, err)
 }
 
-// leave closes a node and returns how it went. If its data folder turned out to
+// closeNode closes a node and returns how it went. If its data folder turned out to
 // be wrong, everything else only follows from that.
-func leave(node *daemon.Node, err error) error {
+func closeNode(node *daemon.Node, err error) error {
 	err = errors.Join(err, node.Close())
 	if wrong, ok := errors.AsType[*daemon.FolderError](node.Err()); ok {
 		return wrong
@@ -205,8 +205,8 @@ func leave(node *daemon.Node, err error) error {
 	return err
 }
 
-// connected gives f a client of a node.
-func connected(ctx context.Context, node *daemon.Node, f func(*client.Client) error) error {
+// withConnection gives f a client of a node.
+func withConnection(ctx context.Context, node *daemon.Node, f func(*client.Client) error) error {
 	conn, err := node.Connect(ctx)
 	if err != nil {
 		return err

@@ -76,8 +76,8 @@ func outputError(err error) error {
 	return fmt.Errorf("cannot write the output: %w", err)
 }
 
-// verdict chooses the exit code, and what is to be said.
-func verdict(ctx context.Context, err error) (int, string) {
+// exitStatus chooses the exit code, and what is to be said.
+func exitStatus(ctx context.Context, err error) (int, string) {
 	if err == nil {
 		return exitOK, ""
 	}

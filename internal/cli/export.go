@@ -26,7 +26,7 @@ events before the damage and exit with code 1.`,
 	file := c.Flags().StringP("output", "o", "", "write to `FILE`, which must not exist")
 	jsonFlag(c) // it always is
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.visit(cmd.Context(), func(c *client.Client) error {
+		return a.withVisitor(cmd.Context(), func(c *client.Client) error {
 			info, err := find(cmd.Context(), c, args[0])
 			if err != nil {
 				return err
@@ -59,11 +59,11 @@ func explainDamage(id event.SessionID, err error) error {
 	if !errors.As(err, &damage) {
 		return err
 	}
-	return fmt.Errorf("%w; %s", err, wayOut(id, damage.After))
+	return fmt.Errorf("%w; %s", err, damageHint(id, damage.After))
 }
 
-// wayOut is what can be done with a session that is whole up to a position.
-func wayOut(id event.SessionID, whole event.Seq) string {
+// damageHint is what can be done with a session that is whole up to a position.
+func damageHint(id event.SessionID, whole event.Seq) string {
 	if whole == 0 {
 		return fmt.Sprintf("no event is intact; delete it with: abide sessions delete %s", id)
 	}

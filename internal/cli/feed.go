@@ -16,18 +16,18 @@ type feed interface {
 	take(context.Context) iter.Seq2[event.Event, error]
 }
 
-// attached is the feed of a client of the session: it has what is not stored,
+// attachedFeed is the feed of a client of the session: it has what is not stored,
 // too.
-type attached struct {
+type attachedFeed struct {
 	stream *client.Stream
 	known  map[string]bool // ids of stored events that may still arrive
 }
 
-func (f *attached) ready() <-chan struct{} { return f.stream.Ready() }
+func (f *attachedFeed) ready() <-chan struct{} { return f.stream.Ready() }
 
-// recalled tells that an event was read from the log. A client that resumes is
+// markStored tells that an event was read from the log. A client that resumes is
 // shown what comes from its session.resume on, so only these can come twice.
-func (f *attached) recalled(e event.Event) error {
+func (f *attachedFeed) markStored(e event.Event) error {
 	head, err := e.Head()
 	if err != nil {
 		return err
@@ -41,18 +41,18 @@ func (f *attached) recalled(e event.Event) error {
 	return nil
 }
 
-func (f *attached) take(context.Context) iter.Seq2[event.Event, error] {
+func (f *attachedFeed) take(context.Context) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		for _, e := range f.stream.Take() {
-			if twice, err := f.came(e); !twice && !yield(e, err) {
+			if twice, err := f.wasStored(e); !twice && !yield(e, err) {
 				return
 			}
 		}
 	}
 }
 
-// came reports whether an event was read from the log before.
-func (f *attached) came(e event.Event) (bool, error) {
+// wasStored reports whether an event was read from the log before.
+func (f *attachedFeed) wasStored(e event.Event) (bool, error) {
 	if len(f.known) == 0 {
 		return false, nil
 	}
@@ -60,22 +60,22 @@ func (f *attached) came(e event.Event) (bool, error) {
 	return f.known[head.ID], err
 }
 
-// logged is the feed of somebody who only reads the log: whoever uses it is not
+// logFeed is the feed of somebody who only reads the log: whoever uses it is not
 // a client of the session, and changes nothing by watching.
-type logged struct {
+type logFeed struct {
 	client *client.Client
 	stream *client.Stream // tells when the session goes on
 	id     event.SessionID
 	after  event.Seq
 }
 
-func newLogged(c *client.Client, id event.SessionID) *logged {
-	return &logged{client: c, stream: c.Watch(id), id: id}
+func newLogFeed(c *client.Client, id event.SessionID) *logFeed {
+	return &logFeed{client: c, stream: c.Watch(id), id: id}
 }
 
-func (f *logged) ready() <-chan struct{} { return f.stream.Ready() }
+func (f *logFeed) ready() <-chan struct{} { return f.stream.Ready() }
 
-func (f *logged) take(ctx context.Context) iter.Seq2[event.Event, error] {
+func (f *logFeed) take(ctx context.Context) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		for e, err := range f.client.Events(ctx, f.id, f.after) {
 			f.after = max(f.after, e.Seq)

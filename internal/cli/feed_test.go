@@ -25,11 +25,11 @@ func TestAnEventThatWasReadFromTheLogIsNotTakenAgain(t *testing.T) {
 	c := client.New(ours, client.Options{})
 	defer func() { c.Close(); runtime.Close(); <-ended }()
 
-	f := &attached{stream: c.Watch("s")}
+	f := &attachedFeed{stream: c.Watch("s")}
 	old, resumed, twice := stored(t, says("old")), stored(t, event.SessionResumeData{}), stored(t, says("twice"))
 	fresh := stored(t, says("fresh"))
 	for _, e := range []event.Event{old, resumed, twice} {
-		if err := f.recalled(e); err != nil {
+		if err := f.markStored(e); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -25,7 +25,7 @@ session can be forked before the damage.`,
 		if *at < 0 || cmd.Flags().Changed("at") && *at == 0 {
 			return usagef("--at: positions start at 1 (list them with: abide sessions show)")
 		}
-		return a.visit(cmd.Context(), func(c *client.Client) error {
+		return a.withVisitor(cmd.Context(), func(c *client.Client) error {
 			info, err := find(cmd.Context(), c, args[0])
 			if err != nil {
 				return err

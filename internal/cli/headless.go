@@ -90,7 +90,7 @@ func (a *app) headlessConfig(f *headlessFlags) (daemon.Config, error) {
 	}
 	c.Defaults.Env = withoutVariables(c.Defaults.Env, a.loaded.Config, func(name string) bool { return name == f.tokenEnv })
 	if p := copilotProvider(f.tokenEnv); p != nil {
-		c.Defaults.Provider, c.Defaults.Model = furnish(p, a.loaded.Config, ""), ""
+		c.Defaults.Provider, c.Defaults.Model = withModelSettings(p, a.loaded.Config, ""), ""
 	}
 	c.Defaults.Model = cmp.Or(f.model, c.Defaults.Model)
 	if f.yolo {
@@ -110,7 +110,7 @@ func (a *app) headlessStdio(ctx context.Context, c daemon.Config) error {
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
-	return leave(node, err)
+	return closeNode(node, err)
 }
 
 // interruptible makes a reader whose pending reads end when it is closed, which
@@ -144,7 +144,7 @@ func (a *app) headlessTCP(ctx context.Context, c daemon.Config, port int) error 
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
-	return leave(node, err)
+	return closeNode(node, err)
 }
 
 // headlessToken is what TCP clients have to present. Nobody gets in without one:

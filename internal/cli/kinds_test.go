@@ -25,8 +25,8 @@ func eventOf(t *testing.T, kind event.Type) event.Event {
 func TestEveryShownKindIsRenderedOrSilent(t *testing.T) {
 	for _, k := range event.Kinds() {
 		_, asks, _ := questionOf(eventOf(t, k.Type))
-		rendered := asks || tellers[k.Type] != nil || progressing[k.Type] != nil || streaming[k.Type] != nil
-		named := slices.Contains(silent, k.Type)
+		rendered := asks || eventDescribers[k.Type] != nil || progressEvents[k.Type] != nil || streamedEvents[k.Type] != nil
+		named := slices.Contains(notShown, k.Type)
 		switch {
 		case rendered && named:
 			t.Errorf("%s is rendered, and named as silent", k.Type)
@@ -36,7 +36,7 @@ func TestEveryShownKindIsRenderedOrSilent(t *testing.T) {
 			t.Errorf("%s is shown to clients: add a teller for it, or name it among the silent kinds", k.Type)
 		}
 	}
-	for _, kind := range silent {
+	for _, kind := range notShown {
 		if _, known := kind.Kind(); !known {
 			t.Errorf("%s is named as silent, but is no kind", kind)
 		}
@@ -50,7 +50,7 @@ func TestRenderingAnEmptyBody(t *testing.T) {
 	v := &textView{out: &printer{w: &out}, progress: &progress{err: &printer{w: &errors}, names: map[string]string{}}, live: true}
 	for _, k := range event.Kinds() {
 		e := eventOf(t, k.Type)
-		told(e)
+		describeEvent(e)
 		v.event(e)
 		if err := new(outcome).apply(e); err != nil {
 			t.Errorf("%s: %v", k.Type, err)
@@ -62,7 +62,7 @@ func TestRenderingAnEmptyBody(t *testing.T) {
 // is part of the story, and is not taken for damage.
 func TestAKindOfANewerVersionIsShownByItsName(t *testing.T) {
 	e := eventOf(t, "future.thing")
-	s := &story{events: []event.Event{e}}
+	s := &sessionText{events: []event.Event{e}}
 	for _, all := range []bool{false, true} {
 		var out bytes.Buffer
 		if err := s.write(&out, painter{}, all); err != nil {

@@ -30,7 +30,7 @@ func (a *app) listCommand() *cobra.Command {
 				return err
 			}
 		}
-		return a.visit(cmd.Context(), func(c *client.Client) error {
+		return a.withVisitor(cmd.Context(), func(c *client.Client) error {
 			all, err := c.List(cmd.Context(), "")
 			if err != nil {
 				return err

@@ -24,7 +24,7 @@ shows.`,
 	tail := c.Flags().Int64("tail", 0, "print only the last `N` bytes")
 	stream := c.Flags().String("stream", "", "print only one `STREAM`: stdout or stderr")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		with := a.visit
+		with := a.withVisitor
 		if *follow {
 			with = a.withClient // it may take long
 		}

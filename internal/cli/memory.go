@@ -70,7 +70,7 @@ func (a *app) memoryShowCommand() *cobra.Command {
 		if len(args) == 1 {
 			p.Page = args[0]
 		}
-		return a.visit(cmd.Context(), func(c *client.Client) error {
+		return a.withVisitor(cmd.Context(), func(c *client.Client) error {
 			found, err := c.Memory(cmd.Context(), p)
 			switch {
 			case err != nil:
@@ -135,7 +135,7 @@ func (a *app) memorySearchCommand() *cobra.Command {
 	most := c.Flags().Int("max", 50, "show at most `N` lines")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		p := api.MemorySearchParams{Cwd: here(), Query: strings.Join(args, " "), Max: *most}
-		return a.visit(cmd.Context(), func(c *client.Client) error {
+		return a.withVisitor(cmd.Context(), func(c *client.Client) error {
 			found, err := c.SearchMemory(cmd.Context(), p)
 			switch {
 			case err != nil:
@@ -172,7 +172,7 @@ nothing is written. You can also edit the files directly.`,
 	file := c.Flags().String("file", "", "read the text from `FILE`; - is standard input")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		p := api.MemoryEditParams{Cwd: here(), Page: args[0], User: *user}
-		return a.visit(cmd.Context(), func(c *client.Client) error {
+		return a.withVisitor(cmd.Context(), func(c *client.Client) error {
 			before, err := existing(cmd.Context(), c, p)
 			if err != nil {
 				return err
@@ -270,7 +270,7 @@ func (a *app) memoryHistoryCommand() *cobra.Command {
 	}
 	asJSON, user := jsonFlag(c), userFlag(c)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.visit(cmd.Context(), func(c *client.Client) error {
+		return a.withVisitor(cmd.Context(), func(c *client.Client) error {
 			list, err := c.MemoryHistory(cmd.Context(), api.MemoryParams{Cwd: here(), User: *user, Page: args[0]})
 			switch {
 			case err != nil:
@@ -302,7 +302,7 @@ func (a *app) memoryRevertCommand() *cobra.Command {
 		if err != nil || version < 1 {
 			return usagef("%q is not a version number (list the versions with: abide memory history %s)", args[1], args[0])
 		}
-		return a.visit(cmd.Context(), func(c *client.Client) error {
+		return a.withVisitor(cmd.Context(), func(c *client.Client) error {
 			done, err := c.RevertMemory(cmd.Context(), api.MemoryParams{Cwd: here(), User: *user, Page: args[0], Version: version})
 			return a.edited(done, err, *asJSON)
 		})
@@ -323,7 +323,7 @@ be undone. To forget a session that was deleted, give its full id.`,
 	}
 	asJSON := jsonFlag(c)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.visit(cmd.Context(), func(c *client.Client) error {
+		return a.withVisitor(cmd.Context(), func(c *client.Client) error {
 			p := api.MemoryForgetParams{SessionID: event.SessionID(args[0]), Cwd: here()}
 			if info, err := find(cmd.Context(), c, args[0]); err == nil {
 				p.SessionID = info.SessionID
@@ -359,7 +359,7 @@ it is done.`,
 	asJSON := jsonFlag(c)
 	wait := c.Flags().Bool("wait", false, "wait until the job is done")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.stay(cmd.Context(), func(c *client.Client) error {
+		return a.withNode(cmd.Context(), func(c *client.Client) error {
 			info, err := find(cmd.Context(), c, args[0])
 			if err != nil {
 				return err
@@ -393,7 +393,7 @@ too often is set aside until you retry it; other jobs do not wait for it.`,
 	}
 	asJSON := jsonFlag(c)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.visit(cmd.Context(), func(c *client.Client) error {
+		return a.withVisitor(cmd.Context(), func(c *client.Client) error {
 			var id event.SessionID
 			if len(args) == 1 {
 				info, err := find(cmd.Context(), c, args[0])
@@ -448,7 +448,7 @@ func (a *app) jobsRetryCommand() *cobra.Command {
 	}
 	wait := c.Flags().Bool("wait", false, "wait until the job is done")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.stay(cmd.Context(), func(c *client.Client) error {
+		return a.withNode(cmd.Context(), func(c *client.Client) error {
 			id, err := findJob(cmd.Context(), c, args[0])
 			if err == nil {
 				err = c.RetryJob(cmd.Context(), id)

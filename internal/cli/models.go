@@ -107,7 +107,7 @@ func (a *app) models(ctx context.Context, text string, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	usual, err := chosen(loaded)
+	usual, err := defaultChoice(loaded)
 	if err != nil {
 		return err
 	}
@@ -140,12 +140,12 @@ func sources(c config.Config, usual choice) []choice {
 	add(usual)
 	for _, name := range slices.Sorted(maps.Keys(c.Providers)) {
 		if p, err := endpoint(c.Providers[name]); err == nil {
-			add(choice{name: name, provider: furnish(p, c, name)})
+			add(choice{name: name, provider: withModelSettings(p, c, name)})
 		}
 	}
 	for _, scheme := range slices.Sorted(maps.Keys(vendors)) {
-		if p, err := endpoint(config.Provider{Scheme: scheme}); err == nil && usual.leaves(scheme) {
-			add(choice{name: scheme, provider: furnish(p, c, scheme)})
+		if p, err := endpoint(config.Provider{Scheme: scheme}); err == nil && usual.usesVendor(scheme) {
+			add(choice{name: scheme, provider: withModelSettings(p, c, scheme)})
 		}
 	}
 	return list
@@ -160,7 +160,7 @@ func (a *app) survey(ctx context.Context, usual choice, from []choice) (list mod
 		asking.Go(func() { answers[i], errs[i] = daemon.Ask(ctx, *s.provider, a.opts.Version) })
 	}
 	asking.Wait()
-	list.Default = &defaultInfo{usual.known(), usual.why}
+	list.Default = &defaultInfo{usual.knownModel(), usual.why}
 	list.Providers = []providerInfo{}
 	for i, s := range from {
 		info := providerInfo{Name: s.name, Type: s.provider.Type, Wire: s.provider.WireAPI, BaseURL: s.provider.BaseURL}
@@ -178,7 +178,7 @@ func (a *app) survey(ctx context.Context, usual choice, from []choice) (list mod
 		}
 		list.Models = append(list.Models, s.describe(names, usual, list.Default.ID)...)
 	}
-	list.Models = append(list.Models, modelInfo{ID: offline.Name, Known: true, Default: usual.known() == offline.Name})
+	list.Models = append(list.Models, modelInfo{ID: offline.Name, Known: true, Default: usual.knownModel() == offline.Name})
 	return list, failed
 }
 

@@ -84,35 +84,35 @@ func (o *outcome) apply(e event.Event) error {
 	}
 	switch e.Type {
 	case event.UserMessage:
-		return on(e, o.delivered)
+		return decodeFor(e, o.delivered)
 	case event.InputAccepted:
 		o.done = false
 	case event.ModelCallStart:
-		return on(e, func(d event.ModelCallStartData) { o.model = d.Model })
+		return decodeFor(e, func(d event.ModelCallStartData) { o.model = d.Model })
 	case event.AssistantUsage:
-		return on(e, o.used)
+		return decodeFor(e, o.used)
 	case event.CompactionComplete:
-		return on(e, o.compacted)
+		return decodeFor(e, o.compacted)
 	case event.AssistantMessage:
-		return on(e, func(d event.AssistantMessageData) { o.answer = d.Content })
+		return decodeFor(e, func(d event.AssistantMessageData) { o.answer = d.Content })
 	case event.ToolStart:
-		return on(e, func(d event.ToolStartData) { o.calling(d.ToolCallID) })
+		return decodeFor(e, func(d event.ToolStartData) { o.calling(d.ToolCallID) })
 	case event.ToolComplete:
-		return on(e, func(d event.ToolCompleteData) { delete(o.calls, d.ToolCallID) })
+		return decodeFor(e, func(d event.ToolCompleteData) { delete(o.calls, d.ToolCallID) })
 	case event.PermissionDone, event.ExternalDone, event.UserInputDone:
-		return on(e, func(d struct{ RequestID string }) { o.answered(d.RequestID) })
+		return decodeFor(e, func(d struct{ RequestID string }) { o.answered(d.RequestID) })
 	case event.SessionError:
-		return on(e, o.failed)
+		return decodeFor(e, o.failed)
 	case event.HistoryHidden, event.SessionForked:
 		o.next()
 	case event.SessionIdle:
-		return on(e, o.idle)
+		return decodeFor(e, o.idle)
 	}
 	return nil
 }
 
-// on decodes an event for f.
-func on[T any](e event.Event, f func(T)) error {
+// decodeFor decodes an event for f.
+func decodeFor[T any](e event.Event, f func(T)) error {
 	d, err := event.As[T](e)
 	if err == nil {
 		f(d)

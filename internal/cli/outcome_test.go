@@ -90,7 +90,7 @@ func TestTheOutcomeIsThatOfTheInputThatIsWaitedFor(t *testing.T) {
 func TestAnErrorThatEndsTheTurnIsItsOutcome(t *testing.T) {
 	o := &outcome{}
 	gather(t, o, message("1", "idle"), event.SessionErrorData{ErrorType: "auth", EndsTurn: true}, idle)
-	if code, _ := verdict(t.Context(), o.ending("s")); code != exitConfig {
+	if code, _ := exitStatus(t.Context(), o.ending("s")); code != exitConfig {
 		t.Errorf("exit code %d, want %d", code, exitConfig)
 	}
 	gather(t, o, message("2", "idle"), says("A"), idle)
@@ -162,10 +162,10 @@ func FuzzOutcome(f *testing.F) {
 		_ = o.apply(e)
 		for _, q := range o.open {
 			q.sentence()
-			q.asked()
+			q.forJSON()
 			q.typed("1")
 		}
-		told(e)
+		describeEvent(e)
 		if o.waiting() && len(o.open) == 0 {
 			t.Error("it waits for nothing")
 		}

@@ -49,31 +49,31 @@ func dollars(amount float64) string {
 
 // event shows what a person may want to know. Events that do not decode are the
 // run's matter.
-func (p *progress) event(e event.Event) { show(progressing, p, e) }
+func (p *progress) event(e event.Event) { show(progressEvents, p, e) }
 
-// progressing are the kinds that are shown while a run goes on.
-var progressing = showing[*progress]{
-	event.ToolStart:    shows((*progress).toolStart),
-	event.ToolComplete: shows((*progress).toolComplete),
-	event.SessionInfo:  shows(func(p *progress, d event.SessionInfoData) { p.say(faint, d.Message) }),
-	event.SessionWarning: shows(func(p *progress, d event.SessionWarningData) {
+// progressEvents are the kinds that are shown while a run goes on.
+var progressEvents = eventHandlers[*progress]{
+	event.ToolStart:    handles((*progress).toolStart),
+	event.ToolComplete: handles((*progress).toolComplete),
+	event.SessionInfo:  handles(func(p *progress, d event.SessionInfoData) { p.say(faint, d.Message) }),
+	event.SessionWarning: handles(func(p *progress, d event.SessionWarningData) {
 		p.say(plainStyle, "warning: "+d.Message)
 	}),
-	event.SessionError:       shows((*progress).remark),
-	event.CompactionStart:    shows(func(p *progress, d event.CompactionStartData) { p.say(faint, compacting(d)) }),
-	event.CompactionComplete: shows(func(p *progress, d event.CompactionCompleteData) { p.say(faint, compactedTo(d)) }),
+	event.SessionError:       handles((*progress).remark),
+	event.CompactionStart:    handles(func(p *progress, d event.CompactionStartData) { p.say(faint, compacting(d)) }),
+	event.CompactionComplete: handles(func(p *progress, d event.CompactionCompleteData) { p.say(faint, compactedTo(d)) }),
 }
 
-// showing is what a view does with the kinds that it shows.
-type showing[V any] map[event.Type]func(V, event.Event) error
+// eventHandlers is what a view does with the kinds that it shows.
+type eventHandlers[V any] map[event.Type]func(V, event.Event) error
 
-// shows makes an entry of a function that is given the event's body.
-func shows[V, T any](f func(V, T)) func(V, event.Event) error {
-	return func(view V, e event.Event) error { return on(e, func(d T) { f(view, d) }) }
+// handles makes an entry of a function that is given the event's body.
+func handles[V, T any](f func(V, T)) func(V, event.Event) error {
+	return func(view V, e event.Event) error { return decodeFor(e, func(d T) { f(view, d) }) }
 }
 
 // show lets a view show an event, if it shows events of this kind.
-func show[V any](kinds showing[V], view V, e event.Event) {
+func show[V any](kinds eventHandlers[V], view V, e event.Event) {
 	if f := kinds[e.Type]; f != nil {
 		_ = f(view, e) // whoever runs the session tells of what does not decode
 	}
@@ -81,7 +81,7 @@ func show[V any](kinds showing[V], view V, e event.Event) {
 
 func (p *progress) toolStart(d event.ToolStartData) {
 	p.names[d.ToolCallID] = d.ToolName
-	p.say(faint, "▸ "+d.ToolName+" "+brief(d.Arguments))
+	p.say(faint, "▸ "+d.ToolName+" "+shortArguments(d.Arguments))
 }
 
 func (p *progress) toolComplete(d event.ToolCompleteData) {
@@ -148,9 +148,9 @@ func (p *progress) while(text string) (done func()) {
 	return func() { close(over); showing.Wait() }
 }
 
-// brief shows the arguments of a call: the only one by its value, several as
+// shortArguments shows the arguments of a call: the only one by its value, several as
 // they are, cut to a readable length.
-func brief(arguments json.RawMessage) string {
+func shortArguments(arguments json.RawMessage) string {
 	const most = 100
 	var fields map[string]any
 	if json.Unmarshal(arguments, &fields) == nil && len(fields) == 1 {

@@ -31,10 +31,10 @@ var vendors = map[string]vendor{
 	"azure":     {"azure", "", "AZURE_OPENAI_API_KEY", "", "AZURE_OPENAI_API_ENDPOINT", ""},
 }
 
-// implied are the vendors whose variables alone make a provider, in the order in
+// vendorsByEnvironment are the vendors whose variables alone make a provider, in the order in
 // which they are chosen. OpenAI's go first: they also name every compatible
 // endpoint.
-var implied = []string{"openai", "anthropic"}
+var vendorsByEnvironment = []string{"openai", "anthropic"}
 
 // set is the variable that says that the vendor is to be used; empty if none
 // does.
@@ -55,17 +55,17 @@ type choice struct {
 	why      string
 }
 
-// known is the model, if it is known without asking the provider.
-func (c choice) known() string {
+// knownModel is the model, if it is known without asking the provider.
+func (c choice) knownModel() string {
 	if c.provider == nil {
 		return cmp.Or(c.model, offline.Name)
 	}
 	return c.model
 }
 
-// chosen is who answers in sessions that name nobody else: what the
+// defaultChoice is who answers in sessions that name nobody else: what the
 // configuration says, else what the environment does.
-func chosen(l *config.Loaded) (choice, error) {
+func defaultChoice(l *config.Loaded) (choice, error) {
 	c, m := l.Config, l.Config.Model
 	switch {
 	case m.Scheme == offline.Name:
@@ -76,14 +76,14 @@ func chosen(l *config.Loaded) (choice, error) {
 	case m.Scheme != "" || m.BaseURL != "" || m.APIKeyEnv != "":
 		p, err := endpoint(config.Provider{Scheme: m.Scheme, BaseURL: m.BaseURL, APIKeyEnv: m.APIKeyEnv})
 		name := cmp.Or(m.Scheme, "openai")
-		return choice{name, furnish(p, c, name), m.ModelID, from(l, "model.model_id", "model.scheme", "model.base_url", "model.api_key_env")}, err
+		return choice{name, withModelSettings(p, c, name), m.ModelID, from(l, "model.model_id", "model.scheme", "model.base_url", "model.api_key_env")}, err
 	}
-	usual := environmental(c)
+	usual := choiceFromEnvironment(c)
 	if m.ModelID == "" {
 		return usual, nil
 	}
 	usual.model, usual.why = m.ModelID, from(l, "model.model_id")
-	found, ok, err := elsewhere(c, usual, m.ModelID)
+	found, ok, err := findProvider(c, usual, m.ModelID)
 	if ok {
 		found.why = usual.why
 		return found, err
@@ -101,43 +101,43 @@ func from(l *config.Loaded, keys ...string) string {
 	return ""
 }
 
-// environmental is what the environment names.
-func environmental(c config.Config) choice {
-	for _, scheme := range implied {
+// choiceFromEnvironment is what the environment names.
+func choiceFromEnvironment(c config.Config) choice {
+	for _, scheme := range vendorsByEnvironment {
 		v := vendors[scheme]
 		variable := v.set()
 		if variable == "" {
 			continue
 		}
 		if p, err := endpoint(config.Provider{Scheme: scheme}); err == nil { // all have endpoints of their own
-			return choice{name: scheme, provider: furnish(p, c, scheme), why: variable + " is set"}
+			return choice{name: scheme, provider: withModelSettings(p, c, scheme), why: variable + " is set"}
 		}
 	}
 	return choice{why: "no provider is configured, and no key is set"}
 }
 
-// elsewhere finds a model by the name that people give it, if it is not one of
+// findProvider finds a model by the name that people give it, if it is not one of
 // the provider that is used anyway: PROVIDER/MODEL, or what only one vendor has.
-func elsewhere(c config.Config, usual choice, name string) (found choice, ok bool, err error) {
+func findProvider(c config.Config, usual choice, name string) (found choice, ok bool, err error) {
 	prefix, model, _ := strings.Cut(name, "/")
 	p, ok := c.Providers[prefix]
 	switch {
 	case ok && model != "":
-	case model != "" && usual.leaves(prefix):
+	case model != "" && usual.usesVendor(prefix):
 		p = config.Provider{Scheme: prefix}
-	case strings.HasPrefix(name, "claude") && usual.leaves("anthropic"):
+	case strings.HasPrefix(name, "claude") && usual.usesVendor("anthropic"):
 		prefix, model, p = "anthropic", name, config.Provider{Scheme: "anthropic"}
 	default:
 		return choice{}, false, nil
 	}
 	at, err := endpoint(p)
-	return choice{name: prefix, provider: furnish(at, c, prefix), model: model}, true, err
+	return choice{name: prefix, provider: withModelSettings(at, c, prefix), model: model}, true, err
 }
 
-// leaves reports whether models of another vendor are asked for there: if its
+// usesVendor reports whether models of another vendor are asked for there: if its
 // variables are set, and the provider that is used anyway is a vendor's own.
 // Others have names with slashes for models of everybody.
-func (c choice) leaves(scheme string) bool {
+func (c choice) usesVendor(scheme string) bool {
 	v, known := vendors[scheme]
 	return known && scheme != c.name && v.set() != "" && (c.provider == nil || ownEndpoint(c.provider))
 }
@@ -163,8 +163,8 @@ func endpoint(p config.Provider) (*api.Provider, error) {
 	return found, nil
 }
 
-// furnish adds to a provider what is written down about its models.
-func furnish(p *api.Provider, c config.Config, name string) *api.Provider {
+// withModelSettings adds to a provider what is written down about its models.
+func withModelSettings(p *api.Provider, c config.Config, name string) *api.Provider {
 	if p != nil {
 		p.MaxOutputTokens = c.Worker.MaxTokens
 		p.Abide = &api.ProviderAbide{ReasoningEffort: c.Model.ReasoningEffort, Models: limits(c, name)}

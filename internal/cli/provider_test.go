@@ -25,7 +25,7 @@ func loaded(t *testing.T, text string) *config.Loaded {
 // where is what matters of a choice.
 func where(c choice) string {
 	if c.provider == nil {
-		return c.known()
+		return c.knownModel()
 	}
 	key := c.provider.APIKey + c.provider.BearerToken
 	return c.provider.Type + c.provider.WireAPI + " " + c.provider.BaseURL + " " + key + " " + c.model
@@ -57,7 +57,7 @@ func TestWhoAnswersAndWhy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			setenv(t, test.env)
-			got, err := chosen(loaded(t, test.text))
+			got, err := defaultChoice(loaded(t, test.text))
 			if err != nil || where(got) != test.want || got.why != test.why {
 				t.Errorf("%q because %q, %v; want %q because %q", where(got), got.why, err, test.want, test.why)
 			}
@@ -88,11 +88,11 @@ func TestAModelIsFoundByTheNameThatPeopleGiveIt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			setenv(t, test.env)
 			l := loaded(t, test.text)
-			usual, err := chosen(l)
+			usual, err := defaultChoice(l)
 			if err != nil {
 				t.Fatal(err)
 			}
-			found, ok, err := elsewhere(l.Config, usual, test.model)
+			found, ok, err := findProvider(l.Config, usual, test.model)
 			if err != nil || ok != (test.want != "") || ok && where(found) != test.want {
 				t.Errorf("%v %q, %v, want %q", ok, where(found), err, test.want)
 			}
@@ -109,7 +109,7 @@ models."a.b" = {window = 1, vision = true}
 models."openai/a.b" = {window = 2}
 models."other/a.b" = {window = 3}
 `)
-	c, err := chosen(l)
+	c, err := defaultChoice(l)
 	if err != nil {
 		t.Fatal(err)
 	}

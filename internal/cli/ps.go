@@ -26,7 +26,7 @@ keep running when abide exits, and are found again when it starts.`,
 	asJSON := jsonFlag(c)
 	all := c.Flags().BoolP("all", "a", false, "include commands that have ended")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.visit(cmd.Context(), func(c *client.Client) error {
+		return a.withVisitor(cmd.Context(), func(c *client.Client) error {
 			p := api.TasksParams{All: *all}
 			if len(args) == 1 {
 				info, err := find(cmd.Context(), c, args[0])

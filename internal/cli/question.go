@@ -80,7 +80,7 @@ func (q question) kind() string {
 func (q question) sentence() string {
 	switch {
 	case q.Permission != nil:
-		return wish(q.Permission.PermissionRequest)
+		return describePermission(q.Permission.PermissionRequest)
 	case q.Input != nil:
 		text := q.Input.Question
 		if len(q.Input.Choices) > 0 {
@@ -91,8 +91,8 @@ func (q question) sentence() string {
 	return fmt.Sprintf("a client must run its tool %s with %s", q.External.ToolName, orNothing(q.External.Arguments))
 }
 
-// wish says what a permission request wants.
-func wish(raw json.RawMessage) string {
+// describePermission says what a permission request wants.
+func describePermission(raw json.RawMessage) string {
 	var r struct {
 		Kind            string          `json:"kind"`
 		FullCommandText string          `json:"fullCommandText"`
@@ -111,9 +111,9 @@ func wish(raw json.RawMessage) string {
 	case "shell":
 		return "may it run this command: " + r.FullCommandText
 	case "write":
-		return "may it write the file " + r.FileName + leads(r.LeadsTo)
+		return "may it write the file " + r.FileName + linkTargets(r.LeadsTo)
 	case "read":
-		return "may it read " + r.Path + leads(r.LeadsTo)
+		return "may it read " + r.Path + linkTargets(r.LeadsTo)
 	case "url":
 		return "may it fetch " + r.URL
 	case "mcp":
@@ -124,8 +124,8 @@ func wish(raw json.RawMessage) string {
 	return "may this be done: " + string(raw)
 }
 
-// leads says where links lead.
-func leads(to []string) string {
+// linkTargets says where links lead.
+func linkTargets(to []string) string {
 	if len(to) == 0 {
 		return ""
 	}
@@ -161,8 +161,8 @@ func orNothing(args json.RawMessage) string {
 	return string(args)
 }
 
-// An asked is a question as JSON output has it.
-type asked struct {
+// An questionJSON is a question as JSON output has it.
+type questionJSON struct {
 	SessionID event.SessionID `json:"session_id,omitempty"`
 	RequestID string          `json:"request_id"`
 	Kind      string          `json:"kind"`
@@ -172,8 +172,8 @@ type asked struct {
 	Request   json.RawMessage `json:"request,omitempty"`
 }
 
-func (q question) asked() asked {
-	a := asked{RequestID: q.RequestID, Kind: q.kind(), Question: q.sentence()}
+func (q question) forJSON() questionJSON {
+	a := questionJSON{RequestID: q.RequestID, Kind: q.kind(), Question: q.sentence()}
 	switch {
 	case q.Permission != nil:
 		a.Request = q.Permission.PermissionRequest
@@ -195,8 +195,8 @@ const (
 	wordReject  = "reject"
 )
 
-// give answers a question. It reports whether the answer won.
-func (q question) give(ctx context.Context, c *client.Client, id event.SessionID, text string) (bool, error) {
+// answer answers a question. It reports whether the answer won.
+func (q question) answer(ctx context.Context, c *client.Client, id event.SessionID, text string) (bool, error) {
 	switch {
 	case q.Permission != nil:
 		result, err := json.Marshal(decision(text))

@@ -21,7 +21,7 @@ is answered; there is no deadline.`,
 	}
 	asJSON := jsonFlag(c)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.visit(cmd.Context(), func(c *client.Client) error {
+		return a.withVisitor(cmd.Context(), func(c *client.Client) error {
 			var id event.SessionID
 			if len(args) > 0 {
 				info, err := find(cmd.Context(), c, args[0])
@@ -34,14 +34,14 @@ is answered; there is no deadline.`,
 			if err != nil {
 				return err
 			}
-			list := []asked{}
+			list := []questionJSON{}
 			for _, o := range open {
 				qs, err := questionsOf([]json.RawMessage{o.Event})
 				if err != nil {
 					return err
 				}
 				for _, q := range qs {
-					item := q.asked()
+					item := q.forJSON()
 					item.SessionID = o.SessionID
 					list = append(list, item)
 				}
@@ -55,7 +55,7 @@ is answered; there is no deadline.`,
 	return c
 }
 
-func (a *app) printQuestions(list []asked) error {
+func (a *app) printQuestions(list []questionJSON) error {
 	if len(list) == 0 {
 		if !a.quiet {
 			a.err.printf("there are no open questions\n")

@@ -22,7 +22,7 @@ type result struct {
 	DurationMs int64           `json:"duration_ms"`
 	Model      string          `json:"model,omitempty"`
 	Error      *problem        `json:"error,omitempty"`
-	Questions  []asked         `json:"questions,omitempty"`
+	Questions  []questionJSON  `json:"questions,omitempty"`
 }
 
 // A problem tells why there is no answer.
@@ -57,7 +57,7 @@ func newResult(id event.SessionID, o *outcome, took time.Duration, err error) re
 	case errors.As(err, &needs):
 		r.Subtype = subtypeNeedsInput
 		for _, q := range needs.questions {
-			r.Questions = append(r.Questions, q.asked())
+			r.Questions = append(r.Questions, q.forJSON())
 		}
 	case errors.As(err, &failed):
 		r.Subtype = failed.subtype()

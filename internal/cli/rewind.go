@@ -26,7 +26,7 @@ from the session; "abide sessions show --all" still shows the events.`,
 	keep := c.Flags().Bool("keep-files", false, "do not restore files")
 	dry := c.Flags().Bool("dry-run", false, "only show what would be undone")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.visit(cmd.Context(), func(c *client.Client) error {
+		return a.withVisitor(cmd.Context(), func(c *client.Client) error {
 			info, err := find(cmd.Context(), c, args[0])
 			if err != nil {
 				return err
@@ -63,7 +63,7 @@ func (a *app) rewind(ctx context.Context, c *client.Client, p api.RewindParams, 
 	for _, path := range done.RestoredFiles {
 		a.out.printf("restored %s\n", path)
 	}
-	a.leftAlone(done.SkippedFiles)
+	a.printSkipped(done.SkippedFiles)
 	return nil
 }
 
@@ -82,11 +82,11 @@ func (a *app) previewRewind(ctx context.Context, c *client.Client, p api.RewindP
 	for _, f := range done.Files {
 		a.out.printf("would restore %s (%s, +%d -%d lines)\n", f.Path, f.ChangeType, f.LinesAdded, f.LinesRemoved)
 	}
-	a.leftAlone(done.SkippedFiles)
+	a.printSkipped(done.SkippedFiles)
 	return nil
 }
 
-func (a *app) leftAlone(files []api.SkippedFile) {
+func (a *app) printSkipped(files []api.SkippedFile) {
 	for _, f := range files {
 		a.out.printf("skipped %s: %s\n", f.Path, f.Reason)
 	}

@@ -51,7 +51,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.AddCommand(a.runCommand(), a.answerCommand(), a.questionsCommand(), a.rulesCommand(), a.abortCommand(), a.sessionsCommand(), a.compactCommand(), a.contextCommand(), a.psCommand(), a.logsCommand(), a.stopCommand(),
 		a.memoryCommand(), a.jobsCommand(), a.modelsCommand(), a.serveCommand(), a.workspaceCommand(), a.configCommand(), a.trustCommand(), a.doctorCommand(), a.auditCommand(), a.completionCommand(), a.manCommand(), a.versionCommand())
 	root.CompletionOptions.DisableDefaultCmd = true
-	a.completes(root)
+	a.registerCompletions(root)
 	return root
 }
 

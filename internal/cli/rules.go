@@ -22,7 +22,7 @@ config show".`,
 	}
 	asJSON := jsonFlag(c)
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
-		return a.visit(cmd.Context(), func(c *client.Client) error {
+		return a.withVisitor(cmd.Context(), func(c *client.Client) error {
 			rules, err := c.Rules(cmd.Context())
 			if err != nil {
 				return err
@@ -65,7 +65,7 @@ calls that were already made are not undone.`,
 	}
 	at := c.Flags().String("at", "", "directory `DIR` that the rule applies to (default: everywhere)")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.visit(cmd.Context(), func(c *client.Client) error {
+		return a.withVisitor(cmd.Context(), func(c *client.Client) error {
 			found, err := c.RevokeRule(cmd.Context(), api.RevokeParams{Location: *at, Rule: args[0]})
 			switch {
 			case err != nil:

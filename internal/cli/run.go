@@ -151,11 +151,11 @@ func (f *runFlags) answerer(a *app) (string, *api.Provider, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	usual, err := chosen(loaded)
+	usual, err := defaultChoice(loaded)
 	if err != nil {
 		return "", nil, err
 	}
-	if found, ok, err := elsewhere(loaded.Config, usual, f.model); ok || err != nil {
+	if found, ok, err := findProvider(loaded.Config, usual, f.model); ok || err != nil {
 		return found.model, found.provider, err
 	}
 	return f.model, nil, nil

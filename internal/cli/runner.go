@@ -22,20 +22,20 @@ type runner struct {
 	view    view
 	started time.Time
 
-	id       event.SessionID
-	watching bool // events have come
-	seen     outcome
-	events   feed
-	person   *person          // nil if nobody is at the terminal
-	told     bool             // that the offline model answers
-	pulse    <-chan time.Time // when to look without having been told
-	settled  map[string]bool  // questions that were answered from here
+	id              event.SessionID
+	watching        bool // events have come
+	seen            outcome
+	events          feed
+	prompter        *prompter        // nil if nobody is at the terminal
+	offlineReported bool             // that the offline model answers
+	poll            <-chan time.Time // when to look without having been told
+	answered        map[string]bool  // questions that were answered from here
 }
 
 func (a *app) newRunner(f *runFlags) *runner {
 	return &runner{
 		app: a, flags: f, view: a.newView(f.format), started: time.Now(),
-		person: a.newPerson(), settled: make(map[string]bool),
+		prompter: a.newPrompter(), answered: make(map[string]bool),
 	}
 }
 
@@ -58,7 +58,7 @@ func (r *runner) run(ctx context.Context, prompt string) error {
 		}
 		return r.follow(ctx)
 	}
-	if r.person == nil && r.waiting() {
+	if r.prompter == nil && r.waiting() {
 		return r.needs(true)
 	}
 	id, err := r.client.Send(ctx, api.SendParams{SessionID: r.id, Prompt: prompt})
@@ -79,7 +79,7 @@ func (r *runner) create(ctx context.Context) (active bool, err error) {
 	if p.WorkingDirectory, err = r.app.here(); err != nil {
 		return false, err
 	}
-	r.events = &attached{stream: r.client.Watch(r.id)}
+	r.events = &attachedFeed{stream: r.client.Watch(r.id)}
 	if _, err := r.client.Create(ctx, p); err != nil {
 		return false, err
 	}
@@ -91,7 +91,7 @@ func (r *runner) create(ctx context.Context) (active bool, err error) {
 // is not stored, such as the pieces of an answer, is lost to those who do not.
 func (r *runner) watch(ctx context.Context) error {
 	for {
-		if err := r.take(ctx); err != nil || r.watching {
+		if err := r.showEvents(ctx); err != nil || r.watching {
 			return err
 		}
 		if err := r.wait(ctx); err != nil {
@@ -134,7 +134,7 @@ func (r *runner) begin(p api.OpenParams, cwd string) {
 
 // resume comes back to a session and finds out how it stands.
 func (r *runner) resume(ctx context.Context) (active bool, err error) {
-	info, err := r.which(ctx)
+	info, err := r.findSession(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -145,7 +145,7 @@ func (r *runner) resume(ctx context.Context) (active bool, err error) {
 	}
 	keep := true
 	p.ContinuePending = &keep
-	joined := &attached{stream: r.client.Watch(r.id)}
+	joined := &attachedFeed{stream: r.client.Watch(r.id)}
 	r.events = joined
 	if _, err := r.client.Resume(ctx, p); err != nil {
 		return false, err
@@ -155,15 +155,15 @@ func (r *runner) resume(ctx context.Context) (active bool, err error) {
 		return false, err
 	}
 	r.begin(p, place(info))
-	r.told = true // who answers was told when the session began
-	if err := r.recall(ctx, joined); err != nil {
+	r.offlineReported = true // who answers was told when the session began
+	if err := r.readStored(ctx, joined); err != nil {
 		return false, err
 	}
 	return st.Active, nil
 }
 
-// which finds the session that the flags name.
-func (r *runner) which(ctx context.Context) (api.SessionInfo, error) {
+// findSession finds the session that the flags name.
+func (r *runner) findSession(ctx context.Context) (api.SessionInfo, error) {
 	if !r.flags.last {
 		return find(ctx, r.client, r.flags.resume)
 	}
@@ -188,14 +188,14 @@ func place(info api.SessionInfo) string {
 	return info.Context.Cwd
 }
 
-// recall gathers what is stored of the session. Events that arrive twice, stored
+// readStored gathers what is stored of the session. Events that arrive twice, stored
 // and as they happen, are counted once.
-func (r *runner) recall(ctx context.Context, joined *attached) error {
+func (r *runner) readStored(ctx context.Context, joined *attachedFeed) error {
 	for e, err := range r.client.Events(ctx, r.id, 0) {
 		if err != nil {
 			return err
 		}
-		if err := joined.recalled(e); err != nil {
+		if err := joined.markStored(e); err != nil {
 			return err
 		}
 		if err := r.seen.apply(e); err != nil {
@@ -209,11 +209,11 @@ func (r *runner) recall(ctx context.Context, joined *attached) error {
 // answer.
 func (r *runner) nothingToDo() error {
 	r.note("no turn is unfinished; this is the result of the last one")
-	return r.over()
+	return r.turnResult()
 }
 
-// over is how a run ends whose turn is over.
-func (r *runner) over() error {
+// turnResult is how a run ends whose turn is over.
+func (r *runner) turnResult() error {
 	err := r.seen.ending(r.id)
 	if err == nil && r.seen.answer == "" {
 		r.note("the turn ended without an answer")
@@ -231,13 +231,13 @@ func (r *runner) note(text string) {
 // follow shows what happens until the turn is over.
 func (r *runner) follow(ctx context.Context) error {
 	for {
-		if err := r.take(ctx); err != nil {
+		if err := r.showEvents(ctx); err != nil {
 			return err
 		}
 		switch {
 		case r.seen.done:
-			return r.over()
-		case r.person != nil:
+			return r.turnResult()
+		case r.prompter != nil:
 			r.ask()
 		case r.waiting():
 			return r.needs(false)
@@ -248,8 +248,8 @@ func (r *runner) follow(ctx context.Context) error {
 	}
 }
 
-// take gathers and shows the events that are there.
-func (r *runner) take(ctx context.Context) error {
+// showEvents gathers and shows the events that are there.
+func (r *runner) showEvents(ctx context.Context) error {
 	for e, err := range r.events.take(ctx) {
 		if err != nil {
 			return err
@@ -261,7 +261,7 @@ func (r *runner) take(ctx context.Context) error {
 		if err := r.seen.apply(e); err != nil {
 			return err
 		}
-		r.tellOffline()
+		r.reportOffline()
 		if r.seen.done {
 			break
 		}
@@ -269,12 +269,12 @@ func (r *runner) take(ctx context.Context) error {
 	return r.app.out.err
 }
 
-// tellOffline says, once, that the model is one that was not asked for.
-func (r *runner) tellOffline() {
-	if r.told || r.seen.model == "" {
+// reportOffline says, once, that the model is one that was not asked for.
+func (r *runner) reportOffline() {
+	if r.offlineReported || r.seen.model == "" {
 		return
 	}
-	r.told = true
+	r.offlineReported = true
 	if r.flags.model == "" && r.seen.model == offline.Name {
 		r.note("no provider is configured, so the built-in offline model answers; set OPENAI_API_KEY, or see docs/MODELS.md")
 	}
@@ -285,9 +285,9 @@ func (r *runner) wait(ctx context.Context) error {
 	select {
 	case <-r.events.ready():
 		return nil
-	case <-r.pulse:
+	case <-r.poll:
 		return nil
-	case line, ok := <-r.person.line():
+	case line, ok := <-r.prompter.line():
 		return r.reply(ctx, line, ok)
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -305,7 +305,7 @@ func (r *runner) waiting() bool {
 func (r *runner) unanswered() []question {
 	var list []question
 	for _, q := range r.seen.open {
-		if !r.settled[q.RequestID] {
+		if !r.answered[q.RequestID] {
 			list = append(list, q)
 		}
 	}

@@ -24,7 +24,7 @@ func (a *app) searchCommand() *cobra.Command {
 		if text == "" {
 			return usagef("the TEXT to search for is empty")
 		}
-		return a.visit(cmd.Context(), func(c *client.Client) error {
+		return a.withVisitor(cmd.Context(), func(c *client.Client) error {
 			found, err := c.Search(cmd.Context(), api.SearchParams{Text: text, Max: *most})
 			if err != nil {
 				return err

@@ -44,7 +44,7 @@ func (a *app) serve(ctx context.Context, address, web, file string) error {
 	if err != nil {
 		return err
 	}
-	door, err := newDoor(ctx, dir, address, web, file)
+	door, err := openListeners(ctx, dir, address, web, file)
 	if err != nil {
 		return err
 	}
@@ -53,27 +53,27 @@ func (a *app) serve(ctx context.Context, address, web, file string) error {
 	if err != nil {
 		return err
 	}
-	a.tellServing(dir, door, node)
+	a.printListeners(dir, door, node)
 	err = door.serve(ctx, node)
-	return leave(node, err)
+	return closeNode(node, err)
 }
 
-// A serveDoor is where TCP clients come in: nowhere, unless an address was
+// A serveListeners is where TCP clients come in: nowhere, unless an address was
 // given.
-type serveDoor struct {
+type serveListeners struct {
 	listeners []net.Listener
 	web       []net.Listener // for HTTP
 	token     string
-	kept      string // where the token is
+	tokenPath string // where the token is
 }
 
-func newDoor(ctx context.Context, dir, address, web, file string) (*serveDoor, error) {
-	d := &serveDoor{}
+func openListeners(ctx context.Context, dir, address, web, file string) (*serveListeners, error) {
+	d := &serveListeners{}
 	if address == "" && web == "" {
 		return d, nil
 	}
 	var err error
-	if d.token, d.kept, err = serveToken(dir, file); err != nil {
+	if d.token, d.tokenPath, err = serveToken(dir, file); err != nil {
 		return nil, err
 	}
 	if address != "" {
@@ -92,14 +92,14 @@ func newDoor(ctx context.Context, dir, address, web, file string) (*serveDoor, e
 // serveToken finds the token of TCP clients, and says where it is.
 func serveToken(dir, file string) (token, kept string, err error) {
 	if file != "" {
-		token, err = keptToken(file, false)
+		token, err = readOrCreateToken(file, false)
 		return token, file, err
 	}
 	if token = os.Getenv("ABIDE_TOKEN"); token != "" {
 		return token, "the variable ABIDE_TOKEN", nil
 	}
 	kept = filepath.Join(dir, tokenFile)
-	token, err = keptToken(kept, true)
+	token, err = readOrCreateToken(kept, true)
 	return token, kept, err
 }
 
@@ -135,14 +135,14 @@ func listenErrorOrNil(err error) error {
 	return listenError(err)
 }
 
-func (d *serveDoor) close() {
+func (d *serveListeners) close() {
 	for _, l := range append(d.listeners, d.web...) {
 		l.Close()
 	}
 }
 
 // serve serves until ctx is done.
-func (d *serveDoor) serve(ctx context.Context, node *daemon.Node) error {
+func (d *serveListeners) serve(ctx context.Context, node *daemon.Node) error {
 	var err error
 	var webs sync.WaitGroup
 	defer webs.Wait()
@@ -164,8 +164,8 @@ func (d *serveDoor) serve(ctx context.Context, node *daemon.Node) error {
 	return err
 }
 
-// tellServing says where clients find the engine.
-func (a *app) tellServing(dir string, d *serveDoor, node *daemon.Node) {
+// printListeners says where clients find the engine.
+func (a *app) printListeners(dir string, d *serveListeners, node *daemon.Node) {
 	role := "engine"
 	if !node.Engine() {
 		role = "relay; another abide is the engine"
@@ -177,7 +177,7 @@ func (a *app) tellServing(dir string, d *serveDoor, node *daemon.Node) {
 	for _, l := range d.web {
 		a.out.printf("HTTP on %s\n", l.Addr())
 	}
-	if d.kept != "" {
-		a.out.printf("token in %s\n", d.kept)
+	if d.tokenPath != "" {
+		a.out.printf("token in %s\n", d.tokenPath)
 	}
 }

@@ -28,12 +28,12 @@ shows every event.`,
 	asJSON := jsonFlag(c)
 	all := c.Flags().Bool("all", false, "show every event, including those that were undone")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.visit(cmd.Context(), func(c *client.Client) error {
+		return a.withVisitor(cmd.Context(), func(c *client.Client) error {
 			info, err := find(cmd.Context(), c, args[0])
 			if err != nil {
 				return err
 			}
-			s, err := readStory(cmd.Context(), c, info)
+			s, err := readSession(cmd.Context(), c, info)
 			if *asJSON {
 				return first(a.out.json(s.forJSON(*all)), err)
 			}
@@ -53,16 +53,16 @@ func first(errs ...error) error {
 	return nil
 }
 
-// A story is a session as it is read.
-type story struct {
+// A sessionText is a session as it is read.
+type sessionText struct {
 	info   api.SessionInfo
 	events []event.Event
 	hidden []event.HistoryHiddenData // what was taken back
 }
 
-// readStory reads a session. If it is damaged, the story is what is whole.
-func readStory(ctx context.Context, c *client.Client, info api.SessionInfo) (*story, error) {
-	s := &story{info: info}
+// readSession reads a session. If it is damaged, the story is what is whole.
+func readSession(ctx context.Context, c *client.Client, info api.SessionInfo) (*sessionText, error) {
+	s := &sessionText{info: info}
 	for e, err := range c.Events(ctx, info.SessionID, 0) {
 		if err != nil {
 			return s, explainDamage(info.SessionID, err)
@@ -79,7 +79,7 @@ func readStory(ctx context.Context, c *client.Client, info api.SessionInfo) (*st
 	return s, nil
 }
 
-func (s *story) takenBack(at event.Seq) bool {
+func (s *sessionText) takenBack(at event.Seq) bool {
 	for _, d := range s.hidden {
 		if at >= d.From && at <= d.To {
 			return true
@@ -88,29 +88,29 @@ func (s *story) takenBack(at event.Seq) bool {
 	return false
 }
 
-// A storyEvent is an event of a story as JSON output has it.
-type storyEvent struct {
+// A shownEventJSON is an event of a story as JSON output has it.
+type shownEventJSON struct {
 	Position  event.Seq       `json:"position"`
 	TakenBack bool            `json:"takenBack,omitempty"`
 	Event     json.RawMessage `json:"event"`
 }
 
-func (s *story) forJSON(all bool) any {
-	list := []storyEvent{}
+func (s *sessionText) forJSON(all bool) any {
+	list := []shownEventJSON{}
 	for _, e := range s.events {
 		back := s.takenBack(e.Seq)
 		if all || !back && !e.Type.Hidden() {
-			list = append(list, storyEvent{e.Seq, back, e.Bytes})
+			list = append(list, shownEventJSON{e.Seq, back, e.Bytes})
 		}
 	}
 	return struct {
-		Session api.SessionInfo `json:"session"`
-		Events  []storyEvent    `json:"events"`
+		Session api.SessionInfo  `json:"session"`
+		Events  []shownEventJSON `json:"events"`
 	}{s.info, list}
 }
 
 // write prints the story.
-func (s *story) write(w io.Writer, paint painter, all bool) error {
+func (s *sessionText) write(w io.Writer, paint painter, all bool) error {
 	title := "session " + plain(string(s.info.SessionID))
 	if s.info.Name != "" {
 		title += "  " + oneLine(s.info.Name)
@@ -123,7 +123,7 @@ func (s *story) write(w io.Writer, paint painter, all bool) error {
 	}
 	for _, e := range s.events {
 		back := s.takenBack(e.Seq)
-		who, text := told(e)
+		who, text := describeEvent(e)
 		switch {
 		case all && who == "":
 			who, text = "·", string(e.Type)
@@ -147,66 +147,66 @@ func writeEntry(w io.Writer, paint painter, at event.Seq, who, text string) erro
 	return err
 }
 
-// told says who said or did what; nobody if a reader need not know. What does
+// describeEvent says who said or did what; nobody if a reader need not know. What does
 // not decode is shown as it is, and what a newer version has recorded by its kind.
-func told(e event.Event) (who, text string) {
+func describeEvent(e event.Event) (who, text string) {
 	if _, known := e.Type.Kind(); !known {
 		return "unknown", string(e.Type)
 	}
-	who, text, err := tell(e)
+	who, text, err := decodeAndDescribe(e)
 	if err != nil {
 		return string(e.Type), string(e.Bytes)
 	}
 	return who, text
 }
 
-func tell(e event.Event) (who, text string, err error) {
+func decodeAndDescribe(e event.Event) (who, text string, err error) {
 	switch q, ok, err := questionOf(e); {
 	case err != nil:
 		return "", "", err
 	case ok:
 		return "question", q.sentence() + "  [" + q.RequestID + "]", nil
 	}
-	if teller := tellers[e.Type]; teller != nil {
+	if teller := eventDescribers[e.Type]; teller != nil {
 		return teller(e)
 	}
 	return "", "", nil
 }
 
-// A teller says who said or did what in an event.
-type teller func(event.Event) (who, text string, err error)
+// A eventDescriber says who said or did what in an event.
+type eventDescriber func(event.Event) (who, text string, err error)
 
-// tells makes a teller of a function that is given the event's body.
-func tells[T any](say func(T) (who, text string)) teller {
+// describes makes a teller of a function that is given the event's body.
+func describes[T any](say func(T) (who, text string)) eventDescriber {
 	return func(e event.Event) (who, text string, err error) {
-		err = on(e, func(d T) { who, text = say(d) })
+		err = decodeFor(e, func(d T) { who, text = say(d) })
 		return who, text, err
 	}
 }
 
-// tellers are the kinds that a story has, beside questions. A kind that is shown to
+// eventDescribers are the kinds that a story has, beside questions. A kind that is shown to
 // clients and stands neither here nor in another view is among the silent ones.
-var tellers = map[event.Type]teller{
-	event.UserMessage:      tells(func(d event.UserMessageData) (who, text string) { return "user", d.Content }),
-	event.AssistantMessage: tells(func(d event.AssistantMessageData) (who, text string) { return "assistant", spoken(d) }),
-	event.ToolComplete:     tells(toolResult),
-	event.PermissionDone: tells(func(d event.PermissionDoneData) (who, text string) {
+var eventDescribers = map[event.Type]eventDescriber{
+	event.UserMessage:      describes(func(d event.UserMessageData) (who, text string) { return "user", d.Content }),
+	event.AssistantMessage: describes(func(d event.AssistantMessageData) (who, text string) { return "assistant", messageText(d) }),
+	event.ToolComplete:     describes(toolResult),
+	event.PermissionDone: describes(func(d event.PermissionDoneData) (who, text string) {
 		return "answer", strings.TrimSpace(d.Result.Kind + " " + d.Result.Feedback)
 	}),
-	event.UserInputDone:      tells(func(d event.UserInputDoneData) (who, text string) { return "answer", d.Reply }),
-	event.SessionError:       tells(func(d event.SessionErrorData) (who, text string) { return "error", d.Message }),
-	event.SessionWarning:     tells(func(d event.SessionWarningData) (who, text string) { return "warning", d.Message }),
-	event.SessionInfo:        tells(func(d event.SessionInfoData) (who, text string) { return "note", d.Message }),
-	event.SessionModelChange: tells(func(d event.SessionModelChangeData) (who, text string) { return "model", d.NewModel }),
-	event.Abort:              tells(func(d event.AbortData) (who, text string) { return "stopped", cmp.Or(d.Detail, d.Reason) }),
-	event.SessionForked: tells(func(d event.SessionForkedData) (who, text string) {
+	event.UserInputDone:      describes(func(d event.UserInputDoneData) (who, text string) { return "answer", d.Reply }),
+	event.SessionError:       describes(func(d event.SessionErrorData) (who, text string) { return "error", d.Message }),
+	event.SessionWarning:     describes(func(d event.SessionWarningData) (who, text string) { return "warning", d.Message }),
+	event.SessionInfo:        describes(func(d event.SessionInfoData) (who, text string) { return "note", d.Message }),
+	event.SessionModelChange: describes(func(d event.SessionModelChangeData) (who, text string) { return "model", d.NewModel }),
+	event.Abort:              describes(func(d event.AbortData) (who, text string) { return "stopped", cmp.Or(d.Detail, d.Reason) }),
+	event.SessionForked: describes(func(d event.SessionForkedData) (who, text string) {
 		return "forked", fmt.Sprintf("from %s at %d", d.Parent, d.At)
 	}),
-	event.HistoryHidden: tells(func(d event.HistoryHiddenData) (who, text string) {
+	event.HistoryHidden: describes(func(d event.HistoryHiddenData) (who, text string) {
 		return "rewound", fmt.Sprintf("%d to %d", d.From, d.To)
 	}),
-	event.CompactionComplete: tells(func(d event.CompactionCompleteData) (who, text string) { return "note", compactedTo(d) }),
-	event.ContextEpoch: tells(func(d event.ContextEpochData) (who, text string) {
+	event.CompactionComplete: describes(func(d event.CompactionCompleteData) (who, text string) { return "note", compactedTo(d) }),
+	event.ContextEpoch: describes(func(d event.ContextEpochData) (who, text string) {
 		if d.Kind == event.EpochUndo {
 			return "note", "the last compaction was undone"
 		}
@@ -214,9 +214,9 @@ var tellers = map[event.Type]teller{
 	}),
 }
 
-// silent are the kinds that clients are shown, but that no view of this program has
+// notShown are the kinds that clients are shown, but that no view of this program has
 // anything to say about.
-var silent = []event.Type{
+var notShown = []event.Type{
 	// What was asked for and is there to be seen in another way.
 	event.SessionStart, event.SessionResume, event.SessionIdle, event.SessionShutdown, event.ContextChanged, event.TitleChanged,
 	event.ModeChanged, event.PlanChanged, event.TaskDone, event.PermissionsChanged, event.CapabilitiesChanged, event.CommandsChanged,
@@ -235,14 +235,14 @@ var silent = []event.Type{
 	event.SubagentSelected, event.SubagentDeselected, event.CustomAgentsUpdated,
 }
 
-// spoken is what the model said, and which calls it wants made.
-func spoken(d event.AssistantMessageData) string {
+// messageText is what the model said, and which calls it wants made.
+func messageText(d event.AssistantMessageData) string {
 	var lines []string
 	if d.Content != "" {
 		lines = append(lines, d.Content)
 	}
 	for _, r := range d.ToolRequests {
-		lines = append(lines, "▸ "+r.Name+" "+brief(r.Arguments))
+		lines = append(lines, "▸ "+r.Name+" "+shortArguments(r.Arguments))
 	}
 	return strings.Join(lines, "\n")
 }

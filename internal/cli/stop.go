@@ -20,7 +20,7 @@ SIGKILL. Return when no process is left. Their agents are notified.`,
 	}
 	session := c.Flags().String("session", "", "`SESSION` of the TASK, if several sessions have one with this name")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.visit(cmd.Context(), func(c *client.Client) error {
+		return a.withVisitor(cmd.Context(), func(c *client.Client) error {
 			var failed error
 			for _, name := range args {
 				t, err := theTask(cmd.Context(), c, name, *session)

@@ -27,15 +27,15 @@ func (v *textView) begin(o opening) { v.progress.begin(o) }
 
 func (v *textView) event(e event.Event) {
 	if v.live {
-		show(streaming, v, e)
+		show(streamedEvents, v, e)
 	}
 	v.progress.event(e)
 }
 
-// streaming are the kinds that are shown as text arrives.
-var streaming = showing[*textView]{
-	event.MessageDelta:     shows((*textView).delta),
-	event.AssistantMessage: shows((*textView).whole),
+// streamedEvents are the kinds that are shown as text arrives.
+var streamedEvents = eventHandlers[*textView]{
+	event.MessageDelta:     handles((*textView).delta),
+	event.AssistantMessage: handles((*textView).whole),
 }
 
 func (v *textView) delta(d event.MessageDeltaData) {

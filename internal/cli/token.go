@@ -13,9 +13,9 @@ import (
 // tokenFile is where a token is kept that nobody chose.
 const tokenFile = "token"
 
-// keptToken returns the token of a file. With make, a file that is not there is
+// readOrCreateToken returns the token of a file. With make, a file that is not there is
 // made, for its owner alone.
-func keptToken(path string, make bool) (string, error) {
+func readOrCreateToken(path string, make bool) (string, error) {
 	b, err := os.ReadFile(path)
 	switch {
 	case make && errors.Is(err, fs.ErrNotExist):
@@ -48,7 +48,7 @@ func newToken(path string) (string, error) {
 	}
 	err = os.Link(tmp.Name(), path)
 	if errors.Is(err, fs.ErrExist) {
-		return keptToken(path, false)
+		return readOrCreateToken(path, false)
 	}
 	if err != nil {
 		return "", configError(fmt.Errorf("token: %w", err))

@@ -25,7 +25,7 @@ was repaired or because this version can read it, can be used again.`,
 	}
 	asJSON := jsonFlag(c)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.visit(cmd.Context(), func(c *client.Client) error {
+		return a.withVisitor(cmd.Context(), func(c *client.Client) error {
 			sessions, err := named(cmd.Context(), c, args)
 			if err != nil {
 				return err
@@ -39,7 +39,7 @@ was repaired or because this version can read it, can be used again.`,
 			} else {
 				err = a.printVerified(checked)
 			}
-			if err == nil && a.tellDamage(checked) {
+			if err == nil && a.printDamage(checked) {
 				err = &exitError{code: exitFailed}
 			}
 			return err
@@ -95,15 +95,15 @@ func (a *app) printVerified(checked []api.VerifyResult) error {
 	return a.print(t)
 }
 
-// tellDamage says what is wrong with each damaged session, and reports whether
+// printDamage says what is wrong with each damaged session, and reports whether
 // there is one.
-func (a *app) tellDamage(checked []api.VerifyResult) bool {
+func (a *app) printDamage(checked []api.VerifyResult) bool {
 	found := false
 	for _, r := range checked {
 		if r.Damage != nil {
 			found = true
 			a.err.printf("abide: session %s is damaged at event %d: %s; %s\n",
-				plain(string(r.SessionID)), r.Damage.Position, plain(r.Damage.Reason), wayOut(r.SessionID, r.Damage.Position-1))
+				plain(string(r.SessionID)), r.Damage.Position, plain(r.Damage.Reason), damageHint(r.SessionID, r.Damage.Position-1))
 		}
 	}
 	return found

@@ -71,13 +71,13 @@ func (a *app) workspace(ctx context.Context, f *workspaceFlags) error {
 		return err
 	}
 	defer func() { _ = manager.Close() }() // commands go on
-	door, err := f.door(ctx, home)
+	door, err := f.openListeners(ctx, home)
 	if err != nil {
 		return err
 	}
 	defer door.close()
 	a.out.printf("abide %s serves the workspace %s\n", a.opts.Version, dir)
-	door.tell(a.out)
+	door.print(a.out)
 	door.server.Workspace = local.New(dir, manager)
 	var sweeper sync.WaitGroup
 	sweeping, cancel := context.WithCancel(ctx)
@@ -91,16 +91,16 @@ func (a *app) workspace(ctx context.Context, f *workspaceFlags) error {
 	return err
 }
 
-// kept is how long a workspace keeps what was seen: output a week, and how commands
+// workspaceRetention is how long a workspace keeps what was seen: output a week, and how commands
 // ended a month.
-var kept = process.Retention{Output: 7 * 24 * time.Hour, Record: 30 * 24 * time.Hour}
+var workspaceRetention = process.Retention{Output: 7 * 24 * time.Hour, Record: 30 * 24 * time.Hour}
 
 // sweep removes what need not be kept, now and every hour.
 func sweep(ctx context.Context, m *process.Manager) {
 	tick := time.NewTicker(time.Hour)
 	defer tick.Stop()
 	for {
-		_ = m.Sweep(kept) // what cannot be removed now is tried again
+		_ = m.Sweep(workspaceRetention) // what cannot be removed now is tried again
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -141,16 +141,16 @@ func (a *app) processes(home string) (*process.Manager, error) {
 	return m, configError(err)
 }
 
-// A workspaceDoor is where the clients of a workspace come in.
-type workspaceDoor struct {
+// A workspaceListeners is where the clients of a workspace come in.
+type workspaceListeners struct {
 	listeners []net.Listener
 	network   string
 	server    *bridge.Server
-	kept      string // where the token is
+	tokenPath string // where the token is
 }
 
-// door opens the door, as wide as it may be.
-func (f *workspaceFlags) door(ctx context.Context, home string) (*workspaceDoor, error) {
+// openListeners opens the door, as wide as it may be.
+func (f *workspaceFlags) openListeners(ctx context.Context, home string) (*workspaceListeners, error) {
 	if f.listen == "" {
 		f.listen = "unix:" + filepath.Join(home, "sock")
 	}
@@ -158,11 +158,11 @@ func (f *workspaceFlags) door(ctx context.Context, home string) (*workspaceDoor,
 	if err != nil {
 		return nil, usagef("--listen: %w", err)
 	}
-	d := &workspaceDoor{network: network, server: &bridge.Server{}}
+	d := &workspaceListeners{network: network, server: &bridge.Server{}}
 	if d.server.TLS, err = f.tls(); err != nil {
 		return nil, err
 	}
-	if err := d.lock(f, home); err != nil {
+	if err := d.readToken(f, home); err != nil {
 		return nil, err
 	}
 	if network == "unix" {
@@ -176,17 +176,17 @@ func (f *workspaceFlags) door(ctx context.Context, home string) (*workspaceDoor,
 	return d, err
 }
 
-// lock finds the token. The private socket needs none.
-func (d *workspaceDoor) lock(f *workspaceFlags, home string) error {
+// readToken finds the token. The private socket needs none.
+func (d *workspaceListeners) readToken(f *workspaceFlags, home string) error {
 	if d.network == "unix" && f.tokenFile == "" {
 		return nil
 	}
 	var err error
-	d.kept = f.tokenFile
-	if d.kept == "" {
-		d.kept = filepath.Join(home, tokenFile)
+	d.tokenPath = f.tokenFile
+	if d.tokenPath == "" {
+		d.tokenPath = filepath.Join(home, tokenFile)
 	}
-	d.server.Token, err = keptToken(d.kept, f.tokenFile == "")
+	d.server.Token, err = readOrCreateToken(d.tokenPath, f.tokenFile == "")
 	return err
 }
 
@@ -248,24 +248,24 @@ func isLeft(path string) bool {
 	return errors.Is(err, syscall.ECONNREFUSED)
 }
 
-func (d *workspaceDoor) close() {
+func (d *workspaceListeners) close() {
 	for _, l := range d.listeners {
 		l.Close()
 	}
 }
 
-// tell says where clients find the workspace.
-func (d *workspaceDoor) tell(out *printer) {
+// print says where clients find the workspace.
+func (d *workspaceListeners) print(out *printer) {
 	for _, l := range d.listeners {
 		out.printf("listening on %s:%s\n", d.network, l.Addr())
 	}
-	if d.kept != "" {
-		out.printf("token in %s\n", d.kept)
+	if d.tokenPath != "" {
+		out.printf("token in %s\n", d.tokenPath)
 	}
 }
 
 // serve serves on all listeners until ctx is done or one of them fails.
-func (d *workspaceDoor) serve(ctx context.Context) error {
+func (d *workspaceListeners) serve(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	errs := make([]error, len(d.listeners))

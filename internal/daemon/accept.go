@@ -21,7 +21,7 @@ const (
 func accept(ctx context.Context, l net.Listener, log *slog.Logger) (net.Conn, error) {
 	for pause := acceptPause; ; pause = min(2*pause, maxAcceptPause) {
 		conn, err := l.Accept()
-		if err == nil || !passing(err) {
+		if err == nil || !isTransient(err) {
 			return conn, err
 		}
 		if pause == acceptPause {
@@ -35,9 +35,9 @@ func accept(ctx context.Context, l net.Listener, log *slog.Logger) (net.Conn, er
 	}
 }
 
-// passing reports whether an error is one of the moment: of the client that was
+// isTransient reports whether an error is one of the moment: of the client that was
 // about to connect, or for lack of something that others may give back.
-func passing(err error) bool {
+func isTransient(err error) bool {
 	return slices.ContainsFunc([]syscall.Errno{
 		syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM,
 		syscall.ECONNABORTED, syscall.ECONNRESET, syscall.EINTR,

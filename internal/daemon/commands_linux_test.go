@@ -55,7 +55,7 @@ func TestACommandInTheBackgroundIsToldAtTheNextStep(t *testing.T) {
 		t.Errorf("the call came to %+v", started)
 	}
 	if notices(a.model.request(t, 2), started.TaskID) != 0 || notices(third, started.TaskID) != 1 {
-		t.Errorf("the third request does not tell of the task once: %s", said(third))
+		t.Errorf("the third request does not tell of the task once: %s", withWindow(third))
 	}
 	if text := third.Messages[len(third.Messages)-1].Text; !strings.Contains(text, "<status>completed</status>") || !strings.Contains(text, "added 42 packages") {
 		t.Errorf("the model is told %q", text)
@@ -202,7 +202,7 @@ func TestAnInterruptedCommandIsATaskThatCanBeStopped(t *testing.T) {
 				roles = append(roles, m.Role)
 			}
 			if want := []model.Role{model.User, model.Assistant, model.ToolRole, model.ToolRole, model.User}; !slices.Equal(roles, want) {
-				t.Errorf("the roles are %v, want %v: %s", roles, want, said(next))
+				t.Errorf("the roles are %v, want %v: %s", roles, want, withWindow(next))
 			}
 			if got := result(t, next, 1); got != transcript.Interrupted {
 				t.Errorf("the open call was answered with %q", got)
@@ -221,8 +221,8 @@ func TestAnInterruptedCommandIsATaskThatCanBeStopped(t *testing.T) {
 				t.Errorf("the stopped command is %+v", ended)
 			}
 			told := a.model.telling(t, "build")
-			if n := notices(told, "build"); n != 1 || !strings.Contains(said(told), "<status>killed</status>") {
-				t.Errorf("the model is told %d times: %s", n, said(told))
+			if n := notices(told, "build"); n != 1 || !strings.Contains(withWindow(told), "<status>killed</status>") {
+				t.Errorf("the model is told %d times: %s", n, withWindow(told))
 			}
 			a.rest()
 		})
@@ -717,7 +717,7 @@ func TestRetentionRemovesNothingThatWaitsForTheModel(t *testing.T) {
 	a.rest()
 	last := a.model.requests()[len(a.model.requests())-1]
 	if notices(told, "job1") != 1 || notices(last, "job1") != 1 {
-		t.Errorf("the model reads %s", said(last))
+		t.Errorf("the model reads %s", withWindow(last))
 	}
 	if got := result(t, last, 3); got != "end\n<exited with exit code 0>" {
 		t.Errorf("the input that waited came to %q", got)
@@ -749,7 +749,7 @@ func TestTheSummaryIsThereOnceAndSpoilsNoCache(t *testing.T) {
 			t.Errorf("request %d: nothing runs, and the model sees %s", i+1, seen)
 		}
 		if strings.Contains(req.System, summaryLine) || strings.Contains(strings.Join(rest, "\n"), summaryLine) {
-			t.Errorf("request %d: the summary has become history: %s", i+1, said(req))
+			t.Errorf("request %d: the summary has become history: %s", i+1, withWindow(req))
 		}
 		if req.System != requests[0].System || len(rest) < len(before) || !slices.Equal(rest[:len(before)], before) {
 			t.Errorf("request %d does not begin as the one before:\n%q\n%q", i+1, before, rest)
@@ -779,7 +779,7 @@ func TestNoMessageIsLostWheneverItComes(t *testing.T) {
 	a.rest()
 	second := a.model.request(t, 2)
 	if text := second.Messages[len(second.Messages)-1].Text; !strings.Contains(text, "in the middle") {
-		t.Errorf("the next step is not told what came in the middle: %s", said(second))
+		t.Errorf("the next step is not told what came in the middle: %s", withWindow(second))
 	}
 	last := a.model.requests()[len(a.model.requests())-1]
 	for _, prompt := range []string{"Work", "in the middle", "queued", "on the last step", "afterwards"} {
@@ -790,7 +790,7 @@ func TestNoMessageIsLostWheneverItComes(t *testing.T) {
 			}
 		}
 		if n != 1 {
-			t.Errorf("%q is %d times in the last request: %s", prompt, n, said(last))
+			t.Errorf("%q is %d times in the last request: %s", prompt, n, withWindow(last))
 		}
 	}
 }

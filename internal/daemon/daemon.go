@@ -57,10 +57,10 @@ type Config struct {
 	MaxQueue int             // how many inputs can wait while a turn runs; the host's default if zero
 	Retries  []time.Duration // how long to wait before each further attempt at a model request; the host's default if nil
 
-	Written      Written            // about models that clients bring along
-	Instructions instructions.Rules // which files tell agents about a project
-	Commands     Commands           // how agents run commands
-	Memory       Memory             // where and how sessions are remembered
+	ModelSettings ModelSettings      // about models that clients bring along
+	Instructions  instructions.Rules // which files tell agents about a project
+	Commands      Commands           // how agents run commands
+	Memory        Memory             // where and how sessions are remembered
 
 	// Notice is told what people should know while clients wait: one line, said
 	// once for each wait. Nobody is told if it is nil.
@@ -81,13 +81,13 @@ type Node struct {
 	work   sync.WaitGroup
 	relays sync.WaitGroup // clients that are served by another process
 
-	notices  notices
-	promoted chan struct{} // closed when this process became the engine, or never will
-	mu       sync.Mutex
-	engine   *engine
-	trouble  error     // why this process could not become the engine yet; nil if there is another
-	troubled time.Time // since when
-	failed   error     // why this process will never be the engine, and there is no other
+	notices         notices
+	promoted        chan struct{} // closed when this process became the engine, or never will
+	mu              sync.Mutex
+	engine          *engine
+	takeoverError   error     // why this process could not become the engine yet; nil if there is another
+	takeoverFailing time.Time // since when
+	failed          error     // why this process will never be the engine, and there is no other
 }
 
 // errClosed means that the process is stopping.
@@ -113,7 +113,7 @@ func Open(ctx context.Context, c Config) (*Node, error) {
 	n := &Node{config: c, folder: f, log: c.Log, promoted: make(chan struct{})}
 	n.ctx, n.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	if !got {
-		n.work.Go(n.succeed)
+		n.work.Go(n.takeOver)
 		n.work.Go(func() { n.watchHolder(n.ctx) })
 		return n, nil
 	}
@@ -124,9 +124,9 @@ func Open(ctx context.Context, c Config) (*Node, error) {
 	return n, nil
 }
 
-// here returns the engine if it is in this process, or why there will never be
+// currentEngine returns the engine if it is in this process, or why there will never be
 // one.
-func (n *Node) here() (*engine, error) {
+func (n *Node) currentEngine() (*engine, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.engine, n.failed
@@ -134,7 +134,7 @@ func (n *Node) here() (*engine, error) {
 
 // Engine reports whether this process is the engine.
 func (n *Node) Engine() bool {
-	e, _ := n.here()
+	e, _ := n.currentEngine()
 	return e != nil
 }
 
@@ -144,7 +144,7 @@ func (n *Node) Done() <-chan struct{} { return n.ctx.Done() }
 
 // Err returns why this process can serve nobody any more.
 func (n *Node) Err() error {
-	if _, failed := n.here(); failed != nil {
+	if _, failed := n.currentEngine(); failed != nil {
 		return failed
 	}
 	return context.Cause(n.ctx)
@@ -153,12 +153,12 @@ func (n *Node) Err() error {
 // Close ends the connections, lets go of the folder and waits for everything.
 // Unfinished work goes on when the next engine starts.
 func (n *Node) Close() error {
-	if e, _ := n.here(); e != nil {
+	if e, _ := n.currentEngine(); e != nil {
 		n.noteFailure(e)
 	}
 	n.cancel(errClosed)
 	n.work.Wait()
-	if e, _ := n.here(); e != nil {
+	if e, _ := n.currentEngine(); e != nil {
 		return e.close()
 	}
 	return nil
@@ -226,7 +226,7 @@ func (n *Node) serve(ctx context.Context, client io.ReadWriteCloser, token strin
 	if err != nil {
 		return err
 	}
-	r, err := relay.New(client, relay.Options{Dial: n.dial, Silent: n.tellSilence, Defaults: defaults, Admit: rpc.Admit(token), Log: n.log})
+	r, err := relay.New(client, relay.Options{Dial: n.dial, Silent: n.reportSilence, Defaults: defaults, Admit: rpc.Admit(token), Log: n.log})
 	if err != nil {
 		return err
 	}
@@ -264,7 +264,7 @@ const (
 func (n *Node) dial(ctx context.Context) (net.Conn, error) {
 	began := time.Now()
 	for pause := dialPause; ; pause = min(2*pause, maxDialPause) {
-		e, err := n.here()
+		e, err := n.currentEngine()
 		if err != nil {
 			return nil, err
 		}
@@ -273,11 +273,11 @@ func (n *Node) dial(ctx context.Context) (net.Conn, error) {
 		}
 		conn, err := n.folder.Dial(ctx)
 		if err == nil {
-			n.isReached()
+			n.clearTakeoverError()
 			return conn, nil
 		}
 		if time.Since(began) > noticeAfter {
-			n.tellNoEngine()
+			n.reportNoEngine()
 			if err := n.delay(); err != nil {
 				return nil, err
 			}
@@ -334,7 +334,7 @@ func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, erro
 	if e.tools, err = openTools(n.folder, n.config.Commands, n.log); err != nil {
 		return nil, errors.Join(err, store.Close(), lock.Close())
 	}
-	found := &models{version: n.config.Version, written: n.config.Written, clients: make(map[string]*remote.Client)}
+	found := &models{version: n.config.Version, settings: n.config.ModelSettings, clients: make(map[string]*remote.Client)}
 	known := places.Open(filepath.Join(n.config.Dir, "locations.json"))
 	books := newBooks(n, known)
 	e.worker = newMemoryWorker(n, e.store, books)

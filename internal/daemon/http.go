@@ -65,13 +65,13 @@ func refuse(w http.ResponseWriter, status int, code, message string) {
 
 // answer answers a request, if the engine is in this process.
 func (n *Node) answer(w http.ResponseWriter, r *http.Request) {
-	e, err := n.here()
+	e, err := n.currentEngine()
 	switch {
 	case err != nil:
 		refuse(w, http.StatusInternalServerError, "internal", err.Error())
 	case e == nil:
 		w.Header().Set("Retry-After", "1")
-		refuse(w, http.StatusServiceUnavailable, "not_the_engine", n.whyNotHere())
+		refuse(w, http.StatusServiceUnavailable, "not_the_engine", n.whyNotEngine())
 	case e.tools.processes == nil:
 		refuse(w, http.StatusNotImplemented, "unsupported", process.ErrUnsupported.Error())
 	default:
@@ -79,9 +79,9 @@ func (n *Node) answer(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// whyNotHere says why this process is not the engine, and what to do.
-func (n *Node) whyNotHere() string {
-	if trouble := n.troubleNow(); trouble != nil {
+// whyNotEngine says why this process is not the engine, and what to do.
+func (n *Node) whyNotEngine() string {
+	if trouble := n.currentTakeoverError(); trouble != nil {
 		return fmt.Sprintf("there is no engine for now, and it is tried again: %v", trouble)
 	}
 	return "another process is the engine of this data folder: ask that one, or stop it and this one takes over"

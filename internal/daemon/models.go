@@ -25,8 +25,8 @@ import (
 // models finds the model that a session names. Clients of providers are kept,
 // so that their connections are.
 type models struct {
-	version string
-	written Written // of clients that bring their own provider along
+	version  string
+	settings ModelSettings // of clients that bring their own provider along
 
 	mu      sync.Mutex
 	clients map[string]*remote.Client
@@ -70,9 +70,9 @@ func (m *models) provided(ctx context.Context, config event.SessionConfiguredDat
 			return session.Endpoint{}, err
 		}
 	}
-	p = said(m.written.on(p), name, client.Window(name))
+	p = withWindow(m.settings.on(p), name, client.Window(name))
 	limits := window.LimitsOf(Capabilities(p, name), p.MaxOutputTokens)
-	return session.Endpoint{Model: tune(client, p, name), Name: name, Blind: blind(p, name), Window: limits.Window, Output: limits.Output}, nil
+	return session.Endpoint{Model: configure(client, p, name), Name: name, Blind: blind(p, name), Window: limits.Window, Output: limits.Output}, nil
 }
 
 // endpoint reads what a session has of its provider. Every turn asks for it, so it
@@ -160,7 +160,7 @@ func (m *models) list(ctx context.Context, p *api.Provider, transport http.Round
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, surveyTimeout, late(*p))
+	ctx, cancel := context.WithTimeoutCause(ctx, surveyTimeout, timeoutError(*p))
 	defer cancel()
 	if transport != nil {
 		ctx = model.WithTransport(ctx, transport)
@@ -169,7 +169,7 @@ func (m *models) list(ctx context.Context, p *api.Provider, transport http.Round
 	if err != nil {
 		return nil, err
 	}
-	known := m.written.on(*p)
+	known := m.settings.on(*p)
 	var list []api.Model
 	for _, name := range names {
 		can := Capabilities(known, name)

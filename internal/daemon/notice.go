@@ -33,37 +33,37 @@ func (n *notices) isNew(line string, vague bool, now time.Time) bool {
 	return true
 }
 
-// tellWait tells people what clients of this process wait for.
-func (n *Node) tellWait(why string, vague bool) {
+// reportWait tells people what clients of this process wait for.
+func (n *Node) reportWait(why string, vague bool) {
 	if n.config.Notice != nil && n.ctx.Err() == nil && n.notices.isNew(why, vague, time.Now()) {
 		n.config.Notice(why)
 	}
 }
 
-// tellSilence tells people who does not answer.
-func (n *Node) tellSilence() { n.blame("does not answer") }
+// reportSilence tells people who does not answer.
+func (n *Node) reportSilence() { n.reportHolder("does not answer") }
 
-// blame tells people who holds the folder, and what to do about it.
-func (n *Node) blame(fault string) {
+// reportHolder tells people who holds the folder, and what to do about it.
+func (n *Node) reportHolder(fault string) {
 	h := n.folder.Holder()
 	what := fmt.Sprintf("%s holds the data folder %s and ", h, n.folder.Dir())
 	switch {
 	case h.Stopped:
-		n.tellWait(fmt.Sprintf("%sis stopped: let it go on with kill -CONT %d", what, h.PID), false)
+		n.reportWait(fmt.Sprintf("%sis stopped: let it go on with kill -CONT %d", what, h.PID), false)
 	case h.PID != 0:
-		n.tellWait(fmt.Sprintf("%s%s: waiting for it; kill %d would end it, and lose nothing that is stored", what, fault, h.PID), true)
+		n.reportWait(fmt.Sprintf("%s%s: waiting for it; kill %d would end it, and lose nothing that is stored", what, fault, h.PID), true)
 	default:
-		n.tellWait(fmt.Sprintf("%s%s: waiting for it", what, fault), true)
+		n.reportWait(fmt.Sprintf("%s%s: waiting for it", what, fault), true)
 	}
 }
 
-// tellNoEngine tells people why no engine can be reached.
-func (n *Node) tellNoEngine() {
-	if trouble := n.troubleNow(); trouble != nil {
-		n.tellWait(fmt.Sprintf("waiting for an engine, and it is tried again: %v", trouble), false)
+// reportNoEngine tells people why no engine can be reached.
+func (n *Node) reportNoEngine() {
+	if trouble := n.currentTakeoverError(); trouble != nil {
+		n.reportWait(fmt.Sprintf("waiting for an engine, and it is tried again: %v", trouble), false)
 		return
 	}
-	n.blame("does not listen")
+	n.reportHolder("does not listen")
 }
 
 // watchHolder tells people if the engine is stopped, until this process is the
@@ -81,7 +81,7 @@ func (n *Node) watchHolder(ctx context.Context) {
 			return
 		}
 		if n.folder.Holder().Stopped {
-			n.tellSilence()
+			n.reportSilence()
 		}
 	}
 }

@@ -389,12 +389,12 @@ func result(t *testing.T, req *model.Request, n int) string {
 			return m.Text
 		}
 	}
-	t.Fatalf("the request has no such result: %s", said(req))
+	t.Fatalf("the request has no such result: %s", withWindow(req))
 	return ""
 }
 
-// said is a request for people.
-func said(req *model.Request) string {
+// withWindow is a request for people.
+func withWindow(req *model.Request) string {
 	var b strings.Builder
 	for _, m := range req.Messages {
 		fmt.Fprintf(&b, "\n%s %s %s %s", m.Role, m.CallID, m.Text, callNames(m))

@@ -29,17 +29,17 @@ func Ask(ctx context.Context, p api.Provider, version string) (Survey, error) {
 	if err != nil {
 		return Survey{}, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, surveyTimeout, late(p))
+	ctx, cancel := context.WithTimeoutCause(ctx, surveyTimeout, timeoutError(p))
 	defer cancel()
-	heard := &listener{next: http.DefaultTransport}
+	heard := &dateRecorder{next: http.DefaultTransport}
 	config := remoteConfig(p, api.ProviderSecret{APIKey: p.APIKey, BearerToken: p.BearerToken, Headers: p.Headers}, "abide/"+version)
 	config.Transport = heard
 	names, err := open(config).Models(ctx)
 	return Survey{names, heard.asked, heard.date}, err
 }
 
-// late is why a provider is not waited for any longer.
-func late(p api.Provider) error {
+// timeoutError is why a provider is not waited for any longer.
+func timeoutError(p api.Provider) error {
 	return &model.Error{
 		Kind: model.KindTimeout, Message: fmt.Sprintf("%s did not answer within %v; check the network and the base URL", host(p), surveyTimeout),
 	}
@@ -52,14 +52,14 @@ func host(p api.Provider) string {
 	return "the provider"
 }
 
-// A listener hears what time it is at the other end.
-type listener struct {
+// A dateRecorder hears what time it is at the other end.
+type dateRecorder struct {
 	next  http.RoundTripper
 	asked bool
 	date  time.Time
 }
 
-func (l *listener) RoundTrip(r *http.Request) (*http.Response, error) {
+func (l *dateRecorder) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := l.next.RoundTrip(r)
 	if err == nil {
 		l.asked = true

@@ -30,10 +30,10 @@ const (
 // for a process that can: after an upgrade the newer one may be starting again.
 const takeoverGrace = 3 * time.Second
 
-// succeed waits until the engine is no more, and takes its place. What stands in
+// takeOver waits until the engine is no more, and takes its place. What stands in
 // the way may pass, so it is tried again; and while another process is the engine,
 // this one is its relay. If it cannot pass, the process has no future.
-func (n *Node) succeed() {
+func (n *Node) takeOver() {
 	var first time.Time // when the first of a row of attempts failed
 	for pause := takeoverPause; ; pause = min(2*pause, maxTakeoverPause) {
 		asked := time.Now()
@@ -47,13 +47,13 @@ func (n *Node) succeed() {
 		switch {
 		case err == nil || n.ctx.Err() != nil:
 			return
-		case !canPass(err) && time.Since(first) > takeoverGrace:
+		case !isTemporary(err) && time.Since(first) > takeoverGrace:
 			n.fail(err)
 			return
 		}
-		n.noteTrouble(err)
+		n.recordTakeoverError(err)
 		if time.Since(first) > noticeAfter {
-			n.tellNoEngine()
+			n.reportNoEngine()
 		}
 		select {
 		case <-time.After(pause):
@@ -70,15 +70,15 @@ func (n *Node) promote(ctx context.Context, lock *folder.Lock) error {
 		return err
 	}
 	n.mu.Lock()
-	n.engine, n.trouble = e, nil
+	n.engine, n.takeoverError = e, nil
 	n.mu.Unlock()
 	close(n.promoted)
 	return nil
 }
 
-// canPass reports whether what keeps this process from being the engine may end
+// isTemporary reports whether what keeps this process from being the engine may end
 // without anybody touching the data folder itself.
-func canPass(err error) bool {
+func isTemporary(err error) bool {
 	return stores.IsTemporary(err) || slices.ContainsFunc([]syscall.Errno{
 		syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG, syscall.EIO, syscall.EROFS, syscall.EACCES, syscall.EPERM,
 		syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOBUFS, syscall.EAGAIN, syscall.EBUSY, syscall.EINTR,
@@ -102,38 +102,38 @@ func (n *Node) fail(err error) {
 	}()
 	select {
 	case <-told:
-	case <-time.After(farewell):
+	case <-time.After(clientErrorTime):
 	case <-n.ctx.Done():
 	}
 	n.cancel(err)
 }
 
-// farewell is how long clients have to take in that nobody serves them any more.
-const farewell = 5 * time.Second
+// clientErrorTime is how long clients have to take in that nobody serves them any more.
+const clientErrorTime = 5 * time.Second
 
-// noteTrouble remembers why this process is not the engine yet, and since when.
-func (n *Node) noteTrouble(err error) {
+// recordTakeoverError remembers why this process is not the engine yet, and since when.
+func (n *Node) recordTakeoverError(err error) {
 	n.log.Warn("could not take over from the engine that ended; it is tried again", "err", err)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.trouble == nil {
-		n.troubled = time.Now()
+	if n.takeoverError == nil {
+		n.takeoverFailing = time.Now()
 	}
-	n.trouble = err
+	n.takeoverError = err
 }
 
-// troubleNow returns why there is no engine for now; nil if there is one.
-func (n *Node) troubleNow() error {
+// currentTakeoverError returns why there is no engine for now; nil if there is one.
+func (n *Node) currentTakeoverError() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.trouble
+	return n.takeoverError
 }
 
-// isReached notes that another process is the engine.
-func (n *Node) isReached() {
+// clearTakeoverError notes that another process is the engine.
+func (n *Node) clearTakeoverError() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.trouble = nil
+	n.takeoverError = nil
 }
 
 // refuseAfter is how long requests wait for an engine before clients are told
@@ -145,8 +145,8 @@ const refuseAfter = 10 * time.Second
 func (n *Node) delay() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.trouble == nil || time.Since(n.troubled) < refuseAfter {
+	if n.takeoverError == nil || time.Since(n.takeoverFailing) < refuseAfter {
 		return nil
 	}
-	return &relay.Delay{Reason: n.trouble}
+	return &relay.Delay{Reason: n.takeoverError}
 }

@@ -48,7 +48,7 @@ type Commands struct {
 
 // openTools finds the commands again that are running.
 func openTools(f *folder.Folder, c Commands, log *slog.Logger) (*toolbox, error) {
-	t := &toolbox{folder: f, scopes: scopes{made: make(map[event.SessionID]made)}, log: log}
+	t := &toolbox{folder: f, scopes: scopes{cached: make(map[event.SessionID]cachedScope)}, log: log}
 	keep := cmp.Or(c.Keep, 7*24*time.Hour)
 	t.retention = process.Retention{Output: keep, Record: max(keep, 30*24*time.Hour)}
 	var err error
@@ -97,7 +97,7 @@ func (t *toolbox) sweep(ctx context.Context, host *session.Host) {
 	tick := time.NewTicker(sweepPause)
 	defer tick.Stop()
 	for t.processes != nil {
-		t.settle(ctx, host)
+		t.markUnawaited(ctx, host)
 		if err := t.processes.Sweep(t.retention); err != nil {
 			t.log.Warn("old output could not be removed", "err", err)
 		}
@@ -109,9 +109,9 @@ func (t *toolbox) sweep(ctx context.Context, host *session.Host) {
 	}
 }
 
-// settle marks commands as seen that nobody will hear of any more: the engine
+// markUnawaited marks commands as seen that nobody will hear of any more: the engine
 // died when it was about to, or they are no session's tasks.
-func (t *toolbox) settle(ctx context.Context, host *session.Host) {
+func (t *toolbox) markUnawaited(ctx context.Context, host *session.Host) {
 	for _, p := range t.processes.All() {
 		if !p.State.Ended() || p.Seen || time.Since(p.Ended) < sweepPause {
 			continue
@@ -137,11 +137,11 @@ func (t *toolbox) close() error {
 // scopes makes the scopes of sessions, once: a denied file stays denied when it
 // is renamed, as long as it was known under its name.
 type scopes struct {
-	mu   sync.Mutex
-	made map[event.SessionID]made
+	mu     sync.Mutex
+	cached map[event.SessionID]cachedScope
 }
 
-type made struct {
+type cachedScope struct {
 	rules event.ScopeRules
 	scope *scope.Scope
 }
@@ -153,21 +153,21 @@ const maxScopes = 1024
 func (s *scopes) of(call tool.Call) (*scope.Scope, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if m, ok := s.made[call.Session]; ok && reflect.DeepEqual(m.rules, call.Scope) {
+	if m, ok := s.cached[call.Session]; ok && reflect.DeepEqual(m.rules, call.Scope) {
 		return m.scope, nil
 	}
-	found, err := scope.New(ruled(call.Scope.Allow), ruled(call.Scope.Deny))
+	found, err := scope.New(scopeRules(call.Scope.Allow), scopeRules(call.Scope.Deny))
 	if err != nil {
 		return nil, err
 	}
-	if len(s.made) >= maxScopes {
-		clear(s.made)
+	if len(s.cached) >= maxScopes {
+		clear(s.cached)
 	}
-	s.made[call.Session] = made{call.Scope, found}
+	s.cached[call.Session] = cachedScope{call.Scope, found}
 	return found, nil
 }
 
-func ruled(rules []event.ScopeRule) []scope.Rule {
+func scopeRules(rules []event.ScopeRule) []scope.Rule {
 	list := make([]scope.Rule, len(rules))
 	for i, r := range rules {
 		list[i].Target = r.Target

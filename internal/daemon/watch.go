@@ -50,7 +50,7 @@ func (n *Node) watchFolder(e *engine) {
 			n.cancel(&FolderError{fmt.Errorf("%w: %w", eventlog.ErrClosed, err)})
 			return
 		}
-		if err == nil && !e.lock.IsHeard() {
+		if err == nil && !e.lock.IsListening() {
 			err = n.listenAgain(e)
 		}
 		if err != nil {

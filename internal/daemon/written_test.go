@@ -26,7 +26,7 @@ func TestWhatIsWrittenDownCountsForProvidersThatClientsBringAlong(t *testing.T) 
 	one, two := 1.0, 2.0
 	n, err := daemon.Open(t.Context(), daemon.Config{
 		Dir: t.TempDir(), Version: "test",
-		Written: daemon.Written{MaxOutput: 77, Models: map[string]api.ModelLimits{"m": {Input: &one, Output: &two}}},
+		ModelSettings: daemon.ModelSettings{MaxOutput: 77, Models: map[string]api.ModelLimits{"m": {Input: &one, Output: &two}}},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -18,9 +18,9 @@ func (c *Conn) Call(ctx context.Context, method string, params, result any) erro
 	if err != nil {
 		return err
 	}
-	id, answer, err := c.begin()
+	id, answer, err := c.reserveCall()
 	if err == nil {
-		defer c.forget(id)
+		defer c.forgetCall(id)
 		err = c.out.Put(ctx, callHead(id, method), raw.bytes, closing)
 	}
 	raw.free()
@@ -51,8 +51,8 @@ func (c *Conn) failed(verb, method string, err error) error {
 	return fmt.Errorf("%s %s: %w", verb, method, err)
 }
 
-// begin reserves an id and a place for its answer.
-func (c *Conn) begin() (int64, <-chan Message, error) {
+// reserveCall reserves an id and a place for its answer.
+func (c *Conn) reserveCall() (int64, <-chan Message, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ended {
@@ -64,15 +64,15 @@ func (c *Conn) begin() (int64, <-chan Message, error) {
 	return c.lastCall, answer, nil
 }
 
-func (c *Conn) forget(id int64) {
+func (c *Conn) forgetCall(id int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.calls, id)
 }
 
-// answered hands an answer to the call that waits for it. Nobody waits for
+// deliverAnswer hands an answer to the call that waits for it. Nobody waits for
 // late and second ones.
-func (c *Conn) answered(m Message) {
+func (c *Conn) deliverAnswer(m Message) {
 	id, err := strconv.ParseInt(string(m.ID), 10, 64)
 	if err != nil {
 		return

@@ -52,11 +52,11 @@ type Conn struct {
 	out  *Outbox
 	done chan struct{} // closed when the end begins
 
-	sever    func() error   // closes rwc, once
-	handlers sync.WaitGroup // one for each request in flight
-	workers  sync.WaitGroup // the goroutines that handle them
-	resting  atomic.Int32   // how many of these have nothing to do
-	idle     chan work      // what they wait for
+	closeStream func() error        // closes rwc, once
+	handlers    sync.WaitGroup      // one for each request in flight
+	workers     sync.WaitGroup      // the goroutines that handle them
+	idleWorkers atomic.Int32        // how many of these have nothing to do
+	idle        chan pendingRequest // what they wait for
 
 	mu       sync.Mutex
 	ended    bool
@@ -71,13 +71,13 @@ type Conn struct {
 // reads and writes.
 func New(rwc io.ReadWriteCloser, opt Options) *Conn {
 	c := &Conn{
-		rwc:      rwc,
-		opt:      opt.filled(),
-		done:     make(chan struct{}),
-		sever:    sync.OnceValue(rwc.Close),
-		calls:    make(map[int64]chan Message),
-		requests: make(map[string]context.CancelFunc),
-		idle:     make(chan work),
+		rwc:         rwc,
+		opt:         opt.filled(),
+		done:        make(chan struct{}),
+		closeStream: sync.OnceValue(rwc.Close),
+		calls:       make(map[int64]chan Message),
+		requests:    make(map[string]context.CancelFunc),
+		idle:        make(chan pendingRequest),
 	}
 	c.out = NewOutbox(peer{c}, c.opt.Outbox, c.opt.Stall)
 	return c
@@ -91,7 +91,7 @@ func (p peer) Write(b []byte) (int, error) { return p.c.rwc.Write(b) }
 
 func (p peer) Close() error {
 	p.c.end(p.c.out.stallError())
-	return p.c.sever()
+	return p.c.closeStream()
 }
 
 // Pair returns two connections joined in memory.
@@ -122,13 +122,13 @@ func (c *Conn) Run(ctx context.Context) error {
 	})
 	<-c.done
 	cancel(ErrClosed)
-	deadline := time.AfterFunc(c.opt.Drain, func() { c.sever() })
+	deadline := time.AfterFunc(c.opt.Drain, func() { c.closeStream() })
 	defer deadline.Stop()
 	c.handlers.Wait()
 	c.workers.Wait()
 	c.out.Close()
 	writer.Wait()
-	c.sever()
+	c.closeStream()
 	reader.Wait()
 	return c.cause
 }
@@ -140,7 +140,7 @@ func (c *Conn) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.running {
-		return c.sever()
+		return c.closeStream()
 	}
 	return nil
 }
@@ -190,11 +190,11 @@ func (c *Conn) read(ctx context.Context) error {
 		case fault != nil:
 			c.refuse(m.ID, fault)
 		case m.IsAnswer():
-			c.answered(m)
+			c.deliverAnswer(m)
 		case m.IsRequest():
 			c.accept(ctx, m)
 		default:
-			c.notified(ctx, m)
+			c.handleNotification(ctx, m)
 		}
 	}
 }
@@ -216,8 +216,8 @@ func ordinary(err error) error {
 	return err
 }
 
-// notified handles a notification before the next frame is read.
-func (c *Conn) notified(ctx context.Context, m Message) {
+// handleNotification handles a notification before the next frame is read.
+func (c *Conn) handleNotification(ctx context.Context, m Message) {
 	if m.Params != nil && !IsObject(m.Params) {
 		return
 	}
@@ -257,16 +257,16 @@ func (c *Conn) accept(ctx context.Context, m Message) {
 		c.refuse(m.ID, err)
 		return
 	}
-	w := work{ctx, cancel, &Request{Method: m.Method, Params: m.Params, ID: m.ID, conn: c}}
+	w := pendingRequest{ctx, cancel, &Request{Method: m.Method, Params: m.Params, ID: m.ID, conn: c}}
 	select {
 	case c.idle <- w:
 	default:
-		c.workers.Go(func() { c.labour(w) })
+		c.workers.Go(func() { c.serveRequests(w) })
 	}
 }
 
-// work is a request to be handled.
-type work struct {
+// pendingRequest is a request to be handled.
+type pendingRequest struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	req    *Request
@@ -276,31 +276,31 @@ type work struct {
 // to grow its stack again.
 const maxIdle = 8
 
-// labour handles a request, and others that come when it is done.
-func (c *Conn) labour(w work) {
-	for more := true; more; w, more = c.rest() {
-		c.do(w)
+// serveRequests handles a request, and others that come when it is done.
+func (c *Conn) serveRequests(w pendingRequest) {
+	for more := true; more; w, more = c.nextRequest() {
+		c.serveRequest(w)
 	}
 }
 
-func (c *Conn) do(w work) {
+func (c *Conn) serveRequest(w pendingRequest) {
 	defer c.handlers.Done()
-	defer c.finished(w.req.ID, w.cancel)
+	defer c.forgetRequest(w.req.ID, w.cancel)
 	c.handle(w.ctx, w.req)
 }
 
-// rest waits for the next request, unless enough others do.
-func (c *Conn) rest() (work, bool) {
-	if c.resting.Add(1) > maxIdle {
-		c.resting.Add(-1)
-		return work{}, false
+// nextRequest waits for the next request, unless enough others do.
+func (c *Conn) nextRequest() (pendingRequest, bool) {
+	if c.idleWorkers.Add(1) > maxIdle {
+		c.idleWorkers.Add(-1)
+		return pendingRequest{}, false
 	}
-	defer c.resting.Add(-1)
+	defer c.idleWorkers.Add(-1)
 	select {
 	case w := <-c.idle:
 		return w, true
 	case <-c.done:
-		return work{}, false
+		return pendingRequest{}, false
 	}
 }
 
@@ -321,7 +321,7 @@ func (c *Conn) admit(m Message, cancel context.CancelFunc) *Error {
 	return nil
 }
 
-func (c *Conn) finished(id json.RawMessage, cancel context.CancelFunc) {
+func (c *Conn) forgetRequest(id json.RawMessage, cancel context.CancelFunc) {
 	cancel()
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -326,7 +326,7 @@ func TestFewGoroutinesWaitForTheNextRequest(t *testing.T) {
 		waiting := func(when string, want int32) {
 			t.Helper()
 			synctest.Wait()
-			if n := server.resting.Load(); n != want {
+			if n := server.idleWorkers.Load(); n != want {
 				t.Errorf("%s: %d goroutines wait for a request, want %d", when, n, want)
 			}
 		}

@@ -86,7 +86,7 @@ func cutOff(err error, inside bool) error {
 	if err == io.EOF && inside {
 		return fmt.Errorf("the peer vanished in the middle of a frame: %w", io.ErrUnexpectedEOF)
 	}
-	return explain(err)
+	return wrapGone(err)
 }
 
 // field reads one header line. Only Content-Length means something.

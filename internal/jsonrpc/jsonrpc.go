@@ -84,8 +84,8 @@ var (
 	ErrStalled = errors.New("the peer has stopped reading")
 )
 
-// explain adds ErrGone to an error of the stream, if that is what it means.
-func explain(err error) error {
+// wrapGone adds ErrGone to an error of the stream, if that is what it means.
+func wrapGone(err error) error {
 	for _, known := range []error{syscall.EPIPE, syscall.ECONNRESET, io.ErrClosedPipe, net.ErrClosed} {
 		if errors.Is(err, known) {
 			return fmt.Errorf("%w: %w", ErrGone, err)

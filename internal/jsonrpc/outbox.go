@@ -31,11 +31,11 @@ type Outbox struct {
 	failing bool // nobody may wait for room any more
 	closed  bool // nothing more is queued
 
-	pieces  []waiting   // that came too fast, after all that is in the queue
-	held    int         // their bytes
-	paced   time.Time   // up to when the pace of pieces is used up
-	release *time.Timer // makes them due; nil before the first
-	due     bool        // they may leave
+	pieces  []queuedPiece // that came too fast, after all that is in the queue
+	held    int           // their bytes
+	paced   time.Time     // up to when the pace of pieces is used up
+	release *time.Timer   // makes them due; nil before the first
+	due     bool          // they may leave
 
 	stalled atomic.Bool
 }
@@ -86,7 +86,7 @@ func (o *Outbox) halfEmpty() <-chan struct{} {
 		o.drained = make(chan struct{})
 	}
 	ch := o.drained
-	o.noticeLocked()
+	o.signalDrainedLocked()
 	return ch
 }
 
@@ -103,7 +103,7 @@ func (o *Outbox) Close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.failing, o.closed = true, true
-	o.settleLocked()
+	o.flushPiecesLocked()
 	o.room.Broadcast()
 	o.work.Signal()
 }
@@ -120,7 +120,7 @@ func (o *Outbox) Run() error {
 	watch.Stop()
 	var spare []byte
 	for {
-		batch := o.take(spare)
+		batch := o.awaitBatch(spare)
 		if batch == nil {
 			return nil
 		}
@@ -136,35 +136,35 @@ func (o *Outbox) failure(err error) error {
 	if o.stalled.Load() {
 		return o.stallError()
 	}
-	return explain(err)
+	return wrapGone(err)
 }
 
 func (o *Outbox) stallError() error {
 	return fmt.Errorf("%w: nothing was accepted for %v", ErrStalled, o.stall)
 }
 
-// take waits for something to write and leaves an empty queue.
-func (o *Outbox) take(spare []byte) []byte {
+// awaitBatch waits for something to write and leaves an empty queue.
+func (o *Outbox) awaitBatch(spare []byte) []byte {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for len(o.queue) == 0 && !o.due {
 		if o.closed {
 			return nil
 		}
-		spare, o.queue = small(spare, keepSpare), small(o.queue, keepSpare)
+		spare, o.queue = keepSmall(spare, keepSpare), keepSmall(o.queue, keepSpare)
 		o.work.Wait()
 	}
 	if o.due {
 		o.inPaceLocked(time.Now())
-		o.settleLocked()
+		o.flushPiecesLocked()
 	}
 	batch := o.queue
-	o.queue, o.writing = small(spare, 2*o.limit), len(batch)
+	o.queue, o.writing = keepSmall(spare, 2*o.limit), len(batch)
 	return batch
 }
 
-// small keeps a buffer for later unless it is too large for that.
-func small(buf []byte, max int) []byte {
+// keepSmall keeps a buffer for later unless it is too large for that.
+func keepSmall(buf []byte, max int) []byte {
 	if cap(buf) > max {
 		return nil
 	}
@@ -192,13 +192,13 @@ func (o *Outbox) accepted(n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.writing -= n
-	o.noticeLocked()
+	o.signalDrainedLocked()
 	if o.waiting > 0 {
 		o.room.Broadcast()
 	}
 }
 
-func (o *Outbox) noticeLocked() {
+func (o *Outbox) signalDrainedLocked() {
 	if o.drained != nil && o.queuedLocked() <= o.limit/2 {
 		close(o.drained)
 		o.drained = nil
@@ -235,7 +235,7 @@ func (o *Outbox) waitLocked(ctx context.Context, size int) error {
 }
 
 func (o *Outbox) addLocked(parts [][]byte) {
-	o.settleLocked()
+	o.flushPiecesLocked()
 	o.queue = AppendFrame(o.queue, parts...)
 	o.work.Signal()
 }

@@ -31,8 +31,8 @@ func (c *Conn) TryPiece(method string, p Piece) bool {
 	return c.out.tryPiece(notifyHead(scratch[:0], method), p)
 }
 
-// waiting is a piece that has not left yet.
-type waiting struct {
+// queuedPiece is a piece that has not left yet.
+type queuedPiece struct {
 	lane, stream string
 	body, tail   []byte
 }
@@ -78,7 +78,7 @@ func (o *Outbox) joinLocked(start []byte, p Piece) {
 	if len(o.pieces) == 0 {
 		o.releaseLocked(time.Until(o.paced.Add(pace)))
 	}
-	w := waiting{lane: p.Lane, stream: string(p.Stream)}
+	w := queuedPiece{lane: p.Lane, stream: string(p.Stream)}
 	w.body = append(append(append(make([]byte, 0, 1024), start...), p.Head...), p.Text...)
 	w.tail = append(append(make([]byte, 0, len(p.Tail)+len(closing)), p.Tail...), closing...)
 	o.pieces = append(o.pieces, w)
@@ -86,7 +86,7 @@ func (o *Outbox) joinLocked(start []byte, p Piece) {
 }
 
 // lastLocked returns the last piece that waits in a lane.
-func (o *Outbox) lastLocked(lane string) *waiting {
+func (o *Outbox) lastLocked(lane string) *queuedPiece {
 	for i := len(o.pieces) - 1; i >= 0; i-- {
 		if o.pieces[i].lane == lane {
 			return &o.pieces[i]
@@ -110,8 +110,8 @@ func (o *Outbox) releaseLocked(after time.Duration) {
 	o.release.Reset(after)
 }
 
-// settleLocked makes frames of the pieces that wait.
-func (o *Outbox) settleLocked() {
+// flushPiecesLocked makes frames of the pieces that wait.
+func (o *Outbox) flushPiecesLocked() {
 	if len(o.pieces) == 0 {
 		return
 	}

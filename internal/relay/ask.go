@@ -35,42 +35,42 @@ func (r *Relay) ask(ctx context.Context, l *link, m jsonrpc.Message) error {
 	if a.handle = questions[m.Method]; a.handle != "" {
 		a.session, a.request = textMember(m.Params, "sessionId"), textMember(m.Params, "requestId")
 	}
-	if known := r.knownAsk(a); known != nil {
+	if known := r.answeredAsk(a); known != nil {
 		return l.answer(ctx, a.id, known.answer)
 	}
-	id := r.keepAsk(a)
+	id := r.addAsk(a)
 	if id == "" {
 		return nil
 	}
 	return r.out.Put(ctx, appendHead(nil, []byte(id), m.Method), orEmpty(m.Params), closing)
 }
 
-// knownAsk returns the same question of an engine that is gone, if the client
+// answeredAsk returns the same question of an engine that is gone, if the client
 // has answered it.
-func (r *Relay) knownAsk(a *ask) *ask {
+func (r *Relay) answeredAsk(a *ask) *ask {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, old := range slices.Backward(r.answered) {
-		if a.repeats(old) {
+		if a.isRepetitionOf(old) {
 			return old
 		}
 	}
 	return nil
 }
 
-// repeats reports whether old is the same question to the user, asked by another
+// isRepetitionOf reports whether old is the same question to the user, asked by another
 // engine.
-func (a *ask) repeats(old *ask) bool {
+func (a *ask) isRepetitionOf(old *ask) bool {
 	return a.request != "" && a.request == old.request && a.session == old.session && a.link != old.link
 }
 
-// keepAsk remembers an ask and returns its id for the client. The id is empty if the
+// addAsk remembers an ask and returns its id for the client. The id is empty if the
 // client has the same question from an engine that is gone.
-func (r *Relay) keepAsk(a *ask) string {
+func (r *Relay) addAsk(a *ask) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for id, old := range r.asks {
-		if a.repeats(old) {
+		if a.isRepetitionOf(old) {
 			r.asks[id] = a
 			return ""
 		}
@@ -84,7 +84,7 @@ func (r *Relay) keepAsk(a *ask) string {
 // reply passes the client's answer on to the engine that asked. If that engine is
 // gone, an answer of the user goes to the next engine, and any other is dropped.
 func (r *Relay) reply(ctx context.Context, m jsonrpc.Message) {
-	a, current := r.takeAsk(m)
+	a, current := r.removeAsk(m)
 	switch {
 	case a == nil:
 		r.log.Debug("dropped an answer to an unknown request", "id", string(m.ID))
@@ -93,13 +93,13 @@ func (r *Relay) reply(ctx context.Context, m jsonrpc.Message) {
 	case current:
 		a.link.answer(ctx, a.id, m.Result)
 	case m.Err == nil:
-		r.forward(ctx, r.handOver(a))
+		r.forward(ctx, r.answerRequest(a))
 	}
 }
 
-// takeAsk removes and returns the ask that the client answers, and reports whether the
+// removeAsk removes and returns the ask that the client answers, and reports whether the
 // engine that asked is still there.
-func (r *Relay) takeAsk(m jsonrpc.Message) (a *ask, current bool) {
+func (r *Relay) removeAsk(m jsonrpc.Message) (a *ask, current bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	a = r.asks[string(m.ID)]
@@ -111,16 +111,16 @@ func (r *Relay) takeAsk(m jsonrpc.Message) (a *ask, current bool) {
 	if a.request != "" && m.Err == nil {
 		a.answer, a.handed = m.Result, !current
 		r.answered = append(r.answered, a)
-		r.answered = r.answered[max(0, len(r.answered)-maxRemember):]
+		r.answered = r.answered[max(0, len(r.answered)-maxAnswered):]
 	}
 	return a, current
 }
 
-// handOver makes the request that gives an answer of the user to another engine. An
+// answerRequest makes the request that gives an answer of the user to another engine. An
 // engine that gets it twice ignores the second one.
-func (r *Relay) handOver(a *ask) *parcel {
+func (r *Relay) answerRequest(a *ask) *queuedMessage {
 	id := quote(r.nextKey())
-	p := &parcel{id: string(id), method: a.handle, own: true}
+	p := &queuedMessage{id: string(id), method: a.handle, own: true}
 	p.head = slices.Concat(appendHead(nil, id, p.method), []byte(`{"sessionId":`), quote(a.session),
 		[]byte(`,"requestId":`), quote(a.request), []byte(`,"response":`), a.answer, closing)
 	return p

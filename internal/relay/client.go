@@ -18,32 +18,32 @@ const cancelMethod = "$/cancelRequest"
 // readClient reads the client's messages until it leaves.
 func (r *Relay) readClient(ctx context.Context) error {
 	in := jsonrpc.NewReader(r.client, r.opt.MaxFrame)
-	for r.waitRoom(ctx) {
+	for r.waitForSpace(ctx) {
 		body, err := in.Next(nil)
 		if err == io.EOF {
 			r.leave(ctx)
 			return errLeft
 		}
 		if err != nil {
-			return ordinary(r.unreadable(ctx, err))
+			return ordinary(r.refuseFrame(ctx, err))
 		}
 		r.fromClient(ctx, body)
 	}
 	return context.Cause(ctx)
 }
 
-// unreadable answers a malformed frame with an error, and returns the error of the
+// refuseFrame answers a malformed frame with an error, and returns the error of the
 // read.
-func (r *Relay) unreadable(ctx context.Context, err error) error {
+func (r *Relay) refuseFrame(ctx context.Context, err error) error {
 	if fault, ok := errors.AsType[*jsonrpc.FrameError](err); ok {
 		r.refuse(ctx, nil, jsonrpc.Errorf(jsonrpc.CodeParse, "%v", fault))
 	}
 	return err
 }
 
-// waitRoom waits while there is no engine and the backlog is full. It returns false
+// waitForSpace waits while there is no engine and the backlog is full. It returns false
 // if ctx is done.
-func (r *Relay) waitRoom(ctx context.Context) bool {
+func (r *Relay) waitForSpace(ctx context.Context) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for !r.ready && (r.queued >= r.opt.Queue || len(r.requests) >= maxWaiting) && ctx.Err() == nil {
@@ -87,7 +87,7 @@ func (r *Relay) fromClient(ctx context.Context, body []byte) {
 	case m.Method == cancelMethod:
 		r.cancelRequest(ctx, member(m.Params, "id"))
 	default:
-		r.forward(ctx, newParcel(m, r.nextKey()))
+		r.forward(ctx, newQueuedMessage(m, r.nextKey()))
 	}
 }
 
@@ -127,20 +127,20 @@ func (r *Relay) nextKey() string {
 	return r.id + "/" + strconv.FormatInt(r.count, 10)
 }
 
-// forward sends a parcel to the engine, or leaves it for the next one.
-func (r *Relay) forward(ctx context.Context, p *parcel) {
+// forward sends a queuedMessage to the engine, or leaves it for the next one.
+func (r *Relay) forward(ctx context.Context, p *queuedMessage) {
 	if l := r.accept(p); l != nil {
-		l.out.Put(ctx, p.body(0)...) // if the engine is lost, the next one gets the parcel
+		l.out.Put(ctx, p.body(0)...) // if the engine is lost, the next one gets the queuedMessage
 	}
 }
 
-// accept registers a parcel, and returns the engine if it is ready. Otherwise the
-// parcel waits in the backlog.
-func (r *Relay) accept(p *parcel) *link {
+// accept registers a queuedMessage, and returns the engine if it is ready. Otherwise the
+// queuedMessage waits in the backlog.
+func (r *Relay) accept(p *queuedMessage) *link {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.reviveLocked(p)
-	r.takeLocked(p)
+	r.resetFloorLocked(p)
+	r.registerLocked(p)
 	if r.ready {
 		p.sends++
 		return r.link
@@ -150,7 +150,7 @@ func (r *Relay) accept(p *parcel) *link {
 	return nil
 }
 
-func (r *Relay) takeLocked(p *parcel) {
+func (r *Relay) registerLocked(p *queuedMessage) {
 	r.count++
 	p.n = r.count
 	if p.id != "" {
@@ -169,7 +169,7 @@ func (r *Relay) cancelRequest(ctx context.Context, id json.RawMessage) {
 	}
 	r.mu.Unlock()
 	if known {
-		r.forward(ctx, &parcel{head: cancel[:len(cancel)-1]})
+		r.forward(ctx, &queuedMessage{head: cancel[:len(cancel)-1]})
 	}
 }
 
@@ -193,8 +193,8 @@ func (r *Relay) refuse(ctx context.Context, id json.RawMessage, fault *jsonrpc.E
 // client can send them again.
 func (r *Relay) postpone(ctx context.Context, why *Delay) {
 	r.mu.Lock()
-	var refused []*parcel
-	r.backlog = slices.DeleteFunc(r.backlog, func(p *parcel) bool {
+	var refused []*queuedMessage
+	r.backlog = slices.DeleteFunc(r.backlog, func(p *queuedMessage) bool {
 		unseen := p.id != "" && !p.own && p.sends == 0
 		if unseen {
 			refused = append(refused, p)
@@ -211,14 +211,14 @@ func (r *Relay) postpone(ctx context.Context, why *Delay) {
 	}
 }
 
-// giveUp answers all open requests with an error, because no engine will answer them.
+// failOpenRequests answers all open requests with an error, because no engine will answer them.
 // A client without an open request gets an error as well: otherwise it would only see
 // its connection end.
-func (r *Relay) giveUp(cause error) {
+func (r *Relay) failOpenRequests(cause error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	r.mu.Lock()
-	lost := slices.DeleteFunc(slices.Collect(maps.Values(r.requests)), func(p *parcel) bool { return p.own })
+	lost := slices.DeleteFunc(slices.Collect(maps.Values(r.requests)), func(p *queuedMessage) bool { return p.own })
 	clear(r.requests)
 	r.mu.Unlock()
 	for _, p := range lost {

@@ -80,7 +80,7 @@ func (r *Relay) noEngine(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	r.giveUp(err)
+	r.failOpenRequests(err)
 	return err
 }
 
@@ -119,8 +119,8 @@ func (r *Relay) serve(ctx context.Context, conn net.Conn) (served bool, err erro
 		ended = r.readEngine(ctx, l)
 	})
 	answered := make(chan struct{})
-	parts.Go(func() { r.tellSilence(l, answered) })
-	err = r.greet(ctx, l)
+	parts.Go(func() { r.reportSilence(l, answered) })
+	err = r.restoreClient(ctx, l)
 	close(answered)
 	if err == nil {
 		<-l.over
@@ -129,12 +129,12 @@ func (r *Relay) serve(ctx context.Context, conn net.Conn) (served bool, err erro
 	l.end()
 	l.out.Close()
 	parts.Wait()
-	r.lost(ctx, l)
+	r.requeueUnanswered(ctx, l)
 	return served, cmp.Or(err, ended)
 }
 
-// tellSilence calls Silent once a second until the engine has answered or is lost.
-func (r *Relay) tellSilence(l *link, answered <-chan struct{}) {
+// reportSilence calls Silent once a second until the engine has answered or is lost.
+func (r *Relay) reportSilence(l *link, answered <-chan struct{}) {
 	tick := time.NewTicker(silence)
 	defer tick.Stop()
 	for {
@@ -149,26 +149,26 @@ func (r *Relay) tellSilence(l *link, answered <-chan struct{}) {
 	}
 }
 
-// greet connects to a new engine and restores the settings, attachments and open
+// restoreClient connects to a new engine and restores the settings, attachments and open
 // requests of the client.
-func (r *Relay) greet(ctx context.Context, l *link) error {
+func (r *Relay) restoreClient(ctx context.Context, l *link) error {
 	if err := r.connect(ctx, l); err != nil {
 		return err
 	}
-	if err := r.repeat(ctx, l, false); err != nil {
+	if err := r.repeatSettings(ctx, l, false); err != nil {
 		return err
 	}
 	if err := r.attach(ctx, l); err != nil {
 		return err
 	}
-	if err := r.repeat(ctx, l, true); err != nil {
+	if err := r.repeatSettings(ctx, l, true); err != nil {
 		return err
 	}
 	return r.deliver(ctx, l)
 }
 
 func (r *Relay) connect(ctx context.Context, l *link) error {
-	answer, err := r.call(ctx, l, "connect", r.hello)
+	answer, err := r.call(ctx, l, "connect", r.connectParams)
 	if err != nil {
 		return err
 	}
@@ -223,9 +223,9 @@ func (r *Relay) deliver(ctx context.Context, l *link) error {
 	}
 }
 
-// next removes and returns the first parcel of the backlog. If there is none, the
+// next removes and returns the first queuedMessage of the backlog. If there is none, the
 // engine is ready.
-func (r *Relay) next() (*parcel, int64) {
+func (r *Relay) next() (*queuedMessage, int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.backlog) == 0 {
@@ -243,7 +243,7 @@ func (r *Relay) next() (*parcel, int64) {
 
 // deliverCancel repeats the client's cancellation after a repeated request. The
 // cancellation of a new request is in the backlog itself.
-func (r *Relay) deliverCancel(ctx context.Context, l *link, p *parcel) error {
+func (r *Relay) deliverCancel(ctx context.Context, l *link, p *queuedMessage) error {
 	r.mu.Lock()
 	cancel, repeated := p.cancel, p.sends > 1
 	r.mu.Unlock()
@@ -253,8 +253,8 @@ func (r *Relay) deliverCancel(ctx context.Context, l *link, p *parcel) error {
 	return l.out.Put(ctx, cancel)
 }
 
-// lost puts all unanswered requests back into the backlog, in their old order.
-func (r *Relay) lost(ctx context.Context, l *link) {
+// requeueUnanswered puts all unanswered requests back into the backlog, in their old order.
+func (r *Relay) requeueUnanswered(ctx context.Context, l *link) {
 	r.mu.Lock()
 	r.link, r.ready = nil, false
 	for _, s := range r.sessions {
@@ -264,7 +264,7 @@ func (r *Relay) lost(ctx context.Context, l *link) {
 	hopeless := r.requeueLocked()
 	r.mu.Unlock()
 	for _, a := range unsure {
-		r.forward(ctx, r.handOver(a))
+		r.forward(ctx, r.answerRequest(a))
 	}
 	for _, p := range hopeless {
 		r.refuse(ctx, json.RawMessage(p.id), jsonrpc.Errorf(jsonrpc.CodeInternal,
@@ -274,8 +274,8 @@ func (r *Relay) lost(ctx context.Context, l *link) {
 
 // requeueLocked rebuilds the backlog from the messages that are unanswered or were
 // never sent, and returns the requests that seem to kill engines.
-func (r *Relay) requeueLocked() (hopeless []*parcel) {
-	r.backlog = slices.DeleteFunc(r.backlog, func(p *parcel) bool { return p.id != "" })
+func (r *Relay) requeueLocked() (hopeless []*queuedMessage) {
+	r.backlog = slices.DeleteFunc(r.backlog, func(p *queuedMessage) bool { return p.id != "" })
 	for id, p := range r.requests {
 		if p.sends >= maxSends {
 			delete(r.requests, id)
@@ -283,12 +283,12 @@ func (r *Relay) requeueLocked() (hopeless []*parcel) {
 		}
 	}
 	r.backlog = slices.AppendSeq(r.backlog, maps.Values(r.requests))
-	slices.SortFunc(r.backlog, func(a, b *parcel) int { return cmp.Compare(a.n, b.n) })
+	slices.SortFunc(r.backlog, func(a, b *queuedMessage) int { return cmp.Compare(a.n, b.n) })
 	r.queued = 0
 	for _, p := range r.backlog {
 		r.queued += p.size()
 	}
-	return slices.DeleteFunc(hopeless, func(p *parcel) bool { return p.own })
+	return slices.DeleteFunc(hopeless, func(p *queuedMessage) bool { return p.own })
 }
 
 // readEngine reads the engine's messages until the engine or the client is lost.
@@ -323,7 +323,7 @@ func (r *Relay) fromEngine(ctx context.Context, l *link, body []byte) error {
 		return r.ask(ctx, l, m)
 	case m.Method == cancelMethod:
 		return r.cancelAsk(ctx, l, member(m.Params, "id"))
-	case m.Method == "session.event" && !r.seen(m.Params):
+	case m.Method == "session.event" && !r.recordPosition(m.Params):
 		return nil
 	case m.Method == "session.lifecycle":
 		r.forgetDeleted(m.Params)
@@ -333,15 +333,15 @@ func (r *Relay) fromEngine(ctx context.Context, l *link, body []byte) error {
 
 // answer passes an answer of the engine on to the caller. A second answer is dropped.
 func (r *Relay) answer(ctx context.Context, l *link, m jsonrpc.Message, body []byte) error {
-	if l.answered(m) || !r.settle(m) {
+	if l.answered(m) || !r.finishRequest(m) {
 		return nil
 	}
 	return r.out.Put(ctx, body)
 }
 
-// settle removes a request that was answered, and reports whether its answer is for
+// finishRequest removes a request that was answered, and reports whether its answer is for
 // the client.
-func (r *Relay) settle(m jsonrpc.Message) bool {
+func (r *Relay) finishRequest(m jsonrpc.Message) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.requests[string(m.ID)]
@@ -353,7 +353,7 @@ func (r *Relay) settle(m jsonrpc.Message) bool {
 	}
 	delete(r.requests, p.id)
 	r.changed.Broadcast()
-	r.settleLocked(p, m)
+	r.applyAnswerLocked(p, m)
 	if p.own && m.Err != nil {
 		r.log.Warn("could not pass an answer of the user on to the engine", "err", m.Failure())
 	}

@@ -193,7 +193,7 @@ func FuzzOpenObject(f *testing.F) {
 			t.Fatalf("%q became %q", object, joined)
 		}
 		m := jsonrpc.Message{ID: json.RawMessage(`1`), Method: "m", Params: object}
-		body := slices.Concat(newParcel(m, value).body(0)...)
+		body := slices.Concat(newQueuedMessage(m, value).body(0)...)
 		if parsed, fault := jsonrpc.Parse(body); fault != nil || string(parsed.Params) != strings.TrimSpace(joined) {
 			t.Fatalf("the message is %q (%v)", body, fault)
 		}

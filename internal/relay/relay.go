@@ -78,7 +78,7 @@ const (
 	outboxSize  = 1 << 20 // bytes queued in either direction
 	maxWaiting  = 512     // maximum number of requests that wait for an engine
 	maxSends    = 5       // number of engines that may die of one request before it is refused
-	maxRemember = 64      // number of answers to questions to the user that are kept
+	maxAnswered = 64      // number of answers to questions to the user that are kept
 
 	silence = time.Second // interval of calls of Silent while the engine does not answer the first request
 )
@@ -94,24 +94,24 @@ func (d *Delay) Unwrap() error { return d.Reason }
 
 // A Relay serves one client.
 type Relay struct {
-	id     string
-	client io.ReadWriteCloser
-	out    *jsonrpc.Outbox // to the client
-	opt    Options
-	log    *slog.Logger
-	hello  []byte // params of the connect request
+	id            string
+	client        io.ReadWriteCloser
+	out           *jsonrpc.Outbox // to the client
+	opt           Options
+	log           *slog.Logger
+	connectParams []byte // params of the connect request
 
 	end      context.CancelCauseFunc
 	admitted atomic.Bool // true when Admit has accepted a connect
 
 	mu       sync.Mutex
-	changed  sync.Cond // signals that an engine is ready, a request is answered, or the relay ends
-	link     *link     // the connection to the engine; nil while there is none
-	ready    bool      // true if nothing waits, so that messages are sent at once
-	count    int64     // last number of a parcel or of a request of the relay
-	backlog  []*parcel // messages that wait for the engine, in order
-	queued   int       // number of bytes in the backlog
-	requests map[string]*parcel
+	changed  sync.Cond        // signals that an engine is ready, a request is answered, or the relay ends
+	link     *link            // the connection to the engine; nil while there is none
+	ready    bool             // true if nothing waits, so that messages are sent at once
+	count    int64            // last number of a queuedMessage or of a request of the relay
+	backlog  []*queuedMessage // messages that wait for the engine, in order
+	queued   int              // number of bytes in the backlog
+	requests map[string]*queuedMessage
 	sessions map[string]*session
 	asks     map[string]*ask // requests of engines to the client, by the id that the client knows
 	answered []*ask          // the last answered questions to the user
@@ -123,7 +123,7 @@ func New(client io.ReadWriteCloser, opt Options) (*Relay, error) {
 	r := &Relay{
 		id:       uuid.NewString(),
 		client:   client,
-		requests: make(map[string]*parcel),
+		requests: make(map[string]*queuedMessage),
 		sessions: make(map[string]*session),
 		asks:     make(map[string]*ask),
 	}
@@ -136,8 +136,8 @@ func New(client io.ReadWriteCloser, opt Options) (*Relay, error) {
 	if err != nil {
 		return nil, fmt.Errorf("relay: the defaults are not JSON: %w", err)
 	}
-	r.hello = hello
-	r.out = jsonrpc.NewOutbox(stallEnds{r}, outboxSize, r.opt.Stall)
+	r.connectParams = hello
+	r.out = jsonrpc.NewOutbox(stallCloser{r}, outboxSize, r.opt.Stall)
 	return r, nil
 }
 
@@ -163,14 +163,14 @@ func (o Options) filled() Options {
 	return o
 }
 
-// stallEnds is the client's connection as its outbox sees it. The outbox closes it if
+// stallCloser is the client's connection as its outbox sees it. The outbox closes it if
 // the client does not read; the relay then ends with that reason, before the reader
 // fails with a less clear one.
-type stallEnds struct{ r *Relay }
+type stallCloser struct{ r *Relay }
 
-func (s stallEnds) Write(b []byte) (int, error) { return s.r.client.Write(b) }
+func (s stallCloser) Write(b []byte) (int, error) { return s.r.client.Write(b) }
 
-func (s stallEnds) Close() error {
+func (s stallCloser) Close() error {
 	s.r.end(jsonrpc.ErrStalled)
 	return s.r.client.Close()
 }

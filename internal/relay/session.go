@@ -37,11 +37,11 @@ func detaches(method string) bool {
 	return method == "session.destroy" || method == "session.detach" || method == "session.delete" || method == "session.shutdown"
 }
 
-// settleLocked updates the sessions and settings of the client after the answer to a
+// applyAnswerLocked updates the sessions and settings of the client after the answer to a
 // request.
-func (r *Relay) settleLocked(p *parcel, m jsonrpc.Message) {
+func (r *Relay) applyAnswerLocked(p *queuedMessage, m jsonrpc.Message) {
 	id := textMember(p.params, "sessionId")
-	r.noteLocked(p, m)
+	r.updateSettingsLocked(p, m)
 	switch {
 	case attaches(p.method) && m.Err == nil:
 		if given := textMember(m.Result, "sessionId"); given != "" {
@@ -58,13 +58,13 @@ func (r *Relay) settleLocked(p *parcel, m jsonrpc.Message) {
 		}
 	case detaches(p.method) && m.Err == nil && string(member(m.Result, "success")) != "false":
 		delete(r.sessions, id)
-		r.forgetLocked(func(s setting) bool { return s.session == id && id != "" })
+		r.dropSettingsLocked(func(s setting) bool { return s.session == id && id != "" })
 	}
 }
 
-// seen records the position of an event, and reports whether the event is to be sent
+// recordPosition records the position of an event, and reports whether the event is to be sent
 // to the client.
-func (r *Relay) seen(params json.RawMessage) bool {
+func (r *Relay) recordPosition(params json.RawMessage) bool {
 	var id, seq json.RawMessage
 	for key, value := range jsonrpc.Members(params) {
 		switch string(key) {
@@ -99,9 +99,9 @@ func (r *Relay) forgetDeleted(params json.RawMessage) {
 	delete(r.sessions, textMember(params, "sessionId"))
 }
 
-// reviveLocked prepares a session for a client that attaches again by itself: the
+// resetFloorLocked prepares a session for a client that attaches again by itself: the
 // client gets every event that the engine sends for that.
-func (r *Relay) reviveLocked(p *parcel) {
+func (r *Relay) resetFloorLocked(p *queuedMessage) {
 	if !attaches(p.method) {
 		return
 	}
@@ -112,7 +112,7 @@ func (r *Relay) reviveLocked(p *parcel) {
 
 // afterLocked returns the position from which a repeated request continues; zero if
 // it was not sent before.
-func (r *Relay) afterLocked(p *parcel) int64 {
+func (r *Relay) afterLocked(p *queuedMessage) int64 {
 	if p.sends == 0 || !attaches(p.method) {
 		return 0
 	}

@@ -22,18 +22,18 @@ const (
 	dropInterest = "session.eventLog.releaseInterest"
 )
 
-// noteLocked updates the settings after the answer to a request.
-func (r *Relay) noteLocked(p *parcel, m jsonrpc.Message) {
+// updateSettingsLocked updates the settings after the answer to a request.
+func (r *Relay) updateSettingsLocked(p *queuedMessage, m jsonrpc.Message) {
 	if m.Err != nil {
 		return
 	}
 	switch p.method {
 	case setInference:
-		r.forgetLocked(func(s setting) bool { return s.method == setInference })
+		r.dropSettingsLocked(func(s setting) bool { return s.method == setInference })
 	case addInterest:
 	case dropInterest:
 		handle := textMember(p.params, "handle")
-		r.forgetLocked(func(s setting) bool { return s.handle == handle && handle != "" })
+		r.dropSettingsLocked(func(s setting) bool { return s.handle == handle && handle != "" })
 		return
 	default:
 		return
@@ -45,13 +45,13 @@ func (r *Relay) noteLocked(p *parcel, m jsonrpc.Message) {
 	})
 }
 
-func (r *Relay) forgetLocked(which func(setting) bool) {
+func (r *Relay) dropSettingsLocked(which func(setting) bool) {
 	r.settings = slices.DeleteFunc(r.settings, which)
 }
 
-// repeat sends the settings to a new engine: those of single sessions if sessions is
+// repeatSettings sends the settings to a new engine: those of single sessions if sessions is
 // true, and otherwise those of the whole connection.
-func (r *Relay) repeat(ctx context.Context, l *link, sessions bool) error {
+func (r *Relay) repeatSettings(ctx context.Context, l *link, sessions bool) error {
 	r.mu.Lock()
 	settings := slices.Clone(r.settings)
 	r.mu.Unlock()

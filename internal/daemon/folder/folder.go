@@ -31,8 +31,8 @@ type Folder struct {
 	opened fs.FileInfo // which folder that was
 
 	mu      sync.Mutex
-	queue   []chan waited // who waits for the lock, the first first
-	waiting bool          // a goroutine waits on their behalf
+	queue   []chan lockResult // who waits for the lock, the first first
+	waiting bool              // a goroutine waits on their behalf
 }
 
 // Open makes the folder if it is not there, takes away others' access to it,

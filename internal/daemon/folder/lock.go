@@ -39,7 +39,7 @@ func (f *Folder) TryLock() (*Lock, bool, error) {
 // cancelled wait it goes on, one for the whole folder, serves the next WaitLock,
 // and lets the lock go at once if there is none by then.
 func (f *Folder) WaitLock(ctx context.Context) (*Lock, error) {
-	got := make(chan waited, 1)
+	got := make(chan lockResult, 1)
 	if err := f.enqueue(got); err != nil {
 		return nil, err
 	}
@@ -56,14 +56,14 @@ func (f *Folder) WaitLock(ctx context.Context) (*Lock, error) {
 	return nil, fmt.Errorf("wait for the lock of %s: %w", f.dir, context.Cause(ctx))
 }
 
-// waited is what a wait brings.
-type waited struct {
+// lockResult is what a wait brings.
+type lockResult struct {
 	lock *Lock
 	err  error
 }
 
 // enqueue lets got have the lock in its turn.
-func (f *Folder) enqueue(got chan waited) error {
+func (f *Folder) enqueue(got chan lockResult) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !f.waiting {
@@ -79,7 +79,7 @@ func (f *Folder) enqueue(got chan waited) error {
 }
 
 // dequeue reports whether got was still in the queue.
-func (f *Folder) dequeue(got chan waited) bool {
+func (f *Folder) dequeue(got chan lockResult) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	i := slices.Index(f.queue, got)
@@ -94,14 +94,14 @@ func (f *Folder) dequeue(got chan waited) bool {
 func (f *Folder) wait(file *os.File) {
 	for file != nil {
 		err := flock(file, syscall.LOCK_EX)
-		file = f.served(file, err)
+		file = f.serveQueue(file, err)
 	}
 }
 
-// served hands the lock to the first who waits, and returns the file to wait on
+// serveQueue hands the lock to the first who waits, and returns the file to wait on
 // for the next. Once nobody waits it touches the folder no more: that may be
 // about to be removed.
-func (f *Folder) served(file *os.File, err error) (next *os.File) {
+func (f *Folder) serveQueue(file *os.File, err error) (next *os.File) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.queue) > 0 {
@@ -113,7 +113,7 @@ func (f *Folder) served(file *os.File, err error) (next *os.File) {
 		if next, err = f.openLock(); err == nil {
 			return next
 		}
-		f.sendLocked(waited{err: err})
+		f.sendLocked(lockResult{err: err})
 	}
 	f.waiting = false
 	return nil
@@ -125,15 +125,15 @@ func (f *Folder) handOutLocked(file *os.File, err error) {
 	switch {
 	case err != nil:
 		file.Close()
-		f.sendLocked(waited{err: explain(f.dir, err)})
+		f.sendLocked(lockResult{err: explain(f.dir, err)})
 	case f.isCurrent(file):
-		f.sendLocked(waited{lock: f.own(file)})
+		f.sendLocked(lockResult{lock: f.newLock(file)})
 	default:
 		file.Close()
 	}
 }
 
-func (f *Folder) sendLocked(w waited) {
+func (f *Folder) sendLocked(w lockResult) {
 	f.queue[0] <- w
 	f.queue = f.queue[1:]
 }
@@ -151,15 +151,15 @@ func (f *Folder) tryLock() (*Lock, error) {
 			return nil, explain(f.dir, err)
 		}
 		if f.isCurrent(file) {
-			return f.own(file), nil
+			return f.newLock(file), nil
 		}
 		file.Close()
 	}
 }
 
-// own makes a lock of a file that is locked, and tells people who has it.
+// newLock makes a lock of a file that is locked, and tells people who has it.
 // Nothing depends on that, so a full disk does not matter.
-func (f *Folder) own(file *os.File) *Lock {
+func (f *Folder) newLock(file *os.File) *Lock {
 	file.Truncate(0)
 	fmt.Fprintf(file, "pid %d\nsince %s\n", os.Getpid(), time.Now().UTC().Format(time.RFC3339))
 	return &Lock{folder: f, file: file}

@@ -114,7 +114,7 @@ func TestALockThatNobodyWaitsForAnyMoreIsLetGo(t *testing.T) {
 	if err := flock(file, syscall.LOCK_EX); err != nil {
 		t.Fatal(err)
 	}
-	if next := f.served(file, nil); next != nil {
+	if next := f.serveQueue(file, nil); next != nil {
 		t.Error("the wait goes on")
 	}
 	lock := tryLock(t, f)
@@ -175,7 +175,7 @@ func TestALockOnAReplacedFileIsNoLock(t *testing.T) {
 func TestAWaiterNoticesAReplacedFile(t *testing.T) {
 	f := open(t, t.TempDir())
 	tidied := tryLock(t, f)
-	got := make(chan waited, 1)
+	got := make(chan lockResult, 1)
 	if err := f.enqueue(got); err != nil { // it waits on the file that is about to go
 		t.Fatal(err)
 	}
@@ -204,7 +204,7 @@ func TestAWaiterIsToldWhenTheFolderIsGone(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "d")
 	f := open(t, dir)
 	first := tryLock(t, f)
-	got := []chan waited{make(chan waited, 1), make(chan waited, 1)}
+	got := []chan lockResult{make(chan lockResult, 1), make(chan lockResult, 1)}
 	for _, ch := range got {
 		if err := f.enqueue(ch); err != nil {
 			t.Fatal(err)

@@ -51,8 +51,8 @@ func (l *Lock) Check() error {
 	return nil
 }
 
-// IsHeard reports whether the private socket is still where others look for it.
-func (l *Lock) IsHeard() bool {
+// IsListening reports whether the private socket is still where others look for it.
+func (l *Lock) IsListening() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.closed || l.ownsSocketLocked()

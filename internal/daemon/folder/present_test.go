@@ -97,13 +97,13 @@ func TestASocketThatIsNotOursIsLeftAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := open(t, dir)
 			lock := listening(t, f)
-			if !lock.IsHeard() {
+			if !lock.IsListening() {
 				t.Error("nobody hears the engine")
 			}
 			if err := os.RemoveAll(dir); err != nil {
 				t.Fatal(err)
 			}
-			if lock.IsHeard() {
+			if lock.IsListening() {
 				t.Error("the engine believes that it is heard")
 			}
 			successor := open(t, dir)

@@ -27,7 +27,7 @@ func (l *Lock) Listen() (net.Listener, error) {
 	if l.closed {
 		return nil, errors.New("listen: the lock was let go")
 	}
-	address, err := l.folder.place()
+	address, err := l.folder.chooseAddress()
 	if err != nil {
 		return nil, err
 	}
@@ -89,13 +89,13 @@ func (f *Folder) address() (string, error) {
 	return os.Readlink(own)
 }
 
-// place decides where to listen.
-func (f *Folder) place() (string, error) {
+// chooseAddress decides where to listen.
+func (f *Folder) chooseAddress() (string, error) {
 	own := f.path("sock")
 	if len(own) <= maxSocket {
 		return own, nil
 	}
-	short, err := f.shortPlace()
+	short, err := f.shortAddress()
 	if err != nil {
 		return "", err
 	}
@@ -105,9 +105,9 @@ func (f *Folder) place() (string, error) {
 	return short, explain(f.dir, os.Symlink(short, own))
 }
 
-// shortPlace returns a path for the socket outside the folder, in the first
+// shortAddress returns a path for the socket outside the folder, in the first
 // directory that is short enough and ours alone.
-func (f *Folder) shortPlace() (string, error) {
+func (f *Folder) shortAddress() (string, error) {
 	digest := sha256.Sum256([]byte(f.dir))
 	name := hex.EncodeToString(digest[:12])
 	var reasons []error
@@ -116,7 +116,7 @@ func (f *Folder) shortPlace() (string, error) {
 		if len(path) > maxSocket {
 			continue
 		}
-		err := makeOurs(dir)
+		err := makePrivateDir(dir)
 		if err == nil {
 			return path, nil
 		}
@@ -134,9 +134,9 @@ func shortDirs() []string {
 	return dirs
 }
 
-// makeOurs makes a directory that nobody else can use, or refuses one that
+// makePrivateDir makes a directory that nobody else can use, or refuses one that
 // somebody else made.
-func makeOurs(dir string) error {
+func makePrivateDir(dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}

@@ -34,8 +34,8 @@ type end struct {
 	Signal   string        `json:"signal,omitempty"`
 }
 
-// A shown is a frame, or what went wrong.
-type shown struct {
+// A frameOrError is a frame, or what went wrong.
+type frameOrError struct {
 	frame workspace.Frame
 	err   error
 }
@@ -65,7 +65,7 @@ func (a *api) events(w http.ResponseWriter, r *http.Request, req outputRequest) 
 // send sends frames, and a sign of life while there are none.
 func (a *api) send(ctx context.Context, s *sender, req outputRequest) {
 	ctx, cancel := context.WithCancel(ctx)
-	frames := make(chan shown)
+	frames := make(chan frameOrError)
 	go a.frames(ctx, req, frames) // closes the channel
 	defer func() {
 		cancel()
@@ -88,11 +88,11 @@ func (a *api) send(ctx context.Context, s *sender, req outputRequest) {
 	}
 }
 
-func (a *api) frames(ctx context.Context, req outputRequest, to chan<- shown) {
+func (a *api) frames(ctx context.Context, req outputRequest, to chan<- frameOrError) {
 	defer close(to)
 	for frame, err := range a.processes.Follow(ctx, req.owner, req.id, req.offset) {
 		select {
-		case to <- shown{frame, err}:
+		case to <- frameOrError{frame, err}:
 		case <-ctx.Done():
 			return
 		}
@@ -128,7 +128,7 @@ func (s *sender) write(format string, args ...any) {
 }
 
 // show writes what a frame says, if it is of the stream that is wanted.
-func (s *sender) show(f shown, wanted process.Stream) {
+func (s *sender) show(f frameOrError, wanted process.Stream) {
 	frame := f.frame
 	next := frame.Offset + int64(len(frame.Data))
 	switch {

@@ -10,9 +10,9 @@ import (
 	"github.com/abide-run/abide/internal/model/catalog"
 )
 
-// A tuned model is asked as it was written down for it, and its replies have
+// A configuredModel model is asked as it was written down for it, and its replies have
 // their cost.
-type tuned struct {
+type configuredModel struct {
 	model.Model
 	can       model.Capabilities
 	maxOutput int    // of requests that do not say
@@ -20,9 +20,9 @@ type tuned struct {
 	stream    bool   // from the provider, also if nobody watches
 }
 
-// tune prepares a model of a provider for its requests.
-func tune(m model.Model, p api.Provider, name string) model.Model {
-	t := tuned{Model: m, can: Capabilities(p, name), maxOutput: p.MaxOutputTokens}
+// configure prepares a model of a provider for its requests.
+func configure(m model.Model, p api.Provider, name string) model.Model {
+	t := configuredModel{Model: m, can: Capabilities(p, name), maxOutput: p.MaxOutputTokens}
 	if t.can.Known && t.maxOutput > 0 {
 		t.maxOutput = min(t.maxOutput, t.can.MaxOutput)
 	}
@@ -35,7 +35,7 @@ func tune(m model.Model, p api.Provider, name string) model.Model {
 	return t
 }
 
-func (t tuned) Ask(ctx context.Context, req *model.Request, on func(model.Delta)) (*model.Reply, error) {
+func (t configuredModel) Ask(ctx context.Context, req *model.Request, on func(model.Delta)) (*model.Reply, error) {
 	own := *req
 	own.Can = &t.can
 	own.MaxOutput = cmp.Or(req.MaxOutput, t.maxOutput)
@@ -51,15 +51,15 @@ func (t tuned) Ask(ctx context.Context, req *model.Request, on func(model.Delta)
 	return reply, err
 }
 
-// Written is what is written down about the models of providers that say nothing
+// ModelSettings is what is written down about the models of providers that say nothing
 // themselves.
-type Written struct {
+type ModelSettings struct {
 	MaxOutput int
 	Models    map[string]api.ModelLimits
 }
 
 // on adds what is written down to a provider that does not bring it along.
-func (w Written) on(p api.Provider) api.Provider {
+func (w ModelSettings) on(p api.Provider) api.Provider {
 	if p.Abide == nil {
 		p.Abide = &api.ProviderAbide{Models: w.Models}
 		p.MaxOutputTokens = cmp.Or(p.MaxOutputTokens, w.MaxOutput)
@@ -67,9 +67,9 @@ func (w Written) on(p api.Provider) api.Provider {
 	return p
 }
 
-// said adds what a provider tells of the window of a model, unless that was written
+// withWindow adds what a provider tells of the window of a model, unless that was written
 // down.
-func said(p api.Provider, name string, window int) api.Provider {
+func withWindow(p api.Provider, name string, window int) api.Provider {
 	limits := p.Abide.Models[name]
 	if window == 0 || limits.Window > 0 {
 		return p

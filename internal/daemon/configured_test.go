@@ -83,7 +83,7 @@ func TestRequestsAreMadeAsWrittenDown(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := &witness{}
 			before := test.request
-			reply, err := tune(w, test.provider, test.model).Ask(t.Context(), &test.request, nil)
+			reply, err := configure(w, test.provider, test.model).Ask(t.Context(), &test.request, nil)
 			if err != nil || w.asked.MaxOutput != test.maxOutput || w.asked.ReasoningEffort != test.effort || w.streamed != test.streamed {
 				t.Errorf("asked %+v, streamed %v, %v", w.asked, w.streamed, err)
 			}
@@ -123,7 +123,7 @@ func TestOnlyAModelThatIsKnownToBeBlindIsNotShownPictures(t *testing.T) {
 }
 
 func TestWhatAClientBringsAlongIsNotReplaced(t *testing.T) {
-	w := Written{MaxOutput: 9, Models: map[string]api.ModelLimits{"m": {Window: 5}}}
+	w := ModelSettings{MaxOutput: 9, Models: map[string]api.ModelLimits{"m": {Window: 5}}}
 	own := w.on(api.Provider{Abide: &api.ProviderAbide{}})
 	if own.MaxOutputTokens != 0 || len(own.Abide.Models) != 0 {
 		t.Errorf("%+v", own)

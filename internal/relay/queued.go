@@ -8,10 +8,10 @@ import (
 	"github.com/abide-run/abide/internal/jsonrpc"
 )
 
-// A parcel is a request or a notification on its way to the engine. A request
+// A queuedMessage is a request or a notification on its way to the engine. A request
 // is kept until it is answered.
-type parcel struct {
-	n      int64  // number, by which parcels are ordered
+type queuedMessage struct {
+	n      int64  // number, by which messages are ordered
 	id     string // id as the client wrote it; empty for a notification
 	key    string // key of a request of the client
 	method string
@@ -23,9 +23,9 @@ type parcel struct {
 	sends  int             // number of engines that it was sent to
 }
 
-// newParcel makes a parcel of a client's message; a request gets the key.
-func newParcel(m jsonrpc.Message, key string) *parcel {
-	p := &parcel{id: string(m.ID), key: key, method: m.Method, params: m.Params}
+// newQueuedMessage makes a queuedMessage of a client's message; a request gets the key.
+func newQueuedMessage(m jsonrpc.Message, key string) *queuedMessage {
+	p := &queuedMessage{id: string(m.ID), key: key, method: m.Method, params: m.Params}
 	if m.ID == nil {
 		p.head, p.rest = appendHead(nil, nil, m.Method), orEmpty(m.Params)
 		return p
@@ -72,7 +72,7 @@ func quote(s string) []byte {
 // body returns the parts of the message. If after is not zero, the message has the
 // position of the last event that the client has seen; such a request always has
 // other params as well.
-func (p *parcel) body(after int64) [][]byte {
+func (p *queuedMessage) body(after int64) [][]byte {
 	var seen []byte
 	if after > 0 {
 		seen = append(strconv.AppendInt([]byte(`"abideAfter":`), after, 10), ',')
@@ -82,7 +82,7 @@ func (p *parcel) body(after int64) [][]byte {
 
 var closing = []byte{'}'}
 
-func (p *parcel) size() int { return len(p.head) + len(p.rest) }
+func (p *queuedMessage) size() int { return len(p.head) + len(p.rest) }
 
 // member returns a member of an object, or nil.
 func member(object json.RawMessage, name string) json.RawMessage {
