@@ -51,12 +51,13 @@ func (a *app) answerCommand() *cobra.Command {
 	return c
 }
 
-// answer carries out abide answer. It is no client of the session: it answers
-// and watches, and the session stays as it is.
+// answer runs abide answer. It does not attach to the session: it answers and reads
+// the log, so the clients of the session are not affected.
 func (a *app) answer(ctx context.Context, f *runFlags, args []string) error {
 	r := a.newRunner(f)
 	r.offlineReported = true
-	// What tells that a session goes on may be lost with an engine that ends.
+	// A notification that the session continues may be lost when an engine ends, so
+	// the log is also read every few seconds.
 	r.poll = time.Tick(5 * time.Second)
 	err := a.withClient(ctx, func(c *client.Client) error {
 		r.client = c
@@ -68,7 +69,7 @@ func (a *app) answer(ctx context.Context, f *runFlags, args []string) error {
 	return r.end(ctx, err)
 }
 
-// answerOne finds the question that the arguments mean and answers it.
+// answerOne finds the question that the arguments name and answers it.
 func (r *runner) answerOne(ctx context.Context, args []string) error {
 	info, err := find(ctx, r.client, args[0])
 	if err != nil {
@@ -84,7 +85,7 @@ func (r *runner) answerOne(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	for e, err := range r.events.take(ctx) { // what was before
+	for e, err := range r.events.take(ctx) { // events before the answer
 		if err == nil {
 			err = r.seen.apply(e)
 		}
@@ -107,7 +108,8 @@ func (r *runner) openQuestions(ctx context.Context) ([]question, error) {
 	return questionsOf(st.Questions)
 }
 
-// pick finds the question that is meant: the named one, or the only one.
+// pick returns the question with the given request id, or the only one if no id is
+// given.
 func pick(id event.SessionID, open []question, named []string) (question, error) {
 	if len(open) == 0 {
 		return question{}, usagef("session %s has no open question: it was already answered, or never asked (list all open questions with: abide questions)", id)
@@ -144,8 +146,8 @@ func listed(questions []question) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// answerQuestion answers a question. That somebody else was faster is an error here: the
-// caller wanted this answer.
+// answerQuestion answers a question. It is an error if another client answered first:
+// the caller wanted this answer.
 func (r *runner) answerQuestion(ctx context.Context, q question, text string) error {
 	won, err := q.answer(ctx, r.client, r.id, text)
 	if err != nil {
@@ -158,7 +160,7 @@ func (r *runner) answerQuestion(ctx context.Context, q question, text string) er
 	return nil
 }
 
-// answerGiven gives the answers of the command line.
+// answerGiven answers questions with the --answer flags.
 func (r *runner) answerGiven(ctx context.Context) error {
 	for _, answer := range r.flags.answers {
 		request, text, _ := strings.Cut(answer, "=")

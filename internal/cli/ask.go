@@ -9,20 +9,20 @@ import (
 	"strings"
 )
 
-// A prompter sits at the terminal. Lines are read only when something was asked,
-// so that nothing typed before is taken for an answer.
+// A prompter asks the person at the terminal. It reads lines only after it has asked,
+// so that text that was typed before is not taken for an answer.
 type prompter struct {
 	tty     *os.File
 	out     *printer
 	paint   painter
 	in      *bufio.Reader
-	lines   chan string // what was typed; closed at the end of input
+	lines   chan string // lines that were typed; closed at the end of input
 	reading bool
-	shown   *question // the question that stands on the terminal
+	shown   *question // the question that is shown; nil if there is none
 }
 
-// newPrompter returns whoever is at the terminal: somebody must be able to read
-// the question and to type the answer.
+// newPrompter returns a prompter, or nil unless both stdin and stderr are terminals: a
+// person must be able to read the question and to type the answer.
 func (a *app) newPrompter() *prompter {
 	tty := terminal(a.in)
 	if tty == nil || terminal(a.err) == nil {
@@ -31,7 +31,8 @@ func (a *app) newPrompter() *prompter {
 	return &prompter{tty: tty, out: a.err, paint: paint(a.err), in: bufio.NewReader(tty), lines: make(chan string)}
 }
 
-// line gives what the person typed; it is closed when nobody is there any more.
+// line returns the channel of typed lines, which is closed at the end of input. It is
+// nil without a prompter.
 func (p *prompter) line() <-chan string {
 	if p == nil {
 		return nil
@@ -39,13 +40,13 @@ func (p *prompter) line() <-chan string {
 	return p.lines
 }
 
-// show puts a question on the terminal and listens.
+// show prints a question and starts to read the answer.
 func (p *prompter) show(q question) {
 	p.shown = &q
 	if !p.reading {
-		_ = forgetTyped(p.tty) // at worst, what was typed is the answer
+		_ = forgetTyped(p.tty) // if it fails, text that was typed before counts as the answer
 		p.reading = true
-		go p.read() // a read of a terminal cannot be ended: it ends with the process
+		go p.read() // a read from a terminal cannot be cancelled: it ends with the process
 	}
 	p.out.printf("%s", p.text(q))
 }
@@ -59,7 +60,7 @@ func (p *prompter) read() {
 	p.lines <- strings.TrimSpace(line)
 }
 
-// text is a question as a person reads it.
+// text returns a question as it is printed.
 func (p *prompter) text(q question) string {
 	text := p.paint.in(bold, "? "+plain(q.headline())) + "\n"
 	if q.Input != nil {
@@ -70,10 +71,10 @@ func (p *prompter) text(q question) string {
 	return text + p.diff(q.change()) + p.paint.in(faint, q.keys()) + " "
 }
 
-// maxDiff is how many lines of a change are shown with a question.
+// maxDiff is the maximum number of lines of a diff that are shown with a question.
 const maxDiff = 40
 
-// diff shows a change.
+// diff returns a diff as it is printed.
 func (p *prompter) diff(text string) string {
 	if text == "" {
 		return ""
@@ -99,7 +100,7 @@ func (p *prompter) diff(text string) string {
 	return b.String()
 }
 
-// headline is the question itself.
+// headline returns the text of the question.
 func (q question) headline() string {
 	if q.Input != nil {
 		return q.Input.Question
@@ -107,7 +108,7 @@ func (q question) headline() string {
 	return q.sentence()
 }
 
-// keys says what can be typed.
+// keys returns the line that says what can be typed.
 func (q question) keys() string {
 	switch {
 	case q.Permission != nil:
@@ -118,7 +119,7 @@ func (q question) keys() string {
 	return "answer:"
 }
 
-// typed is what a line means as an answer; empty if it means nothing.
+// typed returns the answer that a typed line stands for.
 func (q question) typed(line string) string {
 	if q.Permission != nil {
 		switch strings.ToLower(line) {
@@ -138,7 +139,7 @@ func (q question) typed(line string) string {
 	return line
 }
 
-// ask puts the first open question to the person, unless it stands there.
+// ask shows the first open question, unless a question is shown that is still open.
 func (r *runner) ask() {
 	p, open := r.prompter, r.unanswered()
 	if p.shown != nil {
@@ -155,23 +156,23 @@ func (r *runner) ask() {
 	}
 }
 
-// reply takes what the person typed as the answer to the question that stands
-// on the terminal.
+// reply answers the shown question with a typed line. there is false at the end of
+// input.
 func (r *runner) reply(ctx context.Context, line string, there bool) error {
 	p := r.prompter
 	p.reading = false
-	if !there { // the end of input: nobody is here any more
+	if !there {
 		r.prompter = nil
 		p.out.printf("\n")
 		return nil
 	}
 	if p.shown == nil {
-		return nil // it was answered elsewhere meanwhile
+		return nil // another client has answered it
 	}
 	q := *p.shown
 	p.shown = nil
 	if line == "" {
-		return nil // asked again
+		return nil // ask shows the question again
 	}
 	if _, err := q.answer(ctx, r.client, r.id, q.typed(line)); err != nil {
 		return err

@@ -1,14 +1,14 @@
 // Package cli is the command line: it turns arguments into calls of an ordinary
-// client, and what comes back into text, tables and JSON.
+// client, and prints the results as text, tables and JSON.
 //
-//   - Data goes to stdout, everything for people's eyes to stderr.
-//   - Standard input is read only as a prompt, and only if that was asked for or
-//     there is no other prompt.
-//   - The exit code says how it went; exit.go has the list.
-//   - Whatever ends the program, a session can be resumed.
+//   - Results go to stdout, and messages for people to stderr.
+//   - Standard input is read only as a prompt, and only if the prompt is "-" or there
+//     is no other prompt.
+//   - The exit code tells how the command ended; exit.go has the list.
+//   - However the program ends, its session can be resumed.
 //
-// With --headless anywhere among the arguments, the program is what SDKs start,
-// and a flag set of its own reads them.
+// With --headless among the arguments, the program is the runtime that SDKs start, and
+// a separate flag set parses the arguments.
 package cli
 
 import (
@@ -22,19 +22,19 @@ import (
 	"github.com/abide-run/abide/internal/turn"
 )
 
-// stdio is what the program reads and writes.
+// stdio holds the standard streams of the program.
 type stdio struct {
 	In       io.Reader
 	Out, Err io.Writer
 }
 
-// Options make a program of its own of the command line. The zero value is
-// abide as it is.
+// Options customise the program, for tests and for programs that embed it. The zero
+// value is abide itself.
 type Options struct {
 	Version string                              // "dev" if empty
-	Tools   turn.Catalog                        // further tools of the runtime
-	Wrap    func(eventlog.Store) eventlog.Store // put around the store; for tests
-	Retries []time.Duration                     // pauses between attempts at a model request; the engine's if nil
+	Tools   turn.Catalog                        // additional tools of the runtime
+	Wrap    func(eventlog.Store) eventlog.Store // wraps the store; for tests
+	Retries []time.Duration                     // pauses between attempts at a model request; the engine's default if nil
 }
 
 // An app is one run of the program.
@@ -48,11 +48,11 @@ type app struct {
 	quiet    bool
 	logLevel string
 
-	loaded *config.Loaded // the configuration, once it was read
+	loaded *config.Loaded // the configuration; nil before it is read
 }
 
 // execute runs the program and returns its exit code. When ctx is cancelled with a
-// [Signal] as its cause, that signal is the reason to stop.
+// stopSignal as its cause, the exit code is that of the signal.
 func execute(ctx context.Context, args []string, stdio stdio, opts Options) int {
 	if opts.Version == "" {
 		opts.Version = "dev"
@@ -74,7 +74,7 @@ func (a *app) dispatch(ctx context.Context, args []string) error {
 	return root.ExecuteContext(ctx)
 }
 
-// finish says what went wrong, unless that was said, and chooses the exit code.
+// finish prints the error, unless it was printed already, and returns the exit code.
 func (a *app) finish(ctx context.Context, err error) int {
 	if a.out.err != nil {
 		err = outputError(a.out.err)
@@ -86,8 +86,8 @@ func (a *app) finish(ctx context.Context, err error) int {
 	return code
 }
 
-// protocol is how the protocol says that a request failed. People want to know
-// why.
+// protocol matches the prefix that the protocol adds to errors. It is left out of
+// messages for people, who need only the reason.
 var protocol = regexp.MustCompile(`Request [\w.]+ failed with message: `)
 
 // isHeadless reports whether an SDK started the program.

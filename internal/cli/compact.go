@@ -52,7 +52,7 @@ func (a *app) compactCommand() *cobra.Command {
 	return c
 }
 
-// compact compacts a session and says what came of it.
+// compact compacts a session and prints the result.
 func (a *app) compact(ctx context.Context, c *client.Client, p api.CompactParams, asJSON bool) error {
 	before, err := c.Context(ctx, p.SessionID)
 	if err != nil {
@@ -76,18 +76,18 @@ func (a *app) compact(ctx context.Context, c *client.Client, p api.CompactParams
 	return first(err, notCompacted(ctx, p.SessionID, r))
 }
 
-// compactOrCancel waits for a compaction. If the program is to stop meanwhile, it
-// is cancelled, and what it says to that is waited for.
+// compactOrCancel waits for a compaction. If ctx is done before, it cancels the
+// compaction, and waits for the result of that.
 func compactOrCancel(ctx context.Context, c *client.Client, p api.CompactParams) (api.CompactResult, error) {
 	if err := context.Cause(ctx); err != nil {
 		return api.CompactResult{}, err
 	}
 	stay := context.WithoutCancel(ctx)
-	defer context.AfterFunc(ctx, func() { _, _ = c.AbortCompaction(stay, p.SessionID) })() // what comes of it is in the result
+	defer context.AfterFunc(ctx, func() { _, _ = c.AbortCompaction(stay, p.SessionID) })() // the result of Compact tells whether it was aborted
 	return c.Compact(stay, p)
 }
 
-// compacted says what has become of a session.
+// compacted prints the result of a compaction.
 func (a *app) compacted(id event.SessionID, before api.ContextWindow, r api.CompactResult) {
 	switch {
 	case r.Outcome == event.OutcomeSkipped:
@@ -100,7 +100,7 @@ func (a *app) compacted(id event.SessionID, before api.ContextWindow, r api.Comp
 	}
 }
 
-// notCompacted is the error of a compaction that came to nothing.
+// notCompacted returns the error of a compaction that failed, or nil.
 func notCompacted(ctx context.Context, id event.SessionID, r api.CompactResult) error {
 	var signal stopSignal
 	switch {
@@ -112,7 +112,7 @@ func notCompacted(ctx context.Context, id event.SessionID, r api.CompactResult) 
 	return fmt.Errorf("session %s could not be compacted and is unchanged: %s (try again, or set compaction.model in the configuration to another model and resume the session with: abide run --resume)", id, r.Error)
 }
 
-// uncompact returns to the epoch before.
+// uncompact undoes the last compaction and prints the result.
 func (a *app) uncompact(ctx context.Context, c *client.Client, id event.SessionID, asJSON bool) error {
 	epoch, err := c.Uncompact(ctx, id)
 	if err != nil {
@@ -132,7 +132,7 @@ func (a *app) uncompact(ctx context.Context, c *client.Client, id event.SessionI
 	return nil
 }
 
-// extent is how long a conversation is, as people say it.
+// extent returns the number of messages and tokens of a conversation in words.
 func extent(w api.ContextWindow) string {
 	messages := "messages"
 	if w.MessagesLength == 1 {

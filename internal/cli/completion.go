@@ -29,8 +29,8 @@ fish:
 
   abide completion fish > ~/.config/fish/completions/abide.fish`
 
-// bashWords stands in for what the script wants of the package bash-completion,
-// where that is not installed.
+// bashWords defines the function that the script needs from bash-completion, in case
+// that package is not installed.
 const bashWords = `declare -F _get_comp_words_by_ref >/dev/null || _get_comp_words_by_ref() {
     words=("${COMP_WORDS[@]}") cword=$COMP_CWORD
     cur=${COMP_WORDS[COMP_CWORD]} prev=
@@ -64,7 +64,8 @@ func (a *app) completionCommand() *cobra.Command {
 	return c
 }
 
-// registerCompletions tells the shell what can stand where.
+// registerCompletions registers the completions of arguments and flags of a command and
+// its subcommands.
 func (a *app) registerCompletions(c *cobra.Command) {
 	switch _, first, _ := strings.Cut(strings.ReplaceAll(c.Use, "[", ""), " "); {
 	case len(c.ValidArgs) > 0:
@@ -85,7 +86,7 @@ func (a *app) registerCompletions(c *cobra.Command) {
 		"reasoning-effort": words("low", "medium", "high"),
 	} {
 		if f := c.NonInheritedFlags().Lookup(flag); f != nil {
-			_ = c.RegisterFlagCompletionFunc(flag, complete) // it is there, once
+			_ = c.RegisterFlagCompletionFunc(flag, complete) // fails only for an unknown flag
 		}
 	}
 	for _, sub := range c.Commands() {
@@ -97,7 +98,7 @@ func words(list ...string) cobra.CompletionFunc {
 	return cobra.FixedCompletions(list, cobra.ShellCompDirectiveNoFileComp)
 }
 
-// completeSession offers the sessions for a command's first argument.
+// completeSession completes the first argument of a command with session ids.
 func (a *app) completeSession(cmd *cobra.Command, args []string, start string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -105,15 +106,16 @@ func (a *app) completeSession(cmd *cobra.Command, args []string, start string) (
 	return a.completeResume(cmd, args, start)
 }
 
-// completionTimeout is how long somebody who pressed a key waits.
+// completionTimeout bounds the time that a completion may take.
 const completionTimeout = 2 * time.Second
 
-// completeResume offers the sessions, with what they are about.
+// completeResume completes session ids, each with the name or the beginning of the
+// session.
 func (a *app) completeResume(cmd *cobra.Command, _ []string, start string) (found []string, _ cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
 	defer cancel()
 	a.quiet = true
-	_ = a.withVisitor(ctx, func(c *client.Client) error { // nothing to offer, if it fails
+	_ = a.withVisitor(ctx, func(c *client.Client) error { // without an engine there are no completions
 		list, err := c.List(ctx, "")
 		short := shorten(ids(list))
 		for _, s := range list {
@@ -130,7 +132,7 @@ func (a *app) completeResume(cmd *cobra.Command, _ []string, start string) (foun
 	return found, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }
 
-// completeModel offers what can be known without asking anybody.
+// completeModel completes the names of models that are known without asking a provider.
 func (a *app) completeModel(_ *cobra.Command, _ []string, start string) ([]string, cobra.ShellCompDirective) {
 	list := []string{offline.Name, scripted.Name + ":"}
 	a.quiet = true

@@ -69,7 +69,7 @@ type setting struct {
 	From  string `json:"from"`
 }
 
-// text is the value as it is written: a text as it is, a list as JSON.
+// text returns a string value unchanged, and any other value as JSON.
 func (s setting) text() string {
 	if text, ok := s.Value.(string); ok {
 		return text
@@ -81,7 +81,7 @@ func (s setting) text() string {
 	return string(text)
 }
 
-// listSettings lists what is set, by key.
+// listSettings returns the values that are set, sorted by key.
 func listSettings(l *config.Loaded) []setting {
 	list := []setting{}
 	for _, key := range slices.Sorted(maps.Keys(l.Values)) {
@@ -200,7 +200,7 @@ func (a *app) trust(dir string, remove bool) error {
 	return nil
 }
 
-// writeTrusted replaces the list, or leaves it as it is.
+// writeTrusted replaces the list of trusted directories as a whole.
 func (a *app) writeTrusted(list []string) error {
 	path, err := a.trustFile()
 	if err != nil {
@@ -219,7 +219,8 @@ func (a *app) writeTrusted(list []string) error {
 	return os.Rename(path+".new", path)
 }
 
-// printTrusted says what counts now that did not before.
+// printTrusted prints the keys of a project's configuration that apply now that its
+// directory is trusted.
 func (a *app) printTrusted(file string) error {
 	layer, err := config.File(file)
 	if err != nil {

@@ -54,22 +54,22 @@ func (a *app) contextCommand() *cobra.Command {
 	return c
 }
 
-// A windowView is the picture of a window.
+// A windowView draws the context window of a session.
 type windowView struct {
 	r        api.ContextResult
 	paint    painter
-	maxWidth int // columns; zero is no limit
+	maxWidth int // maximum number of columns; zero means no limit
 }
 
-// A part is something that takes room in a window.
+// A part is a kind of content that uses tokens of the window.
 type part struct {
-	key    string // that stands for it in the bar
-	colour style  // in which a block stands for it, if there are colours
+	key    string // character of the part in a bar without colours
+	colour style  // colour of the part in a bar with colours
 	name   string
 	tokens int
 }
 
-// parts are what is in the window, in the order of a request.
+// parts returns the parts of the window, in the order of a request.
 func (s windowView) parts() []part {
 	r := s.r
 	list := []part{
@@ -93,7 +93,7 @@ func (s windowView) parts() []part {
 		part{"░", plainStyle, "reserved for answer", r.Reserved})
 }
 
-// block is what stands for a part in the bar.
+// block returns the character that stands for a part in the bar.
 func (s windowView) block(p part) string {
 	if s.paint.colours && p.colour != plainStyle {
 		return "█"
@@ -101,16 +101,16 @@ func (s windowView) block(p part) string {
 	return p.key
 }
 
-// scale is how many tokens the bar stands for: the window, or what is in it if that
-// is more.
+// scale returns the number of tokens that the whole bar stands for: the size of the
+// window, or the number of tokens in it if that is greater.
 func (s windowView) scale() int { return max(1, s.r.Window, s.r.CurrentTokens+s.r.Reserved) }
 
-// cell is where in a bar a number of tokens ends.
+// cell returns the column of the bar at which a number of tokens ends.
 func (s windowView) cell(tokens, cells int) int {
 	return int((int64(tokens)*int64(cells) + int64(s.scale())/2) / int64(s.scale()))
 }
 
-// bar draws the window, so many columns wide.
+// bar draws the window as a bar with a number of columns.
 func (s windowView) bar(cells int) string {
 	var b strings.Builder
 	sum, at := 0, 0
@@ -126,11 +126,12 @@ func (s windowView) bar(cells int) string {
 // A threshold is a number of tokens above which something happens.
 type threshold struct {
 	name   string
-	tokens int // zero: off
+	tokens int // zero if the threshold is off
 	what   string
 }
 
-// thresholds are those that count, the lowest first, and those that are off.
+// thresholds returns the thresholds that apply, the lowest first, and those that are
+// off.
 func (s windowView) thresholds() (on, off []threshold) {
 	all := []threshold{
 		{"before a turn", s.r.BeforeRun, "compacted first, if a turn begins above it (compact_threshold)"},
@@ -149,8 +150,8 @@ func (s windowView) thresholds() (on, off []threshold) {
 	return on, off
 }
 
-// marks is the line below the bar: the numbers of the thresholds, each below the
-// last cell that is still within it. Where there is no room, the next one gives way.
+// marks returns the line below the bar: the number of each threshold, below the last
+// column that is within it. If that column is taken, the number moves to the right.
 func (s windowView) marks(on []threshold, cells int) string {
 	line := []byte(strings.Repeat(" ", cells))
 	next := 0
@@ -164,7 +165,7 @@ func (s windowView) marks(on []threshold, cells int) string {
 	return strings.TrimRight(string(line), " ")
 }
 
-// How wide a bar is where there is no terminal, and at most.
+// The width of the bar without a terminal, and its maximum width.
 const (
 	usualBar = 72
 	mostBar  = 100
@@ -191,7 +192,7 @@ func (s windowView) write(w io.Writer, id event.SessionID) error {
 	return s.limits(w, on, off)
 }
 
-// title says in words what the rest shows.
+// title prints the state of the window in words.
 func (s windowView) title(w io.Writer, id event.SessionID) error {
 	epoch := "never compacted"
 	if s.r.EpochID != "" {
@@ -217,7 +218,7 @@ func (s windowView) clipped(text string) string {
 	if s.maxWidth == 0 {
 		return text
 	}
-	return clip(text, s.maxWidth-1) // a key may stand before it
+	return clip(text, s.maxWidth-1) // one column is for the key before the text
 }
 
 func (s windowView) folded(text string) []string {
@@ -227,7 +228,7 @@ func (s windowView) folded(text string) []string {
 	return fold(text, s.maxWidth)
 }
 
-// source says where the figures are from.
+// source returns in words where the numbers come from.
 func source(of string) string {
 	if of == "usage" {
 		return "counted by the provider, plus an estimate of everything since"
@@ -239,7 +240,7 @@ func (s windowView) share(tokens int) string {
 	return fmt.Sprintf("%.1f%%", 100*float64(tokens)/float64(s.scale()))
 }
 
-// table lists the parts, by the blocks of the bar.
+// table prints the parts with their characters in the bar.
 func (s windowView) table(w io.Writer) error {
 	row := func(key, name, tokens, share string) string {
 		return key + s.clipped(fmt.Sprintf("  %-19s  %*s  %6s", name, len(grouped(s.scale())), tokens, share))
@@ -252,7 +253,7 @@ func (s windowView) table(w io.Writer) error {
 	return err
 }
 
-// limits lists the thresholds, by their numbers below the bar.
+// limits prints the thresholds with their numbers below the bar.
 func (s windowView) limits(w io.Writer, on, off []threshold) error {
 	t := &table{head: []string{" ", "THRESHOLD", "TOKENS", "ABOVE IT"}, wrap: true}
 	for i, l := range on {
@@ -264,7 +265,7 @@ func (s windowView) limits(w io.Writer, on, off []threshold) error {
 	return t.write(w, s.paint, s.maxWidth)
 }
 
-// grouped is a number as people write it.
+// grouped returns a number with commas between groups of three digits.
 func grouped(n int) string {
 	text := strconv.Itoa(n)
 	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {

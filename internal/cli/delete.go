@@ -22,12 +22,12 @@ kept, unless --forget is given.`,
 	forget := c.Flags().Bool("forget", false, "also remove from memory what came only from these sessions")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.withVisitor(cmd.Context(), func(c *client.Client) error {
-			sessions, err := named(cmd.Context(), c, args) // all are known before one is deleted
+			sessions, err := named(cmd.Context(), c, args) // finds all sessions before one is deleted
 			if err != nil {
 				return err
 			}
 			for _, id := range sessions {
-				if *forget { // while it is known where the session worked
+				if *forget { // before the directory of the session is deleted with it
 					if _, err := c.Forget(cmd.Context(), api.MemoryForgetParams{SessionID: id, Cwd: here()}); err != nil {
 						return err
 					}

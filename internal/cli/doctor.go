@@ -55,7 +55,7 @@ something that does not work.`,
 	return c
 }
 
-// A finding is what a look at one thing gave.
+// A finding is the result of one check.
 type finding struct {
 	What  string `json:"what"`
 	State string `json:"state"`
@@ -69,7 +69,7 @@ const (
 	bad   = "bad"
 )
 
-// examine looks at everything. What depends on something that is bad is left
+// examine runs all checks. A check that depends on something that does not work is left
 // out.
 func (a *app) examine(ctx context.Context) []finding {
 	var list []finding
@@ -88,10 +88,11 @@ func (a *app) examine(ctx context.Context) []finding {
 	return list
 }
 
-// examineConfiguration reads the configuration; nil if that cannot be done.
+// examineConfiguration checks the configuration and returns it; nil if it cannot be
+// read.
 func (a *app) examineConfiguration(add note) *config.Loaded {
 	quiet := a.quiet
-	a.quiet = true // what is ignored is a finding
+	a.quiet = true // ignored keys are reported as a finding
 	loaded, err := a.settings()
 	a.quiet = quiet
 	switch {
@@ -108,7 +109,7 @@ func (a *app) examineConfiguration(add note) *config.Loaded {
 	return loaded
 }
 
-// count is a number of things.
+// count returns a number of things with the verb, as in "2 keys are".
 func count(n int, thing string) string {
 	if n == 1 {
 		return "one " + thing + " is"
@@ -116,7 +117,7 @@ func count(n int, thing string) string {
 	return fmt.Sprintf("%d %ss are", n, thing)
 }
 
-// examineFolder reports whether the data folder can be used.
+// examineFolder checks the data folder, and reports whether it can be used.
 func (a *app) examineFolder(add note) bool {
 	dir, err := dataFolder(a.home, "ABIDE_HOME")
 	if err == nil {
@@ -132,8 +133,8 @@ func (a *app) examineFolder(add note) bool {
 
 type note func(what, state, format string, args ...any)
 
-// examineDisk looks at how much room there is, and what a sync costs. It reports
-// whether anything can be written.
+// examineDisk checks the free space of the disk and the duration of a sync. It reports
+// whether the folder can be written.
 func examineDisk(dir string, add note) bool {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(dir, &s); err == nil {
@@ -159,7 +160,7 @@ func examineDisk(dir string, add note) bool {
 	return err == nil
 }
 
-// cause is an error of a file without the file's name.
+// cause returns the error of a file operation without the name of the file.
 func cause(err error) error {
 	var failed *fs.PathError
 	if errors.As(err, &failed) {
@@ -168,7 +169,7 @@ func cause(err error) error {
 	return err
 }
 
-// syncSpeed is the middle of a few small synced writes.
+// syncSpeed returns the median duration of a few small synced writes.
 func syncSpeed(dir string) (time.Duration, error) {
 	f, err := os.CreateTemp(dir, "doctor-")
 	if err != nil {
@@ -191,7 +192,7 @@ func syncSpeed(dir string) (time.Duration, error) {
 	return took[len(took)/2], nil
 }
 
-// examineLog asks the engine what it has.
+// examineLog checks the sessions in the log.
 func (a *app) examineLog(ctx context.Context, add note) {
 	err := a.withVisitor(ctx, func(c *client.Client) error {
 		list, err := c.List(ctx, "")
@@ -219,7 +220,8 @@ func examineShell(add note) {
 	}
 }
 
-// examineModels asks the providers for a sign of life, and for the time.
+// examineModels checks the providers: their API keys, whether they answer, and their
+// clocks.
 func (a *app) examineModels(ctx context.Context, l *config.Loaded, add note) {
 	usual, err := defaultChoice(l)
 	if err != nil {
@@ -251,8 +253,8 @@ func (a *app) examineModels(ctx context.Context, l *config.Loaded, add note) {
 	examineClock(told, add)
 }
 
-// examineKey looks for the key, which is in a variable that the configuration may
-// name.
+// examineKey checks that the provider has an API key. variable is the name of the
+// environment variable in the configuration, if there is one.
 func (c choice) examineKey(variable string, add note) {
 	p := c.provider
 	switch {
@@ -286,7 +288,8 @@ func (c choice) examineEndpoint(told daemon.Survey, err error, add note) {
 	}
 }
 
-// examineClock compares the clock with another one.
+// examineClock compares the local clock with that of the first endpoint that sent its
+// time.
 func examineClock(told []daemon.Survey, add note) {
 	for _, s := range told {
 		if s.Date.IsZero() {

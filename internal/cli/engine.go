@@ -19,7 +19,7 @@ import (
 	"github.com/abide-run/abide/internal/project/instructions"
 )
 
-// config is how this process takes part in a data folder.
+// config returns the configuration of this process for a data folder.
 func (a *app) config(dir string) (daemon.Config, error) {
 	level, err := logLevel(a.logLevel)
 	if err != nil {
@@ -49,7 +49,7 @@ func (a *app) config(dir string) (daemon.Config, error) {
 	if loaded.Config.Store.Sync == "normal" {
 		c.Sync = eventlog.Normal
 	}
-	c.Rest, _ = time.ParseDuration(loaded.Config.Store.Rest) // checked when it was read
+	c.Rest, _ = time.ParseDuration(loaded.Config.Store.Rest) // config.Load has checked it
 	c.Commands = commands(loaded.Config.Commands)
 	if user := userFile(a.home); user != "" {
 		c.Memory.Dir = filepath.Join(filepath.Dir(user), "memory")
@@ -59,8 +59,7 @@ func (a *app) config(dir string) (daemon.Config, error) {
 	return c, err
 }
 
-// commands says how agents run commands. Durations were checked when they were
-// read.
+// commands converts the settings of commands. config.Load has checked the durations.
 func commands(c config.Commands) daemon.Commands {
 	r := daemon.Commands{MaxRunning: c.MaxRunning, MaxMemory: c.MaxMemory, Quota: c.OutputBytes}
 	r.Wait, _ = time.ParseDuration(c.Wait)
@@ -69,8 +68,7 @@ func commands(c config.Commands) daemon.Commands {
 	return r
 }
 
-// defaults are what the sessions of this process are like unless they say
-// otherwise.
+// defaults returns the defaults of the sessions of this process.
 func defaults(l *config.Loaded, cwd string) (api.Defaults, error) {
 	c := l.Config
 	d := api.Defaults{Cwd: cwd, Env: environment(c), MaxSteps: c.Worker.MaxSteps, ExtraTools: c.Worker.Tools, Name: c.Pod.Name}
@@ -138,7 +136,7 @@ func permissionRules(rules []string) []string {
 	return list
 }
 
-// levels are the words for how much is logged.
+// levels are the values of --log-level.
 var levels = map[string]slog.Level{
 	"none":    slog.LevelError + 100,
 	"error":   slog.LevelError,
@@ -156,7 +154,7 @@ func logLevel(word string) (slog.Level, error) {
 	return level, nil
 }
 
-// open makes this process part of the data folder.
+// open opens the data folder: this process becomes its engine, or a relay to it.
 func (a *app) open(ctx context.Context, visitor bool) (*daemon.Node, error) {
 	dir, err := dataFolder(a.home, "ABIDE_HOME")
 	if err != nil {
@@ -174,8 +172,8 @@ func (a *app) open(ctx context.Context, visitor bool) (*daemon.Node, error) {
 	return node, nil
 }
 
-// withClient gives f a client of the data folder's engine, and leaves when f is
-// done.
+// withClient calls f with a client of the data folder's engine, and closes it
+// afterwards.
 func (a *app) withClient(ctx context.Context, f func(*client.Client) error) error {
 	return a.withNode(ctx, f, false)
 }

@@ -12,21 +12,21 @@ import (
 	"github.com/abide-run/abide/internal/turn"
 )
 
-// The exit codes. A program that was stopped by a signal exits with 128 and the
-// signal's number: 130 for SIGINT, 143 for SIGTERM, 141 if nobody reads its
-// output any more.
+// The exit codes. A program that was stopped by a signal exits with 128 plus the number
+// of the signal: 130 for SIGINT, 143 for SIGTERM, and 141 for SIGPIPE, if the reader of
+// its output is gone.
 const (
 	exitOK         = 0
-	exitFailed     = 1 // the agent failed, or the request did
-	exitUsage      = 2 // the command line cannot be carried out as it stands
-	exitConfig     = 3 // the data folder, the configuration or a key is wrong
-	exitProvider   = 4 // the provider did not answer
-	exitNeedsInput = 5 // somebody has to answer a question; the session waits
+	exitFailed     = 1 // the agent or the request failed
+	exitUsage      = 2 // the command line is wrong
+	exitConfig     = 3 // the data folder, the configuration or an API key is wrong
+	exitProvider   = 4 // the model provider did not answer
+	exitNeedsInput = 5 // a question needs an answer; the session waits
 	exitLimit      = 6 // a limit stopped the turn
 )
 
-// An exitError is an error with an exit code. Without an error of its own it has
-// been told already.
+// An exitError is an error with an exit code. If err is nil, the error was printed
+// already.
 type exitError struct {
 	code int
 	err  error
@@ -52,7 +52,7 @@ func configError(err error) error {
 	return &exitError{exitConfig, err}
 }
 
-// A stopSignal is why a program stops before its work is done.
+// A stopSignal is the signal that stopped the program, as an error.
 type stopSignal struct{ Number syscall.Signal }
 
 func (s stopSignal) Error() string {
@@ -67,8 +67,8 @@ func (s stopSignal) Error() string {
 
 func (s stopSignal) code() int { return 128 + int(s.Number) }
 
-// outputError tells that stdout cannot be written. If its reader has left there
-// is nobody to tell.
+// outputError returns the error of a failed write to stdout. If the reader is gone, the
+// error has no text.
 func outputError(err error) error {
 	if errors.Is(err, syscall.EPIPE) {
 		return &exitError{code: stopSignal{syscall.SIGPIPE}.code()}
@@ -76,7 +76,7 @@ func outputError(err error) error {
 	return fmt.Errorf("cannot write the output: %w", err)
 }
 
-// exitStatus chooses the exit code, and what is to be said.
+// exitStatus returns the exit code of an error and the message to print.
 func exitStatus(ctx context.Context, err error) (int, string) {
 	if err == nil {
 		return exitOK, ""
@@ -95,13 +95,13 @@ func exitStatus(ctx context.Context, err error) (int, string) {
 	if errors.As(err, &signal) {
 		return signal.code(), err.Error()
 	}
-	if errors.As(context.Cause(ctx), &signal) { // err is what came of it
+	if errors.As(context.Cause(ctx), &signal) { // err is a consequence of the signal
 		return signal.code(), signal.Error()
 	}
 	return exitFailed, err.Error()
 }
 
-// failureCodes maps the types of session.error that are not simply failures.
+// failureCodes maps types of session.error to exit codes other than exitFailed.
 var failureCodes = map[string]int{
 	"model":                      exitConfig, // its name or its configuration is wrong
 	string(model.KindAuth):       exitConfig,
@@ -115,7 +115,7 @@ var failureCodes = map[string]int{
 	turn.ErrorLoop:               exitLimit,
 }
 
-// failureCode is the exit code for a turn that ended with an error.
+// failureCode returns the exit code for a turn that ended with an error.
 func failureCode(d event.SessionErrorData) int {
 	if code, ok := failureCodes[d.ErrorType]; ok {
 		return code

@@ -24,7 +24,7 @@ events before the damage and exit with code 1.`,
 		Args:    arguments(1, 1, "one SESSION"),
 	}
 	file := c.Flags().StringP("output", "o", "", "write to `FILE`, which must not exist")
-	jsonFlag(c) // it always is
+	jsonFlag(c) // accepted for consistency: the output is always JSON
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.withVisitor(cmd.Context(), func(c *client.Client) error {
 			info, err := find(cmd.Context(), c, args[0])
@@ -40,7 +40,7 @@ events before the damage and exit with code 1.`,
 	return c
 }
 
-// export writes events until there are no more.
+// export writes all events of a session.
 func export(ctx context.Context, c *client.Client, id event.SessionID, w io.Writer) error {
 	for e, err := range c.Events(ctx, id, 0) {
 		if err != nil {
@@ -53,7 +53,7 @@ func export(ctx context.Context, c *client.Client, id event.SessionID, w io.Writ
 	return nil
 }
 
-// explainDamage says what can be done about a session that cannot be read.
+// explainDamage adds the way out to the error of a damaged session.
 func explainDamage(id event.SessionID, err error) error {
 	var damage *client.DamageError
 	if !errors.As(err, &damage) {
@@ -62,7 +62,7 @@ func explainDamage(id event.SessionID, err error) error {
 	return fmt.Errorf("%w; %s", err, damageHint(id, damage.After))
 }
 
-// damageHint is what can be done with a session that is whole up to a position.
+// damageHint returns what can be done with a session that is intact up to a position.
 func damageHint(id event.SessionID, whole event.Seq) string {
 	if whole == 0 {
 		return fmt.Sprintf("no event is intact; delete it with: abide sessions delete %s", id)

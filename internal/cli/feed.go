@@ -8,25 +8,25 @@ import (
 	"github.com/abide-run/abide/internal/event"
 )
 
-// A feed gives the events of a session, in order, each once.
+// A feed returns the events of a session, in order, each once.
 type feed interface {
-	// ready gives a token when there may be something to take.
+	// ready returns a channel that receives a token when there may be new events.
 	ready() <-chan struct{}
-	// take yields what has come since.
+	// take yields the events since the last call.
 	take(context.Context) iter.Seq2[event.Event, error]
 }
 
-// attachedFeed is the feed of a client of the session: it has what is not stored,
-// too.
+// An attachedFeed is the feed of an attached client. It also has the events that are
+// not stored.
 type attachedFeed struct {
 	stream *client.Stream
-	known  map[string]bool // ids of stored events that may still arrive
+	known  map[string]bool // ids of stored events that may also arrive by the stream
 }
 
 func (f *attachedFeed) ready() <-chan struct{} { return f.stream.Ready() }
 
-// markStored tells that an event was read from the log. A client that resumes is
-// shown what comes from its session.resume on, so only these can come twice.
+// markStored records that an event was read from the log. A client that resumes is
+// shown the events from its session.resume on, so only these can arrive twice.
 func (f *attachedFeed) markStored(e event.Event) error {
 	head, err := e.Head()
 	if err != nil {
@@ -51,7 +51,7 @@ func (f *attachedFeed) take(context.Context) iter.Seq2[event.Event, error] {
 	}
 }
 
-// wasStored reports whether an event was read from the log before.
+// wasStored reports whether an event was already read from the log.
 func (f *attachedFeed) wasStored(e event.Event) (bool, error) {
 	if len(f.known) == 0 {
 		return false, nil
@@ -60,11 +60,11 @@ func (f *attachedFeed) wasStored(e event.Event) (bool, error) {
 	return f.known[head.ID], err
 }
 
-// logFeed is the feed of somebody who only reads the log: whoever uses it is not
-// a client of the session, and changes nothing by watching.
+// A logFeed is a feed that only reads the log. It does not attach to the session, so it
+// does not affect it.
 type logFeed struct {
 	client *client.Client
-	stream *client.Stream // tells when the session goes on
+	stream *client.Stream // signals that the session has new events
 	id     event.SessionID
 	after  event.Seq
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/abide-run/abide/internal/daemon"
 )
 
-// headlessFlags are what an SDK passes to the runtime that it starts.
+// headlessFlags are the flags that an SDK passes to the runtime.
 type headlessFlags struct {
 	stdio    bool
 	port     int
@@ -21,13 +21,13 @@ type headlessFlags struct {
 	idle     int    // seconds after which idle sessions are unloaded
 	yolo     bool
 
-	// Ours.
+	// Flags of abide.
 	home  string
 	model string
 }
 
-// parseHeadless reads the flags of the SDKs. Those that have no meaning here are
-// accepted.
+// parseHeadless parses the flags of the SDKs. Flags that have no meaning here are
+// accepted and ignored.
 func parseHeadless(args []string) (*headlessFlags, error) {
 	f := &headlessFlags{}
 	set := flag.NewFlagSet("abide", flag.ContinueOnError)
@@ -57,8 +57,8 @@ func parseHeadless(args []string) (*headlessFlags, error) {
 	return f, nil
 }
 
-// headless is the program as SDKs start it: a server for the client at the other
-// end of stdin and stdout, or for clients that come by TCP.
+// headless runs the program as SDKs start it: as a server for the client at the other
+// end of stdin and stdout, or for TCP clients.
 func (a *app) headless(ctx context.Context, args []string) error {
 	f, err := parseHeadless(args)
 	if err != nil {
@@ -74,7 +74,7 @@ func (a *app) headless(ctx context.Context, args []string) error {
 	return a.headlessTCP(ctx, c, f.port)
 }
 
-// headlessConfig is the configuration, but for what an SDK says.
+// headlessConfig returns the configuration with the overrides of the SDK.
 func (a *app) headlessConfig(f *headlessFlags) (daemon.Config, error) {
 	dir, err := dataFolder(f.home, "COPILOT_HOME", "ABIDE_HOME")
 	if err != nil {
@@ -99,8 +99,7 @@ func (a *app) headlessConfig(f *headlessFlags) (daemon.Config, error) {
 	return c, nil
 }
 
-// headlessStdio serves the client that started the program, until it closes its
-// end.
+// headlessStdio serves the client that started the program, until it closes stdin.
 func (a *app) headlessStdio(ctx context.Context, c daemon.Config) error {
 	node, err := daemon.Open(ctx, c)
 	if err != nil {
@@ -113,8 +112,8 @@ func (a *app) headlessStdio(ctx context.Context, c daemon.Config) error {
 	return closeNode(node, err)
 }
 
-// interruptible makes a reader whose pending reads end when it is closed, which
-// those of standard input do not. What reads from it ends with the process.
+// interruptible returns a reader whose pending reads end when it is closed; those of
+// standard input do not. The goroutine that copies the input ends with the process.
 func interruptible(r io.Reader) io.ReadCloser {
 	in, out := io.Pipe()
 	go func() {
@@ -124,7 +123,7 @@ func interruptible(r io.Reader) io.ReadCloser {
 	return in
 }
 
-// headlessTCP serves clients that know the token. SDKs read the port from the
+// headlessTCP serves TCP clients that present the token. SDKs read the port from the
 // line on stdout.
 func (a *app) headlessTCP(ctx context.Context, c daemon.Config, port int) error {
 	token, err := a.headlessToken(c.Dir)
@@ -147,8 +146,8 @@ func (a *app) headlessTCP(ctx context.Context, c daemon.Config, port int) error 
 	return closeNode(node, err)
 }
 
-// headlessToken is what TCP clients have to present. Nobody gets in without one:
-// if none was given, it is the one that is kept in the data folder.
+// headlessToken returns the token that TCP clients must present. If the SDK gave none,
+// it is the token in the data folder: a server is never open without a token.
 func (a *app) headlessToken(dir string) (string, error) {
 	if token := os.Getenv("COPILOT_CONNECTION_TOKEN"); token != "" {
 		return token, nil

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 )
 
-// here is the directory that sessions work in unless they say otherwise.
+// here returns the default working directory of sessions.
 func (a *app) here() (string, error) {
 	loaded, err := a.settings()
 	if err != nil {
@@ -22,8 +22,8 @@ func (a *app) here() (string, error) {
 	return os.Getwd()
 }
 
-// dataFolder finds the data folder: what a flag says, else the first of the
-// given variables that is set, else the place that the XDG rules give it.
+// dataFolder returns the data folder: the value of the flag, the first of the given
+// environment variables that is set, or the default of the XDG specification.
 func dataFolder(flag string, variables ...string) (string, error) {
 	if flag != "" {
 		return flag, nil

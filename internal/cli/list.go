@@ -45,7 +45,7 @@ func (a *app) listCommand() *cobra.Command {
 	return c
 }
 
-// in returns the sessions of a directory; all if it is empty.
+// in returns the sessions of a directory; all sessions if dir is empty.
 func in(dir string, all []api.SessionInfo) []api.SessionInfo {
 	if dir == "" {
 		return all
@@ -79,7 +79,7 @@ func ids(list []api.SessionInfo) []string {
 	return all
 }
 
-// state says in a word how a session stands.
+// state returns the state of a session in one word.
 func state(s api.SessionInfo) string {
 	switch {
 	case s.Abide == nil:
@@ -94,7 +94,7 @@ func state(s api.SessionInfo) string {
 	return "idle"
 }
 
-// about is what a session is called, or what it began with.
+// about returns the name of a session, or its first prompt.
 func about(s api.SessionInfo) string {
 	if s.Name != "" {
 		return oneLine(s.Name)
@@ -102,7 +102,7 @@ func about(s api.SessionInfo) string {
 	return oneLine(s.Summary)
 }
 
-// age says how long ago something was.
+// age returns how long ago a time was, in words.
 func age(stamp string, now time.Time) string {
 	t, err := time.Parse(time.RFC3339, stamp)
 	if err != nil {

@@ -12,9 +12,8 @@ import (
 	"github.com/abide-run/abide/internal/daemon"
 )
 
-// loopback listens on a port of this machine alone, under both of its
-// addresses: clients dial "localhost", which may be either. Port zero is one
-// that is free under both.
+// loopback listens on a port of both loopback addresses: clients dial "localhost",
+// which may be either. Port zero means a port that is free on both.
 func loopback(ctx context.Context, port int) ([]net.Listener, error) {
 	const attempts = 20
 	for attempt := 1; ; attempt++ {
@@ -35,7 +34,7 @@ func bothLoopbacks(ctx context.Context, port int) ([]net.Listener, error) {
 	switch {
 	case err == nil:
 		return []net.Listener{four, six}, nil
-	case errors.Is(err, syscall.EADDRINUSE): // a client could reach somebody else there, and tell them the token
+	case errors.Is(err, syscall.EADDRINUSE): // a client could reach another program there and send it the token
 		four.Close()
 		return nil, err
 	}
@@ -62,7 +61,7 @@ func serveTCP(ctx context.Context, node *daemon.Node, listeners []net.Listener, 
 	return failed
 }
 
-// listenError says what to do about a port that cannot be had.
+// listenError adds the way out to the error of a failed listen.
 func listenError(err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return configError(fmt.Errorf("%w: another program is listening there; choose another port, or 0 for any free one", err))

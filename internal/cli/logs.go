@@ -26,7 +26,7 @@ shows.`,
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		with := a.withVisitor
 		if *follow {
-			with = a.withClient // it may take long
+			with = a.withClient // following may take long, so this process may become the engine
 		}
 		return with(cmd.Context(), func(c *client.Client) error {
 			t, err := theTask(cmd.Context(), c, args[0], *session)
@@ -39,7 +39,7 @@ shows.`,
 	return c
 }
 
-// theTask finds a command, in one session if that is named.
+// theTask finds a task by its name, in the given session if there is one.
 func theTask(ctx context.Context, c *client.Client, name, session string) (api.Task, error) {
 	if session == "" {
 		return findTask(ctx, c, name)
@@ -48,7 +48,8 @@ func theTask(ctx context.Context, c *client.Client, name, session string) (api.T
 	return api.Task{SessionID: info.SessionID, TaskID: name}, err
 }
 
-// logs copies output until there is no more, or no more yet.
+// logs prints the output of a task: all of it if follow is true, and otherwise what
+// there is so far.
 func (a *app) logs(ctx context.Context, c *client.Client, follow bool, p api.TaskOutputParams) error {
 	p.Wait = follow
 	for {

@@ -40,7 +40,7 @@ pages to a directory; man(1) finds them there if it is in the MANPATH.`,
 	return c
 }
 
-// manual is what all pages have in common.
+// manual returns the parts that all pages have in common.
 func (a *app) manual() man.Book {
 	return man.Book{Source: "abide " + a.opts.Version, Chapters: []man.Chapter{
 		{Title: "EXIT STATUS", Text: exitHelp},

@@ -42,12 +42,12 @@ func (a *app) memoryCommand() *cobra.Command {
 	return c
 }
 
-// userFlag gives a command the flag that means the user's own pages.
+// userFlag adds the --user flag to a command.
 func userFlag(c *cobra.Command) *bool {
 	return c.Flags().Bool("user", false, "use your own pages instead of the project's")
 }
 
-// here is the folder whose pages are meant.
+// here returns the working directory, which selects the pages of a project.
 func here() string {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -89,7 +89,7 @@ func (a *app) memoryShowCommand() *cobra.Command {
 	return c
 }
 
-// plainLines is a text without what could speak to a terminal, line by line.
+// plainLines returns a text without control characters, line by line.
 func plainLines(text string) string {
 	lines := strings.SplitAfter(text, "\n")
 	for i, line := range lines {
@@ -188,7 +188,7 @@ nothing is written. You can also edit the files directly.`,
 	return c
 }
 
-// existing returns a page as it is, and an empty one if there is none.
+// existing returns a page, or an empty page if it does not exist.
 func existing(ctx context.Context, c *client.Client, p api.MemoryEditParams) (api.MemoryPage, error) {
 	list, err := c.Memory(ctx, api.MemoryParams{Cwd: p.Cwd, User: p.User})
 	if err != nil {
@@ -204,7 +204,7 @@ func existing(ctx context.Context, c *client.Client, p api.MemoryEditParams) (ap
 	return one.Books[0].Pages[0], nil
 }
 
-// newText asks for the new text of a page.
+// newText returns the new text of a page: from a file, stdin or an editor.
 func (a *app) newText(ctx context.Context, file, page, before string) (string, error) {
 	switch file {
 	case "":

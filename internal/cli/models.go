@@ -56,7 +56,8 @@ func (a *app) modelsCommand() *cobra.Command {
 	return c
 }
 
-// formatFlags gives a command the two ways of asking for JSON.
+// formatFlags adds the flags --output-format and --json to a command. The function that
+// it returns evaluates them.
 func formatFlags(flags *pflag.FlagSet) func() (asJSON bool, err error) {
 	format := flags.String("output-format", formatText, "`FORMAT` of stdout: text or json")
 	short := flags.Bool("json", false, "the same as --output-format json")
@@ -69,7 +70,7 @@ func formatFlags(flags *pflag.FlagSet) func() (asJSON bool, err error) {
 	}
 }
 
-// modelList is what there is.
+// modelList is the JSON output of abide models.
 type modelList struct {
 	Models    []modelInfo    `json:"models"`
 	Providers []providerInfo `json:"providers"`
@@ -77,14 +78,14 @@ type modelList struct {
 }
 
 type modelInfo struct {
-	ID        string       `json:"id"` // as people name it
+	ID        string       `json:"id"` // name for --model
 	Provider  string       `json:"provider,omitempty"`
 	Window    int          `json:"window,omitempty"`
 	MaxOutput int          `json:"maxOutput,omitempty"`
 	Vision    bool         `json:"vision"`
 	Reasoning bool         `json:"reasoning"`
 	Price     *model.Price `json:"price,omitempty"`
-	Known     bool         `json:"known"` // if not, the rest is a guess
+	Known     bool         `json:"known"` // false if the other values are guesses
 	Default   bool         `json:"default,omitempty"`
 }
 
@@ -97,11 +98,11 @@ type providerInfo struct {
 }
 
 type defaultInfo struct {
-	ID  string `json:"id,omitempty"` // empty if the provider has to be asked and did not answer
+	ID  string `json:"id,omitempty"` // empty if the provider chooses the model and did not answer
 	Why string `json:"why"`
 }
 
-// models carries out abide models.
+// models runs abide models.
 func (a *app) models(ctx context.Context, text string, asJSON bool) error {
 	loaded, err := a.settings()
 	if err != nil {
@@ -126,7 +127,7 @@ func (a *app) models(ctx context.Context, text string, asJSON bool) error {
 	return err
 }
 
-// sources are the providers that can be asked, the usual one first.
+// sources returns the providers that can be asked, the default one first.
 func sources(c config.Config, usual choice) []choice {
 	var list []choice
 	add := func(s choice) {
@@ -151,7 +152,7 @@ func sources(c config.Config, usual choice) []choice {
 	return list
 }
 
-// survey asks all providers at once.
+// survey asks all providers in parallel for their models.
 func (a *app) survey(ctx context.Context, usual choice, from []choice) (list modelList, failed int) {
 	answers := make([]daemon.Survey, len(from))
 	errs := make([]error, len(from))
@@ -182,7 +183,7 @@ func (a *app) survey(ctx context.Context, usual choice, from []choice) (list mod
 	return list, failed
 }
 
-// describe says what is known of the models of a provider, by name.
+// describe returns what is known about the models of a provider, sorted by name.
 func (s choice) describe(names []string, usual choice, first string) (list []modelInfo) {
 	for limited := range s.provider.Abide.Models {
 		if own, ok := strings.CutPrefix(limited, s.name+"/"); ok {
@@ -207,7 +208,7 @@ func (s choice) describe(names []string, usual choice, first string) (list []mod
 	return list
 }
 
-// written reports whether somebody wrote down how large a model is.
+// written reports whether the configuration has the window of a model.
 func written(p *api.Provider, name string) bool { return p.Abide.Models[name].Window > 0 }
 
 func (a *app) printModels(list modelList, text string) error {
@@ -239,12 +240,12 @@ func (a *app) printModels(list modelList, text string) error {
 	return nil
 }
 
-// sentence says which model is used, and why.
+// sentence returns the default model and the reason in words.
 func (d *defaultInfo) sentence() string {
 	return fmt.Sprintf("default model: %s (%s)", cmp.Or(d.ID, "the first one that the provider lists"), d.Why)
 }
 
-// tokens is a number of tokens as people say it.
+// tokens returns a number of tokens in short form, such as 128k.
 func (m modelInfo) tokens(n int) string {
 	text := strconv.Itoa(n)
 	switch {

@@ -1,9 +1,9 @@
 // Package man writes a tree of commands as manual pages, in the language of
 // man(7).
 //
-//   - What the pages say is what --help says; there is no second text to keep.
-//   - The same tree gives the same bytes: there is no date in them.
-//   - No text can be taken for a request: nothing in it begins a line with a dot.
+//   - The pages have the texts of --help, so there is no second text to maintain.
+//   - The same tree gives the same bytes: the pages have no date.
+//   - No text can be taken for a request of man(7): no line of it begins with a dot.
 package man
 
 import (
@@ -18,19 +18,19 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// A Book is what all pages have in common.
+// A Book holds the parts that all pages have in common.
 type Book struct {
-	Source   string // the program and its version, at the foot of each page
+	Source   string // name and version of the program, at the foot of each page
 	Chapters []Chapter
 }
 
 // A Chapter is a section at the end of the page about the program as a whole.
 type Chapter struct{ Title, Text string }
 
-// Name is what the page of a command is called: abide-sessions-list.
+// Name returns the name of the page of a command, such as abide-sessions-list.
 func Name(c *cobra.Command) string { return strings.ReplaceAll(c.CommandPath(), " ", "-") }
 
-// Commands are a command and all below it that people are shown.
+// Commands returns a command and all its visible subcommands, recursively.
 func Commands(c *cobra.Command) []*cobra.Command {
 	list := []*cobra.Command{c}
 	for _, sub := range shown(c) {
@@ -50,7 +50,7 @@ func (b Book) Page(w io.Writer, c *cobra.Command) error {
 	p := &page{}
 	name := Name(c)
 	p.request(".TH %s 1 \"\" %s", quote(strings.ToUpper(name)), quote(b.Source))
-	p.request(".nh\n.ad l") // names are not to be torn apart
+	p.request(".nh\n.ad l") // do not hyphenate names
 	p.section("NAME", name+" - "+c.Short)
 	p.request(".SH SYNOPSIS")
 	p.request(".B %s", escape(c.CommandPath()))
@@ -70,7 +70,7 @@ func (b Book) Page(w io.Writer, c *cobra.Command) error {
 	return err
 }
 
-// synopsis is the usage without the name.
+// synopsis returns the usage of a command without its name.
 func synopsis(c *cobra.Command) string {
 	_, rest, _ := strings.Cut(c.Use, " ")
 	if c.HasAvailableSubCommands() {
@@ -86,7 +86,7 @@ func describe(c *cobra.Command) string {
 	return c.Short + "."
 }
 
-// A page is a manual page in the making.
+// A page is a manual page that is being written.
 type page struct{ bytes.Buffer }
 
 func (p *page) request(format string, args ...any) { fmt.Fprintf(p, format+"\n", args...) }
@@ -96,7 +96,7 @@ func (p *page) section(title, text string) {
 	p.paragraphs(text)
 }
 
-// paragraphs writes text. Lines that are indented stand as they are.
+// paragraphs writes text. Indented paragraphs are written verbatim.
 func (p *page) paragraphs(text string) {
 	for i, paragraph := range strings.Split(strings.TrimSpace(text), "\n\n") {
 		if i > 0 {
@@ -116,7 +116,7 @@ func (p *page) text(text string) {
 	}
 }
 
-// verbatim writes lines without the blanks that all of them have in front.
+// verbatim writes lines unchanged, without their common indentation.
 func (p *page) verbatim(text string) {
 	p.request(".RS 4\n.nf")
 	for line := range strings.Lines(text) {
@@ -166,7 +166,7 @@ func (p *page) example(text string) {
 	}
 }
 
-// related names the page above.
+// related writes a reference to the page of the parent command.
 func (p *page) related(c *cobra.Command) {
 	if c.HasParent() {
 		p.request(".SH \"SEE ALSO\"")
@@ -185,7 +185,8 @@ func italic(s string) string {
 
 var escapes = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`)
 
-// escape makes text that is only text. A minus is one that can be copied.
+// escape escapes text so that man(7) shows it unchanged. A minus stays a minus that can
+// be copied.
 func escape(s string) string {
 	var b strings.Builder
 	for _, r := range escapes.Replace(s) {
@@ -202,5 +203,5 @@ func escape(s string) string {
 	return b.String()
 }
 
-// quote makes one argument of a request.
+// quote returns text as one argument of a request.
 func quote(s string) string { return `"` + strings.ReplaceAll(escape(s), `"`, `\(dq`) + `"` }
