@@ -6,25 +6,25 @@ import (
 	"github.com/abide-run/abide/internal/event"
 )
 
-// An outcome is what has become of a turn so far, gathered from its events. The
-// same fold serves events as they happen and those that are stored.
+// An outcome is the state of a turn, folded from its events. The same fold is used for
+// live events and for stored ones.
 type outcome struct {
-	input string // id of the input that is waited for; empty: all that is under way
+	input string // id of the awaited input; empty for whatever is under way
 
-	begun   bool // the input was taken up
-	done    bool // nothing more is to come
+	begun   bool // true when the turn of the input has begun
+	done    bool // true when the turn is over
 	aborted bool
 	answer  string
 	failure *event.SessionErrorData
-	model   string // who answers
+	model   string // name of the model
 	steps   int
 	usage   usage
 	cost    cost
-	open    []question      // in the order they were asked
-	calls   map[string]bool // the unfinished ones
+	open    []question      // open questions, in the order in which they were asked
+	calls   map[string]bool // ids of the unfinished calls
 }
 
-// usage is what a turn cost, in tokens.
+// usage is the number of tokens that a turn used.
 type usage struct {
 	Input      int64 `json:"input_tokens"`
 	Output     int64 `json:"output_tokens"`
@@ -32,8 +32,8 @@ type usage struct {
 	CacheWrite int64 `json:"cache_creation_input_tokens"`
 }
 
-// A cost is what a turn cost, in US dollars, as long as that is known of each
-// request.
+// A cost is the cost of a turn in US dollars. It is known only if the cost of each
+// request is known.
 type cost struct {
 	dollars float64
 	known   int
@@ -49,7 +49,7 @@ func (c *cost) add(dollars *float64) {
 	c.known++
 }
 
-// total is nil if nothing can be said.
+// total returns the cost of the turn; nil if it is not known.
 func (c cost) total() *float64 {
 	if c.known == 0 || c.unknown > 0 {
 		return nil
@@ -57,26 +57,26 @@ func (c cost) total() *float64 {
 	return &c.dollars
 }
 
-// expect makes it the outcome of an input that was just accepted.
+// expect starts to wait for the turn of an input that was just accepted.
 func (o *outcome) expect(input string) {
 	o.input, o.begun, o.done = input, false, false
 }
 
-// next makes room for another turn.
+// next starts another turn.
 func (o *outcome) next() {
 	*o = outcome{input: o.input, begun: o.begun, model: o.model, calls: make(map[string]bool)}
 }
 
-// waiting reports whether nothing can happen before somebody answers: there are
-// open questions, and every unfinished call waits for one of them.
+// waiting reports whether the turn cannot continue without an answer: there are open
+// questions, and every unfinished call waits for one of them.
 func (o *outcome) waiting() bool {
 	return len(o.open) > 0 && len(o.calls) == len(o.open)
 }
 
-// apply takes one more event into account.
+// apply folds an event into the outcome.
 func (o *outcome) apply(e event.Event) error {
 	if o.done && o.input != "" {
-		return nil // what comes now is another turn's
+		return nil // the event belongs to another turn
 	}
 	if q, ok, err := questionOf(e); ok || err != nil {
 		o.asked(q)
@@ -111,7 +111,7 @@ func (o *outcome) apply(e event.Event) error {
 	return nil
 }
 
-// decodeFor decodes an event for f.
+// decodeFor decodes the data of an event and calls f with it.
 func decodeFor[T any](e event.Event, f func(T)) error {
 	d, err := event.As[T](e)
 	if err == nil {
@@ -120,14 +120,14 @@ func decodeFor[T any](e event.Event, f func(T)) error {
 	return err
 }
 
-// delivered begins a turn, unless the message only steers the present one.
+// delivered begins a turn, unless the message only steers the current one.
 func (o *outcome) delivered(d event.UserMessageData) {
 	mine := o.input != "" && d.InputID == o.input
 	switch {
 	case d.Delivery == "steering" && !mine:
 		return
 	case o.begun && o.input != "":
-		o.done = true // another one's turn: the one before is over
+		o.done = true // the turn of another input begins, so this one is over
 		return
 	case d.Delivery != "steering":
 		o.next()
@@ -145,7 +145,7 @@ func (o *outcome) used(d event.AssistantUsageData) {
 	o.cost.add(d.CostUSD)
 }
 
-// compacted adds what a summary took. Nobody tells what it cost.
+// compacted adds the tokens of a summary. Its cost is not known.
 func (o *outcome) compacted(d event.CompactionCompleteData) {
 	if u := d.CompactionTokensUsed; u != nil {
 		o.usage.Input += u.InputTokens
@@ -180,8 +180,8 @@ func (o *outcome) failed(d event.SessionErrorData) {
 	}
 }
 
-// idle ends the turn. One before the input was taken up ends another turn,
-// unless it was a stop, which takes back what was waiting.
+// idle ends the turn. A session.idle before the turn of the input has begun ends another
+// turn, unless that was aborted, which discards queued inputs.
 func (o *outcome) idle(d event.SessionIdleData) {
 	if o.input == "" || o.begun || d.Aborted {
 		o.done, o.aborted = true, d.Aborted

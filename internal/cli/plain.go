@@ -5,9 +5,9 @@ import (
 	"unicode"
 )
 
-// plain makes text of others harmless for a terminal: control characters other
-// than line breaks and tabs are shown as �, so that nothing can move the cursor,
-// change colours or overwrite a question.
+// plain makes untrusted text safe for a terminal: control characters other than line
+// breaks and tabs become �, so that the text cannot move the cursor, change colours or
+// overwrite a question.
 func plain(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -20,10 +20,10 @@ func plain(s string) string {
 	}, s)
 }
 
-// oneLine is plain text without line breaks and runs of blanks.
+// oneLine returns plain text without line breaks and repeated blanks.
 func oneLine(s string) string { return plain(strings.Join(strings.Fields(s), " ")) }
 
-// columns counts the columns that a text takes on a terminal.
+// columns returns the number of columns of a text on a terminal.
 func columns(s string) int {
 	n := 0
 	for _, r := range s {
@@ -43,7 +43,7 @@ func runeColumns(r rune) int {
 	return 1
 }
 
-// clip cuts a text to so many columns and shows that it did.
+// clip shortens a text to a number of columns, with an ellipsis at the end.
 func clip(s string, most int) string {
 	if columns(s) <= most {
 		return s
@@ -59,8 +59,8 @@ func clip(s string, most int) string {
 	return b.String() + "…"
 }
 
-// fold breaks a text between words into lines of at most so many columns. Words
-// that are longer are broken, too.
+// fold breaks a text between words into lines with a maximum number of columns. Longer
+// words are broken, too.
 func fold(s string, most int) []string {
 	lines := []string{""}
 	last := &lines[0]

@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// A printer writes until that fails once; from then on it only remembers why.
-// Several goroutines can write.
+// A printer is a writer that stops after the first error and keeps it. It is safe for
+// concurrent use.
 type printer struct {
 	w   io.Writer
 	mu  sync.Mutex
@@ -39,7 +39,7 @@ func (p *printer) json(v any) error {
 	return p.err
 }
 
-// buffered gives f a writer that gathers small writes, and flushes it.
+// buffered calls f with a buffered writer, and flushes it afterwards.
 func (p *printer) buffered(f func(io.Writer) error) error {
 	w := bufio.NewWriterSize(p, 64<<10)
 	err := f(w)

@@ -10,12 +10,12 @@ import (
 	"github.com/abide-run/abide/internal/event"
 )
 
-// A progress tells on stderr what is going on.
+// A progress prints the progress of a turn on stderr.
 type progress struct {
 	err   *printer
 	paint painter
 	quiet bool
-	names map[string]string // of the tools that are called, by call
+	names map[string]string // names of the tools of running calls, by call id
 }
 
 func (a *app) newProgress() *progress {
@@ -30,15 +30,14 @@ func (p *progress) say(s style, text string) {
 
 func (p *progress) begin(o opening) { p.say(faint, "session "+string(o.SessionID)) }
 
-// end says what it cost, if that is known.
+// end prints the cost, if it is known.
 func (p *progress) end(r result) {
 	if r.Cost != nil {
 		p.say(faint, dollars(*r.Cost))
 	}
 }
 
-// dollars is an amount as people write it. Small ones keep two digits that say
-// something.
+// dollars formats an amount of US dollars. Small amounts keep two significant digits.
 func dollars(amount float64) string {
 	digits := 2
 	for small := amount; small > 0 && small < 0.1 && digits < 6; small *= 10 {
@@ -47,11 +46,11 @@ func dollars(amount float64) string {
 	return fmt.Sprintf("$%.*f", digits, amount)
 }
 
-// event shows what a person may want to know. Events that do not decode are the
-// run's matter.
+// event prints an event if people may want to know about it. An event that does not
+// decode is skipped: the runner reports it.
 func (p *progress) event(e event.Event) { show(progressEvents, p, e) }
 
-// progressEvents are the kinds that are shown while a run goes on.
+// progressEvents are the types of events that are printed while a turn runs.
 var progressEvents = eventHandlers[*progress]{
 	event.ToolStart:    handles((*progress).toolStart),
 	event.ToolComplete: handles((*progress).toolComplete),
@@ -64,18 +63,18 @@ var progressEvents = eventHandlers[*progress]{
 	event.CompactionComplete: handles(func(p *progress, d event.CompactionCompleteData) { p.say(faint, compactedTo(d)) }),
 }
 
-// eventHandlers is what a view does with the kinds that it shows.
+// eventHandlers are the functions by which a view shows events, by type.
 type eventHandlers[V any] map[event.Type]func(V, event.Event) error
 
-// handles makes an entry of a function that is given the event's body.
+// handles makes an entry of eventHandlers from a function on the decoded data of an event.
 func handles[V, T any](f func(V, T)) func(V, event.Event) error {
 	return func(view V, e event.Event) error { return decodeFor(e, func(d T) { f(view, d) }) }
 }
 
-// show lets a view show an event, if it shows events of this kind.
+// show calls the handler of a view for an event, if there is one.
 func show[V any](kinds eventHandlers[V], view V, e event.Event) {
 	if f := kinds[e.Type]; f != nil {
-		_ = f(view, e) // whoever runs the session tells of what does not decode
+		_ = f(view, e) // the runner reports events that do not decode
 	}
 }
 
@@ -95,20 +94,20 @@ func (p *progress) toolComplete(d event.ToolCompleteData) {
 	delete(p.names, d.ToolCallID)
 }
 
-// remark shows errors that do not end the turn; one that does is told in the
-// end.
+// remark prints an error that does not end the turn. An error that does is printed at
+// the end.
 func (p *progress) remark(d event.SessionErrorData) {
 	if !d.EndsTurn {
 		p.say(plainStyle, "error: "+d.Message)
 	}
 }
 
-// compacting says that the older part of a session is being summarised.
+// compacting returns the message that a compaction has begun.
 func compacting(d event.CompactionStartData) string {
 	return fmt.Sprintf("compacting the conversation: %s of %s tokens", grouped(d.CurrentTokens), grouped(d.TokenLimit))
 }
 
-// compactedTo says what came of that.
+// compactedTo returns the message that a compaction has ended.
 func compactedTo(d event.CompactionCompleteData) string {
 	switch {
 	case d.Outcome == event.OutcomeSkipped, d.Cause != "":
@@ -123,8 +122,8 @@ func compactedTo(d event.CompactionCompleteData) string {
 	return text
 }
 
-// while says what goes on until the function that it returns is called. A terminal
-// shows for how long, in a line that is taken back.
+// while shows a message until the returned function is called. On a terminal the line
+// also has the elapsed time, and is removed at the end.
 func (p *progress) while(text string) (done func()) {
 	if p.quiet || terminal(p.err) == nil || os.Getenv("TERM") == "dumb" {
 		p.say(faint, text)
@@ -148,8 +147,8 @@ func (p *progress) while(text string) (done func()) {
 	return func() { close(over); showing.Wait() }
 }
 
-// shortArguments shows the arguments of a call: the only one by its value, several as
-// they are, cut to a readable length.
+// shortArguments returns the arguments of a call in short form: the value of a single
+// argument, or the JSON of several, cut to a readable length.
 func shortArguments(arguments json.RawMessage) string {
 	const most = 100
 	var fields map[string]any

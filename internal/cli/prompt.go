@@ -7,12 +7,12 @@ import (
 	"unicode/utf8"
 )
 
-// maxPrompt bounds what is read from stdin.
+// maxPrompt is the maximum number of bytes of a prompt on stdin.
 const maxPrompt = 16 << 20
 
-// prompt finds out what the person wants: the arguments, -p, or standard input.
-// That is read only if the prompt is "-", or if there is no other and it is not
-// a terminal.
+// prompt returns the prompt: the arguments, the value of --prompt, or standard input.
+// Standard input is read only if the prompt is "-", or if there is no other prompt and
+// it is not a terminal.
 func (a *app) prompt(f *runFlags, args []string) (string, error) {
 	text := strings.Join(args, " ")
 	switch {

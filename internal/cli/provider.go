@@ -15,13 +15,13 @@ import (
 	"github.com/abide-run/abide/internal/model/scripted"
 )
 
-// A vendor is what is usual for a wire.
+// A vendor holds the defaults of a provider scheme.
 type vendor struct {
-	kind, wire string // as the protocol calls them
-	key        string // the variable that holds the key
-	token      string // the variable that holds a bearer token instead
-	base       string // the variable that names another endpoint
-	url        string // the vendor's own
+	kind, wire string // provider type and wire API, as in the protocol
+	key        string // environment variable of the API key
+	token      string // environment variable of a bearer token
+	base       string // environment variable of the base URL
+	url        string // default base URL
 }
 
 var vendors = map[string]vendor{
@@ -31,13 +31,13 @@ var vendors = map[string]vendor{
 	"azure":     {"azure", "", "AZURE_OPENAI_API_KEY", "", "AZURE_OPENAI_API_ENDPOINT", ""},
 }
 
-// vendorsByEnvironment are the vendors whose variables alone make a provider, in the order in
-// which they are chosen. OpenAI's go first: they also name every compatible
-// endpoint.
+// vendorsByEnvironment are the vendors that environment variables alone can select, in
+// order of preference. OpenAI is first, because its variables also name compatible
+// endpoints.
 var vendorsByEnvironment = []string{"openai", "anthropic"}
 
-// set is the variable that says that the vendor is to be used; empty if none
-// does.
+// set returns the name of the first environment variable of the vendor that is set;
+// empty if there is none.
 func (v vendor) set() string {
 	for _, name := range []string{v.key, v.token, v.base} {
 		if name != "" && os.Getenv(name) != "" {
@@ -47,15 +47,15 @@ func (v vendor) set() string {
 	return ""
 }
 
-// A choice is who answers, and why.
+// A choice is a provider and a model, with the reason why they are used.
 type choice struct {
-	name     string        // of the provider; empty for the models that ship with us
-	provider *api.Provider // nil for them
-	model    string        // if empty, the first that the provider lists; without a provider, the offline one
+	name     string        // name of the provider; empty for built-in models
+	provider *api.Provider // nil for built-in models
+	model    string        // empty for the first model of the provider; without a provider, for the offline model
 	why      string
 }
 
-// knownModel is the model, if it is known without asking the provider.
+// knownModel returns the name of the model; empty if only the provider knows it.
 func (c choice) knownModel() string {
 	if c.provider == nil {
 		return cmp.Or(c.model, offline.Name)
@@ -63,15 +63,15 @@ func (c choice) knownModel() string {
 	return c.model
 }
 
-// defaultChoice is who answers in sessions that name nobody else: what the
-// configuration says, else what the environment does.
+// defaultChoice returns the default provider and model of sessions: those of the
+// configuration, or else those of the environment.
 func defaultChoice(l *config.Loaded) (choice, error) {
 	c, m := l.Config, l.Config.Model
 	switch {
 	case m.Scheme == offline.Name:
 		return choice{model: offline.Name, why: from(l, "model.scheme")}, nil
 	case m.Scheme == scripted.Name:
-		path, err := filepath.Abs(m.ModelID) // the engine may be elsewhere
+		path, err := filepath.Abs(m.ModelID) // the engine may have another working directory
 		return choice{model: scripted.Name + ":" + path, why: from(l, "model.scheme")}, err
 	case m.Scheme != "" || m.BaseURL != "" || m.APIKeyEnv != "":
 		p, err := endpoint(config.Provider{Scheme: m.Scheme, BaseURL: m.BaseURL, APIKeyEnv: m.APIKeyEnv})
@@ -91,7 +91,7 @@ func defaultChoice(l *config.Loaded) (choice, error) {
 	return usual, nil
 }
 
-// from says which of the keys is set, and where.
+// from returns the first of the keys that is set, with its source.
 func from(l *config.Loaded, keys ...string) string {
 	for _, key := range keys {
 		if origin := l.Origins[key]; origin != "" {
@@ -101,7 +101,7 @@ func from(l *config.Loaded, keys ...string) string {
 	return ""
 }
 
-// choiceFromEnvironment is what the environment names.
+// choiceFromEnvironment returns the choice that the environment variables make.
 func choiceFromEnvironment(c config.Config) choice {
 	for _, scheme := range vendorsByEnvironment {
 		v := vendors[scheme]
@@ -109,15 +109,15 @@ func choiceFromEnvironment(c config.Config) choice {
 		if variable == "" {
 			continue
 		}
-		if p, err := endpoint(config.Provider{Scheme: scheme}); err == nil { // all have endpoints of their own
+		if p, err := endpoint(config.Provider{Scheme: scheme}); err == nil { // these vendors all have a default endpoint
 			return choice{name: scheme, provider: withModelSettings(p, c, scheme), why: variable + " is set"}
 		}
 	}
 	return choice{why: "no provider is configured, and no key is set"}
 }
 
-// findProvider finds a model by the name that people give it, if it is not one of
-// the provider that is used anyway: PROVIDER/MODEL, or what only one vendor has.
+// findProvider returns the provider that a model name selects: with PROVIDER/MODEL, or
+// with a name that only one vendor has. ok is false if the default provider is meant.
 func findProvider(c config.Config, usual choice, name string) (found choice, ok bool, err error) {
 	prefix, model, _ := strings.Cut(name, "/")
 	p, ok := c.Providers[prefix]
@@ -134,9 +134,9 @@ func findProvider(c config.Config, usual choice, name string) (found choice, ok 
 	return choice{name: prefix, provider: withModelSettings(at, c, prefix), model: model}, true, err
 }
 
-// usesVendor reports whether models of another vendor are asked for there: if its
-// variables are set, and the provider that is used anyway is a vendor's own.
-// Others have names with slashes for models of everybody.
+// usesVendor reports whether the models of another vendor are requested from that vendor:
+// its variables must be set, and the default provider must be a vendor's own endpoint.
+// Other endpoints have models of many vendors, with slashes in their names.
 func (c choice) usesVendor(scheme string) bool {
 	v, known := vendors[scheme]
 	return known && scheme != c.name && v.set() != "" && (c.provider == nil || ownEndpoint(c.provider))
@@ -147,7 +147,7 @@ func ownEndpoint(p *api.Provider) bool {
 	return slices.ContainsFunc(slices.Collect(maps.Values(vendors)), func(v vendor) bool { return v.url == p.BaseURL })
 }
 
-// endpoint is a provider of the configuration with its key.
+// endpoint returns a provider of the configuration with its base URL and API key.
 func endpoint(p config.Provider) (*api.Provider, error) {
 	p.Scheme = cmp.Or(p.Scheme, "openai")
 	v := vendors[p.Scheme]
@@ -163,7 +163,7 @@ func endpoint(p config.Provider) (*api.Provider, error) {
 	return found, nil
 }
 
-// withModelSettings adds to a provider what is written down about its models.
+// withModelSettings adds the configured settings of models to a provider.
 func withModelSettings(p *api.Provider, c config.Config, name string) *api.Provider {
 	if p != nil {
 		p.MaxOutputTokens = c.Worker.MaxTokens
@@ -172,8 +172,8 @@ func withModelSettings(p *api.Provider, c config.Config, name string) *api.Provi
 	return p
 }
 
-// limits is what is written down about the models of a provider, by the names
-// that it has for them. What names the provider, too, goes first.
+// limits returns the configured settings of the models of a provider, by model name.
+// Settings for PROVIDER/MODEL win over those for MODEL.
 func limits(c config.Config, name string) map[string]api.ModelLimits {
 	known := make(map[string]api.ModelLimits, len(c.Models))
 	for model, l := range c.Models {
@@ -187,8 +187,8 @@ func limits(c config.Config, name string) map[string]api.ModelLimits {
 	return known
 }
 
-// copilotProvider is the model endpoint that an SDK's environment names, or nil.
-// The token is in the named variable, or in one of those that SDKs fall back to.
+// copilotProvider returns the model endpoint that the environment of an SDK names, or
+// nil. The token is in the variable tokenEnv, or in one of the usual ones.
 func copilotProvider(tokenEnv string) *api.Provider {
 	url := os.Getenv("COPILOT_API_URL")
 	if url == "" {
@@ -203,12 +203,11 @@ func copilotProvider(tokenEnv string) *api.Provider {
 	return p
 }
 
-// tokens are the variables that SDKs pass a token in.
+// tokens are the environment variables in which SDKs pass a token.
 var tokens = []string{"COPILOT_SDK_AUTH_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"}
 
-// environment is what commands of a session get: everything but the variables
-// that hold keys of ours. Keys of anything else are the user's, and commands may
-// need them.
+// environment returns the environment of commands: all variables except those with API
+// keys of models. Other secrets are the user's own, and commands may need them.
 func environment(c config.Config) []string {
 	secret := []string{c.Model.APIKeyEnv}
 	for v := range maps.Values(vendors) {
@@ -220,8 +219,8 @@ func environment(c config.Config) []string {
 	return withoutVariables(os.Environ(), c, func(name string) bool { return slices.Contains(secret, name) || isOwnSecret(name) })
 }
 
-// isOwnSecret reports whether a variable by its name holds a secret of this program
-// or of the SDK that started it.
+// isOwnSecret reports whether a variable holds a secret of this program, or of the SDK
+// that started it, judging by its name.
 func isOwnSecret(name string) bool {
 	if !strings.HasPrefix(name, "ABIDE_") && !strings.HasPrefix(name, "COPILOT_") {
 		return false
@@ -229,8 +228,8 @@ func isOwnSecret(name string) bool {
 	return strings.Contains(name, "TOKEN") || strings.Contains(name, "KEY") || strings.Contains(name, "SECRET")
 }
 
-// withoutVariables removes variables from an environment, but for those that the
-// settings pass on.
+// withoutVariables removes variables from an environment, except those in
+// commands.pass_env.
 func withoutVariables(env []string, c config.Config, unwanted func(name string) bool) []string {
 	return slices.DeleteFunc(env, func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")

@@ -72,7 +72,7 @@ func (a *app) printTasks(list []api.Task, ids []string, all bool) error {
 	return a.print(t)
 }
 
-// ending says how a command is, or how it ended.
+// ending returns the status of a task, with its exit code or signal.
 func ending(t api.Task) string {
 	switch {
 	case t.Signal != "":
@@ -83,7 +83,7 @@ func ending(t api.Task) string {
 	return t.Status
 }
 
-// size is a number of bytes as people read it.
+// size formats a number of bytes, as in 1.5 MiB.
 func size(n int64) string {
 	const unit = 1024
 	if n < unit {
@@ -96,8 +96,8 @@ func size(n int64) string {
 	return fmt.Sprintf("%.1f %ciB", value, units[0])
 }
 
-// findTask finds the command that is meant by a name, or by the beginning of
-// one. The newest is meant if a session has used a name again.
+// findTask finds a task by its name or the start of it. If a session has used a name
+// again, the newest task is meant.
 func findTask(ctx context.Context, c *client.Client, name string) (api.Task, error) {
 	all, err := c.Tasks(ctx, api.TasksParams{All: true})
 	if err != nil {

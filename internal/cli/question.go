@@ -13,7 +13,8 @@ import (
 	"github.com/abide-run/abide/internal/turn"
 )
 
-// A question waits for an answer. Exactly one of its three forms is set.
+// A question is an open question of a session. Exactly one of Permission, Input and
+// External is set.
 type question struct {
 	RequestID string
 	CallID    string
@@ -23,7 +24,7 @@ type question struct {
 	External   *event.ExternalAskedData
 }
 
-// questionOf reads the event that asked a question; false if it is none.
+// questionOf returns the question that an event asks; false if it asks none.
 func questionOf(e event.Event) (question, bool, error) {
 	var q question
 	var err error
@@ -46,7 +47,7 @@ func questionOf(e event.Event) (question, bool, error) {
 	return q, err == nil, err
 }
 
-// questionsOf reads the events that asked questions.
+// questionsOf returns the questions that events ask.
 func questionsOf(raw []json.RawMessage) ([]question, error) {
 	list := make([]question, 0, len(raw))
 	for _, b := range raw {
@@ -65,7 +66,7 @@ func questionsOf(raw []json.RawMessage) ([]question, error) {
 	return list, nil
 }
 
-// kind is one word for what is asked.
+// kind returns the kind of the question, as in JSON output.
 func (q question) kind() string {
 	switch {
 	case q.Permission != nil:
@@ -76,7 +77,7 @@ func (q question) kind() string {
 	return "external_tool"
 }
 
-// sentence says what is asked.
+// sentence returns the question in words.
 func (q question) sentence() string {
 	switch {
 	case q.Permission != nil:
@@ -91,7 +92,7 @@ func (q question) sentence() string {
 	return fmt.Sprintf("a client must run its tool %s with %s", q.External.ToolName, orNothing(q.External.Arguments))
 }
 
-// describePermission says what a permission request wants.
+// describePermission returns a permission request in words.
 func describePermission(raw json.RawMessage) string {
 	var r struct {
 		Kind            string          `json:"kind"`
@@ -124,7 +125,7 @@ func describePermission(raw json.RawMessage) string {
 	return "may this be done: " + string(raw)
 }
 
-// linkTargets says where links lead.
+// linkTargets returns the targets of symbolic links in words.
 func linkTargets(to []string) string {
 	if len(to) == 0 {
 		return ""
@@ -132,8 +133,7 @@ func linkTargets(to []string) string {
 	return ", which leads to " + strings.Join(to, ", ")
 }
 
-// change is what a permission would do to a file, as a diff; empty if it is about
-// something else.
+// change returns the diff that a permission request is about; empty if there is none.
 func (q question) change() string {
 	var r struct{ Diff string }
 	if q.Permission == nil || json.Unmarshal(q.Permission.PermissionRequest, &r) != nil {
@@ -142,7 +142,7 @@ func (q question) change() string {
 	return r.Diff
 }
 
-// always says what a yes for the session would cover.
+// always returns what an approval for the session would cover.
 func (q question) always() string {
 	var covered []string
 	for _, g := range q.Permission.Grants {
@@ -161,7 +161,7 @@ func orNothing(args json.RawMessage) string {
 	return string(args)
 }
 
-// An questionJSON is a question as JSON output has it.
+// A questionJSON is a question in JSON output.
 type questionJSON struct {
 	SessionID event.SessionID `json:"session_id,omitempty"`
 	RequestID string          `json:"request_id"`
@@ -185,8 +185,8 @@ func (q question) forJSON() questionJSON {
 	return a
 }
 
-// The words that answer a permission question; any other text refuses it and
-// tells the model why.
+// The words that answer a permission request. Any other text refuses it and is passed
+// on to the model.
 const (
 	wordApprove = "approve"
 	wordSession = "approve-session"
@@ -195,7 +195,7 @@ const (
 	wordReject  = "reject"
 )
 
-// answer answers a question. It reports whether the answer won.
+// answer answers a question. It reports false if another answer came first.
 func (q question) answer(ctx context.Context, c *client.Client, id event.SessionID, text string) (bool, error) {
 	switch {
 	case q.Permission != nil:

@@ -9,27 +9,27 @@ import (
 	"github.com/abide-run/abide/internal/turn"
 )
 
-// A result is how a run ended, as JSON output has it.
+// A result is the result of a run, in JSON output.
 type result struct {
 	Type       string          `json:"type"` // "result"
 	Subtype    string          `json:"subtype"`
-	IsError    bool            `json:"is_error"` // the exit code is not zero
+	IsError    bool            `json:"is_error"` // true if the exit code is not zero
 	Result     string          `json:"result"`   // the answer
 	SessionID  event.SessionID `json:"session_id,omitempty"`
-	NumTurns   int             `json:"num_turns"` // model requests that were answered
+	NumTurns   int             `json:"num_turns"` // number of model requests that were answered
 	Usage      usage           `json:"usage"`
-	Cost       *float64        `json:"total_cost_usd,omitempty"` // if the prices are known
+	Cost       *float64        `json:"total_cost_usd,omitempty"` // nil if a price is not known
 	DurationMs int64           `json:"duration_ms"`
 	Model      string          `json:"model,omitempty"`
 	Error      *problem        `json:"error,omitempty"`
 	Questions  []questionJSON  `json:"questions,omitempty"`
 }
 
-// A problem tells why there is no answer.
+// A problem is the reason why there is no answer.
 type problem struct {
 	Type    string `json:"type"`
 	Message string `json:"message"`
-	Status  int    `json:"status,omitempty"` // of HTTP
+	Status  int    `json:"status,omitempty"` // HTTP status
 }
 
 // The subtypes of a result.
@@ -41,8 +41,7 @@ const (
 	subtypeInterrupted = "interrupted"
 )
 
-// newResult says how a run ended: err is what ended it, nil if the turn came to
-// an end by itself.
+// newResult returns the result of a run. err is nil if the turn ended with an answer.
 func newResult(id event.SessionID, o *outcome, took time.Duration, err error) result {
 	r := result{
 		Type: "result", Subtype: subtypeSuccess, IsError: err != nil, SessionID: id,
@@ -71,7 +70,7 @@ func newResult(id event.SessionID, o *outcome, took time.Duration, err error) re
 	return r
 }
 
-// ending is what ended a turn that is done: nil if it has an answer.
+// ending returns the error of a turn that is over; nil if it has an answer.
 func (o *outcome) ending(id event.SessionID) error {
 	switch {
 	case o.failure != nil:
@@ -94,11 +93,12 @@ func (e *turnFailed) subtype() string {
 	return subtypeError
 }
 
-// needsInput tells that nobody is here to answer.
+// needsInput is the error of a session that waits for an answer, without a terminal to
+// ask at.
 type needsInput struct {
 	session   event.SessionID
 	questions []question
-	unsent    bool // the prompt was not sent
+	unsent    bool // true if the prompt was not sent
 }
 
 func (e *needsInput) Error() string {
@@ -116,7 +116,7 @@ func (e *needsInput) Error() string {
 	return text + fmt.Sprintf("Answer with: abide answer %s%s %s", e.session, request, e.questions[0].words())
 }
 
-// words are what a question can be answered with.
+// words returns the possible answers to a question, for a usage line.
 func (q question) words() string {
 	if q.Permission != nil {
 		return "approve|approve-session|approve-here|approve-always|reject|TEXT"

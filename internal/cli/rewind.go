@@ -92,9 +92,8 @@ func (a *app) printSkipped(files []api.SkippedFile) {
 	}
 }
 
-// shownEvent finds the event that is meant by an id or a position. Only events
-// that clients are shown can be taken back; a position between two of them means
-// the next one.
+// shownEvent returns the id of the event with an id or a position. Only visible events
+// can be rewound; a position between two of them means the next one.
 func shownEvent(ctx context.Context, c *client.Client, id event.SessionID, where string) (string, error) {
 	at, err := strconv.ParseInt(where, 10, 64)
 	if err != nil {

@@ -24,7 +24,7 @@ const rootExamples = `  abide run "Reply with exactly: HELLO"     send a prompt 
   abide questions                           list the open questions
   abide answer 0198c2f1 approve             answer one and follow the turn`
 
-// rootCommand is the command line as a tree.
+// rootCommand returns the tree of commands.
 func (a *app) rootCommand() *cobra.Command {
 	f := &runFlags{}
 	root := &cobra.Command{
@@ -55,19 +55,20 @@ func (a *app) rootCommand() *cobra.Command {
 	return root
 }
 
-// hideAllBut leaves flags out of the help that another command explains.
+// hideAllBut hides all flags but one from the help, because another command explains
+// them.
 func hideAllBut(flags *pflag.FlagSet, shown string) {
 	flags.VisitAll(func(f *pflag.Flag) { f.Hidden = f.Name != shown })
 }
 
-// group is a command that only has subcommands.
+// group makes a command that only has subcommands.
 func group(c *cobra.Command) *cobra.Command {
 	c.Args = noSuchCommand
 	c.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	return c
 }
 
-// noSuchCommand refuses arguments where a command is expected.
+// noSuchCommand refuses arguments where a subcommand is expected.
 func noSuchCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -82,7 +83,7 @@ func noSuchCommand(cmd *cobra.Command, args []string) error {
 	return usagef("unknown command %q%s (list the commands with: %s --help)", args[0], hint, cmd.CommandPath())
 }
 
-// flagError refuses flags that there are not, and values that do not fit.
+// flagError adds a hint to the error of an unknown flag or an invalid value.
 func flagError(cmd *cobra.Command, err error) error {
 	hint := ""
 	var unknown *pflag.NotExistError
@@ -94,7 +95,8 @@ func flagError(cmd *cobra.Command, err error) error {
 	return usagef("%w%s (list the flags with: %s --help)", err, hint, cmd.CommandPath())
 }
 
-// nearest returns the flag whose name is most like the given one, if any is.
+// nearest returns the flag whose name is most similar to the given one; empty if none
+// is similar.
 func nearest(name string, flags *pflag.FlagSet) string {
 	best, least := "", 3
 	flags.VisitAll(func(f *pflag.Flag) {
@@ -105,8 +107,8 @@ func nearest(name string, flags *pflag.FlagSet) string {
 	return best
 }
 
-// distance counts the letters that have to be changed, added or removed to make
-// one word of another.
+// distance returns the number of letters that must be changed, added or removed to turn
+// one word into the other.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
@@ -127,7 +129,7 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// arguments checks how many there are; names says what they are.
+// arguments checks the number of arguments; names describes them in the error.
 func arguments(least, most int, names string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) >= least && (most < 0 || len(args) <= most) {

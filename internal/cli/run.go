@@ -40,7 +40,7 @@ const runExamples = `  abide run "Reply with exactly: HELLO"
   abide run --resume 0198c2f1                       # continue after kill -9
   abide run --scenario weather.json "What is the weather in Paris?"`
 
-// runFlags are what a run can be told.
+// runFlags are the flags of abide run.
 type runFlags struct {
 	prompt   string
 	format   string
@@ -92,7 +92,7 @@ func (a *app) runCommand() *cobra.Command {
 	return c
 }
 
-// check finds what does not fit together.
+// check returns an error if flags contradict each other.
 func (f *runFlags) check() error {
 	if err := f.checkFormat(); err != nil {
 		return err
@@ -128,7 +128,7 @@ func (f *runFlags) checkFormat() error {
 
 func (f *runFlags) resumes() bool { return f.resume != "" || f.last }
 
-// rules is the rule set that the session gets.
+// rules returns the rule set of the session.
 func (f *runFlags) rules() string {
 	if f.yolo {
 		return approval.All
@@ -136,12 +136,12 @@ func (f *runFlags) rules() string {
 	return approval.Workspace
 }
 
-// answerer is the model that was named, and its provider if that is not the one
-// that is used anyway. Both are empty if none was.
+// answerer returns the model that the flags name, and its provider unless that is the
+// default one. Both are empty if no model is named.
 func (f *runFlags) answerer(a *app) (string, *api.Provider, error) {
 	scenario, named := strings.CutPrefix(f.model, scripted.Name+":")
 	if scenario = cmp.Or(f.scenario, scenario); f.scenario != "" || named {
-		path, err := filepath.Abs(scenario) // the engine may be elsewhere
+		path, err := filepath.Abs(scenario) // the engine may have another working directory
 		return scripted.Name + ":" + path, nil, err
 	}
 	if f.model == "" {
@@ -161,7 +161,7 @@ func (f *runFlags) answerer(a *app) (string, *api.Provider, error) {
 	return f.model, nil, nil
 }
 
-// run carries out abide run.
+// run runs abide run.
 func (a *app) run(ctx context.Context, f *runFlags, args []string) error {
 	if err := f.check(); err != nil {
 		return err

@@ -13,8 +13,7 @@ import (
 	"github.com/abide-run/abide/internal/model/offline"
 )
 
-// A runner follows one session until there is an answer, or a reason why there
-// is none.
+// A runner follows one session until there is an answer, or a reason why there is none.
 type runner struct {
 	app     *app
 	flags   *runFlags
@@ -23,13 +22,13 @@ type runner struct {
 	started time.Time
 
 	id              event.SessionID
-	watching        bool // events have come
+	watching        bool // true when the first event has arrived
 	seen            outcome
 	events          feed
-	prompter        *prompter        // nil if nobody is at the terminal
-	offlineReported bool             // that the offline model answers
-	poll            <-chan time.Time // when to look without having been told
-	answered        map[string]bool  // questions that were answered from here
+	prompter        *prompter        // nil without a terminal
+	offlineReported bool             // true when the use of the offline model was reported, or need not be
+	poll            <-chan time.Time // when to look for new events without a notification; nil for never
+	answered        map[string]bool  // ids of the questions that this run has answered
 }
 
 func (a *app) newRunner(f *runFlags) *runner {
@@ -39,7 +38,7 @@ func (a *app) newRunner(f *runFlags) *runner {
 	}
 }
 
-// run opens the session, gives it the prompt, and follows it.
+// run opens the session, sends the prompt and follows the turn.
 func (r *runner) run(ctx context.Context, prompt string) error {
 	open := r.create
 	if r.flags.resumes() {
@@ -69,7 +68,7 @@ func (r *runner) run(ctx context.Context, prompt string) error {
 	return r.follow(ctx)
 }
 
-// create makes the session. Its id is ours, so that no event is missed.
+// create creates the session. The client chooses its id, so that no event is missed.
 func (r *runner) create(ctx context.Context) (active bool, err error) {
 	r.id = event.SessionID(event.NewID())
 	p, err := r.openParams()
@@ -87,8 +86,8 @@ func (r *runner) create(ctx context.Context) (active bool, err error) {
 	return false, r.watch(ctx)
 }
 
-// watch waits for the first event. It tells that the session is watched: what
-// is not stored, such as the pieces of an answer, is lost to those who do not.
+// watch waits for the first event, which shows that the client is attached. Before that,
+// events that are not stored, such as the pieces of an answer, would be missed.
 func (r *runner) watch(ctx context.Context) error {
 	for {
 		if err := r.showEvents(ctx); err != nil || r.watching {
@@ -100,7 +99,7 @@ func (r *runner) watch(ctx context.Context) error {
 	}
 }
 
-// openParams says what the session is to be like.
+// openParams returns the parameters of the session.
 func (r *runner) openParams() (api.OpenParams, error) {
 	model, provider, err := r.flags.answerer(r.app)
 	p := api.OpenParams{
@@ -108,8 +107,8 @@ func (r *runner) openParams() (api.OpenParams, error) {
 		RequestPermission: true, RequestUserInput: true, Streaming: r.streaming(),
 		Abide: &api.OpenAbide{Name: r.flags.name, Approve: r.flags.rules(), MaxSteps: r.flags.maxSteps, Keep: true},
 	}
-	// This process ends with the answer: a summary that is begun beside it would be
-	// thrown away, and asked for again by the next run.
+	// This process ends with the answer: a summary in the background would be lost,
+	// and requested again by the next run.
 	p.InfiniteSessions = &event.InfiniteSessions{Background: new(float64)}
 	return p, err
 }
@@ -132,7 +131,7 @@ func (r *runner) begin(p api.OpenParams, cwd string) {
 	})
 }
 
-// resume comes back to a session and finds out how it stands.
+// resume attaches to a session and reads its state.
 func (r *runner) resume(ctx context.Context) (active bool, err error) {
 	info, err := r.findSession(ctx)
 	if err != nil {
@@ -155,14 +154,14 @@ func (r *runner) resume(ctx context.Context) (active bool, err error) {
 		return false, err
 	}
 	r.begin(p, place(info))
-	r.offlineReported = true // who answers was told when the session began
+	r.offlineReported = true // it was reported when the session began
 	if err := r.readStored(ctx, joined); err != nil {
 		return false, err
 	}
 	return st.Active, nil
 }
 
-// findSession finds the session that the flags name.
+// findSession returns the session that the flags name.
 func (r *runner) findSession(ctx context.Context) (api.SessionInfo, error) {
 	if !r.flags.last {
 		return find(ctx, r.client, r.flags.resume)
@@ -188,8 +187,8 @@ func place(info api.SessionInfo) string {
 	return info.Context.Cwd
 }
 
-// readStored gathers what is stored of the session. Events that arrive twice, stored
-// and as they happen, are counted once.
+// readStored folds the stored events of the session. Events that arrive both from the log
+// and live are counted once.
 func (r *runner) readStored(ctx context.Context, joined *attachedFeed) error {
 	for e, err := range r.client.Events(ctx, r.id, 0) {
 		if err != nil {
@@ -205,14 +204,13 @@ func (r *runner) readStored(ctx context.Context, joined *attachedFeed) error {
 	return nil
 }
 
-// nothingToDo is how a run ends that found nothing unfinished: with the last
-// answer.
+// nothingToDo ends a run without an unfinished turn, with the last answer.
 func (r *runner) nothingToDo() error {
 	r.note("no turn is unfinished; this is the result of the last one")
 	return r.turnResult()
 }
 
-// turnResult is how a run ends whose turn is over.
+// turnResult returns the error of a turn that is over, or nil.
 func (r *runner) turnResult() error {
 	err := r.seen.ending(r.id)
 	if err == nil && r.seen.answer == "" {
@@ -221,14 +219,14 @@ func (r *runner) turnResult() error {
 	return err
 }
 
-// note tells a person something on stderr.
+// note prints a note on stderr.
 func (r *runner) note(text string) {
 	if !r.app.quiet {
 		r.app.err.printf("abide: %s\n", text)
 	}
 }
 
-// follow shows what happens until the turn is over.
+// follow shows events until the turn is over or needs an answer.
 func (r *runner) follow(ctx context.Context) error {
 	for {
 		if err := r.showEvents(ctx); err != nil {
@@ -248,7 +246,7 @@ func (r *runner) follow(ctx context.Context) error {
 	}
 }
 
-// showEvents gathers and shows the events that are there.
+// showEvents shows and folds the events that have arrived.
 func (r *runner) showEvents(ctx context.Context) error {
 	for e, err := range r.events.take(ctx) {
 		if err != nil {
@@ -269,7 +267,7 @@ func (r *runner) showEvents(ctx context.Context) error {
 	return r.app.out.err
 }
 
-// reportOffline says, once, that the model is one that was not asked for.
+// reportOffline prints once that the offline model answers, if no model was named.
 func (r *runner) reportOffline() {
 	if r.offlineReported || r.seen.model == "" {
 		return
@@ -280,7 +278,7 @@ func (r *runner) reportOffline() {
 	}
 }
 
-// wait waits until there may be something to do.
+// wait waits for events, for a typed line, or for the end.
 func (r *runner) wait(ctx context.Context) error {
 	select {
 	case <-r.events.ready():
@@ -296,12 +294,12 @@ func (r *runner) wait(ctx context.Context) error {
 	}
 }
 
-// waiting reports whether nothing can happen before somebody answers.
+// waiting reports whether the turn cannot continue without an answer.
 func (r *runner) waiting() bool {
 	return r.seen.waiting() && len(r.unanswered()) > 0
 }
 
-// unanswered are the open questions that were not answered from here.
+// unanswered returns the open questions that this run has not answered.
 func (r *runner) unanswered() []question {
 	var list []question
 	for _, q := range r.seen.open {
@@ -312,13 +310,13 @@ func (r *runner) unanswered() []question {
 	return list
 }
 
-// needs is the error that tells what is waited for.
+// needs returns the error that lists the open questions.
 func (r *runner) needs(unsent bool) error {
 	return &exitError{exitNeedsInput, &needsInput{session: r.id, questions: r.unanswered(), unsent: unsent}}
 }
 
-// end shows how it ended. A session that was left unfinished can be resumed, and
-// the error says how.
+// end shows the result. If a signal ended the run, the error says how to resume the
+// session.
 func (r *runner) end(ctx context.Context, err error) error {
 	var signal stopSignal
 	if err != nil && errors.As(context.Cause(ctx), &signal) {

@@ -38,7 +38,7 @@ func (a *app) serveCommand() *cobra.Command {
 	return c
 }
 
-// serve carries out abide serve.
+// serve runs abide serve.
 func (a *app) serve(ctx context.Context, address, web, file string) error {
 	dir, err := dataFolder(a.home, "ABIDE_HOME")
 	if err != nil {
@@ -58,13 +58,12 @@ func (a *app) serve(ctx context.Context, address, web, file string) error {
 	return closeNode(node, err)
 }
 
-// A serveListeners is where TCP clients come in: nowhere, unless an address was
-// given.
+// serveListeners are the listeners of abide serve; none if no address was given.
 type serveListeners struct {
 	listeners []net.Listener
-	web       []net.Listener // for HTTP
+	web       []net.Listener // listeners for HTTP
 	token     string
-	tokenPath string // where the token is
+	tokenPath string // where people find the token
 }
 
 func openListeners(ctx context.Context, dir, address, web, file string) (*serveListeners, error) {
@@ -89,7 +88,7 @@ func openListeners(ctx context.Context, dir, address, web, file string) (*serveL
 	return d, nil
 }
 
-// serveToken finds the token of TCP clients, and says where it is.
+// serveToken returns the token of TCP and HTTP clients, and where people find it.
 func serveToken(dir, file string) (token, kept string, err error) {
 	if file != "" {
 		token, err = readOrCreateToken(file, false)
@@ -103,7 +102,7 @@ func serveToken(dir, file string) (token, kept string, err error) {
 	return token, kept, err
 }
 
-// listenOn listens on an address; "localhost" is both of its addresses.
+// listenOn listens on an address; "localhost" means both loopback addresses.
 func listenOn(ctx context.Context, flag, address string) ([]net.Listener, error) {
 	host, service, err := net.SplitHostPort(address)
 	if err != nil {
@@ -147,7 +146,7 @@ func (d *serveListeners) serve(ctx context.Context, node *daemon.Node) error {
 	var webs sync.WaitGroup
 	defer webs.Wait()
 	for _, l := range d.web {
-		webs.Go(func() { _ = node.ServeHTTP(ctx, l, d.token) }) // it ends with the others
+		webs.Go(func() { _ = node.ServeHTTP(ctx, l, d.token) }) // ends when ctx is done
 	}
 	if len(d.listeners) > 0 {
 		err = serveTCP(ctx, node, d.listeners, d.token)
@@ -164,7 +163,7 @@ func (d *serveListeners) serve(ctx context.Context, node *daemon.Node) error {
 	return err
 }
 
-// printListeners says where clients find the engine.
+// printListeners prints where clients find the engine.
 func (a *app) printListeners(dir string, d *serveListeners, node *daemon.Node) {
 	role := "engine"
 	if !node.Engine() {

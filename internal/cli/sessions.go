@@ -62,15 +62,15 @@ func find(ctx context.Context, c *client.Client, name string) (api.SessionInfo, 
 	return api.SessionInfo{}, usagef("session id %q is ambiguous: %d sessions start with it:\n  %s", name, len(ids), strings.Join(ids, "\n  "))
 }
 
-// jsonFlag gives a command the flag that every command with output has.
+// jsonFlag adds the --json flag to a command.
 func jsonFlag(c *cobra.Command) *bool { return c.Flags().Bool("json", false, "print JSON") }
 
-// shorten cuts ids to the length that still tells them apart, at least eight
-// letters.
+// shorten cuts ids to the shortest length at which they differ, at least eight
+// characters.
 func shorten(ids []string) map[string]string {
 	n := 8
 	sorted := slices.Compact(slices.Sorted(slices.Values(ids)))
-	for i := 1; i < len(sorted); i++ { // those most alike stand beside each other
+	for i := 1; i < len(sorted); i++ { // ids with the longest common prefix are neighbours
 		n = max(n, common(sorted[i-1], sorted[i])+1)
 	}
 	short := make(map[string]string, len(sorted))
@@ -80,7 +80,7 @@ func shorten(ids []string) map[string]string {
 	return short
 }
 
-// common counts the letters that two texts begin with.
+// common returns the length of the common prefix of two texts.
 func common(a, b string) int {
 	n := 0
 	for n < len(a) && n < len(b) && a[n] == b[n] {

@@ -12,11 +12,11 @@ import (
 	"github.com/abide-run/abide/internal/project/file"
 )
 
-// projectFile is what a project's configuration is called.
+// projectFile is the name of a project's configuration file.
 const projectFile = "abide.toml"
 
-// settings reads the configuration files that count here. What a project that is
-// not trusted would widen is left out, and said.
+// settings reads the configuration. Keys of an untrusted project that do not apply are
+// reported.
 func (a *app) settings() (*config.Loaded, error) {
 	if a.loaded != nil {
 		return a.loaded, nil
@@ -51,12 +51,12 @@ func (a *app) settings() (*config.Loaded, error) {
 	return loaded, nil
 }
 
-// maxProjectFile is how many bytes a project's configuration may have.
+// maxProjectFile is the maximum size of a project's configuration, in bytes.
 const maxProjectFile = 1 << 20
 
-// projectLayer reads the configuration of the project that this is. If the user
-// trusts it, what is wrong with it is an error. If not, it is somebody else's mistake
-// or malice, and must not keep anybody from working: it is said and left out.
+// projectLayer reads the configuration of the current project. A mistake in the file of
+// a trusted project is an error. A mistake in the file of an untrusted project must not
+// stop the user from working: it is reported, and the file is ignored.
 func (a *app) projectLayer() (config.Layer, error) {
 	path := findProject()
 	if path == "" {
@@ -86,8 +86,8 @@ func (a *app) projectLayer() (config.Layer, error) {
 	return config.Layer{}, nil
 }
 
-// userFile is where the user's own configuration is; empty if there is no place
-// for one.
+// userFile returns the path of the user's configuration; empty if there is no home
+// directory.
 func userFile(home string) string {
 	if home == "" {
 		home = os.Getenv("ABIDE_HOME")
@@ -105,8 +105,8 @@ func userFile(home string) string {
 	return filepath.Join(dir, ".config", "abide", "config.toml")
 }
 
-// findProject looks for a project's configuration here and above, up to the root
-// of the repository.
+// findProject returns the path of the project's configuration: in the working directory
+// or above it, up to the root of the repository; empty if there is none.
 func findProject() string {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -125,7 +125,8 @@ func findProject() string {
 	}
 }
 
-// trustFile lists the folders that the user trusts, one a line.
+// trustFile returns the path of the file that lists the trusted directories, one per
+// line.
 func (a *app) trustFile() (string, error) {
 	dir, err := dataFolder(a.home, "ABIDE_HOME")
 	return filepath.Join(dir, "trusted"), err
@@ -151,7 +152,8 @@ func (a *app) trusts(dir string) (bool, error) {
 	return slices.Contains(list, real(dir)), err
 }
 
-// real is a folder's name without links, so that a link cannot borrow trust.
+// real returns the path of a directory without symbolic links, so that a link to a
+// trusted directory is not trusted itself.
 func real(dir string) string {
 	if resolved, err := filepath.EvalSymlinks(dir); err == nil {
 		return resolved

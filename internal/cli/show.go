@@ -53,14 +53,15 @@ func first(errs ...error) error {
 	return nil
 }
 
-// A sessionText is a session as it is read.
+// A sessionText is a session as abide sessions show prints it.
 type sessionText struct {
 	info   api.SessionInfo
 	events []event.Event
-	hidden []event.HistoryHiddenData // what was taken back
+	hidden []event.HistoryHiddenData // ranges of events that were undone
 }
 
-// readSession reads a session. If it is damaged, the story is what is whole.
+// readSession reads a session. Of a damaged session it returns the events before the
+// damage, and an error.
 func readSession(ctx context.Context, c *client.Client, info api.SessionInfo) (*sessionText, error) {
 	s := &sessionText{info: info}
 	for e, err := range c.Events(ctx, info.SessionID, 0) {
@@ -88,7 +89,7 @@ func (s *sessionText) takenBack(at event.Seq) bool {
 	return false
 }
 
-// A shownEventJSON is an event of a story as JSON output has it.
+// A shownEventJSON is an event in JSON output.
 type shownEventJSON struct {
 	Position  event.Seq       `json:"position"`
 	TakenBack bool            `json:"takenBack,omitempty"`
@@ -109,7 +110,7 @@ func (s *sessionText) forJSON(all bool) any {
 	}{s.info, list}
 }
 
-// write prints the story.
+// write prints the session.
 func (s *sessionText) write(w io.Writer, paint painter, all bool) error {
 	title := "session " + plain(string(s.info.SessionID))
 	if s.info.Name != "" {
@@ -140,15 +141,16 @@ func (s *sessionText) write(w io.Writer, paint painter, all bool) error {
 	return nil
 }
 
-// writeEntry prints who said or did what; further lines are set in.
+// writeEntry prints one entry; further lines of its text are indented.
 func writeEntry(w io.Writer, paint painter, at event.Seq, who, text string) error {
 	text = strings.ReplaceAll(strings.TrimRight(plain(text), "\n"), "\n", "\n                  ")
 	_, err := fmt.Fprintf(w, "%s  %s  %s\n", paint.in(faint, fmt.Sprintf("%5d", at)), paint.in(bold, fmt.Sprintf("%-9s", who)), text)
 	return err
 }
 
-// describeEvent says who said or did what; nobody if a reader need not know. What does
-// not decode is shown as it is, and what a newer version has recorded by its kind.
+// describeEvent returns who said or did what in an event; who is empty if the event is not
+// shown. An event that does not decode is returned as its JSON, and an event of an
+// unknown type as its type.
 func describeEvent(e event.Event) (who, text string) {
 	if _, known := e.Type.Kind(); !known {
 		return "unknown", string(e.Type)
@@ -173,10 +175,10 @@ func decodeAndDescribe(e event.Event) (who, text string, err error) {
 	return "", "", nil
 }
 
-// A eventDescriber says who said or did what in an event.
+// A eventDescriber returns who said or did what in an event.
 type eventDescriber func(event.Event) (who, text string, err error)
 
-// describes makes a teller of a function that is given the event's body.
+// describes makes an eventDescriber from a function on the decoded data of an event.
 func describes[T any](say func(T) (who, text string)) eventDescriber {
 	return func(e event.Event) (who, text string, err error) {
 		err = decodeFor(e, func(d T) { who, text = say(d) })
@@ -184,8 +186,8 @@ func describes[T any](say func(T) (who, text string)) eventDescriber {
 	}
 }
 
-// eventDescribers are the kinds that a story has, beside questions. A kind that is shown to
-// clients and stands neither here nor in another view is among the silent ones.
+// eventDescribers are the describers of events, by type; questions are described by
+// questionOf. Each type that clients are shown is here, in another view, or in notShown.
 var eventDescribers = map[event.Type]eventDescriber{
 	event.UserMessage:      describes(func(d event.UserMessageData) (who, text string) { return "user", d.Content }),
 	event.AssistantMessage: describes(func(d event.AssistantMessageData) (who, text string) { return "assistant", messageText(d) }),
@@ -214,28 +216,27 @@ var eventDescribers = map[event.Type]eventDescriber{
 	}),
 }
 
-// notShown are the kinds that clients are shown, but that no view of this program has
-// anything to say about.
+// notShown are the types of events that clients are shown, but no view of this program.
 var notShown = []event.Type{
-	// What was asked for and is there to be seen in another way.
+	// Changes of state that other commands show.
 	event.SessionStart, event.SessionResume, event.SessionIdle, event.SessionShutdown, event.ContextChanged, event.TitleChanged,
 	event.ModeChanged, event.PlanChanged, event.TaskDone, event.PermissionsChanged, event.CapabilitiesChanged, event.CommandsChanged,
 	event.PendingMessagesModified, event.SnapshotRewind, event.WorkspaceFileChanged, event.TodosChanged, event.TasksChanged,
-	// What the model is told beside what people say.
+	// Messages to the model that are not from the user.
 	event.SystemMessage, event.SystemNotification, event.SkillInvoked, event.SkillsChanged,
-	// How a request comes about, and what it costs: that is told in the end.
+	// Progress and usage of a request; the total is printed at the end.
 	event.AssistantTurnStart, event.AssistantTurnEnd, event.AssistantUsage, event.AssistantIdle, event.AssistantTurnRetry,
 	event.ModelCallStart, event.ModelCallFailure, event.UsageInfo,
 	event.StreamingDelta, event.MessageStart, event.ReasoningDelta, event.ToolCallDelta,
-	// What this program can neither ask nor answer.
+	// Requests that this program can neither show nor answer.
 	event.ElicitationAsked, event.ElicitationDone, event.ExitPlanAsked, event.ExitPlanDone,
 	event.CommandQueued, event.CommandExecute, event.CommandDone, event.ExternalDone, event.HookStart, event.HookEnd,
-	// Agents: the call that starts one is shown, and its result.
+	// Subagents: the call that starts one is shown, and its result.
 	event.SubagentStarted, event.SubagentCompleted, event.SubagentFailed,
 	event.SubagentSelected, event.SubagentDeselected, event.CustomAgentsUpdated,
 }
 
-// messageText is what the model said, and which calls it wants made.
+// messageText returns the text of the model and the calls that it requests.
 func messageText(d event.AssistantMessageData) string {
 	var lines []string
 	if d.Content != "" {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// A table is rows of cells. The last column takes what room is left. If the table
-// has to fit a terminal, what is too long is cut, or goes on in the next line.
+// A table has rows of cells. On a terminal a last column that is too long is cut, or
+// continues on the next line if wrap is true.
 type table struct {
 	head []string
 	rows [][]string
@@ -15,7 +15,7 @@ type table struct {
 
 func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
 
-// write prints the table, at most so many columns wide; zero is no limit.
+// write prints the table with a maximum width; zero means no limit.
 func (t *table) write(w io.Writer, paint painter, most int) error {
 	widths := t.widths()
 	if err := t.line(w, t.head, widths, most, paint, faint); err != nil {
@@ -48,7 +48,7 @@ func (t *table) line(w io.Writer, cells []string, widths []int, most int, paint 
 	}
 	lines, indent := []string{cells[last]}, columns(b.String())
 	if t.wrap && most > 0 {
-		if indent > most/2 { // too little room beside the others
+		if indent > most/2 { // too little space beside the other columns
 			lines, indent = []string{""}, 2
 		} else {
 			lines = nil

@@ -27,7 +27,8 @@ func terminal(stream any) *os.File {
 	return f
 }
 
-// control does something with a file's descriptor and leaves its mode alone.
+// control calls a function with the descriptor of a file, without changing its blocking
+// mode.
 func control(f *os.File, do func(fd int) error) error {
 	conn, err := f.SyscallConn()
 	if err != nil {
@@ -40,7 +41,7 @@ func control(f *os.File, do func(fd int) error) error {
 	return failed
 }
 
-// width returns how many columns a table may have; zero if there is no limit.
+// width returns the maximum number of columns of a table; zero if there is no limit.
 func width(out io.Writer) int {
 	f := terminal(out)
 	if f == nil {
@@ -50,7 +51,7 @@ func width(out io.Writer) int {
 		return n
 	}
 	most := 80
-	_ = control(f, func(fd int) error { // a terminal that does not tell has 80
+	_ = control(f, func(fd int) error { // 80 columns if the terminal does not tell
 		size, err := unix.IoctlGetWinsize(fd, unix.TIOCGWINSZ)
 		if err == nil && size.Col > 0 {
 			most = int(size.Col)
@@ -60,7 +61,7 @@ func width(out io.Writer) int {
 	return most
 }
 
-// A style is how a piece of text looks on a terminal that shows colours.
+// A style is the escape sequence for a colour or weight of text.
 type style string
 
 const (
@@ -71,7 +72,7 @@ const (
 	plainStyle style = ""
 )
 
-// A painter adds styles, or does not.
+// A painter adds styles to text if colours are on.
 type painter struct{ colours bool }
 
 // paint returns the painter for a stream. NO_COLOR and a dumb terminal turn

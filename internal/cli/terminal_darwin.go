@@ -8,7 +8,7 @@ import (
 
 const getTermios = unix.TIOCGETA
 
-// forgetTyped drops what was typed before anybody asked.
+// forgetTyped discards input that was typed before the question was shown.
 func forgetTyped(tty *os.File) error {
 	const readSide = 1 // FREAD
 	return control(tty, func(fd int) error { return unix.IoctlSetPointerInt(fd, unix.TIOCFLUSH, readSide) })

@@ -8,7 +8,7 @@ import (
 
 const getTermios = unix.TCGETS
 
-// forgetTyped drops what was typed before anybody asked.
+// forgetTyped discards input that was typed before the question was shown.
 func forgetTyped(tty *os.File) error {
 	return control(tty, func(fd int) error { return unix.IoctlSetInt(fd, unix.TCFLSH, unix.TCIFLUSH) })
 }

@@ -6,17 +6,17 @@ import (
 	"github.com/abide-run/abide/internal/event"
 )
 
-// A textView writes the answer to stdout. On a terminal the text appears as it
-// arrives, and that of the steps before the answer, too.
+// A textView writes the answer to stdout. On a terminal it writes text as it arrives,
+// including that of the steps before the answer.
 type textView struct {
 	out      *printer
 	progress *progress
 	live     bool
 
-	// What stands on the terminal of the message that is arriving.
+	// The message that is arriving: its id, and the text that was written.
 	message string
 	shown   string
-	wrote   bool // messages were shown
+	wrote   bool // true if a message was written
 }
 
 func (a *app) newTextView() *textView {
@@ -32,7 +32,7 @@ func (v *textView) event(e event.Event) {
 	v.progress.event(e)
 }
 
-// streamedEvents are the kinds that are shown as text arrives.
+// streamedEvents are the types of events that are written as text arrives.
 var streamedEvents = eventHandlers[*textView]{
 	event.MessageDelta:     handles((*textView).delta),
 	event.AssistantMessage: handles((*textView).whole),
@@ -55,7 +55,7 @@ func (v *textView) breakOff() {
 	v.message, v.shown = "", ""
 }
 
-// whole shows what is missing of a message.
+// whole writes the rest of a message that is complete.
 func (v *textView) whole(d event.AssistantMessageData) {
 	rest, goesOn := strings.CutPrefix(d.Content, v.shown)
 	if d.MessageID != v.message || !goesOn {
@@ -69,7 +69,7 @@ func (v *textView) whole(d event.AssistantMessageData) {
 	}
 }
 
-// withNewline ends a text with a line break if the whole that it ends does not.
+// withNewline appends a line break to the end of a message, unless it has one.
 func withNewline(text, whole string) string {
 	if strings.HasSuffix(whole, "\n") {
 		return text

@@ -10,11 +10,11 @@ import (
 	"strings"
 )
 
-// tokenFile is where a token is kept that nobody chose.
+// tokenFile is the name of the file with the generated token.
 const tokenFile = "token"
 
-// readOrCreateToken returns the token of a file. With make, a file that is not there is
-// made, for its owner alone.
+// readOrCreateToken returns the token in a file. If make is true, a missing file is created,
+// readable by its owner only.
 func readOrCreateToken(path string, make bool) (string, error) {
 	b, err := os.ReadFile(path)
 	switch {
@@ -30,14 +30,14 @@ func readOrCreateToken(path string, make bool) (string, error) {
 	return token, nil
 }
 
-// newToken makes a token and keeps it. Of two processes that do so at once, one
-// wins.
+// newToken generates a token and writes it to a file. If two processes do so at once,
+// both get the token of the first one.
 func newToken(path string) (string, error) {
 	token := rand.Text()
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return "", configError(fmt.Errorf("token: %w", err))
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".token-*") // only its owner may read it
+	tmp, err := os.CreateTemp(filepath.Dir(path), ".token-*") // CreateTemp makes files that only the owner can read
 	if err != nil {
 		return "", configError(fmt.Errorf("token: %w", err))
 	}

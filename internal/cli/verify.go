@@ -48,7 +48,7 @@ was repaired or because this version can read it, can be used again.`,
 	return c
 }
 
-// named returns the sessions that are named, or all if none is.
+// named returns the named sessions, or all sessions if no name is given.
 func named(ctx context.Context, c *client.Client, names []string) ([]event.SessionID, error) {
 	var list []event.SessionID
 	for _, name := range names {
@@ -95,8 +95,7 @@ func (a *app) printVerified(checked []api.VerifyResult) error {
 	return a.print(t)
 }
 
-// printDamage says what is wrong with each damaged session, and reports whether
-// there is one.
+// printDamage prints the damage of each damaged session, and reports whether there is one.
 func (a *app) printDamage(checked []api.VerifyResult) bool {
 	found := false
 	for _, r := range checked {

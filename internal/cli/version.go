@@ -9,11 +9,11 @@ import (
 	"github.com/abide-run/abide/internal/api"
 )
 
-// A build says which program this is.
+// A build is the version of the program, in JSON output.
 type build struct {
 	Version  string `json:"version"`
 	Commit   string `json:"commit,omitempty"`
-	Changed  bool   `json:"modified,omitempty"` // built from more than the commit
+	Changed  bool   `json:"modified,omitempty"` // true if the source had uncommitted changes
 	Go       string `json:"go"`
 	OS       string `json:"os"`
 	Arch     string `json:"arch"`

@@ -6,11 +6,11 @@ import (
 
 // A view shows a run.
 type view interface {
-	// begin tells which session it is.
+	// begin shows the session.
 	begin(opening)
-	// event shows something that happens.
+	// event shows an event.
 	event(event.Event)
-	// end shows how it ended. An error is told by the program itself.
+	// end shows the result. The program itself prints an error.
 	end(result)
 }
 
@@ -44,7 +44,7 @@ func (a *app) newView(format string) view {
 	return a.newTextView()
 }
 
-// A jsonView writes one object at the end.
+// A jsonView writes one JSON object at the end.
 type jsonView struct {
 	out      *printer
 	progress *progress
@@ -54,8 +54,8 @@ func (v *jsonView) begin(o opening)     { v.progress.begin(o) }
 func (v *jsonView) event(e event.Event) { v.progress.event(e) }
 func (v *jsonView) end(r result)        { v.out.json(r) }
 
-// A streamView writes one object a line: the opening, each event as it is, the
-// result.
+// A streamView writes one JSON object per line: the opening, each event unchanged, and
+// the result.
 type streamView struct{ out *printer }
 
 func (v *streamView) begin(o opening) { v.out.json(o) }

@@ -52,7 +52,7 @@ func (a *app) workspaceCommand() *cobra.Command {
 	return c
 }
 
-// workspace carries out abide workspace.
+// workspace runs abide workspace.
 func (a *app) workspace(ctx context.Context, f *workspaceFlags) error {
 	home, err := dataFolder(a.home, "ABIDE_HOME")
 	if err != nil {
@@ -70,7 +70,7 @@ func (a *app) workspace(ctx context.Context, f *workspaceFlags) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = manager.Close() }() // commands go on
+	defer func() { _ = manager.Close() }() // commands keep running
 	door, err := f.openListeners(ctx, home)
 	if err != nil {
 		return err
@@ -91,16 +91,16 @@ func (a *app) workspace(ctx context.Context, f *workspaceFlags) error {
 	return err
 }
 
-// workspaceRetention is how long a workspace keeps what was seen: output a week, and how commands
-// ended a month.
+// workspaceRetention is how long a workspace keeps the output and the records of commands
+// whose end was seen.
 var workspaceRetention = process.Retention{Output: 7 * 24 * time.Hour, Record: 30 * 24 * time.Hour}
 
-// sweep removes what need not be kept, now and every hour.
+// sweep removes old output and records, now and every hour.
 func sweep(ctx context.Context, m *process.Manager) {
 	tick := time.NewTicker(time.Hour)
 	defer tick.Stop()
 	for {
-		_ = m.Sweep(workspaceRetention) // what cannot be removed now is tried again
+		_ = m.Sweep(workspaceRetention) // the next sweep tries again
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -109,7 +109,7 @@ func sweep(ctx context.Context, m *process.Manager) {
 	}
 }
 
-// folderOf is the folder that is served.
+// folderOf returns the absolute path of the directory that is served.
 func folderOf(dir string) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -125,7 +125,7 @@ func folderOf(dir string) (string, error) {
 	return dir, nil
 }
 
-// processes opens the processes of a workspace, which are its own.
+// processes opens the process manager of the workspace.
 func (a *app) processes(home string) (*process.Manager, error) {
 	settings, err := a.settings()
 	if err != nil {
@@ -141,15 +141,15 @@ func (a *app) processes(home string) (*process.Manager, error) {
 	return m, configError(err)
 }
 
-// A workspaceListeners is where the clients of a workspace come in.
+// workspaceListeners are the listeners of a workspace and the server behind them.
 type workspaceListeners struct {
 	listeners []net.Listener
 	network   string
 	server    *bridge.Server
-	tokenPath string // where the token is
+	tokenPath string // path of the token file; empty if no token is needed
 }
 
-// openListeners opens the door, as wide as it may be.
+// openListeners opens the listeners, and refuses addresses that are not safe.
 func (f *workspaceFlags) openListeners(ctx context.Context, home string) (*workspaceListeners, error) {
 	if f.listen == "" {
 		f.listen = "unix:" + filepath.Join(home, "sock")
@@ -176,7 +176,7 @@ func (f *workspaceFlags) openListeners(ctx context.Context, home string) (*works
 	return d, err
 }
 
-// readToken finds the token. The private socket needs none.
+// readToken reads or creates the token. The private socket needs none.
 func (d *workspaceListeners) readToken(f *workspaceFlags, home string) error {
 	if d.network == "unix" && f.tokenFile == "" {
 		return nil
@@ -213,11 +213,11 @@ func isLoopback(address string) bool {
 	return net.ParseIP(host).IsLoopback()
 }
 
-// maxSocket is the longest path that every system takes as a socket's address.
+// maxSocket is the maximum length of a socket path that every system accepts.
 const maxSocket = 100
 
-// listenUnix listens on a socket that only its owner can use. One that was left
-// behind is replaced.
+// listenUnix listens on a socket that only its owner can use. A socket that a dead
+// process left behind is replaced.
 func listenUnix(path string) ([]net.Listener, error) {
 	if len(path) > maxSocket {
 		return nil, usagef("--listen: the socket path %s is longer than %d bytes; name a shorter one with unix:PATH", path, maxSocket)
@@ -239,7 +239,7 @@ func listenUnix(path string) ([]net.Listener, error) {
 	return []net.Listener{l}, nil
 }
 
-// isLeft reports whether nobody listens on a socket any more.
+// isLeft reports whether no process listens on a socket.
 func isLeft(path string) bool {
 	conn, err := net.Dial("unix", path)
 	if err == nil {
@@ -254,7 +254,7 @@ func (d *workspaceListeners) close() {
 	}
 }
 
-// print says where clients find the workspace.
+// print prints where clients find the workspace.
 func (d *workspaceListeners) print(out *printer) {
 	for _, l := range d.listeners {
 		out.printf("listening on %s:%s\n", d.network, l.Addr())
