@@ -1,13 +1,13 @@
-// Package client is the protocol as Go calls: what any program can ask of a
-// runtime, and what it is shown.
+// Package client has the calls of the protocol as Go methods, and the events that the
+// runtime sends.
 //
 //   - Calls may be made from any goroutine. Each returns when the runtime has
 //     answered; an error of the runtime is a [*jsonrpc.Error].
-//   - The events of a session come in order, each once, to the [Stream] that was
-//     opened for it. What came before the answer to a call is in the stream when
-//     the call returns.
-//   - A question for a person is either answered by Options.AskUser or stays
-//     open; that a client leaves is never an answer.
+//   - The events of a session arrive in order, each once, at the [Stream] that was
+//     opened for it. Events that came before the answer to a call are in the stream
+//     when the call returns.
+//   - A question to a person is answered by Options.AskUser or stays open; a client
+//     that leaves does not answer it.
 //
 // The client keeps no state of a session: the log has it.
 package client
@@ -26,13 +26,13 @@ import (
 	"github.com/abide-run/abide/internal/jsonrpc"
 )
 
-// Options are what a client can be told. The zero value runs.
+// Options are the settings of a client. The zero value is usable.
 type Options struct {
-	// AskUser puts a question to a person. If it is nil, questions stay open and
-	// can be answered with AnswerUserInput.
+	// AskUser asks a person. If it is nil, questions stay open and can be answered
+	// with AnswerUserInput.
 	AskUser func(context.Context, api.UserInputParams) (api.UserInputResult, error)
-	// Changed is told that a session was created, updated or deleted. It is a
-	// hint; it must be quick and must not call the client.
+	// Changed is called when a session was created, updated or deleted. It must be
+	// quick and must not call the client.
 	Changed func(api.LifecycleParams)
 }
 
@@ -41,14 +41,13 @@ type Client struct {
 	rwc  io.Closer
 	rpc  *jsonrpc.Conn
 	opts Options
-	done chan struct{} // closed when the connection is over and all is cleaned up
+	done chan struct{} // closed when the connection is over and its goroutines have ended
 
 	mu      sync.Mutex
 	streams map[event.SessionID]*Stream
 }
 
-// New makes a client of a connection and starts to read it. It has to be
-// closed.
+// New makes a client on a connection and starts to read it. The client must be closed.
 func New(rwc io.ReadWriteCloser, opts Options) *Client {
 	c := &Client{rwc: rwc, opts: opts, done: make(chan struct{}), streams: make(map[event.SessionID]*Stream)}
 	c.rpc = jsonrpc.New(rwc, jsonrpc.Options{Handler: jsonrpc.HandlerFunc(c.handle)})
@@ -59,9 +58,9 @@ func New(rwc io.ReadWriteCloser, opts Options) *Client {
 	return c
 }
 
-// Close leaves and waits until nothing of the client is at work. The sessions
-// stay as they are. Calls under way fail, and nothing more is sent: to refuse a
-// question that arrives at this moment would be to answer it.
+// Close closes the connection and waits until all goroutines of the client have ended.
+// The sessions are not affected. Calls under way fail, and nothing more is sent: an
+// error for a question that arrives at this moment would count as its answer.
 func (c *Client) Close() error {
 	err := c.rwc.Close()
 	c.rpc.Close()
@@ -72,11 +71,11 @@ func (c *Client) Close() error {
 // Done is closed when the connection is over.
 func (c *Client) Done() <-chan struct{} { return c.rpc.Done() }
 
-// Err returns why the connection is over: nil while it is not.
+// Err returns the reason why the connection is over; nil while it is not.
 func (c *Client) Err() error { return c.rpc.Err() }
 
-// Connect is the first call on every connection. The token is empty where none
-// is needed.
+// Connect must be the first call on every connection. The token is empty if none is
+// needed.
 func (c *Client) Connect(ctx context.Context, token string) (api.ConnectResult, error) {
 	r, err := call[api.ConnectResult](ctx, c, api.Connect, api.ConnectParams{Token: token})
 	if err == nil && r.ProtocolVersion != api.ProtocolVersion {
@@ -86,7 +85,7 @@ func (c *Client) Connect(ctx context.Context, token string) (api.ConnectResult, 
 	return r, err
 }
 
-// handle takes what the runtime sends.
+// handle handles the requests and notifications of the runtime.
 func (c *Client) handle(ctx context.Context, req *jsonrpc.Request) (any, error) {
 	switch req.Method {
 	case api.SessionEvent:
@@ -101,8 +100,8 @@ func (c *Client) handle(ctx context.Context, req *jsonrpc.Request) (any, error) 
 	return nil, jsonrpc.MethodNotFound(req.Method)
 }
 
-// changed passes on that a session went on. It is told for every stored event of
-// every session, so nothing more is decoded than somebody wants to know.
+// changed handles the notification that a session has changed. It comes for every
+// stored event of every session, so only the necessary members are decoded.
 func (c *Client) changed(req *jsonrpc.Request) {
 	for key, value := range jsonrpc.Members(req.Params) {
 		if string(key) == "sessionId" {
@@ -117,8 +116,8 @@ func (c *Client) changed(req *jsonrpc.Request) {
 	}
 }
 
-// askUser answers a question for a person, or leaves it open. An error would be
-// taken for an answer, so there is none when the client leaves.
+// askUser answers a question to a person, or leaves it open. An error would count as an
+// answer, so none is sent when the client leaves.
 func (c *Client) askUser(ctx context.Context, req *jsonrpc.Request) (any, error) {
 	if c.opts.AskUser == nil {
 		<-ctx.Done()
@@ -135,8 +134,8 @@ func (c *Client) askUser(ctx context.Context, req *jsonrpc.Request) (any, error)
 	return r, err
 }
 
-// event hands an event to the stream of its session. Events of sessions that
-// nobody watches, and what is no event, are passed over.
+// event passes an event on to the stream of its session. Events of sessions without a
+// stream, and invalid events, are ignored.
 func (c *Client) event(params json.RawMessage) {
 	id, e, ok := decodeEvent(params)
 	if !ok {
@@ -173,7 +172,8 @@ func decodeEvent(params json.RawMessage) (event.SessionID, event.Event, bool) {
 	return id, e, err == nil && id != ""
 }
 
-// text decodes a JSON string; ids need no decoding nearly always.
+// text decodes a JSON string. A string without escapes, as nearly all ids are, is only
+// copied.
 func text(v json.RawMessage) string {
 	if len(v) >= 2 && v[0] == '"' && bytes.IndexByte(v, '\\') < 0 {
 		return string(v[1 : len(v)-1])
@@ -183,7 +183,7 @@ func text(v json.RawMessage) string {
 	return s
 }
 
-// call asks the runtime and decodes the answer.
+// call makes a request and decodes the answer.
 func call[R any](ctx context.Context, c *Client, method string, params any) (R, error) {
 	var r R
 	err := c.rpc.Call(ctx, method, params, &r)

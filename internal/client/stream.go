@@ -7,12 +7,12 @@ import (
 	"github.com/abide-run/abide/internal/event"
 )
 
-// A Stream holds the events of one session, in order, until they are taken. It
-// is meant to be read all the time: what is not taken stays in memory.
+// A Stream holds the events of one session, in order, until they are taken. Events that
+// are not taken stay in memory.
 type Stream struct {
 	client *Client
 	id     event.SessionID
-	ready  chan struct{} // holds a token if there is something to take
+	ready  chan struct{} // holds a token if there may be new events
 
 	mu    sync.Mutex
 	queue []event.Event
@@ -45,7 +45,7 @@ func (s *Stream) put(e event.Event) {
 	s.hint()
 }
 
-// hint lets whoever waits have a look.
+// hint wakes the goroutine that waits for Ready.
 func (s *Stream) hint() {
 	select {
 	case s.ready <- struct{}{}:
@@ -53,9 +53,9 @@ func (s *Stream) hint() {
 	}
 }
 
-// Ready gives a token when there is something to take, and when the session went
-// on in any way: somebody who is not attached to it can read the log then. Wait
-// for the client's Done beside it.
+// Ready returns a channel that receives a token when there are events to take, and when
+// the session has changed: a client that is not attached can then read the log. Wait for
+// the client's Done as well.
 func (s *Stream) Ready() <-chan struct{} { return s.ready }
 
 // Take returns the events that have arrived since it was called last.
@@ -78,7 +78,7 @@ func (s *Stream) Next(ctx context.Context) (event.Event, error) {
 		case <-s.ready:
 		case <-ctx.Done():
 			return event.Event{}, context.Cause(ctx)
-		case <-s.client.done: // nothing arrives any more
+		case <-s.client.done: // no more events arrive
 			if e, ok := s.first(); ok {
 				return e, nil
 			}
@@ -95,7 +95,7 @@ func (s *Stream) first() (event.Event, bool) {
 		return event.Event{}, false
 	}
 	e := s.queue[0]
-	s.queue[0] = event.Event{} // its bytes are not kept alive by the queue
+	s.queue[0] = event.Event{} // so that the queue does not keep its bytes in memory
 	s.queue = s.queue[1:]
 	return e, true
 }

@@ -8,11 +8,10 @@ import (
 	"strconv"
 )
 
-// Call asks the peer and waits for its answer, which is decoded into result
-// unless that is nil; a *json.RawMessage gets the bytes as they are. A nil
-// params is sent as {}. The error is an *Error if the peer refused, and wraps
-// ErrClosed if the connection ended. When ctx is done first, the peer is told
-// with $/cancelRequest.
+// Call sends a request and waits for the answer, which is decoded into result unless
+// that is nil; a *json.RawMessage gets the bytes unchanged. Nil params are sent as {}.
+// The error is an *Error if the peer answered with one, and wraps ErrClosed if the
+// connection ended. If ctx is done first, the request is cancelled with $/cancelRequest.
 func (c *Conn) Call(ctx context.Context, method string, params, result any) error {
 	raw, err := encode(params, emptyObject)
 	if err != nil {
@@ -36,14 +35,15 @@ func (c *Conn) Call(ctx context.Context, method string, params, result any) erro
 	case <-c.done:
 	}
 	select {
-	case m := <-answer: // it came just before the end
+	case m := <-answer: // the answer came just before the end
 		return m.decode(method, result)
 	default:
 		return c.failed("call", method, ErrClosed)
 	}
 }
 
-// failed says why the connection is closed, if that is what happened.
+// failed adds the method to an error, and the reason of the end if the connection is
+// closed.
 func (c *Conn) failed(verb, method string, err error) error {
 	if over := c.Err(); over != nil && errors.Is(err, ErrClosed) {
 		err = over
@@ -51,7 +51,7 @@ func (c *Conn) failed(verb, method string, err error) error {
 	return fmt.Errorf("%s %s: %w", verb, method, err)
 }
 
-// reserveCall reserves an id and a place for its answer.
+// reserveCall reserves an id for a call and a channel for its answer.
 func (c *Conn) reserveCall() (int64, <-chan Message, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -70,8 +70,8 @@ func (c *Conn) forgetCall(id int64) {
 	delete(c.calls, id)
 }
 
-// deliverAnswer hands an answer to the call that waits for it. Nobody waits for
-// late and second ones.
+// deliverAnswer passes an answer on to the call that waits for it. Late and second answers
+// are dropped.
 func (c *Conn) deliverAnswer(m Message) {
 	id, err := strconv.ParseInt(string(m.ID), 10, 64)
 	if err != nil {
@@ -103,8 +103,8 @@ func (m Message) decode(method string, result any) error {
 	return nil
 }
 
-// Notify tells the peer something. It waits for room in the outbox; its error
-// wraps ErrClosed if the connection ended.
+// Notify sends a notification. It waits for space in the outbox; its error wraps
+// ErrClosed if the connection ended.
 func (c *Conn) Notify(method string, params any) error {
 	raw, err := encode(params, emptyObject)
 	if err != nil {
@@ -118,9 +118,9 @@ func (c *Conn) Notify(method string, params any) error {
 	return nil
 }
 
-// TryNotify queues a notification if there is room for it now. The fragments,
-// joined, are its params; they are copied. After a refusal, Drained tells when
-// to try again.
+// TryNotify queues a notification if there is space for it now. The joined fragments are
+// its params; they are copied. If it returns false, wait for Drained before the next
+// attempt.
 func (c *Conn) TryNotify(method string, params ...[]byte) bool {
 	var scratch [96]byte
 	var few [8][]byte
@@ -132,8 +132,8 @@ func (c *Conn) TryNotify(method string, params ...[]byte) bool {
 	return c.out.tryPut(append(parts, closing)...)
 }
 
-// Drained returns a channel that is closed when the outbox is at most half
-// full, which may be now. Wait for Done beside it.
+// Drained returns a channel that is closed when the outbox is at most half full, which
+// may be now. Wait for Done as well.
 func (c *Conn) Drained() <-chan struct{} { return c.out.halfEmpty() }
 
 func callHead(id int64, method string) []byte {

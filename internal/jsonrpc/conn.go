@@ -13,14 +13,14 @@ import (
 	"time"
 )
 
-// Options tell a Conn how to behave. The zero value runs.
+// Options are the settings of a Conn. The zero value is usable.
 type Options struct {
-	Handler     Handler       // handles what the peer asks; nothing is handled if nil
-	MaxFrame    int           // greatest body taken from the peer; DefaultMaxFrame if zero
-	MaxRequests int           // requests of the peer in flight; 1024 if zero
-	Outbox      int           // bytes queued for the peer; 1 MiB if zero
-	Stall       time.Duration // time the peer may accept nothing before it is disconnected; 1m if zero
-	Drain       time.Duration // time that queued messages get to leave at the end; 5s if zero
+	Handler     Handler       // handles requests and notifications; if nil, every method is unknown
+	MaxFrame    int           // maximum size of a message of the peer; DefaultMaxFrame if zero
+	MaxRequests int           // maximum number of requests of the peer in flight; 1024 if zero
+	Outbox      int           // maximum number of bytes queued for the peer; 1 MiB if zero
+	Stall       time.Duration // time without reading after which the peer is disconnected; 1m if zero
+	Drain       time.Duration // time in which queued messages are sent at the end; 5s if zero
 }
 
 func (o Options) filled() Options {
@@ -45,30 +45,30 @@ func unhandled(_ context.Context, req *Request) (any, error) {
 	return nil, MethodNotFound(req.Method)
 }
 
-// A Conn is one side of a connection. Nothing moves until Run is called.
+// A Conn is one side of a connection. Nothing is sent or received until Run is called.
 type Conn struct {
 	rwc  io.ReadWriteCloser
 	opt  Options
 	out  *Outbox
-	done chan struct{} // closed when the end begins
+	done chan struct{} // closed when the connection begins to end
 
 	closeStream func() error        // closes rwc, once
-	handlers    sync.WaitGroup      // one for each request in flight
-	workers     sync.WaitGroup      // the goroutines that handle them
-	idleWorkers atomic.Int32        // how many of these have nothing to do
-	idle        chan pendingRequest // what they wait for
+	handlers    sync.WaitGroup      // counts the requests in flight
+	workers     sync.WaitGroup      // counts the goroutines that handle requests
+	idleWorkers atomic.Int32        // number of goroutines that wait for a request
+	idle        chan pendingRequest // requests for the idle goroutines
 
 	mu       sync.Mutex
 	ended    bool
 	running  bool
-	cause    error // why the end began; nil for an ordinary one
+	cause    error // reason of the end; nil for an ordinary one
 	lastCall int64
-	calls    map[int64]chan Message        // ours, by id
-	requests map[string]context.CancelFunc // the peer's, by id
+	calls    map[int64]chan Message        // answers to calls of this side, by id
+	requests map[string]context.CancelFunc // requests of the peer in flight, by id
 }
 
-// New makes a connection of a stream. Closing the stream must end its pending
-// reads and writes.
+// New makes a connection on a stream. Closing the stream must end its pending reads and
+// writes.
 func New(rwc io.ReadWriteCloser, opt Options) *Conn {
 	c := &Conn{
 		rwc:         rwc,
@@ -83,8 +83,9 @@ func New(rwc io.ReadWriteCloser, opt Options) *Conn {
 	return c
 }
 
-// A peer is where the outbox writes. It is closed only if it stalls, and that
-// is then the cause: the reader fails at the same moment and knows less.
+// A peer is the stream as the outbox sees it. The outbox closes it only if the peer
+// stalls; the connection then ends with that cause, before the reader fails with a less
+// clear one.
 type peer struct{ c *Conn }
 
 func (p peer) Write(b []byte) (int, error) { return p.c.rwc.Write(b) }
@@ -94,17 +95,16 @@ func (p peer) Close() error {
 	return p.c.closeStream()
 }
 
-// Pair returns two connections joined in memory.
+// Pair returns two connections that are connected in memory.
 func Pair(a, b Options) (*Conn, *Conn) {
 	left, right := net.Pipe()
 	return New(left, a), New(right, b)
 }
 
-// Run serves the connection until the peer leaves, Close is called, ctx is done
-// or something breaks, and returns when all its goroutines have ended. Handlers
-// still at work then see their context cancelled, and what is queued gets a
-// last chance to leave. The error is nil after Close and if the peer left, but
-// not in the middle of a frame.
+// Run serves the connection until the peer leaves, Close is called, ctx is done or an
+// error occurs, and returns when all its goroutines have ended. At the end the contexts
+// of running handlers are cancelled, and queued messages are sent within the drain time.
+// The error is nil after Close, and if the peer left between two frames.
 func (c *Conn) Run(ctx context.Context) error {
 	c.mu.Lock()
 	c.running = true
@@ -133,8 +133,8 @@ func (c *Conn) Run(ctx context.Context) error {
 	return c.cause
 }
 
-// Close begins the end: what is queued still leaves, then Run returns. It does
-// not wait. A connection that does not run yet is closed at once.
+// Close begins the end of the connection: queued messages are still sent, then Run
+// returns. Close does not wait. A connection that does not run yet is closed at once.
 func (c *Conn) Close() error {
 	c.end(nil)
 	c.mu.Lock()
@@ -145,11 +145,11 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// Done returns a channel that is closed when the connection's end begins.
+// Done returns a channel that is closed when the connection begins to end.
 func (c *Conn) Done() <-chan struct{} { return c.done }
 
-// Err returns why the connection is over: nil while it is not, else an error
-// that wraps ErrClosed.
+// Err returns the reason why the connection is over, which wraps ErrClosed; nil while it
+// is not over.
 func (c *Conn) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -162,7 +162,7 @@ func (c *Conn) Err() error {
 	return fmt.Errorf("%w: %w", ErrClosed, c.cause)
 }
 
-// end begins the end. The first cause is the one that counts.
+// end begins the end of the connection. Only the first cause is kept.
 func (c *Conn) end(cause error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -174,7 +174,7 @@ func (c *Conn) end(cause error) {
 	c.out.failWaiting()
 }
 
-// read takes frames until there are no more or the end has begun.
+// read reads frames until there are no more or the connection begins to end.
 func (c *Conn) read(ctx context.Context) error {
 	in := NewReader(c.rwc, c.opt.MaxFrame)
 	for {
@@ -199,8 +199,8 @@ func (c *Conn) read(ctx context.Context) error {
 	}
 }
 
-// readEnd tells the peer what it did wrong, if that is why nothing more can be
-// read.
+// readEnd answers a malformed frame with an error, and returns the error of the read;
+// nil for an ordinary end.
 func (c *Conn) readEnd(err error) error {
 	if fault, ok := errors.AsType[*FrameError](err); ok {
 		c.refuse(nil, Errorf(CodeParse, "%v", fault))
@@ -208,7 +208,7 @@ func (c *Conn) readEnd(err error) error {
 	return ordinary(err)
 }
 
-// ordinary takes a peer that is not there any more as one that has left.
+// ordinary returns nil for the error of a peer that is gone.
 func ordinary(err error) error {
 	if err == io.EOF || errors.Is(err, ErrGone) {
 		return nil
@@ -272,11 +272,11 @@ type pendingRequest struct {
 	req    *Request
 }
 
-// maxIdle is how many goroutines wait for the next request. A new one would have
-// to grow its stack again.
+// maxIdle is the maximum number of goroutines that wait for the next request. They are
+// kept because a new goroutine would have to grow its stack again.
 const maxIdle = 8
 
-// serveRequests handles a request, and others that come when it is done.
+// serveRequests handles a request, and further ones when it is done.
 func (c *Conn) serveRequests(w pendingRequest) {
 	for more := true; more; w, more = c.nextRequest() {
 		c.serveRequest(w)
@@ -289,7 +289,7 @@ func (c *Conn) serveRequest(w pendingRequest) {
 	c.handle(w.ctx, w.req)
 }
 
-// nextRequest waits for the next request, unless enough others do.
+// nextRequest waits for the next request, unless enough goroutines wait already.
 func (c *Conn) nextRequest() (pendingRequest, bool) {
 	if c.idleWorkers.Add(1) > maxIdle {
 		c.idleWorkers.Add(-1)
@@ -304,7 +304,7 @@ func (c *Conn) nextRequest() (pendingRequest, bool) {
 	}
 }
 
-// admit counts a request in, so that Run waits for it.
+// admit registers a request, so that Run waits for it.
 func (c *Conn) admit(m Message, cancel context.CancelFunc) *Error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -360,13 +360,13 @@ func (c *Conn) answer(id json.RawMessage, result any) error {
 	return c.out.Put(context.Background(), head, raw.bytes, closing)
 }
 
-// refuse queues an error. One that cannot be queued has nobody to read it.
+// refuse queues an error. If it cannot be queued, the peer is gone.
 func (c *Conn) refuse(id json.RawMessage, fault *Error) {
 	if id == nil {
 		id = null
 	}
 	raw, err := json.Marshal(fault)
-	if err != nil { // only Data can be at fault
+	if err != nil { // only Data can fail
 		raw, _ = json.Marshal(&Error{Code: fault.Code, Message: fault.Message})
 	}
 	c.out.Put(context.Background(), []byte(`{"jsonrpc":"2.0","id":`), id, []byte(`,"error":`), raw, closing)
@@ -374,7 +374,7 @@ func (c *Conn) refuse(id json.RawMessage, fault *Error) {
 
 var closing = []byte{'}'}
 
-// An encoded value borrows its buffer, if it needed one.
+// An encoded value holds JSON and the pooled buffer that it is in, if it needed one.
 type encoded struct {
 	bytes  []byte
 	buffer *bytes.Buffer
@@ -388,7 +388,7 @@ func (e encoded) free() {
 
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// encode writes a value as JSON; what is encoded already is left as it is.
+// encode encodes a value as JSON; a json.RawMessage is used unchanged.
 func encode(v any, ifNil json.RawMessage) (encoded, error) {
 	raw, isRaw := v.(json.RawMessage)
 	if v == nil || isRaw && len(raw) == 0 {

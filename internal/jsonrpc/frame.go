@@ -11,16 +11,16 @@ import (
 )
 
 const (
-	// DefaultMaxFrame is the greatest body a Reader takes unless told otherwise.
+	// DefaultMaxFrame is the default maximum size of the body of a frame.
 	DefaultMaxFrame = 128 << 20
 
-	maxHeader = 8 << 10  // bytes of one header block
-	readAhead = 16 << 10 // bytes read at once
-	firstRead = 64 << 10 // memory given to a body before any of it has arrived
+	maxHeader = 8 << 10  // maximum size of a header block, in bytes
+	readAhead = 16 << 10 // number of bytes that are read at once
+	firstRead = 64 << 10 // number of bytes allocated for a body before any of it arrives
 )
 
-// A FrameError tells why bytes are not a frame. What follows them cannot be
-// read either.
+// A FrameError is the reason why bytes are not a frame. The rest of the stream cannot
+// be read either.
 type FrameError struct{ Reason string }
 
 func (e *FrameError) Error() string { return "malformed frame: " + e.Reason }
@@ -35,8 +35,8 @@ type Reader struct {
 	max int
 }
 
-// NewReader reads frames with bodies of at most max bytes; DefaultMaxFrame if
-// max is zero.
+// NewReader returns a reader of frames with bodies of at most max bytes;
+// DefaultMaxFrame if max is zero.
 func NewReader(r io.Reader, max int) *Reader {
 	if max == 0 {
 		max = DefaultMaxFrame
@@ -81,7 +81,8 @@ func (r *Reader) header() (int, error) {
 	return size, nil
 }
 
-// cutOff tells an end inside a frame from one between frames.
+// cutOff returns the error of a stream that ended: an end inside a frame is not an
+// ordinary one.
 func cutOff(err error, inside bool) error {
 	if err == io.EOF && inside {
 		return fmt.Errorf("the peer vanished in the middle of a frame: %w", io.ErrUnexpectedEOF)
@@ -89,7 +90,7 @@ func cutOff(err error, inside bool) error {
 	return wrapGone(err)
 }
 
-// field reads one header line. Only Content-Length means something.
+// field reads one header line. Headers other than Content-Length are ignored.
 func (r *Reader) field(line []byte, size int) (int, error) {
 	name, value, ok := bytes.Cut(line, []byte{':'})
 	if !ok {
@@ -115,11 +116,11 @@ func (r *Reader) length(value []byte) (int, error) {
 	return int(n), nil
 }
 
-// clip shortens what an error quotes.
+// clip shortens a text that an error quotes.
 func clip(b []byte) []byte { return b[:min(len(b), 64)] }
 
-// body reads size bytes. Memory grows with what arrives, not with what was
-// announced.
+// body reads size bytes. Memory grows with the bytes that arrive, not with the announced
+// size.
 func (r *Reader) body(buf []byte, size int) ([]byte, error) {
 	if cap(buf) < size {
 		buf = make([]byte, 0, min(size, firstRead))

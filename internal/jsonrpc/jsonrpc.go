@@ -1,9 +1,9 @@
 // Package jsonrpc speaks JSON-RPC 2.0 with Content-Length framing, as a peer:
 // both sides of a [Conn] may call, answer and notify at any time.
 //
-//   - What one side queues leaves in the order of queueing: answers, calls and
-//     notifications share one [Outbox]. Only a [Piece] may overtake pieces of
-//     other lanes.
+//   - Messages of one side are sent in the order in which they are queued: answers,
+//     calls and notifications share one [Outbox]. Only a [Piece] may overtake pieces
+//     of other lanes.
 //   - Requests are handled concurrently, each on its own goroutine, up to a
 //     limit; one beyond it is refused at once. Reading never
 //     waits for a handler, so a request may wait for a later one.
@@ -15,9 +15,9 @@
 //     sent with [Conn.TryNotify] is queued or refused, never half done.
 //   - The text of a [Piece] arrives whole, once and in order; pieces that come
 //     too fast arrive joined.
-//   - Memory is bounded: a frame by its limit, the outbox by its size. A peer
-//     that stops reading is disconnected after the stall time.
-//   - Bytes given as json.RawMessage or as fragments are sent as they are.
+//   - Memory is bounded: the size of a frame and the size of the outbox are limited. A
+//     peer that stops reading is disconnected after the stall time.
+//   - Bytes given as json.RawMessage or as fragments are sent unchanged.
 package jsonrpc
 
 import (
@@ -39,11 +39,11 @@ const (
 	CodeInternal       = -32603
 	codeBusy           = -32003 // too many requests in flight
 	codeCancelled      = -32800 // cancelled by the caller
-	CodeClosing        = -32004 // the connection is about to end; nobody has looked at the request
+	CodeClosing        = -32004 // the connection is about to end; the request was not handled
 )
 
-// An Error is a refusal as it travels. A handler returns one to choose its
-// code; Call returns one if the peer answered with it.
+// An Error is an error of the protocol. A handler returns one to choose its code; Call
+// returns one if the peer answered with it.
 type Error struct {
 	Code    int             `json:"code"`
 	Message string          `json:"message"`
@@ -57,12 +57,12 @@ func Errorf(code int, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// MethodNotFound is the answer to a method that nobody handles.
+// MethodNotFound returns the error for an unknown method.
 func MethodNotFound(method string) *Error {
 	return Errorf(CodeMethodNotFound, "Unhandled method %s", method)
 }
 
-// wireError turns a handler's error into what the peer sees.
+// wireError converts an error of a handler to the error that is sent to the peer.
 func wireError(ctx context.Context, err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e
@@ -77,14 +77,14 @@ var (
 	// ErrClosed is wrapped by every error that is due to the end of the
 	// connection.
 	ErrClosed = errors.New("the connection is closed")
-	// ErrGone is wrapped by the error of a read or a write that failed because
-	// the other side is not there any more.
+	// ErrGone is wrapped by the error of a read or a write that failed because the
+	// peer is gone.
 	ErrGone = errors.New("the peer has left")
-	// ErrStalled is why a connection ends whose peer does not read.
+	// ErrStalled is the cause of the end of a connection whose peer does not read.
 	ErrStalled = errors.New("the peer has stopped reading")
 )
 
-// wrapGone adds ErrGone to an error of the stream, if that is what it means.
+// wrapGone wraps an error of the stream in ErrGone if it means that the peer is gone.
 func wrapGone(err error) error {
 	for _, known := range []error{syscall.EPIPE, syscall.ECONNRESET, io.ErrClosedPipe, net.ErrClosed} {
 		if errors.Is(err, known) {
@@ -94,10 +94,10 @@ func wrapGone(err error) error {
 	return err
 }
 
-// A Handler handles what the peer asks. For a notification the result is
-// ignored. The result of a request is encoded as JSON, unless it is a
-// json.RawMessage, which is sent as it is, or an [Answer]. An error that is not
-// an [Error] is sent with CodeInternal and its text.
+// A Handler handles the requests and notifications of the peer. The result of a
+// notification is ignored. The result of a request is encoded as JSON, unless it is a
+// json.RawMessage, which is sent unchanged, or an [Answer]. An error that is not an
+// [Error] is sent with CodeInternal and its text.
 type Handler interface {
 	Handle(ctx context.Context, req *Request) (result any, err error)
 }
@@ -108,19 +108,19 @@ type HandlerFunc func(ctx context.Context, req *Request) (any, error)
 // Handle calls f.
 func (f HandlerFunc) Handle(ctx context.Context, req *Request) (any, error) { return f(ctx, req) }
 
-// An Answer is a result with something to do right after it was queued: what
-// After queues follows the answer. After also runs, once, if the connection
+// An Answer is a result with a function that runs right after the result was queued:
+// messages that After queues follow the answer. After also runs, once, if the connection
 // ended before.
 type Answer struct {
 	Result any
 	After  func()
 }
 
-// A Request is a request or a notification of the peer. It is valid for as
-// long as someone keeps it; nothing it holds is reused.
+// A Request is a request or a notification of the peer. Its memory is not reused, so it
+// may be kept.
 type Request struct {
 	Method string
-	Params json.RawMessage // one object; nil if there was none
+	Params json.RawMessage // an object; nil if there are none
 	ID     json.RawMessage // a string or a number as the peer wrote it; nil for a notification
 
 	conn *Conn

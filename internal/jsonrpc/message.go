@@ -6,11 +6,11 @@ import (
 	"iter"
 )
 
-// A Message is the body of a frame, taken apart. Its fields alias the body.
+// A Message is the parsed body of a frame. Its fields alias the body.
 type Message struct {
-	ID     json.RawMessage // nil if there is none; null in an answer to something unreadable
+	ID     json.RawMessage // nil if there is none; null in the answer to an unreadable message
 	Method string          // empty in an answer
-	Params json.RawMessage // nil if there are none; an object, or else nothing that is served
+	Params json.RawMessage // nil if there are none; anything but an object is refused
 	Result json.RawMessage // nil if absent; null is a result
 	Err    json.RawMessage // nil if absent or null
 }
@@ -33,8 +33,8 @@ func (m Message) Failure() *Error {
 	return e
 }
 
-// Parse takes a body apart. The error, if any, is what the sender is to be
-// told; the message then has the id to answer, if it could be read.
+// Parse parses a body. The error, if any, is the answer to the sender; the message then
+// has the id to answer, if it could be read.
 func Parse(body []byte) (Message, *Error) {
 	if !json.Valid(body) {
 		return Message{}, Errorf(CodeParse, "the message is not JSON")
@@ -42,8 +42,8 @@ func Parse(body []byte) (Message, *Error) {
 	return Scan(body)
 }
 
-// Scan is Parse for a body that is known to be JSON. Of any other it makes an
-// error or nonsense, but no harm.
+// Scan is like Parse, for a body that is known to be JSON. For any other body the result
+// is undefined, but Scan does not panic.
 func Scan(body []byte) (Message, *Error) {
 	body = trim(body)
 	if len(body) > 0 && body[0] == '[' {
@@ -67,7 +67,7 @@ func Scan(body []byte) (Message, *Error) {
 	return m, nil
 }
 
-// set takes one member of the message.
+// set sets the field for one member of the message.
 func (m *Message) set(key []byte, value json.RawMessage) *Error {
 	switch string(key) {
 	case "jsonrpc":
@@ -100,7 +100,7 @@ func (m *Message) setMethod(value json.RawMessage) *Error {
 	return nil
 }
 
-// check looks at the message as a whole.
+// check checks the message as a whole.
 func (m *Message) check() *Error {
 	switch {
 	case m.Method == "" && m.Result == nil && m.Err == nil:
@@ -127,10 +127,9 @@ func orNil(v json.RawMessage) json.RawMessage {
 	return v
 }
 
-// onlyParam takes params that are given by position for what they stand for:
-// libraries for JavaScript send [null] for a call without arguments, and [{...}]
-// for one with an object. An empty list is null, and of several params the list
-// is returned as it is.
+// onlyParam unwraps params that are given by position: JavaScript libraries send [null]
+// for a call without arguments, and [{...}] for one with an object. An empty list
+// becomes null, and a list of several params is returned unchanged.
 func onlyParam(v json.RawMessage) json.RawMessage {
 	if len(v) < 2 || v[0] != '[' {
 		return v
@@ -148,8 +147,8 @@ func onlyParam(v json.RawMessage) json.RawMessage {
 // IsObject reports whether a JSON value is an object.
 func IsObject(v json.RawMessage) bool { return len(v) > 0 && v[0] == '{' }
 
-// Members yields the members of a JSON object in their order, names decoded and
-// values as they are; nothing if it is not an object.
+// Members yields the members of a JSON object in order, with decoded names and raw
+// values; nothing if it is not an object.
 func Members(object []byte) iter.Seq2[[]byte, json.RawMessage] {
 	return func(yield func([]byte, json.RawMessage) bool) {
 		b := trim(object)
@@ -173,7 +172,7 @@ func Members(object []byte) iter.Seq2[[]byte, json.RawMessage] {
 	}
 }
 
-// nextMember steps over the comma; anything else ends the object.
+// nextMember returns the rest after a comma; nil at the end of the object.
 func nextMember(b []byte) []byte {
 	if len(b) == 0 || b[0] != ',' {
 		return nil
@@ -189,8 +188,7 @@ func trim(b []byte) []byte {
 	return b
 }
 
-// valueLen returns how many bytes the value at the start of b has; zero if it
-// has no end.
+// valueLen returns the length of the value at the start of b; zero if it has no end.
 func valueLen(b []byte) int {
 	if len(b) == 0 {
 		return 0
@@ -240,13 +238,13 @@ func nestedLen(b []byte) int {
 	return 0
 }
 
-// Text decodes a JSON string; the empty one if it is something else.
+// Text decodes a JSON string; the result is empty for any other value.
 func Text(v json.RawMessage) string {
 	s, _ := unquote(v)
 	return string(s)
 }
 
-// unquote decodes a JSON string, in place if nothing in it is escaped.
+// unquote decodes a JSON string, without a copy if it has no escapes.
 func unquote(v []byte) ([]byte, bool) {
 	if len(v) < 2 || v[0] != '"' || v[len(v)-1] != '"' {
 		return nil, false

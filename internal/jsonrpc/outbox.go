@@ -10,47 +10,47 @@ import (
 )
 
 const (
-	oneWrite  = 64 << 10 // bytes handed to the writer at once; each must be accepted within the stall time
-	keepSpare = 64 << 10 // buffers above this are given back when there is nothing to do
+	oneWrite  = 64 << 10 // maximum size of one write, which must succeed within the stall time
+	keepSpare = 64 << 10 // maximum size of a buffer that is kept while there is nothing to write
 )
 
-// An Outbox queues frames for a peer. Whoever queues never waits for the peer,
-// only for room; one goroutine, Run, writes all that is queued in few writes.
+// An Outbox queues frames for a peer. Queueing waits only for space in the queue, never
+// for the peer; one goroutine, Run, writes the queue in few writes.
 type Outbox struct {
 	w     io.WriteCloser
 	limit int
 	stall time.Duration
 
 	mu      sync.Mutex
-	work    sync.Cond // something to write, or the end
-	room    sync.Cond // less to write, or the end
-	queue   []byte    // frames not yet taken by Run
-	writing int       // bytes taken by Run and not yet accepted by the peer
-	waiting int       // how many wait for room
+	work    sync.Cond // signals that there is something to write, or the end
+	room    sync.Cond // signals that there is space, or the end
+	queue   []byte    // frames that Run has not taken yet
+	writing int       // number of bytes that Run has taken and the peer has not accepted
+	waiting int       // number of goroutines that wait for space
 	drained chan struct{}
-	failing bool // nobody may wait for room any more
-	closed  bool // nothing more is queued
+	failing bool // true if waiting for space fails
+	closed  bool // true if nothing more can be queued
 
-	pieces  []queuedPiece // that came too fast, after all that is in the queue
-	held    int           // their bytes
-	paced   time.Time     // up to when the pace of pieces is used up
-	release *time.Timer   // makes them due; nil before the first
-	due     bool          // they may leave
+	pieces  []queuedPiece // pieces that wait; they follow the frames of the queue
+	held    int           // number of bytes of the pieces that wait
+	paced   time.Time     // time up to which the allowed rate of pieces is used up
+	release *time.Timer   // timer that makes the pieces due; nil before the first one
+	due     bool          // true if the pieces may be sent
 
 	stalled atomic.Bool
 }
 
-// NewOutbox returns an outbox that holds about limit bytes. A frame greater
-// than that is taken when nothing else is queued. If the peer accepts nothing
-// for the stall time, w is closed; never if stall is zero.
+// NewOutbox returns an outbox that holds about limit bytes. A larger frame is accepted
+// when the outbox is empty. If the peer accepts nothing for the stall time, w is closed;
+// never if stall is zero.
 func NewOutbox(w io.WriteCloser, limit int, stall time.Duration) *Outbox {
 	o := &Outbox{w: w, limit: limit, stall: stall}
 	o.work.L, o.room.L = &o.mu, &o.mu
 	return o
 }
 
-// Put queues a frame whose body is the parts, joined. It waits for room until
-// ctx is done or the outbox ends.
+// Put queues a frame whose body is the joined parts. It waits for space until ctx is
+// done or the outbox ends.
 func (o *Outbox) Put(ctx context.Context, parts ...[]byte) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -66,7 +66,7 @@ func (o *Outbox) Put(ctx context.Context, parts ...[]byte) error {
 	return nil
 }
 
-// tryPut queues a frame if there is room now, and nobody waits for it.
+// tryPut queues a frame if there is space now and no other goroutine waits for space.
 func (o *Outbox) tryPut(parts ...[]byte) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -77,8 +77,8 @@ func (o *Outbox) tryPut(parts ...[]byte) bool {
 	return true
 }
 
-// halfEmpty returns a channel that is closed when the outbox is at most half
-// full, which may be now. It is not closed by the end of the outbox.
+// halfEmpty returns a channel that is closed when the outbox is at most half full, which may
+// be now. The end of the outbox does not close it.
 func (o *Outbox) halfEmpty() <-chan struct{} {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -90,7 +90,7 @@ func (o *Outbox) halfEmpty() <-chan struct{} {
 	return ch
 }
 
-// failWaiting makes those who wait for room fail, now and from now on.
+// failWaiting makes all waits for space fail, now and later.
 func (o *Outbox) failWaiting() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -98,7 +98,7 @@ func (o *Outbox) failWaiting() {
 	o.room.Broadcast()
 }
 
-// Close lets Run return when all that is queued was written.
+// Close lets Run return when the queue is written.
 func (o *Outbox) Close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -108,9 +108,8 @@ func (o *Outbox) Close() {
 	o.work.Signal()
 }
 
-// Run writes until the outbox is closed and empty, or a write fails. The error
-// wraps ErrGone if the peer is not there any more, and ErrStalled if it has
-// stopped reading.
+// Run writes until the outbox is closed and empty, or a write fails. The error wraps
+// ErrGone if the peer is gone, and ErrStalled if it has stopped reading.
 func (o *Outbox) Run() error {
 	defer o.Close()
 	watch := time.AfterFunc(time.Hour, func() {
@@ -131,7 +130,8 @@ func (o *Outbox) Run() error {
 	}
 }
 
-// failure prefers the reason over the symptom.
+// failure returns the reason of a failed write: a stall closes the stream, so the error
+// of the write itself says less.
 func (o *Outbox) failure(err error) error {
 	if o.stalled.Load() {
 		return o.stallError()
@@ -143,7 +143,7 @@ func (o *Outbox) stallError() error {
 	return fmt.Errorf("%w: nothing was accepted for %v", ErrStalled, o.stall)
 }
 
-// awaitBatch waits for something to write and leaves an empty queue.
+// awaitBatch waits for something to write, and takes the whole queue.
 func (o *Outbox) awaitBatch(spare []byte) []byte {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -163,7 +163,7 @@ func (o *Outbox) awaitBatch(spare []byte) []byte {
 	return batch
 }
 
-// keepSmall keeps a buffer for later unless it is too large for that.
+// keepSmall returns a buffer for reuse, or nil if it is too large to keep.
 func keepSmall(buf []byte, max int) []byte {
 	if cap(buf) > max {
 		return nil
@@ -187,7 +187,7 @@ func (o *Outbox) write(batch []byte, watch *time.Timer) error {
 	return nil
 }
 
-// accepted makes room for n bytes.
+// accepted frees the space of n bytes that were written.
 func (o *Outbox) accepted(n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -2,43 +2,43 @@ package jsonrpc
 
 import "time"
 
-// How fast pieces may come before they are joined.
+// The rate of pieces above which they are joined.
 const (
-	pace  = 4 * time.Millisecond // pieces that wait leave together, this often
-	burst = 64                   // so many may come at once without waiting
+	pace  = 4 * time.Millisecond // interval at which waiting pieces are sent together
+	burst = 64                   // number of pieces that may be sent at once without waiting
 )
 
-// A Piece is a notification that goes on with a text. Its params are Head, Text
-// and Tail, one after the other.
+// A Piece is a notification that continues a text. Its params are Head, Text and Tail,
+// one after the other.
 //
-// Taking a message apart costs a peer far more than the few letters of a piece
-// are worth. So pieces that come faster than anybody reads wait a moment, and
-// one that waits takes up the text of the next of its stream.
+// Parsing a message costs a peer far more than the few letters of a piece. So pieces
+// that come faster than people read wait for a moment, and the text of the next piece of
+// the same stream is appended to a piece that waits.
 type Piece struct {
-	Lane   string // pieces of one lane keep their order; those of different lanes may not
-	Stream []byte // tells which text of the lane it is
+	Lane   string // pieces of one lane keep their order; pieces of different lanes may be reordered
+	Stream []byte // id of the text within the lane
 	Head   []byte
-	Text   []byte // within a JSON string
+	Text   []byte // contents of a JSON string, already escaped
 	Tail   []byte
 }
 
-// TryPiece queues a piece if there is room for it now; what it holds is copied.
-// Every letter arrives, once and in order, but perhaps in a frame with others,
-// which has the head and tail of the first of them. After whatever else is
-// queued come only pieces that were queued later.
+// TryPiece queues a piece if there is space for it now; its bytes are copied. Every
+// letter arrives once and in order, but several pieces may share a frame, which has the
+// head and tail of the first one. A message that is queued after a piece is sent after
+// it.
 func (c *Conn) TryPiece(method string, p Piece) bool {
 	var scratch [96]byte
 	return c.out.tryPiece(notifyHead(scratch[:0], method), p)
 }
 
-// queuedPiece is a piece that has not left yet.
+// queuedPiece is a piece that waits to be sent.
 type queuedPiece struct {
 	lane, stream string
 	body, tail   []byte
 }
 
-// tryPiece queues a piece whose frame begins with start. It leaves at once
-// unless pieces come too fast.
+// tryPiece queues a piece whose frame begins with start. It is sent at once unless
+// pieces come too fast.
 func (o *Outbox) tryPiece(start []byte, p Piece) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -53,8 +53,8 @@ func (o *Outbox) tryPiece(start []byte, p Piece) bool {
 	return true
 }
 
-// inPaceLocked reports whether pieces may leave now, and counts that they do.
-// Whoever was slow for a while may be fast for a burst.
+// inPaceLocked reports whether pieces may be sent now, and counts them if so. After a
+// quiet time a burst of pieces is allowed.
 func (o *Outbox) inPaceLocked(now time.Time) bool {
 	if earliest := now.Add(-burst * pace); o.paced.Before(earliest) {
 		o.paced = earliest
@@ -67,8 +67,8 @@ func (o *Outbox) inPaceLocked(now time.Time) bool {
 	return true
 }
 
-// joinLocked adds a piece to the last one that waits in its lane, if it goes on
-// with the same text, and lets it wait behind the others else.
+// joinLocked appends a piece to the last one that waits in its lane if both belong to
+// the same stream. Otherwise the piece waits behind the others.
 func (o *Outbox) joinLocked(start []byte, p Piece) {
 	if last := o.lastLocked(p.Lane); last != nil && last.stream == string(p.Stream) {
 		last.body = append(last.body, p.Text...)
@@ -95,8 +95,8 @@ func (o *Outbox) lastLocked(lane string) *queuedPiece {
 	return nil
 }
 
-// releaseLocked lets Run take the pieces that wait, after a while. Until it does
-// they go on growing: a peer that is behind gets few large ones.
+// releaseLocked makes the waiting pieces due after a while. Until Run takes them, they
+// keep growing: a slow peer gets few large pieces.
 func (o *Outbox) releaseLocked(after time.Duration) {
 	if o.release == nil {
 		o.release = time.AfterFunc(after, func() {
@@ -110,7 +110,7 @@ func (o *Outbox) releaseLocked(after time.Duration) {
 	o.release.Reset(after)
 }
 
-// flushPiecesLocked makes frames of the pieces that wait.
+// flushPiecesLocked moves the waiting pieces to the queue.
 func (o *Outbox) flushPiecesLocked() {
 	if len(o.pieces) == 0 {
 		return
