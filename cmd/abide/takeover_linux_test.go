@@ -136,11 +136,11 @@ func TestARelayThatCannotTakeOverForNowTriesAgain(t *testing.T) {
 				answered <- err
 			}()
 			line := r.hear("waiting for an engine")
-			if !strings.Contains(line, "abide.db: the disk ") || !strings.Contains(line, "it is tried again") {
+			if !strings.Contains(line, "abide.db: the disk ") || !strings.Contains(line, "trying again") {
 				t.Errorf("people are told %q", line)
 			}
 			for range 5 { // until one that cannot hope would have given up, each a second apart
-				r.hear("could not take over from the engine that ended; it is tried again")
+				r.hear("could not take over from the engine that ended; trying again")
 			}
 			select {
 			case err := <-answered:
@@ -248,7 +248,7 @@ func TestAStoppedEngineIsNamed(t *testing.T) {
 			r := &relayed{program: command(t, dir, args...)}
 			r.listen()
 			r.begin()
-			want := fmt.Sprintf("abide: process %d holds the data folder %s and is stopped: let it go on with kill -CONT %[1]d\n",
+			want := fmt.Sprintf("abide: process %d holds the data folder %s and is stopped: resume it with kill -CONT %[1]d\n",
 				engine.Process.Pid, filepath.Join(dir, "home"))
 			if line := r.hear("."); line != want {
 				t.Errorf("people are told %q, want %q", line, want)

@@ -86,8 +86,8 @@ func defaults(l *config.Loaded, cwd string) (api.Defaults, error) {
 	return d, err
 }
 
-// compactionRules says when sessions are compacted. The duration was checked when it was
-// read.
+// compactionRules converts the settings of compaction. config.Load has checked the
+// duration.
 func compactionRules(c config.Compaction) event.CompactionRules {
 	most, _ := time.ParseDuration(c.Timeout)
 	return event.CompactionRules{
@@ -96,12 +96,10 @@ func compactionRules(c config.Compaction) event.CompactionRules {
 	}
 }
 
-// usualIdle is how long sessions are left alone before what was extracted is folded
-// into memory, if nobody says otherwise.
+// usualIdle is the default idle time after which extracted facts are written to memory.
 const usualIdle = 15 * time.Minute
 
-// memoryRules says what is remembered of sessions. Durations were checked when they
-// were read.
+// memoryRules converts the settings of memory. config.Load has checked the durations.
 func memoryRules(c config.Memory) event.MemoryRules {
 	r := event.MemoryRules{Model: c.Model, Where: c.Where, RecallTokens: c.Recall}
 	if c.ExtractThreshold != nil {
@@ -178,8 +176,8 @@ func (a *app) withClient(ctx context.Context, f func(*client.Client) error) erro
 	return a.withNode(ctx, f, false)
 }
 
-// withVisitor is withClient for what takes only a moment: unfinished turns are not
-// gone on with, for they would only be interrupted again.
+// withVisitor is like withClient, for commands that take only a moment: unfinished turns are
+// not continued, because they would only be interrupted again.
 func (a *app) withVisitor(ctx context.Context, f func(*client.Client) error) error {
 	return a.withNode(ctx, f, true)
 }
@@ -193,8 +191,8 @@ func (a *app) withNode(ctx context.Context, f func(*client.Client) error, visito
 	return closeNode(node, err)
 }
 
-// closeNode closes a node and returns how it went. If its data folder turned out to
-// be wrong, everything else only follows from that.
+// closeNode closes a node and returns the error of the command. An error of the data folder
+// wins, because other errors are consequences of it.
 func closeNode(node *daemon.Node, err error) error {
 	err = errors.Join(err, node.Close())
 	if wrong, ok := errors.AsType[*daemon.FolderError](node.Err()); ok {
@@ -203,7 +201,7 @@ func closeNode(node *daemon.Node, err error) error {
 	return err
 }
 
-// withConnection gives f a client of a node.
+// withConnection calls f with a client that is connected to a node.
 func withConnection(ctx context.Context, node *daemon.Node, f func(*client.Client) error) error {
 	conn, err := node.Connect(ctx)
 	if err != nil {

@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// How long to wait before clients are accepted again: at first, and at most.
+// The pause after a failed accept: the first one, and the longest one.
 const (
 	acceptPause    = 5 * time.Millisecond
 	maxAcceptPause = time.Second
 )
 
-// accept waits for the next client. What passes by itself is waited out: a
-// process that has too many open files must not stop serving for good.
+// accept waits for the next client. After a transient error it tries again: a process
+// with too many open files must not stop serving for good.
 func accept(ctx context.Context, l net.Listener, log *slog.Logger) (net.Conn, error) {
 	for pause := acceptPause; ; pause = min(2*pause, maxAcceptPause) {
 		conn, err := l.Accept()
@@ -25,7 +25,7 @@ func accept(ctx context.Context, l net.Listener, log *slog.Logger) (net.Conn, er
 			return conn, err
 		}
 		if pause == acceptPause {
-			log.Warn("no client can connect for now; it is tried again", "on", l.Addr(), "err", err)
+			log.Warn("no client can connect for now; trying again", "on", l.Addr(), "err", err)
 		}
 		select {
 		case <-time.After(pause):
@@ -35,8 +35,8 @@ func accept(ctx context.Context, l net.Listener, log *slog.Logger) (net.Conn, er
 	}
 }
 
-// isTransient reports whether an error is one of the moment: of the client that was
-// about to connect, or for lack of something that others may give back.
+// isTransient reports whether an error passes by itself: it concerns only the client that was
+// about to connect, or a resource that other processes may free.
 func isTransient(err error) bool {
 	return slices.ContainsFunc([]syscall.Errno{
 		syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM,

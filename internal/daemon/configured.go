@@ -10,17 +10,17 @@ import (
 	"github.com/abide-run/abide/internal/model/catalog"
 )
 
-// A configuredModel model is asked as it was written down for it, and its replies have
-// their cost.
+// A configuredModel applies the settings of a model to its requests, and adds the cost
+// to its replies.
 type configuredModel struct {
 	model.Model
 	can       model.Capabilities
-	maxOutput int    // of requests that do not say
-	effort    string // of requests that do not say
-	stream    bool   // from the provider, also if nobody watches
+	maxOutput int    // default of requests that do not set it
+	effort    string // default reasoning effort of requests that do not set it
+	stream    bool   // true if replies are always streamed from the provider
 }
 
-// configure prepares a model of a provider for its requests.
+// configure returns a model of a provider with its settings.
 func configure(m model.Model, p api.Provider, name string) model.Model {
 	t := configuredModel{Model: m, can: Capabilities(p, name), maxOutput: p.MaxOutputTokens}
 	if t.can.Known && t.maxOutput > 0 {
@@ -29,8 +29,8 @@ func configure(m model.Model, p api.Provider, name string) model.Model {
 	if p.Abide != nil && (t.can.Reasoning || !t.can.Known) {
 		t.effort = p.Abide.ReasoningEffort
 	}
-	// Silence ends a request, and a long reply that is not streamed is silence.
-	// Those who speak Chat Completions do not all stream well.
+	// A request without data for a while is ended, and a long reply that is not
+	// streamed sends no data. Not all Chat Completions servers stream well.
 	t.stream = p.Type == "anthropic" || p.WireAPI == "responses"
 	return t
 }
@@ -51,14 +51,13 @@ func (t configuredModel) Ask(ctx context.Context, req *model.Request, on func(mo
 	return reply, err
 }
 
-// ModelSettings is what is written down about the models of providers that say nothing
-// themselves.
+// ModelSettings are the configured settings of models, for providers that bring none along.
 type ModelSettings struct {
 	MaxOutput int
 	Models    map[string]api.ModelLimits
 }
 
-// on adds what is written down to a provider that does not bring it along.
+// on adds the settings to a provider that brings none along.
 func (w ModelSettings) on(p api.Provider) api.Provider {
 	if p.Abide == nil {
 		p.Abide = &api.ProviderAbide{Models: w.Models}
@@ -67,8 +66,8 @@ func (w ModelSettings) on(p api.Provider) api.Provider {
 	return p
 }
 
-// withWindow adds what a provider tells of the window of a model, unless that was written
-// down.
+// withWindow adds the window that a provider reports for a model, unless the settings have
+// one.
 func withWindow(p api.Provider, name string, window int) api.Provider {
 	limits := p.Abide.Models[name]
 	if window == 0 || limits.Window > 0 {
@@ -85,8 +84,8 @@ func withWindow(p api.Provider, name string, window int) api.Provider {
 	return p
 }
 
-// Capabilities is what a model of a provider can do: what its name tells, but
-// for what was written down.
+// Capabilities returns the capabilities of a model: those of the catalog, overridden by
+// the settings of the provider.
 func Capabilities(p api.Provider, name string) model.Capabilities {
 	can, _ := catalog.Lookup(name)
 	var limits api.ModelLimits
@@ -95,7 +94,7 @@ func Capabilities(p api.Provider, name string) model.Capabilities {
 	}
 	can.Window = cmp.Or(limits.Window, can.Window)
 	if can.MaxOutput = cmp.Or(limits.MaxOutput, can.MaxOutput); can.MaxOutput >= can.Window {
-		can.MaxOutput = can.Window / 2 // something has to be left for the question
+		can.MaxOutput = can.Window / 2 // the request needs space in the window as well
 	}
 	if p.MaxPromptTokens > 0 {
 		can.Window = p.MaxPromptTokens + can.MaxOutput
@@ -110,8 +109,8 @@ func Capabilities(p api.Provider, name string) model.Capabilities {
 	return can
 }
 
-// blind reports whether a model is known not to take pictures. One that nobody
-// knows is shown them: whoever has it can say that it should not be.
+// blind reports whether a model is known not to accept images. An unknown model gets
+// images: users can turn that off in the configuration.
 func blind(p api.Provider, name string) bool {
 	if p.Abide != nil {
 		if sees := p.Abide.Models[name].Vision; sees != nil {
@@ -122,8 +121,8 @@ func blind(p api.Provider, name string) bool {
 	return known && !can.Vision
 }
 
-// price is the price of a model. Half a price is none: a cost is shown only if
-// it is right. Caches that have no price cost what input does.
+// price returns the price of a model; nil if a part of it is not known, because a cost
+// is shown only if it is right. The default price of cached tokens is that of input.
 func price(known *model.Price, l api.ModelLimits) *model.Price {
 	if known == nil && (l.Input == nil || l.Output == nil) {
 		return nil

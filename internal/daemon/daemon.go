@@ -1,10 +1,10 @@
-// Package daemon puts the parts together: it opens a data folder, becomes its
-// engine or a relay to the one that is, and serves clients until it is closed.
+// Package daemon connects the parts: it opens a data folder, becomes its engine or a
+// relay to the engine, and serves clients until it is closed.
 //
-// One engine per folder. It holds the folder's lock and listens on its private
+// Each folder has one engine. It holds the folder's lock and listens on its private
 // socket. Any further process on that folder is a relay: it passes its clients'
-// connections on. When the engine ends, however it ends, one of the relays takes
-// the lock and goes on from the log.
+// connections on. When the engine ends, however it ends, one of the relays takes the
+// lock and continues from the log.
 package daemon
 
 import (
@@ -37,18 +37,17 @@ import (
 	"github.com/abide-run/abide/internal/turn"
 )
 
-// Config is all that a process can be told. Only Dir is required.
+// Config is the configuration of a process. Only Dir is required.
 type Config struct {
 	Dir     string // data folder
 	Version string
 	Log     *slog.Logger // discarded if nil
 
-	// Defaults are what the sessions of this process's clients are like unless
-	// they say otherwise.
+	// Defaults are the defaults of the sessions of this process's clients.
 	Defaults api.Defaults
 
-	// Visitor is set by a process that is only here for a moment: it does not go
-	// on with unfinished turns if it happens to be the engine.
+	// Visitor is true for a process that runs only for a moment: if it becomes the
+	// engine, it does not continue unfinished turns.
 	Visitor bool
 
 	Store    string          // URL of the log, as stores has it; a file in the data folder if empty
@@ -62,12 +61,12 @@ type Config struct {
 	Commands      Commands           // how agents run commands
 	Memory        Memory             // where and how sessions are remembered
 
-	// Notice is told what people should know while clients wait: one line, said
-	// once for each wait. Nobody is told if it is nil.
+	// Notice is called with a line for people while clients wait, once for each
+	// reason. It may be nil.
 	Notice func(line string)
 
-	Tools turn.Catalog                        // what agents can do beside the built-in tools
-	Wrap  func(eventlog.Store) eventlog.Store // put around the store; for tests
+	Tools turn.Catalog                        // additional tools of agents
+	Wrap  func(eventlog.Store) eventlog.Store // wraps the store; for tests
 }
 
 // A Node is one process on a data folder.
@@ -79,15 +78,15 @@ type Node struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	work   sync.WaitGroup
-	relays sync.WaitGroup // clients that are served by another process
+	relays sync.WaitGroup // counts the clients that another process serves
 
 	notices         notices
-	promoted        chan struct{} // closed when this process became the engine, or never will
+	promoted        chan struct{} // closed when this process has become the engine, or never will
 	mu              sync.Mutex
 	engine          *engine
-	takeoverError   error     // why this process could not become the engine yet; nil if there is another
-	takeoverFailing time.Time // since when
-	failed          error     // why this process will never be the engine, and there is no other
+	takeoverError   error     // error of the last attempt to become the engine; nil if another process is the engine
+	takeoverFailing time.Time // time of the first failed attempt
+	failed          error     // reason why this process will never be the engine, if no other process is
 }
 
 // errClosed means that the process is stopping.
@@ -124,8 +123,8 @@ func Open(ctx context.Context, c Config) (*Node, error) {
 	return n, nil
 }
 
-// currentEngine returns the engine if it is in this process, or why there will never be
-// one.
+// currentEngine returns the engine if it is in this process, or the reason why there will
+// never be one.
 func (n *Node) currentEngine() (*engine, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -138,11 +137,11 @@ func (n *Node) Engine() bool {
 	return e != nil
 }
 
-// Done returns a channel that is closed when this process can serve nobody any
-// more: it was closed, or its engine could not write. Err says why.
+// Done returns a channel that is closed when this process can no longer serve clients:
+// it was closed, or its engine could not write. Err returns the reason.
 func (n *Node) Done() <-chan struct{} { return n.ctx.Done() }
 
-// Err returns why this process can serve nobody any more.
+// Err returns the reason why this process can no longer serve clients.
 func (n *Node) Err() error {
 	if _, failed := n.currentEngine(); failed != nil {
 		return failed
@@ -150,8 +149,8 @@ func (n *Node) Err() error {
 	return context.Cause(n.ctx)
 }
 
-// Close ends the connections, lets go of the folder and waits for everything.
-// Unfinished work goes on when the next engine starts.
+// Close ends the connections, releases the folder and waits for all goroutines.
+// Unfinished turns continue when the next engine starts.
 func (n *Node) Close() error {
 	if e, _ := n.currentEngine(); e != nil {
 		n.noteFailure(e)
@@ -178,13 +177,12 @@ func (n *Node) Connect(ctx context.Context) (io.ReadWriteCloser, error) {
 	return ours, nil
 }
 
-// ServeStdio serves the one client that started this process, until it closes
-// its end.
+// ServeStdio serves the client that started this process, until it closes its end.
 func (n *Node) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
 	return n.serve(ctx, stdio{in, out}, "")
 }
 
-// ServeTCP serves clients that know the token until ctx is done.
+// ServeTCP serves clients that present the token, until ctx is done.
 func (n *Node) ServeTCP(ctx context.Context, l net.Listener, token string) error {
 	stop := context.AfterFunc(ctx, func() { l.Close() })
 	defer stop()
@@ -210,7 +208,7 @@ func (n *Node) ServeTCP(ctx context.Context, l net.Listener, token string) error
 	}
 }
 
-// serve serves one client, here or through the engine's process.
+// serve serves one client, in this process or through the process of the engine.
 func (n *Node) serve(ctx context.Context, client io.ReadWriteCloser, token string) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -233,8 +231,8 @@ func (n *Node) serve(ctx context.Context, client io.ReadWriteCloser, token strin
 	return r.Run(ctx)
 }
 
-// beginRelay returns the engine if it is in this process, and else counts a
-// client of another's, unless there will never be one.
+// beginRelay returns the engine if it is in this process. Otherwise it counts a client
+// of another process, unless there will never be an engine.
 func (n *Node) beginRelay() (e *engine, relayed bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -245,7 +243,7 @@ func (n *Node) beginRelay() (e *engine, relayed bool) {
 	return n.engine, false
 }
 
-// unlessClosed takes an ordinary end for no error.
+// unlessClosed returns nil for the cause of an ordinary end.
 func unlessClosed(cause error) error {
 	if errors.Is(cause, errClosed) {
 		return nil
@@ -253,14 +251,14 @@ func unlessClosed(cause error) error {
 	return cause
 }
 
-// How long to wait before the engine's socket is tried again while the old one
-// has ended and the new one does not listen yet: at first, and at most.
+// The pause between attempts to dial the engine while the old one has ended and the new
+// one does not listen yet: the first one, and the longest one.
 const (
 	dialPause    = 10 * time.Millisecond
 	maxDialPause = 200 * time.Millisecond
 )
 
-// dial reaches the engine, wherever it is by now.
+// dial connects to the engine, in this process or in another.
 func (n *Node) dial(ctx context.Context) (net.Conn, error) {
 	began := time.Now()
 	for pause := dialPause; ; pause = min(2*pause, maxDialPause) {
@@ -291,8 +289,8 @@ func (n *Node) dial(ctx context.Context) (net.Conn, error) {
 	}
 }
 
-// stdio makes a connection of two streams. Closing it ends pending reads where
-// the streams allow that.
+// stdio is a connection over two streams. Closing it ends pending reads if the streams
+// allow that.
 type stdio struct {
 	io.Reader
 	io.Writer
@@ -312,7 +310,7 @@ func (s stdio) Close() error {
 type engine struct {
 	lock   *folder.Lock
 	store  eventlog.Store
-	disk   eventlog.Store // the same, without what was put around it
+	disk   eventlog.Store // the same store, without the wrapper of Config.Wrap
 	tools  *toolbox
 	worker *worker.Worker
 	host   *session.Host
@@ -320,7 +318,7 @@ type engine struct {
 	socket net.Listener
 }
 
-// startEngine opens the store, lets unfinished work go on, and listens.
+// startEngine opens the store, continues unfinished turns, and listens.
 func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, error) {
 	store, err := stores.Open(ctx, n.config.Store, eventlog.Options{Sync: n.config.Sync, Dir: n.folder.Dir()})
 	if err != nil {
@@ -372,8 +370,8 @@ func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, erro
 	return e, nil
 }
 
-// tasks are what sessions watch. Who is only here for a moment watches nothing:
-// what happens then is found by the next engine.
+// tasks returns the commands that sessions watch. A visitor watches none: the next
+// engine finds the commands that have ended.
 func (e *engine) tasks(n *Node) session.Tasks {
 	if n.config.Visitor || e.tools.commands == nil {
 		return nil
@@ -381,7 +379,7 @@ func (e *engine) tasks(n *Node) session.Tasks {
 	return e.tools.commands
 }
 
-// serveSocket serves the relays that come by a socket.
+// serveSocket serves the relays that connect to the private socket.
 func (n *Node) serveSocket(e *engine, l net.Listener) {
 	defer context.AfterFunc(n.ctx, func() { l.Close() })()
 	var relays sync.WaitGroup
@@ -396,18 +394,18 @@ func (n *Node) serveSocket(e *engine, l net.Listener) {
 }
 
 func (e *engine) serve(ctx context.Context, conn net.Conn) {
-	_ = e.server.Serve(ctx, conn, rpc.Door{Private: true}) // the relay knows why it left
+	_ = e.server.Serve(ctx, conn, rpc.Door{Private: true}) // the relay logs why the connection ended
 }
 
-// connect is dial for relays of this very process: it was one itself when they
-// began.
+// connect returns a connection for a relay in this process, which was not the engine
+// when the relay began.
 func (e *engine) connect(n *Node) net.Conn {
 	ours, theirs := net.Pipe()
 	n.work.Go(func() { e.serve(n.ctx, theirs) })
 	return ours
 }
 
-// close stops the work, then lets go of the folder.
+// close stops the sessions, then releases the folder.
 func (e *engine) close() error {
 	if e.socket != nil {
 		e.socket.Close()

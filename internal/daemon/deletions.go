@@ -14,8 +14,8 @@ import (
 	"github.com/abide-run/abide/internal/session"
 )
 
-// deletions keeps the deletions that are under way as files of the data folder, one for
-// each session. It implements session.Deletions.
+// deletions stores the deletions under way as files in the data folder, one for each
+// session. It implements session.Deletions.
 type deletions struct{ folder *folder.Folder }
 
 func (d deletions) dir() string { return filepath.Join(d.folder.Dir(), "deletions") }
@@ -24,7 +24,7 @@ func (d deletions) path(id event.SessionID) string {
 	return filepath.Join(d.dir(), filepath.Base(d.folder.Session(string(id)))+".json")
 }
 
-// Begin writes a deletion down.
+// Begin stores a deletion.
 func (d deletions) Begin(what session.Deletion) error {
 	text, err := json.Marshal(what)
 	if err == nil {
@@ -34,19 +34,19 @@ func (d deletions) Begin(what session.Deletion) error {
 		err = writeSynced(d.path(what.Session), text)
 	}
 	if err != nil {
-		return fmt.Errorf("write the deletion down: %w", err)
+		return fmt.Errorf("store the deletion: %w", err)
 	}
 	return nil
 }
 
-// writeSynced writes a file under another name and renames it, so that it is whole or
-// not there, and outlasts a power failure.
+// writeSynced writes a file under another name and renames it, so that it is complete
+// or missing, and survives a power failure.
 func writeSynced(path string, text []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".*")
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name()) // it is gone if all went well
+	defer os.Remove(f.Name()) // fails if the rename succeeded
 	_, err = f.Write(text)
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
@@ -61,7 +61,7 @@ func writeSynced(path string, text []byte) error {
 	return errors.Join(dir.Sync(), dir.Close())
 }
 
-// End forgets a deletion.
+// End removes a deletion.
 func (d deletions) End(id event.SessionID) error {
 	if err := os.Remove(d.path(id)); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -69,7 +69,8 @@ func (d deletions) End(id event.SessionID) error {
 	return nil
 }
 
-// Unfinished reads all that were begun. One that cannot be read hides no other.
+// Unfinished returns all deletions that were begun. One that cannot be read is reported,
+// and the others are returned.
 func (d deletions) Unfinished() ([]session.Deletion, error) {
 	entries, err := os.ReadDir(d.dir())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -79,7 +80,7 @@ func (d deletions) Unfinished() ([]session.Deletion, error) {
 	var list []session.Deletion
 	for _, e := range entries {
 		path := filepath.Join(d.dir(), e.Name())
-		if strings.HasPrefix(e.Name(), ".") { // the engine was killed while it wrote
+		if strings.HasPrefix(e.Name(), ".") { // left by an engine that was killed while it wrote
 			errs = append(errs, os.Remove(path))
 			continue
 		}

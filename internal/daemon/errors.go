@@ -6,7 +6,7 @@ import (
 	"github.com/abide-run/abide/internal/model"
 )
 
-// unknown says that a session asks for a model that there is not.
+// unknown returns the error for a model or provider that does not exist.
 func unknown(format string, args ...any) error {
 	return &model.Error{Kind: model.KindNotFound, Message: fmt.Sprintf(format, args...)}
 }

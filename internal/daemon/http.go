@@ -20,8 +20,8 @@ import (
 	"github.com/abide-run/abide/internal/workspace/local"
 )
 
-// ServeHTTP serves clients that know the token over HTTP until ctx is done.
-// Requests under way are given a moment.
+// ServeHTTP serves HTTP clients that present the token, until ctx is done. Requests
+// under way then get a second to finish.
 func (n *Node) ServeHTTP(ctx context.Context, l net.Listener, token string) error {
 	s := &http.Server{
 		Handler: bearer(token, http.HandlerFunc(n.answer)), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
@@ -42,7 +42,7 @@ func (n *Node) ServeHTTP(ctx context.Context, l net.Listener, token string) erro
 	return nil
 }
 
-// bearer lets through who presents the token.
+// bearer refuses requests without the token.
 func bearer(token string, to http.Handler) http.Handler {
 	want := sha256.Sum256([]byte(token))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -63,7 +63,7 @@ func refuse(w http.ResponseWriter, status int, code, message string) {
 	fmt.Fprintf(w, `{"code":%q,"message":%q}`+"\n", code, message)
 }
 
-// answer answers a request, if the engine is in this process.
+// answer handles a request if the engine is in this process, and refuses it otherwise.
 func (n *Node) answer(w http.ResponseWriter, r *http.Request) {
 	e, err := n.currentEngine()
 	switch {
@@ -79,37 +79,37 @@ func (n *Node) answer(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// whyNotEngine says why this process is not the engine, and what to do.
+// whyNotEngine returns the reason why this process is not the engine, and the way out.
 func (n *Node) whyNotEngine() string {
 	if trouble := n.currentTakeoverError(); trouble != nil {
-		return fmt.Sprintf("there is no engine for now, and it is tried again: %v", trouble)
+		return fmt.Sprintf("there is no engine for now (trying again): %v", trouble)
 	}
-	return "another process is the engine of this data folder: ask that one, or stop it and this one takes over"
+	return "another process is the engine of this data folder: send the request to that one, or stop it so that this one takes over"
 }
 
-// http is the process API of the engine's sessions. Their commands have a plain
-// environment: whoever knows the token may run commands, but is not meant to read
-// the keys that this process was started with.
+// http returns the process API for the sessions of the engine. Their commands have a
+// plain environment: clients with the token may run commands, but must not read the API
+// keys in the environment of this process.
 func (e *engine) http() http.Handler {
 	return httpapi.New(local.New(homeFolder(), e.tools.processes).Processes, httpapi.Options{
 		Owner: func(r *http.Request, session string) (process.Owner, error) {
 			_, err := e.store.Session(r.Context(), event.SessionID(session))
 			if errors.Is(err, eventlog.ErrNotFound) {
-				err = fmt.Errorf("%w %s; abide sessions list shows those that there are, abide run begins one", httpapi.ErrNoSession, session)
+				err = fmt.Errorf("%w %s; list the sessions with: abide sessions list (or start one with: abide run)", httpapi.ErrNoSession, session)
 			}
 			return process.Owner(session), err
 		},
 	})
 }
 
-// homeFolder is where commands run that do not say where. It is not the data
-// folder, in which a command could take the database for its own files.
+// homeFolder returns the default working directory of commands. It is not the data
+// folder, where a command could damage the database by accident.
 func homeFolder() string {
 	home, err := os.UserHomeDir()
 	if err != nil || !filepath.IsAbs(home) {
 		return "/"
 	}
-	if info, err := os.Stat(home); err != nil || !info.IsDir() { // users of services have names of folders that never were
+	if info, err := os.Stat(home); err != nil || !info.IsDir() { // the home directory of a service user often does not exist
 		return "/"
 	}
 	return home

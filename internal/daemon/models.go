@@ -22,25 +22,25 @@ import (
 	"github.com/abide-run/abide/internal/window"
 )
 
-// models finds the model that a session names. Clients of providers are kept,
-// so that their connections are.
+// models finds the models that sessions name. It keeps the clients of providers, so
+// that their connections are reused.
 type models struct {
 	version  string
-	settings ModelSettings // of clients that bring their own provider along
+	settings ModelSettings // settings of models for providers that clients bring along
 
 	mu      sync.Mutex
 	clients map[string]*remote.Client
-	known   map[string]endpoint // by how sessions have them
+	known   map[string]endpoint // by the provider, secret and client name of a session
 }
 
-// An endpoint is what a session has of its provider, read and ready.
+// An endpoint is the decoded provider of a session, with its client.
 type endpoint struct {
 	api.Provider
 	client *remote.Client
 }
 
-// resolve finds the model of a session: one that ships with us, or one of the
-// session's provider.
+// resolve finds the model of a session: a built-in one, or one of the session's
+// provider.
 func (m *models) resolve(ctx context.Context, config event.SessionConfiguredData, name string, secret []byte) (session.Endpoint, error) {
 	if scenario, ok := strings.CutPrefix(name, scripted.Name+":"); ok {
 		played, err := scripted.Load(scenario)
@@ -75,8 +75,7 @@ func (m *models) provided(ctx context.Context, config event.SessionConfiguredDat
 	return session.Endpoint{Model: configure(client, p, name), Name: name, Blind: blind(p, name), Window: limits.Window, Output: limits.Output}, nil
 }
 
-// endpoint reads what a session has of its provider. Every turn asks for it, so it
-// is kept.
+// endpoint decodes the provider of a session. Every turn needs it, so it is cached.
 func (m *models) endpoint(config event.SessionConfiguredData, secret []byte) (endpoint, error) {
 	key := strings.Join([]string{string(config.Provider), string(secret), config.ClientName}, "\n")
 	m.mu.Lock()
@@ -131,7 +130,7 @@ func (m *models) client(p api.Provider, s api.ProviderSecret, clientName string)
 	return c, nil
 }
 
-// wire finds what a provider speaks.
+// wire returns the constructor of clients for the API that a provider speaks.
 func wire(p api.Provider) (func(remote.Config) *remote.Client, error) {
 	switch kind := p.Type; {
 	case kind == "anthropic":
@@ -146,11 +145,11 @@ func wire(p api.Provider) (func(remote.Config) *remote.Client, error) {
 	return openai.New, nil
 }
 
-// maxClients bounds how many endpoints are remembered.
+// maxClients is the maximum number of endpoints that are cached.
 const maxClients = 256
 
-// list is what a client that asks for models is told: those of a provider, if
-// there is one, and the one that needs none.
+// list returns the models for a client: those of the provider, if there is one, and the
+// offline model.
 func (m *models) list(ctx context.Context, p *api.Provider, transport http.RoundTripper) ([]api.Model, error) {
 	own := shown(offline.Name, "Offline (needs no key)", model.Capabilities{Window: 128000})
 	if p == nil {
@@ -179,7 +178,7 @@ func (m *models) list(ctx context.Context, p *api.Provider, transport http.Round
 	return append(list, own), nil
 }
 
-// shown is a model as clients are told of it.
+// shown returns a model as clients see it.
 func shown(id, name string, can model.Capabilities) api.Model {
 	var c struct {
 		Supports struct {

@@ -7,20 +7,18 @@ import (
 	"time"
 )
 
-// noticeAfter is how long clients wait for an engine before people are told what
-// they wait for.
+// noticeAfter is the time that clients wait for an engine before a notice is printed.
 const noticeAfter = time.Second
 
-// notices are what people were told about a wait.
+// notices holds the last notice about a wait.
 type notices struct {
 	mu   sync.Mutex
 	last string
 	at   time.Time
 }
 
-// isNew reports whether a line is to be said. It is asked for again and again
-// while a wait lasts: each reason is said once, and that somebody does not answer
-// only if there is nothing better to say.
+// isNew reports whether a line is to be printed. It is called repeatedly while a wait
+// lasts: each reason is printed once, and a vague one only if there is no better one.
 func (n *notices) isNew(line string, vague bool, now time.Time) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -33,42 +31,41 @@ func (n *notices) isNew(line string, vague bool, now time.Time) bool {
 	return true
 }
 
-// reportWait tells people what clients of this process wait for.
+// reportWait prints what the clients of this process wait for.
 func (n *Node) reportWait(why string, vague bool) {
 	if n.config.Notice != nil && n.ctx.Err() == nil && n.notices.isNew(why, vague, time.Now()) {
 		n.config.Notice(why)
 	}
 }
 
-// reportSilence tells people who does not answer.
+// reportSilence prints which process does not answer.
 func (n *Node) reportSilence() { n.reportHolder("does not answer") }
 
-// reportHolder tells people who holds the folder, and what to do about it.
+// reportHolder prints which process holds the folder, and the way out.
 func (n *Node) reportHolder(fault string) {
 	h := n.folder.Holder()
 	what := fmt.Sprintf("%s holds the data folder %s and ", h, n.folder.Dir())
 	switch {
 	case h.Stopped:
-		n.reportWait(fmt.Sprintf("%sis stopped: let it go on with kill -CONT %d", what, h.PID), false)
+		n.reportWait(fmt.Sprintf("%sis stopped: resume it with kill -CONT %d", what, h.PID), false)
 	case h.PID != 0:
-		n.reportWait(fmt.Sprintf("%s%s: waiting for it; kill %d would end it, and lose nothing that is stored", what, fault, h.PID), true)
+		n.reportWait(fmt.Sprintf("%s%s: waiting for it; to end it without losing stored data: kill %d", what, fault, h.PID), true)
 	default:
 		n.reportWait(fmt.Sprintf("%s%s: waiting for it", what, fault), true)
 	}
 }
 
-// reportNoEngine tells people why no engine can be reached.
+// reportNoEngine prints why no engine can be reached.
 func (n *Node) reportNoEngine() {
 	if trouble := n.currentTakeoverError(); trouble != nil {
-		n.reportWait(fmt.Sprintf("waiting for an engine, and it is tried again: %v", trouble), false)
+		n.reportWait(fmt.Sprintf("waiting for an engine (trying again): %v", trouble), false)
 		return
 	}
 	n.reportHolder("does not listen")
 }
 
-// watchHolder tells people if the engine is stopped, until this process is the
-// engine itself. A client that waits for events asks for nothing, so that
-// nobody would notice otherwise.
+// watchHolder prints a notice if the engine is stopped, until this process is the engine
+// itself. A client that only waits for events would not notice otherwise.
 func (n *Node) watchHolder(ctx context.Context) {
 	tick := time.NewTicker(noticeAfter)
 	defer tick.Stop()

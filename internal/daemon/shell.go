@@ -14,7 +14,8 @@ import (
 	"github.com/abide-run/abide/internal/tool/bash"
 )
 
-// shell returns what runs the commands of clients; nil where there are none.
+// shell returns the runner of commands of clients; nil if the system does not support
+// durable commands.
 func (t *toolbox) shell() rpc.Shell {
 	if t.commands == nil {
 		return nil

@@ -5,14 +5,14 @@ import (
 	"github.com/abide-run/abide/internal/eventlog/sqlite"
 )
 
-// stores are the kinds of stores that a URL can name, by its scheme. Another one is
-// a package that passes eventlogtest, and a line here.
+// stores are the kinds of stores, by the scheme of their URL. A new kind needs a package
+// that passes eventlogtest, and a line here.
 var stores = eventlog.Kinds{
 	sqlite.Scheme: sqlite.Kind,
 }
 
-// storeURL is where the log is: what the configuration says, or the file in the data
-// folder.
+// storeURL returns the URL of the log: that of the configuration, or the file in the
+// data folder.
 func storeURL(url, file string) string {
 	if url != "" {
 		return url

@@ -12,18 +12,18 @@ import (
 	"github.com/abide-run/abide/internal/model/remote"
 )
 
-// A Survey is what a provider says of itself.
+// A Survey is the answer of a provider that was asked for its models.
 type Survey struct {
-	Models []string  // none from a provider that does not tell
-	Asked  bool      // it was asked, and answered
-	Date   time.Time // by its clock; zero if it did not say
+	Models []string  // empty if the provider does not list its models
+	Asked  bool      // true if the provider was asked and answered
+	Date   time.Time // time of the provider's clock; zero if it is not known
 }
 
-// surveyTimeout is how long a provider has to say something.
+// surveyTimeout is the time within which a provider must answer.
 const surveyTimeout = 5 * time.Second
 
-// Ask asks a provider for its models. An error is one sentence for people; what
-// was learned before it counts.
+// Ask asks a provider for its models. An error is one sentence for people; the survey
+// then has what is known nevertheless.
 func Ask(ctx context.Context, p api.Provider, version string) (Survey, error) {
 	open, err := wire(p)
 	if err != nil {
@@ -38,7 +38,7 @@ func Ask(ctx context.Context, p api.Provider, version string) (Survey, error) {
 	return Survey{names, heard.asked, heard.date}, err
 }
 
-// timeoutError is why a provider is not waited for any longer.
+// timeoutError returns the error of a provider that did not answer in time.
 func timeoutError(p api.Provider) error {
 	return &model.Error{
 		Kind: model.KindTimeout, Message: fmt.Sprintf("%s did not answer within %v; check the network and the base URL", host(p), surveyTimeout),
@@ -52,7 +52,7 @@ func host(p api.Provider) string {
 	return "the provider"
 }
 
-// A dateRecorder hears what time it is at the other end.
+// A dateRecorder records the time of the provider's clock.
 type dateRecorder struct {
 	next  http.RoundTripper
 	asked bool
@@ -63,12 +63,12 @@ func (l *dateRecorder) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := l.next.RoundTrip(r)
 	if err == nil {
 		l.asked = true
-		l.date, _ = http.ParseTime(resp.Header.Get("Date")) // zero if it makes no sense
+		l.date, _ = http.ParseTime(resp.Header.Get("Date")) // zero if it is invalid
 	}
 	return resp, err
 }
 
-// remoteConfig says how to reach a provider.
+// remoteConfig returns the configuration of a client of a provider.
 func remoteConfig(p api.Provider, s api.ProviderSecret, agent string) remote.Config {
 	c := remote.Config{BaseURL: p.BaseURL, APIKey: s.APIKey, BearerToken: s.BearerToken, Headers: s.Headers, UserAgent: agent}
 	if p.Type == "azure" {

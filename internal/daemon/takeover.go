@@ -11,30 +11,29 @@ import (
 	"github.com/abide-run/abide/internal/relay"
 )
 
-// A FolderError is why a data folder cannot be used as it is: somebody has to do
-// something about it before any process can.
+// A FolderError is the reason why no process can use a data folder until a person has
+// repaired it.
 type FolderError struct{ Err error }
 
 func (e *FolderError) Error() string { return e.Err.Error() }
 
 func (e *FolderError) Unwrap() error { return e.Err }
 
-// How long to wait before the place of the engine is tried to be taken again: at
-// first, and at most.
+// The pause between attempts to become the engine: the first one, and the longest one.
 const (
 	takeoverPause    = 10 * time.Millisecond
 	maxTakeoverPause = time.Second
 )
 
-// takeoverGrace is how long a relay that can never be the engine itself waits
-// for a process that can: after an upgrade the newer one may be starting again.
+// takeoverGrace is the time that a relay that can never become the engine waits for a
+// process that can: after an upgrade the newer program may be starting.
 const takeoverGrace = 3 * time.Second
 
-// takeOver waits until the engine is no more, and takes its place. What stands in
-// the way may pass, so it is tried again; and while another process is the engine,
-// this one is its relay. If it cannot pass, the process has no future.
+// takeOver waits until the engine has ended, and makes this process the engine. After a
+// temporary error it tries again; while another process is the engine, this one is its
+// relay. After a permanent error this process ends.
 func (n *Node) takeOver() {
-	var first time.Time // when the first of a row of attempts failed
+	var first time.Time // time of the first failed attempt in a row
 	for pause := takeoverPause; ; pause = min(2*pause, maxTakeoverPause) {
 		asked := time.Now()
 		lock, err := n.folder.WaitLock(n.ctx)
@@ -76,8 +75,8 @@ func (n *Node) promote(ctx context.Context, lock *folder.Lock) error {
 	return nil
 }
 
-// isTemporary reports whether what keeps this process from being the engine may end
-// without anybody touching the data folder itself.
+// isTemporary reports whether an error that keeps this process from becoming the engine may
+// pass without a repair of the data folder.
 func isTemporary(err error) bool {
 	return stores.IsTemporary(err) || slices.ContainsFunc([]syscall.Errno{
 		syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG, syscall.EIO, syscall.EROFS, syscall.EACCES, syscall.EPERM,
@@ -86,8 +85,8 @@ func isTemporary(err error) bool {
 	}, func(e syscall.Errno) bool { return errors.Is(err, e) })
 }
 
-// fail ends this process: it cannot be the engine, and no other process is. Its
-// clients are told before their connections are closed.
+// fail ends this process: it cannot become the engine, and no other process is. Its
+// clients get the error before their connections are closed.
 func (n *Node) fail(err error) {
 	err = &FolderError{err}
 	n.log.Error("could not take over from the engine that ended", "err", err)
@@ -108,12 +107,13 @@ func (n *Node) fail(err error) {
 	n.cancel(err)
 }
 
-// clientErrorTime is how long clients have to take in that nobody serves them any more.
+// clientErrorTime is the time that clients get to receive the error before their connections
+// are closed.
 const clientErrorTime = 5 * time.Second
 
-// recordTakeoverError remembers why this process is not the engine yet, and since when.
+// recordTakeoverError records why this process is not the engine yet, and since when.
 func (n *Node) recordTakeoverError(err error) {
-	n.log.Warn("could not take over from the engine that ended; it is tried again", "err", err)
+	n.log.Warn("could not take over from the engine that ended; trying again", "err", err)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.takeoverError == nil {
@@ -122,26 +122,25 @@ func (n *Node) recordTakeoverError(err error) {
 	n.takeoverError = err
 }
 
-// currentTakeoverError returns why there is no engine for now; nil if there is one.
+// currentTakeoverError returns the reason why there is no engine for now; nil if there is one.
 func (n *Node) currentTakeoverError() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.takeoverError
 }
 
-// clearTakeoverError notes that another process is the engine.
+// clearTakeoverError records that another process is the engine.
 func (n *Node) clearTakeoverError() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.takeoverError = nil
 }
 
-// refuseAfter is how long requests wait for an engine before clients are told
-// what the matter is. What no engine has seen is not begun then, and can be tried
-// again.
+// refuseAfter is the time that requests wait for an engine before they are refused.
+// Only requests that no engine has seen are refused; clients can send them again.
 const refuseAfter = 10 * time.Second
 
-// delay returns what clients are told if there has been no engine for long.
+// delay returns the error for clients if there has been no engine for a long time.
 func (n *Node) delay() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()

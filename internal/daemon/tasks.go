@@ -18,7 +18,8 @@ import (
 // tasks shows clients the commands of sessions.
 type tasks struct{ *toolbox }
 
-// shown returns what clients may ask about commands.
+// shown returns the commands for clients; nil if the system does not support durable
+// commands.
 func (t *toolbox) shown() rpc.Tasks {
 	if t.commands == nil {
 		return nil
@@ -51,7 +52,7 @@ func (t tasks) List(ctx context.Context, id event.SessionID) ([]api.Task, error)
 	return list, nil
 }
 
-// described is a command as clients are shown it.
+// described returns a command as clients see it.
 func described(id event.SessionID, t bash.Task) api.Task {
 	p := t.Process
 	d := api.Task{
@@ -75,7 +76,7 @@ func stamp(t time.Time) string {
 func (t tasks) find(ctx context.Context, id event.SessionID, name string) (bash.Task, error) {
 	task, err := t.commands.Task(ctx, id, name)
 	if errors.Is(err, process.ErrNotFound) {
-		err = fmt.Errorf("session %s has no command %q; abide ps lists them", id, name)
+		err = fmt.Errorf("session %s has no task %q; list the tasks with: abide ps --all", id, name)
 	}
 	return task, err
 }
@@ -100,7 +101,7 @@ func (t tasks) Output(ctx context.Context, p api.TaskOutputParams) (api.TaskOutp
 	if err != nil {
 		return api.TaskOutputResult{}, err
 	}
-	if chunk.End { // now it is known how it ended
+	if chunk.End { // the status has changed since find
 		if task, err = t.find(ctx, p.SessionID, p.TaskID); err != nil {
 			return api.TaskOutputResult{}, err
 		}
@@ -110,7 +111,7 @@ func (t tasks) Output(ctx context.Context, p api.TaskOutputParams) (api.TaskOutp
 	}, nil
 }
 
-// Stop ends a command and all that belongs to it.
+// Stop stops a command and all its processes.
 func (t tasks) Stop(ctx context.Context, id event.SessionID, name string) (api.Task, error) {
 	task, err := t.find(ctx, id, name)
 	if err != nil {

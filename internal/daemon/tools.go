@@ -26,27 +26,27 @@ import (
 	"github.com/abide-run/abide/internal/workspace/local"
 )
 
-// A toolbox has what agents can do in this runtime, and what that needs.
+// A toolbox holds the tools of agents and the resources that they need.
 type toolbox struct {
 	folder    *folder.Folder
 	scopes    scopes
-	processes *process.Manager // nil where there are no durable commands
+	processes *process.Manager // nil if the system does not support durable commands
 	commands  *bash.Commands
 	retention process.Retention
 	log       *slog.Logger
 }
 
-// Commands says how agents run commands. The zero value of each field is usable.
+// Commands sets how agents run commands. The zero value of each field is usable.
 type Commands struct {
-	Wait       time.Duration // how long a call waits for its command
-	TimeLimit  time.Duration // how long a command may run; without limit if zero
-	MaxMemory  int64         // of a command with all that it started; without limit if zero
-	MaxRunning int           // commands of one session at a time
-	Quota      int64         // bytes of output that are kept
-	Keep       time.Duration // how long output is kept after the model was told; a week if zero
+	Wait       time.Duration // time that a call waits for its command
+	TimeLimit  time.Duration // maximum run time of a command; no limit if zero
+	MaxMemory  int64         // maximum memory of a command and all its processes; no limit if zero
+	MaxRunning int           // maximum number of commands of a session at a time
+	Quota      int64         // maximum number of bytes of output that are kept
+	Keep       time.Duration // time that output is kept after the model was notified; a week if zero
 }
 
-// openTools finds the commands again that are running.
+// openTools opens the tools, and finds the commands that are still running.
 func openTools(f *folder.Folder, c Commands, log *slog.Logger) (*toolbox, error) {
 	t := &toolbox{folder: f, scopes: scopes{cached: make(map[event.SessionID]cachedScope)}, log: log}
 	keep := cmp.Or(c.Keep, 7*24*time.Hour)
@@ -81,7 +81,8 @@ func (t *toolbox) catalog(more turn.Catalog) turn.Catalog {
 	return append(all, more...)
 }
 
-// shell is what runs command lines: bash, which models write for, if it is here.
+// shell returns the shell that runs command lines: bash, which models write for, or
+// /bin/sh if there is no bash.
 func shell() string {
 	if path, err := exec.LookPath("bash"); err == nil {
 		return path
@@ -89,10 +90,10 @@ func shell() string {
 	return "/bin/sh"
 }
 
-// sweepPause is how often what is kept is looked through.
+// sweepPause is the interval of sweeps.
 const sweepPause = time.Hour
 
-// sweep removes what need not be kept, now and then.
+// sweep removes old output and records, now and every hour.
 func (t *toolbox) sweep(ctx context.Context, host *session.Host) {
 	tick := time.NewTicker(sweepPause)
 	defer tick.Stop()
@@ -109,8 +110,8 @@ func (t *toolbox) sweep(ctx context.Context, host *session.Host) {
 	}
 }
 
-// markUnawaited marks commands as seen that nobody will hear of any more: the engine
-// died when it was about to, or they are no session's tasks.
+// markUnawaited marks ended commands as seen that no session waits for: the engine died before
+// it could mark them, or they are not tasks of a session.
 func (t *toolbox) markUnawaited(ctx context.Context, host *session.Host) {
 	for _, p := range t.processes.All() {
 		if !p.State.Ended() || p.Seen || time.Since(p.Ended) < sweepPause {
@@ -121,12 +122,12 @@ func (t *toolbox) markUnawaited(ctx context.Context, host *session.Host) {
 			err = t.processes.MarkSeen(p.Owner, p.ID)
 		}
 		if err != nil && ctx.Err() == nil && !errors.Is(err, session.ErrNotFound) {
-			t.log.Warn("a command could not be settled", "session", p.Owner, "err", err)
+			t.log.Warn("could not mark a command as seen", "session", p.Owner, "err", err)
 		}
 	}
 }
 
-// close lets go of the commands. They go on.
+// close closes the process manager. Commands keep running.
 func (t *toolbox) close() error {
 	if t.processes == nil {
 		return nil
@@ -134,8 +135,8 @@ func (t *toolbox) close() error {
 	return t.processes.Close()
 }
 
-// scopes makes the scopes of sessions, once: a denied file stays denied when it
-// is renamed, as long as it was known under its name.
+// scopes caches the scopes of sessions: a scope remembers the denied files that it has
+// seen, so that they stay denied when they are renamed.
 type scopes struct {
 	mu     sync.Mutex
 	cached map[event.SessionID]cachedScope
@@ -146,7 +147,7 @@ type cachedScope struct {
 	scope *scope.Scope
 }
 
-// maxScopes bounds how many are remembered.
+// maxScopes is the maximum number of scopes that are cached.
 const maxScopes = 1024
 
 // of returns the scope of a call.
@@ -178,13 +179,15 @@ func scopeRules(rules []event.ScopeRule) []scope.Rule {
 	return list
 }
 
-// checkpoints returns where a session keeps what its calls replace.
+// checkpoints returns the checkpoints of a session, which hold the files that its calls
+// replaced.
 func (t *toolbox) checkpoints(id event.SessionID) (*files.Checkpoints, error) {
 	dir, err := t.folder.MakeSession(string(id))
 	return files.NewCheckpoints(filepath.Join(dir, "checkpoints")), err
 }
 
-// undo takes back what calls did to files.
+// undo restores the files that calls have changed; if look is true, it only returns what
+// would be restored.
 func (t *toolbox) undo(id event.SessionID, undone func(key string) bool, look bool) ([]event.RestoredFile, error) {
 	kept := files.NewCheckpoints(filepath.Join(t.folder.Session(string(id)), "checkpoints"))
 	act := kept.Restore
@@ -199,7 +202,7 @@ func (t *toolbox) undo(id event.SessionID, undone func(key string) bool, look bo
 	return list, err
 }
 
-// forget ends what a session has running, and removes what it has kept.
+// forget stops the commands of a session and removes its files.
 func (t *toolbox) forget(id event.SessionID) error {
 	if t.processes != nil {
 		if err := t.processes.Abandon(context.Background(), process.Owner(id)); err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/abide-run/abide/internal/eventlog"
 )
 
-// watchStore stops this process when nothing can be written any more. What is
-// stored is sound, and the next engine verifies it: there is nothing to retry.
+// watchStore stops this process when the store can no longer be written. There is
+// nothing to retry: the stored data is sound, and the next engine verifies it.
 func (n *Node) watchStore(e *engine) {
 	select {
 	case <-e.disk.Closed():
@@ -19,7 +19,7 @@ func (n *Node) watchStore(e *engine) {
 	}
 }
 
-// noteFailure makes it the reason of the end if nothing can be written any more.
+// noteFailure ends this process with the error of the store, if there is one.
 func (n *Node) noteFailure(e *engine) {
 	err := e.disk.Err()
 	if errors.Is(err, eventlog.ErrGone) {
@@ -30,8 +30,8 @@ func (n *Node) noteFailure(e *engine) {
 	}
 }
 
-// folderPause is how often the engine looks whether its folder is still there.
-// An engine that stores something notices at once; this is for one that does not.
+// folderPause is the interval at which the engine checks that its folder is still there.
+// An engine that writes notices at once; this check is for one that does not.
 const folderPause = time.Second
 
 // watchFolder stops this process when its folder is gone or another process has
@@ -54,18 +54,18 @@ func (n *Node) watchFolder(e *engine) {
 			err = n.listenAgain(e)
 		}
 		if err != nil {
-			n.log.Warn("others cannot reach this engine; it is tried again", "err", err)
+			n.log.Warn("other processes cannot reach this engine; trying again", "err", err)
 		}
 	}
 }
 
-// listenAgain puts the socket back where others look for it.
+// listenAgain creates the private socket again.
 func (n *Node) listenAgain(e *engine) error {
 	l, err := e.lock.Listen()
 	if err != nil {
 		return err
 	}
-	e.socket.Close() // connections that were made are not touched
+	e.socket.Close() // existing connections stay open
 	e.socket = l
 	n.work.Go(func() { n.serveSocket(e, l) })
 	return nil

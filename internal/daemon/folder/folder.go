@@ -1,15 +1,15 @@
-// Package folder is the data folder: where everything of one engine lives, and
-// how processes agree on which of them is the engine.
+// Package folder is the data folder: it holds all files of one engine, and its lock
+// decides which process is the engine.
 //
 //   - The folder is private: only its owner can enter it.
-//   - At most one process holds its [Lock], and the lock goes with the process,
-//     however that ends.
-//   - Only the holder listens on the private socket; a socket left behind by a
-//     dead one is removed by the next holder, and by nobody else.
+//   - At most one process holds its [Lock]. The lock is released when the process ends,
+//     however it ends.
+//   - Only the holder listens on the private socket; a socket that a dead holder left
+//     behind is removed by the next holder, and by no other process.
 //   - Any session id has a directory of its own, inside the folder.
 //
-// A holder that lost its folder (deleted, moved) keeps a lock on nothing, and
-// [Lock.Check] tells it; what is stored is protected by the store.
+// A holder whose folder was deleted or moved has a lock without effect, which
+// [Lock.Check] reports; the store protects the stored data.
 package folder
 
 import (
@@ -28,15 +28,15 @@ import (
 // A Folder is an open data folder. It is safe for concurrent use.
 type Folder struct {
 	dir    string
-	opened fs.FileInfo // which folder that was
+	opened fs.FileInfo // identity of the folder when it was opened
 
 	mu      sync.Mutex
-	queue   []chan lockResult // who waits for the lock, the first first
-	waiting bool              // a goroutine waits on their behalf
+	queue   []chan lockResult // waiters for the lock, in order
+	waiting bool              // true if a goroutine waits on their behalf
 }
 
-// Open makes the folder if it is not there, takes away others' access to it,
-// and checks that it can be used.
+// Open creates the folder if it does not exist, removes the access of other users, and
+// checks that the folder can be used.
 func Open(dir string) (*Folder, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -52,7 +52,7 @@ func Open(dir string) (*Folder, error) {
 	if f.opened, err = os.Stat(dir); err != nil {
 		return nil, explain(dir, err)
 	}
-	lock, err := f.openLock() // the first thing anyone writes
+	lock, err := f.openLock() // fails if the folder cannot be written
 	if err != nil {
 		return nil, err
 	}
@@ -60,15 +60,15 @@ func Open(dir string) (*Folder, error) {
 	return f, nil
 }
 
-// makePrivate closes a folder of ours to everyone else. A place that is made
-// for everyone is refused, and a home directory is left as its owner has it.
+// makePrivate removes the access of other users if the folder belongs to this user. A
+// shared directory such as /tmp is refused, and a home directory is not changed.
 func (f *Folder) makePrivate() error {
 	info, err := os.Stat(f.dir)
 	if err != nil {
 		return explain(f.dir, err)
 	}
 	if f.dir == filepath.Dir(f.dir) || info.Mode()&fs.ModeSticky != 0 {
-		return fmt.Errorf("data folder %s is shared with others: name a folder inside it", f.dir)
+		return fmt.Errorf("data folder %s is shared with other users: name a folder inside it", f.dir)
 	}
 	home, _ := os.UserHomeDir()
 	if f.dir == filepath.Clean(home) || info.Mode().Perm()&0o077 == 0 || !ownedByUs(info) {
@@ -82,7 +82,7 @@ func ownedByUs(info fs.FileInfo) bool {
 	return ok && int(stat.Uid) == os.Getuid()
 }
 
-// explain says what is wrong with the folder, and what to do.
+// explain adds the reason and the way out to an error of the folder.
 func explain(dir string, err error) error {
 	if err == nil {
 		return nil
@@ -133,12 +133,11 @@ func (f *Folder) path(names ...string) string {
 	return filepath.Join(append([]string{f.dir}, names...)...)
 }
 
-const maxName = 64 // bytes of an id that is used as a file name
+const maxName = 64 // maximum length of an id that is used as a file name
 
-// fileName maps an id, which may be any text, to a file name that no other id
-// has, also where names differing only in case are the same. An id of small
-// letters, digits, - and _ is its own name; any other is replaced by what is
-// readable of it, a dot and its digest.
+// fileName maps an id, which may be any text, to a unique file name, even on file systems
+// that ignore case. An id of lower-case letters, digits, - and _ is its own file name;
+// the name of any other id is its readable part, a dot and its digest.
 func fileName(id string) string {
 	readable := strings.Map(keepPlain, id)
 	if readable == id && id != "" && len(id) <= maxName {

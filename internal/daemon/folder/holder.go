@@ -8,8 +8,8 @@ import (
 
 // A Holder is the process that took the lock last.
 type Holder struct {
-	PID     int  // zero if it could not write it down
-	Stopped bool // it was stopped and can go on; known on Linux alone
+	PID     int  // process id; zero if it is not known
+	Stopped bool // true if the process was stopped by a signal; known only on Linux
 }
 
 func (h Holder) String() string {
@@ -19,8 +19,8 @@ func (h Holder) String() string {
 	return fmt.Sprintf("process %d", h.PID)
 }
 
-// Holder returns who took the lock last, for people to read: it may be dead, or
-// live where process ids mean something else.
+// Holder returns the process that took the lock last, for messages only: it may be dead,
+// or its process id may belong to another namespace.
 func (f *Folder) Holder() Holder {
 	var h Holder
 	text, err := os.ReadFile(f.path("lock"))
@@ -33,8 +33,8 @@ func (f *Folder) Holder() Holder {
 	return h
 }
 
-// isStopped reports whether a process was stopped by a signal. Its state follows
-// its name, which may hold anything.
+// isStopped reports whether a process was stopped by a signal. In /proc the state follows
+// the name of the process, which may contain any character.
 func isStopped(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

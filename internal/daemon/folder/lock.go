@@ -12,20 +12,19 @@ import (
 	"time"
 )
 
-// A Lock is the right to be the folder's engine. The operating system takes it
-// back when the process ends.
+// A Lock is the right to be the folder's engine. The operating system releases it when
+// the process ends.
 type Lock struct {
 	folder *Folder
 	file   *os.File
 
 	mu        sync.Mutex
-	socket    string      // where the holder listens; empty if it does not
-	listening fs.FileInfo // which socket that is
+	socket    string      // path of the private socket; empty before Listen
+	listening fs.FileInfo // identity of the private socket
 	closed    bool
 }
 
-// TryLock takes the lock if it is free. If it is not, there is no lock and no
-// error.
+// TryLock takes the lock if it is free, and reports whether it did.
 func (f *Folder) TryLock() (*Lock, bool, error) {
 	lock, err := f.tryLock()
 	if errors.Is(err, syscall.EWOULDBLOCK) {
@@ -34,10 +33,10 @@ func (f *Folder) TryLock() (*Lock, bool, error) {
 	return lock, err == nil, err
 }
 
-// WaitLock takes the lock as soon as it is free, or returns when ctx is done.
-// It does not poll. The system call that waits cannot be interrupted: after a
-// cancelled wait it goes on, one for the whole folder, serves the next WaitLock,
-// and lets the lock go at once if there is none by then.
+// WaitLock takes the lock as soon as it is free, or returns when ctx is done. It does
+// not poll. The system call that waits cannot be interrupted: after a cancelled wait it
+// continues, one call for the whole folder. It then serves the next WaitLock, or releases
+// the lock at once if there is none.
 func (f *Folder) WaitLock(ctx context.Context) (*Lock, error) {
 	got := make(chan lockResult, 1)
 	if err := f.enqueue(got); err != nil {
@@ -48,7 +47,7 @@ func (f *Folder) WaitLock(ctx context.Context) (*Lock, error) {
 		return w.lock, w.err
 	case <-ctx.Done():
 	}
-	if !f.dequeue(got) { // it came at the same moment
+	if !f.dequeue(got) { // the lock was handed out at the same moment
 		if w := <-got; w.lock != nil {
 			w.lock.Close()
 		}
@@ -56,13 +55,13 @@ func (f *Folder) WaitLock(ctx context.Context) (*Lock, error) {
 	return nil, fmt.Errorf("wait for the lock of %s: %w", f.dir, context.Cause(ctx))
 }
 
-// lockResult is what a wait brings.
+// lockResult is the result of a wait for the lock.
 type lockResult struct {
 	lock *Lock
 	err  error
 }
 
-// enqueue lets got have the lock in its turn.
+// enqueue adds a waiter for the lock.
 func (f *Folder) enqueue(got chan lockResult) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -72,7 +71,7 @@ func (f *Folder) enqueue(got chan lockResult) error {
 			return err
 		}
 		f.waiting = true
-		go f.wait(file) // ends when the lock was free once and nobody waits any more
+		go f.wait(file) // ends when the lock was free and no waiter is left
 	}
 	f.queue = append(f.queue, got)
 	return nil
@@ -90,7 +89,7 @@ func (f *Folder) dequeue(got chan lockResult) bool {
 	return true
 }
 
-// wait serves the queue.
+// wait takes the lock for each waiter in turn.
 func (f *Folder) wait(file *os.File) {
 	for file != nil {
 		err := flock(file, syscall.LOCK_EX)
@@ -98,9 +97,9 @@ func (f *Folder) wait(file *os.File) {
 	}
 }
 
-// serveQueue hands the lock to the first who waits, and returns the file to wait on
-// for the next. Once nobody waits it touches the folder no more: that may be
-// about to be removed.
+// serveQueue gives the lock to the first waiter, and returns the file to lock for the next
+// one. Without a waiter it does not touch the folder: the folder may be about to be
+// removed.
 func (f *Folder) serveQueue(file *os.File, err error) (next *os.File) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -119,8 +118,8 @@ func (f *Folder) serveQueue(file *os.File, err error) (next *os.File) {
 	return nil
 }
 
-// handOutLocked gives the lock to the first who waits, unless it is one on a
-// file that is not at the path any more.
+// handOutLocked gives the lock to the first waiter, unless the lock file was replaced
+// meanwhile.
 func (f *Folder) handOutLocked(file *os.File, err error) {
 	switch {
 	case err != nil:
@@ -138,8 +137,8 @@ func (f *Folder) sendLocked(w lockResult) {
 	f.queue = f.queue[1:]
 }
 
-// tryLock takes the lock if it is free, on the file that is at the path when it
-// has it: someone may have replaced the file meanwhile.
+// tryLock takes the lock if it is free. If the lock file was replaced meanwhile, it tries
+// again with the new file.
 func (f *Folder) tryLock() (*Lock, error) {
 	for {
 		file, err := f.openLock()
@@ -157,8 +156,8 @@ func (f *Folder) tryLock() (*Lock, error) {
 	}
 }
 
-// newLock makes a lock of a file that is locked, and tells people who has it.
-// Nothing depends on that, so a full disk does not matter.
+// newLock returns the lock of a locked file, and writes the process id to it for people.
+// Nothing depends on that text, so errors are ignored.
 func (f *Folder) newLock(file *os.File) *Lock {
 	file.Truncate(0)
 	fmt.Fprintf(file, "pid %d\nsince %s\n", os.Getpid(), time.Now().UTC().Format(time.RFC3339))
@@ -190,7 +189,7 @@ func (f *Folder) isCurrent(file *os.File) bool {
 	return err == nil && os.SameFile(held, named)
 }
 
-// Close removes the socket, if there is one of ours, and lets the lock go.
+// Close removes the private socket, unless it was replaced, and releases the lock.
 func (l *Lock) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -6,16 +6,16 @@ import (
 	"os"
 )
 
-// ErrGone means that the folder at the path is not the one that was opened: it
-// was deleted, moved, replaced or unmounted. Whoever went on would use another
-// folder, and take its own sessions for lost.
+// ErrGone means that the folder at the path is not the one that was opened: it was
+// deleted, moved, replaced or unmounted. A process that continued would use another
+// folder, without its sessions.
 var ErrGone = errors.New("was deleted, moved, replaced or unmounted while abide used it")
 
 // ErrTaken means that another process has the lock that this one held.
 var ErrTaken = errors.New("its lock file was replaced, and another process has taken the lock")
 
-// Check fails if the folder at the path is not the one that was opened. One that
-// may not be entered for a moment is not gone.
+// Check returns an error if the folder at the path is not the one that was opened. A
+// folder that cannot be accessed for a moment does not count as gone.
 func (f *Folder) Check() error {
 	info, err := os.Stat(f.dir)
 	switch {
@@ -27,9 +27,9 @@ func (f *Folder) Check() error {
 	return fmt.Errorf("data folder %s %w: put it back, or choose another with ABIDE_HOME (%w)", f.dir, ErrGone, err)
 }
 
-// Check fails if the folder is gone or its lock is somebody else's. If the lock
-// file was merely removed, it takes the lock of a new one, so that nobody else
-// becomes the engine beside this process.
+// Check returns an error if the folder is gone or another process has its lock. If only
+// the lock file was removed, it locks a new one, so that no second process becomes the
+// engine.
 func (l *Lock) Check() error {
 	if err := l.folder.Check(); err != nil {
 		return err
@@ -51,15 +51,15 @@ func (l *Lock) Check() error {
 	return nil
 }
 
-// IsListening reports whether the private socket is still where others look for it.
+// IsListening reports whether the private socket is still in its place.
 func (l *Lock) IsListening() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.closed || l.ownsSocketLocked()
 }
 
-// ownsSocketLocked reports whether the socket at the path is ours: somebody may
-// have removed it, and another engine may have put its own there.
+// ownsSocketLocked reports whether the socket at the path is the one of this lock: it may
+// have been removed, and another engine may have created its own.
 func (l *Lock) ownsSocketLocked() bool {
 	at, err := os.Lstat(l.socket)
 	if err != nil || l.listening == nil || !os.SameFile(at, l.listening) {

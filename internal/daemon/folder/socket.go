@@ -13,19 +13,18 @@ import (
 	"syscall"
 )
 
-// maxSocket is the longest path that every system takes as a socket's address.
+// maxSocket is the maximum length of a socket path that every system accepts.
 const maxSocket = 100
 
-// errNoEngine means that nobody listens on the private socket.
+// errNoEngine means that no process listens on the private socket.
 var errNoEngine = errors.New("no engine is listening")
 
-// Listen opens the private socket. The listener is the caller's to close,
-// before the lock.
+// Listen opens the private socket. The caller must close the listener before the lock.
 func (l *Lock) Listen() (net.Listener, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
-		return nil, errors.New("listen: the lock was let go")
+		return nil, errors.New("listen: the lock was released")
 	}
 	address, err := l.folder.chooseAddress()
 	if err != nil {
@@ -43,8 +42,8 @@ func (l *Lock) Listen() (net.Listener, error) {
 	return ln, nil
 }
 
-// listen replaces whatever is at the address. The socket stays when the
-// listener is closed: by then it may be somebody else's.
+// listen replaces whatever is at the address. Closing the listener does not remove the
+// socket: by then it may belong to another process.
 func listen(address string) (net.Listener, error) {
 	if err := os.Remove(address); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -78,9 +77,9 @@ func (f *Folder) dial(ctx context.Context) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, "unix", address)
 }
 
-// address returns where the engine listens. If the folder's own path is too
-// long for a socket, a link in the folder names the place: processes with
-// different environments would otherwise look in different ones.
+// address returns the path of the private socket. If the folder's path is too long for a
+// socket, a symbolic link in the folder points to it: processes with different
+// environments would otherwise look in different directories.
 func (f *Folder) address() (string, error) {
 	own := f.path("sock")
 	if len(own) <= maxSocket {
@@ -89,7 +88,7 @@ func (f *Folder) address() (string, error) {
 	return os.Readlink(own)
 }
 
-// chooseAddress decides where to listen.
+// chooseAddress chooses the path of the private socket.
 func (f *Folder) chooseAddress() (string, error) {
 	own := f.path("sock")
 	if len(own) <= maxSocket {
@@ -105,8 +104,8 @@ func (f *Folder) chooseAddress() (string, error) {
 	return short, explain(f.dir, os.Symlink(short, own))
 }
 
-// shortAddress returns a path for the socket outside the folder, in the first
-// directory that is short enough and ours alone.
+// shortAddress returns a path for the socket outside the folder, in the first directory
+// that is short enough and private.
 func (f *Folder) shortAddress() (string, error) {
 	digest := sha256.Sum256([]byte(f.dir))
 	name := hex.EncodeToString(digest[:12])
@@ -122,7 +121,7 @@ func (f *Folder) shortAddress() (string, error) {
 		}
 		reasons = append(reasons, err)
 	}
-	return "", fmt.Errorf("data folder %s is too long a path for a socket and there is no place for a shorter one: set XDG_RUNTIME_DIR (%w)", f.dir, errors.Join(reasons...))
+	return "", fmt.Errorf("the path of the data folder %s is too long for a socket, and there is no other directory for it: set XDG_RUNTIME_DIR (%w)", f.dir, errors.Join(reasons...))
 }
 
 func shortDirs() []string {
@@ -134,13 +133,13 @@ func shortDirs() []string {
 	return dirs
 }
 
-// makePrivateDir makes a directory that nobody else can use, or refuses one that
-// somebody else made.
+// makePrivateDir creates a directory that only this user can use, or returns an error for
+// one that other users can use.
 func makePrivateDir(dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	info, err := os.Lstat(dir) // a link would be somebody else's trap
+	info, err := os.Lstat(dir) // a link may have been placed by an attacker
 	if err != nil {
 		return err
 	}

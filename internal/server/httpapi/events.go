@@ -14,16 +14,16 @@ import (
 	"github.com/abide-run/abide/internal/workspace"
 )
 
-// heartbeat is how often something is sent while there is nothing to tell, so that
-// nobody on the way thinks that the connection is dead.
+// heartbeat is the interval of comments while there is no event, so that no proxy takes
+// the connection for dead.
 const heartbeat = 15 * time.Second
 
-// A piece is output in an event: text, or base64 if it is none.
+// A piece is output in an event: as text, or as base64 if it is not valid UTF-8.
 type piece struct {
 	Offset  int64  `json:"offset"`
 	Text    string `json:"text,omitempty"`
 	Base64  string `json:"base64,omitempty"`
-	Omitted int64  `json:"omitted_bytes,omitempty"` // before it
+	Omitted int64  `json:"omitted_bytes,omitempty"` // number of bytes before this piece that were not kept
 }
 
 // An end is the last event.
@@ -40,8 +40,8 @@ type frameOrError struct {
 	err   error
 }
 
-// events sends output as it comes. A client that comes back names the last event it
-// saw, and misses nothing.
+// events sends output as it arrives. A client that reconnects names the last event that
+// it saw, and misses nothing.
 func (a *api) events(w http.ResponseWriter, r *http.Request, req outputRequest) error {
 	if last := r.Header.Get("Last-Event-ID"); last != "" {
 		offset, err := strconv.ParseInt(last, 10, 64)
@@ -54,7 +54,7 @@ func (a *api) events(w http.ResponseWriter, r *http.Request, req outputRequest) 
 		return err
 	}
 	s := &sender{w: w, control: http.NewResponseController(w)}
-	_ = s.control.SetWriteDeadline(time.Time{}) // it takes as long as it takes
+	_ = s.control.SetWriteDeadline(time.Time{}) // the response lasts as long as the process
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(http.StatusOK)
@@ -62,7 +62,7 @@ func (a *api) events(w http.ResponseWriter, r *http.Request, req outputRequest) 
 	return nil
 }
 
-// send sends frames, and a sign of life while there are none.
+// send sends frames, and comments while there are none.
 func (a *api) send(ctx context.Context, s *sender, req outputRequest) {
 	ctx, cancel := context.WithCancel(ctx)
 	frames := make(chan frameOrError)
@@ -99,7 +99,7 @@ func (a *api) frames(ctx context.Context, req outputRequest, to chan<- frameOrEr
 	}
 }
 
-// A sender writes events until that fails.
+// A sender writes events until a write fails.
 type sender struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
@@ -108,7 +108,7 @@ type sender struct {
 
 func (s *sender) comment(text string) { s.write(": %s\n\n", text) }
 
-// event writes an event; id is where a client that saw it reads on.
+// event writes an event; id is the offset at which a client that saw it continues.
 func (s *sender) event(kind string, id int64, v any) {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -127,7 +127,7 @@ func (s *sender) write(format string, args ...any) {
 	}
 }
 
-// show writes what a frame says, if it is of the stream that is wanted.
+// show writes a frame as an event, if it is of the wanted stream.
 func (s *sender) show(f frameOrError, wanted process.Stream) {
 	frame := f.frame
 	next := frame.Offset + int64(len(frame.Data))
@@ -147,7 +147,7 @@ func (s *sender) show(f frameOrError, wanted process.Stream) {
 func mustJSON(e *apiError) []byte {
 	data, err := json.Marshal(e)
 	if err != nil {
-		panic(err) // two texts
+		panic(err) // two strings cannot fail
 	}
 	return data
 }

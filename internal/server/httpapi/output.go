@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	maxWait = 300              // seconds that a request waits
-	spare   = 30 * time.Second // to write the answer after that
+	maxWait = 300              // maximum time that a request waits, in seconds
+	spare   = 30 * time.Second // time to write the answer after the wait
 )
 
-// An outputReply is what a process has written, and how it is.
+// An outputReply is the output and the state of a process.
 type outputReply struct {
 	Output    string                  `json:"output"`
 	Base64    string                  `json:"output_base64,omitempty"`
@@ -29,21 +29,21 @@ type outputReply struct {
 	ExitCode  *int                    `json:"exit_code"`
 	Signal    string                  `json:"signal,omitempty"`
 	Command   string                  `json:"command"`
-	Next      *int64                  `json:"next_offset,omitempty"` // of a part
+	Next      *int64                  `json:"next_offset,omitempty"` // offset of the next part; nil for a view
 	Omitted   int64                   `json:"omitted_bytes,omitempty"`
 }
 
-// An outputRequest is what a request wants to see.
+// An outputRequest holds the parameters of a request for output.
 type outputRequest struct {
 	owner  process.Owner
 	id     process.ID
-	wait   time.Duration // zero: not at all
-	part   bool          // a part instead of a view
+	wait   time.Duration // time to wait; zero for no wait
+	part   bool          // true for a part instead of a view
 	offset int64
-	tail   int64 // the last bytes instead of those from the offset on
+	tail   int64 // number of last bytes to read, instead of those from the offset
 	limit  int64
 	stream process.Stream
-	exact  bool // in base64
+	exact  bool // true for base64
 }
 
 // output answers with output, in one of its forms.
@@ -55,7 +55,7 @@ func (a *api) output(w http.ResponseWriter, r *http.Request, owner process.Owner
 	if strings.Contains(r.Header.Get("Accept"), "text/event-stream") {
 		return a.events(w, r, req)
 	}
-	if req.wait > 0 { // servers usually limit the time that an answer takes
+	if req.wait > 0 { // extends the write timeout of the server
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(req.wait + spare))
 	}
 	answer, err := a.gather(r.Context(), req)
@@ -86,7 +86,7 @@ func parseOutput(r *http.Request, owner process.Owner) (outputRequest, error) {
 	return req, req.words(q, seconds)
 }
 
-// words reads the parameters that are words.
+// words reads the parameters that have fixed words as values.
 func (req *outputRequest) words(q url.Values, seconds int64) error {
 	switch q.Get("wait") {
 	case "true":
@@ -111,15 +111,15 @@ func (req *outputRequest) words(q url.Values, seconds int64) error {
 	}
 	switch {
 	case q.Has("offset") && q.Has("tail"):
-		return invalid("offset and tail exclude each other")
+		return invalid("offset and tail cannot be used together")
 	case req.exact && !req.part:
 		return invalid("a view is a text; for bytes, give offset or tail")
 	}
 	return nil
 }
 
-// gather waits if that is wanted, and reads. How the process is, is looked at
-// before its output: one that has ended has all of it.
+// gather waits if the request says so, and reads the state and the output. The state is
+// read first, so that a process that has ended has all of its output.
 func (a *api) gather(ctx context.Context, req outputRequest) (*outputReply, error) {
 	info, err := a.await(ctx, req)
 	if err != nil {
@@ -138,8 +138,7 @@ func (a *api) gather(ctx context.Context, req outputRequest) (*outputReply, erro
 	return answer, err
 }
 
-// await waits for what the request waits for: the end, or for a part from an
-// offset something to read there.
+// await waits for the end of the process or, for a part at an offset, for output there.
 func (a *api) await(ctx context.Context, req outputRequest) (process.Info, error) {
 	if req.wait == 0 {
 		return a.processes.Get(ctx, req.owner, req.id)
@@ -160,7 +159,7 @@ func (a *api) await(ctx context.Context, req outputRequest) (process.Info, error
 	return info, err
 }
 
-// expired reports whether it is the time that has run out.
+// expired reports whether an error means that the time to wait is over.
 func expired(ctx context.Context, err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) && errors.Is(ctx.Err(), context.DeadlineExceeded)
 }

@@ -1,17 +1,17 @@
-// Package httpapi is durable commands over HTTP, for whoever wants nothing else:
+// Package httpapi serves durable commands over HTTP, for programs that need nothing else:
 //
 //		POST /api/v0/processes/start        start a command, once for each key
 //		GET  /api/v0/processes/list         what the session has
 //		GET  /api/v0/processes/{id}/output  its output: a view, a part, or as it comes
 //		POST /api/v0/processes/{id}/signal  send it a signal
 //
-//	  - Every request names its session. One that does not is refused, and other
-//	    sessions' processes do not exist.
+//	  - Every request names its session. A request without one is refused, and the
+//	    processes of other sessions are invisible.
 //	  - An answer that says that a process has ended has all of its output.
-//	  - The end of a request ends nothing else.
+//	  - The end of a request does not affect the process.
 //	  - Errors are JSON: a code for programs, and a message that says what to do.
 //
-// Who may name which session is for whoever mounts the handler to decide.
+// The program that mounts the handler decides who may name which session.
 // docs/WORKSPACE.md has the fields.
 package httpapi
 
@@ -32,18 +32,17 @@ const (
 	// SessionHeader is the header that names the session of a request.
 	SessionHeader = "Abide-Session-Id"
 
-	maxBody    = 2 << 20 // bytes of a request
-	maxSession = 1024    // bytes of a session's name
+	maxBody    = 2 << 20 // maximum size of a request, in bytes
+	maxSession = 1024    // maximum length of a session's name, in bytes
 )
 
 // Options are the settings of the API. The zero value works.
 type Options struct {
-	// Owner says whose processes a session's are; it may refuse. If nil, the
-	// session's name is the owner.
+	// Owner returns the owner of a session's processes, or an error that refuses the
+	// request. If it is nil, the session's name is the owner.
 	Owner func(r *http.Request, session string) (process.Owner, error)
-	// Env is the environment that a request's own variables are added to;
-	// process.PlainEnv() if nil. It must not hold keys: whoever makes a request can
-	// read it.
+	// Env is the environment to which the variables of a request are added;
+	// process.PlainEnv() if nil. It must not hold secrets: clients can read it.
 	Env []string
 }
 
@@ -53,7 +52,7 @@ type api struct {
 	opts      Options
 }
 
-// New returns the handler of all that is below Prefix.
+// New returns the handler of all paths below Prefix.
 func New(p workspace.Processes, opts Options) http.Handler {
 	if opts.Env == nil {
 		opts.Env = process.PlainEnv()
@@ -73,15 +72,15 @@ func New(p workspace.Processes, opts Options) http.Handler {
 		mux.Handle(Prefix+route.path, only(route.method))
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		refuse(w, &apiError{http.StatusNotFound, "not_found", "there is no such path; there are /start, /list, /{id}/output and /{id}/signal below " + Prefix})
+		refuse(w, &apiError{http.StatusNotFound, "not_found", "unknown path; use /start, /list, /{id}/output or /{id}/signal below " + Prefix})
 	})
 	return mux
 }
 
-// An answerer answers a request that was made for an owner.
+// An answerer handles a request for an owner.
 type answerer func(w http.ResponseWriter, r *http.Request, owner process.Owner) error
 
-// identified finds out for whom a request is made.
+// identified finds the owner of a request and calls the answerer.
 func (a *api) identified(answer answerer) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		owner, err := a.owner(r)
@@ -100,7 +99,7 @@ func (a *api) owner(r *http.Request) (process.Owner, error) {
 	case len(names) == 0 || names[0] == "":
 		return "", &apiError{http.StatusBadRequest, "no_session", "the header " + SessionHeader + " is missing: name the session"}
 	case len(names) > 1:
-		return "", &apiError{http.StatusBadRequest, "no_session", "the header " + SessionHeader + " is there more than once: name one session"}
+		return "", &apiError{http.StatusBadRequest, "no_session", "the header " + SessionHeader + " is given more than once: name one session"}
 	case len(names[0]) > maxSession || !utf8.ValidString(names[0]):
 		return "", &apiError{http.StatusBadRequest, "no_session", fmt.Sprintf("the header %s is not UTF-8 of at most %d bytes", SessionHeader, maxSession)}
 	case a.opts.Owner == nil:
@@ -109,7 +108,7 @@ func (a *api) owner(r *http.Request) (process.Owner, error) {
 	return a.opts.Owner(r, names[0])
 }
 
-// only refuses other methods.
+// only refuses requests with another method.
 func only(method string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Allow", method)
@@ -117,7 +116,7 @@ func only(method string) http.HandlerFunc {
 	}
 }
 
-// An apiError is an answer that is an error.
+// An apiError is an error in JSON, with its HTTP status.
 type apiError struct {
 	Status  int    `json:"-"`
 	Code    string `json:"code"`
@@ -130,10 +129,10 @@ func invalid(format string, args ...any) error {
 	return &apiError{http.StatusBadRequest, "invalid", fmt.Sprintf(format, args...)}
 }
 
-// ErrNoSession is for an Owner that knows no such session.
+// ErrNoSession is wrapped by the error of Options.Owner for an unknown session.
 var ErrNoSession = errors.New("there is no session")
 
-// answers are the errors that callers can do something about.
+// answers maps errors that callers can handle to a status and a code.
 var answers = []struct {
 	err    error
 	status int
@@ -150,7 +149,7 @@ var answers = []struct {
 	{workspace.ErrLost, http.StatusServiceUnavailable, "unavailable"},
 }
 
-// toAnswer makes an answer of any error. It is the only place that does.
+// toAnswer converts any error to an apiError. No other place does so.
 func toAnswer(err error) *apiError {
 	var e *apiError
 	var start *process.StartError
@@ -176,7 +175,7 @@ func refuse(w http.ResponseWriter, err error) {
 	reply(w, e.Status, e)
 }
 
-// reply writes JSON. Whoever cannot be told has left.
+// reply writes a value as JSON. An error means that the client is gone.
 func reply(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// A startRequest says what to start.
+// A startRequest is the body of a start request.
 type startRequest struct {
 	Command    string            `json:"command"`
 	Workdir    string            `json:"workdir"`
@@ -29,13 +29,13 @@ func decodeStart(body io.Reader) (startRequest, error) {
 	}
 	for name := range r.Env {
 		if name == "" || strings.ContainsAny(name, "=\x00") {
-			return r, invalid("env: %q is not the name of a variable", name)
+			return r, invalid("env: %q is not a valid name of a variable", name)
 		}
 	}
 	return r, nil
 }
 
-// A signalRequest says which signal to send.
+// A signalRequest is the body of a signal request.
 type signalRequest struct {
 	Signal string `json:"signal"`
 }
@@ -52,7 +52,7 @@ func decodeSignal(body io.Reader) (string, error) {
 	return r.Signal, nil
 }
 
-// decode reads one JSON value that has no fields but those of v.
+// decode reads one JSON value, and refuses fields that v does not have.
 func decode(body io.Reader, v any) error {
 	d := json.NewDecoder(body)
 	d.DisallowUnknownFields()
@@ -65,7 +65,7 @@ func decode(body io.Reader, v any) error {
 	case errors.As(err, &large):
 		return &apiError{http.StatusRequestEntityTooLarge, "too_large", "the request is larger than 2 MiB"}
 	case err != nil:
-		return invalid("the request is not the JSON that is wanted: %v", err)
+		return invalid("the body is not a valid request: %v", err)
 	}
 	return nil
 }
