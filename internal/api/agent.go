@@ -19,7 +19,7 @@ type AgentListParams struct {
 	Prompt    bool            `json:"includePrompt,omitempty"`
 }
 
-// AgentsResult lists them.
+// AgentsResult lists agents.
 type AgentsResult struct {
 	Agents []AgentInfo `json:"agents"`
 }
@@ -44,12 +44,12 @@ type AgentParams struct {
 	Name      string          `json:"name"`
 }
 
-// AgentResult is an agent, or none.
+// AgentResult is the current agent of a session.
 type AgentResult struct {
-	Agent *AgentInfo `json:"agent"` // null without one
+	Agent *AgentInfo `json:"agent"` // nil if there is none
 }
 
-// AgentPromptParams gives an agent another prompt.
+// AgentPromptParams replaces the prompt of an agent.
 type AgentPromptParams struct {
 	SessionID event.SessionID `json:"sessionId"`
 	ID        string          `json:"id"`

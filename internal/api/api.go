@@ -1,6 +1,6 @@
-// Package api holds the messages of the protocol: what clients ask and what
-// they are answered. It is the Copilot SDK protocol, version 3; methods that
-// begin with "abide." are our own.
+// Package api holds the messages of the protocol: the requests and
+// answers of clients. It is the Copilot SDK protocol, version 3; methods that begin
+// with "abide." are abide's own.
 package api
 
 import (
@@ -26,7 +26,7 @@ const (
 	SessionSend        = "session.send"
 	SessionAbort       = "session.abort"
 	SessionDestroy     = "session.destroy"
-	SessionDetach      = "session.detach" // what newer SDKs call
+	SessionDetach      = "session.detach" // the name in newer SDKs
 	SessionList        = "session.list"
 	SessionGetMessages = "session.getMessages"
 	SessionGetMetadata = "session.getMetadata"
@@ -52,10 +52,10 @@ const (
 	AnswerTool         = "session.tools.handlePendingToolCall"
 	AnswerUserInput    = "session.ui.handlePendingUserInput"
 
-	// Our own.
-	Attach    = "abide.attach"    // go on watching where a lost connection stopped
-	Questions = "abide.questions" // all open questions of one session, or of all
-	Events    = "abide.events"    // stored events, hidden ones too
+	// Methods of abide.
+	Attach    = "abide.attach"    // continue after a lost connection
+	Questions = "abide.questions" // open questions of one session, or of all
+	Events    = "abide.events"    // stored events, including hidden ones
 	Search    = "abide.search"
 	Verify    = "abide.verify"
 	Status    = "abide.status" // of one session
@@ -79,20 +79,20 @@ const (
 	CodeAuthenticationFailed   = -32002
 )
 
-// ConnectParams is the first request on every connection.
+// ConnectParams are the params of the first request on every connection.
 type ConnectParams struct {
 	Token string        `json:"token,omitempty"`
 	Abide *ConnectAbide `json:"abide,omitempty"`
 }
 
-// ConnectAbide is what a process of ours says on the private socket: whose
-// connection it passes on.
+// ConnectAbide is sent by a relay on the private socket. It identifies the client whose
+// connection the relay passes on.
 type ConnectAbide struct {
 	Relay    string   `json:"relay"` // identifies the client connection across engines
 	Defaults Defaults `json:"defaults"`
 }
 
-// Defaults are what the sessions of a client are like unless it says otherwise.
+// Defaults are the defaults of the sessions of a client.
 type Defaults struct {
 	Cwd      string    `json:"cwd,omitempty"`
 	Env      []string  `json:"env,omitempty"`
@@ -102,14 +102,14 @@ type Defaults struct {
 	MaxSteps int       `json:"maxSteps,omitempty"`
 	Name     string    `json:"name,omitempty"`
 
-	// Tools that are only offered where they are named.
+	// Optional tools to offer.
 	ExtraTools []string `json:"extraTools,omitempty"`
-	// The rules that the sessions of this process's clients have.
+	// Rules of the sessions.
 	Scope       event.ScopeRules      `json:"scope,omitzero"`
 	Permissions event.PermissionRules `json:"permissions,omitzero"`
-	// What is remembered of them.
+	// Memory sets what is remembered of the sessions.
 	Memory event.MemoryRules `json:"memory,omitzero"`
-	// Compaction says when their contexts are compacted.
+	// Compaction sets when the contexts of the sessions are compacted.
 	Compaction event.CompactionRules `json:"compaction,omitzero"`
 }
 
@@ -120,44 +120,44 @@ type ConnectResult struct {
 	Version         string `json:"version"`
 }
 
-// PingParams asks for a sign of life.
+// PingParams are the params of ping.
 type PingParams struct {
 	Message string `json:"message,omitempty"`
 }
 
-// PingResult is the sign of life.
+// PingResult is the answer to ping.
 type PingResult struct {
 	Message         string `json:"message"`
 	Timestamp       string `json:"timestamp"`
 	ProtocolVersion int    `json:"protocolVersion"`
 }
 
-// RuntimeStatus says what answers.
+// RuntimeStatus is the version of the runtime and of the protocol.
 type RuntimeStatus struct {
 	Version         string `json:"version"`
 	ProtocolVersion int    `json:"protocolVersion"`
 }
 
-// AuthStatus says who is served.
+// AuthStatus is the authentication status of the client.
 type AuthStatus struct {
 	IsAuthenticated bool   `json:"isAuthenticated"`
 	AuthType        string `json:"authType,omitempty"`
 	StatusMessage   string `json:"statusMessage,omitempty"`
 }
 
-// ModelsResult lists the models that can be named.
+// ModelsResult lists the available models.
 type ModelsResult struct {
 	Models []Model `json:"models"`
 }
 
-// A Model can be named by a session.
+// A Model is a model that a session can name.
 type Model struct {
 	ID           string          `json:"id"`
 	Name         string          `json:"name"`
 	Capabilities json.RawMessage `json:"capabilities"`
 }
 
-// OpenParams creates or resumes a session.
+// OpenParams are the params of session.create and session.resume.
 type OpenParams struct {
 	SessionID          event.SessionID      `json:"sessionId,omitempty"`
 	Tools              []event.ExternalTool `json:"tools,omitempty"`
@@ -181,22 +181,22 @@ type OpenParams struct {
 	DisableResumeEvent bool                 `json:"disableResume,omitempty"`       // resume only
 	OpenMore
 	Abide *OpenAbide `json:"abide,omitempty"`
-	Key   string     `json:"abideKey,omitempty"`   // of a request that may be made again
-	After *event.Seq `json:"abideAfter,omitempty"` // the last position that was seen, if it is made again
+	Key   string     `json:"abideKey,omitempty"`   // key of a request that may be repeated
+	After *event.Seq `json:"abideAfter,omitempty"` // last position that the client saw, in a repeated request
 }
 
-// OpenAbide is what only clients of ours say about a session.
+// OpenAbide holds the parameters of a session that only abide knows.
 type OpenAbide struct {
 	Name     string   `json:"name,omitempty"`
 	Approve  string   `json:"approve,omitempty"` // approval.Workspace or approval.All
 	Env      []string `json:"env,omitempty"`
 	MaxSteps int      `json:"maxSteps,omitempty"`
-	Keep     bool     `json:"keep,omitempty"` // resume: what is not said stays as it is
-	// Redeliver puts what is open to a client that resumes, once more.
+	Keep     bool     `json:"keep,omitempty"` // resume only: parameters that are not given are not changed
+	// Redeliver sends the open requests to a client that resumes again.
 	Redeliver bool `json:"redeliver,omitempty"`
 }
 
-// Provider is a client's own model endpoint.
+// Provider is a model endpoint that a client brings along.
 type Provider struct {
 	Name        string            `json:"name,omitempty"`
 	Type        string            `json:"type,omitempty"` // "openai" if empty
@@ -206,27 +206,27 @@ type Provider struct {
 	BearerToken string            `json:"bearerToken,omitempty"`
 	Headers     map[string]string `json:"headers,omitempty"`
 	ModelID     string            `json:"modelId,omitempty"`
-	HasToken    bool              `json:"hasBearerTokenProvider,omitempty"` // the client gives a token for each request
+	HasToken    bool              `json:"hasBearerTokenProvider,omitempty"` // true if the client gives a token for each request
 	WireModel   string            `json:"wireModel,omitempty"`
 	Azure       AzureProvider     `json:"azure,omitzero"`
-	// How long requests and their replies may be, in tokens.
+	// Maximum length of requests and replies, in tokens.
 	MaxPromptTokens int `json:"maxPromptTokens,omitempty"`
 	MaxOutputTokens int `json:"maxOutputTokens,omitempty"`
-	// What only processes of ours say.
+	// Settings that only abide sends.
 	Abide *ProviderAbide `json:"abide,omitempty"`
-	// Default is set if the client named no endpoint, and this is that of its
-	// process.
+	// Default is true if the client named no endpoint, so that this is the default of
+	// its process.
 	Default bool `json:"default,omitempty"`
 }
 
-// ProviderAbide is what somebody has written down about the models of a provider.
+// ProviderAbide holds the configured settings of the models of a provider.
 type ProviderAbide struct {
-	ReasoningEffort string                 `json:"reasoningEffort,omitempty"` // of sessions that name none
-	Models          map[string]ModelLimits `json:"models,omitempty"`          // by the name on the wire
+	ReasoningEffort string                 `json:"reasoningEffort,omitempty"` // default of sessions that set none
+	Models          map[string]ModelLimits `json:"models,omitempty"`          // by model name at the provider
 }
 
-// ModelLimits is what is known of a model better than by its name. What is zero
-// is not known better. Prices are in US dollars for a million tokens.
+// ModelLimits are configured limits, capabilities and prices of a model. A zero field is
+// not configured. Prices are in US dollars for a million tokens.
 type ModelLimits struct {
 	Window     int      `json:"window,omitempty"`
 	MaxOutput  int      `json:"maxOutput,omitempty"`
@@ -238,7 +238,7 @@ type ModelLimits struct {
 	CacheWrite *float64 `json:"cacheWritePrice,omitempty"`
 }
 
-// AzureProvider is what is special about an endpoint at Azure.
+// AzureProvider holds the settings of an Azure endpoint.
 type AzureProvider struct {
 	APIVersion string `json:"apiVersion,omitempty"` // selects the versioned routes
 }
@@ -248,47 +248,47 @@ type ProviderSecret struct {
 	APIKey      string            `json:"apiKey,omitempty"`
 	BearerToken string            `json:"bearerToken,omitempty"`
 	Headers     map[string]string `json:"headers,omitempty"`
-	// Named are those of the providers that a session has beside its own.
+	// Named are the secrets of the additional providers of a session.
 	Named map[string]ProviderSecret `json:"named,omitempty"`
 }
 
-// OpenResult answers OpenParams.
+// OpenResult is the answer to OpenParams.
 type OpenResult struct {
 	SessionID     event.SessionID `json:"sessionId"`
 	WorkspacePath string          `json:"workspacePath,omitempty"`
 	Capabilities  Capabilities    `json:"capabilities"`
-	// Position tells processes of ours that the events after it are shown.
+	// Position is the position after which events are shown. Only relays get it.
 	Position event.Seq `json:"abidePosition,omitempty"`
 }
 
-// Capabilities tells what the clients of a session can do together.
+// Capabilities are the combined capabilities of the clients of a session.
 type Capabilities struct {
 	UI         UICapabilities `json:"ui"`
 	Extensions bool           `json:"extensions"`
 }
 
-// UICapabilities tells how people can be reached.
+// UICapabilities are the ways to ask a person.
 type UICapabilities struct {
 	Elicitation bool `json:"elicitation"`
 	MCPApps     bool `json:"mcpApps"`
 }
 
-// SessionParams names a session and nothing else.
+// SessionParams names a session.
 type SessionParams struct {
 	SessionID event.SessionID `json:"sessionId"`
 }
 
-// Nothing is the result of methods whose callers expect an object, although there
-// is nothing to say. Methods that promise no result answer with null.
+// Nothing is the empty result of methods whose callers expect an object. Methods that
+// promise no result answer with null.
 type Nothing struct{}
 
-// Success tells whether a request had an effect.
+// Success reports whether a request had an effect.
 type Success struct {
 	Success bool   `json:"success"`
 	Error   string `json:"error,omitempty"`
 }
 
-// SendParams gives a session an input.
+// SendParams sends an input to a session.
 type SendParams struct {
 	SessionID     event.SessionID   `json:"sessionId"`
 	Prompt        string            `json:"prompt"`
@@ -298,11 +298,11 @@ type SendParams struct {
 	AgentMode     string            `json:"agentMode,omitempty"`
 	Source        string            `json:"source,omitempty"`
 	Key           string            `json:"abideKey,omitempty"`
-	// RequestHeaders go along with the model requests of its turn.
+	// RequestHeaders are added to the model requests of the turn.
 	RequestHeaders map[string]string `json:"requestHeaders,omitempty"`
 }
 
-// SendResult answers SendParams.
+// SendResult is the answer to SendParams.
 type SendResult struct {
 	MessageID string `json:"messageId"`
 }
@@ -326,7 +326,7 @@ type SessionInfo struct {
 	Abide        *SessionAbide   `json:"abide,omitempty"`
 }
 
-// SessionAbide is what only we say of a session in a list.
+// SessionAbide holds what only abide reports about a session in a list.
 type SessionAbide struct {
 	Events    event.Seq       `json:"events"`
 	Hash      string          `json:"hash"`
@@ -341,7 +341,7 @@ type ListParams struct {
 	Filter Filter `json:"filter"`
 }
 
-// A Filter says where sessions work. What is empty is not asked for.
+// A Filter selects sessions by where they work. Empty fields match every session.
 type Filter struct {
 	Cwd        string `json:"cwd,omitempty"`
 	GitRoot    string `json:"gitRoot,omitempty"`
@@ -354,7 +354,7 @@ type ListResult struct {
 	Sessions []SessionInfo `json:"sessions"`
 }
 
-// MetadataResult describes a session, or none.
+// MetadataResult describes a session; nil if it does not exist.
 type MetadataResult struct {
 	Session *SessionInfo `json:"session,omitempty"`
 }
@@ -378,7 +378,7 @@ type LogParams struct {
 	URL       string          `json:"url,omitempty"`
 }
 
-// LogResult answers LogParams.
+// LogResult is the answer to LogParams.
 type LogResult struct {
 	EventID string `json:"eventId"`
 }
@@ -397,12 +397,12 @@ type ModelResult struct {
 	ReasoningEffort string `json:"reasoningEffort,omitempty"`
 }
 
-// ForkParams copies a session by reference.
+// ForkParams creates a session that shares the events of another.
 type ForkParams struct {
 	SessionID event.SessionID `json:"sessionId"`
-	ToEventID string          `json:"toEventId,omitempty"` // the first event that is not taken along
+	ToEventID string          `json:"toEventId,omitempty"` // first event that is not included
 	Name      string          `json:"name,omitempty"`
-	At        event.Seq       `json:"abidePosition,omitempty"` // ours: the last position that is taken along
+	At        event.Seq       `json:"abidePosition,omitempty"` // last position that is included; only in abide
 }
 
 // ForkResult names the new session.
@@ -411,18 +411,18 @@ type ForkResult struct {
 	Name      string          `json:"name,omitempty"`
 }
 
-// TruncateParams takes back an event and all after it.
+// TruncateParams removes an event and all after it from the history.
 type TruncateParams struct {
 	SessionID event.SessionID `json:"sessionId"`
 	EventID   string          `json:"eventId"`
 }
 
-// TruncateResult tells how many events are no longer shown.
+// TruncateResult is the number of events that are no longer shown.
 type TruncateResult struct {
 	EventsRemoved int `json:"eventsRemoved"`
 }
 
-// RewindParams takes back an event and all after it, or asks what that would do.
+// RewindParams undoes an event and all after it, or asks for a preview.
 type RewindParams struct {
 	SessionID event.SessionID `json:"sessionId"`
 	EventID   string          `json:"eventId"`
@@ -435,7 +435,7 @@ const (
 	ConversationOnly     = "conversation"
 )
 
-// RewindResult tells what was taken back.
+// RewindResult lists what was undone.
 type RewindResult struct {
 	Outcome       string        `json:"outcome"`
 	EventsRemoved int           `json:"eventsRemoved"`
@@ -443,13 +443,13 @@ type RewindResult struct {
 	SkippedFiles  []SkippedFile `json:"skippedFiles"`
 }
 
-// A SkippedFile was left as it is.
+// A SkippedFile is a file that was not restored.
 type SkippedFile struct {
 	Path   string `json:"path"`
 	Reason string `json:"reason"`
 }
 
-// RewindPreview tells what a rewind would do to files.
+// RewindPreview lists what a rewind would do to files.
 type RewindPreview struct {
 	Available     bool          `json:"available"`
 	FileCount     int           `json:"fileCount"`
@@ -458,7 +458,7 @@ type RewindPreview struct {
 	EventsRemoved int           `json:"eventsRemoved"`
 }
 
-// A FilePreview is what the calls that would be taken back did to a file.
+// A FilePreview is the change to a file that a rewind would undo.
 type FilePreview struct {
 	Path         string `json:"path"`
 	ChangeType   string `json:"changeType"` // "created" or "modified"
@@ -480,8 +480,7 @@ type AnswerPermissionParams struct {
 	Key       string          `json:"abideKey,omitempty"`
 }
 
-// AnswerToolParams gives the result of an external call: a text, an object, or
-// an error.
+// AnswerToolParams is the result of an external call: a text, an object, or an error.
 type AnswerToolParams struct {
 	SessionID event.SessionID `json:"sessionId"`
 	RequestID string          `json:"requestId"`
@@ -490,7 +489,7 @@ type AnswerToolParams struct {
 	Key       string          `json:"abideKey,omitempty"`
 }
 
-// AnswerUserInputParams gives what a person said.
+// AnswerUserInputParams is the answer of a person to a question.
 type AnswerUserInputParams struct {
 	SessionID event.SessionID `json:"sessionId"`
 	RequestID string          `json:"requestId"`
@@ -498,7 +497,7 @@ type AnswerUserInputParams struct {
 	Key       string          `json:"abideKey,omitempty"`
 }
 
-// UserInputParams asks a client to put a question to a person.
+// UserInputParams asks the person at a client.
 type UserInputParams struct {
 	SessionID     event.SessionID `json:"sessionId"`
 	RequestID     string          `json:"requestId"`
@@ -507,7 +506,7 @@ type UserInputParams struct {
 	AllowFreeform bool            `json:"allowFreeform"`
 }
 
-// UserInputResult is what the person said.
+// UserInputResult is the answer of the person.
 type UserInputResult struct {
 	Answer      string `json:"answer"`
 	WasFreeform bool   `json:"wasFreeform"`
@@ -524,8 +523,8 @@ type PendingItem struct {
 	Request   json.RawMessage `json:"request"`
 }
 
-// AttachParams goes on with a session after a lost connection: After is the last
-// position that was seen, Method and Params are what opened it.
+// AttachParams attaches to a session again after a lost connection. After is the last
+// position that the client saw; Method and Params are the request that opened the session.
 type AttachParams struct {
 	SessionID event.SessionID `json:"sessionId"`
 	After     event.Seq       `json:"after"`
@@ -538,14 +537,14 @@ type QuestionsResult struct {
 	Questions []Question `json:"questions"`
 }
 
-// A Question waits for an answer: the event that asked it.
+// A Question is an open question, with the event that asked it.
 type Question struct {
 	SessionID event.SessionID `json:"sessionId"`
 	Event     json.RawMessage `json:"event"`
 }
 
-// ReadParams asks for stored events after a position, at most Max of them. Hash
-// is what the last page said: what is read then follows what was read before.
+// ReadParams asks for at most Max stored events after a position. Hash is the hash of the
+// last page: the read fails if the chain has another hash there.
 type ReadParams struct {
 	SessionID event.SessionID `json:"sessionId"`
 	After     event.Seq       `json:"after,omitempty"`
@@ -553,9 +552,9 @@ type ReadParams struct {
 	Max       int             `json:"max,omitempty"`
 }
 
-// ReadResult holds stored events. Next is the position to go on after, and Hash
-// the chain's hash there; More tells whether there are events after it. Damage
-// tells why reading stopped.
+// ReadResult holds stored events. Next is the position of the last one, and Hash the
+// chain's hash there; More is true if there are events after it. Damage is the reason why
+// reading stopped.
 type ReadResult struct {
 	Events []json.RawMessage `json:"events"`
 	Next   event.Seq         `json:"next"`
@@ -564,19 +563,19 @@ type ReadResult struct {
 	Damage string            `json:"damage,omitempty"`
 }
 
-// SearchParams looks for a text in what was said.
+// SearchParams searches the messages of sessions for a text.
 type SearchParams struct {
 	Text string `json:"text"`
 	Max  int    `json:"max,omitempty"`
 }
 
-// SearchResult lists where it was found.
+// SearchResult lists the matches.
 type SearchResult struct {
 	Matches []SearchMatch `json:"matches"`
 	More    bool          `json:"more,omitempty"`
 }
 
-// SearchMatch is one place.
+// SearchMatch is one match.
 type SearchMatch struct {
 	Session SessionInfo `json:"session"`
 	Seq     event.Seq   `json:"position"`
@@ -584,7 +583,7 @@ type SearchMatch struct {
 	Line    string      `json:"line"`
 }
 
-// VerifyResult tells whether a session's chain is whole.
+// VerifyResult is the result of a check of a session's hash chain.
 type VerifyResult struct {
 	SessionID event.SessionID `json:"sessionId"`
 	Events    event.Seq       `json:"events"`
@@ -592,13 +591,13 @@ type VerifyResult struct {
 	Damage    *Damage         `json:"damage,omitempty"`
 }
 
-// Damage tells where a chain breaks.
+// Damage is the position at which a chain breaks, and the reason.
 type Damage struct {
 	Position event.Seq `json:"position"`
 	Reason   string    `json:"reason"`
 }
 
-// StatusResult tells how a session stands.
+// StatusResult is the state of a session.
 type StatusResult struct {
 	Session   SessionInfo       `json:"session"`
 	Model     string            `json:"model,omitempty"`
@@ -609,7 +608,7 @@ type StatusResult struct {
 	Position  event.Seq         `json:"position"`
 }
 
-// LifecycleParams tells that the list of sessions changed.
+// LifecycleParams is the notification that the list of sessions has changed.
 type LifecycleParams struct {
 	Type      string             `json:"type"`
 	SessionID event.SessionID    `json:"sessionId"`
@@ -623,8 +622,8 @@ type LifecycleMetadata struct {
 	Summary      string `json:"summary,omitempty"`
 }
 
-// EventParams is how a session.event notification is read. Seq is sent to
-// processes of ours alone, and only for stored events.
+// EventParams are the params of a session.event notification. Seq is sent only to relays
+// and clients of abide, and only for stored events.
 type EventParams struct {
 	SessionID event.SessionID `json:"sessionId"`
 	Seq       event.Seq       `json:"seq,omitempty"`

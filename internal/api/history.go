@@ -9,21 +9,21 @@ type CompactParams struct {
 	TokenLimit         int             `json:"tokenLimit,omitempty"`
 }
 
-// CompactResult is what came of it.
+// CompactResult is the result of a compaction.
 type CompactResult struct {
 	Success         bool           `json:"success"`
 	MessagesRemoved int            `json:"messagesRemoved"`
 	TokensRemoved   int            `json:"tokensRemoved"`
 	SummaryContent  string         `json:"summaryContent,omitempty"`
 	ContextWindow   *ContextWindow `json:"contextWindow,omitempty"`
-	// Ours:
+	// Fields of abide.
 	Outcome string `json:"outcome"`
 	Error   string `json:"error,omitempty"`
 	EpochID string `json:"epochId,omitempty"`
-	Digest  bool   `json:"digest,omitempty"` // no model could be had for the summary
+	Digest  bool   `json:"digest,omitempty"` // true if no model was available for the summary
 }
 
-// ContextWindow is how full the model's window is, in tokens.
+// ContextWindow is the use of the model's window, in tokens.
 type ContextWindow struct {
 	ConversationTokens    int `json:"conversationTokens"`
 	CurrentTokens         int `json:"currentTokens"`
@@ -33,21 +33,21 @@ type ContextWindow struct {
 	ToolDefinitionsTokens int `json:"toolDefinitionsTokens"`
 }
 
-// ContextResult tells what fills the model's window, in tokens.
+// ContextResult is the use of the model's window by parts, in tokens.
 type ContextResult struct {
 	ContextWindow
 	Model     string `json:"model"`
-	Source    string `json:"source"` // of the figures: usage or estimate
+	Source    string `json:"source"` // source of the numbers: "usage" or "estimate"
 	Window    int    `json:"window"`
-	Reserved  int    `json:"reserved"` // for the answer
+	Reserved  int    `json:"reserved"` // reserved for the answer
 	Summary   int    `json:"summaryTokens"`
 	Asked     int    `json:"askedTokens"`
 	Answered  int    `json:"answeredTokens"`
 	Gave      int    `json:"toolOutputTokens"`
 	Tail      int    `json:"tailTokens"`
-	Pruned    int    `json:"prunedTokens"` // that are left out of requests
+	Pruned    int    `json:"prunedTokens"` // tokens that are left out of requests
 	EpochID   string `json:"epochId,omitempty"`
-	Epoch     int    `json:"epoch"`                   // its number; zero before the first
+	Epoch     int    `json:"epoch"`                   // number of the epoch; zero before the first compaction
 	BeforeRun int    `json:"compactThreshold"`        // zero: off
 	Between   int    `json:"compactRequestThreshold"` // zero: off
 	Ahead     int    `json:"backgroundThreshold"`     // zero: off

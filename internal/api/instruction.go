@@ -19,7 +19,7 @@ type InstructionsResult struct {
 	Sources []Instructions `json:"sources"`
 }
 
-// Instructions are a file that tells agents about a project.
+// Instructions describes a file with instructions for agents.
 type Instructions struct {
 	ID          string `json:"id"`
 	Label       string `json:"label"`
@@ -30,17 +30,17 @@ type Instructions struct {
 	ProjectPath string `json:"projectPath,omitempty"`
 }
 
-// DiscoverParams says where to look.
+// DiscoverParams names the directories to search.
 type DiscoverParams struct {
 	ProjectPaths []string `json:"projectPaths,omitempty"`
 }
 
-// PlacesResult is where instructions are looked for.
+// PlacesResult lists the directories that are searched for instructions.
 type PlacesResult struct {
 	Paths []DiscoveryPath `json:"paths"`
 }
 
-// A DiscoveryPath is one such folder.
+// A DiscoveryPath is a directory that is searched for instructions.
 type DiscoveryPath struct {
 	Path        string `json:"path"`
 	Kind        string `json:"kind"`
@@ -49,7 +49,7 @@ type DiscoveryPath struct {
 	Preferred   bool   `json:"preferredForCreation"`
 }
 
-// OptionsParams changes what a session was opened with. What is nil stays.
+// OptionsParams changes the parameters of a session. Nil fields are not changed.
 type OptionsParams struct {
 	SessionID        event.SessionID    `json:"sessionId"`
 	AvailableTools   *[]string          `json:"availableTools,omitempty"`

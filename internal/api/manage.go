@@ -26,10 +26,10 @@ const (
 // SessionsListParams asks for the sessions of a data folder.
 type SessionsListParams struct {
 	ListParams
-	Source string `json:"source,omitempty"` // there are none that are "remote"
+	Source string `json:"source,omitempty"` // no session is "remote"
 }
 
-// LimitParams asks for so many; for all if nil.
+// LimitParams is the maximum number of results; no limit if nil.
 type LimitParams struct {
 	Limit *int `json:"limit,omitempty"`
 }
@@ -44,37 +44,37 @@ type IDsParams struct {
 	SessionIDs []event.SessionID `json:"sessionIds"`
 }
 
-// EnrichParams is what a client knows of sessions.
+// EnrichParams lists sessions as a client knows them.
 type EnrichParams struct {
 	Sessions []json.RawMessage `json:"sessions"`
 }
 
-// EnrichResult is what there is to know of them.
+// EnrichResult lists the sessions with all their metadata.
 type EnrichResult struct {
 	Sessions []any `json:"sessions"`
 }
 
-// PrefixParams is the beginning of an id.
+// PrefixParams is the start of a session id.
 type PrefixParams struct {
 	Prefix string `json:"prefix"`
 }
 
-// LastParams says where somebody works.
+// LastParams is the directory or repository of a client.
 type LastParams struct {
 	Context *Filter `json:"context,omitempty"`
 }
 
-// SizesResult tells how many bytes sessions take.
+// SizesResult is the size of each session, in bytes.
 type SizesResult struct {
 	Sizes map[event.SessionID]int64 `json:"sizes"`
 }
 
-// FreedResult tells how many bytes were freed by whose deletion.
+// FreedResult is the number of bytes that each deletion freed.
 type FreedResult struct {
 	FreedBytes map[event.SessionID]int64 `json:"freedBytes"`
 }
 
-// PruneParams says which sessions are too old.
+// PruneParams selects old sessions to delete.
 type PruneParams struct {
 	OlderThanDays *int              `json:"olderThanDays"`
 	DryRun        bool              `json:"dryRun,omitempty"`
@@ -82,7 +82,7 @@ type PruneParams struct {
 	Exclude       []event.SessionID `json:"excludeSessionIds,omitempty"`
 }
 
-// PruneResult tells what became of them.
+// PruneResult lists the sessions that were deleted and those that were skipped.
 type PruneResult struct {
 	DryRun     bool              `json:"dryRun"`
 	Candidates []event.SessionID `json:"candidates"`

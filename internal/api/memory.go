@@ -2,29 +2,29 @@ package api
 
 import "github.com/abide-run/abide/internal/event"
 
-// What is remembered, and the jobs that see to it.
+// The methods about memory, and about the jobs that maintain it.
 const (
 	MemoryShow        = "abide.memory.show"        // pages, or one of them
 	MemorySearch      = "abide.memory.search"      // lines of pages
-	MemoryEdit        = "abide.memory.edit"        // give a page another text
+	MemoryEdit        = "abide.memory.edit"        // replace the text of a page
 	MemoryHistory     = "abide.memory.history"     // versions of a page
-	MemoryRevert      = "abide.memory.revert"      // give a page the text of a version
+	MemoryRevert      = "abide.memory.revert"      // restore an earlier version of a page
 	MemoryForget      = "abide.memory.forget"      // remove what came only from a session
-	MemoryConsolidate = "abide.memory.consolidate" // have a session remembered now
+	MemoryConsolidate = "abide.memory.consolidate" // add a session to memory now
 	Jobs              = "abide.jobs"               // of one session, or of all
-	JobRetry          = "abide.jobRetry"           // try one again that was set aside
-	JobWait           = "abide.jobWait"            // answered when it is done
+	JobRetry          = "abide.jobRetry"           // retry a job that was set aside
+	JobWait           = "abide.jobWait"            // wait until a job is done
 )
 
-// MemoryParams names pages: those that matter in a folder.
+// MemoryParams selects the pages for a directory.
 type MemoryParams struct {
 	Cwd     string `json:"cwd,omitempty"`
 	Page    string `json:"page,omitempty"`
-	User    bool   `json:"user,omitempty"`    // the user's own, not those of the workspace
-	Version int    `json:"version,omitempty"` // not the newest text but this one
+	User    bool   `json:"user,omitempty"`    // true for the user's own pages
+	Version int    `json:"version,omitempty"` // version of the page; zero for the latest one
 }
 
-// A MemoryBook is the pages in one place.
+// A MemoryBook is the pages in one directory.
 type MemoryBook struct {
 	Path  string       `json:"path"`
 	User  bool         `json:"user,omitempty"`
@@ -38,9 +38,9 @@ type MemoryPage struct {
 	Title   string `json:"title,omitempty"`
 	Facts   int    `json:"facts"`
 	Version int    `json:"version,omitempty"`
-	Text    string `json:"text,omitempty"`   // if it was asked for by name
-	Digest  string `json:"digest,omitempty"` // of the text, for an edit
-	Damage  string `json:"damage,omitempty"` // why it cannot be read as a page
+	Text    string `json:"text,omitempty"`   // set if the page was requested by name
+	Digest  string `json:"digest,omitempty"` // digest of the text, for MemoryEditParams
+	Damage  string `json:"damage,omitempty"` // reason why the file is not a valid page
 }
 
 // MemoryResult answers MemoryParams, the nearest book first.
@@ -68,22 +68,22 @@ type MemorySearchResult struct {
 	Matches []MemoryMatch `json:"matches"`
 }
 
-// MemoryEditParams gives a page another text, unless it is not what it was any more.
+// MemoryEditParams replaces the text of a page, unless it was changed meanwhile.
 type MemoryEditParams struct {
 	Cwd  string `json:"cwd,omitempty"`
 	Page string `json:"page"`
 	User bool   `json:"user,omitempty"`
 	Text string `json:"text"`
-	Was  string `json:"was,omitempty"` // the digest of the text that was edited; empty for a new page
+	Was  string `json:"was,omitempty"` // digest of the text before the edit; empty for a new page
 }
 
-// MemoryEdited tells of a page that was changed.
+// MemoryEdited is the path and the new version of a page.
 type MemoryEdited struct {
 	Path    string `json:"path"`
 	Version int    `json:"version"`
 }
 
-// A MemoryVersion is what a page was.
+// A MemoryVersion describes a version of a page.
 type MemoryVersion struct {
 	Version int    `json:"version"`
 	Time    string `json:"time"`
@@ -96,13 +96,13 @@ type MemoryHistoryResult struct {
 	Versions []MemoryVersion `json:"versions"`
 }
 
-// MemoryForgetParams names a session that is to be forgotten.
+// MemoryForgetParams names a session to forget.
 type MemoryForgetParams struct {
 	SessionID event.SessionID `json:"sessionId"`
-	Cwd       string          `json:"cwd,omitempty"` // where it worked, if it was deleted
+	Cwd       string          `json:"cwd,omitempty"` // directory of the session, if it was deleted
 }
 
-// MemoryForgotten tells how many facts are gone.
+// MemoryForgotten is the number of facts that were removed.
 type MemoryForgotten struct {
 	Facts int `json:"facts"`
 }
@@ -112,7 +112,7 @@ type JobParams struct {
 	JobID string `json:"jobId"`
 }
 
-// A Job is upkeep of a session.
+// A Job is a background job of a session.
 type Job struct {
 	JobID     string          `json:"jobId"`
 	Kind      string          `json:"kind"`
@@ -130,10 +130,10 @@ type Job struct {
 const (
 	JobWaiting = "waiting"
 	JobRunning = "running"
-	JobAside   = "aside" // until a person wants it
+	JobAside   = "aside" // set aside until a person retries it
 )
 
-// JobsResult lists jobs, and what became of others since the engine started.
+// JobsResult lists jobs, and counts those since the engine started.
 type JobsResult struct {
 	Jobs  []Job    `json:"jobs"`
 	Stats JobStats `json:"stats"`
@@ -144,5 +144,5 @@ type JobStats struct {
 	Done   int64 `json:"done"`
 	Failed int64 `json:"failed"`
 	Aside  int64 `json:"aside"`
-	Turns  int64 `json:"turnsThatWaited"` // for a job: none ever should
+	Turns  int64 `json:"turnsThatWaited"` // number of turns that waited for a job, which should be zero
 }

@@ -6,16 +6,15 @@ import (
 	"github.com/abide-run/abide/internal/event"
 )
 
-// The requests that clients with hooks and transforms are sent.
+// The requests to clients with hooks and transforms.
 const (
 	HooksInvoke     = "hooks.invoke"
 	SystemTransform = "systemMessage.transform"
 )
 
-// OpenMore is what else a client can say about a session that it creates or
-// resumes.
+// OpenMore holds further parameters of session.create and session.resume.
 type OpenMore struct {
-	Hooks                  bool                    `json:"hooks,omitempty"` // it has some
+	Hooks                  bool                    `json:"hooks,omitempty"` // true if the client has hooks
 	ModelCapabilities      ModelCapabilities       `json:"modelCapabilities,omitzero"`
 	InstructionDirectories []string                `json:"instructionDirectories,omitempty"`
 	SkipInstructions       bool                    `json:"skipCustomInstructions,omitempty"`
@@ -25,12 +24,12 @@ type OpenMore struct {
 	SkillDirectories       []string                `json:"skillDirectories,omitempty"`
 	DisabledSkills         []string                `json:"disabledSkills,omitempty"`
 	EnableSkills           *bool                   `json:"enableSkills,omitempty"`
-	Discover               bool                    `json:"enableConfigDiscovery,omitempty"` // what the project keeps for agents
-	Agent                  string                  `json:"agent,omitempty"`                 // the one of them that answers
+	Discover               bool                    `json:"enableConfigDiscovery,omitempty"` // true to use the project's files for agents
+	Agent                  string                  `json:"agent,omitempty"`                 // name of the agent that answers
 	InfiniteSessions       *event.InfiniteSessions `json:"infiniteSessions,omitempty"`
 }
 
-// ModelCapabilities is what a client knows better of a model than its name tells.
+// ModelCapabilities overrides the capabilities of a model.
 type ModelCapabilities struct {
 	Supports struct {
 		Vision *bool `json:"vision,omitempty"`
@@ -40,30 +39,30 @@ type ModelCapabilities struct {
 	} `json:"limits,omitzero"`
 }
 
-// DefaultAgent is what is special about the agent that answers first.
+// DefaultAgent holds settings of the default agent.
 type DefaultAgent struct {
 	ExcludedTools []string `json:"excludedTools,omitempty"`
 }
 
-// HookParams asks a client's hook.
+// HookParams calls a hook of a client.
 type HookParams struct {
 	SessionID event.SessionID `json:"sessionId"`
 	HookType  string          `json:"hookType"`
 	Input     json.RawMessage `json:"input"`
 }
 
-// HookResult is what the hook says; nothing if it has nothing to say.
+// HookResult is the output of a hook; empty if it has none.
 type HookResult struct {
 	Output json.RawMessage `json:"output,omitempty"`
 }
 
-// TransformParams lets a client look over sections of the system prompt.
+// TransformParams lets a client change sections of the system prompt.
 type TransformParams struct {
 	SessionID event.SessionID    `json:"sessionId"`
 	Sections  map[string]Section `json:"sections"`
 }
 
-// TransformResult is what it makes of them.
+// TransformResult is the changed sections.
 type TransformResult struct {
 	Sections map[string]Section `json:"sections"`
 }

@@ -15,29 +15,29 @@ const ShellExit = "shell.exit"
 type ShellExecParams struct {
 	SessionID event.SessionID `json:"sessionId"`
 	Command   string          `json:"command"`
-	Cwd       string          `json:"cwd,omitempty"`     // the session's if empty
-	Timeout   int64           `json:"timeout,omitempty"` // in milliseconds; it may take as long as it likes if zero
+	Cwd       string          `json:"cwd,omitempty"`     // working directory; that of the session if empty
+	Timeout   int64           `json:"timeout,omitempty"` // time limit in milliseconds; no limit if zero
 	Key       string          `json:"abideKey,omitempty"`
 }
 
-// ShellExecResult names it.
+// ShellExecResult is the id of the command.
 type ShellExecResult struct {
 	ProcessID string `json:"processId"`
 }
 
-// ShellKillParams ends it.
+// ShellKillParams sends a signal to a command.
 type ShellKillParams struct {
 	SessionID event.SessionID `json:"sessionId"`
 	ProcessID string          `json:"processId"`
 	Signal    string          `json:"signal,omitempty"` // "SIGTERM" if empty
 }
 
-// ShellKillResult tells whether there was something to end.
+// ShellKillResult reports whether the command was running.
 type ShellKillResult struct {
 	Killed bool `json:"killed"`
 }
 
-// ShellExitParams tells how it ended.
+// ShellExitParams is the exit code of a command.
 type ShellExitParams struct {
 	ProcessID string `json:"processId"`
 	ExitCode  int    `json:"exitCode"`

@@ -25,18 +25,18 @@ type SkillParams struct {
 	Name      string          `json:"name"`
 }
 
-// SkillFaults is what could not be read.
+// SkillFaults lists the skills that could not be read.
 type SkillFaults struct {
 	Errors   []string `json:"errors"`
 	Warnings []string `json:"warnings"`
 }
 
-// InvokedResult lists the skills that a model was told.
+// InvokedResult lists the skills that were given to a model.
 type InvokedResult struct {
 	Skills []InvokedSkill `json:"skills"`
 }
 
-// An InvokedSkill is one of them, and in which turn that was, from 0.
+// An InvokedSkill is a skill that was given to a model, with the number of the turn.
 type InvokedSkill struct {
 	Name    string `json:"name"`
 	Path    string `json:"path"`
@@ -44,13 +44,13 @@ type InvokedSkill struct {
 	Turn    int    `json:"invokedAtTurn"`
 }
 
-// SkillsDiscoverParams says where to look.
+// SkillsDiscoverParams names the directories to search.
 type SkillsDiscoverParams struct {
 	DiscoverParams
 	Directories []string `json:"skillDirectories,omitempty"`
 }
 
-// SkillsDiscoverResult is what was found.
+// SkillsDiscoverResult lists the skills that were found.
 type SkillsDiscoverResult struct {
 	Skills []FoundSkill `json:"skills"`
 	Errors []string     `json:"errors,omitempty"`
@@ -62,12 +62,12 @@ type FoundSkill struct {
 	ProjectPath string `json:"projectPath,omitempty"`
 }
 
-// SkillPathsResult is where skills are looked for.
+// SkillPathsResult lists the directories that are searched for skills.
 type SkillPathsResult struct {
 	Paths []SkillPath `json:"paths"`
 }
 
-// A SkillPath is one such folder.
+// A SkillPath is a directory that is searched for skills.
 type SkillPath struct {
 	Path        string `json:"path"`
 	Scope       string `json:"scope"`

@@ -24,7 +24,7 @@ type Task struct {
 // TasksParams asks for the commands of a session; of all if it is empty.
 type TasksParams struct {
 	SessionID event.SessionID `json:"sessionId,omitempty"`
-	All       bool            `json:"all,omitempty"` // those that have ended, too
+	All       bool            `json:"all,omitempty"` // true to include commands that have ended
 }
 
 // TasksResult lists commands, the oldest first.
@@ -44,9 +44,9 @@ type TaskOutputParams struct {
 	SessionID event.SessionID `json:"sessionId"`
 	TaskID    string          `json:"taskId"`
 	Offset    int64           `json:"offset,omitempty"`
-	Tail      int64           `json:"tail,omitempty"`   // begin so many bytes before the end instead
-	Stream    string          `json:"stream,omitempty"` // "stdout" or "stderr" alone
-	Wait      bool            `json:"wait,omitempty"`   // until there is something, or nothing more comes
+	Tail      int64           `json:"tail,omitempty"`   // number of last bytes to start with, instead of the offset
+	Stream    string          `json:"stream,omitempty"` // "stdout" or "stderr"; both if empty
+	Wait      bool            `json:"wait,omitempty"`   // true to wait for output or for the end
 }
 
 // TaskOutputResult is a part of a command's output.
@@ -54,6 +54,6 @@ type TaskOutputResult struct {
 	Data    []byte `json:"data"` // in base64
 	Next    int64  `json:"next"`
 	Omitted int64  `json:"omitted,omitempty"` // bytes before Next that were not kept
-	End     bool   `json:"end"`               // there is nothing after Next and never will be
+	End     bool   `json:"end"`               // true if there will be no output after Next
 	Task    Task   `json:"task"`
 }

@@ -2,7 +2,7 @@ package api
 
 import "github.com/abide-run/abide/internal/event"
 
-// The methods about the files that a session has of its own.
+// The methods about the own files of a session.
 const (
 	WorkspaceGet             = "session.workspaces.getWorkspace"
 	WorkspaceEnsure          = "session.workspaces.ensure"
@@ -21,7 +21,7 @@ type GetWorkspaceResult struct {
 	Workspace *WorkspaceInfo `json:"workspace"`
 }
 
-// WorkspaceInfo is what is known of it.
+// WorkspaceInfo describes a workspace.
 type WorkspaceInfo struct {
 	ID           event.SessionID `json:"id"`
 	Cwd          string          `json:"cwd,omitempty"`
@@ -34,42 +34,42 @@ type WorkspaceInfo struct {
 	UpdatedAt    string          `json:"updated_at"`
 }
 
-// FilesResult lists files, from their folder on.
+// FilesResult lists files, relative to their directory.
 type FilesResult struct {
 	Files []string `json:"files"`
 }
 
-// FileParams names a file, and what it is to hold.
+// FileParams is the name and the new content of a file.
 type FileParams struct {
 	SessionID event.SessionID `json:"sessionId"`
 	Path      string          `json:"path"`
 	Content   *string         `json:"content,omitempty"`
 }
 
-// ContentResult is what a file holds; nil if there is none.
+// ContentResult is the content of a file; nil if it does not exist.
 type ContentResult struct {
 	Content *string `json:"content"`
 }
 
-// PasteParams is a long text that somebody pasted.
+// PasteParams is a long text that was pasted.
 type PasteParams struct {
 	SessionID event.SessionID `json:"sessionId"`
 	Content   string          `json:"content"`
 }
 
-// PasteResult tells where it is.
+// PasteResult is the file with the text.
 type PasteResult struct {
 	Saved *SavedPaste `json:"saved"`
 }
 
-// A SavedPaste is a text that is kept in a file.
+// A SavedPaste is a text that was saved to a file.
 type SavedPaste struct {
 	Filename  string `json:"filename"`
 	FilePath  string `json:"filePath"`
 	SizeBytes int    `json:"sizeBytes"`
 }
 
-// CheckpointsResult lists what compactions have written down.
+// CheckpointsResult lists the summaries of compactions.
 type CheckpointsResult struct {
 	Checkpoints []CheckpointInfo `json:"checkpoints"`
 }
@@ -81,13 +81,13 @@ type CheckpointInfo struct {
 	Filename string `json:"filename"`
 }
 
-// CheckpointParams names one by its number.
+// CheckpointParams is the number of a checkpoint.
 type CheckpointParams struct {
 	SessionID event.SessionID `json:"sessionId"`
 	Number    *int64          `json:"number"`
 }
 
-// DiffParams asks what has changed in the working directory.
+// DiffParams asks for the changes in the working directory.
 type DiffParams struct {
 	SessionID        event.SessionID `json:"sessionId"`
 	Mode             string          `json:"mode"`
@@ -96,12 +96,12 @@ type DiffParams struct {
 
 // The modes of a diff.
 const (
-	DiffUnstaged = "unstaged" // since the last commit
-	DiffBranch   = "branch"   // since the default branch
-	DiffSession  = "session"  // what the session did
+	DiffUnstaged = "unstaged" // changes since the last commit
+	DiffBranch   = "branch"   // changes since the default branch
+	DiffSession  = "session"  // changes by the session
 )
 
-// DiffResult tells it.
+// DiffResult lists the changed files.
 type DiffResult struct {
 	Mode          string       `json:"mode"`
 	RequestedMode string       `json:"requestedMode"`
@@ -111,7 +111,7 @@ type DiffResult struct {
 	Changes       []FileChange `json:"changes"`
 }
 
-// A FileChange is what has changed in one file.
+// A FileChange is the change to one file.
 type FileChange struct {
 	Path        string `json:"path"`
 	OldPath     string `json:"oldPath,omitempty"`
