@@ -176,7 +176,7 @@ func (r *runner) begin(prompt string) {
 
 // epochs returns the number of compactions so far.
 func (r *runner) epochs() int {
-	f, err := r.session.host.Fill(context.Background(), r.session.id)
+	f, err := r.session.host.Context.Fill(context.Background(), r.session.id)
 	must(err)
 	return f.Epoch
 }

@@ -140,7 +140,7 @@ func (silentViewer) Event(event.SessionID, event.Event) bool { return true }
 // turn runs a turn to its end.
 func (m *remembered) turn(id event.SessionID) {
 	idle := make(chan struct{}, 1)
-	defer m.host.WatchList(&engine.Watcher{Tell: func(n engine.Notice) {
+	defer m.host.Clients.WatchList(&engine.Watcher{Tell: func(n engine.Notice) {
 		if n.Session.ID == id && !n.Session.Info.Active {
 			select {
 			case idle <- struct{}{}:
@@ -175,7 +175,7 @@ func (m *remembered) jobsDone() int64 { return m.worker.Stats().Done }
 
 // over reports whether all jobs are done except those that failed.
 func (m *remembered) over() bool {
-	return !slices.ContainsFunc(got(m.host.Jobs(context.Background(), "")), func(j eventlog.Job) bool { return j.Attempts == 0 })
+	return !slices.ContainsFunc(got(m.host.Memory.Jobs(context.Background(), "")), func(j eventlog.Job) bool { return j.Attempts == 0 })
 }
 
 // runTurns runs turns in several sessions as long as more returns true, and returns the
@@ -212,7 +212,7 @@ func (m *remembered) runTurns(more func(n int) bool) []time.Duration {
 
 // outcome returns the number of sessions that were consolidated, and of jobs that failed.
 func (m *remembered) outcome() (done, failing int) {
-	for _, j := range got(m.host.Jobs(context.Background(), "")) {
+	for _, j := range got(m.host.Memory.Jobs(context.Background(), "")) {
 		if j.Attempts > 0 {
 			failing++
 		}

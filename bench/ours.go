@@ -188,7 +188,7 @@ func (s *ourSession) close() error {
 
 func (s *ourSession) log() ([]byte, error) {
 	var b bytes.Buffer
-	err := s.host.Export(context.Background(), s.id, &b)
+	err := s.host.Log.Export(context.Background(), s.id, &b)
 	return b.Bytes(), err
 }
 

@@ -149,7 +149,7 @@ func asked(size int) ([]event.Event, eventlog.Info) {
 func runTurn(host *engine.Host, prompt string) {
 	ctx := context.Background()
 	changed := make(chan struct{}, 1)
-	defer host.WatchList(&engine.Watcher{Tell: func(engine.Notice) {
+	defer host.Clients.WatchList(&engine.Watcher{Tell: func(engine.Notice) {
 		select {
 		case changed <- struct{}{}:
 		default: // the channel has an element already

@@ -36,7 +36,7 @@ type testServer struct {
 
 func newTestServer(t *testing.T) *testServer {
 	host := session.New(eventlog.NewMemory(), session.Options{
-		ToolsOf: func(h *session.Host) turn.Catalog { return builtin.WithoutAgents(h) },
+		ToolsOf: func(h *session.Host) turn.Catalog { return builtin.WithoutAgents(h.Skills) },
 		Version: "test",
 		Resolve: func(context.Context, event.SessionConfiguredData, string, []byte) (session.Endpoint, error) {
 			return session.Endpoint{Model: offline.Model{}, Name: offline.Name}, nil

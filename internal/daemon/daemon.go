@@ -341,7 +341,7 @@ func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, erro
 		Standing: known.Standing, Skills: skills.Disk{},
 		Resolve: found.resolve, Tools: e.tools.catalog(own), Undo: e.tools.undo, Forget: e.tools.forget, Deletions: deletions{n.folder}, Tasks: e.tasks(n), Log: n.log, Version: n.config.Version,
 		Rest: n.config.Rest, MaxQueue: n.config.MaxQueue, Retries: n.config.Retries, Instructions: n.config.Instructions.Read,
-		ToolsOf: func(h *session.Host) turn.Catalog { return builtin.New(h) },
+		ToolsOf: func(h *session.Host) turn.Catalog { return builtin.New(h.Skills, h.Agents) },
 		Folder:  func(id event.SessionID) string { return n.folder.Session(string(id)) },
 		Memory:  e.worker.Session(),
 	})
@@ -372,7 +372,7 @@ func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, erro
 
 // tasks returns the commands that sessions watch. A visitor watches none: the next
 // engine finds the commands that have ended.
-func (e *engine) tasks(n *Node) session.Tasks {
+func (e *engine) tasks(n *Node) session.TaskSource {
 	if n.config.Visitor || e.tools.commands == nil {
 		return nil
 	}

@@ -179,14 +179,14 @@ func (r remembered) Forget(ctx context.Context, p api.MemoryForgetParams) (api.M
 
 // Consolidate has a session remembered.
 func (r remembered) Consolidate(ctx context.Context, id event.SessionID) (string, error) {
-	return r.host.Schedule(ctx, id)
+	return r.host.Memory.Schedule(ctx, id)
 }
 
 // Jobs lists jobs.
 func (r remembered) Jobs(ctx context.Context, id event.SessionID) (api.JobsResult, error) {
 	s := r.worker.Stats()
 	result := api.JobsResult{Jobs: []api.Job{}, Stats: api.JobStats{Done: s.Done, Failed: s.Failed, Aside: s.Aside, Turns: s.Turns}}
-	list, err := r.host.Jobs(ctx, id)
+	list, err := r.host.Memory.Jobs(ctx, id)
 	for _, j := range list {
 		result.Jobs = append(result.Jobs, listed(j))
 	}
@@ -211,7 +211,7 @@ func listed(j eventlog.Job) api.Job {
 
 // Retry has a job tried again.
 func (r remembered) Retry(ctx context.Context, jobID string) error {
-	err := r.host.RetryJob(ctx, jobID)
+	err := r.host.Memory.RetryJob(ctx, jobID)
 	if errors.Is(err, eventlog.ErrNoJob) {
 		return errors.Join(err, errors.New("abide jobs lists those that there are"))
 	}

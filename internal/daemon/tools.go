@@ -117,7 +117,7 @@ func (t *toolbox) markUnawaited(ctx context.Context, host *session.Host) {
 		if !p.State.Ended() || p.Seen || time.Since(p.Ended) < sweepPause {
 			continue
 		}
-		awaited, err := host.Awaits(ctx, event.SessionID(p.Owner), p.Key)
+		awaited, err := host.Tasks.Awaits(ctx, event.SessionID(p.Owner), p.Key)
 		if err == nil && !awaited {
 			err = t.processes.MarkSeen(p.Owner, p.ID)
 		}

@@ -11,17 +11,21 @@ import (
 	"github.com/abide-run/abide/internal/tool"
 )
 
-// RunAgent gives work to an agent and returns what came of it. The agent is a
+// Agents runs the agents that sessions start, and lets sessions answer as a custom
+// agent.
+type Agents struct{ host *Host }
+
+// Run gives work to an agent and returns what came of it. The agent is a
 // session like any other, under the key of the call: it is stored, goes on after a
 // crash, and the call that is made again finds it. Its questions are put to the
 // clients of the session that started it, and answered there.
-func (h *Host) RunAgent(ctx context.Context, call tool.Call, work tool.AgentWork) (tool.Result, error) {
-	parent := h.get(call.Session)
-	spec, client, err := h.agentSpec(ctx, parent, work)
+func (as Agents) Run(ctx context.Context, call tool.Call, work tool.AgentWork) (tool.Result, error) {
+	parent := as.host.get(call.Session)
+	spec, client, err := as.host.agentSpec(ctx, parent, work)
 	if err != nil {
 		return tool.Result{}, err
 	}
-	return h.runAgent(ctx, parent, call, work, spec, client)
+	return as.host.runAgent(ctx, parent, call, work, spec, client)
 }
 
 // agentSpec is what the agent's session is like: as the one that starts it, but for

@@ -21,7 +21,7 @@ import (
 // withAgents is a bench whose models can start agents.
 func withAgents(t *testing.T, m model.Model, tools ...tool.Tool) *bench {
 	b := newBench(t, m, tools...)
-	b.opts.ToolsOf = func(h *session.Host) turn.Catalog { return builtin.New(h) }
+	b.opts.ToolsOf = func(h *session.Host) turn.Catalog { return builtin.New(h.Skills, h.Agents) }
 	b.restart()
 	return b
 }

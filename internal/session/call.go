@@ -63,7 +63,7 @@ func (s *Session) environment(ctx context.Context) (env []string, err error) {
 	if known := s.env.Load(); known != nil {
 		return *known, nil
 	}
-	text, err := s.host.store.Secret(ctx, s.id, SecretEnv)
+	text, err := s.host.store.Secret(ctx, s.id, secretEnv)
 	if err == nil && text != nil {
 		err = json.Unmarshal(text, &env)
 	}

@@ -21,8 +21,8 @@ func (s *Session) checkpoint(number int, summary string) string {
 }
 
 // Bare reports whether the clients of a session want it to have no folder.
-func (h *Host) Bare(id event.SessionID) bool {
-	s := h.peek(id)
+func (set Settings) Bare(id event.SessionID) bool {
+	s := set.host.peek(id)
 	return s != nil && s.bare.Load()
 }
 

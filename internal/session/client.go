@@ -39,6 +39,9 @@ type Client struct {
 	Transform Transform
 }
 
+// Clients knows who is attached to sessions, and what they can do.
+type Clients struct{ host *Host }
+
 // An attachment is a client of a session.
 type attachment struct {
 	spec  *Client

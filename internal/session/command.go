@@ -86,11 +86,14 @@ func (tx *txn) usageCommand(string) (string, error) {
 	return fmt.Sprintf("%d turns, %d model requests, %d tokens in, %d tokens out.", t.Turns, t.Steps, t.InputTokens, t.OutputTokens), nil
 }
 
+// Commands carries out commands that a person wrote.
+type Commands struct{ host *Host }
+
 // Execute lets the client that has a command carry it out, and waits for it. It
 // returns what the client says went wrong.
-func (h *Host) Execute(ctx context.Context, id event.SessionID, name, args, key string) (fault string, err error) {
+func (cs Commands) Execute(ctx context.Context, id event.SessionID, name, args, key string) (fault string, err error) {
 	d := event.CommandExecuteData{RequestID: event.NewID(), Args: args, Key: key}
-	e, err := h.exchange(ctx, id, func(tx *txn) (string, error) {
+	e, err := cs.host.exchange(ctx, id, func(tx *txn) (string, error) {
 		if before := tx.State.Sent(key); before != "" {
 			return before, nil
 		}
@@ -110,8 +113,8 @@ func (h *Host) Execute(ctx context.Context, id event.SessionID, name, args, key 
 
 // Invoke carries out a command of the runtime, and returns what it says. It
 // reports false if there is none of that name.
-func (h *Host) Invoke(ctx context.Context, id event.SessionID, name, args string) (text string, found bool, err error) {
-	err = h.do(ctx, id, func(tx *txn) (err error) {
+func (cs Commands) Invoke(ctx context.Context, id event.SessionID, name, args string) (text string, found bool, err error) {
+	err = cs.host.do(ctx, id, func(tx *txn) (err error) {
 		if err = tx.exists(); err != nil {
 			return err
 		}
@@ -124,10 +127,10 @@ func (h *Host) Invoke(ctx context.Context, id event.SessionID, name, args string
 	return text, found, err
 }
 
-// CarriedOut tells what became of a command that a client was asked to carry
+// Finish tells what became of a command that a client was asked to carry
 // out, and reports whether this answer won.
-func (h *Host) CarriedOut(ctx context.Context, id event.SessionID, requestID, key, fault string) (won bool, err error) {
-	err = h.do(ctx, id, func(tx *txn) error {
+func (cs Commands) Finish(ctx context.Context, id event.SessionID, requestID, key, fault string) (won bool, err error) {
+	err = cs.host.do(ctx, id, func(tx *txn) error {
 		if err := tx.exists(); err != nil {
 			return err
 		}
@@ -145,10 +148,10 @@ type Queued struct {
 	Stop    bool // the queue is to rest until something new comes
 }
 
-// RespondQueued tells what became of a command from the queue, and reports
+// FinishQueued tells what became of a command from the queue, and reports
 // whether this answer won. One that was not handled goes the ordinary way.
-func (h *Host) RespondQueued(ctx context.Context, id event.SessionID, requestID, key string, q Queued) (won bool, err error) {
-	err = h.do(ctx, id, func(tx *txn) error {
+func (cs Commands) FinishQueued(ctx context.Context, id event.SessionID, requestID, key string, q Queued) (won bool, err error) {
+	err = cs.host.do(ctx, id, func(tx *txn) error {
 		if err := tx.exists(); err != nil {
 			return err
 		}
@@ -212,17 +215,17 @@ func (tx *txn) asCommand(in event.InputAcceptedData) event.InputAcceptedData {
 	return in
 }
 
-// Interest remembers that a client looks after a kind of events, until its
+// AddInterest remembers that a client looks after a kind of events, until its
 // handle is released or the client leaves.
-func (h *Host) Interest(id event.SessionID, c *Client, handle string, kind event.Type) {
-	h.attachmentOf(id, c, func(a *attachment) { a.interest[handle] = kind })
+func (cs Clients) AddInterest(id event.SessionID, c *Client, handle string, kind event.Type) {
+	cs.host.attachmentOf(id, c, func(a *attachment) { a.interest[handle] = kind })
 }
 
-// Release forgets an interest. A command that waits for those who look after the
+// RemoveInterest forgets an interest. A command that waits for those who look after the
 // queue goes the ordinary way if nobody does any more.
-func (h *Host) Release(id event.SessionID, c *Client, handle string) {
-	h.attachmentOf(id, c, func(a *attachment) { delete(a.interest, handle) })
-	if s := h.peek(id); s != nil && s.asks.Load() {
+func (cs Clients) RemoveInterest(id event.SessionID, c *Client, handle string) {
+	cs.host.attachmentOf(id, c, func(a *attachment) { delete(a.interest, handle) })
+	if s := cs.host.peek(id); s != nil && s.asks.Load() {
 		s.post((*txn).unattended)
 	}
 }

@@ -212,7 +212,7 @@ func decoded[T any](t *testing.T, e event.Event) T {
 
 func (s *squeezed) epoch() string {
 	s.t.Helper()
-	f, err := s.host.Fill(s.t.Context(), "s")
+	f, err := s.host.Context.Fill(s.t.Context(), "s")
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -271,7 +271,7 @@ func TestOnlyNewSystemMessagesAreToldByACompaction(t *testing.T) {
 	s.say("first")
 	s.say("second")
 	at, shown := s.end(), len(s.v.kinds())
-	if d, err := s.host.Compact(t.Context(), "s", session.Squeeze{}); err != nil || d.Outcome != "done" {
+	if d, err := s.host.Context.Compact(t.Context(), "s", session.Squeeze{}); err != nil || d.Outcome != "done" {
 		t.Fatalf("it ended with %+v, %v", d, err)
 	}
 	var texts []string
@@ -400,7 +400,7 @@ func TestAMessageLargerThanTheWindowIsAClearError(t *testing.T) {
 		t.Errorf("%d attempts were made", n)
 	}
 	at := s.end()
-	events, err := s.host.Messages(t.Context(), "s")
+	events, err := s.host.Log.Messages(t.Context(), "s")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -569,11 +569,11 @@ func TestAnAbortEndsTheCompactionThatTheTurnWaitsFor(t *testing.T) {
 func TestACompactionByHand(t *testing.T) {
 	m := &teller{lines: []line{{text: "hi"}, {text: "on"}}, summaries: []line{{text: "They said hi."}}}
 	s := squeeze(t, m, event.SessionConfiguredData{})
-	if d, err := s.host.Compact(t.Context(), "s", session.Squeeze{}); err != nil || d.Outcome != "skipped" {
+	if d, err := s.host.Context.Compact(t.Context(), "s", session.Squeeze{}); err != nil || d.Outcome != "skipped" {
 		t.Errorf("an empty session: %+v, %v", d, err)
 	}
 	s.say("first")
-	d, err := s.host.Compact(t.Context(), "s", session.Squeeze{Instructions: "Mind the gap."})
+	d, err := s.host.Context.Compact(t.Context(), "s", session.Squeeze{Instructions: "Mind the gap."})
 	if err != nil || d.Outcome != "done" || d.Trigger != event.TriggerManual || d.EpochID != s.epoch() {
 		t.Fatalf("it ended with %+v, %v", d, err)
 	}
@@ -584,7 +584,7 @@ func TestACompactionByHand(t *testing.T) {
 	if texts := m.texts(); len(texts) != 2 || !strings.Contains(texts[0], "They said hi.") {
 		t.Errorf("the model was told %q", texts)
 	}
-	if _, err := s.host.Compact(t.Context(), "nobody", session.Squeeze{}); !errors.Is(err, session.ErrNotFound) {
+	if _, err := s.host.Context.Compact(t.Context(), "nobody", session.Squeeze{}); !errors.Is(err, session.ErrNotFound) {
 		t.Errorf("an unknown session: %v", err)
 	}
 }
@@ -607,7 +607,7 @@ func TestACompactionByHandLeavesTheCallsThatAreBeingMadeAlone(t *testing.T) {
 	s.say("first")
 	s.send("s", event.InputAcceptedData{Prompt: "second"})
 	<-w.begun
-	if d, err := s.host.Compact(t.Context(), "s", session.Squeeze{}); err != nil || d.Outcome != "done" {
+	if d, err := s.host.Context.Compact(t.Context(), "s", session.Squeeze{}); err != nil || d.Outcome != "done" {
 		t.Errorf("it ended with %+v, %v", d, err)
 	}
 	for _, msg := range m.summed[0].Messages {
@@ -629,17 +629,17 @@ func TestACompactionByHandCanBeCancelled(t *testing.T) {
 	s.say("first")
 	done := make(chan event.CompactionCompleteData, 1)
 	go func() {
-		d, _ := s.host.Compact(context.Background(), "s", session.Squeeze{})
+		d, _ := s.host.Context.Compact(context.Background(), "s", session.Squeeze{})
 		done <- d
 	}()
 	_, s.n = s.v.await(t, s.n, event.CompactionStart)
-	if _, err := s.host.Compact(t.Context(), "s", session.Squeeze{}); !errors.Is(err, session.ErrCompacting) {
+	if _, err := s.host.Context.Compact(t.Context(), "s", session.Squeeze{}); !errors.Is(err, session.ErrCompacting) {
 		t.Errorf("a second one: %v", err)
 	}
-	if did, err := s.host.CancelCompaction(t.Context(), "s", false); did || err != nil {
+	if did, err := s.host.Context.CancelCompaction(t.Context(), "s", false); did || err != nil {
 		t.Errorf("one in the background was cancelled, though there is none: %v", err)
 	}
-	if did, err := s.host.CancelCompaction(t.Context(), "s", true); !did || err != nil {
+	if did, err := s.host.Context.CancelCompaction(t.Context(), "s", true); !did || err != nil {
 		t.Errorf("it was not cancelled: %v", err)
 	}
 	if d := <-done; d.Outcome != "failed" || d.Cause != event.CauseAborted {
@@ -652,22 +652,22 @@ func TestACompactionByHandCanBeCancelled(t *testing.T) {
 func TestUndoReturnsToTheEpochBefore(t *testing.T) {
 	m := &teller{lines: []line{{text: "hi"}, {text: "on"}, {text: "back"}, {text: "forth"}}, summaries: []line{{text: "They said hi."}}}
 	s := squeeze(t, m, event.SessionConfiguredData{})
-	if _, err := s.host.Uncompact(t.Context(), "s"); !errors.Is(err, session.ErrNoEpoch) {
+	if _, err := s.host.Context.Uncompact(t.Context(), "s"); !errors.Is(err, session.ErrNoEpoch) {
 		t.Errorf("without a compaction: %v", err)
 	}
 	s.say("first")
-	if _, err := s.host.Compact(t.Context(), "s", session.Squeeze{}); err != nil {
+	if _, err := s.host.Context.Compact(t.Context(), "s", session.Squeeze{}); err != nil {
 		t.Fatal(err)
 	}
 	s.say("second")
-	if _, err := s.host.Uncompact(t.Context(), "s"); err != nil {
+	if _, err := s.host.Context.Uncompact(t.Context(), "s"); err != nil {
 		t.Fatal(err)
 	}
 	s.say("third")
 	if texts := m.texts(); len(texts) != 5 || texts[1] != "hi" || texts[3] != "on" {
 		t.Errorf("after an undo the model was told %q", texts)
 	}
-	if _, err := s.host.Uncompact(t.Context(), "s"); err != nil {
+	if _, err := s.host.Context.Uncompact(t.Context(), "s"); err != nil {
 		t.Fatal(err)
 	}
 	s.say("fourth")
@@ -686,7 +686,7 @@ func TestARewindTakesEpochsBack(t *testing.T) {
 		head, _ := e.Head()
 		second = head.ID
 	}
-	if _, err := s.host.Compact(t.Context(), "s", session.Squeeze{}); err != nil {
+	if _, err := s.host.Context.Compact(t.Context(), "s", session.Squeeze{}); err != nil {
 		t.Fatal(err)
 	}
 	s.say("third")
@@ -792,11 +792,11 @@ func TestHooksHaveASayInACompaction(t *testing.T) {
 	s.attach(session.Spec{}, &session.Client{Hook: hook})
 	s.say("first")
 	output = `{"block":true,"reason":"not now"}`
-	if d, err := s.host.Compact(t.Context(), "s", session.Squeeze{}); err != nil || d.Outcome != "skipped" || d.Error != "not now" {
+	if d, err := s.host.Context.Compact(t.Context(), "s", session.Squeeze{}); err != nil || d.Outcome != "skipped" || d.Error != "not now" {
 		t.Errorf("a blocked one ended with %+v, %v", d, err)
 	}
 	output = `{"customInstructions":"Keep the names."}`
-	if d, err := s.host.Compact(t.Context(), "s", session.Squeeze{}); err != nil || d.Outcome != "done" {
+	if d, err := s.host.Context.Compact(t.Context(), "s", session.Squeeze{}); err != nil || d.Outcome != "done" {
 		t.Errorf("it ended with %+v, %v", d, err)
 	}
 	if last := m.summed[0].Messages; !strings.Contains(last[len(last)-1].Text, "Keep the names.") {
@@ -815,18 +815,18 @@ func TestHooksHaveASayInACompaction(t *testing.T) {
 func TestAHandoffChangesNothing(t *testing.T) {
 	m := &teller{lines: []line{{text: "hi"}}, summaries: []line{{text: "They said hi."}}}
 	s := squeeze(t, m, event.SessionConfiguredData{})
-	if text, err := s.host.Handoff(t.Context(), "s"); text != "" || err != nil {
+	if text, err := s.host.Context.Handoff(t.Context(), "s"); text != "" || err != nil {
 		t.Errorf("of an empty session: %q, %v", text, err)
 	}
 	s.say("first")
 	at := s.end()
-	if text, err := s.host.Handoff(t.Context(), "s"); text != "They said hi." || err != nil {
+	if text, err := s.host.Context.Handoff(t.Context(), "s"); text != "They said hi." || err != nil {
 		t.Errorf("handoff = %q, %v", text, err)
 	}
 	if s.end() != at {
 		t.Error("something was recorded")
 	}
-	if _, err := s.host.Handoff(t.Context(), "s"); err == nil {
+	if _, err := s.host.Context.Handoff(t.Context(), "s"); err == nil {
 		t.Error("no error although there was no summary")
 	}
 }

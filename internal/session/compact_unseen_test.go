@@ -40,7 +40,7 @@ func TestANotificationOutlivesACompactionBeforeItIsRead(t *testing.T) {
 			if got := notices(m.last(), "NEWS"); got != 1 {
 				t.Errorf("the model reads the news %d times in %q", got, m.texts())
 			}
-			if _, err := s.host.Uncompact(t.Context(), "s"); err != nil {
+			if _, err := s.host.Context.Uncompact(t.Context(), "s"); err != nil {
 				t.Fatal(err)
 			}
 			s.say("Have you?")

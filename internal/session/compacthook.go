@@ -53,7 +53,7 @@ func (h compactHooks) input() compactInput {
 
 // ask puts a hook to the clients. One that nobody answers counts as absent.
 func (h compactHooks) ask(ctx context.Context, kind string, in compactInput) (said compactOutput) {
-	ctx, cancel := context.WithTimeout(ctx, h.s.host.opts.HookTime)
+	ctx, cancel := context.WithTimeout(ctx, hookTime)
 	defer cancel()
 	input, err := json.Marshal(in)
 	if err != nil {

@@ -15,13 +15,13 @@ func orphaned(t *testing.T, further ...line) *squeezed {
 	m := &teller{lines: []line{{text: "hi"}, {text: "ho"}}, summaries: append([]line{{text: "They said hi."}, {wait: make(chan struct{})}}, further...)}
 	s := squeeze(t, m, event.SessionConfiguredData{})
 	s.say("first")
-	if d, err := s.host.Compact(t.Context(), "s", session.Squeeze{}); err != nil || d.Outcome != event.OutcomeDone {
+	if d, err := s.host.Context.Compact(t.Context(), "s", session.Squeeze{}); err != nil || d.Outcome != event.OutcomeDone {
 		t.Fatalf("%+v, %v", d, err)
 	}
 	s.say("second")
 	over := make(chan error, 1)
 	go func() {
-		_, err := s.host.Compact(t.Context(), "s", session.Squeeze{})
+		_, err := s.host.Context.Compact(t.Context(), "s", session.Squeeze{})
 		over <- err
 	}()
 	_, s.n = s.v.await(t, s.n, event.CompactionStart)
@@ -35,7 +35,7 @@ func orphaned(t *testing.T, further ...line) *squeezed {
 
 func TestACompactionByHandFollowsOneThatWasInterrupted(t *testing.T) {
 	s := orphaned(t, line{text: "They said ho."})
-	d, err := s.host.Compact(t.Context(), "s", session.Squeeze{})
+	d, err := s.host.Context.Compact(t.Context(), "s", session.Squeeze{})
 	if err != nil || d.Outcome != event.OutcomeDone {
 		t.Fatalf("%+v, %v", d, err)
 	}
@@ -47,7 +47,7 @@ func TestACompactionByHandFollowsOneThatWasInterrupted(t *testing.T) {
 
 func TestAnUndoFollowsACompactionThatWasInterrupted(t *testing.T) {
 	s := orphaned(t)
-	if _, err := s.host.Uncompact(t.Context(), "s"); err != nil {
+	if _, err := s.host.Context.Uncompact(t.Context(), "s"); err != nil {
 		t.Fatal(err)
 	}
 	if got := outcomes(s.compactions(0)); !slices.Equal(got, []string{"done", "failed"}) {

@@ -342,7 +342,7 @@ func (l *life) spend(i int, d day) error {
 	case "compact":
 		return l.compact(l.b.host)
 	case "cancel":
-		_, err := l.b.host.CancelCompaction(ctx, l.session, false)
+		_, err := l.b.host.Context.CancelCompaction(ctx, l.session, false)
 		return err
 	case "restart":
 		return l.restart()
@@ -362,7 +362,7 @@ func (l *life) spend(i int, d day) error {
 
 // compact compacts by hand. Another compaction may be under way.
 func (l *life) compact(host *session.Host) error {
-	_, err := host.Compact(l.t.Context(), l.session, session.Squeeze{Instructions: "Keep the numbers."})
+	_, err := host.Context.Compact(l.t.Context(), l.session, session.Squeeze{Instructions: "Keep the numbers."})
 	if errors.Is(err, session.ErrCompacting) {
 		return nil
 	}
@@ -467,7 +467,7 @@ func (l *life) undo() error {
 	if err != nil {
 		return err
 	}
-	_, err = l.b.host.Uncompact(l.t.Context(), l.session)
+	_, err = l.b.host.Context.Uncompact(l.t.Context(), l.session)
 	switch {
 	case errors.Is(err, session.ErrNoEpoch) && len(want.chapters) == 0, errors.Is(err, session.ErrBusy):
 		return nil
@@ -493,7 +493,7 @@ func (l *life) undo() error {
 
 // rewind takes the newest messages of the user back.
 func (l *life) rewind(back int) error {
-	shown, err := l.b.host.Messages(l.t.Context(), l.session)
+	shown, err := l.b.host.Log.Messages(l.t.Context(), l.session)
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ func TestTheSystemPromptOutlivesCompactions(t *testing.T) {
 		t.Errorf("the system prompt became %q", m.last().System)
 	}
 	s.restart()
-	if f, err := s.host.Fill(t.Context(), "s"); err != nil || f.System == 0 || f.Head == 0 || f.EpochID == "" {
+	if f, err := s.host.Context.Fill(t.Context(), "s"); err != nil || f.System == 0 || f.Head == 0 || f.EpochID == "" {
 		t.Errorf("after a restart: %+v, %v", f, err)
 	}
 }
@@ -58,7 +58,7 @@ func TestOldOutputIsLeftOutOfRequestsAndStaysInTheLog(t *testing.T) {
 					t.Error("a result in the log is not whole")
 				}
 			}
-			f, err := s.host.Fill(t.Context(), "s")
+			f, err := s.host.Context.Fill(t.Context(), "s")
 			if err != nil || (f.Pruned > 0) == keep {
 				t.Errorf("fill = %+v, %v", f, err)
 			}
@@ -87,12 +87,12 @@ func TestOpenTasksModeAndPlanAreToldAfterACompaction(t *testing.T) {
 	s.opts.Folder = func(event.SessionID) string { return filepath.Dir(plan) }
 	s.bench.restart()
 	s.attach(session.Spec{}, &session.Client{})
-	if err := s.host.SetMode(t.Context(), "s", event.ModePlan); err != nil {
+	if err := s.host.Settings.SetMode(t.Context(), "s", event.ModePlan); err != nil {
 		t.Fatal(err)
 	}
 	s.say("remember to feed the cat")
 	at := s.end()
-	if d, err := s.host.Compact(t.Context(), "s", session.Squeeze{}); err != nil || d.Outcome != "done" {
+	if d, err := s.host.Context.Compact(t.Context(), "s", session.Squeeze{}); err != nil || d.Outcome != "done" {
 		t.Fatalf("it ended with %+v, %v", d, err)
 	}
 	told := s.since(at, event.SystemMessage)
@@ -130,12 +130,12 @@ func TestWhatAProviderCountedCountsAfterARestart(t *testing.T) {
 	m := &teller{lines: []line{{text: "hi", usage: 5000}}}
 	s := squeeze(t, m, event.SessionConfiguredData{})
 	s.say("first")
-	before, err := s.host.Fill(t.Context(), "s")
+	before, err := s.host.Context.Fill(t.Context(), "s")
 	if err != nil || before.Tokens < 5000 || before.Source != "usage" {
 		t.Fatalf("fill = %+v, %v", before, err)
 	}
 	s.restart()
-	if after, err := s.host.Fill(t.Context(), "s"); err != nil || after.Reading != before.Reading {
+	if after, err := s.host.Context.Fill(t.Context(), "s"); err != nil || after.Reading != before.Reading {
 		t.Errorf("after a restart %+v, before %+v, %v", after.Reading, before.Reading, err)
 	}
 }
@@ -190,7 +190,7 @@ func TestASummaryIsCopiedToACheckpoint(t *testing.T) {
 			s.bench.restart()
 			s.attach(session.Spec{Config: event.SessionConfiguredData{Infinite: infinite}}, &session.Client{})
 			s.say("first")
-			d, err := s.host.Compact(t.Context(), "s", session.Squeeze{})
+			d, err := s.host.Context.Compact(t.Context(), "s", session.Squeeze{})
 			if err != nil || d.Outcome != "done" {
 				t.Fatalf("it ended with %+v, %v", d, err)
 			}

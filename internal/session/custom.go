@@ -13,11 +13,11 @@ import (
 // ErrAgent means that there is no such agent.
 var ErrAgent = errors.New("there is no such agent")
 
-// ChooseAgent lets a custom agent answer in a session from the next turn on: with
+// Choose lets a custom agent answer in a session from the next turn on: with
 // its prompt, its tools and its model.
-func (h *Host) ChooseAgent(ctx context.Context, id event.SessionID, name string) (event.CustomAgent, error) {
+func (as Agents) Choose(ctx context.Context, id event.SessionID, name string) (event.CustomAgent, error) {
 	var chosen event.CustomAgent
-	err := h.change(ctx, id, func(tx *txn) error {
+	err := as.host.change(ctx, id, func(tx *txn) error {
 		a := tx.State.Setup.Config.Custom(name)
 		if a == nil {
 			return fmt.Errorf("agent %s: %w", name, ErrAgent)
@@ -52,9 +52,9 @@ func (tx *txn) takeModel(a *event.CustomAgent) error {
 	return tx.Record(to)
 }
 
-// DismissAgent lets the session answer as it did before an agent was chosen.
-func (h *Host) DismissAgent(ctx context.Context, id event.SessionID) error {
-	return h.change(ctx, id, func(tx *txn) error {
+// Dismiss lets the session answer as it did before an agent was chosen.
+func (as Agents) Dismiss(ctx context.Context, id event.SessionID) error {
+	return as.host.change(ctx, id, func(tx *txn) error {
 		if tx.State.Setup.Config.Selected == "" {
 			return nil
 		}
@@ -76,9 +76,9 @@ func (tx *txn) letGo() error {
 	return tx.setModel(Choice{Model: had.Model, Effort: had.ReasoningEffort})
 }
 
-// SetAgentPrompt gives a custom agent another prompt.
-func (h *Host) SetAgentPrompt(ctx context.Context, id event.SessionID, name, prompt string) error {
-	return h.change(ctx, id, func(tx *txn) error {
+// SetPrompt gives a custom agent another prompt.
+func (as Agents) SetPrompt(ctx context.Context, id event.SessionID, name, prompt string) error {
+	return as.host.change(ctx, id, func(tx *txn) error {
 		to := tx.State.Setup.Config
 		if to.Custom(name) == nil {
 			return fmt.Errorf("agent %s: %w", name, ErrAgent)
@@ -89,9 +89,9 @@ func (h *Host) SetAgentPrompt(ctx context.Context, id event.SessionID, name, pro
 	})
 }
 
-// TellAgents tells the clients of a session which agents there are.
-func (h *Host) TellAgents(ctx context.Context, id event.SessionID, d event.CustomAgentsUpdatedData) error {
-	return h.change(ctx, id, func(tx *txn) error {
+// Announce tells the clients of a session which agents there are.
+func (as Agents) Announce(ctx context.Context, id event.SessionID, d event.CustomAgentsUpdatedData) error {
+	return as.host.change(ctx, id, func(tx *txn) error {
 		tx.Tell(d)
 		return nil
 	})

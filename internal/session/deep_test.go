@@ -134,7 +134,7 @@ func TestAKindThatThisVersionDoesNotKnowIsNoDamage(t *testing.T) {
 	b.host.Close()
 	addRaw(t, b.store, "s", "future.kind", `{"of":["a",{"later":"version"}]}`)
 	b.start()
-	if _, err := b.host.Verify(t.Context(), "s"); err != nil {
+	if _, err := b.host.Log.Verify(t.Context(), "s"); err != nil {
 		t.Fatal(err)
 	}
 	v := b.resume("s")
@@ -156,7 +156,7 @@ func TestVerifyingLiftsTheQuarantineOfASessionThatIsWhole(t *testing.T) {
 	if _, err := b.host.Status(t.Context(), "s"); err == nil {
 		t.Fatal("a quarantined session was opened")
 	}
-	if end, err := b.host.Verify(t.Context(), "s"); err != nil || end.Seq != 2 {
+	if end, err := b.host.Log.Verify(t.Context(), "s"); err != nil || end.Seq != 2 {
 		t.Fatalf("verify = %v, %v", end, err)
 	}
 	v := b.resume("s")
@@ -171,7 +171,7 @@ func TestVerifyingFindsAnEventThatCannotBeRead(t *testing.T) {
 	addRaw(t, b.memory, "s", event.SessionConfigured, `{"model":7}`)
 	b.start()
 	for range 2 { // the mark is lifted and set again
-		_, err := b.host.Verify(t.Context(), "s")
+		_, err := b.host.Log.Verify(t.Context(), "s")
 		if d, ok := errors.AsType[*eventlog.Damage](err); !ok || d.Seq != 3 {
 			t.Fatalf("verify = %v, want damage at 3", err)
 		}
@@ -179,7 +179,7 @@ func TestVerifyingFindsAnEventThatCannotBeRead(t *testing.T) {
 			t.Fatalf("session = %+v, %v; want it quarantined", s, err)
 		}
 	}
-	if _, err := b.host.Verify(t.Context(), "none"); !errors.Is(err, session.ErrNotFound) {
+	if _, err := b.host.Log.Verify(t.Context(), "none"); !errors.Is(err, session.ErrNotFound) {
 		t.Errorf("verify of no session: %v", err)
 	}
 }

@@ -219,14 +219,14 @@ func TestANewSessionHasNoSecretOfADeletedOne(t *testing.T) {
 	if _, err := b.host.Create(t.Context(), "s", session.Spec{Env: []string{"KEY=old"}}, &session.Client{Viewer: newViewer()}); err != nil {
 		t.Fatal(err)
 	}
-	if env, err := b.host.Environment(t.Context(), "s"); err != nil || len(env) != 1 {
+	if env, err := b.host.Settings.Environment(t.Context(), "s"); err != nil || len(env) != 1 {
 		t.Fatalf("%q, %v", env, err)
 	}
 	if err := b.host.Delete(t.Context(), "s"); err != nil {
 		t.Fatal(err)
 	}
 	b.create("s", &session.Client{})
-	if env, err := b.host.Environment(t.Context(), "s"); err != nil || len(env) > 0 {
+	if env, err := b.host.Settings.Environment(t.Context(), "s"); err != nil || len(env) > 0 {
 		t.Errorf("%q, %v", env, err)
 	}
 }
@@ -237,7 +237,7 @@ func TestADeletionEndsTheCompactionUnderWay(t *testing.T) {
 	s.say("first")
 	done := make(chan event.CompactionCompleteData, 1)
 	go func() {
-		d, _ := s.host.Compact(context.Background(), "s", session.Squeeze{})
+		d, _ := s.host.Context.Compact(context.Background(), "s", session.Squeeze{})
 		done <- d
 	}()
 	_, s.n = s.v.await(t, s.n, event.CompactionStart)

@@ -8,6 +8,6 @@ import (
 
 // Environment returns the environment of a session's commands; nil if it has
 // none of its own.
-func (h *Host) Environment(ctx context.Context, id event.SessionID) ([]string, error) {
-	return h.get(id).environment(ctx)
+func (set Settings) Environment(ctx context.Context, id event.SessionID) ([]string, error) {
+	return set.host.get(id).environment(ctx)
 }

@@ -77,9 +77,9 @@ func (s *Session) tellWaiting() {
 // stays open, whatever becomes of this process, until somebody answers it. If
 // the caller leaves first, it is cancelled unless keep says that the caller will
 // ask again.
-func (h *Host) Elicit(ctx context.Context, id event.SessionID, d event.ElicitationAskedData, keep func() bool) (turn.Filled, error) {
+func (qs Questions) Elicit(ctx context.Context, id event.SessionID, d event.ElicitationAskedData, keep func() bool) (turn.Filled, error) {
 	d.RequestID = event.NewID()
-	e, err := h.exchange(ctx, id, func(tx *txn) (string, error) {
+	e, err := qs.host.exchange(ctx, id, func(tx *txn) (string, error) {
 		if before := tx.State.Sent(d.Key); before != "" {
 			return before, nil
 		}
@@ -102,8 +102,8 @@ func (h *Host) Elicit(ctx context.Context, id event.SessionID, d event.Elicitati
 }
 
 // FillIn answers a form, and reports whether this answer won.
-func (h *Host) FillIn(ctx context.Context, id event.SessionID, requestID, key string, f turn.Filled) (won bool, err error) {
-	err = h.do(ctx, id, func(tx *txn) error {
+func (qs Questions) FillIn(ctx context.Context, id event.SessionID, requestID, key string, f turn.Filled) (won bool, err error) {
+	err = qs.host.do(ctx, id, func(tx *txn) error {
 		if err := tx.exists(); err != nil {
 			return err
 		}
@@ -162,8 +162,8 @@ func (s *Session) abilities() (forms bool, commands []event.Command) {
 
 // Abilities is what the clients of a session can do together: whether they can
 // put a form to a person, and the commands that they carry out.
-func (h *Host) Abilities(id event.SessionID) (forms bool, commands []event.Command) {
-	if s := h.peek(id); s != nil {
+func (cs Clients) Abilities(id event.SessionID) (forms bool, commands []event.Command) {
+	if s := cs.host.peek(id); s != nil {
 		return s.abilities()
 	}
 	return false, nil
@@ -183,17 +183,17 @@ func (tx *txn) tellAbilities(forms bool, commands []event.Command) {
 }
 
 // InUse reports whether a session has clients, or had one a moment ago.
-func (h *Host) InUse(id event.SessionID) bool {
-	s := h.peek(id)
+func (cs Clients) InUse(id event.SessionID) bool {
+	s := cs.host.peek(id)
 	return s != nil && s.attached()
 }
 
 // Follow shows a viewer what happens after a position, without making it a
 // client. The function returned ends that.
-func (h *Host) Follow(ctx context.Context, id event.SessionID, at event.Seq, viewer Viewer) (*View, func(), error) {
+func (cs Clients) Follow(ctx context.Context, id event.SessionID, at event.Seq, viewer Viewer) (*View, func(), error) {
 	var view *View
 	var s *Session
-	err := h.look(ctx, id, func(tx *txn) error {
+	err := cs.host.look(ctx, id, func(tx *txn) error {
 		if err := tx.exists(); err != nil {
 			return err
 		}
@@ -205,12 +205,15 @@ func (h *Host) Follow(ctx context.Context, id event.SessionID, at event.Seq, vie
 	if err != nil {
 		return nil, nil, err
 	}
-	return view, func() { view.Close(); h.forget(s) }, nil
+	return view, func() { view.Close(); cs.host.forget(s) }, nil
 }
 
-// Rules changes what clients have said about permissions.
-func (h *Host) Rules(ctx context.Context, id event.SessionID, change func(*event.ClientRules) error) error {
-	return h.do(ctx, id, func(tx *txn) error {
+// Permissions changes what sessions may do without asking.
+type Permissions struct{ host *Host }
+
+// ChangeRules changes what clients have said about permissions.
+func (ps Permissions) ChangeRules(ctx context.Context, id event.SessionID, change func(*event.ClientRules) error) error {
+	return ps.host.do(ctx, id, func(tx *txn) error {
 		if err := tx.exists(); err != nil {
 			return err
 		}
@@ -223,8 +226,8 @@ func (h *Host) Rules(ctx context.Context, id event.SessionID, change func(*event
 }
 
 // AllowAll says whether anybody is asked for permission, and tells how it was.
-func (h *Host) AllowAll(ctx context.Context, id event.SessionID, all bool) error {
-	return h.do(ctx, id, func(tx *txn) error {
+func (ps Permissions) AllowAll(ctx context.Context, id event.SessionID, all bool) error {
+	return ps.host.do(ctx, id, func(tx *txn) error {
 		if err := tx.exists(); err != nil {
 			return err
 		}
@@ -248,8 +251,8 @@ func (h *Host) AllowAll(ctx context.Context, id event.SessionID, all bool) error
 }
 
 // ResetGrants takes back what was allowed for the rest of a session.
-func (h *Host) ResetGrants(ctx context.Context, id event.SessionID, location bool) error {
-	return h.do(ctx, id, func(tx *txn) error {
+func (ps Permissions) ResetGrants(ctx context.Context, id event.SessionID, location bool) error {
+	return ps.host.do(ctx, id, func(tx *txn) error {
 		if err := tx.exists(); err != nil {
 			return err
 		}
@@ -267,9 +270,9 @@ func (h *Host) ResetGrants(ctx context.Context, id event.SessionID, location boo
 	})
 }
 
-// AnswersPermissions declares that a client of the session can be asked.
-func (h *Host) AnswersPermissions(ctx context.Context, id event.SessionID) error {
-	return h.do(ctx, id, func(tx *txn) error {
+// Declare declares that a client of the session can be asked.
+func (ps Permissions) Declare(ctx context.Context, id event.SessionID) error {
+	return ps.host.do(ctx, id, func(tx *txn) error {
 		if err := tx.exists(); err != nil {
 			return err
 		}

@@ -41,13 +41,13 @@ func TestAFormOutlivesTheRuntime(t *testing.T) {
 			keep := func() bool { return true }
 			lost, leave := context.WithCancel(t.Context())
 			over := make(chan error, 1)
-			go func() { _, err := b.host.Elicit(lost, "s", form, keep); over <- err }()
+			go func() { _, err := b.host.Questions.Elicit(lost, "s", form, keep); over <- err }()
 			e, _ := v.await(t, 0, event.ElicitationAsked)
 			d, _ := event.As[event.ElicitationAskedData](e)
 			leave()
 			<-over
 			answer := func() {
-				won, err := b.host.FillIn(t.Context(), "s", d.RequestID, "a", turn.Filled{Action: turn.Accept, Content: []byte(`{"name":"Mona"}`)})
+				won, err := b.host.Questions.FillIn(t.Context(), "s", d.RequestID, "a", turn.Filled{Action: turn.Accept, Content: []byte(`{"name":"Mona"}`)})
 				if !won || err != nil {
 					t.Fatal(won, err)
 				}
@@ -63,14 +63,14 @@ func TestAFormOutlivesTheRuntime(t *testing.T) {
 				}
 				answer()
 			}
-			filled, err := b.host.Elicit(t.Context(), "s", form, keep)
+			filled, err := b.host.Questions.Elicit(t.Context(), "s", form, keep)
 			if err != nil || filled.Action != turn.Accept || string(filled.Content) != `{"name":"Mona"}` {
 				t.Errorf("filled %+v, %v", filled, err)
 			}
-			if won, _ := b.host.FillIn(t.Context(), "s", d.RequestID, "a", turn.Filled{Action: turn.Accept}); !won {
+			if won, _ := b.host.Questions.FillIn(t.Context(), "s", d.RequestID, "a", turn.Filled{Action: turn.Accept}); !won {
 				t.Error("the same answer, given again, has not won")
 			}
-			if won, _ := b.host.FillIn(t.Context(), "s", d.RequestID, "b", turn.Filled{Action: turn.Accept}); won {
+			if won, _ := b.host.Questions.FillIn(t.Context(), "s", d.RequestID, "b", turn.Filled{Action: turn.Accept}); won {
 				t.Error("a second answer has won")
 			}
 		})
@@ -80,7 +80,7 @@ func TestAFormOutlivesTheRuntime(t *testing.T) {
 func TestAFormNeedsSomebodyWhoCanFillItIn(t *testing.T) {
 	b := newBench(t, offline.Model{})
 	b.create("s", &session.Client{})
-	_, err := b.host.Elicit(t.Context(), "s", event.ElicitationAskedData{Message: "?"}, func() bool { return false })
+	_, err := b.host.Questions.Elicit(t.Context(), "s", event.ElicitationAskedData{Message: "?"}, func() bool { return false })
 	if !errors.Is(err, session.ErrNobody) {
 		t.Error(err)
 	}
@@ -94,7 +94,7 @@ func TestACommandIsCarriedOutOnce(t *testing.T) {
 	v := b.create("s", client())
 	lost, leave := context.WithCancel(t.Context())
 	over := make(chan error, 1)
-	go func() { _, err := b.host.Execute(lost, "s", "deploy", "x", "k"); over <- err }()
+	go func() { _, err := b.host.Commands.Execute(lost, "s", "deploy", "x", "k"); over <- err }()
 	e, _ := v.await(t, 0, event.CommandExecute)
 	d, _ := event.As[event.CommandExecuteData](e)
 	leave()
@@ -102,8 +102,8 @@ func TestACommandIsCarriedOutOnce(t *testing.T) {
 	b.restart()
 	b.join("s", client(), session.Resume{Continue: yes()})
 	done := make(chan string, 1)
-	go func() { fault, _ := b.host.Execute(t.Context(), "s", "deploy", "x", "k"); done <- fault }()
-	if won, err := b.host.CarriedOut(t.Context(), "s", d.RequestID, "", "it broke"); !won || err != nil {
+	go func() { fault, _ := b.host.Commands.Execute(t.Context(), "s", "deploy", "x", "k"); done <- fault }()
+	if won, err := b.host.Commands.Finish(t.Context(), "s", d.RequestID, "", "it broke"); !won || err != nil {
 		t.Fatal(won, err)
 	}
 	if fault := <-done; fault != "it broke" {
@@ -126,14 +126,14 @@ func TestQueuedCommandsAndTheirOrderOutliveTheRuntime(t *testing.T) {
 	b.create("s", client)
 	hold := func(paused bool) {
 		t.Helper()
-		if _, err := b.host.ChangeQueue(t.Context(), "s", "", func(q *session.Queue) error { return q.Pause(paused) }); err != nil {
+		if _, err := b.host.Queues.Change(t.Context(), "s", "", func(q *session.Queue) error { return q.Pause(paused) }); err != nil {
 			t.Fatal(err)
 		}
 	}
 	hold(true)
 	first := b.send("s", event.InputAcceptedData{Prompt: "Reply with exactly: ONE"})
 	second := b.send("s", event.InputAcceptedData{Prompt: "/go now"})
-	b.host.ChangeQueue(t.Context(), "s", "", func(q *session.Queue) error { q.Move(second, 0); return nil })
+	b.host.Queues.Change(t.Context(), "s", "", func(q *session.Queue) error { q.Move(second, 0); return nil })
 	b.restart()
 	st, err := b.host.Status(t.Context(), "s")
 	if err != nil || len(st.Queue) != 2 || st.Queue[0].InputID != second || st.Queue[1].InputID != first || !st.Paused {
@@ -145,7 +145,7 @@ func TestQueuedCommandsAndTheirOrderOutliveTheRuntime(t *testing.T) {
 	d, _ := event.As[event.CommandExecuteData](e)
 	b.restart() // the command is with a client
 	v = b.join("s", &session.Client{Commands: client.Commands}, session.Resume{Continue: yes()})
-	if won, err := b.host.CarriedOut(t.Context(), "s", d.RequestID, "", ""); !won || err != nil {
+	if won, err := b.host.Commands.Finish(t.Context(), "s", d.RequestID, "", ""); !won || err != nil {
 		t.Fatal(won, err)
 	}
 	v.await(t, 0, event.SessionIdle)
@@ -205,10 +205,10 @@ func TestASuspendedTurnOutlivesTheRuntime(t *testing.T) {
 func TestWhatClientsSayAboutPermissionsOutlivesTheRuntime(t *testing.T) {
 	b := newBench(t, offline.Model{})
 	b.create("s", &session.Client{Permission: true, Tools: []event.ExternalTool{{Name: "act"}}})
-	if err := b.host.AllowAll(t.Context(), "s", true); err != nil {
+	if err := b.host.Permissions.AllowAll(t.Context(), "s", true); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.host.Rules(t.Context(), "s", func(r *event.ClientRules) error { r.Directories = []string{"/x"}; return nil }); err != nil {
+	if err := b.host.Permissions.ChangeRules(t.Context(), "s", func(r *event.ClientRules) error { r.Directories = []string{"/x"}; return nil }); err != nil {
 		t.Fatal(err)
 	}
 	b.restart()
@@ -243,7 +243,7 @@ func TestAFormOfASessionThatIsDeletedHasNoAnswer(t *testing.T) {
 	v := b.create("s", &session.Client{Forms: true})
 	over := make(chan error, 1)
 	go func() {
-		_, err := b.host.Elicit(context.Background(), "s", event.ElicitationAskedData{Message: "?"}, func() bool { return true })
+		_, err := b.host.Questions.Elicit(context.Background(), "s", event.ElicitationAskedData{Message: "?"}, func() bool { return true })
 		over <- err
 	}()
 	v.await(t, 0, event.ElicitationAsked)

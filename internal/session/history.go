@@ -10,6 +10,9 @@ import (
 	"github.com/abide-run/abide/internal/window/compact"
 )
 
+// Context looks after what the models of sessions see, and how full their windows are.
+type Context struct{ host *Host }
+
 // A Squeeze says how a session is compacted by hand.
 type Squeeze struct {
 	Instructions string
@@ -18,9 +21,9 @@ type Squeeze struct {
 
 // Compact compacts a session whether or not it is due, and returns what came of
 // it. It goes on if nobody waits any more.
-func (h *Host) Compact(ctx context.Context, id event.SessionID, how Squeeze) (event.CompactionCompleteData, error) {
+func (cx Context) Compact(ctx context.Context, id event.SessionID, how Squeeze) (event.CompactionCompleteData, error) {
 	done := make(chan event.CompactionCompleteData, 1)
-	err := h.do(ctx, id, func(tx *txn) error {
+	err := cx.host.do(ctx, id, func(tx *txn) error {
 		if err := tx.unorphan(); err != nil {
 			return err
 		}
@@ -45,8 +48,8 @@ func (h *Host) Compact(ctx context.Context, id event.SessionID, how Squeeze) (ev
 		return d, nil
 	case <-ctx.Done():
 		return event.CompactionCompleteData{}, context.Cause(ctx)
-	case <-h.ctx.Done():
-		return event.CompactionCompleteData{}, context.Cause(h.ctx)
+	case <-cx.host.ctx.Done():
+		return event.CompactionCompleteData{}, context.Cause(cx.host.ctx)
 	}
 }
 
@@ -61,8 +64,8 @@ func (tx *txn) unorphan() error {
 
 // CancelCompaction gives up the compaction under way, if it was asked for by hand
 // or not, as the caller says. It reports whether there was one.
-func (h *Host) CancelCompaction(ctx context.Context, id event.SessionID, manual bool) (cancelled bool, err error) {
-	err = h.do(ctx, id, func(tx *txn) (err error) {
+func (cx Context) CancelCompaction(ctx context.Context, id event.SessionID, manual bool) (cancelled bool, err error) {
+	err = cx.host.do(ctx, id, func(tx *txn) (err error) {
 		if err = tx.exists(); err != nil {
 			return err
 		}
@@ -75,9 +78,9 @@ func (h *Host) CancelCompaction(ctx context.Context, id event.SessionID, manual 
 }
 
 // Handoff summarises a session for whoever takes over. Nothing is changed by it.
-func (h *Host) Handoff(ctx context.Context, id event.SessionID) (string, error) {
+func (cx Context) Handoff(ctx context.Context, id event.SessionID) (string, error) {
 	var c *compaction
-	err := h.look(ctx, id, func(tx *txn) (err error) {
+	err := cx.host.look(ctx, id, func(tx *txn) (err error) {
 		if err = tx.exists(); err == nil {
 			c, err = tx.s.plan(tx, occasion{trigger: event.TriggerManual, point: event.PointBackground, limit: tx.s.gauged().policy.Limit})
 		}
@@ -86,7 +89,7 @@ func (h *Host) Handoff(ctx context.Context, id event.SessionID) (string, error) 
 	if err != nil {
 		return "", err
 	}
-	h.get(id).summarise(ctx, c)
+	cx.host.get(id).summarise(ctx, c)
 	switch r := c.job.Result(); r.Outcome {
 	case compact.Done:
 		return r.Summary, nil
@@ -105,9 +108,9 @@ var ErrBusy = errors.New("a turn is under way: wait for its end, or stop it")
 
 // Uncompact returns to what the model saw before the last compaction, and what was
 // said since. Done twice, it is undone.
-func (h *Host) Uncompact(ctx context.Context, id event.SessionID) (event.ContextEpochData, error) {
+func (cx Context) Uncompact(ctx context.Context, id event.SessionID) (event.ContextEpochData, error) {
 	var opened event.ContextEpochData
-	err := h.do(ctx, id, func(tx *txn) error {
+	err := cx.host.do(ctx, id, func(tx *txn) error {
 		if err := tx.unorphan(); err != nil {
 			return err
 		}
@@ -118,7 +121,7 @@ func (h *Host) Uncompact(ctx context.Context, id event.SessionID) (event.Context
 		case tx.State.Turn != nil || tx.State.Context.Compaction != nil:
 			return fmt.Errorf("session %s: %w", id, ErrBusy)
 		}
-		base, tokens, err := h.before(ctx, id, is)
+		base, tokens, err := cx.host.before(ctx, id, is)
 		if err != nil {
 			return err
 		}
@@ -157,8 +160,8 @@ func (h *Host) before(ctx context.Context, id event.SessionID, is event.ContextE
 }
 
 // Fill tells what fills the window of a session's model.
-func (h *Host) Fill(ctx context.Context, id event.SessionID) (f Fill, err error) {
-	err = h.look(ctx, id, func(tx *txn) (err error) {
+func (cx Context) Fill(ctx context.Context, id event.SessionID) (f Fill, err error) {
+	err = cx.host.look(ctx, id, func(tx *txn) (err error) {
 		if err = tx.exists(); err == nil {
 			f, err = tx.fill()
 		}

@@ -18,6 +18,9 @@ import (
 // the client is no longer there.
 type Hook func(ctx context.Context, id event.SessionID, kind string, input json.RawMessage) (output json.RawMessage, err error)
 
+// hookTime is how long a client may take for a hook before it counts as absent.
+const hookTime = time.Minute
+
 // A hearing is a hook that is being asked in this process.
 type hearing struct {
 	cancel context.CancelFunc
@@ -106,7 +109,7 @@ func (tx *txn) startHook(step turn.StartHook) error {
 // askHook puts a hook to the clients when that it is asked is stored. It holds up
 // nobody but what it is about, and no longer than its time.
 func (s *Session) askHook(tx *txn, h event.HookStartData) {
-	ctx, cancel := context.WithTimeout(s.host.ctx, s.host.opts.HookTime)
+	ctx, cancel := context.WithTimeout(s.host.ctx, hookTime)
 	r := &hearing{cancel: cancel, queued: h.InputID != ""}
 	s.hearings.add(h.ID, r)
 	tx.then = append(tx.then, func() {

@@ -58,9 +58,6 @@ type Options struct {
 	Retries []time.Duration
 	// MaxQueue is how many inputs can wait while a turn runs; 20 if zero.
 	MaxQueue int
-	// HookTime is how long a client's hook may take before it counts as absent;
-	// a minute if zero.
-	HookTime time.Duration
 	// Instructions reads what a project's own files say to agents that work in a
 	// folder, and what stands in further folders. It is asked at the beginning of
 	// each turn; nothing is read if nil.
@@ -70,18 +67,18 @@ type Options struct {
 	// judged; nothing is if nil.
 	Standing func(dir string) (place string, rules []event.Rule, err error)
 	// Skills finds skills. There are none if nil.
-	Skills Skills
+	Skills SkillSource
 	// Folder returns the folder of a session's own files, which need not exist.
 	// There is none if nil.
 	Folder func(id event.SessionID) string
 	// ToolsOf returns the tools that need the host itself. They come after Tools.
 	ToolsOf func(*Host) turn.Catalog
 	// Tasks is what goes on in the background. There is nothing if nil.
-	Tasks Tasks
+	Tasks TaskSource
 	// Undo takes back what calls did to files. Nothing is taken back if nil.
 	Undo Undo
 	// Memory is what sessions are told of memory, and who extends it.
-	Memory Memory
+	Memory MemorySource
 	// Forget removes what a session that was deleted has outside of the store. It
 	// may have been removed in part before.
 	Forget func(id event.SessionID) error
@@ -94,8 +91,23 @@ type Options struct {
 // request.
 var defaultRetries = []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second}
 
-// A Host runs the sessions of a store.
+// A Host runs the sessions of a store. What every client needs are its own methods;
+// the rest hangs on a service for each feature.
 type Host struct {
+	Agents      Agents
+	Clients     Clients
+	Commands    Commands
+	Context     Context
+	Log         Log
+	Memory      Memory
+	Permissions Permissions
+	Questions   Questions
+	Queues      Queues
+	Settings    Settings
+	Skills      Skills
+	Tasks       Tasks
+	Todos       Todos
+
 	store eventlog.Store
 	opts  Options
 	log   *slog.Logger
@@ -131,10 +143,6 @@ var (
 	ErrNotFound = eventlog.ErrNotFound
 	// ErrClosed means that the host is stopping.
 	ErrClosed = errors.New("the engine is stopping")
-	// ErrQueueFull means that as many inputs wait as may.
-	ErrQueueFull = errors.New("the queue is full")
-	// ErrExists means that a session of that id exists already.
-	ErrExists = errors.New("a session of that id exists already")
 )
 
 // New returns a host. It does nothing before Start.
@@ -151,9 +159,6 @@ func New(store eventlog.Store, opts Options) *Host {
 	if opts.Retries == nil {
 		opts.Retries = defaultRetries
 	}
-	if opts.HookTime == 0 {
-		opts.HookTime = time.Minute
-	}
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
@@ -165,11 +170,19 @@ func New(store eventlog.Store, opts Options) *Host {
 		watchers: make(map[*Watcher]struct{}),
 		waking:   make(chan struct{}, maxWaking),
 	}
+	h.openServices()
 	if opts.ToolsOf != nil {
 		h.opts.Tools = append(slices.Clip(h.opts.Tools), opts.ToolsOf(h)...)
 	}
 	h.ctx, h.cancel = context.WithCancelCause(context.WithValue(context.Background(), turnKey{}, true))
 	return h
+}
+
+// openServices lets every service know its host.
+func (h *Host) openServices() {
+	h.Agents, h.Clients, h.Commands, h.Context = Agents{h}, Clients{h}, Commands{h}, Context{h}
+	h.Log, h.Memory, h.Permissions, h.Questions = Log{h}, Memory{h}, Permissions{h}, Questions{h}
+	h.Queues, h.Settings, h.Skills, h.Tasks, h.Todos = Queues{h}, Settings{h}, Skills{h}, Tasks{h}, Todos{h}
 }
 
 // Start lets every unfinished turn go on, and watches what goes on in the
@@ -246,7 +259,7 @@ func (h *Host) wake(id event.SessionID) {
 	if err != nil && h.ctx.Err() == nil && !errors.As(err, &damage) {
 		h.log.Error("an unfinished turn could not go on; it is tried again when the session is next used", "session", id, "err", err)
 	}
-	h.LetGo(id)
+	h.Unload(id)
 }
 
 // Close stops all work and waits for it. What is unfinished goes on when the

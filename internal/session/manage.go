@@ -34,28 +34,31 @@ func (h *Host) Info(ctx context.Context, id event.SessionID) (eventlog.Session, 
 	return h.store.Session(ctx, id)
 }
 
+// Log reads the events of sessions.
+type Log struct{ host *Host }
+
 // Events yields a session's stored events after the given position.
-func (h *Host) Events(ctx context.Context, id event.SessionID, after event.Seq) iter.Seq2[event.Event, error] {
-	return h.store.Read(ctx, id, after)
+func (l Log) Events(ctx context.Context, id event.SessionID, after event.Seq) iter.Seq2[event.Event, error] {
+	return l.host.store.Read(ctx, id, after)
 }
 
 // EventsFrom yields a session's stored events after an end that it had; the error
 // is eventlog.ErrConflict if it never did.
-func (h *Host) EventsFrom(ctx context.Context, id event.SessionID, after eventlog.End) iter.Seq2[event.Event, error] {
-	return h.store.ReadFrom(ctx, id, after)
+func (l Log) EventsFrom(ctx context.Context, id event.SessionID, after eventlog.End) iter.Seq2[event.Event, error] {
+	return l.host.store.ReadFrom(ctx, id, after)
 }
 
 // EndAt returns the end that a session had after n events; the error is
 // eventlog.ErrConflict if it has fewer.
-func (h *Host) EndAt(ctx context.Context, id event.SessionID, n event.Seq) (eventlog.End, error) {
-	return h.store.EndAt(ctx, id, n)
+func (l Log) EndAt(ctx context.Context, id event.SessionID, n event.Seq) (eventlog.End, error) {
+	return l.host.store.EndAt(ctx, id, n)
 }
 
 // Messages returns the events of a session that clients are shown, without what
 // was taken back.
-func (h *Host) Messages(ctx context.Context, id event.SessionID) ([]event.Event, error) {
+func (l Log) Messages(ctx context.Context, id event.SessionID) ([]event.Event, error) {
 	var list []event.Event
-	for e, err := range h.store.Read(ctx, id, 0) {
+	for e, err := range l.host.store.Read(ctx, id, 0) {
 		switch {
 		case errors.Is(err, eventlog.ErrNotFound):
 			return nil, fmt.Errorf("session %s: %w", id, ErrNotFound)
@@ -93,15 +96,15 @@ type Match struct {
 
 // Search yields the messages that have a text in them, whatever its case, the
 // last modified session first.
-func (h *Host) Search(ctx context.Context, text string) iter.Seq2[Match, error] {
+func (l Log) Search(ctx context.Context, text string) iter.Seq2[Match, error] {
 	needle := strings.ToLower(text)
 	return func(yield func(Match, error) bool) {
-		for s, err := range h.List(ctx) {
+		for s, err := range l.host.List(ctx) {
 			if err != nil {
 				yield(Match{}, err)
 				return
 			}
-			for e, err := range h.store.Read(ctx, s.ID, 0) {
+			for e, err := range l.host.store.Read(ctx, s.ID, 0) {
 				if err != nil {
 					break // a damaged session hides no other
 				}
@@ -145,8 +148,8 @@ func excerpt(line, needle string) string {
 }
 
 // Export writes a session's events, one a line, as they are stored.
-func (h *Host) Export(ctx context.Context, id event.SessionID, w io.Writer) error {
-	for e, err := range h.store.Read(ctx, id, 0) {
+func (l Log) Export(ctx context.Context, id event.SessionID, w io.Writer) error {
+	for e, err := range l.host.store.Read(ctx, id, 0) {
 		if err != nil {
 			return err
 		}
@@ -160,25 +163,25 @@ func (h *Host) Export(ctx context.Context, id event.SessionID, w io.Writer) erro
 // Verify reads a whole session, checks its chain, and that its events can be read.
 // Damage is an error, and the session is quarantined. One that was quarantined and
 // is whole is so no longer: a version that could not read it may have set it aside.
-func (h *Host) Verify(ctx context.Context, id event.SessionID) (eventlog.End, error) {
-	if err := h.release(ctx, id); err != nil {
+func (l Log) Verify(ctx context.Context, id event.SessionID) (eventlog.End, error) {
+	if err := l.host.release(ctx, id); err != nil {
 		return eventlog.End{}, err
 	}
 	var end eventlog.End
 	var events []event.Event
-	for e, err := range h.store.Read(ctx, id, 0) {
+	for e, err := range l.host.store.Read(ctx, id, 0) {
 		if errors.Is(err, eventlog.ErrNotFound) {
 			return end, fmt.Errorf("session %s: %w", id, ErrNotFound)
 		}
 		if err != nil {
-			return end, h.unreadable(ctx, id, err)
+			return end, l.host.unreadable(ctx, id, err)
 		}
 		end = end.Next(e.Bytes)
 		events = append(events, e)
 	}
 	state := turn.New(id)
 	if err := state.Load(events); err != nil {
-		return end, h.undecodable(ctx, state, err)
+		return end, l.host.undecodable(ctx, state, err)
 	}
 	return end, nil
 }

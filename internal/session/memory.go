@@ -13,8 +13,8 @@ import (
 	"github.com/abide-run/abide/internal/turn"
 )
 
-// Memory joins sessions with what remembers them.
-type Memory struct {
+// A MemorySource joins sessions with what remembers them.
+type MemorySource struct {
 	// Recall is what a new session that works in a folder is told of memory, in at
 	// most so many tokens, and the pages it is from. Nothing is told if nil.
 	Recall func(dir, where string, tokens int) (text string, pages []string)
@@ -116,6 +116,9 @@ func (tx *txn) informed() string {
 	return loaded + "\n\n" + recalled
 }
 
+// Memory lets jobs read sessions, and record what they found.
+type Memory struct{ host *Host }
+
 // A Remembered is what a job needs to know of a session.
 type Remembered struct {
 	turn.Memory
@@ -127,8 +130,8 @@ type Remembered struct {
 }
 
 // Remembered tells how far a session was remembered.
-func (h *Host) Remembered(ctx context.Context, id event.SessionID) (r Remembered, err error) {
-	err = h.look(ctx, id, func(tx *txn) error {
+func (m Memory) Remembered(ctx context.Context, id event.SessionID) (r Remembered, err error) {
+	err = m.host.look(ctx, id, func(tx *txn) error {
 		if err := tx.exists(); err != nil {
 			return err
 		}
@@ -142,9 +145,9 @@ func (h *Host) Remembered(ctx context.Context, id event.SessionID) (r Remembered
 	return r, err
 }
 
-// LetGo takes a session out of memory that nobody is attached to: a job has read it,
+// Unload takes a session out of memory that nobody is attached to: a job has read it,
 // and is done. Work that is under way keeps it there.
-func (h *Host) LetGo(id event.SessionID) {
+func (h *Host) Unload(id event.SessionID) {
 	s := h.peek(id)
 	if s == nil {
 		return
@@ -169,20 +172,20 @@ func (r Remembered) End() (eventlog.End, error) {
 
 // Endpoint returns the model of a session, or another one that is reached the same
 // way.
-func (h *Host) Endpoint(ctx context.Context, id event.SessionID, config event.SessionConfiguredData, name string) (Endpoint, error) {
-	s := h.peek(id)
+func (set Settings) Endpoint(ctx context.Context, id event.SessionID, config event.SessionConfiguredData, name string) (Endpoint, error) {
+	s := set.host.peek(id)
 	if s == nil {
-		s = newSession(h, id)
+		s = newSession(set.host, id)
 	}
 	return s.resolve(ctx, config, name)
 }
 
-// Extracted records what a job has found in a part of the log, and removes its row in
+// RecordExtraction records what a job has found in a part of the log, and removes its row in
 // the same transaction. If there is more for the job to read, there is a next row.
 // The error is ErrMoved if the part does not begin where the last one ended any more,
 // or if something was taken back since the job looked.
-func (h *Host) Extracted(ctx context.Context, j eventlog.Job, looked Remembered, d event.MemoryExtractedData) error {
-	return h.do(ctx, j.Session, func(tx *txn) error {
+func (m Memory) RecordExtraction(ctx context.Context, j eventlog.Job, looked Remembered, d event.MemoryExtractedData) error {
+	return m.host.do(ctx, j.Session, func(tx *txn) error {
 		if err := tx.extract(looked, d); err != nil {
 			return err
 		}
@@ -199,8 +202,8 @@ func (h *Host) Extracted(ctx context.Context, j eventlog.Job, looked Remembered,
 
 // Quarantine records that nobody could read a part of the log, so that what comes
 // after it can be. Its row is set aside, with the part as its range.
-func (h *Host) Quarantine(ctx context.Context, j eventlog.Job, looked Remembered, d event.MemoryExtractedData) error {
-	return h.do(ctx, j.Session, func(tx *txn) error {
+func (m Memory) Quarantine(ctx context.Context, j eventlog.Job, looked Remembered, d event.MemoryExtractedData) error {
+	return m.host.do(ctx, j.Session, func(tx *txn) error {
 		if err := tx.extract(looked, d); err != nil {
 			return err
 		}
@@ -244,11 +247,11 @@ func (tx *txn) extract(looked Remembered, d event.MemoryExtractedData) error {
 	return nil
 }
 
-// Consolidated records that what was found up to a position is in the pages of
+// RecordConsolidation records that what was found up to a position is in the pages of
 // memory, and removes the row of the job. The error is ErrMoved if another job was
 // faster.
-func (h *Host) Consolidated(ctx context.Context, j eventlog.Job, looked Remembered, d event.MemoryConsolidatedData) error {
-	return h.do(ctx, j.Session, func(tx *txn) error {
+func (m Memory) RecordConsolidation(ctx context.Context, j eventlog.Job, looked Remembered, d event.MemoryConsolidatedData) error {
+	return m.host.do(ctx, j.Session, func(tx *txn) error {
 		if err := tx.exists(); err != nil {
 			return err
 		}
@@ -268,20 +271,20 @@ func (h *Host) Consolidated(ctx context.Context, j eventlog.Job, looked Remember
 
 // Schedule writes down that a session is to be consolidated now, with what was not
 // extracted yet, and returns the id of the job. Nothing was done when it returns.
-func (h *Host) Schedule(ctx context.Context, id event.SessionID) (string, error) {
+func (m Memory) Schedule(ctx context.Context, id event.SessionID) (string, error) {
 	var j eventlog.Job
-	err := h.look(ctx, id, func(tx *txn) error {
+	err := m.host.look(ctx, id, func(tx *txn) error {
 		j = tx.newJob(eventlog.JobConsolidate, tx.State.Seq, tx.State.Seq, tx.now)
 		return tx.exists()
 	})
 	if err != nil {
 		return "", err
 	}
-	if err := h.store.ChangeJobs(ctx, eventlog.JobChange{Verb: eventlog.AddJob, Job: j}); err != nil {
+	if err := m.host.store.ChangeJobs(ctx, eventlog.JobChange{Verb: eventlog.AddJob, Job: j}); err != nil {
 		return "", fmt.Errorf("schedule session %s: %w", id, err)
 	}
-	h.wakeJobs()
-	return h.scheduled(ctx, j)
+	m.host.wakeJobs()
+	return m.host.scheduled(ctx, j)
 }
 
 // scheduled returns the id of the row that stands for a job: one that was asked for
@@ -297,8 +300,8 @@ func (h *Host) scheduled(ctx context.Context, j eventlog.Job) (string, error) {
 }
 
 // RetryJob has a job that was set aside tried again.
-func (h *Host) RetryJob(ctx context.Context, id string) error {
-	j, err := h.store.Job(ctx, id)
+func (m Memory) RetryJob(ctx context.Context, id string) error {
+	j, err := m.host.store.Job(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -306,16 +309,16 @@ func (h *Host) RetryJob(ctx context.Context, id string) error {
 		return nil // somebody is at it
 	}
 	j.Attempts, j.Due = 0, time.Now()
-	if err := h.store.ChangeJobs(ctx, eventlog.JobChange{Verb: eventlog.PutJob, Job: j}); err != nil {
+	if err := m.host.store.ChangeJobs(ctx, eventlog.JobChange{Verb: eventlog.PutJob, Job: j}); err != nil {
 		return fmt.Errorf("retry job %s: %w", id, err)
 	}
-	h.wakeJobs()
+	m.host.wakeJobs()
 	return nil
 }
 
 // Jobs lists the rows of a session, or of all.
-func (h *Host) Jobs(ctx context.Context, id event.SessionID) ([]eventlog.Job, error) {
-	return h.store.Jobs(ctx, id)
+func (m Memory) Jobs(ctx context.Context, id event.SessionID) ([]eventlog.Job, error) {
+	return m.host.store.Jobs(ctx, id)
 }
 
 func (h *Host) wakeJobs() {
@@ -324,14 +327,14 @@ func (h *Host) wakeJobs() {
 	}
 }
 
-// ForgetMemory records that what was found in a session is not to be remembered, nor
+// Forget records that what was found in a session is not to be remembered, nor
 // what was said in it so far. Its jobs are gone.
-func (h *Host) ForgetMemory(ctx context.Context, id event.SessionID) error {
-	rows, err := h.store.Jobs(ctx, id)
+func (m Memory) Forget(ctx context.Context, id event.SessionID) error {
+	rows, err := m.host.store.Jobs(ctx, id)
 	if err != nil {
 		return err
 	}
-	return h.do(ctx, id, func(tx *txn) error {
+	return m.host.do(ctx, id, func(tx *txn) error {
 		if err := tx.exists(); err != nil {
 			return err
 		}

@@ -61,9 +61,12 @@ func (h *Host) change(ctx context.Context, id event.SessionID, f func(*txn) erro
 	})
 }
 
+// Settings reads and changes what sessions are configured with.
+type Settings struct{ host *Host }
+
 // SetMode says in which mode the agent of a session works.
-func (h *Host) SetMode(ctx context.Context, id event.SessionID, mode string) error {
-	return h.change(ctx, id, func(tx *txn) error {
+func (set Settings) SetMode(ctx context.Context, id event.SessionID, mode string) error {
+	return set.host.change(ctx, id, func(tx *txn) error {
 		if was := tx.State.Mode(); was != mode {
 			return tx.Record(event.ModeChangedData{NewMode: mode, PreviousMode: was})
 		}
@@ -71,9 +74,9 @@ func (h *Host) SetMode(ctx context.Context, id event.SessionID, mode string) err
 	})
 }
 
-// Suggest gives a session a name unless a person has given it one.
-func (h *Host) Suggest(ctx context.Context, id event.SessionID, name string) (taken bool, err error) {
-	err = h.change(ctx, id, func(tx *txn) error {
+// SuggestName gives a session a name unless a person has given it one.
+func (set Settings) SuggestName(ctx context.Context, id event.SessionID, name string) (taken bool, err error) {
+	err = set.host.change(ctx, id, func(tx *txn) error {
 		if taken = tx.State.About.Name == "" || tx.State.About.AutoNamed; !taken {
 			return nil
 		}
@@ -96,8 +99,8 @@ func (h *Host) Configure(ctx context.Context, id event.SessionID, f func(*event.
 
 // AddProviders adds to the providers and models that a session has. The secrets
 // are those of all that it has then; add makes them of those it had.
-func (h *Host) AddProviders(ctx context.Context, id event.SessionID, add func(config *event.SessionConfiguredData, secret []byte) ([]byte, error)) error {
-	return h.change(ctx, id, func(tx *txn) error {
+func (set Settings) AddProviders(ctx context.Context, id event.SessionID, add func(config *event.SessionConfiguredData, secret []byte) ([]byte, error)) error {
+	return set.host.change(ctx, id, func(tx *txn) error {
 		had, err := tx.secret()
 		if err != nil {
 			return err
@@ -116,9 +119,9 @@ func (h *Host) AddProviders(ctx context.Context, id event.SessionID, add func(co
 
 // Provider returns the provider of one of a session's models, or of the one it
 // uses, and its secrets.
-func (h *Host) Provider(ctx context.Context, id event.SessionID, name string) (json.RawMessage, []byte, error) {
+func (set Settings) Provider(ctx context.Context, id event.SessionID, name string) (json.RawMessage, []byte, error) {
 	var as choice
-	err := h.look(ctx, id, func(tx *txn) error {
+	err := set.host.look(ctx, id, func(tx *txn) error {
 		if err := tx.exists(); err != nil {
 			return err
 		}
@@ -178,18 +181,18 @@ func (s *Session) dismiss() {
 	}
 }
 
-// Offered returns the tools that the model of a session is told of; without a
+// OfferedTools returns the tools that the model of a session is told of; without a
 // session, those of the runtime.
-func (h *Host) Offered(ctx context.Context, id event.SessionID) ([]model.Tool, error) {
+func (set Settings) OfferedTools(ctx context.Context, id event.SessionID) ([]model.Tool, error) {
 	if id == "" {
-		return h.opts.Tools.Offer(turn.New(id)), nil
+		return set.host.opts.Tools.Offer(turn.New(id)), nil
 	}
 	var list []model.Tool
-	err := h.look(ctx, id, func(tx *txn) error {
+	err := set.host.look(ctx, id, func(tx *txn) error {
 		if err := tx.exists(); err != nil {
 			return err
 		}
-		list = h.opts.Tools.Offer(tx.State)
+		list = set.host.opts.Tools.Offer(tx.State)
 		return nil
 	})
 	return list, err

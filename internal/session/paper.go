@@ -35,7 +35,7 @@ func (s *Session) exportTo(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	err = s.host.Export(ctx, s.id, f)
+	err = s.host.Log.Export(ctx, s.id, f)
 	if closed := f.Close(); err == nil {
 		err = closed
 	}

@@ -16,3 +16,28 @@ func TestEveryActivityIsInTheList(t *testing.T) {
 		}
 	}
 }
+
+// A host that everything hangs on is read by nobody. What belongs to a feature goes
+// to the feature's service.
+func TestTheHostAndItsServicesStaySmall(t *testing.T) {
+	if n := reflect.TypeFor[*Host]().NumMethod(); n > 25 {
+		t.Errorf("Host has %d exported methods, which is more than 25", n)
+	}
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[Host]()) {
+		if !field.IsExported() {
+			continue
+		}
+		if n := reflect.PointerTo(field.Type).NumMethod(); n == 0 || n > 12 {
+			t.Errorf("the service %s has %d exported methods, want 1 to 12", field.Name, n)
+		}
+	}
+}
+
+func TestEveryServiceHasItsHost(t *testing.T) {
+	h := New(nil, Options{})
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[Host]()) {
+		if field.IsExported() && reflect.ValueOf(h).Elem().FieldByIndex(field.Index).IsZero() {
+			t.Errorf("Host.%s has no host: openServices lacks it", field.Name)
+		}
+	}
+}

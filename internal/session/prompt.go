@@ -75,7 +75,7 @@ func (s *Session) prepare(tx *txn) error {
 		s.prompt.prepared = map[string]string{}
 		return err
 	}
-	ctx, cancel := context.WithTimeout(s.host.ctx, s.host.opts.HookTime)
+	ctx, cancel := context.WithTimeout(s.host.ctx, hookTime)
 	p := &preparation{cancel}
 	s.prompt.now = p
 	tx.then = append(tx.then, func() {

@@ -8,15 +8,18 @@ import (
 	"github.com/abide-run/abide/internal/event"
 )
 
-// ErrPaused means that somebody holds the queue already.
-var ErrPaused = errors.New("queue_already_paused: somebody holds the queue already; let it go first")
+// errPaused means that somebody holds the queue already.
+var errPaused = errors.New("queue_already_paused: somebody holds the queue already; let it go first")
+
+// Queues changes the queues of sessions.
+type Queues struct{ host *Host }
 
 // A Queue is a session's queue, to be changed.
 type Queue struct {
-	Items   []event.InputAcceptedData
-	Running bool // a turn is under way
-	Paused  bool
+	Items []event.InputAcceptedData
 
+	running bool // a turn is under way
+	paused  bool
 	tx      *txn
 	change  event.QueueChangedData
 	changed bool
@@ -66,7 +69,7 @@ func (q *Queue) Edit(id, prompt, display string) bool {
 // is none.
 func (q *Queue) Steer(id string) bool {
 	i := q.find(id)
-	if i < 0 || !q.Running || q.Items[i].Kind != "" {
+	if i < 0 || !q.running || q.Items[i].Kind != "" {
 		return false
 	}
 	q.change.Steer, q.changed = id, true
@@ -75,10 +78,10 @@ func (q *Queue) Steer(id string) bool {
 
 // Pause holds the queue, or lets it go.
 func (q *Queue) Pause(paused bool) error {
-	if paused && q.Paused {
-		return ErrPaused
+	if paused && q.paused {
+		return errPaused
 	}
-	if paused != q.Paused {
+	if paused != q.paused {
 		q.change.Paused, q.changed = &paused, true
 	}
 	return nil
@@ -106,18 +109,18 @@ func (q *Queue) Duplicate(id string) (string, error) {
 	return q.Insert(in, i+1)
 }
 
-// ChangeQueue changes a session's queue. A change that came before with the same
+// Change changes a session's queue. A change that came before with the same
 // key is not made again: its outcome is returned, the id of the input that it
 // added if it added one.
-func (h *Host) ChangeQueue(ctx context.Context, id event.SessionID, key string, f func(*Queue) error) (before string, err error) {
-	err = h.do(ctx, id, func(tx *txn) error {
+func (qs Queues) Change(ctx context.Context, id event.SessionID, key string, f func(*Queue) error) (before string, err error) {
+	err = qs.host.do(ctx, id, func(tx *txn) error {
 		if err := tx.exists(); err != nil {
 			return err
 		}
 		if before = tx.State.Sent(key); before != "" {
 			return nil
 		}
-		q := &Queue{Items: slices.Clone(tx.State.Queue.Inputs), Running: tx.State.Turn != nil, Paused: tx.State.Queue.Paused, tx: tx}
+		q := &Queue{Items: slices.Clone(tx.State.Queue.Inputs), running: tx.State.Turn != nil, paused: tx.State.Queue.Paused, tx: tx}
 		if err := f(q); err != nil || !q.changed {
 			return err
 		}

@@ -7,6 +7,9 @@ import (
 	"github.com/abide-run/abide/internal/event"
 )
 
+// Questions asks people something, and knows what they were asked.
+type Questions struct{ host *Host }
+
 // A Reminder is an open question that is put to a client again.
 type Reminder struct {
 	RequestID string
@@ -17,12 +20,12 @@ type Reminder struct {
 
 // Open returns the open questions of a session and of the agents that work for
 // it, that the filter wants.
-func (h *Host) Open(ctx context.Context, id event.SessionID, filter func(event.Type) bool) ([]Reminder, error) {
-	st, err := h.Status(ctx, id)
+func (qs Questions) Open(ctx context.Context, id event.SessionID, filter func(event.Type) bool) ([]Reminder, error) {
+	st, err := qs.host.Status(ctx, id)
 	var open []Reminder
 	for i, e := range st.Questions {
 		if filter(e.Type) {
-			open = append(open, Reminder{RequestID: requestOf(e), Asked: e, Own: i < st.Own})
+			open = append(open, Reminder{RequestID: requestOf(e), Asked: e, Own: i < st.own})
 		}
 	}
 	return open, err
@@ -41,8 +44,8 @@ func requestOf(e event.Event) string {
 
 // Redeliver counts one more attempt for each of these questions that is still
 // open, and returns those. That is stored when it returns.
-func (h *Host) Redeliver(ctx context.Context, id event.SessionID, again []Reminder) ([]Reminder, error) {
-	still, err := h.Open(ctx, id, func(event.Type) bool { return true })
+func (qs Questions) Redeliver(ctx context.Context, id event.SessionID, again []Reminder) ([]Reminder, error) {
+	still, err := qs.Open(ctx, id, func(event.Type) bool { return true })
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +55,7 @@ func (h *Host) Redeliver(ctx context.Context, id event.SessionID, again []Remind
 	if len(again) == 0 {
 		return nil, nil
 	}
-	err = h.do(ctx, id, func(tx *txn) error {
+	err = qs.host.do(ctx, id, func(tx *txn) error {
 		d := event.QuestionsRedeliveredData{}
 		for _, r := range again {
 			d.RequestIDs = append(d.RequestIDs, r.RequestID)

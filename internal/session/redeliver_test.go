@@ -20,24 +20,24 @@ func TestTheAttemptsOfAQuestionOutliveTheRuntime(t *testing.T) {
 	asked, _ := v.await(t, 0, event.PermissionAsked)
 	d, _ := event.As[event.PermissionAskedData](asked)
 	for want := 2; want <= 4; want++ {
-		open, err := b.host.Open(t.Context(), "s", anything)
+		open, err := b.host.Questions.Open(t.Context(), "s", anything)
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := b.host.Redeliver(t.Context(), "s", open)
+		again, err := b.host.Questions.Redeliver(t.Context(), "s", open)
 		if err != nil || len(again) != 1 || again[0].RequestID != d.RequestID || again[0].Attempt != want {
 			t.Fatalf("put again is %+v, %v; want %s with attempt %d", again, err, d.RequestID, want)
 		}
 		b.restart()
 	}
-	open, err := b.host.Open(t.Context(), "s", anything)
+	open, err := b.host.Questions.Open(t.Context(), "s", anything)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := b.host.Answer(t.Context(), "s", turn.Answer{RequestID: d.RequestID, Permission: &turn.Decision{Kind: turn.ApproveOnce}}); err != nil {
 		t.Fatal(err)
 	}
-	if again, err := b.host.Redeliver(t.Context(), "s", open); err != nil || len(again) > 0 {
+	if again, err := b.host.Questions.Redeliver(t.Context(), "s", open); err != nil || len(again) > 0 {
 		t.Errorf("what is closed is put again: %+v, %v", again, err)
 	}
 	awaitIdle(t, b, "s")

@@ -17,8 +17,8 @@ import (
 
 // The names of what is kept beside the log.
 const (
-	SecretEnv      = "env"      // the session's environment, as JSON
-	SecretProvider = "provider" // keys of the session's own provider, as JSON
+	secretEnv      = "env"      // the session's environment, as JSON
+	secretProvider = "provider" // keys of the session's own provider, as JSON
 )
 
 // A Spec is what a session is to be like. Fields that are empty leave what is.
@@ -267,6 +267,8 @@ func (h *Host) SendWith(ctx context.Context, id event.SessionID, in event.InputA
 	return in.InputID, err
 }
 
+var errQueueFull = errors.New("the queue is full")
+
 func (tx *txn) accept(in event.InputAcceptedData) error {
 	switch in.Mode {
 	case event.ModeQueue, event.ModeSteer, event.ModeInterrupt:
@@ -278,7 +280,7 @@ func (tx *txn) accept(in event.InputAcceptedData) error {
 	}
 	in = tx.asCommand(in)
 	if waiting := len(tx.State.Queue.Inputs); in.Mode != event.ModeInterrupt && waiting >= tx.s.host.opts.MaxQueue {
-		return fmt.Errorf("%w: %d messages wait already; send it when one of them was taken, or with mode %s", ErrQueueFull, waiting, event.ModeInterrupt)
+		return fmt.Errorf("%w: %d messages wait already; send it when one of them was taken, or with mode %s", errQueueFull, waiting, event.ModeInterrupt)
 	}
 	tx.Tell(event.Empty(event.PendingMessagesModified))
 	if in.Mode == event.ModeInterrupt && tx.State.Turn != nil {
@@ -394,9 +396,9 @@ func (h *Host) Rename(ctx context.Context, id event.SessionID, name string) erro
 
 // Note records a remark of a client; an ephemeral one is only sent. It returns
 // the event's id.
-func (h *Host) Note(ctx context.Context, id event.SessionID, p event.Payload, ephemeral bool) (string, error) {
+func (l Log) Note(ctx context.Context, id event.SessionID, p event.Payload, ephemeral bool) (string, error) {
 	var noted string
-	err := h.do(ctx, id, func(tx *txn) error {
+	err := l.host.do(ctx, id, func(tx *txn) error {
 		if err := tx.exists(); err != nil {
 			return err
 		}
@@ -416,9 +418,7 @@ func (h *Host) Note(ctx context.Context, id event.SessionID, p event.Payload, ep
 type Status struct {
 	ID        event.SessionID
 	End       eventlog.End
-	Shown     event.Seq
 	Active    bool
-	Attached  bool
 	Name      string
 	AutoNamed bool // nobody gave it the name
 	Summary   string
@@ -428,9 +428,8 @@ type Status struct {
 	Totals    event.Totals
 	Queue     []event.InputAcceptedData
 	Questions []event.Event             // the open ones, as they were asked
-	Own       int                       // how many of them are the session's own; those of agents follow
-	Hidden    []event.HistoryHiddenData // what was taken back
-	Tools     []event.ExternalTool
+	own       int                       // how many of them are the session's own; those of agents follow
+	hidden    []event.HistoryHiddenData // what was taken back
 	Rules     event.ClientRules
 	AllowsAll bool
 	Paused    bool
@@ -439,7 +438,7 @@ type Status struct {
 
 // Hides reports whether the event at a position was taken back.
 func (s Status) Hides(n event.Seq) bool {
-	return slices.ContainsFunc(s.Hidden, func(d event.HistoryHiddenData) bool { return n >= d.From && n <= d.To })
+	return slices.ContainsFunc(s.hidden, func(d event.HistoryHiddenData) bool { return n >= d.From && n <= d.To })
 }
 
 // Status tells how a session stands.
@@ -452,9 +451,9 @@ func (h *Host) Status(ctx context.Context, id event.SessionID) (Status, error) {
 		}
 		s := tx.State
 		st = Status{
-			ID: s.ID, End: tx.s.end, Shown: s.Shown, Active: s.Active(), Attached: tx.s.attached(),
+			ID: s.ID, End: tx.s.end, Active: s.Active(),
 			Name: s.About.Name, AutoNamed: s.About.AutoNamed, Summary: s.About.Summary, Started: s.About.Started, Model: s.Setup.Model, Config: s.Setup.Config, Totals: s.About.Totals,
-			Queue: append([]event.InputAcceptedData{}, s.Queue.Inputs...), Hidden: s.Rewind.Hidden, Tools: s.Setup.Tools, Rules: s.Permission.Rules, AllowsAll: s.AllowsAll(), Paused: s.Queue.Paused, Mode: s.Mode(),
+			Queue: append([]event.InputAcceptedData{}, s.Queue.Inputs...), hidden: s.Rewind.Hidden, Rules: s.Permission.Rules, AllowsAll: s.AllowsAll(), Paused: s.Queue.Paused, Mode: s.Mode(),
 		}
 		for _, form := range s.Exchanges.Forms() {
 			st.Questions = append(st.Questions, form.Asked)
@@ -462,7 +461,7 @@ func (h *Host) Status(ctx context.Context, id event.SessionID) (Status, error) {
 		for _, c := range s.Questions() {
 			st.Questions = append(st.Questions, c.Asked)
 		}
-		st.Own, working = len(st.Questions), h.opts.Tools.Working(s)
+		st.own, working = len(st.Questions), h.opts.Tools.Working(s)
 		return nil
 	})
 	for _, agent := range working {

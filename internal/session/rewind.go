@@ -101,7 +101,7 @@ func (tx *txn) since(ctx context.Context, eventID string) (event.Seq, int, error
 	if err := tx.exists(); err != nil {
 		return 0, 0, err
 	}
-	shown, err := tx.s.host.Messages(ctx, tx.s.id)
+	shown, err := tx.s.host.Log.Messages(ctx, tx.s.id)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -110,7 +110,7 @@ func (tx *txn) since(ctx context.Context, eventID string) (event.Seq, int, error
 			return e.Seq, len(shown) - i, nil
 		}
 	}
-	for e, err := range tx.s.host.Events(ctx, tx.s.id, 0) {
+	for e, err := range tx.s.host.Log.Events(ctx, tx.s.id, 0) {
 		if err != nil {
 			return 0, 0, err
 		}

@@ -127,7 +127,7 @@ func TestARewindThatCannotRestoreSaysSo(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "the disk is gone") {
 		t.Errorf("error = %v", err)
 	}
-	if shown, _ := b.host.Messages(t.Context(), "s"); lastAnswer(t, shown) != "ONE" {
+	if shown, _ := b.host.Log.Messages(t.Context(), "s"); lastAnswer(t, shown) != "ONE" {
 		t.Errorf("answer = %q, want that of the first turn", lastAnswer(t, shown))
 	}
 }
@@ -158,7 +158,7 @@ func TestFilesAreTakenBackAfterTheLastWrite(t *testing.T) {
 		b.create("s", &session.Client{})
 		b.send("s", event.InputAcceptedData{Prompt: "Use act with value 'x'"})
 		<-r.begun
-		shown, err := b.host.Messages(t.Context(), "s")
+		shown, err := b.host.Log.Messages(t.Context(), "s")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -153,7 +153,7 @@ func (s *Session) keys(ctx context.Context) ([]byte, error) {
 	if kept := s.provider.Load(); kept != nil {
 		return *kept, nil
 	}
-	text, err := s.host.store.Secret(ctx, s.id, SecretProvider)
+	text, err := s.host.store.Secret(ctx, s.id, secretProvider)
 	if err == nil {
 		s.provider.CompareAndSwap(nil, &text)
 	}
@@ -216,7 +216,7 @@ func (tx *txn) keepSecrets(spec Spec) error {
 		if err != nil {
 			return err
 		}
-		tx.keep(SecretEnv, env)
+		tx.keep(secretEnv, env)
 	}
 	if spec.Provider == nil && spec.Config.Provider == nil && spec.Config.Providers == nil {
 		return nil
@@ -252,14 +252,14 @@ func (tx *txn) keepKeys(secret []byte, config event.SessionConfiguredData) error
 	}
 	now, err := kept.encode()
 	if err == nil && !bytes.Equal(now, text) {
-		tx.keep(SecretProvider, now)
+		tx.keep(secretProvider, now)
 	}
 	return err
 }
 
 // keys returns all keys of the session, as the transaction leaves them so far.
 func (tx *txn) keys() ([]byte, error) {
-	if pending := tx.kept(SecretProvider); pending != nil {
+	if pending := tx.kept(secretProvider); pending != nil {
 		return pending, nil
 	}
 	if tx.State.Seq == 0 {
@@ -292,9 +292,9 @@ func (tx *txn) renewSecrets(spec Spec) error {
 func (s *Session) storeSecrets(secrets []eventlog.Secret) {
 	for _, secret := range secrets {
 		switch secret.Name {
-		case SecretProvider:
+		case secretProvider:
 			s.provider.Store(&secret.Value)
-		case SecretEnv:
+		case secretEnv:
 			var env []string
 			if json.Unmarshal(secret.Value, &env) == nil { // it was encoded by us
 				s.env.Store(&env)

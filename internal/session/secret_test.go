@@ -252,7 +252,7 @@ func TestAKeyThatIsNotBoundIsForTheProviderThatTheSessionHas(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.host.Close()
-		if err := b.store.PutSecrets(t.Context(), "s", eventlog.Secret{Name: session.SecretProvider, Value: []byte(`{"apiKey":"key of http://b"}`)}); err != nil {
+		if err := b.store.PutSecrets(t.Context(), "s", eventlog.Secret{Name: "provider", Value: []byte(`{"apiKey":"key of http://b"}`)}); err != nil {
 			t.Fatal(err)
 		}
 		send := func() asked {
@@ -360,7 +360,7 @@ func TestAddedProvidersAndTheirKeysAreStoredTogether(t *testing.T) {
 			store.mu.Lock()
 			store.left = left
 			store.mu.Unlock()
-			err := b.host.AddProviders(t.Context(), "s", func(to *event.SessionConfiguredData, had []byte) ([]byte, error) {
+			err := b.host.Settings.AddProviders(t.Context(), "s", func(to *event.SessionConfiguredData, had []byte) ([]byte, error) {
 				if string(had) != `{"apiKey":"key of http://b"}` {
 					t.Errorf("had %s", had)
 				}
@@ -412,7 +412,7 @@ func TestADeletedSessionLeavesItsSecretsToNobody(t *testing.T) {
 		if want := []asked{{"http://b", "", ""}}; !slices.Equal(g.all(), want) {
 			t.Errorf("told %+v, want %+v", g.all(), want)
 		}
-		if env, err := b.host.Environment(t.Context(), "s"); err != nil || env != nil {
+		if env, err := b.host.Settings.Environment(t.Context(), "s"); err != nil || env != nil {
 			t.Errorf("environment = %q, %v", env, err)
 		}
 		b.host.Close()
@@ -425,7 +425,7 @@ func TestAgentsShareTheKeysOfTheirParentAndForksDoNot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, b := newGateways(t, eventlog.NewMemory())
 		g.answers = offline.Model{}
-		b.opts.ToolsOf = func(h *session.Host) turn.Catalog { return builtin.New(h) }
+		b.opts.ToolsOf = func(h *session.Host) turn.Catalog { return builtin.New(h.Skills, h.Agents) }
 		b.restart()
 		spec := at("http://b", "key of http://b")
 		spec.Env = []string{"TOKEN=1"}
@@ -437,7 +437,7 @@ func TestAgentsShareTheKeysOfTheirParentAndForksDoNot(t *testing.T) {
 		}
 		synctest.Wait()
 		agent := child(t, b.verify("s"))
-		if env, err := b.host.Environment(t.Context(), agent); err != nil || !slices.Equal(env, spec.Env) {
+		if env, err := b.host.Settings.Environment(t.Context(), agent); err != nil || !slices.Equal(env, spec.Env) {
 			t.Errorf("environment of the agent = %q, %v", env, err)
 		}
 		for _, a := range g.all() {

@@ -102,7 +102,7 @@ func newBench(t *testing.T, m model.Model, tools ...tool.Tool) *bench {
 			return session.Endpoint{Model: m, Name: "test"}, nil
 		},
 		Tools: tools, Version: "test",
-		ToolsOf: func(h *session.Host) turn.Catalog { return builtin.WithoutAgents(h) },
+		ToolsOf: func(h *session.Host) turn.Catalog { return builtin.WithoutAgents(h.Skills) },
 	}
 	b.start()
 	t.Cleanup(func() { b.host.Close() })
@@ -629,7 +629,7 @@ func TestForkRewindAndDelete(t *testing.T) {
 	if n, err := b.host.Rewind(t.Context(), "s", session.Rewind{EventID: head.ID}); err != nil || n.Events < 3 {
 		t.Fatalf("rewind: %v, %v", n, err)
 	}
-	shown, err := b.host.Messages(t.Context(), "s")
+	shown, err := b.host.Log.Messages(t.Context(), "s")
 	if err != nil {
 		t.Fatal(err)
 	}

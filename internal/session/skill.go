@@ -7,8 +7,8 @@ import (
 	"github.com/abide-run/abide/internal/event"
 )
 
-// Skills finds skills, and reads what they tell.
-type Skills interface {
+// A SkillSource finds skills, and reads what they tell.
+type SkillSource interface {
 	// Find finds the skills of a session that works in a folder. What it could not
 	// read is an error beside the rest.
 	Find(rules event.SkillRules, dir string) ([]event.Skill, error)
@@ -45,18 +45,21 @@ func (tx *txn) learn() error {
 	return nil
 }
 
-// UsableSkills returns the skills that the model of a session may be told.
-func (h *Host) UsableSkills(ctx context.Context, id event.SessionID) (usable []event.Skill, err error) {
-	err = h.look(ctx, id, func(tx *txn) error {
+// Skills tells the models of sessions of skills.
+type Skills struct{ host *Host }
+
+// Usable returns the skills that the model of a session may be told.
+func (ks Skills) Usable(ctx context.Context, id event.SessionID) (usable []event.Skill, err error) {
+	err = ks.host.look(ctx, id, func(tx *txn) error {
 		usable = tx.State.UsableSkills()
 		return nil
 	})
 	return usable, err
 }
 
-// ReadSkill returns what the model is told of a skill that it asked for.
-func (h *Host) ReadSkill(k event.Skill) (event.SkillInvokedData, error) {
-	return h.invoked(k, event.SkillAsked)
+// Read returns what the model is told of a skill that it asked for.
+func (ks Skills) Read(k event.Skill) (event.SkillInvokedData, error) {
+	return ks.host.invoked(k, event.SkillAsked)
 }
 
 // invoked is what the model is told of a skill.

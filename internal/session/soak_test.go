@@ -179,7 +179,7 @@ func (m *marathon) run(t *testing.T, from, turns int) (is tenth) {
 
 // compactions counts those that are done.
 func (m *marathon) compactions(t *testing.T) int {
-	f, err := m.host.Fill(t.Context(), "s")
+	f, err := m.host.Context.Fill(t.Context(), "s")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -244,7 +244,7 @@ func (m *marathon) judge(t *testing.T, way []tenth) {
 
 // remembers: what was said first can still be read and found.
 func (m *marathon) remembers(t *testing.T) {
-	shown, err := m.host.Messages(t.Context(), "s")
+	shown, err := m.host.Log.Messages(t.Context(), "s")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,7 +253,7 @@ func (m *marathon) remembers(t *testing.T) {
 		t.Errorf("the first message is %q, %v", d.Content, err)
 	}
 	var found []string
-	for match, err := range m.host.Search(t.Context(), "ABRACADABRA") {
+	for match, err := range m.host.Log.Search(t.Context(), "ABRACADABRA") {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -359,7 +359,7 @@ func TestASessionThatWaitsUnattachedLeavesMemoryAfterItsRest(t *testing.T) {
 func TestAskingWhetherASessionAwaitsACallLeavesNothingInMemory(t *testing.T) {
 	b, _, _, j, _ := background(t)
 	b.restart()
-	awaits, err := b.host.Awaits(t.Context(), "s", j.key(0))
+	awaits, err := b.host.Tasks.Awaits(t.Context(), "s", j.key(0))
 	if err != nil || !awaits {
 		t.Errorf("awaits = %v, %v; want true", awaits, err)
 	}
@@ -374,7 +374,7 @@ func TestAViewReadsOnlyWhatItHasMissed(t *testing.T) {
 	b := newBench(t, offline.Model{})
 	v := b.create("s", &session.Client{})
 	for range 100 {
-		if _, err := b.host.Note(t.Context(), "s", event.SessionInfoData{Message: "x"}, false); err != nil {
+		if _, err := b.host.Log.Note(t.Context(), "s", event.SessionInfoData{Message: "x"}, false); err != nil {
 			t.Fatal(err)
 		}
 	}

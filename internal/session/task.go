@@ -11,9 +11,9 @@ import (
 	"github.com/abide-run/abide/internal/turn"
 )
 
-// Tasks is what goes on in the background of sessions, each under the key of the
+// A TaskSource is what goes on in the background of sessions, each under the key of the
 // call that began it.
-type Tasks interface {
+type TaskSource interface {
 	// Watch waits until there is news of a task: it has ended, or it is not as
 	// it was when the last status was reported. Of a key that nothing was begun
 	// with, the news is TaskNone.
@@ -26,11 +26,14 @@ type Tasks interface {
 	Seen(id event.SessionID, key string)
 }
 
+// Tasks knows the background tasks of sessions.
+type Tasks struct{ host *Host }
+
 // Awaits reports whether a session has yet to hear of what a call began: the
 // call is being made, or what it left is a task whose end was not told.
-func (h *Host) Awaits(ctx context.Context, id event.SessionID, key string) (bool, error) {
+func (ts Tasks) Awaits(ctx context.Context, id event.SessionID, key string) (bool, error) {
 	awaits := false
-	err := h.look(ctx, id, func(tx *txn) error {
+	err := ts.host.look(ctx, id, func(tx *txn) error {
 		if err := tx.exists(); err != nil {
 			return err
 		}
@@ -41,7 +44,7 @@ func (h *Host) Awaits(ctx context.Context, id event.SessionID, key string) (bool
 		}
 		return nil
 	})
-	h.LetGo(id) // whoever sweeps asks about many sessions
+	ts.host.Unload(id) // whoever sweeps asks about many sessions
 	return awaits, err
 }
 
@@ -112,7 +115,7 @@ func (h *Host) gather(id event.SessionID, news event.TaskReportedData) {
 	}
 	defer leave()
 	h.report(id, h.gatheredNews(id))
-	h.LetGo(id)
+	h.Unload(id)
 }
 
 // gatheredNews takes what was collected. From now on these tasks can be watched

@@ -300,7 +300,7 @@ func TestATaskIsAwaitedUntilItsEndIsTold(t *testing.T) {
 	b, v, c, j, _ := background(t)
 	awaits := func(key string) bool {
 		t.Helper()
-		is, err := b.host.Awaits(t.Context(), "s", key)
+		is, err := b.host.Tasks.Awaits(t.Context(), "s", key)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -315,7 +315,7 @@ func TestATaskIsAwaitedUntilItsEndIsTold(t *testing.T) {
 	if awaits(j.key(0)) {
 		t.Error("a task is awaited after its end was told")
 	}
-	if _, err := b.host.Awaits(t.Context(), "unknown", "x"); !errors.Is(err, session.ErrNotFound) {
+	if _, err := b.host.Tasks.Awaits(t.Context(), "unknown", "x"); !errors.Is(err, session.ErrNotFound) {
 		t.Errorf("of an unknown session: %v", err)
 	}
 }

@@ -7,10 +7,13 @@ import (
 	"github.com/abide-run/abide/internal/turn"
 )
 
-// Todos returns the list that the model of a session keeps of what it has to do.
-func (h *Host) Todos(ctx context.Context, id event.SessionID) ([]turn.Todo, error) {
+// Todos reads the lists that the models of sessions keep.
+type Todos struct{ host *Host }
+
+// List returns the list that the model of a session keeps of what it has to do.
+func (ts Todos) List(ctx context.Context, id event.SessionID) ([]turn.Todo, error) {
 	var list []turn.Todo
-	err := h.look(ctx, id, func(tx *txn) error {
+	err := ts.host.look(ctx, id, func(tx *txn) error {
 		if err := tx.exists(); err != nil {
 			return err
 		}

@@ -22,7 +22,7 @@ const twoTasks = `Call task_create with {"subject":"one"} and task_create with {
 // todosOf is the list of a session as a line.
 func todosOf(t *testing.T, b *bench, id event.SessionID) string {
 	t.Helper()
-	list, err := b.host.Todos(t.Context(), id)
+	list, err := b.host.Todos.List(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestTheModelKeepsAList(t *testing.T) {
 	if told != 2 {
 		t.Errorf("clients were told %d times that the list has changed, want once for each of two turns", told)
 	}
-	if _, err := b.host.Todos(t.Context(), "nope"); !errors.Is(err, session.ErrNotFound) {
+	if _, err := b.host.Todos.List(t.Context(), "nope"); !errors.Is(err, session.ErrNotFound) {
 		t.Errorf("the list of no session: %v", err)
 	}
 }

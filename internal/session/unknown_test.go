@@ -50,7 +50,7 @@ func TestAKindOfANewerVersionIsKeptAndShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, id := range []event.SessionID{"s", fork} {
-		shown, err := b.host.Messages(t.Context(), id)
+		shown, err := b.host.Log.Messages(t.Context(), id)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -52,11 +52,11 @@ func (tx *txn) tellUsage(r *request, u model.Usage) {
 	})
 }
 
-// SecretHeaders names the headers that inputs came with, as JSON, by the ids of
+// secretHeaders names the headers that inputs came with, as JSON, by the ids of
 // the inputs. What stands under headersFor says which endpoint the headers of each
 // input are for, by the ids of the inputs as well.
 const (
-	SecretHeaders = "headers"
+	secretHeaders = "headers"
 	headersFor    = boundTo
 )
 
@@ -86,21 +86,21 @@ func (tx *txn) keepHeaders(inputID string, headers map[string]string) error {
 	kept[inputID], bound[inputID], kept[headersFor] = headers, to, bound
 	b, err := json.Marshal(kept)
 	if err == nil {
-		tx.keep(SecretHeaders, b)
+		tx.keep(secretHeaders, b)
 	}
 	return err
 }
 
 // headers returns the headers of all inputs, as the transaction leaves them so far.
 func (tx *txn) headers() (map[string]map[string]string, error) {
-	if pending := tx.kept(SecretHeaders); pending != nil {
+	if pending := tx.kept(secretHeaders); pending != nil {
 		return parseHeaders(pending)
 	}
 	return tx.s.readHeaders(tx.s.host.ctx)
 }
 
 func (s *Session) readHeaders(ctx context.Context) (map[string]map[string]string, error) {
-	b, err := s.host.store.Secret(ctx, s.id, SecretHeaders)
+	b, err := s.host.store.Secret(ctx, s.id, secretHeaders)
 	if err != nil {
 		return nil, err
 	}

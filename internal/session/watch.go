@@ -23,14 +23,14 @@ type Watcher struct {
 }
 
 // WatchList adds a watcher; the function returned removes it.
-func (h *Host) WatchList(w *Watcher) (remove func()) {
-	h.watching.Lock()
-	defer h.watching.Unlock()
-	h.watchers[w] = struct{}{}
+func (cs Clients) WatchList(w *Watcher) (remove func()) {
+	cs.host.watching.Lock()
+	defer cs.host.watching.Unlock()
+	cs.host.watchers[w] = struct{}{}
 	return func() {
-		h.watching.Lock()
-		defer h.watching.Unlock()
-		delete(h.watchers, w)
+		cs.host.watching.Lock()
+		defer cs.host.watching.Unlock()
+		delete(cs.host.watchers, w)
 	}
 }
 

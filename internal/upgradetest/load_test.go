@@ -10,7 +10,7 @@ import (
 
 // builtins are the tools of the runtime, as far as only what the log says is asked of
 // them.
-var builtins = turn.Catalog(builtin.New(nil))
+var builtins = turn.Catalog(builtin.New(nil, nil))
 
 func TestASessionIsLoadedAsItWasFolded(t *testing.T) {
 	eachFolder(t, func(t *testing.T, name, archive string) {

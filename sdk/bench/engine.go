@@ -35,7 +35,7 @@ func newEngine(dir, url string) (*engine, error) {
 	client := openai.New(openai.Config{BaseURL: url, APIKey: "bench"})
 	e := &engine{path: filepath.Join(dir, "engine.db")}
 	e.opts = host.Options{
-		ToolsOf:      func(h *host.Host) turn.Catalog { return builtin.New(h) },
+		ToolsOf:      func(h *host.Host) turn.Catalog { return builtin.New(h.Skills, h.Agents) },
 		Instructions: instructions.Rules{}.Read,
 		Folder:       func(id event.SessionID) string { return filepath.Join(dir, string(id)) },
 		Resolve: func(context.Context, event.SessionConfiguredData, string, []byte) (host.Endpoint, error) {

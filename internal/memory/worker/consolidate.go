@@ -23,7 +23,7 @@ const busyPause = 30 * time.Second
 // into pages, if the session has been idle for long enough or a person asked for it. It
 // first extracts what was not extracted yet, up to the end of the job.
 func (k *Worker) consolidate(ctx context.Context, j eventlog.Job) error {
-	looked, err := k.host.Remembered(ctx, j.Session)
+	looked, err := k.host.Memory.Remembered(ctx, j.Session)
 	if err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func (k *Worker) consolidate(ctx context.Context, j eventlog.Job) error {
 		if err := k.extractNext(ctx, j, looked); err != nil {
 			return err
 		}
-		if looked, err = k.host.Remembered(ctx, j.Session); err != nil {
+		if looked, err = k.host.Memory.Remembered(ctx, j.Session); err != nil {
 			return err
 		}
 	}
@@ -99,7 +99,7 @@ func (k *Worker) writePages(ctx context.Context, j eventlog.Job, looked session.
 	}
 	k.pages.Lock()
 	defer k.pages.Unlock()
-	if now, err := k.host.Remembered(ctx, j.Session); err != nil {
+	if now, err := k.host.Memory.Remembered(ctx, j.Session); err != nil {
 		return err
 	} else if now.Through != looked.Through { // the session was forgotten, or another job was faster
 		return fmt.Errorf("session %s: %w", j.Session, session.ErrMoved)
@@ -117,7 +117,7 @@ func (k *Worker) writePages(ctx context.Context, j eventlog.Job, looked session.
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	return k.host.Consolidated(ctx, j, looked, d)
+	return k.host.Memory.RecordConsolidation(ctx, j, looked, d)
 }
 
 // collectFacts returns the findings since the last consolidation as facts by kind, and

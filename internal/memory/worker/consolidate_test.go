@@ -164,7 +164,7 @@ func TestOfThreeIdleSessionsTheMiddleOneFailsAlone(t *testing.T) {
 		if err := os.Remove(damaged); err != nil {
 			l.Fatal(err)
 		}
-		if err := l.host.RetryJob(l.Context(), jobs[0].ID); err != nil {
+		if err := l.host.Memory.RetryJob(l.Context(), jobs[0].ID); err != nil {
 			l.Fatal(err)
 		}
 		if err := l.worker.Wait(l.Context(), jobs[0].ID); err != nil {
@@ -371,7 +371,7 @@ func TestAFailingModelOfOneSessionDoesNotCountForAnother(t *testing.T) {
 		if !aside.Aside() || aside.From != found[0].From || aside.To != found[0].To {
 			l.Fatalf("jobs = %s, want the part that was set aside", describe(l.jobs()))
 		}
-		if err := l.host.RetryJob(l.Context(), aside.ID); err != nil {
+		if err := l.host.Memory.RetryJob(l.Context(), aside.ID); err != nil {
 			l.Fatal(err)
 		}
 		if err := l.worker.Wait(l.Context(), aside.ID); err != nil {
@@ -394,14 +394,14 @@ func TestScheduleReturnsAJobBeforeAnyWork(t *testing.T) {
 		l.create("s")
 		l.turn("s", "remember this")
 		gate := l.model.hold("s")
-		id, err := l.host.Schedule(l.Context(), "s")
+		id, err := l.host.Memory.Schedule(l.Context(), "s")
 		if err != nil {
 			l.Fatal(err)
 		}
 		if j, err := l.store.Job(l.Context(), id); err != nil || j.Session != "s" || j.Kind != eventlog.JobConsolidate {
 			l.Errorf("job = %+v, %v", j, err)
 		}
-		if again, err := l.host.Schedule(l.Context(), "s"); err != nil || again != id {
+		if again, err := l.host.Memory.Schedule(l.Context(), "s"); err != nil || again != id {
 			l.Errorf("asked again: %q, %v; want the same job", again, err)
 		}
 		if text := l.page(memory.KindDecisions); text != "" {
@@ -414,7 +414,7 @@ func TestScheduleReturnsAJobBeforeAnyWork(t *testing.T) {
 		if text := l.page(memory.KindDecisions); !strings.Contains(text, "SQLite it is") {
 			l.Errorf("decisions:\n%s", text)
 		}
-		if _, err := l.host.Schedule(l.Context(), "nobody"); !errors.Is(err, eventlog.ErrNotFound) {
+		if _, err := l.host.Memory.Schedule(l.Context(), "nobody"); !errors.Is(err, eventlog.ErrNotFound) {
 			l.Errorf("schedule nobody: %v", err)
 		}
 	})
@@ -462,7 +462,7 @@ func TestWhatIsForgottenDoesNotComeBack(t *testing.T) {
 		if _, err := l.worker.Forget(l.Context(), "s", ""); err != nil {
 			l.Fatal(err)
 		}
-		id, err := l.host.Schedule(l.Context(), "s")
+		id, err := l.host.Memory.Schedule(l.Context(), "s")
 		if err != nil {
 			l.Fatal(err)
 		}

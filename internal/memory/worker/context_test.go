@@ -55,7 +55,7 @@ func TestExtractionGoesOnAfterACompactionWithoutAGapOrARepeat(t *testing.T) {
 		l.turn("s", "alpha"+long)
 		l.await("s", event.MemoryExtracted, 1)
 		l.turn("s", "beta") // too short to be extracted
-		if d, err := l.host.Compact(l.Context(), "s", session.Squeeze{}); err != nil || d.Outcome != "done" {
+		if d, err := l.host.Context.Compact(l.Context(), "s", session.Squeeze{}); err != nil || d.Outcome != "done" {
 			l.Fatalf("compaction: %+v, %v", d, err)
 		}
 		l.turn("s", "gamma"+long)
@@ -120,7 +120,7 @@ func TestAnExtractionThatEndsAfterACompactionInATurnLandsOnItsEpoch(t *testing.T
 			l.Errorf("epochs %q and %q, want those in which it was said", found[0].EpochID, found[1].EpochID)
 		}
 		l.once("alpha", "beta", "printed")
-		if _, err := l.host.Verify(l.Context(), "s"); err != nil {
+		if _, err := l.host.Log.Verify(l.Context(), "s"); err != nil {
 			l.Error(err)
 		}
 	})
@@ -202,7 +202,7 @@ func TestABacklogIsReadInPartsAndNothingIsCut(t *testing.T) {
 			words = append(words, word)
 			l.turn("s", word+strings.Repeat("and so on ", 200))
 		}
-		id, err := l.host.Schedule(l.Context(), "s")
+		id, err := l.host.Memory.Schedule(l.Context(), "s")
 		if err != nil {
 			l.Fatal(err)
 		}
@@ -228,7 +228,7 @@ func TestOfTwoJobsAboutTheSamePartOneCounts(t *testing.T) {
 		gate := l.model.hold("s")
 		l.turn("s", "alpha")
 		synctest.Wait()
-		id, err := l.host.Schedule(l.Context(), "s")
+		id, err := l.host.Memory.Schedule(l.Context(), "s")
 		if err != nil {
 			l.Fatal(err)
 		}

@@ -34,7 +34,7 @@ const (
 
 // extract does a job of the kind JobExtract.
 func (k *Worker) extract(ctx context.Context, j eventlog.Job) error {
-	looked, err := k.host.Remembered(ctx, j.Session)
+	looked, err := k.host.Memory.Remembered(ctx, j.Session)
 	if err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func (k *Worker) extractNext(ctx context.Context, j eventlog.Job, looked session
 	if err != nil {
 		return err
 	}
-	return k.host.Extracted(ctx, j, looked, d)
+	return k.host.Memory.RecordExtraction(ctx, j, looked, d)
 }
 
 // isAside reports whether a job extracts a part again that was passed over before.
@@ -188,7 +188,7 @@ func (k *Worker) find(ctx context.Context, j eventlog.Job, looked session.Rememb
 	rules := looked.Config.Memory
 	ctx, cancel := context.WithTimeoutCause(ctx, cmp.Or(time.Duration(rules.TimeoutMs)*time.Millisecond, usualTime), errors.New("the model has not answered in time"))
 	defer cancel()
-	to, err := k.host.Endpoint(ctx, j.Session, looked.Config, cmp.Or(rules.Model, looked.Model))
+	to, err := k.host.Settings.Endpoint(ctx, j.Session, looked.Config, cmp.Or(rules.Model, looked.Model))
 	if err != nil {
 		return event.MemoryExtractedData{}, err
 	}

@@ -78,7 +78,7 @@ func TestADetachedExtractionAndTheNextTurnShareOneLog(t *testing.T) {
 		close(gate)
 		l.await("s", event.MemoryExtracted, 1)
 		l.turn("s", "third")
-		if _, err := l.host.Verify(l.Context(), "s"); err != nil {
+		if _, err := l.host.Log.Verify(l.Context(), "s"); err != nil {
 			l.Error(err)
 		}
 		if n := len(l.events("s", event.UserMessage)); n != 3 || len(l.events("s", event.SessionForked)) != 0 {

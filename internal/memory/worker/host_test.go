@@ -231,7 +231,7 @@ func (l *testHost) idle(id event.SessionID) {
 	l.Helper()
 	for {
 		changed := l.store.Changed()
-		looked, err := l.host.Remembered(l.Context(), id)
+		looked, err := l.host.Memory.Remembered(l.Context(), id)
 		if err != nil {
 			l.Fatal(err)
 		}
@@ -295,7 +295,7 @@ func as[T any](l *testHost, e event.Event) T {
 // looked returns what is remembered of a session.
 func (l *testHost) looked(id event.SessionID) session.Remembered {
 	l.Helper()
-	r, err := l.host.Remembered(l.Context(), id)
+	r, err := l.host.Memory.Remembered(l.Context(), id)
 	if err != nil {
 		l.Fatal(err)
 	}

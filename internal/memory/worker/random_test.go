@@ -53,7 +53,7 @@ func (w *randomTest) step() {
 	case 3:
 		w.rewind()
 	case 4:
-		if _, err := w.host.Compact(w.Context(), "s", session.Squeeze{}); err != nil && !errors.Is(err, session.ErrCompacting) {
+		if _, err := w.host.Context.Compact(w.Context(), "s", session.Squeeze{}); err != nil && !errors.Is(err, session.ErrCompacting) {
 			w.Fatal(err)
 		}
 	case 5:
@@ -76,7 +76,7 @@ func (w *randomTest) step() {
 
 // rewind takes the last turn back.
 func (w *randomTest) rewind() {
-	shown, err := w.host.Messages(w.Context(), "s")
+	shown, err := w.host.Log.Messages(w.Context(), "s")
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -122,7 +122,7 @@ func (w *randomTest) finish() {
 	w.unsure = 0
 	w.model.mu.Unlock()
 	w.start()
-	id, err := w.host.Schedule(w.Context(), "s")
+	id, err := w.host.Memory.Schedule(w.Context(), "s")
 	if err != nil {
 		w.Fatal(err)
 	}

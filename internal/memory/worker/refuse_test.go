@@ -124,7 +124,7 @@ func TestAModelWhoseWindowIsTooSmallIsSaid(t *testing.T) {
 		l.rules.ExtractThreshold = 0
 		l.create("s")
 		l.turn("s", "alpha")
-		id, err := l.host.Schedule(l.Context(), "s")
+		id, err := l.host.Memory.Schedule(l.Context(), "s")
 		if err != nil {
 			l.Fatal(err)
 		}

@@ -53,8 +53,8 @@ func New(store eventlog.Store, books *book.Set, opts Options) *Worker {
 }
 
 // Session returns the functions by which sessions use memory.
-func (k *Worker) Session() session.Memory {
-	return session.Memory{Recall: k.recall, Wake: k.runner.Wake}
+func (k *Worker) Session() session.MemorySource {
+	return session.MemorySource{Recall: k.recall, Wake: k.runner.Wake}
 }
 
 // SetHost sets the host of the sessions. It is called once, before all other methods.
@@ -87,7 +87,7 @@ func again(attempts int, now time.Time, err error) time.Time {
 
 // Work implements jobs.Worker.
 func (k *Worker) Work(ctx context.Context, j eventlog.Job) error {
-	defer k.host.LetGo(j.Session)
+	defer k.host.Unload(j.Session)
 	var err error
 	if j.Kind == eventlog.JobConsolidate {
 		err = k.consolidate(ctx, j)
@@ -113,7 +113,7 @@ func (k *Worker) GiveUp(ctx context.Context, j eventlog.Job) error {
 	if j.Kind == eventlog.JobConsolidate {
 		return nil
 	}
-	looked, err := k.host.Remembered(ctx, j.Session)
+	looked, err := k.host.Memory.Remembered(ctx, j.Session)
 	var damage *eventlog.Damage
 	if errors.As(err, &damage) {
 		return nil // later parts cannot be read, either
@@ -128,7 +128,7 @@ func (k *Worker) GiveUp(ctx context.Context, j eventlog.Job) error {
 	batch := p.next(usualRoom)
 	d := p.data(j, batch)
 	d.Quarantined, d.Error = true, j.Error
-	return k.host.Quarantine(ctx, j, looked, d)
+	return k.host.Memory.Quarantine(ctx, j, looked, d)
 }
 
 // recall returns the text from memory that a new session in a working directory gets,
@@ -145,10 +145,10 @@ func (k *Worker) Forget(ctx context.Context, id event.SessionID, dir string) (in
 	k.pages.Lock()
 	defer k.pages.Unlock()
 	where := ""
-	looked, err := k.host.Remembered(ctx, id)
+	looked, err := k.host.Memory.Remembered(ctx, id)
 	if err == nil {
 		dir, where = looked.Config.WorkingDirectory, looked.Config.Memory.Where
-		err = k.host.ForgetMemory(ctx, id)
+		err = k.host.Memory.Forget(ctx, id)
 	}
 	if err != nil && !errors.Is(err, session.ErrNotFound) {
 		return 0, err

@@ -92,7 +92,7 @@ func (c *conn) selectAgent(ctx context.Context, p api.AgentParams) (api.AgentRes
 	if p.Name == "" {
 		return api.AgentResult{}, errBadParams{errors.New("name: it is empty")}
 	}
-	a, err := c.server.host.ChooseAgent(ctx, p.SessionID, p.Name)
+	a, err := c.server.host.Agents.Choose(ctx, p.SessionID, p.Name)
 	if err != nil {
 		return api.AgentResult{}, noAgent(p.SessionID, p.Name, err)
 	}
@@ -109,7 +109,7 @@ func noAgent(id event.SessionID, name string, err error) error {
 }
 
 func (c *conn) deselectAgent(ctx context.Context, p api.SessionParams) (any, error) {
-	return nil, noSession(p.SessionID, c.server.host.DismissAgent(ctx, p.SessionID))
+	return nil, noSession(p.SessionID, c.server.host.Agents.Dismiss(ctx, p.SessionID))
 }
 
 // reloadAgents tells all clients which agents there are. Those of clients are as
@@ -127,12 +127,12 @@ func (c *conn) reloadAgents(ctx context.Context, p api.SessionParams) (api.Agent
 		}
 		told.Agents = append(told.Agents, info)
 	}
-	return list, noSession(p.SessionID, c.server.host.TellAgents(ctx, p.SessionID, told))
+	return list, noSession(p.SessionID, c.server.host.Agents.Announce(ctx, p.SessionID, told))
 }
 
 func (c *conn) setAgentPrompt(ctx context.Context, p api.AgentPromptParams) (any, error) {
 	if p.Prompt == nil {
 		return nil, missing("prompt")
 	}
-	return nil, noAgent(p.SessionID, p.ID, c.server.host.SetAgentPrompt(ctx, p.SessionID, p.ID, *p.Prompt))
+	return nil, noAgent(p.SessionID, p.ID, c.server.host.Agents.SetPrompt(ctx, p.SessionID, p.ID, *p.Prompt))
 }

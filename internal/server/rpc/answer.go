@@ -157,7 +157,7 @@ func (c *conn) questions(ctx context.Context, p api.SessionParams) (api.Question
 		for _, e := range st.Questions {
 			result.Questions = append(result.Questions, api.Question{SessionID: id, Event: bytes.Clone(e.Bytes)})
 		}
-		c.server.host.LetGo(id) // there may be more than fit into memory
+		c.server.host.Unload(id) // there may be more than fit into memory
 	}
 	return result, nil
 }

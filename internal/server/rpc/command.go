@@ -32,7 +32,7 @@ func (c *conn) commands(ctx context.Context, p api.CommandsParams) (api.Commands
 		}
 	}
 	if p.Clients == nil || *p.Clients {
-		_, commands := c.server.host.Abilities(p.SessionID)
+		_, commands := c.server.host.Clients.Abilities(p.SessionID)
 		for _, d := range commands {
 			result.Commands = append(result.Commands, api.CommandInfo{Name: d.Name, Description: d.Description, Kind: "client", During: true})
 		}
@@ -46,7 +46,7 @@ func (c *conn) invoke(ctx context.Context, p api.InvokeParams) (api.InvokeResult
 	if name == "" {
 		return api.InvokeResult{}, errBadParams{errors.New("name: it is empty")}
 	}
-	text, found, err := c.server.host.Invoke(ctx, p.SessionID, name, p.Input)
+	text, found, err := c.server.host.Commands.Invoke(ctx, p.SessionID, name, p.Input)
 	if err != nil || found {
 		return api.InvokeResult{Kind: "text", Text: text}, noSession(p.SessionID, err)
 	}
@@ -67,7 +67,7 @@ func (c *conn) execute(ctx context.Context, p api.ExecuteParams) (api.ExecuteRes
 }
 
 func (c *conn) carry(ctx context.Context, id event.SessionID, name, args, key string) (fault string, err error) {
-	fault, err = c.server.host.Execute(ctx, id, name, args, key)
+	fault, err = c.server.host.Commands.Execute(ctx, id, name, args, key)
 	if errors.Is(err, session.ErrNobody) {
 		return fmt.Sprintf("Unknown command: /%s", strings.TrimLeft(name, "/")), nil
 	}
@@ -87,7 +87,7 @@ func (c *conn) enqueue(ctx context.Context, p api.EnqueueParams) (api.EnqueueRes
 }
 
 func (c *conn) respond(ctx context.Context, p api.RespondParams) (api.Success, error) {
-	won, err := c.server.host.RespondQueued(ctx, p.SessionID, p.RequestID, p.Key, session.Queued{Handled: p.Result.Handled, Stop: p.Result.Stop})
+	won, err := c.server.host.Commands.FinishQueued(ctx, p.SessionID, p.RequestID, p.Key, session.Queued{Handled: p.Result.Handled, Stop: p.Result.Stop})
 	return api.Success{Success: won}, noSession(p.SessionID, err)
 }
 
@@ -98,10 +98,10 @@ func (c *conn) answerCommand(ctx context.Context, p api.AnswerCommandParams) (ap
 	if p.RequestID == "" {
 		return api.Success{}, missing("requestId")
 	}
-	won, err := c.server.host.CarriedOut(ctx, p.SessionID, p.RequestID, p.Key, p.Error)
+	won, err := c.server.host.Commands.Finish(ctx, p.SessionID, p.RequestID, p.Key, p.Error)
 	if err != nil || won {
 		return api.Success{Success: won}, noSession(p.SessionID, err)
 	}
-	late, err := c.server.host.Settled(ctx, p.SessionID, p.RequestID)
+	late, err := c.server.host.Questions.Answered(ctx, p.SessionID, p.RequestID)
 	return api.Success{Success: !late}, noSession(p.SessionID, err)
 }

@@ -20,7 +20,7 @@ var compactMethods = map[string]method{
 
 // compact compacts a session. That it could not be done is a result, not an error.
 func (c *conn) compact(ctx context.Context, p api.CompactParams) (api.CompactResult, error) {
-	d, err := c.server.host.Compact(ctx, p.SessionID, session.Squeeze{Instructions: p.CustomInstructions, Limit: p.TokenLimit})
+	d, err := c.server.host.Context.Compact(ctx, p.SessionID, session.Squeeze{Instructions: p.CustomInstructions, Limit: p.TokenLimit})
 	if err != nil {
 		return api.CompactResult{}, noSession(p.SessionID, err)
 	}
@@ -28,7 +28,7 @@ func (c *conn) compact(ctx context.Context, p api.CompactParams) (api.CompactRes
 		Success: d.Outcome != event.OutcomeFailed, MessagesRemoved: d.MessagesRemoved, TokensRemoved: d.TokensRemoved,
 		SummaryContent: d.SummaryContent, Outcome: d.Outcome, Error: d.Error, EpochID: d.EpochID, Digest: d.Digest,
 	}
-	f, err := c.server.host.Fill(ctx, p.SessionID)
+	f, err := c.server.host.Context.Fill(ctx, p.SessionID)
 	if err == nil {
 		w := contextWindow(f)
 		r.ContextWindow = &w
@@ -44,28 +44,28 @@ func contextWindow(f session.Fill) api.ContextWindow {
 }
 
 func (c *conn) cancelCompaction(ctx context.Context, p api.SessionParams) (api.CancelledResult, error) {
-	done, err := c.server.host.CancelCompaction(ctx, p.SessionID, false)
+	done, err := c.server.host.Context.CancelCompaction(ctx, p.SessionID, false)
 	return api.CancelledResult{Cancelled: done}, noSession(p.SessionID, err)
 }
 
 func (c *conn) abortCompaction(ctx context.Context, p api.SessionParams) (api.AbortedResult, error) {
-	done, err := c.server.host.CancelCompaction(ctx, p.SessionID, true)
+	done, err := c.server.host.Context.CancelCompaction(ctx, p.SessionID, true)
 	return api.AbortedResult{Aborted: done}, noSession(p.SessionID, err)
 }
 
 func (c *conn) handoff(ctx context.Context, p api.SessionParams) (api.HandoffResult, error) {
-	text, err := c.server.host.Handoff(ctx, p.SessionID)
+	text, err := c.server.host.Context.Handoff(ctx, p.SessionID)
 	return api.HandoffResult{Summary: text}, noSession(p.SessionID, err)
 }
 
 func (c *conn) uncompact(ctx context.Context, p api.SessionParams) (api.UncompactResult, error) {
-	d, err := c.server.host.Uncompact(ctx, p.SessionID)
+	d, err := c.server.host.Context.Uncompact(ctx, p.SessionID)
 	return api.UncompactResult{EpochID: d.EpochID}, noSession(p.SessionID, err)
 }
 
 // context tells what fills the window of the session's model.
 func (c *conn) context(ctx context.Context, p api.SessionParams) (api.ContextResult, error) {
-	f, err := c.server.host.Fill(ctx, p.SessionID)
+	f, err := c.server.host.Context.Fill(ctx, p.SessionID)
 	return api.ContextResult{
 		ContextWindow: contextWindow(f), Model: f.Model, Source: string(f.Source), Window: f.Limits.Window, Reserved: f.Limits.Output,
 		Summary: f.Head, Asked: f.Asked, Answered: f.Answered, Gave: f.Gave, Tail: f.Tail, Pruned: f.Pruned,

@@ -25,7 +25,7 @@ func (c *conn) elicit(ctx context.Context, p api.ElicitationParams) (api.Elicita
 	if !jsonrpc.IsObject(p.Schema) {
 		return api.ElicitationResult{}, errBadParams{errors.New("requestedSchema: want object")}
 	}
-	filled, err := c.server.host.Elicit(ctx, p.SessionID, event.ElicitationAskedData{
+	filled, err := c.server.host.Questions.Elicit(ctx, p.SessionID, event.ElicitationAskedData{
 		Message: p.Message, Schema: p.Schema, Mode: p.Mode, Key: p.Key,
 	}, func() bool { return c.asksAgain(ctx) })
 	return api.ElicitationResult(filled), noSession(p.SessionID, err)
@@ -43,6 +43,6 @@ func (c *conn) answerElicitation(ctx context.Context, p api.AnswerElicitationPar
 	default:
 		return api.Success{}, errBadParams{errors.New("result.action: use accept, decline or cancel")}
 	}
-	won, err := c.server.host.FillIn(ctx, p.SessionID, p.RequestID, p.Key, turn.Filled(p.Result))
+	won, err := c.server.host.Questions.FillIn(ctx, p.SessionID, p.RequestID, p.Key, turn.Filled(p.Result))
 	return api.Success{Success: won}, noSession(p.SessionID, err)
 }

@@ -180,7 +180,7 @@ func (c *conn) readPage(ctx context.Context, id event.SessionID, at cursor, r re
 	}
 	end := at.end
 	if !at.linked {
-		end, err = c.server.host.EndAt(ctx, id, end.Seq)
+		end, err = c.server.host.Log.EndAt(ctx, id, end.Seq)
 	}
 	if end.Seq > st.End.Seq {
 		err = eventlog.ErrConflict
@@ -189,7 +189,7 @@ func (c *conn) readPage(ctx context.Context, id event.SessionID, at cursor, r re
 		return p, err
 	}
 	size := 0
-	for e, err := range c.server.host.EventsFrom(ctx, id, end) {
+	for e, err := range c.server.host.Log.EventsFrom(ctx, id, end) {
 		if err != nil {
 			return p, err
 		}
@@ -242,7 +242,7 @@ func (c *conn) lastBefore(ctx context.Context, st session.Status, before event.S
 	for length := event.Seq(r.max + 1); before > 1 && len(list) <= r.max; length *= 2 {
 		from := max(1, before-length)
 		var part []event.Event
-		for e, err := range c.server.host.Events(ctx, st.ID, from-1) {
+		for e, err := range c.server.host.Log.Events(ctx, st.ID, from-1) {
 			if err != nil {
 				return nil, err
 			}
@@ -261,7 +261,7 @@ func (c *conn) lastBefore(ctx context.Context, st session.Status, before event.S
 // waitFor waits for an event after the end of a page.
 func (c *conn) waitFor(ctx context.Context, id event.SessionID, p page, r reading) (api.LogReadResult, error) {
 	w := &waiter{reading: r, came: make(chan struct{}, 1)}
-	view, done, err := c.server.host.Follow(ctx, id, p.at.end.Seq, w)
+	view, done, err := c.server.host.Clients.Follow(ctx, id, p.at.end.Seq, w)
 	if err != nil {
 		return api.LogReadResult{}, noSession(id, err)
 	}
@@ -333,9 +333,9 @@ func (c *conn) registerInterest(ctx context.Context, p api.InterestParams) (api.
 	}
 	handle := cmp.Or(p.Key, event.NewID()) // a relay that asks again gets the same
 	if here := c.attachedTo(p.SessionID); here != nil {
-		c.server.host.Interest(p.SessionID, here.client, handle, p.EventType)
+		c.server.host.Clients.AddInterest(p.SessionID, here.client, handle, p.EventType)
 		if p.EventType.Question() { // it wants to be asked: also what was asked before it came
-			open, err := c.server.host.Open(ctx, p.SessionID, func(kind event.Type) bool { return kind == p.EventType })
+			open, err := c.server.host.Questions.Open(ctx, p.SessionID, func(kind event.Type) bool { return kind == p.EventType })
 			open = slices.DeleteFunc(open, here.live)
 			if err = errors.Join(noSession(p.SessionID, err), c.remind(ctx, p.SessionID, open)); err != nil {
 				return api.HandleResult{}, err
@@ -347,7 +347,7 @@ func (c *conn) registerInterest(ctx context.Context, p api.InterestParams) (api.
 
 func (c *conn) releaseInterest(_ context.Context, p api.HandleParams) (api.Success, error) {
 	if client := c.clientOf(p.SessionID); client != nil {
-		c.server.host.Release(p.SessionID, client, p.Handle)
+		c.server.host.Clients.RemoveInterest(p.SessionID, client, p.Handle)
 	}
 	return api.Success{Success: true}, nil
 }

@@ -31,7 +31,7 @@ var useMethods = map[string]method{
 func (c *conn) checkInUse(_ context.Context, p api.InUseParams) (api.InUseResult, error) {
 	result := api.InUseResult{InUse: []event.SessionID{}}
 	for _, id := range p.SessionIDs {
-		if c.server.host.InUse(id) {
+		if c.server.host.Clients.InUse(id) {
 			result.InUse = append(result.InUse, id)
 		}
 	}

@@ -145,7 +145,7 @@ func TestHeadersGoAlongWithTheRequestsOfOneTurn(t *testing.T) {
 	if got := l.asked().Headers["x-test"]; got != "v" {
 		t.Errorf("header = %q", got)
 	}
-	for e, err := range r.host.Events(t.Context(), "s", 0) {
+	for e, err := range r.host.Log.Events(t.Context(), "s", 0) {
 		if err != nil || strings.Contains(string(e.Bytes), "x-test") {
 			t.Errorf("a header is in the log: %s, %v", e.Bytes, err)
 		}

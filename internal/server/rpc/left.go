@@ -40,7 +40,7 @@ func (c *conn) gone(req *jsonrpc.Request) error {
 	c.mu.Lock()
 	left := c.left[id]
 	c.mu.Unlock()
-	if !left || c.server.host.InUse(id) {
+	if !left || c.server.host.Clients.InUse(id) {
 		return nil
 	}
 	if req.Method == api.SessionGetMessages {

@@ -61,7 +61,7 @@ func (c *conn) list(ctx context.Context, p api.ListParams) (api.ListResult, erro
 // messages are the stored bytes, mended where need be: a long history is not
 // encoded again.
 func (c *conn) messages(ctx context.Context, p api.SessionParams) (json.RawMessage, error) {
-	list, err := c.server.host.Messages(ctx, p.SessionID)
+	list, err := c.server.host.Log.Messages(ctx, p.SessionID)
 	if err != nil {
 		return nil, notFound(p.SessionID, err)
 	}
@@ -127,7 +127,7 @@ func (c *conn) fork(ctx context.Context, p api.ForkParams) (api.ForkResult, erro
 
 // position finds an event by its id.
 func (c *conn) position(ctx context.Context, id event.SessionID, eventID string) (event.Seq, error) {
-	for e, err := range c.server.host.Events(ctx, id, 0) {
+	for e, err := range c.server.host.Log.Events(ctx, id, 0) {
 		if err != nil {
 			return 0, err
 		}
@@ -159,7 +159,7 @@ func (c *conn) events(ctx context.Context, p api.ReadParams) (api.ReadResult, er
 		return stopped(result, p.SessionID, err)
 	}
 	size := 0
-	for e, err := range c.server.host.EventsFrom(ctx, p.SessionID, end) {
+	for e, err := range c.server.host.Log.EventsFrom(ctx, p.SessionID, end) {
 		if err != nil {
 			return stopped(result, p.SessionID, err)
 		}
@@ -177,7 +177,7 @@ func (c *conn) events(ctx context.Context, p api.ReadParams) (api.ReadResult, er
 // begin returns the end that a page follows.
 func (c *conn) begin(ctx context.Context, p api.ReadParams) (eventlog.End, error) {
 	if p.Hash == "" {
-		return c.server.host.EndAt(ctx, p.SessionID, max(0, p.After))
+		return c.server.host.Log.EndAt(ctx, p.SessionID, max(0, p.After))
 	}
 	hash, ok := parseHash(p.Hash)
 	if !ok {
@@ -210,7 +210,7 @@ func (c *conn) search(ctx context.Context, p api.SearchParams) (api.SearchResult
 		p.Max = 50
 	}
 	result := api.SearchResult{Matches: []api.SearchMatch{}}
-	for m, err := range c.server.host.Search(ctx, p.Text) {
+	for m, err := range c.server.host.Log.Search(ctx, p.Text) {
 		if err != nil {
 			return result, err
 		}
@@ -224,7 +224,7 @@ func (c *conn) search(ctx context.Context, p api.SearchParams) (api.SearchResult
 }
 
 func (c *conn) verify(ctx context.Context, p api.SessionParams) (api.VerifyResult, error) {
-	end, err := c.server.host.Verify(ctx, p.SessionID)
+	end, err := c.server.host.Log.Verify(ctx, p.SessionID)
 	result := api.VerifyResult{SessionID: p.SessionID, Events: end.Seq, Hash: hex.EncodeToString(end.Hash[:])}
 	var damage *eventlog.Damage
 	if errors.As(err, &damage) {

@@ -50,7 +50,7 @@ func (c *conn) applyLocation(ctx context.Context, p api.LocationParams) (api.App
 		return api.AppliedResult{}, err
 	}
 	result := api.AppliedResult{LocationResult: at, Rules: append([]event.Rule{}, rules...), RuleCount: len(rules)}
-	err = c.server.host.Rules(ctx, p.SessionID, func(to *event.ClientRules) error {
+	err = c.server.host.Permissions.ChangeRules(ctx, p.SessionID, func(to *event.ClientRules) error {
 		result.Changed = to.Location != at.Key
 		to.Location, to.FromThere = at.Key, rules
 		return nil

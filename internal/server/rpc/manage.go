@@ -177,7 +177,7 @@ func (c *conn) lastForContext(ctx context.Context, p api.LastParams) (api.LastID
 // size counts the bytes of a session's events and of its own files.
 func (c *conn) size(ctx context.Context, id event.SessionID) (int64, error) {
 	var total int64
-	for e, err := range c.server.host.Events(ctx, id, 0) {
+	for e, err := range c.server.host.Log.Events(ctx, id, 0) {
 		var damage *eventlog.Damage
 		if errors.As(err, &damage) {
 			break // what is behind it cannot be counted
@@ -227,7 +227,7 @@ func (c *conn) closeSession(ctx context.Context, p api.SessionParams) (nothing a
 	if _, err := c.server.host.Status(ctx, p.SessionID); err != nil {
 		return nothing, notFound(p.SessionID, err)
 	}
-	if c.server.host.InUse(p.SessionID) {
+	if c.server.host.Clients.InUse(p.SessionID) {
 		_, err = c.shutdownSession(ctx, api.ShutdownParams{SessionID: p.SessionID})
 	}
 	return nothing, err
@@ -288,7 +288,7 @@ func (c *conn) prune(ctx context.Context, p api.PruneParams) (api.PruneResult, e
 		}
 		switch {
 		case s.Modified.After(before):
-		case slices.Contains(p.Exclude, s.ID), s.Info.Active, s.Info.Questions > 0, s.Info.Name != "" && !p.IncludeNamed, c.server.host.InUse(s.ID):
+		case slices.Contains(p.Exclude, s.ID), s.Info.Active, s.Info.Questions > 0, s.Info.Name != "" && !p.IncludeNamed, c.server.host.Clients.InUse(s.ID):
 			result.Skipped = append(result.Skipped, s.ID)
 		default:
 			result.Candidates = append(result.Candidates, s.ID)

@@ -56,7 +56,7 @@ func (c *conn) setMode(ctx context.Context, p api.ModeParams) (api.ModeSetResult
 	default:
 		return api.ModeSetResult{}, errBadParams{fmt.Errorf("mode: %q is unknown; use interactive, plan or autopilot", p.Mode)}
 	}
-	err := c.server.host.SetMode(ctx, p.SessionID, p.Mode)
+	err := c.server.host.Settings.SetMode(ctx, p.SessionID, p.Mode)
 	return api.ModeSetResult{Status: "ok", ModeApplied: err == nil}, noSession(p.SessionID, err)
 }
 
@@ -73,7 +73,7 @@ func (c *conn) suggestName(ctx context.Context, p api.SetAutoParams) (api.Applie
 	if name == "" {
 		return api.AppliedNameResult{}, errBadParams{errors.New("summary: it is empty")}
 	}
-	taken, err := c.server.host.Suggest(ctx, p.SessionID, name)
+	taken, err := c.server.host.Settings.SuggestName(ctx, p.SessionID, name)
 	return api.AppliedNameResult{Applied: taken}, noSession(p.SessionID, err)
 }
 
@@ -124,7 +124,7 @@ func (c *conn) usage(ctx context.Context, p api.SessionParams) (api.MetricsResul
 // contextInfo tells how full the context of a session is. What a client says of
 // the limits counts.
 func (c *conn) contextInfo(ctx context.Context, p api.ContextInfoParams) (api.ContextInfoResult, error) {
-	f, err := c.server.host.Fill(ctx, p.SessionID)
+	f, err := c.server.host.Context.Fill(ctx, p.SessionID)
 	u := api.ContextUse{
 		Model: cmp.Or(p.Model, f.Model), Total: f.Tokens, System: f.System, Conversation: f.Reading.Messages, Tools: f.Tools,
 		Prompt: cmp.Or(p.Prompt, f.Policy.Limit), Compaction: f.Policy.Before,
@@ -136,7 +136,7 @@ func (c *conn) contextInfo(ctx context.Context, p api.ContextInfoParams) (api.Co
 
 // recomputeContext counts what a session takes. We count alike for all models.
 func (c *conn) recomputeContext(ctx context.Context, p api.RecomputeParams) (api.RecomputeResult, error) {
-	f, err := c.server.host.Fill(ctx, p.SessionID)
+	f, err := c.server.host.Context.Fill(ctx, p.SessionID)
 	system := f.System + f.Tools
 	return api.RecomputeResult{System: system, Messages: f.Reading.Messages, Total: system + f.Reading.Messages}, noSession(p.SessionID, err)
 }
@@ -167,7 +167,7 @@ func (c *conn) recordContext(ctx context.Context, p api.ContextParams) (nothing 
 		return nothing, errBadParams{errors.New("context.cwd: it is empty")}
 	}
 	if followed(p.Context.Cwd) == followed(st.Config.WorkingDirectory) {
-		_, err = c.server.host.Note(ctx, p.SessionID, p.Context, false)
+		_, err = c.server.host.Log.Note(ctx, p.SessionID, p.Context, false)
 	}
 	return nothing, noSession(p.SessionID, err)
 }
@@ -214,7 +214,7 @@ func selectable(m api.ProviderModel) api.Model {
 // providerOf is the provider of a model of a session, or of the one it uses, with
 // its secrets; nil if there is none.
 func (c *conn) providerOf(ctx context.Context, id event.SessionID, model string) (*api.Provider, error) {
-	raw, kept, err := c.server.host.Provider(ctx, id, model)
+	raw, kept, err := c.server.host.Settings.Provider(ctx, id, model)
 	if err != nil || raw == nil {
 		return nil, noSession(id, err)
 	}
@@ -242,7 +242,7 @@ func (c *conn) setEffort(ctx context.Context, p api.EffortParams) (api.EffortRes
 // addProviders adds to what a session was opened with. What has the same name is
 // replaced.
 func (c *conn) addProviders(ctx context.Context, p api.ProviderAddParams) (api.ProviderAddResult, error) {
-	err := c.server.host.AddProviders(ctx, p.SessionID, func(to *event.SessionConfiguredData, secret []byte) ([]byte, error) {
+	err := c.server.host.Settings.AddProviders(ctx, p.SessionID, func(to *event.SessionConfiguredData, secret []byte) ([]byte, error) {
 		return mergeProviders(to, secret, p)
 	})
 	result := api.ProviderAddResult{Models: []api.Model{}}
@@ -358,7 +358,7 @@ func (c *conn) shutdownSession(ctx context.Context, p api.ShutdownParams) (any, 
 
 func (c *conn) builtinTools(ctx context.Context, _ struct{}) (api.ToolsResult, error) {
 	result := api.ToolsResult{Tools: []api.ToolInfo{}}
-	list, err := c.server.host.Offered(ctx, "")
+	list, err := c.server.host.Settings.OfferedTools(ctx, "")
 	for _, t := range list {
 		result.Tools = append(result.Tools, api.ToolInfo{Name: t.Name, Description: t.Description, Parameters: t.Parameters})
 	}
@@ -370,7 +370,7 @@ func (c *conn) currentTools(ctx context.Context, p api.SessionParams) (api.Tools
 	if p.SessionID == "" {
 		return result, noSession(p.SessionID, session.ErrNotFound)
 	}
-	list, err := c.server.host.Offered(ctx, p.SessionID)
+	list, err := c.server.host.Settings.OfferedTools(ctx, p.SessionID)
 	for _, t := range list {
 		result.Tools = append(result.Tools, api.ToolInfo{Name: t.Name, Description: t.Description, InputSchema: t.Parameters})
 	}

@@ -117,11 +117,11 @@ func (c *conn) opened(ctx context.Context, id event.SessionID, client *session.C
 	}
 	c.back(id)
 	result := api.OpenResult{SessionID: id}
-	result.Capabilities.UI.Elicitation, _ = c.server.host.Abilities(id)
+	result.Capabilities.UI.Elicitation, _ = c.server.host.Clients.Abilities(id)
 	if c.door.Private {
 		result.Position = view.Position()
 	}
-	if c.server.opts.Workspace != nil && !c.server.host.Bare(id) {
+	if c.server.opts.Workspace != nil && !c.server.host.Settings.Bare(id) {
 		result.WorkspacePath = c.server.opts.Workspace(id)
 	}
 	if err := view.CatchUp(context.WithoutCancel(ctx)); err != nil {

@@ -85,7 +85,7 @@ func (c *conn) replaceProvider(ctx context.Context, p api.OptionsParams) error {
 	if err := json.Unmarshal(p.Provider, &provider); err != nil {
 		return errBadParams{fmt.Errorf("provider: %w", err)}
 	}
-	return c.server.host.AddProviders(ctx, p.SessionID, func(to *event.SessionConfiguredData, secret []byte) ([]byte, error) {
+	return c.server.host.Settings.AddProviders(ctx, p.SessionID, func(to *event.SessionConfiguredData, secret []byte) ([]byte, error) {
 		var had, next api.ProviderSecret
 		if len(secret) > 0 {
 			if err := json.Unmarshal(secret, &had); err != nil {

@@ -57,7 +57,7 @@ func longRig(t *testing.T, n int, make func(i int) event.Payload) (*readStore, *
 	p := r.connect(rpc.Door{})
 	p.must(api.SessionCreate, object{"sessionId": "s"}, nil)
 	p.must(api.SessionDestroy, object{"sessionId": "s"}, nil)
-	host.LetGo("s")
+	host.Unload("s")
 	is, err := s.Session(t.Context(), "s")
 	if err != nil {
 		t.Fatal(err)

@@ -47,7 +47,7 @@ func (c *conn) setApproveAll(ctx context.Context, p api.EnabledParams) (api.Succ
 	if p.Enabled == nil {
 		return api.Success{}, missing("enabled")
 	}
-	return succeeded(p.SessionID, c.server.host.AllowAll(ctx, p.SessionID, *p.Enabled))
+	return succeeded(p.SessionID, c.server.host.Permissions.AllowAll(ctx, p.SessionID, *p.Enabled))
 }
 
 func (c *conn) setPermissionMode(ctx context.Context, p api.ModeParams) (api.PermissionModeResult, error) {
@@ -55,7 +55,7 @@ func (c *conn) setPermissionMode(ctx context.Context, p api.ModeParams) (api.Per
 	if !all && p.Mode != turn.PermissionMode(false) {
 		return api.PermissionModeResult{}, errBadParams{fmt.Errorf("mode: %q is not supported; use manual or allow-all", p.Mode)}
 	}
-	err := c.server.host.AllowAll(ctx, p.SessionID, all)
+	err := c.server.host.Permissions.AllowAll(ctx, p.SessionID, all)
 	return api.PermissionModeResult{Mode: p.Mode, Success: err == nil}, noSession(p.SessionID, err)
 }
 
@@ -90,9 +90,9 @@ func (c *conn) configurePermissions(ctx context.Context, p api.ConfigureParams) 
 			}
 		}
 	}
-	err := c.server.host.Rules(ctx, p.SessionID, func(to *event.ClientRules) error { configureRules(to, p); return nil })
+	err := c.server.host.Permissions.ChangeRules(ctx, p.SessionID, func(to *event.ClientRules) error { configureRules(to, p); return nil })
 	if err == nil && p.ApproveAll != nil {
-		err = c.server.host.AllowAll(ctx, p.SessionID, *p.ApproveAll)
+		err = c.server.host.Permissions.AllowAll(ctx, p.SessionID, *p.ApproveAll)
 	}
 	return succeeded(p.SessionID, err)
 }
@@ -125,7 +125,7 @@ func (c *conn) modifyRules(ctx context.Context, p api.ModifyRulesParams) (api.Su
 	}
 	switch p.Scope {
 	case "session":
-		return succeeded(p.SessionID, c.server.host.Rules(ctx, p.SessionID, func(to *event.ClientRules) error {
+		return succeeded(p.SessionID, c.server.host.Permissions.ChangeRules(ctx, p.SessionID, func(to *event.ClientRules) error {
 			to.Allow = modified(to.Allow, p)
 			return nil
 		}))
@@ -165,7 +165,7 @@ func (c *conn) resetApprovals(ctx context.Context, p api.ResetParams) (api.Succe
 		err = c.server.places.Change(st.Rules.Location, func([]event.Rule) []event.Rule { return nil })
 	}
 	if err == nil {
-		err = c.server.host.ResetGrants(ctx, p.SessionID, location)
+		err = c.server.host.Permissions.ResetGrants(ctx, p.SessionID, location)
 	}
 	return succeeded(p.SessionID, err)
 }
@@ -180,7 +180,7 @@ func (c *conn) setRequired(ctx context.Context, p api.RequiredParams) (api.Succe
 		_, err := c.server.host.Status(ctx, p.SessionID)
 		return succeeded(p.SessionID, err)
 	}
-	return succeeded(p.SessionID, c.server.host.AnswersPermissions(ctx, p.SessionID))
+	return succeeded(p.SessionID, c.server.host.Permissions.Declare(ctx, p.SessionID))
 }
 
 func (c *conn) promptShown(ctx context.Context, p api.PromptShownParams) (api.Success, error) {
@@ -195,7 +195,7 @@ func (c *conn) setURLsUnrestricted(ctx context.Context, p api.EnabledParams) (ap
 	if p.Enabled == nil {
 		return api.Success{}, missing("enabled")
 	}
-	return succeeded(p.SessionID, c.server.host.Rules(ctx, p.SessionID, func(to *event.ClientRules) error {
+	return succeeded(p.SessionID, c.server.host.Permissions.ChangeRules(ctx, p.SessionID, func(to *event.ClientRules) error {
 		to.AnyURL = *p.Enabled
 		return nil
 	}))
@@ -253,7 +253,7 @@ func (c *conn) addPath(ctx context.Context, p api.PathParams) (api.Success, erro
 	if err != nil {
 		return api.Success{}, err
 	}
-	return succeeded(p.SessionID, c.server.host.Rules(ctx, p.SessionID, func(to *event.ClientRules) error {
+	return succeeded(p.SessionID, c.server.host.Permissions.ChangeRules(ctx, p.SessionID, func(to *event.ClientRules) error {
 		if !slices.Contains(to.Directories, dir) {
 			to.Directories = append(slices.Clip(to.Directories), dir)
 		}
@@ -266,7 +266,7 @@ func (c *conn) updatePrimary(ctx context.Context, p api.PathParams) (api.Success
 	if err != nil {
 		return api.Success{}, err
 	}
-	return succeeded(p.SessionID, c.server.host.Rules(ctx, p.SessionID, func(to *event.ClientRules) error {
+	return succeeded(p.SessionID, c.server.host.Permissions.ChangeRules(ctx, p.SessionID, func(to *event.ClientRules) error {
 		to.Primary = dir
 		return nil
 	}))

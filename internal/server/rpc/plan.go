@@ -70,7 +70,7 @@ func (c *conn) updatePlan(ctx context.Context, p api.PlanParams) (any, error) {
 	if err := replaceFile(path, []byte(*p.Content)); err != nil {
 		return nil, fmt.Errorf("write the plan: %w", err)
 	}
-	_, err = c.server.host.Note(ctx, p.SessionID, event.PlanChangedData{Operation: operation}, false)
+	_, err = c.server.host.Log.Note(ctx, p.SessionID, event.PlanChangedData{Operation: operation}, false)
 	return nil, noSession(p.SessionID, err)
 }
 
@@ -88,7 +88,7 @@ func (c *conn) deletePlan(ctx context.Context, p api.SessionParams) (any, error)
 	if err != nil {
 		return nil, fmt.Errorf("delete the plan: %w", err)
 	}
-	_, err = c.server.host.Note(ctx, p.SessionID, event.PlanChangedData{Operation: "delete"}, false)
+	_, err = c.server.host.Log.Note(ctx, p.SessionID, event.PlanChangedData{Operation: "delete"}, false)
 	return nil, noSession(p.SessionID, err)
 }
 
@@ -112,7 +112,7 @@ func replaceFile(path string, content []byte) error {
 // todos is the model's own list, in the protocol's words. It has none for what
 // will not be done.
 func (c *conn) todos(ctx context.Context, p api.SessionParams) (api.TodosResult, error) {
-	all, err := c.server.host.Todos(ctx, p.SessionID)
+	all, err := c.server.host.Todos.List(ctx, p.SessionID)
 	result := api.TodosResult{Rows: []api.Todo{}}
 	for _, t := range all {
 		row := api.Todo{ID: strconv.Itoa(t.ID), Title: t.Subject, Description: t.Description, Status: t.Status}

@@ -54,7 +54,7 @@ func (c *conn) hasPending(ctx context.Context, p api.SessionParams) (api.HasPend
 // lost, was done.
 func (c *conn) change(ctx context.Context, id event.SessionID, key string, f func(*session.Queue) bool) (bool, error) {
 	done := false
-	before, err := c.server.host.ChangeQueue(ctx, id, key, func(q *session.Queue) error {
+	before, err := c.server.host.Queues.Change(ctx, id, key, func(q *session.Queue) error {
 		done = f(q)
 		return nil
 	})
@@ -134,7 +134,7 @@ func (c *conn) duplicateAt(ctx context.Context, p api.QueueParams) (api.ItemResu
 
 func (c *conn) add(ctx context.Context, id event.SessionID, key string, f func(*session.Queue) (string, error)) (api.ItemResult, error) {
 	var added string
-	before, err := c.server.host.ChangeQueue(ctx, id, key, func(q *session.Queue) (err error) {
+	before, err := c.server.host.Queues.Change(ctx, id, key, func(q *session.Queue) (err error) {
 		added, err = f(q)
 		return err
 	})
@@ -145,6 +145,6 @@ func (c *conn) setPaused(ctx context.Context, p api.PauseParams) (any, error) {
 	if p.Paused == nil {
 		return nil, errBadParams{errors.New("paused: it is missing")}
 	}
-	_, err := c.server.host.ChangeQueue(ctx, p.SessionID, p.Key, func(q *session.Queue) error { return q.Pause(*p.Paused) })
+	_, err := c.server.host.Queues.Change(ctx, p.SessionID, p.Key, func(q *session.Queue) error { return q.Pause(*p.Paused) })
 	return nil, noSession(p.SessionID, err)
 }

@@ -18,7 +18,7 @@ func (c *conn) unanswered(ctx context.Context, p api.OpenParams) []session.Remin
 	if p.Abide == nil || !p.Abide.Redeliver {
 		return nil
 	}
-	open, err := c.server.host.Open(ctx, p.SessionID, event.Type.Question)
+	open, err := c.server.host.Questions.Open(ctx, p.SessionID, event.Type.Question)
 	if err != nil {
 		return nil // the request itself says what is wrong
 	}
@@ -32,7 +32,7 @@ func (c *conn) remind(ctx context.Context, id event.SessionID, open []session.Re
 	if len(open) == 0 {
 		return nil
 	}
-	again, err := c.server.host.Redeliver(ctx, id, open)
+	again, err := c.server.host.Questions.Redeliver(ctx, id, open)
 	for _, r := range again {
 		e := event.Event{Type: r.Asked.Type, Bytes: marked(r.Asked.Bytes, r.Attempt)}
 		if c.rpc.Notify(api.SessionEvent, json.RawMessage(slices.Concat(c.opening(nil, id, e), e.Bytes, closing))) != nil {

@@ -177,7 +177,7 @@ func TestListingQuestionsLeavesNoSessionInMemory(t *testing.T) {
 		p.must(api.SessionSend, object{"sessionId": id, "prompt": "Use act with value 'x'"}, nil)
 		p.await(event.PermissionAsked)
 		p.must(api.SessionDestroy, object{"sessionId": id}, nil)
-		r.host.LetGo(event.SessionID(id))
+		r.host.Unload(event.SessionID(id))
 	}
 	if n := r.host.Resident(); n != 0 {
 		t.Fatalf("%d sessions are in memory before", n)

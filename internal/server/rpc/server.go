@@ -139,7 +139,7 @@ func (s *Server) Serve(ctx context.Context, rwc io.ReadWriteCloser, door Door) e
 		options.Stall = relayStall
 	}
 	c.rpc = jsonrpc.New(rwc, options)
-	unwatch := s.host.WatchList(&session.Watcher{Tell: c.lifecycle})
+	unwatch := s.host.Clients.WatchList(&session.Watcher{Tell: c.lifecycle})
 	defer unwatch()
 	ctx, cancel := context.WithCancel(ctx)
 	var refills sync.WaitGroup

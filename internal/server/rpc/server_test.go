@@ -36,7 +36,7 @@ type rig struct {
 }
 
 // withAgents are the tools of sessions that can start agents.
-func withAgents(h *session.Host) turn.Catalog { return builtin.New(h) }
+func withAgents(h *session.Host) turn.Catalog { return builtin.New(h.Skills, h.Agents) }
 
 func newRig(t *testing.T) *rig { return newRigWith(t, session.Options{}) }
 
@@ -44,7 +44,7 @@ func newRig(t *testing.T) *rig { return newRigWith(t, session.Options{}) }
 func newRigWith(t *testing.T, o session.Options) *rig {
 	o.Version = "test"
 	if o.ToolsOf == nil {
-		o.ToolsOf = func(h *session.Host) turn.Catalog { return builtin.WithoutAgents(h) }
+		o.ToolsOf = func(h *session.Host) turn.Catalog { return builtin.WithoutAgents(h.Skills) }
 	}
 	o.Resolve = func(context.Context, event.SessionConfiguredData, string, []byte) (session.Endpoint, error) {
 		return session.Endpoint{Model: offline.Model{}, Name: offline.Name}, nil

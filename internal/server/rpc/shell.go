@@ -60,7 +60,7 @@ func (c *conn) exec(ctx context.Context, p api.ShellExecParams) (any, error) {
 	if err != nil {
 		return nil, noSession(p.SessionID, err)
 	}
-	env, err := c.server.host.Environment(ctx, p.SessionID)
+	env, err := c.server.host.Settings.Environment(ctx, p.SessionID)
 	if err != nil {
 		return nil, err
 	}

@@ -73,7 +73,7 @@ func (c *conn) reloadSkills(ctx context.Context, p api.SessionParams) (api.Skill
 		return result, err
 	}
 	result.Errors = append(result.Errors, lines(faults)...)
-	_, err = c.server.host.Note(ctx, p.SessionID, event.SkillsChangedData{Skills: list}, true)
+	_, err = c.server.host.Log.Note(ctx, p.SessionID, event.SkillsChangedData{Skills: list}, true)
 	return result, noSession(p.SessionID, err)
 }
 
@@ -92,7 +92,7 @@ func (c *conn) loadSkills(ctx context.Context, p api.SessionParams) (any, error)
 
 func (c *conn) invokedSkills(ctx context.Context, p api.SessionParams) (api.InvokedResult, error) {
 	result := api.InvokedResult{Skills: []api.InvokedSkill{}}
-	events, err := c.server.host.Messages(ctx, p.SessionID)
+	events, err := c.server.host.Log.Messages(ctx, p.SessionID)
 	turns := 0
 	for _, e := range events {
 		switch e.Type {

@@ -46,7 +46,7 @@ func (c *conn) logRemark(ctx context.Context, p api.LogParams) (api.LogResult, e
 	default:
 		return api.LogResult{}, errBadParams{fmt.Errorf("level: %q is unknown; use info, warning or error", p.Level)}
 	}
-	id, err := c.server.host.Note(ctx, p.SessionID, remark, p.Ephemeral)
+	id, err := c.server.host.Log.Note(ctx, p.SessionID, remark, p.Ephemeral)
 	return api.LogResult{EventID: id}, noSession(p.SessionID, err)
 }
 

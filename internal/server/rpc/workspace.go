@@ -167,7 +167,7 @@ func (c *conn) writeFile(ctx context.Context, id event.SessionID, path string, c
 	if err := replaceIn(root, name, content); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
-	_, err = c.server.host.Note(ctx, id, event.WorkspaceFileChangedData{Path: filepath.ToSlash(name), Operation: operation}, false)
+	_, err = c.server.host.Log.Note(ctx, id, event.WorkspaceFileChangedData{Path: filepath.ToSlash(name), Operation: operation}, false)
 	return noSession(id, err)
 }
 

@@ -20,9 +20,9 @@ import (
 
 // A Runner runs agents.
 type Runner interface {
-	// RunAgent gives work to an agent and returns the result. The call is the one that
+	// Run gives work to an agent and returns the result. The call is the one that
 	// starts the agent.
-	RunAgent(ctx context.Context, call tool.Call, work tool.AgentWork) (tool.Result, error)
+	Run(ctx context.Context, call tool.Call, work tool.AgentWork) (tool.Result, error)
 }
 
 // A kind is an agent that every session can start.
@@ -114,7 +114,7 @@ func (t starter) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 	if err != nil {
 		return tool.Fail(err.Error()), nil
 	}
-	return t.runner.RunAgent(ctx, call, work)
+	return t.runner.Run(ctx, call, work)
 }
 
 // read parses the arguments of a call.

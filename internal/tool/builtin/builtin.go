@@ -12,18 +12,12 @@ import (
 	"github.com/abide-run/abide/internal/tool/skill"
 )
 
-// A Host knows the skills of sessions and runs their agents.
-type Host interface {
-	agent.Runner
-	skill.Library
-}
-
-// New returns the tools of the sessions of a host.
-func New(h Host) []tool.Tool {
-	return []tool.Tool{skill.New(h), agent.New(h), ask.New(), plan.New(), done.New()}
+// New returns the tools for sessions that know skills and start agents.
+func New(skills skill.Library, agents agent.Runner) []tool.Tool {
+	return []tool.Tool{skill.New(skills), agent.New(agents), ask.New(), plan.New(), done.New()}
 }
 
 // WithoutAgents returns the tools for sessions that start no agents.
-func WithoutAgents(h skill.Library) []tool.Tool {
-	return []tool.Tool{skill.New(h), ask.New(), plan.New(), done.New()}
+func WithoutAgents(skills skill.Library) []tool.Tool {
+	return []tool.Tool{skill.New(skills), ask.New(), plan.New(), done.New()}
 }

@@ -16,15 +16,15 @@ import (
 // A host has one skill and runs agents that repeat their prompt.
 type host struct{}
 
-func (host) RunAgent(_ context.Context, _ tool.Call, work tool.AgentWork) (tool.Result, error) {
+func (host) Run(_ context.Context, _ tool.Call, work tool.AgentWork) (tool.Result, error) {
 	return tool.Result{Text: work.Type + " was told: " + work.Prompt + " " + strings.Join(work.Tools, ",")}, nil
 }
 
-func (host) UsableSkills(context.Context, event.SessionID) ([]event.Skill, error) {
+func (host) Usable(context.Context, event.SessionID) ([]event.Skill, error) {
 	return []event.Skill{{Name: "dance"}}, nil
 }
 
-func (host) ReadSkill(k event.Skill) (event.SkillInvokedData, error) {
+func (host) Read(k event.Skill) (event.SkillInvokedData, error) {
 	return event.SkillInvokedData{Name: k.Name, Content: "Turn around."}, nil
 }
 
@@ -48,7 +48,7 @@ func all(mode string) state {
 
 func offered(s tool.State) []string {
 	var names []string
-	for _, t := range builtin.New(host{}) {
+	for _, t := range builtin.New(host{}, host{}) {
 		if spec, ok := t.(tool.Offerer).Offer(s); ok {
 			names = append(names, spec.Name)
 		}
@@ -109,7 +109,7 @@ func TestCalls(t *testing.T) {
 // call makes a call as a session does: a refused call is not run.
 func call(t *testing.T, name string, c tool.Call) tool.Result {
 	t.Helper()
-	for _, b := range builtin.New(host{}) {
+	for _, b := range builtin.New(host{}, host{}) {
 		if b.Spec().Name != name {
 			continue
 		}

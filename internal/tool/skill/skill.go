@@ -16,10 +16,10 @@ import (
 
 // A Library knows the skills of sessions.
 type Library interface {
-	// UsableSkills returns the skills that the model of a session may read.
-	UsableSkills(ctx context.Context, id event.SessionID) ([]event.Skill, error)
-	// ReadSkill returns the content of a skill.
-	ReadSkill(k event.Skill) (event.SkillInvokedData, error)
+	// Usable returns the skills that the model of a session may read.
+	Usable(ctx context.Context, id event.SessionID) ([]event.Skill, error)
+	// Read returns the content of a skill.
+	Read(k event.Skill) (event.SkillInvokedData, error)
 }
 
 // New returns the tool.
@@ -48,7 +48,7 @@ func (t teller) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 	if err := args.Err(); err != nil {
 		return tool.Fail("Failed to load skill: " + strings.TrimPrefix(err.Error(), "Invalid input: ")), nil
 	}
-	usable, err := t.library.UsableSkills(ctx, call.Session)
+	usable, err := t.library.Usable(ctx, call.Session)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -56,7 +56,7 @@ func (t teller) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 	if at < 0 {
 		return unknown(name, usable), nil
 	}
-	d, err := t.library.ReadSkill(usable[at])
+	d, err := t.library.Read(usable[at])
 	if err != nil {
 		return tool.Fail(fmt.Sprintf("Failed to load skill: %v", err)), nil
 	}
