@@ -57,10 +57,10 @@ func (h *Host) agentSpec(ctx context.Context, parent *Session, work tool.AgentWo
 	case work.Tools != nil:
 		c.AvailableTools, client.Tools = work.Tools, nil
 	}
-	if parent.client(tokens) != nil {
+	if parent.clients.able(tokens) != nil {
 		client.Token = parent.tokenOfAgent
 	}
-	if c := parent.client(transports); c != nil {
+	if c := parent.clients.able(transports); c != nil {
 		client.Transport = c.Transport
 	}
 	return spec, client, nil
@@ -80,7 +80,7 @@ func (tx *txn) shareSecrets(spec *Spec) (err error) {
 func (s *Session) hookOfAgent(ctx context.Context, _ event.SessionID, kind string, input json.RawMessage) (json.RawMessage, error) {
 	switch kind {
 	case event.HookPreToolUse, event.HookPostToolUse, event.HookPostToolFailure:
-		return s.hearAll(ctx, kind, input, s.hookClients())
+		return s.hearAll(ctx, kind, input, s.clients.withHooks())
 	}
 	return nil, nil // its prompts and its end are the call's
 }

@@ -48,7 +48,7 @@ func (a *asking) abort(*txn, bool) error {
 // ask makes the model request when what led to it is stored.
 func (s *Session) ask(tx *txn, turnID string) {
 	ctx, cancel := context.WithCancelCause(s.host.ctx)
-	r := &request{cancel: cancel, turnID: turnID, stream: s.streaming()}
+	r := &request{cancel: cancel, turnID: turnID, stream: s.clients.streaming()}
 	s.asking.now = r
 	tx.then = append(tx.then, func() {
 		r.parent = s.state.Parent
@@ -92,17 +92,16 @@ func join(a, b string) string {
 	return a + "\n\n" + b
 }
 
-// tools returns the offered tools. The set is kept as long as it is the same,
-// because its encoded form is kept with it.
+// tools returns the tools that the session offers to its model.
 func (s *Session) tools() *model.Tools {
-	if mode := s.state.Mode(); s.offer == nil || s.offered != s.state.Setup.Offered || s.offerMode != mode {
-		s.offer = s.host.offers.share(string(s.state.Setup.Config.Provider), s.host.opts.Tools.Offer(s.state))
-		s.offered, s.offerMode = s.state.Setup.Offered, mode
+	if mode := s.state.Mode(); s.offer.tools == nil || s.offer.version != s.state.Setup.Offered || s.offer.mode != mode {
+		s.offer.tools = s.host.offers.share(string(s.state.Setup.Config.Provider), s.host.opts.Tools.Offer(s.state))
+		s.offer.version, s.offer.mode = s.state.Setup.Offered, mode
 	}
-	if len(s.offer.List) == 0 {
+	if len(s.offer.tools.List) == 0 {
 		return nil
 	}
-	return s.offer
+	return s.offer.tools
 }
 
 // converse asks until there is an answer, or no hope for one.

@@ -60,7 +60,7 @@ func (s *Session) run(ctx context.Context, t tool.Tool, call tool.Call) (result 
 // environment returns the session's environment; nil if it has none of its own. It
 // is read once. A client that brings another one while it is read has the last word.
 func (s *Session) environment(ctx context.Context) (env []string, err error) {
-	if known := s.env.Load(); known != nil {
+	if known := s.secrets.env.Load(); known != nil {
 		return *known, nil
 	}
 	text, err := s.host.store.Secret(ctx, s.id, secretEnv)
@@ -68,7 +68,7 @@ func (s *Session) environment(ctx context.Context) (env []string, err error) {
 		err = json.Unmarshal(text, &env)
 	}
 	if err == nil {
-		s.env.CompareAndSwap(nil, &env)
+		s.secrets.env.CompareAndSwap(nil, &env)
 	}
 	return env, err
 }
@@ -156,7 +156,7 @@ func (c *calls) addStopped(r *running) {
 // askPerson puts a question to one of the clients that can put it to a person.
 // If that client goes away the question stays open for the next.
 func (s *Session) askPerson(c *turn.Call) {
-	a := s.somebody()
+	a := s.clients.find(func(c *Client) bool { return c.AskUser != nil })
 	if a == nil || c.Stage != turn.WaitingUser {
 		return
 	}
@@ -171,7 +171,7 @@ func (s *Session) askPerson(c *turn.Call) {
 			return
 		}
 		s.post(func(tx *txn) error {
-			if reply.Unable && !s.isAttached(a) {
+			if reply.Unable && !s.clients.has(a) {
 				return nil // it has left: that is no answer
 			}
 			tx.undo = append(tx.undo, func() { delete(a.asked, question.RequestID) })
@@ -184,10 +184,10 @@ func (s *Session) askPerson(c *turn.Call) {
 	})
 }
 
-func (s *Session) isAttached(a *attachment) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, other := range s.clients {
+func (cs *clients) has(a *attachment) bool {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	for _, other := range cs.list {
 		if other == a {
 			return true
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"sync"
 	"time"
 
 	"github.com/abide-run/abide/internal/event"
@@ -52,6 +53,92 @@ type attachment struct {
 	interest map[string]event.Type // what it looks after, by handle
 }
 
+// clients are those who are attached to a session.
+type clients struct {
+	mu      sync.Mutex
+	list    []*attachment
+	grace   time.Time     // until then the session counts as attached
+	arrived chan struct{} // closed when a client comes; nil if nobody waits
+	missed  time.Time     // until then hooks wait for a client that vanished
+}
+
+// clash returns the name of a tool that a client brings and another one carries out
+// already; empty if there is none.
+func (cs *clients) clash(c *Client) string {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	for _, other := range cs.list {
+		if name := commonTool(c.Tools, other.spec.Tools); name != "" && !sameClient(other.spec, c) {
+			return name
+		}
+	}
+	return ""
+}
+
+func (cs *clients) add(a *attachment) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	cs.list = append(cs.list, a)
+	cs.arriveLocked()
+}
+
+// removeAll lets go of everyone.
+func (cs *clients) removeAll() {
+	cs.mu.Lock()
+	list := cs.list
+	cs.list, cs.grace = nil, time.Time{}
+	cs.mu.Unlock()
+	for _, a := range list {
+		if a.view != nil {
+			a.view.Close()
+		}
+	}
+}
+
+// awaitBack lets the session count as attached for a while, because a client vanished.
+// The zero time ends that.
+func (cs *clients) awaitBack(c *Client, until time.Time) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	cs.grace = until
+	if c.Hook != nil && !until.IsZero() {
+		cs.missed = until
+	}
+}
+
+// miss remembers that a client that has hooks vanished, and until when it is awaited.
+func (cs *clients) miss(a *attachment, until time.Time) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	a.gone = true
+	cs.missed = until
+}
+
+// missedUntil returns until when hooks wait for a client that vanished.
+func (cs *clients) missedUntil() time.Time {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	return cs.missed
+}
+
+// any reports whether somebody is attached.
+func (cs *clients) any() bool {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	return len(cs.list) > 0
+}
+
+// change lets f change what is known of a client, if it is attached.
+func (cs *clients) change(c *Client, f func(*attachment)) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	for _, a := range cs.list {
+		if a.spec == c {
+			f(a)
+		}
+	}
+}
+
 // ErrClash means that two clients want to carry out the same tool.
 var ErrClash = errors.New("two clients carry out the same tool")
 
@@ -59,22 +146,17 @@ var ErrClash = errors.New("two clients carry out the same tool")
 // given position, once its view is told to catch up.
 func (tx *txn) attach(c *Client, at event.Seq) (*View, error) {
 	s := tx.s
-	for _, other := range s.clients {
-		if name := commonTool(c.Tools, other.spec.Tools); name != "" && !sameClient(other.spec, c) {
-			return nil, fmt.Errorf("%s already registered by another client of session %s: %w", name, s.id, ErrClash)
-		}
+	if name := s.clients.clash(c); name != "" {
+		return nil, fmt.Errorf("%s already registered by another client of session %s: %w", name, s.id, ErrClash)
 	}
-	s.detach(c)
-	forms, commands := s.abilities()
+	s.clients.remove(c)
+	forms, commands := s.clients.abilities()
 	a := &attachment{spec: c, asked: make(map[string]bool), interest: make(map[string]event.Type)}
 	if c.Viewer != nil {
 		a.view = s.feed.open(c.Viewer, at)
 		a.view.pieces = c.Streaming
 	}
-	s.mu.Lock()
-	s.clients = append(s.clients, a)
-	s.arriveLocked()
-	s.mu.Unlock()
+	s.clients.add(a)
 	tx.tellAbilities(forms, commands)
 	if err := tx.declare(c); err != nil {
 		return nil, err
@@ -114,13 +196,13 @@ func commonTool(a, b []event.ExternalTool) string {
 	return ""
 }
 
-// detach removes a client and reports whether it was there.
-func (s *Session) detach(c *Client) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for i, a := range s.clients {
+// remove removes a client and reports whether it was there.
+func (cs *clients) remove(c *Client) bool {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	for i, a := range cs.list {
 		if a.spec == c {
-			s.clients = append(s.clients[:i:i], s.clients[i+1:]...)
+			cs.list = append(cs.list[:i:i], cs.list[i+1:]...)
 			if a.view != nil {
 				a.view.Close()
 			}
@@ -137,20 +219,16 @@ func (h *Host) Detach(id event.SessionID, c *Client, vanished bool) {
 	if s == nil {
 		return
 	}
-	forms, commands := s.abilities()
-	if !s.detach(c) {
+	forms, commands := s.clients.abilities()
+	if !s.clients.remove(c) {
 		return
 	}
-	s.mu.Lock()
-	s.grace = time.Time{}
+	until := time.Time{}
 	if vanished {
-		s.grace = time.Now().Add(h.opts.Grace)
-		if c.Hook != nil {
-			s.missed = s.grace
-		}
+		until = time.Now().Add(h.opts.Grace)
 	}
-	s.mu.Unlock()
-	less := (c.Forms || len(c.Commands) > 0) && s.attached()
+	s.clients.awaitBack(c, until)
+	less := (c.Forms || len(c.Commands) > 0) && s.clients.attached()
 	if !s.asks.Load() && !less {
 		h.forget(s)
 		return
@@ -166,17 +244,17 @@ func (h *Host) Detach(id event.SessionID, c *Client, vanished bool) {
 }
 
 // attached reports whether the session has clients, or had one a moment ago.
-func (s *Session) attached() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.clients) > 0 || time.Now().Before(s.grace)
+func (cs *clients) attached() bool {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	return len(cs.list) > 0 || time.Now().Before(cs.grace)
 }
 
 // streaming reports whether some client wants answers in pieces.
-func (s *Session) streaming() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, a := range s.clients {
+func (cs *clients) streaming() bool {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	for _, a := range cs.list {
 		if a.spec.Streaming {
 			return true
 		}
@@ -184,33 +262,21 @@ func (s *Session) streaming() bool {
 	return false
 }
 
-// somebody returns a client that can put a question to a person.
-func (s *Session) somebody() *attachment {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, a := range s.clients {
-		if a.spec.AskUser != nil {
-			return a
-		}
-	}
-	return nil
-}
-
 // askAgain puts open questions that no attached client has in hand to one that
 // can put them to a person.
 func (s *Session) askAgain() {
 	for _, c := range s.state.Questions() {
-		if !s.inHand(c.Question) {
+		if !s.clients.haveInHand(c.Question) {
 			s.askPerson(c)
 			s.askPlan(c)
 		}
 	}
 }
 
-func (s *Session) inHand(requestID string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, a := range s.clients {
+func (cs *clients) haveInHand(requestID string) bool {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	for _, a := range cs.list {
 		if a.asked[requestID] {
 			return true
 		}
@@ -218,19 +284,19 @@ func (s *Session) inHand(requestID string) bool {
 	return false
 }
 
-// clientTools returns the tools of all clients that are attached, added to
+// tools returns the tools of all clients that are attached, added to
 // those given. It reports false if nobody is attached: then the tools stay as
 // they were declared.
-func (s *Session) clientTools(kept []event.ExternalTool) ([]event.ExternalTool, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (cs *clients) tools(kept []event.ExternalTool) ([]event.ExternalTool, bool) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
 	tools := append([]event.ExternalTool{}, kept...)
-	for _, a := range s.clients {
+	for _, a := range cs.list {
 		for _, t := range a.spec.Tools {
 			tools = withTool(tools, t)
 		}
 	}
-	return tools, len(s.clients) > 0
+	return tools, len(cs.list) > 0
 }
 
 // withTool adds a tool, or replaces the one of the same name.

@@ -19,7 +19,7 @@ func splitCommand(text string) (name, args string) {
 
 // clientCommand returns the command of that name that a client carries out.
 func (s *Session) clientCommand(name string) (event.Command, bool) {
-	_, commands := s.abilities()
+	_, commands := s.clients.abilities()
 	i := slices.IndexFunc(commands, func(c event.Command) bool { return strings.EqualFold(c.Name, name) })
 	if i < 0 {
 		return event.Command{}, false
@@ -60,7 +60,7 @@ func (tx *txn) helpCommand(string) (string, error) {
 	for _, c := range Builtins {
 		fmt.Fprintf(&b, "/%s: %s\n", c.Name, c.Description)
 	}
-	_, commands := tx.s.abilities()
+	_, commands := tx.s.clients.abilities()
 	for _, c := range commands {
 		fmt.Fprintf(&b, "/%s: %s\n", c.Name, cmp.Or(c.Description, "a command of a client"))
 	}
@@ -173,7 +173,7 @@ func (cs Commands) FinishQueued(ctx context.Context, id event.SessionID, request
 // command begins with a command from the queue: those who said that they look
 // after the queue are asked first.
 func (tx *txn) command(step turn.Command) error {
-	if tx.s.interested(event.CommandQueued) {
+	if tx.s.clients.interested(event.CommandQueued) {
 		return tx.Record(event.CommandQueuedData{RequestID: event.NewID(), Command: step.Input.Prompt, InputID: step.Input.InputID})
 	}
 	return tx.carry(step.Input.Prompt, step.Input.InputID)
@@ -218,37 +218,29 @@ func (tx *txn) asCommand(in event.InputAcceptedData) event.InputAcceptedData {
 // AddInterest remembers that a client looks after a kind of events, until its
 // handle is released or the client leaves.
 func (cs Clients) AddInterest(id event.SessionID, c *Client, handle string, kind event.Type) {
-	cs.host.attachmentOf(id, c, func(a *attachment) { a.interest[handle] = kind })
+	if s := cs.host.peek(id); s != nil {
+		s.clients.change(c, func(a *attachment) { a.interest[handle] = kind })
+	}
 }
 
 // RemoveInterest forgets an interest. A command that waits for those who look after the
 // queue goes the ordinary way if nobody does any more.
 func (cs Clients) RemoveInterest(id event.SessionID, c *Client, handle string) {
-	cs.host.attachmentOf(id, c, func(a *attachment) { delete(a.interest, handle) })
-	if s := cs.host.peek(id); s != nil && s.asks.Load() {
+	s := cs.host.peek(id)
+	if s == nil {
+		return
+	}
+	s.clients.change(c, func(a *attachment) { delete(a.interest, handle) })
+	if s.asks.Load() {
 		s.post((*txn).unattended)
 	}
 }
 
-func (h *Host) attachmentOf(id event.SessionID, c *Client, f func(*attachment)) {
-	s := h.peek(id)
-	if s == nil {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, a := range s.clients {
-		if a.spec == c {
-			f(a)
-		}
-	}
-}
-
 // interested reports whether some client looks after a kind of events.
-func (s *Session) interested(kind event.Type) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, a := range s.clients {
+func (cs *clients) interested(kind event.Type) bool {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	for _, a := range cs.list {
 		for _, k := range a.interest {
 			if k == kind {
 				return true
@@ -262,7 +254,7 @@ func (s *Session) interested(kind event.Type) bool {
 // left.
 func (tx *txn) unattended() error {
 	o := tx.State.Exchanges.Queued()
-	if o == nil || o.Asked.Type != event.CommandQueued || tx.s.interested(event.CommandQueued) {
+	if o == nil || o.Asked.Type != event.CommandQueued || tx.s.clients.interested(event.CommandQueued) {
 		return nil
 	}
 	command, inputID := o.Command, o.InputID

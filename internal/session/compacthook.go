@@ -21,7 +21,7 @@ func (s *Session) compactHooks(c *compaction) compactHooks {
 	if !s.state.Setup.Declared.Hooks {
 		return compactHooks{}
 	}
-	return compactHooks{s, c, s.hookClients()}
+	return compactHooks{s, c, s.clients.withHooks()}
 }
 
 // compactInput is what a hook is told of a compaction.

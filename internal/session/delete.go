@@ -85,29 +85,16 @@ func (h *Host) deleteStored(id event.SessionID) (Deletion, error) {
 // deleted makes a session that is no more look like one that never was, also for what
 // is done next in the same transaction.
 func (tx *txn) deleted() {
-	tx.s.removed()
-	tx.s.forgetSecrets()
+	tx.s.clients.removeAll()
+	tx.s.feed.reached(eventlog.End{})
+	tx.s.secrets.forget()
 	tx.s.restoring.endWaiting(errDeleted)
-	tx.s.end, tx.s.info = eventlog.End{}, eventlog.Info{}
+	tx.s.log.end, tx.s.log.info = eventlog.End{}, eventlog.Info{}
 	tx.stored, tx.told, tx.jobs, tx.secrets = nil, nil, nil, nil
 	tx.State.Reset()
 }
 
 var errDeleted = errors.New("the session was deleted")
-
-// removed lets go of everyone who is attached to a session that is no more.
-func (s *Session) removed() {
-	s.mu.Lock()
-	clients := s.clients
-	s.clients = nil
-	s.mu.Unlock()
-	for _, a := range clients {
-		if a.view != nil {
-			a.view.Close()
-		}
-	}
-	s.feed.reached(eventlog.End{})
-}
 
 // finishDeletion removes what a deleted session has outside of the store, and its
 // agents. What fails is tried again when the next engine starts.

@@ -83,7 +83,7 @@ func (qs Questions) Elicit(ctx context.Context, id event.SessionID, d event.Elic
 		if before := tx.State.Sent(d.Key); before != "" {
 			return before, nil
 		}
-		if can, _ := tx.s.abilities(); !can {
+		if can, _ := tx.s.clients.abilities(); !can {
 			return "", fmt.Errorf("elicitation is not supported: %w", ErrNobody)
 		}
 		return d.RequestID, tx.Record(d)
@@ -146,10 +146,10 @@ func (tx *txn) unsuspend() error {
 }
 
 // abilities is what the clients of the session can do together.
-func (s *Session) abilities() (forms bool, commands []event.Command) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, a := range s.clients {
+func (cs *clients) abilities() (forms bool, commands []event.Command) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	for _, a := range cs.list {
 		forms = forms || a.spec.Forms
 		for _, c := range a.spec.Commands {
 			if !slices.ContainsFunc(commands, func(o event.Command) bool { return o.Name == c.Name }) {
@@ -164,14 +164,14 @@ func (s *Session) abilities() (forms bool, commands []event.Command) {
 // put a form to a person, and the commands that they carry out.
 func (cs Clients) Abilities(id event.SessionID) (forms bool, commands []event.Command) {
 	if s := cs.host.peek(id); s != nil {
-		return s.abilities()
+		return s.clients.abilities()
 	}
 	return false, nil
 }
 
 // tellAbilities tells the clients what has changed in what they can do together.
 func (tx *txn) tellAbilities(forms bool, commands []event.Command) {
-	can, has := tx.s.abilities()
+	can, has := tx.s.clients.abilities()
 	if can != forms {
 		var d event.CapabilitiesChangedData
 		d.UI.Elicitation = can
@@ -185,7 +185,7 @@ func (tx *txn) tellAbilities(forms bool, commands []event.Command) {
 // InUse reports whether a session has clients, or had one a moment ago.
 func (cs Clients) InUse(id event.SessionID) bool {
 	s := cs.host.peek(id)
-	return s != nil && s.attached()
+	return s != nil && s.clients.attached()
 }
 
 // Follow shows a viewer what happens after a position, without making it a

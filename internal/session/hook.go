@@ -62,15 +62,15 @@ func (l *hearings) stopThose(filter func(*hearing) bool) {
 // hooked reports whether hooks can be asked: some client has hooks, or one that
 // had may be back in a moment.
 func (s *Session) hooked() bool {
-	return s.state.Setup.Declared.Hooks && (len(s.hookClients()) > 0 || time.Now().Before(s.awaited()))
+	return s.state.Setup.Declared.Hooks && (len(s.clients.withHooks()) > 0 || time.Now().Before(s.awaited()))
 }
 
-// hookClients are the clients that can be asked, in the order in which they came.
-func (s *Session) hookClients() []*attachment {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// withHooks are the clients that can be asked, in the order in which they came.
+func (cs *clients) withHooks() []*attachment {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
 	var list []*attachment
-	for _, a := range s.clients {
+	for _, a := range cs.list {
 		if a.spec.Hook != nil && !a.gone {
 			list = append(list, a)
 		}
@@ -81,20 +81,11 @@ func (s *Session) hookClients() []*attachment {
 // awaited is how long hooks wait for a client that vanished, with its connection
 // or with the engine before this one. Then they count as absent.
 func (s *Session) awaited() time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if back := s.host.started.Add(s.host.opts.Grace); back.After(s.missed) {
+	missed := s.clients.missedUntil()
+	if back := s.host.started.Add(s.host.opts.Grace); back.After(missed) {
 		return back
 	}
-	return s.missed
-}
-
-// miss remembers that a client that has hooks vanished.
-func (s *Session) miss(a *attachment) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	a.gone = true
-	s.missed = time.Now().Add(s.host.opts.Grace)
+	return missed
 }
 
 // startHook records that a hook is to be asked.
@@ -113,7 +104,7 @@ func (s *Session) askHook(tx *txn, h event.HookStartData) {
 	r := &hearing{cancel: cancel, queued: h.InputID != ""}
 	s.hearings.add(h.ID, r)
 	tx.then = append(tx.then, func() {
-		clients := s.hookClients()
+		clients := s.clients.withHooks()
 		if len(clients) == 0 {
 			s.awaitHooks(ctx, r, h)
 			return
@@ -218,7 +209,7 @@ func (s *Session) hearAll(ctx context.Context, kind string, input json.RawMessag
 		}
 		switch {
 		case errors.Is(err, ErrLeft):
-			s.miss(a)
+			s.clients.miss(a, time.Now().Add(s.host.opts.Grace))
 			failed = err
 		case err != nil:
 			failed = err

@@ -270,7 +270,7 @@ func (h *Host) Close() {
 	h.gate.Unlock()
 	h.mu.Lock()
 	for _, s := range h.sessions {
-		s.stopTimer()
+		s.mailbox.stopTimer()
 	}
 	h.mu.Unlock()
 	h.cancel(ErrClosed)
@@ -360,12 +360,12 @@ func (h *Host) hand(ctx context.Context, id event.SessionID, in *intent) error {
 func (h *Host) forget(s *Session) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.working || len(s.inbox) > 0 || s.needed() {
+	s.mailbox.mu.Lock()
+	defer s.mailbox.mu.Unlock()
+	if s.mailbox.working || len(s.mailbox.inbox) > 0 || s.needed() {
 		return
 	}
-	s.gone = true
+	s.mailbox.gone = true
 	delete(h.sessions, s.id)
 }
 

@@ -148,14 +148,7 @@ func (m Memory) Remembered(ctx context.Context, id event.SessionID) (r Remembere
 // Unload takes a session out of memory that nobody is attached to: a job has read it,
 // and is done. Work that is under way keeps it there.
 func (h *Host) Unload(id event.SessionID) {
-	s := h.peek(id)
-	if s == nil {
-		return
-	}
-	s.mu.Lock()
-	watched := len(s.clients) > 0
-	s.mu.Unlock()
-	if !watched {
+	if s := h.peek(id); s != nil && !s.clients.any() {
 		s.unload()
 	}
 }
@@ -341,7 +334,7 @@ func (m Memory) Forget(ctx context.Context, id event.SessionID) error {
 		for _, j := range rows {
 			tx.job(eventlog.DropJob, j)
 		}
-		end := tx.s.end
+		end := tx.s.log.end
 		return tx.Record(event.MemoryConsolidatedData{Through: end.Seq, Pages: []event.MemoryPage{}, Forgotten: true, Hash: hex.EncodeToString(end.Hash[:])})
 	})
 }

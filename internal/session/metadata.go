@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"time"
 
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/model"
@@ -14,7 +13,7 @@ import (
 // askPlan asks one of the clients whether a plan may be carried out. If that
 // client goes away the question stays open for the next.
 func (s *Session) askPlan(c *turn.Call) {
-	a := s.attachmentThat(func(c *Client) bool { return c.ExitPlan != nil })
+	a := s.clients.find(func(c *Client) bool { return c.ExitPlan != nil })
 	if a == nil || c.Stage != turn.WaitingPlan {
 		return
 	}
@@ -39,11 +38,11 @@ func (s *Session) askPlan(c *turn.Call) {
 	})
 }
 
-// attachmentThat returns a client that can do something.
-func (s *Session) attachmentThat(can func(*Client) bool) *attachment {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, a := range s.clients {
+// find returns a client that can do something.
+func (cs *clients) find(can func(*Client) bool) *attachment {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	for _, a := range cs.list {
 		if can(a.spec) {
 			return a
 		}
@@ -163,22 +162,9 @@ func (h *Host) End(ctx context.Context, id event.SessionID, d event.ShutdownData
 				return err
 			}
 		}
-		tx.then = append(tx.then, tx.s.dismiss)
+		tx.then = append(tx.then, tx.s.clients.removeAll)
 		return nil
 	})
-}
-
-// dismiss lets go of all clients.
-func (s *Session) dismiss() {
-	s.mu.Lock()
-	clients := s.clients
-	s.clients, s.grace = nil, time.Time{}
-	s.mu.Unlock()
-	for _, a := range clients {
-		if a.view != nil {
-			a.view.Close()
-		}
-	}
 }
 
 // OfferedTools returns the tools that the model of a session is told of; without a

@@ -41,6 +41,15 @@ func (o *offers) share(provider string, list []model.Tool) *model.Tools {
 	return made
 }
 
+// An offer is the set of tools that a session offers to its model, and what it was
+// made for. The set is kept as long as it is the same, because its encoded form is
+// kept with it.
+type offer struct {
+	tools   *model.Tools // nil if it has to be made
+	version int          // the state's count of changes that may change the set
+	mode    string       // the mode that the tools are offered in
+}
+
 func sameTool(a, b model.Tool) bool {
 	return a.Name == b.Name && a.Description == b.Description && bytes.Equal(a.Parameters, b.Parameters)
 }

@@ -45,14 +45,14 @@ func (p *preparing) abort(*txn, bool) error { return nil }
 // unprepared reports whether a client wants to rewrite the system prompt of the next
 // turn, and has not yet.
 func (s *Session) unprepared() bool {
-	return s.prompt.prepared == nil && s.transformer() != nil
+	return s.prompt.prepared == nil && s.clients.transformer() != nil
 }
 
 // transformer returns the client that looks over the system prompt.
-func (s *Session) transformer() *Client {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, a := range slices.Backward(s.clients) {
+func (cs *clients) transformer() *Client {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	for _, a := range slices.Backward(cs.list) {
 		if a.spec.Transform != nil && !a.gone {
 			return a.spec
 		}
@@ -70,7 +70,7 @@ func (s *Session) prepare(tx *txn) error {
 		return err
 	}
 	sections, err := transcript.Transforms(tx.State.Setup.Config, tx.informed(), tx.State.Prompt.Context)
-	client := s.transformer()
+	client := s.clients.transformer()
 	if err != nil || len(sections) == 0 || client == nil {
 		s.prompt.prepared = map[string]string{}
 		return err
@@ -148,7 +148,7 @@ func (tx *txn) toolsGone() []string {
 	if len(tx.State.Setup.Tools) == 0 {
 		return nil
 	}
-	now, ok := tx.s.clientTools(nil)
+	now, ok := tx.s.clients.tools(nil)
 	if !ok || tx.State.About.Summary == "" {
 		return nil
 	}

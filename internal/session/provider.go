@@ -35,7 +35,7 @@ func (s *Session) resolve(ctx context.Context, config event.SessionConfiguredDat
 	if err != nil {
 		return Endpoint{}, err
 	}
-	through := config.ClientHTTP || s.client(transports) != nil
+	through := config.ClientHTTP || s.clients.able(transports) != nil
 	if through {
 		ctx = model.WithTransport(ctx, clientTransport{s})
 	}
@@ -211,15 +211,15 @@ func text(raw json.RawMessage) string {
 func transports(c *Client) bool { return c.Transport != nil }
 func tokens(c *Client) bool     { return c.Token != nil }
 
-// client returns an attached client that can do something, or nil.
-func (s *Session) client(can func(*Client) bool) *Client {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.clientLocked(can)
+// able returns an attached client that can do something, or nil.
+func (cs *clients) able(can func(*Client) bool) *Client {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	return cs.ableLocked(can)
 }
 
-func (s *Session) clientLocked(can func(*Client) bool) *Client {
-	for _, a := range s.clients {
+func (cs *clients) ableLocked(can func(*Client) bool) *Client {
+	for _, a := range cs.list {
 		if can(a.spec) {
 			return a.spec
 		}
@@ -229,15 +229,15 @@ func (s *Session) clientLocked(can func(*Client) bool) *Client {
 
 // awaitAble returns an attached client that can do something. If there is none
 // it waits for one: the work goes on when somebody comes back.
-func (s *Session) awaitAble(ctx context.Context, can func(*Client) bool) (*Client, error) {
+func (cs *clients) awaitAble(ctx context.Context, can func(*Client) bool) (*Client, error) {
 	for {
-		s.mu.Lock()
-		c := s.clientLocked(can)
-		if s.arrived == nil {
-			s.arrived = make(chan struct{})
+		cs.mu.Lock()
+		c := cs.ableLocked(can)
+		if cs.arrived == nil {
+			cs.arrived = make(chan struct{})
 		}
-		arrived := s.arrived
-		s.mu.Unlock()
+		arrived := cs.arrived
+		cs.mu.Unlock()
 		if c != nil {
 			return c, nil
 		}
@@ -250,10 +250,10 @@ func (s *Session) awaitAble(ctx context.Context, can func(*Client) bool) (*Clien
 }
 
 // arriveLocked lets those who wait for a client look again.
-func (s *Session) arriveLocked() {
-	if s.arrived != nil {
-		close(s.arrived)
-		s.arrived = nil
+func (cs *clients) arriveLocked() {
+	if cs.arrived != nil {
+		close(cs.arrived)
+		cs.arrived = nil
 	}
 }
 
@@ -262,7 +262,7 @@ func (s *Session) arriveLocked() {
 func (s *Session) token(ctx context.Context, provider string) (string, error) {
 	lost := make(map[*Client]bool)
 	for {
-		c, err := s.awaitAble(ctx, func(c *Client) bool { return tokens(c) && !lost[c] })
+		c, err := s.clients.awaitAble(ctx, func(c *Client) bool { return tokens(c) && !lost[c] })
 		if err != nil {
 			return "", err
 		}
@@ -287,7 +287,7 @@ type clientTransport struct{ session *Session }
 
 // RoundTrip makes one request.
 func (t clientTransport) RoundTrip(req *http.Request) (*http.Response, error) {
-	c, err := t.session.awaitAble(req.Context(), transports)
+	c, err := t.session.clients.awaitAble(req.Context(), transports)
 	if err != nil {
 		return nil, err
 	}

@@ -115,7 +115,7 @@ func (h *Host) Resume(ctx context.Context, id event.SessionID, r Resume, c *Clie
 		case before > 0:
 			at = before - 1 // what the lost reply would have been followed by
 		}
-		warm, active := tx.s.attached(), tx.State.Active()
+		warm, active := tx.s.clients.attached(), tx.State.Active()
 		if err = tx.leaveProviders(r.Spec.Config); err != nil {
 			return err
 		}
@@ -451,7 +451,7 @@ func (h *Host) Status(ctx context.Context, id event.SessionID) (Status, error) {
 		}
 		s := tx.State
 		st = Status{
-			ID: s.ID, End: tx.s.end, Active: s.Active(),
+			ID: s.ID, End: tx.s.log.end, Active: s.Active(),
 			Name: s.About.Name, AutoNamed: s.About.AutoNamed, Summary: s.About.Summary, Started: s.About.Started, Model: s.Setup.Model, Config: s.Setup.Config, Totals: s.About.Totals,
 			Queue: append([]event.InputAcceptedData{}, s.Queue.Inputs...), hidden: s.Rewind.Hidden, Rules: s.Permission.Rules, AllowsAll: s.AllowsAll(), Paused: s.Queue.Paused, Mode: s.Mode(),
 		}

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
@@ -147,15 +148,22 @@ func endpointOf(provider json.RawMessage) string {
 	return strings.TrimSpace(cmp.Or(p.Type, "openai") + " " + p.BaseURL)
 }
 
+// secrets are what a session in memory knows of what is kept beside its log. Requests
+// read them while the session's goroutine replaces them.
+type secrets struct {
+	provider atomic.Pointer[[]byte]   // the keys of its providers as they are stored, once they were read
+	env      atomic.Pointer[[]string] // its environment, once it was read
+}
+
 // keys returns all keys that are kept for the session. They are read once: a request
 // should not wait for the store. A transaction that changes them has the last word.
 func (s *Session) keys(ctx context.Context) ([]byte, error) {
-	if kept := s.provider.Load(); kept != nil {
+	if kept := s.secrets.provider.Load(); kept != nil {
 		return *kept, nil
 	}
 	text, err := s.host.store.Secret(ctx, s.id, secretProvider)
 	if err == nil {
-		s.provider.CompareAndSwap(nil, &text)
+		s.secrets.provider.CompareAndSwap(nil, &text)
 	}
 	return text, err
 }
@@ -288,23 +296,23 @@ func (tx *txn) renewSecrets(spec Spec) error {
 	return tx.keepSecrets(spec)
 }
 
-// storeSecrets takes over what was stored, so that the next request has it.
-func (s *Session) storeSecrets(secrets []eventlog.Secret) {
+// replace takes over what was stored, so that the next request has it.
+func (kept *secrets) replace(secrets []eventlog.Secret) {
 	for _, secret := range secrets {
 		switch secret.Name {
 		case secretProvider:
-			s.provider.Store(&secret.Value)
+			kept.provider.Store(&secret.Value)
 		case secretEnv:
 			var env []string
 			if json.Unmarshal(secret.Value, &env) == nil { // it was encoded by us
-				s.env.Store(&env)
+				kept.env.Store(&env)
 			}
 		}
 	}
 }
 
-// forgetSecrets lets go of the secrets of a session that is no more.
-func (s *Session) forgetSecrets() {
-	s.provider.Store(nil)
-	s.env.Store(nil)
+// forget lets go of the secrets of a session that is no more.
+func (kept *secrets) forget() {
+	kept.provider.Store(nil)
+	kept.env.Store(nil)
 }

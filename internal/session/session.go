@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
-	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/turn"
 	"github.com/abide-run/abide/internal/window"
 )
@@ -22,43 +20,35 @@ type Session struct {
 	id   event.SessionID
 	feed feed
 
-	mu      sync.Mutex
-	inbox   []*intent
-	working bool // a goroutine drains the inbox
-	gone    bool // removed from the host; enqueue refuses
-	timer   *time.Timer
+	// These parts may be used by any goroutine.
+	mailbox mailbox
+	clients clients
+	secrets secrets
+	asks    atomic.Bool // true while a question to a person is open
+	bare    atomic.Bool // true if its clients want it to have no folder
 
-	provider atomic.Pointer[[]byte]   // the keys of its providers as they are stored, once they were read
-	env      atomic.Pointer[[]string] // its environment, once it was read
-	asks     atomic.Bool              // a question to a person is open
-	bare     atomic.Bool              // it is to have no folder
+	// The rest is owned by the draining goroutine.
+	state   *turn.State                 // nil if not in memory
+	log     logged                      // what the store has
+	here    turn.Now                    // what is under way in this process, but for what now adds
+	waiting map[chan event.Event]string // who waits for the end of an exchange, and of which
+	warned  map[string]bool             // the warnings about files of the project that were given
+	offer   offer
+	gauge   gauge
 
-	// Guarded by mu, written by the draining goroutine alone.
-	clients []*attachment
-	grace   time.Time     // until then the session counts as attached
-	arrived chan struct{} // closed when a client comes; nil if nobody waits
-	missed  time.Time     // until then hooks wait for a client that vanished
-
-	// Owned by the draining goroutine.
-	warned    map[string]bool // warnings about files of the project that were given
-	state     *turn.State     // nil if not in memory
-	end       eventlog.End
-	info      eventlog.Info
-	here      turn.Now                    // what is under way in this process, but for what now adds
-	waiting   map[chan event.Event]string // who waits for the end of an exchange, and of which
-	offer     *model.Tools
-	offered   int
-	offerMode string // in which the tools are offered
-
-	gauge gauge
-
-	// What it does beside its own goroutine: see activities.
+	// These are what the session does beside its own goroutine: see activities.
 	asking     asking
 	calls      calls
 	hearings   hearings
 	compacting compacting
 	prompt     preparing
 	restoring  restoring
+}
+
+// logged is what the store has of a session in memory.
+type logged struct {
+	end  eventlog.End
+	info eventlog.Info
 }
 
 // An intent is something that somebody wants of a session.
@@ -97,21 +87,14 @@ func newSession(h *Host, id event.SessionID) *Session {
 // caller, with run. It reports false if the session was removed from memory
 // meanwhile.
 func (s *Session) enqueue(in *intent) (run func(), ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.gone {
+	switch drain, ok := s.mailbox.put(in, s.host.enter); {
+	case !ok:
 		return nil, false
-	}
-	if !s.working && !s.host.enter() {
-		in.finish(ErrClosed)
+	case drain:
+		return s.drain, true
+	default:
 		return func() {}, true
 	}
-	s.inbox = append(s.inbox, in)
-	if s.working {
-		return func() {}, true
-	}
-	s.working = true
-	return s.drain, true
 }
 
 // post hands over an intent that nobody waits for.
@@ -135,7 +118,7 @@ func (in *intent) finish(err error) {
 // rest does this for itself: a plain turn should not wait for goroutines to be
 // woken. What arrives meanwhile is left to a goroutine of its own.
 func (s *Session) drain() {
-	s.carryOut(s.take())
+	s.carryOut(s.mailbox.take())
 	if s.settle() {
 		s.host.leave()
 		return
@@ -143,30 +126,31 @@ func (s *Session) drain() {
 	go func() {
 		defer s.host.leave()
 		for more := true; more; more = !s.settle() {
-			s.carryOut(s.take())
+			s.carryOut(s.mailbox.take())
 		}
 	}()
 }
 
-func (s *Session) take() []*intent {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	batch := s.inbox
-	s.inbox = nil
+// take empties the inbox.
+func (m *mailbox) take() []*intent {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	batch := m.inbox
+	m.inbox = nil
 	return batch
 }
 
 // settle ends the draining if the inbox is empty, and reports whether it did.
 func (s *Session) settle() bool {
-	s.mu.Lock()
-	if len(s.inbox) > 0 {
-		s.mu.Unlock()
+	s.mailbox.mu.Lock()
+	if len(s.mailbox.inbox) > 0 {
+		s.mailbox.mu.Unlock()
 		return false
 	}
-	s.working = false
+	s.mailbox.working = false
 	s.restLocked()
 	unloaded := s.state == nil
-	s.mu.Unlock()
+	s.mailbox.mu.Unlock()
 	if unloaded {
 		s.host.forget(s)
 	}
@@ -177,13 +161,13 @@ func (s *Session) settle() bool {
 func (s *Session) restLocked() {
 	switch {
 	case s.state == nil || !s.quiet():
-		if s.timer != nil {
-			s.timer.Stop()
+		if s.mailbox.timer != nil {
+			s.mailbox.timer.Stop()
 		}
-	case s.timer == nil:
-		s.timer = time.AfterFunc(s.host.opts.Rest, s.unload)
+	case s.mailbox.timer == nil:
+		s.mailbox.timer = time.AfterFunc(s.host.opts.Rest, s.unload)
 	default:
-		s.timer.Reset(s.host.opts.Rest)
+		s.mailbox.timer.Reset(s.host.opts.Rest)
 	}
 }
 
@@ -194,18 +178,18 @@ func (s *Session) unload() {
 	}
 }
 
-func (s *Session) stopTimer() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.timer != nil {
-		s.timer.Stop()
+func (m *mailbox) stopTimer() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.timer != nil {
+		m.timer.Stop()
 	}
 }
 
 // needed reports whether the session must stay known while it is out of
-// memory. The session's mutex is held.
+// memory. The mailbox's mutex is held.
 func (s *Session) needed() bool {
-	return s.state != nil || len(s.clients) > 0 || len(s.waiting) > 0 || s.feed.watched()
+	return s.state != nil || s.clients.any() || len(s.waiting) > 0 || s.feed.watched()
 }
 
 // carryOut makes one transaction of the intents and of what follows from them.
@@ -253,7 +237,7 @@ func (s *Session) carryOut(batch []*intent) {
 	}
 	if s.state != nil && (s.state.Seq == 0 || (tx.unload && s.quiet())) {
 		s.state = nil
-		s.provider.Store(nil)
+		s.secrets.provider.Store(nil)
 	}
 }
 
@@ -280,9 +264,9 @@ func (s *Session) load() error {
 	if err != nil {
 		return err
 	}
-	s.state, s.end, s.info = state, index.End, index.Info
-	s.feed.reached(s.end)
-	s.offer, s.offered = nil, -1
+	s.state, s.log.end, s.log.info = state, index.End, index.Info
+	s.feed.reached(s.log.end)
+	s.offer = offer{}
 	return nil
 }
 

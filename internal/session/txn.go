@@ -70,19 +70,19 @@ func (tx *txn) exists() error {
 // commit appends what was recorded and sends it to everyone who watches.
 func (tx *txn) commit() error {
 	if len(tx.stored) > 0 {
-		batch := eventlog.Batch{After: tx.s.end, Events: tx.stored, Jobs: tx.jobs, Secrets: tx.secrets}
+		batch := eventlog.Batch{After: tx.s.log.end, Events: tx.stored, Jobs: tx.jobs, Secrets: tx.secrets}
 		info := indexed(tx.State)
-		if !info.Equal(tx.s.info) {
+		if !info.Equal(tx.s.log.info) {
 			batch.Info = &info
 		}
 		end, err := tx.s.host.store.Append(tx.s.host.ctx, tx.s.id, batch)
 		if err != nil {
 			return fmt.Errorf("session %s: %w", tx.s.id, err)
 		}
-		if tx.State.TodosAt() > tx.s.end.Seq {
+		if tx.State.TodosAt() > tx.s.log.end.Seq {
 			tx.Tell(event.Empty(event.TodosChanged))
 		}
-		tx.s.end, tx.s.info = end, info
+		tx.s.log.end, tx.s.log.info = end, info
 		tx.announce()
 		tx.wakeJobs()
 	} else if len(tx.secrets) > 0 {
@@ -90,9 +90,9 @@ func (tx *txn) commit() error {
 			return fmt.Errorf("session %s: %w", tx.s.id, err)
 		}
 	}
-	tx.s.storeSecrets(tx.secrets)
+	tx.s.secrets.replace(tx.secrets)
 	tx.s.bare.Store(tx.State.Setup.Config.Infinite.Off()) // before whoever asked for it is answered
-	tx.s.feed.publish(tx.s.end, tx.told)
+	tx.s.feed.publish(tx.s.log.end, tx.told)
 	return nil
 }
 
@@ -102,7 +102,7 @@ func (tx *txn) announce() {
 	if tx.stored[0].Seq == 1 {
 		kind = Created
 	}
-	tx.s.host.told(Notice{kind, eventlog.Session{ID: tx.s.id, End: tx.s.end, Created: tx.State.About.Started, Modified: tx.now, Info: tx.s.info}})
+	tx.s.host.told(Notice{kind, eventlog.Session{ID: tx.s.id, End: tx.s.log.end, Created: tx.State.About.Started, Modified: tx.now, Info: tx.s.log.info}})
 }
 
 // indexed is what the index says of a session.
@@ -122,12 +122,12 @@ func indexed(s *turn.State) eventlog.Info {
 // it: the next start need not read the log only to find that it waits.
 func (tx *txn) reindex() error {
 	info := indexed(tx.State)
-	if tx.State.Seq == 0 || info.Equal(tx.s.info) {
+	if tx.State.Seq == 0 || info.Equal(tx.s.log.info) {
 		return nil
 	}
-	err := tx.s.host.store.Reindex(tx.s.host.ctx, tx.s.id, tx.s.end, info)
+	err := tx.s.host.store.Reindex(tx.s.host.ctx, tx.s.id, tx.s.log.end, info)
 	if err == nil {
-		tx.s.info = info
+		tx.s.log.info = info
 	}
 	return err
 }
@@ -182,7 +182,7 @@ func notNil[T any](list []T) []T {
 // openTurn records what is different from the last turn: the tools of the
 // clients that are here now, and the system prompt.
 func (tx *txn) openTurn(interaction string) error {
-	if tools, ok := tx.s.clientTools(nil); ok && !sameTools(tools, tx.State.Setup.Tools) {
+	if tools, ok := tx.s.clients.tools(nil); ok && !sameTools(tools, tx.State.Setup.Tools) {
 		if err := tx.Record(event.ToolsDeclaredData{Tools: tools}); err != nil {
 			return err
 		}
@@ -232,7 +232,7 @@ func (tx *txn) startStep(step turn.StartStep) error {
 	if news, err := tx.look(); news || err != nil {
 		return err // what follows from it comes first
 	}
-	if tools, ok := tx.s.clientTools(tx.State.Setup.Tools); ok && !sameTools(tools, tx.State.Setup.Tools) {
+	if tools, ok := tx.s.clients.tools(tx.State.Setup.Tools); ok && !sameTools(tools, tx.State.Setup.Tools) {
 		if err := tx.Record(event.ToolsDeclaredData{Tools: tools}); err != nil {
 			return err
 		}
