@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -55,22 +54,6 @@ func (s *Session) run(ctx context.Context, t tool.Tool, call tool.Call) (result 
 		return tool.Fail(fmt.Sprintf("The tool %s ran, but its result cannot be used: %v", t.Spec().Name, err))
 	}
 	return result
-}
-
-// environment returns the session's environment; nil if it has none of its own. It
-// is read once. A client that brings another one while it is read has the last word.
-func (s *Session) environment(ctx context.Context) (env []string, err error) {
-	if known := s.secrets.env.Load(); known != nil {
-		return *known, nil
-	}
-	text, err := s.host.store.Secret(ctx, s.id, secretEnv)
-	if err == nil && text != nil {
-		err = json.Unmarshal(text, &env)
-	}
-	if err == nil {
-		s.secrets.env.CompareAndSwap(nil, &env)
-	}
-	return env, err
 }
 
 // called hands a result to the session. That of a call that was stopped is
@@ -151,46 +134,4 @@ func (c *calls) addStopped(r *running) {
 		c.stopped = make(map[string]<-chan struct{})
 	}
 	c.stopped[r.key] = r.done
-}
-
-// askPerson puts a question to one of the clients that can put it to a person.
-// If that client goes away the question stays open for the next.
-func (s *Session) askPerson(c *turn.Call) {
-	a := s.clients.find(func(c *Client) bool { return c.AskUser != nil })
-	if a == nil || c.Stage != turn.WaitingUser {
-		return
-	}
-	question, err := event.As[event.UserInputAskedData](c.Asked)
-	if err != nil {
-		return
-	}
-	a.asked[question.RequestID] = true
-	s.host.spawn(func() {
-		reply, err := a.spec.AskUser(s.host.ctx, s.id, question)
-		if err != nil {
-			return
-		}
-		s.post(func(tx *txn) error {
-			if reply.Unable && !s.clients.has(a) {
-				return nil // it has left: that is no answer
-			}
-			tx.undo = append(tx.undo, func() { delete(a.asked, question.RequestID) })
-			record, ok, err := turn.Answer{RequestID: question.RequestID, User: &reply}.Give(tx.State)
-			if !ok || err != nil {
-				return err
-			}
-			return tx.settle(record...)
-		})
-	})
-}
-
-func (cs *clients) has(a *attachment) bool {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	for _, other := range cs.list {
-		if other == a {
-			return true
-		}
-	}
-	return false
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/window/compact"
 )
 
@@ -18,12 +17,6 @@ func (s *Session) checkpoint(number int, summary string) string {
 		return ""
 	}
 	return filepath.Join(s.host.opts.Folder(s.id), "checkpoints", fmt.Sprintf("%03d-%s.md", number, slug(compact.Title(summary))))
-}
-
-// Bare reports whether the clients of a session want it to have no folder.
-func (set Settings) Bare(id event.SessionID) bool {
-	s := set.host.peek(id)
-	return s != nil && s.bare.Load()
 }
 
 // slug makes a file name of a title.

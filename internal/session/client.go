@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
-	"sync"
+	"slices"
 	"time"
 
 	"github.com/abide-run/abide/internal/event"
@@ -43,102 +43,6 @@ type Client struct {
 // Clients knows who is attached to sessions, and what they can do.
 type Clients struct{ host *Host }
 
-// An attachment is a client of a session.
-type attachment struct {
-	spec  *Client
-	view  *View
-	asked map[string]bool // questions that were put to it
-	gone  bool            // it did not answer because it is gone
-
-	interest map[string]event.Type // what it looks after, by handle
-}
-
-// clients are those who are attached to a session.
-type clients struct {
-	mu      sync.Mutex
-	list    []*attachment
-	grace   time.Time     // until then the session counts as attached
-	arrived chan struct{} // closed when a client comes; nil if nobody waits
-	missed  time.Time     // until then hooks wait for a client that vanished
-}
-
-// clash returns the name of a tool that a client brings and another one carries out
-// already; empty if there is none.
-func (cs *clients) clash(c *Client) string {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	for _, other := range cs.list {
-		if name := commonTool(c.Tools, other.spec.Tools); name != "" && !sameClient(other.spec, c) {
-			return name
-		}
-	}
-	return ""
-}
-
-func (cs *clients) add(a *attachment) {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	cs.list = append(cs.list, a)
-	cs.arriveLocked()
-}
-
-// removeAll lets go of everyone.
-func (cs *clients) removeAll() {
-	cs.mu.Lock()
-	list := cs.list
-	cs.list, cs.grace = nil, time.Time{}
-	cs.mu.Unlock()
-	for _, a := range list {
-		if a.view != nil {
-			a.view.Close()
-		}
-	}
-}
-
-// awaitBack lets the session count as attached for a while, because a client vanished.
-// The zero time ends that.
-func (cs *clients) awaitBack(c *Client, until time.Time) {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	cs.grace = until
-	if c.Hook != nil && !until.IsZero() {
-		cs.missed = until
-	}
-}
-
-// miss remembers that a client that has hooks vanished, and until when it is awaited.
-func (cs *clients) miss(a *attachment, until time.Time) {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	a.gone = true
-	cs.missed = until
-}
-
-// missedUntil returns until when hooks wait for a client that vanished.
-func (cs *clients) missedUntil() time.Time {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	return cs.missed
-}
-
-// any reports whether somebody is attached.
-func (cs *clients) any() bool {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	return len(cs.list) > 0
-}
-
-// change lets f change what is known of a client, if it is attached.
-func (cs *clients) change(c *Client, f func(*attachment)) {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	for _, a := range cs.list {
-		if a.spec == c {
-			f(a)
-		}
-	}
-}
-
 // ErrClash means that two clients want to carry out the same tool.
 var ErrClash = errors.New("two clients carry out the same tool")
 
@@ -168,10 +72,6 @@ func (tx *txn) attach(c *Client, at event.Seq) (*View, error) {
 	return a.view, nil
 }
 
-// sameClient reports whether two clients are the same connection: one that
-// attaches again replaces itself.
-func sameClient(a, b *Client) bool { return a == b || (a.Viewer != nil && a.Viewer == b.Viewer) }
-
 // declare remembers that some client of this session can answer.
 func (tx *txn) declare(c *Client) error {
 	d := tx.State.Setup.Declared
@@ -183,33 +83,6 @@ func (tx *txn) declare(c *Client) error {
 		return nil
 	}
 	return tx.Record(d)
-}
-
-func commonTool(a, b []event.ExternalTool) string {
-	for _, x := range a {
-		for _, y := range b {
-			if x.Name == y.Name {
-				return x.Name
-			}
-		}
-	}
-	return ""
-}
-
-// remove removes a client and reports whether it was there.
-func (cs *clients) remove(c *Client) bool {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	for i, a := range cs.list {
-		if a.spec == c {
-			cs.list = append(cs.list[:i:i], cs.list[i+1:]...)
-			if a.view != nil {
-				a.view.Close()
-			}
-			return true
-		}
-	}
-	return false
 }
 
 // Detach takes a client away from a session; the work goes on. A client that
@@ -243,73 +116,6 @@ func (h *Host) Detach(id event.SessionID, c *Client, vanished bool) {
 	})
 }
 
-// attached reports whether the session has clients, or had one a moment ago.
-func (cs *clients) attached() bool {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	return len(cs.list) > 0 || time.Now().Before(cs.grace)
-}
-
-// streaming reports whether some client wants answers in pieces.
-func (cs *clients) streaming() bool {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	for _, a := range cs.list {
-		if a.spec.Streaming {
-			return true
-		}
-	}
-	return false
-}
-
-// askAgain puts open questions that no attached client has in hand to one that
-// can put them to a person.
-func (s *Session) askAgain() {
-	for _, c := range s.state.Questions() {
-		if !s.clients.haveInHand(c.Question) {
-			s.askPerson(c)
-			s.askPlan(c)
-		}
-	}
-}
-
-func (cs *clients) haveInHand(requestID string) bool {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	for _, a := range cs.list {
-		if a.asked[requestID] {
-			return true
-		}
-	}
-	return false
-}
-
-// tools returns the tools of all clients that are attached, added to
-// those given. It reports false if nobody is attached: then the tools stay as
-// they were declared.
-func (cs *clients) tools(kept []event.ExternalTool) ([]event.ExternalTool, bool) {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	tools := append([]event.ExternalTool{}, kept...)
-	for _, a := range cs.list {
-		for _, t := range a.spec.Tools {
-			tools = withTool(tools, t)
-		}
-	}
-	return tools, len(cs.list) > 0
-}
-
-// withTool adds a tool, or replaces the one of the same name.
-func withTool(tools []event.ExternalTool, t event.ExternalTool) []event.ExternalTool {
-	for i := range tools {
-		if tools[i].Name == t.Name {
-			tools[i] = t
-			return tools
-		}
-	}
-	return append(tools, t)
-}
-
 func sameTools(a, b []event.ExternalTool) bool {
 	if len(a) != len(b) {
 		return false
@@ -334,4 +140,98 @@ func sameJSON(a, b json.RawMessage) bool {
 	}
 	var x, y any
 	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
+}
+
+// Attach makes a client part of a session without anything being recorded but
+// what it can answer: it goes on watching after the given position.
+func (h *Host) Attach(ctx context.Context, id event.SessionID, c *Client, at event.Seq) (*View, error) {
+	var view *View
+	err := h.join(ctx, id, c, func(tx *txn) (err error) {
+		if err = tx.exists(); err != nil {
+			return err
+		}
+		view, err = tx.attach(c, at)
+		return err
+	})
+	return view, err
+}
+
+// join hands over an intent that attaches a client, if there is one. A client that
+// is told that it failed is not attached; so one that has left meanwhile must be
+// waited for.
+func (h *Host) join(ctx context.Context, id event.SessionID, c *Client, f func(*txn) error) error {
+	err := h.do(context.WithoutCancel(ctx), id, f)
+	if err != nil && c != nil {
+		h.Detach(id, c, false)
+	}
+	return err
+}
+
+// AddInterest remembers that a client looks after a kind of events, until its
+// handle is released or the client leaves.
+func (cs Clients) AddInterest(id event.SessionID, c *Client, handle string, kind event.Type) {
+	if s := cs.host.peek(id); s != nil {
+		s.clients.change(c, func(a *attachment) { a.interest[handle] = kind })
+	}
+}
+
+// RemoveInterest forgets an interest. A command that waits for those who look after the
+// queue goes the ordinary way if nobody does any more.
+func (cs Clients) RemoveInterest(id event.SessionID, c *Client, handle string) {
+	s := cs.host.peek(id)
+	if s == nil {
+		return
+	}
+	s.clients.change(c, func(a *attachment) { delete(a.interest, handle) })
+	if s.asks.Load() {
+		s.post((*txn).unattended)
+	}
+}
+
+// Abilities is what the clients of a session can do together: whether they can
+// put a form to a person, and the commands that they carry out.
+func (cs Clients) Abilities(id event.SessionID) (forms bool, commands []event.Command) {
+	if s := cs.host.peek(id); s != nil {
+		return s.clients.abilities()
+	}
+	return false, nil
+}
+
+// InUse reports whether a session has clients, or had one a moment ago.
+func (cs Clients) InUse(id event.SessionID) bool {
+	s := cs.host.peek(id)
+	return s != nil && s.clients.attached()
+}
+
+// Follow shows a viewer what happens after a position, without making it a
+// client. The function returned ends that.
+func (cs Clients) Follow(ctx context.Context, id event.SessionID, at event.Seq, viewer Viewer) (*View, func(), error) {
+	var view *View
+	var s *Session
+	err := cs.host.look(ctx, id, func(tx *txn) error {
+		if err := tx.exists(); err != nil {
+			return err
+		}
+		s = tx.s
+		view = s.feed.open(viewer, at)
+		view.pieces = true
+		return nil
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return view, func() { view.Close(); cs.host.forget(s) }, nil
+}
+
+// tellAbilities tells the clients what has changed in what they can do together.
+func (tx *txn) tellAbilities(forms bool, commands []event.Command) {
+	can, has := tx.s.clients.abilities()
+	if can != forms {
+		var d event.CapabilitiesChangedData
+		d.UI.Elicitation = can
+		tx.Tell(d)
+	}
+	if !slices.Equal(has, commands) {
+		tx.Tell(event.CommandsChangedData{Commands: notNil(has)})
+	}
 }

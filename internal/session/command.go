@@ -215,41 +215,6 @@ func (tx *txn) asCommand(in event.InputAcceptedData) event.InputAcceptedData {
 	return in
 }
 
-// AddInterest remembers that a client looks after a kind of events, until its
-// handle is released or the client leaves.
-func (cs Clients) AddInterest(id event.SessionID, c *Client, handle string, kind event.Type) {
-	if s := cs.host.peek(id); s != nil {
-		s.clients.change(c, func(a *attachment) { a.interest[handle] = kind })
-	}
-}
-
-// RemoveInterest forgets an interest. A command that waits for those who look after the
-// queue goes the ordinary way if nobody does any more.
-func (cs Clients) RemoveInterest(id event.SessionID, c *Client, handle string) {
-	s := cs.host.peek(id)
-	if s == nil {
-		return
-	}
-	s.clients.change(c, func(a *attachment) { delete(a.interest, handle) })
-	if s.asks.Load() {
-		s.post((*txn).unattended)
-	}
-}
-
-// interested reports whether some client looks after a kind of events.
-func (cs *clients) interested(kind event.Type) bool {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	for _, a := range cs.list {
-		for _, k := range a.interest {
-			if k == kind {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // unattended lets a command go the ordinary way that waits for somebody who has
 // left.
 func (tx *txn) unattended() error {

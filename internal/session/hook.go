@@ -65,19 +65,6 @@ func (s *Session) hooked() bool {
 	return s.state.Setup.Declared.Hooks && (len(s.clients.withHooks()) > 0 || time.Now().Before(s.awaited()))
 }
 
-// withHooks are the clients that can be asked, in the order in which they came.
-func (cs *clients) withHooks() []*attachment {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	var list []*attachment
-	for _, a := range cs.list {
-		if a.spec.Hook != nil && !a.gone {
-			list = append(list, a)
-		}
-	}
-	return list
-}
-
 // awaited is how long hooks wait for a client that vanished, with its connection
 // or with the engine before this one. Then they count as absent.
 func (s *Session) awaited() time.Time {

@@ -375,3 +375,21 @@ func (h *Host) Resident() int {
 	defer h.mu.Unlock()
 	return len(h.sessions)
 }
+
+// change records something about a session that exists.
+func (h *Host) change(ctx context.Context, id event.SessionID, f func(*txn) error) error {
+	return h.do(ctx, id, func(tx *txn) error {
+		if err := tx.exists(); err != nil {
+			return err
+		}
+		return f(tx)
+	})
+}
+
+// Unload takes a session out of memory that nobody is attached to: a job has read it,
+// and is done. Work that is under way keeps it there.
+func (h *Host) Unload(id event.SessionID) {
+	if s := h.peek(id); s != nil && !s.clients.any() {
+		s.unload()
+	}
+}

@@ -2,15 +2,13 @@ package session
 
 import (
 	"cmp"
-	"os"
-	"path/filepath"
+	"context"
 	"slices"
 
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/turn"
 	"github.com/abide-run/abide/internal/window"
-	"github.com/abide-run/abide/internal/window/compact"
 )
 
 // A gauge is what a session knows about its model's window. It belongs to the
@@ -64,43 +62,6 @@ func (s *Session) settings() window.Settings {
 		set.Enabled, set.Background, set.Exhaustion = said.Enabled, said.Background, said.Exhaustion
 	}
 	return set
-}
-
-// reminder tells the model what goes on, from the log and not from prose.
-func (s *Session) reminder() string {
-	st := s.openTasks()
-	if s.state.EpochID() != "" { // else the model has read it
-		if mode := s.state.Mode(); mode != event.ModeInteractive {
-			st.Mode = mode
-		}
-		st.Plan = s.planFile()
-		for _, f := range s.state.Exchanges.Forms() {
-			if d, err := event.As[event.ElicitationAskedData](f.Asked); err == nil {
-				st.Questions = append(st.Questions, compact.Question{ID: f.RequestID, Text: d.Message})
-			}
-		}
-	}
-	return st.Reminder()
-}
-
-// planFile is where the session's plan is written down; empty if there is none.
-func (s *Session) planFile() string {
-	if s.host.opts.Folder == nil {
-		return ""
-	}
-	path := filepath.Join(s.host.opts.Folder(s.id), "plan.md")
-	if _, err := os.Stat(path); err != nil {
-		return ""
-	}
-	return path
-}
-
-// openTasks is the model's own list of what it has yet to do.
-func (s *Session) openTasks() (st compact.State) {
-	for _, t := range s.state.OpenTodos() {
-		st.Tasks = append(st.Tasks, compact.Task{ID: t.ID, Status: t.Status, Subject: t.Subject})
-	}
-	return st
 }
 
 // tailOfTask is what a running task takes in the volatile part of a request.
@@ -207,4 +168,34 @@ func (tx *txn) fill() (Fill, error) {
 		}
 	}
 	return f, nil
+}
+
+// learn takes in what a provider counted, and returns what the log keeps of it.
+func (s *Session) learn(r *request, u model.Usage) *event.Anchor {
+	s.measure(r.view) // a meter that has just been made goes on from the log first
+	a := s.gauge.meter.Learn(r.view, u)
+	if a.Counted == 0 {
+		return nil
+	}
+	return &event.Anchor{Counted: a.Counted, Estimated: a.Estimated, Messages: a.Messages}
+}
+
+// tellUsage tells how full the model's window is after an answer.
+func (tx *txn) tellUsage(r *request, u model.Usage) {
+	reading := tx.s.measure(r.view)
+	tx.Tell(event.UsageInfoData{
+		TokenLimit: tx.s.gauged().limits.Window, MessagesLength: len(r.asked.Messages) + 1, IsInitial: tx.State.About.Totals.Steps == 0,
+		CurrentTokens: int64(reading.Tokens) + u.Output,
+	})
+}
+
+// Fill tells what fills the window of a session's model.
+func (cx Context) Fill(ctx context.Context, id event.SessionID) (f Fill, err error) {
+	err = cx.host.look(ctx, id, func(tx *txn) (err error) {
+		if err = tx.exists(); err == nil {
+			f, err = tx.fill()
+		}
+		return err
+	})
+	return f, err
 }

@@ -106,16 +106,6 @@ func (tx *txn) recall() error {
 	return tx.Record(event.MemoryRecalledData{Text: text, Pages: notNil(pages)})
 }
 
-// informed is what the model is told beside what the client says: by the project's files,
-// and by memory.
-func (tx *txn) informed() string {
-	loaded, recalled := tx.State.Prompt.Loaded, tx.State.Memory.Recalled
-	if loaded == "" || recalled == "" {
-		return loaded + recalled
-	}
-	return loaded + "\n\n" + recalled
-}
-
 // Memory lets jobs read sessions, and record what they found.
 type Memory struct{ host *Host }
 
@@ -145,14 +135,6 @@ func (m Memory) Remembered(ctx context.Context, id event.SessionID) (r Remembere
 	return r, err
 }
 
-// Unload takes a session out of memory that nobody is attached to: a job has read it,
-// and is done. Work that is under way keeps it there.
-func (h *Host) Unload(id event.SessionID) {
-	if s := h.peek(id); s != nil && !s.clients.any() {
-		s.unload()
-	}
-}
-
 // End is the end of the log up to where it was extracted.
 func (r Remembered) End() (eventlog.End, error) {
 	end := eventlog.End{Seq: r.Pointer}
@@ -161,16 +143,6 @@ func (r Remembered) End() (eventlog.End, error) {
 		return end, fmt.Errorf("the hash of event %d, up to which memory was extracted, cannot be read: %q", r.Pointer, r.Hash)
 	}
 	return end, nil
-}
-
-// Endpoint returns the model of a session, or another one that is reached the same
-// way.
-func (set Settings) Endpoint(ctx context.Context, id event.SessionID, config event.SessionConfiguredData, name string) (Endpoint, error) {
-	s := set.host.peek(id)
-	if s == nil {
-		s = newSession(set.host, id)
-	}
-	return s.resolve(ctx, config, name)
 }
 
 // RecordExtraction records what a job has found in a part of the log, and removes its row in

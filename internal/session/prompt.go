@@ -48,18 +48,6 @@ func (s *Session) unprepared() bool {
 	return s.prompt.prepared == nil && s.clients.transformer() != nil
 }
 
-// transformer returns the client that looks over the system prompt.
-func (cs *clients) transformer() *Client {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	for _, a := range slices.Backward(cs.list) {
-		if a.spec.Transform != nil && !a.gone {
-			return a.spec
-		}
-	}
-	return nil
-}
-
 // prepare lets a client look over the system prompt. If it cannot, the prompt is
 // used as it is.
 func (s *Session) prepare(tx *txn) error {
@@ -195,4 +183,75 @@ func lines(data []byte) int {
 		}
 	}
 	return n
+}
+
+// openTurn records what is different from the last turn: the tools of the
+// clients that are here now, and the system prompt.
+func (tx *txn) openTurn(interaction string) error {
+	if tools, ok := tx.s.clients.tools(nil); ok && !sameTools(tools, tx.State.Setup.Tools) {
+		if err := tx.Record(event.ToolsDeclaredData{Tools: tools}); err != nil {
+			return err
+		}
+	}
+	tx.remember() // what was said in the turn before, if there was no rest between them
+	if err := tx.instruct(); err != nil {
+		return err
+	}
+	if err := tx.learn(); err != nil {
+		return err
+	}
+	if err := tx.recall(); err != nil {
+		return err
+	}
+	prompt, err := tx.system()
+	if err != nil {
+		return err
+	}
+	if prompt == tx.State.Prompt.System {
+		return nil
+	}
+	return tx.Record(event.SystemMessageData{Role: "system", Content: prompt, InteractionID: interaction, Context: tx.State.Prompt.Context})
+}
+
+// instruct records what the project's files say, if that has changed.
+func (tx *txn) instruct() error {
+	read := tx.s.host.opts.Instructions
+	if read == nil {
+		return nil
+	}
+	if tx.State.Setup.Config.SkipInstructions {
+		read = func(string, ...string) (string, []event.InstructionSource, error) { return "", nil, nil }
+	}
+	text, sources, err := read(tx.State.Setup.Config.WorkingDirectory, tx.State.Setup.Config.InstructionDirs...)
+	if err != nil {
+		tx.s.warnOnce("some instructions could not be read", err)
+	}
+	if text == tx.State.Prompt.Loaded {
+		return nil
+	}
+	return tx.Record(event.InstructionsLoadedData{Text: text, Sources: notNil(sources)})
+}
+
+// warnOnce tells the operator what is wrong with files that are looked at before
+// every turn: once, and again only when something else is wrong.
+func (s *Session) warnOnce(what string, err error) {
+	about := what + ": " + err.Error()
+	if s.warned[about] {
+		return
+	}
+	if s.warned == nil {
+		s.warned = make(map[string]bool)
+	}
+	s.warned[about] = true
+	s.host.log.Warn(what, "session", s.id, "err", err)
+}
+
+// informed is what the model is told beside what the client says: by the project's files,
+// and by memory.
+func (tx *txn) informed() string {
+	loaded, recalled := tx.State.Prompt.Loaded, tx.State.Memory.Recalled
+	if loaded == "" || recalled == "" {
+		return loaded + recalled
+	}
+	return loaded + "\n\n" + recalled
 }

@@ -208,55 +208,6 @@ func text(raw json.RawMessage) string {
 	return s
 }
 
-func transports(c *Client) bool { return c.Transport != nil }
-func tokens(c *Client) bool     { return c.Token != nil }
-
-// able returns an attached client that can do something, or nil.
-func (cs *clients) able(can func(*Client) bool) *Client {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	return cs.ableLocked(can)
-}
-
-func (cs *clients) ableLocked(can func(*Client) bool) *Client {
-	for _, a := range cs.list {
-		if can(a.spec) {
-			return a.spec
-		}
-	}
-	return nil
-}
-
-// awaitAble returns an attached client that can do something. If there is none
-// it waits for one: the work goes on when somebody comes back.
-func (cs *clients) awaitAble(ctx context.Context, can func(*Client) bool) (*Client, error) {
-	for {
-		cs.mu.Lock()
-		c := cs.ableLocked(can)
-		if cs.arrived == nil {
-			cs.arrived = make(chan struct{})
-		}
-		arrived := cs.arrived
-		cs.mu.Unlock()
-		if c != nil {
-			return c, nil
-		}
-		select {
-		case <-arrived:
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
-	}
-}
-
-// arriveLocked lets those who wait for a client look again.
-func (cs *clients) arriveLocked() {
-	if cs.arrived != nil {
-		close(cs.arrived)
-		cs.arrived = nil
-	}
-}
-
 // token asks a client for the token of a provider. If the client leaves over it,
 // the next one is asked.
 func (s *Session) token(ctx context.Context, provider string) (string, error) {

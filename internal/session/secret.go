@@ -316,3 +316,9 @@ func (kept *secrets) forget() {
 	kept.provider.Store(nil)
 	kept.env.Store(nil)
 }
+
+// The names of what is kept beside the log.
+const (
+	secretEnv      = "env"      // the session's environment, as JSON
+	secretProvider = "provider" // keys of the session's own provider, as JSON
+)

@@ -1,9 +1,6 @@
 package session
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -51,27 +48,6 @@ type logged struct {
 	info eventlog.Info
 }
 
-// An intent is something that somebody wants of a session.
-type intent struct {
-	do   func(*txn) error
-	look bool       // it only looks: nothing follows from it
-	done chan error // buffered; nil if nobody waits
-	err  error
-
-	taken atomic.Bool // it is carried out, or was withdrawn
-}
-
-// errWithdrawn means that nobody wants an intent any more.
-var errWithdrawn = errors.New("the request was withdrawn")
-
-// carry carries an intent out, unless it was withdrawn.
-func (in *intent) carry(tx *txn) error {
-	if !in.taken.CompareAndSwap(false, true) {
-		return errWithdrawn
-	}
-	return in.do(tx)
-}
-
 func newSession(h *Host, id event.SessionID) *Session {
 	s := &Session{host: h, id: id}
 	s.here = turn.Now{
@@ -81,109 +57,6 @@ func newSession(h *Host, id event.SessionID) *Session {
 	}
 	s.feed.session = s
 	return s
-}
-
-// enqueue hands over an intent. If nobody drains the inbox, that is now up to the
-// caller, with run. It reports false if the session was removed from memory
-// meanwhile.
-func (s *Session) enqueue(in *intent) (run func(), ok bool) {
-	switch drain, ok := s.mailbox.put(in, s.host.enter); {
-	case !ok:
-		return nil, false
-	case drain:
-		return s.drain, true
-	default:
-		return func() {}, true
-	}
-}
-
-// post hands over an intent that nobody waits for.
-func (s *Session) post(f func(*txn) error) {
-	for {
-		if run, ok := s.enqueue(&intent{do: f}); ok {
-			run()
-			return
-		}
-		s = s.host.get(s.id)
-	}
-}
-
-func (in *intent) finish(err error) {
-	if in.done != nil {
-		in.done <- err
-	}
-}
-
-// drain carries out what is in the inbox. Whoever has something for a session at
-// rest does this for itself: a plain turn should not wait for goroutines to be
-// woken. What arrives meanwhile is left to a goroutine of its own.
-func (s *Session) drain() {
-	s.carryOut(s.mailbox.take())
-	if s.settle() {
-		s.host.leave()
-		return
-	}
-	go func() {
-		defer s.host.leave()
-		for more := true; more; more = !s.settle() {
-			s.carryOut(s.mailbox.take())
-		}
-	}()
-}
-
-// take empties the inbox.
-func (m *mailbox) take() []*intent {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	batch := m.inbox
-	m.inbox = nil
-	return batch
-}
-
-// settle ends the draining if the inbox is empty, and reports whether it did.
-func (s *Session) settle() bool {
-	s.mailbox.mu.Lock()
-	if len(s.mailbox.inbox) > 0 {
-		s.mailbox.mu.Unlock()
-		return false
-	}
-	s.mailbox.working = false
-	s.restLocked()
-	unloaded := s.state == nil
-	s.mailbox.mu.Unlock()
-	if unloaded {
-		s.host.forget(s)
-	}
-	return true
-}
-
-// restLocked arms the timer that takes an idle session out of memory.
-func (s *Session) restLocked() {
-	switch {
-	case s.state == nil || !s.quiet():
-		if s.mailbox.timer != nil {
-			s.mailbox.timer.Stop()
-		}
-	case s.mailbox.timer == nil:
-		s.mailbox.timer = time.AfterFunc(s.host.opts.Rest, s.unload)
-	default:
-		s.mailbox.timer.Reset(s.host.opts.Rest)
-	}
-}
-
-// unload takes the session out of memory, unless it has something to do.
-func (s *Session) unload() {
-	if run, ok := s.enqueue(&intent{do: func(tx *txn) error { tx.unload = true; return nil }}); ok {
-		run()
-	}
-}
-
-func (m *mailbox) stopTimer() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.timer != nil {
-		m.timer.Stop()
-	}
 }
 
 // needed reports whether the session must stay known while it is out of
@@ -268,50 +141,6 @@ func (s *Session) load() error {
 	s.feed.reached(s.log.end)
 	s.offer = offer{}
 	return nil
-}
-
-// read folds a session's log, and what is yet to be stored, and returns what the
-// index says of it. Damage is quarantined, so that it is found again without
-// reading.
-func (h *Host) read(ctx context.Context, id event.SessionID, more ...event.Event) (*turn.State, eventlog.Session, error) {
-	var index eventlog.Session
-	var events []event.Event
-	for e, err := range h.store.Read(ctx, id, 0) {
-		if errors.Is(err, eventlog.ErrNotFound) {
-			return turn.New(id), index, nil
-		}
-		if err != nil {
-			return nil, index, h.unreadable(ctx, id, err)
-		}
-		events = append(events, e)
-	}
-	index, err := h.store.Session(ctx, id) // its end is what the events were verified against
-	if err != nil {
-		return nil, index, fmt.Errorf("read session %s: %w", id, err)
-	}
-	state := turn.New(id)
-	if err := state.Load(append(events, more...)); err != nil {
-		return nil, index, h.undecodable(ctx, state, err)
-	}
-	return state, index, nil
-}
-
-// undecodable quarantines a session because of the event that its state could not
-// take in.
-func (h *Host) undecodable(ctx context.Context, state *turn.State, err error) error {
-	return h.unreadable(ctx, state.ID, &eventlog.Damage{Session: state.ID, Seq: state.Seq, Reason: err.Error()})
-}
-
-func (h *Host) unreadable(ctx context.Context, id event.SessionID, err error) error {
-	var damage *eventlog.Damage
-	if errors.As(err, &damage) {
-		h.log.Error("a session is damaged and was set aside; it can be forked before the damage", "session", id, "position", damage.Seq, "reason", damage.Reason)
-		if qerr := h.store.Quarantine(ctx, id, damage); qerr != nil {
-			return errors.Join(err, qerr)
-		}
-		return err
-	}
-	return fmt.Errorf("read session %s: %w", id, err)
 }
 
 // discard gives up the state after a transaction that was not stored. What was

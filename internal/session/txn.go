@@ -7,7 +7,6 @@ import (
 
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
-	"github.com/abide-run/abide/internal/transcript"
 	"github.com/abide-run/abide/internal/turn"
 )
 
@@ -140,90 +139,11 @@ func (tx *txn) rest() error {
 	return tx.Record(event.SessionIdleData{Aborted: tx.State.Life.Aborted, Totals: tx.State.About.Totals})
 }
 
-// deliver makes an accepted input part of the conversation.
-func (tx *txn) deliver(step turn.Deliver) error {
-	said, _ := tx.State.Said(step.Input)
-	reads := ""
-	if settled := tx.State.Hooks.Inputs[step.Input.InputID].Transformed; settled != nil {
-		reads = *settled
-	} else if text := tx.reads(step.Input); text != said { // else it goes without saying
-		reads = transcript.Dated(text, tx.now)
-	}
-	interaction := ""
-	if tx.State.Turn != nil {
-		interaction = tx.State.Turn.InteractionID
-	} else {
-		interaction = event.NewID()
-		if err := tx.openTurn(interaction); err != nil {
-			return err
-		}
-	}
-	first := tx.State.About.Summary == ""
-	if step.How != "idle" { // else accepting it has just told this
-		tx.Tell(event.Empty(event.PendingMessagesModified))
-	}
-	err := tx.Record(event.UserMessageData{
-		Content: said, TransformedContent: reads, Attachments: transcript.Completed(step.Input.Attachments), Delivery: step.How,
-		InteractionID: interaction, AgentMode: step.Input.AgentMode, Source: step.Input.Source, InputID: step.Input.InputID,
-	})
-	if first && tx.State.About.Name == "" && err == nil {
-		tx.Tell(event.TitleChangedData{Title: tx.State.About.Summary})
-	}
-	return err
-}
-
 func notNil[T any](list []T) []T {
 	if list == nil {
 		return []T{}
 	}
 	return list
-}
-
-// openTurn records what is different from the last turn: the tools of the
-// clients that are here now, and the system prompt.
-func (tx *txn) openTurn(interaction string) error {
-	if tools, ok := tx.s.clients.tools(nil); ok && !sameTools(tools, tx.State.Setup.Tools) {
-		if err := tx.Record(event.ToolsDeclaredData{Tools: tools}); err != nil {
-			return err
-		}
-	}
-	tx.remember() // what was said in the turn before, if there was no rest between them
-	if err := tx.instruct(); err != nil {
-		return err
-	}
-	if err := tx.learn(); err != nil {
-		return err
-	}
-	if err := tx.recall(); err != nil {
-		return err
-	}
-	prompt, err := tx.system()
-	if err != nil {
-		return err
-	}
-	if prompt == tx.State.Prompt.System {
-		return nil
-	}
-	return tx.Record(event.SystemMessageData{Role: "system", Content: prompt, InteractionID: interaction, Context: tx.State.Prompt.Context})
-}
-
-// instruct records what the project's files say, if that has changed.
-func (tx *txn) instruct() error {
-	read := tx.s.host.opts.Instructions
-	if read == nil {
-		return nil
-	}
-	if tx.State.Setup.Config.SkipInstructions {
-		read = func(string, ...string) (string, []event.InstructionSource, error) { return "", nil, nil }
-	}
-	text, sources, err := read(tx.State.Setup.Config.WorkingDirectory, tx.State.Setup.Config.InstructionDirs...)
-	if err != nil {
-		tx.s.warnOnce("some instructions could not be read", err)
-	}
-	if text == tx.State.Prompt.Loaded {
-		return nil
-	}
-	return tx.Record(event.InstructionsLoadedData{Text: text, Sources: notNil(sources)})
 }
 
 // startStep records that the model is asked. Tools of clients that came during

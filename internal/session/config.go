@@ -10,56 +10,6 @@ import (
 	"github.com/abide-run/abide/internal/turn"
 )
 
-// askPlan asks one of the clients whether a plan may be carried out. If that
-// client goes away the question stays open for the next.
-func (s *Session) askPlan(c *turn.Call) {
-	a := s.clients.find(func(c *Client) bool { return c.ExitPlan != nil })
-	if a == nil || c.Stage != turn.WaitingPlan {
-		return
-	}
-	question, err := event.As[event.ExitPlanAskedData](c.Asked)
-	if err != nil {
-		return
-	}
-	a.asked[question.RequestID] = true
-	s.host.spawn(func() {
-		reply, err := a.spec.ExitPlan(s.host.ctx, s.id, question)
-		if err != nil {
-			return
-		}
-		s.post(func(tx *txn) error {
-			tx.undo = append(tx.undo, func() { delete(a.asked, question.RequestID) })
-			record, ok, err := turn.Answer{RequestID: question.RequestID, Plan: &reply}.Give(tx.State)
-			if !ok || err != nil {
-				return err
-			}
-			return tx.settle(record...)
-		})
-	})
-}
-
-// find returns a client that can do something.
-func (cs *clients) find(can func(*Client) bool) *attachment {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	for _, a := range cs.list {
-		if can(a.spec) {
-			return a
-		}
-	}
-	return nil
-}
-
-// change records something about a session that exists.
-func (h *Host) change(ctx context.Context, id event.SessionID, f func(*txn) error) error {
-	return h.do(ctx, id, func(tx *txn) error {
-		if err := tx.exists(); err != nil {
-			return err
-		}
-		return f(tx)
-	})
-}
-
 // Settings reads and changes what sessions are configured with.
 type Settings struct{ host *Host }
 
@@ -134,39 +84,6 @@ func (set Settings) Provider(ctx context.Context, id event.SessionID, name strin
 	return as.config.Provider, as.secret, err
 }
 
-// Interrupt stops the turn, and reports whether there was one. What waits in the
-// queue comes next if it is kept.
-func (h *Host) Interrupt(ctx context.Context, id event.SessionID, keepQueue bool) (interrupted bool, err error) {
-	err = h.change(ctx, id, func(tx *txn) error {
-		if interrupted = tx.State.Turn != nil; !interrupted {
-			return nil
-		}
-		return tx.abort("user_initiated", keepQueue)
-	})
-	return interrupted, err
-}
-
-// End ends the use of a session for everybody. What it does rests until somebody
-// resumes it.
-func (h *Host) End(ctx context.Context, id event.SessionID, d event.ShutdownData) error {
-	return h.change(ctx, id, func(tx *txn) error {
-		s := tx.State
-		d.Started, d.APIDuration, d.Model = s.About.Started.UnixMilli(), s.About.Totals.DurationMs, s.Setup.Model
-		d.Changes.Files, d.Metrics = []string{}, map[string]struct{}{}
-		if err := tx.Record(d); err != nil {
-			return err
-		}
-		if s.Active() && !s.Life.Suspended {
-			tx.s.asking.stop(errSuspended)
-			if err := tx.Record(event.SessionSuspendedData{Suspended: true}); err != nil {
-				return err
-			}
-		}
-		tx.then = append(tx.then, tx.s.clients.removeAll)
-		return nil
-	})
-}
-
 // OfferedTools returns the tools that the model of a session is told of; without a
 // session, those of the runtime.
 func (set Settings) OfferedTools(ctx context.Context, id event.SessionID) ([]model.Tool, error) {
@@ -182,4 +99,83 @@ func (set Settings) OfferedTools(ctx context.Context, id event.SessionID) ([]mod
 		return nil
 	})
 	return list, err
+}
+
+// Bare reports whether the clients of a session want it to have no folder.
+func (set Settings) Bare(id event.SessionID) bool {
+	s := set.host.peek(id)
+	return s != nil && s.bare.Load()
+}
+
+// Endpoint returns the model of a session, or another one that is reached the same
+// way.
+func (set Settings) Endpoint(ctx context.Context, id event.SessionID, config event.SessionConfiguredData, name string) (Endpoint, error) {
+	s := set.host.peek(id)
+	if s == nil {
+		s = newSession(set.host, id)
+	}
+	return s.resolve(ctx, config, name)
+}
+
+// Environment returns the environment of a session's commands; nil if it has
+// none of its own.
+func (set Settings) Environment(ctx context.Context, id event.SessionID) ([]string, error) {
+	return set.host.get(id).environment(ctx)
+}
+
+// environment returns the session's environment; nil if it has none of its own. It
+// is read once. A client that brings another one while it is read has the last word.
+func (s *Session) environment(ctx context.Context) (env []string, err error) {
+	if known := s.secrets.env.Load(); known != nil {
+		return *known, nil
+	}
+	text, err := s.host.store.Secret(ctx, s.id, secretEnv)
+	if err == nil && text != nil {
+		err = json.Unmarshal(text, &env)
+	}
+	if err == nil {
+		s.secrets.env.CompareAndSwap(nil, &env)
+	}
+	return env, err
+}
+
+// A Choice is a model, and what is known of it better than by its name.
+type Choice struct {
+	Model, Effort string
+	Vision        *bool // whether it sees images
+	Window        int   // how many tokens fit into a request and its reply
+}
+
+// SetModel changes the model from the next request on.
+func (h *Host) SetModel(ctx context.Context, id event.SessionID, to Choice) error {
+	return h.do(ctx, id, func(tx *txn) error {
+		if err := tx.exists(); err != nil {
+			return err
+		}
+		return tx.setModel(to)
+	})
+}
+
+func (tx *txn) setModel(m Choice) error {
+	to := tx.State.Setup.Config
+	to.Model, to.ReasoningEffort, to.Vision, to.Window = m.Model, m.Effort, m.Vision, m.Window
+	return tx.Record(event.SessionModelChangeData{NewModel: m.Model, PreviousModel: tx.State.Setup.Model, ReasoningEffort: m.Effort}, to)
+}
+
+// Rename gives a session a name.
+func (h *Host) Rename(ctx context.Context, id event.SessionID, name string) error {
+	return h.do(ctx, id, func(tx *txn) error {
+		if err := tx.exists(); err != nil {
+			return err
+		}
+		return tx.rename(name)
+	})
+}
+
+func (tx *txn) rename(name string) error {
+	if name == "" || (name == tx.State.About.Name && !tx.State.About.AutoNamed) {
+		return nil
+	}
+	tx.Tell(event.TitleChangedData{Title: name})
+	return tx.Record(event.SessionNamedData{Name: name})
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/turn"
@@ -159,13 +161,39 @@ func (h *Host) before(ctx context.Context, id event.SessionID, is event.ContextE
 	return base, tokens, nil
 }
 
-// Fill tells what fills the window of a session's model.
-func (cx Context) Fill(ctx context.Context, id event.SessionID) (f Fill, err error) {
-	err = cx.host.look(ctx, id, func(tx *txn) (err error) {
-		if err = tx.exists(); err == nil {
-			f, err = tx.fill()
+// reminder tells the model what goes on, from the log and not from prose.
+func (s *Session) reminder() string {
+	st := s.openTasks()
+	if s.state.EpochID() != "" { // else the model has read it
+		if mode := s.state.Mode(); mode != event.ModeInteractive {
+			st.Mode = mode
 		}
-		return err
-	})
-	return f, err
+		st.Plan = s.planFile()
+		for _, f := range s.state.Exchanges.Forms() {
+			if d, err := event.As[event.ElicitationAskedData](f.Asked); err == nil {
+				st.Questions = append(st.Questions, compact.Question{ID: f.RequestID, Text: d.Message})
+			}
+		}
+	}
+	return st.Reminder()
+}
+
+// planFile is where the session's plan is written down; empty if there is none.
+func (s *Session) planFile() string {
+	if s.host.opts.Folder == nil {
+		return ""
+	}
+	path := filepath.Join(s.host.opts.Folder(s.id), "plan.md")
+	if _, err := os.Stat(path); err != nil {
+		return ""
+	}
+	return path
+}
+
+// openTasks is the model's own list of what it has yet to do.
+func (s *Session) openTasks() (st compact.State) {
+	for _, t := range s.state.OpenTodos() {
+		st.Tasks = append(st.Tasks, compact.Task{ID: t.ID, Status: t.Status, Subject: t.Subject})
+	}
+	return st
 }

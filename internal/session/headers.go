@@ -8,49 +8,7 @@ import (
 	"slices"
 
 	"github.com/abide-run/abide/internal/event"
-	"github.com/abide-run/abide/internal/model"
-	"github.com/abide-run/abide/internal/turn"
 )
-
-// blind reports whether the model does not see images. What the session's client
-// says of it is more than what is known of its name.
-func blind(c event.SessionConfiguredData, to Endpoint) bool {
-	if c.Vision != nil {
-		return !*c.Vision
-	}
-	return to.Blind
-}
-
-// failed gives the turn up because the model gave no answer, unless a hook has a
-// say in that.
-func (tx *txn) failed(err error) error {
-	d := modelError(err)
-	if !tx.s.hooked() {
-		return tx.fail(d)
-	}
-	var failure *model.Error
-	temporary := errors.As(err, &failure) && failure.Temporary()
-	return tx.Record(turn.ErrorHook(tx.State, d, temporary, tx.now))
-}
-
-// learn takes in what a provider counted, and returns what the log keeps of it.
-func (s *Session) learn(r *request, u model.Usage) *event.Anchor {
-	s.measure(r.view) // a meter that has just been made goes on from the log first
-	a := s.gauge.meter.Learn(r.view, u)
-	if a.Counted == 0 {
-		return nil
-	}
-	return &event.Anchor{Counted: a.Counted, Estimated: a.Estimated, Messages: a.Messages}
-}
-
-// tellUsage tells how full the model's window is after an answer.
-func (tx *txn) tellUsage(r *request, u model.Usage) {
-	reading := tx.s.measure(r.view)
-	tx.Tell(event.UsageInfoData{
-		TokenLimit: tx.s.gauged().limits.Window, MessagesLength: len(r.asked.Messages) + 1, IsInitial: tx.State.About.Totals.Steps == 0,
-		CurrentTokens: int64(reading.Tokens) + u.Output,
-	})
-}
 
 // secretHeaders names the headers that inputs came with, as JSON, by the ids of
 // the inputs. What stands under headersFor says which endpoint the headers of each

@@ -2,37 +2,18 @@ package session
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
+	"os"
+	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/turn"
 )
-
-// List yields the sessions that have a user message, the last modified first.
-func (h *Host) List(ctx context.Context) iter.Seq2[eventlog.Session, error] {
-	return func(yield func(eventlog.Session, error) bool) {
-		for s, err := range h.store.Sessions(ctx) {
-			if err == nil && !s.Info.Listed {
-				continue
-			}
-			if !yield(s, err) || err != nil {
-				return
-			}
-		}
-	}
-}
-
-// Info returns what the index knows of a session.
-func (h *Host) Info(ctx context.Context, id event.SessionID) (eventlog.Session, error) {
-	return h.store.Session(ctx, id)
-}
 
 // Log reads the events of sessions.
 type Log struct{ host *Host }
@@ -199,53 +180,105 @@ func (h *Host) release(ctx context.Context, id event.SessionID) error {
 	return nil
 }
 
-// ErrPosition means that a session has no such event.
-var ErrPosition = errors.New("no such event in this session")
-
-// Fork makes a new session that shares the events of another up to a position;
-// zero is the end. An unfinished turn is not taken along.
-func (h *Host) Fork(ctx context.Context, child, parent event.SessionID, at event.Seq, name string) (event.SessionID, error) {
-	if child == "" {
-		child = event.SessionID(event.NewID())
-	}
-	var end eventlog.End
-	var events []event.Event
-	for e, err := range h.store.Read(ctx, parent, 0) {
-		if at > 0 && end.Seq == at {
-			break // what comes after may be damaged
+// Note records a remark of a client; an ephemeral one is only sent. It returns
+// the event's id.
+func (l Log) Note(ctx context.Context, id event.SessionID, p event.Payload, ephemeral bool) (string, error) {
+	var noted string
+	err := l.host.do(ctx, id, func(tx *txn) error {
+		if err := tx.exists(); err != nil {
+			return err
 		}
-		if err != nil {
-			return "", err
+		if ephemeral {
+			tx.Tell(p)
+		} else if err := tx.Record(p); err != nil {
+			return err
 		}
-		events, end = append(events, e), end.Next(e.Bytes)
-	}
-	if end.Seq == 0 || end.Seq < at {
-		return "", fmt.Errorf("position %d of session %s: %w; its last event is %d", at, parent, ErrPosition, end.Seq)
-	}
-	state := turn.New(child)
-	if err := state.Load(events); err != nil {
-		return "", err
-	}
-	return child, h.fork(ctx, state, parent, end, name)
+		head, err := tx.told[len(tx.told)-1].Head()
+		noted = head.ID
+		return err
+	})
+	return noted, err
 }
 
-// fork records the first events of a fork's own.
-func (h *Host) fork(ctx context.Context, state *turn.State, parent event.SessionID, end eventlog.End, name string) error {
-	s := newSession(h, state.ID)
-	tx := &txn{s: s, State: state, now: time.Now()}
-	record := turn.Interrupt(state, "The session was forked", func(*turn.Call) bool { return true })
-	record = append([]event.Payload{event.SessionForkedData{Parent: parent, At: end.Seq, Hash: hex.EncodeToString(end.Hash[:])}}, record...)
-	if name != "" {
-		record = append(record, event.SessionNamedData{Name: name})
+// read folds a session's log, and what is yet to be stored, and returns what the
+// index says of it. Damage is quarantined, so that it is found again without
+// reading.
+func (h *Host) read(ctx context.Context, id event.SessionID, more ...event.Event) (*turn.State, eventlog.Session, error) {
+	var index eventlog.Session
+	var events []event.Event
+	for e, err := range h.store.Read(ctx, id, 0) {
+		if errors.Is(err, eventlog.ErrNotFound) {
+			return turn.New(id), index, nil
+		}
+		if err != nil {
+			return nil, index, h.unreadable(ctx, id, err)
+		}
+		events = append(events, e)
 	}
-	if err := tx.Record(record...); err != nil {
+	index, err := h.store.Session(ctx, id) // its end is what the events were verified against
+	if err != nil {
+		return nil, index, fmt.Errorf("read session %s: %w", id, err)
+	}
+	state := turn.New(id)
+	if err := state.Load(append(events, more...)); err != nil {
+		return nil, index, h.undecodable(ctx, state, err)
+	}
+	return state, index, nil
+}
+
+// undecodable quarantines a session because of the event that its state could not
+// take in.
+func (h *Host) undecodable(ctx context.Context, state *turn.State, err error) error {
+	return h.unreadable(ctx, state.ID, &eventlog.Damage{Session: state.ID, Seq: state.Seq, Reason: err.Error()})
+}
+
+func (h *Host) unreadable(ctx context.Context, id event.SessionID, err error) error {
+	var damage *eventlog.Damage
+	if errors.As(err, &damage) {
+		h.log.Error("a session is damaged and was set aside; it can be forked before the damage", "session", id, "position", damage.Seq, "reason", damage.Reason)
+		if qerr := h.store.Quarantine(ctx, id, damage); qerr != nil {
+			return errors.Join(err, qerr)
+		}
 		return err
 	}
-	info := indexed(state)
-	last, err := h.store.Fork(ctx, state.ID, parent, eventlog.Batch{After: end, Events: tx.stored, Info: &info})
-	if err != nil {
-		return fmt.Errorf("fork session %s: %w", parent, err)
+	return fmt.Errorf("read session %s: %w", id, err)
+}
+
+// transcriptPath is where hooks can read the log of the session, or nothing if
+// the session has no folder.
+func (s *Session) transcriptPath() string {
+	if s.host.opts.Folder == nil {
+		return ""
 	}
-	h.told(Notice{Created, eventlog.Session{ID: state.ID, End: last, Created: tx.now, Modified: tx.now, Parent: parent, Shared: end.Seq, Info: info}})
-	return nil
+	return filepath.Join(s.host.opts.Folder(s.id), "events.jsonl")
+}
+
+// writeTranscript writes the log down where a hook may read it. It is a copy:
+// nothing depends on it.
+func (s *Session) writeTranscript(ctx context.Context) {
+	path := s.transcriptPath()
+	if path == "" {
+		return
+	}
+	if err := s.exportTo(ctx, path); err != nil {
+		s.host.log.Warn("the log could not be written down for a hook", "session", s.id, "path", path, "err", err)
+	}
+}
+
+func (s *Session) exportTo(ctx context.Context, path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path+".part", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	err = s.host.Log.Export(ctx, s.id, f)
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		return err
+	}
+	return os.Rename(path+".part", path)
 }

@@ -355,3 +355,24 @@ func modelError(err error) event.SessionErrorData {
 	}
 	return event.SessionErrorData{ErrorType: "model", Message: err.Error()}
 }
+
+// blind reports whether the model does not see images. What the session's client
+// says of it is more than what is known of its name.
+func blind(c event.SessionConfiguredData, to Endpoint) bool {
+	if c.Vision != nil {
+		return !*c.Vision
+	}
+	return to.Blind
+}
+
+// failed gives the turn up because the model gave no answer, unless a hook has a
+// say in that.
+func (tx *txn) failed(err error) error {
+	d := modelError(err)
+	if !tx.s.hooked() {
+		return tx.fail(d)
+	}
+	var failure *model.Error
+	temporary := errors.As(err, &failure) && failure.Temporary()
+	return tx.Record(turn.ErrorHook(tx.State, d, temporary, tx.now))
+}

@@ -1,0 +1,95 @@
+package session
+
+import (
+	"context"
+	"errors"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/turn"
+)
+
+// Abort stops the turn and clears the queue. Nothing running is not an error.
+func (h *Host) Abort(ctx context.Context, id event.SessionID, reason string) error {
+	return h.do(ctx, id, func(tx *txn) error {
+		if err := tx.exists(); err != nil || !tx.State.Active() {
+			return err
+		}
+		return tx.abort(reason, false)
+	})
+}
+
+// Interrupt stops the turn, and reports whether there was one. What waits in the
+// queue comes next if it is kept.
+func (h *Host) Interrupt(ctx context.Context, id event.SessionID, keepQueue bool) (interrupted bool, err error) {
+	err = h.change(ctx, id, func(tx *txn) error {
+		if interrupted = tx.State.Turn != nil; !interrupted {
+			return nil
+		}
+		return tx.abort("user_initiated", keepQueue)
+	})
+	return interrupted, err
+}
+
+func (tx *txn) abort(reason string, keepQueue bool) error {
+	if err := tx.abortWork(keepQueue); err != nil {
+		return err
+	}
+	about := func(h event.HookStartData) bool { return h.InputID == "" || !keepQueue }
+	record := turn.Interrupt(tx.State, "Session aborted", func(*turn.Call) bool { return true })
+	record = append(record, turn.CloseHooks(tx.State, "Session aborted", func(h event.HookStartData) bool { return len(h.Calls) == 0 && about(h) })...)
+	record = append(record, tx.State.DropCommand("Session aborted")...)
+	abort := event.AbortFor(reason)
+	abort.KeepQueue = keepQueue
+	return tx.Record(append(record, abort)...)
+}
+
+var errAborted = errors.New("the turn was aborted")
+
+// Suspend lets a session rest in the middle of what it does, until somebody
+// resumes it or sends it something. Open permissions are cancelled; everything
+// else stays as it is.
+func (h *Host) Suspend(ctx context.Context, id event.SessionID) error {
+	return h.do(ctx, id, func(tx *txn) error {
+		if err := tx.exists(); err != nil || !tx.State.Active() || tx.State.Life.Suspended {
+			return err
+		}
+		tx.s.asking.stop(errSuspended)
+		if err := tx.Record(turn.Suspend(tx.State)...); err != nil {
+			return err
+		}
+		tx.Tell(event.AssistantIdleData{Aborted: true})
+		tx.Tell(event.SessionIdleData{Aborted: true, Totals: tx.State.About.Totals})
+		return nil
+	})
+}
+
+var errSuspended = errors.New("the session was suspended")
+
+// unsuspend lets a session go on.
+func (tx *txn) unsuspend() error {
+	if !tx.State.Life.Suspended {
+		return nil
+	}
+	return tx.Record(event.SessionSuspendedData{})
+}
+
+// End ends the use of a session for everybody. What it does rests until somebody
+// resumes it.
+func (h *Host) End(ctx context.Context, id event.SessionID, d event.ShutdownData) error {
+	return h.change(ctx, id, func(tx *txn) error {
+		s := tx.State
+		d.Started, d.APIDuration, d.Model = s.About.Started.UnixMilli(), s.About.Totals.DurationMs, s.Setup.Model
+		d.Changes.Files, d.Metrics = []string{}, map[string]struct{}{}
+		if err := tx.Record(d); err != nil {
+			return err
+		}
+		if s.Active() && !s.Life.Suspended {
+			tx.s.asking.stop(errSuspended)
+			if err := tx.Record(event.SessionSuspendedData{Suspended: true}); err != nil {
+				return err
+			}
+		}
+		tx.then = append(tx.then, tx.s.clients.removeAll)
+		return nil
+	})
+}

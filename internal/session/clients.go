@@ -1,0 +1,320 @@
+package session
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/abide-run/abide/internal/event"
+)
+
+// An attachment is a client of a session.
+type attachment struct {
+	spec  *Client
+	view  *View
+	asked map[string]bool // questions that were put to it
+	gone  bool            // it did not answer because it is gone
+
+	interest map[string]event.Type // what it looks after, by handle
+}
+
+// clients are those who are attached to a session.
+type clients struct {
+	mu      sync.Mutex
+	list    []*attachment
+	grace   time.Time     // until then the session counts as attached
+	arrived chan struct{} // closed when a client comes; nil if nobody waits
+	missed  time.Time     // until then hooks wait for a client that vanished
+}
+
+func (cs *clients) add(a *attachment) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	cs.list = append(cs.list, a)
+	cs.arriveLocked()
+}
+
+// remove removes a client and reports whether it was there.
+func (cs *clients) remove(c *Client) bool {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	for i, a := range cs.list {
+		if a.spec == c {
+			cs.list = append(cs.list[:i:i], cs.list[i+1:]...)
+			if a.view != nil {
+				a.view.Close()
+			}
+			return true
+		}
+	}
+	return false
+}
+
+// removeAll lets go of everyone.
+func (cs *clients) removeAll() {
+	cs.mu.Lock()
+	list := cs.list
+	cs.list, cs.grace = nil, time.Time{}
+	cs.mu.Unlock()
+	for _, a := range list {
+		if a.view != nil {
+			a.view.Close()
+		}
+	}
+}
+
+// any reports whether somebody is attached.
+func (cs *clients) any() bool {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	return len(cs.list) > 0
+}
+
+func (cs *clients) has(a *attachment) bool {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	for _, other := range cs.list {
+		if other == a {
+			return true
+		}
+	}
+	return false
+}
+
+// find returns a client that can do something.
+func (cs *clients) find(can func(*Client) bool) *attachment {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	for _, a := range cs.list {
+		if can(a.spec) {
+			return a
+		}
+	}
+	return nil
+}
+
+// change lets f change what is known of a client, if it is attached.
+func (cs *clients) change(c *Client, f func(*attachment)) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	for _, a := range cs.list {
+		if a.spec == c {
+			f(a)
+		}
+	}
+}
+
+// clash returns the name of a tool that a client brings and another one carries out
+// already; empty if there is none.
+func (cs *clients) clash(c *Client) string {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	for _, other := range cs.list {
+		if name := commonTool(c.Tools, other.spec.Tools); name != "" && !sameClient(other.spec, c) {
+			return name
+		}
+	}
+	return ""
+}
+
+func commonTool(a, b []event.ExternalTool) string {
+	for _, x := range a {
+		for _, y := range b {
+			if x.Name == y.Name {
+				return x.Name
+			}
+		}
+	}
+	return ""
+}
+
+// sameClient reports whether two clients are the same connection: one that
+// attaches again replaces itself.
+func sameClient(a, b *Client) bool { return a == b || (a.Viewer != nil && a.Viewer == b.Viewer) }
+
+// attached reports whether the session has clients, or had one a moment ago.
+func (cs *clients) attached() bool {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	return len(cs.list) > 0 || time.Now().Before(cs.grace)
+}
+
+// awaitBack lets the session count as attached for a while, because a client vanished.
+// The zero time ends that.
+func (cs *clients) awaitBack(c *Client, until time.Time) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	cs.grace = until
+	if c.Hook != nil && !until.IsZero() {
+		cs.missed = until
+	}
+}
+
+// miss remembers that a client that has hooks vanished, and until when it is awaited.
+func (cs *clients) miss(a *attachment, until time.Time) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	a.gone = true
+	cs.missed = until
+}
+
+// missedUntil returns until when hooks wait for a client that vanished.
+func (cs *clients) missedUntil() time.Time {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	return cs.missed
+}
+
+// streaming reports whether some client wants answers in pieces.
+func (cs *clients) streaming() bool {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	for _, a := range cs.list {
+		if a.spec.Streaming {
+			return true
+		}
+	}
+	return false
+}
+
+func (cs *clients) haveInHand(requestID string) bool {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	for _, a := range cs.list {
+		if a.asked[requestID] {
+			return true
+		}
+	}
+	return false
+}
+
+// tools returns the tools of all clients that are attached, added to
+// those given. It reports false if nobody is attached: then the tools stay as
+// they were declared.
+func (cs *clients) tools(kept []event.ExternalTool) ([]event.ExternalTool, bool) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	tools := append([]event.ExternalTool{}, kept...)
+	for _, a := range cs.list {
+		for _, t := range a.spec.Tools {
+			tools = withTool(tools, t)
+		}
+	}
+	return tools, len(cs.list) > 0
+}
+
+// withTool adds a tool, or replaces the one of the same name.
+func withTool(tools []event.ExternalTool, t event.ExternalTool) []event.ExternalTool {
+	for i := range tools {
+		if tools[i].Name == t.Name {
+			tools[i] = t
+			return tools
+		}
+	}
+	return append(tools, t)
+}
+
+// abilities is what the clients of the session can do together.
+func (cs *clients) abilities() (forms bool, commands []event.Command) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	for _, a := range cs.list {
+		forms = forms || a.spec.Forms
+		for _, c := range a.spec.Commands {
+			if !slices.ContainsFunc(commands, func(o event.Command) bool { return o.Name == c.Name }) {
+				commands = append(commands, c)
+			}
+		}
+	}
+	return forms, commands
+}
+
+// interested reports whether some client looks after a kind of events.
+func (cs *clients) interested(kind event.Type) bool {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	for _, a := range cs.list {
+		for _, k := range a.interest {
+			if k == kind {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// withHooks are the clients that can be asked, in the order in which they came.
+func (cs *clients) withHooks() []*attachment {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	var list []*attachment
+	for _, a := range cs.list {
+		if a.spec.Hook != nil && !a.gone {
+			list = append(list, a)
+		}
+	}
+	return list
+}
+
+// transformer returns the client that looks over the system prompt.
+func (cs *clients) transformer() *Client {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	for _, a := range slices.Backward(cs.list) {
+		if a.spec.Transform != nil && !a.gone {
+			return a.spec
+		}
+	}
+	return nil
+}
+
+// able returns an attached client that can do something, or nil.
+func (cs *clients) able(can func(*Client) bool) *Client {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	return cs.ableLocked(can)
+}
+
+func (cs *clients) ableLocked(can func(*Client) bool) *Client {
+	for _, a := range cs.list {
+		if can(a.spec) {
+			return a.spec
+		}
+	}
+	return nil
+}
+
+// awaitAble returns an attached client that can do something. If there is none
+// it waits for one: the work goes on when somebody comes back.
+func (cs *clients) awaitAble(ctx context.Context, can func(*Client) bool) (*Client, error) {
+	for {
+		cs.mu.Lock()
+		c := cs.ableLocked(can)
+		if cs.arrived == nil {
+			cs.arrived = make(chan struct{})
+		}
+		arrived := cs.arrived
+		cs.mu.Unlock()
+		if c != nil {
+			return c, nil
+		}
+		select {
+		case <-arrived:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// arriveLocked lets those who wait for a client look again.
+func (cs *clients) arriveLocked() {
+	if cs.arrived != nil {
+		close(cs.arrived)
+		cs.arrived = nil
+	}
+}
+
+func transports(c *Client) bool { return c.Transport != nil }
+
+func tokens(c *Client) bool { return c.Token != nil }

@@ -1,0 +1,101 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/transcript"
+	"github.com/abide-run/abide/internal/turn"
+)
+
+// Send gives a session an input. It is stored when Send returns; the work goes
+// on without the caller. An input that came before with the same key is not
+// taken again: its id is returned.
+func (h *Host) Send(ctx context.Context, id event.SessionID, in event.InputAcceptedData) (string, error) {
+	return h.SendWith(ctx, id, in, nil)
+}
+
+// SendWith is Send for an input that comes with headers for the model requests of
+// its turn.
+func (h *Host) SendWith(ctx context.Context, id event.SessionID, in event.InputAcceptedData, headers map[string]string) (string, error) {
+	if in.InputID == "" {
+		in.InputID = event.NewID()
+	}
+	if in.Mode == "" {
+		in.Mode = event.ModeQueue
+	}
+	err := h.do(ctx, id, func(tx *txn) error {
+		if err := tx.exists(); err != nil {
+			return err
+		}
+		if before := tx.State.Sent(in.Key); before != "" {
+			in.InputID = before
+			return nil
+		}
+		in.Headers = len(headers) > 0
+		if err := tx.accept(in); err != nil || !in.Headers {
+			return err
+		}
+		tx.err = tx.keepHeaders(in.InputID, headers) // the input is not stored without them
+		return tx.err
+	})
+	return in.InputID, err
+}
+
+var errQueueFull = errors.New("the queue is full")
+
+func (tx *txn) accept(in event.InputAcceptedData) error {
+	switch in.Mode {
+	case event.ModeQueue, event.ModeSteer, event.ModeInterrupt:
+	default:
+		return fmt.Errorf("mode: %q is unknown; use %s, %s or %s", in.Mode, event.ModeQueue, event.ModeSteer, event.ModeInterrupt)
+	}
+	if err := tx.unsuspend(); err != nil {
+		return err
+	}
+	in = tx.asCommand(in)
+	if waiting := len(tx.State.Queue.Inputs); in.Mode != event.ModeInterrupt && waiting >= tx.s.host.opts.MaxQueue {
+		return fmt.Errorf("%w: %d messages wait already; send it when one of them was taken, or with mode %s", errQueueFull, waiting, event.ModeInterrupt)
+	}
+	tx.Tell(event.Empty(event.PendingMessagesModified))
+	if in.Mode == event.ModeInterrupt && tx.State.Turn != nil {
+		if err := tx.abort("interrupted by a new message", true); err != nil {
+			return err
+		}
+	}
+	return tx.Record(in)
+}
+
+// deliver makes an accepted input part of the conversation.
+func (tx *txn) deliver(step turn.Deliver) error {
+	said, _ := tx.State.Said(step.Input)
+	reads := ""
+	if settled := tx.State.Hooks.Inputs[step.Input.InputID].Transformed; settled != nil {
+		reads = *settled
+	} else if text := tx.reads(step.Input); text != said { // else it goes without saying
+		reads = transcript.Dated(text, tx.now)
+	}
+	interaction := ""
+	if tx.State.Turn != nil {
+		interaction = tx.State.Turn.InteractionID
+	} else {
+		interaction = event.NewID()
+		if err := tx.openTurn(interaction); err != nil {
+			return err
+		}
+	}
+	first := tx.State.About.Summary == ""
+	if step.How != "idle" { // else accepting it has just told this
+		tx.Tell(event.Empty(event.PendingMessagesModified))
+	}
+	err := tx.Record(event.UserMessageData{
+		Content: said, TransformedContent: reads, Attachments: transcript.Completed(step.Input.Attachments), Delivery: step.How,
+		InteractionID: interaction, AgentMode: step.Input.AgentMode, Source: step.Input.Source, InputID: step.Input.InputID,
+	})
+	if first && tx.State.About.Name == "" && err == nil {
+		tx.Tell(event.TitleChangedData{Title: tx.State.About.Summary})
+	}
+	return err
+}

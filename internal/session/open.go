@@ -1,0 +1,189 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"reflect"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/turn"
+)
+
+// A Spec is what a session is to be like. Fields that are empty leave what is.
+type Spec struct {
+	Config   event.SessionConfiguredData
+	Env      []string // of commands; kept beside the log
+	Provider []byte   // the provider's secrets; kept beside the log
+	Name     string
+}
+
+// Create makes a session and attaches the client, which may be nil. A session
+// that exists already is attached to, and all of it is shown.
+func (h *Host) Create(ctx context.Context, id event.SessionID, spec Spec, c *Client) (*View, error) {
+	var view *View
+	err := h.join(ctx, id, c, func(tx *txn) (err error) {
+		is := tx.State.Seq > 0
+		if !is {
+			if err = tx.create(spec); err != nil {
+				return err
+			}
+		}
+		if err = tx.rename(spec.Name); err != nil {
+			return err
+		}
+		if c != nil {
+			if view, err = tx.attach(c, 0); err != nil {
+				return err
+			}
+		}
+		if is {
+			return tx.renewSecrets(spec)
+		}
+		return nil
+	})
+	return view, err
+}
+
+func (tx *txn) create(spec Spec) error {
+	if err := tx.keepSecrets(spec); err != nil {
+		return err
+	}
+	place := &event.Place{Cwd: spec.Config.WorkingDirectory}
+	return tx.Record(
+		event.SessionStartData{
+			SessionID: tx.s.id, Version: 1, Producer: "abide", CopilotVersion: tx.s.host.opts.Version,
+			StartTime: event.FormatTime(tx.now), SelectedModel: spec.Config.Model, ReasoningEffort: spec.Config.ReasoningEffort, Context: place,
+		},
+		spec.Config,
+	)
+}
+
+// A Resume says how a client comes back to a session.
+type Resume struct {
+	Spec     Spec
+	Continue *bool      // what becomes of open questions if nobody was attached; false if nil
+	Quiet    bool       // record no session.resume
+	Keep     bool       // what is empty in the configuration stays as it is
+	Key      string     // the same for a request that is made again because its reply was lost
+	After    *event.Seq // the last position that the client saw; what exists now if nil
+}
+
+// Resume attaches a client to a session that exists. With somebody attached, or
+// gone for only a moment, it touches nothing. Else open permissions and external
+// calls are kept or ended, as the client says.
+func (h *Host) Resume(ctx context.Context, id event.SessionID, r Resume, c *Client) (*View, error) {
+	var view *View
+	err := h.join(ctx, id, c, func(tx *txn) (err error) {
+		if err = tx.exists(); err != nil {
+			return err
+		}
+		at, before := tx.State.Seq, tx.State.Resumed(r.Key)
+		switch {
+		case r.After != nil:
+			at = *r.After
+		case before > 0:
+			at = before - 1 // what the lost reply would have been followed by
+		}
+		warm, active := tx.s.clients.attached(), tx.State.Active()
+		if err = tx.leaveProviders(r.Spec.Config); err != nil {
+			return err
+		}
+		if c != nil {
+			if view, err = tx.attach(c, at); err != nil {
+				return err
+			}
+		}
+		if before > 0 {
+			return nil // it was done before; only the reply was lost
+		}
+		if !tx.takesProvider(r.Spec.Config.Provider) {
+			r.Spec.Config.Provider, r.Spec.Provider = nil, nil
+		}
+		if err = tx.keepSecrets(r.Spec); err != nil {
+			return err
+		}
+		if err = tx.reconfigure(r.Spec.Config, r.Keep); err != nil {
+			return err
+		}
+		applied := r.Continue
+		switch {
+		case warm && active:
+			applied = new(bool)
+		case !warm && (r.Continue == nil || !*r.Continue):
+			record := append(turn.Decline(tx.State), tx.State.DropCommand("The session was resumed without its pending work")...)
+			if err = tx.Record(record...); err != nil {
+				return err
+			}
+		}
+		if err = tx.unsuspend(); err != nil {
+			return err
+		}
+		if r.Quiet {
+			return nil
+		}
+		return tx.Record(event.SessionResumeData{
+			ResumeTime: event.FormatTime(tx.now), EventCount: tx.State.Shown, SelectedModel: tx.State.Setup.Model,
+			Context: &event.Place{Cwd: tx.State.Setup.Config.WorkingDirectory}, ContinuePendingWork: applied, SessionWasActive: warm && active, Key: r.Key,
+		})
+	})
+	return view, err
+}
+
+// takesProvider reports whether the endpoint that a resuming client comes with
+// replaces that of the session: one that is only the default of the client's
+// process does not replace one that somebody named.
+func (tx *txn) takesProvider(offered json.RawMessage) bool {
+	return !byDefault(offered) || tx.State.Setup.Config.Provider == nil || byDefault(tx.State.Setup.Config.Provider)
+}
+
+func byDefault(provider json.RawMessage) bool {
+	var p struct{ Default bool }
+	return json.Unmarshal(provider, &p) == nil && p.Default
+}
+
+// reconfigure takes over what a resuming client says differently.
+func (tx *txn) reconfigure(to event.SessionConfiguredData, keep bool) error {
+	is := tx.State.Setup.Config
+	if keep {
+		to = kept(is, to)
+	}
+	if to.WorkingDirectory == "" {
+		to.WorkingDirectory = is.WorkingDirectory
+	}
+	if to.Provider == nil {
+		to.Provider = is.Provider
+	}
+	if to.Providers == nil {
+		to.Providers, to.Models = is.Providers, is.Models
+	}
+	if to.Instructions == "" {
+		to.Instructions = is.Instructions
+	}
+	if to.Agents == nil {
+		to.Agents, to.Selected, to.Before = is.Agents, is.Selected, is.Before
+	}
+	if to.Model != "" && to.Model != tx.State.Setup.Model {
+		if err := tx.Record(event.SessionModelChangeData{NewModel: to.Model, PreviousModel: tx.State.Setup.Model}); err != nil {
+			return err
+		}
+	}
+	if to.Model == "" {
+		to.Model = is.Model
+	}
+	if reflect.DeepEqual(is, to) {
+		return nil
+	}
+	return tx.Record(to)
+}
+
+// kept is a configuration in which only what is said replaces what is.
+func kept(is, to event.SessionConfiguredData) event.SessionConfiguredData {
+	from := reflect.ValueOf(to)
+	into := reflect.ValueOf(&is).Elem()
+	for i := range from.NumField() {
+		if !from.Field(i).IsZero() {
+			into.Field(i).Set(from.Field(i))
+		}
+	}
+	return is
+}

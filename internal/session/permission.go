@@ -1,0 +1,111 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/turn"
+)
+
+// Permissions changes what sessions may do without asking.
+type Permissions struct{ host *Host }
+
+// ChangeRules changes what clients have said about permissions.
+func (ps Permissions) ChangeRules(ctx context.Context, id event.SessionID, change func(*event.ClientRules) error) error {
+	return ps.host.do(ctx, id, func(tx *txn) error {
+		if err := tx.exists(); err != nil {
+			return err
+		}
+		to := tx.State.Permission.Rules
+		if err := change(&to); err != nil {
+			return err
+		}
+		return tx.Record(to)
+	})
+}
+
+// AllowAll says whether anybody is asked for permission, and tells how it was.
+func (ps Permissions) AllowAll(ctx context.Context, id event.SessionID, all bool) error {
+	return ps.host.do(ctx, id, func(tx *txn) error {
+		if err := tx.exists(); err != nil {
+			return err
+		}
+		was := tx.State.AllowsAll()
+		if was == all {
+			return nil
+		}
+		to := tx.State.Permission.Rules
+		to.AllowAll = all
+		if err := tx.Record(to); err != nil {
+			return err
+		}
+		if config := tx.State.Setup.Config; !all && tx.State.AllowsAll() {
+			config.Approve = ""
+			if err := tx.Record(config); err != nil {
+				return err
+			}
+		}
+		return tx.Record(event.PermissionsChangedData{Mode: turn.PermissionMode(all), PreviousMode: turn.PermissionMode(was)})
+	})
+}
+
+// ResetGrants takes back what was allowed for the rest of a session.
+func (ps Permissions) ResetGrants(ctx context.Context, id event.SessionID, location bool) error {
+	return ps.host.do(ctx, id, func(tx *txn) error {
+		if err := tx.exists(); err != nil {
+			return err
+		}
+		to := tx.State.Permission.Rules
+		if location && to.FromThere != nil {
+			to.Location, to.FromThere = "", nil
+			if err := tx.Record(to); err != nil {
+				return err
+			}
+		}
+		if len(tx.State.Permission.Grants) == 0 {
+			return nil
+		}
+		return tx.Record(event.GrantsResetData{})
+	})
+}
+
+// Declare declares that a client of the session can be asked.
+func (ps Permissions) Declare(ctx context.Context, id event.SessionID) error {
+	return ps.host.do(ctx, id, func(tx *txn) error {
+		if err := tx.exists(); err != nil {
+			return err
+		}
+		return tx.declare(&Client{Permission: true})
+	})
+}
+
+// judge finds out whether a call may be made, by what is allowed now.
+func (tx *txn) judge(call *turn.Call) error {
+	if err := tx.takeStanding(); err != nil {
+		return err
+	}
+	return tx.begin(call, tx.s.host.opts.Tools.Judge(tx.State, call))
+}
+
+// takeStanding records what is allowed in the place where the session works, if
+// that is not what it was: so that it holds at once, in every session there, and
+// the log says by which rules a call was judged. If it cannot be known, nothing
+// is.
+func (tx *txn) takeStanding() error {
+	s := tx.s
+	if s.host.opts.Standing == nil {
+		return nil
+	}
+	to := tx.State.Permission.Rules
+	place, rules, err := s.host.opts.Standing(cmp.Or(to.Location, tx.State.Setup.Config.WorkingDirectory))
+	if err != nil {
+		s.host.log.Error("what is allowed in a place is not known", "session", s.id, "err", err)
+	}
+	if slices.EqualFunc(rules, to.FromThere, func(a, b event.Rule) bool { return turn.RuleText(a) == turn.RuleText(b) }) {
+		return nil
+	}
+	to.Location, to.FromThere = place, rules
+	return tx.Record(to)
+}

@@ -1,0 +1,245 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/turn"
+)
+
+// Questions asks people something, and knows what they were asked.
+type Questions struct{ host *Host }
+
+// Answer answers an open question. It reports whether the answer won: false
+// means that there is no such question, or that somebody was faster. The same
+// answer given again with its key has won, too.
+func (h *Host) Answer(ctx context.Context, id event.SessionID, a turn.Answer) (won bool, err error) {
+	var working []event.SessionID
+	if won, working, err = h.answer(ctx, id, a); won || err != nil {
+		return won, err
+	}
+	for _, agent := range working {
+		if won, _, err = h.answer(ctx, agent, a); won || (err != nil && !errors.Is(err, ErrNotFound)) {
+			return won, err
+		}
+	}
+	return false, nil
+}
+
+// answer answers a question of one session, and returns the agents that work for
+// it.
+func (h *Host) answer(ctx context.Context, id event.SessionID, a turn.Answer) (won bool, working []event.SessionID, err error) {
+	taken := false
+	if a.External != nil {
+		saved, err := h.shorten(a.External)
+		if err != nil {
+			return false, nil, err
+		}
+		defer func() {
+			if saved != "" && !taken {
+				os.Remove(saved) // nobody will read it
+			}
+		}()
+	}
+	err = h.do(ctx, id, func(tx *txn) error {
+		if err := tx.exists(); err != nil {
+			return err
+		}
+		record, ok, err := a.Give(tx.State)
+		if err != nil {
+			return err
+		}
+		taken, won, working = ok, ok || tx.State.Won(a.RequestID, a.Key), h.opts.Tools.Working(tx.State)
+		return tx.settle(record...)
+	})
+	return won, working, err
+}
+
+// Answered reports whether something that clients were asked, beside the model's
+// calls, was answered lately.
+func (qs Questions) Answered(ctx context.Context, id event.SessionID, requestID string) (settled bool, err error) {
+	err = qs.host.look(ctx, id, func(tx *txn) error {
+		_, settled = tx.State.Exchanges.Closed(requestID)
+		return tx.exists()
+	})
+	return settled, err
+}
+
+// A Reminder is an open question that is put to a client again.
+type Reminder struct {
+	RequestID string
+	Asked     event.Event // as it was asked first
+	Attempt   int         // how often it was put to clients, this time included
+	Own       bool        // the session itself asks, and not an agent that works for it
+}
+
+// Open returns the open questions of a session and of the agents that work for
+// it, that the filter wants.
+func (qs Questions) Open(ctx context.Context, id event.SessionID, filter func(event.Type) bool) ([]Reminder, error) {
+	st, err := qs.host.Status(ctx, id)
+	var open []Reminder
+	for i, e := range st.Questions {
+		if filter(e.Type) {
+			open = append(open, Reminder{RequestID: requestOf(e), Asked: e, Own: i < st.own})
+		}
+	}
+	return open, err
+}
+
+// requestOf reads the id that every question has.
+func requestOf(e event.Event) string {
+	d, err := event.As[struct {
+		RequestID string `json:"requestId"`
+	}](e)
+	if err != nil {
+		return ""
+	}
+	return d.RequestID
+}
+
+// Redeliver counts one more attempt for each of these questions that is still
+// open, and returns those. That is stored when it returns.
+func (qs Questions) Redeliver(ctx context.Context, id event.SessionID, again []Reminder) ([]Reminder, error) {
+	still, err := qs.Open(ctx, id, func(event.Type) bool { return true })
+	if err != nil {
+		return nil, err
+	}
+	again = slices.DeleteFunc(slices.Clone(again), func(r Reminder) bool {
+		return !slices.ContainsFunc(still, func(o Reminder) bool { return o.RequestID == r.RequestID })
+	})
+	if len(again) == 0 {
+		return nil, nil
+	}
+	err = qs.host.do(ctx, id, func(tx *txn) error {
+		d := event.QuestionsRedeliveredData{}
+		for _, r := range again {
+			d.RequestIDs = append(d.RequestIDs, r.RequestID)
+		}
+		if err := tx.Record(d); err != nil {
+			return err
+		}
+		for i := range again {
+			again[i].Attempt = tx.State.Attempt(again[i].RequestID)
+		}
+		return nil
+	})
+	return again, err
+}
+
+// Elicit puts a form to a person behind one of the clients, and waits. The form
+// stays open, whatever becomes of this process, until somebody answers it. If
+// the caller leaves first, it is cancelled unless keep says that the caller will
+// ask again.
+func (qs Questions) Elicit(ctx context.Context, id event.SessionID, d event.ElicitationAskedData, keep func() bool) (turn.Filled, error) {
+	d.RequestID = event.NewID()
+	e, err := qs.host.exchange(ctx, id, func(tx *txn) (string, error) {
+		if before := tx.State.Sent(d.Key); before != "" {
+			return before, nil
+		}
+		if can, _ := tx.s.clients.abilities(); !can {
+			return "", fmt.Errorf("elicitation is not supported: %w", ErrNobody)
+		}
+		return d.RequestID, tx.Record(d)
+	}, func(s *turn.State, requestID string) []event.Payload {
+		if keep() {
+			return nil
+		}
+		record, _, _ := s.FillIn(requestID, "", turn.Filled{Action: turn.Cancel})
+		return record
+	})
+	if err != nil {
+		return turn.Filled{}, err
+	}
+	done, err := event.As[event.ElicitationDoneData](e)
+	return turn.Filled{Action: done.Action, Content: done.Content}, err
+}
+
+// FillIn answers a form, and reports whether this answer won.
+func (qs Questions) FillIn(ctx context.Context, id event.SessionID, requestID, key string, f turn.Filled) (won bool, err error) {
+	err = qs.host.do(ctx, id, func(tx *txn) error {
+		if err := tx.exists(); err != nil {
+			return err
+		}
+		record, ok, err := tx.State.FillIn(requestID, key, f)
+		if err != nil {
+			return err
+		}
+		won = ok || tx.State.Won(requestID, key)
+		return tx.Record(record...)
+	})
+	return won, err
+}
+
+// askAgain puts open questions that no attached client has in hand to one that
+// can put them to a person.
+func (s *Session) askAgain() {
+	for _, c := range s.state.Questions() {
+		if !s.clients.haveInHand(c.Question) {
+			s.askPerson(c)
+			s.askPlan(c)
+		}
+	}
+}
+
+// askPerson puts a question to one of the clients that can put it to a person.
+// If that client goes away the question stays open for the next.
+func (s *Session) askPerson(c *turn.Call) {
+	a := s.clients.find(func(c *Client) bool { return c.AskUser != nil })
+	if a == nil || c.Stage != turn.WaitingUser {
+		return
+	}
+	question, err := event.As[event.UserInputAskedData](c.Asked)
+	if err != nil {
+		return
+	}
+	a.asked[question.RequestID] = true
+	s.host.spawn(func() {
+		reply, err := a.spec.AskUser(s.host.ctx, s.id, question)
+		if err != nil {
+			return
+		}
+		s.post(func(tx *txn) error {
+			if reply.Unable && !s.clients.has(a) {
+				return nil // it has left: that is no answer
+			}
+			tx.undo = append(tx.undo, func() { delete(a.asked, question.RequestID) })
+			record, ok, err := turn.Answer{RequestID: question.RequestID, User: &reply}.Give(tx.State)
+			if !ok || err != nil {
+				return err
+			}
+			return tx.settle(record...)
+		})
+	})
+}
+
+// askPlan asks one of the clients whether a plan may be carried out. If that
+// client goes away the question stays open for the next.
+func (s *Session) askPlan(c *turn.Call) {
+	a := s.clients.find(func(c *Client) bool { return c.ExitPlan != nil })
+	if a == nil || c.Stage != turn.WaitingPlan {
+		return
+	}
+	question, err := event.As[event.ExitPlanAskedData](c.Asked)
+	if err != nil {
+		return
+	}
+	a.asked[question.RequestID] = true
+	s.host.spawn(func() {
+		reply, err := a.spec.ExitPlan(s.host.ctx, s.id, question)
+		if err != nil {
+			return
+		}
+		s.post(func(tx *txn) error {
+			tx.undo = append(tx.undo, func() { delete(a.asked, question.RequestID) })
+			record, ok, err := turn.Answer{RequestID: question.RequestID, Plan: &reply}.Give(tx.State)
+			if !ok || err != nil {
+				return err
+			}
+			return tx.settle(record...)
+		})
+	})
+}

@@ -1,0 +1,88 @@
+package session
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/eventlog"
+)
+
+// A Status is a glance at a session.
+type Status struct {
+	ID        event.SessionID
+	End       eventlog.End
+	Active    bool
+	Name      string
+	AutoNamed bool // nobody gave it the name
+	Summary   string
+	Started   time.Time
+	Model     string
+	Config    event.SessionConfiguredData
+	Totals    event.Totals
+	Queue     []event.InputAcceptedData
+	Questions []event.Event             // the open ones, as they were asked
+	own       int                       // how many of them are the session's own; those of agents follow
+	hidden    []event.HistoryHiddenData // what was taken back
+	Rules     event.ClientRules
+	AllowsAll bool
+	Paused    bool
+	Mode      string
+}
+
+// Hides reports whether the event at a position was taken back.
+func (s Status) Hides(n event.Seq) bool {
+	return slices.ContainsFunc(s.hidden, func(d event.HistoryHiddenData) bool { return n >= d.From && n <= d.To })
+}
+
+// Status tells how a session stands.
+func (h *Host) Status(ctx context.Context, id event.SessionID) (Status, error) {
+	var st Status
+	var working []event.SessionID
+	err := h.look(ctx, id, func(tx *txn) error {
+		if err := tx.exists(); err != nil {
+			return err
+		}
+		s := tx.State
+		st = Status{
+			ID: s.ID, End: tx.s.log.end, Active: s.Active(),
+			Name: s.About.Name, AutoNamed: s.About.AutoNamed, Summary: s.About.Summary, Started: s.About.Started, Model: s.Setup.Model, Config: s.Setup.Config, Totals: s.About.Totals,
+			Queue: append([]event.InputAcceptedData{}, s.Queue.Inputs...), hidden: s.Rewind.Hidden, Rules: s.Permission.Rules, AllowsAll: s.AllowsAll(), Paused: s.Queue.Paused, Mode: s.Mode(),
+		}
+		for _, form := range s.Exchanges.Forms() {
+			st.Questions = append(st.Questions, form.Asked)
+		}
+		for _, c := range s.Questions() {
+			st.Questions = append(st.Questions, c.Asked)
+		}
+		st.own, working = len(st.Questions), h.opts.Tools.Working(s)
+		return nil
+	})
+	for _, agent := range working {
+		if its, err := h.Status(ctx, agent); err == nil {
+			st.Questions = append(st.Questions, its.Questions...)
+		}
+	}
+	return st, err
+}
+
+// List yields the sessions that have a user message, the last modified first.
+func (h *Host) List(ctx context.Context) iter.Seq2[eventlog.Session, error] {
+	return func(yield func(eventlog.Session, error) bool) {
+		for s, err := range h.store.Sessions(ctx) {
+			if err == nil && !s.Info.Listed {
+				continue
+			}
+			if !yield(s, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Info returns what the index knows of a session.
+func (h *Host) Info(ctx context.Context, id event.SessionID) (eventlog.Session, error) {
+	return h.store.Session(ctx, id)
+}
