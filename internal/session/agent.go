@@ -60,11 +60,11 @@ func (h *Host) agentSpec(ctx context.Context, parent *Session, work tool.AgentWo
 	case work.Tools != nil:
 		c.AvailableTools, client.Tools = work.Tools, nil
 	}
-	if parent.clients.able(tokens) != nil {
+	if parent.clients.find(tokens) != nil {
 		client.Token = parent.tokenOfAgent
 	}
-	if c := parent.clients.able(transports); c != nil {
-		client.Transport = c.Transport
+	if a := parent.clients.find(transports); a != nil {
+		client.Transport = a.spec.Transport
 	}
 	return spec, client, nil
 }

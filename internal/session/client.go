@@ -208,10 +208,7 @@ func (cs Clients) InUse(id event.SessionID) bool {
 func (cs Clients) Follow(ctx context.Context, id event.SessionID, at event.Seq, viewer Viewer) (*View, func(), error) {
 	var view *View
 	var s *Session
-	err := cs.host.look(ctx, id, func(tx *txn) error {
-		if err := tx.exists(); err != nil {
-			return err
-		}
+	err := cs.host.inspect(ctx, id, func(tx *txn) error {
 		s = tx.s
 		view = s.feed.open(viewer, at)
 		view.pieces = true

@@ -13,10 +13,10 @@ import (
 type attachment struct {
 	spec  *Client
 	view  *View
-	asked map[string]bool // questions that were put to it
-	gone  bool            // it did not answer because it is gone
+	asked map[string]bool // the ids of the questions that were put to it
+	gone  bool            // true after a hook got no answer because the client had vanished
 
-	interest map[string]event.Type // what it looks after, by handle
+	interest map[string]event.Type // the kinds of events that it looks after, by handle
 }
 
 // clients are those who are attached to a session.
@@ -35,7 +35,7 @@ func (cs *clients) add(a *attachment) {
 	cs.arriveLocked()
 }
 
-// remove removes a client and reports whether it was there.
+// remove removes a client, closes its view, and reports whether it was there.
 func (cs *clients) remove(c *Client) bool {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -51,7 +51,7 @@ func (cs *clients) remove(c *Client) bool {
 	return false
 }
 
-// removeAll lets go of everyone.
+// removeAll removes all clients and closes their views.
 func (cs *clients) removeAll() {
 	cs.mu.Lock()
 	list := cs.list
@@ -71,21 +71,26 @@ func (cs *clients) any() bool {
 	return len(cs.list) > 0
 }
 
-func (cs *clients) has(a *attachment) bool {
+// some reports whether there is a client that the filter is for.
+func (cs *clients) some(filter func(*attachment) bool) bool {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	for _, other := range cs.list {
-		if other == a {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(cs.list, filter)
 }
 
-// find returns a client that can do something.
+// has reports whether a client is still attached.
+func (cs *clients) has(a *attachment) bool {
+	return cs.some(func(other *attachment) bool { return other == a })
+}
+
+// find returns an attached client that can do something, or nil.
 func (cs *clients) find(can func(*Client) bool) *attachment {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
+	return cs.findLocked(can)
+}
+
+func (cs *clients) findLocked(can func(*Client) bool) *attachment {
 	for _, a := range cs.list {
 		if can(a.spec) {
 			return a
@@ -118,6 +123,7 @@ func (cs *clients) clash(c *Client) string {
 	return ""
 }
 
+// commonTool returns the name of a tool that is in both lists; empty if none is.
 func commonTool(a, b []event.ExternalTool) string {
 	for _, x := range a {
 		for _, y := range b {
@@ -168,30 +174,16 @@ func (cs *clients) missedUntil() time.Time {
 
 // streaming reports whether some client wants answers in pieces.
 func (cs *clients) streaming() bool {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	for _, a := range cs.list {
-		if a.spec.Streaming {
-			return true
-		}
-	}
-	return false
+	return cs.some(func(a *attachment) bool { return a.spec.Streaming })
 }
 
+// haveInHand reports whether a question was put to somebody who is still attached.
 func (cs *clients) haveInHand(requestID string) bool {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	for _, a := range cs.list {
-		if a.asked[requestID] {
-			return true
-		}
-	}
-	return false
+	return cs.some(func(a *attachment) bool { return a.asked[requestID] })
 }
 
-// tools returns the tools of all clients that are attached, added to
-// those given. It reports false if nobody is attached: then the tools stay as
-// they were declared.
+// tools returns the tools given, with those of all attached clients added. It reports
+// false if nobody is attached: then the tools stay as they were declared.
 func (cs *clients) tools(kept []event.ExternalTool) ([]event.ExternalTool, bool) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -215,7 +207,7 @@ func withTool(tools []event.ExternalTool, t event.ExternalTool) []event.External
 	return append(tools, t)
 }
 
-// abilities is what the clients of the session can do together.
+// abilities tells what the clients of the session can do together.
 func (cs *clients) abilities() (forms bool, commands []event.Command) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -230,21 +222,19 @@ func (cs *clients) abilities() (forms bool, commands []event.Command) {
 	return forms, commands
 }
 
-// interested reports whether some client looks after a kind of events.
+// interested reports whether some client has said that it looks after a kind of events.
 func (cs *clients) interested(kind event.Type) bool {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	for _, a := range cs.list {
+	return cs.some(func(a *attachment) bool {
 		for _, k := range a.interest {
 			if k == kind {
 				return true
 			}
 		}
-	}
-	return false
+		return false
+	})
 }
 
-// withHooks are the clients that can be asked, in the order in which they came.
+// withHooks returns the clients whose hooks can be asked, in the order in which they came.
 func (cs *clients) withHooks() []*attachment {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -257,7 +247,7 @@ func (cs *clients) withHooks() []*attachment {
 	return list
 }
 
-// transformer returns the client that looks over the system prompt.
+// transformer returns the client that rewrites the system prompt, or nil.
 func (cs *clients) transformer() *Client {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -269,35 +259,19 @@ func (cs *clients) transformer() *Client {
 	return nil
 }
 
-// able returns an attached client that can do something, or nil.
-func (cs *clients) able(can func(*Client) bool) *Client {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	return cs.ableLocked(can)
-}
-
-func (cs *clients) ableLocked(can func(*Client) bool) *Client {
-	for _, a := range cs.list {
-		if can(a.spec) {
-			return a.spec
-		}
-	}
-	return nil
-}
-
-// awaitAble returns an attached client that can do something. If there is none
+// await returns an attached client that can do something. If there is none
 // it waits for one: the work goes on when somebody comes back.
-func (cs *clients) awaitAble(ctx context.Context, can func(*Client) bool) (*Client, error) {
+func (cs *clients) await(ctx context.Context, can func(*Client) bool) (*Client, error) {
 	for {
 		cs.mu.Lock()
-		c := cs.ableLocked(can)
+		a := cs.findLocked(can)
 		if cs.arrived == nil {
 			cs.arrived = make(chan struct{})
 		}
 		arrived := cs.arrived
 		cs.mu.Unlock()
-		if c != nil {
-			return c, nil
+		if a != nil {
+			return a.spec, nil
 		}
 		select {
 		case <-arrived:
@@ -307,7 +281,7 @@ func (cs *clients) awaitAble(ctx context.Context, can func(*Client) bool) (*Clie
 	}
 }
 
-// arriveLocked lets those who wait for a client look again.
+// arriveLocked wakes those who wait for a client.
 func (cs *clients) arriveLocked() {
 	if cs.arrived != nil {
 		close(cs.arrived)

@@ -130,10 +130,7 @@ func (cs Commands) Invoke(ctx context.Context, id event.SessionID, name, args st
 // Finish tells what became of a command that a client was asked to carry
 // out, and reports whether this answer won.
 func (cs Commands) Finish(ctx context.Context, id event.SessionID, requestID, key, fault string) (won bool, err error) {
-	err = cs.host.do(ctx, id, func(tx *txn) error {
-		if err := tx.exists(); err != nil {
-			return err
-		}
+	err = cs.host.change(ctx, id, func(tx *txn) error {
 		record, ok := tx.State.CarryOut(event.CommandExecute, requestID, key, turn.Carried{Error: fault})
 		won = ok || tx.State.Won(requestID, key)
 		return tx.Record(record...)
@@ -151,10 +148,7 @@ type Queued struct {
 // FinishQueued tells what became of a command from the queue, and reports
 // whether this answer won. One that was not handled goes the ordinary way.
 func (cs Commands) FinishQueued(ctx context.Context, id event.SessionID, requestID, key string, q Queued) (won bool, err error) {
-	err = cs.host.do(ctx, id, func(tx *txn) error {
-		if err := tx.exists(); err != nil {
-			return err
-		}
+	err = cs.host.change(ctx, id, func(tx *txn) error {
 		was := tx.State.Exchanges.Find(requestID)
 		record, ok := tx.State.CarryOut(event.CommandQueued, requestID, key, turn.Carried{Stop: q.Stop})
 		won = ok || tx.State.Won(requestID, key)

@@ -70,10 +70,7 @@ func (set Settings) AddProviders(ctx context.Context, id event.SessionID, add fu
 // uses, and its secrets.
 func (set Settings) Provider(ctx context.Context, id event.SessionID, name string) (json.RawMessage, []byte, error) {
 	var as choice
-	err := set.host.look(ctx, id, func(tx *txn) error {
-		if err := tx.exists(); err != nil {
-			return err
-		}
+	err := set.host.inspect(ctx, id, func(tx *txn) error {
 		secret, err := tx.secret()
 		if err != nil {
 			return err
@@ -91,10 +88,7 @@ func (set Settings) OfferedTools(ctx context.Context, id event.SessionID) ([]mod
 		return set.host.opts.Tools.Offer(turn.New(id)), nil
 	}
 	var list []model.Tool
-	err := set.host.look(ctx, id, func(tx *txn) error {
-		if err := tx.exists(); err != nil {
-			return err
-		}
+	err := set.host.inspect(ctx, id, func(tx *txn) error {
 		list = set.host.opts.Tools.Offer(tx.State)
 		return nil
 	})
@@ -148,10 +142,7 @@ type Choice struct {
 
 // SetModel changes the model from the next request on.
 func (h *Host) SetModel(ctx context.Context, id event.SessionID, to Choice) error {
-	return h.do(ctx, id, func(tx *txn) error {
-		if err := tx.exists(); err != nil {
-			return err
-		}
+	return h.change(ctx, id, func(tx *txn) error {
 		return tx.setModel(to)
 	})
 }
@@ -164,10 +155,7 @@ func (tx *txn) setModel(m Choice) error {
 
 // Rename gives a session a name.
 func (h *Host) Rename(ctx context.Context, id event.SessionID, name string) error {
-	return h.do(ctx, id, func(tx *txn) error {
-		if err := tx.exists(); err != nil {
-			return err
-		}
+	return h.change(ctx, id, func(tx *txn) error {
 		return tx.rename(name)
 	})
 }

@@ -376,7 +376,17 @@ func (h *Host) Resident() int {
 	return len(h.sessions)
 }
 
-// change records something about a session that exists.
+// inspect lets f look at a session that exists.
+func (h *Host) inspect(ctx context.Context, id event.SessionID, f func(*txn) error) error {
+	return h.look(ctx, id, func(tx *txn) error {
+		if err := tx.exists(); err != nil {
+			return err
+		}
+		return f(tx)
+	})
+}
+
+// change lets f change a session that exists, and waits until that is stored.
 func (h *Host) change(ctx context.Context, id event.SessionID, f func(*txn) error) error {
 	return h.do(ctx, id, func(tx *txn) error {
 		if err := tx.exists(); err != nil {

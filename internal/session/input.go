@@ -26,10 +26,7 @@ func (h *Host) SendWith(ctx context.Context, id event.SessionID, in event.InputA
 	if in.Mode == "" {
 		in.Mode = event.ModeQueue
 	}
-	err := h.do(ctx, id, func(tx *txn) error {
-		if err := tx.exists(); err != nil {
-			return err
-		}
+	err := h.change(ctx, id, func(tx *txn) error {
 		if before := tx.State.Sent(in.Key); before != "" {
 			in.InputID = before
 			return nil

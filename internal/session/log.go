@@ -184,10 +184,7 @@ func (h *Host) release(ctx context.Context, id event.SessionID) error {
 // the event's id.
 func (l Log) Note(ctx context.Context, id event.SessionID, p event.Payload, ephemeral bool) (string, error) {
 	var noted string
-	err := l.host.do(ctx, id, func(tx *txn) error {
-		if err := tx.exists(); err != nil {
-			return err
-		}
+	err := l.host.change(ctx, id, func(tx *txn) error {
 		if ephemeral {
 			tx.Tell(p)
 		} else if err := tx.Record(p); err != nil {

@@ -121,10 +121,7 @@ type Remembered struct {
 
 // Remembered tells how far a session was remembered.
 func (m Memory) Remembered(ctx context.Context, id event.SessionID) (r Remembered, err error) {
-	err = m.host.look(ctx, id, func(tx *txn) error {
-		if err := tx.exists(); err != nil {
-			return err
-		}
+	err = m.host.inspect(ctx, id, func(tx *txn) error {
 		epoch, _ := tx.State.History.Epoch()
 		r = Remembered{
 			Memory: tx.State.Memory.Clone(), Seq: tx.State.Seq, Epoch: epoch.EpochID, Busy: tx.State.Active(),
@@ -299,10 +296,7 @@ func (m Memory) Forget(ctx context.Context, id event.SessionID) error {
 	if err != nil {
 		return err
 	}
-	return m.host.do(ctx, id, func(tx *txn) error {
-		if err := tx.exists(); err != nil {
-			return err
-		}
+	return m.host.change(ctx, id, func(tx *txn) error {
 		for _, j := range rows {
 			tx.job(eventlog.DropJob, j)
 		}

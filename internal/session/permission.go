@@ -14,10 +14,7 @@ type Permissions struct{ host *Host }
 
 // ChangeRules changes what clients have said about permissions.
 func (ps Permissions) ChangeRules(ctx context.Context, id event.SessionID, change func(*event.ClientRules) error) error {
-	return ps.host.do(ctx, id, func(tx *txn) error {
-		if err := tx.exists(); err != nil {
-			return err
-		}
+	return ps.host.change(ctx, id, func(tx *txn) error {
 		to := tx.State.Permission.Rules
 		if err := change(&to); err != nil {
 			return err
@@ -28,10 +25,7 @@ func (ps Permissions) ChangeRules(ctx context.Context, id event.SessionID, chang
 
 // AllowAll says whether anybody is asked for permission, and tells how it was.
 func (ps Permissions) AllowAll(ctx context.Context, id event.SessionID, all bool) error {
-	return ps.host.do(ctx, id, func(tx *txn) error {
-		if err := tx.exists(); err != nil {
-			return err
-		}
+	return ps.host.change(ctx, id, func(tx *txn) error {
 		was := tx.State.AllowsAll()
 		if was == all {
 			return nil
@@ -53,10 +47,7 @@ func (ps Permissions) AllowAll(ctx context.Context, id event.SessionID, all bool
 
 // ResetGrants takes back what was allowed for the rest of a session.
 func (ps Permissions) ResetGrants(ctx context.Context, id event.SessionID, location bool) error {
-	return ps.host.do(ctx, id, func(tx *txn) error {
-		if err := tx.exists(); err != nil {
-			return err
-		}
+	return ps.host.change(ctx, id, func(tx *txn) error {
 		to := tx.State.Permission.Rules
 		if location && to.FromThere != nil {
 			to.Location, to.FromThere = "", nil
@@ -73,10 +64,7 @@ func (ps Permissions) ResetGrants(ctx context.Context, id event.SessionID, locat
 
 // Declare declares that a client of the session can be asked.
 func (ps Permissions) Declare(ctx context.Context, id event.SessionID) error {
-	return ps.host.do(ctx, id, func(tx *txn) error {
-		if err := tx.exists(); err != nil {
-			return err
-		}
+	return ps.host.change(ctx, id, func(tx *txn) error {
 		return tx.declare(&Client{Permission: true})
 	})
 }

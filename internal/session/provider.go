@@ -35,7 +35,7 @@ func (s *Session) resolve(ctx context.Context, config event.SessionConfiguredDat
 	if err != nil {
 		return Endpoint{}, err
 	}
-	through := config.ClientHTTP || s.clients.able(transports) != nil
+	through := config.ClientHTTP || s.clients.find(transports) != nil
 	if through {
 		ctx = model.WithTransport(ctx, clientTransport{s})
 	}
@@ -213,7 +213,7 @@ func text(raw json.RawMessage) string {
 func (s *Session) token(ctx context.Context, provider string) (string, error) {
 	lost := make(map[*Client]bool)
 	for {
-		c, err := s.clients.awaitAble(ctx, func(c *Client) bool { return tokens(c) && !lost[c] })
+		c, err := s.clients.await(ctx, func(c *Client) bool { return tokens(c) && !lost[c] })
 		if err != nil {
 			return "", err
 		}
@@ -238,7 +238,7 @@ type clientTransport struct{ session *Session }
 
 // RoundTrip makes one request.
 func (t clientTransport) RoundTrip(req *http.Request) (*http.Response, error) {
-	c, err := t.session.clients.awaitAble(req.Context(), transports)
+	c, err := t.session.clients.await(req.Context(), transports)
 	if err != nil {
 		return nil, err
 	}

@@ -45,10 +45,7 @@ func (h *Host) answer(ctx context.Context, id event.SessionID, a turn.Answer) (w
 			}
 		}()
 	}
-	err = h.do(ctx, id, func(tx *txn) error {
-		if err := tx.exists(); err != nil {
-			return err
-		}
+	err = h.change(ctx, id, func(tx *txn) error {
 		record, ok, err := a.Give(tx.State)
 		if err != nil {
 			return err
@@ -160,10 +157,7 @@ func (qs Questions) Elicit(ctx context.Context, id event.SessionID, d event.Elic
 
 // FillIn answers a form, and reports whether this answer won.
 func (qs Questions) FillIn(ctx context.Context, id event.SessionID, requestID, key string, f turn.Filled) (won bool, err error) {
-	err = qs.host.do(ctx, id, func(tx *txn) error {
-		if err := tx.exists(); err != nil {
-			return err
-		}
+	err = qs.host.change(ctx, id, func(tx *txn) error {
 		record, ok, err := tx.State.FillIn(requestID, key, f)
 		if err != nil {
 			return err

@@ -113,10 +113,7 @@ func (q *Queue) Duplicate(id string) (string, error) {
 // key is not made again: its outcome is returned, the id of the input that it
 // added if it added one.
 func (qs Queues) Change(ctx context.Context, id event.SessionID, key string, f func(*Queue) error) (before string, err error) {
-	err = qs.host.do(ctx, id, func(tx *txn) error {
-		if err := tx.exists(); err != nil {
-			return err
-		}
+	err = qs.host.change(ctx, id, func(tx *txn) error {
 		if before = tx.State.Sent(key); before != "" {
 			return nil
 		}

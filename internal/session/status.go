@@ -41,10 +41,7 @@ func (s Status) Hides(n event.Seq) bool {
 func (h *Host) Status(ctx context.Context, id event.SessionID) (Status, error) {
 	var st Status
 	var working []event.SessionID
-	err := h.look(ctx, id, func(tx *txn) error {
-		if err := tx.exists(); err != nil {
-			return err
-		}
+	err := h.inspect(ctx, id, func(tx *txn) error {
 		s := tx.State
 		st = Status{
 			ID: s.ID, End: tx.s.log.end, Active: s.Active(),

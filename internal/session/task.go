@@ -33,10 +33,7 @@ type Tasks struct{ host *Host }
 // call is being made, or what it left is a task whose end was not told.
 func (ts Tasks) Awaits(ctx context.Context, id event.SessionID, key string) (bool, error) {
 	awaits := false
-	err := ts.host.look(ctx, id, func(tx *txn) error {
-		if err := tx.exists(); err != nil {
-			return err
-		}
+	err := ts.host.inspect(ctx, id, func(tx *txn) error {
 		awaits = slices.ContainsFunc(tx.State.Tasks.Open, func(t turn.Task) bool { return t.Key == key }) ||
 			slices.ContainsFunc(tx.State.Tasks.Reports, func(r turn.Report) bool { return r.Key == key })
 		if tx.State.Turn != nil {

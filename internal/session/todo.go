@@ -13,10 +13,7 @@ type Todos struct{ host *Host }
 // List returns the list that the model of a session keeps of what it has to do.
 func (ts Todos) List(ctx context.Context, id event.SessionID) ([]turn.Todo, error) {
 	var list []turn.Todo
-	err := ts.host.look(ctx, id, func(tx *txn) error {
-		if err := tx.exists(); err != nil {
-			return err
-		}
+	err := ts.host.inspect(ctx, id, func(tx *txn) error {
 		list = tx.State.Todos()
 		return nil
 	})
