@@ -21,9 +21,7 @@ import (
 	"github.com/abide-run/abide/internal/jsonrpc"
 	"github.com/abide-run/abide/internal/model/offline"
 	"github.com/abide-run/abide/internal/server/rpc"
-	"github.com/abide-run/abide/internal/session"
-	"github.com/abide-run/abide/internal/tool/builtin"
-	"github.com/abide-run/abide/internal/turn"
+	"github.com/abide-run/abide/internal/session/sessiontest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -35,15 +33,8 @@ type testServer struct {
 }
 
 func newTestServer(t *testing.T) *testServer {
-	host := session.New(eventlog.NewMemory(), session.Options{
-		ToolsOf: func(h *session.Host) turn.Catalog { return builtin.WithoutAgents(h.Skills) },
-		Version: "test",
-		Resolve: func(context.Context, event.SessionConfiguredData, string, []byte) (session.Endpoint, error) {
-			return session.Endpoint{Model: offline.Model{}, Name: offline.Name}, nil
-		},
-	})
-	t.Cleanup(host.Close)
-	return &testServer{t: t, srv: rpc.New(host, rpc.Options{Version: "test"})}
+	f := sessiontest.New(t, offline.Model{})
+	return &testServer{t: t, srv: rpc.New(f.Host, rpc.Options{Version: "test"})}
 }
 
 // client connects a client.

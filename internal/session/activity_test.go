@@ -11,6 +11,7 @@ import (
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/model/offline"
 	"github.com/abide-run/abide/internal/session"
+	"github.com/abide-run/abide/internal/session/sessiontest"
 	"github.com/abide-run/abide/internal/tool"
 )
 
@@ -18,19 +19,19 @@ func TestADeletionEndsTheRewindUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, _, from, _ := rewindable(t, &undoer{})
 		begun, goOn := make(chan struct{}), make(chan struct{})
-		b.opts.Undo = func(event.SessionID, func(string) bool, bool) ([]event.RestoredFile, error) {
+		b.Options.Undo = func(event.SessionID, func(string) bool, bool) ([]event.RestoredFile, error) {
 			close(begun)
 			<-goOn
 			return nil, nil
 		}
-		b.restart()
+		b.Restart()
 		done := make(chan error, 1)
 		go func() {
-			_, err := b.host.Rewind(context.Background(), "s", session.Rewind{EventID: from})
+			_, err := b.Host.Rewind(context.Background(), "s", session.Rewind{EventID: from})
 			done <- err
 		}()
 		<-begun
-		if err := b.host.Delete(t.Context(), "s"); err != nil {
+		if err := b.Host.Delete(t.Context(), "s"); err != nil {
 			t.Fatal(err)
 		}
 		close(goOn)
@@ -51,12 +52,12 @@ func TestADeletionEndsTheRewindUnderWay(t *testing.T) {
 func TestANewSessionHasNoPromptOfADeletedOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &told{}
-		b := newBench(t, m)
-		create := func(c *session.Client) *viewer {
-			v := newViewer()
+		b := sessiontest.New(t, m)
+		create := func(c *session.Client) *sessiontest.Viewer {
+			v := sessiontest.NewViewer()
 			c.Viewer = v
 			custom := json.RawMessage(`{"mode":"customize","sections":{"tone":{"action":"transform"}}}`)
-			view, err := b.host.Create(t.Context(), "s", session.Spec{Config: event.SessionConfiguredData{SystemMessage: custom}}, c)
+			view, err := b.Host.Create(t.Context(), "s", session.Spec{Config: event.SessionConfiguredData{SystemMessage: custom}}, c)
 			if err == nil {
 				err = view.CatchUp(t.Context())
 			}
@@ -74,19 +75,19 @@ func TestANewSessionHasNoPromptOfADeletedOne(t *testing.T) {
 		}
 		oldBegun, oldGoOn := make(chan struct{}), make(chan struct{})
 		create(&session.Client{Transform: answerWhen("OLD", oldBegun, oldGoOn)})
-		b.send("s", event.InputAcceptedData{Prompt: "Reply with exactly: ONE"})
+		b.Send("s", event.InputAcceptedData{Prompt: "Reply with exactly: ONE"})
 		<-oldBegun
-		if err := b.host.Delete(t.Context(), "s"); err != nil {
+		if err := b.Host.Delete(t.Context(), "s"); err != nil {
 			t.Fatal(err)
 		}
 		newBegun, newGoOn := make(chan struct{}), make(chan struct{})
 		v := create(&session.Client{Transform: answerWhen("NEW", newBegun, newGoOn)})
-		b.send("s", event.InputAcceptedData{Prompt: "Reply with exactly: TWO"})
+		b.Send("s", event.InputAcceptedData{Prompt: "Reply with exactly: TWO"})
 		<-newBegun
 		close(oldGoOn)
 		synctest.Wait()
 		close(newGoOn)
-		v.await(t, 0, event.SessionIdle)
+		v.Await(t, 0, event.SessionIdle)
 		if system := m.last().System; !strings.Contains(system, "NEW") || strings.Contains(system, "OLD") {
 			t.Errorf("the system prompt of the new session is %q", system)
 		}
@@ -97,25 +98,25 @@ func TestANewSessionHasNoPromptOfADeletedOne(t *testing.T) {
 // waits for the hook any more.
 func TestAnInterruptionStopsTheHooksOfTheTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, offline.Model{}, &counter{name: "act", replay: tool.Keyed})
+		b := sessiontest.New(t, offline.Model{}, &counter{name: "act", replay: tool.Keyed})
 		e := &ears{stuck: map[string]bool{event.HookPreToolUse: true}, heard: make(chan string, 10)}
 		stopped := make(chan time.Time, 1)
-		v := b.create("s", &session.Client{Hook: func(ctx context.Context, id event.SessionID, kind string, input json.RawMessage) (json.RawMessage, error) {
+		v := b.Create("s", &session.Client{Hook: func(ctx context.Context, id event.SessionID, kind string, input json.RawMessage) (json.RawMessage, error) {
 			output, err := e.hook(ctx, id, kind, input)
 			if kind == event.HookPreToolUse {
 				stopped <- time.Now()
 			}
 			return output, err
 		}})
-		b.send("s", event.InputAcceptedData{Prompt: "Use act with value 'x'"})
+		b.Send("s", event.InputAcceptedData{Prompt: "Use act with value 'x'"})
 		for <-e.heard != event.HookPreToolUse {
 		}
 		began := time.Now()
-		b.send("s", event.InputAcceptedData{Prompt: "Reply with exactly: TWO", Mode: event.ModeInterrupt})
+		b.Send("s", event.InputAcceptedData{Prompt: "Reply with exactly: TWO", Mode: event.ModeInterrupt})
 		if at := <-stopped; at.Sub(began) > 0 {
 			t.Errorf("the hook was stopped %s after the turn", at.Sub(began))
 		}
-		v.await(t, 0, event.SessionIdle)
-		b.verify("s")
+		v.Await(t, 0, event.SessionIdle)
+		b.Verify("s")
 	})
 }

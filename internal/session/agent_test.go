@@ -12,17 +12,18 @@ import (
 	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/model/offline"
 	"github.com/abide-run/abide/internal/session"
+	"github.com/abide-run/abide/internal/session/sessiontest"
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/tool/agent"
 	"github.com/abide-run/abide/internal/tool/builtin"
 	"github.com/abide-run/abide/internal/turn"
 )
 
-// withAgents is a bench whose models can start agents.
-func withAgents(t *testing.T, m model.Model, tools ...tool.Tool) *bench {
-	b := newBench(t, m, tools...)
-	b.opts.ToolsOf = func(h *session.Host) turn.Catalog { return builtin.New(h.Skills, h.Agents) }
-	b.restart()
+// withAgents is a fixture whose models can start agents.
+func withAgents(t testing.TB, m model.Model, tools ...tool.Tool) *sessiontest.Fixture {
+	b := sessiontest.New(t, m, tools...)
+	b.Options.ToolsOf = func(h *session.Host) turn.Catalog { return builtin.New(h.Skills, h.Agents) }
+	b.Restart()
 	return b
 }
 
@@ -33,7 +34,7 @@ func delegate(kind, prompt string) event.InputAcceptedData {
 }
 
 // child returns the id of the agent's session that the log tells of.
-func child(t *testing.T, events []event.Event) event.SessionID {
+func child(t testing.TB, events []event.Event) event.SessionID {
 	t.Helper()
 	for _, e := range events {
 		if e.Type == event.ToolBegun {
@@ -47,34 +48,34 @@ func child(t *testing.T, events []event.Event) event.SessionID {
 
 func TestAnAgentAnswersItsCall(t *testing.T) {
 	b := withAgents(t, offline.Model{})
-	v := b.create("s", &session.Client{})
-	b.send("s", delegate("general-purpose", "Reply with exactly: CHILD"))
-	v.await(t, 0, event.SessionIdle)
-	events := b.verify("s")
+	v := b.Create("s", &session.Client{})
+	b.Send("s", delegate("general-purpose", "Reply with exactly: CHILD"))
+	v.Await(t, 0, event.SessionIdle)
+	events := b.Verify("s")
 	if got := lastAnswer(t, events); !strings.Contains(got, "CHILD") {
 		t.Errorf("answer = %q", got)
 	}
-	v.await(t, 0, event.SubagentStarted)
-	v.await(t, 0, event.SubagentCompleted)
+	v.Await(t, 0, event.SubagentStarted)
+	v.Await(t, 0, event.SubagentCompleted)
 	agent := child(t, events)
-	b.verify(agent)
-	for s, err := range b.host.List(t.Context()) {
+	b.Verify(agent)
+	for s, err := range b.Host.List(t.Context()) {
 		if err != nil || s.ID == agent {
 			t.Errorf("the agent's session is listed: %v, %v", s.ID, err)
 		}
 	}
-	fork, err := b.host.Fork(t.Context(), "f", "s", 0, "")
+	fork, err := b.Host.Fork(t.Context(), "f", "s", 0, "")
 	if err == nil {
-		err = b.host.Delete(t.Context(), fork)
+		err = b.Host.Delete(t.Context(), fork)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.verify(agent) // the fork only shares the events that tell of it
-	if err := b.host.Delete(t.Context(), "s"); err != nil {
+	b.Verify(agent) // the fork only shares the events that tell of it
+	if err := b.Host.Delete(t.Context(), "s"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.host.Info(t.Context(), agent); !errors.Is(err, eventlog.ErrNotFound) {
+	if _, err := b.Host.Info(t.Context(), agent); !errors.Is(err, eventlog.ErrNotFound) {
 		t.Errorf("the agent's session outlives the one that started it: %v", err)
 	}
 }
@@ -82,9 +83,9 @@ func TestAnAgentAnswersItsCall(t *testing.T) {
 func TestAnAgentsQuestionIsAnsweredWhereItWasStartedAlsoAfterAStop(t *testing.T) {
 	c := &counter{name: "act", ask: true}
 	b := withAgents(t, offline.Model{}, c)
-	v := b.create("s", &session.Client{Permission: true})
-	b.send("s", delegate("task", useAct))
-	asked, _ := v.await(t, 0, event.PermissionAsked)
+	v := b.Create("s", &session.Client{Permission: true})
+	b.Send("s", delegate("task", useAct))
+	asked, _ := v.Await(t, 0, event.PermissionAsked)
 	if !strings.Contains(string(asked.Bytes), `"agentId":"`) {
 		t.Errorf("the question does not say whose it is: %s", asked.Bytes)
 	}
@@ -92,43 +93,34 @@ func TestAnAgentsQuestionIsAnsweredWhereItWasStartedAlsoAfterAStop(t *testing.T)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.restart()
-	v = b.resumeWith("s", &session.Client{Permission: true}, true)
-	if st, err := b.host.Status(t.Context(), "s"); err != nil || len(st.Questions) != 1 {
+	b.Restart()
+	v = resumeWith(b, "s", &session.Client{Permission: true}, true)
+	if st, err := b.Host.Status(t.Context(), "s"); err != nil || len(st.Questions) != 1 {
 		t.Errorf("questions = %v, %v", st.Questions, err)
 	}
-	won, err := b.host.Answer(t.Context(), "s", turn.Answer{RequestID: d.RequestID, Permission: &turn.Decision{Kind: turn.ApproveOnce}})
+	won, err := b.Host.Answer(t.Context(), "s", turn.Answer{RequestID: d.RequestID, Permission: &turn.Decision{Kind: turn.ApproveOnce}})
 	if err != nil || !won {
 		t.Fatal(won, err)
 	}
-	v.await(t, 0, event.SessionIdle)
-	if got := lastAnswer(t, b.verify("s")); c.runs != 1 || !strings.Contains(got, "ran") {
+	v.Await(t, 0, event.SessionIdle)
+	if got := lastAnswer(t, b.Verify("s")); c.runs != 1 || !strings.Contains(got, "ran") {
 		t.Errorf("%d runs, answer = %q", c.runs, got)
 	}
 }
 
 // resumeWith comes back to a session with a client that can do something.
-func (b *bench) resumeWith(id event.SessionID, c *session.Client, goOn bool) *viewer {
-	b.t.Helper()
-	v := newViewer()
-	c.Viewer = v
-	view, err := b.host.Resume(b.t.Context(), id, session.Resume{Continue: &goOn}, c)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	if err := view.CatchUp(b.t.Context()); err != nil {
-		b.t.Fatal(err)
-	}
-	return v
+func resumeWith(b *sessiontest.Fixture, id event.SessionID, c *session.Client, goOn bool) *sessiontest.Viewer {
+	b.T.Helper()
+	return b.Resume(id, session.Resume{Continue: &goOn}, c)
 }
 
 func TestHooksAreAskedAboutTheCallsOfAgents(t *testing.T) {
 	b := withAgents(t, offline.Model{}, &counter{name: "act", ask: true})
 	e := &ears{says: map[string]string{event.HookPreToolUse: `{"permissionDecision":"allow"}`}}
-	v := b.create("s", &session.Client{Hook: e.hook})
-	b.send("s", delegate("task", useAct))
-	v.await(t, 0, event.SessionIdle)
-	events := b.verify("s")
+	v := b.Create("s", &session.Client{Hook: e.hook})
+	b.Send("s", delegate("task", useAct))
+	v.Await(t, 0, event.SessionIdle)
+	events := b.Verify("s")
 	if got := lastAnswer(t, events); !strings.Contains(got, "ran") {
 		t.Errorf("answer = %q", got)
 	}
@@ -150,17 +142,17 @@ func TestAgentsThatCannotBeStarted(t *testing.T) {
 		{agent.Names(), `{"description":"d"}`, "Tool 'task' does not exist."},
 	} {
 		id := event.SessionID(event.NewID())
-		v := newViewer()
-		view, err := b.host.Create(t.Context(), id, session.Spec{Config: event.SessionConfiguredData{ExcludedAgents: test.excluded}}, &session.Client{Viewer: v})
+		v := sessiontest.NewViewer()
+		view, err := b.Host.Create(t.Context(), id, session.Spec{Config: event.SessionConfiguredData{ExcludedAgents: test.excluded}}, &session.Client{Viewer: v})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := view.CatchUp(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		b.send(id, event.InputAcceptedData{Prompt: "Use task with " + test.args})
-		v.await(t, 0, event.SessionIdle)
-		if got := lastAnswer(t, b.verify(id)); !strings.Contains(got, test.want) {
+		b.Send(id, event.InputAcceptedData{Prompt: "Use task with " + test.args})
+		v.Await(t, 0, event.SessionIdle)
+		if got := lastAnswer(t, b.Verify(id)); !strings.Contains(got, test.want) {
 			t.Errorf("%s without %v: answer = %q, want %q in it", test.args, test.excluded, got, test.want)
 		}
 	}
@@ -169,16 +161,16 @@ func TestAgentsThatCannotBeStarted(t *testing.T) {
 func TestAnAgentStopsWithItsCall(t *testing.T) {
 	c := &counter{name: "act", ask: true}
 	b := withAgents(t, offline.Model{}, c)
-	v := b.create("s", &session.Client{Permission: true})
-	b.send("s", delegate("task", useAct))
-	v.await(t, 0, event.PermissionAsked)
-	if err := b.host.Abort(t.Context(), "s", "user_initiated"); err != nil {
+	v := b.Create("s", &session.Client{Permission: true})
+	b.Send("s", delegate("task", useAct))
+	v.Await(t, 0, event.PermissionAsked)
+	if err := b.Host.Abort(t.Context(), "s", "user_initiated"); err != nil {
 		t.Fatal(err)
 	}
-	v.await(t, 0, event.SessionIdle)
-	agent := child(t, b.verify("s"))
+	v.Await(t, 0, event.SessionIdle)
+	agent := child(t, b.Verify("s"))
 	awaitIdle(t, b, agent)
-	if !slices.Contains(kindsOf(b.verify(agent)), event.Abort) {
+	if !slices.Contains(kindsOf(b.Verify(agent)), event.Abort) {
 		t.Error("the agent was not stopped")
 	}
 }

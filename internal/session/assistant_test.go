@@ -8,6 +8,7 @@ import (
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/session"
+	"github.com/abide-run/abide/internal/session/sessiontest"
 )
 
 // A moody model remembers what it was asked, and answers as it is told.
@@ -41,11 +42,11 @@ func TestReasoningThatIsNotTakenBackIsForgottenOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := &moody{answer: test.answer}
-			b := newBench(t, m)
-			v := b.create("s", &session.Client{})
-			b.send("s", event.InputAcceptedData{Prompt: "hello"})
-			v.await(t, 0, event.SessionIdle)
-			events := b.verify("s")
+			b := sessiontest.New(t, m)
+			v := b.Create("s", &session.Client{})
+			b.Send("s", event.InputAcceptedData{Prompt: "hello"})
+			v.Await(t, 0, event.SessionIdle)
+			events := b.Verify("s")
 			if len(m.asked) != test.asked || m.asked[0] || !m.asked[1] {
 				t.Errorf("asked %v", m.asked)
 			}
@@ -67,11 +68,11 @@ func TestCallIDsThatWeMakeFitEveryProvider(t *testing.T) {
 		}
 		return &model.Reply{Calls: []model.Call{{Name: "x"}, {Name: "x"}, {ID: "same", Name: "x"}, {ID: "same", Name: "x"}}}, nil
 	}}
-	b := newBench(t, m)
-	v := b.create("s", &session.Client{})
-	b.send("s", event.InputAcceptedData{Prompt: "hello"})
-	e, _ := v.await(t, 0, event.AssistantMessage)
-	v.await(t, 0, event.SessionIdle)
+	b := sessiontest.New(t, m)
+	v := b.Create("s", &session.Client{})
+	b.Send("s", event.InputAcceptedData{Prompt: "hello"})
+	e, _ := v.Await(t, 0, event.AssistantMessage)
+	v.Await(t, 0, event.SessionIdle)
 	d, err := event.As[event.AssistantMessageData](e)
 	if err != nil {
 		t.Fatal(err)
@@ -91,13 +92,13 @@ func TestCallIDsThatWeMakeFitEveryProvider(t *testing.T) {
 func TestTheCostOfARequestIsRecordedIfItIsKnown(t *testing.T) {
 	cost := 0.25
 	for _, want := range []*float64{nil, &cost} {
-		b := newBench(t, &moody{answer: func(int, *model.Request) (*model.Reply, error) {
+		b := sessiontest.New(t, &moody{answer: func(int, *model.Request) (*model.Reply, error) {
 			return &model.Reply{Text: "ok", Cost: want}, nil
 		}})
-		v := b.create("s", &session.Client{})
-		b.send("s", event.InputAcceptedData{Prompt: "hello"})
-		e, _ := v.await(t, 0, event.AssistantUsage)
-		v.await(t, 0, event.SessionIdle)
+		v := b.Create("s", &session.Client{})
+		b.Send("s", event.InputAcceptedData{Prompt: "hello"})
+		e, _ := v.Await(t, 0, event.AssistantUsage)
+		v.Await(t, 0, event.SessionIdle)
 		d, err := event.As[event.AssistantUsageData](e)
 		if err != nil || (d.CostUSD == nil) != (want == nil) || want != nil && *d.CostUSD != *want {
 			t.Errorf("cost %v, want %v (%v)", d.CostUSD, want, err)

@@ -10,6 +10,7 @@ import (
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/model/offline"
 	"github.com/abide-run/abide/internal/session"
+	"github.com/abide-run/abide/internal/session/sessiontest"
 	"github.com/abide-run/abide/internal/tool"
 )
 
@@ -26,10 +27,10 @@ func (environs) Run(_ context.Context, call tool.Call) (tool.Result, error) {
 // A call has the environment that a client brought last, in this process and in
 // the next.
 func TestACallHasTheLastEnvironmentOfItsSession(t *testing.T) {
-	b := newBench(t, offline.Model{}, environs{})
-	v := newViewer()
+	b := sessiontest.New(t, offline.Model{}, environs{})
+	v := sessiontest.NewViewer()
 	c := &session.Client{Viewer: v}
-	view, err := b.host.Create(t.Context(), "s", session.Spec{Env: []string{"A=1"}}, c)
+	view, err := b.Host.Create(t.Context(), "s", session.Spec{Env: []string{"A=1"}}, c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,10 +40,10 @@ func TestACallHasTheLastEnvironmentOfItsSession(t *testing.T) {
 	var got []string
 	call := func() {
 		t.Helper()
-		from := len(v.kinds())
-		b.send("s", event.InputAcceptedData{Prompt: "Use environs with value 'x'"})
-		v.await(t, from, event.SessionIdle)
-		for _, e := range slices.Backward(b.verify("s")) {
+		from := len(v.Kinds())
+		b.Send("s", event.InputAcceptedData{Prompt: "Use environs with value 'x'"})
+		v.Await(t, from, event.SessionIdle)
+		for _, e := range slices.Backward(b.Verify("s")) {
 			if e.Type == event.ToolComplete {
 				d, _ := event.As[event.ToolCompleteData](e)
 				got = append(got, d.Result.Content)
@@ -52,12 +53,12 @@ func TestACallHasTheLastEnvironmentOfItsSession(t *testing.T) {
 	}
 	call()
 	call()
-	if _, err := b.host.Resume(t.Context(), "s", session.Resume{Spec: session.Spec{Env: []string{"B=2"}}, Quiet: true}, nil); err != nil {
+	if _, err := b.Host.Resume(t.Context(), "s", session.Resume{Spec: session.Spec{Env: []string{"B=2"}}, Quiet: true}, nil); err != nil {
 		t.Fatal(err)
 	}
 	call()
-	b.restart()
-	v = b.resume("s")
+	b.Restart()
+	v = b.Resume("s", session.Resume{}, &session.Client{})
 	call()
 	if want := []string{"A=1", "A=1", "B=2", "B=2"}; !slices.Equal(got, want) {
 		t.Errorf("calls had %q, want %q", got, want)

@@ -6,22 +6,23 @@ import (
 
 	"github.com/abide-run/abide/internal/model/offline"
 	"github.com/abide-run/abide/internal/session"
+	"github.com/abide-run/abide/internal/session/sessiontest"
 )
 
 // Clients come and go at the same time. The race detector says whether the session
 // looks at its clients while another one leaves.
 func TestClientsComeAndGoAtTheSameTime(t *testing.T) {
-	b := newBench(t, offline.Model{})
-	b.create("s", &session.Client{})
+	b := sessiontest.New(t, offline.Model{})
+	b.Create("s", &session.Client{})
 	var clients sync.WaitGroup
 	for range 4 {
 		clients.Go(func() {
 			for range 300 {
-				c := &session.Client{Viewer: newViewer()}
-				if _, err := b.host.Attach(t.Context(), "s", c, 0); err != nil {
+				c := &session.Client{Viewer: sessiontest.NewViewer()}
+				if _, err := b.Host.Attach(t.Context(), "s", c, 0); err != nil {
 					t.Error(err)
 				}
-				b.host.Detach("s", c, false)
+				b.Host.Detach("s", c, false)
 			}
 		})
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/session"
+	"github.com/abide-run/abide/internal/session/sessiontest"
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/window/compact"
 )
@@ -119,48 +120,48 @@ func num(n int) *int { return &n }
 
 // A squeezed session is one whose context is compacted as the rules say.
 type squeezed struct {
-	*bench
+	*sessiontest.Fixture
 	m *teller
-	v *viewer
+	v *sessiontest.Viewer
 	n int // events that were awaited
 }
 
-func squeeze(t *testing.T, m *teller, config event.SessionConfiguredData, tools ...tool.Tool) *squeezed {
-	s := &squeezed{bench: newBench(t, m, tools...), m: m, v: newViewer()}
+func squeeze(t testing.TB, m *teller, config event.SessionConfiguredData, tools ...tool.Tool) *squeezed {
+	s := &squeezed{Fixture: sessiontest.New(t, m, tools...), m: m, v: sessiontest.NewViewer()}
 	s.attach(session.Spec{Config: config}, &session.Client{})
 	return s
 }
 
 // attach creates the session and watches it.
 func (s *squeezed) attach(spec session.Spec, c *session.Client) {
-	s.t.Helper()
+	s.T.Helper()
 	c.Viewer = s.v
-	view, err := s.host.Create(s.t.Context(), "s", spec, c)
+	view, err := s.Host.Create(s.T.Context(), "s", spec, c)
 	if err == nil {
-		err = view.CatchUp(s.t.Context())
+		err = view.CatchUp(s.T.Context())
 	}
 	if err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 }
 
 // say sends a message and waits until the session is idle.
 func (s *squeezed) say(text string) {
-	s.t.Helper()
-	s.send("s", event.InputAcceptedData{Prompt: text})
+	s.T.Helper()
+	s.Send("s", event.InputAcceptedData{Prompt: text})
 	s.settle()
 }
 
 func (s *squeezed) settle() {
-	s.t.Helper()
-	_, s.n = s.v.await(s.t, s.n, event.SessionIdle)
+	s.T.Helper()
+	_, s.n = s.v.Await(s.T, s.n, event.SessionIdle)
 }
 
 // since returns the events of these kinds that were stored after a position.
 func (s *squeezed) since(at event.Seq, kinds ...event.Type) []event.Event {
-	s.t.Helper()
+	s.T.Helper()
 	var list []event.Event
-	for _, e := range s.verify("s") {
+	for _, e := range s.Verify("s") {
 		if e.Seq > at && slices.Contains(kinds, e.Type) {
 			list = append(list, e)
 		}
@@ -169,39 +170,39 @@ func (s *squeezed) since(at event.Seq, kinds ...event.Type) []event.Event {
 }
 
 func (s *squeezed) end() event.Seq {
-	events := s.verify("s")
+	events := s.Verify("s")
 	return events[len(events)-1].Seq
 }
 
 // compactions returns how those ended that were begun after a position, and checks
 // that each has one end.
 func (s *squeezed) compactions(at event.Seq) []event.CompactionCompleteData {
-	s.t.Helper()
+	s.T.Helper()
 	var list []event.CompactionCompleteData
 	open := ""
 	for _, e := range s.since(at, event.CompactionStart, event.CompactionComplete) {
 		if e.Type == event.CompactionStart {
-			d := decoded[event.CompactionStartData](s.t, e)
+			d := decoded[event.CompactionStartData](s.T, e)
 			if open != "" {
-				s.t.Errorf("event %d: a compaction begins before the last one has ended", e.Seq)
+				s.T.Errorf("event %d: a compaction begins before the last one has ended", e.Seq)
 			}
 			open = d.CompactionID
 			continue
 		}
-		d := decoded[event.CompactionCompleteData](s.t, e)
+		d := decoded[event.CompactionCompleteData](s.T, e)
 		if d.CompactionID != open || open == "" {
-			s.t.Errorf("event %d: a compaction ends that was not begun", e.Seq)
+			s.T.Errorf("event %d: a compaction ends that was not begun", e.Seq)
 		}
 		open = ""
 		list = append(list, d)
 	}
 	if open != "" {
-		s.t.Errorf("compaction %s has no end", open)
+		s.T.Errorf("compaction %s has no end", open)
 	}
 	return list
 }
 
-func decoded[T any](t *testing.T, e event.Event) T {
+func decoded[T any](t testing.TB, e event.Event) T {
 	t.Helper()
 	d, err := event.As[T](e)
 	if err != nil {
@@ -211,10 +212,10 @@ func decoded[T any](t *testing.T, e event.Event) T {
 }
 
 func (s *squeezed) epoch() string {
-	s.t.Helper()
-	f, err := s.host.Context.Fill(s.t.Context(), "s")
+	s.T.Helper()
+	f, err := s.Host.Context.Fill(s.T.Context(), "s")
 	if err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	return f.EpochID
 }
@@ -270,8 +271,8 @@ func TestOnlyNewSystemMessagesAreToldByACompaction(t *testing.T) {
 	s := squeeze(t, m, event.SessionConfiguredData{Compaction: event.CompactionRules{Retained: num(100)}})
 	s.say("first")
 	s.say("second")
-	at, shown := s.end(), len(s.v.kinds())
-	if d, err := s.host.Context.Compact(t.Context(), "s", session.Squeeze{}); err != nil || d.Outcome != "done" {
+	at, shown := s.end(), len(s.v.Kinds())
+	if d, err := s.Host.Context.Compact(t.Context(), "s", session.Squeeze{}); err != nil || d.Outcome != "done" {
 		t.Fatalf("it ended with %+v, %v", d, err)
 	}
 	var texts []string
@@ -282,7 +283,7 @@ func TestOnlyNewSystemMessagesAreToldByACompaction(t *testing.T) {
 		t.Fatalf("system messages = %q", texts)
 	}
 	sent := 0
-	for _, kind := range s.v.kinds()[shown:] {
+	for _, kind := range s.v.Kinds()[shown:] {
 		if kind == event.SystemMessage {
 			sent++
 		}
@@ -313,7 +314,7 @@ func TestAFailingSummariserDoesNotStopTheTurn(t *testing.T) {
 			if len(done) != 1 || done[0].Outcome != "failed" || done[0].Success || done[0].Error == "" || done[0].EpochID != "" {
 				t.Errorf("compactions = %+v", done)
 			}
-			if got := lastAnswer(t, s.verify("s")); got != "on" {
+			if got := lastAnswer(t, s.Verify("s")); got != "on" {
 				t.Errorf("answer = %q", got)
 			}
 			if got := m.texts(); len(got) != 3 {
@@ -340,7 +341,7 @@ func TestATurnYieldsToACompactionBetweenTwoRequests(t *testing.T) {
 	if texts := m.texts(); len(texts) != 3 || !strings.Contains(texts[0], "It printed.") || !strings.Contains(texts[0], "print something") {
 		t.Errorf("the model was told %q", texts)
 	}
-	if got := lastAnswer(t, s.verify("s")); got != "done" {
+	if got := lastAnswer(t, s.Verify("s")); got != "done" {
 		t.Errorf("answer = %q", got)
 	}
 }
@@ -356,7 +357,7 @@ func TestWhatTheLastRunUsedIsWhatTheNextOneYieldsFor(t *testing.T) {
 	if done := s.compactions(0); len(done) != 1 || done[0].Outcome != "done" || done[0].EpochID != s.epoch() {
 		t.Errorf("compactions = %+v", done)
 	}
-	if got := lastAnswer(t, s.verify("s")); got != "b" {
+	if got := lastAnswer(t, s.Verify("s")); got != "b" {
 		t.Errorf("answer = %q", got)
 	}
 }
@@ -374,7 +375,7 @@ func TestOneLongTurnIsCompactedBetweenItsRequests(t *testing.T) {
 	if len(done) < 2 || slices.Contains(outcomes(done), "failed") {
 		t.Errorf("compactions = %v", outcomes(done))
 	}
-	if got := lastAnswer(t, s.verify("s")); got != "done" {
+	if got := lastAnswer(t, s.Verify("s")); got != "done" {
 		t.Errorf("answer = %q", got)
 	}
 	if texts := m.texts(); !strings.Contains(texts[0], "Print it ten times.") {
@@ -400,21 +401,21 @@ func TestAMessageLargerThanTheWindowIsAClearError(t *testing.T) {
 		t.Errorf("%d attempts were made", n)
 	}
 	at := s.end()
-	events, err := s.host.Log.Messages(t.Context(), "s")
+	events, err := s.Host.Log.Messages(t.Context(), "s")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, e := range events {
 		if e.Type == event.UserMessage {
 			head, _ := e.Head()
-			if _, err := s.host.Rewind(t.Context(), "s", session.Rewind{EventID: head.ID}); err != nil {
+			if _, err := s.Host.Rewind(t.Context(), "s", session.Rewind{EventID: head.ID}); err != nil {
 				t.Fatal(err)
 			}
 			break
 		}
 	}
 	s.say("shorter")
-	if got := lastAnswer(t, s.verify("s")); got != "fine" || len(s.since(at, event.SessionError)) != 0 {
+	if got := lastAnswer(t, s.Verify("s")); got != "fine" || len(s.since(at, event.SessionError)) != 0 {
 		t.Errorf("answer = %q", got)
 	}
 }
@@ -460,7 +461,7 @@ func TestADisabledClientStillNeverOverflows(t *testing.T) {
 	if got := outcomes(s.compactions(0)); !slices.Equal(got, []string{"done"}) {
 		t.Errorf("compactions = %v", got)
 	}
-	if got := lastAnswer(t, s.verify("s")); got != "end" {
+	if got := lastAnswer(t, s.Verify("s")); got != "end" {
 		t.Errorf("answer = %q", got)
 	}
 }
@@ -476,7 +477,7 @@ func TestWithoutASummaryThereIsADigest(t *testing.T) {
 	if len(done) != 1 || done[0].Outcome != "done" || !done[0].Digest || done[0].Error == "" || done[0].SummaryContent != "" {
 		t.Errorf("compactions = %+v", done)
 	}
-	if got := lastAnswer(t, s.verify("s")); got != "end" {
+	if got := lastAnswer(t, s.Verify("s")); got != "end" {
 		t.Errorf("answer = %q", got)
 	}
 }
@@ -491,7 +492,7 @@ func TestARefusedRequestIsMadeAgainSmaller(t *testing.T) {
 	if start.Trigger != event.TriggerRetry || !start.Must {
 		t.Errorf("it began with %+v", start)
 	}
-	if got := lastAnswer(t, s.verify("s")); got != "on" {
+	if got := lastAnswer(t, s.Verify("s")); got != "on" {
 		t.Errorf("answer = %q", got)
 	}
 	if n := len(s.since(0, event.AssistantTurnStart)); n != 2 {
@@ -528,14 +529,14 @@ func TestACompactionAheadOfNeedHoldsUpNobody(t *testing.T) {
 	s.say("first " + strings.Repeat("word ", 100))
 	at := s.end()
 	s.say("second")
-	if got := lastAnswer(t, s.verify("s")); got != "on" {
+	if got := lastAnswer(t, s.Verify("s")); got != "on" {
 		t.Fatalf("answer = %q although nothing has to wait", got)
 	}
 	if n := len(s.since(at, event.CompactionComplete)); n != 0 {
 		t.Fatalf("%d compactions have ended", n)
 	}
 	close(summarise)
-	_, s.n = s.v.await(t, s.n, event.CompactionComplete)
+	_, s.n = s.v.Await(t, s.n, event.CompactionComplete)
 	if got := outcomes(s.compactions(at)); !slices.Equal(got, []string{"done"}) {
 		t.Errorf("compactions = %v", got)
 	}
@@ -551,9 +552,9 @@ func TestAnAbortEndsTheCompactionThatTheTurnWaitsFor(t *testing.T) {
 	s := squeeze(t, m, eager())
 	s.say("first")
 	at := s.end()
-	s.send("s", event.InputAcceptedData{Prompt: "second"})
-	_, s.n = s.v.await(t, s.n, event.CompactionStart)
-	if err := s.host.Abort(t.Context(), "s", "enough"); err != nil {
+	s.Send("s", event.InputAcceptedData{Prompt: "second"})
+	_, s.n = s.v.Await(t, s.n, event.CompactionStart)
+	if err := s.Host.Abort(t.Context(), "s", "enough"); err != nil {
 		t.Fatal(err)
 	}
 	s.settle()
@@ -561,7 +562,7 @@ func TestAnAbortEndsTheCompactionThatTheTurnWaitsFor(t *testing.T) {
 		t.Errorf("compactions = %+v", done)
 	}
 	s.say("third")
-	if got := lastAnswer(t, s.verify("s")); got != "on" {
+	if got := lastAnswer(t, s.Verify("s")); got != "on" {
 		t.Errorf("answer = %q", got)
 	}
 }
@@ -569,11 +570,11 @@ func TestAnAbortEndsTheCompactionThatTheTurnWaitsFor(t *testing.T) {
 func TestACompactionByHand(t *testing.T) {
 	m := &teller{lines: []line{{text: "hi"}, {text: "on"}}, summaries: []line{{text: "They said hi."}}}
 	s := squeeze(t, m, event.SessionConfiguredData{})
-	if d, err := s.host.Context.Compact(t.Context(), "s", session.Squeeze{}); err != nil || d.Outcome != "skipped" {
+	if d, err := s.Host.Context.Compact(t.Context(), "s", session.Squeeze{}); err != nil || d.Outcome != "skipped" {
 		t.Errorf("an empty session: %+v, %v", d, err)
 	}
 	s.say("first")
-	d, err := s.host.Context.Compact(t.Context(), "s", session.Squeeze{Instructions: "Mind the gap."})
+	d, err := s.Host.Context.Compact(t.Context(), "s", session.Squeeze{Instructions: "Mind the gap."})
 	if err != nil || d.Outcome != "done" || d.Trigger != event.TriggerManual || d.EpochID != s.epoch() {
 		t.Fatalf("it ended with %+v, %v", d, err)
 	}
@@ -584,7 +585,7 @@ func TestACompactionByHand(t *testing.T) {
 	if texts := m.texts(); len(texts) != 2 || !strings.Contains(texts[0], "They said hi.") {
 		t.Errorf("the model was told %q", texts)
 	}
-	if _, err := s.host.Context.Compact(t.Context(), "nobody", session.Squeeze{}); !errors.Is(err, session.ErrNotFound) {
+	if _, err := s.Host.Context.Compact(t.Context(), "nobody", session.Squeeze{}); !errors.Is(err, session.ErrNotFound) {
 		t.Errorf("an unknown session: %v", err)
 	}
 }
@@ -605,9 +606,9 @@ func TestACompactionByHandLeavesTheCallsThatAreBeingMadeAlone(t *testing.T) {
 	m := &teller{lines: []line{{text: "hi"}, {call: "print"}, {text: "done"}}, summaries: []line{{text: "They said hi."}}}
 	s := squeeze(t, m, event.SessionConfiguredData{}, w)
 	s.say("first")
-	s.send("s", event.InputAcceptedData{Prompt: "second"})
+	s.Send("s", event.InputAcceptedData{Prompt: "second"})
 	<-w.begun
-	if d, err := s.host.Context.Compact(t.Context(), "s", session.Squeeze{}); err != nil || d.Outcome != "done" {
+	if d, err := s.Host.Context.Compact(t.Context(), "s", session.Squeeze{}); err != nil || d.Outcome != "done" {
 		t.Errorf("it ended with %+v, %v", d, err)
 	}
 	for _, msg := range m.summed[0].Messages {
@@ -629,17 +630,17 @@ func TestACompactionByHandCanBeCancelled(t *testing.T) {
 	s.say("first")
 	done := make(chan event.CompactionCompleteData, 1)
 	go func() {
-		d, _ := s.host.Context.Compact(context.Background(), "s", session.Squeeze{})
+		d, _ := s.Host.Context.Compact(context.Background(), "s", session.Squeeze{})
 		done <- d
 	}()
-	_, s.n = s.v.await(t, s.n, event.CompactionStart)
-	if _, err := s.host.Context.Compact(t.Context(), "s", session.Squeeze{}); !errors.Is(err, session.ErrCompacting) {
+	_, s.n = s.v.Await(t, s.n, event.CompactionStart)
+	if _, err := s.Host.Context.Compact(t.Context(), "s", session.Squeeze{}); !errors.Is(err, session.ErrCompacting) {
 		t.Errorf("a second one: %v", err)
 	}
-	if did, err := s.host.Context.CancelCompaction(t.Context(), "s", false); did || err != nil {
+	if did, err := s.Host.Context.CancelCompaction(t.Context(), "s", false); did || err != nil {
 		t.Errorf("one in the background was cancelled, though there is none: %v", err)
 	}
-	if did, err := s.host.Context.CancelCompaction(t.Context(), "s", true); !did || err != nil {
+	if did, err := s.Host.Context.CancelCompaction(t.Context(), "s", true); !did || err != nil {
 		t.Errorf("it was not cancelled: %v", err)
 	}
 	if d := <-done; d.Outcome != "failed" || d.Cause != event.CauseAborted {
@@ -652,22 +653,22 @@ func TestACompactionByHandCanBeCancelled(t *testing.T) {
 func TestUndoReturnsToTheEpochBefore(t *testing.T) {
 	m := &teller{lines: []line{{text: "hi"}, {text: "on"}, {text: "back"}, {text: "forth"}}, summaries: []line{{text: "They said hi."}}}
 	s := squeeze(t, m, event.SessionConfiguredData{})
-	if _, err := s.host.Context.Uncompact(t.Context(), "s"); !errors.Is(err, session.ErrNoEpoch) {
+	if _, err := s.Host.Context.Uncompact(t.Context(), "s"); !errors.Is(err, session.ErrNoEpoch) {
 		t.Errorf("without a compaction: %v", err)
 	}
 	s.say("first")
-	if _, err := s.host.Context.Compact(t.Context(), "s", session.Squeeze{}); err != nil {
+	if _, err := s.Host.Context.Compact(t.Context(), "s", session.Squeeze{}); err != nil {
 		t.Fatal(err)
 	}
 	s.say("second")
-	if _, err := s.host.Context.Uncompact(t.Context(), "s"); err != nil {
+	if _, err := s.Host.Context.Uncompact(t.Context(), "s"); err != nil {
 		t.Fatal(err)
 	}
 	s.say("third")
 	if texts := m.texts(); len(texts) != 5 || texts[1] != "hi" || texts[3] != "on" {
 		t.Errorf("after an undo the model was told %q", texts)
 	}
-	if _, err := s.host.Context.Uncompact(t.Context(), "s"); err != nil {
+	if _, err := s.Host.Context.Uncompact(t.Context(), "s"); err != nil {
 		t.Fatal(err)
 	}
 	s.say("fourth")
@@ -686,17 +687,17 @@ func TestARewindTakesEpochsBack(t *testing.T) {
 		head, _ := e.Head()
 		second = head.ID
 	}
-	if _, err := s.host.Context.Compact(t.Context(), "s", session.Squeeze{}); err != nil {
+	if _, err := s.Host.Context.Compact(t.Context(), "s", session.Squeeze{}); err != nil {
 		t.Fatal(err)
 	}
 	s.say("third")
-	if _, err := s.host.Rewind(t.Context(), "s", session.Rewind{EventID: second}); err != nil {
+	if _, err := s.Host.Rewind(t.Context(), "s", session.Rewind{EventID: second}); err != nil {
 		t.Fatal(err)
 	}
 	if id := s.epoch(); id != "" {
 		t.Errorf("the epoch is %s, though it was taken back", id)
 	}
-	s.n = len(s.v.kinds())
+	s.n = len(s.v.Kinds())
 	s.say("other")
 	if texts := m.texts(); len(texts) != 3 || texts[1] != "one" || !strings.HasSuffix(texts[2], "other") {
 		t.Errorf("the model was told %q", texts)
@@ -708,11 +709,11 @@ func TestACompactionThatWasInterruptedIsClosed(t *testing.T) {
 	s := squeeze(t, m, eager())
 	s.say("first")
 	at := s.end()
-	s.send("s", event.InputAcceptedData{Prompt: "second"})
-	_, s.n = s.v.await(t, s.n, event.CompactionStart)
-	s.restart()
-	s.v, s.n = newViewer(), 0
-	view, err := s.host.Attach(t.Context(), "s", &session.Client{Viewer: s.v}, at)
+	s.Send("s", event.InputAcceptedData{Prompt: "second"})
+	_, s.n = s.v.Await(t, s.n, event.CompactionStart)
+	s.Restart()
+	s.v, s.n = sessiontest.NewViewer(), 0
+	view, err := s.Host.Attach(t.Context(), "s", &session.Client{Viewer: s.v}, at)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -724,7 +725,7 @@ func TestACompactionThatWasInterruptedIsClosed(t *testing.T) {
 	if got := outcomes(done); !slices.Equal(got, []string{"failed", "done"}) || done[0].Cause != event.CauseInterrupted {
 		t.Errorf("compactions = %+v", done)
 	}
-	if got := lastAnswer(t, s.verify("s")); got != "on" {
+	if got := lastAnswer(t, s.Verify("s")); got != "on" {
 		t.Errorf("answer = %q", got)
 	}
 }
@@ -737,14 +738,14 @@ func TestASummaryHasItsTime(t *testing.T) {
 		s := squeeze(t, m, config)
 		s.say("first")
 		at, began := s.end(), time.Now()
-		s.send("s", event.InputAcceptedData{Prompt: "second"})
+		s.Send("s", event.InputAcceptedData{Prompt: "second"})
 		time.Sleep(90 * time.Second)
 		synctest.Wait()
 		done := s.compactions(at)
 		if len(done) != 1 || done[0].Outcome != "failed" || !strings.Contains(done[0].Error, "1m30s") || time.Since(began) != 90*time.Second {
 			t.Errorf("compactions = %+v after %s", done, time.Since(began))
 		}
-		s.host.Close()
+		s.Host.Close()
 	})
 }
 
@@ -752,14 +753,14 @@ func TestAnotherModelCanSummarise(t *testing.T) {
 	talks, sums := &teller{lines: []line{{text: "hi"}, {text: "on"}}}, &teller{summaries: []line{{text: "They said hi."}}}
 	config := eager()
 	config.Compaction.Model = "small"
-	s := &squeezed{bench: newBench(t, talks), m: talks, v: newViewer()}
-	s.opts.Resolve = func(_ context.Context, _ event.SessionConfiguredData, name string, _ []byte) (session.Endpoint, error) {
+	s := &squeezed{Fixture: sessiontest.New(t, talks), m: talks, v: sessiontest.NewViewer()}
+	s.Options.Resolve = func(_ context.Context, _ event.SessionConfiguredData, name string, _ []byte) (session.Endpoint, error) {
 		if name == "small" {
 			return session.Endpoint{Model: sums, Name: "small", Window: 8000}, nil
 		}
 		return session.Endpoint{Model: talks, Name: "test"}, nil
 	}
-	s.bench.restart()
+	s.Fixture.Restart()
 	s.attach(session.Spec{Config: config}, &session.Client{})
 	s.say("first")
 	at := s.end()
@@ -788,15 +789,15 @@ func TestHooksHaveASayInACompaction(t *testing.T) {
 		return nil, nil
 	}
 	m := &teller{lines: []line{{text: "hi"}, {text: "on"}}, summaries: []line{{text: "They said hi."}}}
-	s := &squeezed{bench: newBench(t, m), m: m, v: newViewer()}
+	s := &squeezed{Fixture: sessiontest.New(t, m), m: m, v: sessiontest.NewViewer()}
 	s.attach(session.Spec{}, &session.Client{Hook: hook})
 	s.say("first")
 	output = `{"block":true,"reason":"not now"}`
-	if d, err := s.host.Context.Compact(t.Context(), "s", session.Squeeze{}); err != nil || d.Outcome != "skipped" || d.Error != "not now" {
+	if d, err := s.Host.Context.Compact(t.Context(), "s", session.Squeeze{}); err != nil || d.Outcome != "skipped" || d.Error != "not now" {
 		t.Errorf("a blocked one ended with %+v, %v", d, err)
 	}
 	output = `{"customInstructions":"Keep the names."}`
-	if d, err := s.host.Context.Compact(t.Context(), "s", session.Squeeze{}); err != nil || d.Outcome != "done" {
+	if d, err := s.Host.Context.Compact(t.Context(), "s", session.Squeeze{}); err != nil || d.Outcome != "done" {
 		t.Errorf("it ended with %+v, %v", d, err)
 	}
 	if last := m.summed[0].Messages; !strings.Contains(last[len(last)-1].Text, "Keep the names.") {
@@ -815,18 +816,18 @@ func TestHooksHaveASayInACompaction(t *testing.T) {
 func TestAHandoffChangesNothing(t *testing.T) {
 	m := &teller{lines: []line{{text: "hi"}}, summaries: []line{{text: "They said hi."}}}
 	s := squeeze(t, m, event.SessionConfiguredData{})
-	if text, err := s.host.Context.Handoff(t.Context(), "s"); text != "" || err != nil {
+	if text, err := s.Host.Context.Handoff(t.Context(), "s"); text != "" || err != nil {
 		t.Errorf("of an empty session: %q, %v", text, err)
 	}
 	s.say("first")
 	at := s.end()
-	if text, err := s.host.Context.Handoff(t.Context(), "s"); text != "They said hi." || err != nil {
+	if text, err := s.Host.Context.Handoff(t.Context(), "s"); text != "They said hi." || err != nil {
 		t.Errorf("handoff = %q, %v", text, err)
 	}
 	if s.end() != at {
 		t.Error("something was recorded")
 	}
-	if _, err := s.host.Context.Handoff(t.Context(), "s"); err == nil {
+	if _, err := s.Host.Context.Handoff(t.Context(), "s"); err == nil {
 		t.Error("no error although there was no summary")
 	}
 }

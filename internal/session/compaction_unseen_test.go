@@ -6,6 +6,7 @@ import (
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/session"
+	"github.com/abide-run/abide/internal/session/sessiontest"
 )
 
 // TestANotificationOutlivesACompactionBeforeItIsRead compacts between the end of a
@@ -26,9 +27,9 @@ func TestANotificationOutlivesACompactionBeforeItIsRead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c, j := newChores(), &job{}
 			m := &teller{lines: append([]line{{call: "job"}, {text: "It goes on."}}, test.answers...), summaries: test.summary}
-			s := &squeezed{bench: newBench(t, m, j), m: m, v: newViewer()}
-			s.opts.Tasks = c
-			s.restart()
+			s := &squeezed{Fixture: sessiontest.New(t, m, j), m: m, v: sessiontest.NewViewer()}
+			s.Options.Tasks = c
+			s.Restart()
 			s.attach(session.Spec{Config: test.config}, &session.Client{})
 			s.say("begin")
 			at := s.end()
@@ -40,7 +41,7 @@ func TestANotificationOutlivesACompactionBeforeItIsRead(t *testing.T) {
 			if got := notices(m.last(), "NEWS"); got != 1 {
 				t.Errorf("the model reads the news %d times in %q", got, m.texts())
 			}
-			if _, err := s.host.Context.Uncompact(t.Context(), "s"); err != nil {
+			if _, err := s.Host.Context.Uncompact(t.Context(), "s"); err != nil {
 				t.Fatal(err)
 			}
 			s.say("Have you?")

@@ -11,31 +11,31 @@ import (
 
 // orphaned returns a session with an epoch and a compaction that nobody works on any
 // more: the runtime that began it has ended.
-func orphaned(t *testing.T, further ...line) *squeezed {
+func orphaned(t testing.TB, further ...line) *squeezed {
 	m := &teller{lines: []line{{text: "hi"}, {text: "ho"}}, summaries: append([]line{{text: "They said hi."}, {wait: make(chan struct{})}}, further...)}
 	s := squeeze(t, m, event.SessionConfiguredData{})
 	s.say("first")
-	if d, err := s.host.Context.Compact(t.Context(), "s", session.Squeeze{}); err != nil || d.Outcome != event.OutcomeDone {
+	if d, err := s.Host.Context.Compact(t.Context(), "s", session.Squeeze{}); err != nil || d.Outcome != event.OutcomeDone {
 		t.Fatalf("%+v, %v", d, err)
 	}
 	s.say("second")
 	over := make(chan error, 1)
 	go func() {
-		_, err := s.host.Context.Compact(t.Context(), "s", session.Squeeze{})
+		_, err := s.Host.Context.Compact(t.Context(), "s", session.Squeeze{})
 		over <- err
 	}()
-	_, s.n = s.v.await(t, s.n, event.CompactionStart)
-	s.host.Close()
+	_, s.n = s.v.Await(t, s.n, event.CompactionStart)
+	s.Host.Close()
 	if err := <-over; !errors.Is(err, session.ErrClosed) {
 		t.Errorf("whoever waits for it is told %v", err)
 	}
-	s.host = session.New(s.store, s.opts) // of somebody who is only here for a moment: nothing goes on by itself
+	s.Host = session.New(s.Store, s.Options) // of somebody who is only here for a moment: nothing goes on by itself
 	return s
 }
 
 func TestACompactionByHandFollowsOneThatWasInterrupted(t *testing.T) {
 	s := orphaned(t, line{text: "They said ho."})
-	d, err := s.host.Context.Compact(t.Context(), "s", session.Squeeze{})
+	d, err := s.Host.Context.Compact(t.Context(), "s", session.Squeeze{})
 	if err != nil || d.Outcome != event.OutcomeDone {
 		t.Fatalf("%+v, %v", d, err)
 	}
@@ -47,7 +47,7 @@ func TestACompactionByHandFollowsOneThatWasInterrupted(t *testing.T) {
 
 func TestAnUndoFollowsACompactionThatWasInterrupted(t *testing.T) {
 	s := orphaned(t)
-	if _, err := s.host.Context.Uncompact(t.Context(), "s"); err != nil {
+	if _, err := s.Host.Context.Uncompact(t.Context(), "s"); err != nil {
 		t.Fatal(err)
 	}
 	if got := outcomes(s.compactions(0)); !slices.Equal(got, []string{"done", "failed"}) {

@@ -18,6 +18,7 @@ import (
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/session"
+	"github.com/abide-run/abide/internal/session/sessiontest"
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/turn"
 	"github.com/abide-run/abide/internal/window"
@@ -122,8 +123,8 @@ func drawDay(t *rapid.T, window int) day {
 type life struct {
 	*examiner
 	fate
-	t       *testing.T
-	b       *bench
+	t       testing.TB
+	b       *sessiontest.Fixture
 	session event.SessionID
 	idle    chan event.SessionIdleData
 	crash   chan struct{}
@@ -137,7 +138,7 @@ type life struct {
 	seen map[string]int // of all lives
 }
 
-func newLife(t *testing.T, f fate, seen map[string]int) *life {
+func newLife(t testing.TB, f fate, seen map[string]int) *life {
 	return &life{
 		examiner: new(examiner), fate: f, t: t, session: "s",
 		idle: make(chan event.SessionIdleData, 16), crash: make(chan struct{}, 1), ran: make(map[string]int), seen: seen,
@@ -162,7 +163,7 @@ func (l *life) Ask(ctx context.Context, req *model.Request, _ func(model.Delta))
 	if wantsSummary(req) {
 		return l.summary(ctx, usage)
 	}
-	if err := fromLog(l.b.store, req, l.limit(req.Model)); err != nil {
+	if err := fromLog(l.b.Store, req, l.limit(req.Model)); err != nil {
 		l.fault("%v", err)
 	}
 	l.mu.Lock()
@@ -240,15 +241,15 @@ func (l *life) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 	case f.Event == "steer": // what was sent before is not taken again
 		in := event.InputAcceptedData{Prompt: fmt.Sprintf("And mind this, by the way: %s.", call.ID), Mode: event.ModeSteer, Key: call.Key}
 		l.asked(in.Prompt)
-		if _, err := l.b.host.Send(ctx, l.session, in); err != nil {
+		if _, err := l.b.Host.Send(ctx, l.session, in); err != nil {
 			return tool.Result{}, err
 		}
 	case f.Event == "compact" && !again:
-		if err := l.compact(l.b.host); err != nil {
+		if err := l.compact(l.b.Host); err != nil {
 			return tool.Result{}, err
 		}
 	case f.Event == "stop":
-		if err := l.b.host.Abort(ctx, l.session, "enough"); err != nil {
+		if err := l.b.Host.Abort(ctx, l.session, "enough"); err != nil {
 			return tool.Result{}, err
 		}
 	}
@@ -264,15 +265,15 @@ func (l *life) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 
 // live lives a whole life.
 func (l *life) live() error {
-	l.b = newBench(l.t, l, l)
-	l.b.opts.Resolve = func(_ context.Context, _ event.SessionConfiguredData, name string, _ []byte) (session.Endpoint, error) {
+	l.b = sessiontest.New(l.t, l, l)
+	l.b.Options.Resolve = func(_ context.Context, _ event.SessionConfiguredData, name string, _ []byte) (session.Endpoint, error) {
 		return session.Endpoint{Model: l, Name: cmp.Or(name, "test"), Window: otherWindow, Output: reserved}, nil
 	}
-	l.b.restart()
+	l.b.Restart()
 	l.allow("test", window.Limits{Window: l.Window, Output: reserved})
 	l.allow("other", window.Limits{Window: otherWindow, Output: reserved})
 	config := event.SessionConfiguredData{Model: "test", Window: l.Window, Compaction: l.Rules, Infinite: l.Infinite}
-	if _, err := l.b.host.Create(l.t.Context(), l.session, session.Spec{Config: config}, nil); err != nil {
+	if _, err := l.b.Host.Create(l.t.Context(), l.session, session.Spec{Config: config}, nil); err != nil {
 		return err
 	}
 	if err := l.attach(0); err != nil {
@@ -291,7 +292,7 @@ func (l *life) live() error {
 		}
 	}
 	time.Sleep(time.Hour) // what goes on beside ends
-	events, err := readLog(l.b.store, l.session)
+	events, err := readLog(l.b.Store, l.session)
 	if err == nil {
 		err = paired(events, true)
 	}
@@ -316,7 +317,7 @@ func (l *life) happened(events []event.Event) {
 }
 
 func (l *life) attach(at event.Seq) error {
-	view, err := l.b.host.Attach(l.t.Context(), l.session, &session.Client{Viewer: l}, at)
+	view, err := l.b.Host.Attach(l.t.Context(), l.session, &session.Client{Viewer: l}, at)
 	if err != nil {
 		return err
 	}
@@ -325,12 +326,12 @@ func (l *life) attach(at event.Seq) error {
 
 // restart ends the engine wherever it is, and starts the next.
 func (l *life) restart() error {
-	l.b.host.Close()
-	index, err := l.b.store.Session(l.t.Context(), l.session)
+	l.b.Host.Close()
+	index, err := l.b.Store.Session(l.t.Context(), l.session)
 	if err != nil {
 		return err
 	}
-	l.b.start()
+	l.b.Start()
 	return l.attach(index.End.Seq)
 }
 
@@ -340,9 +341,9 @@ func (l *life) spend(i int, d day) error {
 	case "turn":
 		return l.turn(i, d)
 	case "compact":
-		return l.compact(l.b.host)
+		return l.compact(l.b.Host)
 	case "cancel":
-		_, err := l.b.host.Context.CancelCompaction(ctx, l.session, false)
+		_, err := l.b.Host.Context.CancelCompaction(ctx, l.session, false)
 		return err
 	case "restart":
 		return l.restart()
@@ -351,7 +352,7 @@ func (l *life) spend(i int, d day) error {
 	case "switch":
 		time.Sleep(time.Hour) // a summary of which nobody knows for which window it is would be in the way
 		l.allow("test", window.Limits{Window: d.Window, Output: reserved})
-		return l.b.host.SetModel(ctx, l.session, session.Choice{Model: "test", Window: d.Window})
+		return l.b.Host.SetModel(ctx, l.session, session.Choice{Model: "test", Window: d.Window})
 	case "undo":
 		return l.undo()
 	case "rewind":
@@ -377,12 +378,12 @@ func (l *life) turn(i int, d day) error {
 	l.mu.Unlock()
 	l.asked(prompt)
 	beside := make(chan error, 1)
-	if host := l.b.host; d.Beside {
+	if host := l.b.Host; d.Beside {
 		go func() { beside <- l.compact(host) }()
 	} else {
 		beside <- nil
 	}
-	if _, err := l.b.host.Send(l.t.Context(), l.session, event.InputAcceptedData{Prompt: prompt}); err != nil {
+	if _, err := l.b.Host.Send(l.t.Context(), l.session, event.InputAcceptedData{Prompt: prompt}); err != nil {
 		return err
 	}
 	for crashed := false; ; {
@@ -405,7 +406,7 @@ func (l *life) turn(i int, d day) error {
 
 // ended looks at how the turn ended: with the answer, or for a reason.
 func (l *life) ended(prompt string, stopped bool) error {
-	events, err := readLog(l.b.store, l.session)
+	events, err := readLog(l.b.Store, l.session)
 	if err != nil {
 		return err
 	}
@@ -459,7 +460,7 @@ func lastOf(events []event.Event, kind event.Type) (at event.Seq) {
 // undo returns to the epoch before: what the model saw then, and everything that
 // was said since.
 func (l *life) undo() error {
-	before, err := readLog(l.b.store, l.session)
+	before, err := readLog(l.b.Store, l.session)
 	if err != nil {
 		return err
 	}
@@ -467,7 +468,7 @@ func (l *life) undo() error {
 	if err != nil {
 		return err
 	}
-	_, err = l.b.host.Context.Uncompact(l.t.Context(), l.session)
+	_, err = l.b.Host.Context.Uncompact(l.t.Context(), l.session)
 	switch {
 	case errors.Is(err, session.ErrNoEpoch) && len(want.chapters) == 0, errors.Is(err, session.ErrBusy):
 		return nil
@@ -475,7 +476,7 @@ func (l *life) undo() error {
 		return err
 	}
 	want.chapters = want.chapters[:len(want.chapters)-1]
-	after, err := readLog(l.b.store, l.session)
+	after, err := readLog(l.b.Store, l.session)
 	if err != nil {
 		return err
 	}
@@ -493,7 +494,7 @@ func (l *life) undo() error {
 
 // rewind takes the newest messages of the user back.
 func (l *life) rewind(back int) error {
-	shown, err := l.b.host.Log.Messages(l.t.Context(), l.session)
+	shown, err := l.b.Host.Log.Messages(l.t.Context(), l.session)
 	if err != nil {
 		return err
 	}
@@ -506,7 +507,7 @@ func (l *life) rewind(back int) error {
 		}
 		head, err := shown[i].Head()
 		if err == nil {
-			_, err = l.b.host.Rewind(l.t.Context(), l.session, session.Rewind{EventID: head.ID})
+			_, err = l.b.Host.Rewind(l.t.Context(), l.session, session.Rewind{EventID: head.ID})
 		}
 		return err
 	}

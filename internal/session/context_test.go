@@ -11,6 +11,7 @@ import (
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/session"
+	"github.com/abide-run/abide/internal/session/sessiontest"
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/tool/todo"
 )
@@ -30,8 +31,8 @@ func TestTheSystemPromptOutlivesCompactions(t *testing.T) {
 	if m.last().System != prompt || prompt == "" {
 		t.Errorf("the system prompt became %q", m.last().System)
 	}
-	s.restart()
-	if f, err := s.host.Context.Fill(t.Context(), "s"); err != nil || f.System == 0 || f.Head == 0 || f.EpochID == "" {
+	s.Restart()
+	if f, err := s.Host.Context.Fill(t.Context(), "s"); err != nil || f.System == 0 || f.Head == 0 || f.EpochID == "" {
 		t.Errorf("after a restart: %+v, %v", f, err)
 	}
 }
@@ -58,7 +59,7 @@ func TestOldOutputIsLeftOutOfRequestsAndStaysInTheLog(t *testing.T) {
 					t.Error("a result in the log is not whole")
 				}
 			}
-			f, err := s.host.Context.Fill(t.Context(), "s")
+			f, err := s.Host.Context.Fill(t.Context(), "s")
 			if err != nil || (f.Pruned > 0) == keep {
 				t.Errorf("fill = %+v, %v", f, err)
 			}
@@ -83,16 +84,16 @@ func TestOpenTasksModeAndPlanAreToldAfterACompaction(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := &lister{teller{lines: []line{{call: "task_create"}, {text: "noted"}, {text: "on"}}, summaries: []line{{text: "A task was noted."}}}}
-	s := &squeezed{bench: newBench(t, m, todo.New()...), m: &m.teller, v: newViewer()}
-	s.opts.Folder = func(event.SessionID) string { return filepath.Dir(plan) }
-	s.bench.restart()
+	s := &squeezed{Fixture: sessiontest.New(t, m, todo.New()...), m: &m.teller, v: sessiontest.NewViewer()}
+	s.Options.Folder = func(event.SessionID) string { return filepath.Dir(plan) }
+	s.Fixture.Restart()
 	s.attach(session.Spec{}, &session.Client{})
-	if err := s.host.Settings.SetMode(t.Context(), "s", event.ModePlan); err != nil {
+	if err := s.Host.Settings.SetMode(t.Context(), "s", event.ModePlan); err != nil {
 		t.Fatal(err)
 	}
 	s.say("remember to feed the cat")
 	at := s.end()
-	if d, err := s.host.Context.Compact(t.Context(), "s", session.Squeeze{}); err != nil || d.Outcome != "done" {
+	if d, err := s.Host.Context.Compact(t.Context(), "s", session.Squeeze{}); err != nil || d.Outcome != "done" {
 		t.Fatalf("it ended with %+v, %v", d, err)
 	}
 	told := s.since(at, event.SystemMessage)
@@ -110,12 +111,12 @@ func TestOpenTasksModeAndPlanAreToldAfterACompaction(t *testing.T) {
 func TestInstructionsAreReadAnewAfterACompactionInATurn(t *testing.T) {
 	text := "Be brief."
 	m := &teller{lines: []line{{call: "print", usage: 100}, {call: "print", usage: 5000}, {text: "done"}}, summaries: []line{{text: "It printed."}}}
-	s := &squeezed{bench: newBench(t, m, printer{70}), m: m, v: newViewer()}
-	s.opts.Instructions = func(string, ...string) (string, []event.InstructionSource, error) {
+	s := &squeezed{Fixture: sessiontest.New(t, m, printer{70}), m: m, v: sessiontest.NewViewer()}
+	s.Options.Instructions = func(string, ...string) (string, []event.InstructionSource, error) {
 		defer func() { text = "Be thorough." }()
 		return text, nil, nil
 	}
-	s.bench.restart()
+	s.Fixture.Restart()
 	s.attach(session.Spec{Config: event.SessionConfiguredData{Compaction: event.CompactionRules{RequestThreshold: num(4000), Retained: num(0)}}}, &session.Client{})
 	s.say("first")
 	if !strings.Contains(m.asked[1].System, "Be brief.") || !strings.Contains(m.asked[2].System, "Be thorough.") {
@@ -130,12 +131,12 @@ func TestWhatAProviderCountedCountsAfterARestart(t *testing.T) {
 	m := &teller{lines: []line{{text: "hi", usage: 5000}}}
 	s := squeeze(t, m, event.SessionConfiguredData{})
 	s.say("first")
-	before, err := s.host.Context.Fill(t.Context(), "s")
+	before, err := s.Host.Context.Fill(t.Context(), "s")
 	if err != nil || before.Tokens < 5000 || before.Source != "usage" {
 		t.Fatalf("fill = %+v, %v", before, err)
 	}
-	s.restart()
-	if after, err := s.host.Context.Fill(t.Context(), "s"); err != nil || after.Reading != before.Reading {
+	s.Restart()
+	if after, err := s.Host.Context.Fill(t.Context(), "s"); err != nil || after.Reading != before.Reading {
 		t.Errorf("after a restart %+v, before %+v, %v", after.Reading, before.Reading, err)
 	}
 }
@@ -144,7 +145,7 @@ func TestAfterAChangeOfTheModelThatIsTheTrigger(t *testing.T) {
 	m := &teller{lines: []line{{text: strings.Repeat("long ", 3000)}, {text: "on"}}, summaries: []line{{text: "It was long."}}}
 	s := squeeze(t, m, event.SessionConfiguredData{Window: 20_000})
 	s.say("first")
-	if err := s.host.SetModel(t.Context(), "s", session.Choice{Model: "test", Window: 4000}); err != nil {
+	if err := s.Host.SetModel(t.Context(), "s", session.Choice{Model: "test", Window: 4000}); err != nil {
 		t.Fatal(err)
 	}
 	s.say("second")
@@ -167,13 +168,13 @@ func TestThresholdsThatMakeNoSenseAreToldAndTheSessionWorks(t *testing.T) {
 			s.say("first")
 			s.say("second")
 			told := 0
-			for _, kind := range s.v.kinds() {
+			for _, kind := range s.v.Kinds() {
 				if kind == event.SessionWarning {
 					told++
 				}
 			}
-			if told != 1 || lastAnswer(t, s.verify("s")) != "on" {
-				t.Errorf("%d warnings, answer %q", told, lastAnswer(t, s.verify("s")))
+			if told != 1 || lastAnswer(t, s.Verify("s")) != "on" {
+				t.Errorf("%d warnings, answer %q", told, lastAnswer(t, s.Verify("s")))
 			}
 		})
 	}
@@ -185,12 +186,12 @@ func TestASummaryIsCopiedToACheckpoint(t *testing.T) {
 	for name, infinite := range map[string]*event.InfiniteSessions{"by default": nil, "without a workspace": {Enabled: &off}} {
 		t.Run(name, func(t *testing.T) {
 			m := &teller{lines: []line{{text: "hi"}}, summaries: []line{{text: "<overview>All is well.</overview><checkpoint_title>First Steps!</checkpoint_title>"}}}
-			s := &squeezed{bench: newBench(t, m), m: m, v: newViewer()}
-			s.opts.Folder = func(id event.SessionID) string { return filepath.Join(dir, name, string(id)) }
-			s.bench.restart()
+			s := &squeezed{Fixture: sessiontest.New(t, m), m: m, v: sessiontest.NewViewer()}
+			s.Options.Folder = func(id event.SessionID) string { return filepath.Join(dir, name, string(id)) }
+			s.Fixture.Restart()
 			s.attach(session.Spec{Config: event.SessionConfiguredData{Infinite: infinite}}, &session.Client{})
 			s.say("first")
-			d, err := s.host.Context.Compact(t.Context(), "s", session.Squeeze{})
+			d, err := s.Host.Context.Compact(t.Context(), "s", session.Squeeze{})
 			if err != nil || d.Outcome != "done" {
 				t.Fatalf("it ended with %+v, %v", d, err)
 			}

@@ -16,6 +16,7 @@ import (
 	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/model/offline"
 	"github.com/abide-run/abide/internal/session"
+	"github.com/abide-run/abide/internal/session/sessiontest"
 	"github.com/abide-run/abide/internal/tool"
 )
 
@@ -40,17 +41,17 @@ func TestAnAnswerThatIsNestedTooDeeplyDamagesNothing(t *testing.T) {
 			t.Run(fmt.Sprint(levels, ask), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					note := &counter{name: "note", ask: ask}
-					b := newBench(t, deepCaller{deepObject(levels)}, note)
-					b.create("s", &session.Client{})
-					b.send("s", event.InputAcceptedData{Prompt: "go"})
+					b := sessiontest.New(t, deepCaller{deepObject(levels)}, note)
+					b.Create("s", &session.Client{})
+					b.Send("s", event.InputAcceptedData{Prompt: "go"})
 					synctest.Wait()
-					b.restart()
+					b.Restart()
 					synctest.Wait()
-					st, err := b.host.Status(t.Context(), "s")
+					st, err := b.Host.Status(t.Context(), "s")
 					if err != nil || st.Active {
 						t.Fatalf("the session is active (%v) or unreadable: %v", st.Active, err)
 					}
-					events := b.verify("s")
+					events := b.Verify("s")
 					if said := lastAnswer(t, events); levels > event.MaxDepth && !strings.Contains(said, "deeper than 500 levels") && !strings.Contains(said, "not valid JSON") {
 						t.Errorf("the model was %.200s", said)
 					}
@@ -59,7 +60,7 @@ func TestAnAnswerThatIsNestedTooDeeplyDamagesNothing(t *testing.T) {
 							t.Errorf("event %d (%s) cannot be decoded", e.Seq, e.Type)
 						}
 					}
-					b.host.Close()
+					b.Host.Close()
 				})
 			})
 		}
@@ -70,20 +71,20 @@ func TestAHookWhoseOutputIsNestedTooDeeplyCountsAsAbsent(t *testing.T) {
 	for _, says := range []string{`{"modifiedArgs":` + deepObject(event.MaxDepth) + `}`, `{"modifiedArgs":` + deepObject(9998) + `}`, `{`} {
 		synctest.Test(t, func(t *testing.T) {
 			note := &counter{name: "note"}
-			b := newBench(t, deepCaller{`{}`}, note)
+			b := sessiontest.New(t, deepCaller{`{}`}, note)
 			hooks := &ears{says: map[string]string{event.HookPreToolUse: says}}
-			b.create("s", &session.Client{Hook: hooks.hook})
-			b.send("s", event.InputAcceptedData{Prompt: "go"})
+			b.Create("s", &session.Client{Hook: hooks.hook})
+			b.Send("s", event.InputAcceptedData{Prompt: "go"})
 			synctest.Wait()
-			b.restart()
-			st, err := b.host.Status(t.Context(), "s")
+			b.Restart()
+			st, err := b.Host.Status(t.Context(), "s")
 			if err != nil || st.Active {
 				t.Errorf("the session is active (%v) or unreadable: %v", st.Active, err)
 			}
 			if note.runs != 1 {
 				t.Errorf("the tool ran %d times", note.runs)
 			}
-			b.host.Close()
+			b.Host.Close()
 		})
 	}
 }
@@ -101,22 +102,22 @@ func (d deepTool) Run(context.Context, tool.Call) (tool.Result, error) {
 func TestAToolWhoseResultCannotBeStoredHasFailed(t *testing.T) {
 	for _, contents := range []string{deepObject(10001), deepObject(9998), deepObject(event.MaxDepth + 1), `{`} {
 		synctest.Test(t, func(t *testing.T) {
-			b := newBench(t, deepCaller{`{}`}, deepTool{contents})
-			b.create("s", &session.Client{})
-			b.send("s", event.InputAcceptedData{Prompt: "go"})
+			b := sessiontest.New(t, deepCaller{`{}`}, deepTool{contents})
+			b.Create("s", &session.Client{})
+			b.Send("s", event.InputAcceptedData{Prompt: "go"})
 			synctest.Wait()
-			b.restart()
+			b.Restart()
 			synctest.Wait()
-			if said := lastAnswer(t, b.verify("s")); !strings.Contains(said, "its result cannot be used") {
+			if said := lastAnswer(t, b.Verify("s")); !strings.Contains(said, "its result cannot be used") {
 				t.Errorf("the model was %.200s", said)
 			}
-			b.host.Close()
+			b.Host.Close()
 		})
 	}
 }
 
 // addRaw appends an event with a body of our own to a session.
-func addRaw(t *testing.T, store eventlog.Store, id event.SessionID, kind event.Type, body string) {
+func addRaw(t testing.TB, store eventlog.Store, id event.SessionID, kind event.Type, body string) {
 	t.Helper()
 	s, err := store.Session(t.Context(), id)
 	if err != nil {
@@ -129,57 +130,57 @@ func addRaw(t *testing.T, store eventlog.Store, id event.SessionID, kind event.T
 }
 
 func TestAKindThatThisVersionDoesNotKnowIsNoDamage(t *testing.T) {
-	b := newBench(t, offline.Model{})
-	b.create("s", &session.Client{})
-	b.host.Close()
-	addRaw(t, b.store, "s", "future.kind", `{"of":["a",{"later":"version"}]}`)
-	b.start()
-	if _, err := b.host.Log.Verify(t.Context(), "s"); err != nil {
+	b := sessiontest.New(t, offline.Model{})
+	b.Create("s", &session.Client{})
+	b.Host.Close()
+	addRaw(t, b.Store, "s", "future.kind", `{"of":["a",{"later":"version"}]}`)
+	b.Start()
+	if _, err := b.Host.Log.Verify(t.Context(), "s"); err != nil {
 		t.Fatal(err)
 	}
-	v := b.resume("s")
-	b.send("s", event.InputAcceptedData{Prompt: "Reply with exactly: HELLO"})
-	v.await(t, 0, event.SessionIdle)
-	if got := lastAnswer(t, b.verify("s")); got != "HELLO" {
+	v := b.Resume("s", session.Resume{}, &session.Client{})
+	b.Send("s", event.InputAcceptedData{Prompt: "Reply with exactly: HELLO"})
+	v.Await(t, 0, event.SessionIdle)
+	if got := lastAnswer(t, b.Verify("s")); got != "HELLO" {
 		t.Errorf("answer = %q", got)
 	}
 }
 
 func TestVerifyingLiftsTheQuarantineOfASessionThatIsWhole(t *testing.T) {
-	b := newBench(t, offline.Model{})
-	b.create("s", &session.Client{})
-	b.host.Close()
-	if err := b.store.Quarantine(t.Context(), "s", &eventlog.Damage{Seq: 2, Reason: "an older version could not read it"}); err != nil {
+	b := sessiontest.New(t, offline.Model{})
+	b.Create("s", &session.Client{})
+	b.Host.Close()
+	if err := b.Store.Quarantine(t.Context(), "s", &eventlog.Damage{Seq: 2, Reason: "an older version could not read it"}); err != nil {
 		t.Fatal(err)
 	}
-	b.start()
-	if _, err := b.host.Status(t.Context(), "s"); err == nil {
+	b.Start()
+	if _, err := b.Host.Status(t.Context(), "s"); err == nil {
 		t.Fatal("a quarantined session was opened")
 	}
-	if end, err := b.host.Log.Verify(t.Context(), "s"); err != nil || end.Seq != 2 {
+	if end, err := b.Host.Log.Verify(t.Context(), "s"); err != nil || end.Seq != 2 {
 		t.Fatalf("verify = %v, %v", end, err)
 	}
-	v := b.resume("s")
-	b.send("s", event.InputAcceptedData{Prompt: "Reply with exactly: HELLO"})
-	v.await(t, 0, event.SessionIdle)
+	v := b.Resume("s", session.Resume{}, &session.Client{})
+	b.Send("s", event.InputAcceptedData{Prompt: "Reply with exactly: HELLO"})
+	v.Await(t, 0, event.SessionIdle)
 }
 
 func TestVerifyingFindsAnEventThatCannotBeRead(t *testing.T) {
-	b := newBench(t, offline.Model{})
-	b.create("s", &session.Client{})
-	b.host.Close()
-	addRaw(t, b.memory, "s", event.SessionConfigured, `{"model":7}`)
-	b.start()
+	b := sessiontest.New(t, offline.Model{})
+	b.Create("s", &session.Client{})
+	b.Host.Close()
+	addRaw(t, b.Unchecked, "s", event.SessionConfigured, `{"model":7}`)
+	b.Start()
 	for range 2 { // the mark is lifted and set again
-		_, err := b.host.Log.Verify(t.Context(), "s")
+		_, err := b.Host.Log.Verify(t.Context(), "s")
 		if d, ok := errors.AsType[*eventlog.Damage](err); !ok || d.Seq != 3 {
 			t.Fatalf("verify = %v, want damage at 3", err)
 		}
-		if s, err := b.store.Session(t.Context(), "s"); err != nil || s.Damage == nil || s.Damage.Seq != 3 {
+		if s, err := b.Store.Session(t.Context(), "s"); err != nil || s.Damage == nil || s.Damage.Seq != 3 {
 			t.Fatalf("session = %+v, %v; want it quarantined", s, err)
 		}
 	}
-	if _, err := b.host.Log.Verify(t.Context(), "none"); !errors.Is(err, session.ErrNotFound) {
+	if _, err := b.Host.Log.Verify(t.Context(), "none"); !errors.Is(err, session.ErrNotFound) {
 		t.Errorf("verify of no session: %v", err)
 	}
 }

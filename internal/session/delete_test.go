@@ -13,6 +13,7 @@ import (
 	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/model/offline"
 	"github.com/abide-run/abide/internal/session"
+	"github.com/abide-run/abide/internal/session/sessiontest"
 )
 
 // outside is what sessions have outside of the store, and the deletions that are under
@@ -106,13 +107,13 @@ func (k killable) Unfinished() ([]session.Deletion, error) {
 	return slices.Collect(maps.Values(k.begun)), nil
 }
 
-// engine starts a host of a bench over what is outside, until ctx is done.
-func (b *bench) engine(o *outside, ctx context.Context, fail error) {
-	k := killable{o, b.store, ctx, fail}
-	b.opts.Forget, b.opts.Deletions = k.forget, k
-	b.host = session.New(k, b.opts)
-	if err := b.host.Start(b.t.Context()); err != nil {
-		b.t.Fatal(err)
+// startEngine starts a host over what is outside, until ctx is done.
+func startEngine(b *sessiontest.Fixture, o *outside, ctx context.Context, fail error) {
+	k := killable{o, b.Store, ctx, fail}
+	b.Options.Forget, b.Options.Deletions = k.forget, k
+	b.Host = session.New(k, b.Options)
+	if err := b.Host.Start(b.T.Context()); err != nil {
+		b.T.Fatal(err)
 	}
 }
 
@@ -123,25 +124,25 @@ func TestADeletionThatIsInterruptedIsFinishedOrNeverWas(t *testing.T) {
 		t.Run(step, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := withAgents(t, offline.Model{})
-				v := b.create("s", &session.Client{})
-				b.send("s", delegate("general-purpose", "Reply with exactly: CHILD"))
-				v.await(t, 0, event.SessionIdle)
-				agent := child(t, b.verify("s"))
-				b.host.Close()
+				v := b.Create("s", &session.Client{})
+				b.Send("s", delegate("general-purpose", "Reply with exactly: CHILD"))
+				v.Await(t, 0, event.SessionIdle)
+				agent := child(t, b.Verify("s"))
+				b.Host.Close()
 
 				o := newOutside("s", agent)
 				o.stopAt = step
 				ctx, kill := context.WithCancel(context.Background())
-				b.engine(o, ctx, nil)
-				killed := b.host
+				startEngine(b, o, ctx, nil)
+				killed := b.Host
 				done := make(chan error, 1)
 				go func() { done <- killed.Delete(context.Background(), "s") }()
 				<-o.reached
 
-				b.engine(o, context.Background(), nil)
+				startEngine(b, o, context.Background(), nil)
 				synctest.Wait()
 				for _, id := range []event.SessionID{"s", agent} {
-					if _, err := b.store.Session(t.Context(), id); errors.Is(err, eventlog.ErrNotFound) == exists {
+					if _, err := b.Store.Session(t.Context(), id); errors.Is(err, eventlog.ErrNotFound) == exists {
 						t.Errorf("session %s: %v, want it to exist: %v", id, err, exists)
 					}
 					if o.left[id] != exists {
@@ -164,24 +165,24 @@ func TestADeletionThatIsInterruptedIsFinishedOrNeverWas(t *testing.T) {
 func TestADeletionFailsOnlyIfTheSessionIsStillThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broken := errors.New("the disk is broken")
-		b := newBench(t, offline.Model{})
-		b.create("s", &session.Client{})
-		b.host.Close()
+		b := sessiontest.New(t, offline.Model{})
+		b.Create("s", &session.Client{})
+		b.Host.Close()
 		o := newOutside("s")
 		o.fail = broken
-		b.engine(o, context.Background(), broken) // the store says so after it has deleted
-		if err := b.host.Delete(t.Context(), "s"); err != nil {
+		startEngine(b, o, context.Background(), broken) // the store says so after it has deleted
+		if err := b.Host.Delete(t.Context(), "s"); err != nil {
 			t.Errorf("err = %v, and the session is gone", err)
 		}
 		if !o.left["s"] || len(o.begun) != 1 {
 			t.Errorf("%v is left, %v is unfinished", o.left, o.begun)
 		}
-		if err := b.host.Delete(t.Context(), "s"); !errors.Is(err, session.ErrNotFound) {
+		if err := b.Host.Delete(t.Context(), "s"); !errors.Is(err, session.ErrNotFound) {
 			t.Errorf("a second time: %v", err)
 		}
-		b.host.Close()
+		b.Host.Close()
 		o.fail = nil
-		b.engine(o, context.Background(), nil)
+		startEngine(b, o, context.Background(), nil)
 		synctest.Wait()
 		if o.left["s"] || len(o.begun) > 0 {
 			t.Errorf("%v is left, %v is unfinished", o.left, o.begun)
@@ -191,18 +192,18 @@ func TestADeletionFailsOnlyIfTheSessionIsStillThere(t *testing.T) {
 
 // A store that refuses leaves the session as it is, and nothing to be finished.
 func TestADeletionThatTheStoreRefusesLeavesEverything(t *testing.T) {
-	b := newBench(t, offline.Model{})
-	b.create("s", &session.Client{})
-	b.host.Close()
+	b := sessiontest.New(t, offline.Model{})
+	b.Create("s", &session.Client{})
+	b.Host.Close()
 	o := newOutside("s")
-	b.engine(o, context.Background(), nil)
-	b.host.Close()
-	refusing := refusingStore{b.store}
-	b.host = session.New(refusing, b.opts)
-	if err := b.host.Delete(t.Context(), "s"); !errors.Is(err, errRefused) {
+	startEngine(b, o, context.Background(), nil)
+	b.Host.Close()
+	refusing := refusingStore{b.Store}
+	b.Host = session.New(refusing, b.Options)
+	if err := b.Host.Delete(t.Context(), "s"); !errors.Is(err, errRefused) {
 		t.Errorf("err = %v", err)
 	}
-	if _, err := b.host.Info(t.Context(), "s"); err != nil || !o.left["s"] || len(o.begun) > 0 {
+	if _, err := b.Host.Info(t.Context(), "s"); err != nil || !o.left["s"] || len(o.begun) > 0 {
 		t.Errorf("%v; %v is left, %v is unfinished", err, o.left, o.begun)
 	}
 }
@@ -215,18 +216,18 @@ func (refusingStore) Delete(context.Context, event.SessionID) error { return err
 
 // A new session has nothing of a deleted one that had the same name.
 func TestANewSessionHasNoSecretOfADeletedOne(t *testing.T) {
-	b := newBench(t, offline.Model{})
-	if _, err := b.host.Create(t.Context(), "s", session.Spec{Env: []string{"KEY=old"}}, &session.Client{Viewer: newViewer()}); err != nil {
+	b := sessiontest.New(t, offline.Model{})
+	if _, err := b.Host.Create(t.Context(), "s", session.Spec{Env: []string{"KEY=old"}}, &session.Client{Viewer: sessiontest.NewViewer()}); err != nil {
 		t.Fatal(err)
 	}
-	if env, err := b.host.Settings.Environment(t.Context(), "s"); err != nil || len(env) != 1 {
+	if env, err := b.Host.Settings.Environment(t.Context(), "s"); err != nil || len(env) != 1 {
 		t.Fatalf("%q, %v", env, err)
 	}
-	if err := b.host.Delete(t.Context(), "s"); err != nil {
+	if err := b.Host.Delete(t.Context(), "s"); err != nil {
 		t.Fatal(err)
 	}
-	b.create("s", &session.Client{})
-	if env, err := b.host.Settings.Environment(t.Context(), "s"); err != nil || len(env) > 0 {
+	b.Create("s", &session.Client{})
+	if env, err := b.Host.Settings.Environment(t.Context(), "s"); err != nil || len(env) > 0 {
 		t.Errorf("%q, %v", env, err)
 	}
 }
@@ -237,11 +238,11 @@ func TestADeletionEndsTheCompactionUnderWay(t *testing.T) {
 	s.say("first")
 	done := make(chan event.CompactionCompleteData, 1)
 	go func() {
-		d, _ := s.host.Context.Compact(context.Background(), "s", session.Squeeze{})
+		d, _ := s.Host.Context.Compact(context.Background(), "s", session.Squeeze{})
 		done <- d
 	}()
-	_, s.n = s.v.await(t, s.n, event.CompactionStart)
-	if err := s.host.Delete(t.Context(), "s"); err != nil {
+	_, s.n = s.v.Await(t, s.n, event.CompactionStart)
+	if err := s.Host.Delete(t.Context(), "s"); err != nil {
 		t.Fatal(err)
 	}
 	if d := <-done; d.Outcome != "failed" || d.Cause != event.CauseInterrupted {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/session"
+	"github.com/abide-run/abide/internal/session/sessiontest"
 )
 
 // What ends together is told together, in a turn of its own. What ends when that
@@ -14,30 +15,30 @@ import (
 func TestTasksThatEndTogetherWakeAnIdleSessionOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, c, j := &told{}, newChores(), &job{}
-		b := newBench(t, m, j)
-		b.opts.Tasks = c
-		b.restart()
-		v := b.create("s", &session.Client{})
+		b := sessiontest.New(t, m, j)
+		b.Options.Tasks = c
+		b.Restart()
+		v := b.Create("s", &session.Client{})
 		prompt := "Call job with value '0'"
 		for i := range 10 {
 			prompt += fmt.Sprintf(", job with value '%d'", i+1)
 		}
-		b.send("s", event.InputAcceptedData{Prompt: prompt})
-		v.await(t, 0, event.SessionIdle)
-		asked, shown := len(m.reqs), len(v.kinds())
+		b.Send("s", event.InputAcceptedData{Prompt: prompt})
+		v.Await(t, 0, event.SessionIdle)
+		asked, shown := len(m.reqs), len(v.Kinds())
 		for i := range 10 {
 			c.of(j.key(i)) <- ended(j.key(i), fmt.Sprintf("NEWS %d.", i))
 		}
-		v.await(t, shown, event.SessionIdle)
+		v.Await(t, shown, event.SessionIdle)
 		if len(m.reqs) != asked+1 || notices(m.last(), "NEWS") != 10 {
 			t.Errorf("the model reads %d news in %d requests, want 10 in one", notices(m.last(), "NEWS"), len(m.reqs)-asked)
 		}
-		shown = len(v.kinds())
+		shown = len(v.Kinds())
 		c.of(j.key(10)) <- ended(j.key(10), "NEWS 10.")
-		v.await(t, shown, event.SessionIdle)
+		v.Await(t, shown, event.SessionIdle)
 		if len(m.reqs) != asked+2 || notices(m.last(), "NEWS") != 11 {
 			t.Errorf("the model reads %d news in %d requests, want 11 in two", notices(m.last(), "NEWS"), len(m.reqs)-asked)
 		}
-		b.host.Close()
+		b.Host.Close()
 	})
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/model/offline"
 	"github.com/abide-run/abide/internal/session"
+	"github.com/abide-run/abide/internal/session/sessiontest"
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/turn"
 )
@@ -69,13 +70,13 @@ func (e *ears) count(kind string) int {
 const useAct = "Use act with value 'x', then reply with the result"
 
 // act runs one turn that calls act, and returns the log.
-func act(t *testing.T, e *ears, c *counter) (*bench, []event.Event) {
+func act(t testing.TB, e *ears, c *counter) (*sessiontest.Fixture, []event.Event) {
 	t.Helper()
-	b := newBench(t, offline.Model{}, c)
-	v := b.create("s", &session.Client{Hook: e.hook})
-	b.send("s", event.InputAcceptedData{Prompt: useAct})
-	v.await(t, 0, event.SessionIdle)
-	return b, b.verify("s")
+	b := sessiontest.New(t, offline.Model{}, c)
+	v := b.Create("s", &session.Client{Hook: e.hook})
+	b.Send("s", event.InputAcceptedData{Prompt: useAct})
+	v.Await(t, 0, event.SessionIdle)
+	return b, b.Verify("s")
 }
 
 func TestHooksAreAskedInOrderAndRecorded(t *testing.T) {
@@ -157,20 +158,20 @@ func TestAHookIsAskedAboutToolsThatDoNotExist(t *testing.T) {
 
 func TestAHookChangesTheArgumentsOfAClientsTool(t *testing.T) {
 	m := &told{}
-	b := newBench(t, m)
+	b := sessiontest.New(t, m)
 	e := &ears{says: map[string]string{event.HookPreToolUse: `{"permissionDecision":"allow","modifiedArgs":{"value":"y"}}`}}
-	v := b.create("s", &session.Client{Hook: e.hook, Tools: external("act")})
-	b.send("s", event.InputAcceptedData{Prompt: useAct})
-	asked, _ := v.await(t, 0, event.ExternalAsked)
+	v := b.Create("s", &session.Client{Hook: e.hook, Tools: external("act")})
+	b.Send("s", event.InputAcceptedData{Prompt: useAct})
+	asked, _ := v.Await(t, 0, event.ExternalAsked)
 	d, _ := event.As[event.ExternalAskedData](asked)
 	if string(d.Arguments) != `{"value":"y"}` {
 		t.Errorf("arguments = %s", d.Arguments)
 	}
-	if _, err := b.host.Answer(t.Context(), "s", turn.Answer{RequestID: d.RequestID, External: &turn.ExternalResult{Text: "done"}}); err != nil {
+	if _, err := b.Host.Answer(t.Context(), "s", turn.Answer{RequestID: d.RequestID, External: &turn.ExternalResult{Text: "done"}}); err != nil {
 		t.Fatal(err)
 	}
-	v.await(t, 0, event.SessionIdle)
-	if e.count(event.HookPostToolUse) != 1 || lastAnswer(t, b.verify("s")) != "done" {
+	v.Await(t, 0, event.SessionIdle)
+	if e.count(event.HookPostToolUse) != 1 || lastAnswer(t, b.Verify("s")) != "done" {
 		t.Errorf("asked %v", e.asked)
 	}
 	checkArguments := func(when string) {
@@ -180,20 +181,20 @@ func TestAHookChangesTheArgumentsOfAClientsTool(t *testing.T) {
 		}
 	}
 	checkArguments("afterwards")
-	b.restart()
-	v = b.resume("s")
-	b.send("s", event.InputAcceptedData{Prompt: "Reply with exactly: OK"})
-	v.await(t, 0, event.SessionIdle)
+	b.Restart()
+	v = b.Resume("s", session.Resume{}, &session.Client{})
+	b.Send("s", event.InputAcceptedData{Prompt: "Reply with exactly: OK"})
+	v.Await(t, 0, event.SessionIdle)
 	checkArguments("after a restart")
 }
 
 func TestHooksOfPrompts(t *testing.T) {
 	run := func(says map[string]string) string {
-		b := newBench(t, offline.Model{})
-		v := b.create("s", &session.Client{Hook: (&ears{says: says}).hook})
-		b.send("s", event.InputAcceptedData{Prompt: "Reply with exactly: PLAIN"})
-		v.await(t, 0, event.SessionIdle)
-		return lastAnswer(t, b.verify("s"))
+		b := sessiontest.New(t, offline.Model{})
+		v := b.Create("s", &session.Client{Hook: (&ears{says: says}).hook})
+		b.Send("s", event.InputAcceptedData{Prompt: "Reply with exactly: PLAIN"})
+		v.Await(t, 0, event.SessionIdle)
+		return lastAnswer(t, b.Verify("s"))
 	}
 	for _, test := range []struct{ kind, say, want string }{
 		{event.HookPromptSubmitted, `{"modifiedPrompt":"Reply with exactly: CHANGED"}`, "CHANGED"},
@@ -209,16 +210,16 @@ func TestHooksOfPrompts(t *testing.T) {
 
 func TestAHookLetsTheTurnGoOn(t *testing.T) {
 	e := &ears{says: map[string]string{event.HookAgentStop: `{"decision":"block","reason":"Reply with exactly: MORE"}`}}
-	b := newBench(t, offline.Model{})
-	v := b.create("s", &session.Client{Hook: func(ctx context.Context, id event.SessionID, kind string, input json.RawMessage) (json.RawMessage, error) {
+	b := sessiontest.New(t, offline.Model{})
+	v := b.Create("s", &session.Client{Hook: func(ctx context.Context, id event.SessionID, kind string, input json.RawMessage) (json.RawMessage, error) {
 		if strings.Contains(string(input), `"stop_hook_active":true`) {
 			return nil, nil
 		}
 		return e.hook(ctx, id, kind, input)
 	}})
-	b.send("s", event.InputAcceptedData{Prompt: "Reply with exactly: ONE"})
-	v.await(t, 0, event.SessionIdle)
-	events := b.verify("s")
+	b.Send("s", event.InputAcceptedData{Prompt: "Reply with exactly: ONE"})
+	v.Await(t, 0, event.SessionIdle)
+	events := b.Verify("s")
 	if got := lastAnswer(t, events); got != "MORE" {
 		t.Errorf("answer = %q", got)
 	}
@@ -261,12 +262,12 @@ func TestAHookHasASayInGivingUp(t *testing.T) {
 		{`{"errorHandling":"retry","retryCount":1000}`, 1000, ""},
 		{`{"errorHandling":"abort"}`, 1, ""},
 	} {
-		b := newBench(t, &grumpy{fails: test.fails})
+		b := sessiontest.New(t, &grumpy{fails: test.fails})
 		e := &ears{says: map[string]string{event.HookErrorOccurred: test.say}}
-		v := b.create("s", &session.Client{Hook: e.hook})
-		b.send("s", event.InputAcceptedData{Prompt: "hello"})
-		v.await(t, 0, event.SessionIdle)
-		events := b.verify("s")
+		v := b.Create("s", &session.Client{Hook: e.hook})
+		b.Send("s", event.InputAcceptedData{Prompt: "hello"})
+		v.Await(t, 0, event.SessionIdle)
+		events := b.Verify("s")
 		if got := lastAnswer(t, events); got != test.answer {
 			t.Errorf("%s: answer = %q, want %q", test.say, got, test.answer)
 		}
@@ -279,57 +280,57 @@ func TestAHookHasASayInGivingUp(t *testing.T) {
 func TestARecordedDecisionIsNotAskedForAgain(t *testing.T) {
 	began := make(chan struct{})
 	c := &counter{name: "act", ask: true, replay: tool.Keyed, block: began}
-	b := newBench(t, offline.Model{}, c)
+	b := sessiontest.New(t, offline.Model{}, c)
 	e := &ears{says: map[string]string{event.HookPreToolUse: `{"permissionDecision":"allow"}`}}
-	b.create("s", &session.Client{Hook: e.hook})
-	b.send("s", event.InputAcceptedData{Prompt: useAct})
+	b.Create("s", &session.Client{Hook: e.hook})
+	b.Send("s", event.InputAcceptedData{Prompt: useAct})
 	<-began
-	b.restart()
+	b.Restart()
 	again := &ears{}
-	v := newViewer()
-	view, err := b.host.Attach(t.Context(), "s", &session.Client{Viewer: v, Hook: again.hook}, 0)
+	v := sessiontest.NewViewer()
+	view, err := b.Host.Attach(t.Context(), "s", &session.Client{Viewer: v, Hook: again.hook}, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := view.CatchUp(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	v.await(t, 0, event.SessionIdle)
+	v.Await(t, 0, event.SessionIdle)
 	if n := e.count(event.HookPreToolUse) + again.count(event.HookPreToolUse); n != 1 {
 		t.Errorf("preToolUse was asked %d times, want 1", n)
 	}
-	if got := lastAnswer(t, b.verify("s")); got != "ran" {
+	if got := lastAnswer(t, b.Verify("s")); got != "ran" {
 		t.Errorf("answer = %q", got)
 	}
 }
 
 func TestAResultIsKeptWhileAHookIsAskedAboutIt(t *testing.T) {
 	c := &counter{name: "act"}
-	b := newBench(t, offline.Model{}, c)
+	b := sessiontest.New(t, offline.Model{}, c)
 	heard := make(chan string, 16)
 	e := &ears{stuck: map[string]bool{event.HookPostToolUse: true}, heard: heard}
-	b.create("s", &session.Client{Hook: e.hook})
-	b.send("s", event.InputAcceptedData{Prompt: useAct})
+	b.Create("s", &session.Client{Hook: e.hook})
+	b.Send("s", event.InputAcceptedData{Prompt: useAct})
 	for kind := range heard {
 		if kind == event.HookPostToolUse {
 			break
 		}
 	}
-	b.restart()
+	b.Restart()
 	again := &ears{says: map[string]string{event.HookPostToolUse: `{"additionalContext":"seen"}`}}
-	v := newViewer()
-	view, err := b.host.Attach(t.Context(), "s", &session.Client{Viewer: v, Hook: again.hook}, 0)
+	v := sessiontest.NewViewer()
+	view, err := b.Host.Attach(t.Context(), "s", &session.Client{Viewer: v, Hook: again.hook}, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := view.CatchUp(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	v.await(t, 0, event.SessionIdle)
+	v.Await(t, 0, event.SessionIdle)
 	if c.runs != 1 || again.count(event.HookPostToolUse) != 1 {
 		t.Errorf("%d runs, asked %v", c.runs, again.asked)
 	}
-	if got := lastAnswer(t, b.verify("s")); got != "ran\n\nseen" {
+	if got := lastAnswer(t, b.Verify("s")); got != "ran\n\nseen" {
 		t.Errorf("answer = %q", got)
 	}
 }
@@ -349,18 +350,18 @@ func TestAHookThatNobodyAnswersCountsAsAbsent(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := &counter{name: "act"}
-				b := newBench(t, offline.Model{}, c)
-				defer b.host.Close()
-				v := b.create("s", &session.Client{Hook: test.ears.hook})
+				b := sessiontest.New(t, offline.Model{}, c)
+				defer b.Host.Close()
+				v := b.Create("s", &session.Client{Hook: test.ears.hook})
 				started := time.Now()
-				b.send("s", event.InputAcceptedData{Prompt: useAct})
+				b.Send("s", event.InputAcceptedData{Prompt: useAct})
 				synctest.Wait()
 				time.Sleep(5 * time.Minute)
-				v.await(t, 0, event.SessionIdle)
+				v.Await(t, 0, event.SessionIdle)
 				if c.runs != 1 {
 					t.Errorf("the tool ran %d times, want 1", c.runs)
 				}
-				events := b.verify("s")
+				events := b.Verify("s")
 				head, err := events[len(events)-1].Head()
 				if took := head.Time.Sub(started); err != nil || took < test.least || took > test.least+time.Second {
 					t.Errorf("it took %s, want %s", took, test.least)
@@ -373,8 +374,8 @@ func TestAHookThatNobodyAnswersCountsAsAbsent(t *testing.T) {
 func TestAHookWaitsForTheClientThatVanishedAndIsPutToItAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &counter{name: "act", ask: true}
-		b := newBench(t, offline.Model{}, c)
-		defer b.host.Close()
+		b := sessiontest.New(t, offline.Model{}, c)
+		defer b.Host.Close()
 		lost := &session.Client{}
 		vanish := func(ctx context.Context, _ event.SessionID, kind string, _ json.RawMessage) (json.RawMessage, error) {
 			if kind == event.HookPreToolUse {
@@ -383,59 +384,59 @@ func TestAHookWaitsForTheClientThatVanishedAndIsPutToItAgain(t *testing.T) {
 			return nil, nil
 		}
 		lost.Hook = vanish
-		b.create("s", lost)
-		b.send("s", event.InputAcceptedData{Prompt: useAct})
+		b.Create("s", lost)
+		b.Send("s", event.InputAcceptedData{Prompt: useAct})
 		synctest.Wait()
-		b.host.Detach("s", lost, true)
+		b.Host.Detach("s", lost, true)
 		time.Sleep(time.Second) // within the grace time
 		e := &ears{says: map[string]string{event.HookPreToolUse: `{"permissionDecision":"allow"}`}}
-		v := newViewer()
-		view, err := b.host.Attach(t.Context(), "s", &session.Client{Viewer: v, Hook: e.hook}, 0)
+		v := sessiontest.NewViewer()
+		view, err := b.Host.Attach(t.Context(), "s", &session.Client{Viewer: v, Hook: e.hook}, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := view.CatchUp(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		v.await(t, 0, event.SessionIdle)
+		v.Await(t, 0, event.SessionIdle)
 		if e.count(event.HookPreToolUse) != 1 || c.runs != 1 {
 			t.Errorf("asked %v, %d runs", e.asked, c.runs)
 		}
-		b.verify("s")
+		b.Verify("s")
 	})
 }
 
 func TestAHookHoldsUpNobodyElse(t *testing.T) {
-	b := newBench(t, offline.Model{})
+	b := sessiontest.New(t, offline.Model{})
 	heard := make(chan string, 16)
-	b.create("stuck", &session.Client{Hook: (&ears{stuck: map[string]bool{event.HookPromptSubmitted: true}, heard: heard}).hook})
-	b.send("stuck", event.InputAcceptedData{Prompt: "Reply with exactly: LATER"})
+	b.Create("stuck", &session.Client{Hook: (&ears{stuck: map[string]bool{event.HookPromptSubmitted: true}, heard: heard}).hook})
+	b.Send("stuck", event.InputAcceptedData{Prompt: "Reply with exactly: LATER"})
 	<-heard
-	v := b.create("free", &session.Client{})
-	b.send("free", event.InputAcceptedData{Prompt: "Reply with exactly: NOW"})
-	v.await(t, 0, event.SessionIdle)
+	v := b.Create("free", &session.Client{})
+	b.Send("free", event.InputAcceptedData{Prompt: "Reply with exactly: NOW"})
+	v.Await(t, 0, event.SessionIdle)
 }
 
 func TestAbortEndsOpenHooks(t *testing.T) {
-	b := newBench(t, offline.Model{}, &counter{name: "act"})
+	b := sessiontest.New(t, offline.Model{}, &counter{name: "act"})
 	heard := make(chan string, 64)
 	e := &ears{stuck: map[string]bool{event.HookPreToolUse: true}, heard: heard}
-	v := b.create("s", &session.Client{Hook: e.hook})
-	b.send("s", event.InputAcceptedData{Prompt: useAct})
+	v := b.Create("s", &session.Client{Hook: e.hook})
+	b.Send("s", event.InputAcceptedData{Prompt: useAct})
 	for kind := range heard {
 		if kind == event.HookPreToolUse {
 			break
 		}
 	}
-	if err := b.host.Abort(t.Context(), "s", "user_initiated"); err != nil {
+	if err := b.Host.Abort(t.Context(), "s", "user_initiated"); err != nil {
 		t.Fatal(err)
 	}
-	v.await(t, 0, event.SessionIdle)
+	v.Await(t, 0, event.SessionIdle)
 	if !strings.Contains(e.input[event.HookSessionEnd], `"reason":"abort"`) {
 		t.Errorf("sessionEnd was told %s", e.input[event.HookSessionEnd])
 	}
 	open := 0
-	for _, ev := range b.verify("s") {
+	for _, ev := range b.Verify("s") {
 		switch ev.Type {
 		case event.HookStart:
 			open++
@@ -450,15 +451,15 @@ func TestAbortEndsOpenHooks(t *testing.T) {
 
 func TestSeveralClientsAreHeardAndTheStrictestDecides(t *testing.T) {
 	c := &counter{name: "act", ask: true}
-	b := newBench(t, offline.Model{}, c)
-	v := b.create("s", &session.Client{Hook: (&ears{says: map[string]string{event.HookPreToolUse: `{"permissionDecision":"deny","permissionDecisionReason":"mine"}`}}).hook})
+	b := sessiontest.New(t, offline.Model{}, c)
+	v := b.Create("s", &session.Client{Hook: (&ears{says: map[string]string{event.HookPreToolUse: `{"permissionDecision":"deny","permissionDecisionReason":"mine"}`}}).hook})
 	other := &ears{says: map[string]string{event.HookPreToolUse: `{"permissionDecision":"allow","permissionDecisionReason":"fine"}`}}
-	if _, err := b.host.Attach(t.Context(), "s", &session.Client{Viewer: newViewer(), Hook: other.hook}, 0); err != nil {
+	if _, err := b.Host.Attach(t.Context(), "s", &session.Client{Viewer: sessiontest.NewViewer(), Hook: other.hook}, 0); err != nil {
 		t.Fatal(err)
 	}
-	b.send("s", event.InputAcceptedData{Prompt: useAct})
-	v.await(t, 0, event.SessionIdle)
-	if got := lastAnswer(t, b.verify("s")); c.runs != 0 || !strings.Contains(got, "hook: mine") {
+	b.Send("s", event.InputAcceptedData{Prompt: useAct})
+	v.Await(t, 0, event.SessionIdle)
+	if got := lastAnswer(t, b.Verify("s")); c.runs != 0 || !strings.Contains(got, "hook: mine") {
 		t.Errorf("%d runs, answer = %q", c.runs, got)
 	}
 }
@@ -481,22 +482,22 @@ func (s *stumbling) Append(ctx context.Context, id event.SessionID, b eventlog.B
 
 func TestAHookIsStoredBeforeItIsAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, offline.Model{})
-		b.host.Close()
-		b.store = &stumbling{Store: b.store}
-		b.start()
-		defer b.host.Close()
+		b := sessiontest.New(t, offline.Model{})
+		b.Host.Close()
+		b.Store = &stumbling{Store: b.Store}
+		b.Start()
+		defer b.Host.Close()
 		e := &ears{}
-		v := b.create("s", &session.Client{Hook: e.hook})
-		if _, err := b.host.Send(t.Context(), "s", event.InputAcceptedData{Prompt: "Reply with exactly: OK"}); err == nil {
+		v := b.Create("s", &session.Client{Hook: e.hook})
+		if _, err := b.Host.Send(t.Context(), "s", event.InputAcceptedData{Prompt: "Reply with exactly: OK"}); err == nil {
 			t.Fatal("what could not be stored was accepted")
 		}
 		synctest.Wait()
 		if n := e.count(event.HookPromptSubmitted); n != 0 {
 			t.Errorf("a hook was asked %d times that is not stored", n)
 		}
-		b.send("s", event.InputAcceptedData{Prompt: "Reply with exactly: OK"})
-		v.await(t, 0, event.SessionIdle)
+		b.Send("s", event.InputAcceptedData{Prompt: "Reply with exactly: OK"})
+		v.Await(t, 0, event.SessionIdle)
 		if n := e.count(event.HookPromptSubmitted); n != 1 {
 			t.Errorf("it was asked %d times", n)
 		}
@@ -504,22 +505,22 @@ func TestAHookIsStoredBeforeItIsAsked(t *testing.T) {
 }
 
 func TestSessionStartIsOfTheFirstTurnAlone(t *testing.T) {
-	b := newBench(t, offline.Model{})
-	v := b.create("s", &session.Client{})
-	b.send("s", event.InputAcceptedData{Prompt: "Reply with exactly: ONE"})
-	v.await(t, 0, event.SessionIdle)
+	b := sessiontest.New(t, offline.Model{})
+	v := b.Create("s", &session.Client{})
+	b.Send("s", event.InputAcceptedData{Prompt: "Reply with exactly: ONE"})
+	v.Await(t, 0, event.SessionIdle)
 	e := &ears{}
-	late := newViewer()
-	view, err := b.host.Attach(t.Context(), "s", &session.Client{Viewer: late, Hook: e.hook}, 1000)
+	late := sessiontest.NewViewer()
+	view, err := b.Host.Attach(t.Context(), "s", &session.Client{Viewer: late, Hook: e.hook}, 1000)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := view.CatchUp(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	b.send("s", event.InputAcceptedData{Prompt: "Reply with exactly: TWO"})
-	_, at := v.await(t, 0, event.SessionIdle)
-	v.await(t, at, event.SessionIdle)
+	b.Send("s", event.InputAcceptedData{Prompt: "Reply with exactly: TWO"})
+	_, at := v.Await(t, 0, event.SessionIdle)
+	v.Await(t, at, event.SessionIdle)
 	if n := e.count(event.HookSessionStart); n != 0 || e.count(event.HookPromptSubmitted) != 1 {
 		t.Errorf("asked %v", e.asked)
 	}

@@ -8,55 +8,56 @@ import (
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/model/offline"
 	"github.com/abide-run/abide/internal/session"
+	"github.com/abide-run/abide/internal/session/sessiontest"
 	"github.com/abide-run/abide/internal/turn"
 )
 
 func anything(event.Type) bool { return true }
 
 func TestTheAttemptsOfAQuestionOutliveTheRuntime(t *testing.T) {
-	b := newBench(t, offline.Model{}, &counter{name: "act", ask: true})
-	v := b.create("s", &session.Client{Permission: true})
-	b.send("s", event.InputAcceptedData{Prompt: "Use act with value 'x', then reply with the result"})
-	asked, _ := v.await(t, 0, event.PermissionAsked)
+	b := sessiontest.New(t, offline.Model{}, &counter{name: "act", ask: true})
+	v := b.Create("s", &session.Client{Permission: true})
+	b.Send("s", event.InputAcceptedData{Prompt: "Use act with value 'x', then reply with the result"})
+	asked, _ := v.Await(t, 0, event.PermissionAsked)
 	d, _ := event.As[event.PermissionAskedData](asked)
 	for want := 2; want <= 4; want++ {
-		open, err := b.host.Questions.Open(t.Context(), "s", anything)
+		open, err := b.Host.Questions.Open(t.Context(), "s", anything)
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := b.host.Questions.Redeliver(t.Context(), "s", open)
+		again, err := b.Host.Questions.Redeliver(t.Context(), "s", open)
 		if err != nil || len(again) != 1 || again[0].RequestID != d.RequestID || again[0].Attempt != want {
 			t.Fatalf("put again is %+v, %v; want %s with attempt %d", again, err, d.RequestID, want)
 		}
-		b.restart()
+		b.Restart()
 	}
-	open, err := b.host.Questions.Open(t.Context(), "s", anything)
+	open, err := b.Host.Questions.Open(t.Context(), "s", anything)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.host.Answer(t.Context(), "s", turn.Answer{RequestID: d.RequestID, Permission: &turn.Decision{Kind: turn.ApproveOnce}}); err != nil {
+	if _, err := b.Host.Answer(t.Context(), "s", turn.Answer{RequestID: d.RequestID, Permission: &turn.Decision{Kind: turn.ApproveOnce}}); err != nil {
 		t.Fatal(err)
 	}
-	if again, err := b.host.Questions.Redeliver(t.Context(), "s", open); err != nil || len(again) > 0 {
+	if again, err := b.Host.Questions.Redeliver(t.Context(), "s", open); err != nil || len(again) > 0 {
 		t.Errorf("what is closed is put again: %+v, %v", again, err)
 	}
 	awaitIdle(t, b, "s")
-	b.verify("s")
+	b.Verify("s")
 }
 
 func TestACallIsJudgedByWhatIsAllowedThereNow(t *testing.T) {
 	tool := &counter{name: "act", ask: true}
-	b := newBench(t, offline.Model{}, tool)
+	b := sessiontest.New(t, offline.Model{}, tool)
 	var mu sync.Mutex
 	var rules []event.Rule
 	var fault error
-	b.opts.Standing = func(string) (string, []event.Rule, error) {
+	b.Options.Standing = func(string) (string, []event.Rule, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		return "there", rules, fault
 	}
-	b.restart()
-	v := b.create("s", &session.Client{Permission: true})
+	b.Restart()
+	v := b.Create("s", &session.Client{Permission: true})
 	at := 0
 	allow := []event.Rule{{Kind: "shell"}}
 	for _, test := range []struct {
@@ -76,22 +77,22 @@ func TestACallIsJudgedByWhatIsAllowedThereNow(t *testing.T) {
 		rules, fault = test.rules, test.fault
 		mu.Unlock()
 		before := tool.runs
-		b.send("s", event.InputAcceptedData{Prompt: "Use act with value 'x', then reply with the result"})
+		b.Send("s", event.InputAcceptedData{Prompt: "Use act with value 'x', then reply with the result"})
 		kind := event.PermissionAsked
 		if test.runs {
 			kind = event.SessionIdle
 		}
 		var e event.Event
-		if e, at = v.await(t, at, kind); !test.runs {
+		if e, at = v.Await(t, at, kind); !test.runs {
 			d, _ := event.As[event.PermissionAskedData](e)
-			if _, err := b.host.Answer(t.Context(), "s", turn.Answer{RequestID: d.RequestID, Permission: &turn.Decision{Kind: turn.UserNotAvailable}}); err != nil {
+			if _, err := b.Host.Answer(t.Context(), "s", turn.Answer{RequestID: d.RequestID, Permission: &turn.Decision{Kind: turn.UserNotAvailable}}); err != nil {
 				t.Fatal(err)
 			}
-			_, at = v.await(t, at, event.SessionIdle)
+			_, at = v.Await(t, at, event.SessionIdle)
 		}
 		if ran := tool.runs > before; ran != test.runs {
 			t.Errorf("%s: the tool ran is %v", test.name, ran)
 		}
 	}
-	b.verify("s")
+	b.Verify("s")
 }

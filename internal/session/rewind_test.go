@@ -16,6 +16,7 @@ import (
 	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/model/offline"
 	"github.com/abide-run/abide/internal/session"
+	"github.com/abide-run/abide/internal/session/sessiontest"
 	"github.com/abide-run/abide/internal/tool"
 )
 
@@ -34,18 +35,18 @@ func (u *undoer) undo(id event.SessionID, undone func(string) bool, look bool) (
 }
 
 // rewindable is a session with two turns, the second of which made a call.
-func rewindable(t *testing.T, u *undoer) (*bench, *viewer, string, *counter) {
+func rewindable(t testing.TB, u *undoer) (*sessiontest.Fixture, *sessiontest.Viewer, string, *counter) {
 	c := &counter{name: "act", replay: tool.Keyed}
-	b := newBench(t, offline.Model{}, c)
-	b.opts.Undo = u.undo
-	b.restart()
-	v := b.create("s", &session.Client{})
-	b.send("s", event.InputAcceptedData{Prompt: "Reply with exactly: ONE"})
-	v.await(t, 0, event.SessionIdle)
-	n := len(v.kinds())
-	b.send("s", event.InputAcceptedData{Prompt: "Use act with value 'x'"})
-	v.await(t, n, event.SessionIdle)
-	for _, e := range b.verify("s") {
+	b := sessiontest.New(t, offline.Model{}, c)
+	b.Options.Undo = u.undo
+	b.Restart()
+	v := b.Create("s", &session.Client{})
+	b.Send("s", event.InputAcceptedData{Prompt: "Reply with exactly: ONE"})
+	v.Await(t, 0, event.SessionIdle)
+	n := len(v.Kinds())
+	b.Send("s", event.InputAcceptedData{Prompt: "Use act with value 'x'"})
+	v.Await(t, n, event.SessionIdle)
+	for _, e := range b.Verify("s") {
 		if d, _ := event.As[event.UserMessageData](e); e.Type == event.UserMessage && strings.HasPrefix(d.Content, "Use") {
 			head, _ := e.Head()
 			return b, v, head.ID, c
@@ -59,7 +60,7 @@ func TestRewindTakesFilesBack(t *testing.T) {
 	u := &undoer{}
 	b, _, from, c := rewindable(t, u)
 	var keys []string
-	b.opts.Undo = func(id event.SessionID, undone func(string) bool, look bool) ([]event.RestoredFile, error) {
+	b.Options.Undo = func(id event.SessionID, undone func(string) bool, look bool) ([]event.RestoredFile, error) {
 		for key := range c.keys {
 			if undone(key) {
 				keys = append(keys, key)
@@ -67,9 +68,9 @@ func TestRewindTakesFilesBack(t *testing.T) {
 		}
 		return u.undo(id, undone, look)
 	}
-	b.restart()
+	b.Restart()
 	for _, r := range []session.Rewind{{EventID: from, Look: true}, {EventID: from, Look: true, KeepFiles: true}, {EventID: from}, {EventID: from}} {
-		done, err := b.host.Rewind(t.Context(), "s", r)
+		done, err := b.Host.Rewind(t.Context(), "s", r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,7 +83,7 @@ func TestRewindTakesFilesBack(t *testing.T) {
 		t.Errorf("of %v, %v were taken back", c.keys, keys)
 	}
 	restored := 0
-	for _, e := range b.verify("s") {
+	for _, e := range b.Verify("s") {
 		if e.Type == event.FilesRestored {
 			restored++
 		}
@@ -97,8 +98,8 @@ func TestRewindTakesFilesBack(t *testing.T) {
 func TestFilesAreTakenBackAfterACrash(t *testing.T) {
 	u := &undoer{}
 	b, _, _, _ := rewindable(t, u)
-	b.host.Close()
-	info, err := b.store.Session(t.Context(), "s")
+	b.Host.Close()
+	info, err := b.Store.Session(t.Context(), "s")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,12 +110,12 @@ func TestFilesAreTakenBackAfterACrash(t *testing.T) {
 	hidden.Seq = info.End.Seq + 1
 	active := info.Info
 	active.Active = true
-	end, err := b.store.Append(t.Context(), "s", eventlog.Batch{After: info.End, Events: []event.Event{hidden}, Info: &active})
+	end, err := b.Store.Append(t.Context(), "s", eventlog.Batch{After: info.End, Events: []event.Event{hidden}, Info: &active})
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.start()
-	b.stored("s", end, event.FilesRestored)
+	b.Start()
+	b.AwaitStored("s", end, event.FilesRestored)
 	if want := []string{"s look=false"}; !slices.Equal(u.calls, want) {
 		t.Errorf("undone: %v, want %v", u.calls, want)
 	}
@@ -123,11 +124,11 @@ func TestFilesAreTakenBackAfterACrash(t *testing.T) {
 func TestARewindThatCannotRestoreSaysSo(t *testing.T) {
 	u := &undoer{fail: errors.New("the disk is gone")}
 	b, _, from, _ := rewindable(t, u)
-	_, err := b.host.Rewind(t.Context(), "s", session.Rewind{EventID: from})
+	_, err := b.Host.Rewind(t.Context(), "s", session.Rewind{EventID: from})
 	if err == nil || !strings.Contains(err.Error(), "the disk is gone") {
 		t.Errorf("error = %v", err)
 	}
-	if shown, _ := b.host.Log.Messages(t.Context(), "s"); lastAnswer(t, shown) != "ONE" {
+	if shown, _ := b.Host.Log.Messages(t.Context(), "s"); lastAnswer(t, shown) != "ONE" {
 		t.Errorf("answer = %q, want that of the first turn", lastAnswer(t, shown))
 	}
 }
@@ -152,13 +153,13 @@ func (r reluctant) Run(ctx context.Context, _ tool.Call) (tool.Result, error) {
 func TestFilesAreTakenBackAfterTheLastWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u, r := &undoer{}, reluctant{make(chan struct{}), make(chan struct{})}
-		b := newBench(t, offline.Model{}, r)
-		b.opts.Undo = u.undo
-		b.restart()
-		b.create("s", &session.Client{})
-		b.send("s", event.InputAcceptedData{Prompt: "Use act with value 'x'"})
+		b := sessiontest.New(t, offline.Model{}, r)
+		b.Options.Undo = u.undo
+		b.Restart()
+		b.Create("s", &session.Client{})
+		b.Send("s", event.InputAcceptedData{Prompt: "Use act with value 'x'"})
 		<-r.begun
-		shown, err := b.host.Log.Messages(t.Context(), "s")
+		shown, err := b.Host.Log.Messages(t.Context(), "s")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -168,7 +169,7 @@ func TestFilesAreTakenBackAfterTheLastWrite(t *testing.T) {
 		}
 		done := make(chan error, 1)
 		go func() {
-			_, err := b.host.Rewind(t.Context(), "s", session.Rewind{EventID: head.ID})
+			_, err := b.Host.Rewind(t.Context(), "s", session.Rewind{EventID: head.ID})
 			done <- err
 		}()
 		synctest.Wait()
@@ -179,6 +180,6 @@ func TestFilesAreTakenBackAfterTheLastWrite(t *testing.T) {
 		if err := <-done; err != nil || len(u.calls) != 1 {
 			t.Errorf("undone: %v, %v", u.calls, err)
 		}
-		b.host.Close()
+		b.Host.Close()
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/model/offline"
 	"github.com/abide-run/abide/internal/session"
+	"github.com/abide-run/abide/internal/session/sessiontest"
 	"github.com/abide-run/abide/internal/tool/builtin"
 	"github.com/abide-run/abide/internal/turn"
 )
@@ -93,7 +94,7 @@ func at(url, key string) session.Spec {
 
 // checkKeys checks that no endpoint was told the key of another: the key for
 // http://a is "key of http://a".
-func (g *gateways) checkKeys(t *testing.T) {
+func (g *gateways) checkKeys(t testing.TB) {
 	t.Helper()
 	for _, a := range g.all() {
 		if a.key != "" && a.key != "key of "+a.url {
@@ -137,25 +138,24 @@ func (b *brittle) PutSecrets(ctx context.Context, id event.SessionID, secrets ..
 }
 
 // suspendAtA makes a session whose turn waits for the endpoint http://a.
-func suspendAtA(t *testing.T, b *bench) {
+func suspendAtA(t testing.TB, b *sessiontest.Fixture) {
 	t.Helper()
-	if _, err := b.host.Create(t.Context(), "s", at("http://a", "key of http://a"), nil); err != nil {
+	if _, err := b.Host.Create(t.Context(), "s", at("http://a", "key of http://a"), nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.host.SendWith(t.Context(), "s", event.InputAcceptedData{Prompt: "hello"}, map[string]string{"X-Tenant": "of http://a"}); err != nil {
+	if _, err := b.Host.SendWith(t.Context(), "s", event.InputAcceptedData{Prompt: "hello"}, map[string]string{"X-Tenant": "of http://a"}); err != nil {
 		t.Fatal(err)
 	}
 	synctest.Wait()
-	if err := b.host.Suspend(t.Context(), "s"); err != nil {
+	if err := b.Host.Suspend(t.Context(), "s"); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func newGateways(t *testing.T, store eventlog.Store) (*gateways, *bench) {
+func newGateways(t testing.TB, store eventlog.Store) (*gateways, *sessiontest.Fixture) {
 	g := &gateways{}
-	b := &bench{t: t, store: store, opts: session.Options{Resolve: g.resolve, Version: "test"}}
-	b.start()
-	t.Cleanup(func() { b.host.Close() })
+	b := sessiontest.On(t, store, session.Options{Resolve: g.resolve})
+	b.Start()
 	return g, b
 }
 
@@ -173,7 +173,7 @@ func TestAResumeWithAnotherProviderSendsItOnlyItsOwnKey(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				g, b := newGateways(t, eventlog.NewMemory())
 				suspendAtA(t, b)
-				if _, err := b.host.Resume(t.Context(), "s", session.Resume{Spec: c.spec}, nil); err != nil {
+				if _, err := b.Host.Resume(t.Context(), "s", session.Resume{Spec: c.spec}, nil); err != nil {
 					t.Fatal(err)
 				}
 				synctest.Wait()
@@ -181,10 +181,10 @@ func TestAResumeWithAnotherProviderSendsItOnlyItsOwnKey(t *testing.T) {
 				if got := g.reached("http://b"); got != c.want {
 					t.Errorf("http://b was told %+v, want %+v", got, c.want)
 				}
-				b.restart()
+				b.Restart()
 				synctest.Wait()
 				g.checkKeys(t)
-				b.host.Close()
+				b.Host.Close()
 			})
 		})
 	}
@@ -199,17 +199,17 @@ func TestAKillWhileTheProviderChangesMixesNoKeys(t *testing.T) {
 			store.mu.Lock()
 			store.left = left
 			store.mu.Unlock()
-			_, err := b.host.Resume(t.Context(), "s", session.Resume{Spec: at("http://b", "key of http://b")}, nil)
+			_, err := b.Host.Resume(t.Context(), "s", session.Resume{Spec: at("http://b", "key of http://b")}, nil)
 			if (err == nil) != (left > 0) {
 				t.Errorf("%d writes: err = %v", left, err)
 			}
 			synctest.Wait()
-			b.host.Close()
-			b.store = store.Store
-			b.start()
+			b.Host.Close()
+			b.Store = store.Store
+			b.Start()
 			synctest.Wait()
 			g.checkKeys(t)
-			if _, err := b.host.Resume(t.Context(), "s", session.Resume{}, nil); err != nil {
+			if _, err := b.Host.Resume(t.Context(), "s", session.Resume{}, nil); err != nil {
 				t.Fatal(err)
 			}
 			synctest.Wait()
@@ -217,7 +217,7 @@ func TestAKillWhileTheProviderChangesMixesNoKeys(t *testing.T) {
 			if last := g.all()[len(g.all())-1]; last.key != "key of "+last.url {
 				t.Errorf("after %d writes %s was told %q", left, last.url, last.key)
 			}
-			b.host.Close()
+			b.Host.Close()
 		})
 	}
 }
@@ -226,18 +226,18 @@ func TestCreatingASessionThatExistsBringsNoKeyOfAnotherProvider(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, b := newGateways(t, eventlog.NewMemory())
 		for _, spec := range []session.Spec{at("http://b", "old"), at("http://c", "key of http://c"), at("http://b", "key of http://b"), at("http://c", "key of http://c")} {
-			if _, err := b.host.Create(t.Context(), "s", spec, nil); err != nil {
+			if _, err := b.Host.Create(t.Context(), "s", spec, nil); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if _, err := b.host.Send(t.Context(), "s", event.InputAcceptedData{Prompt: "hello"}); err != nil {
+		if _, err := b.Host.Send(t.Context(), "s", event.InputAcceptedData{Prompt: "hello"}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
 		if want := []asked{{"http://b", "key of http://b", ""}}; !slices.Equal(g.all(), want) {
 			t.Errorf("the endpoints were told %+v, want %+v", g.all(), want)
 		}
-		b.host.Close()
+		b.Host.Close()
 	})
 }
 
@@ -248,28 +248,28 @@ func TestAKeyThatIsNotBoundIsForTheProviderThatTheSessionHas(t *testing.T) {
 		g, b := newGateways(t, eventlog.NewMemory())
 		spec := at("http://b", "")
 		spec.Provider = nil
-		if _, err := b.host.Create(t.Context(), "s", spec, nil); err != nil {
+		if _, err := b.Host.Create(t.Context(), "s", spec, nil); err != nil {
 			t.Fatal(err)
 		}
-		b.host.Close()
-		if err := b.store.PutSecrets(t.Context(), "s", eventlog.Secret{Name: "provider", Value: []byte(`{"apiKey":"key of http://b"}`)}); err != nil {
+		b.Host.Close()
+		if err := b.Store.PutSecrets(t.Context(), "s", eventlog.Secret{Name: "provider", Value: []byte(`{"apiKey":"key of http://b"}`)}); err != nil {
 			t.Fatal(err)
 		}
 		send := func() asked {
 			t.Helper()
-			if _, err := b.host.Send(t.Context(), "s", event.InputAcceptedData{Prompt: "hello"}); err != nil {
+			if _, err := b.Host.Send(t.Context(), "s", event.InputAcceptedData{Prompt: "hello"}); err != nil {
 				t.Fatal(err)
 			}
 			synctest.Wait()
 			return g.all()[len(g.all())-1]
 		}
-		b.start()
+		b.Start()
 		if got, want := send(), (asked{"http://b", "key of http://b", ""}); got != want {
 			t.Errorf("told %+v, want %+v", got, want)
 		}
 		resume := func(url string) {
 			t.Helper()
-			if _, err := b.host.Resume(t.Context(), "s", session.Resume{Spec: session.Spec{Config: at(url, "").Config}}, nil); err != nil {
+			if _, err := b.Host.Resume(t.Context(), "s", session.Resume{Spec: session.Spec{Config: at(url, "").Config}}, nil); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -277,7 +277,7 @@ func TestAKeyThatIsNotBoundIsForTheProviderThatTheSessionHas(t *testing.T) {
 		if got, want := send(), (asked{"http://c", "", ""}); got != want {
 			t.Errorf("told %+v, want %+v", got, want)
 		}
-		b.restart()
+		b.Restart()
 		if got, want := send(), (asked{"http://c", "", ""}); got != want {
 			t.Errorf("told %+v after a restart, want %+v", got, want)
 		}
@@ -285,7 +285,7 @@ func TestAKeyThatIsNotBoundIsForTheProviderThatTheSessionHas(t *testing.T) {
 		if got, want := send(), (asked{"http://b", "key of http://b", ""}); got != want {
 			t.Errorf("told %+v when it is back, want %+v", got, want)
 		}
-		b.host.Close()
+		b.Host.Close()
 	})
 }
 
@@ -304,12 +304,12 @@ func listed(model string) session.Spec {
 func TestListedProvidersKeepTheirKeysApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, b := newGateways(t, eventlog.NewMemory())
-		if _, err := b.host.Create(t.Context(), "s", listed("x/m"), nil); err != nil {
+		if _, err := b.Host.Create(t.Context(), "s", listed("x/m"), nil); err != nil {
 			t.Fatal(err)
 		}
 		check := func(want asked) {
 			t.Helper()
-			if _, err := b.host.Send(t.Context(), "s", event.InputAcceptedData{Prompt: "hello"}); err != nil {
+			if _, err := b.Host.Send(t.Context(), "s", event.InputAcceptedData{Prompt: "hello"}); err != nil {
 				t.Fatal(err)
 			}
 			synctest.Wait()
@@ -318,7 +318,7 @@ func TestListedProvidersKeepTheirKeysApart(t *testing.T) {
 			}
 		}
 		check(asked{"http://x", "key of http://x", ""})
-		if err := b.host.SetModel(t.Context(), "s", session.Choice{Model: "y/m"}); err != nil {
+		if err := b.Host.SetModel(t.Context(), "s", session.Choice{Model: "y/m"}); err != nil {
 			t.Fatal(err)
 		}
 		check(asked{"http://y", "key of http://y", ""})
@@ -326,26 +326,26 @@ func TestListedProvidersKeepTheirKeysApart(t *testing.T) {
 		// One of the two moves to another address, and no key is given for it.
 		moved := listed("y/m").Config
 		moved.Providers = json.RawMessage(`[{"name":"x","baseUrl":"http://x"},{"name":"y","baseUrl":"http://z"}]`)
-		if _, err := b.host.Resume(t.Context(), "s", session.Resume{Spec: session.Spec{Config: moved}}, nil); err != nil {
+		if _, err := b.Host.Resume(t.Context(), "s", session.Resume{Spec: session.Spec{Config: moved}}, nil); err != nil {
 			t.Fatal(err)
 		}
 		check(asked{"http://z", "", ""})
 
 		// A provider of the session's own comes in addition: the keys of the list stay.
-		if _, err := b.host.Resume(t.Context(), "s", session.Resume{Spec: at("http://b", "key of http://b")}, nil); err != nil {
+		if _, err := b.Host.Resume(t.Context(), "s", session.Resume{Spec: at("http://b", "key of http://b")}, nil); err != nil {
 			t.Fatal(err)
 		}
-		if err := b.host.SetModel(t.Context(), "s", session.Choice{Model: "x/m"}); err != nil {
+		if err := b.Host.SetModel(t.Context(), "s", session.Choice{Model: "x/m"}); err != nil {
 			t.Fatal(err)
 		}
 		check(asked{"http://x", "key of http://x", ""})
-		if err := b.host.SetModel(t.Context(), "s", session.Choice{Model: "other"}); err != nil {
+		if err := b.Host.SetModel(t.Context(), "s", session.Choice{Model: "other"}); err != nil {
 			t.Fatal(err)
 		}
 		check(asked{"http://b", "key of http://b", ""})
-		b.restart()
+		b.Restart()
 		check(asked{"http://b", "key of http://b", ""})
-		b.host.Close()
+		b.Host.Close()
 	})
 }
 
@@ -354,13 +354,13 @@ func TestAddedProvidersAndTheirKeysAreStoredTogether(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			store := &brittle{Store: eventlog.NewMemory(), left: -1}
 			g, b := newGateways(t, store)
-			if _, err := b.host.Create(t.Context(), "s", at("http://b", "key of http://b"), nil); err != nil {
+			if _, err := b.Host.Create(t.Context(), "s", at("http://b", "key of http://b"), nil); err != nil {
 				t.Fatal(err)
 			}
 			store.mu.Lock()
 			store.left = left
 			store.mu.Unlock()
-			err := b.host.Settings.AddProviders(t.Context(), "s", func(to *event.SessionConfiguredData, had []byte) ([]byte, error) {
+			err := b.Host.Settings.AddProviders(t.Context(), "s", func(to *event.SessionConfiguredData, had []byte) ([]byte, error) {
 				if string(had) != `{"apiKey":"key of http://b"}` {
 					t.Errorf("had %s", had)
 				}
@@ -370,10 +370,10 @@ func TestAddedProvidersAndTheirKeysAreStoredTogether(t *testing.T) {
 			if (err == nil) != (left > 0) {
 				t.Errorf("%d writes: err = %v", left, err)
 			}
-			b.host.Close()
-			b.store = store.Store
-			b.start()
-			if _, err := b.host.Send(t.Context(), "s", event.InputAcceptedData{Prompt: "hello"}); err != nil {
+			b.Host.Close()
+			b.Store = store.Store
+			b.Start()
+			if _, err := b.Host.Send(t.Context(), "s", event.InputAcceptedData{Prompt: "hello"}); err != nil {
 				t.Fatal(err)
 			}
 			synctest.Wait()
@@ -384,7 +384,7 @@ func TestAddedProvidersAndTheirKeysAreStoredTogether(t *testing.T) {
 			if got := g.all()[0]; got != want {
 				t.Errorf("%d writes: told %+v, want %+v", left, got, want)
 			}
-			b.host.Close()
+			b.Host.Close()
 		})
 	}
 }
@@ -393,29 +393,29 @@ func TestAddedProvidersAndTheirKeysAreStoredTogether(t *testing.T) {
 func TestADeletedSessionLeavesItsSecretsToNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, b := newGateways(t, eventlog.NewMemory())
-		v := newViewer() // keeps the session known
+		v := sessiontest.NewViewer() // keeps the session known
 		spec := at("http://b", "key of http://b")
 		spec.Env = []string{"SECRET=1"}
-		if _, err := b.host.Create(t.Context(), "s", spec, &session.Client{Viewer: v}); err != nil {
+		if _, err := b.Host.Create(t.Context(), "s", spec, &session.Client{Viewer: v}); err != nil {
 			t.Fatal(err)
 		}
-		if err := b.host.Delete(t.Context(), "s"); err != nil {
+		if err := b.Host.Delete(t.Context(), "s"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := b.host.Create(t.Context(), "s", session.Spec{Config: spec.Config}, nil); err != nil {
+		if _, err := b.Host.Create(t.Context(), "s", session.Spec{Config: spec.Config}, nil); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := b.host.Send(t.Context(), "s", event.InputAcceptedData{Prompt: "hello"}); err != nil {
+		if _, err := b.Host.Send(t.Context(), "s", event.InputAcceptedData{Prompt: "hello"}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
 		if want := []asked{{"http://b", "", ""}}; !slices.Equal(g.all(), want) {
 			t.Errorf("told %+v, want %+v", g.all(), want)
 		}
-		if env, err := b.host.Settings.Environment(t.Context(), "s"); err != nil || env != nil {
+		if env, err := b.Host.Settings.Environment(t.Context(), "s"); err != nil || env != nil {
 			t.Errorf("environment = %q, %v", env, err)
 		}
-		b.host.Close()
+		b.Host.Close()
 	})
 }
 
@@ -425,19 +425,19 @@ func TestAgentsShareTheKeysOfTheirParentAndForksDoNot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, b := newGateways(t, eventlog.NewMemory())
 		g.answers = offline.Model{}
-		b.opts.ToolsOf = func(h *session.Host) turn.Catalog { return builtin.New(h.Skills, h.Agents) }
-		b.restart()
+		b.Options.ToolsOf = func(h *session.Host) turn.Catalog { return builtin.New(h.Skills, h.Agents) }
+		b.Restart()
 		spec := at("http://b", "key of http://b")
 		spec.Env = []string{"TOKEN=1"}
-		if _, err := b.host.Create(t.Context(), "s", spec, nil); err != nil {
+		if _, err := b.Host.Create(t.Context(), "s", spec, nil); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := b.host.Send(t.Context(), "s", delegate("general-purpose", "Reply with exactly: CHILD")); err != nil {
+		if _, err := b.Host.Send(t.Context(), "s", delegate("general-purpose", "Reply with exactly: CHILD")); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		agent := child(t, b.verify("s"))
-		if env, err := b.host.Settings.Environment(t.Context(), agent); err != nil || !slices.Equal(env, spec.Env) {
+		agent := child(t, b.Verify("s"))
+		if env, err := b.Host.Settings.Environment(t.Context(), agent); err != nil || !slices.Equal(env, spec.Env) {
 			t.Errorf("environment of the agent = %q, %v", env, err)
 		}
 		for _, a := range g.all() {
@@ -452,14 +452,14 @@ func TestAgentsShareTheKeysOfTheirParentAndForksDoNot(t *testing.T) {
 			r := session.Resume{Spec: session.Spec{Config: at("http://c", "").Config}}
 			if resumed == "fork" {
 				r = session.Resume{}
-				if _, err := b.host.Fork(t.Context(), "fork", "s", 0, ""); err != nil {
+				if _, err := b.Host.Fork(t.Context(), "fork", "s", 0, ""); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if _, err := b.host.Resume(t.Context(), resumed, r, nil); err != nil {
+			if _, err := b.Host.Resume(t.Context(), resumed, r, nil); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := b.host.Send(t.Context(), resumed, event.InputAcceptedData{Prompt: "Reply with exactly: HI"}); err != nil {
+			if _, err := b.Host.Send(t.Context(), resumed, event.InputAcceptedData{Prompt: "Reply with exactly: HI"}); err != nil {
 				t.Fatal(err)
 			}
 			synctest.Wait()
@@ -467,7 +467,7 @@ func TestAgentsShareTheKeysOfTheirParentAndForksDoNot(t *testing.T) {
 				t.Errorf("%s: told %+v, want %+v", resumed, got, want)
 			}
 		}
-		b.host.Close()
+		b.Host.Close()
 	})
 }
 
@@ -477,7 +477,7 @@ func TestATokenIsForTheProviderThatItsClientCameWith(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		sent := map[string]string{}
-		b := &bench{t: t, store: eventlog.NewMemory(), opts: session.Options{Version: "test", Resolve: func(_ context.Context, c event.SessionConfiguredData, _ string, _ []byte) (session.Endpoint, error) {
+		b := sessiontest.On(t, eventlog.NewMemory(), session.Options{Resolve: func(_ context.Context, c event.SessionConfiguredData, _ string, _ []byte) (session.Endpoint, error) {
 			var p struct{ BaseURL string }
 			err := json.Unmarshal(c.Provider, &p)
 			return session.Endpoint{Model: askFunc(func(ctx context.Context, q *model.Request) (*model.Reply, error) {
@@ -488,20 +488,20 @@ func TestATokenIsForTheProviderThatItsClientCameWith(t *testing.T) {
 				}
 				return &model.Reply{Text: "done"}, ctx.Err()
 			}), Name: "m"}, err
-		}}}
-		b.start()
+		}})
+		b.Start()
 		tokenAt := func(url string) session.Spec {
 			return session.Spec{Config: event.SessionConfiguredData{Provider: json.RawMessage(fmt.Sprintf(`{"baseUrl":%q,"hasBearerTokenProvider":true}`, url))}}
 		}
-		if _, err := b.host.Create(t.Context(), "s", tokenAt("http://a"), nil); err != nil {
+		if _, err := b.Host.Create(t.Context(), "s", tokenAt("http://a"), nil); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := b.host.Send(t.Context(), "s", event.InputAcceptedData{Prompt: "hello"}); err != nil {
+		if _, err := b.Host.Send(t.Context(), "s", event.InputAcceptedData{Prompt: "hello"}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait() // it waits for a client with a token
 		second := &session.Client{Token: func(context.Context, event.SessionID, string) (string, error) { return "of b", nil }}
-		if _, err := b.host.Resume(t.Context(), "s", session.Resume{Spec: tokenAt("http://b"), Continue: new(bool)}, second); err != nil {
+		if _, err := b.Host.Resume(t.Context(), "s", session.Resume{Spec: tokenAt("http://b"), Continue: new(bool)}, second); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
@@ -513,7 +513,7 @@ func TestATokenIsForTheProviderThatItsClientCameWith(t *testing.T) {
 			t.Errorf("http://b was sent %q", sent["http://b"])
 		}
 		mu.Unlock()
-		b.host.Close()
+		b.Host.Close()
 	})
 }
 
@@ -535,17 +535,17 @@ func TestAKeyIsForOneTypeOfProvider(t *testing.T) {
 				Provider: []byte(key),
 			}
 		}
-		if _, err := b.host.Create(t.Context(), "s", vendor("anthropic", `{"apiKey":"of anthropic"}`), nil); err != nil {
+		if _, err := b.Host.Create(t.Context(), "s", vendor("anthropic", `{"apiKey":"of anthropic"}`), nil); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := b.host.Resume(t.Context(), "s", session.Resume{Spec: vendor("openai", ``)}, nil); err != nil {
+		if _, err := b.Host.Resume(t.Context(), "s", session.Resume{Spec: vendor("openai", ``)}, nil); err != nil {
 			t.Fatal(err)
 		}
-		b.send("s", event.InputAcceptedData{Prompt: "hi"})
+		b.Send("s", event.InputAcceptedData{Prompt: "hi"})
 		synctest.Wait()
 		if got := g.all(); len(got) != 1 || got[0].key != "" {
 			t.Errorf("the other vendor was told %+v", got)
 		}
-		b.host.Close()
+		b.Host.Close()
 	})
 }

@@ -11,192 +11,16 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/abide-run/abide/internal/api/shapetest"
 	"github.com/abide-run/abide/internal/approval"
 	"github.com/abide-run/abide/internal/event"
-	"github.com/abide-run/abide/internal/eventlog"
-	"github.com/abide-run/abide/internal/eventlog/eventlogtest"
-	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/model/offline"
 	"github.com/abide-run/abide/internal/session"
+	"github.com/abide-run/abide/internal/session/sessiontest"
 	"github.com/abide-run/abide/internal/tool"
-	"github.com/abide-run/abide/internal/tool/builtin"
 	"github.com/abide-run/abide/internal/turn"
-	"github.com/abide-run/abide/internal/turn/turntest"
 )
 
-// A viewer collects what a client is shown.
-type viewer struct {
-	mu     sync.Mutex
-	events []event.Event
-	notify chan struct{}
-	room   int // how many more events fit; negative for any number
-}
-
-func newViewer() *viewer { return &viewer{notify: make(chan struct{}, 1), room: -1} }
-
-func (v *viewer) Event(_ event.SessionID, e event.Event) bool {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.room == 0 {
-		return false
-	}
-	if faults := shapetest.Event(e.Bytes); len(faults) > 0 {
-		panic(fmt.Sprintf("typed clients cannot read %s: %q", e.Bytes, faults))
-	}
-	v.room--
-	v.events = append(v.events, e)
-	select {
-	case v.notify <- struct{}{}:
-	default:
-	}
-	return true
-}
-
-// await waits until an event of a kind was shown that was not awaited before.
-func (v *viewer) await(t *testing.T, from int, kind event.Type) (event.Event, int) {
-	t.Helper()
-	deadline := time.After(20 * time.Second)
-	for {
-		v.mu.Lock()
-		for i := from; i < len(v.events); i++ {
-			if v.events[i].Type == kind {
-				e := v.events[i]
-				v.mu.Unlock()
-				return e, i + 1
-			}
-		}
-		v.mu.Unlock()
-		select {
-		case <-v.notify:
-		case <-deadline:
-			t.Fatalf("no %s after %d events: %v", kind, from, v.kinds())
-		}
-	}
-}
-
-func (v *viewer) kinds() []event.Type {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	var list []event.Type
-	for _, e := range v.events {
-		list = append(list, e.Type)
-	}
-	return list
-}
-
-// A bench is a host on a memory store that can be stopped and started again.
-type bench struct {
-	t      *testing.T
-	store  eventlog.Store
-	opts   session.Options
-	host   *session.Host
-	memory eventlog.Store // the same without what checks appends, for events that no version would write
-}
-
-func newBench(t *testing.T, m model.Model, tools ...tool.Tool) *bench {
-	memory := eventlog.NewMemory()
-	b := &bench{t: t, memory: memory, store: eventlogtest.Watch(turntest.Check(t, memory))}
-	b.opts = session.Options{
-		Resolve: func(context.Context, event.SessionConfiguredData, string, []byte) (session.Endpoint, error) {
-			return session.Endpoint{Model: m, Name: "test"}, nil
-		},
-		Tools: tools, Version: "test",
-		ToolsOf: func(h *session.Host) turn.Catalog { return builtin.WithoutAgents(h.Skills) },
-	}
-	b.start()
-	t.Cleanup(func() { b.host.Close() })
-	return b
-}
-
-func (b *bench) start() {
-	b.host = session.New(b.store, b.opts)
-	if err := b.host.Start(b.t.Context()); err != nil {
-		b.t.Fatal(err)
-	}
-}
-
-// restart stops the host the way a crash would leave the log, and starts
-// another.
-func (b *bench) restart() {
-	b.host.Close()
-	b.start()
-}
-
-// stored waits until a session has stored an event of a kind after an end.
-func (b *bench) stored(id event.SessionID, after eventlog.End, kind event.Type) {
-	b.t.Helper()
-	b.store.(*eventlogtest.Watched).Await(b.t, id, after, func(e event.Event) bool { return e.Type == kind })
-}
-
-// create makes a session with a client and starts its view.
-func (b *bench) create(id event.SessionID, c *session.Client) *viewer {
-	b.t.Helper()
-	v := newViewer()
-	c.Viewer = v
-	view, err := b.host.Create(b.t.Context(), id, session.Spec{}, c)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	if err := view.CatchUp(b.t.Context()); err != nil {
-		b.t.Fatal(err)
-	}
-	return v
-}
-
-// resume comes back to a session with another client.
-func (b *bench) resume(id event.SessionID) *viewer {
-	b.t.Helper()
-	v := newViewer()
-	view, err := b.host.Resume(b.t.Context(), id, session.Resume{}, &session.Client{Viewer: v})
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	if err := view.CatchUp(b.t.Context()); err != nil {
-		b.t.Fatal(err)
-	}
-	return v
-}
-
-func (b *bench) send(id event.SessionID, in event.InputAcceptedData) string {
-	b.t.Helper()
-	got, err := b.host.Send(b.t.Context(), id, in)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	return got
-}
-
-// verify checks the chain and that every call has exactly one terminal record.
-func (b *bench) verify(id event.SessionID) []event.Event {
-	b.t.Helper()
-	var events []event.Event
-	open := map[string]int{}
-	for e, err := range b.store.Read(context.Background(), id, 0) {
-		if err != nil {
-			b.t.Fatal(err)
-		}
-		events = append(events, e)
-		switch e.Type {
-		case event.AssistantMessage:
-			d, _ := event.As[event.AssistantMessageData](e)
-			for _, r := range d.ToolRequests {
-				open[r.ToolCallID]++
-			}
-		case event.ToolComplete:
-			d, _ := event.As[event.ToolCompleteData](e)
-			open[d.ToolCallID]--
-		}
-	}
-	for call, n := range open {
-		if n != 0 {
-			b.t.Errorf("call %s: %+d terminal records are missing", call, n)
-		}
-	}
-	return events
-}
-
-func lastAnswer(t *testing.T, events []event.Event) string {
+func lastAnswer(t testing.TB, events []event.Event) string {
 	t.Helper()
 	for _, e := range slices.Backward(events) {
 		if e.Type == event.AssistantMessage {
@@ -223,11 +47,11 @@ func external(name string) []event.ExternalTool {
 }
 
 func TestPlainTurnIsTwoAppendsInOrder(t *testing.T) {
-	b := newBench(t, offline.Model{})
-	v := b.create("s", &session.Client{})
-	b.send("s", event.InputAcceptedData{Prompt: "Reply with exactly: HELLO"})
-	v.await(t, 0, event.SessionIdle)
-	events := b.verify("s")
+	b := sessiontest.New(t, offline.Model{})
+	v := b.Create("s", &session.Client{})
+	b.Send("s", event.InputAcceptedData{Prompt: "Reply with exactly: HELLO"})
+	v.Await(t, 0, event.SessionIdle)
+	events := b.Verify("s")
 	want := []event.Type{
 		event.SessionStart, event.SessionConfigured,
 		event.InputAccepted, event.SystemMessage, event.UserMessage, event.AssistantTurnStart,
@@ -293,13 +117,13 @@ func TestCallBegunBeforeAStopIsTreatedByItsReplayClass(t *testing.T) {
 		t.Run(fmt.Sprint(test.replay), func(t *testing.T) {
 			began := make(chan struct{})
 			c := &counter{name: "act", replay: test.replay, block: began}
-			b := newBench(t, offline.Model{}, c)
-			b.create("s", &session.Client{})
-			b.send("s", event.InputAcceptedData{Prompt: "Use act with value 'x', then reply with the result"})
+			b := sessiontest.New(t, offline.Model{}, c)
+			b.Create("s", &session.Client{})
+			b.Send("s", event.InputAcceptedData{Prompt: "Use act with value 'x', then reply with the result"})
 			<-began
-			b.restart()
-			v := newViewer()
-			view, err := b.host.Attach(t.Context(), "s", &session.Client{Viewer: v}, 0)
+			b.Restart()
+			v := sessiontest.NewViewer()
+			view, err := b.Host.Attach(t.Context(), "s", &session.Client{Viewer: v}, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -307,8 +131,8 @@ func TestCallBegunBeforeAStopIsTreatedByItsReplayClass(t *testing.T) {
 			if err := view.CatchUp(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			v.await(t, 0, event.SessionIdle)
-			events := b.verify("s")
+			v.Await(t, 0, event.SessionIdle)
+			events := b.Verify("s")
 			if c.runs != test.runs || len(c.keys) != 1 {
 				t.Errorf("runs = %d with %d keys, want %d with 1", c.runs, len(c.keys), test.runs)
 			}
@@ -321,16 +145,16 @@ func TestCallBegunBeforeAStopIsTreatedByItsReplayClass(t *testing.T) {
 
 func TestPermissionIsAskedAndAnsweredOnce(t *testing.T) {
 	c := &counter{name: "act", ask: true}
-	b := newBench(t, offline.Model{}, c)
-	v := b.create("s", &session.Client{Permission: true})
-	b.send("s", event.InputAcceptedData{Prompt: "Use act with value 'x', then reply with the result"})
-	asked, _ := v.await(t, 0, event.PermissionAsked)
+	b := sessiontest.New(t, offline.Model{}, c)
+	v := b.Create("s", &session.Client{Permission: true})
+	b.Send("s", event.InputAcceptedData{Prompt: "Use act with value 'x', then reply with the result"})
+	asked, _ := v.Await(t, 0, event.PermissionAsked)
 	d, _ := event.As[event.PermissionAskedData](asked)
-	b.restart() // the question outlives the engine
+	b.Restart() // the question outlives the engine
 	answer := turn.Answer{RequestID: d.RequestID, Permission: &turn.Decision{Kind: turn.ApproveOnce}}
 	var won int
 	for range 2 {
-		ok, err := b.host.Answer(t.Context(), "s", answer)
+		ok, err := b.Host.Answer(t.Context(), "s", answer)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -342,17 +166,17 @@ func TestPermissionIsAskedAndAnsweredOnce(t *testing.T) {
 		t.Errorf("%d of two answers won, want 1", won)
 	}
 	awaitIdle(t, b, "s")
-	b.verify("s")
+	b.Verify("s")
 	if c.runs != 1 {
 		t.Errorf("the tool ran %d times, want 1", c.runs)
 	}
 }
 
 // awaitIdle follows the log until the session is idle.
-func awaitIdle(t *testing.T, b *bench, id event.SessionID) {
+func awaitIdle(t testing.TB, b *sessiontest.Fixture, id event.SessionID) {
 	t.Helper()
-	v := newViewer()
-	view, err := b.host.Attach(t.Context(), id, &session.Client{Viewer: v}, 0)
+	v := sessiontest.NewViewer()
+	view, err := b.Host.Attach(t.Context(), id, &session.Client{Viewer: v}, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -360,16 +184,16 @@ func awaitIdle(t *testing.T, b *bench, id event.SessionID) {
 	if err := view.CatchUp(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	v.await(t, 0, event.SessionIdle)
+	v.Await(t, 0, event.SessionIdle)
 }
 
 func TestNobodyToAskIsDeniedAtOnce(t *testing.T) {
 	c := &counter{name: "act", ask: true}
-	b := newBench(t, offline.Model{}, c)
-	v := b.create("s", &session.Client{})
-	b.send("s", event.InputAcceptedData{Prompt: "Use act with value 'x', then reply with the result"})
-	v.await(t, 0, event.SessionIdle)
-	if got := lastAnswer(t, b.verify("s")); !strings.Contains(got, "could not request permission") {
+	b := sessiontest.New(t, offline.Model{}, c)
+	v := b.Create("s", &session.Client{})
+	b.Send("s", event.InputAcceptedData{Prompt: "Use act with value 'x', then reply with the result"})
+	v.Await(t, 0, event.SessionIdle)
+	if got := lastAnswer(t, b.Verify("s")); !strings.Contains(got, "could not request permission") {
 		t.Errorf("answer = %q", got)
 	}
 	if c.runs != 0 {
@@ -378,44 +202,44 @@ func TestNobodyToAskIsDeniedAtOnce(t *testing.T) {
 }
 
 func TestExternalCallsAreAnsweredInAnyOrderByAnybody(t *testing.T) {
-	b := newBench(t, offline.Model{})
-	v := b.create("s", &session.Client{Permission: true, Tools: []event.ExternalTool{
+	b := sessiontest.New(t, offline.Model{})
+	v := b.Create("s", &session.Client{Permission: true, Tools: []event.ExternalTool{
 		{Name: "a", SkipPermission: true}, {Name: "b", SkipPermission: true}}})
-	b.send("s", event.InputAcceptedData{Prompt: "Call a with value 'x' and b with value 'y', then reply with both results"})
-	first, at := v.await(t, 0, event.ExternalAsked)
-	second, _ := v.await(t, at, event.ExternalAsked)
-	b.restart()
+	b.Send("s", event.InputAcceptedData{Prompt: "Call a with value 'x' and b with value 'y', then reply with both results"})
+	first, at := v.Await(t, 0, event.ExternalAsked)
+	second, _ := v.Await(t, at, event.ExternalAsked)
+	b.Restart()
 	for _, e := range []event.Event{second, first} {
 		d, _ := event.As[event.ExternalAskedData](e)
-		ok, err := b.host.Answer(t.Context(), "s", turn.Answer{RequestID: d.RequestID, External: &turn.ExternalResult{Text: "result of " + d.ToolName}})
+		ok, err := b.Host.Answer(t.Context(), "s", turn.Answer{RequestID: d.RequestID, External: &turn.ExternalResult{Text: "result of " + d.ToolName}})
 		if err != nil || !ok {
 			t.Fatalf("answer for %s: %v, %v", d.ToolName, ok, err)
 		}
-		b.restart()
+		b.Restart()
 	}
 	awaitIdle(t, b, "s")
-	if got := lastAnswer(t, b.verify("s")); got != "result of a\nresult of b" {
+	if got := lastAnswer(t, b.Verify("s")); got != "result of a\nresult of b" {
 		t.Errorf("answer = %q", got)
 	}
 }
 
 func TestAskUserSurvivesARestartAndIsPutToTheNextClient(t *testing.T) {
-	b := newBench(t, offline.Model{})
+	b := sessiontest.New(t, offline.Model{})
 	asked := make(chan string, 2)
 	never := func(ctx context.Context, _ event.SessionID, q event.UserInputAskedData) (turn.UserReply, error) {
 		asked <- q.Question
 		<-ctx.Done()
 		return turn.UserReply{}, ctx.Err()
 	}
-	b.create("s", &session.Client{AskUser: never})
-	b.send("s", event.InputAcceptedData{Prompt: "Ask me: which colour?"})
+	b.Create("s", &session.Client{AskUser: never})
+	b.Send("s", event.InputAcceptedData{Prompt: "Ask me: which colour?"})
 	if q := <-asked; q != "which colour?" {
 		t.Errorf("question = %q", q)
 	}
-	b.restart()
-	v := newViewer()
+	b.Restart()
+	v := sessiontest.NewViewer()
 	yes := true
-	view, err := b.host.Resume(t.Context(), "s", session.Resume{Continue: &yes}, &session.Client{Viewer: v,
+	view, err := b.Host.Resume(t.Context(), "s", session.Resume{Continue: &yes}, &session.Client{Viewer: v,
 		AskUser: func(context.Context, event.SessionID, event.UserInputAskedData) (turn.UserReply, error) {
 			return turn.UserReply{Answer: "blue", WasFreeform: true}, nil
 		}})
@@ -425,8 +249,8 @@ func TestAskUserSurvivesARestartAndIsPutToTheNextClient(t *testing.T) {
 	if err := view.CatchUp(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	v.await(t, 0, event.SessionIdle)
-	if got := lastAnswer(t, b.verify("s")); !strings.Contains(got, "User responded: blue") {
+	v.Await(t, 0, event.SessionIdle)
+	if got := lastAnswer(t, b.Verify("s")); !strings.Contains(got, "User responded: blue") {
 		t.Errorf("answer = %q", got)
 	}
 }
@@ -440,35 +264,35 @@ func TestGraceTimeDecidesWhetherAResumeIsWarm(t *testing.T) {
 	}{{"within", time.Second, true, true}, {"after", 3 * time.Second, false, false}} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, offline.Model{})
+				b := sessiontest.New(t, offline.Model{})
 				c := &session.Client{Permission: true, Tools: []event.ExternalTool{{Name: "a", SkipPermission: true}}}
-				v := b.create("s", c)
-				b.send("s", event.InputAcceptedData{Prompt: "Use a with value 'x', then reply with the result"})
+				v := b.Create("s", c)
+				b.Send("s", event.InputAcceptedData{Prompt: "Use a with value 'x', then reply with the result"})
 				synctest.Wait()
-				asked, _ := v.await(t, 0, event.ExternalAsked)
-				b.host.Detach("s", c, true)
+				asked, _ := v.Await(t, 0, event.ExternalAsked)
+				b.Host.Detach("s", c, true)
 				time.Sleep(test.pause)
-				again := newViewer()
-				view, err := b.host.Resume(t.Context(), "s", session.Resume{}, &session.Client{Viewer: again})
+				again := sessiontest.NewViewer()
+				view, err := b.Host.Resume(t.Context(), "s", session.Resume{}, &session.Client{Viewer: again})
 				if err != nil {
 					t.Fatal(err)
 				}
 				if err := view.CatchUp(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-				resumed, _ := again.await(t, 0, event.SessionResume)
+				resumed, _ := again.Await(t, 0, event.SessionResume)
 				r, _ := event.As[event.SessionResumeData](resumed)
 				if r.SessionWasActive != test.warm {
 					t.Errorf("sessionWasActive = %v, want %v", r.SessionWasActive, test.warm)
 				}
 				d, _ := event.As[event.ExternalAskedData](asked)
-				ok, err := b.host.Answer(t.Context(), "s", turn.Answer{RequestID: d.RequestID, External: &turn.ExternalResult{Text: "late"}})
+				ok, err := b.Host.Answer(t.Context(), "s", turn.Answer{RequestID: d.RequestID, External: &turn.ExternalResult{Text: "late"}})
 				if err != nil || ok != test.answer {
 					t.Errorf("answer won = %v, %v; want %v", ok, err, test.answer)
 				}
 				synctest.Wait()
-				b.verify("s")
-				b.host.Close()
+				b.Verify("s")
+				b.Host.Close()
 			})
 		})
 	}
@@ -480,20 +304,20 @@ func TestInputDuringATurn(t *testing.T) {
 		want string // delivery of the second input
 	}{{event.ModeQueue, "queued"}, {event.ModeSteer, "steering"}, {event.ModeInterrupt, "queued"}} {
 		t.Run(test.mode, func(t *testing.T) {
-			b := newBench(t, offline.Model{})
-			v := b.create("s", &session.Client{Tools: []event.ExternalTool{{Name: "a", SkipPermission: true}}})
-			b.send("s", event.InputAcceptedData{Prompt: "Use a with value 'x', then reply with the result"})
-			asked, _ := v.await(t, 0, event.ExternalAsked)
-			b.send("s", event.InputAcceptedData{Prompt: "Reply with exactly: SECOND", Mode: test.mode})
-			b.restart() // accepted means stored
+			b := sessiontest.New(t, offline.Model{})
+			v := b.Create("s", &session.Client{Tools: []event.ExternalTool{{Name: "a", SkipPermission: true}}})
+			b.Send("s", event.InputAcceptedData{Prompt: "Use a with value 'x', then reply with the result"})
+			asked, _ := v.Await(t, 0, event.ExternalAsked)
+			b.Send("s", event.InputAcceptedData{Prompt: "Reply with exactly: SECOND", Mode: test.mode})
+			b.Restart() // accepted means stored
 			if test.mode != event.ModeInterrupt {
 				d, _ := event.As[event.ExternalAskedData](asked)
-				if ok, err := b.host.Answer(t.Context(), "s", turn.Answer{RequestID: d.RequestID, External: &turn.ExternalResult{Text: "one"}}); !ok || err != nil {
+				if ok, err := b.Host.Answer(t.Context(), "s", turn.Answer{RequestID: d.RequestID, External: &turn.ExternalResult{Text: "one"}}); !ok || err != nil {
 					t.Fatal(ok, err)
 				}
 			}
 			awaitIdle(t, b, "s")
-			events := b.verify("s")
+			events := b.Verify("s")
 			var delivered []string
 			for _, e := range events {
 				if e.Type == event.UserMessage {
@@ -512,17 +336,17 @@ func TestInputDuringATurn(t *testing.T) {
 }
 
 func TestTheSameKeyIsAcceptedOnce(t *testing.T) {
-	b := newBench(t, offline.Model{})
-	v := b.create("s", &session.Client{})
+	b := sessiontest.New(t, offline.Model{})
+	v := b.Create("s", &session.Client{})
 	in := event.InputAcceptedData{Prompt: "Reply with exactly: ONE", Key: "k"}
-	first := b.send("s", in)
-	v.await(t, 0, event.SessionIdle)
-	b.restart()
-	if second := b.send("s", in); second != first {
+	first := b.Send("s", in)
+	v.Await(t, 0, event.SessionIdle)
+	b.Restart()
+	if second := b.Send("s", in); second != first {
 		t.Errorf("the second send has id %s, want %s", second, first)
 	}
 	n := 0
-	for _, e := range b.verify("s") {
+	for _, e := range b.Verify("s") {
 		if e.Type == event.UserMessage {
 			n++
 		}
@@ -533,36 +357,36 @@ func TestTheSameKeyIsAcceptedOnce(t *testing.T) {
 }
 
 func TestAbortEndsEverythingOpen(t *testing.T) {
-	b := newBench(t, offline.Model{})
-	v := b.create("s", &session.Client{Permission: true, Tools: external("a")})
-	b.send("s", event.InputAcceptedData{Prompt: "Use a with value 'x', then reply with the result"})
-	asked, _ := v.await(t, 0, event.PermissionAsked)
-	b.send("s", event.InputAcceptedData{Prompt: "Reply with exactly: NEVER"})
-	if err := b.host.Abort(t.Context(), "s", "user_initiated"); err != nil {
+	b := sessiontest.New(t, offline.Model{})
+	v := b.Create("s", &session.Client{Permission: true, Tools: external("a")})
+	b.Send("s", event.InputAcceptedData{Prompt: "Use a with value 'x', then reply with the result"})
+	asked, _ := v.Await(t, 0, event.PermissionAsked)
+	b.Send("s", event.InputAcceptedData{Prompt: "Reply with exactly: NEVER"})
+	if err := b.Host.Abort(t.Context(), "s", "user_initiated"); err != nil {
 		t.Fatal(err)
 	}
-	idle, _ := v.await(t, 0, event.SessionIdle)
+	idle, _ := v.Await(t, 0, event.SessionIdle)
 	if d, _ := event.As[event.SessionIdleData](idle); !d.Aborted {
 		t.Error("session.idle does not say that the turn was aborted")
 	}
 	d, _ := event.As[event.PermissionAskedData](asked)
-	if ok, _ := b.host.Answer(t.Context(), "s", turn.Answer{RequestID: d.RequestID, Permission: &turn.Decision{Kind: turn.ApproveOnce}}); ok {
+	if ok, _ := b.Host.Answer(t.Context(), "s", turn.Answer{RequestID: d.RequestID, Permission: &turn.Decision{Kind: turn.ApproveOnce}}); ok {
 		t.Error("a question of an aborted turn could be answered")
 	}
-	b.send("s", event.InputAcceptedData{Prompt: "Reply with exactly: ALIVE"})
-	_, at := v.await(t, 0, event.SessionIdle)
-	v.await(t, at, event.SessionIdle)
-	if got := lastAnswer(t, b.verify("s")); got != "ALIVE" {
+	b.Send("s", event.InputAcceptedData{Prompt: "Reply with exactly: ALIVE"})
+	_, at := v.Await(t, 0, event.SessionIdle)
+	v.Await(t, at, event.SessionIdle)
+	if got := lastAnswer(t, b.Verify("s")); got != "ALIVE" {
 		t.Errorf("answer = %q, want ALIVE", got)
 	}
 }
 
 func TestSlowViewerReadsWhatItMissed(t *testing.T) {
-	b := newBench(t, offline.Model{})
-	v := b.create("s", &session.Client{})
-	slow := newViewer()
-	slow.room = 3
-	view, err := b.host.Attach(t.Context(), "s", &session.Client{Viewer: slow}, 0)
+	b := sessiontest.New(t, offline.Model{})
+	v := b.Create("s", &session.Client{})
+	slow := sessiontest.NewViewer()
+	slow.SetRoom(3)
+	view, err := b.Host.Attach(t.Context(), "s", &session.Client{Viewer: slow}, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -572,30 +396,26 @@ func TestSlowViewerReadsWhatItMissed(t *testing.T) {
 	}
 	at := 0
 	for range 3 {
-		b.send("s", event.InputAcceptedData{Prompt: "Reply with exactly: X"})
-		_, at = v.await(t, at, event.SessionIdle)
+		b.Send("s", event.InputAcceptedData{Prompt: "Reply with exactly: X"})
+		_, at = v.Await(t, at, event.SessionIdle)
 	}
 	var want []event.Seq
-	for _, e := range b.verify("s") {
+	for _, e := range b.Verify("s") {
 		if !e.Type.Hidden() {
 			want = append(want, e.Seq)
 		}
 	}
 	for {
-		slow.mu.Lock()
-		slow.room += 2
-		slow.mu.Unlock()
+		slow.SetRoom(2)
 		if err := view.CatchUp(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		slow.mu.Lock()
 		var shown []event.Seq
-		for _, e := range slow.events {
+		for _, e := range slow.Events() {
 			if e.Seq > 0 {
 				shown = append(shown, e.Seq)
 			}
 		}
-		slow.mu.Unlock()
 		if len(shown) == len(want) {
 			if !slices.Equal(shown, want) {
 				t.Errorf("shown = %v, want %v", shown, want)
@@ -606,55 +426,55 @@ func TestSlowViewerReadsWhatItMissed(t *testing.T) {
 }
 
 func TestForkRewindAndDelete(t *testing.T) {
-	b := newBench(t, offline.Model{})
-	v := b.create("s", &session.Client{})
+	b := sessiontest.New(t, offline.Model{})
+	v := b.Create("s", &session.Client{})
 	for i := range 2 {
-		b.send("s", event.InputAcceptedData{Prompt: fmt.Sprintf("Reply with exactly: ANSWER %d", i)})
+		b.Send("s", event.InputAcceptedData{Prompt: fmt.Sprintf("Reply with exactly: ANSWER %d", i)})
 		at := 0
 		for range i + 1 {
-			_, at = v.await(t, at, event.SessionIdle)
+			_, at = v.Await(t, at, event.SessionIdle)
 		}
 	}
-	child, err := b.host.Fork(t.Context(), "child", "s", 0, "copy")
+	child, err := b.Host.Fork(t.Context(), "child", "s", 0, "copy")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var second event.Event
-	for _, e := range b.verify("s") {
+	for _, e := range b.Verify("s") {
 		if e.Type == event.UserMessage {
 			second = e
 		}
 	}
 	head, _ := second.Head()
-	if n, err := b.host.Rewind(t.Context(), "s", session.Rewind{EventID: head.ID}); err != nil || n.Events < 3 {
+	if n, err := b.Host.Rewind(t.Context(), "s", session.Rewind{EventID: head.ID}); err != nil || n.Events < 3 {
 		t.Fatalf("rewind: %v, %v", n, err)
 	}
-	shown, err := b.host.Log.Messages(t.Context(), "s")
+	shown, err := b.Host.Log.Messages(t.Context(), "s")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := lastAnswer(t, shown); got != "ANSWER 0" {
 		t.Errorf("after the rewind the last answer is %q", got)
 	}
-	if err := b.host.Delete(t.Context(), "s"); err != nil {
+	if err := b.Host.Delete(t.Context(), "s"); err != nil {
 		t.Fatal(err)
 	}
-	if got := lastAnswer(t, b.verify(child)); got != "ANSWER 1" {
+	if got := lastAnswer(t, b.Verify(child)); got != "ANSWER 1" {
 		t.Errorf("the fork's last answer is %q", got)
 	}
-	if _, err := b.host.Send(t.Context(), "s", event.InputAcceptedData{Prompt: "hello"}); err == nil {
+	if _, err := b.Host.Send(t.Context(), "s", event.InputAcceptedData{Prompt: "hello"}); err == nil {
 		t.Error("a deleted session takes input")
 	}
-	if got := b.send(child, event.InputAcceptedData{Prompt: "Reply with exactly: GOES ON"}); got == "" {
+	if got := b.Send(child, event.InputAcceptedData{Prompt: "Reply with exactly: GOES ON"}); got == "" {
 		t.Error("the fork takes no input")
 	}
 	awaitAnswer(t, b, child, "GOES ON")
 }
 
-func awaitAnswer(t *testing.T, b *bench, id event.SessionID, want string) {
+func awaitAnswer(t testing.TB, b *sessiontest.Fixture, id event.SessionID, want string) {
 	t.Helper()
-	v := newViewer()
-	view, err := b.host.Attach(t.Context(), id, &session.Client{Viewer: v}, 0)
+	v := sessiontest.NewViewer()
+	view, err := b.Host.Attach(t.Context(), id, &session.Client{Viewer: v}, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -664,7 +484,7 @@ func awaitAnswer(t *testing.T, b *bench, id event.SessionID, want string) {
 	}
 	for at := 0; ; {
 		var e event.Event
-		e, at = v.await(t, at, event.AssistantMessage)
+		e, at = v.Await(t, at, event.AssistantMessage)
 		if d, _ := event.As[event.AssistantMessageData](e); d.Content == want {
 			return
 		}
@@ -673,21 +493,22 @@ func awaitAnswer(t *testing.T, b *bench, id event.SessionID, want string) {
 
 func TestAnIdleSessionLeavesMemoryAndComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, offline.Model{})
+		b := sessiontest.New(t, offline.Model{})
 		c := &session.Client{}
-		v := b.create("s", c)
-		b.send("s", event.InputAcceptedData{Prompt: "Reply with exactly: ONE"})
+		v := b.Create("s", c)
+		b.Send("s", event.InputAcceptedData{Prompt: "Reply with exactly: ONE"})
 		synctest.Wait()
-		b.host.Detach("s", c, true)
+		b.Host.Detach("s", c, true)
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		if n := b.host.Resident(); n != 0 {
+		if n := b.Host.Resident(); n != 0 {
 			t.Errorf("%d sessions are in memory after an hour of rest", n)
 		}
-		again := newViewer()
-		seen := v.events[len(v.events)-1].Seq
-		b.send("s", event.InputAcceptedData{Prompt: "Reply with exactly: TWO"})
-		view, err := b.host.Attach(t.Context(), "s", &session.Client{Viewer: again}, seen)
+		again := sessiontest.NewViewer()
+		shown := v.Events()
+		seen := shown[len(shown)-1].Seq
+		b.Send("s", event.InputAcceptedData{Prompt: "Reply with exactly: TWO"})
+		view, err := b.Host.Attach(t.Context(), "s", &session.Client{Viewer: again}, seen)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -695,41 +516,41 @@ func TestAnIdleSessionLeavesMemoryAndComesBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		again.await(t, 0, event.SessionIdle)
-		for _, e := range again.events {
+		again.Await(t, 0, event.SessionIdle)
+		for _, e := range again.Events() {
 			if e.Seq > 0 && e.Seq <= seen {
 				t.Errorf("event %d was shown again", e.Seq)
 			}
 		}
-		if got := lastAnswer(t, b.verify("s")); got != "TWO" {
+		if got := lastAnswer(t, b.Verify("s")); got != "TWO" {
 			t.Errorf("answer = %q, want TWO", got)
 		}
-		b.host.Close()
+		b.Host.Close()
 	})
 }
 
 func TestASessionThatWaitsForAnAnswerCanLeaveMemoryToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, offline.Model{})
+		b := sessiontest.New(t, offline.Model{})
 		c := &session.Client{Tools: []event.ExternalTool{{Name: "a", SkipPermission: true}}}
-		v := b.create("s", c)
-		b.send("s", event.InputAcceptedData{Prompt: "Use a with value 'x', then reply with the result"})
+		v := b.Create("s", c)
+		b.Send("s", event.InputAcceptedData{Prompt: "Use a with value 'x', then reply with the result"})
 		synctest.Wait()
-		asked, _ := v.await(t, 0, event.ExternalAsked)
-		b.host.Detach("s", c, true)
+		asked, _ := v.Await(t, 0, event.ExternalAsked)
+		b.Host.Detach("s", c, true)
 		time.Sleep(100 * time.Hour)
 		synctest.Wait()
-		if n := b.host.Resident(); n != 0 {
+		if n := b.Host.Resident(); n != 0 {
 			t.Errorf("%d sessions are in memory", n)
 		}
 		d, _ := event.As[event.ExternalAskedData](asked)
-		if ok, err := b.host.Answer(t.Context(), "s", turn.Answer{RequestID: d.RequestID, External: &turn.ExternalResult{Text: "at last"}}); !ok || err != nil {
+		if ok, err := b.Host.Answer(t.Context(), "s", turn.Answer{RequestID: d.RequestID, External: &turn.ExternalResult{Text: "at last"}}); !ok || err != nil {
 			t.Errorf("the answer after a long rest: %v, %v", ok, err)
 		}
 		synctest.Wait()
-		if got := lastAnswer(t, b.verify("s")); got != "at last" {
+		if got := lastAnswer(t, b.Verify("s")); got != "at last" {
 			t.Errorf("answer = %q", got)
 		}
-		b.host.Close()
+		b.Host.Close()
 	})
 }

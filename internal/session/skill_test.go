@@ -6,6 +6,7 @@ import (
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/model/offline"
 	"github.com/abide-run/abide/internal/session"
+	"github.com/abide-run/abide/internal/session/sessiontest"
 )
 
 // dancing is a shelf with one skill.
@@ -17,48 +18,48 @@ func (dancing) Find(event.SkillRules, string) ([]event.Skill, error) {
 
 func (dancing) Body(event.Skill) (string, error) { return "Do it twice.", nil }
 
-// through sends a prompt, and waits until its turn is over.
-func (b *bench) through(id event.SessionID, prompt string) {
-	b.t.Helper()
-	st, err := b.host.Status(b.t.Context(), id)
+// runTurn sends a prompt, and waits until its turn is over.
+func runTurn(b *sessiontest.Fixture, id event.SessionID, prompt string) {
+	b.T.Helper()
+	st, err := b.Host.Status(b.T.Context(), id)
 	if err != nil {
-		b.t.Fatal(err)
+		b.T.Fatal(err)
 	}
-	v := newViewer()
-	view, err := b.host.Attach(b.t.Context(), id, &session.Client{Viewer: v}, st.End.Seq)
+	v := sessiontest.NewViewer()
+	view, err := b.Host.Attach(b.T.Context(), id, &session.Client{Viewer: v}, st.End.Seq)
 	if err == nil {
-		err = view.CatchUp(b.t.Context())
+		err = view.CatchUp(b.T.Context())
 	}
 	if err != nil {
-		b.t.Fatal(err)
+		b.T.Fatal(err)
 	}
-	b.send(id, event.InputAcceptedData{Prompt: prompt})
-	v.await(b.t, 0, event.SessionIdle)
+	b.Send(id, event.InputAcceptedData{Prompt: prompt})
+	v.Await(b.T, 0, event.SessionIdle)
 }
 
 // A skill is told when it was asked for, once, and not again by a runtime that
 // reads the log.
 func TestASkillIsToldOnceAlsoAfterARestart(t *testing.T) {
-	b := newBench(t, offline.Model{})
-	b.opts.Skills = dancing{}
-	b.restart()
+	b := sessiontest.New(t, offline.Model{})
+	b.Options.Skills = dancing{}
+	b.Restart()
 	spec := session.Spec{Config: event.SessionConfiguredData{Skills: event.SkillRules{Directories: []string{"/skills"}}}}
-	if _, err := b.host.Create(t.Context(), "s", spec, nil); err != nil {
+	if _, err := b.Host.Create(t.Context(), "s", spec, nil); err != nil {
 		t.Fatal(err)
 	}
-	b.through("s", `Use skill with {"skill":"dance"}, then reply with the result`)
-	fork, err := b.host.Fork(t.Context(), "f", "s", 0, "")
+	runTurn(b, "s", `Use skill with {"skill":"dance"}, then reply with the result`)
+	fork, err := b.Host.Fork(t.Context(), "f", "s", 0, "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for id, want := range map[event.SessionID]int{"s": 1, fork: 2} {
 		if id == fork { // once more, after what it shares with the other
-			b.through(id, `Use skill with {"skill":"dance"}, then reply with the result`)
+			runTurn(b, id, `Use skill with {"skill":"dance"}, then reply with the result`)
 		}
-		b.restart()
-		b.through(id, "Reply with exactly: HI")
+		b.Restart()
+		runTurn(b, id, "Reply with exactly: HI")
 		told := 0
-		for _, e := range b.verify(id) {
+		for _, e := range b.Verify(id) {
 			if d, err := event.As[event.UserMessageData](e); e.Type == event.UserMessage && err == nil && d.Source == "skill-dance" {
 				told++
 			}

@@ -97,7 +97,7 @@ func (m *marathon) Event(_ event.SessionID, e event.Event) bool {
 	return true
 }
 
-func newMarathon(t *testing.T) *marathon {
+func newMarathon(t testing.TB) *marathon {
 	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "abide.db"), sqlite.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -113,7 +113,7 @@ func newMarathon(t *testing.T) *marathon {
 	return m
 }
 
-func (m *marathon) start(t *testing.T) {
+func (m *marathon) start(t testing.TB) {
 	m.host = session.New(m.store, session.Options{
 		Resolve: func(context.Context, event.SessionConfiguredData, string, []byte) (session.Endpoint, error) {
 			return session.Endpoint{Model: m, Name: "test", Window: marathonWindow, Output: reserved}, nil
@@ -125,7 +125,7 @@ func (m *marathon) start(t *testing.T) {
 	}
 }
 
-func (m *marathon) attach(t *testing.T) {
+func (m *marathon) attach(t testing.TB) {
 	st, err := m.host.Status(t.Context(), "s")
 	if err != nil {
 		t.Fatal(err)
@@ -140,7 +140,7 @@ func (m *marathon) attach(t *testing.T) {
 }
 
 // turn has one turn.
-func (m *marathon) turn(t *testing.T, prompt string) {
+func (m *marathon) turn(t testing.TB, prompt string) {
 	m.mu.Lock()
 	m.left = m.rand.IntN(4)
 	m.said += window.Tokens(prompt)
@@ -164,7 +164,7 @@ type tenth struct {
 }
 
 // run has as many turns as there are in a tenth of the way.
-func (m *marathon) run(t *testing.T, from, turns int) (is tenth) {
+func (m *marathon) run(t testing.TB, from, turns int) (is tenth) {
 	said, done, begun := m.said, m.compactions(t), time.Now()
 	for n := from; n < from+turns; n++ {
 		m.turn(t, fmt.Sprintf("Turn %d: go on. %s", n, strings.Repeat("Please. ", n%50)))
@@ -178,7 +178,7 @@ func (m *marathon) run(t *testing.T, from, turns int) (is tenth) {
 }
 
 // compactions counts those that are done.
-func (m *marathon) compactions(t *testing.T) int {
+func (m *marathon) compactions(t testing.TB) int {
 	f, err := m.host.Context.Fill(t.Context(), "s")
 	if err != nil {
 		t.Fatal(err)
@@ -187,7 +187,7 @@ func (m *marathon) compactions(t *testing.T) int {
 }
 
 // soakTurns is how long the way is: ABIDE_TURNS makes it longer.
-func soakTurns(t *testing.T) int {
+func soakTurns(t testing.TB) int {
 	text := os.Getenv("ABIDE_TURNS")
 	if text == "" {
 		return 300
@@ -226,7 +226,7 @@ func TestSoakAContextThatNeverOverflowsAndForgetsNothing(t *testing.T) {
 
 // judge: compactions are in proportion to what was said, and nothing grows with
 // the length of the way. Times are for people to look at.
-func (m *marathon) judge(t *testing.T, way []tenth) {
+func (m *marathon) judge(t testing.TB, way []tenth) {
 	for i, is := range way {
 		// Between two of them at least a quarter of what was there has come, or of
 		// what was left, and what does not fit comes on top.
@@ -243,7 +243,7 @@ func (m *marathon) judge(t *testing.T, way []tenth) {
 }
 
 // remembers: what was said first can still be read and found.
-func (m *marathon) remembers(t *testing.T) {
+func (m *marathon) remembers(t testing.TB) {
 	shown, err := m.host.Log.Messages(t.Context(), "s")
 	if err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/model/offline"
 	"github.com/abide-run/abide/internal/session"
+	"github.com/abide-run/abide/internal/session/sessiontest"
 	"github.com/abide-run/abide/internal/turn"
 )
 
@@ -31,10 +32,10 @@ type watchedStore struct {
 	now, most int // readings at the same time
 }
 
-func watchStore(b *bench) *watchedStore {
-	b.host.Close()
-	s := &watchedStore{Store: b.store, reads: make(map[event.SessionID]int)}
-	b.store = s
+func watchStore(b *sessiontest.Fixture) *watchedStore {
+	b.Host.Close()
+	s := &watchedStore{Store: b.Store, reads: make(map[event.SessionID]int)}
+	b.Store = s
 	return s
 }
 
@@ -112,51 +113,51 @@ func (s *watchedStore) outdate(t *testing.T) {
 }
 
 // asking makes sessions that wait for a permission, and names what they ask.
-func asking(b *bench, n int) map[event.SessionID]string {
-	b.t.Helper()
+func asking(b *sessiontest.Fixture, n int) map[event.SessionID]string {
+	b.T.Helper()
 	questions := make(map[event.SessionID]string)
 	for i := range n {
 		id := event.SessionID(fmt.Sprintf("s%d", i))
-		v := b.create(id, &session.Client{Permission: true})
-		b.send(id, event.InputAcceptedData{Prompt: "Use act with value 'x', then reply with the result"})
-		asked, _ := v.await(b.t, 0, event.PermissionAsked)
+		v := b.Create(id, &session.Client{Permission: true})
+		b.Send(id, event.InputAcceptedData{Prompt: "Use act with value 'x', then reply with the result"})
+		asked, _ := v.Await(b.T, 0, event.PermissionAsked)
 		d, err := event.As[event.PermissionAskedData](asked)
 		if err != nil {
-			b.t.Fatal(err)
+			b.T.Fatal(err)
 		}
 		questions[id] = d.RequestID
 	}
 	return questions
 }
 
-func (b *bench) approve(id event.SessionID, request string) {
-	b.t.Helper()
-	won, err := b.host.Answer(b.t.Context(), id, turn.Answer{RequestID: request, Permission: &turn.Decision{Kind: turn.ApproveOnce}})
+func approve(b *sessiontest.Fixture, id event.SessionID, request string) {
+	b.T.Helper()
+	won, err := b.Host.Answer(b.T.Context(), id, turn.Answer{RequestID: request, Permission: &turn.Decision{Kind: turn.ApproveOnce}})
 	if err != nil || !won {
-		b.t.Fatalf("answer of %s: %v, %v", id, won, err)
+		b.T.Fatalf("answer of %s: %v, %v", id, won, err)
 	}
 }
 
 func TestASessionThatOnlyWaitsIsNotReadAtStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &counter{name: "act", ask: true}
-		b := newBench(t, offline.Model{}, c)
+		b := sessiontest.New(t, offline.Model{}, c)
 		questions := asking(b, 20)
 		s := watchStore(b)
-		b.start()
+		b.Start()
 		synctest.Wait()
 		if n := s.total(); n != 0 {
 			t.Errorf("the store was asked %d times about sessions that only wait", n)
 		}
-		if n := b.host.Resident(); n != 0 {
+		if n := b.Host.Resident(); n != 0 {
 			t.Errorf("%d sessions are in memory", n)
 		}
 		for id, request := range questions {
-			b.approve(id, request)
+			approve(b, id, request)
 		}
 		synctest.Wait()
 		for id := range questions {
-			b.verify(id)
+			b.Verify(id)
 		}
 		if c.runs != len(questions) {
 			t.Errorf("%d calls were made after %d answers", c.runs, len(questions))
@@ -166,15 +167,15 @@ func TestASessionThatOnlyWaitsIsNotReadAtStart(t *testing.T) {
 
 func TestASuspendedSessionIsNotReadAtStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, &never{})
-		b.create("s", &session.Client{})
-		b.send("s", event.InputAcceptedData{Prompt: "x"})
+		b := sessiontest.New(t, &never{})
+		b.Create("s", &session.Client{})
+		b.Send("s", event.InputAcceptedData{Prompt: "x"})
 		synctest.Wait()
-		if err := b.host.Suspend(t.Context(), "s"); err != nil {
+		if err := b.Host.Suspend(t.Context(), "s"); err != nil {
 			t.Fatal(err)
 		}
 		s := watchStore(b)
-		b.start()
+		b.Start()
 		synctest.Wait()
 		if n := s.total(); n != 0 {
 			t.Errorf("the store was asked %d times about a session that is suspended", n)
@@ -200,17 +201,17 @@ func TestSessionsAreWokenAFewAtATimeAndNoneHasToWaitForAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const sessions = 30
 		m := &never{}
-		b := newBench(t, m)
+		b := sessiontest.New(t, m)
 		for i := range sessions {
 			id := event.SessionID(fmt.Sprintf("s%d", i))
-			b.create(id, &session.Client{})
-			b.send(id, event.InputAcceptedData{Prompt: "x"})
+			b.Create(id, &session.Client{})
+			b.Send(id, event.InputAcceptedData{Prompt: "x"})
 		}
 		synctest.Wait()
 		s := watchStore(b)
 		s.pause = time.Second
 		m.asked = 0
-		b.start()
+		b.Start()
 		time.Sleep(sessions * time.Second)
 		synctest.Wait()
 		if m.asked != sessions {
@@ -225,29 +226,29 @@ func TestSessionsAreWokenAFewAtATimeAndNoneHasToWaitForAnAnswer(t *testing.T) {
 func TestSessionsOfAnOlderIndexAreReadAFewAtATimeAndLetGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &counter{name: "act", ask: true}
-		b := newBench(t, offline.Model{}, c)
+		b := sessiontest.New(t, offline.Model{}, c)
 		questions := asking(b, 20)
 		s := watchStore(b)
 		s.outdate(t)
 		s.pause = time.Second
-		b.start()
+		b.Start()
 		time.Sleep(20 * time.Second)
 		synctest.Wait()
 		if len(s.reads) != len(questions) || s.most > 2 {
 			t.Errorf("%d sessions of %d were read, %d at the same time", len(s.reads), len(questions), s.most)
 		}
-		if n := b.host.Resident(); n != 0 {
+		if n := b.Host.Resident(); n != 0 {
 			t.Errorf("%d sessions that only wait stay in memory", n)
 		}
 		before := s.total()
-		b.restart()
+		b.Restart()
 		synctest.Wait()
 		if n := s.total() - before; n != 0 {
 			t.Errorf("at the next start the store is asked %d times about sessions that only wait", n)
 		}
-		b.approve("s3", questions["s3"])
+		approve(b, "s3", questions["s3"])
 		synctest.Wait()
-		b.verify("s3")
+		b.Verify("s3")
 	})
 }
 
@@ -260,7 +261,7 @@ func TestATaskIsWatchedWithoutReadingTheLog(t *testing.T) {
 				if old {
 					s.outdate(t)
 				}
-				b.start()
+				b.Start()
 				synctest.Wait()
 				if n := s.total(); (n > 0) != old {
 					t.Errorf("the store was asked %d times about a session that has only a task", n)
@@ -284,7 +285,7 @@ func TestTheStatusThatWasReportedLastIsKnownWithoutTheLog(t *testing.T) {
 		time.Sleep(time.Second)
 		synctest.Wait()
 		s := watchStore(b)
-		b.start()
+		b.Start()
 		c.of(j.key(0)) <- waits // it is no news
 		time.Sleep(time.Second)
 		if n := s.total(); n != 0 {
@@ -306,13 +307,13 @@ func TestTasksOfManySessionsThatEndedMeanwhileAreToldAFewSessionsAtATime(t *test
 	synctest.Test(t, func(t *testing.T) {
 		const sessions = 10
 		c, j := newChores(), &job{}
-		b := newBench(t, offline.Model{}, j)
-		b.opts.Tasks = c
-		b.restart()
+		b := sessiontest.New(t, offline.Model{}, j)
+		b.Options.Tasks = c
+		b.Restart()
 		for i := range sessions {
 			id := event.SessionID(fmt.Sprintf("s%d", i))
-			b.create(id, &session.Client{})
-			b.send(id, event.InputAcceptedData{Prompt: "Use job with value 'x'"})
+			b.Create(id, &session.Client{})
+			b.Send(id, event.InputAcceptedData{Prompt: "Use job with value 'x'"})
 			synctest.Wait()
 		}
 		s := watchStore(b)
@@ -320,14 +321,14 @@ func TestTasksOfManySessionsThatEndedMeanwhileAreToldAFewSessionsAtATime(t *test
 		for i := range sessions {
 			c.of(j.key(i)) <- ended(j.key(i), "NEWS")
 		}
-		b.start()
+		b.Start()
 		time.Sleep(2 * sessions * time.Second)
 		synctest.Wait()
 		if len(s.reads) != sessions || s.most > 2 {
 			t.Errorf("%d sessions of %d were read, %d at the same time", len(s.reads), sessions, s.most)
 		}
 		for i := range sessions {
-			b.verify(event.SessionID(fmt.Sprintf("s%d", i)))
+			b.Verify(event.SessionID(fmt.Sprintf("s%d", i)))
 		}
 	})
 }
@@ -335,22 +336,22 @@ func TestTasksOfManySessionsThatEndedMeanwhileAreToldAFewSessionsAtATime(t *test
 func TestASessionThatWaitsUnattachedLeavesMemoryAfterItsRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &counter{name: "act", ask: true}
-		b := newBench(t, offline.Model{}, c)
-		b.opts.Rest = time.Minute
-		b.restart()
+		b := sessiontest.New(t, offline.Model{}, c)
+		b.Options.Rest = time.Minute
+		b.Restart()
 		client := &session.Client{Permission: true}
-		b.create("s", client)
-		b.send("s", event.InputAcceptedData{Prompt: "Use act with value 'x', then reply with the result"})
+		b.Create("s", client)
+		b.Send("s", event.InputAcceptedData{Prompt: "Use act with value 'x', then reply with the result"})
 		synctest.Wait()
-		b.host.Detach("s", client, false)
+		b.Host.Detach("s", client, false)
 		time.Sleep(59 * time.Second)
 		synctest.Wait()
-		if n := b.host.Resident(); n != 1 {
+		if n := b.Host.Resident(); n != 1 {
 			t.Fatalf("%d sessions are in memory before the rest is over, want 1", n)
 		}
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		if n := b.host.Resident(); n != 0 {
+		if n := b.Host.Resident(); n != 0 {
 			t.Errorf("%d sessions are in memory after the rest", n)
 		}
 	})
@@ -358,12 +359,12 @@ func TestASessionThatWaitsUnattachedLeavesMemoryAfterItsRest(t *testing.T) {
 
 func TestAskingWhetherASessionAwaitsACallLeavesNothingInMemory(t *testing.T) {
 	b, _, _, j, _ := background(t)
-	b.restart()
-	awaits, err := b.host.Tasks.Awaits(t.Context(), "s", j.key(0))
+	b.Restart()
+	awaits, err := b.Host.Tasks.Awaits(t.Context(), "s", j.key(0))
 	if err != nil || !awaits {
 		t.Errorf("awaits = %v, %v; want true", awaits, err)
 	}
-	if n := b.host.Resident(); n != 0 {
+	if n := b.Host.Resident(); n != 0 {
 		t.Errorf("%d sessions are in memory", n)
 	}
 }
@@ -371,30 +372,30 @@ func TestAskingWhetherASessionAwaitsACallLeavesNothingInMemory(t *testing.T) {
 // A client that was there before is shown what it has missed; what it has seen is
 // not read again.
 func TestAViewReadsOnlyWhatItHasMissed(t *testing.T) {
-	b := newBench(t, offline.Model{})
-	v := b.create("s", &session.Client{})
+	b := sessiontest.New(t, offline.Model{})
+	v := b.Create("s", &session.Client{})
 	for range 100 {
-		if _, err := b.host.Log.Note(t.Context(), "s", event.SessionInfoData{Message: "x"}, false); err != nil {
+		if _, err := b.Host.Log.Note(t.Context(), "s", event.SessionInfoData{Message: "x"}, false); err != nil {
 			t.Fatal(err)
 		}
 	}
-	v.await(t, 0, event.SessionInfo)
+	v.Await(t, 0, event.SessionInfo)
 	s := watchStore(b)
-	b.start()
-	st, err := b.host.Status(t.Context(), "s")
+	b.Start()
+	st, err := b.Host.Status(t.Context(), "s")
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.events.Store(0)
-	late := newViewer()
-	view, err := b.host.Attach(t.Context(), "s", &session.Client{Viewer: late}, st.End.Seq-3)
+	late := sessiontest.NewViewer()
+	view, err := b.Host.Attach(t.Context(), "s", &session.Client{Viewer: late}, st.End.Seq-3)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := view.CatchUp(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if shown, read := len(late.kinds()), s.events.Load(); shown != 3 || read > 3 {
+	if shown, read := len(late.Kinds()), s.events.Load(); shown != 3 || read > 3 {
 		t.Errorf("%d events were shown, want 3, and %d were read", shown, read)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/model/offline"
 	"github.com/abide-run/abide/internal/session"
+	"github.com/abide-run/abide/internal/session/sessiontest"
 	"github.com/abide-run/abide/internal/tool"
 )
 
@@ -150,14 +151,14 @@ func ended(key, text string) event.TaskReportedData {
 }
 
 // background is a session with a task that is running, at rest.
-func background(t *testing.T) (*bench, *viewer, *chores, *job, *told) {
+func background(t testing.TB) (*sessiontest.Fixture, *sessiontest.Viewer, *chores, *job, *told) {
 	m, c, j := &told{}, newChores(), &job{}
-	b := newBench(t, m, j)
-	b.opts.Tasks = c
-	b.restart()
-	v := b.create("s", &session.Client{})
-	b.send("s", event.InputAcceptedData{Prompt: "Use job with value 'x'"})
-	v.await(t, 0, event.SessionIdle)
+	b := sessiontest.New(t, m, j)
+	b.Options.Tasks = c
+	b.Restart()
+	v := b.Create("s", &session.Client{})
+	b.Send("s", event.InputAcceptedData{Prompt: "Use job with value 'x'"})
+	v.Await(t, 0, event.SessionIdle)
 	return b, v, c, j, m
 }
 
@@ -166,17 +167,17 @@ func TestATaskWakesItsSessionOnce(t *testing.T) {
 	if got := m.last().Tail; got != "Currently running background tasks: 1" {
 		t.Errorf("the model is told %q of what runs", got)
 	}
-	n := len(v.kinds())
+	n := len(v.Kinds())
 	c.of(j.key(0)) <- ended(j.key(0), "NEWS")
-	v.await(t, n, event.SessionIdle)
+	v.Await(t, n, event.SessionIdle)
 	if got := notices(m.last(), "NEWS"); got != 1 || m.last().Tail != "" {
 		t.Errorf("the model reads the news %d times, and %q of what runs", got, m.last().Tail)
 	}
 	for range 2 {
-		b.restart()
-		v = b.resume("s")
-		b.send("s", event.InputAcceptedData{Prompt: "Reply with exactly: HI"})
-		v.await(t, 0, event.SessionIdle)
+		b.Restart()
+		v = b.Resume("s", session.Resume{}, &session.Client{})
+		b.Send("s", event.InputAcceptedData{Prompt: "Reply with exactly: HI"})
+		v.Await(t, 0, event.SessionIdle)
 	}
 	if got := notices(m.last(), "NEWS"); got != 1 {
 		t.Errorf("after restarts the model reads the news %d times", got)
@@ -188,14 +189,14 @@ func TestATaskWakesItsSessionOnce(t *testing.T) {
 
 func TestATaskThatEndsWhileTheEngineIsDownIsToldOnce(t *testing.T) {
 	b, _, c, j, m := background(t)
-	b.host.Close()
-	info, err := b.store.Session(t.Context(), "s")
+	b.Host.Close()
+	info, err := b.Store.Session(t.Context(), "s")
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.of(j.key(0)) <- ended(j.key(0), "NEWS")
-	b.start()
-	b.stored("s", info.End, event.SessionIdle)
+	b.Start()
+	b.AwaitStored("s", info.End, event.SessionIdle)
 	if got := notices(m.last(), "NEWS"); got != 1 {
 		t.Errorf("the model reads the news %d times", got)
 	}
@@ -204,13 +205,13 @@ func TestATaskThatEndsWhileTheEngineIsDownIsToldOnce(t *testing.T) {
 // TestAStepBeginsWithWhatHappenedBeforeIt: whoever watches a task may be late.
 func TestAStepBeginsWithWhatHappenedBeforeIt(t *testing.T) {
 	b, _, c, j, m := background(t)
-	b.host.Close()
+	b.Host.Close()
 	c.deaf = true
 	c.of(j.key(0)) <- ended(j.key(0), "NEWS")
-	b.start()
-	v := b.resume("s")
-	b.send("s", event.InputAcceptedData{Prompt: "Reply with exactly: HI"})
-	v.await(t, 0, event.SessionIdle)
+	b.Start()
+	v := b.Resume("s", session.Resume{}, &session.Client{})
+	b.Send("s", event.InputAcceptedData{Prompt: "Reply with exactly: HI"})
+	v.Await(t, 0, event.SessionIdle)
 	if got := notices(m.last(), "NEWS"); got != 1 || m.last().Tail != "" {
 		t.Errorf("the model reads the news %d times, and %q of what runs", got, m.last().Tail)
 	}
@@ -218,18 +219,18 @@ func TestAStepBeginsWithWhatHappenedBeforeIt(t *testing.T) {
 
 func TestManyTasksAreOneWake(t *testing.T) {
 	m, c, j := &told{}, newChores(), &job{}
-	b := newBench(t, m, j)
-	b.opts.Tasks = c
-	b.restart()
-	v := b.create("s", &session.Client{})
-	b.send("s", event.InputAcceptedData{Prompt: "Call job with value 'x', job with value 'y' and job with value 'z'"})
-	v.await(t, 0, event.SessionIdle)
-	b.host.Close()
+	b := sessiontest.New(t, m, j)
+	b.Options.Tasks = c
+	b.Restart()
+	v := b.Create("s", &session.Client{})
+	b.Send("s", event.InputAcceptedData{Prompt: "Call job with value 'x', job with value 'y' and job with value 'z'"})
+	v.Await(t, 0, event.SessionIdle)
+	b.Host.Close()
 	for i := range 3 {
 		c.of(j.key(i)) <- ended(j.key(i), "NEWS")
 	}
 	// What was recorded before the engine stopped is told in one turn.
-	info, err := b.store.Session(t.Context(), "s")
+	info, err := b.Store.Session(t.Context(), "s")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -242,13 +243,13 @@ func TestManyTasksAreOneWake(t *testing.T) {
 		e.Seq = info.End.Seq + event.Seq(i) + 1
 		news = append(news, e)
 	}
-	end, err := b.store.Append(t.Context(), "s", eventlog.Batch{After: info.End, Events: news})
+	end, err := b.Store.Append(t.Context(), "s", eventlog.Batch{After: info.End, Events: news})
 	if err != nil {
 		t.Fatal(err)
 	}
 	before := len(m.reqs)
-	b.start()
-	b.stored("s", end, event.SessionIdle)
+	b.Start()
+	b.AwaitStored("s", end, event.SessionIdle)
 	if got := notices(m.last(), "NEWS"); got != 3 || len(m.reqs) != before+1 {
 		t.Errorf("the model reads %d news in %d requests, want 3 in one", got, len(m.reqs)-before)
 	}
@@ -256,25 +257,25 @@ func TestManyTasksAreOneWake(t *testing.T) {
 
 func TestAStoppedCallLeavesATask(t *testing.T) {
 	m, c, j := &told{}, newChores(), &job{begun: make(chan struct{})}
-	b := newBench(t, m, j)
-	b.opts.Tasks = c
-	b.restart()
-	v := b.create("s", &session.Client{})
-	b.send("s", event.InputAcceptedData{Prompt: "Use job with value 'x'"})
+	b := sessiontest.New(t, m, j)
+	b.Options.Tasks = c
+	b.Restart()
+	v := b.Create("s", &session.Client{})
+	b.Send("s", event.InputAcceptedData{Prompt: "Use job with value 'x'"})
 	<-j.begun
-	if err := b.host.Abort(t.Context(), "s", "test"); err != nil {
+	if err := b.Host.Abort(t.Context(), "s", "test"); err != nil {
 		t.Fatal(err)
 	}
-	v.await(t, 0, event.SessionIdle)
+	v.Await(t, 0, event.SessionIdle)
 	// Its end wakes nobody: the user has stopped the work.
 	c.of(j.key(0)) <- ended(j.key(0), "NEWS")
-	b.stored("s", eventlog.End{}, event.TaskReported)
+	b.AwaitStored("s", eventlog.End{}, event.TaskReported)
 	if len(m.reqs) != 1 {
 		t.Errorf("the model was asked %d times, want once", len(m.reqs))
 	}
-	k := len(v.kinds())
-	b.send("s", event.InputAcceptedData{Prompt: "Reply with exactly: HI"})
-	v.await(t, k, event.SessionIdle)
+	k := len(v.Kinds())
+	b.Send("s", event.InputAcceptedData{Prompt: "Reply with exactly: HI"})
+	v.Await(t, k, event.SessionIdle)
 	if got := notices(m.last(), "NEWS"); got != 1 {
 		t.Errorf("the model reads the news %d times", got)
 	}
@@ -282,15 +283,15 @@ func TestAStoppedCallLeavesATask(t *testing.T) {
 
 func TestATaskThatStallsIsToldAndStaysATask(t *testing.T) {
 	_, v, c, j, m := background(t)
-	n := len(v.kinds())
+	n := len(v.Kinds())
 	c.of(j.key(0)) <- event.TaskReportedData{Key: j.key(0), Status: event.TaskStalled, Text: "PASSWORD?"}
-	v.await(t, n, event.SessionIdle)
+	v.Await(t, n, event.SessionIdle)
 	if got := notices(m.last(), "PASSWORD?"); got != 1 || m.last().Tail == "" {
 		t.Errorf("the model reads the question %d times, and %q of what runs", got, m.last().Tail)
 	}
-	n = len(v.kinds())
+	n = len(v.Kinds())
 	c.of(j.key(0)) <- ended(j.key(0), "NEWS")
-	v.await(t, n, event.SessionIdle)
+	v.Await(t, n, event.SessionIdle)
 	if got := notices(m.last(), "NEWS"); got != 1 || notices(m.last(), "PASSWORD?") != 1 {
 		t.Errorf("the model reads the news %d times", got)
 	}
@@ -300,7 +301,7 @@ func TestATaskIsAwaitedUntilItsEndIsTold(t *testing.T) {
 	b, v, c, j, _ := background(t)
 	awaits := func(key string) bool {
 		t.Helper()
-		is, err := b.host.Tasks.Awaits(t.Context(), "s", key)
+		is, err := b.Host.Tasks.Awaits(t.Context(), "s", key)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -309,25 +310,25 @@ func TestATaskIsAwaitedUntilItsEndIsTold(t *testing.T) {
 	if !awaits(j.key(0)) || awaits("another") {
 		t.Error("a running task is not awaited, or one that never was is")
 	}
-	n := len(v.kinds())
+	n := len(v.Kinds())
 	c.of(j.key(0)) <- ended(j.key(0), "NEWS")
-	v.await(t, n, event.SessionIdle)
+	v.Await(t, n, event.SessionIdle)
 	if awaits(j.key(0)) {
 		t.Error("a task is awaited after its end was told")
 	}
-	if _, err := b.host.Tasks.Awaits(t.Context(), "unknown", "x"); !errors.Is(err, session.ErrNotFound) {
+	if _, err := b.Host.Tasks.Awaits(t.Context(), "unknown", "x"); !errors.Is(err, session.ErrNotFound) {
 		t.Errorf("of an unknown session: %v", err)
 	}
 }
 
 func TestNothingThatWasBegunIsNotNews(t *testing.T) {
 	b, v, c, j, m := background(t)
-	n, asked := len(v.kinds()), len(m.reqs)
+	n, asked := len(v.Kinds()), len(m.reqs)
 	c.of(j.key(0)) <- event.TaskReportedData{Key: j.key(0), Status: event.TaskNone, Ended: true}
-	v.await(t, n, event.TasksChanged)
-	n = len(v.kinds())
-	b.send("s", event.InputAcceptedData{Prompt: "Reply with exactly: HI"})
-	v.await(t, n, event.SessionIdle)
+	v.Await(t, n, event.TasksChanged)
+	n = len(v.Kinds())
+	b.Send("s", event.InputAcceptedData{Prompt: "Reply with exactly: HI"})
+	v.Await(t, n, event.SessionIdle)
 	if len(m.reqs) != asked+1 || m.last().Tail != "" {
 		t.Errorf("%d requests, and the model is told %q", len(m.reqs)-asked, m.last().Tail)
 	}

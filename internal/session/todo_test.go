@@ -14,15 +14,16 @@ import (
 	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/model/offline"
 	"github.com/abide-run/abide/internal/session"
+	"github.com/abide-run/abide/internal/session/sessiontest"
 	"github.com/abide-run/abide/internal/tool/todo"
 )
 
 const twoTasks = `Call task_create with {"subject":"one"} and task_create with {"subject":"two"}`
 
 // todosOf is the list of a session as a line.
-func todosOf(t *testing.T, b *bench, id event.SessionID) string {
+func todosOf(t testing.TB, b *sessiontest.Fixture, id event.SessionID) string {
 	t.Helper()
-	list, err := b.host.Todos.List(t.Context(), id)
+	list, err := b.Host.Todos.List(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,17 +35,17 @@ func todosOf(t *testing.T, b *bench, id event.SessionID) string {
 }
 
 // say sends a message and waits for the end of its turn.
-func say(t *testing.T, b *bench, v *viewer, prompt string) string {
+func say(t testing.TB, b *sessiontest.Fixture, v *sessiontest.Viewer, prompt string) string {
 	t.Helper()
-	n := len(v.kinds())
-	b.send("s", event.InputAcceptedData{Prompt: prompt})
-	v.await(t, n, event.SessionIdle)
-	return lastAnswer(t, b.verify("s"))
+	n := len(v.Kinds())
+	b.Send("s", event.InputAcceptedData{Prompt: prompt})
+	v.Await(t, n, event.SessionIdle)
+	return lastAnswer(t, b.Verify("s"))
 }
 
 func TestTheModelKeepsAList(t *testing.T) {
-	b := newBench(t, offline.Model{}, todo.New()...)
-	v := b.create("s", &session.Client{})
+	b := sessiontest.New(t, offline.Model{}, todo.New()...)
+	v := b.Create("s", &session.Client{})
 	if got, want := say(t, b, v, twoTasks), "Created task 1 [pending] one\nCreated task 2 [pending] two"; got != want {
 		t.Errorf("calls of one answer give %q, want %q", got, want)
 	}
@@ -58,12 +59,12 @@ func TestTheModelKeepsAList(t *testing.T) {
 	if got := todosOf(t, b, "s"); got != want {
 		t.Errorf("the list is %q, want %q", got, want)
 	}
-	b.restart()
+	b.Restart()
 	if got := todosOf(t, b, "s"); got != want {
 		t.Errorf("after a restart the list is %q, want %q", got, want)
 	}
 	told := 0
-	for _, kind := range v.kinds() {
+	for _, kind := range v.Kinds() {
 		switch kind {
 		case event.TodosChanged:
 			told++
@@ -74,15 +75,15 @@ func TestTheModelKeepsAList(t *testing.T) {
 	if told != 2 {
 		t.Errorf("clients were told %d times that the list has changed, want once for each of two turns", told)
 	}
-	if _, err := b.host.Todos.List(t.Context(), "nope"); !errors.Is(err, session.ErrNotFound) {
+	if _, err := b.Host.Todos.List(t.Context(), "nope"); !errors.Is(err, session.ErrNotFound) {
 		t.Errorf("the list of no session: %v", err)
 	}
 }
 
 // messageID finds the first message that begins so.
-func messageID(t *testing.T, b *bench, prompt string) (string, event.Seq) {
+func messageID(t testing.TB, b *sessiontest.Fixture, prompt string) (string, event.Seq) {
 	t.Helper()
-	for _, e := range b.verify("s") {
+	for _, e := range b.Verify("s") {
 		if d, _ := event.As[event.UserMessageData](e); e.Type == event.UserMessage && strings.HasPrefix(d.Content, prompt) {
 			head, err := e.Head()
 			if err != nil {
@@ -96,8 +97,8 @@ func messageID(t *testing.T, b *bench, prompt string) (string, event.Seq) {
 }
 
 func TestARewindTakesTheListBackAndAForkKeepsIt(t *testing.T) {
-	b := newBench(t, offline.Model{}, todo.New()...)
-	v := b.create("s", &session.Client{})
+	b := sessiontest.New(t, offline.Model{}, todo.New()...)
+	v := b.Create("s", &session.Client{})
 	say(t, b, v, twoTasks)
 	say(t, b, v, `Use task_update with {"id":1,"status":"completed"}`)
 	from, at := messageID(t, b, "Use task_update")
@@ -108,7 +109,7 @@ func TestARewindTakesTheListBackAndAForkKeepsIt(t *testing.T) {
 		"whole":  {0, "1 one completed, 2 two pending"},
 		"before": {at - 1, "1 one pending, 2 two pending"},
 	} {
-		id, err := b.host.Fork(t.Context(), "", "s", test.at, "")
+		id, err := b.Host.Fork(t.Context(), "", "s", test.at, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -116,25 +117,25 @@ func TestARewindTakesTheListBackAndAForkKeepsIt(t *testing.T) {
 			t.Errorf("%s: the fork has %q, want %q", name, got, test.want)
 		}
 	}
-	n := len(v.kinds())
-	if _, err := b.host.Rewind(t.Context(), "s", session.Rewind{EventID: from}); err != nil {
+	n := len(v.Kinds())
+	if _, err := b.Host.Rewind(t.Context(), "s", session.Rewind{EventID: from}); err != nil {
 		t.Fatal(err)
 	}
-	v.await(t, n, event.TodosChanged)
+	v.Await(t, n, event.TodosChanged)
 	for _, when := range []string{"after the rewind", "after a restart"} {
 		if got, want := todosOf(t, b, "s"), "1 one pending, 2 two pending"; got != want {
 			t.Errorf("%s the list is %q, want %q", when, got, want)
 		}
-		b.restart()
+		b.Restart()
 	}
 	first, _ := messageID(t, b, "Call task_create")
-	if _, err := b.host.Rewind(t.Context(), "s", session.Rewind{EventID: first}); err != nil {
+	if _, err := b.Host.Rewind(t.Context(), "s", session.Rewind{EventID: first}); err != nil {
 		t.Fatal(err)
 	}
 	if got := todosOf(t, b, "s"); got != "" {
 		t.Errorf("the list is %q, and nothing was ever said", got)
 	}
-	v = b.resume("s")
+	v = b.Resume("s", session.Resume{}, &session.Client{})
 	if got, want := say(t, b, v, `Use task_create with {"subject":"again"}`), "Created task 1 [pending] again"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -162,7 +163,7 @@ func (r *refusing) Append(ctx context.Context, id event.SessionID, b eventlog.Ba
 }
 
 // together reports whether every change came with what its call gave.
-func together(t *testing.T, batches [][]event.Event) (changes int) {
+func together(t testing.TB, batches [][]event.Event) (changes int) {
 	t.Helper()
 	for _, batch := range batches {
 		made, results := 0, 0
@@ -190,17 +191,17 @@ func TestAChangeAndItsResultAreOneAppendOrNone(t *testing.T) {
 	for _, hooked := range []bool{false, true} {
 		t.Run(fmt.Sprintf("hooks=%v", hooked), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, offline.Model{}, todo.New()...)
-				b.host.Close()
-				store := &refusing{Store: b.store, kind: event.TodoChanged}
-				b.store = store
-				b.start()
-				defer b.host.Close()
+				b := sessiontest.New(t, offline.Model{}, todo.New()...)
+				b.Host.Close()
+				store := &refusing{Store: b.Store, kind: event.TodoChanged}
+				b.Store = store
+				b.Start()
+				defer b.Host.Close()
 				client := &session.Client{}
 				if e := (&ears{}); hooked {
 					client.Hook = e.hook
 				}
-				v := b.create("s", client)
+				v := b.Create("s", client)
 				if got, want := say(t, b, v, twoTasks), "Created task 1 [pending] one\nCreated task 2 [pending] two"; got != want {
 					t.Errorf("answer = %q, want %q", got, want)
 				}

@@ -9,6 +9,7 @@ import (
 	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/model/offline"
 	"github.com/abide-run/abide/internal/session"
+	"github.com/abide-run/abide/internal/session/sessiontest"
 )
 
 // newer is what a newer version records.
@@ -22,13 +23,13 @@ func (newer) Type() event.Type { return "future.thing" }
 // something that this one does not know can be resumed, gone on with, rewound, forked
 // and shown. Nothing of it is taken for damage.
 func TestAKindOfANewerVersionIsKeptAndShown(t *testing.T) {
-	b := newBench(t, offline.Model{})
-	v := b.create("s", &session.Client{})
-	b.send("s", event.InputAcceptedData{Prompt: "ONE", Mode: event.ModeQueue})
-	v.await(t, 0, event.SessionIdle)
-	b.host.Close()
+	b := sessiontest.New(t, offline.Model{})
+	v := b.Create("s", &session.Client{})
+	b.Send("s", event.InputAcceptedData{Prompt: "ONE", Mode: event.ModeQueue})
+	v.Await(t, 0, event.SessionIdle)
+	b.Host.Close()
 
-	info, err := b.store.Session(t.Context(), "s")
+	info, err := b.Store.Session(t.Context(), "s")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,20 +38,20 @@ func TestAKindOfANewerVersionIsKeptAndShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	thing.Seq = info.End.Seq + 1
-	if _, err := b.store.Append(t.Context(), "s", eventlog.Batch{After: info.End, Events: []event.Event{thing}}); err != nil {
+	if _, err := b.Store.Append(t.Context(), "s", eventlog.Batch{After: info.End, Events: []event.Event{thing}}); err != nil {
 		t.Fatal(err)
 	}
 
-	b.start()
-	v = b.resume("s")
-	b.send("s", event.InputAcceptedData{Prompt: "TWO", Mode: event.ModeQueue})
-	v.await(t, 0, event.SessionIdle)
-	fork, err := b.host.Fork(t.Context(), "", "s", 0, "")
+	b.Start()
+	v = b.Resume("s", session.Resume{}, &session.Client{})
+	b.Send("s", event.InputAcceptedData{Prompt: "TWO", Mode: event.ModeQueue})
+	v.Await(t, 0, event.SessionIdle)
+	fork, err := b.Host.Fork(t.Context(), "", "s", 0, "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, id := range []event.SessionID{"s", fork} {
-		shown, err := b.host.Log.Messages(t.Context(), id)
+		shown, err := b.Host.Log.Messages(t.Context(), id)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -58,9 +59,9 @@ func TestAKindOfANewerVersionIsKeptAndShown(t *testing.T) {
 		if at < 0 || string(shown[at].Bytes) != string(thing.Bytes) {
 			t.Errorf("%s shows %v, want the %s as it was stored", id, kindsOf(shown), newer{}.Type())
 		}
-		if info, err := b.store.Session(t.Context(), id); err != nil || info.Damage != nil {
+		if info, err := b.Store.Session(t.Context(), id); err != nil || info.Damage != nil {
 			t.Errorf("%s is taken for damaged: %+v, %v", id, info.Damage, err)
 		}
-		b.verify(id)
+		b.Verify(id)
 	}
 }

@@ -20,7 +20,7 @@ import (
 
 // noted is a session in which a decision was found, and when its last event was
 // stored.
-func (l *testHost) noted(id event.SessionID) time.Time {
+func (l *testWorker) noted(id event.SessionID) time.Time {
 	l.Helper()
 	l.create(id)
 	l.turn(id, "remember this")
@@ -32,10 +32,10 @@ func (l *testHost) noted(id event.SessionID) time.Time {
 	return index.Modified
 }
 
-func deciding(l *testHost) { l.model.extract = decided("SQLite it is") }
+func deciding(l *testWorker) { l.model.extract = decided("SQLite it is") }
 
 func TestStartTwiceIsOneLoopAndStopTwiceIsNoError(t *testing.T) {
-	story(t, func(l *testHost) { deciding(l); l.opts.Parallel = 1 }, func(l *testHost) {
+	story(t, func(l *testWorker) { deciding(l); l.opts.Parallel = 1 }, func(l *testWorker) {
 		l.start() // it was started already
 		l.start()
 		for i := range 3 {
@@ -53,7 +53,7 @@ func TestStartTwiceIsOneLoopAndStopTwiceIsNoError(t *testing.T) {
 }
 
 func TestStopReturnsPromptlyInALongWait(t *testing.T) {
-	story(t, deciding, func(l *testHost) {
+	story(t, deciding, func(l *testWorker) {
 		l.noted("s")
 		synctest.Wait() // the timer waits for the idle limit
 		before := time.Now()
@@ -68,7 +68,7 @@ func TestStopReturnsPromptlyInALongWait(t *testing.T) {
 }
 
 func TestASessionIsConsolidatedOnceItHasBeenIdleForLongerThanTheLimit(t *testing.T) {
-	story(t, deciding, func(l *testHost) {
+	story(t, deciding, func(l *testWorker) {
 		last := l.noted("s")
 		for _, tt := range []struct {
 			idle time.Duration
@@ -90,7 +90,7 @@ func TestASessionIsConsolidatedOnceItHasBeenIdleForLongerThanTheLimit(t *testing
 }
 
 func TestActivityPutsConsolidationOff(t *testing.T) {
-	story(t, func(l *testHost) { deciding(l); l.rules.ExtractThreshold = 150 }, func(l *testHost) {
+	story(t, func(l *testWorker) { deciding(l); l.rules.ExtractThreshold = 150 }, func(l *testWorker) {
 		l.create("s")
 		l.turn("s", strings.Repeat("long ", 200))
 		l.await("s", event.MemoryExtracted, 1)
@@ -113,7 +113,7 @@ func TestActivityPutsConsolidationOff(t *testing.T) {
 // What is in memory does not count: after a restart the time of the last stored event
 // decides, and not that of the restart.
 func TestWithoutRecordedActivityTheStoredTimeDecides(t *testing.T) {
-	story(t, deciding, func(l *testHost) {
+	story(t, deciding, func(l *testWorker) {
 		last := l.noted("s")
 		time.Sleep(idle - time.Minute)
 		l.reopen()
@@ -130,7 +130,7 @@ func TestWithoutRecordedActivityTheStoredTimeDecides(t *testing.T) {
 }
 
 func TestOfThreeIdleSessionsTheMiddleOneFailsAlone(t *testing.T) {
-	story(t, func(l *testHost) { deciding(l); l.opts.Parallel = 1 }, func(l *testHost) {
+	story(t, func(l *testWorker) { deciding(l); l.opts.Parallel = 1 }, func(l *testWorker) {
 		l.noted("a")
 		own := l.work
 		l.work = l.TempDir() // of the middle one alone
@@ -177,7 +177,7 @@ func TestOfThreeIdleSessionsTheMiddleOneFailsAlone(t *testing.T) {
 }
 
 func TestASessionWithARunningTurnIsSkipped(t *testing.T) {
-	story(t, deciding, func(l *testHost) {
+	story(t, deciding, func(l *testWorker) {
 		l.noted("s")
 		gate := make(chan struct{})
 		l.model.mu.Lock()
@@ -202,7 +202,7 @@ func TestASessionWithARunningTurnIsSkipped(t *testing.T) {
 // What a job is about is known when it is written down. What comes later is for the
 // next, also if the log is read then.
 func TestAJobReadsWhatItIsAboutAndNoMore(t *testing.T) {
-	story(t, nil, func(l *testHost) {
+	story(t, nil, func(l *testWorker) {
 		l.worker.Stop()
 		l.create("s")
 		l.turn("s", "early")
@@ -218,7 +218,7 @@ func TestAJobReadsWhatItIsAboutAndNoMore(t *testing.T) {
 
 // What arrives while a job is at work is not part of it: it is found by the next.
 func TestAMessageThatArrivesDuringAnExtractionIsLeftForTheNext(t *testing.T) {
-	story(t, nil, func(l *testHost) {
+	story(t, nil, func(l *testWorker) {
 		l.create("s")
 		gate := l.model.hold("s")
 		l.turn("s", "early")
@@ -240,7 +240,7 @@ func TestAMessageThatArrivesDuringAnExtractionIsLeftForTheNext(t *testing.T) {
 }
 
 func TestAJobInFlightAtShutdownIsResumedAndNeverHalfApplied(t *testing.T) {
-	story(t, func(l *testHost) { deciding(l) }, func(l *testHost) {
+	story(t, func(l *testWorker) { deciding(l) }, func(l *testWorker) {
 		l.create("s")
 		gate := l.model.hold("s")
 		l.turn("s", "hello")
@@ -268,7 +268,7 @@ func TestAJobInFlightAtShutdownIsResumedAndNeverHalfApplied(t *testing.T) {
 
 // What a crash leaves is a lease; whoever comes next takes it over.
 func TestAJobWhoseHolderIsGoneIsTakenAgain(t *testing.T) {
-	story(t, nil, func(l *testHost) {
+	story(t, nil, func(l *testWorker) {
 		l.worker.Stop()
 		l.create("s")
 		l.turn("s", "hello")
@@ -290,7 +290,7 @@ func TestAJobWhoseHolderIsGoneIsTakenAgain(t *testing.T) {
 }
 
 func TestConstantTrafficOnOneSessionDoesNotStarveAnother(t *testing.T) {
-	story(t, func(l *testHost) {
+	story(t, func(l *testWorker) {
 		l.opts.Parallel = 1
 		l.model.extract = func(ctx context.Context, req *model.Request) (*model.Reply, error) {
 			if req.Session == "busy" { // longer than until its next turn: there is always something due
@@ -298,7 +298,7 @@ func TestConstantTrafficOnOneSessionDoesNotStarveAnother(t *testing.T) {
 			}
 			return decided("SQLite it is")(ctx, req)
 		}
-	}, func(l *testHost) {
+	}, func(l *testWorker) {
 		last := l.noted("quiet")
 		l.create("busy")
 		ctx, cancel := context.WithCancel(l.Context())
@@ -325,7 +325,7 @@ func TestConstantTrafficOnOneSessionDoesNotStarveAnother(t *testing.T) {
 }
 
 func TestAFailingModelOfOneSessionDoesNotCountForAnother(t *testing.T) {
-	story(t, func(l *testHost) {
+	story(t, func(l *testWorker) {
 		failed := false
 		l.model.extract = func(_ context.Context, req *model.Request) (*model.Reply, error) {
 			if req.Session == "a" || !failed {
@@ -335,7 +335,7 @@ func TestAFailingModelOfOneSessionDoesNotCountForAnother(t *testing.T) {
 			return decided("fine")(nil, nil)
 		}
 		l.opts.Parallel = 1
-	}, func(l *testHost) {
+	}, func(l *testWorker) {
 		l.create("a")
 		l.create("b")
 		l.turn("a", "the secret word is plover")
@@ -387,10 +387,10 @@ func TestAFailingModelOfOneSessionDoesNotCountForAnother(t *testing.T) {
 }
 
 func TestScheduleReturnsAJobBeforeAnyWork(t *testing.T) {
-	story(t, func(l *testHost) {
+	story(t, func(l *testWorker) {
 		deciding(l)
 		l.rules = event.MemoryRules{} // nothing happens by itself
-	}, func(l *testHost) {
+	}, func(l *testWorker) {
 		l.create("s")
 		l.turn("s", "remember this")
 		gate := l.model.hold("s")
@@ -421,7 +421,7 @@ func TestScheduleReturnsAJobBeforeAnyWork(t *testing.T) {
 }
 
 func TestOfTwoSessionsWithTheSameFactBothAreCited(t *testing.T) {
-	story(t, deciding, func(l *testHost) {
+	story(t, deciding, func(l *testWorker) {
 		l.noted("a")
 		l.noted("b")
 		time.Sleep(idle + time.Second)
@@ -456,7 +456,7 @@ func TestOfTwoSessionsWithTheSameFactBothAreCited(t *testing.T) {
 
 // What was said before is not looked at again; what comes later is.
 func TestWhatIsForgottenDoesNotComeBack(t *testing.T) {
-	story(t, func(l *testHost) { deciding(l); l.rules.ExtractThreshold = 1000 }, func(l *testHost) {
+	story(t, func(l *testWorker) { deciding(l); l.rules.ExtractThreshold = 1000 }, func(l *testWorker) {
 		l.create("s")
 		l.turn("s", strings.Repeat("unextracted ", 100))
 		if _, err := l.worker.Forget(l.Context(), "s", ""); err != nil {
@@ -484,7 +484,7 @@ func TestWhatIsForgottenDoesNotComeBack(t *testing.T) {
 
 // A person's edit while a job runs is kept, and so is what the job found.
 func TestAPersonWhoEditsAPageWhileAJobRunsLosesNothing(t *testing.T) {
-	story(t, deciding, func(l *testHost) {
+	story(t, deciding, func(l *testWorker) {
 		l.noted("a")
 		time.Sleep(idle + time.Second)
 		synctest.Wait()
@@ -513,7 +513,7 @@ func TestAPersonWhoEditsAPageWhileAJobRunsLosesNothing(t *testing.T) {
 }
 
 func TestSecretsDoNotReachThePagesNorWhatIsNoted(t *testing.T) {
-	story(t, func(l *testHost) { l.model.extract = decided("use the key sk-abcdefghijklmnop1234 for it") }, func(l *testHost) {
+	story(t, func(l *testWorker) { l.model.extract = decided("use the key sk-abcdefghijklmnop1234 for it") }, func(l *testWorker) {
 		l.noted("s")
 		time.Sleep(idle + time.Second)
 		synctest.Wait()
@@ -528,7 +528,7 @@ func TestSecretsDoNotReachThePagesNorWhatIsNoted(t *testing.T) {
 
 // A thousand idle sessions must not be in memory at once because somebody reads them.
 func TestASessionThatOnlyAJobNeedsDoesNotStayInMemory(t *testing.T) {
-	story(t, deciding, func(l *testHost) {
+	story(t, deciding, func(l *testWorker) {
 		l.noted("s")
 		l.noted("watched")
 		l.host.Detach("s", l.clients["s"], false)
@@ -545,7 +545,7 @@ func TestASessionThatOnlyAJobNeedsDoesNotStayInMemory(t *testing.T) {
 }
 
 func TestADeletedSessionHasNoJobsLeft(t *testing.T) {
-	story(t, deciding, func(l *testHost) {
+	story(t, deciding, func(l *testWorker) {
 		l.noted("s")
 		if err := l.host.Delete(l.Context(), "s"); err != nil {
 			l.Fatal(err)
@@ -557,7 +557,7 @@ func TestADeletedSessionHasNoJobsLeft(t *testing.T) {
 }
 
 func TestANewSessionIsToldWhatIsRemembered(t *testing.T) {
-	story(t, deciding, func(l *testHost) {
+	story(t, deciding, func(l *testWorker) {
 		l.noted("old")
 		time.Sleep(idle + time.Second)
 		synctest.Wait()

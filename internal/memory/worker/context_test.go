@@ -18,7 +18,7 @@ import (
 func num(n int) *int { return &n }
 
 // contiguous checks that each part begins where the last one ended.
-func (l *testHost) contiguous(id event.SessionID, want int) []event.MemoryExtractedData {
+func (l *testWorker) contiguous(id event.SessionID, want int) []event.MemoryExtractedData {
 	l.Helper()
 	found := l.extracted(id)
 	if len(found) != want {
@@ -35,7 +35,7 @@ func (l *testHost) contiguous(id event.SessionID, want int) []event.MemoryExtrac
 }
 
 // once checks that each word was given to be extracted exactly once.
-func (l *testHost) once(words ...string) {
+func (l *testWorker) once(words ...string) {
 	l.Helper()
 	all := strings.Join(l.model.records, "\n")
 	for _, w := range words {
@@ -46,10 +46,10 @@ func (l *testHost) once(words ...string) {
 }
 
 func TestExtractionGoesOnAfterACompactionWithoutAGapOrARepeat(t *testing.T) {
-	story(t, func(l *testHost) {
+	story(t, func(l *testWorker) {
 		l.rules.ExtractThreshold = 300
-		l.compaction = event.CompactionRules{Retained: num(0)}
-	}, func(l *testHost) {
+		l.squeeze = event.CompactionRules{Retained: num(0)}
+	}, func(l *testWorker) {
 		long := strings.Repeat(" and so on", 150)
 		l.create("s")
 		l.turn("s", "alpha"+long)
@@ -86,10 +86,10 @@ func (p print) Run(context.Context, tool.Call) (tool.Result, error) {
 
 func TestAnExtractionThatEndsAfterACompactionInATurnLandsOnItsEpoch(t *testing.T) {
 	ran := false
-	story(t, func(l *testHost) {
-		l.compaction = event.CompactionRules{RequestThreshold: num(800), Retained: num(0)}
+	story(t, func(l *testWorker) {
+		l.squeeze = event.CompactionRules{RequestThreshold: num(800), Retained: num(0)}
 		l.tools = []tool.Tool{print{func() { ran = true }}}
-	}, func(l *testHost) {
+	}, func(l *testWorker) {
 		l.create("s")
 		gate := l.model.hold("s")
 		l.turn("s", "alpha")
@@ -128,7 +128,7 @@ func TestAnExtractionThatEndsAfterACompactionInATurnLandsOnItsEpoch(t *testing.T
 
 // What was taken back while a job was at work is not remembered.
 func TestWhatWasTakenBackMeanwhileIsNotRemembered(t *testing.T) {
-	story(t, deciding, func(l *testHost) {
+	story(t, deciding, func(l *testWorker) {
 		l.create("s")
 		l.turn("s", "keep this")
 		l.await("s", event.MemoryExtracted, 1)
@@ -158,7 +158,7 @@ func TestWhatWasTakenBackMeanwhileIsNotRemembered(t *testing.T) {
 
 // A rewind in the middle of a part leaves the places of all others as they are.
 func TestARewindInAPartMovesNothingElse(t *testing.T) {
-	story(t, nil, func(l *testHost) {
+	story(t, nil, func(l *testWorker) {
 		l.worker.Stop()
 		l.create("s")
 		l.turn("s", "alpha")
@@ -191,10 +191,10 @@ func TestARewindInAPartMovesNothingElse(t *testing.T) {
 }
 
 func TestABacklogIsReadInPartsAndNothingIsCut(t *testing.T) {
-	story(t, func(l *testHost) {
+	story(t, func(l *testWorker) {
 		l.rules = event.MemoryRules{}
 		l.window = 3000
-	}, func(l *testHost) {
+	}, func(l *testWorker) {
 		l.create("s")
 		var words []string
 		for i := range 12 {
@@ -223,7 +223,7 @@ func TestABacklogIsReadInPartsAndNothingIsCut(t *testing.T) {
 // Whoever is second finds that the session has moved on, and begins where the first
 // has ended.
 func TestOfTwoJobsAboutTheSamePartOneCounts(t *testing.T) {
-	story(t, deciding, func(l *testHost) {
+	story(t, deciding, func(l *testWorker) {
 		l.create("s")
 		gate := l.model.hold("s")
 		l.turn("s", "alpha")
@@ -248,7 +248,7 @@ func TestOfTwoJobsAboutTheSamePartOneCounts(t *testing.T) {
 }
 
 func TestAForkIsExtractedOnItsOwn(t *testing.T) {
-	story(t, deciding, func(l *testHost) {
+	story(t, deciding, func(l *testWorker) {
 		l.create("s")
 		l.turn("s", "alpha")
 		l.await("s", event.MemoryExtracted, 1)

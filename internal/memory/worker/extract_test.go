@@ -7,9 +7,9 @@ import (
 	"github.com/abide-run/abide/internal/event"
 )
 
-// story runs a test with fake time, on a lab that is opened and started.
-func story(t *testing.T, prepare func(*testHost), test func(*testHost)) {
-	l := newTestHost(t)
+// story runs a test with fake time, on a testWorker that is opened and started.
+func story(t *testing.T, prepare func(*testWorker), test func(*testWorker)) {
+	l := newTestWorker(t)
 	if prepare != nil {
 		prepare(l)
 	}
@@ -23,7 +23,7 @@ func story(t *testing.T, prepare func(*testHost), test func(*testHost)) {
 }
 
 func TestSpawnAndWaitAreSeparateAndDriveAnExtractionToItsEnd(t *testing.T) {
-	story(t, nil, func(l *testHost) {
+	story(t, nil, func(l *testWorker) {
 		l.worker.Stop()
 		l.create("s")
 		l.turn("s", "first")
@@ -53,7 +53,7 @@ func TestSpawnAndWaitAreSeparateAndDriveAnExtractionToItsEnd(t *testing.T) {
 
 func TestAThresholdOfZeroAsksNoModel(t *testing.T) {
 	for _, threshold := range []int{0, -1} {
-		story(t, func(l *testHost) { l.rules.ExtractThreshold = threshold }, func(l *testHost) {
+		story(t, func(l *testWorker) { l.rules.ExtractThreshold = threshold }, func(l *testWorker) {
 			l.create("s")
 			l.turn("s", "first")
 			l.turn("s", "second")
@@ -66,7 +66,7 @@ func TestAThresholdOfZeroAsksNoModel(t *testing.T) {
 }
 
 func TestADetachedExtractionAndTheNextTurnShareOneLog(t *testing.T) {
-	story(t, nil, func(l *testHost) {
+	story(t, nil, func(l *testWorker) {
 		l.create("s")
 		gate := l.model.hold("s")
 		l.turn("s", "first")

@@ -21,7 +21,7 @@ var aWord = regexp.MustCompile(`word\d+x`)
 
 // A randomTest does this and that to a session, and knows what was said in it.
 type randomTest struct {
-	*testHost
+	*testWorker
 	r      *rand.Rand
 	said   []string        // words
 	gone   map[string]bool // that were taken back
@@ -91,7 +91,7 @@ func (w *randomTest) rewind() {
 		if err != nil {
 			w.Fatal(err)
 		}
-		w.gone[aWord.FindString(as[event.UserMessageData](w.testHost, shown[i]).Content)] = true
+		w.gone[aWord.FindString(as[event.UserMessageData](w.testWorker, shown[i]).Content)] = true
 		return
 	}
 }
@@ -100,11 +100,11 @@ func (w *randomTest) rewind() {
 func TestEveryMessageIsExtractedOnce(t *testing.T) {
 	for seed := range uint64(25) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			story(t, func(l *testHost) {
+			story(t, func(l *testWorker) {
 				l.rules.ExtractThreshold, l.window = 200, 4000
-				l.compaction = event.CompactionRules{Retained: num(0)}
-			}, func(l *testHost) {
-				w := &randomTest{testHost: l, r: rand.New(rand.NewPCG(seed, 0)), gone: make(map[string]bool)}
+				l.squeeze = event.CompactionRules{Retained: num(0)}
+			}, func(l *testWorker) {
+				w := &randomTest{testWorker: l, r: rand.New(rand.NewPCG(seed, 0)), gone: make(map[string]bool)}
 				l.model.extract = w.note
 				l.create("s")
 				for range 25 {

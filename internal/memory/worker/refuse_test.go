@@ -19,7 +19,7 @@ func TestAnAnswerOfNoUseIsToldAndTriedAgain(t *testing.T) {
 		{Text: "I have noted everything."},
 		{Calls: []model.Call{{ID: "c", Name: memory.WriteExtracted, Arguments: json.RawMessage(`{"decisions":[]}`)}}},
 	}
-	story(t, func(l *testHost) {
+	story(t, func(l *testWorker) {
 		n := 0
 		l.model.extract = func(ctx context.Context, req *model.Request) (*model.Reply, error) {
 			if n++; n <= len(wrong) {
@@ -27,7 +27,7 @@ func TestAnAnswerOfNoUseIsToldAndTriedAgain(t *testing.T) {
 			}
 			return decided("at last")(ctx, req)
 		}
-	}, func(l *testHost) {
+	}, func(l *testWorker) {
 		l.create("s")
 		l.turn("s", "hello")
 		l.await("s", event.MemoryExtracted, 1)
@@ -54,7 +54,7 @@ func TestWhateverTheModelDoesTheSessionIsUsableAndNothingIsLost(t *testing.T) {
 		"never returns": func(ctx context.Context, _ *model.Request) (*model.Reply, error) { <-ctx.Done(); return nil, ctx.Err() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			story(t, func(l *testHost) { l.model.extract = extract }, func(l *testHost) {
+			story(t, func(l *testWorker) { l.model.extract = extract }, func(l *testWorker) {
 				l.create("s")
 				l.turn("s", "alpha")
 				time.Sleep(2 * time.Hour)
@@ -80,11 +80,11 @@ func TestWhateverTheModelDoesTheSessionIsUsableAndNothingIsLost(t *testing.T) {
 
 // An outage is no reason to give anything up.
 func TestAnOutageIsWaitedFor(t *testing.T) {
-	story(t, func(l *testHost) {
+	story(t, func(l *testWorker) {
 		l.model.extract = func(context.Context, *model.Request) (*model.Reply, error) {
 			return nil, &model.Error{Kind: model.KindOverloaded, Status: 503, Message: "come back later"}
 		}
-	}, func(l *testHost) {
+	}, func(l *testWorker) {
 		l.create("s")
 		l.turn("s", "alpha")
 		time.Sleep(72 * time.Hour)
@@ -105,10 +105,10 @@ func TestAnOutageIsWaitedFor(t *testing.T) {
 }
 
 func TestAnAttemptHasATimeOutOfItsOwn(t *testing.T) {
-	story(t, func(l *testHost) {
+	story(t, func(l *testWorker) {
 		l.rules.TimeoutMs = 30_000
 		l.model.extract = func(ctx context.Context, _ *model.Request) (*model.Reply, error) { <-ctx.Done(); return nil, ctx.Err() }
-	}, func(l *testHost) {
+	}, func(l *testWorker) {
 		l.create("s")
 		l.turn("s", "alpha")
 		time.Sleep(30 * time.Second)
@@ -120,7 +120,7 @@ func TestAnAttemptHasATimeOutOfItsOwn(t *testing.T) {
 }
 
 func TestAModelWhoseWindowIsTooSmallIsSaid(t *testing.T) {
-	story(t, func(l *testHost) { l.window = 100 }, func(l *testHost) {
+	story(t, func(l *testWorker) { l.window = 100 }, func(l *testWorker) {
 		l.rules.ExtractThreshold = 0
 		l.create("s")
 		l.turn("s", "alpha")

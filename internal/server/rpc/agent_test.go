@@ -40,7 +40,7 @@ func (p *peer) told(t *testing.T) string {
 }
 
 func TestAgentsThatAClientDescribes(t *testing.T) {
-	r := newRigWith(t, session.Options{ToolsOf: withAgents})
+	r := newTestServerWith(t, session.Options{ToolsOf: withAgents})
 	p := r.open(api.SessionCreate, agents)
 	var list api.AgentsResult
 	p.must(api.AgentList, object{"sessionId": "s"}, &list)
@@ -85,7 +85,7 @@ func TestAgentsThatAClientDescribes(t *testing.T) {
 }
 
 func TestAChosenAgentHasItsModelUntilItIsLetGo(t *testing.T) {
-	p := newRig(t).open(api.SessionCreate, object{"model": "offline", "reasoningEffort": "low", "customAgents": []object{
+	p := newTestServer(t).open(api.SessionCreate, object{"model": "offline", "reasoningEffort": "low", "customAgents": []object{
 		{"name": "a", "prompt": "A", "model": "of a", "reasoningEffort": "high"}, {"name": "b", "prompt": "B", "model": "of b"}, {"name": "c", "prompt": "C"},
 	}})
 	model := func() string {
@@ -107,7 +107,7 @@ func TestAChosenAgentHasItsModelUntilItIsLetGo(t *testing.T) {
 }
 
 func TestWorkIsGivenToAgentsOfClients(t *testing.T) {
-	r := newRigWith(t, session.Options{ToolsOf: withAgents})
+	r := newTestServerWith(t, session.Options{ToolsOf: withAgents})
 	p := r.open(api.SessionCreate, agents)
 	p.must(api.SessionSend, object{"sessionId": "s", "prompt": `Use task with {"description":"d","prompt":"Use one with value 'x', then reply with the result","agent_type":"pirate","name":"n"}, then reply with the result`}, nil)
 	if d := data[event.SubagentData](t, p.await(event.SubagentStarted)); d.Name != "pirate" {
@@ -138,13 +138,13 @@ func lastBefore(p *peer, kind event.Type) (last event.Event) {
 }
 
 func TestAgentsOutliveAResumeThatDoesNotNameThem(t *testing.T) {
-	r := newRig(t)
+	r := newTestServer(t)
 	p := r.open(api.SessionCreate, object{"customAgents": agents["customAgents"], "agent": "pirate"})
 	p.told(t)
 	p.must(api.SessionDestroy, object{"sessionId": "s"}, nil)
 	q := r.open(api.SessionResume, nil)
 	var none json.RawMessage
-	newRig(t).open(api.SessionCreate, nil).must(api.AgentGetCurrent, object{"sessionId": "s"}, &none)
+	newTestServer(t).open(api.SessionCreate, nil).must(api.AgentGetCurrent, object{"sessionId": "s"}, &none)
 	if string(none) != `{"agent":null}` {
 		t.Errorf("without an agent the answer is %s", none)
 	}
@@ -173,7 +173,7 @@ func TestAgentsOutliveAResumeThatDoesNotNameThem(t *testing.T) {
 
 // In autopilot mode the model says when it is done, and is not asked again.
 func TestAModelThatWorksAloneSaysWhenItIsDone(t *testing.T) {
-	p := newRig(t).open(api.SessionCreate, nil)
+	p := newTestServer(t).open(api.SessionCreate, nil)
 	if slices.Contains(p.toolNames(), "task_complete") {
 		t.Error("it can be done while somebody looks after it")
 	}

@@ -18,11 +18,12 @@ import (
 	"github.com/abide-run/abide/internal/model/offline"
 	"github.com/abide-run/abide/internal/server/rpc"
 	"github.com/abide-run/abide/internal/session"
+	"github.com/abide-run/abide/internal/session/sessiontest"
 )
 
 // Nobody is served before connect, with or without a token, whatever is asked.
 func TestNothingIsAnsweredBeforeConnect(t *testing.T) {
-	r := newRig(t)
+	r := newTestServer(t)
 	r.open(api.SessionCreate, nil)
 	for _, door := range []rpc.Door{{}, {Token: "secret"}, {Private: true}} {
 		p := r.dial(door)
@@ -37,7 +38,7 @@ func TestNothingIsAnsweredBeforeConnect(t *testing.T) {
 }
 
 func TestParametersThatAreNoObjectAreNamed(t *testing.T) {
-	p := newRig(t).open(api.SessionCreate, nil)
+	p := newTestServer(t).open(api.SessionCreate, nil)
 	for _, params := range []any{[]int{1}, "x", 7, true} {
 		if fault := p.refused(api.SessionSend, params); !strings.Contains(fault.Message, "params") && !strings.Contains(fault.Message, "object") {
 			t.Errorf("%v: %v", params, fault)
@@ -54,7 +55,7 @@ func (p *peer) calling(t *testing.T) string {
 
 // A long text is kept in a file, and the model is told where: the event is short.
 func TestALongTextIsKeptInAFile(t *testing.T) {
-	r := newRig(t)
+	r := newTestServer(t)
 	t.Setenv("TMPDIR", t.TempDir())
 	p := r.open(api.SessionCreate, object{"tools": []object{{"name": "act", "skipPermission": true}}})
 	var won api.Success
@@ -73,7 +74,7 @@ func TestALongTextIsKeptInAFile(t *testing.T) {
 
 // What cannot be kept in a file is refused by name, and the question stays open.
 func TestAnEnormousPartIsRefusedAndTheQuestionStaysOpen(t *testing.T) {
-	p := newRig(t).open(api.SessionCreate, object{"tools": []object{{"name": "act", "skipPermission": true}}})
+	p := newTestServer(t).open(api.SessionCreate, object{"tools": []object{{"name": "act", "skipPermission": true}}})
 	request := p.calling(t)
 	huge := json.RawMessage(`{"textResultForLlm":"ok","sessionLog":"` + strings.Repeat("A", 33<<20) + `"}`)
 	if fault := p.refused(api.AnswerTool, object{"sessionId": "s", "requestId": request, "result": huge}); !strings.Contains(fault.Message, "result.sessionLog: 33 MB") {
@@ -89,7 +90,7 @@ func TestAnEnormousPartIsRefusedAndTheQuestionStaysOpen(t *testing.T) {
 // A frame that is longer than any is allowed to be ends its connection with a
 // reason, and no other.
 func TestAFrameThatIsTooLongEndsItsConnection(t *testing.T) {
-	r := newRig(t)
+	r := newTestServer(t)
 	p := r.open(api.SessionCreate, nil)
 	raw := r.raw()
 	fmt.Fprintf(raw, "Content-Length: %d\r\n\r\n{", jsonrpc.DefaultMaxFrame+1)
@@ -105,7 +106,7 @@ func TestAFrameThatIsTooLongEndsItsConnection(t *testing.T) {
 }
 
 // raw is a connection that speaks for itself.
-func (r *rig) raw() net.Conn {
+func (r *testServer) raw() net.Conn {
 	r.t.Helper()
 	ours, theirs := net.Pipe()
 	served := make(chan struct{})
@@ -122,7 +123,7 @@ func frame(method string, params string) string {
 // A client that is cut off in the middle of a frame has asked for nothing by it:
 // what it asked for before goes on, and can be come back to.
 func TestAClientThatVanishesInTheMiddleOfAFrameLeavesNothingBehind(t *testing.T) {
-	r := newRig(t)
+	r := newTestServer(t)
 	whole := frame(api.SessionSend, `{"sessionId":"s","prompt":"Reply with exactly: NEVER"}`)
 	for _, cut := range []int{3, len("Content-Length: 1"), strings.Index(whole, "{"), strings.Index(whole, "{") + 10, len(whole) - 1} {
 		id := event.SessionID(fmt.Sprint("s", cut))
@@ -152,9 +153,7 @@ func TestAClientThatVanishesInTheMiddleOfAFrameLeavesNothingBehind(t *testing.T)
 // and what it missed is still there when it comes back.
 func TestAClientThatNeverReadsHindersNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		host := session.New(eventlog.NewMemory(), session.Options{Resolve: func(context.Context, event.SessionConfiguredData, string, []byte) (session.Endpoint, error) {
-			return session.Endpoint{Model: offline.Model{}, Name: offline.Name}, nil
-		}})
+		host := session.New(eventlog.NewMemory(), session.Options{Resolve: sessiontest.Always(session.Endpoint{Model: offline.Model{}, Name: offline.Name})})
 		defer host.Close()
 		srv := rpc.New(host, rpc.Options{Version: "test"})
 		serve := func() (net.Conn, <-chan error) {

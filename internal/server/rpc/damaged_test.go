@@ -1,7 +1,6 @@
 package rpc_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -14,15 +13,14 @@ import (
 	"github.com/abide-run/abide/internal/model/offline"
 	"github.com/abide-run/abide/internal/server/rpc"
 	"github.com/abide-run/abide/internal/session"
+	"github.com/abide-run/abide/internal/session/sessiontest"
 )
 
-// newDamaged is a rig with a session that has a question, and one that cannot be
+// newDamaged is a testServer with a session that has a question, and one that cannot be
 // read and says that it has one.
-func newDamaged(t *testing.T) *rig {
+func newDamaged(t *testing.T) *testServer {
 	store := eventlog.NewMemory()
-	host := session.New(store, session.Options{Version: "test", Resolve: func(context.Context, event.SessionConfiguredData, string, []byte) (session.Endpoint, error) {
-		return session.Endpoint{Model: offline.Model{}, Name: offline.Name}, nil
-	}})
+	host := session.New(store, session.Options{Version: "test", Resolve: sessiontest.Always(session.Endpoint{Model: offline.Model{}, Name: offline.Name})})
 	t.Cleanup(host.Close)
 	text := fmt.Sprintf(`{"type":%q,"id":"i","timestamp":%q,"parentId":null,"data":{"model":7}}`, event.SessionConfigured, event.FormatTime(time.Now()))
 	_, err := store.Append(t.Context(), "broken", eventlog.Batch{
@@ -31,7 +29,7 @@ func newDamaged(t *testing.T) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &rig{t: t, host: host, srv: rpc.New(host, rpc.Options{Version: "test"})}
+	return &testServer{t: t, host: host, srv: rpc.New(host, rpc.Options{Version: "test"})}
 }
 
 func TestADamagedSessionHidesNoOther(t *testing.T) {
@@ -56,7 +54,7 @@ func TestADamagedSessionHidesNoOther(t *testing.T) {
 }
 
 func TestWhatIsNestedTooDeeplyIsRefusedByName(t *testing.T) {
-	p := newRig(t).connect(rpc.Door{})
+	p := newTestServer(t).connect(rpc.Door{})
 	p.must(api.SessionCreate, map[string]any{"sessionId": "s"}, nil)
 	for _, levels := range []int{event.MaxDepth - 1, 9000, 9990} {
 		deep := json.RawMessage(strings.Repeat("[", levels) + strings.Repeat("]", levels))

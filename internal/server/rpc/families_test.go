@@ -20,11 +20,11 @@ import (
 
 type object = map[string]any
 
-// newFiled is a rig whose sessions have files.
-func newFiled(t *testing.T) *rig {
+// newFiled is a testServer whose sessions have files.
+func newFiled(t *testing.T) *testServer {
 	dir := t.TempDir()
 	known := places.Open(filepath.Join(dir, "locations.json"))
-	r := newRigWith(t, session.Options{Standing: known.Standing})
+	r := newTestServerWith(t, session.Options{Standing: known.Standing})
 	r.srv = rpc.New(r.host, rpc.Options{
 		Version: "test", Places: known,
 		Workspace: func(id event.SessionID) string { return filepath.Join(dir, string(id)) },
@@ -33,7 +33,7 @@ func newFiled(t *testing.T) *rig {
 }
 
 // open connects a client and lets it open the session s.
-func (r *rig) open(method string, more object) *peer {
+func (r *testServer) open(method string, more object) *peer {
 	r.t.Helper()
 	p := r.connect(rpc.Door{})
 	params := object{"sessionId": "s", "workingDirectory": r.t.TempDir()}
@@ -140,7 +140,7 @@ func TestBadInputToEveryFamilyIsNamed(t *testing.T) {
 }
 
 func TestNoTerminalShowsASession(t *testing.T) {
-	p := newRig(t).open(api.SessionCreate, nil)
+	p := newTestServer(t).open(api.SessionCreate, nil)
 	var at api.ForegroundResult
 	p.must(api.GetForeground, nil, &at)
 	var set api.Success
@@ -151,7 +151,7 @@ func TestNoTerminalShowsASession(t *testing.T) {
 }
 
 func TestASessionThatTheClientHasLeftIsGoneForIt(t *testing.T) {
-	r := newRig(t)
+	r := newTestServer(t)
 	p := r.open(api.SessionCreate, nil)
 	other := r.connect(rpc.Door{})
 	inUse := func() bool {
@@ -180,7 +180,7 @@ func TestASessionThatTheClientHasLeftIsGoneForIt(t *testing.T) {
 }
 
 func TestAFormIsFilledInByAnotherClient(t *testing.T) {
-	r := newRig(t)
+	r := newTestServer(t)
 	asks := r.open(api.SessionCreate, nil)
 	var opened api.OpenResult
 	person := r.connect(rpc.Door{})
@@ -218,7 +218,7 @@ func TestAFormIsFilledInByAnotherClient(t *testing.T) {
 }
 
 func TestAFormWhoseAskerHasLeftIsCancelled(t *testing.T) {
-	r := newRig(t)
+	r := newTestServer(t)
 	person := r.open(api.SessionCreate, object{"requestElicitation": true})
 	asks := r.connect(rpc.Door{})
 	asks.later(api.UIElicitation, object{"sessionId": "s", "message": "Name?", "requestedSchema": object{"type": "object", "properties": object{}}}, nil)
@@ -230,7 +230,7 @@ func TestAFormWhoseAskerHasLeftIsCancelled(t *testing.T) {
 }
 
 func TestAFormOfARelayOutlivesItsConnection(t *testing.T) {
-	r := newRig(t)
+	r := newTestServer(t)
 	person := r.open(api.SessionCreate, object{"requestElicitation": true})
 	ask := object{"sessionId": "s", "message": "Name?", "requestedSchema": object{"type": "object", "properties": object{}}, "abideKey": "k"}
 	lost := r.connect(rpc.Door{Private: true})
@@ -252,7 +252,7 @@ func TestAFormOfARelayOutlivesItsConnection(t *testing.T) {
 }
 
 func TestCommandsOfClients(t *testing.T) {
-	r := newRig(t)
+	r := newTestServer(t)
 	p := r.open(api.SessionCreate, nil)
 	owner := r.connect(rpc.Door{})
 	owner.must(api.SessionResume, object{"sessionId": "s", "commands": []object{{"name": "deploy", "description": "Deploy it"}}}, nil)
@@ -299,7 +299,7 @@ func TestCommandsOfClients(t *testing.T) {
 }
 
 func TestAMessageThatNamesACommandIsOne(t *testing.T) {
-	p := newRig(t).open(api.SessionCreate, object{"commands": []object{{"name": "deploy"}}})
+	p := newTestServer(t).open(api.SessionCreate, object{"commands": []object{{"name": "deploy"}}})
 	p.must(api.SessionSend, object{"sessionId": "s", "prompt": "/deploy now"}, nil)
 	d := data[event.CommandExecuteData](t, p.await(event.CommandExecute))
 	p.must(api.AnswerCommand, object{"sessionId": "s", "requestId": d.RequestID}, nil)
@@ -311,7 +311,7 @@ func TestAMessageThatNamesACommandIsOne(t *testing.T) {
 }
 
 func TestCommandsOfTheRuntime(t *testing.T) {
-	p := newRig(t).open(api.SessionCreate, nil)
+	p := newTestServer(t).open(api.SessionCreate, nil)
 	for name, want := range map[string]string{"help": "/model", "/HELP": "/help", "model": "The model is", "usage": "0 turns"} {
 		var said api.InvokeResult
 		p.must(api.CommandsInvoke, object{"sessionId": "s", "name": name}, &said)
@@ -338,7 +338,7 @@ func TestCommandsOfTheRuntime(t *testing.T) {
 }
 
 func TestWhoLooksAfterTheQueueIsAskedAboutCommands(t *testing.T) {
-	r := newRig(t)
+	r := newTestServer(t)
 	p := r.open(api.SessionCreate, object{"commands": []object{{"name": "deploy"}}})
 	host := r.open(api.SessionResume, nil)
 	var interest api.HandleResult
@@ -381,7 +381,7 @@ func TestWhoLooksAfterTheQueueIsAskedAboutCommands(t *testing.T) {
 }
 
 func TestTheQueueRestsUntilSomethingNewComes(t *testing.T) {
-	p := newRig(t).open(api.SessionCreate, nil)
+	p := newTestServer(t).open(api.SessionCreate, nil)
 	p.must(api.RegisterInterest, object{"sessionId": "s", "eventType": event.CommandQueued}, nil)
 	p.must(api.CommandsEnqueue, object{"sessionId": "s", "command": "/a"}, nil)
 	first := data[event.CommandQueuedData](t, p.await(event.CommandQueued))
@@ -410,7 +410,7 @@ func (p *peer) texts() []string {
 }
 
 func TestTheQueueCanBeChanged(t *testing.T) {
-	r := newRig(t)
+	r := newTestServer(t)
 	p := r.open(api.SessionCreate, nil)
 	p.must(api.QueueSetPaused, object{"sessionId": "s", "paused": true}, nil)
 	if fault := p.refused(api.QueueSetPaused, object{"sessionId": "s", "paused": true}); !strings.Contains(fault.Message, "queue_already_paused") {
@@ -528,7 +528,7 @@ func kinds(t *testing.T, events []json.RawMessage) []event.Type {
 }
 
 func TestTheEventLogIsReadInPages(t *testing.T) {
-	p := newRig(t).open(api.SessionCreate, nil)
+	p := newTestServer(t).open(api.SessionCreate, nil)
 	p.must(api.SessionSend, object{"sessionId": "s", "prompt": "Reply with exactly: HI"}, nil)
 	p.await(event.SessionIdle)
 	var all api.LogReadResult
@@ -599,7 +599,7 @@ func TestTheEventLogIsReadInPages(t *testing.T) {
 }
 
 func TestReadingTheEventLogWaits(t *testing.T) {
-	p := newRig(t).open(api.SessionCreate, nil)
+	p := newTestServer(t).open(api.SessionCreate, nil)
 	var tail api.CursorResult
 	p.must(api.EventLogTail, object{"sessionId": "s"}, &tail)
 	var empty api.LogReadResult
@@ -775,7 +775,7 @@ func TestPlacesAreRemembered(t *testing.T) {
 }
 
 func TestASuspendedSessionGoesOnWhenItIsResumed(t *testing.T) {
-	r := newRig(t)
+	r := newTestServer(t)
 	tools := []object{{"name": "ask"}, {"name": "act", "skipPermission": true}}
 	p := r.open(api.SessionCreate, object{"requestPermission": true, "tools": tools})
 	p.must(api.SessionSend, object{"sessionId": "s", "prompt": "Call ask with value 'x' and act with value 'y', then reply with both results"}, nil)
@@ -805,7 +805,7 @@ func TestASuspendedSessionGoesOnWhenItIsResumed(t *testing.T) {
 }
 
 func TestOnlyWhoWantsPiecesGetsThem(t *testing.T) {
-	r := newRig(t)
+	r := newTestServer(t)
 	streams := r.open(api.SessionCreate, object{"streaming": true})
 	whole := r.open(api.SessionResume, nil)
 	streams.must(api.SessionSend, object{"sessionId": "s", "prompt": "Reply with exactly: HI"}, nil)
@@ -819,7 +819,7 @@ func TestOnlyWhoWantsPiecesGetsThem(t *testing.T) {
 }
 
 func TestWhatThereIsNoneOfIsAnsweredAtOnce(t *testing.T) {
-	p := newRig(t).open(api.SessionCreate, nil)
+	p := newTestServer(t).open(api.SessionCreate, nil)
 	for method, want := range map[string]string{
 		"plugins.list": `{"plugins":[]}`, "session.canvas.list": `{"canvases":[]}`, "account.getAllUsers": `[]`, "plugins.builtin.set": `null`,
 	} {

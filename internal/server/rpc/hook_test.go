@@ -11,13 +11,12 @@ import (
 
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/event"
-	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/jsonrpc"
 	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/model/offline"
 	"github.com/abide-run/abide/internal/server/rpc"
 	"github.com/abide-run/abide/internal/session"
-	"github.com/abide-run/abide/internal/turn/turntest"
+	"github.com/abide-run/abide/internal/session/sessiontest"
 )
 
 // A listener is a model that remembers what it was asked.
@@ -39,18 +38,13 @@ func (l *listener) asked() *model.Request {
 	return l.last
 }
 
-// listening is a rig whose model remembers, and whose hooks do not wait long for
+// listening is a server whose model remembers, and whose hooks do not wait long for
 // clients that left.
-func listening(t *testing.T) (*rig, *listener) {
+func listening(t *testing.T) (*testServer, *listener) {
 	l := new(listener)
-	host := session.New(turntest.Check(t, eventlog.NewMemory()), session.Options{
-		Version: "test", Grace: 10 * time.Millisecond,
-		Resolve: func(context.Context, event.SessionConfiguredData, string, []byte) (session.Endpoint, error) {
-			return session.Endpoint{Model: l, Name: "listener"}, nil
-		},
-	})
-	t.Cleanup(host.Close)
-	return &rig{t: t, host: host, srv: rpc.New(host, rpc.Options{Version: "test"})}, l
+	return newTestServerWith(t, session.Options{
+		Grace: 10 * time.Millisecond, Resolve: sessiontest.Always(session.Endpoint{Model: l, Name: "listener"}),
+	}), l
 }
 
 func TestHooksOverTheWire(t *testing.T) {

@@ -13,18 +13,16 @@ import (
 
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/event"
-	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/jsonrpc"
 	"github.com/abide-run/abide/internal/model/openai"
 	"github.com/abide-run/abide/internal/server/rpc"
 	"github.com/abide-run/abide/internal/session"
-	"github.com/abide-run/abide/internal/turn/turntest"
 )
 
-// newWired is a rig whose sessions ask models by HTTP.
-func newWired(t *testing.T) *rig {
-	host := session.New(turntest.Check(t, eventlog.NewMemory()), session.Options{
-		Version: "test", Retries: []time.Duration{time.Millisecond, time.Millisecond},
+// newWired is a server whose sessions ask models by HTTP.
+func newWired(t *testing.T) *testServer {
+	return newTestServerWith(t, session.Options{
+		Retries: []time.Duration{time.Millisecond, time.Millisecond},
 		Resolve: func(_ context.Context, c event.SessionConfiguredData, name string, secret []byte) (session.Endpoint, error) {
 			var p api.Provider
 			var s api.ProviderSecret
@@ -43,8 +41,6 @@ func newWired(t *testing.T) *rig {
 			return session.Endpoint{Model: openai.New(openai.Config{BaseURL: p.BaseURL, APIKey: s.APIKey}), Name: wire}, nil
 		},
 	})
-	t.Cleanup(host.Close)
-	return &rig{t: t, host: host, srv: rpc.New(host, rpc.Options{Version: "test"})}
 }
 
 // An upstream is a client that makes the requests to models.
@@ -61,7 +57,7 @@ type upstream struct {
 
 const done = `{"choices":[{"message":{"role":"assistant","content":"Übung"}}]}`
 
-func (r *rig) upstream(reply func(u *upstream, id string)) *upstream {
+func (r *testServer) upstream(reply func(u *upstream, id string)) *upstream {
 	p := r.dial(rpc.Door{})
 	u := &upstream{peer: p, bodies: make(map[string]string), reply: reply, cancels: make(chan api.RequestChunkParams, 10)}
 	p.serve = u.handle

@@ -179,7 +179,7 @@ func TestProvidersCanBeAdded(t *testing.T) {
 }
 
 func TestASessionIsShutDownForEverybody(t *testing.T) {
-	r := newRig(t)
+	r := newTestServer(t)
 	p := r.open(api.SessionCreate, object{"tools": []object{{"name": "act", "skipPermission": true}}})
 	other := r.open(api.SessionResume, nil)
 	p.must(api.SessionSend, object{"sessionId": "s", "prompt": "Use act with value 'x', then reply with the result"}, nil)
@@ -248,7 +248,7 @@ func TestAPlanIsApprovedByAPerson(t *testing.T) {
 }
 
 func TestAnyClientMayApproveAPlan(t *testing.T) {
-	r := newRig(t)
+	r := newTestServer(t)
 	p := r.connect(rpc.Door{})
 	p.must(api.SessionCreate, object{"sessionId": "s"}, nil)
 	other := r.connect(rpc.Door{})

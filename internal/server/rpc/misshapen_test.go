@@ -13,7 +13,7 @@ import (
 // TestAMisshapenEventIsShownMendedEverywhere lets one client give a result that
 // others could not read. All ways to be shown it have it mended.
 func TestAMisshapenEventIsShownMendedEverywhere(t *testing.T) {
-	r := newRig(t)
+	r := newTestServer(t)
 	p := r.open(api.SessionCreate, object{"tools": []object{{"name": "act", "skipPermission": true}}})
 	result := object{"textResultForLlm": "done", "resultType": "success", "contents": []object{{"type": "terminal"}}}
 	p.must(api.AnswerTool, object{"sessionId": "s", "requestId": p.calling(t), "result": result}, nil)

@@ -104,7 +104,7 @@ func TestInstructionsAreShown(t *testing.T) {
 // A session that skips instructions is told none.
 func TestInstructionsThatAreSkippedAreNotRead(t *testing.T) {
 	for _, skip := range []bool{false, true} {
-		r := newRigWith(t, instructing)
+		r := newTestServerWith(t, instructing)
 		p := r.open(api.SessionCreate, object{"skipCustomInstructions": skip})
 		p.must(api.SessionSend, object{"sessionId": "s", "prompt": "Reply with exactly: HI"}, nil)
 		if d := data[event.SystemMessageData](t, p.await(event.SystemMessage)); strings.Contains(d.Content, "be brief") == skip {

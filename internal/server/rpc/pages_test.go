@@ -18,6 +18,7 @@ import (
 	"github.com/abide-run/abide/internal/model/offline"
 	"github.com/abide-run/abide/internal/server/rpc"
 	"github.com/abide-run/abide/internal/session"
+	"github.com/abide-run/abide/internal/session/sessiontest"
 )
 
 // A readStore counts the events that are read of it.
@@ -45,15 +46,12 @@ func (s *readStore) ReadFrom(ctx context.Context, id event.SessionID, after even
 	return s.counted(s.Store.ReadFrom(ctx, id, after))
 }
 
-// longRig is a rig with a session of so many events, made of what the test says.
-func longRig(t *testing.T, n int, make func(i int) event.Payload) (*readStore, *peer) {
+// longTestServer is a testServer with a session of so many events, made of what the test says.
+func longTestServer(t *testing.T, n int, make func(i int) event.Payload) (*readStore, *peer) {
 	s := &readStore{Store: eventlog.NewMemory()}
-	host := session.New(s, session.Options{Version: "test",
-		Resolve: func(context.Context, event.SessionConfiguredData, string, []byte) (session.Endpoint, error) {
-			return session.Endpoint{Model: offline.Model{}, Name: offline.Name}, nil
-		}})
+	host := session.New(s, session.Options{Version: "test", Resolve: sessiontest.Always(session.Endpoint{Model: offline.Model{}, Name: offline.Name})})
 	t.Cleanup(host.Close)
-	r := &rig{t: t, host: host, srv: rpc.New(host, rpc.Options{Version: "test"})}
+	r := &testServer{t: t, host: host, srv: rpc.New(host, rpc.Options{Version: "test"})}
 	p := r.connect(rpc.Door{})
 	p.must(api.SessionCreate, object{"sessionId": "s"}, nil)
 	p.must(api.SessionDestroy, object{"sessionId": "s"}, nil)
@@ -116,7 +114,7 @@ func TestPagesReadEachEventOnce(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, p := longRig(t, n, remark)
+			s, p := longTestServer(t, n, remark)
 			events, pages := 0, int64(0)
 			for cursor, more := "", true; more; pages++ {
 				var got int
@@ -141,7 +139,7 @@ func position(text string) int {
 // What was taken back, wherever in the log that stands, is in no page.
 func TestPagesLeaveOutWhatWasTakenBack(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	_, p := longRig(t, 400, func(i int) event.Payload {
+	_, p := longTestServer(t, 400, func(i int) event.Payload {
 		if i > 20 && random.IntN(25) == 0 {
 			from := 3 + random.IntN(i-4)
 			return event.HistoryHiddenData{From: event.Seq(from), To: event.Seq(min(i-1, from+random.IntN(30)))}
@@ -179,7 +177,7 @@ func asText(list []json.RawMessage) []string {
 
 // A page that follows another must be of the same log.
 func TestAPageOfAnotherLogIsRefused(t *testing.T) {
-	_, p := longRig(t, 10, remark)
+	_, p := longTestServer(t, 10, remark)
 	var first api.ReadResult
 	p.must(api.Events, object{"sessionId": "s", "max": 5}, &first)
 	p.must(api.SessionCreate, object{"sessionId": "t"}, nil)

@@ -28,7 +28,7 @@ var again = object{"requestPermission": true, "continuePendingWork": true, "abid
 // What is open is put to a client that wants it, marked with its attempt, and to
 // no other. The same answer counts as ever.
 func TestOpenQuestionsArePutAgainToWhoWantsThem(t *testing.T) {
-	r := newRig(t)
+	r := newTestServer(t)
 	tools := []object{{"name": "act"}, {"name": "free", "skipPermission": true}}
 	first := r.open(api.SessionCreate, object{"requestPermission": true, "tools": tools})
 	first.must(api.SessionSend, object{"sessionId": "s", "prompt": "Call act with value 'x' and free with value 'y', then reply with both results"}, nil)
@@ -77,7 +77,7 @@ func TestOpenQuestionsArePutAgainToWhoWantsThem(t *testing.T) {
 // Every SDK can say that it is interested in a kind of events: then it is also
 // shown what is open of that kind.
 func TestWhoIsInterestedInQuestionsIsShownTheOpenOnes(t *testing.T) {
-	r := newRig(t)
+	r := newTestServer(t)
 	first := r.open(api.SessionCreate, acting)
 	asked := first.question(t)
 	first.Close()
@@ -92,7 +92,7 @@ func TestWhoIsInterestedInQuestionsIsShownTheOpenOnes(t *testing.T) {
 
 // Who was there when something was asked has been shown it, and would answer twice.
 func TestWhatWasShownLiveIsNotPutAgain(t *testing.T) {
-	p := newRig(t).open(api.SessionCreate, acting)
+	p := newTestServer(t).open(api.SessionCreate, acting)
 	p.question(t)
 	p.must(api.RegisterInterest, object{"sessionId": "s", "eventType": "permission.requested"}, nil)
 	for { // whatever is put again comes before the answer to that
@@ -109,7 +109,7 @@ func TestWhatWasShownLiveIsNotPutAgain(t *testing.T) {
 }
 
 func TestAFormIsPutAgain(t *testing.T) {
-	r := newRig(t)
+	r := newTestServer(t)
 	asker := r.open(api.SessionCreate, nil)
 	filler := r.open(api.SessionResume, object{"requestElicitation": true})
 	var filled api.ElicitationResult
@@ -129,7 +129,7 @@ func TestAFormIsPutAgain(t *testing.T) {
 
 // All that is open is listed, of whatever kind, of one session and of all.
 func TestEveryKindOfQuestionIsListed(t *testing.T) {
-	r := newRig(t)
+	r := newTestServer(t)
 	tools := []object{{"name": "act"}, {"name": "free", "skipPermission": true}}
 	hold := make(chan struct{})
 	p := r.connect(rpc.Door{})
@@ -170,7 +170,7 @@ func TestEveryKindOfQuestionIsListed(t *testing.T) {
 // Of many sessions that wait, none stays in memory because its questions were
 // listed.
 func TestListingQuestionsLeavesNoSessionInMemory(t *testing.T) {
-	r := newRig(t)
+	r := newTestServer(t)
 	p := r.connect(rpc.Door{})
 	for _, id := range []string{"a", "b", "c"} {
 		p.must(api.SessionCreate, object{"sessionId": id, "requestPermission": true, "tools": []object{{"name": "act"}}}, nil)

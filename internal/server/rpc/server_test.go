@@ -17,19 +17,18 @@ import (
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/jsonrpc"
-	"github.com/abide-run/abide/internal/model/offline"
 	"github.com/abide-run/abide/internal/server/rpc"
 	"github.com/abide-run/abide/internal/session"
+	"github.com/abide-run/abide/internal/session/sessiontest"
 	"github.com/abide-run/abide/internal/tool/agent"
 	"github.com/abide-run/abide/internal/tool/builtin"
 	"github.com/abide-run/abide/internal/turn"
-	"github.com/abide-run/abide/internal/turn/turntest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A rig is a server with real TCP connections.
-type rig struct {
+// A testServer is a server with real TCP connections.
+type testServer struct {
 	t    *testing.T
 	srv  *rpc.Server
 	host *session.Host
@@ -38,23 +37,16 @@ type rig struct {
 // withAgents are the tools of sessions that can start agents.
 func withAgents(h *session.Host) turn.Catalog { return builtin.New(h.Skills, h.Agents) }
 
-func newRig(t *testing.T) *rig { return newRigWith(t, session.Options{}) }
+func newTestServer(t *testing.T) *testServer { return newTestServerWith(t, session.Options{}) }
 
-// newRigWith is a rig whose sessions are told more.
-func newRigWith(t *testing.T, o session.Options) *rig {
-	o.Version = "test"
-	if o.ToolsOf == nil {
-		o.ToolsOf = func(h *session.Host) turn.Catalog { return builtin.WithoutAgents(h.Skills) }
-	}
-	o.Resolve = func(context.Context, event.SessionConfiguredData, string, []byte) (session.Endpoint, error) {
-		return session.Endpoint{Model: offline.Model{}, Name: offline.Name}, nil
-	}
-	host := session.New(turntest.Check(t, eventlog.NewMemory()), o)
-	t.Cleanup(host.Close)
-	return &rig{t: t, host: host, srv: rpc.New(host, rpc.Options{Version: "test", Agents: agent.Briefs()})}
+// newTestServerWith is a server whose host has further options.
+func newTestServerWith(t *testing.T, o session.Options) *testServer {
+	f := sessiontest.On(t, eventlog.NewMemory(), o)
+	f.Start()
+	return &testServer{t: t, host: f.Host, srv: rpc.New(f.Host, rpc.Options{Version: "test", Agents: agent.Briefs()})}
 }
 
-// A peer is a client of the rig.
+// A peer is a client of the server.
 type peer struct {
 	*jsonrpc.Conn
 	t      *testing.T
@@ -66,7 +58,7 @@ type peer struct {
 }
 
 // dial connects a client over TCP, without the handshake.
-func (r *rig) dial(door rpc.Door) *peer {
+func (r *testServer) dial(door rpc.Door) *peer {
 	r.t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -93,7 +85,7 @@ func (r *rig) dial(door rpc.Door) *peer {
 	return p
 }
 
-func (r *rig) connect(door rpc.Door) *peer {
+func (r *testServer) connect(door rpc.Door) *peer {
 	p := r.dial(door)
 	p.must(api.Connect, api.ConnectParams{Token: door.Token}, nil)
 	return p
@@ -185,7 +177,7 @@ func (p *peer) await(kind event.Type) event.Event {
 }
 
 func TestATurnOverTCP(t *testing.T) {
-	p := newRig(t).connect(rpc.Door{})
+	p := newTestServer(t).connect(rpc.Door{})
 	var opened api.OpenResult
 	p.must(api.SessionCreate, map[string]any{"sessionId": "s", "availableTools": nil}, &opened)
 	p.await(event.SessionStart)
@@ -211,7 +203,7 @@ func TestATurnOverTCP(t *testing.T) {
 }
 
 func TestTheTokenIsRequired(t *testing.T) {
-	r := newRig(t)
+	r := newTestServer(t)
 	p := r.dial(rpc.Door{Token: "secret"})
 	if e := p.refused(api.Ping, nil); e.Code != api.CodeAuthenticationRequired {
 		t.Errorf("ping before connect: %v", e)
@@ -231,7 +223,7 @@ func TestTheTokenIsRequired(t *testing.T) {
 }
 
 func TestBadRequestsAreNamed(t *testing.T) {
-	p := newRig(t).connect(rpc.Door{})
+	p := newTestServer(t).connect(rpc.Door{})
 	p.must(api.SessionCreate, map[string]any{"sessionId": "s"}, nil)
 	for _, test := range []struct {
 		method string
@@ -256,7 +248,7 @@ func TestBadRequestsAreNamed(t *testing.T) {
 }
 
 func TestAnAnswerGivenTwiceWinsOnce(t *testing.T) {
-	r := newRig(t)
+	r := newTestServer(t)
 	p, q := r.connect(rpc.Door{}), r.connect(rpc.Door{})
 	p.must(api.SessionCreate, map[string]any{"sessionId": "s", "requestPermission": true,
 		"tools": []any{map[string]any{"name": "look", "skipPermission": true}}}, nil)
@@ -281,7 +273,7 @@ func TestAnAnswerGivenTwiceWinsOnce(t *testing.T) {
 }
 
 func TestAQuestionIsPutToThePerson(t *testing.T) {
-	p := newRig(t).connect(rpc.Door{})
+	p := newTestServer(t).connect(rpc.Door{})
 	p.answer = func(d api.UserInputParams) (api.UserInputResult, error) {
 		return api.UserInputResult{Answer: "to " + d.Question, WasFreeform: true}, nil
 	}
@@ -295,7 +287,7 @@ func TestAQuestionIsPutToThePerson(t *testing.T) {
 }
 
 func TestALostConnectionIsGoneOnWithWithoutGap(t *testing.T) {
-	r := newRig(t)
+	r := newTestServer(t)
 	p := r.connect(rpc.Door{Private: true})
 	open := map[string]any{"sessionId": "s"}
 	p.must(api.SessionCreate, open, nil)
@@ -322,7 +314,7 @@ func TestALostConnectionIsGoneOnWithWithoutGap(t *testing.T) {
 }
 
 func TestNothingIsMissedByAClientThatSendsAtOnce(t *testing.T) {
-	r := newRig(t)
+	r := newTestServer(t)
 	for i := range 20 {
 		p := r.connect(rpc.Door{})
 		id := event.SessionID(fmt.Sprint(i))
@@ -345,7 +337,7 @@ func TestNothingIsMissedByAClientThatSendsAtOnce(t *testing.T) {
 }
 
 func TestAClientIsToldOfATurnThatItSeesOnlyWhenItIsOver(t *testing.T) {
-	r := newRig(t)
+	r := newTestServer(t)
 	attached, other := r.connect(rpc.Door{}), r.connect(rpc.Door{})
 	attached.must(api.SessionCreate, map[string]any{"sessionId": "s"}, nil)
 	attached.must(api.SessionSend, api.SendParams{SessionID: "s", Prompt: "Reply with exactly: HI"}, nil)
@@ -377,7 +369,7 @@ func TestAClientIsToldOfATurnThatItSeesOnlyWhenItIsOver(t *testing.T) {
 }
 
 func TestAClientThatLeavesHasNotAnswered(t *testing.T) {
-	r := newRig(t)
+	r := newTestServer(t)
 	p := r.connect(rpc.Door{})
 	asked := make(chan struct{})
 	p.answer = func(api.UserInputParams) (api.UserInputResult, error) {
@@ -400,7 +392,7 @@ func TestAClientThatLeavesHasNotAnswered(t *testing.T) {
 }
 
 func TestAnEndpointThatSomebodyNamedIsNotReplacedByADefault(t *testing.T) {
-	r := newRig(t)
+	r := newTestServer(t)
 	door := rpc.Door{Defaults: api.Defaults{Provider: &api.Provider{BaseURL: "http://default.example"}}}
 	p := r.connect(door)
 	p.must(api.SessionCreate, map[string]any{"sessionId": "named", "provider": map[string]any{"baseUrl": "http://named.example"}}, nil)

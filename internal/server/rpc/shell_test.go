@@ -41,7 +41,7 @@ func (f fakeShell) Kill(_ context.Context, _ event.SessionID, task string, signa
 }
 
 func TestACommandOfAClientIsRunAndItsEndIsTold(t *testing.T) {
-	r := newRig(t)
+	r := newTestServer(t)
 	shell := fakeShell{make(chan rpc.Run, 1), make(chan int, 1)}
 	r.srv = rpc.New(r.host, rpc.Options{Version: "test", Shell: shell})
 	dir := t.TempDir()
@@ -75,7 +75,7 @@ func TestACommandOfAClientIsRunAndItsEndIsTold(t *testing.T) {
 			t.Errorf("%s: %s", test.method, fault.Message)
 		}
 	}
-	if fault := newRig(t).open(api.SessionCreate, nil).refused(api.ShellExec, object{"sessionId": "s", "command": "x"}); fault.Code != jsonrpc.CodeMethodNotFound {
+	if fault := newTestServer(t).open(api.SessionCreate, nil).refused(api.ShellExec, object{"sessionId": "s", "command": "x"}); fault.Code != jsonrpc.CodeMethodNotFound {
 		t.Error(fault) // where there are no commands
 	}
 }

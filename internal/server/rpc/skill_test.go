@@ -27,8 +27,8 @@ func skilled(t *testing.T, dir, name string) string {
 	return dir
 }
 
-func newSkilled(t *testing.T) *rig {
-	return newRigWith(t, session.Options{Skills: skills.Disk{}, ToolsOf: withAgents})
+func newSkilled(t *testing.T) *testServer {
+	return newTestServerWith(t, session.Options{Skills: skills.Disk{}, ToolsOf: withAgents})
 }
 
 func TestAModelIsToldASkillWhenItWantsTo(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 )
 
 func TestTheModelsListIsRead(t *testing.T) {
-	p := newRigWith(t, session.Options{Tools: todo.New()}).open(api.SessionCreate, nil)
+	p := newTestServerWith(t, session.Options{Tools: todo.New()}).open(api.SessionCreate, nil)
 	for _, prompt := range []string{
 		`Call task_create with {"subject":"one","description":"more"} and task_create with {"subject":"two"} and task_create with {"subject":"three"}`,
 		`Call task_update with {"id":1,"status":"in_progress"} and task_update with {"id":2,"status":"completed"} and task_update with {"id":3,"status":"cancelled"}`,

@@ -23,6 +23,7 @@ import (
 	"github.com/abide-run/abide/internal/memory/worker"
 	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/session"
+	"github.com/abide-run/abide/internal/session/sessiontest"
 	"github.com/abide-run/abide/internal/tool"
 )
 
@@ -31,12 +32,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // A scriptedModel is a model whose answers the test chooses.
 type scriptedModel struct {
 	mu      sync.Mutex
-	says    func(req *model.Request) string                                     // text of answers in turns; "ok" if nil
-	extract func(ctx context.Context, req *model.Request) (*model.Reply, error) // reply to extractions; four empty lists if nil
-	records []string                                                            // texts of the requests for extractions, in order
-	does    func(req *model.Request) *model.Reply                               // replies in turns; says is used if it is nil or returns nil
-	asked   int                                                                 // number of requests in turns
-	gates   map[string]chan struct{}                                            // channels that extractions of a session wait for, by session
+	says    func(req *model.Request) string                                     // in turns; "ok" if nil
+	extract func(ctx context.Context, req *model.Request) (*model.Reply, error) // four empty lists if nil
+	records []string                                                            // what it was given to extract from, in order
+	does    func(req *model.Request) *model.Reply                               // in turns, before says; nil if it has nothing to do
+	asked   int                                                                 // in turns
+	gates   map[string]chan struct{}                                            // sessions whose extraction waits
 }
 
 func (m *scriptedModel) Ask(ctx context.Context, req *model.Request, _ func(model.Delta)) (*model.Reply, error) {
@@ -80,7 +81,7 @@ func extracts(req *model.Request) bool {
 	return req.Tools != nil && slices.ContainsFunc(req.Tools.List, func(t model.Tool) bool { return t.Name == memory.WriteExtracted })
 }
 
-// extractions returns the number of requests for extractions.
+// extractions counts what it was given to extract from.
 func (m *scriptedModel) extractions() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -97,7 +98,7 @@ func (m *scriptedModel) hold(session string) chan struct{} {
 	return m.gates[session]
 }
 
-// handIn returns a reply that calls write_extracted.
+// handIn is a call of write_extracted.
 func handIn(found memory.Extracted) *model.Reply {
 	arguments, err := json.Marshal(map[string]any{
 		"decisions": notNil(found.Decisions), "discussions": notNil(found.Discussions),
@@ -111,37 +112,37 @@ func handIn(found memory.Extracted) *model.Reply {
 
 func notNil[T any](list []T) []T { return append([]T{}, list...) }
 
-// decided returns a function that answers every extraction with one decision.
+// decided answers every extraction with one decision.
 func decided(text string) func(context.Context, *model.Request) (*model.Reply, error) {
 	return func(context.Context, *model.Request) (*model.Reply, error) {
 		return handIn(memory.Extracted{Decisions: []memory.Decision{{Chosen: text, Options: []string{}, Rationale: "because"}}}), nil
 	}
 }
 
-// A testHost is a host on a real store, with a worker of memory and a scripted model.
-type testHost struct {
+// A testWorker is a host on a real store, with a worker of memory and a scripted model.
+type testWorker struct {
 	*testing.T
-	dir        string // folder of the store
-	work       string // working directory of the sessions: a workspace
-	user       string // folder of the user's memory
-	rules      event.MemoryRules
-	compaction event.CompactionRules
-	tools      []tool.Tool
-	window     int // window of the model; not known if zero
-	opts       worker.Options
-	model      *scriptedModel
-	store      *eventlogtest.Watched
-	clients    map[event.SessionID]*session.Client
-	host       *session.Host
-	worker     *worker.Worker
-	books      *book.Set
+	dir     string // of the store
+	work    string // where the sessions work: a workspace
+	user    string // memory
+	rules   event.MemoryRules
+	squeeze event.CompactionRules
+	tools   []tool.Tool
+	window  int // of the model; not known if zero
+	opts    worker.Options
+	model   *scriptedModel
+	store   *eventlogtest.Watched
+	clients map[event.SessionID]*session.Client
+	host    *session.Host
+	worker  *worker.Worker
+	books   *book.Set
 }
 
-// idle is the idle limit of the sessions.
+// idle is the limit of the sessions of a testWorker.
 const idle = 10 * time.Minute
 
-func newTestHost(t *testing.T) *testHost {
-	l := &testHost{T: t, dir: t.TempDir(), work: t.TempDir(), user: filepath.Join(t.TempDir(), "memory"), model: new(scriptedModel)}
+func newTestWorker(t *testing.T) *testWorker {
+	l := &testWorker{T: t, dir: t.TempDir(), work: t.TempDir(), user: filepath.Join(t.TempDir(), "memory"), model: new(scriptedModel)}
 	l.rules = event.MemoryRules{ExtractThreshold: 1, IdleMs: idle.Milliseconds()}
 	if err := os.Mkdir(filepath.Join(l.work, ".git"), 0o755); err != nil {
 		t.Fatal(err)
@@ -149,9 +150,8 @@ func newTestHost(t *testing.T) *testHost {
 	return l
 }
 
-// open opens the store and creates the host and the worker, which does nothing before
-// start.
-func (l *testHost) open() {
+// open opens the store and makes everything else. Nothing runs before start.
+func (l *testWorker) open() {
 	l.Helper()
 	store, err := sqlite.Open(l.Context(), filepath.Join(l.dir, "abide.db"), sqlite.Options{Sync: eventlog.Normal})
 	if err != nil {
@@ -160,48 +160,50 @@ func (l *testHost) open() {
 	l.on(store)
 }
 
-func (l *testHost) on(store eventlog.Store) {
-	l.store = eventlogtest.Watch(store)
-	l.books = book.NewSet(l.user, memory.Kinds...)
-	l.worker = worker.New(l.store, l.books, l.opts)
-	l.host = session.New(l.store, session.Options{
+func (l *testWorker) on(store eventlog.Store) {
+	f := sessiontest.On(l.T, store, session.Options{
 		Resolve: func(_ context.Context, _ event.SessionConfiguredData, name string, _ []byte) (session.Endpoint, error) {
 			return session.Endpoint{Model: l.model, Name: name, Window: l.window}, nil
 		},
-		Tools:  l.tools,
-		Memory: l.worker.Session(), Version: "test",
+		Tools: l.tools,
 	})
+	l.store = f.Watched
+	l.books = book.NewSet(l.user, memory.Kinds...)
+	l.worker = worker.New(l.store, l.books, l.opts)
+	f.Options.Memory = l.worker.Session()
+	f.Open()
+	l.host = f.Host
 	l.worker.SetHost(l.host)
 	if err := l.host.Start(l.Context()); err != nil {
 		l.Fatal(err)
 	}
 }
 
-func (l *testHost) start() { l.worker.Start() }
+func (l *testWorker) start() { l.worker.Start() }
 
 // close stops everything, as an engine does.
-func (l *testHost) close() {
+func (l *testWorker) close() {
 	l.worker.Stop()
 	l.host.Close()
 	l.store.Close()
 }
 
 // reopen stops everything and starts it again.
-func (l *testHost) reopen() {
+func (l *testWorker) reopen() {
 	l.close()
 	l.open()
 	l.start()
 }
 
-// create creates a session.
-func (l *testHost) create(id event.SessionID) {
+// create makes a session.
+func (l *testWorker) create(id event.SessionID) {
 	l.Helper()
 	if l.clients == nil {
 		l.clients = make(map[event.SessionID]*session.Client)
 	}
 	l.clients[id] = &session.Client{Viewer: silentViewer{}}
 	_, err := l.host.Create(l.Context(), id, session.Spec{Config: event.SessionConfiguredData{
-		WorkingDirectory: l.work, Model: "test", Memory: l.rules, Compaction: l.compaction,
+		WorkingDirectory: l.work, Model: "test", Memory: l.rules, Compaction: l.squeeze,
 	}}, l.clients[id])
 	if err != nil {
 		l.Fatal(err)
@@ -212,22 +214,22 @@ type silentViewer struct{}
 
 func (silentViewer) Event(event.SessionID, event.Event) bool { return true }
 
-// turn sends a text to a session and waits until the session is idle.
-func (l *testHost) turn(id event.SessionID, text string) {
+// turn has a session say something and waits until it is idle.
+func (l *testWorker) turn(id event.SessionID, text string) {
 	l.Helper()
 	l.send(id, text)
 	l.idle(id)
 }
 
-func (l *testHost) send(id event.SessionID, text string) {
+func (l *testWorker) send(id event.SessionID, text string) {
 	l.Helper()
 	if _, err := l.host.Send(l.Context(), id, event.InputAcceptedData{Prompt: text}); err != nil {
 		l.Fatal(err)
 	}
 }
 
-// idle waits until a session has no unfinished turn.
-func (l *testHost) idle(id event.SessionID) {
+// idle waits until a session has nothing to do.
+func (l *testWorker) idle(id event.SessionID) {
 	l.Helper()
 	for {
 		changed := l.store.Changed()
@@ -242,8 +244,8 @@ func (l *testHost) idle(id event.SessionID) {
 	}
 }
 
-// await waits for the nth event of a type in a session.
-func (l *testHost) await(id event.SessionID, kind event.Type, nth int) event.Event {
+// await waits until a session has an event of a kind, the nth of it.
+func (l *testWorker) await(id event.SessionID, kind event.Type, nth int) event.Event {
 	l.Helper()
 	return l.store.Await(l, id, eventlog.End{}, func(e event.Event) bool {
 		if e.Type == kind {
@@ -253,8 +255,8 @@ func (l *testHost) await(id event.SessionID, kind event.Type, nth int) event.Eve
 	})
 }
 
-// events returns the events of a type in a session.
-func (l *testHost) events(id event.SessionID, kind event.Type) (list []event.Event) {
+// events returns those of a kind.
+func (l *testWorker) events(id event.SessionID, kind event.Type) (list []event.Event) {
 	l.Helper()
 	for e, err := range l.store.Read(l.Context(), id, 0) {
 		if err != nil {
@@ -267,7 +269,7 @@ func (l *testHost) events(id event.SessionID, kind event.Type) (list []event.Eve
 	return list
 }
 
-func (l *testHost) extracted(id event.SessionID) (list []event.MemoryExtractedData) {
+func (l *testWorker) extracted(id event.SessionID) (list []event.MemoryExtractedData) {
 	l.Helper()
 	for _, e := range l.events(id, event.MemoryExtracted) {
 		list = append(list, as[event.MemoryExtractedData](l, e))
@@ -275,7 +277,7 @@ func (l *testHost) extracted(id event.SessionID) (list []event.MemoryExtractedDa
 	return list
 }
 
-func (l *testHost) consolidated(id event.SessionID) (list []event.MemoryConsolidatedData) {
+func (l *testWorker) consolidated(id event.SessionID) (list []event.MemoryConsolidatedData) {
 	l.Helper()
 	for _, e := range l.events(id, event.MemoryConsolidated) {
 		list = append(list, as[event.MemoryConsolidatedData](l, e))
@@ -283,7 +285,7 @@ func (l *testHost) consolidated(id event.SessionID) (list []event.MemoryConsolid
 	return list
 }
 
-func as[T any](l *testHost, e event.Event) T {
+func as[T any](l *testWorker, e event.Event) T {
 	l.Helper()
 	d, err := event.As[T](e)
 	if err != nil {
@@ -292,8 +294,8 @@ func as[T any](l *testHost, e event.Event) T {
 	return d
 }
 
-// looked returns what is remembered of a session.
-func (l *testHost) looked(id event.SessionID) session.Remembered {
+// looked is how far a session was remembered.
+func (l *testWorker) looked(id event.SessionID) session.Remembered {
 	l.Helper()
 	r, err := l.host.Memory.Remembered(l.Context(), id)
 	if err != nil {
@@ -302,8 +304,8 @@ func (l *testHost) looked(id event.SessionID) session.Remembered {
 	return r
 }
 
-// jobs returns all jobs.
-func (l *testHost) jobs() (list []eventlog.Job) {
+// jobs describes the rows.
+func (l *testWorker) jobs() (list []eventlog.Job) {
 	l.Helper()
 	list, err := l.store.Jobs(l.Context(), "")
 	if err != nil {
@@ -321,7 +323,7 @@ func describe(jobs []eventlog.Job) string {
 }
 
 // page reads a page of the workspace's memory.
-func (l *testHost) page(name string) string {
+func (l *testWorker) page(name string) string {
 	l.Helper()
 	text, err := os.ReadFile(filepath.Join(l.work, ".abide", "memory", name+".md"))
 	if err != nil && !os.IsNotExist(err) {
