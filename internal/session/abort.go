@@ -10,7 +10,7 @@ import (
 
 // Abort stops the turn and clears the queue. Nothing running is not an error.
 func (h *Host) Abort(ctx context.Context, id event.SessionID, reason string) error {
-	return h.do(ctx, id, func(tx *txn) error {
+	return h.changeAny(ctx, id, func(tx *txn) error {
 		if err := tx.exists(); err != nil || !tx.State.Active() {
 			return err
 		}
@@ -40,7 +40,7 @@ func (tx *txn) abort(reason string, keepQueue bool) error {
 	record = append(record, tx.State.DropCommand("Session aborted")...)
 	abort := event.AbortFor(reason)
 	abort.KeepQueue = keepQueue
-	return tx.Record(append(record, abort)...)
+	return tx.record(append(record, abort)...)
 }
 
 var errAborted = errors.New("the turn was aborted")
@@ -49,16 +49,16 @@ var errAborted = errors.New("the turn was aborted")
 // resumes it or sends it something. Open permissions are cancelled; everything
 // else stays as it is.
 func (h *Host) Suspend(ctx context.Context, id event.SessionID) error {
-	return h.do(ctx, id, func(tx *txn) error {
+	return h.changeAny(ctx, id, func(tx *txn) error {
 		if err := tx.exists(); err != nil || !tx.State.Active() || tx.State.Life.Suspended {
 			return err
 		}
 		tx.s.asking.stop(errSuspended)
-		if err := tx.Record(turn.Suspend(tx.State)...); err != nil {
+		if err := tx.record(turn.Suspend(tx.State)...); err != nil {
 			return err
 		}
-		tx.Tell(event.AssistantIdleData{Aborted: true})
-		tx.Tell(event.SessionIdleData{Aborted: true, Totals: tx.State.About.Totals})
+		tx.send(event.AssistantIdleData{Aborted: true})
+		tx.send(event.SessionIdleData{Aborted: true, Totals: tx.State.About.Totals})
 		return nil
 	})
 }
@@ -70,7 +70,7 @@ func (tx *txn) unsuspend() error {
 	if !tx.State.Life.Suspended {
 		return nil
 	}
-	return tx.Record(event.SessionSuspendedData{})
+	return tx.record(event.SessionSuspendedData{})
 }
 
 // End ends the use of a session for everybody. What it does rests until somebody
@@ -80,16 +80,16 @@ func (h *Host) End(ctx context.Context, id event.SessionID, d event.ShutdownData
 		s := tx.State
 		d.Started, d.APIDuration, d.Model = s.About.Started.UnixMilli(), s.About.Totals.DurationMs, s.Setup.Model
 		d.Changes.Files, d.Metrics = []string{}, map[string]struct{}{}
-		if err := tx.Record(d); err != nil {
+		if err := tx.record(d); err != nil {
 			return err
 		}
 		if s.Active() && !s.Life.Suspended {
 			tx.s.asking.stop(errSuspended)
-			if err := tx.Record(event.SessionSuspendedData{Suspended: true}); err != nil {
+			if err := tx.record(event.SessionSuspendedData{Suspended: true}); err != nil {
 				return err
 			}
 		}
-		tx.then = append(tx.then, tx.s.clients.removeAll)
+		tx.afterCommit = append(tx.afterCommit, tx.s.clients.removeAll)
 		return nil
 	})
 }

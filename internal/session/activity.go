@@ -18,12 +18,12 @@ type activity interface {
 // activities are all that a session can do at the same time. Whatever has to know
 // or to end what is under way goes through this list.
 func (s *Session) activities() [6]activity {
-	return [...]activity{&s.asking, &s.calls, &s.hearings, &s.compacting, &s.prompt, &s.restoring}
+	return [...]activity{&s.asking, &s.calls, &s.hooks, &s.compacting, &s.prompt, &s.restoring}
 }
 
-// quiet reports whether nothing is under way in this process, and nobody waits for
+// isQuiet reports whether nothing is under way in this process, and nobody waits for
 // something.
-func (s *Session) quiet() bool {
+func (s *Session) isQuiet() bool {
 	for _, a := range s.activities() {
 		if a.busy() {
 			return false

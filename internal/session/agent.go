@@ -35,7 +35,7 @@ func (as Agents) Run(ctx context.Context, call tool.Call, work tool.AgentWork) (
 // what the kind of agent says.
 func (h *Host) agentSpec(ctx context.Context, parent *Session, work tool.AgentWork) (Spec, *Client, error) {
 	spec, client := Spec{}, &Client{}
-	err := h.look(ctx, parent.id, func(tx *txn) error {
+	err := h.inspectAny(ctx, parent.id, func(tx *txn) error {
 		spec.Config = tx.State.Setup.Config
 		client.Permission, client.Tools = tx.State.Setup.Declared.Permission, tx.State.Setup.Tools
 		if tx.State.Setup.Declared.Hooks {
@@ -56,7 +56,7 @@ func (h *Host) agentSpec(ctx context.Context, parent *Session, work tool.AgentWo
 	c.Agents, c.Selected, c.Before = nil, "", nil
 	switch {
 	case described != nil:
-		custom(c, *described)
+		applyAgent(c, *described)
 	case work.Tools != nil:
 		c.AvailableTools, client.Tools = work.Tools, nil
 	}
@@ -72,7 +72,7 @@ func (h *Host) agentSpec(ctx context.Context, parent *Session, work tool.AgentWo
 // shareSecrets gives an agent the keys that belong to the configuration that it
 // gets, and the environment.
 func (tx *txn) shareSecrets(spec *Spec) (err error) {
-	if spec.Provider, err = tx.secret(); err != nil {
+	if spec.Provider, err = tx.usableKeys(); err != nil {
 		return err
 	}
 	spec.Env, err = tx.s.environment(tx.s.host.ctx)
@@ -83,20 +83,20 @@ func (tx *txn) shareSecrets(spec *Spec) (err error) {
 func (s *Session) hookOfAgent(ctx context.Context, _ event.SessionID, kind string, input json.RawMessage) (json.RawMessage, error) {
 	switch kind {
 	case event.HookPreToolUse, event.HookPostToolUse, event.HookPostToolFailure:
-		return s.hearAll(ctx, kind, input, s.clients.withHooks())
+		return s.askHookClients(ctx, kind, input, s.clients.withHooks())
 	}
 	return nil, nil // its prompts and its end are the call's
 }
 
 // tokenOfAgent asks the clients of this session for a token that an agent needs.
 func (s *Session) tokenOfAgent(ctx context.Context, _ event.SessionID, provider string) (string, error) {
-	return s.token(ctx, provider)
+	return s.askToken(ctx, provider)
 }
 
 // runAgent lets the agent work until it has an answer.
 func (h *Host) runAgent(ctx context.Context, parent *Session, call tool.Call, work tool.AgentWork, spec Spec, client *Client) (tool.Result, error) {
 	id := event.SessionID(call.Key)
-	w := &witness{parent: parent, child: id, done: make(chan struct{}), old: call.Attempt > 1}
+	w := &agentViewer{parent: parent, child: id, done: make(chan struct{}), old: call.Attempt > 1}
 	client.Viewer = w
 	view, err := h.Create(ctx, id, spec, client)
 	if err != nil {
@@ -108,7 +108,7 @@ func (h *Host) runAgent(ctx context.Context, parent *Session, call tool.Call, wo
 	}
 	w.live()
 	told := event.SubagentData{ToolCallID: call.ID, Name: work.Type, DisplayName: work.Name, Description: work.Description}
-	parent.tellOf(told.As(event.SubagentStarted, ""))
+	parent.publishAlone(told.As(event.SubagentStarted, ""))
 	if _, err := h.Send(ctx, id, event.InputAcceptedData{Prompt: work.Prompt, Key: call.Key}); err != nil {
 		return tool.Result{}, err
 	}
@@ -121,24 +121,24 @@ func (h *Host) runAgent(ctx context.Context, parent *Session, call tool.Call, wo
 		return tool.Result{}, errors.Join(ctx.Err(), err)
 	}
 	if failure := w.failure(); failure != "" {
-		parent.tellOf(told.As(event.SubagentFailed, failure))
+		parent.publishAlone(told.As(event.SubagentFailed, failure))
 		return tool.Fail("The agent failed: " + failure), nil
 	}
-	parent.tellOf(told.As(event.SubagentCompleted, ""))
+	parent.publishAlone(told.As(event.SubagentCompleted, ""))
 	return tool.Result{Text: w.answer()}, nil
 }
 
-// tellOf tells the clients of the session something that is not stored.
-func (s *Session) tellOf(p event.Payload) {
+// publishAlone tells the clients of the session something that is not stored.
+func (s *Session) publishAlone(p event.Payload) {
 	e, err := event.Encode(event.Head{ID: event.NewID(), Time: time.Now(), Ephemeral: true}, p)
 	if err == nil {
-		s.feed.tell(e)
+		s.feed.send(e)
 	}
 }
 
-// A witness sees what an agent does: it passes questions on to the clients of the
+// A agentViewer sees what an agent does: it passes questions on to the clients of the
 // session that started it, and knows the answer in the end.
-type witness struct {
+type agentViewer struct {
 	parent *Session
 	child  event.SessionID
 	done   chan struct{} // closed when the agent is idle
@@ -150,13 +150,13 @@ type witness struct {
 	error string
 }
 
-func (w *witness) Event(_ event.SessionID, e event.Event) bool {
+func (w *agentViewer) Event(_ event.SessionID, e event.Event) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch e.Type {
 	case event.PermissionAsked, event.PermissionDone, event.ExternalAsked, event.ExternalDone:
 		if !w.old {
-			w.parent.feed.tell(e.OfAgent(w.child))
+			w.parent.feed.send(e.OfAgent(w.child))
 		}
 	case event.AssistantMessage:
 		if d, err := event.As[event.AssistantMessageData](e); err == nil && d.Content != "" {
@@ -176,19 +176,19 @@ func (w *witness) Event(_ event.SessionID, e event.Event) bool {
 }
 
 // live tells the witness that what it sees from now on is new.
-func (w *witness) live() {
+func (w *agentViewer) live() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.old = false
 }
 
-func (w *witness) answer() string {
+func (w *agentViewer) answer() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.text
 }
 
-func (w *witness) failure() string {
+func (w *agentViewer) failure() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.error
@@ -210,20 +210,20 @@ func (as Agents) Choose(ctx context.Context, id event.SessionID, name string) (e
 		if tx.State.Setup.Config.Selected == name {
 			return nil
 		}
-		if err := tx.letGo(); err != nil {
+		if err := tx.dropAgent(); err != nil {
 			return err
 		}
 		to := tx.State.Setup.Config
 		to.Selected = name
-		return errors.Join(tx.Record(to), tx.takeModel(a), tx.Record(event.SubagentSelectedData{
+		return errors.Join(tx.record(to), tx.useAgentModel(a), tx.record(event.SubagentSelectedData{
 			Name: a.Name, DisplayName: cmp.Or(a.DisplayName, a.Name), Tools: a.Tools,
 		}))
 	})
 	return chosen, err
 }
 
-// takeModel lets the chosen agent have its own model.
-func (tx *txn) takeModel(a *event.CustomAgent) error {
+// useAgentModel lets the chosen agent have its own model.
+func (tx *txn) useAgentModel(a *event.CustomAgent) error {
 	if a.Model == "" && a.ReasoningEffort == "" {
 		return nil
 	}
@@ -233,7 +233,7 @@ func (tx *txn) takeModel(a *event.CustomAgent) error {
 	}
 	to := tx.State.Setup.Config
 	to.Before = had
-	return tx.Record(to)
+	return tx.record(to)
 }
 
 // Dismiss lets the session answer as it did before an agent was chosen.
@@ -242,19 +242,19 @@ func (as Agents) Dismiss(ctx context.Context, id event.SessionID) error {
 		if tx.State.Setup.Config.Selected == "" {
 			return nil
 		}
-		return errors.Join(tx.letGo(), tx.Record(event.Empty(event.SubagentDeselected)))
+		return errors.Join(tx.dropAgent(), tx.record(event.Empty(event.SubagentDeselected)))
 	})
 }
 
-// letGo takes back what a chosen agent has brought along.
-func (tx *txn) letGo() error {
+// dropAgent takes back what a chosen agent has brought along.
+func (tx *txn) dropAgent() error {
 	to := tx.State.Setup.Config
 	if to.Selected == "" {
 		return nil
 	}
 	had := to.Before
 	to.Selected, to.Before = "", nil
-	if err := tx.Record(to); err != nil || had == nil {
+	if err := tx.record(to); err != nil || had == nil {
 		return err
 	}
 	return tx.setModel(Choice{Model: had.Model, Effort: had.ReasoningEffort})
@@ -269,20 +269,20 @@ func (as Agents) SetPrompt(ctx context.Context, id event.SessionID, name, prompt
 		}
 		to.Agents = slices.Clone(to.Agents)
 		to.Custom(name).Prompt = prompt
-		return tx.Record(to)
+		return tx.record(to)
 	})
 }
 
 // Announce tells the clients of a session which agents there are.
 func (as Agents) Announce(ctx context.Context, id event.SessionID, d event.CustomAgentsUpdatedData) error {
 	return as.host.change(ctx, id, func(tx *txn) error {
-		tx.Tell(d)
+		tx.send(d)
 		return nil
 	})
 }
 
-// custom makes the session of an agent what its description says.
-func custom(c *event.SessionConfiguredData, a event.CustomAgent) {
+// applyAgent makes the session of an agent what its description says.
+func applyAgent(c *event.SessionConfiguredData, a event.CustomAgent) {
 	c.Instructions = a.Prompt
 	if a.Tools != nil {
 		c.AvailableTools = a.Tools

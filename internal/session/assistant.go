@@ -45,35 +45,35 @@ func (a *asking) abort(*txn, bool) error {
 	return nil
 }
 
-// ask makes the model request when what led to it is stored.
-func (s *Session) ask(tx *txn, turnID string) {
+// startAsking makes the model request when what led to it is stored.
+func (s *Session) startAsking(tx *txn, turnID string) {
 	ctx, cancel := context.WithCancelCause(s.host.ctx)
 	r := &request{cancel: cancel, turnID: turnID, stream: s.clients.streaming()}
 	s.asking.now = r
-	tx.then = append(tx.then, func() {
+	tx.afterCommit = append(tx.afterCommit, func() {
 		r.parent = s.state.Parent
-		question, err := s.question()
+		question, err := s.buildRequest()
 		config, name, tasks := s.state.Setup.Config, s.state.Setup.Model, taskKeys(s.state.Tasks.Open)
 		headed := s.state.Turn.Headers
 		if !s.host.spawn(func() {
 			defer cancel(nil)
 			if err != nil {
-				s.answered(r, nil, Endpoint{}, 0, err)
+				s.finishAsking(r, nil, Endpoint{}, 0, err)
 				return
 			}
-			question.Tail = join(question.Tail, s.summary(ctx, tasks))
+			question.Tail = join(question.Tail, s.summariseTasks(ctx, tasks))
 			question.Headers = s.headers(ctx, headed, config, name)
 			view := *question
 			r.view = &view
-			s.converse(ctx, r, config, name, question)
+			s.askUntilAnswered(ctx, r, config, name, question)
 		}) {
 			cancel(ErrClosed)
 		}
 	})
 }
 
-// question builds the request from the state.
-func (s *Session) question() (*model.Request, error) {
+// buildRequest builds the request from the state.
+func (s *Session) buildRequest() (*model.Request, error) {
 	messages, err := s.state.History.Messages()
 	if err != nil {
 		return nil, err
@@ -104,12 +104,12 @@ func (s *Session) tools() *model.Tools {
 	return s.offer.tools
 }
 
-// converse asks until there is an answer, or no hope for one.
-func (s *Session) converse(ctx context.Context, r *request, config event.SessionConfiguredData, name string, q *model.Request) {
+// askUntilAnswered asks until there is an answer, or no hope for one.
+func (s *Session) askUntilAnswered(ctx context.Context, r *request, config event.SessionConfiguredData, name string, q *model.Request) {
 	started := time.Now()
-	to, err := s.resolve(ctx, config, name)
+	to, err := s.resolveModel(ctx, config, name)
 	if err != nil {
-		s.answered(r, nil, to, 0, err)
+		s.finishAsking(r, nil, to, 0, err)
 		return
 	}
 	q.Model, r.asked = to.Name, q
@@ -117,28 +117,28 @@ func (s *Session) converse(ctx context.Context, r *request, config event.Session
 		q.Messages = transcript.Unseen(q.Messages)
 	}
 	for attempt := 0; ; attempt++ {
-		reply, err := s.attempt(ctx, r, to, q)
+		reply, err := s.askOnce(ctx, r, to, q)
 		if err == nil {
-			s.answered(r, reply, to, time.Since(started), nil)
+			s.finishAsking(r, reply, to, time.Since(started), nil)
 			return
 		}
 		if rejectsReasoning(err) && !q.Forget {
-			s.tellForget(r, to, err)
+			s.publishForget(r, to, err)
 			forgetful := *q
 			forgetful.Forget = true
 			q, attempt = &forgetful, attempt-1
 			continue
 		}
-		wait, again := s.retry(ctx, attempt, err)
+		wait, again := s.retryDelay(ctx, attempt, err)
 		if !again {
-			s.answered(r, nil, to, time.Since(started), err)
+			s.finishAsking(r, nil, to, time.Since(started), err)
 			return
 		}
-		s.tellRetry(r, to, err, wait)
+		s.publishRetry(r, to, err, wait)
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
-			s.answered(r, nil, to, time.Since(started), context.Cause(ctx))
+			s.finishAsking(r, nil, to, time.Since(started), context.Cause(ctx))
 			return
 		}
 	}
@@ -155,8 +155,8 @@ func rejectsReasoning(err error) bool {
 // is ended instead.
 const maxRetryWait = 5 * time.Minute
 
-// retry decides whether another attempt makes sense, and when.
-func (s *Session) retry(ctx context.Context, attempt int, err error) (time.Duration, bool) {
+// retryDelay decides whether another attempt makes sense, and when.
+func (s *Session) retryDelay(ctx context.Context, attempt int, err error) (time.Duration, bool) {
 	var failure *model.Error
 	if ctx.Err() != nil || attempt >= len(s.host.opts.Retries) || !errors.As(err, &failure) || !failure.Temporary() {
 		return 0, false
@@ -165,12 +165,12 @@ func (s *Session) retry(ctx context.Context, attempt int, err error) (time.Durat
 	return wait, wait <= maxRetryWait
 }
 
-// attempt makes one request. The pieces of a streamed answer are passed on as
+// askOnce makes one request. The pieces of a streamed answer are passed on as
 // they come, under an id of this attempt alone, so that those of a broken one
 // are never mixed with those of the next.
-func (s *Session) attempt(ctx context.Context, r *request, to Endpoint, q *model.Request) (*model.Reply, error) {
+func (s *Session) askOnce(ctx context.Context, r *request, to Endpoint, q *model.Request) (*model.Reply, error) {
 	r.message = event.NewID()
-	s.tell(r, event.ModelCallStartData{TurnID: r.turnID, Model: to.Name})
+	s.publish(r, event.ModelCallStartData{TurnID: r.turnID, Model: to.Name})
 	if !r.stream {
 		return to.Model.Ask(ctx, q, nil)
 	}
@@ -178,26 +178,26 @@ func (s *Session) attempt(ctx context.Context, r *request, to Endpoint, q *model
 	return to.Model.Ask(ctx, q, d.on)
 }
 
-// tell sends an event that is not stored.
-func (s *Session) tell(r *request, p event.Payload) {
+// publish sends an event that is not stored.
+func (s *Session) publish(r *request, p event.Payload) {
 	e, err := event.Encode(event.Head{ID: event.NewID(), Time: time.Now(), Parent: r.parent, Ephemeral: true}, p)
 	if err == nil {
-		s.feed.tell(e)
+		s.feed.send(e)
 	}
 }
 
-func (s *Session) tellRetry(r *request, to Endpoint, err error, wait time.Duration) {
-	failure := s.tellFailure(r, to, err)
-	s.tell(r, event.SessionInfoData{
+func (s *Session) publishRetry(r *request, to Endpoint, err error, wait time.Duration) {
+	failure := s.publishFailure(r, to, err)
+	s.publish(r, event.SessionInfoData{
 		InfoType: "model_retry", Message: strings.TrimSuffix(failure.Message, ".") + ". Trying again in " + wait.Round(time.Millisecond).String() + ".",
 	})
 }
 
-// tellForget tells that the model is asked once more, without what it thought
+// publishForget tells that the model is asked once more, without what it thought
 // before.
-func (s *Session) tellForget(r *request, to Endpoint, err error) {
-	s.tellFailure(r, to, err)
-	s.tell(r, event.SessionInfoData{InfoType: "model_retry", Message: to.Name + " does not take its earlier reasoning back; it is asked again without."})
+func (s *Session) publishForget(r *request, to Endpoint, err error) {
+	s.publishFailure(r, to, err)
+	s.publish(r, event.SessionInfoData{InfoType: "model_retry", Message: to.Name + " does not take its earlier reasoning back; it is asked again without."})
 }
 
 // failureKind is a kind of failure in the protocol's words.
@@ -209,18 +209,18 @@ func failureKind(k model.Kind) string {
 	return event.FailureAPI
 }
 
-func (s *Session) tellFailure(r *request, to Endpoint, err error) *model.Error {
+func (s *Session) publishFailure(r *request, to Endpoint, err error) *model.Error {
 	var failure *model.Error
 	errors.As(err, &failure)
 	reason := "api_error"
 	if failure.Kind == model.KindRateLimit {
 		reason = "rate_limit"
 	}
-	s.tell(r, event.ModelCallFailureData{
+	s.publish(r, event.ModelCallFailureData{
 		Source: "top_level", Model: to.Name, StatusCode: failure.Status,
 		ErrorMessage: failure.Message, FailureKind: failureKind(failure.Kind), ErrorType: string(failure.Kind),
 	})
-	s.tell(r, event.AssistantTurnRetryData{TurnID: r.turnID, Reason: reason})
+	s.publish(r, event.AssistantTurnRetryData{TurnID: r.turnID, Reason: reason})
 	return failure
 }
 
@@ -241,25 +241,25 @@ func (d *deltas) on(piece model.Delta) {
 	d.size += len(piece.Text) + len(piece.Reasoning) + len(piece.Arguments)
 	if first || d.size-d.told >= sizeStep {
 		d.told = d.size
-		d.s.tell(d.r, event.StreamingDeltaData{TotalResponseSizeBytes: d.size})
+		d.s.publish(d.r, event.StreamingDeltaData{TotalResponseSizeBytes: d.size})
 	}
 	switch {
 	case piece.Reasoning != "":
-		d.s.tell(d.r, event.ReasoningDeltaData{ReasoningID: d.r.message, DeltaContent: piece.Reasoning})
+		d.s.publish(d.r, event.ReasoningDeltaData{ReasoningID: d.r.message, DeltaContent: piece.Reasoning})
 	case piece.Arguments != "":
-		d.s.tell(d.r, event.ToolCallDeltaData{ToolCallID: piece.CallID, ToolName: piece.CallName, ToolType: "function", InputDelta: piece.Arguments})
+		d.s.publish(d.r, event.ToolCallDeltaData{ToolCallID: piece.CallID, ToolName: piece.CallName, ToolType: "function", InputDelta: piece.Arguments})
 	case piece.Text != "":
 		if !d.started {
 			d.started = true
-			d.s.tell(d.r, event.MessageStartData{MessageID: d.r.message})
+			d.s.publish(d.r, event.MessageStartData{MessageID: d.r.message})
 		}
-		d.s.tell(d.r, event.MessageDeltaData{MessageID: d.r.message, DeltaContent: piece.Text})
+		d.s.publish(d.r, event.MessageDeltaData{MessageID: d.r.message, DeltaContent: piece.Text})
 	}
 }
 
-// answered hands the outcome of a request to the session. One that is no longer
+// finishAsking hands the outcome of a request to the session. One that is no longer
 // waited for is dropped.
-func (s *Session) answered(r *request, reply *model.Reply, from Endpoint, took time.Duration, err error) {
+func (s *Session) finishAsking(r *request, reply *model.Reply, from Endpoint, took time.Duration, err error) {
 	s.post(func(tx *txn) error {
 		if tx.s.asking.now != r {
 			return nil
@@ -269,37 +269,37 @@ func (s *Session) answered(r *request, reply *model.Reply, from Endpoint, took t
 			return nil
 		}
 		if err != nil {
-			if again, err := tx.refused(r, err); again || err != nil {
+			if again, err := tx.compactAfterRefusal(r, err); again || err != nil {
 				return err
 			}
-			return tx.failed(err)
+			return tx.handleModelError(err)
 		}
-		return tx.answer(r, reply, from, took)
+		return tx.recordAnswer(r, reply, from, took)
 	})
 }
 
-// answer records what the model said.
-func (tx *txn) answer(r *request, reply *model.Reply, from Endpoint, took time.Duration) error {
+// recordAnswer records what the model said.
+func (tx *txn) recordAnswer(r *request, reply *model.Reply, from Endpoint, took time.Duration) error {
 	name := from.Name
 	if name != tx.State.Setup.Model {
-		if err := tx.Record(event.SessionModelChangeData{NewModel: name, PreviousModel: tx.State.Setup.Model}); err != nil {
+		if err := tx.record(event.SessionModelChangeData{NewModel: name, PreviousModel: tx.State.Setup.Model}); err != nil {
 			return err
 		}
 	}
-	anchor := tx.s.learn(r, reply.Usage)
-	tx.tellUsage(r, reply.Usage)
-	return tx.Record(
+	anchor := tx.s.calibrate(r, reply.Usage)
+	tx.sendUsage(r, reply.Usage)
+	return tx.record(
 		event.AssistantUsageData{
 			Model: name, InputTokens: reply.Usage.Input, OutputTokens: reply.Usage.Output,
 			CacheReadTokens: reply.Usage.CacheRead, CacheWriteTokens: reply.Usage.CacheWrite,
 			ReasoningTokens: reply.Usage.Reasoning, Duration: took.Milliseconds(),
 			FinishReason: reply.Finish, NumToolCalls: len(reply.Calls), CostUSD: reply.Cost, Anchor: anchor,
 		},
-		tx.message(r, reply, name),
+		tx.assistantMessage(r, reply, name),
 	)
 }
 
-func (tx *txn) message(r *request, reply *model.Reply, name string) event.AssistantMessageData {
+func (tx *txn) assistantMessage(r *request, reply *model.Reply, name string) event.AssistantMessageData {
 	m := event.AssistantMessageData{
 		MessageID: r.message, Model: name, Content: reply.Text, ToolRequests: toolRequests(reply.Calls),
 		InteractionID: tx.State.Turn.InteractionID, TurnID: strconv.Itoa(tx.State.Turn.Step),
@@ -365,14 +365,14 @@ func blind(c event.SessionConfiguredData, to Endpoint) bool {
 	return to.Blind
 }
 
-// failed gives the turn up because the model gave no answer, unless a hook has a
+// handleModelError gives the turn up because the model gave no answer, unless a hook has a
 // say in that.
-func (tx *txn) failed(err error) error {
+func (tx *txn) handleModelError(err error) error {
 	d := modelError(err)
-	if !tx.s.hooked() {
-		return tx.fail(d)
+	if !tx.s.hasHooks() {
+		return tx.failTurn(d)
 	}
 	var failure *model.Error
 	temporary := errors.As(err, &failure) && failure.Temporary()
-	return tx.Record(turn.ErrorHook(tx.State, d, temporary, tx.now))
+	return tx.record(turn.ErrorHook(tx.State, d, temporary, tx.now))
 }

@@ -11,21 +11,21 @@ import (
 	"github.com/abide-run/abide/internal/turn"
 )
 
-// call makes a begun call when that it begins is stored.
-func (s *Session) call(tx *txn, c *turn.Call) {
+// startCall makes a begun call when that it begins is stored.
+func (s *Session) startCall(tx *txn, c *turn.Call) {
 	ctx, cancel := context.WithCancel(s.host.ctx)
 	id := c.Request.ToolCallID
 	done := make(chan struct{})
 	s.calls.add(id, &running{c.Key, cancel, done})
 	t, call := s.host.opts.Tools.Tool(s.state, c)
-	tx.then = append(tx.then, func() {
+	tx.afterCommit = append(tx.afterCommit, func() {
 		s.calls.unfinished.Add(1)
 		if !s.host.spawn(func() {
 			defer cancel()
-			result := s.run(ctx, t, call)
+			result := s.runTool(ctx, t, call)
 			s.calls.unfinished.Done()
 			close(done)
-			s.called(ctx, c, result)
+			s.finishCall(ctx, c, result)
 		}) {
 			cancel()
 			s.calls.unfinished.Done()
@@ -34,8 +34,8 @@ func (s *Session) call(tx *txn, c *turn.Call) {
 	})
 }
 
-// run makes a call. A tool that breaks fails its call, not the runtime.
-func (s *Session) run(ctx context.Context, t tool.Tool, call tool.Call) (result tool.Result) {
+// runTool makes a call. A tool that breaks fails its call, not the runtime.
+func (s *Session) runTool(ctx context.Context, t tool.Tool, call tool.Call) (result tool.Result) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.host.log.Error("a tool broke", "session", s.id, "tool", t.Spec().Name, "panic", p)
@@ -56,9 +56,9 @@ func (s *Session) run(ctx context.Context, t tool.Tool, call tool.Call) (result 
 	return result
 }
 
-// called hands a result to the session. That of a call that was stopped is
+// finishCall hands a result to the session. That of a call that was stopped is
 // dropped: its record is written already, or the next engine finds it begun.
-func (s *Session) called(ctx context.Context, c *turn.Call, result tool.Result) {
+func (s *Session) finishCall(ctx context.Context, c *turn.Call, result tool.Result) {
 	stopped := ctx.Err() != nil
 	s.post(func(tx *txn) error {
 		id := c.Request.ToolCallID
@@ -67,9 +67,9 @@ func (s *Session) called(ctx context.Context, c *turn.Call, result tool.Result) 
 		}
 		delete(tx.s.calls.running, id)
 		if result.Task {
-			tx.Tell(event.Empty(event.TasksChanged))
+			tx.send(event.Empty(event.TasksChanged))
 		}
-		return tx.settle(turn.Finish(tx.State, c, result)...)
+		return tx.recordOutcome(turn.Finish(tx.State, c, result)...)
 	})
 }
 

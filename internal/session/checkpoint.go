@@ -10,9 +10,9 @@ import (
 	"github.com/abide-run/abide/internal/window/compact"
 )
 
-// checkpoint is where the summary of an epoch is copied to, for people; empty if
+// checkpointPath is where the summary of an epoch is copied to, for people; empty if
 // the session has no folder.
-func (s *Session) checkpoint(number int, summary string) string {
+func (s *Session) checkpointPath(number int, summary string) string {
 	if s.host.opts.Folder == nil || s.state.Setup.Config.Infinite.Off() {
 		return ""
 	}

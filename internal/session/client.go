@@ -61,14 +61,14 @@ func (tx *txn) attach(c *Client, at event.Seq) (*View, error) {
 		a.view.pieces = c.Streaming
 	}
 	s.clients.add(a)
-	tx.tellAbilities(forms, commands)
+	tx.sendAbilities(forms, commands)
 	if err := tx.declare(c); err != nil {
 		return nil, err
 	}
 	if c.Hook != nil {
-		s.hearAgain()
+		s.retryIdleHooks()
 	}
-	tx.then = append(tx.then, s.askAgain)
+	tx.afterCommit = append(tx.afterCommit, s.askOpenQuestions)
 	return a.view, nil
 }
 
@@ -82,7 +82,7 @@ func (tx *txn) declare(c *Client) error {
 	if d == tx.State.Setup.Declared {
 		return nil
 	}
-	return tx.Record(d)
+	return tx.record(d)
 }
 
 // Detach takes a client away from a session; the work goes on. A client that
@@ -103,16 +103,16 @@ func (h *Host) Detach(id event.SessionID, c *Client, vanished bool) {
 	s.clients.awaitBack(c, until)
 	less := (c.Forms || len(c.Commands) > 0) && s.clients.attached()
 	if !s.asks.Load() && !less {
-		h.forget(s)
+		h.evict(s)
 		return
 	}
 	s.post(func(tx *txn) error {
-		tx.then = append(tx.then, tx.s.askAgain)
-		tx.tellAbilities(forms, commands)
+		tx.afterCommit = append(tx.afterCommit, tx.s.askOpenQuestions)
+		tx.sendAbilities(forms, commands)
 		if vanished {
 			return nil
 		}
-		return tx.unattended()
+		return tx.releaseQueuedCommand()
 	})
 }
 
@@ -146,7 +146,7 @@ func sameJSON(a, b json.RawMessage) bool {
 // what it can answer: it goes on watching after the given position.
 func (h *Host) Attach(ctx context.Context, id event.SessionID, c *Client, at event.Seq) (*View, error) {
 	var view *View
-	err := h.join(ctx, id, c, func(tx *txn) (err error) {
+	err := h.attachClient(ctx, id, c, func(tx *txn) (err error) {
 		if err = tx.exists(); err != nil {
 			return err
 		}
@@ -156,11 +156,11 @@ func (h *Host) Attach(ctx context.Context, id event.SessionID, c *Client, at eve
 	return view, err
 }
 
-// join hands over an intent that attaches a client, if there is one. A client that
+// attachClient hands over an intent that attaches a client, if there is one. A client that
 // is told that it failed is not attached; so one that has left meanwhile must be
 // waited for.
-func (h *Host) join(ctx context.Context, id event.SessionID, c *Client, f func(*txn) error) error {
-	err := h.do(context.WithoutCancel(ctx), id, f)
+func (h *Host) attachClient(ctx context.Context, id event.SessionID, c *Client, f func(*txn) error) error {
+	err := h.changeAny(context.WithoutCancel(ctx), id, f)
 	if err != nil && c != nil {
 		h.Detach(id, c, false)
 	}
@@ -184,7 +184,7 @@ func (cs Clients) RemoveInterest(id event.SessionID, c *Client, handle string) {
 	}
 	s.clients.change(c, func(a *attachment) { delete(a.interest, handle) })
 	if s.asks.Load() {
-		s.post((*txn).unattended)
+		s.post((*txn).releaseQueuedCommand)
 	}
 }
 
@@ -217,18 +217,18 @@ func (cs Clients) Follow(ctx context.Context, id event.SessionID, at event.Seq, 
 	if err != nil {
 		return nil, nil, err
 	}
-	return view, func() { view.Close(); cs.host.forget(s) }, nil
+	return view, func() { view.Close(); cs.host.evict(s) }, nil
 }
 
-// tellAbilities tells the clients what has changed in what they can do together.
-func (tx *txn) tellAbilities(forms bool, commands []event.Command) {
+// sendAbilities tells the clients what has changed in what they can do together.
+func (tx *txn) sendAbilities(forms bool, commands []event.Command) {
 	can, has := tx.s.clients.abilities()
 	if can != forms {
 		var d event.CapabilitiesChangedData
 		d.UI.Elicitation = can
-		tx.Tell(d)
+		tx.send(d)
 	}
 	if !slices.Equal(has, commands) {
-		tx.Tell(event.CommandsChangedData{Commands: notNil(has)})
+		tx.send(event.CommandsChangedData{Commands: notNil(has)})
 	}
 }

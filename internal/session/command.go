@@ -102,7 +102,7 @@ func (cs Commands) Execute(ctx context.Context, id event.SessionID, name, args, 
 			return "", fmt.Errorf("command /%s: %w", strings.TrimLeft(name, "/"), ErrNobody)
 		}
 		d.CommandName, d.Command = command.Name, strings.TrimSpace("/"+command.Name+" "+args)
-		return d.RequestID, tx.Record(d)
+		return d.RequestID, tx.record(d)
 	}, nil)
 	if err != nil {
 		return "", err
@@ -114,7 +114,7 @@ func (cs Commands) Execute(ctx context.Context, id event.SessionID, name, args, 
 // Invoke carries out a command of the runtime, and returns what it says. It
 // reports false if there is none of that name.
 func (cs Commands) Invoke(ctx context.Context, id event.SessionID, name, args string) (text string, found bool, err error) {
-	err = cs.host.do(ctx, id, func(tx *txn) (err error) {
+	err = cs.host.changeAny(ctx, id, func(tx *txn) (err error) {
 		if err = tx.exists(); err != nil {
 			return err
 		}
@@ -133,7 +133,7 @@ func (cs Commands) Finish(ctx context.Context, id event.SessionID, requestID, ke
 	err = cs.host.change(ctx, id, func(tx *txn) error {
 		record, ok := tx.State.CarryOut(event.CommandExecute, requestID, key, turn.Carried{Error: fault})
 		won = ok || tx.State.Won(requestID, key)
-		return tx.Record(record...)
+		return tx.record(record...)
 	})
 	return won, err
 }
@@ -156,44 +156,44 @@ func (cs Commands) FinishQueued(ctx context.Context, id event.SessionID, request
 			return nil
 		}
 		command, inputID := was.Command, was.InputID
-		if err := tx.Record(record...); err != nil || q.Handled {
+		if err := tx.record(record...); err != nil || q.Handled {
 			return err
 		}
-		return tx.carry(command, inputID)
+		return tx.runCommand(command, inputID)
 	})
 	return won, err
 }
 
-// command begins with a command from the queue: those who said that they look
+// startCommand begins with a command from the queue: those who said that they look
 // after the queue are asked first.
-func (tx *txn) command(step turn.Command) error {
+func (tx *txn) startCommand(step turn.Command) error {
 	if tx.s.clients.interested(event.CommandQueued) {
-		return tx.Record(event.CommandQueuedData{RequestID: event.NewID(), Command: step.Input.Prompt, InputID: step.Input.InputID})
+		return tx.record(event.CommandQueuedData{RequestID: event.NewID(), Command: step.Input.Prompt, InputID: step.Input.InputID})
 	}
-	return tx.carry(step.Input.Prompt, step.Input.InputID)
+	return tx.runCommand(step.Input.Prompt, step.Input.InputID)
 }
 
-// carry carries out a command from the queue: by the client that has it, or by
+// runCommand carries out a command from the queue: by the client that has it, or by
 // the runtime.
-func (tx *txn) carry(text, inputID string) error {
+func (tx *txn) runCommand(text, inputID string) error {
 	name, args := splitCommand(text)
 	if c, ok := tx.s.clientCommand(name); ok {
-		return tx.Record(event.CommandExecuteData{
+		return tx.record(event.CommandExecuteData{
 			RequestID: event.NewID(), Command: text, CommandName: c.Name, Args: args, InputID: inputID,
 		})
 	}
-	if err := tx.Record(event.CommandDoneData{RequestID: event.NewID(), InputID: inputID}); err != nil {
+	if err := tx.record(event.CommandDoneData{RequestID: event.NewID(), InputID: inputID}); err != nil {
 		return err
 	}
 	b := builtin(name)
 	if b == nil {
-		return tx.Record(event.SessionWarningData{WarningType: "unknown_command", Message: fmt.Sprintf("There is no command /%s; /help lists those there are.", name)})
+		return tx.record(event.SessionWarningData{WarningType: "unknown_command", Message: fmt.Sprintf("There is no command /%s; /help lists those there are.", name)})
 	}
 	said, err := b.run(tx, args)
 	if err != nil {
 		return err
 	}
-	return tx.Record(event.SessionInfoData{InfoType: "command", Message: said})
+	return tx.record(event.SessionInfoData{InfoType: "command", Message: said})
 }
 
 // asCommand makes a command of a message that names one of a client's.
@@ -209,16 +209,16 @@ func (tx *txn) asCommand(in event.InputAcceptedData) event.InputAcceptedData {
 	return in
 }
 
-// unattended lets a command go the ordinary way that waits for somebody who has
+// releaseQueuedCommand lets a command go the ordinary way that waits for somebody who has
 // left.
-func (tx *txn) unattended() error {
+func (tx *txn) releaseQueuedCommand() error {
 	o := tx.State.Exchanges.Queued()
 	if o == nil || o.Asked.Type != event.CommandQueued || tx.s.clients.interested(event.CommandQueued) {
 		return nil
 	}
 	command, inputID := o.Command, o.InputID
-	if err := tx.Record(event.CommandDoneData{RequestID: o.RequestID}); err != nil {
+	if err := tx.record(event.CommandDoneData{RequestID: o.RequestID}); err != nil {
 		return err
 	}
-	return tx.carry(command, inputID)
+	return tx.runCommand(command, inputID)
 }

@@ -80,7 +80,7 @@ var (
 
 // compactFor compacts because of the size of the next request.
 func (tx *txn) compactFor(step turn.Compact) error {
-	g := tx.s.gauged()
+	g := tx.s.currentGauge()
 	o := occasion{
 		trigger: event.TriggerThreshold, point: step.Point, must: step.Verdict.Action == window.Must,
 		retain: g.policy.Retain(step.Verdict.Threshold), limit: g.policy.Limit,
@@ -94,23 +94,23 @@ func (tx *txn) compactFor(step turn.Compact) error {
 // compact begins a compaction. If there is nothing to ask a model for, it ends at
 // once.
 func (tx *txn) compact(o occasion) error {
-	c, err := tx.s.plan(tx, o)
+	c, err := tx.s.planCompaction(tx, o)
 	if err != nil {
 		return err
 	}
-	if err := tx.Record(c.start); err != nil {
+	if err := tx.record(c.start); err != nil {
 		return err
 	}
 	if c.job.Result() != nil {
-		return tx.compacted(c)
+		return tx.recordCompaction(c)
 	}
-	tx.s.drive(tx, c)
+	tx.s.startCompacting(tx, c)
 	return nil
 }
 
-// plan settles what a compaction is about.
-func (s *Session) plan(tx *txn, o occasion) (*compaction, error) {
-	q, err := s.question()
+// planCompaction settles what a compaction is about.
+func (s *Session) planCompaction(tx *txn, o occasion) (*compaction, error) {
+	q, err := s.buildRequest()
 	if err != nil {
 		return nil, err
 	}
@@ -118,8 +118,8 @@ func (s *Session) plan(tx *txn, o occasion) (*compaction, error) {
 	if err != nil {
 		return nil, err
 	}
-	items, q.Messages = s.settled(items, q.Messages)
-	g := s.gauged()
+	items, q.Messages = s.withoutOpenCalls(items, q.Messages)
+	g := s.currentGauge()
 	r := s.measure(q)
 	c := &compaction{
 		start: event.CompactionStartData{
@@ -144,7 +144,7 @@ func (s *Session) plan(tx *txn, o occasion) (*compaction, error) {
 	}
 	if own := s.state.Setup.Config.Compaction.Model; own != "" && own != s.state.Setup.Model {
 		c.model, c.start.Model = own, own
-		if to, err := s.resolve(s.host.ctx, s.state.Setup.Config, own); err == nil {
+		if to, err := s.resolveModel(s.host.ctx, s.state.Setup.Config, own); err == nil {
 			c.in.AskRoom = to.limits().Request()
 		}
 	} else {
@@ -157,9 +157,9 @@ func (s *Session) plan(tx *txn, o occasion) (*compaction, error) {
 	return c, nil
 }
 
-// settled leaves out the answer whose calls are being made, with all that came
+// withoutOpenCalls leaves out the answer whose calls are being made, with all that came
 // after it: what they give is not known yet.
-func (s *Session) settled(items []transcript.Item, view []*model.Message) ([]transcript.Item, []*model.Message) {
+func (s *Session) withoutOpenCalls(items []transcript.Item, view []*model.Message) ([]transcript.Item, []*model.Message) {
 	if s.state.Turn == nil || s.state.Turn.Phase != turn.Calling {
 		return items, view
 	}
@@ -171,13 +171,13 @@ func (s *Session) settled(items []transcript.Item, view []*model.Message) ([]tra
 	return items, view
 }
 
-// drive lets the compaction go on beside the session, when that it began is
+// startCompacting lets the compaction go on beside the session, when that it began is
 // stored.
-func (s *Session) drive(tx *txn, c *compaction) {
+func (s *Session) startCompacting(tx *txn, c *compaction) {
 	ctx, cancel := context.WithCancelCause(s.host.ctx)
 	c.cancel = cancel
 	s.compacting.now = c
-	tx.then = append(tx.then, func() {
+	tx.afterCommit = append(tx.afterCommit, func() {
 		hooks := s.compactHooks(c)
 		if !s.host.spawn(func() {
 			defer cancel(nil)
@@ -188,7 +188,7 @@ func (s *Session) drive(tx *txn, c *compaction) {
 					return nil
 				}
 				tx.s.compacting.now = nil
-				return tx.compacted(c)
+				return tx.recordCompaction(c)
 			})
 			hooks.after(s.host.ctx)
 		}) {
@@ -199,7 +199,7 @@ func (s *Session) drive(tx *txn, c *compaction) {
 
 // summarise asks until the job has a result.
 func (s *Session) summarise(ctx context.Context, c *compaction) {
-	to, err := s.resolve(ctx, c.config, c.model)
+	to, err := s.resolveModel(ctx, c.config, c.model)
 	headers := s.headers(ctx, c.inputs, c.config, c.model)
 	for q := c.job.Next(); q != nil; q = c.job.Next() {
 		var reply *model.Reply
@@ -231,7 +231,7 @@ func (s *Session) askSummary(ctx context.Context, to Endpoint, q *model.Request,
 		if err != nil && ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		wait, again := s.retry(ctx, attempt, err)
+		wait, again := s.retryDelay(ctx, attempt, err)
 		if err == nil || !again {
 			return reply, err
 		}
@@ -243,8 +243,8 @@ func (s *Session) askSummary(ctx context.Context, to Endpoint, q *model.Request,
 	}
 }
 
-// compacted records what became of a compaction.
-func (tx *txn) compacted(c *compaction) error {
+// recordCompaction records what became of a compaction.
+func (tx *txn) recordCompaction(c *compaction) error {
 	r := c.job.Result()
 	if r.Outcome == compact.Done && (tx.State.Context.Compaction == nil || tx.State.Context.Compaction.Stale || tx.State.EpochID() != c.start.BaseEpochID) {
 		return tx.endCompaction(c, event.CauseStale, errStale)
@@ -262,7 +262,7 @@ func (tx *txn) compacted(c *compaction) error {
 	}
 	if !d.Success {
 		d.EpochID = tx.State.EpochID()
-		return tx.ended(c, d)
+		return tx.finishCompaction(c, d)
 	}
 	return tx.openEpoch(c, r, d)
 }
@@ -296,59 +296,59 @@ func (tx *txn) openEpoch(c *compaction, r *compact.Result, d event.CompactionCom
 			epoch.Earlier = append(epoch.Earlier, before)
 		}
 	}
-	err = tx.Record(
+	err = tx.record(
 		event.SystemMessageData{Role: "system", Content: r.Head.SummaryMessage(), EpochID: epoch.EpochID},
-		event.SystemMessageData{Role: "system", Content: tx.s.openTasks().Snapshot(), EpochID: epoch.EpochID},
+		event.SystemMessageData{Role: "system", Content: tx.s.openTodos().Snapshot(), EpochID: epoch.EpochID},
 		epoch,
 	)
 	if err == nil {
-		err = tx.refresh()
+		err = tx.refreshPrompt()
 	}
 	if err != nil {
 		return err
 	}
 	d.EpochID, d.SummaryContent, d.Digest = epoch.EpochID, r.Summary, r.Summary == ""
 	d.ItemsKept = len(c.items) - r.Cut
-	if after, err := tx.s.question(); err == nil {
+	if after, err := tx.s.buildRequest(); err == nil {
 		d.PostTokens = tx.s.measure(after).Tokens
 		d.TokensRemoved = max(0, d.PreTokens-d.PostTokens)
 	}
 	d.MessagesRemoved = max(0, c.seen-d.ItemsKept-1)
-	if path := tx.s.checkpoint(epoch.Number, r.Head.Summary); path != "" {
+	if path := tx.s.checkpointPath(epoch.Number, r.Head.Summary); path != "" {
 		d.CheckpointNumber, d.CheckpointPath = epoch.Number, path
-		tx.then = append(tx.then, func() { tx.s.writeCheckpoint(path, r.Head.Summary) })
+		tx.afterCommit = append(tx.afterCommit, func() { tx.s.writeCheckpoint(path, r.Head.Summary) })
 	}
-	return tx.ended(c, d)
+	return tx.finishCompaction(c, d)
 }
 
-// refresh reads the instructions anew, in the middle of a turn: the model may have
+// refreshPrompt reads the instructions anew, in the middle of a turn: the model may have
 // forgotten what it saw of them.
-func (tx *txn) refresh() error {
+func (tx *txn) refreshPrompt() error {
 	if tx.State.Turn == nil {
 		return nil // the next turn begins with that
 	}
-	if err := tx.instruct(); err != nil {
+	if err := tx.recordInstructions(); err != nil {
 		return err
 	}
-	prompt, err := tx.system()
+	prompt, err := tx.systemPrompt()
 	if err != nil || prompt == tx.State.Prompt.System {
 		return err
 	}
-	return tx.Record(event.SystemMessageData{Role: "system", Content: prompt, InteractionID: tx.State.Turn.InteractionID, Context: tx.State.Prompt.Context})
+	return tx.record(event.SystemMessageData{Role: "system", Content: prompt, InteractionID: tx.State.Turn.InteractionID, Context: tx.State.Prompt.Context})
 }
 
 // endCompaction ends a compaction that comes to nothing for no fault of its own.
 func (tx *txn) endCompaction(c *compaction, cause string, err error) error {
 	d := c.complete(tx.now)
 	d.Outcome, d.Cause, d.Error, d.EpochID = event.OutcomeFailed, cause, err.Error(), tx.State.EpochID()
-	return tx.ended(c, d)
+	return tx.finishCompaction(c, d)
 }
 
-func (tx *txn) ended(c *compaction, d event.CompactionCompleteData) error {
+func (tx *txn) finishCompaction(c *compaction, d event.CompactionCompleteData) error {
 	if c.done != nil {
-		tx.then = append(tx.then, func() { c.done <- d })
+		tx.afterCommit = append(tx.afterCommit, func() { c.done <- d })
 	}
-	return tx.Record(d)
+	return tx.record(d)
 }
 
 // cancelCompaction gives up the compaction under way, if the filter is for it. It
@@ -363,21 +363,21 @@ func (tx *txn) cancelCompaction(cause string, err error, filter func(*turn.Compa
 	return true, tx.endCompaction(c, cause, err)
 }
 
-// interrupted records that a compaction was under way when the last runtime
+// endInterruptedCompaction records that a compaction was under way when the last runtime
 // ended. Nothing has changed by it.
-func (tx *txn) interrupted() error {
+func (tx *txn) endInterruptedCompaction() error {
 	c := &compaction{start: tx.State.Context.Compaction.CompactionStartData, began: tx.now}
 	return tx.endCompaction(c, event.CauseInterrupted, errEnded)
 }
 
-// refused compacts because a provider found a request too large. It reports false
+// compactAfterRefusal compacts because a provider found a request too large. It reports false
 // if that was tried often enough.
-func (tx *txn) refused(r *request, err error) (bool, error) {
+func (tx *txn) compactAfterRefusal(r *request, err error) (bool, error) {
 	var failure *model.Error
 	if r.view == nil || !errors.As(err, &failure) || failure.Kind != model.KindOverflow || tx.State.Context.Spent() {
 		return false, nil
 	}
-	g := tx.s.gauged()
+	g := tx.s.currentGauge()
 	g.meter.Refused(r.view, g.policy.Limit)
 	if _, err := tx.cancelCompaction(event.CauseStale, errors.New("a request was refused as too large meanwhile"), anyCompaction); err != nil {
 		return true, err

@@ -59,7 +59,7 @@ func (h compactHooks) ask(ctx context.Context, kind string, in compactInput) (sa
 	if err != nil {
 		return said
 	}
-	output, err := h.s.hearAll(ctx, kind, input, h.clients)
+	output, err := h.s.askHookClients(ctx, kind, input, h.clients)
 	if err == nil && output != nil {
 		_ = json.Unmarshal(output, &said) // what cannot be read says nothing
 	}

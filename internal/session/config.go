@@ -17,7 +17,7 @@ type Settings struct{ host *Host }
 func (set Settings) SetMode(ctx context.Context, id event.SessionID, mode string) error {
 	return set.host.change(ctx, id, func(tx *txn) error {
 		if was := tx.State.Mode(); was != mode {
-			return tx.Record(event.ModeChangedData{NewMode: mode, PreviousMode: was})
+			return tx.record(event.ModeChangedData{NewMode: mode, PreviousMode: was})
 		}
 		return nil
 	})
@@ -29,8 +29,8 @@ func (set Settings) SuggestName(ctx context.Context, id event.SessionID, name st
 		if taken = tx.State.About.Name == "" || tx.State.About.AutoNamed; !taken {
 			return nil
 		}
-		tx.Tell(event.TitleChangedData{Title: name})
-		return tx.Record(event.SessionNamedData{Name: name, Auto: true})
+		tx.send(event.TitleChangedData{Title: name})
+		return tx.record(event.SessionNamedData{Name: name, Auto: true})
 	})
 	return taken, err
 }
@@ -42,7 +42,7 @@ func (h *Host) Configure(ctx context.Context, id event.SessionID, f func(*event.
 		if err := f(&to); err != nil {
 			return err
 		}
-		return tx.Record(to)
+		return tx.record(to)
 	})
 }
 
@@ -50,7 +50,7 @@ func (h *Host) Configure(ctx context.Context, id event.SessionID, f func(*event.
 // are those of all that it has then; add makes them of those it had.
 func (set Settings) AddProviders(ctx context.Context, id event.SessionID, add func(config *event.SessionConfiguredData, secret []byte) ([]byte, error)) error {
 	return set.host.change(ctx, id, func(tx *txn) error {
-		had, err := tx.secret()
+		had, err := tx.usableKeys()
 		if err != nil {
 			return err
 		}
@@ -62,7 +62,7 @@ func (set Settings) AddProviders(ctx context.Context, id event.SessionID, add fu
 		if err := tx.keepKeys(secret, to); err != nil {
 			return err
 		}
-		return tx.Record(to)
+		return tx.record(to)
 	})
 }
 
@@ -71,11 +71,11 @@ func (set Settings) AddProviders(ctx context.Context, id event.SessionID, add fu
 func (set Settings) Provider(ctx context.Context, id event.SessionID, name string) (json.RawMessage, []byte, error) {
 	var as choice
 	err := set.host.inspect(ctx, id, func(tx *txn) error {
-		secret, err := tx.secret()
+		secret, err := tx.usableKeys()
 		if err != nil {
 			return err
 		}
-		as, err = choose(tx.State.Setup.Config, cmp.Or(name, tx.State.Setup.Model), secret)
+		as, err = chooseModel(tx.State.Setup.Config, cmp.Or(name, tx.State.Setup.Model), secret)
 		return err
 	})
 	return as.config.Provider, as.secret, err
@@ -108,7 +108,7 @@ func (set Settings) Endpoint(ctx context.Context, id event.SessionID, config eve
 	if s == nil {
 		s = newSession(set.host, id)
 	}
-	return s.resolve(ctx, config, name)
+	return s.resolveModel(ctx, config, name)
 }
 
 // Environment returns the environment of a session's commands; nil if it has
@@ -150,7 +150,7 @@ func (h *Host) SetModel(ctx context.Context, id event.SessionID, to Choice) erro
 func (tx *txn) setModel(m Choice) error {
 	to := tx.State.Setup.Config
 	to.Model, to.ReasoningEffort, to.Vision, to.Window = m.Model, m.Effort, m.Vision, m.Window
-	return tx.Record(event.SessionModelChangeData{NewModel: m.Model, PreviousModel: tx.State.Setup.Model, ReasoningEffort: m.Effort}, to)
+	return tx.record(event.SessionModelChangeData{NewModel: m.Model, PreviousModel: tx.State.Setup.Model, ReasoningEffort: m.Effort}, to)
 }
 
 // Rename gives a session a name.
@@ -164,6 +164,6 @@ func (tx *txn) rename(name string) error {
 	if name == "" || (name == tx.State.About.Name && !tx.State.About.AutoNamed) {
 		return nil
 	}
-	tx.Tell(event.TitleChangedData{Title: name})
-	return tx.Record(event.SessionNamedData{Name: name})
+	tx.send(event.TitleChangedData{Title: name})
+	return tx.record(event.SessionNamedData{Name: name})
 }

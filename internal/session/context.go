@@ -25,14 +25,14 @@ type Squeeze struct {
 // it. It goes on if nobody waits any more.
 func (cx Context) Compact(ctx context.Context, id event.SessionID, how Squeeze) (event.CompactionCompleteData, error) {
 	done := make(chan event.CompactionCompleteData, 1)
-	err := cx.host.do(ctx, id, func(tx *txn) error {
-		if err := tx.unorphan(); err != nil {
+	err := cx.host.changeAny(ctx, id, func(tx *txn) error {
+		if err := tx.endOrphanedCompaction(); err != nil {
 			return err
 		}
 		if tx.State.Context.Compaction != nil {
 			return fmt.Errorf("session %s: %w", id, ErrCompacting)
 		}
-		g := tx.s.gauged()
+		g := tx.s.currentGauge()
 		limit := g.policy.Limit
 		if how.Limit > 0 {
 			limit = min(limit, how.Limit)
@@ -55,19 +55,19 @@ func (cx Context) Compact(ctx context.Context, id event.SessionID, how Squeeze) 
 	}
 }
 
-// unorphan ends a compaction that nobody works on any more. In a process that is
+// endOrphanedCompaction ends a compaction that nobody works on any more. In a process that is
 // only here for a moment, nobody did so when it began.
-func (tx *txn) unorphan() error {
+func (tx *txn) endOrphanedCompaction() error {
 	if err := tx.exists(); err != nil || tx.State.Context.Compaction == nil || tx.s.compacting.busy() {
 		return err
 	}
-	return tx.interrupted()
+	return tx.endInterruptedCompaction()
 }
 
 // CancelCompaction gives up the compaction under way, if it was asked for by hand
 // or not, as the caller says. It reports whether there was one.
 func (cx Context) CancelCompaction(ctx context.Context, id event.SessionID, manual bool) (cancelled bool, err error) {
-	err = cx.host.do(ctx, id, func(tx *txn) (err error) {
+	err = cx.host.changeAny(ctx, id, func(tx *txn) (err error) {
 		if err = tx.exists(); err != nil {
 			return err
 		}
@@ -82,9 +82,9 @@ func (cx Context) CancelCompaction(ctx context.Context, id event.SessionID, manu
 // Handoff summarises a session for whoever takes over. Nothing is changed by it.
 func (cx Context) Handoff(ctx context.Context, id event.SessionID) (string, error) {
 	var c *compaction
-	err := cx.host.look(ctx, id, func(tx *txn) (err error) {
+	err := cx.host.inspectAny(ctx, id, func(tx *txn) (err error) {
 		if err = tx.exists(); err == nil {
-			c, err = tx.s.plan(tx, occasion{trigger: event.TriggerManual, point: event.PointBackground, limit: tx.s.gauged().policy.Limit})
+			c, err = tx.s.planCompaction(tx, occasion{trigger: event.TriggerManual, point: event.PointBackground, limit: tx.s.currentGauge().policy.Limit})
 		}
 		return err
 	})
@@ -112,8 +112,8 @@ var ErrBusy = errors.New("a turn is under way: wait for its end, or stop it")
 // said since. Done twice, it is undone.
 func (cx Context) Uncompact(ctx context.Context, id event.SessionID) (event.ContextEpochData, error) {
 	var opened event.ContextEpochData
-	err := cx.host.do(ctx, id, func(tx *txn) error {
-		if err := tx.unorphan(); err != nil {
+	err := cx.host.changeAny(ctx, id, func(tx *txn) error {
+		if err := tx.endOrphanedCompaction(); err != nil {
 			return err
 		}
 		is, ok := tx.State.History.Epoch()
@@ -123,7 +123,7 @@ func (cx Context) Uncompact(ctx context.Context, id event.SessionID) (event.Cont
 		case tx.State.Turn != nil || tx.State.Context.Compaction != nil:
 			return fmt.Errorf("session %s: %w", id, ErrBusy)
 		}
-		base, tokens, err := cx.host.before(ctx, id, is)
+		base, tokens, err := cx.host.epochBefore(ctx, id, is)
 		if err != nil {
 			return err
 		}
@@ -131,14 +131,14 @@ func (cx Context) Uncompact(ctx context.Context, id event.SessionID) (event.Cont
 			EpochID: event.NewID(), Number: tx.State.Context.Epochs + 1, Kind: event.EpochUndo, BaseEpochID: is.EpochID,
 			From: base.From, Through: base.Through, Most: base.Most, Earlier: base.Earlier, Head: base.Head, Tokens: tokens,
 		}
-		return tx.Record(opened)
+		return tx.record(opened)
 	})
 	return opened, err
 }
 
-// before finds the epoch before another one in the log, and how full the window was
+// epochBefore finds the epoch before another one in the log, and how full the window was
 // at its end. Before the first one, all is shown.
-func (h *Host) before(ctx context.Context, id event.SessionID, is event.ContextEpochData) (base event.ContextEpochData, tokens int, err error) {
+func (h *Host) epochBefore(ctx context.Context, id event.SessionID, is event.ContextEpochData) (base event.ContextEpochData, tokens int, err error) {
 	found := is.BaseEpochID == ""
 	for e, err := range h.store.Read(ctx, id, 0) {
 		if err != nil {
@@ -163,7 +163,7 @@ func (h *Host) before(ctx context.Context, id event.SessionID, is event.ContextE
 
 // reminder tells the model what goes on, from the log and not from prose.
 func (s *Session) reminder() string {
-	st := s.openTasks()
+	st := s.openTodos()
 	if s.state.EpochID() != "" { // else the model has read it
 		if mode := s.state.Mode(); mode != event.ModeInteractive {
 			st.Mode = mode
@@ -190,8 +190,8 @@ func (s *Session) planFile() string {
 	return path
 }
 
-// openTasks is the model's own list of what it has yet to do.
-func (s *Session) openTasks() (st compact.State) {
+// openTodos is the model's own list of what it has yet to do.
+func (s *Session) openTodos() (st compact.State) {
 	for _, t := range s.state.OpenTodos() {
 		st.Tasks = append(st.Tasks, compact.Task{ID: t.ID, Status: t.Status, Subject: t.Subject})
 	}

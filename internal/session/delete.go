@@ -33,13 +33,13 @@ type Deletions interface {
 // and cannot be removed now is removed when the next engine starts.
 func (h *Host) Delete(ctx context.Context, id event.SessionID) error {
 	var d Deletion
-	err := h.do(ctx, id, func(tx *txn) (err error) {
+	err := h.changeAny(ctx, id, func(tx *txn) (err error) {
 		if err := tx.exists(); err != nil {
 			return err
 		}
 		tx.s.stopWork(errAborted)
 		if d, err = h.deleteStored(id); err == nil {
-			tx.deleted()
+			tx.resetAfterDeletion()
 		}
 		return err
 	})
@@ -49,7 +49,7 @@ func (h *Host) Delete(ctx context.Context, id event.SessionID) error {
 	}
 	switch {
 	case err == nil:
-		h.told(Notice{Deleted, eventlog.Session{ID: id}})
+		h.notifyWatchers(Notice{Deleted, eventlog.Session{ID: id}})
 		h.finishDeletion(d)
 	case errors.Is(err, ErrNotFound):
 		if left := h.removeRest(id); left != nil { // of an earlier attempt
@@ -82,15 +82,15 @@ func (h *Host) deleteStored(id event.SessionID) (Deletion, error) {
 	return d, err
 }
 
-// deleted makes a session that is no more look like one that never was, also for what
+// resetAfterDeletion makes a session that is no more look like one that never was, also for what
 // is done next in the same transaction.
-func (tx *txn) deleted() {
+func (tx *txn) resetAfterDeletion() {
 	tx.s.clients.removeAll()
 	tx.s.feed.reached(eventlog.End{})
 	tx.s.secrets.forget()
 	tx.s.restoring.endWaiting(errDeleted)
 	tx.s.log.end, tx.s.log.info = eventlog.End{}, eventlog.Info{}
-	tx.stored, tx.told, tx.jobs, tx.secrets = nil, nil, nil, nil
+	tx.stored, tx.sent, tx.jobs, tx.secrets = nil, nil, nil, nil
 	tx.State.Reset()
 }
 
@@ -119,7 +119,7 @@ func (h *Host) removeRest(id event.SessionID) error {
 	if h.opts.Forget == nil {
 		return nil
 	}
-	return h.look(h.ctx, id, func(tx *txn) error {
+	return h.inspectAny(h.ctx, id, func(tx *txn) error {
 		if tx.State.Seq > 0 {
 			return nil
 		}

@@ -18,7 +18,7 @@ var ErrNobody = errors.New("no client of this session can do that")
 func (h *Host) exchange(ctx context.Context, id event.SessionID, open func(*txn) (string, error), drop func(*turn.State, string) []event.Payload) (event.Event, error) {
 	var requestID string
 	done := make(chan event.Event, 1)
-	err := h.do(ctx, id, func(tx *txn) (err error) {
+	err := h.changeAny(ctx, id, func(tx *txn) (err error) {
 		if err = tx.exists(); err != nil {
 			return err
 		}
@@ -29,7 +29,7 @@ func (h *Host) exchange(ctx context.Context, id event.SessionID, open func(*txn)
 			tx.s.waiting = make(map[chan event.Event]string)
 		}
 		tx.s.waiting[done] = requestID
-		tx.undo = append(tx.undo, func() { delete(tx.s.waiting, done) })
+		tx.onFailure = append(tx.onFailure, func() { delete(tx.s.waiting, done) })
 		return nil
 	})
 	if err != nil {
@@ -50,14 +50,14 @@ func (h *Host) exchange(ctx context.Context, id event.SessionID, open func(*txn)
 		if tx.State.Seq == 0 || drop == nil {
 			return nil
 		}
-		return tx.Record(drop(tx.State, requestID)...)
+		return tx.record(drop(tx.State, requestID)...)
 	})
 	return event.Event{}, context.Cause(ctx)
 }
 
-// tellWaiting tells those who wait how what they asked ended. If it is not known
+// finishExchanges tells those who wait how what they asked ended. If it is not known
 // any more, neither will it ever be.
-func (s *Session) tellWaiting() {
+func (s *Session) finishExchanges() {
 	for done, requestID := range s.waiting {
 		e, ended := s.state.Exchanges.Closed(requestID)
 		switch {

@@ -104,8 +104,8 @@ func (f *feed) publish(end eventlog.End, events []event.Event) {
 	}
 }
 
-// tell passes on an event that is not stored.
-func (f *feed) tell(e event.Event) {
+// send passes on an event that is not stored.
+func (f *feed) send(e event.Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, v := range f.views {

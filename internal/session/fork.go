@@ -51,7 +51,7 @@ func (h *Host) fork(ctx context.Context, state *turn.State, parent event.Session
 	if name != "" {
 		record = append(record, event.SessionNamedData{Name: name})
 	}
-	if err := tx.Record(record...); err != nil {
+	if err := tx.record(record...); err != nil {
 		return err
 	}
 	info := indexed(state)
@@ -59,6 +59,6 @@ func (h *Host) fork(ctx context.Context, state *turn.State, parent event.Session
 	if err != nil {
 		return fmt.Errorf("fork session %s: %w", parent, err)
 	}
-	h.told(Notice{Created, eventlog.Session{ID: state.ID, End: last, Created: tx.now, Modified: tx.now, Parent: parent, Shared: end.Seq, Info: info}})
+	h.notifyWatchers(Notice{Created, eventlog.Session{ID: state.ID, End: last, Created: tx.now, Modified: tx.now, Parent: parent, Shared: end.Seq, Info: info}})
 	return nil
 }

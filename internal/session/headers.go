@@ -44,14 +44,14 @@ func (tx *txn) keepHeaders(inputID string, headers map[string]string) error {
 	kept[inputID], bound[inputID], kept[headersFor] = headers, to, bound
 	b, err := json.Marshal(kept)
 	if err == nil {
-		tx.keep(secretHeaders, b)
+		tx.keepSecret(secretHeaders, b)
 	}
 	return err
 }
 
 // headers returns the headers of all inputs, as the transaction leaves them so far.
 func (tx *txn) headers() (map[string]map[string]string, error) {
-	if pending := tx.kept(secretHeaders); pending != nil {
+	if pending := tx.pendingSecret(secretHeaders); pending != nil {
 		return parseHeaders(pending)
 	}
 	return tx.s.readHeaders(tx.s.host.ctx)
@@ -75,7 +75,7 @@ func parseHeaders(b []byte) (map[string]map[string]string, error) {
 
 // providerOf says at which endpoint a model of the session is.
 func providerOf(config event.SessionConfiguredData, name string) (string, error) {
-	as, err := choose(config, name, nil)
+	as, err := chooseModel(config, name, nil)
 	return endpointOf(as.config.Provider), err
 }
 

@@ -21,53 +21,53 @@ type Hook func(ctx context.Context, id event.SessionID, kind string, input json.
 // hookTime is how long a client may take for a hook before it counts as absent.
 const hookTime = time.Minute
 
-// A hearing is a hook that is being asked in this process.
-type hearing struct {
+// A hookRun is a hook that is being asked in this process.
+type hookRun struct {
 	cancel context.CancelFunc
 	queued bool // it is about an input that waits in the queue
 	idle   bool // it waits for a client that can be asked
 }
 
-// hearings is the activity of asking hooks.
-type hearings struct {
-	asked map[string]*hearing // the hooks that are being asked, by id
+// hookRuns is the activity of asking hooks.
+type hookRuns struct {
+	running map[string]*hookRun // the hooks that are being asked, by id
 }
 
-func (l *hearings) add(id string, r *hearing) {
-	if l.asked == nil {
-		l.asked = make(map[string]*hearing)
+func (l *hookRuns) add(id string, r *hookRun) {
+	if l.running == nil {
+		l.running = make(map[string]*hookRun)
 	}
-	l.asked[id] = r
+	l.running[id] = r
 }
 
-func (l *hearings) busy() bool { return len(l.asked) > 0 }
+func (l *hookRuns) busy() bool { return len(l.running) > 0 }
 
-func (l *hearings) stop(error) { l.stopThose(func(*hearing) bool { return true }) }
+func (l *hookRuns) stop(error) { l.stopThose(func(*hookRun) bool { return true }) }
 
-func (l *hearings) abort(_ *txn, keepQueue bool) error {
-	l.stopThose(func(r *hearing) bool { return !r.queued || !keepQueue })
+func (l *hookRuns) abort(_ *txn, keepQueue bool) error {
+	l.stopThose(func(r *hookRun) bool { return !r.queued || !keepQueue })
 	return nil
 }
 
 // stopThose gives up the hooks that the filter is for.
-func (l *hearings) stopThose(filter func(*hearing) bool) {
-	for id, r := range l.asked {
+func (l *hookRuns) stopThose(filter func(*hookRun) bool) {
+	for id, r := range l.running {
 		if filter(r) {
 			r.cancel()
-			delete(l.asked, id)
+			delete(l.running, id)
 		}
 	}
 }
 
-// hooked reports whether hooks can be asked: some client has hooks, or one that
+// hasHooks reports whether hooks can be asked: some client has hooks, or one that
 // had may be back in a moment.
-func (s *Session) hooked() bool {
-	return s.state.Setup.Declared.Hooks && (len(s.clients.withHooks()) > 0 || time.Now().Before(s.awaited()))
+func (s *Session) hasHooks() bool {
+	return s.state.Setup.Declared.Hooks && (len(s.clients.withHooks()) > 0 || time.Now().Before(s.awaitHooksUntil()))
 }
 
-// awaited is how long hooks wait for a client that vanished, with its connection
+// awaitHooksUntil is how long hooks wait for a client that vanished, with its connection
 // or with the engine before this one. Then they count as absent.
-func (s *Session) awaited() time.Time {
+func (s *Session) awaitHooksUntil() time.Time {
 	missed := s.clients.missedUntil()
 	if back := s.host.started.Add(s.host.opts.Grace); back.After(missed) {
 		return back
@@ -79,39 +79,39 @@ func (s *Session) awaited() time.Time {
 func (tx *txn) startHook(step turn.StartHook) error {
 	reads := ""
 	if step.Kind == event.HookPromptTransformed {
-		reads = transcript.Dated(tx.reads(step.Input), tx.now)
+		reads = transcript.Dated(tx.inputText(step.Input), tx.now)
 	}
-	return tx.Record(turn.NewHook(tx.State, step, tx.now, reads, tx.s.transcriptPath()))
+	return tx.record(turn.NewHook(tx.State, step, tx.now, reads, tx.s.transcriptPath()))
 }
 
 // askHook puts a hook to the clients when that it is asked is stored. It holds up
 // nobody but what it is about, and no longer than its time.
 func (s *Session) askHook(tx *txn, h event.HookStartData) {
 	ctx, cancel := context.WithTimeout(s.host.ctx, hookTime)
-	r := &hearing{cancel: cancel, queued: h.InputID != ""}
-	s.hearings.add(h.ID, r)
-	tx.then = append(tx.then, func() {
+	r := &hookRun{cancel: cancel, queued: h.InputID != ""}
+	s.hooks.add(h.ID, r)
+	tx.afterCommit = append(tx.afterCommit, func() {
 		clients := s.clients.withHooks()
 		if len(clients) == 0 {
 			s.awaitHooks(ctx, r, h)
 			return
 		}
-		inputs := s.inputs(h)
+		inputs := s.hookInputs(h)
 		if !s.host.spawn(func() {
 			defer cancel()
 			if h.Kind == event.HookAgentStop {
 				s.writeTranscript(ctx)
 			}
-			s.heard(r, s.hear(ctx, h, inputs, clients))
+			s.finishHook(r, s.runHook(ctx, h, inputs, clients))
 		}) {
 			cancel()
 		}
 	})
 }
 
-// inputs are what the clients are told: one for each call of preToolUse, under
+// hookInputs are what the clients are told: one for each call of preToolUse, under
 // its id, and one for any other hook.
-func (s *Session) inputs(h event.HookStartData) map[string]json.RawMessage {
+func (s *Session) hookInputs(h event.HookStartData) map[string]json.RawMessage {
 	if h.Kind != event.HookPreToolUse {
 		return map[string]json.RawMessage{"": h.Input}
 	}
@@ -126,26 +126,26 @@ func (s *Session) inputs(h event.HookStartData) map[string]json.RawMessage {
 
 // awaitHooks waits for a client to come back that can be asked. Whoever comes
 // lets the hook be asked again.
-func (s *Session) awaitHooks(ctx context.Context, r *hearing, h event.HookStartData) {
+func (s *Session) awaitHooks(ctx context.Context, r *hookRun, h event.HookStartData) {
 	r.idle = true
-	ctx, cancel := context.WithDeadline(ctx, s.awaited())
+	ctx, cancel := context.WithDeadline(ctx, s.awaitHooksUntil())
 	if !s.host.spawn(func() {
 		defer cancel()
 		<-ctx.Done()
-		s.heard(r, said{end: event.HookEndData{ID: h.ID, Kind: h.Kind, Error: &event.HookError{Message: "There is no client to ask."}}})
+		s.finishHook(r, hookResult{end: event.HookEndData{ID: h.ID, Kind: h.Kind, Error: &event.HookError{Message: "There is no client to ask."}}})
 	}) {
 		cancel()
 	}
 }
 
-// said is what came of asking a hook.
-type said struct {
+// hookResult is what came of asking a hook.
+type hookResult struct {
 	end  event.HookEndData
 	left bool // nobody answered, and somebody who could left over it
 }
 
-// hear asks all clients, about each call at the same time.
-func (s *Session) hear(ctx context.Context, h event.HookStartData, inputs map[string]json.RawMessage, clients []*attachment) said {
+// runHook asks all clients, about each call at the same time.
+func (s *Session) runHook(ctx context.Context, h event.HookStartData, inputs map[string]json.RawMessage, clients []*attachment) hookResult {
 	end := event.HookEndData{ID: h.ID, Kind: h.Kind}
 	var mu sync.Mutex
 	var failed error
@@ -153,7 +153,7 @@ func (s *Session) hear(ctx context.Context, h event.HookStartData, inputs map[st
 	var calls sync.WaitGroup
 	for id, input := range inputs {
 		calls.Go(func() {
-			output, err := s.hearAll(ctx, h.Kind, input, clients)
+			output, err := s.askHookClients(ctx, h.Kind, input, clients)
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
@@ -166,25 +166,25 @@ func (s *Session) hear(ctx context.Context, h event.HookStartData, inputs map[st
 	calls.Wait()
 	end.Success = failed == nil || len(answers) > 0 // what was said of other calls counts
 	if failed != nil {
-		end.Error = &event.HookError{Message: reason(ctx, failed)}
+		end.Error = &event.HookError{Message: hookFailure(ctx, failed)}
 	}
 	end.Output = answers[""]
 	if delete(answers, ""); len(answers) > 0 {
 		end.Outputs = answers
 	}
-	return said{end, !end.Success && errors.Is(failed, ErrLeft)}
+	return hookResult{end, !end.Success && errors.Is(failed, ErrLeft)}
 }
 
-// reason says why a hook counts as absent.
-func reason(ctx context.Context, err error) string {
+// hookFailure says why a hook counts as absent.
+func hookFailure(ctx context.Context, err error) string {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return "The hook did not answer in time."
 	}
 	return err.Error()
 }
 
-// hearAll asks one client after the other, and makes one answer of theirs.
-func (s *Session) hearAll(ctx context.Context, kind string, input json.RawMessage, clients []*attachment) (json.RawMessage, error) {
+// askHookClients asks one client after the other, and makes one answer of theirs.
+func (s *Session) askHookClients(ctx context.Context, kind string, input json.RawMessage, clients []*attachment) (json.RawMessage, error) {
 	var outputs []json.RawMessage
 	var failed error
 	for _, a := range clients {
@@ -210,34 +210,34 @@ func (s *Session) hearAll(ctx context.Context, kind string, input json.RawMessag
 	return nil, failed
 }
 
-// heard hands what was said to the session. If the clients went away instead, the
+// finishHook hands what was said to the session. If the clients went away instead, the
 // hook is asked again: they may come back.
-func (s *Session) heard(r *hearing, what said) {
+func (s *Session) finishHook(r *hookRun, what hookResult) {
 	s.post(func(tx *txn) error {
-		if tx.s.hearings.asked[what.end.ID] != r || tx.s.host.ctx.Err() != nil {
+		if tx.s.hooks.running[what.end.ID] != r || tx.s.host.ctx.Err() != nil {
 			return nil
 		}
-		delete(tx.s.hearings.asked, what.end.ID)
+		delete(tx.s.hooks.running, what.end.ID)
 		if what.left {
 			return nil
 		}
-		return tx.Record(what.end)
+		return tx.record(what.end)
 	})
 }
 
-// hearAgain lets hooks that wait for a client be put to the one that came.
-func (s *Session) hearAgain() {
-	s.hearings.stopThose(func(r *hearing) bool { return r.idle })
+// retryIdleHooks lets hooks that wait for a client be put to the one that came.
+func (s *Session) retryIdleHooks() {
+	s.hooks.stopThose(func(r *hookRun) bool { return r.idle })
 }
 
-// settle records what became of calls, or asks the hooks about that first.
-func (tx *txn) settle(record ...event.Payload) error {
-	return tx.Record(turn.HoldForHooks(tx.State, tx.s.hooked(), tx.now, record)...)
+// recordOutcome records what became of calls, or asks the hooks about that first.
+func (tx *txn) recordOutcome(record ...event.Payload) error {
+	return tx.record(turn.HoldForHooks(tx.State, tx.s.hasHooks(), tx.now, record)...)
 }
 
-// say tells the model what a hook wants it to be told.
-func (tx *txn) say(step turn.Say) error {
-	return tx.Record(event.UserMessageData{
+// recordHookMessage tells the model what a hook wants it to be told.
+func (tx *txn) recordHookMessage(step turn.Say) error {
+	return tx.record(event.UserMessageData{
 		Content: step.Words.Text, Attachments: []json.RawMessage{}, Delivery: "steering",
 		InteractionID: tx.State.Turn.InteractionID, Source: step.Words.Source,
 	})

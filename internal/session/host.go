@@ -207,7 +207,7 @@ func (h *Host) Start(ctx context.Context) error {
 			due = append(due, s.ID)
 		} else if h.opts.Tasks != nil {
 			for _, t := range s.Info.Watch {
-				h.watch(taskKey{s.ID, t.Key}, t.Last, nil)
+				h.watchTask(taskKey{s.ID, t.Key}, t.Last, nil)
 			}
 		}
 	}
@@ -251,9 +251,9 @@ func (h *Host) enterWaking() (leave func(), ok bool) {
 // wake lets a session do what is due. It stays in memory only if something is
 // under way then, or somebody has attached to it.
 func (h *Host) wake(id event.SessionID) {
-	err := h.do(h.ctx, id, func(*txn) error { return nil })
+	err := h.changeAny(h.ctx, id, func(*txn) error { return nil })
 	if err == nil {
-		err = h.look(h.ctx, id, (*txn).reindex)
+		err = h.inspectAny(h.ctx, id, (*txn).reindex)
 	}
 	var damage *eventlog.Damage // of which reading has told already
 	if err != nil && h.ctx.Err() == nil && !errors.As(err, &damage) {
@@ -323,20 +323,20 @@ func (h *Host) peek(id event.SessionID) *Session {
 	return h.sessions[id]
 }
 
-// do hands an intent to a session and waits until it is stored.
-func (h *Host) do(ctx context.Context, id event.SessionID, f func(*txn) error) error {
-	return h.hand(ctx, id, &intent{do: f, done: make(chan error, 1)})
+// changeAny hands an intent to a session and waits until it is stored.
+func (h *Host) changeAny(ctx context.Context, id event.SessionID, f func(*txn) error) error {
+	return h.submit(ctx, id, &intent{do: f, done: make(chan error, 1)})
 }
 
-// look lets f look at a session.
-func (h *Host) look(ctx context.Context, id event.SessionID, f func(*txn) error) error {
-	return h.hand(ctx, id, &intent{do: f, look: true, done: make(chan error, 1)})
+// inspectAny lets f look at a session.
+func (h *Host) inspectAny(ctx context.Context, id event.SessionID, f func(*txn) error) error {
+	return h.submit(ctx, id, &intent{do: f, readOnly: true, done: make(chan error, 1)})
 }
 
-// hand hands an intent over and waits until it is carried out. If ctx is done
+// submit hands an intent over and waits until it is carried out. If ctx is done
 // first, the intent is withdrawn, or it is too late for that: what it writes down
 // for its caller is never written after hand has returned.
-func (h *Host) hand(ctx context.Context, id event.SessionID, in *intent) error {
+func (h *Host) submit(ctx context.Context, id event.SessionID, in *intent) error {
 	if id == "" {
 		return fmt.Errorf("sessionId: %w: it is empty", ErrNotFound)
 	}
@@ -350,19 +350,19 @@ func (h *Host) hand(ctx context.Context, id event.SessionID, in *intent) error {
 		return err
 	case <-ctx.Done():
 	}
-	if in.taken.CompareAndSwap(false, true) {
+	if in.started.CompareAndSwap(false, true) {
 		return context.Cause(ctx)
 	}
 	return <-in.done
 }
 
-// forget removes a session from memory if nobody needs it there.
-func (h *Host) forget(s *Session) {
+// evict removes a session from memory if nobody needs it there.
+func (h *Host) evict(s *Session) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s.mailbox.mu.Lock()
 	defer s.mailbox.mu.Unlock()
-	if s.mailbox.working || len(s.mailbox.inbox) > 0 || s.needed() {
+	if s.mailbox.working || len(s.mailbox.inbox) > 0 || s.isNeeded() {
 		return
 	}
 	s.mailbox.gone = true
@@ -378,7 +378,7 @@ func (h *Host) Resident() int {
 
 // inspect lets f look at a session that exists.
 func (h *Host) inspect(ctx context.Context, id event.SessionID, f func(*txn) error) error {
-	return h.look(ctx, id, func(tx *txn) error {
+	return h.inspectAny(ctx, id, func(tx *txn) error {
 		if err := tx.exists(); err != nil {
 			return err
 		}
@@ -388,7 +388,7 @@ func (h *Host) inspect(ctx context.Context, id event.SessionID, f func(*txn) err
 
 // change lets f change a session that exists, and waits until that is stored.
 func (h *Host) change(ctx context.Context, id event.SessionID, f func(*txn) error) error {
-	return h.do(ctx, id, func(tx *txn) error {
+	return h.changeAny(ctx, id, func(tx *txn) error {
 		if err := tx.exists(); err != nil {
 			return err
 		}

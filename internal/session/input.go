@@ -56,13 +56,13 @@ func (tx *txn) accept(in event.InputAcceptedData) error {
 	if waiting := len(tx.State.Queue.Inputs); in.Mode != event.ModeInterrupt && waiting >= tx.s.host.opts.MaxQueue {
 		return fmt.Errorf("%w: %d messages wait already; send it when one of them was taken, or with mode %s", errQueueFull, waiting, event.ModeInterrupt)
 	}
-	tx.Tell(event.Empty(event.PendingMessagesModified))
+	tx.send(event.Empty(event.PendingMessagesModified))
 	if in.Mode == event.ModeInterrupt && tx.State.Turn != nil {
 		if err := tx.abort("interrupted by a new message", true); err != nil {
 			return err
 		}
 	}
-	return tx.Record(in)
+	return tx.record(in)
 }
 
 // deliver makes an accepted input part of the conversation.
@@ -71,7 +71,7 @@ func (tx *txn) deliver(step turn.Deliver) error {
 	reads := ""
 	if settled := tx.State.Hooks.Inputs[step.Input.InputID].Transformed; settled != nil {
 		reads = *settled
-	} else if text := tx.reads(step.Input); text != said { // else it goes without saying
+	} else if text := tx.inputText(step.Input); text != said { // else it goes without saying
 		reads = transcript.Dated(text, tx.now)
 	}
 	interaction := ""
@@ -85,14 +85,14 @@ func (tx *txn) deliver(step turn.Deliver) error {
 	}
 	first := tx.State.About.Summary == ""
 	if step.How != "idle" { // else accepting it has just told this
-		tx.Tell(event.Empty(event.PendingMessagesModified))
+		tx.send(event.Empty(event.PendingMessagesModified))
 	}
-	err := tx.Record(event.UserMessageData{
+	err := tx.record(event.UserMessageData{
 		Content: said, TransformedContent: reads, Attachments: transcript.Completed(step.Input.Attachments), Delivery: step.How,
 		InteractionID: interaction, AgentMode: step.Input.AgentMode, Source: step.Input.Source, InputID: step.Input.InputID,
 	})
 	if first && tx.State.About.Name == "" && err == nil {
-		tx.Tell(event.TitleChangedData{Title: tx.State.About.Summary})
+		tx.send(event.TitleChangedData{Title: tx.State.About.Summary})
 	}
 	return err
 }

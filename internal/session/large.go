@@ -18,9 +18,9 @@ const (
 	largePreview = 500
 )
 
-// shorten keeps a result that is too long to read in a file, and says where. It
+// saveLargeResult keeps a result that is too long to read in a file, and says where. It
 // returns the file's name, or nothing if there is none.
-func (h *Host) shorten(r *turn.ExternalResult) (string, error) {
+func (h *Host) saveLargeResult(r *turn.ExternalResult) (string, error) {
 	if len(r.Text) <= largeResult {
 		return "", nil
 	}

@@ -50,7 +50,7 @@ func (l Log) Messages(ctx context.Context, id event.SessionID) ([]event.Event, e
 			if err != nil {
 				return nil, err
 			}
-			list = without(list, d)
+			list = withoutHidden(list, d)
 		case e.Type.Listed():
 			list = append(list, e)
 		}
@@ -58,7 +58,7 @@ func (l Log) Messages(ctx context.Context, id event.SessionID) ([]event.Event, e
 	return list, nil
 }
 
-func without(list []event.Event, d event.HistoryHiddenData) []event.Event {
+func withoutHidden(list []event.Event, d event.HistoryHiddenData) []event.Event {
 	kept := list[:0]
 	for _, e := range list {
 		if e.Seq < d.From || e.Seq > d.To {
@@ -89,7 +89,7 @@ func (l Log) Search(ctx context.Context, text string) iter.Seq2[Match, error] {
 				if err != nil {
 					break // a damaged session hides no other
 				}
-				if line, ok := found(e, needle); ok && !yield(Match{s, e, line}, nil) {
+				if line, ok := findLine(e, needle); ok && !yield(Match{s, e, line}, nil) {
 					return
 				}
 			}
@@ -97,8 +97,8 @@ func (l Log) Search(ctx context.Context, text string) iter.Seq2[Match, error] {
 	}
 }
 
-// found looks for a text, given in lower case, in what somebody said.
-func found(e event.Event, needle string) (string, bool) {
+// findLine looks for a text, given in lower case, in what somebody said.
+func findLine(e event.Event, needle string) (string, bool) {
 	var said struct {
 		Content string `json:"content"`
 	}
@@ -145,7 +145,7 @@ func (l Log) Export(ctx context.Context, id event.SessionID, w io.Writer) error 
 // Damage is an error, and the session is quarantined. One that was quarantined and
 // is whole is so no longer: a version that could not read it may have set it aside.
 func (l Log) Verify(ctx context.Context, id event.SessionID) (eventlog.End, error) {
-	if err := l.host.release(ctx, id); err != nil {
+	if err := l.host.liftQuarantine(ctx, id); err != nil {
 		return eventlog.End{}, err
 	}
 	var end eventlog.End
@@ -155,21 +155,21 @@ func (l Log) Verify(ctx context.Context, id event.SessionID) (eventlog.End, erro
 			return end, fmt.Errorf("session %s: %w", id, ErrNotFound)
 		}
 		if err != nil {
-			return end, l.host.unreadable(ctx, id, err)
+			return end, l.host.quarantine(ctx, id, err)
 		}
 		end = end.Next(e.Bytes)
 		events = append(events, e)
 	}
 	state := turn.New(id)
 	if err := state.Load(events); err != nil {
-		return end, l.host.undecodable(ctx, state, err)
+		return end, l.host.quarantineUndecodable(ctx, state, err)
 	}
 	return end, nil
 }
 
-// release lifts the quarantine of a session. If it is damaged, whoever reads it next
+// liftQuarantine lifts the quarantine of a session. If it is damaged, whoever reads it next
 // finds that.
-func (h *Host) release(ctx context.Context, id event.SessionID) error {
+func (h *Host) liftQuarantine(ctx context.Context, id event.SessionID) error {
 	s, err := h.store.Session(ctx, id)
 	if err != nil {
 		return fmt.Errorf("session %s: %w", id, err)
@@ -186,11 +186,11 @@ func (l Log) Note(ctx context.Context, id event.SessionID, p event.Payload, ephe
 	var noted string
 	err := l.host.change(ctx, id, func(tx *txn) error {
 		if ephemeral {
-			tx.Tell(p)
-		} else if err := tx.Record(p); err != nil {
+			tx.send(p)
+		} else if err := tx.record(p); err != nil {
 			return err
 		}
-		head, err := tx.told[len(tx.told)-1].Head()
+		head, err := tx.sent[len(tx.sent)-1].Head()
 		noted = head.ID
 		return err
 	})
@@ -208,7 +208,7 @@ func (h *Host) read(ctx context.Context, id event.SessionID, more ...event.Event
 			return turn.New(id), index, nil
 		}
 		if err != nil {
-			return nil, index, h.unreadable(ctx, id, err)
+			return nil, index, h.quarantine(ctx, id, err)
 		}
 		events = append(events, e)
 	}
@@ -218,18 +218,18 @@ func (h *Host) read(ctx context.Context, id event.SessionID, more ...event.Event
 	}
 	state := turn.New(id)
 	if err := state.Load(append(events, more...)); err != nil {
-		return nil, index, h.undecodable(ctx, state, err)
+		return nil, index, h.quarantineUndecodable(ctx, state, err)
 	}
 	return state, index, nil
 }
 
-// undecodable quarantines a session because of the event that its state could not
+// quarantineUndecodable quarantines a session because of the event that its state could not
 // take in.
-func (h *Host) undecodable(ctx context.Context, state *turn.State, err error) error {
-	return h.unreadable(ctx, state.ID, &eventlog.Damage{Session: state.ID, Seq: state.Seq, Reason: err.Error()})
+func (h *Host) quarantineUndecodable(ctx context.Context, state *turn.State, err error) error {
+	return h.quarantine(ctx, state.ID, &eventlog.Damage{Session: state.ID, Seq: state.Seq, Reason: err.Error()})
 }
 
-func (h *Host) unreadable(ctx context.Context, id event.SessionID, err error) error {
+func (h *Host) quarantine(ctx context.Context, id event.SessionID, err error) error {
 	var damage *eventlog.Damage
 	if errors.As(err, &damage) {
 		h.log.Error("a session is damaged and was set aside; it can be forked before the damage", "session", id, "position", damage.Seq, "reason", damage.Reason)

@@ -38,20 +38,20 @@ func (m *mailbox) put(in *intent, enter func() bool) (drain, ok bool) {
 
 // An intent is something that somebody wants of a session.
 type intent struct {
-	do   func(*txn) error
-	look bool       // it only looks: nothing follows from it
-	done chan error // buffered; nil if nobody waits
-	err  error
+	do       func(*txn) error
+	readOnly bool       // it only looks: nothing follows from it
+	done     chan error // buffered; nil if nobody waits
+	err      error
 
-	taken atomic.Bool // it is carried out, or was withdrawn
+	started atomic.Bool // it is carried out, or was withdrawn
 }
 
 // errWithdrawn means that nobody wants an intent any more.
 var errWithdrawn = errors.New("the request was withdrawn")
 
-// carry carries an intent out, unless it was withdrawn.
-func (in *intent) carry(tx *txn) error {
-	if !in.taken.CompareAndSwap(false, true) {
+// run carries an intent out, unless it was withdrawn.
+func (in *intent) run(tx *txn) error {
+	if !in.started.CompareAndSwap(false, true) {
 		return errWithdrawn
 	}
 	return in.do(tx)
@@ -110,20 +110,20 @@ func (s *Session) post(f func(*txn) error) {
 // woken. What arrives meanwhile is left to a goroutine of its own.
 func (s *Session) drain() {
 	s.carryOut(s.mailbox.take())
-	if s.settle() {
+	if s.endDraining() {
 		s.host.leave()
 		return
 	}
 	go func() {
 		defer s.host.leave()
-		for more := true; more; more = !s.settle() {
+		for more := true; more; more = !s.endDraining() {
 			s.carryOut(s.mailbox.take())
 		}
 	}()
 }
 
-// settle ends the draining if the inbox is empty, and reports whether it did.
-func (s *Session) settle() bool {
+// endDraining ends the draining if the inbox is empty, and reports whether it did.
+func (s *Session) endDraining() bool {
 	s.mailbox.mu.Lock()
 	if len(s.mailbox.inbox) > 0 {
 		s.mailbox.mu.Unlock()
@@ -134,7 +134,7 @@ func (s *Session) settle() bool {
 	unloaded := s.state == nil
 	s.mailbox.mu.Unlock()
 	if unloaded {
-		s.host.forget(s)
+		s.host.evict(s)
 	}
 	return true
 }
@@ -142,7 +142,7 @@ func (s *Session) settle() bool {
 // restLocked arms the timer that takes an idle session out of memory.
 func (s *Session) restLocked() {
 	switch {
-	case s.state == nil || !s.quiet():
+	case s.state == nil || !s.isQuiet():
 		if s.mailbox.timer != nil {
 			s.mailbox.timer.Stop()
 		}

@@ -33,8 +33,8 @@ type gaugeOf struct {
 	model   string
 }
 
-// gauged returns the session's gauge for its present model.
-func (s *Session) gauged() *gauge {
+// currentGauge returns the session's gauge for its present model.
+func (s *Session) currentGauge() *gauge {
 	g := &s.gauge
 	if of := (gaugeOf{s.state, s.state.Setup.Offered, s.state.Setup.Model}); g.of != of {
 		g.of, g.limits = of, s.limits()
@@ -48,7 +48,7 @@ func (s *Session) gauged() *gauge {
 func (s *Session) limits() window.Limits {
 	var to Endpoint
 	if s.state.Setup.Model != "" || s.state.Setup.Config.Provider == nil {
-		to, _ = s.resolve(s.host.ctx, s.state.Setup.Config, s.state.Setup.Model) // whoever asks the model will be told
+		to, _ = s.resolveModel(s.host.ctx, s.state.Setup.Config, s.state.Setup.Model) // whoever asks the model will be told
 	}
 	can := model.Capabilities{Window: cmp.Or(s.state.Setup.Config.Window, to.Window), MaxOutput: to.Output}
 	return window.LimitsOf(can, 0)
@@ -69,7 +69,7 @@ const tailOfTask = 200
 
 // measure reads how full the window is with a request.
 func (s *Session) measure(q *model.Request) window.Reading {
-	g := s.gauged()
+	g := s.currentGauge()
 	if g.read != s.state {
 		g.read = s.state
 		g.meter = window.Meter{}
@@ -90,14 +90,14 @@ func (s *Session) measure(q *model.Request) window.Reading {
 
 // judgeSize measures the next request and decides what its size asks for.
 func (s *Session) judgeSize(tx *txn) window.Verdict {
-	q, err := s.question()
+	q, err := s.buildRequest()
 	if err != nil {
 		return window.Verdict{} // whoever makes the request will say so
 	}
-	g := s.gauged()
+	g := s.currentGauge()
 	if !slices.Equal(g.warnings, g.told) {
 		for _, w := range g.warnings {
-			tx.Tell(event.SessionWarningData{WarningType: "compaction", Message: w})
+			tx.send(event.SessionWarningData{WarningType: "compaction", Message: w})
 		}
 		g.told = g.warnings
 	}
@@ -109,7 +109,7 @@ func (s *Session) prune(list []*model.Message) []*model.Message {
 	if s.state.Setup.Config.Compaction.KeepAll {
 		return list
 	}
-	g := s.gauged()
+	g := s.currentGauge()
 	pruned, _ := g.pruner.Prune(list, window.PruningFor(g.policy.Limit))
 	return pruned
 }
@@ -130,8 +130,8 @@ type Fill struct {
 	Model    string
 }
 
-// fill measures the session as it is.
-func (tx *txn) fill() (Fill, error) {
+// measureFill measures the session as it is.
+func (tx *txn) measureFill() (Fill, error) {
 	s := tx.s
 	all, err := tx.State.History.Messages()
 	if err != nil {
@@ -141,11 +141,11 @@ func (tx *txn) fill() (Fill, error) {
 	if err != nil {
 		return Fill{}, err
 	}
-	q, err := s.question()
+	q, err := s.buildRequest()
 	if err != nil {
 		return Fill{}, err
 	}
-	g := s.gauged()
+	g := s.currentGauge()
 	f := Fill{
 		Reading: s.measure(q), Limits: g.limits, Policy: g.policy, Messages: len(q.Messages),
 		Model: tx.State.Setup.Model,
@@ -170,8 +170,8 @@ func (tx *txn) fill() (Fill, error) {
 	return f, nil
 }
 
-// learn takes in what a provider counted, and returns what the log keeps of it.
-func (s *Session) learn(r *request, u model.Usage) *event.Anchor {
+// calibrate takes in what a provider counted, and returns what the log keeps of it.
+func (s *Session) calibrate(r *request, u model.Usage) *event.Anchor {
 	s.measure(r.view) // a meter that has just been made goes on from the log first
 	a := s.gauge.meter.Learn(r.view, u)
 	if a.Counted == 0 {
@@ -180,20 +180,20 @@ func (s *Session) learn(r *request, u model.Usage) *event.Anchor {
 	return &event.Anchor{Counted: a.Counted, Estimated: a.Estimated, Messages: a.Messages}
 }
 
-// tellUsage tells how full the model's window is after an answer.
-func (tx *txn) tellUsage(r *request, u model.Usage) {
+// sendUsage tells how full the model's window is after an answer.
+func (tx *txn) sendUsage(r *request, u model.Usage) {
 	reading := tx.s.measure(r.view)
-	tx.Tell(event.UsageInfoData{
-		TokenLimit: tx.s.gauged().limits.Window, MessagesLength: len(r.asked.Messages) + 1, IsInitial: tx.State.About.Totals.Steps == 0,
+	tx.send(event.UsageInfoData{
+		TokenLimit: tx.s.currentGauge().limits.Window, MessagesLength: len(r.asked.Messages) + 1, IsInitial: tx.State.About.Totals.Steps == 0,
 		CurrentTokens: int64(reading.Tokens) + u.Output,
 	})
 }
 
 // Fill tells what fills the window of a session's model.
 func (cx Context) Fill(ctx context.Context, id event.SessionID) (f Fill, err error) {
-	err = cx.host.look(ctx, id, func(tx *txn) (err error) {
+	err = cx.host.inspectAny(ctx, id, func(tx *txn) (err error) {
 		if err = tx.exists(); err == nil {
-			f, err = tx.fill()
+			f, err = tx.measureFill()
 		}
 		return err
 	})

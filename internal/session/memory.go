@@ -36,9 +36,9 @@ type turnKey struct{}
 // Working reports whether a context is that of a session's own work: of a turn.
 func Working(ctx context.Context) bool { return ctx.Value(turnKey{}) != nil }
 
-// rules are what is remembered of the session. An agent is remembered by what the
+// memoryRules are what is remembered of the session. An agent is remembered by what the
 // session that started it heard of it.
-func (tx *txn) rules() event.MemoryRules {
+func (tx *txn) memoryRules() event.MemoryRules {
 	if tx.State.Setup.Config.Agent != nil {
 		return event.MemoryRules{}
 	}
@@ -51,44 +51,44 @@ func (tx *txn) newJob(kind string, from, to event.Seq, due time.Time) eventlog.J
 	return eventlog.Job{ID: event.NewID(), Kind: kind, Session: tx.s.id, Epoch: epoch.EpochID, From: from, To: to, Due: due}
 }
 
-// job adds a change of a row to what is stored together with the events.
-func (tx *txn) job(verb eventlog.JobVerb, j eventlog.Job) {
+// changeJob adds a change of a row to what is stored together with the events.
+func (tx *txn) changeJob(verb eventlog.JobVerb, j eventlog.Job) {
 	tx.jobs = append(tx.jobs, eventlog.JobChange{Verb: verb, Job: j})
 }
 
-// remember writes down that there is enough new to extract from, when a turn is over.
+// scheduleExtraction writes down that there is enough new to extract from, when a turn is over.
 // It is done by somebody else, later.
-func (tx *txn) remember() {
-	m, rules := &tx.State.Memory, tx.rules()
+func (tx *txn) scheduleExtraction() {
+	m, rules := &tx.State.Memory, tx.memoryRules()
 	if t := rules.ExtractThreshold; t > 0 && m.Tokens() >= t {
-		tx.job(eventlog.AddJob, tx.newJob(eventlog.JobExtract, m.Pointer+1, tx.State.Seq, tx.now))
+		tx.changeJob(eventlog.AddJob, tx.newJob(eventlog.JobExtract, m.Pointer+1, tx.State.Seq, tx.now))
 	}
 	if m.Waiting > 0 {
-		tx.consolidateLater()
+		tx.scheduleConsolidation()
 	}
 }
 
-// consolidateLater writes down that what was extracted is to be folded into memory
+// scheduleConsolidation writes down that what was extracted is to be folded into memory
 // when the session has been idle for long enough. That is judged anew when the time
 // has come, by when the last event was stored then: what happens until then need not
 // move the row.
-func (tx *txn) consolidateLater() {
-	if idle := time.Duration(tx.rules().IdleMs) * time.Millisecond; idle > 0 {
-		tx.job(eventlog.AddJob, tx.newJob(eventlog.JobConsolidate, 0, 0, tx.now.Add(idle)))
+func (tx *txn) scheduleConsolidation() {
+	if idle := time.Duration(tx.memoryRules().IdleMs) * time.Millisecond; idle > 0 {
+		tx.changeJob(eventlog.AddJob, tx.newJob(eventlog.JobConsolidate, 0, 0, tx.now.Add(idle)))
 	}
 }
 
 // wakeJobs tells that rows were stored.
 func (tx *txn) wakeJobs() {
 	if len(tx.jobs) > 0 && tx.s.host.opts.Memory.Wake != nil {
-		tx.then = append(tx.then, tx.s.host.opts.Memory.Wake)
+		tx.afterCommit = append(tx.afterCommit, tx.s.host.opts.Memory.Wake)
 	}
 }
 
-// recall records what a new session is told of memory. It stays as it is for the life
+// recordRecall records what a new session is told of memory. It stays as it is for the life
 // of the session, so that providers' caches stay valid.
-func (tx *txn) recall() error {
-	read, rules, config := tx.s.host.opts.Memory.Recall, tx.rules(), tx.State.Setup.Config
+func (tx *txn) recordRecall() error {
+	read, rules, config := tx.s.host.opts.Memory.Recall, tx.memoryRules(), tx.State.Setup.Config
 	if read == nil || config.Agent != nil || tx.State.Memory.Recalled != "" || tx.State.About.Totals.Turns > 0 {
 		return nil
 	}
@@ -103,7 +103,7 @@ func (tx *txn) recall() error {
 	if text == "" {
 		return nil
 	}
-	return tx.Record(event.MemoryRecalledData{Text: text, Pages: notNil(pages)})
+	return tx.record(event.MemoryRecalledData{Text: text, Pages: notNil(pages)})
 }
 
 // Memory lets jobs read sessions, and record what they found.
@@ -147,16 +147,16 @@ func (r Remembered) End() (eventlog.End, error) {
 // The error is ErrMoved if the part does not begin where the last one ended any more,
 // or if something was taken back since the job looked.
 func (m Memory) RecordExtraction(ctx context.Context, j eventlog.Job, looked Remembered, d event.MemoryExtractedData) error {
-	return m.host.do(ctx, j.Session, func(tx *txn) error {
-		if err := tx.extract(looked, d); err != nil {
+	return m.host.changeAny(ctx, j.Session, func(tx *txn) error {
+		if err := tx.recordExtraction(looked, d); err != nil {
 			return err
 		}
 		if j.Kind == eventlog.JobExtract {
-			tx.job(eventlog.DropJob, j)
-			tx.goOn(j, d)
+			tx.changeJob(eventlog.DropJob, j)
+			tx.scheduleRemainder(j, d)
 		}
 		if !tx.State.Active() { // what was said meanwhile may be enough by itself
-			tx.remember()
+			tx.scheduleExtraction()
 		}
 		return nil
 	})
@@ -165,33 +165,33 @@ func (m Memory) RecordExtraction(ctx context.Context, j eventlog.Job, looked Rem
 // Quarantine records that nobody could read a part of the log, so that what comes
 // after it can be. Its row is set aside, with the part as its range.
 func (m Memory) Quarantine(ctx context.Context, j eventlog.Job, looked Remembered, d event.MemoryExtractedData) error {
-	return m.host.do(ctx, j.Session, func(tx *txn) error {
-		if err := tx.extract(looked, d); err != nil {
+	return m.host.changeAny(ctx, j.Session, func(tx *txn) error {
+		if err := tx.recordExtraction(looked, d); err != nil {
 			return err
 		}
 		aside := j
 		aside.ID, aside.From, aside.To, aside.Due, aside.Holder = event.NewID(), d.From, d.To, time.Time{}, ""
-		tx.job(eventlog.DropJob, j)
-		tx.job(eventlog.AddJob, aside)
-		tx.goOn(j, d)
+		tx.changeJob(eventlog.DropJob, j)
+		tx.changeJob(eventlog.AddJob, aside)
+		tx.scheduleRemainder(j, d)
 		if !tx.State.Active() {
-			tx.remember()
+			tx.scheduleExtraction()
 		}
 		return nil
 	})
 }
 
-// goOn writes down what a job has left to read.
-func (tx *txn) goOn(j eventlog.Job, d event.MemoryExtractedData) {
+// scheduleRemainder writes down what a job has left to read.
+func (tx *txn) scheduleRemainder(j eventlog.Job, d event.MemoryExtractedData) {
 	if d.To == tx.State.Memory.Pointer && d.To < j.To {
 		next := tx.newJob(j.Kind, d.To+1, j.To, tx.now)
 		next.Epoch = j.Epoch
-		tx.job(eventlog.AddJob, next)
+		tx.changeJob(eventlog.AddJob, next)
 	}
 }
 
-// extract records what was found, if the session is still as it was looked at.
-func (tx *txn) extract(looked Remembered, d event.MemoryExtractedData) error {
+// recordExtraction records what was found, if the session is still as it was looked at.
+func (tx *txn) recordExtraction(looked Remembered, d event.MemoryExtractedData) error {
 	if err := tx.exists(); err != nil {
 		return err
 	}
@@ -200,11 +200,11 @@ func (tx *txn) extract(looked Remembered, d event.MemoryExtractedData) error {
 	if m.Hidden != looked.Hidden || (!again && d.From != m.Pointer+1) {
 		return fmt.Errorf("events %d to %d of session %s: %w", d.From, d.To, tx.s.id, ErrMoved)
 	}
-	if err := tx.Record(d); err != nil {
+	if err := tx.record(d); err != nil {
 		return err
 	}
 	if d.Found > 0 {
-		tx.consolidateLater()
+		tx.scheduleConsolidation()
 	}
 	return nil
 }
@@ -213,19 +213,19 @@ func (tx *txn) extract(looked Remembered, d event.MemoryExtractedData) error {
 // memory, and removes the row of the job. The error is ErrMoved if another job was
 // faster.
 func (m Memory) RecordConsolidation(ctx context.Context, j eventlog.Job, looked Remembered, d event.MemoryConsolidatedData) error {
-	return m.host.do(ctx, j.Session, func(tx *txn) error {
+	return m.host.changeAny(ctx, j.Session, func(tx *txn) error {
 		if err := tx.exists(); err != nil {
 			return err
 		}
 		if tx.State.Memory.Through != looked.Through {
 			return fmt.Errorf("what was found in session %s after event %d: %w", tx.s.id, looked.Through, ErrMoved)
 		}
-		if err := tx.Record(d); err != nil {
+		if err := tx.record(d); err != nil {
 			return err
 		}
-		tx.job(eventlog.DropJob, j)
+		tx.changeJob(eventlog.DropJob, j)
 		if tx.State.Memory.Waiting > 0 { // it was found meanwhile
-			tx.consolidateLater()
+			tx.scheduleConsolidation()
 		}
 		return nil
 	})
@@ -235,7 +235,7 @@ func (m Memory) RecordConsolidation(ctx context.Context, j eventlog.Job, looked 
 // extracted yet, and returns the id of the job. Nothing was done when it returns.
 func (m Memory) Schedule(ctx context.Context, id event.SessionID) (string, error) {
 	var j eventlog.Job
-	err := m.host.look(ctx, id, func(tx *txn) error {
+	err := m.host.inspectAny(ctx, id, func(tx *txn) error {
 		j = tx.newJob(eventlog.JobConsolidate, tx.State.Seq, tx.State.Seq, tx.now)
 		return tx.exists()
 	})
@@ -246,12 +246,12 @@ func (m Memory) Schedule(ctx context.Context, id event.SessionID) (string, error
 		return "", fmt.Errorf("schedule session %s: %w", id, err)
 	}
 	m.host.wakeJobs()
-	return m.host.scheduled(ctx, j)
+	return m.host.findScheduled(ctx, j)
 }
 
-// scheduled returns the id of the row that stands for a job: one that was asked for
+// findScheduled returns the id of the row that stands for a job: one that was asked for
 // before, if nothing has happened since.
-func (h *Host) scheduled(ctx context.Context, j eventlog.Job) (string, error) {
+func (h *Host) findScheduled(ctx context.Context, j eventlog.Job) (string, error) {
 	rows, err := h.store.Jobs(ctx, j.Session)
 	for _, row := range rows {
 		if row.Kind == j.Kind && row.From == j.From {
@@ -298,9 +298,9 @@ func (m Memory) Forget(ctx context.Context, id event.SessionID) error {
 	}
 	return m.host.change(ctx, id, func(tx *txn) error {
 		for _, j := range rows {
-			tx.job(eventlog.DropJob, j)
+			tx.changeJob(eventlog.DropJob, j)
 		}
 		end := tx.s.log.end
-		return tx.Record(event.MemoryConsolidatedData{Through: end.Seq, Pages: []event.MemoryPage{}, Forgotten: true, Hash: hex.EncodeToString(end.Hash[:])})
+		return tx.record(event.MemoryConsolidatedData{Through: end.Seq, Pages: []event.MemoryPage{}, Forgotten: true, Hash: hex.EncodeToString(end.Hash[:])})
 	})
 }

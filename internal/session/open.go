@@ -21,7 +21,7 @@ type Spec struct {
 // that exists already is attached to, and all of it is shown.
 func (h *Host) Create(ctx context.Context, id event.SessionID, spec Spec, c *Client) (*View, error) {
 	var view *View
-	err := h.join(ctx, id, c, func(tx *txn) (err error) {
+	err := h.attachClient(ctx, id, c, func(tx *txn) (err error) {
 		is := tx.State.Seq > 0
 		if !is {
 			if err = tx.create(spec); err != nil {
@@ -49,7 +49,7 @@ func (tx *txn) create(spec Spec) error {
 		return err
 	}
 	place := &event.Place{Cwd: spec.Config.WorkingDirectory}
-	return tx.Record(
+	return tx.record(
 		event.SessionStartData{
 			SessionID: tx.s.id, Version: 1, Producer: "abide", CopilotVersion: tx.s.host.opts.Version,
 			StartTime: event.FormatTime(tx.now), SelectedModel: spec.Config.Model, ReasoningEffort: spec.Config.ReasoningEffort, Context: place,
@@ -73,7 +73,7 @@ type Resume struct {
 // calls are kept or ended, as the client says.
 func (h *Host) Resume(ctx context.Context, id event.SessionID, r Resume, c *Client) (*View, error) {
 	var view *View
-	err := h.join(ctx, id, c, func(tx *txn) (err error) {
+	err := h.attachClient(ctx, id, c, func(tx *txn) (err error) {
 		if err = tx.exists(); err != nil {
 			return err
 		}
@@ -85,7 +85,7 @@ func (h *Host) Resume(ctx context.Context, id event.SessionID, r Resume, c *Clie
 			at = before - 1 // what the lost reply would have been followed by
 		}
 		warm, active := tx.s.clients.attached(), tx.State.Active()
-		if err = tx.leaveProviders(r.Spec.Config); err != nil {
+		if err = tx.stopForOtherProvider(r.Spec.Config); err != nil {
 			return err
 		}
 		if c != nil {
@@ -111,7 +111,7 @@ func (h *Host) Resume(ctx context.Context, id event.SessionID, r Resume, c *Clie
 			applied = new(bool)
 		case !warm && (r.Continue == nil || !*r.Continue):
 			record := append(turn.Decline(tx.State), tx.State.DropCommand("The session was resumed without its pending work")...)
-			if err = tx.Record(record...); err != nil {
+			if err = tx.record(record...); err != nil {
 				return err
 			}
 		}
@@ -121,7 +121,7 @@ func (h *Host) Resume(ctx context.Context, id event.SessionID, r Resume, c *Clie
 		if r.Quiet {
 			return nil
 		}
-		return tx.Record(event.SessionResumeData{
+		return tx.record(event.SessionResumeData{
 			ResumeTime: event.FormatTime(tx.now), EventCount: tx.State.Shown, SelectedModel: tx.State.Setup.Model,
 			Context: &event.Place{Cwd: tx.State.Setup.Config.WorkingDirectory}, ContinuePendingWork: applied, SessionWasActive: warm && active, Key: r.Key,
 		})
@@ -145,7 +145,7 @@ func byDefault(provider json.RawMessage) bool {
 func (tx *txn) reconfigure(to event.SessionConfiguredData, keep bool) error {
 	is := tx.State.Setup.Config
 	if keep {
-		to = kept(is, to)
+		to = mergeConfig(is, to)
 	}
 	if to.WorkingDirectory == "" {
 		to.WorkingDirectory = is.WorkingDirectory
@@ -163,7 +163,7 @@ func (tx *txn) reconfigure(to event.SessionConfiguredData, keep bool) error {
 		to.Agents, to.Selected, to.Before = is.Agents, is.Selected, is.Before
 	}
 	if to.Model != "" && to.Model != tx.State.Setup.Model {
-		if err := tx.Record(event.SessionModelChangeData{NewModel: to.Model, PreviousModel: tx.State.Setup.Model}); err != nil {
+		if err := tx.record(event.SessionModelChangeData{NewModel: to.Model, PreviousModel: tx.State.Setup.Model}); err != nil {
 			return err
 		}
 	}
@@ -173,11 +173,11 @@ func (tx *txn) reconfigure(to event.SessionConfiguredData, keep bool) error {
 	if reflect.DeepEqual(is, to) {
 		return nil
 	}
-	return tx.Record(to)
+	return tx.record(to)
 }
 
-// kept is a configuration in which only what is said replaces what is.
-func kept(is, to event.SessionConfiguredData) event.SessionConfiguredData {
+// mergeConfig is a configuration in which only what is said replaces what is.
+func mergeConfig(is, to event.SessionConfiguredData) event.SessionConfiguredData {
 	from := reflect.ValueOf(to)
 	into := reflect.ValueOf(&is).Elem()
 	for i := range from.NumField() {

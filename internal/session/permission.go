@@ -19,7 +19,7 @@ func (ps Permissions) ChangeRules(ctx context.Context, id event.SessionID, chang
 		if err := change(&to); err != nil {
 			return err
 		}
-		return tx.Record(to)
+		return tx.record(to)
 	})
 }
 
@@ -32,16 +32,16 @@ func (ps Permissions) AllowAll(ctx context.Context, id event.SessionID, all bool
 		}
 		to := tx.State.Permission.Rules
 		to.AllowAll = all
-		if err := tx.Record(to); err != nil {
+		if err := tx.record(to); err != nil {
 			return err
 		}
 		if config := tx.State.Setup.Config; !all && tx.State.AllowsAll() {
 			config.Approve = ""
-			if err := tx.Record(config); err != nil {
+			if err := tx.record(config); err != nil {
 				return err
 			}
 		}
-		return tx.Record(event.PermissionsChangedData{Mode: turn.PermissionMode(all), PreviousMode: turn.PermissionMode(was)})
+		return tx.record(event.PermissionsChangedData{Mode: turn.PermissionMode(all), PreviousMode: turn.PermissionMode(was)})
 	})
 }
 
@@ -51,14 +51,14 @@ func (ps Permissions) ResetGrants(ctx context.Context, id event.SessionID, locat
 		to := tx.State.Permission.Rules
 		if location && to.FromThere != nil {
 			to.Location, to.FromThere = "", nil
-			if err := tx.Record(to); err != nil {
+			if err := tx.record(to); err != nil {
 				return err
 			}
 		}
 		if len(tx.State.Permission.Grants) == 0 {
 			return nil
 		}
-		return tx.Record(event.GrantsResetData{})
+		return tx.record(event.GrantsResetData{})
 	})
 }
 
@@ -69,19 +69,19 @@ func (ps Permissions) Declare(ctx context.Context, id event.SessionID) error {
 	})
 }
 
-// judge finds out whether a call may be made, by what is allowed now.
-func (tx *txn) judge(call *turn.Call) error {
-	if err := tx.takeStanding(); err != nil {
+// judgeCall finds out whether a call may be made, by what is allowed now.
+func (tx *txn) judgeCall(call *turn.Call) error {
+	if err := tx.recordStandingRules(); err != nil {
 		return err
 	}
-	return tx.begin(call, tx.s.host.opts.Tools.Judge(tx.State, call))
+	return tx.beginCall(call, tx.s.host.opts.Tools.Judge(tx.State, call))
 }
 
-// takeStanding records what is allowed in the place where the session works, if
+// recordStandingRules records what is allowed in the place where the session works, if
 // that is not what it was: so that it holds at once, in every session there, and
 // the log says by which rules a call was judged. If it cannot be known, nothing
 // is.
-func (tx *txn) takeStanding() error {
+func (tx *txn) recordStandingRules() error {
 	s := tx.s
 	if s.host.opts.Standing == nil {
 		return nil
@@ -95,5 +95,5 @@ func (tx *txn) takeStanding() error {
 		return nil
 	}
 	to.Location, to.FromThere = place, rules
-	return tx.Record(to)
+	return tx.record(to)
 }

@@ -48,16 +48,16 @@ func (s *Session) unprepared() bool {
 	return s.prompt.prepared == nil && s.clients.transformer() != nil
 }
 
-// prepare lets a client look over the system prompt. If it cannot, the prompt is
+// startPreparing lets a client look over the system prompt. If it cannot, the prompt is
 // used as it is.
-func (s *Session) prepare(tx *txn) error {
-	if err := tx.instruct(); err != nil {
+func (s *Session) startPreparing(tx *txn) error {
+	if err := tx.recordInstructions(); err != nil {
 		return err
 	}
-	if err := tx.recall(); err != nil {
+	if err := tx.recordRecall(); err != nil {
 		return err
 	}
-	sections, err := transcript.Transforms(tx.State.Setup.Config, tx.informed(), tx.State.Prompt.Context)
+	sections, err := transcript.Transforms(tx.State.Setup.Config, tx.loadedText(), tx.State.Prompt.Context)
 	client := s.clients.transformer()
 	if err != nil || len(sections) == 0 || client == nil {
 		s.prompt.prepared = map[string]string{}
@@ -66,7 +66,7 @@ func (s *Session) prepare(tx *txn) error {
 	ctx, cancel := context.WithTimeout(s.host.ctx, hookTime)
 	p := &preparation{cancel}
 	s.prompt.now = p
-	tx.then = append(tx.then, func() {
+	tx.afterCommit = append(tx.afterCommit, func() {
 		if !s.host.spawn(func() {
 			defer cancel()
 			changed, err := client.Transform(ctx, s.id, maps.Clone(sections))
@@ -87,18 +87,18 @@ func (s *Session) prepare(tx *txn) error {
 	return nil
 }
 
-// system is the system prompt of the turn that begins. One that a client has
+// systemPrompt is the system prompt of the turn that begins. One that a client has
 // looked over stays as that left it while the client is away.
-func (tx *txn) system() (string, error) {
+func (tx *txn) systemPrompt() (string, error) {
 	changed := tx.s.prompt.prepared
 	tx.s.prompt.prepared = nil
 	if changed == nil && tx.State.Prompt.System != "" {
-		if wanted, err := transcript.Transforms(tx.State.Setup.Config, tx.informed(), tx.State.Prompt.Context); err == nil && len(wanted) > 0 {
+		if wanted, err := transcript.Transforms(tx.State.Setup.Config, tx.loadedText(), tx.State.Prompt.Context); err == nil && len(wanted) > 0 {
 			return tx.State.Prompt.System, nil
 		}
 	}
-	if from := (promptOf{tx.State, tx.State.Setup.Offered, tx.informed(), tx.State.Prompt.Context}); changed != nil || tx.s.prompt.lastOf != from {
-		prompt, err := transcript.System(tx.State.Setup.Config, tx.informed(), tx.State.Prompt.Context, changed)
+	if from := (promptOf{tx.State, tx.State.Setup.Offered, tx.loadedText(), tx.State.Prompt.Context}); changed != nil || tx.s.prompt.lastOf != from {
+		prompt, err := transcript.System(tx.State.Setup.Config, tx.loadedText(), tx.State.Prompt.Context, changed)
 		if err != nil || changed != nil {
 			return prompt, err
 		}
@@ -115,8 +115,8 @@ type promptOf struct {
 	loaded, context string
 }
 
-// reads is what the model reads of an input, but for when that was.
-func (tx *txn) reads(in event.InputAcceptedData) string {
+// inputText is what the model reads of an input, but for when that was.
+func (tx *txn) inputText(in event.InputAcceptedData) string {
 	said, context := tx.State.Said(in)
 	text := transcript.Reads(said, in.Attachments, count)
 	if tx.State.Turn == nil {
@@ -189,32 +189,32 @@ func lines(data []byte) int {
 // clients that are here now, and the system prompt.
 func (tx *txn) openTurn(interaction string) error {
 	if tools, ok := tx.s.clients.tools(nil); ok && !sameTools(tools, tx.State.Setup.Tools) {
-		if err := tx.Record(event.ToolsDeclaredData{Tools: tools}); err != nil {
+		if err := tx.record(event.ToolsDeclaredData{Tools: tools}); err != nil {
 			return err
 		}
 	}
-	tx.remember() // what was said in the turn before, if there was no rest between them
-	if err := tx.instruct(); err != nil {
+	tx.scheduleExtraction() // what was said in the turn before, if there was no rest between them
+	if err := tx.recordInstructions(); err != nil {
 		return err
 	}
-	if err := tx.learn(); err != nil {
+	if err := tx.recordSkills(); err != nil {
 		return err
 	}
-	if err := tx.recall(); err != nil {
+	if err := tx.recordRecall(); err != nil {
 		return err
 	}
-	prompt, err := tx.system()
+	prompt, err := tx.systemPrompt()
 	if err != nil {
 		return err
 	}
 	if prompt == tx.State.Prompt.System {
 		return nil
 	}
-	return tx.Record(event.SystemMessageData{Role: "system", Content: prompt, InteractionID: interaction, Context: tx.State.Prompt.Context})
+	return tx.record(event.SystemMessageData{Role: "system", Content: prompt, InteractionID: interaction, Context: tx.State.Prompt.Context})
 }
 
-// instruct records what the project's files say, if that has changed.
-func (tx *txn) instruct() error {
+// recordInstructions records what the project's files say, if that has changed.
+func (tx *txn) recordInstructions() error {
 	read := tx.s.host.opts.Instructions
 	if read == nil {
 		return nil
@@ -229,7 +229,7 @@ func (tx *txn) instruct() error {
 	if text == tx.State.Prompt.Loaded {
 		return nil
 	}
-	return tx.Record(event.InstructionsLoadedData{Text: text, Sources: notNil(sources)})
+	return tx.record(event.InstructionsLoadedData{Text: text, Sources: notNil(sources)})
 }
 
 // warnOnce tells the operator what is wrong with files that are looked at before
@@ -246,9 +246,9 @@ func (s *Session) warnOnce(what string, err error) {
 	s.host.log.Warn(what, "session", s.id, "err", err)
 }
 
-// informed is what the model is told beside what the client says: by the project's files,
+// loadedText is what the model is told beside what the client says: by the project's files,
 // and by memory.
-func (tx *txn) informed() string {
+func (tx *txn) loadedText() string {
 	loaded, recalled := tx.State.Prompt.Loaded, tx.State.Memory.Recalled
 	if loaded == "" || recalled == "" {
 		return loaded + recalled

@@ -20,14 +20,14 @@ const defaultProvider = "default"
 // ErrLeft means that a client left before it could do what it was asked for.
 var ErrLeft = errors.New("the client has left")
 
-// resolve finds the model of a session, and how it is reached: a client may have
+// resolveModel finds the model of a session, and how it is reached: a client may have
 // to make the requests, or give a token for each.
-func (s *Session) resolve(ctx context.Context, config event.SessionConfiguredData, name string) (Endpoint, error) {
-	secret, err := s.secret(ctx, config)
+func (s *Session) resolveModel(ctx context.Context, config event.SessionConfiguredData, name string) (Endpoint, error) {
+	secret, err := s.usableKeys(ctx, config)
 	if err != nil {
 		return Endpoint{}, err
 	}
-	as, err := choose(config, name, secret)
+	as, err := chooseModel(config, name, secret)
 	if err != nil {
 		return Endpoint{}, err
 	}
@@ -64,7 +64,7 @@ func (m *reached) Ask(ctx context.Context, req *model.Request, on func(model.Del
 	own := *req
 	own.Model = m.name
 	if m.provider != "" {
-		token, err := m.session.token(ctx, m.provider)
+		token, err := m.session.askToken(ctx, m.provider)
 		if err != nil {
 			return nil, err
 		}
@@ -100,10 +100,10 @@ func tokenProvider(raw json.RawMessage) (string, error) {
 
 var errOtherProvider = errors.New("the session has another provider now")
 
-// leaveProviders gives up requests under way if the client that comes now brings
+// stopForOtherProvider gives up requests under way if the client that comes now brings
 // other providers, and clients give tokens for those that there are: a request that
 // waits for a token would be given that of another endpoint. The model is asked again.
-func (tx *txn) leaveProviders(to event.SessionConfiguredData) error {
+func (tx *txn) stopForOtherProvider(to event.SessionConfiguredData) error {
 	is, err := endpointsOf(tx.State.Setup.Config)
 	if err != nil {
 		return err
@@ -143,9 +143,9 @@ type choice struct {
 
 type members = map[string]json.RawMessage
 
-// choose finds a model among those that the session's client listed, and makes
+// chooseModel finds a model among those that the session's client listed, and makes
 // its provider that of the session. What is not listed stays as it is.
-func choose(config event.SessionConfiguredData, name string, secret []byte) (choice, error) {
+func chooseModel(config event.SessionConfiguredData, name string, secret []byte) (choice, error) {
 	as := choice{config: config, name: name, secret: secret}
 	if config.Models == nil || config.Providers == nil {
 		return as, nil
@@ -156,27 +156,27 @@ func choose(config event.SessionConfiguredData, name string, secret []byte) (cho
 	}
 	first := name == "" && config.Provider == nil
 	i := slices.IndexFunc(models, func(m members) bool {
-		return first || text(m["provider"])+"/"+text(m["id"]) == name
+		return first || jsonString(m["provider"])+"/"+jsonString(m["id"]) == name
 	})
 	if i < 0 {
 		return as, nil
 	}
-	owner := text(models[i]["provider"])
-	j := slices.IndexFunc(providers, func(p members) bool { return text(p["name"]) == owner })
+	owner := jsonString(models[i]["provider"])
+	j := slices.IndexFunc(providers, func(p members) bool { return jsonString(p["name"]) == owner })
 	if j < 0 {
 		return as, &model.Error{Kind: model.KindNotFound, Message: fmt.Sprintf("The model %s names the provider %q, which there is none of; add it to providers.", name, owner)}
 	}
-	own, err := provides(providers[j], models[i])
+	own, err := providerFor(providers[j], models[i])
 	if err != nil {
 		return as, err
 	}
-	as.config.Provider, as.name, as.listed = own, text(models[i]["id"]), true
+	as.config.Provider, as.name, as.listed = own, jsonString(models[i]["id"]), true
 	as.secret, err = secretOf(owner, secret)
 	return as, err
 }
 
-// provides is a provider as it is asked for one of its models.
-func provides(provider, m members) (json.RawMessage, error) {
+// providerFor is a provider as it is asked for one of its models.
+func providerFor(provider, m members) (json.RawMessage, error) {
 	for _, name := range []string{"wireModel", "modelId", "maxPromptTokens", "maxOutputTokens"} {
 		if v := m[name]; v != nil {
 			provider[name] = v
@@ -199,8 +199,8 @@ func secretOf(provider string, all []byte) ([]byte, error) {
 	return kept.Named[provider], nil
 }
 
-// text reads a JSON string; anything else is empty.
-func text(raw json.RawMessage) string {
+// jsonString reads a JSON string; anything else is empty.
+func jsonString(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) != nil {
 		return ""
@@ -208,9 +208,9 @@ func text(raw json.RawMessage) string {
 	return s
 }
 
-// token asks a client for the token of a provider. If the client leaves over it,
+// askToken asks a client for the token of a provider. If the client leaves over it,
 // the next one is asked.
-func (s *Session) token(ctx context.Context, provider string) (string, error) {
+func (s *Session) askToken(ctx context.Context, provider string) (string, error) {
 	lost := make(map[*Client]bool)
 	for {
 		c, err := s.clients.await(ctx, func(c *Client) bool { return tokens(c) && !lost[c] })

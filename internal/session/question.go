@@ -19,23 +19,23 @@ type Questions struct{ host *Host }
 // answer given again with its key has won, too.
 func (h *Host) Answer(ctx context.Context, id event.SessionID, a turn.Answer) (won bool, err error) {
 	var working []event.SessionID
-	if won, working, err = h.answer(ctx, id, a); won || err != nil {
+	if won, working, err = h.answerOne(ctx, id, a); won || err != nil {
 		return won, err
 	}
 	for _, agent := range working {
-		if won, _, err = h.answer(ctx, agent, a); won || (err != nil && !errors.Is(err, ErrNotFound)) {
+		if won, _, err = h.answerOne(ctx, agent, a); won || (err != nil && !errors.Is(err, ErrNotFound)) {
 			return won, err
 		}
 	}
 	return false, nil
 }
 
-// answer answers a question of one session, and returns the agents that work for
+// answerOne answers a question of one session, and returns the agents that work for
 // it.
-func (h *Host) answer(ctx context.Context, id event.SessionID, a turn.Answer) (won bool, working []event.SessionID, err error) {
+func (h *Host) answerOne(ctx context.Context, id event.SessionID, a turn.Answer) (won bool, working []event.SessionID, err error) {
 	taken := false
 	if a.External != nil {
-		saved, err := h.shorten(a.External)
+		saved, err := h.saveLargeResult(a.External)
 		if err != nil {
 			return false, nil, err
 		}
@@ -51,7 +51,7 @@ func (h *Host) answer(ctx context.Context, id event.SessionID, a turn.Answer) (w
 			return err
 		}
 		taken, won, working = ok, ok || tx.State.Won(a.RequestID, a.Key), h.opts.Tools.Working(tx.State)
-		return tx.settle(record...)
+		return tx.recordOutcome(record...)
 	})
 	return won, working, err
 }
@@ -59,7 +59,7 @@ func (h *Host) answer(ctx context.Context, id event.SessionID, a turn.Answer) (w
 // Answered reports whether something that clients were asked, beside the model's
 // calls, was answered lately.
 func (qs Questions) Answered(ctx context.Context, id event.SessionID, requestID string) (settled bool, err error) {
-	err = qs.host.look(ctx, id, func(tx *txn) error {
+	err = qs.host.inspectAny(ctx, id, func(tx *txn) error {
 		_, settled = tx.State.Exchanges.Closed(requestID)
 		return tx.exists()
 	})
@@ -111,12 +111,12 @@ func (qs Questions) Redeliver(ctx context.Context, id event.SessionID, again []R
 	if len(again) == 0 {
 		return nil, nil
 	}
-	err = qs.host.do(ctx, id, func(tx *txn) error {
+	err = qs.host.changeAny(ctx, id, func(tx *txn) error {
 		d := event.QuestionsRedeliveredData{}
 		for _, r := range again {
 			d.RequestIDs = append(d.RequestIDs, r.RequestID)
 		}
-		if err := tx.Record(d); err != nil {
+		if err := tx.record(d); err != nil {
 			return err
 		}
 		for i := range again {
@@ -140,7 +140,7 @@ func (qs Questions) Elicit(ctx context.Context, id event.SessionID, d event.Elic
 		if can, _ := tx.s.clients.abilities(); !can {
 			return "", fmt.Errorf("elicitation is not supported: %w", ErrNobody)
 		}
-		return d.RequestID, tx.Record(d)
+		return d.RequestID, tx.record(d)
 	}, func(s *turn.State, requestID string) []event.Payload {
 		if keep() {
 			return nil
@@ -163,14 +163,14 @@ func (qs Questions) FillIn(ctx context.Context, id event.SessionID, requestID, k
 			return err
 		}
 		won = ok || tx.State.Won(requestID, key)
-		return tx.Record(record...)
+		return tx.record(record...)
 	})
 	return won, err
 }
 
-// askAgain puts open questions that no attached client has in hand to one that
+// askOpenQuestions puts open questions that no attached client has in hand to one that
 // can put them to a person.
-func (s *Session) askAgain() {
+func (s *Session) askOpenQuestions() {
 	for _, c := range s.state.Questions() {
 		if !s.clients.haveInHand(c.Question) {
 			s.askPerson(c)
@@ -200,12 +200,12 @@ func (s *Session) askPerson(c *turn.Call) {
 			if reply.Unable && !s.clients.has(a) {
 				return nil // it has left: that is no answer
 			}
-			tx.undo = append(tx.undo, func() { delete(a.asked, question.RequestID) })
+			tx.onFailure = append(tx.onFailure, func() { delete(a.asked, question.RequestID) })
 			record, ok, err := turn.Answer{RequestID: question.RequestID, User: &reply}.Give(tx.State)
 			if !ok || err != nil {
 				return err
 			}
-			return tx.settle(record...)
+			return tx.recordOutcome(record...)
 		})
 	})
 }
@@ -228,12 +228,12 @@ func (s *Session) askPlan(c *turn.Call) {
 			return
 		}
 		s.post(func(tx *txn) error {
-			tx.undo = append(tx.undo, func() { delete(a.asked, question.RequestID) })
+			tx.onFailure = append(tx.onFailure, func() { delete(a.asked, question.RequestID) })
 			record, ok, err := turn.Answer{RequestID: question.RequestID, Plan: &reply}.Give(tx.State)
 			if !ok || err != nil {
 				return err
 			}
-			return tx.settle(record...)
+			return tx.recordOutcome(record...)
 		})
 	})
 }

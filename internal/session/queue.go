@@ -90,7 +90,7 @@ func (q *Queue) Pause(paused bool) error {
 // Insert adds an input at a place. It is accepted with the rest of the change.
 func (q *Queue) Insert(in event.InputAcceptedData, at int) (string, error) {
 	in.InputID, in.Mode = event.NewID(), event.ModeQueue
-	if err := q.tx.Record(in); err != nil {
+	if err := q.tx.record(in); err != nil {
 		return "", err
 	}
 	q.Items = slices.Insert(q.Items, max(0, min(at, len(q.Items))), in)
@@ -126,8 +126,8 @@ func (qs Queues) Change(ctx context.Context, id event.SessionID, key string, f f
 		for i, in := range q.Items {
 			q.change.Order[i] = in.InputID
 		}
-		tx.Tell(event.Empty(event.PendingMessagesModified))
-		return tx.Record(q.change)
+		tx.send(event.Empty(event.PendingMessagesModified))
+		return tx.record(q.change)
 	})
 	return before, err
 }

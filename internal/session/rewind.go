@@ -33,8 +33,8 @@ func (h *Host) Rewind(ctx context.Context, id event.SessionID, r Rewind) (Rewoun
 	}
 	var done Rewound
 	var files chan event.FilesRestoredData
-	err := h.do(ctx, id, func(tx *txn) error {
-		from, n, err := tx.since(ctx, r.EventID)
+	err := h.changeAny(ctx, id, func(tx *txn) error {
+		from, n, err := tx.findShown(ctx, r.EventID)
 		if err != nil || n == 0 {
 			return err
 		}
@@ -61,10 +61,10 @@ func (h *Host) Rewind(ctx context.Context, id event.SessionID, r Rewind) (Rewoun
 
 func (h *Host) previewRewind(ctx context.Context, id event.SessionID, r Rewind) (Rewound, error) {
 	var done Rewound
-	err := h.look(ctx, id, func(tx *txn) error {
-		from, n, err := tx.since(ctx, r.EventID)
+	err := h.inspectAny(ctx, id, func(tx *txn) error {
+		from, n, err := tx.findShown(ctx, r.EventID)
 		if done.Events = n; err == nil && n > 0 && !r.KeepFiles {
-			done.Files, err = h.undo(ctx, id, event.HistoryHiddenData{From: from, To: tx.State.Seq}, true)
+			done.Files, err = h.undoFiles(ctx, id, event.HistoryHiddenData{From: from, To: tx.State.Seq}, true)
 		}
 		return err
 	})
@@ -78,7 +78,7 @@ func (tx *txn) rewind(r Rewind, from event.Seq, events int) (chan event.FilesRes
 		if err := tx.abort("rewind", false); err != nil {
 			return nil, err
 		}
-		if err := tx.rest(); err != nil {
+		if err := tx.recordIdle(); err != nil {
 			return nil, err
 		}
 	}
@@ -89,15 +89,15 @@ func (tx *txn) rewind(r Rewind, from event.Seq, events int) (chan event.FilesRes
 	hidden := event.HistoryHiddenData{From: from, To: tx.State.Seq, Reason: "rewind", Files: !r.KeepFiles && tx.s.host.opts.Undo != nil}
 	if hidden.Files {
 		files = tx.s.restoring.expect(hidden.To)
-		tx.undo = append(tx.undo, func() { delete(tx.s.restoring.waiting, hidden.To) })
+		tx.onFailure = append(tx.onFailure, func() { delete(tx.s.restoring.waiting, hidden.To) })
 	}
-	tx.Tell(event.SnapshotRewindData{UpToEventID: r.EventID, EventsRemoved: events})
-	return files, tx.Record(hidden)
+	tx.send(event.SnapshotRewindData{UpToEventID: r.EventID, EventsRemoved: events})
+	return files, tx.record(hidden)
 }
 
-// since finds an event, and counts what clients are shown from there on. There
+// findShown finds an event, and counts what clients are shown from there on. There
 // is nothing to count if it was taken back before.
-func (tx *txn) since(ctx context.Context, eventID string) (event.Seq, int, error) {
+func (tx *txn) findShown(ctx context.Context, eventID string) (event.Seq, int, error) {
 	if err := tx.exists(); err != nil {
 		return 0, 0, err
 	}
@@ -161,25 +161,25 @@ func (r *restoring) endWaiting(cause error) {
 	}
 }
 
-// restore gives files back what they held, when that it is due is stored.
-func (s *Session) restore(tx *txn, hidden event.HistoryHiddenData) {
+// startRestoring gives files back what they held, when that it is due is stored.
+func (s *Session) startRestoring(tx *txn, hidden event.HistoryHiddenData) {
 	now := &hidden
 	s.restoring.now = now
-	tx.then = append(tx.then, func() {
+	tx.afterCommit = append(tx.afterCommit, func() {
 		s.host.spawn(func() {
 			s.calls.unfinished.Wait() // a call that was stopped must not write afterwards
 			var d event.FilesRestoredData
-			files, err := s.host.undo(s.host.ctx, s.id, hidden, false)
+			files, err := s.host.undoFiles(s.host.ctx, s.id, hidden, false)
 			if d.Files = notNil(files); err != nil {
 				d.Error = err.Error()
 			}
-			s.post(func(tx *txn) error { return tx.restored(now, d) })
+			s.post(func(tx *txn) error { return tx.recordRestored(now, d) })
 		})
 	})
 }
 
-// restored records what became of the files of a rewind, unless that was stopped.
-func (tx *txn) restored(hidden *event.HistoryHiddenData, d event.FilesRestoredData) error {
+// recordRestored records what became of the files of a rewind, unless that was stopped.
+func (tx *txn) recordRestored(hidden *event.HistoryHiddenData, d event.FilesRestoredData) error {
 	if tx.s.restoring.now != hidden {
 		return nil
 	}
@@ -187,12 +187,12 @@ func (tx *txn) restored(hidden *event.HistoryHiddenData, d event.FilesRestoredDa
 	if len(tx.State.Rewind.Restore) == 0 || tx.State.Rewind.Restore[0] != *hidden || tx.s.host.ctx.Err() != nil {
 		return nil
 	}
-	tx.then = append(tx.then, func() { tx.s.restoring.finish(hidden.To, d) })
-	return tx.Record(d)
+	tx.afterCommit = append(tx.afterCommit, func() { tx.s.restoring.finish(hidden.To, d) })
+	return tx.record(d)
 }
 
-// undo takes back what the calls of a range did to files.
-func (h *Host) undo(ctx context.Context, id event.SessionID, hidden event.HistoryHiddenData, look bool) ([]event.RestoredFile, error) {
+// undoFiles takes back what the calls of a range did to files.
+func (h *Host) undoFiles(ctx context.Context, id event.SessionID, hidden event.HistoryHiddenData, look bool) ([]event.RestoredFile, error) {
 	if h.opts.Undo == nil {
 		return nil, nil
 	}

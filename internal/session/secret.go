@@ -101,7 +101,7 @@ func fitting(key members, endpoint string) members {
 	if !is {
 		return key
 	}
-	if text(bound) != endpoint {
+	if jsonString(bound) != endpoint {
 		return nil
 	}
 	key = maps.Clone(key)
@@ -168,8 +168,8 @@ func (s *Session) keys(ctx context.Context) ([]byte, error) {
 	return text, err
 }
 
-// secret returns what the providers of a configuration must be told to answer.
-func (s *Session) secret(ctx context.Context, config event.SessionConfiguredData) ([]byte, error) {
+// usableKeys returns what the providers of a configuration must be told to answer.
+func (s *Session) usableKeys(ctx context.Context, config event.SessionConfiguredData) ([]byte, error) {
 	text, err := s.keys(ctx)
 	if err != nil {
 		return nil, err
@@ -177,8 +177,8 @@ func (s *Session) secret(ctx context.Context, config event.SessionConfiguredData
 	return usableKeys(text, config)
 }
 
-// secret returns what the session's providers must be told to answer.
-func (tx *txn) secret() ([]byte, error) {
+// usableKeys returns what the session's providers must be told to answer.
+func (tx *txn) usableKeys() ([]byte, error) {
 	text, err := tx.keys()
 	if err != nil {
 		return nil, err
@@ -200,13 +200,13 @@ func usableKeys(text []byte, config event.SessionConfiguredData) ([]byte, error)
 	return kept.encode()
 }
 
-// keep stores a value beside the log, together with what the transaction records.
-func (tx *txn) keep(name string, value []byte) {
+// keepSecret stores a value beside the log, together with what the transaction records.
+func (tx *txn) keepSecret(name string, value []byte) {
 	tx.secrets = append(tx.secrets, eventlog.Secret{Name: name, Value: value})
 }
 
-// kept returns what the transaction stores beside the log under a name, or nil.
-func (tx *txn) kept(name string) []byte {
+// pendingSecret returns what the transaction stores beside the log under a name, or nil.
+func (tx *txn) pendingSecret(name string) []byte {
 	for _, s := range slices.Backward(tx.secrets) {
 		if s.Name == name {
 			return s.Value
@@ -224,7 +224,7 @@ func (tx *txn) keepSecrets(spec Spec) error {
 		if err != nil {
 			return err
 		}
-		tx.keep(secretEnv, env)
+		tx.keepSecret(secretEnv, env)
 	}
 	if spec.Provider == nil && spec.Config.Provider == nil && spec.Config.Providers == nil {
 		return nil
@@ -260,14 +260,14 @@ func (tx *txn) keepKeys(secret []byte, config event.SessionConfiguredData) error
 	}
 	now, err := kept.encode()
 	if err == nil && !bytes.Equal(now, text) {
-		tx.keep(secretProvider, now)
+		tx.keepSecret(secretProvider, now)
 	}
 	return err
 }
 
 // keys returns all keys of the session, as the transaction leaves them so far.
 func (tx *txn) keys() ([]byte, error) {
-	if pending := tx.kept(secretProvider); pending != nil {
+	if pending := tx.pendingSecret(secretProvider); pending != nil {
 		return pending, nil
 	}
 	if tx.State.Seq == 0 {

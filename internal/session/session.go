@@ -25,18 +25,18 @@ type Session struct {
 	bare    atomic.Bool // true if its clients want it to have no folder
 
 	// The rest is owned by the draining goroutine.
-	state   *turn.State                 // nil if not in memory
-	log     logged                      // what the store has
-	here    turn.Now                    // what is under way in this process, but for what now adds
-	waiting map[chan event.Event]string // who waits for the end of an exchange, and of which
-	warned  map[string]bool             // the warnings about files of the project that were given
-	offer   offer
-	gauge   gauge
+	state    *turn.State                 // nil if not in memory
+	log      logged                      // what the store has
+	underWay turn.Now                    // what is under way in this process, but for what now adds
+	waiting  map[chan event.Event]string // who waits for the end of an exchange, and of which
+	warned   map[string]bool             // the warnings about files of the project that were given
+	offer    offer
+	gauge    gauge
 
 	// These are what the session does beside its own goroutine: see activities.
 	asking     asking
 	calls      calls
-	hearings   hearings
+	hooks      hookRuns
 	compacting compacting
 	prompt     preparing
 	restoring  restoring
@@ -50,18 +50,18 @@ type logged struct {
 
 func newSession(h *Host, id event.SessionID) *Session {
 	s := &Session{host: h, id: id}
-	s.here = turn.Now{
+	s.underWay = turn.Now{
 		Running: func(id string) bool { return s.calls.running[id] != nil },
 		Fresh:   func(id string) bool { return s.calls.fresh[id] },
-		Asked:   func(id string) bool { return s.hearings.asked[id] != nil },
+		Asked:   func(id string) bool { return s.hooks.running[id] != nil },
 	}
 	s.feed.session = s
 	return s
 }
 
-// needed reports whether the session must stay known while it is out of
+// isNeeded reports whether the session must stay known while it is out of
 // memory. The mailbox's mutex is held.
-func (s *Session) needed() bool {
+func (s *Session) isNeeded() bool {
 	return s.state != nil || s.clients.any() || len(s.waiting) > 0 || s.feed.watched()
 }
 
@@ -76,8 +76,8 @@ func (s *Session) carryOut(batch []*intent) {
 	tx := &txn{s: s, State: s.state, now: time.Now()}
 	looked := true
 	for _, in := range batch {
-		in.err = in.carry(tx)
-		looked = looked && in.look
+		in.err = in.run(tx)
+		looked = looked && in.readOnly
 	}
 	err := tx.err
 	if err == nil && s.state.Seq > 0 && !looked {
@@ -85,12 +85,12 @@ func (s *Session) carryOut(batch []*intent) {
 	}
 	if err == nil {
 		if err = tx.commit(); err != nil {
-			s.tryAgain()
+			s.retryLater()
 		}
 	}
 	if err != nil {
 		s.discard(err)
-		for _, f := range tx.undo {
+		for _, f := range tx.onFailure {
 			f()
 		}
 	}
@@ -102,13 +102,13 @@ func (s *Session) carryOut(batch []*intent) {
 	}
 	if err == nil {
 		s.asks.Store(s.state.Asks() || s.state.Exchanges.Queued() != nil)
-		s.tellWaiting()
+		s.finishExchanges()
 		s.watchTasks()
-		for _, f := range tx.then {
+		for _, f := range tx.afterCommit {
 			f()
 		}
 	}
-	if s.state != nil && (s.state.Seq == 0 || (tx.unload && s.quiet())) {
+	if s.state != nil && (s.state.Seq == 0 || (tx.unload && s.isQuiet())) {
 		s.state = nil
 		s.secrets.provider.Store(nil)
 	}
@@ -155,11 +155,11 @@ func (s *Session) discard(err error) {
 // something.
 const recordPause = 500 * time.Millisecond
 
-// tryAgain lets the session do what is due a moment later: the turn must not
+// retryLater lets the session do what is due a moment later: the turn must not
 // wait until somebody happens to look. If the store is closed, so is the host.
-func (s *Session) tryAgain() {
+func (s *Session) retryLater() {
 	time.AfterFunc(recordPause, func() {
-		s.post(func(tx *txn) error { tx.then = append(tx.then, tx.s.askAgain); return nil })
+		s.post(func(tx *txn) error { tx.afterCommit = append(tx.afterCommit, tx.s.askOpenQuestions); return nil })
 	})
 }
 
@@ -183,47 +183,47 @@ func (s *Session) advance(tx *txn) error {
 		case turn.Compact:
 			err = tx.compactFor(step)
 		case turn.Interrupted:
-			err = tx.interrupted()
+			err = tx.endInterruptedCompaction()
 		case turn.Rest:
-			err = tx.rest()
+			err = tx.recordIdle()
 		case turn.Deliver:
 			err = tx.deliver(step)
 		case turn.Command:
-			err = tx.command(step)
+			err = tx.startCommand(step)
 		case turn.StartStep:
 			err = tx.startStep(step)
 		case turn.AskModel:
-			s.ask(tx, step.TurnID)
+			s.startAsking(tx, step.TurnID)
 		case turn.Intend:
-			err = tx.intend(step)
+			err = tx.recordIntents(step)
 		case turn.Judge:
-			err = tx.judge(step.Call)
+			err = tx.judgeCall(step.Call)
 		case turn.Begin:
-			err = tx.begin(step.Call, s.host.opts.Tools.Begin(s.state, step.Call))
+			err = tx.beginCall(step.Call, s.host.opts.Tools.Begin(s.state, step.Call))
 		case turn.Recover:
-			err = tx.begin(step.Call, s.host.opts.Tools.Recover(s.state, step.Call))
+			err = tx.beginCall(step.Call, s.host.opts.Tools.Recover(s.state, step.Call))
 		case turn.RunTool:
-			s.call(tx, step.Call)
+			s.startCall(tx, step.Call)
 		case turn.Notify:
-			err = tx.notify(step)
+			err = tx.recordNotifications(step)
 		case turn.Restore:
-			s.restore(tx, step.Hidden)
+			s.startRestoring(tx, step.Hidden)
 		case turn.StartHook:
 			err = tx.startHook(step)
 		case turn.AskHook:
 			s.askHook(tx, step.Hook)
 		case turn.Conclude:
-			err = tx.Record(*step.Call.Hook.Outcome)
+			err = tx.record(*step.Call.Hook.Outcome)
 		case turn.Say:
-			err = tx.say(step)
+			err = tx.recordHookMessage(step)
 		case turn.Prepare:
-			err = s.prepare(tx)
+			err = s.startPreparing(tx)
 		case turn.Fail:
-			err = tx.fail(step.Failure)
+			err = tx.failTurn(step.Failure)
 		case turn.EndStep:
-			err = tx.Record(event.AssistantTurnEndData{TurnID: step.TurnID})
+			err = tx.record(event.AssistantTurnEndData{TurnID: step.TurnID})
 		case turn.GiveUp:
-			err = tx.fail(event.SessionErrorData{ErrorType: step.ErrorType, Message: step.Reason})
+			err = tx.failTurn(event.SessionErrorData{ErrorType: step.ErrorType, Message: step.Reason})
 		}
 		if err != nil {
 			return err
@@ -233,9 +233,9 @@ func (s *Session) advance(tx *txn) error {
 
 // now is what is under way in this process.
 func (s *Session) now() turn.Now {
-	now := s.here
+	now := s.underWay
 	now.Asking, now.Restoring = s.asking.busy(), s.restoring.busy()
-	now.Hooks, now.Compacting = s.hooked(), s.compacting.busy()
+	now.Hooks, now.Compacting = s.hasHooks(), s.compacting.busy()
 	now.Prepare, now.Preparing = len(s.state.Setup.Config.SystemMessage) > 0 && s.unprepared(), s.prompt.busy()
 	return now
 }

@@ -15,9 +15,9 @@ type SkillSource interface {
 	Body(event.Skill) (string, error)
 }
 
-// learn records which skills there are, if that has changed, and tells an agent
+// recordSkills records which skills there are, if that has changed, and tells an agent
 // that answers those that it was given.
-func (tx *txn) learn() error {
+func (tx *txn) recordSkills() error {
 	known, rules := tx.s.host.opts.Skills, tx.State.Setup.Config.Skills
 	if known == nil || !rules.Any() {
 		return nil
@@ -27,18 +27,18 @@ func (tx *txn) learn() error {
 		tx.s.warnOnce("some skills could not be read", err)
 	}
 	if !slices.Equal(list, tx.State.Skills.Found) {
-		if err := tx.Record(event.SkillsFoundData{Skills: notNil(list)}); err != nil {
+		if err := tx.record(event.SkillsFoundData{Skills: notNil(list)}); err != nil {
 			return err
 		}
-		tx.Tell(event.SkillsChangedData{Skills: rules.States(list)})
+		tx.send(event.SkillsChangedData{Skills: rules.States(list)})
 	}
 	for _, k := range tx.State.Unloaded() {
-		d, err := tx.s.host.invoked(k, event.SkillLoaded)
+		d, err := tx.s.host.readSkill(k, event.SkillLoaded)
 		if err != nil {
 			tx.s.host.log.Warn("a skill could not be read", "session", tx.s.id, "err", err)
 			continue
 		}
-		if err := tx.Record(d); err != nil {
+		if err := tx.record(d); err != nil {
 			return err
 		}
 	}
@@ -50,7 +50,7 @@ type Skills struct{ host *Host }
 
 // Usable returns the skills that the model of a session may be told.
 func (ks Skills) Usable(ctx context.Context, id event.SessionID) (usable []event.Skill, err error) {
-	err = ks.host.look(ctx, id, func(tx *txn) error {
+	err = ks.host.inspectAny(ctx, id, func(tx *txn) error {
 		usable = tx.State.UsableSkills()
 		return nil
 	})
@@ -59,11 +59,11 @@ func (ks Skills) Usable(ctx context.Context, id event.SessionID) (usable []event
 
 // Read returns what the model is told of a skill that it asked for.
 func (ks Skills) Read(k event.Skill) (event.SkillInvokedData, error) {
-	return ks.host.invoked(k, event.SkillAsked)
+	return ks.host.readSkill(k, event.SkillAsked)
 }
 
-// invoked is what the model is told of a skill.
-func (h *Host) invoked(k event.Skill, trigger string) (event.SkillInvokedData, error) {
+// readSkill is what the model is told of a skill.
+func (h *Host) readSkill(k event.Skill, trigger string) (event.SkillInvokedData, error) {
 	body, err := h.opts.Skills.Body(k)
 	return event.SkillInvokedData{Name: k.Name, Path: k.Path, Content: body, Description: k.Description, Source: k.Source, Trigger: trigger}, err
 }

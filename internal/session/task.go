@@ -58,13 +58,13 @@ func (s *Session) watchTasks() {
 		return
 	}
 	for _, t := range s.state.Tasks.Open {
-		s.host.watch(taskKey{s.id, t.Key}, t.Last, s.calls.stopped[t.Key])
+		s.host.watchTask(taskKey{s.id, t.Key}, t.Last, s.calls.stopped[t.Key])
 	}
 }
 
-// watch waits for news of a task, and records it. The call that began the task
+// watchTask waits for news of a task, and records it. The call that began the task
 // may still be on its way out: only then it is known whether anything was begun.
-func (h *Host) watch(k taskKey, last string, left <-chan struct{}) {
+func (h *Host) watchTask(k taskKey, last string, left <-chan struct{}) {
 	h.tasking.Lock()
 	defer h.tasking.Unlock()
 	if h.watched[k] {
@@ -82,7 +82,7 @@ func (h *Host) watch(k taskKey, last string, left <-chan struct{}) {
 			h.log.Error("a task cannot be watched", "session", k.session, "key", k.key, "err", err)
 			news = event.TaskReportedData{Key: k.key, Status: event.TaskLost, Ended: true, Text: "A background task was lost: " + err.Error()}
 		}
-		h.gather(k.session, news)
+		h.gatherNews(k.session, news)
 	})
 }
 
@@ -91,9 +91,9 @@ func (h *Host) watch(k taskKey, last string, left <-chan struct{}) {
 // nothing, because the next engine watches the tasks again.
 const gatherPause = 100 * time.Millisecond
 
-// gather collects news of a session's tasks for a moment, and then records all.
+// gatherNews collects news of a session's tasks for a moment, and then records all.
 // Whoever brings the first does that.
-func (h *Host) gather(id event.SessionID, news event.TaskReportedData) {
+func (h *Host) gatherNews(id event.SessionID, news event.TaskReportedData) {
 	h.tasking.Lock()
 	first := len(h.gathered[id]) == 0
 	h.gathered[id] = append(h.gathered[id], news)
@@ -111,13 +111,13 @@ func (h *Host) gather(id event.SessionID, news event.TaskReportedData) {
 		return
 	}
 	defer leave()
-	h.report(id, h.gatheredNews(id))
+	h.recordTaskNews(id, h.takeGathered(id))
 	h.Unload(id)
 }
 
-// gatheredNews takes what was collected. From now on these tasks can be watched
+// takeGathered takes what was collected. From now on these tasks can be watched
 // again.
-func (h *Host) gatheredNews(id event.SessionID) []event.TaskReportedData {
+func (h *Host) takeGathered(id event.SessionID) []event.TaskReportedData {
 	h.tasking.Lock()
 	defer h.tasking.Unlock()
 	list := h.gathered[id]
@@ -128,15 +128,15 @@ func (h *Host) gatheredNews(id event.SessionID) []event.TaskReportedData {
 	return list
 }
 
-// report records news of tasks.
-func (h *Host) report(id event.SessionID, list []event.TaskReportedData) {
-	err := h.do(h.ctx, id, func(tx *txn) error {
+// recordTaskNews records news of tasks.
+func (h *Host) recordTaskNews(id event.SessionID, list []event.TaskReportedData) {
+	err := h.changeAny(h.ctx, id, func(tx *txn) error {
 		for _, news := range list {
 			if !tx.isNews(news) {
 				continue
 			}
-			tx.Tell(event.Empty(event.TasksChanged))
-			if err := tx.Record(news); err != nil {
+			tx.send(event.Empty(event.TasksChanged))
+			if err := tx.record(news); err != nil {
 				return err
 			}
 		}
@@ -147,9 +147,9 @@ func (h *Host) report(id event.SessionID, list []event.TaskReportedData) {
 	}
 }
 
-// look records the news of tasks that there is, so that a step never begins
+// recordTaskNews records the news of tasks that there is, so that a step never begins
 // without what happened before it. It reports whether there was any.
-func (tx *txn) look() (found bool, err error) {
+func (tx *txn) recordTaskNews() (found bool, err error) {
 	if tx.s.host.opts.Tasks == nil {
 		return false, nil
 	}
@@ -161,8 +161,8 @@ func (tx *txn) look() (found bool, err error) {
 		if !ok || !tx.isNews(news) {
 			continue
 		}
-		tx.Tell(event.Empty(event.TasksChanged))
-		if err := tx.Record(news); err != nil {
+		tx.send(event.Empty(event.TasksChanged))
+		if err := tx.record(news); err != nil {
 			return found, err
 		}
 		found = true
@@ -177,9 +177,9 @@ func (tx *txn) isNews(d event.TaskReportedData) bool {
 	})
 }
 
-// notify tells the model what happened to tasks, in a turn of its own if none is
+// recordNotifications tells the model what happened to tasks, in a turn of its own if none is
 // under way.
-func (tx *txn) notify(step turn.Notify) error {
+func (tx *txn) recordNotifications(step turn.Notify) error {
 	interaction := ""
 	if tx.State.Turn != nil {
 		interaction = tx.State.Turn.InteractionID
@@ -193,19 +193,19 @@ func (tx *txn) notify(step turn.Notify) error {
 		if r.Kind == nil { // nobody knows more of a task that was lost
 			r.Kind = json.RawMessage(`{"type":"unclassified"}`)
 		}
-		err := tx.Record(event.SystemNotificationData{Content: "<system_notification>\n" + r.Text + "\n</system_notification>", Kind: r.Kind, InteractionID: interaction, Report: r.Seq})
+		err := tx.record(event.SystemNotificationData{Content: "<system_notification>\n" + r.Text + "\n</system_notification>", Kind: r.Kind, InteractionID: interaction, Report: r.Seq})
 		if err != nil {
 			return err
 		}
 		if r.Ended && tx.s.host.opts.Tasks != nil {
-			tx.then = append(tx.then, func() { tx.s.host.opts.Tasks.Seen(tx.s.id, r.Key) })
+			tx.afterCommit = append(tx.afterCommit, func() { tx.s.host.opts.Tasks.Seen(tx.s.id, r.Key) })
 		}
 	}
 	return nil
 }
 
-// summary tells the model what is running.
-func (s *Session) summary(ctx context.Context, keys []string) string {
+// summariseTasks tells the model what is running.
+func (s *Session) summariseTasks(ctx context.Context, keys []string) string {
 	if len(keys) == 0 || s.host.opts.Tasks == nil {
 		return ""
 	}

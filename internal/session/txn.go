@@ -17,18 +17,18 @@ type txn struct {
 	State *turn.State
 	now   time.Time
 
-	stored  []event.Event        // what is appended
-	told    []event.Event        // what clients are sent, in order: stored and not stored
-	jobs    []eventlog.JobChange // what becomes of rows, together with what is stored
-	secrets []eventlog.Secret    // what is kept beside the log, together with what is stored
-	then    []func()             // to be done when all is stored, acknowledged and sent
-	undo    []func()             // to be done if it could not be stored
-	unload  bool
-	err     error // the first failure to record; the whole transaction fails
+	stored      []event.Event        // what is appended
+	sent        []event.Event        // what clients are sent, in order: stored and not stored
+	jobs        []eventlog.JobChange // what becomes of rows, together with what is stored
+	secrets     []eventlog.Secret    // what is kept beside the log, together with what is stored
+	afterCommit []func()             // to be done when all is stored, acknowledged and sent
+	onFailure   []func()             // to be done if it could not be stored
+	unload      bool
+	err         error // the first failure to record; the whole transaction fails
 }
 
-// Record adds events to the log.
-func (tx *txn) Record(payloads ...event.Payload) error {
+// record adds events to the log.
+func (tx *txn) record(payloads ...event.Payload) error {
 	for _, p := range payloads {
 		e, err := event.Encode(tx.head(), p)
 		if err == nil {
@@ -40,17 +40,17 @@ func (tx *txn) Record(payloads ...event.Payload) error {
 			return err
 		}
 		tx.stored = append(tx.stored, e)
-		tx.told = append(tx.told, e)
+		tx.sent = append(tx.sent, e)
 	}
 	return nil
 }
 
-// Tell sends an event that is not stored.
-func (tx *txn) Tell(p event.Payload) {
+// send sends an event that is not stored.
+func (tx *txn) send(p event.Payload) {
 	head := tx.head()
 	head.Ephemeral = true
 	if e, err := event.Encode(head, p); err == nil {
-		tx.told = append(tx.told, e)
+		tx.sent = append(tx.sent, e)
 	}
 }
 
@@ -79,7 +79,7 @@ func (tx *txn) commit() error {
 			return fmt.Errorf("session %s: %w", tx.s.id, err)
 		}
 		if tx.State.TodosAt() > tx.s.log.end.Seq {
-			tx.Tell(event.Empty(event.TodosChanged))
+			tx.send(event.Empty(event.TodosChanged))
 		}
 		tx.s.log.end, tx.s.log.info = end, info
 		tx.announce()
@@ -91,7 +91,7 @@ func (tx *txn) commit() error {
 	}
 	tx.s.secrets.replace(tx.secrets)
 	tx.s.bare.Store(tx.State.Setup.Config.Infinite.Off()) // before whoever asked for it is answered
-	tx.s.feed.publish(tx.s.log.end, tx.told)
+	tx.s.feed.publish(tx.s.log.end, tx.sent)
 	return nil
 }
 
@@ -101,7 +101,7 @@ func (tx *txn) announce() {
 	if tx.stored[0].Seq == 1 {
 		kind = Created
 	}
-	tx.s.host.told(Notice{kind, eventlog.Session{ID: tx.s.id, End: tx.s.log.end, Created: tx.State.About.Started, Modified: tx.now, Info: tx.s.log.info}})
+	tx.s.host.notifyWatchers(Notice{kind, eventlog.Session{ID: tx.s.id, End: tx.s.log.end, Created: tx.State.About.Started, Modified: tx.now, Info: tx.s.log.info}})
 }
 
 // indexed is what the index says of a session.
@@ -131,12 +131,12 @@ func (tx *txn) reindex() error {
 	return err
 }
 
-// rest records that everything is done.
-func (tx *txn) rest() error {
+// recordIdle records that everything is done.
+func (tx *txn) recordIdle() error {
 	tx.s.calls.fresh = nil
-	tx.Tell(event.AssistantIdleData{Aborted: tx.State.Life.Aborted})
-	defer tx.remember()
-	return tx.Record(event.SessionIdleData{Aborted: tx.State.Life.Aborted, Totals: tx.State.About.Totals})
+	tx.send(event.AssistantIdleData{Aborted: tx.State.Life.Aborted})
+	defer tx.scheduleExtraction()
+	return tx.record(event.SessionIdleData{Aborted: tx.State.Life.Aborted, Totals: tx.State.About.Totals})
 }
 
 func notNil[T any](list []T) []T {
@@ -149,21 +149,21 @@ func notNil[T any](list []T) []T {
 // startStep records that the model is asked. Tools of clients that came during
 // the turn are added; none is taken away before the turn ends.
 func (tx *txn) startStep(step turn.StartStep) error {
-	if news, err := tx.look(); news || err != nil {
+	if news, err := tx.recordTaskNews(); news || err != nil {
 		return err // what follows from it comes first
 	}
 	if tools, ok := tx.s.clients.tools(tx.State.Setup.Tools); ok && !sameTools(tools, tx.State.Setup.Tools) {
-		if err := tx.Record(event.ToolsDeclaredData{Tools: tools}); err != nil {
+		if err := tx.record(event.ToolsDeclaredData{Tools: tools}); err != nil {
 			return err
 		}
 	}
-	return tx.Record(event.AssistantTurnStartData{TurnID: step.TurnID, InteractionID: tx.State.Turn.InteractionID})
+	return tx.record(event.AssistantTurnStartData{TurnID: step.TurnID, InteractionID: tx.State.Turn.InteractionID})
 }
 
-// intend records the intent to make the calls of an answer.
-func (tx *txn) intend(step turn.Intend) error {
+// recordIntents records the intent to make the calls of an answer.
+func (tx *txn) recordIntents(step turn.Intend) error {
 	for _, c := range step.Calls {
-		err := tx.Record(event.ToolStartData{
+		err := tx.record(event.ToolStartData{
 			ToolCallID: c.Request.ToolCallID, ToolName: c.Request.Name, Arguments: c.Request.Arguments,
 			TurnID: strconv.Itoa(tx.State.Turn.Step), Model: tx.State.Setup.Model,
 		})
@@ -174,30 +174,30 @@ func (tx *txn) intend(step turn.Intend) error {
 	return nil
 }
 
-// begin records what became of a call, and remembers that it was this process
+// beginCall records what became of a call, and remembers that it was this process
 // that began it.
-func (tx *txn) begin(c *turn.Call, record []event.Payload) error {
-	if err := tx.settle(record...); err != nil {
+func (tx *txn) beginCall(c *turn.Call, record []event.Payload) error {
+	if err := tx.recordOutcome(record...); err != nil {
 		return err
 	}
 	switch c.Stage {
 	case turn.Begun:
 		tx.s.calls.markFresh(c.Request.ToolCallID)
 	case turn.WaitingUser:
-		tx.then = append(tx.then, func() { tx.s.askPerson(c) })
+		tx.afterCommit = append(tx.afterCommit, func() { tx.s.askPerson(c) })
 	case turn.WaitingPlan:
-		tx.then = append(tx.then, func() { tx.s.askPlan(c) })
+		tx.afterCommit = append(tx.afterCommit, func() { tx.s.askPlan(c) })
 	}
 	return nil
 }
 
-// fail ends the turn with an error.
-func (tx *txn) fail(d event.SessionErrorData) error {
+// failTurn ends the turn with an error.
+func (tx *txn) failTurn(d event.SessionErrorData) error {
 	d.EndsTurn = true
 	if tx.State.Turn.Phase == turn.Asking {
-		if err := tx.Record(event.AssistantTurnEndData{TurnID: strconv.Itoa(tx.State.Turn.Step)}); err != nil {
+		if err := tx.record(event.AssistantTurnEndData{TurnID: strconv.Itoa(tx.State.Turn.Step)}); err != nil {
 			return err
 		}
 	}
-	return tx.Record(d)
+	return tx.record(d)
 }

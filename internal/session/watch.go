@@ -34,7 +34,7 @@ func (cs Clients) WatchList(w *Watcher) (remove func()) {
 	}
 }
 
-func (h *Host) told(n Notice) {
+func (h *Host) notifyWatchers(n Notice) {
 	h.watching.Lock()
 	defer h.watching.Unlock()
 	for w := range h.watchers {
