@@ -8,7 +8,7 @@ import (
 	"github.com/abide-run/abide/internal/turn"
 )
 
-// Abort stops the turn and clears the queue. Nothing running is not an error.
+// Abort stops the turn and clears the queue. It is no error if no turn is running.
 func (h *Host) Abort(ctx context.Context, id event.SessionID, reason string) error {
 	return h.changeAny(ctx, id, func(tx *txn) error {
 		if err := tx.exists(); err != nil || !tx.State.Active() {
@@ -18,8 +18,8 @@ func (h *Host) Abort(ctx context.Context, id event.SessionID, reason string) err
 	})
 }
 
-// Interrupt stops the turn, and reports whether there was one. What waits in the
-// queue comes next if it is kept.
+// Interrupt stops the turn, and reports whether one was running. With keepQueue, the
+// next turn begins with what waits in the queue.
 func (h *Host) Interrupt(ctx context.Context, id event.SessionID, keepQueue bool) (interrupted bool, err error) {
 	err = h.change(ctx, id, func(tx *txn) error {
 		if interrupted = tx.State.Turn != nil; !interrupted {
@@ -45,9 +45,9 @@ func (tx *txn) abort(reason string, keepQueue bool) error {
 
 var errAborted = errors.New("the turn was aborted")
 
-// Suspend lets a session rest in the middle of what it does, until somebody
-// resumes it or sends it something. Open permissions are cancelled; everything
-// else stays as it is.
+// Suspend stops the turn without ending it, until somebody resumes the session or
+// sends it something. Open permission questions are cancelled; other questions stay
+// open.
 func (h *Host) Suspend(ctx context.Context, id event.SessionID) error {
 	return h.changeAny(ctx, id, func(tx *txn) error {
 		if err := tx.exists(); err != nil || !tx.State.Active() || tx.State.Life.Suspended {
@@ -65,7 +65,7 @@ func (h *Host) Suspend(ctx context.Context, id event.SessionID) error {
 
 var errSuspended = errors.New("the session was suspended")
 
-// unsuspend lets a session go on.
+// unsuspend records that a suspended session goes on.
 func (tx *txn) unsuspend() error {
 	if !tx.State.Life.Suspended {
 		return nil
@@ -73,8 +73,8 @@ func (tx *txn) unsuspend() error {
 	return tx.record(event.SessionSuspendedData{})
 }
 
-// End ends the use of a session for everybody. What it does rests until somebody
-// resumes it.
+// End ends the use of a session for all its clients. Its turn is suspended until
+// somebody resumes the session.
 func (h *Host) End(ctx context.Context, id event.SessionID, d event.ShutdownData) error {
 	return h.change(ctx, id, func(tx *txn) error {
 		s := tx.State

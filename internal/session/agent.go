@@ -18,10 +18,10 @@ import (
 // agent.
 type Agents struct{ host *Host }
 
-// Run gives work to an agent and returns what came of it. The agent is a
-// session like any other, under the key of the call: it is stored, goes on after a
-// crash, and the call that is made again finds it. Its questions are put to the
-// clients of the session that started it, and answered there.
+// Run gives work to an agent and returns the agent's answer. The agent is a session
+// like any other, with the key of the call as its id: it is stored, it goes on after
+// a crash, and a call that is made again finds it. Its questions are put to the
+// clients of the session that started it.
 func (as Agents) Run(ctx context.Context, call tool.Call, work tool.AgentWork) (tool.Result, error) {
 	parent := as.host.get(call.Session)
 	spec, client, err := as.host.agentSpec(ctx, parent, work)
@@ -31,8 +31,8 @@ func (as Agents) Run(ctx context.Context, call tool.Call, work tool.AgentWork) (
 	return as.host.runAgent(ctx, parent, call, work, spec, client)
 }
 
-// agentSpec is what the agent's session is like: as the one that starts it, but for
-// what the kind of agent says.
+// agentSpec describes the session of an agent: it is like the session that starts the
+// agent, except for what the kind of agent says.
 func (h *Host) agentSpec(ctx context.Context, parent *Session, work tool.AgentWork) (Spec, *Client, error) {
 	spec, client := Spec{}, &Client{}
 	err := h.inspectAny(ctx, parent.id, func(tx *txn) error {
@@ -69,8 +69,8 @@ func (h *Host) agentSpec(ctx context.Context, parent *Session, work tool.AgentWo
 	return spec, client, nil
 }
 
-// shareSecrets gives an agent the keys that belong to the configuration that it
-// gets, and the environment.
+// shareSecrets gives an agent the environment and the keys that belong to its
+// configuration.
 func (tx *txn) shareSecrets(spec *Spec) (err error) {
 	if spec.Provider, err = tx.usableKeys(); err != nil {
 		return err
@@ -85,7 +85,7 @@ func (s *Session) hookOfAgent(ctx context.Context, _ event.SessionID, kind strin
 	case event.HookPreToolUse, event.HookPostToolUse, event.HookPostToolFailure:
 		return s.askHookClients(ctx, kind, input, s.clients.withHooks())
 	}
-	return nil, nil // its prompts and its end are the call's
+	return nil, nil // hooks about prompts and ends concern the call in this session
 }
 
 // tokenOfAgent asks the clients of this session for a token that an agent needs.
@@ -93,7 +93,7 @@ func (s *Session) tokenOfAgent(ctx context.Context, _ event.SessionID, provider 
 	return s.askToken(ctx, provider)
 }
 
-// runAgent lets the agent work until it has an answer.
+// runAgent runs the agent's session until the agent has an answer.
 func (h *Host) runAgent(ctx context.Context, parent *Session, call tool.Call, work tool.AgentWork, spec Spec, client *Client) (tool.Result, error) {
 	id := event.SessionID(call.Key)
 	w := &agentViewer{parent: parent, child: id, done: make(chan struct{}), old: call.Attempt > 1}
@@ -115,7 +115,7 @@ func (h *Host) runAgent(ctx context.Context, parent *Session, call tool.Call, wo
 	select {
 	case <-w.done:
 	case <-ctx.Done():
-		if h.ctx.Err() == nil { // it was stopped, and not the engine
+		if h.ctx.Err() == nil { // the call was stopped, and not the engine
 			err = h.Abort(context.WithoutCancel(ctx), id, "the call that started it was stopped")
 		}
 		return tool.Result{}, errors.Join(ctx.Err(), err)
@@ -128,7 +128,8 @@ func (h *Host) runAgent(ctx context.Context, parent *Session, call tool.Call, wo
 	return tool.Result{Text: w.answer()}, nil
 }
 
-// publishAlone tells the clients of the session something that is not stored.
+// publishAlone sends the clients of the session an event that is not stored and has
+// no parent.
 func (s *Session) publishAlone(p event.Payload) {
 	e, err := event.Encode(event.Head{ID: event.NewID(), Time: time.Now(), Ephemeral: true}, p)
 	if err == nil {
@@ -136,15 +137,15 @@ func (s *Session) publishAlone(p event.Payload) {
 	}
 }
 
-// A agentViewer sees what an agent does: it passes questions on to the clients of the
-// session that started it, and knows the answer in the end.
+// An agentViewer watches the session of an agent: it passes questions on to the
+// clients of the session that started the agent, and keeps the answer.
 type agentViewer struct {
 	parent *Session
 	child  event.SessionID
 	done   chan struct{} // closed when the agent is idle
 
 	mu    sync.Mutex
-	old   bool // what is shown now happened before
+	old   bool // true while events are shown that happened before
 	over  bool
 	text  string
 	error string
@@ -175,7 +176,7 @@ func (w *agentViewer) Event(_ event.SessionID, e event.Event) bool {
 	return true
 }
 
-// live tells the witness that what it sees from now on is new.
+// live tells the viewer that the events from now on are new.
 func (w *agentViewer) live() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -197,8 +198,8 @@ func (w *agentViewer) failure() string {
 // ErrAgent means that there is no such agent.
 var ErrAgent = errors.New("there is no such agent")
 
-// Choose lets a custom agent answer in a session from the next turn on: with
-// its prompt, its tools and its model.
+// Choose makes a custom agent answer in a session from the next turn on, with the
+// agent's prompt, tools and model.
 func (as Agents) Choose(ctx context.Context, id event.SessionID, name string) (event.CustomAgent, error) {
 	var chosen event.CustomAgent
 	err := as.host.change(ctx, id, func(tx *txn) error {
@@ -222,7 +223,8 @@ func (as Agents) Choose(ctx context.Context, id event.SessionID, name string) (e
 	return chosen, err
 }
 
-// useAgentModel lets the chosen agent have its own model.
+// useAgentModel switches to the model of the chosen agent, if it has one, and
+// remembers the model before it.
 func (tx *txn) useAgentModel(a *event.CustomAgent) error {
 	if a.Model == "" && a.ReasoningEffort == "" {
 		return nil
@@ -236,7 +238,7 @@ func (tx *txn) useAgentModel(a *event.CustomAgent) error {
 	return tx.record(to)
 }
 
-// Dismiss lets the session answer as it did before an agent was chosen.
+// Dismiss ends the use of the chosen agent: the session answers as it did before.
 func (as Agents) Dismiss(ctx context.Context, id event.SessionID) error {
 	return as.host.change(ctx, id, func(tx *txn) error {
 		if tx.State.Setup.Config.Selected == "" {
@@ -246,7 +248,7 @@ func (as Agents) Dismiss(ctx context.Context, id event.SessionID) error {
 	})
 }
 
-// dropAgent takes back what a chosen agent has brought along.
+// dropAgent undoes what the chosen agent changed in the configuration.
 func (tx *txn) dropAgent() error {
 	to := tx.State.Setup.Config
 	if to.Selected == "" {
@@ -260,7 +262,7 @@ func (tx *txn) dropAgent() error {
 	return tx.setModel(Choice{Model: had.Model, Effort: had.ReasoningEffort})
 }
 
-// SetPrompt gives a custom agent another prompt.
+// SetPrompt replaces the prompt of a custom agent.
 func (as Agents) SetPrompt(ctx context.Context, id event.SessionID, name, prompt string) error {
 	return as.host.change(ctx, id, func(tx *txn) error {
 		to := tx.State.Setup.Config
@@ -281,7 +283,7 @@ func (as Agents) Announce(ctx context.Context, id event.SessionID, d event.Custo
 	})
 }
 
-// applyAgent makes the session of an agent what its description says.
+// applyAgent configures the session of an agent by the agent's description.
 func applyAgent(c *event.SessionConfiguredData, a event.CustomAgent) {
 	c.Instructions = a.Prompt
 	if a.Tools != nil {

@@ -19,11 +19,11 @@ import (
 type request struct {
 	cancel  context.CancelCauseFunc
 	turnID  string
-	parent  string // of the events that are sent meanwhile
+	parent  string // the parent of the events that are sent meanwhile
 	stream  bool
-	message string // id of the answer that is arriving
+	message string // the id of the answer that is arriving
 	asked   *model.Request
-	view    *model.Request // as it was measured
+	view    *model.Request // the request as it was measured
 }
 
 // asking is the activity of asking the model.
@@ -45,7 +45,7 @@ func (a *asking) abort(*txn, bool) error {
 	return nil
 }
 
-// startAsking makes the model request when what led to it is stored.
+// startAsking makes the model request as soon as the transaction is stored.
 func (s *Session) startAsking(tx *txn, turnID string) {
 	ctx, cancel := context.WithCancelCause(s.host.ctx)
 	r := &request{cancel: cancel, turnID: turnID, stream: s.clients.streaming()}
@@ -84,7 +84,7 @@ func (s *Session) buildRequest() (*model.Request, error) {
 	}, nil
 }
 
-// join puts one text below the other, if there are two.
+// join returns two texts as paragraphs of one; either may be empty.
 func join(a, b string) string {
 	if a == "" || b == "" {
 		return a + b
@@ -104,7 +104,8 @@ func (s *Session) tools() *model.Tools {
 	return s.offer.tools
 }
 
-// askUntilAnswered asks until there is an answer, or no hope for one.
+// askUntilAnswered asks the model until it answers, or until another attempt makes no
+// sense.
 func (s *Session) askUntilAnswered(ctx context.Context, r *request, config event.SessionConfiguredData, name string, q *model.Request) {
 	started := time.Now()
 	to, err := s.resolveModel(ctx, config, name)
@@ -144,8 +145,8 @@ func (s *Session) askUntilAnswered(ctx context.Context, r *request, config event
 	}
 }
 
-// rejectsReasoning reports whether a provider does not take back the reasoning
-// that it gave: a key was changed, or it is too old.
+// rejectsReasoning reports whether a provider refuses reasoning that it gave earlier,
+// for example because a key was changed or the reasoning is too old.
 func rejectsReasoning(err error) bool {
 	var failure *model.Error
 	return errors.As(err, &failure) && failure.Kind == model.KindReasoning
@@ -155,7 +156,8 @@ func rejectsReasoning(err error) bool {
 // is ended instead.
 const maxRetryWait = 5 * time.Minute
 
-// retryDelay decides whether another attempt makes sense, and when.
+// retryDelay returns how long to wait before another attempt, and whether another
+// attempt makes sense.
 func (s *Session) retryDelay(ctx context.Context, attempt int, err error) (time.Duration, bool) {
 	var failure *model.Error
 	if ctx.Err() != nil || attempt >= len(s.host.opts.Retries) || !errors.As(err, &failure) || !failure.Temporary() {
@@ -165,9 +167,9 @@ func (s *Session) retryDelay(ctx context.Context, attempt int, err error) (time.
 	return wait, wait <= maxRetryWait
 }
 
-// askOnce makes one request. The pieces of a streamed answer are passed on as
-// they come, under an id of this attempt alone, so that those of a broken one
-// are never mixed with those of the next.
+// askOnce makes one request. The pieces of a streamed answer are passed on under an
+// id of this attempt alone, so that pieces of a broken attempt are never mixed with
+// those of the next.
 func (s *Session) askOnce(ctx context.Context, r *request, to Endpoint, q *model.Request) (*model.Reply, error) {
 	r.message = event.NewID()
 	s.publish(r, event.ModelCallStartData{TurnID: r.turnID, Model: to.Name})
@@ -178,7 +180,7 @@ func (s *Session) askOnce(ctx context.Context, r *request, to Endpoint, q *model
 	return to.Model.Ask(ctx, q, d.on)
 }
 
-// publish sends an event that is not stored.
+// publish sends the clients an event that is not stored.
 func (s *Session) publish(r *request, p event.Payload) {
 	e, err := event.Encode(event.Head{ID: event.NewID(), Time: time.Now(), Parent: r.parent, Ephemeral: true}, p)
 	if err == nil {
@@ -193,14 +195,14 @@ func (s *Session) publishRetry(r *request, to Endpoint, err error, wait time.Dur
 	})
 }
 
-// publishForget tells that the model is asked once more, without what it thought
-// before.
+// publishForget tells clients that the model is asked again without its earlier
+// reasoning.
 func (s *Session) publishForget(r *request, to Endpoint, err error) {
 	s.publishFailure(r, to, err)
 	s.publish(r, event.SessionInfoData{InfoType: "model_retry", Message: to.Name + " does not take its earlier reasoning back; it is asked again without."})
 }
 
-// failureKind is a kind of failure in the protocol's words.
+// failureKind returns the protocol's word for a kind of failure.
 func failureKind(k model.Kind) string {
 	switch k {
 	case model.KindNetwork, model.KindStream, model.KindTimeout:
@@ -230,7 +232,7 @@ type deltas struct {
 	r       *request
 	started bool
 	size    int
-	told    int // how much of the size was told
+	told    int // the size in the last report
 }
 
 // sizeStep is how many bytes arrive between two reports of the size.
@@ -257,8 +259,8 @@ func (d *deltas) on(piece model.Delta) {
 	}
 }
 
-// finishAsking hands the outcome of a request to the session. One that is no longer
-// waited for is dropped.
+// finishAsking records the outcome of a request. The outcome of a request that was
+// stopped is dropped.
 func (s *Session) finishAsking(r *request, reply *model.Reply, from Endpoint, took time.Duration, err error) {
 	s.post(func(tx *txn) error {
 		if tx.s.asking.now != r {
@@ -311,8 +313,8 @@ func (tx *txn) assistantMessage(r *request, reply *model.Reply, name string) eve
 	return m
 }
 
-// toolRequests takes the model's calls as they are, except that each has an id
-// of its own and an object for arguments.
+// toolRequests converts the model's calls. Each gets an id of its own, and arguments
+// that are a JSON object.
 func toolRequests(calls []model.Call) []event.ToolRequest {
 	list := make([]event.ToolRequest, len(calls))
 	seen := make(map[string]bool)
@@ -331,7 +333,7 @@ func toolRequests(calls []model.Call) []event.ToolRequest {
 	return list
 }
 
-// newCallID makes an id that every provider takes: OpenAI allows 40 characters.
+// newCallID returns an id that every provider accepts: OpenAI allows 40 characters.
 func newCallID() string { return "call_" + strings.ReplaceAll(event.NewID(), "-", "") }
 
 // compactObject writes a JSON object the way it is stored, so that a request
@@ -347,7 +349,7 @@ func compactObject(arguments json.RawMessage) (json.RawMessage, bool) {
 	return b.Bytes(), true
 }
 
-// modelError tells people why the model gave no answer.
+// modelError describes to people why the model gave no answer.
 func modelError(err error) event.SessionErrorData {
 	var failure *model.Error
 	if errors.As(err, &failure) {
@@ -356,8 +358,8 @@ func modelError(err error) event.SessionErrorData {
 	return event.SessionErrorData{ErrorType: "model", Message: err.Error()}
 }
 
-// blind reports whether the model does not see images. What the session's client
-// says of it is more than what is known of its name.
+// blind reports whether the model cannot see images. What the session's client says
+// of the model overrides what is known of its name.
 func blind(c event.SessionConfiguredData, to Endpoint) bool {
 	if c.Vision != nil {
 		return !*c.Vision
@@ -365,8 +367,8 @@ func blind(c event.SessionConfiguredData, to Endpoint) bool {
 	return to.Blind
 }
 
-// handleModelError gives the turn up because the model gave no answer, unless a hook has a
-// say in that.
+// handleModelError ends the turn because the model gave no answer, or asks the hooks
+// about the error first.
 func (tx *txn) handleModelError(err error) error {
 	d := modelError(err)
 	if !tx.s.hasHooks() {

@@ -11,7 +11,7 @@ import (
 	"github.com/abide-run/abide/internal/turn"
 )
 
-// startCall makes a begun call when that it begins is stored.
+// startCall runs the tool of a call as soon as the transaction is stored.
 func (s *Session) startCall(tx *txn, c *turn.Call) {
 	ctx, cancel := context.WithCancel(s.host.ctx)
 	id := c.Request.ToolCallID
@@ -34,7 +34,7 @@ func (s *Session) startCall(tx *txn, c *turn.Call) {
 	})
 }
 
-// runTool makes a call. A tool that breaks fails its call, not the runtime.
+// runTool runs a tool. A tool that panics fails its call, not the runtime.
 func (s *Session) runTool(ctx context.Context, t tool.Tool, call tool.Call) (result tool.Result) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -56,8 +56,9 @@ func (s *Session) runTool(ctx context.Context, t tool.Tool, call tool.Call) (res
 	return result
 }
 
-// finishCall hands a result to the session. That of a call that was stopped is
-// dropped: its record is written already, or the next engine finds it begun.
+// finishCall records the result of a call. The result of a call that was stopped is
+// dropped: either its outcome is recorded already, or the next engine recovers the
+// call.
 func (s *Session) finishCall(ctx context.Context, c *turn.Call, result tool.Result) {
 	stopped := ctx.Err() != nil
 	s.post(func(tx *txn) error {
@@ -73,11 +74,11 @@ func (s *Session) finishCall(ctx context.Context, c *turn.Call, result tool.Resu
 	})
 }
 
-// A running call is one that is being made.
+// A running call is a call whose tool runs in this process.
 type running struct {
 	key    string
 	cancel context.CancelFunc
-	done   <-chan struct{} // closed when it is over
+	done   <-chan struct{} // closed when the tool has returned
 }
 
 // calls is the activity of making the model's calls.

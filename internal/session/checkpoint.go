@@ -10,8 +10,8 @@ import (
 	"github.com/abide-run/abide/internal/window/compact"
 )
 
-// checkpointPath is where the summary of an epoch is copied to, for people; empty if
-// the session has no folder.
+// checkpointPath returns the file that the summary of an epoch is copied to, for
+// people; empty if the session has no folder.
 func (s *Session) checkpointPath(number int, summary string) string {
 	if s.host.opts.Folder == nil || s.state.Setup.Config.Infinite.Off() {
 		return ""
@@ -25,8 +25,8 @@ func slug(title string) string {
 	return strings.Join(words, "-")
 }
 
-// writeCheckpoint copies a summary to its file. The log has it: if this fails,
-// nothing is lost.
+// writeCheckpoint copies a summary to its file. The log has the summary, so nothing
+// is lost if this fails.
 func (s *Session) writeCheckpoint(path, summary string) {
 	err := os.MkdirAll(filepath.Dir(path), 0o700)
 	if err == nil {
@@ -40,7 +40,7 @@ func (s *Session) writeCheckpoint(path, summary string) {
 	}
 }
 
-// writeIndex lists the checkpoints of a folder.
+// writeIndex writes a list of the checkpoints in a folder.
 func writeIndex(dir string) error {
 	names, err := filepath.Glob(filepath.Join(dir, "[0-9]*.md"))
 	if err != nil {
@@ -55,13 +55,13 @@ func writeIndex(dir string) error {
 	return replaceFile(filepath.Join(dir, "index.md"), w.String())
 }
 
-// replaceFile writes a file that is there whole or not at all.
+// replaceFile replaces a file as a whole: readers see the old file or the new one.
 func replaceFile(path, text string) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".abide-*")
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name()) // it is gone if all went well
+	defer os.Remove(f.Name()) // the file has another name if all went well
 	_, err = f.WriteString(text)
 	if cerr := f.Close(); err == nil {
 		err = cerr

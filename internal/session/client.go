@@ -14,14 +14,14 @@ import (
 	"github.com/abide-run/abide/internal/turn"
 )
 
-// A Client is somebody who attaches to a session: what it offers, and how it is
-// reached. It is identified by its address.
+// A Client is a program that attaches to a session: what it offers, and how it is
+// reached. Two clients are the same if their addresses in memory are.
 type Client struct {
 	Viewer     Viewer
 	Tools      []event.ExternalTool
-	Permission bool // it can answer permission questions
-	Streaming  bool // it wants answers in pieces
-	Forms      bool // it can put forms to a person
+	Permission bool // true if it can answer permission questions
+	Streaming  bool // true if it wants answers in pieces
+	Forms      bool // true if it can put forms to a person
 	Commands   []event.Command
 	// ExitPlan asks a person whether a plan may be carried out. It is nil if the
 	// client cannot. An error means that there was no answer.
@@ -46,8 +46,8 @@ type Clients struct{ host *Host }
 // ErrClash means that two clients want to carry out the same tool.
 var ErrClash = errors.New("two clients carry out the same tool")
 
-// attach makes a client part of the session. It is shown what happens after the
-// given position, once its view is told to catch up.
+// attach adds a client to the session. Its view shows what happens after the given
+// position, once CatchUp is called.
 func (tx *txn) attach(c *Client, at event.Seq) (*View, error) {
 	s := tx.s
 	if name := s.clients.clash(c); name != "" {
@@ -72,7 +72,8 @@ func (tx *txn) attach(c *Client, at event.Seq) (*View, error) {
 	return a.view, nil
 }
 
-// declare remembers that some client of this session can answer.
+// declare records that some client of this session can answer questions of these
+// kinds.
 func (tx *txn) declare(c *Client) error {
 	d := tx.State.Setup.Declared
 	d.Permission = d.Permission || c.Permission
@@ -142,8 +143,8 @@ func sameJSON(a, b json.RawMessage) bool {
 	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
 }
 
-// Attach makes a client part of a session without anything being recorded but
-// what it can answer: it goes on watching after the given position.
+// Attach adds a client to a session, and records only which questions it can answer.
+// Its view shows what happens after the given position.
 func (h *Host) Attach(ctx context.Context, id event.SessionID, c *Client, at event.Seq) (*View, error) {
 	var view *View
 	err := h.attachClient(ctx, id, c, func(tx *txn) (err error) {
@@ -156,9 +157,9 @@ func (h *Host) Attach(ctx context.Context, id event.SessionID, c *Client, at eve
 	return view, err
 }
 
-// attachClient hands over an intent that attaches a client, if there is one. A client that
-// is told that it failed is not attached; so one that has left meanwhile must be
-// waited for.
+// attachClient carries out an intent that attaches a client, if there is one. It does
+// not stop waiting when ctx is done: a client that is told of a failure must not be
+// attached.
 func (h *Host) attachClient(ctx context.Context, id event.SessionID, c *Client, f func(*txn) error) error {
 	err := h.changeAny(context.WithoutCancel(ctx), id, f)
 	if err != nil && c != nil {
@@ -167,16 +168,16 @@ func (h *Host) attachClient(ctx context.Context, id event.SessionID, c *Client, 
 	return err
 }
 
-// AddInterest remembers that a client looks after a kind of events, until its
-// handle is released or the client leaves.
+// AddInterest remembers that a client looks after events of a kind, until the
+// interest is removed or the client leaves.
 func (cs Clients) AddInterest(id event.SessionID, c *Client, handle string, kind event.Type) {
 	if s := cs.host.peek(id); s != nil {
 		s.clients.change(c, func(a *attachment) { a.interest[handle] = kind })
 	}
 }
 
-// RemoveInterest forgets an interest. A command that waits for those who look after the
-// queue goes the ordinary way if nobody does any more.
+// RemoveInterest removes an interest. If nobody looks after the queue any more, a
+// queued command that waits is carried out in the ordinary way.
 func (cs Clients) RemoveInterest(id event.SessionID, c *Client, handle string) {
 	s := cs.host.peek(id)
 	if s == nil {
@@ -188,8 +189,8 @@ func (cs Clients) RemoveInterest(id event.SessionID, c *Client, handle string) {
 	}
 }
 
-// Abilities is what the clients of a session can do together: whether they can
-// put a form to a person, and the commands that they carry out.
+// Abilities tells what the clients of a session can do together: whether they can put
+// a form to a person, and which commands they carry out.
 func (cs Clients) Abilities(id event.SessionID) (forms bool, commands []event.Command) {
 	if s := cs.host.peek(id); s != nil {
 		return s.clients.abilities()
@@ -203,8 +204,8 @@ func (cs Clients) InUse(id event.SessionID) bool {
 	return s != nil && s.clients.attached()
 }
 
-// Follow shows a viewer what happens after a position, without making it a
-// client. The function returned ends that.
+// Follow shows a viewer what happens after a position, without making it a client.
+// The returned function ends the view.
 func (cs Clients) Follow(ctx context.Context, id event.SessionID, at event.Seq, viewer Viewer) (*View, func(), error) {
 	var view *View
 	var s *Session

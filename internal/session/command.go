@@ -11,13 +11,14 @@ import (
 	"github.com/abide-run/abide/internal/turn"
 )
 
-// splitCommand takes a command apart that a person wrote: "/deploy to production".
+// splitCommand splits a command that a person wrote, such as "/deploy to production",
+// into its name and its arguments.
 func splitCommand(text string) (name, args string) {
 	name, args, _ = strings.Cut(strings.TrimSpace(strings.TrimLeft(strings.TrimSpace(text), "/")), " ")
 	return name, strings.TrimSpace(args)
 }
 
-// clientCommand returns the command of that name that a client carries out.
+// clientCommand returns the command of a name that one of the clients carries out.
 func (s *Session) clientCommand(name string) (event.Command, bool) {
 	_, commands := s.clients.abilities()
 	i := slices.IndexFunc(commands, func(c event.Command) bool { return strings.EqualFold(c.Name, name) })
@@ -30,7 +31,7 @@ func (s *Session) clientCommand(name string) (event.Command, bool) {
 // A Builtin is a command that the runtime carries out itself.
 type Builtin struct {
 	Name, Description string
-	During            bool // also while a turn is running
+	During            bool // true if it can be used while a turn is running
 	run               func(tx *txn, args string) (string, error)
 }
 
@@ -41,7 +42,7 @@ var Builtins = []Builtin{
 	{Name: "usage", Description: "Show what the session has used", During: true, run: (*txn).usageCommand},
 }
 
-func init() { // it lists itself
+func init() { // help lists itself, which a variable's initializer cannot
 	help := Builtin{Name: "help", Description: "List the commands", During: true, run: (*txn).helpCommand}
 	Builtins = slices.Insert(Builtins, 0, help)
 }
@@ -89,8 +90,8 @@ func (tx *txn) usageCommand(string) (string, error) {
 // Commands carries out commands that a person wrote.
 type Commands struct{ host *Host }
 
-// Execute lets the client that has a command carry it out, and waits for it. It
-// returns what the client says went wrong.
+// Execute asks the client that has a command to carry it out, and waits. It returns
+// what the client says went wrong.
 func (cs Commands) Execute(ctx context.Context, id event.SessionID, name, args, key string) (fault string, err error) {
 	d := event.CommandExecuteData{RequestID: event.NewID(), Args: args, Key: key}
 	e, err := cs.host.exchange(ctx, id, func(tx *txn) (string, error) {
@@ -111,8 +112,8 @@ func (cs Commands) Execute(ctx context.Context, id event.SessionID, name, args, 
 	return done.Error, err
 }
 
-// Invoke carries out a command of the runtime, and returns what it says. It
-// reports false if there is none of that name.
+// Invoke carries out a built-in command and returns its output. It reports false if
+// there is no such command.
 func (cs Commands) Invoke(ctx context.Context, id event.SessionID, name, args string) (text string, found bool, err error) {
 	err = cs.host.changeAny(ctx, id, func(tx *txn) (err error) {
 		if err = tx.exists(); err != nil {
@@ -127,8 +128,8 @@ func (cs Commands) Invoke(ctx context.Context, id event.SessionID, name, args st
 	return text, found, err
 }
 
-// Finish tells what became of a command that a client was asked to carry
-// out, and reports whether this answer won.
+// Finish records the outcome of a command that a client was asked to carry out, and
+// reports whether this answer was the first.
 func (cs Commands) Finish(ctx context.Context, id event.SessionID, requestID, key, fault string) (won bool, err error) {
 	err = cs.host.change(ctx, id, func(tx *txn) error {
 		record, ok := tx.State.CarryOut(event.CommandExecute, requestID, key, turn.Carried{Error: fault})
@@ -138,15 +139,15 @@ func (cs Commands) Finish(ctx context.Context, id event.SessionID, requestID, ke
 	return won, err
 }
 
-// A Queued command is what became of one that those who look after the queue were
-// asked about.
+// Queued is the answer of a client that looks after the queue to a queued command.
 type Queued struct {
 	Handled bool
-	Stop    bool // the queue is to rest until something new comes
+	Stop    bool // true if the queue is to rest until a new input comes
 }
 
-// FinishQueued tells what became of a command from the queue, and reports
-// whether this answer won. One that was not handled goes the ordinary way.
+// FinishQueued records the answer to a queued command, and reports whether this
+// answer was the first. A command that was not handled is carried out in the ordinary
+// way.
 func (cs Commands) FinishQueued(ctx context.Context, id event.SessionID, requestID, key string, q Queued) (won bool, err error) {
 	err = cs.host.change(ctx, id, func(tx *txn) error {
 		was := tx.State.Exchanges.Find(requestID)
@@ -164,8 +165,8 @@ func (cs Commands) FinishQueued(ctx context.Context, id event.SessionID, request
 	return won, err
 }
 
-// startCommand begins with a command from the queue: those who said that they look
-// after the queue are asked first.
+// startCommand begins a command from the queue. Clients that look after the queue are
+// asked first.
 func (tx *txn) startCommand(step turn.Command) error {
 	if tx.s.clients.interested(event.CommandQueued) {
 		return tx.record(event.CommandQueuedData{RequestID: event.NewID(), Command: step.Input.Prompt, InputID: step.Input.InputID})
@@ -173,8 +174,8 @@ func (tx *txn) startCommand(step turn.Command) error {
 	return tx.runCommand(step.Input.Prompt, step.Input.InputID)
 }
 
-// runCommand carries out a command from the queue: by the client that has it, or by
-// the runtime.
+// runCommand carries out a command from the queue: by the client that has it, or as a
+// built-in command.
 func (tx *txn) runCommand(text, inputID string) error {
 	name, args := splitCommand(text)
 	if c, ok := tx.s.clientCommand(name); ok {
@@ -196,7 +197,7 @@ func (tx *txn) runCommand(text, inputID string) error {
 	return tx.record(event.SessionInfoData{InfoType: "command", Message: said})
 }
 
-// asCommand makes a command of a message that names one of a client's.
+// asCommand turns a message that names a client's command into that command.
 func (tx *txn) asCommand(in event.InputAcceptedData) event.InputAcceptedData {
 	if !strings.HasPrefix(in.Prompt, "/") || len(in.Attachments) > 0 {
 		return in
@@ -209,8 +210,8 @@ func (tx *txn) asCommand(in event.InputAcceptedData) event.InputAcceptedData {
 	return in
 }
 
-// releaseQueuedCommand lets a command go the ordinary way that waits for somebody who has
-// left.
+// releaseQueuedCommand carries out a queued command in the ordinary way if the client
+// that was asked about it has left.
 func (tx *txn) releaseQueuedCommand() error {
 	o := tx.State.Exchanges.Queued()
 	if o == nil || o.Asked.Type != event.CommandQueued || tx.s.clients.interested(event.CommandQueued) {

@@ -15,16 +15,16 @@ import (
 	"github.com/abide-run/abide/internal/window/compact"
 )
 
-// A compaction is one that is under way in this process.
+// A compaction is a compaction that is under way in this process.
 type compaction struct {
 	start  event.CompactionStartData
 	in     compact.Input
 	job    *compact.Job
 	items  []transcript.Item
-	seen   int // messages of the view that it began with
+	seen   int // number of messages in the request that it began with
 	began  time.Time
 	config event.SessionConfiguredData
-	model  string // that summarises
+	model  string // the model that summarises
 	inputs []string
 	cancel context.CancelCauseFunc
 	done   chan event.CompactionCompleteData // buffered; nil if nobody waits
@@ -51,19 +51,19 @@ func (a *compacting) stop(cause error) {
 	}
 }
 
-// abort gives up a compaction that the turn waits for. One that goes on beside the
-// turn is of use without it.
+// abort stops a compaction that the turn waits for. A compaction that runs beside the
+// turn goes on, because its result is of use without the turn.
 func (a *compacting) abort(tx *txn, _ bool) error {
 	_, err := tx.cancelCompaction(event.CauseAborted, errAborted, (*turn.Compaction).Waited)
 	return err
 }
 
-// An occasion is why and how a session is compacted.
+// An occasion says why and how a session is compacted.
 type occasion struct {
 	trigger, point string
 	must           bool
 	retain         int
-	limit          int // tokens that a request may have then
+	limit          int // number of tokens that a request may have afterwards
 	instructions   string
 	done           chan event.CompactionCompleteData
 }
@@ -78,7 +78,7 @@ var (
 	errEnded      = errors.New("the runtime ended meanwhile")
 )
 
-// compactFor compacts because of the size of the next request.
+// compactFor begins a compaction because the next request would be too large.
 func (tx *txn) compactFor(step turn.Compact) error {
 	g := tx.s.currentGauge()
 	o := occasion{
@@ -91,8 +91,7 @@ func (tx *txn) compactFor(step turn.Compact) error {
 	return tx.compact(o)
 }
 
-// compact begins a compaction. If there is nothing to ask a model for, it ends at
-// once.
+// compact begins a compaction. It ends at once if no model has to be asked.
 func (tx *txn) compact(o occasion) error {
 	c, err := tx.s.planCompaction(tx, o)
 	if err != nil {
@@ -108,7 +107,7 @@ func (tx *txn) compact(o occasion) error {
 	return nil
 }
 
-// planCompaction settles what a compaction is about.
+// planCompaction collects what a compaction works on.
 func (s *Session) planCompaction(tx *txn, o occasion) (*compaction, error) {
 	q, err := s.buildRequest()
 	if err != nil {
@@ -134,7 +133,7 @@ func (s *Session) planCompaction(tx *txn, o occasion) (*compaction, error) {
 		},
 	}
 	if base, ok := s.state.History.Epoch(); ok {
-		c.start.Through = base.From - 1 // if there is only the head
+		c.start.Through = base.From - 1 // nothing but the head is shown
 	}
 	if len(items) > 0 {
 		c.start.Through = items[len(items)-1].At
@@ -157,8 +156,8 @@ func (s *Session) planCompaction(tx *txn, o occasion) (*compaction, error) {
 	return c, nil
 }
 
-// withoutOpenCalls leaves out the answer whose calls are being made, with all that came
-// after it: what they give is not known yet.
+// withoutOpenCalls leaves out the answer whose calls are under way, and everything
+// after it, because the results of the calls are not known yet.
 func (s *Session) withoutOpenCalls(items []transcript.Item, view []*model.Message) ([]transcript.Item, []*model.Message) {
 	if s.state.Turn == nil || s.state.Turn.Phase != turn.Calling {
 		return items, view
@@ -171,8 +170,8 @@ func (s *Session) withoutOpenCalls(items []transcript.Item, view []*model.Messag
 	return items, view
 }
 
-// startCompacting lets the compaction go on beside the session, when that it began is
-// stored.
+// startCompacting runs the compaction beside the session as soon as the transaction
+// is stored.
 func (s *Session) startCompacting(tx *txn, c *compaction) {
 	ctx, cancel := context.WithCancelCause(s.host.ctx)
 	c.cancel = cancel
@@ -197,7 +196,7 @@ func (s *Session) startCompacting(tx *txn, c *compaction) {
 	})
 }
 
-// summarise asks until the job has a result.
+// summarise asks the model until the compaction has a result.
 func (s *Session) summarise(ctx context.Context, c *compaction) {
 	to, err := s.resolveModel(ctx, c.config, c.model)
 	headers := s.headers(ctx, c.inputs, c.config, c.model)
@@ -219,7 +218,8 @@ func (s *Session) summarise(ctx context.Context, c *compaction) {
 	}
 }
 
-// askSummary makes one request, and makes it again while there is hope.
+// askSummary makes one request for a summary, and repeats it while another attempt
+// makes sense.
 func (s *Session) askSummary(ctx context.Context, to Endpoint, q *model.Request, most time.Duration) (*model.Reply, error) {
 	if most <= 0 {
 		most = defaultSummaryTime
@@ -243,7 +243,7 @@ func (s *Session) askSummary(ctx context.Context, to Endpoint, q *model.Request,
 	}
 }
 
-// recordCompaction records what became of a compaction.
+// recordCompaction records the outcome of a compaction.
 func (tx *txn) recordCompaction(c *compaction) error {
 	r := c.job.Result()
 	if r.Outcome == compact.Done && (tx.State.Context.Compaction == nil || tx.State.Context.Compaction.Stale || tx.State.EpochID() != c.start.BaseEpochID) {
@@ -267,7 +267,7 @@ func (tx *txn) recordCompaction(c *compaction) error {
 	return tx.openEpoch(c, r, d)
 }
 
-// complete is what every end of a compaction tells.
+// complete returns the fields that the end of every compaction has.
 func (c *compaction) complete(now time.Time) event.CompactionCompleteData {
 	return event.CompactionCompleteData{
 		CompactionID: c.start.CompactionID, Trigger: c.start.Trigger, TokenLimit: c.start.TokenLimit, Must: c.start.Must,
@@ -276,7 +276,7 @@ func (c *compaction) complete(now time.Time) event.CompactionCompleteData {
 	}
 }
 
-// openEpoch records the new epoch, what people are told of it, and the end of the
+// openEpoch records the new epoch, the messages that describe it, and the end of the
 // compaction.
 func (tx *txn) openEpoch(c *compaction, r *compact.Result, d event.CompactionCompleteData) error {
 	head, err := json.Marshal(r.Head)
@@ -321,11 +321,11 @@ func (tx *txn) openEpoch(c *compaction, r *compact.Result, d event.CompactionCom
 	return tx.finishCompaction(c, d)
 }
 
-// refreshPrompt reads the instructions anew, in the middle of a turn: the model may have
-// forgotten what it saw of them.
+// refreshPrompt reads the instructions again in the middle of a turn, because the
+// summary may lack them.
 func (tx *txn) refreshPrompt() error {
 	if tx.State.Turn == nil {
-		return nil // the next turn begins with that
+		return nil // the next turn begins with reading them
 	}
 	if err := tx.recordInstructions(); err != nil {
 		return err
@@ -337,7 +337,7 @@ func (tx *txn) refreshPrompt() error {
 	return tx.record(event.SystemMessageData{Role: "system", Content: prompt, InteractionID: tx.State.Turn.InteractionID, Context: tx.State.Prompt.Context})
 }
 
-// endCompaction ends a compaction that comes to nothing for no fault of its own.
+// endCompaction records that a compaction failed for a reason outside of it.
 func (tx *txn) endCompaction(c *compaction, cause string, err error) error {
 	d := c.complete(tx.now)
 	d.Outcome, d.Cause, d.Error, d.EpochID = event.OutcomeFailed, cause, err.Error(), tx.State.EpochID()
@@ -351,8 +351,8 @@ func (tx *txn) finishCompaction(c *compaction, d event.CompactionCompleteData) e
 	return tx.record(d)
 }
 
-// cancelCompaction gives up the compaction under way, if the filter is for it. It
-// reports whether there was one.
+// cancelCompaction stops the compaction under way if the filter accepts it. It
+// reports whether it did.
 func (tx *txn) cancelCompaction(cause string, err error, filter func(*turn.Compaction) bool) (bool, error) {
 	c := tx.s.compacting.now
 	if c == nil || tx.State.Context.Compaction == nil || !filter(tx.State.Context.Compaction) {
@@ -363,15 +363,15 @@ func (tx *txn) cancelCompaction(cause string, err error, filter func(*turn.Compa
 	return true, tx.endCompaction(c, cause, err)
 }
 
-// endInterruptedCompaction records that a compaction was under way when the last runtime
-// ended. Nothing has changed by it.
+// endInterruptedCompaction records that a compaction was under way when the last
+// runtime ended. The context is unchanged.
 func (tx *txn) endInterruptedCompaction() error {
 	c := &compaction{start: tx.State.Context.Compaction.CompactionStartData, began: tx.now}
 	return tx.endCompaction(c, event.CauseInterrupted, errEnded)
 }
 
-// compactAfterRefusal compacts because a provider found a request too large. It reports false
-// if that was tried often enough.
+// compactAfterRefusal begins a compaction because a provider refused a request as too
+// large. It reports false if that was tried often enough.
 func (tx *txn) compactAfterRefusal(r *request, err error) (bool, error) {
 	var failure *model.Error
 	if r.view == nil || !errors.As(err, &failure) || failure.Kind != model.KindOverflow || tx.State.Context.Spent() {

@@ -9,8 +9,8 @@ import (
 	"github.com/abide-run/abide/internal/window/compact"
 )
 
-// compactHooks are the clients that have a say in a compaction. What they say is
-// not recorded: a compaction that was interrupted is begun anew, if at all.
+// compactHooks are the clients whose hooks are asked about a compaction. Their
+// answers are not recorded: a compaction that was interrupted begins anew, if at all.
 type compactHooks struct {
 	s       *Session
 	c       *compaction
@@ -24,7 +24,7 @@ func (s *Session) compactHooks(c *compaction) compactHooks {
 	return compactHooks{s, c, s.clients.withHooks()}
 }
 
-// compactInput is what a hook is told of a compaction.
+// compactInput is what a hook is told about a compaction.
 type compactInput struct {
 	SessionID    event.SessionID `json:"sessionId"`
 	Cwd          string          `json:"cwd"`
@@ -37,7 +37,7 @@ type compactInput struct {
 	Summary      string          `json:"summaryContent,omitempty"`
 }
 
-// compactOutput is what a hook can say before a compaction.
+// compactOutput is what a hook can answer before a compaction.
 type compactOutput struct {
 	Instructions string `json:"customInstructions"`
 	Block        bool   `json:"block"`
@@ -51,7 +51,7 @@ func (h compactHooks) input() compactInput {
 	}
 }
 
-// ask puts a hook to the clients. One that nobody answers counts as absent.
+// ask asks the clients' hooks. A hook that nobody answers counts as absent.
 func (h compactHooks) ask(ctx context.Context, kind string, in compactInput) (said compactOutput) {
 	ctx, cancel := context.WithTimeout(ctx, hookTime)
 	defer cancel()
@@ -61,13 +61,13 @@ func (h compactHooks) ask(ctx context.Context, kind string, in compactInput) (sa
 	}
 	output, err := h.s.askHookClients(ctx, kind, input, h.clients)
 	if err == nil && output != nil {
-		_ = json.Unmarshal(output, &said) // what cannot be read says nothing
+		_ = json.Unmarshal(output, &said) // an output that cannot be decoded changes nothing
 	}
 	return said
 }
 
-// before asks whether there is something to mind. A compaction without which the
-// next request does not fit cannot be blocked.
+// before asks the hooks for instructions before a compaction. A hook cannot block a
+// compaction without which the next request does not fit.
 func (h compactHooks) before(ctx context.Context) {
 	if len(h.clients) == 0 {
 		return
@@ -86,7 +86,7 @@ func (h compactHooks) before(ctx context.Context) {
 	}
 }
 
-// after tells what came of it.
+// after tells the hooks the outcome.
 func (h compactHooks) after(ctx context.Context) {
 	if len(h.clients) == 0 || ctx.Err() != nil {
 		return

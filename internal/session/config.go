@@ -13,7 +13,7 @@ import (
 // Settings reads and changes what sessions are configured with.
 type Settings struct{ host *Host }
 
-// SetMode says in which mode the agent of a session works.
+// SetMode changes the mode in which a session's agent works.
 func (set Settings) SetMode(ctx context.Context, id event.SessionID, mode string) error {
 	return set.host.change(ctx, id, func(tx *txn) error {
 		if was := tx.State.Mode(); was != mode {
@@ -46,8 +46,9 @@ func (h *Host) Configure(ctx context.Context, id event.SessionID, f func(*event.
 	})
 }
 
-// AddProviders adds to the providers and models that a session has. The secrets
-// are those of all that it has then; add makes them of those it had.
+// AddProviders adds providers and models to a session. The function add changes the
+// configuration, and returns the keys of all providers, given the keys that there
+// were.
 func (set Settings) AddProviders(ctx context.Context, id event.SessionID, add func(config *event.SessionConfiguredData, secret []byte) ([]byte, error)) error {
 	return set.host.change(ctx, id, func(tx *txn) error {
 		had, err := tx.usableKeys()
@@ -66,8 +67,8 @@ func (set Settings) AddProviders(ctx context.Context, id event.SessionID, add fu
 	})
 }
 
-// Provider returns the provider of one of a session's models, or of the one it
-// uses, and its secrets.
+// Provider returns the provider of a session's model, and its keys. An empty name is
+// the model in use.
 func (set Settings) Provider(ctx context.Context, id event.SessionID, name string) (json.RawMessage, []byte, error) {
 	var as choice
 	err := set.host.inspect(ctx, id, func(tx *txn) error {
@@ -81,8 +82,8 @@ func (set Settings) Provider(ctx context.Context, id event.SessionID, name strin
 	return as.config.Provider, as.secret, err
 }
 
-// OfferedTools returns the tools that the model of a session is told of; without a
-// session, those of the runtime.
+// OfferedTools returns the tools that a session offers to its model. Without a
+// session, they are the tools of the runtime.
 func (set Settings) OfferedTools(ctx context.Context, id event.SessionID) ([]model.Tool, error) {
 	if id == "" {
 		return set.host.opts.Tools.Offer(turn.New(id)), nil
@@ -101,8 +102,8 @@ func (set Settings) Bare(id event.SessionID) bool {
 	return s != nil && s.bare.Load()
 }
 
-// Endpoint returns the model of a session, or another one that is reached the same
-// way.
+// Endpoint resolves a model as a session's own requests do: with the same provider,
+// keys and clients.
 func (set Settings) Endpoint(ctx context.Context, id event.SessionID, config event.SessionConfiguredData, name string) (Endpoint, error) {
 	s := set.host.peek(id)
 	if s == nil {
@@ -117,8 +118,8 @@ func (set Settings) Environment(ctx context.Context, id event.SessionID) ([]stri
 	return set.host.get(id).environment(ctx)
 }
 
-// environment returns the session's environment; nil if it has none of its own. It
-// is read once. A client that brings another one while it is read has the last word.
+// environment returns the session's environment; nil if it has none of its own. It is
+// read from the store once. If a client replaces it meanwhile, the client's is kept.
 func (s *Session) environment(ctx context.Context) (env []string, err error) {
 	if known := s.secrets.env.Load(); known != nil {
 		return *known, nil
@@ -133,10 +134,10 @@ func (s *Session) environment(ctx context.Context) (env []string, err error) {
 	return env, err
 }
 
-// A Choice is a model, and what is known of it better than by its name.
+// A Choice is a model, with what a client knows about it.
 type Choice struct {
 	Model, Effort string
-	Vision        *bool // whether it sees images
+	Vision        *bool // whether the model sees images
 	Window        int   // how many tokens fit into a request and its reply
 }
 

@@ -18,11 +18,11 @@ type Context struct{ host *Host }
 // A Squeeze says how a session is compacted by hand.
 type Squeeze struct {
 	Instructions string
-	Limit        int // tokens that a request may have then; what the model takes if zero
+	Limit        int // number of tokens that a request may have afterwards; the model's limit if zero
 }
 
-// Compact compacts a session whether or not it is due, and returns what came of
-// it. It goes on if nobody waits any more.
+// Compact compacts a session by hand and returns the outcome. The compaction goes on
+// if ctx is done first.
 func (cx Context) Compact(ctx context.Context, id event.SessionID, how Squeeze) (event.CompactionCompleteData, error) {
 	done := make(chan event.CompactionCompleteData, 1)
 	err := cx.host.changeAny(ctx, id, func(tx *txn) error {
@@ -55,8 +55,8 @@ func (cx Context) Compact(ctx context.Context, id event.SessionID, how Squeeze) 
 	}
 }
 
-// endOrphanedCompaction ends a compaction that nobody works on any more. In a process that is
-// only here for a moment, nobody did so when it began.
+// endOrphanedCompaction ends a compaction that the log says is under way and this
+// process does not run.
 func (tx *txn) endOrphanedCompaction() error {
 	if err := tx.exists(); err != nil || tx.State.Context.Compaction == nil || tx.s.compacting.busy() {
 		return err
@@ -64,8 +64,8 @@ func (tx *txn) endOrphanedCompaction() error {
 	return tx.endInterruptedCompaction()
 }
 
-// CancelCompaction gives up the compaction under way, if it was asked for by hand
-// or not, as the caller says. It reports whether there was one.
+// CancelCompaction stops the compaction under way, either one that was asked for by
+// hand or one that was not. It reports whether it did.
 func (cx Context) CancelCompaction(ctx context.Context, id event.SessionID, manual bool) (cancelled bool, err error) {
 	err = cx.host.changeAny(ctx, id, func(tx *txn) (err error) {
 		if err = tx.exists(); err != nil {
@@ -79,7 +79,7 @@ func (cx Context) CancelCompaction(ctx context.Context, id event.SessionID, manu
 	return cancelled, err
 }
 
-// Handoff summarises a session for whoever takes over. Nothing is changed by it.
+// Handoff returns a summary of a session for whoever takes over. It changes nothing.
 func (cx Context) Handoff(ctx context.Context, id event.SessionID) (string, error) {
 	var c *compaction
 	err := cx.host.inspectAny(ctx, id, func(tx *txn) (err error) {
@@ -108,8 +108,8 @@ var ErrNoEpoch = errors.New("the session was not compacted: there is nothing to 
 // ErrBusy means that a turn is under way.
 var ErrBusy = errors.New("a turn is under way: wait for its end, or stop it")
 
-// Uncompact returns to what the model saw before the last compaction, and what was
-// said since. Done twice, it is undone.
+// Uncompact opens an epoch that shows the model what it saw before the last
+// compaction, and what was said since. Uncompacting twice restores the compaction.
 func (cx Context) Uncompact(ctx context.Context, id event.SessionID) (event.ContextEpochData, error) {
 	var opened event.ContextEpochData
 	err := cx.host.changeAny(ctx, id, func(tx *txn) error {
@@ -136,8 +136,9 @@ func (cx Context) Uncompact(ctx context.Context, id event.SessionID) (event.Cont
 	return opened, err
 }
 
-// epochBefore finds the epoch before another one in the log, and how full the window was
-// at its end. Before the first one, all is shown.
+// epochBefore returns the epoch that another one is based on, and the number of
+// tokens before the compaction. Before the first epoch, the whole conversation is
+// shown.
 func (h *Host) epochBefore(ctx context.Context, id event.SessionID, is event.ContextEpochData) (base event.ContextEpochData, tokens int, err error) {
 	found := is.BaseEpochID == ""
 	for e, err := range h.store.Read(ctx, id, 0) {
@@ -161,10 +162,11 @@ func (h *Host) epochBefore(ctx context.Context, id event.SessionID, is event.Con
 	return base, tokens, nil
 }
 
-// reminder tells the model what goes on, from the log and not from prose.
+// reminder describes the open work of the session to the model. It is built from the
+// log, not from the summary.
 func (s *Session) reminder() string {
 	st := s.openTodos()
-	if s.state.EpochID() != "" { // else the model has read it
+	if s.state.EpochID() != "" { // before the first epoch the model sees all this in the conversation
 		if mode := s.state.Mode(); mode != event.ModeInteractive {
 			st.Mode = mode
 		}
@@ -178,7 +180,7 @@ func (s *Session) reminder() string {
 	return st.Reminder()
 }
 
-// planFile is where the session's plan is written down; empty if there is none.
+// planFile returns the file with the session's plan; empty if there is none.
 func (s *Session) planFile() string {
 	if s.host.opts.Folder == nil {
 		return ""
@@ -190,7 +192,7 @@ func (s *Session) planFile() string {
 	return path
 }
 
-// openTodos is the model's own list of what it has yet to do.
+// openTodos returns the open items of the list that the model keeps.
 func (s *Session) openTodos() (st compact.State) {
 	for _, t := range s.state.OpenTodos() {
 		st.Tasks = append(st.Tasks, compact.Task{ID: t.ID, Status: t.Status, Subject: t.Subject})

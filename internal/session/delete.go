@@ -16,8 +16,9 @@ type Deletion struct {
 	Agents  []event.SessionID `json:"agents,omitempty"`
 }
 
-// Deletions remembers deletions until nothing is left of their sessions. A session is
-// more than what the store has of it, and an engine can be killed in between.
+// Deletions remembers deletions until everything of their sessions is removed. A
+// session has files outside of the store, and an engine can be killed between the
+// two.
 type Deletions interface {
 	// Begin writes a deletion down. It is on the disk when Begin returns.
 	Begin(Deletion) error
@@ -52,15 +53,15 @@ func (h *Host) Delete(ctx context.Context, id event.SessionID) error {
 		h.notifyWatchers(Notice{Deleted, eventlog.Session{ID: id}})
 		h.finishDeletion(d)
 	case errors.Is(err, ErrNotFound):
-		if left := h.removeRest(id); left != nil { // of an earlier attempt
+		if left := h.removeRest(id); left != nil { // an earlier attempt may have left something
 			h.log.Warn("what is left of a deleted session could not be removed", "session", id, "err", left)
 		}
 	}
 	return err
 }
 
-// deleteStored deletes a session from the store, after the deletion was written down.
-// Whoever asked for it may leave meanwhile: what was begun is carried out.
+// deleteStored writes the deletion down and deletes the session from the store. It is
+// carried out even if the caller leaves meanwhile.
 func (h *Host) deleteStored(id event.SessionID) (Deletion, error) {
 	ctx := context.WithoutCancel(h.ctx)
 	d := Deletion{Session: id, Agents: h.agentsOf(ctx, id)}
@@ -77,13 +78,13 @@ func (h *Host) deleteStored(id event.SessionID) (Deletion, error) {
 	case exists == nil:
 		h.endDeletion(id)
 	case errors.Is(exists, ErrNotFound) && !errors.Is(err, ErrNotFound):
-		return d, nil // it was deleted, whatever went wrong then
+		return d, nil // the session is deleted, although the store reported an error
 	}
 	return d, err
 }
 
-// resetAfterDeletion makes a session that is no more look like one that never was, also for what
-// is done next in the same transaction.
+// resetAfterDeletion makes the session in memory look like one that never existed,
+// also for the intents that follow in the same transaction.
 func (tx *txn) resetAfterDeletion() {
 	tx.s.clients.removeAll()
 	tx.s.feed.reached(eventlog.End{})
@@ -112,9 +113,8 @@ func (h *Host) finishDeletion(d Deletion) {
 	h.endDeletion(d.Session)
 }
 
-// removeRest removes what a session that is not in the store has outside of it. It is
-// done in the session's own goroutine: a new one of the same name must keep what is
-// its own.
+// removeRest removes the files of a session that is not in the store. It runs in the
+// session's own goroutine, so that the files of a new session with the same id stay.
 func (h *Host) removeRest(id event.SessionID) error {
 	if h.opts.Forget == nil {
 		return nil
@@ -136,8 +136,8 @@ func (h *Host) endDeletion(id event.SessionID) {
 	}
 }
 
-// interruptedDeletions returns what an engine before this one has begun and not
-// finished. A session that is in the store was not deleted, and stays.
+// interruptedDeletions returns the deletions that an earlier engine began and did not
+// finish. A session that is still in the store was not deleted, and stays.
 func (h *Host) interruptedDeletions(ctx context.Context) (gone []Deletion) {
 	if h.opts.Deletions == nil {
 		return nil
@@ -159,8 +159,8 @@ func (h *Host) interruptedDeletions(ctx context.Context) (gone []Deletion) {
 	return gone
 }
 
-// agentsOf lists the sessions of the agents that a session has ever started, as far as
-// its log can be read. Those that a fork's shared events tell of are the parent's.
+// agentsOf lists the sessions of all agents that a session has started, as far as its
+// log can be read. The agents in the events that a fork shares belong to its parent.
 func (h *Host) agentsOf(ctx context.Context, id event.SessionID) (agents []event.SessionID) {
 	if !h.opts.Tools.StartAgents() {
 		return nil
@@ -172,7 +172,7 @@ func (h *Host) agentsOf(ctx context.Context, id event.SessionID) (agents []event
 	calls := map[string]bool{}
 	for e, err := range h.store.Read(ctx, id, index.Shared) {
 		if err != nil {
-			break // what is damaged tells nothing
+			break // events after the damage cannot be read
 		}
 		switch e.Type {
 		case event.ToolStart:

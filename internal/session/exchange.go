@@ -12,9 +12,10 @@ import (
 // ErrNobody means that no client of the session can do what is asked.
 var ErrNobody = errors.New("no client of this session can do that")
 
-// exchange asks clients something and waits until it is answered. What open
-// records may have been recorded before, by a request whose reply was lost. If
-// ctx is done first, what drop returns is recorded: the caller has left for good.
+// exchange asks the clients of a session something and waits for the answer. The
+// function open records the question, or finds the one that an earlier request with a
+// lost reply recorded. If ctx is done first, the events that drop returns are
+// recorded.
 func (h *Host) exchange(ctx context.Context, id event.SessionID, open func(*txn) (string, error), drop func(*turn.State, string) []event.Payload) (event.Event, error) {
 	var requestID string
 	done := make(chan event.Event, 1)
@@ -55,8 +56,8 @@ func (h *Host) exchange(ctx context.Context, id event.SessionID, open func(*txn)
 	return event.Event{}, context.Cause(ctx)
 }
 
-// finishExchanges tells those who wait how what they asked ended. If it is not known
-// any more, neither will it ever be.
+// finishExchanges gives the answers to those who wait for them. The channel is closed
+// if the session does not know the question any more.
 func (s *Session) finishExchanges() {
 	for done, requestID := range s.waiting {
 		e, ended := s.state.Exchanges.Closed(requestID)

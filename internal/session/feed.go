@@ -21,7 +21,7 @@ type feed struct {
 	session *Session
 
 	mu    sync.Mutex
-	end   eventlog.End // of what was passed on
+	end   eventlog.End // the end of what was passed on
 	views []*View
 }
 
@@ -31,12 +31,12 @@ type View struct {
 	viewer Viewer
 
 	// Guarded by feed.mu.
-	at      eventlog.End // after the last stored event that was shown or passed over
-	unsure  bool         // at is a position without its link
-	live    bool         // gets events as they happen
-	reading bool         // somebody is catching up
+	at      eventlog.End // the end after the last stored event that was shown or skipped
+	unsure  bool         // true if only the position of at is known
+	live    bool         // true while the view gets events as they happen
+	reading bool         // true while somebody is in CatchUp
 	closed  bool
-	pieces  bool // shows answers in pieces, too
+	pieces  bool // true if the view shows answers in pieces
 }
 
 // open adds a view that is to be shown what comes after the given position. It
@@ -87,7 +87,7 @@ func (f *feed) watched() bool {
 	return len(f.views) > 0
 }
 
-// reached tells the feed how long the log is.
+// reached sets the end of the log.
 func (f *feed) reached(end eventlog.End) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -195,8 +195,8 @@ func (v *View) readOn(ctx context.Context) (more bool, err error) {
 	return true, nil
 }
 
-// caughtUp shows an event that was read, and moves on. It reports false if
-// reading is to stop.
+// caughtUp shows an event that was read from the log, and moves the view on. It
+// reports false if reading is to stop.
 func (v *View) caughtUp(e event.Event, at eventlog.End) bool {
 	v.feed.mu.Lock()
 	defer v.feed.mu.Unlock()

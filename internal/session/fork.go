@@ -15,8 +15,8 @@ import (
 // ErrPosition means that a session has no such event.
 var ErrPosition = errors.New("no such event in this session")
 
-// Fork makes a new session that shares the events of another up to a position;
-// zero is the end. An unfinished turn is not taken along.
+// Fork makes a new session that shares the events of another one up to a position;
+// zero is the end. An unfinished turn is interrupted in the fork.
 func (h *Host) Fork(ctx context.Context, child, parent event.SessionID, at event.Seq, name string) (event.SessionID, error) {
 	if child == "" {
 		child = event.SessionID(event.NewID())
@@ -42,7 +42,7 @@ func (h *Host) Fork(ctx context.Context, child, parent event.SessionID, at event
 	return child, h.fork(ctx, state, parent, end, name)
 }
 
-// fork records the first events of a fork's own.
+// fork records the first events that the fork does not share.
 func (h *Host) fork(ctx context.Context, state *turn.State, parent event.SessionID, end eventlog.End, name string) error {
 	s := newSession(h, state.ID)
 	tx := &txn{s: s, State: state, now: time.Now()}

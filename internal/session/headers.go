@@ -10,18 +10,17 @@ import (
 	"github.com/abide-run/abide/internal/event"
 )
 
-// secretHeaders names the headers that inputs came with, as JSON, by the ids of
-// the inputs. What stands under headersFor says which endpoint the headers of each
-// input are for, by the ids of the inputs as well.
+// secretHeaders names the headers of inputs in the store: a JSON object by the ids of
+// the inputs. Its member headersFor says for which endpoint the headers of each input
+// are.
 const (
 	secretHeaders = "headers"
 	headersFor    = boundTo
 )
 
-// keepHeaders keeps the headers that an input comes with for the model requests of
-// its turn. They may be secret, so they are kept beside the log, and only the
-// provider that the session has now is sent them. Those of inputs that are done
-// with are let go.
+// keepHeaders keeps the headers of an input for the model requests of its turn. They
+// may be secret, so they are kept beside the log, and only the provider that the
+// session has now gets them. The headers of inputs that are done are removed.
 func (tx *txn) keepHeaders(inputID string, headers map[string]string) error {
 	kept, err := tx.headers()
 	if err != nil {
@@ -49,7 +48,7 @@ func (tx *txn) keepHeaders(inputID string, headers map[string]string) error {
 	return err
 }
 
-// headers returns the headers of all inputs, as the transaction leaves them so far.
+// headers returns the headers of all inputs, with the changes of this transaction.
 func (tx *txn) headers() (map[string]map[string]string, error) {
 	if pending := tx.pendingSecret(secretHeaders); pending != nil {
 		return parseHeaders(pending)
@@ -73,14 +72,14 @@ func parseHeaders(b []byte) (map[string]map[string]string, error) {
 	return kept, json.Unmarshal(b, &kept)
 }
 
-// providerOf says at which endpoint a model of the session is.
+// providerOf returns the endpoint of one of the session's models.
 func providerOf(config event.SessionConfiguredData, name string) (string, error) {
 	as, err := chooseModel(config, name, nil)
 	return endpointOf(as.config.Provider), err
 }
 
-// headers are what the inputs of a turn want sent along with its requests to a
-// model. What came for another endpoint is left out.
+// headers returns the headers that the inputs of a turn want in requests to a model.
+// Headers for another endpoint are left out.
 func (s *Session) headers(ctx context.Context, inputs []string, config event.SessionConfiguredData, name string) map[string]string {
 	if len(inputs) == 0 {
 		return nil

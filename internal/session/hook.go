@@ -13,19 +13,19 @@ import (
 	"github.com/abide-run/abide/internal/turn"
 )
 
-// A Hook asks a client what it says to something that is about to happen, or has
-// just happened. No output means that it has nothing to say. ErrLeft means that
-// the client is no longer there.
+// A Hook asks a client about something that is about to happen or has just happened.
+// An empty output changes nothing. The error is ErrLeft if the client is no longer
+// there.
 type Hook func(ctx context.Context, id event.SessionID, kind string, input json.RawMessage) (output json.RawMessage, err error)
 
 // hookTime is how long a client may take for a hook before it counts as absent.
 const hookTime = time.Minute
 
-// A hookRun is a hook that is being asked in this process.
+// A hookRun is a hook that is asked in this process.
 type hookRun struct {
 	cancel context.CancelFunc
-	queued bool // it is about an input that waits in the queue
-	idle   bool // it waits for a client that can be asked
+	queued bool // true if it is about an input that waits in the queue
+	idle   bool // true if it waits for a client that can be asked
 }
 
 // hookRuns is the activity of asking hooks.
@@ -59,14 +59,14 @@ func (l *hookRuns) stopThose(filter func(*hookRun) bool) {
 	}
 }
 
-// hasHooks reports whether hooks can be asked: some client has hooks, or one that
-// had may be back in a moment.
+// hasHooks reports whether hooks can be asked: a client has hooks, or one that had
+// hooks vanished a moment ago.
 func (s *Session) hasHooks() bool {
 	return s.state.Setup.Declared.Hooks && (len(s.clients.withHooks()) > 0 || time.Now().Before(s.awaitHooksUntil()))
 }
 
-// awaitHooksUntil is how long hooks wait for a client that vanished, with its connection
-// or with the engine before this one. Then they count as absent.
+// awaitHooksUntil returns until when hooks wait for a client that vanished with its
+// connection or with the last engine. After that, they count as absent.
 func (s *Session) awaitHooksUntil() time.Time {
 	missed := s.clients.missedUntil()
 	if back := s.host.started.Add(s.host.opts.Grace); back.After(missed) {
@@ -84,8 +84,8 @@ func (tx *txn) startHook(step turn.StartHook) error {
 	return tx.record(turn.NewHook(tx.State, step, tx.now, reads, tx.s.transcriptPath()))
 }
 
-// askHook puts a hook to the clients when that it is asked is stored. It holds up
-// nobody but what it is about, and no longer than its time.
+// askHook asks the clients' hooks as soon as the transaction is stored, for at most
+// hookTime. Only what the hook is about waits for it.
 func (s *Session) askHook(tx *txn, h event.HookStartData) {
 	ctx, cancel := context.WithTimeout(s.host.ctx, hookTime)
 	r := &hookRun{cancel: cancel, queued: h.InputID != ""}
@@ -109,8 +109,8 @@ func (s *Session) askHook(tx *txn, h event.HookStartData) {
 	})
 }
 
-// hookInputs are what the clients are told: one for each call of preToolUse, under
-// its id, and one for any other hook.
+// hookInputs returns what the clients are told: for preToolUse one input for each
+// call, by its id; for any other hook one input.
 func (s *Session) hookInputs(h event.HookStartData) map[string]json.RawMessage {
 	if h.Kind != event.HookPreToolUse {
 		return map[string]json.RawMessage{"": h.Input}
@@ -124,8 +124,8 @@ func (s *Session) hookInputs(h event.HookStartData) map[string]json.RawMessage {
 	return inputs
 }
 
-// awaitHooks waits for a client to come back that can be asked. Whoever comes
-// lets the hook be asked again.
+// awaitHooks waits for a client with hooks. When one attaches, the hook is asked
+// again.
 func (s *Session) awaitHooks(ctx context.Context, r *hookRun, h event.HookStartData) {
 	r.idle = true
 	ctx, cancel := context.WithDeadline(ctx, s.awaitHooksUntil())
@@ -138,13 +138,13 @@ func (s *Session) awaitHooks(ctx context.Context, r *hookRun, h event.HookStartD
 	}
 }
 
-// hookResult is what came of asking a hook.
+// hookResult is the outcome of a hook.
 type hookResult struct {
 	end  event.HookEndData
-	left bool // nobody answered, and somebody who could left over it
+	left bool // true if nobody answered because a client vanished
 }
 
-// runHook asks all clients, about each call at the same time.
+// runHook asks all clients, about all calls at the same time.
 func (s *Session) runHook(ctx context.Context, h event.HookStartData, inputs map[string]json.RawMessage, clients []*attachment) hookResult {
 	end := event.HookEndData{ID: h.ID, Kind: h.Kind}
 	var mu sync.Mutex
@@ -164,7 +164,7 @@ func (s *Session) runHook(ctx context.Context, h event.HookStartData, inputs map
 		})
 	}
 	calls.Wait()
-	end.Success = failed == nil || len(answers) > 0 // what was said of other calls counts
+	end.Success = failed == nil || len(answers) > 0 // the answers about other calls count
 	if failed != nil {
 		end.Error = &event.HookError{Message: hookFailure(ctx, failed)}
 	}
@@ -175,7 +175,7 @@ func (s *Session) runHook(ctx context.Context, h event.HookStartData, inputs map
 	return hookResult{end, !end.Success && errors.Is(failed, ErrLeft)}
 }
 
-// hookFailure says why a hook counts as absent.
+// hookFailure describes why a hook counts as absent.
 func hookFailure(ctx context.Context, err error) string {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return "The hook did not answer in time."
@@ -183,7 +183,7 @@ func hookFailure(ctx context.Context, err error) string {
 	return err.Error()
 }
 
-// askHookClients asks one client after the other, and makes one answer of theirs.
+// askHookClients asks one client after the other, and merges their answers.
 func (s *Session) askHookClients(ctx context.Context, kind string, input json.RawMessage, clients []*attachment) (json.RawMessage, error) {
 	var outputs []json.RawMessage
 	var failed error
@@ -210,8 +210,8 @@ func (s *Session) askHookClients(ctx context.Context, kind string, input json.Ra
 	return nil, failed
 }
 
-// finishHook hands what was said to the session. If the clients went away instead, the
-// hook is asked again: they may come back.
+// finishHook records the outcome of a hook. If the clients vanished instead of
+// answering, the hook is asked again, because they may come back.
 func (s *Session) finishHook(r *hookRun, what hookResult) {
 	s.post(func(tx *txn) error {
 		if tx.s.hooks.running[what.end.ID] != r || tx.s.host.ctx.Err() != nil {
@@ -225,17 +225,18 @@ func (s *Session) finishHook(r *hookRun, what hookResult) {
 	})
 }
 
-// retryIdleHooks lets hooks that wait for a client be put to the one that came.
+// retryIdleHooks stops the hooks that wait for a client, so that they are asked
+// again.
 func (s *Session) retryIdleHooks() {
 	s.hooks.stopThose(func(r *hookRun) bool { return r.idle })
 }
 
-// recordOutcome records what became of calls, or asks the hooks about that first.
+// recordOutcome records what became of calls, or first asks the hooks about it.
 func (tx *txn) recordOutcome(record ...event.Payload) error {
 	return tx.record(turn.HoldForHooks(tx.State, tx.s.hasHooks(), tx.now, record)...)
 }
 
-// recordHookMessage tells the model what a hook wants it to be told.
+// recordHookMessage records what a hook wants the model to read.
 func (tx *txn) recordHookMessage(step turn.Say) error {
 	return tx.record(event.UserMessageData{
 		Content: step.Words.Text, Attachments: []json.RawMessage{}, Delivery: "steering",

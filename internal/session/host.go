@@ -30,13 +30,13 @@ import (
 type Endpoint struct {
 	Model model.Model
 	Name  string
-	Blind bool // it is known not to see images
+	Blind bool // true if the model cannot see images
 	// Window is how many tokens fit into a request and its reply, and Output how
 	// many of them are kept free for the reply. They are zero if that is not known.
 	Window, Output int
 }
 
-// limits are what fits the model's window.
+// limits returns how many tokens fit into the model's window.
 func (to Endpoint) limits() window.Limits {
 	return window.LimitsOf(model.Capabilities{Window: to.Window, MaxOutput: to.Output}, 0)
 }
@@ -46,25 +46,25 @@ func (to Endpoint) limits() window.Limits {
 // says what is wrong with the name or the configuration, and what to do.
 type Resolver func(ctx context.Context, config event.SessionConfiguredData, name string, secret []byte) (Endpoint, error)
 
-// Options are what a host can be told. The zero value of each field is usable,
-// except for Resolve.
+// Options configure a host. The zero value of each field is usable, except for
+// Resolve.
 type Options struct {
 	Resolve Resolver
 	Tools   turn.Catalog
-	Log     *slog.Logger  // discarded if nil
+	Log     *slog.Logger  // nothing is logged if nil
 	Version string        // what session.start says of the runtime
 	Grace   time.Duration // how long a session counts as attached after its last client vanished; 2 s if zero
 	Rest    time.Duration // how long an idle session stays in memory; 30 s if zero
 	Retries []time.Duration
 	// MaxQueue is how many inputs can wait while a turn runs; 20 if zero.
 	MaxQueue int
-	// Instructions reads what a project's own files say to agents that work in a
-	// folder, and what stands in further folders. It is asked at the beginning of
-	// each turn; nothing is read if nil.
+	// Instructions returns what the files of a project say to agents that work in a
+	// folder, and in the further folders. It is called at the beginning of each turn.
+	// Nothing is read if it is nil.
 	Instructions func(dir string, further ...string) (string, []event.InstructionSource, error)
-	// Standing returns what is allowed in all sessions that work in a folder, and
-	// a name for the place that it is part of. It is asked whenever a call is
-	// judged; nothing is if nil.
+	// Standing returns the rules that hold in all sessions that work in a folder, and
+	// the name of the place that the folder belongs to. It is called whenever a call
+	// is judged. There are no such rules if it is nil.
 	Standing func(dir string) (place string, rules []event.Rule, err error)
 	// Skills finds skills. There are none if nil.
 	Skills SkillSource
@@ -75,14 +75,14 @@ type Options struct {
 	ToolsOf func(*Host) turn.Catalog
 	// Tasks is what goes on in the background. There is nothing if nil.
 	Tasks TaskSource
-	// Undo takes back what calls did to files. Nothing is taken back if nil.
+	// Undo undoes what calls did to files. Nothing is undone if it is nil.
 	Undo Undo
 	// Memory is what sessions are told of memory, and who extends it.
 	Memory MemorySource
-	// Forget removes what a session that was deleted has outside of the store. It
-	// may have been removed in part before.
+	// Forget removes what a deleted session has outside of the store. An earlier call
+	// may have removed a part of it.
 	Forget func(id event.SessionID) error
-	// Deletions remembers deletions that are under way. If nil, one that is
+	// Deletions remembers unfinished deletions. If it is nil, a deletion that is
 	// interrupted leaves what Forget would have removed.
 	Deletions Deletions
 }
@@ -114,10 +114,10 @@ type Host struct {
 
 	started time.Time
 
-	ctx    context.Context // of all work; cancelled when the host stops
+	ctx    context.Context // the context of all work; cancelled when the host stops
 	cancel context.CancelCauseFunc
 
-	// Locks are taken in this order: mu, a session's, gate.
+	// Locks are taken in this order: mu, a session's mailbox, its clients, gate.
 	mu       sync.Mutex
 	sessions map[event.SessionID]*Session
 
@@ -128,14 +128,14 @@ type Host struct {
 	offers offers
 
 	tasking sync.Mutex
-	watched map[taskKey]bool // tasks that somebody waits for, or whose news is gathered
-	// gathered is news that waits for more, by session.
+	watched map[taskKey]bool // the tasks that are watched, or whose news is gathered
+	// gathered has news of tasks that waits for more news, by session.
 	gathered map[event.SessionID][]event.TaskReportedData
 
 	watching sync.Mutex
 	watchers map[*Watcher]struct{}
 
-	waking chan struct{} // holds a place for each session that the host wakes at the same time
+	waking chan struct{} // has an element for each session that the host is waking
 }
 
 var (
@@ -222,8 +222,8 @@ func (h *Host) Start(ctx context.Context) error {
 // a folder with many unfinished turns would need more memory than there is.
 const maxWaking = 2
 
-// wakeAll wakes sessions, the next one when another has got going: its log is
-// read, and what it waits for now, such as a model's answer, keeps no place.
+// wakeAll wakes sessions, a few at a time. A session that waits for something, such
+// as a model's answer, does not keep the next one waiting.
 func (h *Host) wakeAll(due []event.SessionID) {
 	for _, id := range due {
 		leave, ok := h.enterWaking()
@@ -237,8 +237,8 @@ func (h *Host) wakeAll(due []event.SessionID) {
 	}
 }
 
-// enterWaking waits for a place among the sessions that the host wakes, to be
-// given back with leave. It reports false if the host is closed.
+// enterWaking waits for a place among the sessions that the host wakes. The returned
+// function gives the place back. It reports false if the host is closed.
 func (h *Host) enterWaking() (leave func(), ok bool) {
 	select {
 	case h.waking <- struct{}{}:
@@ -248,14 +248,14 @@ func (h *Host) enterWaking() (leave func(), ok bool) {
 	}
 }
 
-// wake lets a session do what is due. It stays in memory only if something is
-// under way then, or somebody has attached to it.
+// wake loads a session so that it does what is due. The session stays in memory only
+// if something is under way then, or somebody has attached to it.
 func (h *Host) wake(id event.SessionID) {
 	err := h.changeAny(h.ctx, id, func(*txn) error { return nil })
 	if err == nil {
 		err = h.inspectAny(h.ctx, id, (*txn).reindex)
 	}
-	var damage *eventlog.Damage // of which reading has told already
+	var damage *eventlog.Damage // reading has logged damage already
 	if err != nil && h.ctx.Err() == nil && !errors.As(err, &damage) {
 		h.log.Error("an unfinished turn could not go on; it is tried again when the session is next used", "session", id, "err", err)
 	}
@@ -277,7 +277,7 @@ func (h *Host) Close() {
 	h.work.Wait()
 }
 
-// enter counts in work that Close waits for, until leave. It reports false if
+// enter counts work that Close waits for, until leave is called. It reports false if
 // the host is closed.
 func (h *Host) enter() bool {
 	h.gate.Lock()
@@ -304,7 +304,8 @@ func (h *Host) spawn(f func()) bool {
 	return true
 }
 
-// get returns the session, which may not exist in the store.
+// get returns the session in memory, and makes it if needed. It need not exist in the
+// store.
 func (h *Host) get(id event.SessionID) *Session {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -316,32 +317,33 @@ func (h *Host) get(id event.SessionID) *Session {
 	return s
 }
 
-// peek returns the session if it is known here, and nil else.
+// peek returns the session if it is in memory, or nil.
 func (h *Host) peek(id event.SessionID) *Session {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.sessions[id]
 }
 
-// changeAny hands an intent to a session and waits until it is stored.
+// changeAny lets f change a session that need not exist, and waits until the change
+// is stored.
 func (h *Host) changeAny(ctx context.Context, id event.SessionID, f func(*txn) error) error {
 	return h.submit(ctx, id, &intent{do: f, done: make(chan error, 1)})
 }
 
-// inspectAny lets f look at a session.
+// inspectAny lets f read a session that need not exist.
 func (h *Host) inspectAny(ctx context.Context, id event.SessionID, f func(*txn) error) error {
 	return h.submit(ctx, id, &intent{do: f, readOnly: true, done: make(chan error, 1)})
 }
 
-// submit hands an intent over and waits until it is carried out. If ctx is done
-// first, the intent is withdrawn, or it is too late for that: what it writes down
-// for its caller is never written after hand has returned.
+// submit hands an intent to a session and waits until it is carried out. If ctx is
+// done first, the intent is withdrawn, unless it is being carried out. The intent
+// never writes to variables of the caller after submit has returned.
 func (h *Host) submit(ctx context.Context, id event.SessionID, in *intent) error {
 	if id == "" {
 		return fmt.Errorf("sessionId: %w: it is empty", ErrNotFound)
 	}
 	run, ok := h.get(id).enqueue(in)
-	for !ok { // it was just unloaded; get another
+	for !ok { // the session was removed from memory meanwhile
 		run, ok = h.get(id).enqueue(in)
 	}
 	run()
@@ -376,7 +378,7 @@ func (h *Host) Resident() int {
 	return len(h.sessions)
 }
 
-// inspect lets f look at a session that exists.
+// inspect lets f read a session that exists.
 func (h *Host) inspect(ctx context.Context, id event.SessionID, f func(*txn) error) error {
 	return h.inspectAny(ctx, id, func(tx *txn) error {
 		if err := tx.exists(); err != nil {
@@ -386,7 +388,7 @@ func (h *Host) inspect(ctx context.Context, id event.SessionID, f func(*txn) err
 	})
 }
 
-// change lets f change a session that exists, and waits until that is stored.
+// change lets f change a session that exists, and waits until the change is stored.
 func (h *Host) change(ctx context.Context, id event.SessionID, f func(*txn) error) error {
 	return h.changeAny(ctx, id, func(tx *txn) error {
 		if err := tx.exists(); err != nil {
@@ -396,8 +398,8 @@ func (h *Host) change(ctx context.Context, id event.SessionID, f func(*txn) erro
 	})
 }
 
-// Unload takes a session out of memory that nobody is attached to: a job has read it,
-// and is done. Work that is under way keeps it there.
+// Unload removes a session from memory if no client is attached and nothing is under
+// way.
 func (h *Host) Unload(id event.SessionID) {
 	if s := h.peek(id); s != nil && !s.clients.any() {
 		s.unload()

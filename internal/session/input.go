@@ -10,15 +10,14 @@ import (
 	"github.com/abide-run/abide/internal/turn"
 )
 
-// Send gives a session an input. It is stored when Send returns; the work goes
-// on without the caller. An input that came before with the same key is not
-// taken again: its id is returned.
+// Send gives a session an input and returns the input's id. The input is stored when
+// Send returns; the turn goes on without the caller. An input with the key of an
+// earlier one is not accepted again: the id of the earlier one is returned.
 func (h *Host) Send(ctx context.Context, id event.SessionID, in event.InputAcceptedData) (string, error) {
 	return h.SendWith(ctx, id, in, nil)
 }
 
-// SendWith is Send for an input that comes with headers for the model requests of
-// its turn.
+// SendWith is Send with headers for the model requests of the input's turn.
 func (h *Host) SendWith(ctx context.Context, id event.SessionID, in event.InputAcceptedData, headers map[string]string) (string, error) {
 	if in.InputID == "" {
 		in.InputID = event.NewID()
@@ -65,13 +64,13 @@ func (tx *txn) accept(in event.InputAcceptedData) error {
 	return tx.record(in)
 }
 
-// deliver makes an accepted input part of the conversation.
+// deliver records an accepted input as a message of the conversation.
 func (tx *txn) deliver(step turn.Deliver) error {
 	said, _ := tx.State.Said(step.Input)
 	reads := ""
 	if settled := tx.State.Hooks.Inputs[step.Input.InputID].Transformed; settled != nil {
 		reads = *settled
-	} else if text := tx.inputText(step.Input); text != said { // else it goes without saying
+	} else if text := tx.inputText(step.Input); text != said { // the same text need not be stored twice
 		reads = transcript.Dated(text, tx.now)
 	}
 	interaction := ""
@@ -84,7 +83,7 @@ func (tx *txn) deliver(step turn.Deliver) error {
 		}
 	}
 	first := tx.State.About.Summary == ""
-	if step.How != "idle" { // else accepting it has just told this
+	if step.How != "idle" { // when idle, accept has just sent it
 		tx.send(event.Empty(event.PendingMessagesModified))
 	}
 	err := tx.record(event.UserMessageData{

@@ -12,14 +12,15 @@ import (
 	"github.com/abide-run/abide/internal/turn"
 )
 
-// What the model reads of a client's tool at once, and of a result that is longer.
+// These are how long a result of a client's tool may be for the model to read it
+// whole, and how much the model reads of a longer one.
 const (
 	largeResult  = 20 << 10
 	largePreview = 500
 )
 
-// saveLargeResult keeps a result that is too long to read in a file, and says where. It
-// returns the file's name, or nothing if there is none.
+// saveLargeResult writes a result that is too long to a file, and makes the model
+// read a preview. It returns the name of the file, or an empty name.
 func (h *Host) saveLargeResult(r *turn.ExternalResult) (string, error) {
 	if len(r.Text) <= largeResult {
 		return "", nil
@@ -35,14 +36,14 @@ func (h *Host) saveLargeResult(r *turn.ExternalResult) (string, error) {
 	return path, nil
 }
 
-// largeText is what the model reads of a result that is in a file.
+// largeText returns what the model reads of a result that was written to a file.
 func largeText(text, path string) string {
 	return fmt.Sprintf("Output too large to read at once (%.1f KB). Saved to: %s\n"+
 		"Consider using tools like grep (for searching), head/tail (for viewing start/end), view with view_range (for specific sections), or jq (for JSON) to examine portions of the output.\n\n"+
 		"Preview (first %d chars):\n%s", float64(len(text))/1024, path, largePreview, beginning(text, largePreview))
 }
 
-// beginning is the first characters of a text.
+// beginning returns the first characters of a text.
 func beginning(text string, most int) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	n := 0

@@ -75,7 +75,7 @@ type Match struct {
 	Line    string // the line that has the text, cut to a readable length
 }
 
-// Search yields the messages that have a text in them, whatever its case, the
+// Search yields the messages that contain a text in upper or lower case, those of the
 // last modified session first.
 func (l Log) Search(ctx context.Context, text string) iter.Seq2[Match, error] {
 	needle := strings.ToLower(text)
@@ -87,7 +87,7 @@ func (l Log) Search(ctx context.Context, text string) iter.Seq2[Match, error] {
 			}
 			for e, err := range l.host.store.Read(ctx, s.ID, 0) {
 				if err != nil {
-					break // a damaged session hides no other
+					break // the other sessions are searched all the same
 				}
 				if line, ok := findLine(e, needle); ok && !yield(Match{s, e, line}, nil) {
 					return
@@ -97,7 +97,8 @@ func (l Log) Search(ctx context.Context, text string) iter.Seq2[Match, error] {
 	}
 }
 
-// findLine looks for a text, given in lower case, in what somebody said.
+// findLine returns the line of a message that contains a text, which is given in
+// lower case.
 func findLine(e event.Event, needle string) (string, bool) {
 	var said struct {
 		Content string `json:"content"`
@@ -116,7 +117,7 @@ func findLine(e event.Event, needle string) (string, bool) {
 	return "", false
 }
 
-// excerpt cuts a long line around the place where the text stands.
+// excerpt shortens a long line to the part around the text.
 func excerpt(line, needle string) string {
 	const most = 120
 	runes := []rune(line)
@@ -141,9 +142,9 @@ func (l Log) Export(ctx context.Context, id event.SessionID, w io.Writer) error 
 	return nil
 }
 
-// Verify reads a whole session, checks its chain, and that its events can be read.
-// Damage is an error, and the session is quarantined. One that was quarantined and
-// is whole is so no longer: a version that could not read it may have set it aside.
+// Verify reads a whole session and checks its chain and its events. A damaged session
+// is quarantined, and the damage is the error. A quarantined session that is whole is
+// released: an older version may have quarantined it because it could not read it.
 func (l Log) Verify(ctx context.Context, id event.SessionID) (eventlog.End, error) {
 	if err := l.host.liftQuarantine(ctx, id); err != nil {
 		return eventlog.End{}, err
@@ -167,20 +168,20 @@ func (l Log) Verify(ctx context.Context, id event.SessionID) (eventlog.End, erro
 	return end, nil
 }
 
-// liftQuarantine lifts the quarantine of a session. If it is damaged, whoever reads it next
-// finds that.
+// liftQuarantine releases a session from quarantine. If the session is damaged, the
+// next reader finds that.
 func (h *Host) liftQuarantine(ctx context.Context, id event.SessionID) error {
 	s, err := h.store.Session(ctx, id)
 	if err != nil {
 		return fmt.Errorf("session %s: %w", id, err)
 	}
 	if s.Damage != nil && h.store.Quarantine(ctx, id, nil) != nil {
-		return s.Damage // its place in the index is damaged, too
+		return s.Damage // the session's entry in the index is damaged, too
 	}
 	return nil
 }
 
-// Note records a remark of a client; an ephemeral one is only sent. It returns
+// Note records an event of a client, or only sends it if it is ephemeral. It returns
 // the event's id.
 func (l Log) Note(ctx context.Context, id event.SessionID, p event.Payload, ephemeral bool) (string, error) {
 	var noted string
@@ -197,9 +198,9 @@ func (l Log) Note(ctx context.Context, id event.SessionID, p event.Payload, ephe
 	return noted, err
 }
 
-// read folds a session's log, and what is yet to be stored, and returns what the
-// index says of it. Damage is quarantined, so that it is found again without
-// reading.
+// read loads a session's log, followed by events that are not stored yet, and returns
+// the state and the session's entry in the index. A damaged session is quarantined,
+// so that the damage is known without reading.
 func (h *Host) read(ctx context.Context, id event.SessionID, more ...event.Event) (*turn.State, eventlog.Session, error) {
 	var index eventlog.Session
 	var events []event.Event
@@ -212,7 +213,7 @@ func (h *Host) read(ctx context.Context, id event.SessionID, more ...event.Event
 		}
 		events = append(events, e)
 	}
-	index, err := h.store.Session(ctx, id) // its end is what the events were verified against
+	index, err := h.store.Session(ctx, id) // the events were verified against the end in the index
 	if err != nil {
 		return nil, index, fmt.Errorf("read session %s: %w", id, err)
 	}
@@ -223,8 +224,8 @@ func (h *Host) read(ctx context.Context, id event.SessionID, more ...event.Event
 	return state, index, nil
 }
 
-// quarantineUndecodable quarantines a session because of the event that its state could not
-// take in.
+// quarantineUndecodable quarantines a session because one of its events cannot be
+// decoded.
 func (h *Host) quarantineUndecodable(ctx context.Context, state *turn.State, err error) error {
 	return h.quarantine(ctx, state.ID, &eventlog.Damage{Session: state.ID, Seq: state.Seq, Reason: err.Error()})
 }
@@ -241,7 +242,7 @@ func (h *Host) quarantine(ctx context.Context, id event.SessionID, err error) er
 	return fmt.Errorf("read session %s: %w", id, err)
 }
 
-// transcriptPath is where hooks can read the log of the session, or nothing if
+// transcriptPath returns the file in which hooks can read the session's log; empty if
 // the session has no folder.
 func (s *Session) transcriptPath() string {
 	if s.host.opts.Folder == nil {
@@ -250,8 +251,7 @@ func (s *Session) transcriptPath() string {
 	return filepath.Join(s.host.opts.Folder(s.id), "events.jsonl")
 }
 
-// writeTranscript writes the log down where a hook may read it. It is a copy:
-// nothing depends on it.
+// writeTranscript copies the log to a file for a hook. Nothing depends on the copy.
 func (s *Session) writeTranscript(ctx context.Context) {
 	path := s.transcriptPath()
 	if path == "" {

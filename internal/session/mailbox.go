@@ -17,9 +17,9 @@ type mailbox struct {
 	timer   *time.Timer // takes an idle session out of memory
 }
 
-// put adds an intent. It reports whether the caller has to drain the mailbox, which
-// it must enter for, and false if the session was removed from memory meanwhile. If
-// the host is closed, the intent is finished with that.
+// put adds an intent. It reports whether the caller has to drain the mailbox, for
+// which it calls enter first. It reports ok as false if the session was removed from
+// memory meanwhile. If enter refuses, the intent is finished with ErrClosed.
 func (m *mailbox) put(in *intent, enter func() bool) (drain, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -36,20 +36,21 @@ func (m *mailbox) put(in *intent, enter func() bool) (drain, ok bool) {
 	return drain, true
 }
 
-// An intent is something that somebody wants of a session.
+// An intent is a request to read or change a session.
 type intent struct {
 	do       func(*txn) error
-	readOnly bool       // it only looks: nothing follows from it
+	readOnly bool       // true if it changes nothing, so that the turn need not go on
 	done     chan error // buffered; nil if nobody waits
 	err      error
 
-	started atomic.Bool // it is carried out, or was withdrawn
+	started atomic.Bool // true when it is carried out or was withdrawn
 }
 
-// errWithdrawn means that nobody wants an intent any more.
+// errWithdrawn means that the caller of an intent has left before the intent was
+// carried out.
 var errWithdrawn = errors.New("the request was withdrawn")
 
-// run carries an intent out, unless it was withdrawn.
+// run carries out an intent, unless it was withdrawn.
 func (in *intent) run(tx *txn) error {
 	if !in.started.CompareAndSwap(false, true) {
 		return errWithdrawn
@@ -63,7 +64,7 @@ func (in *intent) finish(err error) {
 	}
 }
 
-// take empties the inbox.
+// take empties the inbox and returns what was in it.
 func (m *mailbox) take() []*intent {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -80,9 +81,9 @@ func (m *mailbox) stopTimer() {
 	}
 }
 
-// enqueue hands over an intent. If nobody drains the inbox, that is now up to the
-// caller, with run. It reports false if the session was removed from memory
-// meanwhile.
+// enqueue puts an intent into the mailbox. The caller has to call run afterwards,
+// which drains the mailbox if nobody else does. It reports false if the session was
+// removed from memory meanwhile.
 func (s *Session) enqueue(in *intent) (run func(), ok bool) {
 	switch drain, ok := s.mailbox.put(in, s.host.enter); {
 	case !ok:
@@ -94,7 +95,7 @@ func (s *Session) enqueue(in *intent) (run func(), ok bool) {
 	}
 }
 
-// post hands over an intent that nobody waits for.
+// post carries out an intent without waiting for its outcome.
 func (s *Session) post(f func(*txn) error) {
 	for {
 		if run, ok := s.enqueue(&intent{do: f}); ok {
@@ -105,9 +106,9 @@ func (s *Session) post(f func(*txn) error) {
 	}
 }
 
-// drain carries out what is in the inbox. Whoever has something for a session at
-// rest does this for itself: a plain turn should not wait for goroutines to be
-// woken. What arrives meanwhile is left to a goroutine of its own.
+// drain carries out the intents in the inbox. The first batch runs in the caller's
+// goroutine, so that a plain turn does not wait for a goroutine to be scheduled.
+// Intents that arrive meanwhile are carried out in a goroutine of their own.
 func (s *Session) drain() {
 	s.carryOut(s.mailbox.take())
 	if s.endDraining() {
@@ -122,7 +123,7 @@ func (s *Session) drain() {
 	}()
 }
 
-// endDraining ends the draining if the inbox is empty, and reports whether it did.
+// endDraining stops draining if the inbox is empty, and reports whether it did.
 func (s *Session) endDraining() bool {
 	s.mailbox.mu.Lock()
 	if len(s.mailbox.inbox) > 0 {
@@ -153,7 +154,7 @@ func (s *Session) restLocked() {
 	}
 }
 
-// unload takes the session out of memory, unless it has something to do.
+// unload removes the session's state from memory, unless something is under way.
 func (s *Session) unload() {
 	if run, ok := s.enqueue(&intent{do: func(tx *txn) error { tx.unload = true; return nil }}); ok {
 		run()

@@ -17,16 +17,16 @@ type gauge struct {
 	of       gaugeOf
 	limits   window.Limits
 	policy   window.Policy
-	warnings []string // about what was written down
-	told     []string // those that clients were told
+	warnings []string // warnings about the configured thresholds
+	told     []string // the warnings that clients were sent
 
 	meter  window.Meter
 	pruner window.Pruner
-	read   *turn.State // for which the meter goes on from what the log says
+	read   *turn.State // the state that the meter was restored for
 }
 
-// gaugeOf is what limits are made of, so that they are looked up only if they may
-// have changed.
+// gaugeOf is what the limits depend on. They are looked up again only if it has
+// changed.
 type gaugeOf struct {
 	state   *turn.State
 	offered int // changes with the configuration
@@ -43,18 +43,19 @@ func (s *Session) currentGauge() *gauge {
 	return g
 }
 
-// limits are those of the session's model. Of one that has yet to be asked for,
-// nothing is known.
+// limits returns the limits of the session's model. Nothing is known of a model that
+// the provider has yet to choose.
 func (s *Session) limits() window.Limits {
 	var to Endpoint
 	if s.state.Setup.Model != "" || s.state.Setup.Config.Provider == nil {
-		to, _ = s.resolveModel(s.host.ctx, s.state.Setup.Config, s.state.Setup.Model) // whoever asks the model will be told
+		to, _ = s.resolveModel(s.host.ctx, s.state.Setup.Config, s.state.Setup.Model) // the error is reported when the model is asked
 	}
 	can := model.Capabilities{Window: cmp.Or(s.state.Setup.Config.Window, to.Window), MaxOutput: to.Output}
 	return window.LimitsOf(can, 0)
 }
 
-// settings are what people have written down and what the session's client says.
+// settings returns the thresholds from the configuration and from the session's
+// client.
 func (s *Session) settings() window.Settings {
 	rules := s.state.Setup.Config.Compaction
 	set := window.Settings{Threshold: rules.Threshold, RequestThreshold: rules.RequestThreshold, Retained: rules.Retained}
@@ -64,10 +65,11 @@ func (s *Session) settings() window.Settings {
 	return set
 }
 
-// tailOfTask is what a running task takes in the volatile part of a request.
+// tailOfTask is how many tokens a running task takes in the changing part of a
+// request.
 const tailOfTask = 200
 
-// measure reads how full the window is with a request.
+// measure returns how full the window is with a request.
 func (s *Session) measure(q *model.Request) window.Reading {
 	g := s.currentGauge()
 	if g.read != s.state {
@@ -88,11 +90,11 @@ func (s *Session) measure(q *model.Request) window.Reading {
 	return r
 }
 
-// judgeSize measures the next request and decides what its size asks for.
+// judgeSize measures the next request and decides whether it needs a compaction first.
 func (s *Session) judgeSize(tx *txn) window.Verdict {
 	q, err := s.buildRequest()
 	if err != nil {
-		return window.Verdict{} // whoever makes the request will say so
+		return window.Verdict{} // the error is reported when the request is made
 	}
 	g := s.currentGauge()
 	if !slices.Equal(g.warnings, g.told) {
@@ -104,7 +106,7 @@ func (s *Session) judgeSize(tx *txn) window.Verdict {
 	return g.policy.Decide(s.state.Turn.At(), s.measure(q), s.state.Context.Gate, tx.now)
 }
 
-// prune leaves old output of tools out of what the model sees.
+// prune leaves old results of tools out of what the model sees.
 func (s *Session) prune(list []*model.Message) []*model.Message {
 	if s.state.Setup.Config.Compaction.KeepAll {
 		return list
@@ -119,18 +121,18 @@ type Fill struct {
 	window.Reading
 	Limits   window.Limits
 	Policy   window.Policy
-	Messages int // how many
-	Asked    int // tokens of what people said
-	Answered int // of what the model said
-	Gave     int // of what calls gave
-	Head     int // of the summary that the epoch begins with
-	Pruned   int // that are left out of requests
+	Messages int // number of messages
+	Asked    int // tokens of the messages of people
+	Answered int // tokens of the messages of the model
+	Gave     int // tokens of the results of calls
+	Head     int // tokens of the summary that the epoch begins with
+	Pruned   int // tokens that are left out of requests
 	EpochID  string
-	Epoch    int // its number; zero before the first
+	Epoch    int // the number of the epoch; zero before the first
 	Model    string
 }
 
-// measureFill measures the session as it is.
+// measureFill measures the session as it is now.
 func (tx *txn) measureFill() (Fill, error) {
 	s := tx.s
 	all, err := tx.State.History.Messages()
@@ -170,9 +172,10 @@ func (tx *txn) measureFill() (Fill, error) {
 	return f, nil
 }
 
-// calibrate takes in what a provider counted, and returns what the log keeps of it.
+// calibrate corrects the meter by what the provider counted, and returns what the log
+// keeps of that.
 func (s *Session) calibrate(r *request, u model.Usage) *event.Anchor {
-	s.measure(r.view) // a meter that has just been made goes on from the log first
+	s.measure(r.view) // a new meter is restored from the log first
 	a := s.gauge.meter.Learn(r.view, u)
 	if a.Counted == 0 {
 		return nil
@@ -180,7 +183,7 @@ func (s *Session) calibrate(r *request, u model.Usage) *event.Anchor {
 	return &event.Anchor{Counted: a.Counted, Estimated: a.Estimated, Messages: a.Messages}
 }
 
-// sendUsage tells how full the model's window is after an answer.
+// sendUsage sends clients how full the model's window is after an answer.
 func (tx *txn) sendUsage(r *request, u model.Usage) {
 	reading := tx.s.measure(r.view)
 	tx.send(event.UsageInfoData{

@@ -13,31 +13,33 @@ import (
 	"github.com/abide-run/abide/internal/turn"
 )
 
-// A MemorySource joins sessions with what remembers them.
+// A MemorySource connects sessions with the memory that outlives them.
 type MemorySource struct {
-	// Recall is what a new session that works in a folder is told of memory, in at
-	// most so many tokens, and the pages it is from. Nothing is told if nil.
+	// Recall returns what memory tells a new session that works in a folder, in at
+	// most so many tokens, and the names of the pages. Nothing is recalled if it is
+	// nil.
 	Recall func(dir, where string, tokens int) (text string, pages []string)
-	// Wake is called when jobs were written down. It does not wait for them.
+	// Wake is called after jobs were stored. It does not wait for them.
 	Wake func()
 }
 
-// usualRecall is how many tokens a new session is told of memory at most, unless it
-// says otherwise.
+// usualRecall is how many tokens of memory a new session gets at most, unless it is
+// configured otherwise.
 const usualRecall = 2000
 
-// ErrMoved means that what a job has found out is not about the session as it is any
-// more.
+// ErrMoved means that the session has changed since a job read it, so that the job's
+// result does not apply.
 var ErrMoved = errors.New("the session has moved on since the job looked")
 
-// turnKey marks the context of the work of sessions.
+// turnKey marks contexts that belong to the work of sessions.
 type turnKey struct{}
 
-// Working reports whether a context is that of a session's own work: of a turn.
+// Working reports whether a context belongs to the work of a session, such as a turn.
 func Working(ctx context.Context) bool { return ctx.Value(turnKey{}) != nil }
 
-// memoryRules are what is remembered of the session. An agent is remembered by what the
-// session that started it heard of it.
+// memoryRules returns the rules by which the session is remembered. The session of an
+// agent is not remembered by itself: the session that started it has the agent's
+// answer.
 func (tx *txn) memoryRules() event.MemoryRules {
 	if tx.State.Setup.Config.Agent != nil {
 		return event.MemoryRules{}
@@ -45,19 +47,19 @@ func (tx *txn) memoryRules() event.MemoryRules {
 	return tx.State.Setup.Config.Memory
 }
 
-// newJob is a row about this session.
+// newJob returns a job about this session.
 func (tx *txn) newJob(kind string, from, to event.Seq, due time.Time) eventlog.Job {
 	epoch, _ := tx.State.History.Epoch()
 	return eventlog.Job{ID: event.NewID(), Kind: kind, Session: tx.s.id, Epoch: epoch.EpochID, From: from, To: to, Due: due}
 }
 
-// changeJob adds a change of a row to what is stored together with the events.
+// changeJob changes a job together with what the transaction records.
 func (tx *txn) changeJob(verb eventlog.JobVerb, j eventlog.Job) {
 	tx.jobs = append(tx.jobs, eventlog.JobChange{Verb: verb, Job: j})
 }
 
-// scheduleExtraction writes down that there is enough new to extract from, when a turn is over.
-// It is done by somebody else, later.
+// scheduleExtraction adds a job that extracts memory, if enough was said since the
+// last one. The job runs later, elsewhere.
 func (tx *txn) scheduleExtraction() {
 	m, rules := &tx.State.Memory, tx.memoryRules()
 	if t := rules.ExtractThreshold; t > 0 && m.Tokens() >= t {
@@ -68,24 +70,23 @@ func (tx *txn) scheduleExtraction() {
 	}
 }
 
-// scheduleConsolidation writes down that what was extracted is to be folded into memory
-// when the session has been idle for long enough. That is judged anew when the time
-// has come, by when the last event was stored then: what happens until then need not
-// move the row.
+// scheduleConsolidation adds a job that consolidates what was extracted, due when the
+// session has been idle for long enough. The job checks that again when it is due, so
+// events until then need not change the job.
 func (tx *txn) scheduleConsolidation() {
 	if idle := time.Duration(tx.memoryRules().IdleMs) * time.Millisecond; idle > 0 {
 		tx.changeJob(eventlog.AddJob, tx.newJob(eventlog.JobConsolidate, 0, 0, tx.now.Add(idle)))
 	}
 }
 
-// wakeJobs tells that rows were stored.
+// wakeJobs wakes the worker after jobs were stored.
 func (tx *txn) wakeJobs() {
 	if len(tx.jobs) > 0 && tx.s.host.opts.Memory.Wake != nil {
 		tx.afterCommit = append(tx.afterCommit, tx.s.host.opts.Memory.Wake)
 	}
 }
 
-// recordRecall records what a new session is told of memory. It stays as it is for the life
+// recordRecall records what memory tells a new session. It never changes in the life
 // of the session, so that providers' caches stay valid.
 func (tx *txn) recordRecall() error {
 	read, rules, config := tx.s.host.opts.Memory.Recall, tx.memoryRules(), tx.State.Setup.Config
@@ -109,17 +110,18 @@ func (tx *txn) recordRecall() error {
 // Memory lets jobs read sessions, and record what they found.
 type Memory struct{ host *Host }
 
-// A Remembered is what a job needs to know of a session.
+// Remembered is what a job needs to know of a session.
 type Remembered struct {
 	turn.Memory
 	Seq    event.Seq
 	Epoch  string
-	Busy   bool // a turn is unfinished
+	Busy   bool // true if a turn is unfinished
 	Config event.SessionConfiguredData
 	Model  string
 }
 
-// Remembered tells how far a session was remembered.
+// Remembered returns how far memory was extracted from a session, and what a job
+// needs to go on.
 func (m Memory) Remembered(ctx context.Context, id event.SessionID) (r Remembered, err error) {
 	err = m.host.inspect(ctx, id, func(tx *txn) error {
 		epoch, _ := tx.State.History.Epoch()
@@ -132,7 +134,7 @@ func (m Memory) Remembered(ctx context.Context, id event.SessionID) (r Remembere
 	return r, err
 }
 
-// End is the end of the log up to where it was extracted.
+// End returns the end of the log up to which memory was extracted.
 func (r Remembered) End() (eventlog.End, error) {
 	end := eventlog.End{Seq: r.Pointer}
 	n, err := hex.Decode(end.Hash[:], []byte(r.Hash))
@@ -142,10 +144,10 @@ func (r Remembered) End() (eventlog.End, error) {
 	return end, nil
 }
 
-// RecordExtraction records what a job has found in a part of the log, and removes its row in
-// the same transaction. If there is more for the job to read, there is a next row.
-// The error is ErrMoved if the part does not begin where the last one ended any more,
-// or if something was taken back since the job looked.
+// RecordExtraction records what a job found in a part of the log, and removes the job
+// in the same transaction. If the job has more to read, another job is added. The
+// error is ErrMoved if the part does not follow the last one any more, or if events
+// were taken back since the job read the session.
 func (m Memory) RecordExtraction(ctx context.Context, j eventlog.Job, looked Remembered, d event.MemoryExtractedData) error {
 	return m.host.changeAny(ctx, j.Session, func(tx *txn) error {
 		if err := tx.recordExtraction(looked, d); err != nil {
@@ -155,15 +157,15 @@ func (m Memory) RecordExtraction(ctx context.Context, j eventlog.Job, looked Rem
 			tx.changeJob(eventlog.DropJob, j)
 			tx.scheduleRemainder(j, d)
 		}
-		if !tx.State.Active() { // what was said meanwhile may be enough by itself
+		if !tx.State.Active() { // enough may have been said meanwhile
 			tx.scheduleExtraction()
 		}
 		return nil
 	})
 }
 
-// Quarantine records that nobody could read a part of the log, so that what comes
-// after it can be. Its row is set aside, with the part as its range.
+// Quarantine records that a part of the log cannot be extracted, so that the parts
+// after it can be. The job is set aside with that part as its range.
 func (m Memory) Quarantine(ctx context.Context, j eventlog.Job, looked Remembered, d event.MemoryExtractedData) error {
 	return m.host.changeAny(ctx, j.Session, func(tx *txn) error {
 		if err := tx.recordExtraction(looked, d); err != nil {
@@ -181,7 +183,7 @@ func (m Memory) Quarantine(ctx context.Context, j eventlog.Job, looked Remembere
 	})
 }
 
-// scheduleRemainder writes down what a job has left to read.
+// scheduleRemainder adds a job for what a job has not read yet.
 func (tx *txn) scheduleRemainder(j eventlog.Job, d event.MemoryExtractedData) {
 	if d.To == tx.State.Memory.Pointer && d.To < j.To {
 		next := tx.newJob(j.Kind, d.To+1, j.To, tx.now)
@@ -190,7 +192,8 @@ func (tx *txn) scheduleRemainder(j eventlog.Job, d event.MemoryExtractedData) {
 	}
 }
 
-// recordExtraction records what was found, if the session is still as it was looked at.
+// recordExtraction records what was found, if the session has not changed since the
+// job read it.
 func (tx *txn) recordExtraction(looked Remembered, d event.MemoryExtractedData) error {
 	if err := tx.exists(); err != nil {
 		return err
@@ -210,8 +213,7 @@ func (tx *txn) recordExtraction(looked Remembered, d event.MemoryExtractedData) 
 }
 
 // RecordConsolidation records that what was found up to a position is in the pages of
-// memory, and removes the row of the job. The error is ErrMoved if another job was
-// faster.
+// memory, and removes the job. The error is ErrMoved if another job was faster.
 func (m Memory) RecordConsolidation(ctx context.Context, j eventlog.Job, looked Remembered, d event.MemoryConsolidatedData) error {
 	return m.host.changeAny(ctx, j.Session, func(tx *txn) error {
 		if err := tx.exists(); err != nil {
@@ -224,15 +226,15 @@ func (m Memory) RecordConsolidation(ctx context.Context, j eventlog.Job, looked 
 			return err
 		}
 		tx.changeJob(eventlog.DropJob, j)
-		if tx.State.Memory.Waiting > 0 { // it was found meanwhile
+		if tx.State.Memory.Waiting > 0 { // a job has extracted more meanwhile
 			tx.scheduleConsolidation()
 		}
 		return nil
 	})
 }
 
-// Schedule writes down that a session is to be consolidated now, with what was not
-// extracted yet, and returns the id of the job. Nothing was done when it returns.
+// Schedule adds a job that extracts and consolidates a session now, and returns the
+// job's id. It does not wait for the job.
 func (m Memory) Schedule(ctx context.Context, id event.SessionID) (string, error) {
 	var j eventlog.Job
 	err := m.host.inspectAny(ctx, id, func(tx *txn) error {
@@ -249,8 +251,8 @@ func (m Memory) Schedule(ctx context.Context, id event.SessionID) (string, error
 	return m.host.findScheduled(ctx, j)
 }
 
-// findScheduled returns the id of the row that stands for a job: one that was asked for
-// before, if nothing has happened since.
+// findScheduled returns the id of the stored job that is equal to a job: an earlier
+// one if nothing has happened since.
 func (h *Host) findScheduled(ctx context.Context, j eventlog.Job) (string, error) {
 	rows, err := h.store.Jobs(ctx, j.Session)
 	for _, row := range rows {
@@ -258,17 +260,17 @@ func (h *Host) findScheduled(ctx context.Context, j eventlog.Job) (string, error
 			return row.ID, err
 		}
 	}
-	return j.ID, err // it is done already
+	return j.ID, err // the job is done already
 }
 
-// RetryJob has a job that was set aside tried again.
+// RetryJob makes a job that was set aside due again.
 func (m Memory) RetryJob(ctx context.Context, id string) error {
 	j, err := m.host.store.Job(ctx, id)
 	if err != nil {
 		return err
 	}
 	if j.Holder != "" {
-		return nil // somebody is at it
+		return nil // a worker is running it
 	}
 	j.Attempts, j.Due = 0, time.Now()
 	if err := m.host.store.ChangeJobs(ctx, eventlog.JobChange{Verb: eventlog.PutJob, Job: j}); err != nil {
@@ -278,7 +280,7 @@ func (m Memory) RetryJob(ctx context.Context, id string) error {
 	return nil
 }
 
-// Jobs lists the rows of a session, or of all.
+// Jobs lists the jobs of a session, or of all sessions if the id is empty.
 func (m Memory) Jobs(ctx context.Context, id event.SessionID) ([]eventlog.Job, error) {
 	return m.host.store.Jobs(ctx, id)
 }
@@ -289,8 +291,8 @@ func (h *Host) wakeJobs() {
 	}
 }
 
-// Forget records that what was found in a session is not to be remembered, nor
-// what was said in it so far. Its jobs are gone.
+// Forget records that nothing said in a session so far is to be remembered, and
+// removes the session's jobs.
 func (m Memory) Forget(ctx context.Context, id event.SessionID) error {
 	rows, err := m.host.store.Jobs(ctx, id)
 	if err != nil {

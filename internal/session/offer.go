@@ -9,8 +9,8 @@ import (
 )
 
 // offers are the sets of tools that sessions offer to their models. Most sessions
-// offer the same, and its encoded form is longer than all else that a session at
-// rest takes: so they share it, if they have the same provider.
+// offer the same set, and its encoded form is larger than everything else of an idle
+// session. Sessions with the same provider share it.
 type offers struct {
 	mu   sync.Mutex
 	sets []offered // the newest first
@@ -21,7 +21,7 @@ type offered struct {
 	tools    *model.Tools
 }
 
-// mostOffers is how many sets are remembered. Who has another one keeps it.
+// mostOffers is how many sets are remembered. Other sets are not shared.
 const mostOffers = 32
 
 // share returns the set with these tools for a provider.

@@ -9,16 +9,16 @@ import (
 	"github.com/abide-run/abide/internal/turn"
 )
 
-// A Spec is what a session is to be like. Fields that are empty leave what is.
+// A Spec describes a session. Empty fields leave the session as it is.
 type Spec struct {
 	Config   event.SessionConfiguredData
-	Env      []string // of commands; kept beside the log
-	Provider []byte   // the provider's secrets; kept beside the log
+	Env      []string // the environment of commands; kept beside the log
+	Provider []byte   // the keys of the providers; kept beside the log
 	Name     string
 }
 
-// Create makes a session and attaches the client, which may be nil. A session
-// that exists already is attached to, and all of it is shown.
+// Create makes a session and attaches the client, which may be nil. If the session
+// exists, the client is attached to it and is shown all of it.
 func (h *Host) Create(ctx context.Context, id event.SessionID, spec Spec, c *Client) (*View, error) {
 	var view *View
 	err := h.attachClient(ctx, id, c, func(tx *txn) (err error) {
@@ -61,16 +61,16 @@ func (tx *txn) create(spec Spec) error {
 // A Resume says how a client comes back to a session.
 type Resume struct {
 	Spec     Spec
-	Continue *bool      // what becomes of open questions if nobody was attached; false if nil
-	Quiet    bool       // record no session.resume
-	Keep     bool       // what is empty in the configuration stays as it is
+	Continue *bool      // whether open questions stay open if nobody was attached; nil is false
+	Quiet    bool       // true if no session.resume is to be recorded
+	Keep     bool       // true if fields that are empty in the configuration stay as they are
 	Key      string     // the same for a request that is made again because its reply was lost
 	After    *event.Seq // the last position that the client saw; what exists now if nil
 }
 
-// Resume attaches a client to a session that exists. With somebody attached, or
-// gone for only a moment, it touches nothing. Else open permissions and external
-// calls are kept or ended, as the client says.
+// Resume attaches a client to a session that exists. If somebody is attached, or was
+// a moment ago, open questions stay as they are. Otherwise open permission questions
+// and external calls are kept or ended, as the client says.
 func (h *Host) Resume(ctx context.Context, id event.SessionID, r Resume, c *Client) (*View, error) {
 	var view *View
 	err := h.attachClient(ctx, id, c, func(tx *txn) (err error) {
@@ -82,7 +82,7 @@ func (h *Host) Resume(ctx context.Context, id event.SessionID, r Resume, c *Clie
 		case r.After != nil:
 			at = *r.After
 		case before > 0:
-			at = before - 1 // what the lost reply would have been followed by
+			at = before - 1 // the lost reply was followed by what comes after
 		}
 		warm, active := tx.s.clients.attached(), tx.State.Active()
 		if err = tx.stopForOtherProvider(r.Spec.Config); err != nil {
@@ -94,7 +94,7 @@ func (h *Host) Resume(ctx context.Context, id event.SessionID, r Resume, c *Clie
 			}
 		}
 		if before > 0 {
-			return nil // it was done before; only the reply was lost
+			return nil // the session was resumed before; only the reply was lost
 		}
 		if !tx.takesProvider(r.Spec.Config.Provider) {
 			r.Spec.Config.Provider, r.Spec.Provider = nil, nil
@@ -129,9 +129,9 @@ func (h *Host) Resume(ctx context.Context, id event.SessionID, r Resume, c *Clie
 	return view, err
 }
 
-// takesProvider reports whether the endpoint that a resuming client comes with
-// replaces that of the session: one that is only the default of the client's
-// process does not replace one that somebody named.
+// takesProvider reports whether the provider of a resuming client replaces the
+// session's. A provider that is only the default of the client's process does not
+// replace one that somebody named.
 func (tx *txn) takesProvider(offered json.RawMessage) bool {
 	return !byDefault(offered) || tx.State.Setup.Config.Provider == nil || byDefault(tx.State.Setup.Config.Provider)
 }
@@ -141,7 +141,7 @@ func byDefault(provider json.RawMessage) bool {
 	return json.Unmarshal(provider, &p) == nil && p.Default
 }
 
-// reconfigure takes over what a resuming client says differently.
+// reconfigure records what a resuming client configures differently.
 func (tx *txn) reconfigure(to event.SessionConfiguredData, keep bool) error {
 	is := tx.State.Setup.Config
 	if keep {
@@ -176,7 +176,8 @@ func (tx *txn) reconfigure(to event.SessionConfiguredData, keep bool) error {
 	return tx.record(to)
 }
 
-// mergeConfig is a configuration in which only what is said replaces what is.
+// mergeConfig returns a configuration with the fields that are set in the second one,
+// and the others from the first.
 func mergeConfig(is, to event.SessionConfiguredData) event.SessionConfiguredData {
 	from := reflect.ValueOf(to)
 	into := reflect.ValueOf(&is).Elem()

@@ -12,7 +12,7 @@ import (
 // Permissions changes what sessions may do without asking.
 type Permissions struct{ host *Host }
 
-// ChangeRules changes what clients have said about permissions.
+// ChangeRules changes the rules that clients have set.
 func (ps Permissions) ChangeRules(ctx context.Context, id event.SessionID, change func(*event.ClientRules) error) error {
 	return ps.host.change(ctx, id, func(tx *txn) error {
 		to := tx.State.Permission.Rules
@@ -23,7 +23,7 @@ func (ps Permissions) ChangeRules(ctx context.Context, id event.SessionID, chang
 	})
 }
 
-// AllowAll says whether anybody is asked for permission, and tells how it was.
+// AllowAll says whether all calls are allowed without asking.
 func (ps Permissions) AllowAll(ctx context.Context, id event.SessionID, all bool) error {
 	return ps.host.change(ctx, id, func(tx *txn) error {
 		was := tx.State.AllowsAll()
@@ -45,7 +45,8 @@ func (ps Permissions) AllowAll(ctx context.Context, id event.SessionID, all bool
 	})
 }
 
-// ResetGrants takes back what was allowed for the rest of a session.
+// ResetGrants revokes what was allowed for the rest of a session. With location, it
+// also drops the rules of the place.
 func (ps Permissions) ResetGrants(ctx context.Context, id event.SessionID, location bool) error {
 	return ps.host.change(ctx, id, func(tx *txn) error {
 		to := tx.State.Permission.Rules
@@ -62,14 +63,14 @@ func (ps Permissions) ResetGrants(ctx context.Context, id event.SessionID, locat
 	})
 }
 
-// Declare declares that a client of the session can be asked.
+// Declare records that a client of the session can answer permission questions.
 func (ps Permissions) Declare(ctx context.Context, id event.SessionID) error {
 	return ps.host.change(ctx, id, func(tx *txn) error {
 		return tx.declare(&Client{Permission: true})
 	})
 }
 
-// judgeCall finds out whether a call may be made, by what is allowed now.
+// judgeCall decides by the rules of now whether a call may be made.
 func (tx *txn) judgeCall(call *turn.Call) error {
 	if err := tx.recordStandingRules(); err != nil {
 		return err
@@ -77,10 +78,9 @@ func (tx *txn) judgeCall(call *turn.Call) error {
 	return tx.beginCall(call, tx.s.host.opts.Tools.Judge(tx.State, call))
 }
 
-// recordStandingRules records what is allowed in the place where the session works, if
-// that is not what it was: so that it holds at once, in every session there, and
-// the log says by which rules a call was judged. If it cannot be known, nothing
-// is.
+// recordStandingRules records the rules of the place where the session works, if they
+// have changed. So they hold at once in every session there, and the log says by
+// which rules a call was judged. If they cannot be read, there are none.
 func (tx *txn) recordStandingRules() error {
 	s := tx.s
 	if s.host.opts.Standing == nil {

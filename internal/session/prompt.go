@@ -12,8 +12,7 @@ import (
 	"github.com/abide-run/abide/internal/turn"
 )
 
-// A Transform lets a client look over sections of the system prompt, and returns
-// what it makes of them.
+// A Transform lets a client rewrite sections of the system prompt.
 type Transform func(ctx context.Context, id event.SessionID, sections map[string]string) (map[string]string, error)
 
 // preparing is the activity of having a client rewrite the system prompt, and what
@@ -39,7 +38,7 @@ func (p *preparing) stop(error) {
 	p.now, p.prepared = nil, nil
 }
 
-// abort leaves the client at work: the prompt is for the next turn.
+// abort changes nothing: the prompt is for the next turn.
 func (p *preparing) abort(*txn, bool) error { return nil }
 
 // unprepared reports whether a client wants to rewrite the system prompt of the next
@@ -48,8 +47,8 @@ func (s *Session) unprepared() bool {
 	return s.prompt.prepared == nil && s.clients.transformer() != nil
 }
 
-// startPreparing lets a client look over the system prompt. If it cannot, the prompt is
-// used as it is.
+// startPreparing lets a client rewrite the system prompt. If the client fails, the
+// prompt is used as it is.
 func (s *Session) startPreparing(tx *txn) error {
 	if err := tx.recordInstructions(); err != nil {
 		return err
@@ -87,8 +86,8 @@ func (s *Session) startPreparing(tx *txn) error {
 	return nil
 }
 
-// systemPrompt is the system prompt of the turn that begins. One that a client has
-// looked over stays as that left it while the client is away.
+// systemPrompt returns the system prompt of the turn that begins. A prompt that a
+// client has rewritten stays as it is while that client is away.
 func (tx *txn) systemPrompt() (string, error) {
 	changed := tx.s.prompt.prepared
 	tx.s.prompt.prepared = nil
@@ -107,15 +106,15 @@ func (tx *txn) systemPrompt() (string, error) {
 	return tx.s.prompt.last, nil
 }
 
-// promptOf is what a system prompt is made of, so that one that is the same need
-// not be made again.
+// promptOf is what a system prompt depends on. The prompt is built again only if it
+// has changed.
 type promptOf struct {
 	state           *turn.State
-	offered         int // changes with the configuration
+	offered         int // a count that changes with the configuration
 	loaded, context string
 }
 
-// inputText is what the model reads of an input, but for when that was.
+// inputText returns what the model reads of an input, without the date.
 func (tx *txn) inputText(in event.InputAcceptedData) string {
 	said, context := tx.State.Said(in)
 	text := transcript.Reads(said, in.Attachments, count)
@@ -130,8 +129,8 @@ func (tx *txn) inputText(in event.InputAcceptedData) string {
 	return text
 }
 
-// toolsGone names the tools that the model could call in the last turn and no
-// longer can, because their clients left.
+// toolsGone names the tools that the model could call in the last turn and can no
+// longer call, because their clients left.
 func (tx *txn) toolsGone() []string {
 	if len(tx.State.Setup.Tools) == 0 {
 		return nil
@@ -149,10 +148,10 @@ func (tx *txn) toolsGone() []string {
 	return gone
 }
 
-// countMost is how much of a file is read to count its lines.
+// countMost is the size of the largest file whose lines are counted.
 const countMost = 10 << 20
 
-// count tells how many lines a file has, or how many entries a folder.
+// count returns how many lines a file has, or how many entries a folder.
 func count(path string) (int, bool) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -174,7 +173,7 @@ func count(path string) (int, bool) {
 	return lines(data), err == nil
 }
 
-// lines counts lines. What follows the last newline is one, too.
+// lines counts lines. Text after the last newline counts as a line.
 func lines(data []byte) int {
 	n := 0
 	for i, b := range data {
@@ -185,15 +184,15 @@ func lines(data []byte) int {
 	return n
 }
 
-// openTurn records what is different from the last turn: the tools of the
-// clients that are here now, and the system prompt.
+// openTurn records what has changed since the last turn: the tools of the attached
+// clients, the instructions, the skills and the system prompt.
 func (tx *txn) openTurn(interaction string) error {
 	if tools, ok := tx.s.clients.tools(nil); ok && !sameTools(tools, tx.State.Setup.Tools) {
 		if err := tx.record(event.ToolsDeclaredData{Tools: tools}); err != nil {
 			return err
 		}
 	}
-	tx.scheduleExtraction() // what was said in the turn before, if there was no rest between them
+	tx.scheduleExtraction() // the last turn may have ended without the session being idle
 	if err := tx.recordInstructions(); err != nil {
 		return err
 	}
@@ -213,7 +212,7 @@ func (tx *txn) openTurn(interaction string) error {
 	return tx.record(event.SystemMessageData{Role: "system", Content: prompt, InteractionID: interaction, Context: tx.State.Prompt.Context})
 }
 
-// recordInstructions records what the project's files say, if that has changed.
+// recordInstructions records what the project's files say, if it has changed.
 func (tx *txn) recordInstructions() error {
 	read := tx.s.host.opts.Instructions
 	if read == nil {
@@ -232,8 +231,8 @@ func (tx *txn) recordInstructions() error {
 	return tx.record(event.InstructionsLoadedData{Text: text, Sources: notNil(sources)})
 }
 
-// warnOnce tells the operator what is wrong with files that are looked at before
-// every turn: once, and again only when something else is wrong.
+// warnOnce warns the operator about files that are read before every turn: once for
+// each message.
 func (s *Session) warnOnce(what string, err error) {
 	about := what + ": " + err.Error()
 	if s.warned[about] {
@@ -246,8 +245,7 @@ func (s *Session) warnOnce(what string, err error) {
 	s.host.log.Warn(what, "session", s.id, "err", err)
 }
 
-// loadedText is what the model is told beside what the client says: by the project's files,
-// and by memory.
+// loadedText returns what the project's files and memory tell the model.
 func (tx *txn) loadedText() string {
 	loaded, recalled := tx.State.Prompt.Loaded, tx.State.Memory.Recalled
 	if loaded == "" || recalled == "" {

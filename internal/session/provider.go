@@ -20,8 +20,8 @@ const defaultProvider = "default"
 // ErrLeft means that a client left before it could do what it was asked for.
 var ErrLeft = errors.New("the client has left")
 
-// resolveModel finds the model of a session, and how it is reached: a client may have
-// to make the requests, or give a token for each.
+// resolveModel finds the model of a session and how it is reached: a client may have
+// to make the requests, or give a token for each request.
 func (s *Session) resolveModel(ctx context.Context, config event.SessionConfiguredData, name string) (Endpoint, error) {
 	secret, err := s.usableKeys(ctx, config)
 	if err != nil {
@@ -50,13 +50,13 @@ func (s *Session) resolveModel(ctx context.Context, config event.SessionConfigur
 	return to, nil
 }
 
-// A reached model is one that is asked with the help of a client.
+// A reached model is a model whose requests need a client.
 type reached struct {
 	model.Model
 	session  *Session
-	name     string // on the wire
-	provider string // whose token a client gives for each request; empty if none does
-	through  bool   // a client makes the requests
+	name     string // the name that is sent to the provider
+	provider string // the provider that needs a client's token for each request; empty if none does
+	through  bool   // true if a client makes the requests
 }
 
 // Ask makes one attempt.
@@ -80,7 +80,8 @@ func (m *reached) Ask(ctx context.Context, req *model.Request, on func(model.Del
 	return m.Model.Ask(ctx, &own, on)
 }
 
-// tokenProvider returns the name of a provider that takes a client's tokens.
+// tokenProvider returns the name of a provider whose tokens come from a client; empty
+// if they do not.
 func tokenProvider(raw json.RawMessage) (string, error) {
 	var p struct {
 		Name  string `json:"name"`
@@ -100,9 +101,10 @@ func tokenProvider(raw json.RawMessage) (string, error) {
 
 var errOtherProvider = errors.New("the session has another provider now")
 
-// stopForOtherProvider gives up requests under way if the client that comes now brings
-// other providers, and clients give tokens for those that there are: a request that
-// waits for a token would be given that of another endpoint. The model is asked again.
+// stopForOtherProvider stops requests under way if the resuming client brings other
+// providers and clients give tokens for the present ones. Otherwise a request that
+// waits for a token would get the token of another endpoint. The model is asked
+// again.
 func (tx *txn) stopForOtherProvider(to event.SessionConfiguredData) error {
 	is, err := endpointsOf(tx.State.Setup.Config)
 	if err != nil {
@@ -121,7 +123,7 @@ func (tx *txn) stopForOtherProvider(to event.SessionConfiguredData) error {
 	return nil
 }
 
-// takesTokens reports whether a provider of the session takes a client's tokens.
+// takesTokens reports whether a provider of the session needs tokens from a client.
 func takesTokens(config event.SessionConfiguredData) bool {
 	var listed []json.RawMessage
 	if config.Providers != nil && json.Unmarshal(config.Providers, &listed) != nil {
@@ -133,18 +135,19 @@ func takesTokens(config event.SessionConfiguredData) bool {
 	})
 }
 
-// A choice is a model and where it is.
+// A choice is a model with its provider.
 type choice struct {
-	config event.SessionConfiguredData // with the model's provider
-	name   string                      // of the model, at its provider
-	secret []byte                      // of the provider
-	listed bool                        // it is one of those that the session's client listed
+	config event.SessionConfiguredData // the configuration with the model's provider
+	name   string                      // the name that the provider has for the model
+	secret []byte                      // the keys of the provider
+	listed bool                        // true if the session's client listed it
 }
 
 type members = map[string]json.RawMessage
 
 // chooseModel finds a model among those that the session's client listed, and makes
-// its provider that of the session. What is not listed stays as it is.
+// its provider that of the configuration. A model that is not listed has the
+// session's own provider.
 func chooseModel(config event.SessionConfiguredData, name string, secret []byte) (choice, error) {
 	as := choice{config: config, name: name, secret: secret}
 	if config.Models == nil || config.Providers == nil {
@@ -175,7 +178,7 @@ func chooseModel(config event.SessionConfiguredData, name string, secret []byte)
 	return as, err
 }
 
-// providerFor is a provider as it is asked for one of its models.
+// providerFor returns a provider with what one of its models says differently.
 func providerFor(provider, m members) (json.RawMessage, error) {
 	for _, name := range []string{"wireModel", "modelId", "maxPromptTokens", "maxOutputTokens"} {
 		if v := m[name]; v != nil {
@@ -185,7 +188,7 @@ func providerFor(provider, m members) (json.RawMessage, error) {
 	return json.Marshal(provider)
 }
 
-// secretOf finds the secret of one of a session's providers.
+// secretOf returns the keys of one of a session's providers.
 func secretOf(provider string, all []byte) ([]byte, error) {
 	var kept struct {
 		Named members `json:"named"`
@@ -199,7 +202,7 @@ func secretOf(provider string, all []byte) ([]byte, error) {
 	return kept.Named[provider], nil
 }
 
-// jsonString reads a JSON string; anything else is empty.
+// jsonString decodes a JSON string; anything else is empty.
 func jsonString(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) != nil {
@@ -208,8 +211,8 @@ func jsonString(raw json.RawMessage) string {
 	return s
 }
 
-// askToken asks a client for the token of a provider. If the client leaves over it,
-// the next one is asked.
+// askToken asks a client for a provider's token. If the client leaves before it
+// answers, the next one is asked.
 func (s *Session) askToken(ctx context.Context, provider string) (string, error) {
 	lost := make(map[*Client]bool)
 	for {

@@ -14,9 +14,9 @@ import (
 // Questions asks people something, and knows what they were asked.
 type Questions struct{ host *Host }
 
-// Answer answers an open question. It reports whether the answer won: false
-// means that there is no such question, or that somebody was faster. The same
-// answer given again with its key has won, too.
+// Answer answers an open question. It reports whether this answer counts: false means
+// that there is no such question, or that another answer came first. The same answer
+// with the same key counts again.
 func (h *Host) Answer(ctx context.Context, id event.SessionID, a turn.Answer) (won bool, err error) {
 	var working []event.SessionID
 	if won, working, err = h.answerOne(ctx, id, a); won || err != nil {
@@ -56,8 +56,7 @@ func (h *Host) answerOne(ctx context.Context, id event.SessionID, a turn.Answer)
 	return won, working, err
 }
 
-// Answered reports whether something that clients were asked, beside the model's
-// calls, was answered lately.
+// Answered reports whether a question that is not about a call was answered lately.
 func (qs Questions) Answered(ctx context.Context, id event.SessionID, requestID string) (settled bool, err error) {
 	err = qs.host.inspectAny(ctx, id, func(tx *txn) error {
 		_, settled = tx.State.Exchanges.Closed(requestID)
@@ -69,13 +68,13 @@ func (qs Questions) Answered(ctx context.Context, id event.SessionID, requestID 
 // A Reminder is an open question that is put to a client again.
 type Reminder struct {
 	RequestID string
-	Asked     event.Event // as it was asked first
-	Attempt   int         // how often it was put to clients, this time included
-	Own       bool        // the session itself asks, and not an agent that works for it
+	Asked     event.Event // the event that first asked it
+	Attempt   int         // how often clients were asked, this time included
+	Own       bool        // true if the session itself asks, and not one of its agents
 }
 
-// Open returns the open questions of a session and of the agents that work for
-// it, that the filter wants.
+// Open returns the open questions of a session, and of the agents that work for it,
+// that the filter accepts.
 func (qs Questions) Open(ctx context.Context, id event.SessionID, filter func(event.Type) bool) ([]Reminder, error) {
 	st, err := qs.host.Status(ctx, id)
 	var open []Reminder
@@ -98,8 +97,8 @@ func requestOf(e event.Event) string {
 	return d.RequestID
 }
 
-// Redeliver counts one more attempt for each of these questions that is still
-// open, and returns those. That is stored when it returns.
+// Redeliver records one more attempt for each of these questions that is still open,
+// and returns those.
 func (qs Questions) Redeliver(ctx context.Context, id event.SessionID, again []Reminder) ([]Reminder, error) {
 	still, err := qs.Open(ctx, id, func(event.Type) bool { return true })
 	if err != nil {
@@ -127,10 +126,10 @@ func (qs Questions) Redeliver(ctx context.Context, id event.SessionID, again []R
 	return again, err
 }
 
-// Elicit puts a form to a person behind one of the clients, and waits. The form
-// stays open, whatever becomes of this process, until somebody answers it. If
-// the caller leaves first, it is cancelled unless keep says that the caller will
-// ask again.
+// Elicit puts a form to a person behind one of the clients, and waits for the answer.
+// The form stays open until somebody answers it, even if this process ends. If ctx is
+// done first, the form is cancelled, unless keep reports that the caller will ask
+// again.
 func (qs Questions) Elicit(ctx context.Context, id event.SessionID, d event.ElicitationAskedData, keep func() bool) (turn.Filled, error) {
 	d.RequestID = event.NewID()
 	e, err := qs.host.exchange(ctx, id, func(tx *txn) (string, error) {
@@ -155,7 +154,7 @@ func (qs Questions) Elicit(ctx context.Context, id event.SessionID, d event.Elic
 	return turn.Filled{Action: done.Action, Content: done.Content}, err
 }
 
-// FillIn answers a form, and reports whether this answer won.
+// FillIn answers a form, and reports whether this answer came first.
 func (qs Questions) FillIn(ctx context.Context, id event.SessionID, requestID, key string, f turn.Filled) (won bool, err error) {
 	err = qs.host.change(ctx, id, func(tx *txn) error {
 		record, ok, err := tx.State.FillIn(requestID, key, f)
@@ -168,8 +167,8 @@ func (qs Questions) FillIn(ctx context.Context, id event.SessionID, requestID, k
 	return won, err
 }
 
-// askOpenQuestions puts open questions that no attached client has in hand to one that
-// can put them to a person.
+// askOpenQuestions asks a client every open question that no attached client was
+// asked.
 func (s *Session) askOpenQuestions() {
 	for _, c := range s.state.Questions() {
 		if !s.clients.haveInHand(c.Question) {
@@ -179,8 +178,8 @@ func (s *Session) askOpenQuestions() {
 	}
 }
 
-// askPerson puts a question to one of the clients that can put it to a person.
-// If that client goes away the question stays open for the next.
+// askPerson asks a client to put a question to a person. If the client goes away, the
+// question stays open for the next one.
 func (s *Session) askPerson(c *turn.Call) {
 	a := s.clients.find(func(c *Client) bool { return c.AskUser != nil })
 	if a == nil || c.Stage != turn.WaitingUser {
@@ -198,7 +197,7 @@ func (s *Session) askPerson(c *turn.Call) {
 		}
 		s.post(func(tx *txn) error {
 			if reply.Unable && !s.clients.has(a) {
-				return nil // it has left: that is no answer
+				return nil // the client has left without an answer
 			}
 			tx.onFailure = append(tx.onFailure, func() { delete(a.asked, question.RequestID) })
 			record, ok, err := turn.Answer{RequestID: question.RequestID, User: &reply}.Give(tx.State)
@@ -210,8 +209,8 @@ func (s *Session) askPerson(c *turn.Call) {
 	})
 }
 
-// askPlan asks one of the clients whether a plan may be carried out. If that
-// client goes away the question stays open for the next.
+// askPlan asks a client whether a plan may be carried out. If the client goes away,
+// the question stays open for the next one.
 func (s *Session) askPlan(c *turn.Call) {
 	a := s.clients.find(func(c *Client) bool { return c.ExitPlan != nil })
 	if a == nil || c.Stage != turn.WaitingPlan {

@@ -8,17 +8,17 @@ import (
 	"github.com/abide-run/abide/internal/event"
 )
 
-// errPaused means that somebody holds the queue already.
+// errPaused means that the queue is paused already.
 var errPaused = errors.New("queue_already_paused: somebody holds the queue already; let it go first")
 
 // Queues changes the queues of sessions.
 type Queues struct{ host *Host }
 
-// A Queue is a session's queue, to be changed.
+// A Queue is a session's queue while it is changed.
 type Queue struct {
 	Items []event.InputAcceptedData
 
-	running bool // a turn is under way
+	running bool // true while a turn is running
 	paused  bool
 	tx      *txn
 	change  event.QueueChangedData
@@ -65,8 +65,8 @@ func (q *Queue) Edit(id, prompt, display string) bool {
 	return true
 }
 
-// Steer lets an input be heard in the running turn, and reports false if there
-// is none.
+// Steer makes an input part of the running turn. It reports false if no turn is
+// running.
 func (q *Queue) Steer(id string) bool {
 	i := q.find(id)
 	if i < 0 || !q.running || q.Items[i].Kind != "" {
@@ -76,7 +76,7 @@ func (q *Queue) Steer(id string) bool {
 	return true
 }
 
-// Pause holds the queue, or lets it go.
+// Pause pauses the queue, or lets it go on.
 func (q *Queue) Pause(paused bool) error {
 	if paused && q.paused {
 		return errPaused
@@ -87,7 +87,7 @@ func (q *Queue) Pause(paused bool) error {
 	return nil
 }
 
-// Insert adds an input at a place. It is accepted with the rest of the change.
+// Insert adds an input at a place, and returns its id.
 func (q *Queue) Insert(in event.InputAcceptedData, at int) (string, error) {
 	in.InputID, in.Mode = event.NewID(), event.ModeQueue
 	if err := q.tx.record(in); err != nil {
@@ -109,9 +109,9 @@ func (q *Queue) Duplicate(id string) (string, error) {
 	return q.Insert(in, i+1)
 }
 
-// Change changes a session's queue. A change that came before with the same
-// key is not made again: its outcome is returned, the id of the input that it
-// added if it added one.
+// Change changes a session's queue. A change with the key of an earlier one is not
+// made again: the outcome of the earlier one is returned, which is the id of the
+// input that it added, if any.
 func (qs Queues) Change(ctx context.Context, id event.SessionID, key string, f func(*Queue) error) (before string, err error) {
 	err = qs.host.change(ctx, id, func(tx *txn) error {
 		if before = tx.State.Sent(key); before != "" {

@@ -7,26 +7,27 @@ import (
 	"github.com/abide-run/abide/internal/event"
 )
 
-// An Undo gives files back what they held before the calls for which undone says
-// so, given their keys. If it only looks, it says what it would do.
+// An Undo restores the files that calls have changed, for the calls whose keys the
+// function undone accepts. With look, it changes nothing and returns what it would
+// do.
 type Undo func(id event.SessionID, undone func(key string) bool, look bool) ([]event.RestoredFile, error)
 
-// A Rewind says what is taken back, and how.
+// A Rewind says what is taken back.
 type Rewind struct {
 	EventID   string
-	KeepFiles bool // files stay as they are
-	Look      bool // nothing is done
+	KeepFiles bool // true if files stay as they are
+	Look      bool // true to see what would be done, without doing it
 }
 
 // A Rewound tells what was taken back.
 type Rewound struct {
-	Events int // that are no longer shown
+	Events int // number of events that are no longer shown
 	Files  []event.RestoredFile
 }
 
-// Rewind takes back everything from an event on, for the model and for clients,
-// and what the calls in it did to files. Nothing is deleted from the log. Asked
-// again for the same event, it has nothing to do.
+// Rewind takes back everything from an event on: the model and clients do not see it
+// any more, and files are restored. Nothing is deleted from the log. A second rewind
+// to the same event changes nothing.
 func (h *Host) Rewind(ctx context.Context, id event.SessionID, r Rewind) (Rewound, error) {
 	if r.Look {
 		return h.previewRewind(ctx, id, r)
@@ -71,8 +72,8 @@ func (h *Host) previewRewind(ctx context.Context, id event.SessionID, r Rewind) 
 	return done, err
 }
 
-// rewind records that a range is taken back. The channel, if there is one, is
-// where the outcome of its files will be told.
+// rewind records that a range is taken back. If files are restored, the outcome is
+// sent to the returned channel.
 func (tx *txn) rewind(r Rewind, from event.Seq, events int) (chan event.FilesRestoredData, error) {
 	if tx.State.Active() {
 		if err := tx.abort("rewind", false); err != nil {
@@ -95,8 +96,8 @@ func (tx *txn) rewind(r Rewind, from event.Seq, events int) (chan event.FilesRes
 	return files, tx.record(hidden)
 }
 
-// findShown finds an event, and counts what clients are shown from there on. There
-// is nothing to count if it was taken back before.
+// findShown returns the position of an event, and how many events clients are shown
+// from there on. The count is zero if the event was taken back before.
 func (tx *txn) findShown(ctx context.Context, eventID string) (event.Seq, int, error) {
 	if err := tx.exists(); err != nil {
 		return 0, 0, err
@@ -121,11 +122,12 @@ func (tx *txn) findShown(ctx context.Context, eventID string) (event.Seq, int, e
 	return 0, 0, fmt.Errorf("event %s: %w", eventID, ErrPosition)
 }
 
-// restoring is the activity of giving files back what they held before a rewind.
+// restoring is the activity of restoring files after a rewind.
 type restoring struct {
 	now *event.HistoryHiddenData // the rewind whose files are restored; nil if none are
-	// waiting has who waits for the outcome, by the position of the rewind. It outlives
-	// a stop: files are restored again until that is recorded.
+	// waiting has the channels of those who wait for the outcome, by the position of
+	// the rewind. They stay after a stop, because the files are restored again until
+	// that is recorded.
 	waiting map[event.Seq]chan event.FilesRestoredData
 }
 
@@ -133,10 +135,10 @@ func (r *restoring) busy() bool { return r.now != nil }
 
 func (r *restoring) stop(error) { r.now = nil }
 
-// abort changes nothing: what was taken back is taken back whole, files too.
+// abort changes nothing: a rewind restores all its files.
 func (r *restoring) abort(*txn, bool) error { return nil }
 
-// expect returns where the outcome of a rewind's files will be told.
+// expect returns a channel for the outcome of a rewind.
 func (r *restoring) expect(hidden event.Seq) chan event.FilesRestoredData {
 	if r.waiting == nil {
 		r.waiting = make(map[event.Seq]chan event.FilesRestoredData)
@@ -146,7 +148,7 @@ func (r *restoring) expect(hidden event.Seq) chan event.FilesRestoredData {
 	return c
 }
 
-// finish tells who waits for a rewind's files what became of them.
+// finish sends the outcome of a rewind to whoever waits for it.
 func (r *restoring) finish(hidden event.Seq, d event.FilesRestoredData) {
 	if c := r.waiting[hidden]; c != nil {
 		c <- d
@@ -154,14 +156,14 @@ func (r *restoring) finish(hidden event.Seq, d event.FilesRestoredData) {
 	}
 }
 
-// endWaiting tells everyone who waits that no outcome will be recorded.
+// endWaiting tells everyone who waits that there will be no outcome.
 func (r *restoring) endWaiting(cause error) {
 	for hidden := range r.waiting {
 		r.finish(hidden, event.FilesRestoredData{Error: cause.Error()})
 	}
 }
 
-// startRestoring gives files back what they held, when that it is due is stored.
+// startRestoring restores the files of a rewind as soon as the transaction is stored.
 func (s *Session) startRestoring(tx *txn, hidden event.HistoryHiddenData) {
 	now := &hidden
 	s.restoring.now = now
@@ -178,7 +180,7 @@ func (s *Session) startRestoring(tx *txn, hidden event.HistoryHiddenData) {
 	})
 }
 
-// recordRestored records what became of the files of a rewind, unless that was stopped.
+// recordRestored records the outcome of restoring files, unless that was stopped.
 func (tx *txn) recordRestored(hidden *event.HistoryHiddenData, d event.FilesRestoredData) error {
 	if tx.s.restoring.now != hidden {
 		return nil
@@ -191,7 +193,7 @@ func (tx *txn) recordRestored(hidden *event.HistoryHiddenData, d event.FilesRest
 	return tx.record(d)
 }
 
-// undoFiles takes back what the calls of a range did to files.
+// undoFiles undoes what the calls of a range did to files.
 func (h *Host) undoFiles(ctx context.Context, id event.SessionID, hidden event.HistoryHiddenData, look bool) ([]event.RestoredFile, error) {
 	if h.opts.Undo == nil {
 		return nil, nil

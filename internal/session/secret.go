@@ -15,9 +15,9 @@ import (
 	"github.com/abide-run/abide/internal/eventlog"
 )
 
-// keys are what a session's providers must be told to answer. They are stored as
-// one JSON object: the members of the session's own provider, and below "named"
-// those of the providers that its client listed.
+// keys are the secrets of a session's providers. They are stored as one JSON object:
+// the members of the session's own provider, and below "named" those of the providers
+// that its client listed.
 type keys struct {
 	own   members
 	named map[string]members
@@ -56,8 +56,8 @@ func (k keys) encode() ([]byte, error) {
 	return json.Marshal(all)
 }
 
-// bind returns the keys with each that is not bound yet bound to the endpoint that
-// a configuration has for it.
+// bind returns the keys, with every unbound key bound to its endpoint in a
+// configuration.
 func (k keys) bind(config event.SessionConfiguredData) (keys, error) {
 	to, err := endpointsOf(config)
 	if err != nil {
@@ -75,12 +75,12 @@ func bindTo(key members, endpoint string) members {
 		return key
 	}
 	key = maps.Clone(key)
-	key[boundTo], _ = json.Marshal(endpoint) // a string
+	key[boundTo], _ = json.Marshal(endpoint) // encoding a string cannot fail
 	return key
 }
 
-// usable returns the keys that are for the endpoints of a configuration. Every use
-// of a key comes through here: no endpoint is told the key of another.
+// usable returns the keys for the endpoints of a configuration. Every use of a key
+// comes through here, so that no endpoint gets the key of another.
 func (k keys) usable(config event.SessionConfiguredData) (keys, error) {
 	to, err := endpointsOf(config)
 	if err != nil {
@@ -134,9 +134,10 @@ func endpointsOf(config event.SessionConfiguredData) (endpoints, error) {
 	return to, nil
 }
 
-// endpointOf says where a provider is: two of the same type at the same address are
-// the same, whatever else is configured for them. A type without an address is the
-// vendor's own. It is empty if there is no provider.
+// endpointOf identifies the endpoint of a provider: providers of the same type at the
+// same address have the same endpoint, whatever else is configured for them. A type
+// without an address is the vendor's own endpoint. It is empty if there is no
+// provider.
 func endpointOf(provider json.RawMessage) string {
 	var p struct {
 		Type    string `json:"type"`
@@ -155,8 +156,9 @@ type secrets struct {
 	env      atomic.Pointer[[]string] // its environment, once it was read
 }
 
-// keys returns all keys that are kept for the session. They are read once: a request
-// should not wait for the store. A transaction that changes them has the last word.
+// keys returns all stored keys of the session. They are read from the store once, so
+// that requests do not wait for it. If a transaction changes them meanwhile, its keys
+// are kept.
 func (s *Session) keys(ctx context.Context) ([]byte, error) {
 	if kept := s.secrets.provider.Load(); kept != nil {
 		return *kept, nil
@@ -168,7 +170,7 @@ func (s *Session) keys(ctx context.Context) ([]byte, error) {
 	return text, err
 }
 
-// usableKeys returns what the providers of a configuration must be told to answer.
+// usableKeys returns the keys of the providers of a configuration.
 func (s *Session) usableKeys(ctx context.Context, config event.SessionConfiguredData) ([]byte, error) {
 	text, err := s.keys(ctx)
 	if err != nil {
@@ -177,7 +179,8 @@ func (s *Session) usableKeys(ctx context.Context, config event.SessionConfigured
 	return usableKeys(text, config)
 }
 
-// usableKeys returns what the session's providers must be told to answer.
+// usableKeys returns the keys of the session's providers, with the changes of this
+// transaction.
 func (tx *txn) usableKeys() ([]byte, error) {
 	text, err := tx.keys()
 	if err != nil {
@@ -200,12 +203,14 @@ func usableKeys(text []byte, config event.SessionConfiguredData) ([]byte, error)
 	return kept.encode()
 }
 
-// keepSecret stores a value beside the log, together with what the transaction records.
+// keepSecret stores a value beside the log, together with what the transaction
+// records.
 func (tx *txn) keepSecret(name string, value []byte) {
 	tx.secrets = append(tx.secrets, eventlog.Secret{Name: name, Value: value})
 }
 
-// pendingSecret returns what the transaction stores beside the log under a name, or nil.
+// pendingSecret returns the value that this transaction will store under a name, or
+// nil.
 func (tx *txn) pendingSecret(name string) []byte {
 	for _, s := range slices.Backward(tx.secrets) {
 		if s.Name == name {
@@ -215,9 +220,9 @@ func (tx *txn) pendingSecret(name string) []byte {
 	return nil
 }
 
-// keepSecrets keeps what a client brings for a configuration that is recorded in
-// the same transaction. It comes before the configuration is recorded: keys that
-// stay are bound to what the session was configured with until now.
+// keepSecrets stores the secrets that a client brings for a configuration that this
+// transaction records. It must come before the configuration is recorded, because
+// keys that stay are bound to the endpoints of the configuration before it.
 func (tx *txn) keepSecrets(spec Spec) error {
 	if spec.Env != nil {
 		env, err := json.Marshal(spec.Env)
@@ -265,7 +270,7 @@ func (tx *txn) keepKeys(secret []byte, config event.SessionConfiguredData) error
 	return err
 }
 
-// keys returns all keys of the session, as the transaction leaves them so far.
+// keys returns all keys of the session, with the changes of this transaction.
 func (tx *txn) keys() ([]byte, error) {
 	if pending := tx.pendingSecret(secretProvider); pending != nil {
 		return pending, nil
@@ -276,8 +281,8 @@ func (tx *txn) keys() ([]byte, error) {
 	return tx.s.keys(tx.s.host.ctx)
 }
 
-// renewSecrets keeps what a client brings for a session that it does not configure:
-// of the providers that the session has, and of no others.
+// renewSecrets stores the secrets that a client brings for a session that it does not
+// configure: only those of providers that the session has.
 func (tx *txn) renewSecrets(spec Spec) error {
 	is, err := endpointsOf(tx.State.Setup.Config)
 	if err != nil {
@@ -296,7 +301,7 @@ func (tx *txn) renewSecrets(spec Spec) error {
 	return tx.keepSecrets(spec)
 }
 
-// replace takes over what was stored, so that the next request has it.
+// replace sets the secrets that were stored, so that the next request has them.
 func (kept *secrets) replace(secrets []eventlog.Secret) {
 	for _, secret := range secrets {
 		switch secret.Name {
@@ -304,20 +309,20 @@ func (kept *secrets) replace(secrets []eventlog.Secret) {
 			kept.provider.Store(&secret.Value)
 		case secretEnv:
 			var env []string
-			if json.Unmarshal(secret.Value, &env) == nil { // it was encoded by us
+			if json.Unmarshal(secret.Value, &env) == nil { // keepSecrets has encoded it
 				kept.env.Store(&env)
 			}
 		}
 	}
 }
 
-// forget lets go of the secrets of a session that is no more.
+// forget drops the secrets of a deleted session.
 func (kept *secrets) forget() {
 	kept.provider.Store(nil)
 	kept.env.Store(nil)
 }
 
-// The names of what is kept beside the log.
+// These are the names of what is stored beside the log.
 const (
 	secretEnv      = "env"      // the session's environment, as JSON
 	secretProvider = "provider" // keys of the session's own provider, as JSON

@@ -10,8 +10,8 @@ import (
 	"github.com/abide-run/abide/internal/window"
 )
 
-// A Session is one session in memory. Its state belongs to the goroutine that
-// drains its inbox; there is at most one.
+// A Session is one session in memory. Its state belongs to the goroutine that drains
+// its mailbox; there is at most one.
 type Session struct {
 	host *Host
 	id   event.SessionID
@@ -26,9 +26,9 @@ type Session struct {
 
 	// The rest is owned by the draining goroutine.
 	state    *turn.State                 // nil if not in memory
-	log      logged                      // what the store has
-	underWay turn.Now                    // what is under way in this process, but for what now adds
-	waiting  map[chan event.Event]string // who waits for the end of an exchange, and of which
+	log      logged                      // what the store has of it
+	underWay turn.Now                    // the constant part of what now returns
+	waiting  map[chan event.Event]string // those who wait for the answer to a question, with its id
 	warned   map[string]bool             // the warnings about files of the project that were given
 	offer    offer
 	gauge    gauge
@@ -59,13 +59,14 @@ func newSession(h *Host, id event.SessionID) *Session {
 	return s
 }
 
-// isNeeded reports whether the session must stay known while it is out of
-// memory. The mailbox's mutex is held.
+// isNeeded reports whether the session must stay in the host's list while its state
+// is not in memory. The mailbox's mutex is held.
 func (s *Session) isNeeded() bool {
 	return s.state != nil || s.clients.any() || len(s.waiting) > 0 || s.feed.watched()
 }
 
-// carryOut makes one transaction of the intents and of what follows from them.
+// carryOut makes one transaction of a batch of intents and of everything that follows
+// from them.
 func (s *Session) carryOut(batch []*intent) {
 	if err := s.load(); err != nil {
 		for _, in := range batch {
@@ -114,8 +115,8 @@ func (s *Session) carryOut(batch []*intent) {
 	}
 }
 
-// reread reads the log again if more of the conversation is shown than is held,
-// and takes in what is yet to be stored.
+// reread loads the log again, with the events that are not stored yet, if the model
+// is to see more of the conversation than the state holds.
 func (s *Session) reread(tx *txn) error {
 	if !s.state.History.Short() {
 		return nil
@@ -127,7 +128,7 @@ func (s *Session) reread(tx *txn) error {
 	return err
 }
 
-// load reads the session's log, verifying it, if it is not in memory. A session
+// load reads and verifies the session's log, if the state is not in memory. A session
 // that does not exist has an empty state.
 func (s *Session) load() error {
 	if s.state != nil {
@@ -143,27 +144,28 @@ func (s *Session) load() error {
 	return nil
 }
 
-// discard gives up the state after a transaction that was not stored. What was
-// under way is stopped: the log decides what has to be done again.
+// discard drops the state after a transaction that could not be stored, and stops
+// what is under way. The log decides what is done again.
 func (s *Session) discard(err error) {
 	s.host.log.Error("could not record what happened; the session is read again", "session", s.id, "err", err)
 	s.stopWork(err)
 	s.state, s.calls.fresh = nil, nil
 }
 
-// recordPause is how long the store is left alone after it could not record
-// something.
+// recordPause is how long the session waits before it uses the store again after an
+// append failed.
 const recordPause = 500 * time.Millisecond
 
-// retryLater lets the session do what is due a moment later: the turn must not
-// wait until somebody happens to look. If the store is closed, so is the host.
+// retryLater makes the session do what is due after a pause, so that the turn does
+// not wait for the next request of a client. If the store is closed, so is the host.
 func (s *Session) retryLater() {
 	time.AfterFunc(recordPause, func() {
 		s.post(func(tx *txn) error { tx.afterCommit = append(tx.afterCommit, tx.s.askOpenQuestions); return nil })
 	})
 }
 
-// advance decides and records until something has to be waited for.
+// advance takes one step of the turn after the other, until the session has to wait
+// for something.
 func (s *Session) advance(tx *txn) error {
 	var size window.Verdict     // what the size of the next request asks for
 	var verdict *window.Verdict // the same, for the one decision after it was measured
@@ -231,7 +233,7 @@ func (s *Session) advance(tx *txn) error {
 	}
 }
 
-// now is what is under way in this process.
+// now describes what is under way in this process.
 func (s *Session) now() turn.Now {
 	now := s.underWay
 	now.Asking, now.Restoring = s.asking.busy(), s.restoring.busy()

@@ -7,16 +7,16 @@ import (
 	"github.com/abide-run/abide/internal/event"
 )
 
-// A SkillSource finds skills, and reads what they tell.
+// A SkillSource finds skills and reads their texts.
 type SkillSource interface {
-	// Find finds the skills of a session that works in a folder. What it could not
-	// read is an error beside the rest.
+	// Find returns the skills of a session that works in a folder. The error says
+	// what could not be read; the other skills are returned with it.
 	Find(rules event.SkillRules, dir string) ([]event.Skill, error)
 	Body(event.Skill) (string, error)
 }
 
-// recordSkills records which skills there are, if that has changed, and tells an agent
-// that answers those that it was given.
+// recordSkills records which skills there are, if that has changed, and the texts of
+// the skills that the chosen agent always has.
 func (tx *txn) recordSkills() error {
 	known, rules := tx.s.host.opts.Skills, tx.State.Setup.Config.Skills
 	if known == nil || !rules.Any() {
@@ -48,7 +48,7 @@ func (tx *txn) recordSkills() error {
 // Skills tells the models of sessions of skills.
 type Skills struct{ host *Host }
 
-// Usable returns the skills that the model of a session may be told.
+// Usable returns the skills that a session's model may use.
 func (ks Skills) Usable(ctx context.Context, id event.SessionID) (usable []event.Skill, err error) {
 	err = ks.host.inspectAny(ctx, id, func(tx *txn) error {
 		usable = tx.State.UsableSkills()
@@ -57,12 +57,12 @@ func (ks Skills) Usable(ctx context.Context, id event.SessionID) (usable []event
 	return usable, err
 }
 
-// Read returns what the model is told of a skill that it asked for.
+// Read returns the text of a skill that the model asked for.
 func (ks Skills) Read(k event.Skill) (event.SkillInvokedData, error) {
 	return ks.host.readSkill(k, event.SkillAsked)
 }
 
-// readSkill is what the model is told of a skill.
+// readSkill returns the event that tells the model a skill.
 func (h *Host) readSkill(k event.Skill, trigger string) (event.SkillInvokedData, error) {
 	body, err := h.opts.Skills.Body(k)
 	return event.SkillInvokedData{Name: k.Name, Path: k.Path, Content: body, Description: k.Description, Source: k.Source, Trigger: trigger}, err

@@ -10,22 +10,22 @@ import (
 	"github.com/abide-run/abide/internal/eventlog"
 )
 
-// A Status is a glance at a session.
+// A Status is a summary of a session's state.
 type Status struct {
 	ID        event.SessionID
 	End       eventlog.End
 	Active    bool
 	Name      string
-	AutoNamed bool // nobody gave it the name
+	AutoNamed bool // true if no person gave it the name
 	Summary   string
 	Started   time.Time
 	Model     string
 	Config    event.SessionConfiguredData
 	Totals    event.Totals
 	Queue     []event.InputAcceptedData
-	Questions []event.Event             // the open ones, as they were asked
+	Questions []event.Event             // the events that asked the open questions
 	own       int                       // how many of them are the session's own; those of agents follow
-	hidden    []event.HistoryHiddenData // what was taken back
+	hidden    []event.HistoryHiddenData // the ranges that were taken back
 	Rules     event.ClientRules
 	AllowsAll bool
 	Paused    bool
@@ -37,7 +37,8 @@ func (s Status) Hides(n event.Seq) bool {
 	return slices.ContainsFunc(s.hidden, func(d event.HistoryHiddenData) bool { return n >= d.From && n <= d.To })
 }
 
-// Status tells how a session stands.
+// Status returns a summary of a session's state, with the open questions of its
+// agents.
 func (h *Host) Status(ctx context.Context, id event.SessionID) (Status, error) {
 	var st Status
 	var working []event.SessionID

@@ -11,26 +11,26 @@ import (
 	"github.com/abide-run/abide/internal/turn"
 )
 
-// A TaskSource is what goes on in the background of sessions, each under the key of the
-// call that began it.
+// A TaskSource knows the background tasks of sessions, each by the key of the call
+// that began it.
 type TaskSource interface {
-	// Watch waits until there is news of a task: it has ended, or it is not as
-	// it was when the last status was reported. Of a key that nothing was begun
-	// with, the news is TaskNone.
+	// Watch waits until a task has ended or has another status than the last one. For
+	// a key without a task, the status is TaskNone.
 	Watch(ctx context.Context, id event.SessionID, key, last string) (event.TaskReportedData, error)
-	// News tells of the end of a task that has ended.
+	// News returns the end of a task, and reports whether it has ended.
 	News(ctx context.Context, id event.SessionID, key string) (event.TaskReportedData, bool)
-	// Summary tells the model which of some tasks are running; nothing if none is.
+	// Summary describes to the model which of the tasks are running; empty if none
+	// is.
 	Summary(ctx context.Context, id event.SessionID, keys []string) (string, error)
-	// Seen tells that the model was told of a task's end.
+	// Seen says that the model was told of a task's end.
 	Seen(id event.SessionID, key string)
 }
 
 // Tasks knows the background tasks of sessions.
 type Tasks struct{ host *Host }
 
-// Awaits reports whether a session has yet to hear of what a call began: the
-// call is being made, or what it left is a task whose end was not told.
+// Awaits reports whether a session still waits for the task of a call: the call is
+// under way, or the end of its task was not recorded yet.
 func (ts Tasks) Awaits(ctx context.Context, id event.SessionID, key string) (bool, error) {
 	awaits := false
 	err := ts.host.inspect(ctx, id, func(tx *txn) error {
@@ -41,18 +41,18 @@ func (ts Tasks) Awaits(ctx context.Context, id event.SessionID, key string) (boo
 		}
 		return nil
 	})
-	ts.host.Unload(id) // whoever sweeps asks about many sessions
+	ts.host.Unload(id) // the caller asks about many sessions
 	return awaits, err
 }
 
-// taskKey is one task of a session.
+// taskKey identifies a task of a session.
 type taskKey struct {
 	session event.SessionID
 	key     string
 }
 
-// watchTasks sees to it that every task of a session is watched. Who watches is
-// known to the host, because a session may be out of memory meanwhile.
+// watchTasks makes the host watch every open task of the session. The host remembers
+// which tasks are watched, because the session may be out of memory meanwhile.
 func (s *Session) watchTasks() {
 	if s.host.opts.Tasks == nil {
 		return
@@ -62,8 +62,9 @@ func (s *Session) watchTasks() {
 	}
 }
 
-// watchTask waits for news of a task, and records it. The call that began the task
-// may still be on its way out: only then it is known whether anything was begun.
+// watchTask waits for news of a task and records it. If the call that began the task
+// was stopped, it first waits until the tool has returned, because only then it is
+// known whether there is a task.
 func (h *Host) watchTask(k taskKey, last string, left <-chan struct{}) {
 	h.tasking.Lock()
 	defer h.tasking.Unlock()
@@ -86,13 +87,13 @@ func (h *Host) watchTask(k taskKey, last string, left <-chan struct{}) {
 	})
 }
 
-// gatherPause is how long news of a task waits for that of others: what ends
-// together is told together, and wakes a session once. A crash meanwhile loses
-// nothing, because the next engine watches the tasks again.
+// gatherPause is how long news of a task waits for news of others, so that tasks that
+// end together wake the session once. A crash meanwhile loses nothing, because the
+// next engine watches the tasks again.
 const gatherPause = 100 * time.Millisecond
 
-// gatherNews collects news of a session's tasks for a moment, and then records all.
-// Whoever brings the first does that.
+// gatherNews adds news to what is gathered for a session. Whoever brings the first
+// news waits for gatherPause and records all.
 func (h *Host) gatherNews(id event.SessionID, news event.TaskReportedData) {
 	h.tasking.Lock()
 	first := len(h.gathered[id]) == 0
@@ -106,7 +107,7 @@ func (h *Host) gatherNews(id event.SessionID, news event.TaskReportedData) {
 	case <-h.ctx.Done():
 		return
 	}
-	leave, ok := h.enterWaking() // tasks of many sessions may have ended together
+	leave, ok := h.enterWaking() // the tasks of many sessions may end together
 	if !ok {
 		return
 	}
@@ -115,8 +116,8 @@ func (h *Host) gatherNews(id event.SessionID, news event.TaskReportedData) {
 	h.Unload(id)
 }
 
-// takeGathered takes what was collected. From now on these tasks can be watched
-// again.
+// takeGathered returns what was gathered. These tasks can be watched again from now
+// on.
 func (h *Host) takeGathered(id event.SessionID) []event.TaskReportedData {
 	h.tasking.Lock()
 	defer h.tasking.Unlock()
@@ -147,15 +148,15 @@ func (h *Host) recordTaskNews(id event.SessionID, list []event.TaskReportedData)
 	}
 }
 
-// recordTaskNews records the news of tasks that there is, so that a step never begins
-// without what happened before it. It reports whether there was any.
+// recordTaskNews records the news of tasks that is there already, so that a step
+// begins with everything that happened before it. It reports whether there was any.
 func (tx *txn) recordTaskNews() (found bool, err error) {
 	if tx.s.host.opts.Tasks == nil {
 		return false, nil
 	}
 	for _, t := range tx.State.Tasks.Open {
 		if tx.s.calls.stopped[t.Key] != nil {
-			continue // the call is on its way out: nothing is known yet
+			continue // the tool has not returned: nothing is known yet
 		}
 		news, ok := tx.s.host.opts.Tasks.News(tx.s.host.ctx, tx.s.id, t.Key)
 		if !ok || !tx.isNews(news) {
@@ -170,15 +171,15 @@ func (tx *txn) recordTaskNews() (found bool, err error) {
 	return found, nil
 }
 
-// isNews reports whether that was not recorded before.
+// isNews reports whether a report of a task was not recorded before.
 func (tx *txn) isNews(d event.TaskReportedData) bool {
 	return slices.ContainsFunc(tx.State.Tasks.Open, func(t turn.Task) bool {
 		return t.Key == d.Key && (d.Ended || t.Last != d.Status)
 	})
 }
 
-// recordNotifications tells the model what happened to tasks, in a turn of its own if none is
-// under way.
+// recordNotifications records what the model is told about tasks, in a turn of its
+// own if none is running.
 func (tx *txn) recordNotifications(step turn.Notify) error {
 	interaction := ""
 	if tx.State.Turn != nil {
@@ -190,7 +191,7 @@ func (tx *txn) recordNotifications(step turn.Notify) error {
 		}
 	}
 	for _, r := range step.Reports {
-		if r.Kind == nil { // nobody knows more of a task that was lost
+		if r.Kind == nil { // nothing is known of a lost task
 			r.Kind = json.RawMessage(`{"type":"unclassified"}`)
 		}
 		err := tx.record(event.SystemNotificationData{Content: "<system_notification>\n" + r.Text + "\n</system_notification>", Kind: r.Kind, InteractionID: interaction, Report: r.Seq})
@@ -204,7 +205,7 @@ func (tx *txn) recordNotifications(step turn.Notify) error {
 	return nil
 }
 
-// summariseTasks tells the model what is running.
+// summariseTasks describes the running tasks to the model.
 func (s *Session) summariseTasks(ctx context.Context, keys []string) string {
 	if len(keys) == 0 || s.host.opts.Tasks == nil {
 		return ""

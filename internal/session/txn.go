@@ -10,24 +10,24 @@ import (
 	"github.com/abide-run/abide/internal/turn"
 )
 
-// A txn collects what one pass of a session records. The state already has it;
-// the log gets it in one append. If that fails, the state is given up.
+// A txn collects what one pass of a session records. The state has it at once; the
+// log gets it in one append. If the append fails, the state is dropped.
 type txn struct {
 	s     *Session
 	State *turn.State
 	now   time.Time
 
-	stored      []event.Event        // what is appended
-	sent        []event.Event        // what clients are sent, in order: stored and not stored
-	jobs        []eventlog.JobChange // what becomes of rows, together with what is stored
-	secrets     []eventlog.Secret    // what is kept beside the log, together with what is stored
-	afterCommit []func()             // to be done when all is stored, acknowledged and sent
-	onFailure   []func()             // to be done if it could not be stored
+	stored      []event.Event        // the events that are appended
+	sent        []event.Event        // the events that clients are sent, stored or not, in order
+	jobs        []eventlog.JobChange // changes of jobs, stored together with the events
+	secrets     []eventlog.Secret    // values beside the log, stored together with the events
+	afterCommit []func()             // called when everything is stored, acknowledged and sent
+	onFailure   []func()             // called if the transaction could not be stored
 	unload      bool
 	err         error // the first failure to record; the whole transaction fails
 }
 
-// record adds events to the log.
+// record applies events to the state and adds them to what is appended to the log.
 func (tx *txn) record(payloads ...event.Payload) error {
 	for _, p := range payloads {
 		e, err := event.Encode(tx.head(), p)
@@ -45,7 +45,7 @@ func (tx *txn) record(payloads ...event.Payload) error {
 	return nil
 }
 
-// send sends an event that is not stored.
+// send sends clients an event that is not stored.
 func (tx *txn) send(p event.Payload) {
 	head := tx.head()
 	head.Ephemeral = true
@@ -58,7 +58,7 @@ func (tx *txn) head() event.Head {
 	return event.Head{ID: event.NewID(), Time: tx.now, Parent: tx.State.Parent}
 }
 
-// exists is the check of every intent that needs a session.
+// exists returns an error if there is no such session.
 func (tx *txn) exists() error {
 	if tx.State.Seq == 0 {
 		return fmt.Errorf("session %s: %w", tx.s.id, ErrNotFound)
@@ -66,7 +66,7 @@ func (tx *txn) exists() error {
 	return nil
 }
 
-// commit appends what was recorded and sends it to everyone who watches.
+// commit appends what was recorded, and sends it to the clients.
 func (tx *txn) commit() error {
 	if len(tx.stored) > 0 {
 		batch := eventlog.Batch{After: tx.s.log.end, Events: tx.stored, Jobs: tx.jobs, Secrets: tx.secrets}
@@ -90,12 +90,12 @@ func (tx *txn) commit() error {
 		}
 	}
 	tx.s.secrets.replace(tx.secrets)
-	tx.s.bare.Store(tx.State.Setup.Config.Infinite.Off()) // before whoever asked for it is answered
+	tx.s.bare.Store(tx.State.Setup.Config.Infinite.Off()) // the caller may ask Bare as soon as it is answered
 	tx.s.feed.publish(tx.s.log.end, tx.sent)
 	return nil
 }
 
-// announce tells those who watch the list of sessions.
+// announce tells the watchers of the list of sessions about the change.
 func (tx *txn) announce() {
 	kind := Updated
 	if tx.stored[0].Seq == 1 {
@@ -104,7 +104,7 @@ func (tx *txn) announce() {
 	tx.s.host.notifyWatchers(Notice{kind, eventlog.Session{ID: tx.s.id, End: tx.s.log.end, Created: tx.State.About.Started, Modified: tx.now, Info: tx.s.log.info}})
 }
 
-// indexed is what the index says of a session.
+// indexed returns what the index says of a session.
 func indexed(s *turn.State) eventlog.Info {
 	info := eventlog.Info{
 		Name: s.About.Name, Summary: s.About.Summary, Dir: s.Setup.Config.WorkingDirectory, Client: s.Setup.Config.ClientName,
@@ -117,8 +117,8 @@ func indexed(s *turn.State) eventlog.Info {
 	return info
 }
 
-// reindex corrects what the index says of the session, if an older version wrote
-// it: the next start need not read the log only to find that it waits.
+// reindex corrects the session's entry in the index if an older version wrote it, so
+// that the next start need not read the log of a session that only waits.
 func (tx *txn) reindex() error {
 	info := indexed(tx.State)
 	if tx.State.Seq == 0 || info.Equal(tx.s.log.info) {
@@ -131,7 +131,7 @@ func (tx *txn) reindex() error {
 	return err
 }
 
-// recordIdle records that everything is done.
+// recordIdle records that the turn is over and nothing waits in the queue.
 func (tx *txn) recordIdle() error {
 	tx.s.calls.fresh = nil
 	tx.send(event.AssistantIdleData{Aborted: tx.State.Life.Aborted})
@@ -146,11 +146,11 @@ func notNil[T any](list []T) []T {
 	return list
 }
 
-// startStep records that the model is asked. Tools of clients that came during
-// the turn are added; none is taken away before the turn ends.
+// startStep records that the model is about to be asked. Tools of clients that came
+// during the turn are added; no tool is removed before the turn ends.
 func (tx *txn) startStep(step turn.StartStep) error {
 	if news, err := tx.recordTaskNews(); news || err != nil {
-		return err // what follows from it comes first
+		return err // the turn first takes the steps that follow from the news
 	}
 	if tools, ok := tx.s.clients.tools(tx.State.Setup.Tools); ok && !sameTools(tools, tx.State.Setup.Tools) {
 		if err := tx.record(event.ToolsDeclaredData{Tools: tools}); err != nil {
@@ -160,7 +160,7 @@ func (tx *txn) startStep(step turn.StartStep) error {
 	return tx.record(event.AssistantTurnStartData{TurnID: step.TurnID, InteractionID: tx.State.Turn.InteractionID})
 }
 
-// recordIntents records the intent to make the calls of an answer.
+// recordIntents records that the calls of an answer are going to be made.
 func (tx *txn) recordIntents(step turn.Intend) error {
 	for _, c := range step.Calls {
 		err := tx.record(event.ToolStartData{
@@ -174,8 +174,8 @@ func (tx *txn) recordIntents(step turn.Intend) error {
 	return nil
 }
 
-// beginCall records what became of a call, and remembers that it was this process
-// that began it.
+// beginCall records the next stage of a call, and asks a person if the call needs
+// one.
 func (tx *txn) beginCall(c *turn.Call, record []event.Payload) error {
 	if err := tx.recordOutcome(record...); err != nil {
 		return err

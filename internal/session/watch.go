@@ -7,10 +7,10 @@ import (
 // A Notice tells that something changed in the list of sessions.
 type Notice struct {
 	Kind    string
-	Session eventlog.Session // of a deleted one, only the id
+	Session eventlog.Session // only the id if the session was deleted
 }
 
-// The kinds of notices.
+// These are the kinds of notices.
 const (
 	Created = "session.created"
 	Updated = "session.updated"
