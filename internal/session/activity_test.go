@@ -17,7 +17,7 @@ import (
 
 func TestADeletionEndsTheRewindUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, _, from, _ := rewindable(t, &undoer{})
+		b, _, from, _ := rewindable(t, &recordingUndo{})
 		begun, goOn := make(chan struct{}), make(chan struct{})
 		b.Options.Undo = func(event.SessionID, func(string) bool, bool) ([]event.RestoredFile, error) {
 			close(begun)
@@ -51,7 +51,7 @@ func TestADeletionEndsTheRewindUnderWay(t *testing.T) {
 // the client answers. The answer is not for a new session of the same name.
 func TestANewSessionHasNoPromptOfADeletedOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := &told{}
+		m := &recordingModel{}
 		b := sessiontest.New(t, m)
 		create := func(c *session.Client) *sessiontest.Viewer {
 			v := sessiontest.NewViewer()
@@ -98,8 +98,8 @@ func TestANewSessionHasNoPromptOfADeletedOne(t *testing.T) {
 // waits for the hook any more.
 func TestAnInterruptionStopsTheHooksOfTheTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := sessiontest.New(t, offline.Model{}, &counter{name: "act", replay: tool.Keyed})
-		e := &ears{stuck: map[string]bool{event.HookPreToolUse: true}, heard: make(chan string, 10)}
+		b := sessiontest.New(t, offline.Model{}, &countingTool{name: "act", replay: tool.Keyed})
+		e := &hookClient{stuck: map[string]bool{event.HookPreToolUse: true}, heard: make(chan string, 10)}
 		stopped := make(chan time.Time, 1)
 		v := b.Create("s", &session.Client{Hook: func(ctx context.Context, id event.SessionID, kind string, input json.RawMessage) (json.RawMessage, error) {
 			output, err := e.hook(ctx, id, kind, input)

@@ -81,7 +81,7 @@ func TestAnAgentAnswersItsCall(t *testing.T) {
 }
 
 func TestAnAgentsQuestionIsAnsweredWhereItWasStartedAlsoAfterAStop(t *testing.T) {
-	c := &counter{name: "act", ask: true}
+	c := &countingTool{name: "act", ask: true}
 	b := withAgents(t, offline.Model{}, c)
 	v := b.Create("s", &session.Client{Permission: true})
 	b.Send("s", delegate("task", useAct))
@@ -115,8 +115,8 @@ func resumeWith(b *sessiontest.Fixture, id event.SessionID, c *session.Client, g
 }
 
 func TestHooksAreAskedAboutTheCallsOfAgents(t *testing.T) {
-	b := withAgents(t, offline.Model{}, &counter{name: "act", ask: true})
-	e := &ears{says: map[string]string{event.HookPreToolUse: `{"permissionDecision":"allow"}`}}
+	b := withAgents(t, offline.Model{}, &countingTool{name: "act", ask: true})
+	e := &hookClient{says: map[string]string{event.HookPreToolUse: `{"permissionDecision":"allow"}`}}
 	v := b.Create("s", &session.Client{Hook: e.hook})
 	b.Send("s", delegate("task", useAct))
 	v.Await(t, 0, event.SessionIdle)
@@ -159,7 +159,7 @@ func TestAgentsThatCannotBeStarted(t *testing.T) {
 }
 
 func TestAnAgentStopsWithItsCall(t *testing.T) {
-	c := &counter{name: "act", ask: true}
+	c := &countingTool{name: "act", ask: true}
 	b := withAgents(t, offline.Model{}, c)
 	v := b.Create("s", &session.Client{Permission: true})
 	b.Send("s", delegate("task", useAct))

@@ -11,14 +11,14 @@ import (
 	"github.com/abide-run/abide/internal/session/sessiontest"
 )
 
-// A moody model remembers what it was asked, and answers as it is told.
-type moody struct {
+// A functionModel answers with a function, and keeps what it was asked.
+type functionModel struct {
 	mu     sync.Mutex
 	asked  []bool // whether it was asked to forget
 	answer func(n int, req *model.Request) (*model.Reply, error)
 }
 
-func (m *moody) Ask(_ context.Context, req *model.Request, _ func(model.Delta)) (*model.Reply, error) {
+func (m *functionModel) Ask(_ context.Context, req *model.Request, _ func(model.Delta)) (*model.Reply, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.asked = append(m.asked, req.Forget)
@@ -41,7 +41,7 @@ func TestReasoningThatIsNotTakenBackIsForgottenOnce(t *testing.T) {
 		"it does not": {func(int, *model.Request) (*model.Reply, error) { return nil, rejected }, 2, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := &moody{answer: test.answer}
+			m := &functionModel{answer: test.answer}
 			b := sessiontest.New(t, m)
 			v := b.Create("s", &session.Client{})
 			b.Send("s", event.InputAcceptedData{Prompt: "hello"})
@@ -62,7 +62,7 @@ func TestReasoningThatIsNotTakenBackIsForgottenOnce(t *testing.T) {
 }
 
 func TestCallIDsThatWeMakeFitEveryProvider(t *testing.T) {
-	m := &moody{answer: func(n int, _ *model.Request) (*model.Reply, error) {
+	m := &functionModel{answer: func(n int, _ *model.Request) (*model.Reply, error) {
 		if n > 1 {
 			return &model.Reply{Text: "ok"}, nil
 		}
@@ -92,7 +92,7 @@ func TestCallIDsThatWeMakeFitEveryProvider(t *testing.T) {
 func TestTheCostOfARequestIsRecordedIfItIsKnown(t *testing.T) {
 	cost := 0.25
 	for _, want := range []*float64{nil, &cost} {
-		b := sessiontest.New(t, &moody{answer: func(int, *model.Request) (*model.Reply, error) {
+		b := sessiontest.New(t, &functionModel{answer: func(int, *model.Request) (*model.Reply, error) {
 			return &model.Reply{Text: "ok", Cost: want}, nil
 		}})
 		v := b.Create("s", &session.Client{})

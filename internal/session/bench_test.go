@@ -11,10 +11,10 @@ import (
 	"github.com/abide-run/abide/internal/session"
 )
 
-// idler tells when a session is idle.
-type idler chan struct{}
+// idleViewer tells when a session is idle.
+type idleViewer chan struct{}
 
-func (c idler) Event(_ event.SessionID, e event.Event) bool {
+func (c idleViewer) Event(_ event.SessionID, e event.Event) bool {
 	if e.Type == event.SessionIdle {
 		c <- struct{}{}
 	}
@@ -33,7 +33,7 @@ func BenchmarkPlainTurn(b *testing.B) {
 		},
 	})
 	defer host.Close()
-	idle := make(idler, 1)
+	idle := make(idleViewer, 1)
 	view, err := host.Create(b.Context(), "s", session.Spec{}, &session.Client{Viewer: idle})
 	if err != nil {
 		b.Fatal(err)

@@ -14,20 +14,20 @@ import (
 	"github.com/abide-run/abide/internal/tool"
 )
 
-// environs is a tool that tells the environment it is called with.
-type environs struct{}
+// environmentTool is a tool that tells the environment it is called with.
+type environmentTool struct{}
 
-func (environs) Spec() tool.Spec                                 { return tool.Spec{Name: "environs", Replay: tool.Pure} }
-func (environs) Permission(tool.Call) (*approval.Request, error) { return nil, nil }
+func (environmentTool) Spec() tool.Spec                                 { return tool.Spec{Name: "environs", Replay: tool.Pure} }
+func (environmentTool) Permission(tool.Call) (*approval.Request, error) { return nil, nil }
 
-func (environs) Run(_ context.Context, call tool.Call) (tool.Result, error) {
+func (environmentTool) Run(_ context.Context, call tool.Call) (tool.Result, error) {
 	return tool.Result{Text: strings.Join(call.Env, " ")}, nil
 }
 
 // A call has the environment that a client brought last, in this process and in
 // the next.
 func TestACallHasTheLastEnvironmentOfItsSession(t *testing.T) {
-	b := sessiontest.New(t, offline.Model{}, environs{})
+	b := sessiontest.New(t, offline.Model{}, environmentTool{})
 	v := sessiontest.NewViewer()
 	c := &session.Client{Viewer: v}
 	view, err := b.Host.Create(t.Context(), "s", session.Spec{Env: []string{"A=1"}}, c)

@@ -21,18 +21,18 @@ import (
 	"github.com/abide-run/abide/internal/window/compact"
 )
 
-// A teller is a model that says what it was told to say, and remembers what it was
+// A scriptedModel is a model that answers from a script, and keeps what it was
 // asked. Requests for a summary are answered apart.
-type teller struct {
+type scriptedModel struct {
 	mu        sync.Mutex
-	lines     []line
-	summaries []line
+	lines     []scriptedReply
+	summaries []scriptedReply
 	asked     []*model.Request // for an answer
 	summed    []*model.Request // for a summary
 }
 
-// A line is what a teller says once.
-type line struct {
+// A scriptedReply is one answer of a scriptedModel.
+type scriptedReply struct {
 	text  string
 	call  string // of a tool
 	usage int64
@@ -41,7 +41,7 @@ type line struct {
 	write bool            // the text is handed in with write_summary
 }
 
-func (m *teller) Ask(ctx context.Context, req *model.Request, _ func(model.Delta)) (*model.Reply, error) {
+func (m *scriptedModel) Ask(ctx context.Context, req *model.Request, _ func(model.Delta)) (*model.Reply, error) {
 	said, err := m.next(req)
 	if err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func isSummary(req *model.Request) bool {
 	return strings.HasPrefix(req.Messages[len(req.Messages)-1].Text, "Please create a detailed summary")
 }
 
-func (m *teller) next(req *model.Request) (line, error) {
+func (m *scriptedModel) next(req *model.Request) (scriptedReply, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	from := &m.lines
@@ -83,7 +83,7 @@ func (m *teller) next(req *model.Request) (line, error) {
 		m.asked = append(m.asked, req)
 	}
 	if len(*from) == 0 {
-		return line{}, errExhausted
+		return scriptedReply{}, errExhausted
 	}
 	said := (*from)[0]
 	*from = (*from)[1:]
@@ -91,7 +91,7 @@ func (m *teller) next(req *model.Request) (line, error) {
 }
 
 // texts returns what the model was last told, in messages.
-func (m *teller) texts() []string {
+func (m *scriptedModel) texts() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var list []string
@@ -101,39 +101,39 @@ func (m *teller) texts() []string {
 	return list
 }
 
-func (m *teller) counts() (asked, summed int) {
+func (m *scriptedModel) counts() (asked, summed int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.asked), len(m.summed)
 }
 
-// printer is a tool that prints a lot.
-type printer struct{ bytes int }
+// largeOutputTool is a tool with a large result.
+type largeOutputTool struct{ bytes int }
 
-func (p printer) Spec() tool.Spec                                 { return tool.Spec{Name: "print", Replay: tool.Keyed} }
-func (p printer) Permission(tool.Call) (*approval.Request, error) { return nil, nil }
-func (p printer) Run(context.Context, tool.Call) (tool.Result, error) {
+func (p largeOutputTool) Spec() tool.Spec                                 { return tool.Spec{Name: "print", Replay: tool.Keyed} }
+func (p largeOutputTool) Permission(tool.Call) (*approval.Request, error) { return nil, nil }
+func (p largeOutputTool) Run(context.Context, tool.Call) (tool.Result, error) {
 	return tool.Result{Text: strings.Repeat("output ", p.bytes/7)}, nil
 }
 
 func num(n int) *int { return &n }
 
-// A squeezed session is one whose context is compacted as the rules say.
-type squeezed struct {
+// A compactedSession is a session whose context is compacted as the rules say.
+type compactedSession struct {
 	*sessiontest.Fixture
-	m *teller
+	m *scriptedModel
 	v *sessiontest.Viewer
 	n int // events that were awaited
 }
 
-func squeeze(t testing.TB, m *teller, config event.SessionConfiguredData, tools ...tool.Tool) *squeezed {
-	s := &squeezed{Fixture: sessiontest.New(t, m, tools...), m: m, v: sessiontest.NewViewer()}
+func squeeze(t testing.TB, m *scriptedModel, config event.SessionConfiguredData, tools ...tool.Tool) *compactedSession {
+	s := &compactedSession{Fixture: sessiontest.New(t, m, tools...), m: m, v: sessiontest.NewViewer()}
 	s.attach(session.Spec{Config: config}, &session.Client{})
 	return s
 }
 
 // attach creates the session and watches it.
-func (s *squeezed) attach(spec session.Spec, c *session.Client) {
+func (s *compactedSession) attach(spec session.Spec, c *session.Client) {
 	s.T.Helper()
 	c.Viewer = s.v
 	view, err := s.Host.Create(s.T.Context(), "s", spec, c)
@@ -146,19 +146,19 @@ func (s *squeezed) attach(spec session.Spec, c *session.Client) {
 }
 
 // say sends a message and waits until the session is idle.
-func (s *squeezed) say(text string) {
+func (s *compactedSession) say(text string) {
 	s.T.Helper()
 	s.Send("s", event.InputAcceptedData{Prompt: text})
 	s.settle()
 }
 
-func (s *squeezed) settle() {
+func (s *compactedSession) settle() {
 	s.T.Helper()
 	_, s.n = s.v.Await(s.T, s.n, event.SessionIdle)
 }
 
 // since returns the events of these kinds that were stored after a position.
-func (s *squeezed) since(at event.Seq, kinds ...event.Type) []event.Event {
+func (s *compactedSession) since(at event.Seq, kinds ...event.Type) []event.Event {
 	s.T.Helper()
 	var list []event.Event
 	for _, e := range s.Verify("s") {
@@ -169,14 +169,14 @@ func (s *squeezed) since(at event.Seq, kinds ...event.Type) []event.Event {
 	return list
 }
 
-func (s *squeezed) end() event.Seq {
+func (s *compactedSession) end() event.Seq {
 	events := s.Verify("s")
 	return events[len(events)-1].Seq
 }
 
 // compactions returns how those ended that were begun after a position, and checks
 // that each has one end.
-func (s *squeezed) compactions(at event.Seq) []event.CompactionCompleteData {
+func (s *compactedSession) compactions(at event.Seq) []event.CompactionCompleteData {
 	s.T.Helper()
 	var list []event.CompactionCompleteData
 	open := ""
@@ -211,7 +211,7 @@ func decoded[T any](t testing.TB, e event.Event) T {
 	return d
 }
 
-func (s *squeezed) epoch() string {
+func (s *compactedSession) epoch() string {
 	s.T.Helper()
 	f, err := s.Host.Context.Fill(s.T.Context(), "s")
 	if err != nil {
@@ -234,7 +234,7 @@ func eager() event.SessionConfiguredData {
 }
 
 func TestARunBeginsWithACompactionWhenItIsDue(t *testing.T) {
-	m := &teller{lines: []line{{text: "hi"}, {text: "again"}}, summaries: []line{{text: "They said hello.", write: true}}}
+	m := &scriptedModel{lines: []scriptedReply{{text: "hi"}, {text: "again"}}, summaries: []scriptedReply{{text: "They said hello.", write: true}}}
 	s := squeeze(t, m, eager())
 	s.say("first")
 	if got := outcomes(s.compactions(0)); !slices.Equal(got, []string{"skipped"}) {
@@ -267,7 +267,7 @@ func TestARunBeginsWithACompactionWhenItIsDue(t *testing.T) {
 }
 
 func TestOnlyNewSystemMessagesAreToldByACompaction(t *testing.T) {
-	m := &teller{lines: []line{{text: strings.Repeat("long ", 2000)}, {text: "short"}, {text: "done"}}, summaries: []line{{text: "They talked."}}}
+	m := &scriptedModel{lines: []scriptedReply{{text: strings.Repeat("long ", 2000)}, {text: "short"}, {text: "done"}}, summaries: []scriptedReply{{text: "They talked."}}}
 	s := squeeze(t, m, event.SessionConfiguredData{Compaction: event.CompactionRules{Retained: num(100)}})
 	s.say("first")
 	s.say("second")
@@ -298,14 +298,14 @@ func TestOnlyNewSystemMessagesAreToldByACompaction(t *testing.T) {
 }
 
 func TestAFailingSummariserDoesNotStopTheTurn(t *testing.T) {
-	for name, wrong := range map[string][]line{
+	for name, wrong := range map[string][]scriptedReply{
 		"exhausted":    nil,
 		"empty":        {{text: ""}, {text: " "}},
 		"says nothing": {{text: "<overview>none</overview>"}, {text: "n/a"}},
 		"broken":       {{err: &model.Error{Kind: model.KindAuth, Message: "no key"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := &teller{lines: []line{{text: "hi"}, {text: "on"}}, summaries: wrong}
+			m := &scriptedModel{lines: []scriptedReply{{text: "hi"}, {text: "on"}}, summaries: wrong}
 			s := squeeze(t, m, eager())
 			s.say("first")
 			at := s.end()
@@ -325,11 +325,11 @@ func TestAFailingSummariserDoesNotStopTheTurn(t *testing.T) {
 }
 
 func TestATurnYieldsToACompactionBetweenTwoRequests(t *testing.T) {
-	m := &teller{
-		lines:     []line{{call: "print", usage: 100}, {call: "print", usage: 1000}, {text: "done"}},
-		summaries: []line{{text: "It printed."}},
+	m := &scriptedModel{
+		lines:     []scriptedReply{{call: "print", usage: 100}, {call: "print", usage: 1000}, {text: "done"}},
+		summaries: []scriptedReply{{text: "It printed."}},
 	}
-	s := squeeze(t, m, event.SessionConfiguredData{Compaction: event.CompactionRules{RequestThreshold: num(800), Retained: num(0)}}, printer{70})
+	s := squeeze(t, m, event.SessionConfiguredData{Compaction: event.CompactionRules{RequestThreshold: num(800), Retained: num(0)}}, largeOutputTool{70})
 	s.say("print something")
 	if done := s.compactions(0); len(done) != 1 || done[0].Outcome != "done" || done[0].EpochID != s.epoch() {
 		t.Fatalf("compactions = %+v", done)
@@ -347,7 +347,7 @@ func TestATurnYieldsToACompactionBetweenTwoRequests(t *testing.T) {
 }
 
 func TestWhatTheLastRunUsedIsWhatTheNextOneYieldsFor(t *testing.T) {
-	m := &teller{lines: []line{{text: "a", usage: 1000}, {text: "b"}}, summaries: []line{{text: "They said a.", write: true}}}
+	m := &scriptedModel{lines: []scriptedReply{{text: "a", usage: 1000}, {text: "b"}}, summaries: []scriptedReply{{text: "They said a.", write: true}}}
 	s := squeeze(t, m, event.SessionConfiguredData{Compaction: event.CompactionRules{RequestThreshold: num(900), Retained: num(0)}})
 	s.say("first")
 	if n := len(s.compactions(0)); n != 0 {
@@ -363,13 +363,13 @@ func TestWhatTheLastRunUsedIsWhatTheNextOneYieldsFor(t *testing.T) {
 }
 
 func TestOneLongTurnIsCompactedBetweenItsRequests(t *testing.T) {
-	m := &teller{}
+	m := &scriptedModel{}
 	for range 10 {
-		m.lines = append(m.lines, line{call: "print"})
-		m.summaries = append(m.summaries, line{text: "It prints."})
+		m.lines = append(m.lines, scriptedReply{call: "print"})
+		m.summaries = append(m.summaries, scriptedReply{text: "It prints."})
 	}
-	m.lines = append(m.lines, line{text: "done"})
-	s := squeeze(t, m, event.SessionConfiguredData{Window: 6000}, printer{4000})
+	m.lines = append(m.lines, scriptedReply{text: "done"})
+	s := squeeze(t, m, event.SessionConfiguredData{Window: 6000}, largeOutputTool{4000})
 	s.say("Print it ten times.")
 	done := s.compactions(0)
 	if len(done) < 2 || slices.Contains(outcomes(done), "failed") {
@@ -384,7 +384,7 @@ func TestOneLongTurnIsCompactedBetweenItsRequests(t *testing.T) {
 }
 
 func TestAMessageLargerThanTheWindowIsAClearError(t *testing.T) {
-	m := &teller{lines: []line{{text: "fine"}}}
+	m := &scriptedModel{lines: []scriptedReply{{text: "fine"}}}
 	s := squeeze(t, m, event.SessionConfiguredData{Window: 2000})
 	s.say(strings.Repeat("word ", 4000))
 	if asked, _ := m.counts(); asked != 0 {
@@ -421,7 +421,7 @@ func TestAMessageLargerThanTheWindowIsAClearError(t *testing.T) {
 }
 
 func TestNothingIsDoneWhereThresholdsAreZero(t *testing.T) {
-	m := &teller{lines: []line{{text: "hi", usage: 1000}, {text: "on", usage: 1000}}}
+	m := &scriptedModel{lines: []scriptedReply{{text: "hi", usage: 1000}, {text: "on", usage: 1000}}}
 	s := squeeze(t, m, event.SessionConfiguredData{Compaction: event.CompactionRules{Threshold: num(0), RequestThreshold: num(0)}})
 	s.say("first")
 	s.say("second")
@@ -434,7 +434,7 @@ func TestNothingIsDoneWhereThresholdsAreZero(t *testing.T) {
 }
 
 func TestWhatIsKeptAnywayIsNotSummarised(t *testing.T) {
-	m := &teller{lines: []line{{text: "hi"}, {text: "on"}}}
+	m := &scriptedModel{lines: []scriptedReply{{text: "hi"}, {text: "on"}}}
 	s := squeeze(t, m, event.SessionConfiguredData{Compaction: event.CompactionRules{Threshold: num(1), Retained: num(10_000)}})
 	s.say("first")
 	s.say("second")
@@ -450,7 +450,7 @@ func TestWhatIsKeptAnywayIsNotSummarised(t *testing.T) {
 
 func TestADisabledClientStillNeverOverflows(t *testing.T) {
 	off := false
-	m := &teller{lines: []line{{text: strings.Repeat("long ", 1500)}, {text: strings.Repeat("long ", 1500)}, {text: "end"}}, summaries: []line{{text: "It was long."}}}
+	m := &scriptedModel{lines: []scriptedReply{{text: strings.Repeat("long ", 1500)}, {text: strings.Repeat("long ", 1500)}, {text: "end"}}, summaries: []scriptedReply{{text: "It was long."}}}
 	s := squeeze(t, m, event.SessionConfiguredData{Window: 4000, Infinite: &event.InfiniteSessions{Enabled: &off}})
 	s.say("one")
 	s.say("two")
@@ -467,7 +467,7 @@ func TestADisabledClientStillNeverOverflows(t *testing.T) {
 }
 
 func TestWithoutASummaryThereIsADigest(t *testing.T) {
-	m := &teller{lines: []line{{text: strings.Repeat("long ", 1500)}, {text: strings.Repeat("long ", 1500)}, {text: "end"}}}
+	m := &scriptedModel{lines: []scriptedReply{{text: strings.Repeat("long ", 1500)}, {text: strings.Repeat("long ", 1500)}, {text: "end"}}}
 	off := false
 	s := squeeze(t, m, event.SessionConfiguredData{Window: 4000, Infinite: &event.InfiniteSessions{Enabled: &off}})
 	s.say("one")
@@ -484,7 +484,7 @@ func TestWithoutASummaryThereIsADigest(t *testing.T) {
 
 func TestARefusedRequestIsMadeAgainSmaller(t *testing.T) {
 	overflow := &model.Error{Kind: model.KindOverflow, Message: "too long"}
-	m := &teller{lines: []line{{text: "hi"}, {err: overflow}, {text: "on"}}, summaries: []line{{text: "They said hi."}}}
+	m := &scriptedModel{lines: []scriptedReply{{text: "hi"}, {err: overflow}, {text: "on"}}, summaries: []scriptedReply{{text: "They said hi."}}}
 	s := squeeze(t, m, event.SessionConfiguredData{})
 	s.say("first")
 	s.say("second")
@@ -501,10 +501,10 @@ func TestARefusedRequestIsMadeAgainSmaller(t *testing.T) {
 }
 
 func TestAProviderThatRefusesEverythingIsNotAskedForever(t *testing.T) {
-	m := &teller{lines: []line{{text: "hi"}}}
+	m := &scriptedModel{lines: []scriptedReply{{text: "hi"}}}
 	for range 20 {
-		m.lines = append(m.lines, line{err: &model.Error{Kind: model.KindOverflow, Message: "too long"}})
-		m.summaries = append(m.summaries, line{text: "They said hi."})
+		m.lines = append(m.lines, scriptedReply{err: &model.Error{Kind: model.KindOverflow, Message: "too long"}})
+		m.summaries = append(m.summaries, scriptedReply{text: "They said hi."})
 	}
 	s := squeeze(t, m, event.SessionConfiguredData{})
 	s.say("first")
@@ -521,9 +521,9 @@ func TestAProviderThatRefusesEverythingIsNotAskedForever(t *testing.T) {
 func TestACompactionAheadOfNeedHoldsUpNobody(t *testing.T) {
 	summarise := make(chan struct{})
 	share := 0.001
-	m := &teller{
-		lines:     []line{{text: strings.Repeat("hi ", 200)}, {text: "on"}, {text: "and on"}},
-		summaries: []line{{text: "They said hi.", wait: summarise}},
+	m := &scriptedModel{
+		lines:     []scriptedReply{{text: strings.Repeat("hi ", 200)}, {text: "on"}, {text: "and on"}},
+		summaries: []scriptedReply{{text: "They said hi.", wait: summarise}},
 	}
 	s := squeeze(t, m, event.SessionConfiguredData{Window: 100_000, Infinite: &event.InfiniteSessions{Background: &share}})
 	s.say("first " + strings.Repeat("word ", 100))
@@ -548,7 +548,7 @@ func TestACompactionAheadOfNeedHoldsUpNobody(t *testing.T) {
 }
 
 func TestAnAbortEndsTheCompactionThatTheTurnWaitsFor(t *testing.T) {
-	m := &teller{lines: []line{{text: "hi"}, {text: "on"}}, summaries: []line{{wait: make(chan struct{})}, {text: "They said hi."}}}
+	m := &scriptedModel{lines: []scriptedReply{{text: "hi"}, {text: "on"}}, summaries: []scriptedReply{{wait: make(chan struct{})}, {text: "They said hi."}}}
 	s := squeeze(t, m, eager())
 	s.say("first")
 	at := s.end()
@@ -568,7 +568,7 @@ func TestAnAbortEndsTheCompactionThatTheTurnWaitsFor(t *testing.T) {
 }
 
 func TestACompactionByHand(t *testing.T) {
-	m := &teller{lines: []line{{text: "hi"}, {text: "on"}}, summaries: []line{{text: "They said hi."}}}
+	m := &scriptedModel{lines: []scriptedReply{{text: "hi"}, {text: "on"}}, summaries: []scriptedReply{{text: "They said hi."}}}
 	s := squeeze(t, m, event.SessionConfiguredData{})
 	if d, err := s.Host.Context.Compact(t.Context(), "s", session.Squeeze{}); err != nil || d.Outcome != "skipped" {
 		t.Errorf("an empty session: %+v, %v", d, err)
@@ -590,20 +590,20 @@ func TestACompactionByHand(t *testing.T) {
 	}
 }
 
-// A slow tool takes until it is let go.
-type slow struct{ begun, free chan struct{} }
+// A blockingTool returns when the test lets it.
+type blockingTool struct{ begun, free chan struct{} }
 
-func (w slow) Spec() tool.Spec                                 { return tool.Spec{Name: "print", Replay: tool.Keyed} }
-func (w slow) Permission(tool.Call) (*approval.Request, error) { return nil, nil }
-func (w slow) Run(context.Context, tool.Call) (tool.Result, error) {
+func (w blockingTool) Spec() tool.Spec                                 { return tool.Spec{Name: "print", Replay: tool.Keyed} }
+func (w blockingTool) Permission(tool.Call) (*approval.Request, error) { return nil, nil }
+func (w blockingTool) Run(context.Context, tool.Call) (tool.Result, error) {
 	close(w.begun)
 	<-w.free
 	return tool.Result{Text: "slow output"}, nil
 }
 
 func TestACompactionByHandLeavesTheCallsThatAreBeingMadeAlone(t *testing.T) {
-	w := slow{make(chan struct{}), make(chan struct{})}
-	m := &teller{lines: []line{{text: "hi"}, {call: "print"}, {text: "done"}}, summaries: []line{{text: "They said hi."}}}
+	w := blockingTool{make(chan struct{}), make(chan struct{})}
+	m := &scriptedModel{lines: []scriptedReply{{text: "hi"}, {call: "print"}, {text: "done"}}, summaries: []scriptedReply{{text: "They said hi."}}}
 	s := squeeze(t, m, event.SessionConfiguredData{}, w)
 	s.say("first")
 	s.Send("s", event.InputAcceptedData{Prompt: "second"})
@@ -625,7 +625,7 @@ func TestACompactionByHandLeavesTheCallsThatAreBeingMadeAlone(t *testing.T) {
 }
 
 func TestACompactionByHandCanBeCancelled(t *testing.T) {
-	m := &teller{lines: []line{{text: "hi"}, {text: "on"}}, summaries: []line{{wait: make(chan struct{})}}}
+	m := &scriptedModel{lines: []scriptedReply{{text: "hi"}, {text: "on"}}, summaries: []scriptedReply{{wait: make(chan struct{})}}}
 	s := squeeze(t, m, event.SessionConfiguredData{})
 	s.say("first")
 	done := make(chan event.CompactionCompleteData, 1)
@@ -651,7 +651,7 @@ func TestACompactionByHandCanBeCancelled(t *testing.T) {
 }
 
 func TestUndoReturnsToTheEpochBefore(t *testing.T) {
-	m := &teller{lines: []line{{text: "hi"}, {text: "on"}, {text: "back"}, {text: "forth"}}, summaries: []line{{text: "They said hi."}}}
+	m := &scriptedModel{lines: []scriptedReply{{text: "hi"}, {text: "on"}, {text: "back"}, {text: "forth"}}, summaries: []scriptedReply{{text: "They said hi."}}}
 	s := squeeze(t, m, event.SessionConfiguredData{})
 	if _, err := s.Host.Context.Uncompact(t.Context(), "s"); !errors.Is(err, session.ErrNoEpoch) {
 		t.Errorf("without a compaction: %v", err)
@@ -678,7 +678,7 @@ func TestUndoReturnsToTheEpochBefore(t *testing.T) {
 }
 
 func TestARewindTakesEpochsBack(t *testing.T) {
-	m := &teller{lines: []line{{text: "one"}, {text: "two"}, {text: "three"}, {text: "four"}}, summaries: []line{{text: "They talked."}}}
+	m := &scriptedModel{lines: []scriptedReply{{text: "one"}, {text: "two"}, {text: "three"}, {text: "four"}}, summaries: []scriptedReply{{text: "They talked."}}}
 	s := squeeze(t, m, event.SessionConfiguredData{})
 	s.say("first")
 	s.say("second")
@@ -705,7 +705,7 @@ func TestARewindTakesEpochsBack(t *testing.T) {
 }
 
 func TestACompactionThatWasInterruptedIsClosed(t *testing.T) {
-	m := &teller{lines: []line{{text: "hi"}, {text: "on"}}, summaries: []line{{wait: make(chan struct{})}, {text: "They said hi."}}}
+	m := &scriptedModel{lines: []scriptedReply{{text: "hi"}, {text: "on"}}, summaries: []scriptedReply{{wait: make(chan struct{})}, {text: "They said hi."}}}
 	s := squeeze(t, m, eager())
 	s.say("first")
 	at := s.end()
@@ -732,7 +732,7 @@ func TestACompactionThatWasInterruptedIsClosed(t *testing.T) {
 
 func TestASummaryHasItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := &teller{lines: []line{{text: "hi"}, {text: "on"}}, summaries: []line{{wait: make(chan struct{})}}}
+		m := &scriptedModel{lines: []scriptedReply{{text: "hi"}, {text: "on"}}, summaries: []scriptedReply{{wait: make(chan struct{})}}}
 		config := eager()
 		config.Compaction.TimeoutMs = 90_000
 		s := squeeze(t, m, config)
@@ -750,10 +750,10 @@ func TestASummaryHasItsTime(t *testing.T) {
 }
 
 func TestAnotherModelCanSummarise(t *testing.T) {
-	talks, sums := &teller{lines: []line{{text: "hi"}, {text: "on"}}}, &teller{summaries: []line{{text: "They said hi."}}}
+	talks, sums := &scriptedModel{lines: []scriptedReply{{text: "hi"}, {text: "on"}}}, &scriptedModel{summaries: []scriptedReply{{text: "They said hi."}}}
 	config := eager()
 	config.Compaction.Model = "small"
-	s := &squeezed{Fixture: sessiontest.New(t, talks), m: talks, v: sessiontest.NewViewer()}
+	s := &compactedSession{Fixture: sessiontest.New(t, talks), m: talks, v: sessiontest.NewViewer()}
 	s.Options.Resolve = func(_ context.Context, _ event.SessionConfiguredData, name string, _ []byte) (session.Endpoint, error) {
 		if name == "small" {
 			return session.Endpoint{Model: sums, Name: "small", Window: 8000}, nil
@@ -788,8 +788,8 @@ func TestHooksHaveASayInACompaction(t *testing.T) {
 		}
 		return nil, nil
 	}
-	m := &teller{lines: []line{{text: "hi"}, {text: "on"}}, summaries: []line{{text: "They said hi."}}}
-	s := &squeezed{Fixture: sessiontest.New(t, m), m: m, v: sessiontest.NewViewer()}
+	m := &scriptedModel{lines: []scriptedReply{{text: "hi"}, {text: "on"}}, summaries: []scriptedReply{{text: "They said hi."}}}
+	s := &compactedSession{Fixture: sessiontest.New(t, m), m: m, v: sessiontest.NewViewer()}
 	s.attach(session.Spec{}, &session.Client{Hook: hook})
 	s.say("first")
 	output = `{"block":true,"reason":"not now"}`
@@ -814,7 +814,7 @@ func TestHooksHaveASayInACompaction(t *testing.T) {
 }
 
 func TestAHandoffChangesNothing(t *testing.T) {
-	m := &teller{lines: []line{{text: "hi"}}, summaries: []line{{text: "They said hi."}}}
+	m := &scriptedModel{lines: []scriptedReply{{text: "hi"}}, summaries: []scriptedReply{{text: "They said hi."}}}
 	s := squeeze(t, m, event.SessionConfiguredData{})
 	if text, err := s.Host.Context.Handoff(t.Context(), "s"); text != "" || err != nil {
 		t.Errorf("of an empty session: %q, %v", text, err)

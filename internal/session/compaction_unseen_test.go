@@ -12,22 +12,22 @@ import (
 // TestANotificationOutlivesACompactionBeforeItIsRead compacts between the end of a
 // background task and the request that is to tell the model about it.
 func TestANotificationOutlivesACompactionBeforeItIsRead(t *testing.T) {
-	refused := line{err: &model.Error{Kind: model.KindOverflow, Message: "too long"}}
-	answers := []line{{text: "I have read it."}, {text: "Yes."}}
+	refused := scriptedReply{err: &model.Error{Kind: model.KindOverflow, Message: "too long"}}
+	answers := []scriptedReply{{text: "I have read it."}, {text: "Yes."}}
 	for name, test := range map[string]struct {
 		config           event.SessionConfiguredData
-		answers, summary []line
+		answers, summary []scriptedReply
 	}{
-		"before a run":             {eager(), answers, []line{{text: "A job was begun.", write: true}}},
-		"after a refused request":  {event.SessionConfiguredData{}, append([]line{refused}, answers...), []line{{text: "A job was begun."}}},
-		"with a digest":            {event.SessionConfiguredData{}, append([]line{refused}, answers...), nil},
-		"after several refusals":   {event.SessionConfiguredData{}, append([]line{refused, refused}, answers...), nil},
-		"read in parts, and after": {event.SessionConfiguredData{}, append([]line{refused}, answers...), []line{refused, {text: "A job was begun."}}},
+		"before a run":             {eager(), answers, []scriptedReply{{text: "A job was begun.", write: true}}},
+		"after a refused request":  {event.SessionConfiguredData{}, append([]scriptedReply{refused}, answers...), []scriptedReply{{text: "A job was begun."}}},
+		"with a digest":            {event.SessionConfiguredData{}, append([]scriptedReply{refused}, answers...), nil},
+		"after several refusals":   {event.SessionConfiguredData{}, append([]scriptedReply{refused, refused}, answers...), nil},
+		"read in parts, and after": {event.SessionConfiguredData{}, append([]scriptedReply{refused}, answers...), []scriptedReply{refused, {text: "A job was begun."}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, j := newChores(), &job{}
-			m := &teller{lines: append([]line{{call: "job"}, {text: "It goes on."}}, test.answers...), summaries: test.summary}
-			s := &squeezed{Fixture: sessiontest.New(t, m, j), m: m, v: sessiontest.NewViewer()}
+			c, j := newChores(), &taskTool{}
+			m := &scriptedModel{lines: append([]scriptedReply{{call: "job"}, {text: "It goes on."}}, test.answers...), summaries: test.summary}
+			s := &compactedSession{Fixture: sessiontest.New(t, m, j), m: m, v: sessiontest.NewViewer()}
 			s.Options.Tasks = c
 			s.Restart()
 			s.attach(session.Spec{Config: test.config}, &session.Client{})

@@ -11,8 +11,8 @@ import (
 
 // orphaned returns a session with an epoch and a compaction that nobody works on any
 // more: the runtime that began it has ended.
-func orphaned(t testing.TB, further ...line) *squeezed {
-	m := &teller{lines: []line{{text: "hi"}, {text: "ho"}}, summaries: append([]line{{text: "They said hi."}, {wait: make(chan struct{})}}, further...)}
+func orphaned(t testing.TB, further ...scriptedReply) *compactedSession {
+	m := &scriptedModel{lines: []scriptedReply{{text: "hi"}, {text: "ho"}}, summaries: append([]scriptedReply{{text: "They said hi."}, {wait: make(chan struct{})}}, further...)}
 	s := squeeze(t, m, event.SessionConfiguredData{})
 	s.say("first")
 	if d, err := s.Host.Context.Compact(t.Context(), "s", session.Squeeze{}); err != nil || d.Outcome != event.OutcomeDone {
@@ -34,7 +34,7 @@ func orphaned(t testing.TB, further ...line) *squeezed {
 }
 
 func TestACompactionByHandFollowsOneThatWasInterrupted(t *testing.T) {
-	s := orphaned(t, line{text: "They said ho."})
+	s := orphaned(t, scriptedReply{text: "They said ho."})
 	d, err := s.Host.Context.Compact(t.Context(), "s", session.Squeeze{})
 	if err != nil || d.Outcome != event.OutcomeDone {
 		t.Fatalf("%+v, %v", d, err)

@@ -25,30 +25,30 @@ import (
 	"github.com/abide-run/abide/internal/window/compact"
 )
 
-// A fate is all that chance decides about the life of a session. It is settled
-// before the session begins, so that a life can be lived again.
-type fate struct {
+// A randomPlan is everything that is random about a session. It is made
+// before the session begins, so that a failure can be repeated.
+type randomPlan struct {
 	Window    int
 	Counts    float64 // tokens that the provider counts for each of ours; zero if it does not tell
 	Rules     event.CompactionRules
 	Infinite  *event.InfiniteSessions
 	Summaries []string // what becomes of each request for a summary, over and over
-	Days      []day
+	Days      []randomStep
 }
 
-// A day is what happens next.
-type day struct {
+// A randomStep is one thing that happens to the session.
+type randomStep struct {
 	Kind   string
-	Prompt int      // bytes
-	Steps  [][]feat // the calls of each answer but the last
-	Answer int      // bytes
-	Beside bool     // somebody wants it compacted at the same time
-	Back   int      // how many messages are taken back
+	Prompt int            // bytes
+	Steps  [][]randomCall // the calls of each answer but the last
+	Answer int            // bytes
+	Beside bool           // somebody wants it compacted at the same time
+	Back   int            // how many messages are taken back
 	Window int
 }
 
-// A feat is what a call does, and what else happens while it is made.
-type feat struct {
+// A randomCall is what a call does, and what else happens while it is made.
+type randomCall struct {
 	Gives int // bytes
 	Wide  bool
 	Event string // "", "crash", "steer", "compact" or "stop"
@@ -60,8 +60,8 @@ const otherWindow = 9000
 // reserved is what is kept free for answers.
 const reserved = 700
 
-func drawFate(t *rapid.T) fate {
-	f := fate{
+func drawFate(t *rapid.T) randomPlan {
+	f := randomPlan{
 		Window:    rapid.SampledFrom([]int{6000, 12_000, 40_000}).Draw(t, "window"),
 		Counts:    rapid.SampledFrom([]float64{0, 0.8, 1, 1.4}).Draw(t, "counts"),
 		Summaries: rapid.SliceOfN(rapid.SampledFrom([]string{"text", "text", "tool", "empty", "none", "refuse", "down", "overflow", "endless", "huge", "cut"}), 1, 8).Draw(t, "summaries"),
@@ -77,7 +77,7 @@ func drawFate(t *rapid.T) fate {
 			Exhaustion: drawMaybe(t, "exhaustion", rapid.Float64Range(-1, 2)),
 		}
 	}
-	f.Days = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) day { return drawDay(t, f.Window) }), 1, 14).Draw(t, "days")
+	f.Days = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) randomStep { return drawDay(t, f.Window) }), 1, 14).Draw(t, "days")
 	return f
 }
 
@@ -94,8 +94,8 @@ func drawSize(t *rapid.T, label string, most int) int {
 	return rapid.OneOf(rapid.IntRange(0, 300), rapid.IntRange(0, most/4), rapid.IntRange(0, most)).Draw(t, label)
 }
 
-func drawDay(t *rapid.T, window int) day {
-	d := day{
+func drawDay(t *rapid.T, window int) randomStep {
+	d := randomStep{
 		Kind:   rapid.SampledFrom([]string{"turn", "turn", "turn", "turn", "compact", "undo", "rewind", "restart", "rest", "switch", "cancel"}).Draw(t, "kind"),
 		Prompt: drawSize(t, "prompt", window), Answer: drawSize(t, "answer", window),
 		Beside: rapid.IntRange(0, 9).Draw(t, "beside") == 0, Back: rapid.IntRange(1, 3).Draw(t, "back"),
@@ -104,8 +104,8 @@ func drawDay(t *rapid.T, window int) day {
 	if rapid.IntRange(0, 19).Draw(t, "far too long") == 0 {
 		d.Prompt = 8 * window
 	}
-	d.Steps = rapid.SliceOfN(rapid.SliceOfN(rapid.Custom(func(t *rapid.T) feat {
-		return feat{
+	d.Steps = rapid.SliceOfN(rapid.SliceOfN(rapid.Custom(func(t *rapid.T) randomCall {
+		return randomCall{
 			Gives: drawSize(t, "gives", 5*window), Wide: rapid.IntRange(0, 4).Draw(t, "wide") == 0,
 			Event: rapid.SampledFrom([]string{"", "", "", "", "", "", "crash", "steer", "compact", "stop"}).Draw(t, "event"),
 		}
@@ -118,11 +118,11 @@ func drawDay(t *rapid.T, window int) day {
 	return d
 }
 
-// A life is a session that meets its fate. It is the model, the tool and the
+// A randomSession is a session that follows a random plan. It is the model, the tool and the
 // client in one.
-type life struct {
-	*examiner
-	fate
+type randomSession struct {
+	*requestChecker
+	randomPlan
 	t       testing.TB
 	b       *sessiontest.Fixture
 	session event.SessionID
@@ -138,14 +138,14 @@ type life struct {
 	seen map[string]int // of all lives
 }
 
-func newLife(t testing.TB, f fate, seen map[string]int) *life {
-	return &life{
-		examiner: new(examiner), fate: f, t: t, session: "s",
+func newLife(t testing.TB, f randomPlan, seen map[string]int) *randomSession {
+	return &randomSession{
+		requestChecker: new(requestChecker), randomPlan: f, t: t, session: "s",
 		idle: make(chan event.SessionIdleData, 16), crash: make(chan struct{}, 1), ran: make(map[string]int), seen: seen,
 	}
 }
 
-func (l *life) Event(_ event.SessionID, e event.Event) bool {
+func (l *randomSession) Event(_ event.SessionID, e event.Event) bool {
 	if e.Type == event.SessionIdle {
 		d, _ := event.As[event.SessionIdleData](e)
 		l.idle <- d
@@ -154,7 +154,7 @@ func (l *life) Event(_ event.SessionID, e event.Event) bool {
 }
 
 // Ask answers as it is written.
-func (l *life) Ask(ctx context.Context, req *model.Request, _ func(model.Delta)) (*model.Reply, error) {
+func (l *randomSession) Ask(ctx context.Context, req *model.Request, _ func(model.Delta)) (*model.Reply, error) {
 	l.examine(req)
 	usage := model.Usage{Input: int64(l.Counts * float64(tokensOf(req)))}
 	if int(usage.Input) > l.limit(req.Model) {
@@ -180,12 +180,12 @@ func (l *life) Ask(ctx context.Context, req *model.Request, _ func(model.Delta))
 	return reply, nil
 }
 
-func (l *life) answer() string {
+func (l *randomSession) answer() string {
 	return fmt.Sprintf("That was day %d.", l.day) + strings.Repeat(" And so on.", l.Days[l.day].Answer/11)
 }
 
 // summary is what a summariser may do.
-func (l *life) summary(ctx context.Context, usage model.Usage) (*model.Reply, error) {
+func (l *randomSession) summary(ctx context.Context, usage model.Usage) (*model.Reply, error) {
 	l.mu.Lock()
 	what := l.Summaries[l.told%len(l.Summaries)]
 	l.told++
@@ -216,14 +216,14 @@ func (l *life) summary(ctx context.Context, usage model.Usage) (*model.Reply, er
 	return reply, nil
 }
 
-func (l *life) Spec() tool.Spec {
+func (l *randomSession) Spec() tool.Spec {
 	return tool.Spec{Name: "act", Description: "Does something.", Replay: tool.Pure}
 }
 
-func (l *life) Permission(tool.Call) (*approval.Request, error) { return nil, nil }
+func (l *randomSession) Permission(tool.Call) (*approval.Request, error) { return nil, nil }
 
 // Run does what is written, the first time.
-func (l *life) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
+func (l *randomSession) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 	var day, step, i int
 	if _, err := fmt.Sscanf(call.ID, "d%d.s%d.c%d", &day, &step, &i); err != nil {
 		return tool.Result{}, err
@@ -264,7 +264,7 @@ func (l *life) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 }
 
 // live lives a whole life.
-func (l *life) live() error {
+func (l *randomSession) live() error {
 	l.b = sessiontest.New(l.t, l, l)
 	l.b.Options.Resolve = func(_ context.Context, _ event.SessionConfiguredData, name string, _ []byte) (session.Endpoint, error) {
 		return session.Endpoint{Model: l, Name: cmp.Or(name, "test"), Window: otherWindow, Output: reserved}, nil
@@ -301,7 +301,7 @@ func (l *life) live() error {
 }
 
 // happened counts what there was to see.
-func (l *life) happened(events []event.Event) {
+func (l *randomSession) happened(events []event.Event) {
 	for _, e := range events {
 		switch e.Type {
 		case event.CompactionStart:
@@ -316,7 +316,7 @@ func (l *life) happened(events []event.Event) {
 	}
 }
 
-func (l *life) attach(at event.Seq) error {
+func (l *randomSession) attach(at event.Seq) error {
 	view, err := l.b.Host.Attach(l.t.Context(), l.session, &session.Client{Viewer: l}, at)
 	if err != nil {
 		return err
@@ -325,7 +325,7 @@ func (l *life) attach(at event.Seq) error {
 }
 
 // restart ends the engine wherever it is, and starts the next.
-func (l *life) restart() error {
+func (l *randomSession) restart() error {
 	l.b.Host.Close()
 	index, err := l.b.Store.Session(l.t.Context(), l.session)
 	if err != nil {
@@ -335,7 +335,7 @@ func (l *life) restart() error {
 	return l.attach(index.End.Seq)
 }
 
-func (l *life) spend(i int, d day) error {
+func (l *randomSession) spend(i int, d randomStep) error {
 	ctx := l.t.Context()
 	switch d.Kind {
 	case "turn":
@@ -362,7 +362,7 @@ func (l *life) spend(i int, d day) error {
 }
 
 // compact compacts by hand. Another compaction may be under way.
-func (l *life) compact(host *session.Host) error {
+func (l *randomSession) compact(host *session.Host) error {
 	_, err := host.Context.Compact(l.t.Context(), l.session, session.Squeeze{Instructions: "Keep the numbers."})
 	if errors.Is(err, session.ErrCompacting) {
 		return nil
@@ -371,7 +371,7 @@ func (l *life) compact(host *session.Host) error {
 }
 
 // turn has a turn, and looks at how it ends.
-func (l *life) turn(i int, d day) error {
+func (l *randomSession) turn(i int, d randomStep) error {
 	prompt := fmt.Sprintf("Day %d: go on.", i) + strings.Repeat(" Mind the gap.", d.Prompt/14)
 	l.mu.Lock()
 	l.day, l.walked = i, 0
@@ -405,7 +405,7 @@ func (l *life) turn(i int, d day) error {
 }
 
 // ended looks at how the turn ended: with the answer, or for a reason.
-func (l *life) ended(prompt string, stopped bool) error {
+func (l *randomSession) ended(prompt string, stopped bool) error {
 	events, err := readLog(l.b.Store, l.session)
 	if err != nil {
 		return err
@@ -433,7 +433,7 @@ func (l *life) ended(prompt string, stopped bool) error {
 
 // cannotFit reports whether a request with the prompt has no place in the window,
 // with all that has to be there.
-func (l *life) cannotFit(prompt string) bool {
+func (l *randomSession) cannotFit(prompt string) bool {
 	const rest = 800 // system prompt, tools, and the least of a head
 	return max(1, l.Counts)*float64(window.Tokens(prompt)+rest) > float64(l.limit("test"))
 }
@@ -459,7 +459,7 @@ func lastOf(events []event.Event, kind event.Type) (at event.Seq) {
 
 // undo returns to the epoch before: what the model saw then, and everything that
 // was said since.
-func (l *life) undo() error {
+func (l *randomSession) undo() error {
 	before, err := readLog(l.b.Store, l.session)
 	if err != nil {
 		return err
@@ -493,7 +493,7 @@ func (l *life) undo() error {
 }
 
 // rewind takes the newest messages of the user back.
-func (l *life) rewind(back int) error {
+func (l *randomSession) rewind(back int) error {
 	shown, err := l.b.Host.Log.Messages(l.t.Context(), l.session)
 	if err != nil {
 		return err
@@ -533,15 +533,15 @@ func TestWhateverHappensTheModelIsSentWhatItCanTake(t *testing.T) {
 }
 
 // Lives that chance has found, in which something was wrong once.
-var hardLives = map[string]fate{
+var hardLives = map[string]randomPlan{
 	"a head alone is compacted again, for a provider that counts more than we do": {
 		Window: 6000, Counts: 1.9, Summaries: []string{"huge"},
-		Days: []day{{Kind: "turn", Answer: 20_000}, {Kind: "turn"}, {Kind: "restart"}, {Kind: "turn"}},
+		Days: []randomStep{{Kind: "turn", Answer: 20_000}, {Kind: "turn"}, {Kind: "restart"}, {Kind: "turn"}},
 	},
 	"what was reduced stays so in the next epoch, and an undo gives it back": {
 		Window: 6000, Counts: 1.9, Summaries: []string{"text"}, Infinite: &event.InfiniteSessions{Enabled: new(false)},
-		Days: []day{
-			{Kind: "turn", Prompt: 2400, Steps: [][]feat{{{Gives: 40_000}}, {{Gives: 100, Event: "crash"}}}},
+		Days: []randomStep{
+			{Kind: "turn", Prompt: 2400, Steps: [][]randomCall{{{Gives: 40_000}}, {{Gives: 100, Event: "crash"}}}},
 			{Kind: "switch", Window: 40_000}, {Kind: "turn"}, {Kind: "undo"}, {Kind: "turn"}, {Kind: "undo"}, {Kind: "turn"},
 		},
 	},

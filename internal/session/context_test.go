@@ -16,14 +16,14 @@ import (
 	"github.com/abide-run/abide/internal/tool/todo"
 )
 
-func (m *teller) last() *model.Request {
+func (m *scriptedModel) last() *model.Request {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.asked[len(m.asked)-1]
 }
 
 func TestTheSystemPromptOutlivesCompactions(t *testing.T) {
-	m := &teller{lines: []line{{text: "hi"}, {text: "on"}}, summaries: []line{{text: "They said hi."}}}
+	m := &scriptedModel{lines: []scriptedReply{{text: "hi"}, {text: "on"}}, summaries: []scriptedReply{{text: "They said hi."}}}
 	s := squeeze(t, m, eager())
 	s.say("first")
 	prompt := m.last().System
@@ -40,12 +40,12 @@ func TestTheSystemPromptOutlivesCompactions(t *testing.T) {
 func TestOldOutputIsLeftOutOfRequestsAndStaysInTheLog(t *testing.T) {
 	for name, keep := range map[string]bool{"left out": false, "kept": true} {
 		t.Run(name, func(t *testing.T) {
-			m := &teller{}
+			m := &scriptedModel{}
 			for range 8 {
-				m.lines = append(m.lines, line{call: "print"})
+				m.lines = append(m.lines, scriptedReply{call: "print"})
 			}
-			m.lines = append(m.lines, line{text: "done"})
-			s := squeeze(t, m, event.SessionConfiguredData{Window: 64_000, Compaction: event.CompactionRules{KeepAll: keep}}, printer{20_000})
+			m.lines = append(m.lines, scriptedReply{text: "done"})
+			s := squeeze(t, m, event.SessionConfiguredData{Window: 64_000, Compaction: event.CompactionRules{KeepAll: keep}}, largeOutputTool{20_000})
 			s.say("print a lot")
 			first, stub := m.last().Messages[2], "old output was left out"
 			if strings.Contains(first.Text, stub) == keep {
@@ -67,11 +67,11 @@ func TestOldOutputIsLeftOutOfRequestsAndStaysInTheLog(t *testing.T) {
 	}
 }
 
-// lister makes calls to the tools of the model's own list.
-type lister struct{ teller }
+// todoCaller makes calls to the tools of the model's own list.
+type todoCaller struct{ scriptedModel }
 
-func (l *lister) Ask(ctx context.Context, req *model.Request, on func(model.Delta)) (*model.Reply, error) {
-	reply, err := l.teller.Ask(ctx, req, on)
+func (l *todoCaller) Ask(ctx context.Context, req *model.Request, on func(model.Delta)) (*model.Reply, error) {
+	reply, err := l.scriptedModel.Ask(ctx, req, on)
 	if err == nil && len(reply.Calls) > 0 && reply.Calls[0].Name == "task_create" {
 		reply.Calls[0].Arguments = json.RawMessage(`{"subject":"Feed the cat."}`)
 	}
@@ -83,8 +83,8 @@ func TestOpenTasksModeAndPlanAreToldAfterACompaction(t *testing.T) {
 	if err := os.WriteFile(plan, []byte("1. Feed the cat."), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	m := &lister{teller{lines: []line{{call: "task_create"}, {text: "noted"}, {text: "on"}}, summaries: []line{{text: "A task was noted."}}}}
-	s := &squeezed{Fixture: sessiontest.New(t, m, todo.New()...), m: &m.teller, v: sessiontest.NewViewer()}
+	m := &todoCaller{scriptedModel{lines: []scriptedReply{{call: "task_create"}, {text: "noted"}, {text: "on"}}, summaries: []scriptedReply{{text: "A task was noted."}}}}
+	s := &compactedSession{Fixture: sessiontest.New(t, m, todo.New()...), m: &m.scriptedModel, v: sessiontest.NewViewer()}
 	s.Options.Folder = func(event.SessionID) string { return filepath.Dir(plan) }
 	s.Fixture.Restart()
 	s.attach(session.Spec{}, &session.Client{})
@@ -110,8 +110,8 @@ func TestOpenTasksModeAndPlanAreToldAfterACompaction(t *testing.T) {
 
 func TestInstructionsAreReadAnewAfterACompactionInATurn(t *testing.T) {
 	text := "Be brief."
-	m := &teller{lines: []line{{call: "print", usage: 100}, {call: "print", usage: 5000}, {text: "done"}}, summaries: []line{{text: "It printed."}}}
-	s := &squeezed{Fixture: sessiontest.New(t, m, printer{70}), m: m, v: sessiontest.NewViewer()}
+	m := &scriptedModel{lines: []scriptedReply{{call: "print", usage: 100}, {call: "print", usage: 5000}, {text: "done"}}, summaries: []scriptedReply{{text: "It printed."}}}
+	s := &compactedSession{Fixture: sessiontest.New(t, m, largeOutputTool{70}), m: m, v: sessiontest.NewViewer()}
 	s.Options.Instructions = func(string, ...string) (string, []event.InstructionSource, error) {
 		defer func() { text = "Be thorough." }()
 		return text, nil, nil
@@ -128,7 +128,7 @@ func TestInstructionsAreReadAnewAfterACompactionInATurn(t *testing.T) {
 }
 
 func TestWhatAProviderCountedCountsAfterARestart(t *testing.T) {
-	m := &teller{lines: []line{{text: "hi", usage: 5000}}}
+	m := &scriptedModel{lines: []scriptedReply{{text: "hi", usage: 5000}}}
 	s := squeeze(t, m, event.SessionConfiguredData{})
 	s.say("first")
 	before, err := s.Host.Context.Fill(t.Context(), "s")
@@ -142,7 +142,7 @@ func TestWhatAProviderCountedCountsAfterARestart(t *testing.T) {
 }
 
 func TestAfterAChangeOfTheModelThatIsTheTrigger(t *testing.T) {
-	m := &teller{lines: []line{{text: strings.Repeat("long ", 3000)}, {text: "on"}}, summaries: []line{{text: "It was long."}}}
+	m := &scriptedModel{lines: []scriptedReply{{text: strings.Repeat("long ", 3000)}, {text: "on"}}, summaries: []scriptedReply{{text: "It was long."}}}
 	s := squeeze(t, m, event.SessionConfiguredData{Window: 20_000})
 	s.say("first")
 	if err := s.Host.SetModel(t.Context(), "s", session.Choice{Model: "test", Window: 4000}); err != nil {
@@ -163,7 +163,7 @@ func TestThresholdsThatMakeNoSenseAreToldAndTheSessionWorks(t *testing.T) {
 		"not a share":            {Infinite: &event.InfiniteSessions{Background: &share}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := &teller{lines: []line{{text: "hi"}, {text: "on"}}}
+			m := &scriptedModel{lines: []scriptedReply{{text: "hi"}, {text: "on"}}}
 			s := squeeze(t, m, config)
 			s.say("first")
 			s.say("second")
@@ -185,8 +185,8 @@ func TestASummaryIsCopiedToACheckpoint(t *testing.T) {
 	off := false
 	for name, infinite := range map[string]*event.InfiniteSessions{"by default": nil, "without a workspace": {Enabled: &off}} {
 		t.Run(name, func(t *testing.T) {
-			m := &teller{lines: []line{{text: "hi"}}, summaries: []line{{text: "<overview>All is well.</overview><checkpoint_title>First Steps!</checkpoint_title>"}}}
-			s := &squeezed{Fixture: sessiontest.New(t, m), m: m, v: sessiontest.NewViewer()}
+			m := &scriptedModel{lines: []scriptedReply{{text: "hi"}}, summaries: []scriptedReply{{text: "<overview>All is well.</overview><checkpoint_title>First Steps!</checkpoint_title>"}}}
+			s := &compactedSession{Fixture: sessiontest.New(t, m), m: m, v: sessiontest.NewViewer()}
 			s.Options.Folder = func(id event.SessionID) string { return filepath.Join(dir, name, string(id)) }
 			s.Fixture.Restart()
 			s.attach(session.Spec{Config: event.SessionConfiguredData{Infinite: infinite}}, &session.Client{})
@@ -213,4 +213,4 @@ func TestASummaryIsCopiedToACheckpoint(t *testing.T) {
 	}
 }
 
-var _ tool.Tool = printer{}
+var _ tool.Tool = largeOutputTool{}

@@ -40,7 +40,7 @@ func TestAnAnswerThatIsNestedTooDeeplyDamagesNothing(t *testing.T) {
 		for _, ask := range []bool{false, true} {
 			t.Run(fmt.Sprint(levels, ask), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					note := &counter{name: "note", ask: ask}
+					note := &countingTool{name: "note", ask: ask}
 					b := sessiontest.New(t, deepCaller{deepObject(levels)}, note)
 					b.Create("s", &session.Client{})
 					b.Send("s", event.InputAcceptedData{Prompt: "go"})
@@ -70,9 +70,9 @@ func TestAnAnswerThatIsNestedTooDeeplyDamagesNothing(t *testing.T) {
 func TestAHookWhoseOutputIsNestedTooDeeplyCountsAsAbsent(t *testing.T) {
 	for _, says := range []string{`{"modifiedArgs":` + deepObject(event.MaxDepth) + `}`, `{"modifiedArgs":` + deepObject(9998) + `}`, `{`} {
 		synctest.Test(t, func(t *testing.T) {
-			note := &counter{name: "note"}
+			note := &countingTool{name: "note"}
 			b := sessiontest.New(t, deepCaller{`{}`}, note)
-			hooks := &ears{says: map[string]string{event.HookPreToolUse: says}}
+			hooks := &hookClient{says: map[string]string{event.HookPreToolUse: says}}
 			b.Create("s", &session.Client{Hook: hooks.hook})
 			b.Send("s", event.InputAcceptedData{Prompt: "go"})
 			synctest.Wait()

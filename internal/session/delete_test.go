@@ -16,9 +16,9 @@ import (
 	"github.com/abide-run/abide/internal/session/sessiontest"
 )
 
-// outside is what sessions have outside of the store, and the deletions that are under
+// sessionFiles is what sessions have outside of the store, and the deletions that are under
 // way. It outlives hosts, as a disk does.
-type outside struct {
+type sessionFiles struct {
 	mu      sync.Mutex
 	left    map[event.SessionID]bool
 	begun   map[event.SessionID]session.Deletion
@@ -27,8 +27,8 @@ type outside struct {
 	fail    error         // of forget
 }
 
-func newOutside(ids ...event.SessionID) *outside {
-	o := &outside{left: map[event.SessionID]bool{}, begun: map[event.SessionID]session.Deletion{}, reached: make(chan struct{})}
+func newSessionFiles(ids ...event.SessionID) *sessionFiles {
+	o := &sessionFiles{left: map[event.SessionID]bool{}, begun: map[event.SessionID]session.Deletion{}, reached: make(chan struct{})}
 	for _, id := range ids {
 		o.left[id] = true
 	}
@@ -37,7 +37,7 @@ func newOutside(ids ...event.SessionID) *outside {
 
 // step blocks at the step where the engine is to stop, as if it had been killed there:
 // nothing after it is done before the test is over.
-func (o *outside) step(name string, until context.Context) {
+func (o *sessionFiles) step(name string, until context.Context) {
 	o.mu.Lock()
 	stop := o.stopAt == name
 	if stop {
@@ -50,15 +50,15 @@ func (o *outside) step(name string, until context.Context) {
 	}
 }
 
-// killable are the steps of one engine.
-type killable struct {
-	*outside
+// A killableEngine stops one engine at a step of a deletion, as a kill would.
+type killableEngine struct {
+	*sessionFiles
 	eventlog.Store
 	until context.Context
 	fail  error // of the store's Delete, after it was done
 }
 
-func (k killable) Begin(d session.Deletion) error {
+func (k killableEngine) Begin(d session.Deletion) error {
 	k.step("before begin", k.until)
 	k.mu.Lock()
 	k.begun[d.Session] = d
@@ -67,7 +67,7 @@ func (k killable) Begin(d session.Deletion) error {
 	return k.until.Err()
 }
 
-func (k killable) Delete(ctx context.Context, id event.SessionID) error {
+func (k killableEngine) Delete(ctx context.Context, id event.SessionID) error {
 	if err := k.until.Err(); err != nil {
 		return err
 	}
@@ -76,21 +76,21 @@ func (k killable) Delete(ctx context.Context, id event.SessionID) error {
 	return errors.Join(err, k.fail)
 }
 
-func (k killable) forget(id event.SessionID) error {
+func (k killableEngine) forget(id event.SessionID) error {
 	k.step("before forget", k.until)
 	if err := k.until.Err(); err != nil {
 		return err
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.outside.fail != nil {
-		return k.outside.fail
+	if k.sessionFiles.fail != nil {
+		return k.sessionFiles.fail
 	}
 	delete(k.left, id)
 	return nil
 }
 
-func (k killable) End(id event.SessionID) error {
+func (k killableEngine) End(id event.SessionID) error {
 	k.step("before end", k.until)
 	if err := k.until.Err(); err != nil {
 		return err
@@ -101,15 +101,15 @@ func (k killable) End(id event.SessionID) error {
 	return nil
 }
 
-func (k killable) Unfinished() ([]session.Deletion, error) {
+func (k killableEngine) Unfinished() ([]session.Deletion, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return slices.Collect(maps.Values(k.begun)), nil
 }
 
 // startEngine starts a host over what is outside, until ctx is done.
-func startEngine(b *sessiontest.Fixture, o *outside, ctx context.Context, fail error) {
-	k := killable{o, b.Store, ctx, fail}
+func startEngine(b *sessiontest.Fixture, o *sessionFiles, ctx context.Context, fail error) {
+	k := killableEngine{o, b.Store, ctx, fail}
 	b.Options.Forget, b.Options.Deletions = k.forget, k
 	b.Host = session.New(k, b.Options)
 	if err := b.Host.Start(b.T.Context()); err != nil {
@@ -130,7 +130,7 @@ func TestADeletionThatIsInterruptedIsFinishedOrNeverWas(t *testing.T) {
 				agent := child(t, b.Verify("s"))
 				b.Host.Close()
 
-				o := newOutside("s", agent)
+				o := newSessionFiles("s", agent)
 				o.stopAt = step
 				ctx, kill := context.WithCancel(context.Background())
 				startEngine(b, o, ctx, nil)
@@ -168,7 +168,7 @@ func TestADeletionFailsOnlyIfTheSessionIsStillThere(t *testing.T) {
 		b := sessiontest.New(t, offline.Model{})
 		b.Create("s", &session.Client{})
 		b.Host.Close()
-		o := newOutside("s")
+		o := newSessionFiles("s")
 		o.fail = broken
 		startEngine(b, o, context.Background(), broken) // the store says so after it has deleted
 		if err := b.Host.Delete(t.Context(), "s"); err != nil {
@@ -195,7 +195,7 @@ func TestADeletionThatTheStoreRefusesLeavesEverything(t *testing.T) {
 	b := sessiontest.New(t, offline.Model{})
 	b.Create("s", &session.Client{})
 	b.Host.Close()
-	o := newOutside("s")
+	o := newSessionFiles("s")
 	startEngine(b, o, context.Background(), nil)
 	b.Host.Close()
 	refusing := refusingStore{b.Store}
@@ -233,7 +233,7 @@ func TestANewSessionHasNoSecretOfADeletedOne(t *testing.T) {
 }
 
 func TestADeletionEndsTheCompactionUnderWay(t *testing.T) {
-	m := &teller{lines: []line{{text: "hi"}}, summaries: []line{{wait: make(chan struct{})}}}
+	m := &scriptedModel{lines: []scriptedReply{{text: "hi"}}, summaries: []scriptedReply{{wait: make(chan struct{})}}}
 	s := squeeze(t, m, event.SessionConfiguredData{})
 	s.say("first")
 	done := make(chan event.CompactionCompleteData, 1)

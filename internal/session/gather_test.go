@@ -14,7 +14,7 @@ import (
 // is over is another matter.
 func TestTasksThatEndTogetherWakeAnIdleSessionOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, c, j := &told{}, newChores(), &job{}
+		m, c, j := &recordingModel{}, newChores(), &taskTool{}
 		b := sessiontest.New(t, m, j)
 		b.Options.Tasks = c
 		b.Restart()

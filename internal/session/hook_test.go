@@ -21,9 +21,9 @@ import (
 	"github.com/abide-run/abide/internal/turn"
 )
 
-// ears are the hooks of a client: they note what they are asked, and say what
-// they are told to.
-type ears struct {
+// A hookClient answers hooks: it keeps what it was asked, and answers as
+// the test says.
+type hookClient struct {
 	mu    sync.Mutex
 	asked []string
 	input map[string]string // the last of each kind
@@ -33,7 +33,7 @@ type ears struct {
 	heard chan string // each kind, if not nil
 }
 
-func (e *ears) hook(ctx context.Context, _ event.SessionID, kind string, input json.RawMessage) (json.RawMessage, error) {
+func (e *hookClient) hook(ctx context.Context, _ event.SessionID, kind string, input json.RawMessage) (json.RawMessage, error) {
 	e.mu.Lock()
 	e.asked = append(e.asked, kind)
 	if e.input == nil {
@@ -55,7 +55,7 @@ func (e *ears) hook(ctx context.Context, _ event.SessionID, kind string, input j
 	return json.RawMessage(say), nil
 }
 
-func (e *ears) count(kind string) int {
+func (e *hookClient) count(kind string) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	n := 0
@@ -70,7 +70,7 @@ func (e *ears) count(kind string) int {
 const useAct = "Use act with value 'x', then reply with the result"
 
 // act runs one turn that calls act, and returns the log.
-func act(t testing.TB, e *ears, c *counter) (*sessiontest.Fixture, []event.Event) {
+func act(t testing.TB, e *hookClient, c *countingTool) (*sessiontest.Fixture, []event.Event) {
 	t.Helper()
 	b := sessiontest.New(t, offline.Model{}, c)
 	v := b.Create("s", &session.Client{Hook: e.hook})
@@ -80,8 +80,8 @@ func act(t testing.TB, e *ears, c *counter) (*sessiontest.Fixture, []event.Event
 }
 
 func TestHooksAreAskedInOrderAndRecorded(t *testing.T) {
-	e := &ears{}
-	_, events := act(t, e, &counter{name: "act"})
+	e := &hookClient{}
+	_, events := act(t, e, &countingTool{name: "act"})
 	want := []string{
 		event.HookPromptSubmitted, event.HookPromptTransformed, event.HookSessionStart,
 		event.HookPreToolUse, event.HookPostToolUse, event.HookAgentStop, event.HookSessionEnd,
@@ -131,8 +131,8 @@ func TestWhatHooksSayOfACall(t *testing.T) {
 		{"what makes no sense says nothing", map[string]string{event.HookPreToolUse: `"allow"`}, 0, "could not request permission"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			c := &counter{name: "act", ask: true}
-			_, events := act(t, &ears{says: test.says}, c)
+			c := &countingTool{name: "act", ask: true}
+			_, events := act(t, &hookClient{says: test.says}, c)
 			if c.runs != test.runs {
 				t.Errorf("the tool ran %d times, want %d", c.runs, test.runs)
 			}
@@ -144,22 +144,22 @@ func TestWhatHooksSayOfACall(t *testing.T) {
 }
 
 func TestAHookIsAskedAboutToolsThatDoNotExist(t *testing.T) {
-	e := &ears{says: map[string]string{event.HookPreToolUse: `{"permissionDecision":"deny","permissionDecisionReason":"no"}`}}
-	_, events := act(t, e, &counter{name: "other"})
+	e := &hookClient{says: map[string]string{event.HookPreToolUse: `{"permissionDecision":"deny","permissionDecisionReason":"no"}`}}
+	_, events := act(t, e, &countingTool{name: "other"})
 	if got := lastAnswer(t, events); !strings.Contains(got, "Denied by preToolUse hook: no") {
 		t.Errorf("answer = %q", got)
 	}
-	e = &ears{}
-	act(t, e, &counter{name: "other"})
+	e = &hookClient{}
+	act(t, e, &countingTool{name: "other"})
 	if e.count(event.HookPostToolFailure) != 1 || !strings.Contains(e.input[event.HookPostToolFailure], "does not exist") {
 		t.Errorf("asked %v with %q", e.asked, e.input[event.HookPostToolFailure])
 	}
 }
 
 func TestAHookChangesTheArgumentsOfAClientsTool(t *testing.T) {
-	m := &told{}
+	m := &recordingModel{}
 	b := sessiontest.New(t, m)
-	e := &ears{says: map[string]string{event.HookPreToolUse: `{"permissionDecision":"allow","modifiedArgs":{"value":"y"}}`}}
+	e := &hookClient{says: map[string]string{event.HookPreToolUse: `{"permissionDecision":"allow","modifiedArgs":{"value":"y"}}`}}
 	v := b.Create("s", &session.Client{Hook: e.hook, Tools: external("act")})
 	b.Send("s", event.InputAcceptedData{Prompt: useAct})
 	asked, _ := v.Await(t, 0, event.ExternalAsked)
@@ -191,7 +191,7 @@ func TestAHookChangesTheArgumentsOfAClientsTool(t *testing.T) {
 func TestHooksOfPrompts(t *testing.T) {
 	run := func(says map[string]string) string {
 		b := sessiontest.New(t, offline.Model{})
-		v := b.Create("s", &session.Client{Hook: (&ears{says: says}).hook})
+		v := b.Create("s", &session.Client{Hook: (&hookClient{says: says}).hook})
 		b.Send("s", event.InputAcceptedData{Prompt: "Reply with exactly: PLAIN"})
 		v.Await(t, 0, event.SessionIdle)
 		return lastAnswer(t, b.Verify("s"))
@@ -209,7 +209,7 @@ func TestHooksOfPrompts(t *testing.T) {
 }
 
 func TestAHookLetsTheTurnGoOn(t *testing.T) {
-	e := &ears{says: map[string]string{event.HookAgentStop: `{"decision":"block","reason":"Reply with exactly: MORE"}`}}
+	e := &hookClient{says: map[string]string{event.HookAgentStop: `{"decision":"block","reason":"Reply with exactly: MORE"}`}}
 	b := sessiontest.New(t, offline.Model{})
 	v := b.Create("s", &session.Client{Hook: func(ctx context.Context, id event.SessionID, kind string, input json.RawMessage) (json.RawMessage, error) {
 		if strings.Contains(string(input), `"stop_hook_active":true`) {
@@ -235,13 +235,13 @@ func TestAHookLetsTheTurnGoOn(t *testing.T) {
 	}
 }
 
-// grumpy fails until it was asked often enough.
-type grumpy struct {
+// failingModel is a model that fails a number of times and then answers.
+type failingModel struct {
 	mu    sync.Mutex
 	fails int
 }
 
-func (g *grumpy) Ask(_ context.Context, _ *model.Request, _ func(model.Delta)) (*model.Reply, error) {
+func (g *failingModel) Ask(_ context.Context, _ *model.Request, _ func(model.Delta)) (*model.Reply, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.fails--; g.fails >= 0 {
@@ -262,8 +262,8 @@ func TestAHookHasASayInGivingUp(t *testing.T) {
 		{`{"errorHandling":"retry","retryCount":1000}`, 1000, ""},
 		{`{"errorHandling":"abort"}`, 1, ""},
 	} {
-		b := sessiontest.New(t, &grumpy{fails: test.fails})
-		e := &ears{says: map[string]string{event.HookErrorOccurred: test.say}}
+		b := sessiontest.New(t, &failingModel{fails: test.fails})
+		e := &hookClient{says: map[string]string{event.HookErrorOccurred: test.say}}
 		v := b.Create("s", &session.Client{Hook: e.hook})
 		b.Send("s", event.InputAcceptedData{Prompt: "hello"})
 		v.Await(t, 0, event.SessionIdle)
@@ -279,14 +279,14 @@ func TestAHookHasASayInGivingUp(t *testing.T) {
 
 func TestARecordedDecisionIsNotAskedForAgain(t *testing.T) {
 	began := make(chan struct{})
-	c := &counter{name: "act", ask: true, replay: tool.Keyed, block: began}
+	c := &countingTool{name: "act", ask: true, replay: tool.Keyed, block: began}
 	b := sessiontest.New(t, offline.Model{}, c)
-	e := &ears{says: map[string]string{event.HookPreToolUse: `{"permissionDecision":"allow"}`}}
+	e := &hookClient{says: map[string]string{event.HookPreToolUse: `{"permissionDecision":"allow"}`}}
 	b.Create("s", &session.Client{Hook: e.hook})
 	b.Send("s", event.InputAcceptedData{Prompt: useAct})
 	<-began
 	b.Restart()
-	again := &ears{}
+	again := &hookClient{}
 	v := sessiontest.NewViewer()
 	view, err := b.Host.Attach(t.Context(), "s", &session.Client{Viewer: v, Hook: again.hook}, 0)
 	if err != nil {
@@ -305,10 +305,10 @@ func TestARecordedDecisionIsNotAskedForAgain(t *testing.T) {
 }
 
 func TestAResultIsKeptWhileAHookIsAskedAboutIt(t *testing.T) {
-	c := &counter{name: "act"}
+	c := &countingTool{name: "act"}
 	b := sessiontest.New(t, offline.Model{}, c)
 	heard := make(chan string, 16)
-	e := &ears{stuck: map[string]bool{event.HookPostToolUse: true}, heard: heard}
+	e := &hookClient{stuck: map[string]bool{event.HookPostToolUse: true}, heard: heard}
 	b.Create("s", &session.Client{Hook: e.hook})
 	b.Send("s", event.InputAcceptedData{Prompt: useAct})
 	for kind := range heard {
@@ -317,7 +317,7 @@ func TestAResultIsKeptWhileAHookIsAskedAboutIt(t *testing.T) {
 		}
 	}
 	b.Restart()
-	again := &ears{says: map[string]string{event.HookPostToolUse: `{"additionalContext":"seen"}`}}
+	again := &hookClient{says: map[string]string{event.HookPostToolUse: `{"additionalContext":"seen"}`}}
 	v := sessiontest.NewViewer()
 	view, err := b.Host.Attach(t.Context(), "s", &session.Client{Viewer: v, Hook: again.hook}, 0)
 	if err != nil {
@@ -336,20 +336,20 @@ func TestAResultIsKeptWhileAHookIsAskedAboutIt(t *testing.T) {
 }
 
 func TestAHookThatNobodyAnswersCountsAsAbsent(t *testing.T) {
-	left := &ears{fails: session.ErrLeft}
+	left := &hookClient{fails: session.ErrLeft}
 	for _, test := range []struct {
 		name  string
-		ears  *ears
+		ears  *hookClient
 		leave bool          // the client vanishes
 		least time.Duration // how long that takes
 	}{
-		{"it never answers", &ears{stuck: map[string]bool{event.HookPreToolUse: true}}, false, time.Minute},
-		{"it fails", &ears{fails: errors.New("broken")}, false, 0},
+		{"it never answers", &hookClient{stuck: map[string]bool{event.HookPreToolUse: true}}, false, time.Minute},
+		{"it fails", &hookClient{fails: errors.New("broken")}, false, 0},
 		{"its client is gone", left, false, 2 * time.Second},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c := &counter{name: "act"}
+				c := &countingTool{name: "act"}
 				b := sessiontest.New(t, offline.Model{}, c)
 				defer b.Host.Close()
 				v := b.Create("s", &session.Client{Hook: test.ears.hook})
@@ -373,7 +373,7 @@ func TestAHookThatNobodyAnswersCountsAsAbsent(t *testing.T) {
 
 func TestAHookWaitsForTheClientThatVanishedAndIsPutToItAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &counter{name: "act", ask: true}
+		c := &countingTool{name: "act", ask: true}
 		b := sessiontest.New(t, offline.Model{}, c)
 		defer b.Host.Close()
 		lost := &session.Client{}
@@ -389,7 +389,7 @@ func TestAHookWaitsForTheClientThatVanishedAndIsPutToItAgain(t *testing.T) {
 		synctest.Wait()
 		b.Host.Detach("s", lost, true)
 		time.Sleep(time.Second) // within the grace time
-		e := &ears{says: map[string]string{event.HookPreToolUse: `{"permissionDecision":"allow"}`}}
+		e := &hookClient{says: map[string]string{event.HookPreToolUse: `{"permissionDecision":"allow"}`}}
 		v := sessiontest.NewViewer()
 		view, err := b.Host.Attach(t.Context(), "s", &session.Client{Viewer: v, Hook: e.hook}, 0)
 		if err != nil {
@@ -409,7 +409,7 @@ func TestAHookWaitsForTheClientThatVanishedAndIsPutToItAgain(t *testing.T) {
 func TestAHookHoldsUpNobodyElse(t *testing.T) {
 	b := sessiontest.New(t, offline.Model{})
 	heard := make(chan string, 16)
-	b.Create("stuck", &session.Client{Hook: (&ears{stuck: map[string]bool{event.HookPromptSubmitted: true}, heard: heard}).hook})
+	b.Create("stuck", &session.Client{Hook: (&hookClient{stuck: map[string]bool{event.HookPromptSubmitted: true}, heard: heard}).hook})
 	b.Send("stuck", event.InputAcceptedData{Prompt: "Reply with exactly: LATER"})
 	<-heard
 	v := b.Create("free", &session.Client{})
@@ -418,9 +418,9 @@ func TestAHookHoldsUpNobodyElse(t *testing.T) {
 }
 
 func TestAbortEndsOpenHooks(t *testing.T) {
-	b := sessiontest.New(t, offline.Model{}, &counter{name: "act"})
+	b := sessiontest.New(t, offline.Model{}, &countingTool{name: "act"})
 	heard := make(chan string, 64)
-	e := &ears{stuck: map[string]bool{event.HookPreToolUse: true}, heard: heard}
+	e := &hookClient{stuck: map[string]bool{event.HookPreToolUse: true}, heard: heard}
 	v := b.Create("s", &session.Client{Hook: e.hook})
 	b.Send("s", event.InputAcceptedData{Prompt: useAct})
 	for kind := range heard {
@@ -450,10 +450,10 @@ func TestAbortEndsOpenHooks(t *testing.T) {
 }
 
 func TestSeveralClientsAreHeardAndTheStrictestDecides(t *testing.T) {
-	c := &counter{name: "act", ask: true}
+	c := &countingTool{name: "act", ask: true}
 	b := sessiontest.New(t, offline.Model{}, c)
-	v := b.Create("s", &session.Client{Hook: (&ears{says: map[string]string{event.HookPreToolUse: `{"permissionDecision":"deny","permissionDecisionReason":"mine"}`}}).hook})
-	other := &ears{says: map[string]string{event.HookPreToolUse: `{"permissionDecision":"allow","permissionDecisionReason":"fine"}`}}
+	v := b.Create("s", &session.Client{Hook: (&hookClient{says: map[string]string{event.HookPreToolUse: `{"permissionDecision":"deny","permissionDecisionReason":"mine"}`}}).hook})
+	other := &hookClient{says: map[string]string{event.HookPreToolUse: `{"permissionDecision":"allow","permissionDecisionReason":"fine"}`}}
 	if _, err := b.Host.Attach(t.Context(), "s", &session.Client{Viewer: sessiontest.NewViewer(), Hook: other.hook}, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -464,13 +464,13 @@ func TestSeveralClientsAreHeardAndTheStrictestDecides(t *testing.T) {
 	}
 }
 
-// A stumbling store cannot keep the first hook that is to be asked.
-type stumbling struct {
+// A failingHookStore cannot store the first hook that is to be asked.
+type failingHookStore struct {
 	eventlog.Store
 	stumbled bool
 }
 
-func (s *stumbling) Append(ctx context.Context, id event.SessionID, b eventlog.Batch) (eventlog.End, error) {
+func (s *failingHookStore) Append(ctx context.Context, id event.SessionID, b eventlog.Batch) (eventlog.End, error) {
 	for _, e := range b.Events {
 		if e.Type == event.HookStart && !s.stumbled {
 			s.stumbled = true
@@ -484,10 +484,10 @@ func TestAHookIsStoredBeforeItIsAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := sessiontest.New(t, offline.Model{})
 		b.Host.Close()
-		b.Store = &stumbling{Store: b.Store}
+		b.Store = &failingHookStore{Store: b.Store}
 		b.Start()
 		defer b.Host.Close()
-		e := &ears{}
+		e := &hookClient{}
 		v := b.Create("s", &session.Client{Hook: e.hook})
 		if _, err := b.Host.Send(t.Context(), "s", event.InputAcceptedData{Prompt: "Reply with exactly: OK"}); err == nil {
 			t.Fatal("what could not be stored was accepted")
@@ -509,7 +509,7 @@ func TestSessionStartIsOfTheFirstTurnAlone(t *testing.T) {
 	v := b.Create("s", &session.Client{})
 	b.Send("s", event.InputAcceptedData{Prompt: "Reply with exactly: ONE"})
 	v.Await(t, 0, event.SessionIdle)
-	e := &ears{}
+	e := &hookClient{}
 	late := sessiontest.NewViewer()
 	view, err := b.Host.Attach(t.Context(), "s", &session.Client{Viewer: late, Hook: e.hook}, 1000)
 	if err != nil {

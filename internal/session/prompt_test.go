@@ -16,7 +16,7 @@ import (
 )
 
 func TestASystemPromptThatWasLookedOverStaysWhileNobodyIsThere(t *testing.T) {
-	m := &told{}
+	m := &recordingModel{}
 	b := sessiontest.New(t, m)
 	v := sessiontest.NewViewer()
 	custom := json.RawMessage(`{"mode":"customize","sections":{"tone":{"action":"transform"}}}`)
@@ -42,9 +42,9 @@ func TestASystemPromptThatWasLookedOverStaysWhileNobodyIsThere(t *testing.T) {
 }
 
 func TestWhatSessionStartAddsIsReadBeforeTheFirstRequest(t *testing.T) {
-	m := &told{}
+	m := &recordingModel{}
 	b := sessiontest.New(t, m)
-	e := &ears{says: map[string]string{event.HookSessionStart: `{"additionalContext":"MARK"}`}}
+	e := &hookClient{says: map[string]string{event.HookSessionStart: `{"additionalContext":"MARK"}`}}
 	v := b.Create("s", &session.Client{Hook: e.hook})
 	b.Send("s", event.InputAcceptedData{Prompt: "Reply with exactly: ONE"})
 	_, at := v.Await(t, 0, event.SessionIdle)
@@ -73,7 +73,7 @@ func TestWhatSessionStartAddsIsReadBeforeTheFirstRequest(t *testing.T) {
 }
 
 func TestToolsThatAreGoneAreSaidToBe(t *testing.T) {
-	m := &told{}
+	m := &recordingModel{}
 	b := sessiontest.New(t, m)
 	owner := &session.Client{Tools: external("fleeting")}
 	v := b.Create("s", owner)
@@ -92,7 +92,7 @@ func TestToolsThatAreGoneAreSaidToBe(t *testing.T) {
 }
 
 func TestFilesThatAreAttachedAreNamedAndCounted(t *testing.T) {
-	m := &told{}
+	m := &recordingModel{}
 	b := sessiontest.New(t, m)
 	dir := t.TempDir()
 	for name, text := range map[string]string{"none": "", "one": "x", "two": "x\ny\n"} {

@@ -15,7 +15,7 @@ import (
 func anything(event.Type) bool { return true }
 
 func TestTheAttemptsOfAQuestionOutliveTheRuntime(t *testing.T) {
-	b := sessiontest.New(t, offline.Model{}, &counter{name: "act", ask: true})
+	b := sessiontest.New(t, offline.Model{}, &countingTool{name: "act", ask: true})
 	v := b.Create("s", &session.Client{Permission: true})
 	b.Send("s", event.InputAcceptedData{Prompt: "Use act with value 'x', then reply with the result"})
 	asked, _ := v.Await(t, 0, event.PermissionAsked)
@@ -46,7 +46,7 @@ func TestTheAttemptsOfAQuestionOutliveTheRuntime(t *testing.T) {
 }
 
 func TestACallIsJudgedByWhatIsAllowedThereNow(t *testing.T) {
-	tool := &counter{name: "act", ask: true}
+	tool := &countingTool{name: "act", ask: true}
 	b := sessiontest.New(t, offline.Model{}, tool)
 	var mu sync.Mutex
 	var rules []event.Rule

@@ -20,14 +20,14 @@ import (
 	"github.com/abide-run/abide/internal/tool"
 )
 
-// undoer remembers what it was told to take back.
-type undoer struct {
+// recordingUndo remembers what it was told to take back.
+type recordingUndo struct {
 	mu    sync.Mutex
 	calls []string
 	fail  error
 }
 
-func (u *undoer) undo(id event.SessionID, undone func(string) bool, look bool) ([]event.RestoredFile, error) {
+func (u *recordingUndo) undo(id event.SessionID, undone func(string) bool, look bool) ([]event.RestoredFile, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.calls = append(u.calls, fmt.Sprintf("%s look=%v", id, look))
@@ -35,8 +35,8 @@ func (u *undoer) undo(id event.SessionID, undone func(string) bool, look bool) (
 }
 
 // rewindable is a session with two turns, the second of which made a call.
-func rewindable(t testing.TB, u *undoer) (*sessiontest.Fixture, *sessiontest.Viewer, string, *counter) {
-	c := &counter{name: "act", replay: tool.Keyed}
+func rewindable(t testing.TB, u *recordingUndo) (*sessiontest.Fixture, *sessiontest.Viewer, string, *countingTool) {
+	c := &countingTool{name: "act", replay: tool.Keyed}
 	b := sessiontest.New(t, offline.Model{}, c)
 	b.Options.Undo = u.undo
 	b.Restart()
@@ -57,7 +57,7 @@ func rewindable(t testing.TB, u *undoer) (*sessiontest.Fixture, *sessiontest.Vie
 }
 
 func TestRewindTakesFilesBack(t *testing.T) {
-	u := &undoer{}
+	u := &recordingUndo{}
 	b, _, from, c := rewindable(t, u)
 	var keys []string
 	b.Options.Undo = func(id event.SessionID, undone func(string) bool, look bool) ([]event.RestoredFile, error) {
@@ -96,7 +96,7 @@ func TestRewindTakesFilesBack(t *testing.T) {
 // TestFilesAreTakenBackAfterACrash: what the log says is due is done, whoever
 // recorded it.
 func TestFilesAreTakenBackAfterACrash(t *testing.T) {
-	u := &undoer{}
+	u := &recordingUndo{}
 	b, _, _, _ := rewindable(t, u)
 	b.Host.Close()
 	info, err := b.Store.Session(t.Context(), "s")
@@ -122,7 +122,7 @@ func TestFilesAreTakenBackAfterACrash(t *testing.T) {
 }
 
 func TestARewindThatCannotRestoreSaysSo(t *testing.T) {
-	u := &undoer{fail: errors.New("the disk is gone")}
+	u := &recordingUndo{fail: errors.New("the disk is gone")}
 	b, _, from, _ := rewindable(t, u)
 	_, err := b.Host.Rewind(t.Context(), "s", session.Rewind{EventID: from})
 	if err == nil || !strings.Contains(err.Error(), "the disk is gone") {
@@ -133,15 +133,15 @@ func TestARewindThatCannotRestoreSaysSo(t *testing.T) {
 	}
 }
 
-// reluctant is a tool whose calls take a moment to end when they are stopped.
-type reluctant struct {
+// slowToStopTool is a tool whose calls take a moment to end when they are stopped.
+type slowToStopTool struct {
 	begun, leave chan struct{}
 }
 
-func (reluctant) Spec() tool.Spec                                 { return tool.Spec{Name: "act", Replay: tool.Keyed} }
-func (reluctant) Permission(tool.Call) (*approval.Request, error) { return nil, nil }
+func (slowToStopTool) Spec() tool.Spec                                 { return tool.Spec{Name: "act", Replay: tool.Keyed} }
+func (slowToStopTool) Permission(tool.Call) (*approval.Request, error) { return nil, nil }
 
-func (r reluctant) Run(ctx context.Context, _ tool.Call) (tool.Result, error) {
+func (r slowToStopTool) Run(ctx context.Context, _ tool.Call) (tool.Result, error) {
 	close(r.begun)
 	<-ctx.Done()
 	<-r.leave
@@ -152,7 +152,7 @@ func (r reluctant) Run(ctx context.Context, _ tool.Call) (tool.Result, error) {
 // over what a rewind has restored.
 func TestFilesAreTakenBackAfterTheLastWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		u, r := &undoer{}, reluctant{make(chan struct{}), make(chan struct{})}
+		u, r := &recordingUndo{}, slowToStopTool{make(chan struct{}), make(chan struct{})}
 		b := sessiontest.New(t, offline.Model{}, r)
 		b.Options.Undo = u.undo
 		b.Restart()

@@ -20,19 +20,19 @@ import (
 	"github.com/abide-run/abide/internal/turn"
 )
 
-// An asked is a request that reached an endpoint, and what it was told.
-type asked struct{ url, key, header string }
+// A receivedRequest is a request that reached an endpoint, with the key that it had.
+type receivedRequest struct{ url, key, header string }
 
-// gateways is a model at any endpoint. The one at "http://a" does not answer before
+// endpointModels is a model at any endpoint. The one at "http://a" does not answer before
 // it is cancelled.
-type gateways struct {
+type endpointModels struct {
 	answers model.Model // says "done" if nil
 
 	mu   sync.Mutex
-	seen []asked
+	seen []receivedRequest
 }
 
-func (g *gateways) resolve(_ context.Context, c event.SessionConfiguredData, name string, secret []byte) (session.Endpoint, error) {
+func (g *endpointModels) resolve(_ context.Context, c event.SessionConfiguredData, name string, secret []byte) (session.Endpoint, error) {
 	var p struct{ BaseURL string }
 	var k struct{ APIKey string }
 	if c.Provider != nil {
@@ -45,17 +45,17 @@ func (g *gateways) resolve(_ context.Context, c event.SessionConfiguredData, nam
 			return session.Endpoint{}, err
 		}
 	}
-	return session.Endpoint{Model: gateway{g, asked{url: p.BaseURL, key: k.APIKey}}, Name: "m"}, nil
+	return session.Endpoint{Model: endpointModel{g, receivedRequest{url: p.BaseURL, key: k.APIKey}}, Name: "m"}, nil
 }
 
-func (g *gateways) all() []asked {
+func (g *endpointModels) all() []receivedRequest {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return slices.Clone(g.seen)
 }
 
 // reached returns what the endpoint at a URL was told last.
-func (g *gateways) reached(url string) (last asked) {
+func (g *endpointModels) reached(url string) (last receivedRequest) {
 	for _, a := range g.all() {
 		if a.url == url {
 			last = a
@@ -64,15 +64,15 @@ func (g *gateways) reached(url string) (last asked) {
 	return last
 }
 
-type gateway struct {
-	*gateways
-	asked
+type endpointModel struct {
+	*endpointModels
+	receivedRequest
 }
 
-func (g gateway) Ask(ctx context.Context, q *model.Request, _ func(model.Delta)) (*model.Reply, error) {
+func (g endpointModel) Ask(ctx context.Context, q *model.Request, _ func(model.Delta)) (*model.Reply, error) {
 	g.header = q.Headers["X-Tenant"]
 	g.mu.Lock()
-	g.seen = append(g.seen, g.asked)
+	g.seen = append(g.seen, g.receivedRequest)
 	g.mu.Unlock()
 	if g.url == "http://a" {
 		<-ctx.Done()
@@ -94,7 +94,7 @@ func at(url, key string) session.Spec {
 
 // checkKeys checks that no endpoint was told the key of another: the key for
 // http://a is "key of http://a".
-func (g *gateways) checkKeys(t testing.TB) {
+func (g *endpointModels) checkKeys(t testing.TB) {
 	t.Helper()
 	for _, a := range g.all() {
 		if a.key != "" && a.key != "key of "+a.url {
@@ -103,9 +103,9 @@ func (g *gateways) checkKeys(t testing.TB) {
 	}
 }
 
-// A brittle store stops taking writes after a number of them, as if the process had
+// A failingStore stops taking writes after a number of them, as if the process had
 // been killed.
-type brittle struct {
+type failingStore struct {
 	eventlog.Store
 	mu   sync.Mutex
 	left int // negative for any number
@@ -113,7 +113,7 @@ type brittle struct {
 
 var errKilled = errors.New("killed")
 
-func (b *brittle) write() error {
+func (b *failingStore) write() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.left == 0 {
@@ -123,14 +123,14 @@ func (b *brittle) write() error {
 	return nil
 }
 
-func (b *brittle) Append(ctx context.Context, id event.SessionID, batch eventlog.Batch) (eventlog.End, error) {
+func (b *failingStore) Append(ctx context.Context, id event.SessionID, batch eventlog.Batch) (eventlog.End, error) {
 	if err := b.write(); err != nil {
 		return eventlog.End{}, err
 	}
 	return b.Store.Append(ctx, id, batch)
 }
 
-func (b *brittle) PutSecrets(ctx context.Context, id event.SessionID, secrets ...eventlog.Secret) error {
+func (b *failingStore) PutSecrets(ctx context.Context, id event.SessionID, secrets ...eventlog.Secret) error {
 	if err := b.write(); err != nil {
 		return err
 	}
@@ -152,8 +152,8 @@ func suspendAtA(t testing.TB, b *sessiontest.Fixture) {
 	}
 }
 
-func newGateways(t testing.TB, store eventlog.Store) (*gateways, *sessiontest.Fixture) {
-	g := &gateways{}
+func newGateways(t testing.TB, store eventlog.Store) (*endpointModels, *sessiontest.Fixture) {
+	g := &endpointModels{}
 	b := sessiontest.On(t, store, session.Options{Resolve: g.resolve})
 	b.Start()
 	return g, b
@@ -162,12 +162,12 @@ func newGateways(t testing.TB, store eventlog.Store) (*gateways, *sessiontest.Fi
 func TestAResumeWithAnotherProviderSendsItOnlyItsOwnKey(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec session.Spec
-		want asked // what http://b is told
+		want receivedRequest // what http://b is told
 	}{
-		"another provider":         {at("http://b", "key of http://b"), asked{"http://b", "key of http://b", ""}},
-		"no key":                   {session.Spec{Config: at("http://b", "").Config}, asked{"http://b", "", ""}},
-		"an empty key":             {at("http://b", ""), asked{"http://b", "", ""}},
-		"another key, no provider": {session.Spec{Provider: []byte(`{"apiKey":"lost"}`)}, asked{}},
+		"another provider":         {at("http://b", "key of http://b"), receivedRequest{"http://b", "key of http://b", ""}},
+		"no key":                   {session.Spec{Config: at("http://b", "").Config}, receivedRequest{"http://b", "", ""}},
+		"an empty key":             {at("http://b", ""), receivedRequest{"http://b", "", ""}},
+		"another key, no provider": {session.Spec{Provider: []byte(`{"apiKey":"lost"}`)}, receivedRequest{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -193,7 +193,7 @@ func TestAResumeWithAnotherProviderSendsItOnlyItsOwnKey(t *testing.T) {
 func TestAKillWhileTheProviderChangesMixesNoKeys(t *testing.T) {
 	for left := range 6 {
 		synctest.Test(t, func(t *testing.T) {
-			store := &brittle{Store: eventlog.NewMemory(), left: -1}
+			store := &failingStore{Store: eventlog.NewMemory(), left: -1}
 			g, b := newGateways(t, store)
 			suspendAtA(t, b)
 			store.mu.Lock()
@@ -234,7 +234,7 @@ func TestCreatingASessionThatExistsBringsNoKeyOfAnotherProvider(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		if want := []asked{{"http://b", "key of http://b", ""}}; !slices.Equal(g.all(), want) {
+		if want := []receivedRequest{{"http://b", "key of http://b", ""}}; !slices.Equal(g.all(), want) {
 			t.Errorf("the endpoints were told %+v, want %+v", g.all(), want)
 		}
 		b.Host.Close()
@@ -255,7 +255,7 @@ func TestAKeyThatIsNotBoundIsForTheProviderThatTheSessionHas(t *testing.T) {
 		if err := b.Store.PutSecrets(t.Context(), "s", eventlog.Secret{Name: "provider", Value: []byte(`{"apiKey":"key of http://b"}`)}); err != nil {
 			t.Fatal(err)
 		}
-		send := func() asked {
+		send := func() receivedRequest {
 			t.Helper()
 			if _, err := b.Host.Send(t.Context(), "s", event.InputAcceptedData{Prompt: "hello"}); err != nil {
 				t.Fatal(err)
@@ -264,7 +264,7 @@ func TestAKeyThatIsNotBoundIsForTheProviderThatTheSessionHas(t *testing.T) {
 			return g.all()[len(g.all())-1]
 		}
 		b.Start()
-		if got, want := send(), (asked{"http://b", "key of http://b", ""}); got != want {
+		if got, want := send(), (receivedRequest{"http://b", "key of http://b", ""}); got != want {
 			t.Errorf("told %+v, want %+v", got, want)
 		}
 		resume := func(url string) {
@@ -274,15 +274,15 @@ func TestAKeyThatIsNotBoundIsForTheProviderThatTheSessionHas(t *testing.T) {
 			}
 		}
 		resume("http://c")
-		if got, want := send(), (asked{"http://c", "", ""}); got != want {
+		if got, want := send(), (receivedRequest{"http://c", "", ""}); got != want {
 			t.Errorf("told %+v, want %+v", got, want)
 		}
 		b.Restart()
-		if got, want := send(), (asked{"http://c", "", ""}); got != want {
+		if got, want := send(), (receivedRequest{"http://c", "", ""}); got != want {
 			t.Errorf("told %+v after a restart, want %+v", got, want)
 		}
 		resume("http://b")
-		if got, want := send(), (asked{"http://b", "key of http://b", ""}); got != want {
+		if got, want := send(), (receivedRequest{"http://b", "key of http://b", ""}); got != want {
 			t.Errorf("told %+v when it is back, want %+v", got, want)
 		}
 		b.Host.Close()
@@ -307,7 +307,7 @@ func TestListedProvidersKeepTheirKeysApart(t *testing.T) {
 		if _, err := b.Host.Create(t.Context(), "s", listed("x/m"), nil); err != nil {
 			t.Fatal(err)
 		}
-		check := func(want asked) {
+		check := func(want receivedRequest) {
 			t.Helper()
 			if _, err := b.Host.Send(t.Context(), "s", event.InputAcceptedData{Prompt: "hello"}); err != nil {
 				t.Fatal(err)
@@ -317,11 +317,11 @@ func TestListedProvidersKeepTheirKeysApart(t *testing.T) {
 				t.Errorf("told %+v, want %+v", got, want)
 			}
 		}
-		check(asked{"http://x", "key of http://x", ""})
+		check(receivedRequest{"http://x", "key of http://x", ""})
 		if err := b.Host.SetModel(t.Context(), "s", session.Choice{Model: "y/m"}); err != nil {
 			t.Fatal(err)
 		}
-		check(asked{"http://y", "key of http://y", ""})
+		check(receivedRequest{"http://y", "key of http://y", ""})
 
 		// One of the two moves to another address, and no key is given for it.
 		moved := listed("y/m").Config
@@ -329,7 +329,7 @@ func TestListedProvidersKeepTheirKeysApart(t *testing.T) {
 		if _, err := b.Host.Resume(t.Context(), "s", session.Resume{Spec: session.Spec{Config: moved}}, nil); err != nil {
 			t.Fatal(err)
 		}
-		check(asked{"http://z", "", ""})
+		check(receivedRequest{"http://z", "", ""})
 
 		// A provider of the session's own comes in addition: the keys of the list stay.
 		if _, err := b.Host.Resume(t.Context(), "s", session.Resume{Spec: at("http://b", "key of http://b")}, nil); err != nil {
@@ -338,13 +338,13 @@ func TestListedProvidersKeepTheirKeysApart(t *testing.T) {
 		if err := b.Host.SetModel(t.Context(), "s", session.Choice{Model: "x/m"}); err != nil {
 			t.Fatal(err)
 		}
-		check(asked{"http://x", "key of http://x", ""})
+		check(receivedRequest{"http://x", "key of http://x", ""})
 		if err := b.Host.SetModel(t.Context(), "s", session.Choice{Model: "other"}); err != nil {
 			t.Fatal(err)
 		}
-		check(asked{"http://b", "key of http://b", ""})
+		check(receivedRequest{"http://b", "key of http://b", ""})
 		b.Restart()
-		check(asked{"http://b", "key of http://b", ""})
+		check(receivedRequest{"http://b", "key of http://b", ""})
 		b.Host.Close()
 	})
 }
@@ -352,7 +352,7 @@ func TestListedProvidersKeepTheirKeysApart(t *testing.T) {
 func TestAddedProvidersAndTheirKeysAreStoredTogether(t *testing.T) {
 	for left := range 3 {
 		synctest.Test(t, func(t *testing.T) {
-			store := &brittle{Store: eventlog.NewMemory(), left: -1}
+			store := &failingStore{Store: eventlog.NewMemory(), left: -1}
 			g, b := newGateways(t, store)
 			if _, err := b.Host.Create(t.Context(), "s", at("http://b", "key of http://b"), nil); err != nil {
 				t.Fatal(err)
@@ -377,9 +377,9 @@ func TestAddedProvidersAndTheirKeysAreStoredTogether(t *testing.T) {
 				t.Fatal(err)
 			}
 			synctest.Wait()
-			want := asked{"http://b", "key of http://b", ""}
+			want := receivedRequest{"http://b", "key of http://b", ""}
 			if left > 0 {
-				want = asked{"http://c", "key of http://c", ""}
+				want = receivedRequest{"http://c", "key of http://c", ""}
 			}
 			if got := g.all()[0]; got != want {
 				t.Errorf("%d writes: told %+v, want %+v", left, got, want)
@@ -409,7 +409,7 @@ func TestADeletedSessionLeavesItsSecretsToNobody(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		if want := []asked{{"http://b", "", ""}}; !slices.Equal(g.all(), want) {
+		if want := []receivedRequest{{"http://b", "", ""}}; !slices.Equal(g.all(), want) {
 			t.Errorf("told %+v, want %+v", g.all(), want)
 		}
 		if env, err := b.Host.Settings.Environment(t.Context(), "s"); err != nil || env != nil {
@@ -441,14 +441,14 @@ func TestAgentsShareTheKeysOfTheirParentAndForksDoNot(t *testing.T) {
 			t.Errorf("environment of the agent = %q, %v", env, err)
 		}
 		for _, a := range g.all() {
-			if a != (asked{"http://b", "key of http://b", ""}) {
+			if a != (receivedRequest{"http://b", "key of http://b", ""}) {
 				t.Errorf("told %+v", a)
 			}
 		}
 		if n := len(g.all()); n < 3 {
 			t.Errorf("the endpoint was asked %d times, want the parent and the agent", n)
 		}
-		for resumed, want := range map[event.SessionID]asked{agent: {"http://c", "", ""}, "fork": {"http://b", "", ""}} {
+		for resumed, want := range map[event.SessionID]receivedRequest{agent: {"http://c", "", ""}, "fork": {"http://b", "", ""}} {
 			r := session.Resume{Spec: session.Spec{Config: at("http://c", "").Config}}
 			if resumed == "fork" {
 				r = session.Resume{}

@@ -65,8 +65,8 @@ func TestPlainTurnIsTwoAppendsInOrder(t *testing.T) {
 	}
 }
 
-// counter is a tool that counts how often it ran.
-type counter struct {
+// countingTool is a tool that counts how often it ran.
+type countingTool struct {
 	name   string
 	replay tool.Replay
 	ask    bool
@@ -77,16 +77,16 @@ type counter struct {
 	keys map[string]bool
 }
 
-func (c *counter) Spec() tool.Spec { return tool.Spec{Name: c.name, Replay: c.replay} }
+func (c *countingTool) Spec() tool.Spec { return tool.Spec{Name: c.name, Replay: c.replay} }
 
-func (c *counter) Permission(tool.Call) (*approval.Request, error) {
+func (c *countingTool) Permission(tool.Call) (*approval.Request, error) {
 	if !c.ask {
 		return nil, nil
 	}
 	return &approval.Request{Kind: approval.Shell, Subjects: []string{c.name}, Ask: json.RawMessage(`{"kind":"shell","fullCommandText":"act","intention":"","commands":[],"possiblePaths":[],"possibleUrls":[],"hasWriteFileRedirection":false,"canOfferSessionApproval":true}`)}, nil
 }
 
-func (c *counter) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
+func (c *countingTool) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 	c.mu.Lock()
 	c.runs++
 	if c.keys == nil {
@@ -116,7 +116,7 @@ func TestCallBegunBeforeAStopIsTreatedByItsReplayClass(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(test.replay), func(t *testing.T) {
 			began := make(chan struct{})
-			c := &counter{name: "act", replay: test.replay, block: began}
+			c := &countingTool{name: "act", replay: test.replay, block: began}
 			b := sessiontest.New(t, offline.Model{}, c)
 			b.Create("s", &session.Client{})
 			b.Send("s", event.InputAcceptedData{Prompt: "Use act with value 'x', then reply with the result"})
@@ -144,7 +144,7 @@ func TestCallBegunBeforeAStopIsTreatedByItsReplayClass(t *testing.T) {
 }
 
 func TestPermissionIsAskedAndAnsweredOnce(t *testing.T) {
-	c := &counter{name: "act", ask: true}
+	c := &countingTool{name: "act", ask: true}
 	b := sessiontest.New(t, offline.Model{}, c)
 	v := b.Create("s", &session.Client{Permission: true})
 	b.Send("s", event.InputAcceptedData{Prompt: "Use act with value 'x', then reply with the result"})
@@ -188,7 +188,7 @@ func awaitIdle(t testing.TB, b *sessiontest.Fixture, id event.SessionID) {
 }
 
 func TestNobodyToAskIsDeniedAtOnce(t *testing.T) {
-	c := &counter{name: "act", ask: true}
+	c := &countingTool{name: "act", ask: true}
 	b := sessiontest.New(t, offline.Model{}, c)
 	v := b.Create("s", &session.Client{})
 	b.Send("s", event.InputAcceptedData{Prompt: "Use act with value 'x', then reply with the result"})

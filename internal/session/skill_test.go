@@ -9,14 +9,14 @@ import (
 	"github.com/abide-run/abide/internal/session/sessiontest"
 )
 
-// dancing is a shelf with one skill.
-type dancing struct{}
+// oneSkill is a source of one skill.
+type oneSkill struct{}
 
-func (dancing) Find(event.SkillRules, string) ([]event.Skill, error) {
+func (oneSkill) Find(event.SkillRules, string) ([]event.Skill, error) {
 	return []event.Skill{{Name: "dance", Description: "How to dance", Path: "/skills/dance/SKILL.md", Source: "custom"}}, nil
 }
 
-func (dancing) Body(event.Skill) (string, error) { return "Do it twice.", nil }
+func (oneSkill) Body(event.Skill) (string, error) { return "Do it twice.", nil }
 
 // runTurn sends a prompt, and waits until its turn is over.
 func runTurn(b *sessiontest.Fixture, id event.SessionID, prompt string) {
@@ -41,7 +41,7 @@ func runTurn(b *sessiontest.Fixture, id event.SessionID, prompt string) {
 // reads the log.
 func TestASkillIsToldOnceAlsoAfterARestart(t *testing.T) {
 	b := sessiontest.New(t, offline.Model{})
-	b.Options.Skills = dancing{}
+	b.Options.Skills = oneSkill{}
 	b.Restart()
 	spec := session.Spec{Config: event.SessionConfiguredData{Skills: event.SkillRules{Directories: []string{"/skills"}}}}
 	if _, err := b.Host.Create(t.Context(), "s", spec, nil); err != nil {

@@ -24,10 +24,10 @@ import (
 	"github.com/abide-run/abide/internal/window"
 )
 
-// A marathon is a session that goes on and on in a small window, on a real store.
+// A longSession is a session with many turns in a small window, on a real store.
 // It is the model, which counts more tokens than we do, and the tool.
-type marathon struct {
-	*examiner
+type longSession struct {
+	*requestChecker
 	host  *session.Host
 	store *sqlite.Store
 	idle  chan event.SessionIdleData
@@ -46,7 +46,7 @@ const (
 )
 
 // Ask makes calls for a while, then answers.
-func (m *marathon) Ask(_ context.Context, req *model.Request, _ func(model.Delta)) (*model.Reply, error) {
+func (m *longSession) Ask(_ context.Context, req *model.Request, _ func(model.Delta)) (*model.Reply, error) {
 	m.examine(req)
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -69,12 +69,12 @@ func (m *marathon) Ask(_ context.Context, req *model.Request, _ func(model.Delta
 	return reply, nil
 }
 
-func (m *marathon) Spec() tool.Spec { return tool.Spec{Name: "act", Description: "Does something."} }
+func (m *longSession) Spec() tool.Spec { return tool.Spec{Name: "act", Description: "Does something."} }
 
-func (m *marathon) Permission(tool.Call) (*approval.Request, error) { return nil, nil }
+func (m *longSession) Permission(tool.Call) (*approval.Request, error) { return nil, nil }
 
 // Run gives little, or much, or now and then more than the window has room for.
-func (m *marathon) Run(context.Context, tool.Call) (tool.Result, error) {
+func (m *longSession) Run(context.Context, tool.Call) (tool.Result, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	size := m.rand.IntN(1 + m.rand.IntN(12_000))
@@ -86,7 +86,7 @@ func (m *marathon) Run(context.Context, tool.Call) (tool.Result, error) {
 	return tool.Result{Text: text}, nil
 }
 
-func (m *marathon) Event(_ event.SessionID, e event.Event) bool {
+func (m *longSession) Event(_ event.SessionID, e event.Event) bool {
 	switch e.Type {
 	case event.SessionError:
 		m.fault("%s", e.Bytes)
@@ -97,12 +97,12 @@ func (m *marathon) Event(_ event.SessionID, e event.Event) bool {
 	return true
 }
 
-func newMarathon(t testing.TB) *marathon {
+func newMarathon(t testing.TB) *longSession {
 	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "abide.db"), sqlite.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &marathon{examiner: new(examiner), store: store, idle: make(chan event.SessionIdleData, 1), rand: rand.New(rand.NewPCG(6, 18))}
+	m := &longSession{requestChecker: new(requestChecker), store: store, idle: make(chan event.SessionIdleData, 1), rand: rand.New(rand.NewPCG(6, 18))}
 	m.allow("test", window.Limits{Window: marathonWindow, Output: reserved})
 	m.start(t)
 	t.Cleanup(func() { m.host.Close(); store.Close() })
@@ -113,7 +113,7 @@ func newMarathon(t testing.TB) *marathon {
 	return m
 }
 
-func (m *marathon) start(t testing.TB) {
+func (m *longSession) start(t testing.TB) {
 	m.host = session.New(m.store, session.Options{
 		Resolve: func(context.Context, event.SessionConfiguredData, string, []byte) (session.Endpoint, error) {
 			return session.Endpoint{Model: m, Name: "test", Window: marathonWindow, Output: reserved}, nil
@@ -125,7 +125,7 @@ func (m *marathon) start(t testing.TB) {
 	}
 }
 
-func (m *marathon) attach(t testing.TB) {
+func (m *longSession) attach(t testing.TB) {
 	st, err := m.host.Status(t.Context(), "s")
 	if err != nil {
 		t.Fatal(err)
@@ -140,7 +140,7 @@ func (m *marathon) attach(t testing.TB) {
 }
 
 // turn has one turn.
-func (m *marathon) turn(t testing.TB, prompt string) {
+func (m *longSession) turn(t testing.TB, prompt string) {
 	m.mu.Lock()
 	m.left = m.rand.IntN(4)
 	m.said += window.Tokens(prompt)
@@ -155,21 +155,21 @@ func (m *marathon) turn(t testing.TB, prompt string) {
 	}
 }
 
-// A tenth is how a part of the way was.
-type tenth struct {
+// A soakPart is what was measured in a tenth of the turns.
+type soakPart struct {
 	took        time.Duration
 	heap        uint64
 	said        int
 	compactions int
 }
 
-// run has as many turns as there are in a tenth of the way.
-func (m *marathon) run(t testing.TB, from, turns int) (is tenth) {
+// run runs a tenth of the turns.
+func (m *longSession) run(t testing.TB, from, turns int) (is soakPart) {
 	said, done, begun := m.said, m.compactions(t), time.Now()
 	for n := from; n < from+turns; n++ {
 		m.turn(t, fmt.Sprintf("Turn %d: go on. %s", n, strings.Repeat("Please. ", n%50)))
 	}
-	is = tenth{took: time.Since(begun) / time.Duration(turns), said: m.said - said, compactions: m.compactions(t) - done}
+	is = soakPart{took: time.Since(begun) / time.Duration(turns), said: m.said - said, compactions: m.compactions(t) - done}
 	runtime.GC()
 	var mem runtime.MemStats
 	runtime.ReadMemStats(&mem)
@@ -178,7 +178,7 @@ func (m *marathon) run(t testing.TB, from, turns int) (is tenth) {
 }
 
 // compactions counts those that are done.
-func (m *marathon) compactions(t testing.TB) int {
+func (m *longSession) compactions(t testing.TB) int {
 	f, err := m.host.Context.Fill(t.Context(), "s")
 	if err != nil {
 		t.Fatal(err)
@@ -202,7 +202,7 @@ func soakTurns(t testing.TB) int {
 func TestSoakAContextThatNeverOverflowsAndForgetsNothing(t *testing.T) {
 	m := newMarathon(t)
 	m.turn(t, firstWords)
-	var way []tenth
+	var way []soakPart
 	part := soakTurns(t) / 10
 	for i := range 10 {
 		way = append(way, m.run(t, i*part, part))
@@ -226,7 +226,7 @@ func TestSoakAContextThatNeverOverflowsAndForgetsNothing(t *testing.T) {
 
 // judge: compactions are in proportion to what was said, and nothing grows with
 // the length of the way. Times are for people to look at.
-func (m *marathon) judge(t testing.TB, way []tenth) {
+func (m *longSession) judge(t testing.TB, way []soakPart) {
 	for i, is := range way {
 		// Between two of them at least a quarter of what was there has come, or of
 		// what was left, and what does not fit comes on top.
@@ -243,7 +243,7 @@ func (m *marathon) judge(t testing.TB, way []tenth) {
 }
 
 // remembers: what was said first can still be read and found.
-func (m *marathon) remembers(t testing.TB) {
+func (m *longSession) remembers(t testing.TB) {
 	shown, err := m.host.Log.Messages(t.Context(), "s")
 	if err != nil {
 		t.Fatal(err)

@@ -140,7 +140,7 @@ func approve(b *sessiontest.Fixture, id event.SessionID, request string) {
 
 func TestASessionThatOnlyWaitsIsNotReadAtStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &counter{name: "act", ask: true}
+		c := &countingTool{name: "act", ask: true}
 		b := sessiontest.New(t, offline.Model{}, c)
 		questions := asking(b, 20)
 		s := watchStore(b)
@@ -167,7 +167,7 @@ func TestASessionThatOnlyWaitsIsNotReadAtStart(t *testing.T) {
 
 func TestASuspendedSessionIsNotReadAtStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := sessiontest.New(t, &never{})
+		b := sessiontest.New(t, &silentModel{})
 		b.Create("s", &session.Client{})
 		b.Send("s", event.InputAcceptedData{Prompt: "x"})
 		synctest.Wait()
@@ -183,13 +183,13 @@ func TestASuspendedSessionIsNotReadAtStart(t *testing.T) {
 	})
 }
 
-// never is a model that does not answer.
-type never struct {
+// silentModel is a model that does not answer.
+type silentModel struct {
 	mu    sync.Mutex
 	asked int
 }
 
-func (m *never) Ask(ctx context.Context, _ *model.Request, _ func(model.Delta)) (*model.Reply, error) {
+func (m *silentModel) Ask(ctx context.Context, _ *model.Request, _ func(model.Delta)) (*model.Reply, error) {
 	m.mu.Lock()
 	m.asked++
 	m.mu.Unlock()
@@ -200,7 +200,7 @@ func (m *never) Ask(ctx context.Context, _ *model.Request, _ func(model.Delta)) 
 func TestSessionsAreWokenAFewAtATimeAndNoneHasToWaitForAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const sessions = 30
-		m := &never{}
+		m := &silentModel{}
 		b := sessiontest.New(t, m)
 		for i := range sessions {
 			id := event.SessionID(fmt.Sprintf("s%d", i))
@@ -225,7 +225,7 @@ func TestSessionsAreWokenAFewAtATimeAndNoneHasToWaitForAnAnswer(t *testing.T) {
 
 func TestSessionsOfAnOlderIndexAreReadAFewAtATimeAndLetGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &counter{name: "act", ask: true}
+		c := &countingTool{name: "act", ask: true}
 		b := sessiontest.New(t, offline.Model{}, c)
 		questions := asking(b, 20)
 		s := watchStore(b)
@@ -306,7 +306,7 @@ func TestTheStatusThatWasReportedLastIsKnownWithoutTheLog(t *testing.T) {
 func TestTasksOfManySessionsThatEndedMeanwhileAreToldAFewSessionsAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const sessions = 10
-		c, j := newChores(), &job{}
+		c, j := newChores(), &taskTool{}
 		b := sessiontest.New(t, offline.Model{}, j)
 		b.Options.Tasks = c
 		b.Restart()
@@ -335,7 +335,7 @@ func TestTasksOfManySessionsThatEndedMeanwhileAreToldAFewSessionsAtATime(t *test
 
 func TestASessionThatWaitsUnattachedLeavesMemoryAfterItsRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &counter{name: "act", ask: true}
+		c := &countingTool{name: "act", ask: true}
 		b := sessiontest.New(t, offline.Model{}, c)
 		b.Options.Rest = time.Minute
 		b.Restart()

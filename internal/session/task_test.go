@@ -21,17 +21,17 @@ import (
 	"github.com/abide-run/abide/internal/tool"
 )
 
-// chores are tasks whose news the test tells.
-type chores struct {
+// testTasks are tasks whose status the test sets.
+type testTasks struct {
 	deaf bool // nobody who watches hears anything
 	mu   sync.Mutex
 	news map[string]chan event.TaskReportedData
 	seen []string
 }
 
-func newChores() *chores { return &chores{news: make(map[string]chan event.TaskReportedData)} }
+func newChores() *testTasks { return &testTasks{news: make(map[string]chan event.TaskReportedData)} }
 
-func (c *chores) of(key string) chan event.TaskReportedData {
+func (c *testTasks) of(key string) chan event.TaskReportedData {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.news[key] == nil {
@@ -40,7 +40,7 @@ func (c *chores) of(key string) chan event.TaskReportedData {
 	return c.news[key]
 }
 
-func (c *chores) Watch(ctx context.Context, _ event.SessionID, key, last string) (event.TaskReportedData, error) {
+func (c *testTasks) Watch(ctx context.Context, _ event.SessionID, key, last string) (event.TaskReportedData, error) {
 	if c.deaf {
 		<-ctx.Done()
 		return event.TaskReportedData{}, ctx.Err()
@@ -61,7 +61,7 @@ func (c *chores) Watch(ctx context.Context, _ event.SessionID, key, last string)
 	}
 }
 
-func (c *chores) News(_ context.Context, _ event.SessionID, key string) (event.TaskReportedData, bool) {
+func (c *testTasks) News(_ context.Context, _ event.SessionID, key string) (event.TaskReportedData, bool) {
 	select {
 	case news := <-c.of(key):
 		if news.Ended {
@@ -74,29 +74,29 @@ func (c *chores) News(_ context.Context, _ event.SessionID, key string) (event.T
 	return event.TaskReportedData{}, false
 }
 
-func (c *chores) Summary(_ context.Context, _ event.SessionID, keys []string) (string, error) {
+func (c *testTasks) Summary(_ context.Context, _ event.SessionID, keys []string) (string, error) {
 	return fmt.Sprintf("Currently running background tasks: %d", len(keys)), nil
 }
 
-func (c *chores) Seen(_ event.SessionID, key string) {
+func (c *testTasks) Seen(_ event.SessionID, key string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.seen = append(c.seen, key)
 }
 
-// job is a tool whose calls go on as tasks.
-type job struct {
+// taskTool is a tool whose calls go on as tasks.
+type taskTool struct {
 	mu    sync.Mutex
 	keys  []string
 	begun chan struct{} // if not nil, a call waits until it is cancelled
 }
 
-func (j *job) Spec() tool.Spec {
+func (j *taskTool) Spec() tool.Spec {
 	return tool.Spec{Name: "job", Replay: tool.Keyed, Detaches: true}
 }
-func (j *job) Permission(tool.Call) (*approval.Request, error) { return nil, nil }
+func (j *taskTool) Permission(tool.Call) (*approval.Request, error) { return nil, nil }
 
-func (j *job) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
+func (j *taskTool) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 	j.mu.Lock()
 	j.keys = append(j.keys, call.Key)
 	begun := j.begun
@@ -109,27 +109,27 @@ func (j *job) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 	return tool.Result{Text: "it goes on", Task: true}, nil
 }
 
-func (j *job) key(i int) string {
+func (j *taskTool) key(i int) string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.keys[i]
 }
 
-// told is a model that writes down what it is told.
-type told struct {
+// recordingModel is a model that keeps what it was asked.
+type recordingModel struct {
 	offline.Model
 	mu   sync.Mutex
 	reqs []*model.Request
 }
 
-func (m *told) Ask(ctx context.Context, req *model.Request, on func(model.Delta)) (*model.Reply, error) {
+func (m *recordingModel) Ask(ctx context.Context, req *model.Request, on func(model.Delta)) (*model.Reply, error) {
 	m.mu.Lock()
 	m.reqs = append(m.reqs, req)
 	m.mu.Unlock()
 	return m.Model.Ask(ctx, req, on)
 }
 
-func (m *told) last() *model.Request {
+func (m *recordingModel) last() *model.Request {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.reqs[len(m.reqs)-1]
@@ -151,8 +151,8 @@ func ended(key, text string) event.TaskReportedData {
 }
 
 // background is a session with a task that is running, at rest.
-func background(t testing.TB) (*sessiontest.Fixture, *sessiontest.Viewer, *chores, *job, *told) {
-	m, c, j := &told{}, newChores(), &job{}
+func background(t testing.TB) (*sessiontest.Fixture, *sessiontest.Viewer, *testTasks, *taskTool, *recordingModel) {
+	m, c, j := &recordingModel{}, newChores(), &taskTool{}
 	b := sessiontest.New(t, m, j)
 	b.Options.Tasks = c
 	b.Restart()
@@ -218,7 +218,7 @@ func TestAStepBeginsWithWhatHappenedBeforeIt(t *testing.T) {
 }
 
 func TestManyTasksAreOneWake(t *testing.T) {
-	m, c, j := &told{}, newChores(), &job{}
+	m, c, j := &recordingModel{}, newChores(), &taskTool{}
 	b := sessiontest.New(t, m, j)
 	b.Options.Tasks = c
 	b.Restart()
@@ -256,7 +256,7 @@ func TestManyTasksAreOneWake(t *testing.T) {
 }
 
 func TestAStoppedCallLeavesATask(t *testing.T) {
-	m, c, j := &told{}, newChores(), &job{begun: make(chan struct{})}
+	m, c, j := &recordingModel{}, newChores(), &taskTool{begun: make(chan struct{})}
 	b := sessiontest.New(t, m, j)
 	b.Options.Tasks = c
 	b.Restart()

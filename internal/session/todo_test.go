@@ -141,8 +141,8 @@ func TestARewindTakesTheListBackAndAForkKeepsIt(t *testing.T) {
 	}
 }
 
-// A refusing store cannot keep one of its appends that has a given kind of event.
-type refusing struct {
+// A refusingAppendStore refuses one append with an event of a kind.
+type refusingAppendStore struct {
 	eventlog.Store
 	kind event.Type
 
@@ -151,7 +151,7 @@ type refusing struct {
 	batches [][]event.Event
 }
 
-func (r *refusing) Append(ctx context.Context, id event.SessionID, b eventlog.Batch) (eventlog.End, error) {
+func (r *refusingAppendStore) Append(ctx context.Context, id event.SessionID, b eventlog.Batch) (eventlog.End, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.refused == 0 && slices.Contains(kindsOf(b.Events), r.kind) {
@@ -193,12 +193,12 @@ func TestAChangeAndItsResultAreOneAppendOrNone(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := sessiontest.New(t, offline.Model{}, todo.New()...)
 				b.Host.Close()
-				store := &refusing{Store: b.Store, kind: event.TodoChanged}
+				store := &refusingAppendStore{Store: b.Store, kind: event.TodoChanged}
 				b.Store = store
 				b.Start()
 				defer b.Host.Close()
 				client := &session.Client{}
-				if e := (&ears{}); hooked {
+				if e := (&hookClient{}); hooked {
 					client.Hook = e.hook
 				}
 				v := b.Create("s", client)

@@ -12,12 +12,12 @@ import (
 	"github.com/abide-run/abide/internal/session/sessiontest"
 )
 
-// newer is what a newer version records.
-type newer struct {
+// A newerEvent is an event that only a newer version knows.
+type newerEvent struct {
 	Says string `json:"says"`
 }
 
-func (newer) Type() event.Type { return "future.thing" }
+func (newerEvent) Type() event.Type { return "future.thing" }
 
 // TestAKindOfANewerVersionIsKeptAndShown: a log in which a newer version has recorded
 // something that this one does not know can be resumed, gone on with, rewound, forked
@@ -33,7 +33,7 @@ func TestAKindOfANewerVersionIsKeptAndShown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	thing, err := event.Encode(event.Head{ID: event.NewID(), Time: time.Now()}, newer{"hello"})
+	thing, err := event.Encode(event.Head{ID: event.NewID(), Time: time.Now()}, newerEvent{"hello"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,9 +55,9 @@ func TestAKindOfANewerVersionIsKeptAndShown(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		at := slices.Index(kindsOf(shown), newer{}.Type())
+		at := slices.Index(kindsOf(shown), newerEvent{}.Type())
 		if at < 0 || string(shown[at].Bytes) != string(thing.Bytes) {
-			t.Errorf("%s shows %v, want the %s as it was stored", id, kindsOf(shown), newer{}.Type())
+			t.Errorf("%s shows %v, want the %s as it was stored", id, kindsOf(shown), newerEvent{}.Type())
 		}
 		if info, err := b.Store.Session(t.Context(), id); err != nil || info.Damage != nil {
 			t.Errorf("%s is taken for damaged: %+v, %v", id, info.Damage, err)

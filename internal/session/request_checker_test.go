@@ -16,9 +16,9 @@ import (
 	"github.com/abide-run/abide/internal/window"
 )
 
-// An examiner looks at requests as strictly as a provider with a small window, and
+// A requestChecker checks requests as strictly as a provider with a small window, and
 // as one that knows what was asked.
-type examiner struct {
+type requestChecker struct {
 	mu     sync.Mutex
 	limits map[string]window.Limits // by model
 	newest string                   // what was asked last; it has to be in every request
@@ -27,20 +27,20 @@ type examiner struct {
 	requests, summaries, largest int
 }
 
-func (x *examiner) fault(format string, args ...any) {
+func (x *requestChecker) fault(format string, args ...any) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.found = append(x.found, fmt.Sprintf(format, args...))
 }
 
-func (x *examiner) asked(prompt string) {
+func (x *requestChecker) asked(prompt string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.newest = prompt
 }
 
 // allow settles how large the requests to a model may be.
-func (x *examiner) allow(model string, l window.Limits) {
+func (x *requestChecker) allow(model string, l window.Limits) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.limits == nil {
@@ -49,7 +49,7 @@ func (x *examiner) allow(model string, l window.Limits) {
 	x.limits[model] = l
 }
 
-func (x *examiner) limit(model string) int {
+func (x *requestChecker) limit(model string) int {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.limits[model].Request()
@@ -65,7 +65,7 @@ func wantsSummary(req *model.Request) bool {
 
 // examine looks at a request. One for a summary may be about an earlier request of
 // the user.
-func (x *examiner) examine(req *model.Request) {
+func (x *requestChecker) examine(req *model.Request) {
 	x.mu.Lock()
 	limits, newest := x.limits[req.Model], x.newest
 	if wantsSummary(req) {
@@ -148,9 +148,9 @@ func outline(list []*model.Message) string {
 	return b.String()
 }
 
-// A spoken is a message of a log, read without any of the code that makes
+// A loggedMessage is a message of a log, read without any of the code that makes
 // requests.
-type spoken struct {
+type loggedMessage struct {
 	at      event.Seq
 	role    model.Role
 	text    string
@@ -158,20 +158,20 @@ type spoken struct {
 	missing bool   // it has given nothing
 }
 
-// A chapter is an epoch that is not hidden.
-type chapter struct {
+// A loggedEpoch is an epoch that is not hidden.
+type loggedEpoch struct {
 	at   event.Seq
 	data event.ContextEpochData
 }
 
-// A record is a log, read plainly.
-type record struct {
-	said     []spoken
-	chapters []chapter
+// A plainLog is a log, read plainly.
+type plainLog struct {
+	said     []loggedMessage
+	chapters []loggedEpoch
 }
 
 // readPlainly folds a log in the simplest way that can be.
-func readPlainly(events []event.Event) (r record, err error) {
+func readPlainly(events []event.Event) (r plainLog, err error) {
 	for _, e := range events {
 		if err = r.take(e); err != nil {
 			return r, fmt.Errorf("event %d (%s): %w", e.Seq, e.Type, err)
@@ -180,17 +180,17 @@ func readPlainly(events []event.Event) (r record, err error) {
 	return r, nil
 }
 
-func (r *record) take(e event.Event) error {
+func (r *plainLog) take(e event.Event) error {
 	switch e.Type {
 	case event.UserMessage:
 		d, err := event.As[event.UserMessageData](e)
-		r.said = append(r.said, spoken{at: e.Seq, role: model.User, text: d.Content})
+		r.said = append(r.said, loggedMessage{at: e.Seq, role: model.User, text: d.Content})
 		return err
 	case event.AssistantMessage:
 		d, err := event.As[event.AssistantMessageData](e)
-		r.said = append(r.said, spoken{at: e.Seq, role: model.Assistant, text: d.Content})
+		r.said = append(r.said, loggedMessage{at: e.Seq, role: model.Assistant, text: d.Content})
 		for _, c := range d.ToolRequests {
-			r.said = append(r.said, spoken{at: e.Seq, role: model.ToolRole, callID: c.ToolCallID, missing: true})
+			r.said = append(r.said, loggedMessage{at: e.Seq, role: model.ToolRole, callID: c.ToolCallID, missing: true})
 		}
 		return err
 	case event.ToolComplete:
@@ -199,19 +199,19 @@ func (r *record) take(e event.Event) error {
 		return err
 	case event.ContextEpoch:
 		d, err := event.As[event.ContextEpochData](e)
-		r.chapters = append(r.chapters, chapter{e.Seq, d})
+		r.chapters = append(r.chapters, loggedEpoch{e.Seq, d})
 		return err
 	case event.HistoryHidden:
 		d, err := event.As[event.HistoryHiddenData](e)
-		r.said = slices.DeleteFunc(r.said, func(s spoken) bool { return s.at >= d.From && s.at <= d.To })
-		r.chapters = slices.DeleteFunc(r.chapters, func(c chapter) bool { return c.at >= d.From })
+		r.said = slices.DeleteFunc(r.said, func(s loggedMessage) bool { return s.at >= d.From && s.at <= d.To })
+		r.chapters = slices.DeleteFunc(r.chapters, func(c loggedEpoch) bool { return c.at >= d.From })
 		return err
 	}
 	return nil
 }
 
 // gave takes in what a call gave, which is the newest of its name.
-func (r *record) gave(d event.ToolCompleteData) {
+func (r *plainLog) gave(d event.ToolCompleteData) {
 	for i := len(r.said) - 1; i >= 0; i-- {
 		if s := &r.said[i]; s.callID == d.ToolCallID && s.missing {
 			s.text, s.missing = transcript.ResultText(d), false
@@ -221,7 +221,7 @@ func (r *record) gave(d event.ToolCompleteData) {
 }
 
 // view is what the model should see: whether there is a head, and what follows it.
-func (r record) view() (head bool, list []spoken) {
+func (r plainLog) view() (head bool, list []loggedMessage) {
 	if len(r.chapters) == 0 {
 		return false, r.said
 	}
@@ -235,7 +235,7 @@ func (r record) view() (head bool, list []spoken) {
 }
 
 // current is the id of the epoch.
-func (r record) current() string {
+func (r plainLog) current() string {
 	if len(r.chapters) == 0 {
 		return ""
 	}
@@ -244,7 +244,7 @@ func (r record) current() string {
 
 // shows says how what a model was sent differs from what it should see. Of what
 // calls gave, less may be shown.
-func (r record) shows(list []*model.Message) error {
+func (r plainLog) shows(list []*model.Message) error {
 	head, want := r.view()
 	if head {
 		if len(list) == 0 || !strings.HasPrefix(list[0].Text, "Some of the conversation history has been summarized") {
@@ -274,7 +274,7 @@ func (r record) shows(list []*model.Message) error {
 // paired says what is wrong with the compactions of a log: each is begun once and
 // ends once, before the next, and tells which epoch is current.
 func paired(events []event.Event, over bool) error {
-	var r record
+	var r plainLog
 	open := ""
 	for i, e := range events {
 		if err := r.take(e); err != nil {
