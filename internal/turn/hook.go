@@ -31,19 +31,19 @@ type HookedInput struct {
 	Text        string  // replaces the text of the input, if it is not empty
 	Context     string  // a text that the model is told in addition
 	Transformed *string // the message as the model reads it; nil if hooks were not asked about it
-	Stage       PromptStage
+	stage       promptStage
 }
 
-// A PromptStage says which hooks were asked about an input.
-type PromptStage int
+// A promptStage says which hooks were asked about an input.
+type promptStage int
 
 // The stages of a HookedInput.
 const (
-	Unheard      PromptStage = iota // no hook was asked
-	Submitting                      // userPromptSubmitted is open
-	Submitted                       // userPromptSubmitted was answered
-	Transforming                    // userPromptTransformed is open
-	Transformed                     // userPromptTransformed was answered
+	unasked      promptStage = iota // no hook was asked
+	submitting                      // userPromptSubmitted is open
+	submitted                       // userPromptSubmitted was answered
+	transforming                    // userPromptTransformed is open
+	transformed                     // userPromptTransformed was answered
 )
 
 // Words are a text that the model is told in a message of its own, and where it is from.
@@ -152,13 +152,13 @@ func (h *Hooks) makeWait(s *State, d event.HookStartData) bool {
 // makeInputWait makes a queued input wait for its hook.
 func (h *Hooks) makeInputWait(d event.HookStartData) bool {
 	p := h.Inputs[d.InputID]
-	p.Stage = Submitting
+	p.stage = submitting
 	if d.Kind == event.HookPromptTransformed {
 		var in struct {
 			Transformed string `json:"transformedPrompt"`
 		}
 		_ = json.Unmarshal(d.Input, &in) // NewHook has written it
-		p.Stage, p.Transformed = Transforming, &in.Transformed
+		p.stage, p.Transformed = transforming, &in.Transformed
 	}
 	if h.Inputs == nil {
 		h.Inputs = make(map[string]HookedInput)
@@ -231,8 +231,8 @@ func (h *Hooks) changeInput(asked event.HookStartData, said output) {
 		return // the input was delivered or removed meanwhile
 	}
 	if asked.Kind == event.HookPromptSubmitted {
-		p.Stage, p.Text, p.Context = Submitted, said.Prompt, said.Context
-	} else if p.Stage = Transformed; said.Transformed != nil {
+		p.stage, p.Text, p.Context = submitted, said.Prompt, said.Context
+	} else if p.stage = transformed; said.Transformed != nil {
 		p.Transformed = said.Transformed
 	}
 	h.Inputs[asked.InputID] = p

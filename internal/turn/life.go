@@ -65,9 +65,9 @@ type Ending struct {
 
 // The reasons of an Ending.
 const (
-	EndComplete = "complete"
-	EndError    = "error"
-	EndAbort    = "abort"
+	endComplete = "complete"
+	endError    = "error"
+	endAbort    = "abort"
 )
 
 // endingOf returns how a turn ends by the event with the given body.
@@ -75,12 +75,12 @@ func endingOf(t *Turn, body event.Payload) *Ending {
 	if t == nil {
 		return nil
 	}
-	end := &Ending{Turn: t.withoutCalls(), Reason: EndAbort}
+	end := &Ending{Turn: t.withoutCalls(), Reason: endAbort}
 	switch d := body.(type) {
 	case event.SessionErrorData:
-		end.Reason, end.Error = EndError, d.Message
+		end.Reason, end.Error = endError, d.Message
 	case event.AssistantTurnEndData:
-		end.Reason, end.Final = EndComplete, !t.Stop
+		end.Reason, end.Final = endComplete, !t.Stop
 	}
 	return end
 }

@@ -10,7 +10,7 @@ import (
 
 // The limits of a turn. Next ends a turn that reaches one of them.
 const (
-	DefaultMaxSteps = 200 // model requests in one turn
+	defaultMaxSteps = 200 // model requests in one turn
 	MaxRepeats      = 12  // steps in a row with equal calls and equal results
 )
 
@@ -213,12 +213,12 @@ func beforeTurn(step Step, now Now) Step {
 
 // deliver returns the delivery of an input, or the hook that has to be asked first.
 func deliver(s *State, now Now, in event.InputAcceptedData, how string) Step {
-	switch stage := s.Hooks.Inputs[in.InputID].Stage; {
-	case stage == Submitting, stage == Transforming:
+	switch stage := s.Hooks.Inputs[in.InputID].stage; {
+	case stage == submitting, stage == transforming:
 		return Wait{}
-	case now.Hooks && stage == Unheard:
+	case now.Hooks && stage == unasked:
 		return StartHook{Kind: event.HookPromptSubmitted, Input: in}
-	case now.Hooks && stage == Submitted:
+	case now.Hooks && stage == submitted:
 		return StartHook{Kind: event.HookPromptTransformed, Input: in}
 	}
 	return Deliver{in, how}
@@ -228,7 +228,7 @@ func deliver(s *State, now Now, in event.InputAcceptedData, how string) Step {
 func beforeRequest(s *State, now Now, turnID string) Step {
 	most := s.Setup.Config.MaxSteps
 	if most == 0 {
-		most = DefaultMaxSteps
+		most = defaultMaxSteps
 	}
 	switch {
 	case s.Turn.Repeats >= MaxRepeats:
