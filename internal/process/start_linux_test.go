@@ -141,7 +141,7 @@ func TestWhatDoesNotStartIsNeverReportedAsStarted(t *testing.T) {
 	}
 }
 
-func TestBadInputIsNamed(t *testing.T) {
+func TestAnInvalidSpecIsReported(t *testing.T) {
 	m := open(t, t.TempDir(), Options{})
 	tests := []struct {
 		name, want string

@@ -61,14 +61,14 @@ func Briefs() map[string]string {
 }
 
 // New returns the tool. Its agents are run by r.
-func New(r Runner) tool.Tool { return starter{r} }
+func New(r Runner) tool.Tool { return agentTool{r} }
 
-type starter struct{ runner Runner }
+type agentTool struct{ runner Runner }
 
-func (starter) Spec() tool.Spec { return spec(Names()) }
+func (agentTool) Spec() tool.Spec { return spec(Names()) }
 
 // Offer offers the tool with the agents that the session can start.
-func (starter) Offer(s tool.State) (tool.Spec, bool) {
+func (agentTool) Offer(s tool.State) (tool.Spec, bool) {
 	agents := offered(s)
 	return spec(agents), len(agents) > 0
 }
@@ -100,7 +100,7 @@ func offered(s tool.State) []string {
 
 // Permission refuses a call that names no agent of the session. Starting an agent needs
 // no permission, because the calls of the agent do.
-func (starter) Permission(call tool.Call) (*approval.Request, error) {
+func (agentTool) Permission(call tool.Call) (*approval.Request, error) {
 	work, err := read(call.Arguments)
 	if valid := offered(call.State); err == nil && !slices.Contains(valid, work.Type) {
 		err = &tool.Refusal{Result: tool.Fail(fmt.Sprintf("Unknown agent_type: %s. Valid types are: %s", work.Type, strings.Join(valid, ", ")))}
@@ -109,7 +109,7 @@ func (starter) Permission(call tool.Call) (*approval.Request, error) {
 }
 
 // Run runs the agent until it has an answer.
-func (t starter) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
+func (t agentTool) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 	work, err := read(call.Arguments)
 	if err != nil {
 		return tool.Fail(err.Error()), nil

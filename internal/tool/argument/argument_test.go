@@ -63,7 +63,7 @@ func TestTimesAreReadInManyForms(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongIsSaid(t *testing.T) {
+func TestInvalidArgumentsAreReportedTogether(t *testing.T) {
 	const several = "Multiple validation errors:\n- "
 	for raw, want := range map[string]string{
 		`[]`:                        several + `Expected JSON object but got array` + "\n- " + `"a": Required`,

@@ -23,24 +23,24 @@ var spec = tool.Spec{
 }
 
 // New returns the tool.
-func New() tool.Tool { return asker{} }
+func New() tool.Tool { return askTool{} }
 
-type asker struct{}
+type askTool struct{}
 
-func (asker) Spec() tool.Spec { return spec }
+func (askTool) Spec() tool.Spec { return spec }
 
 // Offer offers the tool if a client has declared that it can ask a person.
-func (asker) Offer(s tool.State) (tool.Spec, bool) {
+func (askTool) Offer(s tool.State) (tool.Spec, bool) {
 	session, ok := s.(interface {
 		Can() event.ClientDeclaredData
 	})
 	return spec, ok && session.Can().UserInput
 }
 
-func (asker) Permission(tool.Call) (*approval.Request, error) { return nil, nil }
+func (askTool) Permission(tool.Call) (*approval.Request, error) { return nil, nil }
 
 // Run opens the question.
-func (asker) Run(_ context.Context, call tool.Call) (tool.Result, error) {
+func (askTool) Run(_ context.Context, call tool.Call) (tool.Result, error) {
 	a := argument.Read(call.Arguments)
 	question := a.Filled("question")
 	choices := a.Texts("choices")

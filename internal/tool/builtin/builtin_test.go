@@ -56,7 +56,7 @@ func offered(s tool.State) []string {
 	return names
 }
 
-func TestToolsAreOfferedWhereTheyAreOfUse(t *testing.T) {
+func TestToolsAreOfferedByState(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		state tool.State

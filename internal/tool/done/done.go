@@ -21,22 +21,22 @@ var spec = tool.Spec{
 }
 
 // New returns the tool.
-func New() tool.Tool { return finisher{} }
+func New() tool.Tool { return doneTool{} }
 
-type finisher struct{}
+type doneTool struct{}
 
-func (finisher) Spec() tool.Spec { return spec }
+func (doneTool) Spec() tool.Spec { return spec }
 
 // Offer offers the tool in autopilot mode.
-func (finisher) Offer(s tool.State) (tool.Spec, bool) {
+func (doneTool) Offer(s tool.State) (tool.Spec, bool) {
 	session, ok := s.(interface{ Mode() string })
 	return spec, ok && session.Mode() == event.ModeAutopilot
 }
 
-func (finisher) Permission(tool.Call) (*approval.Request, error) { return nil, nil }
+func (doneTool) Permission(tool.Call) (*approval.Request, error) { return nil, nil }
 
 // Run records that the work is done, which ends the turn.
-func (finisher) Run(_ context.Context, call tool.Call) (tool.Result, error) {
+func (doneTool) Run(_ context.Context, call tool.Call) (tool.Result, error) {
 	a := argument.Read(call.Arguments)
 	summary := a.Filled("summary")
 	if result, refused := a.Refused(); refused {

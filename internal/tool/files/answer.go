@@ -10,7 +10,7 @@ import (
 )
 
 // answer returns the result as text.
-func (c *grepCall) answer(found *shelf) string {
+func (c *grepCall) answer(found *results) string {
 	switch {
 	case found.count == 0:
 		return "No matches found."
@@ -21,7 +21,7 @@ func (c *grepCall) answer(found *shelf) string {
 }
 
 // content returns the matching lines: one by one, or grouped by file if there are many.
-func (c *grepCall) content(found *shelf) string {
+func (c *grepCall) content(found *results) string {
 	if c.limit > 0 {
 		out, shown := c.plain(found, int64(c.limit))
 		if shown < found.count {
@@ -35,7 +35,7 @@ func (c *grepCall) content(found *shelf) string {
 		}
 	}
 	return found.compact(layout{
-		head: fmt.Sprintf("grep content: %d matches across %d file(s) under %s", found.count, found.puts, under(c.places)),
+		head: fmt.Sprintf("grep content: %d matches across %d file(s) under %s", found.count, found.puts, rootNames(c.roots)),
 		unit: "match(es)", group: "file", groups: "files",
 		name: func(g *group) string { return plainName(c.below(g.name)) },
 		show: func(it item) string { return c.numbered(it, ": ", "- ") },
@@ -44,10 +44,10 @@ func (c *grepCall) content(found *shelf) string {
 
 // below returns a path relative to the place that was searched, if there was only one.
 func (c *grepCall) below(path string) string {
-	if len(c.places) > 1 {
+	if len(c.roots) > 1 {
 		return path
 	}
-	return strings.TrimPrefix(path, c.places[0].prefix())
+	return strings.TrimPrefix(path, c.roots[0].prefix())
 }
 
 // numbered returns a line, with its number if numbers are requested.
@@ -63,8 +63,8 @@ func (c *grepCall) numbered(it item, match, context string) string {
 }
 
 // plain returns the first matches line by line, and how many they are.
-func (c *grepCall) plain(found *shelf, most int64) (string, int64) {
-	var p paper
+func (c *grepCall) plain(found *results, most int64) (string, int64) {
+	var p boundedText
 	shown, last := int64(0), int64(0)
 	for _, g := range found.groups {
 		for i, it := range g.items {
@@ -99,7 +99,7 @@ const maxColumns = 500
 
 // excerpt returns the part of a line that is shown: the whole line, or the part around
 // the match if the line is long.
-func (j *hunt) excerpt(l search.Line) string {
+func (j *grepSearch) excerpt(l search.Line) string {
 	line := strings.TrimSuffix(text.Valid(l.Text), "\r")
 	if len(line) <= maxColumns {
 		return line
@@ -124,7 +124,7 @@ func cutMark(n int) string {
 }
 
 // paths returns the found files, with their counts if requested.
-func (c *grepCall) paths(found *shelf) string {
+func (c *grepCall) paths(found *results) string {
 	counts := c.mode == modeCount
 	if most := int64(c.limit); most > 0 && most < found.count {
 		out, _ := found.plainPaths(c.limit, counts)
@@ -137,7 +137,7 @@ func (c *grepCall) paths(found *shelf) string {
 		}
 	}
 	return found.compact(layout{
-		head: fmt.Sprintf("grep %s: %d file(s) under %s; grouped by directory", c.mode, found.count, under(c.places)),
+		head: fmt.Sprintf("grep %s: %d file(s) under %s; grouped by directory", c.mode, found.count, rootNames(c.roots)),
 		unit: "file(s)", group: "directory", groups: "directories",
 		name: func(g *group) string { return plainName(g.name) },
 		show: func(it item) string { return it.path("", counts) },

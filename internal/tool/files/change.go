@@ -33,10 +33,10 @@ type writer struct {
 // diff.
 const maxContents = 256 << 10
 
-// writing returns the request to write a file. A call that cannot succeed fails without
+// requestWrite returns the request to write a file. A call that cannot succeed fails without
 // asking, unless the error would reveal something about files that the model may not
 // read.
-func (f *files) writing(call tool.Call, w writer) (*approval.Request, error) {
+func (f *files) requestWrite(call tool.Call, w writer) (*approval.Request, error) {
 	s, err := f.Scope(call)
 	if err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func (f *files) write(call tool.Call, w writer) (tool.Result, error) {
 		return tool.Result{}, err
 	}
 	if call.Attempt > 1 {
-		if made, err := again(call, s, kept, w); made != nil || err != nil {
+		if made, err := earlierResult(call, s, kept, w); made != nil || err != nil {
 			return *made, err
 		}
 	}
@@ -110,15 +110,15 @@ func (f *files) write(call tool.Call, w writer) (tool.Result, error) {
 	if err != nil {
 		return tool.Result{}, err
 	}
-	if err := stale(call, kept, at.Path, w.path, c); err != nil {
+	if err := checkApproved(call, kept, at.Path, w.path, c); err != nil {
 		return tool.Result{}, err
 	}
 	return tool.Result{Text: w.done, Detailed: diff(w.path, c.old, c.new)}, apply(call, s, kept, at.Path, w.path, c)
 }
 
-// again returns the result of an earlier attempt that has made the change. It returns
+// earlierResult returns the result of an earlier attempt that has made the change. It returns
 // nil if the change is yet to be made.
-func again(call tool.Call, s *scope.Scope, kept *Checkpoints, w writer) (*tool.Result, error) {
+func earlierResult(call tool.Call, s *scope.Scope, kept *Checkpoints, w writer) (*tool.Result, error) {
 	none := new(tool.Result)
 	r, found, err := kept.find(call.Key)
 	if err != nil {
@@ -146,10 +146,10 @@ func again(call tool.Call, s *scope.Scope, kept *Checkpoints, w writer) (*tool.R
 	return none, interrupted
 }
 
-// stale refuses a change that is not the one that a person approved, because the file
+// checkApproved refuses a change that is not the one that a person approved, because the file
 // was changed meanwhile. Changes by other calls of the session do not count: they were
 // approved too.
-func stale(call tool.Call, kept *Checkpoints, real, path string, c change) error {
+func checkApproved(call tool.Call, kept *Checkpoints, real, path string, c change) error {
 	var asked writeRequest
 	if call.Asked == nil || json.Unmarshal(call.Asked, &asked) != nil || asked.Digest == "" || asked.Digest == digest(c.old) {
 		return nil
@@ -163,8 +163,8 @@ func stale(call tool.Call, kept *Checkpoints, real, path string, c change) error
 
 // apply records a change, and then makes it.
 func apply(call tool.Call, s *scope.Scope, kept *Checkpoints, real, path string, c change) error {
-	record := Record{Key: call.Key, Call: call.ID, Path: real, Before: digest(c.old), After: digest(c.new), Time: time.Now().UTC()}
-	if err := kept.Save(record, c.old); err != nil {
+	record := record{Key: call.Key, Call: call.ID, Path: real, Before: digest(c.old), After: digest(c.new), Time: time.Now().UTC()}
+	if err := kept.save(record, c.old); err != nil {
 		return fail("", "File %s was not changed: %v.", path, err)
 	}
 	err := s.Apply(scope.Change{Path: path, Old: c.old, New: c.new, Key: call.Key})

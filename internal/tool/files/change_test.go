@@ -19,7 +19,7 @@ import (
 )
 
 func TestCreateTexts(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.put("there", "x")
 	b.put("dir/x", "x")
 	for _, test := range []struct{ arguments, want, message string }{
@@ -44,7 +44,7 @@ func TestCreateTexts(t *testing.T) {
 }
 
 func TestEditTexts(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.put("a.txt", "Hello World\nGoodbye World\n")
 	b.put("foo.txt", "foo\nfoo bar\n")
 	b.put("many.txt", strings.Repeat("x\n", 100))
@@ -87,7 +87,7 @@ func TestEditTexts(t *testing.T) {
 }
 
 func TestEditKeepsWhatItDoesNotReplace(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	for _, test := range []struct{ before, old, new, after string }{
 		{"a\r\nb\r\nc", "a\nb", "x\ny\nz", "x\r\ny\r\nz\r\nc"},
 		{"a\r\nb\r\n", "a\r\nb", "x\ny", "x\ny\r\n"},
@@ -134,9 +134,9 @@ func naiveEdit(data, old, now string) (string, int) {
 	return out, 1
 }
 
-// TestEditsAreThoseOfANaiveModel uses random files with one kind of line break.
-func TestEditsAreThoseOfANaiveModel(t *testing.T) {
-	b := newBench(t)
+// TestEditsMatchTheModel uses random files with one kind of line break.
+func TestEditsMatchTheModel(t *testing.T) {
+	b := newFixture(t)
 	piece := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "ab", "\n", "é", "😀", " "}), 0, 8)
 	rapid.Check(t, func(t *rapid.T) {
 		text := func(label string) string { return strings.Join(piece.Draw(t, label), "") }
@@ -171,7 +171,7 @@ func TestEditsAreThoseOfANaiveModel(t *testing.T) {
 }
 
 func TestAnEditOfAFileThatHasChangedSinceItWasShownIsRefused(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.put("f", "one\ntwo\n")
 	call := b.call(`{"path":"f","old_str":"two","new_str":"2"}`)
 	request, err := b.tools["edit"].Permission(call)
@@ -180,14 +180,14 @@ func TestAnEditOfAFileThatHasChangedSinceItWasShownIsRefused(t *testing.T) {
 	}
 	call.Granted, call.Asked = true, request.Ask
 	b.put("f", "one!\ntwo\n")
-	r := b.make("edit", call)
+	r := b.mustRun("edit", call)
 	if !r.Failed || r.Message != "File changed" || !strings.Contains(r.Text, "has changed since this edit was proposed") || b.content("f") != "one!\ntwo\n" {
 		t.Errorf("%+v", r)
 	}
 }
 
 func TestTwoEditsOfOneFileThatWereAskedTogetherAreBothMade(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.put("f", "one\ntwo\n")
 	var calls []tool.Call
 	for _, arguments := range []string{`{"path":"f","old_str":"one","new_str":"1"}`, `{"path":"f","old_str":"two","new_str":"2"}`} {
@@ -200,7 +200,7 @@ func TestTwoEditsOfOneFileThatWereAskedTogetherAreBothMade(t *testing.T) {
 		calls = append(calls, call)
 	}
 	for _, call := range calls {
-		if r := b.make("edit", call); r.Failed {
+		if r := b.mustRun("edit", call); r.Failed {
 			t.Errorf("%+v", r)
 		}
 	}
@@ -210,7 +210,7 @@ func TestTwoEditsOfOneFileThatWereAskedTogetherAreBothMade(t *testing.T) {
 }
 
 func TestEditsOfOneFileAtATimeLoseNothing(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	var text strings.Builder
 	for i := range 20 {
 		fmt.Fprintf(&text, "<%d>\n", i)
@@ -231,7 +231,7 @@ func TestEditsOfOneFileAtATimeLoseNothing(t *testing.T) {
 	}
 }
 
-func TestACallThatIsMadeAgainIsMadeOnce(t *testing.T) {
+func TestARepeatedCallHasItsEffectOnce(t *testing.T) {
 	for _, test := range []struct {
 		name, tool, arguments string
 		before, after         string // content of the file; "-" for no file
@@ -241,7 +241,7 @@ func TestACallThatIsMadeAgainIsMadeOnce(t *testing.T) {
 		{"create", "create", `{"path":"f","file_text":"text"}`, "-", "text"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			set := func(b *bench, text string) {
+			set := func(b *fixture, text string) {
 				if err := os.Remove(b.path("f")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 					t.Fatal(err)
 				}
@@ -249,37 +249,37 @@ func TestACallThatIsMadeAgainIsMadeOnce(t *testing.T) {
 					b.put("f", text)
 				}
 			}
-			b := newBench(t)
+			b := newFixture(t)
 			set(b, test.before)
 			call := b.call(test.arguments)
 			first, _ := b.runCall(test.tool, call)
 			call.Attempt++
-			second := b.make(test.tool, call)
+			second := b.mustRun(test.tool, call)
 			if first.Failed || second.Text != first.Text || second.Detailed != first.Detailed || b.content("f") != test.after {
 				t.Errorf("made and made again: %+v, %+v, %q", first, second, b.content("f"))
 			}
 			set(b, test.before) // as if the first attempt was interrupted before the write
 			call.Attempt++
-			if r := b.make(test.tool, call); r.Text != first.Text || b.content("f") != test.after {
+			if r := b.mustRun(test.tool, call); r.Text != first.Text || b.content("f") != test.after {
 				t.Errorf("cut off: %+v, %q", r, b.content("f"))
 			}
 			set(b, "something else")
 			call.Attempt++
-			if r := b.make(test.tool, call); r.Code != event.CodeInterrupted || b.content("f") != "something else" {
+			if r := b.mustRun(test.tool, call); r.Code != event.CodeInterrupted || b.content("f") != "something else" {
 				t.Errorf("changed by others: %+v, %q", r, b.content("f"))
 			}
 			set(b, test.before)
 			fresh := b.call(test.arguments) // as if the first attempt was interrupted before its record
 			fresh.Attempt = 2
-			if r := b.make(test.tool, fresh); r.Text != first.Text || b.content("f") != test.after {
+			if r := b.mustRun(test.tool, fresh); r.Text != first.Text || b.content("f") != test.after {
 				t.Errorf("cut off early: %+v, %q", r, b.content("f"))
 			}
 		})
 	}
 }
 
-func TestAWriteThatCannotBeTakenBackIsNotMade(t *testing.T) {
-	b := newBench(t)
+func TestAWriteWithoutACheckpointIsNotMade(t *testing.T) {
+	b := newFixture(t)
 	b.put("f", "a")
 	blocked := filepath.Join(filepath.Dir(b.dir), "blocked")
 	if err := os.WriteFile(blocked, nil, 0o644); err != nil {
@@ -304,8 +304,8 @@ func restore(t interface{ Fatal(...any) }, c *files.Checkpoints, from int) []fil
 	return all
 }
 
-func TestWhatCallsHaveWrittenIsTakenBack(t *testing.T) {
-	b := newBench(t)
+func TestRestoreUndoesTheWritesOfCalls(t *testing.T) {
+	b := newFixture(t)
 	b.put("old", "one\ntwo\n")
 	b.put("mine", "a")
 	b.run("edit", `{"path":"old","old_str":"one","new_str":"1"}`) // key-1
@@ -340,12 +340,12 @@ func TestWhatCallsHaveWrittenIsTakenBack(t *testing.T) {
 	}
 }
 
-// TestGoingBackGivesWhatWasThere uses random sessions that write and restore, and
+// TestRestoreGivesTheOldContents uses random sessions that write and restore, and
 // compares with copies of the files.
-func TestGoingBackGivesWhatWasThere(t *testing.T) {
+func TestRestoreGivesTheOldContents(t *testing.T) {
 	name := rapid.SampledFrom([]string{"a", "b", "c"})
 	rapid.Check(t, func(rt *rapid.T) {
-		b := newBench(t)
+		b := newFixture(t)
 		b.put("a", "0")
 		states := []map[string]string{{}, snapshot(t, b)} // content of the files before each call
 		for range rapid.IntRange(1, 12).Draw(rt, "steps") {
@@ -373,7 +373,7 @@ func TestGoingBackGivesWhatWasThere(t *testing.T) {
 	})
 }
 
-func snapshot(t *testing.T, b *bench) map[string]string {
+func snapshot(t *testing.T, b *fixture) map[string]string {
 	all := map[string]string{}
 	entries, err := os.ReadDir(b.dir)
 	if err != nil {
@@ -385,7 +385,7 @@ func snapshot(t *testing.T, b *bench) map[string]string {
 	return all
 }
 
-func TestACutOffRecordIsNone(t *testing.T) {
+func TestATruncatedRecordIsSkipped(t *testing.T) {
 	folder := t.TempDir()
 	c := files.NewCheckpoints(folder)
 	save := func(key string) {
@@ -412,7 +412,7 @@ func TestACutOffRecordIsNone(t *testing.T) {
 }
 
 func TestADamagedContentIsNotRestored(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.put("f", "a")
 	b.run("edit", `{"path":"f","old_str":"a","new_str":"b"}`)
 	kept, err := filepath.Glob(filepath.Join(filepath.Dir(b.dir), "kept/contents/*/*"))
@@ -427,7 +427,7 @@ func TestADamagedContentIsNotRestored(t *testing.T) {
 	}
 }
 
-func FuzzRecordsAreReadWhateverIsThere(f *testing.F) {
+func FuzzRecords(f *testing.F) {
 	f.Add([]byte(`{"key":"a","path":"/nowhere"}`))
 	f.Add([]byte(`{"key":"a","path":"/nowhere","before":"../.."}`))
 	f.Add([]byte(`{"key":"a","path":"","after":"b"}` + "\n" + `{"key":"a","path":"x"}`))

@@ -28,8 +28,8 @@ type Checkpoints struct{ folder string }
 // NewCheckpoints returns the checkpoints in a folder, which need not exist.
 func NewCheckpoints(folder string) *Checkpoints { return &Checkpoints{folder: folder} }
 
-// A Record describes one write.
-type Record struct {
+// A record describes one write.
+type record struct {
 	Key    string    `json:"key"` // key of the call, as in tool.execution_begun
 	Call   string    `json:"toolCallId"`
 	Path   string    `json:"path"`             // path without links
@@ -47,13 +47,13 @@ func digest(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Save stores the old content, and records that a call is about to write.
-func (c *Checkpoints) Save(r Record, old []byte) error {
+// save stores the old content, and records that a call is about to write.
+func (c *Checkpoints) save(r record, old []byte) error {
 	line, err := json.Marshal(r)
 	if err != nil {
 		return err
 	}
-	if err := c.keep(old); err != nil {
+	if err := c.store(old); err != nil {
 		return fmt.Errorf("keep what %s holds: %w", r.Path, err)
 	}
 	// The line begins with a line break, because a crash may have left half a line.
@@ -63,14 +63,14 @@ func (c *Checkpoints) Save(r Record, old []byte) error {
 	return nil
 }
 
-func (c *Checkpoints) records() string { return filepath.Join(c.folder, "changes.jsonl") }
+func (c *Checkpoints) recordsFile() string { return filepath.Join(c.folder, "changes.jsonl") }
 
 func (c *Checkpoints) content(digest string) string {
 	return filepath.Join(c.folder, "contents", digest[:2], digest)
 }
 
-// keep stores a content, unless it is stored already.
-func (c *Checkpoints) keep(data []byte) error {
+// store stores a content, unless it is stored already.
+func (c *Checkpoints) store(data []byte) error {
 	if data == nil {
 		return nil
 	}
@@ -95,7 +95,7 @@ func (c *Checkpoints) append(line []byte) error {
 	if err := os.MkdirAll(c.folder, 0o700); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(c.records(), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	f, err := os.OpenFile(c.recordsFile(), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}
@@ -119,10 +119,10 @@ func syncFolder(path string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// Records returns the records in the order of their writes. A line that was cut off by a
+// records returns the records in the order of their writes. A line that was cut off by a
 // crash is skipped: its write was never made.
-func (c *Checkpoints) Records() ([]Record, error) {
-	f, err := os.Open(c.records())
+func (c *Checkpoints) records() ([]record, error) {
+	f, err := os.Open(c.recordsFile())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -130,11 +130,11 @@ func (c *Checkpoints) Records() ([]Record, error) {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
-	var list []Record
+	var list []record
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
-		var r Record
+		var r record
 		if json.Unmarshal(lines.Bytes(), &r) == nil && r.Key != "" && r.Path != "" {
 			list = append(list, r)
 		}
@@ -143,19 +143,19 @@ func (c *Checkpoints) Records() ([]Record, error) {
 }
 
 // find returns the record of a call.
-func (c *Checkpoints) find(key string) (Record, bool, error) {
-	list, err := c.Records()
-	i := slices.IndexFunc(list, func(r Record) bool { return r.Key == key })
+func (c *Checkpoints) find(key string) (record, bool, error) {
+	list, err := c.records()
+	i := slices.IndexFunc(list, func(r record) bool { return r.Key == key })
 	if i < 0 {
-		return Record{}, false, err
+		return record{}, false, err
 	}
 	return list[i], true, err
 }
 
 // wrote reports whether a call of this session has written this content to the file.
 func (c *Checkpoints) wrote(path, digest string) (bool, error) {
-	list, err := c.Records()
-	return slices.ContainsFunc(list, func(r Record) bool { return r.Path == path && r.After == digest }), err
+	list, err := c.records()
+	return slices.ContainsFunc(list, func(r record) bool { return r.Path == path && r.After == digest }), err
 }
 
 // load returns a stored content; nil for an empty digest, which means no file.
@@ -195,7 +195,7 @@ type Reversal struct {
 
 // Preview returns what Restore would do.
 func (c *Checkpoints) Preview(undone func(key string) bool) ([]Reversal, error) {
-	list, err := c.Records()
+	list, err := c.records()
 	if err != nil {
 		return nil, err
 	}
@@ -207,7 +207,7 @@ func (c *Checkpoints) Preview(undone func(key string) bool) ([]Reversal, error) 
 }
 
 // paths returns the files that the undone calls have written, sorted.
-func paths(list []Record, undone func(key string) bool) []string {
+func paths(list []record, undone func(key string) bool) []string {
 	var all []string
 	for _, r := range list {
 		if undone(r.Key) {
@@ -220,9 +220,9 @@ func paths(list []Record, undone func(key string) bool) []string {
 
 // plan returns how a file gets the content that it had before the first of the undone
 // calls. A file that something else has changed is left alone.
-func (c *Checkpoints) plan(path string, list []Record, undone func(key string) bool) Reversal {
+func (c *Checkpoints) plan(path string, list []record, undone func(key string) bool) Reversal {
 	v := Reversal{Path: path}
-	known, first := map[string]bool{}, (*Record)(nil)
+	known, first := map[string]bool{}, (*record)(nil)
 	for i, r := range list {
 		if r.Path != path || !undone(r.Key) {
 			continue
@@ -241,7 +241,7 @@ func (c *Checkpoints) plan(path string, list []Record, undone func(key string) b
 	if v.before, err = c.load(first.Before); err != nil {
 		return v.skip(err.Error())
 	}
-	return v.weigh()
+	return v.withOutcome()
 }
 
 func (v Reversal) skip(reason string) Reversal {
@@ -249,8 +249,8 @@ func (v Reversal) skip(reason string) Reversal {
 	return v
 }
 
-// weigh sets the outcome and the numbers of lines.
-func (v Reversal) weigh() Reversal {
+// withOutcome sets the outcome and the numbers of lines.
+func (v Reversal) withOutcome() Reversal {
 	switch {
 	case digest(v.before) == digest(v.after):
 		v.Outcome = Same
@@ -265,7 +265,7 @@ func (v Reversal) weigh() Reversal {
 
 // contentNow returns the content of a file; nil if it does not exist.
 func contentNow(path string) ([]byte, error) {
-	data, err := exactly(path).ReadFile(path, maxKept)
+	data, err := onlyFile(path).ReadFile(path, maxKept)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -275,9 +275,9 @@ func contentNow(path string) ([]byte, error) {
 // maxKept is the maximum size of a content; it is more than any call writes.
 const maxKept = 64 << 20
 
-// exactly returns a scope that allows writing one file: the calls were allowed to write
+// onlyFile returns a scope that allows writing one file: the calls were allowed to write
 // it, and Restore touches nothing else.
-func exactly(path string) *scope.Scope { return new(scope.Scope).With(path, scope.Write) }
+func onlyFile(path string) *scope.Scope { return new(scope.Scope).With(path, scope.Write) }
 
 // Restore undoes the writes of calls: every file gets the content that it had before the
 // first of those calls. A second Restore changes nothing more.
@@ -288,7 +288,7 @@ func (c *Checkpoints) Restore(undone func(key string) bool) ([]Reversal, error) 
 		if v.Outcome != Restored && v.Outcome != Removed {
 			continue
 		}
-		err := exactly(v.Path).Apply(scope.Change{Path: v.Path, Old: v.after, New: v.before, Key: "restore " + v.Path})
+		err := onlyFile(v.Path).Apply(scope.Change{Path: v.Path, Old: v.after, New: v.before, Key: "restore " + v.Path})
 		if err != nil {
 			*v = v.skip(err.Error())
 		}

@@ -46,12 +46,12 @@ func (c *create) writer(call tool.Call) (writer, error) {
 	path := absolute(call, name)
 	done := fmt.Sprintf("Created file %s with %d characters", path, len(utf16.Encode([]rune(content))))
 	return writer{path, "Create file", done, func(s *scope.Scope) (change, error) {
-		return change{nil, []byte(content)}, free(s, path)
+		return change{nil, []byte(content)}, checkFree(s, path)
 	}}, nil
 }
 
-// free checks that a file can be created: it does not exist, and its folder does.
-func free(s *scope.Scope, path string) error {
+// checkFree checks that a file can be created: it does not exist, and its folder does.
+func checkFree(s *scope.Scope, path string) error {
 	info, err := s.Stat(path)
 	kind := "file"
 	if info.Kind == scope.Folder {
@@ -79,7 +79,7 @@ func (c *create) Permission(call tool.Call) (*approval.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.writing(call, w)
+	return c.requestWrite(call, w)
 }
 
 func (c *create) Run(_ context.Context, call tool.Call) (tool.Result, error) {

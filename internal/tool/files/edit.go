@@ -70,7 +70,7 @@ func (e *edit) Permission(call tool.Call) (*approval.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	return e.writing(call, w)
+	return e.requestWrite(call, w)
 }
 
 func (e *edit) Run(_ context.Context, call tool.Call) (tool.Result, error) {
@@ -104,17 +104,17 @@ func (c editCall) plan(s *scope.Scope) (change, error) {
 func (c editCall) unreadable(err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return c.thrown("ENOENT: no such file or directory, open '" + c.path + "'")
+		return c.systemError("ENOENT: no such file or directory, open '" + c.path + "'")
 	case errors.Is(err, syscall.EISDIR):
-		return c.thrown("EISDIR: illegal operation on a directory, read")
+		return c.systemError("EISDIR: illegal operation on a directory, read")
 	case errors.Is(err, scope.ErrTooLarge):
 		return fail("File too large", "File %s is too large to edit. Maximum file size is %s. Use a shell command.", c.path, megabytes(maxFile))
 	}
 	return unusable(c.path, err)
 }
 
-// thrown returns an error of the system in the form that models know.
-func (c editCall) thrown(what string) error {
+// systemError returns an error of the system in the form that models know.
+func (c editCall) systemError(what string) error {
 	args, err := json.Marshal(struct {
 		Path    string `json:"path"`
 		Old     string `json:"old_str"`

@@ -34,7 +34,7 @@ func readExcerpt(ctx context.Context, r io.Reader, first, last int64) (excerpt, 
 		if e.full {
 			ahead += n
 		}
-		e.take(buf[:n])
+		e.add(buf[:n])
 		if err == io.EOF {
 			return e, nil
 		}
@@ -49,8 +49,8 @@ func readExcerpt(ctx context.Context, r io.Reader, first, last int64) (excerpt, 
 // count the lines.
 func (e *excerpt) done() bool { return !e.full && e.last > 0 && e.seen > e.last }
 
-// take adds the next part of the file.
-func (e *excerpt) take(b []byte) {
+// add adds the next part of the file.
+func (e *excerpt) add(b []byte) {
 	b = e.skip(b)
 	for len(b) > 0 && !e.full && (e.last == 0 || e.seen <= e.last) {
 		line, rest, ended := bytes.Cut(b, []byte{'\n'})

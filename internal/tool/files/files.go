@@ -71,7 +71,7 @@ func (f *files) allowed(call tool.Call, mode scope.Mode, paths ...string) (*scop
 	if err != nil || !call.Granted {
 		return s, err
 	}
-	granted := shown(call.Asked)
+	granted := shownPaths(call.Asked)
 	if call.Asked == nil {
 		for _, path := range paths {
 			found, err := s.Judge(path, mode)
@@ -87,8 +87,8 @@ func (f *files) allowed(call tool.Call, mode scope.Mode, paths ...string) (*scop
 	return s, nil
 }
 
-// shown returns the paths of a request, without links, as they were when it was shown.
-func shown(asked json.RawMessage) []string {
+// shownPaths returns the paths of a request, without links, as they were when it was shown.
+func shownPaths(asked json.RawMessage) []string {
 	var r struct {
 		Path     string   `json:"path"`
 		FileName string   `json:"fileName"`

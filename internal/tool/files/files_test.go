@@ -21,8 +21,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A bench is a test fixture: a working directory, the tools, and a session.
-type bench struct {
+// A fixture is a working directory, the tools, and a session.
+type fixture struct {
 	t     testing.TB
 	dir   string
 	scope *scope.Scope
@@ -31,13 +31,13 @@ type bench struct {
 	calls int
 }
 
-// newBench returns a fixture with a session that may write in its working directory.
-func newBench(t testing.TB) *bench {
+// newFixture returns a fixture with a session that may write in its working directory.
+func newFixture(t testing.TB) *fixture {
 	root, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{t: t, dir: filepath.Join(root, "work"), kept: files.NewCheckpoints(filepath.Join(root, "kept")), tools: map[string]tool.Tool{}}
+	b := &fixture{t: t, dir: filepath.Join(root, "work"), kept: files.NewCheckpoints(filepath.Join(root, "kept")), tools: map[string]tool.Tool{}}
 	if err := os.Mkdir(b.dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -51,23 +51,23 @@ func newBench(t testing.TB) *bench {
 	return b
 }
 
-func (b *bench) allow(allow []scope.Rule, deny ...scope.Rule) {
+func (b *fixture) allow(allow []scope.Rule, deny ...scope.Rule) {
 	var err error
 	if b.scope, err = scope.New(allow, deny); err != nil {
 		b.t.Fatal(err)
 	}
 }
 
-func (b *bench) path(name string) string { return filepath.Join(b.dir, name) }
+func (b *fixture) path(name string) string { return filepath.Join(b.dir, name) }
 
-func (b *bench) put(name, text string) {
+func (b *fixture) put(name, text string) {
 	path := b.path(name)
 	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
 		b.t.Fatal(err)
 	}
 }
 
-func (b *bench) content(name string) string {
+func (b *fixture) content(name string) string {
 	data, err := os.ReadFile(b.path(name))
 	if err != nil {
 		b.t.Fatal(err)
@@ -77,7 +77,7 @@ func (b *bench) content(name string) string {
 
 // call returns a call of a tool. Arguments are JSON, in which $ at the start of a text
 // stands for the working directory.
-func (b *bench) call(arguments string) tool.Call {
+func (b *fixture) call(arguments string) tool.Call {
 	b.calls++
 	return tool.Call{
 		Session: "s", ID: fmt.Sprintf("call-%d", b.calls), Key: fmt.Sprintf("key-%d", b.calls), Attempt: 1,
@@ -86,13 +86,13 @@ func (b *bench) call(arguments string) tool.Call {
 }
 
 // run makes a call as a turn does: it asks for permission first.
-func (b *bench) run(name, arguments string) tool.Result {
+func (b *fixture) run(name, arguments string) tool.Result {
 	b.t.Helper()
 	r, _ := b.runCall(name, b.call(arguments))
 	return r
 }
 
-func (b *bench) runCall(name string, call tool.Call) (tool.Result, *approval.Request) {
+func (b *fixture) runCall(name string, call tool.Call) (tool.Result, *approval.Request) {
 	b.t.Helper()
 	request, err := b.tools[name].Permission(call)
 	var refused *tool.Refusal
@@ -102,10 +102,10 @@ func (b *bench) runCall(name string, call tool.Call) (tool.Result, *approval.Req
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	return b.make(name, call), request
+	return b.mustRun(name, call), request
 }
 
-func (b *bench) make(name string, call tool.Call) tool.Result {
+func (b *fixture) mustRun(name string, call tool.Call) tool.Result {
 	b.t.Helper()
 	r, err := b.tools[name].Run(b.t.Context(), call)
 	if err != nil {
@@ -122,8 +122,8 @@ func quoted(s string) string {
 	return string(data)
 }
 
-func TestSpecsAreWhatTheProtocolSays(t *testing.T) {
-	b := newBench(t)
+func TestSpecsMatchTheProtocol(t *testing.T) {
+	b := newFixture(t)
 	for name, want := range map[string]struct {
 		replay   tool.Replay
 		required string
@@ -151,8 +151,8 @@ func TestSpecsAreWhatTheProtocolSays(t *testing.T) {
 	}
 }
 
-func TestWrongArgumentsAreNamed(t *testing.T) {
-	b := newBench(t)
+func TestInvalidArgumentsAreReported(t *testing.T) {
+	b := newFixture(t)
 	for _, test := range []struct{ tool, arguments, want string }{
 		{"view", `{}`, `Invalid input: "path": Required`},
 		{"view", ``, `Invalid input: "path": Required`},
@@ -192,7 +192,7 @@ func TestWrongArgumentsAreNamed(t *testing.T) {
 }
 
 // request returns the permission request of a call.
-func (b *bench) request(name, arguments string) (*approval.Request, map[string]any) {
+func (b *fixture) request(name, arguments string) (*approval.Request, map[string]any) {
 	b.t.Helper()
 	r, err := b.tools[name].Permission(b.call(arguments))
 	if err != nil {
@@ -209,7 +209,7 @@ func (b *bench) request(name, arguments string) (*approval.Request, map[string]a
 }
 
 func TestPermissionToReadIsAsked(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.allow(nil)
 	b.put("a.txt", "x")
 	for _, test := range []struct{ tool, arguments, path, intention string }{
@@ -242,7 +242,7 @@ func TestPermissionToReadIsAsked(t *testing.T) {
 }
 
 func TestPermissionToWriteShowsTheChange(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.allow(nil)
 	b.put("a.txt", "one\ntwo\nthree\n")
 	p := b.path("a.txt")
@@ -270,7 +270,7 @@ func TestPermissionToWriteShowsTheChange(t *testing.T) {
 }
 
 func TestALargeChangeIsShownInPart(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	r, fields := b.request("create", `{"path":"new.txt","file_text":`+quoted(strings.Repeat("line\n", 100_000))+`}`)
 	if len(r.Ask) > 100<<10 || fields["newFileContents"] != nil || !strings.Contains(fields["diff"].(string), " more lines]") {
 		t.Errorf("%d bytes", len(r.Ask))
@@ -283,7 +283,7 @@ func TestALargeChangeIsShownInPart(t *testing.T) {
 }
 
 func TestAFailingChangeIsNotAsked(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.allow(nil) // everything would have to be asked
 	b.put("a.txt", "a a")
 	for name, arguments := range map[string]string{
@@ -296,10 +296,10 @@ func TestAFailingChangeIsNotAsked(t *testing.T) {
 	}
 }
 
-// TestWhatIsOutsideIsNotToldByAFailure: otherwise a model could find out the content of
+// TestAFailureRevealsNothingOutside: otherwise a model could find out the content of
 // files by trying, without anybody being asked.
-func TestWhatIsOutsideIsNotToldByAFailure(t *testing.T) {
-	b := newBench(t)
+func TestAFailureRevealsNothingOutside(t *testing.T) {
+	b := newFixture(t)
 	outside := filepath.Join(filepath.Dir(b.dir), "secret")
 	if err := os.WriteFile(outside, []byte("key=1"), 0o600); err != nil {
 		t.Fatal(err)
@@ -314,7 +314,7 @@ func TestWhatIsOutsideIsNotToldByAFailure(t *testing.T) {
 		if r.Allowed {
 			t.Errorf("%s is allowed", arguments)
 		}
-		if got := b.make("edit", b.call(arguments)); got.Code != event.CodeDenied || strings.Contains(got.Text, "match") {
+		if got := b.mustRun("edit", b.call(arguments)); got.Code != event.CodeDenied || strings.Contains(got.Text, "match") {
 			t.Errorf("%s: %+v", arguments, got)
 		}
 	}
@@ -325,7 +325,7 @@ func TestWhatIsOutsideIsNotToldByAFailure(t *testing.T) {
 }
 
 func TestADeniedPathIsRefusedWithoutAsking(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.put("no/file", "secret")
 	b.allow([]scope.Rule{{Target: b.dir, Mode: scope.Write}}, scope.Rule{Target: b.path("no"), Mode: scope.Read})
 	for name, arguments := range map[string]string{
@@ -341,7 +341,7 @@ func TestADeniedPathIsRefusedWithoutAsking(t *testing.T) {
 		}
 		call := b.call(arguments)
 		call.Granted = true
-		if r := b.make(name, call); !r.Failed || strings.Contains(r.Text, "secret") {
+		if r := b.mustRun(name, call); !r.Failed || strings.Contains(r.Text, "secret") {
 			t.Errorf("%s, granted: %+v", name, r)
 		}
 	}
@@ -350,8 +350,8 @@ func TestADeniedPathIsRefusedWithoutAsking(t *testing.T) {
 	}
 }
 
-func TestAYesIsForWhatWasShown(t *testing.T) {
-	b := newBench(t)
+func TestAnApprovalIsForWhatWasShown(t *testing.T) {
+	b := newFixture(t)
 	root := filepath.Dir(b.dir)
 	for _, name := range []string{"one", "two"} {
 		if err := os.WriteFile(filepath.Join(root, name), []byte(name), 0o644); err != nil {
@@ -366,21 +366,21 @@ func TestAYesIsForWhatWasShown(t *testing.T) {
 	if err != nil || request.Allowed || request.Details[0] != filepath.Join(root, "one") || !strings.Contains(string(request.Ask), "(leads to "+root+"/one)") {
 		t.Fatalf("%+v, %s, %v", request, request.Ask, err)
 	}
-	if r := b.make("view", call); r.Code != event.CodeDenied {
+	if r := b.mustRun("view", call); r.Code != event.CodeDenied {
 		t.Errorf("without a yes: %+v", r)
 	}
 	call.Granted, call.Asked = true, request.Ask
-	if r := b.make("view", call); r.Text != "one" {
+	if r := b.mustRun("view", call); r.Text != "one" {
 		t.Errorf("with a yes: %+v", r)
 	}
 	if err := errors.Join(os.Remove(b.path("link")), os.Symlink("../two", b.path("link"))); err != nil {
 		t.Fatal(err)
 	}
-	if r := b.make("view", call); r.Code != event.CodeDenied {
+	if r := b.mustRun("view", call); r.Code != event.CodeDenied {
 		t.Errorf("the link was turned: %+v", r)
 	}
 	call.Asked = nil // a grant for the session allows the call
-	if r := b.make("view", call); r.Text != "two" {
+	if r := b.mustRun("view", call); r.Text != "two" {
 		t.Errorf("with a yes to everything: %+v", r)
 	}
 	two := b.call(`{"pattern":"o","paths":["link","` + root + `/one"]}`)
@@ -389,7 +389,7 @@ func TestAYesIsForWhatWasShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	two.Granted, two.Asked = true, request.Ask
-	if r := b.make("grep", two); r.Text != "link\n"+root+"/one" {
+	if r := b.mustRun("grep", two); r.Text != "link\n"+root+"/one" {
 		t.Errorf("two paths: %q", r.Text)
 	}
 	write := b.call(`{"path":"` + root + `/one","old_str":"one","new_str":"1"}`)
@@ -398,7 +398,7 @@ func TestAYesIsForWhatWasShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	write.Granted, write.Asked = true, request.Ask
-	if r := b.make("edit", write); r.Failed {
+	if r := b.mustRun("edit", write); r.Failed {
 		t.Errorf("a write outside: %+v", r)
 	}
 }

@@ -40,12 +40,12 @@ func (f *find) Spec() tool.Spec { return globSpec }
 // A findCall is the parsed arguments of a call of glob.
 type findCall struct {
 	pattern string
-	places  []place
+	roots   []searchRoot
 }
 
 func readFindCall(call tool.Call) (findCall, error) {
 	a := argument.Read(call.Arguments)
-	c := findCall{pattern: a.Needed("pattern"), places: places(call, a.Texts("paths", "path"))}
+	c := findCall{pattern: a.Needed("pattern"), roots: searchRoots(call, a.Texts("paths", "path"))}
 	return c, a.Err()
 }
 
@@ -54,7 +54,7 @@ func (f *find) Permission(call tool.Call) (*approval.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	return f.reading(call, pathsOf(c.places), func(bool) string { return "Search for files matching pattern in: " })
+	return f.requestRead(call, pathsOf(c.roots), func(bool) string { return "Search for files matching pattern in: " })
 }
 
 func (f *find) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
@@ -62,7 +62,7 @@ func (f *find) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 	if err != nil {
 		return finish(tool.Result{}, err)
 	}
-	s, err := f.allowed(call, scope.Read, pathsOf(c.places)...)
+	s, err := f.allowed(call, scope.Read, pathsOf(c.roots)...)
 	if err != nil {
 		return finish(tool.Result{}, err)
 	}
@@ -74,27 +74,27 @@ func (c findCall) run(ctx context.Context, s *scope.Scope) (tool.Result, error) 
 	if err != nil {
 		return tool.Result{}, fail("", "Error: rg: error parsing glob '%s': %v", c.pattern, err)
 	}
-	missing, err := look(s, c.places)
+	missing, err := statRoots(s, c.roots)
 	if err != nil {
 		return tool.Result{}, err
 	}
 	if len(missing) > 0 {
 		return tool.Result{}, fail("", "Error: rg: %s: IO error for operation on %s: No such file or directory (os error 2)", missing[0], missing[0])
 	}
-	found := &shelf{groupsKept: maxPlain, itemsKept: maxPlain}
+	found := &results{groupsKept: maxPlain, itemsKept: maxPlain}
 	var problems walk.Problems
-	for _, p := range c.places {
+	for _, p := range c.roots {
 		more, err := c.search(ctx, s, p, pattern, found)
 		if err != nil {
 			return tool.Result{}, err
 		}
 		problems.Join(more)
 	}
-	return tool.Result{Text: c.answer(found) + trouble(problems)}, nil
+	return tool.Result{Text: c.answer(found) + problemNote(problems)}, nil
 }
 
 // search searches for files in one place.
-func (c findCall) search(ctx context.Context, s *scope.Scope, p place, pattern *glob.Pattern, found *shelf) (walk.Problems, error) {
+func (c findCall) search(ctx context.Context, s *scope.Scope, p searchRoot, pattern *glob.Pattern, found *results) (walk.Problems, error) {
 	if !p.folder {
 		if name := filepath.Base(p.path); pattern.Match(name) {
 			found.putPath(strings.TrimSuffix(p.given, name), name, 0)
@@ -146,7 +146,7 @@ func fixedFolders(pattern string) []string {
 	return nil
 }
 
-func (c findCall) answer(found *shelf) string {
+func (c findCall) answer(found *results) string {
 	if found.count == 0 {
 		return "No files matched the pattern."
 	}
@@ -156,7 +156,7 @@ func (c findCall) answer(found *shelf) string {
 		}
 	}
 	return found.compact(layout{
-		head: fmt.Sprintf("glob: %d path(s) under %s; grouped by directory", found.count, under(c.places)),
+		head: fmt.Sprintf("glob: %d path(s) under %s; grouped by directory", found.count, rootNames(c.roots)),
 		unit: "path(s)", group: "directory", groups: "directories",
 		name: func(g *group) string { return plainName(g.name) },
 		show: func(it item) string { return it.path("", false) },
@@ -165,8 +165,8 @@ func (c findCall) answer(found *shelf) string {
 
 // plainPaths lists the first paths one by one, with their counts if requested. It
 // reports false if they are too long for an answer.
-func (s *shelf) plainPaths(most int, counts bool) (string, bool) {
-	var p paper
+func (s *results) plainPaths(most int, counts bool) (string, bool) {
+	var p boundedText
 	for _, g := range s.groups {
 		for _, it := range g.items {
 			if p.lines == most {

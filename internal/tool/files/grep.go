@@ -63,7 +63,7 @@ func (g *grep) Spec() tool.Spec { return grepSpec }
 type grepCall struct {
 	pattern       string
 	options       search.Options
-	places        []place
+	roots         []searchRoot
 	mode          string
 	glob, kind    string
 	before, after int
@@ -74,7 +74,7 @@ type grepCall struct {
 
 func readGrepCall(call tool.Call) (*grepCall, error) {
 	a := argument.Read(call.Arguments)
-	c := &grepCall{pattern: a.Needed("pattern"), places: places(call, a.Texts("paths", "path")), dir: call.Dir}
+	c := &grepCall{pattern: a.Needed("pattern"), roots: searchRoots(call, a.Texts("paths", "path")), dir: call.Dir}
 	c.mode = a.Choice("output_mode", modeFiles, modeContent, modeCount)
 	c.glob, _ = a.Text("glob")
 	c.kind, _ = a.Text("type")
@@ -100,7 +100,7 @@ func (g *grep) Permission(call tool.Call) (*approval.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	return g.reading(call, pathsOf(c.places), func(isFolder bool) string {
+	return g.requestRead(call, pathsOf(c.roots), func(isFolder bool) string {
 		if isFolder {
 			return "Search in directory: "
 		}
@@ -113,7 +113,7 @@ func (g *grep) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 	if err != nil {
 		return finish(tool.Result{}, err)
 	}
-	s, err := g.allowed(call, scope.Read, pathsOf(c.places)...)
+	s, err := g.allowed(call, scope.Read, pathsOf(c.roots)...)
 	if err != nil {
 		return finish(tool.Result{}, err)
 	}
@@ -129,20 +129,20 @@ func (c *grepCall) run(ctx context.Context, s *scope.Scope) (tool.Result, error)
 	if err != nil {
 		return tool.Result{}, err
 	}
-	missing, err := look(s, c.places)
+	missing, err := statRoots(s, c.roots)
 	if err != nil {
 		return tool.Result{}, err
 	}
 	if len(missing) > 0 {
 		return tool.Result{}, fail("", "Error: Search paths do not exist: %s", strings.Join(missing, ", "))
 	}
-	j := newHunt(c, pattern)
-	for _, p := range c.places {
+	j := newGrepSearch(c, pattern)
+	for _, p := range c.roots {
 		if err := j.search(ctx, s, p, filter); err != nil {
 			return tool.Result{}, err
 		}
 	}
-	return tool.Result{Text: c.answer(j.found) + trouble(j.problems)}, nil
+	return tool.Result{Text: c.answer(j.found) + problemNote(j.problems)}, nil
 }
 
 // badPattern returns the error of an invalid pattern.
@@ -157,18 +157,18 @@ func (c *grepCall) badPattern(err error) error {
 	return fail("", "Error: rg: %v", err)
 }
 
-// A hunt is one search of grep in all places.
-type hunt struct {
+// A grepSearch is one search of grep in all places.
+type grepSearch struct {
 	*grepCall
 	pattern   *search.Pattern
 	searchers []*search.Searcher // one searcher for each worker
-	found     *shelf
+	found     *results
 	problems  walk.Problems
 }
 
-func newHunt(c *grepCall, pattern *search.Pattern) *hunt {
+func newGrepSearch(c *grepCall, pattern *search.Pattern) *grepSearch {
 	most := max(maxPlain, c.limit)
-	j := &hunt{grepCall: c, pattern: pattern, found: &shelf{groupsKept: most, itemsKept: most}}
+	j := &grepSearch{grepCall: c, pattern: pattern, found: &results{groupsKept: most, itemsKept: most}}
 	for range walk.Workers() {
 		j.searchers = append(j.searchers, pattern.Searcher())
 	}
@@ -177,7 +177,7 @@ func newHunt(c *grepCall, pattern *search.Pattern) *hunt {
 
 // search searches in one place. The filter applies to the files of a folder, but not to
 // a file that the call names.
-func (j *hunt) search(ctx context.Context, s *scope.Scope, p place, filter *filter) error {
+func (j *grepSearch) search(ctx context.Context, s *scope.Scope, p searchRoot, filter *filter) error {
 	if !p.folder {
 		f, err := s.Open(p.path)
 		if err == nil {
@@ -213,7 +213,7 @@ func (j *hunt) search(ctx context.Context, s *scope.Scope, p place, filter *filt
 }
 
 // file searches a file and closes it.
-func (j *hunt) file(ctx context.Context, worker int, f *scope.File, folder, name string) error {
+func (j *grepSearch) file(ctx context.Context, worker int, f *scope.File, folder, name string) error {
 	defer func() { _ = f.Close() }()
 	var lines []item
 	q := search.Query{Size: f.Size(), First: j.mode == modeFiles}
@@ -246,7 +246,7 @@ func (s stoppable) Read(p []byte) (int, error) {
 }
 
 // collect returns a function that keeps the first lines of a file.
-func (j *hunt) collect(lines *[]item) func(search.Line) bool {
+func (j *grepSearch) collect(lines *[]item) func(search.Line) bool {
 	left := j.found.itemsKept
 	return func(l search.Line) bool {
 		it := item{j.excerpt(l), l.Number, !l.Match, l.Match && !l.More}

@@ -21,7 +21,7 @@ func occurrences(data []byte, old string) (first []span, count int) {
 		return starts(data, []byte(old))
 	}
 	first, count = starts(bytes.ReplaceAll(data, crlf, []byte{'\n'}), []byte(old))
-	widen(data, first)
+	toOriginal(data, first)
 	return first, count
 }
 
@@ -39,15 +39,15 @@ func starts(data, old []byte) (first []span, count int) {
 	}
 }
 
-// widen converts spans in the text without carriage returns to spans in data.
-func widen(data []byte, spans []span) {
+// toOriginal converts spans in the text without carriage returns to spans in data.
+func toOriginal(data []byte, spans []span) {
 	for i := range spans {
-		spans[i] = span{widened(data, spans[i].start), widened(data, spans[i].end)}
+		spans[i] = span{originalOffset(data, spans[i].start), originalOffset(data, spans[i].end)}
 	}
 }
 
-// widened converts a position in the text without carriage returns to one in data.
-func widened(data []byte, plain int) int {
+// originalOffset converts a position in the text without carriage returns to one in data.
+func originalOffset(data []byte, plain int) int {
 	at := 0
 	for plain > 0 {
 		line := bytes.Index(data[at:], crlf)

@@ -77,9 +77,9 @@ func leadsTo(paths []string, found []scope.Finding) []string {
 	return real
 }
 
-// reading returns the request to read paths. The intention depends on whether the first
+// requestRead returns the request to read paths. The intention depends on whether the first
 // is a folder.
-func (f *files) reading(call tool.Call, paths []string, intention func(isFolder bool) string) (*approval.Request, error) {
+func (f *files) requestRead(call tool.Call, paths []string, intention func(isFolder bool) string) (*approval.Request, error) {
 	s, err := f.Scope(call)
 	if err != nil {
 		return nil, err

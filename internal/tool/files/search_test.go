@@ -16,7 +16,7 @@ import (
 )
 
 func TestGrepTexts(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.put("data.txt", "apple\nbanana\napricot\n")
 	b.put("src/a.ts", "const a = 1;\nfoo\n")
 	b.put("src/b.js", "const b = 2;\n")
@@ -73,7 +73,7 @@ func TestGrepTexts(t *testing.T) {
 }
 
 func TestGlobTexts(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	for _, name := range []string{"src/index.ts", "src/a.tsx", "src/deep/b.ts", "c.js", ".hidden.ts", "out.log", ".git/hooks/x.ts", "src/é.ts"} {
 		b.put(name, "")
 	}
@@ -110,7 +110,7 @@ func TestGlobTexts(t *testing.T) {
 }
 
 func TestManyResultsAreShownInPart(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.put("many.txt", strings.Repeat("hit\n", 3000))
 	b.put("forty.txt", strings.Repeat("two\n", 40))
 	r := b.run("grep", `{"pattern":"hit","output_mode":"content","-n":true,"path":"$"}`)
@@ -151,7 +151,7 @@ func TestManyResultsAreShownInPart(t *testing.T) {
 }
 
 func TestALongLineIsShownAroundItsMatch(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.put("min.js", strings.Repeat("é", 5000)+"needle"+strings.Repeat("ü", 5000)+"\n")
 	r := b.run("grep", `{"pattern":"needle","output_mode":"content"}`)
 	if !strings.Contains(r.Text, "éneedleü") || len(r.Text) > 700 || !utf8.ValidString(r.Text) || !strings.Contains(r.Text, "[… 9") {
@@ -160,7 +160,7 @@ func TestALongLineIsShownAroundItsMatch(t *testing.T) {
 }
 
 func TestTheSameSearchGivesTheSameAnswer(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	for i := range 300 {
 		b.put(fmt.Sprintf("%d/%d.txt", i%17, i), strings.Repeat("x\n", i%5))
 	}
@@ -181,7 +181,7 @@ func TestGlobFindsWhatGitFinds(t *testing.T) {
 	}
 	name := rapid.SampledFrom([]string{"a", "b", "ab", "a.b", "A", ".a"})
 	piece := rapid.SampledFrom([]string{"a", "b", "*", "**/", "/", "?", "[ab]", "[!a]", ".", "**"})
-	b := newBench(t)
+	b := newFixture(t)
 	if err := exec.Command("git", "init", "-q", b.dir).Run(); err != nil {
 		t.Fatal(err)
 	}
@@ -266,12 +266,12 @@ func simple(pattern string) *regexp.Regexp {
 	return regexp.MustCompile("^" + out.String() + "$")
 }
 
-// TestGrepFindsWhatALookAtEveryLineFinds compares grep with reading every file, on random
+// TestGrepFindsWhatReadingEveryLineFinds compares grep with reading every file, on random
 // trees.
-func TestGrepFindsWhatALookAtEveryLineFinds(t *testing.T) {
+func TestGrepFindsWhatReadingEveryLineFinds(t *testing.T) {
 	name := rapid.SampledFrom([]string{"a", "b", "c.go", "d.txt"})
 	rapid.Check(t, func(rt *rapid.T) {
-		b := newBench(t)
+		b := newFixture(t)
 		texts := map[string]string{}
 		for range 6 {
 			path := filepath.Join(rapid.SliceOfN(name, 1, 3).Draw(rt, "path")...)

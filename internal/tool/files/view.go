@@ -93,7 +93,7 @@ func (v *view) Permission(call tool.Call) (*approval.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	return v.reading(call, []string{c.path}, func(isFolder bool) string {
+	return v.requestRead(call, []string{c.path}, func(isFolder bool) string {
 		if isFolder {
 			return "List directory: "
 		}

@@ -20,7 +20,7 @@ import (
 )
 
 func TestViewTexts(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.put("five.txt", "one\ntwo\nthree\nfour\nfive\n")
 	b.put("open.txt", "one\ntwo")
 	b.put("empty.txt", "")
@@ -87,7 +87,7 @@ func TestViewTexts(t *testing.T) {
 }
 
 func TestALongRangeIsCutAfterALine(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	line := strings.Repeat("é", 50) // 101 bytes with its line break
 	b.put("long.txt", strings.Repeat(line+"\n", 1888))
 	r := b.run("view", `{"path":"long.txt","view_range":[100,-1]}`)
@@ -99,9 +99,9 @@ func TestALongRangeIsCutAfterALine(t *testing.T) {
 	}
 }
 
-// TestRangesAreThoseOfTheLines compares ranges with the split text.
-func TestRangesAreThoseOfTheLines(t *testing.T) {
-	b := newBench(t)
+// TestRangesMatchTheLines compares ranges with the split text.
+func TestRangesMatchTheLines(t *testing.T) {
+	b := newFixture(t)
 	piece := rapid.SampledFrom([]string{"a", "é", "\n", "\n", "\r\n", "\xff", "😀", strings.Repeat("x", 30_000), strings.Repeat("ü\n", 4000)})
 	rapid.Check(t, func(t *rapid.T) {
 		data := strings.Join(rapid.SliceOfN(piece, 0, 12).Draw(t, "data"), "")
@@ -137,7 +137,7 @@ func TestRangesAreThoseOfTheLines(t *testing.T) {
 }
 
 func TestImagesAreImages(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	for name, test := range map[string]struct{ data, kind string }{
 		"a.png":  {"\x89PNG\r\n\x1a\nrest", "image/png"},
 		"b.jpg":  {"\xff\xd8\xff\xe0rest", "image/jpeg"},
@@ -164,7 +164,7 @@ func TestImagesAreImages(t *testing.T) {
 }
 
 func TestALargeFolderIsShownInPart(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	for i := range 2100 {
 		b.put(fmt.Sprintf("many/f%04d", i), "")
 	}
@@ -178,7 +178,7 @@ func TestALargeFolderIsShownInPart(t *testing.T) {
 
 // TestAHugeFileTakesLittleMemory uses a sparse file of ten gigabytes.
 func TestAHugeFileTakesLittleMemory(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.put("huge", strings.Repeat("line\n", 1000))
 	if err := os.Truncate(b.path("huge"), 10<<30); err != nil {
 		t.Skip("the file system has no room for a file of ten gigabytes, so it was not tried:", err)
@@ -204,7 +204,7 @@ func TestAHugeFileTakesLittleMemory(t *testing.T) {
 }
 
 func TestALongReadCanBeCancelled(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.put("huge", "x")
 	if err := os.Truncate(b.path("huge"), 10<<30); err != nil {
 		t.Skip("the file system has no room for a file of ten gigabytes, so it was not tried:", err)
@@ -220,8 +220,8 @@ func TestALongReadCanBeCancelled(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeReadIsToldClearly(t *testing.T) {
-	b := newBench(t)
+func TestUnreadableFilesAreReported(t *testing.T) {
+	b := newFixture(t)
 	if err := syscall.Mkfifo(b.path("pipe"), 0o666); err != nil {
 		t.Fatal(err)
 	}
@@ -260,13 +260,13 @@ func TestWhatCannotBeReadIsToldClearly(t *testing.T) {
 	}
 }
 
-func FuzzNoArgumentsBreakATool(f *testing.F) {
+func FuzzArgumentsOfTools(f *testing.F) {
 	f.Add("view", `{"path":"f","view_range":[1,2]}`)
 	f.Add("grep", `{"pattern":"(a|b)+","-C":1,"output_mode":"content","glob":"*"}`)
 	f.Add("glob", `{"pattern":"{a,b}/[!x]**"}`)
 	f.Add("edit", `{"path":"f","old_str":"\n","new_str":"x"}`)
 	f.Add("create", `{"path":"../x","file_text":""}`)
-	b := newBench(f)
+	b := newFixture(f)
 	f.Fuzz(func(t *testing.T, name, arguments string) {
 		if b.tools[name] == nil {
 			return

@@ -25,15 +25,15 @@ var spec = tool.Spec{
 }
 
 // New returns the tool.
-func New() tool.Tool { return presenter{} }
+func New() tool.Tool { return planTool{} }
 
-type presenter struct{}
+type planTool struct{}
 
-func (presenter) Spec() tool.Spec { return spec }
+func (planTool) Spec() tool.Spec { return spec }
 
 // Offer offers the tool in plan mode, if a client has declared that it can show a plan
 // to a person.
-func (presenter) Offer(s tool.State) (tool.Spec, bool) {
+func (planTool) Offer(s tool.State) (tool.Spec, bool) {
 	session, ok := s.(interface {
 		Mode() string
 		Can() event.ClientDeclaredData
@@ -41,10 +41,10 @@ func (presenter) Offer(s tool.State) (tool.Spec, bool) {
 	return spec, ok && session.Mode() == event.ModePlan && session.Can().ExitPlan
 }
 
-func (presenter) Permission(tool.Call) (*approval.Request, error) { return nil, nil }
+func (planTool) Permission(tool.Call) (*approval.Request, error) { return nil, nil }
 
 // Run asks whether the plan may be carried out.
-func (presenter) Run(_ context.Context, call tool.Call) (tool.Result, error) {
+func (planTool) Run(_ context.Context, call tool.Call) (tool.Result, error) {
 	a := argument.Read(call.Arguments)
 	summary := a.Filled("summary")
 	recommended, _ := a.Text("recommendedAction")

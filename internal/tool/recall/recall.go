@@ -25,14 +25,14 @@ import (
 	"github.com/abide-run/abide/internal/window/render"
 )
 
-// Name is the name of the tool.
-const Name = "memory_search"
+// toolName is the name of the tool.
+const toolName = "memory_search"
 
 //go:embed memory_search.md
 var text string
 
 var spec = tool.Spec{
-	Name:        Name,
+	Name:        toolName,
 	Description: strings.TrimSpace(text),
 	Parameters: json.RawMessage(`{"type":"object","properties":{` +
 		`"query":{"type":"string","description":"Words to look for."},` +
@@ -170,7 +170,7 @@ func answer(at event.Seq, d event.AssistantMessageData, names map[string]string)
 	}
 	for _, call := range d.ToolRequests {
 		names[call.ToolCallID] = call.Name
-		if call.Name != Name { // otherwise a search would find its own call
+		if call.Name != toolName { // otherwise a search would find its own call
 			list = append(list, remark{at, "assistant calls " + call.Name, string(call.Arguments)})
 		}
 	}
@@ -180,7 +180,7 @@ func answer(at event.Seq, d event.AssistantMessageData, names map[string]string)
 // find returns the remarks of a session about a query, the newest last.
 func (s *Search) find(ctx context.Context, id event.SessionID, words []string) (string, error) {
 	found, err := s.remarks(ctx, id, 0, func(r *remark) bool {
-		if r.who == "result of "+Name || !book.Has(r.text, words) {
+		if r.who == "result of "+toolName || !book.Has(r.text, words) {
 			return false
 		}
 		r.text = cut(r.text, words)

@@ -16,8 +16,8 @@ import (
 	"github.com/abide-run/abide/internal/tool/recall"
 )
 
-// A desk is a test fixture: the tool and a log.
-type desk struct {
+// A fixture is the tool and a log.
+type fixture struct {
 	*testing.T
 	log   *eventlog.Memory
 	end   eventlog.End
@@ -25,14 +25,14 @@ type desk struct {
 	tool  *recall.Search
 }
 
-func newDesk(t *testing.T) *desk {
-	d := &desk{T: t, log: eventlog.NewMemory(), books: book.NewSet(filepath.Join(t.TempDir(), "memory"))}
+func newFixture(t *testing.T) *fixture {
+	d := &fixture{T: t, log: eventlog.NewMemory(), books: book.NewSet(filepath.Join(t.TempDir(), "memory"))}
 	d.tool = recall.New(d.log, d.books)
 	return d
 }
 
 // record adds an event and returns its number.
-func (d *desk) record(p event.Payload) event.Seq {
+func (d *fixture) record(p event.Payload) event.Seq {
 	d.Helper()
 	e, err := event.Encode(event.Head{ID: event.NewID(), Time: time.Now()}, p)
 	if err == nil {
@@ -44,10 +44,10 @@ func (d *desk) record(p event.Payload) event.Seq {
 	return d.end.Seq
 }
 
-func (d *desk) said(text string) event.Seq { return d.record(event.UserMessageData{Content: text}) }
+func (d *fixture) said(text string) event.Seq { return d.record(event.UserMessageData{Content: text}) }
 
 // ask runs the tool.
-func (d *desk) ask(arguments string) string {
+func (d *fixture) ask(arguments string) string {
 	d.Helper()
 	r, err := d.tool.Run(d.Context(), tool.Call{Session: "s", Arguments: json.RawMessage(arguments)})
 	if err != nil || r.Failed {
@@ -56,8 +56,8 @@ func (d *desk) ask(arguments string) string {
 	return r.Text
 }
 
-func TestWhatWasSaidIsFoundWhereverItIs(t *testing.T) {
-	d := newDesk(t)
+func TestMessagesOfASessionAreFound(t *testing.T) {
+	d := newFixture(t)
 	first := d.said("the Parrot is called Polly")
 	d.record(event.ContextEpochData{EpochID: "e", Number: 1, From: 100}) // removed by a compaction
 	d.record(event.AssistantMessageData{Content: "polly, a parrot", ToolRequests: []event.ToolRequest{{ToolCallID: "c", Name: "grep", Arguments: json.RawMessage(`{"pattern":"parrot polly"}`)}}})
@@ -80,8 +80,8 @@ func TestWhatWasSaidIsFoundWhereverItIs(t *testing.T) {
 	}
 }
 
-func TestWhatWasTakenBackIsNotFound(t *testing.T) {
-	d := newDesk(t)
+func TestUndoneMessagesAreNotFound(t *testing.T) {
+	d := newFixture(t)
 	d.said("a parrot")
 	gone := d.said("a parrot that was taken back")
 	d.record(event.HistoryHiddenData{From: gone, To: gone})
@@ -93,8 +93,8 @@ func TestWhatWasTakenBackIsNotFound(t *testing.T) {
 }
 
 func TestASearchDoesNotFindItself(t *testing.T) {
-	d := newDesk(t)
-	d.record(event.AssistantMessageData{ToolRequests: []event.ToolRequest{{ToolCallID: "c", Name: recall.Name, Arguments: json.RawMessage(`{"query":"parrot"}`)}}})
+	d := newFixture(t)
+	d.record(event.AssistantMessageData{ToolRequests: []event.ToolRequest{{ToolCallID: "c", Name: "memory_search", Arguments: json.RawMessage(`{"query":"parrot"}`)}}})
 	d.record(event.ToolCompleteData{ToolCallID: "c", Success: true, Result: &event.ToolResult{Content: "no parrot"}})
 	if got := d.ask(`{"query":"parrot"}`); !strings.Contains(got, "Nothing was found in this session.") {
 		t.Errorf("it says\n%s", got)
@@ -102,7 +102,7 @@ func TestASearchDoesNotFindItself(t *testing.T) {
 }
 
 func TestPagesAreSearched(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	d.said("hello")
 	b := d.books.For("", "")
 	if _, err := b.Write("animals", "---\ntitle: Animals\n---\n\n- The parrot is called Polly. [old#3]\n", ""); err != nil {
@@ -113,8 +113,8 @@ func TestPagesAreSearched(t *testing.T) {
 	}
 }
 
-func TestWhatIsGivenIsBoundedAndSaysHowToGoOn(t *testing.T) {
-	d := newDesk(t)
+func TestResultsAreLimitedAndSayHowToContinue(t *testing.T) {
+	d := newFixture(t)
 	for i := range 100 {
 		d.said(fmt.Sprintf("number %d %s needle", i, strings.Repeat("x", 3000)))
 	}
@@ -131,8 +131,8 @@ func TestWhatIsGivenIsBoundedAndSaysHowToGoOn(t *testing.T) {
 	}
 }
 
-func TestACallThatAsksForNothingIsRefused(t *testing.T) {
-	d := newDesk(t)
+func TestACallWithoutAQueryIsRefused(t *testing.T) {
+	d := newFixture(t)
 	for _, arguments := range []string{`{}`, `{"query":" "}`, `{"event":0}`, `{"event":"x"}`} {
 		_, err := d.tool.Permission(tool.Call{Session: "s", Arguments: json.RawMessage(arguments)})
 		var refused *tool.Refusal

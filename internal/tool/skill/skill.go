@@ -23,14 +23,14 @@ type Library interface {
 }
 
 // New returns the tool.
-func New(library Library) tool.Tool { return teller{library} }
+func New(library Library) tool.Tool { return skillTool{library} }
 
-type teller struct{ library Library }
+type skillTool struct{ library Library }
 
-func (teller) Spec() tool.Spec { return spec(nil) }
+func (skillTool) Spec() tool.Spec { return spec(nil) }
 
 // Offer offers the tool with the skills that the model may read.
-func (teller) Offer(s tool.State) (tool.Spec, bool) {
+func (skillTool) Offer(s tool.State) (tool.Spec, bool) {
 	session, ok := s.(interface{ UsableSkills() []event.Skill })
 	if !ok {
 		return tool.Spec{}, false
@@ -39,10 +39,10 @@ func (teller) Offer(s tool.State) (tool.Spec, bool) {
 	return spec(usable), len(usable) > 0
 }
 
-func (teller) Permission(tool.Call) (*approval.Request, error) { return nil, nil }
+func (skillTool) Permission(tool.Call) (*approval.Request, error) { return nil, nil }
 
 // Run reads the skill. The model gets its text in a message of its own.
-func (t teller) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
+func (t skillTool) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 	args := argument.Read(call.Arguments)
 	name := args.Needed("skill")
 	if err := args.Err(); err != nil {

@@ -33,7 +33,7 @@ func create(all []task, a *argument.Set) tool.Result {
 	}
 	text, _ := a.Text("description")
 	t.Description = description(a, text)
-	if full := room(all); full != "" {
+	if full := checkOpen(all); full != "" {
 		return tool.Fail(full)
 	}
 	return changed("Created", t)

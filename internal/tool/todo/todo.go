@@ -29,23 +29,23 @@ const (
 
 // New returns the tools.
 func New() []tool.Tool {
-	return []tool.Tool{&verb{createSpec, create}, &verb{updateSpec, update}, &verb{listSpec, list}}
+	return []tool.Tool{&listTool{createSpec, create}, &listTool{updateSpec, update}, &listTool{listSpec, list}}
 }
 
 // A task is an entry of the list.
 type task = event.TodoChangedData
 
-// A verb is one of the tools: a description and a function on the list.
-type verb struct {
+// A listTool is one of the tools: a description and a function on the list.
+type listTool struct {
 	spec tool.Spec
 	do   func(all []task, a *argument.Set) tool.Result
 }
 
-func (v *verb) Spec() tool.Spec                                 { return v.spec }
-func (v *verb) Permission(tool.Call) (*approval.Request, error) { return nil, nil }
+func (v *listTool) Spec() tool.Spec                                 { return v.spec }
+func (v *listTool) Permission(tool.Call) (*approval.Request, error) { return nil, nil }
 
 // Run makes a call. If its arguments are invalid, the result says so.
-func (v *verb) Run(_ context.Context, call tool.Call) (tool.Result, error) {
+func (v *listTool) Run(_ context.Context, call tool.Call) (tool.Result, error) {
 	a := argument.Read(call.Arguments)
 	result := v.do(listOf(call.State), a)
 	if refusal, refused := a.Refused(); refused {
@@ -70,8 +70,8 @@ func changed(done string, t task) tool.Result {
 // line returns a task as one line.
 func line(t task) string { return fmt.Sprintf("%d [%s] %s", t.ID, t.Status, t.Subject) }
 
-// room returns an error text if there are too many open tasks for another one, else "".
-func room(all []task) string {
+// checkOpen returns an error text if there are too many open tasks for another one, else "".
+func checkOpen(all []task) string {
 	open := 0
 	for _, t := range all {
 		if t.Open() {

@@ -12,14 +12,14 @@ import (
 	"github.com/abide-run/abide/internal/tool/todo"
 )
 
-// A desk is a test fixture: the tools and a list.
-type desk struct {
+// A fixture is the tools and a list.
+type fixture struct {
 	t    testing.TB
 	list []event.TodoChangedData
 }
 
 // call makes a call and applies its change to the list, as a session would.
-func (d *desk) call(name, args string) tool.Result {
+func (d *fixture) call(name, args string) tool.Result {
 	d.t.Helper()
 	for _, v := range todo.New() {
 		if v.Spec().Name != name {
@@ -42,9 +42,9 @@ func (d *desk) call(name, args string) tool.Result {
 }
 
 // Todos returns the list, as the state of a session does.
-func (d *desk) Todos() []event.TodoChangedData { return d.list }
+func (d *fixture) Todos() []event.TodoChangedData { return d.list }
 
-func (d *desk) keep(to event.TodoChangedData) {
+func (d *fixture) keep(to event.TodoChangedData) {
 	for i, t := range d.list {
 		if t.ID == to.ID {
 			d.list[i] = to
@@ -55,7 +55,7 @@ func (d *desk) keep(to event.TodoChangedData) {
 }
 
 func TestAListIsKept(t *testing.T) {
-	d := &desk{t: t}
+	d := &fixture{t: t}
 	for _, step := range []struct{ tool, args, want string }{
 		{"task_list", ``, "No task is open."},
 		{"task_create", `{"subject":" Read\n the code "}`, "Created task 1 [pending] Read the code"},
@@ -84,7 +84,7 @@ func TestAListIsKept(t *testing.T) {
 	}
 }
 
-func TestBadInputIsNamedAndChangesNothing(t *testing.T) {
+func TestInvalidInputIsReportedAndChangesNothing(t *testing.T) {
 	long := strings.Repeat("ä", 1<<19)
 	for _, test := range []struct{ tool, args, want string }{
 		{"task_create", ``, `"subject": Required`},
@@ -110,7 +110,7 @@ func TestBadInputIsNamedAndChangesNothing(t *testing.T) {
 		{"task_list", `{"id":9}`, `"id": There is no task 9`},
 		{"task_list", `{"id":"one"}`, `"id": Expected number, received string`},
 	} {
-		d := &desk{t: t, list: []event.TodoChangedData{{ID: 1, Subject: "x", Status: event.TodoPending}}}
+		d := &fixture{t: t, list: []event.TodoChangedData{{ID: 1, Subject: "x", Status: event.TodoPending}}}
 		r := d.call(test.tool, test.args)
 		if !r.Failed || r.Code != event.CodeFailure || !strings.Contains(r.Text, test.want) || len(r.Record) > 0 {
 			t.Errorf("%s %.60s: %.200q, failed %v, recorded %v; want %q", test.tool, test.args, r.Text, r.Failed, r.Record, test.want)
@@ -122,7 +122,7 @@ func TestBadInputIsNamedAndChangesNothing(t *testing.T) {
 }
 
 func TestAListIsBounded(t *testing.T) {
-	d := &desk{t: t}
+	d := &fixture{t: t}
 	refused := 0
 	for range 1000 {
 		if r := d.call("task_create", `{"subject":"x"}`); r.Failed {
@@ -165,7 +165,7 @@ func FuzzCalls(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, args string) {
 		for _, v := range todo.New() {
-			d := &desk{t: t, list: []event.TodoChangedData{
+			d := &fixture{t: t, list: []event.TodoChangedData{
 				{ID: 1, Subject: "a", Status: event.TodoPending}, {ID: 2, Subject: "b", Status: event.TodoCompleted}, {ID: 3, Subject: "c", Description: "d", Status: event.TodoInProgress},
 			}}
 			r := d.call(v.Spec().Name, args)

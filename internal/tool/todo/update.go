@@ -40,7 +40,7 @@ func update(all []task, a *argument.Set) tool.Result {
 	case after == before:
 		return tool.Result{Text: "Nothing is new about task " + line(before)}
 	case after.Open() && !before.Open():
-		if full := room(all); full != "" {
+		if full := checkOpen(all); full != "" {
 			return tool.Fail(full)
 		}
 	}

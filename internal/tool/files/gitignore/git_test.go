@@ -75,7 +75,7 @@ func needGit(t *testing.T) {
 	}
 }
 
-func TestRulesMeanWhatTheyMeanToGit(t *testing.T) {
+func TestRulesMatchGit(t *testing.T) {
 	needGit(t)
 	root := t.TempDir()
 	repository(t, root)
@@ -109,8 +109,8 @@ func TestRulesMeanWhatTheyMeanToGit(t *testing.T) {
 	}
 }
 
-// TestGeneratedTreesAreIgnoredAsGitIgnoresThem uses random trees and rules.
-func TestGeneratedTreesAreIgnoredAsGitIgnoresThem(t *testing.T) {
+// TestRandomTreesMatchGit uses random trees and rules.
+func TestRandomTreesMatchGit(t *testing.T) {
 	needGit(t)
 	root := t.TempDir()
 	repository(t, root)

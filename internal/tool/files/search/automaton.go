@@ -36,12 +36,12 @@ type automaton struct {
 // depend on the next one.
 type state struct {
 	insts []uint32
-	where
+	position
 }
 
-// where has the facts about a position that conditions depend on, apart from the next
+// position has the facts about a position that conditions depend on, apart from the next
 // character.
-type where struct {
+type position struct {
 	lineStart bool
 	afterWord bool
 }
@@ -59,7 +59,7 @@ func (a *automaton) reset() {
 	a.set.clear()
 	a.flags = 0
 	a.add(uint32(a.Start))
-	a.start = a.state(where{lineStart: a.starts})
+	a.start = a.state(position{lineStart: a.starts})
 }
 
 // find returns a position in the first line that matches, or -1. The line break at the
@@ -68,7 +68,7 @@ func (a *automaton) find(b []byte) int {
 	at, table, class := a.start, a.table, &a.class
 	for i := 0; i < len(b); i++ {
 		if at == a.start {
-			if i = a.rest(b, i); i == len(b) {
+			if i = a.skipIdle(b, i); i == len(b) {
 				break
 			}
 		}
@@ -88,9 +88,9 @@ func (a *automaton) find(b []byte) int {
 	return -1
 }
 
-// rest skips bytes that lead from the start state to itself, which is where the
+// skipIdle skips bytes that lead from the start state to itself, which is where the
 // automaton is most of the time.
-func (a *automaton) rest(b []byte, i int) int {
+func (a *automaton) skipIdle(b []byte, i int) int {
 	for i < len(b) && a.idle[b[i]] {
 		i++
 	}
@@ -136,7 +136,7 @@ func (a *automaton) restart(at int32) int32 {
 	for _, i := range s.insts {
 		a.set.add(i)
 	}
-	return a.state(s.where)
+	return a.state(s.position)
 }
 
 // expand sets the instructions that are reached from a state before the character c.
@@ -202,14 +202,14 @@ func (a *automaton) step(c byte) int32 {
 		}
 	}
 	a.add(uint32(a.Start))
-	return a.state(where{afterWord: a.words && isWord(c)})
+	return a.state(position{afterWord: a.words && isWord(c)})
 }
 
 // state returns the state of the instructions that are set.
-func (a *automaton) state(at where) int32 {
+func (a *automaton) state(at position) int32 {
 	insts := a.set.dense
 	slices.Sort(insts)
-	insts = slices.DeleteFunc(insts, a.passes)
+	insts = slices.DeleteFunc(insts, a.isTransit)
 	key := make([]byte, 0, 4*len(insts)+1)
 	for _, i := range insts {
 		key = binary.LittleEndian.AppendUint32(key, i)
@@ -232,9 +232,9 @@ func (a *automaton) state(at where) int32 {
 	return s
 }
 
-// passes reports whether an instruction is not part of a state, because it only leads to
+// isTransit reports whether an instruction is not part of a state, because it only leads to
 // others.
-func (a *automaton) passes(i uint32) bool {
+func (a *automaton) isTransit(i uint32) bool {
 	switch a.Inst[i].Op {
 	case syntax.InstAlt, syntax.InstAltMatch, syntax.InstCapture, syntax.InstNop, syntax.InstFail:
 		return true

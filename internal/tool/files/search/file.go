@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	aWindow  = 256 << 10 // bytes that are searched at a time
-	maxLine  = 8 << 20   // maximum bytes of a line; a longer one is searched in pieces
-	maxWhole = 16 << 20  // maximum bytes of a file that is searched as a whole, for a pattern that crosses lines
+	windowSize = 256 << 10 // bytes that are searched at a time
+	maxLine    = 8 << 20   // maximum bytes of a line; a longer one is searched in pieces
+	maxWhole   = 16 << 20  // maximum bytes of a file that is searched as a whole, for a pattern that crosses lines
 )
 
 // ErrTooLarge means that a file is too large for a pattern that crosses lines.
@@ -146,7 +146,7 @@ func (f *scan) search() bool {
 		return false
 	}
 	for f.from < end {
-		start, stop, ok := f.Next(f.buf[f.from:end])
+		start, stop, ok := f.next(f.buf[f.from:end])
 		if !ok {
 			break
 		}
@@ -157,7 +157,7 @@ func (f *scan) search() bool {
 		f.match(f.from+start, f.from+stop)
 		f.from = min(f.from+stop+1, end)
 	}
-	f.trail(end)
+	f.showAfter(end)
 	f.from = end
 	f.keep()
 	return !f.eof
@@ -169,14 +169,14 @@ func (f *scan) match(start, end int) {
 	if f.Show == nil {
 		return
 	}
-	f.trail(start)
-	f.show(max(f.shown, f.back(start, f.Before)), start, f.Before, false)
+	f.showAfter(start)
+	f.show(max(f.shown, f.lineBefore(start, f.Before)), start, f.Before, false)
 	f.shown, _ = f.show(start, end, maxWhole, true)
 	f.after = f.After
 }
 
-// trail shows the lines after a match, up to end.
-func (f *scan) trail(end int) {
+// showAfter shows the lines after a match, up to end.
+func (f *scan) showAfter(end int) {
 	if f.after > 0 {
 		stop, n := f.show(f.shown, end, f.after, false)
 		f.shown, f.after = stop, f.after-n
@@ -200,8 +200,8 @@ func (f *scan) show(start, end, most int, match bool) (stop, lines int) {
 
 var newline = []byte("\n")
 
-// back returns the start of the line that is the given number of lines before a line.
-func (f *scan) back(start, lines int) int {
+// lineBefore returns the start of the line that is the given number of lines before a line.
+func (f *scan) lineBefore(start, lines int) int {
 	for ; lines > 0 && start > 0; lines-- {
 		start = bytes.LastIndexByte(f.buf[:start-1], '\n') + 1
 	}
@@ -216,7 +216,7 @@ func (f *scan) keep() {
 	}
 	first := f.from
 	if f.Show != nil {
-		if first = f.back(f.from, f.Before); f.from-first > maxLine {
+		if first = f.lineBefore(f.from, f.Before); f.from-first > maxLine {
 			first = f.from // the lines are too long to keep
 		}
 		f.line += int64(bytes.Count(f.buf[f.mark:max(f.mark, first)], newline))

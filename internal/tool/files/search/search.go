@@ -133,17 +133,17 @@ type Searcher struct {
 
 // Searcher returns a searcher for the pattern.
 func (p *Pattern) Searcher() *Searcher {
-	s := &Searcher{Pattern: p, window: aWindow}
+	s := &Searcher{Pattern: p, window: windowSize}
 	if p.auto != nil {
 		s.auto = newAutomaton(p.auto)
 	}
 	return s
 }
 
-// Next returns the first line of a text that has a match: its start and its end, without
+// next returns the first line of a text that has a match: its start and its end, without
 // the line break. The text must begin at the start of a line. If the pattern crosses
 // lines, Next returns all lines of the match.
-func (s *Searcher) Next(b []byte) (start, end int, ok bool) {
+func (s *Searcher) next(b []byte) (start, end int, ok bool) {
 	if s.multiline {
 		return s.nextAcross(b)
 	}

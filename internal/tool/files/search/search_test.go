@@ -34,7 +34,7 @@ func naive(re *regexp.Regexp, data string, before, after int) (shown []string, c
 	return shown, count
 }
 
-func ours(t interface{ Fatal(...any) }, s *Searcher, r io.Reader, before, after int) (shown []string, report Report) {
+func found(t interface{ Fatal(...any) }, s *Searcher, r io.Reader, before, after int) (shown []string, report Report) {
 	report, err := s.File(r, Query{Before: before, After: after, Show: func(l Line) bool {
 		if l.More && !s.multiline {
 			t.Fatal("a line goes on")
@@ -71,7 +71,7 @@ func TestFindsTheLinesThatTheStandardLibraryFinds(t *testing.T) {
 			data := strings.Join(rapid.SliceOfN(rapid.SampledFrom(letters), 0, 40).Draw(t, "data"), "")
 			before, after := rapid.IntRange(0, 3).Draw(t, "before"), rapid.IntRange(0, 3).Draw(t, "after")
 			want, count := naive(re, data, before, after)
-			got, report := ours(t, s, iotest.HalfReader(strings.NewReader(data)), before, after)
+			got, report := found(t, s, iotest.HalfReader(strings.NewReader(data)), before, after)
 			if diff := cmp.Diff(want, got); diff != "" || report.Count != count {
 				t.Fatalf("%q in %q: %d lines, want %d\n%s", expr, data, report.Count, count, diff)
 			}
@@ -79,7 +79,7 @@ func TestFindsTheLinesThatTheStandardLibraryFinds(t *testing.T) {
 	})
 }
 
-func TestAFullTableIsBegunAnew(t *testing.T) {
+func TestAFullTableIsEmptied(t *testing.T) {
 	const expr = `[ab]*a[ab]{13}c`
 	p, err := Compile(expr, Options{})
 	if err != nil {
@@ -93,7 +93,7 @@ func TestAFullTableIsBegunAnew(t *testing.T) {
 	}
 	want, count := naive(regexp.MustCompile(expr), string(data), 0, 0)
 	s := p.Searcher()
-	got, report := ours(t, s, bytes.NewReader(data), 0, 0)
+	got, report := found(t, s, bytes.NewReader(data), 0, 0)
 	if report.Count != count || !slices.Equal(want, got) || count == 0 {
 		t.Errorf("%d lines, want %d", report.Count, count)
 	}
@@ -102,7 +102,7 @@ func TestAFullTableIsBegunAnew(t *testing.T) {
 	}
 }
 
-func TestPatternsCrossLinesWhenTheyMay(t *testing.T) {
+func TestPatternsCrossLinesWithMultiline(t *testing.T) {
 	const data = "one;\nfoo\nbar\n\none; foo\none;\nfoo"
 	for _, test := range []struct {
 		expr  string
@@ -119,7 +119,7 @@ func TestPatternsCrossLinesWhenTheyMay(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, report := ours(t, p.Searcher(), strings.NewReader(data), 0, 0)
+		got, report := found(t, p.Searcher(), strings.NewReader(data), 0, 0)
 		if strings.Join(got, "|") != test.want || report.Count != test.count {
 			t.Errorf("%q: %q, %d", test.expr, got, report.Count)
 		}
@@ -145,19 +145,19 @@ func TestEncodings(t *testing.T) {
 			if expr == "^x" {
 				want = "1 true x"
 			}
-			if got, _ := ours(t, p.Searcher(), strings.NewReader(data), 0, 0); !slices.Equal(got, []string{want}) {
+			if got, _ := found(t, p.Searcher(), strings.NewReader(data), 0, 0); !slices.Equal(got, []string{want}) {
 				t.Errorf("%s, %q: %q", name, expr, got)
 			}
 		}
 	}
 }
 
-func TestBinaryFilesAreLeftAlone(t *testing.T) {
+func TestBinaryFilesAreNotSearched(t *testing.T) {
 	p, err := Compile("needle", Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, data := range []string{"needle\x00", "\x00needle", "needle\n" + strings.Repeat("x\n", aWindow) + "\x00"} {
+	for _, data := range []string{"needle\x00", "\x00needle", "needle\n" + strings.Repeat("x\n", windowSize) + "\x00"} {
 		if report, err := p.Searcher().File(strings.NewReader(data), Query{}); err != nil || !report.Binary || report.Count != 0 {
 			t.Errorf("%.20q: %+v, %v", data, report, err)
 		}
@@ -199,7 +199,7 @@ func TestHugeFilesAndLinesTakeLittleMemory(t *testing.T) {
 	}
 }
 
-func TestOneMatchIsEnoughIfThatIsAllThatIsAsked(t *testing.T) {
+func TestASearchForTheFirstMatchStopsThere(t *testing.T) {
 	p, err := Compile("a", Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -219,7 +219,7 @@ func TestAFailingReadIsReported(t *testing.T) {
 	}
 }
 
-func FuzzExpressionsAreReadWhateverTheySay(f *testing.F) {
+func FuzzExpressions(f *testing.F) {
 	f.Add(`(?i)\bfoo|[^é]+$`, "foo\nbar é\n")
 	f.Add(`^$`, "\n\n")
 	f.Add(`\B`, "aéb\n")
@@ -234,7 +234,7 @@ func FuzzExpressionsAreReadWhateverTheySay(f *testing.F) {
 			return
 		}
 		want, count := naive(p.exact, data, 0, 0)
-		got, report := ours(t, p.Searcher(), strings.NewReader(data), 0, 0)
+		got, report := found(t, p.Searcher(), strings.NewReader(data), 0, 0)
 		if report.Count != count || !slices.Equal(want, got) {
 			t.Errorf("%q in %q: %q, want %q", expr, data, got, want)
 		}

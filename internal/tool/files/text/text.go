@@ -15,11 +15,10 @@ import (
 
 // Byte order marks at the start of a file.
 const (
-	markUTF8     = "\xef\xbb\xbf"
-	markUTF16LE  = "\xff\xfe"
-	markUTF16BE  = "\xfe\xff"
-	longestMark  = 3
-	sampleLength = 8 << 10
+	markUTF8    = "\xef\xbb\xbf"
+	markUTF16LE = "\xff\xfe"
+	markUTF16BE = "\xfe\xff"
+	longestMark = 3
 )
 
 // IsUTF16 reports whether a file with this beginning is UTF-16.
@@ -115,12 +114,6 @@ func (u *utf16Reader) unit() rune {
 		a, b = b, a
 	}
 	return rune(a) | rune(b)<<8
-}
-
-// Binary reports whether a file with this beginning is binary.
-func Binary(start []byte) bool {
-	start = start[:min(len(start), sampleLength)]
-	return !IsUTF16(start) && bytes.IndexByte(start, 0) >= 0
 }
 
 // Valid returns bytes as valid UTF-8.

@@ -54,8 +54,8 @@ type Problems struct {
 	First error // the first error in alphabetical order
 }
 
-// Add counts a problem.
-func (p *Problems) Add(err error) {
+// add counts a problem.
+func (p *Problems) add(err error) {
 	if p.Count++; p.First == nil || err.Error() < p.First.Error() {
 		p.First = err
 	}
@@ -64,7 +64,7 @@ func (p *Problems) Add(err error) {
 // Join adds the problems of another walk.
 func (p *Problems) Join(q Problems) {
 	if q.Count > 0 {
-		p.Add(q.First)
+		p.add(q.First)
 		p.Count += q.Count - 1
 	}
 }
@@ -81,7 +81,7 @@ func Tree(ctx context.Context, root *scope.Dir, o Options, visit func(worker int
 	w.ready.L = &w.mu
 	top := &node{dir: root, rules: o.Ignore}
 	top.refs.Store(1)
-	w.push(task{node: top})
+	w.push(workItem{node: top})
 	var workers sync.WaitGroup
 	for i := range Workers() {
 		workers.Go(func() { w.work(i) })
@@ -98,50 +98,50 @@ type walker struct {
 
 	mu       sync.Mutex
 	ready    sync.Cond
-	tasks    []task // stack of waiting tasks: the last is done first, so that few folders are open at a time
-	undone   int    // number of tasks that wait or are being done
+	items    []workItem // stack of waiting work items: the last is done first, so that few folders are open at a time
+	undone   int        // number of work items that wait or are being done
 	problems Problems
 }
 
-// A task is a part of the work: read a folder, open and read a folder in it, or visit
+// A workItem is a part of the work: read a folder, open and read a folder in it, or visit
 // some of its files.
-type task struct {
+type workItem struct {
 	node   *node
 	folder string
 	files  []string
 }
 
 const (
-	maxTasks = 1 << 12 // maximum number of waiting tasks; beyond that, a worker does its tasks itself
-	maxDepth = 200     // maximum depth of folders
-	share    = 64      // maximum number of files in a task
+	maxItems     = 1 << 12 // maximum number of waiting work items; beyond that, a worker does them itself
+	maxDepth     = 200     // maximum depth of folders
+	filesPerItem = 64      // maximum number of files in a work item
 )
 
-// push adds a task and reports true, unless too many are waiting.
-func (w *walker) push(t task) bool {
+// push adds a work item and reports true, unless too many are waiting.
+func (w *walker) push(t workItem) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.tasks) >= maxTasks {
+	if len(w.items) >= maxItems {
 		return false
 	}
-	w.tasks = append(w.tasks, t)
+	w.items = append(w.items, t)
 	w.undone++
 	w.ready.Signal()
 	return true
 }
 
-// pop waits for a task. It reports false when all tasks are done.
-func (w *walker) pop() (task, bool) {
+// pop waits for a work item. It reports false when all are done.
+func (w *walker) pop() (workItem, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for len(w.tasks) == 0 && w.undone > 0 {
+	for len(w.items) == 0 && w.undone > 0 {
 		w.ready.Wait()
 	}
-	if len(w.tasks) == 0 {
-		return task{}, false
+	if len(w.items) == 0 {
+		return workItem{}, false
 	}
-	t := w.tasks[len(w.tasks)-1]
-	w.tasks = w.tasks[:len(w.tasks)-1]
+	t := w.items[len(w.items)-1]
+	w.items = w.items[:len(w.items)-1]
 	return t, true
 }
 
@@ -156,10 +156,10 @@ func (w *walker) done() {
 func (w *walker) problem(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.problems.Add(err)
+	w.problems.add(err)
 }
 
-// work does tasks until all are done.
+// work does work items until all are done.
 func (w *walker) work(number int) {
 	own := &worker{walker: w, number: number, buf: make([]byte, 1<<15)}
 	for {

@@ -143,7 +143,7 @@ func TestAFilterDecidesFirst(t *testing.T) {
 	}
 }
 
-func TestWhatIsDeniedIsCounted(t *testing.T) {
+func TestDeniedFilesAreCounted(t *testing.T) {
 	root := tree(t, "a", "no/b", "no/c", "yes/file", "yes/secret")
 	got, problems := visit(t, allow(t, root, "no", "yes/secret"), root, walk.Options{})
 	if diff := cmp.Diff([]string{"a", "yes/file"}, got); diff != "" {
@@ -154,7 +154,7 @@ func TestWhatIsDeniedIsCounted(t *testing.T) {
 	}
 }
 
-func TestAFolderOfManyFilesAndFoldersIsVisitedWhole(t *testing.T) {
+func TestALargeFolderIsVisitedCompletely(t *testing.T) {
 	root := tree(t, ".gitignore: *9\n")
 	const files, folders = 5000, 5000
 	for i := range files {
@@ -176,7 +176,7 @@ func TestAFolderOfManyFilesAndFoldersIsVisitedWhole(t *testing.T) {
 	}
 }
 
-func TestATreeThatIsTooDeepIsCut(t *testing.T) {
+func TestATreeThatIsTooDeepIsCutOff(t *testing.T) {
 	root := tree(t, strings.Repeat("d/", 150)+"x", strings.Repeat("d/", 250)+"y")
 	got, problems := visit(t, allow(t, root), root, walk.Options{})
 	if len(got) != 1 || problems.Count != 1 || !strings.Contains(problems.First.Error(), "200 folders deep") {
@@ -184,7 +184,7 @@ func TestATreeThatIsTooDeepIsCut(t *testing.T) {
 	}
 }
 
-func TestAWalkThatIsGivenUpEnds(t *testing.T) {
+func TestACancelledWalkEnds(t *testing.T) {
 	var files []string
 	for i := range 2000 {
 		files = append(files, fmt.Sprintf("%d/%d", i%50, i))

@@ -9,7 +9,7 @@ import (
 	"github.com/abide-run/abide/internal/tool/files/gitignore"
 )
 
-// A node is an open folder. It is closed when no task needs it any more.
+// A node is an open folder. It is closed when no work item needs it any more.
 type node struct {
 	dir   *scope.Dir
 	path  string
@@ -24,16 +24,16 @@ func (n *node) release() {
 	}
 }
 
-// A worker does tasks, one after the other.
+// A worker does work items, one after the other.
 type worker struct {
 	*walker
 	number int
 	buf    []byte
 }
 
-// do does a task and releases its folder. When the walk is cancelled it only releases
+// do does a work item and releases its folder. When the walk is cancelled it only releases
 // the folder.
-func (w *worker) do(t task) {
+func (w *worker) do(t workItem) {
 	defer t.node.release()
 	switch {
 	case w.ctx.Err() != nil:
@@ -97,7 +97,7 @@ func (w *worker) read(n *node) {
 	l := list{first: true}
 	err := n.dir.Each(w.buf, func(name []byte, kind scope.Kind) bool {
 		if l.add(name, kind); len(l.kinds) == maxList {
-			w.sort(n, l)
+			w.selectEntries(n, l)
 			l = list{}
 		}
 		return w.ctx.Err() == nil
@@ -106,11 +106,11 @@ func (w *worker) read(n *node) {
 		w.problem(err)
 	}
 	l.whole = l.first
-	w.sort(n, l)
+	w.selectEntries(n, l)
 }
 
-// sort selects the entries of a list that are wanted, and hands them on as tasks.
-func (w *worker) sort(n *node, l list) {
+// selectEntries selects the entries of a list that are wanted, and hands them on as work items.
+func (w *worker) selectEntries(n *node, l list) {
 	text := string(l.text)
 	names := make([]string, len(l.ends))
 	for i, start := 0, 0; i < len(names); i++ {
@@ -118,7 +118,7 @@ func (w *worker) sort(n *node, l list) {
 		start = l.ends[i]
 	}
 	if l.first && w.Honour {
-		w.honour(n, names, l.whole)
+		w.addRules(n, names, l.whole)
 	}
 	var folders, files []string
 	for i, name := range names {
@@ -131,7 +131,7 @@ func (w *worker) sort(n *node, l list) {
 			files = append(files, name)
 		}
 	}
-	w.hand(n, folders, files)
+	w.distribute(n, folders, files)
 }
 
 func (w *worker) wants(n *node, name string, isFolder bool) bool {
@@ -143,28 +143,28 @@ func (w *worker) wants(n *node, name string, isFolder bool) bool {
 	return name != ".git" && !n.rules.Ignored(n.dir.Path(), name, isFolder)
 }
 
-// hand pushes tasks for folders and files. It does the rest itself: the last files, and
-// the tasks that push did not accept.
-func (w *worker) hand(n *node, folders, files []string) {
+// distribute pushes work items for folders and files. It does the rest itself: the last files, and
+// the work items that push did not accept.
+func (w *worker) distribute(n *node, folders, files []string) {
 	for _, name := range folders {
 		n.refs.Add(1)
-		if t := (task{node: n, folder: name}); !w.push(t) {
+		if t := (workItem{node: n, folder: name}); !w.push(t) {
 			w.do(t)
 		}
 	}
-	for len(files) > share {
+	for len(files) > filesPerItem {
 		n.refs.Add(1)
-		if t := (task{node: n, files: files[:share]}); !w.push(t) {
+		if t := (workItem{node: n, files: files[:filesPerItem]}); !w.push(t) {
 			w.do(t)
 		}
-		files = files[share:]
+		files = files[filesPerItem:]
 	}
 	w.files(n, files)
 }
 
-// honour adds the ignore rules of a folder. If names are not all of its names, it has to
+// addRules adds the ignore rules of a folder. If names are not all of its names, it has to
 // try to open the files with rules.
-func (w *worker) honour(n *node, names []string, whole bool) {
+func (w *worker) addRules(n *node, names []string, whole bool) {
 	n.rules = rulesOf(n.dir, n.rules, func(name string) bool { return !whole || slices.Contains(names, name) })
 }
 

@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// A paper is a text of limited length that is written line by line.
-type paper struct {
+// A boundedText is a text of limited length that is written line by line.
+type boundedText struct {
 	b     strings.Builder
 	lines int
 	full  bool
 }
 
 // line adds a line if it fits, and reports whether it did.
-func (p *paper) line(format string, args ...any) bool {
+func (p *boundedText) line(format string, args ...any) bool {
 	line := fmt.Sprintf(format, args...)
 	if p.full = p.full || p.b.Len()+len(line) >= maxShown; p.full {
 		return false
@@ -27,7 +27,7 @@ func (p *paper) line(format string, args ...any) bool {
 }
 
 // note adds a remark, even if the text is full.
-func (p *paper) note(format string, args ...any) {
+func (p *boundedText) note(format string, args ...any) {
 	if p.lines > 0 {
 		p.b.WriteString("\n\n")
 	}
@@ -35,12 +35,12 @@ func (p *paper) note(format string, args ...any) {
 	p.lines++
 }
 
-func (p *paper) String() string { return p.b.String() }
+func (p *boundedText) String() string { return p.b.String() }
 
 // perGroup is the maximum number of items of a group that are shown in a compact text.
 const perGroup = 24
 
-// A layout describes the compact text of a shelf.
+// A layout describes the compact text of results.
 type layout struct {
 	head          string // heading: what was found where
 	unit          string // word for an item
@@ -49,9 +49,9 @@ type layout struct {
 	show          func(it item) string
 }
 
-// compact returns a shelf as text, group by group.
-func (s *shelf) compact(l layout) string {
-	var p paper
+// compact returns the results as text, group by group.
+func (s *results) compact(l layout) string {
+	var p boundedText
 	p.line("[%s]", l.head)
 	told := int64(0)
 	for _, g := range s.groups {
@@ -68,7 +68,7 @@ func (s *shelf) compact(l layout) string {
 }
 
 // items adds the first items of a group, and how many more there are.
-func (p *paper) items(g *group, l layout) {
+func (p *boundedText) items(g *group, l layout) {
 	shown := int64(0)
 	for _, it := range g.items {
 		if shown == perGroup && it.counts || !p.line("  %s", l.show(it)) {

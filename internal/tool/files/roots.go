@@ -11,15 +11,15 @@ import (
 	"github.com/abide-run/abide/internal/tool/files/walk"
 )
 
-// A place is a file or folder that is searched.
-type place struct {
+// A searchRoot is a file or folder that is searched.
+type searchRoot struct {
 	given  string // path as the model wrote it
 	path   string // absolute path
 	folder bool   // true if it is a folder
 }
 
 // prefix returns the beginning of the paths of the files that are found.
-func (p place) prefix() string {
+func (p searchRoot) prefix() string {
 	if !p.folder {
 		return filepath.Dir(p.given) + "/"
 	}
@@ -29,22 +29,22 @@ func (p place) prefix() string {
 	return p.given + "/"
 }
 
-// places returns the places of a call; the working directory if it names none.
-func places(call tool.Call, given []string) []place {
+// searchRoots returns the roots of a call; the working directory if it names none.
+func searchRoots(call tool.Call, given []string) []searchRoot {
 	if len(given) == 0 {
 		given = []string{"."}
 	}
-	list := make([]place, len(given))
+	list := make([]searchRoot, len(given))
 	for i, path := range given {
 		if path == "" {
 			path = "."
 		}
-		list[i] = place{given: path, path: absolute(call, path)}
+		list[i] = searchRoot{given: path, path: absolute(call, path)}
 	}
 	return list
 }
 
-func pathsOf(list []place) []string {
+func pathsOf(list []searchRoot) []string {
 	var paths []string
 	for _, p := range list {
 		paths = append(paths, p.path)
@@ -52,8 +52,8 @@ func pathsOf(list []place) []string {
 	return paths
 }
 
-// look sets which places are folders, and returns those that do not exist.
-func look(s *scope.Scope, list []place) (missing []string, err error) {
+// statRoots sets which roots are folders, and returns those that do not exist.
+func statRoots(s *scope.Scope, list []searchRoot) (missing []string, err error) {
 	for i := range list {
 		info, err := s.Stat(list[i].path)
 		switch refused := unusable(list[i].path, err); {
@@ -68,8 +68,8 @@ func look(s *scope.Scope, list []place) (missing []string, err error) {
 	return missing, nil
 }
 
-// under returns the places as text for a heading.
-func under(list []place) string {
+// rootNames returns the roots as text for a heading.
+func rootNames(list []searchRoot) string {
 	var names []string
 	for _, p := range list {
 		names = append(names, strings.TrimSuffix(p.prefix(), "/"))
@@ -77,8 +77,8 @@ func under(list []place) string {
 	return strings.Join(names, ", ")
 }
 
-// trouble returns a note about the files that could not be searched.
-func trouble(p walk.Problems) string {
+// problemNote returns a note about the files that could not be searched.
+func problemNote(p walk.Problems) string {
 	if p.Count == 0 {
 		return ""
 	}

@@ -6,10 +6,10 @@ import (
 	"sync"
 )
 
-// A shelf collects the results of a search in groups: lines by file, or paths by folder.
+// results collects the results of a search in groups: lines by file, or paths by folder.
 // It keeps the first groups by name with their first items, and counts everything. It is
 // safe for concurrent use.
-type shelf struct {
+type results struct {
 	groupsKept, itemsKept int // maximum numbers of groups, and of items of a group
 
 	mu     sync.Mutex
@@ -36,7 +36,7 @@ type item struct {
 // put adds to the count of a group, and calls keep unless the group comes after too many
 // others. A group that is dropped once is never kept later, so that the counts of kept
 // groups are exact.
-func (s *shelf) put(name string, count int64, keep func(g *group)) {
+func (s *results) put(name string, count int64, keep func(g *group)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.count += count
@@ -54,7 +54,7 @@ func (s *shelf) put(name string, count int64, keep func(g *group)) {
 }
 
 // putPath adds a path to the group of its folder, which keeps the first paths by name.
-func (s *shelf) putPath(folder, name string, count int64) {
+func (s *results) putPath(folder, name string, count int64) {
 	s.put(folder, 1, func(g *group) {
 		at, _ := slices.BinarySearchFunc(g.items, name, func(it item, name string) int { return strings.Compare(it.text, name) })
 		if at >= s.itemsKept {

@@ -1,0 +1,11 @@
+package files
+
+// Names of this package for its external tests.
+
+type Record = record
+
+// Save stores the old content, and records that a call is about to write.
+func (c *Checkpoints) Save(r Record, old []byte) error { return c.save(r, old) }
+
+// Records returns the records in the order of their writes.
+func (c *Checkpoints) Records() ([]Record, error) { return c.records() }
