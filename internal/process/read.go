@@ -38,7 +38,7 @@ func (m *Manager) Read(ctx context.Context, owner Owner, id ID, r ReadRequest) (
 	case r.Until < 0 || r.Until > 0 && r.Until < r.Offset:
 		return Chunk{}, invalid("until", "%d is before the offset %d", r.Until, r.Offset)
 	case r.Limit < 0:
-		return Chunk{}, invalid("limit", "%d is less than nothing", r.Limit)
+		return Chunk{}, invalid("limit", "%d is negative", r.Limit)
 	case r.Stream > Stderr:
 		return Chunk{}, invalid("stream", "there is no stream %d", r.Stream)
 	}
@@ -87,7 +87,7 @@ func (m *Manager) Tail(owner Owner, id ID, n int, stream Stream) (c Chunk, err e
 		return Chunk{}, err
 	}
 	if n < 0 {
-		return Chunk{}, invalid("tail", "%d is less than nothing", n)
+		return Chunk{}, invalid("tail", "%d is negative", n)
 	}
 	n = min(n, maxLimit)
 	err = p.readLog(func(l *outlog.Log, s status) error {

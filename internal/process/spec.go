@@ -60,7 +60,7 @@ func checkNames(_ *Options, s *Spec) error {
 func checkCommand(o *Options, s *Spec) error {
 	switch {
 	case s.Command != "" && len(s.Args) > 0:
-		return invalid("command", "there are arguments too: give one of both")
+		return invalid("command", "there are arguments too: give either a command or arguments")
 	case strings.TrimSpace(s.Command) == "" && len(s.Args) == 0:
 		return invalid("command", "it is empty")
 	case len(s.Args) == 0:
@@ -112,7 +112,7 @@ func checkLimits(o *Options, s *Spec) error {
 	case s.Limits.Time < 0 || s.Limits.Memory < 0 || s.Limits.Processes < 0:
 		return invalid("limits", "they cannot be negative")
 	case s.Quota < 0 || s.Quota > 0 && s.Quota < output.MinQuota:
-		return invalid("quota", "%d is the least", output.MinQuota)
+		return invalid("quota", "the minimum is %d bytes", output.MinQuota)
 	}
 	if s.Class == OneShot {
 		s.Limits.Time = cmp.Or(s.Limits.Time, o.Limits.Time)

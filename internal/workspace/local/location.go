@@ -51,9 +51,9 @@ func check(p workspace.Path) error {
 	case p.Name == "":
 		return fmt.Errorf("%w: the path is empty", fs.ErrInvalid)
 	case strings.ContainsRune(p.Root+p.Name, 0):
-		return fmt.Errorf("%w: there is a zero byte in the path", fs.ErrInvalid)
+		return fmt.Errorf("%w: the path contains a NUL byte", fs.ErrInvalid)
 	case p.Root != "" && !filepath.IsLocal(p.Name):
-		return fmt.Errorf("%w: a path below a root goes down from it, by plain names, and never up", fs.ErrInvalid)
+		return fmt.Errorf("%w: a path with a root must be relative to it and must not contain ..", fs.ErrInvalid)
 	}
 	return nil
 }
