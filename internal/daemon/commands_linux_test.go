@@ -555,7 +555,7 @@ func TestTasksOfAnotherSessionDoNotExist(t *testing.T) {
 		api.TaskStop:   api.TaskParams{SessionID: "b", TaskID: "mine"},
 		api.TaskOutput: api.TaskOutputParams{SessionID: "b", TaskID: "mine"},
 	} {
-		if err := b.Call(t.Context(), method, params, nil); err == nil || !strings.Contains(err.Error(), "has no command") {
+		if err := b.Call(t.Context(), method, params, nil); err == nil || !strings.Contains(err.Error(), "has no task") {
 			t.Errorf("%s: %v", method, err)
 		}
 	}

@@ -79,8 +79,8 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 	tests := map[string]struct{ dir, want string }{
 		"a file":        {file, "is not a directory: move the file away or choose another folder with ABIDE_HOME"},
 		"in a file":     {file + "/x", "is not a directory"},
-		"shared":        {shared, "is shared with others: name a folder inside it"},
-		"all the files": {"/", "is shared with others"},
+		"shared":        {shared, "is shared with other users: name a folder inside it"},
+		"all the files": {"/", "is shared with other users"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
