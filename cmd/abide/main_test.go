@@ -25,7 +25,7 @@ import (
 	"github.com/abide-run/abide/internal/turn"
 )
 
-// retries are short: nobody should wait for a clock.
+// retries are short, so that no test waits for a clock.
 var retries = []time.Duration{time.Millisecond, 2 * time.Millisecond}
 
 func TestMain(m *testing.M) {
@@ -35,8 +35,8 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// noRaceSleep spares each process the second that the race detector sleeps at
-// its end.
+// noRaceSleep turns off the second that the race detector sleeps at the end of each
+// process.
 const noRaceSleep = "atexit_sleep_ms=0"
 
 // Stories runs the real program, one story a file. See the files for how to

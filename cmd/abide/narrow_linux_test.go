@@ -19,10 +19,10 @@ func TestInANarrowTerminalNothingIsTooWideAndTheWayOutIsReadable(t *testing.T) {
 	} {
 		x := newTerminal(t)
 		must(t, unix.IoctlSetWinsize(int(x.tty.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 40}))
-		p := x.sit(dir, "abide", append(test.args, "--quiet")...)
+		p := x.start(dir, "abide", append(test.args, "--quiet")...)
 		p.Env = append(p.Env, "NO_COLOR=1", "OPENAI_API_KEY=", "OPENAI_BASE_URL=", "ANTHROPIC_API_KEY=", "ANTHROPIC_AUTH_TOKEN=", "ANTHROPIC_BASE_URL=")
 		must(t, p.Start())
-		if code := x.leaves(p); code != 0 {
+		if code := x.awaitExit(p); code != 0 {
 			t.Errorf("%v: exit code %d", test.args, code)
 		}
 		shown := x.all()

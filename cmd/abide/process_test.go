@@ -133,8 +133,8 @@ func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		`"message":{"role":"assistant","content":"I took my time"}}],"usage":{"prompt_tokens":1,"completion_tokens":1}}`)
 }
 
-// busy starts a run whose model is asked and does not answer. Whoever asks it
-// again gets an answer.
+// busy starts a run whose model does not answer the first request. It answers further
+// requests.
 func busy(t *testing.T, dir string) (*program, *provider) {
 	t.Helper()
 	model := newProvider(t)

@@ -18,9 +18,9 @@ import (
 	"github.com/abide-run/abide/internal/client"
 )
 
-// A relayed program is one that another process is the engine for, with a client
+// A relayedProgram program is one that another process is the engine for, with a client
 // of its own.
-type relayed struct {
+type relayedProgram struct {
 	*program
 	engine *program
 	client *client.Client
@@ -28,9 +28,9 @@ type relayed struct {
 }
 
 // relay starts an engine and a program that serves a client through it.
-func relay(t *testing.T, dir string, tcp bool) *relayed {
+func relay(t *testing.T, dir string, tcp bool) *relayedProgram {
 	t.Helper()
-	r := &relayed{engine: start(t, dir, "serve")}
+	r := &relayedProgram{engine: start(t, dir, "serve")}
 	r.engine.await("serves .*engine")
 	if tcp {
 		served := serveTCP(t, dir)
@@ -53,9 +53,9 @@ func relay(t *testing.T, dir string, tcp bool) *relayed {
 }
 
 // serveTCP starts a program that serves a client over TCP.
-func serveTCP(t *testing.T, dir string) *relayed {
+func serveTCP(t *testing.T, dir string) *relayedProgram {
 	t.Helper()
-	r := &relayed{program: command(t, dir, "serve", "--log-level", "warning", "--listen", "127.0.0.1:0")}
+	r := &relayedProgram{program: command(t, dir, "serve", "--log-level", "warning", "--listen", "127.0.0.1:0")}
 	r.listen()
 	r.begin()
 	address := r.await(`^listening on (\S+)\n`)[1]
@@ -67,8 +67,8 @@ func serveTCP(t *testing.T, dir string) *relayed {
 	return r
 }
 
-// listen lets the test read what a program says on stderr while it runs.
-func (r *relayed) listen() {
+// listen lets the test read the standard error of a program while it runs.
+func (r *relayedProgram) listen() {
 	r.t.Helper()
 	r.Stderr = nil
 	pipe, err := r.StderrPipe()
@@ -76,8 +76,8 @@ func (r *relayed) listen() {
 	r.said = bufio.NewReader(pipe)
 }
 
-// hear waits for a line on stderr.
-func (r *relayed) hear(pattern string) string {
+// awaitLine waits for a line on stderr.
+func (r *relayedProgram) awaitLine(pattern string) string {
 	r.t.Helper()
 	for {
 		line, err := r.said.ReadString('\n')
@@ -90,7 +90,7 @@ func (r *relayed) hear(pattern string) string {
 	}
 }
 
-// kill ends the engine as a power cut would.
+// kill kills the engine with SIGKILL.
 func (p *program) kill() {
 	p.t.Helper()
 	must(p.t, p.Process.Kill())
@@ -106,7 +106,7 @@ func (p *program) stop() {
 	must(p.t, err)
 }
 
-// setVersion makes the store one of another version of abide.
+// setVersion sets the version of the store's format.
 func setVersion(t *testing.T, dir string, version int) {
 	t.Helper()
 	db, err := sql.Open("sqlite", filepath.Join(dir, "home", "abide.db"))
@@ -116,8 +116,8 @@ func setVersion(t *testing.T, dir string, version int) {
 	must(t, err)
 }
 
-// setRoom lets no file of a process grow beyond a size. That stands for a full
-// disk: to fill one takes a file system of its own.
+// setRoom limits the size of the files of a process, which stands for a full disk: to
+// fill one takes a file system of its own.
 func setRoom(t *testing.T, p *program, bytes uint64) {
 	t.Helper()
 	must(t, unix.Prlimit(p.Process.Pid, unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: bytes, Max: unix.RLIM_INFINITY}, nil))
@@ -135,12 +135,12 @@ func TestARelayThatCannotTakeOverForNowTriesAgain(t *testing.T) {
 				_, err := r.client.List(t.Context(), "")
 				answered <- err
 			}()
-			line := r.hear("waiting for an engine")
+			line := r.awaitLine("waiting for an engine")
 			if !strings.Contains(line, "abide.db: the disk ") || !strings.Contains(line, "trying again") {
 				t.Errorf("people are told %q", line)
 			}
 			for range 5 { // until one that cannot hope would have given up, each a second apart
-				r.hear("could not take over from the engine that ended; trying again")
+				r.awaitLine("could not take over from the engine that ended; trying again")
 			}
 			select {
 			case err := <-answered:
@@ -159,16 +159,16 @@ func TestARelayThatCannotTakeOverForNowTriesAgain(t *testing.T) {
 
 // relayedRun starts a run whose engine is another process and has asked the model,
 // which answers whoever asks it again.
-func relayedRun(t *testing.T, dir string) (r *relayed, session string) {
+func relayedRun(t *testing.T, dir string) (r *relayedProgram, session string) {
 	t.Helper()
 	engine := start(t, dir, "serve")
 	engine.await("serves .*engine")
 	model := newProvider(t)
-	r = &relayed{engine: engine, program: command(t, dir, "run", "--model", "m", "hello")}
+	r = &relayedProgram{engine: engine, program: command(t, dir, "run", "--model", "m", "hello")}
 	r.Env = append(r.Env, "OPENAI_BASE_URL="+model.url)
 	r.listen()
 	r.begin()
-	session = strings.Fields(r.hear("^session "))[1]
+	session = strings.Fields(r.awaitLine("^session "))[1]
 	<-model.asked
 	model.answer.Store(true)
 	return r, session
@@ -179,7 +179,7 @@ func TestARunGoesOnWhenItsRelayHasRoomAgain(t *testing.T) {
 	r, session := relayedRun(t, dir)
 	setRoom(t, r.program, 4096)
 	r.engine.kill()
-	r.hear("waiting for an engine")
+	r.awaitLine("waiting for an engine")
 	setRoom(t, r.program, unix.RLIM_INFINITY)
 	if out, code := r.ends(); code != 0 || out != "I took my time\n" {
 		t.Errorf("exit code %d, stdout %q", code, out)
@@ -225,7 +225,7 @@ func TestARelayThatCanNeverTakeOverSaysSoAndEnds(t *testing.T) {
 					t.Errorf("the client was told %v", err)
 				}
 				<-r.client.Done()
-				r.hear("^abide: .*" + c.want)
+				r.awaitLine("^abide: .*" + c.want)
 				r.Wait()
 				if code := r.ProcessState.ExitCode(); code != 3 {
 					t.Errorf("exit code %d, want 3", code)
@@ -245,12 +245,12 @@ func TestAStoppedEngineIsNamed(t *testing.T) {
 			engine := start(t, dir, "serve")
 			engine.await("serves .*engine")
 			engine.stop()
-			r := &relayed{program: command(t, dir, args...)}
+			r := &relayedProgram{program: command(t, dir, args...)}
 			r.listen()
 			r.begin()
 			want := fmt.Sprintf("abide: process %d holds the data folder %s and is stopped: resume it with kill -CONT %[1]d\n",
 				engine.Process.Pid, filepath.Join(dir, "home"))
-			if line := r.hear("."); line != want {
+			if line := r.awaitLine("."); line != want {
 				t.Errorf("people are told %q, want %q", line, want)
 			}
 			must(t, engine.Process.Signal(syscall.SIGCONT))
@@ -272,7 +272,7 @@ func TestAnEngineThatIsStoppedDuringATurnIsNamed(t *testing.T) {
 	dir := t.TempDir()
 	r, _ := relayedRun(t, dir)
 	r.engine.stop()
-	r.hear(fmt.Sprintf("abide: process %d holds the data folder .* and is stopped", r.engine.Process.Pid))
+	r.awaitLine(fmt.Sprintf("abide: process %d holds the data folder .* and is stopped", r.engine.Process.Pid))
 	r.engine.kill()
 	if out, code := r.ends(); code != 0 || out != "I took my time\n" {
 		t.Errorf("exit code %d, stdout %q", code, out)
@@ -301,7 +301,7 @@ func TestAnEngineWhoseFolderIsGoneEnds(t *testing.T) {
 						t.Errorf("the client was told %v", err)
 					}
 				}
-				r.hear(`^abide: .* was deleted, moved.*: put it back`)
+				r.awaitLine(`^abide: .* was deleted, moved.*: put it back`)
 				r.ends()
 				if code := r.ProcessState.ExitCode(); code != 3 {
 					t.Errorf("exit code %d, want 3", code)
@@ -317,7 +317,7 @@ func TestATCPServerThatCannotWriteSaysSoAndFails(t *testing.T) {
 	if _, err := r.client.Create(t.Context(), api.OpenParams{}); err == nil || !strings.Contains(err.Error(), "the disk reports an error") {
 		t.Errorf("the client was told %v", err)
 	}
-	r.hear("^abide: .*the disk reports an error")
+	r.awaitLine("^abide: .*the disk reports an error")
 	if _, code := r.ends(); code != 1 {
 		t.Errorf("exit code %d, want 1", code)
 	}

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A terminal is a real one, with the test at the keyboard.
+// A terminal is a real pseudo-terminal on which the test types.
 type terminal struct {
 	t    *testing.T
 	keys *os.File // what is typed, and what is shown
@@ -45,7 +45,7 @@ func newTerminal(t *testing.T) *terminal {
 	return x
 }
 
-// watch takes what is shown until the program's side is closed everywhere.
+// watch reads the output until the program's side of the terminal is closed.
 func (x *terminal) watch() {
 	buf := make([]byte, 4096)
 	for {
@@ -61,8 +61,8 @@ func (x *terminal) watch() {
 	}
 }
 
-// await waits until the terminal shows something that matches, and forgets
-// what came before its end.
+// await waits until the output matches a pattern, and forgets the output up to the end
+// of the match.
 func (x *terminal) await(pattern string) string {
 	x.t.Helper()
 	re := regexp.MustCompile("(?s)" + pattern)
@@ -87,9 +87,9 @@ func (x *terminal) typed(text string) {
 	must(x.t, err)
 }
 
-// sit starts a program at the terminal. Its stdout goes there too, unless the
+// start starts a program at the terminal. Its stdout goes there too, unless the
 // test takes it.
-func (x *terminal) sit(dir, name string, args ...string) *program {
+func (x *terminal) start(dir, name string, args ...string) *program {
 	x.t.Helper()
 	p := command(x.t, dir, args...)
 	p.Path, p.Args[0] = lookPath(x.t, name), name
@@ -98,9 +98,9 @@ func (x *terminal) sit(dir, name string, args ...string) *program {
 	return p
 }
 
-// leaves closes the test's hold on the program's side, so that the end of the
+// awaitExit closes the test's hold on the program's side, so that the end of the
 // program is the end of what is shown.
-func (x *terminal) leaves(p *program) int {
+func (x *terminal) awaitExit(p *program) int {
 	x.t.Helper()
 	x.tty.Close()
 	p.Wait()
@@ -120,7 +120,7 @@ func TestAtATerminalPermissionIsAskedThere(t *testing.T) {
 	} {
 		t.Run(strings.TrimSpace(c.keys), func(t *testing.T) {
 			x, dir := newTerminal(t), t.TempDir()
-			p := x.sit(dir, "abide-tools", "run", prompt)
+			p := x.start(dir, "abide-tools", "run", prompt)
 			must(t, p.Start())
 			x.await(`\? may it run this command: note X.*instead:`)
 			if got := notes(t, dir); got != "" {
@@ -130,7 +130,7 @@ func TestAtATerminalPermissionIsAskedThere(t *testing.T) {
 			x.await(`\? may it run this command: note X.*instead:`)
 			x.typed(c.keys)
 			x.await(regexp.QuoteMeta(c.says))
-			if code := x.leaves(p); code != 0 || notes(t, dir) != c.notes {
+			if code := x.awaitExit(p); code != 0 || notes(t, dir) != c.notes {
 				t.Errorf("exit code %d, notes %q, want 0 and %q", code, notes(t, dir), c.notes)
 			}
 		})
@@ -139,33 +139,33 @@ func TestAtATerminalPermissionIsAskedThere(t *testing.T) {
 
 func TestAYesForTheSessionIsNotAskedAgain(t *testing.T) {
 	x, dir := newTerminal(t), t.TempDir()
-	p := x.sit(dir, "abide-tools", "run", "Call note with value 'X' and note with value 'Y', then reply with both results")
+	p := x.start(dir, "abide-tools", "run", "Call note with value 'X' and note with value 'Y', then reply with both results")
 	must(t, p.Start())
 	x.await(`note X.*instead:`)
 	x.typed("a\n")
 	x.await(`note Y.*instead:`) // it was asked before
 	x.typed("y\n")
 	x.await(`noted X\r\nnoted Y`)
-	x.leaves(p)
+	x.awaitExit(p)
 
 	x = newTerminal(t)
-	p = x.sit(dir, "abide-tools", "run", "--continue", "Use note with value 'Z', then reply with the result")
+	p = x.start(dir, "abide-tools", "run", "--continue", "Use note with value 'Z', then reply with the result")
 	must(t, p.Start())
 	if shown := x.await(`noted Z`); strings.Contains(shown, "instead:") {
 		t.Errorf("it was asked again: %s", shown)
 	}
-	x.leaves(p)
+	x.awaitExit(p)
 }
 
 func TestWhatWasTypedBeforeTheQuestionIsNotItsAnswer(t *testing.T) {
 	x, dir := newTerminal(t), t.TempDir()
 	x.typed("y\ny\n")
-	p := x.sit(dir, "abide-tools", "run", "Use note with value 'X', then reply with the result")
+	p := x.start(dir, "abide-tools", "run", "Use note with value 'X', then reply with the result")
 	must(t, p.Start())
 	x.await(`instead:`)
 	x.typed("n\n")
 	x.await(`without an answer`)
-	x.leaves(p)
+	x.awaitExit(p)
 	if got := notes(t, dir); got != "" {
 		t.Errorf("it was done: %q", got)
 	}
@@ -178,23 +178,23 @@ func TestQuestionsOfTheModelAreAnsweredByNumberOrText(t *testing.T) {
 	for keys, says := range map[string]string{"2\n": "User selected: blue", "red\n": "User selected: red", "3\n": "User responded: 3", "any\n": "User responded: any"} {
 		x, dir := newTerminal(t), t.TempDir()
 		must(t, os.WriteFile(filepath.Join(dir, "s.json"), []byte(scenario), 0o600))
-		p := x.sit(dir, "abide", "run", "--scenario", "s.json", "hello")
+		p := x.start(dir, "abide", "run", "--scenario", "s.json", "hello")
 		must(t, p.Start())
 		x.await(`\? Which one\?.*\r\n  1  red\r\n  2  blue\r\n.*number or answer:`)
 		x.typed(keys)
 		x.await(regexp.QuoteMeta(says))
-		x.leaves(p)
+		x.awaitExit(p)
 	}
 }
 
 func TestAQuestionIsLeftOpenIfThePersonLeaves(t *testing.T) {
 	x, dir := newTerminal(t), t.TempDir()
-	p := x.sit(dir, "abide", "run", "Ask me: Q?")
+	p := x.start(dir, "abide", "run", "Ask me: Q?")
 	must(t, p.Start())
 	x.await(`answer:`)
 	x.typed("\x04") // end of input
 	x.await(`there is no terminal to ask at`)
-	if code := x.leaves(p); code != 5 {
+	if code := x.awaitExit(p); code != 5 {
 		t.Errorf("exit code %d, want 5", code)
 	}
 	if got := output(t, dir, "questions"); !strings.Contains(got, "Q?") {
@@ -204,23 +204,23 @@ func TestAQuestionIsLeftOpenIfThePersonLeaves(t *testing.T) {
 
 func TestAQuestionThatIsAnsweredElsewhereIsNotAskedAnyMore(t *testing.T) {
 	x, dir := newTerminal(t), t.TempDir()
-	p := x.sit(dir, "abide", "run", "Ask me: Q?")
+	p := x.start(dir, "abide", "run", "Ask me: Q?")
 	must(t, p.Start())
 	id := regexp.MustCompile(`session ([0-9a-f-]+)`).FindStringSubmatch(x.await(`answer:`))[1]
 	if got := output(t, dir, "answer", id, "from elsewhere"); got != "User responded: from elsewhere\n" {
 		t.Errorf("the other one is told %q", got)
 	}
 	x.await(`User responded: from elsewhere`)
-	if code := x.leaves(p); code != 0 {
+	if code := x.awaitExit(p); code != 0 {
 		t.Errorf("exit code %d, want 0", code)
 	}
 }
 
 func TestOnATerminalTheAnswerAppearsOnce(t *testing.T) {
 	x, dir := newTerminal(t), t.TempDir()
-	p := x.sit(dir, "abide", "run", "--quiet", "Reply with exactly: one two three")
+	p := x.start(dir, "abide", "run", "--quiet", "Reply with exactly: one two three")
 	must(t, p.Start())
-	x.leaves(p)
+	x.awaitExit(p)
 	if shown := x.all(); shown != "one two three\r\n" {
 		t.Errorf("the terminal shows %q", shown)
 	}
@@ -240,9 +240,9 @@ func TestAnAnswerThatBreaksOffIsSetApartFromTheNextAttempt(t *testing.T) {
 	const scenario = `{"witness":"attempts.txt","rules":[{"reply":{"deltas":["one ","two ","three"],"error":{"kind":"stream","afterDeltas":2,"times":1}}}]}`
 	x, dir := newTerminal(t), t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "s.json"), []byte(scenario), 0o600))
-	p := x.sit(dir, "abide", "run", "--quiet", "--scenario", "s.json", "hello")
+	p := x.start(dir, "abide", "run", "--quiet", "--scenario", "s.json", "hello")
 	must(t, p.Start())
-	x.leaves(p)
+	x.awaitExit(p)
 	if shown := x.all(); !strings.HasSuffix(shown, "one two three\r\n") || strings.Count(shown, "three") != 1 {
 		t.Errorf("the terminal shows %q", shown)
 	}
@@ -250,9 +250,9 @@ func TestAnAnswerThatBreaksOffIsSetApartFromTheNextAttempt(t *testing.T) {
 
 func TestTextOfOthersCannotSpeakToTheTerminal(t *testing.T) {
 	x, dir := newTerminal(t), t.TempDir()
-	p := x.sit(dir, "abide", "run", "--quiet", "Reply with exactly: a\x1b[2Jb\x07c")
+	p := x.start(dir, "abide", "run", "--quiet", "Reply with exactly: a\x1b[2Jb\x07c")
 	must(t, p.Start())
-	x.leaves(p)
+	x.awaitExit(p)
 	if shown := x.all(); strings.ContainsAny(shown, "\x1b\x07") || !strings.Contains(shown, "b") {
 		t.Errorf("the terminal shows %q", shown)
 	}
@@ -266,10 +266,10 @@ func TestColoursAreForTerminalsThatWantThem(t *testing.T) {
 		want bool
 	}{{"NO_COLOR=", true}, {"NO_COLOR=1", false}, {"TERM=dumb", false}} {
 		x := newTerminal(t)
-		p := x.sit(dir, "abide", "sessions", "list")
+		p := x.start(dir, "abide", "sessions", "list")
 		p.Env = append(p.Env, c.env)
 		must(t, p.Start())
-		x.leaves(p)
+		x.awaitExit(p)
 		if shown := x.all(); strings.Contains(shown, "\x1b[") != c.want || !strings.Contains(shown, "MODIFIED") {
 			t.Errorf("with %s: %q", c.env, shown)
 		}
@@ -292,10 +292,10 @@ func TestTablesFitTheTerminal(t *testing.T) {
 	} {
 		x := newTerminal(t)
 		must(t, unix.IoctlSetWinsize(int(x.tty.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: c.size}))
-		p := x.sit(dir, "abide", "sessions", "list")
+		p := x.start(dir, "abide", "sessions", "list")
 		p.Env = append(p.Env, c.env, "NO_COLOR=1")
 		must(t, p.Start())
-		x.leaves(p)
+		x.awaitExit(p)
 		lines := strings.Split(strings.TrimSuffix(x.all(), "\r\n"), "\r\n")
 		if len(lines) != 2 {
 			t.Fatalf("%s: %q", name, lines)

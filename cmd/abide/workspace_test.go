@@ -130,8 +130,8 @@ func TestAWorkspaceOverTLS(t *testing.T) {
 	p.ends()
 }
 
-// certificate writes a certificate of this machine and its key, and returns who
-// believes it.
+// certificate writes a certificate of this machine and its key, and returns a pool that
+// trusts it.
 func certificate(t *testing.T, dir string) *x509.CertPool {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

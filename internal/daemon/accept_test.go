@@ -15,14 +15,14 @@ import (
 	"github.com/abide-run/abide/internal/jsonrpc"
 )
 
-// A troubled listener fails a few times. Then it goes on as the one that it is
+// A failingListener listener fails a few times. Then it goes on as the one that it is
 // made of, or has one client if there is none.
-type troubled struct {
+type failingListener struct {
 	net.Listener
 	errs []error
 }
 
-func (l *troubled) Accept() (net.Conn, error) {
+func (l *failingListener) Accept() (net.Conn, error) {
 	if len(l.errs) > 0 {
 		err := l.errs[0]
 		l.errs = l.errs[1:]
@@ -35,7 +35,7 @@ func (l *troubled) Accept() (net.Conn, error) {
 	return here, there.Close()
 }
 
-func (l *troubled) Addr() net.Addr { return &net.TCPAddr{} }
+func (l *failingListener) Addr() net.Addr { return &net.TCPAddr{} }
 
 // failing is an error as a listener has it.
 func failing(e error) error {
@@ -62,7 +62,7 @@ func TestAcceptingOutlivesWhatPasses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				begun := time.Now()
-				conn, err := accept(t.Context(), &troubled{errs: test.errs}, slog.New(slog.DiscardHandler))
+				conn, err := accept(t.Context(), &failingListener{errs: test.errs}, slog.New(slog.DiscardHandler))
 				if !errors.Is(err, test.want) || (conn == nil) != (test.want != nil) {
 					t.Fatalf("accept gave %v, %v; want the error %v", conn, err, test.want)
 				}
@@ -81,7 +81,7 @@ func TestAcceptingEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := accept(ctx, &troubled{errs: []error{failing(syscall.EMFILE)}}, slog.New(slog.DiscardHandler)); !errors.Is(err, context.Canceled) {
+		if _, err := accept(ctx, &failingListener{errs: []error{failing(syscall.EMFILE)}}, slog.New(slog.DiscardHandler)); !errors.Is(err, context.Canceled) {
 			t.Errorf("err = %v", err)
 		}
 	})
@@ -100,7 +100,7 @@ func TestAServerGoesOnAfterItHadTooManyOpenFiles(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	served := make(chan error, 1)
 	go func() {
-		served <- n.ServeTCP(ctx, &troubled{l, []error{failing(syscall.EMFILE), failing(syscall.EMFILE)}}, "")
+		served <- n.ServeTCP(ctx, &failingListener{l, []error{failing(syscall.EMFILE), failing(syscall.EMFILE)}}, "")
 	}()
 	conn, err := net.Dial("tcp", l.Addr().String())
 	if err != nil {

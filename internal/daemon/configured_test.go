@@ -47,13 +47,13 @@ func TestWhatIsWrittenDownGoesBeforeWhatTheNameTells(t *testing.T) {
 	}
 }
 
-// A witness remembers what it was asked.
-type witness struct {
+// A requestRecorder is a model that records the last request.
+type requestRecorder struct {
 	asked    *model.Request
 	streamed bool
 }
 
-func (w *witness) Ask(_ context.Context, req *model.Request, on func(model.Delta)) (*model.Reply, error) {
+func (w *requestRecorder) Ask(_ context.Context, req *model.Request, on func(model.Delta)) (*model.Reply, error) {
 	w.asked, w.streamed = req, on != nil
 	return &model.Reply{Usage: model.Usage{Input: 1_000_000, Output: 500_000, CacheRead: 2_000_000}}, nil
 }
@@ -81,7 +81,7 @@ func TestRequestsAreMadeAsWrittenDown(t *testing.T) {
 			cost: ptr(1 + 2 + 1.0)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := &witness{}
+			w := &requestRecorder{}
 			before := test.request
 			reply, err := configure(w, test.provider, test.model).Ask(t.Context(), &test.request, nil)
 			if err != nil || w.asked.MaxOutput != test.maxOutput || w.asked.ReasoningEffort != test.effort || w.streamed != test.streamed {

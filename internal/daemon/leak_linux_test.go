@@ -74,7 +74,7 @@ type standing struct {
 	names      map[string]int // of files in the data folder
 }
 
-func look(t *testing.T, s *stage) standing {
+func look(t *testing.T, s *testDaemon) standing {
 	t.Helper()
 	return standing{runtime.NumGoroutine(), descriptors(t), names(t, s.config.Dir)}
 }
@@ -131,8 +131,8 @@ func TestManyCommandsLeaveNothingBehind(t *testing.T) {
 	t.Setenv("TMPDIR", temporary)
 	idle, others := descriptors(t), children(t) // of tests that have closed a daemon before its commands ended
 	t.Run("while it runs", func(t *testing.T) {
-		s := newStage(t)
-		a := s.actor("s", manyCommands()...).enter()
+		s := newTestDaemon(t)
+		a := s.newSession("s", manyCommands()...).create()
 		a.ask("First") // whatever is made once is made now
 		before := look(t, s)
 		for turn := range turns {

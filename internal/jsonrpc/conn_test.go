@@ -122,7 +122,7 @@ func talk(t *testing.T, opt Options, stream string) (bodies []string, cause erro
 		near.Close()
 	})
 	replies := &recorder{}
-	cause = New(joint{Reader: far, Writer: replies, Closer: far}, opt).Run(t.Context())
+	cause = New(connectedPair{Reader: far, Writer: replies, Closer: far}, opt).Run(t.Context())
 	peer.Wait()
 	for _, b := range frames(NewReader(&replies.Buffer, 0)) {
 		bodies = append(bodies, string(b))
@@ -130,7 +130,7 @@ func talk(t *testing.T, opt Options, stream string) (bodies []string, cause erro
 	return bodies, cause
 }
 
-type joint struct {
+type connectedPair struct {
 	io.Reader
 	io.Writer
 	io.Closer

@@ -11,9 +11,9 @@ import (
 const question = `{"id":7,"method":"userInput.request","params":{"sessionId":"a","requestId":"q1","question":"?"}}`
 
 // asks makes the engines of the given generations ask right after connect.
-func asks(body string, generations ...int) func(int, *engine) {
-	return func(generation int, e *engine) {
-		e.handler = func(e *engine, m jsonrpc.Message) bool {
+func asks(body string, generations ...int) func(int, *fakeEngine) {
+	return func(generation int, e *fakeEngine) {
+		e.handler = func(e *fakeEngine, m jsonrpc.Message) bool {
 			for _, g := range generations {
 				if m.Method == "connect" && g == generation {
 					e.send(body)
@@ -32,9 +32,9 @@ func TestTheClientAnswersTheEngine(t *testing.T) {
 	for _, body := range []string{question, `{"id":"h","method":"hooks.invoke","params":{"sessionId":"a", "x":1}}`} {
 		sent, _ := jsonrpc.Parse([]byte(body))
 		got := make(chan jsonrpc.Message, 2)
-		w := newWorld(t, func(_ int, e *engine) {
+		w := newSharedState(t, func(_ int, e *fakeEngine) {
 			asks(body, 0)(0, e)
-			e.answers = func(_ *engine, m jsonrpc.Message) { got <- m }
+			e.answers = func(_ *fakeEngine, m jsonrpc.Message) { got <- m }
 		})
 		c, _ := connect(t, Options{Dial: w.dial})
 		asked := c.ask(0)
@@ -62,7 +62,7 @@ func TestAUsersAnswerReachesTheNextEngine(t *testing.T) {
 	const want = `"method":"session.ui.handlePendingUserInput","params":{"sessionId":"a","requestId":"q1","response":{"answer":"yes","wasFreeform":true}}}`
 	const given = `{"answer":"yes","wasFreeform":true}`
 	t.Run("given after the change", func(t *testing.T) {
-		w := newWorld(t, asks(question, 0))
+		w := newSharedState(t, asks(question, 0))
 		c, _ := connect(t, Options{Dial: w.dial})
 		asked := c.ask(0)
 		w.engine(0).die()
@@ -78,9 +78,9 @@ func TestAUsersAnswerReachesTheNextEngine(t *testing.T) {
 		}
 	})
 	t.Run("given to a dying engine", func(t *testing.T) {
-		w := newWorld(t, func(generation int, e *engine) {
+		w := newSharedState(t, func(generation int, e *fakeEngine) {
 			asks(question, 0)(generation, e)
-			e.answers = func(e *engine, _ jsonrpc.Message) { e.die() }
+			e.answers = func(e *fakeEngine, _ jsonrpc.Message) { e.die() }
 		})
 		c, _ := connect(t, Options{Dial: w.dial})
 		reply(c, c.ask(0), given)
@@ -91,7 +91,7 @@ func TestAUsersAnswerReachesTheNextEngine(t *testing.T) {
 		}
 	})
 	t.Run("which dies, too", func(t *testing.T) {
-		w := newWorld(t, func(generation int, e *engine) {
+		w := newSharedState(t, func(generation int, e *fakeEngine) {
 			asks(question, 0)(generation, e)
 			e.fatal = func(method string, p phase) bool {
 				return generation == 1 && method == "session.ui.handlePendingUserInput" && p == received
@@ -113,14 +113,14 @@ func TestAUsersAnswerReachesTheNextEngine(t *testing.T) {
 func TestTheUserIsNotAskedTwice(t *testing.T) {
 	again := strings.Replace(question, `"id":7`, `"id":"other"`, 1)
 	answers := make(chan string, 4)
-	plan := func(generation int, e *engine) {
+	plan := func(generation int, e *fakeEngine) {
 		asks([]string{question, again}[min(generation, 1)], 0, 1)(generation, e)
-		e.answers = func(e *engine, m jsonrpc.Message) {
+		e.answers = func(e *fakeEngine, m jsonrpc.Message) {
 			answers <- fmt.Sprintf("%d %s %s", e.generation, m.ID, m.Result)
 		}
 	}
 	t.Run("while they think", func(t *testing.T) {
-		w := newWorld(t, plan)
+		w := newSharedState(t, plan)
 		c, _ := connect(t, Options{Dial: w.dial})
 		asked := c.ask(0)
 		w.engine(0).die()
@@ -134,7 +134,7 @@ func TestTheUserIsNotAskedTwice(t *testing.T) {
 		}
 	})
 	t.Run("when they have answered", func(t *testing.T) {
-		w := newWorld(t, plan)
+		w := newSharedState(t, plan)
 		c, _ := connect(t, Options{Dial: w.dial})
 		reply(c, c.ask(0), `{"answer":"yes"}`)
 		<-answers
@@ -152,9 +152,9 @@ func TestTheUserIsNotAskedTwice(t *testing.T) {
 func TestOtherAnswersDieWithTheirEngine(t *testing.T) {
 	const hook = `{"id":1,"method":"hooks.invoke","params":{"sessionId":"a"}}`
 	got := make(chan string, 4)
-	w := newWorld(t, func(generation int, e *engine) {
+	w := newSharedState(t, func(generation int, e *fakeEngine) {
 		asks(hook, 0, 1)(generation, e) // both use the same id
-		e.answers = func(e *engine, m jsonrpc.Message) { got <- fmt.Sprintf("%d %s", e.generation, m.Result) }
+		e.answers = func(e *fakeEngine, m jsonrpc.Message) { got <- fmt.Sprintf("%d %s", e.generation, m.Result) }
 	})
 	c, _ := connect(t, Options{Dial: w.dial})
 	first := c.ask(0)
@@ -176,12 +176,12 @@ func TestOtherAnswersDieWithTheirEngine(t *testing.T) {
 
 // A session may need the client's answer before it can be attached.
 func TestAnswersPassBeforeSessionsAreAttached(t *testing.T) {
-	w := newWorld(t, func(generation int, e *engine) {
-		e.handler = func(e *engine, m jsonrpc.Message) bool {
+	w := newSharedState(t, func(generation int, e *fakeEngine) {
+		e.handler = func(e *fakeEngine, m jsonrpc.Message) bool {
 			if m.Method != "abide.attach" {
 				return false
 			}
-			e.answers = func(e *engine, _ jsonrpc.Message) { e.answer(m, `{}`) }
+			e.answers = func(e *fakeEngine, _ jsonrpc.Message) { e.answer(m, `{}`) }
 			e.send(`{"id":1,"method":"sessionFs.readFile","params":{}}`)
 			return true
 		}
@@ -195,8 +195,8 @@ func TestAnswersPassBeforeSessionsAreAttached(t *testing.T) {
 
 func TestCancellationsPass(t *testing.T) {
 	t.Run("of the client", func(t *testing.T) {
-		w := newWorld(t, func(generation int, e *engine) {
-			e.handler = func(e *engine, m jsonrpc.Message) bool { return m.Method == "wait" }
+		w := newSharedState(t, func(generation int, e *fakeEngine) {
+			e.handler = func(e *fakeEngine, m jsonrpc.Message) bool { return m.Method == "wait" }
 		})
 		c, _ := connect(t, Options{Dial: w.dial})
 		c.send(`{"id":"w","method":"wait"}`)
@@ -213,7 +213,7 @@ func TestCancellationsPass(t *testing.T) {
 		}
 	})
 	t.Run("of the engine", func(t *testing.T) {
-		w := newWorld(t, asks(question, 0))
+		w := newSharedState(t, asks(question, 0))
 		c, _ := connect(t, Options{Dial: w.dial})
 		asked := c.ask(0)
 		w.engine(0).send(`{"method":"$/cancelRequest","params":{"id":99}}`)

@@ -10,7 +10,7 @@ import (
 )
 
 func TestSessionsAreAttachedBeforeAnythingElse(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newSharedState(t, nil)
 	c, _ := connect(t, Options{Dial: w.dial})
 	c.call(`1`, "session.create", `{"sessionId":"a", "tools":[ ]}`)
 	c.call(`2`, "session.create", `{"sessionId":"b"}`)
@@ -43,8 +43,8 @@ func TestSessionsAreAttachedBeforeAnythingElse(t *testing.T) {
 
 func TestASessionThatCannotBeAttachedIsLogged(t *testing.T) {
 	var log strings.Builder
-	w := newWorld(t, func(generation int, e *engine) {
-		e.handler = func(e *engine, m jsonrpc.Message) bool {
+	w := newSharedState(t, func(generation int, e *fakeEngine) {
+		e.handler = func(e *fakeEngine, m jsonrpc.Message) bool {
 			if m.Method == "abide.attach" {
 				e.refuse(m, -32603, "Session not found: a")
 			}
@@ -80,8 +80,8 @@ func TestOnlyWhatTheClientLooksAtIsAttached(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, func(_ int, e *engine) {
-				e.handler = func(e *engine, m jsonrpc.Message) bool {
+			w := newSharedState(t, func(_ int, e *fakeEngine) {
+				e.handler = func(e *fakeEngine, m jsonrpc.Message) bool {
 					if string(m.ID) != "2" {
 						return false
 					}
@@ -106,7 +106,7 @@ func TestOnlyWhatTheClientLooksAtIsAttached(t *testing.T) {
 }
 
 func TestADeletedSessionIsForgotten(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newSharedState(t, nil)
 	c, _ := connect(t, Options{Dial: w.dial})
 	c.call(`1`, "session.create", `{"sessionId":"a"}`)
 	c.check(w, "a")
@@ -124,8 +124,8 @@ func TestADeletedSessionIsForgotten(t *testing.T) {
 // request, does not make the client see them twice; one that replays them
 // because the client asks does.
 func TestEventsAreRepeatedOnlyOnRequest(t *testing.T) {
-	replay := func(_ int, e *engine) {
-		e.handler = func(e *engine, m jsonrpc.Message) bool {
+	replay := func(_ int, e *fakeEngine) {
+		e.handler = func(e *fakeEngine, m jsonrpc.Message) bool {
 			if m.Method == "abide.attach" || attaches(m.Method) {
 				e.world.mu.Lock()
 				e.attach(textMember(m.Params, "sessionId"), nil)
@@ -137,7 +137,7 @@ func TestEventsAreRepeatedOnlyOnRequest(t *testing.T) {
 			return false
 		}
 	}
-	w := newWorld(t, replay)
+	w := newSharedState(t, replay)
 	w.logs["a"] = []string{"one", "two"}
 	c, _ := connect(t, Options{Dial: w.dial})
 	c.call(`1`, "session.resume", `{"sessionId":"a"}`)
@@ -150,8 +150,8 @@ func TestEventsAreRepeatedOnlyOnRequest(t *testing.T) {
 }
 
 func TestARepeatedAttachingRequestSaysWhatWasSeen(t *testing.T) {
-	w := newWorld(t, func(generation int, e *engine) {
-		e.handler = func(e *engine, m jsonrpc.Message) bool {
+	w := newSharedState(t, func(generation int, e *fakeEngine) {
+		e.handler = func(e *fakeEngine, m jsonrpc.Message) bool {
 			if generation > 0 || m.Method != "session.resume" {
 				return false
 			}

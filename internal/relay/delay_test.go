@@ -17,7 +17,7 @@ var errNoRoom = errors.New("the disk is full: free some space")
 
 // scarce dials as a world does, but without room there is no engine for now. It
 // says on a channel that it found that out.
-func scarce(w *world, room *atomic.Bool, found chan<- struct{}) func(context.Context) (net.Conn, error) {
+func scarce(w *sharedState, room *atomic.Bool, found chan<- struct{}) func(context.Context) (net.Conn, error) {
 	return func(ctx context.Context) (net.Conn, error) {
 		if room.Load() {
 			return w.dial(ctx)
@@ -32,7 +32,7 @@ func scarce(w *world, room *atomic.Bool, found chan<- struct{}) func(context.Con
 }
 
 func TestWithoutAnEngineForLongOnlyWhatNoneHasSeenIsRefused(t *testing.T) {
-	w := newWorld(t, func(generation int, e *engine) {
+	w := newSharedState(t, func(generation int, e *fakeEngine) {
 		if generation == 0 {
 			e.fatal = func(method string, p phase) bool { return method == "work" && p == stored }
 		}
@@ -87,7 +87,7 @@ func TestWhoWasNotLetInIsToldNothing(t *testing.T) {
 }
 
 func TestAnAnswerThatWillNeverComeIsOneOfDoubt(t *testing.T) {
-	w := newWorld(t, func(_ int, e *engine) {
+	w := newSharedState(t, func(_ int, e *fakeEngine) {
 		e.fatal = func(method string, p phase) bool { return method == "work" && p == stored }
 	})
 	var dials atomic.Int32

@@ -18,28 +18,28 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A world is what outlives engines: the stored events of each session, and the
+// A sharedState is what outlives engines: the stored events of each session, and the
 // requests that were carried out.
-type world struct {
+type sharedState struct {
 	t    *testing.T
 	dir  string
-	plan func(generation int, e *engine) // called before an engine starts
+	plan func(generation int, e *fakeEngine) // called before an engine starts
 
 	mu       sync.Mutex
 	logs     map[string][]string        // events by session
 	done     map[string]json.RawMessage // results by key
 	keys     map[string]int             // how often each key came
-	engines  []*engine
-	current  chan *engine // holds the living one
+	engines  []*fakeEngine
+	current  chan *fakeEngine // holds the living one
 	finished bool
 	running  sync.WaitGroup
 }
 
-func newWorld(t *testing.T, plan func(generation int, e *engine)) *world {
-	w := &world{
+func newSharedState(t *testing.T, plan func(generation int, e *fakeEngine)) *sharedState {
+	w := &sharedState{
 		t: t, dir: t.TempDir(), plan: plan,
 		logs: make(map[string][]string), done: make(map[string]json.RawMessage), keys: make(map[string]int),
-		current: make(chan *engine, 1),
+		current: make(chan *fakeEngine, 1),
 	}
 	t.Cleanup(func() {
 		w.mu.Lock()
@@ -56,7 +56,7 @@ func newWorld(t *testing.T, plan func(generation int, e *engine)) *world {
 }
 
 // start brings up the next engine, on a socket of its own.
-func (w *world) start() {
+func (w *sharedState) start() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.finished {
@@ -68,7 +68,7 @@ func (w *world) start() {
 		w.t.Error(err)
 		return
 	}
-	e := &engine{world: w, generation: generation, ln: ln, attached: make(map[string]int), heard: make(chan string, 1000)}
+	e := &fakeEngine{world: w, generation: generation, ln: ln, attached: make(map[string]int), heard: make(chan string, 1000)}
 	e.die = sync.OnceFunc(e.stop)
 	if w.plan != nil {
 		w.plan(generation, e)
@@ -79,14 +79,14 @@ func (w *world) start() {
 }
 
 // engine returns the engine of a generation, which must exist.
-func (w *world) engine(generation int) *engine {
+func (w *sharedState) engine(generation int) *fakeEngine {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.engines[generation]
 }
 
 // dial connects to the living engine, or waits for one.
-func (w *world) dial(ctx context.Context) (net.Conn, error) {
+func (w *sharedState) dial(ctx context.Context) (net.Conn, error) {
 	for {
 		select {
 		case e := <-w.current:
@@ -114,18 +114,18 @@ const (
 	finished phase = "finished" // all sent
 )
 
-// An engine is a fake one with a single connection at a time. It handles one
+// An fakeEngine is a fake one with a single connection at a time. It handles one
 // message after the other, so that a test knows where it dies.
-type engine struct {
-	world      *world
+type fakeEngine struct {
+	world      *sharedState
 	generation int
 	ln         net.Listener
 	die        func() // ends it like a kill
 	heard      chan string
 
-	fatal   func(method string, at phase) bool                // dies there; nil never
-	handler func(e *engine, m jsonrpc.Message) (handled bool) // goes first
-	answers func(e *engine, m jsonrpc.Message)                // gets the client's answers
+	fatal   func(method string, at phase) bool                    // dies there; nil never
+	handler func(e *fakeEngine, m jsonrpc.Message) (handled bool) // goes first
+	answers func(e *fakeEngine, m jsonrpc.Message)                // gets the client's answers
 
 	mu       sync.Mutex
 	dead     bool
@@ -135,7 +135,7 @@ type engine struct {
 	bodies   []string
 }
 
-func (e *engine) stop() {
+func (e *fakeEngine) stop() {
 	e.mu.Lock()
 	e.dead = true
 	e.ln.Close()
@@ -147,7 +147,7 @@ func (e *engine) stop() {
 	e.world.start()
 }
 
-func (e *engine) run() {
+func (e *fakeEngine) run() {
 	for {
 		conn, err := e.ln.Accept()
 		if err != nil {
@@ -163,7 +163,7 @@ func (e *engine) run() {
 	}
 }
 
-func (e *engine) serve(conn net.Conn) {
+func (e *fakeEngine) serve(conn net.Conn) {
 	defer conn.Close()
 	in := jsonrpc.NewReader(conn, 0)
 	for {
@@ -185,7 +185,7 @@ func (e *engine) serve(conn net.Conn) {
 var errDead = errors.New("dead")
 
 // at dies if the test wants that.
-func (e *engine) at(m jsonrpc.Message, p phase) error {
+func (e *fakeEngine) at(m jsonrpc.Message, p phase) error {
 	if e.fatal != nil && e.fatal(m.Method, p) {
 		e.die()
 		return errDead
@@ -193,7 +193,7 @@ func (e *engine) at(m jsonrpc.Message, p phase) error {
 	return nil
 }
 
-func (e *engine) handle(m jsonrpc.Message, body string) error {
+func (e *fakeEngine) handle(m jsonrpc.Message, body string) error {
 	e.mu.Lock()
 	e.methods = append(e.methods, m.Method)
 	e.bodies = append(e.bodies, body)
@@ -211,7 +211,7 @@ func (e *engine) handle(m jsonrpc.Message, body string) error {
 	if err := e.at(m, received); err != nil {
 		return err
 	}
-	result := e.carryOut(m)
+	result := e.execute(m)
 	if err := e.at(m, stored); err != nil {
 		return err
 	}
@@ -228,8 +228,8 @@ func (e *engine) handle(m jsonrpc.Message, body string) error {
 	return e.at(m, finished)
 }
 
-// carryOut does what a request asks for, once for each key.
-func (e *engine) carryOut(m jsonrpc.Message) json.RawMessage {
+// execute does what a request asks for, once for each key.
+func (e *fakeEngine) execute(m jsonrpc.Message) json.RawMessage {
 	w := e.world
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -264,7 +264,7 @@ func (e *engine) carryOut(m jsonrpc.Message) json.RawMessage {
 }
 
 // attach begins to send events after a position; after none if that is nil.
-func (e *engine) attach(id string, position json.RawMessage) {
+func (e *fakeEngine) attach(id string, position json.RawMessage) {
 	after, _ := strconv.Atoi(string(position))
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -272,7 +272,7 @@ func (e *engine) attach(id string, position json.RawMessage) {
 }
 
 // stream sends the stored events that attached clients have not been sent.
-func (e *engine) stream() {
+func (e *fakeEngine) stream() {
 	e.world.mu.Lock()
 	defer e.world.mu.Unlock()
 	e.mu.Lock()
@@ -287,28 +287,28 @@ func (e *engine) stream() {
 	}
 }
 
-func (e *engine) answer(m jsonrpc.Message, result string) {
+func (e *fakeEngine) answer(m jsonrpc.Message, result string) {
 	e.send(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":` + result + `}`)
 }
 
-func (e *engine) refuse(m jsonrpc.Message, code int, message string) {
+func (e *fakeEngine) refuse(m jsonrpc.Message, code int, message string) {
 	e.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%q}}`, m.ID, code, message))
 }
 
-func (e *engine) send(body string) {
+func (e *fakeEngine) send(body string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.sendLocked(body)
 }
 
-func (e *engine) sendLocked(body string) {
+func (e *fakeEngine) sendLocked(body string) {
 	if e.conn != nil {
 		e.conn.Write(jsonrpc.AppendFrame(nil, []byte(body)))
 	}
 }
 
 // wait returns when the engine has got a message with that method.
-func (e *engine) wait(method string) {
+func (e *fakeEngine) wait(method string) {
 	for e.world.t.Context().Err() == nil {
 		select {
 		case got := <-e.heard:
@@ -321,7 +321,7 @@ func (e *engine) wait(method string) {
 }
 
 // got returns the bodies of a method that the engine was sent.
-func (e *engine) got(method string) (all []string) {
+func (e *fakeEngine) got(method string) (all []string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for i, m := range e.methods {
@@ -402,11 +402,11 @@ func (c *client) read() {
 			c.t.Errorf("the relay sent %s: %v", body, fault)
 			return
 		}
-		c.take(m)
+		c.receive(m)
 	}
 }
 
-func (c *client) take(m jsonrpc.Message) {
+func (c *client) receive(m jsonrpc.Message) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	defer c.changed.Broadcast()
@@ -476,7 +476,7 @@ func (c *client) ask(n int) (m jsonrpc.Message) {
 }
 
 // check compares what the client has seen with what the world has stored.
-func (c *client) check(w *world, sessions ...string) {
+func (c *client) check(w *sharedState, sessions ...string) {
 	c.t.Helper()
 	for _, id := range sessions {
 		w.mu.Lock()

@@ -18,9 +18,9 @@ import (
 )
 
 func TestAClientThatLeavesGetsItsLastAnswers(t *testing.T) {
-	w := newWorld(t, func(_ int, e *engine) {
+	w := newSharedState(t, func(_ int, e *fakeEngine) {
 		var waiting jsonrpc.Message
-		e.handler = func(e *engine, m jsonrpc.Message) bool {
+		e.handler = func(e *fakeEngine, m jsonrpc.Message) bool {
 			switch m.Method {
 			case "wait":
 				waiting = m
@@ -132,8 +132,8 @@ func TestWithoutAnyEngineTheClientIsTold(t *testing.T) {
 
 func TestAnEngineMayRefuseTheRelay(t *testing.T) {
 	t.Run("for good", func(t *testing.T) {
-		w := newWorld(t, func(_ int, e *engine) {
-			e.handler = func(e *engine, m jsonrpc.Message) bool { e.refuse(m, -32603, "too old"); return true }
+		w := newSharedState(t, func(_ int, e *fakeEngine) {
+			e.handler = func(e *fakeEngine, m jsonrpc.Message) bool { e.refuse(m, -32603, "too old"); return true }
 		})
 		_, ended := connect(t, Options{Dial: w.dial})
 		if err := <-ended; err == nil || err.Error() != "the engine refuses this connection: too old" {
@@ -141,8 +141,8 @@ func TestAnEngineMayRefuseTheRelay(t *testing.T) {
 		}
 	})
 	t.Run("because it is leaving", func(t *testing.T) {
-		w := newWorld(t, func(generation int, e *engine) {
-			e.handler = func(e *engine, m jsonrpc.Message) bool {
+		w := newSharedState(t, func(generation int, e *fakeEngine) {
+			e.handler = func(e *fakeEngine, m jsonrpc.Message) bool {
 				if generation == 0 {
 					e.refuse(m, codeShuttingDown, "SERVER_SHUTTING_DOWN")
 					e.die()
@@ -201,8 +201,8 @@ func FuzzOpenObject(f *testing.F) {
 }
 
 func TestTheNextEngineIsToldAboutTheConnection(t *testing.T) {
-	w := newWorld(t, func(generation int, e *engine) {
-		e.handler = func(e *engine, m jsonrpc.Message) bool {
+	w := newSharedState(t, func(generation int, e *fakeEngine) {
+		e.handler = func(e *fakeEngine, m jsonrpc.Message) bool {
 			if m.Method == addInterest {
 				e.answer(m, `{"handle":`+string(member(m.Params, "abideKey"))+`}`)
 			}

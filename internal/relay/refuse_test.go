@@ -14,7 +14,7 @@ import (
 )
 
 func TestARequestThatKillsEnginesIsGivenUp(t *testing.T) {
-	w := newWorld(t, func(_ int, e *engine) {
+	w := newSharedState(t, func(_ int, e *fakeEngine) {
 		e.fatal = func(method string, p phase) bool { return method == "poison" && p == received }
 	})
 	c, _ := connect(t, Options{Dial: w.dial})
@@ -28,8 +28,8 @@ func TestARequestThatKillsEnginesIsGivenUp(t *testing.T) {
 }
 
 func TestBadMessagesAreRefused(t *testing.T) {
-	w := newWorld(t, func(_ int, e *engine) {
-		e.handler = func(e *engine, m jsonrpc.Message) bool { return m.Method == "wait" }
+	w := newSharedState(t, func(_ int, e *fakeEngine) {
+		e.handler = func(e *fakeEngine, m jsonrpc.Message) bool { return m.Method == "wait" }
 	})
 	tests := map[string]struct {
 		send, id, want string
@@ -55,7 +55,7 @@ func TestBadMessagesAreRefused(t *testing.T) {
 }
 
 func TestAMalformedFrameEndsTheConnectionWithAReason(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newSharedState(t, nil)
 	c, ended := connect(t, Options{Dial: w.dial})
 	io.WriteString(c.conn, "hello\r\n\r\n")
 	if fault := c.answer("null").Failure(); !strings.Contains(fault.Message, `"hello" is not a header`) {
@@ -67,7 +67,7 @@ func TestAMalformedFrameEndsTheConnectionWithAReason(t *testing.T) {
 }
 
 func TestTheDoorDecidesWhoEnters(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newSharedState(t, nil)
 	c, _ := connect(t, Options{Dial: w.dial, Admit: func(m jsonrpc.Message) *jsonrpc.Error {
 		switch {
 		case m.Method != "connect":

@@ -9,8 +9,8 @@ import (
 
 // once dies at the given moment of a method, in its n-th occurrence over all
 // engines, and never again.
-func once(method string, at phase, n int) func(int, *engine) {
-	return func(_ int, e *engine) {
+func once(method string, at phase, n int) func(int, *fakeEngine) {
+	return func(_ int, e *fakeEngine) {
 		e.fatal = func(m string, p phase) bool {
 			if m != method || p != at {
 				return false
@@ -26,7 +26,7 @@ func TestAnEngineMayDieAtAnyMoment(t *testing.T) {
 		for _, at := range []phase{received, stored, answered, finished} {
 			for n := 1; n <= 2; n++ {
 				t.Run(fmt.Sprintf("%s/%s/%d", method, at, n), func(t *testing.T) {
-					w := newWorld(t, once(method, at, n))
+					w := newSharedState(t, once(method, at, n))
 					c, ended := connect(t, Options{Dial: w.dial})
 					c.call(`"c"`, "connect", `{}`)
 					c.call(`1`, "session.create", `{"sessionId":"a"}`)
@@ -59,7 +59,7 @@ func TestAnEngineMayDieAtAnyMoment(t *testing.T) {
 func TestEnginesMayDieInARow(t *testing.T) {
 	for after := 1; after <= 24; after++ {
 		t.Run(fmt.Sprint(after), func(t *testing.T) {
-			w := newWorld(t, func(generation int, e *engine) {
+			w := newSharedState(t, func(generation int, e *fakeEngine) {
 				n := 0
 				e.fatal = func(_ string, p phase) bool {
 					n++
@@ -86,7 +86,7 @@ func TestEnginesMayDieInARow(t *testing.T) {
 }
 
 func TestTheFirstMessageIntroducesTheClient(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newSharedState(t, nil)
 	c, _ := connect(t, Options{Dial: w.dial, Defaults: json.RawMessage(`{"model":"m"}`)})
 	c.call(`1`, "ping", `{}`)
 	w.engine(0).die()
@@ -118,7 +118,7 @@ func TestTheFirstMessageIntroducesTheClient(t *testing.T) {
 }
 
 func TestEveryRequestHasAKeyOfItsOwn(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newSharedState(t, nil)
 	c, _ := connect(t, Options{Dial: w.dial})
 	for range 3 { // a client may use an id again
 		c.call(`1`, "session.send", `{"sessionId":"a","prompt":"p"}`)
@@ -146,7 +146,7 @@ func TestEveryRequestHasAKeyOfItsOwn(t *testing.T) {
 }
 
 func TestARequestThatIsSentAgainHasTheSameKey(t *testing.T) {
-	w := newWorld(t, once("session.send", received, 1))
+	w := newSharedState(t, once("session.send", received, 1))
 	c, _ := connect(t, Options{Dial: w.dial})
 	c.call(`"x"`, "session.send", `{"sessionId":"a","prompt":"p"}`)
 	first, second := w.engine(0).got("session.send"), w.engine(1).got("session.send")

@@ -35,18 +35,18 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// A site serves the API over real processes.
-type site struct {
+// A testServer serves the API over real processes.
+type testServer struct {
 	t         *testing.T
 	url, dir  string
 	processes workspace.Processes
 	client    *http.Client
 }
 
-func open(t *testing.T) *site {
+func open(t *testing.T) *testServer {
 	t.Helper()
 	m := workspacetest.Manager(t, t.TempDir())
-	s := &site{t: t, dir: t.TempDir()}
+	s := &testServer{t: t, dir: t.TempDir()}
 	s.processes = local.New(s.dir, m).Processes
 	server := httptest.NewServer(httpapi.New(s.processes, httpapi.Options{Env: []string{"PATH=/usr/bin:/bin", "A=base", "B=base"}}))
 	s.url, s.client = server.URL+httpapi.Prefix, server.Client()
@@ -64,7 +64,7 @@ func open(t *testing.T) *site {
 }
 
 // request makes a request for a session.
-func (s *site) request(method, path, session string, body any) *http.Response {
+func (s *testServer) request(method, path, session string, body any) *http.Response {
 	s.t.Helper()
 	var in io.Reader
 	switch b := body.(type) {
@@ -87,7 +87,7 @@ func (s *site) request(method, path, session string, body any) *http.Response {
 }
 
 // ask makes a request and reads the answer.
-func ask[T any](s *site, method, path, session string, body any) (int, T) {
+func ask[T any](s *testServer, method, path, session string, body any) (int, T) {
 	s.t.Helper()
 	answer := s.request(method, path, session, body)
 	defer answer.Body.Close()
@@ -104,7 +104,7 @@ func ask[T any](s *site, method, path, session string, body any) (int, T) {
 type fault struct{ Code, Message string }
 
 // refused checks that a request is refused.
-func (s *site) refused(status int, code, method, path, session string, body any) {
+func (s *testServer) refused(status int, code, method, path, session string, body any) {
 	s.t.Helper()
 	got, f := ask[fault](s, method, path, session, body)
 	if got != status || f.Code != code || f.Message == "" {
@@ -118,7 +118,7 @@ type started struct {
 }
 
 // start starts a process for the session s1.
-func (s *site) start(request map[string]any) string {
+func (s *testServer) start(request map[string]any) string {
 	s.t.Helper()
 	status, v := ask[started](s, "POST", "/start", "s1", request)
 	if status != http.StatusOK || !v.Started || v.ID == "" {
@@ -127,7 +127,7 @@ func (s *site) start(request map[string]any) string {
 	return v.ID
 }
 
-func (s *site) command(command string) string {
+func (s *testServer) command(command string) string {
 	s.t.Helper()
 	return s.start(map[string]any{"command": command})
 }
@@ -145,7 +145,7 @@ type output struct {
 	Omitted      int64  `json:"omitted_bytes"`
 }
 
-func (s *site) output(id, query string) output {
+func (s *testServer) output(id, query string) output {
 	s.t.Helper()
 	status, v := ask[output](s, "GET", "/"+id+"/output"+query, "s1", nil)
 	if status != http.StatusOK {
@@ -155,7 +155,7 @@ func (s *site) output(id, query string) output {
 }
 
 // ended waits for the end.
-func (s *site) ended(id string) output {
+func (s *testServer) ended(id string) output {
 	s.t.Helper()
 	v := s.output(id, "?wait=true")
 	if v.Running || v.ExitCode == nil {
@@ -165,7 +165,7 @@ func (s *site) ended(id string) output {
 }
 
 // awaits waits until a process has written a text.
-func (s *site) awaits(id, text string) {
+func (s *testServer) awaits(id, text string) {
 	s.t.Helper()
 	var all strings.Builder
 	for frame, err := range s.processes.Follow(s.t.Context(), "s1", process.ID(id), 0) {
@@ -483,7 +483,7 @@ func TestTheCapIsTold(t *testing.T) {
 type event struct{ kind, id, data string }
 
 // events opens a stream of events.
-func (s *site) events(ctx context.Context, id, query, last string) (*http.Response, func() event) {
+func (s *testServer) events(ctx context.Context, id, query, last string) (*http.Response, func() event) {
 	s.t.Helper()
 	r, err := http.NewRequestWithContext(ctx, "GET", s.url+"/"+id+"/output"+query, nil)
 	must(s.t, err)

@@ -23,21 +23,21 @@ import (
 	"github.com/abide-run/abide/internal/model/scripted"
 )
 
-// patience is how long a test waits for what must come.
+// patience bounds the time that a test waits.
 const patience = 30 * time.Second
 
-// A stage is a daemon whose sessions run real commands in a folder that the test
+// A testDaemon is a daemon whose sessions run real commands in a folder that the test
 // can see.
-type stage struct {
+type testDaemon struct {
 	t      *testing.T
 	config daemon.Config
 	work   string
 	node   *daemon.Node
 }
 
-func newStage(t *testing.T, change ...func(*daemon.Config)) *stage {
+func newTestDaemon(t *testing.T, change ...func(*daemon.Config)) *testDaemon {
 	t.Helper()
-	s := &stage{t: t, work: t.TempDir()}
+	s := &testDaemon{t: t, work: t.TempDir()}
 	s.config = daemon.Config{Dir: t.TempDir(), Version: "test", Defaults: api.Defaults{Cwd: s.work, Approve: approval.All}}
 	for _, f := range change {
 		f(&s.config)
@@ -47,7 +47,7 @@ func newStage(t *testing.T, change ...func(*daemon.Config)) *stage {
 	return s
 }
 
-func (s *stage) open() {
+func (s *testDaemon) open() {
 	s.t.Helper()
 	n, err := daemon.Open(context.Background(), s.config)
 	if err != nil {
@@ -56,16 +56,16 @@ func (s *stage) open() {
 	s.node = n
 }
 
-// down closes the daemon. Its commands go on.
-func (s *stage) down() {
+// stop closes the daemon. Its commands keep running.
+func (s *testDaemon) stop() {
 	s.t.Helper()
 	if err := s.node.Close(); err != nil {
 		s.t.Fatal(err)
 	}
 }
 
-// close ends everything.
-func (s *stage) close() {
+// close stops the daemon and its commands.
+func (s *testDaemon) close() {
 	p := connect(s.t, s.node)
 	var r api.TasksResult
 	p.must(api.Tasks, api.TasksParams{All: true}, &r)
@@ -73,23 +73,23 @@ func (s *stage) close() {
 		p.must(api.TaskStop, api.TaskParams{SessionID: task.SessionID, TaskID: task.TaskID}, nil)
 	}
 	p.Close()
-	s.down()
+	s.stop()
 }
 
-// A gate holds up commands that read from it.
+// A gate is a named pipe at which commands wait.
 type gate struct {
 	t *testing.T
 	f *os.File
 }
 
 // gate makes a gate that commands find under a name in their folder.
-func (s *stage) gate(name string) gate {
+func (s *testDaemon) gate(name string) gate {
 	s.t.Helper()
 	path := filepath.Join(s.work, name)
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
 		s.t.Fatal(err)
 	}
-	f, err := os.OpenFile(path, os.O_RDWR, 0) // nobody is held up when it is opened
+	f, err := os.OpenFile(path, os.O_RDWR, 0) // opening it never blocks
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func (s *stage) gate(name string) gate {
 	return gate{s.t, f}
 }
 
-// open lets so many commands through.
+// open lets n commands pass the gate.
 func (g gate) open(n int) {
 	g.t.Helper()
 	if _, err := g.f.WriteString(strings.Repeat("\n", n)); err != nil {
@@ -105,7 +105,7 @@ func (g gate) open(n int) {
 	}
 }
 
-// await waits until somebody writes to the gate.
+// await waits until commands have written n lines to the gate.
 func (g gate) await(n int) {
 	g.t.Helper()
 	g.f.SetReadDeadline(time.Now().Add(patience))
@@ -118,7 +118,7 @@ func (g gate) await(n int) {
 }
 
 // lines counts the lines of a file that commands write.
-func (s *stage) lines(name string) int {
+func (s *testDaemon) lines(name string) int {
 	s.t.Helper()
 	b, err := os.ReadFile(filepath.Join(s.work, name))
 	if err != nil && !os.IsNotExist(err) {
@@ -130,7 +130,7 @@ func (s *stage) lines(name string) int {
 // A rule is a rule of the scripted model.
 type rule map[string]any
 
-// noted is the reply to whatever the model is notified of.
+// noted is the reply to every notification of the model.
 var noted = rule{"when": rule{"noticeContains": "<task-notification>"}, "reply": rule{"text": "Noted."}}
 
 // says makes a rule that answers with a text.
@@ -154,8 +154,8 @@ func call(tool string, arguments rule) rule { return rule{"tool": tool, "argumen
 // one is a step with one call.
 func one(tool string, arguments rule) []rule { return []rule{call(tool, arguments)} }
 
-// A hearer writes down what a model is told, and may hold its answers back.
-type hearer struct {
+// A recordingModel writes down what a model is told, and may hold its answers back.
+type recordingModel struct {
 	model.Model
 	mu      sync.Mutex
 	heard   []*model.Request
@@ -163,7 +163,7 @@ type hearer struct {
 	changed chan struct{}
 }
 
-func (h *hearer) Ask(ctx context.Context, req *model.Request, on func(model.Delta)) (*model.Reply, error) {
+func (h *recordingModel) Ask(ctx context.Context, req *model.Request, on func(model.Delta)) (*model.Reply, error) {
 	h.mu.Lock()
 	h.heard = append(h.heard, req)
 	held := h.held[len(h.heard)]
@@ -181,7 +181,7 @@ func (h *hearer) Ask(ctx context.Context, req *model.Request, on func(model.Delt
 }
 
 // hold holds back the answer to the nth request, until release.
-func (h *hearer) hold(n int) (release func()) {
+func (h *recordingModel) hold(n int) (release func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	c := make(chan struct{})
@@ -189,14 +189,14 @@ func (h *hearer) hold(n int) (release func()) {
 	return sync.OnceFunc(func() { close(c) })
 }
 
-func (h *hearer) requests() []*model.Request {
+func (h *recordingModel) requests() []*model.Request {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.heard)
 }
 
 // request waits for the nth request.
-func (h *hearer) request(t *testing.T, n int) *model.Request {
+func (h *recordingModel) request(t *testing.T, n int) *model.Request {
 	t.Helper()
 	timeout := time.After(patience)
 	for {
@@ -214,8 +214,8 @@ func (h *hearer) request(t *testing.T, n int) *model.Request {
 	}
 }
 
-// telling waits for the first request that tells of a task.
-func (h *hearer) telling(t *testing.T, task string) *model.Request {
+// requestsAbout waits for the first request that tells of a task.
+func (h *recordingModel) requestsAbout(t *testing.T, task string) *model.Request {
 	t.Helper()
 	for n := 1; ; n++ {
 		if req := h.request(t, n); notices(req, task) > 0 {
@@ -224,17 +224,17 @@ func (h *hearer) telling(t *testing.T, task string) *model.Request {
 	}
 }
 
-// An actor is a session with a client and a model.
-type actor struct {
+// An testSession is a session with a client and a model.
+type testSession struct {
 	*peer
-	stage *stage
+	stage *testDaemon
 	id    event.SessionID
-	model *hearer
+	model *recordingModel
 	how   map[string]any
 }
 
-// actor makes a session whose model plays some rules.
-func (s *stage) actor(id string, rules ...rule) *actor {
+// newSession makes a session whose model plays some rules.
+func (s *testDaemon) newSession(id string, rules ...rule) *testSession {
 	s.t.Helper()
 	b, err := json.Marshal(rule{"rules": append([]rule{noted}, rules...)})
 	if err != nil {
@@ -244,10 +244,10 @@ func (s *stage) actor(id string, rules ...rule) *actor {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	h := &hearer{Model: played, held: make(map[int]chan struct{}), changed: make(chan struct{})}
+	h := &recordingModel{Model: played, held: make(map[int]chan struct{}), changed: make(chan struct{})}
 	server := openaitest.NewServer(h, openaitest.Options{Key: "key"})
 	s.t.Cleanup(server.Close)
-	a := &actor{stage: s, id: event.SessionID(id), model: h}
+	a := &testSession{stage: s, id: event.SessionID(id), model: h}
 	a.how = map[string]any{
 		"sessionId": id, "model": "m", "continuePendingWork": true,
 		"provider": map[string]any{"type": "openai", "baseUrl": server.URL, "apiKey": "key"},
@@ -256,36 +256,36 @@ func (s *stage) actor(id string, rules ...rule) *actor {
 }
 
 // with says something more about the session that is to be made.
-func (a *actor) with(key string, value any) *actor {
+func (a *testSession) with(key string, value any) *testSession {
 	a.how[key] = value
 	return a
 }
 
-// enter makes the session.
-func (a *actor) enter() *actor {
+// create makes the session.
+func (a *testSession) create() *testSession {
 	a.t().Helper()
 	a.peer = connect(a.t(), a.stage.node)
 	a.must(api.SessionCreate, a.how, nil)
 	return a
 }
 
-// again comes back to the session, after a restart.
-func (a *actor) again() {
+// resume comes back to the session, after a restart.
+func (a *testSession) resume() {
 	a.t().Helper()
 	a.peer = connect(a.t(), a.stage.node)
 	a.must(api.SessionResume, a.how, nil)
 }
 
-func (a *actor) t() *testing.T { return a.stage.t }
+func (a *testSession) t() *testing.T { return a.stage.t }
 
 // send gives the session an input.
-func (a *actor) send(prompt, mode string) {
+func (a *testSession) send(prompt, mode string) {
 	a.t().Helper()
 	a.must(api.SessionSend, api.SendParams{SessionID: a.id, Prompt: prompt, Mode: mode}, nil)
 }
 
 // ask gives the session an input and waits until it is idle again.
-func (a *actor) ask(prompt string) {
+func (a *testSession) ask(prompt string) {
 	a.t().Helper()
 	n := a.count(event.SessionIdle)
 	a.send(prompt, "")
@@ -293,7 +293,7 @@ func (a *actor) ask(prompt string) {
 }
 
 // count counts what the client was shown.
-func (a *actor) count(kind event.Type) (n int) {
+func (a *testSession) count(kind event.Type) (n int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, e := range a.events {
@@ -305,7 +305,7 @@ func (a *actor) count(kind event.Type) (n int) {
 }
 
 // log reads what is stored, hidden events too.
-func (a *actor) log() (log []event.Event) {
+func (a *testSession) log() (log []event.Event) {
 	a.t().Helper()
 	for {
 		var r api.ReadResult
@@ -324,7 +324,7 @@ func (a *actor) log() (log []event.Event) {
 }
 
 // stored returns the events of a kind that are stored.
-func stored[T any](a *actor, kind event.Type) (all []T) {
+func stored[T any](a *testSession, kind event.Type) (all []T) {
 	a.t().Helper()
 	for _, e := range a.log() {
 		if e.Type == kind {
@@ -339,7 +339,7 @@ func stored[T any](a *actor, kind event.Type) (all []T) {
 }
 
 // reported waits until so many tasks have been reported as ended.
-func (a *actor) reported(n int) {
+func (a *testSession) reported(n int) {
 	a.t().Helper()
 	for seen := 0; ; seen++ {
 		if len(stored[event.TaskReportedData](a, event.TaskReported)) >= n {
@@ -350,7 +350,7 @@ func (a *actor) reported(n int) {
 }
 
 // tasks are the commands of the session, by name.
-func (a *actor) tasks() map[string]api.Task {
+func (a *testSession) tasks() map[string]api.Task {
 	a.t().Helper()
 	var r api.TasksResult
 	a.must(api.Tasks, api.TasksParams{SessionID: a.id, All: true}, &r)
@@ -362,7 +362,7 @@ func (a *actor) tasks() map[string]api.Task {
 }
 
 // stop stops a command.
-func (a *actor) stop(task string) (t api.Task) {
+func (a *testSession) stop(task string) (t api.Task) {
 	a.t().Helper()
 	a.must(api.TaskStop, api.TaskParams{SessionID: a.id, TaskID: task}, &t)
 	return t
