@@ -53,7 +53,7 @@ func check(p workspace.Path) error {
 	case strings.ContainsRune(p.Root+p.Name, 0):
 		return fmt.Errorf("%w: the path contains a NUL byte", fs.ErrInvalid)
 	case p.Root != "" && !filepath.IsLocal(p.Name):
-		return fmt.Errorf("%w: a path with a root must be relative to it and must not contain ..", fs.ErrInvalid)
+		return fmt.Errorf("%w: a path with a root must be relative to it and must not contain \"..\"", fs.ErrInvalid)
 	}
 	return nil
 }
