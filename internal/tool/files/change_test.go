@@ -348,6 +348,7 @@ func TestRestoreGivesTheOldContents(t *testing.T) {
 		b := newFixture(t)
 		b.put("a", "0")
 		states := []map[string]string{{}, snapshot(t, b)} // content of the files before each call
+		undone := map[int]bool{}
 		for range rapid.IntRange(1, 12).Draw(rt, "steps") {
 			path := name.Draw(rt, "path")
 			switch rapid.IntRange(0, 3).Draw(rt, "step") {
@@ -357,12 +358,18 @@ func TestRestoreGivesTheOldContents(t *testing.T) {
 				b.run("edit", `{"path":"`+path+`","old_str":"0","new_str":"`+rapid.SampledFrom([]string{"1", "10", "0\\n1", ""}).Draw(rt, "new")+`"}`)
 			case 3:
 				from := rapid.IntRange(1, b.calls+1).Draw(rt, "back to")
+				for undone[from] { // a session goes back only to what it shows
+					from++
+				}
 				restore(rt, b.kept, from)
 				if got := snapshot(t, b); fmt.Sprint(got) != fmt.Sprint(states[from]) {
 					rt.Fatalf("back to %d: %q, want %q", from, got, states[from])
 				}
 				for i := from; i < len(states); i++ {
-					states[i] = states[from] // those calls are undone
+					states[i] = states[from]
+				}
+				for i := from; i <= b.calls; i++ {
+					undone[i] = true
 				}
 			}
 			for len(states) <= b.calls+1 {
