@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // A Process is the folder of a command, as it is on disk.
@@ -144,12 +143,6 @@ func (e Entry) All(name string) (all []string) {
 func (e Entry) Int(name string) (int64, bool) {
 	n, err := strconv.ParseInt(e.Get(name), 10, 64)
 	return n, err == nil
-}
-
-// Time returns when the entry was written.
-func (e Entry) Time() time.Time {
-	n, _ := e.Int("time")
-	return time.Unix(0, n)
 }
 
 // entries reads the lines of a file that are entries. Others are passed over: the

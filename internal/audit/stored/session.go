@@ -25,9 +25,6 @@ type Session struct {
 	Info     []byte // JSON
 }
 
-// Owns reports whether the session has a place of its own in the log.
-func (s Session) Owns() bool { return s.Seq > s.Shared }
-
 const selectSession = `SELECT id, name, seq, head, created, modified, coalesce(parent, 0), shared, base, deleted, damaged, reason, active, info FROM sessions`
 
 // page is how many rows of the index are read at once.
