@@ -240,7 +240,7 @@ func (s *Store) transact(group []*op) error {
 		w.rollback()
 		return commitError{err}
 	}
-	if err := s.checkFiles(); err != nil {
+	if err := s.files.check(); err != nil {
 		return err
 	}
 	s.commits.Add(1)

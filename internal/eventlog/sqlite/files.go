@@ -4,7 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"syscall"
+	"time"
 
 	"github.com/abide-run/abide/internal/eventlog"
 )
@@ -19,38 +22,74 @@ type storeFile struct {
 // An identity is different for any two files that exist at the same time.
 type identity struct{ device, inode uint64 }
 
-// storeFiles returns the files of the store: the database, its write-ahead log, and the
+// storeFiles are the files of a store. They belong to whoever commits.
+type storeFiles struct {
+	dir   string // the folder of the files; empty if they may be in several
+	files []storeFile
+	seen  dirState // the folder when all files were found at their paths
+	quiet bool     // the folder had not changed for a while then
+}
+
+// A dirState changes whenever a file of a folder is added, removed or replaced, unless
+// the last change was a moment ago.
+type dirState struct {
+	identity
+	changed syscall.Timespec
+}
+
+// quietTime is how long ago a folder must have changed for the next change to give it
+// another time: file systems count in milliseconds.
+const quietTime = time.Second
+
+// findFiles returns the files of the store: the database, its write-ahead log, and the
 // shared-memory index of that log.
-func storeFiles(path string) ([]storeFile, error) {
-	var all []storeFile
+func findFiles(path string) (storeFiles, error) {
+	all := storeFiles{dir: filepath.Dir(path)}
+	if at, err := os.Lstat(path); err != nil || !at.Mode().IsRegular() {
+		all.dir = "" // a link leads to another folder
+	}
 	for _, side := range []string{"", "-wal", "-shm"} {
-		is, err := identify(path + side)
+		is, err := stat(path + side)
 		if err != nil {
-			return nil, explain(path, err)
+			return all, explain(path, err)
 		}
-		all = append(all, storeFile{path + side, is})
+		all.files = append(all.files, storeFile{path + side, is.identity})
 	}
 	return all, nil
 }
 
-func identify(path string) (identity, error) {
-	var stat syscall.Stat_t
-	err := syscall.Stat(path, &stat)
+func stat(path string) (dirState, error) {
+	var st syscall.Stat_t
+	err := syscall.Stat(path, &st)
 	for err == syscall.EINTR {
-		err = syscall.Stat(path, &stat)
+		err = syscall.Stat(path, &st)
 	}
-	return identity{uint64(stat.Dev), uint64(stat.Ino)}, err
+	return dirState{identity{uint64(st.Dev), uint64(st.Ino)}, changeTime(&st)}, err
 }
 
-// checkFiles fails if a file of the store is not at its path any more. It is called
-// after each commit, before any append of it returns. It calls stat(2) each time, which
-// takes one or two microseconds for each file; watching the folder instead would report
-// a change only some time after it happened. A folder that this process may not enter
-// any more still contains the store, so it is not an error.
-func (s *Store) checkFiles() error {
-	for _, p := range s.files {
-		is, err := identify(p.path)
-		if err != nil && !errors.Is(err, fs.ErrPermission) || err == nil && is != p.is {
+// check fails if a file of the store is not at its path any more. It is called after
+// each commit, before any append of it returns. It asks the system each time; watching
+// the folder instead would report a change only some time after it happened. While the
+// folder itself has not changed, its files have not moved, and one look is enough.
+func (f *storeFiles) check() error {
+	now, err := stat(f.dir)
+	if f.quiet && err == nil && now == f.seen {
+		return nil
+	}
+	if err := f.checkEach(); err != nil {
+		return err
+	}
+	f.seen = now
+	f.quiet = err == nil && time.Since(time.Unix(now.changed.Unix())) > quietTime
+	return nil
+}
+
+// checkEach looks at every file. A folder that this process may not enter any more
+// still contains the store, so it is not an error.
+func (f *storeFiles) checkEach() error {
+	for _, p := range f.files {
+		is, err := stat(p.path)
+		if err != nil && !errors.Is(err, fs.ErrPermission) || err == nil && is.identity != p.is {
 			return fmt.Errorf("store %s %w: put it back and start abide again, or choose another data folder", p.path, eventlog.ErrGone)
 		}
 	}

@@ -30,18 +30,42 @@ func TestAStoreWhoseFilesWereMovedRefusesAppends(t *testing.T) {
 			return errors.Join(err, os.Remove(path), os.WriteFile(path, text, 0o600))
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			dir := filepath.Join(t.TempDir(), "data")
-			if err := os.Mkdir(dir, 0o700); err != nil {
+		for when, quiet := range map[string]bool{"at once": false, "after a while": true} {
+			t.Run(name+" "+when, func(t *testing.T) {
+				dir := filepath.Join(t.TempDir(), "data")
+				if err := os.Mkdir(dir, 0o700); err != nil {
+					t.Fatal(err)
+				}
+				s := open(t, filepath.Join(dir, "abide.db"))
+				end := add(t, s, "s", eventlog.End{}, "a")
+				if quiet {
+					awaitTick(t, s.files.seen)
+					s.files.quiet = true // as if the folder had not changed for a second
+				}
+				if err := hurt(dir); err != nil {
+					t.Fatal(err)
+				}
+				refusesAll(t, s, end)
+			})
+		}
+	}
+}
+
+// awaitTick waits until the next change of a folder gives it another time than it has.
+func awaitTick(t *testing.T, seen dirState) {
+	t.Helper()
+	for dir := t.TempDir(); ; {
+		f, err := os.CreateTemp(dir, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Close()
+		if now, err := stat(dir); err != nil || now.changed != seen.changed {
+			if err != nil {
 				t.Fatal(err)
 			}
-			s := open(t, filepath.Join(dir, "abide.db"))
-			end := add(t, s, "s", eventlog.End{}, "a")
-			if err := hurt(dir); err != nil {
-				t.Fatal(err)
-			}
-			refusesAll(t, s, end)
-		})
+			return
+		}
 	}
 }
 

@@ -49,10 +49,10 @@ type Store struct {
 	path    string
 	writing *sql.DB
 	reading *sql.DB
-	read    *reading    // prepared statements
-	write   *writing    // used only by the goroutine that commits the queue
-	broken  error       // reason for which nothing can be written any more; used by the same goroutine
-	files   []storeFile // files of the store; an append fails if one of them was moved
+	read    *reading   // prepared statements
+	write   *writing   // used only by the goroutine that commits the queue
+	broken  error      // reason for which nothing can be written any more; used by the same goroutine
+	files   storeFiles // files of the store; an append fails if one of them was moved
 
 	queue     queue
 	closing   chan struct{} // closed when the store accepts no more changes
@@ -161,7 +161,7 @@ func (s *Store) connect(ctx context.Context, opts Options) (err error) {
 	if s.read, err = prepareReading(ctx, s.reading); err != nil {
 		return explain(s.path, err)
 	}
-	s.files, err = storeFiles(s.path)
+	s.files, err = findFiles(s.path)
 	return err
 }
 
