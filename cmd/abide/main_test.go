@@ -55,7 +55,7 @@ func TestStories(t *testing.T) {
 			if cond != "root" {
 				return false, fmt.Errorf("unknown condition %q", cond)
 			}
-			return os.Getuid() == 0, nil // who may read everything
+			return os.Getuid() == 0, nil // root may read everything
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"exits":    exits,

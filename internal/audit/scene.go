@@ -56,7 +56,7 @@ type call struct {
 	key         string
 	detaches    bool
 	done        int64  // where it has its terminal record
-	interrupted bool   // that says that it was interrupted
+	interrupted bool   // true if the result says that the call was interrupted
 	question    string // the open one
 	asked       string // the kind of the open one
 	answer      string // how a permission ended

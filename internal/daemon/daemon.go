@@ -57,7 +57,7 @@ type Config struct {
 	Retries  []time.Duration // how long to wait before each further attempt at a model request; the host's default if nil
 
 	ModelSettings ModelSettings      // about models that clients bring along
-	Instructions  instructions.Rules // which files tell agents about a project
+	Instructions  instructions.Rules // rules for the files that tell agents about a project
 	Commands      Commands           // how agents run commands
 	Memory        Memory             // where and how sessions are remembered
 

@@ -130,7 +130,7 @@ type randomSession struct {
 	crash   chan struct{}
 
 	mu     sync.Mutex
-	day    int // that of the turn
+	day    int // the day of the turn
 	walked int // steps of it whose calls were made
 	ran    map[string]int
 	told   int // requests for summaries

@@ -25,7 +25,7 @@ type watchedStore struct {
 	eventlog.Store
 	pause time.Duration // how long each reading takes
 
-	events atomic.Int64 // that were read
+	events atomic.Int64 // number of events that were read
 
 	mu        sync.Mutex
 	reads     map[event.SessionID]int

@@ -26,7 +26,7 @@ type peer struct {
 	rpc *jsonrpc.Conn
 	ran chan struct{} // closed when the connection is over
 
-	hold event.SessionID // whose hooks are not answered
+	hold event.SessionID // the session whose hooks are not answered
 
 	mu   sync.Mutex
 	cond sync.Cond

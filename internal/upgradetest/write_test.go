@@ -62,7 +62,7 @@ var modelRules = object{"rules": []object{
 	{"when": object{"user": "Fail."}, "reply": object{"error": object{"status": 401}}},
 	{"when": object{"user": "Use the tool.", "step": 1}, "reply": object{"calls": []object{{"tool": "lookup", "arguments": object{"value": "x"}}}}},
 	{"when": object{"user": "Write and look.", "step": 1}, "reply": object{"text": "First I look.", "calls": []object{
-		{"tool": "view", "arguments": object{"path": fixtureDir + "/work/notes.txt"}},
+		{"tool": "view", "arguments": object{"path": notesPath}},
 		{"tool": "task_create", "arguments": object{"subject": "look"}}}}},
 	{"when": object{"user": "Write and look.", "step": 2}, "reply": object{"calls": []object{{"tool": "task_update", "arguments": object{"id": 1, "status": "completed"}}}}},
 	{"reply": object{"text": "So be it."}},
@@ -87,7 +87,7 @@ var (
 	once        = object{"kind": "approve-once"}
 	whole       = object{"kind": "approve-for-session"}
 	no          = object{"kind": "reject", "feedback": "not today"}
-	notesPath   = fixtureDir + "/work/notes.txt"
+	notesPath   = filepath.Join(fixtureDir, "work", "notes.txt")
 	createNotes = `Use create with {"path":"` + notesPath + `","file_text":"one\ntwo\n"}`
 	editNotes   = `Use edit with {"path":"` + notesPath + `","old_str":"two","new_str":"three"}`
 	viewNotes   = `Use view with {"path":"` + notesPath + `"}`

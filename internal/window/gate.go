@@ -16,7 +16,7 @@ type Gate struct {
 const (
 	growth    = 4                // divisor: the history has to grow by a quarter
 	attempts  = 3                // failures after which the gate stays closed for some time
-	restAfter = 10 * time.Minute // that time
+	restAfter = 10 * time.Minute // the pause after failures
 )
 
 // Settled records that a compaction succeeded and left the given number of tokens.

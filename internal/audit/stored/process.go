@@ -18,7 +18,7 @@ import (
 type Process struct {
 	ID      string
 	Spec    *Entry  // what was asked for; nil if there is none that can be read
-	Claim   *Entry  // who decided whether it runs; nil if nobody has
+	Claim   *Entry  // the decision whether the process runs; nil if there is none yet
 	Journal []Entry // what happened, in order
 	Output  int64   // bytes of output that are there
 	Files   bool    // the first file of the output is there

@@ -24,7 +24,7 @@ type randomTest struct {
 	*testWorker
 	r      *rand.Rand
 	said   []string        // words
-	gone   map[string]bool // that were taken back
+	gone   map[string]bool // words of the messages that were taken back
 	unsure int             // attempts that will fail
 }
 

@@ -27,7 +27,7 @@ type conn struct {
 	out      []byte // bytes that are not sent yet
 	watching bool   // true if changes are reported here
 	armed    bool   // true if the next output after an offset is reported here
-	after    int64  // that offset
+	after    int64  // the offset after which that output begins
 	input    *input // input that is not written yet; the next request waits for it
 	closed   bool
 }

@@ -155,7 +155,7 @@ func (g repository) added(path string) api.FileChange {
 	cmd.Dir = g.dir
 	out := limited{most: maxFileDiff}
 	cmd.Stdout = &out
-	var differs *exec.ExitError // which is what its status says
+	var differs *exec.ExitError // git reports a difference by its exit status
 	change := api.FileChange{Path: path, ChangeType: "added"}
 	if err := cmd.Run(); err != nil && (!errors.As(err, &differs) || differs.ExitCode() != 1) {
 		change.IsTruncated = true

@@ -26,7 +26,7 @@ type keeping struct {
 	places   *places.Places
 	location string // always if empty
 	rules    []event.Rule
-	added    []event.Rule // that were not there before
+	added    []event.Rule // rules that were not there before
 }
 
 func (k *keeping) change(f func([]event.Rule) []event.Rule) error {

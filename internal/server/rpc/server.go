@@ -98,7 +98,7 @@ type conn struct {
 	admitted bool // connect succeeded
 	defaults api.Defaults
 	sessions map[event.SessionID]*attached
-	left     map[event.SessionID]bool // that it is done with
+	left     map[event.SessionID]bool // sessions that the client has left
 
 	inference inference
 

@@ -65,7 +65,7 @@ type stream struct {
 	model          string
 	send           remotetest.Send
 	started        bool
-	blocks         int // that were begun
+	blocks         int // number of content blocks that were begun
 	text, thinking int // indices
 	calls          []int
 }
