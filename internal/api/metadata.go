@@ -99,7 +99,7 @@ type WorkspaceResult struct {
 type ContextInfoParams struct {
 	SessionID event.SessionID `json:"sessionId"`
 	Model     string          `json:"selectedModel,omitempty"`
-	Prompt    int             `json:"promptTokenLimit,omitempty"` // what the client knows better
+	Prompt    int             `json:"promptTokenLimit,omitempty"` // values that the client knows better than the runtime
 	Output    int             `json:"outputTokenLimit,omitempty"`
 }
 
@@ -213,7 +213,7 @@ type SendMessagesResult struct {
 // InterruptParams stops the turn.
 type InterruptParams struct {
 	SessionID   event.SessionID `json:"sessionId"`
-	FlushQueued bool            `json:"flushQueued,omitempty"` // what waits comes next; else it is gone
+	FlushQueued bool            `json:"flushQueued,omitempty"` // true if the queue goes on with the next input; else the queue is cleared
 }
 
 // InterruptResult tells whether there was one.

@@ -26,7 +26,7 @@ import (
 
 // Options say how to look. The zero value is usable.
 type Options struct {
-	Now   time.Time // what counts as now; the time if zero
+	Now   time.Time // the present; the time of the clock if zero
 	Once  []string  // further tools that must never be begun again
 	Again []string  // further tools that may be
 	// Progress is told how many of how many events were read, now and then.

@@ -14,7 +14,7 @@ import (
 type order struct {
 	parent  string // id of the last event that clients are shown
 	unsure  bool   // nobody knows which that is
-	listed  int64  // how many events clients are shown
+	listed  int64  // number of events that clients are shown
 	uncount bool   // nobody knows how many
 	recent  ring
 	seed    maphash.Seed

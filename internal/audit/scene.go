@@ -49,19 +49,19 @@ type turn struct {
 type call struct {
 	id, name    string
 	arguments   json.RawMessage
-	requested   int64 // where the model asked for it
-	started     int64 // where it was intended
-	begun       int64 // where it was begun last
+	requested   int64 // position of the answer that asked for the call
+	started     int64 // position of tool.execution_start
+	begun       int64 // position of the last tool.execution_begun
 	attempt     int
 	key         string
 	detaches    bool
-	done        int64  // where it has its terminal record
+	done        int64  // position of the terminal record
 	interrupted bool   // true if the result says that the call was interrupted
 	question    string // the open one
 	asked       string // the kind of the open one
-	answer      string // how a permission ended
+	answer      string // outcome of the permission
 	shown       json.RawMessage
-	hook        string // what a hook decided
+	hook        string // decision of a hook
 	held        bool   // it was made, and a hook is asked about what it gave
 }
 

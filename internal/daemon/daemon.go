@@ -51,15 +51,15 @@ type Config struct {
 	Visitor bool
 
 	Store    string          // URL of the log, as stores has it; a file in the data folder if empty
-	Sync     eventlog.Sync   // what an acknowledged append survives
-	Rest     time.Duration   // how long an idle session stays in memory; the host's default if zero
-	MaxQueue int             // how many inputs can wait while a turn runs; the host's default if zero
-	Retries  []time.Duration // how long to wait before each further attempt at a model request; the host's default if nil
+	Sync     eventlog.Sync   // guarantee of an acknowledged append
+	Rest     time.Duration   // time that an idle session stays in memory; the host's default if zero
+	MaxQueue int             // number of inputs that can wait while a turn runs; the host's default if zero
+	Retries  []time.Duration // pauses before each further attempt at a model request; the host's default if nil
 
 	ModelSettings ModelSettings      // about models that clients bring along
 	Instructions  instructions.Rules // rules for the files that tell agents about a project
-	Commands      Commands           // how agents run commands
-	Memory        Memory             // where and how sessions are remembered
+	Commands      Commands           // settings for the commands of agents
+	Memory        Memory             // place and settings of memory
 
 	// Notice is called with a line for people while clients wait, once for each
 	// reason. It may be nil.

@@ -68,9 +68,9 @@ type InputAcceptedData struct {
 	Prompt        string            `json:"prompt"`                  // text for the model
 	DisplayPrompt string            `json:"displayPrompt,omitempty"` // text to show to people; Prompt if empty
 	Attachments   []json.RawMessage `json:"attachments,omitempty"`   // files, selections and images, in the protocol's form
-	Mode          string            `json:"mode"`                    // when it is delivered: ModeQueue, ModeSteer or ModeInterrupt
+	Mode          string            `json:"mode"`                    // time of delivery: ModeQueue, ModeSteer or ModeInterrupt
 	AgentMode     string            `json:"agentMode,omitempty"`     // mode in which the agent is to work, one of ModeInteractive, ModePlan and ModeAutopilot; unchanged if empty
-	Source        string            `json:"source,omitempty"`        // where the text came from if no person wrote it
+	Source        string            `json:"source,omitempty"`        // origin of the text if no person wrote it
 	Key           string            `json:"key,omitempty"`           // idempotency key of the request
 	Headers       bool              `json:"headers,omitempty"`       // true if the sender gave HTTP headers for the model requests of the turn; they are stored outside the log
 }

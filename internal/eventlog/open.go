@@ -10,7 +10,7 @@ import (
 
 // Options configure a store of any kind. The zero value is the safe choice.
 type Options struct {
-	Sync Sync   // what an acknowledged append survives; Full if zero
+	Sync Sync   // guarantee of an acknowledged append; Full if zero
 	Dir  string // folder that a relative path in a URL starts from
 }
 

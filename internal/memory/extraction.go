@@ -45,10 +45,10 @@ const tries = 3
 // makes at most three requests for each text.
 type Extraction struct {
 	batch    Batch
-	ask      model.Request // what all requests have in common
+	ask      model.Request // the part that all requests share
 	next     int           // index of the text to read next
 	tried    int           // number of requests for that text that failed
-	feedback string        // what was wrong with the last reply
+	feedback string        // the fault of the last reply
 	found    Extracted     // findings so far
 	err      error         // reason for which the extraction failed
 }

@@ -97,7 +97,7 @@ func Read(reply *model.Reply, b Batch) (*Extracted, error) {
 
 // A finding is one finding as a line of a page.
 type finding struct {
-	subject string // what it is about; must not be empty
+	subject string // topic of the finding; must not be empty
 	line    string // text of the line
 	sources Sources
 }

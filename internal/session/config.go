@@ -138,7 +138,7 @@ func (s *Session) environment(ctx context.Context) (env []string, err error) {
 type Choice struct {
 	Model, Effort string
 	Vision        *bool // whether the model sees images
-	Window        int   // how many tokens fit into a request and its reply
+	Window        int   // tokens that fit into a request and its reply
 }
 
 // SetModel changes the model from the next request on.

@@ -52,9 +52,9 @@ type Options struct {
 	Resolve Resolver
 	Tools   turn.Catalog
 	Log     *slog.Logger  // nothing is logged if nil
-	Version string        // what session.start says of the runtime
-	Grace   time.Duration // how long a session counts as attached after its last client vanished; 2 s if zero
-	Rest    time.Duration // how long an idle session stays in memory; 30 s if zero
+	Version string        // version of the runtime in session.start
+	Grace   time.Duration // time that a session counts as attached after its last client vanished; 2 s if zero
+	Rest    time.Duration // time that an idle session stays in memory; 30 s if zero
 	Retries []time.Duration
 	// MaxQueue is how many inputs can wait while a turn runs; 20 if zero.
 	MaxQueue int

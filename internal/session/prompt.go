@@ -21,7 +21,7 @@ type preparing struct {
 	now      *preparation      // nil if no client is asked
 	prepared map[string]string // the sections as the client has rewritten them for the next turn; nil if it has not yet
 	last     string            // the last system prompt
-	lastOf   promptOf          // what the last system prompt was made of
+	lastOf   promptOf          // parts of the last system prompt
 }
 
 // A preparation is one request to a client to rewrite the system prompt.

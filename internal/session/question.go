@@ -69,7 +69,7 @@ func (qs Questions) Answered(ctx context.Context, id event.SessionID, requestID 
 type Reminder struct {
 	RequestID string
 	Asked     event.Event // the event that first asked it
-	Attempt   int         // how often clients were asked, this time included
+	Attempt   int         // number of times that clients were asked, this time included
 	Own       bool        // true if the session itself asks, and not one of its agents
 }
 

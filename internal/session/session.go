@@ -26,7 +26,7 @@ type Session struct {
 
 	// The rest is owned by the draining goroutine.
 	state    *turn.State                 // nil if not in memory
-	log      logged                      // what the store has of it
+	log      logged                      // the stored end and index row of the session
 	underWay turn.Now                    // the constant part of what now returns
 	waiting  map[chan event.Event]string // those who wait for the answer to a question, with its id
 	warned   map[string]bool             // the warnings about files of the project that were given
@@ -167,7 +167,7 @@ func (s *Session) retryLater() {
 // advance takes one step of the turn after the other, until the session has to wait
 // for something.
 func (s *Session) advance(tx *txn) error {
-	var size window.Verdict     // what the size of the next request asks for
+	var size window.Verdict     // verdict on the size of the next request
 	var verdict *window.Verdict // the same, for the one decision after it was measured
 	for {
 		if err := s.reread(tx); err != nil {

@@ -24,7 +24,7 @@ type Status struct {
 	Totals    event.Totals
 	Queue     []event.InputAcceptedData
 	Questions []event.Event             // the events that asked the open questions
-	own       int                       // how many of them are the session's own; those of agents follow
+	own       int                       // number of questions that are the session's own; those of agents follow
 	hidden    []event.HistoryHiddenData // the ranges that were taken back
 	Rules     event.ClientRules
 	AllowsAll bool

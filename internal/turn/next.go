@@ -104,7 +104,7 @@ type Now struct {
 	Preparing bool                 // a client is rewriting the system prompt
 
 	Compacting bool            // this process works on the open compaction
-	Verdict    *window.Verdict // what the size of the next request asks for; nil if it was not measured for this state
+	Verdict    *window.Verdict // verdict on the size of the next request; nil if it was not measured for this state
 }
 
 // Next decides what comes next. It is pure: it changes nothing, the functions of Now

@@ -13,7 +13,7 @@ import (
 
 // Permission is what people and clients have allowed in addition to the configuration.
 type Permission struct {
-	Grants []event.Grant     // what people have allowed for the rest of the session
+	Grants []event.Grant     // permissions that people gave for the rest of the session
 	Rules  event.ClientRules // the rules that clients have set
 }
 

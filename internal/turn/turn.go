@@ -21,7 +21,7 @@ type Turn struct {
 	Repeats       int               // number of steps in a row with the same calls and the same results
 	Prompt        string            // text of the message that opened the turn
 	Headers       []string          // ids of the inputs that came with headers for model requests
-	Hooks         TurnHooks         // what hooks say of the turn
+	Hooks         TurnHooks         // decisions of hooks about the turn
 	last          [sha256.Size]byte // digest of the calls and results of the last step
 }
 
@@ -49,7 +49,7 @@ type Call struct {
 	Key      string          // key of the call for its tool; the same in every attempt
 	Attempt  int
 	Begun    time.Time         // time at which the first attempt was recorded
-	Hook     CallHook          // what hooks say of the call
+	Hook     CallHook          // decisions of hooks about the call
 	result   [sha256.Size]byte // digest of the result
 }
 

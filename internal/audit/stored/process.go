@@ -17,9 +17,9 @@ import (
 // A Process is the folder of a command, as it is on disk.
 type Process struct {
 	ID      string
-	Spec    *Entry  // what was asked for; nil if there is none that can be read
+	Spec    *Entry  // the requested command; nil if there is no readable one
 	Claim   *Entry  // the decision whether the process runs; nil if there is none yet
-	Journal []Entry // what happened, in order
+	Journal []Entry // entries of the journal, in order
 	Output  int64   // bytes of output that are there
 	Files   bool    // the first file of the output is there
 }

@@ -11,12 +11,12 @@ import (
 type Session struct {
 	Row      int64
 	Name     string
-	Seq      int64  // where the log must end
+	Seq      int64  // position of the last event of the log
 	Head     []byte // the chain's hash there
 	Created  time.Time
 	Modified time.Time
 	Parent   int64 // row of the session that it was forked from; zero for none
-	Shared   int64 // how many of the parent's events come before its own
+	Shared   int64 // number of the parent's events that come before its own
 	Base     []byte
 	Deleted  bool  // kept only for its forks
 	Damaged  int64 // the first damaged event, if it was set aside; else zero

@@ -34,7 +34,7 @@ import (
 
 // Options configure a store. The zero value is the safe choice.
 type Options struct {
-	Sync eventlog.Sync // what an acknowledged append survives; eventlog.Full if zero
+	Sync eventlog.Sync // guarantee of an acknowledged append; eventlog.Full if zero
 }
 
 // Stats counts what was written since the store was opened.

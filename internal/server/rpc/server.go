@@ -36,7 +36,7 @@ import (
 type Options struct {
 	Version   string
 	Log       *slog.Logger                    // discarded if nil
-	Models    Models                          // what models.list says; nothing if nil
+	Models    Models                          // lister of models for models.list; nothing is listed if nil
 	Tasks     Tasks                           // nil if there are no commands
 	Shell     Shell                           // so is this
 	Memory    Memory                          // nil if nothing is remembered
@@ -82,7 +82,7 @@ func New(host *session.Host, opts Options) *Server {
 
 // A Door is how a connection came in.
 type Door struct {
-	Token    string // what connect must present; empty for none
+	Token    string // token that connect must present; none is needed if empty
 	Private  bool   // a process of ours: it may speak for others
 	Defaults api.Defaults
 }

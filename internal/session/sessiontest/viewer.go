@@ -16,7 +16,7 @@ type Viewer struct {
 	mu     sync.Mutex
 	events []event.Event
 	notify chan struct{}
-	room   int // how many more events fit; negative for any number
+	room   int // number of further events that fit; negative for any number
 }
 
 // NewViewer returns a viewer that has room for any number of events.

@@ -115,7 +115,7 @@ type checked struct {
 type log struct {
 	events []event.Event
 	state  *turn.State
-	next   int // how many events there must be before the next check
+	next   int // number of events at the next check
 }
 
 func (c *checked) Append(ctx context.Context, id event.SessionID, batch eventlog.Batch) (eventlog.End, error) {

@@ -82,7 +82,7 @@ type Job struct {
 
 	riding   bool           // true while the summary is asked for at the end of Input.Ride
 	tried    int            // number of attempts at the current part that failed
-	feedback string         // what was wrong with the last attempt
+	feedback string         // the fault of the last attempt
 	asking   *model.Request // request that Next returned last
 	asked    int            // number of requests so far
 	usage    model.Usage    // their usage

@@ -21,9 +21,9 @@ type Subject struct {
 	New   func(remote.Config) *remote.Client
 	Serve func(net.Listener, model.Model, Options) *Server
 
-	Path      string // where requests arrive at the server
-	KeyHeader string // where the API key goes
-	KeyPrefix string // what stands before it
+	Path      string // path at which requests arrive at the server
+	KeyHeader string // header that has the API key
+	KeyPrefix string // text before the key in that header
 
 	// Arrived is what the model behind the wire is asked: the tail, for one
 	// thing, is text by then.
