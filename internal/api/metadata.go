@@ -99,7 +99,7 @@ type WorkspaceResult struct {
 type ContextInfoParams struct {
 	SessionID event.SessionID `json:"sessionId"`
 	Model     string          `json:"selectedModel,omitempty"`
-	Prompt    int             `json:"promptTokenLimit,omitempty"` // values that the client knows better than the runtime
+	Prompt    int             `json:"promptTokenLimit,omitempty"` // limit that the client knows better than the runtime
 	Output    int             `json:"outputTokenLimit,omitempty"`
 }
 

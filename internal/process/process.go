@@ -256,7 +256,7 @@ func (e *StartError) Error() string { return "the command did not start: " + e.R
 // A CapError says that a start was refused because its owner is at a cap.
 type CapError struct {
 	What     string // "running processes" or "bytes of output"
-	Has      int64  // resources that the owner uses now
+	Has      int64  // amount that the owner uses now
 	Reserved int64  // part of Has that is reserved for what running processes may print
 	Wants    int64  // bytes that the refused process may print
 	Cap      int64  // the most that the owner may use
