@@ -52,7 +52,8 @@ func Decode(seq int64, line []byte) (e Event, err error) {
 	if c.err != nil {
 		return e, c.err
 	}
-	if e.Time, err = time.Parse(timeLayout, stamp); err != nil {
+	// Parse takes a comma for the point too, which is a form that nobody writes.
+	if e.Time, err = time.Parse(timeLayout, stamp); err != nil || e.Time.Format(timeLayout) != stamp {
 		return e, &EnvelopeError{"timestamp", "is not a time in UTC with milliseconds"}
 	}
 	body, closed := bytes.CutSuffix(c.rest, []byte("}"))

@@ -11,7 +11,8 @@ func FuzzDecode(f *testing.F) {
 	for _, line := range []string{
 		`{"type":"session.idle","id":"a","timestamp":"2026-11-15T14:57:03.569Z","parentId":null,"ephemeral":true,"data":{"totals":{}}}`,
 		`{"type":"abort","id":"a","timestamp":"2026-11-15T14:57:03.569Z","parentId":"b","agentId":"c","data":{}}`,
-		`{"type":"abort","id":"a","timestamp":"2026-11-15T14:57:03.569Z","parentId":"b","data":{}} `, `{}`, ``, `{"type":"`,
+		`{"type":"abort","id":"a","timestamp":"2026-11-15T14:57:03.569Z","parentId":"b","data":{}} `,
+		`{"type":"abort","id":"a","timestamp":"2026-11-15T14:57:03,569Z","parentId":"b","data":{}}`, `{}`, ``, `{"type":"`,
 	} {
 		f.Add([]byte(line))
 	}
