@@ -1,6 +1,7 @@
 package sdk
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -8,39 +9,121 @@ import (
 	"github.com/github/copilot-sdk/go/rpc"
 )
 
-// A program that comes back and wants its questions again has them put to its own
-// handlers, by the SDK: it need not look for them.
-func TestWhoIsInterestedIsAskedAgainAfterAKill(t *testing.T) {
+// A program with handlers that dies with open questions and comes back to its pending
+// work has them put to its handlers once, by the SDK: it need not look for them.
+func TestAProgramThatComesBackIsAskedOnce(t *testing.T) {
 	t.Parallel()
-	inEachWorld(t, func(t *testing.T, h *home) {
-		server := h.serve()
-		p := server.connect()
-		free := h.lookup(pendingB, nil).tool()
-		free.SkipPermission = true
-		s1 := p.create(part{permission: h.judge(silence).decide, tools: []copilot.Tool{h.lookup(pendingA, nil).tool(), free}})
-		s1.say(askParallel)
-		all[copilot.PermissionRequestedData](s1.record, 1)
-		s1.calls(pendingB)
-		server.end()
-		p.die()
+	for _, d := range deaths {
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			h := newHome(t, newNear(t))
+			p, die, next := d.begin(h)
+			free := h.lookup(pendingB, nil).tool()
+			free.SkipPermission = true
+			s1 := p.create(part{permission: h.judge(silence).decide, tools: []copilot.Tool{h.lookup(pendingA, nil).tool(), free}})
+			s1.say(askParallel)
+			all[copilot.PermissionRequestedData](s1.record, 1)
+			s1.calls(pendingB)
+			die()
 
-		a, b, judge := h.lookup(pendingA, found), h.lookup(pendingB, found), h.judge(yes)
-		s2 := h.serve().connect().resume(s1.SessionID, part{permission: judge.decide, tools: []copilot.Tool{a.tool(), b.tool()}, pending: copilot.Bool(true)})
-		if n := len(judge.asked()) + len(b.asked()); n > 0 {
-			t.Errorf("%d questions were put again to a program that had not said that it wants them", n)
+			a, b, judge := h.lookup(pendingA, found), h.lookup(pendingB, found), h.judge(yes)
+			s2 := next().resume(s1.SessionID, part{permission: judge.decide, tools: []copilot.Tool{a.tool(), b.tool()}, pending: copilot.Bool(true)})
+			if got := s2.answer(1); got != "found alpha\nfound beta" {
+				t.Errorf("the answer is %q", got)
+			}
+			if len(judge.asked()) != 1 || len(a.asked()) != 1 || len(b.asked()) != 1 {
+				t.Errorf("the judge was asked %d times, the tools %d and %d times; want 1 each", len(judge.asked()), len(a.asked()), len(b.asked()))
+			}
+			h.audit(s1.SessionID)
+		})
+	}
+}
+
+// A message never waits behind a question that nobody was shown, whatever the program
+// said about pending work when it came back.
+func TestAMessageDoesNotWaitBehindAQuestionThatNobodySaw(t *testing.T) {
+	t.Parallel()
+	for name, pending := range map[string]*bool{"pending work goes on": copilot.Bool(true), "nothing is said of pending work": nil} {
+		for how, decision := range map[string]rpc.PermissionDecision{"no": no, "nobody is available": nobody} {
+			t.Run(name+", "+how, func(t *testing.T) {
+				t.Parallel()
+				h := newHome(t, newNear(t))
+				server := h.serve()
+				p := server.connect()
+				s1 := p.create(part{permission: h.judge(silence).decide, tools: []copilot.Tool{h.lookup("resume_permission_tool", nil).tool()}})
+				s1.say(askPermission)
+				all[copilot.PermissionRequestedData](s1.record, 1)
+				p.die()
+
+				judge := h.judge(decision)
+				s2 := server.connect().resume(s1.SessionID, part{permission: judge.decide, pending: pending})
+				s2.say("Reply with exactly: AFTERWARDS")
+				s2.until("the message is answered", func(events []copilot.SessionEvent) bool { return lastWords(events) == "AFTERWARDS" })
+				h.audit(s1.SessionID)
+			})
 		}
-		for _, kind := range []string{"permission.requested", "external_tool.requested"} {
-			_, err := s2.RPC.EventLog.RegisterInterest(h.ctx, &rpc.RegisterEventInterestParams{EventType: kind})
-			h.must(err)
+	}
+}
+
+// Of two programs that came back, one takes the open question and dies before it has
+// answered. The other one is asked then.
+func TestAQuestionGoesToWhoeverStays(t *testing.T) {
+	t.Parallel()
+	h := newHome(t, newNear(t))
+	server := h.serve()
+	p := server.connect()
+	s1 := p.create(part{permission: h.judge(silence).decide, tools: []copilot.Tool{h.lookup("resume_permission_tool", found).tool()}})
+	s1.say(askPermission)
+	all[copilot.PermissionRequestedData](s1.record, 1)
+	p.die()
+
+	first, second, tool := h.judge(silence), h.judge(yes), h.lookup("resume_permission_tool", found)
+	q := server.connect()
+	q.resume(s1.SessionID, part{permission: first.decide, pending: copilot.Bool(true)})
+	first.await(1)
+	s3 := server.connect().resume(s1.SessionID, part{permission: second.decide, tools: []copilot.Tool{tool.tool()}, pending: copilot.Bool(true)})
+	if n := len(second.asked()); n != 0 {
+		t.Errorf("the second program was asked %d times while the first had the question", n)
+	}
+	q.die()
+	if got := s3.answer(1); got != "found alpha" || len(second.asked()) != 1 {
+		t.Errorf("the answer is %q, and the second program was asked %d times", got, len(second.asked()))
+	}
+	h.audit(s1.SessionID)
+}
+
+// A form that is open when its program dies is put to the program that comes back.
+func TestAFormIsPutToTheProgramThatComesBack(t *testing.T) {
+	t.Parallel()
+	h := newHome(t, newNear(t))
+	server := h.serve()
+	p := server.connect()
+	put, never := newTally(h), h.never()
+	s1 := p.create(part{permission: approve, form: func(c copilot.ElicitationContext) (copilot.ElicitationResult, error) {
+		put.add(c.Message)
+		<-never
+		return copilot.ElicitationResult{Action: "cancel"}, nil
+	}})
+	asks := server.connect().resume(s1.SessionID, part{permission: approve})
+	done := make(chan error, 1)
+	go func() {
+		yes, err := asks.UI().Confirm(h.ctx, "Sure?")
+		if err == nil && !yes {
+			err = errors.New("the person said no")
 		}
-		if got := s2.answer(1); got != "found alpha\nfound beta" {
-			t.Errorf("the answer is %q", got)
-		}
-		if len(judge.asked()) != 1 || len(a.asked()) != 1 || len(b.asked()) != 1 {
-			t.Errorf("the judge was asked %d times, the tools %d and %d times; want 1 each", len(judge.asked()), len(a.asked()), len(b.asked()))
-		}
-		h.audit(s1.SessionID)
-	})
+		done <- err
+	}()
+	put.await(1)
+	p.die()
+	again := newTally(h)
+	server.connect().resume(s1.SessionID, part{permission: approve, pending: copilot.Bool(true), form: func(c copilot.ElicitationContext) (copilot.ElicitationResult, error) {
+		again.add(c.Message)
+		return copilot.ElicitationResult{Action: "accept", Content: map[string]copilot.ElicitationFieldValue{"confirmed": true}}, nil
+	}})
+	if err := <-done; err != nil || len(again.asked()) != 1 {
+		t.Errorf("the form came back with %v, and was put again %d times", err, len(again.asked()))
+	}
+	h.audit(s1.SessionID)
 }
 
 // A plan that waits for a person's approval waits through a kill, and is put to

@@ -108,3 +108,27 @@ func TestTheSDKForNodeFindsItsWorkAfterAKill(t *testing.T) {
 	h.serve()
 	h.audit(asked.Session)
 }
+
+func TestTheSDKForNodeIsAskedOnceWhenItComesBack(t *testing.T) {
+	t.Parallel()
+	dir := installNode(t)
+	h := newHome(t, newNear(t))
+	server := h.serve()
+	first := h.node(dir, "first", server.number(), token)
+	var asked struct{ Session, Request string }
+	first.says(&asked)
+	server.end()
+	first.kill()
+
+	type report struct {
+		Words string
+		Asked int
+	}
+	var got report
+	h.node(dir, "stock", abide, asked.Session).says(&got)
+	if want := (report{"found x, run 1", 1}); got != want {
+		t.Errorf("the program that came back says %+v, want %+v", got, want)
+	}
+	h.serve()
+	h.audit(asked.Session)
+}

@@ -34,6 +34,8 @@ type Client struct {
 	// AskUser puts a question to a person. It is nil if the client cannot. An
 	// error means that there was no answer; the question stays open.
 	AskUser func(ctx context.Context, id event.SessionID, q event.UserInputAskedData) (turn.UserReply, error)
+	// Remind sends open questions to the client again. It is nil if that is impossible.
+	Remind func(id event.SessionID, open []Reminder)
 	// Hook asks the client's hooks, and Transform lets it look over the system
 	// prompt. They are nil if it does not want to.
 	Hook      Hook
@@ -55,7 +57,7 @@ func (tx *txn) attach(c *Client, at event.Seq) (*View, error) {
 	}
 	s.clients.remove(c)
 	forms, commands := s.clients.abilities()
-	a := &attachment{spec: c, asked: make(map[string]bool), interest: make(map[string]event.Type)}
+	a := &attachment{spec: c, from: at, since: tx.now, asked: make(map[string]bool), interest: make(map[string]event.Type)}
 	if c.Viewer != nil {
 		a.view = s.feed.open(c.Viewer, at)
 		a.view.pieces = c.Streaming
@@ -102,6 +104,9 @@ func (h *Host) Detach(id event.SessionID, c *Client, vanished bool) {
 		until = time.Now().Add(h.opts.Grace)
 	}
 	s.clients.awaitBack(c, until)
+	if s.waits.Load() && s.clients.any() {
+		s.remindOthers()
+	}
 	less := (c.Forms || len(c.Commands) > 0) && s.clients.attached()
 	if !s.asks.Load() && !less {
 		h.evict(s)
@@ -144,14 +149,17 @@ func sameJSON(a, b json.RawMessage) bool {
 }
 
 // Attach adds a client to a session, and records only which questions it can answer.
-// Its view shows what happens after the given position.
+// Its view shows what happens after the given position. It was attached to an engine
+// before this one, so that it has the questions that are open.
 func (h *Host) Attach(ctx context.Context, id event.SessionID, c *Client, at event.Seq) (*View, error) {
 	var view *View
 	err := h.attachClient(ctx, id, c, func(tx *txn) (err error) {
 		if err = tx.exists(); err != nil {
 			return err
 		}
-		view, err = tx.attach(c, at)
+		if view, err = tx.attach(c, at); err == nil {
+			tx.s.clients.change(c, func(a *attachment) { a.from, a.since = 0, time.Time{} })
+		}
 		return err
 	})
 	return view, err

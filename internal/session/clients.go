@@ -13,7 +13,9 @@ import (
 type attachment struct {
 	spec  *Client
 	view  *View
-	asked map[string]bool // the ids of the questions that were put to it
+	from  event.Seq       // what comes after this position is sent to it as it happens
+	since time.Time       // when it came; what agents ask later is sent to it
+	asked map[string]bool // the ids of the questions that were put to it besides
 	gone  bool            // true after a hook got no answer because the client had vanished
 
 	interest map[string]event.Type // the kinds of events that it looks after, by handle
@@ -23,9 +25,10 @@ type attachment struct {
 type clients struct {
 	mu      sync.Mutex
 	list    []*attachment
-	grace   time.Time     // until then the session counts as attached
-	arrived chan struct{} // closed when a client comes; nil if nobody waits
-	missed  time.Time     // until then hooks wait for a client that vanished
+	grace   time.Time            // until then the session counts as attached
+	arrived chan struct{}        // closed when a client comes; nil if nobody waits
+	missed  time.Time            // until then hooks wait for a client that vanished
+	left    []event.ExternalTool // the tools of the client that left last
 }
 
 func (cs *clients) add(a *attachment) {
@@ -146,12 +149,21 @@ func (cs *clients) attached() bool {
 	return len(cs.list) > 0 || time.Now().Before(cs.grace)
 }
 
+// succeeds reports whether a client takes the place of the one that left last: nobody
+// else is attached, and it brings a tool of that one. So it is a program that was
+// started again, which knows nothing of what it was asked before.
+func (cs *clients) succeeds(c *Client) bool {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	return len(cs.list) == 0 && c != nil && commonTool(c.Tools, cs.left) != ""
+}
+
 // awaitBack lets the session count as attached for a while, because a client vanished.
 // The zero time ends that.
 func (cs *clients) awaitBack(c *Client, until time.Time) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	cs.grace = until
+	cs.grace, cs.left = until, c.Tools
 	if c.Hook != nil && !until.IsZero() {
 		cs.missed = until
 	}

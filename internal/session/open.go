@@ -69,7 +69,8 @@ type Resume struct {
 }
 
 // Resume attaches a client to a session that exists. If somebody is attached, or was
-// a moment ago, open questions stay as they are. Otherwise open permission questions
+// a moment ago and is not this client under another name, open questions stay as they
+// are. Otherwise open permission questions
 // and external calls are kept or ended, as the client says.
 func (h *Host) Resume(ctx context.Context, id event.SessionID, r Resume, c *Client) (*View, error) {
 	var view *View
@@ -84,7 +85,7 @@ func (h *Host) Resume(ctx context.Context, id event.SessionID, r Resume, c *Clie
 		case before > 0:
 			at = before - 1 // the lost reply was followed by what comes after
 		}
-		warm, active := tx.s.clients.attached(), tx.State.Active()
+		warm, active := tx.s.clients.attached() && !tx.s.clients.succeeds(c), tx.State.Active()
 		if err = tx.stopForOtherProvider(r.Spec.Config); err != nil {
 			return err
 		}

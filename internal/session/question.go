@@ -189,7 +189,7 @@ func (s *Session) askPerson(c *turn.Call) {
 	if err != nil {
 		return
 	}
-	a.asked[question.RequestID] = true
+	s.clients.markAsked(a, question.RequestID, true)
 	s.host.spawn(func() {
 		reply, err := a.spec.AskUser(s.host.ctx, s.id, question)
 		if err != nil {
@@ -199,7 +199,7 @@ func (s *Session) askPerson(c *turn.Call) {
 			if reply.Unable && !s.clients.has(a) {
 				return nil // the client has left without an answer
 			}
-			tx.onFailure = append(tx.onFailure, func() { delete(a.asked, question.RequestID) })
+			tx.onFailure = append(tx.onFailure, func() { s.clients.markAsked(a, question.RequestID, false) })
 			record, ok, err := turn.Answer{RequestID: question.RequestID, User: &reply}.Give(tx.State)
 			if !ok || err != nil {
 				return err
@@ -220,14 +220,14 @@ func (s *Session) askPlan(c *turn.Call) {
 	if err != nil {
 		return
 	}
-	a.asked[question.RequestID] = true
+	s.clients.markAsked(a, question.RequestID, true)
 	s.host.spawn(func() {
 		reply, err := a.spec.ExitPlan(s.host.ctx, s.id, question)
 		if err != nil {
 			return
 		}
 		s.post(func(tx *txn) error {
-			tx.onFailure = append(tx.onFailure, func() { delete(a.asked, question.RequestID) })
+			tx.onFailure = append(tx.onFailure, func() { s.clients.markAsked(a, question.RequestID, false) })
 			record, ok, err := turn.Answer{RequestID: question.RequestID, Plan: &reply}.Give(tx.State)
 			if !ok || err != nil {
 				return err

@@ -22,6 +22,7 @@ type Session struct {
 	clients clients
 	secrets secrets
 	asks    atomic.Bool // true while a question to a person is open
+	waits   atomic.Bool // true while any question is open, or an agent works that may ask one
 	bare    atomic.Bool // true if its clients want it to have no folder
 
 	// The rest is owned by the draining goroutine.
@@ -103,6 +104,7 @@ func (s *Session) carryOut(batch []*intent) {
 	}
 	if err == nil {
 		s.asks.Store(s.state.Asks() || s.state.Exchanges.Queued() != nil)
+		s.waits.Store(len(s.state.Questions()) > 0 || len(s.state.Exchanges.Forms()) > 0 || len(s.host.opts.Tools.Working(s.state)) > 0)
 		s.finishExchanges()
 		s.watchTasks()
 		for _, f := range tx.afterCommit {

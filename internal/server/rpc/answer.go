@@ -38,6 +38,9 @@ func (c *conn) answerPermission(ctx context.Context, p api.AnswerPermissionParam
 	if err := json.Unmarshal(p.Result, &d); err != nil {
 		return api.Success{}, errBadParams{fmt.Errorf("result: %w", err)}
 	}
+	if c.undecided(p.SessionID, p.RequestID, d) {
+		return api.Success{}, nil
+	}
 	keep, err := c.remembered(ctx, p, &d)
 	if err != nil {
 		return api.Success{}, err

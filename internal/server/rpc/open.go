@@ -59,7 +59,7 @@ func (c *conn) resume(ctx context.Context, p api.OpenParams) (any, error) {
 	})
 	answer, err := c.opened(ctx, p.SessionID, client, view, err)
 	if err == nil {
-		if err = c.remind(ctx, p.SessionID, open); err != nil {
+		if err = errors.Join(c.remind(ctx, p.SessionID, open), c.offerOpen(ctx, p, client)); err != nil {
 			c.release(p.SessionID)
 		}
 	}
@@ -110,7 +110,7 @@ func (c *conn) opened(ctx context.Context, id event.SessionID, client *session.C
 	}
 	c.mu.Lock()
 	before := c.sessions[id]
-	c.sessions[id] = &attached{client, view, view.Position(), time.Now()}
+	c.sessions[id] = &attached{client: client, view: view, from: view.Position(), since: time.Now()}
 	c.mu.Unlock()
 	if before != nil {
 		c.server.host.Detach(id, before.client, false)
@@ -134,7 +134,7 @@ func (c *conn) opened(ctx context.Context, id event.SessionID, client *session.C
 func (c *conn) client(p api.OpenParams) *session.Client {
 	client := &session.Client{
 		Viewer: c, Tools: p.Tools, Permission: p.RequestPermission, Streaming: p.Streaming,
-		Forms: p.RequestElicitation, Commands: p.Commands,
+		Forms: p.RequestElicitation, Commands: p.Commands, Remind: c.sendAgain,
 	}
 	if c.infers() {
 		client.Transport = courier{c, p.SessionID}

@@ -10,6 +10,7 @@ import (
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/session"
+	"github.com/abide-run/abide/internal/turn"
 )
 
 // unanswered is what a client that comes back wants to be asked again: all that
@@ -25,6 +26,63 @@ func (c *conn) unanswered(ctx context.Context, p api.OpenParams) []session.Remin
 	return open
 }
 
+// offerOpen sends the open questions that nobody was sent to a client that comes back
+// to pending work. Programs that answer by the ids that they know do so after this,
+// with a handler that answers that nobody is available: that is no answer yet.
+func (c *conn) offerOpen(ctx context.Context, p api.OpenParams, client *session.Client) error {
+	if p.ContinuePending == nil || !*p.ContinuePending || p.Abide != nil && p.Abide.Redeliver {
+		return nil
+	}
+	open, err := c.server.host.Questions.Remind(ctx, p.SessionID, client)
+	if err != nil {
+		return noSession(p.SessionID, err)
+	}
+	c.mu.Lock()
+	if here := c.sessions[p.SessionID]; here != nil && here.client == client {
+		here.offered = make(map[string]bool, len(open))
+		for _, r := range open {
+			here.offered[r.RequestID] = true
+		}
+	}
+	c.mu.Unlock()
+	c.sendAgain(p.SessionID, open)
+	return nil
+}
+
+// offerUnseen sends the open questions that nobody was sent to a client whose message
+// would wait behind them.
+func (c *conn) offerUnseen(ctx context.Context, id event.SessionID) {
+	here := c.attachedTo(id)
+	if here == nil || !c.server.host.Questions.Waiting(id) {
+		return
+	}
+	open, err := c.server.host.Questions.Remind(ctx, id, here.client)
+	if err != nil {
+		c.server.log.Error("open questions could not be sent again", "session", id, "err", err)
+	}
+	c.sendAgain(id, open)
+}
+
+// undecided reports whether an answer says only that nobody is available, to a question
+// that was sent again because the client came back. Such a question stays open; it is
+// sent once more, and then the answer counts, if a message would wait behind it.
+func (c *conn) undecided(id event.SessionID, requestID string, d turn.Decision) bool {
+	if d.Kind != turn.UserNotAvailable {
+		return false
+	}
+	c.mu.Lock()
+	here := c.sessions[id]
+	offered := here != nil && here.offered[requestID]
+	if offered {
+		delete(here.offered, requestID)
+	}
+	c.mu.Unlock()
+	if offered {
+		c.server.host.Questions.Unremind(id, here.client, requestID)
+	}
+	return offered
+}
+
 // remind puts open questions to this client again, each marked with its attempt.
 // It has them before the answer to the request that wants them: if that is lost,
 // the request is made again.
@@ -33,13 +91,18 @@ func (c *conn) remind(ctx context.Context, id event.SessionID, open []session.Re
 		return nil
 	}
 	again, err := c.server.host.Questions.Redeliver(ctx, id, open)
+	c.sendAgain(id, again)
+	return noSession(id, err)
+}
+
+// sendAgain sends open questions to this client again, each marked with its attempt.
+func (c *conn) sendAgain(id event.SessionID, again []session.Reminder) {
 	for _, r := range again {
 		e := event.Event{Type: r.Asked.Type, Bytes: marked(r.Asked.Bytes, r.Attempt)}
 		if c.rpc.Notify(api.SessionEvent, json.RawMessage(slices.Concat(c.opening(nil, id, e), e.Bytes, closing))) != nil {
-			return nil // the connection is over
+			return // the connection is over
 		}
 	}
-	return noSession(id, err)
 }
 
 // marked adds an attempt to what an event says. Its head has no such words.

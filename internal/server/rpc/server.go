@@ -115,6 +115,8 @@ type attached struct {
 	view   *session.View
 	from   event.Seq // what comes after it is shown as it happens
 	since  time.Time
+	// offered has the ids of the questions that were sent again when the client came back.
+	offered map[string]bool
 }
 
 // live reports whether the client was shown a question when it was asked.

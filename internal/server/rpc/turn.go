@@ -26,6 +26,9 @@ func (c *conn) send(ctx context.Context, p api.SendParams) (api.SendResult, erro
 		Prompt: p.Prompt, DisplayPrompt: p.DisplayPrompt, Attachments: p.Attachments,
 		Mode: p.Mode, AgentMode: p.AgentMode, Source: p.Source, Key: p.Key,
 	}, p.RequestHeaders)
+	if err == nil {
+		c.offerUnseen(ctx, p.SessionID)
+	}
 	return api.SendResult{MessageID: id}, noSession(p.SessionID, err)
 }
 

@@ -1,7 +1,9 @@
-// A program written with the SDK for Node, in two lives.
+// A program written with the SDK for Node, in three lives.
 //
 //   node talk.mjs first PORT TOKEN        asks for a tool, and waits for a permission that nobody gives
 //   node talk.mjs second ABIDE SESSION    comes back with a process of its own, allows it, and prints the answer
+//
+//   node talk.mjs stock ABIDE SESSION     comes back with a process of its own and only its handlers, and prints the answer
 //
 // Each says what happened in a line of JSON.
 import { CopilotClient, RuntimeConnection } from "@github/copilot-sdk";
@@ -53,4 +55,20 @@ async function second() {
   say({ pending, answers, words, resumed });
 }
 
-await { first, second }[life]();
+async function stock() {
+  const client = new CopilotClient({ connection: RuntimeConnection.forStdio({ path: door }) });
+  let idle, asked = 0;
+  const ended = new Promise((resolve) => (idle = resolve));
+  const session = await client.resumeSession(word, {
+    tools: [tool],
+    continuePendingWork: true,
+    onPermissionRequest: () => (asked++, { kind: "approve-once" }),
+    onEvent: (event) => event.type === "session.idle" && idle(),
+  });
+  await ended;
+  const words = (await session.getEvents()).filter((event) => event.type === "assistant.message").at(-1).data.content;
+  await client.stop();
+  say({ words, asked });
+}
+
+await { first, second, stock }[life]();
