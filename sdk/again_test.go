@@ -59,6 +59,7 @@ func TestAMessageDoesNotWaitBehindAQuestionThatNobodySaw(t *testing.T) {
 				s2 := server.connect().resume(s1.SessionID, part{permission: judge.decide, pending: pending})
 				s2.say("Reply with exactly: AFTERWARDS")
 				s2.until("the message is answered", func(events []copilot.SessionEvent) bool { return lastWords(events) == "AFTERWARDS" })
+				s2.rest()
 				h.audit(s1.SessionID)
 			})
 		}

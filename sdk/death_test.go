@@ -229,7 +229,7 @@ var jobs = []job{
 			return part{permission: h.judge(silence).decide, tools: []copilot.Tool{h.lookup("resume_permission_tool", nil).tool()}}
 		},
 		begin:  func(_ *home, s *session) { all[copilot.PermissionRequestedData](s.record, 1) },
-		next:   func(h *home) part { return part{permission: h.judge(yes).decide} },
+		next:   func(h *home) part { return part{permission: h.judge(nobody).decide} },
 		finish: decideAll(&rpc.PermissionDecisionReject{Feedback: copilot.String("not today")}),
 		want:   "The user rejected this tool call. User feedback: not today",
 	},

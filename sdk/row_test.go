@@ -58,6 +58,33 @@ func TestAWarmResumeTouchesNothing(t *testing.T) {
 	}
 }
 
+// A program that comes back at once, alone and with the same tool, is the one that left,
+// started again: what it says of pending work counts as if it had been away for long.
+func TestAProgramThatIsStartedAgainIsNoSecondOne(t *testing.T) {
+	t.Parallel()
+	for name, flag := range flags {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHome(t, newNear(t))
+			server := h.serve()
+			p := server.connect()
+			s1, request := p.pend()
+			p.die()
+			again := holding("resume_external_tool")(h)
+			again.pending = flag
+			s2 := server.connect().resume(s1.SessionID, again)
+			keeps := flag != nil && *flag
+			if s2.giveTool(request, found("beta")) != keeps {
+				t.Errorf("an answer counts: %v, want %v", !keeps, keeps)
+			}
+			s2.say("Reply with exactly: AFTERWARDS")
+			s2.until("the message is answered", func(events []copilot.SessionEvent) bool { return lastWords(events) == "AFTERWARDS" })
+			s2.rest()
+			h.audit(s1.SessionID)
+		})
+	}
+}
+
 func TestACallOutlivesTheOwnerOfItsTool(t *testing.T) {
 	t.Parallel()
 	inEachWorld(t, func(t *testing.T, h *home) {

@@ -46,7 +46,7 @@ func TestAPendingPermissionGoesOnAfterAResume(t *testing.T) {
 		if len(original.asked()) != 0 || !slices.Equal(again.asked(), []string{"alpha"}) {
 			t.Errorf("the first tool ran for %v, the second for %v", original.asked(), again.asked())
 		}
-		checkResume(t, s2, true, false)
+		checkResume(t, s2, false, true) // it brings the tool of the one that left: it is that program again
 		h.audit(s1.SessionID)
 	})
 }
