@@ -34,9 +34,9 @@ var _ = list(
 	Kind{Type: AssistantIdle, body: body[AssistantIdleData], Sent: true},
 	Kind{Type: StreamingDelta, body: body[StreamingDeltaData], Sent: true, Piece: true},
 	Kind{Type: MessageStart, body: body[MessageStartData], Sent: true, Piece: true},
-	Kind{Type: MessageDelta, body: body[MessageDeltaData], Sent: true, Piece: true},
-	Kind{Type: ReasoningDelta, body: body[ReasoningDeltaData], Sent: true, Piece: true},
-	Kind{Type: ToolCallDelta, body: body[ToolCallDeltaData], Sent: true, Piece: true},
+	Kind{Type: MessageDelta, body: body[MessageDeltaData], Sent: true, Piece: true, Grows: "deltaContent"},
+	Kind{Type: ReasoningDelta, body: body[ReasoningDeltaData], Sent: true, Piece: true, Grows: "deltaContent"},
+	Kind{Type: ToolCallDelta, body: body[ToolCallDeltaData], Sent: true, Piece: true, Grows: "inputDelta"},
 )
 
 // AssistantTurnStartData is the body of assistant.turn_start: a request to the model

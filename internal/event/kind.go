@@ -29,11 +29,12 @@ type Kind struct {
 	Ephemeral bool // not part of the history that clients read back, even if it is stored
 
 	// How a stored log is read.
-	Lasting bool // still needed after the session was idle: loading a session reads all events of the kind, of other kinds only those since the last session.idle
-	Keyed   bool // may contain the idempotency key of a request: the body is a [Requester]
-	Shapes  bool // changes the conversation that the model sees
-	Said    bool // is itself part of that conversation: a message, an answer or a result; implies Shapes
-	Piece   bool // part of a streamed answer, which is sent as a whole later; implies Sent
+	Lasting bool   // still needed after the session was idle: loading a session reads all events of the kind, of other kinds only those since the last session.idle
+	Keyed   bool   // may contain the idempotency key of a request: the body is a [Requester]
+	Shapes  bool   // changes the conversation that the model sees
+	Said    bool   // is itself part of that conversation: a message, an answer or a result; implies Shapes
+	Piece   bool   // part of a streamed answer, which is sent as a whole later; implies Sent
+	Grows   string // last field of a piece's body, a text that the next piece continues; empty if the piece has none
 
 	// How questions are followed up.
 	Question bool // a question to clients, which is sent again to a client that resumes the session

@@ -1,7 +1,6 @@
 package rpc
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"slices"
@@ -84,35 +83,16 @@ func (c *conn) tell(id event.SessionID, e event.Event) bool {
 	return c.rpc.TryNotify(api.SessionEvent, c.scratch, e.Bytes, closing)
 }
 
-// growing is the last field of events that are pieces of a text.
-var growing = map[event.Type][]byte{
-	event.MessageDelta:   []byte(`"deltaContent":"`),
-	event.ReasoningDelta: []byte(`"deltaContent":"`),
-	event.ToolCallDelta:  []byte(`"inputDelta":"`),
-}
+// trailer follows the text of a piece: the end of the event, and of the params.
+var trailer = []byte(event.PieceEnd + "}")
 
-var (
-	parent  = []byte(`,"parentId":`) // what comes before it is different in each piece
-	grown   = []byte(`"}}`)
-	trailer = []byte(`"}}}`)
-)
-
-// piece takes an event apart that is a piece of a text. All that it has between
-// its time and its text says which text that is.
+// piece returns an event that is a piece of a text as the connection joins it.
 func piece(id event.SessionID, e event.Event, head []byte) (jsonrpc.Piece, bool) {
-	field := growing[e.Type]
-	if field == nil || !bytes.HasSuffix(e.Bytes, grown) {
+	p, ok := e.CutPiece()
+	if !ok {
 		return jsonrpc.Piece{}, false
 	}
-	from, text := bytes.Index(e.Bytes, parent), bytes.Index(e.Bytes, field)
-	if from < 0 || text < from {
-		return jsonrpc.Piece{}, false
-	}
-	text += len(field)
-	return jsonrpc.Piece{
-		Lane: string(id), Stream: e.Bytes[from:text],
-		Head: append(head, e.Bytes[:text]...), Text: e.Bytes[text : len(e.Bytes)-len(grown)], Tail: trailer,
-	}, true
+	return jsonrpc.Piece{Lane: string(id), Stream: p.Stream, Head: append(head, p.Head...), Text: p.Text, Tail: trailer}, true
 }
 
 // opening is what a client is told before the bytes of an event, which are those

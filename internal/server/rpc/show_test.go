@@ -139,29 +139,3 @@ func TestAHistoryIsTheStoredBytes(t *testing.T) {
 		}
 	}
 }
-
-// TestEveryPieceIsJoinedOrStandsAlone holds the pieces that are joined for slow
-// clients against the table of kinds: each ends with the field that grows.
-func TestEveryPieceIsJoinedOrStandsAlone(t *testing.T) {
-	alone := map[event.Type]bool{event.StreamingDelta: true, event.MessageStart: true} // they have no text
-	for _, k := range event.Kinds() {
-		field := growing[k.Type]
-		if k.Piece != (field != nil || alone[k.Type]) {
-			t.Errorf("%s: it is a piece: %v, it is joined by %q", k.Type, k.Piece, field)
-		}
-		if field == nil {
-			continue
-		}
-		empty, err := event.Parse(0, []byte(`{"type":"`+string(k.Type)+`","id":"i","timestamp":"2026-11-15T12:00:00.000Z","parentId":null,"data":{}}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		body, err := empty.Body()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if b, err := json.Marshal(body); err != nil || !bytes.HasSuffix(b, append(bytes.Clone(field), `"}`...)) {
-			t.Errorf("%s: its body %s does not end with the field %s, %v", k.Type, b, field, err)
-		}
-	}
-}
