@@ -26,6 +26,17 @@ type (
 // New returns a client. An invalid base URL is reported by Ask.
 func New(c Config) *Client { return remote.New(c, wire) }
 
+// Kind is the row of the wire in the table of wires.
+var Kind = remote.Kind{
+	Types:   []string{"anthropic"},
+	New:     New,
+	Streams: true,
+	Vendors: []remote.Vendor{{
+		Scheme: "anthropic", Type: "anthropic", KeyEnv: "ANTHROPIC_API_KEY", TokenEnv: "ANTHROPIC_AUTH_TOKEN", BaseEnv: "ANTHROPIC_BASE_URL",
+		URL: wire.BaseURL, Models: "claude", Usual: true,
+	}},
+}
+
 var wire = remote.Wire{
 	Name:      "Anthropic Messages",
 	BaseURL:   "https://api.anthropic.com",

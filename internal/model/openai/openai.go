@@ -27,6 +27,17 @@ type (
 // New returns a client. An invalid base URL is reported by Ask.
 func New(c Config) *Client { return remote.New(c, wire) }
 
+// Kind is the row of the wire in the table of wires.
+var Kind = remote.Kind{
+	Types: []string{"openai", "azure"},
+	API:   "completions",
+	New:   New,
+	Vendors: []remote.Vendor{
+		{Scheme: "openai", Type: "openai", KeyEnv: "OPENAI_API_KEY", BaseEnv: "OPENAI_BASE_URL", URL: wire.BaseURL, Usual: true},
+		{Scheme: "azure", Type: "azure", KeyEnv: "AZURE_OPENAI_API_KEY", BaseEnv: "AZURE_OPENAI_API_ENDPOINT"},
+	},
+}
+
 var wire = remote.Wire{
 	Name:    "Chat Completions",
 	BaseURL: "https://api.openai.com/v1",

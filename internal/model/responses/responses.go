@@ -23,6 +23,17 @@ type (
 // New returns a client. An invalid base URL is reported by Ask.
 func New(c Config) *Client { return remote.New(c, wire) }
 
+// Kind is the row of the wire in the table of wires.
+var Kind = remote.Kind{
+	Types:   []string{"openai", "azure"},
+	API:     "responses",
+	New:     New,
+	Streams: true,
+	Vendors: []remote.Vendor{
+		{Scheme: "responses", Type: "openai", API: "responses", KeyEnv: "OPENAI_API_KEY", BaseEnv: "OPENAI_BASE_URL", URL: wire.BaseURL},
+	},
+}
+
 var wire = remote.Wire{
 	Name:    "OpenAI Responses",
 	BaseURL: "https://api.openai.com/v1",

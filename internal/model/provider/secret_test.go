@@ -1,0 +1,106 @@
+package provider_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/model/provider"
+)
+
+func parse(t *testing.T, text string) *provider.Keys {
+	t.Helper()
+	k, err := provider.ParseKeys([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func encoded(t *testing.T, k *provider.Keys) string {
+	t.Helper()
+	b, err := k.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// The bytes are those that earlier versions have stored.
+func TestKeysAreStoredAsEver(t *testing.T) {
+	for _, text := range []string{
+		`{}`,
+		`{"apiKey":"k\u0026","bearerToken":"t","for":"openai http://a","headers":{"A":"1","B":"2"}}`,
+		`{"for":""}`,
+		`{"apiKey":"k","named":{"x":{"apiKey":"l","for":"openai http://x"},"y":{}}}`,
+		`{"named":{"x":{"for":"openai http://x"}}}`,
+		`{"apiKey":"k","later":{"n":1.0},"named":{"x":{"apiKey":"l","later":["\u003c"]}}}`,
+	} {
+		if got := encoded(t, parse(t, text)); got != text {
+			t.Errorf("%s is stored again as %s", text, got)
+		}
+	}
+	if k := parse(t, ""); k.Own != nil || k.Named != nil {
+		t.Errorf("no keys are %+v", k)
+	}
+	for text, want := range map[string]string{`[]`: "the keys of the providers: want", `{"apiKey":7}`: "apiKey: want string", `{"named":{"x":{"headers":1}}}`: "headers: want", `{`: "the keys"} {
+		if _, err := provider.ParseKeys([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}
+
+func TestAKeyIsForItsEndpointAlone(t *testing.T) {
+	here := setOf(t, stored(`{"type":"openai","baseUrl":"http://a"}`, `[{"name":"x","baseUrl":"http://x"}]`, `[]`))
+	moved := setOf(t, stored(`{"type":"anthropic","baseUrl":"http://a"}`, `[{"name":"x","baseUrl":"http://z"}]`, `[]`))
+	gone := setOf(t, stored("", "", ""))
+	const all = `{"apiKey":"k","named":{"x":{"apiKey":"l"}}}`
+	bound := parse(t, all).Bind(here)
+	if got, want := encoded(t, bound), `{"apiKey":"k","for":"openai http://a","named":{"x":{"apiKey":"l","for":"openai http://x"}}}`; got != want {
+		t.Errorf("bound: %s, want %s", got, want)
+	}
+	if again := encoded(t, bound.Bind(moved)); again != encoded(t, bound) {
+		t.Errorf("what is bound was bound again: %s", again)
+	}
+	for _, test := range []struct {
+		keys string
+		by   provider.Set
+		want string
+	}{
+		{encoded(t, bound), here, all},
+		{encoded(t, bound), moved, `{}`},
+		{all, moved, all}, // what is not bound is for the providers that there are
+		{`{"apiKey":"k","for":"openai http://a"}`, gone, `{}`},
+	} {
+		if got := encoded(t, parse(t, test.keys).Usable(test.by)); got != test.want {
+			t.Errorf("of %s can be used %s, want %s", test.keys, got, test.want)
+		}
+	}
+}
+
+func TestKeysAndProvidersAreJoinedAndSeparated(t *testing.T) {
+	config := stored(`{"baseUrl":"http://a","apiKey":"of the log"}`, `[{"name":"x","baseUrl":"http://x"},{"name":"y","baseUrl":"http://y"}]`, `[]`)
+	keys := parse(t, `{"apiKey":"k","headers":{"A":"1"},"named":{"x":{"bearerToken":"t","for":"openai http://x"},"y":{"apiKey":"of another","for":"openai http://z"}}}`)
+	set := setOf(t, config)
+	with := set.WithKeys(keys)
+	if with.Own.APIKey != "k" || with.Own.Headers["A"] != "1" || with.Listed[0].BearerToken != "t" || with.Listed[1].APIKey != "" {
+		t.Errorf("with keys: %+v, %+v", with.Own, with.Listed)
+	}
+	if set.Own.APIKey != "" || set.Listed[0].BearerToken != "" {
+		t.Error("the set without keys was changed, or has a key of the log")
+	}
+	var into event.SessionConfiguredData
+	apart, err := with.Record(&into)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := string(into.Provider)+string(into.Providers), `{"baseUrl":"http://a"}`+string(config.Providers); got != want {
+		t.Errorf("recorded %s, want %s", got, want)
+	}
+	if got, want := encoded(t, apart), `{"apiKey":"k","headers":{"A":"1"},"named":{"x":{"bearerToken":"t"},"y":{}}}`; got != want {
+		t.Errorf("kept apart: %s, want %s", got, want)
+	}
+	if with.Own.APIKey != "k" || with.Listed[0].BearerToken != "t" {
+		t.Error("recording took the keys from the set")
+	}
+}
