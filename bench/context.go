@@ -17,6 +17,7 @@ import (
 	"github.com/abide-run/abide/internal/approval"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/model/provider"
 	engine "github.com/abide-run/abide/internal/session"
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/window"
@@ -128,7 +129,7 @@ func runLongSession(at place, turns int) (way []tenth, err error) {
 	defer o.store.Close()
 	r := &runner{ours: o, rand: rand.New(rand.NewPCG(1, 2))}
 	o.opts.Tools = []tool.Tool{r}
-	o.opts.Resolve = func(context.Context, event.SessionConfiguredData, string, []byte) (engine.Endpoint, error) {
+	o.opts.Resolve = func(context.Context, provider.Choice) (engine.Endpoint, error) {
 		return engine.Endpoint{Model: r, Name: "runner", Window: longSessionLimits.Window, Output: longSessionLimits.Output}, nil
 	}
 	if r.session, err = o.create(event.SessionConfiguredData{Model: "runner"}); err != nil {

@@ -21,6 +21,7 @@ import (
 	"github.com/abide-run/abide/internal/memory/book"
 	"github.com/abide-run/abide/internal/memory/worker"
 	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/model/provider"
 	engine "github.com/abide-run/abide/internal/session"
 )
 
@@ -98,8 +99,8 @@ func openRemembering(at place, idle int) *remembered {
 	m := &remembered{store: got(sqlite.Open(context.Background(), filepath.Join(dir, "abide.db"), sqlite.Options{}))}
 	m.worker = worker.New(m.store, book.NewSet(filepath.Join(dir, "memory"), notes.Kinds...), worker.Options{Parallel: 1})
 	m.host = engine.New(m.store, engine.Options{
-		Resolve: func(_ context.Context, _ event.SessionConfiguredData, name string, _ []byte) (engine.Endpoint, error) {
-			return engine.Endpoint{Model: extractingModel{}, Name: name}, nil
+		Resolve: func(_ context.Context, as provider.Choice) (engine.Endpoint, error) {
+			return engine.Endpoint{Model: extractingModel{}, Name: as.Model}, nil
 		},
 		Memory: m.worker.Session(), Version: "bench",
 	})

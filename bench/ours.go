@@ -12,6 +12,7 @@ import (
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog/sqlite"
 	"github.com/abide-run/abide/internal/model/openai"
+	"github.com/abide-run/abide/internal/model/provider"
 	"github.com/abide-run/abide/internal/process"
 	engine "github.com/abide-run/abide/internal/session"
 )
@@ -62,7 +63,7 @@ func openOurs(at place) (*ours, error) {
 	}
 	client := openai.New(openai.Config{BaseURL: at.url, APIKey: "bench"})
 	o := &ours{store: store, full: make(map[int]event.SessionID)}
-	o.opts.Resolve = func(context.Context, event.SessionConfiguredData, string, []byte) (engine.Endpoint, error) {
+	o.opts.Resolve = func(context.Context, provider.Choice) (engine.Endpoint, error) {
 		return engine.Endpoint{Model: client, Name: "instant"}, nil
 	}
 	return o, nil

@@ -14,6 +14,7 @@ import (
 	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/eventlog/sqlite"
 	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/model/provider"
 	engine "github.com/abide-run/abide/internal/session"
 )
 
@@ -125,7 +126,7 @@ func appendAll(store eventlog.Store, id event.SessionID, events []event.Event, i
 func asked(size int) ([]event.Event, eventlog.Info) {
 	ctx, store := context.Background(), eventlog.NewMemory()
 	host := engine.New(store, engine.Options{Version: "bench",
-		Resolve: func(context.Context, event.SessionConfiguredData, string, []byte) (engine.Endpoint, error) {
+		Resolve: func(context.Context, provider.Choice) (engine.Endpoint, error) {
 			return engine.Endpoint{Model: echoModel{}, Name: builtIn}, nil
 		}})
 	defer host.Close()

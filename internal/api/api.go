@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/model/provider"
 )
 
 // ProtocolVersion is the version that clients require.
@@ -196,61 +197,13 @@ type OpenAbide struct {
 	Redeliver bool `json:"redeliver,omitempty"`
 }
 
-// Provider is a model endpoint that a client brings along.
-type Provider struct {
-	Name        string            `json:"name,omitempty"`
-	Type        string            `json:"type,omitempty"` // "openai" if empty
-	WireAPI     string            `json:"wireApi,omitempty"`
-	BaseURL     string            `json:"baseUrl"`
-	APIKey      string            `json:"apiKey,omitempty"`
-	BearerToken string            `json:"bearerToken,omitempty"`
-	Headers     map[string]string `json:"headers,omitempty"`
-	ModelID     string            `json:"modelId,omitempty"`
-	HasToken    bool              `json:"hasBearerTokenProvider,omitempty"` // true if the client gives a token for each request
-	WireModel   string            `json:"wireModel,omitempty"`
-	Azure       AzureProvider     `json:"azure,omitzero"`
-	// Maximum length of requests and replies, in tokens.
-	MaxPromptTokens int `json:"maxPromptTokens,omitempty"`
-	MaxOutputTokens int `json:"maxOutputTokens,omitempty"`
-	// Settings that only abide sends.
-	Abide *ProviderAbide `json:"abide,omitempty"`
-	// Default is true if the client named no endpoint, so that this is the default of
-	// its process.
-	Default bool `json:"default,omitempty"`
-}
-
-// ProviderAbide holds the configured settings of the models of a provider.
-type ProviderAbide struct {
-	ReasoningEffort string                 `json:"reasoningEffort,omitempty"` // default of sessions that set none
-	Models          map[string]ModelLimits `json:"models,omitempty"`          // by model name at the provider
-}
-
-// ModelLimits are configured limits, capabilities and prices of a model. A zero field is
-// not configured. Prices are in US dollars for a million tokens.
-type ModelLimits struct {
-	Window     int      `json:"window,omitempty"`
-	MaxOutput  int      `json:"maxOutput,omitempty"`
-	Vision     *bool    `json:"vision,omitempty"`
-	Reasoning  *bool    `json:"reasoning,omitempty"`
-	Input      *float64 `json:"inputPrice,omitempty"`
-	Output     *float64 `json:"outputPrice,omitempty"`
-	CacheRead  *float64 `json:"cacheReadPrice,omitempty"`
-	CacheWrite *float64 `json:"cacheWritePrice,omitempty"`
-}
-
-// AzureProvider holds the settings of an Azure endpoint.
-type AzureProvider struct {
-	APIVersion string `json:"apiVersion,omitempty"` // selects the versioned routes
-}
-
-// ProviderSecret is the part of a Provider that is never in the log.
-type ProviderSecret struct {
-	APIKey      string            `json:"apiKey,omitempty"`
-	BearerToken string            `json:"bearerToken,omitempty"`
-	Headers     map[string]string `json:"headers,omitempty"`
-	// Named are the secrets of the additional providers of a session.
-	Named map[string]ProviderSecret `json:"named,omitempty"`
-}
+// These types are more than a form of messages, so they have a package of their own.
+type (
+	// A Provider is a model endpoint that a client brings along.
+	Provider = provider.Provider
+	// A ProviderModel is a model of one of a session's providers.
+	ProviderModel = provider.Model
+)
 
 // OpenResult is the answer to OpenParams.
 type OpenResult struct {

@@ -526,16 +526,3 @@ type ResponseChunkParams struct {
 type AcceptedResult struct {
 	Accepted bool `json:"accepted"`
 }
-
-// A ProviderModel is a model of one of a session's providers.
-type ProviderModel struct {
-	ID              string          `json:"id"`
-	Provider        string          `json:"provider"`
-	Name            string          `json:"name,omitempty"`
-	WireModel       string          `json:"wireModel,omitempty"`
-	ModelID         string          `json:"modelId,omitempty"`
-	MaxPromptTokens int             `json:"maxPromptTokens,omitempty"`
-	MaxWindow       int             `json:"maxContextWindowTokens,omitempty"`
-	MaxOutputTokens int             `json:"maxOutputTokens,omitempty"`
-	Capabilities    json.RawMessage `json:"capabilities,omitempty"`
-}

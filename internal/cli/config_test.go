@@ -5,14 +5,13 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
-	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/config"
+	"github.com/abide-run/abide/internal/model/provider"
 )
 
 func TestTheFlagsOfSDKsAreUnderstood(t *testing.T) {
@@ -56,15 +55,15 @@ func TestHeadlessIsAFlagAnywhereButNotAText(t *testing.T) {
 func TestTheEnvironmentNamesTheProvider(t *testing.T) {
 	for name, c := range map[string]struct {
 		env  map[string]string
-		want *api.Provider
+		want *provider.Provider
 	}{
 		"nothing":                   {nil, nil},
-		"a key":                     {map[string]string{"OPENAI_API_KEY": "k"}, &api.Provider{Type: "openai", BaseURL: "https://api.openai.com/v1", APIKey: "k"}},
-		"a local":                   {map[string]string{"OPENAI_BASE_URL": "http://l"}, &api.Provider{Type: "openai", BaseURL: "http://l"}},
-		"both":                      {map[string]string{"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "http://l"}, &api.Provider{Type: "openai", BaseURL: "http://l", APIKey: "k"}},
-		"another":                   {map[string]string{"ANTHROPIC_API_KEY": "k"}, &api.Provider{Type: "anthropic", BaseURL: "https://api.anthropic.com", APIKey: "k"}},
-		"a token":                   {map[string]string{"ANTHROPIC_AUTH_TOKEN": "t", "ANTHROPIC_BASE_URL": "http://l"}, &api.Provider{Type: "anthropic", BaseURL: "http://l", BearerToken: "t"}},
-		"a key goes before a token": {map[string]string{"ANTHROPIC_API_KEY": "k", "ANTHROPIC_AUTH_TOKEN": "t"}, &api.Provider{Type: "anthropic", BaseURL: "https://api.anthropic.com", APIKey: "k"}},
+		"a key":                     {map[string]string{"OPENAI_API_KEY": "k"}, &provider.Provider{Type: "openai", BaseURL: "https://api.openai.com/v1", APIKey: "k"}},
+		"a local":                   {map[string]string{"OPENAI_BASE_URL": "http://l"}, &provider.Provider{Type: "openai", BaseURL: "http://l"}},
+		"both":                      {map[string]string{"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "http://l"}, &provider.Provider{Type: "openai", BaseURL: "http://l", APIKey: "k"}},
+		"another":                   {map[string]string{"ANTHROPIC_API_KEY": "k"}, &provider.Provider{Type: "anthropic", BaseURL: "https://api.anthropic.com", APIKey: "k"}},
+		"a token":                   {map[string]string{"ANTHROPIC_AUTH_TOKEN": "t", "ANTHROPIC_BASE_URL": "http://l"}, &provider.Provider{Type: "anthropic", BaseURL: "http://l", BearerToken: "t"}},
+		"a key goes before a token": {map[string]string{"ANTHROPIC_API_KEY": "k", "ANTHROPIC_AUTH_TOKEN": "t"}, &provider.Provider{Type: "anthropic", BaseURL: "https://api.anthropic.com", APIKey: "k"}},
 		"not theirs":                {map[string]string{"COPILOT_API_URL": "http://c"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -73,8 +72,8 @@ func TestTheEnvironmentNamesTheProvider(t *testing.T) {
 			if got != nil {
 				got.Abide = nil
 			}
-			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Error(diff)
+			if !reflect.DeepEqual(got, c.want) {
+				t.Errorf("the provider is %+v, want %+v", got, c.want)
 			}
 		})
 	}
@@ -96,9 +95,9 @@ func TestTheEnvironmentOfAnSDKNamesItsProvider(t *testing.T) {
 				t.Errorf("without an endpoint: %+v", got)
 			}
 			t.Setenv("COPILOT_API_URL", "http://c")
-			want := &api.Provider{Type: "openai", BaseURL: "http://c", BearerToken: c.token}
-			if diff := cmp.Diff(want, copilotProvider("MINE")); diff != "" {
-				t.Error(diff)
+			want := &provider.Provider{Type: "openai", BaseURL: "http://c", BearerToken: c.token}
+			if got := copilotProvider("MINE"); !reflect.DeepEqual(got, want) {
+				t.Errorf("the provider is %+v, want %+v", got, want)
 			}
 		})
 	}

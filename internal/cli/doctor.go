@@ -263,7 +263,7 @@ func (c choice) examineKey(variable string, add note) {
 	case variable != "":
 		add("key of "+c.name, bad, "the variable %s, which api_key_env names, is not set: set it", variable)
 	case ownEndpoint(p):
-		add("key of "+c.name, bad, "there is none, and %s needs one: set %s, or name another variable with api_key_env", p.BaseURL, vendors[p.Type].key)
+		add("key of "+c.name, bad, "there is none, and %s needs one: set %s, or name another variable with api_key_env", p.BaseURL, vendors[p.Type].KeyEnv)
 	default:
 		add("key of "+c.name, good, "there is none, which is fine for a self-hosted server")
 	}

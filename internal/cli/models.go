@@ -13,11 +13,11 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/config"
 	"github.com/abide-run/abide/internal/daemon"
 	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/model/offline"
+	"github.com/abide-run/abide/internal/model/provider"
 )
 
 const modelsHelp = `List the models of every provider that is configured or whose API key is set. The
@@ -209,7 +209,7 @@ func (s choice) describe(names []string, usual choice, first string) (list []mod
 }
 
 // written reports whether the configuration has the window of a model.
-func written(p *api.Provider, name string) bool { return p.Abide.Models[name].Window > 0 }
+func written(p *provider.Provider, name string) bool { return p.Abide.Models[name].Window > 0 }
 
 func (a *app) printModels(list modelList, text string) error {
 	t := &table{head: []string{"", "MODEL", "PROVIDER", "WINDOW", "OUTPUT", "PICTURES", "REASONING", "PRICE"}}

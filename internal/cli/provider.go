@@ -9,37 +9,27 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/config"
+	"github.com/abide-run/abide/internal/daemon"
 	"github.com/abide-run/abide/internal/model/offline"
+	"github.com/abide-run/abide/internal/model/provider"
+	"github.com/abide-run/abide/internal/model/remote"
 	"github.com/abide-run/abide/internal/model/scripted"
 )
 
-// A vendor holds the defaults of a provider scheme.
-type vendor struct {
-	kind, wire string // provider type and wire API, as in the protocol
-	key        string // environment variable of the API key
-	token      string // environment variable of a bearer token
-	base       string // environment variable of the base URL
-	url        string // default base URL
-}
+// vendors are the vendors that the configuration can name, by their schemes.
+var vendors = func() map[string]remote.Vendor {
+	all := make(map[string]remote.Vendor)
+	for _, v := range daemon.Wires.Vendors() {
+		all[v.Scheme] = v
+	}
+	return all
+}()
 
-var vendors = map[string]vendor{
-	"openai":    {"openai", "", "OPENAI_API_KEY", "", "OPENAI_BASE_URL", "https://api.openai.com/v1"},
-	"responses": {"openai", "responses", "OPENAI_API_KEY", "", "OPENAI_BASE_URL", "https://api.openai.com/v1"},
-	"anthropic": {"anthropic", "", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "https://api.anthropic.com"},
-	"azure":     {"azure", "", "AZURE_OPENAI_API_KEY", "", "AZURE_OPENAI_API_ENDPOINT", ""},
-}
-
-// vendorsByEnvironment are the vendors that environment variables alone can select, in
-// order of preference. OpenAI is first, because its variables also name compatible
-// endpoints.
-var vendorsByEnvironment = []string{"openai", "anthropic"}
-
-// set returns the name of the first environment variable of the vendor that is set;
-// empty if there is none.
-func (v vendor) set() string {
-	for _, name := range []string{v.key, v.token, v.base} {
+// setVariable returns the name of the first environment variable of a vendor that is
+// set; empty if there is none.
+func setVariable(v remote.Vendor) string {
+	for _, name := range []string{v.KeyEnv, v.TokenEnv, v.BaseEnv} {
 		if name != "" && os.Getenv(name) != "" {
 			return name
 		}
@@ -49,9 +39,9 @@ func (v vendor) set() string {
 
 // A choice is a provider and a model, with the reason why they are used.
 type choice struct {
-	name     string        // name of the provider; empty for built-in models
-	provider *api.Provider // nil for built-in models
-	model    string        // empty for the first model of the provider; without a provider, for the offline model
+	name     string             // name of the provider; empty for built-in models
+	provider *provider.Provider // nil for built-in models
+	model    string             // empty for the first model of the provider; without a provider, for the offline model
 	why      string
 }
 
@@ -75,7 +65,7 @@ func defaultChoice(l *config.Loaded) (choice, error) {
 		return choice{model: scripted.Name + ":" + path, why: from(l, "model.scheme")}, err
 	case m.Scheme != "" || m.BaseURL != "" || m.APIKeyEnv != "":
 		p, err := endpoint(config.Provider{Scheme: m.Scheme, BaseURL: m.BaseURL, APIKeyEnv: m.APIKeyEnv})
-		name := cmp.Or(m.Scheme, "openai")
+		name := cmp.Or(m.Scheme, provider.DefaultType)
 		return choice{name, withModelSettings(p, c, name), m.ModelID, from(l, "model.model_id", "model.scheme", "model.base_url", "model.api_key_env")}, err
 	}
 	usual := choiceFromEnvironment(c)
@@ -103,14 +93,13 @@ func from(l *config.Loaded, keys ...string) string {
 
 // choiceFromEnvironment returns the choice that the environment variables make.
 func choiceFromEnvironment(c config.Config) choice {
-	for _, scheme := range vendorsByEnvironment {
-		v := vendors[scheme]
-		variable := v.set()
-		if variable == "" {
+	for _, v := range daemon.Wires.Vendors() {
+		variable := setVariable(v)
+		if !v.Usual || variable == "" {
 			continue
 		}
-		if p, err := endpoint(config.Provider{Scheme: scheme}); err == nil { // these vendors all have a default endpoint
-			return choice{name: scheme, provider: withModelSettings(p, c, scheme), why: variable + " is set"}
+		if p, err := endpoint(config.Provider{Scheme: v.Scheme}); err == nil { // these vendors all have a default endpoint
+			return choice{name: v.Scheme, provider: withModelSettings(p, c, v.Scheme), why: variable + " is set"}
 		}
 	}
 	return choice{why: "no provider is configured, and no key is set"}
@@ -121,12 +110,13 @@ func choiceFromEnvironment(c config.Config) choice {
 func findProvider(c config.Config, usual choice, name string) (found choice, ok bool, err error) {
 	prefix, model, _ := strings.Cut(name, "/")
 	p, ok := c.Providers[prefix]
+	only := onlyVendor(name)
 	switch {
 	case ok && model != "":
 	case model != "" && usual.usesVendor(prefix):
 		p = config.Provider{Scheme: prefix}
-	case strings.HasPrefix(name, "claude") && usual.usesVendor("anthropic"):
-		prefix, model, p = "anthropic", name, config.Provider{Scheme: "anthropic"}
+	case only != "" && usual.usesVendor(only):
+		prefix, model, p = only, name, config.Provider{Scheme: only}
 	default:
 		return choice{}, false, nil
 	}
@@ -134,54 +124,65 @@ func findProvider(c config.Config, usual choice, name string) (found choice, ok 
 	return choice{name: prefix, provider: withModelSettings(at, c, prefix), model: model}, true, err
 }
 
+// onlyVendor returns the scheme of the vendor that alone has a model; empty if there is
+// none.
+func onlyVendor(model string) string {
+	for _, v := range daemon.Wires.Vendors() {
+		if v.Models != "" && strings.HasPrefix(model, v.Models) {
+			return v.Scheme
+		}
+	}
+	return ""
+}
+
 // usesVendor reports whether the models of another vendor are requested from that vendor:
 // its variables must be set, and the default provider must be a vendor's own endpoint.
 // Other endpoints have models of many vendors, with slashes in their names.
 func (c choice) usesVendor(scheme string) bool {
 	v, known := vendors[scheme]
-	return known && scheme != c.name && v.set() != "" && (c.provider == nil || ownEndpoint(c.provider))
+	return known && scheme != c.name && setVariable(v) != "" && (c.provider == nil || ownEndpoint(c.provider))
 }
 
 // ownEndpoint reports whether an endpoint is a vendor's own.
-func ownEndpoint(p *api.Provider) bool {
-	return slices.ContainsFunc(slices.Collect(maps.Values(vendors)), func(v vendor) bool { return v.url == p.BaseURL })
+func ownEndpoint(p *provider.Provider) bool {
+	return slices.ContainsFunc(slices.Collect(maps.Values(vendors)), func(v remote.Vendor) bool { return v.URL == p.BaseURL })
 }
 
 // endpoint returns a provider of the configuration with its base URL and API key.
-func endpoint(p config.Provider) (*api.Provider, error) {
-	p.Scheme = cmp.Or(p.Scheme, "openai")
+func endpoint(p config.Provider) (*provider.Provider, error) {
+	p.Scheme = cmp.Or(p.Scheme, provider.DefaultType)
 	v := vendors[p.Scheme]
-	p.BaseURL = cmp.Or(p.BaseURL, os.Getenv(v.base), v.url)
+	p.BaseURL = cmp.Or(p.BaseURL, os.Getenv(v.BaseEnv), v.URL)
 	if p.BaseURL == "" {
-		return nil, configError(fmt.Errorf("the %s provider has no endpoint: set base_url in the configuration, or %s", p.Scheme, v.base))
+		return nil, configError(fmt.Errorf("the %s provider has no endpoint: set base_url in the configuration, or %s", p.Scheme, v.BaseEnv))
 	}
-	found := &api.Provider{Type: v.kind, WireAPI: v.wire, BaseURL: p.BaseURL, APIKey: os.Getenv(cmp.Or(p.APIKeyEnv, v.key)), Headers: p.Headers,
-		Azure: api.AzureProvider{APIVersion: p.APIVersion}}
-	if found.APIKey == "" && p.APIKeyEnv == "" && v.token != "" {
-		found.BearerToken = os.Getenv(v.token)
+	found := &provider.Provider{Type: v.Type, WireAPI: v.API, BaseURL: p.BaseURL, APIKey: os.Getenv(cmp.Or(p.APIKeyEnv, v.KeyEnv)), Headers: p.Headers,
+		Azure: provider.Azure{APIVersion: p.APIVersion}}
+	if found.APIKey == "" && p.APIKeyEnv == "" && v.TokenEnv != "" {
+		found.BearerToken = os.Getenv(v.TokenEnv)
 	}
 	return found, nil
 }
 
 // withModelSettings adds the configured settings of models to a provider.
-func withModelSettings(p *api.Provider, c config.Config, name string) *api.Provider {
+func withModelSettings(p *provider.Provider, c config.Config, name string) *provider.Provider {
 	if p != nil {
 		p.MaxOutputTokens = c.Worker.MaxTokens
-		p.Abide = &api.ProviderAbide{ReasoningEffort: c.Model.ReasoningEffort, Models: limits(c, name)}
+		p.Abide = &provider.Settings{ReasoningEffort: c.Model.ReasoningEffort, Models: limits(c, name)}
 	}
 	return p
 }
 
 // limits returns the configured settings of the models of a provider, by model name.
 // Settings for PROVIDER/MODEL win over those for MODEL.
-func limits(c config.Config, name string) map[string]api.ModelLimits {
-	known := make(map[string]api.ModelLimits, len(c.Models))
+func limits(c config.Config, name string) map[string]provider.Limits {
+	known := make(map[string]provider.Limits, len(c.Models))
 	for model, l := range c.Models {
-		known[model] = api.ModelLimits(l)
+		known[model] = provider.Limits(l)
 	}
 	for model, l := range c.Models {
 		if own, ok := strings.CutPrefix(model, name+"/"); ok {
-			known[own] = api.ModelLimits(l)
+			known[own] = provider.Limits(l)
 		}
 	}
 	return known
@@ -189,12 +190,12 @@ func limits(c config.Config, name string) map[string]api.ModelLimits {
 
 // copilotProvider returns the model endpoint that the environment of an SDK names, or
 // nil. The token is in the variable tokenEnv, or in one of the usual ones.
-func copilotProvider(tokenEnv string) *api.Provider {
+func copilotProvider(tokenEnv string) *provider.Provider {
 	url := os.Getenv("COPILOT_API_URL")
 	if url == "" {
 		return nil
 	}
-	p := &api.Provider{Type: "openai", BaseURL: url}
+	p := &provider.Provider{Type: provider.DefaultType, BaseURL: url}
 	for _, name := range append([]string{tokenEnv}, tokens...) {
 		if p.BearerToken = os.Getenv(name); p.BearerToken != "" {
 			break
@@ -211,7 +212,7 @@ var tokens = []string{"COPILOT_SDK_AUTH_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"}
 func environment(c config.Config) []string {
 	secret := []string{c.Model.APIKeyEnv}
 	for v := range maps.Values(vendors) {
-		secret = append(secret, v.key, v.token)
+		secret = append(secret, v.KeyEnv, v.TokenEnv)
 	}
 	for p := range maps.Values(c.Providers) {
 		secret = append(secret, p.APIKeyEnv)

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -9,8 +11,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/config"
+	"github.com/abide-run/abide/internal/model/offline"
+	"github.com/abide-run/abide/internal/model/provider"
+	"github.com/abide-run/abide/internal/model/scripted"
 )
 
 func loaded(t *testing.T, text string) *config.Loaded {
@@ -116,7 +120,7 @@ models."other/a.b" = {window = 3}
 	if c.provider.MaxOutputTokens != 7 || c.provider.Abide.ReasoningEffort != "high" {
 		t.Errorf("%+v", c.provider)
 	}
-	if diff := cmp.Diff(api.ModelLimits{Window: 2}, c.provider.Abide.Models["a.b"]); diff != "" {
+	if diff := cmp.Diff(provider.Limits{Window: 2}, c.provider.Abide.Models["a.b"]); diff != "" {
 		t.Errorf("what names the provider, too, does not go first: %s", diff)
 	}
 }
@@ -130,6 +134,38 @@ func TestKeysStayOutOfTheEnvironmentOfCommands(t *testing.T) {
 		if filepath.Base(entry) == "secret" || len(entry) > 7 && entry[len(entry)-7:] == "=secret" {
 			t.Errorf("commands get %s", entry)
 		}
+	}
+}
+
+// TestEveryVendorIsAScheme holds the schemes that the configuration accepts against the
+// table of wires.
+func TestEveryVendorIsAScheme(t *testing.T) {
+	text, err := config.Schema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	type scheme struct{ Enum []string }
+	var schema struct {
+		Properties struct {
+			Model     struct{ Properties struct{ Scheme scheme } }
+			Providers struct {
+				AdditionalProperties struct{ Properties struct{ Scheme scheme } }
+			}
+		}
+	}
+	if err := json.Unmarshal(text, &schema); err != nil {
+		t.Fatal(err)
+	}
+	known := slices.Sorted(maps.Keys(vendors))
+	of := schema.Properties.Providers.AdditionalProperties.Properties.Scheme.Enum
+	if slices.Sort(of); !slices.Equal(of, known) {
+		t.Errorf("providers.NAME.scheme is one of %q, and the table of wires has %q: correct the field in internal/config/config.go", of, known)
+	}
+	all := append(known, offline.Name, scripted.Name)
+	own := schema.Properties.Model.Properties.Scheme.Enum
+	slices.Sort(all)
+	if slices.Sort(own); !slices.Equal(own, all) {
+		t.Errorf("model.scheme is one of %q, want %q: correct the field in internal/config/config.go", own, all)
 	}
 }
 

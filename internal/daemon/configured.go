@@ -5,9 +5,9 @@ import (
 	"context"
 	"maps"
 
-	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/model/catalog"
+	"github.com/abide-run/abide/internal/model/provider"
 )
 
 // A configuredModel applies the settings of a model to its requests, and adds the cost
@@ -21,7 +21,7 @@ type configuredModel struct {
 }
 
 // configure returns a model of a provider with its settings.
-func configure(m model.Model, p api.Provider, name string) model.Model {
+func configure(m model.Model, p provider.Provider, name string) model.Model {
 	t := configuredModel{Model: m, can: Capabilities(p, name), maxOutput: p.MaxOutputTokens}
 	if t.can.Known && t.maxOutput > 0 {
 		t.maxOutput = min(t.maxOutput, t.can.MaxOutput)
@@ -31,7 +31,8 @@ func configure(m model.Model, p api.Provider, name string) model.Model {
 	}
 	// A request without data for a while is ended, and a long reply that is not
 	// streamed sends no data. Not all Chat Completions servers stream well.
-	t.stream = p.Type == "anthropic" || p.WireAPI == "responses"
+	wire, _ := Wires.Find(p.Type, p.WireAPI) // an unknown one has no models
+	t.stream = wire.Streams
 	return t
 }
 
@@ -54,13 +55,13 @@ func (t configuredModel) Ask(ctx context.Context, req *model.Request, on func(mo
 // ModelSettings are the configured settings of models, for providers that bring none along.
 type ModelSettings struct {
 	MaxOutput int
-	Models    map[string]api.ModelLimits
+	Models    map[string]provider.Limits
 }
 
 // on adds the settings to a provider that brings none along.
-func (w ModelSettings) on(p api.Provider) api.Provider {
+func (w ModelSettings) on(p provider.Provider) provider.Provider {
 	if p.Abide == nil {
-		p.Abide = &api.ProviderAbide{Models: w.Models}
+		p.Abide = &provider.Settings{Models: w.Models}
 		p.MaxOutputTokens = cmp.Or(p.MaxOutputTokens, w.MaxOutput)
 	}
 	return p
@@ -68,7 +69,7 @@ func (w ModelSettings) on(p api.Provider) api.Provider {
 
 // withWindow adds the window that a provider reports for a model, unless the settings have
 // one.
-func withWindow(p api.Provider, name string, window int) api.Provider {
+func withWindow(p provider.Provider, name string, window int) provider.Provider {
 	limits := p.Abide.Models[name]
 	if window == 0 || limits.Window > 0 {
 		return p
@@ -77,7 +78,7 @@ func withWindow(p api.Provider, name string, window int) api.Provider {
 	own := *p.Abide
 	own.Models = maps.Clone(own.Models)
 	if own.Models == nil {
-		own.Models = make(map[string]api.ModelLimits)
+		own.Models = make(map[string]provider.Limits)
 	}
 	own.Models[name] = limits
 	p.Abide = &own
@@ -86,9 +87,9 @@ func withWindow(p api.Provider, name string, window int) api.Provider {
 
 // Capabilities returns the capabilities of a model: those of the catalog, overridden by
 // the settings of the provider.
-func Capabilities(p api.Provider, name string) model.Capabilities {
+func Capabilities(p provider.Provider, name string) model.Capabilities {
 	can, _ := catalog.Lookup(name)
-	var limits api.ModelLimits
+	var limits provider.Limits
 	if p.Abide != nil {
 		limits = p.Abide.Models[name]
 	}
@@ -111,7 +112,7 @@ func Capabilities(p api.Provider, name string) model.Capabilities {
 
 // blind reports whether a model is known not to accept images. An unknown model gets
 // images: users can turn that off in the configuration.
-func blind(p api.Provider, name string) bool {
+func blind(p provider.Provider, name string) bool {
 	if p.Abide != nil {
 		if sees := p.Abide.Models[name].Vision; sees != nil {
 			return !*sees
@@ -123,7 +124,7 @@ func blind(p api.Provider, name string) bool {
 
 // price returns the price of a model; nil if a part of it is not known, because a cost
 // is shown only if it is right. The default price of cached tokens is that of input.
-func price(known *model.Price, l api.ModelLimits) *model.Price {
+func price(known *model.Price, l provider.Limits) *model.Price {
 	if known == nil && (l.Input == nil || l.Output == nil) {
 		return nil
 	}

@@ -6,15 +6,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/model/catalog"
+	"github.com/abide-run/abide/internal/model/provider"
 )
 
 func ptr[T any](v T) *T { return &v }
 
-func provider(models map[string]api.ModelLimits) api.Provider {
-	return api.Provider{Type: "openai", Abide: &api.ProviderAbide{Models: models}}
+func limited(models map[string]provider.Limits) provider.Provider {
+	return provider.Provider{Type: "openai", Abide: &provider.Settings{Models: models}}
 }
 
 func TestWhatIsWrittenDownGoesBeforeWhatTheNameTells(t *testing.T) {
@@ -24,24 +24,24 @@ func TestWhatIsWrittenDownGoesBeforeWhatTheNameTells(t *testing.T) {
 	overridden.Price = &model.Price{Input: 1, Output: 2, CacheRead: 0.1, CacheWrite: 1}
 	for name, test := range map[string]struct {
 		model  string
-		limits api.ModelLimits
+		limits provider.Limits
 		want   model.Capabilities
 	}{
-		"nothing":          {"gpt-4.1", api.ModelLimits{}, known},
-		"unknown":          {"mine", api.ModelLimits{}, catalog.Unknown},
-		"all of it":        {"gpt-4.1", api.ModelLimits{Window: 1000, MaxOutput: 100, Vision: ptr(false), Reasoning: ptr(true), Input: ptr(1.0), Output: ptr(2.0), CacheRead: ptr(0.1)}, overridden},
-		"a small window":   {"mine", api.ModelLimits{Window: 8192}, model.Capabilities{Window: 8192, MaxOutput: 4096}},
-		"that it reasons":  {"mine", api.ModelLimits{Reasoning: ptr(true)}, model.Capabilities{Known: true, Window: 128_000, MaxOutput: 16_384, Reasoning: true}},
-		"half a price":     {"mine", api.ModelLimits{Input: ptr(1.0)}, catalog.Unknown},
-		"a price for free": {"mine", api.ModelLimits{Input: ptr(0.0), Output: ptr(0.0)}, model.Capabilities{Window: 128_000, MaxOutput: 16_384, Price: &model.Price{}}},
-		"a price":          {"mine", api.ModelLimits{Input: ptr(1.0), Output: ptr(2.0)}, model.Capabilities{Window: 128_000, MaxOutput: 16_384, Price: &model.Price{Input: 1, Output: 2, CacheRead: 1, CacheWrite: 1}}},
+		"nothing":          {"gpt-4.1", provider.Limits{}, known},
+		"unknown":          {"mine", provider.Limits{}, catalog.Unknown},
+		"all of it":        {"gpt-4.1", provider.Limits{Window: 1000, MaxOutput: 100, Vision: ptr(false), Reasoning: ptr(true), Input: ptr(1.0), Output: ptr(2.0), CacheRead: ptr(0.1)}, overridden},
+		"a small window":   {"mine", provider.Limits{Window: 8192}, model.Capabilities{Window: 8192, MaxOutput: 4096}},
+		"that it reasons":  {"mine", provider.Limits{Reasoning: ptr(true)}, model.Capabilities{Known: true, Window: 128_000, MaxOutput: 16_384, Reasoning: true}},
+		"half a price":     {"mine", provider.Limits{Input: ptr(1.0)}, catalog.Unknown},
+		"a price for free": {"mine", provider.Limits{Input: ptr(0.0), Output: ptr(0.0)}, model.Capabilities{Window: 128_000, MaxOutput: 16_384, Price: &model.Price{}}},
+		"a price":          {"mine", provider.Limits{Input: ptr(1.0), Output: ptr(2.0)}, model.Capabilities{Window: 128_000, MaxOutput: 16_384, Price: &model.Price{Input: 1, Output: 2, CacheRead: 1, CacheWrite: 1}}},
 	} {
-		got := Capabilities(provider(map[string]api.ModelLimits{test.model: test.limits, "other": {Window: 1}}), test.model)
+		got := Capabilities(limited(map[string]provider.Limits{test.model: test.limits, "other": {Window: 1}}), test.model)
 		if diff := cmp.Diff(test.want, got); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
-	p := provider(nil)
+	p := limited(nil)
 	if p.MaxPromptTokens = 1000; Capabilities(p, "mine").Window != 1000+catalog.Unknown.MaxOutput {
 		t.Errorf("what the client says of the window does not count: %+v", Capabilities(p, "mine"))
 	}
@@ -61,7 +61,7 @@ func (w *requestRecorder) Ask(_ context.Context, req *model.Request, on func(mod
 func TestRequestsAreMadeAsWrittenDown(t *testing.T) {
 	for name, test := range map[string]struct {
 		model     string
-		provider  api.Provider
+		provider  provider.Provider
 		request   model.Request
 		maxOutput int
 		effort    string
@@ -69,15 +69,15 @@ func TestRequestsAreMadeAsWrittenDown(t *testing.T) {
 		cost      *float64
 	}{
 		"nothing":                      {model: "mine"},
-		"a length":                     {model: "mine", provider: api.Provider{MaxOutputTokens: 100}, maxOutput: 100},
-		"what the request says":        {model: "mine", provider: api.Provider{MaxOutputTokens: 100}, request: model.Request{MaxOutput: 7}, maxOutput: 7},
-		"more than the model can":      {model: "gpt-4.1", provider: api.Provider{MaxOutputTokens: 1 << 20}, maxOutput: 32_768, cost: ptr(2 + 4 + 1.0)},
-		"an effort":                    {model: "mine", provider: api.Provider{Abide: &api.ProviderAbide{ReasoningEffort: "high"}}, effort: "high"},
-		"an effort of the request":     {model: "mine", provider: api.Provider{Abide: &api.ProviderAbide{ReasoningEffort: "high"}}, request: model.Request{ReasoningEffort: "low"}, effort: "low"},
-		"an effort that is not for it": {model: "gpt-4.1", provider: api.Provider{Abide: &api.ProviderAbide{ReasoningEffort: "high"}}, cost: ptr(7.0)},
-		"Anthropic":                    {model: "mine", provider: api.Provider{Type: "anthropic"}, streamed: true},
-		"Responses":                    {model: "mine", provider: api.Provider{WireAPI: "responses"}, streamed: true},
-		"a price": {model: "mine", provider: provider(map[string]api.ModelLimits{"mine": {Input: ptr(1.0), Output: ptr(4.0), CacheRead: ptr(0.5)}}),
+		"a length":                     {model: "mine", provider: provider.Provider{MaxOutputTokens: 100}, maxOutput: 100},
+		"what the request says":        {model: "mine", provider: provider.Provider{MaxOutputTokens: 100}, request: model.Request{MaxOutput: 7}, maxOutput: 7},
+		"more than the model can":      {model: "gpt-4.1", provider: provider.Provider{MaxOutputTokens: 1 << 20}, maxOutput: 32_768, cost: ptr(2 + 4 + 1.0)},
+		"an effort":                    {model: "mine", provider: provider.Provider{Abide: &provider.Settings{ReasoningEffort: "high"}}, effort: "high"},
+		"an effort of the request":     {model: "mine", provider: provider.Provider{Abide: &provider.Settings{ReasoningEffort: "high"}}, request: model.Request{ReasoningEffort: "low"}, effort: "low"},
+		"an effort that is not for it": {model: "gpt-4.1", provider: provider.Provider{Abide: &provider.Settings{ReasoningEffort: "high"}}, cost: ptr(7.0)},
+		"Anthropic":                    {model: "mine", provider: provider.Provider{Type: "anthropic"}, streamed: true},
+		"Responses":                    {model: "mine", provider: provider.Provider{WireAPI: "responses"}, streamed: true},
+		"a price": {model: "mine", provider: limited(map[string]provider.Limits{"mine": {Input: ptr(1.0), Output: ptr(4.0), CacheRead: ptr(0.5)}}),
 			cost: ptr(1 + 2 + 1.0)},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -113,25 +113,25 @@ func TestOnlyAModelThatIsKnownToBeBlindIsNotShownPictures(t *testing.T) {
 		"said to see":        {"o3-mini", ptr(true), false},
 		"unknown, but blind": {"mine", ptr(false), true},
 	} {
-		if got := blind(provider(map[string]api.ModelLimits{test.model: {Vision: test.sees}}), test.model); got != test.want {
+		if got := blind(limited(map[string]provider.Limits{test.model: {Vision: test.sees}}), test.model); got != test.want {
 			t.Errorf("%s: blind = %v", name, got)
 		}
 	}
-	if !blind(api.Provider{}, "o3-mini") {
+	if !blind(provider.Provider{}, "o3-mini") {
 		t.Error("nothing is written down, and it sees")
 	}
 }
 
 func TestWhatAClientBringsAlongIsNotReplaced(t *testing.T) {
-	w := ModelSettings{MaxOutput: 9, Models: map[string]api.ModelLimits{"m": {Window: 5}}}
-	own := w.on(api.Provider{Abide: &api.ProviderAbide{}})
+	w := ModelSettings{MaxOutput: 9, Models: map[string]provider.Limits{"m": {Window: 5}}}
+	own := w.on(provider.Provider{Abide: &provider.Settings{}})
 	if own.MaxOutputTokens != 0 || len(own.Abide.Models) != 0 {
 		t.Errorf("%+v", own)
 	}
-	if p := w.on(api.Provider{MaxOutputTokens: 3}); p.MaxOutputTokens != 3 || p.Abide.Models["m"].Window != 5 {
+	if p := w.on(provider.Provider{MaxOutputTokens: 3}); p.MaxOutputTokens != 3 || p.Abide.Models["m"].Window != 5 {
 		t.Errorf("%+v", p)
 	}
-	if p := w.on(api.Provider{}); p.MaxOutputTokens != 9 {
+	if p := w.on(provider.Provider{}); p.MaxOutputTokens != 9 {
 		t.Errorf("%+v", p)
 	}
 }

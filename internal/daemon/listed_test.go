@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/abide-run/abide/internal/api"
+	"github.com/abide-run/abide/internal/model/provider"
 	"github.com/abide-run/abide/internal/model/remote"
 )
 
@@ -21,7 +21,7 @@ func TestTheModelsOfAProviderAreListedWithWhatTheyCan(t *testing.T) {
 	defer server.Close()
 	m := &models{version: "1", clients: make(map[string]*remote.Client)}
 	blind := false
-	p := api.Provider{BaseURL: server.URL, APIKey: "k", Abide: &api.ProviderAbide{Models: map[string]api.ModelLimits{"mine": {Window: 5000, Vision: &blind}}}}
+	p := provider.Provider{BaseURL: server.URL, APIKey: "k", Abide: &provider.Settings{Models: map[string]provider.Limits{"mine": {Window: 5000, Vision: &blind}}}}
 	list, err := m.list(t.Context(), &p, nil)
 	if err != nil || len(list) != 3 || list[0].ID != "mine" || list[1].ID != "other" || list[2].ID != "offline" {
 		t.Fatalf("the models are %+v, %v", list, err)

@@ -4,19 +4,18 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
+	"maps"
 	"net/http"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
 	"github.com/abide-run/abide/internal/api"
-	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/model"
-	"github.com/abide-run/abide/internal/model/anthropic"
 	"github.com/abide-run/abide/internal/model/offline"
-	"github.com/abide-run/abide/internal/model/openai"
+	"github.com/abide-run/abide/internal/model/provider"
 	"github.com/abide-run/abide/internal/model/remote"
-	"github.com/abide-run/abide/internal/model/responses"
 	"github.com/abide-run/abide/internal/model/scripted"
 	"github.com/abide-run/abide/internal/session"
 	"github.com/abide-run/abide/internal/window"
@@ -29,41 +28,34 @@ type models struct {
 	settings ModelSettings // settings of models for providers that clients bring along
 
 	mu      sync.Mutex
-	clients map[string]*remote.Client
-	known   map[string]endpoint // by the provider, secret and client name of a session
-}
-
-// An endpoint is the decoded provider of a session, with its client.
-type endpoint struct {
-	api.Provider
-	client *remote.Client
+	clients map[string]*remote.Client // by clientKey
 }
 
 // resolve finds the model of a session: a built-in one, or one of the session's
 // provider.
-func (m *models) resolve(ctx context.Context, config event.SessionConfiguredData, name string, secret []byte) (session.Endpoint, error) {
+func (m *models) resolve(ctx context.Context, as provider.Choice) (session.Endpoint, error) {
+	name := as.Model
 	if scenario, ok := strings.CutPrefix(name, scripted.Name+":"); ok {
 		played, err := scripted.Load(scenario)
 		return session.Endpoint{Model: played, Name: name}, err
 	}
 	switch {
-	case name == offline.Name, name == "" && config.Provider == nil:
+	case name == offline.Name, name == "" && as.Provider == nil:
 		return session.Endpoint{Model: offline.Model{}, Name: offline.Name}, nil
 	case name == scripted.Name:
 		return session.Endpoint{}, unknown("The scripted model needs a scenario: name it as scripted:FILE, or use --scenario FILE.")
-	case config.Provider == nil:
+	case as.Provider == nil:
 		return session.Endpoint{}, unknown("There is no model named %q here, because no provider is configured: set OPENAI_API_KEY, ANTHROPIC_API_KEY, or OPENAI_BASE_URL for any compatible server, or use the model %q, which needs none; abide models lists what there is.", name, offline.Name)
 	}
-	return m.provided(ctx, config, name, secret)
+	return m.provided(ctx, *as.Provider, name, as.Client)
 }
 
-// provided finds a model of the session's provider.
-func (m *models) provided(ctx context.Context, config event.SessionConfiguredData, name string, secret []byte) (session.Endpoint, error) {
-	to, err := m.endpoint(config, secret)
+// provided finds a model of a provider.
+func (m *models) provided(ctx context.Context, p provider.Provider, name, clientName string) (session.Endpoint, error) {
+	client, err := m.client(p, clientName)
 	if err != nil {
 		return session.Endpoint{}, err
 	}
-	p, client := to.Provider, to.client
 	name = cmp.Or(p.WireModel, p.ModelID, name)
 	if name == "" {
 		if name, err = client.FirstModel(ctx); err != nil {
@@ -75,87 +67,54 @@ func (m *models) provided(ctx context.Context, config event.SessionConfiguredDat
 	return session.Endpoint{Model: configure(client, p, name), Name: name, Blind: blind(p, name), Window: limits.Window, Output: limits.Output}, nil
 }
 
-// endpoint decodes the provider of a session. Every turn needs it, so it is cached.
-func (m *models) endpoint(config event.SessionConfiguredData, secret []byte) (endpoint, error) {
-	key := strings.Join([]string{string(config.Provider), string(secret), config.ClientName}, "\n")
-	m.mu.Lock()
-	to, ok := m.known[key]
-	m.mu.Unlock()
-	if ok {
-		return to, nil
-	}
-	if err := json.Unmarshal(config.Provider, &to.Provider); err != nil {
-		return endpoint{}, fmt.Errorf("provider: %w", err)
-	}
-	var s api.ProviderSecret
-	if len(secret) > 0 {
-		if err := json.Unmarshal(secret, &s); err != nil {
-			return endpoint{}, fmt.Errorf("provider's key: %w", err)
-		}
-	}
-	var err error
-	if to.client, err = m.client(to.Provider, s, config.ClientName); err != nil {
-		return endpoint{}, err
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.known == nil || len(m.known) >= maxClients {
-		m.known = make(map[string]endpoint)
-	}
-	m.known[key] = to
-	return to, nil
-}
-
 // client returns the client of an endpoint.
-func (m *models) client(p api.Provider, s api.ProviderSecret, clientName string) (*remote.Client, error) {
-	open, err := wire(p)
+func (m *models) client(p provider.Provider, clientName string) (*remote.Client, error) {
+	wire, err := Wires.Find(p.Type, p.WireAPI)
 	if err != nil {
 		return nil, err
 	}
-	key, _ := json.Marshal([]any{p.Type, p.WireAPI, p.BaseURL, p.Azure, s, clientName}) // plain data
+	key := clientKey(p, clientName)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if c := m.clients[string(key)]; c != nil {
+	if c := m.clients[key]; c != nil {
 		return c, nil
 	}
 	agent := "abide/" + m.version
 	if clientName != "" {
 		agent = clientName + " " + agent
 	}
-	c := open(remoteConfig(p, s, agent))
+	c := wire.New(remoteConfig(p, agent))
 	if len(m.clients) >= maxClients {
 		clear(m.clients)
 	}
-	m.clients[string(key)] = c
+	m.clients[key] = c
 	return c, nil
 }
 
-// wire returns the constructor of clients for the API that a provider speaks.
-func wire(p api.Provider) (func(remote.Config) *remote.Client, error) {
-	switch kind := p.Type; {
-	case kind == "anthropic":
-		return anthropic.New, nil
-	case kind != "" && kind != "openai" && kind != "azure":
-		return nil, unknown("The provider type %q is unknown; use openai, which also fits every compatible endpoint, azure or anthropic.", kind)
-	case p.WireAPI == "responses":
-		return responses.New, nil
-	case p.WireAPI != "" && p.WireAPI != "completions":
-		return nil, unknown("The wire %q is unknown; use completions or responses.", p.WireAPI)
+// clientKey returns a text of everything that a client is made of. The parts are
+// quoted, so that different clients have different keys.
+func clientKey(p provider.Provider, clientName string) string {
+	var key []byte
+	for _, part := range []string{p.Type, p.WireAPI, p.BaseURL, p.Azure.APIVersion, p.APIKey, p.BearerToken, clientName} {
+		key = strconv.AppendQuote(key, part)
 	}
-	return openai.New, nil
+	for _, name := range slices.Sorted(maps.Keys(p.Headers)) {
+		key = strconv.AppendQuote(strconv.AppendQuote(key, name), p.Headers[name])
+	}
+	return string(key)
 }
 
-// maxClients is the maximum number of endpoints that are cached.
+// maxClients is the maximum number of clients that are cached.
 const maxClients = 256
 
 // list returns the models for a client: those of the provider, if there is one, and the
 // offline model.
-func (m *models) list(ctx context.Context, p *api.Provider, transport http.RoundTripper) ([]api.Model, error) {
+func (m *models) list(ctx context.Context, p *provider.Provider, transport http.RoundTripper) ([]api.Model, error) {
 	own := shown(offline.Name, "Offline (needs no key)", model.Capabilities{Window: 128000})
 	if p == nil {
 		return []api.Model{own}, nil
 	}
-	client, err := m.client(*p, api.ProviderSecret{APIKey: p.APIKey, BearerToken: p.BearerToken, Headers: p.Headers}, "")
+	client, err := m.client(*p, "")
 	if err != nil {
 		return nil, err
 	}

@@ -8,54 +8,53 @@ import (
 	"net/http/httptest"
 	"testing"
 
-	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/model/provider"
 	"github.com/abide-run/abide/internal/model/remote"
 )
 
 func TestAnEndpointIsThatOfItsProviderKeyAndClient(t *testing.T) {
 	m := &models{clients: make(map[string]*remote.Client)}
-	ask := func(provider, secret, client string) *remote.Client {
+	ask := func(p provider.Provider, client string) *remote.Client {
 		t.Helper()
-		to, err := m.endpoint(event.SessionConfiguredData{Provider: []byte(provider), ClientName: client}, []byte(secret))
+		c, err := m.client(p, client)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return to.client
+		return c
 	}
-	const a, b, key = `{"baseUrl":"http://a"}`, `{"baseUrl":"http://b"}`, `{"apiKey":"k"}`
-	first := ask(a, key, "c")
+	at := provider.Provider{BaseURL: "http://a", APIKey: "k", Headers: map[string]string{"A": "1", "B": "2"}}
+	with := func(change func(*provider.Provider)) provider.Provider {
+		p := at
+		change(&p)
+		return p
+	}
+	first := ask(at, "c")
 	for name, test := range map[string]struct {
 		got  *remote.Client
 		same bool
 	}{
-		"the same":         {ask(a, key, "c"), true},
-		"another model":    {ask(`{"baseUrl":"http://a","wireModel":"m"}`, key, "c"), true},
-		"another provider": {ask(b, key, "c"), false},
-		"another key":      {ask(a, `{"apiKey":"l"}`, "c"), false},
-		"no key":           {ask(a, "", "c"), false},
-		"another client":   {ask(a, key, "d"), false},
+		"the same":         {ask(at, "c"), true},
+		"another model":    {ask(with(func(p *provider.Provider) { p.WireModel = "m" }), "c"), true},
+		"another provider": {ask(with(func(p *provider.Provider) { p.BaseURL = "http://b" }), "c"), false},
+		"another type":     {ask(with(func(p *provider.Provider) { p.Type = "anthropic" }), "c"), false},
+		"another wire":     {ask(with(func(p *provider.Provider) { p.WireAPI = "responses" }), "c"), false},
+		"another version":  {ask(with(func(p *provider.Provider) { p.Azure.APIVersion = "1" }), "c"), false},
+		"another key":      {ask(with(func(p *provider.Provider) { p.APIKey = "l" }), "c"), false},
+		"no key":           {ask(with(func(p *provider.Provider) { p.APIKey = "" }), "c"), false},
+		"the key as token": {ask(with(func(p *provider.Provider) { p.APIKey, p.BearerToken = "", "k" }), "c"), false},
+		"another header":   {ask(with(func(p *provider.Provider) { p.Headers = map[string]string{"A": "1", "B": "3"} }), "c"), false},
+		"one header":       {ask(with(func(p *provider.Provider) { p.Headers = map[string]string{"A": `1""B""2`} }), "c"), false},
+		"another client":   {ask(at, "d"), false},
 	} {
 		if (test.got == first) != test.same {
 			t.Errorf("%s: the same connections are used: %v, want %v", name, !test.same, test.same)
 		}
 	}
 	for i := range 3 * maxClients {
-		ask(fmt.Sprintf(`{"baseUrl":"http://%d"}`, i), key, "c")
+		ask(provider.Provider{BaseURL: fmt.Sprintf("http://%d", i)}, "c")
 	}
-	if len(m.known) > maxClients {
-		t.Errorf("%d endpoints are kept", len(m.known))
-	}
-}
-
-func TestAnEndpointThatCannotBeReadIsAnErrorEachTime(t *testing.T) {
-	m := &models{clients: make(map[string]*remote.Client)}
-	for range 2 {
-		if _, err := m.endpoint(event.SessionConfiguredData{Provider: []byte(`{"baseUrl":7}`)}, nil); err == nil {
-			t.Error("a number was taken for an address")
-		}
-		if _, err := m.endpoint(event.SessionConfiguredData{Provider: []byte(`{}`)}, []byte(`[]`)); err == nil {
-			t.Error("a list was taken for a key")
-		}
+	if len(m.clients) > maxClients {
+		t.Errorf("%d clients are kept", len(m.clients))
 	}
 }
 
@@ -73,8 +72,8 @@ func TestAWindowIsWhatTheProviderSaysOfItUnlessItIsWrittenDown(t *testing.T) {
 		}))
 		for _, written := range []int{0, 9000} {
 			m := &models{clients: make(map[string]*remote.Client)}
-			provider := fmt.Sprintf(`{"baseUrl":%q,"abide":{"models":{"claude-sonnet-5":{"window":%d}}}}`, server.URL, written)
-			to, err := m.resolve(t.Context(), event.SessionConfiguredData{Provider: []byte(provider)}, "", nil)
+			p := &provider.Provider{BaseURL: server.URL, Abide: &provider.Settings{Models: map[string]provider.Limits{"claude-sonnet-5": {Window: written}}}}
+			to, err := m.resolve(t.Context(), provider.Choice{Provider: p})
 			if err != nil || to.Window != cmp.Or(written, want) {
 				t.Errorf("%s, written down %d: window %d, %v", said, written, to.Window, err)
 			}

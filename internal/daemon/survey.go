@@ -7,8 +7,8 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/model/provider"
 	"github.com/abide-run/abide/internal/model/remote"
 )
 
@@ -24,28 +24,28 @@ const surveyTimeout = 5 * time.Second
 
 // Ask asks a provider for its models. An error is one sentence for people; the survey
 // then has what is known nevertheless.
-func Ask(ctx context.Context, p api.Provider, version string) (Survey, error) {
-	open, err := wire(p)
+func Ask(ctx context.Context, p provider.Provider, version string) (Survey, error) {
+	wire, err := Wires.Find(p.Type, p.WireAPI)
 	if err != nil {
 		return Survey{}, err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, surveyTimeout, timeoutError(p))
 	defer cancel()
 	heard := &dateRecorder{next: http.DefaultTransport}
-	config := remoteConfig(p, api.ProviderSecret{APIKey: p.APIKey, BearerToken: p.BearerToken, Headers: p.Headers}, "abide/"+version)
+	config := remoteConfig(p, "abide/"+version)
 	config.Transport = heard
-	names, err := open(config).Models(ctx)
+	names, err := wire.New(config).Models(ctx)
 	return Survey{names, heard.asked, heard.date}, err
 }
 
 // timeoutError returns the error of a provider that did not answer in time.
-func timeoutError(p api.Provider) error {
+func timeoutError(p provider.Provider) error {
 	return &model.Error{
 		Kind: model.KindTimeout, Message: fmt.Sprintf("%s did not answer within %v; check the network and the base URL", host(p), surveyTimeout),
 	}
 }
 
-func host(p api.Provider) string {
+func host(p provider.Provider) string {
 	if u, err := url.Parse(p.BaseURL); err == nil && u.Host != "" {
 		return u.Host
 	}
@@ -69,8 +69,8 @@ func (l *dateRecorder) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // remoteConfig returns the configuration of a client of a provider.
-func remoteConfig(p api.Provider, s api.ProviderSecret, agent string) remote.Config {
-	c := remote.Config{BaseURL: p.BaseURL, APIKey: s.APIKey, BearerToken: s.BearerToken, Headers: s.Headers, UserAgent: agent}
+func remoteConfig(p provider.Provider, agent string) remote.Config {
+	c := remote.Config{BaseURL: p.BaseURL, APIKey: p.APIKey, BearerToken: p.BearerToken, Headers: p.Headers, UserAgent: agent}
 	if p.Type == "azure" {
 		c.Azure = &remote.Azure{APIVersion: p.Azure.APIVersion}
 	}

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/daemon"
+	"github.com/abide-run/abide/internal/model/provider"
 )
 
 func TestAProviderIsAskedForItsModelsAsItsWireWantsIt(t *testing.T) {
@@ -23,13 +23,13 @@ func TestAProviderIsAskedForItsModelsAsItsWireWantsIt(t *testing.T) {
 	}))
 	defer server.Close()
 	for name, test := range map[string]struct {
-		provider    api.Provider
+		provider    provider.Provider
 		header, key string
 	}{
-		"Chat Completions": {api.Provider{BaseURL: server.URL + "/v1", APIKey: "k"}, "Authorization", "Bearer k"},
-		"Responses":        {api.Provider{BaseURL: server.URL + "/v1", WireAPI: "responses", BearerToken: "t"}, "Authorization", "Bearer t"},
-		"Anthropic":        {api.Provider{BaseURL: server.URL, Type: "anthropic", APIKey: "k"}, "X-Api-Key", "k"},
-		"own headers":      {api.Provider{BaseURL: server.URL + "/v1", Headers: map[string]string{"X-Mine": "h"}}, "X-Mine", "h"},
+		"Chat Completions": {provider.Provider{BaseURL: server.URL + "/v1", APIKey: "k"}, "Authorization", "Bearer k"},
+		"Responses":        {provider.Provider{BaseURL: server.URL + "/v1", WireAPI: "responses", BearerToken: "t"}, "Authorization", "Bearer t"},
+		"Anthropic":        {provider.Provider{BaseURL: server.URL, Type: "anthropic", APIKey: "k"}, "X-Api-Key", "k"},
+		"own headers":      {provider.Provider{BaseURL: server.URL + "/v1", Headers: map[string]string{"X-Mine": "h"}}, "X-Mine", "h"},
 	} {
 		told, err := daemon.Ask(t.Context(), test.provider, "1")
 		if err != nil || !slices.Equal(told.Models, []string{"b", "a"}) || !told.Asked || told.Date.IsZero() {
@@ -39,7 +39,7 @@ func TestAProviderIsAskedForItsModelsAsItsWireWantsIt(t *testing.T) {
 			t.Errorf("%s: %s is %q", name, test.header, got)
 		}
 	}
-	if told, err := daemon.Ask(t.Context(), api.Provider{Type: "azure", BaseURL: server.URL}, "1"); err != nil || told.Asked {
+	if told, err := daemon.Ask(t.Context(), provider.Provider{Type: "azure", BaseURL: server.URL}, "1"); err != nil || told.Asked {
 		t.Errorf("Azure: %+v, %v", told, err)
 	}
 }
@@ -64,12 +64,12 @@ func TestAProviderThatDoesNotListItsModelsSaysWhy(t *testing.T) {
 		{200, `{"data":7}`, "was not understood"},
 	} {
 		status, body = test.status, test.body
-		told, err := daemon.Ask(t.Context(), api.Provider{BaseURL: server.URL + "/v1", APIKey: "secret-key"}, "1")
+		told, err := daemon.Ask(t.Context(), provider.Provider{BaseURL: server.URL + "/v1", APIKey: "secret-key"}, "1")
 		if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), `model ""`) || !told.Asked {
 			t.Errorf("%d %q: %+v, %v; want %q", test.status, test.body, told, err, test.want)
 		}
 	}
-	if _, err := daemon.Ask(t.Context(), api.Provider{Type: "telepathy", BaseURL: server.URL}, "1"); err == nil {
+	if _, err := daemon.Ask(t.Context(), provider.Provider{Type: "telepathy", BaseURL: server.URL}, "1"); err == nil {
 		t.Error("an unknown type is asked")
 	}
 }

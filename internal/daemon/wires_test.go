@@ -8,6 +8,7 @@ import (
 	"github.com/abide-run/abide/internal/model/anthropic/anthropictest"
 	"github.com/abide-run/abide/internal/model/offline"
 	"github.com/abide-run/abide/internal/model/openai/openaitest"
+	"github.com/abide-run/abide/internal/model/provider"
 	"github.com/abide-run/abide/internal/model/responses/responsestest"
 )
 
@@ -18,7 +19,7 @@ func TestATurnWithAToolGoesThroughEveryWire(t *testing.T) {
 	defer messages.Close()
 	responses := responsestest.NewServer(offline.Model{}, responsestest.Options{})
 	defer responses.Close()
-	for name, provider := range map[string]api.Provider{
+	for name, provider := range map[string]provider.Provider{
 		"chat":      {BaseURL: chat.URL},
 		"anthropic": {Type: "anthropic", BaseURL: messages.URL, APIKey: "k"},
 		"responses": {WireAPI: "responses", BaseURL: responses.URL, APIKey: "k"},

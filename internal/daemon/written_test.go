@@ -9,6 +9,7 @@ import (
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/model/openai/openaitest"
+	"github.com/abide-run/abide/internal/model/provider"
 )
 
 // asked passes on how long the reply may be.
@@ -26,20 +27,20 @@ func TestWhatIsWrittenDownCountsForProvidersThatClientsBringAlong(t *testing.T) 
 	one, two := 1.0, 2.0
 	n, err := daemon.Open(t.Context(), daemon.Config{
 		Dir: t.TempDir(), Version: "test",
-		ModelSettings: daemon.ModelSettings{MaxOutput: 77, Models: map[string]api.ModelLimits{"m": {Input: &one, Output: &two}}},
+		ModelSettings: daemon.ModelSettings{MaxOutput: 77, Models: map[string]provider.Limits{"m": {Input: &one, Output: &two}}},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { n.Close() })
 	for id, test := range map[event.SessionID]struct {
-		provider api.Provider
+		provider provider.Provider
 		most     int
 		priced   bool
 	}{
-		"theirs":       {api.Provider{BaseURL: server.URL}, 77, true},
-		"their length": {api.Provider{BaseURL: server.URL, MaxOutputTokens: 5}, 5, true},
-		"furnished":    {api.Provider{BaseURL: server.URL, MaxOutputTokens: 6, Abide: &api.ProviderAbide{}}, 6, false},
+		"theirs":       {provider.Provider{BaseURL: server.URL}, 77, true},
+		"their length": {provider.Provider{BaseURL: server.URL, MaxOutputTokens: 5}, 5, true},
+		"furnished":    {provider.Provider{BaseURL: server.URL, MaxOutputTokens: 6, Abide: &provider.Settings{}}, 6, false},
 	} {
 		p := connect(t, n)
 		p.must(api.SessionCreate, map[string]any{"sessionId": id, "model": "m", "provider": test.provider}, nil)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/model/provider"
 	"github.com/abide-run/abide/internal/tool"
 )
 
@@ -71,10 +72,16 @@ func (h *Host) agentSpec(ctx context.Context, parent *Session, work tool.AgentWo
 
 // shareSecrets gives an agent the environment and the keys that belong to its
 // configuration.
-func (tx *txn) shareSecrets(spec *Spec) (err error) {
-	if spec.Provider, err = tx.usableKeys(); err != nil {
+func (tx *txn) shareSecrets(spec *Spec) error {
+	providers, err := provider.Of(tx.State.Setup.Config)
+	if err != nil {
 		return err
 	}
+	keys, err := tx.keys()
+	if err != nil {
+		return err
+	}
+	spec.Keys = keys.Usable(providers)
 	spec.Env, err = tx.s.environment(tx.s.host.ctx)
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog/sqlite"
 	"github.com/abide-run/abide/internal/model/offline"
+	"github.com/abide-run/abide/internal/model/provider"
 	"github.com/abide-run/abide/internal/session"
 )
 
@@ -28,7 +29,7 @@ func BenchmarkPlainTurn(b *testing.B) {
 	}
 	defer store.Close()
 	host := session.New(store, session.Options{
-		Resolve: func(context.Context, event.SessionConfiguredData, string, []byte) (session.Endpoint, error) {
+		Resolve: func(context.Context, provider.Choice) (session.Endpoint, error) {
 			return session.Endpoint{Model: offline.Model{}, Name: offline.Name}, nil
 		},
 	})

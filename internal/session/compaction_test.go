@@ -15,6 +15,7 @@ import (
 	"github.com/abide-run/abide/internal/approval"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/model/provider"
 	"github.com/abide-run/abide/internal/session"
 	"github.com/abide-run/abide/internal/session/sessiontest"
 	"github.com/abide-run/abide/internal/tool"
@@ -754,8 +755,8 @@ func TestAnotherModelCanSummarise(t *testing.T) {
 	config := eager()
 	config.Compaction.Model = "small"
 	s := &compactedSession{Fixture: sessiontest.New(t, talks), m: talks, v: sessiontest.NewViewer()}
-	s.Options.Resolve = func(_ context.Context, _ event.SessionConfiguredData, name string, _ []byte) (session.Endpoint, error) {
-		if name == "small" {
+	s.Options.Resolve = func(_ context.Context, as provider.Choice) (session.Endpoint, error) {
+		if as.Model == "small" {
 			return session.Endpoint{Model: sums, Name: "small", Window: 8000}, nil
 		}
 		return session.Endpoint{Model: talks, Name: "test"}, nil

@@ -7,6 +7,7 @@ import (
 
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/model/provider"
 	"github.com/abide-run/abide/internal/turn"
 )
 
@@ -46,40 +47,44 @@ func (h *Host) Configure(ctx context.Context, id event.SessionID, f func(*event.
 	})
 }
 
-// AddProviders adds providers and models to a session. The function add changes the
-// configuration, and returns the keys of all providers, given the keys that there
-// were.
-func (set Settings) AddProviders(ctx context.Context, id event.SessionID, add func(config *event.SessionConfiguredData, secret []byte) ([]byte, error)) error {
+// ChangeProviders changes the providers and models of a session. The function change
+// is given them with their keys, and changes them.
+func (set Settings) ChangeProviders(ctx context.Context, id event.SessionID, change func(*provider.Set) error) error {
 	return set.host.change(ctx, id, func(tx *txn) error {
-		had, err := tx.usableKeys()
+		providers, err := tx.providers()
 		if err != nil {
+			return err
+		}
+		if err := change(&providers); err != nil {
 			return err
 		}
 		to := tx.State.Setup.Config
-		secret, err := add(&to, had)
+		keys, err := providers.Record(&to)
 		if err != nil {
 			return err
 		}
-		if err := tx.keepKeys(secret, to); err != nil {
+		if err := tx.keepKeys(keys, to); err != nil {
 			return err
 		}
 		return tx.record(to)
 	})
 }
 
-// Provider returns the provider of a session's model, and its keys. An empty name is
-// the model in use.
-func (set Settings) Provider(ctx context.Context, id event.SessionID, name string) (json.RawMessage, []byte, error) {
-	var as choice
+// Provider returns the provider of a session's model, with its keys; nil if there is
+// none. An empty name is the model in use.
+func (set Settings) Provider(ctx context.Context, id event.SessionID, name string) (*provider.Provider, error) {
+	var as provider.Choice
 	err := set.host.inspect(ctx, id, func(tx *txn) error {
-		secret, err := tx.usableKeys()
+		providers, err := tx.providers()
 		if err != nil {
 			return err
 		}
-		as, err = chooseModel(tx.State.Setup.Config, cmp.Or(name, tx.State.Setup.Model), secret)
-		return err
+		if as, err = providers.Choose(cmp.Or(name, tx.State.Setup.Model)); err != nil {
+			return err
+		}
+		return as.Provider.Err()
 	})
-	return as.config.Provider, as.secret, err
+	return as.Provider, err
 }
 
 // OfferedTools returns the tools that a session offers to its model. Without a

@@ -17,6 +17,7 @@ import (
 	"github.com/abide-run/abide/internal/approval"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/model/provider"
 	"github.com/abide-run/abide/internal/session"
 	"github.com/abide-run/abide/internal/session/sessiontest"
 	"github.com/abide-run/abide/internal/tool"
@@ -266,8 +267,8 @@ func (l *randomSession) Run(ctx context.Context, call tool.Call) (tool.Result, e
 // live lives a whole life.
 func (l *randomSession) live() error {
 	l.b = sessiontest.New(l.t, l, l)
-	l.b.Options.Resolve = func(_ context.Context, _ event.SessionConfiguredData, name string, _ []byte) (session.Endpoint, error) {
-		return session.Endpoint{Model: l, Name: cmp.Or(name, "test"), Window: otherWindow, Output: reserved}, nil
+	l.b.Options.Resolve = func(_ context.Context, as provider.Choice) (session.Endpoint, error) {
+		return session.Endpoint{Model: l, Name: cmp.Or(as.Model, "test"), Window: otherWindow, Output: reserved}, nil
 	}
 	l.b.Restart()
 	l.allow("test", window.Limits{Window: l.Window, Output: reserved})

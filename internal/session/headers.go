@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/model/provider"
 )
 
 // secretHeaders names the headers of inputs in the store: a JSON object by the ids of
@@ -15,7 +16,7 @@ import (
 // are.
 const (
 	secretHeaders = "headers"
-	headersFor    = boundTo
+	headersFor    = "for"
 )
 
 // keepHeaders keeps the headers of an input for the model requests of its turn. They
@@ -26,7 +27,7 @@ func (tx *txn) keepHeaders(inputID string, headers map[string]string) error {
 	if err != nil {
 		return err
 	}
-	to, err := providerOf(tx.State.Setup.Config, tx.State.Setup.Model)
+	to, err := endpointOf(tx.State.Setup.Config, tx.State.Setup.Model)
 	if err != nil {
 		return err
 	}
@@ -72,10 +73,14 @@ func parseHeaders(b []byte) (map[string]map[string]string, error) {
 	return kept, json.Unmarshal(b, &kept)
 }
 
-// providerOf returns the endpoint of one of the session's models.
-func providerOf(config event.SessionConfiguredData, name string) (string, error) {
-	as, err := chooseModel(config, name, nil)
-	return endpointOf(as.config.Provider), err
+// endpointOf returns the endpoint of one of the session's models.
+func endpointOf(config event.SessionConfiguredData, name string) (string, error) {
+	set, err := provider.Of(config)
+	if err != nil {
+		return "", err
+	}
+	as, err := set.Choose(name)
+	return as.Provider.Endpoint(), err
 }
 
 // headers returns the headers that the inputs of a turn want in requests to a model.
@@ -85,7 +90,7 @@ func (s *Session) headers(ctx context.Context, inputs []string, config event.Ses
 		return nil
 	}
 	kept, err := s.readHeaders(ctx)
-	to, unknown := providerOf(config, name)
+	to, unknown := endpointOf(config, name)
 	if err = errors.Join(err, unknown); err != nil {
 		s.host.log.Warn("the headers of a message could not be read", "session", s.id, "err", err)
 		return nil

@@ -22,6 +22,7 @@ import (
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/model/provider"
 	"github.com/abide-run/abide/internal/turn"
 	"github.com/abide-run/abide/internal/window"
 )
@@ -41,10 +42,10 @@ func (to Endpoint) limits() window.Limits {
 	return window.LimitsOf(model.Capabilities{Window: to.Window, MaxOutput: to.Output}, 0)
 }
 
-// A Resolver finds the model of a session. The secret is what the session's
-// client gave with its provider, and may be nil. An error is shown to people: it
-// says what is wrong with the name or the configuration, and what to do.
-type Resolver func(ctx context.Context, config event.SessionConfiguredData, name string, secret []byte) (Endpoint, error)
+// A Resolver finds the model of a session. The provider has the keys that the session's
+// client gave. An error is shown to people: it says what is wrong with the name or the
+// configuration, and what to do.
+type Resolver func(ctx context.Context, as provider.Choice) (Endpoint, error)
 
 // Options configure a host. The zero value of each field is usable, except for
 // Resolve.

@@ -6,15 +6,16 @@ import (
 	"reflect"
 
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/model/provider"
 	"github.com/abide-run/abide/internal/turn"
 )
 
 // A Spec describes a session. Empty fields leave the session as it is.
 type Spec struct {
-	Config   event.SessionConfiguredData
-	Env      []string // the environment of commands; kept beside the log
-	Provider []byte   // the keys of the providers; kept beside the log
-	Name     string
+	Config event.SessionConfiguredData
+	Env    []string       // the environment of commands; kept beside the log
+	Keys   *provider.Keys // the keys of the providers; kept beside the log
+	Name   string
 }
 
 // Create makes a session and attaches the client, which may be nil. If the session
@@ -98,7 +99,7 @@ func (h *Host) Resume(ctx context.Context, id event.SessionID, r Resume, c *Clie
 			return nil // the session was resumed before; only the reply was lost
 		}
 		if !tx.takesProvider(r.Spec.Config.Provider) {
-			r.Spec.Config.Provider, r.Spec.Provider = nil, nil
+			r.Spec.Config.Provider, r.Spec.Keys = nil, nil
 		}
 		if err = tx.keepSecrets(r.Spec); err != nil {
 			return err
@@ -137,9 +138,9 @@ func (tx *txn) takesProvider(offered json.RawMessage) bool {
 	return !byDefault(offered) || tx.State.Setup.Config.Provider == nil || byDefault(tx.State.Setup.Config.Provider)
 }
 
-func byDefault(provider json.RawMessage) bool {
-	var p struct{ Default bool }
-	return json.Unmarshal(provider, &p) == nil && p.Default
+func byDefault(raw json.RawMessage) bool {
+	p := provider.Stored(raw)
+	return p != nil && p.Default
 }
 
 // reconfigure records what a resuming client configures differently.

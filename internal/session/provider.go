@@ -3,19 +3,15 @@ package session
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"net/http"
-	"slices"
 
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/model/provider"
 )
-
-// defaultProvider is the name of a session's only provider.
-const defaultProvider = "default"
 
 // ErrLeft means that a client left before it could do what it was asked for.
 var ErrLeft = errors.New("the client has left")
@@ -23,15 +19,14 @@ var ErrLeft = errors.New("the client has left")
 // resolveModel finds the model of a session and how it is reached: a client may have
 // to make the requests, or give a token for each request.
 func (s *Session) resolveModel(ctx context.Context, config event.SessionConfiguredData, name string) (Endpoint, error) {
-	secret, err := s.usableKeys(ctx, config)
+	providers, err := s.providers(ctx, config)
 	if err != nil {
 		return Endpoint{}, err
 	}
-	as, err := chooseModel(config, name, secret)
-	if err != nil {
-		return Endpoint{}, err
+	as, err := providers.Choose(name)
+	if err == nil {
+		err = as.Provider.Err()
 	}
-	provider, err := tokenProvider(as.config.Provider)
 	if err != nil {
 		return Endpoint{}, err
 	}
@@ -39,12 +34,13 @@ func (s *Session) resolveModel(ctx context.Context, config event.SessionConfigur
 	if through {
 		ctx = model.WithTransport(ctx, clientTransport{s})
 	}
-	to, err := s.host.opts.Resolve(ctx, as.config, as.name, as.secret)
-	if err != nil || (provider == "" && !through && !as.listed) {
+	to, err := s.host.opts.Resolve(ctx, as)
+	token := as.Provider.TokenName()
+	if err != nil || (token == "" && !through && !as.Listed) {
 		return to, err
 	}
-	to.Model = &reached{Model: to.Model, session: s, name: to.Name, provider: provider, through: through}
-	if as.listed {
+	to.Model = &reached{Model: to.Model, session: s, name: to.Name, provider: token, through: through}
+	if as.Listed {
 		to.Name = cmp.Or(name, to.Name)
 	}
 	return to, nil
@@ -80,25 +76,6 @@ func (m *reached) Ask(ctx context.Context, req *model.Request, on func(model.Del
 	return m.Model.Ask(ctx, &own, on)
 }
 
-// tokenProvider returns the name of a provider whose tokens come from a client; empty
-// if they do not.
-func tokenProvider(raw json.RawMessage) (string, error) {
-	var p struct {
-		Name  string `json:"name"`
-		Asked bool   `json:"hasBearerTokenProvider"`
-	}
-	if raw == nil {
-		return "", nil
-	}
-	if err := json.Unmarshal(raw, &p); err != nil {
-		return "", fmt.Errorf("provider: %w", err)
-	}
-	if !p.Asked {
-		return "", nil
-	}
-	return cmp.Or(p.Name, defaultProvider), nil
-}
-
 var errOtherProvider = errors.New("the session has another provider now")
 
 // stopForOtherProvider stops requests under way if the resuming client brings other
@@ -106,109 +83,21 @@ var errOtherProvider = errors.New("the session has another provider now")
 // waits for a token would get the token of another endpoint. The model is asked
 // again.
 func (tx *txn) stopForOtherProvider(to event.SessionConfiguredData) error {
-	is, err := endpointsOf(tx.State.Setup.Config)
+	is, err := provider.Of(tx.State.Setup.Config)
 	if err != nil {
 		return err
 	}
-	next, err := endpointsOf(to)
+	next, err := provider.Of(to)
 	if err != nil {
 		return err
 	}
-	another := to.Provider != nil && tx.takesProvider(to.Provider) && next.own != is.own
-	others := to.Providers != nil && !maps.Equal(next.named, is.named)
-	if (another || others) && takesTokens(tx.State.Setup.Config) {
+	another := next.Own != nil && tx.takesProvider(to.Provider) && next.Own.Endpoint() != is.Own.Endpoint()
+	others := to.Providers != nil && !next.SameListed(is)
+	if (another || others) && is.TakesTokens() {
 		tx.s.asking.stop(errOtherProvider)
 		tx.s.compacting.stop(errOtherProvider)
 	}
 	return nil
-}
-
-// takesTokens reports whether a provider of the session needs tokens from a client.
-func takesTokens(config event.SessionConfiguredData) bool {
-	var listed []json.RawMessage
-	if config.Providers != nil && json.Unmarshal(config.Providers, &listed) != nil {
-		return false
-	}
-	return slices.ContainsFunc(append(listed, config.Provider), func(p json.RawMessage) bool {
-		name, err := tokenProvider(p)
-		return name != "" && err == nil
-	})
-}
-
-// A choice is a model with its provider.
-type choice struct {
-	config event.SessionConfiguredData // the configuration with the model's provider
-	name   string                      // the name that the provider has for the model
-	secret []byte                      // the keys of the provider
-	listed bool                        // true if the session's client listed it
-}
-
-type members = map[string]json.RawMessage
-
-// chooseModel finds a model among those that the session's client listed, and makes
-// its provider that of the configuration. A model that is not listed has the
-// session's own provider.
-func chooseModel(config event.SessionConfiguredData, name string, secret []byte) (choice, error) {
-	as := choice{config: config, name: name, secret: secret}
-	if config.Models == nil || config.Providers == nil {
-		return as, nil
-	}
-	var models, providers []members
-	if err := errors.Join(json.Unmarshal(config.Models, &models), json.Unmarshal(config.Providers, &providers)); err != nil {
-		return as, fmt.Errorf("providers: %w", err)
-	}
-	first := name == "" && config.Provider == nil
-	i := slices.IndexFunc(models, func(m members) bool {
-		return first || jsonString(m["provider"])+"/"+jsonString(m["id"]) == name
-	})
-	if i < 0 {
-		return as, nil
-	}
-	owner := jsonString(models[i]["provider"])
-	j := slices.IndexFunc(providers, func(p members) bool { return jsonString(p["name"]) == owner })
-	if j < 0 {
-		return as, &model.Error{Kind: model.KindNotFound, Message: fmt.Sprintf("The model %s names the provider %q, which there is none of; add it to providers.", name, owner)}
-	}
-	own, err := providerFor(providers[j], models[i])
-	if err != nil {
-		return as, err
-	}
-	as.config.Provider, as.name, as.listed = own, jsonString(models[i]["id"]), true
-	as.secret, err = secretOf(owner, secret)
-	return as, err
-}
-
-// providerFor returns a provider with what one of its models says differently.
-func providerFor(provider, m members) (json.RawMessage, error) {
-	for _, name := range []string{"wireModel", "modelId", "maxPromptTokens", "maxOutputTokens"} {
-		if v := m[name]; v != nil {
-			provider[name] = v
-		}
-	}
-	return json.Marshal(provider)
-}
-
-// secretOf returns the keys of one of a session's providers.
-func secretOf(provider string, all []byte) ([]byte, error) {
-	var kept struct {
-		Named members `json:"named"`
-	}
-	if len(all) == 0 {
-		return nil, nil
-	}
-	if err := json.Unmarshal(all, &kept); err != nil {
-		return nil, fmt.Errorf("providers' keys: %w", err)
-	}
-	return kept.Named[provider], nil
-}
-
-// jsonString decodes a JSON string; anything else is empty.
-func jsonString(raw json.RawMessage) string {
-	var s string
-	if json.Unmarshal(raw, &s) != nil {
-		return ""
-	}
-	return s
 }
 
 // askToken asks a client for a provider's token. If the client leaves before it

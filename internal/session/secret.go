@@ -2,205 +2,62 @@ package session
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
-	"maps"
 	"slices"
-	"strings"
 	"sync/atomic"
 
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
+	"github.com/abide-run/abide/internal/model/provider"
 )
-
-// keys are the secrets of a session's providers. They are stored as one JSON object:
-// the members of the session's own provider, and below "named" those of the providers
-// that its client listed.
-type keys struct {
-	own   members
-	named map[string]members
-}
-
-// boundTo names the member that says which endpoint a key is for. A key without it
-// was stored by a version that did not bind keys; it is for the provider that the
-// session has.
-const boundTo = "for"
-
-func parseKeys(text []byte) (k keys, err error) {
-	if len(text) == 0 {
-		return k, nil
-	}
-	if err = json.Unmarshal(text, &k.own); err == nil && k.own["named"] != nil {
-		err = json.Unmarshal(k.own["named"], &k.named)
-	}
-	delete(k.own, "named")
-	if err != nil {
-		err = fmt.Errorf("providers' keys: %w", err)
-	}
-	return k, err
-}
-
-// encode writes keys as they are stored.
-func (k keys) encode() ([]byte, error) {
-	all := members{}
-	maps.Copy(all, k.own)
-	if len(k.named) > 0 {
-		named, err := json.Marshal(k.named)
-		if err != nil {
-			return nil, err
-		}
-		all["named"] = named
-	}
-	return json.Marshal(all)
-}
-
-// bind returns the keys, with every unbound key bound to its endpoint in a
-// configuration.
-func (k keys) bind(config event.SessionConfiguredData) (keys, error) {
-	to, err := endpointsOf(config)
-	if err != nil {
-		return keys{}, err
-	}
-	bound := keys{own: bindTo(k.own, to.own), named: make(map[string]members)}
-	for name, key := range k.named {
-		bound.named[name] = bindTo(key, to.named[name])
-	}
-	return bound, nil
-}
-
-func bindTo(key members, endpoint string) members {
-	if key == nil || key[boundTo] != nil {
-		return key
-	}
-	key = maps.Clone(key)
-	key[boundTo], _ = json.Marshal(endpoint) // encoding a string cannot fail
-	return key
-}
-
-// usable returns the keys for the endpoints of a configuration. Every use of a key
-// comes through here, so that no endpoint gets the key of another.
-func (k keys) usable(config event.SessionConfiguredData) (keys, error) {
-	to, err := endpointsOf(config)
-	if err != nil {
-		return keys{}, err
-	}
-	fit := keys{own: fitting(k.own, to.own), named: make(map[string]members)}
-	for name, key := range k.named {
-		if key = fitting(key, to.named[name]); key != nil {
-			fit.named[name] = key
-		}
-	}
-	return fit, nil
-}
-
-// fitting returns a key without its binding, or nil if it is for another endpoint.
-func fitting(key members, endpoint string) members {
-	bound, is := key[boundTo]
-	if !is {
-		return key
-	}
-	if jsonString(bound) != endpoint {
-		return nil
-	}
-	key = maps.Clone(key)
-	delete(key, boundTo)
-	return key
-}
-
-// endpoints are where the providers of a configuration are.
-type endpoints struct {
-	own   string
-	named map[string]string
-}
-
-func endpointsOf(config event.SessionConfiguredData) (endpoints, error) {
-	to := endpoints{own: endpointOf(config.Provider), named: make(map[string]string)}
-	if config.Providers == nil {
-		return to, nil
-	}
-	var listed []json.RawMessage
-	if err := json.Unmarshal(config.Providers, &listed); err != nil {
-		return to, fmt.Errorf("providers: %w", err)
-	}
-	for _, p := range listed {
-		var named struct{ Name string }
-		if err := json.Unmarshal(p, &named); err != nil {
-			return to, fmt.Errorf("providers: %w", err)
-		}
-		to.named[named.Name] = endpointOf(p)
-	}
-	return to, nil
-}
-
-// endpointOf identifies the endpoint of a provider: providers of the same type at the
-// same address have the same endpoint, whatever else is configured for them. A type
-// without an address is the vendor's own endpoint. It is empty if there is no
-// provider.
-func endpointOf(provider json.RawMessage) string {
-	var p struct {
-		Type    string `json:"type"`
-		BaseURL string `json:"baseUrl"`
-	}
-	if json.Unmarshal(provider, &p) != nil {
-		return ""
-	}
-	return strings.TrimSpace(cmp.Or(p.Type, "openai") + " " + p.BaseURL)
-}
 
 // secrets are what a session in memory knows of what is kept beside its log. Requests
 // read them while the session's goroutine replaces them.
 type secrets struct {
-	provider atomic.Pointer[[]byte]   // the keys of its providers as they are stored, once they were read
-	env      atomic.Pointer[[]string] // its environment, once it was read
+	keys atomic.Pointer[provider.Keys] // the keys of its providers, once they were read
+	env  atomic.Pointer[[]string]      // its environment, once it was read
 }
 
 // keys returns all stored keys of the session. They are read from the store once, so
 // that requests do not wait for it. If a transaction changes them meanwhile, its keys
 // are kept.
-func (s *Session) keys(ctx context.Context) ([]byte, error) {
-	if kept := s.secrets.provider.Load(); kept != nil {
-		return *kept, nil
+func (s *Session) keys(ctx context.Context) (*provider.Keys, error) {
+	if kept := s.secrets.keys.Load(); kept != nil {
+		return kept, nil
 	}
 	text, err := s.host.store.Secret(ctx, s.id, secretProvider)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := provider.ParseKeys(text)
 	if err == nil {
-		s.secrets.provider.CompareAndSwap(nil, &text)
+		s.secrets.keys.CompareAndSwap(nil, keys)
 	}
-	return text, err
+	return keys, err
 }
 
-// usableKeys returns the keys of the providers of a configuration.
-func (s *Session) usableKeys(ctx context.Context, config event.SessionConfiguredData) ([]byte, error) {
-	text, err := s.keys(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return usableKeys(text, config)
+// providers returns the providers of a configuration with their keys.
+func (s *Session) providers(ctx context.Context, config event.SessionConfiguredData) (provider.Set, error) {
+	return withKeys(config, func() (*provider.Keys, error) { return s.keys(ctx) })
 }
 
-// usableKeys returns the keys of the session's providers, with the changes of this
-// transaction.
-func (tx *txn) usableKeys() ([]byte, error) {
-	text, err := tx.keys()
-	if err != nil {
-		return nil, err
-	}
-	return usableKeys(text, tx.State.Setup.Config)
+// providers returns the session's providers with their keys, and with the changes of
+// this transaction.
+func (tx *txn) providers() (provider.Set, error) {
+	return withKeys(tx.State.Setup.Config, tx.keys)
 }
 
-func usableKeys(text []byte, config event.SessionConfiguredData) ([]byte, error) {
-	if len(text) == 0 {
-		return nil, nil
-	}
-	kept, err := parseKeys(text)
-	if err == nil {
-		kept, err = kept.usable(config)
-	}
+func withKeys(config event.SessionConfiguredData, read func() (*provider.Keys, error)) (provider.Set, error) {
+	set, err := provider.Of(config)
 	if err != nil {
-		return nil, err
+		return set, err
 	}
-	return kept.encode()
+	keys, err := read()
+	if err != nil {
+		return set, err
+	}
+	return set.WithKeys(keys), nil
 }
 
 // keepSecret stores a value beside the log, together with what the transaction
@@ -231,52 +88,60 @@ func (tx *txn) keepSecrets(spec Spec) error {
 		}
 		tx.keepSecret(secretEnv, env)
 	}
-	if spec.Provider == nil && spec.Config.Provider == nil && spec.Config.Providers == nil {
+	if spec.Keys == nil && spec.Config.Provider == nil && spec.Config.Providers == nil {
 		return nil
 	}
-	return tx.keepKeys(spec.Provider, spec.Config)
+	return tx.keepKeys(spec.Keys, spec.Config)
 }
 
-// keepKeys replaces the keys of those providers that a configuration names.
-func (tx *txn) keepKeys(secret []byte, config event.SessionConfiguredData) error {
-	brought, err := parseKeys(secret)
-	if err == nil {
-		brought, err = brought.bind(config)
-	}
+// keepKeys replaces the keys of those providers that a configuration names. A client
+// that brings none has nil.
+func (tx *txn) keepKeys(brought *provider.Keys, config event.SessionConfiguredData) error {
+	to, err := provider.Of(config)
 	if err != nil {
 		return err
 	}
-	text, err := tx.keys()
+	is, err := provider.Of(tx.State.Setup.Config)
 	if err != nil {
 		return err
 	}
-	kept, err := parseKeys(text)
-	if err == nil {
-		kept, err = kept.bind(tx.State.Setup.Config)
-	}
+	had, err := tx.keys()
 	if err != nil {
 		return err
 	}
-	if config.Provider != nil && brought.own != nil {
-		kept.own = brought.own
+	kept := had.Bind(is)
+	if brought != nil {
+		bound := brought.Bind(to)
+		if to.Own != nil && bound.Own != nil {
+			kept.Own = bound.Own
+		}
+		if config.Providers != nil {
+			kept.Named = bound.Named
+		}
 	}
-	if config.Providers != nil && secret != nil {
-		kept.named = brought.named
+	return tx.replaceKeys(had, kept)
+}
+
+// replaceKeys stores keys if they are not those that are stored.
+func (tx *txn) replaceKeys(had, kept *provider.Keys) error {
+	before, err := had.Encode()
+	if err != nil {
+		return err
 	}
-	now, err := kept.encode()
-	if err == nil && !bytes.Equal(now, text) {
+	now, err := kept.Encode()
+	if err == nil && !bytes.Equal(now, before) {
 		tx.keepSecret(secretProvider, now)
 	}
 	return err
 }
 
 // keys returns all keys of the session, with the changes of this transaction.
-func (tx *txn) keys() ([]byte, error) {
+func (tx *txn) keys() (*provider.Keys, error) {
 	if pending := tx.pendingSecret(secretProvider); pending != nil {
-		return pending, nil
+		return provider.ParseKeys(pending)
 	}
 	if tx.State.Seq == 0 {
-		return nil, nil
+		return &provider.Keys{}, nil
 	}
 	return tx.s.keys(tx.s.host.ctx)
 }
@@ -284,18 +149,18 @@ func (tx *txn) keys() ([]byte, error) {
 // renewSecrets stores the secrets that a client brings for a session that it does not
 // configure: only those of providers that the session has.
 func (tx *txn) renewSecrets(spec Spec) error {
-	is, err := endpointsOf(tx.State.Setup.Config)
+	is, err := provider.Of(tx.State.Setup.Config)
 	if err != nil {
 		return err
 	}
-	offered, err := endpointsOf(spec.Config)
+	offered, err := provider.Of(spec.Config)
 	if err != nil {
 		return err
 	}
-	if offered.own != is.own {
+	if offered.Own.Endpoint() != is.Own.Endpoint() {
 		spec.Config.Provider = nil
 	}
-	if !maps.Equal(offered.named, is.named) {
+	if !offered.SameListed(is) {
 		spec.Config.Providers = nil
 	}
 	return tx.keepSecrets(spec)
@@ -306,7 +171,9 @@ func (kept *secrets) replace(secrets []eventlog.Secret) {
 	for _, secret := range secrets {
 		switch secret.Name {
 		case secretProvider:
-			kept.provider.Store(&secret.Value)
+			if keys, err := provider.ParseKeys(secret.Value); err == nil { // keepKeys has encoded it
+				kept.keys.Store(keys)
+			}
 		case secretEnv:
 			var env []string
 			if json.Unmarshal(secret.Value, &env) == nil { // keepSecrets has encoded it
@@ -318,7 +185,7 @@ func (kept *secrets) replace(secrets []eventlog.Secret) {
 
 // forget drops the secrets of a deleted session.
 func (kept *secrets) forget() {
-	kept.provider.Store(nil)
+	kept.keys.Store(nil)
 	kept.env.Store(nil)
 }
 

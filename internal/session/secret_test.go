@@ -14,6 +14,7 @@ import (
 	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/model/offline"
+	"github.com/abide-run/abide/internal/model/provider"
 	"github.com/abide-run/abide/internal/session"
 	"github.com/abide-run/abide/internal/session/sessiontest"
 	"github.com/abide-run/abide/internal/tool/builtin"
@@ -32,20 +33,12 @@ type endpointModels struct {
 	seen []receivedRequest
 }
 
-func (g *endpointModels) resolve(_ context.Context, c event.SessionConfiguredData, name string, secret []byte) (session.Endpoint, error) {
-	var p struct{ BaseURL string }
-	var k struct{ APIKey string }
-	if c.Provider != nil {
-		if err := json.Unmarshal(c.Provider, &p); err != nil {
-			return session.Endpoint{}, err
-		}
+func (g *endpointModels) resolve(_ context.Context, as provider.Choice) (session.Endpoint, error) {
+	var p provider.Provider
+	if as.Provider != nil {
+		p = *as.Provider
 	}
-	if len(secret) > 0 {
-		if err := json.Unmarshal(secret, &k); err != nil {
-			return session.Endpoint{}, err
-		}
-	}
-	return session.Endpoint{Model: endpointModel{g, receivedRequest{url: p.BaseURL, key: k.APIKey}}, Name: "m"}, nil
+	return session.Endpoint{Model: endpointModel{g, receivedRequest{url: p.BaseURL, key: p.APIKey}}, Name: "m"}, nil
 }
 
 func (g *endpointModels) all() []receivedRequest {
@@ -87,8 +80,8 @@ func (g endpointModel) Ask(ctx context.Context, q *model.Request, _ func(model.D
 // at is a session whose provider is at a URL, with a key for it.
 func at(url, key string) session.Spec {
 	return session.Spec{
-		Config:   event.SessionConfiguredData{Provider: json.RawMessage(fmt.Sprintf(`{"type":"openai","baseUrl":%q}`, url))},
-		Provider: fmt.Appendf(nil, `{"apiKey":%q}`, key),
+		Config: event.SessionConfiguredData{Provider: json.RawMessage(fmt.Sprintf(`{"type":"openai","baseUrl":%q}`, url))},
+		Keys:   &provider.Keys{Own: &provider.Secret{APIKey: key}},
 	}
 }
 
@@ -167,7 +160,7 @@ func TestAResumeWithAnotherProviderSendsItOnlyItsOwnKey(t *testing.T) {
 		"another provider":         {at("http://b", "key of http://b"), receivedRequest{"http://b", "key of http://b", ""}},
 		"no key":                   {session.Spec{Config: at("http://b", "").Config}, receivedRequest{"http://b", "", ""}},
 		"an empty key":             {at("http://b", ""), receivedRequest{"http://b", "", ""}},
-		"another key, no provider": {session.Spec{Provider: []byte(`{"apiKey":"lost"}`)}, receivedRequest{}},
+		"another key, no provider": {session.Spec{Keys: at("", "lost").Keys}, receivedRequest{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -247,7 +240,7 @@ func TestAKeyThatIsNotBoundIsForTheProviderThatTheSessionHas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, b := newGateways(t, eventlog.NewMemory())
 		spec := at("http://b", "")
-		spec.Provider = nil
+		spec.Keys = nil
 		if _, err := b.Host.Create(t.Context(), "s", spec, nil); err != nil {
 			t.Fatal(err)
 		}
@@ -297,7 +290,7 @@ func listed(model string) session.Spec {
 			Providers: json.RawMessage(`[{"name":"x","baseUrl":"http://x"},{"name":"y","baseUrl":"http://y"}]`),
 			Models:    json.RawMessage(`[{"provider":"x","id":"m"},{"provider":"y","id":"m"}]`),
 		},
-		Provider: []byte(`{"named":{"x":{"apiKey":"key of http://x"},"y":{"apiKey":"key of http://y"}}}`),
+		Keys: &provider.Keys{Named: map[string]*provider.Secret{"x": {APIKey: "key of http://x"}, "y": {APIKey: "key of http://y"}}},
 	}
 }
 
@@ -360,12 +353,12 @@ func TestAddedProvidersAndTheirKeysAreStoredTogether(t *testing.T) {
 			store.mu.Lock()
 			store.left = left
 			store.mu.Unlock()
-			err := b.Host.Settings.AddProviders(t.Context(), "s", func(to *event.SessionConfiguredData, had []byte) ([]byte, error) {
-				if string(had) != `{"apiKey":"key of http://b"}` {
-					t.Errorf("had %s", had)
+			err := b.Host.Settings.ChangeProviders(t.Context(), "s", func(to *provider.Set) error {
+				if to.Own.APIKey != "key of http://b" {
+					t.Errorf("the key was %q", to.Own.APIKey)
 				}
-				to.Provider = at("http://c", "").Config.Provider
-				return at("http://c", "key of http://c").Provider, nil
+				to.Own = &provider.Provider{Type: "openai", BaseURL: "http://c", APIKey: "key of http://c"}
+				return nil
 			})
 			if (err == nil) != (left > 0) {
 				t.Errorf("%d writes: err = %v", left, err)
@@ -477,17 +470,15 @@ func TestATokenIsForTheProviderThatItsClientCameWith(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		sent := map[string]string{}
-		b := sessiontest.On(t, eventlog.NewMemory(), session.Options{Resolve: func(_ context.Context, c event.SessionConfiguredData, _ string, _ []byte) (session.Endpoint, error) {
-			var p struct{ BaseURL string }
-			err := json.Unmarshal(c.Provider, &p)
+		b := sessiontest.On(t, eventlog.NewMemory(), session.Options{Resolve: func(_ context.Context, as provider.Choice) (session.Endpoint, error) {
 			return session.Endpoint{Model: askFunc(func(ctx context.Context, q *model.Request) (*model.Reply, error) {
 				mu.Lock()
 				defer mu.Unlock()
 				if ctx.Err() == nil {
-					sent[p.BaseURL] = q.Headers["Authorization"]
+					sent[as.Provider.BaseURL] = q.Headers["Authorization"]
 				}
 				return &model.Reply{Text: "done"}, ctx.Err()
-			}), Name: "m"}, err
+			}), Name: "m"}, nil
 		}})
 		b.Start()
 		tokenAt := func(url string) session.Spec {
@@ -529,16 +520,16 @@ func (f askFunc) Ask(ctx context.Context, q *model.Request, _ func(model.Delta))
 func TestAKeyIsForOneTypeOfProvider(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, b := newGateways(t, eventlog.NewMemory())
-		vendor := func(name, key string) session.Spec {
+		vendor := func(name string, keys *provider.Keys) session.Spec {
 			return session.Spec{
-				Config:   event.SessionConfiguredData{Provider: json.RawMessage(fmt.Sprintf(`{"type":%q}`, name))},
-				Provider: []byte(key),
+				Config: event.SessionConfiguredData{Provider: json.RawMessage(fmt.Sprintf(`{"type":%q}`, name))},
+				Keys:   keys,
 			}
 		}
-		if _, err := b.Host.Create(t.Context(), "s", vendor("anthropic", `{"apiKey":"of anthropic"}`), nil); err != nil {
+		if _, err := b.Host.Create(t.Context(), "s", vendor("anthropic", at("", "of anthropic").Keys), nil); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := b.Host.Resume(t.Context(), "s", session.Resume{Spec: vendor("openai", ``)}, nil); err != nil {
+		if _, err := b.Host.Resume(t.Context(), "s", session.Resume{Spec: vendor("openai", nil)}, nil); err != nil {
 			t.Fatal(err)
 		}
 		b.Send("s", event.InputAcceptedData{Prompt: "hi"})

@@ -113,7 +113,7 @@ func (s *Session) carryOut(batch []*intent) {
 	}
 	if s.state != nil && (s.state.Seq == 0 || (tx.unload && s.isQuiet())) {
 		s.state = nil
-		s.secrets.provider.Store(nil)
+		s.secrets.keys.Store(nil)
 	}
 }
 

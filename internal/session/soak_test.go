@@ -19,6 +19,7 @@ import (
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog/sqlite"
 	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/model/provider"
 	"github.com/abide-run/abide/internal/session"
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/window"
@@ -115,7 +116,7 @@ func newMarathon(t testing.TB) *longSession {
 
 func (m *longSession) start(t testing.TB) {
 	m.host = session.New(m.store, session.Options{
-		Resolve: func(context.Context, event.SessionConfiguredData, string, []byte) (session.Endpoint, error) {
+		Resolve: func(context.Context, provider.Choice) (session.Endpoint, error) {
 			return session.Endpoint{Model: m, Name: "test", Window: marathonWindow, Output: reserved}, nil
 		},
 		Tools: []tool.Tool{m},

@@ -12,6 +12,7 @@ import (
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog/sqlite"
 	"github.com/abide-run/abide/internal/model/openai"
+	"github.com/abide-run/abide/internal/model/provider"
 	"github.com/abide-run/abide/internal/project/instructions"
 	host "github.com/abide-run/abide/internal/session"
 	"github.com/abide-run/abide/internal/tool/builtin"
@@ -38,7 +39,7 @@ func newEngine(dir, url string) (*engine, error) {
 		ToolsOf:      func(h *host.Host) turn.Catalog { return builtin.New(h.Skills, h.Agents) },
 		Instructions: instructions.Rules{}.Read,
 		Folder:       func(id event.SessionID) string { return filepath.Join(dir, string(id)) },
-		Resolve: func(context.Context, event.SessionConfiguredData, string, []byte) (host.Endpoint, error) {
+		Resolve: func(context.Context, provider.Choice) (host.Endpoint, error) {
 			return host.Endpoint{Model: client, Name: "instant"}, nil
 		},
 	}
@@ -76,7 +77,7 @@ func (e *engine) close() {
 func (e *engine) open(stream bool) (session, error) {
 	s := &engineSession{engine: e, id: event.SessionID(fmt.Sprintf("bench-%d", e.n.Add(1))), follower: newFollower()}
 	s.client = &host.Client{Viewer: s, Streaming: stream}
-	spec := host.Spec{Config: e.config, Env: os.Environ(), Provider: secret}
+	spec := host.Spec{Config: e.config, Env: os.Environ(), Keys: secret}
 	spec.Config.Streaming = stream
 	view, err := e.host.Create(context.Background(), s.id, spec, s.client)
 	return s, s.shown(view, err)
@@ -84,7 +85,7 @@ func (e *engine) open(stream bool) (session, error) {
 
 // secret is the key of the provider, which the engine has to keep as it keeps that
 // of a program.
-var secret = []byte(`{"apiKey":"bench"}`)
+var secret = &provider.Keys{Own: &provider.Secret{APIKey: "bench"}}
 
 type engineSession struct {
 	*engine
@@ -131,6 +132,6 @@ func (s *engineSession) leave() error {
 
 func (s *engineSession) back() error {
 	s.follower = newFollower()
-	view, err := s.host.Resume(context.Background(), s.id, host.Resume{Spec: host.Spec{Config: s.config, Provider: secret}}, s.client)
+	view, err := s.host.Resume(context.Background(), s.id, host.Resume{Spec: host.Spec{Config: s.config, Keys: secret}}, s.client)
 	return s.shown(view, err)
 }

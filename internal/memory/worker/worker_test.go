@@ -22,6 +22,7 @@ import (
 	"github.com/abide-run/abide/internal/memory/book"
 	"github.com/abide-run/abide/internal/memory/worker"
 	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/model/provider"
 	"github.com/abide-run/abide/internal/session"
 	"github.com/abide-run/abide/internal/session/sessiontest"
 	"github.com/abide-run/abide/internal/tool"
@@ -162,8 +163,8 @@ func (l *testWorker) open() {
 
 func (l *testWorker) on(store eventlog.Store) {
 	f := sessiontest.On(l.T, store, session.Options{
-		Resolve: func(_ context.Context, _ event.SessionConfiguredData, name string, _ []byte) (session.Endpoint, error) {
-			return session.Endpoint{Model: l.model, Name: name, Window: l.window}, nil
+		Resolve: func(_ context.Context, as provider.Choice) (session.Endpoint, error) {
+			return session.Endpoint{Model: l.model, Name: as.Model, Window: l.window}, nil
 		},
 		Tools: l.tools,
 	})

@@ -131,6 +131,11 @@ func TestBadInputToEveryFamilyIsNamed(t *testing.T) {
 		{api.SessionCreate, object{"commands": []object{{}}}, "commands[0].name"},
 		{api.SessionCreate, object{"providers": []object{{"baseUrl": "http://x"}}}, "providers[0].name"},
 		{api.SessionCreate, object{"providers": []object{{"name": "a"}}}, "providers[0].baseUrl"},
+		{api.SessionCreate, object{"providers": []object{{"name": "a", "baseUrl": "u"}, {"name": "a", "baseUrl": "u"}}}, `providers[1].name: there is another "a"`},
+		{api.SessionCreate, object{"provider": object{}}, "provider.baseUrl: it is empty"},
+		{api.SessionCreate, object{"provider": object{"baseUrl": 7}}, "provider.baseUrl: want string, have number"},
+		{api.SessionCreate, object{"providers": []object{{"azure": object{"apiVersion": 1}}}}, "providers.azure.apiVersion: want string, have number"},
+		{api.SessionCreate, object{"models": []object{{"maxOutputTokens": "many"}}}, "models.maxOutputTokens: want number, have string"},
 		{api.SessionCreate, object{"models": []object{{"id": "m", "provider": "a"}}}, "models[0]"},
 	} {
 		if fault := p.refused(test.method, test.params); !strings.Contains(fault.Message, test.want) {

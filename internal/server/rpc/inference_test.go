@@ -1,6 +1,7 @@
 package rpc_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -15,6 +16,7 @@ import (
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/jsonrpc"
 	"github.com/abide-run/abide/internal/model/openai"
+	"github.com/abide-run/abide/internal/model/provider"
 	"github.com/abide-run/abide/internal/server/rpc"
 	"github.com/abide-run/abide/internal/session"
 )
@@ -23,22 +25,12 @@ import (
 func newWired(t *testing.T) *testServer {
 	return newTestServerWith(t, session.Options{
 		Retries: []time.Duration{time.Millisecond, time.Millisecond},
-		Resolve: func(_ context.Context, c event.SessionConfiguredData, name string, secret []byte) (session.Endpoint, error) {
-			var p api.Provider
-			var s api.ProviderSecret
-			if err := json.Unmarshal(c.Provider, &p); err != nil {
-				return session.Endpoint{}, err
+		Resolve: func(_ context.Context, as provider.Choice) (session.Endpoint, error) {
+			p := as.Provider
+			if p == nil {
+				return session.Endpoint{}, errors.New("there is no provider")
 			}
-			if len(secret) > 0 {
-				if err := json.Unmarshal(secret, &s); err != nil {
-					return session.Endpoint{}, err
-				}
-			}
-			wire := p.WireModel
-			if wire == "" {
-				wire = name
-			}
-			return session.Endpoint{Model: openai.New(openai.Config{BaseURL: p.BaseURL, APIKey: s.APIKey}), Name: wire}, nil
+			return session.Endpoint{Model: openai.New(openai.Config{BaseURL: p.BaseURL, APIKey: p.APIKey}), Name: cmp.Or(p.WireModel, as.Model)}, nil
 		},
 	})
 }

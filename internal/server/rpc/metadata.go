@@ -8,13 +8,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/jsonrpc"
+	"github.com/abide-run/abide/internal/model/provider"
 	"github.com/abide-run/abide/internal/session"
 	"github.com/abide-run/abide/internal/turn"
 )
@@ -180,20 +180,18 @@ func (c *conn) sessionModels(ctx context.Context, p api.SessionParams) (api.Mode
 	if err != nil {
 		return result, noSession(p.SessionID, err)
 	}
-	var own []api.ProviderModel
-	if st.Config.Models != nil {
-		if err := json.Unmarshal(st.Config.Models, &own); err != nil {
-			return result, err
-		}
-	}
-	for _, m := range own {
-		result.List = append(result.List, selectable(m))
-	}
-	provider, err := c.providerOf(ctx, p.SessionID, "")
+	own, err := provider.Of(st.Config)
 	if err != nil {
 		return result, err
 	}
-	known, err := c.known(ctx, p.SessionID, provider)
+	for _, m := range own.Models {
+		result.List = append(result.List, selectable(m))
+	}
+	used, err := c.server.host.Settings.Provider(ctx, p.SessionID, "")
+	if err != nil {
+		return result, noSession(p.SessionID, err)
+	}
+	known, err := c.known(ctx, p.SessionID, used)
 	for _, m := range known {
 		result.List = append(result.List, m)
 	}
@@ -202,30 +200,13 @@ func (c *conn) sessionModels(ctx context.Context, p api.SessionParams) (api.Mode
 
 // selectable is a model of a client's own provider as it can be chosen: under the
 // name of its provider.
-func selectable(m api.ProviderModel) api.Model {
+func selectable(m provider.Model) api.Model {
 	capable := m.Capabilities
 	if capable == nil {
 		capable = json.RawMessage("{}")
 	}
 	id := m.Provider + "/" + m.ID
 	return api.Model{ID: id, Name: cmp.Or(m.Name, id), Capabilities: capable}
-}
-
-// providerOf is the provider of a model of a session, or of the one it uses, with
-// its secrets; nil if there is none.
-func (c *conn) providerOf(ctx context.Context, id event.SessionID, model string) (*api.Provider, error) {
-	raw, kept, err := c.server.host.Settings.Provider(ctx, id, model)
-	if err != nil || raw == nil {
-		return nil, noSession(id, err)
-	}
-	var open api.Provider
-	var secret api.ProviderSecret
-	err = json.Unmarshal(raw, &open)
-	if err == nil && len(kept) > 0 {
-		err = json.Unmarshal(kept, &secret)
-	}
-	open.APIKey, open.BearerToken, open.Headers = secret.APIKey, secret.BearerToken, secret.Headers
-	return &open, err
 }
 
 func (c *conn) setEffort(ctx context.Context, p api.EffortParams) (api.EffortResult, error) {
@@ -242,8 +223,8 @@ func (c *conn) setEffort(ctx context.Context, p api.EffortParams) (api.EffortRes
 // addProviders adds to what a session was opened with. What has the same name is
 // replaced.
 func (c *conn) addProviders(ctx context.Context, p api.ProviderAddParams) (api.ProviderAddResult, error) {
-	err := c.server.host.Settings.AddProviders(ctx, p.SessionID, func(to *event.SessionConfiguredData, secret []byte) ([]byte, error) {
-		return mergeProviders(to, secret, p)
+	err := c.server.host.Settings.ChangeProviders(ctx, p.SessionID, func(to *provider.Set) error {
+		return addListed(to, p.Providers, p.Models)
 	})
 	result := api.ProviderAddResult{Models: []api.Model{}}
 	for _, m := range p.Models {
@@ -252,56 +233,19 @@ func (c *conn) addProviders(ctx context.Context, p api.ProviderAddParams) (api.P
 	return result, noSession(p.SessionID, err)
 }
 
-func mergeProviders(to *event.SessionConfiguredData, secret []byte, p api.ProviderAddParams) ([]byte, error) {
-	var had struct {
-		providers []api.Provider
-		models    []api.ProviderModel
-		secret    api.ProviderSecret
-	}
-	for raw, into := range map[*json.RawMessage]any{&to.Providers: &had.providers, &to.Models: &had.models, (*json.RawMessage)(&secret): &had.secret} {
-		if len(*raw) > 0 {
-			if err := json.Unmarshal(*raw, into); err != nil {
-				return nil, err
-			}
-		}
-	}
-	all := api.OpenParams{Providers: slices.Clone(p.Providers), Models: slices.Clone(p.Models)}
-	for _, o := range had.providers {
-		if !slices.ContainsFunc(p.Providers, func(n api.Provider) bool { return n.Name == o.Name }) {
-			kept := had.secret.Named[o.Name]
-			o.APIKey, o.BearerToken, o.Headers = kept.APIKey, kept.BearerToken, kept.Headers
-			all.Providers = append(all.Providers, o)
-		}
-	}
-	for _, o := range had.models {
-		if !slices.ContainsFunc(p.Models, func(n api.ProviderModel) bool { return n.ID == o.ID && n.Provider == o.Provider }) {
-			all.Models = append(all.Models, o)
-		}
-	}
-	spec := session.Spec{Config: *to}
-	if len(secret) > 0 {
-		spec.Provider = secret
-	}
-	if err := providers(&spec, all); err != nil {
-		return nil, err
-	}
-	to.Providers, to.Models = spec.Config.Providers, spec.Config.Models
-	return spec.Provider, nil
-}
-
 // endpoint tells a client where the session's model is, so that it can ask it
 // itself.
 func (c *conn) endpoint(ctx context.Context, p api.EndpointParams) (api.EndpointResult, error) {
-	open, err := c.providerOf(ctx, p.SessionID, p.ModelID)
+	used, err := c.server.host.Settings.Provider(ctx, p.SessionID, p.ModelID)
 	if err != nil {
-		return api.EndpointResult{}, err
+		return api.EndpointResult{}, noSession(p.SessionID, err)
 	}
-	if open == nil {
+	if used == nil {
 		return api.EndpointResult{}, said("This session has no provider")
 	}
 	r := api.EndpointResult{
-		Type: cmp.Or(open.Type, "openai"), WireAPI: open.WireAPI, BaseURL: open.BaseURL,
-		APIKey: cmp.Or(open.BearerToken, open.APIKey), Headers: open.Headers,
+		Type: cmp.Or(used.Type, provider.DefaultType), WireAPI: used.WireAPI, BaseURL: used.BaseURL,
+		APIKey: cmp.Or(used.BearerToken, used.APIKey), Headers: used.Headers,
 	}
 	if r.Headers == nil {
 		r.Headers = map[string]string{}

@@ -178,6 +178,65 @@ func TestProvidersCanBeAdded(t *testing.T) {
 	}
 }
 
+// What this version does not know of a provider may be secret, so it is not recorded.
+func TestUnknownMembersOfProvidersAreNotRecorded(t *testing.T) {
+	r := newTestServer(t)
+	p := r.connect(rpc.Door{})
+	strange := func(name string) object {
+		return object{"name": name, "baseUrl": "http://x", "APIKEY": "hidden", "clientSecret": "hidden", "transport": "http"}
+	}
+	models := func(id string) []object {
+		return []object{{"id": id, "provider": "a", "clientSecret": "hidden"}}
+	}
+	check := func(own, listed, models string) {
+		t.Helper()
+		st, err := r.host.Status(t.Context(), "s")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c := st.Config; string(c.Provider) != own || string(c.Providers) != listed || string(c.Models) != models {
+			t.Errorf("recorded %s, %s and %s, want %s, %s and %s", c.Provider, c.Providers, c.Models, own, listed, models)
+		}
+	}
+	const a, b = `{"name":"a","baseUrl":"http://x"}`, `{"name":"b","baseUrl":"http://x"}`
+	p.must(api.SessionCreate, object{"sessionId": "s", "provider": strange("own"), "providers": []object{strange("a")}, "models": models("m")}, nil)
+	check(`{"name":"own","baseUrl":"http://x"}`, `[`+a+`]`, `[{"id":"m","provider":"a"}]`)
+	p.must(api.ProviderAdd, object{"sessionId": "s", "providers": []object{strange("b")}, "models": models("n")}, nil)
+	check(`{"name":"own","baseUrl":"http://x"}`, `[`+b+`,`+a+`]`, `[{"id":"n","provider":"a"},{"id":"m","provider":"a"}]`)
+	p.must(api.OptionsUpdate, object{"sessionId": "s", "provider": strange("other")}, nil)
+	check(`{"name":"other","baseUrl":"http://x"}`, `[`+b+`,`+a+`]`, `[{"id":"n","provider":"a"},{"id":"m","provider":"a"}]`)
+	var at api.EndpointResult
+	p.must(api.ProviderEndpoint, object{"sessionId": "s", "modelId": "a/m"}, &at)
+	if at.APIKey != "hidden" {
+		t.Errorf("the key is %q", at.APIKey)
+	}
+}
+
+// What a newer version has recorded of a provider stays when another is added.
+func TestProvidersOfANewerVersionAreKeptBesideAddedOnes(t *testing.T) {
+	r := newTestServer(t)
+	p := r.open(api.SessionCreate, nil)
+	const old, model = `{"name":"old","baseUrl":"http://x","zone":{"n":1.10,"s":"<"}}`, `{"id":"m","provider":"old","tier":[1,2]}`
+	err := r.host.Configure(t.Context(), "s", func(to *event.SessionConfiguredData) error {
+		to.Providers, to.Models = json.RawMessage(`[`+old+`]`), json.RawMessage(`[`+model+`]`)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.must(api.ProviderAdd, object{"sessionId": "s", "providers": []object{{"name": "new", "baseUrl": "http://y"}}}, nil)
+	st, err := r.host.Status(t.Context(), "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := string(st.Config.Providers), `[{"name":"new","baseUrl":"http://y"},`+old+`]`; got != want {
+		t.Errorf("the providers are %s, want %s", got, want)
+	}
+	if got, want := string(st.Config.Models), `[`+model+`]`; got != want {
+		t.Errorf("the models are %s, want %s", got, want)
+	}
+}
+
 func TestASessionIsShutDownForEverybody(t *testing.T) {
 	r := newTestServer(t)
 	p := r.open(api.SessionCreate, object{"tools": []object{{"name": "act", "skipPermission": true}}})

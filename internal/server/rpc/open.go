@@ -3,7 +3,6 @@ package rpc
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/jsonrpc"
+	"github.com/abide-run/abide/internal/model/provider"
 	"github.com/abide-run/abide/internal/session"
 	"github.com/abide-run/abide/internal/turn"
 )
@@ -218,28 +218,21 @@ func (c *conn) spec(p api.OpenParams) (session.Spec, error) {
 		}
 	}
 	s.Config.ClientHTTP = c.infers()
-	if err := c.provider(&s, p.Provider); err != nil {
-		return s, err
-	}
 	return s, providers(&s, p)
 }
 
-// provider takes a client's own endpoint: what is secret is kept apart.
-func (c *conn) provider(s *session.Spec, p *api.Provider) error {
-	if p == nil {
-		return nil
+// providers takes a client's providers and models. Their keys are kept apart.
+func providers(s *session.Spec, p api.OpenParams) (err error) {
+	var brought provider.Set
+	if p.Provider != nil {
+		if brought.Own, err = ownProvider(*p.Provider); err != nil {
+			return err
+		}
 	}
-	if p.BaseURL == "" {
-		return errBadParams{fmt.Errorf("provider.baseUrl: it is empty")}
-	}
-	secret := api.ProviderSecret{APIKey: p.APIKey, BearerToken: p.BearerToken, Headers: p.Headers}
-	open := *p
-	open.APIKey, open.BearerToken, open.Headers = "", "", nil
-	var err error
-	if s.Config.Provider, err = json.Marshal(open); err != nil {
+	if err = addListed(&brought, p.Providers, p.Models); err != nil {
 		return err
 	}
-	s.Provider, err = json.Marshal(secret)
+	s.Keys, err = brought.Record(&s.Config)
 	return err
 }
 

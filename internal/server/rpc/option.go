@@ -2,14 +2,13 @@ package rpc
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"slices"
 
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/model/provider"
 	"github.com/abide-run/abide/internal/session"
 	"github.com/abide-run/abide/internal/tool"
 )
@@ -25,12 +24,16 @@ func (c *conn) updateOptions(ctx context.Context, p api.OptionsParams) (api.Succ
 	if err := checkOptions(p); err != nil {
 		return api.Success{}, err
 	}
-	err := c.server.host.Configure(ctx, p.SessionID, func(to *event.SessionConfiguredData) error {
+	own, err := optionProvider(p)
+	if err != nil {
+		return api.Success{}, err
+	}
+	err = c.server.host.Configure(ctx, p.SessionID, func(to *event.SessionConfiguredData) error {
 		options(to, p)
 		return nil
 	})
-	if err == nil && p.Provider != nil {
-		err = c.replaceProvider(ctx, p)
+	if err == nil && own != nil {
+		err = c.replaceProvider(ctx, p.SessionID, own)
 	}
 	if err == nil && p.Model != nil {
 		err = c.chooseModel(ctx, p)
@@ -79,28 +82,24 @@ func set[T any](to *T, said *T) {
 	}
 }
 
-// replaceProvider gives a session another endpoint, with its secrets.
-func (c *conn) replaceProvider(ctx context.Context, p api.OptionsParams) error {
-	var provider api.Provider
-	if err := json.Unmarshal(p.Provider, &provider); err != nil {
-		return errBadParams{fmt.Errorf("provider: %w", err)}
+// optionProvider returns the provider of the options, or nil if they have none. One that
+// is null is wrong, not left out.
+func optionProvider(p api.OptionsParams) (*provider.Provider, error) {
+	if p.Provider == nil {
+		return nil, nil
 	}
-	return c.server.host.Settings.AddProviders(ctx, p.SessionID, func(to *event.SessionConfiguredData, secret []byte) ([]byte, error) {
-		var had, next api.ProviderSecret
-		if len(secret) > 0 {
-			if err := json.Unmarshal(secret, &had); err != nil {
-				return nil, err
-			}
-		}
-		var spec session.Spec
-		if err := c.provider(&spec, &provider); err != nil {
-			return nil, err
-		}
-		if err := json.Unmarshal(spec.Provider, &next); err != nil {
-			return nil, err
-		}
-		to.Provider, next.Named = spec.Config.Provider, had.Named
-		return json.Marshal(next)
+	var said provider.Provider
+	if err := decode(p.Provider, "provider", &said); err != nil {
+		return nil, err
+	}
+	return ownProvider(said)
+}
+
+// replaceProvider gives a session another endpoint, with its secrets.
+func (c *conn) replaceProvider(ctx context.Context, id event.SessionID, own *provider.Provider) error {
+	return c.server.host.Settings.ChangeProviders(ctx, id, func(to *provider.Set) error {
+		to.Own = own
+		return nil
 	})
 }
 

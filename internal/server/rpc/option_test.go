@@ -52,14 +52,25 @@ func TestOptionsOfASessionAreChanged(t *testing.T) {
 	if at.BaseURL != "http://localhost:1/v1" || at.APIKey != "secret" || strings.Contains(string(config().Provider), "secret") {
 		t.Errorf("the endpoint is %+v, and the log says %s", at, config().Provider)
 	}
-	for want, patch := range map[string]object{
-		"workingDirectory: want an absolute path": {"workingDirectory": "x"}, "model: it is empty": {"model": ""},
-		"provider.baseUrl: it is empty": {"provider": object{}}, "availableTools: want array": {"availableTools": 7},
+	for _, test := range []struct {
+		want  string
+		patch object
+	}{
+		{"workingDirectory: want an absolute path", object{"workingDirectory": "x"}},
+		{"model: it is empty", object{"model": ""}},
+		{"availableTools: want array", object{"availableTools": 7}},
+		{"provider.baseUrl: it is empty", object{"provider": object{}}},
+		{"provider.baseUrl: it is empty", object{"provider": nil}},
+		{"provider.maxOutputTokens: want number, have string", object{"provider": object{"baseUrl": "http://b", "maxOutputTokens": "many"}}},
+		{"provider: want object, have array", object{"provider": []any{}}},
 	} {
-		patch["sessionId"] = "s"
-		if fault := p.refused(api.OptionsUpdate, patch); !strings.Contains(fault.Message, want) {
-			t.Errorf("%v: %s", patch, fault.Message)
+		test.patch["sessionId"], test.patch["clientName"] = "s", "nobody"
+		if fault := p.refused(api.OptionsUpdate, test.patch); !strings.Contains(fault.Message, test.want) {
+			t.Errorf("%v: %s", test.patch, fault.Message)
 		}
+	}
+	if got := config(); got.ClientName != "me" {
+		t.Errorf("options that were refused made the client %q", got.ClientName)
 	}
 }
 

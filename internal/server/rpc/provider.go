@@ -1,62 +1,74 @@
 package rpc
 
 import (
-	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/model/provider"
 	"github.com/abide-run/abide/internal/session"
 )
 
 // givesTokens reports whether a client has tokens to give for its providers.
 func givesTokens(p api.OpenParams) bool {
-	return (p.Provider != nil && p.Provider.HasToken) || slices.ContainsFunc(p.Providers, func(p api.Provider) bool { return p.HasToken })
+	return provider.Set{Own: p.Provider, Listed: p.Providers}.TakesTokens()
 }
 
-// providers takes a client's list of endpoints and models: what is secret is kept
-// apart.
-func providers(s *session.Spec, p api.OpenParams) error {
-	if p.Providers == nil && p.Models == nil {
-		return nil
+// ownProvider returns a client's own provider as it is recorded.
+func ownProvider(p provider.Provider) (*provider.Provider, error) {
+	if p.BaseURL == "" {
+		return nil, errBadParams{errors.New("provider.baseUrl: it is empty")}
 	}
-	var secret api.ProviderSecret
-	if s.Provider != nil {
-		if err := json.Unmarshal(s.Provider, &secret); err != nil {
-			return err
+	p = p.WithoutUnknown()
+	return &p, nil
+}
+
+// addListed adds a client's list of providers and models to a set. What has the same
+// name is replaced.
+func addListed(to *provider.Set, providers []provider.Provider, models []provider.Model) error {
+	listed, offered := slices.Clone(providers), slices.Clone(models)
+	for i := range listed {
+		listed[i] = listed[i].WithoutUnknown()
+	}
+	for i := range offered {
+		offered[i] = offered[i].WithoutUnknown()
+	}
+	for _, had := range to.Listed {
+		if !slices.ContainsFunc(providers, func(p provider.Provider) bool { return p.Name == had.Name }) {
+			listed = append(listed, had)
 		}
 	}
-	secret.Named = make(map[string]api.ProviderSecret)
-	open := slices.Clone(p.Providers)
-	for i := range open {
-		o := &open[i]
+	for _, had := range to.Models {
+		if !slices.ContainsFunc(models, func(m provider.Model) bool { return m.ID == had.ID && m.Provider == had.Provider }) {
+			offered = append(offered, had)
+		}
+	}
+	to.Listed, to.Models = listed, offered
+	return checkListed(*to)
+}
+
+// checkListed checks that listed providers and models can be told apart and found.
+func checkListed(set provider.Set) error {
+	known := make(map[string]bool)
+	for i, p := range set.Listed {
 		switch {
-		case o.Name == "":
+		case p.Name == "":
 			return errBadParams{fmt.Errorf("providers[%d].name: it is empty", i)}
-		case o.BaseURL == "":
+		case p.BaseURL == "":
 			return errBadParams{fmt.Errorf("providers[%d].baseUrl: it is empty", i)}
+		case known[p.Name]:
+			return errBadParams{fmt.Errorf("providers[%d].name: there is another %q", i, p.Name)}
 		}
-		if _, twice := secret.Named[o.Name]; twice {
-			return errBadParams{fmt.Errorf("providers[%d].name: there is another %q", i, o.Name)}
-		}
-		secret.Named[o.Name] = api.ProviderSecret{APIKey: o.APIKey, BearerToken: o.BearerToken, Headers: o.Headers}
-		o.APIKey, o.BearerToken, o.Headers = "", "", nil
+		known[p.Name] = true
 	}
-	for i, m := range p.Models {
-		if _, known := secret.Named[m.Provider]; !known || m.ID == "" {
+	for i, m := range set.Models {
+		if !known[m.Provider] || m.ID == "" {
 			return errBadParams{fmt.Errorf("models[%d]: it needs an id and one of the providers", i)}
 		}
 	}
-	var err error
-	if s.Config.Providers, err = json.Marshal(open); err != nil {
-		return err
-	}
-	if s.Config.Models, err = json.Marshal(p.Models); err != nil {
-		return err
-	}
-	s.Provider, err = json.Marshal(secret)
-	return err
+	return nil
 }
 
 // clientOf returns this connection as a client of a session, or nil if it is not

@@ -20,6 +20,7 @@ import (
 	"maps"
 	"net/http"
 	"reflect"
+	"strings"
 	"sync"
 	"time"
 
@@ -242,15 +243,21 @@ func params[P any](req *jsonrpc.Request) (P, error) {
 	if err := event.CheckDepth(req.Params); err != nil {
 		return p, errBadParams{err}
 	}
-	err := json.Unmarshal(req.Params, &p)
+	return p, decode(req.Params, "", &p)
+}
+
+// decode decodes a parameter. The error names the field that is wrong.
+func decode(raw json.RawMessage, name string, into any) error {
+	err := json.Unmarshal(raw, into)
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) {
-		return p, errBadParams{fmt.Errorf("%s: want %s, have %s", wrong.Field, typeName(wrong.Type), wrong.Value)}
+		field := strings.Trim(name+"."+wrong.Field, ".")
+		return errBadParams{fmt.Errorf("%s: want %s, have %s", field, typeName(wrong.Type), wrong.Value)}
 	}
 	if err != nil {
-		return p, errBadParams{err}
+		return errBadParams{err}
 	}
-	return p, nil
+	return nil
 }
 
 // typeName says a type in the words of JSON.

@@ -11,6 +11,7 @@ import (
 	"github.com/abide-run/abide/internal/eventlog/eventlogtest"
 	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/model/offline"
+	"github.com/abide-run/abide/internal/model/provider"
 	"github.com/abide-run/abide/internal/session"
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/tool/builtin"
@@ -59,7 +60,7 @@ func On(t testing.TB, store eventlog.Store, opts session.Options) *Fixture {
 
 // Always resolves every model of every session to the same endpoint.
 func Always(to session.Endpoint) session.Resolver {
-	return func(context.Context, event.SessionConfiguredData, string, []byte) (session.Endpoint, error) {
+	return func(context.Context, provider.Choice) (session.Endpoint, error) {
 		return to, nil
 	}
 }
