@@ -87,6 +87,7 @@ func (tx *txn) keepSecrets(spec Spec) error {
 			return err
 		}
 		tx.keepSecret(secretEnv, env)
+		tx.env = spec.Env
 	}
 	if spec.Keys == nil && spec.Config.Provider == nil && spec.Config.Providers == nil {
 		return nil
@@ -166,19 +167,19 @@ func (tx *txn) renewSecrets(spec Spec) error {
 	return tx.keepSecrets(spec)
 }
 
-// replace sets the secrets that were stored, so that the next request has them.
-func (kept *secrets) replace(secrets []eventlog.Secret) {
+// replace sets the secrets that were stored, so that the next request has them. The
+// environment is shared with the client that brought it: most sessions of a client have
+// the same, and there may be many sessions.
+func (kept *secrets) replace(secrets []eventlog.Secret, env []string) {
+	if env != nil {
+		kept.env.Store(&env)
+	}
 	for _, secret := range secrets {
-		switch secret.Name {
-		case secretProvider:
-			if keys, err := provider.ParseKeys(secret.Value); err == nil { // keepKeys has encoded it
-				kept.keys.Store(keys)
-			}
-		case secretEnv:
-			var env []string
-			if json.Unmarshal(secret.Value, &env) == nil { // keepSecrets has encoded it
-				kept.env.Store(&env)
-			}
+		if secret.Name != secretProvider {
+			continue
+		}
+		if keys, err := provider.ParseKeys(secret.Value); err == nil { // keepKeys has encoded it
+			kept.keys.Store(keys)
 		}
 	}
 }

@@ -21,6 +21,7 @@ type txn struct {
 	sent        []event.Event        // the events that clients are sent, stored or not, in order
 	jobs        []eventlog.JobChange // changes of jobs, stored together with the events
 	secrets     []eventlog.Secret    // values beside the log, stored together with the events
+	env         []string             // the environment that is among the secrets; nil if there is none
 	afterCommit []func()             // called when everything is stored, acknowledged and sent
 	onFailure   []func()             // called if the transaction could not be stored
 	unload      bool
@@ -89,7 +90,7 @@ func (tx *txn) commit() error {
 			return fmt.Errorf("session %s: %w", tx.s.id, err)
 		}
 	}
-	tx.s.secrets.replace(tx.secrets)
+	tx.s.secrets.replace(tx.secrets, tx.env)
 	tx.s.bare.Store(tx.State.Setup.Config.Infinite.Off()) // the caller may ask Bare as soon as it is answered
 	tx.s.feed.publish(tx.s.log.end, tx.sent)
 	return nil
