@@ -15,18 +15,23 @@ type shape struct {
 	shorten bool // true if the summary may be shortened
 }
 
-// shapes returns the shapes to try, from the largest to one that keeps no items. The
-// summary is shortened before messages that the model has not seen are.
+// shapes returns the shapes to try: first what was planned, then less and less.
 func (j *Job) shapes() []shape {
-	last, words, all := plan(j.in.Items, 0), unseenWords(j.in.Items), len(j.in.Items)
+	least := plan(j.in.Items, 0) // the newest step and the news
 	return []shape{
-		{j.cut, 0, false}, {last, 0, false}, {last, 0, true}, {last, 8192, true}, {last, 2048, true}, {last, 512, true},
-		{words, 0, true}, {all, 0, true},
+		{cut: j.cut},
+		{cut: least},
+		{cut: least, shorten: true},
+		{cut: least, shorten: true, most: 8192},
+		{cut: least, shorten: true, most: 2048},
+		{cut: least, shorten: true, most: 512},
+		{cut: keptNews(j.in.Items), shorten: true},
+		{cut: len(j.in.Items), shorten: true},
 	}
 }
 
-// finish ends the job with a new epoch that fits. If summary is empty, a digest replaces
-// it, and err says why.
+// finish ends the job with a new epoch of the first shape that fits. If summary is empty, a
+// digest replaces it, and err says why.
 func (j *Job) finish(summary string, err error) {
 	for _, s := range j.shapes() {
 		if head, shortened, ok := j.head(s, summary); ok && (s.shorten || !shortened) {
@@ -37,15 +42,20 @@ func (j *Job) finish(summary string, err error) {
 	j.end(&Result{Outcome: Failed, Err: j.noRoom()})
 }
 
-// head returns the head for a shape.
+// head returns the head for a shape, which has the tokens that the kept items leave. It
+// reports whether the summary had to be shortened, and is not ok if no head fits.
 func (j *Job) head(s shape, summary string) (h *Head, shortened, ok bool) {
-	items, told := j.in.Items, min(s.cut, unseenWords(j.in.Items))
+	items := j.in.Items
+	unseen := min(s.cut, keptNews(items))
 	d := draft{
-		before: j.in.Head, items: items[:s.cut], unseen: items[told:s.cut], summary: shortenTo(summary, mostSummary),
-		newest: !anyAsked(items[s.cut:]) || !anyAnswer(items),
+		before:   j.in.Head,
+		replaced: items[:s.cut],
+		unseen:   items[unseen:s.cut],
+		summary:  shortenTo(summary, mostSummary),
+		inFull:   !anyAsked(items[s.cut:]) || !anyAnswer(items),
 	}
 	if summary != "" {
-		d.since = items[j.cut:told]
+		d.uncovered = items[j.cut:unseen]
 	}
 	return d.head(j.in.Room - tokens(j.keep(s)))
 }
@@ -57,12 +67,7 @@ func anyAnswer(items []Item) bool {
 }
 
 func anyAsked(items []Item) bool {
-	for _, it := range items {
-		if it.Asked {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(items, func(it Item) bool { return it.Asked })
 }
 
 // keep returns the items that a shape keeps, with their results shortened.
@@ -75,6 +80,7 @@ func (j *Job) keep(s shape) []Item {
 	return kept
 }
 
+// done ends the job with a new epoch.
 func (j *Job) done(s shape, head *Head, summary string, err error) {
 	r := &Result{Outcome: Done, Err: err, Head: head, Cut: s.cut, Most: s.most, Summary: summary, Before: tokens(j.in.Items)}
 	if j.in.Head != nil {
@@ -84,16 +90,17 @@ func (j *Job) done(s shape, head *Head, summary string, err error) {
 	j.end(r)
 }
 
-// noRoom returns the error for a conversation that does not fit at all.
+// noRoom returns the error for a conversation that does not fit in any shape.
 func (j *Job) noRoom() error {
+	room := j.in.Room - fixedHead - leastSummary
+	if room < 0 {
+		return fmt.Errorf("the system prompt, the tools and the answer leave room for %d tokens in the model's window: offer fewer tools, or choose a model with a larger window", max(0, j.in.Room))
+	}
 	newest := 0
 	for _, it := range j.in.Items {
 		if it.Asked {
 			newest = window.Of(it.Message)
 		}
 	}
-	if least := fixedHead + leastSummary; j.in.Room < least {
-		return fmt.Errorf("the system prompt, the tools and the answer leave room for %d tokens in the model's window: offer fewer tools, or choose a model with a larger window", max(0, j.in.Room))
-	}
-	return fmt.Errorf("the newest message alone has about %d tokens, but the model's window has room for %d: send it in parts or as a file, or choose a model with a larger window", newest, j.in.Room-fixedHead-leastSummary)
+	return fmt.Errorf("the newest message alone has about %d tokens, but the model's window has room for %d: send it in parts or as a file, or choose a model with a larger window", newest, room)
 }

@@ -29,10 +29,16 @@ func tokens(items []Item) (n int) {
 	return n
 }
 
-// unseen returns the index of the first item that the model has not seen: the one after
-// its newest answer. Calls are not separated from their results, so an answer with calls
-// counts as unseen itself.
-func unseen(items []Item) int {
+// The items of a conversation have three parts, oldest first:
+//
+//	seen by the model    newest step                  news
+//	request, …, answer | answer with calls, results | requests and notices
+//
+// The model has not seen the results of the newest step, nor the news: neither is
+// summarised. The newest step is empty if the newest answer has no calls.
+
+// newestStep returns the index of the first item of the newest step.
+func newestStep(items []Item) int {
 	for i := len(items) - 1; i >= 0; i-- {
 		if items[i].Role != model.Assistant {
 			continue
@@ -45,54 +51,65 @@ func unseen(items []Item) int {
 	return 0
 }
 
-// unseenWords returns the index of the first item after the newest answer and the results
-// of its calls. From there on, there are only requests and notices that the model has not
-// seen.
-func unseenWords(items []Item) int {
-	i := unseen(items)
+// news returns the index of the first item of the news.
+func news(items []Item) int {
+	i := newestStep(items)
 	for i < len(items) && (items[i].Role == model.Assistant || !items[i].begins()) {
 		i++
 	}
-	return afterRequest(items, i)
+	return i
 }
 
-// afterRequest returns i+1 if the item at i is the only request since the newest answer,
-// else i. The head of the new epoch contains such a request in full, so it need not be
-// kept as an item. If there are several requests, the head may shorten the older ones; if
-// there is no answer, the newest request of the present head is one of them.
-func afterRequest(items []Item, i int) int {
+// skipRequest returns i+1 if the item at i is a request, and the only one since the newest
+// answer; otherwise it returns i. Such a request need not be kept as an item, because the
+// head of the new epoch contains it in full. Of several requests the head would contain
+// only the newest one in full. Without an answer (then i is zero) the newest request of
+// the present head is one of them.
+func skipRequest(items []Item, i int) int {
 	if 0 < i && i < len(items) && items[i].Asked && !anyAsked(items[i+1:]) {
 		return i + 1
 	}
 	return i
 }
 
+// keptNews returns the index of the first item of the news that is kept, if nothing before
+// the news is kept.
+func keptNews(items []Item) int { return skipRequest(items, news(items)) }
+
 // plan returns the index of the first item that is kept as it is; the items before it are
-// summarised. At most retain tokens are kept, plus all items that the model has not seen,
-// which are never summarised. The first kept item is not a user message that the model
-// has seen, because the head of the new epoch contains the requests.
+// summarised. The newest step and the news are always kept, and as many items before them
+// as fit into retain tokens together with them. What is kept does not begin with a user
+// message that the model has seen: the head of the new epoch contains the requests.
 func plan(items []Item, retain int) int {
-	fresh := unseen(items)
-	cut, kept := fresh, 0
-	for i := len(items) - 1; i >= 0; i-- {
-		if kept += window.Of(items[i].Message); kept > retain {
-			break
-		}
-		if items[i].begins() {
-			cut = min(cut, i)
-		}
-	}
-	for cut < fresh && items[cut].Role == model.User {
+	step := newestStep(items)
+	cut := min(step, newestWithin(items, retain))
+	for cut < step && items[cut].Role == model.User {
 		cut++
 	}
-	if cut == fresh {
-		return afterRequest(items, cut)
+	if cut == step {
+		return skipRequest(items, cut)
 	}
 	return cut
 }
 
-// worthSummarising reports whether there is something to summarise: an item that is not a request of
-// a person.
+// newestWithin returns the index of the oldest item that has at most the given number of
+// tokens together with all items after it, and with which a conversation can begin. If
+// there is none, it returns len(items).
+func newestWithin(items []Item, tokens int) int {
+	first := len(items)
+	for i := len(items) - 1; i >= 0; i-- {
+		if tokens -= window.Of(items[i].Message); tokens < 0 {
+			break
+		}
+		if items[i].begins() {
+			first = i
+		}
+	}
+	return first
+}
+
+// worthSummarising reports whether there is something to summarise: an item that is not a
+// request of a person.
 func worthSummarising(items []Item) bool {
 	for _, it := range items {
 		if !it.Asked {
