@@ -16,130 +16,125 @@ import (
 // memory: the log has to be read again.
 var errShort = errors.New("an earlier part of the conversation is shown again: the log has to be read anew")
 
-// A mark is an epoch that was opened and is not hidden.
-type mark struct {
-	seq  event.Seq
-	data event.ContextEpochData // without Head, to save memory
-}
-
-// An epoch is the current epoch.
+// An epoch is an epoch that was opened and is not hidden. The model is shown its head and
+// the messages from the position data.From on.
 type epoch struct {
-	raw     json.RawMessage // the head as JSON
-	from    event.Seq       // position of the first message that is shown
-	reduced []event.Reduction
+	seq     event.Seq // position at which it was opened
+	data    event.ContextEpochData
 	head    *compact.Head  // decoded head; nil if there is none, or if it was not decoded yet
 	message *model.Message // the head as the model reads it; created once, because its encoded form is cached in it
 }
 
-// Epoch returns the current epoch, without its head, and false if there was none.
+// Epoch returns the current epoch, without its head, and false if there is none.
 func (h *History) Epoch() (event.ContextEpochData, bool) {
-	if len(h.epochs) == 0 {
+	if h.epoch == nil {
 		return event.ContextEpochData{}, false
 	}
-	return h.epochs[len(h.epochs)-1].data, true
+	d := h.epoch.data
+	d.Head = nil
+	return d, true
 }
 
 // Short reports whether the log has to be read again before Messages can succeed.
 func (h *History) Short() bool { return h.short }
 
-// Load adds a whole log. It does not keep events that the current view does not show.
+// first returns the position of the first message that is shown.
+func (h *History) first() event.Seq {
+	if h.epoch == nil {
+		return 0
+	}
+	return h.epoch.data.From
+}
+
+// Load adds a whole log. It does not keep events that the current epoch does not show.
 func (h *History) Load(events []event.Event) {
-	var heads []json.RawMessage
+	h.epoch = newestEpoch(events)
 	for _, e := range events {
-		switch e.Type {
-		case event.ContextEpoch:
-			if d, err := event.As[event.ContextEpochData](e); err == nil {
-				heads = append(heads, d.Head)
-				h.mark(e.Seq, d)
-			}
-		case event.HistoryHidden:
-			h.unmark(e)
-			heads = heads[:len(h.epochs)] // only the newest epochs can be hidden
-		}
-	}
-	if n := len(h.epochs); n > 0 {
-		d := h.epochs[n-1].data
-		d.Head = heads[n-1]
-		h.epochs = slices.Clone(h.epochs[n-1:])
-		h.enter(d)
-	}
-	for _, e := range events {
-		if e.Kind().Shapes && e.Type != event.ContextEpoch && (e.Seq >= h.first || e.Type == event.HistoryHidden) {
+		if e.Kind().Shapes && e.Type != event.ContextEpoch && (e.Seq >= h.first() || e.Type == event.HistoryHidden) {
 			h.unread = append(h.unread, e)
 		}
 	}
 }
 
-func (h *History) mark(seq event.Seq, d event.ContextEpochData) {
-	d.Head = nil
-	h.epochs = append(h.epochs, mark{seq, d})
+// newestEpoch returns the newest epoch of a log that is not hidden, or nil.
+func newestEpoch(events []event.Event) *epoch {
+	var open []*epoch
+	for _, e := range events {
+		switch e.Type {
+		case event.ContextEpoch:
+			if d, err := event.As[event.ContextEpochData](e); err == nil {
+				open = append(open, &epoch{seq: e.Seq, data: d})
+			}
+		case event.HistoryHidden:
+			open = slices.DeleteFunc(open, func(p *epoch) bool { return p.hiddenBy(e) })
+		}
+	}
+	if len(open) == 0 {
+		return nil
+	}
+	return open[len(open)-1]
 }
 
-// unmark removes the epochs that were opened in a hidden range, and reports whether there
-// were any: the current one is then among them.
-func (h *History) unmark(e event.Event) bool {
+// hiddenBy reports whether the epoch was opened in the range that an event hides. Such a
+// range always extends to the newest event.
+func (p *epoch) hiddenBy(e event.Event) bool {
 	d, err := event.As[event.HistoryHiddenData](e)
-	if err != nil {
-		return false // read will report the error
-	}
-	before := len(h.epochs)
-	for len(h.epochs) > 0 && h.epochs[len(h.epochs)-1].seq >= d.From {
-		h.epochs = h.epochs[:len(h.epochs)-1]
-	}
-	return len(h.epochs) < before
+	return err == nil && p.seq >= d.From // read will report the error
 }
 
-// enter makes an epoch the current one.
-func (h *History) enter(d event.ContextEpochData) {
-	h.current = &epoch{raw: d.Head, from: d.From, reduced: d.Reductions()}
-	h.first, h.trimmed = d.From, false
-	h.flat, h.flatted = nil, 0
-}
-
-// openEpoch handles a new epoch. If it may show more than the last one, the log has to be
-// read again.
+// openEpoch makes a new epoch the current one. If it may show more than the one before,
+// the log has to be read again.
 func (h *History) openEpoch(e event.Event) {
 	d, err := event.As[event.ContextEpochData](e)
 	if err != nil {
 		return // read will report the error
 	}
-	h.epochs = nil
-	h.mark(e.Seq, d)
-	if d.From < h.first || d.Kind == event.EpochUndo {
+	if d.From < h.first() || d.Kind == event.EpochUndo {
 		h.short = true
 	}
-	h.enter(d)
+	h.epoch, h.trimmed = &epoch{seq: e.Seq, data: d}, false
+	h.flat, h.flatted = nil, 0
 }
 
-// closeEpochs handles a hidden range. If the current epoch is in it, the one before is
-// current again, and the log has to be read again.
-func (h *History) closeEpochs(e event.Event) {
-	if h.unmark(e) {
-		h.short = true
+// closeEpoch handles a hidden range. If the current epoch was opened in it, an earlier one
+// is current again; only the log has that, so it has to be read again.
+func (h *History) closeEpoch(e event.Event) {
+	if h.epoch != nil && h.epoch.hiddenBy(e) {
+		h.epoch, h.short = nil, true
 	}
 }
 
-// trim decodes the head, removes entries that are not shown, and shortens results.
+// trim applies the current epoch to the entries: it removes those that are not shown, and
+// shortens results. It also decodes the head.
 func (h *History) trim() error {
-	if h.current == nil || h.trimmed {
+	if h.epoch == nil || h.trimmed {
 		return nil
 	}
-	if h.current.raw != nil && h.current.message == nil {
-		head := new(compact.Head)
-		if err := json.Unmarshal(h.current.raw, head); err != nil {
-			return fmt.Errorf("the head of the current epoch: %w", err)
-		}
-		h.current.head, h.current.message = head, head.Message()
+	if err := h.epoch.decodeHead(); err != nil {
+		return err
 	}
-	h.entries = slices.DeleteFunc(slices.Clone(h.entries), func(n entry) bool { return n.seq < h.first })
-	for i := range h.entries {
-		for _, r := range h.current.reduced {
+	h.entries = slices.DeleteFunc(slices.Clone(h.entries), func(n entry) bool { return n.seq < h.first() })
+	for _, r := range h.epoch.data.Reductions() {
+		for i := range h.entries {
 			if n := &h.entries[i]; n.seq <= r.Through {
 				n.reduce(r.Most)
 			}
 		}
 	}
 	h.flat, h.flatted, h.trimmed = nil, 0, true
+	return nil
+}
+
+// decodeHead sets head and message, unless the epoch has no head.
+func (p *epoch) decodeHead() error {
+	if p.data.Head == nil || p.message != nil {
+		return nil
+	}
+	head := new(compact.Head)
+	if err := json.Unmarshal(p.data.Head, head); err != nil {
+		return fmt.Errorf("the head of the current epoch: %w", err)
+	}
+	p.head, p.message = head, head.Message()
 	return nil
 }
 
@@ -182,10 +177,10 @@ func (h *History) Items() (*compact.Head, []Item, error) {
 			items = append(items, item)
 		}
 	}
-	if h.current == nil {
+	if h.epoch == nil {
 		return nil, items, nil
 	}
-	return h.current.head, items, nil
+	return h.epoch.head, items, nil
 }
 
 // undated removes the time that Dated has added.

@@ -21,16 +21,15 @@ const Interrupted = "The execution of this tool, or a previous tool was interrup
 // A History is the conversation so far. Events are only decoded when the messages are
 // needed, so that loading a long session costs little as long as nobody continues it.
 type History struct {
-	unread  []event.Event    // events that were added and not decoded yet
-	entries []entry          // decoded messages
+	unread  []event.Event // events that were added and not decoded yet
+	entries []entry       // decoded messages
+
+	epoch   *epoch // current epoch; nil if there is none and all messages are shown
+	trimmed bool   // true if entries has only messages that the epoch shows, shortened as it says
+	short   bool   // true if messages are shown that are not in entries: the log has to be read again
+
 	flat    []*model.Message // cached list of the head of the epoch and the messages of the first entries
 	flatted int              // number of entries in flat
-
-	epochs  []mark    // epochs that are not hidden, oldest first; after loading only the newest is kept
-	current *epoch    // current epoch; nil if the whole log is shown
-	first   event.Seq // position of the first message that is shown; earlier ones are not in memory
-	trimmed bool      // true if entries contains no message before first
-	short   bool      // true if messages are shown that are not in memory; the log has to be read again
 }
 
 // An entry is a message with the results of its calls.
@@ -51,7 +50,7 @@ func (h *History) Add(e event.Event) {
 	case e.Type == event.ContextEpoch:
 		h.openEpoch(e)
 	case e.Type == event.HistoryHidden:
-		h.closeEpochs(e)
+		h.closeEpoch(e)
 	}
 	h.unread = append(h.unread, e)
 }
@@ -61,8 +60,8 @@ func (h *History) Messages() ([]*model.Message, error) {
 	if err := h.readAll(); err != nil {
 		return nil, err
 	}
-	if h.flat == nil && h.current != nil && h.current.message != nil {
-		h.flat = []*model.Message{h.current.message}
+	if h.flat == nil && h.epoch != nil && h.epoch.message != nil {
+		h.flat = []*model.Message{h.epoch.message}
 	}
 	for h.flatted < len(h.entries)-1 { // only the last entry can still change
 		h.flat = h.entries[h.flatted].appendTo(h.flat)
@@ -171,7 +170,7 @@ func (h *History) readAssistant(e event.Event) error {
 }
 
 func (h *History) push(seq event.Seq, m *model.Message) {
-	h.trimmed = h.trimmed && seq >= h.first
+	h.trimmed = h.trimmed && seq >= h.first()
 	h.entries = append(h.entries, entry{seq: seq, message: m, results: make([]*model.Message, len(m.Calls))})
 }
 
