@@ -139,7 +139,7 @@ func (r *Relay) forward(ctx context.Context, p *queuedMessage) {
 func (r *Relay) accept(p *queuedMessage) *link {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.resetFloorLocked(p)
+	r.allowRepeatsLocked(p)
 	r.registerLocked(p)
 	if r.ready {
 		p.sends++

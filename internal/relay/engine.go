@@ -257,9 +257,7 @@ func (r *Relay) deliverCancel(ctx context.Context, l *link, p *queuedMessage) er
 func (r *Relay) requeueUnanswered(ctx context.Context, l *link) {
 	r.mu.Lock()
 	r.link, r.ready = nil, false
-	for _, s := range r.sessions {
-		s.floor = s.last
-	}
+	r.dropRepeatsLocked()
 	unsure := r.forgetAsksLocked(l)
 	hopeless := r.requeueLocked()
 	r.mu.Unlock()

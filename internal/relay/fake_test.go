@@ -28,7 +28,7 @@ type sharedState struct {
 	mu       sync.Mutex
 	logs     map[string][]string        // events by session
 	done     map[string]json.RawMessage // results by key
-	keys     map[string]int             // how often each key came
+	keys     map[string]int             // number of requests with each key
 	engines  []*fakeEngine
 	current  chan *fakeEngine // holds the living one
 	finished bool

@@ -10,14 +10,21 @@ import (
 	"github.com/abide-run/abide/internal/jsonrpc"
 )
 
-// A session is what the relay knows about a session that the client is attached to.
+// A session is a session that the client is attached to, or is about to be: events may
+// come before the answer to the request that attaches the client.
 type session struct {
 	id     string
-	n      int64           // number of the request that attached the client; zero if there is none yet
+	n      int64           // number of the request that attached the client; zero before its answer
 	method string          // method of that request
 	params json.RawMessage // params of that request
-	last   int64           // position of the last event that the client was sent
-	floor  int64           // position up to which events of a new engine are repetitions
+
+	// sent is the position of the newest event that the client was sent. The next
+	// engine is asked for the events after it.
+	sent int64
+	// known is the value of sent when the last engine was lost. The next engine may
+	// repeat events up to known, and the relay drops them. It is zero if the client
+	// attached by itself since then: it wants the events that it asked for.
+	known int64
 }
 
 func (r *Relay) sessionLocked(id string) *session {
@@ -40,18 +47,11 @@ func detaches(method string) bool {
 // applyAnswerLocked updates the sessions and settings of the client after the answer to a
 // request.
 func (r *Relay) applyAnswerLocked(p *queuedMessage, m jsonrpc.Message) {
-	id := textMember(p.params, "sessionId")
 	r.updateSettingsLocked(p, m)
+	id := textMember(p.params, "sessionId")
 	switch {
 	case attaches(p.method) && m.Err == nil:
-		if given := textMember(m.Result, "sessionId"); given != "" {
-			id = given
-		}
-		s := r.sessionLocked(id)
-		s.n, s.method, s.params = p.n, p.method, orEmpty(p.params)
-		if start, err := strconv.ParseInt(string(member(m.Result, "abidePosition")), 10, 64); err == nil {
-			s.last = max(s.last, start)
-		}
+		r.setAttachedLocked(cmp.Or(textMember(m.Result, "sessionId"), id), p, m.Result)
 	case attaches(p.method):
 		if s := r.sessions[id]; s != nil && s.n == 0 {
 			delete(r.sessions, id)
@@ -62,8 +62,17 @@ func (r *Relay) applyAnswerLocked(p *queuedMessage, m jsonrpc.Message) {
 	}
 }
 
-// recordPosition records the position of an event, and reports whether the event is to be sent
-// to the client.
+// setAttachedLocked records that the request p attached the client to a session.
+func (r *Relay) setAttachedLocked(id string, p *queuedMessage, result json.RawMessage) {
+	s := r.sessionLocked(id)
+	s.n, s.method, s.params = p.n, p.method, orEmpty(p.params)
+	if start, err := strconv.ParseInt(string(member(result, "abidePosition")), 10, 64); err == nil {
+		s.sent = max(s.sent, start) // the client gets only the events after it
+	}
+}
+
+// recordPosition records the position of an event, and reports whether the event is to be
+// sent to the client.
 func (r *Relay) recordPosition(params json.RawMessage) bool {
 	var id, seq json.RawMessage
 	for key, value := range jsonrpc.Members(params) {
@@ -81,10 +90,10 @@ func (r *Relay) recordPosition(params json.RawMessage) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.sessionLocked(jsonrpc.Text(id))
-	if n <= s.floor {
+	if n <= s.known {
 		return false
 	}
-	s.last = max(s.last, n)
+	s.sent = max(s.sent, n)
 	return true
 }
 
@@ -99,25 +108,34 @@ func (r *Relay) forgetDeleted(params json.RawMessage) {
 	delete(r.sessions, textMember(params, "sessionId"))
 }
 
-// resetFloorLocked prepares a session for a client that attaches again by itself: the
-// client gets every event that the engine sends for that.
-func (r *Relay) resetFloorLocked(p *queuedMessage) {
+// allowRepeatsLocked lets a client that attaches to a session again by itself have events
+// that it was sent before.
+func (r *Relay) allowRepeatsLocked(p *queuedMessage) {
 	if !attaches(p.method) {
 		return
 	}
 	if s := r.sessions[textMember(p.params, "sessionId")]; s != nil {
-		s.floor = 0
+		s.known = 0
 	}
 }
 
-// afterLocked returns the position from which a repeated request continues; zero if
-// it was not sent before.
+// dropRepeatsLocked makes the relay drop the events that the client was already sent. It
+// is called when the engine is lost.
+func (r *Relay) dropRepeatsLocked() {
+	for _, s := range r.sessions {
+		s.known = s.sent
+	}
+}
+
+// afterLocked returns the position after which a request that is sent again continues a
+// session. It is zero for a request that no engine was sent, and if nothing of the
+// session was sent to the client.
 func (r *Relay) afterLocked(p *queuedMessage) int64 {
 	if p.sends == 0 || !attaches(p.method) {
 		return 0
 	}
 	if s := r.sessions[textMember(p.params, "sessionId")]; s != nil {
-		return s.last
+		return s.sent
 	}
 	return 0
 }
@@ -130,7 +148,7 @@ func (r *Relay) attachments() (all []attachment) {
 	ordered := slices.SortedFunc(maps.Values(r.sessions), func(a, b *session) int { return cmp.Compare(a.n, b.n) })
 	for _, s := range ordered {
 		if s.n > 0 {
-			all = append(all, attachment{s.id, s.last, s.method, s.params})
+			all = append(all, attachment{s.id, s.sent, s.method, s.params})
 		}
 	}
 	return all
