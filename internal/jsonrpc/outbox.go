@@ -31,11 +31,11 @@ type Outbox struct {
 	failing bool // true if waiting for space fails
 	closed  bool // true if nothing more can be queued
 
-	pieces  []queuedPiece // pieces that wait; they follow the frames of the queue
-	held    int           // number of bytes of the pieces that wait
-	paced   time.Time     // time up to which the allowed rate of pieces is used up
-	release *time.Timer   // timer that makes the pieces due; nil before the first one
-	due     bool          // true if the pieces may be sent
+	pieces   []waitingPiece // pieces that wait; they follow the frames of the queue
+	held     int            // number of bytes of the pieces that wait
+	slot     time.Time      // last slot for pieces that was used; see pace
+	due      bool           // true if Run may send the pieces that wait
+	dueTimer *time.Timer    // timer that sets due; nil before the first piece waits
 
 	stalled atomic.Bool
 }
@@ -155,7 +155,7 @@ func (o *Outbox) awaitBatch(spare []byte) []byte {
 		o.work.Wait()
 	}
 	if o.due {
-		o.inPaceLocked(time.Now())
+		o.useSlotLocked(time.Now())
 		o.flushPiecesLocked()
 	}
 	batch := o.queue
