@@ -6,18 +6,19 @@ import (
 	"github.com/abide-run/abide/internal/event"
 )
 
-// An outcome is the state of a turn, folded from its events. The same fold is used for
-// live events and for stored ones.
+// An outcome is the state of one turn, folded from the events of a session: the turn of
+// the input that the caller waits for, or the newest turn if the caller names no input.
+// Stored events and live ones are folded alike.
 type outcome struct {
-	input string // id of the awaited input; empty for whatever is under way
+	input string // id of the input that the caller waits for; empty for the newest turn
+	begun bool   // true when that input was delivered: what follows belongs to its turn
+	done  bool   // true when the turn is over
 
-	begun   bool // true when the turn of the input has begun
-	done    bool // true when the turn is over
 	aborted bool
-	answer  string
-	failure *event.SessionErrorData
-	model   string // name of the model
-	steps   int
+	answer  string                  // newest text of the model
+	failure *event.SessionErrorData // error that ends the turn; nil if there is none
+	model   string                  // name of the model
+	steps   int                     // number of answers of the model
 	usage   usage
 	cost    cost
 	open    []question      // open questions, in the order in which they were asked
@@ -32,12 +33,19 @@ type usage struct {
 	CacheWrite int64 `json:"cache_creation_input_tokens"`
 }
 
+func (u *usage) add(more usage) {
+	u.Input += more.Input
+	u.Output += more.Output
+	u.CacheRead += more.CacheRead
+	u.CacheWrite += more.CacheWrite
+}
+
 // A cost is the cost of a turn in US dollars. It is known only if the cost of each
 // request is known.
 type cost struct {
 	dollars float64
-	known   int
-	unknown int
+	known   int // number of requests whose cost is known
+	unknown int // number of the others
 }
 
 func (c *cost) add(dollars *float64) {
@@ -57,14 +65,15 @@ func (c cost) total() *float64 {
 	return &c.dollars
 }
 
-// expect starts to wait for the turn of an input that was just accepted.
+// expect makes o the outcome of the turn of an input that was just accepted.
 func (o *outcome) expect(input string) {
 	o.input, o.begun, o.done = input, false, false
 }
 
-// next starts another turn.
-func (o *outcome) next() {
-	*o = outcome{input: o.input, begun: o.begun, model: o.model, calls: make(map[string]bool)}
+// restart forgets the turn so far, because another one begins or because its events do
+// not count any more.
+func (o *outcome) restart() {
+	*o = outcome{input: o.input, begun: o.begun, model: o.model}
 }
 
 // waiting reports whether the turn cannot continue without an answer: there are open
@@ -76,17 +85,21 @@ func (o *outcome) waiting() bool {
 // apply folds an event into the outcome.
 func (o *outcome) apply(e event.Event) error {
 	if o.done && o.input != "" {
-		return nil // the event belongs to another turn
+		return nil // the event belongs to a later turn
 	}
-	if q, ok, err := questionOf(e); ok || err != nil {
-		o.asked(q)
+	q, isQuestion, err := questionOf(e)
+	if err != nil {
 		return err
+	}
+	if isQuestion {
+		o.asked(q)
+		return nil
 	}
 	switch e.Type {
 	case event.UserMessage:
 		return decodeFor(e, o.delivered)
 	case event.InputAccepted:
-		o.done = false
+		o.done = false // the turn of this input will be the newest one
 	case event.ModelCallStart:
 		return decodeFor(e, func(d event.ModelCallStartData) { o.model = d.Model })
 	case event.AssistantUsage:
@@ -104,7 +117,7 @@ func (o *outcome) apply(e event.Event) error {
 	case event.SessionError:
 		return decodeFor(e, o.failed)
 	case event.HistoryHidden, event.SessionForked:
-		o.next()
+		o.restart()
 	case event.SessionIdle:
 		return decodeFor(e, o.idle)
 	}
@@ -120,38 +133,34 @@ func decodeFor[T any](e event.Event, f func(T)) error {
 	return err
 }
 
-// delivered begins a turn, unless the message only steers the current one.
+// delivered handles a message that was given to the model. It begins a turn, unless it
+// steers the one that is under way.
 func (o *outcome) delivered(d event.UserMessageData) {
-	mine := o.input != "" && d.InputID == o.input
-	switch {
-	case d.Delivery == "steering" && !mine:
+	steers, awaited := d.Delivery == "steering", o.input != "" && d.InputID == o.input
+	if steers && !awaited {
 		return
-	case o.begun && o.input != "":
-		o.done = true // the turn of another input begins, so this one is over
-		return
-	case d.Delivery != "steering":
-		o.next()
 	}
-	o.begun = o.input == "" || mine
+	if o.input != "" && o.begun {
+		o.done = true // another turn begins, so that of the input is over
+		return
+	}
+	if !steers {
+		o.restart()
+	}
+	o.begun = o.input == "" || awaited
 }
 
 func (o *outcome) used(d event.AssistantUsageData) {
 	o.steps++
 	o.model = d.Model
-	o.usage.Input += d.InputTokens
-	o.usage.Output += d.OutputTokens
-	o.usage.CacheRead += d.CacheReadTokens
-	o.usage.CacheWrite += d.CacheWriteTokens
+	o.usage.add(usage{d.InputTokens, d.OutputTokens, d.CacheReadTokens, d.CacheWriteTokens})
 	o.cost.add(d.CostUSD)
 }
 
 // compacted adds the tokens of a summary. Its cost is not known.
 func (o *outcome) compacted(d event.CompactionCompleteData) {
 	if u := d.CompactionTokensUsed; u != nil {
-		o.usage.Input += u.InputTokens
-		o.usage.Output += u.OutputTokens
-		o.usage.CacheRead += u.CacheReadTokens
-		o.usage.CacheWrite += u.CacheWriteTokens
+		o.usage.add(usage{u.InputTokens, u.OutputTokens, u.CacheReadTokens, u.CacheWriteTokens})
 		o.cost.add(nil)
 	}
 }
@@ -180,8 +189,8 @@ func (o *outcome) failed(d event.SessionErrorData) {
 	}
 }
 
-// idle ends the turn. A session.idle before the turn of the input has begun ends another
-// turn, unless that was aborted, which discards queued inputs.
+// idle ends the turn. Before the turn of the input has begun, it is another turn that
+// ends; but if that was aborted, the input was discarded with it and will have no turn.
 func (o *outcome) idle(d event.SessionIdleData) {
 	if o.input == "" || o.begun || d.Aborted {
 		o.done, o.aborted = true, d.Aborted
