@@ -22,8 +22,8 @@ const busyPause = 30 * time.Second
 // consolidate does a job of the kind JobConsolidate: it writes the findings of a session
 // into pages, if the session has been idle for long enough or a person asked for it. It
 // first extracts what was not extracted yet, up to the end of the job.
-func (k *Worker) consolidate(ctx context.Context, j eventlog.Job) error {
-	looked, err := k.host.Memory.Remembered(ctx, j.Session)
+func (w *Worker) consolidate(ctx context.Context, j eventlog.Job) error {
+	looked, err := w.host.Memory.Remembered(ctx, j.Session)
 	if err != nil {
 		return err
 	}
@@ -32,28 +32,28 @@ func (k *Worker) consolidate(ctx context.Context, j eventlog.Job) error {
 	case asked && looked.Busy:
 		return jobs.Later{At: time.Now().Add(busyPause)}
 	case !asked:
-		if err := k.isDue(ctx, j, looked); err != nil {
+		if err := w.isDue(ctx, j, looked); err != nil {
 			return err
 		}
 	}
 	for looked.Pointer < j.To && looked.Size > 0 {
-		if err := k.extractNext(ctx, j, looked); err != nil {
+		if err := w.extractNext(ctx, j, looked); err != nil {
 			return err
 		}
-		if looked, err = k.host.Memory.Remembered(ctx, j.Session); err != nil {
+		if looked, err = w.host.Memory.Remembered(ctx, j.Session); err != nil {
 			return err
 		}
 	}
 	if looked.Waiting == 0 {
 		return jobs.ErrMoot
 	}
-	return k.writePages(ctx, j, looked)
+	return w.writePages(ctx, j, looked)
 }
 
 // isDue returns nil if a session has been idle for long enough, by the time of its last
 // stored event. Otherwise it returns the error that puts the job off or removes it.
-func (k *Worker) isDue(ctx context.Context, j eventlog.Job, looked session.Remembered) error {
-	index, err := k.store.Session(ctx, j.Session)
+func (w *Worker) isDue(ctx context.Context, j eventlog.Job, looked session.Remembered) error {
+	index, err := w.store.Session(ctx, j.Session)
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (k *Worker) isDue(ctx context.Context, j eventlog.Job, looked session.Remem
 		if err := pause(ctx, time.Until(at)); err != nil {
 			return err
 		}
-		return k.isDue(ctx, j, looked) // there may be new events by now
+		return w.isDue(ctx, j, looked) // there may be new events by now
 	}
 	return nil
 }
@@ -92,20 +92,20 @@ func pause(ctx context.Context, d time.Duration) error {
 }
 
 // writePages writes the findings into pages, and records that.
-func (k *Worker) writePages(ctx context.Context, j eventlog.Job, looked session.Remembered) error {
-	facts, through, err := k.collectFacts(ctx, j.Session, looked)
+func (w *Worker) writePages(ctx context.Context, j eventlog.Job, looked session.Remembered) error {
+	facts, through, err := w.collectFacts(ctx, j.Session, looked)
 	if err != nil {
 		return err
 	}
-	k.pages.Lock()
-	defer k.pages.Unlock()
-	if now, err := k.host.Memory.Remembered(ctx, j.Session); err != nil {
+	w.pages.Lock()
+	defer w.pages.Unlock()
+	if now, err := w.host.Memory.Remembered(ctx, j.Session); err != nil {
 		return err
 	} else if now.Through != looked.Through { // the session was forgotten, or another job was faster
 		return fmt.Errorf("session %s: %w", j.Session, session.ErrMoved)
 	}
 	d := event.MemoryConsolidatedData{JobID: j.ID, Through: through, Pages: []event.MemoryPage{}}
-	b := k.books.For(looked.Config.WorkingDirectory, looked.Config.Memory.Where)
+	b := w.books.For(looked.Config.WorkingDirectory, looked.Config.Memory.Where)
 	var errs []error
 	for _, kind := range memory.Kinds {
 		changed, err := addFacts(b, kind, facts[kind])
@@ -117,15 +117,15 @@ func (k *Worker) writePages(ctx context.Context, j eventlog.Job, looked session.
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	return k.host.Memory.RecordConsolidation(ctx, j, looked, d)
+	return w.host.Memory.RecordConsolidation(ctx, j, looked, d)
 }
 
 // collectFacts returns the findings since the last consolidation as facts by kind, and
 // the position of the newest event that contains some.
-func (k *Worker) collectFacts(ctx context.Context, id event.SessionID, looked session.Remembered) (map[string][]page.Fact, event.Seq, error) {
+func (w *Worker) collectFacts(ctx context.Context, id event.SessionID, looked session.Remembered) (map[string][]page.Fact, event.Seq, error) {
 	facts := make(map[string][]page.Fact)
 	through := looked.Through
-	for e, err := range k.store.Read(ctx, id, looked.Through) {
+	for e, err := range w.store.Read(ctx, id, looked.Through) {
 		if err != nil {
 			return nil, 0, err
 		}
@@ -153,31 +153,35 @@ const mostEdits = 10
 
 // addFacts adds facts to a page, and describes the change. It returns nil if nothing has
 // changed.
-func addFacts(b *book.Book, name string, facts []page.Fact) (*event.MemoryPage, error) {
+func addFacts(b *book.Book, name string, facts []page.Fact) (changed *event.MemoryPage, err error) {
 	if len(facts) == 0 {
 		return nil, nil
 	}
-	var err error
 	for range mostEdits {
-		var p, next *page.Page
-		var was book.Digest
-		var dropped []page.Fact
-		var version int
-		if p, was, err = b.Page(name); err != nil {
-			return nil, err
-		}
-		if next, dropped, err = p.Add(facts); errors.Is(err, page.ErrUnchanged) {
-			return nil, nil
-		} else if err != nil {
-			return nil, fmt.Errorf("%s: %w", b.Path(name), err)
-		}
-		version, err = b.Write(name, next.Format(), was)
-		if err == nil {
-			return &event.MemoryPage{Path: b.Path(name), Version: version, Added: len(facts), Dropped: len(dropped)}, nil
-		}
-		if !errors.Is(err, book.ErrChanged) {
-			return nil, err
+		if changed, err = tryAddFacts(b, name, facts); !errors.Is(err, book.ErrChanged) {
+			break
 		}
 	}
-	return nil, err
+	return changed, err
+}
+
+// tryAddFacts is one attempt of addFacts. Its error wraps book.ErrChanged if somebody changed
+// the page meanwhile.
+func tryAddFacts(b *book.Book, name string, facts []page.Fact) (*event.MemoryPage, error) {
+	p, was, err := b.Page(name)
+	if err != nil {
+		return nil, err
+	}
+	next, dropped, err := p.Add(facts)
+	if errors.Is(err, page.ErrUnchanged) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", b.Path(name), err)
+	}
+	version, err := b.Write(name, next.Format(), was)
+	if err != nil {
+		return nil, err
+	}
+	return &event.MemoryPage{Path: b.Path(name), Version: version, Added: len(facts), Dropped: len(dropped)}, nil
 }

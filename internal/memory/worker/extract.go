@@ -33,28 +33,28 @@ const (
 )
 
 // extract does a job of the kind JobExtract.
-func (k *Worker) extract(ctx context.Context, j eventlog.Job) error {
-	looked, err := k.host.Memory.Remembered(ctx, j.Session)
+func (w *Worker) extract(ctx context.Context, j eventlog.Job) error {
+	looked, err := w.host.Memory.Remembered(ctx, j.Session)
 	if err != nil {
 		return err
 	}
 	if !isAside(looked, j) && j.To <= looked.Pointer {
 		return jobs.ErrMoot
 	}
-	return k.extractNext(ctx, j, looked)
+	return w.extractNext(ctx, j, looked)
 }
 
 // extractNext extracts the next part of the log that a job is about.
-func (k *Worker) extractNext(ctx context.Context, j eventlog.Job, looked session.Remembered) error {
-	p, err := k.passage(ctx, j, looked)
+func (w *Worker) extractNext(ctx context.Context, j eventlog.Job, looked session.Remembered) error {
+	p, err := w.passage(ctx, j, looked)
 	if err != nil {
 		return err
 	}
-	d, err := k.find(ctx, j, looked, p)
+	d, err := w.find(ctx, j, looked, p)
 	if err != nil {
 		return err
 	}
-	return k.host.Memory.RecordExtraction(ctx, j, looked, d)
+	return w.host.Memory.RecordExtraction(ctx, j, looked, d)
 }
 
 // isAside reports whether a job extracts a part again that was passed over before.
@@ -77,10 +77,10 @@ type passage struct {
 // passage reads the part of the log that a job is about: from the end of the last
 // extraction to the end of the job, or a part that was passed over. Epochs are ignored.
 // Hidden events are not included.
-func (k *Worker) passage(ctx context.Context, j eventlog.Job, looked session.Remembered) (*passage, error) {
+func (w *Worker) passage(ctx context.Context, j eventlog.Job, looked session.Remembered) (*passage, error) {
 	p := &passage{after: looked.Pointer, results: make(map[string]event.Seq)}
 	upTo := j.To
-	for e, err := range k.read(ctx, j, looked, p) {
+	for e, err := range w.read(ctx, j, looked, p) {
 		if err != nil {
 			return nil, err
 		}
@@ -101,17 +101,17 @@ func (k *Worker) passage(ctx context.Context, j eventlog.Job, looked session.Rem
 }
 
 // read reads the log from where the passage begins.
-func (k *Worker) read(ctx context.Context, j eventlog.Job, looked session.Remembered, p *passage) iter.Seq2[event.Event, error] {
+func (w *Worker) read(ctx context.Context, j eventlog.Job, looked session.Remembered, p *passage) iter.Seq2[event.Event, error] {
 	if isAside(looked, j) {
 		p.after = j.From - 1
-		return k.store.Read(ctx, j.Session, p.after)
+		return w.store.Read(ctx, j.Session, p.after)
 	}
 	end, err := looked.End()
 	if err != nil {
 		return func(yield func(event.Event, error) bool) { yield(event.Event{}, err) }
 	}
 	p.ends = []eventlog.End{end}
-	return k.store.ReadFrom(ctx, j.Session, end)
+	return w.store.ReadFrom(ctx, j.Session, end)
 }
 
 // countEvent counts an event of the passage.
@@ -181,14 +181,14 @@ func (p *passage) data(j eventlog.Job, b memory.Batch) event.MemoryExtractedData
 
 // find has a model extract the findings of the next batch of a passage, and returns the
 // event. If the passage contains no messages, no model is asked.
-func (k *Worker) find(ctx context.Context, j eventlog.Job, looked session.Remembered, p *passage) (event.MemoryExtractedData, error) {
+func (w *Worker) find(ctx context.Context, j eventlog.Job, looked session.Remembered, p *passage) (event.MemoryExtractedData, error) {
 	if len(p.entries) == 0 {
 		return p.data(j, p.next(usualRoom)), nil
 	}
 	rules := looked.Config.Memory
 	ctx, cancel := context.WithTimeoutCause(ctx, cmp.Or(time.Duration(rules.TimeoutMs)*time.Millisecond, usualTime), errors.New("the model has not answered in time"))
 	defer cancel()
-	to, err := k.host.Settings.Endpoint(ctx, j.Session, looked.Config, cmp.Or(rules.Model, looked.Model))
+	to, err := w.host.Settings.Endpoint(ctx, j.Session, looked.Config, cmp.Or(rules.Model, looked.Model))
 	if err != nil {
 		return event.MemoryExtractedData{}, err
 	}

@@ -47,30 +47,30 @@ type Options struct {
 
 // New returns a worker for the sessions in a store. It does nothing before Start.
 func New(store eventlog.Store, books *book.Set, opts Options) *Worker {
-	k := &Worker{store: store, books: books}
-	k.runner = jobs.New(store, k, jobs.Options{Again: again, Parallel: opts.Parallel, Lease: opts.Lease, Turn: session.Working, Log: opts.Log})
-	return k
+	w := &Worker{store: store, books: books}
+	w.runner = jobs.New(store, w, jobs.Options{Again: again, Parallel: opts.Parallel, Lease: opts.Lease, Turn: session.Working, Log: opts.Log})
+	return w
 }
 
 // Session returns the functions by which sessions use memory.
-func (k *Worker) Session() session.MemorySource {
-	return session.MemorySource{Recall: k.recall, Wake: k.runner.Wake}
+func (w *Worker) Session() session.MemorySource {
+	return session.MemorySource{Recall: w.recall, Wake: w.runner.Wake}
 }
 
 // SetHost sets the host of the sessions. It is called once, before all other methods.
-func (k *Worker) SetHost(host *session.Host) { k.host = host }
+func (w *Worker) SetHost(host *session.Host) { w.host = host }
 
 // Start starts doing jobs. It does nothing if the worker was started already.
-func (k *Worker) Start() { k.runner.Start() }
+func (w *Worker) Start() { w.runner.Start() }
 
 // Stop stops doing jobs, and waits for those that have begun. Start can be called again.
-func (k *Worker) Stop() { k.runner.Stop() }
+func (w *Worker) Stop() { w.runner.Stop() }
 
 // Wait waits until a job is done.
-func (k *Worker) Wait(ctx context.Context, id string) error { return k.runner.Wait(ctx, id) }
+func (w *Worker) Wait(ctx context.Context, id string) error { return w.runner.Wait(ctx, id) }
 
 // Stats returns the counters of the runner.
-func (k *Worker) Stats() jobs.Stats { return k.runner.Stats() }
+func (w *Worker) Stats() jobs.Stats { return w.runner.Stats() }
 
 var _ jobs.Worker = (*Worker)(nil)
 
@@ -86,13 +86,13 @@ func again(attempts int, now time.Time, err error) time.Time {
 }
 
 // Work implements jobs.Worker.
-func (k *Worker) Work(ctx context.Context, j eventlog.Job) error {
-	defer k.host.Unload(j.Session)
+func (w *Worker) Work(ctx context.Context, j eventlog.Job) error {
+	defer w.host.Unload(j.Session)
 	var err error
 	if j.Kind == eventlog.JobConsolidate {
-		err = k.consolidate(ctx, j)
+		err = w.consolidate(ctx, j)
 	} else {
-		err = k.extract(ctx, j)
+		err = w.extract(ctx, j)
 	}
 	switch {
 	case errors.Is(err, session.ErrMoved):
@@ -109,11 +109,11 @@ const clientPause = 10 * time.Minute
 
 // GiveUp implements jobs.Worker. It records that the part was passed over, so that the
 // next one can be extracted.
-func (k *Worker) GiveUp(ctx context.Context, j eventlog.Job) error {
+func (w *Worker) GiveUp(ctx context.Context, j eventlog.Job) error {
 	if j.Kind == eventlog.JobConsolidate {
 		return nil
 	}
-	looked, err := k.host.Memory.Remembered(ctx, j.Session)
+	looked, err := w.host.Memory.Remembered(ctx, j.Session)
 	var damage *eventlog.Damage
 	if errors.As(err, &damage) {
 		return nil // later parts cannot be read, either
@@ -121,41 +121,41 @@ func (k *Worker) GiveUp(ctx context.Context, j eventlog.Job) error {
 	if err != nil || isAside(looked, j) || j.To <= looked.Pointer {
 		return err
 	}
-	p, err := k.passage(ctx, j, looked)
+	p, err := w.passage(ctx, j, looked)
 	if err != nil {
 		return err
 	}
 	batch := p.next(usualRoom)
 	d := p.data(j, batch)
 	d.Quarantined, d.Error = true, j.Error
-	return k.host.Memory.Quarantine(ctx, j, looked, d)
+	return w.host.Memory.Quarantine(ctx, j, looked, d)
 }
 
 // recall returns the text from memory that a new session in a working directory gets,
 // and the paths of its pages.
-func (k *Worker) recall(dir, where string, tokens int) (string, []string) {
-	return k.books.Recall(dir, where, 4*tokens)
+func (w *Worker) recall(dir, where string, tokens int) (string, []string) {
+	return w.books.Recall(dir, where, 4*tokens)
 }
 
 // Forget removes the facts that only came from a session from the pages of its workspace
 // and of the user, and drops findings that are not in pages yet. It returns the number of
 // facts that were removed. Later messages of the session are remembered again. A deleted
 // session can be forgotten, too: dir is its working directory then.
-func (k *Worker) Forget(ctx context.Context, id event.SessionID, dir string) (int, error) {
-	k.pages.Lock()
-	defer k.pages.Unlock()
+func (w *Worker) Forget(ctx context.Context, id event.SessionID, dir string) (int, error) {
+	w.pages.Lock()
+	defer w.pages.Unlock()
 	where := ""
-	looked, err := k.host.Memory.Remembered(ctx, id)
+	looked, err := w.host.Memory.Remembered(ctx, id)
 	if err == nil {
 		dir, where = looked.Config.WorkingDirectory, looked.Config.Memory.Where
-		err = k.host.Memory.Forget(ctx, id)
+		err = w.host.Memory.Forget(ctx, id)
 	}
 	if err != nil && !errors.Is(err, session.ErrNotFound) {
 		return 0, err
 	}
 	gone := 0
 	var errs []error
-	for _, b := range k.books.All(dir, where) {
+	for _, b := range w.books.All(dir, where) {
 		n, err := b.Forget(string(id))
 		gone, errs = gone+n, append(errs, err)
 	}

@@ -35,7 +35,7 @@ type scriptedModel struct {
 	mu      sync.Mutex
 	says    func(req *model.Request) string                                     // in turns; "ok" if nil
 	extract func(ctx context.Context, req *model.Request) (*model.Reply, error) // four empty lists if nil
-	records []string                                                            // what it was given to extract from, in order
+	records []string                                                            // records that it was given to extract from, in order
 	does    func(req *model.Request) *model.Reply                               // in turns, before says; nil if it has nothing to do
 	asked   int                                                                 // in turns
 	gates   map[string]chan struct{}                                            // sessions whose extraction waits
@@ -124,7 +124,7 @@ func decided(text string) func(context.Context, *model.Request) (*model.Reply, e
 type testWorker struct {
 	*testing.T
 	dir     string // of the store
-	work    string // where the sessions work: a workspace
+	work    string // workspace in which the sessions work
 	user    string // memory
 	rules   event.MemoryRules
 	squeeze event.CompactionRules
