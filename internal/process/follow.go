@@ -15,30 +15,35 @@ import (
 	"github.com/abide-run/abide/internal/process/record"
 )
 
-// follow watches a process until it is gone or the manager is closed. If k is nil
-// the keeper was started by an earlier daemon, and follow connects to it.
+// follow watches a process until it is gone or the manager is closed. k is the keeper of
+// the process; nil if an earlier daemon started the keeper.
 func (p *proc) follow(k *keeperProcess) {
-	var conn *net.UnixConn
-	var child *os.Process
-	if k != nil {
-		conn, child = k.conn, k.child
+	if k == nil {
+		p.followByDialling(nil)
+		return
 	}
+	journalEnd := p.watchKeeper(k.conn)
+	if journalEnd == 0 {
+		p.followByDialling(k.child)
+		return
+	}
+	p.m.keepSpare(k) // before callers learn of the end and start the next command
+	p.update(journalEnd)
+	p.m.createSpareDirs()
+}
+
+// followByDialling connects to the keeper, again and again, and handles its reports. When
+// the keeper is dead it records the end of the process. child is the keeper if it is a
+// child of this daemon, else nil.
+func (p *proc) followByDialling(child *os.Process) {
 	for pause := firstPause; p.m.ctx.Err() == nil; pause = min(2*pause, lastPause) {
-		if conn == nil {
-			conn = p.dialWatch()
-		}
-		if conn != nil {
-			if end := p.watchKeeper(conn); end > 0 {
-				p.m.keepSpare(k) // before callers learn of the end and start the next command
-				p.update(end)
-				p.m.createSpareDirs()
-				return
-			}
-			conn, pause = nil, firstPause
+		if conn := p.dialWatch(); conn != nil {
+			p.watchKeeper(conn)
+			pause = firstPause
 			continue
 		}
 		if !p.awaitKeeperEnd(child, pause) {
-			continue // the keeper does not listen yet: its daemon may have been killed just now
+			continue // the keeper does not listen yet: the daemon that started it was killed just now
 		}
 		if err := p.recordEnd(); err != nil {
 			p.m.opts.Log.Error("record what became of a process", "process", p.id, "err", err)
@@ -55,8 +60,8 @@ const (
 	lastPause  = time.Second
 )
 
-// releaseKeeper stops watching a keeper without ending it. A keeper that is about to end is
-// waited for.
+// releaseKeeper lets a keeper run on without this daemon. If the process is gone, the
+// keeper is about to end and releaseKeeper waits for that. child may be nil.
 func (p *proc) releaseKeeper(child *os.Process) {
 	if child == nil {
 		return
@@ -82,24 +87,26 @@ func (p *proc) dialWatch() *net.UnixConn {
 	return conn
 }
 
-// watchKeeper handles the reports of a keeper until the keeper closes the connection,
-// or is free for another command. If it is free, the connection can be used again
-// and listenTo returns the length of the journal; otherwise it returns zero.
-func (p *proc) watchKeeper(conn *net.UnixConn) (end int64) {
+// watchKeeper handles the reports of a keeper until the process is gone and the keeper is
+// free for another command, or until the connection ends. If the keeper is free,
+// watchKeeper returns the length of the journal and leaves the connection open;
+// otherwise it returns zero. Only the keeper's first connection, on which it got its
+// command, reports that it is free.
+func (p *proc) watchKeeper(conn *net.UnixConn) (journalEnd int64) {
 	stop := context.AfterFunc(p.m.ctx, func() { conn.Close() })
 	p.setWatch(conn)
-	end = p.readReports(conn)
+	journalEnd = p.readReports(conn)
 	p.setWatch(nil)
-	p.setReading(false) // without a keeper this is unknown
-	if stop() && end > 0 {
-		return end
+	p.setReading(false) // without a connection this is unknown
+	if stop() && journalEnd > 0 {
+		return journalEnd
 	}
 	conn.Close()
 	return 0
 }
 
-// readReports returns the length of the journal when the keeper is free, and zero when the
-// keeper closes the connection.
+// readReports handles reports until the keeper is free; then it returns the length of the
+// journal. It returns zero if the connection ends first.
 func (p *proc) readReports(conn *net.UnixConn) int64 {
 	lines := bufio.NewReaderSize(conn, 1024)
 	for {
@@ -110,7 +117,7 @@ func (p *proc) readReports(conn *net.UnixConn) int64 {
 		switch r, _ := record.Parse(line); r.Kind {
 		case keeper.Changed:
 			p.update(r.Int("at"))
-		case keeper.Size:
+		case keeper.Size: // there is output: callers read it, and arm the keeper again
 			p.setWatch(conn)
 		case keeper.Reading:
 			p.setReading(r.Flag("yes"))
@@ -134,8 +141,8 @@ func (p *proc) setReading(yes bool) {
 	p.broadcastLocked()
 }
 
-// setWatch sets the connection to the keeper and wakes the callers that wait for
-// output: they read again, and arm the keeper again.
+// setWatch sets the connection to the keeper and wakes the callers that wait for output:
+// they read what there is, and arm the keeper for what comes later.
 func (p *proc) setWatch(conn *net.UnixConn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -154,7 +161,8 @@ func (p *proc) arm(after int64) {
 	p.watch.Write(record.New(keeper.Arm).WithInt("at", after).Line())
 }
 
-// awaitKeeperEnd waits at most pause for the keeper to end, and reports whether it has.
+// awaitKeeperEnd waits for the keeper to end, and reports whether it has. It waits at
+// most pause for a keeper that is not a child of this daemon.
 func (p *proc) awaitKeeperEnd(child *os.Process, pause time.Duration) bool {
 	if child != nil { // the keeper closed the connection, so it is about to end
 		child.Wait()
@@ -162,15 +170,16 @@ func (p *proc) awaitKeeperEnd(child *os.Process, pause time.Duration) bool {
 	}
 	c, err := p.readClaim()
 	if err != nil || c.Kind != keeper.Claimed {
-		return true
+		return true // no keeper has claimed the process
 	}
 	ctx, cancel := context.WithTimeout(p.m.ctx, pause)
 	defer cancel()
 	return awaitEnd(ctx, claimant(c)) == nil
 }
 
-// readClaim returns the claim of a process: who decided whether its command is run.
-// The claim of a keeper is among the first lines of its journal.
+// readClaim returns the claim of a process. A keeper claims the process before it runs the
+// command; a daemon claims it so that no keeper can run the command any more. The claim
+// of a keeper is among the first lines of its journal.
 func (p *proc) readClaim() (c record.Record, err error) {
 	text, err := os.ReadFile(p.path(keeper.ClaimFile))
 	if err != nil {

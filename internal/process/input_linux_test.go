@@ -73,7 +73,7 @@ func TestInputThatNobodyReadsBlocksNobodyElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	conn.Write(record.New(keeper.Stdin).With("data", "more").Line())
-	if err := m.Signal(t.Context(), me, id, syscall.SIGCONT); err != nil { // when this is answered the keeper has read both inputs
+	if err := m.Signal(t.Context(), me, id, syscall.SIGCONT); err != nil { // the keeper has read both inputs when it answers this
 		t.Fatal(err)
 	}
 	conn.Close()

@@ -31,7 +31,7 @@ type daemonOrders struct {
 	FileSize uint64 // maximum size of a file; no maximum if zero
 	Specs    []Spec
 	Dies     bool   // true if the fault must kill the daemon; otherwise it reports an error at the end
-	Then     string // what to do once all commands have ended and were seen: "sweep", "forget" or "abandon"
+	Then     string // action when all commands have ended and were seen: "sweep", "forget" or "abandon"
 }
 
 func TestMain(m *testing.M) {

@@ -33,7 +33,7 @@ type proc struct {
 	changed      chan struct{} // closed, and replaced, when a field below changes
 	status       status
 	read         int64         // number of bytes of the journal that status includes
-	failed       error         // why the command was never started
+	failed       error         // reason why the command was never started; nil unless that is so
 	watch        *net.UnixConn // connection on which the keeper reports changes; nil if there is none
 	armed        bool          // true if the keeper was asked to report the next output
 	reading      bool          // true while the keeper reports that the command waits for somebody to type

@@ -89,7 +89,7 @@ const (
 	Exited        State = "exited"          // the command ended by itself, or by a signal that this package did not send
 	FailedToStart State = "failed_to_start" // the command could not be executed; nothing ran
 	Killed        State = "killed"          // the command ended because of Stop, Signal or a limit
-	Lost          State = "lost"            // how the command ended is unknown: its keeper was killed, or the machine restarted
+	Lost          State = "lost"            // the end of the command is unknown: its keeper was killed, or the machine restarted
 )
 
 // Ended reports whether the state is final.
@@ -111,7 +111,7 @@ type Info struct {
 	Stdin   bool
 
 	State   State
-	Reason  string // why the process failed to start, was killed or is lost; for people
+	Reason  string // reason why the process failed to start, was killed or is lost; for people
 	PID     int    // system's process number, zero if nothing ran. Only for display: the system may have given it to another process
 	Created time.Time
 	Started time.Time // zero if nothing ran
@@ -226,8 +226,8 @@ type Input struct {
 // A Retention says how long things are kept. Processes that were not marked as
 // seen, or are not gone, are kept regardless.
 type Retention struct {
-	Output time.Duration // how long output is kept after the end
-	Record time.Duration // how long key and status are kept; must exceed the time in which a start may be retried
+	Output time.Duration // time for which output is kept after the end
+	Record time.Duration // time for which key and status are kept; it must exceed the time in which a start may be retried
 }
 
 // Errors of this package. Use errors.Is.

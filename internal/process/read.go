@@ -26,24 +26,32 @@ func (p *proc) readLog(f func(l *outlog.Log, s status) error) error {
 	return outlog.Retry(p.dir, s.totals, func(l *outlog.Log) error { return f(l, s) })
 }
 
+// complete checks a request and fills in the default limits.
+func (r ReadRequest) complete() (ReadRequest, error) {
+	switch {
+	case r.Offset < 0:
+		return r, invalid("offset", "%d is before the beginning", r.Offset)
+	case r.Until < 0 || r.Until > 0 && r.Until < r.Offset:
+		return r, invalid("until", "%d is before the offset %d", r.Until, r.Offset)
+	case r.Limit < 0:
+		return r, invalid("limit", "%d is negative", r.Limit)
+	case r.Stream > Stderr:
+		return r, invalid("stream", "there is no stream %d", r.Stream)
+	}
+	r.Limit = min(cmp.Or(r.Limit, defaultLimit), maxLimit)
+	r.Until = cmp.Or(r.Until, math.MaxInt64)
+	return r, nil
+}
+
 // Read returns a part of the output.
 func (m *Manager) Read(ctx context.Context, owner Owner, id ID, r ReadRequest) (Chunk, error) {
 	p, err := m.find(owner, id)
 	if err != nil {
 		return Chunk{}, err
 	}
-	switch {
-	case r.Offset < 0:
-		return Chunk{}, invalid("offset", "%d is before the beginning", r.Offset)
-	case r.Until < 0 || r.Until > 0 && r.Until < r.Offset:
-		return Chunk{}, invalid("until", "%d is before the offset %d", r.Until, r.Offset)
-	case r.Limit < 0:
-		return Chunk{}, invalid("limit", "%d is negative", r.Limit)
-	case r.Stream > Stderr:
-		return Chunk{}, invalid("stream", "there is no stream %d", r.Stream)
+	if r, err = r.complete(); err != nil {
+		return Chunk{}, err
 	}
-	r.Limit = min(cmp.Or(r.Limit, defaultLimit), maxLimit)
-	r.Until = cmp.Or(r.Until, math.MaxInt64)
 	for {
 		_, changed := p.now()
 		c, err := p.chunk(r)

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const killRounds = 5 // how often clean sends KILL before it gives up
+const killRounds = 5 // number of times that clean sends KILL before it gives up
 
 // endSurvivors ends the processes of a command that has lost its keeper, as the keeper
 // would have. Those that cannot be ended become Info.Survivors.

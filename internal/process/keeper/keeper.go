@@ -32,7 +32,7 @@ const (
 // Files in the folder of a process.
 const (
 	SpecFile   = "spec"  // the spec of the process
-	ClaimFile  = "claim" // who decided whether the command is run; never changed
+	ClaimFile  = "claim" // record of who decided whether the command is run; it never changes
 	StateFile  = "state" // the journal: what happened, in order
 	SocketFile = "sock"  // socket on which the keeper listens if its daemon is gone
 )

@@ -36,7 +36,7 @@ type keeper struct {
 	running   bool                    // true until the command has ended
 	childless bool                    // true if the keeper has no child process left
 	sent      map[syscall.Signal]bool // signals that the keeper has sent to the command
-	reason    string                  // why the command is being stopped; empty if it is not
+	reason    string                  // reason why the command is being stopped; empty if it is not
 	killPause time.Duration           // time until the next round of KILL
 	exit      []byte                  // Exited record that is not in the journal yet
 	free      bool                    // true when the Ended record is in the journal
