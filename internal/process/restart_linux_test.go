@@ -77,6 +77,7 @@ func TestCommandsOutliveTheirDaemon(t *testing.T) {
 		}
 	}
 	check("reads", Exited, 0, "", "ready\ngot one\ngot two\nend\n")
+	awaitOutput(t, m, id("terminal"), "ready") // otherwise the echo of the input may come before it
 	if err := m.WriteStdin(t.Context(), me, id("terminal"), Input{Data: []byte("yes\n")}); err != nil {
 		t.Fatal(err)
 	}
