@@ -109,7 +109,7 @@ func Main() {
 	}
 	fmt.Printf("http://%s/v1\n", l.Addr())
 	go Serve(l)                          // ends with the process
-	_, _ = io.Copy(io.Discard, os.Stdin) // until the parent ends
+	_, _ = io.Copy(io.Discard, os.Stdin) // returns when the parent ends
 	os.Exit(0)
 }
 

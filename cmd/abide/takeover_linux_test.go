@@ -139,7 +139,7 @@ func TestARelayThatCannotTakeOverForNowTriesAgain(t *testing.T) {
 			if !strings.Contains(line, "abide.db: the disk ") || !strings.Contains(line, "trying again") {
 				t.Errorf("people are told %q", line)
 			}
-			for range 5 { // until one that cannot hope would have given up, each a second apart
+			for range 5 { // five attempts, a second apart: a final error would have been reported by then
 				r.awaitLine("could not take over from the engine that ended; trying again")
 			}
 			select {

@@ -17,8 +17,8 @@ import (
 // A terminal is a real pseudo-terminal on which the test types.
 type terminal struct {
 	t    *testing.T
-	keys *os.File // what is typed, and what is shown
-	tty  *os.File // what the program has
+	keys *os.File // end of the terminal at which the test types and reads
+	tty  *os.File // end of the terminal that the program has
 
 	mu    sync.Mutex
 	more  *sync.Cond
@@ -126,7 +126,7 @@ func TestAtATerminalPermissionIsAskedThere(t *testing.T) {
 			if got := notes(t, dir); got != "" {
 				t.Errorf("it was done before anybody answered: %q", got)
 			}
-			x.typed("\n") // that is no answer
+			x.typed("\n") // an empty line is no answer
 			x.await(`\? may it run this command: note X.*instead:`)
 			x.typed(c.keys)
 			x.await(regexp.QuoteMeta(c.says))

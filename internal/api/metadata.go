@@ -117,9 +117,9 @@ type ContextUse struct {
 	Tools        int    `json:"toolDefinitionsTokens"`
 	MCPTools     int    `json:"mcpToolsTokens"` // there are none
 	Prompt       int    `json:"promptTokenLimit"`
-	Limit        int    `json:"limit"`               // with the reply
-	Compaction   int    `json:"compactionThreshold"` // from where on it is compacted
-	Buffer       int    `json:"bufferTokens"`        // that are kept free
+	Limit        int    `json:"limit"`               // tokens of the window, which the reply is part of
+	Compaction   int    `json:"compactionThreshold"` // tokens from which on the conversation is compacted
+	Buffer       int    `json:"bufferTokens"`        // tokens that are kept free
 }
 
 // RecomputeParams asks what a session takes with a model.

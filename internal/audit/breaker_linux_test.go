@@ -136,7 +136,7 @@ type entry struct {
 	Ephemeral bool
 	Data      object
 	parent    *string             // instead of the right one
-	spoil     func(string) string // what becomes of the line
+	spoil     func(string) string // change of the line
 }
 
 // A script is the log of a session, to be written again.

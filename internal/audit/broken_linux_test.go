@@ -18,7 +18,7 @@ type fault struct {
 	rule    string
 	session string
 	spoil   func(*script) int64
-	also    []string // what cannot be avoided then
+	also    []string // further findings that cannot be avoided then
 }
 
 // none is an id that nobody has.
@@ -473,7 +473,7 @@ func expect(t *testing.T, r *audit.Report, want audit.Finding, also []string) {
 // A blow breaks something beside the events.
 type blow struct {
 	rule  string
-	spoil func(f *folder) audit.Finding // what is to be found, but for the rule
+	spoil func(f *folder) audit.Finding // damage to the folder; it returns the finding that is expected, without the rule
 	also  []string
 }
 

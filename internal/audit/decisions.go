@@ -38,7 +38,7 @@ func (d *decisions) fold(s *scene, e *stored.Event, b *body) {
 	switch e.Type {
 	case "permissions.configured":
 		d.rules = clientRules{}
-		_ = json.Unmarshal(e.Data, &d.rules) // what cannot be read allows nothing
+		_ = json.Unmarshal(e.Data, &d.rules) // rules that cannot be read allow nothing
 	case "tools.declared":
 		d.declare(b.Tools)
 	case "grants.reset":
@@ -59,7 +59,7 @@ func (d *decisions) declare(raw json.RawMessage) {
 		Name string `json:"name"`
 		Skip bool   `json:"skipPermission"`
 	}
-	_ = json.Unmarshal(raw, &tools) // what cannot be read is not skipped
+	_ = json.Unmarshal(raw, &tools) // if the list cannot be read, no tool is skipped
 	clear(d.skip)
 	for _, t := range tools {
 		d.skip[t.Name] = t.Skip

@@ -71,7 +71,7 @@ func (n *news) notified(s *scene, e *stored.Event, b *body) {
 	}
 	r, before := s.reports[b.Report], n.told[b.Report]
 	var text string
-	_ = json.Unmarshal(b.Content, &text) // what is no text says nothing
+	_ = json.Unmarshal(b.Content, &text) // content that is no text is ignored
 	switch {
 	case r == nil && before != 0:
 		s.broken("told.twice", e.Seq, "event %d tells the model of event %d, which event %d has told", e.Seq, b.Report, before)

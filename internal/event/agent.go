@@ -32,7 +32,7 @@ type SubagentData struct {
 	ToolCallID  string `json:"toolCallId"`       // tool call that started the agent
 	Name        string `json:"agentName"`        // type of the agent
 	DisplayName string `json:"agentDisplayName"` // name of the agent for people
-	Description string `json:"agentDescription"` // what the agent was asked to do, in a few words
+	Description string `json:"agentDescription"` // task of the agent, in a few words
 	Error       string `json:"error,omitempty"`  // reason of a failure
 }
 
@@ -60,7 +60,7 @@ func (e Event) OfAgent(id SessionID) Event {
 type CustomAgent struct {
 	Name            string   `json:"name"`                      // unique among the agents of the session
 	DisplayName     string   `json:"displayName,omitempty"`     // name for people; Name if empty
-	Description     string   `json:"description,omitempty"`     // what the agent is good at, for the model that chooses an agent
+	Description     string   `json:"description,omitempty"`     // strengths of the agent, for the model that chooses one
 	Prompt          string   `json:"prompt"`                    // system prompt of the agent
 	Tools           []string `json:"tools"`                     // names of the tools that the agent has; null for all
 	Infer           *bool    `json:"infer,omitempty"`           // see Inferred
@@ -101,7 +101,7 @@ type CustomAgentInfo struct {
 	Name          string   `json:"name"`
 	DisplayName   string   `json:"displayName"`
 	Description   string   `json:"description"`
-	Source        string   `json:"source"`          // who described the agent: "remote" for a client
+	Source        string   `json:"source"`          // origin of the description: "remote" for a client
 	Tools         []string `json:"tools"`           // names of the tools that the agent has; null for all
 	UserInvocable bool     `json:"userInvocable"`   // true if a person may select the agent
 	Model         string   `json:"model,omitempty"` // model of the agent; the session's if empty

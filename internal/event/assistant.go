@@ -63,7 +63,7 @@ type AssistantUsageData struct {
 	Duration         int64  `json:"duration"`               // milliseconds from the request to the end of the answer
 	Initiator        string `json:"initiator,omitempty"`    // part of the protocol; not set by this program
 	APIEndpoint      string `json:"apiEndpoint,omitempty"`  // part of the protocol; not set by this program
-	FinishReason     string `json:"finishReason,omitempty"` // why the model stopped
+	FinishReason     string `json:"finishReason,omitempty"` // reason why the model stopped
 	NumToolCalls     int    `json:"numToolCalls"`           // number of tool calls in the answer
 	// CostUSD is the price of the request, if it is known. It is ours: the
 	// protocol's own "cost" counts requests.
@@ -120,7 +120,7 @@ const (
 
 // ModelCallFailureData is the body of model.call_failure: a request to a model failed.
 type ModelCallFailureData struct {
-	Source       string `json:"source"` // who made the request: always "top_level"
+	Source       string `json:"source"` // origin of the request: always "top_level"
 	Model        string `json:"model,omitempty"`
 	StatusCode   int    `json:"statusCode,omitempty"` // HTTP status of the answer, if there was one
 	ErrorMessage string `json:"errorMessage,omitempty"`

@@ -27,9 +27,9 @@ var _ = list(
 type SessionConfiguredData struct {
 	WorkingDirectory string          `json:"workingDirectory"`
 	Model            string          `json:"model,omitempty"`           // model that the client asked for; the default if empty
-	ReasoningEffort  string          `json:"reasoningEffort,omitempty"` // how much the model should reason; the provider's default if empty
+	ReasoningEffort  string          `json:"reasoningEffort,omitempty"` // amount of reasoning that is wanted of the model; the provider's default if empty
 	Streaming        bool            `json:"streaming,omitempty"`       // true if the client wants answers in pieces while they arrive
-	SystemMessage    json.RawMessage `json:"systemMessage,omitempty"`   // how the client changes the system prompt, in the protocol's form
+	SystemMessage    json.RawMessage `json:"systemMessage,omitempty"`   // changes that the client makes to the system prompt, in the protocol's form
 	Instructions     string          `json:"instructions,omitempty"`    // instructions of the client, which become part of the system prompt
 	Provider         json.RawMessage `json:"provider,omitempty"`        // provider of the model, if the client names its own, in the protocol's form
 	Providers        json.RawMessage `json:"providers,omitempty"`       // providers of the models in Models, in the protocol's form
@@ -39,7 +39,7 @@ type SessionConfiguredData struct {
 	ExcludedTools    []string        `json:"excludedTools,omitempty"`   // names of tools not to offer
 	ExtraTools       []string        `json:"extraTools,omitempty"`      // names of tools to offer although they are not offered by default
 	ClientName       string          `json:"clientName,omitempty"`
-	Approve          string          `json:"approve,omitempty"` // which calls are made without asking: "", "workspace" or "all"
+	Approve          string          `json:"approve,omitempty"` // calls that are made without asking: "", "workspace" or "all"
 	Scope            ScopeRules      `json:"scope,omitzero"`
 	Permissions      PermissionRules `json:"permissions,omitzero"`
 	MaxSteps         int             `json:"maxSteps,omitempty"` // model requests that a turn may make; the default if zero

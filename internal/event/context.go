@@ -81,7 +81,7 @@ type CompactionCompleteData struct {
 	CheckpointPath       string           `json:"checkpointPath,omitempty"`       // file in the session's own folder that contains the summary
 	TokenLimit           int              `json:"tokenLimit,omitempty"`           // tokens that a request may have
 	Trigger              string           `json:"trigger"`                        // one of the Trigger constants
-	CustomInstructions   string           `json:"customInstructions,omitempty"`   // what a person or a hook asked the summary to contain
+	CustomInstructions   string           `json:"customInstructions,omitempty"`   // wishes of a person or a hook for the summary
 	CompactionTokensUsed *CompactionUsage `json:"compactionTokensUsed,omitempty"` // cost of the requests for the summary
 	RequestID            string           `json:"requestId,omitempty"`            // part of the protocol; not set by this program
 	Error                string           `json:"error,omitempty"`                // reason of a failure
@@ -93,8 +93,8 @@ type CompactionCompleteData struct {
 	ItemsKept      int    `json:"itemsKept"`                // number of messages that are kept as they are
 	Digest         bool   `json:"digest,omitempty"`         // true if no model wrote a summary, and extracts of the messages replace it
 	DurationMs     int64  `json:"durationMs"`               // time since session.compaction_start
-	EstimateSource string `json:"estimateSource,omitempty"` // as in CompactionStartData
-	Must           bool   `json:"must,omitempty"`           // as in CompactionStartData
+	EstimateSource string `json:"estimateSource,omitempty"` // same as in CompactionStartData
+	Must           bool   `json:"must,omitempty"`           // same as in CompactionStartData
 	Cause          string `json:"cause,omitempty"`          // one of the Cause constants below; empty if the compaction itself succeeded or failed
 }
 

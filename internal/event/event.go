@@ -45,7 +45,7 @@ type Event struct {
 	Bytes []byte // the whole envelope, as it is stored and sent
 
 	kind *Kind // row of the table of kinds; nil if it was not looked up yet
-	made *made // what the event was encoded from; nil if it was read from a log
+	made *made // head and payload that the event was encoded from; nil if it was read from a log
 }
 
 // made is what an event was encoded from. It saves decoding an event in the process

@@ -33,10 +33,10 @@ type UserMessageData struct {
 	Content            string            `json:"content"`                      // text as the person or program wrote it
 	TransformedContent string            `json:"transformedContent,omitempty"` // text as the model reads it; empty if that is the time and Content
 	Attachments        []json.RawMessage `json:"attachments"`                  // files, selections and images, in the protocol's form
-	Delivery           string            `json:"delivery,omitempty"`           // how it was delivered: "idle" (it started a turn), "queued" (it waited for one) or "steering" (it joined a running one)
+	Delivery           string            `json:"delivery,omitempty"`           // manner of delivery: "idle" (it started a turn), "queued" (it waited for one) or "steering" (it joined a running one)
 	InteractionID      string            `json:"interactionId"`                // id of the turn
 	AgentMode          string            `json:"agentMode,omitempty"`          // mode of the agent that the sender asked for
-	Source             string            `json:"source,omitempty"`             // where the text came from if no person wrote it, such as "hook-sessionStart"
+	Source             string            `json:"source,omitempty"`             // origin of the text if no person wrote it, such as "hook-sessionStart"
 	InputID            string            `json:"inputId"`                      // ours: id of the accepted input that is delivered
 }
 

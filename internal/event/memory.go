@@ -22,7 +22,7 @@ type MemoryRules struct {
 	Model            string `json:"model,omitempty"`            // model that extracts; the session's if empty
 	IdleMs           int64  `json:"idleMs,omitempty"`           // time without events before findings are consolidated; the default if zero
 	TimeoutMs        int64  `json:"timeoutMs,omitempty"`        // time limit of one attempt at an extraction; the default if zero
-	Where            string `json:"where,omitempty"`            // where memory is stored: "workspace" or "user"; if empty, the working directory decides
+	Where            string `json:"where,omitempty"`            // place where memory is stored: "workspace" or "user"; if empty, the working directory decides
 	RecallTokens     *int   `json:"recallTokens,omitempty"`     // tokens of memory that a new session gets at most; the default if nil
 }
 

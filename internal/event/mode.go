@@ -61,7 +61,7 @@ type ExitPlanDoneData struct {
 	RequestID string    `json:"requestId"`
 	Approved  bool      `json:"approved"`
 	Action    string    `json:"selectedAction,omitempty"` // one of the Plan constants above
-	Feedback  string    `json:"feedback,omitempty"`       // what the person says about the plan
+	Feedback  string    `json:"feedback,omitempty"`       // remark of the person about the plan
 	Answer    *Answered `json:"winner,omitempty"`         // ours: answer that counted; nil if no client gave it
 }
 

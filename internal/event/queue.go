@@ -19,7 +19,7 @@ type QueueChangedData struct {
 	Order  []string   `json:"order"`            // ids of all inputs that wait, in their new order
 	Edited *QueueEdit `json:"edited,omitempty"` // input whose text was changed
 	Steer  string     `json:"steer,omitempty"`  // id of an input that is now to be delivered in the running turn
-	Paused *bool      `json:"paused,omitempty"` // whether the queue is paused; nil if that did not change
+	Paused *bool      `json:"paused,omitempty"` // true if the queue is paused; nil if that did not change
 	Added  string     `json:"added,omitempty"`  // id of an input that was added
 	Key    string     `json:"key,omitempty"`    // idempotency key of the request
 }

@@ -26,14 +26,14 @@ type HistoryHiddenData struct {
 // have their old content again.
 type FilesRestoredData struct {
 	Files []RestoredFile `json:"files"`
-	Error string         `json:"error,omitempty"` // why no file could be restored
+	Error string         `json:"error,omitempty"` // reason why no file could be restored
 }
 
 // A RestoredFile says what was done to one file.
 type RestoredFile struct {
 	Path    string `json:"path"`
 	Outcome string `json:"outcome"`          // one of the File constants below
-	Reason  string `json:"reason,omitempty"` // why the file was skipped
+	Reason  string `json:"reason,omitempty"` // reason why the file was skipped
 	Added   int    `json:"linesAdded"`       // number of lines that the old content has and the file did not
 	Gone    int    `json:"linesRemoved"`     // number of lines that the file had and the old content does not
 }

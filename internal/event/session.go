@@ -48,7 +48,7 @@ type SessionStartData struct {
 	Version         int       `json:"version"`                   // version of the event format: 1
 	Producer        string    `json:"producer"`                  // always "abide"
 	CopilotVersion  string    `json:"copilotVersion"`            // version of this program; typed clients require the name
-	StartTime       string    `json:"startTime"`                 // as FormatTime writes it
+	StartTime       string    `json:"startTime"`                 // time in the form of FormatTime
 	SelectedModel   string    `json:"selectedModel,omitempty"`   // model that the client asked for
 	ReasoningEffort string    `json:"reasoningEffort,omitempty"` // reasoning effort that the client asked for
 	Context         *Place    `json:"context,omitempty"`
@@ -56,11 +56,11 @@ type SessionStartData struct {
 
 // SessionResumeData is the body of session.resume: a client resumed the session.
 type SessionResumeData struct {
-	ResumeTime          string `json:"resumeTime"` // as FormatTime writes it
+	ResumeTime          string `json:"resumeTime"` // time in the form of FormatTime
 	EventCount          Seq    `json:"eventCount"` // number of stored events that clients are shown
 	SelectedModel       string `json:"selectedModel,omitempty"`
 	Context             *Place `json:"context,omitempty"`
-	ContinuePendingWork *bool  `json:"continuePendingWork,omitempty"` // what the client asked for: whether an unfinished turn goes on; false if a turn was running anyway
+	ContinuePendingWork *bool  `json:"continuePendingWork,omitempty"` // true if the client asked that an unfinished turn goes on; false if a turn was running anyway
 	SessionWasActive    bool   `json:"sessionWasActive"`              // true if another client was attached and a turn was running
 	Key                 string `json:"key,omitempty"`                 // ours: idempotency key of the request
 }
@@ -75,7 +75,7 @@ type SessionModelChangeData struct {
 
 // SessionInfoData is the body of session.info: a remark for people.
 type SessionInfoData struct {
-	InfoType string `json:"infoType"` // what the remark is about, such as "model_retry"
+	InfoType string `json:"infoType"` // subject of the remark, such as "model_retry"
 	Message  string `json:"message"`
 	URL      string `json:"url,omitempty"` // page with more information
 }
@@ -83,7 +83,7 @@ type SessionInfoData struct {
 // SessionWarningData is the body of session.warning: a remark for people that something
 // is not as it should be.
 type SessionWarningData struct {
-	WarningType string `json:"warningType"` // what the warning is about, such as "compaction"
+	WarningType string `json:"warningType"` // subject of the warning, such as "compaction"
 	Message     string `json:"message"`
 	URL         string `json:"url,omitempty"` // page with more information
 }

@@ -18,9 +18,9 @@ var _ = list(
 // A Skill is a file that tells an agent how to do something.
 type Skill struct {
 	Name        string `json:"name"`
-	Description string `json:"description"` // what the skill is for, for the model that chooses one
+	Description string `json:"description"` // purpose of the skill, for the model that chooses one
 	Path        string `json:"path"`        // absolute path of the file
-	Source      string `json:"source"`      // where it was found, such as "project"
+	Source      string `json:"source"`      // place where it was found, such as "project"
 }
 
 // SkillsFoundData is the body of skills.found: all skills that the session has, from

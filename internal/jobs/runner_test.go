@@ -27,7 +27,7 @@ type shop struct {
 
 	mu      sync.Mutex
 	work    func(ctx context.Context, j eventlog.Job) error
-	began   []string // what was worked on, in order
+	began   []string // ids of the jobs that were worked on, in order
 	running int
 	most    int
 	gaveUp  []string

@@ -202,7 +202,7 @@ type backgroundCommand struct {
 	name      string
 	arguments rule   // further arguments of the call
 	interrupt bool   // the call is interrupted when the command runs
-	input     string // what the model writes to the command in another turn
+	input     string // text that the model writes to the command in another turn
 	status    string
 	answers   []string
 }

@@ -21,9 +21,9 @@ type moment int
 
 const (
 	atOnce  moment = iota // it has no gate
-	down                  // while there is no engine
-	upAgain               // when there is an engine again
-	spoken                // when the model has written to its input
+	down                  // at a time without an engine
+	upAgain               // at a time with the next engine
+	spoken                // after the model has written to its input
 	stopped               // never: it has to be stopped
 )
 

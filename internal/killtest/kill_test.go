@@ -50,7 +50,7 @@ func judgeRun(t *testing.T, w *modelSource, got outcome, want expected) {
 func (o outcome) describeLog() string {
 	var b strings.Builder
 	for _, e := range o.log {
-		data, _ := e.Data() // what is no event has none
+		data, _ := e.Data() // an invalid event has no data
 		fmt.Fprintf(&b, "\n%d %s %.160s", e.Seq, e.Type, data)
 	}
 	return b.String()

@@ -24,7 +24,7 @@ type processGroup struct {
 	mu                 sync.Mutex
 	processes          map[int]*process // by pid, while they live
 	idle               map[int]bool     // by pid: it has no client
-	nextPause          func() int       // how many events there are between two kills
+	nextPause          func() int       // number of events between two kills
 	due                int              // events until the next one
 	killsLeft          int              // kills to come
 	kills              int              // of engines
@@ -180,7 +180,7 @@ func (r *run) runBehindRelay(s stop) (out outcome, err error) {
 		return out, r.describe(p, err)
 	}
 	c.close()
-	engine.in.Close() // if it was not killed by now it never will be
+	engine.in.Close() // the engine ends by itself, if it was not killed
 	return out, errors.Join(engine.wasKilled(), p.leave())
 }
 

@@ -45,7 +45,7 @@ func (s scenario) conversation(w *modelSource) conversation {
 type modelSource struct {
 	model    string
 	provider *api.Provider
-	faults   func() []string // what was wrong with the requests
+	faults   func() []string // faults of the requests
 	history  func() []string // the history of the last request
 }
 

@@ -43,7 +43,7 @@ func TestEverySessionOfAnOldFolderGoesOn(t *testing.T) {
 // session. Models that are scripted answer at once from now on.
 func goOn(t *testing.T, dir string, logs []log) {
 	t.Helper()
-	t.Chdir(dir) // where a scripted model is looked for
+	t.Chdir(dir) // scripts of a model are looked for in the current folder
 	if err := os.WriteFile("model.json", []byte(`{"rules":[{"reply":{"text":"{{user}}"}}]}`), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -30,8 +30,8 @@ type peer struct {
 
 	mu   sync.Mutex
 	cond sync.Cond
-	seen map[string][]event.Event // what was shown of each session
-	over error                    // why nothing more will be shown
+	seen map[string][]event.Event // events that were shown of each session
+	over error                    // reason why nothing more will be shown; nil unless that is so
 }
 
 // newPeer makes a client of a connection.

@@ -57,5 +57,5 @@ type Frame struct {
 	Offset  int64 // offset of the first byte of Data in the whole output
 	Data    []byte
 	Omitted int64         // number of bytes just before Offset that were not kept
-	End     *process.Info // how the process ended; set in the last frame only, which has no Data
+	End     *process.Info // end of the process; set in the last frame only, which has no Data
 }

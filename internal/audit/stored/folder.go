@@ -32,7 +32,7 @@ type Folder struct {
 	tx   *sql.Tx
 	jobs bool // the schema has a table of jobs
 
-	records, jobsOf *sql.Stmt // what is asked for every session; jobsOf is nil without that table
+	records, jobsOf *sql.Stmt // queries about a single session; jobsOf is nil without that table
 
 	frozen os.FileInfo // the database as it was, if it is read without its write-ahead log
 }

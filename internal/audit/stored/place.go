@@ -50,7 +50,7 @@ func (f *Folder) Deletions() (sessions []string, err error) {
 			Agents  []string `json:"agents"`
 		}
 		text, err := os.ReadFile(filepath.Join(f.dir, "deletions", name))
-		if err == nil && json.Unmarshal(text, &d) == nil { // what is not whole was never begun
+		if err == nil && json.Unmarshal(text, &d) == nil { // a deletion whose record is incomplete was never begun
 			sessions = append(append(sessions, d.Session), d.Agents...)
 		}
 	}

@@ -55,7 +55,7 @@ func TestDamageIsReportedWithItsPlaceAndHarmsNobodyElse(t *testing.T) {
 	for name, c := range map[string]struct {
 		sql    string
 		says   int       // so many events are still read
-		at     event.Seq // where the damage is
+		at     event.Seq // position of the damage
 		reason string
 		forked bool // the fork suffers as well
 	}{
@@ -89,7 +89,7 @@ func TestDamageIsReportedWithItsPlaceAndHarmsNobodyElse(t *testing.T) {
 			s := open(t, path)
 			got, err := read(t, s, "victim")
 			want := []string{"v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8"}[:c.says]
-			if c.reason == "" { // what was put there instead is a whole record: the break shows behind it
+			if c.reason == "" { // a whole record was put there: the break shows in the next one
 				want, c.at, c.reason = []string{"o1"}, 2, brokenChain
 			}
 			if !slices.Equal(got, want) {

@@ -40,7 +40,7 @@ func TestAStoreWhoseFilesWereMovedRefusesAppends(t *testing.T) {
 				end := add(t, s, "s", eventlog.End{}, "a")
 				if quiet {
 					awaitTick(t, s.files.seen)
-					s.files.quiet = true // as if the folder had not changed for a second
+					s.files.quiet = true // the state after a second without a change of the folder
 				}
 				if err := hurt(dir); err != nil {
 					t.Fatal(err)

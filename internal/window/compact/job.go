@@ -19,7 +19,7 @@ type Input struct {
 	// Must means that the next request does not fit without the compaction: if no
 	// model writes a summary, a digest replaces it.
 	Must         bool
-	Instructions string // what a person or a hook asks the summary to contain
+	Instructions string // wishes of a person or a hook for the summary
 
 	// Ride is the session's next request if the session's own model summarises; it is
 	// nil if another model does. Left is the number of tokens that its window has
