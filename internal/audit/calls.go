@@ -1,7 +1,6 @@
 package audit
 
 import (
-	"hash/maphash"
 	"slices"
 	"strconv"
 
@@ -12,11 +11,10 @@ import (
 // and what must not be repeated is not begun again. Steps belong to it, because a
 // call belongs to a step.
 type calls struct {
-	seed maphash.Seed
-	keys map[uint64]int64 // keys of calls, hashed: where each was begun first
+	keys uses // keys with which calls were begun
 }
 
-func newCalls() *calls { return &calls{maphash.MakeSeed(), make(map[uint64]int64)} }
+func newCalls() *calls { return &calls{newUses()} }
 
 // replayed are the built-in tools that may be begun again after a crash: they have
 // no effect, or none a second time under the same key. Of other tools that is not
@@ -59,7 +57,7 @@ func (r *calls) fold(s *scene, e *stored.Event, b *body) {
 func (r *calls) stepStarted(s *scene, e *stored.Event, b *body) {
 	t := s.turn
 	switch {
-	case t == nil && s.aborted: // a matter of I8
+	case t == nil && s.aborted: // the turn was stopped: the rules of I8 report it
 	case t == nil:
 		s.broken("step.outside", e.Seq, "event %d asks the model, and no turn is under way", e.Seq)
 	case t.interaction != b.InteractionID:
@@ -119,13 +117,9 @@ func openCalls(list map[string]*call) (open []*call) {
 }
 
 func (r *calls) started(s *scene, e *stored.Event, b *body) {
-	c := s.call(b.ToolCallID)
+	c := s.expectCall(e, b, "intends", "call.unrequested", "call.started-late")
 	switch {
-	case c == nil && s.turn == nil && s.aborted: // a matter of I8
 	case c == nil:
-		s.broken("call.unrequested", e.Seq, "event %d intends the call %s of %s, which the model has not requested in this step", e.Seq, b.ToolCallID, b.ToolName)
-	case c.done != 0:
-		s.broken("call.started-late", e.Seq, "event %d intends the call %s, which event %d has finished", e.Seq, c.id, c.done)
 	case c.started != 0:
 		s.broken("call.started-twice", e.Seq, "event %d intends the call %s, which event %d has intended", e.Seq, c.id, c.started)
 	case c.name != b.ToolName:
@@ -134,13 +128,9 @@ func (r *calls) started(s *scene, e *stored.Event, b *body) {
 }
 
 func (r *calls) begun(s *scene, e *stored.Event, b *body) {
-	c := s.call(b.ToolCallID)
+	c := s.expectCall(e, b, "begins", "begun.unrequested", "begun.finished")
 	switch {
-	case c == nil && s.turn == nil && s.aborted: // a matter of I8
 	case c == nil:
-		s.broken("begun.unrequested", e.Seq, "event %d begins the call %s, which the model has not requested in this step", e.Seq, b.ToolCallID)
-	case c.done != 0:
-		s.broken("begun.finished", e.Seq, "event %d begins the call %s, which event %d has finished", e.Seq, c.id, c.done)
 	case c.started == 0:
 		s.broken("begun.unintended", e.Seq, "event %d begins the call %s, which was never intended", e.Seq, c.id)
 	case b.Attempt != c.attempt+1:
@@ -158,11 +148,9 @@ func (r *calls) begun(s *scene, e *stored.Event, b *body) {
 
 // first looks at a key that must be new.
 func (r *calls) first(s *scene, e *stored.Event, b *body, c *call) {
-	id := maphash.String(r.seed, b.Key)
-	if at := r.keys[id]; at != 0 {
+	if at := r.keys.add(b.Key, e.Seq); at != 0 {
 		s.broken("begun.key-reused", e.Seq, "event %d begins the call %s with the key %s, with which event %d has begun another call", e.Seq, c.id, b.Key, at)
 	}
-	r.keys[id] = e.Seq
 }
 
 // again looks at an attempt after a crash.
@@ -176,13 +164,9 @@ func (r *calls) again(s *scene, e *stored.Event, c *call) {
 }
 
 func (r *calls) completed(s *scene, e *stored.Event, b *body) {
-	c := s.call(b.ToolCallID)
+	c := s.expectCall(e, b, "finishes", "complete.unrequested", "complete.twice")
 	switch {
-	case c == nil && s.turn == nil && s.aborted: // a matter of I8
 	case c == nil:
-		s.broken("complete.unrequested", e.Seq, "event %d finishes the call %s, which the model has not requested in this step", e.Seq, b.ToolCallID)
-	case c.done != 0:
-		s.broken("complete.twice", e.Seq, "event %d finishes the call %s, which event %d has finished", e.Seq, c.id, c.done)
 	case c.started == 0 && errorCode(b.Error) != "interrupted":
 		s.broken("complete.unintended", e.Seq, "event %d finishes the call %s, which was never intended", e.Seq, c.id)
 	case b.Success && !isObject(b.Result):

@@ -2,7 +2,6 @@ package audit
 
 import (
 	"encoding/json"
-	"hash/maphash"
 	"slices"
 	"time"
 
@@ -17,14 +16,13 @@ type order struct {
 	listed  int64  // number of events that clients are shown
 	uncount bool   // nobody knows how many
 	recent  ring
-	seed    maphash.Seed
-	keys    map[uint64]int64 // idempotency keys of requests, hashed: where each came
-	inputs  map[uint64]int64 // ids of inputs, hashed: where each was accepted
+	keys    uses // kinds and idempotency keys of requests
+	inputs  uses // ids of inputs that were accepted
 	epochs  int
 }
 
 func newOrder() *order {
-	return &order{seed: maphash.MakeSeed(), keys: make(map[uint64]int64), inputs: make(map[uint64]int64)}
+	return &order{keys: newUses(), inputs: newUses()}
 }
 
 // A ring remembers the last ids. An id that is used again much later is found by
@@ -177,11 +175,9 @@ func (o *order) fork(s *scene, e *stored.Event, b *body) {
 
 // accepted looks at an input that is taken.
 func (o *order) accepted(s *scene, e *stored.Event, b *body) {
-	id := maphash.String(o.seed, b.InputID)
-	if at := o.inputs[id]; at != 0 {
+	if at := o.inputs.add(b.InputID, e.Seq); at != 0 {
 		s.broken("input.twice", e.Seq, "event %d accepts the input %s, which event %d has accepted", e.Seq, b.InputID, at)
 	}
-	o.inputs[id] = e.Seq
 }
 
 // delivered looks at an input that the model is given. Words of hooks and skills
@@ -193,11 +189,11 @@ func (o *order) delivered(s *scene, e *stored.Event, b *body) {
 	if _, waits := s.queue[b.InputID]; waits {
 		return
 	}
-	at := o.inputs[maphash.String(o.seed, b.InputID)]
+	at := o.inputs.last(b.InputID)
 	switch {
 	case at == 0:
 		s.broken("input.unknown", e.Seq, "event %d delivers the input %s, which was never accepted", e.Seq, b.InputID)
-	case s.aborted: // a stopped queue is a matter of I8
+	case s.aborted: // the queue was stopped: the rules of I8 report it
 	default:
 		s.broken("input.delivered-twice", e.Seq, "event %d delivers the input %s of event %d, which does not wait any more", e.Seq, b.InputID, at)
 	}
@@ -237,15 +233,13 @@ func (o *order) key(s *scene, e *stored.Event, b *body) {
 	if b.Key == "" || !slices.Contains(keyed, e.Type) {
 		return
 	}
-	id := maphash.String(o.seed, e.Type+"\x00"+b.Key)
-	switch at := o.keys[id]; {
+	switch at := o.keys.add(e.Type+"\x00"+b.Key, e.Seq); {
 	case at == 0:
 	case e.Type == "input.accepted" && b.Key == s.session.Name && s.config.Agent != nil:
 		s.broken("agent.prompt-twice", e.Seq, "event %d gives the agent its prompt again, which event %d gave it", e.Seq, at)
 	default:
 		s.broken("key.twice", e.Seq, "event %d (%s) carries out a request with the key %s again, which event %d has carried out", e.Seq, e.Type, b.Key, at)
 	}
-	o.keys[id] = e.Seq
 }
 
 // isObject reports whether a value is a JSON object.

@@ -1,7 +1,6 @@
 package audit
 
 import (
-	"hash/maphash"
 	"slices"
 	"strings"
 
@@ -11,9 +10,8 @@ import (
 // questions decides I3: every question is asked once, closed at most once, and open
 // only while somebody waits for the answer.
 type questions struct {
-	seed  maphash.Seed
-	asked map[uint64]int64 // every question, hashed: where it was asked
-	hooks map[string]hook  // the open ones
+	asked uses            // ids of all questions
+	hooks map[string]hook // open questions to hooks
 }
 
 type hook struct {
@@ -22,7 +20,7 @@ type hook struct {
 }
 
 func newQuestions() *questions {
-	return &questions{maphash.MakeSeed(), make(map[uint64]int64), make(map[string]hook)}
+	return &questions{newUses(), make(map[string]hook)}
 }
 
 // ofCalls are the questions about a call; beside are the others.
@@ -60,22 +58,16 @@ func (q *questions) fold(s *scene, e *stored.Event, b *body) {
 
 // ask looks at the id of a question.
 func (q *questions) ask(s *scene, e *stored.Event, b *body) {
-	id := maphash.String(q.seed, b.RequestID)
-	if at := q.asked[id]; at != 0 {
+	if at := q.asked.add(b.RequestID, e.Seq); at != 0 {
 		s.broken("question.twice", e.Seq, "event %d asks the question %s, which event %d has asked", e.Seq, b.RequestID, at)
 	}
-	q.asked[id] = e.Seq
 }
 
 // aboutCall looks at the call that a question is about.
 func (q *questions) aboutCall(s *scene, e *stored.Event, b *body) {
-	c := s.call(b.ToolCallID)
+	c := s.expectCall(e, b, "asks about", "question.unrequested", "question.late")
 	switch {
-	case c == nil && s.turn == nil && s.aborted: // a matter of I8
 	case c == nil:
-		s.broken("question.unrequested", e.Seq, "event %d asks about the call %s, which the model has not requested in this step", e.Seq, b.ToolCallID)
-	case c.done != 0:
-		s.broken("question.late", e.Seq, "event %d asks about the call %s, which event %d has finished", e.Seq, c.id, c.done)
 	case c.question != "":
 		s.broken("question.second", e.Seq, "event %d asks about the call %s while its question %s is open", e.Seq, c.id, c.question)
 	case e.Type == "external_tool.requested" && b.SessionID != s.session.Name && s.own:
@@ -85,7 +77,7 @@ func (q *questions) aboutCall(s *scene, e *stored.Event, b *body) {
 
 func (q *questions) closeCall(s *scene, e *stored.Event, b *body) {
 	c := s.asking(b.RequestID)
-	at := q.asked[maphash.String(q.seed, b.RequestID)]
+	at := q.asked.last(b.RequestID)
 	switch {
 	case c == nil && at == 0:
 		s.broken("question.unasked", e.Seq, "event %d closes the question %s, which nobody has asked", e.Seq, b.RequestID)
@@ -112,7 +104,7 @@ func family(kind string) string { f, _, _ := strings.Cut(kind, "."); return f }
 // carries out itself is asked of nobody.
 func (q *questions) closeOther(s *scene, e *stored.Event, b *body) {
 	asked, open := s.exchanges[b.RequestID]
-	at := q.asked[maphash.String(q.seed, b.RequestID)]
+	at := q.asked.last(b.RequestID)
 	switch {
 	case !open && at == 0 && b.InputID != "":
 	case !open && at == 0:

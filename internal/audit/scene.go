@@ -111,6 +111,22 @@ func (s *scene) call(id string) *call {
 	return s.left[id]
 }
 
+// expectCall returns the call that an event is about. It reports a call that the model has
+// not requested and one that is finished, under the given rules, and then returns nil.
+// does is what the event does, such as "begins".
+func (s *scene) expectCall(e *stored.Event, b *body, does, unrequested, finished string) *call {
+	c := s.call(b.ToolCallID)
+	switch {
+	case c == nil && s.turn == nil && s.aborted: // the turn was stopped: the rules of I8 report it
+	case c == nil:
+		s.broken(unrequested, e.Seq, "event %d %s the call %s, which the model has not requested in this step", e.Seq, does, b.ToolCallID)
+	case c.done != 0:
+		s.broken(finished, e.Seq, "event %d %s the call %s, which event %d has finished", e.Seq, does, c.id, c.done)
+		return nil
+	}
+	return c
+}
+
 // asking returns the call that waits for the answer to a question.
 func (s *scene) asking(requestID string) *call {
 	for _, list := range []map[string]*call{s.calls(), s.left} {
