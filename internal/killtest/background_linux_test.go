@@ -181,22 +181,6 @@ func (c *client) output(ctx context.Context, task string) ([]byte, error) {
 	}
 }
 
-// checkLog returns the promises about every log that were broken.
-func (o outcome) checkLog() []string {
-	c := &checker{outcome: o}
-	c.chain()
-	c.envelopes()
-	c.acknowledged()
-	for _, events := range o.recorder.shown {
-		c.shown(events)
-	}
-	c.inputs()
-	c.steps()
-	c.calls()
-	c.atRest()
-	return c.broken
-}
-
 // A backgroundCommand is a turn that starts a command which outlives the turn.
 type backgroundCommand struct {
 	name      string
@@ -368,17 +352,26 @@ func (r *backgroundRun) judge(out outcome) {
 	}
 }
 
-// results returns the results of calls that are about commands.
-func (o outcome) results(t *testing.T) (all []bash.Result) {
+// bodies returns the bodies of the events of a kind.
+func bodies[T any](t *testing.T, o outcome, kind event.Type) (all []T) {
 	t.Helper()
 	for _, e := range o.log {
-		if e.Type != event.ToolComplete {
+		if e.Type != kind {
 			continue
 		}
-		d, err := event.As[event.ToolCompleteData](e)
+		d, err := event.As[T](e)
 		if err != nil {
 			t.Fatal(err)
 		}
+		all = append(all, d)
+	}
+	return all
+}
+
+// results returns the results of calls that are about commands.
+func (o outcome) results(t *testing.T) (all []bash.Result) {
+	t.Helper()
+	for _, d := range bodies[event.ToolCompleteData](t, o, event.ToolComplete) {
 		if d.Result != nil {
 			all = append(all, bash.Results(d.Result.Contents)...)
 		}
@@ -389,14 +382,7 @@ func (o outcome) results(t *testing.T) (all []bash.Result) {
 // notification returns the last notification of the model.
 func (o outcome) notification(t *testing.T) (text string) {
 	t.Helper()
-	for _, e := range o.log {
-		if e.Type != event.SystemNotification {
-			continue
-		}
-		d, err := event.As[event.SystemNotificationData](e)
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, d := range bodies[event.SystemNotificationData](t, o, event.SystemNotification) {
 		text = d.Content
 	}
 	return text

@@ -21,6 +21,15 @@ type checker struct {
 
 // check returns the promises that were broken.
 func (o outcome) check() []string {
+	c := o.checkedLog()
+	c.effectsCounted()
+	return c.broken
+}
+
+// checkLog returns the promises about every log that were broken.
+func (o outcome) checkLog() []string { return o.checkedLog().broken }
+
+func (o outcome) checkedLog() *checker {
 	c := &checker{outcome: o}
 	c.chain()
 	c.envelopes()
@@ -31,9 +40,8 @@ func (o outcome) check() []string {
 	c.inputs()
 	c.steps()
 	c.calls()
-	c.effectsCounted()
 	c.atRest()
-	return c.broken
+	return c
 }
 
 func (c *checker) fault(format string, args ...any) {

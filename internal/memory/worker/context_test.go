@@ -126,6 +126,18 @@ func TestAnExtractionThatEndsAfterACompactionInATurnLandsOnItsEpoch(t *testing.T
 	})
 }
 
+// rewindToMessage takes back the message of the user with an index, and what followed it.
+func (l *testWorker) rewindToMessage(id event.SessionID, index int) {
+	l.Helper()
+	head, err := l.events(id, event.UserMessage)[index].Head()
+	if err != nil {
+		l.Fatal(err)
+	}
+	if _, err := l.host.Rewind(l.Context(), id, session.Rewind{EventID: head.ID, KeepFiles: true}); err != nil {
+		l.Fatal(err)
+	}
+}
+
 // What was taken back while a job was at work is not remembered.
 func TestWhatWasTakenBackMeanwhileIsNotRemembered(t *testing.T) {
 	story(t, deciding, func(l *testWorker) {
@@ -135,14 +147,7 @@ func TestWhatWasTakenBackMeanwhileIsNotRemembered(t *testing.T) {
 		gate := l.model.hold("s")
 		l.turn("s", "no, the secret plan")
 		synctest.Wait()
-		said := l.events("s", event.UserMessage)[1]
-		head, err := said.Head()
-		if err != nil {
-			l.Fatal(err)
-		}
-		if _, err := l.host.Rewind(l.Context(), "s", session.Rewind{EventID: head.ID, KeepFiles: true}); err != nil {
-			l.Fatal(err)
-		}
+		l.rewindToMessage("s", 1)
 		close(gate)
 		l.await("s", event.MemoryExtracted, 2)
 		synctest.Wait()
@@ -163,14 +168,7 @@ func TestARewindInAPartMovesNothingElse(t *testing.T) {
 		l.create("s")
 		l.turn("s", "alpha")
 		l.turn("s", "taken back")
-		said := l.events("s", event.UserMessage)[1]
-		head, err := said.Head()
-		if err != nil {
-			l.Fatal(err)
-		}
-		if _, err := l.host.Rewind(l.Context(), "s", session.Rewind{EventID: head.ID, KeepFiles: true}); err != nil {
-			l.Fatal(err)
-		}
+		l.rewindToMessage("s", 1)
 		l.turn("s", "beta")
 		l.start()
 		synctest.Wait()

@@ -75,16 +75,6 @@ func OpenStarted(pid int, start uint64) (fd int, err error) {
 	return fd, nil
 }
 
-// Alive reports whether the process exists and has not ended.
-func (p Process) Alive() bool {
-	fd, err := p.Open()
-	if err != nil {
-		return false
-	}
-	defer syscall.Close(fd)
-	return !Ended(fd)
-}
-
 // Ended reports whether the process of a pidfd has ended.
 func Ended(fd int) bool {
 	n, err := sys.Poll([]sys.PollFD{{FD: int32(fd), Events: sys.PollIn}}, 0)

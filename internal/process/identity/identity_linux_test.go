@@ -10,9 +10,19 @@ import (
 	"testing"
 )
 
+// alive reports whether a process exists and has not ended.
+func alive(p Process) bool {
+	fd, err := p.Open()
+	if err != nil {
+		return false
+	}
+	defer syscall.Close(fd)
+	return !Ended(fd)
+}
+
 func TestAProcessIsToldApartFromOthersWithItsNumber(t *testing.T) {
 	self, err := Self()
-	if err != nil || self.PID != os.Getpid() || !self.Alive() {
+	if err != nil || self.PID != os.Getpid() || !alive(self) {
 		t.Fatalf("%+v, %v", self, err)
 	}
 	for _, change := range []func(*Process){
@@ -37,7 +47,7 @@ func TestAnEndedProcessIsNotAlive(t *testing.T) {
 		t.Fatal(err)
 	}
 	p, err := Of(cmd.Process.Pid)
-	if err != nil || !p.Alive() {
+	if err != nil || !alive(p) {
 		t.Fatalf("%+v, %v", p, err)
 	}
 	has := func(all []Stat) bool {
@@ -48,7 +58,7 @@ func TestAnEndedProcessIsNotAlive(t *testing.T) {
 	}
 	cmd.Process.Kill()
 	cmd.Wait()
-	if p.Alive() || has(All()) {
+	if alive(p) || has(All()) {
 		t.Error("it is alive after its end")
 	}
 }
