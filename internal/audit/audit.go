@@ -41,9 +41,9 @@ type auditor struct {
 	found   *findings
 	report  *Report
 	total   int64
-	folders map[string]bool // of sessions, that no session has claimed yet
+	folders map[string]bool // names of the folders that no session has claimed yet
 	leaving map[string]bool // sessions that are being deleted, and the names of their folders
-	waited  bool            // the engine was given a moment to record what it has just seen
+	waited  bool            // true if the engine was given a moment to record what it has just seen
 }
 
 // attempts is how often a folder is read anew because an engine began to write to

@@ -19,11 +19,11 @@ type walk struct {
 	*auditor
 	scene *scene
 	sets  *ruleSets
-	seq   int64  // the last event
-	hash  []byte // the chain's hash after it
-	lost  bool   // the hash before the next event is not known
-	blind bool   // something could not be read: what follows from the events is not decided
-	bare  bool   // only the records are looked at
+	seq   int64  // position of the last event
+	hash  []byte // hash of the chain after that event
+	lost  bool   // true if the hash before the next event is not known
+	blind bool   // true if something could not be read: the rule sets get no more events
+	bare  bool   // true if only the records are checked
 }
 
 // A segment is the part of a log that one session's records hold.

@@ -39,7 +39,7 @@ var Invariants = []string{"I1", "I2", "I3", "I4", "I5", "I6", "I7", "I8", "I9"}
 // A Report is what an audit came to.
 type Report struct {
 	Folder     string             `json:"folder"`
-	Engine     bool               `json:"engine"` // one was running
+	Engine     bool               `json:"engine"` // true if an engine was running
 	Sessions   int64              `json:"sessions"`
 	Events     int64              `json:"events"`
 	Processes  int64              `json:"processes"`

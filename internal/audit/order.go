@@ -12,9 +12,9 @@ import (
 // and every input that was accepted is delivered once.
 type order struct {
 	parent  string // id of the last event that clients are shown
-	unsure  bool   // nobody knows which that is
+	unsure  bool   // true if that is not known
 	listed  int64  // number of events that clients are shown
-	uncount bool   // nobody knows how many
+	uncount bool   // true if that is not known
 	recent  ring
 	keys    uses // kinds and idempotency keys of requests
 	inputs  uses // ids of inputs that were accepted

@@ -8,40 +8,40 @@ import (
 	"github.com/abide-run/abide/internal/audit/stored"
 )
 
-// A scene is what a session's log says so far, as far as several invariants need
-// it. Each rule set looks at the scene before an event; then the scene takes the
-// event in. It believes everything: to doubt is for the rule sets.
+// A scene is the state of a session after some events, as far as several rule sets need
+// it. Each rule set looks at the scene before an event is folded into it. The scene
+// itself checks nothing: it folds invalid events as well as it can.
 type scene struct {
 	*findings
 	folder  *stored.Folder
 	options Options
 	session stored.Session
-	seq     int64 // the last event that was taken in
-	own     bool  // the event at hand is the session's own, and not its parent's
+	seq     int64 // position of the last event that was folded
+	own     bool  // true if the current event is the session's own, and not its parent's
 
-	config    *body // the last session.configured; never nil
+	config    *body // body of the last session.configured; never nil
 	name      string
-	idle      bool // nothing has happened since the session was last at rest
-	aborted   bool // the last turn was stopped, and nobody has spoken since
+	idle      bool // true if nothing has happened since the last session.idle
+	aborted   bool // true if the last turn was stopped and no message came since
 	suspended bool
 
-	queue map[string]int64 // inputs that wait: where each was accepted
+	queue map[string]int64 // positions at which the waiting inputs were accepted, by id
 	turn  *turn            // nil if there is none
-	left  map[string]*call // open calls of a parent, that a fork has to close
+	left  map[string]*call // open calls of the parent, which a fork has to close
 
-	exchanges  map[string]string // open forms and commands: the kind of each
-	compaction string            // the open one
-	restores   int               // rewinds whose files are yet to be restored
-	tasks      map[string]*task  // by key
-	reports    map[int64]*report // news that the model was not told, by position
+	exchanges  map[string]string // kinds of the events that asked open forms and commands, by request id
+	compaction string            // id of the open compaction
+	restores   int               // number of rewinds whose files are not restored yet
+	tasks      map[string]*task  // background tasks, by key
+	reports    map[int64]*report // reports that the model was not told, by position
 }
 
 // A turn is the work on one input.
 type turn struct {
 	interaction string
 	next        int  // number of the next step
-	open        bool // a step was started and not ended
-	answered    bool // the model has answered in it
+	open        bool // true if a step was started and not ended
+	answered    bool // true if the model has answered in that step
 	calls       map[string]*call
 }
 
@@ -57,18 +57,18 @@ type call struct {
 	detaches    bool
 	done        int64  // position of the terminal record
 	interrupted bool   // true if the result says that the call was interrupted
-	question    string // the open one
-	asked       string // the kind of the open one
+	question    string // id of the open question; empty if there is none
+	asked       string // kind of the event that asked it
 	answer      string // outcome of the permission
 	shown       json.RawMessage
 	hook        string // decision of a hook
-	held        bool   // it was made, and a hook is asked about what it gave
+	held        bool   // true if the call has ended and a hook is asked about its result
 }
 
-// A task is what goes on without the call that began it.
+// A task is a command or an agent that runs on after the call that started it.
 type task struct {
 	started int64
-	last    string // the status that was reported last
+	last    string // status that was reported last
 	stopped time.Time
 }
 

@@ -30,7 +30,7 @@ type Folder struct {
 	dir  string
 	db   *sql.DB
 	tx   *sql.Tx
-	jobs bool // the schema has a table of jobs
+	jobs bool // true if the schema has a table of jobs
 
 	records, jobsOf *sql.Stmt // queries about a single session; jobsOf is nil without that table
 

@@ -21,7 +21,7 @@ type Process struct {
 	Claim   *Entry  // the decision whether the process runs; nil if there is none yet
 	Journal []Entry // entries of the journal, in order
 	Output  int64   // bytes of output that are there
-	Files   bool    // the first file of the output is there
+	Files   bool    // true if the first file of the output exists
 }
 
 // ProcessID is the name of the folder of a command: it is made from the owner and

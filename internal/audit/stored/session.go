@@ -18,7 +18,7 @@ type Session struct {
 	Parent   int64 // row of the session that it was forked from; zero for none
 	Shared   int64 // number of the parent's events that come before its own
 	Base     []byte
-	Deleted  bool  // kept only for its forks
+	Deleted  bool  // true if it was deleted and is kept only for its forks
 	Damaged  int64 // the first damaged event, if it was set aside; else zero
 	Reason   string
 	Active   bool

@@ -27,7 +27,7 @@ type storeFiles struct {
 	dir   string // the folder of the files; empty if they may be in several
 	files []storeFile
 	seen  dirState // the folder when all files were found at their paths
-	quiet bool     // the folder had not changed for a while then
+	quiet bool     // true if the folder had not changed for a while at that time
 }
 
 // A dirState changes whenever a file of a folder is added, removed or replaced, unless
