@@ -1,7 +1,6 @@
 package remote_test
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/abide-run/abide/internal/model/remote"
@@ -30,7 +29,7 @@ func TestAWireIsFoundByTypeAndAPI(t *testing.T) {
 		if err != nil {
 			got = err.Error()
 		}
-		if !strings.Contains(got, test.want) {
+		if got != test.want {
 			t.Errorf("type %q, wire %q: %s, want %s", test.typ, test.api, got, test.want)
 		}
 	}
