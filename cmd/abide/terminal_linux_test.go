@@ -32,8 +32,14 @@ func newTerminal(t *testing.T) *terminal {
 	if err != nil {
 		t.Skipf("there are no terminals here: %v", err)
 	}
-	must(t, unix.IoctlSetPointerInt(int(keys.Fd()), unix.TIOCSPTLCK, 0))
-	n, err := unix.IoctlGetInt(int(keys.Fd()), unix.TIOCGPTN)
+	raw, err := keys.SyscallConn() // Fd would make a pending read keep the terminal open
+	must(t, err)
+	n := 0
+	must(t, raw.Control(func(fd uintptr) {
+		if err = unix.IoctlSetPointerInt(int(fd), unix.TIOCSPTLCK, 0); err == nil {
+			n, err = unix.IoctlGetInt(int(fd), unix.TIOCGPTN)
+		}
+	}))
 	must(t, err)
 	tty, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0)
 	must(t, err)

@@ -264,6 +264,16 @@ type SendResult struct {
 type AbortParams struct {
 	SessionID event.SessionID `json:"sessionId"`
 	Reason    string          `json:"reason,omitempty"`
+	KeepQueue bool            `json:"keepQueue,omitempty"` // of abide: queued inputs wait until somebody sends a further one or resumes the session; otherwise they are dropped
+}
+
+// AbortResult tells what was stopped. All fields but Success are of abide.
+type AbortResult struct {
+	Success    bool   `json:"success"`
+	Turn       bool   `json:"turn,omitempty"`       // true if a turn was running
+	Stopped    []Task `json:"stopped,omitempty"`    // the commands that were ended with the turn
+	Background int    `json:"background,omitempty"` // number of commands in the background, which go on
+	Queued     int    `json:"queued,omitempty"`     // number of inputs that wait
 }
 
 // SessionInfo is a session in a list.

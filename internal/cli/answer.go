@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/abide-run/abide/internal/client"
 	"github.com/abide-run/abide/internal/event"
 )
 
@@ -59,8 +58,7 @@ func (a *app) answer(ctx context.Context, f *runFlags, args []string) error {
 	// A notification that the session continues may be lost when an engine ends, so
 	// the log is also read every few seconds.
 	r.poll = time.Tick(5 * time.Second)
-	err := a.withClient(ctx, func(c *client.Client) error {
-		r.client = c
+	err := a.withRunner(ctx, r, func() error {
 		if err := r.answerOne(ctx, args); err != nil {
 			return err
 		}
@@ -96,6 +94,7 @@ func (r *runner) answerOne(ctx context.Context, args []string) error {
 	r.view.begin(opening{
 		Type: "system", Subtype: "init", SessionID: r.id, Cwd: place(info), Resumed: true, Version: r.app.opts.Version,
 	})
+	r.takeInterrupt()
 	return r.answerQuestion(ctx, q, args[len(args)-1])
 }
 

@@ -35,6 +35,8 @@ type Options struct {
 	Tools   turn.Catalog                        // additional tools of the runtime
 	Wrap    func(eventlog.Store) eventlog.Store // wraps the store; for tests
 	Retries []time.Duration                     // pauses between attempts at a model request; the engine's default if nil
+
+	signals *signals // handles the signals of the process; nil if the program does not run as a process of its own
 }
 
 // An app is one run of the program.
@@ -49,6 +51,7 @@ type app struct {
 	logLevel string
 
 	loaded *config.Loaded // the configuration; nil before it is read
+	stays  bool           // true if another process is the engine, so that work goes on when this one ends
 }
 
 // execute runs the program and returns its exit code. When ctx is cancelled with a

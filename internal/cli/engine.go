@@ -188,6 +188,7 @@ func (a *app) withNode(ctx context.Context, f func(*client.Client) error, visito
 		return err
 	}
 	err = withConnection(ctx, node, f)
+	a.stays = !node.Engine()
 	return closeNode(node, err)
 }
 

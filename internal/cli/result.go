@@ -39,6 +39,7 @@ const (
 	subtypeMaxTurns    = "error_max_turns"
 	subtypeNeedsInput  = "needs_input"
 	subtypeInterrupted = "interrupted"
+	subtypeDetached    = "detached"
 )
 
 // newResult returns the result of a run. err is nil if the turn ended with an answer.

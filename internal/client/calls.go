@@ -37,10 +37,10 @@ func (c *Client) Send(ctx context.Context, p api.SendParams) (string, error) {
 	return r.MessageID, err
 }
 
-// Abort stops the turn of a session and clears its queue.
-func (c *Client) Abort(ctx context.Context, id event.SessionID, reason string) error {
-	_, err := call[api.Success](ctx, c, api.SessionAbort, api.AbortParams{SessionID: id, Reason: reason})
-	return err
+// Abort stops the turn of a session and its commands, and tells what was stopped. The
+// commands have ended when it returns.
+func (c *Client) Abort(ctx context.Context, p api.AbortParams) (api.AbortResult, error) {
+	return call[api.AbortResult](ctx, c, api.SessionAbort, p)
 }
 
 // Rename gives a session a name.

@@ -339,7 +339,7 @@ func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, erro
 	own := append(turn.Catalog{recall.New(e.store, books)}, n.config.Tools...)
 	e.host = session.New(e.store, session.Options{
 		Standing: known.Standing, Skills: skills.Disk{},
-		Resolve: found.resolve, Tools: e.tools.catalog(own), Undo: e.tools.undo, Forget: e.tools.forget, Deletions: deletions{n.folder}, Tasks: e.tasks(n), Log: n.log, Version: n.config.Version,
+		Resolve: found.resolve, Tools: e.tools.catalog(own), Undo: e.tools.undo, Forget: e.tools.forget, Deletions: deletions{n.folder}, Tasks: e.tasks(n), StopTask: e.tools.stopTask(), Log: n.log, Version: n.config.Version,
 		Rest: n.config.Rest, MaxQueue: n.config.MaxQueue, Retries: n.config.Retries, Instructions: n.config.Instructions.Read,
 		ToolsOf: func(h *session.Host) turn.Catalog { return builtin.New(h.Skills, h.Agents) },
 		Folder:  func(id event.SessionID) string { return n.folder.Session(string(id)) },
@@ -352,7 +352,10 @@ func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, erro
 		Places:    known, Instructions: n.config.Instructions,
 		Memory: remembered{e.host, e.worker, books},
 	})
-	if e.socket, err = lock.Listen(); err == nil && !n.config.Visitor {
+	if e.socket, err = lock.Listen(); err == nil {
+		err = e.host.Tasks.FinishStops(ctx)
+	}
+	if err == nil && !n.config.Visitor {
 		err = e.host.Start(ctx)
 	}
 	if err != nil {

@@ -116,7 +116,7 @@ func (c *calls) stop(error) {
 	}
 }
 
-func (c *calls) abort(*txn, bool) error {
+func (c *calls) abort(*txn, event.AbortData) error {
 	c.stop(errAborted)
 	return nil
 }

@@ -76,6 +76,9 @@ type Options struct {
 	ToolsOf func(*Host) turn.Catalog
 	// Tasks is what goes on in the background. There is nothing if nil.
 	Tasks TaskSource
+	// StopTask ends what a call has begun, and returns when it has ended. It is no
+	// error if the call has begun nothing. Nothing is ended if it is nil.
+	StopTask func(ctx context.Context, id event.SessionID, key string) error
 	// Undo undoes what calls did to files. Nothing is undone if it is nil.
 	Undo Undo
 	// Memory is what sessions are told of memory, and who extends it.
@@ -128,8 +131,9 @@ type Host struct {
 
 	offers offers
 
-	tasking sync.Mutex
-	watched map[taskKey]bool // the tasks that are watched, or whose news is gathered
+	tasking  sync.Mutex
+	watched  map[taskKey]bool          // the tasks that are watched, or whose news is gathered
+	stopping map[taskKey]chan struct{} // the tasks that are ended because their turns were stopped; closed when they have ended
 	// gathered has news of tasks that waits for more news, by session.
 	gathered map[event.SessionID][]event.TaskReportedData
 
@@ -167,6 +171,7 @@ func New(store eventlog.Store, opts Options) *Host {
 		store: store, opts: opts, log: opts.Log, started: time.Now(),
 		sessions: make(map[event.SessionID]*Session),
 		watched:  make(map[taskKey]bool),
+		stopping: make(map[taskKey]chan struct{}),
 		gathered: make(map[event.SessionID][]event.TaskReportedData),
 		watchers: make(map[*Watcher]struct{}),
 		waking:   make(chan struct{}, maxWaking),

@@ -59,8 +59,12 @@ func (tx *txn) changeJob(verb eventlog.JobVerb, j eventlog.Job) {
 }
 
 // scheduleExtraction adds a job that extracts memory, if enough was said since the
-// last one. The job runs later, elsewhere.
+// last one. The job runs later, elsewhere. Nothing is scheduled after an abort, because
+// a job makes requests: the next turn that ends schedules it.
 func (tx *txn) scheduleExtraction() {
+	if tx.State.Life.Aborted {
+		return
+	}
 	m, rules := &tx.State.Memory, tx.memoryRules()
 	if t := rules.ExtractThreshold; t > 0 && m.Tokens() >= t {
 		tx.changeJob(eventlog.AddJob, tx.newJob(eventlog.JobExtract, m.Pointer+1, tx.State.Seq, tx.now))

@@ -69,6 +69,7 @@ func (s *Session) isNeeded() bool {
 // carryOut makes one transaction of a batch of intents and of everything that follows
 // from them.
 func (s *Session) carryOut(batch []*intent) {
+	found := s.state == nil
 	if err := s.load(); err != nil {
 		for _, in := range batch {
 			in.finish(err)
@@ -76,7 +77,10 @@ func (s *Session) carryOut(batch []*intent) {
 		return
 	}
 	tx := &txn{s: s, State: s.state, now: time.Now()}
-	looked := true
+	if found {
+		_ = tx.dropOrphan() // the transaction has the error
+	}
+	looked := len(tx.stored) == 0
 	for _, in := range batch {
 		in.err = in.run(tx)
 		looked = looked && in.readOnly

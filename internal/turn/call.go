@@ -237,8 +237,14 @@ func refused(s *State, call *Call, code, text string) event.ToolCompleteData {
 }
 
 // Interrupt returns what is to be recorded to end the unfinished calls of the turn
-// that the filter accepts, and to close their questions with the given reason.
+// that the filter accepts, and to close their questions with the given reason. What
+// the calls have begun and can go on without them goes on as a task.
 func Interrupt(s *State, reason string, filter func(*Call) bool) []event.Payload {
+	return interrupt(s, reason, filter, false)
+}
+
+// interrupt is Interrupt. With stop, the tasks are to be ended.
+func interrupt(s *State, reason string, filter func(*Call) bool, stop bool) []event.Payload {
 	if s.Turn == nil {
 		return nil
 	}
@@ -255,7 +261,7 @@ func Interrupt(s *State, reason string, filter func(*Call) bool) []event.Payload
 		}
 		record = append(record, closeQuestion(c, reason)...)
 		if c.Stage == Begun && c.Detaches {
-			record = append(record, event.TaskStartedData{Key: c.Key, ToolCallID: c.Request.ToolCallID})
+			record = append(record, event.TaskStartedData{Key: c.Key, ToolCallID: c.Request.ToolCallID, Stop: stop})
 		}
 		record = append(record, refused(s, c, event.CodeInterrupted, transcript.Interrupted))
 	}

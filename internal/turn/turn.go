@@ -111,6 +111,11 @@ func (s *State) Question(requestID string) *Call {
 	return nil
 }
 
+// Calling reports whether the call with the given key is not finished.
+func (s *State) Calling(key string) bool {
+	return s.Turn != nil && slices.ContainsFunc(s.Turn.Calls, func(c *Call) bool { return c.Key == key && c.Stage != Finished })
+}
+
 // call returns the unfinished call of that id.
 func (s *State) call(id string) *Call {
 	if s.Turn == nil {
