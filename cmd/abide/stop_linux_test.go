@@ -77,9 +77,9 @@ func newDesk(t *testing.T) *desk {
 	return d
 }
 
-// beating is a command that counts itself and writes to a file as long as it runs. It
-// tells when it does.
-const beating = "echo $$ >>pids; trap %q INT; echo up >up; while :; do echo x >>beats; sleep 0.01; done"
+// beating is a command that counts itself and writes to a file as long as it runs, some
+// minutes at most. It tells when it does.
+const beating = "echo $$ >>pids; trap %q INT; echo up >up; for i in $(seq 5000); do echo x >>beats; sleep 0.05; done"
 
 // prompt makes the model run a command that does something on SIGINT.
 func beatingPrompt(onINT string) string { return "Run `" + fmt.Sprintf(beating, onINT) + "`" }
@@ -229,7 +229,7 @@ func TestASecondCtrlCLeavesAtOnce(t *testing.T) {
 	alive, err := os.OpenFile(filepath.Join(d.dir, "alive"), os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	must(t, err)
 	defer alive.Close()
-	x, p := d.run("Run `exec 9>alive; trap '' INT TERM; echo up >up; while :; do sleep 0.01; done`")
+	x, p := d.run("Run `exec 9>alive; trap '' INT TERM; echo up >up; for i in $(seq 5000); do sleep 0.05; done`")
 	x.typed("\x03")
 	x.await(`stopping; press Ctrl-C again to leave at once`)
 	x.typed("\x03")
