@@ -40,6 +40,7 @@ func (m *mailbox) put(in *intent, enter func() bool) (drain, ok bool) {
 type intent struct {
 	do       func(*txn) error
 	readOnly bool       // true if it changes nothing, so that the turn need not go on
+	upkeep   bool       // true if nobody asked for it: it makes no turn go on that nobody has asked for
 	done     chan error // buffered; nil if nobody waits
 	err      error
 
@@ -71,6 +72,13 @@ func (m *mailbox) take() []*intent {
 	batch := m.inbox
 	m.inbox = nil
 	return batch
+}
+
+// isDraining reports whether intents are being carried out.
+func (m *mailbox) isDraining() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.working
 }
 
 func (m *mailbox) stopTimer() {
@@ -156,7 +164,7 @@ func (s *Session) restLocked() {
 
 // unload removes the session's state from memory, unless something is under way.
 func (s *Session) unload() {
-	if run, ok := s.enqueue(&intent{do: func(tx *txn) error { tx.unload = true; return nil }}); ok {
+	if run, ok := s.enqueue(&intent{do: func(tx *txn) error { tx.unload = true; return nil }, readOnly: true}); ok {
 		run()
 	}
 }

@@ -24,6 +24,7 @@ type Session struct {
 	asks    atomic.Bool // true while a question to a person is open
 	waits   atomic.Bool // true while any question is open, or an agent works that may ask one
 	bare    atomic.Bool // true if its clients want it to have no folder
+	busy    atomic.Bool // true while something is under way; see isBusy
 
 	// The rest is owned by the draining goroutine.
 	state    *turn.State                 // nil if not in memory
@@ -82,11 +83,14 @@ func (s *Session) carryOut(batch []*intent) {
 	}
 	looked := len(tx.stored) == 0
 	for _, in := range batch {
+		if !in.readOnly && !in.upkeep {
+			s.host.attend(s.id)
+		}
 		in.err = in.run(tx)
 		looked = looked && in.readOnly
 	}
 	err := tx.err
-	if err == nil && s.state.Seq > 0 && !looked {
+	if err == nil && s.state.Seq > 0 && !looked && s.host.Work.GoesOn(s.id) {
 		err = s.advance(tx)
 	}
 	if err == nil {
@@ -100,6 +104,7 @@ func (s *Session) carryOut(batch []*intent) {
 			f()
 		}
 	}
+	s.busy.Store(s.isBusy())
 	for _, in := range batch {
 		if in.err == nil {
 			in.err = err

@@ -50,15 +50,23 @@ type taskKey struct {
 	key     string
 }
 
-// watchTasks makes the host watch every open task of the session. The host remembers
-// which tasks are watched, because the session may be out of memory meanwhile.
+// watchTasks makes the host watch every open task of the session, unless nobody has
+// asked for the session: its news would make it go on. What was stopped is stopped in
+// any case. The host remembers which tasks are watched, because the session may be out
+// of memory meanwhile.
 func (s *Session) watchTasks() {
+	if s.host.opts.Tasks == nil || len(s.state.Tasks.Open) == 0 {
+		return
+	}
+	goesOn := s.host.Work.GoesOn(s.id)
 	for _, t := range s.state.Tasks.Open {
 		k, left := taskKey{s.id, t.Key}, s.calls.stopped[t.Key]
 		if t.Stop {
 			s.host.stopTask(k, left)
 		}
-		s.host.watchTask(k, t.Last, left)
+		if goesOn {
+			s.host.watchTask(k, t.Last, left)
+		}
 	}
 }
 
@@ -214,7 +222,7 @@ func (h *Host) takeGathered(id event.SessionID) []event.TaskReportedData {
 
 // recordTaskNews records news of tasks.
 func (h *Host) recordTaskNews(id event.SessionID, list []event.TaskReportedData) {
-	err := h.changeAny(h.ctx, id, func(tx *txn) error {
+	err := h.maintain(h.ctx, id, func(tx *txn) error {
 		for _, news := range list {
 			if !tx.isNews(news) {
 				continue
