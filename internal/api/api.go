@@ -54,12 +54,13 @@ const (
 	AnswerUserInput    = "session.ui.handlePendingUserInput"
 
 	// Methods of abide.
-	Attach    = "abide.attach"    // continue after a lost connection
-	Questions = "abide.questions" // open questions of one session, or of all
-	Events    = "abide.events"    // stored events, including hidden ones
-	Search    = "abide.search"
-	Verify    = "abide.verify"
-	Status    = "abide.status" // of one session
+	Attach      = "abide.attach"      // continue after a lost connection
+	ContinueAll = "abide.continueAll" // continue all unfinished turns
+	Questions   = "abide.questions"   // open questions of one session, or of all
+	Events      = "abide.events"      // stored events, including hidden ones
+	Search      = "abide.search"
+	Verify      = "abide.verify"
+	Status      = "abide.status" // of one session
 
 	Tasks      = "abide.tasks" // commands of one session, or of all
 	TaskOutput = "abide.taskOutput"
@@ -91,6 +92,7 @@ type ConnectParams struct {
 type ConnectAbide struct {
 	Relay    string   `json:"relay"` // identifies the client connection across engines
 	Defaults Defaults `json:"defaults"`
+	Store    *string  `json:"store,omitempty"` // URL of the relay's store; empty for the file in the data folder
 }
 
 // Defaults are the defaults of the sessions of a client.
@@ -291,12 +293,13 @@ type SessionInfo struct {
 
 // SessionAbide holds what only abide reports about a session in a list.
 type SessionAbide struct {
-	Events    event.Seq       `json:"events"`
-	Hash      string          `json:"hash"`
-	Active    bool            `json:"active,omitempty"`
-	Questions int             `json:"questions,omitempty"`
-	Parent    event.SessionID `json:"parent,omitempty"`
-	Damage    string          `json:"damage,omitempty"`
+	Events     event.Seq       `json:"events"`
+	Hash       string          `json:"hash"`
+	Active     bool            `json:"active,omitempty"`
+	Unattended bool            `json:"unattended,omitempty"` // true if the unfinished turn waits until a client uses the session
+	Questions  int             `json:"questions,omitempty"`
+	Parent     event.SessionID `json:"parent,omitempty"`
+	Damage     string          `json:"damage,omitempty"`
 }
 
 // ListParams asks for sessions.

@@ -22,6 +22,7 @@ var openMethods = map[string]method{
 	api.SessionDestroy: on((*conn).destroy),
 	api.SessionDetach:  on((*conn).destroy),
 	api.Attach:         on((*conn).attach),
+	api.ContinueAll:    on((*conn).continueAll),
 }
 
 // create makes a session. The answer comes before its first event.
@@ -99,6 +100,15 @@ func (c *conn) attach(ctx context.Context, p api.AttachParams) (any, error) {
 	c.hold(p.SessionID)
 	view, err := c.server.host.Attach(ctx, p.SessionID, client, p.After)
 	return c.opened(ctx, p.SessionID, client, view, err)
+}
+
+// continueAll lets every unfinished turn go on, because a process that is there to stay
+// has come. Only processes of ours may ask for that.
+func (c *conn) continueAll(ctx context.Context, _ struct{}) (struct{}, error) {
+	if !c.door.Private {
+		return struct{}{}, jsonrpc.MethodNotFound(api.ContinueAll)
+	}
+	return struct{}{}, c.server.host.Start(ctx)
 }
 
 // opened answers a client that was attached. It watches from now on, but what it

@@ -10,6 +10,7 @@
 package rpc
 
 import (
+	"cmp"
 	"context"
 	"crypto/subtle"
 	"encoding/json"
@@ -44,6 +45,7 @@ type Options struct {
 	Workspace func(id event.SessionID) string // the folder of a session's files
 	Agents    map[string]string               // the agents that every session can start, and what each is told
 	Shutdown  func(context.Context) error     // flushes everything, when a client asks for it
+	Store     string                          // URL of the store; empty for the file in the data folder
 	// Instructions finds what projects tell agents.
 	Instructions instructions.Rules
 	// Places is what people allow for longer than a session. It is forgotten with
@@ -222,6 +224,11 @@ func (c *conn) connect(req *jsonrpc.Request) (any, error) {
 	if fault := Admit(c.door.Token)(jsonrpc.Message{Method: req.Method, Params: req.Params}); fault != nil {
 		return nil, fault
 	}
+	if p.Abide != nil && c.door.Private {
+		if err := c.server.checkStore(p.Abide.Store); err != nil {
+			return nil, err
+		}
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.admitted = true
@@ -229,6 +236,17 @@ func (c *conn) connect(req *jsonrpc.Request) (any, error) {
 		c.defaults = p.Abide.Defaults
 	}
 	return api.ConnectResult{OK: true, ProtocolVersion: api.ProtocolVersion, Version: c.server.opts.Version}, nil
+}
+
+// checkStore refuses a process of ours that is configured for another store than the
+// engine of its data folder: its clients would use sessions that they do not mean. A
+// process of an older version does not say which store it has.
+func (s *Server) checkStore(theirs *string) error {
+	if theirs == nil || *theirs == s.opts.Store {
+		return nil
+	}
+	name := func(url string) string { return cmp.Or(url, "the file abide.db in the data folder") }
+	return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "the engine of this data folder uses another store (%s) than this process (%s): use the same store.url, or another data folder", name(s.opts.Store), name(*theirs))
 }
 
 // errBadParams is an error of the client's, shown as it is.
