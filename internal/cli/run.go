@@ -203,7 +203,8 @@ func (a *app) run(ctx context.Context, f *runFlags, args []string) error {
 // if a person presses Ctrl-C meanwhile. Other signals only end the run: whoever closes
 // the terminal or ends the process from outside does not stop the work.
 func (a *app) withRunner(ctx context.Context, r *runner, f func() error) error {
-	a.opts.signals.catch(syscall.SIGQUIT, syscall.SIGHUP)
+	a.opts.signals.catch(syscall.SIGQUIT)
+	a.detached = r.flags.detach
 	return a.withClient(ctx, func(c *client.Client) error {
 		r.client = c
 		err := f()

@@ -12,7 +12,7 @@ import (
 // orderly way, and the second one ends the process at once, which loses no stored event
 // either. A nil *signals handles none.
 type signals struct {
-	caught chan os.Signal
+	caught chan os.Signal          // what this process gets
 	cancel context.CancelCauseFunc // ends the program, with a stopSignal as the cause
 
 	mu          sync.Mutex
@@ -21,14 +21,15 @@ type signals struct {
 	again       func()        // called before the second signal ends the process; may be nil
 }
 
-// catchSignals starts to handle SIGINT and SIGTERM. SIGPIPE is caught so that writing
-// to a closed pipe returns an error instead of ending the process.
-func catchSignals(cancel context.CancelCauseFunc) *signals {
+// catchSignals starts to handle SIGINT, SIGTERM and SIGHUP, of this process and of its
+// launcher, if it has one. SIGPIPE is caught so that writing to a closed pipe returns an
+// error instead of ending the process.
+func catchSignals(l *launcher, cancel context.CancelCauseFunc) *signals {
 	s := &signals{caught: make(chan os.Signal, 4), cancel: cancel}
 	signal.Notify(s.caught, syscall.SIGPIPE)
-	s.catch(syscall.SIGINT, syscall.SIGTERM)
+	s.catch(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	go func() { // ends with the process
-		for got := range s.caught {
+		for got := range l.join(s.caught) {
 			if number, ok := got.(syscall.Signal); ok && number != syscall.SIGPIPE {
 				s.handle(number)
 			}
@@ -72,6 +73,8 @@ func (s *signals) handle(number syscall.Signal) {
 	defer s.mu.Unlock()
 	stop := stopSignal{number}
 	switch {
+	case s.first && (number == syscall.SIGHUP || number == syscall.SIGKILL):
+		return // a closed terminal sends several, and a launcher that was killed is no second signal
 	case s.first:
 		if s.again != nil {
 			s.again()

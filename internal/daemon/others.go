@@ -24,11 +24,12 @@ func (n *Node) Unfinished(ctx context.Context) int {
 	return count
 }
 
-// IsNeeded reports whether this process is the engine of other processes and something
-// is under way: if it ended now, what is under way would have to be done again.
-func (n *Node) IsNeeded() bool {
+// IsNeeded reports whether this process is an engine with something under way that is
+// to go on: if it ended now, that would have to be done again. Without relays there is
+// only the work of this process itself, which counts if own is true.
+func (n *Node) IsNeeded(own bool) bool {
 	e, _ := n.currentEngine()
-	return e != nil && n.ctx.Err() == nil && e.relays.Load() > 0 && e.host.Work.Busy()
+	return e != nil && n.ctx.Err() == nil && (own || e.relays.Load() > 0) && e.host.Work.Busy()
 }
 
 // An engine that stays for others ends when nothing was under way at several checks in a
