@@ -92,7 +92,7 @@ type ConnectParams struct {
 type ConnectAbide struct {
 	Relay    string   `json:"relay"` // identifies the client connection across engines
 	Defaults Defaults `json:"defaults"`
-	Store    *string  `json:"store,omitempty"` // URL of the relay's store; empty for the file in the data folder
+	Store    *string  `json:"store,omitempty"` // name of the relay's store; nil if an older version did not say it
 }
 
 // Defaults are the defaults of the sessions of a client.

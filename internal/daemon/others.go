@@ -81,14 +81,9 @@ func (n *Node) continueAll() {
 	}
 }
 
-// ownStore returns the URL of the log, or nothing for the file in the data folder, which
-// may have several names.
-func (n *Node) ownStore() string {
-	if n.config.Store == storeURL("", n.folder.Database()) {
-		return ""
-	}
-	return n.config.Store
-}
+// ownStore returns the name of this process's store, by which processes on the same folder
+// notice that they have different ones.
+func (n *Node) ownStore() string { return storeName(n.config.Store, n.folder.Dir()) }
 
 // noteRefusal ends this process if the engine of its folder has another store: neither
 // may its clients use that one, nor may it become the engine after it.

@@ -19,7 +19,7 @@
 // # What an engine must do for a relay
 //
 // The first request on its connection is connect with the member abide: an object
-// with the relay's id, the defaults of its connection and the URL of its store. The
+// with the relay's id, the defaults of its connection and the name of its store. The
 // engine refuses it if its own store is another one. The client's own connect
 // may follow as an ordinary request. Every request of the client has the member
 // abideKey at the front of its params. The key is unique; a request that is sent
@@ -64,7 +64,7 @@ type Options struct {
 	Silent func()
 
 	Defaults json.RawMessage // defaults of the client's sessions; none if nil
-	Store    string          // store of this process; an engine with another one refuses the connection
+	Store    string          // name of this process's store; an engine with another one refuses the connection
 
 	// Admit checks each request of the client until it has accepted a connect.
 	// If it is nil, every request is accepted.

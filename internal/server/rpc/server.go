@@ -10,7 +10,6 @@
 package rpc
 
 import (
-	"cmp"
 	"context"
 	"crypto/subtle"
 	"encoding/json"
@@ -45,7 +44,7 @@ type Options struct {
 	Workspace func(id event.SessionID) string // the folder of a session's files
 	Agents    map[string]string               // the agents that every session can start, and what each is told
 	Shutdown  func(context.Context) error     // flushes everything, when a client asks for it
-	Store     string                          // URL of the store; empty for the file in the data folder
+	Store     string                          // name of the store; a relay with another one is refused
 	// Instructions finds what projects tell agents.
 	Instructions instructions.Rules
 	// Places is what people allow for longer than a session. It is forgotten with
@@ -245,8 +244,7 @@ func (s *Server) checkStore(theirs *string) error {
 	if theirs == nil || *theirs == s.opts.Store {
 		return nil
 	}
-	name := func(url string) string { return cmp.Or(url, "the file abide.db in the data folder") }
-	return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "the engine of this data folder uses another store (%s) than this process (%s): use the same store.url, or another data folder", name(s.opts.Store), name(*theirs))
+	return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "the engine of this data folder has another store than this process: give both the same store.url, or use another data folder")
 }
 
 // errBadParams is an error of the client's, shown as it is.
