@@ -2,11 +2,13 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -15,6 +17,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/abide-run/abide/internal/client"
 )
 
 // pid returns the process of the program itself: the child of its launcher, if it has
@@ -210,7 +214,7 @@ func checkFolder(t *testing.T, dir string) {
 	must(t, err)
 	for _, e := range entries {
 		switch e.Name() {
-		case "abide.db", "abide.db-wal", "abide.db-shm", "lock", "processes", "sessions", "locations.json", "memory":
+		case "abide.db", "abide.db-wal", "abide.db-shm", "lock", "processes", "sessions", "locations.json", "memory", "token":
 		default:
 			t.Errorf("%s is left in the data folder", e.Name())
 		}
@@ -260,4 +264,78 @@ func TestAServerThatIsStoppedWaitsForTheWorkOfOthers(t *testing.T) {
 	if _, code := server.ends(); code != 143 {
 		t.Errorf("the server ends with %d; stderr: %s", code, server.stderr)
 	}
+}
+
+func TestWorkThatAnotherProgramHasLeftGoesOn(t *testing.T) {
+	dir := t.TempDir()
+	model := newSharedProvider(t, "first", "second")
+	first := model.start(t, dir, "first")
+	engine := watch(t, first.pid())
+	second := model.start(t, dir, "second")
+	must(t, syscall.Kill(second.pid(), syscall.SIGKILL))
+	second.ends()
+	close(model.gate["first"])
+	if out, code := first.ends(); code != 0 || out != "answer to first\n" {
+		t.Errorf("the first ends with %d and %q", code, out)
+	}
+	close(model.gate["second"])
+	engine.await()
+	if got := output(t, dir, "run", "--continue"); got != "answer to second\n" {
+		t.Errorf("the session of the second has the answer %q", got)
+	}
+	if got := model.requests("second"); got != 1 {
+		t.Errorf("the model was asked %d times", got)
+	}
+	checkFolder(t, dir)
+}
+
+func TestTheEngineOutlivesTheClientOfAnSDKForOthers(t *testing.T) {
+	for name, end := range map[string]func(p *program, in io.Closer) error{
+		"kill -9": func(p *program, _ io.Closer) error { return p.Process.Kill() },
+		"SIGTERM": func(p *program, _ io.Closer) error { return p.Process.Signal(syscall.SIGTERM) },
+		"stdin":   func(_ *program, in io.Closer) error { return in.Close() },
+	} {
+		for _, args := range [][]string{{"--headless", "--stdio"}, {"--headless", "--port", "0"}} {
+			if args[1] == "--port" && name == "stdin" {
+				continue
+			}
+			t.Run(name+" "+args[1], func(t *testing.T) {
+				t.Parallel()
+				dir := t.TempDir()
+				first := command(t, dir, args...)
+				in, err := first.StdinPipe()
+				must(t, err)
+				first.begin()
+				if args[1] == "--port" {
+					first.await("listening on port")
+				} else {
+					c := client.New(duplex{io.NopCloser(first.out), in}, client.Options{})
+					_, err := c.Connect(t.Context(), "")
+					must(t, err)
+				}
+				engine := watch(t, first.pid())
+				model := newSharedProvider(t, "second")
+				second := model.start(t, dir, "second")
+				must(t, end(first, in))
+				must(t, ignoreExit(first.Wait()))
+				close(model.gate["second"])
+				if out, code := second.ends(); code != 0 || out != "answer to second\n" {
+					t.Errorf("the second ends with %d and %q; stderr: %s", code, out, second.stderr)
+				}
+				if got := model.requests("second"); got != 1 {
+					t.Errorf("the model was asked %d times", got)
+				}
+				engine.await()
+				checkFolder(t, dir)
+			})
+		}
+	}
+}
+
+// ignoreExit returns nil if a program has ended, however it did.
+func ignoreExit(err error) error {
+	if _, ended := errors.AsType[*exec.ExitError](err); ended {
+		return nil
+	}
+	return err
 }

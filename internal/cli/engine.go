@@ -200,7 +200,8 @@ func (a *app) withNode(ctx context.Context, f func(*client.Client) error, lifeti
 	if lifetime == oneCommand {
 		a.unfinished = node.Unfinished(context.WithoutCancel(ctx))
 	}
-	return a.leaveNode(node, a.detaches(ctx), err)
+	// If the turn of the command is over, others have left what is under way.
+	return a.leaveNode(node, lifetime == oneCommand && (err == nil || a.detaches(ctx)), err)
 }
 
 // detaches reports whether a person has left the command without stopping the work: the
