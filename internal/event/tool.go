@@ -50,6 +50,7 @@ type ToolCompleteData struct {
 	Model         string      `json:"model,omitempty"`  // model that asked for the call
 	InteractionID string      `json:"interactionId,omitempty"`
 	TurnID        string      `json:"turnId,omitempty"`
+	Digest        string      `json:"digest,omitempty"` // ours: the same for calls that do and find the same
 }
 
 // A ToolResult is the result of a successful call.

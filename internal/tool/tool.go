@@ -114,6 +114,10 @@ type Result struct {
 	Code     string // error code, one of event.Code…, if Failed
 	Message  string // short reason of a failure, for people; empty if Text is short enough
 	Task     bool   // true if the work continues after the call, as a task
+	// Digest tells calls that do and find the same from others, so that a model which
+	// repeats itself without end can be stopped; see [Digest]. If it is empty, the
+	// arguments and Text are compared.
+	Digest string
 
 	Record []event.Payload // events that the call causes, recorded together with its result
 	Then   []event.Payload // events that follow from the result, recorded after it

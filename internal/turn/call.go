@@ -197,6 +197,7 @@ func Finish(s *State, call *Call, r tool.Result) []event.Payload {
 // Complete returns the terminal record of a call that a tool of the runtime made.
 func Complete(s *State, call *Call, r tool.Result) event.ToolCompleteData {
 	d := complete(s, call)
+	d.Digest = r.Digest
 	if r.Failed {
 		d.Error = &event.ToolError{Message: r.Text, Code: r.Code}
 		if r.Message != "" && r.Message != r.Text {

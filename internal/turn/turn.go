@@ -1,7 +1,6 @@
 package turn
 
 import (
-	"crypto/sha256"
 	"encoding/json"
 	"slices"
 	"time"
@@ -17,12 +16,11 @@ type Turn struct {
 	Phase         Phase
 	Step          int // number of the current model request, from 0
 	Calls         []*Call
-	Stop          bool              // the turn ends after this step, even if the model has made calls
-	Repeats       int               // number of steps in a row with the same calls and the same results
-	Prompt        string            // text of the message that opened the turn
-	Headers       []string          // ids of the inputs that came with headers for model requests
-	Hooks         TurnHooks         // decisions of hooks about the turn
-	last          [sha256.Size]byte // digest of the calls and results of the last step
+	Stop          bool      // the turn ends after this step, even if the model has made calls
+	Repeats       Repeats   // how often the last steps were repeated
+	Prompt        string    // text of the message that opened the turn
+	Headers       []string  // ids of the inputs that came with headers for model requests
+	Hooks         TurnHooks // decisions of hooks about the turn
 }
 
 // A Phase is where a turn stands.
@@ -48,9 +46,10 @@ type Call struct {
 	Detaches bool            // the work of the call can go on as a task
 	Key      string          // key of the call for its tool; the same in every attempt
 	Attempt  int
-	Begun    time.Time         // time at which the first attempt was recorded
-	Hook     CallHook          // decisions of hooks about the call
-	result   [sha256.Size]byte // digest of the result
+	Begun    time.Time // time at which the first attempt was recorded
+	Hook     CallHook  // decisions of hooks about the call
+	digest   string    // digest of the call and its result, if its tool gave one
+	text     string    // text of the result, if its tool gave no digest
 }
 
 // A Stage is how far a call has come.
@@ -144,7 +143,7 @@ func (t *Turn) fold(s *State, e event.Event, body event.Payload) error {
 	case event.AssistantMessageData:
 		t.addCalls(d.ToolRequests)
 	case event.AssistantTurnEndData:
-		t.countRepeats()
+		t.Repeats.count(t.Calls)
 		t.nextStep()
 	case event.ToolStartData:
 		t.move(d.ToolCallID, Intended)
@@ -214,7 +213,9 @@ func (t *Turn) finishCall(s *State, d event.ToolCompleteData) {
 		return
 	}
 	t.Stop = t.Stop || s.endsTurn(c, d)
-	c.result = sha256.Sum256([]byte(transcript.ResultText(d)))
+	if c.digest = d.Digest; c.digest == "" {
+		c.text = transcript.ResultText(d)
+	}
 	t.endCalling()
 }
 
@@ -276,23 +277,4 @@ func (c *Call) replaceArguments(args json.RawMessage) {
 func (t Turn) withoutCalls() Turn {
 	t.Calls = nil
 	return t
-}
-
-// countRepeats counts steps with equal calls and results, to stop a model that repeats
-// itself without end.
-func (t *Turn) countRepeats() {
-	h := sha256.New()
-	enc := json.NewEncoder(h)
-	for _, c := range t.Calls {
-		_ = enc.Encode(c.Request.Name) // writing to a hash cannot fail
-		h.Write(c.Request.Arguments)
-		h.Write(c.result[:])
-	}
-	var sum [sha256.Size]byte
-	h.Sum(sum[:0])
-	if sum != t.last {
-		t.Repeats = 0
-	}
-	t.Repeats++
-	t.last = sum
 }

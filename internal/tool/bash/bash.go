@@ -185,7 +185,7 @@ func statusOf(p process.Info) string {
 // fail returns an error for the model, with a short message for people.
 func fail(message, format string, args ...any) *tool.Refusal {
 	r := tool.Fail(fmt.Sprintf(format, args...))
-	r.Message = message
+	r.Message, r.Digest = message, tool.Digest(message, r.Text)
 	return &tool.Refusal{Result: r}
 }
 

@@ -274,7 +274,9 @@ func (r *runner) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 		return finish(ctx, tool.Result{}, err)
 	}
 	result, err := r.run(ctx, call, q)
-	return finish(ctx, r.style.answer(q.dir, result), err)
+	answer := r.style.answer(q.dir, result)
+	answer.Digest = q.digest(result)
+	return finish(ctx, answer, err)
 }
 
 // run starts the command, or finds it again if this call started it before.
