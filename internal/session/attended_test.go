@@ -46,6 +46,10 @@ func TestAnUnfinishedSessionThatNobodyUsesStaysAsItIs(t *testing.T) {
 			job := eventlog.Job{ID: "j", Kind: eventlog.JobExtract, Session: "s", From: 1, To: 2}
 			return errors.Join(err, b.Host.Memory.RecordExtraction(ctx, job, looked, event.MemoryExtractedData{From: 1, To: 2}))
 		},
+		"compaction": func(b *sessiontest.Fixture) error {
+			_, err := b.Host.Context.Compact(ctx, "s", session.Squeeze{})
+			return err
+		},
 		"forgetting": func(b *sessiontest.Fixture) error { return b.Host.Memory.Forget(ctx, "s") },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -103,10 +103,10 @@ func (s *Session) enqueue(in *intent) (run func(), ok bool) {
 	}
 }
 
-// post carries out an intent without waiting for its outcome.
+// post carries out an intent of the session itself without waiting for its outcome.
 func (s *Session) post(f func(*txn) error) {
 	for {
-		if run, ok := s.enqueue(&intent{do: f}); ok {
+		if run, ok := s.enqueue(&intent{do: f, upkeep: true}); ok {
 			run()
 			return
 		}
