@@ -49,7 +49,7 @@ func (w Work) Busy() bool {
 	w.host.mu.Lock()
 	defer w.host.mu.Unlock()
 	for _, s := range w.host.sessions {
-		if s.busy.Load() || s.mailbox.isDraining() {
+		if s.busy.Load() {
 			return true
 		}
 	}

@@ -74,13 +74,6 @@ func (m *mailbox) take() []*intent {
 	return batch
 }
 
-// isDraining reports whether intents are being carried out.
-func (m *mailbox) isDraining() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.working
-}
-
 func (m *mailbox) stopTimer() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

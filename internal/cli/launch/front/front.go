@@ -70,27 +70,24 @@ func run() (code int, ok bool) {
 			syscall.Write(socket, []byte{byte(s.(syscall.Signal))}) // a program that has ended needs no signal
 		}
 	}()
-	left := make(chan int, 1)
-	go func() { // ends with the process
-		b := make([]byte, 1)
-		for {
-			n, err := syscall.Read(socket, b)
-			if n == 1 {
-				left <- int(b[0])
-			}
-			if err != syscall.EINTR {
-				return
-			}
-		}
-	}()
-	ended := make(chan syscall.WaitStatus, 1)
-	go func() { ended <- wait(pid) }()
-	select {
-	case code = <-left:
-	case status := <-ended:
-		code = mirror(status)
+	if code, left := awaitLeave(socket); left {
+		return code, true
 	}
-	return code, true
+	return mirror(wait(pid)), true
+}
+
+// awaitLeave waits until the program leaves, and returns the exit code of the command, or
+// until the program ends, which closes the socket.
+func awaitLeave(socket int) (code int, left bool) {
+	b := make([]byte, 1)
+	for {
+		switch n, err := syscall.Read(socket, b); {
+		case n == 1:
+			return int(b[0]), true
+		case err != syscall.EINTR:
+			return 0, false
+		}
+	}
 }
 
 // start starts the program with the streams, the arguments and the environment of this
