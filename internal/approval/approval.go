@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/abide-run/abide/internal/approval/shell"
 	"github.com/abide-run/abide/internal/event"
 )
 
@@ -78,6 +79,26 @@ const (
 	Deny                 // a rule denies it
 )
 
+// A Decision is the verdict about a request, and what it rests on.
+type Decision struct {
+	Verdict Verdict
+	By      string   // ByRule, ByGrant, BySet or ByScope; empty if a person is asked and no rule says so
+	Rules   []string // texts of the rules and grants that decided, each once
+	Reason  string   // for people: why they are asked, if that is not only that nothing allows it
+	// Judged is the script that the rules and grants allowed, word by word. It has to be
+	// run in its own form, Judged.String(), and not as the text of the call. It is nil if
+	// the decision is not about the words of a command.
+	Judged *shell.Plain
+}
+
+// What a Decision rests on.
+const (
+	ByRule  = "rule"  // rules of the session
+	ByGrant = "grant" // what a person allowed for longer than once, with or without rules
+	BySet   = "set"   // the rule set of the session
+	ByScope = "scope" // the folders that the session works in
+)
+
 // The rule sets that a session can start with.
 const (
 	AskAlways = ""          // asks about everything
@@ -85,31 +106,38 @@ const (
 	All       = "all"       // allows everything that is not denied
 )
 
-// granted reports whether grants cover the whole request.
-func granted(grants []event.Grant, r *Request) bool {
+// granted returns the grants that cover the whole request, or nil.
+func granted(grants []event.Grant, r *Request) []string {
+	var texts []string
 	for _, want := range r.Grants() {
-		if !slices.ContainsFunc(grants, func(g event.Grant) bool {
-			return g == want || g == event.Grant{Kind: r.Kind}
-		}) {
-			return false
+		i := slices.IndexFunc(grants, func(g event.Grant) bool { return g == want || g == event.Grant{Kind: r.Kind} })
+		if i < 0 {
+			return nil
 		}
+		texts = append(texts, grants[i].Kind+"("+grants[i].Subject+")")
 	}
-	return true
+	return texts
 }
 
 // Judge decides about a request. It is pure.
-func Judge(set string, rules event.PermissionRules, grants []event.Grant, r *Request) Verdict {
-	switch {
-	case slices.ContainsFunc(rules.Deny, r.matchedBy):
-		return Deny
-	case granted(grants, r), set == All:
-		return Grant
-	case slices.ContainsFunc(rules.Ask, r.matchedBy):
-		return Ask
-	case r.allowedBy(rules.Allow):
-		return Grant
-	case r.Allowed:
-		return Allow
+func Judge(set string, rules event.PermissionRules, grants []event.Grant, r *Request) Decision {
+	if i := slices.IndexFunc(rules.Deny, r.matchedBy); i >= 0 {
+		return Decision{Verdict: Deny, By: ByRule, Rules: rules.Deny[i : i+1]}
 	}
-	return Ask
+	if texts := granted(grants, r); texts != nil {
+		return Decision{Verdict: Grant, By: ByGrant, Rules: texts}
+	}
+	if set == All {
+		return Decision{Verdict: Grant, By: BySet}
+	}
+	if i := slices.IndexFunc(rules.Ask, r.matchedBy); i >= 0 {
+		return Decision{Verdict: Ask, By: ByRule, Rules: rules.Ask[i : i+1]}
+	}
+	if r.allowedBy(rules.Allow) {
+		return Decision{Verdict: Grant, By: ByRule}
+	}
+	if r.Allowed {
+		return Decision{Verdict: Allow, By: ByScope}
+	}
+	return Decision{Verdict: Ask}
 }

@@ -125,7 +125,7 @@ func TestJudge(t *testing.T) {
 		{"not asked again", "", rules{Ask: []string{"bash(git push *)"}}, grants(event.Grant{Kind: approval.Shell, Subject: "git"}), command("git push origin"), approval.Grant},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if got := approval.Judge(test.set, test.rules, test.grants, &test.request); got != test.want {
+			if got := approval.Judge(test.set, test.rules, test.grants, &test.request).Verdict; got != test.want {
 				t.Errorf("verdict = %v, want %v", got, test.want)
 			}
 		})
@@ -162,9 +162,9 @@ func FuzzRules(f *testing.F) {
 		_ = approval.Check(rule)
 		r := file(approval.Write, "edit", detail)
 		rules := event.PermissionRules{Allow: []string{rule}}
-		allowed := approval.Judge("", rules, nil, &r) == approval.Grant
+		allowed := approval.Judge("", rules, nil, &r).Verdict == approval.Grant
 		rules = event.PermissionRules{Deny: []string{rule}}
-		if denied := approval.Judge("", rules, nil, &r) == approval.Deny; allowed && !denied {
+		if denied := approval.Judge("", rules, nil, &r).Verdict == approval.Deny; allowed && !denied {
 			t.Errorf("%q allows %q and does not deny it", rule, detail)
 		}
 	})

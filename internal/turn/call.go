@@ -57,7 +57,7 @@ func (c Catalog) Judge(s *State, call *Call) []event.Payload {
 		return record
 	}
 	ask.Tool = r.Name
-	switch verdict := approval.Judge(s.ruleSet(), s.rules(), s.Permission.Grants, ask); {
+	switch verdict := approval.Judge(s.ruleSet(), s.rules(), s.Permission.Grants, ask).Verdict; {
 	case verdict == approval.Deny:
 		return []event.Payload{refused(s, call, event.CodeDenied, textByRules)}
 	case call.Hook.Verdict.Decision == HookAsk:
