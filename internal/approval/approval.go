@@ -52,20 +52,18 @@ type Request struct {
 	Dirs []string
 	// Allowed is true if the scope of the session allows the request without asking.
 	Allowed bool
-	// Ask and Prompt are what clients show, in the form of the protocol.
+	// Plain is the command line in the closed language of package shell; nil if it is not
+	// in it.
+	Plain *shell.Plain
+	// Elsewhere is the directory in which a command runs; empty for the working directory.
+	Elsewhere string
+	// Terminal and Input are true if a command has a terminal, and if it can be given
+	// input while it runs.
+	Terminal, Input bool
+	// Ask and Prompt are what clients show, in the form of the protocol; More is what they
+	// may show beyond it.
 	Ask, Prompt json.RawMessage
-}
-
-// Grants returns what a yes for the rest of the session allows.
-func (r *Request) Grants() []event.Grant {
-	if len(r.Subjects) == 0 {
-		return []event.Grant{{Kind: r.Kind}}
-	}
-	list := make([]event.Grant, len(r.Subjects))
-	for i, s := range r.Subjects {
-		list[i] = event.Grant{Kind: r.Kind, Subject: s}
-	}
-	return list
+	More        event.PermissionMore
 }
 
 // A Verdict is the decision about a request.
@@ -82,9 +80,10 @@ const (
 // A Decision is the verdict about a request, and what it rests on.
 type Decision struct {
 	Verdict Verdict
-	By      string   // ByRule, ByGrant, BySet or ByScope; empty if a person is asked and no rule says so
-	Rules   []string // texts of the rules and grants that decided, each once
-	Reason  string   // for people: why they are asked, if that is not only that nothing allows it
+	By      string        // ByRule, ByGrant, BySet or ByScope; empty if a person is asked and no rule says so
+	Rules   []string      // texts of the rules that decided, each once
+	Grants  []event.Grant // grants that decided
+	Reason  string        // for people: why they are asked, if that is not only that nothing allows it
 	// Judged is the script that the rules and grants allowed, word by word. It has to be
 	// run in its own form, Judged.String(), and not as the text of the call. It is nil if
 	// the decision is not about the words of a command.
@@ -106,35 +105,22 @@ const (
 	All       = "all"       // allows everything that is not denied
 )
 
-// granted returns the grants that cover the whole request, or nil.
-func granted(grants []event.Grant, r *Request) []string {
-	var texts []string
-	for _, want := range r.Grants() {
-		i := slices.IndexFunc(grants, func(g event.Grant) bool { return g == want || g == event.Grant{Kind: r.Kind} })
-		if i < 0 {
-			return nil
-		}
-		texts = append(texts, grants[i].Kind+"("+grants[i].Subject+")")
-	}
-	return texts
-}
-
 // Judge decides about a request. It is pure.
 func Judge(set string, rules event.PermissionRules, grants []event.Grant, r *Request) Decision {
 	if i := slices.IndexFunc(rules.Deny, r.matchedBy); i >= 0 {
 		return Decision{Verdict: Deny, By: ByRule, Rules: rules.Deny[i : i+1]}
 	}
-	if texts := granted(grants, r); texts != nil {
-		return Decision{Verdict: Grant, By: ByGrant, Rules: texts}
-	}
 	if set == All {
 		return Decision{Verdict: Grant, By: BySet}
+	}
+	if by := coveringGrants(grants, r); by != nil {
+		return Decision{Verdict: Grant, By: ByGrant, Grants: by, Judged: r.Plain}
 	}
 	if i := slices.IndexFunc(rules.Ask, r.matchedBy); i >= 0 {
 		return Decision{Verdict: Ask, By: ByRule, Rules: rules.Ask[i : i+1]}
 	}
 	if r.allowedBy(rules.Allow) {
-		return Decision{Verdict: Grant, By: ByRule}
+		return Decision{Verdict: Grant, By: ByRule, Rules: rules.Allow, Judged: r.Plain}
 	}
 	if r.Allowed {
 		return Decision{Verdict: Allow, By: ByScope}
