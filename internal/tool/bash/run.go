@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -187,21 +186,37 @@ type possibleURL struct {
 	URL string `json:"url"`
 }
 
-// toFile is the subject that has to be allowed, in addition to the commands, if output
-// goes to a file.
-const toFile = "> file"
-
 func (r *runner) Permission(call tool.Call) (*approval.Request, error) {
 	q, err := r.request(call)
 	if err != nil {
 		return nil, err
 	}
-	return permission(call, q)
+	in, err := r.surroundings(call, q)
+	if err != nil {
+		return nil, err
+	}
+	return permission(call, q, in)
+}
+
+// surroundings returns where and how a command runs.
+func (r *runner) surroundings(call tool.Call, q request) (in approval.Surroundings, err error) {
+	in = approval.Surroundings{Dir: q.dir, Home: call.Dir, Terminal: q.tty, Input: q.stdin, Protected: r.Protected}
+	for _, entry := range r.env(call, q.tty) {
+		if path, ok := strings.CutPrefix(entry, "PATH="); ok {
+			in.SearchPath = path
+		}
+	}
+	if r.Scope != nil {
+		in.Scope, err = r.Scope(call)
+	}
+	return in, err
 }
 
 // permission returns the request for permission to run a command.
-func permission(call tool.Call, q request) (*approval.Request, error) {
-	report := q.script.Report()
+func permission(call tool.Call, q request, in approval.Surroundings) (*approval.Request, error) {
+	report := q.script.Report(shell.Trusted(in.SearchPath))
+	ask := &approval.Request{Kind: approval.Shell}
+	ask.ReadCommand(q.script, in)
 	body := shellRequest{
 		Kind: approval.Shell, ToolCallID: call.ID, Text: q.text, Intention: q.description,
 		Commands: report.Commands, Identifiers: []string{}, Paths: report.Paths, URLs: []possibleURL{},
@@ -219,43 +234,15 @@ func permission(call tool.Call, q request) (*approval.Request, error) {
 	for _, u := range report.URLs {
 		body.URLs = append(body.URLs, possibleURL{u})
 	}
-	ask := &approval.Request{
-		Kind: approval.Shell, Details: report.Lines, Aliases: report.Aliases, Unclear: !report.Known || report.Writes,
-	}
-	ask.Dirs, ask.URLs = []string{call.Dir}, report.URLs
-	for _, path := range body.Paths {
-		ask.Paths = append(ask.Paths, expandPath(path, q.dir))
-	}
-	ask.ReadOnly = len(report.Commands) > 0
 	for _, c := range report.Commands {
 		body.Identifiers = append(body.Identifiers, c.Identifier)
-		ask.ReadOnly = ask.ReadOnly && c.ReadOnly
 	}
-	ask.Subjects = append(ask.Subjects, body.Identifiers...)
-	if report.Writes {
-		ask.Subjects = append(ask.Subjects, toFile)
-	}
-	if !report.Known {
-		body.Warning = "What this command runs is not fully known in advance."
-		if err := q.script.Err(); err != nil {
-			body.Warning = sentence(err.Error())
-		}
-		ask.Subjects = append(ask.Subjects, q.text)
-	}
-	if len(ask.Subjects) == 0 {
-		ask.Subjects = []string{q.text}
+	ask.Subjects = []string{q.text}
+	if _, err := q.script.Plain(); err != nil {
+		body.CanOffer = false
+		body.Warning = "What this command runs is not fully known in advance: it has " + err.Error() + "."
 	}
 	return ask, addBody(ask, body)
-}
-
-// expandPath returns the absolute path of a path in a command that runs in dir.
-func expandPath(path, dir string) string {
-	if below, ok := strings.CutPrefix(path, "~/"); ok {
-		if home, err := os.UserHomeDir(); err == nil {
-			return filepath.Join(home, below)
-		}
-	}
-	return absolute(dir, path)
 }
 
 // addBody adds the body that clients show to a permission request.

@@ -79,7 +79,8 @@ func (w *writer) Permission(call tool.Call) (*approval.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	ask := &approval.Request{Kind: approval.Shell, Subjects: []string{writeSpec.Name}, Details: []string{writeSpec.Name + " " + e.name}, Unclear: true}
+	ask := &approval.Request{Kind: approval.Shell, Subjects: []string{writeSpec.Name}}
+	ask.ReadCommand(shell.Parse(keys.Replace(e.input)), approval.Surroundings{Dir: call.Dir, Home: call.Dir, Fed: true})
 	return ask, addBody(ask, shellRequest{
 		Kind: approval.Shell, ToolCallID: call.ID, Text: e.input, Intention: "Write to the input of " + e.name,
 		Commands: []shell.Command{{Identifier: writeSpec.Name}}, Identifiers: []string{writeSpec.Name},
