@@ -11,8 +11,9 @@ import (
 
 // commandLine returns a request for a command line, which need not be understood.
 func commandLine(text string) approval.Request {
-	plain, err := shell.ReadPlain(text)
-	return approval.Request{Kind: approval.Shell, Tool: "bash", Details: []string{text}, Plain: plain, Unclear: err != nil}
+	r := approval.Request{Kind: approval.Shell, Tool: "bash"}
+	r.ReadCommand(shell.Parse(text), approval.Surroundings{Dir: "/w", Home: "/w"})
+	return r
 }
 
 func TestAGrantCoversWhatItSays(t *testing.T) {

@@ -42,6 +42,16 @@ type Redirect struct {
 // Commands returns the commands of the script in order. Callers must not change them.
 func (p *Plain) Commands() []Simple { return p.commands }
 
+// Dir returns the folder that the script changes to before everything else, as in
+// cd folder && make, or "". If that fails, commands after || and ; run where the script
+// was started.
+func (p *Plain) Dir() string {
+	if c := p.commands[0]; c.Words[0] == "cd" {
+		return c.Words[1]
+	}
+	return ""
+}
+
 // String returns the script with every word quoted.
 func (p *Plain) String() string {
 	var b strings.Builder
@@ -239,6 +249,9 @@ func (r *plainReader) readCommand(joint string) error {
 			if len(c.Words) == 0 {
 				return r.refuse(start, "a command without a name")
 			}
+			if c.Words[0] == "cd" && !r.understandsCD(c) {
+				return r.refuse(start, "cd other than at the start, as in cd folder &&")
+			}
 			r.commands = append(r.commands, c)
 			return nil
 		default:
@@ -248,6 +261,16 @@ func (r *plainReader) readCommand(joint string) error {
 			return err
 		}
 	}
+}
+
+// understandsCD reports whether cd comes first and changes to a plain folder for all that
+// comes after &&. A folder with .. is not plain: cd takes it by name, and not as the
+// system does.
+func (r *plainReader) understandsCD(c Simple) bool {
+	alone := len(r.commands) == 0 && len(c.Words) == 2 && len(c.Redirects) == 0
+	rest := r.text[r.at:]
+	return alone && !strings.HasPrefix(c.Words[1], "-") && c.Words[1] != "" && !slices.Contains(strings.Split(c.Words[1], "/"), "..") &&
+		(strings.HasPrefix(rest, "&&") || strings.Trim(rest, newlines+";") == "")
 }
 
 // readArgument reads a word of a command, or the number before a redirection.
@@ -279,13 +302,23 @@ func isNumber(w string) bool { return w != "" && strings.Trim(w, "0123456789") =
 var keywords = []string{"!", "[[", "]]", "{", "}", "{}", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for",
 	"function", "if", "in", "select", "then", "time", "until", "while"}
 
+// changing are the builtins that change the shell, and with it what later commands do, or
+// that read their arguments as a script, a variable with a subscript or a number to
+// calculate. The other builtins do what programs of their name do.
+var changing = []string{".", "alias", "bg", "bind", "break", "builtin", "caller", "compgen", "complete", "compopt", "continue", "declare",
+	"dirs", "disown", "enable", "eval", "exec", "export", "fc", "fg", "getopts", "hash", "help", "history", "jobs", "let", "local", "logout",
+	"mapfile", "popd", "pushd", "read", "readarray", "readonly", "return", "set", "shift", "shopt", "source", "suspend", "times", "trap",
+	"typeset", "ulimit", "umask", "unalias", "unset", "wait"}
+
 // misleading says why a word cannot be the first of a command. It returns "" if it can.
 func misleading(w string) string {
 	switch {
-	case w == "":
+	case w == "", w == Unknown:
 		return "a command without a name"
 	case slices.Contains(keywords, w):
 		return "a keyword of the shell (" + w + ")"
+	case slices.Contains(changing, w):
+		return "a builtin that changes the shell (" + w + ")"
 	case strings.Contains(w, "="):
 		return "an assignment (" + excerpt(w) + ")"
 	}

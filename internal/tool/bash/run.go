@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -194,23 +193,38 @@ func (r *runner) Permission(call tool.Call) (*approval.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	return permission(call, q)
+	in, err := r.surroundings(call, q)
+	if err != nil {
+		return nil, err
+	}
+	return permission(call, q, in)
+}
+
+// surroundings returns where and how a command runs.
+func (r *runner) surroundings(call tool.Call, q request) (in approval.Surroundings, err error) {
+	in = approval.Surroundings{Dir: q.dir, Home: call.Dir, Terminal: q.tty, Input: q.stdin, Protected: r.Protected}
+	for _, entry := range r.env(call, q.tty) {
+		if path, ok := strings.CutPrefix(entry, "PATH="); ok {
+			in.SearchPath = path
+		}
+	}
+	if r.Scope != nil {
+		in.Scope, err = r.Scope(call)
+	}
+	return in, err
 }
 
 // permission returns the request for permission to run a command.
-func permission(call tool.Call, q request) (*approval.Request, error) {
-	report := q.script.Report()
+func permission(call tool.Call, q request, in approval.Surroundings) (*approval.Request, error) {
+	report := q.script.Report(shell.Trusted(in.SearchPath))
+	ask := &approval.Request{Kind: approval.Shell}
+	ask.ReadCommand(q.script, in)
 	body := shellRequest{
 		Kind: approval.Shell, ToolCallID: call.ID, Text: q.text, Intention: q.description,
 		Commands: report.Commands, Identifiers: []string{}, Paths: report.Paths, URLs: []possibleURL{},
 		Writes: report.Writes, Dir: q.dir,
 	}
-	ask := &approval.Request{
-		Kind: approval.Shell, Details: report.Lines, Aliases: report.Aliases, Unclear: !report.Known || report.Writes,
-		Terminal: q.tty, Input: q.stdin || q.tty,
-	}
 	if q.dir != call.Dir {
-		ask.Elsewhere = q.dir
 		body.Paths = append(body.Paths, q.dir)
 	}
 	if body.Paths == nil {
@@ -222,17 +236,11 @@ func permission(call tool.Call, q request) (*approval.Request, error) {
 	for _, u := range report.URLs {
 		body.URLs = append(body.URLs, possibleURL{u})
 	}
-	ask.Dirs, ask.URLs = []string{call.Dir}, report.URLs
-	for _, path := range body.Paths {
-		ask.Paths = append(ask.Paths, expandPath(path, q.dir))
-	}
-	ask.ReadOnly = len(report.Commands) > 0
 	for _, c := range report.Commands {
 		body.Identifiers = append(body.Identifiers, c.Identifier)
-		ask.ReadOnly = ask.ReadOnly && c.ReadOnly
 	}
 	plain, err := q.script.Plain()
-	ask.Plain, body.CanOffer = plain, err == nil
+	body.CanOffer = err == nil
 	if err != nil {
 		body.Warning = "What this command runs is not fully known in advance: it has " + err.Error() + "."
 	}
@@ -262,16 +270,6 @@ func operator(r shell.Redirect) string {
 		return r.Op
 	}
 	return strconv.Itoa(r.FD) + r.Op
-}
-
-// expandPath returns the absolute path of a path in a command that runs in dir.
-func expandPath(path, dir string) string {
-	if below, ok := strings.CutPrefix(path, "~/"); ok {
-		if home, err := os.UserHomeDir(); err == nil {
-			return filepath.Join(home, below)
-		}
-	}
-	return absolute(dir, path)
 }
 
 // addBody adds the body that clients show to a permission request.
