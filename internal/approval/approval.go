@@ -53,8 +53,10 @@ type Request struct {
 	// input while it runs.
 	Terminal, Input bool
 	reading         *reading
-	// Ask and Prompt are what clients show, in the form of the protocol.
+	// Ask and Prompt are what clients show, in the form of the protocol; More is what they
+	// may show beyond it.
 	Ask, Prompt json.RawMessage
+	More        event.PermissionMore
 }
 
 // A Verdict is the decision about a request.
@@ -77,7 +79,8 @@ type Decision struct {
 	Reason  string        // for people: why they are asked, if that is not only that nothing allows it
 	// Judged is the script that the rules and grants allowed, word by word. It has to be
 	// run in its own form, Judged.String(), and not as the text of the call. It is nil if
-	// the decision is not about the words of a command.
+	// the decision is not about a command, or if a rule allows every command and this one
+	// is not in the closed language.
 	Judged *shell.Plain
 }
 
@@ -174,7 +177,7 @@ func (r *Request) allowedBy(rules []string, grants []event.Grant) Decision {
 		}
 	}
 	if i := slices.IndexFunc(about, func(u rule) bool { return u.pattern == "" && (u.tool != readOnly || r.Kind != Shell) }); i >= 0 {
-		return Decision{Verdict: Grant, By: ByRule, Rules: []string{about[i].text}}
+		return Decision{Verdict: Grant, By: ByRule, Rules: []string{about[i].text}, Judged: r.Plain}
 	}
 	if r.Kind == Shell {
 		return r.allowedCommand(about, rules, grants)

@@ -8,12 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
 
 	"github.com/abide-run/abide/internal/approval"
 	"github.com/abide-run/abide/internal/approval/shell"
+	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/process"
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/tool/argument"
@@ -220,7 +222,7 @@ func permission(call tool.Call, q request, in approval.Surroundings) (*approval.
 	body := shellRequest{
 		Kind: approval.Shell, ToolCallID: call.ID, Text: q.text, Intention: q.description,
 		Commands: report.Commands, Identifiers: []string{}, Paths: report.Paths, URLs: []possibleURL{},
-		Writes: report.Writes, CanOffer: report.Known, Dir: q.dir,
+		Writes: report.Writes, Dir: q.dir,
 	}
 	if q.dir != call.Dir {
 		body.Paths = append(body.Paths, q.dir)
@@ -237,12 +239,37 @@ func permission(call tool.Call, q request, in approval.Surroundings) (*approval.
 	for _, c := range report.Commands {
 		body.Identifiers = append(body.Identifiers, c.Identifier)
 	}
-	ask.Subjects = []string{q.text}
-	if _, err := q.script.Plain(); err != nil {
-		body.CanOffer = false
+	plain, err := q.script.Plain()
+	body.CanOffer = err == nil
+	if err != nil {
 		body.Warning = "What this command runs is not fully known in advance: it has " + err.Error() + "."
 	}
+	ask.More = event.PermissionMore{Dir: q.dir, Terminal: q.tty, Input: ask.Input, Commands: readingOf(plain)}
 	return ask, addBody(ask, body)
+}
+
+// readingOf returns the commands of a command line as they were understood.
+func readingOf(p *shell.Plain) []event.CommandReading {
+	if p == nil {
+		return nil
+	}
+	var list []event.CommandReading
+	for _, c := range p.Commands() {
+		r := event.CommandReading{Join: c.Joint, Words: c.Words}
+		for _, to := range c.Redirects {
+			r.Files = append(r.Files, event.Redirection{Operator: operator(to), Target: to.To})
+		}
+		list = append(list, r)
+	}
+	return list
+}
+
+// operator returns a redirection without its target, as people write it.
+func operator(r shell.Redirect) string {
+	if r.FD == 0 || r.FD == 1 && r.Op != ">&" {
+		return r.Op
+	}
+	return strconv.Itoa(r.FD) + r.Op
 }
 
 // addBody adds the body that clients show to a permission request.
@@ -290,9 +317,13 @@ func (r *runner) run(ctx context.Context, call tool.Call, q request) (Result, er
 
 // process returns the spec of the process for a request.
 func (r *runner) process(call tool.Call, q request) process.Spec {
+	command, env := q.command, r.env(call, q.tty)
+	if call.Decision.FromWords() { // only what was judged is run, and nothing in the environment changes what it does
+		command, env = call.Decision.Command, steadyEnv(env)
+	}
 	spec := process.Spec{
-		Key: call.Key, Owner: r.Owner(call.Session), Command: q.command, Dir: q.dir,
-		Env: r.env(call, q.tty), Title: q.description, Class: process.OneShot, Stdin: q.stdin || q.tty,
+		Key: call.Key, Owner: r.Owner(call.Session), Command: command, Dir: q.dir,
+		Env: env, Title: q.description, Class: process.OneShot, Stdin: q.stdin || q.tty,
 	}
 	if q.background {
 		spec.Class = process.Service
