@@ -79,7 +79,8 @@ type Decision struct {
 	Reason  string        // for people: why they are asked, if that is not only that nothing allows it
 	// Judged is the script that the rules and grants allowed, word by word. It has to be
 	// run in its own form, Judged.String(), and not as the text of the call. It is nil if
-	// the decision is not about the words of a command.
+	// the decision is not about a command, or if a rule allows every command and this one
+	// is not in the closed language.
 	Judged *shell.Plain
 }
 
@@ -176,7 +177,7 @@ func (r *Request) allowedBy(rules []string, grants []event.Grant) Decision {
 		}
 	}
 	if i := slices.IndexFunc(about, func(u rule) bool { return u.pattern == "" && (u.tool != readOnly || r.Kind != Shell) }); i >= 0 {
-		return Decision{Verdict: Grant, By: ByRule, Rules: []string{about[i].text}}
+		return Decision{Verdict: Grant, By: ByRule, Rules: []string{about[i].text}, Judged: r.Plain}
 	}
 	if r.Kind == Shell {
 		return r.allowedCommand(about, rules, grants)

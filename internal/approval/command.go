@@ -2,6 +2,7 @@ package approval
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -51,8 +52,8 @@ type target struct {
 	allowed bool   // true if the scope of the session allows it
 }
 
-// maxPaths is the maximum number of words of a command that are followed as paths.
-const maxPaths = 200
+// maxPaths is the maximum number of paths that words of a command are taken for.
+const maxPaths = 2000
 
 // ReadCommand describes a command line in a request of kind Shell. It looks at files, which
 // Judge does not.
@@ -212,30 +213,28 @@ func absolute(dir, path string) string {
 // namedPaths returns the paths that words of commands may stand for. Words with parts that
 // are not known are not followed.
 func namedPaths(calls shell.Calls, dirs []string) []string {
-	var list []string
-	add := func(path string) {
-		if !slices.Contains(list, path) && len(list) < maxPaths {
-			list = append(list, path)
-		}
-	}
+	found := map[string]bool{}
 	for _, w := range slices.Concat(append(calls.Words, calls.Files)...) {
 		for _, name := range namesIn(w) {
 			for _, dir := range dirs {
-				path := absolute(dir, name)
-				add(path)
-				if _, err := os.Lstat(path); err == nil && len(list) < maxPaths {
-					for _, real := range withoutLinks(path) {
-						add(real)
-					}
+				if len(found) >= maxPaths {
+					break
+				}
+				found[absolute(dir, name)] = true
+				if !filepath.IsAbs(name) {
+					name = dir + "/" + name
+				}
+				if real, err := filepath.EvalSymlinks(name); err == nil { // .. after a link leads elsewhere than it seems
+					found[real] = true
 				}
 			}
 		}
 	}
-	return list
+	return slices.Collect(maps.Keys(found))
 }
 
-// namesIn returns the names of files that a word may have: itself, or the value of an
-// option or setting: --file=NAME, -fNAME, if=NAME, @NAME, ~/NAME.
+// namesIn returns the names of files that a word may have: itself, or what follows an
+// option or a sign: --file=NAME, -fNAME, if=NAME, @NAME, HEAD:NAME, ~/NAME.
 func namesIn(w string) []string {
 	if w == "" || strings.Contains(w, shell.Unknown) {
 		return nil
@@ -246,14 +245,12 @@ func namesIn(w string) []string {
 			names = append(names, filepath.Join(home, below))
 		}
 	}
-	if _, value, ok := strings.Cut(w, "="); ok && value != "" {
-		names = append(names, value)
-	}
-	switch {
-	case len(w) > 2 && w[0] == '-' && w[1] != '-':
-		names = append(names, w[2:])
-	case len(w) > 1 && w[0] == '@':
-		names = append(names, w[1:])
+	const mostNames, mostShort = 20, 6
+	for i := 1; i < len(w) && len(names) < mostNames; i++ {
+		inOptions := w[0] == '-' && w[1] != '-' && i >= 2 && i < mostShort
+		if inOptions || strings.IndexByte("=:,)@", w[i-1]) >= 0 {
+			names = append(names, w[i:])
+		}
 	}
 	return names
 }

@@ -3,6 +3,7 @@ package approval_test
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -103,5 +104,45 @@ func TestCorpus(t *testing.T) {
 	}
 	if n := count[true]["ask"] + count[true]["deny"]; n < 150 || count[true]["allow"] > 0 {
 		t.Errorf("%d hostile lines are not allowed, %d are", n, count[true]["allow"])
+	}
+}
+
+// TestHostileLines judges the lines of hostile.txt, whose head describes them.
+func TestHostileLines(t *testing.T) {
+	in := project(t)
+	var err error
+	if in.Scope, err = scope.New([]scope.Rule{{Target: in.Home, Mode: scope.Read}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"README.md", "id_rsa", ".env", "sub/a", "evil/.git/HEAD"} {
+		if err := errors.Join(os.MkdirAll(filepath.Join(in.Home, filepath.Dir(name)), 0o755), os.WriteFile(filepath.Join(in.Home, name), nil, 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := os.ReadFile("testdata/hostile.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rules event.PermissionRules
+	for row := range strings.Lines(string(text)) {
+		fields := strings.SplitN(strings.TrimSuffix(row, "\n"), "\t", 3)
+		if strings.HasPrefix(row, "#") || len(fields) < 2 {
+			continue
+		}
+		if fields[0] == "rules" {
+			rules = event.PermissionRules{}
+			if err := json.Unmarshal([]byte(fields[1]), &rules); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		var line string
+		if err := json.Unmarshal([]byte(fields[1]), &line); err != nil {
+			t.Fatalf("%s: %v", fields[1], err)
+		}
+		d := approval.Judge(approval.AskAlways, rules, nil, readLine(line, in))
+		if got := verdictName(d.Verdict); got != fields[0] && (got != "deny" || fields[0] != "ask") {
+			t.Errorf("%q: %s, want %s: %s (%s, %s)", line, got, fields[0], fields[2], d.Rules, d.Reason)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -50,7 +51,7 @@ func (d *reading) namesPath(u rule, dirs []string) certainty {
 		return yes
 	}
 	end := u.pattern[strings.LastIndexAny(u.pattern, "*?[]{}")+1:]
-	if d.calls.Hidden != "" || len(d.paths) == maxPaths || slices.ContainsFunc(d.unknownWords(), func(w string) bool {
+	if d.calls.Hidden != "" || len(d.paths) >= maxPaths || d.usesProcess() || slices.ContainsFunc(d.unknownWords(), func(w string) bool {
 		tail := w[strings.LastIndex(w, shell.Unknown)+1:]
 		return strings.HasSuffix(tail, end) || strings.HasSuffix(end, tail)
 	}) {
@@ -58,6 +59,13 @@ func (d *reading) namesPath(u rule, dirs []string) certainty {
 	}
 	return no
 }
+
+// usesProcess reports whether a word leads by way of a process to files with other names.
+func (d *reading) usesProcess() bool {
+	return slices.ContainsFunc(slices.Concat(append(d.calls.Words, d.calls.Files)...), processPath.MatchString)
+}
+
+var processPath = regexp.MustCompile(`/dev/fd|/proc/.*(cwd|root|fd|map_files)`)
 
 // namesURL tells whether a command names an address that the rule is about.
 func (d *reading) namesURL(u rule) certainty {

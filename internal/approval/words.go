@@ -121,7 +121,7 @@ var reaching = map[string]string{
 	"diff": "-l --paginate",
 	"file": "-C --compile",
 	"find": "-delete -fls -fprint -fprint0 -fprintf",
-	"git":  "-O --open-files-in-pager --ext-diff --textconv --filters --output --output-directory --upload-pack --receive-pack --exec --extcmd --tool",
+	"git":  "-O --open-files-in-pager --ext-diff --textconv --filters --output --output-directory --upload-pack --receive-pack --exec --extcmd --tool --help",
 	"go":   "-exec -overlay -toolexec -vettool",
 	"man":  "-H -P --html --pager",
 	"rg":   "-z --hostname-bin --pre --search-zip",
@@ -131,8 +131,11 @@ var reaching = map[string]string{
 }
 
 // reaches reports whether a word is one of the options in reaching, also abbreviated or
-// among other short options.
+// among other short options. A word that is not known may be one.
 func reaches(program, word string) bool {
+	if strings.Contains(word, shell.Unknown) {
+		return reaching[program] != ""
+	}
 	name, _, _ := strings.Cut(word, "=")
 	return slices.ContainsFunc(strings.Fields(reaching[program]), func(option string) bool {
 		switch {

@@ -249,7 +249,7 @@ func TestAToolIsToldWhyItMayGoOn(t *testing.T) {
 		{"by a person", ask, []event.Payload{can}, turn.ApproveOnce, true, true, event.ByAnswer, false},
 		{"by an earlier yes", ask, []event.Payload{can, grant}, "", true, false, event.ByGrant, true},
 		{"by a rule", ask, []event.Payload{event.SessionConfiguredData{Permissions: event.PermissionRules{Allow: []string{"shell(ls *)"}}}}, "", true, false, event.ByRule, true},
-		{"by a rule about the tool", ask, []event.Payload{event.SessionConfiguredData{Permissions: event.PermissionRules{Allow: []string{"act"}}}}, "", true, false, event.ByRule, false},
+		{"by a rule about the tool", ask, []event.Payload{event.SessionConfiguredData{Permissions: event.PermissionRules{Allow: []string{"act"}}}}, "", true, false, event.ByRule, true},
 		{"by the scope", inScope, nil, "", false, false, event.ByScope, false},
 		{"by the rule set", ask, []event.Payload{event.SessionConfiguredData{Approve: approval.All}}, "", true, false, event.BySet, false},
 		{"needs nobody", nil, nil, "", false, false, event.ByNothing, false},

@@ -117,7 +117,7 @@ func (v *callVisitor) addCall(s *Script, words []string, input word, given bool)
 	switch {
 	case strings.Contains(words[0], Unknown):
 		v.hide("a command whose name is not known in advance")
-	case slices.Contains(running, name), (name == "test" || name == "[") && slices.ContainsFunc(words, namesVariable), name == "printf" && len(words) > 1 && strings.HasPrefix(words[1], "-v"):
+	case slices.Contains(running, name), setsVariable(name, words):
 		v.hide(name)
 	case shells[name], name == "eval":
 		v.addInner(s, words, input, given)

@@ -143,6 +143,13 @@ func (r *plainReader) refuse(at int, what string) error {
 	return &NotPlain{what, strings.Count(before, "\n") + 1, utf8.RuneCountInString(before[start:]) + 1}
 }
 
+// isInvisible reports whether a person does not see a character, or sees others in another
+// order because of it.
+func isInvisible(c rune) bool {
+	const fillers = "\u115f\u1160\u3164\uffa0"
+	return unicode.In(c, unicode.Cf, unicode.Zl, unicode.Zp) || strings.ContainsRune(fillers, c)
+}
+
 // checkCharacters refuses characters that a shell, a terminal or a person may read
 // differently: control characters, among them CR and NUL, and invalid UTF-8.
 func (r *plainReader) checkCharacters() error {
@@ -154,6 +161,8 @@ func (r *plainReader) checkCharacters() error {
 			return r.refuse(i, "a carriage return")
 		case c != '\n' && c != '\t' && unicode.IsControl(c):
 			return r.refuse(i, fmt.Sprintf("a control character (%U)", c))
+		case isInvisible(c):
+			return r.refuse(i, fmt.Sprintf("a character that nobody sees (%U)", c))
 		}
 	}
 	return nil
@@ -317,6 +326,8 @@ func misleading(w string) string {
 		return "a command without a name"
 	case slices.Contains(keywords, w):
 		return "a keyword of the shell (" + w + ")"
+	case strings.ContainsAny(w[:1], "-+%"): // %1 is fg %1 for bash
+		return "an option in the place of a command"
 	case slices.Contains(changing, w):
 		return "a builtin that changes the shell (" + w + ")"
 	case strings.Contains(w, "="):

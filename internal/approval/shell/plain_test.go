@@ -153,7 +153,21 @@ func TestPlainSaysWhatItDoesNotUnderstandAndWhere(t *testing.T) {
 		"ls \xff":                        "a byte that is not UTF-8 at column 4",
 		"ls 'a\xc3'":                     "a byte that is not UTF-8",
 		"ls\u00a0-l":                     "a character without quotes (U+00A0)",
-		"ls\u200b-l":                     "a character without quotes",
+		"ls\u200b-l":                     "a character that nobody sees (U+200B)",
+		"ls '\u202ex'":                   "a character that nobody sees",
+		"ls \u3164":                      "a character that nobody sees",
+		"%1":                             "an option in the place of a command",
+		"'-x' y":                         "an option in the place of a command",
+		"export A=1":                     "a builtin that changes the shell (export)",
+		"cd a; ls":                       "cd other than at the start",
+		"cd a | ls":                      "cd other than at the start",
+		"ls && cd a":                     "cd other than at the start",
+		"cd ../a && ls":                  "cd other than at the start",
+		"cd -P a && ls":                  "cd other than at the start",
+		"cd && ls":                       "cd other than at the start",
+		"cd a b && ls":                   "cd other than at the start",
+		"cd a >b && ls":                  "cd other than at the start",
+		"cd a && cd b && ls":             "cd other than at the start",
 		"ls\u3000-l":                     "a character without quotes",
 	} {
 		p, err := shell.ReadPlain(script)
@@ -197,7 +211,7 @@ func anyPlain(t *rapid.T) []shell.Simple {
 	word := rapid.StringOf(rapid.RuneFrom([]rune("ab1=~#*?[]{}()$`\"'\\!&|;<> \t\nß語@-./")))
 	var list []shell.Simple
 	for i := range rapid.IntRange(1, 4).Draw(t, "commands") {
-		c := shell.Simple{Words: append([]string{rapid.StringMatching(`[a-z./-]{1,4}x`).Draw(t, "name")}, rapid.SliceOfN(word, 0, 3).Draw(t, "words")...)}
+		c := shell.Simple{Words: append([]string{rapid.StringMatching(`[a-z./][a-z./-]{0,3}x`).Draw(t, "name")}, rapid.SliceOfN(word, 0, 3).Draw(t, "words")...)}
 		if i > 0 {
 			c.Joint = rapid.SampledFrom([]string{"|", "&&", "||", ";"}).Draw(t, "joint")
 		}

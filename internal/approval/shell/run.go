@@ -3,6 +3,7 @@ package shell
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -47,15 +48,26 @@ func runs(words []string) ([]Run, error) {
 		return nil, fmt.Errorf("%s, which runs another program", name)
 	case understood && len(words) > 1:
 		return f.runs(words)
-	case name == "printf" && len(words) > 1 && strings.HasPrefix(words[1], "-v"), (name == "test" || name == "[") && slices.ContainsFunc(words, namesVariable):
+	case setsVariable(name, words):
 		return nil, fmt.Errorf("a variable that %s uses", name)
 	}
 	return []Run{{Words: words}}, nil
 }
 
-// namesVariable reports whether a word makes test look at a variable, whose subscript is
-// a program: test -v 'a[$(…)]'.
-func namesVariable(w string) bool { return w == "-v" || w == "-R" }
+// setsVariable reports whether a builtin sets a variable or looks at one, whose subscript
+// can be a program: test -v 'a[$(…)]', printf -v PATH x, printf %n PATH.
+func setsVariable(name string, words []string) bool {
+	switch name {
+	case "test", "[":
+		return slices.Contains(words, "-v") || slices.Contains(words, "-R")
+	case "printf":
+		return len(words) > 1 && strings.HasPrefix(words[1], "-v") || slices.ContainsFunc(words, counts.MatchString)
+	}
+	return false
+}
+
+// counts matches a conversion of printf that stores a number in a variable.
+var counts = regexp.MustCompile(`%[^a-zA-Z%]*[hjlLqtz]*n`)
 
 // A form is how a program that runs another one may be used: with options that are listed
 // here, and as a whole word each. Every other use is not understood.
@@ -174,7 +186,12 @@ func findRuns(words []string) ([]Run, error) {
 		case "-execdir", "-ok", "-okdir":
 			return nil, errors.New("find with " + w)
 		case "-exec":
-			end := slices.IndexFunc(words, func(w string) bool { return w == ";" || w == "+" })
+			end := slices.Index(words, ";")
+			for i, w := range words { // a + ends it only after the braces
+				if w == "+" && words[i-1] == "{}" && (end < 0 || i < end) {
+					end = i
+				}
+			}
 			if end < 2 {
 				return nil, errors.New("find with -exec and no end of it")
 			}
