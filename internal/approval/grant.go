@@ -10,8 +10,9 @@ import (
 )
 
 // coveringGrants returns the grants that together cover a whole request: one for the
-// whole command line, or one for each command, file or tool. It returns nil if something
-// is not covered. A grant that says nothing but its kind covers nothing.
+// whole command line, or one for each file or tool. It returns nil if something is not
+// covered; allowedCommand looks at the commands of a line one by one. A grant that says
+// nothing but its kind covers nothing.
 func coveringGrants(grants []event.Grant, r *Request) []event.Grant {
 	switch {
 	case r.Kind == Read, r.Kind == Write:
@@ -22,7 +23,7 @@ func coveringGrants(grants []event.Grant, r *Request) []event.Grant {
 		if i := slices.IndexFunc(grants, func(g event.Grant) bool { return coversLine(g, r) }); i >= 0 {
 			return grants[i : i+1]
 		}
-		return coverEach(grants, r.Plain.Commands(), func(g event.Grant, c shell.Simple) bool { return coversCommand(g, r, c) })
+		return nil
 	}
 	return coverEach(grants, r.Subjects, func(g event.Grant, subject string) bool {
 		return g.Kind == r.Kind && g.Subject != "" && g.Subject == subject

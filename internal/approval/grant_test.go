@@ -5,12 +5,15 @@ import (
 	"testing"
 
 	"github.com/abide-run/abide/internal/approval"
+	"github.com/abide-run/abide/internal/approval/shell"
 	"github.com/abide-run/abide/internal/event"
 )
 
 func TestAGrantCoversWhatItSays(t *testing.T) {
 	elsewhere, terminal, input := command("ls -l"), command("ls -l"), command("ls -l")
 	elsewhere.Elsewhere, terminal.Terminal, input.Input = "/tmp", true, true
+	outside := approval.Request{Kind: approval.Shell, Tool: "bash"}
+	outside.ReadCommand(shell.Parse("git status"), approval.Surroundings{Dir: "/elsewhere", Home: "/w"})
 	custom := approval.Request{Kind: approval.CustomTool, Tool: "deploy", Subjects: []string{"deploy"}}
 	exact := event.Grant{Kind: approval.Shell, Command: "'ls' '-l'"}
 	prefix := event.Grant{Kind: approval.Shell, Prefix: []string{"git", "status"}}
@@ -43,6 +46,8 @@ func TestAGrantCoversWhatItSays(t *testing.T) {
 		{"a longer word", prefix, command("git statusx"), false},
 		{"a redirection", prefix, command("git status > /etc/x"), false},
 		{"a prefix in another program", prefix, command("echo git status"), false},
+		{"a folder outside of the session", event.Grant{Kind: approval.Shell, Prefix: []string{"git", "status"}, Dir: "/elsewhere"}, outside, false},
+		{"the same command there, word for word", event.Grant{Kind: approval.Shell, Command: "'git' 'status'", Dir: "/elsewhere"}, outside, true},
 		{"words that can run code", event.Grant{Kind: approval.Shell, Prefix: []string{"python3"}}, command("python3 x.py"), false},
 		{"all words", event.Grant{Kind: approval.Shell, Prefix: []string{"*"}}, command("ls"), false},
 
@@ -85,6 +90,8 @@ func TestAGrantCoversWhatItSays(t *testing.T) {
 func TestAnOfferAllowsWhatItShows(t *testing.T) {
 	elsewhere := command("git push origin main")
 	elsewhere.Elsewhere, elsewhere.Terminal = "/tmp", true
+	outside := approval.Request{Kind: approval.Shell, Tool: "bash"}
+	outside.ReadCommand(shell.Parse("git status"), approval.Surroundings{Dir: "/elsewhere", Home: "/w"})
 	for _, test := range []struct {
 		request approval.Request
 		want    []string // ids and labels
@@ -95,6 +102,7 @@ func TestAnOfferAllowsWhatItShows(t *testing.T) {
 		{command("git status && git log -p"), []string{"once: this call only", "command: exactly this command line: git status && git log -p", "prefix: any command that begins with: git status …, git log …"}},
 		{command("ls > x"), []string{"once: this call only", "command: exactly this command line: ls 1>'x'"}},
 		{command("ls $X"), []string{"once: this call only"}},
+		{outside, []string{"once: this call only", "command: exactly this command line: git status"}},
 		{file(approval.Write, "edit", "/w/src/a.go"), []string{"once: this call only", "file: writing /w/src/a.go", "folder: writing anything below /w/src"}},
 		{file(approval.Read, "grep", "/w/a", "/v/b"), []string{"once: this call only", "file: reading /w/a, /v/b", "folder: reading anything below /w, /v"}},
 		{file(approval.Read, "view", "/x"), []string{"once: this call only", "file: reading /x"}},

@@ -105,11 +105,6 @@ func explained(call *Call, d approval.Decision, ask *approval.Request) *event.Pe
 	if d.Reason != "" {
 		more.Reasons = append(more.Reasons, d.Reason)
 	}
-	if d.By == event.ByRule {
-		for _, rule := range d.Rules {
-			more.Reasons = append(more.Reasons, "the rule "+rule+" asks")
-		}
-	}
 	if len(more.Reasons) == 0 {
 		more.Reasons = []string{"no rule or grant allows it"}
 	}
