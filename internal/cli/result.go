@@ -116,11 +116,3 @@ func (e *needsInput) Error() string {
 	}
 	return text + fmt.Sprintf("Answer with: abide answer %s%s %s", e.session, request, e.questions[0].words())
 }
-
-// words returns the possible answers to a question, for a usage line.
-func (q question) words() string {
-	if q.Permission != nil {
-		return "approve|approve-session|approve-here|approve-always|reject|TEXT"
-	}
-	return "TEXT"
-}

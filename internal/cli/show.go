@@ -229,7 +229,7 @@ var notShown = []event.Type{
 	event.ModelCallStart, event.ModelCallFailure, event.UsageInfo,
 	event.StreamingDelta, event.MessageStart, event.ReasoningDelta, event.ToolCallDelta,
 	// Requests that this program can neither show nor answer.
-	event.ElicitationAsked, event.ElicitationDone, event.ExitPlanAsked, event.ExitPlanDone,
+	event.ElicitationDone, event.ExitPlanDone,
 	event.CommandQueued, event.CommandExecute, event.CommandDone, event.ExternalDone, event.HookStart, event.HookEnd,
 	// Subagents: the call that starts one is shown, and its result.
 	event.SubagentStarted, event.SubagentCompleted, event.SubagentFailed,

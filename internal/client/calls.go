@@ -66,6 +66,16 @@ func (c *Client) AnswerUserInput(ctx context.Context, p api.AnswerUserInputParam
 	return c.won(ctx, api.AnswerUserInput, p)
 }
 
+// AnswerPlan says whether a plan may be carried out. It reports whether this answer counted.
+func (c *Client) AnswerPlan(ctx context.Context, p api.AnswerExitPlanParams) (bool, error) {
+	return c.won(ctx, api.AnswerExitPlan, p)
+}
+
+// AnswerForm gives what a person made of a form. It reports whether this answer counted.
+func (c *Client) AnswerForm(ctx context.Context, p api.AnswerElicitationParams) (bool, error) {
+	return c.won(ctx, api.AnswerElicitation, p)
+}
+
 func (c *Client) won(ctx context.Context, method string, p any) (bool, error) {
 	r, err := call[api.Success](ctx, c, method, p)
 	return r.Success, err

@@ -65,6 +65,7 @@ func openTools(f *folder.Folder, c Commands, log *slog.Logger) (*toolbox, error)
 	t.commands = bash.New(bash.Options{
 		Processes: local.New(homeFolder(), t.processes).Processes,
 		Wait:      c.Wait,
+		Scope:     t.scopes.of,
 		Notes:     func(id event.SessionID) (string, error) { return f.MakeSession(string(id)) },
 	})
 	return t, nil

@@ -91,7 +91,7 @@ func (tx *txn) recordStandingRules() error {
 	if err != nil {
 		s.host.log.Error("what is allowed in a place is not known", "session", s.id, "err", err)
 	}
-	if slices.EqualFunc(rules, to.FromThere, func(a, b event.Rule) bool { return turn.RuleText(a) == turn.RuleText(b) }) {
+	if slices.EqualFunc(rules, to.FromThere, event.Rule.Equal) {
 		return nil
 	}
 	to.Location, to.FromThere = place, rules

@@ -25,6 +25,17 @@ const (
 	Pure
 )
 
+// String returns the name of the class, as it is recorded.
+func (r Replay) String() string {
+	switch r {
+	case Keyed:
+		return "keyed"
+	case Pure:
+		return "pure"
+	}
+	return "once"
+}
+
 // A Tool is one tool. It is safe for concurrent use.
 type Tool interface {
 	// Spec returns the description of the tool for the model.
@@ -99,6 +110,9 @@ type Call struct {
 	// Granted is true if something beyond the session's scope allows the call: a person,
 	// a grant for the session, or a rule.
 	Granted bool
+	// Decision is what allowed the call, the same for every attempt; nil before the call
+	// begins, and if an older version began it.
+	Decision *event.Decision
 	// Asked is the request that a person approved, as it was shown; nil if nobody was
 	// asked.
 	Asked json.RawMessage

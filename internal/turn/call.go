@@ -51,20 +51,23 @@ func (c Catalog) Judge(s *State, call *Call) []event.Payload {
 		ask = askedByHook(call)
 	}
 	if ask == nil {
-		return c.begin(s, call, false)
+		return c.begin(s, call, false, event.Decision{By: event.ByNothing})
 	}
 	if record := s.blockedByPlan(call, ask); record != nil {
 		return record
 	}
 	ask.Tool = r.Name
-	switch verdict := approval.Judge(s.ruleSet(), s.rules(), s.Permission.Grants, ask); {
-	case verdict == approval.Deny:
+	verdict := approval.Judge(s.ruleSet(), s.rules(), s.grants(), ask)
+	switch {
+	case verdict.Verdict == approval.Deny:
 		return []event.Payload{refused(s, call, event.CodeDenied, textByRules)}
 	case call.Hook.Verdict.Decision == HookAsk:
-	case verdict == approval.Allow:
-		return c.begin(s, call, false)
-	case verdict == approval.Grant, call.Hook.Verdict.Decision == HookAllow:
-		return c.begin(s, call, true)
+	case verdict.Verdict == approval.Allow:
+		return c.begin(s, call, false, recorded(verdict, ask))
+	case verdict.Verdict == approval.Grant:
+		return c.begin(s, call, true, recorded(verdict, ask))
+	case call.Hook.Verdict.Decision == HookAllow:
+		return c.begin(s, call, true, event.Decision{By: event.ByHook})
 	}
 	if !s.Setup.Declared.Permission {
 		return []event.Payload{refused(s, call, event.CodeDenied, textNobody)}
@@ -72,8 +75,44 @@ func (c Catalog) Judge(s *State, call *Call) []event.Payload {
 	return []event.Payload{event.PermissionAskedData{
 		RequestID: event.NewID(), ToolCallID: r.ToolCallID,
 		PermissionRequest: ask.Ask, PromptRequest: ask.Prompt,
-		Grants: ask.Grants(),
+		Grants: ask.SessionGrants(), Abide: explained(call, verdict, ask),
 	}}
+}
+
+// recorded returns a decision as it is stored with the call: with what it rests on, and
+// with the command or the files that were judged, so that nothing else is done.
+func recorded(d approval.Decision, ask *approval.Request) event.Decision {
+	to := event.Decision{By: d.By, Rules: d.Rules, Grants: d.Grants}
+	if d.By != event.ByRule && d.By != event.ByGrant {
+		return to
+	}
+	if d.Judged != nil {
+		to.Command = d.Judged.String()
+	}
+	if ask.Kind == approval.Read || ask.Kind == approval.Write {
+		to.Paths = ask.Details
+	}
+	return to
+}
+
+// explained returns what a person needs to know to answer a permission request.
+func explained(call *Call, d approval.Decision, ask *approval.Request) *event.PermissionMore {
+	more := ask.More
+	more.Tool, more.Offers = call.Request.Name, ask.Offers()
+	if call.Hook.Verdict.Decision == HookAsk {
+		more.Reasons = append(more.Reasons, cmp.Or(call.Hook.Verdict.Reason, "a hook wants a person to be asked"))
+	}
+	if d.Reason != "" {
+		more.Reasons = append(more.Reasons, d.Reason)
+	}
+	switch {
+	case len(more.Reasons) > 0:
+	case ask.Kind == approval.Read, ask.Kind == approval.Write:
+		more.Reasons = []string{"it is outside of what the session may " + ask.Kind + " unasked"}
+	default:
+		more.Reasons = []string{"no rule or grant allows it"}
+	}
+	return &more
 }
 
 // malformedText returns what is wrong with the arguments, for people and for the model.
@@ -132,14 +171,16 @@ func customTool(x event.ExternalTool, r event.ToolRequest) (*approval.Request, e
 
 // Begin returns what is to be recorded before a call is made that a person has
 // permitted.
-func (c Catalog) Begin(s *State, call *Call) []event.Payload { return c.begin(s, call, true) }
+func (c Catalog) Begin(s *State, call *Call) []event.Payload {
+	return c.begin(s, call, true, event.Decision{By: event.ByAnswer, RequestID: call.Approved})
+}
 
-func (c Catalog) begin(s *State, call *Call, granted bool) []event.Payload {
+func (c Catalog) begin(s *State, call *Call, granted bool, decision event.Decision) []event.Payload {
 	r := call.Request
 	if _, ok := s.external(r.Name); ok {
 		return []event.Payload{event.ExternalAskedData{
 			RequestID: event.NewID(), SessionID: s.ID, ToolCallID: r.ToolCallID, ToolName: r.Name,
-			Arguments: r.Arguments, WorkingDirectory: s.Setup.Config.WorkingDirectory,
+			Arguments: r.Arguments, WorkingDirectory: s.Setup.Config.WorkingDirectory, Decision: &decision,
 		}}
 	}
 	if t := c.find(r.Name); t != nil {
@@ -148,6 +189,7 @@ func (c Catalog) begin(s *State, call *Call, granted bool) []event.Payload {
 		}
 		return []event.Payload{event.ToolBegunData{
 			ToolCallID: r.ToolCallID, Key: event.NewID(), Attempt: 1, Granted: granted, Detaches: t.Spec().Detaches,
+			Decision: &decision, Replay: t.Spec().Replay.String(),
 		}}
 	}
 	// The tool was removed between the question and the answer.
@@ -164,6 +206,7 @@ func (c Catalog) Recover(s *State, call *Call) []event.Payload {
 	}
 	return []event.Payload{event.ToolBegunData{
 		ToolCallID: call.Request.ToolCallID, Key: call.Key, Attempt: call.Attempt + 1, Granted: call.Granted, Detaches: call.Detaches,
+		Decision: call.Decision, Replay: t.Spec().Replay.String(),
 	}}
 }
 
@@ -178,7 +221,7 @@ func (c Catalog) toolCall(s *State, call *Call) tool.Call {
 	return tool.Call{
 		Session: s.ID, ID: call.Request.ToolCallID, Key: call.Key, Attempt: call.Attempt, Begun: call.Begun,
 		Arguments: call.Request.Arguments, Dir: s.Setup.Config.WorkingDirectory,
-		Scope: s.scope(), Granted: call.Granted, Asked: call.Shown, State: s,
+		Scope: s.scope(), Granted: call.Granted, Decision: call.Decision, Asked: call.Shown, State: s,
 	}
 }
 

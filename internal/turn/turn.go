@@ -41,7 +41,10 @@ type Call struct {
 	Question string          // request id of the open question in a Waiting stage
 	Asked    event.Event     // event of the open question
 	Grants   []event.Grant   // what a yes for the whole session would cover, if permission was asked
+	Offers   []event.Offer   // ways to say yes, if permission was asked
 	Shown    json.RawMessage // the request that a person saw, if permission was asked
+	Approved string          // id of the permission request that a person approved
+	Decision *event.Decision // what allowed the call; nil before it begins
 	Granted  bool            // the call may use what the session's scope does not list
 	Detaches bool            // the work of the call can go on as a task
 	Key      string          // key of the call for its tool; the same in every attempt
@@ -150,10 +153,15 @@ func (t *Turn) fold(s *State, e event.Event, body event.Payload) error {
 	case event.PermissionAskedData:
 		if c := t.ask(e, d.ToolCallID, WaitingPermission, d.RequestID); c != nil {
 			c.Grants, c.Shown = d.Grants, d.PermissionRequest
+			if d.Abide != nil {
+				c.Offers = d.Abide.Offers
+			}
 		}
 	case event.PermissionDoneData:
 		if approved(d.Result) {
-			t.move(d.ToolCallID, Permitted)
+			if c := t.move(d.ToolCallID, Permitted); c != nil {
+				c.Approved = d.RequestID
+			}
 		}
 	case event.ExternalAskedData:
 		t.ask(e, d.ToolCallID, WaitingExternal, d.RequestID)
@@ -203,7 +211,7 @@ func (t *Turn) beginCall(d event.ToolBegunData, at time.Time) {
 	if c.Begun.IsZero() {
 		c.Begun = at
 	}
-	c.Key, c.Attempt, c.Granted, c.Detaches = d.Key, d.Attempt, d.Granted, d.Detaches
+	c.Key, c.Attempt, c.Granted, c.Detaches, c.Decision = d.Key, d.Attempt, d.Granted, d.Detaches, d.Decision
 }
 
 // finishCall takes in the terminal record of a call.

@@ -70,6 +70,9 @@ func checkRules(field string, rules []event.Rule) error {
 		if r.Kind == "" {
 			return errBadParams{fmt.Errorf("%s[%d].kind: it is empty", field, i)}
 		}
+		if r.Grant != nil {
+			return errBadParams{fmt.Errorf("%s[%d].grant: only an answer to a question can grant something", field, i)}
+		}
 		if err := approval.Check(turn.RuleText(r)); err != nil {
 			return errBadParams{fmt.Errorf("%s[%d]: %w", field, i, err)}
 		}
@@ -141,7 +144,7 @@ func modified(rules []event.Rule, p api.ModifyRulesParams) []event.Rule {
 	}
 	rules = addRules(rules, p.Add)
 	return slices.DeleteFunc(rules, func(r event.Rule) bool {
-		return slices.ContainsFunc(p.Remove, func(o event.Rule) bool { return sameRule(r, o) })
+		return slices.ContainsFunc(p.Remove, func(o event.Rule) bool { return turn.RuleText(r) == turn.RuleText(o) })
 	})
 }
 
@@ -149,14 +152,12 @@ func modified(rules []event.Rule, p api.ModifyRulesParams) []event.Rule {
 func addRules(rules, more []event.Rule) []event.Rule {
 	rules = slices.Clone(rules)
 	for _, r := range more {
-		if !slices.ContainsFunc(rules, func(o event.Rule) bool { return sameRule(r, o) }) {
+		if !slices.ContainsFunc(rules, r.Equal) {
 			rules = append(rules, r)
 		}
 	}
 	return rules
 }
-
-func sameRule(a, b event.Rule) bool { return turn.RuleText(a) == turn.RuleText(b) }
 
 func (c *conn) resetApprovals(ctx context.Context, p api.ResetParams) (api.Success, error) {
 	location := p.Location == nil || *p.Location
