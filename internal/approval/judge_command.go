@@ -27,7 +27,7 @@ func (r *Request) commandConcernedBy(u rule) certainty {
 		return d.namesPath(u, r.Dirs)
 	case urlKind(u.tool):
 		return d.namesURL(u)
-	case !u.concerns(r), u.tool == terminal && !r.Terminal, u.tool == input && !r.Input:
+	case !u.concerns(r) && u.tool != "bash", u.tool == terminal && !r.Terminal, u.tool == input && !r.Input:
 		return no
 	}
 	return d.runs(u.words)
@@ -115,7 +115,9 @@ func (r *Request) allowedCommand(about []rule, rules []string, grants []event.Gr
 	to := Decision{Verdict: Grant, By: ByRule, Judged: r.Plain}
 	for _, st := range d.steps {
 		if i := slices.IndexFunc(grants, func(g event.Grant) bool { return coversCommand(g, r, st.simple) }); i >= 0 {
-			to.By, to.Grants = ByGrant, append(to.Grants, grants[i])
+			if to.By = ByGrant; !slices.ContainsFunc(to.Grants, grants[i].Equal) {
+				to.Grants = append(to.Grants, grants[i])
+			}
 			continue
 		}
 		used, ok := st.allowedBy(about)

@@ -232,7 +232,7 @@ func TestAResultKeepsItsParts(t *testing.T) {
 // to every attempt at it, also in another process.
 func TestAToolIsToldWhyItMayGoOn(t *testing.T) {
 	shown := json.RawMessage(`{"kind":"shell","path":"/x"}`)
-	ask := &approval.Request{Kind: approval.Shell, Plain: plainScript(t, "ls"), Ask: shown}
+	ask := shellRequest("ls", shown)
 	inScope := &approval.Request{Kind: approval.Read, Allowed: true, Ask: shown}
 	can := event.ClientDeclaredData{Permission: true}
 	grant := event.PermissionDoneData{Grants: []event.Grant{{Kind: approval.Shell, Command: "'ls'"}}}
@@ -248,7 +248,8 @@ func TestAToolIsToldWhyItMayGoOn(t *testing.T) {
 	}{
 		{"by a person", ask, []event.Payload{can}, turn.ApproveOnce, true, true, event.ByAnswer, false},
 		{"by an earlier yes", ask, []event.Payload{can, grant}, "", true, false, event.ByGrant, true},
-		{"by a rule", ask, []event.Payload{event.SessionConfiguredData{Permissions: event.PermissionRules{Allow: []string{"act"}}}}, "", true, false, event.ByRule, true},
+		{"by a rule", ask, []event.Payload{event.SessionConfiguredData{Permissions: event.PermissionRules{Allow: []string{"shell(ls *)"}}}}, "", true, false, event.ByRule, true},
+		{"by a rule about the tool", ask, []event.Payload{event.SessionConfiguredData{Permissions: event.PermissionRules{Allow: []string{"act"}}}}, "", true, false, event.ByRule, false},
 		{"by the scope", inScope, nil, "", false, false, event.ByScope, false},
 		{"by the rule set", ask, []event.Payload{event.SessionConfiguredData{Approve: approval.All}}, "", true, false, event.BySet, false},
 		{"needs nobody", nil, nil, "", false, false, event.ByNothing, false},
@@ -320,7 +321,7 @@ func TestTheScopeOfACall(t *testing.T) {
 }
 
 func TestJudge(t *testing.T) {
-	shell := &approval.Request{Kind: approval.Shell, Plain: plainScript(t, "ls"), Ask: json.RawMessage(`{}`)}
+	shell := shellRequest("ls", json.RawMessage(`{}`))
 	catalog := turn.Catalog{
 		fake{spec: tool.Spec{Name: "free"}},
 		fake{spec: tool.Spec{Name: "shell"}, ask: shell},
@@ -392,14 +393,11 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// plainScript reads a script in the closed language.
-func plainScript(t *testing.T, text string) *shell.Plain {
-	t.Helper()
-	p, err := shell.ReadPlain(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+// shellRequest returns the request for a command line.
+func shellRequest(text string, ask json.RawMessage) *approval.Request {
+	r := &approval.Request{Kind: approval.Shell, Ask: ask}
+	r.ReadCommand(shell.Parse(text), approval.Surroundings{Dir: "/w", Home: "/w"})
+	return r
 }
 
 func TestDecisions(t *testing.T) {

@@ -96,12 +96,14 @@ func (w *writer) Permission(call tool.Call) (*approval.Request, error) {
 		Paths: []string{}, URLs: []possibleURL{},
 	}
 	ask := &approval.Request{Kind: approval.Shell, More: event.PermissionMore{Dir: t.Process.Dir, Terminal: t.Process.TTY, Input: true}}
+	in := approval.Surroundings{Dir: call.Dir, Home: call.Dir, Fed: true}
 	if takesData(t.Process.Command) {
+		ask.ReadCommand(shell.Parse(""), in) // there are no commands in it
 		ask.Subjects, body.CanOffer = []string{approval.InputTo + t.Process.Key}, true
 		ask.More.Reasons = []string{"it is input to the running command " + command}
 		return ask, addBody(ask, body)
 	}
-	ask.ReadCommand(shell.Parse(keys.Replace(e.input)), approval.Surroundings{Dir: cmp.Or(t.Process.Dir, call.Dir), Home: call.Dir, Fed: true})
+	ask.ReadCommand(shell.Parse(keys.Replace(e.input)), in)
 	body.Warning = "The running command may take this input for commands."
 	ask.More.Reasons = []string{"the running command " + command + " may take this input for commands"}
 	return ask, addBody(ask, body)
