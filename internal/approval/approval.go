@@ -51,12 +51,18 @@ type Request struct {
 	Dirs []string
 	// Allowed is true if the scope of the session allows the request without asking.
 	Allowed bool
+	// Protected says why a person has to be asked, whatever rules and grants allow: the
+	// call writes a protected file. It is empty for other calls.
+	Protected string
 	// Ask and Prompt are what clients show, in the form of the protocol.
 	Ask, Prompt json.RawMessage
 }
 
 // Grants returns what a yes for the rest of the session allows.
 func (r *Request) Grants() []event.Grant {
+	if r.Protected != "" {
+		return nil // a yes covers this change, and no other
+	}
 	if len(r.Subjects) == 0 {
 		return []event.Grant{{Kind: r.Kind}}
 	}
@@ -102,6 +108,8 @@ func Judge(set string, rules event.PermissionRules, grants []event.Grant, r *Req
 	switch {
 	case slices.ContainsFunc(rules.Deny, r.matchedBy):
 		return Deny
+	case r.Protected != "":
+		return Ask
 	case granted(grants, r), set == All:
 		return Grant
 	case slices.ContainsFunc(rules.Ask, r.matchedBy):

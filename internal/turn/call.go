@@ -60,20 +60,28 @@ func (c Catalog) Judge(s *State, call *Call) []event.Payload {
 	switch verdict := approval.Judge(s.ruleSet(), s.rules(), s.Permission.Grants, ask); {
 	case verdict == approval.Deny:
 		return []event.Payload{refused(s, call, event.CodeDenied, textByRules)}
-	case call.Hook.Verdict.Decision == HookAsk:
+	case call.Hook.Verdict.Decision == HookAsk, ask.Protected != "":
 	case verdict == approval.Allow:
 		return c.begin(s, call, false)
 	case verdict == approval.Grant, call.Hook.Verdict.Decision == HookAllow:
 		return c.begin(s, call, true)
 	}
 	if !s.Setup.Declared.Permission {
-		return []event.Payload{refused(s, call, event.CodeDenied, textNobody)}
+		return []event.Payload{refused(s, call, event.CodeDenied, nobodyText(ask))}
 	}
 	return []event.Payload{event.PermissionAskedData{
 		RequestID: event.NewID(), ToolCallID: r.ToolCallID,
 		PermissionRequest: ask.Ask, PromptRequest: ask.Prompt,
 		Grants: ask.Grants(),
 	}}
+}
+
+// nobodyText returns what the model reads if nobody can be asked.
+func nobodyText(ask *approval.Request) string {
+	if ask.Protected == "" {
+		return textNobody
+	}
+	return textNobody + ": the file is protected, because " + ask.Protected + "."
 }
 
 // malformedText returns what is wrong with the arguments, for people and for the model.
@@ -178,7 +186,7 @@ func (c Catalog) toolCall(s *State, call *Call) tool.Call {
 	return tool.Call{
 		Session: s.ID, ID: call.Request.ToolCallID, Key: call.Key, Attempt: call.Attempt, Begun: call.Begun,
 		Arguments: call.Request.Arguments, Dir: s.Setup.Config.WorkingDirectory,
-		Scope: s.scope(), Granted: call.Granted, Asked: call.Shown, State: s,
+		Scope: s.scope(), Granted: call.Granted, Asked: call.Shown, Review: call.Review, State: s,
 	}
 }
 
@@ -186,6 +194,9 @@ func (c Catalog) toolCall(s *State, call *Call) tool.Call {
 func Finish(s *State, call *Call, r tool.Result) []event.Payload {
 	if r.Open {
 		return r.Record
+	}
+	if asked := askReview(s, call, r); asked != nil {
+		return asked
 	}
 	record := append(slices.Clone(r.Record), Complete(s, call, r))
 	if r.Task {
@@ -254,7 +265,7 @@ func Interrupt(s *State, reason string, filter func(*Call) bool) []event.Payload
 			continue
 		}
 		record = append(record, closeQuestion(c, reason)...)
-		if c.Stage == Begun && c.Detaches {
+		if (c.Stage == Begun || c.Reviewing) && c.Detaches {
 			record = append(record, event.TaskStartedData{Key: c.Key, ToolCallID: c.Request.ToolCallID})
 		}
 		record = append(record, refused(s, c, event.CodeInterrupted, transcript.Interrupted))

@@ -147,6 +147,9 @@ const (
 func (a Answer) permission(s *State, c *Call) ([]event.Payload, error) {
 	done := event.PermissionDoneData{RequestID: a.RequestID, ToolCallID: c.Request.ToolCallID, Answer: a.digest()}
 	d := a.Permission
+	if c.Reviewing {
+		return a.review(done)
+	}
 	switch d.Kind {
 	case ApproveOnce:
 		done.Result.Kind = event.Approved
@@ -169,7 +172,11 @@ func (a Answer) permission(s *State, c *Call) ([]event.Payload, error) {
 		done.Result.Kind = event.DeniedNobody
 		return []event.Payload{done, refused(s, c, event.CodeDenied, textNobody)}, nil
 	}
-	return nil, fmt.Errorf("result.kind: %q is not a decision; use %s, %s, %s, %s, %s or %s",
+	return nil, d.unknown()
+}
+
+func (d *Decision) unknown() error {
+	return fmt.Errorf("result.kind: %q is not a decision; use %s, %s, %s, %s, %s or %s",
 		d.Kind, ApproveOnce, ApproveForSession, ApproveForLocation, ApprovePermanently, Reject, UserNotAvailable)
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/transcript"
 )
 
@@ -48,9 +49,13 @@ type Call struct {
 	Detaches bool            // the work of the call can go on as a task
 	Key      string          // key of the call for its tool; the same in every attempt
 	Attempt  int
-	Begun    time.Time         // time at which the first attempt was recorded
-	Hook     CallHook          // decisions of hooks about the call
-	result   [sha256.Size]byte // digest of the result
+	Begun    time.Time // time at which the first attempt was recorded
+	// Reviewing is true while the open permission question is about what the call has
+	// done. Review is that question and, later, its answer; nil if there was none.
+	Reviewing bool
+	Review    *tool.Review
+	Hook      CallHook          // decisions of hooks about the call
+	result    [sha256.Size]byte // digest of the result
 }
 
 // A Stage is how far a call has come.
@@ -144,13 +149,9 @@ func (t *Turn) fold(s *State, e event.Event, body event.Payload) error {
 	case event.ToolStartData:
 		t.move(d.ToolCallID, Intended)
 	case event.PermissionAskedData:
-		if c := t.ask(e, d.ToolCallID, WaitingPermission, d.RequestID); c != nil {
-			c.Grants, c.Shown = d.Grants, d.PermissionRequest
-		}
+		t.askPermission(e, d)
 	case event.PermissionDoneData:
-		if approved(d.Result) {
-			t.move(d.ToolCallID, Permitted)
-		}
+		t.endPermission(d)
 	case event.ExternalAskedData:
 		t.ask(e, d.ToolCallID, WaitingExternal, d.RequestID)
 	case event.UserInputAskedData:
