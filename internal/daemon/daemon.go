@@ -376,7 +376,7 @@ func (e *engine) tasks(n *Node) session.TaskSource {
 	if n.config.Visitor || e.tools.commands == nil {
 		return nil
 	}
-	return e.tools.commands
+	return e.tools.guard.Tasks(e.tools.commands)
 }
 
 // serveSocket serves the relays that connect to the private socket.

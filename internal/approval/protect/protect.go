@@ -182,7 +182,8 @@ func (l List) linked(path string) string {
 // looked at when a command runs in dir.
 func (l List) known(dir string) []string {
 	var all []string
-	for _, t := range l.Watched(dir) {
+	targets, _ := l.Watched(dir)
+	for _, t := range targets {
 		all = append(all, t.Path)
 	}
 	return all

@@ -110,11 +110,21 @@ func (s *State) read(path string) {
 	if err != nil {
 		return
 	}
-	sum := sha256.Sum256(data)
-	s.Digest = hex.EncodeToString(sum[:])
+	s.Digest = Digest(data)
 	if len(data) <= MaxKept {
 		s.Content = append([]byte{}, data...)
 	}
+}
+
+// Digest returns the digest of a content, as states have it.
+func Digest(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// Before reports whether the file was last changed before a time, for certain.
+func (s State) Before(t time.Time) bool {
+	return s.Exists && s.Marks != [2]Mark{} && time.Unix(0, max(s.Marks[0].Changed, s.Marks[1].Changed)).Before(t.Add(-settled))
 }
 
 // Same reports whether two states of a target differ in nothing that matters: in what

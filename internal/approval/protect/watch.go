@@ -17,6 +17,9 @@ import (
 type Target struct {
 	Path string
 	Git  bool // the file is configuration of git: only its keys that run code count
+	// Folder is the folder in which the file was found, if every file of the folder
+	// counts; empty if the file counts because of its own name.
+	Folder string
 }
 
 // Reason returns why a target is protected. What is protected only because the
@@ -32,8 +35,9 @@ const (
 // Watched returns the files that commands in the given folders are to leave alone: those
 // of the user, and those of the folders and the repositories that they belong to. These
 // are fewer than are protected: only files that run code by themselves, and none that
-// other programs write all the time.
-func (l List) Watched(dirs ...string) []Target {
+// other programs write all the time. It also returns the folders of which every file
+// counts, whether or not they exist.
+func (l List) Watched(dirs ...string) (files []Target, folders []string) {
 	w := targets{seen: make(map[string]bool)}
 	w.addAll(l.files...)
 	for _, data := range l.data {
@@ -54,44 +58,46 @@ func (l List) Watched(dirs ...string) []Target {
 	for _, dir := range w.repositories { // last, because there may be many
 		w.addParts(dir)
 	}
-	return w.list
+	return w.list, w.folders
 }
 
 // targets collects targets, each once.
 type targets struct {
-	list []Target
-	seen map[string]bool
+	list    []Target
+	folders []string
+	seen    map[string]bool
 
 	repositories []string // the folders of git that may have worktrees and submodules
 }
 
-func (w *targets) add(path string, git bool) {
-	if w.seen[path] || len(w.list) >= maxTargets {
+func (w *targets) add(t Target) {
+	if w.seen[t.Path] || len(w.list) >= maxTargets {
 		return
 	}
-	w.seen[path] = true
-	w.list = append(w.list, Target{path, git})
+	w.seen[t.Path] = true
+	w.list = append(w.list, t)
 }
 
 func (w *targets) addAll(paths ...string) {
 	for _, path := range paths {
-		w.add(path, false)
+		w.add(Target{Path: path})
 	}
 }
 
 func (w *targets) addBelow(dir string, names ...string) {
 	for _, name := range names {
-		w.add(filepath.Join(dir, name), false)
+		w.add(Target{Path: filepath.Join(dir, name)})
 	}
 }
 
 // addFolder adds the files that are in a folder now, without the folders in it. A file
 // that a command adds to the folder is a target when the folder is looked at again.
 func (w *targets) addFolder(dir string) {
+	w.folders = append(w.folders, dir)
 	for _, name := range entries(dir) {
 		path := filepath.Join(dir, name)
 		if info, err := os.Stat(path); err != nil || !info.IsDir() {
-			w.add(path, false)
+			w.add(Target{Path: path, Folder: dir})
 		}
 	}
 }
@@ -184,7 +190,7 @@ func (w *targets) addSettings(dir string) {
 func (w *targets) addRepository(path string) {
 	dir := path
 	if info, err := os.Stat(path); err != nil || !info.IsDir() {
-		w.add(path, false)
+		w.add(Target{Path: path})
 		if err != nil {
 			w.addGitFolder(path)
 			return
@@ -261,7 +267,7 @@ func (w *targets) addConfig(path string) {
 	if w.seen[path] {
 		return
 	}
-	w.add(path, true)
+	w.add(Target{Path: path, Git: true})
 	data, err := readSmall(path)
 	if err != nil {
 		return

@@ -13,10 +13,15 @@ import (
 	"github.com/abide-run/abide/internal/approval/protect"
 )
 
+func targets(l protect.List, dirs ...string) []protect.Target {
+	list, _ := l.Watched(dirs...)
+	return list
+}
+
 // watch takes the state of everything that is watched around a folder.
 func (f fixture) watch(before map[string]protect.State, dirs ...string) map[string]protect.State {
 	now := make(map[string]protect.State)
-	for _, t := range f.list.Watched(dirs...) {
+	for _, t := range targets(f.list, dirs...) {
 		now[t.Path] = protect.Look(t.Path, before[t.Path])
 	}
 	return now
@@ -25,7 +30,7 @@ func (f fixture) watch(before map[string]protect.State, dirs ...string) map[stri
 // changed returns the paths whose states differ.
 func (f fixture) changed(before, now map[string]protect.State, dirs ...string) []string {
 	var list []string
-	for _, t := range f.list.Watched(dirs...) {
+	for _, t := range targets(f.list, dirs...) {
 		if !t.Same(before[t.Path], now[t.Path]) {
 			list = append(list, t.Path)
 		}
@@ -111,7 +116,7 @@ func TestAWorktreeWatchesItsRepository(t *testing.T) {
 	git(t, main, "commit", "--allow-empty", "-m", "x")
 	git(t, main, "worktree", "add", f.project+"/w", "-b", "w")
 	var paths []string
-	for _, target := range f.list.Watched(f.project + "/w") {
+	for _, target := range targets(f.list, f.project+"/w") {
 		paths = append(paths, target.Path)
 	}
 	for _, want := range []string{f.project + "/w/.git", main + "/.git/config", main + "/.git/hooks/pre-commit", main + "/.git/worktrees/w/commondir"} {
@@ -259,7 +264,7 @@ func BenchmarkLook(b *testing.B) {
 	list := protect.New(protect.Options{Homes: []string{home}})
 	before := make(map[string]protect.State)
 	for b.Loop() {
-		for _, t := range list.Watched(here) {
+		for _, t := range targets(list, here) {
 			before[t.Path] = protect.Look(t.Path, before[t.Path])
 		}
 	}
