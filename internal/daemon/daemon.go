@@ -28,6 +28,7 @@ import (
 	"github.com/abide-run/abide/internal/model/remote"
 	"github.com/abide-run/abide/internal/project/instructions"
 	"github.com/abide-run/abide/internal/project/skills"
+	"github.com/abide-run/abide/internal/project/trust"
 	"github.com/abide-run/abide/internal/relay"
 	"github.com/abide-run/abide/internal/server/rpc"
 	"github.com/abide-run/abide/internal/session"
@@ -346,10 +347,11 @@ func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, erro
 		Memory:  e.worker.Session(),
 	})
 	e.worker.SetHost(e.host)
+	trusted := trust.Open(n.folder.Dir())
 	e.server = rpc.New(e.host, rpc.Options{
 		Version: n.config.Version, Log: n.log, Models: found.list, Tasks: e.tools.shown(), Shell: e.tools.shell(), Agents: agent.Briefs(),
 		Workspace: func(id event.SessionID) string { return n.folder.Session(string(id)) },
-		Places:    known, Instructions: n.config.Instructions,
+		Places:    known, Trust: &trusted, Instructions: n.config.Instructions,
 		Memory: remembered{e.host, e.worker, books},
 	})
 	if e.socket, err = lock.Listen(); err == nil && !n.config.Visitor {
