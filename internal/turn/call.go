@@ -60,7 +60,7 @@ func (c Catalog) Judge(s *State, call *Call) []event.Payload {
 	switch verdict := approval.Judge(s.ruleSet(), s.rules(), s.Permission.Grants, ask); {
 	case verdict == approval.Deny:
 		return []event.Payload{refused(s, call, event.CodeDenied, textByRules)}
-	case call.Hook.Verdict.Decision == HookAsk, ask.Protected != "":
+	case call.Hook.Verdict.Decision == HookAsk, s.mustAsk(ask):
 	case verdict == approval.Allow:
 		return c.begin(s, call, false)
 	case verdict == approval.Grant, call.Hook.Verdict.Decision == HookAllow:
@@ -112,10 +112,14 @@ func malformedText(r event.ToolRequest) (message, text string) {
 // permission returns the permission request of a call, or nil if the call needs none.
 func (c Catalog) permission(s *State, call *Call) (*approval.Request, error) {
 	if x, ok := s.external(call.Request.Name); ok {
-		if x.SkipPermission {
+		if x.SkipPermission && s.Setup.Config.Managed == nil {
 			return nil, nil
 		}
-		return customTool(x, call.Request)
+		ask, err := customTool(x, call.Request)
+		if err == nil {
+			ask.Allowed = x.SkipPermission // restrictions of the client still apply
+		}
+		return ask, err
 	}
 	if t := c.find(call.Request.Name); t != nil {
 		return t.Permission(c.toolCall(s, call))

@@ -39,6 +39,9 @@ func approved(r event.PermissionResult) bool {
 
 // ruleSet returns the name of the rule set by which permissions are judged.
 func (s *State) ruleSet() string {
+	if s.managed().NoBypass && (s.Permission.Rules.AllowAll || s.Setup.Config.Approve == approval.All) {
+		return approval.AskAlways
+	}
 	if s.Permission.Rules.AllowAll {
 		return approval.All
 	}
@@ -65,7 +68,7 @@ func (s *State) scope() event.ScopeRules {
 		return rules
 	}
 	rules.Allow = slices.Clip(rules.Allow)
-	for _, dir := range s.Permission.Rules.Directories {
+	for _, dir := range slices.Concat(s.Setup.Config.Directories, s.Permission.Rules.Directories) {
 		rules.Allow = append(rules.Allow, event.ScopeRule{Target: dir, Permission: approval.Write})
 	}
 	return rules
@@ -92,6 +95,7 @@ func (s *State) rules() event.PermissionRules {
 	for _, r := range s.Permission.Rules.Deny {
 		all.Deny = append(all.Deny, RuleText(r))
 	}
+	all.Deny = append(all.Deny, s.managed().Deny...)
 	if s.Permission.Rules.AllowReads {
 		all.Allow = append(all.Allow, approval.Read)
 	}
