@@ -136,8 +136,8 @@ func (a *app) trust() (trust.Store, error) {
 	return trust.Open(dir), err
 }
 
-// trusts reports whether the user trusts a directory, whatever its configuration holds:
-// models are told what is in its memory, which nothing in the directory can change.
+// trusts reports whether the user trusts a directory, whatever its configuration holds,
+// so that models are told what is in its memory.
 func (a *app) trusts(dir string) (bool, error) {
 	store, err := a.trust()
 	if err != nil {

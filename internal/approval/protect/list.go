@@ -4,6 +4,7 @@ package protect
 const (
 	reasonData     = "it is in abide's data folder, which holds what agents did and what they may do"
 	reasonOwn      = "it is configuration of abide, which says what agents may do"
+	reasonMemory   = "models are told what is in it"
 	reasonGit      = "git runs code from its hooks and its configuration"
 	reasonHook     = "git runs the hooks in this folder"
 	reasonPointer  = "a .git file tells git where its repository is, and git runs code from there"
@@ -28,6 +29,7 @@ const (
 // copilot-instructions.md.
 var anywhere = newIndex([]rule{
 	{"abide.toml", reasonOwn},
+	{".abide/memory/", reasonMemory},
 	{".abide/", reasonOwn},
 
 	// No tool has business inside .git: hooks and configuration run code, HEAD, refs and
