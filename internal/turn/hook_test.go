@@ -228,3 +228,18 @@ func TestAProtectedFileWithNobodyToAskIsRefusedWithTheReason(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 }
+
+// TestAYesToAProtectedFileCoversNothingElse, whatever the answer says.
+func TestAYesToAProtectedFileCoversNothingElse(t *testing.T) {
+	for _, kind := range []string{turn.ApproveOnce, turn.ApproveForSession, turn.ApproveForLocation, turn.ApprovePermanently} {
+		w := newWriter(t).add(start, event.ClientDeclaredData{Permission: true}, accepted, message, asked, calls, intended("c1"), intended("c2"))
+		w.add(event.PermissionAskedData{RequestID: "q", ToolCallID: "c1", PermissionRequest: json.RawMessage(`{"kind":"write"}`)})
+		record, ok, err := turn.Answer{RequestID: "q", Permission: &turn.Decision{Kind: kind, Approval: json.RawMessage(`{"kind":"write"}`)}}.Give(w.state)
+		if err != nil || !ok || len(record) != 1 {
+			t.Fatalf("%s: %v, %v, %v", kind, record, ok, err)
+		}
+		if d := record[0].(event.PermissionDoneData); d.Result.Kind != event.Approved || len(d.Grants) > 0 {
+			t.Errorf("%s: %+v", kind, d)
+		}
+	}
+}

@@ -154,7 +154,11 @@ func (a Answer) permission(s *State, c *Call) ([]event.Payload, error) {
 	if c.Reviewing {
 		return a.review(done)
 	}
-	switch d.Kind {
+	kind := d.Kind
+	if len(c.Grants) == 0 && d.wide() { // what was asked can only be allowed once
+		kind = ApproveOnce
+	}
+	switch kind {
 	case ApproveOnce:
 		done.Result.Kind = event.Approved
 		return []event.Payload{done}, nil
@@ -177,6 +181,11 @@ func (a Answer) permission(s *State, c *Call) ([]event.Payload, error) {
 		return []event.Payload{done, refused(s, c, event.CodeDenied, textNobody)}, nil
 	}
 	return nil, d.unknown()
+}
+
+// wide reports whether the decision is a yes that covers later calls, too.
+func (d *Decision) wide() bool {
+	return d.Kind == ApproveForSession || d.Kind == ApproveForLocation || d.Kind == ApprovePermanently
 }
 
 func (d *Decision) unknown() error {

@@ -45,12 +45,12 @@ func (t *Turn) endPermission(d event.PermissionDoneData) {
 // review returns what is to be recorded when a person has decided about a review. A yes
 // covers the changes that were shown, and nothing else.
 func (a Answer) review(done event.PermissionDoneData) ([]event.Payload, error) {
-	switch d := a.Permission; d.Kind {
-	case ApproveOnce, ApproveForSession, ApproveForLocation, ApprovePermanently:
+	switch d := a.Permission; {
+	case d.Kind == ApproveOnce, d.wide():
 		done.Result.Kind = event.Approved
-	case Reject:
+	case d.Kind == Reject:
 		done.Result = event.PermissionResult{Kind: event.DeniedByUser, Feedback: d.Feedback}
-	case UserNotAvailable:
+	case d.Kind == UserNotAvailable:
 		done.Result.Kind = event.DeniedNobody
 	default:
 		return nil, d.unknown()

@@ -128,6 +128,7 @@ func TestPathsAreJudgedByWhereTheyLead(t *testing.T) {
 	link(f.home, "h2")
 	link(f.home+"/.zshrc", "dangling") // the target does not exist: a write makes it
 	link("./deep/../.git/hooks/post-merge", "dangling2")
+	link("../home/.zlogin", "dangling3")
 	link("deep/er", "down")
 	link("loop", "loop")
 	if err := os.Link(f.home+"/.bashrc", f.project+"/hard"); err != nil {
@@ -138,7 +139,8 @@ func TestPathsAreJudgedByWhereTheyLead(t *testing.T) {
 	}
 	for path, want := range map[string]bool{
 		"notes": true, "again": true, "h/pre-push": true, "h2/.bashrc": true, "h2/.profile": true, "h2/x": false,
-		"dangling": true, "dangling2": true, "loop": false, "hard": true, "hard2": true,
+		"dangling": true, "dangling2": true, "dangling3": true, "loop": false, "hard": true, "hard2": true,
+		"h/../config":         true, // the system goes up from where the link leads
 		"deep/../.git/config": true, "deep/er/file": false, "./x/../abide.toml": true,
 		"down/../../.envrc": true,                     // as it is written: .envrc of the folder above
 		"down/../.git/x":    true, "down/file": false, // the system reads it as deep/.git/x

@@ -269,3 +269,20 @@ func BenchmarkLook(b *testing.B) {
 		}
 	}
 }
+
+// TestAChangeRightAfterALookIsSeen: the clock of the file system is coarse, so that two
+// changes may have the same time, and here they have the same length, too.
+func TestAChangeRightAfterALookIsSeen(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f")
+	for range 200 {
+		write(t, path, "aaaa")
+		before := protect.Look(path, protect.State{})
+		if before.Marks != [2]protect.Mark{} {
+			t.Fatal("a file that has just changed is taken for known")
+		}
+		write(t, path, "bbbb")
+		if now := protect.Look(path, before); (protect.Target{}).Same(before, now) {
+			t.Fatal("it was not seen")
+		}
+	}
+}
