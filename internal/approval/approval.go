@@ -44,6 +44,9 @@ type Request struct {
 	Dirs []string
 	// Allowed is true if the scope of the session allows the request without asking.
 	Allowed bool
+	// Protected says why a person has to be asked, whatever rules and grants allow: the
+	// call writes a protected file. It is empty for other calls.
+	Protected string
 	// Plain is a command line in the closed language of package shell; nil if it is not in
 	// it. ReadCommand sets it and the following fields.
 	Plain *shell.Plain
@@ -108,8 +111,8 @@ func Judge(set string, rules event.PermissionRules, grants []event.Grant, r *Req
 		return Decision{Verdict: Deny, By: ByRule, Rules: []string{text}}
 	case denied == maybe:
 		return Decision{Verdict: Ask, By: ByRule, Rules: []string{text}, Reason: r.mayApply("denies", text)}
-	case r.reading != nil && r.reading.protected != "":
-		return Decision{Verdict: Ask, Reason: r.reading.protected}
+	case r.Protected != "":
+		return Decision{Verdict: Ask, Reason: "it writes a protected file: " + r.Protected}
 	case set == All:
 		return Decision{Verdict: Grant, By: BySet}
 	}

@@ -30,7 +30,7 @@ type Surroundings struct {
 // A reading is what a request of kind Shell will do, as far as it is understood.
 type reading struct {
 	blocked   string // why no rule about words allows it; empty if one can
-	protected string // why a person is asked whatever the rules say; empty if there is no reason
+	protected string // why a redirection needs a person's yes; empty if none does
 	steps     []step
 	targets   []target
 	calls     shell.Calls
@@ -81,6 +81,7 @@ func (r *Request) ReadCommand(s *shell.Script, in Surroundings) {
 			dirs = append(dirs, absolute(in.Dir, dir))
 		}
 		d.describe(r.Plain, dirs, in)
+		r.Protected = d.protected
 	}
 	d.paths = namedPaths(d.calls, dirs)
 }
@@ -197,7 +198,7 @@ func (d *reading) protect(in Surroundings, t target) {
 		return
 	}
 	if reason, ok := in.Protected(t.path); ok {
-		d.protected = "it writes to " + t.path + ": " + reason
+		d.protected = t.path + ": " + reason
 	}
 }
 

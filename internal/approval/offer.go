@@ -19,6 +19,8 @@ const InputTo = "input to "
 func (r *Request) Offers() []event.Offer {
 	offers := []event.Offer{{ID: event.OfferOnce, Label: "this call only"}}
 	switch {
+	case r.Protected != "":
+		return offers // a yes covers this change, and no other
 	case r.Kind == Shell && r.Plain != nil:
 		return append(offers, r.commandOffers()...)
 	case r.Kind == Read, r.Kind == Write:

@@ -17,7 +17,7 @@ var layers = []layer{
 	{name: "implementations", implements: true, packages: []string{
 		"eventlog/sqlite",
 		"model/anthropic", "model/offline", "model/openai", "model/responses", "model/scripted",
-		"tool/agent", "tool/ask", "tool/bash", "tool/builtin", "tool/done", "tool/files", "tool/plan", "tool/recall", "tool/skill", "tool/todo",
+		"tool/agent", "tool/ask", "tool/bash", "tool/builtin", "tool/done", "tool/files", "tool/guard", "tool/plan", "tool/recall", "tool/skill", "tool/todo",
 		"workspace/bridge", "workspace/local",
 		"memory/worker",
 	}},

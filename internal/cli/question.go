@@ -117,6 +117,8 @@ func describePermission(raw json.RawMessage) string {
 		FileName        string          `json:"fileName"`
 		Path            string          `json:"path"`
 		LeadsTo         []string        `json:"leadsTo"`
+		Protected       string          `json:"protected"`
+		PutBack         bool            `json:"putBack"`
 		URL             string          `json:"url"`
 		ServerName      string          `json:"serverName"`
 		ToolName        string          `json:"toolName"`
@@ -129,7 +131,14 @@ func describePermission(raw json.RawMessage) string {
 	case "shell":
 		return "may it run this command: " + r.FullCommandText
 	case "write":
-		return "may it write the file " + r.FileName + linkTargets(r.LeadsTo)
+		text := "may it write the file " + r.FileName + linkTargets(r.LeadsTo)
+		if r.PutBack {
+			text = "while a command ran, this was changed and put back; may the change be made again: " + r.FileName
+		}
+		if r.Protected != "" {
+			text += "? It is protected: " + r.Protected
+		}
+		return text
 	case "read":
 		return "may it read " + r.Path + linkTargets(r.LeadsTo)
 	case "url":

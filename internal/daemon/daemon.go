@@ -29,6 +29,7 @@ import (
 	"github.com/abide-run/abide/internal/model/remote"
 	"github.com/abide-run/abide/internal/project/instructions"
 	"github.com/abide-run/abide/internal/project/skills"
+	"github.com/abide-run/abide/internal/project/trust"
 	"github.com/abide-run/abide/internal/relay"
 	"github.com/abide-run/abide/internal/server/rpc"
 	"github.com/abide-run/abide/internal/session"
@@ -363,10 +364,11 @@ func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, erro
 		Memory:  e.worker.Session(),
 	})
 	e.worker.SetHost(e.host)
+	trusted := trust.Open(n.folder.Dir())
 	e.server = rpc.New(e.host, rpc.Options{
 		Version: n.config.Version, Log: n.log, Models: found.list, Tasks: e.tools.shown(), Shell: e.tools.shell(), Agents: agent.Briefs(),
 		Workspace: func(id event.SessionID) string { return n.folder.Session(string(id)) },
-		Places:    known, Instructions: n.config.Instructions,
+		Places:    known, Trust: &trusted, Instructions: n.config.Instructions,
 		Memory: remembered{e.host, e.worker, books},
 		Store:  n.ownStore(),
 	})
@@ -412,7 +414,7 @@ func (e *engine) tasks() session.TaskSource {
 	if e.tools.commands == nil {
 		return nil
 	}
-	return e.tools.commands
+	return e.tools.guard.Tasks(e.tools.commands)
 }
 
 // serveSocket serves the relays that connect to the private socket.

@@ -67,6 +67,9 @@ func (s *Session) finishCall(ctx context.Context, c *turn.Call, result tool.Resu
 			return nil
 		}
 		delete(tx.s.calls.running, id)
+		if result.Review != nil {
+			delete(tx.s.calls.fresh, id) // after the answer the call is begun again
+		}
 		if result.Task {
 			tx.send(event.Empty(event.TasksChanged))
 		}

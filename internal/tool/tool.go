@@ -116,6 +116,16 @@ type Call struct {
 	// Asked is the request that a person approved, as it was shown; nil if nobody was
 	// asked.
 	Asked json.RawMessage
+	// Review is the answer to the question that an earlier run of the call asked with
+	// Result.Review; nil if there was none.
+	Review *Review
+}
+
+// A Review is a question about what a call has done, and its answer.
+type Review struct {
+	Shown    json.RawMessage // the question, as Result.Review had it
+	Approved bool
+	Feedback string // what the person says to the model
 }
 
 // A Result is the result of a call.
@@ -135,6 +145,10 @@ type Result struct {
 
 	Record []event.Payload // events that the call causes, recorded together with its result
 	Then   []event.Payload // events that follow from the result, recorded after it
+	// Review asks a person about what the call has done, in the form of a permission
+	// request. The call is run again with the answer, and only then has a result. If
+	// nobody can be asked, this result counts.
+	Review json.RawMessage
 	// Open is true if the call has asked a question, which is part of Record. The answer
 	// becomes the result of the call.
 	Open bool

@@ -61,7 +61,7 @@ func (c Catalog) Judge(s *State, call *Call) []event.Payload {
 	switch {
 	case verdict.Verdict == approval.Deny:
 		return []event.Payload{refused(s, call, event.CodeDenied, textByRules)}
-	case call.Hook.Verdict.Decision == HookAsk:
+	case call.Hook.Verdict.Decision == HookAsk, s.mustAsk(ask):
 	case verdict.Verdict == approval.Allow:
 		return c.begin(s, call, false, recorded(verdict, ask))
 	case verdict.Verdict == approval.Grant:
@@ -70,7 +70,7 @@ func (c Catalog) Judge(s *State, call *Call) []event.Payload {
 		return c.begin(s, call, true, event.Decision{By: event.ByHook})
 	}
 	if !s.Setup.Declared.Permission {
-		return []event.Payload{refused(s, call, event.CodeDenied, textNobody)}
+		return []event.Payload{refused(s, call, event.CodeDenied, nobodyText(ask))}
 	}
 	return []event.Payload{event.PermissionAskedData{
 		RequestID: event.NewID(), ToolCallID: r.ToolCallID,
@@ -115,6 +115,14 @@ func explained(call *Call, d approval.Decision, ask *approval.Request) *event.Pe
 	return &more
 }
 
+// nobodyText returns what the model reads if nobody can be asked.
+func nobodyText(ask *approval.Request) string {
+	if ask.Protected == "" {
+		return textNobody
+	}
+	return textNobody + ": the file is protected, because " + ask.Protected + "."
+}
+
 // malformedText returns what is wrong with the arguments, for people and for the model.
 func malformedText(r event.ToolRequest) (message, text string) {
 	var value any
@@ -143,10 +151,14 @@ func malformedText(r event.ToolRequest) (message, text string) {
 // permission returns the permission request of a call, or nil if the call needs none.
 func (c Catalog) permission(s *State, call *Call) (*approval.Request, error) {
 	if x, ok := s.external(call.Request.Name); ok {
-		if x.SkipPermission {
+		if x.SkipPermission && s.Setup.Config.Managed == nil {
 			return nil, nil
 		}
-		return customTool(x, call.Request)
+		ask, err := customTool(x, call.Request)
+		if err == nil {
+			ask.Allowed = x.SkipPermission // restrictions of the client still apply
+		}
+		return ask, err
 	}
 	if t := c.find(call.Request.Name); t != nil {
 		return t.Permission(c.toolCall(s, call))
@@ -221,7 +233,7 @@ func (c Catalog) toolCall(s *State, call *Call) tool.Call {
 	return tool.Call{
 		Session: s.ID, ID: call.Request.ToolCallID, Key: call.Key, Attempt: call.Attempt, Begun: call.Begun,
 		Arguments: call.Request.Arguments, Dir: s.Setup.Config.WorkingDirectory,
-		Scope: s.scope(), Granted: call.Granted, Decision: call.Decision, Asked: call.Shown, State: s,
+		Scope: s.scope(), Granted: call.Granted, Decision: call.Decision, Asked: call.Shown, Review: call.Review, State: s,
 	}
 }
 
@@ -229,6 +241,9 @@ func (c Catalog) toolCall(s *State, call *Call) tool.Call {
 func Finish(s *State, call *Call, r tool.Result) []event.Payload {
 	if r.Open {
 		return r.Record
+	}
+	if asked := askReview(s, call, r); asked != nil {
+		return asked
 	}
 	record := append(slices.Clone(r.Record), Complete(s, call, r))
 	if r.Task {
@@ -304,7 +319,7 @@ func interrupt(s *State, reason string, filter func(*Call) bool, stop bool) []ev
 			continue
 		}
 		record = append(record, closeQuestion(c, reason)...)
-		if c.Stage == Begun && c.Detaches {
+		if (c.Stage == Begun || c.Reviewing) && c.Detaches {
 			record = append(record, event.TaskStartedData{Key: c.Key, ToolCallID: c.Request.ToolCallID, Stop: stop})
 		}
 		record = append(record, refused(s, c, event.CodeInterrupted, transcript.Interrupted))

@@ -39,6 +39,9 @@ func approved(r event.PermissionResult) bool {
 
 // ruleSet returns the name of the rule set by which permissions are judged.
 func (s *State) ruleSet() string {
+	if s.managed().NoBypass && (s.Permission.Rules.AllowAll || s.Setup.Config.Approve == approval.All) {
+		return approval.AskAlways
+	}
 	if s.Permission.Rules.AllowAll {
 		return approval.All
 	}
@@ -65,7 +68,7 @@ func (s *State) scope() event.ScopeRules {
 		return rules
 	}
 	rules.Allow = slices.Clip(rules.Allow)
-	for _, dir := range s.Permission.Rules.Directories {
+	for _, dir := range slices.Concat(s.Setup.Config.Directories, s.Permission.Rules.Directories) {
 		rules.Allow = append(rules.Allow, event.ScopeRule{Target: dir, Permission: approval.Write})
 	}
 	return rules
@@ -95,6 +98,7 @@ func (s *State) rules() event.PermissionRules {
 	for _, r := range s.Permission.Rules.Deny {
 		all.Deny = append(all.Deny, RuleText(r))
 	}
+	all.Deny = append(all.Deny, s.managed().Deny...)
 	if s.Permission.Rules.AllowReads {
 		all.Allow = append(all.Allow, approval.Read)
 	}
@@ -217,7 +221,14 @@ const (
 func (a Answer) permission(s *State, c *Call) ([]event.Payload, error) {
 	done := event.PermissionDoneData{RequestID: a.RequestID, ToolCallID: c.Request.ToolCallID, Answer: a.digest()}
 	d := a.Permission
-	switch d.Kind {
+	if c.Reviewing {
+		return a.review(done)
+	}
+	kind := d.Kind
+	if len(c.Grants) == 0 && d.wide() { // what was asked can only be allowed once
+		kind = ApproveOnce
+	}
+	switch kind {
 	case ApproveOnce:
 		done.Result.Kind = event.Approved
 		return []event.Payload{done}, nil
@@ -238,7 +249,16 @@ func (a Answer) permission(s *State, c *Call) ([]event.Payload, error) {
 		done.Result.Kind = event.DeniedNobody
 		return []event.Payload{done, refused(s, c, event.CodeDenied, textNobody)}, nil
 	}
-	return nil, fmt.Errorf("result.kind: %q is not a decision; use %s, %s, %s, %s, %s or %s",
+	return nil, d.unknown()
+}
+
+// wide reports whether the decision is a yes that covers later calls, too.
+func (d *Decision) wide() bool {
+	return d.Kind == ApproveForSession || d.Kind == ApproveForLocation || d.Kind == ApprovePermanently
+}
+
+func (d *Decision) unknown() error {
+	return fmt.Errorf("result.kind: %q is not a decision; use %s, %s, %s, %s, %s or %s",
 		d.Kind, ApproveOnce, ApproveForSession, ApproveForLocation, ApprovePermanently, Reject, UserNotAvailable)
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/transcript"
 )
 
@@ -50,9 +51,13 @@ type Call struct {
 	Key      string          // key of the call for its tool; the same in every attempt
 	Attempt  int
 	Begun    time.Time // time at which the first attempt was recorded
-	Hook     CallHook  // decisions of hooks about the call
-	digest   string    // digest of the call and its result, if its tool gave one
-	text     string    // text of the result, if its tool gave no digest
+	// Reviewing is true while the open permission question is about what the call has
+	// done. Review is that question and, later, its answer; nil if there was none.
+	Reviewing bool
+	Review    *tool.Review
+	Hook      CallHook // decisions of hooks about the call
+	digest    string   // digest of the call and its result, if its tool gave one
+	text      string   // text of the result, if its tool gave no digest
 }
 
 // A Stage is how far a call has come.
@@ -151,18 +156,9 @@ func (t *Turn) fold(s *State, e event.Event, body event.Payload) error {
 	case event.ToolStartData:
 		t.move(d.ToolCallID, Intended)
 	case event.PermissionAskedData:
-		if c := t.ask(e, d.ToolCallID, WaitingPermission, d.RequestID); c != nil {
-			c.Grants, c.Shown = d.Grants, d.PermissionRequest
-			if d.Abide != nil {
-				c.Offers = d.Abide.Offers
-			}
-		}
+		t.askPermission(e, d)
 	case event.PermissionDoneData:
-		if approved(d.Result) {
-			if c := t.move(d.ToolCallID, Permitted); c != nil {
-				c.Approved = d.RequestID
-			}
-		}
+		t.endPermission(d)
 	case event.ExternalAskedData:
 		t.ask(e, d.ToolCallID, WaitingExternal, d.RequestID)
 	case event.UserInputAskedData:

@@ -12,6 +12,7 @@ import (
 	"github.com/abide-run/abide/internal/approval/places"
 	"github.com/abide-run/abide/internal/approval/shell"
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/project/trust"
 	"github.com/abide-run/abide/internal/turn"
 )
 
@@ -151,8 +152,22 @@ func (c *conn) folderTrusted(ctx context.Context, p api.PathParams) (api.Trusted
 	if _, err := c.server.host.Status(ctx, p.SessionID); err != nil {
 		return api.TrustedResult{}, noSession(p.SessionID, err)
 	}
-	trusted, err := c.server.places.Trusted(followed(p.Path))
+	trusted, err := c.trusts(followed(p.Path))
 	return api.TrustedResult{Trusted: trusted}, err
+}
+
+// trusts reports whether a folder is trusted as its configuration is now.
+func (c *conn) trusts(dir string) (bool, error) {
+	trusted, err := c.server.places.Trusted(dir)
+	if err != nil || c.server.opts.Trust == nil {
+		return trusted, err
+	}
+	record, known, err := c.server.opts.Trust.Find(dir)
+	if err != nil || !known && !trusted {
+		return false, err
+	}
+	content, err := trust.Read(dir)
+	return err == nil && record.Covers(content), err
 }
 
 func (c *conn) trustFolder(ctx context.Context, p api.PathParams) (api.Success, error) {
@@ -160,5 +175,11 @@ func (c *conn) trustFolder(ctx context.Context, p api.PathParams) (api.Success, 
 	if err != nil {
 		return api.Success{}, err
 	}
-	return succeeded(p.SessionID, c.server.places.Trust(followed(dir)))
+	dir = followed(dir)
+	if c.server.opts.Trust != nil { // so that the configuration of the folder applies, too
+		if err := c.server.opts.Trust.TrustNow(dir); err != nil {
+			return api.Success{}, said("path %s: %v", p.Path, err)
+		}
+	}
+	return succeeded(p.SessionID, c.server.places.Trust(dir))
 }

@@ -37,7 +37,11 @@ func (c *conn) create(ctx context.Context, p api.OpenParams) (any, error) {
 	client := c.client(p)
 	c.hold(p.SessionID)
 	view, err := c.server.host.Create(ctx, p.SessionID, spec, client)
-	return c.opened(ctx, p.SessionID, client, view, err)
+	answer, err := c.opened(ctx, p.SessionID, client, view, err)
+	if err == nil {
+		c.warnUnsupported(ctx, p)
+	}
+	return answer, err
 }
 
 // resume comes back to a session.
@@ -63,6 +67,7 @@ func (c *conn) resume(ctx context.Context, p api.OpenParams) (any, error) {
 		if err = errors.Join(c.remind(ctx, p.SessionID, open), c.offerOpen(ctx, p, client)); err != nil {
 			c.release(p.SessionID)
 		}
+		c.warnUnsupported(ctx, p)
 	}
 	return answer, err
 }
@@ -196,6 +201,13 @@ func (c *conn) spec(p api.OpenParams) (session.Spec, error) {
 	s.Config.ExtraTools = defaults.ExtraTools
 	s.Config.Memory, s.Config.Compaction = defaults.Memory, defaults.Compaction
 	more(&s.Config, p.OpenMore)
+	var err error
+	if s.Config.Managed, err = managedRules(p.ManagedSettings); err != nil {
+		return s, err
+	}
+	if s.Config.Directories, err = additionalDirectories(p.AdditionalDirectories); err != nil {
+		return s, err
+	}
 	if err := customAgents(&s.Config, p.OpenMore); err != nil {
 		return s, err
 	}

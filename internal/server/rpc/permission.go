@@ -212,7 +212,7 @@ func primary(st session.Status) string { return cmp.Or(st.Rules.Primary, st.Conf
 // directories are all folders of a session, the main one first.
 func directories(st session.Status) []string {
 	list := []string{primary(st)}
-	more := st.Rules.Directories
+	more := slices.Concat(st.Config.Directories, st.Rules.Directories)
 	if st.Rules.Temp {
 		more = append(slices.Clip(more), os.TempDir())
 	}

@@ -30,6 +30,7 @@ import (
 	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/jsonrpc"
 	"github.com/abide-run/abide/internal/project/instructions"
+	"github.com/abide-run/abide/internal/project/trust"
 	"github.com/abide-run/abide/internal/session"
 )
 
@@ -50,6 +51,8 @@ type Options struct {
 	// Places is what people allow for longer than a session. It is forgotten with
 	// the server if nil.
 	Places *places.Places
+	// Trust is the folders whose configuration the user trusts; nil if it is not kept.
+	Trust *trust.Store
 }
 
 // Models lists the models that can be named, with those of a provider if there is

@@ -33,6 +33,9 @@ type Options struct {
 	Scope func(call tool.Call) (*scope.Scope, error)
 	// Checkpoints returns the checkpoints of a session.
 	Checkpoints func(id event.SessionID) (*Checkpoints, error)
+	// Approved is called when a call has written a protected file, which a person has
+	// allowed. It may be nil.
+	Approved func(path string, content []byte)
 }
 
 // New returns the tools: view, create, edit, grep and glob.
