@@ -1,8 +1,6 @@
 package turn
 
 import (
-	"slices"
-
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/tool"
 )
@@ -12,40 +10,6 @@ import (
 // put back, and a person decides whether it is made again. The call stays unfinished
 // meanwhile. Whatever the answer is, the call is then run again under its key, and its
 // tool does what the answer says; so a crash at any point is an ordinary recovery.
-
-// askPermission takes in a permission question. A question about a call that was begun
-// is a review.
-func (t *Turn) askPermission(e event.Event, d event.PermissionAskedData) {
-	begun := slices.ContainsFunc(t.Calls, func(c *Call) bool { return c.Request.ToolCallID == d.ToolCallID && c.Stage == Begun })
-	c := t.ask(e, d.ToolCallID, WaitingPermission, d.RequestID)
-	switch {
-	case c == nil:
-	case begun:
-		c.Reviewing, c.Review = true, &tool.Review{Shown: d.PermissionRequest}
-	default:
-		c.Grants, c.Shown = d.Grants, d.PermissionRequest
-		if d.Abide != nil {
-			c.Offers = d.Abide.Offers
-		}
-	}
-}
-
-// endPermission takes in the answer to a permission question.
-func (t *Turn) endPermission(d event.PermissionDoneData) {
-	i := slices.IndexFunc(t.Calls, func(c *Call) bool { return c.Request.ToolCallID == d.ToolCallID && c.Reviewing })
-	if i < 0 {
-		if approved(d.Result) {
-			if c := t.move(d.ToolCallID, Permitted); c != nil {
-				c.Approved = d.RequestID
-			}
-		}
-		return
-	}
-	c := t.Calls[i]
-	c.Reviewing = false
-	c.Review = &tool.Review{Shown: c.Review.Shown, Approved: approved(d.Result), Feedback: d.Result.Feedback}
-	t.move(d.ToolCallID, Begun)
-}
 
 // review returns what is to be recorded when a person has decided about a review. A yes
 // covers the changes that were shown, and nothing else.
