@@ -36,7 +36,7 @@ func (p wordPattern) concernsCommand(words []string) certainty {
 type argumentList struct {
 	options  []string
 	operands []string // words that are no options, nor values of options that are known to have one
-	doubtful []string // words that may be operands or values of options
+	certain  int      // number of operands, from the first on, that cannot be values of options
 	unknown  bool     // true if there are words that are not known in advance
 }
 
@@ -67,8 +67,8 @@ func splitOptions(program string, words []string) argumentList {
 			}
 		default:
 			a.operands = append(a.operands, w)
-			if inDoubt {
-				a.doubtful = append(a.doubtful, w)
+			if !inDoubt && !a.unknown {
+				a.certain++
 			}
 		}
 	}
@@ -80,7 +80,9 @@ func (a argumentList) hasOperands(want []string, open bool) certainty {
 	switch {
 	case startsWith(a.operands, want) && (open || len(a.operands) == len(want) && !a.unknown):
 		return yes
-	case a.unknown, len(a.doubtful) > 0 && isSubsequence(want, a.operands):
+	case !startsWith(a.operands[:min(a.certain, len(want))], want[:min(a.certain, len(want))]):
+		return no
+	case a.unknown, a.certain < len(a.operands) && isSubsequence(want, a.operands):
 		return maybe
 	}
 	return no

@@ -196,9 +196,10 @@ func (row reader) split(args []string) (operands []string, ok bool) {
 		if !ok {
 			return nil, false
 		}
-		if i++; !takesNext {
-			i--
-		} else if i < len(args) && beginsWithDash(args[i]) {
+		if !takesNext {
+			continue
+		}
+		if i++; i == len(args) || beginsWithDash(args[i]) {
 			return nil, false
 		}
 	}

@@ -125,7 +125,7 @@ func (f form) command(words []string) []string {
 			words = words[1:]
 		case slices.Contains(f.valued, name) && joined && long:
 			words = words[1:]
-		case slices.Contains(f.valued, words[0]) && len(words) > 1:
+		case slices.Contains(f.valued, words[0]) && len(words) > 1 && !beginsWithDash(words[1]):
 			words = words[2:]
 		default:
 			return nil
@@ -135,7 +135,7 @@ func (f form) command(words []string) []string {
 }
 
 func (f form) afterOperands(words []string) []string {
-	if len(words) <= f.operands || slices.ContainsFunc(words[:f.operands+1], func(w string) bool { return strings.HasPrefix(w, "-") }) {
+	if len(words) <= f.operands || slices.ContainsFunc(words[:f.operands+1], beginsWithDash) {
 		return nil
 	}
 	return words[f.operands:]

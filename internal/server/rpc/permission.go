@@ -73,7 +73,11 @@ func checkRules(field string, rules []event.Rule) error {
 		if r.Grant != nil {
 			return errBadParams{fmt.Errorf("%s[%d].grant: only an answer to a question can grant something", field, i)}
 		}
-		if err := approval.Check(turn.RuleText(r)); err != nil {
+		var tools []string
+		if r.Kind == approval.CustomTool && r.Argument != nil { // a client may call its tool whatever it likes
+			tools = append(tools, *r.Argument)
+		}
+		if err := approval.Check(turn.RuleText(r), tools...); err != nil {
 			return errBadParams{fmt.Errorf("%s[%d]: %w", field, i, err)}
 		}
 	}
