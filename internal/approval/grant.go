@@ -11,7 +11,8 @@ import (
 
 // coveringGrants returns the grants that together cover a whole request: one for the
 // whole command line, or one for each file or tool. It returns nil if something is not
-// covered. A grant that says nothing but its kind covers nothing.
+// covered; allowedCommand looks at the commands of a line one by one. A grant that says
+// nothing but its kind covers nothing.
 func coveringGrants(grants []event.Grant, r *Request) []event.Grant {
 	switch {
 	case r.Kind == Read, r.Kind == Write:
@@ -56,11 +57,10 @@ func sameSurroundings(g event.Grant, r *Request) bool {
 }
 
 // coversCommand reports whether a grant covers one command of a command line: by the
-// words with which it begins. A redirection is never covered by them, nor are options
-// with which the program reaches further than it seems.
+// words with which it begins. Neither a redirection nor an option in reaching is covered.
 func coversCommand(g event.Grant, r *Request, c shell.Simple) bool {
-	return g.Kind == Shell && SafePrefix(g.Prefix) && len(c.Redirects) == 0 && sameSurroundings(g, r) &&
-		wordPattern{words: g.Prefix, open: true}.allows(c.Words)
+	return g.Kind == Shell && len(g.Prefix) > 0 && len(c.Redirects) == 0 && sameSurroundings(g, r) &&
+		SafePrefix(g.Prefix) && wordPattern{g.Prefix, true}.allows(c.Words)
 }
 
 // within reports whether a path is a folder or below it.

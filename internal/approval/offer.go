@@ -53,7 +53,7 @@ func (r *Request) commandOffers() []event.Offer {
 	exact := event.Grant{Kind: Shell, Command: r.Plain.String(), Dir: r.Elsewhere, Terminal: r.Terminal, Input: r.Input}
 	offers := []event.Offer{{ID: event.OfferCommand, Label: "exactly this command line: " + CommandText(r.Plain), Grants: []event.Grant{exact}}}
 	prefixes, ok := safePrefixes(r.Plain)
-	if !ok {
+	if !ok || r.reading == nil || r.reading.blocked != "" {
 		return offers
 	}
 	var grants []event.Grant

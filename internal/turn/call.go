@@ -105,12 +105,11 @@ func explained(call *Call, d approval.Decision, ask *approval.Request) *event.Pe
 	if d.Reason != "" {
 		more.Reasons = append(more.Reasons, d.Reason)
 	}
-	if d.By == event.ByRule {
-		for _, rule := range d.Rules {
-			more.Reasons = append(more.Reasons, "the rule "+rule+" asks")
-		}
-	}
-	if len(more.Reasons) == 0 {
+	switch {
+	case len(more.Reasons) > 0:
+	case ask.Kind == approval.Read, ask.Kind == approval.Write:
+		more.Reasons = []string{"it is outside of what the session may " + ask.Kind + " unasked"}
+	default:
 		more.Reasons = []string{"no rule or grant allows it"}
 	}
 	return &more

@@ -249,7 +249,7 @@ func TestAToolIsToldWhyItMayGoOn(t *testing.T) {
 		{"by a person", ask, []event.Payload{can}, turn.ApproveOnce, true, true, event.ByAnswer, false},
 		{"by an earlier yes", ask, []event.Payload{can, grant}, "", true, false, event.ByGrant, true},
 		{"by a rule", ask, []event.Payload{event.SessionConfiguredData{Permissions: event.PermissionRules{Allow: []string{"shell(ls *)"}}}}, "", true, false, event.ByRule, true},
-		{"by a rule about the tool", ask, []event.Payload{event.SessionConfiguredData{Permissions: event.PermissionRules{Allow: []string{"act"}}}}, "", true, false, event.ByRule, false},
+		{"by a rule about the tool", ask, []event.Payload{event.SessionConfiguredData{Permissions: event.PermissionRules{Allow: []string{"act"}}}}, "", true, false, event.ByRule, true},
 		{"by the scope", inScope, nil, "", false, false, event.ByScope, false},
 		{"by the rule set", ask, []event.Payload{event.SessionConfiguredData{Approve: approval.All}}, "", true, false, event.BySet, false},
 		{"needs nobody", nil, nil, "", false, false, event.ByNothing, false},
@@ -398,6 +398,39 @@ func shellRequest(text string, ask json.RawMessage) *approval.Request {
 	r := &approval.Request{Kind: approval.Shell, Ask: ask}
 	r.ReadCommand(shell.Parse(text), approval.Surroundings{Dir: "/w", Home: "/w"})
 	return r
+}
+
+// TestAQuestionSaysWhyItIsAsked: a person is told the reason, how the command was
+// understood, and what each answer would allow.
+func TestAQuestionSaysWhyItIsAsked(t *testing.T) {
+	can := event.ClientDeclaredData{Permission: true}
+	rules := func(ask ...string) event.Payload {
+		return event.SessionConfiguredData{Permissions: event.PermissionRules{Ask: ask}}
+	}
+	shown := json.RawMessage(`{}`)
+	for _, test := range []struct {
+		ask    *approval.Request
+		log    []event.Payload
+		reason string
+		offers int
+	}{
+		{shellRequest("ls -l", shown), nil, "no rule or grant allows it", 3},
+		{shellRequest("ls $X", shown), nil, "it has an expansion ($X) at column 4", 1},
+		{shellRequest("ls -l", shown), []event.Payload{rules("shell(ls *)")}, "the rule shell(ls *) asks about it", 3},
+		{&approval.Request{Kind: approval.Write, Details: []string{"/etc/a/b"}, Ask: shown}, nil, "it is outside of what the session may write unasked", 3},
+		{&approval.Request{Kind: approval.Write, Details: []string{"/etc/a/b"}, Allowed: true, Ask: shown}, []event.Payload{rules("write(/etc)")}, "the rule write(/etc) asks about it", 3},
+		{&approval.Request{Kind: approval.Shell, Ask: shown, More: event.PermissionMore{Reasons: []string{"of the tool"}}}, nil, "of the tool", 1},
+	} {
+		catalog := turn.Catalog{fake{spec: tool.Spec{Name: "act"}, ask: test.ask}}
+		w := newWriter(t).add(start, can).add(test.log...).add(accepted, message, asked, event.AssistantMessageData{ToolRequests: calls.ToolRequests[:1]}, intended("c1"))
+		d, ok := catalog.Judge(w.state, w.state.Turn.Calls[0])[0].(event.PermissionAskedData)
+		if !ok || d.Abide == nil {
+			t.Fatalf("%s: nobody is asked", test.reason)
+		}
+		if d.Abide.Reasons[0] != test.reason || len(d.Abide.Offers) != test.offers || d.Abide.Tool != "act" {
+			t.Errorf("asked because %q, with %d offers; want %q and %d", d.Abide.Reasons, len(d.Abide.Offers), test.reason, test.offers)
+		}
+	}
 }
 
 func TestDecisions(t *testing.T) {

@@ -96,7 +96,7 @@ func (w *writer) Permission(call tool.Call) (*approval.Request, error) {
 		Paths: []string{}, URLs: []possibleURL{},
 	}
 	ask := &approval.Request{Kind: approval.Shell, More: event.PermissionMore{Dir: t.Process.Dir, Terminal: t.Process.TTY, Input: true}}
-	in := approval.Surroundings{Dir: call.Dir, Home: call.Dir, Fed: true}
+	in := approval.Surroundings{Dir: cmp.Or(t.Process.Dir, call.Dir), Home: call.Dir, Fed: true}
 	if takesData(t.Process.Command) {
 		ask.ReadCommand(shell.Parse(""), in) // there are no commands in it
 		ask.Subjects, body.CanOffer = []string{approval.InputTo + t.Process.Key}, true
