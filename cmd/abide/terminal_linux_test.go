@@ -152,7 +152,7 @@ func TestWhatIsNoAnswerIsAskedAgain(t *testing.T) {
 	x, dir := newTerminal(t), t.TempDir()
 	p := x.start(dir, "abide-tools", "run", "Use note with value 'X', then reply with the result")
 	must(t, p.Start())
-	x.await(`asked because no rule or grant allows it\r\n.*\[y\]es, once; \[t\] yes, and any call of note; \[n\]o; \[\?\] explain.*instead:`)
+	x.await(`asked because no rule or grant allows it.*\[y\]es, once; \[t\] yes, and any call of note; \[n\]o; \[\?\] explain.*instead:`)
 	x.typed("?\n")
 	x.await(`y  yes, this call only\r\n  t  tool: yes, and any call of note, for the rest of the session\r\n  n  no; the turn ends\r\n.*instead:`)
 	for _, keys := range []string{"huh", "yes please", "ok, go on", "a", "always", "1", "approve-session:everything", "prefix"} {

@@ -57,11 +57,10 @@ func sameSurroundings(g event.Grant, r *Request) bool {
 }
 
 // coversCommand reports whether a grant covers one command of a command line: by the
-// words with which it begins. A redirection is never covered by them, nor are options
-// with which the program reaches further than it seems.
+// words with which it begins. Neither a redirection nor an option in reaching is covered.
 func coversCommand(g event.Grant, r *Request, c shell.Simple) bool {
-	return g.Kind == Shell && SafePrefix(g.Prefix) && len(c.Redirects) == 0 && sameSurroundings(g, r) &&
-		wordPattern{words: g.Prefix, open: true}.allows(c.Words)
+	return g.Kind == Shell && len(g.Prefix) > 0 && len(c.Redirects) == 0 && sameSurroundings(g, r) &&
+		SafePrefix(g.Prefix) && wordPattern{g.Prefix, true}.allows(c.Words)
 }
 
 // within reports whether a path is a folder or below it.

@@ -9,15 +9,8 @@ import (
 	"github.com/abide-run/abide/internal/event"
 )
 
-// commandLine returns a request for a command line, which need not be understood.
-func commandLine(text string) approval.Request {
-	r := approval.Request{Kind: approval.Shell, Tool: "bash"}
-	r.ReadCommand(shell.Parse(text), approval.Surroundings{Dir: "/w", Home: "/w"})
-	return r
-}
-
 func TestAGrantCoversWhatItSays(t *testing.T) {
-	elsewhere, terminal, input := commandLine("ls -l"), commandLine("ls -l"), commandLine("ls -l")
+	elsewhere, terminal, input := command("ls -l"), command("ls -l"), command("ls -l")
 	elsewhere.Elsewhere, terminal.Terminal, input.Input = "/tmp", true, true
 	outside := approval.Request{Kind: approval.Shell, Tool: "bash"}
 	outside.ReadCommand(shell.Parse("git status"), approval.Surroundings{Dir: "/elsewhere", Home: "/w"})
@@ -31,32 +24,32 @@ func TestAGrantCoversWhatItSays(t *testing.T) {
 		request approval.Request
 		covered bool
 	}{
-		{"the same command", exact, commandLine("ls -l"), true},
-		{"the same words", exact, commandLine(`"ls"  '-l'`), true},
-		{"one word instead of two", exact, commandLine(`'ls -l'`), false},
-		{"one word more", exact, commandLine("ls -l x"), false},
-		{"one command more", exact, commandLine("ls -l; ls -l"), false},
-		{"a redirection more", exact, commandLine("ls -l > x"), false},
+		{"the same command", exact, command("ls -l"), true},
+		{"the same words", exact, command(`"ls"  '-l'`), true},
+		{"one word instead of two", exact, command(`'ls -l'`), false},
+		{"one word more", exact, command("ls -l x"), false},
+		{"one command more", exact, command("ls -l; ls -l"), false},
+		{"a redirection more", exact, command("ls -l > x"), false},
 		{"another directory", exact, elsewhere, false},
 		{"a terminal", exact, terminal, false},
 		{"an open input", exact, input, false},
-		{"what is not understood", exact, commandLine("ls $X"), false},
-		{"a text that is not understood, word for word", event.Grant{Kind: approval.Shell, Command: "ls $X"}, commandLine("ls $X"), false},
+		{"what is not understood", exact, command("ls $X"), false},
+		{"a text that is not understood, word for word", event.Grant{Kind: approval.Shell, Command: "ls $X"}, command("ls $X"), false},
 
-		{"words that begin so", prefix, commandLine("git status --short"), true},
-		{"every command of a line begins so", prefix, commandLine("git status; git status -s"), true},
-		{"one command of a line does not", prefix, commandLine("git status; git push"), false},
-		{"options before the subcommand", prefix, commandLine("git -c core.fsmonitor=x status"), false},
-		{"an option that runs a program", event.Grant{Kind: approval.Shell, Prefix: []string{"git", "log"}}, commandLine("git log --ext-diff"), false},
-		{"an option that writes a file, abbreviated", event.Grant{Kind: approval.Shell, Prefix: []string{"git", "log"}}, commandLine("git log --outp=x"), false},
-		{"an option that writes a file, among others", event.Grant{Kind: approval.Shell, Prefix: []string{"sort"}}, commandLine("sort -uo victim x"), false},
-		{"a longer word", prefix, commandLine("git statusx"), false},
-		{"a redirection", prefix, commandLine("git status > /etc/x"), false},
-		{"a prefix in another program", prefix, commandLine("echo git status"), false},
+		{"words that begin so", prefix, command("git status --short"), true},
+		{"every command of a line begins so", prefix, command("git status; git status -s"), true},
+		{"one command of a line does not", prefix, command("git status; git push"), false},
+		{"options before the subcommand", prefix, command("git -c core.fsmonitor=x status"), false},
+		{"an option that runs a program", event.Grant{Kind: approval.Shell, Prefix: []string{"git", "log"}}, command("git log --ext-diff"), false},
+		{"an option that writes a file, abbreviated", event.Grant{Kind: approval.Shell, Prefix: []string{"git", "log"}}, command("git log --outp=x"), false},
+		{"an option that writes a file, among others", event.Grant{Kind: approval.Shell, Prefix: []string{"sort"}}, command("sort -uo victim x"), false},
+		{"a longer word", prefix, command("git statusx"), false},
+		{"a redirection", prefix, command("git status > /etc/x"), false},
+		{"a prefix in another program", prefix, command("echo git status"), false},
 		{"a folder outside of the session", event.Grant{Kind: approval.Shell, Prefix: []string{"git", "status"}, Dir: "/elsewhere"}, outside, false},
 		{"the same command there, word for word", event.Grant{Kind: approval.Shell, Command: "'git' 'status'", Dir: "/elsewhere"}, outside, true},
-		{"words that can run code", event.Grant{Kind: approval.Shell, Prefix: []string{"python3"}}, commandLine("python3 x.py"), false},
-		{"all words", event.Grant{Kind: approval.Shell, Prefix: []string{"*"}}, commandLine("ls"), false},
+		{"words that can run code", event.Grant{Kind: approval.Shell, Prefix: []string{"python3"}}, command("python3 x.py"), false},
+		{"all words", event.Grant{Kind: approval.Shell, Prefix: []string{"*"}}, command("ls"), false},
 
 		{"a file below the folder", folder, file(approval.Write, "edit", "/w/src/a"), true},
 		{"the folder itself", folder, file(approval.Write, "edit", "/w/src"), true},
@@ -64,13 +57,13 @@ func TestAGrantCoversWhatItSays(t *testing.T) {
 		{"a path that leads out of it", folder, file(approval.Write, "edit", "/w/src", "/etc/x"), false},
 		{"reading", folder, file(approval.Read, "view", "/w/src/a"), false},
 		{"no path", folder, approval.Request{Kind: approval.Write}, false},
-		{"a command", event.Grant{Kind: approval.Shell, Folder: "/"}, commandLine("ls"), false},
+		{"a command", event.Grant{Kind: approval.Shell, Folder: "/"}, command("ls"), false},
 
 		{"a tool", event.Grant{Kind: approval.CustomTool, Subject: "deploy"}, custom, true},
 		{"another tool", event.Grant{Kind: approval.CustomTool, Subject: "*"}, custom, false},
-		{"a built-in tool of that name", event.Grant{Kind: approval.CustomTool, Subject: "bash"}, commandLine("ls"), false},
+		{"a built-in tool of that name", event.Grant{Kind: approval.CustomTool, Subject: "bash"}, command("ls"), false},
 
-		{"every command", event.Grant{Kind: approval.Shell}, commandLine("ls"), false},
+		{"every command", event.Grant{Kind: approval.Shell}, command("ls"), false},
 		{"every write", event.Grant{Kind: approval.Write}, file(approval.Write, "edit", "/w/src/a"), false},
 		{"every call", event.Grant{Kind: approval.CustomTool}, custom, false},
 		{"nothing", event.Grant{}, approval.Request{}, false},
@@ -95,7 +88,7 @@ func TestAGrantCoversWhatItSays(t *testing.T) {
 // TestAnOfferAllowsWhatItShows: the offers of a question cover the request itself, and the
 // label of each says what else.
 func TestAnOfferAllowsWhatItShows(t *testing.T) {
-	elsewhere := commandLine("git push origin main")
+	elsewhere := command("git push origin main")
 	elsewhere.Elsewhere, elsewhere.Terminal = "/tmp", true
 	outside := approval.Request{Kind: approval.Shell, Tool: "bash"}
 	outside.ReadCommand(shell.Parse("git status"), approval.Surroundings{Dir: "/elsewhere", Home: "/w"})
@@ -103,12 +96,12 @@ func TestAnOfferAllowsWhatItShows(t *testing.T) {
 		request approval.Request
 		want    []string // ids and labels
 	}{
-		{commandLine("ls -l"), []string{"once: this call only", "command: exactly this command line: ls -l", "prefix: any command that begins with: ls …"}},
-		{commandLine("ls; '*'"), []string{"once: this call only", "command: exactly this command line: ls; '*'"}},
-		{commandLine("python3 x.py"), []string{"once: this call only", "command: exactly this command line: python3 x.py"}},
-		{commandLine("git status && git log -p"), []string{"once: this call only", "command: exactly this command line: git status && git log -p", "prefix: any command that begins with: git status …, git log …"}},
-		{commandLine("ls > x"), []string{"once: this call only", "command: exactly this command line: ls 1>'x'"}},
-		{commandLine("ls $X"), []string{"once: this call only"}},
+		{command("ls -l"), []string{"once: this call only", "command: exactly this command line: ls -l", "prefix: any command that begins with: ls …"}},
+		{command("ls; '*'"), []string{"once: this call only", "command: exactly this command line: ls; '*'"}},
+		{command("python3 x.py"), []string{"once: this call only", "command: exactly this command line: python3 x.py"}},
+		{command("git status && git log -p"), []string{"once: this call only", "command: exactly this command line: git status && git log -p", "prefix: any command that begins with: git status …, git log …"}},
+		{command("ls > x"), []string{"once: this call only", "command: exactly this command line: ls 1>'x'"}},
+		{command("ls $X"), []string{"once: this call only"}},
 		{outside, []string{"once: this call only", "command: exactly this command line: git status"}},
 		{file(approval.Write, "edit", "/w/src/a.go"), []string{"once: this call only", "file: writing /w/src/a.go", "folder: writing anything below /w/src"}},
 		{file(approval.Read, "grep", "/w/a", "/v/b"), []string{"once: this call only", "file: reading /w/a, /v/b", "folder: reading anything below /w, /v"}},

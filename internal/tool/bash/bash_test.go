@@ -462,7 +462,7 @@ func TestPermissionToRunIsAsked(t *testing.T) {
 			t.Errorf("prompt is %s", r.Prompt)
 		}
 		echo, _ := d.tools["bash"].Permission(d.call(`{"command":"echo test","description":"Run echo test"}`))
-		if echo.Plain.String() != "'echo' 'test'" || echo.Elsewhere != "" || echo.Allowed {
+		if echo.Plain.String() != "'echo' 'test'" || echo.Subjects != nil || echo.Elsewhere != "" || echo.Allowed {
 			t.Errorf("echo: %+v", echo)
 		}
 		odd, _ := d.tools["bash"].Permission(d.call(`{"command":"$CMD x; ((("}`))
