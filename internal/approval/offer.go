@@ -19,6 +19,8 @@ const InputTo = "input to "
 func (r *Request) Offers() []event.Offer {
 	offers := []event.Offer{{ID: event.OfferOnce, Label: "this call only"}}
 	switch {
+	case r.reading != nil && r.reading.protected != "": // a person is asked each time
+		return offers
 	case r.Kind == Shell && r.Plain != nil:
 		return append(offers, r.commandOffers()...)
 	case r.Kind == Read, r.Kind == Write:
