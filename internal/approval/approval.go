@@ -2,8 +2,12 @@
 //
 // A call describes what it will do with a [Request]. The rules of its session decide
 // whether the request is allowed, denied, or has to be asked. A rule that denies wins
-// over everything. Grants that a person gave for the rest of the session come next,
+// over everything; where it cannot be known in advance whether it applies, a person is
+// asked. The rule set that allows everything comes next, then grants that a person gave,
 // then rules that ask, then rules that allow.
+//
+// Commands are judged by their words. What rules and grants allow is run from these
+// words, and not from the text of the call.
 package approval
 
 import (

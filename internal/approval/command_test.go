@@ -33,6 +33,8 @@ func TestWhereAndHowACommandRunsIsJudged(t *testing.T) {
 		want   approval.Verdict
 	}{
 		{"the working directory", "git status", nil, []string{"bash(git *)"}, approval.Grant},
+		{"a star for a word", "npm evil build", nil, []string{"bash(npm * build)"}, approval.Grant},
+		{"a star for an option", "npm --prefix=evil build", nil, []string{"bash(npm * build)"}, approval.Ask},
 		{"a folder of the session", "ls", func(in *approval.Surroundings) { in.Dir = filepath.Join(in.Home, "src") }, []string{"bash(ls *)"}, approval.Grant},
 		{"another folder", "ls", func(in *approval.Surroundings) { in.Dir = elsewhere }, []string{"bash(ls *)"}, approval.Ask},
 		{"a link to another folder", "ls", func(in *approval.Surroundings) { in.Dir = filepath.Join(in.Home, "link") }, []string{"bash(ls *)"}, approval.Ask},
@@ -55,6 +57,7 @@ func TestWhereAndHowACommandRunsIsJudged(t *testing.T) {
 		{"another file by a link", "echo x > link/x", nil, []string{"bash(echo *)"}, approval.Ask},
 		{"another file with a rule", "echo x > " + elsewhere + "/x", nil, []string{"bash(echo *)", "write(" + elsewhere + ")"}, approval.Grant},
 		{"a rule for another tool", "echo x > " + elsewhere + "/x", nil, []string{"bash(echo *)", "edit(" + elsewhere + ")"}, approval.Ask},
+		{"a path that leads elsewhere than it seems", "echo x > link/../x", nil, []string{"bash(echo *)"}, approval.Ask},
 		{"a file of the process", "echo x > /dev/fd/../cwd/victim", nil, []string{"bash(echo *)", "write(/**)"}, approval.Ask},
 		{"a connection", "echo x > /dev/tcp/127.0.0.1/80", nil, []string{"bash(echo *)", "write(/**)"}, approval.Ask},
 		{"nothing", "echo x > /dev/null 2>&1", nil, []string{"bash(echo *)"}, approval.Grant},

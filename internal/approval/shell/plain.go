@@ -200,6 +200,11 @@ func (r *plainReader) skip(bytes string) {
 	}
 }
 
+// follows reports whether one of these bytes stands directly before the next one.
+func (r *plainReader) follows(bytes string) bool {
+	return r.at > 0 && strings.IndexByte(bytes, r.text[r.at-1]) >= 0
+}
+
 func isBlank(c byte) bool { return c == ' ' || c == '\t' }
 
 // Bytes that are skipped: within a line, and where lines may end.
@@ -252,7 +257,7 @@ func (r *plainReader) readCommand(joint string) error {
 		switch {
 		case r.next() == '<', r.next() == '>':
 			err = r.readRedirect(&c, -1)
-		case strings.HasPrefix(r.text[r.at:], "&>"):
+		case strings.HasPrefix(r.text[r.at:], "&>") && !r.follows(";|"): // bash reads ;& and |& as one sign
 			err = r.readRedirectBoth(&c)
 		case r.at == len(r.text), strings.IndexByte(ends, r.next()) >= 0:
 			if len(c.Words) == 0 {

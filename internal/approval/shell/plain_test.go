@@ -153,6 +153,8 @@ func TestPlainSaysWhatItDoesNotUnderstandAndWhere(t *testing.T) {
 		"ls \xff":                        "a byte that is not UTF-8 at column 4",
 		"ls 'a\xc3'":                     "a byte that is not UTF-8",
 		"ls\u00a0-l":                     "a character without quotes (U+00A0)",
+		"a;&>f b":                        "a command without a name",
+		"a |&>f b":                       "a command without a name",
 		"ls\u200b-l":                     "a character that nobody sees (U+200B)",
 		"ls '\u202ex'":                   "a character that nobody sees",
 		"ls \u3164":                      "a character that nobody sees",
