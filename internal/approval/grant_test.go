@@ -92,10 +92,13 @@ func TestAnOfferAllowsWhatItShows(t *testing.T) {
 	elsewhere.Elsewhere, elsewhere.Terminal = "/tmp", true
 	outside := approval.Request{Kind: approval.Shell, Tool: "bash"}
 	outside.ReadCommand(shell.Parse("git status"), approval.Surroundings{Dir: "/elsewhere", Home: "/w"})
+	guarded := approval.Request{Kind: approval.Shell, Tool: "bash"}
+	guarded.ReadCommand(shell.Parse("echo x > .git/hooks/y"), approval.Surroundings{Dir: "/w", Home: "/w", Protected: func(string) (string, bool) { return "git runs it", true }})
 	for _, test := range []struct {
 		request approval.Request
 		want    []string // ids and labels
 	}{
+		{guarded, []string{"once: this call only"}},
 		{command("ls -l"), []string{"once: this call only", "command: exactly this command line: ls -l", "prefix: any command that begins with: ls …"}},
 		{command("ls; '*'"), []string{"once: this call only", "command: exactly this command line: ls; '*'"}},
 		{command("python3 x.py"), []string{"once: this call only", "command: exactly this command line: python3 x.py"}},
