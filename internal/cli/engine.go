@@ -216,8 +216,8 @@ func (a *app) detaches(ctx context.Context) bool {
 // person has left, it is closed later.
 func (a *app) leaveNode(node *daemon.Node, detaches bool, err error) error {
 	a.stays = !node.Engine()
-	if a.launcher != nil && node.IsNeeded(detaches) {
-		a.needed, a.stays = node, true
+	if !node.TryStop(detaches) {
+		a.needed, a.stays = node, a.launcher != nil
 		return err
 	}
 	return closeNode(node, err)

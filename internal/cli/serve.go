@@ -63,7 +63,7 @@ func (a *app) serve(ctx context.Context, address, web, file string) error {
 // awaitOthers waits until nothing is under way for other processes whose engine this is.
 // A further signal ends this process at once.
 func (a *app) awaitOthers(node *daemon.Node) {
-	if !node.IsNeeded(false) {
+	if node.TryStop(false) {
 		return
 	}
 	a.err.printf("abide: other processes use this engine and something is under way: waiting for its end (a further signal ends it now)\n")

@@ -24,12 +24,13 @@ func (n *Node) Unfinished(ctx context.Context) int {
 	return count
 }
 
-// IsNeeded reports whether this process is an engine with something under way that is
-// to go on: if it ended now, that would have to be done again. Without relays there is
-// only the work of this process itself, which counts if own is true.
-func (n *Node) IsNeeded(own bool) bool {
+// TryStop stops the engine in this process unless something is under way that is to go
+// on, and reports whether this process can be closed. What is under way is to go on if
+// other processes are connected; if own is true, also without them. Afterwards nothing
+// begins any more that Close would cut.
+func (n *Node) TryStop(own bool) bool {
 	e, _ := n.currentEngine()
-	return e != nil && n.ctx.Err() == nil && (own || e.relays.Load() > 0) && e.host.Work.Busy()
+	return e == nil || n.ctx.Err() != nil || !own && e.relays.Load() == 0 || e.host.Work.StopIfIdle()
 }
 
 // An engine that stays for others ends when nothing was under way at several checks in a
@@ -40,8 +41,8 @@ const (
 	idleChecks = 6
 )
 
-// AwaitIdle waits until nothing has been under way for a moment, ctx is done, or this
-// process can no longer serve clients.
+// AwaitIdle stops the engine in this process when nothing has been under way for a moment.
+// It returns earlier if ctx is done or this process can no longer serve clients.
 func (n *Node) AwaitIdle(ctx context.Context) {
 	e, _ := n.currentEngine()
 	if e == nil {
@@ -49,7 +50,7 @@ func (n *Node) AwaitIdle(ctx context.Context) {
 	}
 	tick := time.NewTicker(idlePause)
 	defer tick.Stop()
-	for idle := 0; idle < idleChecks; idle++ {
+	for idle := 0; idle < idleChecks || !e.host.Work.StopIfIdle(); idle++ {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -58,7 +59,7 @@ func (n *Node) AwaitIdle(ctx context.Context) {
 			return
 		}
 		if e.host.Work.Busy() {
-			idle = -1
+			idle = 0
 		}
 	}
 }

@@ -46,14 +46,57 @@ func (w Work) Unfinished(ctx context.Context) (n int, err error) {
 // Busy reports whether something is under way in a session: a request to a model, a call
 // of a tool, a hook. A call that waits for an agent is not; what the agent does is.
 func (w Work) Busy() bool {
-	w.host.mu.Lock()
-	defer w.host.mu.Unlock()
-	for _, s := range w.host.sessions {
-		if s.busy.Load() {
-			return true
-		}
+	w.host.gate.Lock()
+	defer w.host.gate.Unlock()
+	return w.host.busy > 0
+}
+
+// StopIfIdle stops the host unless something is under way or about to begin, and reports
+// whether it did. From then on whatever clients want is refused with ErrClosed, so that
+// nothing begins that would be cut by Close.
+func (w Work) StopIfIdle() bool {
+	w.host.gate.Lock()
+	defer w.host.gate.Unlock()
+	if w.host.busy > 0 || w.host.draining > 0 {
+		return false
 	}
-	return false
+	w.host.closed = true
+	return true
+}
+
+// enterDraining is enter for a session that carries out intents.
+func (h *Host) enterDraining() bool {
+	h.gate.Lock()
+	defer h.gate.Unlock()
+	if h.closed {
+		return false
+	}
+	h.work.Add(1)
+	h.draining++
+	return true
+}
+
+func (h *Host) leaveDraining() {
+	h.gate.Lock()
+	h.draining--
+	h.gate.Unlock()
+	h.leave()
+}
+
+// countBusy tells the host whether something is under way in the session.
+func (s *Session) countBusy() {
+	is := s.isBusy()
+	if is == s.busy {
+		return
+	}
+	s.busy = is
+	s.host.gate.Lock()
+	defer s.host.gate.Unlock()
+	if is {
+		s.host.busy++
+	} else {
+		s.host.busy--
+	}
 }
 
 // isBusy reports whether something is under way that would have to be done again, or

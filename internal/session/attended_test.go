@@ -134,3 +134,28 @@ func TestNewsOfATaskWaitsUntilSomebodyUsesTheSession(t *testing.T) {
 		}
 	})
 }
+
+func TestAHostStopsOnlyIfNothingIsUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := sessiontest.New(t, &silentModel{})
+		b.Create("s", &session.Client{})
+		b.Send("s", event.InputAcceptedData{Prompt: "x"})
+		if b.Host.Work.StopIfIdle() {
+			t.Error("it stops while a request is about to begin, or under way")
+		}
+		synctest.Wait()
+		if b.Host.Work.StopIfIdle() || !b.Host.Work.Busy() {
+			t.Error("it stops while a request is under way")
+		}
+		if err := b.Host.Abort(t.Context(), "s", "test"); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if b.Host.Work.Busy() || !b.Host.Work.StopIfIdle() {
+			t.Error("it does not stop although nothing is under way")
+		}
+		if _, err := b.Host.Send(t.Context(), "s", event.InputAcceptedData{Prompt: "y"}); !errors.Is(err, session.ErrClosed) {
+			t.Errorf("after that an input is answered with %v", err)
+		}
+	})
+}

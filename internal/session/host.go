@@ -133,9 +133,11 @@ type Host struct {
 	attended map[event.SessionID]bool // sessions that somebody has used; only with OnlyAttended
 	all      bool                     // true if every session goes on
 
-	gate   sync.Mutex
-	closed bool
-	work   sync.WaitGroup
+	gate     sync.Mutex
+	closed   bool
+	draining int // number of sessions that carry out intents
+	busy     int // number of sessions in which something is under way
+	work     sync.WaitGroup
 
 	offers offers
 

@@ -86,7 +86,7 @@ func (m *mailbox) stopTimer() {
 // which drains the mailbox if nobody else does. It reports false if the session was
 // removed from memory meanwhile.
 func (s *Session) enqueue(in *intent) (run func(), ok bool) {
-	switch drain, ok := s.mailbox.put(in, s.host.enter); {
+	switch drain, ok := s.mailbox.put(in, s.host.enterDraining); {
 	case !ok:
 		return nil, false
 	case drain:
@@ -113,11 +113,11 @@ func (s *Session) post(f func(*txn) error) {
 func (s *Session) drain() {
 	s.carryOut(s.mailbox.take())
 	if s.endDraining() {
-		s.host.leave()
+		s.host.leaveDraining()
 		return
 	}
 	go func() {
-		defer s.host.leave()
+		defer s.host.leaveDraining()
 		for more := true; more; more = !s.endDraining() {
 			s.carryOut(s.mailbox.take())
 		}

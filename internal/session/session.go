@@ -24,7 +24,6 @@ type Session struct {
 	asks    atomic.Bool // true while a question to a person is open
 	waits   atomic.Bool // true while any question is open, or an agent works that may ask one
 	bare    atomic.Bool // true if its clients want it to have no folder
-	busy    atomic.Bool // true while something is under way; see isBusy
 
 	// The rest is owned by the draining goroutine.
 	state    *turn.State                 // nil if not in memory
@@ -34,6 +33,7 @@ type Session struct {
 	warned   map[string]bool             // the warnings about files of the project that were given
 	offer    offer
 	gauge    gauge
+	busy     bool // true while something is under way; see isBusy
 
 	// These are what the session does beside its own goroutine: see activities.
 	asking     asking
@@ -104,7 +104,7 @@ func (s *Session) carryOut(batch []*intent) {
 			f()
 		}
 	}
-	s.busy.Store(s.isBusy())
+	s.countBusy()
 	for _, in := range batch {
 		if in.err == nil {
 			in.err = err
