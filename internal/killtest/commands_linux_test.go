@@ -351,7 +351,7 @@ func TestTwentyCommandsOutliveTheEngine(t *testing.T) {
 	}
 
 	dies := a.instructions
-	dies.Stop = stop{2, committed}
+	dies.Stop, dies.Serve = stop{2, committed}, true // without a client only a server goes on
 	p = a.start(dies)
 	<-p.dead
 	a.must(p.wasKilled())
