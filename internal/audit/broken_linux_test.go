@@ -341,6 +341,15 @@ var faults = []fault{
 		l.insert(l.at("abort", 1), "input.accepted", e.Data)
 		return l.at("user.message", 2)
 	}, nil},
+	{"stopped.input", "stopped", func(l *script) int64 {
+		at := l.at("input.accepted", 2)
+		e := l.get(at)
+		l.remove("input.accepted", 2)
+		l.set("abort", 1, "keepQueue", true)
+		l.set("abort", 1, "hold", true)
+		l.insert(l.at("abort", 1), "input.accepted", e.Data)
+		return l.at("user.message", 2)
+	}, []string{"idle.queue"}},
 	{"suspended.begun", "rests", func(l *script) int64 {
 		return l.add("tool.execution_begun", object{"toolCallId": callOf(l, 1), "key": "k", "attempt": 1})
 	}, nil},

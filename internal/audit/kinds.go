@@ -129,6 +129,7 @@ type body struct {
 	Parent    string          `json:"parentSessionId"`
 	Files     json.RawMessage `json:"files"`
 	KeepQueue bool            `json:"keepQueue"`
+	Hold      bool            `json:"hold"`
 	Aborted   bool            `json:"aborted"`
 	EndsTurn  bool            `json:"endsTurn"`
 	Order     []string        `json:"order"`

@@ -270,11 +270,11 @@ func (s *scene) takeNews(seq int64, b *body) {
 }
 
 // takeAbort ends the turn. Tasks that its calls have left are remembered as
-// stopped if a person wanted the session to stop, and not only to hear something
-// else.
+// stopped if a person wanted the session to stop, and not only to do what waits in
+// the queue.
 func (s *scene) takeAbort(e *stored.Event, b *body) {
 	for _, c := range s.calls() {
-		if t := s.tasks[c.key]; t != nil && c.interrupted && !b.KeepQueue {
+		if t := s.tasks[c.key]; t != nil && c.interrupted && (!b.KeepQueue || b.Hold) {
 			t.stopped = e.Time
 		}
 	}

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"maps"
 	"time"
 
 	"github.com/abide-run/abide/internal/audit/stored"
@@ -11,32 +12,50 @@ import (
 type stopped struct {
 	at      int64            // the last abort
 	dropped map[string]int64 // inputs that it has dropped: where they were accepted
+	held    map[string]int64 // inputs that wait until somebody speaks or resumes the session
 }
 
-func newStopped() *stopped { return &stopped{dropped: make(map[string]int64)} }
+func newStopped() *stopped {
+	return &stopped{dropped: make(map[string]int64), held: make(map[string]int64)}
+}
 
 func (p *stopped) fold(s *scene, e *stored.Event, b *body) {
 	switch e.Type {
 	case "abort":
 		p.at = e.Seq
-		if !b.KeepQueue {
-			for id, at := range s.queue {
-				p.dropped[id] = at
-			}
+		clear(p.held)
+		switch {
+		case !b.KeepQueue:
+			maps.Copy(p.dropped, s.queue)
+		case b.Hold:
+			maps.Copy(p.held, s.queue)
 		}
+	case "input.accepted", "session.resume":
+		clear(p.held)
+	case "command.execute", "command.queued":
+		p.heldInput(s, e, b)
 	case "user.message":
+		p.heldInput(s, e, b)
 		if at := p.dropped[b.InputID]; at != 0 {
 			s.broken("stopped.input", e.Seq, "event %d delivers the input of event %d, which the abort of event %d has dropped", e.Seq, at, p.at)
 		}
 		clear(p.dropped)
 	case "session.forked":
 		clear(p.dropped)
+		clear(p.held)
 	}
 	if s.turn == nil && s.aborted {
 		p.quiet(s, e, b)
 	}
 	if s.suspended {
 		p.resting(s, e)
+	}
+}
+
+// heldInput looks for an input that is taken out of the queue before it may be.
+func (p *stopped) heldInput(s *scene, e *stored.Event, b *body) {
+	if at := p.held[b.InputID]; at != 0 {
+		s.broken("stopped.input", e.Seq, "event %d takes the input of event %d out of the queue, which the abort of event %d has stopped", e.Seq, at, p.at)
 	}
 }
 

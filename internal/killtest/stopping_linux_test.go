@@ -139,6 +139,10 @@ const (
 
 var kills = []kill{beforeStored, whenStored, whenSignalled, whenAnswered}
 
+// working stands for the number of events that a client is shown until the turn has
+// come as far as it gets.
+const working = -1
+
 // stopAndKill begins the turn, stops it when the client was shown a number of events, and
 // kills the engine during the stopping. It reports whether the abort was acknowledged.
 func (r *stopRun) stopAndKill(events int, k kill) (acknowledged bool) {
@@ -157,12 +161,16 @@ func (r *stopRun) stopAndKill(events int, k kill) (acknowledged bool) {
 	if err == nil {
 		err = r.recorder.waitUntil(r.ctx, c.rpc.Done(), func() bool { return r.recorder.countShown(first) >= events })
 	}
+	lines := 2 // that the command writes until it has a signal
+	if events == working && err == nil {
+		err, lines = r.awaitWork(), 1
+	}
 	if err != nil {
 		r.t.Fatal(r.describe(p, err))
 	}
 	if k == whenSignalled {
 		answered, watched := make(chan struct{}), make(chan struct{})
-		go func() { defer close(watched); r.killWhenSignalled(p, answered) }()
+		go func() { defer close(watched); r.killWhenSignalled(p, lines, answered) }()
 		err = r.abort(c)
 		close(answered)
 		<-watched
@@ -179,12 +187,13 @@ func (r *stopRun) stopAndKill(events int, k kill) (acknowledged bool) {
 	return err == nil
 }
 
-// killWhenSignalled kills the engine when the command tells of SIGINT.
-func (r *stopRun) killWhenSignalled(p *process, answered <-chan struct{}) {
+// killWhenSignalled kills the engine when the command has written a number of lines: the
+// last one tells of SIGINT.
+func (r *stopRun) killWhenSignalled(p *process, lines int, answered <-chan struct{}) {
 	ctx, cancel := context.WithCancel(r.ctx)
 	defer cancel()
 	go func() { <-answered; cancel() }() // ends when the abort is answered or has failed
-	if r.dir.awaitStarted(ctx, 2) == nil {
+	if r.dir.awaitStarted(ctx, lines) == nil {
 		p.kill()
 	}
 }
@@ -424,12 +433,16 @@ func TestWhatWasStoppedStaysStopped(t *testing.T) {
 			if worked-opened < 3 {
 				t.Fatalf("the turn shows only the events %d to %d", opened, worked)
 			}
+			moments := []int{working}
 			for n := opened + 1; n <= worked; n++ {
+				moments = append(moments, n)
+			}
+			for turn, n := range moments {
 				for i, k := range kills {
-					if w.name != "command" && i != (n+shift)%len(kills) && os.Getenv("ABIDE_SOAK") == "" {
+					if n != working && w.name != "command" && i != (turn+shift)%len(kills) && os.Getenv("ABIDE_SOAK") == "" {
 						continue
 					}
-					f := forms[(n+n/len(kills)+i+shift)%len(forms)]
+					f := forms[(turn+turn/len(kills)+i+shift)%len(forms)]
 					t.Run(fmt.Sprintf("%d/%s/%s", n, k, f.name), func(t *testing.T) {
 						t.Parallel()
 						r := newStopRun(t, v, w)

@@ -210,7 +210,17 @@ func (m *agentlessModel) count() int {
 }
 
 // The engine dies when the abort of the session is stored and that of its agent is not.
+// The next one stops the agent, also one that goes on with nothing.
 func TestAnAgentWhoseCallWasStoppedDoesNotGoOn(t *testing.T) {
+	for name, start := range map[string]func(b *sessiontest.Fixture) error{
+		"goes on":              func(b *sessiontest.Fixture) error { return b.Host.Start(t.Context()) },
+		"goes on with nothing": func(b *sessiontest.Fixture) error { return b.Host.Tasks.FinishStops(t.Context()) },
+	} {
+		t.Run(name, func(t *testing.T) { checkOrphan(t, start) })
+	}
+}
+
+func checkOrphan(t *testing.T, start func(b *sessiontest.Fixture) error) {
 	m := &agentlessModel{}
 	b := withAgents(t, m)
 	v := b.Create("s", &session.Client{})
@@ -247,7 +257,9 @@ func TestAnAgentWhoseCallWasStoppedDoesNotGoOn(t *testing.T) {
 	}
 	asked := m.count()
 	b.Open()
-	b.Start()
+	if err := start(b); err != nil {
+		t.Fatal(err)
+	}
 	b.AwaitStored(agent, eventlog.End{}, event.SessionIdle)
 	if kinds := kindsOf(b.Verify(agent)); !slices.Contains(kinds, event.Abort) || m.count() != asked {
 		t.Errorf("the agent made %d more requests: %v", m.count()-asked, kinds)

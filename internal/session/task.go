@@ -99,9 +99,10 @@ func (h *Host) watchTask(k taskKey, last string, left <-chan struct{}) {
 }
 
 // FinishStops ends the tasks whose turns were stopped by an engine that ended before
-// the tasks did. Every engine does that when it starts, also one that goes on with
-// nothing.
+// the tasks did, and stops the agents whose calls were stopped. Every engine does that
+// when it starts, also one that goes on with nothing.
 func (ts Tasks) FinishStops(ctx context.Context) error {
+	var agents []event.SessionID
 	for s, err := range ts.host.store.Active(ctx) {
 		if err != nil {
 			return fmt.Errorf("find tasks that are to be ended: %w", err)
@@ -111,8 +112,30 @@ func (ts Tasks) FinishStops(ctx context.Context) error {
 				ts.host.stopTask(taskKey{s.ID, t.Key}, nil)
 			}
 		}
+		if s.Info.Due() && !s.Info.Listed { // the session of an agent, or a new one
+			agents = append(agents, s.ID)
+		}
+	}
+	if len(agents) > 0 {
+		ts.host.spawn(func() { ts.host.dropOrphans(agents) })
 	}
 	return nil
+}
+
+// dropOrphans reads the sessions of agents. That stops those whose call is over, and
+// nothing goes on in the others.
+func (h *Host) dropOrphans(agents []event.SessionID) {
+	for _, id := range agents {
+		leave, ok := h.enterWaking()
+		if !ok {
+			return
+		}
+		if err := h.inspectAny(h.ctx, id, func(*txn) error { return nil }); err != nil && h.ctx.Err() == nil {
+			h.log.Error("an agent could not be read", "session", id, "err", err)
+		}
+		leave()
+		h.Unload(id)
+	}
 }
 
 // stopTask ends a task whose turn was stopped, beside the session. It first waits

@@ -202,7 +202,11 @@ func (s style) answer(dir string, r Result) tool.Result {
 // of it. What the model says about the command, how it calls it and how long the call
 // waits makes no difference.
 func (q request) digest(r Result) string {
-	return tool.Digest(q.command, q.dir, fmt.Sprint(q.background, q.stdin, q.tty), r.Status, r.endLine(), r.Output, r.NeedsInput)
+	end := ""
+	if r.Ended() { // one in the background may have ended by chance when it is reported
+		end = r.endLine()
+	}
+	return tool.Digest(q.command, q.dir, fmt.Sprint(q.background, q.stdin, q.tty), r.Status, end, r.Output, r.NeedsInput)
 }
 
 // progressDigest returns the digest of a call that looks at tasks: what it looks for, and
