@@ -40,10 +40,10 @@ func (e *taskEnder) stop(ctx context.Context, _ event.SessionID, key string) err
 
 // runningJob is a session with a task in the background and a call that is under way.
 func runningJob(t *testing.T, e *taskEnder) (*sessiontest.Fixture, *taskTool) {
-	b, v, _, j, _ := background(t)
+	b, _, _, j, _ := background(t)
 	b.Options.StopTask = e.stop
 	b.Restart()
-	v = b.Resume("s", session.Resume{}, &session.Client{})
+	v := b.Resume("s", session.Resume{}, &session.Client{})
 	j.mu.Lock()
 	j.begun = make(chan struct{})
 	j.mu.Unlock()

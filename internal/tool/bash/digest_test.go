@@ -59,10 +59,11 @@ func TestWaitingForALongCommandIsNoRepetition(t *testing.T) {
 			{"wait", `{"shellIds":["build"],"timeout":0.1}`, `{"shellIds":["build"],"timeout":90}`},
 		} {
 			look := func(args string) string { return d.run(c.tool, d.call(args)).Digest }
-			if look(c.quick); look(c.quick) != look(c.quick) {
+			first, second := look(c.quick), look(c.quick)
+			if first != second {
 				t.Errorf("%s finds nothing new and has another digest", c.tool)
 			}
-			if look(c.slow) == look(c.slow) {
+			if first, second = look(c.slow), look(c.slow); first == second {
 				t.Errorf("%s has waited and has the same digest", c.tool)
 			}
 		}
