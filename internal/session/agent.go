@@ -96,8 +96,8 @@ func (s *Session) hookOfAgent(ctx context.Context, _ event.SessionID, kind strin
 }
 
 // tokenOfAgent asks the clients of this session for a token that an agent needs.
-func (s *Session) tokenOfAgent(ctx context.Context, _ event.SessionID, provider string) (string, error) {
-	return s.askToken(ctx, provider)
+func (s *Session) tokenOfAgent(ctx context.Context, _ event.SessionID, provider, endpoint string) (string, error) {
+	return s.askToken(ctx, provider, endpoint)
 }
 
 // runAgent runs the agent's session until the agent has an answer.

@@ -30,7 +30,11 @@ type Client struct {
 	Transport http.RoundTripper
 	// Token gives a token for a request to a provider. It is nil if the client
 	// has none to give. The error is ErrLeft if the client was lost.
-	Token func(ctx context.Context, id event.SessionID, provider string) (string, error)
+	Token TokenFunc
+	// TokenFor is the endpoints of the providers that the client gives tokens for, by
+	// the names under which it is asked. It may be asked for others as well, but never
+	// for a provider of one of these names at another endpoint.
+	TokenFor map[string]string
 	// AskUser puts a question to a person. It is nil if the client cannot. An
 	// error means that there was no answer; the question stays open.
 	AskUser func(ctx context.Context, id event.SessionID, q event.UserInputAskedData) (turn.UserReply, error)
@@ -41,6 +45,9 @@ type Client struct {
 	Hook      Hook
 	Transform Transform
 }
+
+// A TokenFunc returns the token of a provider, which is only sent to the endpoint.
+type TokenFunc func(ctx context.Context, id event.SessionID, provider, endpoint string) (string, error)
 
 // Clients knows who is attached to sessions, and what they can do.
 type Clients struct{ host *Host }
@@ -181,6 +188,14 @@ func (h *Host) attachClient(ctx context.Context, id event.SessionID, c *Client, 
 func (cs Clients) AddInterest(id event.SessionID, c *Client, handle string, kind event.Type) {
 	if s := cs.host.peek(id); s != nil {
 		s.clients.change(c, func(a *attachment) { a.interest[handle] = kind })
+	}
+}
+
+// AddTokens adds providers to those that a client gives tokens for. The endpoints are
+// by the names under which the client is asked.
+func (cs Clients) AddTokens(id event.SessionID, c *Client, endpoints map[string]string, token TokenFunc) {
+	if s := cs.host.peek(id); s != nil {
+		s.clients.addTokens(c, endpoints, token)
 	}
 }
 

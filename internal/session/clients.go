@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -304,3 +305,26 @@ func (cs *clients) arriveLocked() {
 func transports(c *Client) bool { return c.Transport != nil }
 
 func tokens(c *Client) bool { return c.Token != nil }
+
+// addTokens adds to the providers that a client gives tokens for, and wakes requests
+// that wait for such a client.
+func (cs *clients) addTokens(c *Client, endpoints map[string]string, token TokenFunc) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	all := maps.Clone(c.TokenFor)
+	if all == nil {
+		all = make(map[string]string)
+	}
+	maps.Copy(all, endpoints)
+	if c.TokenFor = all; c.Token == nil {
+		c.Token = token
+	}
+	cs.arriveLocked()
+}
+
+// givesTokensAt reports whether the client does not give the provider's tokens for
+// another endpoint.
+func (c *Client) givesTokensAt(provider, endpoint string) bool {
+	own, said := c.TokenFor[provider]
+	return !said || own == endpoint
+}

@@ -100,7 +100,7 @@ func (h *Host) Resume(ctx context.Context, id event.SessionID, r Resume, c *Clie
 			return nil // the session was resumed before; only the reply was lost
 		}
 		if !tx.takesProvider(r.Spec.Config.Provider) {
-			r.Spec.Config.Provider, r.Spec.Keys = nil, nil
+			r.Spec.Config.Provider, r.Spec.Keys = nil, r.Spec.Keys.OfListed()
 		}
 		if err = tx.keepSecrets(r.Spec); err != nil {
 			return err

@@ -39,7 +39,7 @@ func (s *Session) resolveModel(ctx context.Context, config event.SessionConfigur
 	if err != nil || (token == "" && !through && !as.Listed) {
 		return to, err
 	}
-	to.Model = &reached{Model: to.Model, session: s, name: to.Name, provider: token, through: through}
+	to.Model = &reached{Model: to.Model, session: s, name: to.Name, provider: token, endpoint: as.Provider.Endpoint(), through: through}
 	if as.Listed {
 		to.Name = cmp.Or(name, to.Name)
 	}
@@ -52,6 +52,7 @@ type reached struct {
 	session  *Session
 	name     string // the name that is sent to the provider
 	provider string // the provider that needs a client's token for each request; empty if none does
+	endpoint string // the endpoint of that provider
 	through  bool   // true if a client makes the requests
 }
 
@@ -60,7 +61,7 @@ func (m *reached) Ask(ctx context.Context, req *model.Request, on func(model.Del
 	own := *req
 	own.Model = m.name
 	if m.provider != "" {
-		token, err := m.session.askToken(ctx, m.provider)
+		token, err := m.session.askToken(ctx, m.provider, m.endpoint)
 		if err != nil {
 			return nil, err
 		}
@@ -100,16 +101,17 @@ func (tx *txn) stopForOtherProvider(to event.SessionConfiguredData) error {
 	return nil
 }
 
-// askToken asks a client for a provider's token. If the client leaves before it
-// answers, the next one is asked.
-func (s *Session) askToken(ctx context.Context, provider string) (string, error) {
+// askToken asks a client for the token of a provider at an endpoint. Clients that came
+// with a provider of that name at another endpoint are not asked, because their token
+// is for that one. If the client leaves before it answers, the next one is asked.
+func (s *Session) askToken(ctx context.Context, provider, endpoint string) (string, error) {
 	lost := make(map[*Client]bool)
 	for {
-		c, err := s.clients.await(ctx, func(c *Client) bool { return tokens(c) && !lost[c] })
+		c, err := s.clients.await(ctx, func(c *Client) bool { return tokens(c) && !lost[c] && c.givesTokensAt(provider, endpoint) })
 		if err != nil {
 			return "", err
 		}
-		token, err := c.Token(ctx, s.id, provider)
+		token, err := c.Token(ctx, s.id, provider, endpoint)
 		switch {
 		case errors.Is(err, ErrLeft) && ctx.Err() == nil:
 			lost[c] = true

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -342,6 +344,34 @@ func TestListedProvidersKeepTheirKeysApart(t *testing.T) {
 	})
 }
 
+// A client whose own provider is only the default of its process leaves the session's as
+// it is. The providers that it lists, with their keys, it has named.
+func TestADefaultProviderDoesNotTakeTheKeysOfListedOnesAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, b := newGateways(t, eventlog.NewMemory())
+		if _, err := b.Host.Create(t.Context(), "s", at("http://b", "key of http://b"), nil); err != nil {
+			t.Fatal(err)
+		}
+		spec := listed("x/m")
+		spec.Config.Provider = json.RawMessage(`{"baseUrl":"http://c","default":true}`)
+		spec.Keys.Own = &provider.Secret{APIKey: "key of http://c"}
+		if _, err := b.Host.Resume(t.Context(), "s", session.Resume{Spec: spec}, nil); err != nil {
+			t.Fatal(err)
+		}
+		b.Send("s", event.InputAcceptedData{Prompt: "hello"})
+		synctest.Wait()
+		if err := b.Host.SetModel(t.Context(), "s", session.Choice{Model: "other"}); err != nil {
+			t.Fatal(err)
+		}
+		b.Send("s", event.InputAcceptedData{Prompt: "hello"})
+		synctest.Wait()
+		if got, want := g.all(), []receivedRequest{{"http://x", "key of http://x", ""}, {"http://b", "key of http://b", ""}}; !slices.Equal(got, want) {
+			t.Errorf("told %+v, want %+v", got, want)
+		}
+		b.Host.Close()
+	})
+}
+
 func TestAddedProvidersAndTheirKeysAreStoredTogether(t *testing.T) {
 	for left := range 3 {
 		synctest.Test(t, func(t *testing.T) {
@@ -481,9 +511,6 @@ func TestATokenIsForTheProviderThatItsClientCameWith(t *testing.T) {
 			}), Name: "m"}, nil
 		}})
 		b.Start()
-		tokenAt := func(url string) session.Spec {
-			return session.Spec{Config: event.SessionConfiguredData{Provider: json.RawMessage(fmt.Sprintf(`{"baseUrl":%q,"hasBearerTokenProvider":true}`, url))}}
-		}
 		if _, err := b.Host.Create(t.Context(), "s", tokenAt("http://a"), nil); err != nil {
 			t.Fatal(err)
 		}
@@ -491,7 +518,7 @@ func TestATokenIsForTheProviderThatItsClientCameWith(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait() // it waits for a client with a token
-		second := &session.Client{Token: func(context.Context, event.SessionID, string) (string, error) { return "of b", nil }}
+		second := &session.Client{Token: func(context.Context, event.SessionID, string, string) (string, error) { return "of b", nil }}
 		if _, err := b.Host.Resume(t.Context(), "s", session.Resume{Spec: tokenAt("http://b"), Continue: new(bool)}, second); err != nil {
 			t.Fatal(err)
 		}
@@ -504,6 +531,122 @@ func TestATokenIsForTheProviderThatItsClientCameWith(t *testing.T) {
 			t.Errorf("http://b was sent %q", sent["http://b"])
 		}
 		mu.Unlock()
+		b.Host.Close()
+	})
+}
+
+// tokenAt is a session whose provider needs tokens of a client.
+func tokenAt(url string) session.Spec {
+	return session.Spec{Config: event.SessionConfiguredData{Provider: json.RawMessage(fmt.Sprintf(`{"baseUrl":%q,"hasBearerTokenProvider":true}`, url))}}
+}
+
+// tokenClient is a client that came with such a provider.
+func tokenClient(url string) *session.Client {
+	return &session.Client{
+		Token:    func(context.Context, event.SessionID, string, string) (string, error) { return "token of " + url, nil },
+		TokenFor: map[string]string{"default": "openai " + url},
+	}
+}
+
+// tokenFixture is a fixture whose models note which token each endpoint is sent.
+func tokenFixture(t testing.TB) (b *sessiontest.Fixture, check func(want ...string)) {
+	var mu sync.Mutex
+	sent := map[string]bool{}
+	b = sessiontest.On(t, eventlog.NewMemory(), session.Options{Resolve: func(_ context.Context, as provider.Choice) (session.Endpoint, error) {
+		return session.Endpoint{Model: askFunc(func(ctx context.Context, q *model.Request) (*model.Reply, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			sent[as.Provider.BaseURL+": "+q.Headers["Authorization"]] = true
+			return offline.Model{}.Ask(ctx, q, func(model.Delta) {})
+		}), Name: "m"}, nil
+	}})
+	b.Options.ToolsOf = func(h *session.Host) turn.Catalog { return builtin.New(h.Skills, h.Agents) }
+	b.Start()
+	return b, func(want ...string) {
+		t.Helper()
+		synctest.Wait()
+		mu.Lock()
+		defer mu.Unlock()
+		if got := slices.Sorted(maps.Keys(sent)); !slices.Equal(got, want) {
+			t.Errorf("the endpoints were sent %q, want %q", got, want)
+		}
+	}
+}
+
+// Two clients are attached that came with different endpoints: the one that came first
+// is not asked for the tokens of the other's.
+func TestATokenIsNotSentToTheEndpointOfAnotherClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, check := tokenFixture(t)
+		if _, err := b.Host.Create(t.Context(), "s", tokenAt("http://a"), tokenClient("http://a")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.Host.Resume(t.Context(), "s", session.Resume{Spec: tokenAt("http://b")}, tokenClient("http://b")); err != nil {
+			t.Fatal(err)
+		}
+		b.Send("s", event.InputAcceptedData{Prompt: "Reply with exactly: HI"})
+		check("http://b: Bearer token of http://b")
+		b.Host.Close()
+	})
+}
+
+// An agent stays at the endpoint that its session had when it was started. The token of
+// a client that came with another one since is not for it.
+func TestATokenIsNotSentToAnAgentAtAnotherEndpoint(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, check := tokenFixture(t)
+		first, left, asked := tokenClient("http://a"), make(chan struct{}), 0
+		first.Token = func(context.Context, event.SessionID, string, string) (string, error) {
+			if asked++; asked == 1 {
+				return "token of http://a", nil
+			}
+			<-left
+			return "", session.ErrLeft
+		}
+		if _, err := b.Host.Create(t.Context(), "s", tokenAt("http://a"), first); err != nil {
+			t.Fatal(err)
+		}
+		b.Send("s", delegate("general-purpose", "Reply with exactly: CHILD"))
+		synctest.Wait() // the agent waits for its token
+		if _, err := b.Host.Resume(t.Context(), "s", session.Resume{Spec: tokenAt("http://b")}, tokenClient("http://b")); err != nil {
+			t.Fatal(err)
+		}
+		b.Host.Detach("s", first, false)
+		close(left)
+		check("http://a: Bearer token of http://a")
+		if _, err := b.Host.Resume(t.Context(), "s", session.Resume{Quiet: true}, tokenClient("http://a")); err != nil {
+			t.Fatal(err)
+		}
+		check("http://a: Bearer token of http://a", "http://b: Bearer token of http://b") // the agent has ended, and its session goes on
+		b.Host.Close()
+	})
+}
+
+// A client can add a provider that it gives tokens for, and move one.
+func TestAClientGivesTokensForTheProvidersThatItAdds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, check := tokenFixture(t)
+		c := &session.Client{}
+		if _, err := b.Host.Create(t.Context(), "s", session.Spec{}, c); err != nil {
+			t.Fatal(err)
+		}
+		for _, url := range []string{"http://a", "http://b"} {
+			err := b.Host.Settings.ChangeProviders(t.Context(), "s", func(to *provider.Set) error {
+				to.Own = &provider.Provider{BaseURL: url, HasToken: true}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.Send("s", event.InputAcceptedData{Prompt: "Reply with exactly: HI"})
+			synctest.Wait() // the request waits for a token for this endpoint
+			added := tokenClient(url)
+			b.Host.Clients.AddTokens("s", c, added.TokenFor, func(_ context.Context, _ event.SessionID, _, endpoint string) (string, error) {
+				return "token of " + strings.TrimPrefix(endpoint, "openai "), nil
+			})
+			synctest.Wait()
+		}
+		check("http://a: Bearer token of http://a", "http://b: Bearer token of http://b")
 		b.Host.Close()
 	})
 }

@@ -114,6 +114,14 @@ func (k *Keys) each(set Set, change func(key *Secret, endpoint string) *Secret) 
 	return changed
 }
 
+// OfListed returns the keys of the listed providers alone.
+func (k *Keys) OfListed() *Keys {
+	if k == nil {
+		return nil
+	}
+	return &Keys{Named: k.Named}
+}
+
 // takeSecret moves the secret out of a provider.
 func (p *Provider) takeSecret() *Secret {
 	s := &Secret{APIKey: p.APIKey, BearerToken: p.BearerToken, Headers: p.Headers}

@@ -141,6 +141,21 @@ func (s Set) TakesTokens() bool {
 	return s.Own.TokenName() != "" || slices.ContainsFunc(s.Listed, func(p Provider) bool { return p.HasToken })
 }
 
+// TokenEndpoints returns the endpoints of the providers that need tokens from a client,
+// by the names under which the client is asked.
+func (s Set) TokenEndpoints() map[string]string {
+	all := make(map[string]string)
+	for i := range s.Listed {
+		if name := s.Listed[i].TokenName(); name != "" {
+			all[name] = s.Listed[i].Endpoint()
+		}
+	}
+	if name := s.Own.TokenName(); name != "" {
+		all[name] = s.Own.Endpoint()
+	}
+	return all
+}
+
 // A Choice is a model with its provider.
 type Choice struct {
 	Model    string    // the name that the session has for the model; for a listed model, its id

@@ -286,7 +286,7 @@ func (c *conn) lostInference() {
 }
 
 // token asks the client for a token that a provider takes.
-func (c *conn) token(ctx context.Context, id event.SessionID, provider string) (string, error) {
+func (c *conn) token(ctx context.Context, id event.SessionID, provider, _ string) (string, error) {
 	var result api.TokenResult
 	err := c.rpc.Call(ctx, api.ProviderToken, api.TokenParams{SessionID: id, Provider: provider}, &result)
 	if fault, refused := err.(*jsonrpc.Error); err != nil && (!refused || fault.Code == jsonrpc.CodeClosing) {

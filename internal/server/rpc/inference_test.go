@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -192,6 +193,27 @@ func TestTheOnlyProviderTakesTokensToo(t *testing.T) {
 	u.await(event.AssistantMessage)
 	if got := u.headers("Authorization"); len(got) != 1 || !strings.HasSuffix(got[0], "Bearer default") {
 		t.Errorf("requests = %v", got)
+	}
+}
+
+// A client that came without such a provider can add one, and move it elsewhere.
+func TestAProviderThatIsAddedTakesTokensToo(t *testing.T) {
+	u := newWired(t).upstream(func(u *upstream, id string) { u.send(id, 200, done) })
+	u.token = func(provider string, n int) (string, error) { return fmt.Sprintf("%s-%d", provider, n), nil }
+	u.must(api.InferenceSetProvider, nil, nil)
+	u.must(api.SessionCreate, object{"sessionId": "s", "model": "red/fast"}, nil)
+	for _, url := range []string{"https://one.invalid", "https://two.invalid"} {
+		u.must(api.ProviderAdd, object{
+			"sessionId": "s", "providers": []object{{"name": "red", "baseUrl": url, "hasBearerTokenProvider": true}},
+			"models": []object{{"id": "fast", "provider": "red"}},
+		}, nil)
+		u.must(api.SessionSend, object{"sessionId": "s", "prompt": "x"}, nil)
+		u.await(event.AssistantMessage)
+		u.await(event.SessionIdle)
+	}
+	want := []string{"https://one.invalid/chat/completions Bearer red-1", "https://two.invalid/chat/completions Bearer red-2"}
+	if got := u.headers("Authorization"); !slices.Equal(got, want) {
+		t.Errorf("requests = %q, want %q", got, want)
 	}
 }
 

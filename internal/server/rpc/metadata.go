@@ -226,6 +226,11 @@ func (c *conn) addProviders(ctx context.Context, p api.ProviderAddParams) (api.P
 	err := c.server.host.Settings.ChangeProviders(ctx, p.SessionID, func(to *provider.Set) error {
 		return addListed(to, p.Providers, p.Models)
 	})
+	if endpoints := (provider.Set{Listed: p.Providers}).TokenEndpoints(); err == nil && len(endpoints) > 0 {
+		if client := c.clientOf(p.SessionID); client != nil {
+			c.server.host.Clients.AddTokens(p.SessionID, client, endpoints, c.token)
+		}
+	}
 	result := api.ProviderAddResult{Models: []api.Model{}}
 	for _, m := range p.Models {
 		result.Models = append(result.Models, selectable(m))

@@ -157,8 +157,8 @@ func (c *conn) client(p api.OpenParams) *session.Client {
 	if p.RequestExitPlan {
 		client.ExitPlan = c.askExitPlan
 	}
-	if givesTokens(p) {
-		client.Token = c.token
+	if endpoints := tokenEndpoints(p); len(endpoints) > 0 {
+		client.Token, client.TokenFor = c.token, endpoints
 	}
 	if p.RequestUserInput {
 		client.AskUser = c.askUser

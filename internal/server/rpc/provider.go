@@ -11,9 +11,9 @@ import (
 	"github.com/abide-run/abide/internal/session"
 )
 
-// givesTokens reports whether a client has tokens to give for its providers.
-func givesTokens(p api.OpenParams) bool {
-	return provider.Set{Own: p.Provider, Listed: p.Providers}.TakesTokens()
+// tokenEndpoints returns the endpoints of the providers that a client gives tokens for.
+func tokenEndpoints(p api.OpenParams) map[string]string {
+	return provider.Set{Own: p.Provider, Listed: p.Providers}.TokenEndpoints()
 }
 
 // ownProvider returns a client's own provider as it is recorded.
