@@ -45,6 +45,9 @@ func (h *Host) Stop(ctx context.Context, id event.SessionID, d event.AbortData) 
 		}
 		stopped.Queued = len(tx.State.Queue.Inputs)
 		for _, t := range tx.State.Tasks.Open {
+			if t.Stop && !stopped.Turn && h.hasStopped(taskKey{id, t.Key}) {
+				continue // by an earlier abort
+			}
 			if t.Stop {
 				stopped.Calls = append(stopped.Calls, StoppedCall{id, t.Key})
 			} else {

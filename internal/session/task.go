@@ -163,6 +163,18 @@ func (h *Host) stopTask(k taskKey, left <-chan struct{}) {
 	}
 }
 
+// hasStopped reports whether this engine has ended a task.
+func (h *Host) hasStopped(k taskKey) bool {
+	h.tasking.Lock()
+	defer h.tasking.Unlock()
+	select {
+	case <-h.stopping[k]: // of one that is not there nothing comes
+		return true
+	default:
+		return false
+	}
+}
+
 func (h *Host) forgetStop(k taskKey) {
 	h.tasking.Lock()
 	defer h.tasking.Unlock()

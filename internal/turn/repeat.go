@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 
@@ -74,16 +75,19 @@ func (r *Repeats) describe() string {
 	return fmt.Sprintf("The model made %s %d times in a row, so the turn was stopped. Send another message to go on in another way.", what, times)
 }
 
+// digestCalls tells calls with other arguments apart, whatever differs in them.
 func digestCalls(calls []*Call) string {
-	var parts []string
+	h := sha256.New()
 	for _, c := range calls {
-		if parts = append(parts, c.Request.Name); c.digest != "" {
-			parts = append(parts, c.digest)
-		} else {
+		parts := []string{c.Request.Name, c.digest}
+		if c.digest == "" {
 			parts = append(parts, canonical(c.Request.Arguments), c.Request.Malformed)
 		}
+		for _, part := range parts {
+			fmt.Fprintf(h, "%d %s", len(part), part)
+		}
 	}
-	return tool.Digest(parts...)
+	return string(h.Sum(nil))
 }
 
 func digestResults(calls []*Call) string {
