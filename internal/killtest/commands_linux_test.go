@@ -351,7 +351,7 @@ func TestTwentyCommandsOutliveTheEngine(t *testing.T) {
 	}
 
 	dies := a.instructions
-	dies.Stop, dies.Serve = stop{2, committed}, true // without a client only a server goes on
+	dies.Stop, dies.Args = stop{2, committed}, []string{"serve"} // without a client only a server goes on
 	p = a.start(dies)
 	<-p.dead
 	a.must(p.wasKilled())
