@@ -168,7 +168,11 @@ func (f *Folder) openLock() (*os.File, error) {
 	if err := f.Check(); err != nil {
 		return nil, err
 	}
-	file, err := os.OpenFile(f.path("lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	path := f.path("lock")
+	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("data folder %s: its lock is not a file, but a link or something else: remove it", f.dir)
+	}
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 	return file, explain(f.dir, err)
 }
 

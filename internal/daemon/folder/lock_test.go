@@ -25,6 +25,28 @@ func tryLock(t *testing.T, f *Folder) *Lock {
 	return lock
 }
 
+// The lock is emptied and written to. If it were followed, a link would have another
+// file overwritten.
+func TestALockThatIsALinkIsNotFollowed(t *testing.T) {
+	dir, victim := t.TempDir(), filepath.Join(t.TempDir(), "victim")
+	if err := os.WriteFile(victim, []byte("precious"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(victim, filepath.Join(dir, "lock")); err != nil {
+		t.Fatal(err)
+	}
+	f, err := Open(dir)
+	if err == nil {
+		_, _, err = f.TryLock()
+	}
+	if err == nil || !strings.Contains(err.Error(), "its lock is not a file") {
+		t.Errorf("the lock is a link: %v", err)
+	}
+	if text, err := os.ReadFile(victim); err != nil || string(text) != "precious" {
+		t.Errorf("the file behind the link holds %q, %v", text, err)
+	}
+}
+
 func TestOnlyOneHoldsTheLock(t *testing.T) {
 	dir := t.TempDir()
 	a, b := open(t, dir), open(t, dir)
