@@ -41,14 +41,17 @@ type dirState struct {
 // another time: file systems count in milliseconds.
 const quietTime = time.Second
 
-// findFiles returns the files of the store: the database, its write-ahead log, and the
-// shared-memory index of that log.
+// sides are what is added to the path of the store for its files: the database, its
+// write-ahead log, and the shared-memory index of that log.
+var sides = [...]string{"", "-wal", "-shm"}
+
+// findFiles returns the files of the store.
 func findFiles(path string) (storeFiles, error) {
 	all := storeFiles{dir: filepath.Dir(path)}
 	if at, err := os.Lstat(path); err != nil || !at.Mode().IsRegular() {
 		all.dir = "" // a link leads to another folder
 	}
-	for _, side := range []string{"", "-wal", "-shm"} {
+	for _, side := range sides {
 		is, err := stat(path + side)
 		if err != nil {
 			return all, explain(path, err)

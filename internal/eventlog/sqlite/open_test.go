@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/abide-run/abide/internal/eventlog"
@@ -26,6 +27,55 @@ func TestOnlyTheOwnerCanReadTheFile(t *testing.T) {
 			if err != nil || info.Mode().Perm() != 0o600 {
 				t.Errorf("%s: mode %v, %v; want 0600", name+side, info.Mode(), err)
 			}
+		}
+	}
+}
+
+// A path may be a mistake: a file of somebody else keeps its mode.
+func TestTheModeOfAFileThatIsNoStoreStays(t *testing.T) {
+	dir := t.TempDir()
+	text, theirs, pipe := filepath.Join(dir, "text"), filepath.Join(dir, "theirs"), filepath.Join(dir, "pipe")
+	if err := os.WriteFile(text, []byte(strings.Repeat("dear diary ", 100)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(theirs, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	tamper(t, theirs, "CREATE TABLE theirs (x)")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(pipe, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{text: "not an abide store", theirs: "a database of another program", pipe: "is not a file: name a file"} {
+		if _, err := Open(t.Context(), path, Options{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", path, err, want)
+		}
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o644 {
+			t.Errorf("%s: mode %v, %v; want 0644", path, info.Mode(), err)
+		}
+	}
+}
+
+// A write-ahead log that a crash has left contains events as well.
+func TestAWriteAheadLogThatOthersCanReadIsHidden(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "store"))
+	add(t, s, "s", eventlog.End{}, "a")
+	copied := filepath.Join(t.TempDir(), "copied")
+	for _, side := range sides[:2] {
+		b, err := os.ReadFile(s.path + side)
+		if err == nil {
+			err = os.WriteFile(copied+side, b, 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	open(t, copied)
+	for _, side := range sides {
+		if info, err := os.Stat(copied + side); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: mode %v, %v; want 0600", copied+side, info.Mode(), err)
 		}
 	}
 }

@@ -92,9 +92,10 @@ func Open(ctx context.Context, path string, opts Options) (*Store, error) {
 	return s, nil
 }
 
-// makeFile creates the file, or checks and corrects its mode, so that no other user can
-// read the store. SQLite gives its side files the same mode. An existing file is never
-// opened here: closing it would release the locks that SQLite has on it.
+// makeFile creates the file, which no other user can read. It refuses what can be no
+// store, and changes nothing of a file that exists: the path may be a mistake. Such a
+// file is never opened here either: closing it would release the locks that SQLite has
+// on it.
 func makeFile(path string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	switch {
@@ -109,10 +110,25 @@ func makeFile(path string) error {
 		return explain(path, err)
 	case info.IsDir():
 		return fmt.Errorf("store %s is a folder: name a file in it", path)
-	case info.Mode().Perm()&0o077 != 0:
-		return explain(path, os.Chmod(path, 0o600))
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("store %s is not a file: name a file", path)
 	}
 	return explain(path, syscall.Access(path, readAndWrite))
+}
+
+// hideFiles corrects the modes of the files of a store, so that no other user can read
+// them. SQLite gives new side files the mode of the database.
+func hideFiles(path string) error {
+	for _, side := range sides {
+		info, err := os.Stat(path + side)
+		if err == nil && info.Mode().Perm()&0o077 != 0 {
+			err = os.Chmod(path+side, 0o600)
+		}
+		if err = ignore(err, fs.ErrNotExist); err != nil {
+			return explain(path, err)
+		}
+	}
+	return nil
 }
 
 // readAndWrite is the mode for access(2). SQLite itself would open a file that it may
@@ -143,6 +159,9 @@ func (s *Store) connect(ctx context.Context, opts Options) (err error) {
 	}
 	if _, err := knownVersion(ctx, conn, s.path); err != nil {
 		return err // before anything is changed
+	}
+	if err := hideFiles(s.path); err != nil {
+		return err
 	}
 	if err := useWAL(ctx, conn, s.path); err != nil {
 		return err
