@@ -54,7 +54,7 @@ var mutants = []mutant{
 	{"an option is a command", []string{`strings.ContainsAny(w[:1], "-+%")`, `strings.ContainsAny(w[:1], "%")`}},
 	{"cd may stand anywhere", []string{`c.Words[0] == "cd" && !r.understandsCD(c)`, `c.Words[0] == "cd" && len(c.Words) != 2`}},
 	{"a command in the background is one before the next", []string{`[]string{"&&", "||", "|", ";"}`, `[]string{"&&", "||", "|", ";", "&"}`}},
-	{"a quoted number is a descriptor", []string{`if !bare || len(w) > 1`, `if bare = true; len(w) > 1`}},
+	{"a quoted number is a descriptor", []string{`if !bare || len(w) > 1`, `if bare && len(w) > 9 || len(w) > 1`}},
 	{"another descriptor is a word", []string{`if isNumber(w) && (r.next()`, `if isNumber(w) && len(w) == 1 && w <= "2" && (r.next()`}},
 	{"errors are forgotten in &>", []string{`	c.Redirects = append(c.Redirects, Redirect{2, ">&", "1"})`, ``}},
 	{"&>> is &>", []string{`		op = ">>"`, `		op = ">"`}},
