@@ -196,7 +196,7 @@ type weight struct {
 func (d *testDaemon) weigh(f bigOutput) (w weight) {
 	id := d.open()
 	defer d.remove(id)
-	daemon := d.cmd.Process.Pid
+	daemon := d.pid()
 	must(os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", daemon), []byte("5"), 0)) // resets the peak
 	before := got(memory(daemon, "status", "VmRSS"))
 	over := make(chan struct{})

@@ -74,13 +74,33 @@ func start(env []string, name string, args ...string) (*child, error) {
 	return nil, fmt.Errorf("%s did not say where it listens: %q, %w", name, line, err)
 }
 
+// pid returns the process of the program itself: the child of its launcher, if it has one.
+func (p *child) pid() int {
+	for _, pid := range children(p.cmd.Process.Pid) {
+		if name, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); err == nil && !bytes.HasPrefix(name, []byte("abide-keeper")) {
+			return pid
+		}
+	}
+	return p.cmd.Process.Pid
+}
+
 func (p *child) stop() {
-	_ = p.cmd.Process.Kill()
+	if program, err := os.FindProcess(p.pid()); err == nil {
+		_ = program.Kill() // its launcher ends with it
+	}
 	_ = p.cmd.Wait()
 }
 
-// memory returns the proportional set size of the process, in bytes.
-func (p *child) memory() (int64, error) { return memory(p.cmd.Process.Pid, "smaps_rollup", "Pss") }
+// memory returns the proportional set size of the program and its launcher, in bytes.
+func (p *child) memory() (int64, error) {
+	sum, err := memory(p.cmd.Process.Pid, "smaps_rollup", "Pss")
+	if pid := p.pid(); pid != p.cmd.Process.Pid && err == nil {
+		var more int64
+		more, err = memory(pid, "smaps_rollup", "Pss")
+		sum += more
+	}
+	return sum, err
+}
 
 // A binary is the built program, and the folder for its files.
 type binary struct{ path, dir string }

@@ -83,12 +83,12 @@ func peak(b binary) int64 {
 			still, last = 0, used
 		}
 	}
-	return got(memory(p.cmd.Process.Pid, "status", "VmHWM"))
+	return got(memory(p.pid(), "status", "VmHWM"))
 }
 
 // used returns the processor time of the process so far, in clock ticks of /proc.
 func (p *child) used() time.Duration {
-	stat := string(got(os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))))
+	stat := string(got(os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.pid()))))
 	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')'):])
 	var user, system int64
 	got(fmt.Sscan(fields[12]+" "+fields[13], &user, &system))

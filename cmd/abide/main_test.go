@@ -162,7 +162,7 @@ func (note) Spec() tool.Spec {
 
 func (note) Permission(call tool.Call) (*approval.Request, error) {
 	ask, err := json.Marshal(map[string]any{"kind": "shell", "fullCommandText": "note " + noted(call), "toolCallId": call.ID})
-	return &approval.Request{Kind: approval.Shell, Subjects: []string{"note"}, Ask: ask, Prompt: ask}, err
+	return &approval.Request{Kind: approval.CustomTool, Subjects: []string{"note"}, Ask: ask, Prompt: ask}, err
 }
 
 func (note) Run(_ context.Context, call tool.Call) (tool.Result, error) {

@@ -162,7 +162,7 @@ func TestAKilledRunGoesOnWithTheNextOne(t *testing.T) {
 }
 
 func TestASignalEndsARunAndItsSessionCanBeResumed(t *testing.T) {
-	for signal, code := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143} {
+	for signal, code := range map[syscall.Signal]int{syscall.SIGHUP: 129, syscall.SIGQUIT: 131, syscall.SIGTERM: 143} {
 		t.Run(signal.String(), func(t *testing.T) {
 			dir := t.TempDir()
 			p, _ := busy(t, dir)
@@ -185,11 +185,24 @@ func TestASignalEndsARunAndItsSessionCanBeResumed(t *testing.T) {
 	}
 }
 
-func TestAnInterruptedTurnCanBeDropped(t *testing.T) {
+func TestAnInterruptEndsTheTurnOfARun(t *testing.T) {
+	dir := t.TempDir()
+	p, _ := busy(t, dir)
+	must(t, p.Process.Signal(syscall.SIGINT))
+	rest, code := p.ends()
+	if code != 130 || !strings.Contains(rest, `"type":"abort"`) || !strings.Contains(rest, `{"type":"result","subtype":"interrupted","is_error":true`) {
+		t.Errorf("exit code %d; the stream ends with %s", code, rest)
+	}
+	if got := output(t, dir, "sessions", "list"); !strings.Contains(got, "  idle  ") {
+		t.Errorf("the session is not idle:\n%s", got)
+	}
+}
+
+func TestATurnThatWaitsCanBeDropped(t *testing.T) {
 	dir := t.TempDir()
 	p, model := busy(t, dir)
 	model.answer.Store(false)
-	must(t, p.Process.Signal(syscall.SIGINT))
+	must(t, p.Process.Signal(syscall.SIGTERM))
 	p.ends()
 	id := regexp.MustCompile(`abide abort (\S+)\)`).FindStringSubmatch(p.stderr.String())[1]
 	output(t, dir, "abort", id)

@@ -120,7 +120,7 @@ func setVersion(t *testing.T, dir string, version int) {
 // fill one takes a file system of its own.
 func setRoom(t *testing.T, p *program, bytes uint64) {
 	t.Helper()
-	must(t, unix.Prlimit(p.Process.Pid, unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: bytes, Max: unix.RLIM_INFINITY}, nil))
+	must(t, unix.Prlimit(p.pid(), unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: bytes, Max: unix.RLIM_INFINITY}, nil))
 }
 
 func TestARelayThatCannotTakeOverForNowTriesAgain(t *testing.T) {

@@ -32,8 +32,14 @@ func newTerminal(t *testing.T) *terminal {
 	if err != nil {
 		t.Skipf("there are no terminals here: %v", err)
 	}
-	must(t, unix.IoctlSetPointerInt(int(keys.Fd()), unix.TIOCSPTLCK, 0))
-	n, err := unix.IoctlGetInt(int(keys.Fd()), unix.TIOCGPTN)
+	raw, err := keys.SyscallConn() // Fd would make a pending read keep the terminal open
+	must(t, err)
+	n := 0
+	must(t, raw.Control(func(fd uintptr) {
+		if err = unix.IoctlSetPointerInt(int(fd), unix.TIOCSPTLCK, 0); err == nil {
+			n, err = unix.IoctlGetInt(int(fd), unix.TIOCGPTN)
+		}
+	}))
 	must(t, err)
 	tty, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0)
 	must(t, err)
@@ -114,7 +120,10 @@ func TestAtATerminalPermissionIsAskedThere(t *testing.T) {
 	}{
 		{"y\n", "X\n", "noted X"},
 		{"YES\n", "X\n", "noted X"},
-		{"a\n", "X\n", "noted X"},
+		{"ok\n", "X\n", "noted X"},
+		{"Yes.\n", "X\n", "noted X"},
+		{"t\n", "X\n", "noted X"},
+		{"tool\n", "X\n", "noted X"},
 		{"n\n", "", "the turn ended without an answer"},
 		{"rather not\n", "", "User feedback: rather not"},
 	} {
@@ -137,12 +146,35 @@ func TestAtATerminalPermissionIsAskedThere(t *testing.T) {
 	}
 }
 
+// TestWhatIsNoAnswerIsAskedAgain: a question mark explains, and neither a slip of the
+// finger nor a friendly yes is taken for a refusal.
+func TestWhatIsNoAnswerIsAskedAgain(t *testing.T) {
+	x, dir := newTerminal(t), t.TempDir()
+	p := x.start(dir, "abide-tools", "run", "Use note with value 'X', then reply with the result")
+	must(t, p.Start())
+	x.await(`asked because no rule or grant allows it.*\[y\]es, once; \[t\] yes, and any call of note; \[n\]o; \[\?\] explain.*instead:`)
+	x.typed("?\n")
+	x.await(`y  yes, this call only\r\n  t  tool: yes, and any call of note, for the rest of the session\r\n  n  no; the turn ends\r\n.*instead:`)
+	for _, keys := range []string{"huh", "yes please", "ok, go on", "a", "always", "1", "approve-session:everything", "prefix"} {
+		x.typed(keys + "\n")
+		x.await(`(is no answer|names none of the offers).*instead:`)
+	}
+	if got := notes(t, dir); got != "" {
+		t.Errorf("it was done before anybody answered: %q", got)
+	}
+	x.typed("yes\n")
+	x.await(`noted X`)
+	if code := x.awaitExit(p); code != 0 || notes(t, dir) != "X\n" {
+		t.Errorf("exit code %d, notes %q", code, notes(t, dir))
+	}
+}
+
 func TestAYesForTheSessionIsNotAskedAgain(t *testing.T) {
 	x, dir := newTerminal(t), t.TempDir()
 	p := x.start(dir, "abide-tools", "run", "Call note with value 'X' and note with value 'Y', then reply with both results")
 	must(t, p.Start())
 	x.await(`note X.*instead:`)
-	x.typed("a\n")
+	x.typed("t\n")
 	x.await(`note Y.*instead:`) // it was asked before
 	x.typed("y\n")
 	x.await(`noted X\r\nnoted Y`)

@@ -54,12 +54,13 @@ const (
 	AnswerUserInput    = "session.ui.handlePendingUserInput"
 
 	// Methods of abide.
-	Attach    = "abide.attach"    // continue after a lost connection
-	Questions = "abide.questions" // open questions of one session, or of all
-	Events    = "abide.events"    // stored events, including hidden ones
-	Search    = "abide.search"
-	Verify    = "abide.verify"
-	Status    = "abide.status" // of one session
+	Attach      = "abide.attach"      // continue after a lost connection
+	ContinueAll = "abide.continueAll" // continue all unfinished turns
+	Questions   = "abide.questions"   // open questions of one session, or of all
+	Events      = "abide.events"      // stored events, including hidden ones
+	Search      = "abide.search"
+	Verify      = "abide.verify"
+	Status      = "abide.status" // of one session
 
 	Tasks      = "abide.tasks" // commands of one session, or of all
 	TaskOutput = "abide.taskOutput"
@@ -91,6 +92,7 @@ type ConnectParams struct {
 type ConnectAbide struct {
 	Relay    string   `json:"relay"` // identifies the client connection across engines
 	Defaults Defaults `json:"defaults"`
+	Store    *string  `json:"store,omitempty"` // name of the relay's store; nil if an older version did not say it
 }
 
 // Defaults are the defaults of the sessions of a client.
@@ -264,6 +266,16 @@ type SendResult struct {
 type AbortParams struct {
 	SessionID event.SessionID `json:"sessionId"`
 	Reason    string          `json:"reason,omitempty"`
+	KeepQueue bool            `json:"keepQueue,omitempty"` // of abide: queued inputs wait until somebody sends a further one or resumes the session; otherwise they are dropped
+}
+
+// AbortResult tells what was stopped. All fields but Success are of abide.
+type AbortResult struct {
+	Success    bool   `json:"success"`
+	Turn       bool   `json:"turn,omitempty"`       // true if a turn was running
+	Stopped    []Task `json:"stopped,omitempty"`    // the commands that were ended with the turn
+	Background int    `json:"background,omitempty"` // number of commands in the background, which go on
+	Queued     int    `json:"queued,omitempty"`     // number of inputs that wait
 }
 
 // SessionInfo is a session in a list.
@@ -281,12 +293,13 @@ type SessionInfo struct {
 
 // SessionAbide holds what only abide reports about a session in a list.
 type SessionAbide struct {
-	Events    event.Seq       `json:"events"`
-	Hash      string          `json:"hash"`
-	Active    bool            `json:"active,omitempty"`
-	Questions int             `json:"questions,omitempty"`
-	Parent    event.SessionID `json:"parent,omitempty"`
-	Damage    string          `json:"damage,omitempty"`
+	Events     event.Seq       `json:"events"`
+	Hash       string          `json:"hash"`
+	Active     bool            `json:"active,omitempty"`
+	Unattended bool            `json:"unattended,omitempty"` // true if the unfinished turn waits until a client uses the session
+	Questions  int             `json:"questions,omitempty"`
+	Parent     event.SessionID `json:"parent,omitempty"`
+	Damage     string          `json:"damage,omitempty"`
 }
 
 // ListParams asks for sessions.

@@ -270,10 +270,13 @@ type ExitPlanParams struct {
 type AnswerExitPlanParams struct {
 	SessionID event.SessionID `json:"sessionId"`
 	RequestID string          `json:"requestId"`
-	Response  struct {
-		Approved       *bool  `json:"approved"`
-		SelectedAction string `json:"selectedAction,omitempty"`
-		Feedback       string `json:"feedback,omitempty"`
-	} `json:"response"`
-	Key string `json:"abideKey,omitempty"`
+	Response  ExitPlanReply   `json:"response"`
+	Key       string          `json:"abideKey,omitempty"`
+}
+
+// ExitPlanReply is what a person says of a plan.
+type ExitPlanReply struct {
+	Approved       *bool  `json:"approved"`
+	SelectedAction string `json:"selectedAction,omitempty"`
+	Feedback       string `json:"feedback,omitempty"`
 }

@@ -27,6 +27,34 @@ type OpenMore struct {
 	Discover               bool                    `json:"enableConfigDiscovery,omitempty"` // true to use the project's files for agents
 	Agent                  string                  `json:"agent,omitempty"`                 // name of the agent that answers
 	InfiniteSessions       *event.InfiniteSessions `json:"infiniteSessions,omitempty"`
+	AdditionalDirectories  []string                `json:"additionalDirectories,omitempty"`
+	ManagedSettings        json.RawMessage         `json:"managedSettings,omitempty"` // a ManagedSettings, checked strictly
+	EnableManagedSettings  bool                    `json:"enableManagedSettings,omitempty"`
+	OpenUnsupported
+}
+
+// OpenUnsupported holds parameters that have no effect. Clients that set them are told.
+type OpenUnsupported struct {
+	MCPServers               json.RawMessage `json:"mcpServers,omitempty"`
+	PluginDirectories        json.RawMessage `json:"pluginDirectories,omitempty"`
+	SessionLimits            json.RawMessage `json:"sessionLimits,omitempty"`
+	OrganizationInstructions json.RawMessage `json:"organizationCustomInstructions,omitempty"`
+	Cloud                    json.RawMessage `json:"cloud,omitempty"`
+	Canvases                 json.RawMessage `json:"canvases,omitempty"`
+	ConfigDir                json.RawMessage `json:"configDir,omitempty"`
+}
+
+// ManagedSettings are restrictions of a session that its client sets.
+type ManagedSettings struct {
+	Permissions *ManagedPermissions `json:"permissions,omitempty"`
+}
+
+// ManagedPermissions are the rules of ManagedSettings.
+type ManagedPermissions struct {
+	DisableBypass string    `json:"disableBypassPermissionsMode,omitempty"` // any value forbids to allow everything
+	Deny          []string  `json:"deny,omitempty"`
+	Ask           []string  `json:"ask,omitempty"`
+	Allow         *[]string `json:"allow,omitempty"` // if given, whatever is not in it is asked about
 }
 
 // ModelCapabilities overrides the capabilities of a model.

@@ -2,14 +2,19 @@
 //
 // A call describes what it will do with a [Request]. The rules of its session decide
 // whether the request is allowed, denied, or has to be asked. A rule that denies wins
-// over everything. Grants that a person gave for the rest of the session come next,
+// over everything; where it cannot be known in advance whether it applies, a person is
+// asked. The rule set that allows everything comes next, then grants that a person gave,
 // then rules that ask, then rules that allow.
+//
+// Commands are judged by their words. What rules and grants allow is run from these
+// words, and not from the text of the call.
 package approval
 
 import (
 	"encoding/json"
 	"slices"
 
+	"github.com/abide-run/abide/internal/approval/shell"
 	"github.com/abide-run/abide/internal/event"
 )
 
@@ -30,41 +35,35 @@ const readOnly = "read-only"
 type Request struct {
 	Kind string
 	Tool string // name of the tool; the caller of the tool sets it
-	// Subjects are what a grant for the session covers: names of commands, or of a
-	// tool. Without subjects a grant covers the whole kind.
+	// Subjects are what a grant for the session covers, if the request is neither about
+	// files nor about a command line: the name of a tool.
 	Subjects []string
-	// Details are matched by the patterns of rules: resolved paths, commands with their
-	// arguments, URLs. All of them have to be allowed.
+	// Details are matched by the patterns of rules: resolved paths, URLs. All of them have
+	// to be allowed.
 	Details []string
 	// Aliases are other names of the same things. A rule that denies or asks applies if
 	// it matches one of them; a rule that allows ignores them.
 	Aliases []string
-	// Paths and URLs are those in the text of a command. Rules about files and URLs that
-	// deny or ask apply to them too; rules that allow ignore them.
-	Paths, URLs []string
-	// ReadOnly is true if a command changes nothing, as far as its text tells.
-	ReadOnly bool
-	// Unclear is true if the call may do more than the details tell. Then no pattern can
-	// allow it.
-	Unclear bool
 	// Dirs are the names of the working directory, for patterns with relative paths.
 	Dirs []string
 	// Allowed is true if the scope of the session allows the request without asking.
 	Allowed bool
-	// Ask and Prompt are what clients show, in the form of the protocol.
+	// Protected says why a person has to be asked, whatever rules and grants allow: the
+	// call writes a protected file. It is empty for other calls.
+	Protected string
+	// Plain is a command line in the closed language of package shell; nil if it is not in
+	// it. ReadCommand sets it and the following fields.
+	Plain *shell.Plain
+	// Elsewhere is the directory in which a command runs; empty for the working directory.
+	Elsewhere string
+	// Terminal and Input are true if a command has a terminal, and if it can be given
+	// input while it runs.
+	Terminal, Input bool
+	reading         *reading
+	// Ask and Prompt are what clients show, in the form of the protocol; More is what they
+	// may show beyond it.
 	Ask, Prompt json.RawMessage
-}
-
-// Grants returns what a yes for the rest of the session allows.
-func (r *Request) Grants() []event.Grant {
-	if len(r.Subjects) == 0 {
-		return []event.Grant{{Kind: r.Kind}}
-	}
-	list := make([]event.Grant, len(r.Subjects))
-	for i, s := range r.Subjects {
-		list[i] = event.Grant{Kind: r.Kind, Subject: s}
-	}
-	return list
+	More        event.PermissionMore
 }
 
 // A Verdict is the decision about a request.
@@ -78,6 +77,28 @@ const (
 	Deny                 // a rule denies it
 )
 
+// A Decision is the verdict about a request, and what it rests on.
+type Decision struct {
+	Verdict Verdict
+	By      string        // ByRule, ByGrant, BySet or ByScope; empty if a person is asked and no rule says so
+	Rules   []string      // texts of the rules that decided, each once
+	Grants  []event.Grant // grants that decided, each once
+	Reason  string        // for people: why they are asked, if that is not only that nothing allows it
+	// Judged is the script that the rules and grants allowed, word by word. It has to be
+	// run in its own form, Judged.String(), and not as the text of the call. It is nil if
+	// the decision is not about a command, or if a rule allows every command and this one
+	// is not in the closed language.
+	Judged *shell.Plain
+}
+
+// What a Decision rests on.
+const (
+	ByRule  = "rule"  // rules of the session
+	ByGrant = "grant" // what a person allowed for longer than once, with or without rules
+	BySet   = "set"   // the rule set of the session
+	ByScope = "scope" // the folders that the session works in
+)
+
 // The rule sets that a session can start with.
 const (
 	AskAlways = ""          // asks about everything
@@ -85,31 +106,107 @@ const (
 	All       = "all"       // allows everything that is not denied
 )
 
-// granted reports whether grants cover the whole request.
-func granted(grants []event.Grant, r *Request) bool {
-	for _, want := range r.Grants() {
-		if !slices.ContainsFunc(grants, func(g event.Grant) bool {
-			return g == want || g == event.Grant{Kind: r.Kind}
-		}) {
-			return false
-		}
+// Judge decides about a request. It is pure: what the request is about was looked at when
+// the request was made.
+func Judge(set string, rules event.PermissionRules, grants []event.Grant, r *Request) Decision {
+	denied, text := r.strongest(rules.Deny)
+	switch {
+	case denied == yes:
+		return Decision{Verdict: Deny, By: ByRule, Rules: []string{text}}
+	case denied == maybe:
+		return Decision{Verdict: Ask, By: ByRule, Rules: []string{text}, Reason: r.mayApply("denies", text)}
+	case r.Protected != "":
+		return Decision{Verdict: Ask, Reason: "it writes a protected file: " + r.Protected}
+	case set == All:
+		return Decision{Verdict: Grant, By: BySet}
 	}
-	return true
+	if by := coveringGrants(grants, r); by != nil {
+		return Decision{Verdict: Grant, By: ByGrant, Grants: by, Judged: r.Plain}
+	}
+	switch asked, text := r.strongest(rules.Ask); asked {
+	case yes:
+		return Decision{Verdict: Ask, By: ByRule, Rules: []string{text}, Reason: "the rule " + text + " asks about it"}
+	case maybe:
+		return Decision{Verdict: Ask, By: ByRule, Rules: []string{text}, Reason: r.mayApply("asks", text)}
+	}
+	if d := r.allowedBy(rules.Allow, grants); d.Verdict == Grant {
+		return d
+	} else if !r.Allowed {
+		return d
+	}
+	return Decision{Verdict: Allow, By: ByScope}
 }
 
-// Judge decides about a request. It is pure.
-func Judge(set string, rules event.PermissionRules, grants []event.Grant, r *Request) Verdict {
-	switch {
-	case slices.ContainsFunc(rules.Deny, r.matchedBy):
-		return Deny
-	case granted(grants, r), set == All:
-		return Grant
-	case slices.ContainsFunc(rules.Ask, r.matchedBy):
-		return Ask
-	case r.allowedBy(rules.Allow):
-		return Grant
-	case r.Allowed:
-		return Allow
+// mayApply says why a rule may be about a command.
+func (r *Request) mayApply(verb, text string) string {
+	why := "some of its words are known only when it runs, or are written in another way"
+	if r.reading != nil && r.reading.calls.Hidden != "" {
+		why = "it has " + r.reading.calls.Hidden
 	}
-	return Ask
+	return "the rule " + text + ", which " + verb + ", may apply: " + why
+}
+
+// strongest returns how certain it is that one of the rules is about a request, and the
+// rule. An invalid rule is about everything, because it was meant to stop something.
+func (r *Request) strongest(rules []string) (certainty, string) {
+	best, text := no, ""
+	for _, t := range rules {
+		u, err := parse(t)
+		c := yes
+		if err == nil {
+			c = r.concernedBy(u)
+		}
+		if c > best {
+			best, text = c, t
+		}
+	}
+	return best, text
+}
+
+// concernedBy tells whether a rule that denies or asks is about any part of a request.
+func (r *Request) concernedBy(u rule) certainty {
+	if r.Kind == Shell {
+		return r.commandConcernedBy(u)
+	}
+	matches := func(detail string) bool { return u.matchesPathOrURL(detail, r) }
+	if u.concerns(r) && (u.pattern == "" || slices.ContainsFunc(r.Details, matches) || slices.ContainsFunc(r.Aliases, matches)) {
+		return yes
+	}
+	return no
+}
+
+// allowedBy decides whether rules and grants together allow every part of a request.
+func (r *Request) allowedBy(rules []string, grants []event.Grant) Decision {
+	var about []rule
+	for _, text := range rules {
+		if u, err := parse(text); err == nil && u.concerns(r) {
+			about = append(about, u)
+		}
+	}
+	if i := slices.IndexFunc(about, func(u rule) bool { return u.pattern == "" && (u.tool != readOnly || r.Kind != Shell) }); i >= 0 {
+		return Decision{Verdict: Grant, By: ByRule, Rules: []string{about[i].text}, Judged: r.Plain}
+	}
+	if r.Kind == Shell {
+		return r.allowedCommand(about, rules, grants)
+	}
+	var used []string
+	for _, detail := range r.Details {
+		i := slices.IndexFunc(about, func(u rule) bool { return u.matchesPathOrURL(detail, r) })
+		if i < 0 {
+			return Decision{Verdict: Ask}
+		}
+		used = addOnce(used, about[i].text)
+	}
+	if used == nil {
+		return Decision{Verdict: Ask}
+	}
+	return Decision{Verdict: Grant, By: ByRule, Rules: used}
+}
+
+// addOnce adds a text to a list that does not have it.
+func addOnce(list []string, text string) []string {
+	if slices.Contains(list, text) {
+		return list
+	}
+	return append(list, text)
 }

@@ -2,6 +2,7 @@ package approval
 
 import (
 	"cmp"
+	"strings"
 
 	"github.com/abide-run/abide/internal/event"
 )
@@ -37,8 +38,8 @@ func (c Coverage) Completed(grants []event.Grant, tool string) Coverage {
 	case c.Kind == commands && c.Commands == nil:
 		names := []string{}
 		for _, g := range grants {
-			if g.Subject != "" {
-				names = append(names, g.Subject)
+			if name := cmp.Or(g.Subject, strings.Join(g.Prefix, " "), g.Command); name != "" {
+				names = append(names, name)
 			}
 		}
 		c.Commands = &names

@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -10,23 +11,80 @@ import (
 )
 
 // A rule names a tool or a kind of request, and may have a pattern: "bash",
-// "bash(git *)", "write(docs/**)", "url(https://example.org/*)", "read-only".
+// "bash(git *)", "write(docs/**)", "url(https://example.org/*)", "read-only",
+// "terminal(python3 *)".
 //
 // A pattern for paths covers the paths that it matches and everything below them; a
-// relative one is relative to the working directory. In other patterns a star matches
-// any text, and " *" at the end also matches nothing.
+// relative one is relative to the working directory. A pattern for commands is a list of
+// words, see wordPattern. In a pattern for URLs a star matches any text.
 type rule struct {
+	text    string
 	tool    string
-	pattern string // empty if the rule is about all calls
+	pattern string      // empty if the rule is about all calls
+	words   wordPattern // pattern of a rule about commands
 }
 
-// Check returns an error if a rule is not valid.
-func Check(text string) error {
-	_, err := parse(text)
-	return err
+// The names, in a rule, of commands by what they are given.
+const (
+	terminal = "terminal" // commands that may have a terminal
+	input    = "input"    // commands that may be given input while they run
+)
+
+// Names that a rule can begin with, by what their patterns are about.
+var (
+	commandNames = []string{Shell, "bash", "exec", readOnly, terminal, input}
+	pathNames    = []string{Read, Write, "view", "create", "edit", "grep", "glob"}
+	urlNames     = []string{URL, "web_fetch"}
+	otherNames   = []string{"*", CustomTool, "mcp", "memory", "hook", "exit_plan_mode", "list_bash", "memory_search", "read_bash", "skill", "stop_bash", "task",
+		"task_complete", "task_create", "task_list", "task_update", "wait", "write_bash", "ask_user"}
+)
+
+// pathKind reports whether a rule with this name is about paths.
+func pathKind(name string) bool { return slices.Contains(pathNames, name) }
+
+// urlKind reports whether a rule with this name is about URLs.
+func urlKind(name string) bool { return slices.Contains(urlNames, name) }
+
+// commandKind reports whether a rule with this name is about commands.
+func commandKind(name string) bool { return slices.Contains(commandNames, name) }
+
+// Check returns an error if a rule is not valid, if it names no tool or kind but looks as
+// if it should, or if it can never match. The names of further tools can be given, such as
+// those that clients bring.
+//
+// A name that nobody knows is valid if it is like none of the known ones, because clients
+// bring tools that are not there yet when rules are read; see [Unknown].
+func Check(text string, tools ...string) error {
+	u, err := parse(text)
+	if err != nil {
+		return err
+	}
+	if u.known(tools) {
+		return u.checkPattern()
+	}
+	if near := nearest(u.tool, slices.Concat(commandNames, pathNames, urlNames, otherNames, tools)); near != "" {
+		return fmt.Errorf("rule %q: there is no tool or kind %s; did you mean %s?", text, u.tool, near)
+	}
+	if u.pattern != "" {
+		return fmt.Errorf("rule %q: it can never match, because %s is no tool or kind that has patterns; for commands write bash(%s %s)", text, u.tool, u.tool, u.pattern)
+	}
+	return nil
 }
 
-// Expand replaces ~ by the home directory in the pattern of a rule.
+// Unknown reports whether a valid rule is about a name that is neither a kind nor a
+// built-in tool, nor one of the given tools. It may be a tool that a client brings, or a
+// mistake.
+func Unknown(text string, tools ...string) bool {
+	u, err := parse(text)
+	return err == nil && !u.known(tools)
+}
+
+func (u rule) known(tools []string) bool {
+	return commandKind(u.tool) || pathKind(u.tool) || urlKind(u.tool) || slices.Contains(otherNames, u.tool) ||
+		slices.ContainsFunc(tools, func(t string) bool { return strings.EqualFold(t, u.tool) })
+}
+
+// Expand replaces ~ by the home directory in the pattern of a rule about paths.
 func Expand(text, home string) string {
 	if tool, rest, ok := strings.Cut(text, "(~/"); ok {
 		return tool + "(" + home + "/" + rest
@@ -36,7 +94,7 @@ func Expand(text, home string) string {
 
 func parse(text string) (rule, error) {
 	tool, rest, patterned := strings.Cut(text, "(")
-	r := rule{tool: strings.ToLower(tool)}
+	r := rule{text: text, tool: strings.ToLower(tool)}
 	switch {
 	case tool == "" || strings.ContainsAny(tool, " \t)"):
 		return r, fmt.Errorf("rule %q: it begins with the name of a tool or kind, like bash, edit, read or write", text)
@@ -44,26 +102,93 @@ func parse(text string) (rule, error) {
 		return r, nil
 	}
 	pattern, closed := strings.CutSuffix(rest, ")")
-	if !closed || pattern == "" {
+	if !closed || strings.TrimSpace(pattern) == "" {
 		return r, fmt.Errorf("rule %q: the pattern stands in parentheses, like %s(docs/**)", text, tool)
 	}
-	if _, err := glob.Compile(strings.TrimPrefix(pattern, "/")); err != nil && pathKind(r.tool) {
+	r.pattern = pattern
+	var err error
+	switch {
+	case pathKind(r.tool):
+		_, err = glob.Compile(strings.TrimPrefix(pattern, "/"))
+	case commandKind(r.tool), r.tool == "*":
+		r.words, err = parseWords(pattern)
+	}
+	if err != nil {
 		return r, fmt.Errorf("rule %q: %w", text, err)
 	}
-	if start, ok := strings.CutSuffix(pattern, ":*"); ok { // the form that other agents use
-		pattern = start + " *"
-	}
-	r.pattern = pattern
 	return r, nil
 }
 
-// pathKind reports whether a rule with this name is about paths.
-func pathKind(name string) bool {
-	return slices.Contains([]string{Read, Write, "view", "create", "edit", "grep", "glob"}, name)
+// checkPattern returns an error if the pattern can never match.
+func (u rule) checkPattern() error {
+	var err error
+	switch {
+	case u.pattern == "":
+	case pathKind(u.tool) && slices.Contains(strings.Split(u.pattern, "/"), ".."):
+		err = errors.New("it can never match a path with .. in it; write an absolute path")
+	case urlKind(u.tool) && !strings.Contains(u.pattern, "://") && !strings.Contains(u.pattern, "*"):
+		err = fmt.Errorf("it can never match, because addresses begin with their scheme; write %s(https://%s/*)", u.tool, strings.TrimSuffix(u.pattern, "/"))
+	case commandKind(u.tool) && u.tool != readOnly:
+		err = u.words.check()
+	}
+	if err != nil {
+		return fmt.Errorf("rule %q: %w", u.text, err)
+	}
+	return nil
 }
 
-// urlKind reports whether a rule with this name is about URLs.
-func urlKind(name string) bool { return name == URL || name == "web_fetch" }
+// check returns an error if no command has such words.
+func (p wordPattern) check() error {
+	for _, w := range p.words {
+		if slices.Contains([]string{"|", "||", "&", "&&", ";", ">", ">>", "<", "2>&1"}, w) {
+			return fmt.Errorf("it can never match, because the commands that %s joins are judged one by one; write a rule for each", w)
+		}
+	}
+	if len(p.words) > 0 && strings.Contains(p.words[0], "=") {
+		return errors.New("it can never match, because a command with an assignment is always asked about; write the rule without it")
+	}
+	return nil
+}
+
+// nearest returns the known name that a name was probably meant to be, or "".
+func nearest(name string, known []string) string {
+	for _, k := range known {
+		most := 1
+		if len(k) > 5 {
+			most = 2
+		}
+		if len(name) > 1 && len(k) > 1 && distance(name, k) <= most {
+			return k
+		}
+	}
+	return ""
+}
+
+// distance returns how many letters have to be changed, added, removed or swapped with
+// their neighbour to make one name of another.
+func distance(a, b string) int {
+	before, row := make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		last := row
+		row = make([]int, len(b)+1)
+		row[0] = i + 1
+		for j := range len(b) {
+			differs := 1
+			if a[i] == b[j] {
+				differs = 0
+			}
+			row[j+1] = min(last[j]+differs, last[j+1]+1, row[j]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
+		}
+		before = last
+	}
+	return row[len(b)]
+}
 
 // concerns reports whether the rule is about the tool or kind of a request.
 func (u rule) concerns(r *Request) bool {
@@ -71,69 +196,25 @@ func (u rule) concerns(r *Request) bool {
 	case "*", strings.ToLower(r.Tool), r.Kind:
 		return true
 	case readOnly:
-		return r.Kind == Read || (r.ReadOnly && !r.Unclear)
+		return r.Kind == Read || r.Kind == Shell
+	case terminal:
+		return r.Kind == Shell
+	case input:
+		return r.Kind == Shell
 	}
 	return false
 }
 
-// namedInCommand reports whether the text of a command has a path or URL that the rule is about.
-func (u rule) namedInCommand(r *Request) bool {
+// matchesPathOrURL reports whether the pattern matches one detail of a request about files
+// or addresses.
+func (u rule) matchesPathOrURL(detail string, r *Request) bool {
 	switch {
-	case r.Kind != Shell || u.pattern == "":
-		return false
-	case pathKind(u.tool):
-		return slices.ContainsFunc(r.Paths, func(path string) bool { return u.covers(path, r.Dirs) })
-	case urlKind(u.tool):
-		return slices.ContainsFunc(r.URLs, func(url string) bool { return wildcard(u.pattern, url) })
-	}
-	return false
-}
-
-// matchedBy reports whether a rule is about any part of a request. An invalid rule is
-// about everything, because it was meant to stop something.
-func (r *Request) matchedBy(text string) bool {
-	u, err := parse(text)
-	if err != nil {
+	case u.pattern == "":
 		return true
+	case r.Kind == Read || r.Kind == Write:
+		return u.covers(detail, r.Dirs)
 	}
-	if u.namedInCommand(r) {
-		return true
-	}
-	matches := func(detail string) bool { return u.matches(detail, r) }
-	return u.concerns(r) && (u.pattern == "" || slices.ContainsFunc(r.Details, matches) || slices.ContainsFunc(r.Aliases, matches))
-}
-
-// allowedBy reports whether rules allow every part of a request.
-func (r *Request) allowedBy(rules []string) bool {
-	var about []rule
-	for _, text := range rules {
-		if u, err := parse(text); err == nil && u.concerns(r) {
-			about = append(about, u)
-		}
-	}
-	if slices.ContainsFunc(about, func(u rule) bool { return u.pattern == "" }) {
-		return true
-	}
-	if r.Unclear || len(r.Details) == 0 {
-		return false
-	}
-	for _, detail := range r.Details {
-		if !slices.ContainsFunc(about, func(u rule) bool { return u.matches(detail, r) }) {
-			return false
-		}
-	}
-	return true
-}
-
-// matches reports whether the pattern matches one detail of a request.
-func (u rule) matches(detail string, r *Request) bool {
-	if u.pattern == "" {
-		return true
-	}
-	if r.Kind != Read && r.Kind != Write {
-		return wildcard(u.pattern, detail)
-	}
-	return u.covers(detail, r.Dirs)
+	return matchStars(strings.Split(u.pattern, "*"), detail)
 }
 
 // covers reports whether the pattern covers a path. A relative pattern is relative to
@@ -160,25 +241,4 @@ func covers(pattern, path string) bool {
 		}
 	}
 	return filepath.Clean(pattern) == "." // the working directory itself
-}
-
-// wildcard reports whether a pattern, in which a star matches any text, matches a text.
-func wildcard(pattern, text string) bool {
-	if start, ok := strings.CutSuffix(pattern, " *"); ok && !strings.Contains(start, "*") {
-		return text == start || strings.HasPrefix(text, start+" ")
-	}
-	parts := strings.Split(pattern, "*")
-	if len(parts) == 1 {
-		return text == pattern
-	}
-	rest, ok := strings.CutPrefix(text, parts[0])
-	if !ok {
-		return false
-	}
-	for _, part := range parts[1 : len(parts)-1] {
-		if _, rest, ok = strings.Cut(rest, part); !ok {
-			return false
-		}
-	}
-	return strings.HasSuffix(rest, parts[len(parts)-1])
 }

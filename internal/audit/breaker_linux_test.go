@@ -228,6 +228,34 @@ func (l *script) set(kind string, nth int, member string, value any) int64 {
 	return at
 }
 
+// decide changes the decision of the nth call that was begun.
+func (l *script) decide(nth int, change object) int64 {
+	l.f.t.Helper()
+	at := l.at("tool.execution_begun", nth)
+	changed := object{}
+	for key, value := range l.get(at).Data["decision"].(map[string]any) {
+		changed[key] = value
+	}
+	for key, value := range change {
+		if changed[key] = value; value == nil {
+			delete(changed, key)
+		}
+	}
+	l.get(at).Data["decision"] = changed
+	return at
+}
+
+// age makes the log one of an older version, which recorded no decisions and no replay
+// classes.
+func (l *script) age() {
+	for _, e := range l.events {
+		if e.Type == "tool.execution_begun" || e.Type == "external_tool.requested" {
+			delete(e.Data, "decision")
+			delete(e.Data, "replay")
+		}
+	}
+}
+
 // shift moves what refers to positions after one.
 func (l *script) shift(after int64, by float64) {
 	for _, e := range l.events {

@@ -201,6 +201,10 @@ var faults = []fault{
 		at := l.at("tool.execution_begun", 2)
 		return l.repeat(at, at+1, object{"attempt": 2})
 	}, nil},
+	{"begun.once-again", "back", func(l *script) int64 {
+		at := l.set("tool.execution_begun", 2, "replay", "once")
+		return l.repeat(at, at+1, object{"attempt": 2})
+	}, nil},
 	{"complete.unrequested", "back", func(l *script) int64 {
 		at := l.at("tool.execution_complete", 2)
 		return l.repeat(at, at+1, object{"toolCallId": none})
@@ -221,6 +225,7 @@ var faults = []fault{
 	{"question.twice", "denied", func(l *script) int64 {
 		id := l.get(l.at("permission.requested", 1)).Data["requestId"]
 		l.set("permission.completed", 2, "requestId", id)
+		l.decide(1, object{"requestId": id})
 		return l.set("permission.requested", 2, "requestId", id)
 	}, nil},
 	{"question.unrequested", "denied", func(l *script) int64 {
@@ -342,13 +347,54 @@ var faults = []fault{
 
 	// I9: decisions
 	{"decision.missing", "hooks", func(l *script) int64 {
+		l.age()
 		l.set("session.configured", 1, "approve", nil)
 		return l.at("tool.execution_begun", 1)
 	}, nil},
 	{"decision.missing", "asks", func(l *script) int64 {
+		l.age()
 		l.remove("permission.requested", 2)
 		l.remove("permission.completed", 2)
 		return l.at("external_tool.requested", 2)
+	}, nil},
+	{"decision.baseless", "hooks", func(l *script) int64 {
+		l.set("session.configured", 1, "approve", nil)
+		return l.at("tool.execution_begun", 1)
+	}, nil},
+	{"decision.baseless", "hooks", func(l *script) int64 { return l.decide(1, object{"by": "hook"}) }, nil},
+	{"decision.baseless", "hooks", func(l *script) int64 { return l.decide(1, object{"by": "scope"}) }, nil},
+	{"decision.baseless", "hooks", func(l *script) int64 { return l.decide(1, object{"by": "nothing"}) }, nil},
+	{"decision.baseless", "hooks", func(l *script) int64 { return l.decide(1, object{"by": "magic"}) }, nil},
+	{"decision.baseless", "hooks", func(l *script) int64 { return l.decide(1, object{"by": "rule"}) }, nil},
+	{"decision.baseless", "hooks", func(l *script) int64 {
+		l.set("session.configured", 1, "permissions", object{"allow": []any{"bash(true)"}})
+		return l.decide(1, object{"by": "rule", "rules": []any{"bash(echo *)"}, "command": "echo hooked"})
+	}, nil},
+	{"decision.baseless", "asks", func(l *script) int64 {
+		l.remove("permission.requested", 2)
+		l.remove("permission.completed", 2)
+		return l.at("external_tool.requested", 2)
+	}, nil},
+	{"decision.baseless", "asks", func(l *script) int64 { return l.decide(1, object{"requestId": none}) }, nil},
+	{"decision.baseless", "denied", func(l *script) int64 {
+		l.set("permission.completed", 2, "grants", nil)
+		return l.at("tool.execution_begun", 2)
+	}, nil},
+	{"decision.baseless", "denied", func(l *script) int64 {
+		l.insert(l.at("user.message", 3), "grants.reset", object{})
+		return l.at("tool.execution_begun", 2)
+	}, nil},
+	{"decision.baseless", "denied", func(l *script) int64 { return l.decide(2, object{"grants": nil}) }, nil},
+	{"decision.words", "denied", func(l *script) int64 { return l.decide(2, object{"command": nil}) }, nil},
+	{"decision.words", "denied", func(l *script) int64 { return l.decide(2, object{"command": "'echo' 'no'"}) }, []string{"decision.other-command"}},
+	{"decision.other-command", "denied", func(l *script) int64 {
+		other := []any{object{"kind": "shell", "command": "'echo' 'no'"}}
+		l.set("permission.completed", 2, "grants", other)
+		return l.decide(2, object{"command": "'echo' 'no'", "grants": other})
+	}, nil},
+	{"decision.changed", "denied", func(l *script) int64 {
+		at := l.at("tool.execution_begun", 2)
+		return l.repeat(at, at+1, object{"attempt": 2, "decision": object{"by": "set"}})
 	}, nil},
 	{"decision.open", "asks", func(l *script) int64 {
 		l.remove("permission.completed", 1)

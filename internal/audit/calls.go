@@ -156,8 +156,9 @@ func (r *calls) first(s *scene, e *stored.Event, b *body, c *call) {
 // again looks at an attempt after a crash.
 func (r *calls) again(s *scene, e *stored.Event, c *call) {
 	switch {
-	case slices.Contains(s.options.Once, c.name):
+	case slices.Contains(s.options.Once, c.name), c.replay == "once":
 		s.broken("begun.once-again", e.Seq, "event %d begins the call %s of %s again, which is only to be made once", e.Seq, c.id, c.name)
+	case c.replay == "keyed", c.replay == "pure":
 	case !slices.Contains(replayed, c.name) && !slices.Contains(s.options.Again, c.name):
 		s.unknown("begun.class-unrecorded", e.Seq, "event %d begins the call %s of %s again; whether that tool may be repeated is not recorded", e.Seq, c.id, c.name)
 	}

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"encoding/json"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -20,9 +21,9 @@ type clientRules struct {
 	AllowAll   bool            `json:"allowAll"`
 	AllowReads bool            `json:"allowReads"`
 	AnyURL     bool            `json:"anyUrl"`
-	Allow      []any           `json:"allow"`
+	Allow      []clientRule    `json:"allow"`
 	Deny       []clientRule    `json:"deny"`
-	FromThere  []any           `json:"fromLocation"`
+	FromThere  []clientRule    `json:"fromLocation"`
 	URLs       []string        `json:"urls"`
 	Dirs       json.RawMessage `json:"directories"`
 }
@@ -30,6 +31,24 @@ type clientRules struct {
 type clientRule struct {
 	Kind     string
 	Argument *string
+	Grant    *grant
+}
+
+// text is how an event names the rule.
+func (r clientRule) text() string {
+	kind := strings.ToLower(r.Kind)
+	if kind == "commands" {
+		kind = "shell"
+	}
+	switch {
+	case r.Argument == nil || *r.Argument == "":
+		return kind
+	case kind == "custom-tool":
+		return *r.Argument
+	case kind == "shell" && !strings.Contains(*r.Argument, "*"):
+		return kind + "(" + *r.Argument + " *)"
+	}
+	return kind + "(" + *r.Argument + ")"
 }
 
 func newDecisions() *decisions { return &decisions{skip: make(map[string]bool)} }
@@ -101,6 +120,8 @@ func approves(kind string) bool { return strings.HasPrefix(kind, "approved") }
 func (d *decisions) begun(s *scene, e *stored.Event, b *body, c *call) {
 	external := e.Type == "external_tool.requested"
 	switch {
+	case c.attempt > 0 && !reflect.DeepEqual(c.decision, b.Decision):
+		s.broken("decision.changed", e.Seq, "event %d begins the call %s of %s again, and says that something else allows it than event %d", e.Seq, c.id, c.name, c.begun)
 	case c.attempt > 0: // it was decided when it was begun first
 	case c.question != "" && c.asked == "permission.requested":
 		s.broken("decision.open", e.Seq, "event %d begins the call %s of %s while it is asked whether it may", e.Seq, c.id, c.name)
@@ -110,6 +131,8 @@ func (d *decisions) begun(s *scene, e *stored.Event, b *body, c *call) {
 		s.broken("decision.hook-denied", e.Seq, "event %d begins the call %s of %s, which a hook has denied", e.Seq, c.id, c.name)
 	case d.forbids(s, c.name):
 		s.broken("decision.forbidden", e.Seq, "event %d begins the call %s of %s, which a rule forbids", e.Seq, c.id, c.name)
+	case b.Decision != nil:
+		d.recorded(s, e, b, c)
 	case c.answer != "", c.hook == "allow", s.config.Approve == "all", d.rules.AllowAll: // decided
 	case external && d.skip[c.name]: // its client has said so
 	case external && !d.any(s):
@@ -120,6 +143,114 @@ func (d *decisions) begun(s *scene, e *stored.Event, b *body, c *call) {
 	default:
 		d.built(s, e, b, c)
 	}
+}
+
+// recorded looks for the ground of a decision that is recorded: what it names must be
+// in the log, and allow this call.
+func (d *decisions) recorded(s *scene, e *stored.Event, b *body, c *call) {
+	if why := d.baseless(s, b, c, e.Type == "external_tool.requested"); why != "" {
+		s.broken("decision.baseless", e.Seq, "event %d begins the call %s of %s, allowed by %s, and %s", e.Seq, c.id, c.name, b.Decision.By, why)
+		return
+	}
+	byWords := b.Decision.By == "rule" || b.Decision.By == "grant"
+	switch exact := exactly(b.Decision.Grants); {
+	case runs(c.name) && byWords && b.Decision.Command == "" && !d.wholeTool(b.Decision, c.name):
+		s.broken("decision.words", e.Seq, "event %d begins the call %s of %s, which rules or grants allow, and does not say which words were judged", e.Seq, c.id, c.name)
+	case exact != "" && len(b.Decision.Rules) == 0 && exact != b.Decision.Command:
+		s.broken("decision.words", e.Seq, "event %d runs another command in the call %s than the one that was approved", e.Seq, c.id)
+	}
+}
+
+// wholeTool reports whether a rule that the decision names allows every call of a tool.
+func (d *decisions) wholeTool(by *decision, tool string) bool {
+	return slices.ContainsFunc(by.Rules, func(rule string) bool { return rule == tool || rule == "*" || rule == kindOf(tool) })
+}
+
+// exactly returns the command that a single grant approves word for word; empty if it is
+// not such a grant.
+func exactly(grants []grant) string {
+	if len(grants) != 1 {
+		return ""
+	}
+	return grants[0].Command
+}
+
+// baseless returns why the log does not have what a decision names; empty if it has.
+func (d *decisions) baseless(s *scene, b *body, c *call, external bool) string {
+	by := b.Decision
+	switch by.By {
+	case "answer":
+		if c.answer == "" || c.answered != by.RequestID || by.RequestID == "" {
+			return "no answer to the request " + by.RequestID + " allows it"
+		}
+	case "hook":
+		if c.hook != "allow" {
+			return "no hook has allowed it"
+		}
+	case "set":
+		if s.config.Approve != "all" && !d.rules.AllowAll {
+			return "people are asked in this session"
+		}
+	case "scope":
+		scoped := len(s.config.Scope.Allow) > 0 || s.config.Approve != ""
+		if external || slices.Contains(commands, c.name) || b.Granted || !scoped {
+			return "no scope can"
+		}
+	case "nothing":
+		if external && !d.skip[c.name] || !external && (slices.Contains(commands, c.name) || slices.Contains(files, c.name)) {
+			return "the tool needs somebody's yes"
+		}
+	case "rule", "grant":
+		return d.unfounded(s, by)
+	default:
+		return "nothing of that name can"
+	}
+	return ""
+}
+
+// unfounded returns the rule or grant of a decision that is not in force; empty if all
+// are.
+func (d *decisions) unfounded(s *scene, by *decision) string {
+	rules, grants := d.inForce(s)
+	for _, rule := range by.Rules {
+		if !slices.Contains(rules, rule) {
+			return "there is no rule " + rule
+		}
+	}
+	for _, g := range by.Grants {
+		if !slices.ContainsFunc(grants, func(has grant) bool { return reflect.DeepEqual(has, g) }) {
+			return "there is no such grant"
+		}
+	}
+	if len(by.Rules)+len(by.Grants) == 0 || by.By == "grant" && len(by.Grants) == 0 {
+		return "none is named"
+	}
+	return ""
+}
+
+// inForce returns the rules that allow something at the moment, and the grants.
+func (d *decisions) inForce(s *scene) ([]string, []grant) {
+	rules, grants := slices.Clone(s.config.Permissions.Allow), slices.Clone(d.grants)
+	for _, r := range slices.Concat(d.rules.Allow, d.rules.FromThere) {
+		switch {
+		case r.Grant != nil:
+			grants = append(grants, *r.Grant)
+		case strings.EqualFold(r.Kind, "custom-tool") && r.Argument != nil:
+			grants = append(grants, grant{Kind: "custom-tool", Subject: *r.Argument})
+		default:
+			rules = append(rules, r.text())
+		}
+	}
+	if d.rules.AllowReads {
+		rules = append(rules, "read")
+	}
+	if d.rules.AnyURL {
+		rules = append(rules, "url")
+	}
+	for _, u := range d.rules.URLs {
+		rules = append(rules, "url("+u+"*)")
+	}
+	return rules, grants
 }
 
 // unasked are the built-in tools that need nobody's yes.
@@ -158,7 +289,7 @@ func (d *decisions) any(s *scene) bool {
 // unsure notes that a call was allowed by a rule or a grant, and that it is not
 // recorded by which, unless one allows the whole tool.
 func (d *decisions) unsure(s *scene, e *stored.Event, c *call) {
-	if slices.Contains(s.config.Permissions.Allow, c.name) || slices.Contains(s.config.Permissions.Allow, "*") || slices.Contains(d.grants, grant{Kind: kindOf(c.name)}) {
+	if slices.Contains(s.config.Permissions.Allow, c.name) || slices.Contains(s.config.Permissions.Allow, "*") || slices.ContainsFunc(d.grants, func(g grant) bool { return reflect.DeepEqual(g, grant{Kind: kindOf(c.name)}) }) {
 		return
 	}
 	s.unknown("decision.which", e.Seq, "event %d begins the call %s of %s, which some rule or grant allows; which one is not recorded", e.Seq, c.id, c.name)

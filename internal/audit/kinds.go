@@ -132,6 +132,8 @@ type body struct {
 
 	PermissionRequest json.RawMessage `json:"permissionRequest"`
 	Grants            []grant         `json:"grants"`
+	Decision          *decision       `json:"decision"`
+	Replay            string          `json:"replay"`
 
 	From      int64           `json:"from"`
 	To        int64           `json:"to"`
@@ -177,8 +179,22 @@ type (
 		Arguments  json.RawMessage `json:"arguments"`
 	}
 	grant struct {
-		Kind    string `json:"kind"`
-		Subject string `json:"subject"`
+		Kind     string   `json:"kind"`
+		Subject  string   `json:"subject"`
+		Command  string   `json:"command"`
+		Dir      string   `json:"directory"`
+		Terminal bool     `json:"terminal"`
+		Input    bool     `json:"input"`
+		Prefix   []string `json:"prefix"`
+		Folder   string   `json:"folder"`
+	}
+	// decision is what an event says that allowed a call.
+	decision struct {
+		By        string   `json:"by"`
+		Rules     []string `json:"rules"`
+		Grants    []grant  `json:"grants"`
+		RequestID string   `json:"requestId"`
+		Command   string   `json:"command"`
 	}
 	scopeRules struct {
 		Allow []struct{ Target, Permission string } `json:"allow"`

@@ -53,7 +53,15 @@ func (p *processes) completed(s *scene, e *stored.Event, b *body, c *call) {
 		s.halfMade(id)
 		s.broken("process.half-made", e.Seq, "the command of event %d has a record %s without what was asked for: its key is taken, and nothing can ever run under it", c.begun, id)
 	default:
+		p.sameCommand(s, c, record)
 		p.sameEnd(s, e, b, record)
+	}
+}
+
+// sameCommand compares the command of a record with the one that was allowed.
+func (p *processes) sameCommand(s *scene, c *call, record stored.Process) {
+	if c.decision != nil && c.decision.Command != "" && record.Spec.Get("command") != c.decision.Command {
+		s.broken("decision.other-command", c.begun, "event %d allows one command, and the record %s is of another", c.begun, record.ID)
 	}
 }
 
@@ -212,6 +220,8 @@ func (p *processes) openCall(s *scene, c *call) {
 	case found && record.Spec == nil:
 		s.halfMade(record.ID)
 		s.broken("process.half-made", c.begun, "the command of event %d has a record %s without what was asked for: its key is taken, and nothing can ever run under it", c.begun, record.ID)
+	case found:
+		p.sameCommand(s, c, record)
 	}
 }
 

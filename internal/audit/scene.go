@@ -60,6 +60,9 @@ type call struct {
 	question    string // id of the open question; empty if there is none
 	asked       string // kind of the event that asked it
 	answer      string // outcome of the permission
+	answered    string // request of the permission that has the outcome
+	decision    *decision
+	replay      string // whether the call may be repeated
 	shown       json.RawMessage
 	hook        string // decision of a hook
 	held        bool   // true if the call has ended and a hook is asked about its result
@@ -363,12 +366,13 @@ func (c *call) take(e *stored.Event, b *body) {
 	case "external_tool.requested", "user_input.requested", "exit_plan_mode.requested":
 		c.question, c.asked = b.RequestID, e.Type
 	case "permission.completed":
-		c.answer = resultKind(b.Result)
+		c.answer, c.answered = resultKind(b.Result), b.RequestID
 		c.question = ""
 	case "external_tool.completed", "user_input.completed", "exit_plan_mode.completed":
 		c.question = ""
 	case "tool.execution_begun":
 		c.begun, c.attempt, c.key, c.detaches = e.Seq, b.Attempt, b.Key, b.Detaches
+		c.decision, c.replay = b.Decision, b.Replay
 	case "tool.execution_complete":
 		c.done, c.question, c.interrupted = e.Seq, "", errorCode(b.Error) == "interrupted"
 	}

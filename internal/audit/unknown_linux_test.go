@@ -30,15 +30,21 @@ var doubts = []fault{
 	{"envelope.unknown-kind", "talk", added("future.kind", object{"a": 1}), nil},
 	{"start.version", "talk", edited("session.start", 1, "version", 2), nil},
 	{"begun.class-unrecorded", "back", func(l *script) int64 {
+		l.age()
 		renamed(l)
 		l.set("session.configured", 1, "approve", "all")
 		at := l.at("tool.execution_begun", 2)
 		return l.repeat(at, at+1, object{"attempt": 2})
 	}, nil},
 	{"decision.unrecorded", "back", func(l *script) int64 {
+		l.age()
 		renamed(l)
 		l.set("session.configured", 1, "approve", "workspace")
 		l.set("tool.execution_begun", 1, "granted", nil)
+		return l.at("tool.execution_begun", 2)
+	}, nil},
+	{"decision.which", "denied", func(l *script) int64 {
+		l.age()
 		return l.at("tool.execution_begun", 2)
 	}, nil},
 }
@@ -237,7 +243,7 @@ func TestEveryLostPageIsSurvived(t *testing.T) {
 func TestEveryRuleIsTriedAndExplained(t *testing.T) {
 	tried := map[string]bool{
 		"stopped.command": true, "process.keeper-gone": true, "store.unreadable": true,
-		"session.unread": true, "signal.descendants": true, "decision.which": true,
+		"session.unread": true, "signal.descendants": true,
 	}
 	for _, list := range [][]fault{faults, doubts} {
 		for _, c := range list {

@@ -3,15 +3,19 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/client"
+	"github.com/abide-run/abide/internal/event"
 )
 
 func (a *app) abortCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "abort SESSION",
 		Short: "Stop the current turn of a session",
-		Long: `Stop the current turn of a session, close its open questions and discard queued
-prompts. The session stays usable.`,
+		Long: `Stop the current turn of a session and the commands that it waits for: with SIGINT
+first, then with SIGTERM, then with SIGKILL. Close its open questions and discard queued
+prompts. Return when the commands have ended. Commands in the background go on; "abide
+stop --all" ends them too. The session stays usable.`,
 		Example: "  abide abort 0198c2f1",
 		Args:    arguments(1, 1, "one SESSION"),
 	}
@@ -22,15 +26,27 @@ prompts. The session stays usable.`,
 			if err != nil {
 				return err
 			}
-			if err := c.Abort(cmd.Context(), info.SessionID, "user_initiated"); err != nil {
+			r, err := c.Abort(cmd.Context(), api.AbortParams{SessionID: info.SessionID, Reason: "user_initiated"})
+			if err != nil {
 				return err
 			}
 			if *asJSON {
-				return a.out.json(map[string]any{"sessionId": info.SessionID, "success": true})
+				return a.out.json(struct {
+					SessionID event.SessionID `json:"sessionId"`
+					api.AbortResult
+				}{info.SessionID, r})
 			}
-			a.out.printf("session %s is idle\n", info.SessionID)
+			a.printStop(info.SessionID, r)
 			return nil
 		})
 	}
 	return c
+}
+
+// printStop prints what an abort has stopped, and what it has not.
+func (a *app) printStop(id event.SessionID, r api.AbortResult) {
+	a.out.printf("session %s is idle: %s\n", id, describeStop(r))
+	if more := goesOn(id, r); more != "" && !a.quiet {
+		a.err.printf("%s\n", more)
+	}
 }

@@ -2,12 +2,12 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/abide-run/abide/internal/client"
 	"github.com/abide-run/abide/internal/event"
 )
 
@@ -16,21 +16,30 @@ model's answer, like "abide run".
 
 Answer a permission request with one of:
 
-  approve          allow it once
-  approve-session  allow it, and do not ask again in this session
-  approve-here     allow it, and do not ask again in any session of this directory
-  approve-always   allow it, and do not ask again anywhere
-  reject           refuse it
+  yes              allow it once (also y, ok, approve)
+  no               refuse it (also n, reject)
+  command, prefix, file, folder, tool, input
+                   allow it, and what this offer of the question says for the rest of
+                   the session; "abide questions" lists the offers, by letter too
+  approve-session  the same with the first of these offers
+  approve-here     the same for all sessions of this directory
+  approve-always   the same everywhere
+  ?                only say what each answer would allow
 
-Any other text refuses the request and is passed on to the model as the reason.
-"abide rules" lists and revokes what was approved beyond a session.
+approve-here and approve-always take the name of an offer: approve-here:prefix. Any
+sentence of at least two words refuses the request and is passed on to the model as the
+reason; any other word is an error. "abide rules" lists and revokes what was approved
+beyond a session.
+
+Answer a plan with yes, no, one of its actions, or a sentence that says what to change;
+a form with a JSON object, no or cancel.
 
 Answer a question of the model, or a call of a client's tool, with any text.
 REQUEST can be omitted if only one question is open.`
 
 const answerExamples = `  abide questions
-  abide answer 0198c2f1 approve
-  abide answer 0198c2f1 0198c2f2-77aa "use port 8080 instead"`
+  abide answer 0198c2f1-77aa yes
+  abide answer 0198c2f1-77aa 0198c2f2-77aa "use port 8080 instead"`
 
 func (a *app) answerCommand() *cobra.Command {
 	f := &runFlags{}
@@ -39,7 +48,7 @@ func (a *app) answerCommand() *cobra.Command {
 		Short:   "Answer an open question and continue the turn",
 		Long:    answerHelp,
 		Example: answerExamples,
-		Args:    arguments(2, 3, "SESSION [REQUEST] approve|reject|TEXT"),
+		Args:    arguments(2, 3, "SESSION [REQUEST] yes|no|TEXT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.checkFormat(); err != nil {
 				return err
@@ -59,44 +68,56 @@ func (a *app) answer(ctx context.Context, f *runFlags, args []string) error {
 	// A notification that the session continues may be lost when an engine ends, so
 	// the log is also read every few seconds.
 	r.poll = time.Tick(5 * time.Second)
-	err := a.withClient(ctx, func(c *client.Client) error {
-		r.client = c
-		if err := r.answerOne(ctx, args); err != nil {
+	explained := false
+	err := a.withRunner(ctx, r, func() error {
+		answered, err := r.answerOne(ctx, args)
+		if err != nil || !answered {
+			explained = err == nil
 			return err
 		}
 		return r.follow(ctx)
 	})
+	if explained {
+		return nil
+	}
 	return r.end(ctx, err)
 }
 
-// answerOne finds the question that the arguments name and answers it.
-func (r *runner) answerOne(ctx context.Context, args []string) error {
+// answerOne finds the question that the arguments name and answers it, or only explains
+// it. It reports whether it was answered.
+func (r *runner) answerOne(ctx context.Context, args []string) (bool, error) {
 	info, err := find(ctx, r.client, args[0])
 	if err != nil {
-		return err
+		return false, err
 	}
 	r.id = info.SessionID
 	r.events = newLogFeed(r.client, r.id)
 	open, err := r.openQuestions(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
 	q, err := pick(r.id, open, args[1:len(args)-1])
 	if err != nil {
-		return err
+		return false, err
+	}
+	text := args[len(args)-1]
+	if text == wordExplain && q.Permission != nil {
+		r.app.out.printf("%s", q.explanation())
+		return false, nil
 	}
 	for e, err := range r.events.take(ctx) { // events before the answer
 		if err == nil {
 			err = r.seen.apply(e)
 		}
 		if err != nil {
-			return err
+			return false, err
 		}
 	}
 	r.view.begin(opening{
 		Type: "system", Subtype: "init", SessionID: r.id, Cwd: place(info), Resumed: true, Version: r.app.opts.Version,
 	})
-	return r.answerQuestion(ctx, q, args[len(args)-1])
+	r.takeInterrupt()
+	return true, r.answerQuestion(ctx, q, text)
 }
 
 // openQuestions asks the engine for the session's open questions.
@@ -150,6 +171,9 @@ func listed(questions []question) string {
 // the caller wanted this answer.
 func (r *runner) answerQuestion(ctx context.Context, q question, text string) error {
 	won, err := q.answer(ctx, r.client, r.id, text)
+	if again, ok := errors.AsType[*unclear](err); ok {
+		return &exitError{exitUsage, again}
+	}
 	if err != nil {
 		return err
 	}

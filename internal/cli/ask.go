@@ -3,10 +3,13 @@ package cli
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
 	"strings"
+
+	"github.com/abide-run/abide/internal/event"
 )
 
 // A prompter asks the person at the terminal. It reads lines only after it has asked,
@@ -68,14 +71,17 @@ func (p *prompter) text(q question) string {
 			text += fmt.Sprintf("  %d  %s\n", i+1, oneLine(choice))
 		}
 	}
-	return text + p.diff(q.change()) + p.paint.in(faint, q.keys()) + " "
+	for _, line := range q.details() {
+		text += p.paint.in(faint, "  "+line) + "\n"
+	}
+	return text + diffText(p.paint, q.change()) + p.paint.in(faint, q.keys()) + " "
 }
 
 // maxDiff is the maximum number of lines of a diff that are shown with a question.
 const maxDiff = 40
 
-// diff returns a diff as it is printed.
-func (p *prompter) diff(text string) string {
+// diffText returns a diff as it is printed.
+func diffText(paint painter, text string) string {
 	if text == "" {
 		return ""
 	}
@@ -92,10 +98,10 @@ func (p *prompter) diff(text string) string {
 		case strings.HasPrefix(line, "-"):
 			colour = red
 		}
-		b.WriteString("  " + p.paint.in(colour, plain(line)) + "\n")
+		b.WriteString("  " + paint.in(colour, plain(line)) + "\n")
 	}
 	if more := len(lines) - maxDiff; more > 0 {
-		b.WriteString(p.paint.in(faint, fmt.Sprintf("  … %d more lines", more)) + "\n")
+		b.WriteString(paint.in(faint, fmt.Sprintf("  … %d more lines", more)) + "\n")
 	}
 	return b.String()
 }
@@ -112,25 +118,24 @@ func (q question) headline() string {
 func (q question) keys() string {
 	switch {
 	case q.Permission != nil:
-		return "[y]es, [a]lways in this session (" + oneLine(q.always()) + "), [n]o, or type what to do instead:"
+		keys := []string{"[y]es, once"}
+		for _, o := range q.offers() {
+			if o.ID != event.OfferOnce {
+				keys = append(keys, "["+offerKeys[o.ID]+"] yes, and "+oneLine(o.Label))
+			}
+		}
+		return strings.Join(append(keys, "[n]o", "[?] explain, or say what to do instead:"), "; ")
+	case q.Plan != nil:
+		return "[y]es (" + oneLine(q.Plan.Recommended) + "), " + oneLine(strings.Join(q.Plan.Actions, ", ")) + ", [n]o, or say what to change:"
 	case q.Input != nil && len(q.Input.Choices) > 0:
 		return "number or answer:"
 	}
 	return "answer:"
 }
 
-// typed returns the answer that a typed line stands for.
+// typed returns the answer that a typed line stands for: a choice can be typed as its
+// number.
 func (q question) typed(line string) string {
-	if q.Permission != nil {
-		switch strings.ToLower(line) {
-		case "y", "yes":
-			return wordApprove
-		case "a", "always":
-			return wordSession
-		case "n", "no":
-			return wordReject
-		}
-	}
 	if q.Input != nil {
 		if n, err := strconv.Atoi(line); err == nil && n >= 1 && n <= len(q.Input.Choices) {
 			return q.Input.Choices[n-1]
@@ -171,11 +176,23 @@ func (r *runner) reply(ctx context.Context, line string, there bool) error {
 	}
 	q := *p.shown
 	p.shown = nil
-	if line == "" {
+	switch {
+	case line == "":
 		return nil // ask shows the question again
+	case line == wordExplain && q.Permission != nil:
+		p.out.printf("%s", q.explanation())
+		return nil
 	}
-	if _, err := q.answer(ctx, r.client, r.id, q.typed(line)); err != nil {
+	_, err := q.answer(ctx, r.client, r.id, q.typed(line))
+	if again, ok := errors.AsType[*unclear](err); ok {
+		p.out.printf("%s\n", p.paint.in(faint, oneLine(again.text)))
+		return nil
+	}
+	if err != nil {
 		return err
+	}
+	if feedback(line) && (q.Permission != nil || q.Plan != nil) {
+		p.out.printf("%s\n", p.paint.in(faint, "(refused; the model is told why)"))
 	}
 	r.answered[q.RequestID] = true
 	return nil

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/abide-run/abide/internal/config"
+	"github.com/abide-run/abide/internal/daemon"
 	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/turn"
 )
@@ -35,6 +36,8 @@ type Options struct {
 	Tools   turn.Catalog                        // additional tools of the runtime
 	Wrap    func(eventlog.Store) eventlog.Store // wraps the store; for tests
 	Retries []time.Duration                     // pauses between attempts at a model request; the engine's default if nil
+
+	signals *signals // handles the signals of the process; nil if the program does not run as a process of its own
 }
 
 // An app is one run of the program.
@@ -49,15 +52,24 @@ type app struct {
 	logLevel string
 
 	loaded *config.Loaded // the configuration; nil before it is read
+
+	launcher   *launcher    // the process that whoever started the command waits for; nil if it is this one
+	detached   bool         // true if the command leaves its work to the engine
+	stays      bool         // true if work goes on when the command ends
+	unfinished int          // number of sessions of others that are unfinished and wait
+	needed     *daemon.Node // engine of other processes, to be closed when they do not need it any more; nil if there is none
+}
+
+func newApp(stdio stdio, opts Options) *app {
+	if opts.Version == "" {
+		opts.Version = "dev"
+	}
+	return &app{opts: opts, in: stdio.In, out: &printer{w: stdio.Out}, err: &printer{w: stdio.Err}}
 }
 
 // execute runs the program and returns its exit code. When ctx is cancelled with a
 // stopSignal as its cause, the exit code is that of the signal.
-func execute(ctx context.Context, args []string, stdio stdio, opts Options) int {
-	if opts.Version == "" {
-		opts.Version = "dev"
-	}
-	a := &app{opts: opts, in: stdio.In, out: &printer{w: stdio.Out}, err: &printer{w: stdio.Err}}
+func (a *app) execute(ctx context.Context, args []string) int {
 	err := a.dispatch(ctx, args)
 	return a.finish(ctx, err)
 }
@@ -79,6 +91,7 @@ func (a *app) finish(ctx context.Context, err error) int {
 	if a.out.err != nil {
 		err = outputError(a.out.err)
 	}
+	a.reportUnfinished()
 	code, text := exitStatus(ctx, err)
 	if text != "" {
 		a.err.printf("abide: %s\n", plain(protocol.ReplaceAllString(text, "")))

@@ -13,6 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/abide-run/abide/internal/config"
+	"github.com/abide-run/abide/internal/project/trust"
+	"github.com/abide-run/abide/internal/tool/files"
 )
 
 func (a *app) configCommand() *cobra.Command {
@@ -20,7 +22,7 @@ func (a *app) configCommand() *cobra.Command {
 		Use:   "config",
 		Short: "Show the configuration and where each value comes from",
 		Long: `The user's configuration is config.toml in $ABIDE_HOME, or in $XDG_CONFIG_HOME/abide.
-A project's configuration is ` + projectFile + ` in the working directory or a directory above
+A project's configuration is ` + trust.File + ` in the working directory or a directory above
 it, up to the root of the repository; until its directory is trusted (abide trust),
 only its restrictions apply. Environment variables such as ABIDE_MODEL_MODEL_ID
 override both files, and flags override everything.`,
@@ -141,8 +143,10 @@ func (a *app) trustCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "trust [DIR]",
 		Short: "Trust the configuration of a directory",
-		Long: `A project's ` + projectFile + ` can set model endpoints and extend what agents may access.
-These settings apply only after you trust its directory. Read the file first.`,
+		Long: `A project's ` + trust.File + ` can set model endpoints and extend what agents may access.
+These settings apply only after you trust its directory. The file is shown, and trust
+is for what it holds now: when it changes, only its restrictions apply until you run
+this again, which shows the change. At a terminal you are asked for a yes.`,
 		Example: "  abide trust\n  abide trust --list\n  abide trust --remove ../elsewhere",
 		Args:    arguments(0, 1, "at most one DIR"),
 	}
@@ -155,78 +159,99 @@ These settings apply only after you trust its directory. Read the file first.`,
 		case *list:
 			return a.listTrusted()
 		}
-		return a.trust(cmp.Or(strings.Join(args, ""), "."), *remove)
+		return a.changeTrust(cmp.Or(strings.Join(args, ""), "."), *remove)
 	}
 	return c
 }
 
 func (a *app) listTrusted() error {
-	list, err := a.trusted()
-	for _, dir := range list {
-		a.out.printf("%s\n", plain(dir))
+	store, err := a.trust()
+	if err != nil {
+		return err
+	}
+	list, err := store.List()
+	for _, r := range list {
+		a.out.printf("%s\n", plain(r.Dir))
 	}
 	if len(list) == 0 && err == nil && !a.quiet {
 		a.err.printf("no directory is trusted; add one with: abide trust DIR\n")
 	}
-	return err
+	return configError(err)
 }
 
-func (a *app) trust(dir string, remove bool) error {
+// changeTrust trusts a directory, or stops trusting it.
+func (a *app) changeTrust(dir string, remove bool) error {
 	absolute, err := filepath.Abs(dir)
 	if err != nil {
 		return configError(err)
 	}
-	if info, err := os.Stat(absolute); !remove && (err != nil || !info.IsDir()) {
+	store, err := a.trust()
+	if err != nil {
+		return err
+	}
+	if remove {
+		if absolute, err = store.Remove(absolute); err != nil {
+			return configError(err)
+		}
+		a.out.printf("%s is no longer trusted\n", plain(absolute))
+		return nil
+	}
+	if info, err := os.Stat(absolute); err != nil || !info.IsDir() {
 		return usagef("%s is not a directory", absolute)
 	}
-	absolute = real(absolute)
-	list, err := a.trusted()
-	if err != nil {
-		return err
-	}
-	list = slices.DeleteFunc(list, func(d string) bool { return d == absolute })
-	word := "no longer trusted"
-	if !remove {
-		list = append(list, absolute)
-		word = "trusted"
-	}
-	if err := a.writeTrusted(list); err != nil {
-		return configError(fmt.Errorf("cannot write the list of trusted directories: %w", err))
-	}
-	a.out.printf("%s is %s\n", plain(absolute), word)
-	if !remove && !a.quiet {
-		return a.printTrusted(filepath.Join(absolute, projectFile))
-	}
-	return nil
+	return a.addTrust(store, absolute)
 }
 
-// writeTrusted replaces the list of trusted directories as a whole.
-func (a *app) writeTrusted(list []string) error {
-	path, err := a.trustFile()
+// addTrust shows the configuration of a directory, and trusts what was shown.
+func (a *app) addTrust(store trust.Store, dir string) error {
+	content, err := trust.Read(dir)
 	if err != nil {
-		return err
+		return configError(err)
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
+	record, known, err := store.Find(dir)
+	if err != nil {
+		return configError(err)
 	}
-	var text strings.Builder
-	for _, dir := range list {
-		text.WriteString(dir + "\n")
+	if !known || !record.Covers(content) {
+		if err := a.confirmTrust(filepath.Join(dir, trust.File), store.Shown(record), content); err != nil {
+			return err
+		}
 	}
-	if err := os.WriteFile(path+".new", []byte(text.String()), 0o600); err != nil {
-		return err
+	if dir, err = store.Trust(dir, content); err != nil {
+		return configError(err)
 	}
-	return os.Rename(path+".new", path)
+	a.out.printf("%s is trusted\n", plain(dir))
+	if a.quiet {
+		return nil
+	}
+	return a.printTrusted(config.Layer{Name: trust.File, Path: filepath.Join(dir, trust.File), Data: content, Project: true})
+}
+
+// confirmTrust shows a configuration, or its change, and asks the person at the terminal.
+// Without a terminal the command itself is the yes.
+func (a *app) confirmTrust(path string, shown, content []byte) error {
+	if len(content) == 0 {
+		return nil
+	}
+	if !a.quiet {
+		a.err.printf("%s", plain(files.Diff(path, shown, content)))
+	}
+	p := a.newPrompter()
+	if p == nil {
+		return nil
+	}
+	a.err.printf("%s ", p.paint.in(bold, "? trust this configuration? (y/n)"))
+	line, _ := p.in.ReadString('\n') // the end of input is no yes
+	switch strings.ToLower(strings.TrimSpace(line)) {
+	case "y", "yes", "ok":
+		return nil
+	}
+	return usagef("%s is not trusted", path)
 }
 
 // printTrusted prints the keys of a project's configuration that apply now that its
 // directory is trusted.
-func (a *app) printTrusted(file string) error {
-	layer, err := config.File(file)
-	if err != nil {
-		return configError(err)
-	}
-	layer.Project = true
+func (a *app) printTrusted(layer config.Layer) error {
 	loaded, err := config.Load(layer)
 	if err != nil {
 		return configError(err)

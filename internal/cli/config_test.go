@@ -139,7 +139,7 @@ func TestATokenIsMadeOnceAndKept(t *testing.T) {
 func TestAPromptIsText(t *testing.T) {
 	for name, in := range map[string]string{"not UTF-8": "caf\xe9", "too long": strings.Repeat("x", maxPrompt+1)} {
 		var out, errs bytes.Buffer
-		code := execute(t.Context(), []string{"--home", filepath.Join(t.TempDir(), "h"), "run"}, stdio{strings.NewReader(in), &out, &errs}, Options{})
+		code := newApp(stdio{strings.NewReader(in), &out, &errs}, Options{}).execute(t.Context(), []string{"--home", filepath.Join(t.TempDir(), "h"), "run"})
 		if code != exitUsage || errs.Len() == 0 || out.Len() != 0 {
 			t.Errorf("%s: exit code %d, %s", name, code, errs.String())
 		}
@@ -148,7 +148,7 @@ func TestAPromptIsText(t *testing.T) {
 
 func TestAStdinThatCannotBeReadIsAFailure(t *testing.T) {
 	var errs bytes.Buffer
-	code := execute(t.Context(), []string{"run", "-"}, stdio{broken{}, &errs, &errs}, Options{})
+	code := newApp(stdio{broken{}, &errs, &errs}, Options{}).execute(t.Context(), []string{"run", "-"})
 	if code != exitFailed || !strings.Contains(errs.String(), "read the prompt from stdin: it is broken") {
 		t.Errorf("exit code %d, %s", code, errs.String())
 	}

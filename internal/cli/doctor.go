@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/abide-run/abide/internal/api"
+	"github.com/abide-run/abide/internal/approval"
 	"github.com/abide-run/abide/internal/client"
 	"github.com/abide-run/abide/internal/config"
 	"github.com/abide-run/abide/internal/daemon"
@@ -77,6 +78,9 @@ func (a *app) examine(ctx context.Context) []finding {
 		list = append(list, finding{what, state, fmt.Sprintf(format, args...)})
 	}
 	loaded := a.examineConfiguration(add)
+	if loaded != nil {
+		examineRules(loaded.Config.Permissions, add)
+	}
 	folder := a.examineFolder(add)
 	examineShell(add)
 	if loaded != nil && folder {
@@ -107,6 +111,16 @@ func (a *app) examineConfiguration(add note) *config.Loaded {
 		add("configuration", good, "%s set; abide config show lists them", count(len(loaded.Origins), "value"))
 	}
 	return loaded
+}
+
+// examineRules looks for rules whose names nobody knows. Names that are nearly right, and
+// rules that can never match, are mistakes of the configuration.
+func examineRules(p config.Permissions, add note) {
+	for _, rule := range slices.Concat(p.Allow, p.Ask, p.Deny) {
+		if approval.Unknown(rule) {
+			add("permissions", doubt, "the rule %q names neither a kind nor a tool of abide: it does nothing unless a client brings a tool of that name", rule)
+		}
+	}
 }
 
 // count returns a number of things with the verb, as in "2 keys are".

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/abide-run/abide/internal/api"
@@ -152,8 +153,17 @@ func logLevel(word string) (slog.Level, error) {
 	return level, nil
 }
 
+// A lifetime is how long a process is there, which decides what it does as the engine.
+type lifetime int
+
+const (
+	visitor    lifetime = iota // for a moment: it goes on only with what it is asked for, and does no upkeep
+	oneCommand                 // for one command or one client: it goes on only with the sessions that are used
+	permanent                  // to stay: it goes on with everything
+)
+
 // open opens the data folder: this process becomes its engine, or a relay to it.
-func (a *app) open(ctx context.Context, visitor bool) (*daemon.Node, error) {
+func (a *app) open(ctx context.Context, lifetime lifetime) (*daemon.Node, error) {
 	dir, err := dataFolder(a.home, "ABIDE_HOME")
 	if err != nil {
 		return nil, err
@@ -162,7 +172,7 @@ func (a *app) open(ctx context.Context, visitor bool) (*daemon.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.Visitor = visitor
+	c.OneCommand, c.Visitor = lifetime != permanent, lifetime == visitor
 	node, err := daemon.Open(ctx, c)
 	if err != nil {
 		return nil, configError(err)
@@ -173,22 +183,77 @@ func (a *app) open(ctx context.Context, visitor bool) (*daemon.Node, error) {
 // withClient calls f with a client of the data folder's engine, and closes it
 // afterwards.
 func (a *app) withClient(ctx context.Context, f func(*client.Client) error) error {
-	return a.withNode(ctx, f, false)
+	return a.withNode(ctx, f, oneCommand)
 }
 
-// withVisitor is like withClient, for commands that take only a moment: unfinished turns are
-// not continued, because they would only be interrupted again.
+// withVisitor is like withClient, for commands that take only a moment.
 func (a *app) withVisitor(ctx context.Context, f func(*client.Client) error) error {
-	return a.withNode(ctx, f, true)
+	return a.withNode(ctx, f, visitor)
 }
 
-func (a *app) withNode(ctx context.Context, f func(*client.Client) error, visitor bool) error {
-	node, err := a.open(ctx, visitor)
+func (a *app) withNode(ctx context.Context, f func(*client.Client) error, lifetime lifetime) error {
+	node, err := a.open(ctx, lifetime)
 	if err != nil {
 		return err
 	}
 	err = withConnection(ctx, node, f)
+	if lifetime == oneCommand {
+		a.unfinished = node.Unfinished(context.WithoutCancel(ctx))
+	}
+	// If the turn of the command is over, others have left what is under way.
+	return a.leaveNode(node, lifetime == oneCommand && (err == nil || a.detaches(ctx)), err)
+}
+
+// detaches reports whether a person has left the command without stopping the work: the
+// terminal was closed, or they pressed Ctrl-\.
+func (a *app) detaches(ctx context.Context) bool {
+	var signal stopSignal
+	return a.detached || errors.As(context.Cause(ctx), &signal) && (signal.Number == syscall.SIGQUIT || signal.Number == syscall.SIGHUP)
+}
+
+// leaveNode closes the node of a command that is over, and returns the error of the
+// command. If other processes need the engine in this process, or it has work that the
+// person has left, it is closed later.
+func (a *app) leaveNode(node *daemon.Node, detaches bool, err error) error {
+	a.stays = !node.Engine()
+	if a.launcher != nil && node.IsNeeded(detaches) {
+		a.needed, a.stays = node, true
+		return err
+	}
 	return closeNode(node, err)
+}
+
+// stay keeps the engine in this process for other processes until nothing is under way,
+// while the command is over for whoever has started it. Without a launcher the engine
+// ends with the command, and one of the other processes becomes the engine.
+func (a *app) stay(ctx context.Context, code int) {
+	if a.needed == nil {
+		return
+	}
+	dir := a.needed.Dir()
+	if err := a.launcher.leave(code, dir); err == nil {
+		if ctx.Err() != nil {
+			ctx = context.Background() // a further signal ends the process
+		}
+		a.needed.AwaitIdle(ctx)
+		removeEmptyLog(dir)
+	}
+	_ = a.needed.Close() // the exit code was given
+}
+
+// reportUnfinished prints how many sessions wait that this command did not go on with.
+func (a *app) reportUnfinished() {
+	if a.unfinished == 0 || a.quiet || a.out.isJSON {
+		return
+	}
+	a.err.printf("abide: %s unfinished and not continued by this command; see: abide sessions list, continue: abide run --resume SESSION, or all: abide serve\n", otherSessions(a.unfinished))
+}
+
+func otherSessions(n int) string {
+	if n == 1 {
+		return "1 other session is"
+	}
+	return fmt.Sprintf("%d other sessions are", n)
 }
 
 // closeNode closes a node and returns the error of the command. An error of the data folder

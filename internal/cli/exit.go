@@ -13,8 +13,8 @@ import (
 )
 
 // The exit codes. A program that was stopped by a signal exits with 128 plus the number
-// of the signal: 130 for SIGINT, 143 for SIGTERM, and 141 for SIGPIPE, if the reader of
-// its output is gone.
+// of the signal: 130 for SIGINT, 143 for SIGTERM, 131 for SIGQUIT, 129 for SIGHUP, and 141
+// for SIGPIPE, if the reader of its output is gone.
 const (
 	exitOK         = 0
 	exitFailed     = 1 // the agent or the request failed
@@ -61,6 +61,10 @@ func (s stopSignal) Error() string {
 		return "interrupted"
 	case syscall.SIGTERM:
 		return "terminated"
+	case syscall.SIGQUIT:
+		return "left"
+	case syscall.SIGHUP:
+		return "the terminal was closed"
 	}
 	return s.Number.String()
 }

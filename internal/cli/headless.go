@@ -85,6 +85,7 @@ func (a *app) headlessConfig(f *headlessFlags) (daemon.Config, error) {
 	if err != nil {
 		return daemon.Config{}, err
 	}
+	c.OneCommand = true
 	if f.idle > 0 {
 		c.Rest = time.Duration(f.idle) * time.Second
 	}
@@ -109,7 +110,7 @@ func (a *app) headlessStdio(ctx context.Context, c daemon.Config) error {
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
-	return closeNode(node, err)
+	return a.leaveNode(node, false, err)
 }
 
 // interruptible returns a reader whose pending reads end when it is closed; those of
@@ -143,7 +144,7 @@ func (a *app) headlessTCP(ctx context.Context, c daemon.Config, port int) error 
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
-	return closeNode(node, err)
+	return a.leaveNode(node, false, err)
 }
 
 // headlessToken returns the token that TCP clients must present. If the SDK gave none,

@@ -88,6 +88,8 @@ func state(s api.SessionInfo) string {
 		return "damaged"
 	case s.Abide.Questions > 0:
 		return "waiting"
+	case s.Abide.Unattended:
+		return "unfinished"
 	case s.Abide.Active:
 		return "active"
 	}

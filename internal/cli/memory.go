@@ -377,7 +377,7 @@ it is done.`,
 				err = c.WaitJob(cmd.Context(), id)
 			}
 			return err
-		}, !*wait)
+		}, waitingLifetime(*wait))
 	}
 	return c
 }
@@ -457,7 +457,7 @@ func (a *app) jobsRetryCommand() *cobra.Command {
 				err = c.WaitJob(cmd.Context(), id)
 			}
 			return err
-		}, !*wait)
+		}, waitingLifetime(*wait))
 	}
 	return c
 }
@@ -481,4 +481,12 @@ func findJob(ctx context.Context, c *client.Client, name string) (string, error)
 		return found[0], nil
 	}
 	return "", usagef("job id %q is ambiguous: %d jobs start with it:\n  %s", name, len(found), strings.Join(found, "\n  "))
+}
+
+// waitingLifetime returns the lifetime of a command that waits for a job or does not.
+func waitingLifetime(waits bool) lifetime {
+	if waits {
+		return oneCommand
+	}
+	return visitor
 }

@@ -92,7 +92,9 @@ func (o *outcome) apply(e event.Event) error {
 		return err
 	}
 	if isQuestion {
-		o.asked(q)
+		if q.Form == nil { // no turn waits for a form
+			o.asked(q)
+		}
 		return nil
 	}
 	switch e.Type {
@@ -112,7 +114,7 @@ func (o *outcome) apply(e event.Event) error {
 		return decodeFor(e, func(d event.ToolStartData) { o.calling(d.ToolCallID) })
 	case event.ToolComplete:
 		return decodeFor(e, func(d event.ToolCompleteData) { delete(o.calls, d.ToolCallID) })
-	case event.PermissionDone, event.ExternalDone, event.UserInputDone:
+	case event.PermissionDone, event.ExternalDone, event.UserInputDone, event.ExitPlanDone:
 		return decodeFor(e, func(d struct{ RequestID string }) { o.answered(d.RequestID) })
 	case event.SessionError:
 		return decodeFor(e, o.failed)

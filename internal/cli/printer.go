@@ -14,6 +14,8 @@ type printer struct {
 	w   io.Writer
 	mu  sync.Mutex
 	err error
+
+	isJSON bool // true if JSON was written
 }
 
 func (p *printer) Write(b []byte) (int, error) {
@@ -31,6 +33,9 @@ func (p *printer) printf(format string, args ...any) { fmt.Fprintf(p, format, ar
 
 // json writes a value as one line.
 func (p *printer) json(v any) error {
+	p.mu.Lock()
+	p.isJSON = true
+	p.mu.Unlock()
 	enc := json.NewEncoder(p)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil && p.err == nil {

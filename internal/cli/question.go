@@ -10,18 +10,19 @@ import (
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/client"
 	"github.com/abide-run/abide/internal/event"
-	"github.com/abide-run/abide/internal/turn"
 )
 
-// A question is an open question of a session. Exactly one of Permission, Input and
-// External is set.
+// A question is an open question of a session. Exactly one of Permission, Input,
+// External, Plan and Form is set.
 type question struct {
 	RequestID string
-	CallID    string
+	CallID    string // empty for a form, which no call waits for
 
 	Permission *event.PermissionAskedData
 	Input      *event.UserInputAskedData
 	External   *event.ExternalAskedData
+	Plan       *event.ExitPlanAskedData
+	Form       *event.ElicitationAskedData
 }
 
 // questionOf returns the question that an event asks; false if it asks none.
@@ -41,6 +42,14 @@ func questionOf(e event.Event) (question, bool, error) {
 		q.External = new(event.ExternalAskedData)
 		err = e.Decode(q.External)
 		q.RequestID, q.CallID = q.External.RequestID, q.External.ToolCallID
+	case event.ExitPlanAsked:
+		q.Plan = new(event.ExitPlanAskedData)
+		err = e.Decode(q.Plan)
+		q.RequestID, q.CallID = q.Plan.RequestID, q.Plan.ToolCallID
+	case event.ElicitationAsked:
+		q.Form = new(event.ElicitationAskedData)
+		err = e.Decode(q.Form)
+		q.RequestID = q.Form.RequestID
 	default:
 		return q, false, nil
 	}
@@ -73,6 +82,10 @@ func (q question) kind() string {
 		return "permission"
 	case q.Input != nil:
 		return "user_input"
+	case q.Plan != nil:
+		return "plan"
+	case q.Form != nil:
+		return "form"
 	}
 	return "external_tool"
 }
@@ -88,6 +101,10 @@ func (q question) sentence() string {
 			text += " (" + strings.Join(q.Input.Choices, ", ") + ")"
 		}
 		return text
+	case q.Plan != nil:
+		return "may it carry out its plan: " + q.Plan.Summary
+	case q.Form != nil:
+		return q.Form.Message
 	}
 	return fmt.Sprintf("a client must run its tool %s with %s", q.External.ToolName, orNothing(q.External.Arguments))
 }
@@ -100,6 +117,8 @@ func describePermission(raw json.RawMessage) string {
 		FileName        string          `json:"fileName"`
 		Path            string          `json:"path"`
 		LeadsTo         []string        `json:"leadsTo"`
+		Protected       string          `json:"protected"`
+		PutBack         bool            `json:"putBack"`
 		URL             string          `json:"url"`
 		ServerName      string          `json:"serverName"`
 		ToolName        string          `json:"toolName"`
@@ -112,7 +131,14 @@ func describePermission(raw json.RawMessage) string {
 	case "shell":
 		return "may it run this command: " + r.FullCommandText
 	case "write":
-		return "may it write the file " + r.FileName + linkTargets(r.LeadsTo)
+		text := "may it write the file " + r.FileName + linkTargets(r.LeadsTo)
+		if r.PutBack {
+			text = "while a command ran, this was changed and put back; may the change be made again: " + r.FileName
+		}
+		if r.Protected != "" {
+			text += "? It is protected: " + r.Protected
+		}
+		return text
 	case "read":
 		return "may it read " + r.Path + linkTargets(r.LeadsTo)
 	case "url":
@@ -142,18 +168,6 @@ func (q question) change() string {
 	return r.Diff
 }
 
-// always returns what an approval for the session would cover.
-func (q question) always() string {
-	var covered []string
-	for _, g := range q.Permission.Grants {
-		if g.Subject == "" {
-			return "every " + g.Kind
-		}
-		covered = append(covered, g.Subject)
-	}
-	return strings.Join(covered, ", ")
-}
-
 func orNothing(args json.RawMessage) string {
 	if len(args) == 0 {
 		return "{}"
@@ -163,43 +177,46 @@ func orNothing(args json.RawMessage) string {
 
 // A questionJSON is a question in JSON output.
 type questionJSON struct {
-	SessionID event.SessionID `json:"session_id,omitempty"`
-	RequestID string          `json:"request_id"`
-	Kind      string          `json:"kind"`
-	Question  string          `json:"question"`
-	Choices   []string        `json:"choices,omitempty"`
-	Tool      string          `json:"tool,omitempty"`
-	Request   json.RawMessage `json:"request,omitempty"`
+	SessionID event.SessionID       `json:"session_id,omitempty"`
+	RequestID string                `json:"request_id"`
+	Kind      string                `json:"kind"`
+	Question  string                `json:"question"`
+	Choices   []string              `json:"choices,omitempty"`
+	Tool      string                `json:"tool,omitempty"`
+	Request   json.RawMessage       `json:"request,omitempty"`
+	Diff      string                `json:"diff,omitempty"`
+	More      *event.PermissionMore `json:"more,omitempty"`
+	Plan      string                `json:"plan,omitempty"`
+	Schema    json.RawMessage       `json:"schema,omitempty"`
 }
 
 func (q question) forJSON() questionJSON {
 	a := questionJSON{RequestID: q.RequestID, Kind: q.kind(), Question: q.sentence()}
 	switch {
 	case q.Permission != nil:
-		a.Request = q.Permission.PermissionRequest
+		a.Request, a.Diff, a.More = q.Permission.PermissionRequest, q.change(), q.Permission.Abide
 	case q.Input != nil:
 		a.Question, a.Choices = q.Input.Question, q.Input.Choices
+	case q.Plan != nil:
+		a.Question, a.Choices, a.Plan = q.Plan.Summary, q.Plan.Actions, q.Plan.PlanContent
+	case q.Form != nil:
+		a.Schema = q.Form.Schema
 	default:
 		a.Tool, a.Request = q.External.ToolName, q.External.Arguments
 	}
 	return a
 }
 
-// The words that answer a permission request. Any other text refuses it and is passed
-// on to the model.
-const (
-	wordApprove = "approve"
-	wordSession = "approve-session"
-	wordHere    = "approve-here"
-	wordAlways  = "approve-always"
-	wordReject  = "reject"
-)
-
-// answer answers a question. It reports false if another answer came first.
+// answer answers a question. It reports false if another answer came first. An
+// [unclear] error means that nothing was answered.
 func (q question) answer(ctx context.Context, c *client.Client, id event.SessionID, text string) (bool, error) {
 	switch {
 	case q.Permission != nil:
-		result, err := json.Marshal(decision(text))
+		d, err := q.decide(text)
+		if err != nil {
+			return false, err
+		}
+		result, err := json.Marshal(d)
 		if err != nil {
 			return false, err
 		}
@@ -207,26 +224,22 @@ func (q question) answer(ctx context.Context, c *client.Client, id event.Session
 	case q.Input != nil:
 		reply := api.UserInputResult{Answer: text, WasFreeform: !slices.Contains(q.Input.Choices, text)}
 		return c.AnswerUserInput(ctx, api.AnswerUserInputParams{SessionID: id, RequestID: q.RequestID, Response: reply})
+	case q.Plan != nil:
+		reply, err := q.judgePlan(text)
+		if err != nil {
+			return false, err
+		}
+		return c.AnswerPlan(ctx, api.AnswerExitPlanParams{SessionID: id, RequestID: q.RequestID, Response: reply})
+	case q.Form != nil:
+		filled, err := fillIn(text)
+		if err != nil {
+			return false, err
+		}
+		return c.AnswerForm(ctx, api.AnswerElicitationParams{SessionID: id, RequestID: q.RequestID, Result: filled})
 	}
 	result, err := json.Marshal(text)
 	if err != nil {
 		return false, err
 	}
 	return c.AnswerTool(ctx, api.AnswerToolParams{SessionID: id, RequestID: q.RequestID, Result: result})
-}
-
-func decision(text string) turn.Decision {
-	switch text {
-	case wordApprove:
-		return turn.Decision{Kind: turn.ApproveOnce}
-	case wordSession:
-		return turn.Decision{Kind: turn.ApproveForSession}
-	case wordHere:
-		return turn.Decision{Kind: turn.ApproveForLocation}
-	case wordAlways:
-		return turn.Decision{Kind: turn.ApprovePermanently}
-	case wordReject:
-		return turn.Decision{Kind: turn.Reject}
-	}
-	return turn.Decision{Kind: turn.Reject, Feedback: text}
 }

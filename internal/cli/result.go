@@ -39,6 +39,7 @@ const (
 	subtypeMaxTurns    = "error_max_turns"
 	subtypeNeedsInput  = "needs_input"
 	subtypeInterrupted = "interrupted"
+	subtypeDetached    = "detached"
 )
 
 // newResult returns the result of a run. err is nil if the turn ended with an answer.
@@ -114,12 +115,4 @@ func (e *needsInput) Error() string {
 		request = " REQUEST"
 	}
 	return text + fmt.Sprintf("Answer with: abide answer %s%s %s", e.session, request, e.questions[0].words())
-}
-
-// words returns the possible answers to a question, for a usage line.
-func (q question) words() string {
-	if q.Permission != nil {
-		return "approve|approve-session|approve-here|approve-always|reject|TEXT"
-	}
-	return "TEXT"
 }

@@ -3,8 +3,12 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
+	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -29,9 +33,16 @@ and "abide answer" continues it.
 Without a prompt, --resume and --continue finish the unfinished turn and print its
 answer, or print the last answer if no turn is unfinished.
 
+Ctrl-C stops the turn and the commands that it waits for; commands in the background
+and queued prompts stay. A second Ctrl-C leaves at once. To leave without stopping
+anything, use --detach, press Ctrl-\ or close the terminal: the turn goes on if
+another abide process is the engine ("abide serve"), and otherwise waits for the next
+one.
+
 Exit codes: 0 success, 1 the agent failed, 2 usage error, 3 API key or configuration
 error, 4 provider error, 5 a question needs an answer, 6 a limit was reached,
-130 interrupted, 143 terminated.`
+130 stopped with Ctrl-C, 131 left with Ctrl-\, 129 the terminal was closed,
+143 terminated.`
 
 const runExamples = `  abide run "Reply with exactly: HELLO"
   abide run - < task.md                             # read the prompt from stdin
@@ -53,6 +64,7 @@ type runFlags struct {
 	last     bool
 	yolo     bool
 	maxSteps int
+	detach   bool
 	name     string
 	answers  []string
 }
@@ -69,6 +81,7 @@ func (f *runFlags) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.yolo, "yolo", false, "allow everything without asking")
 	flags.IntVar(&f.maxSteps, "max-steps", 0, "stop the turn after `N` model requests (default 200)")
 	flags.StringVar(&f.name, "name", "", "`NAME` of the session")
+	flags.BoolVarP(&f.detach, "detach", "d", false, "send the prompt, print the session id and leave")
 	f.registerFormat(flags)
 }
 
@@ -102,6 +115,8 @@ func (f *runFlags) check() error {
 		return usagef("--resume and --continue cannot be used together: --resume names the session, --continue takes the last one")
 	case len(f.answers) > 0 && !f.resumes():
 		return usagef("--answer needs a waiting session: name it with --resume")
+	case f.detach && len(f.answers) > 0:
+		return usagef("--detach and --answer cannot be used together: answer with abide answer, and send the prompt afterwards")
 	case f.maxSteps < 0:
 		return usagef("--max-steps: %d is negative; give the number of model requests, or 0 for the default", f.maxSteps)
 	case f.scenario != "" && f.model != "" && f.model != "scripted":
@@ -173,10 +188,47 @@ func (a *app) run(ctx context.Context, f *runFlags, args []string) error {
 	if strings.TrimSpace(prompt) == "" && !f.resumes() {
 		return usagef(`there is no prompt: give one with abide run "…", or see abide run --help`)
 	}
+	if f.detach && strings.TrimSpace(prompt) == "" {
+		return usagef("--detach needs a prompt to send")
+	}
 	r := a.newRunner(f)
-	err = a.withClient(ctx, func(c *client.Client) error {
-		r.client = c
-		return r.run(ctx, prompt)
-	})
+	err = a.withRunner(ctx, r, func() error { return r.run(ctx, prompt) })
+	if err == nil && f.detach {
+		return r.detached()
+	}
 	return r.end(ctx, err)
+}
+
+// withRunner calls f with a runner that is connected to the engine, and stops the turn
+// if a person presses Ctrl-C meanwhile. Other signals only end the run: whoever closes
+// the terminal or ends the process from outside does not stop the work.
+func (a *app) withRunner(ctx context.Context, r *runner, f func() error) error {
+	a.opts.signals.catch(syscall.SIGQUIT)
+	a.detached = r.flags.detach
+	return a.withClient(ctx, func(c *client.Client) error {
+		r.client = c
+		err := f()
+		if errors.Is(err, errInterrupted) {
+			err = r.stop(ctx)
+		}
+		return err
+	})
+}
+
+// detached says where the turn goes on that the run does not follow.
+func (r *runner) detached() error {
+	switch r.flags.format {
+	case formatText:
+		r.app.out.printf("%s\n", r.id)
+	default:
+		result := newResult(r.id, &r.seen, time.Since(r.started), nil)
+		result.Subtype = subtypeDetached
+		r.view.end(result)
+	}
+	if r.app.stays {
+		r.note(fmt.Sprintf("the turn goes on; to follow it: abide run --resume %s (to stop it: abide abort %s)", r.id, r.id))
+	} else {
+		r.note(fmt.Sprintf("no engine is running, so the turn waits; to continue: abide run --resume %s, or start one with: abide serve", r.id))
+	}
+	return r.app.out.err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/abide-run/abide/internal/api"
@@ -29,6 +30,8 @@ type runner struct {
 	offlineReported bool             // true when the use of the offline model was reported, or need not be
 	poll            <-chan time.Time // when to look for new events without a notification; nil for never
 	answered        map[string]bool  // ids of the questions that this run has answered
+	interrupted     <-chan struct{}  // closed when the turn is to be stopped; nil before there is one
+	acknowledged    atomic.Bool      // true when the stop of the turn is stored
 }
 
 func (a *app) newRunner(f *runFlags) *runner {
@@ -60,12 +63,22 @@ func (r *runner) run(ctx context.Context, prompt string) error {
 	if r.prompter == nil && r.waiting() {
 		return r.needs(true)
 	}
+	r.takeInterrupt()
 	id, err := r.client.Send(ctx, api.SendParams{SessionID: r.id, Prompt: prompt})
 	if err != nil {
 		return err
 	}
 	r.seen.expect(id)
+	if r.flags.detach {
+		return nil
+	}
 	return r.follow(ctx)
+}
+
+// takeInterrupt makes Ctrl-C stop the turn from now on. Requests that may begin a turn
+// are not cancelled by it: the turn could begin after it was stopped.
+func (r *runner) takeInterrupt() {
+	r.interrupted = r.app.opts.signals.takeInterrupt(r.leaveAtOnce)
 }
 
 // create creates the session. The client chooses its id, so that no event is missed.
@@ -146,6 +159,7 @@ func (r *runner) resume(ctx context.Context) (active bool, err error) {
 	p.ContinuePending = &keep
 	joined := &attachedFeed{stream: r.client.Watch(r.id)}
 	r.events = joined
+	r.takeInterrupt()
 	if _, err := r.client.Resume(ctx, p); err != nil {
 		return false, err
 	}
@@ -259,6 +273,9 @@ func (r *runner) showEvents(ctx context.Context) error {
 		if err := r.seen.apply(e); err != nil {
 			return err
 		}
+		if e.Type == event.Abort {
+			r.acknowledged.Store(true)
+		}
 		r.reportOffline()
 		if r.seen.done {
 			break
@@ -287,6 +304,8 @@ func (r *runner) wait(ctx context.Context) error {
 		return nil
 	case line, ok := <-r.prompter.line():
 		return r.reply(ctx, line, ok)
+	case <-r.interrupted:
+		return errInterrupted
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-r.client.Done():
@@ -315,13 +334,16 @@ func (r *runner) needs(unsent bool) error {
 	return &exitError{exitNeedsInput, &needsInput{session: r.id, questions: r.unanswered(), unsent: unsent}}
 }
 
-// end shows the result. If a signal ended the run, the error says how to resume the
-// session.
+// end shows the result. If a signal ended the run, the error says what becomes of the
+// turn.
 func (r *runner) end(ctx context.Context, err error) error {
 	var signal stopSignal
 	if err != nil && errors.As(context.Cause(ctx), &signal) {
-		err = signal
-		if r.id != "" {
+		switch err = signal; {
+		case r.id == "":
+		case r.app.stays:
+			err = fmt.Errorf("%w; the turn goes on; to follow it: abide run --resume %s (to stop it: abide abort %s)", signal, r.id, r.id)
+		default:
 			err = fmt.Errorf("%w; to continue: abide run --resume %s (to drop the turn: abide abort %s)", signal, r.id, r.id)
 		}
 	}

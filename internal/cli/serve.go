@@ -49,13 +49,25 @@ func (a *app) serve(ctx context.Context, address, web, file string) error {
 		return err
 	}
 	defer door.close()
-	node, err := a.open(ctx, false)
+	node, err := a.open(ctx, permanent)
 	if err != nil {
 		return err
 	}
 	a.printListeners(dir, door, node)
 	err = door.serve(ctx, node)
+	door.close()
+	a.awaitOthers(node)
 	return closeNode(node, err)
+}
+
+// awaitOthers waits until nothing is under way for other processes whose engine this is.
+// A further signal ends this process at once.
+func (a *app) awaitOthers(node *daemon.Node) {
+	if !node.IsNeeded(false) {
+		return
+	}
+	a.err.printf("abide: other processes use this engine and something is under way: waiting for its end (a further signal ends it now)\n")
+	node.AwaitIdle(context.Background())
 }
 
 // serveListeners are the listeners of abide serve; none if no address was given.

@@ -1,19 +1,13 @@
 package cli
 
 import (
-	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"github.com/abide-run/abide/internal/config"
-	"github.com/abide-run/abide/internal/project/file"
+	"github.com/abide-run/abide/internal/project/trust"
+	"github.com/abide-run/abide/internal/tool/files"
 )
-
-// projectFile is the name of a project's configuration file.
-const projectFile = "abide.toml"
 
 // settings reads the configuration. Keys of an untrusted project that do not apply are
 // reported.
@@ -51,9 +45,6 @@ func (a *app) settings() (*config.Loaded, error) {
 	return loaded, nil
 }
 
-// maxProjectFile is the maximum size of a project's configuration, in bytes.
-const maxProjectFile = 1 << 20
-
 // projectLayer reads the configuration of the current project. A mistake in the file of
 // a trusted project is an error. A mistake in the file of an untrusted project must not
 // stop the user from working: it is reported, and the file is ignored.
@@ -63,18 +54,21 @@ func (a *app) projectLayer() (config.Layer, error) {
 		return config.Layer{}, nil
 	}
 	dir := filepath.Dir(path)
-	trusted, err := a.trusts(dir)
+	store, err := a.trust()
 	if err != nil {
 		return config.Layer{}, err
 	}
-	data, more, err := file.Read(file.Root(dir), path, maxProjectFile)
-	if more {
-		err = fmt.Errorf("it has more than %d bytes", maxProjectFile)
-	}
-	layer := config.Layer{Name: path, Path: path, Data: data, Project: true, Trusted: trusted}
+	record, known, err := store.Find(dir)
 	if err != nil {
-		err = fmt.Errorf("configuration %s: %w", path, err)
-	} else if !trusted {
+		return config.Layer{}, configError(err)
+	}
+	data, err := trust.Read(dir)
+	trusted := known && err == nil && record.Covers(data)
+	layer := config.Layer{Name: path, Path: path, Data: data, Project: true, Trusted: trusted, Changed: known && !trusted}
+	if layer.Changed && err == nil {
+		a.reportChange(path, store.Shown(record), data)
+	}
+	if err == nil && !trusted {
 		_, err = config.Load(layer)
 	}
 	if err == nil || trusted {
@@ -84,6 +78,17 @@ func (a *app) projectLayer() (config.Layer, error) {
 		a.err.printf("abide: ignored the configuration of this project, because its directory is not trusted: %s\n", plain(err.Error()))
 	}
 	return config.Layer{}, nil
+}
+
+// reportChange shows how a configuration differs from the one that the user trusts.
+func (a *app) reportChange(path string, shown, now []byte) {
+	if a.quiet {
+		return
+	}
+	a.err.printf("abide: %s is not the file that you trusted; only its restrictions apply until you trust it again with: abide trust\n", plain(path))
+	if shown != nil {
+		a.err.printf("%s", plain(files.Diff(path, shown, now)))
+	}
 }
 
 // userFile returns the path of the user's configuration; empty if there is no home
@@ -113,7 +118,7 @@ func findProject() string {
 		return ""
 	}
 	for {
-		path := filepath.Join(dir, projectFile)
+		path := filepath.Join(dir, trust.File)
 		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
 			return path
 		}
@@ -125,38 +130,19 @@ func findProject() string {
 	}
 }
 
-// trustFile returns the path of the file that lists the trusted directories, one per
-// line.
-func (a *app) trustFile() (string, error) {
+// trust returns the directories that the user trusts.
+func (a *app) trust() (trust.Store, error) {
 	dir, err := dataFolder(a.home, "ABIDE_HOME")
-	return filepath.Join(dir, "trusted"), err
+	return trust.Open(dir), err
 }
 
-func (a *app) trusted() ([]string, error) {
-	path, err := a.trustFile()
-	if err != nil {
-		return nil, err
-	}
-	text, err := os.ReadFile(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, configError(fmt.Errorf("cannot read the list of trusted directories: %w", err))
-	}
-	return strings.FieldsFunc(string(text), func(r rune) bool { return r == '\n' }), nil
-}
-
+// trusts reports whether the user trusts a directory, whatever its configuration holds,
+// so that models are told what is in its memory.
 func (a *app) trusts(dir string) (bool, error) {
-	list, err := a.trusted()
-	return slices.Contains(list, real(dir)), err
-}
-
-// real returns the path of a directory without symbolic links, so that a link to a
-// trusted directory is not trusted itself.
-func real(dir string) string {
-	if resolved, err := filepath.EvalSymlinks(dir); err == nil {
-		return resolved
+	store, err := a.trust()
+	if err != nil {
+		return false, err
 	}
-	return dir
+	_, known, err := store.Find(dir)
+	return known, configError(err)
 }

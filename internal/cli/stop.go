@@ -1,40 +1,148 @@
 package cli
 
 import (
+	"context"
 	"errors"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/client"
+	"github.com/abide-run/abide/internal/event"
 )
 
 func (a *app) stopCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use:   "stop TASK...",
-		Short: "Stop commands that agents run",
-		Long: `Stop commands and every process that they started: with SIGTERM first, then with
-SIGKILL. Return when no process is left. Their agents are notified.`,
-		Example: "  abide ps\n  abide stop dev-server",
-		Args:    arguments(1, 1000, "at least one TASK"),
+		Use:   "stop SESSION|TASK...",
+		Short: "Stop sessions, or commands that agents run",
+		Long: `Stop what is named: a session or a command.
+
+Of a session, stop the current turn and the commands that it waits for, as "abide
+abort" does, and with --all also its commands in the background.
+
+Stop a command and every process that it started: with SIGTERM first, then with
+SIGKILL. Its agent is notified, and its turn goes on.
+
+Return when no process is left.`,
+		Example: "  abide ps\n  abide stop dev-server\n  abide stop --all 0198c2f1",
+		Args:    arguments(1, 1000, "at least one SESSION or TASK"),
 	}
-	session := c.Flags().String("session", "", "`SESSION` of the TASK, if several sessions have one with this name")
+	s := stopping{app: a}
+	c.Flags().StringVar(&s.session, "session", "", "`SESSION` of the TASK, if several sessions have one with this name")
+	c.Flags().BoolVar(&s.all, "all", false, "stop the background commands of a SESSION, too")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.withVisitor(cmd.Context(), func(c *client.Client) error {
+			s.client = c
 			var failed error
 			for _, name := range args {
-				t, err := theTask(cmd.Context(), c, name, *session)
-				if err == nil {
-					t, err = c.StopTask(cmd.Context(), api.TaskParams{SessionID: t.SessionID, TaskID: t.TaskID})
-				}
-				if err != nil {
-					failed = errors.Join(failed, err)
-					continue
-				}
-				a.out.printf("%s %s\n", t.TaskID, ending(t))
+				failed = errors.Join(failed, s.stop(cmd.Context(), name))
 			}
 			return failed
 		})
 	}
 	return c
+}
+
+// stopping is one run of abide stop.
+type stopping struct {
+	app     *app
+	client  *client.Client
+	session string
+	all     bool
+}
+
+// stop stops the session or the command that a name means.
+func (s *stopping) stop(ctx context.Context, name string) error {
+	if s.session != "" {
+		return s.stopTask(ctx, name)
+	}
+	isSession, err := s.isSession(ctx, name)
+	switch {
+	case err != nil:
+		return err
+	case isSession:
+		return s.stopSession(ctx, name)
+	case s.all:
+		return usagef("--all is for a session, and %s is a command", name)
+	}
+	return s.stopTask(ctx, name)
+}
+
+// isSession reports whether a name means a session and not a command. A whole name wins
+// over the start of another one.
+func (s *stopping) isSession(ctx context.Context, name string) (bool, error) {
+	sessions, err := s.client.List(ctx, "")
+	if err != nil {
+		return false, err
+	}
+	tasks, err := s.client.Tasks(ctx, api.TasksParams{All: true})
+	if err != nil {
+		return false, err
+	}
+	whole, err := s.client.Metadata(ctx, event.SessionID(name)) // also finds the session of an agent, which no list has
+	if err != nil {
+		return false, err
+	}
+	var session, task, taskStarts bool
+	for _, info := range sessions {
+		session = session || name != "" && strings.HasPrefix(string(info.SessionID), name)
+	}
+	for _, t := range tasks.Tasks {
+		task = task || t.TaskID == name
+		taskStarts = taskStarts || name != "" && strings.HasPrefix(t.TaskID, name)
+	}
+	switch {
+	case whole != nil && task, whole == nil && !task && session && taskStarts:
+		return false, usagef("%s is ambiguous: it names a session and a command; give more of its name, or name a command with --session", name)
+	case whole == nil && !task && !session && !taskStarts:
+		return false, usagef("there is no session or task %s (list them with: abide sessions list, abide ps --all)", name)
+	}
+	return whole != nil || !task && session, nil
+}
+
+// stopSession stops the turn of a session and, with --all, its commands in the
+// background.
+func (s *stopping) stopSession(ctx context.Context, name string) error {
+	info, err := find(ctx, s.client, name)
+	if err != nil {
+		return err
+	}
+	r, err := s.client.Abort(ctx, api.AbortParams{SessionID: info.SessionID, Reason: "user_initiated"})
+	if err != nil {
+		return err
+	}
+	if !s.all {
+		s.app.printStop(info.SessionID, r)
+		return nil
+	}
+	r.Background = 0
+	s.app.printStop(info.SessionID, r)
+	running, err := s.client.Tasks(ctx, api.TasksParams{SessionID: info.SessionID})
+	if err != nil {
+		return err
+	}
+	var failed error
+	for _, t := range running.Tasks {
+		failed = errors.Join(failed, s.end(ctx, t))
+	}
+	return failed
+}
+
+// stopTask stops the command with a name.
+func (s *stopping) stopTask(ctx context.Context, name string) error {
+	t, err := theTask(ctx, s.client, name, s.session)
+	if err != nil {
+		return err
+	}
+	return s.end(ctx, t)
+}
+
+// end ends a command, and says how it ended.
+func (s *stopping) end(ctx context.Context, t api.Task) error {
+	t, err := s.client.StopTask(ctx, api.TaskParams{SessionID: t.SessionID, TaskID: t.TaskID})
+	if err == nil {
+		s.app.out.printf("%s %s\n", t.TaskID, ending(t))
+	}
+	return err
 }

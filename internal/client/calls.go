@@ -37,10 +37,10 @@ func (c *Client) Send(ctx context.Context, p api.SendParams) (string, error) {
 	return r.MessageID, err
 }
 
-// Abort stops the turn of a session and clears its queue.
-func (c *Client) Abort(ctx context.Context, id event.SessionID, reason string) error {
-	_, err := call[api.Success](ctx, c, api.SessionAbort, api.AbortParams{SessionID: id, Reason: reason})
-	return err
+// Abort stops the turn of a session and its commands, and tells what was stopped. The
+// commands have ended when it returns.
+func (c *Client) Abort(ctx context.Context, p api.AbortParams) (api.AbortResult, error) {
+	return call[api.AbortResult](ctx, c, api.SessionAbort, p)
 }
 
 // Rename gives a session a name.
@@ -64,6 +64,16 @@ func (c *Client) AnswerTool(ctx context.Context, p api.AnswerToolParams) (bool, 
 // AnswerUserInput gives what a person said.
 func (c *Client) AnswerUserInput(ctx context.Context, p api.AnswerUserInputParams) (bool, error) {
 	return c.won(ctx, api.AnswerUserInput, p)
+}
+
+// AnswerPlan says whether a plan may be carried out. It reports whether this answer counted.
+func (c *Client) AnswerPlan(ctx context.Context, p api.AnswerExitPlanParams) (bool, error) {
+	return c.won(ctx, api.AnswerExitPlan, p)
+}
+
+// AnswerForm gives what a person made of a form. It reports whether this answer counted.
+func (c *Client) AnswerForm(ctx context.Context, p api.AnswerElicitationParams) (bool, error) {
+	return c.won(ctx, api.AnswerElicitation, p)
 }
 
 func (c *Client) won(ctx context.Context, method string, p any) (bool, error) {

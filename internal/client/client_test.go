@@ -308,7 +308,8 @@ func TestEveryMethodIsCalledAsTheServerKnowsIt(t *testing.T) {
 	if took.EventsRemoved == 0 || again.EventsRemoved != 0 {
 		t.Errorf("rewind took %d events back, and then %d", took.EventsRemoved, again.EventsRemoved)
 	}
-	must(t, c.Abort(ctx, "s", ""))
+	_, err = c.Abort(ctx, api.AbortParams{SessionID: "s"})
+	must(t, err)
 	for i, want := range []bool{true, false} {
 		if was, err := c.Delete(ctx, "s"); err != nil || was != want {
 			t.Errorf("delete %d = %v, %v, want %v", i+1, was, err, want)

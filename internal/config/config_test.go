@@ -172,6 +172,8 @@ func TestMistakesAreNamedWithTheirPlace(t *testing.T) {
 		{"[models.x]\ninput_price = -0.5\n", "line 2, column 1: models.x.input_price: -0.5 is not a price"},
 		{"[models.x]\noutput_price = nan\n", "models.x.output_price: NaN is not a price"},
 		{"model = {scheme = 'smoke'}\n", `line 1, column 1: model.scheme: "smoke" is unknown`},
+		{"[permissions]\ndeny = ['bsh(rm *)']\n", "there is no tool or kind bsh; did you mean bash?"},
+		{"[permissions]\nallow = ['bash(ls && make)']\n", "it can never match"},
 		{"[model\n", "line 1"},
 		{"[model]\nscheme = 'smoke'\n", `model.scheme: "smoke" is unknown; use one of openai`},
 		{"[providers.x]\nscheme = 'smoke'\n", `providers.x.scheme: "smoke" is unknown`},

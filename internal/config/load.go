@@ -22,7 +22,8 @@ type Layer struct {
 	Path    string // path of the file; empty if the layer is not a file
 	Data    []byte // TOML
 	Project bool   // true for the file of a project
-	Trusted bool   // true if the user trusts the directory of the project
+	Trusted bool   // true if the user trusts the directory of the project with this content
+	Changed bool   // true if the user trusts the directory with another content
 }
 
 // Loaded is the configuration with the source of each value.
@@ -34,10 +35,16 @@ type Loaded struct {
 }
 
 // Ignored is a key that does not apply, because its directory is not trusted.
-type Ignored struct{ Key, From string }
+type Ignored struct {
+	Key, From string
+	Changed   bool // true if the file has changed since the directory was trusted
+}
 
 // String returns the key, the reason and the way out.
 func (i Ignored) String() string {
+	if i.Changed {
+		return fmt.Sprintf("%s in %s: the file has changed since you trusted it; see abide trust", i.Key, i.From)
+	}
 	return fmt.Sprintf("%s in %s: this directory is not trusted; see abide trust", i.Key, i.From)
 }
 
@@ -67,7 +74,7 @@ func Load(layers ...Layer) (*Loaded, error) {
 		}
 		if layer.Project && !layer.Trusted {
 			for _, key := range narrow(values) {
-				l.Ignored = append(l.Ignored, Ignored{key.String(), layer.Name})
+				l.Ignored = append(l.Ignored, Ignored{key.String(), layer.Name, layer.Changed})
 			}
 		}
 		l.merge(merged, values, nil, layer.Name)

@@ -174,59 +174,91 @@ func TestAStartWhoseReplyIsLostIsOneProcess(t *testing.T) {
 // The call is stopped, the command is not: it is a task, and the model is told
 // its id. (EXEC 7 and 33)
 func TestAnInterruptedCommandIsATaskThatCanBeStopped(t *testing.T) {
-	for name, stop := range map[string]func(a *testSession){
-		"interrupt": func(a *testSession) { a.send("Do something else", event.ModeInterrupt) },
-		"abort": func(a *testSession) {
-			a.must(api.SessionAbort, api.AbortParams{SessionID: a.id}, nil)
-			a.await(event.SessionIdle, 1)
-			a.send("Do something else", "")
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := newTestDaemon(t)
-			up := s.gate("up")
-			s.gate("never")
-			a := s.newSession("s", append(does("Build it", "Built.", []rule{
-				call("bash", rule{"command": "echo before; echo up >up; read x <never", "description": "The build", "shellId": "build", "initial_wait": 600}),
-				call("bash", rule{"command": "echo quick", "description": "Quick"}),
-			}), says("Do something else", "Something else is done."))...).create()
-			a.send("Build it", "")
-			up.await(1)
-			a.await(event.ToolComplete, 1) // the quick one
-			stop(a)
-			next := a.model.request(t, 2)
-			a.await(event.SessionIdle, map[string]int{"interrupt": 1, "abort": 2}[name])
-
-			roles := []model.Role{}
-			for _, m := range next.Messages {
-				roles = append(roles, m.Role)
-			}
-			if want := []model.Role{model.User, model.Assistant, model.ToolRole, model.ToolRole, model.User}; !slices.Equal(roles, want) {
-				t.Errorf("the roles are %v, want %v: %s", roles, want, withWindow(next))
-			}
-			if got := result(t, next, 1); got != transcript.Interrupted {
-				t.Errorf("the open call was answered with %q", got)
-			}
-			if got := result(t, next, 2); !strings.HasPrefix(got, "quick\n") {
-				t.Errorf("the finished call was answered with %q", got)
-			}
-			if seen, _ := tail(next); strings.Count(seen, "\n- [build] The build (running for ") != 1 {
-				t.Errorf("the model sees %q", seen)
-			}
-			task := a.tasks()["build"]
-			if task.Status != "running" || syscall.Kill(task.PID, 0) != nil {
-				t.Errorf("the command is %+v", task)
-			}
-			if ended := a.stop("build"); ended.Status != event.TaskKilled || syscall.Kill(task.PID, 0) != syscall.ESRCH {
-				t.Errorf("the stopped command is %+v", ended)
-			}
-			told := a.model.requestsAbout(t, "build")
-			if n := notices(told, "build"); n != 1 || !strings.Contains(withWindow(told), "<status>killed</status>") {
-				t.Errorf("the model is told %d times: %s", n, withWindow(told))
-			}
-			a.rest()
-		})
+	a := startBuild(t)
+	a.send("Do something else", event.ModeInterrupt)
+	next := a.model.request(t, 2)
+	a.await(event.SessionIdle, 1)
+	checkStoppedCalls(t, next)
+	if seen, _ := tail(next); strings.Count(seen, "\n- [build] The build (running for ") != 1 {
+		t.Errorf("the model sees %q", seen)
 	}
+	task := a.tasks()["build"]
+	if task.Status != "running" || syscall.Kill(task.PID, 0) != nil {
+		t.Errorf("the command is %+v", task)
+	}
+	if ended := a.stop("build"); ended.Status != event.TaskKilled || syscall.Kill(task.PID, 0) != syscall.ESRCH {
+		t.Errorf("the stopped command is %+v", ended)
+	}
+	checkToldKilled(t, a)
+}
+
+// The command ends with the turn that a person stops, and the model is told how far it
+// came when somebody speaks.
+func TestACommandEndsWithTheTurnThatIsStopped(t *testing.T) {
+	a := startBuild(t)
+	pid := a.tasks()["build"].PID
+	var r api.AbortResult
+	a.must(api.SessionAbort, api.AbortParams{SessionID: a.id}, &r)
+	if syscall.Kill(pid, 0) != syscall.ESRCH {
+		t.Error("the abort was answered, and its command runs")
+	}
+	if len(r.Stopped) != 1 || r.Stopped[0].TaskID != "build" || r.Stopped[0].Signal != "SIGINT" || !r.Turn || !r.Success {
+		t.Errorf("the abort is answered with %+v", r)
+	}
+	a.await(event.SessionIdle, 1)
+	a.reported(1)
+	a.send("Do something else", "")
+	next := a.model.request(t, 2)
+	a.await(event.SessionIdle, 2)
+	checkStoppedCalls(t, next)
+	if seen, _ := tail(next); seen != "" {
+		t.Errorf("nothing runs, and the model sees %q", seen)
+	}
+	checkToldKilled(t, a)
+}
+
+// startBuild is a session whose call waits for a command that does not end.
+func startBuild(t *testing.T) *testSession {
+	t.Helper()
+	s := newTestDaemon(t)
+	up := s.gate("up")
+	s.gate("never")
+	a := s.newSession("s", append(does("Build it", "Built.", []rule{
+		call("bash", rule{"command": "echo before; echo up >up; read x <never", "description": "The build", "shellId": "build", "initial_wait": 600}),
+		call("bash", rule{"command": "echo quick", "description": "Quick"}),
+	}), says("Do something else", "Something else is done."))...).create()
+	a.send("Build it", "")
+	up.await(1)
+	a.await(event.ToolComplete, 1) // the quick one
+	return a
+}
+
+// checkStoppedCalls checks what the model reads of the calls of a turn that was stopped.
+func checkStoppedCalls(t *testing.T, next *model.Request) {
+	t.Helper()
+	roles := []model.Role{}
+	for _, m := range next.Messages {
+		roles = append(roles, m.Role)
+	}
+	if want := []model.Role{model.User, model.Assistant, model.ToolRole, model.ToolRole, model.User}; !slices.Equal(roles[:min(len(roles), len(want))], want) {
+		t.Errorf("the roles are %v, want %v: %s", roles, want, withWindow(next))
+	}
+	if got := result(t, next, 1); got != transcript.Interrupted {
+		t.Errorf("the open call was answered with %q", got)
+	}
+	if got := result(t, next, 2); !strings.HasPrefix(got, "quick\n") {
+		t.Errorf("the finished call was answered with %q", got)
+	}
+}
+
+// checkToldKilled checks that the model is told once that the build was killed.
+func checkToldKilled(t *testing.T, a *testSession) {
+	t.Helper()
+	told := a.model.requestsAbout(t, "build")
+	if n := notices(told, "build"); n != 1 || !strings.Contains(withWindow(told), "<status>killed</status>") {
+		t.Errorf("the model is told %d times: %s", n, withWindow(told))
+	}
+	a.rest()
 }
 
 // A call that is made again after a restart does not start, and does not wait,

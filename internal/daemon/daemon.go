@@ -17,6 +17,7 @@ import (
 	"net"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/abide-run/abide/internal/api"
@@ -28,6 +29,7 @@ import (
 	"github.com/abide-run/abide/internal/model/remote"
 	"github.com/abide-run/abide/internal/project/instructions"
 	"github.com/abide-run/abide/internal/project/skills"
+	"github.com/abide-run/abide/internal/project/trust"
 	"github.com/abide-run/abide/internal/relay"
 	"github.com/abide-run/abide/internal/server/rpc"
 	"github.com/abide-run/abide/internal/session"
@@ -46,8 +48,12 @@ type Config struct {
 	// Defaults are the defaults of the sessions of this process's clients.
 	Defaults api.Defaults
 
-	// Visitor is true for a process that runs only for a moment: if it becomes the
-	// engine, it does not continue unfinished turns.
+	// OneCommand is true for a process that is there for one command or one client: if
+	// it becomes the engine, it continues only the sessions that a client uses. Any
+	// other process continues all unfinished turns, also through another engine.
+	OneCommand bool
+	// Visitor is true for a process that runs only for a moment: it is there for one
+	// command, and does no upkeep.
 	Visitor bool
 
 	Store    string          // URL of the log, as stores has it; a file in the data folder if empty
@@ -105,6 +111,7 @@ func Open(ctx context.Context, c Config) (*Node, error) {
 	if err := stores.Check(c.Store); err != nil {
 		return nil, err
 	}
+	c.OneCommand = c.OneCommand || c.Visitor
 	lock, got, err := f.TryLock()
 	if err != nil {
 		return nil, err
@@ -114,6 +121,9 @@ func Open(ctx context.Context, c Config) (*Node, error) {
 	if !got {
 		n.work.Go(n.takeOver)
 		n.work.Go(func() { n.watchHolder(n.ctx) })
+		if !c.OneCommand {
+			n.work.Go(n.continueAll)
+		}
 		return n, nil
 	}
 	if err := n.promote(ctx, lock); err != nil {
@@ -130,6 +140,9 @@ func (n *Node) currentEngine() (*engine, error) {
 	defer n.mu.Unlock()
 	return n.engine, n.failed
 }
+
+// Dir returns the absolute path of the data folder.
+func (n *Node) Dir() string { return n.folder.Dir() }
 
 // Engine reports whether this process is the engine.
 func (n *Node) Engine() bool {
@@ -224,11 +237,13 @@ func (n *Node) serve(ctx context.Context, client io.ReadWriteCloser, token strin
 	if err != nil {
 		return err
 	}
-	r, err := relay.New(client, relay.Options{Dial: n.dial, Silent: n.reportSilence, Defaults: defaults, Admit: rpc.Admit(token), Log: n.log})
+	r, err := relay.New(client, relay.Options{
+		Dial: n.dial, Silent: n.reportSilence, Defaults: defaults, Store: n.ownStore(), Admit: rpc.Admit(token), Log: n.log,
+	})
 	if err != nil {
 		return err
 	}
-	return r.Run(ctx)
+	return n.noteRefusal(r.Run(ctx))
 }
 
 // beginRelay returns the engine if it is in this process. Otherwise it counts a client
@@ -316,9 +331,11 @@ type engine struct {
 	host   *session.Host
 	server *rpc.Server
 	socket net.Listener
+	relays atomic.Int64 // number of connections of other processes
 }
 
-// startEngine opens the store, continues unfinished turns, and listens.
+// startEngine opens the store, listens, and continues unfinished turns unless this
+// process is there for one command.
 func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, error) {
 	store, err := stores.Open(ctx, n.config.Store, eventlog.Options{Sync: n.config.Sync, Dir: n.folder.Dir()})
 	if err != nil {
@@ -339,21 +356,24 @@ func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, erro
 	own := append(turn.Catalog{recall.New(e.store, books)}, n.config.Tools...)
 	e.host = session.New(e.store, session.Options{
 		Standing: known.Standing, Skills: skills.Disk{},
-		Resolve: found.resolve, Tools: e.tools.catalog(own), Undo: e.tools.undo, Forget: e.tools.forget, Deletions: deletions{n.folder}, Tasks: e.tasks(n), Log: n.log, Version: n.config.Version,
-		Rest: n.config.Rest, MaxQueue: n.config.MaxQueue, Retries: n.config.Retries, Instructions: n.config.Instructions.Read,
+		Resolve: found.resolve, Tools: e.tools.catalog(own), Undo: e.tools.undo, Forget: e.tools.forget, Deletions: deletions{n.folder}, Tasks: e.tasks(), StopTask: e.tools.stopTask(), Log: n.log, Version: n.config.Version,
+		OnlyAttended: n.config.OneCommand,
+		Rest:         n.config.Rest, MaxQueue: n.config.MaxQueue, Retries: n.config.Retries, Instructions: n.config.Instructions.Read,
 		ToolsOf: func(h *session.Host) turn.Catalog { return builtin.New(h.Skills, h.Agents) },
 		Folder:  func(id event.SessionID) string { return n.folder.Session(string(id)) },
 		Memory:  e.worker.Session(),
 	})
 	e.worker.SetHost(e.host)
+	trusted := trust.Open(n.folder.Dir())
 	e.server = rpc.New(e.host, rpc.Options{
 		Version: n.config.Version, Log: n.log, Models: found.list, Tasks: e.tools.shown(), Shell: e.tools.shell(), Agents: agent.Briefs(),
 		Workspace: func(id event.SessionID) string { return n.folder.Session(string(id)) },
-		Places:    known, Instructions: n.config.Instructions,
+		Places:    known, Trust: &trusted, Instructions: n.config.Instructions,
 		Memory: remembered{e.host, e.worker, books},
+		Store:  n.ownStore(),
 	})
-	if e.socket, err = lock.Listen(); err == nil && !n.config.Visitor {
-		err = e.host.Start(ctx)
+	if e.socket, err = lock.Listen(); err == nil {
+		err = e.begin(ctx, n)
 	}
 	if err != nil {
 		e.close()
@@ -370,13 +390,31 @@ func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, erro
 	return e, nil
 }
 
-// tasks returns the commands that sessions watch. A visitor watches none: the next
-// engine finds the commands that have ended.
-func (e *engine) tasks(n *Node) session.TaskSource {
-	if n.config.Visitor || e.tools.commands == nil {
+// begin continues what earlier engines left, as far as this process does that.
+func (e *engine) begin(ctx context.Context, n *Node) error {
+	if err := e.host.Tasks.FinishStops(ctx); err != nil {
+		return err
+	}
+	if !n.config.OneCommand {
+		return e.host.Start(ctx)
+	}
+	if !n.config.Visitor {
+		e.host.FinishDeletions(ctx)
+	}
+	if n.log.Enabled(ctx, slog.LevelInfo) {
+		waiting, err := e.host.Work.Unfinished(ctx)
+		n.log.Info("sessions that are unfinished wait until a client uses them, or abide serve starts", "sessions", waiting, "err", err)
+	}
+	return nil
+}
+
+// tasks returns the commands that sessions watch; nil if the system does not support
+// durable commands.
+func (e *engine) tasks() session.TaskSource {
+	if e.tools.commands == nil {
 		return nil
 	}
-	return e.tools.commands
+	return e.tools.guard.Tasks(e.tools.commands)
 }
 
 // serveSocket serves the relays that connect to the private socket.
@@ -389,7 +427,11 @@ func (n *Node) serveSocket(e *engine, l net.Listener) {
 		if err != nil {
 			return
 		}
-		relays.Go(func() { e.serve(n.ctx, conn) })
+		e.relays.Add(1)
+		relays.Go(func() {
+			defer e.relays.Add(-1)
+			e.serve(n.ctx, conn)
+		})
 	}
 }
 

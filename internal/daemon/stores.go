@@ -1,6 +1,9 @@
 package daemon
 
 import (
+	"path/filepath"
+	"strings"
+
 	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/eventlog/sqlite"
 )
@@ -18,4 +21,30 @@ func storeURL(url, file string) string {
 		return url
 	}
 	return sqlite.Scheme + ":" + file
+}
+
+// storeName returns the same name for all URLs of a store that processes on a data folder
+// may have: a path may be relative, and lead through links. A path in the folder is
+// named from there, because the folder may have several names itself.
+func storeName(url, dir string) string {
+	scheme, path, _ := strings.Cut(url, ":")
+	if scheme != sqlite.Scheme {
+		return url
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(dir, path)
+	}
+	path = filepath.Join(resolved(filepath.Dir(path)), filepath.Base(path))
+	if inside, err := filepath.Rel(resolved(dir), path); err == nil && filepath.IsLocal(inside) {
+		path = inside
+	}
+	return scheme + ":" + path
+}
+
+// resolved returns a path without links, or the path itself if that is not possible.
+func resolved(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	return filepath.Clean(path)
 }

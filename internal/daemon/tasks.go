@@ -120,3 +120,27 @@ func (t tasks) Stop(ctx context.Context, id event.SessionID, name string) (api.T
 	task.Process, err = t.processes.Stop(ctx, task.Process.Owner, task.Process.ID)
 	return described(id, task), err
 }
+
+// Of returns the commands of a session that calls with the given keys have started.
+func (t tasks) Of(ctx context.Context, id event.SessionID, keys []string) ([]api.Task, error) {
+	all, err := t.commands.Tasks(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	var list []api.Task
+	for _, task := range all {
+		if slices.Contains(keys, task.Process.Key) {
+			list = append(list, described(id, task))
+		}
+	}
+	return list, nil
+}
+
+// stopTask returns what ends the command of a call; nil if the system does not support
+// durable commands.
+func (t *toolbox) stopTask() func(context.Context, event.SessionID, string) error {
+	if t.commands == nil {
+		return nil
+	}
+	return t.commands.Stop
+}

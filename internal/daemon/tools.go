@@ -10,9 +10,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/abide-run/abide/internal/approval/protect"
 	"github.com/abide-run/abide/internal/approval/scope"
 	"github.com/abide-run/abide/internal/daemon/folder"
 	"github.com/abide-run/abide/internal/event"
@@ -21,6 +23,7 @@ import (
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/tool/bash"
 	"github.com/abide-run/abide/internal/tool/files"
+	"github.com/abide-run/abide/internal/tool/guard"
 	"github.com/abide-run/abide/internal/tool/todo"
 	"github.com/abide-run/abide/internal/turn"
 	"github.com/abide-run/abide/internal/workspace/local"
@@ -32,6 +35,8 @@ type toolbox struct {
 	scopes    scopes
 	processes *process.Manager // nil if the system does not support durable commands
 	commands  *bash.Commands
+	protected protect.List
+	guard     *guard.Guard
 	retention process.Retention
 	log       *slog.Logger
 }
@@ -48,7 +53,12 @@ type Commands struct {
 
 // openTools opens the tools, and finds the commands that are still running.
 func openTools(f *folder.Folder, c Commands, log *slog.Logger) (*toolbox, error) {
-	t := &toolbox{folder: f, scopes: scopes{cached: make(map[event.SessionID]cachedScope)}, log: log}
+	protected := protect.ForUser(f.Dir())
+	t := &toolbox{folder: f, protected: protected, scopes: scopes{protected: protected, cached: make(map[event.SessionID]cachedScope)}, log: log}
+	t.guard = guard.New(guard.Options{
+		List: protected, Busy: t.busy, Log: log,
+		Folder: func(id event.SessionID) (string, error) { return f.MakeSession(string(id)) },
+	})
 	keep := cmp.Or(c.Keep, 7*24*time.Hour)
 	t.retention = process.Retention{Output: keep, Record: max(keep, 30*24*time.Hour)}
 	var err error
@@ -65,6 +75,8 @@ func openTools(f *folder.Folder, c Commands, log *slog.Logger) (*toolbox, error)
 	t.commands = bash.New(bash.Options{
 		Processes: local.New(homeFolder(), t.processes).Processes,
 		Wait:      c.Wait,
+		Scope:     t.scopes.of,
+		Protected: protected.Protected,
 		Notes:     func(id event.SessionID) (string, error) { return f.MakeSession(string(id)) },
 	})
 	return t, nil
@@ -74,11 +86,18 @@ func openTools(f *folder.Folder, c Commands, log *slog.Logger) (*toolbox, error)
 func (t *toolbox) catalog(more turn.Catalog) turn.Catalog {
 	var all turn.Catalog
 	if t.commands != nil {
-		all = t.commands.Tools()
+		all = t.guard.Wrap(t.commands.Tools())
 	}
-	all = append(all, files.New(files.Options{Scope: t.scopes.of, Checkpoints: t.checkpoints})...)
+	all = append(all, files.New(files.Options{Scope: t.scopes.of, Checkpoints: t.checkpoints, Approved: t.guard.Approve})...)
 	all = append(all, todo.New()...)
 	return append(all, more...)
+}
+
+// busy reports whether a command of a session is running, or has left a process behind
+// that is.
+func (t *toolbox) busy(_ context.Context, id event.SessionID) (bool, error) {
+	list, err := t.processes.List(process.Owner(id))
+	return slices.ContainsFunc(list, func(p process.Info) bool { return !p.State.Ended() || p.Lingering && !p.Gone }), err
 }
 
 // shell returns the shell that runs command lines: bash, which models write for, or
@@ -138,8 +157,9 @@ func (t *toolbox) close() error {
 // scopes caches the scopes of sessions: a scope remembers the denied files that it has
 // seen, so that they stay denied when they are renamed.
 type scopes struct {
-	mu     sync.Mutex
-	cached map[event.SessionID]cachedScope
+	protected protect.List
+	mu        sync.Mutex
+	cached    map[event.SessionID]cachedScope
 }
 
 type cachedScope struct {
@@ -164,6 +184,7 @@ func (s *scopes) of(call tool.Call) (*scope.Scope, error) {
 	if len(s.cached) >= maxScopes {
 		clear(s.cached)
 	}
+	found = found.Protecting(s.protected.Protected)
 	s.cached[call.Session] = cachedScope{call.Scope, found}
 	return found, nil
 }

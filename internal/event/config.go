@@ -42,7 +42,9 @@ type SessionConfiguredData struct {
 	Approve          string          `json:"approve,omitempty"` // calls that are made without asking: "", "workspace" or "all"
 	Scope            ScopeRules      `json:"scope,omitzero"`
 	Permissions      PermissionRules `json:"permissions,omitzero"`
-	MaxSteps         int             `json:"maxSteps,omitempty"` // model requests that a turn may make; the default if zero
+	Managed          *ManagedRules   `json:"managed,omitempty"`               // restrictions of a client; they stay for the life of the session
+	Directories      []string        `json:"additionalDirectories,omitempty"` // further folders that the session may use like its working directory
+	MaxSteps         int             `json:"maxSteps,omitempty"`              // model requests that a turn may make; the default if zero
 
 	// Vision and Window override what is known of the model: whether it can see
 	// images, and how many tokens a request and its answer may have together.

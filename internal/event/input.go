@@ -45,7 +45,12 @@ type AbortData struct {
 	Reason    string `json:"reason"`              // one of the reasons that the protocol knows
 	Detail    string `json:"detail,omitempty"`    // ours: the reason in the words of the client, if the protocol does not know it
 	KeepQueue bool   `json:"keepQueue,omitempty"` // ours: true if the queued inputs are kept; otherwise they are dropped
+	Hold      bool   `json:"hold,omitempty"`      // ours: true if the kept inputs wait until a further input is accepted or the session is resumed
 }
+
+// Stops reports whether somebody wants the session to stop, and not only to do what
+// waits in the queue instead.
+func (d AbortData) Stops() bool { return !d.KeepQueue || d.Hold }
 
 // userInitiated is the reason of an abort that a person or a client asked for.
 const userInitiated = "user_initiated"

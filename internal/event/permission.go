@@ -1,6 +1,9 @@
 package event
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"reflect"
+)
 
 // The types of events about permissions to make tool calls.
 const (
@@ -26,8 +29,51 @@ type PermissionAskedData struct {
 	PermissionRequest json.RawMessage `json:"permissionRequest"`       // what the call would do, in the protocol's form
 	PromptRequest     json.RawMessage `json:"promptRequest,omitempty"` // the same for showing it to a person, in the protocol's form
 	ToolCallID        string          `json:"toolCallId"`
-	Grants            []Grant         `json:"grants,omitempty"` // ours: what an approval for the session would cover
+	Grants            []Grant         `json:"grants,omitempty"` // ours: what an approval for the session covers that says nothing else
+	Abide             *PermissionMore `json:"abide,omitempty"`  // ours: what a person needs to know; nil in logs of older versions
 }
+
+// PermissionMore is what a person needs to know before answering a permission request.
+type PermissionMore struct {
+	Tool     string           `json:"tool,omitempty"`      // name of the tool
+	Reasons  []string         `json:"reasons,omitempty"`   // why a person is asked, in sentences
+	Dir      string           `json:"directory,omitempty"` // directory in which a command runs
+	Terminal bool             `json:"terminal,omitempty"`  // true if a command has a terminal
+	Input    bool             `json:"input,omitempty"`     // true if a command can be given input later
+	Commands []CommandReading `json:"commands,omitempty"`  // commands of a command line, in order; empty if it is not understood
+	Offers   []Offer          `json:"offers,omitempty"`    // ways to approve it
+}
+
+// A CommandReading is one command of a command line, as the parser understands it.
+type CommandReading struct {
+	Join  string        `json:"join,omitempty"`      // what stands between it and the command before: "|", "&&", "||" or ";"
+	Words []string      `json:"words"`               // program and arguments, without quotes
+	Files []Redirection `json:"redirects,omitempty"` // redirections
+}
+
+// A Redirection is a redirection of a command.
+type Redirection struct {
+	Operator string `json:"operator"` // such as ">" or "2>"
+	Target   string `json:"target"`
+}
+
+// An Offer is one way to approve a permission request. An answer names it by its ID.
+type Offer struct {
+	ID     string  `json:"id"`               // one of the Offer constants below
+	Label  string  `json:"label"`            // what it allows, in words
+	Grants []Grant `json:"grants,omitempty"` // what it allows beyond this call; empty if nothing
+}
+
+// The IDs of offers.
+const (
+	OfferOnce    = "once"    // this call only
+	OfferCommand = "command" // this command line with these words
+	OfferPrefix  = "prefix"  // every command that begins with certain words
+	OfferFile    = "file"    // the files that were shown
+	OfferFolder  = "folder"  // files below a folder
+	OfferTool    = "tool"    // every call of a client's tool
+	OfferInput   = "input"   // every input to one running command
+)
 
 // PermissionDoneData is the body of permission.completed, which closes the question.
 type PermissionDoneData struct {
@@ -38,10 +84,20 @@ type PermissionDoneData struct {
 	Answer     *Answered        `json:"answer,omitempty"` // ours: answer that counted; nil if no client gave it
 }
 
-// A Grant is an approval for the rest of a session.
+// A Grant is an approval that covers later calls. Exactly one of Command, Prefix, Folder
+// and Subject says what it covers; a grant that says nothing covers nothing.
 type Grant struct {
-	Kind    string `json:"kind"`              // kind of permission request, such as "shell" or "write"
-	Subject string `json:"subject,omitempty"` // what is approved, such as a command; empty for all requests of the kind
+	Kind string `json:"kind"` // kind of permission request, such as "shell" or "write"
+	// Subject is what is approved of a kind other than those of commands and files: the
+	// name of a tool. Older versions stored names of commands in it.
+	Subject string `json:"subject,omitempty"`
+
+	Command  string   `json:"command,omitempty"`   // a command line in the form that is run, word for word
+	Dir      string   `json:"directory,omitempty"` // directory in which the command line runs
+	Terminal bool     `json:"terminal,omitempty"`  // true if it has a terminal
+	Input    bool     `json:"input,omitempty"`     // true if it can be given input
+	Prefix   []string `json:"prefix,omitempty"`    // words with which a command begins
+	Folder   string   `json:"folder,omitempty"`    // absolute path of a folder, or of a file: it and everything below it
 }
 
 // A PermissionResult says how a permission question ended.
@@ -96,7 +152,16 @@ type ClientRules struct {
 type Rule struct {
 	Kind     string  `json:"kind"`
 	Argument *string `json:"argument"` // which requests of the kind, such as a command; nil for all
+	// Grant is what an approval covers that the rule was made of. If it is set, it alone
+	// counts, and Argument only shows it to clients.
+	Grant *Grant `json:"grant,omitempty"`
 }
+
+// Equal reports whether two rules are the same.
+func (r Rule) Equal(other Rule) bool { return reflect.DeepEqual(r, other) }
+
+// Equal reports whether two grants cover the same.
+func (g Grant) Equal(other Grant) bool { return reflect.DeepEqual(g, other) }
 
 func (PermissionAskedData) Type() Type    { return PermissionAsked }
 func (PermissionDoneData) Type() Type     { return PermissionDone }

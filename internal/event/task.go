@@ -23,6 +23,7 @@ var _ = list(
 type TaskStartedData struct {
 	Key        string `json:"key"` // key of the call, which identifies the task
 	ToolCallID string `json:"toolCallId"`
+	Stop       bool   `json:"stop,omitempty"` // true if the task is to be ended, because the turn of its call was stopped
 }
 
 // TaskReportedData is the body of task.reported: the status of a task has changed. One

@@ -38,6 +38,9 @@ type ToolBegunData struct {
 	Attempt    int    `json:"attempt"`            // number of the attempt: 1, 2, 3 …
 	Granted    bool   `json:"granted,omitempty"`  // true if a person, a grant or a rule allowed the call, which may then leave the session's scope
 	Detaches   bool   `json:"detaches,omitempty"` // true if the work of the call can go on as a task after the call has ended
+
+	Decision *Decision `json:"decision,omitempty"` // what allowed the call; nil in logs of older versions
+	Replay   string    `json:"replay,omitempty"`   // "once", "keyed" or "pure": whether the call may be repeated after a crash; empty in logs of older versions
 }
 
 // ToolCompleteData is the body of tool.execution_complete: the result of a call. Every
@@ -50,6 +53,7 @@ type ToolCompleteData struct {
 	Model         string      `json:"model,omitempty"`  // model that asked for the call
 	InteractionID string      `json:"interactionId,omitempty"`
 	TurnID        string      `json:"turnId,omitempty"`
+	Digest        string      `json:"digest,omitempty"` // ours: the same for calls that do and find the same
 }
 
 // A ToolResult is the result of a successful call.
@@ -85,6 +89,7 @@ type ExternalAskedData struct {
 	ToolName         string          `json:"toolName"`
 	Arguments        json.RawMessage `json:"arguments,omitempty"`
 	WorkingDirectory string          `json:"workingDirectory,omitempty"`
+	Decision         *Decision       `json:"decision,omitempty"` // ours: what allowed the call; nil in logs of older versions
 }
 
 // ExternalDoneData is the body of external_tool.completed, which closes the request. The

@@ -114,6 +114,7 @@ type Info struct {
 type Task struct {
 	Key  string `json:"key"`            // key of the call that began it
 	Last string `json:"last,omitempty"` // last status that was reported
+	Stop bool   `json:"stop,omitempty"` // true if the task is to be ended
 }
 
 // Due reports whether a daemon that starts has to read the session's log, because there

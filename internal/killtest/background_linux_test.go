@@ -42,10 +42,13 @@ func (h *recordingModel) requests() []*model.Request {
 // notified is the reply to every notification of a task.
 var notified = rule{"when": rule{"noticeContains": "<task-notification>"}, "reply": rule{"text": "Noted."}}
 
+// encodeRules makes a script for the scripted model.
+func encodeRules(rules ...rule) ([]byte, error) { return json.Marshal(rule{"rules": rules}) }
+
 // commandSource makes a scripted model in the parent.
 func commandSource(t *testing.T, rules ...rule) (*modelSource, *recordingModel) {
 	t.Helper()
-	b, err := json.Marshal(rule{"rules": append([]rule{notified}, rules...)})
+	b, err := encodeRules(append([]rule{notified}, rules...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -497,7 +497,7 @@ func TestAnInterruptedCompactionOfAnIdleSessionEndsByItself(t *testing.T) {
 	if _, err := r.runUntilStop(stop{begun, committed}); err != nil {
 		t.Fatal(err)
 	}
-	p := r.start(stop{})
+	p := r.serve()
 	err := r.recorder.waitUntil(r.ctx, p.dead, func() bool { return slices.ContainsFunc(r.recorder.reports, has(event.CompactionComplete)) })
 	if err != nil {
 		t.Fatal(r.describe(p, err))

@@ -89,6 +89,19 @@ func (r *run) start(s stop) *process {
 	if s != (stop{}) {
 		o.Stop = s
 	}
+	return r.startVictim(o)
+}
+
+// serve starts a victim without a client, which goes on with everything by itself.
+func (r *run) serve() *process {
+	r.t.Helper()
+	o := r.instructions
+	o.Args = []string{"serve"}
+	return r.startVictim(o)
+}
+
+func (r *run) startVictim(o instructions) *process {
+	r.t.Helper()
 	r.recorder.update(func() { r.recorder.reports = nil })
 	return start(r.t, o, r.recorder.recordReport)
 }
@@ -215,7 +228,7 @@ func (r *run) finish() (out outcome, err error) {
 
 // watch starts a victim without a client, and kills it when the session is idle.
 func (r *run) watch() error {
-	p := r.start(stop{})
+	p := r.serve()
 	err := r.recorder.waitUntil(r.ctx, p.dead, func() bool {
 		return slices.ContainsFunc(r.recorder.reports, func(report report) bool { return slices.Contains(report.Events, event.SessionIdle) })
 	})

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -47,6 +48,7 @@ type report struct {
 type faultyStore struct {
 	eventlog.Store
 	stop    stop
+	abort   point // the point of the write of an abort at which the process dies
 	tools   *countingTools
 	reports *reporter
 
@@ -73,7 +75,8 @@ func (m *faultyStore) PutSecrets(ctx context.Context, id event.SessionID, secret
 // write makes one write, or injects the fault.
 func (m *faultyStore) write(events []event.Event, do func() error) error {
 	n := int(m.n.Add(1))
-	here := func(p point) bool { return m.stop == stop{n, p} }
+	aborts := slices.ContainsFunc(events, func(e event.Event) bool { return e.Type == event.Abort })
+	here := func(p point) bool { return m.stop == stop{n, p} || aborts && m.abort == p }
 	switch {
 	case here(before):
 		die()

@@ -15,16 +15,21 @@ const instructionsVariable = "ABIDE_VICTIM"
 
 // instructions tell a victim how to behave, beside its arguments.
 type instructions struct {
-	Dir      string // the data folder
-	Effects  string // the file in which the tools count their effects
-	Stop     stop   // the point at which the victim dies, if any
-	OneByOne bool   // true if parallel calls finish one after the other
-	ReadOnly bool   // true if the data folder is mounted read-only
+	Dir      string   // the data folder
+	Effects  string   // the file in which the tools count their effects
+	Stop     stop     // the point at which the victim dies, if any
+	Abort    point    // the point of the write of an abort at which the victim dies, if any
+	OneByOne bool     // true if parallel calls finish one after the other
+	ReadOnly bool     // true if the data folder is mounted read-only
+	Args     []string // arguments of the program; those of an SDK if nil
 }
 
-// arguments returns the arguments with which the program serves its parent as it
-// serves an SDK.
+// arguments returns the arguments of the program. By default it serves its parent as
+// it serves an SDK.
 func (o instructions) arguments() []string {
+	if o.Args != nil {
+		return append([]string{"--home", o.Dir}, o.Args...)
+	}
 	return []string{"--headless", "--stdio", "--home", o.Dir}
 }
 
@@ -49,7 +54,7 @@ func victim(text string) int {
 		Version: "test", Tools: tools.tools(), Retries: retries,
 		Wrap: func(s eventlog.Store) eventlog.Store {
 			reports.send(report{Engine: true})
-			return &faultyStore{Store: s, stop: o.Stop, tools: tools, reports: reports}
+			return &faultyStore{Store: s, stop: o.Stop, abort: o.Abort, tools: tools, reports: reports}
 		},
 	})
 }

@@ -174,11 +174,24 @@ func (m *Manager) Signal(ctx context.Context, owner Owner, id ID, sig syscall.Si
 // KILL. It returns when all of them have ended. If ctx ends first, stopping
 // continues. Stopping a process that is gone is not an error.
 func (m *Manager) Stop(ctx context.Context, owner Owner, id ID) (Info, error) {
+	return m.end(ctx, owner, id, record.New(keeper.Stop).With("reason", "stopped").WithInt("grace", int64(m.opts.Grace)))
+}
+
+// Interrupt is Stop for a command whose turn was stopped: like Ctrl-C at a terminal,
+// it begins with INT, and TERM and KILL follow only if that does not help. The keeper
+// needs nobody for that once it has been asked.
+func (m *Manager) Interrupt(ctx context.Context, owner Owner, id ID) (Info, error) {
+	grace := int64(m.opts.Patience) // for keepers of older versions, which begin with TERM
+	return m.end(ctx, owner, id, record.New(keeper.Stop).With("reason", "interrupted").WithInt("interrupt", grace).WithInt("grace", grace))
+}
+
+// end sends a process a request to end it, and waits until it and all its children
+// have ended.
+func (m *Manager) end(ctx context.Context, owner Owner, id ID, r record.Record) (Info, error) {
 	p, err := m.find(owner, id)
 	if err != nil {
 		return Info{}, err
 	}
-	r := record.New(keeper.Stop).With("reason", "stopped").WithInt("grace", int64(m.opts.Grace))
 	if s, _ := p.now(); !s.gone && !s.lost {
 		if err := p.ask(ctx, r); err != nil && !errors.Is(err, ErrEnded) {
 			return p.info(), fmt.Errorf("stop process %s: %w", id, err)

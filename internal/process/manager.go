@@ -24,6 +24,7 @@ type Options struct {
 	Nice     int           // number added to the nice value of commands; 5 if zero
 	OOMScore int           // lowest oom_score_adj of commands, so that the kernel ends them before the daemon; 300 if zero
 	Grace    time.Duration // time between TERM and KILL; 5s if zero
+	Patience time.Duration // time between INT and TERM, and between TERM and KILL, for a command that is interrupted; 2s if zero
 	Quiet    time.Duration // time without output after which a command with a terminal is checked for waiting for input; 1s if zero
 
 	MaxRunning int   // maximum number of processes of one owner that are not gone; 64 if zero
@@ -43,6 +44,7 @@ func (o Options) withDefaults() Options {
 	o.Nice = cmp.Or(o.Nice, 5)
 	o.OOMScore = cmp.Or(o.OOMScore, 300)
 	o.Grace = cmp.Or(o.Grace, 5*time.Second)
+	o.Patience = cmp.Or(o.Patience, 2*time.Second)
 	o.Quiet = cmp.Or(o.Quiet, time.Second)
 	o.MaxRunning = cmp.Or(o.MaxRunning, 64)
 	o.MaxDisk = cmp.Or(o.MaxDisk, 4<<30)

@@ -40,10 +40,10 @@ func newLink(conn net.Conn) *link {
 	return l
 }
 
-var (
-	errLost    = errors.New("the engine is gone")
-	errRefused = errors.New("the engine refuses this connection")
-)
+var errLost = errors.New("the engine is gone")
+
+// ErrRefused means that the engine does not serve this process: it has another store.
+var ErrRefused = errors.New("the engine refuses this connection")
 
 // codeShuttingDown is the error code of an engine that is about to end; another engine
 // will take over.
@@ -61,7 +61,7 @@ func (r *Relay) engines(ctx context.Context) error {
 			return r.noEngine(ctx, err)
 		}
 		served, err := r.serve(ctx, conn)
-		if errors.Is(err, errRefused) {
+		if errors.Is(err, ErrRefused) {
 			return r.noEngine(ctx, err)
 		}
 		if ctx.Err() != nil {
@@ -179,7 +179,7 @@ func (r *Relay) connect(ctx context.Context, l *link) error {
 	case fault != nil && fault.Code == codeShuttingDown:
 		return errLost
 	case fault != nil:
-		return fmt.Errorf("%w: %w", errRefused, fault)
+		return fmt.Errorf("%w: %w", ErrRefused, fault)
 	}
 	return nil
 }

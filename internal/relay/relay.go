@@ -9,7 +9,8 @@
 //   - A request of an engine to the client ends with the engine, except a question
 //     to the user: its answer is passed on to the next engine.
 //   - The settings of the connection are sent to the next engine again: whether the
-//     client makes the requests to models, and the interests in events.
+//     client makes the requests to models, the interests in events, and whether all
+//     unfinished turns are continued.
 //   - Without an engine the client's messages wait, up to a bound; beyond it
 //     the relay stops reading.
 //
@@ -18,7 +19,8 @@
 // # What an engine must do for a relay
 //
 // The first request on its connection is connect with the member abide: an object
-// with the relay's id and the defaults of its connection. The client's own connect
+// with the relay's id, the defaults of its connection and the name of its store. The
+// engine refuses it if its own store is another one. The client's own connect
 // may follow as an ordinary request. Every request of the client has the member
 // abideKey at the front of its params. The key is unique; a request that is sent
 // again has the same one. A session.create or session.resume that is sent again also
@@ -62,6 +64,7 @@ type Options struct {
 	Silent func()
 
 	Defaults json.RawMessage // defaults of the client's sessions; none if nil
+	Store    string          // name of this process's store; an engine with another one refuses the connection
 
 	// Admit checks each request of the client until it has accepted a connect.
 	// If it is nil, every request is accepted.
@@ -131,7 +134,7 @@ func New(client io.ReadWriteCloser, opt Options) (*Relay, error) {
 	r.opt = opt.filled()
 	r.log = r.opt.Log.With("relay", r.id)
 	hello, err := json.Marshal(map[string]any{"abide": map[string]any{
-		"relay": r.id, "defaults": r.opt.Defaults,
+		"relay": r.id, "defaults": r.opt.Defaults, "store": r.opt.Store,
 	}})
 	if err != nil {
 		return nil, fmt.Errorf("relay: the defaults are not JSON: %w", err)

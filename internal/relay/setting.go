@@ -20,6 +20,7 @@ const (
 	setInference = "llmInference.setProvider"
 	addInterest  = "session.eventLog.registerInterest"
 	dropInterest = "session.eventLog.releaseInterest"
+	continueAll  = "abide.continueAll"
 )
 
 // updateSettingsLocked updates the settings after the answer to a request.
@@ -28,8 +29,8 @@ func (r *Relay) updateSettingsLocked(p *queuedMessage, m jsonrpc.Message) {
 		return
 	}
 	switch p.method {
-	case setInference:
-		r.dropSettingsLocked(func(s setting) bool { return s.method == setInference })
+	case setInference, continueAll:
+		r.dropSettingsLocked(func(s setting) bool { return s.method == p.method })
 	case addInterest:
 	case dropInterest:
 		handle := textMember(p.params, "handle")

@@ -8,15 +8,67 @@ import (
 	"github.com/abide-run/abide/internal/turn"
 )
 
+// Stopped is what an abort has stopped, and what it has not.
+type Stopped struct {
+	Turn       bool          // true if a turn was stopped
+	Queued     int           // number of inputs that were kept and wait
+	Calls      []StoppedCall // the calls whose commands are ended with the turn, also those of agents
+	Background int           // number of tasks that go on
+}
+
+// A StoppedCall is a call that was under way when its turn was stopped.
+type StoppedCall struct {
+	Session event.SessionID
+	Key     string
+}
+
 // Abort stops the turn and clears the queue. It is no error if no turn is running.
 func (h *Host) Abort(ctx context.Context, id event.SessionID, reason string) error {
-	return h.changeAny(ctx, id, func(tx *txn) error {
-		if err := tx.exists(); err != nil || !tx.State.Active() {
-			return err
-		}
-		return tx.abort(reason, false)
-	})
+	_, err := h.Stop(ctx, id, event.AbortFor(reason))
+	return err
 }
+
+// Stop stops the turn of a session, the turns of the agents that work for it, and
+// their commands. It is no error if no turn is running. The abort is stored before
+// anything is stopped, and from then on it is carried out by whatever engine there is.
+// Stop returns when the commands have ended, or after stopTime.
+func (h *Host) Stop(ctx context.Context, id event.SessionID, d event.AbortData) (Stopped, error) {
+	var stopped Stopped
+	var agents []event.SessionID
+	err := h.change(ctx, id, func(tx *txn) error {
+		agents = h.opts.Tools.Working(tx.State)
+		if tx.State.Active() {
+			stopped.Turn = tx.State.Turn != nil
+			if err := tx.abort(d); err != nil {
+				return err
+			}
+		}
+		stopped.Queued = len(tx.State.Queue.Inputs)
+		for _, t := range tx.State.Tasks.Open {
+			if t.Stop {
+				stopped.Calls = append(stopped.Calls, StoppedCall{id, t.Key})
+			} else {
+				stopped.Background++
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return Stopped{}, err
+	}
+	for _, agent := range agents {
+		its, err := h.Stop(ctx, agent, event.AbortFor(stoppedWithCall))
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return stopped, err
+		}
+		stopped.Calls = append(stopped.Calls, its.Calls...)
+		stopped.Background += its.Background
+	}
+	return stopped, h.awaitStopped(ctx, stopped.Calls)
+}
+
+// stoppedWithCall is the reason of the abort of an agent.
+const stoppedWithCall = "the call that started it was stopped"
 
 // Interrupt stops the turn, and reports whether one was running. With keepQueue, the
 // next turn begins with what waits in the queue.
@@ -25,25 +77,42 @@ func (h *Host) Interrupt(ctx context.Context, id event.SessionID, keepQueue bool
 		if interrupted = tx.State.Turn != nil; !interrupted {
 			return nil
 		}
-		return tx.abort("user_initiated", keepQueue)
+		return tx.abort(event.AbortData{Reason: "user_initiated", KeepQueue: keepQueue})
 	})
 	return interrupted, err
 }
 
-func (tx *txn) abort(reason string, keepQueue bool) error {
-	if err := tx.abortWork(keepQueue); err != nil {
+func (tx *txn) abort(d event.AbortData) error {
+	if err := tx.abortWork(d); err != nil {
 		return err
 	}
-	about := func(h event.HookStartData) bool { return h.InputID == "" || !keepQueue }
-	record := turn.Interrupt(tx.State, "Session aborted", func(*turn.Call) bool { return true })
-	record = append(record, turn.CloseHooks(tx.State, "Session aborted", func(h event.HookStartData) bool { return len(h.Calls) == 0 && about(h) })...)
-	record = append(record, tx.State.DropCommand("Session aborted")...)
-	abort := event.AbortFor(reason)
-	abort.KeepQueue = keepQueue
-	return tx.record(append(record, abort)...)
+	if err := tx.record(turn.Abort(tx.State, d)...); err != nil {
+		return err
+	}
+	if tx.State.Queue.Held { // the session is not idle, but nothing goes on
+		tx.send(event.AssistantIdleData{Aborted: true})
+		tx.send(event.SessionIdleData{Aborted: true, Totals: tx.State.About.Totals})
+	}
+	return nil
 }
 
 var errAborted = errors.New("the turn was aborted")
+
+// dropOrphan stops the turn of an agent that was read from the log if the call that
+// started the agent is over: somebody has stopped the session of that call, and the
+// engine ended before it had stopped the agent. A later turn of the agent is the work
+// of somebody who has spoken to it.
+func (tx *txn) dropOrphan() error {
+	of := tx.State.Setup.Config.Agent
+	if of == nil || !tx.State.Active() || tx.State.About.Totals.Turns > 1 {
+		return nil
+	}
+	parent, _, err := tx.s.host.read(tx.s.host.ctx, of.Session)
+	if err != nil || parent.Calling(string(tx.s.id)) {
+		return nil // what is wrong with the parent is said when it is used
+	}
+	return tx.abort(event.AbortFor(stoppedWithCall))
+}
 
 // Suspend stops the turn without ending it, until somebody resumes the session or
 // sends it something. Open permission questions are cancelled; other questions stay

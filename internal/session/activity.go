@@ -1,5 +1,7 @@
 package session
 
+import "github.com/abide-run/abide/internal/event"
+
 // An activity is something that a session does beside its own goroutine. Its
 // fields belong to the goroutine that drains the inbox; what the activity finds out
 // comes back as an intent, which first checks that the activity was not stopped
@@ -10,9 +12,9 @@ type activity interface {
 	// stop gives up what is under way and records nothing: the log decides whether
 	// it is done again.
 	stop(cause error)
-	// abort gives up what is under way for the turn, and records how it ended. With
-	// keepQueue, what is under way for inputs that wait in the queue goes on.
-	abort(tx *txn, keepQueue bool) error
+	// abort gives up what is under way for the turn, and records how it ended. What is
+	// under way for inputs that the abort keeps in the queue goes on.
+	abort(tx *txn, d event.AbortData) error
 }
 
 // activities are all that a session can do at the same time. Whatever has to know
@@ -40,9 +42,9 @@ func (s *Session) stopWork(cause error) {
 }
 
 // abortWork gives up everything that is under way for the turn.
-func (tx *txn) abortWork(keepQueue bool) error {
+func (tx *txn) abortWork(d event.AbortData) error {
 	for _, a := range tx.s.activities() {
-		if err := a.abort(tx, keepQueue); err != nil {
+		if err := a.abort(tx, d); err != nil {
 			return err
 		}
 	}

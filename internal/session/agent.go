@@ -123,7 +123,7 @@ func (h *Host) runAgent(ctx context.Context, parent *Session, call tool.Call, wo
 	case <-w.done:
 	case <-ctx.Done():
 		if h.ctx.Err() == nil { // the call was stopped, and not the engine
-			err = h.Abort(context.WithoutCancel(ctx), id, "the call that started it was stopped")
+			err = h.Abort(context.WithoutCancel(ctx), id, stoppedWithCall)
 		}
 		return tool.Result{}, errors.Join(ctx.Err(), err)
 	}

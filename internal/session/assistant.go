@@ -40,7 +40,7 @@ func (a *asking) stop(cause error) {
 	}
 }
 
-func (a *asking) abort(*txn, bool) error {
+func (a *asking) abort(*txn, event.AbortData) error {
 	a.stop(errAborted)
 	return nil
 }

@@ -67,6 +67,9 @@ func (s *Session) finishCall(ctx context.Context, c *turn.Call, result tool.Resu
 			return nil
 		}
 		delete(tx.s.calls.running, id)
+		if result.Review != nil {
+			delete(tx.s.calls.fresh, id) // after the answer the call is begun again
+		}
 		if result.Task {
 			tx.send(event.Empty(event.TasksChanged))
 		}
@@ -116,7 +119,7 @@ func (c *calls) stop(error) {
 	}
 }
 
-func (c *calls) abort(*txn, bool) error {
+func (c *calls) abort(*txn, event.AbortData) error {
 	c.stop(errAborted)
 	return nil
 }

@@ -51,10 +51,15 @@ func (a *compacting) stop(cause error) {
 	}
 }
 
-// abort stops a compaction that the turn waits for. A compaction that runs beside the
-// turn goes on, because its result is of use without the turn.
-func (a *compacting) abort(tx *txn, _ bool) error {
-	_, err := tx.cancelCompaction(event.CauseAborted, errAborted, (*turn.Compaction).Waited)
+// abort stops a compaction that the turn waits for. One that runs beside the turn is of
+// use to the next turn, so it goes on if there is one. If somebody has stopped the
+// session it is stopped too, because it would make further requests.
+func (a *compacting) abort(tx *txn, d event.AbortData) error {
+	concerned := (*turn.Compaction).Waited
+	if d.Stops() {
+		concerned = anyCompaction
+	}
+	_, err := tx.cancelCompaction(event.CauseAborted, errAborted, concerned)
 	return err
 }
 

@@ -39,6 +39,7 @@ type scriptedReply struct {
 	usage int64
 	err   error
 	wait  <-chan struct{} // until then nothing is said
+	asked chan struct{}   // closed when the model waits; may be nil
 	write bool            // the text is handed in with write_summary
 }
 
@@ -48,6 +49,9 @@ func (m *scriptedModel) Ask(ctx context.Context, req *model.Request, _ func(mode
 		return nil, err
 	}
 	if said.wait != nil {
+		if said.asked != nil {
+			close(said.asked)
+		}
 		select {
 		case <-said.wait:
 		case <-ctx.Done():

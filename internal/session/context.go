@@ -25,7 +25,7 @@ type Squeeze struct {
 // if ctx is done first.
 func (cx Context) Compact(ctx context.Context, id event.SessionID, how Squeeze) (event.CompactionCompleteData, error) {
 	done := make(chan event.CompactionCompleteData, 1)
-	err := cx.host.changeAny(ctx, id, func(tx *txn) error {
+	err := cx.host.maintain(ctx, id, func(tx *txn) error {
 		if err := tx.endOrphanedCompaction(); err != nil {
 			return err
 		}
@@ -67,7 +67,7 @@ func (tx *txn) endOrphanedCompaction() error {
 // CancelCompaction stops the compaction under way, either one that was asked for by
 // hand or one that was not. It reports whether it did.
 func (cx Context) CancelCompaction(ctx context.Context, id event.SessionID, manual bool) (cancelled bool, err error) {
-	err = cx.host.changeAny(ctx, id, func(tx *txn) (err error) {
+	err = cx.host.maintain(ctx, id, func(tx *txn) (err error) {
 		if err = tx.exists(); err != nil {
 			return err
 		}
@@ -112,7 +112,7 @@ var ErrBusy = errors.New("a turn is under way: wait for its end, or stop it")
 // compaction, and what was said since. Uncompacting twice restores the compaction.
 func (cx Context) Uncompact(ctx context.Context, id event.SessionID) (event.ContextEpochData, error) {
 	var opened event.ContextEpochData
-	err := cx.host.changeAny(ctx, id, func(tx *txn) error {
+	err := cx.host.maintain(ctx, id, func(tx *txn) error {
 		if err := tx.endOrphanedCompaction(); err != nil {
 			return err
 		}

@@ -12,7 +12,8 @@ import (
 // orphaned returns a session with an epoch and a compaction that nobody works on any
 // more: the runtime that began it has ended.
 func orphaned(t testing.TB, further ...scriptedReply) *compactedSession {
-	m := &scriptedModel{lines: []scriptedReply{{text: "hi"}, {text: "ho"}}, summaries: append([]scriptedReply{{text: "They said hi."}, {wait: make(chan struct{})}}, further...)}
+	asked := make(chan struct{})
+	m := &scriptedModel{lines: []scriptedReply{{text: "hi"}, {text: "ho"}}, summaries: append([]scriptedReply{{text: "They said hi."}, {wait: make(chan struct{}), asked: asked}}, further...)}
 	s := squeeze(t, m, event.SessionConfiguredData{})
 	s.say("first")
 	if d, err := s.Host.Context.Compact(t.Context(), "s", session.Squeeze{}); err != nil || d.Outcome != event.OutcomeDone {
@@ -25,6 +26,7 @@ func orphaned(t testing.TB, further ...scriptedReply) *compactedSession {
 		over <- err
 	}()
 	_, s.n = s.v.Await(t, s.n, event.CompactionStart)
+	<-asked // or else the next compaction would get the reply that never comes
 	s.Host.Close()
 	if err := <-over; !errors.Is(err, session.ErrClosed) {
 		t.Errorf("whoever waits for it is told %v", err)

@@ -44,8 +44,8 @@ func (l *hookRuns) busy() bool { return len(l.running) > 0 }
 
 func (l *hookRuns) stop(error) { l.stopThose(func(*hookRun) bool { return true }) }
 
-func (l *hookRuns) abort(_ *txn, keepQueue bool) error {
-	l.stopThose(func(r *hookRun) bool { return !r.queued || !keepQueue })
+func (l *hookRuns) abort(_ *txn, d event.AbortData) error {
+	l.stopThose(func(r *hookRun) bool { return !r.queued || !d.KeepQueue })
 	return nil
 }
 

@@ -6,8 +6,9 @@
 // there is something to do; an idle session costs a few hundred bytes, and one
 // that nobody is attached to costs nothing.
 //
-// Work does not need a client: a turn goes on when nobody watches, and when the
-// engine starts, unfinished turns go on by themselves.
+// Work does not need a client: a turn goes on when nobody watches. When an engine
+// that is there to stay starts, unfinished turns go on by themselves; in any other
+// engine a session goes on when somebody uses it.
 package session
 
 import (
@@ -76,6 +77,9 @@ type Options struct {
 	ToolsOf func(*Host) turn.Catalog
 	// Tasks is what goes on in the background. There is nothing if nil.
 	Tasks TaskSource
+	// StopTask ends what a call has begun, and returns when it has ended. It is no
+	// error if the call has begun nothing. Nothing is ended if it is nil.
+	StopTask func(ctx context.Context, id event.SessionID, key string) error
 	// Undo undoes what calls did to files. Nothing is undone if it is nil.
 	Undo Undo
 	// Memory is what sessions are told of memory, and who extends it.
@@ -83,6 +87,10 @@ type Options struct {
 	// Forget removes what a deleted session has outside of the store. An earlier call
 	// may have removed a part of it.
 	Forget func(id event.SessionID) error
+	// OnlyAttended is true for an engine that is there for one command: a session that
+	// an earlier engine left unfinished goes on only when somebody uses it, or after
+	// Start.
+	OnlyAttended bool
 	// Deletions remembers unfinished deletions. If it is nil, a deletion that is
 	// interrupted leaves what Forget would have removed.
 	Deletions Deletions
@@ -108,6 +116,7 @@ type Host struct {
 	Skills      Skills
 	Tasks       Tasks
 	Todos       Todos
+	Work        Work
 
 	store eventlog.Store
 	opts  Options
@@ -121,6 +130,8 @@ type Host struct {
 	// Locks are taken in this order: mu, a session's mailbox, its clients, gate.
 	mu       sync.Mutex
 	sessions map[event.SessionID]*Session
+	attended map[event.SessionID]bool // sessions that somebody has used; only with OnlyAttended
+	all      bool                     // true if every session goes on
 
 	gate   sync.Mutex
 	closed bool
@@ -128,8 +139,9 @@ type Host struct {
 
 	offers offers
 
-	tasking sync.Mutex
-	watched map[taskKey]bool // the tasks that are watched, or whose news is gathered
+	tasking  sync.Mutex
+	watched  map[taskKey]bool          // the tasks that are watched, or whose news is gathered
+	stopping map[taskKey]chan struct{} // the tasks that are ended because their turns were stopped; closed when they have ended
 	// gathered has news of tasks that waits for more news, by session.
 	gathered map[event.SessionID][]event.TaskReportedData
 
@@ -166,7 +178,10 @@ func New(store eventlog.Store, opts Options) *Host {
 	h := &Host{
 		store: store, opts: opts, log: opts.Log, started: time.Now(),
 		sessions: make(map[event.SessionID]*Session),
+		attended: make(map[event.SessionID]bool),
+		all:      !opts.OnlyAttended,
 		watched:  make(map[taskKey]bool),
+		stopping: make(map[taskKey]chan struct{}),
 		gathered: make(map[event.SessionID][]event.TaskReportedData),
 		watchers: make(map[*Watcher]struct{}),
 		waking:   make(chan struct{}, maxWaking),
@@ -184,6 +199,7 @@ func (h *Host) openServices() {
 	h.Agents, h.Clients, h.Commands, h.Context = Agents{h}, Clients{h}, Commands{h}, Context{h}
 	h.Log, h.Memory, h.Permissions, h.Questions = Log{h}, Memory{h}, Permissions{h}, Questions{h}
 	h.Queues, h.Settings, h.Skills, h.Tasks, h.Todos = Queues{h}, Settings{h}, Skills{h}, Tasks{h}, Todos{h}
+	h.Work = Work{h}
 }
 
 // Start lets every unfinished turn go on, and watches what goes on in the
@@ -192,13 +208,10 @@ func (h *Host) openServices() {
 // others are not affected. What is left of sessions that were deleted is removed
 // meanwhile.
 func (h *Host) Start(ctx context.Context) error {
-	if gone := h.interruptedDeletions(ctx); len(gone) > 0 {
-		h.spawn(func() {
-			for _, d := range gone {
-				h.finishDeletion(d)
-			}
-		})
-	}
+	h.mu.Lock()
+	h.all = true
+	h.mu.Unlock()
+	h.FinishDeletions(ctx)
 	var due []event.SessionID
 	for s, err := range h.store.Active(ctx) {
 		if err != nil {
@@ -216,6 +229,20 @@ func (h *Host) Start(ctx context.Context) error {
 		h.spawn(func() { h.wakeAll(due) })
 	}
 	return nil
+}
+
+// FinishDeletions removes what is left of sessions that were deleted. It does not wait
+// for the end of that.
+func (h *Host) FinishDeletions(ctx context.Context) {
+	gone := h.interruptedDeletions(ctx)
+	if len(gone) == 0 {
+		return
+	}
+	h.spawn(func() {
+		for _, d := range gone {
+			h.finishDeletion(d)
+		}
+	})
 }
 
 // maxWaking is how many sessions are read at the same time because the host
@@ -334,6 +361,12 @@ func (h *Host) changeAny(ctx context.Context, id event.SessionID, f func(*txn) e
 // inspectAny lets f read a session that need not exist.
 func (h *Host) inspectAny(ctx context.Context, id event.SessionID, f func(*txn) error) error {
 	return h.submit(ctx, id, &intent{do: f, readOnly: true, done: make(chan error, 1)})
+}
+
+// maintain lets f change a session as upkeep of the engine, which does not make an
+// unfinished turn go on that nobody has asked for.
+func (h *Host) maintain(ctx context.Context, id event.SessionID, f func(*txn) error) error {
+	return h.submit(ctx, id, &intent{do: f, upkeep: true, done: make(chan error, 1)})
 }
 
 // submit hands an intent to a session and waits until it is carried out. If ctx is

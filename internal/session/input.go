@@ -57,7 +57,9 @@ func (tx *txn) accept(in event.InputAcceptedData) error {
 	}
 	tx.send(event.Empty(event.PendingMessagesModified))
 	if in.Mode == event.ModeInterrupt && tx.State.Turn != nil {
-		if err := tx.abort("interrupted by a new message", true); err != nil {
+		d := event.AbortFor("interrupted by a new message")
+		d.KeepQueue = true
+		if err := tx.abort(d); err != nil {
 			return err
 		}
 	}

@@ -40,6 +40,7 @@ func (m *mailbox) put(in *intent, enter func() bool) (drain, ok bool) {
 type intent struct {
 	do       func(*txn) error
 	readOnly bool       // true if it changes nothing, so that the turn need not go on
+	upkeep   bool       // true if nobody asked for it: it makes no turn go on that nobody has asked for
 	done     chan error // buffered; nil if nobody waits
 	err      error
 
@@ -95,10 +96,10 @@ func (s *Session) enqueue(in *intent) (run func(), ok bool) {
 	}
 }
 
-// post carries out an intent without waiting for its outcome.
+// post carries out an intent of the session itself without waiting for its outcome.
 func (s *Session) post(f func(*txn) error) {
 	for {
-		if run, ok := s.enqueue(&intent{do: f}); ok {
+		if run, ok := s.enqueue(&intent{do: f, upkeep: true}); ok {
 			run()
 			return
 		}
@@ -156,7 +157,7 @@ func (s *Session) restLocked() {
 
 // unload removes the session's state from memory, unless something is under way.
 func (s *Session) unload() {
-	if run, ok := s.enqueue(&intent{do: func(tx *txn) error { tx.unload = true; return nil }}); ok {
+	if run, ok := s.enqueue(&intent{do: func(tx *txn) error { tx.unload = true; return nil }, readOnly: true}); ok {
 		run()
 	}
 }

@@ -59,8 +59,12 @@ func (tx *txn) changeJob(verb eventlog.JobVerb, j eventlog.Job) {
 }
 
 // scheduleExtraction adds a job that extracts memory, if enough was said since the
-// last one. The job runs later, elsewhere.
+// last one. The job runs later, elsewhere. Nothing is scheduled after an abort, because
+// a job makes requests: the next turn that ends schedules it.
 func (tx *txn) scheduleExtraction() {
+	if tx.State.Life.Aborted {
+		return
+	}
 	m, rules := &tx.State.Memory, tx.memoryRules()
 	if t := rules.ExtractThreshold; t > 0 && m.Tokens() >= t {
 		tx.changeJob(eventlog.AddJob, tx.newJob(eventlog.JobExtract, m.Pointer+1, tx.State.Seq, tx.now))
@@ -149,7 +153,7 @@ func (r Remembered) End() (eventlog.End, error) {
 // error is ErrMoved if the part does not follow the last one any more, or if events
 // were taken back since the job read the session.
 func (m Memory) RecordExtraction(ctx context.Context, j eventlog.Job, looked Remembered, d event.MemoryExtractedData) error {
-	return m.host.changeAny(ctx, j.Session, func(tx *txn) error {
+	return m.host.maintain(ctx, j.Session, func(tx *txn) error {
 		if err := tx.recordExtraction(looked, d); err != nil {
 			return err
 		}
@@ -167,7 +171,7 @@ func (m Memory) RecordExtraction(ctx context.Context, j eventlog.Job, looked Rem
 // Quarantine records that a part of the log cannot be extracted, so that the parts
 // after it can be. The job is set aside with that part as its range.
 func (m Memory) Quarantine(ctx context.Context, j eventlog.Job, looked Remembered, d event.MemoryExtractedData) error {
-	return m.host.changeAny(ctx, j.Session, func(tx *txn) error {
+	return m.host.maintain(ctx, j.Session, func(tx *txn) error {
 		if err := tx.recordExtraction(looked, d); err != nil {
 			return err
 		}
@@ -215,7 +219,7 @@ func (tx *txn) recordExtraction(looked Remembered, d event.MemoryExtractedData) 
 // RecordConsolidation records that what was found up to a position is in the pages of
 // memory, and removes the job. The error is ErrMoved if another job was faster.
 func (m Memory) RecordConsolidation(ctx context.Context, j eventlog.Job, looked Remembered, d event.MemoryConsolidatedData) error {
-	return m.host.changeAny(ctx, j.Session, func(tx *txn) error {
+	return m.host.maintain(ctx, j.Session, func(tx *txn) error {
 		if err := tx.exists(); err != nil {
 			return err
 		}
@@ -298,7 +302,10 @@ func (m Memory) Forget(ctx context.Context, id event.SessionID) error {
 	if err != nil {
 		return err
 	}
-	return m.host.change(ctx, id, func(tx *txn) error {
+	return m.host.maintain(ctx, id, func(tx *txn) error {
+		if err := tx.exists(); err != nil {
+			return err
+		}
 		for _, j := range rows {
 			tx.changeJob(eventlog.DropJob, j)
 		}

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"reflect"
 
 	"github.com/abide-run/abide/internal/event"
@@ -38,7 +39,7 @@ func (h *Host) Create(ctx context.Context, id event.SessionID, spec Spec, c *Cli
 			}
 		}
 		if is {
-			return tx.renewSecrets(spec)
+			return errors.Join(tx.restrict(spec.Config.Managed), tx.renewSecrets(spec))
 		}
 		return nil
 	})
@@ -143,12 +144,22 @@ func byDefault(raw json.RawMessage) bool {
 	return p != nil && p.Default
 }
 
+// restrict adds restrictions to a session that exists.
+func (tx *txn) restrict(more *event.ManagedRules) error {
+	to := tx.State.Setup.Config
+	if to.Managed = to.Managed.With(more); more == nil || reflect.DeepEqual(to, tx.State.Setup.Config) {
+		return nil
+	}
+	return tx.record(to)
+}
+
 // reconfigure records what a resuming client configures differently.
 func (tx *txn) reconfigure(to event.SessionConfiguredData, keep bool) error {
 	is := tx.State.Setup.Config
 	if keep {
 		to = mergeConfig(is, to)
 	}
+	to.Managed = is.Managed.With(to.Managed) // nobody loosens what was restricted
 	if to.WorkingDirectory == "" {
 		to.WorkingDirectory = is.WorkingDirectory
 	}

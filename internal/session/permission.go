@@ -3,11 +3,15 @@ package session
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/turn"
 )
+
+// ErrManaged means that a client has restricted the session for its life.
+var ErrManaged = errors.New("the settings that manage this session do not permit to allow everything")
 
 // Permissions changes what sessions may do without asking.
 type Permissions struct{ host *Host }
@@ -29,6 +33,9 @@ func (ps Permissions) AllowAll(ctx context.Context, id event.SessionID, all bool
 		was := tx.State.AllowsAll()
 		if was == all {
 			return nil
+		}
+		if m := tx.State.Setup.Config.Managed; all && m != nil && m.NoBypass {
+			return ErrManaged
 		}
 		to := tx.State.Permission.Rules
 		to.AllowAll = all
@@ -91,7 +98,7 @@ func (tx *txn) recordStandingRules() error {
 	if err != nil {
 		s.host.log.Error("what is allowed in a place is not known", "session", s.id, "err", err)
 	}
-	if slices.EqualFunc(rules, to.FromThere, func(a, b event.Rule) bool { return turn.RuleText(a) == turn.RuleText(b) }) {
+	if slices.EqualFunc(rules, to.FromThere, event.Rule.Equal) {
 		return nil
 	}
 	to.Location, to.FromThere = place, rules

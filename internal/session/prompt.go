@@ -39,7 +39,7 @@ func (p *preparing) stop(error) {
 }
 
 // abort changes nothing: the prompt is for the next turn.
-func (p *preparing) abort(*txn, bool) error { return nil }
+func (p *preparing) abort(*txn, event.AbortData) error { return nil }
 
 // unprepared reports whether a client wants to rewrite the system prompt of the next
 // turn, and has not yet.

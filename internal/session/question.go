@@ -22,8 +22,8 @@ func (h *Host) Answer(ctx context.Context, id event.SessionID, a turn.Answer) (w
 	if won, working, err = h.answerOne(ctx, id, a); won || err != nil {
 		return won, err
 	}
-	for _, agent := range working {
-		if won, _, err = h.answerOne(ctx, agent, a); won || (err != nil && !errors.Is(err, ErrNotFound)) {
+	for _, agent := range working { // agents may have agents of their own
+		if won, err = h.Answer(ctx, agent, a); won || (err != nil && !errors.Is(err, ErrNotFound)) {
 			return won, err
 		}
 	}
@@ -84,6 +84,84 @@ func (qs Questions) Open(ctx context.Context, id event.SessionID, filter func(ev
 		}
 	}
 	return open, err
+}
+
+// An Unanswered is an open question, with the session in which it is answered. That is
+// another session than the one that asks if an agent asks.
+type Unanswered struct {
+	Session event.SessionID
+	Asked   event.Event
+}
+
+// All returns the open questions of all sessions, also of those that are not listed:
+// agents, and sessions without a message. A session that skip accepts the error of is
+// left out.
+func (qs Questions) All(ctx context.Context, skip func(error) bool) ([]Unanswered, error) {
+	var asking []event.SessionID
+	for s, err := range qs.host.store.Sessions(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if s.Info.Questions > 0 && s.Damage == nil {
+			asking = append(asking, s.ID)
+		}
+	}
+	var list []Unanswered
+	for _, id := range asking {
+		own, err := qs.own(ctx, id)
+		if err != nil && !skip(err) {
+			return nil, err
+		}
+		for _, e := range own {
+			list = append(list, Unanswered{qs.answeredIn(ctx, id), e})
+		}
+		qs.host.Unload(id) // there may be more sessions than fit into memory
+	}
+	return list, nil
+}
+
+// own returns the open questions of a session without those of its agents.
+func (qs Questions) own(ctx context.Context, id event.SessionID) (own []event.Event, err error) {
+	err = qs.host.inspect(ctx, id, func(tx *txn) error {
+		own = openQuestions(tx.State)
+		return nil
+	})
+	return own, err
+}
+
+// openQuestions returns the events that asked the open questions of a session.
+func openQuestions(s *turn.State) (open []event.Event) {
+	for _, form := range s.Exchanges.Forms() {
+		open = append(open, form.Asked)
+	}
+	for _, c := range s.Questions() {
+		open = append(open, c.Asked)
+	}
+	return open
+}
+
+// answeredIn returns the session in which the questions of a session are answered: for
+// an agent, the one that it works for.
+func (qs Questions) answeredIn(ctx context.Context, id event.SessionID) event.SessionID {
+	var parent event.SessionID
+	_ = qs.host.inspect(ctx, id, func(tx *txn) error { // without a state there is no parent either
+		if of := tx.State.Setup.Config.Agent; of != nil {
+			parent = of.Session
+		}
+		return nil
+	})
+	if parent == "" {
+		return id
+	}
+	works := false
+	_ = qs.host.inspect(ctx, parent, func(tx *txn) error { // a parent that is gone has no agents
+		works = slices.Contains(qs.host.opts.Tools.Working(tx.State), id)
+		return nil
+	})
+	if !works {
+		return id
+	}
+	return qs.answeredIn(ctx, parent)
 }
 
 // requestOf reads the id that every question has.

@@ -76,7 +76,7 @@ func (h *Host) previewRewind(ctx context.Context, id event.SessionID, r Rewind) 
 // sent to the returned channel.
 func (tx *txn) rewind(r Rewind, from event.Seq, events int) (chan event.FilesRestoredData, error) {
 	if tx.State.Active() {
-		if err := tx.abort("rewind", false); err != nil {
+		if err := tx.abort(event.AbortFor("rewind")); err != nil {
 			return nil, err
 		}
 		if err := tx.recordIdle(); err != nil {
@@ -136,7 +136,7 @@ func (r *restoring) busy() bool { return r.now != nil }
 func (r *restoring) stop(error) { r.now = nil }
 
 // abort changes nothing: a rewind restores all its files.
-func (r *restoring) abort(*txn, bool) error { return nil }
+func (r *restoring) abort(*txn, event.AbortData) error { return nil }
 
 // expect returns a channel for the outcome of a rewind.
 func (r *restoring) expect(hidden event.Seq) chan event.FilesRestoredData {

@@ -24,6 +24,7 @@ type Session struct {
 	asks    atomic.Bool // true while a question to a person is open
 	waits   atomic.Bool // true while any question is open, or an agent works that may ask one
 	bare    atomic.Bool // true if its clients want it to have no folder
+	busy    atomic.Bool // true while something is under way; see isBusy
 
 	// The rest is owned by the draining goroutine.
 	state    *turn.State                 // nil if not in memory
@@ -69,6 +70,7 @@ func (s *Session) isNeeded() bool {
 // carryOut makes one transaction of a batch of intents and of everything that follows
 // from them.
 func (s *Session) carryOut(batch []*intent) {
+	found := s.state == nil
 	if err := s.load(); err != nil {
 		for _, in := range batch {
 			in.finish(err)
@@ -76,13 +78,19 @@ func (s *Session) carryOut(batch []*intent) {
 		return
 	}
 	tx := &txn{s: s, State: s.state, now: time.Now()}
-	looked := true
+	if found {
+		_ = tx.dropOrphan() // the transaction has the error
+	}
+	looked := len(tx.stored) == 0
 	for _, in := range batch {
+		if !in.readOnly && !in.upkeep {
+			s.host.attend(s.id)
+		}
 		in.err = in.run(tx)
 		looked = looked && in.readOnly
 	}
 	err := tx.err
-	if err == nil && s.state.Seq > 0 && !looked {
+	if err == nil && s.state.Seq > 0 && !looked && s.host.Work.GoesOn(s.id) {
 		err = s.advance(tx)
 	}
 	if err == nil {
@@ -96,6 +104,7 @@ func (s *Session) carryOut(batch []*intent) {
 			f()
 		}
 	}
+	s.busy.Store(s.isBusy())
 	for _, in := range batch {
 		if in.err == nil {
 			in.err = err

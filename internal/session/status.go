@@ -49,12 +49,7 @@ func (h *Host) Status(ctx context.Context, id event.SessionID) (Status, error) {
 			Name: s.About.Name, AutoNamed: s.About.AutoNamed, Summary: s.About.Summary, Started: s.About.Started, Model: s.Setup.Model, Config: s.Setup.Config, Totals: s.About.Totals,
 			Queue: append([]event.InputAcceptedData{}, s.Queue.Inputs...), hidden: s.Rewind.Hidden, Rules: s.Permission.Rules, AllowsAll: s.AllowsAll(), Paused: s.Queue.Paused, Mode: s.Mode(),
 		}
-		for _, form := range s.Exchanges.Forms() {
-			st.Questions = append(st.Questions, form.Asked)
-		}
-		for _, c := range s.Questions() {
-			st.Questions = append(st.Questions, c.Asked)
-		}
+		st.Questions = openQuestions(s)
 		st.own, working = len(st.Questions), h.opts.Tools.Working(s)
 		return nil
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -36,9 +37,7 @@ func (ts Tasks) Awaits(ctx context.Context, id event.SessionID, key string) (boo
 	err := ts.host.inspect(ctx, id, func(tx *txn) error {
 		awaits = slices.ContainsFunc(tx.State.Tasks.Open, func(t turn.Task) bool { return t.Key == key }) ||
 			slices.ContainsFunc(tx.State.Tasks.Reports, func(r turn.Report) bool { return r.Key == key })
-		if tx.State.Turn != nil {
-			awaits = awaits || slices.ContainsFunc(tx.State.Turn.Calls, func(c *turn.Call) bool { return c.Key == key && c.Stage != turn.Finished })
-		}
+		awaits = awaits || tx.State.Calling(key)
 		return nil
 	})
 	ts.host.Unload(id) // the caller asks about many sessions
@@ -51,14 +50,23 @@ type taskKey struct {
 	key     string
 }
 
-// watchTasks makes the host watch every open task of the session. The host remembers
-// which tasks are watched, because the session may be out of memory meanwhile.
+// watchTasks makes the host watch every open task of the session, unless nobody has
+// asked for the session: its news would make it go on. What was stopped is stopped in
+// any case. The host remembers which tasks are watched, because the session may be out
+// of memory meanwhile.
 func (s *Session) watchTasks() {
-	if s.host.opts.Tasks == nil {
+	if s.host.opts.Tasks == nil || len(s.state.Tasks.Open) == 0 {
 		return
 	}
+	goesOn := s.host.Work.GoesOn(s.id)
 	for _, t := range s.state.Tasks.Open {
-		s.host.watchTask(taskKey{s.id, t.Key}, t.Last, s.calls.stopped[t.Key])
+		k, left := taskKey{s.id, t.Key}, s.calls.stopped[t.Key]
+		if t.Stop {
+			s.host.stopTask(k, left)
+		}
+		if goesOn {
+			s.host.watchTask(k, t.Last, left)
+		}
 	}
 }
 
@@ -66,6 +74,9 @@ func (s *Session) watchTasks() {
 // was stopped, it first waits until the tool has returned, because only then it is
 // known whether there is a task.
 func (h *Host) watchTask(k taskKey, last string, left <-chan struct{}) {
+	if h.opts.Tasks == nil {
+		return
+	}
 	h.tasking.Lock()
 	defer h.tasking.Unlock()
 	if h.watched[k] {
@@ -85,6 +96,83 @@ func (h *Host) watchTask(k taskKey, last string, left <-chan struct{}) {
 		}
 		h.gatherNews(k.session, news)
 	})
+}
+
+// FinishStops ends the tasks whose turns were stopped by an engine that ended before
+// the tasks did. Every engine does that when it starts, also one that goes on with
+// nothing.
+func (ts Tasks) FinishStops(ctx context.Context) error {
+	for s, err := range ts.host.store.Active(ctx) {
+		if err != nil {
+			return fmt.Errorf("find tasks that are to be ended: %w", err)
+		}
+		for _, t := range s.Info.Watch {
+			if t.Stop {
+				ts.host.stopTask(taskKey{s.ID, t.Key}, nil)
+			}
+		}
+	}
+	return nil
+}
+
+// stopTask ends a task whose turn was stopped, beside the session. It first waits
+// until the tool of the call has returned, because the tool may be about to start
+// something. If the engine ends meanwhile, the next one tries again.
+func (h *Host) stopTask(k taskKey, left <-chan struct{}) {
+	h.tasking.Lock()
+	defer h.tasking.Unlock()
+	if h.opts.StopTask == nil || h.stopping[k] != nil {
+		return
+	}
+	done := make(chan struct{})
+	spawned := h.spawn(func() {
+		defer close(done)
+		if left != nil {
+			<-left
+		}
+		if err := h.opts.StopTask(h.ctx, k.session, k.key); err != nil && h.ctx.Err() == nil {
+			h.log.Error("a command of a turn that was stopped could not be ended; it is tried again when the session is next used", "session", k.session, "key", k.key, "err", err)
+			h.forgetStop(k)
+		}
+	})
+	if spawned {
+		h.stopping[k] = done
+	}
+}
+
+func (h *Host) forgetStop(k taskKey) {
+	h.tasking.Lock()
+	defer h.tasking.Unlock()
+	delete(h.stopping, k)
+}
+
+// stopTime is how long an abort waits for the commands that it ends.
+const stopTime = 10 * time.Second
+
+// awaitStopped waits until the commands of calls have ended.
+func (h *Host) awaitStopped(ctx context.Context, calls []StoppedCall) error {
+	timeout := time.After(stopTime)
+	for _, c := range calls {
+		// A session begins to end its tasks after it has answered, and before it takes
+		// the next request.
+		if err := h.inspectAny(ctx, c.Session, func(*txn) error { return nil }); err != nil {
+			return err
+		}
+		h.tasking.Lock()
+		done := h.stopping[taskKey{c.Session, c.Key}]
+		h.tasking.Unlock()
+		if done == nil {
+			continue
+		}
+		select {
+		case <-done:
+		case <-timeout:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
 }
 
 // gatherPause is how long news of a task waits for news of others, so that tasks that
@@ -125,13 +213,16 @@ func (h *Host) takeGathered(id event.SessionID) []event.TaskReportedData {
 	delete(h.gathered, id)
 	for _, news := range list {
 		delete(h.watched, taskKey{id, news.Key})
+		if news.Ended {
+			delete(h.stopping, taskKey{id, news.Key})
+		}
 	}
 	return list
 }
 
 // recordTaskNews records news of tasks.
 func (h *Host) recordTaskNews(id event.SessionID, list []event.TaskReportedData) {
-	err := h.changeAny(h.ctx, id, func(tx *txn) error {
+	err := h.maintain(h.ctx, id, func(tx *txn) error {
 		for _, news := range list {
 			if !tx.isNews(news) {
 				continue

@@ -113,7 +113,7 @@ func indexed(s *turn.State) eventlog.Info {
 	}
 	info.Waiting = info.Active && s.Waits()
 	for _, t := range s.Tasks.Open {
-		info.Watch = append(info.Watch, eventlog.Task{Key: t.Key, Last: t.Last})
+		info.Watch = append(info.Watch, eventlog.Task{Key: t.Key, Last: t.Last, Stop: t.Stop})
 	}
 	return info
 }

@@ -25,6 +25,17 @@ const (
 	Pure
 )
 
+// String returns the name of the class, as it is recorded.
+func (r Replay) String() string {
+	switch r {
+	case Keyed:
+		return "keyed"
+	case Pure:
+		return "pure"
+	}
+	return "once"
+}
+
 // A Tool is one tool. It is safe for concurrent use.
 type Tool interface {
 	// Spec returns the description of the tool for the model.
@@ -99,9 +110,22 @@ type Call struct {
 	// Granted is true if something beyond the session's scope allows the call: a person,
 	// a grant for the session, or a rule.
 	Granted bool
+	// Decision is what allowed the call, the same for every attempt; nil before the call
+	// begins, and if an older version began it.
+	Decision *event.Decision
 	// Asked is the request that a person approved, as it was shown; nil if nobody was
 	// asked.
 	Asked json.RawMessage
+	// Review is the answer to the question that an earlier run of the call asked with
+	// Result.Review; nil if there was none.
+	Review *Review
+}
+
+// A Review is a question about what a call has done, and its answer.
+type Review struct {
+	Shown    json.RawMessage // the question, as Result.Review had it
+	Approved bool
+	Feedback string // what the person says to the model
 }
 
 // A Result is the result of a call.
@@ -114,9 +138,17 @@ type Result struct {
 	Code     string // error code, one of event.Code…, if Failed
 	Message  string // short reason of a failure, for people; empty if Text is short enough
 	Task     bool   // true if the work continues after the call, as a task
+	// Digest tells calls that do and find the same from others, so that a model which
+	// repeats itself without end can be stopped; see [Digest]. If it is empty, the
+	// arguments and Text are compared.
+	Digest string
 
 	Record []event.Payload // events that the call causes, recorded together with its result
 	Then   []event.Payload // events that follow from the result, recorded after it
+	// Review asks a person about what the call has done, in the form of a permission
+	// request. The call is run again with the answer, and only then has a result. If
+	// nobody can be asked, this result counts.
+	Review json.RawMessage
 	// Open is true if the call has asked a question, which is part of Record. The answer
 	// becomes the result of the call.
 	Open bool

@@ -51,29 +51,76 @@ func (c Catalog) Judge(s *State, call *Call) []event.Payload {
 		ask = askedByHook(call)
 	}
 	if ask == nil {
-		return c.begin(s, call, false)
+		return c.begin(s, call, false, event.Decision{By: event.ByNothing})
 	}
 	if record := s.blockedByPlan(call, ask); record != nil {
 		return record
 	}
 	ask.Tool = r.Name
-	switch verdict := approval.Judge(s.ruleSet(), s.rules(), s.Permission.Grants, ask); {
-	case verdict == approval.Deny:
+	verdict := approval.Judge(s.ruleSet(), s.rules(), s.grants(), ask)
+	switch {
+	case verdict.Verdict == approval.Deny:
 		return []event.Payload{refused(s, call, event.CodeDenied, textByRules)}
-	case call.Hook.Verdict.Decision == HookAsk:
-	case verdict == approval.Allow:
-		return c.begin(s, call, false)
-	case verdict == approval.Grant, call.Hook.Verdict.Decision == HookAllow:
-		return c.begin(s, call, true)
+	case call.Hook.Verdict.Decision == HookAsk, s.mustAsk(ask):
+	case verdict.Verdict == approval.Allow:
+		return c.begin(s, call, false, recorded(verdict, ask))
+	case verdict.Verdict == approval.Grant:
+		return c.begin(s, call, true, recorded(verdict, ask))
+	case call.Hook.Verdict.Decision == HookAllow:
+		return c.begin(s, call, true, event.Decision{By: event.ByHook})
 	}
 	if !s.Setup.Declared.Permission {
-		return []event.Payload{refused(s, call, event.CodeDenied, textNobody)}
+		return []event.Payload{refused(s, call, event.CodeDenied, nobodyText(ask))}
 	}
 	return []event.Payload{event.PermissionAskedData{
 		RequestID: event.NewID(), ToolCallID: r.ToolCallID,
 		PermissionRequest: ask.Ask, PromptRequest: ask.Prompt,
-		Grants: ask.Grants(),
+		Grants: ask.SessionGrants(), Abide: explained(call, verdict, ask),
 	}}
+}
+
+// recorded returns a decision as it is stored with the call: with what it rests on, and
+// with the command or the files that were judged, so that nothing else is done.
+func recorded(d approval.Decision, ask *approval.Request) event.Decision {
+	to := event.Decision{By: d.By, Rules: d.Rules, Grants: d.Grants}
+	if d.By != event.ByRule && d.By != event.ByGrant {
+		return to
+	}
+	if d.Judged != nil {
+		to.Command = d.Judged.String()
+	}
+	if ask.Kind == approval.Read || ask.Kind == approval.Write {
+		to.Paths = ask.Details
+	}
+	return to
+}
+
+// explained returns what a person needs to know to answer a permission request.
+func explained(call *Call, d approval.Decision, ask *approval.Request) *event.PermissionMore {
+	more := ask.More
+	more.Tool, more.Offers = call.Request.Name, ask.Offers()
+	if call.Hook.Verdict.Decision == HookAsk {
+		more.Reasons = append(more.Reasons, cmp.Or(call.Hook.Verdict.Reason, "a hook wants a person to be asked"))
+	}
+	if d.Reason != "" {
+		more.Reasons = append(more.Reasons, d.Reason)
+	}
+	switch {
+	case len(more.Reasons) > 0:
+	case ask.Kind == approval.Read, ask.Kind == approval.Write:
+		more.Reasons = []string{"it is outside of what the session may " + ask.Kind + " unasked"}
+	default:
+		more.Reasons = []string{"no rule or grant allows it"}
+	}
+	return &more
+}
+
+// nobodyText returns what the model reads if nobody can be asked.
+func nobodyText(ask *approval.Request) string {
+	if ask.Protected == "" {
+		return textNobody
+	}
+	return textNobody + ": the file is protected, because " + ask.Protected + "."
 }
 
 // malformedText returns what is wrong with the arguments, for people and for the model.
@@ -104,10 +151,14 @@ func malformedText(r event.ToolRequest) (message, text string) {
 // permission returns the permission request of a call, or nil if the call needs none.
 func (c Catalog) permission(s *State, call *Call) (*approval.Request, error) {
 	if x, ok := s.external(call.Request.Name); ok {
-		if x.SkipPermission {
+		if x.SkipPermission && s.Setup.Config.Managed == nil {
 			return nil, nil
 		}
-		return customTool(x, call.Request)
+		ask, err := customTool(x, call.Request)
+		if err == nil {
+			ask.Allowed = x.SkipPermission // restrictions of the client still apply
+		}
+		return ask, err
 	}
 	if t := c.find(call.Request.Name); t != nil {
 		return t.Permission(c.toolCall(s, call))
@@ -132,14 +183,16 @@ func customTool(x event.ExternalTool, r event.ToolRequest) (*approval.Request, e
 
 // Begin returns what is to be recorded before a call is made that a person has
 // permitted.
-func (c Catalog) Begin(s *State, call *Call) []event.Payload { return c.begin(s, call, true) }
+func (c Catalog) Begin(s *State, call *Call) []event.Payload {
+	return c.begin(s, call, true, event.Decision{By: event.ByAnswer, RequestID: call.Approved})
+}
 
-func (c Catalog) begin(s *State, call *Call, granted bool) []event.Payload {
+func (c Catalog) begin(s *State, call *Call, granted bool, decision event.Decision) []event.Payload {
 	r := call.Request
 	if _, ok := s.external(r.Name); ok {
 		return []event.Payload{event.ExternalAskedData{
 			RequestID: event.NewID(), SessionID: s.ID, ToolCallID: r.ToolCallID, ToolName: r.Name,
-			Arguments: r.Arguments, WorkingDirectory: s.Setup.Config.WorkingDirectory,
+			Arguments: r.Arguments, WorkingDirectory: s.Setup.Config.WorkingDirectory, Decision: &decision,
 		}}
 	}
 	if t := c.find(r.Name); t != nil {
@@ -148,6 +201,7 @@ func (c Catalog) begin(s *State, call *Call, granted bool) []event.Payload {
 		}
 		return []event.Payload{event.ToolBegunData{
 			ToolCallID: r.ToolCallID, Key: event.NewID(), Attempt: 1, Granted: granted, Detaches: t.Spec().Detaches,
+			Decision: &decision, Replay: t.Spec().Replay.String(),
 		}}
 	}
 	// The tool was removed between the question and the answer.
@@ -164,6 +218,7 @@ func (c Catalog) Recover(s *State, call *Call) []event.Payload {
 	}
 	return []event.Payload{event.ToolBegunData{
 		ToolCallID: call.Request.ToolCallID, Key: call.Key, Attempt: call.Attempt + 1, Granted: call.Granted, Detaches: call.Detaches,
+		Decision: call.Decision, Replay: t.Spec().Replay.String(),
 	}}
 }
 
@@ -178,7 +233,7 @@ func (c Catalog) toolCall(s *State, call *Call) tool.Call {
 	return tool.Call{
 		Session: s.ID, ID: call.Request.ToolCallID, Key: call.Key, Attempt: call.Attempt, Begun: call.Begun,
 		Arguments: call.Request.Arguments, Dir: s.Setup.Config.WorkingDirectory,
-		Scope: s.scope(), Granted: call.Granted, Asked: call.Shown, State: s,
+		Scope: s.scope(), Granted: call.Granted, Decision: call.Decision, Asked: call.Shown, Review: call.Review, State: s,
 	}
 }
 
@@ -186,6 +241,9 @@ func (c Catalog) toolCall(s *State, call *Call) tool.Call {
 func Finish(s *State, call *Call, r tool.Result) []event.Payload {
 	if r.Open {
 		return r.Record
+	}
+	if asked := askReview(s, call, r); asked != nil {
+		return asked
 	}
 	record := append(slices.Clone(r.Record), Complete(s, call, r))
 	if r.Task {
@@ -197,6 +255,7 @@ func Finish(s *State, call *Call, r tool.Result) []event.Payload {
 // Complete returns the terminal record of a call that a tool of the runtime made.
 func Complete(s *State, call *Call, r tool.Result) event.ToolCompleteData {
 	d := complete(s, call)
+	d.Digest = r.Digest
 	if r.Failed {
 		d.Error = &event.ToolError{Message: r.Text, Code: r.Code}
 		if r.Message != "" && r.Message != r.Text {
@@ -237,8 +296,14 @@ func refused(s *State, call *Call, code, text string) event.ToolCompleteData {
 }
 
 // Interrupt returns what is to be recorded to end the unfinished calls of the turn
-// that the filter accepts, and to close their questions with the given reason.
+// that the filter accepts, and to close their questions with the given reason. What
+// the calls have begun and can go on without them goes on as a task.
 func Interrupt(s *State, reason string, filter func(*Call) bool) []event.Payload {
+	return interrupt(s, reason, filter, false)
+}
+
+// interrupt is Interrupt. With stop, the tasks are to be ended.
+func interrupt(s *State, reason string, filter func(*Call) bool, stop bool) []event.Payload {
 	if s.Turn == nil {
 		return nil
 	}
@@ -254,8 +319,8 @@ func Interrupt(s *State, reason string, filter func(*Call) bool) []event.Payload
 			continue
 		}
 		record = append(record, closeQuestion(c, reason)...)
-		if c.Stage == Begun && c.Detaches {
-			record = append(record, event.TaskStartedData{Key: c.Key, ToolCallID: c.Request.ToolCallID})
+		if (c.Stage == Begun || c.Reviewing) && c.Detaches {
+			record = append(record, event.TaskStartedData{Key: c.Key, ToolCallID: c.Request.ToolCallID, Stop: stop})
 		}
 		record = append(record, refused(s, c, event.CodeInterrupted, transcript.Interrupted))
 	}

@@ -521,7 +521,7 @@ func askedByHook(call *Call) *approval.Request {
 	if err != nil { // the arguments are an object
 		panic(err)
 	}
-	return &approval.Request{Kind: "hook", Subjects: []string{r.Name}, Unclear: true, Ask: ask, Prompt: ask}
+	return &approval.Request{Kind: "hook", Subjects: []string{r.Name}, Ask: ask, Prompt: ask}
 }
 
 // withoutWords returns a list without the first words of a source.

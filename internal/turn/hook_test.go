@@ -145,6 +145,11 @@ func TestWhatAHookAllowsIsGrantedUnlessARuleDenies(t *testing.T) {
 		w.add(hooks(event.HookPreToolUse, "c1", "c2"), saysOf("c1", `{"permissionDecision":"`+decision+`"}`))
 		return c.Judge(w.state, w.state.Turn.Calls[0])[0]
 	}
+	guarded := *ask
+	guarded.Protected = "git runs it"
+	if _, ok := judge(turn.Catalog{fake{tool.Spec{Name: "act"}, &guarded}}, event.SessionConfiguredData{Approve: approval.All}, turn.HookAllow).(event.PermissionAskedData); !ok {
+		t.Error("a protected file is not asked about because a hook allows it")
+	}
 	all := event.SessionConfiguredData{Approve: approval.All}
 	denied := event.SessionConfiguredData{Permissions: event.PermissionRules{Deny: []string{"act"}}}
 	if d, ok := judge(catalog, event.SessionConfiguredData{}, turn.HookAllow).(event.ToolBegunData); !ok || !d.Granted {
@@ -211,5 +216,30 @@ func TestWhatASessionWasComeToByIsForgottenWhenItIsIdle(t *testing.T) {
 	loaded := turn.New("s")
 	if err := loaded.Load(w.events); err != nil || loaded.Life.Entry != "" || w.state.Life.Entry != "" {
 		t.Errorf("folded %q, loaded %q, %v", w.state.Life.Entry, loaded.Life.Entry, err)
+	}
+}
+
+// TestAProtectedFileWithNobodyToAskIsRefusedWithTheReason: not even --yolo writes it.
+func TestAProtectedFileWithNobodyToAskIsRefusedWithTheReason(t *testing.T) {
+	ask := &approval.Request{Kind: approval.Write, Allowed: true, Protected: "git runs it", Ask: json.RawMessage(`{}`)}
+	w := newWriter(t).add(start, event.SessionConfiguredData{Approve: approval.All}, accepted, message, asked, calls, intended("c1"), intended("c2"))
+	d, ok := turn.Catalog{fake{tool.Spec{Name: "act"}, ask}}.Judge(w.state, w.state.Turn.Calls[0])[0].(event.ToolCompleteData)
+	if !ok || d.Error == nil || d.Error.Code != event.CodeDenied || !strings.Contains(d.Error.Message, "git runs it") {
+		t.Errorf("%+v", d)
+	}
+}
+
+// TestAYesToAProtectedFileCoversNothingElse, whatever the answer says.
+func TestAYesToAProtectedFileCoversNothingElse(t *testing.T) {
+	for _, kind := range []string{turn.ApproveOnce, turn.ApproveForSession, turn.ApproveForLocation, turn.ApprovePermanently} {
+		w := newWriter(t).add(start, event.ClientDeclaredData{Permission: true}, accepted, message, asked, calls, intended("c1"), intended("c2"))
+		w.add(event.PermissionAskedData{RequestID: "q", ToolCallID: "c1", PermissionRequest: json.RawMessage(`{"kind":"write"}`)})
+		record, ok, err := turn.Answer{RequestID: "q", Permission: &turn.Decision{Kind: kind, Approval: json.RawMessage(`{"kind":"write"}`)}}.Give(w.state)
+		if err != nil || !ok || len(record) != 1 {
+			t.Fatalf("%s: %v, %v, %v", kind, record, ok, err)
+		}
+		if d := record[0].(event.PermissionDoneData); d.Result.Kind != event.Approved || len(d.Grants) > 0 {
+			t.Errorf("%s: %+v", kind, d)
+		}
 	}
 }

@@ -91,3 +91,15 @@ func Suspend(s *State) []event.Payload {
 	asks := func(c *Call) bool { return c.Stage == WaitingPermission }
 	return append(Interrupt(s, "Session suspended", asks), event.SessionSuspendedData{Suspended: true})
 }
+
+// Abort returns what is to be recorded when a turn is stopped from outside: its calls
+// are over, its questions and hooks are closed, and what its calls have begun is to be
+// ended, unless the turn only makes room for what waits in the queue.
+func Abort(s *State, d event.AbortData) []event.Payload {
+	const reason = "Session aborted"
+	record := interrupt(s, reason, func(*Call) bool { return true }, d.Stops())
+	record = append(record, CloseHooks(s, reason, func(h event.HookStartData) bool {
+		return len(h.Calls) == 0 && (h.InputID == "" || !d.KeepQueue)
+	})...)
+	return append(append(record, s.DropCommand(reason)...), d)
+}

@@ -101,13 +101,15 @@ func setTotals(s *State, _ event.Event, body event.Payload) {
 }
 
 func dropInputs(s *State, _ event.Event, _ event.Payload) {
-	s.Queue.Inputs, s.Queue.Halted = nil, false
+	s.Queue.Inputs, s.Queue.Halted, s.Queue.Held = nil, false, false
 }
 
 func abortQueue(s *State, _ event.Event, body event.Payload) {
-	if s.Queue.Halted = false; !body.(event.AbortData).KeepQueue {
+	d := body.(event.AbortData)
+	if s.Queue.Halted = false; !d.KeepQueue {
 		s.Queue.Inputs = nil
 	}
+	s.Queue.Held = d.Hold && len(s.Queue.Inputs) > 0
 }
 
 func clearQueue(s *State, _ event.Event, _ event.Payload) { s.Queue = Queue{} }

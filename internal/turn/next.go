@@ -11,7 +11,7 @@ import (
 // The limits of a turn. Next ends a turn that reaches one of them.
 const (
 	defaultMaxSteps = 200 // model requests in one turn
-	MaxRepeats      = 12  // steps in a row with equal calls and equal results
+	MaxRepeats      = 12  // times in a row that the same steps find the same
 )
 
 // A Step is what comes next. It is one of the types below.
@@ -230,9 +230,10 @@ func beforeRequest(s *State, now Now, turnID string) Step {
 	if most == 0 {
 		most = defaultMaxSteps
 	}
+	times, _ := s.Turn.Repeats.Times()
 	switch {
-	case s.Turn.Repeats >= MaxRepeats:
-		return GiveUp{ErrorLoop, fmt.Sprintf("The model made the same calls with the same results %d times in a row, so the turn was stopped. Send another message to go on in another way.", s.Turn.Repeats)}
+	case times >= MaxRepeats:
+		return GiveUp{ErrorLoop, s.Turn.Repeats.describe()}
 	case s.Turn.Step >= most:
 		return GiveUp{ErrorStepLimit, fmt.Sprintf("The turn was stopped after %d model requests, its limit. Send another message to go on.", most)}
 	}

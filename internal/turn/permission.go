@@ -39,6 +39,9 @@ func approved(r event.PermissionResult) bool {
 
 // ruleSet returns the name of the rule set by which permissions are judged.
 func (s *State) ruleSet() string {
+	if s.managed().NoBypass && (s.Permission.Rules.AllowAll || s.Setup.Config.Approve == approval.All) {
+		return approval.AskAlways
+	}
 	if s.Permission.Rules.AllowAll {
 		return approval.All
 	}
@@ -65,7 +68,7 @@ func (s *State) scope() event.ScopeRules {
 		return rules
 	}
 	rules.Allow = slices.Clip(rules.Allow)
-	for _, dir := range s.Permission.Rules.Directories {
+	for _, dir := range slices.Concat(s.Setup.Config.Directories, s.Permission.Rules.Directories) {
 		rules.Allow = append(rules.Allow, event.ScopeRule{Target: dir, Permission: approval.Write})
 	}
 	return rules
@@ -82,16 +85,20 @@ func scopeOf(c event.SessionConfiguredData) event.ScopeRules {
 	return rules
 }
 
-// rules returns the rules of the configuration and those that clients have added.
+// rules returns the rules of the configuration and those that clients have added. What
+// people have approved is not among them: see grants.
 func (s *State) rules() event.PermissionRules {
 	all := s.Setup.Config.Permissions
 	all.Allow, all.Deny = slices.Clip(all.Allow), slices.Clip(all.Deny)
 	for _, r := range slices.Concat(s.Permission.Rules.Allow, s.Permission.Rules.FromThere) {
-		all.Allow = append(all.Allow, RuleText(r))
+		if r.Grant == nil && !isTool(r) && !s.madeFromStar(r) {
+			all.Allow = append(all.Allow, RuleText(r))
+		}
 	}
 	for _, r := range s.Permission.Rules.Deny {
 		all.Deny = append(all.Deny, RuleText(r))
 	}
+	all.Deny = append(all.Deny, s.managed().Deny...)
 	if s.Permission.Rules.AllowReads {
 		all.Allow = append(all.Allow, approval.Read)
 	}
@@ -104,13 +111,71 @@ func (s *State) rules() event.PermissionRules {
 	return all
 }
 
-// RuleText returns a client's rule in the syntax of the configuration.
+// isTool reports whether a rule is about a tool of a client by its name. No text is made
+// of such a rule, because a client may call its tool bash(*).
+func isTool(r event.Rule) bool {
+	return strings.EqualFold(r.Kind, approval.CustomTool) && r.Argument != nil && *r.Argument != ""
+}
+
+// madeFromStar reports whether a rule for a place allows every command because somebody
+// once approved a command with the name *, which older versions stored as a pattern.
+func (s *State) madeFromStar(r event.Rule) bool {
+	return RuleText(r) == approval.Shell+"(*)" && slices.ContainsFunc(s.Permission.Rules.FromThere, r.Equal)
+}
+
+// grants returns what people have approved beyond single calls: for the rest of the
+// session, for the place where it works, and for always.
+func (s *State) grants() []event.Grant {
+	list := Narrow(s.Permission.Grants)
+	for _, r := range slices.Concat(s.Permission.Rules.Allow, s.Permission.Rules.FromThere) {
+		switch {
+		case r.Grant != nil:
+			list = append(list, *r.Grant)
+		case isTool(r):
+			list = append(list, event.Grant{Kind: approval.CustomTool, Subject: *r.Argument})
+		}
+	}
+	return list
+}
+
+// Narrow returns what is left of grants if some are of an older version. Those said the
+// name of a command, and covered everything that begins with it: that holds only for
+// names with which no command can run other code. A grant for all requests of a kind
+// covers nothing any more.
+func Narrow(grants []event.Grant) []event.Grant {
+	var list []event.Grant
+	for _, g := range grants {
+		if g.Kind == approval.Shell && g.Subject != "" && !strings.HasPrefix(g.Subject, approval.InputTo) {
+			list = append(list, prefixGrants([]string{g.Subject})...)
+			continue
+		}
+		list = append(list, g)
+	}
+	return list
+}
+
+// prefixGrants returns grants for names of commands, such as "git status". Names of
+// programs that can run other code are left out.
+func prefixGrants(names []string) []event.Grant {
+	var list []event.Grant
+	for _, name := range names {
+		if words := strings.Fields(name); approval.SafePrefix(words) {
+			list = append(list, event.Grant{Kind: approval.Shell, Prefix: words})
+		}
+	}
+	return list
+}
+
+// RuleText returns a client's rule in the syntax of the configuration. Of a rule that was
+// made of an approval, it is only for people.
 func RuleText(r event.Rule) string {
 	kind := strings.ToLower(r.Kind)
 	if kind == "commands" {
 		kind = approval.Shell
 	}
 	switch {
+	case r.Grant != nil:
+		return approval.GrantText(*r.Grant)
 	case r.Argument == nil || *r.Argument == "":
 		return kind
 	case kind == approval.CustomTool:
@@ -121,12 +186,21 @@ func RuleText(r event.Rule) string {
 	return kind + "(" + *r.Argument + ")"
 }
 
+// GrantRule returns the rule that stores a grant for longer than a session.
+func GrantRule(g event.Grant) event.Rule {
+	text := approval.GrantSubject(g)
+	return event.Rule{Kind: g.Kind, Argument: &text, Grant: &g}
+}
+
 // A Decision answers a permission question.
 type Decision struct {
 	Kind     string          `json:"kind"`
 	Feedback string          `json:"feedback,omitempty"`
 	Reason   string          `json:"reason,omitempty"`
 	Approval json.RawMessage `json:"approval,omitempty"`
+	// Offer is the id of the offer of the question that is accepted. If it is empty, what
+	// the approval says is read narrowly.
+	Offer string `json:"abideOffer,omitempty"`
 	// Standing means that the approval is stored outside of the session.
 	Standing bool `json:"-"`
 	// Location is the place that an ApproveForLocation is about.
@@ -147,18 +221,24 @@ const (
 func (a Answer) permission(s *State, c *Call) ([]event.Payload, error) {
 	done := event.PermissionDoneData{RequestID: a.RequestID, ToolCallID: c.Request.ToolCallID, Answer: a.digest()}
 	d := a.Permission
-	switch d.Kind {
+	if c.Reviewing {
+		return a.review(done)
+	}
+	kind := d.Kind
+	if len(c.Grants) == 0 && d.wide() { // what was asked can only be allowed once
+		kind = ApproveOnce
+	}
+	switch kind {
 	case ApproveOnce:
 		done.Result.Kind = event.Approved
 		return []event.Payload{done}, nil
 	case ApprovePermanently:
-		return []event.Payload{d.approveWidely(done, c, event.Approved)}, nil
+		return d.approveWidely(done, c, event.Approved)
 	case ApproveForSession:
-		return []event.Payload{d.approveWidely(done, c, event.ApprovedForSession)}, nil
+		return d.approveWidely(done, c, event.ApprovedForSession)
 	case ApproveForLocation:
-		done = d.approveWidely(done, c, event.ApprovedForLocation)
 		done.Result.LocationKey = cmp.Or(d.Location, s.Setup.Config.WorkingDirectory, ".")
-		return []event.Payload{done}, nil
+		return d.approveWidely(done, c, event.ApprovedForLocation)
 	case Reject:
 		done.Result = event.PermissionResult{Kind: event.DeniedByUser, Feedback: d.Feedback}
 		if d.Feedback != "" {
@@ -169,7 +249,16 @@ func (a Answer) permission(s *State, c *Call) ([]event.Payload, error) {
 		done.Result.Kind = event.DeniedNobody
 		return []event.Payload{done, refused(s, c, event.CodeDenied, textNobody)}, nil
 	}
-	return nil, fmt.Errorf("result.kind: %q is not a decision; use %s, %s, %s, %s, %s or %s",
+	return nil, d.unknown()
+}
+
+// wide reports whether the decision is a yes that covers later calls, too.
+func (d *Decision) wide() bool {
+	return d.Kind == ApproveForSession || d.Kind == ApproveForLocation || d.Kind == ApprovePermanently
+}
+
+func (d *Decision) unknown() error {
+	return fmt.Errorf("result.kind: %q is not a decision; use %s, %s, %s, %s, %s or %s",
 		d.Kind, ApproveOnce, ApproveForSession, ApproveForLocation, ApprovePermanently, Reject, UserNotAvailable)
 }
 
@@ -177,48 +266,66 @@ func (a Answer) permission(s *State, c *Call) ([]event.Payload, error) {
 // rest of the session, unless the approval is stored outside of it. Typed clients
 // cannot read such a record without what it covers, so that this is filled in if
 // the answer does not say it.
-func (d *Decision) approveWidely(done event.PermissionDoneData, c *Call, kind string) event.PermissionDoneData {
-	done.Result = event.PermissionResult{Kind: kind, Approval: coverage(d.Approval, c)}
-	if !d.Standing {
-		done.Grants = grants(d.Approval, c)
+func (d *Decision) approveWidely(done event.PermissionDoneData, c *Call, kind string) ([]event.Payload, error) {
+	granted, err := d.Grants(c.Grants, c.Offers)
+	if err != nil {
+		return nil, err
 	}
-	return done
+	done.Result.Kind, done.Result.Approval = kind, coverage(d.Approval, c, granted)
+	if !d.Standing {
+		done.Grants = granted
+	}
+	return []event.Payload{done}, nil
 }
 
 // coverage returns what an approval covers in the form of the protocol: what the
-// answer says, or else what the question was about.
-func coverage(raw json.RawMessage, c *Call) json.RawMessage {
+// answer says, or else what is granted.
+func coverage(raw json.RawMessage, c *Call, granted []event.Grant) json.RawMessage {
 	var said approval.Coverage
 	if len(raw) > 0 && json.Unmarshal(raw, &said) == nil && said.Whole() {
 		return raw
 	}
-	text, _ := json.Marshal(said.Completed(c.Grants, c.Request.Name)) // texts can always be encoded
+	var shown struct{ Kind string }
+	if len(granted) == 0 && json.Unmarshal(c.Shown, &shown) == nil && shown.Kind == approval.Shell {
+		granted = []event.Grant{{Kind: shown.Kind}}
+	}
+	text, _ := json.Marshal(said.Completed(granted, c.Request.Name)) // texts can always be encoded
 	return text
 }
 
-// grants returns what an approval allows for the rest of the session. An approval
-// without details allows what the question was about.
-func grants(raw json.RawMessage, c *Call) []event.Grant {
-	var a struct {
-		Kind     string   `json:"kind"`
-		Commands []string `json:"commandIdentifiers"`
-		ToolName string   `json:"toolName"`
+// Grants returns what an approval allows beyond the call, given what the question says
+// that an approval for the session covers, and its offers. What a client says is read
+// narrowly: the command, file or tool that was shown, and names of commands with which
+// no command can run other code.
+func (d *Decision) Grants(shown []event.Grant, offers []event.Offer) ([]event.Grant, error) {
+	if d.Offer != "" {
+		i := slices.IndexFunc(offers, func(o event.Offer) bool { return o.ID == d.Offer })
+		if i < 0 {
+			return nil, fmt.Errorf("result.abideOffer: the question has no offer %q", d.Offer)
+		}
+		return offers[i].Grants, nil
 	}
-	if len(raw) == 0 || json.Unmarshal(raw, &a) != nil || a.Kind == "" {
-		return c.Grants
+	var a approval.Coverage
+	if len(d.Approval) == 0 || json.Unmarshal(d.Approval, &a) != nil {
+		return shown, nil
 	}
 	switch a.Kind {
 	case "commands":
-		list := make([]event.Grant, len(a.Commands))
-		for i, name := range a.Commands {
-			list[i] = event.Grant{Kind: approval.Shell, Subject: name}
+		list := slices.Clone(shown)
+		if a.Commands != nil {
+			list = append(list, prefixGrants(*a.Commands)...)
 		}
-		return list
+		return list, nil
 	case approval.CustomTool:
-		if a.ToolName == "" {
-			a.ToolName = c.Request.Name
+		if a.ToolName != "" {
+			return []event.Grant{{Kind: approval.CustomTool, Subject: a.ToolName}}, nil
 		}
-		return []event.Grant{{Kind: approval.CustomTool, Subject: a.ToolName}}
+	case approval.Read, approval.Write:
+		for _, o := range offers {
+			if o.ID == event.OfferFolder {
+				return o.Grants, nil
+			}
+		}
 	}
-	return []event.Grant{{Kind: a.Kind}}
+	return shown, nil
 }

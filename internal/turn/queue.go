@@ -11,12 +11,15 @@ type Queue struct {
 	Inputs []event.InputAcceptedData
 	Paused bool // a client has stopped the queue, until a client starts it again
 	Halted bool // a command has stopped the queue, until the next input is accepted
+	Held   bool // somebody has stopped the session, until the next input is accepted or the session is resumed
 }
 
 func (q *Queue) fold(body event.Payload) {
 	switch d := body.(type) {
 	case event.InputAcceptedData:
 		q.add(d)
+	case event.SessionResumeData:
+		q.Held = false
 	case event.QueueChangedData:
 		q.change(d)
 	case event.UserMessageData:
@@ -33,7 +36,7 @@ func (q *Queue) fold(body event.Payload) {
 
 // add appends an input, or puts it first if it interrupts.
 func (q *Queue) add(d event.InputAcceptedData) {
-	q.Halted = false
+	q.Halted, q.Held = false, false
 	if d.Mode == event.ModeInterrupt {
 		q.Inputs = append([]event.InputAcceptedData{d}, q.Inputs...)
 		return
@@ -79,12 +82,12 @@ func (q *Queue) change(d event.QueueChangedData) {
 	if d.Paused != nil {
 		q.Paused = *d.Paused
 	}
-	q.Halted = q.Halted && len(queue) > 0
+	q.Halted, q.Held = q.Halted && len(queue) > 0, q.Held && len(queue) > 0
 }
 
 // queueIsHeld reports whether no queued input may be delivered now.
 func (s *State) queueIsHeld() bool {
-	return s.Queue.Paused || s.Queue.Halted || s.Exchanges.Queued() != nil
+	return s.Queue.Paused || s.Queue.Halted || s.Queue.Held || s.Exchanges.Queued() != nil
 }
 
 // steering returns the first input that is to be delivered during the running turn.

@@ -32,8 +32,8 @@ func TestFold(t *testing.T) {
 		{"what a compaction tells is not the prompt", []event.Payload{event.SystemMessageData{Content: "prompt"}, event.SystemMessageData{Content: "summary", EpochID: "e"}}, func(s *turn.State) any { return s.Prompt.System }, "prompt"},
 		{"an agentStop that blocks reopens the turn", []event.Payload{accepted, message, asked, words, ended, hooks(event.HookAgentStop), says(event.HookAgentStop, `{"decision":"block"}`)},
 			func(s *turn.State) any {
-				return fmt.Sprint(s.Turn.Step, s.Turn.Hooks.Kept, s.Turn.Repeats, s.Life.Last == nil)
-			}, "1 true 0 true"},
+				return fmt.Sprint(s.Turn.Step, s.Turn.Hooks.Kept, s.Turn.Repeats == turn.Repeats{}, s.Life.Last == nil)
+			}, "1 true true true"},
 	} {
 		if got := fmt.Sprint(test.get(newWriter(t).add(start).add(test.log...).state)); got != test.want {
 			t.Errorf("%s: %s, want %s", test.name, got, test.want)

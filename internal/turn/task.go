@@ -16,6 +16,7 @@ type Tasks struct {
 type Task struct {
 	Key  string
 	Last string // the status that was reported last
+	Stop bool   // the turn of its call was stopped, so the task is to be ended
 }
 
 // A Report is news of a task.
@@ -27,7 +28,7 @@ type Report struct {
 func (t *Tasks) fold(e event.Event, body event.Payload) {
 	switch d := body.(type) {
 	case event.TaskStartedData:
-		t.Open = append(t.Open, Task{Key: d.Key})
+		t.Open = append(t.Open, Task{Key: d.Key, Stop: d.Stop})
 	case event.TaskReportedData:
 		t.report(Report{e.Seq, d})
 	case event.SystemNotificationData:

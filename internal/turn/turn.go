@@ -1,12 +1,12 @@
 package turn
 
 import (
-	"crypto/sha256"
 	"encoding/json"
 	"slices"
 	"time"
 
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/transcript"
 )
 
@@ -17,12 +17,11 @@ type Turn struct {
 	Phase         Phase
 	Step          int // number of the current model request, from 0
 	Calls         []*Call
-	Stop          bool              // the turn ends after this step, even if the model has made calls
-	Repeats       int               // number of steps in a row with the same calls and the same results
-	Prompt        string            // text of the message that opened the turn
-	Headers       []string          // ids of the inputs that came with headers for model requests
-	Hooks         TurnHooks         // decisions of hooks about the turn
-	last          [sha256.Size]byte // digest of the calls and results of the last step
+	Stop          bool      // the turn ends after this step, even if the model has made calls
+	Repeats       Repeats   // how often the last steps were repeated
+	Prompt        string    // text of the message that opened the turn
+	Headers       []string  // ids of the inputs that came with headers for model requests
+	Hooks         TurnHooks // decisions of hooks about the turn
 }
 
 // A Phase is where a turn stands.
@@ -43,14 +42,22 @@ type Call struct {
 	Question string          // request id of the open question in a Waiting stage
 	Asked    event.Event     // event of the open question
 	Grants   []event.Grant   // what a yes for the whole session would cover, if permission was asked
+	Offers   []event.Offer   // ways to say yes, if permission was asked
 	Shown    json.RawMessage // the request that a person saw, if permission was asked
+	Approved string          // id of the permission request that a person approved
+	Decision *event.Decision // what allowed the call; nil before it begins
 	Granted  bool            // the call may use what the session's scope does not list
 	Detaches bool            // the work of the call can go on as a task
 	Key      string          // key of the call for its tool; the same in every attempt
 	Attempt  int
-	Begun    time.Time         // time at which the first attempt was recorded
-	Hook     CallHook          // decisions of hooks about the call
-	result   [sha256.Size]byte // digest of the result
+	Begun    time.Time // time at which the first attempt was recorded
+	// Reviewing is true while the open permission question is about what the call has
+	// done. Review is that question and, later, its answer; nil if there was none.
+	Reviewing bool
+	Review    *tool.Review
+	Hook      CallHook // decisions of hooks about the call
+	digest    string   // digest of the call and its result, if its tool gave one
+	text      string   // text of the result, if its tool gave no digest
 }
 
 // A Stage is how far a call has come.
@@ -111,6 +118,11 @@ func (s *State) Question(requestID string) *Call {
 	return nil
 }
 
+// Calling reports whether the call with the given key is not finished.
+func (s *State) Calling(key string) bool {
+	return s.Turn != nil && slices.ContainsFunc(s.Turn.Calls, func(c *Call) bool { return c.Key == key && c.Stage != Finished })
+}
+
 // call returns the unfinished call of that id.
 func (s *State) call(id string) *Call {
 	if s.Turn == nil {
@@ -139,18 +151,14 @@ func (t *Turn) fold(s *State, e event.Event, body event.Payload) error {
 	case event.AssistantMessageData:
 		t.addCalls(d.ToolRequests)
 	case event.AssistantTurnEndData:
-		t.countRepeats()
+		t.Repeats.count(t.Calls)
 		t.nextStep()
 	case event.ToolStartData:
 		t.move(d.ToolCallID, Intended)
 	case event.PermissionAskedData:
-		if c := t.ask(e, d.ToolCallID, WaitingPermission, d.RequestID); c != nil {
-			c.Grants, c.Shown = d.Grants, d.PermissionRequest
-		}
+		t.askPermission(e, d)
 	case event.PermissionDoneData:
-		if approved(d.Result) {
-			t.move(d.ToolCallID, Permitted)
-		}
+		t.endPermission(d)
 	case event.ExternalAskedData:
 		t.ask(e, d.ToolCallID, WaitingExternal, d.RequestID)
 	case event.UserInputAskedData:
@@ -199,7 +207,7 @@ func (t *Turn) beginCall(d event.ToolBegunData, at time.Time) {
 	if c.Begun.IsZero() {
 		c.Begun = at
 	}
-	c.Key, c.Attempt, c.Granted, c.Detaches = d.Key, d.Attempt, d.Granted, d.Detaches
+	c.Key, c.Attempt, c.Granted, c.Detaches, c.Decision = d.Key, d.Attempt, d.Granted, d.Detaches, d.Decision
 }
 
 // finishCall takes in the terminal record of a call.
@@ -209,7 +217,9 @@ func (t *Turn) finishCall(s *State, d event.ToolCompleteData) {
 		return
 	}
 	t.Stop = t.Stop || s.endsTurn(c, d)
-	c.result = sha256.Sum256([]byte(transcript.ResultText(d)))
+	if c.digest = d.Digest; c.digest == "" {
+		c.text = transcript.ResultText(d)
+	}
 	t.endCalling()
 }
 
@@ -273,21 +283,36 @@ func (t Turn) withoutCalls() Turn {
 	return t
 }
 
-// countRepeats counts steps with equal calls and results, to stop a model that repeats
-// itself without end.
-func (t *Turn) countRepeats() {
-	h := sha256.New()
-	enc := json.NewEncoder(h)
-	for _, c := range t.Calls {
-		_ = enc.Encode(c.Request.Name) // writing to a hash cannot fail
-		h.Write(c.Request.Arguments)
-		h.Write(c.result[:])
+// askPermission takes in a permission question. A question about a call that was begun
+// is a review.
+func (t *Turn) askPermission(e event.Event, d event.PermissionAskedData) {
+	begun := slices.ContainsFunc(t.Calls, func(c *Call) bool { return c.Request.ToolCallID == d.ToolCallID && c.Stage == Begun })
+	c := t.ask(e, d.ToolCallID, WaitingPermission, d.RequestID)
+	switch {
+	case c == nil:
+	case begun:
+		c.Reviewing, c.Review = true, &tool.Review{Shown: d.PermissionRequest}
+	default:
+		c.Grants, c.Shown = d.Grants, d.PermissionRequest
+		if d.Abide != nil {
+			c.Offers = d.Abide.Offers
+		}
 	}
-	var sum [sha256.Size]byte
-	h.Sum(sum[:0])
-	if sum != t.last {
-		t.Repeats = 0
+}
+
+// endPermission takes in the answer to a permission question.
+func (t *Turn) endPermission(d event.PermissionDoneData) {
+	i := slices.IndexFunc(t.Calls, func(c *Call) bool { return c.Request.ToolCallID == d.ToolCallID && c.Reviewing })
+	if i < 0 {
+		if approved(d.Result) {
+			if c := t.move(d.ToolCallID, Permitted); c != nil {
+				c.Approved = d.RequestID
+			}
+		}
+		return
 	}
-	t.Repeats++
-	t.last = sum
+	c := t.Calls[i]
+	c.Reviewing = false
+	c.Review = &tool.Review{Shown: c.Review.Shown, Approved: approved(d.Result), Feedback: d.Result.Feedback}
+	t.move(d.ToolCallID, Begun)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/abide-run/abide/internal/api/shapetest"
 	"github.com/abide-run/abide/internal/approval"
+	"github.com/abide-run/abide/internal/approval/shell"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/tool/ask"
@@ -230,10 +232,10 @@ func TestAResultKeepsItsParts(t *testing.T) {
 // to every attempt at it, also in another process.
 func TestAToolIsToldWhyItMayGoOn(t *testing.T) {
 	shown := json.RawMessage(`{"kind":"shell","path":"/x"}`)
-	ask := &approval.Request{Kind: approval.Shell, Subjects: []string{"ls"}, Ask: shown}
+	ask := shellRequest("ls", shown)
 	inScope := &approval.Request{Kind: approval.Read, Allowed: true, Ask: shown}
 	can := event.ClientDeclaredData{Permission: true}
-	grant := event.PermissionDoneData{Grants: []event.Grant{{Kind: approval.Shell, Subject: "ls"}}}
+	grant := event.PermissionDoneData{Grants: []event.Grant{{Kind: approval.Shell, Command: "'ls'"}}}
 	for _, test := range []struct {
 		name    string
 		ask     *approval.Request
@@ -241,12 +243,16 @@ func TestAToolIsToldWhyItMayGoOn(t *testing.T) {
 		answer  string
 		granted bool
 		asked   bool
+		by      string
+		words   bool
 	}{
-		{"by a person", ask, []event.Payload{can}, turn.ApproveOnce, true, true},
-		{"by an earlier yes", ask, []event.Payload{can, grant}, "", true, false},
-		{"by a rule", ask, []event.Payload{event.SessionConfiguredData{Permissions: event.PermissionRules{Allow: []string{"act"}}}}, "", true, false},
-		{"by the scope", inScope, nil, "", false, false},
-		{"needs nobody", nil, nil, "", false, false},
+		{"by a person", ask, []event.Payload{can}, turn.ApproveOnce, true, true, event.ByAnswer, false},
+		{"by an earlier yes", ask, []event.Payload{can, grant}, "", true, false, event.ByGrant, true},
+		{"by a rule", ask, []event.Payload{event.SessionConfiguredData{Permissions: event.PermissionRules{Allow: []string{"shell(ls *)"}}}}, "", true, false, event.ByRule, true},
+		{"by a rule about the tool", ask, []event.Payload{event.SessionConfiguredData{Permissions: event.PermissionRules{Allow: []string{"act"}}}}, "", true, false, event.ByRule, true},
+		{"by the scope", inScope, nil, "", false, false, event.ByScope, false},
+		{"by the rule set", ask, []event.Payload{event.SessionConfiguredData{Approve: approval.All}}, "", true, false, event.BySet, false},
+		{"needs nobody", nil, nil, "", false, false, event.ByNothing, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			catalog := turn.Catalog{fake{spec: tool.Spec{Name: "act", Replay: tool.Keyed}, ask: test.ask}}
@@ -262,6 +268,9 @@ func TestAToolIsToldWhyItMayGoOn(t *testing.T) {
 			}
 			for attempt := 1; attempt <= 2; attempt++ {
 				_, call := catalog.Tool(w.state, w.state.Turn.Calls[0])
+				if call.Decision == nil || call.Decision.By != test.by || (call.Decision.RequestID != "") != (test.by == event.ByAnswer) || call.Decision.FromWords() != test.words {
+					t.Errorf("attempt %d: decided by %+v, want %s", call.Attempt, call.Decision, test.by)
+				}
 				if call.Granted != test.granted || (call.Asked != nil) != test.asked || call.Attempt != attempt {
 					t.Errorf("attempt %d: granted = %v, asked %s, want %v, %v", call.Attempt, call.Granted, call.Asked, test.granted, test.asked)
 				}
@@ -312,13 +321,14 @@ func TestTheScopeOfACall(t *testing.T) {
 }
 
 func TestJudge(t *testing.T) {
-	shell := &approval.Request{Kind: approval.Shell, Subjects: []string{"ls"}, Ask: json.RawMessage(`{}`)}
+	shell := shellRequest("ls", json.RawMessage(`{}`))
 	catalog := turn.Catalog{
 		fake{spec: tool.Spec{Name: "free"}},
 		fake{spec: tool.Spec{Name: "shell"}, ask: shell},
 		fake{spec: tool.Spec{Name: "write"}, ask: &approval.Request{Kind: approval.Write, Allowed: true, Ask: json.RawMessage(`{}`)}},
 		ask.New(), plan.New(),
 	}
+	star := "*"
 	planning := event.ModeChangedData{NewMode: event.ModePlan}
 	external := event.ToolsDeclaredData{Tools: []event.ExternalTool{{Name: "mine"}, {Name: "open", SkipPermission: true}}}
 	can, planner := event.ClientDeclaredData{Permission: true, UserInput: true}, event.ClientDeclaredData{ExitPlan: true}
@@ -335,8 +345,13 @@ func TestJudge(t *testing.T) {
 		{"command asks", "shell", `{}`, "", []event.Payload{can}, event.PermissionAsked, ""},
 		{"nobody to ask", "shell", `{}`, "", nil, event.ToolComplete, event.CodeDenied},
 		{"everything allowed", "shell", `{}`, "", []event.Payload{event.SessionConfiguredData{Approve: approval.All}}, event.ToolBegun, ""},
-		{"granted before", "shell", `{}`, "", []event.Payload{can, event.PermissionDoneData{Grants: []event.Grant{{Kind: approval.Shell, Subject: "ls"}}}}, event.ToolBegun, ""},
-		{"granted for another command", "shell", `{}`, "", []event.Payload{can, event.PermissionDoneData{Grants: []event.Grant{{Kind: approval.Shell, Subject: "rm"}}}}, event.PermissionAsked, ""},
+		{"granted before", "shell", `{}`, "", []event.Payload{can, event.PermissionDoneData{Grants: []event.Grant{{Kind: approval.Shell, Command: "'ls'"}}}}, event.ToolBegun, ""},
+		{"granted for another command", "shell", `{}`, "", []event.Payload{can, event.PermissionDoneData{Grants: []event.Grant{{Kind: approval.Shell, Command: "'rm'"}}}}, event.PermissionAsked, ""},
+		{"granted for all commands by an older version", "shell", `{}`, "", []event.Payload{can, event.PermissionDoneData{Grants: []event.Grant{{Kind: approval.Shell}}}}, event.PermissionAsked, ""},
+		{"granted by name by an older version", "shell", `{}`, "", []event.Payload{can, event.PermissionDoneData{Grants: []event.Grant{{Kind: approval.Shell, Subject: "ls"}}}}, event.ToolBegun, ""},
+		{"granted for the place", "shell", `{}`, "", []event.Payload{can, event.ClientRules{FromThere: []event.Rule{{Kind: "shell", Grant: &event.Grant{Kind: approval.Shell, Command: "'ls'"}}}}}, event.ToolBegun, ""},
+		{"a star that was stored for the place", "shell", `{}`, "", []event.Payload{can, event.ClientRules{FromThere: []event.Rule{{Kind: "shell", Argument: &star}}}}, event.PermissionAsked, ""},
+		{"a client's tool with the name of everything", "shell", `{}`, "", []event.Payload{can, event.ClientRules{Allow: []event.Rule{{Kind: "custom-tool", Argument: &star}}}}, event.PermissionAsked, ""},
 		{"unknown tool", "nope", `{}`, "", nil, event.ToolComplete, event.CodeFailure},
 		{"excluded tool", "free", `{}`, "", []event.Payload{event.SessionConfiguredData{ExcludedTools: []string{"builtin:*"}}}, event.ToolComplete, event.CodeFailure},
 		{"not among the available", "free", `{}`, "", []event.Payload{event.SessionConfiguredData{AvailableTools: []string{"shell"}}}, event.ToolComplete, event.CodeFailure},
@@ -358,7 +373,7 @@ func TestJudge(t *testing.T) {
 		{"nothing is planned", "exit_plan_mode", `{"summary":"s"}`, "", []event.Payload{planner}, event.ToolComplete, event.CodeFailure},
 		{"a client's rule allows", "shell", `{}`, "", []event.Payload{can, event.ClientRules{Allow: []event.Rule{{Kind: "shell"}}}}, event.ToolBegun, ""},
 		{"a client's rule denies", "shell", `{}`, "", []event.Payload{can, event.ClientRules{AllowAll: true, Deny: []event.Rule{{Kind: "shell"}}}}, event.ToolComplete, event.CodeDenied},
-		{"approvals were taken back", "shell", `{}`, "", []event.Payload{can, event.PermissionDoneData{Grants: []event.Grant{{Kind: approval.Shell, Subject: "ls"}}}, event.GrantsResetData{}}, event.PermissionAsked, ""},
+		{"approvals were taken back", "shell", `{}`, "", []event.Payload{can, event.PermissionDoneData{Grants: []event.Grant{{Kind: approval.Shell, Command: "'ls'"}}}, event.GrantsResetData{}}, event.PermissionAsked, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := newWriter(t).add(start).add(test.log...).add(accepted, message, asked,
@@ -378,7 +393,50 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// shellRequest returns the request for a command line.
+func shellRequest(text string, ask json.RawMessage) *approval.Request {
+	r := &approval.Request{Kind: approval.Shell, Ask: ask}
+	r.ReadCommand(shell.Parse(text), approval.Surroundings{Dir: "/w", Home: "/w"})
+	return r
+}
+
+// TestAQuestionSaysWhyItIsAsked: a person is told the reason, how the command was
+// understood, and what each answer would allow.
+func TestAQuestionSaysWhyItIsAsked(t *testing.T) {
+	can := event.ClientDeclaredData{Permission: true}
+	rules := func(ask ...string) event.Payload {
+		return event.SessionConfiguredData{Permissions: event.PermissionRules{Ask: ask}}
+	}
+	shown := json.RawMessage(`{}`)
+	for _, test := range []struct {
+		ask    *approval.Request
+		log    []event.Payload
+		reason string
+		offers int
+	}{
+		{shellRequest("ls -l", shown), nil, "no rule or grant allows it", 3},
+		{shellRequest("ls $X", shown), nil, "it has an expansion ($X) at column 4", 1},
+		{shellRequest("ls -l", shown), []event.Payload{rules("shell(ls *)")}, "the rule shell(ls *) asks about it", 3},
+		{&approval.Request{Kind: approval.Write, Details: []string{"/etc/a/b"}, Ask: shown}, nil, "it is outside of what the session may write unasked", 3},
+		{&approval.Request{Kind: approval.Write, Details: []string{"/etc/a/b"}, Allowed: true, Ask: shown}, []event.Payload{rules("write(/etc)")}, "the rule write(/etc) asks about it", 3},
+		{&approval.Request{Kind: approval.Shell, Ask: shown, More: event.PermissionMore{Reasons: []string{"of the tool"}}}, nil, "of the tool", 1},
+	} {
+		catalog := turn.Catalog{fake{spec: tool.Spec{Name: "act"}, ask: test.ask}}
+		w := newWriter(t).add(start, can).add(test.log...).add(accepted, message, asked, event.AssistantMessageData{ToolRequests: calls.ToolRequests[:1]}, intended("c1"))
+		d, ok := catalog.Judge(w.state, w.state.Turn.Calls[0])[0].(event.PermissionAskedData)
+		if !ok || d.Abide == nil {
+			t.Fatalf("%s: nobody is asked", test.reason)
+		}
+		if d.Abide.Reasons[0] != test.reason || len(d.Abide.Offers) != test.offers || d.Abide.Tool != "act" {
+			t.Errorf("asked because %q, with %d offers; want %q and %d", d.Abide.Reasons, len(d.Abide.Offers), test.reason, test.offers)
+		}
+	}
+}
+
 func TestDecisions(t *testing.T) {
+	shown := []event.Grant{{Kind: "shell", Command: "'ls' '-l'"}}
+	prefix := event.Grant{Kind: "shell", Prefix: []string{"ls"}}
+	offers := &event.PermissionMore{Offers: []event.Offer{{ID: "once"}, {ID: "command", Grants: shown}, {ID: "prefix", Grants: []event.Grant{prefix}}}}
 	for _, test := range []struct {
 		decision turn.Decision
 		result   string
@@ -387,11 +445,13 @@ func TestDecisions(t *testing.T) {
 		grants   []event.Grant
 	}{
 		{turn.Decision{Kind: turn.ApproveOnce}, event.Approved, "", false, nil},
-		{turn.Decision{Kind: turn.ApproveForSession}, event.ApprovedForSession, "", false, []event.Grant{{Kind: "shell", Subject: "ls"}}},
-		{turn.Decision{Kind: turn.ApproveForSession, Approval: json.RawMessage(`{"kind":"commands","commandIdentifiers":["a","b"]}`)}, event.ApprovedForSession, "", false, []event.Grant{{Kind: "shell", Subject: "a"}, {Kind: "shell", Subject: "b"}}},
-		{turn.Decision{Kind: turn.ApproveForLocation, Approval: json.RawMessage(`{"kind":"write"}`)}, event.ApprovedForLocation, "", false, []event.Grant{{Kind: "write"}}},
+		{turn.Decision{Kind: turn.ApproveForSession}, event.ApprovedForSession, "", false, shown},
+		{turn.Decision{Kind: turn.ApproveForSession, Approval: json.RawMessage(`{"kind":"commands","commandIdentifiers":["python3","git status","git","*"]}`)}, event.ApprovedForSession, "", false, append(slices.Clip(shown), event.Grant{Kind: "shell", Prefix: []string{"git", "status"}})},
+		{turn.Decision{Kind: turn.ApproveForSession, Offer: "prefix"}, event.ApprovedForSession, "", false, []event.Grant{prefix}},
+		{turn.Decision{Kind: turn.ApproveForSession, Offer: "once"}, event.ApprovedForSession, "", false, nil},
+		{turn.Decision{Kind: turn.ApproveForLocation, Approval: json.RawMessage(`{"kind":"write"}`)}, event.ApprovedForLocation, "", false, shown},
 		{turn.Decision{Kind: turn.ApproveForLocation, Standing: true}, event.ApprovedForLocation, "", false, nil},
-		{turn.Decision{Kind: turn.ApprovePermanently}, event.Approved, "", false, []event.Grant{{Kind: "shell", Subject: "ls"}}},
+		{turn.Decision{Kind: turn.ApprovePermanently}, event.Approved, "", false, shown},
 		{turn.Decision{Kind: turn.ApprovePermanently, Standing: true}, event.Approved, "", false, nil},
 		{turn.Decision{Kind: turn.Reject}, event.DeniedByUser, event.CodeRejected, true, nil},
 		{turn.Decision{Kind: turn.Reject, Feedback: "not now"}, event.DeniedByUser, event.CodeDenied, false, nil},
@@ -400,7 +460,7 @@ func TestDecisions(t *testing.T) {
 		t.Run(test.decision.Kind+test.decision.Feedback, func(t *testing.T) {
 			w := newWriter(t).add(start, accepted, message, asked,
 				event.AssistantMessageData{ToolRequests: calls.ToolRequests[:1]}, intended("c1"),
-				event.PermissionAskedData{RequestID: "q", ToolCallID: "c1", Grants: []event.Grant{{Kind: "shell", Subject: "ls"}}, PermissionRequest: json.RawMessage(`{}`)})
+				event.PermissionAskedData{RequestID: "q", ToolCallID: "c1", Grants: shown, Abide: offers, PermissionRequest: json.RawMessage(`{"kind":"shell"}`)})
 			record, ok, err := turn.Answer{RequestID: "q", Permission: &test.decision}.Give(w.state)
 			if !ok || err != nil {
 				t.Fatal(ok, err)

@@ -46,6 +46,9 @@ type Processes interface {
 	Signal(ctx context.Context, owner process.Owner, id process.ID, sig syscall.Signal) error
 	// Stop ends a process and all its children, and returns when they have ended.
 	Stop(ctx context.Context, owner process.Owner, id process.ID) (process.Info, error)
+	// Interrupt is Stop for a command whose turn was stopped: it begins as Ctrl-C at a
+	// terminal would.
+	Interrupt(ctx context.Context, owner process.Owner, id process.ID) (process.Info, error)
 	// MarkSeen records that the end of a process was reported.
 	MarkSeen(ctx context.Context, owner process.Owner, id process.ID) error
 }

@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"runtime"
 	"strconv"
+	"strings"
 
 	copilot "github.com/github/copilot-sdk/go"
 )
@@ -155,9 +156,21 @@ func weigh(abide, dir, url, only string) (err error) {
 	return nil
 }
 
-// memory is the server's proportional set size, in bytes.
-func (p *program) memory() (int64, error) {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", p.server.Process.Pid))
+// memory is the proportional set size of the server and its launcher, in bytes.
+func (p *program) memory() (sum int64, err error) {
+	launcher := p.server.Process.Pid
+	list, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", launcher))
+	pids := append(strings.Fields(string(list)), strconv.Itoa(launcher))
+	for _, pid := range pids {
+		more, wrong := proportional(pid)
+		sum, err = sum+more, errors.Join(err, wrong)
+	}
+	return sum, err
+}
+
+// proportional is the proportional set size of a process, in bytes.
+func proportional(pid string) (int64, error) {
+	data, err := os.ReadFile("/proc/" + pid + "/smaps_rollup")
 	if err != nil {
 		return 0, err
 	}

@@ -132,7 +132,7 @@ func (d *Dir) check(name string, i info) error {
 	}
 	if rule := d.denies(name, i); rule != "" {
 		path := d.below(name)
-		return &Refusal{Finding{Denied, path, rule}, path, Read}
+		return &Refusal{Finding{Verdict: Denied, Path: path, Rule: rule}, path, Read}
 	}
 	return nil
 }

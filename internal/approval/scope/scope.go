@@ -12,6 +12,8 @@
 //     elsewhere, or written in another case on a file system that ignores case.
 //   - Only regular files and folders are opened, and opening never blocks.
 //   - A write leaves the old file or the new one, even after a crash.
+//   - A protected path is not written, whatever the rules allow, unless a person was
+//     shown it.
 //
 // Names are bytes. A name that only looks like an allowed one is not allowed.
 // A hard link is a file like any other: content that it shares with a file elsewhere can
@@ -23,6 +25,7 @@ package scope
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -64,8 +67,10 @@ const (
 
 // A Scope is a set of rules. It does not change, and is safe for concurrent use.
 type Scope struct {
-	allow []allowance
-	deny  []denial
+	allow   []allowance
+	deny    []denial
+	protect func(path string) (reason string, ok bool) // nil if nothing is protected
+	shown   []string                                   // protected paths that a person has allowed to write
 }
 
 type allowance struct {
@@ -115,7 +120,35 @@ func target(r Rule) (string, identity, error) {
 // returns it. Rules that deny still apply.
 func (s *Scope) With(path string, mode Mode) *Scope {
 	allow := append(s.allow[:len(s.allow):len(s.allow)], allowance{filepath.Clean(path), mode})
-	return &Scope{allow, s.deny}
+	with := *s
+	with.allow = allow
+	return &with
+}
+
+// Protecting returns a scope in which no write reaches a protected path, however wide
+// its rules are, unless a person was shown this very path.
+func (s *Scope) Protecting(protect func(path string) (reason string, ok bool)) *Scope {
+	with := *s
+	with.protect = protect
+	return &with
+}
+
+// WithShown returns a scope that also allows to write one protected path, without links:
+// for a call that a person was asked about.
+func (s *Scope) WithShown(path string) *Scope {
+	with := *s
+	with.shown = append(s.shown[:len(s.shown):len(s.shown)], filepath.Clean(path))
+	return &with
+}
+
+// protection returns why a path without links is protected from being used in a mode;
+// empty if it is not, or if a person has allowed it.
+func (s *Scope) protection(path string, mode Mode) string {
+	if s.protect == nil || mode != Write || slices.Contains(s.shown, path) {
+		return ""
+	}
+	reason, _ := s.protect(path)
+	return reason
 }
 
 // A Finding is the present decision of the rules about a path.
@@ -123,6 +156,8 @@ type Finding struct {
 	Verdict Verdict
 	Path    string // path that the path leads to, without links
 	Rule    string // target of the rule that denies it
+	// Protected says why the path is protected, whatever the verdict; empty if it is not.
+	Protected string
 }
 
 // Judge applies the rules to a path, which need not exist. The result is for asking
@@ -134,7 +169,7 @@ func (s *Scope) Judge(path string, mode Mode) (Finding, error) {
 	}
 	defer t.close()
 	verdict, rule := s.judge(t, mode)
-	return Finding{verdict, t.path(), rule}, nil
+	return Finding{verdict, t.path(), rule, s.protection(t.path(), mode)}, nil
 }
 
 // A Refusal is the error of using a path that the rules do not allow.
@@ -149,6 +184,9 @@ func (r *Refusal) Error() string {
 	if r.Path != r.Name {
 		leads = ", which leads to " + r.Path + ","
 	}
+	if r.Verdict != Denied && r.Protected != "" {
+		return fmt.Sprintf("%s%s is protected, and nobody has allowed this change: %s", r.Name, leads, r.Protected)
+	}
 	if r.Verdict == Denied {
 		return fmt.Sprintf("%s%s may not be used to %s: a rule denies %s", r.Name, leads, r.Mode, r.Rule)
 	}
@@ -161,9 +199,10 @@ func (s *Scope) resolveAllowed(path string, mode Mode) (*resolvedPath, error) {
 	if err != nil {
 		return nil, err
 	}
-	if verdict, rule := s.judge(t, mode); verdict != Allowed {
+	verdict, rule := s.judge(t, mode)
+	if reason := s.protection(t.path(), mode); verdict != Allowed || reason != "" {
 		defer t.close()
-		return nil, &Refusal{Finding{verdict, t.path(), rule}, path, mode}
+		return nil, &Refusal{Finding{verdict, t.path(), rule, reason}, path, mode}
 	}
 	return t, nil
 }

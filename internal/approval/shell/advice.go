@@ -100,7 +100,7 @@ func replacingTool(c call) (command, tool string) {
 	case "rg":
 		return name, Grep
 	case "find":
-		if readsOnly(c) && has("-name", "-iname", "-path", "-type") {
+		if listsFiles(args) && has("-name", "-iname", "-path", "-type") {
 			return name, Glob
 		}
 	}
@@ -109,3 +109,10 @@ func replacingTool(c call) (command, tool string) {
 
 // isNoNumber reports whether an operand is a file and not the value of -n.
 func isNoNumber(s string) bool { return strings.Trim(s, "0123456789+-") != "" }
+
+// hasOption reports whether a word is one of the options, with or without a value.
+func hasOption(arg string, options []string) bool {
+	return slices.ContainsFunc(options, func(o string) bool {
+		return arg == o || strings.HasPrefix(arg, o+"=") || len(o) == 2 && !strings.HasPrefix(arg, "--") && strings.HasPrefix(arg, o)
+	})
+}

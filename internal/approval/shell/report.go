@@ -11,14 +11,13 @@ import (
 // A Command is a command that a script runs.
 type Command struct {
 	Identifier string `json:"identifier"` // name for approvals: ls, git status, PATH=
-	ReadOnly   bool   `json:"readOnly"`   // true if it changes nothing, as far as its words tell
+	ReadOnly   bool   `json:"readOnly"`   // true if it is in the table of commands that only read
 }
 
 // A Report describes what a script does.
 type Report struct {
 	Commands []Command // commands of the script in order, each once
-	Lines    []string  // commands with their arguments, without quotes; unknown words are as written
-	Aliases  []string  // the same lines with other names: rm x for /bin/rm x
+	Lines    []string  // commands with their arguments for people, without quotes; unknown words are as written
 	Paths    []string  // words that look like paths
 	URLs     []string  // words that look like URLs
 	Writes   bool      // true if output goes to a file
@@ -30,14 +29,38 @@ type Report struct {
 // maxReported is the maximum length of each list of a report.
 const maxReported = 200
 
-// Report returns what the script does, including the scripts inside it.
-func (s *Script) Report() Report {
-	r := &reporter{Report: Report{Known: true}}
+// Report returns what the script does, including the scripts inside it. The function
+// trusted is the one of [Run.ReadOnly].
+func (s *Script) Report(trusted func(name string) bool) Report {
+	r := &reporter{Report{Known: true}}
 	r.addScript(s)
+	if p, err := s.Plain(); err == nil {
+		r.markReaders(p, trusted)
+	}
 	return r.Report
 }
 
 type reporter struct{ Report }
+
+// markReaders marks the commands that only read wherever they are in the script.
+func (r *reporter) markReaders(p *Plain, trusted func(name string) bool) {
+	reads := map[string]bool{}
+	for _, c := range p.commands {
+		only := !slices.ContainsFunc(c.Redirects, func(to Redirect) bool { return to.FD > 0 && to.Op != ">&" && to.To != "/dev/null" })
+		list, err := c.Runs()
+		for _, run := range list {
+			only = only && err == nil && run.ReadOnly(trusted)
+		}
+		for _, run := range list {
+			id := identifier(call{words: unmask(run.Words)})
+			before, again := reads[id]
+			reads[id] = only && (before || !again)
+		}
+	}
+	for i, c := range r.Commands {
+		r.Commands[i].ReadOnly = reads[c.Identifier]
+	}
+}
 
 func (r *reporter) addScript(s *Script) {
 	if s.err != nil {
@@ -60,12 +83,7 @@ func (r *reporter) addScript(s *Script) {
 
 // addCommand adds a command with its arguments.
 func (r *reporter) addCommand(c Command, line string) {
-	at := slices.IndexFunc(r.Commands, func(d Command) bool { return d.Identifier == c.Identifier })
-	if at >= 0 {
-		r.Commands[at].ReadOnly = r.Commands[at].ReadOnly && c.ReadOnly
-	} else {
-		r.Commands = add(r, r.Commands, c)
-	}
+	r.Commands = add(r, r.Commands, c)
 	r.Lines = add(r, r.Lines, line)
 }
 
@@ -124,9 +142,6 @@ func (r *reporter) addCall(s *Script, stmt *syntax.Stmt, c call) {
 		r.addCommand(Command{Identifier: c.words[0].show()}, line)
 		return
 	}
-	if plain := base(c.words[0].text); plain != c.words[0].text {
-		r.Aliases = add(r, r.Aliases, plain+strings.TrimPrefix(line, c.words[0].text))
-	}
 	text, from := c.script()
 	if from == scriptInput {
 		var given bool
@@ -144,7 +159,7 @@ func (r *reporter) addCall(s *Script, stmt *syntax.Stmt, c call) {
 		r.Known = r.Known && text.known
 		r.addCommand(Command{Identifier: identifier(c) + " " + text.show()}, line)
 	default:
-		r.addCommand(Command{Identifier: identifier(c), ReadOnly: c.query || readsOnly(c)}, line)
+		r.addCommand(Command{Identifier: identifier(c)}, line)
 		r.addFindCommands(s, stmt, c)
 	}
 }
@@ -202,6 +217,28 @@ func identifier(c call) string {
 		return name + " " + sub
 	}
 	return name
+}
+
+// subcommandPrograms are the programs with subcommands, with their short options that take
+// a value.
+var subcommandPrograms = map[string]string{
+	"apt": "oc", "apt-get": "oc", "aws": "", "brew": "", "bun": "", "cargo": "C", "deno": "", "docker": "Hl", "dotnet": "", "gcloud": "", "gh": "R",
+	"git": "Cc", "go": "C", "helm": "n", "kubectl": "ns", "npm": "", "npx": "p", "pip": "", "pip3": "", "pnpm": "C", "podman": "", "poetry": "C",
+	"rustup": "", "systemctl": "tp", "terraform": "", "uv": "", "yarn": "",
+}
+
+// subcommand returns the subcommand of a command, if its program has subcommands.
+func subcommand(c call) (string, bool) {
+	name, _ := c.name()
+	valued, ok := subcommandPrograms[name]
+	if !ok {
+		return "", false
+	}
+	_, _, rest := prefix{valued: valued}.split(c.words[1:])
+	if len(rest) == 0 || !rest[0].known || strings.HasPrefix(rest[0].text, "-") {
+		return "", false
+	}
+	return rest[0].text, true
 }
 
 // addRedirect reports the file of a redirection.

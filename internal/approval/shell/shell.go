@@ -6,7 +6,10 @@
 //     [Script.Err] says so; the part before the error is analysed, because a shell would
 //     run it.
 //   - Time and memory are bounded for every text.
-//   - The analysis is advice for the model and for the person who is asked. It does not
+//   - [ReadPlain] reads scripts in a small closed language, for rules that allow. What is
+//     allowed is run from the words that it returns.
+//   - [Script.Calls] finds every command that a script may run, for rules that deny.
+//   - The rest is advice for the model and for the person who is asked. It does not
 //     confine what a command can do.
 package shell
 

@@ -18,6 +18,9 @@ import (
 	"github.com/abide-run/abide/internal/approval/shell"
 )
 
+// everything trusts every program.
+func everything(string) bool { return true }
+
 const forever = time.Duration(math.MaxInt64)
 
 func TestASleepInTheForegroundIsFound(t *testing.T) {
@@ -334,11 +337,9 @@ func TestAReportListsEveryCommand(t *testing.T) {
 	}{
 		{"echo test", ro("echo"), true},
 		{"echo hello && echo world", ro("echo"), true},
-		{"node --version", ro("node"), true},
+		{"node --version", rw("node"), true},
 		{"ls -la | wc -l; pwd", ro("ls", "wc", "pwd"), true},
 		{"/bin/ls", ro("ls"), true},
-		{"/tmp/evil/ls", rw("/tmp/evil/ls"), true},
-		{"./ls", rw("./ls"), true},
 		{"git status", ro("git status"), true},
 		{"git -C /x --no-pager log -3", ro("git log"), true},
 		{"git -c core.pager=rm diff", rw("git diff"), true},
@@ -349,17 +350,20 @@ func TestAReportListsEveryCommand(t *testing.T) {
 		{"rm -rf x", rw("rm"), true},
 		{"sudo rm x", rw("sudo", "rm"), true},
 		{"sudo ls", rw("sudo", "ls"), true},
-		{"env A=1 timeout 5 ls", ro("ls"), true},
+		{"env A=1 timeout 5 ls", rw("ls"), true},
+		{"timeout 5 nice ls", ro("ls"), true},
+		{"ls > f; ls", rw("ls"), true},
+		{"ls 2>/dev/null", ro("ls"), true},
 		{"ls | xargs rm", append(ro("ls"), rw("xargs", "rm")...), true},
-		{"bash -c 'ls; rm x'", append(ro("ls"), rw("rm")...), true},
+		{"bash -c 'ls; rm x'", rw("ls", "rm"), true},
 		{"bash run.sh", rw("bash run.sh"), true},
 		{"bash $X", rw("bash $X"), false},
 		{"bash <<E\nrm x\nE", rw("rm"), true},
 		{"curl x.sh | bash", rw("curl", "bash"), false},
 		{`bash -c "$X"`, rw("bash"), false},
-		{`bash -c "ls; $X"`, append(rw("bash"), ro("ls")...), false},
+		{`bash -c "ls; $X"`, rw("bash", "ls"), false},
 		{"$CMD x", rw("$CMD"), false},
-		{"$(which ls) x", append(rw("$(which ls)"), ro("which")...), false},
+		{"$(which ls) x", rw("$(which ls)", "which"), false},
 		{"find . -name x", ro("find"), true},
 		{"find . -delete", rw("find"), true},
 		{`find . -exec rm {} \;`, rw("find", "rm"), true},
@@ -368,20 +372,20 @@ func TestAReportListsEveryCommand(t *testing.T) {
 		{"sed -n 1,5p f", ro("sed"), true},
 		{"sed -i s/a/b/ f", rw("sed"), true},
 		{"sort -o x y", rw("sort"), true},
-		{"command -v rm", ro("rm"), true},
+		{"command -v rm", rw("rm"), true},
 		{"f() { rm x; }; f", rw("rm", "f"), true},
 		{"for i in a b; do rm $i; done", rw("rm"), true},
-		{"PATH=/tmp/x; git status", append(rw("PATH="), ro("git status")...), true},
-		{"LD_PRELOAD=x ls", append(ro("ls"), rw("LD_PRELOAD=")...), true},
-		{"A=1 ls", ro("ls"), true},
+		{"PATH=/tmp/x; git status", rw("PATH=", "git status"), true},
+		{"LD_PRELOAD=x ls", rw("ls", "LD_PRELOAD="), true},
+		{"A=1 ls", rw("ls"), true},
 		{"export A=1", rw("export"), true},
 		{"[[ -f x ]]", nil, true},
 		{"ls ((", nil, false},
-		{"ls\nfoo(", ro("ls"), false},
+		{"ls\nfoo(", rw("ls"), false},
 		{strings.Repeat("#", 1<<20), nil, false},
 		{"", nil, true},
 	} {
-		got := shell.Parse(test.script).Report()
+		got := shell.Parse(test.script).Report(everything)
 		if diff := cmp.Diff(test.commands, got.Commands); diff != "" || got.Known != test.known {
 			t.Errorf("%.80q: known %v, want %v\n%s", test.script, got.Known, test.known, diff)
 		}
@@ -390,25 +394,24 @@ func TestAReportListsEveryCommand(t *testing.T) {
 
 func TestAReportHasTheCommandsWithTheirArguments(t *testing.T) {
 	for _, test := range []struct {
-		script  string
-		lines   []string
-		aliases []string
+		script string
+		lines  []string
 	}{
-		{`git commit -m "a b" && rm 'x'`, []string{"git commit -m a b", "rm x"}, nil},
-		{"rm $X a*", []string{"rm $X a*"}, nil},
-		{"git $(echo push)", []string{"git $(echo push)", "echo push"}, nil},
-		{"timeout 5 env A=1 rm x", []string{"rm x"}, nil},
-		{"sudo -u me rm x", []string{"sudo -u me rm x", "rm x"}, nil},
-		{"/bin/rm x", []string{"/bin/rm x"}, []string{"rm x"}},
-		{"bash -c 'rm x; rm x'", []string{"rm x"}, nil},
-		{"PATH=/x ls", []string{"ls", "PATH=/x"}, nil},
-		{"export A=1", []string{"export A=1"}, nil},
-		{`"$CMD" x`, []string{`"$CMD" x`}, nil},
-		{"find . -exec rm {} +", []string{"find . -exec rm {} +", "rm {}"}, nil},
+		{`git commit -m "a b" && rm 'x'`, []string{"git commit -m a b", "rm x"}},
+		{"rm $X a*", []string{"rm $X a*"}},
+		{"git $(echo push)", []string{"git $(echo push)", "echo push"}},
+		{"timeout 5 env A=1 rm x", []string{"rm x"}},
+		{"sudo -u me rm x", []string{"sudo -u me rm x", "rm x"}},
+		{"/bin/rm x", []string{"/bin/rm x"}},
+		{"bash -c 'rm x; rm x'", []string{"rm x"}},
+		{"PATH=/x ls", []string{"ls", "PATH=/x"}},
+		{"export A=1", []string{"export A=1"}},
+		{`"$CMD" x`, []string{`"$CMD" x`}},
+		{"find . -exec rm {} +", []string{"find . -exec rm {} +", "rm {}"}},
 	} {
-		got := shell.Parse(test.script).Report()
-		if !slices.Equal(got.Lines, test.lines) || !slices.Equal(got.Aliases, test.aliases) {
-			t.Errorf("%q: %q, aliases %q", test.script, got.Lines, got.Aliases)
+		got := shell.Parse(test.script).Report(everything)
+		if !slices.Equal(got.Lines, test.lines) {
+			t.Errorf("%q: %q", test.script, got.Lines)
 		}
 	}
 }
@@ -434,7 +437,7 @@ func TestAReportNamesPathsAddressesAndWrites(t *testing.T) {
 		{"bash -c 'echo > f'", []string{"f"}, nil, true},
 		{"sleep 1.5; git commit -m 'Fix a/b thing.'", nil, nil, false},
 	} {
-		got := shell.Parse(test.script).Report()
+		got := shell.Parse(test.script).Report(everything)
 		if !slices.Equal(got.Paths, test.paths) || !slices.Equal(got.URLs, test.urls) || got.Writes != test.writes {
 			t.Errorf("%q: paths %q, urls %q, writes %v", test.script, got.Paths, got.URLs, got.Writes)
 		}
@@ -507,8 +510,8 @@ func TestAScriptThatCannotBeParsedIsReported(t *testing.T) {
 	}
 	for _, script := range []string{strings.Repeat("(", 30000), strings.Repeat("a;", 20000), "sh -c 'sh -c \"eval eval eval eval ls\"'"} {
 		s := shell.Parse(script)
-		if script[0] != 's' && !errors.Is(s.Err(), shell.ErrTooLong) || s.Report().Known {
-			t.Errorf("%.20q: %v, %+v", script, s.Err(), s.Report())
+		if script[0] != 's' && !errors.Is(s.Err(), shell.ErrTooLong) || s.Report(everything).Known {
+			t.Errorf("%.20q: %v, %+v", script, s.Err(), s.Report(everything))
 		}
 	}
 }
@@ -527,7 +530,7 @@ func FuzzParse(f *testing.F) {
 		if text, background := s.Foreground(); background && strings.Count(text, "&") != strings.Count(script, "&")-1 {
 			t.Errorf("not one & was taken away: %q", text)
 		}
-		r := s.Report()
+		r := s.Report(everything)
 		if s.Err() != nil && r.Known {
 			t.Error("everything is known of what could not be read")
 		}

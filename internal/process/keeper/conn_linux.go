@@ -243,7 +243,11 @@ func (k *keeper) handleRequest(c *conn, r record.Record) {
 	case Signal:
 		c.answer(k.signalGroup(syscall.Signal(r.Int("signal"))))
 	case Stop:
-		k.stop(r.Get("reason"), time.Duration(r.Int("grace")))
+		if after := time.Duration(r.Int("interrupt")); after > 0 {
+			k.interrupt(r.Get("reason"), after)
+		} else {
+			k.stop(r.Get("reason"), time.Duration(r.Int("grace")))
+		}
 		c.answer(nil)
 	default:
 		c.answer(errors.New("unknown request " + strconv.Quote(r.Kind)))

@@ -78,7 +78,7 @@ func (k *keeper) ready(fd int) bool {
 // timeout returns the time until something is due; a negative time is for ever.
 func (k *keeper) timeout(now time.Time) time.Duration {
 	var next time.Time
-	for _, t := range [...]time.Time{k.limits.until, k.killAt, k.checkLimitsAt, k.listenAt, k.checkReadingAt} {
+	for _, t := range [...]time.Time{k.limits.until, k.termAt, k.killAt, k.checkLimitsAt, k.listenAt, k.checkReadingAt} {
 		if !t.IsZero() && (next.IsZero() || t.Before(next)) {
 			next = t
 		}
@@ -256,6 +256,9 @@ func (k *keeper) runTimers(now time.Time) {
 	if due(k.checkLimitsAt, now) {
 		k.checkLimitsAt = now.Add(lookEvery)
 		k.checkLimits()
+	}
+	if due(k.termAt, now) {
+		k.stop(k.reason, k.afterTerm)
 	}
 	if due(k.killAt, now) {
 		k.killRound(now)

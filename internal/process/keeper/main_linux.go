@@ -38,6 +38,7 @@ type keeper struct {
 	sent      map[syscall.Signal]bool // signals that the keeper has sent to the command
 	reason    string                  // reason why the command is being stopped; empty if it is not
 	killPause time.Duration           // time until the next round of KILL
+	afterTerm time.Duration           // time between TERM and KILL for a command that was interrupted
 	exit      []byte                  // Exited record that is not in the journal yet
 	free      bool                    // true when the Ended record is in the journal
 
@@ -61,6 +62,7 @@ type keeper struct {
 		memory    int64
 		processes int
 	}
+	termAt         time.Time // time at which a command that was interrupted gets TERM
 	killAt         time.Time // time of the next round of KILL
 	checkLimitsAt  time.Time // time of the next check of memory and processes
 	listenAt       time.Time // time of the next attempt to listen

@@ -13,8 +13,8 @@ import (
 
 func (k *keeper) grace() time.Duration { return time.Duration(k.launch.Int("grace")) }
 
-// stop begins to end the command and all its descendants. A second stop can only
-// shorten the grace time.
+// stop begins to end the command and all its descendants, with TERM and after the
+// grace time with KILL. A second stop can only shorten the grace time.
 func (k *keeper) stop(reason string, grace time.Duration) {
 	deadline := time.Now().Add(grace)
 	if !k.killAt.IsZero() {
@@ -23,14 +23,35 @@ func (k *keeper) stop(reason string, grace time.Duration) {
 		}
 		return
 	}
+	if k.termAt.IsZero() {
+		k.noteStopping(reason)
+	}
+	k.termAt = time.Time{}
+	k.signalAll(syscall.SIGTERM)
+	k.signalAll(syscall.SIGCONT) // a suspended process handles TERM only after this
+	k.killAt, k.killPause = deadline, firstRound
+}
+
+// interrupt begins to end the command and all its descendants as Ctrl-C at a terminal
+// would, with INT. If that does not help, a stop follows after the given time. A
+// command that is being ended already is left alone.
+func (k *keeper) interrupt(reason string, after time.Duration) {
+	if !k.killAt.IsZero() || !k.termAt.IsZero() {
+		return
+	}
+	k.noteStopping(reason)
+	k.signalAll(syscall.SIGINT)
+	k.signalAll(syscall.SIGCONT)
+	k.termAt, k.afterTerm = time.Now().Add(after), after
+}
+
+// noteStopping records that the command is being ended, and why.
+func (k *keeper) noteStopping(reason string) {
 	if k.running {
 		k.reason = reason
 	}
 	k.note(record.New(Stopping).With("reason", reason), false)
 	k.reportChange()
-	k.signalAll(syscall.SIGTERM)
-	k.signalAll(syscall.SIGCONT) // a suspended process handles TERM only after this
-	k.killAt, k.killPause = deadline, firstRound
 }
 
 // killRound sends KILL to all descendants. Processes may start children meanwhile,

@@ -137,32 +137,19 @@ func hidesNoOther(err error) bool {
 // questions lists the open questions of one session, or of all.
 func (c *conn) questions(ctx context.Context, p api.SessionParams) (api.QuestionsResult, error) {
 	result := api.QuestionsResult{Questions: []api.Question{}}
-	ids := []event.SessionID{p.SessionID}
 	if p.SessionID == "" {
-		ids = nil
-		for s, err := range c.server.host.List(ctx) {
-			if err != nil {
-				return result, err
-			}
-			if s.Info.Questions > 0 && s.Damage == nil {
-				ids = append(ids, s.ID)
-			}
+		all, err := c.server.host.Questions.All(ctx, hidesNoOther)
+		for _, q := range all {
+			result.Questions = append(result.Questions, api.Question{SessionID: q.Session, Event: bytes.Clone(q.Asked.Bytes)})
 		}
+		return result, err
 	}
-	for _, id := range ids {
-		st, err := c.server.host.Status(ctx, id)
-		if p.SessionID == "" && hidesNoOther(err) {
-			continue
-		}
-		if err != nil {
-			return result, noSession(id, err)
-		}
-		for _, e := range st.Questions {
-			result.Questions = append(result.Questions, api.Question{SessionID: id, Event: bytes.Clone(e.Bytes)})
-		}
-		c.server.host.Unload(id) // there may be more than fit into memory
+	st, err := c.server.host.Status(ctx, p.SessionID)
+	for _, e := range st.Questions {
+		result.Questions = append(result.Questions, api.Question{SessionID: p.SessionID, Event: bytes.Clone(e.Bytes)})
 	}
-	return result, nil
+	c.server.host.Unload(p.SessionID)
+	return result, noSession(p.SessionID, err)
 }
 
 // noSession is how the protocol says, in a request about a session, that there

@@ -756,13 +756,13 @@ func TestPlacesAreRemembered(t *testing.T) {
 	if at.Key != repo || at.Kind != "repo" {
 		t.Errorf("location = %+v", at)
 	}
-	approve := object{"sessionId": "s", "locationKey": repo, "approval": object{"kind": "commands", "commandIdentifiers": []string{"git"}}}
+	approve := object{"sessionId": "s", "locationKey": repo, "approval": object{"kind": "commands", "commandIdentifiers": []string{"git status"}}}
 	p.must(api.LocationsAddApproval, approve, nil)
 	p.must(api.LocationsAddApproval, approve, nil) // twice is once
 	p.must(api.SessionCreate, object{"sessionId": "other"}, nil)
 	var applied api.AppliedResult
 	p.must(api.LocationsApply, object{"sessionId": "other", "workingDirectory": sub}, &applied)
-	if applied.RuleCount != 1 || applied.Rules[0].Kind != "shell" || *applied.Rules[0].Argument != "git" || !applied.Changed {
+	if applied.RuleCount != 1 || applied.Rules[0].Kind != "shell" || *applied.Rules[0].Argument != "git status" || !applied.Changed {
 		t.Errorf("applied = %+v", applied)
 	}
 	trusted := func() bool {

@@ -27,7 +27,7 @@ var _ = register(map[string]method{
 	api.Status:             on((*conn).status),
 })
 
-func info(s eventlog.Session) api.SessionInfo {
+func (c *conn) info(s eventlog.Session) api.SessionInfo {
 	i := api.SessionInfo{
 		SessionID: s.ID, StartTime: event.FormatTime(s.Created), ModifiedTime: event.FormatTime(s.Modified),
 		Summary: s.Info.Summary, Name: s.Info.Name, ClientName: s.Info.Client,
@@ -38,6 +38,7 @@ func info(s eventlog.Session) api.SessionInfo {
 	if s.Info.Dir != "" {
 		i.Context = &event.Place{Cwd: s.Info.Dir}
 	}
+	i.Abide.Unattended = s.Info.Active && !s.Info.Waiting && !c.server.host.Work.GoesOn(s.ID)
 	if s.Damage != nil {
 		i.Abide.Damage = s.Damage.Error()
 	}
@@ -52,7 +53,7 @@ func (c *conn) list(ctx context.Context, p api.ListParams) (api.ListResult, erro
 			return result, err
 		}
 		if where.lets(s) {
-			result.Sessions = append(result.Sessions, info(s))
+			result.Sessions = append(result.Sessions, c.info(s))
 		}
 	}
 	return result, nil
@@ -92,7 +93,7 @@ func (c *conn) metadata(ctx context.Context, p api.SessionParams) (api.MetadataR
 	if errors.Is(err, session.ErrNotFound) {
 		return api.MetadataResult{}, nil
 	}
-	i := info(s)
+	i := c.info(s)
 	return api.MetadataResult{Session: &i}, err
 }
 
@@ -218,7 +219,7 @@ func (c *conn) search(ctx context.Context, p api.SearchParams) (api.SearchResult
 			result.More = true
 			break
 		}
-		result.Matches = append(result.Matches, api.SearchMatch{Session: info(m.Session), Seq: m.Event.Seq, Type: m.Event.Type, Line: m.Line})
+		result.Matches = append(result.Matches, api.SearchMatch{Session: c.info(m.Session), Seq: m.Event.Seq, Type: m.Event.Type, Line: m.Line})
 	}
 	return result, nil
 }
@@ -241,7 +242,7 @@ func (c *conn) status(ctx context.Context, p api.SessionParams) (api.StatusResul
 	}
 	s, err := c.server.host.Info(ctx, p.SessionID)
 	result := api.StatusResult{
-		Session: info(s), Model: st.Model, Active: st.Active, Queued: len(st.Queue), Totals: st.Totals,
+		Session: c.info(s), Model: st.Model, Active: st.Active, Queued: len(st.Queue), Totals: st.Totals,
 		Questions: make([]json.RawMessage, len(st.Questions)), Position: st.End.Seq,
 	}
 	for i, e := range st.Questions {

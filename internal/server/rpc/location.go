@@ -8,8 +8,12 @@ import (
 	"strings"
 
 	"github.com/abide-run/abide/internal/api"
+	"github.com/abide-run/abide/internal/approval"
 	"github.com/abide-run/abide/internal/approval/places"
+	"github.com/abide-run/abide/internal/approval/shell"
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/project/trust"
+	"github.com/abide-run/abide/internal/turn"
 )
 
 // These methods remember what people allow in a place, for all sessions there.
@@ -58,35 +62,57 @@ func (c *conn) applyLocation(ctx context.Context, p api.LocationParams) (api.App
 	return result, noSession(p.SessionID, err)
 }
 
-// approved is an approval as rules.
-func approved(a api.Approval) ([]event.Rule, error) {
+// approvedRules is an approval for a place as rules. It covers no more than its words
+// can: commands by names with which no command can run other code, and files below the
+// folder of the place.
+func approvedRules(a api.Approval, place string) ([]event.Rule, error) {
 	switch a.Kind {
 	case "commands":
-		if len(a.Commands) == 0 {
-			return nil, errBadParams{errors.New("approval.commandIdentifiers: it is empty")}
+		return approvedCommands(a.Commands)
+	case approval.Read, approval.Write:
+		if !filepath.IsAbs(place) {
+			return nil, errBadParams{errors.New("locationKey: want the absolute path of the folder whose files are meant")}
 		}
-		var rules []event.Rule
-		for _, name := range a.Commands {
-			rules = append(rules, event.Rule{Kind: "shell", Argument: &name})
-		}
-		return rules, checkRules("approval.commandIdentifiers", rules)
-	case "read", "write", "memory":
+		return []event.Rule{turn.GrantRule(event.Grant{Kind: a.Kind, Folder: filepath.Clean(place)})}, nil
+	case "memory":
 		return []event.Rule{{Kind: a.Kind}}, nil
-	case "custom-tool":
+	case approval.CustomTool:
 		if a.ToolName == nil || *a.ToolName == "" {
 			return nil, errBadParams{errors.New("approval.toolName: it is empty")}
 		}
-		rules := []event.Rule{{Kind: a.Kind, Argument: a.ToolName}}
-		return rules, checkRules("approval.toolName", rules)
+		return []event.Rule{turn.GrantRule(event.Grant{Kind: a.Kind, Subject: *a.ToolName})}, nil
 	case "mcp":
-		argument := a.Server
-		if a.ToolName != nil {
-			argument += "/" + *a.ToolName
+		if a.Server == "" {
+			return nil, errBadParams{errors.New("approval.serverName: it is empty")}
 		}
-		rules := []event.Rule{{Kind: a.Kind, Argument: &argument}}
-		return rules, checkRules("approval.serverName", rules)
+		subject := a.Server
+		if a.ToolName != nil {
+			subject += "/" + *a.ToolName
+		}
+		return []event.Rule{turn.GrantRule(event.Grant{Kind: a.Kind, Subject: subject})}, nil
 	}
 	return nil, errBadParams{fmt.Errorf("approval.kind: %q is not supported", a.Kind)}
+}
+
+// approvedCommands is an approval of commands by their names as rules. A name with which
+// commands can run other code stands for the command without further words.
+func approvedCommands(names []string) ([]event.Rule, error) {
+	if len(names) == 0 {
+		return nil, errBadParams{errors.New("approval.commandIdentifiers: it is empty")}
+	}
+	var rules []event.Rule
+	for i, name := range names {
+		plain, err := shell.ReadPlain(name)
+		if err != nil {
+			return nil, errBadParams{fmt.Errorf("approval.commandIdentifiers[%d]: %q is not the name of a command: it has %w", i, name, err)}
+		}
+		g := event.Grant{Kind: approval.Shell, Command: plain.String()}
+		if words := plain.Commands()[0].Words; len(plain.Commands()) == 1 && approval.SafePrefix(words) {
+			g = event.Grant{Kind: approval.Shell, Prefix: words}
+		}
+		rules = append(rules, turn.GrantRule(g))
+	}
+	return rules, nil
 }
 
 // addApproval remembers an approval for a place.
@@ -94,7 +120,7 @@ func (c *conn) addApproval(ctx context.Context, p api.ApprovalParams) (api.Succe
 	if strings.TrimSpace(p.Location) == "" {
 		return api.Success{}, errBadParams{errors.New("locationKey: it is empty")}
 	}
-	rules, err := approved(p.Approval)
+	rules, err := approvedRules(p.Approval, p.Location)
 	if err != nil {
 		return api.Success{}, err
 	}
@@ -126,8 +152,22 @@ func (c *conn) folderTrusted(ctx context.Context, p api.PathParams) (api.Trusted
 	if _, err := c.server.host.Status(ctx, p.SessionID); err != nil {
 		return api.TrustedResult{}, noSession(p.SessionID, err)
 	}
-	trusted, err := c.server.places.Trusted(followed(p.Path))
+	trusted, err := c.trusts(followed(p.Path))
 	return api.TrustedResult{Trusted: trusted}, err
+}
+
+// trusts reports whether a folder is trusted as its configuration is now.
+func (c *conn) trusts(dir string) (bool, error) {
+	trusted, err := c.server.places.Trusted(dir)
+	if err != nil || c.server.opts.Trust == nil {
+		return trusted, err
+	}
+	record, known, err := c.server.opts.Trust.Find(dir)
+	if err != nil || !known && !trusted {
+		return false, err
+	}
+	content, err := trust.Read(dir)
+	return err == nil && record.Covers(content), err
 }
 
 func (c *conn) trustFolder(ctx context.Context, p api.PathParams) (api.Success, error) {
@@ -135,5 +175,11 @@ func (c *conn) trustFolder(ctx context.Context, p api.PathParams) (api.Success, 
 	if err != nil {
 		return api.Success{}, err
 	}
-	return succeeded(p.SessionID, c.server.places.Trust(followed(dir)))
+	dir = followed(dir)
+	if c.server.opts.Trust != nil { // so that the configuration of the folder applies, too
+		if err := c.server.opts.Trust.TrustNow(dir); err != nil {
+			return api.Success{}, said("path %s: %v", p.Path, err)
+		}
+	}
+	return succeeded(p.SessionID, c.server.places.Trust(dir))
 }

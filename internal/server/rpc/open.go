@@ -22,6 +22,7 @@ var _ = register(map[string]method{
 	api.SessionDestroy: on((*conn).destroy),
 	api.SessionDetach:  on((*conn).destroy),
 	api.Attach:         on((*conn).attach),
+	api.ContinueAll:    on((*conn).continueAll),
 })
 
 // create makes a session. The answer comes before its first event.
@@ -36,7 +37,11 @@ func (c *conn) create(ctx context.Context, p api.OpenParams) (any, error) {
 	client := c.client(p)
 	c.hold(p.SessionID)
 	view, err := c.server.host.Create(ctx, p.SessionID, spec, client)
-	return c.opened(ctx, p.SessionID, client, view, err)
+	answer, err := c.opened(ctx, p.SessionID, client, view, err)
+	if err == nil {
+		c.warnUnsupported(ctx, p)
+	}
+	return answer, err
 }
 
 // resume comes back to a session.
@@ -62,6 +67,7 @@ func (c *conn) resume(ctx context.Context, p api.OpenParams) (any, error) {
 		if err = errors.Join(c.remind(ctx, p.SessionID, open), c.offerOpen(ctx, p, client)); err != nil {
 			c.release(p.SessionID)
 		}
+		c.warnUnsupported(ctx, p)
 	}
 	return answer, err
 }
@@ -99,6 +105,15 @@ func (c *conn) attach(ctx context.Context, p api.AttachParams) (any, error) {
 	c.hold(p.SessionID)
 	view, err := c.server.host.Attach(ctx, p.SessionID, client, p.After)
 	return c.opened(ctx, p.SessionID, client, view, err)
+}
+
+// continueAll lets every unfinished turn go on, because a process that is there to stay
+// has come. Only processes of ours may ask for that.
+func (c *conn) continueAll(ctx context.Context, _ struct{}) (struct{}, error) {
+	if !c.door.Private {
+		return struct{}{}, jsonrpc.MethodNotFound(api.ContinueAll)
+	}
+	return struct{}{}, c.server.host.Start(ctx)
 }
 
 // opened answers a client that was attached. It watches from now on, but what it
@@ -186,6 +201,13 @@ func (c *conn) spec(p api.OpenParams) (session.Spec, error) {
 	s.Config.ExtraTools = defaults.ExtraTools
 	s.Config.Memory, s.Config.Compaction = defaults.Memory, defaults.Compaction
 	more(&s.Config, p.OpenMore)
+	var err error
+	if s.Config.Managed, err = managedRules(p.ManagedSettings); err != nil {
+		return s, err
+	}
+	if s.Config.Directories, err = additionalDirectories(p.AdditionalDirectories); err != nil {
+		return s, err
+	}
 	if err := customAgents(&s.Config, p.OpenMore); err != nil {
 		return s, err
 	}

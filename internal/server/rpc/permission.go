@@ -70,7 +70,14 @@ func checkRules(field string, rules []event.Rule) error {
 		if r.Kind == "" {
 			return errBadParams{fmt.Errorf("%s[%d].kind: it is empty", field, i)}
 		}
-		if err := approval.Check(turn.RuleText(r)); err != nil {
+		if r.Grant != nil {
+			return errBadParams{fmt.Errorf("%s[%d].grant: only an answer to a question can grant something", field, i)}
+		}
+		var tools []string
+		if r.Kind == approval.CustomTool && r.Argument != nil { // a client may call its tool whatever it likes
+			tools = append(tools, *r.Argument)
+		}
+		if err := approval.Check(turn.RuleText(r), tools...); err != nil {
 			return errBadParams{fmt.Errorf("%s[%d]: %w", field, i, err)}
 		}
 	}
@@ -141,7 +148,7 @@ func modified(rules []event.Rule, p api.ModifyRulesParams) []event.Rule {
 	}
 	rules = addRules(rules, p.Add)
 	return slices.DeleteFunc(rules, func(r event.Rule) bool {
-		return slices.ContainsFunc(p.Remove, func(o event.Rule) bool { return sameRule(r, o) })
+		return slices.ContainsFunc(p.Remove, func(o event.Rule) bool { return turn.RuleText(r) == turn.RuleText(o) })
 	})
 }
 
@@ -149,14 +156,12 @@ func modified(rules []event.Rule, p api.ModifyRulesParams) []event.Rule {
 func addRules(rules, more []event.Rule) []event.Rule {
 	rules = slices.Clone(rules)
 	for _, r := range more {
-		if !slices.ContainsFunc(rules, func(o event.Rule) bool { return sameRule(r, o) }) {
+		if !slices.ContainsFunc(rules, r.Equal) {
 			rules = append(rules, r)
 		}
 	}
 	return rules
 }
-
-func sameRule(a, b event.Rule) bool { return turn.RuleText(a) == turn.RuleText(b) }
 
 func (c *conn) resetApprovals(ctx context.Context, p api.ResetParams) (api.Success, error) {
 	location := p.Location == nil || *p.Location
@@ -207,7 +212,7 @@ func primary(st session.Status) string { return cmp.Or(st.Rules.Primary, st.Conf
 // directories are all folders of a session, the main one first.
 func directories(st session.Status) []string {
 	list := []string{primary(st)}
-	more := st.Rules.Directories
+	more := slices.Concat(st.Config.Directories, st.Rules.Directories)
 	if st.Rules.Temp {
 		more = append(slices.Clip(more), os.TempDir())
 	}

@@ -10,35 +10,49 @@ import (
 	"github.com/abide-run/abide/internal/turn"
 )
 
-func TestOnlyWhatARuleCanTellIsRemembered(t *testing.T) {
+func TestOnlyWhatWasShownIsRemembered(t *testing.T) {
+	exact := event.Grant{Kind: "shell", Command: "'ls'; '*'"}
+	prefix := event.Grant{Kind: "shell", Prefix: []string{"git", "status"}}
 	for _, test := range []struct {
-		name, request string
-		grants        []event.Grant
-		want          string // the rules, or what is wrong
+		name     string
+		decision turn.Decision
+		grants   []event.Grant
+		want     string // the rules, or what is wrong
 	}{
-		{"commands", `{"kind":"shell","canOfferSessionApproval":true}`, []event.Grant{{Kind: "shell", Subject: "git push"}, {Kind: "shell", Subject: "ls"}}, "shell(git push *), shell(ls *)"},
-		{"a command that is not fully known", `{"kind":"shell","canOfferSessionApproval":false}`, []event.Grant{{Kind: "shell", Subject: "$CMD"}}, "cannot be remembered"},
-		{"a command that writes to a file", `{"kind":"shell","canOfferSessionApproval":true,"hasWriteFileRedirection":true}`, []event.Grant{{Kind: "shell", Subject: "ls"}}, "cannot be remembered"},
-		{"a tool of a client", `{"kind":"custom-tool"}`, []event.Grant{{Kind: "custom-tool", Subject: "act"}}, "act"},
-		{"all writing", `{"kind":"write"}`, []event.Grant{{Kind: "write"}}, "write"},
+		{"what was shown", turn.Decision{}, []event.Grant{exact}, "shell(ls; '*')"},
+		{"an offer", turn.Decision{Offer: "prefix"}, []event.Grant{exact}, "shell(git status *)"},
+		{"an offer that there is not", turn.Decision{Offer: "everything"}, []event.Grant{exact}, `no offer "everything"`},
+		{"a name that is a star", turn.Decision{Approval: json.RawMessage(`{"kind":"commands","commandIdentifiers":["*"]}`)}, []event.Grant{exact}, "shell(ls; '*')"},
+		{"a program that runs code", turn.Decision{Approval: json.RawMessage(`{"kind":"commands","commandIdentifiers":["python3"]}`)}, []event.Grant{exact}, "shell(ls; '*')"},
+		{"a name with which nothing else can be run", turn.Decision{Approval: json.RawMessage(`{"kind":"commands","commandIdentifiers":["git status"]}`)}, []event.Grant{exact}, "shell(ls; '*'), shell(git status *)"},
+		{"a command that is not understood", turn.Decision{}, nil, "cannot be remembered"},
+		{"a question of an older version", turn.Decision{}, []event.Grant{{Kind: "shell", Subject: "git status"}, {Kind: "shell", Subject: "python3"}}, "shell(git status *)"},
+		{"a tool of a client", turn.Decision{}, []event.Grant{{Kind: "custom-tool", Subject: "act"}}, "act"},
+		{"a file", turn.Decision{}, []event.Grant{{Kind: "write", Folder: "/w/a"}}, "write(/w/a)"},
 	} {
-		e, err := event.Encode(event.Head{ID: "e", Time: time.Now()}, event.PermissionAskedData{RequestID: "q", PermissionRequest: json.RawMessage(test.request), Grants: test.grants})
+		e, err := event.Encode(event.Head{ID: "e", Time: time.Now()}, event.PermissionAskedData{
+			RequestID: "q", PermissionRequest: json.RawMessage(`{}`), Grants: test.grants,
+			Abide: &event.PermissionMore{Offers: []event.Offer{{ID: "prefix", Grants: []event.Grant{prefix}}}},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		rules, err := covered([]event.Event{e}, "q")
+		rules, err := covered([]event.Event{e}, "q", &test.decision)
 		var got []string
 		for _, r := range rules {
+			if r.Grant == nil || r.Argument == nil || *r.Argument == "" {
+				t.Errorf("%s: the rule %+v is made of text, or an older version would take it for everything", test.name, r)
+			}
 			got = append(got, turn.RuleText(r))
 		}
 		text := strings.Join(got, ", ")
 		if err != nil {
 			text = err.Error()
 		}
-		if !strings.Contains(text, test.want) || (err != nil) != strings.HasPrefix(test.want, "cannot") {
+		if err == nil && text != test.want || err != nil && !strings.Contains(text, test.want) {
 			t.Errorf("%s: %s, want %s", test.name, text, test.want)
 		}
-		if rules, err := covered([]event.Event{e}, "another"); len(rules) > 0 || err != nil {
+		if rules, err := covered([]event.Event{e}, "another", &test.decision); len(rules) > 0 || err != nil {
 			t.Errorf("%s: of another question: %v, %v", test.name, rules, err)
 		}
 	}

@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -59,7 +60,7 @@ func (k *keeping) takeBack() error {
 func without(rules []event.Rule) func([]event.Rule) []event.Rule {
 	return func(is []event.Rule) []event.Rule {
 		return slices.DeleteFunc(is, func(r event.Rule) bool {
-			return slices.ContainsFunc(rules, func(o event.Rule) bool { return sameRule(r, o) })
+			return slices.ContainsFunc(rules, r.Equal)
 		})
 	}
 }
@@ -89,15 +90,15 @@ func (c *conn) remembered(ctx context.Context, p api.AnswerPermissionParams, d *
 		}
 		d.Location = k.location
 	}
+	d.Standing = true
 	switch {
-	case said.Approval != nil && said.Approval.Kind != "":
-		k.rules, err = approved(*said.Approval)
 	case said.Domain != "":
 		k.rules = domain(said.Domain)
+	case said.Approval != nil && said.Approval.Kind != "" && said.Approval.Kind != "commands" && d.Offer == "":
+		k.rules, err = approvedRules(*said.Approval, cmp.Or(k.location, st.Config.WorkingDirectory))
 	default:
-		k.rules, err = covered(st.Questions, p.RequestID)
+		k.rules, err = covered(st.Questions, p.RequestID, d)
 	}
-	d.Standing = true
 	return k, err
 }
 
@@ -111,35 +112,32 @@ func domain(name string) []event.Rule {
 	return rules
 }
 
-// covered is what an open question says that a yes for longer covers. Nothing is
+// covered is what an answer to an open question covers for longer, as rules. Nothing is
 // remembered about a question that is not open: its answer is too late anyway.
-func covered(open []event.Event, requestID string) ([]event.Rule, error) {
+func covered(open []event.Event, requestID string, d *turn.Decision) ([]event.Rule, error) {
 	for _, e := range open {
-		d, err := event.As[event.PermissionAskedData](e)
-		if e.Type != event.PermissionAsked || err != nil || d.RequestID != requestID {
+		asked, err := event.As[event.PermissionAskedData](e)
+		if e.Type != event.PermissionAsked || err != nil || asked.RequestID != requestID {
 			continue
 		}
-		var shown struct {
-			CanOffer *bool `json:"canOfferSessionApproval"`
-			Writes   bool  `json:"hasWriteFileRedirection"`
+		var offers []event.Offer
+		if asked.Abide != nil {
+			offers = asked.Abide.Offers
 		}
-		if json.Unmarshal(d.PermissionRequest, &shown) == nil && (shown.Writes || (shown.CanOffer != nil && !*shown.CanOffer)) {
-			return nil, errBadParams{errors.New("result.kind: what this call does cannot be told by a rule, so that a yes to it cannot be remembered; use approve-once or approve-for-session")}
+		grants, err := d.Grants(asked.Grants, offers)
+		if err != nil {
+			return nil, errBadParams{err}
 		}
-		return granted(d.Grants), nil
+		if len(grants) == 0 {
+			return nil, errBadParams{errors.New("result.kind: what this call does cannot be told in advance, so that a yes to it cannot be remembered; use approve-once")}
+		}
+		var rules []event.Rule
+		for _, g := range turn.Narrow(grants) {
+			rules = append(rules, turn.GrantRule(g))
+		}
+		return rules, nil
 	}
 	return nil, nil
-}
-
-// granted is what a yes covers, as rules.
-func granted(grants []event.Grant) []event.Rule {
-	rules := make([]event.Rule, len(grants))
-	for i, g := range grants {
-		if rules[i].Kind = g.Kind; g.Subject != "" {
-			rules[i].Argument = &g.Subject
-		}
-	}
-	return rules
 }
 
 // rules lists what is allowed always, and what in which place.

@@ -46,7 +46,7 @@ func TestAlwaysHoldsEverywhereUntilItIsRevoked(t *testing.T) {
 	r := newFiled(t)
 	p := r.open(api.SessionCreate, acting)
 	asked := p.question(t)
-	if want := []event.Grant{{Kind: "custom-tool", Subject: "act"}}; !slices.Equal(asked.Grants, want) {
+	if want := []event.Grant{{Kind: "custom-tool", Subject: "act"}}; !slices.EqualFunc(asked.Grants, want, event.Grant.Equal) {
 		t.Errorf("always would save %v, want %v", asked.Grants, want)
 	}
 	var won api.Success

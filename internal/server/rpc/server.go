@@ -29,6 +29,7 @@ import (
 	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/jsonrpc"
 	"github.com/abide-run/abide/internal/project/instructions"
+	"github.com/abide-run/abide/internal/project/trust"
 	"github.com/abide-run/abide/internal/session"
 )
 
@@ -43,11 +44,14 @@ type Options struct {
 	Workspace func(id event.SessionID) string // the folder of a session's files
 	Agents    map[string]string               // the agents that every session can start, and what each is told
 	Shutdown  func(context.Context) error     // flushes everything, when a client asks for it
+	Store     string                          // name of the store; a relay with another one is refused
 	// Instructions finds what projects tell agents.
 	Instructions instructions.Rules
 	// Places is what people allow for longer than a session. It is forgotten with
 	// the server if nil.
 	Places *places.Places
+	// Trust is the folders whose configuration the user trusts; nil if it is not kept.
+	Trust *trust.Store
 }
 
 // Models lists the models that can be named, with those of a provider if there is
@@ -226,6 +230,11 @@ func (c *conn) connect(req *jsonrpc.Request) (any, error) {
 	if fault := Admit(c.door.Token)(jsonrpc.Message{Method: req.Method, Params: req.Params}); fault != nil {
 		return nil, fault
 	}
+	if p.Abide != nil && c.door.Private {
+		if err := c.server.checkStore(p.Abide.Store); err != nil {
+			return nil, err
+		}
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.admitted = true
@@ -233,6 +242,16 @@ func (c *conn) connect(req *jsonrpc.Request) (any, error) {
 		c.defaults = p.Abide.Defaults
 	}
 	return api.ConnectResult{OK: true, ProtocolVersion: api.ProtocolVersion, Version: c.server.opts.Version}, nil
+}
+
+// checkStore refuses a process of ours that is configured for another store than the
+// engine of its data folder: its clients would use sessions that they do not mean. A
+// process of an older version does not say which store it has.
+func (s *Server) checkStore(theirs *string) error {
+	if theirs == nil || *theirs == s.opts.Store {
+		return nil
+	}
+	return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "the engine of this data folder has another store than this process: give both the same store.url, or use another data folder")
 }
 
 // errBadParams is an error of the client's, shown as it is.

@@ -15,6 +15,8 @@ type Tasks interface {
 	List(ctx context.Context, id event.SessionID) ([]api.Task, error)
 	Output(ctx context.Context, p api.TaskOutputParams) (api.TaskOutputResult, error)
 	Stop(ctx context.Context, id event.SessionID, task string) (api.Task, error)
+	// Of returns the commands that calls with the given keys have started.
+	Of(ctx context.Context, id event.SessionID, keys []string) ([]api.Task, error)
 }
 
 // These methods look at commands and stop them.

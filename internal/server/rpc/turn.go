@@ -32,9 +32,20 @@ func (c *conn) send(ctx context.Context, p api.SendParams) (api.SendResult, erro
 	return api.SendResult{MessageID: id}, noSession(p.SessionID, err)
 }
 
-func (c *conn) abort(ctx context.Context, p api.AbortParams) (api.Success, error) {
-	err := c.server.host.Abort(ctx, p.SessionID, p.Reason)
-	return api.Success{Success: err == nil}, noSession(p.SessionID, err)
+// abort stops the turn of a session. It is stored, and its commands have ended, when
+// the answer goes out.
+func (c *conn) abort(ctx context.Context, p api.AbortParams) (api.AbortResult, error) {
+	d := event.AbortFor(p.Reason)
+	d.KeepQueue, d.Hold = p.KeepQueue, p.KeepQueue
+	stopped, err := c.server.host.Stop(ctx, p.SessionID, d)
+	r := api.AbortResult{Success: err == nil, Turn: stopped.Turn, Queued: stopped.Queued, Background: stopped.Background}
+	if c.server.opts.Tasks != nil {
+		for _, call := range stopped.Calls {
+			list, _ := c.server.opts.Tasks.Of(ctx, call.Session, []string{call.Key}) // it is stopped, whether or not it can be described
+			r.Stopped = append(r.Stopped, list...)
+		}
+	}
+	return r, noSession(p.SessionID, err)
 }
 
 func (c *conn) logRemark(ctx context.Context, p api.LogParams) (api.LogResult, error) {

@@ -27,6 +27,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/abide-run/abide/internal/approval/scope"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/process"
 	"github.com/abide-run/abide/internal/tool"
@@ -42,6 +43,7 @@ type Processes interface {
 	Read(ctx context.Context, owner process.Owner, id process.ID, r process.ReadRequest) (process.Chunk, error)
 	WriteStdin(ctx context.Context, owner process.Owner, id process.ID, in process.Input) error
 	Stop(ctx context.Context, owner process.Owner, id process.ID) (process.Info, error)
+	Interrupt(ctx context.Context, owner process.Owner, id process.ID) (process.Info, error)
 	MarkSeen(ctx context.Context, owner process.Owner, id process.ID) error
 }
 
@@ -61,6 +63,11 @@ type Options struct {
 	// Hidden are the names of variables that commands do not get. A star at the end
 	// of a name matches any text.
 	Hidden []string
+	// Scope returns the scope of a call; nil if commands may use no files but those of
+	// the working directory.
+	Scope func(call tool.Call) (*scope.Scope, error)
+	// Protected reports whether a path may not be changed unasked, and why.
+	Protected func(path string) (reason string, ok bool)
 	// Wait is how long a call without a timeout waits for its command; 10s if zero.
 	Wait time.Duration
 }
@@ -184,7 +191,7 @@ func statusOf(p process.Info) string {
 // fail returns an error for the model, with a short message for people.
 func fail(message, format string, args ...any) *tool.Refusal {
 	r := tool.Fail(fmt.Sprintf(format, args...))
-	r.Message = message
+	r.Message, r.Digest = message, tool.Digest(message, r.Text)
 	return &tool.Refusal{Result: r}
 }
 

@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -457,41 +455,30 @@ func TestPermissionToRunIsAsked(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Error(diff)
 		}
-		if !slices.Equal(r.Subjects, []string{"git push", "curl", "> file"}) || !slices.Equal(r.Details, []string{"git push origin main", "curl https://x.org/a"}) || !r.Unclear || r.Kind != approval.Shell {
+		if r.Kind != approval.Shell || r.Plain == nil || r.Elsewhere != "/tmp" {
 			t.Errorf("request is %+v", r)
-		}
-		if !slices.Equal(r.Paths, []string{"/tmp/log.txt", "/tmp"}) || !slices.Equal(r.URLs, []string{"https://x.org/a"}) || r.ReadOnly {
-			t.Errorf("named are %q and %q, and that it only reads is %v", r.Paths, r.URLs, r.ReadOnly)
-		}
-		home, err := os.UserHomeDir()
-		if err != nil {
-			t.Fatal(err)
-		}
-		key, _ := d.tools["bash"].Permission(d.call(`{"command":"cat ~/.ssh/key ./a.txt | sort"}`))
-		if !slices.Contains(key.Paths, filepath.Join(home, ".ssh", "key")) || !key.ReadOnly {
-			t.Errorf("named are %q, and that it only reads is %v", key.Paths, key.ReadOnly)
 		}
 		if !strings.Contains(string(r.Prompt), `"kind":"commands"`) {
 			t.Errorf("prompt is %s", r.Prompt)
 		}
 		echo, _ := d.tools["bash"].Permission(d.call(`{"command":"echo test","description":"Run echo test"}`))
-		if echo.Unclear || !slices.Equal(echo.Subjects, []string{"echo"}) || echo.Allowed {
+		if echo.Plain.String() != "'echo' 'test'" || echo.Subjects != nil || echo.Elsewhere != "" || echo.Allowed {
 			t.Errorf("echo: %+v", echo)
 		}
 		odd, _ := d.tools["bash"].Permission(d.call(`{"command":"$CMD x; ((("}`))
-		if !odd.Unclear || !slices.Contains(odd.Subjects, "$CMD x; (((") || !strings.Contains(string(odd.Ask), `"canOfferSessionApproval":false`) || !strings.Contains(string(odd.Ask), "warning") {
+		if odd.Plain != nil || len(odd.SessionGrants()) > 0 || !strings.Contains(string(odd.Ask), `"canOfferSessionApproval":false`) || !strings.Contains(string(odd.Ask), "warning") {
 			t.Errorf("odd: %+v %s", odd, odd.Ask)
 		}
 		nothing, _ := d.tools["bash"].Permission(d.call(`{"command":"[[ -f x ]]"}`))
-		if len(nothing.Subjects) == 0 {
-			t.Error("a yes for this would be a yes for everything")
+		if len(nothing.Offers()) != 1 {
+			t.Errorf("what is not understood is offered for longer: %+v", nothing.Offers())
 		}
 		for _, name := range []string{"read_bash", "stop_bash", "list_bash", "wait"} {
 			if r, err := d.tools[name].Permission(d.call(`{"shellId":"x"}`)); r != nil || err != nil {
 				t.Errorf("%s asks: %+v, %v", name, r, err)
 			}
 		}
-		if r, err := d.tools["write_bash"].Permission(d.call(`{"shellId":"x","input":"rm -rf /\n"}`)); err != nil || !strings.Contains(string(r.Ask), `rm -rf /`) || !r.Unclear {
+		if r, err := d.tools["write_bash"].Permission(d.call(`{"shellId":"x","input":"rm -rf /\n"}`)); err != nil || !strings.Contains(string(r.Ask), `rm -rf /`) || r.Plain != nil {
 			t.Errorf("write_bash: %+v, %v", r, err)
 		}
 	})

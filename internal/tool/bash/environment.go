@@ -1,9 +1,11 @@
 package bash
 
 import (
+	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/abide-run/abide/internal/approval/shell"
 	"github.com/abide-run/abide/internal/process"
 	"github.com/abide-run/abide/internal/tool"
 )
@@ -60,6 +62,25 @@ func (c *Commands) env(call tool.Call, terminal bool) []string {
 			slices.ContainsFunc(more, func(m string) bool { return strings.HasPrefix(m, name+"=") })
 	})
 	return append(kept, more...)
+}
+
+// steadyEnv returns an environment in which a command that was judged by its words does
+// what the words say: the shell runs nothing before it, programs are found in absolute
+// folders only, and git takes no orders from the configuration of a repository.
+func steadyEnv(env []string) []string {
+	env = shell.HoldStill(env)
+	for i, s := range env {
+		if path, ok := strings.CutPrefix(s, "PATH="); ok {
+			env[i] = "PATH=" + absoluteFolders(path)
+		}
+	}
+	return env
+}
+
+// absoluteFolders returns a search path without its relative and empty entries, which
+// stand for the working directory.
+func absoluteFolders(path string) string {
+	return strings.Join(slices.DeleteFunc(filepath.SplitList(path), func(dir string) bool { return !filepath.IsAbs(dir) }), string(filepath.ListSeparator))
 }
 
 // Environment returns the environment that a command of a call has without a terminal.

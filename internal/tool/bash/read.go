@@ -55,7 +55,8 @@ func (r *reader) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 		return finish(ctx, result, err)
 	}
 	result, err := r.waitAndRead(ctx, call, t, min(max(delay, 0), maxWait))
-	return finish(ctx, tool.Result{Text: progressText(result), Contents: contents(t.Process.Dir, result)}, err)
+	text := progressText(result)
+	return finish(ctx, tool.Result{Text: text, Contents: contents(t.Process.Dir, result), Digest: progressDigest(call, text, result)}, err)
 }
 
 // page returns the output from an offset on.

@@ -197,3 +197,23 @@ func (s style) answer(dir string, r Result) tool.Result {
 	}
 	return tool.Result{Text: text, Contents: contents(dir, r), Task: !r.Ended()}
 }
+
+// digest returns the digest of a call that runs a command: what it runs and what came
+// of it. What the model says about the command, how it calls it and how long the call
+// waits makes no difference.
+func (q request) digest(r Result) string {
+	return tool.Digest(q.command, q.dir, fmt.Sprint(q.background, q.stdin, q.tty), r.Status, r.endLine(), r.Output, r.NeedsInput)
+}
+
+// progressDigest returns the digest of a call that looks at tasks: what it looks for, and
+// what it shows. As long as a task runs, a call in another minute is another call: to
+// wait for something that takes long is no loop.
+func progressDigest(call tool.Call, shown string, tasks ...Result) string {
+	parts := []string{string(call.Arguments), shown}
+	for _, r := range tasks {
+		if !r.Ended() {
+			parts = append(parts, fmt.Sprint("minute ", r.Duration/time.Minute.Milliseconds()))
+		}
+	}
+	return tool.Digest(parts...)
+}

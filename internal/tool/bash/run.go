@@ -7,14 +7,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
 
 	"github.com/abide-run/abide/internal/approval"
 	"github.com/abide-run/abide/internal/approval/shell"
+	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/process"
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/tool/argument"
@@ -187,25 +188,41 @@ type possibleURL struct {
 	URL string `json:"url"`
 }
 
-// toFile is the subject that has to be allowed, in addition to the commands, if output
-// goes to a file.
-const toFile = "> file"
-
 func (r *runner) Permission(call tool.Call) (*approval.Request, error) {
 	q, err := r.request(call)
 	if err != nil {
 		return nil, err
 	}
-	return permission(call, q)
+	in, err := r.surroundings(call, q)
+	if err != nil {
+		return nil, err
+	}
+	return permission(call, q, in)
+}
+
+// surroundings returns where and how a command runs.
+func (r *runner) surroundings(call tool.Call, q request) (in approval.Surroundings, err error) {
+	in = approval.Surroundings{Dir: q.dir, Home: call.Dir, Terminal: q.tty, Input: q.stdin, Protected: r.Protected}
+	for _, entry := range r.env(call, q.tty) {
+		if path, ok := strings.CutPrefix(entry, "PATH="); ok {
+			in.SearchPath = path
+		}
+	}
+	if r.Scope != nil {
+		in.Scope, err = r.Scope(call)
+	}
+	return in, err
 }
 
 // permission returns the request for permission to run a command.
-func permission(call tool.Call, q request) (*approval.Request, error) {
-	report := q.script.Report()
+func permission(call tool.Call, q request, in approval.Surroundings) (*approval.Request, error) {
+	report := q.script.Report(shell.Trusted(in.SearchPath))
+	ask := &approval.Request{Kind: approval.Shell}
+	ask.ReadCommand(q.script, in)
 	body := shellRequest{
 		Kind: approval.Shell, ToolCallID: call.ID, Text: q.text, Intention: q.description,
 		Commands: report.Commands, Identifiers: []string{}, Paths: report.Paths, URLs: []possibleURL{},
-		Writes: report.Writes, CanOffer: report.Known, Dir: q.dir,
+		Writes: report.Writes, Dir: q.dir,
 	}
 	if q.dir != call.Dir {
 		body.Paths = append(body.Paths, q.dir)
@@ -219,43 +236,40 @@ func permission(call tool.Call, q request) (*approval.Request, error) {
 	for _, u := range report.URLs {
 		body.URLs = append(body.URLs, possibleURL{u})
 	}
-	ask := &approval.Request{
-		Kind: approval.Shell, Details: report.Lines, Aliases: report.Aliases, Unclear: !report.Known || report.Writes,
-	}
-	ask.Dirs, ask.URLs = []string{call.Dir}, report.URLs
-	for _, path := range body.Paths {
-		ask.Paths = append(ask.Paths, expandPath(path, q.dir))
-	}
-	ask.ReadOnly = len(report.Commands) > 0
 	for _, c := range report.Commands {
 		body.Identifiers = append(body.Identifiers, c.Identifier)
-		ask.ReadOnly = ask.ReadOnly && c.ReadOnly
 	}
-	ask.Subjects = append(ask.Subjects, body.Identifiers...)
-	if report.Writes {
-		ask.Subjects = append(ask.Subjects, toFile)
+	plain, err := q.script.Plain()
+	body.CanOffer = err == nil
+	if err != nil {
+		body.Warning = "What this command runs is not fully known in advance: it has " + err.Error() + "."
 	}
-	if !report.Known {
-		body.Warning = "What this command runs is not fully known in advance."
-		if err := q.script.Err(); err != nil {
-			body.Warning = sentence(err.Error())
-		}
-		ask.Subjects = append(ask.Subjects, q.text)
-	}
-	if len(ask.Subjects) == 0 {
-		ask.Subjects = []string{q.text}
-	}
+	ask.More = event.PermissionMore{Dir: q.dir, Terminal: q.tty, Input: ask.Input, Commands: readingOf(plain)}
 	return ask, addBody(ask, body)
 }
 
-// expandPath returns the absolute path of a path in a command that runs in dir.
-func expandPath(path, dir string) string {
-	if below, ok := strings.CutPrefix(path, "~/"); ok {
-		if home, err := os.UserHomeDir(); err == nil {
-			return filepath.Join(home, below)
-		}
+// readingOf returns the commands of a command line as they were understood.
+func readingOf(p *shell.Plain) []event.CommandReading {
+	if p == nil {
+		return nil
 	}
-	return absolute(dir, path)
+	var list []event.CommandReading
+	for _, c := range p.Commands() {
+		r := event.CommandReading{Join: c.Joint, Words: c.Words}
+		for _, to := range c.Redirects {
+			r.Files = append(r.Files, event.Redirection{Operator: operator(to), Target: to.To})
+		}
+		list = append(list, r)
+	}
+	return list
+}
+
+// operator returns a redirection without its target, as people write it.
+func operator(r shell.Redirect) string {
+	if r.FD == 0 || r.FD == 1 && r.Op != ">&" {
+		return r.Op
+	}
+	return strconv.Itoa(r.FD) + r.Op
 }
 
 // addBody adds the body that clients show to a permission request.
@@ -274,7 +288,9 @@ func (r *runner) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 		return finish(ctx, tool.Result{}, err)
 	}
 	result, err := r.run(ctx, call, q)
-	return finish(ctx, r.style.answer(q.dir, result), err)
+	answer := r.style.answer(q.dir, result)
+	answer.Digest = q.digest(result)
+	return finish(ctx, answer, err)
 }
 
 // run starts the command, or finds it again if this call started it before.
@@ -303,9 +319,13 @@ func (r *runner) run(ctx context.Context, call tool.Call, q request) (Result, er
 
 // process returns the spec of the process for a request.
 func (r *runner) process(call tool.Call, q request) process.Spec {
+	command, env := q.command, r.env(call, q.tty)
+	if call.Decision.FromWords() { // only what was judged is run, and nothing in the environment changes what it does
+		command, env = call.Decision.Command, steadyEnv(env)
+	}
 	spec := process.Spec{
-		Key: call.Key, Owner: r.Owner(call.Session), Command: q.command, Dir: q.dir,
-		Env: r.env(call, q.tty), Title: q.description, Class: process.OneShot, Stdin: q.stdin || q.tty,
+		Key: call.Key, Owner: r.Owner(call.Session), Command: command, Dir: q.dir,
+		Env: env, Title: q.description, Class: process.OneShot, Stdin: q.stdin || q.tty,
 	}
 	if q.background {
 		spec.Class = process.Service

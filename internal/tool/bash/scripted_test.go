@@ -280,3 +280,7 @@ func (s *scriptedProcesses) String() string { return fmt.Sprint(len(s.all), " pr
 
 // firstLocked returns the first process.
 func (s *scriptedProcesses) firstLocked() *scriptedProcess { return s.all[0] }
+
+func (s *scriptedProcesses) Interrupt(ctx context.Context, owner process.Owner, id process.ID) (process.Info, error) {
+	return s.Stop(ctx, owner, id)
+}

@@ -124,7 +124,8 @@ func (w *waiter) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 		return finish(ctx, tool.Result{}, err)
 	}
 	r, err := w.wait(ctx, call, o)
-	return finish(ctx, tool.Result{Text: encode(r), Contents: contents("", r.Tasks...)}, err)
+	text := encode(r)
+	return finish(ctx, tool.Result{Text: text, Contents: contents("", r.Tasks...), Digest: progressDigest(call, text, r.Tasks...)}, err)
 }
 
 // wait waits, and returns what is new about the tasks. A timeout is not a failure.

@@ -100,6 +100,20 @@ func (c *Commands) waitChange(ctx context.Context, p process.Info, last string) 
 	return waitConditions(ctx, conditions, false)
 }
 
+// Stop ends the command that a call has started, because the turn of the call was
+// stopped. It returns when the command and all its children have ended. It is no error
+// if the call has started no command.
+func (c *Commands) Stop(ctx context.Context, id event.SessionID, key string) error {
+	p, err := c.Processes.Find(ctx, c.Owner(id), key)
+	if errors.Is(err, process.ErrNotFound) {
+		return nil
+	}
+	if err == nil && !p.Gone {
+		_, err = c.Processes.Interrupt(ctx, p.Owner, p.ID)
+	}
+	return err
+}
+
 // Summary returns the summary of the running tasks of a session with the given keys.
 func (c *Commands) Summary(ctx context.Context, id event.SessionID, keys []string) (string, error) {
 	tasks, err := c.running(ctx, id)

@@ -1,15 +1,18 @@
 package bash
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/abide-run/abide/internal/approval"
 	"github.com/abide-run/abide/internal/approval/shell"
+	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/process"
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/tool/argument"
@@ -73,17 +76,56 @@ func parseWrite(call tool.Call) (writeRequest, error) {
 	return e, a.Err()
 }
 
-// Permission always asks, because input for a shell is a command like any other.
+// Permission always asks, because a program can take its input for commands. What the
+// person is shown is the input itself. Input to a program that is known to take it only
+// as data can be approved for as long as the program runs; any other input is asked about
+// each time, and a rule that denies commands applies to the commands in it.
 func (w *writer) Permission(call tool.Call) (*approval.Request, error) {
 	e, err := parseWrite(call)
 	if err != nil {
 		return nil, err
 	}
-	ask := &approval.Request{Kind: approval.Shell, Subjects: []string{writeSpec.Name}, Details: []string{writeSpec.Name + " " + e.name}, Unclear: true}
-	return ask, addBody(ask, shellRequest{
-		Kind: approval.Shell, ToolCallID: call.ID, Text: e.input, Intention: "Write to the input of " + e.name,
+	t, err := w.Task(context.Background(), call.Session, e.name)
+	if err != nil && !errors.Is(err, process.ErrNotFound) {
+		return nil, err
+	}
+	command := cmp.Or(oneLine(t.Process.Command, maxDescription), "an unknown command")
+	body := shellRequest{
+		Kind: approval.Shell, ToolCallID: call.ID, Text: e.input, Intention: "Write to the input of " + e.name + ": " + command,
 		Commands: []shell.Command{{Identifier: writeSpec.Name}}, Identifiers: []string{writeSpec.Name},
-		Paths: []string{}, URLs: []possibleURL{}, CanOffer: true,
+		Paths: []string{}, URLs: []possibleURL{},
+	}
+	ask := &approval.Request{Kind: approval.Shell, More: event.PermissionMore{Dir: t.Process.Dir, Terminal: t.Process.TTY, Input: true}}
+	in := approval.Surroundings{Dir: cmp.Or(t.Process.Dir, call.Dir), Home: call.Dir, Fed: true}
+	if takesData(t.Process.Command) {
+		ask.ReadCommand(shell.Parse(""), in) // there are no commands in it
+		ask.Subjects, body.CanOffer = []string{approval.InputTo + t.Process.Key}, true
+		ask.More.Reasons = []string{"it is input to the running command " + command}
+		return ask, addBody(ask, body)
+	}
+	ask.ReadCommand(shell.Parse(keys.Replace(e.input)), in)
+	body.Warning = "The running command may take this input for commands."
+	ask.More.Reasons = []string{"the running command " + command + " may take this input for commands"}
+	return ask, addBody(ask, body)
+}
+
+// dataReaders are the programs that take their input as data only, whatever their
+// arguments are, as far as those are words of the closed language.
+var dataReaders = []string{
+	"base64", "cat", "cksum", "cmp", "comm", "cut", "fold", "grep", "head", "hexdump", "jq", "md5sum", "nl", "od", "paste", "rev", "sha1sum", "sha256sum",
+	"sha512sum", "tac", "tail", "tr", "uniq", "wc",
+}
+
+// takesData reports whether everything that reads the input of a command line takes it as
+// data. Shells, interpreters, debuggers, editors, remote logins and unknown programs may
+// not.
+func takesData(command string) bool {
+	p, err := shell.ReadPlain(command)
+	if err != nil {
+		return false
+	}
+	return !slices.ContainsFunc(p.Commands(), func(c shell.Simple) bool {
+		return !slices.Contains(dataReaders, c.Words[0]) || len(c.Redirects) > 0
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -52,10 +53,13 @@ func (f *files) requestWrite(call tool.Call, w writer) (*approval.Request, error
 	}
 	body := writeRequest{
 		Kind: approval.Write, ToolCallID: call.ID, Intention: w.intention, FileName: w.path,
-		CanOffer: true, LeadsTo: leadsTo([]string{w.path}, found),
+		CanOffer: at.Protected == "", LeadsTo: leadsTo([]string{w.path}, found), Protected: at.Protected,
 	}
 	if body.LeadsTo != nil {
 		body.Intention += " (leads to " + at.Path + ")"
+	}
+	if at.Protected != "" {
+		body.Intention += ". This file is protected: " + at.Protected
 	}
 	if err == nil {
 		body.show(w.path, c)
@@ -93,7 +97,11 @@ func (f *files) write(call tool.Call, w writer) (tool.Result, error) {
 	if err != nil {
 		return tool.Result{}, unusable(w.path, err)
 	}
-	if at.Verdict != scope.Allowed {
+	protected := at.Protected != ""
+	if protected && slices.Contains(shownPaths(call.Asked), at.Path) {
+		s, at.Protected = s.WithShown(at.Path), ""
+	}
+	if at.Verdict != scope.Allowed || at.Protected != "" {
 		return tool.Result{}, unusable(w.path, &scope.Refusal{Finding: at, Name: w.path, Mode: scope.Write})
 	}
 	defer f.lock(at.Path)()
@@ -113,7 +121,11 @@ func (f *files) write(call tool.Call, w writer) (tool.Result, error) {
 	if err := checkApproved(call, kept, at.Path, w.path, c); err != nil {
 		return tool.Result{}, err
 	}
-	return tool.Result{Text: w.done, Detailed: diff(w.path, c.old, c.new)}, apply(call, s, kept, at.Path, w.path, c)
+	err = apply(call, s, kept, at.Path, w.path, c)
+	if err == nil && protected && f.Approved != nil {
+		f.Approved(at.Path, c.new)
+	}
+	return tool.Result{Text: w.done, Detailed: diff(w.path, c.old, c.new)}, err
 }
 
 // earlierResult returns the result of an earlier attempt that has made the change. It returns

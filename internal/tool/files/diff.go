@@ -16,6 +16,10 @@ const (
 	nearby     = 3        // lines of context around a change
 )
 
+// Diff returns the change of a file in the format of git, for people; old is nil for a
+// new file.
+func Diff(path string, old, now []byte) string { return diff(path, old, now) }
+
 // diff returns the change of a file in the format of git; old is nil for a new file.
 func diff(path string, old, now []byte) string {
 	head := fmt.Sprintf("\ndiff --git a%s b%s\n", path, path)

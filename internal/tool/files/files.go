@@ -33,6 +33,9 @@ type Options struct {
 	Scope func(call tool.Call) (*scope.Scope, error)
 	// Checkpoints returns the checkpoints of a session.
 	Checkpoints func(id event.SessionID) (*Checkpoints, error)
+	// Approved is called when a call has written a protected file, which a person has
+	// allowed. It may be nil.
+	Approved func(path string, content []byte)
 }
 
 // New returns the tools: view, create, edit, grep and glob.
@@ -64,15 +67,19 @@ func absolute(call tool.Call, path string) string {
 }
 
 // allowed returns the scope of a call that runs: that of its session, and what the call
-// was allowed beyond that. If a person was asked, that is the path that was shown, and
-// not what the path leads to now.
+// was allowed beyond that: the path that a person was shown, or that a rule or grant was
+// judged by, and not what the path leads to now.
 func (f *files) allowed(call tool.Call, mode scope.Mode, paths ...string) (*scope.Scope, error) {
 	s, err := f.Scope(call)
 	if err != nil || !call.Granted {
 		return s, err
 	}
 	granted := shownPaths(call.Asked)
-	if call.Asked == nil {
+	switch {
+	case call.Asked != nil:
+	case call.Decision != nil && len(call.Decision.Paths) > 0:
+		granted = call.Decision.Paths
+	default:
 		for _, path := range paths {
 			found, err := s.Judge(path, mode)
 			if err != nil {

@@ -379,7 +379,11 @@ func TestAnApprovalIsForWhatWasShown(t *testing.T) {
 	if r := b.mustRun("view", call); r.Code != event.CodeDenied {
 		t.Errorf("the link was turned: %+v", r)
 	}
-	call.Asked = nil // a grant for the session allows the call
+	call.Asked, call.Decision = nil, &event.Decision{By: event.ByGrant, Paths: []string{filepath.Join(root, "one")}}
+	if r := b.mustRun("view", call); r.Code != event.CodeDenied {
+		t.Errorf("the link was turned after a grant was judged by where it led: %+v", r)
+	}
+	call.Decision = nil // a grant that an older version has judged allows the call
 	if r := b.mustRun("view", call); r.Text != "two" {
 		t.Errorf("with a yes to everything: %+v", r)
 	}

@@ -1,6 +1,7 @@
 package files
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -30,6 +31,7 @@ type writeRequest struct {
 	CanOffer   bool     `json:"canOfferSessionApproval"`
 	LeadsTo    []string `json:"leadsTo,omitempty"`    // an addition of abide: the path without links, if it differs
 	Digest     string   `json:"fileDigest,omitempty"` // an addition of abide: digest of the old content
+	Protected  string   `json:"protected,omitempty"`  // an addition of abide: why the file is protected
 }
 
 // request returns the request for paths and the findings about them.
@@ -41,7 +43,8 @@ func request(call tool.Call, s *scope.Scope, kind string, names []string, found 
 	r := &approval.Request{Kind: kind, Aliases: names, Dirs: []string{call.Dir}, Allowed: true, Ask: ask, Prompt: ask}
 	for _, f := range found {
 		r.Details = append(r.Details, f.Path)
-		r.Allowed = r.Allowed && f.Verdict == scope.Allowed
+		r.Allowed = r.Allowed && f.Verdict == scope.Allowed && f.Protected == ""
+		r.Protected = cmp.Or(r.Protected, f.Protected)
 	}
 	if dir, err := s.Judge(call.Dir, scope.Read); err == nil && dir.Path != call.Dir {
 		r.Dirs = append(r.Dirs, dir.Path)

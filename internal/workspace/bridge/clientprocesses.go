@@ -189,6 +189,12 @@ func (c remoteProcesses) Stop(ctx context.Context, owner process.Owner, id proce
 	return processOf(r.GetProcess()), nil
 }
 
+// Interrupt implements workspace.Processes. The wire has no request for it, so the
+// command gets TERM at once.
+func (c remoteProcesses) Interrupt(ctx context.Context, owner process.Owner, id process.ID) (process.Info, error) {
+	return c.Stop(ctx, owner, id)
+}
+
 // MarkSeen implements workspace.Processes.
 func (c remoteProcesses) MarkSeen(ctx context.Context, owner process.Owner, id process.ID) error {
 	h, err := handle(owner, id)

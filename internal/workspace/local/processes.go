@@ -70,6 +70,11 @@ func (p *processes) Stop(ctx context.Context, owner process.Owner, id process.ID
 	return p.manager.Stop(ctx, owner, id)
 }
 
+// Interrupt implements workspace.Processes.
+func (p *processes) Interrupt(ctx context.Context, owner process.Owner, id process.ID) (process.Info, error) {
+	return p.manager.Interrupt(ctx, owner, id)
+}
+
 // MarkSeen implements workspace.Processes.
 func (p *processes) MarkSeen(_ context.Context, owner process.Owner, id process.ID) error {
 	return p.manager.MarkSeen(owner, id)

@@ -1,0 +1,257 @@
+package approval
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/abide-run/abide/internal/approval/places"
+	"github.com/abide-run/abide/internal/approval/scope"
+	"github.com/abide-run/abide/internal/approval/shell"
+)
+
+// Surroundings are where and how a command line runs.
+type Surroundings struct {
+	Dir        string       // folder that it runs in
+	Home       string       // working directory of the session
+	Terminal   bool         // true if it has a terminal
+	Input      bool         // true if it can be given input while it runs
+	Fed        bool         // true if the text is itself input for a running command
+	SearchPath string       // value of PATH
+	Scope      *scope.Scope // what the session may use; nil if that is nothing but Home
+	// Protected reports whether a path may not be changed unasked, and why. Nothing is
+	// protected if it is nil.
+	Protected func(path string) (reason string, ok bool)
+}
+
+// A reading is what a request of kind Shell will do, as far as it is understood.
+type reading struct {
+	blocked   string // why no rule about words allows it; empty if one can
+	protected string // why a redirection needs a person's yes; empty if none does
+	steps     []step
+	targets   []target
+	calls     shell.Calls
+	paths     []string // paths that words of the command may stand for, and where they lead
+}
+
+// A step is a command of the script.
+type step struct {
+	simple   shell.Simple
+	runs     []shell.Run
+	readOnly []bool // for each of runs
+	obscure  string // why only a rule with exactly these words allows it; empty if others can
+}
+
+// A target is a file of a redirection.
+type target struct {
+	path    string // without links
+	kind    string // Read or Write
+	allowed bool   // true if the scope of the session allows it
+}
+
+// maxPaths is the maximum number of paths that words of a command are taken for.
+const maxPaths = 2000
+
+// ReadCommand describes a command line in a request of kind Shell. It looks at files, which
+// Judge does not.
+func (r *Request) ReadCommand(s *shell.Script, in Surroundings) {
+	r.Terminal, r.Input = in.Terminal, in.Input || in.Terminal
+	r.Dirs = withoutLinks(in.Home)
+	if in.Dir != in.Home {
+		r.Elsewhere = in.Dir
+	}
+	d := &reading{calls: s.Calls()}
+	r.reading = d
+	plain, err := s.Plain()
+	switch {
+	case in.Fed:
+		d.blocked = "it is input for a running command"
+	case err != nil:
+		d.blocked = "it has " + err.Error()
+	default:
+		r.Plain = plain
+		d.calls = shell.Parse(plain.String()).Calls()
+	}
+	dirs := []string{in.Dir}
+	if r.Plain != nil {
+		if dir := r.Plain.Dir(); dir != "" {
+			dirs = append(dirs, absolute(in.Dir, dir))
+		}
+		d.describe(r.Plain, dirs, in)
+		r.Protected = d.protected
+	}
+	d.paths = namedPaths(d.calls, dirs)
+}
+
+// withoutLinks returns a path, and where it leads if that differs.
+func withoutLinks(path string) []string {
+	if real, err := filepath.EvalSymlinks(path); err == nil && real != path {
+		return []string{path, real}
+	}
+	return []string{path}
+}
+
+// describe describes the commands of a script that runs in one of dirs.
+func (d *reading) describe(p *shell.Plain, dirs []string, in Surroundings) {
+	trusted := shell.Trusted(in.SearchPath)
+	for _, dir := range dirs {
+		d.block(in.outside(dir))
+	}
+	for _, c := range p.Commands() {
+		st := step{simple: c}
+		var err error
+		if st.runs, err = c.Runs(); err != nil {
+			st.obscure = "it has " + err.Error()
+		}
+		for _, run := range st.runs {
+			st.readOnly = append(st.readOnly, run.ReadOnly(trusted))
+			for _, dir := range dirs {
+				d.block(in.foreign(run, dir))
+			}
+		}
+		d.steps = append(d.steps, st)
+		for _, redirect := range c.Redirects {
+			for _, dir := range dirs {
+				d.addTarget(redirect, dir, in)
+			}
+		}
+	}
+}
+
+func (d *reading) block(why string) {
+	if d.blocked == "" {
+		d.blocked = why
+	}
+}
+
+// outside says that a folder is not one of the session's. It returns "" if it is.
+func (in Surroundings) outside(dir string) string {
+	if dir == in.Home {
+		return ""
+	}
+	if in.Scope != nil {
+		if f, err := in.Scope.Judge(dir, scope.Read); err == nil && f.Verdict == scope.Allowed {
+			return ""
+		}
+	}
+	return "it runs in " + dir + ", which is outside of the folders of the session"
+}
+
+// foreign says that git would run in a folder that is not one of the session's, or in a
+// repository inside the session's own: its configuration came with its files, and may
+// name programs to run. It returns "" if neither is so.
+func (in Surroundings) foreign(run shell.Run, dir string) string {
+	if filepath.Base(run.Words[0]) != "git" {
+		return ""
+	}
+	if run.Dir != "" {
+		dir = absolute(dir, run.Dir)
+		if why := in.outside(dir); why != "" {
+			return why
+		}
+	}
+	if own := places.Locate(in.Home); own.Kind == "repo" && places.Locate(dir) != own {
+		return "git would run in another repository, " + places.Locate(dir).Key
+	}
+	return ""
+}
+
+// addTarget describes the file of a redirection.
+func (d *reading) addTarget(redirect shell.Redirect, dir string, in Surroundings) {
+	if redirect.Op == ">&" || redirect.To == "/dev/null" {
+		return
+	}
+	t := target{path: absolute(dir, redirect.To), kind: Write}
+	mode := scope.Write
+	if redirect.Op == "<" {
+		t.kind, mode = Read, scope.Read
+	}
+	// The system follows links before .., so that a path with both leads elsewhere than it seems.
+	if slices.Contains(strings.Split(redirect.To, "/"), "..") {
+		d.block("it has a redirection to a path with .. in it")
+	}
+	if in.Scope != nil {
+		f, err := in.Scope.Judge(t.path, mode)
+		if err != nil {
+			d.block(fmt.Sprintf("it has a redirection that cannot be followed: %v", err))
+			return
+		}
+		t.allowed = f.Verdict == scope.Allowed
+		if f.Verdict == scope.Denied {
+			d.block("it has a redirection to " + t.path + ", which is denied")
+		}
+		d.protect(in, t)
+		t.path = f.Path
+	}
+	d.protect(in, t)
+	if isBelow(t.path, "/dev") || isBelow(t.path, "/proc") || isBelow(absolute(dir, redirect.To), "/dev") {
+		d.block("it has a redirection to a device")
+	}
+	d.targets = append(d.targets, t)
+}
+
+func (d *reading) protect(in Surroundings, t target) {
+	if in.Protected == nil || t.kind != Write || d.protected != "" {
+		return
+	}
+	if reason, ok := in.Protected(t.path); ok {
+		d.protected = t.path + ": " + reason
+	}
+}
+
+func isBelow(path, dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }
+
+func absolute(dir, path string) string {
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path)
+	}
+	return filepath.Join(dir, path)
+}
+
+// namedPaths returns the paths that words of commands may stand for. Words with parts that
+// are not known are not followed.
+func namedPaths(calls shell.Calls, dirs []string) []string {
+	found := map[string]bool{}
+	for _, w := range slices.Concat(append(calls.Words, calls.Files)...) {
+		for _, name := range namesIn(w) {
+			for _, dir := range dirs {
+				if len(found) >= maxPaths {
+					break
+				}
+				found[absolute(dir, name)] = true
+				if !filepath.IsAbs(name) {
+					name = dir + "/" + name
+				}
+				if real, err := filepath.EvalSymlinks(name); err == nil { // .. after a link leads elsewhere than it seems
+					found[real] = true
+				}
+			}
+		}
+	}
+	return slices.Collect(maps.Keys(found))
+}
+
+// namesIn returns the names of files that a word may have: itself, or what follows an
+// option or a sign: --file=NAME, -fNAME, if=NAME, @NAME, HEAD:NAME, ~/NAME.
+func namesIn(w string) []string {
+	if w == "" || strings.Contains(w, shell.Unknown) {
+		return nil
+	}
+	names := []string{w}
+	if below, ok := strings.CutPrefix(w, "~/"); ok {
+		if home, err := os.UserHomeDir(); err == nil {
+			names = append(names, filepath.Join(home, below))
+		}
+	}
+	const mostNames, mostShort = 20, 6
+	for i := 1; i < len(w) && len(names) < mostNames; i++ {
+		inOptions := w[0] == '-' && w[1] != '-' && i >= 2 && i < mostShort
+		if inOptions || strings.IndexByte("=:,)@", w[i-1]) >= 0 {
+			names = append(names, w[i:])
+		}
+	}
+	return names
+}

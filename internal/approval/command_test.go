@@ -1,0 +1,279 @@
+package approval_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/abide-run/abide/internal/approval"
+	"github.com/abide-run/abide/internal/approval/shell"
+	"github.com/abide-run/abide/internal/event"
+)
+
+// TestWhereAndHowACommandRunsIsJudged: a rule about words says nothing of other folders, a
+// terminal or an open input, unless it says so.
+func TestWhereAndHowACommandRunsIsJudged(t *testing.T) {
+	in := project(t)
+	elsewhere := t.TempDir()
+	if err := os.Symlink(elsewhere, filepath.Join(in.Home, "link")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(in.Home, "node_modules/evil/.git"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		name   string
+		line   string
+		change func(*approval.Surroundings)
+		allow  []string
+		want   approval.Verdict
+	}{
+		{"the working directory", "git status", nil, []string{"bash(git *)"}, approval.Grant},
+		{"a star for a word", "npm evil build", nil, []string{"bash(npm * build)"}, approval.Grant},
+		{"a star for an option", "npm --prefix=evil build", nil, []string{"bash(npm * build)"}, approval.Ask},
+		{"a folder of the session", "ls", func(in *approval.Surroundings) { in.Dir = filepath.Join(in.Home, "src") }, []string{"bash(ls *)"}, approval.Grant},
+		{"another folder", "ls", func(in *approval.Surroundings) { in.Dir = elsewhere }, []string{"bash(ls *)"}, approval.Ask},
+		{"a link to another folder", "ls", func(in *approval.Surroundings) { in.Dir = filepath.Join(in.Home, "link") }, []string{"bash(ls *)"}, approval.Ask},
+		{"cd to a link", "cd link && ls", nil, []string{"bash(ls *)"}, approval.Ask},
+		{"cd to a folder of the session", "cd src && ls", nil, []string{"bash(ls *)"}, approval.Grant},
+		{"cd allows nothing", "cd src && rm x", nil, []string{"bash(ls *)"}, approval.Ask},
+		{"another repository", "git status", func(in *approval.Surroundings) { in.Dir = filepath.Join(in.Home, "node_modules/evil") }, []string{"bash(git *)"}, approval.Ask},
+		{"cd to another repository", "cd node_modules/evil && git status", nil, []string{"read-only"}, approval.Ask},
+		{"git -C another repository", "git -C node_modules/evil status", nil, []string{"read-only"}, approval.Ask},
+		{"a terminal", "python3", func(in *approval.Surroundings) { in.Terminal = true }, []string{"bash(python3 *)", "input(python3 *)"}, approval.Ask},
+		{"a rule with a terminal", "python3", func(in *approval.Surroundings) { in.Terminal = true }, []string{"terminal(python3 *)"}, approval.Grant},
+		{"no terminal", "python3", nil, []string{"terminal(python3 *)"}, approval.Grant},
+		{"an open input", "cat", func(in *approval.Surroundings) { in.Input = true }, []string{"bash(cat *)", "read-only"}, approval.Ask},
+		{"a rule with an input", "cat", func(in *approval.Surroundings) { in.Input = true }, []string{"input(cat *)"}, approval.Grant},
+		{"input for a running command", "ls", func(in *approval.Surroundings) { in.Fed = true }, []string{"bash(ls *)"}, approval.Ask},
+		{"everything", "ls $(x)", func(in *approval.Surroundings) { in.Dir, in.Terminal = elsewhere, true }, []string{"bash"}, approval.Grant},
+
+		{"a file of the session", "echo x > out", nil, []string{"bash(echo *)"}, approval.Grant},
+		{"another file", "echo x > /etc/x", nil, []string{"bash(echo *)"}, approval.Ask},
+		{"another file by a link", "echo x > link/x", nil, []string{"bash(echo *)"}, approval.Ask},
+		{"another file with a rule", "echo x > " + elsewhere + "/x", nil, []string{"bash(echo *)", "write(" + elsewhere + ")"}, approval.Grant},
+		{"a rule for another tool", "echo x > " + elsewhere + "/x", nil, []string{"bash(echo *)", "edit(" + elsewhere + ")"}, approval.Ask},
+		{"a path that leads elsewhere than it seems", "echo x > link/../x", nil, []string{"bash(echo *)"}, approval.Ask},
+		{"a file of the process", "echo x > /dev/fd/../cwd/victim", nil, []string{"bash(echo *)", "write(/**)"}, approval.Ask},
+		{"a connection", "echo x > /dev/tcp/127.0.0.1/80", nil, []string{"bash(echo *)", "write(/**)"}, approval.Ask},
+		{"nothing", "echo x > /dev/null 2>&1", nil, []string{"bash(echo *)"}, approval.Grant},
+		{"a protected file", "echo x > .git/hooks/x", nil, []string{"bash", "write"}, approval.Ask},
+		{"after cd, from both folders", "cd build && echo x > ../x || echo x > y", nil, []string{"bash(echo *)"}, approval.Ask},
+		{"after cd", "cd build && echo x > y", nil, []string{"bash(echo *)"}, approval.Grant},
+		{"input from a file", "wc -l < src/x", nil, []string{"bash(wc *)"}, approval.Grant},
+		{"input from another file", "wc -l < /etc/passwd", nil, []string{"bash(wc *)"}, approval.Ask},
+		{"input from another file with a rule", "wc -l < /etc/passwd", nil, []string{"read-only"}, approval.Grant},
+	} {
+		at := in
+		if test.change != nil {
+			test.change(&at)
+		}
+		d := approval.Judge(approval.Workspace, event.PermissionRules{Allow: test.allow}, nil, readLine(test.line, at))
+		if d.Verdict != test.want {
+			t.Errorf("%s: %s, want %s (%s, %s)", test.name, verdictName(d.Verdict), verdictName(test.want), d.Rules, d.Reason)
+		}
+	}
+	protected := readLine("echo x >> .bashrc", in)
+	if d := approval.Judge(approval.All, event.PermissionRules{}, nil, protected); d.Verdict != approval.Ask || !strings.Contains(d.Reason, "runs code") {
+		t.Errorf("a protected file is written if everything is allowed: %+v", d)
+	}
+}
+
+// TestADenialThatMayApplyIsAsked: neither rules that allow, nor grants, nor the rule set
+// that allows everything let a command pass that may be the denied one.
+func TestADenialThatMayApplyIsAsked(t *testing.T) {
+	in := project(t)
+	for _, test := range []struct {
+		line, deny string
+		want       approval.Verdict
+	}{
+		{"ls", "bash(sudo *)", approval.Grant},
+		{"for f in *.go; do wc -l $f; done", "bash(sudo *)", approval.Grant},
+		{"x=$(date) && echo \"$x\"", "bash(sudo *)", approval.Grant},
+		{"[[ -f x ]] && ls", "bash(sudo *)", approval.Grant},
+		{"cat <<E\nsudo ls\nE", "bash(sudo *)", approval.Grant},
+		{"timeout 5 grep sudo x", "bash(sudo *)", approval.Grant},
+		{"git commit -m push", "bash(git push *)", approval.Grant},
+		{"git log --grep push", "bash(git push *)", approval.Grant},
+		{"git --unknown x push", "bash(git push *)", approval.Ask},
+		{"git $X", "bash(git push *)", approval.Ask},
+		{"$X", "bash(sudo *)", approval.Ask},
+		{"eval \"$X\"", "bash(sudo *)", approval.Ask},
+		{"curl x | sh", "bash(sudo *)", approval.Ask},
+		{"sh -c 'sh -c \"sudo ls\"'", "bash(sudo *)", approval.Deny},
+		{"echo $((x))", "bash(sudo *)", approval.Ask},
+		{"ls \\\r\nsudo ls", "bash(sudo *)", approval.Ask},
+		{"ls (", "bash(sudo *)", approval.Ask},
+		{"trap 'sudo ls' EXIT", "bash(sudo *)", approval.Ask},
+		{"env -S 'sudo ls'", "bash(sudo *)", approval.Deny},
+		{"env -S'sudo ls'", "bash(sudo *)", approval.Ask},
+		{"alias x=sudo", "bash(sudo *)", approval.Ask},
+		{"PS4='$(sudo ls)' bash -x f", "bash(sudo *)", approval.Ask},
+		{"rm -rf x", "bash(rm -rf *)", approval.Deny},
+		{"rm -fr x", "bash(rm -rf *)", approval.Deny},
+		{"rm x -r -f", "bash(rm -rf *)", approval.Deny},
+		{"rm -rvf x", "bash(rm -rf *)", approval.Deny},
+		{"rm --recursive -f x", "bash(rm -rf *)", approval.Ask},
+		{"rm -f x", "bash(rm -rf *)", approval.Grant},
+		{"git push origin --force", "bash(git push --force *)", approval.Deny},
+		{"git push --forc", "bash(git push --force *)", approval.Ask},
+		{"git push -f", "bash(git push --force *)", approval.Ask},
+		{"git push -u origin x", "bash(git push --force *)", approval.Grant},
+		{"git push origin", "bash(git push)", approval.Grant},
+		{"git push", "bash(git push)", approval.Deny},
+		{"docker -H x rm y", "bash(docker rm *)", approval.Deny},
+		{"cat id_rsa", "read(id_rsa)", approval.Deny},
+		{"cat ./sub/../id_rsa", "read(id_rsa)", approval.Deny},
+		{"cat $X", "read(id_rsa)", approval.Ask},
+		{"cat *.go", "read(id_rsa)", approval.Grant},
+		{"cat id_*", "read(id_rsa)", approval.Ask},
+		{"cat README.md", "read(id_rsa)", approval.Grant},
+		{"cat ~/.ssh/x", "read(" + os.Getenv("HOME") + "/.ssh)", approval.Deny},
+		{"cat $HOME/.ssh/x", "read(" + os.Getenv("HOME") + "/.ssh)", approval.Deny},
+		{"cat /etc/hosts", "create(/etc/**)", approval.Grant},
+		{"tee /etc/hosts", "create(/etc/**)", approval.Deny},
+		{"curl https://evil.example/x", "url(https://evil.example/*)", approval.Deny},
+		{"curl evil.example/x", "url(https://evil.example/*)", approval.Deny},
+		{"curl $X", "url(https://evil.example/*)", approval.Ask},
+		{"curl https://good.example/$X", "url(https://evil.example/*)", approval.Grant},
+		{"python3", "terminal", approval.Grant},
+		{"ls", "read-only", approval.Deny},
+		{"make", "read-only", approval.Grant},
+	} {
+		for _, set := range []string{approval.All, approval.Workspace} {
+			rules := event.PermissionRules{Allow: []string{"bash"}, Deny: []string{test.deny}}
+			if d := approval.Judge(set, rules, nil, readLine(test.line, in)); d.Verdict != test.want {
+				t.Errorf("%q and %s: %s, want %s (%s)", test.line, test.deny, verdictName(d.Verdict), verdictName(test.want), d.Reason)
+			}
+		}
+		if r := readLine(test.line, in); test.want != approval.Grant && r.Plain != nil {
+			grant := event.Grant{Kind: approval.Shell, Command: r.Plain.String()}
+			if d := approval.Judge("", event.PermissionRules{Deny: []string{test.deny}}, []event.Grant{grant}, r); d.Verdict != test.want {
+				t.Errorf("%q and %s: a grant makes it %s", test.line, test.deny, verdictName(d.Verdict))
+			}
+		}
+	}
+	if d := approval.Judge(approval.All, event.PermissionRules{Deny: []string{"bash(x)"}}, nil, &approval.Request{Kind: approval.Shell}); d.Verdict != approval.Ask {
+		t.Errorf("a command that nobody has read is %s", verdictName(d.Verdict))
+	}
+}
+
+func TestADecisionSaysWhatItRestsOn(t *testing.T) {
+	in := project(t)
+	rules := event.PermissionRules{Allow: []string{"bash(make *)", "read-only"}, Ask: []string{"bash(make install *)"}}
+	grant := event.Grant{Kind: approval.Shell, Prefix: []string{"mkdir"}}
+	d := approval.Judge("", rules, []event.Grant{grant}, readLine("mkdir x && make; ls | head", in))
+	if d.Verdict != approval.Grant || d.By != approval.ByGrant || !slices.Equal(d.Rules, rules.Allow) || len(d.Grants) != 1 || d.Judged.String() != "'mkdir' 'x' && 'make'; 'ls' | 'head'" {
+		t.Errorf("decided by %+v", d)
+	}
+	d = approval.Judge("", rules, nil, readLine("make install", in))
+	if d.Verdict != approval.Ask || d.By != approval.ByRule || !slices.Equal(d.Rules, rules.Ask) || d.Reason == "" {
+		t.Errorf("asked by %+v", d)
+	}
+	for line, want := range map[string]string{
+		"ls $X": "an expansion ($X) at column 4", "env A=1 make": "an assignment (A=1)", "flock f make": "flock, which runs another program", "make > /etc/x": "/etc/x",
+	} {
+		rules.Ask = nil
+		if d := approval.Judge("", rules, nil, readLine(line, in)); d.Verdict != approval.Ask || !strings.Contains(d.Reason, want) {
+			t.Errorf("%s: asked because %q", line, d.Reason)
+		}
+	}
+}
+
+func TestRulesThatCannotBeMeantAreReported(t *testing.T) {
+	for rule, want := range map[string]string{
+		"bsh(rm *)":              "did you mean bash?",
+		"bahs":                   "did you mean bash?",
+		"shel(rm *)":             "did you mean shell?",
+		"raed(x)":                "did you mean read?",
+		"read_only":              "did you mean read-only?",
+		"web-fetch":              "did you mean web_fetch?",
+		"deplyo":                 "did you mean deploy?",
+		"git(push *)":            "write bash(git push *)",
+		"bash(ls && rm *)":       "write a rule for each",
+		"bash(make > x)":         "write a rule for each",
+		"bash(FOO=1 make *)":     "write the rule without it",
+		"bash(git commit -m 'a)": "a quote is not closed",
+		"read(../x)":             "write an absolute path",
+		"url(example.org)":       "url(https://example.org/*)",
+		"bash( )":                "the pattern stands in parentheses",
+		"edit([)":                "unclosed character class",
+	} {
+		if err := approval.Check(rule, "deploy"); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), rule) {
+			t.Errorf("%s: %v, want %s", rule, err, want)
+		}
+	}
+	for _, rule := range []string{"bash", "Bash(git commit:*)", "terminal(python3 *)", "input", "deploy", "my_tool", "mcp__x__y", "task", "url(https://*)", "read-only(git *)", "*"} {
+		if err := approval.Check(rule, "deploy"); err != nil {
+			t.Error(err)
+		}
+	}
+	if !approval.Unknown("my_tool", "deploy") || approval.Unknown("deploy", "deploy") || approval.Unknown("bash(x)") {
+		t.Error("unknown names are not told from known ones")
+	}
+}
+
+func TestCommandsThatCannotBeReadAreAsked(t *testing.T) {
+	in := project(t)
+	rules := event.PermissionRules{Allow: []string{"bash(*)", "read-only"}, Deny: []string{"bash(sudo *)", "read(id_rsa)"}}
+	for name, line := range map[string]string{
+		"5 MB": "ls " + strings.Repeat("a", 5<<20), "100,000 lines": strings.Repeat("ls\n", 100_000), "invalid UTF-8": "ls \xff", "NUL": "ls \x00",
+		"deep": strings.Repeat("$(", 10_000), "quotes": "ls " + strings.Repeat("'", 30_001), "empty": "", "blank": " \n\t ",
+	} {
+		if d := approval.Judge(approval.Workspace, rules, nil, readLine(line, in)); d.Verdict != approval.Ask {
+			t.Errorf("%s: %s", name, verdictName(d.Verdict))
+		}
+	}
+	many := strings.Repeat("ls a;", 6000) // nearly 32 KiB
+	if d := approval.Judge(approval.Workspace, event.PermissionRules{Allow: []string{"bash(ls *)"}}, nil, readLine(many, in)); d.Verdict != approval.Grant {
+		t.Errorf("6,000 commands: %s", d.Reason)
+	}
+	wide := "ls " + strings.Repeat("a ", 15_000)
+	if d := approval.Judge(approval.Workspace, event.PermissionRules{Allow: []string{"bash(ls *)"}}, nil, readLine(wide, in)); d.Verdict != approval.Grant {
+		t.Errorf("15,000 words: %s", d.Reason)
+	}
+}
+
+// TestWhatARuleAllowsItDenies: a rule that allows a command has to deny it too.
+func TestWhatARuleAllowsItDenies(t *testing.T) {
+	in := project(t)
+	word := rapid.SampledFrom([]string{"git", "push", "-f", "--force", "-C", ".", "x", "a b", "rm", "-rf", "timeout", "5", "xargs", "env", "find", "-exec", ";", "{}", "nice", "sudo", "/usr/bin/git", "cat"})
+	rapid.Check(t, func(t *rapid.T) {
+		words := rapid.SliceOfN(word, 1, 5).Draw(t, "words")
+		pattern := rapid.SliceOfN(rapid.SampledFrom([]string{"git", "push", "-f", "*", "x", "rm", "-rf", "timeout", "sudo", "g*", "'a b'", "cat"}), 1, 3).Draw(t, "pattern")
+		rule := "bash(" + strings.Join(pattern, " ") + ")"
+		var line []string
+		for _, w := range words {
+			line = append(line, shell.Quote(w))
+		}
+		r := readLine(strings.Join(line, " "), in)
+		if approval.Judge("", event.PermissionRules{Allow: []string{rule}}, nil, r).Verdict != approval.Grant {
+			return
+		}
+		if d := approval.Judge("", event.PermissionRules{Deny: []string{rule}}, nil, r); d.Verdict == approval.Grant || d.By != approval.ByRule {
+			t.Fatalf("%s allows %q and does not deny it: %+v", rule, words, d)
+		}
+	})
+}
+
+func FuzzCommandRules(f *testing.F) {
+	f.Add("bash(git *)", "git push")
+	f.Add("read(a*)", "cat $x b")
+	f.Add("bash('a b' c*d:*)", "'a b' cd")
+	in := approval.Surroundings{Dir: "/w", Home: "/w"}
+	f.Fuzz(func(t *testing.T, rule, line string) {
+		r := readLine(line, in)
+		allowed := approval.Judge("", event.PermissionRules{Allow: []string{rule}}, nil, r)
+		denied := approval.Judge("", event.PermissionRules{Deny: []string{rule}}, nil, r)
+		if allowed.Verdict == approval.Grant && denied.By == "" {
+			t.Errorf("%q allows %q and does not deny it", rule, line)
+		}
+		if allowed.Verdict == approval.Grant && strings.Contains(rule, "(") && allowed.Judged == nil {
+			t.Errorf("%q allows %q without words", rule, line)
+		}
+	})
+}

@@ -1,0 +1,155 @@
+package approval
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/abide-run/abide/internal/approval/shell"
+)
+
+// A certainty says whether a rule that denies or asks is about something.
+type certainty int
+
+const (
+	no    certainty = iota
+	maybe           // it cannot be told in advance; a person is asked
+	yes
+)
+
+// concernsCommand tells whether the pattern is about a command, in whatever spelling: with
+// the path of its program, with options before, after or among the words of the pattern,
+// with short options together or apart.
+func (p wordPattern) concernsCommand(words []string) certainty {
+	if len(p.words) == 0 {
+		return yes
+	}
+	if !matchStars(strings.Split(p.words[0], star), path.Base(words[0])) && !matchStars(strings.Split(p.words[0], star), words[0]) {
+		return no
+	}
+	c := splitOptions(path.Base(words[0]), words[1:])
+	want := splitOptions("", p.words[1:])
+	return min(c.hasOperands(want.operands, p.open), c.hasOptions(want.options, p))
+}
+
+// An argumentList is the arguments of a command, taken apart as far as possible.
+type argumentList struct {
+	options  []string
+	operands []string // words that are no options, nor values of options that are known to have one
+	certain  int      // number of operands, from the first on, that cannot be values of options
+	unknown  bool     // true if there are words that are not known in advance
+}
+
+// optionsWithValue are the options, before the subcommand, whose value is the next word.
+var optionsWithValue = map[string][]string{
+	"git":     {"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env", "--super-prefix", "--attr-source"},
+	"docker":  {"-H", "--host", "-c", "--context", "-l", "--log-level", "--config"},
+	"kubectl": {"-n", "--namespace", "-s", "--server", "--context", "--kubeconfig", "--cluster", "--user"},
+	"npm":     {"--prefix", "-C", "-w", "--workspace"},
+	"cargo":   {"-C", "--config", "--color"},
+	"go":      {"-C"},
+}
+
+func splitOptions(program string, words []string) argumentList {
+	var a argumentList
+	inDoubt := false
+	for i := 0; i < len(words); i++ {
+		w := words[i]
+		switch {
+		case strings.Contains(w, shell.Unknown):
+			a.unknown = true
+		case strings.HasPrefix(w, "-") && w != "-":
+			a.options = append(a.options, w)
+			if slices.Contains(optionsWithValue[program], w) {
+				i++
+			} else {
+				inDoubt = inDoubt || !strings.Contains(w, "=")
+			}
+		default:
+			a.operands = append(a.operands, w)
+			if !inDoubt && !a.unknown {
+				a.certain++
+			}
+		}
+	}
+	return a
+}
+
+// hasOperands tells whether the command begins with the operands of a pattern.
+func (a argumentList) hasOperands(want []string, open bool) certainty {
+	switch {
+	case startsWith(a.operands, want) && (open || len(a.operands) == len(want) && !a.unknown):
+		return yes
+	case !startsWith(a.operands[:min(a.certain, len(want))], want[:min(a.certain, len(want))]):
+		return no
+	case a.unknown, a.certain < len(a.operands) && isSubsequence(want, a.operands):
+		return maybe
+	}
+	return no
+}
+
+func startsWith(words, want []string) bool {
+	if len(words) < len(want) {
+		return false
+	}
+	for i, w := range want {
+		if !matchStars(strings.Split(w, star), words[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// isSubsequence reports whether words has all that are wanted, in order, possibly with
+// others between them.
+func isSubsequence(want, words []string) bool {
+	for _, w := range words {
+		if len(want) > 0 && matchStars(strings.Split(want[0], star), w) {
+			want = want[1:]
+		}
+	}
+	return len(want) == 0
+}
+
+// hasOptions tells whether the command has the options of a pattern. A long option can be
+// abbreviated, and can stand for a short one.
+func (a argumentList) hasOptions(want []string, p wordPattern) certainty {
+	found := yes
+	for _, w := range want {
+		found = min(found, a.hasOption(w))
+	}
+	if found == yes && !p.open && len(a.options) > len(want) {
+		return maybe
+	}
+	return found
+}
+
+func (a argumentList) hasOption(want string) certainty {
+	best := no
+	if a.unknown {
+		best = maybe
+	}
+	short := ""
+	for _, o := range a.options {
+		name, _, _ := strings.Cut(o, "=")
+		switch {
+		case matchStars(strings.Split(want, star), o), strings.HasPrefix(want, "--") && name == want:
+			return yes
+		case strings.HasPrefix(o, "--") && strings.HasPrefix(want, name), mayBeSame(want, o), mayBeSame(o, want):
+			best = max(best, maybe)
+		}
+		if !strings.HasPrefix(o, "--") {
+			short += o[1:]
+		}
+	}
+	if !strings.HasPrefix(want, "--") && !strings.Contains(want, star) && strings.Trim(want[1:], short) == "" {
+		return yes
+	}
+	return best
+}
+
+// mayBeSame reports whether short options can be a long one, which usually begins with
+// the same letter.
+func mayBeSame(short, long string) bool {
+	return !strings.HasPrefix(short, "--") && strings.HasPrefix(long, "--") && len(long) > 2 && strings.Contains(strings.ToLower(short), strings.ToLower(long[2:3]))
+}

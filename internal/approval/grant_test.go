@@ -1,0 +1,136 @@
+package approval_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/abide-run/abide/internal/approval"
+	"github.com/abide-run/abide/internal/approval/shell"
+	"github.com/abide-run/abide/internal/event"
+)
+
+func TestAGrantCoversWhatItSays(t *testing.T) {
+	elsewhere, terminal, input := command("ls -l"), command("ls -l"), command("ls -l")
+	elsewhere.Elsewhere, terminal.Terminal, input.Input = "/tmp", true, true
+	outside := approval.Request{Kind: approval.Shell, Tool: "bash"}
+	outside.ReadCommand(shell.Parse("git status"), approval.Surroundings{Dir: "/elsewhere", Home: "/w"})
+	custom := approval.Request{Kind: approval.CustomTool, Tool: "deploy", Subjects: []string{"deploy"}}
+	exact := event.Grant{Kind: approval.Shell, Command: "'ls' '-l'"}
+	prefix := event.Grant{Kind: approval.Shell, Prefix: []string{"git", "status"}}
+	folder := event.Grant{Kind: approval.Write, Folder: "/w/src"}
+	for _, test := range []struct {
+		name    string
+		grant   event.Grant
+		request approval.Request
+		covered bool
+	}{
+		{"the same command", exact, command("ls -l"), true},
+		{"the same words", exact, command(`"ls"  '-l'`), true},
+		{"one word instead of two", exact, command(`'ls -l'`), false},
+		{"one word more", exact, command("ls -l x"), false},
+		{"one command more", exact, command("ls -l; ls -l"), false},
+		{"a redirection more", exact, command("ls -l > x"), false},
+		{"another directory", exact, elsewhere, false},
+		{"a terminal", exact, terminal, false},
+		{"an open input", exact, input, false},
+		{"what is not understood", exact, command("ls $X"), false},
+		{"a text that is not understood, word for word", event.Grant{Kind: approval.Shell, Command: "ls $X"}, command("ls $X"), false},
+
+		{"words that begin so", prefix, command("git status --short"), true},
+		{"every command of a line begins so", prefix, command("git status; git status -s"), true},
+		{"one command of a line does not", prefix, command("git status; git push"), false},
+		{"options before the subcommand", prefix, command("git -c core.fsmonitor=x status"), false},
+		{"an option that runs a program", event.Grant{Kind: approval.Shell, Prefix: []string{"git", "log"}}, command("git log --ext-diff"), false},
+		{"an option that writes a file, abbreviated", event.Grant{Kind: approval.Shell, Prefix: []string{"git", "log"}}, command("git log --outp=x"), false},
+		{"an option that writes a file, among others", event.Grant{Kind: approval.Shell, Prefix: []string{"sort"}}, command("sort -uo victim x"), false},
+		{"a longer word", prefix, command("git statusx"), false},
+		{"a redirection", prefix, command("git status > /etc/x"), false},
+		{"a prefix in another program", prefix, command("echo git status"), false},
+		{"a folder outside of the session", event.Grant{Kind: approval.Shell, Prefix: []string{"git", "status"}, Dir: "/elsewhere"}, outside, false},
+		{"the same command there, word for word", event.Grant{Kind: approval.Shell, Command: "'git' 'status'", Dir: "/elsewhere"}, outside, true},
+		{"words that can run code", event.Grant{Kind: approval.Shell, Prefix: []string{"python3"}}, command("python3 x.py"), false},
+		{"all words", event.Grant{Kind: approval.Shell, Prefix: []string{"*"}}, command("ls"), false},
+
+		{"a file below the folder", folder, file(approval.Write, "edit", "/w/src/a"), true},
+		{"the folder itself", folder, file(approval.Write, "edit", "/w/src"), true},
+		{"a file beside it", folder, file(approval.Write, "edit", "/w/srcx"), false},
+		{"a path that leads out of it", folder, file(approval.Write, "edit", "/w/src", "/etc/x"), false},
+		{"reading", folder, file(approval.Read, "view", "/w/src/a"), false},
+		{"no path", folder, approval.Request{Kind: approval.Write}, false},
+		{"a command", event.Grant{Kind: approval.Shell, Folder: "/"}, command("ls"), false},
+
+		{"a tool", event.Grant{Kind: approval.CustomTool, Subject: "deploy"}, custom, true},
+		{"another tool", event.Grant{Kind: approval.CustomTool, Subject: "*"}, custom, false},
+		{"a built-in tool of that name", event.Grant{Kind: approval.CustomTool, Subject: "bash"}, command("ls"), false},
+
+		{"every command", event.Grant{Kind: approval.Shell}, command("ls"), false},
+		{"every write", event.Grant{Kind: approval.Write}, file(approval.Write, "edit", "/w/src/a"), false},
+		{"every call", event.Grant{Kind: approval.CustomTool}, custom, false},
+		{"nothing", event.Grant{}, approval.Request{}, false},
+	} {
+		d := approval.Judge("", event.PermissionRules{}, []event.Grant{test.grant}, &test.request)
+		if covered := d.Verdict == approval.Grant; covered != test.covered {
+			t.Errorf("%s: covered = %v, want %v", test.name, covered, test.covered)
+		}
+		if !test.covered {
+			continue
+		}
+		if d.By != approval.ByGrant || len(d.Grants) != 1 || !d.Grants[0].Equal(test.grant) || (d.Judged == nil) != (test.request.Plain == nil) {
+			t.Errorf("%s: decided by %+v", test.name, d)
+		}
+		rules := event.PermissionRules{Deny: []string{"*"}}
+		if d := approval.Judge("", rules, []event.Grant{test.grant}, &test.request); d.Verdict != approval.Deny {
+			t.Errorf("%s: a grant wins over a denial", test.name)
+		}
+	}
+}
+
+// TestAnOfferAllowsWhatItShows: the offers of a question cover the request itself, and the
+// label of each says what else.
+func TestAnOfferAllowsWhatItShows(t *testing.T) {
+	elsewhere := command("git push origin main")
+	elsewhere.Elsewhere, elsewhere.Terminal = "/tmp", true
+	outside := approval.Request{Kind: approval.Shell, Tool: "bash"}
+	outside.ReadCommand(shell.Parse("git status"), approval.Surroundings{Dir: "/elsewhere", Home: "/w"})
+	for _, test := range []struct {
+		request approval.Request
+		want    []string // ids and labels
+	}{
+		{command("ls -l"), []string{"once: this call only", "command: exactly this command line: ls -l", "prefix: any command that begins with: ls …"}},
+		{command("ls; '*'"), []string{"once: this call only", "command: exactly this command line: ls; '*'"}},
+		{command("python3 x.py"), []string{"once: this call only", "command: exactly this command line: python3 x.py"}},
+		{command("git status && git log -p"), []string{"once: this call only", "command: exactly this command line: git status && git log -p", "prefix: any command that begins with: git status …, git log …"}},
+		{command("ls > x"), []string{"once: this call only", "command: exactly this command line: ls 1>'x'"}},
+		{command("ls $X"), []string{"once: this call only"}},
+		{outside, []string{"once: this call only", "command: exactly this command line: git status"}},
+		{file(approval.Write, "edit", "/w/src/a.go"), []string{"once: this call only", "file: writing /w/src/a.go", "folder: writing anything below /w/src"}},
+		{file(approval.Read, "grep", "/w/a", "/v/b"), []string{"once: this call only", "file: reading /w/a, /v/b", "folder: reading anything below /w, /v"}},
+		{file(approval.Read, "view", "/x"), []string{"once: this call only", "file: reading /x"}},
+		{approval.Request{Kind: approval.CustomTool, Subjects: []string{"deploy"}}, []string{"once: this call only", "tool: any call of deploy"}},
+		{approval.Request{Kind: approval.Shell, Subjects: []string{approval.InputTo + "k"}}, []string{"once: this call only", "input: any further input to this command"}},
+	} {
+		var got []string
+		for _, o := range test.request.Offers() {
+			got = append(got, o.ID+": "+o.Label)
+			if o.ID == event.OfferOnce {
+				if len(o.Grants) > 0 {
+					t.Errorf("%v: once grants %+v", test.want, o.Grants)
+				}
+				continue
+			}
+			if d := approval.Judge("", event.PermissionRules{}, o.Grants, &test.request); d.Verdict != approval.Grant {
+				t.Errorf("%v: the offer %s does not cover the request", test.want, o.ID)
+			}
+		}
+		if strings.Join(got, "\n") != strings.Join(test.want, "\n") {
+			t.Errorf("offers are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(test.want, "\n"))
+		}
+	}
+	for _, o := range elsewhere.Offers()[1:] {
+		for _, g := range o.Grants {
+			if g.Dir != "/tmp" || !g.Terminal {
+				t.Errorf("%s forgets where the command runs: %+v", o.ID, g)
+			}
+		}
+	}
+}

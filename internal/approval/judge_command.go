@@ -1,0 +1,178 @@
+package approval
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/abide-run/abide/internal/approval/shell"
+	"github.com/abide-run/abide/internal/event"
+)
+
+// commandConcernedBy tells whether a rule that denies or asks is about a command line.
+func (r *Request) commandConcernedBy(u rule) certainty {
+	d := r.reading
+	if d == nil { // nobody has read it
+		d = &reading{calls: shell.Calls{Hidden: "a command that was not read"}}
+	}
+	switch {
+	case u.pattern == "":
+		if u.concerns(r) && (u.tool != terminal || r.Terminal) && (u.tool != input || r.Input) && (u.tool != readOnly || d.readsOnly()) {
+			return yes
+		}
+		return no
+	case pathKind(u.tool) && (u.tool == Write || u.tool == "create" || u.tool == "edit") && d.readsOnly():
+		return no
+	case pathKind(u.tool):
+		return d.namesPath(u, r.Dirs)
+	case urlKind(u.tool):
+		return d.namesURL(u)
+	case !u.concerns(r) && u.tool != "bash", u.tool == terminal && !r.Terminal, u.tool == input && !r.Input:
+		return no
+	}
+	return d.runs(u.words)
+}
+
+// runs tells whether a command that the pattern is about may run.
+func (d *reading) runs(p wordPattern) certainty {
+	best := no
+	if d.calls.Hidden != "" {
+		best = maybe
+	}
+	for _, words := range d.calls.Words {
+		best = max(best, p.concernsCommand(words))
+	}
+	return best
+}
+
+// namesPath tells whether a command names a path that the rule is about.
+func (d *reading) namesPath(u rule, dirs []string) certainty {
+	if slices.ContainsFunc(d.paths, func(path string) bool { return u.covers(path, dirs) }) {
+		return yes
+	}
+	end := u.pattern[strings.LastIndexAny(u.pattern, "*?[]{}")+1:]
+	if d.calls.Hidden != "" || len(d.paths) >= maxPaths || d.usesProcess() || slices.ContainsFunc(d.unknownWords(), func(w string) bool {
+		tail := w[strings.LastIndex(w, shell.Unknown)+1:]
+		return strings.HasSuffix(tail, end) || strings.HasSuffix(end, tail)
+	}) {
+		return maybe
+	}
+	return no
+}
+
+// usesProcess reports whether a word leads by way of a process to files with other names.
+func (d *reading) usesProcess() bool {
+	return slices.ContainsFunc(slices.Concat(append(d.calls.Words, d.calls.Files)...), processPath.MatchString)
+}
+
+var processPath = regexp.MustCompile(`/dev/fd|/proc/.*(cwd|root|fd|map_files)`)
+
+// namesURL tells whether a command names an address that the rule is about.
+func (d *reading) namesURL(u rule) certainty {
+	parts := strings.Split(u.pattern, "*")
+	for _, w := range slices.Concat(d.calls.Words...) {
+		for _, scheme := range []string{"", "https://", "http://"} {
+			if matchStars(parts, scheme+w) {
+				return yes
+			}
+		}
+	}
+	if d.calls.Hidden != "" || slices.ContainsFunc(d.unknownWords(), func(w string) bool {
+		start, _, _ := strings.Cut(w, shell.Unknown)
+		return strings.HasPrefix(start, parts[0]) || strings.HasPrefix(parts[0], start)
+	}) {
+		return maybe
+	}
+	return no
+}
+
+// unknownWords returns the words of which a part is not known in advance.
+func (d *reading) unknownWords() []string {
+	return slices.DeleteFunc(slices.Concat(append(d.calls.Words, d.calls.Files)...), func(w string) bool { return !strings.Contains(w, shell.Unknown) })
+}
+
+// readsOnly reports whether all commands are in the table of those that only read, and no
+// output goes to a file.
+func (d *reading) readsOnly() bool {
+	return len(d.steps) > 0 && d.blocked == "" && !slices.ContainsFunc(d.steps, func(s step) bool { return s.obscure != "" || slices.Contains(s.readOnly, false) }) &&
+		!slices.ContainsFunc(d.targets, func(t target) bool { return t.kind == Write })
+}
+
+// allowedCommand decides whether rules, and grants, allow every command and every
+// redirection of a command line. The rules in about concern commands; of all rules, those
+// about files count for redirections.
+func (r *Request) allowedCommand(about []rule, rules []string, grants []event.Grant) Decision {
+	d := r.reading
+	switch {
+	case d == nil || r.Plain == nil && d.blocked == "":
+		return Decision{Verdict: Ask}
+	case d.blocked != "":
+		return Decision{Verdict: Ask, Reason: d.blocked}
+	}
+	about = slices.DeleteFunc(about, func(u rule) bool {
+		return r.Terminal && u.tool != terminal || r.Input && u.tool != terminal && u.tool != input
+	})
+	to := Decision{Verdict: Grant, By: ByRule, Judged: r.Plain}
+	for _, st := range d.steps {
+		if i := slices.IndexFunc(grants, func(g event.Grant) bool { return coversCommand(g, r, st.simple) }); i >= 0 {
+			if to.By = ByGrant; !slices.ContainsFunc(to.Grants, grants[i].Equal) {
+				to.Grants = append(to.Grants, grants[i])
+			}
+			continue
+		}
+		used, ok := st.allowedBy(about)
+		if !ok {
+			return Decision{Verdict: Ask, Reason: st.obscure}
+		}
+		for _, text := range used {
+			to.Rules = addOnce(to.Rules, text)
+		}
+	}
+	for _, t := range d.targets {
+		text, ok := r.allowsTarget(t, rules)
+		if !ok {
+			return Decision{Verdict: Ask, Reason: "it has a redirection to " + t.path + ", which is outside of what the session may " + t.kind}
+		}
+		if text != "" {
+			to.Rules = addOnce(to.Rules, text)
+		}
+	}
+	if to.Rules == nil && to.Grants == nil { // it only changes to a folder
+		return Decision{Verdict: Ask}
+	}
+	return to
+}
+
+// allowedBy returns the rules that allow a command: one with exactly its words, or one for
+// each of the commands that it runs.
+func (st step) allowedBy(about []rule) (used []string, ok bool) {
+	for _, u := range about {
+		if u.pattern != "" && u.tool != readOnly && u.words.exact() && slices.Equal(u.words.words, st.simple.Words) {
+			return []string{u.text}, true
+		}
+	}
+	if st.obscure != "" {
+		return nil, false
+	}
+	for i, run := range st.runs {
+		at := slices.IndexFunc(about, func(u rule) bool {
+			return (u.tool != readOnly || st.readOnly[i]) && (u.pattern == "" || u.words.allows(run.Words))
+		})
+		if at < 0 {
+			return nil, false
+		}
+		used = addOnce(used, about[at].text)
+	}
+	return used, true
+}
+
+// allowsTarget reports whether the scope of the session or a rule about files allows the
+// file of a redirection, and returns the rule.
+func (r *Request) allowsTarget(t target, rules []string) (text string, ok bool) {
+	if t.allowed {
+		return "", true
+	}
+	asFile := &Request{Kind: t.kind, Details: []string{t.path}, Dirs: r.Dirs}
+	d := asFile.allowedBy(rules, nil)
+	return strings.Join(d.Rules, ", "), d.Verdict == Grant
+}

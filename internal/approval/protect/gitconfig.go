@@ -1,0 +1,147 @@
+package protect
+
+import (
+	"slices"
+	"strings"
+)
+
+// A setting is one value of a configuration file of git.
+type setting struct {
+	Key   string // section, subsection and name; all but the subsection in lower case
+	Value string
+}
+
+// CodeKeys returns the settings of a configuration file of git that make git run code, or
+// take code from elsewhere, in their order. Two files with the same settings differ in
+// nothing that matters here: user.name, remotes and branches may change unasked.
+func CodeKeys(data []byte) []string {
+	var found []string
+	for _, s := range parseGitConfig(data) {
+		if s.runsCode() {
+			found = append(found, s.Key+" = "+s.Value)
+		}
+	}
+	return found
+}
+
+// codeSections are the sections of which every key counts.
+var codeSections = []string{
+	"alias",      // a value with ! in front is a command
+	"credential", // helpers are commands
+	"hook",       // commands, since hooks can be configured
+	"include", "includeif",
+	"pager",     // commands, by the name of git's command
+	"protocol",  // ext and others run a command that an address names
+	"safe",      // what git itself trusts
+	"sendemail", // several keys are commands
+	"instaweb", "guitool",
+	"url", // another address to take code from
+}
+
+// codeNames are the names of keys that count in any section: most are commands of a
+// driver, like filter.NAME.clean.
+var codeNames = []string{
+	"askpass", "alternaterefscommand", "browser", "ccmd", "clean", "cmd", "command", "defaultkeycommand",
+	"difffilter", "driver", "editor", "external", "fsmonitor", "gitproxy", "hookspath", "packobjectshook", "pager", "path",
+	"process", "program", "receivepack", "recentobjectshook", "smudge", "sshcommand", "templatedir", "textconv",
+	"tunnel", "update", "uploadpack", "vcs",
+}
+
+func (s setting) runsCode() bool {
+	section, _, _ := strings.Cut(s.Key, ".")
+	name := s.Key[strings.LastIndexByte(s.Key, '.')+1:]
+	switch {
+	case slices.Contains(codeSections, section):
+		return true
+	case section == "submodule" && name == "path": // where a submodule is
+		return false
+	case section == "submodule" && name == "update": // checkout, merge, rebase, none or a command
+		return strings.HasPrefix(s.Value, "!")
+	}
+	return slices.Contains(codeNames, name)
+}
+
+// parseGitConfig returns the settings of a configuration file of git.
+//
+// A backslash at the end of a line continues a value, but not a comment. Rather than to
+// decide which is which, the file is read both ways, so that no setting can hide in the
+// difference; some are returned twice.
+func parseGitConfig(data []byte) []setting {
+	text := strings.TrimPrefix(strings.ReplaceAll(string(data), "\r\n", "\n"), "\ufeff")
+	list := parseLines(text)
+	if joined := strings.ReplaceAll(text, "\\\n", ""); joined != text {
+		list = append(list, parseLines(joined)...)
+	}
+	return list
+}
+
+// parseLines returns the settings of lines. A line that git would refuse is a setting
+// too, so that it counts if it looks like one that runs code.
+func parseLines(text string) []setting {
+	var list []setting
+	section := ""
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		for strings.HasPrefix(line, "[") {
+			section, line = header(line)
+		}
+		if line == "" || line[0] == '#' || line[0] == ';' {
+			continue
+		}
+		name, value, _ := strings.Cut(line, "=")
+		list = append(list, setting{section + "." + strings.ToLower(strings.TrimSpace(name)), unquote(strings.TrimSpace(value))})
+	}
+	return list
+}
+
+// header reads the name of a section in brackets, and returns what follows it in the
+// line.
+func header(line string) (section, rest string) {
+	quoted, escaped := false, false
+	for i := 1; i < len(line); i++ {
+		switch c := line[i]; {
+		case escaped:
+			escaped = false
+		case c == '\\':
+			escaped = true
+		case c == '"':
+			quoted = !quoted
+		case c == ']' && !quoted:
+			return sectionName(line[1:i]), strings.TrimSpace(line[i+1:])
+		}
+	}
+	return sectionName(line[1:]), ""
+}
+
+// sectionName returns the name of a section and its subsection, joined by a dot.
+func sectionName(text string) string {
+	name, sub, found := strings.Cut(text, `"`)
+	name = strings.ToLower(strings.TrimSpace(name))
+	if !found {
+		return name
+	}
+	sub = strings.TrimSuffix(strings.TrimSpace(sub), `"`)
+	return name + "." + strings.NewReplacer(`\"`, `"`, `\\`, `\`).Replace(sub)
+}
+
+// unquote removes quotes and a comment from a value.
+func unquote(value string) string {
+	var b strings.Builder
+	quoted, escaped := false, false
+	for _, c := range value {
+		switch {
+		case escaped:
+			escaped = false
+			b.WriteRune(c)
+		case c == '\\':
+			escaped = true
+		case c == '"':
+			quoted = !quoted
+		case !quoted && (c == '#' || c == ';'):
+			return strings.TrimSpace(b.String())
+		default:
+			b.WriteRune(c)
+		}
+	}
+	return strings.TrimSpace(b.String())
+}

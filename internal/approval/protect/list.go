@@ -1,0 +1,190 @@
+package protect
+
+// The reasons, in words for people. Each goes after the name of a file.
+const (
+	reasonData     = "it is in abide's data folder, which holds what agents did and what they may do"
+	reasonOwn      = "it is configuration of abide, which says what agents may do"
+	reasonMemory   = "models are told what is in it"
+	reasonGit      = "git runs code from its hooks and its configuration"
+	reasonHook     = "git runs the hooks in this folder"
+	reasonPointer  = "a .git file tells git where its repository is, and git runs code from there"
+	reasonShell    = "a shell runs it when it starts"
+	reasonSession  = "it is run when you log in"
+	reasonSSH      = "it says who may log in, and ssh runs commands from it"
+	reasonEditor   = "an editor runs code from it when it starts or opens the folder"
+	reasonAgent    = "another agent reads from it what it may do and which programs it starts"
+	reasonDirenv   = "direnv runs it when a shell enters the folder"
+	reasonTool     = "a program that people use every day runs code from it"
+	reasonSecrets  = "programs run commands from it to get passwords and keys"
+	reasonPrograms = "programs in this folder are found before those of the system"
+	reasonSystem   = "it is a setting of the system, for all of its users"
+	reasonService  = "the system runs it by itself, at certain times or when it starts"
+)
+
+// anywhere is protected in every folder. A project brings such files along, and programs
+// that a person starts in the folder run code from them without being asked to.
+//
+// Not in the list is what a person runs by hand or sees in a review first: Makefile,
+// package.json, tests, .github/workflows; and what only instructs: AGENTS.md,
+// copilot-instructions.md.
+var anywhere = newIndex([]rule{
+	{"abide.toml", reasonOwn},
+	{".abide/memory/", reasonMemory},
+	{".abide/", reasonOwn},
+
+	// No tool has business inside .git: hooks and configuration run code, HEAD, refs and
+	// the index decide what the next commit holds, info/attributes selects filters. A
+	// file called .git, of a worktree or submodule, names the repository to use.
+	{".git", reasonPointer},
+	{".git/", reasonGit},
+	// The usual places of hooks that core.hooksPath names.
+	{".githooks/", reasonHook},
+	{".husky/", reasonHook},
+
+	{".envrc", reasonDirenv},
+
+	// Tasks that run when a folder is opened, paths of programs, debuggers, plugins.
+	{".vscode/", reasonEditor},
+	{".idea/", reasonEditor},
+	{".zed/", reasonEditor},
+	{".fleet/", reasonEditor},
+	{".devcontainer/", reasonEditor}, // initializeCommand runs outside of the container
+	{".devcontainer.json", reasonEditor},
+	{".exrc", reasonEditor},
+	{".nvimrc", reasonEditor},
+	{".nvim.lua", reasonEditor},
+	{".lvimrc", reasonEditor},
+	{".dir-locals.el", reasonEditor},
+	{".dir-locals-2.el", reasonEditor},
+
+	// Servers that are started, hooks that are run, permissions that are given.
+	{".mcp.json", reasonAgent},
+	{".claude/", reasonAgent},
+	{".codex/", reasonAgent},
+	{".cursor/", reasonAgent},
+	{".gemini/", reasonAgent},
+	{".continue/", reasonAgent},
+	{".windsurf/", reasonAgent},
+	{".opencode/", reasonAgent},
+	{"opencode.json", reasonAgent},
+	{".copilot/", reasonAgent},
+	{".github/hooks/", reasonAgent},
+	{".github/copilot/", reasonAgent},
+	{".aider.conf.yml", reasonAgent},
+})
+
+// inHome is protected in the home directory of the user.
+var inHome = newIndex([]rule{
+	{".config/abide/", reasonOwn},
+	{".local/share/abide/", reasonData},
+
+	{".bashrc", reasonShell},
+	{".bash_profile", reasonShell},
+	{".bash_login", reasonShell},
+	{".bash_logout", reasonShell},
+	{".bash_aliases", reasonShell},
+	{".bash_completion", reasonShell},
+	{".profile", reasonShell},
+	{".zshrc", reasonShell},
+	{".zshenv", reasonShell},
+	{".zprofile", reasonShell},
+	{".zlogin", reasonShell},
+	{".zlogout", reasonShell},
+	{".oh-my-zsh/", reasonShell},
+	{".kshrc", reasonShell},
+	{".mkshrc", reasonShell},
+	{".shrc", reasonShell},
+	{".cshrc", reasonShell},
+	{".tcshrc", reasonShell},
+	{".login", reasonShell},
+	{".logout", reasonShell},
+	{".inputrc", reasonShell}, // binds keys to commands
+	{".config/fish/", reasonShell},
+	{".config/zsh/", reasonShell},
+	{".config/nushell/", reasonShell},
+	{".config/powershell/", reasonShell},
+	{".config/starship.toml", reasonShell},
+
+	{".xprofile", reasonSession},
+	{".xinitrc", reasonSession},
+	{".xsession", reasonSession},
+	{".xsessionrc", reasonSession},
+	{".pam_environment", reasonSession},
+	{".config/environment.d/", reasonSession},
+	{".config/autostart/", reasonSession},
+	{".config/autostart-scripts/", reasonSession},
+	{".config/plasma-workspace/", reasonSession},
+	{".config/systemd/", reasonService},
+	{".local/share/systemd/", reasonService},
+	{".local/share/applications/", reasonSession}, // what a click on a file starts
+	{"Library/LaunchAgents/", reasonService},
+
+	{".gitconfig", reasonGit},
+	{".config/git/", reasonGit},
+	{".ssh/", reasonSSH},
+	{".gnupg/", reasonSecrets},
+	{".docker/config.json", reasonSecrets},
+	{".kube/", reasonSecrets},
+	{".aws/", reasonSecrets},
+	{".config/gcloud/", reasonSecrets},
+	{".config/gh/", reasonSecrets},
+	{".password-store/", reasonSecrets},
+
+	{".vimrc", reasonEditor},
+	{".gvimrc", reasonEditor},
+	{".vim/", reasonEditor},
+	{".config/nvim/", reasonEditor},
+	{".emacs", reasonEditor},
+	{".emacs.el", reasonEditor},
+	{".emacs.d/", reasonEditor},
+	{".config/emacs/", reasonEditor},
+	{".config/helix/", reasonEditor},
+	{".config/zed/", reasonEditor},
+	{".config/Code/User/", reasonEditor},
+	{".config/VSCodium/User/", reasonEditor},
+	{".config/Cursor/User/", reasonEditor},
+	{"Library/Application Support/Code/User/", reasonEditor},
+
+	{".claude.json", reasonAgent},
+	{".config/opencode/", reasonAgent},
+	{".config/github-copilot/", reasonAgent},
+	{".config/mcp/", reasonAgent},
+
+	{".direnvrc", reasonDirenv},
+	{".config/direnv/", reasonDirenv},
+	{".tmux.conf", reasonTool},
+	{".config/tmux/", reasonTool},
+	{".screenrc", reasonTool},
+	{".gdbinit", reasonTool},
+	{".lldbinit", reasonTool},
+	{".psqlrc", reasonTool},
+	{".sqliterc", reasonTool},
+	{".pythonrc", reasonTool},
+	{".irbrc", reasonTool},
+	{".Rprofile", reasonTool},
+	{".config/mise/", reasonTool},
+
+	{".local/bin/", reasonPrograms},
+	{"bin/", reasonPrograms},
+})
+
+// inSystem is protected outside of home directories, for users who may write there.
+var inSystem = newIndex([]rule{
+	{"etc/", reasonSystem},
+	{"var/spool/cron/", reasonService},
+	{"usr/local/bin/", reasonPrograms},
+	{"usr/local/sbin/", reasonPrograms},
+})
+
+// inRepository is protected in the folder of a repository, which is usually called .git.
+var inRepository = newIndex([]rule{
+	{"hooks/", reasonGit},
+	{"config", reasonGit},
+	{"config.worktree", reasonGit},
+	{"commondir", reasonGit},
+	{"gitdir", reasonGit},
+	{"modules/", reasonGit},
+	{"worktrees/", reasonGit},
+	{"info/attributes", reasonGit},
+	{"objects/info/alternates", reasonGit},
+})

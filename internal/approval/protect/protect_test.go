@@ -1,0 +1,234 @@
+package protect_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/abide-run/abide/internal/approval/protect"
+)
+
+// A fixture is a home, a data folder and a project in a temporary folder.
+type fixture struct {
+	home, data, project string
+	list                protect.List
+}
+
+func newFixture(t *testing.T) fixture {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := fixture{home: filepath.Join(dir, "home"), data: filepath.Join(dir, "data"), project: filepath.Join(dir, "project")}
+	for _, d := range []string{f.home, f.data, f.project} {
+		if err := os.Mkdir(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.list = protect.New(protect.Options{Homes: []string{f.home}, Data: f.data, Config: filepath.Join(dir, "xdg"), Files: []string{filepath.Join(dir, "own.toml")}})
+	return f
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestWhatIsProtected(t *testing.T) {
+	f := newFixture(t)
+	xdg := filepath.Join(filepath.Dir(f.home), "xdg")
+	for path, want := range map[string]bool{
+		f.data:                                   true,
+		f.data + "/abide.db":                     true,
+		f.data + "/sessions/s1/checkpoints/x":    true,
+		f.data + "/sessions/s1/plan.md":          false,
+		f.data + "/sessions/s1/files/a/b":        false,
+		f.data + "/sessions/plan.md":             true,
+		f.data + "2/x":                           false,
+		filepath.Dir(f.home) + "/own.toml":       true,
+		f.home + "/.bashrc":                      true,
+		f.home + "/.BA\u017fHRC":                 true,
+		f.home + "/.BASHRC":                      true,
+		f.home + "/.bashrc.d/x":                  false,
+		f.home + "/notes/.bashrc":                false,
+		f.home + "/.zshenv":                      true,
+		f.home + "/.config/fish/config.fish":     true,
+		f.home + "/.config/abide/config.toml":    true,
+		f.home + "/.config/systemd/user/x.timer": true,
+		f.home + "/.config/foo/x":                false,
+		xdg + "/git/config":                      true,
+		xdg + "/foo/config":                      false,
+		f.home + "/.ssh/authorized_keys":         true,
+		f.home + "/.local/bin/git":               true,
+		f.project + "/.git/hooks/pre-commit":     true,
+		f.project + "/.git/config":               true,
+		f.project + "/.git":                      true,
+		f.project + "/.Git/Config":               true,
+		f.project + "/.g\u200cit/config":         true,
+		f.project + "/a/b/.git":                  true,
+		f.project + "/.gitignore":                false,
+		f.project + "/.gitattributes":            false,
+		f.project + "/x.git/hooks/update":        true,
+		f.project + "/x.git/config":              true,
+		f.project + "/x.git/README":              false,
+		f.project + "/x.git":                     false,
+		f.project + "/.husky/pre-commit":         true,
+		f.project + "/.vscode/tasks.json":        true,
+		f.project + "/sub/.vscode/settings.json": true,
+		f.project + "/.idea/workspace.xml":       true,
+		f.project + "/.envrc":                    true,
+		f.project + "/.env":                      false,
+		f.project + "/.mcp.json":                 true,
+		f.project + "/.claude/settings.json":     true,
+		f.project + "/.cursor/mcp.json":          true,
+		f.project + "/.github/hooks/x.json":      true,
+		f.project + "/.github/workflows/ci.yml":  false,
+		f.project + "/abide.toml":                true,
+		f.project + "/sub/abide.toml":            true,
+		f.project + "/abide.toml.bak":            false,
+		f.project + "/.abide/rules":              true,
+		f.project + "/Makefile":                  false,
+		f.project + "/package.json":              false,
+		f.project + "/AGENTS.md":                 false,
+		"/etc/profile":                           true,
+		"/etcetera":                              false,
+		"/var/spool/cron/crontabs/me":            true,
+		".git/hooks/pre-commit":                  true,
+	} {
+		reason, got := f.list.Protected(path)
+		if got != want || got != (reason != "") {
+			t.Errorf("Protected(%q) = %q, %v; want %v", path, reason, got, want)
+		}
+	}
+}
+
+// TestPathsAreJudgedByWhereTheyLead: the name in the call does not matter.
+func TestPathsAreJudgedByWhereTheyLead(t *testing.T) {
+	f := newFixture(t)
+	write(t, f.home+"/.bashrc", "x")
+	write(t, f.project+"/.git/hooks/pre-commit", "x")
+	write(t, f.project+"/deep/er/file", "x")
+	link := func(to, from string) {
+		t.Helper()
+		if err := os.Symlink(to, filepath.Join(f.project, from)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link(f.home+"/.bashrc", "notes")
+	link("notes", "again")
+	link(".git/hooks", "h")
+	link(f.home, "h2")
+	link(f.home+"/.zshrc", "dangling") // the target does not exist: a write makes it
+	link("./deep/../.git/hooks/post-merge", "dangling2")
+	link("../home/.zlogin", "dangling3")
+	link("deep/er", "down")
+	link("loop", "loop")
+	if err := os.Link(f.home+"/.bashrc", f.project+"/hard"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Link(f.project+"/.git/hooks/pre-commit", f.project+"/hard2"); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]bool{
+		"notes": true, "again": true, "h/pre-push": true, "h2/.bashrc": true, "h2/.profile": true, "h2/x": false,
+		"dangling": true, "dangling2": true, "dangling3": true, "loop": false, "hard": true, "hard2": true,
+		"h/../config":         true, // the system goes up from where the link leads
+		"deep/../.git/config": true, "deep/er/file": false, "./x/../abide.toml": true,
+		"down/../../.envrc": true,                     // as it is written: .envrc of the folder above
+		"down/../.git/x":    true, "down/file": false, // the system reads it as deep/.git/x
+	} {
+		if reason, got := f.list.Protected(f.project + "/" + path); got != want {
+			t.Errorf("Protected(%s) = %q, %v; want %v", path, reason, got, want)
+		}
+	}
+	if err := os.Symlink(f.home, filepath.Dir(f.home)+"/me"); err != nil {
+		t.Fatal(err)
+	}
+	// A home that is reached through a link.
+	linked := protect.New(protect.Options{Homes: []string{filepath.Dir(f.home) + "/me"}})
+	for _, path := range []string{f.home + "/.bashrc", filepath.Dir(f.home) + "/me/.bashrc"} {
+		if _, got := linked.Protected(path); !got {
+			t.Errorf("%s is not protected", path)
+		}
+	}
+}
+
+// TestCodeKeys holds what is asked about in the configuration of git.
+func TestCodeKeys(t *testing.T) {
+	for text, want := range map[string][]string{
+		"[user]\nname = me\n[remote \"origin\"]\nurl = x\nfetch = y\n[branch \"main\"]\nremote = origin\nmerge = m\n":    nil,
+		"[core]\nbare = false\nrepositoryformatversion = 0\nfilemode = true\nlogallrefupdates = true\nworktree = ../x\n": nil,
+		"[submodule \"a\"]\nactive = true\nurl = x\npath = a\nupdate = rebase\n":                                         nil,
+		"[submodule \"a\"]\nupdate = !sh x\n":                 {"submodule.a.update = !sh x"},
+		"[core]\n\tfsMonitor = sh x\n":                        {"core.fsmonitor = sh x"},
+		"[CORE]FSMONITOR=\"sh x\" ; why\n":                    {"core.fsmonitor = sh x"},
+		"[a][core]hooksPath=h\n":                              {"core.hookspath = h"},
+		"[core] # \\\nsshCommand = x\n":                       {"core.sshcommand = x"},
+		"# a comment \\\n[core]\neditor = x\n":                {"core.editor = x", ".editor = x"}, // read both ways
+		"[alias]\nst = status\n":                              {"alias.st = status"},
+		"[filter \"a.b\"]\nclean = x\nsmudge = y\nrequired\n": {"filter.a.b.clean = x", "filter.a.b.smudge = y"},
+		"[diff \"Img\"]\ntextconv = x\n":                      {"diff.Img.textconv = x"},
+		"[diff]\nexternal = x\nalgorithm = patience\n":        {"diff.external = x"},
+		"[includeIf \"gitdir:x\"]\npath = y\n":                {"includeif.gitdir:x.path = y"},
+		"[include]\npath = y\n":                               {"include.path = y"},
+		"[credential \"https://x\"]\nhelper = y\n":            {"credential.https://x.helper = y"},
+		"[url \"a\"]\ninsteadOf = b\n":                        {"url.a.insteadof = b"},
+		"[gpg]\nprogram = x\n[commit]\ngpgsign = true\n":      {"gpg.program = x"},
+		"[merge \"d\"]\ndriver = x\n":                         {"merge.d.driver = x"},
+		"[protocol \"ext\"]\nallow = always\n":                {"protocol.ext.allow = always"},
+		"[init]\ntemplateDir = x\ndefaultBranch = main\n":     {"init.templatedir = x"},
+		"[core]\r\npager = x\r\n":                             {"core.pager = x"},
+		"\ufeff[core]\nfsmonitor\n":                           {"core.fsmonitor = "},
+	} {
+		if got := protect.CodeKeys([]byte(text)); !slices.Equal(got, want) {
+			t.Errorf("CodeKeys(%q) = %q, want %q", text, got, want)
+		}
+	}
+	if a, b := protect.CodeKeys([]byte("[core]\nfsmonitor = a\\\nb\n")), protect.CodeKeys([]byte("[core]\nfsmonitor = a\\\nc\n")); slices.Equal(a, b) {
+		t.Error("a change in the second line of a value was not seen")
+	}
+}
+
+// TestCodeKeysAgreeWithGit compares our reading of files with that of git itself.
+func TestCodeKeysAgreeWithGit(t *testing.T) {
+	git, err := exec.LookPath("git")
+	if err != nil {
+		t.Skip("there is no git")
+	}
+	for _, text := range []string{
+		"[core]\n\tfsmonitor = \"a b\"\n[alias] x = !sh -c \"y\"\n",
+		"[a]\n# x \\\n[core]\nsshCommand = z\n",
+		"[core]\neditor = a\\\nb\n[core] pager = c ; d\n",
+		"[filter \"q\\\"r\"]\n  clean=1\n",
+		"[a][core]hooksPath=h\n",
+		"[Core]\nHooksPath = h\n[diff \"X\"]\nTextConv = t\n",
+	} {
+		file := filepath.Join(t.TempDir(), "config")
+		write(t, file, text)
+		out, err := exec.Command(git, "config", "--file", file, "--list").Output()
+		if err != nil {
+			t.Fatalf("git refuses %q: %v", text, err)
+		}
+		ours := protect.CodeKeys([]byte(text))
+		for line := range strings.Lines(string(out)) {
+			key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+			if !slices.Contains(ours, key+" = "+value) {
+				t.Errorf("%q: git reads %s = %s; we read %q", text, key, value, ours)
+			}
+		}
+	}
+}
+
+func FuzzCodeKeys(f *testing.F) {
+	f.Add([]byte("[core]\nfsmonitor = \\"))
+	f.Add([]byte("[\"\\"))
+	f.Fuzz(func(t *testing.T, data []byte) { protect.CodeKeys(data) })
+}

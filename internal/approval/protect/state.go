@@ -1,0 +1,219 @@
+package protect
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A State is what a target was like when it was looked at. The zero State means that
+// there was no file; a folder counts as none.
+type State struct {
+	Exists  bool   `json:"exists,omitempty"`
+	Link    string `json:"link,omitempty"` // where the file leads, if it is a link
+	Mode    uint32 `json:"mode,omitempty"`
+	UID     uint32 `json:"uid,omitempty"`
+	GID     uint32 `json:"gid,omitempty"`
+	Content []byte `json:"content,omitempty"` // nil if the file is too large to be kept
+	Digest  string `json:"digest,omitempty"`  // of the content; empty if it could not be read
+	// Marks are the signs by which a later look knows that nothing was changed: of the
+	// name, and of the file that a link leads to.
+	Marks [2]Mark `json:"marks,omitzero"`
+}
+
+// A Mark is what the system says of a file. No program can change a file and keep its
+// mark, because the system sets the time of the last change of state.
+type Mark struct {
+	Dev, Ino            uint64
+	Size, Changed, Mode int64
+}
+
+// MaxKept is the maximum size of a file that can be put back.
+const MaxKept = 1 << 20
+
+// maxDigested is the maximum size of a file of which the content is looked at.
+const maxDigested = 64 << 20
+
+// settled is the time after which a change shows in the mark of a file for certain: the
+// clock of file systems is coarse.
+const settled = 100 * time.Millisecond
+
+// Look returns the present state of a path. It reads the file only if its marks differ
+// from those of the state before.
+func Look(path string, before State) State {
+	name, err := mark(path, unix.Lstat)
+	if err != nil {
+		return State{}
+	}
+	final, err := mark(path, unix.Stat)
+	if err == nil && final.Mode&unix.S_IFMT == unix.S_IFDIR {
+		return State{}
+	}
+	marks := [2]Mark{name, final}
+	if before.Exists && marks == before.Marks {
+		return before
+	}
+	s := State{Exists: true, Mode: uint32(final.Mode) & 0o7777, Marks: marks}
+	if name.Mode&unix.S_IFMT == unix.S_IFLNK {
+		if s.Link, err = os.Readlink(path); err != nil {
+			s.Link = "?"
+		}
+	}
+	if final.Mode&unix.S_IFMT == unix.S_IFREG {
+		s.read(path)
+	}
+	if latest := max(name.Changed, final.Changed); time.Since(time.Unix(0, latest)) < settled {
+		s.Marks = [2]Mark{}
+	}
+	return s
+}
+
+// mark returns the mark of a file. It is zero for a link that leads to nothing.
+func mark(path string, stat func(string, *unix.Stat_t) error) (Mark, error) {
+	var st unix.Stat_t
+	for {
+		err := stat(path, &st)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return Mark{}, err
+		}
+		return Mark{uint64(st.Dev), st.Ino, st.Size, st.Ctim.Nano(), int64(st.Mode)}, nil
+	}
+}
+
+// read reads the content of the file. Opening never blocks, even if the file was replaced
+// by a pipe meanwhile.
+func (s *State) read(path string) {
+	f, err := openRegular(path)
+	if err != nil {
+		return
+	}
+	defer func() { _ = f.Close() }()
+	var st unix.Stat_t
+	if unix.Fstat(int(f.Fd()), &st) == nil {
+		s.UID, s.GID = st.Uid, st.Gid
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxDigested))
+	if err != nil {
+		return
+	}
+	s.Digest = Digest(data)
+	if len(data) <= MaxKept {
+		s.Content = append([]byte{}, data...)
+	}
+}
+
+// Digest returns the digest of a content, as states have it.
+func Digest(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// Before reports whether the file was last changed before a time, for certain.
+func (s State) Before(t time.Time) bool {
+	return s.Exists && s.Marks != [2]Mark{} && time.Unix(0, max(s.Marks[0].Changed, s.Marks[1].Changed)).Before(t.Add(-settled))
+}
+
+// Same reports whether two states of a target differ in nothing that matters: in what
+// the file holds, where it leads, and whether it can be run. Of a configuration file of
+// git only the keys that run code matter.
+func (t Target) Same(a, b State) bool {
+	if t.Git && a.kept() && b.kept() {
+		return a.Link == b.Link && slices.Equal(CodeKeys(a.Content), CodeKeys(b.Content))
+	}
+	return a.Exists == b.Exists && a.Link == b.Link && a.Digest == b.Digest && a.Mode&0o111 == b.Mode&0o111
+}
+
+// kept reports whether the state holds all that the file held. A link that leads to
+// nothing holds nothing.
+func (s State) kept() bool { return !s.Exists || s.Content != nil || s.Link != "" && s.Digest == "" }
+
+// ErrNotKept means that a file was too large to be kept, and cannot be put back.
+var ErrNotKept = errors.New("it is too large to be put back")
+
+// ErrMoved means that a file was changed once more before it could be put back.
+var ErrMoved = errors.New("it was changed again meanwhile")
+
+// Replace gives a path another state: it puts a file back, or makes a change again. The
+// path must be as now says. A folder that is gone is not made again, and a file in the
+// place of a folder is left alone.
+func Replace(path string, now, want State) error {
+	if !want.kept() {
+		return fmt.Errorf("%s: %w", path, ErrNotKept)
+	}
+	if is := Look(path, State{}); is.Exists != now.Exists || is.Link != now.Link || is.Digest != now.Digest {
+		return fmt.Errorf("%s: %w", path, ErrMoved)
+	}
+	if !want.Exists {
+		return os.Remove(path)
+	}
+	if want.Link == "" {
+		return writeFile(path, want)
+	}
+	if now.Link != want.Link {
+		if err := makeLink(path, want.Link); err != nil {
+			return err
+		}
+	}
+	if at := follow(path); Look(at, State{}).Digest != want.Digest && want.Digest != "" {
+		return writeFile(at, want)
+	}
+	return nil
+}
+
+// makeLink makes a link, in the place of what is there.
+func makeLink(path, to string) error {
+	temp := tempName(path)
+	_ = os.Remove(temp) // left by an attempt that was interrupted
+	if err := os.Symlink(to, temp); err != nil {
+		return err
+	}
+	return os.Rename(temp, path)
+}
+
+// writeFile replaces a file as a whole, with its permissions and, if the system allows
+// it, its owner.
+func writeFile(path string, s State) error {
+	temp := tempName(path)
+	_ = os.Remove(temp)
+	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(temp) }() // after the rename there is nothing to remove
+	_, err = io.Copy(f, bytes.NewReader(s.Content))
+	if f.Chown(int(s.UID), int(s.GID)) != nil {
+		s.Mode &= 0o777 // with another owner the file must not be run as that owner
+	}
+	if err = errors.Join(err, f.Chmod(fs.FileMode(s.Mode&0o777)), f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(temp, path)
+}
+
+const (
+	tempPrefix = ".abide-"
+	tempSuffix = ".tmp"
+)
+
+func tempName(path string) string {
+	return filepath.Join(filepath.Dir(path), tempPrefix+filepath.Base(path)+tempSuffix)
+}
+
+// isTemp reports whether a name is that of a file that is about to replace another one.
+func isTemp(name string) bool {
+	return strings.HasPrefix(name, tempPrefix) && strings.HasSuffix(name, tempSuffix)
+}

@@ -1,0 +1,328 @@
+package protect
+
+import (
+	"cmp"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// A Target is a protected file that is looked at before and after a command. It need not
+// exist.
+type Target struct {
+	Path string
+	Git  bool // the file is configuration of git: only its keys that run code count
+	// Folder is the folder in which the file was found, if every file of the folder
+	// counts; empty if the file counts because of its own name.
+	Folder string
+}
+
+// Reason returns why a target is protected. What is protected only because the
+// configuration of git names it has git's reason.
+func (l List) Reason(t Target) string { return cmp.Or(l.named(t.Path), reasonGit) }
+
+const (
+	maxEntries = 1000     // maximum number of files of one folder that are looked at
+	maxTargets = 2000     // maximum number of files that are looked at
+	maxPointer = 64 << 10 // maximum size of a file that names another one
+)
+
+// Watched returns the files that commands in the given folders are to leave alone: those
+// of the user, and those of the folders and the repositories that they belong to. These
+// are fewer than are protected: only files that run code by themselves, and none that
+// other programs write all the time. It also returns the folders of which every file
+// counts, whether or not they exist.
+func (l List) Watched(dirs ...string) (files []Target, folders []string) {
+	w := targets{seen: make(map[string]bool)}
+	w.addAll(l.files...)
+	for _, data := range l.data {
+		w.addBelow(data, "config.toml", "trusted", "locations.json")
+	}
+	for _, home := range l.homes {
+		w.addHome(home)
+		w.addUserConfig(filepath.Join(home, ".config"))
+	}
+	for _, config := range l.configs {
+		w.addUserConfig(config)
+	}
+	for _, dir := range dirs {
+		for _, at := range slices.Compact([]string{filepath.Clean(dir), follow(dir)}) {
+			w.addProject(at)
+		}
+	}
+	for _, dir := range w.repositories { // last, because there may be many
+		w.addParts(dir)
+	}
+	return w.list, w.folders
+}
+
+// targets collects targets, each once.
+type targets struct {
+	list    []Target
+	folders []string
+	seen    map[string]bool
+
+	repositories []string // the folders of git that may have worktrees and submodules
+}
+
+func (w *targets) add(t Target) {
+	if w.seen[t.Path] || len(w.list) >= maxTargets {
+		return
+	}
+	w.seen[t.Path] = true
+	w.list = append(w.list, t)
+}
+
+func (w *targets) addAll(paths ...string) {
+	for _, path := range paths {
+		w.add(Target{Path: path})
+	}
+}
+
+func (w *targets) addBelow(dir string, names ...string) {
+	for _, name := range names {
+		w.add(Target{Path: filepath.Join(dir, name)})
+	}
+}
+
+// addFolder adds the files that are in a folder now, without the folders in it. A file
+// that a command adds to the folder is a target when the folder is looked at again.
+func (w *targets) addFolder(dir string) {
+	w.folders = append(w.folders, dir)
+	for _, name := range entries(dir) {
+		path := filepath.Join(dir, name)
+		if info, err := os.Stat(path); err != nil || !info.IsDir() {
+			w.add(Target{Path: path, Folder: dir})
+		}
+	}
+}
+
+// entries returns the names in a folder, sorted.
+func entries(dir string) []string {
+	f, err := os.OpenFile(dir, os.O_RDONLY|unix.O_NONBLOCK|unix.O_DIRECTORY, 0) // a pipe must not block
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = f.Close() }()
+	names, _ := f.Readdirnames(maxEntries) // what can be read is looked at
+	names = slices.DeleteFunc(names, isTemp)
+	slices.Sort(names)
+	return names
+}
+
+// addHome adds the files of a user. The names are those that programs read; folders with
+// much in them that changes by itself are not looked at as a whole.
+func (w *targets) addHome(home string) {
+	w.addBelow(home,
+		".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile",
+		".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".kshrc", ".mkshrc", ".cshrc", ".tcshrc", ".login", ".inputrc",
+		".xprofile", ".xinitrc", ".xsession", ".xsessionrc", ".pam_environment",
+		".ssh/config", ".ssh/authorized_keys", ".ssh/authorized_keys2", ".ssh/rc", ".ssh/environment",
+		".vimrc", ".vim/vimrc", ".emacs", ".emacs.el", ".emacs.d/init.el", ".emacs.d/early-init.el",
+		".direnvrc", ".tmux.conf", ".screenrc", ".gdbinit",
+		".claude/settings.json", ".codex/config.toml", ".gemini/settings.json", ".copilot/mcp-config.json", ".cursor/mcp.json")
+	w.addFolder(filepath.Join(home, "Library/LaunchAgents"))
+	w.addConfig(filepath.Join(home, ".gitconfig"))
+}
+
+// addUserConfig adds the files in the folder that is usually called .config.
+func (w *targets) addUserConfig(config string) {
+	w.addBelow(config,
+		"abide/config.toml", "fish/config.fish", "zsh/.zshrc", "nushell/config.nu", "nushell/env.nu",
+		"nvim/init.vim", "nvim/init.lua", "emacs/init.el", "zed/settings.json", "zed/tasks.json", "Code/User/settings.json", "Code/User/tasks.json",
+		"direnv/direnvrc", "direnv/direnv.toml", "tmux/tmux.conf", "opencode/opencode.json")
+	for _, dir := range []string{"fish/conf.d", "autostart", "environment.d", "systemd/user"} {
+		w.addFolder(filepath.Join(config, dir))
+	}
+	w.addConfig(filepath.Join(config, "git/config"))
+}
+
+// addProject adds the files of a folder that commands run in, and of the repository that
+// it belongs to.
+func (w *targets) addProject(dir string) {
+	root := repositoryOf(dir)
+	for _, at := range slices.Compact([]string{dir, root}) {
+		if at != "" {
+			w.addSettings(at)
+		}
+	}
+	if root == "" { // a command may make one
+		w.addRepository(filepath.Join(dir, ".git"))
+		return
+	}
+	w.addRepository(filepath.Join(root, ".git"))
+}
+
+// repositoryOf returns the folder at or above dir that has a repository; empty if there
+// is none.
+func repositoryOf(dir string) string {
+	for {
+		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
+			return dir
+		}
+		above := filepath.Dir(dir)
+		if above == dir {
+			return ""
+		}
+		dir = above
+	}
+}
+
+// addSettings adds the files of a folder that run code when it is opened or entered.
+func (w *targets) addSettings(dir string) {
+	w.addBelow(dir,
+		"abide.toml", ".envrc", ".mcp.json", "opencode.json", ".devcontainer.json", ".devcontainer/devcontainer.json",
+		".vscode/tasks.json", ".vscode/settings.json", ".vscode/launch.json", ".vscode/mcp.json", ".zed/settings.json", ".zed/tasks.json",
+		".idea/watcherTasks.xml", ".idea/externalDependencies.xml", ".exrc", ".nvimrc", ".nvim.lua", ".dir-locals.el",
+		".claude/settings.json", ".claude/settings.local.json", ".codex/config.toml", ".cursor/mcp.json", ".cursor/hooks.json", ".gemini/settings.json")
+	for _, folder := range []string{".abide", ".husky", ".githooks", ".github/hooks", ".idea/runConfigurations"} {
+		w.addFolder(filepath.Join(dir, folder))
+	}
+}
+
+// addRepository adds the files of a repository that git runs code from, given the path of
+// its .git. If that is a file, as in a worktree or a submodule, it names the folder.
+func (w *targets) addRepository(path string) {
+	dir := path
+	if info, err := os.Stat(path); err != nil || !info.IsDir() {
+		w.add(Target{Path: path})
+		if err != nil {
+			w.addGitFolder(path)
+			return
+		}
+		named, ok := strings.CutPrefix(pointer(path), "gitdir:")
+		if !ok {
+			return
+		}
+		dir = absolute(filepath.Dir(path), strings.TrimSpace(named))
+	}
+	w.addGitFolder(dir)
+	if common := pointer(filepath.Join(dir, "commondir")); common != "" {
+		dir = absolute(dir, common)
+		w.addGitFolder(dir)
+	}
+	w.repositories = append(w.repositories, dir)
+}
+
+// addParts adds the files of the worktrees and submodules of a repository.
+func (w *targets) addParts(dir string) {
+	for _, name := range entries(filepath.Join(dir, "worktrees")) {
+		w.addWorktree(filepath.Join(dir, "worktrees", name))
+	}
+	w.addModules(filepath.Join(dir, "modules"), maxModuleDepth)
+}
+
+// maxModuleDepth is the number of slashes and nested submodules that are followed.
+const maxModuleDepth = 4
+
+// addGitFolder adds the files of one folder of git.
+func (w *targets) addGitFolder(dir string) {
+	w.addConfig(filepath.Join(dir, "config"))
+	w.addConfig(filepath.Join(dir, "config.worktree"))
+	w.addBelow(dir, "commondir", "info/attributes")
+	w.addBelow(filepath.Join(dir, "hooks"), hookNames...)
+}
+
+// hookNames are the hooks that git runs. It runs no others, so that the examples in a new
+// repository, which end in .sample, do not count.
+var hookNames = []string{
+	"applypatch-msg", "commit-msg", "fsmonitor-watchman", "p4-changelist", "p4-post-changelist", "p4-pre-submit", "p4-prepare-changelist",
+	"post-applypatch", "post-checkout", "post-commit", "post-index-change", "post-merge", "post-receive", "post-rewrite", "post-update",
+	"pre-applypatch", "pre-auto-gc", "pre-commit", "pre-merge-commit", "pre-push", "pre-rebase", "pre-receive", "prepare-commit-msg",
+	"proc-receive", "push-to-checkout", "reference-transaction", "sendemail-validate", "update",
+}
+
+// addWorktree adds the files of a worktree. A worktree whose commondir names the
+// repository that it is part of is as git makes it.
+func (w *targets) addWorktree(dir string) {
+	w.addConfig(filepath.Join(dir, "config.worktree"))
+	if pointer(filepath.Join(dir, "commondir")) != "../.." {
+		w.addBelow(dir, "commondir")
+	}
+}
+
+// addModules adds the repositories of submodules, which are found in folders of their
+// names, and names may have slashes.
+func (w *targets) addModules(dir string, depth int) {
+	for _, name := range entries(dir) {
+		at := filepath.Join(dir, name)
+		if _, err := os.Lstat(filepath.Join(at, "HEAD")); err == nil {
+			w.addGitFolder(at)
+			w.addModules(filepath.Join(at, "modules"), depth-1)
+		} else if depth > 0 {
+			w.addModules(at, depth-1)
+		}
+	}
+}
+
+// addConfig adds a configuration file of git, and those that it includes: a change of
+// one of them is as good as a change of the file itself. So is a hook in the folder that
+// core.hooksPath names.
+func (w *targets) addConfig(path string) {
+	if w.seen[path] {
+		return
+	}
+	w.add(Target{Path: path, Git: true})
+	data, err := readSmall(path)
+	if err != nil {
+		return
+	}
+	for _, s := range parseGitConfig(data) {
+		switch {
+		case s.Key == "include.path", strings.HasPrefix(s.Key, "includeif.") && strings.HasSuffix(s.Key, ".path"):
+			w.addConfig(expand(filepath.Dir(path), s.Value))
+		case s.Key == "core.hookspath":
+			w.addBelow(expand(filepath.Dir(filepath.Dir(path)), s.Value), hookNames...)
+		}
+	}
+}
+
+// expand returns the absolute path of a path in a configuration file of git.
+func expand(dir, path string) string {
+	if rest, ok := strings.CutPrefix(path, "~/"); ok {
+		if home, err := os.UserHomeDir(); err == nil {
+			return filepath.Join(home, rest)
+		}
+	}
+	return absolute(dir, path)
+}
+
+func absolute(dir, path string) string {
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path)
+	}
+	return filepath.Join(dir, path)
+}
+
+// pointer returns the text of a file that names another file; empty if there is none.
+func pointer(path string) string {
+	data, _ := readSmall(path) // without the file there is no text
+	return strings.TrimSpace(string(data))
+}
+
+// readSmall reads a file that should be small.
+func readSmall(path string) ([]byte, error) {
+	f, err := openRegular(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	return io.ReadAll(io.LimitReader(f, maxPointer))
+}
+
+// openRegular opens a regular file. It never blocks.
+func openRegular(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, errors.Join(os.ErrInvalid, err, f.Close())
+	}
+	return f, nil
+}

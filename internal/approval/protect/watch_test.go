@@ -1,0 +1,288 @@
+package protect_test
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/abide-run/abide/internal/approval/protect"
+)
+
+func targets(l protect.List, dirs ...string) []protect.Target {
+	list, _ := l.Watched(dirs...)
+	return list
+}
+
+// watch takes the state of everything that is watched around a folder.
+func (f fixture) watch(before map[string]protect.State, dirs ...string) map[string]protect.State {
+	now := make(map[string]protect.State)
+	for _, t := range targets(f.list, dirs...) {
+		now[t.Path] = protect.Look(t.Path, before[t.Path])
+	}
+	return now
+}
+
+// changed returns the paths whose states differ.
+func (f fixture) changed(before, now map[string]protect.State, dirs ...string) []string {
+	var list []string
+	for _, t := range targets(f.list, dirs...) {
+		if !t.Same(before[t.Path], now[t.Path]) {
+			list = append(list, t.Path)
+		}
+	}
+	return list
+}
+
+func git(t *testing.T, dir string, args ...string) {
+	t.Helper()
+	c := exec.Command("git", args...)
+	c.Dir = dir
+	c.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null", "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@b", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@b", "GIT_ALLOW_PROTOCOL=file")
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("git %v: %v\n%s", args, err, out)
+	}
+}
+
+// TestOrdinaryGitIsNoChange: what git itself does in ordinary work annoys nobody, and
+// what makes it run code is seen.
+func TestOrdinaryGitIsNoChange(t *testing.T) {
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("there is no git")
+	}
+	f := newFixture(t)
+	p := f.project
+	other := filepath.Join(filepath.Dir(p), "other")
+	steps := []struct {
+		name string
+		run  func()
+		want []string
+	}{
+		{"git init", func() { git(t, p, "init", "-b", "main") }, nil},
+		{"commit", func() { git(t, p, "commit", "--allow-empty", "-m", "x") }, nil},
+		{"user.name", func() { git(t, p, "config", "user.name", "me") }, nil},
+		{"remote", func() { git(t, p, "remote", "add", "origin", "https://example.org/x") }, nil},
+		{"branch", func() { git(t, p, "checkout", "-b", "b", "--track", "main") }, nil},
+		{"clone below", func() { git(t, p, "clone", ".", "below") }, nil},
+		{"worktree", func() { git(t, p, "worktree", "add", "tree", "-b", "w") }, nil},
+		{"submodule", func() {
+			git(t, filepath.Dir(p), "init", "-b", "main", "other")
+			git(t, other, "commit", "--allow-empty", "-m", "x")
+			git(t, p, "-c", "protocol.file.allow=always", "submodule", "add", other, "sub")
+		}, nil},
+		{"a sample", func() { write(t, p+"/.git/hooks/new.sample", "x") }, nil},
+		{"worktree removed", func() { git(t, p, "worktree", "remove", "--force", "tree") }, nil},
+
+		{"hook", func() { write(t, p+"/.git/hooks/pre-commit", "x") }, []string{p + "/.git/hooks/pre-commit"}},
+		{"runnable", func() { os.Chmod(p+"/.git/hooks/pre-commit", 0o755) }, []string{p + "/.git/hooks/pre-commit"}},
+		{"hook of a submodule", func() { write(t, p+"/.git/modules/sub/hooks/post-checkout", "x") }, []string{p + "/.git/modules/sub/hooks/post-checkout"}},
+		{"fsmonitor", func() { git(t, p, "config", "core.fsmonitor", "x") }, []string{p + "/.git/config"}},
+		{"hooksPath", func() { git(t, p, "config", "core.hooksPath", "my") }, []string{p + "/.git/config"}},
+		{"hook there", func() { write(t, p+"/my/pre-push", "x") }, []string{p + "/my/pre-push"}},
+		{"commondir", func() { write(t, p+"/.git/commondir", "/x") }, []string{p + "/.git/commondir"}},
+		{"bashrc", func() { write(t, f.home+"/.bashrc", "x") }, []string{f.home + "/.bashrc"}},
+		{"abide.toml", func() { write(t, p+"/abide.toml", "x") }, []string{p + "/abide.toml"}},
+		{"trust", func() { write(t, f.data+"/trusted", p+"\n") }, []string{f.data + "/trusted"}},
+		{"autostart", func() { write(t, f.home+"/.config/autostart/x.desktop", "x") }, []string{f.home + "/.config/autostart/x.desktop"}},
+	}
+	before := f.watch(nil, p)
+	for _, step := range steps {
+		step.run()
+		now := f.watch(before, p)
+		if got := f.changed(before, now, p); !slices.Equal(got, step.want) {
+			t.Errorf("%s: changed %q, want %q", step.name, got, step.want)
+		}
+		if step.name == "commondir" { // while it is there, git looks elsewhere
+			os.Remove(p + "/.git/commondir")
+			now = before
+		}
+		before = now
+	}
+}
+
+// TestAWorktreeWatchesItsRepository: what is run there stands in the repository that it
+// belongs to.
+func TestAWorktreeWatchesItsRepository(t *testing.T) {
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("there is no git")
+	}
+	f := newFixture(t)
+	main := filepath.Join(filepath.Dir(f.project), "main")
+	git(t, filepath.Dir(main), "init", "-b", "main", main)
+	git(t, main, "commit", "--allow-empty", "-m", "x")
+	git(t, main, "worktree", "add", f.project+"/w", "-b", "w")
+	var paths []string
+	for _, target := range targets(f.list, f.project+"/w") {
+		paths = append(paths, target.Path)
+	}
+	for _, want := range []string{f.project + "/w/.git", main + "/.git/config", main + "/.git/hooks/pre-commit", main + "/.git/worktrees/w/commondir"} {
+		if !slices.Contains(paths, want) {
+			t.Errorf("%s is not watched", want)
+		}
+	}
+}
+
+func TestIncludedConfigurationIsWatched(t *testing.T) {
+	f := newFixture(t)
+	write(t, f.home+"/.gitconfig", "[include]\npath = more\n")
+	write(t, f.home+"/more", "[include]\npath = more\n[user]\nname = x\n") // includes itself
+	before := f.watch(nil)
+	write(t, f.home+"/more", "[alias]\nx = !y\n")
+	if got := f.changed(before, f.watch(before)); !slices.Equal(got, []string{f.home + "/more"}) {
+		t.Errorf("changed %q", got)
+	}
+}
+
+// TestReplacePutsBack walks all ways from one state to another.
+func TestReplacePutsBack(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir+"/elsewhere", "elsewhere")
+	makers := map[string]func(path string){
+		"none":  func(path string) {},
+		"file":  func(path string) { write(t, path, "text") },
+		"other": func(path string) { write(t, path, "another text") },
+		"run": func(path string) {
+			write(t, path, "text")
+			os.Chmod(path, 0o755)
+		},
+		"link":    func(path string) { os.Symlink(dir+"/elsewhere", path) },
+		"nowhere": func(path string) { os.Symlink(dir+"/nowhere", path) },
+		"empty":   func(path string) { write(t, path, "") },
+	}
+	for from, make := range makers {
+		for to, change := range makers {
+			path := filepath.Join(dir, from+"-"+to)
+			target := protect.Target{Path: path}
+			make(path)
+			before := protect.Look(path, protect.State{})
+			os.Remove(path)
+			change(path)
+			now := protect.Look(path, before)
+			if same := target.Same(before, now); same != (from == to) {
+				t.Errorf("%s to %s: same = %v", from, to, same)
+			}
+			if from == to {
+				continue
+			}
+			for _, want := range []protect.State{before, now} { // put back, and made again
+				is := protect.Look(path, protect.State{})
+				if target.Same(is, want) {
+					continue
+				}
+				if err := protect.Replace(path, is, want); err != nil {
+					t.Errorf("%s to %s: %v", from, to, err)
+				}
+				if got := protect.Look(path, protect.State{}); !target.Same(got, want) {
+					t.Errorf("%s to %s: is %+v, want %+v", from, to, got, want)
+				}
+			}
+			os.Remove(path)
+		}
+	}
+	if text, _ := os.ReadFile(dir + "/elsewhere"); string(text) != "elsewhere" {
+		t.Errorf("the file behind a link became %q", text)
+	}
+}
+
+func TestReplaceLeavesALaterChangeAlone(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f")
+	write(t, path, "one")
+	before := protect.Look(path, protect.State{})
+	write(t, path, "two")
+	now := protect.Look(path, before)
+	write(t, path, "three")
+	if err := protect.Replace(path, now, before); !errors.Is(err, protect.ErrMoved) {
+		t.Errorf("err = %v", err)
+	}
+	if text, _ := os.ReadFile(path); string(text) != "three" {
+		t.Errorf("the file is %q", text)
+	}
+}
+
+// TestALinkedFileIsPutBackWhereItIs: the dot files of many people are links.
+func TestALinkedFileIsPutBackWhereItIs(t *testing.T) {
+	f := newFixture(t)
+	write(t, f.home+"/dotfiles/bashrc", "mine")
+	os.Symlink("dotfiles/bashrc", f.home+"/.bashrc")
+	path := f.home + "/.bashrc"
+	before := protect.Look(path, protect.State{})
+	write(t, path, "theirs")
+	now := protect.Look(path, before)
+	if (protect.Target{}).Same(before, now) {
+		t.Fatal("the change was not seen")
+	}
+	if err := protect.Replace(path, now, before); err != nil {
+		t.Fatal(err)
+	}
+	if text, _ := os.ReadFile(f.home + "/dotfiles/bashrc"); string(text) != "mine" {
+		t.Errorf("the file is %q", text)
+	}
+	if _, err := os.Readlink(path); err != nil {
+		t.Error("the link is gone")
+	}
+}
+
+// TestLookingNeverBlocks: a pipe or a folder in the place of a file is nothing to read.
+func TestLookingNeverBlocks(t *testing.T) {
+	f := newFixture(t)
+	for _, path := range []string{f.home + "/.bashrc", f.project + "/.git", f.project + "/abide.toml"} {
+		if err := unix.Mkfifo(path, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	os.MkdirAll(f.home+"/.profile/x", 0o755)
+	if err := unix.Mkfifo(f.project+"/.husky", 0o600); err != nil {
+		t.Fatal(err)
+	}
+	before := f.watch(nil, f.project)
+	if got := f.changed(nil, before, f.project); !slices.Contains(got, f.home+"/.bashrc") {
+		t.Errorf("a pipe in the place of a file was not seen: %q", got)
+	}
+}
+
+func TestALargeFileIsSeenAndNotPutBack(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f")
+	write(t, path, string(make([]byte, protect.MaxKept+1)))
+	before := protect.Look(path, protect.State{})
+	write(t, path, "small")
+	now := protect.Look(path, before)
+	if (protect.Target{}).Same(before, now) {
+		t.Error("the change was not seen")
+	}
+	if err := protect.Replace(path, now, before); !errors.Is(err, protect.ErrNotKept) {
+		t.Errorf("err = %v", err)
+	}
+}
+
+func BenchmarkLook(b *testing.B) {
+	home, _ := os.UserHomeDir()
+	here, _ := os.Getwd()
+	list := protect.New(protect.Options{Homes: []string{home}})
+	before := make(map[string]protect.State)
+	for b.Loop() {
+		for _, t := range targets(list, here) {
+			before[t.Path] = protect.Look(t.Path, before[t.Path])
+		}
+	}
+}
+
+// TestAChangeRightAfterALookIsSeen: the clock of the file system is coarse, so that two
+// changes may have the same time, and here they have the same length, too.
+func TestAChangeRightAfterALookIsSeen(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f")
+	for range 200 {
+		write(t, path, "aaaa")
+		before := protect.Look(path, protect.State{})
+		if before.Marks != [2]protect.Mark{} {
+			t.Fatal("a file that has just changed is taken for known")
+		}
+		write(t, path, "bbbb")
+		if now := protect.Look(path, before); (protect.Target{}).Same(before, now) {
+			t.Fatal("it was not seen")
+		}
+	}
+}

@@ -1,0 +1,255 @@
+package shell
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// Calls are the commands that a script may run, for rules that deny or ask: they have to
+// find what they are about in every spelling, also in scripts that no rule can allow.
+type Calls struct {
+	// Words are the commands, each with and without the programs in front of it. Unknown
+	// in a word stands for a text that the shell inserts, which can also be several words.
+	Words [][]string
+	Files []string // targets of redirections
+	// Hidden says for people what in the script may run commands that are not in Words.
+	// It is empty if nothing may.
+	Hidden string
+}
+
+// maxCalls is the maximum number of commands in Calls.
+const maxCalls = 1000
+
+// Calls returns the commands that the script may run.
+func (s *Script) Calls() Calls {
+	v := &callVisitor{}
+	v.visitScript(s)
+	return v.Calls
+}
+
+// A callVisitor collects the calls of a script. What it does not know may run anything.
+type callVisitor struct{ Calls }
+
+func (v *callVisitor) hide(what string) {
+	if v.Hidden == "" {
+		v.Hidden = what
+	}
+}
+
+func (v *callVisitor) visitScript(s *Script) {
+	switch {
+	case s.err != nil:
+		v.hide(s.err.Error())
+	case !utf8.ValidString(s.text) || strings.ContainsAny(s.text, "\r\x00"):
+		v.hide("characters that shells read in different ways")
+	}
+	for _, stmt := range s.stmts {
+		syntax.Walk(stmt, func(n syntax.Node) bool { v.visit(s, n); return true })
+	}
+}
+
+// visit looks at one node of the tree. The nodes below it are visited too.
+func (v *callVisitor) visit(s *Script, n syntax.Node) {
+	switch n := n.(type) {
+	case nil, *syntax.Word, *syntax.Lit, *syntax.SglQuoted, *syntax.DblQuoted, *syntax.CmdSubst, *syntax.ProcSubst, *syntax.Comment,
+		*syntax.BinaryCmd, *syntax.Block, *syntax.Subshell, *syntax.IfClause, *syntax.WhileClause, *syntax.ForClause, *syntax.WordIter,
+		*syntax.CaseClause, *syntax.CaseItem, *syntax.FuncDecl, *syntax.TimeClause, *syntax.CoprocClause, *syntax.CallExpr, *syntax.TestClause, *syntax.ParenTest, *syntax.ExtGlob:
+	case *syntax.Stmt:
+		v.visitStmt(s, n)
+	case *syntax.Redirect:
+		if n.Word != nil && n.Hdoc == nil {
+			v.Files = append(v.Files, maskWord(n.Word))
+		}
+	case *syntax.Assign:
+		if n.Index != nil || n.Array != nil || n.Name == nil || commandVariables.MatchString(n.Name.Value) {
+			v.hide("an assignment that changes what other words mean")
+		}
+	case *syntax.DeclClause:
+		if !slices.Contains([]string{"export", "local", "readonly"}, n.Variant.Value) {
+			v.hide(n.Variant.Value)
+		}
+	case *syntax.ParamExp:
+		if n.Excl || n.Index != nil || n.Slice != nil || n.Exp != nil && n.Exp.Op == syntax.OtherParamOps {
+			v.hide("an expansion that can run commands")
+		}
+	case *syntax.UnaryTest:
+		if n.Op == syntax.TsVarSet || n.Op == syntax.TsRefVar {
+			v.hide("a test of a variable")
+		}
+	case *syntax.BinaryTest:
+		if n.Op >= syntax.TsEql && n.Op <= syntax.TsGtr {
+			v.hide("a comparison of numbers in [[ ]]")
+		}
+	default:
+		v.hide("arithmetic or another construct that can run commands")
+	}
+}
+
+// commandVariables matches the names of variables whose values the shell runs, and HOME.
+var commandVariables = regexp.MustCompile(`^(PS[0-9]|PROMPT_COMMAND|BASH_ENV|ENV|SHELLOPTS|BASHOPTS|BASH_FUNC.*|HOME)$`)
+
+func (v *callVisitor) visitStmt(s *Script, stmt *syntax.Stmt) {
+	c, ok := stmt.Cmd.(*syntax.CallExpr)
+	if !ok || len(c.Args) == 0 {
+		return
+	}
+	words := make([]string, len(c.Args))
+	for i, arg := range c.Args {
+		words[i] = maskWord(arg)
+	}
+	input, given := hereText(stmt.Redirs)
+	v.addCall(s, words, input, given)
+}
+
+// addCall adds a command and those that it runs. The text input is what it reads, if that
+// is given in the script.
+func (v *callVisitor) addCall(s *Script, words []string, input word, given bool) {
+	if len(v.Words) == maxCalls {
+		v.hide("more commands than are looked at")
+		return
+	}
+	v.Words = append(v.Words, words)
+	name := base(words[0])
+	switch {
+	case strings.Contains(words[0], Unknown):
+		v.hide("a command whose name is not known in advance")
+	case slices.Contains(running, name), setsVariable(name, words):
+		v.hide(name)
+	case shells[name], name == "eval":
+		v.addInner(s, words, input, given)
+	case name == "find":
+		v.addFind(s, words)
+	}
+	if _, ok := prefixes[name]; ok && len(words) > 1 {
+		v.addPrefixed(s, words, input, given)
+	}
+}
+
+// running are the builtins that run, or let the shell run, something else than programs
+// that the script names.
+var running = []string{"alias", "bind", "compgen", "complete", "enable", "fc", "hash", "history", "let", "mapfile", "readarray", "shopt", "trap"}
+
+// addInner adds the commands of a script in the arguments or in the input of a shell.
+func (v *callVisitor) addInner(s *Script, words []string, input word, given bool) {
+	list := unmask(words)
+	text, from := call{words: list}.script()
+	if from == scriptInput && given {
+		text, from = input, scriptWord
+	}
+	switch {
+	case from == scriptInput:
+		v.hide("a script on standard input")
+	case !text.known:
+		v.hide("a script that is not known in advance")
+	case from == scriptWord:
+		v.visitScript(parse(text.text, s.depth+1))
+	}
+}
+
+// addPrefixed adds the command that a program such as timeout runs. Options that are not
+// listed may mean anything; then the command is added that they most likely mean.
+func (v *callVisitor) addPrefixed(s *Script, words []string, input word, given bool) {
+	name := base(words[0])
+	if name == "command" && (words[1] == "-v" || words[1] == "-V") {
+		return
+	}
+	f, understood := forms[name]
+	inner := f.command(words[1:])
+	if !understood || len(inner) == 0 || strings.Contains(inner[0], "=") || strings.Contains(strings.Join(words[:len(words)-len(inner)], ""), Unknown) {
+		v.hide("options of " + name)
+		v.addTexts(s, words)
+		_, _, rest := prefixes[name].split(unmask(words[1:]))
+		inner = texts(rest)
+	}
+	if name == "xargs" {
+		inner = append(slices.Clip(inner), Unknown)
+	}
+	if len(inner) > 0 {
+		v.addCall(s, inner, input, given)
+	}
+}
+
+// addTexts adds the commands of arguments that look like scripts: flock f -c 'sudo ls'.
+func (v *callVisitor) addTexts(s *Script, words []string) {
+	for _, w := range words[1:] {
+		if strings.ContainsAny(w, " ;|&\n") {
+			v.visitScript(parse(w, s.depth+1))
+		}
+	}
+}
+
+// addFind adds the commands that find runs.
+func (v *callVisitor) addFind(s *Script, words []string) {
+	for i, w := range words {
+		if slices.Contains([]string{"-exec", "-execdir", "-ok", "-okdir"}, w) && i+1 < len(words) {
+			inner := slices.Clone(words[i+1:])
+			for j := range inner {
+				inner[j] = strings.ReplaceAll(inner[j], "{}", Unknown)
+			}
+			v.addCall(s, inner, word{}, false)
+		}
+	}
+}
+
+// unmask returns words in the form in which the rest of the package uses them.
+func unmask(words []string) []word {
+	list := make([]word, len(words))
+	for i, w := range words {
+		list[i] = word{text: w, known: !strings.Contains(w, Unknown)}
+	}
+	return list
+}
+
+// maskWord returns a word of the tree, with Unknown for each part that the shell replaces.
+// The home directory is written as ~.
+func maskWord(w *syntax.Word) string {
+	var b strings.Builder
+	for _, part := range w.Parts {
+		maskPart(&b, part, false)
+	}
+	return b.String()
+}
+
+func maskPart(b *strings.Builder, part syntax.WordPart, quoted bool) {
+	switch p := part.(type) {
+	case *syntax.Lit:
+		if !quoted && b.Len() == 0 && strings.HasPrefix(p.Value, "~/") && !isPattern(p.Value) {
+			b.WriteString(unescape(p.Value, false))
+			return
+		}
+		if !quoted && (isPattern(p.Value) || strings.HasPrefix(p.Value, "~") || strings.Contains(p.Value, "=~") || strings.Contains(p.Value, ":~")) {
+			maskLiteral(b, p.Value)
+			return
+		}
+		b.WriteString(unescape(p.Value, quoted))
+	case *syntax.SglQuoted:
+		if p.Dollar && strings.Contains(p.Value, `\`) {
+			b.WriteString(Unknown)
+			return
+		}
+		b.WriteString(p.Value)
+	case *syntax.DblQuoted:
+		for _, inner := range p.Parts {
+			maskPart(b, inner, true)
+		}
+	case *syntax.ParamExp:
+		if p.Param != nil && p.Param.Value == "HOME" && p.Exp == nil && p.Repl == nil && !p.Length && !p.Excl && b.Len() == 0 {
+			b.WriteString("~")
+			return
+		}
+		b.WriteString(Unknown)
+	default:
+		b.WriteString(Unknown)
+	}
+}
+
+// maskLiteral writes what is certain at the start and the end of a text with patterns.
+func maskLiteral(b *strings.Builder, text string) {
+	const replaced = "*?[]{}~\\"
+	first, last := strings.IndexAny(text, replaced), strings.LastIndexAny(text, replaced)
+	b.WriteString(text[:first] + Unknown + text[last+1:])
+}

@@ -1,0 +1,165 @@
+package cli
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/abide-run/abide/internal/api"
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/turn"
+)
+
+// An unclear error is the error of a text that is no answer to a question: nothing is
+// answered, and the question stays open.
+type unclear struct{ text string }
+
+func (e *unclear) Error() string { return e.text }
+
+func unclearf(format string, args ...any) error { return &unclear{fmt.Sprintf(format, args...)} }
+
+// wordExplain asks what each answer to a question would allow.
+const wordExplain = "?"
+
+// The words of an answer to a permission request that holds for longer than the call.
+// Each may be followed by ":" and the id of an offer.
+const (
+	wordSession = "approve-session"
+	wordHere    = "approve-here"
+	wordAlways  = "approve-always"
+)
+
+// yesWords and noWords mean yes and no, in any case and with or without a full stop.
+var (
+	yesWords = []string{"y", "yes", "ok", "okay", "approve", event.OfferOnce}
+	noWords  = []string{"n", "no", "reject"}
+)
+
+// offerKeys are the letters by which offers are chosen.
+var offerKeys = map[string]string{
+	event.OfferOnce: "y", event.OfferCommand: "c", event.OfferPrefix: "p", event.OfferFile: "s", event.OfferFolder: "f", event.OfferTool: "t", event.OfferInput: "i",
+}
+
+// normalised returns a typed word in the form in which words are compared.
+func normalised(word string) string { return strings.ToLower(strings.Trim(word, ".,!:;")) }
+
+// feedback reports whether a text is clearly a sentence for the model and neither a yes
+// nor a slip of the finger: it has several words, and the first is not a yes.
+func feedback(text string) bool {
+	words := strings.Fields(text)
+	return len(words) > 1 && !slices.Contains(yesWords, normalised(words[0]))
+}
+
+// offers returns the ways to approve a permission request. A request of an older version
+// has none, and can be approved once.
+func (q question) offers() []event.Offer {
+	if q.Permission.Abide == nil || len(q.Permission.Abide.Offers) == 0 {
+		return []event.Offer{{ID: event.OfferOnce, Label: "this call only"}}
+	}
+	return q.Permission.Abide.Offers
+}
+
+// offer returns the offer that an id or a letter names.
+func (q question) offer(name string) (event.Offer, bool) {
+	for _, o := range q.offers() {
+		if name == o.ID || name == offerKeys[o.ID] {
+			return o, true
+		}
+	}
+	return event.Offer{}, false
+}
+
+// lasting are the kinds of the decisions that hold for longer than a call, by their words.
+var lasting = map[string]string{
+	wordSession: turn.ApproveForSession, wordHere: turn.ApproveForLocation, wordAlways: turn.ApprovePermanently,
+}
+
+// decide returns the decision that a text stands for.
+func (q question) decide(text string) (turn.Decision, error) {
+	word := normalised(text)
+	name, which, named := strings.Cut(word, ":")
+	switch kind := lasting[name]; {
+	case slices.Contains(yesWords, word):
+		return turn.Decision{Kind: turn.ApproveOnce}, nil
+	case slices.Contains(noWords, word):
+		return turn.Decision{Kind: turn.Reject}, nil
+	case kind != "":
+		return q.decideLasting(kind, name, which, named)
+	case feedback(text):
+		return turn.Decision{Kind: turn.Reject, Feedback: text}, nil
+	}
+	if o, ok := q.offer(word); ok {
+		return turn.Decision{Kind: turn.ApproveForSession, Offer: o.ID}, nil
+	}
+	return turn.Decision{}, unclearf("%q is no answer: answer %s; a reason to refuse it is a sentence of at least two words, which does not begin with yes", text, q.words())
+}
+
+// decideLasting returns the decision of an approval that holds for longer than the call.
+func (q question) decideLasting(kind, word, which string, named bool) (turn.Decision, error) {
+	wider := slices.DeleteFunc(slices.Clone(q.offers()), func(o event.Offer) bool { return len(o.Grants) == 0 })
+	if len(wider) == 0 {
+		return turn.Decision{}, unclearf("%s is not possible: what this call does cannot be approved in advance, so it is asked each time; answer %s", word, q.words())
+	}
+	if !named {
+		which = wider[0].ID
+	}
+	o, ok := q.offer(which)
+	if !ok || len(o.Grants) == 0 {
+		return turn.Decision{}, unclearf("%q names none of the offers of this question: answer %s", which, q.words())
+	}
+	return turn.Decision{Kind: kind, Offer: o.ID}, nil
+}
+
+// words returns the possible answers to a question, for a usage line.
+func (q question) words() string {
+	switch {
+	case q.Permission != nil:
+		words := []string{"yes", "no"}
+		for _, o := range q.offers() {
+			if o.ID != event.OfferOnce {
+				words = append(words, o.ID)
+			}
+		}
+		return strings.Join(append(words, "'WHY NOT'"), "|")
+	case q.Plan != nil:
+		return strings.Join(append([]string{"yes", "no"}, append(slices.Clone(q.Plan.Actions), "'WHY NOT'")...), "|")
+	case q.Form != nil:
+		return "JSON|no|cancel"
+	}
+	return "TEXT"
+}
+
+// judgePlan returns what a text says of a plan.
+func (q question) judgePlan(text string) (api.ExitPlanReply, error) {
+	yes, no := true, false
+	word := normalised(text)
+	switch {
+	case slices.Contains(yesWords, word):
+		return api.ExitPlanReply{Approved: &yes, SelectedAction: cmp.Or(q.Plan.Recommended, event.PlanInteractive)}, nil
+	case slices.Contains(q.Plan.Actions, word):
+		return api.ExitPlanReply{Approved: &yes, SelectedAction: word}, nil
+	case slices.Contains(noWords, word):
+		return api.ExitPlanReply{Approved: &no}, nil
+	case feedback(text):
+		return api.ExitPlanReply{Approved: &no, Feedback: text}, nil
+	}
+	return api.ExitPlanReply{}, unclearf("%q is no answer to a plan: answer %s", text, q.words())
+}
+
+// fillIn returns the form that a text fills in: a JSON object, or a refusal.
+func fillIn(text string) (api.ElicitationResult, error) {
+	word := normalised(text)
+	switch {
+	case slices.Contains(noWords, word), word == turn.Dismiss:
+		return api.ElicitationResult{Action: turn.Dismiss}, nil
+	case word == turn.Cancel:
+		return api.ElicitationResult{Action: turn.Cancel}, nil
+	}
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(text), &object); err != nil || object == nil {
+		return api.ElicitationResult{}, unclearf("the answer to a form is a JSON object that follows its schema (see: abide questions --json), or no, or cancel")
+	}
+	return api.ElicitationResult{Action: turn.Accept, Content: json.RawMessage(text)}, nil
+}

@@ -1,0 +1,291 @@
+package session_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/eventlog"
+	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/session"
+	"github.com/abide-run/abide/internal/session/sessiontest"
+	"github.com/abide-run/abide/internal/turn"
+)
+
+// holdStop is an abort that keeps the queue, as Ctrl-C does.
+var holdStop = event.AbortData{Reason: "user_initiated", KeepQueue: true, Hold: true}
+
+// taskEnder ends tasks when the test lets it.
+type taskEnder struct {
+	asked chan string // gets the keys of the tasks that are to be ended
+	free  chan struct{}
+}
+
+func newTaskEnder() *taskEnder {
+	return &taskEnder{asked: make(chan string, 8), free: make(chan struct{})}
+}
+
+func (e *taskEnder) stop(ctx context.Context, _ event.SessionID, key string) error {
+	e.asked <- key
+	select {
+	case <-e.free:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// runningJob is a session with a task in the background and a call that is under way.
+func runningJob(t *testing.T, e *taskEnder) (*sessiontest.Fixture, *taskTool) {
+	b, v, _, j, _ := background(t)
+	b.Options.StopTask = e.stop
+	b.Restart()
+	v = b.Resume("s", session.Resume{}, &session.Client{})
+	j.mu.Lock()
+	j.begun = make(chan struct{})
+	j.mu.Unlock()
+	b.Send("s", event.InputAcceptedData{Prompt: "Use job with value 'y'"})
+	<-j.begun
+	v.Await(t, 0, event.ToolStart)
+	return b, j
+}
+
+func TestAnAbortEndsWhatItsCallsHaveBegunAndNothingElse(t *testing.T) {
+	for name, d := range map[string]event.AbortData{"abort": event.AbortFor("test"), "Ctrl-C": holdStop} {
+		t.Run(name, func(t *testing.T) {
+			e := newTaskEnder()
+			b, j := runningJob(t, e)
+			type reply struct {
+				stopped session.Stopped
+				err     error
+			}
+			done := make(chan reply, 1)
+			go func() {
+				stopped, err := b.Host.Stop(t.Context(), "s", d)
+				done <- reply{stopped, err}
+			}()
+			if key := <-e.asked; key != j.key(1) {
+				t.Errorf("the task %s was ended, want %s", key, j.key(1))
+			}
+			if !slices.Contains(kindsOf(b.Verify("s")), event.Abort) {
+				t.Error("the task is ended before the abort is stored")
+			}
+			select {
+			case r := <-done:
+				t.Errorf("the abort is answered before its task has ended: %+v", r)
+			default:
+			}
+			close(e.free)
+			r := <-done
+			if r.err != nil || !r.stopped.Turn || r.stopped.Background != 1 || !slices.Equal(r.stopped.Calls, []session.StoppedCall{{Session: "s", Key: j.key(1)}}) {
+				t.Errorf("%+v, %v", r.stopped, r.err)
+			}
+			if len(e.asked) != 0 {
+				t.Errorf("the task %s is ended, too", <-e.asked)
+			}
+		})
+	}
+}
+
+// A message that interrupts wants the turn to make room, and not its command to end.
+func TestAMessageThatInterruptsEndsNoTask(t *testing.T) {
+	e := newTaskEnder()
+	b, _ := runningJob(t, e)
+	end, err := b.Store.Session(t.Context(), "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Send("s", event.InputAcceptedData{Prompt: "Reply with exactly: OTHER", Mode: event.ModeInterrupt})
+	b.AwaitStored("s", end.End, event.SessionIdle)
+	if len(e.asked) != 0 {
+		t.Error("the task is ended")
+	}
+}
+
+// The engine ends between the abort and the end of the task. The next one ends the task,
+// also one that goes on with nothing.
+func TestTheNextEngineEndsWhatAnAbortHasLeft(t *testing.T) {
+	e := newTaskEnder()
+	b, j := runningJob(t, e)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- b.Host.Abort(ctx, "s", "test") }()
+	<-e.asked
+	cancel()
+	<-done
+	for range 2 {
+		b.Host.Close()
+		b.Open()
+		if err := b.Host.Tasks.FinishStops(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if key := <-e.asked; key != j.key(1) {
+			t.Errorf("the task %s is ended, want %s", key, j.key(1))
+		}
+	}
+	close(e.free)
+}
+
+// deliveries returns the prompts that were delivered.
+func deliveries(t *testing.T, events []event.Event) (prompts []string) {
+	t.Helper()
+	for _, e := range events {
+		if e.Type == event.UserMessage {
+			d, err := event.As[event.UserMessageData](e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			prompts = append(prompts, d.Content)
+		}
+	}
+	return prompts
+}
+
+func TestAHeldQueueWaitsForAMessageOrAResume(t *testing.T) {
+	const first, queued, later = "Use a with value 'x', then reply with the result", "Reply with exactly: QUEUED", "Reply with exactly: LATER"
+	for name, c := range map[string]struct {
+		goOn func(b *sessiontest.Fixture)
+		want []string
+	}{
+		"message": {func(b *sessiontest.Fixture) { b.Send("s", event.InputAcceptedData{Prompt: later}) }, []string{first, queued, later}},
+		"resume":  {func(b *sessiontest.Fixture) { b.Resume("s", session.Resume{}, &session.Client{}) }, []string{first, queued}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := &recordingModel{}
+			b := sessiontest.New(t, m)
+			v := b.Create("s", &session.Client{Permission: true, Tools: external("a")})
+			b.Send("s", event.InputAcceptedData{Prompt: first})
+			v.Await(t, 0, event.PermissionAsked)
+			b.Send("s", event.InputAcceptedData{Prompt: queued})
+			stopped, err := b.Host.Stop(t.Context(), "s", holdStop)
+			if err != nil || stopped.Queued != 1 {
+				t.Fatalf("%+v, %v", stopped, err)
+			}
+			v.Await(t, 0, event.SessionIdle) // whoever waits for the end of the turn is told
+			b.Restart()
+			info, err := b.Store.Session(t.Context(), "s")
+			if err != nil || info.Info.Due() {
+				t.Errorf("the session is due: %+v, %v", info.Info, err)
+			}
+			if st, err := b.Host.Status(t.Context(), "s"); err != nil || len(st.Queue) != 1 {
+				t.Errorf("the queue is %+v, %v", st.Queue, err)
+			}
+			if got := deliveries(t, b.Verify("s")); !slices.Equal(got, []string{first}) || len(m.reqs) != 1 {
+				t.Errorf("%d requests, and these were delivered: %q", len(m.reqs), got)
+			}
+			c.goOn(b)
+			b.AwaitStored("s", info.End, event.SessionIdle)
+			if got := deliveries(t, b.Verify("s")); !slices.Equal(got, c.want) {
+				t.Errorf("these were delivered: %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// agentlessModel answers the session s, and no agent.
+type agentlessModel struct {
+	recordingModel
+	mu    sync.Mutex
+	asked []string // the sessions that it was asked for, except the first one
+}
+
+func (m *agentlessModel) Ask(ctx context.Context, req *model.Request, on func(model.Delta)) (*model.Reply, error) {
+	if req.Session == "s" {
+		return m.recordingModel.Ask(ctx, req, on)
+	}
+	m.mu.Lock()
+	m.asked = append(m.asked, req.Session)
+	m.mu.Unlock()
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func (m *agentlessModel) count() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.asked)
+}
+
+// The engine dies when the abort of the session is stored and that of its agent is not.
+func TestAnAgentWhoseCallWasStoppedDoesNotGoOn(t *testing.T) {
+	m := &agentlessModel{}
+	b := withAgents(t, m)
+	v := b.Create("s", &session.Client{})
+	b.Send("s", delegate("task", "Reply with exactly: X"))
+	v.Await(t, 0, event.SubagentStarted)
+	agent := child(t, []event.Event{b.AwaitStored("s", eventlog.End{}, event.ToolBegun)})
+	b.AwaitStored(agent, eventlog.End{}, event.AssistantTurnStart)
+	b.Host.Close()
+
+	state := turn.New("s")
+	for e, err := range b.Store.Read(t.Context(), "s", 0) {
+		if err == nil {
+			err = state.Fold(e)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var record []event.Event
+	for i, p := range turn.Abort(state, event.AbortFor("test")) {
+		e, err := event.Encode(event.Head{ID: event.NewID(), Time: time.Now(), Parent: state.Parent}, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Seq = state.Seq + event.Seq(i) + 1
+		record = append(record, e)
+	}
+	parent, err := b.Store.Session(t.Context(), "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Store.Append(t.Context(), "s", eventlog.Batch{After: parent.End, Events: record}); err != nil {
+		t.Fatal(err)
+	}
+	asked := m.count()
+	b.Open()
+	b.Start()
+	b.AwaitStored(agent, eventlog.End{}, event.SessionIdle)
+	if kinds := kindsOf(b.Verify(agent)); !slices.Contains(kinds, event.Abort) || m.count() != asked {
+		t.Errorf("the agent made %d more requests: %v", m.count()-asked, kinds)
+	}
+}
+
+func TestTheTurnOfAnAgentIsOverWhenTheAbortIsAnswered(t *testing.T) {
+	m := &agentlessModel{}
+	b := withAgents(t, m)
+	v := b.Create("s", &session.Client{})
+	b.Send("s", delegate("task", "Reply with exactly: X"))
+	v.Await(t, 0, event.SubagentStarted)
+	agent := child(t, []event.Event{b.AwaitStored("s", eventlog.End{}, event.ToolBegun)})
+	b.AwaitStored(agent, eventlog.End{}, event.AssistantTurnStart)
+	if _, err := b.Host.Stop(t.Context(), "s", holdStop); err != nil {
+		t.Fatal(err)
+	}
+	if st, err := b.Host.Status(t.Context(), agent); err != nil || st.Active {
+		t.Errorf("the agent works on: %v, %v", st.Active, err)
+	}
+}
+
+func TestAStopEndsACompactionBesideTheTurn(t *testing.T) {
+	share := 0.001
+	m := &scriptedModel{
+		lines:     []scriptedReply{{text: "hi"}, {wait: make(chan struct{})}},
+		summaries: []scriptedReply{{wait: make(chan struct{})}},
+	}
+	s := squeeze(t, m, event.SessionConfiguredData{Window: 100_000, Infinite: &event.InfiniteSessions{Background: &share}})
+	s.say("first")
+	at := s.end()
+	s.Send("s", event.InputAcceptedData{Prompt: "second"})
+	_, s.n = s.v.Await(t, s.n, event.CompactionStart)
+	if err := s.Host.Abort(t.Context(), "s", "enough"); err != nil {
+		t.Fatal(err)
+	}
+	s.settle()
+	if done := s.compactions(at); len(done) != 1 || done[0].Cause != event.CauseAborted {
+		t.Errorf("compactions = %+v", done)
+	}
+}

@@ -1,0 +1,71 @@
+package session
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/abide-run/abide/internal/event"
+)
+
+// Work knows which sessions this engine goes on with, and whether it has work.
+type Work struct{ host *Host }
+
+// attend notes that somebody uses a session: from now on it goes on by itself, also
+// when it is out of memory meanwhile.
+func (h *Host) attend(id event.SessionID) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.all {
+		h.attended[id] = true
+	}
+}
+
+// GoesOn reports whether this engine goes on with a session by itself. It does not with
+// a session that an earlier engine left unfinished and that nobody has used since, if
+// the engine is there for one command.
+func (w Work) GoesOn(id event.SessionID) bool {
+	w.host.mu.Lock()
+	defer w.host.mu.Unlock()
+	return w.host.all || w.host.attended[id]
+}
+
+// Unfinished counts the sessions with an unfinished turn with which this engine does not
+// go on. Sessions that wait for an answer are not counted, nor are those of agents.
+func (w Work) Unfinished(ctx context.Context) (n int, err error) {
+	for s, err := range w.host.store.Active(ctx) {
+		if err != nil {
+			return 0, fmt.Errorf("find unfinished turns: %w", err)
+		}
+		if s.Info.Active && !s.Info.Waiting && s.Info.Listed && !w.GoesOn(s.ID) {
+			n++
+		}
+	}
+	return n, nil
+}
+
+// Busy reports whether something is under way in a session: a request to a model, a call
+// of a tool, a hook. A call that waits for an agent is not; what the agent does is.
+func (w Work) Busy() bool {
+	w.host.mu.Lock()
+	defer w.host.mu.Unlock()
+	for _, s := range w.host.sessions {
+		if s.busy.Load() {
+			return true
+		}
+	}
+	return false
+}
+
+// isBusy reports whether something is under way that would have to be done again, or
+// be found again, by another engine.
+func (s *Session) isBusy() bool {
+	if s.state == nil {
+		return false
+	}
+	for _, a := range s.activities() {
+		if a != &s.calls && a.busy() {
+			return true
+		}
+	}
+	return len(s.calls.running) > len(s.host.opts.Tools.Working(s.state))
+}

@@ -1,0 +1,31 @@
+package tool
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"io"
+	"regexp"
+)
+
+// volatile matches what differs in every call that does and finds the same: ids of
+// processes and sessions, dates, times of day, seconds since 1970, and durations. Other
+// numbers are left alone, because they may be what a call was made for.
+var volatile = regexp.MustCompile(`\bp[0-9a-v]{16}\b` +
+	`|\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b` +
+	`|\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?` +
+	`|\b\d{1,2}:\d\d:\d\d(?:[.,]\d+)?\b` +
+	`|\b1\d{9}(?:\d{3}){0,3}(?:\.\d+)?\b` +
+	`|\b(?:\d+(?:\.\d+)?(?:ns|µs|us|ms|s|m|h))+\b` +
+	`|\b\d+(?:\.\d+)? (?:ns|µs|us|ms|s|sec|secs|seconds?|milliseconds?|min|mins|minutes?|hours?)\b` +
+	`|"[a-z_]*(?:duration|elapsed|waited)[a-z_]*":\d+(?:\.\d+)?`)
+
+// Digest returns a digest of texts for Result.Digest. Two lists of texts that differ
+// only in ids that the runtime makes, times and durations have the same digest.
+func Digest(texts ...string) string {
+	h := sha256.New()
+	for _, text := range texts {
+		_, _ = io.WriteString(h, volatile.ReplaceAllLiteralString(text, "\x01")) // a hash takes everything
+		h.Write([]byte{0})
+	}
+	return base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:12])
+}

@@ -1,0 +1,423 @@
+package guard_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/abide-run/abide/internal/approval"
+	"github.com/abide-run/abide/internal/approval/protect"
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/tool"
+	"github.com/abide-run/abide/internal/tool/guard"
+)
+
+// A command is a tool that does what a test says.
+type command struct {
+	act  func()
+	task bool // the command goes on in the background
+}
+
+func (c *command) Spec() tool.Spec {
+	return tool.Spec{Name: "bash", Replay: tool.Keyed, Detaches: true}
+}
+
+func (c *command) Permission(tool.Call) (*approval.Request, error) { return nil, nil }
+
+func (c *command) Run(context.Context, tool.Call) (tool.Result, error) {
+	if c.act != nil {
+		c.act()
+	}
+	c.act = nil // a call that is repeated finds its process
+	return tool.Result{Text: "done", Task: c.task}, nil
+}
+
+// A reader is a tool that starts nothing.
+type reader struct{ command }
+
+func (*reader) Spec() tool.Spec { return tool.Spec{Name: "read_bash", Replay: tool.Keyed} }
+
+// A fixture is a guard, a home and a project with a repository.
+type fixture struct {
+	t             *testing.T
+	home, project string
+	data          string
+	guard         *guard.Guard
+	command       *command
+	bash, reading tool.Tool
+	busy          bool
+	calls         int
+}
+
+func newFixture(t *testing.T) *fixture {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fixture{t: t, home: filepath.Join(dir, "home"), project: filepath.Join(dir, "project"), data: filepath.Join(dir, "data")}
+	f.write(f.home+"/.bashrc", "mine\n")
+	f.write(f.project+"/.git/HEAD", "ref: refs/heads/main\n")
+	f.write(f.project+"/.git/config", "[core]\n\tbare = false\n")
+	f.restart()
+	return f
+}
+
+// restart makes another guard on the same folders, as a process does that starts after a
+// crash.
+func (f *fixture) restart() {
+	f.guard = guard.New(guard.Options{
+		List: protect.New(protect.Options{Homes: []string{f.home}, Data: f.data}),
+		Busy: func(context.Context, event.SessionID) (bool, error) { return f.busy, nil },
+		Folder: func(id event.SessionID) (string, error) {
+			dir := filepath.Join(f.data, "sessions", string(id))
+			return dir, os.MkdirAll(dir, 0o700)
+		},
+	})
+	f.command = &command{}
+	tools := f.guard.Wrap([]tool.Tool{f.command, &reader{}})
+	f.bash, f.reading = tools[0], tools[1]
+}
+
+func (f *fixture) write(path, text string) {
+	f.t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		f.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// content returns what a file holds; "none" if there is no file.
+func (f *fixture) content(path string) string {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return "none"
+	}
+	return string(data)
+}
+
+func (f *fixture) want(path, text string) {
+	f.t.Helper()
+	if got := f.content(path); got != text {
+		f.t.Errorf("%s holds %q, want %q", path, got, text)
+	}
+}
+
+func (f *fixture) call() tool.Call {
+	f.calls++
+	key := string(rune('a' + f.calls))
+	return tool.Call{Session: "s", ID: "call-" + key, Key: key, Attempt: 1, Dir: f.project, Arguments: json.RawMessage(`{}`)}
+}
+
+// run makes a call of the command.
+func (f *fixture) run(call tool.Call, act func()) tool.Result {
+	f.t.Helper()
+	f.command.act = act
+	r, err := f.bash.Run(f.t.Context(), call)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return r
+}
+
+// answer makes a call again after a person has answered its question.
+func (f *fixture) answer(call tool.Call, r tool.Result, yes bool) tool.Result {
+	f.t.Helper()
+	if r.Review == nil {
+		f.t.Fatalf("nothing was asked: %+v", r)
+	}
+	call.Attempt++
+	call.Review = &tool.Review{Shown: r.Review, Approved: yes, Feedback: "because"}
+	return f.run(call, nil)
+}
+
+// TestAChangeIsPutBackAndAskedAbout: with a yes it is made again, with a no it stays put
+// back.
+func TestAChangeIsPutBackAndAskedAbout(t *testing.T) {
+	for _, yes := range []bool{true, false} {
+		f := newFixture(t)
+		hook, rc := f.project+"/.git/hooks/pre-commit", f.home+"/.bashrc"
+		call := f.call()
+		r := f.run(call, func() {
+			f.write(hook, "evil\n")
+			f.write(rc, "theirs\n")
+			f.write(f.project+"/code.go", "fine")
+		})
+		f.want(hook, "none")
+		f.want(rc, "mine\n")
+		f.want(f.project+"/code.go", "fine")
+		shown := string(r.Review)
+		for _, part := range []string{`"kind":"write"`, `"toolCallId":"` + call.ID + `"`, hook, rc, `+evil`, `-mine`, `+theirs`, `"canOfferSessionApproval":false`, "a shell runs it"} {
+			if !strings.Contains(shown, part) {
+				t.Errorf("the question lacks %q: %s", part, shown)
+			}
+		}
+		if !strings.Contains(r.Text, "put back") || !strings.HasPrefix(r.Text, "done") {
+			t.Errorf("nobody to ask: %q", r.Text)
+		}
+		r = f.answer(call, r, yes)
+		if r.Review != nil {
+			t.Errorf("asked again: %s", r.Review)
+		}
+		if yes {
+			f.want(hook, "evil\n")
+			f.want(rc, "theirs\n")
+		} else {
+			f.want(hook, "none")
+			f.want(rc, "mine\n")
+		}
+		if strings.Contains(r.Text, "User feedback: because") == yes || strings.Contains(r.Text, "The user allowed the change") != yes {
+			t.Errorf("yes %v: the model reads %q", yes, r.Text)
+		}
+		if r := f.run(f.call(), nil); r.Review != nil || r.Text != "done" {
+			t.Errorf("a later call: %+v", r)
+		}
+	}
+}
+
+// TestOrdinaryCommandsAreNotNoticed: nothing is asked, and the result is as it was.
+func TestOrdinaryCommandsAreNotNoticed(t *testing.T) {
+	f := newFixture(t)
+	for _, act := range []func(){
+		func() {},
+		func() { f.write(f.project+"/.git/config", "[core]\n\tbare = false\n[user]\n\tname = Ann\n") },
+		func() { f.write(f.project+"/.git/hooks/pre-commit.sample", "x") },
+		func() { f.write(f.project+"/.git/index", "x") },
+		func() { f.write(f.project+"/.github/workflows/ci.yml", "x") },
+		func() { f.write(f.home+"/.cache/x", "x") },
+		func() { f.write(f.data+"/abide.db", "x") },
+	} {
+		if r := f.run(f.call(), act); r.Review != nil || r.Text != "done" {
+			t.Errorf("%+v %s", r, r.Review)
+		}
+	}
+	// What is put back later keeps the harmless change.
+	r := f.run(f.call(), func() { f.write(f.project+"/.git/config", "[alias]\n\tst = !evil\n") })
+	if r.Review == nil || !strings.Contains(f.content(f.project+"/.git/config"), "name = Ann") {
+		t.Errorf("%+v; the file holds %q", r, f.content(f.project+"/.git/config"))
+	}
+}
+
+// TestWhatAPersonChangesBetweenCommandsIsLeftAlone: no command runs, so it was none.
+func TestWhatAPersonChangesBetweenCommandsIsLeftAlone(t *testing.T) {
+	f := newFixture(t)
+	f.run(f.call(), nil)
+	f.write(f.home+"/.bashrc", "mine, longer\n")
+	f.write(f.project+"/.git/hooks/pre-commit", "mine")
+	if r := f.run(f.call(), nil); r.Review != nil {
+		t.Errorf("asked: %s", r.Review)
+	}
+	f.want(f.home+"/.bashrc", "mine, longer\n")
+	r := f.run(f.call(), func() { f.write(f.home+"/.bashrc", "theirs") })
+	f.want(f.home+"/.bashrc", "mine, longer\n") // and not what it was in the beginning
+	if r.Review == nil {
+		t.Error("nothing was asked")
+	}
+}
+
+// TestABackgroundCommandIsLookedAfter: at the next call, at the next request, and when it
+// ends; and what it leaves behind is not taken for a person's doing.
+func TestABackgroundCommandIsLookedAfter(t *testing.T) {
+	rc := func(f *fixture) string { return f.home + "/.bashrc" }
+	for name, look := range map[string]func(f *fixture, key string){
+		"next command": func(f *fixture, _ string) { f.command.task = false; f.run(f.call(), nil) },
+		"other call": func(f *fixture, _ string) {
+			if r, err := f.reading.Run(f.t.Context(), f.call()); err != nil || r.Review == nil {
+				f.t.Errorf("%+v, %v", r, err)
+			}
+		},
+		"request": func(f *fixture, key string) {
+			if _, err := f.guard.Tasks(source{}).Summary(f.t.Context(), "s", []string{key}); err != nil {
+				f.t.Error(err)
+			}
+		},
+		"end": func(f *fixture, key string) {
+			news, err := f.guard.Tasks(source{}).Watch(f.t.Context(), "s", key, "")
+			if err != nil || !strings.Contains(news.Text, "put back") {
+				f.t.Errorf("%+v, %v", news, err)
+			}
+			if r := f.run(f.call(), nil); r.Review == nil { // the next call asks
+				f.t.Error("nothing was asked")
+			}
+		},
+		"news": func(f *fixture, key string) {
+			if news, ok := f.guard.Tasks(source{}).News(f.t.Context(), "s", key); !ok || !strings.Contains(news.Text, "put back") {
+				f.t.Errorf("%+v", news)
+			}
+		},
+		"restart": func(f *fixture, _ string) { f.restart(); f.run(f.call(), nil) },
+		"left behind": func(f *fixture, key string) {
+			f.write(rc(f), "mine\n")
+			f.guard.Tasks(source{}).News(f.t.Context(), "s", key)
+			f.busy = true // a process of the command goes on
+			f.write(rc(f), "theirs\n")
+			f.run(f.call(), nil)
+		},
+	} {
+		f := newFixture(t)
+		f.command.task = true
+		call := f.call()
+		if r := f.run(call, nil); r.Review != nil {
+			t.Errorf("%s: asked: %s", name, r.Review)
+		}
+		f.write(rc(f), "theirs\n")
+		look(f, call.Key)
+		if got := f.content(rc(f)); got != "mine\n" {
+			t.Errorf("%s: the file holds %q", name, got)
+		}
+	}
+}
+
+// source is the background commands of a session, of which each has just ended.
+type source struct{}
+
+func (source) Watch(_ context.Context, _ event.SessionID, key, _ string) (event.TaskReportedData, error) {
+	return event.TaskReportedData{Key: key, Ended: true, Text: "A command has ended."}, nil
+}
+
+func (s source) News(ctx context.Context, id event.SessionID, key string) (event.TaskReportedData, bool) {
+	news, _ := s.Watch(ctx, id, key, "")
+	return news, true
+}
+
+func (source) Summary(context.Context, event.SessionID, []string) (string, error) { return "", nil }
+func (source) Seen(event.SessionID, string)                                       {}
+
+// TestACrashLosesNothing: the process dies at each point, and the call is made again.
+func TestACrashLosesNothing(t *testing.T) {
+	f := newFixture(t)
+	rc := f.home + "/.bashrc"
+	call := f.call()
+	f.run(call, nil) // the first run is lost together with its process
+	f.write(filepath.Join(f.data, "sessions/s/protected/running", call.Key), "")
+	f.write(rc, "theirs\n")
+	f.restart()
+	call.Attempt++
+	r := f.run(call, nil)
+	f.want(rc, "mine\n")
+	first := r.Review
+	f.restart() // before the question was recorded
+	call.Attempt++
+	if r = f.run(call, nil); string(r.Review) != string(first) || !strings.Contains(r.Text, "put back") {
+		t.Errorf("another question: %s, %s; the model reads %q", r.Review, first, r.Text)
+	}
+	f.write(rc, "theirs\n") // between storing the change and undoing it
+	f.restart()
+	call.Attempt++
+	if r = f.run(call, nil); string(r.Review) != string(first) {
+		t.Errorf("another question: %s, %s", r.Review, first)
+	}
+	f.want(rc, "mine\n")
+	f.restart()
+	f.answer(call, r, true)
+	f.want(rc, "theirs\n")
+	f.restart() // after the answer was carried out, before the result was recorded
+	r = f.answer(call, r, true)
+	f.want(rc, "theirs\n")
+	if r.Review != nil {
+		t.Errorf("asked again: %s", r.Review)
+	}
+}
+
+// TestACrashAfterTheYesKeepsIt: the change was made again, and the note of it was lost.
+func TestACrashAfterTheYesKeepsIt(t *testing.T) {
+	f := newFixture(t)
+	rc := f.home + "/.bashrc"
+	call := f.call()
+	r := f.run(call, func() { f.write(rc, "theirs\n") })
+	f.write(rc, "theirs\n") // as the lost process has done
+	f.restart()
+	if r = f.answer(call, r, true); r.Review != nil {
+		t.Errorf("asked again: %s", r.Review)
+	}
+	f.want(rc, "theirs\n")
+}
+
+// TestAYesDoesNotOverwrite: the person has changed the file between question and answer.
+func TestAYesDoesNotOverwrite(t *testing.T) {
+	f := newFixture(t)
+	rc := f.home + "/.bashrc"
+	call := f.call()
+	r := f.run(call, func() { f.write(rc, "theirs\n") })
+	f.write(rc, "mine, newer\n")
+	r = f.answer(call, r, true)
+	if !strings.Contains(r.Text, "could not be made again") {
+		t.Errorf("the model reads %q", r.Text)
+	}
+}
+
+// TestWhatAPersonAllowedElsewhereStays: another session is told to make the change, and
+// a command of this one is running.
+func TestWhatAPersonAllowedElsewhereStays(t *testing.T) {
+	f := newFixture(t)
+	rc := f.home + "/.bashrc"
+	if r := f.run(f.call(), func() { f.write(rc, "edited"); f.guard.Approve(rc, []byte("edited")) }); r.Review != nil {
+		t.Errorf("asked: %s", r.Review)
+	}
+	f.want(rc, "edited")
+}
+
+// TestWhatTheQuestionNamedIsNotAskedAgain: the person has seen that the command writes
+// the file.
+func TestWhatTheQuestionNamedIsNotAskedAgain(t *testing.T) {
+	f := newFixture(t)
+	rc := f.home + "/.bashrc"
+	call := f.call()
+	call.Asked, _ = json.Marshal(map[string]any{"protectedPaths": []string{rc}})
+	r := f.run(call, func() { f.write(rc, "theirs\n"); f.write(f.home+"/.profile", "theirs\n") })
+	f.want(rc, "theirs\n")
+	f.want(f.home+"/.profile", "none")
+	if r.Review == nil || strings.Contains(string(r.Review), ".bashrc") {
+		t.Errorf("asked: %s", r.Review)
+	}
+}
+
+// TestARepositoryThatACommandMakes: it brings more files to look at, which were there.
+func TestARepositoryThatACommandMakes(t *testing.T) {
+	f := newFixture(t)
+	call := f.call()
+	call.Dir = f.project + "/sub/deep"
+	f.write(f.project+"/sub/.envrc", "mine")
+	f.write(f.project+"/sub/.husky/pre-commit", "mine")
+	old := func(path string) { // the clock of the file system is coarse
+		for !protect.Look(path, protect.State{}).Before(time.Now()) {
+		}
+	}
+	old(f.project + "/sub/.envrc")
+	old(f.project + "/sub/.husky/pre-commit")
+	if err := os.MkdirAll(call.Dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	r := f.run(call, func() {
+		f.write(f.project+"/sub/.git/HEAD", "x")
+		f.write(f.project+"/sub/.git/config", "[core]\n")
+	})
+	if r.Review != nil {
+		t.Errorf("asked: %s", r.Review)
+	}
+	f.want(f.project+"/sub/.envrc", "mine")
+	f.want(f.project+"/sub/.husky/pre-commit", "mine")
+}
+
+// TestAFolderThatIsExchanged: the files in the new one are old, and still a change.
+func TestAFolderThatIsExchanged(t *testing.T) {
+	f := newFixture(t)
+	f.write(f.home+"/prepared/evil.desktop", "evil")
+	for !protect.Look(f.home+"/prepared/evil.desktop", protect.State{}).Before(time.Now()) {
+	}
+	f.write(f.home+"/.config/autostart/mine.desktop", "mine")
+	r := f.run(f.call(), func() {
+		os.Rename(f.home+"/.config/autostart", f.home+"/old")
+		os.Rename(f.home+"/prepared", f.home+"/.config/autostart")
+	})
+	f.want(f.home+"/.config/autostart/evil.desktop", "none")
+	f.want(f.home+"/.config/autostart/mine.desktop", "mine")
+	if r.Review == nil {
+		t.Error("nothing was asked")
+	}
+}

@@ -1,0 +1,159 @@
+package guard
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/abide-run/abide/internal/approval"
+	"github.com/abide-run/abide/internal/approval/protect"
+	"github.com/abide-run/abide/internal/tool"
+	"github.com/abide-run/abide/internal/tool/files"
+)
+
+// A request is the permission request that clients show for changes that were put back.
+type request struct {
+	Kind       string   `json:"kind"`
+	ToolCallID string   `json:"toolCallId"`
+	Intention  string   `json:"intention"`
+	FileName   string   `json:"fileName"`
+	Diff       string   `json:"diff"`
+	CanOffer   bool     `json:"canOfferSessionApproval"`
+	Protected  string   `json:"protected"` // an addition of abide: why the files are protected
+	PutBack    bool     `json:"putBack"`   // an addition of abide: true if the question is about changes that were put back
+	Changes    []string `json:"changes"`   // an addition of abide: ids of the changes
+}
+
+// request returns the question about all changes that nobody has decided about; nil if
+// there are none.
+func (w *watch) request(call tool.Call) (json.RawMessage, error) {
+	if len(w.pending) == 0 {
+		return nil, nil
+	}
+	r := request{Kind: approval.Write, ToolCallID: call.ID, PutBack: true}
+	var names, reasons []string
+	for _, c := range w.pending {
+		names = append(names, c.Path)
+		reasons = append(reasons, c.Reason)
+		r.Changes = append(r.Changes, c.ID)
+		r.Diff += c.diff()
+	}
+	slices.Sort(reasons)
+	r.FileName, r.Protected = strings.Join(names, ", "), strings.Join(slices.Compact(reasons), "; ")
+	r.Intention = "A command has changed what is protected. The change was put back; a yes makes it again. Protected: " + r.Protected
+	return json.Marshal(r)
+}
+
+// diff returns the change as text for people.
+func (c change) diff() string {
+	text := files.Diff(c.Path, content(c.Before), content(c.After))
+	switch {
+	case c.Before.Link != c.After.Link:
+		text += fmt.Sprintf("[link to %q becomes link to %q]\n", c.Before.Link, c.After.Link)
+	case c.Before.Exists && !c.After.Exists:
+		text += "[the file is removed]\n"
+	case c.Before.Mode != c.After.Mode && c.Before.Exists:
+		text += fmt.Sprintf("[mode %o becomes %o]\n", c.Before.Mode, c.After.Mode)
+	}
+	if c.Problem != "" {
+		text += "[it could not be put back: " + c.Problem + "]\n"
+	}
+	return text
+}
+
+// content returns what a file held; nil if there was none.
+func content(s protect.State) []byte {
+	if s.Exists && s.Content == nil {
+		return []byte("[too large to be shown]\n")
+	}
+	return s.Content
+}
+
+// untold returns what the model has to know of changes that no result of another call has
+// told.
+func (w *watch) untold(key string) []string {
+	var notes []string
+	for _, c := range w.pending {
+		if c.Told == "" || c.Told == key {
+			notes = append(notes, c.note())
+		}
+	}
+	return notes
+}
+
+// tell returns what is untold, for the result of a call. The same call tells it again if
+// it is repeated after a crash.
+func (w *watch) tell(key string) []string {
+	notes := w.untold(key)
+	for i := range w.pending {
+		w.pending[i].Told = cmp.Or(w.pending[i].Told, key)
+	}
+	if len(notes) > 0 {
+		if err := w.files.savePending(w.pending); err != nil {
+			w.guard.Log.Error("the change of a protected file could not be kept", "session", w.session, "err", err)
+		}
+	}
+	return notes
+}
+
+func (c change) note() string {
+	if c.Problem != "" {
+		return fmt.Sprintf("%s was changed while a command ran. It is protected, because %s, but it could not be put back: %s.", c.Path, c.Reason, c.Problem)
+	}
+	return fmt.Sprintf("%s was changed while a command ran, and the change was put back: the file is protected, because %s. "+
+		"Only a person can allow the change; do not try to make it in another way.", c.Path, c.Reason)
+}
+
+// decide carries out a person's answer.
+func (w *watch) decide(r *tool.Review) error {
+	if r == nil {
+		return nil
+	}
+	var shown request
+	if err := json.Unmarshal(r.Shown, &shown); err != nil {
+		return fmt.Errorf("read the question about protected files: %w", err)
+	}
+	var left []change
+	for _, c := range w.pending {
+		if !slices.Contains(shown.Changes, c.ID) {
+			left = append(left, c)
+			continue
+		}
+		w.notes = append(w.notes, w.carryOut(c, r))
+	}
+	if len(left) == len(w.pending) {
+		return nil
+	}
+	if err := w.save(); err != nil {
+		return err
+	}
+	w.pending = left
+	return w.files.savePending(left)
+}
+
+// carryOut makes a change again, or leaves it put back, and returns what the model is
+// told.
+func (w *watch) carryOut(c change, r *tool.Review) string {
+	if !r.Approved {
+		text := fmt.Sprintf("%s was changed while the command ran. The user did not allow the change, and it was put back.", c.Path)
+		if r.Feedback != "" {
+			text += " User feedback: " + r.Feedback
+		}
+		return text
+	}
+	now := protect.Look(c.Path, protect.State{})
+	if !c.target().Same(now, c.After) {
+		err := protect.ErrMoved
+		if c.target().Same(now, c.Before) {
+			err = protect.Replace(c.Path, now, c.After)
+		}
+		if err != nil {
+			return fmt.Sprintf("%s was changed while the command ran, and the change was put back. The user allowed it, but it could not be made again: %v.", c.Path, err)
+		}
+	}
+	w.base.set(c.Path, protect.Look(c.Path, protect.State{}))
+	w.guard.approve(c.Path, c.After.Digest)
+	return fmt.Sprintf("%s was changed while the command ran. The user allowed the change.", c.Path)
+}

@@ -1,0 +1,190 @@
+package guard
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/abide-run/abide/internal/approval/protect"
+	"github.com/abide-run/abide/internal/event"
+)
+
+// A baseline is what the protected files of a session were like when they were looked at
+// last.
+type baseline struct {
+	Dirs    []string                 `json:"dirs"`    // folders that commands were run in
+	Folders []string                 `json:"folders"` // folders of which every file counts
+	Files   map[string]protect.State `json:"files"`
+	Git     map[string]bool          `json:"git"`  // which of the files are configuration of git
+	Taken   time.Time                `json:"time"` // time of the last look
+
+	dirty bool // true if it differs from what is stored
+}
+
+// cover adds folders whose files are looked at from now on.
+func (b *baseline) cover(list protect.List, dirs []string) {
+	for _, dir := range dirs {
+		if !slices.Contains(b.Dirs, dir) {
+			b.Dirs, b.dirty = append(b.Dirs, dir), true
+		}
+	}
+	targets, folders := list.Watched(b.Dirs...)
+	for _, t := range targets {
+		if _, known := b.Files[t.Path]; !known {
+			b.add(t, protect.Look(t.Path, protect.State{}))
+		}
+	}
+	b.Folders, b.Taken = folders, time.Now()
+}
+
+func (b *baseline) add(t protect.Target, s protect.State) {
+	b.Git[t.Path] = t.Git
+	b.set(t.Path, s)
+}
+
+func (b *baseline) set(path string, s protect.State) {
+	before, known := b.Files[path]
+	b.Files[path] = s
+	b.dirty = b.dirty || !known || before.Digest != s.Digest || before.Link != s.Link || before.Mode != s.Mode || before.Exists != s.Exists
+}
+
+// changes looks at the files again, and returns those that have changed.
+func (b *baseline) changes(list protect.List) []change {
+	now := time.Now()
+	b.addTargets(list)
+	var changed []change
+	for path, before := range b.Files {
+		after := protect.Look(path, before)
+		c := change{Path: path, Git: b.Git[path], Before: before, After: after}
+		if c.target().Same(before, after) {
+			b.set(path, after)
+			continue
+		}
+		c.ID = event.NewID()
+		changed = append(changed, c)
+	}
+	slices.SortFunc(changed, func(a, b change) int { return strings.Compare(a.Path, b.Path) })
+	b.Taken = now
+	return changed
+}
+
+// addTargets adds the files that count since the last look. A new file in a folder that
+// was looked at is a change. Other files count because a command has made a repository
+// or named another file in its configuration; those that are older than the last look
+// are not its doing.
+func (b *baseline) addTargets(list protect.List) {
+	targets, folders := list.Watched(b.Dirs...)
+	for _, t := range targets {
+		if _, known := b.Files[t.Path]; known {
+			continue
+		}
+		was := protect.State{}
+		if is := protect.Look(t.Path, was); is.Before(b.Taken) && !slices.Contains(b.Folders, t.Folder) {
+			was = is
+		}
+		b.add(t, was)
+	}
+	b.Folders = folders
+}
+
+// A change is what a command did to a protected file.
+type change struct {
+	ID      string        `json:"id"`
+	Path    string        `json:"path"`
+	Git     bool          `json:"git,omitempty"`
+	Reason  string        `json:"reason"`
+	Before  protect.State `json:"before"`
+	After   protect.State `json:"after"`
+	Problem string        `json:"problem,omitempty"` // why the file could not be put back
+	Told    string        `json:"told,omitempty"`    // key of the call whose result tells the model of it
+}
+
+func (c change) target() protect.Target { return protect.Target{Path: c.Path, Git: c.Git} }
+
+// same reports whether two changes gave a file the same content.
+func (c change) same(o change) bool {
+	return c.Path == o.Path && c.After.Digest == o.After.Digest && c.After.Link == o.After.Link && c.After.Exists == o.After.Exists
+}
+
+// A store is the folder in which a session keeps what belongs to protected files.
+type store string
+
+func (s store) baseline() (*baseline, error) {
+	b := &baseline{Files: make(map[string]protect.State), Git: make(map[string]bool)}
+	err := s.read("baseline.json", b)
+	return b, err
+}
+
+func (s store) pending() (list []change, err error) { return list, s.read("pending.json", &list) }
+
+func (s store) saveBaseline(b *baseline) error  { return s.write("baseline.json", b) }
+func (s store) savePending(list []change) error { return s.write("pending.json", list) }
+
+// read reads a file; one that does not exist leaves the value alone.
+func (s store) read(name string, into any) error {
+	data, err := os.ReadFile(filepath.Join(string(s), name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = json.Unmarshal(data, into)
+	}
+	if err != nil {
+		return fmt.Errorf("read what protected files held: %w", err)
+	}
+	return nil
+}
+
+// write replaces a file. It is on disk when write returns.
+func (s store) write(name string, value any) error {
+	data, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(string(s), 0o700); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(string(s), name+"-*")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(f.Name()) }() // after the rename there is nothing to remove
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), filepath.Join(string(s), name))
+}
+
+// mark notes that a command is about to start. The note is not synced: if the system
+// itself stops, no command is left that could go on.
+func (s store) mark(key string) error {
+	if err := os.MkdirAll(filepath.Join(string(s), "running"), 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(s.marker(key), nil, 0o600)
+}
+
+// unmark notes that a command has ended, and that the files were looked at since.
+func (s store) unmark(key string) error {
+	if err := os.Remove(s.marker(key)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+func (s store) marker(key string) string {
+	return filepath.Join(string(s), "running", filepath.Base(key))
+}
+
+// marked reports whether a command has started whose end was not looked at.
+func (s store) marked() bool {
+	list, err := os.ReadDir(filepath.Join(string(s), "running"))
+	return err == nil && len(list) > 0
+}
