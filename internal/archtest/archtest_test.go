@@ -42,6 +42,14 @@ func (p pkg) imports(t *testing.T) []string {
 	return slices.Sorted(maps.Keys(used))
 }
 
+// isProgram reports whether the package is a program, which nobody imports.
+func (p pkg) isProgram() bool {
+	for _, f := range p {
+		return f.Name.Name == "main"
+	}
+	return false
+}
+
 // files calls visit for every file of the module, with its path from the root.
 func files(t *testing.T, visit func(name string)) {
 	err := fs.WalkDir(os.DirFS(root), ".", func(name string, d fs.DirEntry, err error) error {
@@ -92,14 +100,23 @@ func isTestHelper(name string) bool { return strings.HasSuffix(name, "test") }
 // layerOf returns the number of the layer that a package is part of: that of the
 // longest name it begins with.
 func layerOf(name string) (int, bool) {
+	i, entry := findLayer(name)
+	return i, entry != ""
+}
+
+// findLayer returns the number of the layer that a package is part of, and the name in
+// that layer that stands for the package. The name is empty if there is none.
+func findLayer(name string) (int, string) {
 	for ; name != "."; name = path.Dir(name) {
-		for i, l := range layers {
-			if slices.Contains(l.packages, name) {
-				return i, true
+		for _, entry := range []string{name, path.Dir(name) + "/*"} {
+			for i, l := range layers {
+				if slices.Contains(l.packages, entry) {
+					return i, entry
+				}
 			}
 		}
 	}
-	return 0, false
+	return 0, ""
 }
 
 // noun returns the first folder of a package's path.
@@ -131,11 +148,66 @@ func TestImportsPointDownwards(t *testing.T) {
 	}
 }
 
+// TestEveryPackageIsUsed: a tool, a wire or a store that no table lists is built, and
+// nobody can use it.
+func TestEveryPackageIsUsed(t *testing.T) {
+	all := packages(t)
+	used := map[string]bool{}
+	for name, p := range all {
+		if !isTestHelper(name) {
+			for _, imported := range p.imports(t) {
+				used[imported] = true
+			}
+		}
+	}
+	for name, p := range all {
+		if used[name] || isTestHelper(name) || slices.Contains(testsOnly, noun(name)) || p.isProgram() {
+			continue
+		}
+		_, entry := findLayer(name)
+		what := lists[entry]
+		if what == "" {
+			what = "use it or remove it"
+		}
+		t.Errorf("no package imports %s: %s", name, what)
+	}
+}
+
+// TestEveryImplementationRunsTheSuiteOfItsPort: what the port promises is tested for each.
+func TestEveryImplementationRunsTheSuiteOfItsPort(t *testing.T) {
+	for name, p := range packages(t) {
+		_, entry := findLayer(name)
+		for _, s := range suites {
+			if s.packages != entry || path.Dir(name)+"/*" != entry || isTestHelper(name) || s.imports != "" && !slices.Contains(p.imports(t), s.imports) {
+				continue
+			}
+			if !testsContain(t, name, s.calls+"(") {
+				t.Errorf("no test of internal/%s calls %s, which every package %s that implements the port has to pass", name, s.calls, s.packages)
+			}
+		}
+	}
+}
+
+// testsContain reports whether a test file of a package contains a text.
+func testsContain(t *testing.T, name, text string) bool {
+	tests, err := filepath.Glob(filepath.Join(root, "internal", name, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.ContainsFunc(tests, func(file string) bool {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return bytes.Contains(data, []byte(text))
+	})
+}
+
 func TestEveryLayerIsThere(t *testing.T) {
 	all := packages(t)
 	for _, l := range layers {
 		for _, name := range l.packages {
-			below := func(p string) bool { return p == name || strings.HasPrefix(p, name+"/") }
+			below := func(p string) bool { return p == name || strings.HasPrefix(p, strings.TrimSuffix(name, "/*")+"/") }
 			if !slices.ContainsFunc(slices.Collect(maps.Keys(all)), below) {
 				t.Errorf("layer %q has %s, which is no package: remove it", l.name, name)
 			}
@@ -162,7 +234,7 @@ func TestEveryPackageIsInThePicture(t *testing.T) {
 	}
 	for _, l := range layers {
 		for _, name := range l.packages {
-			if !slices.Contains(words, name) {
+			if part := slices.Contains(l.packages, path.Dir(name)); !part && !slices.Contains(words, name) {
 				t.Errorf("the picture in docs/ARCHITECTURE.md lacks %s", name)
 			}
 		}
@@ -221,7 +293,8 @@ func TestNothingIsLeftForLater(t *testing.T) {
 }
 
 // The auditor is worth something only as long as it cannot be wrong together with
-// the engine. Beside the standard library it uses a driver to read the file.
+// the engine. Beside the standard library it uses a driver to read the file, and the
+// documents that say what clients are promised.
 func TestTheAuditorSharesNothingWithTheEngine(t *testing.T) {
 	for name, p := range packages(t) {
 		if name != "audit" && !strings.HasPrefix(name, "audit/") {
@@ -233,7 +306,7 @@ func TestTheAuditorSharesNothingWithTheEngine(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if strings.Contains(imported, ".") && imported != "modernc.org/sqlite" && !strings.HasPrefix(imported, module+"internal/audit/") {
+				if strings.Contains(imported, ".") && imported != "modernc.org/sqlite" && imported != module+"docs" && !strings.HasPrefix(imported, module+"internal/audit/") {
 					t.Errorf("%s imports %s: the auditor has its own eyes", file, imported)
 				}
 			}

@@ -2,24 +2,26 @@ package archtest
 
 // layers is the picture in docs/ARCHITECTURE.md as data, from the bottom to the
 // top. A name stands for a package below internal/ and for all packages below
-// it, unless these are named themselves.
+// it, unless these are named themselves. A name that ends in /* stands for every
+// package of that folder that has no name of its own here, so that a new tool, wire or
+// store is in its layer by where it lies.
 //
 // A package imports only from layers below its own, and from its own noun: what
 // begins with the same folder belongs together.
 var layers = []layer{
+	{name: "documents", packages: []string{"docs"}},
 	{name: "words, and the auditor that shares not even these", packages: []string{"event", "audit"}},
-	{name: "ports and leaves", packages: []string{"eventlog", "model", "approval", "process", "jsonrpc"}},
-	{name: "parts", packages: []string{"tool", "window", "workspace", "project", "jobs", "api", "config"}},
+	{name: "ports and leaves", packages: []string{
+		"eventlog", "approval", "process", "jsonrpc",
+		"model", "model/answer", "model/catalog", "model/local", "model/plainjson", "model/provider", "model/remote",
+	}},
+	{name: "parts", packages: []string{"tool", "tool/argument", "window", "workspace", "project", "jobs", "api", "config"}},
 	{name: "views", packages: []string{"transcript", "memory", "client"}},
 	{name: "decision", packages: []string{"turn"}},
 	{name: "engine", packages: []string{"session"}},
 	{name: "doors", packages: []string{"server", "relay"}},
 	{name: "implementations", implements: true, packages: []string{
-		"eventlog/sqlite",
-		"model/anthropic", "model/offline", "model/openai", "model/responses", "model/scripted",
-		"tool/agent", "tool/ask", "tool/bash", "tool/builtin", "tool/done", "tool/files", "tool/guard", "tool/plan", "tool/recall", "tool/skill", "tool/todo",
-		"workspace/bridge", "workspace/local",
-		"memory/worker",
+		"eventlog/*", "model/*", "tool/*", "workspace/bridge", "workspace/local", "memory/worker",
 	}},
 	{name: "all together", packages: []string{"daemon"}},
 	{name: "a person's side", packages: []string{"cli"}},
@@ -37,3 +39,24 @@ type layer struct {
 
 // testsOnly are packages that hold nothing but tests.
 var testsOnly = []string{"archtest", "killtest", "upgradetest"}
+
+// A suite is the test of a port, which every implementation of the port runs.
+type suite struct {
+	packages string // the implementations, as in layers
+	imports  string // only those that import this package; all if empty
+	calls    string // what their tests have to call
+}
+
+// suites are the suites of the ports.
+var suites = []suite{
+	{packages: "eventlog/*", calls: "eventlogtest.Run"},
+	{packages: "model/*", imports: "model/remote", calls: "remotetest.Run"},
+	{packages: "model/*", imports: "model/remote", calls: "remotetest.RunStories"},
+}
+
+// lists are the tables that implementations of a port have to be in.
+var lists = map[string]string{
+	"eventlog/*": "add a line to internal/daemon/stores.go",
+	"model/*":    "add a line to internal/daemon/wires.go",
+	"tool/*":     "add a line to internal/tool/builtin/builtin.go or to internal/daemon/tools.go",
+}

@@ -183,7 +183,7 @@ func (w *walk) event(seq int64, line []byte) {
 	}
 	w.sets.order.envelope(w.scene, &e)
 	k, known := kinds[e.Type]
-	if !known {
+	if !known || k.sent {
 		return
 	}
 	b, err := read(e.Data)

@@ -1,95 +1,109 @@
 package audit
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"regexp"
+
+	"github.com/abide-run/abide/docs"
+)
 
 // A kind is what an auditor has to know of a kind of events: whether clients are
-// shown it, whether it is marked ephemeral, and which members its body always has.
-// The table is written from docs/EVENTS.md, and not from the engine's.
+// shown it, whether it is marked ephemeral, whether it is only sent, and which members
+// its body always has.
 type kind struct {
-	hidden, ephemeral bool
-	needs             []string
+	hidden, ephemeral, sent bool
+	needs                   []string
 }
 
 // listed reports whether the next event names one of this kind as its parent.
 func (k kind) listed() bool { return !k.hidden && !k.ephemeral }
 
-var kinds = map[string]kind{
-	"session.start":                  {needs: []string{"sessionId", "version", "producer", "startTime"}},
-	"session.configured":             {hidden: true, needs: []string{"workingDirectory"}},
-	"session.resume":                 {needs: []string{"resumeTime", "eventCount", "sessionWasActive"}},
-	"session.named":                  {hidden: true, needs: []string{"name"}},
-	"session.model_change":           {needs: []string{"newModel"}},
-	"session.forked":                 {hidden: true, needs: []string{"parentSessionId", "position", "hash"}},
-	"history.hidden":                 {hidden: true, needs: []string{"from", "to", "reason"}},
-	"task.started":                   {hidden: true, needs: []string{"key", "toolCallId"}},
-	"task.reported":                  {hidden: true, needs: []string{"key", "status", "ended"}},
-	"todo.changed":                   {hidden: true, needs: []string{"id", "subject", "status"}},
-	"system.notification":            {needs: []string{"content"}},
-	"files.restored":                 {hidden: true, needs: []string{"files"}},
-	"session.info":                   {needs: []string{"infoType", "message"}},
-	"session.warning":                {needs: []string{"warningType", "message"}},
-	"session.error":                  {needs: []string{"errorType", "message"}},
-	"session.idle":                   {ephemeral: true, needs: []string{"totals"}},
-	"instructions.loaded":            {hidden: true, needs: []string{"text"}},
-	"client.declared":                {hidden: true},
-	"tools.declared":                 {hidden: true, needs: []string{"tools"}},
-	"session.suspended":              {hidden: true, needs: []string{"suspended"}},
-	"session.mode_changed":           {needs: []string{"newMode", "previousMode"}},
-	"session.context_changed":        {needs: []string{"cwd"}},
-	"session.shutdown":               {needs: []string{"shutdownType"}},
-	"session.task_complete":          {},
-	"skill.invoked":                  {needs: []string{"name", "path", "content"}},
-	"skills.found":                   {hidden: true, needs: []string{"skills"}},
-	"subagent.selected":              {needs: []string{"agentName"}},
-	"subagent.deselected":            {},
-	"session.plan_changed":           {needs: []string{"operation"}},
-	"permissions.configured":         {hidden: true},
-	"grants.reset":                   {hidden: true},
-	"questions.redelivered":          {hidden: true, needs: []string{"requestIds"}},
-	"session.compaction_start":       {needs: []string{"compactionId", "trigger", "through"}},
-	"context.epoch":                  {hidden: true, needs: []string{"epochId", "number", "kind", "from", "through"}},
-	"memory.extracted":               {hidden: true, needs: []string{"from", "to", "hash"}},
-	"memory.consolidated":            {hidden: true, needs: []string{"through"}},
-	"memory.recalled":                {hidden: true, needs: []string{"text"}},
-	"input.accepted":                 {hidden: true, needs: []string{"inputId", "prompt", "mode"}},
-	"system.message":                 {needs: []string{"role", "content"}},
-	"user.message":                   {needs: []string{"content", "interactionId"}},
-	"assistant.turn_start":           {needs: []string{"turnId", "interactionId"}},
-	"assistant.usage":                {ephemeral: true, needs: []string{"model"}},
-	"assistant.message":              {needs: []string{"messageId", "content", "toolRequests"}},
-	"assistant.turn_end":             {needs: []string{"turnId"}},
-	"turn.ended":                     {hidden: true, needs: []string{"reason"}},
-	"abort":                          {needs: []string{"reason"}},
-	"queue.changed":                  {hidden: true, needs: []string{"order"}},
-	"command.queued":                 {ephemeral: true, needs: []string{"requestId", "command", "inputId"}},
-	"command.execute":                {ephemeral: true, needs: []string{"requestId", "commandName"}},
-	"command.completed":              {ephemeral: true, needs: []string{"requestId"}},
-	"elicitation.requested":          {ephemeral: true, needs: []string{"requestId", "message"}},
-	"elicitation.completed":          {ephemeral: true, needs: []string{"requestId", "action"}},
-	"tool.execution_start":           {needs: []string{"toolCallId", "toolName"}},
-	"permission.requested":           {needs: []string{"requestId", "permissionRequest", "toolCallId"}},
-	"permission.completed":           {needs: []string{"requestId", "result"}},
-	"tool.execution_begun":           {hidden: true, needs: []string{"toolCallId", "key", "attempt"}},
-	"external_tool.requested":        {needs: []string{"requestId", "sessionId", "toolCallId", "toolName"}},
-	"external_tool.completed":        {needs: []string{"requestId"}},
-	"user_input.requested":           {ephemeral: true, needs: []string{"requestId", "question", "toolCallId"}},
-	"user_input.completed":           {ephemeral: true, needs: []string{"requestId"}},
-	"exit_plan_mode.requested":       {ephemeral: true, needs: []string{"requestId", "summary"}},
-	"exit_plan_mode.completed":       {ephemeral: true, needs: []string{"requestId", "approved"}},
-	"tool.execution_complete":        {needs: []string{"toolCallId", "success"}},
-	"hook.start":                     {needs: []string{"hookInvocationId", "hookType"}},
-	"hook.end":                       {needs: []string{"hookInvocationId", "hookType", "success"}},
-	"session.compaction_complete":    {needs: []string{"compactionId", "outcome", "success"}},
-	"session.permissions_changed":    {needs: []string{"mode", "previousMode"}},
-	"session.workspace_file_changed": {needs: []string{"path", "operation"}},
+// kinds are all kinds. They are read from docs/EVENTS.md, which is what clients are
+// promised, and not from the engine's table.
+var kinds = readKinds(docs.Events)
+
+var (
+	kindRow  = regexp.MustCompile("(?m)^\\| (`[^|]*`) \\| ([SEH–]) \\|")
+	kindName = regexp.MustCompile("`([^`]+)`")
+)
+
+// readKinds reads the rows of the document's tables.
+func readKinds(document string) map[string]kind {
+	all := make(map[string]kind)
+	for _, row := range kindRow.FindAllStringSubmatch(document, -1) {
+		for _, name := range kindName.FindAllStringSubmatch(row[1], -1) {
+			all[name[1]] = kind{hidden: row[2] == "H", ephemeral: row[2] == "E", sent: row[2] == "–", needs: needs[name[1]]}
+		}
+	}
+	return all
 }
 
-// neverStored are the kinds that are only sent. A log that has one is not ours.
-var neverStored = []string{
-	"pending_messages.modified", "commands.changed", "capabilities.changed", "session.title_changed", "model.call_start", "session.usage_info",
-	"session.todos_changed", "subagent.started", "subagent.completed", "subagent.failed", "model.call_failure", "assistant.turn_retry",
-	"assistant.idle", "session.snapshot_rewind", "assistant.streaming_delta", "assistant.message_start", "assistant.message_delta",
-	"assistant.reasoning_delta", "assistant.tool_call_delta", "session.background_tasks_changed", "session.skills_loaded", "session.custom_agents_updated",
+// needs are the members that bodies always have, by kind. Those that logs of older
+// versions lack are not here.
+var needs = map[string][]string{
+	"session.start":                  {"sessionId", "version", "producer", "startTime"},
+	"session.configured":             {"workingDirectory"},
+	"session.resume":                 {"resumeTime", "eventCount", "sessionWasActive"},
+	"session.named":                  {"name"},
+	"session.model_change":           {"newModel"},
+	"session.forked":                 {"parentSessionId", "position", "hash"},
+	"history.hidden":                 {"from", "to", "reason"},
+	"task.started":                   {"key", "toolCallId"},
+	"task.reported":                  {"key", "status", "ended"},
+	"todo.changed":                   {"id", "subject", "status"},
+	"system.notification":            {"content"},
+	"files.restored":                 {"files"},
+	"session.info":                   {"infoType", "message"},
+	"session.warning":                {"warningType", "message"},
+	"session.error":                  {"errorType", "message"},
+	"session.idle":                   {"totals"},
+	"instructions.loaded":            {"text"},
+	"tools.declared":                 {"tools"},
+	"session.suspended":              {"suspended"},
+	"session.mode_changed":           {"newMode", "previousMode"},
+	"session.context_changed":        {"cwd"},
+	"session.shutdown":               {"shutdownType"},
+	"skill.invoked":                  {"name", "path", "content"},
+	"skills.found":                   {"skills"},
+	"subagent.selected":              {"agentName"},
+	"session.plan_changed":           {"operation"},
+	"questions.redelivered":          {"requestIds"},
+	"session.compaction_start":       {"compactionId", "trigger", "through"},
+	"context.epoch":                  {"epochId", "number", "kind", "from", "through"},
+	"memory.extracted":               {"from", "to", "hash"},
+	"memory.consolidated":            {"through"},
+	"memory.recalled":                {"text"},
+	"input.accepted":                 {"inputId", "prompt", "mode"},
+	"system.message":                 {"role", "content"},
+	"user.message":                   {"content", "interactionId"},
+	"assistant.turn_start":           {"turnId", "interactionId"},
+	"assistant.usage":                {"model"},
+	"assistant.message":              {"messageId", "content", "toolRequests"},
+	"assistant.turn_end":             {"turnId"},
+	"turn.ended":                     {"reason"},
+	"abort":                          {"reason"},
+	"queue.changed":                  {"order"},
+	"command.queued":                 {"requestId", "command", "inputId"},
+	"command.execute":                {"requestId", "commandName"},
+	"command.completed":              {"requestId"},
+	"elicitation.requested":          {"requestId", "message"},
+	"elicitation.completed":          {"requestId", "action"},
+	"tool.execution_start":           {"toolCallId", "toolName"},
+	"permission.requested":           {"requestId", "permissionRequest", "toolCallId"},
+	"permission.completed":           {"requestId", "result"},
+	"tool.execution_begun":           {"toolCallId", "key", "attempt"},
+	"external_tool.requested":        {"requestId", "sessionId", "toolCallId", "toolName"},
+	"external_tool.completed":        {"requestId"},
+	"user_input.requested":           {"requestId", "question", "toolCallId"},
+	"user_input.completed":           {"requestId"},
+	"exit_plan_mode.requested":       {"requestId", "summary"},
+	"exit_plan_mode.completed":       {"requestId", "approved"},
+	"tool.execution_complete":        {"toolCallId", "success"},
+	"hook.start":                     {"hookInvocationId", "hookType"},
+	"hook.end":                       {"hookInvocationId", "hookType", "success"},
+	"session.compaction_complete":    {"compactionId", "outcome", "success"},
+	"session.permissions_changed":    {"mode", "previousMode"},
+	"session.workspace_file_changed": {"path", "operation"},
 }
 
 // A body has the members of all bodies that rules look at. Members that have

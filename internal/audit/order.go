@@ -62,7 +62,7 @@ func (o *order) lose() { o.unsure, o.uncount = true, true }
 func (o *order) envelope(s *scene, e *stored.Event) {
 	k, known := kinds[e.Type]
 	switch {
-	case slices.Contains(neverStored, e.Type):
+	case k.sent:
 		s.broken("envelope.never-stored", e.Seq, "event %d is %s, which is only sent and never stored", e.Seq, e.Type)
 	case !known:
 		s.unknown("envelope.unknown-kind", e.Seq, "event %d is of the kind %s, which this abide does not know", e.Seq, e.Type)
@@ -82,7 +82,7 @@ func (o *order) envelope(s *scene, e *stored.Event) {
 	}
 	o.clock(s, e)
 	switch {
-	case !known:
+	case !known || k.sent:
 		o.lose()
 	case k.listed():
 		o.parent, o.unsure = e.ID, false

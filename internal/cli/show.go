@@ -175,66 +175,52 @@ func decodeAndDescribe(e event.Event) (who, text string, err error) {
 	return "", "", nil
 }
 
-// A eventDescriber returns who said or did what in an event.
+// An eventDescriber returns who said or did what in an event.
 type eventDescriber func(event.Event) (who, text string, err error)
 
-// describes makes an eventDescriber from a function on the decoded data of an event.
-func describes[T any](say func(T) (who, text string)) eventDescriber {
-	return func(e event.Event) (who, text string, err error) {
+// eventDescribers are the describers of events, by type; questions are described by
+// questionOf. Each type that clients are shown is here, in another view, or silent in
+// the table of kinds.
+var eventDescribers = make(map[event.Type]eventDescriber)
+
+// describe adds the describer of the events that have a body of type T. The file of a
+// feature can add its own.
+func describe[T event.Payload](say func(T) (who, text string)) struct{} {
+	var body T
+	eventDescribers[body.Type()] = func(e event.Event) (who, text string, err error) {
 		err = decodeFor(e, func(d T) { who, text = say(d) })
 		return who, text, err
 	}
+	return struct{}{}
 }
 
-// eventDescribers are the describers of events, by type; questions are described by
-// questionOf. Each type that clients are shown is here, in another view, or in notShown.
-var eventDescribers = map[event.Type]eventDescriber{
-	event.UserMessage:      describes(func(d event.UserMessageData) (who, text string) { return "user", d.Content }),
-	event.AssistantMessage: describes(func(d event.AssistantMessageData) (who, text string) { return "assistant", messageText(d) }),
-	event.ToolComplete:     describes(toolResult),
-	event.PermissionDone: describes(func(d event.PermissionDoneData) (who, text string) {
+var (
+	_ = describe(func(d event.UserMessageData) (who, text string) { return "user", d.Content })
+	_ = describe(func(d event.AssistantMessageData) (who, text string) { return "assistant", messageText(d) })
+	_ = describe(toolResult)
+	_ = describe(func(d event.PermissionDoneData) (who, text string) {
 		return "answer", strings.TrimSpace(d.Result.Kind + " " + d.Result.Feedback)
-	}),
-	event.UserInputDone:      describes(func(d event.UserInputDoneData) (who, text string) { return "answer", d.Reply }),
-	event.SessionError:       describes(func(d event.SessionErrorData) (who, text string) { return "error", d.Message }),
-	event.SessionWarning:     describes(func(d event.SessionWarningData) (who, text string) { return "warning", d.Message }),
-	event.SessionInfo:        describes(func(d event.SessionInfoData) (who, text string) { return "note", d.Message }),
-	event.SessionModelChange: describes(func(d event.SessionModelChangeData) (who, text string) { return "model", d.NewModel }),
-	event.Abort:              describes(func(d event.AbortData) (who, text string) { return "stopped", cmp.Or(d.Detail, d.Reason) }),
-	event.SessionForked: describes(func(d event.SessionForkedData) (who, text string) {
+	})
+	_ = describe(func(d event.UserInputDoneData) (who, text string) { return "answer", d.Reply })
+	_ = describe(func(d event.SessionErrorData) (who, text string) { return "error", d.Message })
+	_ = describe(func(d event.SessionWarningData) (who, text string) { return "warning", d.Message })
+	_ = describe(func(d event.SessionInfoData) (who, text string) { return "note", d.Message })
+	_ = describe(func(d event.SessionModelChangeData) (who, text string) { return "model", d.NewModel })
+	_ = describe(func(d event.AbortData) (who, text string) { return "stopped", cmp.Or(d.Detail, d.Reason) })
+	_ = describe(func(d event.SessionForkedData) (who, text string) {
 		return "forked", fmt.Sprintf("from %s at %d", d.Parent, d.At)
-	}),
-	event.HistoryHidden: describes(func(d event.HistoryHiddenData) (who, text string) {
+	})
+	_ = describe(func(d event.HistoryHiddenData) (who, text string) {
 		return "rewound", fmt.Sprintf("%d to %d", d.From, d.To)
-	}),
-	event.CompactionComplete: describes(func(d event.CompactionCompleteData) (who, text string) { return "note", compactedTo(d) }),
-	event.ContextEpoch: describes(func(d event.ContextEpochData) (who, text string) {
+	})
+	_ = describe(func(d event.CompactionCompleteData) (who, text string) { return "note", compactedTo(d) })
+	_ = describe(func(d event.ContextEpochData) (who, text string) {
 		if d.Kind == event.EpochUndo {
 			return "note", "the last compaction was undone"
 		}
 		return "", ""
-	}),
-}
-
-// notShown are the types of events that clients are shown, but no view of this program.
-var notShown = []event.Type{
-	// Changes of state that other commands show.
-	event.SessionStart, event.SessionResume, event.SessionIdle, event.SessionShutdown, event.ContextChanged, event.TitleChanged,
-	event.ModeChanged, event.PlanChanged, event.TaskDone, event.PermissionsChanged, event.CapabilitiesChanged, event.CommandsChanged,
-	event.PendingMessagesModified, event.SnapshotRewind, event.WorkspaceFileChanged, event.TodosChanged, event.TasksChanged,
-	// Messages to the model that are not from the user.
-	event.SystemMessage, event.SystemNotification, event.SkillInvoked, event.SkillsChanged,
-	// Progress and usage of a request; the total is printed at the end.
-	event.AssistantTurnStart, event.AssistantTurnEnd, event.AssistantUsage, event.AssistantIdle, event.AssistantTurnRetry,
-	event.ModelCallStart, event.ModelCallFailure, event.UsageInfo,
-	event.StreamingDelta, event.MessageStart, event.ReasoningDelta, event.ToolCallDelta,
-	// Requests that this program can neither show nor answer.
-	event.ElicitationDone, event.ExitPlanDone,
-	event.CommandQueued, event.CommandExecute, event.CommandDone, event.ExternalDone, event.HookStart, event.HookEnd,
-	// Subagents: the call that starts one is shown, and its result.
-	event.SubagentStarted, event.SubagentCompleted, event.SubagentFailed,
-	event.SubagentSelected, event.SubagentDeselected, event.CustomAgentsUpdated,
-}
+	})
+)
 
 // messageText returns the text of the model and the calls that it requests.
 func messageText(d event.AssistantMessageData) string {

@@ -3,6 +3,7 @@ package config_test
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -261,6 +262,29 @@ func TestAMissingFileIsNothingAndAnUnreadableOneIsAnError(t *testing.T) {
 	if _, err := config.File(dir); err == nil {
 		t.Error("a folder was read as a file")
 	}
+}
+
+// TestEveryFieldHasAKeyAndADescription: people find a setting by what abide config keys
+// and the schema say of it.
+func TestEveryFieldHasAKeyAndADescription(t *testing.T) {
+	var check func(reflect.Type)
+	check = func(typ reflect.Type) {
+		switch typ.Kind() {
+		case reflect.Pointer, reflect.Slice, reflect.Map:
+			check(typ.Elem())
+		case reflect.Struct:
+			for i := range typ.NumField() {
+				f := typ.Field(i)
+				for _, tag := range []string{"toml", "doc"} {
+					if f.Tag.Get(tag) == "" {
+						t.Errorf("the field %s.%s in internal/config/config.go has no %s tag", typ.Name(), f.Name, tag)
+					}
+				}
+				check(f.Type)
+			}
+		}
+	}
+	check(reflect.TypeFor[config.Config]())
 }
 
 // TestTheSchemaIsPublished keeps docs/config.schema.json as the code has it.

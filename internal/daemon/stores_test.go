@@ -43,19 +43,19 @@ func TestAStoreURLWithATypoIsRefusedByEngineAndRelay(t *testing.T) {
 	refused := func() {
 		t.Helper()
 		for url, want := range map[string]string{
-			"sqlit:x":        `begins with "sqlit:", which is unknown: write sqlite:PATH`,
-			"sqlite:":        "it names no file: write sqlite:PATH",
+			"sqlit:x":        `begins with "sqlit:", which is unknown: write `,
+			"sqlite:":        "it names no file: write ",
 			"sqlite: ":       "it names no file",
 			"sqlite://x":     "a file has no host",
-			"x.db":           "has no scheme: write sqlite:PATH",
-			"postgres://h/d": "which is unknown: write sqlite:PATH",
+			"x.db":           "has no scheme: write ",
+			"postgres://h/d": "which is unknown: write ",
 		} {
 			n, err := daemon.Open(t.Context(), daemon.Config{Dir: dir, Store: url})
 			if err == nil {
 				n.Close()
 			}
-			if err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("%q: err = %v; want it to say %q", url, err, want)
+			if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "sqlite:PATH") {
+				t.Errorf("%q: err = %v; want it to say %q and sqlite:PATH", url, err, want)
 			}
 		}
 	}

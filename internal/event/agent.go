@@ -17,12 +17,12 @@ const (
 )
 
 var _ = list(
-	Kind{Type: SubagentStarted, body: subagent, Sent: true},
-	Kind{Type: SubagentCompleted, body: subagent, Sent: true},
-	Kind{Type: SubagentFailed, body: subagent, Sent: true},
-	Kind{Type: SubagentSelected, body: body[SubagentSelectedData]},
-	Kind{Type: SubagentDeselected, body: empty},
-	Kind{Type: CustomAgentsUpdated, body: body[CustomAgentsUpdatedData], Sent: true},
+	Kind{Type: SubagentStarted, body: subagent, Sent: true, Silent: true},
+	Kind{Type: SubagentCompleted, body: subagent, Sent: true, Silent: true},
+	Kind{Type: SubagentFailed, body: subagent, Sent: true, Silent: true},
+	Kind{Type: SubagentSelected, body: body[SubagentSelectedData], Silent: true},
+	Kind{Type: SubagentDeselected, body: empty, Silent: true},
+	Kind{Type: CustomAgentsUpdated, body: body[CustomAgentsUpdatedData], Sent: true, Silent: true},
 )
 
 // SubagentData is the body of subagent.started, subagent.completed and

@@ -23,20 +23,20 @@ const (
 )
 
 var _ = list(
-	Kind{Type: AssistantTurnStart, body: body[AssistantTurnStartData]},
-	Kind{Type: AssistantUsage, body: body[AssistantUsageData], Ephemeral: true},
+	Kind{Type: AssistantTurnStart, body: body[AssistantTurnStartData], Silent: true},
+	Kind{Type: AssistantUsage, body: body[AssistantUsageData], Ephemeral: true, Silent: true},
 	Kind{Type: AssistantMessage, body: body[AssistantMessageData], Shapes: true, Said: true},
-	Kind{Type: AssistantTurnEnd, body: body[AssistantTurnEndData]},
+	Kind{Type: AssistantTurnEnd, body: body[AssistantTurnEndData], Silent: true},
 	Kind{Type: TurnEnded, body: body[TurnEndedData], Hidden: true},
-	Kind{Type: ModelCallStart, body: body[ModelCallStartData], Sent: true},
-	Kind{Type: ModelCallFailure, body: body[ModelCallFailureData], Sent: true},
-	Kind{Type: AssistantTurnRetry, body: body[AssistantTurnRetryData], Sent: true},
-	Kind{Type: AssistantIdle, body: body[AssistantIdleData], Sent: true},
-	Kind{Type: StreamingDelta, body: body[StreamingDeltaData], Sent: true, Piece: true},
-	Kind{Type: MessageStart, body: body[MessageStartData], Sent: true, Piece: true},
+	Kind{Type: ModelCallStart, body: body[ModelCallStartData], Sent: true, Silent: true},
+	Kind{Type: ModelCallFailure, body: body[ModelCallFailureData], Sent: true, Silent: true},
+	Kind{Type: AssistantTurnRetry, body: body[AssistantTurnRetryData], Sent: true, Silent: true},
+	Kind{Type: AssistantIdle, body: body[AssistantIdleData], Sent: true, Silent: true},
+	Kind{Type: StreamingDelta, body: body[StreamingDeltaData], Sent: true, Piece: true, Silent: true},
+	Kind{Type: MessageStart, body: body[MessageStartData], Sent: true, Piece: true, Silent: true},
 	Kind{Type: MessageDelta, body: body[MessageDeltaData], Sent: true, Piece: true, Grows: "deltaContent"},
-	Kind{Type: ReasoningDelta, body: body[ReasoningDeltaData], Sent: true, Piece: true, Grows: "deltaContent"},
-	Kind{Type: ToolCallDelta, body: body[ToolCallDeltaData], Sent: true, Piece: true, Grows: "inputDelta"},
+	Kind{Type: ReasoningDelta, body: body[ReasoningDeltaData], Sent: true, Piece: true, Grows: "deltaContent", Silent: true},
+	Kind{Type: ToolCallDelta, body: body[ToolCallDeltaData], Sent: true, Piece: true, Grows: "inputDelta", Silent: true},
 )
 
 // AssistantTurnStartData is the body of assistant.turn_start: a request to the model

@@ -9,10 +9,10 @@ const (
 )
 
 var _ = list(
-	Kind{Type: CommandExecute, body: body[CommandExecuteData], Ephemeral: true, Lasting: true, Keyed: true, Answer: CommandDone},
-	Kind{Type: CommandQueued, body: body[CommandQueuedData], Ephemeral: true, Lasting: true, Answer: CommandDone},
-	Kind{Type: CommandDone, body: body[CommandDoneData], Ephemeral: true, Lasting: true, Keyed: true},
-	Kind{Type: CommandsChanged, body: body[CommandsChangedData], Sent: true},
+	Kind{Type: CommandExecute, body: body[CommandExecuteData], Ephemeral: true, Lasting: true, Keyed: true, Answer: CommandDone, Silent: true},
+	Kind{Type: CommandQueued, body: body[CommandQueuedData], Ephemeral: true, Lasting: true, Answer: CommandDone, Silent: true},
+	Kind{Type: CommandDone, body: body[CommandDoneData], Ephemeral: true, Lasting: true, Keyed: true, Silent: true},
+	Kind{Type: CommandsChanged, body: body[CommandsChangedData], Sent: true, Silent: true},
 )
 
 // A Command is a slash command that a client offers and carries out.

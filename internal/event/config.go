@@ -19,7 +19,7 @@ var _ = list(
 	Kind{Type: ClientDeclared, body: body[ClientDeclaredData], Hidden: true, Lasting: true},
 	Kind{Type: ToolsDeclared, body: body[ToolsDeclaredData], Hidden: true, Lasting: true},
 	Kind{Type: InstructionsLoaded, body: body[InstructionsLoadedData], Hidden: true, Lasting: true},
-	Kind{Type: CapabilitiesChanged, body: body[CapabilitiesChangedData], Sent: true},
+	Kind{Type: CapabilitiesChanged, body: body[CapabilitiesChangedData], Sent: true, Silent: true},
 )
 
 // SessionConfiguredData is the body of session.configured: the whole configuration of

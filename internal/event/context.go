@@ -15,7 +15,7 @@ var _ = list(
 	Kind{Type: CompactionStart, body: body[CompactionStartData], Lasting: true, Answer: CompactionComplete},
 	Kind{Type: CompactionComplete, body: body[CompactionCompleteData], Lasting: true},
 	Kind{Type: ContextEpoch, body: body[ContextEpochData], Hidden: true, Lasting: true, Shapes: true},
-	Kind{Type: UsageInfo, body: body[UsageInfoData], Sent: true},
+	Kind{Type: UsageInfo, body: body[UsageInfoData], Sent: true, Silent: true},
 )
 
 // CompactionStartData is the body of session.compaction_start: the older part of the

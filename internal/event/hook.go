@@ -10,8 +10,8 @@ const (
 )
 
 var _ = list(
-	Kind{Type: HookStart, body: body[HookStartData], Answer: HookEnd},
-	Kind{Type: HookEnd, body: body[HookEndData], Shapes: true},
+	Kind{Type: HookStart, body: body[HookStartData], Answer: HookEnd, Silent: true},
+	Kind{Type: HookEnd, body: body[HookEndData], Shapes: true, Silent: true},
 )
 
 // The kinds of hooks, and when clients are asked.

@@ -12,7 +12,7 @@ const (
 
 var _ = list(
 	Kind{Type: InputAccepted, body: body[InputAcceptedData], Hidden: true, Keyed: true},
-	Kind{Type: SystemMessage, body: body[SystemMessageData], Lasting: true},
+	Kind{Type: SystemMessage, body: body[SystemMessageData], Lasting: true, Silent: true},
 	Kind{Type: UserMessage, body: body[UserMessageData], Shapes: true, Said: true},
 	Kind{Type: Abort, body: body[AbortData]},
 )

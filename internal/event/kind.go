@@ -27,6 +27,7 @@ type Kind struct {
 	Sent      bool // sent to clients but never stored; implies Ephemeral
 	Hidden    bool // stored, and not shown to ordinary clients
 	Ephemeral bool // not part of the history that clients read back, even if it is stored
+	Silent    bool // shown to clients, and nothing that a person reads: no view of this program prints it
 
 	// How a stored log is read.
 	Lasting bool   // still needed after the session was idle: loading a session reads all events of the kind, of other kinds only those since the last session.idle

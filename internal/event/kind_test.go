@@ -145,6 +145,7 @@ func TestRowsOfTheTableAreConsistent(t *testing.T) {
 			"what is only sent has no meaning for a stored log":                !k.Sent || !(k.Hidden || k.Lasting || k.Keyed || k.Shapes),
 			"what is only sent is ephemeral":                                   !k.Sent || k.Ephemeral,
 			"what is hidden is not marked for clients as ephemeral":            !k.Hidden || !k.Ephemeral,
+			"what is hidden from clients is not marked as silent":              !k.Hidden || !k.Silent,
 			"a piece of an answer is only sent":                                !k.Piece || k.Sent,
 			"what is said shapes the conversation":                             !k.Said || k.Shapes,
 			"a question is shown, and has an answer":                           !k.Question || (ends && !k.Hidden),
@@ -200,7 +201,7 @@ func TestTheDocumentHasEveryKind(t *testing.T) {
 		for _, name := range names.FindAllStringSubmatch(row[1], -1) {
 			kind := event.Type(name[1])
 			if documented[kind] != "" {
-				t.Errorf("EVENTS.md has %s twice", kind)
+				t.Errorf("docs/EVENTS.md has %s twice", kind)
 			}
 			documented[kind] = row[2]
 		}
@@ -209,13 +210,13 @@ func TestTheDocumentHasEveryKind(t *testing.T) {
 		switch got := documented[k.Type]; got {
 		case mark(k):
 		case "":
-			t.Errorf("EVENTS.md has no row for %s (%s)", k.Type, mark(k))
+			t.Errorf("docs/EVENTS.md has no row for %s: add one with the mark %s", k.Type, mark(k))
 		default:
-			t.Errorf("EVENTS.md says %s of %s, the table %s", got, k.Type, mark(k))
+			t.Errorf("docs/EVENTS.md says %s of %s, the table %s", got, k.Type, mark(k))
 		}
 		delete(documented, k.Type)
 	}
 	for _, kind := range slices.Sorted(maps.Keys(documented)) {
-		t.Errorf("EVENTS.md has a row for %s, which is no kind", kind)
+		t.Errorf("docs/EVENTS.md has a row for %s, which is no kind", kind)
 	}
 }

@@ -10,11 +10,11 @@ const (
 )
 
 var _ = list(
-	Kind{Type: ModeChanged, body: body[ModeChangedData], Lasting: true},
-	Kind{Type: PlanChanged, body: body[PlanChangedData]},
+	Kind{Type: ModeChanged, body: body[ModeChangedData], Lasting: true, Silent: true},
+	Kind{Type: PlanChanged, body: body[PlanChangedData], Silent: true},
 	Kind{Type: ExitPlanAsked, body: body[ExitPlanAskedData], Ephemeral: true, Question: true, Answer: ExitPlanDone},
-	Kind{Type: ExitPlanDone, body: body[ExitPlanDoneData], Ephemeral: true, Keyed: true},
-	Kind{Type: TaskDone, body: empty},
+	Kind{Type: ExitPlanDone, body: body[ExitPlanDoneData], Ephemeral: true, Keyed: true, Silent: true},
+	Kind{Type: TaskDone, body: empty, Silent: true},
 )
 
 // PlanChangedData is the body of session.plan_changed: the plan of the session was

@@ -10,7 +10,7 @@ const (
 
 var _ = list(
 	Kind{Type: QueueChanged, body: body[QueueChangedData], Hidden: true, Lasting: true, Keyed: true},
-	Kind{Type: PendingMessagesModified, body: empty, Sent: true},
+	Kind{Type: PendingMessagesModified, body: empty, Sent: true, Silent: true},
 )
 
 // QueueChangedData is the body of queue.changed: the queue as it is after a client

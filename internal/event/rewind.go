@@ -10,7 +10,7 @@ const (
 var _ = list(
 	Kind{Type: HistoryHidden, body: body[HistoryHiddenData], Hidden: true, Lasting: true, Shapes: true},
 	Kind{Type: FilesRestored, body: body[FilesRestoredData], Hidden: true, Lasting: true},
-	Kind{Type: SnapshotRewind, body: body[SnapshotRewindData], Sent: true},
+	Kind{Type: SnapshotRewind, body: body[SnapshotRewindData], Sent: true, Silent: true},
 )
 
 // HistoryHiddenData is the body of history.hidden: a range of events is no longer shown

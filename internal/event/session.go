@@ -18,19 +18,19 @@ const (
 )
 
 var _ = list(
-	Kind{Type: SessionStart, body: body[SessionStartData], Lasting: true},
-	Kind{Type: SessionResume, body: body[SessionResumeData], Keyed: true},
+	Kind{Type: SessionStart, body: body[SessionStartData], Lasting: true, Silent: true},
+	Kind{Type: SessionResume, body: body[SessionResumeData], Keyed: true, Silent: true},
 	Kind{Type: SessionModelChange, body: body[SessionModelChangeData], Lasting: true},
 	Kind{Type: SessionNamed, body: body[SessionNamedData], Hidden: true, Lasting: true},
 	Kind{Type: SessionForked, body: body[SessionForkedData], Hidden: true, Lasting: true},
 	Kind{Type: SessionSuspended, body: body[SessionSuspendedData], Hidden: true},
-	Kind{Type: SessionShutdown, body: body[ShutdownData]},
-	Kind{Type: SessionIdle, body: body[SessionIdleData], Ephemeral: true},
+	Kind{Type: SessionShutdown, body: body[ShutdownData], Silent: true},
+	Kind{Type: SessionIdle, body: body[SessionIdleData], Ephemeral: true, Silent: true},
 	Kind{Type: SessionInfo, body: body[SessionInfoData]},
 	Kind{Type: SessionWarning, body: body[SessionWarningData]},
 	Kind{Type: SessionError, body: body[SessionErrorData]},
-	Kind{Type: ContextChanged, body: body[ContextChangedData]},
-	Kind{Type: TitleChanged, body: body[TitleChangedData], Sent: true},
+	Kind{Type: ContextChanged, body: body[ContextChangedData], Silent: true},
+	Kind{Type: TitleChanged, body: body[TitleChangedData], Sent: true, Silent: true},
 )
 
 // Place is the folder in which a session works, and its Git repository.

@@ -11,8 +11,8 @@ const (
 
 var _ = list(
 	Kind{Type: SkillsFound, body: body[SkillsFoundData], Hidden: true, Lasting: true},
-	Kind{Type: SkillInvoked, body: body[SkillInvokedData], Lasting: true},
-	Kind{Type: SkillsChanged, body: body[SkillsChangedData], Sent: true},
+	Kind{Type: SkillInvoked, body: body[SkillInvokedData], Lasting: true, Silent: true},
+	Kind{Type: SkillsChanged, body: body[SkillsChangedData], Sent: true, Silent: true},
 )
 
 // A Skill is a file that tells an agent how to do something.

@@ -14,8 +14,8 @@ const (
 var _ = list(
 	Kind{Type: TaskStarted, body: body[TaskStartedData], Hidden: true, Lasting: true},
 	Kind{Type: TaskReported, body: body[TaskReportedData], Hidden: true, Lasting: true},
-	Kind{Type: SystemNotification, body: body[SystemNotificationData], Lasting: true, Shapes: true, Said: true},
-	Kind{Type: TasksChanged, body: empty, Sent: true},
+	Kind{Type: SystemNotification, body: body[SystemNotificationData], Lasting: true, Shapes: true, Said: true, Silent: true},
+	Kind{Type: TasksChanged, body: empty, Sent: true, Silent: true},
 )
 
 // TaskStartedData is the body of task.started: what a call began goes on after the call

@@ -8,7 +8,7 @@ const (
 
 var _ = list(
 	Kind{Type: TodoChanged, body: body[TodoChangedData], Hidden: true, Lasting: true},
-	Kind{Type: TodosChanged, body: empty, Sent: true},
+	Kind{Type: TodosChanged, body: empty, Sent: true, Silent: true},
 )
 
 // TodoChangedData is the body of todo.changed: an entry of the to-do list, with all

@@ -39,9 +39,11 @@ type Kind struct {
 	Form string // form of its URLs, for error messages: "sqlite:PATH"
 	// Open opens a store. rest is the part of the URL after the scheme and its colon.
 	Open func(ctx context.Context, rest string, opts Options) (Store, error)
-	// Check returns an error if that part of the URL is wrong. It opens nothing.
+	// Check returns an error if that part of the URL is wrong. It opens nothing. If it is
+	// nil, every URL is right.
 	Check func(rest string) error
-	// IsTemporary reports whether an error of Open may go away by itself.
+	// IsTemporary reports whether an error of Open may go away by itself. If it is nil, no
+	// error does.
 	IsTemporary func(error) bool
 }
 
@@ -66,7 +68,7 @@ func (k Kinds) Check(url string) error {
 // IsTemporary reports whether an error of Open may go away by itself, such as a full disk.
 func (k Kinds) IsTemporary(err error) bool {
 	for _, kind := range k {
-		if kind.IsTemporary(err) {
+		if kind.IsTemporary != nil && kind.IsTemporary(err) {
 			return true
 		}
 	}
@@ -83,6 +85,9 @@ func (k Kinds) find(url string) (Kind, string, error) {
 	kind, known := k[scheme]
 	if !known {
 		return Kind{}, "", fmt.Errorf("the URL of the store begins with %q, which is unknown: write %s", scheme+":", k.forms())
+	}
+	if kind.Check == nil {
+		return kind, rest, nil
 	}
 	if err := kind.Check(rest); err != nil {
 		return Kind{}, "", fmt.Errorf("the URL of the store, %q: %w: write %s", scheme+":", err, kind.Form)

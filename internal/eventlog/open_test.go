@@ -16,7 +16,7 @@ func kinds(opened *string) eventlog.Kinds {
 		return eventlog.NewMemory(), nil
 	}
 	return eventlog.Kinds{
-		"memory": {Form: "memory:", Open: open, Check: func(string) error { return nil }},
+		"memory": {Form: "memory:", Open: open},
 		"named": {Form: "named:NAME", Open: open, Check: func(rest string) error {
 			if rest == "" {
 				return errors.New("it names nothing")
@@ -37,6 +37,19 @@ func TestAStoreIsOpenedFromItsURL(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+func TestAnErrorIsTemporaryIfAKindSaysSo(t *testing.T) {
+	var opened string
+	busy := errors.New("busy")
+	all := kinds(&opened)
+	if all.IsTemporary(busy) {
+		t.Error("an error is temporary, and no kind says so")
+	}
+	all["other"] = eventlog.Kind{IsTemporary: func(err error) bool { return err == busy }}
+	if !all.IsTemporary(busy) || all.IsTemporary(errors.New("gone")) {
+		t.Error("a kind is not asked which errors are temporary")
 	}
 }
 

@@ -13,15 +13,15 @@ import (
 	"github.com/abide-run/abide/internal/session"
 )
 
-// agentMethods are about the agents that a client describes.
-var agentMethods = map[string]method{
+// These methods are about the agents that a client describes.
+var _ = register(map[string]method{
 	api.AgentList:       on((*conn).agents),
 	api.AgentGetCurrent: on((*conn).currentAgent),
 	api.AgentSelect:     on((*conn).selectAgent),
 	api.AgentDeselect:   on((*conn).deselectAgent),
 	api.AgentReload:     on((*conn).reloadAgents),
 	api.AgentSetPrompt:  on((*conn).setAgentPrompt),
-}
+})
 
 // customAgents takes over the agents that a client describes, and the one that is
 // to answer.

@@ -14,14 +14,14 @@ import (
 	"github.com/abide-run/abide/internal/turn"
 )
 
-// answerMethods list open questions and answer them.
-var answerMethods = map[string]method{
+// These methods list open questions and answer them.
+var _ = register(map[string]method{
 	api.AnswerPermission:   on((*conn).answerPermission),
 	api.AnswerTool:         on((*conn).answerTool),
 	api.AnswerUserInput:    on((*conn).answerUserInput),
 	api.PendingPermissions: on((*conn).pendingPermissions),
 	api.Questions:          on((*conn).questions),
-}
+})
 
 // answer gives an answer to a session. That it is too late, or that nobody
 // asked, is not an error.

@@ -11,15 +11,15 @@ import (
 	"github.com/abide-run/abide/internal/session"
 )
 
-// commandMethods are about commands that people write with a slash.
-var commandMethods = map[string]method{
+// These methods are about commands that people write with a slash.
+var _ = register(map[string]method{
 	api.CommandsList:    on((*conn).commands),
 	api.CommandsInvoke:  on((*conn).invoke),
 	api.CommandsExecute: on((*conn).execute),
 	api.CommandsEnqueue: on((*conn).enqueue),
 	api.CommandsRespond: on((*conn).respond),
 	api.AnswerCommand:   on((*conn).answerCommand),
-}
+})
 
 func (c *conn) commands(ctx context.Context, p api.CommandsParams) (api.CommandsResult, error) {
 	result := api.CommandsResult{Commands: []api.CommandInfo{}}

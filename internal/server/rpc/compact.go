@@ -8,15 +8,15 @@ import (
 	"github.com/abide-run/abide/internal/session"
 )
 
-// compactMethods are about what the model sees of a conversation.
-var compactMethods = map[string]method{
+// These methods are about what the model sees of a conversation.
+var _ = register(map[string]method{
 	api.HistoryCompact:   on((*conn).compact),
 	api.HistoryCancel:    on((*conn).cancelCompaction),
 	api.HistoryAbort:     on((*conn).abortCompaction),
 	api.HistoryHandoff:   on((*conn).handoff),
 	api.HistoryUncompact: on((*conn).uncompact),
 	api.HistoryContext:   on((*conn).context),
-}
+})
 
 // compact compacts a session. That it could not be done is a result, not an error.
 func (c *conn) compact(ctx context.Context, p api.CompactParams) (api.CompactResult, error) {

@@ -10,11 +10,11 @@ import (
 	"github.com/abide-run/abide/internal/turn"
 )
 
-// elicitationMethods put forms to people.
-var elicitationMethods = map[string]method{
+// These methods put forms to people.
+var _ = register(map[string]method{
 	api.UIElicitation:     on((*conn).elicit),
 	api.AnswerElicitation: on((*conn).answerElicitation),
-}
+})
 
 // elicit puts a form to a person behind one of the session's clients, and waits
 // for what becomes of it.

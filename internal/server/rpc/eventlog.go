@@ -19,13 +19,13 @@ import (
 	"github.com/abide-run/abide/internal/session"
 )
 
-// eventLogMethods read what happened in a session, and wait for what happens.
-var eventLogMethods = map[string]method{
+// These methods read what happened in a session, and wait for what happens.
+var _ = register(map[string]method{
 	api.EventLogRead:     on((*conn).readLog),
 	api.EventLogTail:     on((*conn).tail),
 	api.RegisterInterest: on((*conn).registerInterest),
 	api.ReleaseInterest:  on((*conn).releaseInterest),
-}
+})
 
 const (
 	defaultBatch = 200

@@ -7,12 +7,12 @@ import (
 	"github.com/abide-run/abide/internal/event"
 )
 
-// foregroundMethods are about a terminal that shows one of the sessions. A
+// These methods are about a terminal that shows one of the sessions. A
 // server has none.
-var foregroundMethods = map[string]method{
+var _ = register(map[string]method{
 	api.GetForeground: on((*conn).foreground),
 	api.SetForeground: on((*conn).setForeground),
-}
+})
 
 func (c *conn) foreground(context.Context, struct{}) (api.ForegroundResult, error) {
 	return api.ForegroundResult{}, nil
@@ -22,11 +22,11 @@ func (c *conn) setForeground(context.Context, api.SessionParams) (api.Success, e
 	return api.Success{Error: "Not running in TUI+server mode"}, nil
 }
 
-// useMethods tell and change whether sessions are in use.
-var useMethods = map[string]method{
+// These methods tell and change whether sessions are in use.
+var _ = register(map[string]method{
 	api.CheckInUse:     on((*conn).checkInUse),
 	api.SessionSuspend: on((*conn).suspend),
-}
+})
 
 func (c *conn) checkInUse(_ context.Context, p api.InUseParams) (api.InUseResult, error) {
 	result := api.InUseResult{InUse: []event.SessionID{}}

@@ -9,12 +9,12 @@ import (
 	"github.com/abide-run/abide/internal/session"
 )
 
-// historyMethods take back what was said and done.
-var historyMethods = map[string]method{
+// These methods take back what was said and done.
+var _ = register(map[string]method{
 	api.HistoryTruncate: on((*conn).truncate),
 	api.HistoryRewind:   on((*conn).rewind),
 	api.PreviewRewind:   on((*conn).previewRewind),
-}
+})
 
 // truncate takes back what was said, and leaves files alone.
 func (c *conn) truncate(ctx context.Context, p api.TruncateParams) (api.TruncateResult, error) {

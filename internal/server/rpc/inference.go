@@ -17,12 +17,12 @@ import (
 	"github.com/abide-run/abide/internal/session"
 )
 
-// inferenceMethods let a client make the requests to models.
-var inferenceMethods = map[string]method{
+// These methods let a client make the requests to models.
+var _ = register(map[string]method{
 	api.InferenceSetProvider:   on((*conn).setInference),
 	api.InferenceResponseStart: on((*conn).responseStart),
 	api.InferenceResponseChunk: on((*conn).responseChunk),
-}
+})
 
 // inference is the requests to models that a client makes for its sessions.
 type inference struct {

@@ -12,12 +12,12 @@ import (
 	"github.com/abide-run/abide/internal/project/instructions"
 )
 
-// instructionMethods show what projects tell agents.
-var instructionMethods = map[string]method{
+// These methods show what projects tell agents.
+var _ = register(map[string]method{
 	api.InstructionSources:  on((*conn).instructionSources),
 	api.InstructionDiscover: on((*conn).discoverInstructions),
 	api.InstructionPaths:    on((*conn).instructionPaths),
-}
+})
 
 // instructionSources are the files that a session's model is told of.
 func (c *conn) instructionSources(ctx context.Context, p api.SessionParams) (api.InstructionsResult, error) {

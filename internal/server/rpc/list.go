@@ -13,8 +13,8 @@ import (
 	"github.com/abide-run/abide/internal/session"
 )
 
-// listMethods look at sessions and manage them.
-var listMethods = map[string]method{
+// These methods look at sessions and manage them.
+var _ = register(map[string]method{
 	api.SessionList:        on((*conn).list),
 	api.SessionGetMessages: on((*conn).messages),
 	api.SessionGetMetadata: on((*conn).metadata),
@@ -25,7 +25,7 @@ var listMethods = map[string]method{
 	api.Search:             on((*conn).search),
 	api.Verify:             on((*conn).verify),
 	api.Status:             on((*conn).status),
-}
+})
 
 func (c *conn) info(s eventlog.Session) api.SessionInfo {
 	i := api.SessionInfo{

@@ -16,14 +16,14 @@ import (
 	"github.com/abide-run/abide/internal/turn"
 )
 
-// locationMethods remember what people allow in a place, for all sessions there.
-var locationMethods = map[string]method{
+// These methods remember what people allow in a place, for all sessions there.
+var _ = register(map[string]method{
 	api.LocationsResolve:     on((*conn).resolveLocation),
 	api.LocationsApply:       on((*conn).applyLocation),
 	api.LocationsAddApproval: on((*conn).addApproval),
 	api.FolderIsTrusted:      on((*conn).folderTrusted),
 	api.FolderAddTrusted:     on((*conn).trustFolder),
-}
+})
 
 // location finds the place that a request is about.
 func (c *conn) location(ctx context.Context, p api.LocationParams) (api.LocationResult, error) {

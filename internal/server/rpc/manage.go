@@ -18,8 +18,8 @@ import (
 	"github.com/abide-run/abide/internal/session"
 )
 
-// manageMethods manage the sessions of the data folder.
-var manageMethods = map[string]method{
+// These methods manage the sessions of the data folder.
+var _ = register(map[string]method{
 	api.SessionsList:        on((*conn).listSessions),
 	api.SessionsIDs:         on((*conn).listIDs),
 	api.SessionsMetadata:    on((*conn).metadata),
@@ -33,7 +33,7 @@ var manageMethods = map[string]method{
 	api.SessionsDelete:      on((*conn).deleteSession),
 	api.SessionsBulkDelete:  on((*conn).bulkDelete),
 	api.SessionsPrune:       on((*conn).prune),
-}
+})
 
 // within reports whether a session works in the folders that a filter names.
 func within(f api.Filter, s eventlog.Session) bool {

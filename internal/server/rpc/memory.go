@@ -23,8 +23,8 @@ type Memory interface {
 	Wait(ctx context.Context, jobID string) error
 }
 
-// memoryMethods look at what is remembered, change it, and have it made.
-var memoryMethods = map[string]method{
+// These methods look at what is remembered, change it, and have it made.
+var _ = register(map[string]method{
 	api.MemoryShow:        remembered(Memory.Show),
 	api.MemorySearch:      remembered(Memory.Search),
 	api.MemoryEdit:        remembered(Memory.Edit),
@@ -35,7 +35,7 @@ var memoryMethods = map[string]method{
 	api.Jobs:              remembered(jobs),
 	api.JobRetry:          remembered(retry),
 	api.JobWait:           remembered(wait),
-}
+})
 
 // remembered makes a method of what memory can do. Where there is none, there are no
 // such methods.

@@ -19,8 +19,8 @@ import (
 	"github.com/abide-run/abide/internal/turn"
 )
 
-// metadataMethods tell what a session is like, and change that.
-var metadataMethods = map[string]method{
+// These methods tell what a session is like, and change that.
+var _ = register(map[string]method{
 	api.ModeGet:            on((*conn).mode),
 	api.ModeSet:            on((*conn).setMode),
 	api.NameGet:            on((*conn).name),
@@ -43,7 +43,7 @@ var metadataMethods = map[string]method{
 	api.CurrentTools:       on((*conn).currentTools),
 	api.AnswerExitPlan:     on((*conn).answerExitPlan),
 	api.UsageMetrics:       on((*conn).usage),
-}
+})
 
 func (c *conn) mode(ctx context.Context, p api.SessionParams) (string, error) {
 	st, err := c.server.host.Status(ctx, p.SessionID)

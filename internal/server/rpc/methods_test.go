@@ -55,12 +55,12 @@ func TestTheTableOfMethodsIsTrue(t *testing.T) {
 		got := named(t, heading)
 		for _, name := range want {
 			if !slices.Contains(got, name) {
-				t.Errorf("docs/SDK.md, %q: %s is missing", heading, name)
+				t.Errorf("docs/SDK.md, %q: %s is missing: add it to a row of the table", heading, name)
 			}
 		}
 		for i, name := range got {
 			if !slices.Contains(want, name) || (i > 0 && got[i-1] == name) {
-				t.Errorf("docs/SDK.md, %q: there is no %s, or it is there twice", heading, name)
+				t.Errorf("docs/SDK.md, %q: it has %s twice, or no file of internal/server/rpc registers the method", heading, name)
 			}
 		}
 	}

@@ -15,15 +15,15 @@ import (
 	"github.com/abide-run/abide/internal/turn"
 )
 
-// openMethods attach clients to sessions and detach them.
-var openMethods = map[string]method{
+// These methods attach clients to sessions and detach them.
+var _ = register(map[string]method{
 	api.SessionCreate:  on((*conn).create),
 	api.SessionResume:  on((*conn).resume),
 	api.SessionDestroy: on((*conn).destroy),
 	api.SessionDetach:  on((*conn).destroy),
 	api.Attach:         on((*conn).attach),
 	api.ContinueAll:    on((*conn).continueAll),
-}
+})
 
 // create makes a session. The answer comes before its first event.
 func (c *conn) create(ctx context.Context, p api.OpenParams) (any, error) {

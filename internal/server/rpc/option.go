@@ -13,10 +13,10 @@ import (
 	"github.com/abide-run/abide/internal/tool"
 )
 
-// optionMethods change what a session was opened with.
-var optionMethods = map[string]method{
+// These methods change what a session was opened with.
+var _ = register(map[string]method{
 	api.OptionsUpdate: on((*conn).updateOptions),
-}
+})
 
 // updateOptions takes over what a client says; what it does not say stays. Options
 // of features that there are none of are taken and have no effect.

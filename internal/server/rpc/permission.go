@@ -17,8 +17,8 @@ import (
 	"github.com/abide-run/abide/internal/turn"
 )
 
-// permissionMethods change what a session may do without asking.
-var permissionMethods = map[string]method{
+// These methods change what a session may do without asking.
+var _ = register(map[string]method{
 	api.PermissionsSetApproveAll: on((*conn).setApproveAll),
 	api.PermissionsSetMode:       on((*conn).setPermissionMode),
 	api.PermissionsGetMode:       on((*conn).permissionMode),
@@ -33,7 +33,7 @@ var permissionMethods = map[string]method{
 	api.PathsAllowed:             on((*conn).pathAllowed),
 	api.PathsWorkspace:           on((*conn).pathInWorkspace),
 	api.URLsUnrestricted:         on((*conn).setURLsUnrestricted),
-}
+})
 
 // missing names a field that has to be there.
 func missing(field string) error { return errBadParams{fmt.Errorf("%s: it is missing", field)} }

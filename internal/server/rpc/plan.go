@@ -14,14 +14,14 @@ import (
 	"github.com/abide-run/abide/internal/event"
 )
 
-// planMethods are about the plan of a session, which is a file among its own.
-var planMethods = map[string]method{
+// These methods are about the plan of a session, which is a file among its own.
+var _ = register(map[string]method{
 	api.PlanRead:          on((*conn).readPlan),
 	api.PlanUpdate:        on((*conn).updatePlan),
 	api.PlanDelete:        on((*conn).deletePlan),
 	api.PlanReadTodos:     on((*conn).todos),
 	api.PlanReadTodosDeps: on((*conn).todosAndDependencies),
-}
+})
 
 // plan is where the plan of a session is; nowhere if sessions have no files.
 func (c *conn) plan(ctx context.Context, id event.SessionID) (string, error) {

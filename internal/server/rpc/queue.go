@@ -10,9 +10,9 @@ import (
 	"github.com/abide-run/abide/internal/session"
 )
 
-// queueMethods look at what waits in a session's queue, and change it. A request
+// These methods look at what waits in a session's queue, and change it. A request
 // that is made again because its reply was lost changes nothing.
-var queueMethods = map[string]method{
+var _ = register(map[string]method{
 	api.QueuePending:      on((*conn).queue),
 	api.QueueSnapshot:     on((*conn).queue),
 	api.QueueHasPending:   on((*conn).hasPending),
@@ -25,7 +25,7 @@ var queueMethods = map[string]method{
 	api.QueueUpdateText:   on((*conn).updateText),
 	api.QueueSendNow:      on((*conn).sendNow),
 	api.QueueSetPaused:    on((*conn).setPaused),
-}
+})
 
 func (c *conn) queue(ctx context.Context, p api.SessionParams) (api.QueueResult, error) {
 	result := api.QueueResult{Items: []api.QueueItem{}, Steering: []string{}}

@@ -15,12 +15,12 @@ import (
 	"github.com/abide-run/abide/internal/turn"
 )
 
-// ruleMethods show what people have allowed for longer than a session, and take
+// These methods show what people have allowed for longer than a session, and take
 // it back.
-var ruleMethods = map[string]method{
+var _ = register(map[string]method{
 	api.Rules:      on((*conn).rules),
 	api.RuleRevoke: on((*conn).revoke),
-}
+})
 
 // A keeping is what an answer wants to have remembered; nothing if it is nil.
 type keeping struct {

@@ -9,14 +9,14 @@ import (
 	"github.com/abide-run/abide/internal/event"
 )
 
-// serverMethods are about the runtime itself.
-var serverMethods = map[string]method{
+// These methods are about the runtime itself.
+var _ = register(map[string]method{
 	api.Ping:          on((*conn).ping),
 	api.StatusGet:     on((*conn).runtimeStatus),
 	api.AuthGetStatus: on((*conn).authStatus),
 	api.ModelsList:    on((*conn).models),
 	api.Shutdown:      on((*conn).shutdown),
-}
+})
 
 func (c *conn) ping(_ context.Context, p api.PingParams) (api.PingResult, error) {
 	text := "pong"

@@ -6,7 +6,7 @@
 // from the log what it missed. One that reads nothing is disconnected in the
 // end, and nobody else notices.
 //
-// Each family of methods is a file with a table of its own.
+// Each family of methods is a file, which registers its methods.
 package rpc
 
 import (
@@ -17,7 +17,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
 	"net/http"
 	"reflect"
 	"strings"
@@ -162,15 +161,20 @@ func (s *Server) Serve(ctx context.Context, rwc io.ReadWriteCloser, door Door) e
 // A method handles one kind of request.
 type method func(c *conn, ctx context.Context, req *jsonrpc.Request) (any, error)
 
-// methods is every method there is.
-var methods = func() map[string]method {
-	all := make(map[string]method)
-	for _, family := range []map[string]method{serverMethods, openMethods, turnMethods, answerMethods, listMethods, historyMethods, compactMethods, taskMethods, memoryMethods,
-		foregroundMethods, useMethods, elicitationMethods, commandMethods, queueMethods, planMethods, eventLogMethods, permissionMethods, locationMethods, ruleMethods, workspaceMethods, manageMethods, instructionMethods, optionMethods, agentMethods, skillMethods, shellMethods, inferenceMethods, metadataMethods, truthMethods} {
-		maps.Copy(all, family)
+// methods is every method there is, by name. It is complete when the variables of the
+// package are initialised, and never changes afterwards.
+var methods = make(map[string]method)
+
+// register adds the methods of a file to the table of methods.
+func register(family map[string]method) struct{} {
+	for name, m := range family {
+		if methods[name] != nil {
+			panic(fmt.Sprintf("the table of methods has %s twice", name))
+		}
+		methods[name] = m
 	}
-	return all
-}()
+	return struct{}{}
+}
 
 // handle is where every request arrives.
 func (c *conn) handle(ctx context.Context, req *jsonrpc.Request) (any, error) {

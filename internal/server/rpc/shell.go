@@ -38,11 +38,11 @@ type Shell interface {
 	Kill(ctx context.Context, id event.SessionID, task string, signal int) (bool, error)
 }
 
-// shellMethods run commands of clients.
-var shellMethods = map[string]method{
+// These methods run commands of clients.
+var _ = register(map[string]method{
 	api.ShellExec: on((*conn).exec),
 	api.ShellKill: on((*conn).kill),
-}
+})
 
 // exec starts a command. The client is told when it ends, if it is still there.
 func (c *conn) exec(ctx context.Context, p api.ShellExecParams) (any, error) {

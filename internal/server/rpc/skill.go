@@ -11,8 +11,8 @@ import (
 	"github.com/abide-run/abide/internal/project/skills"
 )
 
-// skillMethods are about the skills that a session's model can be told.
-var skillMethods = map[string]method{
+// These methods are about the skills that a session's model can be told.
+var _ = register(map[string]method{
 	api.SkillsList:         on((*conn).skills),
 	api.SkillsEnable:       on((*conn).enableSkill),
 	api.SkillsDisable:      on((*conn).disableSkill),
@@ -21,7 +21,7 @@ var skillMethods = map[string]method{
 	api.SkillsInvoked:      on((*conn).invokedSkills),
 	api.SkillsDiscover:     on((*conn).discoverSkills),
 	api.SkillsPaths:        on((*conn).skillPaths),
-}
+})
 
 // find finds the skills of a session, as they are on the disk now.
 func (c *conn) find(ctx context.Context, id event.SessionID) ([]event.SkillState, error, error) {

@@ -19,12 +19,12 @@ type Tasks interface {
 	Of(ctx context.Context, id event.SessionID, keys []string) ([]api.Task, error)
 }
 
-// taskMethods look at commands and stop them.
-var taskMethods = map[string]method{
+// These methods look at commands and stop them.
+var _ = register(map[string]method{
 	api.Tasks:      on((*conn).tasks),
 	api.TaskOutput: on((*conn).taskOutput),
 	api.TaskStop:   on((*conn).taskStop),
-}
+})
 
 func (c *conn) tasks(ctx context.Context, p api.TasksParams) (api.TasksResult, error) {
 	r := api.TasksResult{Tasks: []api.Task{}}

@@ -10,15 +10,15 @@ import (
 	"github.com/abide-run/abide/internal/session"
 )
 
-// turnMethods give a session something to do.
-var turnMethods = map[string]method{
+// These methods give a session something to do.
+var _ = register(map[string]method{
 	api.SessionSend:     on((*conn).send),
 	api.SessionAbort:    on((*conn).abort),
 	api.SessionLog:      on((*conn).logRemark),
 	api.ModelSwitchTo:   on((*conn).switchModel),
 	api.ModelGetCurrent: on((*conn).currentModel),
 	api.NameSet:         on((*conn).setName),
-}
+})
 
 // send gives a session an input. It is stored when the answer goes out.
 func (c *conn) send(ctx context.Context, p api.SendParams) (api.SendResult, error) {

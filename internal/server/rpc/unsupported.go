@@ -45,8 +45,10 @@ var truths = map[string]string{
 	"session.mcp.headers.handlePendingHeadersRefreshRequest": `{"success":false}`,
 }
 
-// truthMethods answer with them.
-var truthMethods = func() map[string]method {
+// These methods answer with them.
+var _ = register(truthMethods())
+
+func truthMethods() map[string]method {
 	all := make(map[string]method, len(truths))
 	for name, truth := range truths {
 		all[name] = func(c *conn, ctx context.Context, req *jsonrpc.Request) (any, error) {
@@ -61,7 +63,7 @@ var truthMethods = func() map[string]method {
 		}
 	}
 	return all
-}()
+}
 
 // families are the parts of the protocol that we know of and do not have, by how
 // their methods begin.

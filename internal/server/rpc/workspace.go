@@ -17,8 +17,8 @@ import (
 	"github.com/abide-run/abide/internal/event"
 )
 
-// workspaceMethods are about the files that a session has of its own.
-var workspaceMethods = map[string]method{
+// These methods are about the files that a session has of its own.
+var _ = register(map[string]method{
 	api.WorkspaceGet:             on((*conn).workspace),
 	api.WorkspaceEnsure:          on((*conn).ensureWorkspace),
 	api.WorkspaceListFiles:       on((*conn).listFiles),
@@ -28,7 +28,7 @@ var workspaceMethods = map[string]method{
 	api.WorkspaceListCheckpoints: on((*conn).listCheckpoints),
 	api.WorkspaceReadCheckpoint:  on((*conn).readCheckpoint),
 	api.WorkspaceDiff:            on((*conn).diff),
-}
+})
 
 // own is the folder of a session; empty if sessions have no files.
 func (c *conn) own(ctx context.Context, id event.SessionID) (string, error) {

@@ -4,6 +4,8 @@
 package builtin
 
 import (
+	"slices"
+
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/tool/agent"
 	"github.com/abide-run/abide/internal/tool/ask"
@@ -14,10 +16,15 @@ import (
 
 // New returns the tools for sessions that know skills and start agents.
 func New(skills skill.Library, agents agent.Runner) []tool.Tool {
-	return []tool.Tool{skill.New(skills), agent.New(agents), ask.New(), plan.New(), done.New()}
+	return slices.Insert(WithoutAgents(skills), 1, agent.New(agents))
 }
 
 // WithoutAgents returns the tools for sessions that start no agents.
 func WithoutAgents(skills skill.Library) []tool.Tool {
-	return []tool.Tool{skill.New(skills), ask.New(), plan.New(), done.New()}
+	return []tool.Tool{
+		skill.New(skills),
+		ask.New(),
+		plan.New(),
+		done.New(),
+	}
 }
