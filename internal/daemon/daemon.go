@@ -399,7 +399,7 @@ func (e *engine) begin(ctx context.Context, n *Node) error {
 		return e.host.Start(ctx)
 	}
 	if !n.config.Visitor {
-		e.host.FinishDeletions(ctx)
+		e.host.Work.FinishDeletions(ctx)
 	}
 	if n.log.Enabled(ctx, slog.LevelInfo) {
 		waiting, err := e.host.Work.Unfinished(ctx)

@@ -112,3 +112,18 @@ func (s *Session) isBusy() bool {
 	}
 	return len(s.calls.running) > len(s.host.opts.Tools.Working(s.state))
 }
+
+// FinishDeletions removes what is left of sessions that were deleted. It does not wait
+// for the end of that.
+func (w Work) FinishDeletions(ctx context.Context) {
+	h := w.host
+	gone := h.interruptedDeletions(ctx)
+	if len(gone) == 0 {
+		return
+	}
+	h.spawn(func() {
+		for _, d := range gone {
+			h.finishDeletion(d)
+		}
+	})
+}

@@ -55,7 +55,7 @@ func TestAnUnfinishedSessionThatNobodyUsesStaysAsItIs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b, m := abandoned(t)
-				b.Host.FinishDeletions(t.Context())
+				b.Host.Work.FinishDeletions(t.Context())
 				if err := look(b); err != nil {
 					t.Fatal(err)
 				}

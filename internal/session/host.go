@@ -213,7 +213,7 @@ func (h *Host) Start(ctx context.Context) error {
 	h.mu.Lock()
 	h.all = true
 	h.mu.Unlock()
-	h.FinishDeletions(ctx)
+	h.Work.FinishDeletions(ctx)
 	var due []event.SessionID
 	for s, err := range h.store.Active(ctx) {
 		if err != nil {
@@ -231,20 +231,6 @@ func (h *Host) Start(ctx context.Context) error {
 		h.spawn(func() { h.wakeAll(due) })
 	}
 	return nil
-}
-
-// FinishDeletions removes what is left of sessions that were deleted. It does not wait
-// for the end of that.
-func (h *Host) FinishDeletions(ctx context.Context) {
-	gone := h.interruptedDeletions(ctx)
-	if len(gone) == 0 {
-		return
-	}
-	h.spawn(func() {
-		for _, d := range gone {
-			h.finishDeletion(d)
-		}
-	})
 }
 
 // maxWaking is how many sessions are read at the same time because the host
