@@ -9,13 +9,14 @@ import "strings"
 //
 // Missing on purpose are interpreters, build tools, package managers, programs that run
 // others (env, find, xargs, sudo, ssh, docker), those with a language of their own (awk,
-// sed, tar), and subcommands of git that run commands or change its configuration
+// sed, tar), those that put or remove files anywhere, so that other code runs later (chmod,
+// cp, ln, mv, rm, uniq with a second operand), and subcommands of git that run commands or change its configuration
 // (bisect, clone, config, difftool, filter-branch, rebase, submodule).
 var prefixes = map[string]string{
-	"basename": "", "cat": "", "chmod": "", "cmp": "", "comm": "", "cp": "", "cut": "", "date": "", "df": "", "diff": "", "dirname": "", "du": "", "echo": "",
-	"false": "", "file": "", "grep": "", "head": "", "id": "", "ln": "", "ls": "", "md5sum": "", "mkdir": "", "mv": "", "nl": "", "ps": "", "pwd": "",
-	"readlink": "", "realpath": "", "rg": "", "rm": "", "rmdir": "", "seq": "", "sha256sum": "", "sleep": "", "sort": "", "stat": "", "tail": "", "touch": "",
-	"tr": "", "tree": "", "true": "", "uname": "", "uniq": "", "wc": "", "which": "", "whoami": "",
+	"basename": "", "cat": "", "cmp": "", "comm": "", "cut": "", "date": "", "df": "", "diff": "", "dirname": "", "du": "", "echo": "",
+	"false": "", "file": "", "grep": "", "head": "", "id": "", "ls": "", "md5sum": "", "mkdir": "", "nl": "", "ps": "", "pwd": "",
+	"readlink": "", "realpath": "", "rg": "", "rmdir": "", "seq": "", "sha256sum": "", "sleep": "", "sort": "", "stat": "", "tail": "", "touch": "",
+	"tr": "", "tree": "", "true": "", "uname": "", "wc": "", "which": "", "whoami": "",
 	"git": " add blame branch checkout cherry-pick commit describe diff fetch log ls-files merge pull push reset restore rev-parse show stash status switch tag ",
 }
 

@@ -121,7 +121,7 @@ var reaching = map[string]string{
 	"diff": "-l --paginate",
 	"file": "-C --compile",
 	"find": "-delete -fls -fprint -fprint0 -fprintf",
-	"git":  "-O --open-files-in-pager --ext-diff --textconv --filters --output --output-directory --upload-pack --receive-pack --exec --extcmd --tool --help --show-signature",
+	"git":  "-O --open-files-in-pager --ext-diff --textconv --filters --output --output-directory --upload-pack --receive-pack --exec --extcmd --tool --help --show-signature --recurse-submodules --submodule --ignore-submodules --strategy",
 	"go":   "-exec -overlay -toolexec -vettool",
 	"man":  "-H -P --html --pager",
 	"rg":   "-z --hostname-bin --pre --search-zip",

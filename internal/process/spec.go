@@ -64,7 +64,7 @@ func checkCommand(o *Options, s *Spec) error {
 	case strings.TrimSpace(s.Command) == "" && len(s.Args) == 0:
 		return invalid("command", "it is empty")
 	case len(s.Args) == 0:
-		s.Args = []string{o.Shell, "-c", s.Command}
+		s.Args = []string{o.Shell, "-c", "--", s.Command} // a command may begin with -
 	case s.Args[0] == "":
 		return invalid("command", "the program is missing")
 	}

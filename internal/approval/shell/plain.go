@@ -319,7 +319,7 @@ var keywords = []string{"!", "[[", "]]", "{", "}", "{}", "case", "coproc", "do",
 // changing are the builtins that change the shell, and with it what later commands do, or
 // that read their arguments as a script, a variable with a subscript or a number to
 // calculate. The other builtins do what programs of their name do.
-var changing = []string{".", "alias", "bg", "bind", "break", "builtin", "caller", "compgen", "complete", "compopt", "continue", "declare",
+var changing = []string{".", "alias", "bg", "bind", "break", "builtin", "caller", "chdir", "compgen", "complete", "compopt", "continue", "declare",
 	"dirs", "disown", "enable", "eval", "exec", "export", "fc", "fg", "getopts", "hash", "help", "history", "jobs", "let", "local", "logout",
 	"mapfile", "popd", "pushd", "read", "readarray", "readonly", "return", "set", "shift", "shopt", "source", "suspend", "times", "trap",
 	"typeset", "ulimit", "umask", "unalias", "unset", "wait"}
