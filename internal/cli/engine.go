@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"github.com/abide-run/abide/internal/api"
@@ -201,14 +200,7 @@ func (a *app) withNode(ctx context.Context, f func(*client.Client) error, lifeti
 		a.unfinished = node.Unfinished(context.WithoutCancel(ctx))
 	}
 	// If the turn of the command is over, others have left what is under way.
-	return a.leaveNode(node, lifetime == oneCommand && (err == nil || a.detaches(ctx)), err)
-}
-
-// detaches reports whether a person has left the command without stopping the work: the
-// terminal was closed, or they pressed Ctrl-\.
-func (a *app) detaches(ctx context.Context) bool {
-	var signal stopSignal
-	return a.detached || errors.As(context.Cause(ctx), &signal) && (signal.Number == syscall.SIGQUIT || signal.Number == syscall.SIGHUP)
+	return a.leaveNode(node, lifetime == oneCommand && (err == nil || a.detached), err)
 }
 
 // leaveNode closes the node of a command that is over, and returns the error of the
