@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/turn"
@@ -67,7 +68,11 @@ func (h *Host) Stop(ctx context.Context, id event.SessionID, d event.AbortData) 
 		stopped.Calls = append(stopped.Calls, its.Calls...)
 		stopped.Background += its.Background
 	}
-	return stopped, h.awaitStopped(ctx, stopped.Calls)
+	await := stopped.Calls
+	if !stopped.Turn { // an engine before this one may have stored the abort, and left what it stops to this one
+		await = append(slices.Clip(await), h.inheritedStops(ctx)...)
+	}
+	return stopped, h.awaitStopped(ctx, await)
 }
 
 // stoppedWithCall is the reason of the abort of an agent.

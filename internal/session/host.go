@@ -18,6 +18,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/abide-run/abide/internal/event"
@@ -142,8 +143,9 @@ type Host struct {
 	offers offers
 
 	tasking  sync.Mutex
-	watched  map[taskKey]bool          // the tasks that are watched, or whose news is gathered
-	stopping map[taskKey]chan struct{} // the tasks that are ended because their turns were stopped; closed when they have ended
+	watched  map[taskKey]bool              // the tasks that are watched, or whose news is gathered
+	stopping map[taskKey]chan struct{}     // the tasks that are ended because their turns were stopped; closed when they have ended
+	orphans  atomic.Pointer[chan struct{}] // closed when the agents were stopped that an engine before this one has left; nil if there were none
 	// gathered has news of tasks that waits for more news, by session.
 	gathered map[event.SessionID][]event.TaskReportedData
 

@@ -116,10 +116,38 @@ func (ts Tasks) FinishStops(ctx context.Context) error {
 			agents = append(agents, s.ID)
 		}
 	}
-	if len(agents) > 0 {
-		ts.host.spawn(func() { ts.host.dropOrphans(agents) })
+	if len(agents) == 0 {
+		return nil
 	}
+	dropped := make(chan struct{})
+	ts.host.orphans.Store(&dropped)
+	ts.host.spawn(func() {
+		defer close(dropped)
+		ts.host.dropOrphans(agents)
+	})
 	return nil
+}
+
+// inheritedStops waits until the agents that an engine before this one has left are
+// stopped, and returns the calls whose commands this engine is ending.
+func (h *Host) inheritedStops(ctx context.Context) (calls []StoppedCall) {
+	if dropped := h.orphans.Load(); dropped != nil {
+		select {
+		case <-*dropped:
+		case <-ctx.Done():
+		case <-h.ctx.Done():
+		}
+	}
+	h.tasking.Lock()
+	defer h.tasking.Unlock()
+	for k, done := range h.stopping {
+		select {
+		case <-done:
+		default:
+			calls = append(calls, StoppedCall{k.session, k.key})
+		}
+	}
+	return calls
 }
 
 // dropOrphans reads the sessions of agents. That stops those whose call is over, and
