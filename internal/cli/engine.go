@@ -203,12 +203,25 @@ func (a *app) withNode(ctx context.Context, f func(*client.Client) error, lifeti
 	return a.leaveNode(node, lifetime == oneCommand && (err == nil || a.detached), err)
 }
 
+// A turn that has ended may still have something under way for a moment, such as the last
+// step of its session. It is waited for, because an engine that stays would be in the way of
+// an abide serve that is started next.
+const (
+	settlePause = 5 * time.Millisecond
+	settleTries = 20
+)
+
 // leaveNode closes the node of a command that is over, and returns the error of the
-// command. If other processes need the engine in this process, or it has work that the
-// person has left, it is closed later.
-func (a *app) leaveNode(node *daemon.Node, detaches bool, err error) error {
+// command. If other processes need the engine in this process, or with own it has any work,
+// it is closed later.
+func (a *app) leaveNode(node *daemon.Node, own bool, err error) error {
 	a.stays = !node.Engine()
-	if !node.TryStop(detaches) {
+	stopped := node.TryStop(own)
+	for try := 0; own && !a.detached && !stopped && try < settleTries; try++ {
+		time.Sleep(settlePause)
+		stopped = node.TryStop(own)
+	}
+	if !stopped {
 		a.needed, a.stays = node, a.launcher != nil
 		return err
 	}
