@@ -30,7 +30,7 @@ run: build ## build, say hello to the model that needs no key, and show what to 
 
 test: lint ## check the code and run all tests with the race detector
 	@[ -n "$(RACE)" ] || echo 'There is no C compiler ($${CC:-gcc}), so the tests run without the race detector.'
-	$(call each,go test $(RACE) ./...)
+	$(call each,go test $(RACE) -timeout 20m ./...)
 
 quick: ## go vet, and the tests that take little time
 	go vet ./...
@@ -60,7 +60,7 @@ bench-sdk: build ## measure the protocol through the real Go SDK beside the engi
 
 soak: ## 10,000 turns in one session; kill the real program at random for 10 minutes, and 200 clients 10 times each
 	ABIDE_TURNS=10000 go test -timeout 60m -run 'Soak' -v ./internal/session
-	ABIDE_SOAK=10m go test -race -timeout 30m -run 'Random|Relay' -v ./internal/killtest
+	ABIDE_SOAK=10m go test -race -timeout 60m -run 'Random|Relay|Stop' -v ./internal/killtest
 	ABIDE_CROWD=200x10 go -C sdk test -race -timeout 60m -run 'Crowd|EveryEvent' -v .
 
 clean: ## remove what build made
