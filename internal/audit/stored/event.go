@@ -97,7 +97,7 @@ func (c *cursor) text(member string) string {
 		return ""
 	}
 	end := bytes.IndexByte(c.rest, '"')
-	if end <= 0 || bytes.IndexByte(c.rest[:end], '\\') >= 0 {
+	if end <= 0 || bytes.IndexFunc(c.rest[:end], func(r rune) bool { return r == '\\' || r < ' ' }) >= 0 {
 		c.fail(member, "is empty or not a plain text")
 		return ""
 	}

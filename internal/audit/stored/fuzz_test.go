@@ -13,6 +13,7 @@ func FuzzDecode(f *testing.F) {
 		`{"type":"abort","id":"a","timestamp":"2026-11-15T14:57:03.569Z","parentId":"b","agentId":"c","data":{}}`,
 		`{"type":"abort","id":"a","timestamp":"2026-11-15T14:57:03.569Z","parentId":"b","data":{}} `,
 		`{"type":"abort","id":"a","timestamp":"2026-11-15T14:57:03,569Z","parentId":"b","data":{}}`, `{}`, ``, `{"type":"`,
+		"{\"type\":\"a\x00b\",\"id\":\"a\",\"timestamp\":\"2026-11-15T14:57:03.569Z\",\"parentId\":null,\"data\":{}}",
 	} {
 		f.Add([]byte(line))
 	}
