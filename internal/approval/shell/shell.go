@@ -96,5 +96,12 @@ func (s *Script) Foreground() (string, bool) {
 		return s.text, false
 	}
 	at := last.Semicolon.Offset() // position of the &
-	return strings.TrimRight(s.text[:at], " \t") + s.text[at+1:], true
+	before, after := s.text[:at], s.text[at+1:]
+	if trimmed := strings.TrimRight(before, " \t"); !strings.HasSuffix(trimmed, `\`) { // or the blank is escaped
+		before = trimmed
+	}
+	if after != "" && !strings.ContainsAny(after[:1], " \t\n") { // a comment would become part of a word
+		before += " "
+	}
+	return before + after, true
 }

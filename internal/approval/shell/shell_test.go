@@ -537,3 +537,18 @@ func FuzzParse(f *testing.F) {
 		s.FileTool()
 	})
 }
+
+// What stands after the & keeps its meaning.
+func TestTheSignOfTheBackgroundIsCutWithCare(t *testing.T) {
+	for script, want := range map[string]string{
+		"make &":         "make",
+		"make & \n":      "make \n",
+		"git&# x; ls":    "git # x; ls",
+		"ls \\ &\n":      "ls \\ \n",
+		"ls 'a' &# more": "ls 'a' # more",
+	} {
+		if got, background := shell.Parse(script).Foreground(); got != want || !background {
+			t.Errorf("%q: %q, %v; want %q", script, got, background, want)
+		}
+	}
+}
