@@ -94,7 +94,7 @@ type Decision struct {
 // What a Decision rests on.
 const (
 	ByRule  = "rule"  // rules of the session
-	ByGrant = "grant" // what a person allowed for longer than once, with or without rules
+	ByGrant = "grant" // permission that a person gave for longer than once, with or without rules
 	BySet   = "set"   // the rule set of the session
 	ByScope = "scope" // the folders that the session works in
 )

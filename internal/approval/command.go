@@ -21,7 +21,7 @@ type Surroundings struct {
 	Input      bool         // true if it can be given input while it runs
 	Fed        bool         // true if the text is itself input for a running command
 	SearchPath string       // value of PATH
-	Scope      *scope.Scope // what the session may use; nil if that is nothing but Home
+	Scope      *scope.Scope // files that the session may use; nil for Home alone
 	// Protected reports whether a path may not be changed unasked, and why. Nothing is
 	// protected if it is nil.
 	Protected func(path string) (reason string, ok bool)
@@ -29,8 +29,8 @@ type Surroundings struct {
 
 // A reading is what a request of kind Shell will do, as far as it is understood.
 type reading struct {
-	blocked   string // why no rule about words allows it; empty if one can
-	protected string // why a redirection needs a person's yes; empty if none does
+	blocked   string // reason that no rule about words allows it; empty if one can
+	protected string // reason that a redirection needs a person's yes; empty if none does
 	steps     []step
 	targets   []target
 	calls     shell.Calls
@@ -42,7 +42,7 @@ type step struct {
 	simple   shell.Simple
 	runs     []shell.Run
 	readOnly []bool // for each of runs
-	obscure  string // why only a rule with exactly these words allows it; empty if others can
+	obscure  string // reason that only a rule with exactly these words allows it; empty if others can
 }
 
 // A target is a file of a redirection.

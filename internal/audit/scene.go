@@ -62,7 +62,7 @@ type call struct {
 	answer      string // outcome of the permission
 	answered    string // request of the permission that has the outcome
 	decision    *decision
-	replay      string // whether the call may be repeated
+	replay      string // replay class of the call
 	shown       json.RawMessage
 	hook        string // decision of a hook
 	held        bool   // true if the call has ended and a hook is asked about its result

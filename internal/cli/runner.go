@@ -28,7 +28,7 @@ type runner struct {
 	events          feed
 	prompter        *prompter        // nil without a terminal
 	offlineReported bool             // true when the use of the offline model was reported, or need not be
-	poll            <-chan time.Time // when to look for new events without a notification; nil for never
+	poll            <-chan time.Time // times at which to look for new events without a notification; nil for never
 	answered        map[string]bool  // ids of the questions that this run has answered
 	interrupted     <-chan struct{}  // closed when the turn is to be stopped; nil before there is one
 	acknowledged    atomic.Bool      // true when the stop of the turn is stored

@@ -75,7 +75,7 @@ type serveListeners struct {
 	listeners []net.Listener
 	web       []net.Listener // listeners for HTTP
 	token     string
-	tokenPath string // where people find the token
+	tokenPath string // path of the file with the token
 }
 
 func openListeners(ctx context.Context, dir, address, web, file string) (*serveListeners, error) {

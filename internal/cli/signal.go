@@ -12,7 +12,7 @@ import (
 // orderly way, and the second one ends the process at once, which loses no stored event
 // either. A nil *signals handles none.
 type signals struct {
-	caught chan os.Signal          // what this process gets
+	caught chan os.Signal          // signals that this process gets
 	cancel context.CancelCauseFunc // ends the program, with a stopSignal as the cause
 
 	mu          sync.Mutex

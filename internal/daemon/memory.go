@@ -22,7 +22,7 @@ import (
 type Memory struct {
 	Dir      string        // the user's own pages; a folder in the data folder if empty
 	Parallel int           // jobs at a time
-	Lease    time.Duration // how long one may take
+	Lease    time.Duration // maximum time of one job
 
 	// Trusts reports whether the user trusts a folder, so that models are told what
 	// is in its memory. If nil all are trusted.

@@ -5,8 +5,8 @@ import "slices"
 // ManagedRules are restrictions that a client has set for the life of a session. They
 // hold over rules, grants, hooks and rule sets, and nothing takes them back.
 type ManagedRules struct {
-	Deny []string `json:"deny,omitempty"` // what is always denied
-	Ask  []string `json:"ask,omitempty"`  // what a person is always asked about
+	Deny []string `json:"deny,omitempty"` // requests that are always denied
+	Ask  []string `json:"ask,omitempty"`  // requests that a person is always asked about
 	// Allow has the lists of what may be done without asking. Whatever one of them does
 	// not allow is asked about.
 	Allow    [][]string `json:"allow,omitempty"`

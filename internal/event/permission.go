@@ -26,7 +26,7 @@ var _ = list(
 // tool call may be made.
 type PermissionAskedData struct {
 	RequestID         string          `json:"requestId"`
-	PermissionRequest json.RawMessage `json:"permissionRequest"`       // what the call would do, in the protocol's form
+	PermissionRequest json.RawMessage `json:"permissionRequest"`       // description of the call, in the protocol's form
 	PromptRequest     json.RawMessage `json:"promptRequest,omitempty"` // the same for showing it to a person, in the protocol's form
 	ToolCallID        string          `json:"toolCallId"`
 	Grants            []Grant         `json:"grants,omitempty"` // ours: what an approval for the session covers that says nothing else
@@ -36,7 +36,7 @@ type PermissionAskedData struct {
 // PermissionMore is what a person needs to know before answering a permission request.
 type PermissionMore struct {
 	Tool     string           `json:"tool,omitempty"`      // name of the tool
-	Reasons  []string         `json:"reasons,omitempty"`   // why a person is asked, in sentences
+	Reasons  []string         `json:"reasons,omitempty"`   // reasons that a person is asked, in sentences
 	Dir      string           `json:"directory,omitempty"` // directory in which a command runs
 	Terminal bool             `json:"terminal,omitempty"`  // true if a command has a terminal
 	Input    bool             `json:"input,omitempty"`     // true if a command can be given input later
@@ -46,7 +46,7 @@ type PermissionMore struct {
 
 // A CommandReading is one command of a command line, as the parser understands it.
 type CommandReading struct {
-	Join  string        `json:"join,omitempty"`      // what stands between it and the command before: "|", "&&", "||" or ";"
+	Join  string        `json:"join,omitempty"`      // sign between it and the command before: "|", "&&", "||" or ";"
 	Words []string      `json:"words"`               // program and arguments, without quotes
 	Files []Redirection `json:"redirects,omitempty"` // redirections
 }
@@ -60,8 +60,8 @@ type Redirection struct {
 // An Offer is one way to approve a permission request. An answer names it by its ID.
 type Offer struct {
 	ID     string  `json:"id"`               // one of the Offer constants below
-	Label  string  `json:"label"`            // what it allows, in words
-	Grants []Grant `json:"grants,omitempty"` // what it allows beyond this call; empty if nothing
+	Label  string  `json:"label"`            // description of what it allows
+	Grants []Grant `json:"grants,omitempty"` // grants beyond this call; empty if there are none
 }
 
 // The IDs of offers.
@@ -103,9 +103,9 @@ type Grant struct {
 // A PermissionResult says how a permission question ended.
 type PermissionResult struct {
 	Kind     string          `json:"kind"`               // one of the constants below
-	Reason   string          `json:"reason,omitempty"`   // why it was denied or cancelled
-	Feedback string          `json:"feedback,omitempty"` // what the person says to the model about a denial
-	Approval json.RawMessage `json:"approval,omitempty"` // what was approved beyond this call, in the protocol's form
+	Reason   string          `json:"reason,omitempty"`   // reason of a denial or cancellation
+	Feedback string          `json:"feedback,omitempty"` // message of the person to the model about a denial
+	Approval json.RawMessage `json:"approval,omitempty"` // approval beyond this call, in the protocol's form
 
 	LocationKey string `json:"locationKey,omitempty"` // location of an approval that holds for one
 }
@@ -151,7 +151,7 @@ type ClientRules struct {
 // A Rule allows or denies requests of one kind.
 type Rule struct {
 	Kind     string  `json:"kind"`
-	Argument *string `json:"argument"` // which requests of the kind, such as a command; nil for all
+	Argument *string `json:"argument"` // requests of the kind, such as a command; nil for all
 	// Grant is what an approval covers that the rule was made of. If it is set, it alone
 	// counts, and Argument only shows it to clients.
 	Grant *Grant `json:"grant,omitempty"`

@@ -6,7 +6,7 @@ import "bytes"
 // same stream can be joined: the head of the first, all texts in order, and the end.
 type Piece struct {
 	Head   []byte // the envelope up to the text
-	Stream []byte // what all pieces of one text have in common: the end of the head, from parentId on
+	Stream []byte // bytes that all pieces of one text share: the end of the head, from parentId on
 	Text   []byte // the piece of the text, as it is encoded in JSON
 }
 

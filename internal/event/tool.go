@@ -39,7 +39,7 @@ type ToolBegunData struct {
 	Granted    bool   `json:"granted,omitempty"`  // true if a person, a grant or a rule allowed the call, which may then leave the session's scope
 	Detaches   bool   `json:"detaches,omitempty"` // true if the work of the call can go on as a task after the call has ended
 
-	Decision *Decision `json:"decision,omitempty"` // what allowed the call; nil in logs of older versions
+	Decision *Decision `json:"decision,omitempty"` // decision that allowed the call; nil in logs of older versions
 	Replay   string    `json:"replay,omitempty"`   // "once", "keyed" or "pure": whether the call may be repeated after a crash; empty in logs of older versions
 }
 

@@ -7,7 +7,7 @@ type Capabilities struct {
 	MaxOutput int      // tokens of the longest reply
 	Vision    bool     // true if the model can see images
 	Reasoning bool     // true if the model can reason before it answers
-	Thinking  Thinking // how the model is told how much to reason
+	Thinking  Thinking // form in which the model is told how much to reason
 	Price     *Price   // nil if it is not known; then no cost is shown
 }
 

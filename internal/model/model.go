@@ -33,7 +33,7 @@ type Request struct {
 	// system prompt. It changes often, so it comes last: caches of everything
 	// before it stay valid.
 	Tail            string
-	ReasoningEffort string            // how much the model should reason; the provider's default if empty
+	ReasoningEffort string            // amount of reasoning; the provider's default if empty
 	MaxOutput       int               // tokens that the reply may have; the default of the provider if zero
 	Headers         map[string]string // further HTTP headers
 	// Can overrides what is known of the model by its name; nil if nothing does.
@@ -213,7 +213,7 @@ type Reply struct {
 	Reasoning *Reasoning
 	Usage     Usage
 	Cost      *float64 // price in US dollars; nil if it is not known
-	Finish    string   // why the model stopped, in the provider's words: "stop", "tool_calls", "length", …
+	Finish    string   // reason that the model stopped, in the provider's words: "stop", "tool_calls", "length", …
 	Model     string   // model that answered
 	RequestID string   // id that the provider gave the request
 }
@@ -262,7 +262,7 @@ type Error struct {
 	Kind       Kind
 	Status     int // HTTP status; zero if there was none
 	Message    string
-	RetryAfter time.Duration // how long the provider wants us to wait; zero if it did not say
+	RetryAfter time.Duration // time that the provider wants us to wait; zero if it did not say
 	Err        error
 }
 

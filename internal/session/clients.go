@@ -14,8 +14,8 @@ import (
 type attachment struct {
 	spec  *Client
 	view  *View
-	from  event.Seq       // what comes after this position is sent to it as it happens
-	since time.Time       // when it came; what agents ask later is sent to it
+	from  event.Seq       // events after this position are sent to it as they happen
+	since time.Time       // time at which it came; questions that agents ask later are sent to it
 	asked map[string]bool // the ids of the questions that were put to it besides
 	gone  bool            // true after a hook got no answer because the client had vanished
 
@@ -26,9 +26,9 @@ type attachment struct {
 type clients struct {
 	mu      sync.Mutex
 	list    []*attachment
-	grace   time.Time            // until then the session counts as attached
+	grace   time.Time            // time until which the session counts as attached
 	arrived chan struct{}        // closed when a client comes; nil if nobody waits
-	missed  time.Time            // until then hooks wait for a client that vanished
+	missed  time.Time            // time until which hooks wait for a client that vanished
 	left    []event.ExternalTool // the tools of the client that left last
 }
 

@@ -142,7 +142,7 @@ func (s *Session) environment(ctx context.Context) (env []string, err error) {
 // A Choice is a model, with what a client knows about it.
 type Choice struct {
 	Model, Effort string
-	Vision        *bool // whether the model sees images
+	Vision        *bool // true if the model sees images; nil if that is unknown
 	Window        int   // tokens that fit into a request and its reply
 }
 

@@ -63,7 +63,7 @@ func (tx *txn) create(spec Spec) error {
 // A Resume says how a client comes back to a session.
 type Resume struct {
 	Spec     Spec
-	Continue *bool      // whether open questions stay open if nobody was attached; nil is false
+	Continue *bool      // true if open questions stay open although nobody was attached; nil is false
 	Quiet    bool       // true if no session.resume is to be recorded
 	Keep     bool       // true if fields that are empty in the configuration stay as they are
 	Key      string     // the same for a request that is made again because its reply was lost

@@ -125,7 +125,7 @@ type Call struct {
 type Review struct {
 	Shown    json.RawMessage // the question, as Result.Review had it
 	Approved bool
-	Feedback string // what the person says to the model
+	Feedback string // message of the person to the model
 }
 
 // A Result is the result of a call.
@@ -157,7 +157,7 @@ type Result struct {
 // AgentWork is the work for an agent.
 type AgentWork struct {
 	Description string   // short description
-	Prompt      string   // what the agent has to do
+	Prompt      string   // task of the agent
 	Type        string   // kind of agent
 	Name        string   // name that people see
 	Brief       string   // instructions for the agent in addition to the prompt

@@ -17,7 +17,7 @@ type Context struct {
 	Switched   bool // the model was changed, and the new one has not answered yet
 
 	Compactions int    // number of compactions that the turn has waited for since its last model request
-	Full        string // why the turn's next request cannot be made to fit; empty if it can
+	Full        string // reason that the turn's next request cannot be made to fit; empty if it can
 }
 
 // A Compaction is a compaction that was begun and has not ended. It does not go on

@@ -71,7 +71,7 @@ const (
 
 // TurnHooks is what hooks say of a turn.
 type TurnHooks struct {
-	Words   []Words                 // what the model is to be told before its next request
+	Words   []Words                 // messages to the model before its next request
 	Kept    bool                    // a hook has made the turn go on when it was over
 	Failure *event.SessionErrorData // the error that ends the turn, unless a hook has the request made again
 	Retries int                     // number of requests that a hook had made again
@@ -79,7 +79,7 @@ type TurnHooks struct {
 
 // A CallHook is what hooks say of a call.
 type CallHook struct {
-	Verdict Verdict                 // what preToolUse says
+	Verdict Verdict                 // decision of preToolUse
 	Outcome *event.ToolCompleteData // the terminal record of the call, while a hook is asked about it
 	Heard   bool                    // the hook about the outcome was answered
 }

@@ -7,8 +7,8 @@ type Life struct {
 	Idle      bool    // no work was begun since session.idle
 	Aborted   bool    // the last turn was stopped from outside
 	Suspended bool    // no step is taken until a client resumes the session
-	Entry     string  // how the session was opened, until it is idle again: "new", "resume" or ""
-	Last      *Ending // how the last turn ended; nil once the session is idle
+	Entry     string  // way in which the session was opened, until it is idle again: "new", "resume" or ""
+	Last      *Ending // end of the last turn; nil once the session is idle
 }
 
 func (l *Life) fold(body event.Payload) {

@@ -16,7 +16,7 @@ type Memory struct {
 	Hidden  event.Seq // position of the newest event that has taken something back
 	Aside   []Part    // parts of the log that no model could extract
 
-	Recalled string // what the model was told of memory when the session began
+	Recalled string // memory that the model was told when the session began
 }
 
 // Clone returns a copy that does not change when the session goes on.

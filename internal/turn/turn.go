@@ -18,7 +18,7 @@ type Turn struct {
 	Step          int // number of the current model request, from 0
 	Calls         []*Call
 	Stop          bool      // the turn ends after this step, even if the model has made calls
-	Repeats       Repeats   // how often the last steps were repeated
+	Repeats       Repeats   // number of times that the last steps were repeated
 	Prompt        string    // text of the message that opened the turn
 	Headers       []string  // ids of the inputs that came with headers for model requests
 	Hooks         TurnHooks // decisions of hooks about the turn
@@ -41,11 +41,11 @@ type Call struct {
 	Stage    Stage
 	Question string          // request id of the open question in a Waiting stage
 	Asked    event.Event     // event of the open question
-	Grants   []event.Grant   // what a yes for the whole session would cover, if permission was asked
+	Grants   []event.Grant   // grants of a yes for the whole session, if permission was asked
 	Offers   []event.Offer   // ways to say yes, if permission was asked
 	Shown    json.RawMessage // the request that a person saw, if permission was asked
 	Approved string          // id of the permission request that a person approved
-	Decision *event.Decision // what allowed the call; nil before it begins
+	Decision *event.Decision // decision that allowed the call; nil before it begins
 	Granted  bool            // the call may use what the session's scope does not list
 	Detaches bool            // the work of the call can go on as a task
 	Key      string          // key of the call for its tool; the same in every attempt

@@ -21,7 +21,7 @@ import (
 // there was no file; a folder counts as none.
 type State struct {
 	Exists  bool   `json:"exists,omitempty"`
-	Link    string `json:"link,omitempty"` // where the file leads, if it is a link
+	Link    string `json:"link,omitempty"` // target of the file, if it is a link
 	Mode    uint32 `json:"mode,omitempty"`
 	UID     uint32 `json:"uid,omitempty"`
 	GID     uint32 `json:"gid,omitempty"`

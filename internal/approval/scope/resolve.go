@@ -44,7 +44,7 @@ type resolvedPath struct {
 	steps []step   // open folders, from the root on
 	name  string   // last name of the path; empty if the path is the last folder itself
 	info  info     // info of name, if err is nil
-	err   error    // why name could not be opened
+	err   error    // reason that name could not be opened
 	rest  []string // names after name, if the path could not be followed further
 	links []string // paths of the links that were followed
 }

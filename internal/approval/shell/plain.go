@@ -27,7 +27,7 @@ type Plain struct{ commands []Simple }
 
 // A Simple is a simple command: a program, or a builtin of the shell, with its arguments.
 type Simple struct {
-	Joint     string   // what stands before the command: |, &&, || or ; and nothing before the first
+	Joint     string   // sign before the command: |, &&, || or ; and none before the first
 	Words     []string // at least one
 	Redirects []Redirect
 }

@@ -12,7 +12,7 @@ import (
 // after those whose value is optional. An option matches as a whole, and several short
 // ones in a word match if each of them is listed. Abbreviations are not listed.
 type reader struct {
-	why      string // why the program is in the table, or which options are not
+	why      string // reason that the program is in the table, or that some options are not
 	any      bool   // true if the program has no option at all that does more than read
 	short    string
 	long     string

@@ -96,7 +96,7 @@ type conn struct {
 	server  *Server
 	rpc     *jsonrpc.Conn
 	door    Door
-	serving context.Context // when it is done the server is about to leave
+	serving context.Context // done when the server is about to leave
 
 	mu       sync.Mutex
 	admitted bool // connect succeeded
@@ -117,7 +117,7 @@ type conn struct {
 type attached struct {
 	client *session.Client
 	view   *session.View
-	from   event.Seq // what comes after it is shown as it happens
+	from   event.Seq // events after it are shown as they happen
 	since  time.Time
 	// offered has the ids of the questions that were sent again when the client came back.
 	offered map[string]bool

@@ -36,7 +36,7 @@ type Result struct {
 	ExitCode *int   `json:"exit_code,omitempty"` // nil if the command has not ended, or its end is unknown
 	Signal   string `json:"signal,omitempty"`    // signal that ended the command
 	Duration int64  `json:"wall_duration_ms"`
-	Error    string `json:"error,omitempty"` // why the command was killed or lost
+	Error    string `json:"error,omitempty"` // reason that the command was killed or lost
 	Offset   int64  `json:"offset"`          // offset up to which the output was shown
 
 	Truncated  *process.TruncationInfo `json:"truncated,omitempty"`

@@ -20,7 +20,7 @@ type watch struct {
 	files   store
 	base    *baseline
 	pending []change
-	notes   []string // what became of changes that a person was asked about
+	notes   []string // outcomes of changes that a person was asked about
 }
 
 // open reads what is stored of a session. The session must be locked.

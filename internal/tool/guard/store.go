@@ -21,7 +21,7 @@ type baseline struct {
 	Dirs    []string                 `json:"dirs"`    // folders that commands were run in
 	Folders []string                 `json:"folders"` // folders of which every file counts
 	Files   map[string]protect.State `json:"files"`
-	Git     map[string]bool          `json:"git"`  // which of the files are configuration of git
+	Git     map[string]bool          `json:"git"`  // files that are configuration of git
 	Taken   time.Time                `json:"time"` // time of the last look
 
 	dirty bool // true if it differs from what is stored
@@ -101,7 +101,7 @@ type change struct {
 	Reason  string        `json:"reason"`
 	Before  protect.State `json:"before"`
 	After   protect.State `json:"after"`
-	Problem string        `json:"problem,omitempty"` // why the file could not be put back
+	Problem string        `json:"problem,omitempty"` // reason that the file could not be put back
 	Told    string        `json:"told,omitempty"`    // key of the call whose result tells the model of it
 }
 
