@@ -82,16 +82,25 @@ func (n *node) says(v any) {
 	}
 }
 
+// leftOpen is the open permission request of a program that has died.
+type leftOpen struct{ Session, Request string }
+
+// dieAsking lets a program of Node ask for a permission, and kills it and its server.
+func (h *home) dieAsking(dir string) (asked leftOpen) {
+	h.t.Helper()
+	server := h.serve()
+	first := h.node(dir, "first", server.number(), token)
+	first.says(&asked)
+	server.end()
+	first.kill()
+	return asked
+}
+
 func TestTheSDKForNodeFindsItsWorkAfterAKill(t *testing.T) {
 	t.Parallel()
 	dir := installNode(t)
 	h := newHome(t, newNear(t))
-	server := h.serve()
-	first := h.node(dir, "first", server.number(), token)
-	var asked struct{ Session, Request string }
-	first.says(&asked)
-	server.end()
-	first.kill()
+	asked := h.dieAsking(dir)
 
 	type report struct {
 		Pending []string
@@ -113,12 +122,7 @@ func TestTheSDKForNodeIsAskedOnceWhenItComesBack(t *testing.T) {
 	t.Parallel()
 	dir := installNode(t)
 	h := newHome(t, newNear(t))
-	server := h.serve()
-	first := h.node(dir, "first", server.number(), token)
-	var asked struct{ Session, Request string }
-	first.says(&asked)
-	server.end()
-	first.kill()
+	asked := h.dieAsking(dir)
 
 	type report struct {
 		Words string
