@@ -51,6 +51,25 @@ func TestAStoreWhoseFilesWereMovedRefusesAppends(t *testing.T) {
 	}
 }
 
+// A read opens a new connection if all others are in use. It must not fail with an error of
+// its own when the folder is gone: the engine ends with the reason that says so.
+func TestAReadThatFindsTheFilesGoneClosesTheStore(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, filepath.Join(dir, "abide.db"))
+	end := add(t, s, "s", eventlog.End{}, "a")
+	if err := os.Rename(dir, dir+".old"); err != nil {
+		t.Fatal(err)
+	}
+	s.reading.SetMaxIdleConns(-1)
+	if _, err := s.Session(t.Context(), "s"); !errors.Is(err, eventlog.ErrGone) || !errors.Is(err, eventlog.ErrClosed) {
+		t.Errorf("the read failed with %v", err)
+	}
+	refusesAll(t, s, end)
+}
+
 // awaitTick waits until the next change of a folder gives it another time than it has.
 func awaitTick(t *testing.T, seen dirState) {
 	t.Helper()

@@ -92,13 +92,17 @@ func notFound(id event.SessionID) error {
 }
 
 // readError converts an error of a query about a session to the error for the caller.
-// at is the position of the event that was read.
+// at is the position of the event that was read. A store whose files are gone is closed,
+// as it is when it notices that while it writes.
 func (s *Store) readError(id event.SessionID, at event.Seq, err error) error {
 	switch {
 	case err == nil, errors.Is(err, eventlog.ErrNotFound):
 		return err
 	case corrupt(err):
 		return &eventlog.Damage{Session: id, Seq: at, Reason: brokenPage}
+	}
+	if gone := s.files.checkEach(); gone != nil {
+		s.shut(closingError(s.path, gone))
 	}
 	if closed := s.open(context.Background()); closed != nil {
 		return closed
