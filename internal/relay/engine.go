@@ -75,11 +75,13 @@ func (r *Relay) engines(ctx context.Context) error {
 	}
 }
 
-// noEngine ends the relay because no engine will serve the client.
+// noEngine ends the relay because no engine will serve the client. The reason is recorded
+// before the client is told: a client that leaves at once must not hide it.
 func (r *Relay) noEngine(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+	r.end(err)
 	r.failOpenRequests(err)
 	return err
 }
