@@ -379,6 +379,12 @@ func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, erro
 		e.close()
 		return nil, err
 	}
+	return e, nil
+}
+
+// run serves the processes that connect to the engine of this process, and does what it
+// does by itself.
+func (n *Node) run(e *engine) {
 	first := e.socket
 	n.work.Go(func() { n.serveSocket(e, first) })
 	n.work.Go(func() { n.watchStore(e) })
@@ -387,7 +393,6 @@ func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, erro
 		n.work.Go(func() { e.tools.sweep(n.ctx, e.host) })
 		e.worker.Start()
 	}
-	return e, nil
 }
 
 // begin continues what earlier engines left, as far as this process does that.

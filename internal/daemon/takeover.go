@@ -72,6 +72,7 @@ func (n *Node) promote(ctx context.Context, lock *folder.Lock) error {
 	n.engine, n.takeoverError = e, nil
 	n.mu.Unlock()
 	close(n.promoted)
+	n.run(e) // whoever is answered finds that this process is the engine
 	return nil
 }
 

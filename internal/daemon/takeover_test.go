@@ -124,7 +124,7 @@ func TestAnEngineWhoseLockFileIsRemovedLocksAgain(t *testing.T) {
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	for _, err := os.Stat(path); err != nil; _, err = os.Stat(path) {
+	for text, _ := os.ReadFile(path); len(text) == 0; text, _ = os.ReadFile(path) { // it is written when it is locked
 		p.must(api.Ping, nil, nil)
 	}
 	second := open(t, dir)
