@@ -2,9 +2,11 @@ package session_test
 
 import (
 	"context"
+	"iter"
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/abide-run/abide/internal/event"
@@ -222,11 +224,27 @@ func TestAnAgentWhoseCallWasStoppedDoesNotGoOn(t *testing.T) {
 
 func checkOrphan(t *testing.T, start func(b *sessiontest.Fixture) error) {
 	m := &agentlessModel{}
-	b := withAgents(t, m)
+	b, agent := leaveOrphan(t, m)
+	asked := m.count()
+	b.Open()
+	if err := start(b); err != nil {
+		t.Fatal(err)
+	}
+	b.AwaitStored(agent, eventlog.End{}, event.SessionIdle)
+	if kinds := kindsOf(b.Verify(agent)); !slices.Contains(kinds, event.Abort) || m.count() != asked {
+		t.Errorf("the agent made %d more requests: %v", m.count()-asked, kinds)
+	}
+}
+
+// leaveOrphan leaves a session whose turn was aborted and its agent, which was not told.
+// No host runs.
+func leaveOrphan(t *testing.T, m *agentlessModel) (b *sessiontest.Fixture, agent event.SessionID) {
+	t.Helper()
+	b = withAgents(t, m)
 	v := b.Create("s", &session.Client{})
 	b.Send("s", delegate("task", "Reply with exactly: X"))
 	v.Await(t, 0, event.SubagentStarted)
-	agent := child(t, []event.Event{b.AwaitStored("s", eventlog.End{}, event.ToolBegun)})
+	agent = child(t, []event.Event{b.AwaitStored("s", eventlog.End{}, event.ToolBegun)})
 	b.AwaitStored(agent, eventlog.End{}, event.AssistantTurnStart)
 	b.Host.Close()
 
@@ -255,15 +273,53 @@ func checkOrphan(t *testing.T, start func(b *sessiontest.Fixture) error) {
 	if _, err := b.Store.Append(t.Context(), "s", eventlog.Batch{After: parent.End, Events: record}); err != nil {
 		t.Fatal(err)
 	}
-	asked := m.count()
-	b.Open()
-	if err := start(b); err != nil {
-		t.Fatal(err)
+	return b, agent
+}
+
+// slowStore is a store that does not read one session before it is let.
+type slowStore struct {
+	eventlog.Store
+	slow event.SessionID
+	free chan struct{}
+}
+
+func (s *slowStore) Read(ctx context.Context, id event.SessionID, after event.Seq) iter.Seq2[event.Event, error] {
+	if id == s.slow {
+		<-s.free
 	}
-	b.AwaitStored(agent, eventlog.End{}, event.SessionIdle)
-	if kinds := kindsOf(b.Verify(agent)); !slices.Contains(kinds, event.Abort) || m.count() != asked {
-		t.Errorf("the agent made %d more requests: %v", m.count()-asked, kinds)
-	}
+	return s.Store.Read(ctx, id, after)
+}
+
+// A client whose abort the dead engine did not answer repeats it. The next engine may not
+// answer before it has stopped the agent that the dead one left.
+func TestARepeatedAbortWaitsForTheAgentsOfADeadEngine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, agent := leaveOrphan(t, &agentlessModel{})
+		slow := &slowStore{Store: b.Store, slow: agent, free: make(chan struct{})}
+		b.Host = session.New(slow, b.Options)
+		if err := b.Host.Tasks.FinishStops(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error, 1)
+		go func() {
+			_, err := b.Host.Stop(t.Context(), "s", holdStop)
+			done <- err
+		}()
+		synctest.Wait()
+		select {
+		case err := <-done:
+			t.Fatalf("the abort is answered (%v) while the agent may go on", err)
+		default:
+		}
+		close(slow.free)
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		if st, err := b.Host.Status(t.Context(), agent); err != nil || st.Active {
+			t.Errorf("the agent works on: %v, %v", st.Active, err)
+		}
+		b.Host.Close()
+	})
 }
 
 func TestTheTurnOfAnAgentIsOverWhenTheAbortIsAnswered(t *testing.T) {

@@ -3,12 +3,21 @@ package session
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"github.com/abide-run/abide/internal/event"
 )
 
 // Work knows which sessions this engine goes on with, and whether it has work.
 type Work struct{ host *Host }
+
+// gate knows whether the host may begin something, and what it has begun.
+type gate struct {
+	sync.Mutex
+	closed   bool
+	draining int // number of sessions that carry out intents
+	busy     int // number of sessions in which something is under way
+}
 
 // attend notes that somebody uses a session: from now on it goes on by itself, also
 // when it is out of memory meanwhile.
@@ -48,7 +57,7 @@ func (w Work) Unfinished(ctx context.Context) (n int, err error) {
 func (w Work) Busy() bool {
 	w.host.gate.Lock()
 	defer w.host.gate.Unlock()
-	return w.host.busy > 0
+	return w.host.gate.busy > 0
 }
 
 // StopIfIdle stops the host unless something is under way or about to begin, and reports
@@ -57,10 +66,10 @@ func (w Work) Busy() bool {
 func (w Work) StopIfIdle() bool {
 	w.host.gate.Lock()
 	defer w.host.gate.Unlock()
-	if w.host.busy > 0 || w.host.draining > 0 {
+	if w.host.gate.busy > 0 || w.host.gate.draining > 0 {
 		return false
 	}
-	w.host.closed = true
+	w.host.gate.closed = true
 	return true
 }
 
@@ -68,17 +77,17 @@ func (w Work) StopIfIdle() bool {
 func (h *Host) enterDraining() bool {
 	h.gate.Lock()
 	defer h.gate.Unlock()
-	if h.closed {
+	if h.gate.closed {
 		return false
 	}
 	h.work.Add(1)
-	h.draining++
+	h.gate.draining++
 	return true
 }
 
 func (h *Host) leaveDraining() {
 	h.gate.Lock()
-	h.draining--
+	h.gate.draining--
 	h.gate.Unlock()
 	h.leave()
 }
@@ -93,9 +102,9 @@ func (s *Session) countBusy() {
 	s.host.gate.Lock()
 	defer s.host.gate.Unlock()
 	if is {
-		s.host.busy++
+		s.host.gate.busy++
 	} else {
-		s.host.busy--
+		s.host.gate.busy--
 	}
 }
 

@@ -18,7 +18,6 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/abide-run/abide/internal/event"
@@ -134,20 +133,10 @@ type Host struct {
 	attended map[event.SessionID]bool // sessions that somebody has used; only with OnlyAttended
 	all      bool                     // true if every session goes on
 
-	gate     sync.Mutex
-	closed   bool
-	draining int // number of sessions that carry out intents
-	busy     int // number of sessions in which something is under way
-	work     sync.WaitGroup
-
-	offers offers
-
-	tasking  sync.Mutex
-	watched  map[taskKey]bool              // the tasks that are watched, or whose news is gathered
-	stopping map[taskKey]chan struct{}     // the tasks that are ended because their turns were stopped; closed when they have ended
-	orphans  atomic.Pointer[chan struct{}] // closed when the agents were stopped that an engine before this one has left; nil if there were none
-	// gathered has news of tasks that waits for more news, by session.
-	gathered map[event.SessionID][]event.TaskReportedData
+	gate    gate
+	work    sync.WaitGroup
+	offers  offers
+	tasking tasking
 
 	watching sync.Mutex
 	watchers map[*Watcher]struct{}
@@ -184,9 +173,10 @@ func New(store eventlog.Store, opts Options) *Host {
 		sessions: make(map[event.SessionID]*Session),
 		attended: make(map[event.SessionID]bool),
 		all:      !opts.OnlyAttended,
-		watched:  make(map[taskKey]bool),
-		stopping: make(map[taskKey]chan struct{}),
-		gathered: make(map[event.SessionID][]event.TaskReportedData),
+		tasking: tasking{
+			watched: make(map[taskKey]bool), stopping: make(map[taskKey]chan struct{}),
+			gathered: make(map[event.SessionID][]event.TaskReportedData),
+		},
 		watchers: make(map[*Watcher]struct{}),
 		waking:   make(chan struct{}, maxWaking),
 	}
@@ -284,7 +274,7 @@ func (h *Host) wake(id event.SessionID) {
 // next engine starts.
 func (h *Host) Close() {
 	h.gate.Lock()
-	h.closed = true
+	h.gate.closed = true
 	h.gate.Unlock()
 	h.mu.Lock()
 	for _, s := range h.sessions {
@@ -300,7 +290,7 @@ func (h *Host) Close() {
 func (h *Host) enter() bool {
 	h.gate.Lock()
 	defer h.gate.Unlock()
-	if h.closed {
+	if h.gate.closed {
 		return false
 	}
 	h.work.Add(1)

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/abide-run/abide/internal/event"
@@ -50,6 +52,15 @@ type taskKey struct {
 	key     string
 }
 
+// tasking is what a host knows of the tasks of its sessions, which may be out of memory.
+type tasking struct {
+	sync.Mutex
+	watched  map[taskKey]bool                             // the tasks that are watched, or whose news is gathered
+	stopping map[taskKey]chan struct{}                    // the tasks that are ended because their turns were stopped; closed when they have ended
+	orphans  atomic.Pointer[chan struct{}]                // closed when the agents were stopped that an engine before this one has left; nil if there were none
+	gathered map[event.SessionID][]event.TaskReportedData // news that waits for more news
+}
+
 // watchTasks makes the host watch every open task of the session, unless nobody has
 // asked for the session: its news would make it go on. What was stopped is stopped in
 // any case. The host remembers which tasks are watched, because the session may be out
@@ -79,10 +90,10 @@ func (h *Host) watchTask(k taskKey, last string, left <-chan struct{}) {
 	}
 	h.tasking.Lock()
 	defer h.tasking.Unlock()
-	if h.watched[k] {
+	if h.tasking.watched[k] {
 		return
 	}
-	h.watched[k] = h.spawn(func() {
+	h.tasking.watched[k] = h.spawn(func() {
 		if left != nil {
 			<-left
 		}
@@ -120,7 +131,7 @@ func (ts Tasks) FinishStops(ctx context.Context) error {
 		return nil
 	}
 	dropped := make(chan struct{})
-	ts.host.orphans.Store(&dropped)
+	ts.host.tasking.orphans.Store(&dropped)
 	ts.host.spawn(func() {
 		defer close(dropped)
 		ts.host.dropOrphans(agents)
@@ -131,7 +142,7 @@ func (ts Tasks) FinishStops(ctx context.Context) error {
 // inheritedStops waits until the agents that an engine before this one has left are
 // stopped, and returns the calls whose commands this engine is ending.
 func (h *Host) inheritedStops(ctx context.Context) (calls []StoppedCall) {
-	if dropped := h.orphans.Load(); dropped != nil {
+	if dropped := h.tasking.orphans.Load(); dropped != nil {
 		select {
 		case <-*dropped:
 		case <-ctx.Done():
@@ -140,7 +151,7 @@ func (h *Host) inheritedStops(ctx context.Context) (calls []StoppedCall) {
 	}
 	h.tasking.Lock()
 	defer h.tasking.Unlock()
-	for k, done := range h.stopping {
+	for k, done := range h.tasking.stopping {
 		select {
 		case <-done:
 		default:
@@ -172,7 +183,7 @@ func (h *Host) dropOrphans(agents []event.SessionID) {
 func (h *Host) stopTask(k taskKey, left <-chan struct{}) {
 	h.tasking.Lock()
 	defer h.tasking.Unlock()
-	if h.opts.StopTask == nil || h.stopping[k] != nil {
+	if h.opts.StopTask == nil || h.tasking.stopping[k] != nil {
 		return
 	}
 	done := make(chan struct{})
@@ -187,7 +198,7 @@ func (h *Host) stopTask(k taskKey, left <-chan struct{}) {
 		}
 	})
 	if spawned {
-		h.stopping[k] = done
+		h.tasking.stopping[k] = done
 	}
 }
 
@@ -196,7 +207,7 @@ func (h *Host) hasStopped(k taskKey) bool {
 	h.tasking.Lock()
 	defer h.tasking.Unlock()
 	select {
-	case <-h.stopping[k]: // of one that is not there nothing comes
+	case <-h.tasking.stopping[k]: // of one that is not there nothing comes
 		return true
 	default:
 		return false
@@ -206,7 +217,7 @@ func (h *Host) hasStopped(k taskKey) bool {
 func (h *Host) forgetStop(k taskKey) {
 	h.tasking.Lock()
 	defer h.tasking.Unlock()
-	delete(h.stopping, k)
+	delete(h.tasking.stopping, k)
 }
 
 // stopTime is how long an abort waits for the commands that it ends.
@@ -222,7 +233,7 @@ func (h *Host) awaitStopped(ctx context.Context, calls []StoppedCall) error {
 			return err
 		}
 		h.tasking.Lock()
-		done := h.stopping[taskKey{c.Session, c.Key}]
+		done := h.tasking.stopping[taskKey{c.Session, c.Key}]
 		h.tasking.Unlock()
 		if done == nil {
 			continue
@@ -247,8 +258,8 @@ const gatherPause = 100 * time.Millisecond
 // news waits for gatherPause and records all.
 func (h *Host) gatherNews(id event.SessionID, news event.TaskReportedData) {
 	h.tasking.Lock()
-	first := len(h.gathered[id]) == 0
-	h.gathered[id] = append(h.gathered[id], news)
+	first := len(h.tasking.gathered[id]) == 0
+	h.tasking.gathered[id] = append(h.tasking.gathered[id], news)
 	h.tasking.Unlock()
 	if !first {
 		return
@@ -272,12 +283,12 @@ func (h *Host) gatherNews(id event.SessionID, news event.TaskReportedData) {
 func (h *Host) takeGathered(id event.SessionID) []event.TaskReportedData {
 	h.tasking.Lock()
 	defer h.tasking.Unlock()
-	list := h.gathered[id]
-	delete(h.gathered, id)
+	list := h.tasking.gathered[id]
+	delete(h.tasking.gathered, id)
 	for _, news := range list {
-		delete(h.watched, taskKey{id, news.Key})
+		delete(h.tasking.watched, taskKey{id, news.Key})
 		if news.Ended {
-			delete(h.stopping, taskKey{id, news.Key})
+			delete(h.tasking.stopping, taskKey{id, news.Key})
 		}
 	}
 	return list
