@@ -176,3 +176,36 @@ func TestARepeatedAttachingRequestSaysWhatWasSeen(t *testing.T) {
 		t.Errorf("the engine got %s", got)
 	}
 }
+
+// The answer to a second resume tells the position at which that one began. What the
+// client has seen since the first one is not sent again, whichever is further.
+func TestThePositionOfASessionNeverGoesBack(t *testing.T) {
+	for name, test := range map[string]struct {
+		answered string
+		after    string
+	}{
+		"the answer is behind": {`2`, `"after":3`},
+		"the answer is ahead":  {`7`, `"after":7`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newSharedState(t, func(_ int, e *fakeEngine) {
+				e.handler = func(e *fakeEngine, m jsonrpc.Message) bool {
+					if m.Method == "session.resume" {
+						e.answer(m, `{"sessionId":"a","abidePosition":`+test.answered+`}`)
+					}
+					return m.Method == "session.resume"
+				}
+			})
+			c, _ := connect(t, Options{Dial: w.dial})
+			c.call(`1`, "session.create", `{"sessionId":"a"}`)
+			c.call(`2`, "session.send", `{"sessionId":"a","prompt":"p1"}`)
+			c.check(w, "a")
+			c.call(`3`, "session.resume", `{"sessionId":"a"}`)
+			w.engine(0).die()
+			c.call(`4`, "ping", `{}`)
+			if got := strings.Join(w.engine(1).got("abide.attach"), ""); !strings.Contains(got, test.after) {
+				t.Errorf("attached: %s", got)
+			}
+		})
+	}
+}
