@@ -141,7 +141,7 @@ func (in Surroundings) outside(dir string) string {
 }
 
 // foreign says that git would run in a folder that is not one of the session's, or in a
-// repository inside the session's own: its configuration came with its files, and may
+// repository that is not the session's own, though it may be below it: its configuration came with its files, and may
 // name programs to run. It returns "" if neither is so.
 func (in Surroundings) foreign(run shell.Run, dir string) string {
 	if filepath.Base(run.Words[0]) != "git" {
@@ -153,8 +153,9 @@ func (in Surroundings) foreign(run shell.Run, dir string) string {
 			return why
 		}
 	}
-	if own := places.Locate(in.Home); own.Kind == "repo" && places.Locate(dir) != own {
-		return "git would run in another repository, " + places.Locate(dir).Key
+	own, there := places.Locate(in.Home), places.Locate(dir)
+	if there != own && (there.Kind == "repo" || own.Kind == "repo") {
+		return "git would run in another repository, " + there.Key
 	}
 	return ""
 }

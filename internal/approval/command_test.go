@@ -1,6 +1,7 @@
 package approval_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -276,4 +277,37 @@ func FuzzCommandRules(f *testing.F) {
 			t.Errorf("%q allows %q without words", rule, line)
 		}
 	})
+}
+
+// A rule that denies bash is about every way to run a command, with or without a pattern.
+func TestADenialOfBashIsAboutEveryTool(t *testing.T) {
+	in := project(t)
+	for _, tool := range []string{"bash", "exec", "write_bash"} {
+		for _, rule := range []string{"bash", "bash(*)", "shell"} {
+			r := readLine("ls", in)
+			r.Tool = tool
+			rules := event.PermissionRules{Allow: []string{"*"}, Deny: []string{rule}}
+			if d := approval.Judge(approval.All, rules, nil, r); d.Verdict != approval.Deny {
+				t.Errorf("%s with the rule %s: %s", tool, rule, verdictName(d.Verdict))
+			}
+		}
+	}
+}
+
+// A repository below a folder that is none came with its files, and so did its
+// configuration.
+func TestGitInARepositoryBelowAFolderThatIsNoneIsAsked(t *testing.T) {
+	in := project(t)
+	if err := errors.Join(os.Remove(filepath.Join(in.Home, ".git")), os.Mkdir(filepath.Join(in.Home, "evil/.git"), 0o755),
+		os.WriteFile(filepath.Join(in.Home, "evil/.git/HEAD"), []byte("ref: refs/heads/main\n"), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	for line, want := range map[string]approval.Verdict{
+		"git status": approval.Grant, "cd src && git status": approval.Grant,
+		"git -C evil status": approval.Ask, "cd evil && git status": approval.Ask,
+	} {
+		if d := approval.Judge(approval.Workspace, sensibleRules, nil, readLine(line, in)); d.Verdict != want {
+			t.Errorf("%s: %s (%s)", line, verdictName(d.Verdict), d.Reason)
+		}
+	}
 }

@@ -17,7 +17,7 @@ func (r *Request) commandConcernedBy(u rule) certainty {
 	}
 	switch {
 	case u.pattern == "":
-		if u.concerns(r) && (u.tool != terminal || r.Terminal) && (u.tool != input || r.Input) && (u.tool != readOnly || d.readsOnly()) {
+		if (u.concerns(r) || u.tool == "bash") && (u.tool != terminal || r.Terminal) && (u.tool != input || r.Input) && (u.tool != readOnly || d.readsOnly()) {
 			return yes
 		}
 		return no

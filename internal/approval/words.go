@@ -78,6 +78,9 @@ func (p wordPattern) allows(words []string) bool {
 		}
 	}
 	program := words[0][strings.LastIndexByte(words[0], '/')+1:]
+	if program == "sed" && !p.exact() && !onlyEdits(words[1:]) {
+		return false
+	}
 	return !slices.ContainsFunc(words[len(p.words):], func(w string) bool { return reaches(program, w) })
 }
 
@@ -119,6 +122,7 @@ func matchStars(parts []string, text string) bool {
 var reaching = map[string]string{
 	"date": "-s --set",
 	"diff": "-l --paginate",
+	"fd":   "-x -X --exec --exec-batch",
 	"file": "-C --compile",
 	"find": "-delete -fls -fprint -fprint0 -fprintf",
 	"git":  "-O --open-files-in-pager --ext-diff --textconv --filters --output --output-directory --upload-pack --receive-pack --exec --extcmd --tool --help --show-signature --recurse-submodules --submodule --ignore-submodules --strategy",
@@ -134,7 +138,10 @@ var reaching = map[string]string{
 // among other short options. A word that is not known may be one.
 func reaches(program, word string) bool {
 	if strings.Contains(word, shell.Unknown) {
-		return reaching[program] != ""
+		return reaching[program] != "" || program == "sed"
+	}
+	if program == "git" && shell.ShowsSignature(word) {
+		return true
 	}
 	name, _, _ := strings.Cut(word, "=")
 	return slices.ContainsFunc(strings.Fields(reaching[program]), func(option string) bool {

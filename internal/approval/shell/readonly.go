@@ -146,6 +146,9 @@ var gitReaders = map[string]reader{
 // be the one that the table is about.
 func (r Run) ReadOnly(trusted func(name string) bool) bool {
 	row, args, ok := r.row()
+	if base(r.Words[0]) == "git" && slices.ContainsFunc(args, ShowsSignature) {
+		return false
+	}
 	return ok && (slices.Contains(builtins, r.Words[0]) || trusted(r.Words[0])) && row.covers(args)
 }
 
@@ -262,6 +265,12 @@ func listsTags(args []string) bool {
 		return (reader{short: "n::i", long: "sort: contains: merged:: points-at: format:"}).covers(args[1:])
 	}
 	return len(args) == 0
+}
+
+// ShowsSignature reports whether a word is, or has, a format with which git verifies
+// signatures, by running the program that its configuration names.
+func ShowsSignature(word string) bool {
+	return strings.Contains(word, "%G") || strings.Contains(word, "(signature")
 }
 
 // printsLines reports whether sed is used to print a part of a file.
