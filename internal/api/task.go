@@ -24,7 +24,8 @@ type Task struct {
 // TasksParams asks for the commands of a session; of all if it is empty.
 type TasksParams struct {
 	SessionID event.SessionID `json:"sessionId,omitempty"`
-	All       bool            `json:"all,omitempty"` // true to include commands that have ended
+	All       bool            `json:"all,omitempty"`    // true to include commands that have ended
+	Agents    bool            `json:"agents,omitempty"` // true to include commands of the agents that the session has started
 }
 
 // TasksResult lists commands, the oldest first.

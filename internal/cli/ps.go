@@ -33,7 +33,7 @@ keep running when abide exits, and are found again when it starts.`,
 				if err != nil {
 					return err
 				}
-				p.SessionID = info.SessionID
+				p.SessionID, p.Agents = info.SessionID, true
 			}
 			list, err := c.Tasks(cmd.Context(), p)
 			if err != nil {

@@ -30,7 +30,7 @@ Return when no process is left.`,
 	}
 	s := stopping{app: a}
 	c.Flags().StringVar(&s.session, "session", "", "`SESSION` of the TASK, if several sessions have one with this name")
-	c.Flags().BoolVar(&s.all, "all", false, "stop the background commands of a SESSION, too")
+	c.Flags().BoolVar(&s.all, "all", false, "stop the background commands of a SESSION and its agents, too")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.withVisitor(cmd.Context(), func(c *client.Client) error {
 			s.client = c
@@ -102,7 +102,7 @@ func (s *stopping) isSession(ctx context.Context, name string) (bool, error) {
 }
 
 // stopSession stops the turn of a session and, with --all, its commands in the
-// background.
+// background and those of its agents.
 func (s *stopping) stopSession(ctx context.Context, name string) error {
 	info, err := find(ctx, s.client, name)
 	if err != nil {
@@ -118,7 +118,7 @@ func (s *stopping) stopSession(ctx context.Context, name string) error {
 	}
 	r.Background = 0
 	s.app.printStop(info.SessionID, r)
-	running, err := s.client.Tasks(ctx, api.TasksParams{SessionID: info.SessionID})
+	running, err := s.client.Tasks(ctx, api.TasksParams{SessionID: info.SessionID, Agents: true})
 	if err != nil {
 		return err
 	}

@@ -32,6 +32,24 @@ func (as Agents) Run(ctx context.Context, call tool.Call, work tool.AgentWork) (
 	return as.host.runAgent(ctx, parent, call, work, spec, client)
 }
 
+// WorksFor reports whether a session is another one, or that of an agent that works or
+// worked for it. An agent can have agents of its own.
+func (as Agents) WorksFor(ctx context.Context, id, session event.SessionID) bool {
+	for id != session {
+		var of *event.AgentOf
+		err := as.host.inspect(ctx, id, func(tx *txn) error {
+			of = tx.State.Setup.Config.Agent
+			return nil
+		})
+		as.host.Unload(id) // the caller asks about many sessions
+		if err != nil || of == nil {
+			return false
+		}
+		id = of.Session
+	}
+	return true
+}
+
 // agentSpec describes the session of an agent: it is like the session that starts the
 // agent, except for what the kind of agent says.
 func (h *Host) agentSpec(ctx context.Context, parent *Session, work tool.AgentWork) (Spec, *Client, error) {

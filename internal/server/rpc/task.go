@@ -36,9 +36,13 @@ func (c *conn) tasks(ctx context.Context, p api.TasksParams) (api.TasksResult, e
 			return r, noSession(p.SessionID, err)
 		}
 	}
-	list, err := c.server.opts.Tasks.List(ctx, p.SessionID)
+	of := p.SessionID
+	if p.Agents {
+		of = "" // the commands of an agent are those of its own session
+	}
+	list, err := c.server.opts.Tasks.List(ctx, of)
 	for _, t := range list {
-		if p.All || t.Ended == "" {
+		if (p.All || t.Ended == "") && (of == p.SessionID || c.server.host.Agents.WorksFor(ctx, t.SessionID, p.SessionID)) {
 			r.Tasks = append(r.Tasks, t)
 		}
 	}
