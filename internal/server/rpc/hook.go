@@ -6,7 +6,6 @@ import (
 
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/event"
-	"github.com/abide-run/abide/internal/jsonrpc"
 	"github.com/abide-run/abide/internal/session"
 )
 
@@ -17,7 +16,7 @@ func (c *conn) hook(ctx context.Context, id event.SessionID, kind string, input 
 	if string(result.Output) == "null" {
 		result.Output = nil
 	}
-	return result.Output, gone(ctx, err)
+	return result.Output, c.leftOrFailed(ctx, err)
 }
 
 // transform lets the client look over sections of the system prompt.
@@ -28,7 +27,7 @@ func (c *conn) transform(ctx context.Context, id event.SessionID, sections map[s
 	}
 	var result api.TransformResult
 	if err := c.rpc.Call(ctx, api.SystemTransform, api.TransformParams{SessionID: id, Sections: asked}, &result); err != nil {
-		return nil, gone(ctx, err)
+		return nil, c.leftOrFailed(ctx, err)
 	}
 	changed := make(map[string]string, len(result.Sections))
 	for name, s := range result.Sections {
@@ -37,12 +36,9 @@ func (c *conn) transform(ctx context.Context, id event.SessionID, sections map[s
 	return changed, nil
 }
 
-// gone tells an answer that says no from a client that is no longer there.
-func gone(ctx context.Context, err error) error {
-	if err == nil || ctx.Err() != nil {
-		return err
-	}
-	if fault, answered := err.(*jsonrpc.Error); answered && fault.Code != jsonrpc.CodeClosing {
+// leftOrFailed tells an answer that says no from a client that is no longer there.
+func (c *conn) leftOrFailed(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() != nil || c.repliedWithError(ctx, err) {
 		return err
 	}
 	return session.ErrLeft

@@ -13,7 +13,6 @@ import (
 
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/event"
-	"github.com/abide-run/abide/internal/jsonrpc"
 	"github.com/abide-run/abide/internal/session"
 )
 
@@ -289,7 +288,7 @@ func (c *conn) lostInference() {
 func (c *conn) token(ctx context.Context, id event.SessionID, provider, _ string) (string, error) {
 	var result api.TokenResult
 	err := c.rpc.Call(ctx, api.ProviderToken, api.TokenParams{SessionID: id, Provider: provider}, &result)
-	if fault, refused := err.(*jsonrpc.Error); err != nil && (!refused || fault.Code == jsonrpc.CodeClosing) {
+	if err != nil && !c.repliedWithError(ctx, err) {
 		return "", errors.Join(session.ErrLeft, err)
 	}
 	return result.Token, err

@@ -13,7 +13,6 @@ import (
 
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/event"
-	"github.com/abide-run/abide/internal/jsonrpc"
 	"github.com/abide-run/abide/internal/model/provider"
 	"github.com/abide-run/abide/internal/session"
 	"github.com/abide-run/abide/internal/turn"
@@ -334,7 +333,7 @@ func (c *conn) askExitPlan(ctx context.Context, id event.SessionID, q event.Exit
 		q.PlanContent = *written.Content
 	}
 	err := c.rpc.Call(ctx, api.ExitPlan, api.ExitPlanParams{SessionID: id, ExitPlanAskedData: q}, &reply)
-	if fault, refused := err.(*jsonrpc.Error); refused && fault.Code != jsonrpc.CodeClosing {
+	if c.repliedWithError(ctx, err) {
 		return turn.PlanReply{Feedback: "The user was unable to respond due to an error"}, nil
 	}
 	return reply, err

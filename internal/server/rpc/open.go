@@ -178,10 +178,19 @@ func (c *conn) askUser(ctx context.Context, id event.SessionID, q event.UserInpu
 	err := c.rpc.Call(ctx, api.UserInput, api.UserInputParams{
 		SessionID: id, RequestID: q.RequestID, Question: q.Question, Choices: q.Choices, AllowFreeform: q.AllowFreeform,
 	}, &reply)
-	if fault, refused := err.(*jsonrpc.Error); refused && fault.Code != jsonrpc.CodeClosing {
+	if c.repliedWithError(ctx, err) {
 		return turn.UserReply{Answer: "The user was unable to respond due to an error", WasFreeform: true, Unable: true}, nil
 	}
 	return reply, err
+}
+
+// repliedWithError reports whether a client that is still there has answered a request with
+// an error, or with something that is no answer.
+func (c *conn) repliedWithError(ctx context.Context, err error) bool {
+	if fault, refused := errors.AsType[*jsonrpc.Error](err); refused {
+		return fault.Code != jsonrpc.CodeClosing
+	}
+	return err != nil && ctx.Err() == nil && c.rpc.Err() == nil && !errors.Is(err, jsonrpc.ErrClosed)
 }
 
 // spec is what the client wants the session to be like.

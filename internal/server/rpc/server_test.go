@@ -117,6 +117,9 @@ func (p *peer) handle(_ context.Context, req *jsonrpc.Request) (any, error) {
 		}
 		return nil, nil
 	case api.UserInput:
+		if p.answer == nil {
+			break
+		}
 		var d api.UserInputParams
 		if err := json.Unmarshal(req.Params, &d); err != nil {
 			return nil, err
@@ -282,6 +285,21 @@ func TestAQuestionIsPutToThePerson(t *testing.T) {
 	p.await(event.ToolComplete)
 	m, _ := event.As[event.AssistantMessageData](p.await(event.AssistantMessage))
 	if m.Content != "User responded: to what now?" {
+		t.Errorf("answer = %q", m.Content)
+	}
+}
+
+// Something that is no answer is what an error of the client is: the turn goes on.
+func TestAnAnswerThatCannotBeReadEndsTheQuestion(t *testing.T) {
+	p := newTestServer(t).connect(rpc.Door{})
+	p.serve = func(method string, _ json.RawMessage) (any, error) {
+		return object{"answer": 5, "wasFreeform": "x"}, nil
+	}
+	p.must(api.SessionCreate, object{"sessionId": "s", "requestUserInput": true}, nil)
+	p.must(api.SessionSend, api.SendParams{SessionID: "s", Prompt: "Ask me: what now?"}, nil)
+	p.await(event.ToolComplete)
+	m, _ := event.As[event.AssistantMessageData](p.await(event.AssistantMessage))
+	if !strings.Contains(m.Content, "unable to respond due to an error") {
 		t.Errorf("answer = %q", m.Content)
 	}
 }
