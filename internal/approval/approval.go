@@ -89,6 +89,9 @@ type Decision struct {
 	// the decision is not about a command, or if a rule allows every command and this one
 	// is not in the closed language.
 	Judged *shell.Plain
+	// Doubtful is true if a person is asked because a rule that denies may apply. Nobody
+	// but a person can allow that.
+	Doubtful bool
 }
 
 // What a Decision rests on.
@@ -114,7 +117,7 @@ func Judge(set string, rules event.PermissionRules, grants []event.Grant, r *Req
 	case denied == yes:
 		return Decision{Verdict: Deny, By: ByRule, Rules: []string{text}}
 	case denied == maybe:
-		return Decision{Verdict: Ask, By: ByRule, Rules: []string{text}, Reason: r.mayApply("denies", text)}
+		return Decision{Verdict: Ask, By: ByRule, Rules: []string{text}, Reason: r.mayApply("denies", text), Doubtful: true}
 	case r.Protected != "":
 		return Decision{Verdict: Ask, Reason: "it writes a protected file: " + r.Protected}
 	case set == All:

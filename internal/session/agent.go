@@ -56,6 +56,7 @@ func (h *Host) agentSpec(ctx context.Context, parent *Session, work tool.AgentWo
 	spec, client := Spec{}, &Client{}
 	err := h.inspectAny(ctx, parent.id, func(tx *txn) error {
 		spec.Config = tx.State.Setup.Config
+		spec.Config.Permissions.Deny = tx.State.Denials()
 		client.Permission, client.Tools = tx.State.Setup.Declared.Permission, tx.State.Setup.Tools
 		if tx.State.Setup.Declared.Hooks {
 			client.Hook = tx.s.hookOfAgent

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/abide-run/abide/internal/approval"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/model"
@@ -172,5 +173,62 @@ func TestAnAgentStopsWithItsCall(t *testing.T) {
 	awaitIdle(t, b, agent)
 	if !slices.Contains(kindsOf(b.Verify(agent)), event.Abort) {
 		t.Error("the agent was not stopped")
+	}
+}
+
+// What a client denies to a session is denied to the agents that the session starts, and to
+// those that work already.
+func TestWhatASessionMayNotDoItsAgentsMayNotDo(t *testing.T) {
+	act := &countingTool{name: "act", ask: true}
+	b := withAgents(t, offline.Model{}, act)
+	v := b.Create("s", &session.Client{Permission: true})
+	deny := func(name string) {
+		t.Helper()
+		err := b.Host.Permissions.ChangeRules(t.Context(), "s", func(r *event.ClientRules) error {
+			r.Deny = append(r.Deny, event.Rule{Kind: approval.CustomTool, Argument: &name})
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.Send("s", delegate("task", useAct))
+	v.Await(t, 0, event.PermissionAsked)
+	agent := child(t, []event.Event{b.AwaitStored("s", eventlog.End{}, event.ToolBegun)})
+	deny("act")
+	told := b.AwaitStored(agent, eventlog.End{}, event.ClientRules{}.Type())
+	if rules, err := event.As[event.ClientRules](told); err != nil || len(rules.Deny) != 1 {
+		t.Errorf("the agent that works may still act: %+v, %v", rules, err)
+	}
+	if err := errors.Join(b.Host.Abort(t.Context(), "s", "test"), b.Host.Permissions.AllowAll(t.Context(), "s", true)); err != nil {
+		t.Fatal(err)
+	}
+	_, at := v.Await(t, 0, event.SessionIdle)
+	b.Send("s", delegate("task", useAct))
+	v.Await(t, at, event.SessionIdle)
+	if act.runs > 0 {
+		t.Errorf("an agent has acted %d times", act.runs)
+	}
+}
+
+// An agent whose session is no longer one that allows everything asks, too.
+func TestAnAgentAsksAgainWithItsSession(t *testing.T) {
+	act := &countingTool{name: "act", ask: true}
+	b := withAgents(t, offline.Model{}, act)
+	v := sessiontest.NewViewer()
+	view, err := b.Host.Create(t.Context(), "s", session.Spec{Config: event.SessionConfiguredData{Approve: approval.All}}, &session.Client{Permission: true, Viewer: v})
+	if err == nil {
+		err = view.CatchUp(t.Context())
+	}
+	if err == nil {
+		err = b.Host.Permissions.AllowAll(t.Context(), "s", false)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Send("s", delegate("task", useAct))
+	v.Await(t, 0, event.PermissionAsked)
+	if err := b.Host.Abort(t.Context(), "s", "test"); err != nil {
+		t.Fatal(err)
 	}
 }

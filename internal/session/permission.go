@@ -16,20 +16,47 @@ var ErrManaged = errors.New("the settings that manage this session do not permit
 // Permissions changes what sessions may do without asking.
 type Permissions struct{ host *Host }
 
-// ChangeRules changes the rules that clients have set.
+// ChangeRules changes the rules that clients have set. What is denied from now on is
+// denied to the agents that work for the session, too.
 func (ps Permissions) ChangeRules(ctx context.Context, id event.SessionID, change func(*event.ClientRules) error) error {
-	return ps.host.change(ctx, id, func(tx *txn) error {
+	var agents []event.SessionID
+	var denied []event.Rule
+	err := ps.host.change(ctx, id, func(tx *txn) error {
 		to := tx.State.Permission.Rules
 		if err := change(&to); err != nil {
 			return err
 		}
+		agents, denied = ps.host.opts.Tools.Working(tx.State), to.Deny
 		return tx.record(to)
+	})
+	if err != nil || len(denied) == 0 {
+		return err
+	}
+	return ps.forAgents(agents, func(agent event.SessionID) error {
+		return ps.ChangeRules(ctx, agent, func(to *event.ClientRules) error {
+			to.Deny = slices.Concat(to.Deny, denied)
+			return nil
+		})
 	})
 }
 
-// AllowAll says whether all calls are allowed without asking.
+// forAgents restricts the agents that work for a session. One that has just ended needs
+// no restriction.
+func (ps Permissions) forAgents(agents []event.SessionID, restrict func(agent event.SessionID) error) error {
+	for _, agent := range agents {
+		if err := restrict(agent); err != nil && !errors.Is(err, ErrNotFound) {
+			return err
+		}
+	}
+	return nil
+}
+
+// AllowAll says whether all calls are allowed without asking. If they are not any more,
+// that holds for the agents that work for the session, too.
 func (ps Permissions) AllowAll(ctx context.Context, id event.SessionID, all bool) error {
-	return ps.host.change(ctx, id, func(tx *txn) error {
+	var agents []event.SessionID
+	err := ps.host.change(ctx, id, func(tx *txn) error {
+		agents = ps.host.opts.Tools.Working(tx.State)
 		was := tx.State.AllowsAll()
 		if was == all {
 			return nil
@@ -50,6 +77,10 @@ func (ps Permissions) AllowAll(ctx context.Context, id event.SessionID, all bool
 		}
 		return tx.record(event.PermissionsChangedData{Mode: turn.PermissionMode(all), PreviousMode: turn.PermissionMode(was)})
 	})
+	if err != nil || all {
+		return err
+	}
+	return ps.forAgents(agents, func(agent event.SessionID) error { return ps.AllowAll(ctx, agent, false) })
 }
 
 // ResetGrants revokes what was allowed for the rest of a session. With location, it

@@ -40,6 +40,9 @@ func (c Catalog) Judge(s *State, call *Call) []event.Payload {
 		return []event.Payload{failed(s, call, first, first+" Available tools that can be called are "+strings.Join(names, ", ")+".")}
 	}
 	ask, err := c.permission(s, call)
+	if ask != nil {
+		ask.Tool = r.Name
+	}
 	var refusal *tool.Refusal
 	if errors.As(err, &refusal) {
 		return []event.Payload{Complete(s, call, refusal.Result)}
@@ -47,16 +50,15 @@ func (c Catalog) Judge(s *State, call *Call) []event.Payload {
 	if err != nil {
 		return []event.Payload{failed(s, call, err.Error(), err.Error())}
 	}
-	if ask == nil && call.Hook.Verdict.Decision == HookAsk {
-		ask = askedByHook(call)
-	}
 	if ask == nil {
-		return c.begin(s, call, false, event.Decision{By: event.ByNothing})
+		ask = withoutPermission(call)
+		if call.Hook.Verdict.Decision != HookAsk && !s.isRuledOut(ask) {
+			return c.begin(s, call, false, event.Decision{By: event.ByNothing})
+		}
 	}
 	if record := s.blockedByPlan(call, ask); record != nil {
 		return record
 	}
-	ask.Tool = r.Name
 	verdict := approval.Judge(s.ruleSet(), s.rules(), s.grants(), ask)
 	switch {
 	case verdict.Verdict == approval.Deny:
@@ -66,7 +68,7 @@ func (c Catalog) Judge(s *State, call *Call) []event.Payload {
 		return c.begin(s, call, false, recorded(verdict, ask))
 	case verdict.Verdict == approval.Grant:
 		return c.begin(s, call, true, recorded(verdict, ask))
-	case call.Hook.Verdict.Decision == HookAllow:
+	case call.Hook.Verdict.Decision == HookAllow && !verdict.Doubtful:
 		return c.begin(s, call, true, event.Decision{By: event.ByHook})
 	}
 	if !s.Setup.Declared.Permission {
@@ -77,6 +79,12 @@ func (c Catalog) Judge(s *State, call *Call) []event.Payload {
 		PermissionRequest: ask.Ask, PromptRequest: ask.Prompt,
 		Grants: ask.SessionGrants(), Abide: explained(call, verdict, ask),
 	}}
+}
+
+// isRuledOut reports whether a rule denies, or asks about, a call that needs no permission.
+func (s *State) isRuledOut(ask *approval.Request) bool {
+	rules := s.rules()
+	return judgeBy(event.PermissionRules{Deny: rules.Deny, Ask: slices.Concat(rules.Ask, s.managed().Ask)}, ask, true) != approval.Allow
 }
 
 // recorded returns a decision as it is stored with the call: with what it rests on, and

@@ -507,9 +507,9 @@ func strictness(decision json.RawMessage) int {
 	return slices.Index([]string{`"allow"`, `"ask"`, `"deny"`}, string(decision))
 }
 
-// askedByHook returns the permission request for a call that needs no permission,
-// but for which a hook wants a person to be asked.
-func askedByHook(call *Call) *approval.Request {
+// withoutPermission returns the permission request for a call that needs no permission,
+// in case that a hook or a rule wants a person to be asked.
+func withoutPermission(call *Call) *approval.Request {
 	r := call.Request
 	ask, err := json.Marshal(struct {
 		Kind       string          `json:"kind"`
@@ -521,7 +521,7 @@ func askedByHook(call *Call) *approval.Request {
 	if err != nil { // the arguments are an object
 		panic(err)
 	}
-	return &approval.Request{Kind: "hook", Subjects: []string{r.Name}, Ask: ask, Prompt: ask}
+	return &approval.Request{Kind: "hook", Tool: r.Name, Subjects: []string{r.Name}, Ask: ask, Prompt: ask}
 }
 
 // withoutWords returns a list without the first words of a source.

@@ -165,8 +165,40 @@ func TestWhatAHookAllowsIsGrantedUnlessARuleDenies(t *testing.T) {
 	if !ok || !strings.Contains(string(d.PermissionRequest), `"kind":"hook"`) {
 		t.Errorf("a person is asked with %s", d.PermissionRequest)
 	}
+	unread := turn.Catalog{fake{tool.Spec{Name: "act"}, &approval.Request{Kind: approval.Shell, Ask: json.RawMessage(`{}`)}}}
+	mayBe := event.SessionConfiguredData{Permissions: event.PermissionRules{Deny: []string{"bash(sudo *)"}}}
+	if _, ok := judge(unread, mayBe, turn.HookAllow).(event.PermissionAskedData); !ok {
+		t.Error("a hook allows what a rule may deny")
+	}
 	if d, ok := judge(free, all, turn.HookDeny).(event.ToolCompleteData); !ok || d.Error.Code != event.CodeDenied {
 		t.Errorf("denied: %+v", d)
+	}
+}
+
+// Some calls need no permission. Rules that name their tools hold nevertheless.
+func TestRulesHoldForCallsThatNeedNoPermission(t *testing.T) {
+	free := turn.Catalog{fake{tool.Spec{Name: "act"}, nil}}
+	judge := func(config event.SessionConfiguredData) event.Payload {
+		w := newWriter(t).add(start, config, event.ClientDeclaredData{Permission: true}, accepted, message, asked, calls, intended("c1"), intended("c2"))
+		return free.Judge(w.state, w.state.Turn.Calls[0])[0]
+	}
+	with := func(deny, ask string) event.SessionConfiguredData {
+		return event.SessionConfiguredData{Approve: approval.Workspace, Permissions: event.PermissionRules{Deny: []string{deny}, Ask: []string{ask}}}
+	}
+	for _, rule := range []string{"act", "*", "ACT"} {
+		if d, ok := judge(with(rule, "other")).(event.ToolCompleteData); !ok || d.Error.Code != event.CodeDenied {
+			t.Errorf("denied by %s: %+v", rule, d)
+		}
+		if _, ok := judge(with("other", rule)).(event.PermissionAskedData); !ok {
+			t.Errorf("the rule %s asks, and nobody is asked", rule)
+		}
+	}
+	managed := event.SessionConfiguredData{Managed: &event.ManagedRules{Deny: []string{"act"}}}
+	if d, ok := judge(managed).(event.ToolCompleteData); !ok || d.Error.Code != event.CodeDenied {
+		t.Errorf("denied by the client's settings: %+v", d)
+	}
+	if d, ok := judge(with("other", "other")).(event.ToolBegunData); !ok || d.Decision.By != event.ByNothing {
+		t.Errorf("without such a rule: %+v", d)
 	}
 }
 

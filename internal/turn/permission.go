@@ -111,6 +111,10 @@ func (s *State) rules() event.PermissionRules {
 	return all
 }
 
+// Denials returns the rules that deny: those of the configuration and those that clients
+// have added.
+func (s *State) Denials() []string { return s.rules().Deny }
+
 // isTool reports whether a rule is about a tool of a client by its name. No text is made
 // of such a rule, because a client may call its tool bash(*).
 func isTool(r event.Rule) bool {
