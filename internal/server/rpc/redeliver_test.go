@@ -188,3 +188,38 @@ func TestListingQuestionsLeavesNoSessionInMemory(t *testing.T) {
 		t.Errorf("there are %d questions, want 3, and %d sessions stay in memory", len(list.Questions), n)
 	}
 }
+
+// A program that comes back is sent what is open, and nobody else who comes is sent it, too.
+// That nobody is available is no answer while the program may answer by the id that it
+// knows; a message that would wait behind the question is, and then the answer counts.
+func TestAProgramThatComesBackIsSentWhatIsOpenUntilItHasDecided(t *testing.T) {
+	r := newTestServer(t)
+	first := r.open(api.SessionCreate, acting)
+	asked := first.question(t)
+	first.Close()
+	back := object{"requestPermission": true, "continuePendingWork": true}
+	p := r.open(api.SessionResume, back)
+	e := p.await(event.PermissionAsked)
+	if d := data[event.PermissionAskedData](t, e); d.RequestID != asked.RequestID || attempt(t, e) != 2 {
+		t.Errorf("asked is %s with attempt %d", d.RequestID, attempt(t, e))
+	}
+	other := r.open(api.SessionResume, back)
+	nobody := object{"sessionId": "s", "requestId": asked.RequestID, "result": object{"kind": "user-not-available"}}
+	p.must(api.AnswerPermission, nobody, nil)
+	var pending api.PendingResult
+	p.must(api.PendingPermissions, object{"sessionId": "s"}, &pending)
+	if len(pending.Items) != 1 {
+		t.Fatalf("pending are %+v", pending)
+	}
+	p.must(api.SessionSend, object{"sessionId": "s", "prompt": "Reply with exactly: NEXT"}, nil)
+	if e := p.await(event.PermissionAsked); attempt(t, e) != 3 {
+		t.Errorf("asked with attempt %d", attempt(t, e))
+	}
+	p.must(api.AnswerPermission, nobody, nil)
+	p.await(event.SessionIdle)
+	for len(other.events) > 0 {
+		if e := <-other.events; e.Type == event.PermissionAsked {
+			t.Errorf("another client was asked, too: %s", e.Bytes)
+		}
+	}
+}
