@@ -332,7 +332,10 @@ func (tx *txn) refreshPrompt() error {
 	if tx.State.Turn == nil {
 		return nil // the next turn begins with reading them
 	}
-	if err := tx.recordInstructions(); err != nil {
+	switch err := tx.recordInstructions(); {
+	case errors.Is(err, errLooking): // the next turn begins with what is found
+		return nil
+	case err != nil:
 		return err
 	}
 	prompt, err := tx.systemPrompt()

@@ -79,7 +79,11 @@ func (s *Session) awaitHooksUntil() time.Time {
 func (tx *txn) startHook(step turn.StartHook) error {
 	reads := ""
 	if step.Kind == event.HookPromptTransformed {
-		reads = transcript.Dated(tx.inputText(step.Input), tx.now)
+		text, err := tx.inputText(step.Input)
+		if err != nil {
+			return err
+		}
+		reads = transcript.Dated(text, tx.now)
 	}
 	return tx.record(turn.NewHook(tx.State, step, tx.now, reads, tx.s.transcriptPath()))
 }

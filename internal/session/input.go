@@ -72,7 +72,9 @@ func (tx *txn) deliver(step turn.Deliver) error {
 	reads := ""
 	if settled := tx.State.Hooks.Inputs[step.Input.InputID].Transformed; settled != nil {
 		reads = *settled
-	} else if text := tx.inputText(step.Input); text != said { // the same text need not be stored twice
+	} else if text, err := tx.inputText(step.Input); err != nil {
+		return err
+	} else if text != said { // the same text need not be stored twice
 		reads = transcript.Dated(text, tx.now)
 	}
 	interaction := ""

@@ -113,7 +113,23 @@ func (tx *txn) judgeCall(call *turn.Call) error {
 	if err := tx.recordStandingRules(); err != nil {
 		return err
 	}
-	return tx.beginCall(call, tx.s.host.opts.Tools.Judge(tx.State, call))
+	if record := tx.s.host.opts.Tools.Reject(tx.State, call); record != nil {
+		return tx.beginCall(call, record)
+	}
+	sight, err := tx.lookAtCall(call)
+	if err != nil {
+		return err
+	}
+	return tx.beginCall(call, tx.s.host.opts.Tools.JudgeSeen(tx.State, call, sight))
+}
+
+// lookAtCall returns what a call would do.
+func (tx *txn) lookAtCall(call *turn.Call) (turn.Sight, error) {
+	t, made, needed := tx.s.host.opts.Tools.Looks(tx.State, call)
+	if !needed {
+		return tx.s.host.opts.Tools.See(tx.State, call), nil
+	}
+	return lookAt(tx.s, call.Request.ToolCallID, made, func() turn.Sight { return turn.Look(t, made) })
 }
 
 // recordStandingRules records the rules of the place where the session works, if they

@@ -115,9 +115,16 @@ type promptOf struct {
 }
 
 // inputText returns what the model reads of an input, without the date.
-func (tx *txn) inputText(in event.InputAcceptedData) string {
+func (tx *txn) inputText(in event.InputAcceptedData) (string, error) {
 	said, context := tx.State.Said(in)
-	text := transcript.Reads(said, in.Attachments, count)
+	text := said
+	if len(in.Attachments) > 0 {
+		var err error
+		text, err = lookAt(tx.s, in.InputID, said, func() string { return transcript.Reads(said, in.Attachments, count) })
+		if err != nil {
+			return "", err
+		}
+	}
 	if tx.State.Turn == nil {
 		if gone := tx.toolsGone(); len(gone) > 0 {
 			text = transcript.ToolsGone(gone) + "\n\n" + text
@@ -126,7 +133,7 @@ func (tx *txn) inputText(in event.InputAcceptedData) string {
 	if context != "" {
 		text += "\n\n" + context
 	}
-	return text
+	return text, nil
 }
 
 // toolsGone names the tools that the model could call in the last turn and can no
@@ -218,17 +225,32 @@ func (tx *txn) recordInstructions() error {
 	if read == nil {
 		return nil
 	}
-	if tx.State.Setup.Config.SkipInstructions {
-		read = func(string, ...string) (string, []event.InstructionSource, error) { return "", nil, nil }
+	var found instructionText
+	if config := tx.State.Setup.Config; !config.SkipInstructions {
+		var err error
+		dir, further := config.WorkingDirectory, config.InstructionDirs
+		found, err = lookAt(tx.s, "instructions", append([]string{dir}, further...), func() (found instructionText) {
+			found.text, found.sources, found.err = read(dir, further...)
+			return found
+		})
+		if err != nil {
+			return err
+		}
 	}
-	text, sources, err := read(tx.State.Setup.Config.WorkingDirectory, tx.State.Setup.Config.InstructionDirs...)
-	if err != nil {
-		tx.s.warnOnce("some instructions could not be read", err)
+	if found.err != nil {
+		tx.s.warnOnce("some instructions could not be read", found.err)
 	}
-	if text == tx.State.Prompt.Loaded {
+	if found.text == tx.State.Prompt.Loaded {
 		return nil
 	}
-	return tx.record(event.InstructionsLoadedData{Text: text, Sources: notNil(sources)})
+	return tx.record(event.InstructionsLoadedData{Text: found.text, Sources: notNil(found.sources)})
+}
+
+// instructionText is what the files of a project say to agents.
+type instructionText struct {
+	text    string
+	sources []event.InstructionSource
+	err     error
 }
 
 // warnOnce warns the operator about files that are read before every turn: once for

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -42,6 +43,7 @@ type Session struct {
 	compacting compacting
 	prompt     preparing
 	restoring  restoring
+	looking    looking
 }
 
 // logged is what the store has of a session in memory.
@@ -238,7 +240,10 @@ func (s *Session) advance(tx *txn) error {
 		case turn.GiveUp:
 			err = tx.failTurn(event.SessionErrorData{ErrorType: step.ErrorType, Message: step.Reason})
 		}
-		if err != nil {
+		switch {
+		case errors.Is(err, errLooking): // the session goes on when it was found
+			return nil
+		case err != nil:
 			return err
 		}
 	}

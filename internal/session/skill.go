@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/abide-run/abide/internal/event"
@@ -22,9 +23,17 @@ func (tx *txn) recordSkills() error {
 	if known == nil || !rules.Any() {
 		return nil
 	}
-	list, err := known.Find(rules, tx.State.Setup.Config.WorkingDirectory)
+	dir := tx.State.Setup.Config.WorkingDirectory
+	found, err := lookAt(tx.s, "skills", skillPlaces{rules, dir}, func() (found foundSkills) {
+		found.list, found.err = known.Find(rules, dir)
+		return found
+	})
 	if err != nil {
-		tx.s.warnOnce("some skills could not be read", err)
+		return err
+	}
+	list := found.list
+	if found.err != nil {
+		tx.s.warnOnce("some skills could not be read", found.err)
 	}
 	if !slices.Equal(list, tx.State.Skills.Found) {
 		if err := tx.record(event.SkillsFoundData{Skills: notNil(list)}); err != nil {
@@ -32,17 +41,42 @@ func (tx *txn) recordSkills() error {
 		}
 		tx.send(event.SkillsChangedData{Skills: rules.States(list)})
 	}
-	for _, k := range tx.State.Unloaded() {
-		d, err := tx.s.host.readSkill(k, event.SkillLoaded)
-		if err != nil {
-			tx.s.host.log.Warn("a skill could not be read", "session", tx.s.id, "err", err)
-			continue
-		}
-		if err := tx.record(d); err != nil {
-			return err
-		}
+	return tx.loadSkills(tx.State.Unloaded())
+}
+
+// skillPlaces is what decides which skills there are.
+type skillPlaces struct {
+	rules event.SkillRules
+	dir   string
+}
+
+// foundSkills is what a look for skills has found.
+type foundSkills struct {
+	list []event.Skill
+	err  error
+}
+
+// loadSkills records the texts of skills. A skill that cannot be read is left out.
+func (tx *txn) loadSkills(list []event.Skill) error {
+	if len(list) == 0 {
+		return nil
 	}
-	return nil
+	h := tx.s.host
+	texts, err := lookAt(tx.s, "skill texts", list, func() (texts []event.SkillInvokedData) {
+		for _, k := range list {
+			d, err := h.readSkill(k, event.SkillLoaded)
+			if err != nil {
+				h.log.Warn("a skill could not be read", "session", tx.s.id, "err", err)
+				continue
+			}
+			texts = append(texts, d)
+		}
+		return texts
+	})
+	for _, d := range texts {
+		err = errors.Join(err, tx.record(d))
+	}
+	return err
 }
 
 // Skills tells the models of sessions of skills.

@@ -134,7 +134,7 @@ func (tx *txn) reindex() error {
 
 // recordIdle records that the turn is over and nothing waits in the queue.
 func (tx *txn) recordIdle() error {
-	tx.s.calls.fresh = nil
+	tx.s.calls.fresh, tx.s.looking.seen = nil, nil
 	tx.send(event.AssistantIdleData{Aborted: tx.State.Life.Aborted})
 	defer tx.scheduleExtraction()
 	return tx.record(event.SessionIdleData{Aborted: tx.State.Life.Aborted, Totals: tx.State.About.Totals})

@@ -84,6 +84,9 @@ type Spec struct {
 	// only effect is Result.Record. Such calls are made by the writer of the log, one
 	// after the other, so that record and result are one append.
 	Instant bool
+	// Looks is true if Permission reads files or asks for processes. It is then called
+	// beside the session, without State.
+	Looks bool
 	// Agent is true if a session of its own carries out a call. The ID of that session
 	// is the key of the call.
 	Agent bool

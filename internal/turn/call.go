@@ -27,6 +27,49 @@ const (
 // Judge finds out whether an intended call may be made, and returns what is to
 // be recorded: a failure, an open question, or that the call begins.
 func (c Catalog) Judge(s *State, call *Call) []event.Payload {
+	if record := c.Reject(s, call); record != nil {
+		return record
+	}
+	return c.JudgeSeen(s, call, c.See(s, call))
+}
+
+// A Sight is what a look at a call has found: its permission request, or the reason why it
+// cannot be made.
+type Sight struct {
+	Ask *approval.Request
+	Err error
+}
+
+// See returns what is known of a call for which nobody has to look at files or processes.
+func (c Catalog) See(s *State, call *Call) Sight {
+	ask, err := c.permission(s, call)
+	return Sight{ask, err}
+}
+
+// Looks reports whether somebody has to look at files or processes to judge a call, and
+// returns the tool and the call to look at.
+func (c Catalog) Looks(s *State, call *Call) (tool.Tool, tool.Call, bool) {
+	if _, external := s.external(call.Request.Name); external {
+		return nil, tool.Call{}, false
+	}
+	t, made := c.Tool(s, call)
+	return t, made, t != nil && t.Spec().Looks
+}
+
+// Look looks at what a call would do. It needs no state, and can take long.
+func Look(t tool.Tool, call tool.Call) (found Sight) {
+	defer func() {
+		if p := recover(); p != nil {
+			found = Sight{Err: fmt.Errorf("the tool %s broke: %v", t.Spec().Name, p)}
+		}
+	}()
+	ask, err := t.Permission(call)
+	return Sight{ask, err}
+}
+
+// Reject returns what is to be recorded of a call that cannot be made, whatever it would
+// do; nil for other calls.
+func (c Catalog) Reject(s *State, call *Call) []event.Payload {
 	r := call.Request
 	if call.Hook.Verdict.Decision == HookDeny {
 		return []event.Payload{refused(s, call, event.CodeDenied, textByHook+cmp.Or(call.Hook.Verdict.Reason, "No reason provided"))}
@@ -39,7 +82,12 @@ func (c Catalog) Judge(s *State, call *Call) []event.Payload {
 		first := fmt.Sprintf("Tool '%s' does not exist.", r.Name)
 		return []event.Payload{failed(s, call, first, first+" Available tools that can be called are "+strings.Join(names, ", ")+".")}
 	}
-	ask, err := c.permission(s, call)
+	return nil
+}
+
+// JudgeSeen decides about a call that can be made, by what a look at it has found.
+func (c Catalog) JudgeSeen(s *State, call *Call, found Sight) []event.Payload {
+	r, ask, err := call.Request, found.Ask, found.Err
 	if ask != nil {
 		ask.Tool = r.Name
 	}

@@ -42,6 +42,7 @@ var bashSpec = tool.Spec{
 		`"required":["command","description"]}`),
 	Replay:   tool.Keyed,
 	Detaches: true,
+	Looks:    true,
 }
 
 var execSpec = tool.Spec{
@@ -57,6 +58,7 @@ var execSpec = tool.Spec{
 	Replay:   tool.Keyed,
 	Detaches: true,
 	OnDemand: true,
+	Looks:    true,
 }
 
 const (

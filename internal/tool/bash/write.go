@@ -31,6 +31,7 @@ var writeSpec = tool.Spec{
 		`"delay":{"type":"number","description":"How many seconds to wait for an answer, up to 600. 2 by default."}},` +
 		`"required":["shellId"]}`),
 	Replay: tool.Keyed,
+	Looks:  true,
 }
 
 // keys replaces the names of keys by the characters that a terminal sends for them.

@@ -27,6 +27,7 @@ var createSpec = tool.Spec{
 		`"file_text":{"type":"string","description":"The content of the file."}},` +
 		`"required":["path","file_text"]}`),
 	Replay: tool.Keyed,
+	Looks:  true,
 }
 
 // create is the tool that creates a file.

@@ -31,6 +31,7 @@ var editSpec = tool.Spec{
 		`"new_str":{"type":"string","description":"The text that takes its place. It may be empty."}},` +
 		`"required":["path","old_str","new_str"]}`),
 	Replay: tool.Keyed,
+	Looks:  true,
 }
 
 // edit is the tool that replaces a part of a file.

@@ -27,6 +27,7 @@ var globSpec = tool.Spec{
 		`"paths":{"anyOf":[{"type":"string"},{"type":"array","items":{"type":"string"}}],"description":"Where to search; the working directory if absent."}},` +
 		`"required":["pattern"]}`),
 	Replay: tool.Pure,
+	Looks:  true,
 }
 
 // maxPlain is the maximum number of paths that are listed one by one.

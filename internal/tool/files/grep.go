@@ -39,6 +39,7 @@ var grepSpec = tool.Spec{
 		`"multiline":{"type":"boolean","description":"Let the pattern match across lines. A dot still matches no line end."}},` +
 		`"required":["pattern"]}`),
 	Replay: tool.Pure,
+	Looks:  true,
 }
 
 // Output modes of grep.

@@ -30,6 +30,7 @@ var viewSpec = tool.Spec{
 		`"forceReadLargeFiles":{"type":"boolean","description":"Read a file of more than 20 KB as a whole. Use view_range instead where you can."}},` +
 		`"required":["path"]}`),
 	Replay: tool.Pure,
+	Looks:  true,
 }
 
 const (

@@ -1,0 +1,102 @@
+package session
+
+import (
+	"errors"
+	"reflect"
+	"time"
+
+	"github.com/abide-run/abide/internal/event"
+)
+
+// looking is the activity of reading what a decision of the session needs: files of the
+// project, and what a call would do to them. They may be on another machine that does not
+// answer, so that nothing in the session waits for them but what needs them.
+type looking struct {
+	now  map[string]*look // what is being looked at, by subject
+	seen map[string]*look // what was found and is not used yet, by subject
+}
+
+// A look is one reading.
+type look struct {
+	of    any // what the reading depends on
+	found any
+}
+
+// errLooking means that something is being looked at. The session goes on when it was
+// found.
+var errLooking = errors.New("something is being looked at")
+
+// lookTime is how long a transaction waits for a look. Files of this machine are read in
+// less, and need no second transaction; everything else is waited for beside the session.
+const lookTime = 5 * time.Millisecond
+
+func (l *looking) busy() bool { return len(l.now) > 0 }
+
+func (l *looking) stop(error) { l.now, l.seen = nil, nil }
+
+func (l *looking) abort(*txn, event.AbortData) error {
+	l.stop(errAborted)
+	return nil
+}
+
+// take returns what a finished look has found, if it depended on the same.
+func (l *looking) take(subject string, of any) (*look, bool) {
+	seen := l.seen[subject]
+	delete(l.seen, subject)
+	return seen, seen != nil && reflect.DeepEqual(seen.of, of)
+}
+
+// lookAt returns what do finds out about a subject, or errLooking if that takes longer than
+// a moment: then the session tries again when it was found. The reading depends on nothing
+// but of, and may use neither the session nor its state.
+func lookAt[T any](s *Session, subject string, of any, do func() T) (found T, err error) {
+	if l, ok := s.looking.take(subject, of); ok {
+		return l.found.(T), nil
+	}
+	if now := s.looking.now[subject]; now != nil && reflect.DeepEqual(now.of, of) {
+		return found, errLooking
+	}
+	l := &look{of: of}
+	soon, late := make(chan T), make(chan struct{})
+	spawned := s.host.spawn(func() {
+		found := do()
+		select {
+		case soon <- found:
+		case <-late:
+			l.found = found
+			s.post(func(tx *txn) error { tx.s.looking.finish(subject, l); return nil })
+		}
+	})
+	if !spawned {
+		return found, ErrClosed
+	}
+	timer := time.NewTimer(lookTime)
+	defer timer.Stop()
+	select {
+	case found = <-soon:
+		return found, nil
+	case <-timer.C:
+	}
+	s.looking.start(subject, l)
+	close(late)
+	return found, errLooking
+}
+
+func (l *looking) start(subject string, at *look) {
+	if l.now == nil {
+		l.now = make(map[string]*look)
+	}
+	l.now[subject] = at
+}
+
+// finish takes in what a look has found, unless it was given up.
+func (l *looking) finish(subject string, at *look) {
+	if l.now[subject] != at {
+		return
+	}
+	delete(l.now, subject)
+	if l.seen == nil {
+		l.seen = make(map[string]*look)
+	}
+	l.seen[subject] = at
+}

@@ -1,0 +1,132 @@
+package session_test
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	"github.com/abide-run/abide/internal/approval"
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/eventlog"
+	"github.com/abide-run/abide/internal/model/offline"
+	"github.com/abide-run/abide/internal/session"
+	"github.com/abide-run/abide/internal/session/sessiontest"
+	"github.com/abide-run/abide/internal/tool"
+)
+
+// slowLook is a tool whose permission request takes as long as the test wants.
+type slowLook struct {
+	looks chan tool.Call // gets each call that is looked at
+	found chan error     // what the look finds
+	runs  int
+}
+
+func newSlowLook() *slowLook {
+	return &slowLook{looks: make(chan tool.Call, 8), found: make(chan error)}
+}
+
+func (*slowLook) Spec() tool.Spec { return tool.Spec{Name: "act", Replay: tool.Pure, Looks: true} }
+
+func (l *slowLook) Permission(call tool.Call) (*approval.Request, error) {
+	l.looks <- call
+	if err := <-l.found; err != nil {
+		return nil, err
+	}
+	return &approval.Request{Kind: approval.Write, Details: []string{"/f"}, Allowed: len(call.Scope.Allow) > 0, Ask: json.RawMessage(`{"kind":"write"}`)}, nil
+}
+
+func (l *slowLook) Run(context.Context, tool.Call) (tool.Result, error) {
+	l.runs++
+	return tool.Result{Text: "done"}, nil
+}
+
+// While the files that a call is about cannot be read, everything else goes on: other
+// sessions, questions about the session, messages, an abort.
+func TestNothingWaitsForALookThatTakesLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newSlowLook()
+		b := sessiontest.New(t, offline.Model{}, l)
+		v := b.Create("s", &session.Client{})
+		b.Send("s", event.InputAcceptedData{Prompt: useAct})
+		<-l.looks
+		synctest.Wait()
+		other := b.Create("other", &session.Client{})
+		b.Send("other", event.InputAcceptedData{Prompt: "Reply with exactly: HELLO"})
+		other.Await(t, 0, event.SessionIdle)
+		if st, err := b.Host.Status(t.Context(), "s"); err != nil || !st.Active {
+			t.Errorf("the session is %+v, %v", st, err)
+		}
+		if err := b.Host.Abort(t.Context(), "s", "enough"); err != nil {
+			t.Fatal(err)
+		}
+		v.Await(t, 0, event.SessionIdle)
+		l.found <- nil // nobody waits for it any more
+		synctest.Wait()
+		if kinds := kindsOf(b.Verify("s")); l.runs > 0 || kinds[len(kinds)-1] != event.SessionIdle {
+			t.Errorf("the call was made %d times: %v", l.runs, kinds)
+		}
+		b.Host.Close()
+	})
+}
+
+// What the look depended on has changed when it is found: somebody has to look again.
+func TestALookIsRepeatedIfWhatItIsAboutHasChanged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newSlowLook()
+		b := sessiontest.New(t, offline.Model{}, l)
+		b.Create("s", &session.Client{Permission: true})
+		b.Send("s", event.InputAcceptedData{Prompt: useAct})
+		<-l.looks
+		synctest.Wait()
+		err := b.Host.Configure(t.Context(), "s", func(c *event.SessionConfiguredData) error {
+			c.Scope.Allow = []event.ScopeRule{{Target: "/f", Permission: approval.Write}}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again := <-l.looks; len(again.Scope.Allow) != 1 {
+			t.Errorf("looked again with %+v", again.Scope)
+		}
+		l.found <- nil
+		l.found <- nil
+		b.AwaitStored("s", eventlog.End{}, event.SessionIdle)
+		if l.runs != 1 {
+			t.Errorf("the call was made %d times", l.runs)
+		}
+		b.Host.Close()
+	})
+}
+
+// What the model is told of the project is read beside the session, too.
+func TestAProjectThatCannotBeReadStopsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := sessiontest.New(t, offline.Model{})
+		begun, goOn := make(chan struct{}, 1), make(chan struct{})
+		b.Options.Instructions = func(string, ...string) (string, []event.InstructionSource, error) {
+			select {
+			case begun <- struct{}{}:
+				<-goOn
+			default: // the second turn
+			}
+			return "Be kind.", nil, nil
+		}
+		b.Restart()
+		v := b.Create("s", &session.Client{})
+		b.Send("s", event.InputAcceptedData{Prompt: "Reply with exactly: HELLO"})
+		<-begun
+		synctest.Wait()
+		b.Send("s", event.InputAcceptedData{Prompt: "Reply with exactly: SECOND"})
+		if kinds := kindsOf(b.Verify("s")); slices.Contains(kinds, event.UserMessage) {
+			t.Errorf("the turn has begun without the instructions: %v", kinds)
+		}
+		close(goOn)
+		v.Await(t, 0, event.SessionIdle)
+		if got := deliveries(t, b.Verify("s")); len(got) != 2 || !slices.Contains(kindsOf(b.Verify("s")), event.InstructionsLoaded) {
+			t.Errorf("delivered are %q", got)
+		}
+		b.Host.Close()
+	})
+}
