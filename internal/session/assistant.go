@@ -55,7 +55,7 @@ func (s *Session) startAsking(tx *txn, turnID string) {
 		question, err := s.buildRequest()
 		config, name, tasks := s.state.Setup.Config, s.state.Setup.Model, taskKeys(s.state.Tasks.Open)
 		headed := s.state.Turn.Headers
-		if !s.host.spawn(func() {
+		if !s.spawn(func() {
 			defer cancel(nil)
 			if err != nil {
 				s.finishAsking(r, nil, Endpoint{}, 0, err)

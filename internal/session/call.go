@@ -20,7 +20,7 @@ func (s *Session) startCall(tx *txn, c *turn.Call) {
 	t, call := s.host.opts.Tools.Tool(s.state, c)
 	tx.afterCommit = append(tx.afterCommit, func() {
 		s.calls.unfinished.Add(1)
-		if !s.host.spawn(func() {
+		if !s.spawn(func() {
 			defer cancel()
 			result := s.runTool(ctx, t, call)
 			s.calls.unfinished.Done()

@@ -183,7 +183,7 @@ func (s *Session) startCompacting(tx *txn, c *compaction) {
 	s.compacting.now = c
 	tx.afterCommit = append(tx.afterCommit, func() {
 		hooks := s.compactHooks(c)
-		if !s.host.spawn(func() {
+		if !s.spawn(func() {
 			defer cancel(nil)
 			hooks.before(ctx)
 			s.summarise(ctx, c)

@@ -101,7 +101,7 @@ func (s *Session) askHook(tx *txn, h event.HookStartData) {
 			return
 		}
 		inputs := s.hookInputs(h)
-		if !s.host.spawn(func() {
+		if !s.spawn(func() {
 			defer cancel()
 			if h.Kind == event.HookAgentStop {
 				s.writeTranscript(ctx)
@@ -133,7 +133,7 @@ func (s *Session) hookInputs(h event.HookStartData) map[string]json.RawMessage {
 func (s *Session) awaitHooks(ctx context.Context, r *hookRun, h event.HookStartData) {
 	r.idle = true
 	ctx, cancel := context.WithDeadline(ctx, s.awaitHooksUntil())
-	if !s.host.spawn(func() {
+	if !s.spawn(func() {
 		defer cancel()
 		<-ctx.Done()
 		s.finishHook(r, hookResult{end: event.HookEndData{ID: h.ID, Kind: h.Kind, Error: &event.HookError{Message: "There is no client to ask."}}})

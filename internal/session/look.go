@@ -58,7 +58,7 @@ func lookAt[T any](s *Session, subject string, of any, do func() T) (found T, er
 	}
 	l := &look{of: of}
 	soon, late := make(chan T), make(chan struct{})
-	spawned := s.host.spawn(func() {
+	spawned := s.spawn(func() {
 		found := do()
 		select {
 		case soon <- found:

@@ -66,7 +66,7 @@ func (s *Session) startPreparing(tx *txn) error {
 	p := &preparation{cancel}
 	s.prompt.now = p
 	tx.afterCommit = append(tx.afterCommit, func() {
-		if !s.host.spawn(func() {
+		if !s.spawn(func() {
 			defer cancel()
 			changed, err := client.Transform(ctx, s.id, maps.Clone(sections))
 			if err != nil {

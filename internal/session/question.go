@@ -268,7 +268,7 @@ func (s *Session) askPerson(c *turn.Call) {
 		return
 	}
 	s.clients.markAsked(a, question.RequestID, true)
-	s.host.spawn(func() {
+	s.spawn(func() {
 		reply, err := a.spec.AskUser(s.host.ctx, s.id, question)
 		if err != nil {
 			return
@@ -299,7 +299,7 @@ func (s *Session) askPlan(c *turn.Call) {
 		return
 	}
 	s.clients.markAsked(a, question.RequestID, true)
-	s.host.spawn(func() {
+	s.spawn(func() {
 		reply, err := a.spec.ExitPlan(s.host.ctx, s.id, question)
 		if err != nil {
 			return

@@ -107,7 +107,7 @@ func (qs Questions) Waiting(id event.SessionID) bool {
 
 // remindOthers sends the questions of a client that has left to those who stay.
 func (s *Session) remindOthers() {
-	s.host.spawn(func() {
+	s.spawn(func() {
 		for _, c := range s.clients.reminded() {
 			if open, err := s.host.Questions.Remind(s.host.ctx, s.id, c); err == nil && len(open) > 0 {
 				c.Remind(s.id, open)

@@ -168,7 +168,7 @@ func (s *Session) startRestoring(tx *txn, hidden event.HistoryHiddenData) {
 	now := &hidden
 	s.restoring.now = now
 	tx.afterCommit = append(tx.afterCommit, func() {
-		s.host.spawn(func() {
+		s.spawn(func() {
 			s.calls.unfinished.Wait() // a call that was stopped must not write afterwards
 			var d event.FilesRestoredData
 			files, err := s.host.undoFiles(s.host.ctx, s.id, hidden, false)

@@ -35,6 +35,7 @@ type Session struct {
 	offer    offer
 	gauge    gauge
 	busy     bool // true while something is under way; see isBusy
+	broken   bool // true after a panic, until somebody uses the session
 
 	// These are what the session does beside its own goroutine: see activities.
 	asking     asking
@@ -69,9 +70,9 @@ func (s *Session) isNeeded() bool {
 	return s.state != nil || s.clients.any() || len(s.waiting) > 0 || s.feed.watched()
 }
 
-// carryOut makes one transaction of a batch of intents and of everything that follows
+// transact makes one transaction of a batch of intents and of everything that follows
 // from them.
-func (s *Session) carryOut(batch []*intent) {
+func (s *Session) transact(batch []*intent) {
 	found := s.state == nil
 	if err := s.load(); err != nil {
 		for _, in := range batch {
@@ -86,13 +87,14 @@ func (s *Session) carryOut(batch []*intent) {
 	looked := len(tx.stored) == 0
 	for _, in := range batch {
 		if !in.readOnly && !in.upkeep {
+			s.broken = false
 			s.host.attend(s.id)
 		}
 		in.err = in.run(tx)
 		looked = looked && in.readOnly
 	}
 	err := tx.err
-	if err == nil && s.state.Seq > 0 && !looked && s.host.Work.GoesOn(s.id) {
+	if err == nil && s.state.Seq > 0 && !looked && !tx.stays && s.host.Work.GoesOn(s.id) {
 		err = s.advance(tx)
 	}
 	if err == nil {

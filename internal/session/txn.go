@@ -25,6 +25,7 @@ type txn struct {
 	afterCommit []func()             // called when everything is stored, acknowledged and sent
 	onFailure   []func()             // called if the transaction could not be stored
 	unload      bool
+	stays       bool  // true if the turn is not to go on
 	err         error // the first failure to record; the whole transaction fails
 }
 
