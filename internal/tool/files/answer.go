@@ -5,8 +5,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/abide-run/abide/internal/tool/files/search"
-	"github.com/abide-run/abide/internal/tool/files/text"
+	"github.com/abide-run/abide/internal/workspace/search"
+	"github.com/abide-run/abide/internal/workspace/text"
 )
 
 // answer returns the result as text.

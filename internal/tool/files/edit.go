@@ -16,7 +16,7 @@ import (
 	"github.com/abide-run/abide/internal/approval/scope"
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/tool/argument"
-	"github.com/abide-run/abide/internal/tool/files/text"
+	"github.com/abide-run/abide/internal/workspace/text"
 )
 
 //go:embed edit.md

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/abide-run/abide/internal/tool/files/text"
+	"github.com/abide-run/abide/internal/workspace/text"
 )
 
 // lookAhead is the maximum number of bytes that are read after the shown part, to count

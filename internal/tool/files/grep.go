@@ -14,8 +14,8 @@ import (
 	"github.com/abide-run/abide/internal/approval/scope"
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/tool/argument"
-	"github.com/abide-run/abide/internal/tool/files/search"
 	"github.com/abide-run/abide/internal/tool/files/walk"
+	"github.com/abide-run/abide/internal/workspace/search"
 )
 
 //go:embed grep.md

@@ -7,8 +7,8 @@ import (
 
 	"github.com/abide-run/abide/internal/approval/scope"
 	"github.com/abide-run/abide/internal/tool"
-	"github.com/abide-run/abide/internal/tool/files/text"
 	"github.com/abide-run/abide/internal/tool/files/walk"
+	"github.com/abide-run/abide/internal/workspace/text"
 )
 
 // A searchRoot is a file or folder that is searched.

@@ -12,7 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/abide-run/abide/internal/tool/files/text"
+	"github.com/abide-run/abide/internal/workspace/text"
 )
 
 func read(t interface{ Fatal(...any) }, data []byte) string {

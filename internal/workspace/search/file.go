@@ -5,7 +5,7 @@ import (
 	"errors"
 	"io"
 
-	"github.com/abide-run/abide/internal/tool/files/text"
+	"github.com/abide-run/abide/internal/workspace/text"
 )
 
 const (
