@@ -17,6 +17,8 @@ import (
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/tool/files"
+	"github.com/abide-run/abide/internal/workspace"
+	"github.com/abide-run/abide/internal/workspace/local"
 )
 
 // A searchCase is a search that both our tools and those of the system can do.
@@ -72,7 +74,7 @@ func measureSearches(only string, pairs int) (err error) {
 		return fmt.Errorf("find the sources of Go, to search in them: %w", err)
 	}
 	tree := filepath.Join(strings.TrimSpace(string(root)), "src")
-	tools, err := toolsIn(tree)
+	tools, err := toolsIn(local.New(tree, nil).Files, tree)
 	if err != nil {
 		return err
 	}
@@ -93,14 +95,15 @@ func measureSearches(only string, pairs int) (err error) {
 	return nil
 }
 
-// toolsIn returns our tools with permission to read a tree.
-func toolsIn(tree string) (map[string]tool.Tool, error) {
-	s, err := scope.New([]scope.Rule{{Target: tree, Mode: scope.Read}}, nil)
+// toolsIn returns our tools with permission to read a tree in a workspace.
+func toolsIn(in workspace.Files, tree string) (map[string]tool.Tool, error) {
+	s, err := in.Scope(context.Background(), []scope.Rule{{Target: tree, Mode: scope.Read}}, nil)
 	if err != nil {
 		return nil, err
 	}
 	tools := map[string]tool.Tool{}
 	for _, t := range files.New(files.Options{
+		Files:       func(tool.Call) (workspace.Files, error) { return in, nil },
 		Scope:       func(tool.Call) (*scope.Scope, error) { return s, nil },
 		Checkpoints: func(event.SessionID) (*files.Checkpoints, error) { return nil, errors.ErrUnsupported },
 	}) {

@@ -1,15 +1,11 @@
 package archtest
 
 import (
-	"errors"
 	"fmt"
 	"go/ast"
-	"go/importer"
 	"go/parser"
 	"go/token"
 	"go/types"
-	"io"
-	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
@@ -26,14 +22,7 @@ const shared = "lifecycle.go"
 func TestOnlyAPartsOwnFileAssignsIt(t *testing.T) {
 	listed := list(t)
 	fset := token.NewFileSet()
-	from := importer.ForCompiler(fset, "gc", func(path string) (io.ReadCloser, error) {
-		for _, p := range listed {
-			if p.path == path {
-				return os.Open(p.export)
-			}
-		}
-		return nil, errors.New("it is not in the list of packages")
-	})
+	from := exported(fset, listed)
 	for _, p := range listed {
 		if isTestHelper(p.path) || p.path != module+"internal/turn" && !slices.Contains(p.imports, module+"internal/turn") {
 			continue

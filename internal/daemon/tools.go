@@ -26,12 +26,14 @@ import (
 	"github.com/abide-run/abide/internal/tool/guard"
 	"github.com/abide-run/abide/internal/tool/todo"
 	"github.com/abide-run/abide/internal/turn"
+	"github.com/abide-run/abide/internal/workspace"
 	"github.com/abide-run/abide/internal/workspace/local"
 )
 
 // A toolbox holds the tools of agents and the resources that they need.
 type toolbox struct {
 	folder    *folder.Folder
+	files     workspace.Files
 	scopes    scopes
 	processes *process.Manager // nil if the system does not support durable commands
 	commands  *bash.Commands
@@ -53,8 +55,8 @@ type Commands struct {
 
 // openTools opens the tools, and finds the commands that are still running.
 func openTools(f *folder.Folder, c Commands, log *slog.Logger) (*toolbox, error) {
-	protected := protect.ForUser(f.Dir())
-	t := &toolbox{folder: f, protected: protected, scopes: scopes{protected: protected, cached: make(map[event.SessionID]cachedScope)}, log: log}
+	protected, files := protect.ForUser(f.Dir()), local.New(homeFolder(), nil).Files
+	t := &toolbox{folder: f, files: files, protected: protected, scopes: scopes{files: files, protected: protected, cached: make(map[event.SessionID]cachedScope)}, log: log}
 	t.guard = guard.New(guard.Options{
 		List: protected, Busy: t.busy, Log: log,
 		Folder: func(id event.SessionID) (string, error) { return f.MakeSession(string(id)) },
@@ -88,7 +90,10 @@ func (t *toolbox) catalog(more turn.Catalog) turn.Catalog {
 	if t.commands != nil {
 		all = t.guard.Wrap(t.commands.Tools())
 	}
-	all = append(all, files.New(files.Options{Scope: t.scopes.of, Checkpoints: t.checkpoints, Approved: t.guard.Approve})...)
+	all = append(all, files.New(files.Options{
+		Files: func(tool.Call) (workspace.Files, error) { return t.files, nil },
+		Scope: t.scopes.of, Checkpoints: t.checkpoints, Approved: t.guard.Approve,
+	})...)
 	all = append(all, todo.New()...)
 	return append(all, more...)
 }
@@ -157,6 +162,7 @@ func (t *toolbox) close() error {
 // scopes caches the scopes of sessions: a scope remembers the denied files that it has
 // seen, so that they stay denied when they are renamed.
 type scopes struct {
+	files     workspace.Files
 	protected protect.List
 	mu        sync.Mutex
 	cached    map[event.SessionID]cachedScope
@@ -177,7 +183,7 @@ func (s *scopes) of(call tool.Call) (*scope.Scope, error) {
 	if m, ok := s.cached[call.Session]; ok && reflect.DeepEqual(m.rules, call.Scope) {
 		return m.scope, nil
 	}
-	found, err := scope.New(scopeRules(call.Scope.Allow), scopeRules(call.Scope.Deny))
+	found, err := s.files.Scope(context.Background(), scopeRules(call.Scope.Allow), scopeRules(call.Scope.Deny))
 	if err != nil {
 		return nil, err
 	}
@@ -204,13 +210,13 @@ func scopeRules(rules []event.ScopeRule) []scope.Rule {
 // replaced.
 func (t *toolbox) checkpoints(id event.SessionID) (*files.Checkpoints, error) {
 	dir, err := t.folder.MakeSession(string(id))
-	return files.NewCheckpoints(filepath.Join(dir, "checkpoints")), err
+	return files.NewCheckpoints(filepath.Join(dir, "checkpoints"), t.files), err
 }
 
 // undo restores the files that calls have changed; if look is true, it only returns what
 // would be restored.
 func (t *toolbox) undo(id event.SessionID, undone func(key string) bool, look bool) ([]event.RestoredFile, error) {
-	kept := files.NewCheckpoints(filepath.Join(t.folder.Session(string(id)), "checkpoints"))
+	kept := files.NewCheckpoints(filepath.Join(t.folder.Session(string(id)), "checkpoints"), t.files)
 	act := kept.Restore
 	if look {
 		act = kept.Preview

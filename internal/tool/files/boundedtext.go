@@ -3,6 +3,8 @@ package files
 import (
 	"fmt"
 	"strings"
+
+	"github.com/abide-run/abide/internal/workspace"
 )
 
 // A boundedText is a text of limited length that is written line by line.
@@ -45,40 +47,41 @@ type layout struct {
 	head          string // heading: what was found where
 	unit          string // word for an item
 	group, groups string // word for a group, and its plural
-	name          func(g *group) string
-	show          func(it item) string
+	name          func(g *workspace.Group) string
+	show          func(it workspace.Item) string
 }
 
 // compact returns the results as text, group by group.
-func (s *results) compact(l layout) string {
+func compact(s *workspace.Found, l layout) string {
 	var p boundedText
 	p.line("[%s]", l.head)
 	told := int64(0)
-	for _, g := range s.groups {
-		if !p.line("\n%s (%d %s):", l.name(g), g.count, l.unit) {
+	for i := range s.Groups {
+		g := &s.Groups[i]
+		if !p.line("\n%s (%d %s):", l.name(g), g.Count, l.unit) {
 			break
 		}
 		p.items(g, l)
-		told += g.count
+		told += g.Count
 	}
-	if rest := s.count - told; rest > 0 {
+	if rest := s.Count - told; rest > 0 {
 		p.note("... %d more %s omitted in other %s", rest, l.unit, l.groups)
 	}
 	return p.String()
 }
 
 // items adds the first items of a group, and how many more there are.
-func (p *boundedText) items(g *group, l layout) {
+func (p *boundedText) items(g *workspace.Group, l layout) {
 	shown := int64(0)
-	for _, it := range g.items {
-		if shown == perGroup && it.counts || !p.line("  %s", l.show(it)) {
+	for _, it := range g.Items {
+		if shown == perGroup && it.Counts || !p.line("  %s", l.show(it)) {
 			break
 		}
-		if it.counts {
+		if it.Counts {
 			shown++
 		}
 	}
-	if rest := g.count - shown; rest > 0 {
+	if rest := g.Count - shown; rest > 0 {
 		fmt.Fprintf(&p.b, "\n  ... %d more %s omitted in this %s", rest, l.unit, l.group)
 	}
 }

@@ -1,9 +1,9 @@
 package files
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
-	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +13,8 @@ import (
 	"github.com/abide-run/abide/internal/approval/scope"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/tool"
+	"github.com/abide-run/abide/internal/tool/files/checkpoint"
+	"github.com/abide-run/abide/internal/workspace"
 )
 
 // A change is the old and the new content of a file.
@@ -20,14 +22,33 @@ type change struct {
 	old, new []byte // old is nil if the file does not exist
 }
 
+// A place is what the workspace says about a file that is to be changed, the folder above
+// it, and the working directory.
+type place struct {
+	file, above, dir workspace.Judgement
+}
+
 // A writer is a call that changes one file.
 type writer struct {
 	path      string
 	intention string
 	done      string // text for the model after the change
+	most      int64  // maximum size of the present content; zero if the content is not needed
 	// plan returns the change for the present content of the file, or why it cannot be
 	// changed.
-	plan func(s *scope.Scope) (change, error)
+	plan func(p place) (change, error)
+}
+
+// look asks the workspace about the file.
+func (w writer) look(ctx context.Context, call tool.Call, at access) (place, error) {
+	found, err := at.judge(ctx,
+		workspace.Question{Path: filepath.Dir(w.path), Mode: scope.Read},
+		workspace.Question{Path: call.Dir, Mode: scope.Read},
+		workspace.Question{Path: w.path, Mode: scope.Write, Most: w.most})
+	if err != nil {
+		return place{}, err
+	}
+	return place{above: found[0], dir: found[1], file: found[2]}, nil
 }
 
 // maxContents is the maximum number of bytes of a new file that are shown beside the
@@ -38,22 +59,27 @@ const maxContents = 256 << 10
 // asking, unless the error would reveal something about files that the model may not
 // read.
 func (f *files) requestWrite(call tool.Call, w writer) (*approval.Request, error) {
-	s, err := f.Scope(call)
+	access, err := f.access(call)
 	if err != nil {
 		return nil, err
 	}
-	found, err := judge(s, scope.Write, w.path)
+	ctx, cancel := askingContext()
+	defer cancel()
+	p, err := w.look(ctx, call, access)
 	if err != nil {
 		return nil, err
 	}
-	at := found[0]
-	c, err := w.plan(s.With(at.Path, scope.Write))
-	if err != nil && (at.Verdict == scope.Allowed || inside(s, call.Dir, at.Path)) {
+	at := p.file
+	if err := checkAskable(at, w.path, scope.Write); err != nil {
+		return nil, err
+	}
+	c, err := w.plan(p)
+	if err != nil && (at.Verdict == scope.Allowed || inside(p.dir, at.Path)) {
 		return nil, err
 	}
 	body := writeRequest{
 		Kind: approval.Write, ToolCallID: call.ID, Intention: w.intention, FileName: w.path,
-		CanOffer: at.Protected == "", LeadsTo: leadsTo([]string{w.path}, found), Protected: at.Protected,
+		CanOffer: at.Protected == "", LeadsTo: leadsTo([]string{w.path}, []workspace.Judgement{at}), Protected: at.Protected,
 	}
 	if body.LeadsTo != nil {
 		body.Intention += " (leads to " + at.Path + ")"
@@ -64,12 +90,12 @@ func (f *files) requestWrite(call tool.Call, w writer) (*approval.Request, error
 	if err == nil {
 		body.show(w.path, c)
 	}
-	return request(call, s, approval.Write, []string{w.path}, found, body)
+	return request(call, approval.Write, []string{w.path}, []workspace.Judgement{at}, p.dir, body)
 }
 
 // show adds the change to the request.
 func (r *writeRequest) show(path string, c change) {
-	r.Diff, r.Digest = diff(path, c.old, c.new), digest(c.old)
+	r.Diff, r.Digest = diff(path, c.old, c.new), workspace.Digest(c.old)
 	if len(c.new) <= maxContents {
 		contents := strings.ToValidUTF8(string(c.new), "\ufffd")
 		r.Contents = &contents
@@ -77,77 +103,103 @@ func (r *writeRequest) show(path string, c change) {
 }
 
 // inside reports whether a path without links is in the working directory.
-func inside(s *scope.Scope, dir, path string) bool {
-	f, err := s.Judge(dir, scope.Read)
-	if err != nil {
+func inside(dir workspace.Judgement, path string) bool {
+	if dir.Path == "" {
 		return false
 	}
-	rel, err := filepath.Rel(f.Path, path)
+	rel, err := filepath.Rel(dir.Path, path)
 	return err == nil && filepath.IsLocal(rel)
 }
 
 // write makes the change of a call once: an attempt after a crash checks whether the one
 // before has made it.
-func (f *files) write(call tool.Call, w writer) (tool.Result, error) {
-	s, err := f.allowed(call, scope.Write, w.path)
+func (f *files) write(ctx context.Context, call tool.Call, w writer) (tool.Result, error) {
+	access, err := f.allowed(ctx, call, scope.Write, w.path)
 	if err != nil {
 		return tool.Result{}, err
 	}
-	at, err := s.Judge(w.path, scope.Write)
-	if err != nil {
-		return tool.Result{}, unusable(w.path, err)
+	since := f.writes.Load()
+	p, err := w.look(ctx, call, access)
+	if err == nil {
+		err = checkWritable(call, w.path, p.file)
 	}
-	protected := at.Protected != ""
-	if protected && slices.Contains(shownPaths(call.Asked), at.Path) {
-		s, at.Protected = s.WithShown(at.Path), ""
+	if err != nil {
+		return tool.Result{}, err
+	}
+	at := p.file
+	stale, unlock := f.lock(at.Path, since)
+	defer unlock()
+	if stale {
+		if p, err = w.look(ctx, call, access); err != nil {
+			return tool.Result{}, err
+		}
+		if p.file.Path != at.Path {
+			return tool.Result{}, unusable(w.path, workspace.ErrMoved)
+		}
+	}
+	return f.change(ctx, call, access, w, p)
+}
+
+// checkWritable refuses a file that the call may not write: a protected file must be the
+// one that a person was shown.
+func checkWritable(call tool.Call, path string, at workspace.Judgement) error {
+	if at.Path == "" {
+		return unusable(path, at.Err)
+	}
+	if at.Protected != "" && slices.Contains(shownPaths(call.Asked), at.Path) {
+		at.Protected = ""
 	}
 	if at.Verdict != scope.Allowed || at.Protected != "" {
-		return tool.Result{}, unusable(w.path, &scope.Refusal{Finding: at, Name: w.path, Mode: scope.Write})
+		return unusable(path, &scope.Refusal{Finding: at.Finding, Name: path, Mode: scope.Write})
 	}
-	defer f.lock(at.Path)()
+	return nil
+}
+
+// change makes the change of a call to a file that is locked.
+func (f *files) change(ctx context.Context, call tool.Call, at access, w writer, p place) (tool.Result, error) {
 	kept, err := f.Checkpoints(call.Session)
 	if err != nil {
 		return tool.Result{}, err
 	}
 	if call.Attempt > 1 {
-		if made, err := earlierResult(call, s, kept, w); made != nil || err != nil {
+		if made, err := earlierResult(ctx, call, at, kept, w); made != nil || err != nil {
 			return *made, err
 		}
 	}
-	c, err := w.plan(s)
+	c, err := w.plan(p)
 	if err != nil {
 		return tool.Result{}, err
 	}
-	if err := checkApproved(call, kept, at.Path, w.path, c); err != nil {
+	if err := checkApproved(call, kept, p.file.Path, w.path, c); err != nil {
 		return tool.Result{}, err
 	}
-	err = apply(call, s, kept, at.Path, w.path, c)
-	if err == nil && protected && f.Approved != nil {
-		f.Approved(at.Path, c.new)
+	err = apply(ctx, call, at, kept, p.file.Path, w.path, c)
+	if err == nil && p.file.Protected != "" && f.Approved != nil {
+		f.Approved(p.file.Path, c.new)
 	}
 	return tool.Result{Text: w.done, Detailed: diff(w.path, c.old, c.new)}, err
 }
 
 // earlierResult returns the result of an earlier attempt that has made the change. It returns
 // nil if the change is yet to be made.
-func earlierResult(call tool.Call, s *scope.Scope, kept *Checkpoints, w writer) (*tool.Result, error) {
+func earlierResult(ctx context.Context, call tool.Call, at access, kept *Checkpoints, w writer) (*tool.Result, error) {
 	none := new(tool.Result)
-	r, found, err := kept.find(call.Key)
+	r, found, err := kept.store.Find(call.Key)
 	if err != nil {
 		return none, err
 	}
 	if !found {
 		return nil, nil
 	}
-	now, err := s.ReadFile(w.path, maxKept)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	now, err := contentNow(ctx, at, w.path)
+	if err != nil {
 		return none, unusable(w.path, err)
 	}
-	switch digest(now) {
+	switch workspace.Digest(now) {
 	case r.Before:
 		return nil, nil
 	case r.After:
-		old, err := kept.load(r.Before)
+		old, err := kept.store.Load(r.Before)
 		if err != nil {
 			return none, err
 		}
@@ -163,10 +215,10 @@ func earlierResult(call tool.Call, s *scope.Scope, kept *Checkpoints, w writer) 
 // approved too.
 func checkApproved(call tool.Call, kept *Checkpoints, real, path string, c change) error {
 	var asked writeRequest
-	if call.Asked == nil || json.Unmarshal(call.Asked, &asked) != nil || asked.Digest == "" || asked.Digest == digest(c.old) {
+	if call.Asked == nil || json.Unmarshal(call.Asked, &asked) != nil || asked.Digest == "" || asked.Digest == workspace.Digest(c.old) {
 		return nil
 	}
-	ours, err := kept.wrote(real, digest(c.old))
+	ours, err := kept.store.Wrote(real, workspace.Digest(c.old))
 	if err != nil || ours {
 		return err
 	}
@@ -174,12 +226,12 @@ func checkApproved(call tool.Call, kept *Checkpoints, real, path string, c chang
 }
 
 // apply records a change, and then makes it.
-func apply(call tool.Call, s *scope.Scope, kept *Checkpoints, real, path string, c change) error {
-	record := record{Key: call.Key, Call: call.ID, Path: real, Before: digest(c.old), After: digest(c.new), Time: time.Now().UTC()}
-	if err := kept.save(record, c.old); err != nil {
+func apply(ctx context.Context, call tool.Call, at access, kept *Checkpoints, real, path string, c change) error {
+	record := checkpoint.Record{Key: call.Key, Call: call.ID, Path: real, Before: workspace.Digest(c.old), After: workspace.Digest(c.new), Time: time.Now().UTC()}
+	if err := kept.store.Save(record, c.old); err != nil {
 		return fail("", "File %s was not changed: %v.", path, err)
 	}
-	err := s.Apply(scope.Change{Path: path, Old: c.old, New: c.new, Key: call.Key})
+	err := at.files.Apply(ctx, at.scope, workspace.Change{Path: path, Leads: real, Before: record.Before, New: c.new, Key: call.Key})
 	if errors.Is(err, scope.ErrChanged) {
 		return fail("File changed", "File %s was changed by something else while it was being edited; no changes made. View it again before you repeat the edit.", path)
 	}

@@ -285,7 +285,7 @@ func TestAWriteWithoutACheckpointIsNotMade(t *testing.T) {
 	if err := os.WriteFile(blocked, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	b.kept = files.NewCheckpoints(filepath.Join(blocked, "kept"))
+	b.kept = files.NewCheckpoints(filepath.Join(blocked, "kept"), b.files)
 	if r := b.run("edit", `{"path":"f","old_str":"a","new_str":"b"}`); !r.Failed || !strings.Contains(r.Text, "was not changed") || b.content("f") != "a" {
 		t.Errorf("%+v, %q", r, b.content("f"))
 	}
@@ -394,7 +394,7 @@ func snapshot(t *testing.T, b *fixture) map[string]string {
 
 func TestATruncatedRecordIsSkipped(t *testing.T) {
 	folder := t.TempDir()
-	c := files.NewCheckpoints(folder)
+	c := files.NewCheckpoints(folder, newFiles(t, folder))
 	save := func(key string) {
 		if err := c.Save(files.Record{Key: key, Path: "/x", Before: "b", After: "a"}, []byte(key)); err != nil {
 			t.Fatal(err)
@@ -443,7 +443,7 @@ func FuzzRecords(f *testing.F) {
 		if err := os.WriteFile(folder+"/changes.jsonl", data, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := files.NewCheckpoints(folder).Preview(func(string) bool { return true }); err != nil && len(data) < 1<<20 {
+		if _, err := files.NewCheckpoints(folder, newFiles(t, folder)).Preview(func(string) bool { return true }); err != nil && len(data) < 1<<20 {
 			t.Error(err)
 		}
 	})

@@ -46,31 +46,26 @@ func (c *create) writer(call tool.Call) (writer, error) {
 	}
 	path := absolute(call, name)
 	done := fmt.Sprintf("Created file %s with %d characters", path, len(utf16.Encode([]rune(content))))
-	return writer{path, "Create file", done, func(s *scope.Scope) (change, error) {
-		return change{nil, []byte(content)}, checkFree(s, path)
+	return writer{path: path, intention: "Create file", done: done, plan: func(p place) (change, error) {
+		return change{nil, []byte(content)}, checkFree(p, path)
 	}}, nil
 }
 
 // checkFree checks that a file can be created: it does not exist, and its folder does.
-func checkFree(s *scope.Scope, path string) error {
-	info, err := s.Stat(path)
+func checkFree(p place, path string) error {
 	kind := "file"
-	if info.Kind == scope.Folder {
+	if p.file.Kind == scope.Folder {
 		kind = "directory"
 	}
-	switch {
+	switch err := p.file.Err; {
 	case err == nil:
 		return fail("Path already exists", "Path %s already exists as a %s. Use `view` to check contents then edit it.", path, kind)
 	case !errors.Is(err, fs.ErrNotExist):
 		return unusable(path, err)
-	}
-	dir := filepath.Dir(path)
-	f, err := s.Judge(dir, scope.Read)
-	if err != nil {
-		return unusable(path, err)
-	}
-	if above, err := s.With(f.Path, scope.Read).Stat(f.Path); err != nil || above.Kind != scope.Folder {
-		return fail("Parent directory does not exist", "Parent directory %s does not exist. You need to create it before creating the file.", dir)
+	case p.above.Path == "":
+		return unusable(path, p.above.Err)
+	case p.above.Err != nil || p.above.Kind != scope.Folder:
+		return fail("Parent directory does not exist", "Parent directory %s does not exist. You need to create it before creating the file.", filepath.Dir(path))
 	}
 	return nil
 }
@@ -83,10 +78,10 @@ func (c *create) Permission(call tool.Call) (*approval.Request, error) {
 	return c.requestWrite(call, w)
 }
 
-func (c *create) Run(_ context.Context, call tool.Call) (tool.Result, error) {
+func (c *create) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 	w, err := c.writer(call)
 	if err != nil {
 		return finish(tool.Result{}, err)
 	}
-	return finish(c.write(call, w))
+	return finish(c.write(ctx, call, w))
 }

@@ -63,7 +63,7 @@ func (e *edit) writer(call tool.Call) (writer, error) {
 	case old == now:
 		return writer{}, succeed("No changes made: old_str and new_str are the same")
 	}
-	return writer{c.path, "Edit file", "File " + c.path + " updated with changes.", c.plan}, nil
+	return writer{path: c.path, intention: "Edit file", done: "File " + c.path + " updated with changes.", most: maxFile, plan: c.plan}, nil
 }
 
 func (e *edit) Permission(call tool.Call) (*approval.Request, error) {
@@ -74,19 +74,19 @@ func (e *edit) Permission(call tool.Call) (*approval.Request, error) {
 	return e.requestWrite(call, w)
 }
 
-func (e *edit) Run(_ context.Context, call tool.Call) (tool.Result, error) {
+func (e *edit) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 	w, err := e.writer(call)
 	if err != nil {
 		return finish(tool.Result{}, err)
 	}
-	return finish(e.write(call, w))
+	return finish(e.write(ctx, call, w))
 }
 
 // plan finds the text and replaces it.
-func (c editCall) plan(s *scope.Scope) (change, error) {
-	data, err := s.ReadFile(c.path, maxFile)
-	if err != nil {
-		return change{}, c.unreadable(err)
+func (c editCall) plan(p place) (change, error) {
+	data := p.file.Content
+	if p.file.Err != nil {
+		return change{}, c.unreadable(p.file.Err)
 	}
 	if err := editable(c.path, data); err != nil {
 		return change{}, err

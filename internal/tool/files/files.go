@@ -14,6 +14,7 @@
 package files
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,14 +22,19 @@ import (
 	"io/fs"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/abide-run/abide/internal/approval/scope"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/tool"
+	"github.com/abide-run/abide/internal/workspace"
 )
 
 // Options are the settings of the tools.
 type Options struct {
+	// Files returns the files of the workspace of a call's session.
+	Files func(call tool.Call) (workspace.Files, error)
 	// Scope returns the scope of the session of a call.
 	Scope func(call tool.Call) (*scope.Scope, error)
 	// Checkpoints returns the checkpoints of a session.
@@ -48,14 +54,62 @@ func New(o Options) []tool.Tool {
 type files struct {
 	Options
 	seed    maphash.Seed
-	writers [64]sync.Mutex // locks by hash of the path, so that calls change a file one after the other
+	writers [64]writerLock // locks by hash of the path, so that calls change a file one after the other
+	writes  atomic.Int64   // number of locks that were released
+}
+
+// A writerLock is held while a file is changed.
+type writerLock struct {
+	sync.Mutex
+	released int64 // number of the last release
 }
 
 // lock locks a file for writing by other calls, and returns the function that unlocks it.
-func (f *files) lock(path string) func() {
+// It reports whether another call may have changed the file since the number of releases
+// was read.
+func (f *files) lock(path string, since int64) (stale bool, unlock func()) {
 	mu := &f.writers[maphash.String(f.seed, path)%uint64(len(f.writers))]
 	mu.Lock()
-	return mu.Unlock
+	return mu.released > since, func() {
+		mu.released = f.writes.Add(1)
+		mu.Unlock()
+	}
+}
+
+// An access is the files of a session and what the session may do with them.
+type access struct {
+	files workspace.Files
+	scope *scope.Scope
+}
+
+// access returns the access of a call.
+func (f *files) access(call tool.Call) (access, error) {
+	s, err := f.Scope(call)
+	if err != nil {
+		return access{}, err
+	}
+	files, err := f.Files(call)
+	return access{files, s}, err
+}
+
+// judge asks the workspace about paths.
+func (a access) judge(ctx context.Context, asked ...workspace.Question) ([]workspace.Judgement, error) {
+	found, err := a.files.Judge(ctx, a.scope, asked...)
+	switch {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case err != nil:
+		return nil, unusable(asked[len(asked)-1].Path, err)
+	}
+	return found, nil
+}
+
+// askingLimit is the time that a workspace has to judge the paths of a call before anybody
+// is asked, because nobody can cancel that.
+const askingLimit = 30 * time.Second
+
+func askingContext() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), askingLimit)
 }
 
 // absolute returns the absolute path of a path in a call.
@@ -66,13 +120,13 @@ func absolute(call tool.Call, path string) string {
 	return filepath.Join(call.Dir, path)
 }
 
-// allowed returns the scope of a call that runs: that of its session, and what the call
+// allowed returns the access of a call that runs: that of its session, and what the call
 // was allowed beyond that: the path that a person was shown, or that a rule or grant was
 // judged by, and not what the path leads to now.
-func (f *files) allowed(call tool.Call, mode scope.Mode, paths ...string) (*scope.Scope, error) {
-	s, err := f.Scope(call)
+func (f *files) allowed(ctx context.Context, call tool.Call, mode scope.Mode, paths ...string) (access, error) {
+	at, err := f.access(call)
 	if err != nil || !call.Granted {
-		return s, err
+		return at, err
 	}
 	granted := shownPaths(call.Asked)
 	switch {
@@ -80,18 +134,34 @@ func (f *files) allowed(call tool.Call, mode scope.Mode, paths ...string) (*scop
 	case call.Decision != nil && len(call.Decision.Paths) > 0:
 		granted = call.Decision.Paths
 	default:
-		for _, path := range paths {
-			found, err := s.Judge(path, mode)
-			if err != nil {
-				return nil, unusable(path, err)
-			}
-			granted = append(granted, found.Path)
+		if granted, err = at.leadTo(ctx, mode, paths); err != nil {
+			return at, err
 		}
 	}
 	for _, path := range granted {
-		s = s.With(path, mode)
+		at.scope = at.scope.With(path, mode)
 	}
-	return s, nil
+	return at, nil
+}
+
+// leadTo returns where paths lead now, without links.
+func (a access) leadTo(ctx context.Context, mode scope.Mode, paths []string) ([]string, error) {
+	asked := make([]workspace.Question, len(paths))
+	for i, path := range paths {
+		asked[i] = workspace.Question{Path: path, Mode: mode}
+	}
+	found, err := a.judge(ctx, asked...)
+	if err != nil {
+		return nil, err
+	}
+	real := make([]string, len(found))
+	for i, j := range found {
+		if j.Path == "" {
+			return nil, unusable(paths[i], j.Err)
+		}
+		real[i] = j.Path
+	}
+	return real, nil
 }
 
 // shownPaths returns the paths of a request, without links, as they were when it was shown.

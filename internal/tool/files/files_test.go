@@ -3,6 +3,7 @@ package files_test
 import (
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -17,18 +18,53 @@ import (
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/tool/files"
+	"github.com/abide-run/abide/internal/workspace"
+	"github.com/abide-run/abide/internal/workspace/bridge/bridgetest"
+	"github.com/abide-run/abide/internal/workspace/local"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// over is how the tools reach the files: "local", or the network of a bridge.
+var over = "local"
+
+// TestMain runs all tests with each kind of workspace: the answers of the tools are the
+// same, byte for byte, wherever the files are.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	flags := func(name string) bool { f := flag.Lookup(name); return f != nil && f.Value.String() != f.DefValue }
+	for _, over = range []string{"memory", "unix", "tcp"} {
+		if code == 0 && !flags("test.fuzz") && !flags("test.fuzzworker") && !flags("test.bench") && !flags("test.list") {
+			code = m.Run()
+		}
+	}
+	if err := goleak.Find(); code == 0 && err != nil {
+		fmt.Println(err)
+		code = 1
+	}
+	os.Exit(code)
+}
 
 // A fixture is a working directory, the tools, and a session.
 type fixture struct {
 	t     testing.TB
 	dir   string
+	files workspace.Files
 	scope *scope.Scope
 	kept  *files.Checkpoints
 	tools map[string]tool.Tool
 	calls int
+}
+
+// newFiles returns the files of the workspace under test.
+func newFiles(t testing.TB, dir string) workspace.Files {
+	if over == "local" {
+		return local.New(dir, nil).Files
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log("the workspace was reached over", over)
+		}
+	})
+	return bridgetest.Over(t, over, local.New(dir, nil)).Files
 }
 
 // newFixture returns a fixture with a session that may write in its working directory.
@@ -37,12 +73,14 @@ func newFixture(t testing.TB) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &fixture{t: t, dir: filepath.Join(root, "work"), kept: files.NewCheckpoints(filepath.Join(root, "kept")), tools: map[string]tool.Tool{}}
+	b := &fixture{t: t, dir: filepath.Join(root, "work"), files: newFiles(t, root), tools: map[string]tool.Tool{}}
+	b.kept = files.NewCheckpoints(filepath.Join(root, "kept"), b.files)
 	if err := os.Mkdir(b.dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	b.allow([]scope.Rule{{Target: b.dir, Mode: scope.Write}})
 	for _, tool := range files.New(files.Options{
+		Files:       func(tool.Call) (workspace.Files, error) { return b.files, nil },
 		Scope:       func(tool.Call) (*scope.Scope, error) { return b.scope, nil },
 		Checkpoints: func(event.SessionID) (*files.Checkpoints, error) { return b.kept, nil },
 	}) {

@@ -5,16 +5,15 @@ import (
 	_ "embed"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"path/filepath"
 	"regexp/syntax"
 	"strings"
 
 	"github.com/abide-run/abide/internal/approval"
+	"github.com/abide-run/abide/internal/approval/glob"
 	"github.com/abide-run/abide/internal/approval/scope"
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/tool/argument"
-	"github.com/abide-run/abide/internal/tool/files/walk"
+	"github.com/abide-run/abide/internal/workspace"
 	"github.com/abide-run/abide/internal/workspace/search"
 )
 
@@ -53,6 +52,7 @@ const (
 	maxMatches = 40   // maximum number of matches that are shown line by line
 	maxLimit   = 1000 // maximum of the argument head_limit
 	maxContext = 100  // maximum number of lines around a match
+	maxColumns = 500  // maximum number of bytes of a line that are shown
 )
 
 // grep is the tool that searches the contents of files.
@@ -114,36 +114,53 @@ func (g *grep) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 	if err != nil {
 		return finish(tool.Result{}, err)
 	}
-	s, err := g.allowed(call, scope.Read, pathsOf(c.roots)...)
+	at, err := g.allowed(ctx, call, scope.Read, pathsOf(c.roots)...)
 	if err != nil {
 		return finish(tool.Result{}, err)
 	}
-	return finish(c.run(ctx, s))
+	return finish(c.run(ctx, at))
 }
 
-func (c *grepCall) run(ctx context.Context, s *scope.Scope) (tool.Result, error) {
-	pattern, err := search.Compile(c.pattern, c.options)
-	if err != nil {
-		return tool.Result{}, c.badPattern(err)
-	}
-	filter, err := newFilter(c.glob, c.kind)
+func (c *grepCall) run(ctx context.Context, at access) (tool.Result, error) {
+	q, err := c.query()
 	if err != nil {
 		return tool.Result{}, err
 	}
-	missing, err := statRoots(s, c.roots)
+	found, err := at.files.Grep(ctx, at.scope, q)
 	if err != nil {
-		return tool.Result{}, err
+		return tool.Result{}, unsearchable(ctx, err)
 	}
-	if len(missing) > 0 {
-		return tool.Result{}, fail("", "Error: Search paths do not exist: %s", strings.Join(missing, ", "))
+	if len(found.Missing) > 0 {
+		return tool.Result{}, fail("", "Error: Search paths do not exist: %s", strings.Join(found.Missing, ", "))
 	}
-	j := newGrepSearch(c, pattern)
-	for _, p := range c.roots {
-		if err := j.search(ctx, s, p, filter); err != nil {
-			return tool.Result{}, err
+	setFolders(c.roots, found)
+	return tool.Result{Text: c.answer(&found) + problemNote(found)}, nil
+}
+
+// grepModes are the output modes as a workspace knows them.
+var grepModes = map[string]workspace.GrepMode{modeFiles: workspace.GrepFiles, modeContent: workspace.GrepLines, modeCount: workspace.GrepCount}
+
+// query returns the search for a workspace, or why there can be none.
+func (c *grepCall) query() (workspace.GrepQuery, error) {
+	q := workspace.GrepQuery{
+		Pattern: c.pattern, IgnoreCase: c.options.IgnoreCase, Multiline: c.options.Multiline,
+		Roots: queryRoots(c.roots), Mode: grepModes[c.mode], Dir: c.dir, Glob: c.glob,
+		Before: c.before, After: c.after, Columns: maxColumns, Limits: limits(max(maxPlain, c.limit)),
+	}
+	if _, err := search.Compile(c.pattern, c.options); err != nil {
+		return q, c.badPattern(err)
+	}
+	if c.kind != "" {
+		names, ok := typePattern(c.kind)
+		if !ok {
+			return q, fail("", "Error: rg: unrecognized file type: %s", c.kind)
 		}
+		q.Type = names
 	}
-	return tool.Result{Text: c.answer(j.found) + problemNote(j.problems)}, nil
+	if _, err := glob.Compile(strings.TrimPrefix(strings.TrimPrefix(c.glob, "!"), "/")); c.glob != "" && err != nil {
+		return q, fail("", "Error: rg: error parsing glob '%s': %v", c.glob, err)
+	}
+	return q, nil
 }
 
 // badPattern returns the error of an invalid pattern.
@@ -156,108 +173,4 @@ func (c *grepCall) badPattern(err error) error {
 		return fail("", "Error: rg: regex parse error:\n    %s\nerror: %s: %s", brief(c.pattern, 500), wrong.Code, brief(wrong.Expr, 200))
 	}
 	return fail("", "Error: rg: %v", err)
-}
-
-// A grepSearch is one search of grep in all places.
-type grepSearch struct {
-	*grepCall
-	pattern   *search.Pattern
-	searchers []*search.Searcher // one searcher for each worker
-	found     *results
-	problems  walk.Problems
-}
-
-func newGrepSearch(c *grepCall, pattern *search.Pattern) *grepSearch {
-	most := max(maxPlain, c.limit)
-	j := &grepSearch{grepCall: c, pattern: pattern, found: &results{groupsKept: most, itemsKept: most}}
-	for range walk.Workers() {
-		j.searchers = append(j.searchers, pattern.Searcher())
-	}
-	return j
-}
-
-// search searches in one place. The filter applies to the files of a folder, but not to
-// a file that the call names.
-func (j *grepSearch) search(ctx context.Context, s *scope.Scope, p searchRoot, filter *filter) error {
-	if !p.folder {
-		f, err := s.Open(p.path)
-		if err == nil {
-			name := filepath.Base(p.given)
-			err = j.file(ctx, 0, f, strings.TrimSuffix(p.given, name), name)
-		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		if err != nil {
-			return unusable(p.path, err)
-		}
-		return nil
-	}
-	dir, err := s.OpenDir(p.path)
-	if err != nil {
-		return unusable(p.path, err)
-	}
-	prefix := p.prefix()
-	o := walk.Options{Honour: true, Ignore: walk.Above(s, dir.Path()), Filter: filter.in(j.dir, p.path)}
-	more, err := walk.Tree(ctx, dir, o, func(worker int, w walk.File) error {
-		f, err := w.Dir.Open(w.Name)
-		if err != nil {
-			return err
-		}
-		if err := j.file(ctx, worker, f, prefix+w.Path, w.Name); err != nil {
-			return fmt.Errorf("%s%s%s: %w", prefix, w.Path, w.Name, err)
-		}
-		return nil
-	})
-	j.problems.Join(more)
-	return err
-}
-
-// file searches a file and closes it.
-func (j *grepSearch) file(ctx context.Context, worker int, f *scope.File, folder, name string) error {
-	defer func() { _ = f.Close() }()
-	var lines []item
-	q := search.Query{Size: f.Size(), First: j.mode == modeFiles}
-	if j.mode == modeContent {
-		q.Before, q.After, q.Show = j.before, j.after, j.collect(&lines)
-	}
-	report, err := j.searchers[worker].File(stoppable{ctx, f}, q)
-	if err != nil || report.Count == 0 {
-		return err
-	}
-	if j.mode == modeContent {
-		j.found.put(folder+name, report.Count, func(g *group) { g.items = lines })
-	} else {
-		j.found.putPath(folder, name, report.Count)
-	}
-	return nil
-}
-
-// A stoppable file returns an error when its context ends.
-type stoppable struct {
-	ctx  context.Context
-	file *scope.File
-}
-
-func (s stoppable) Read(p []byte) (int, error) {
-	if s.ctx.Err() != nil {
-		return 0, context.Cause(s.ctx)
-	}
-	return s.file.Read(p)
-}
-
-// collect returns a function that keeps the first lines of a file.
-func (j *grepSearch) collect(lines *[]item) func(search.Line) bool {
-	left := j.found.itemsKept
-	return func(l search.Line) bool {
-		it := item{j.excerpt(l), l.Number, !l.Match, l.Match && !l.More}
-		if it.counts {
-			left--
-		}
-		if left < 0 {
-			return false
-		}
-		*lines = append(*lines, it)
-		return true
-	}
 }

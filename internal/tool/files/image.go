@@ -1,30 +1,14 @@
 package files
 
 import (
-	"bytes"
 	"encoding/json"
-	"io"
 
 	"github.com/abide-run/abide/internal/tool"
+	"github.com/abide-run/abide/internal/workspace"
 )
 
 // maxImage is the maximum size of an image: every provider accepts it in base64.
 const maxImage = 15 << 20 / 4
-
-// imageKind returns the MIME type of an image with this beginning, or "".
-func imageKind(start []byte) string {
-	switch {
-	case bytes.HasPrefix(start, []byte("\x89PNG\r\n\x1a\n")):
-		return "image/png"
-	case bytes.HasPrefix(start, []byte("\xff\xd8\xff")):
-		return "image/jpeg"
-	case bytes.HasPrefix(start, []byte("GIF87a")), bytes.HasPrefix(start, []byte("GIF89a")):
-		return "image/gif"
-	case len(start) >= 12 && string(start[:4]) == "RIFF" && string(start[8:12]) == "WEBP":
-		return "image/webp"
-	}
-	return ""
-}
 
 // A picture is an image for the model, in the protocol's form.
 type picture struct {
@@ -34,14 +18,11 @@ type picture struct {
 	Description string `json:"description"`
 }
 
-func image(path, kind string, r io.Reader, size int64) (tool.Result, error) {
-	if size > maxImage {
-		return tool.Result{}, fail("File too large", "Image file is too large to view (%s). Maximum image size is %s. Make a smaller copy of it.", megabytes(size), megabytes(maxImage))
+// image returns an image for the model, unless it is too large.
+func image(path string, shown workspace.Shown) (tool.Result, error) {
+	if shown.Size > maxImage {
+		return tool.Result{}, fail("File too large", "Image file is too large to view (%s). Maximum image size is %s. Make a smaller copy of it.", megabytes(shown.Size), megabytes(maxImage))
 	}
-	data, err := io.ReadAll(io.LimitReader(r, maxImage))
-	if err != nil {
-		return tool.Result{}, unusable(path, err)
-	}
-	parts, err := json.Marshal([]picture{{"image", data, kind, "Image file at path " + path}})
+	parts, err := json.Marshal([]picture{{"image", shown.Content, shown.Image, "Image file at path " + path}})
 	return tool.Result{Text: "Viewed image file successfully.", Binary: parts}, err
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/abide-run/abide/internal/approval"
 	"github.com/abide-run/abide/internal/approval/scope"
 	"github.com/abide-run/abide/internal/tool"
+	"github.com/abide-run/abide/internal/workspace"
 )
 
 // A readRequest is the permission request that clients show for reading.
@@ -34,8 +35,9 @@ type writeRequest struct {
 	Protected  string   `json:"protected,omitempty"`  // an addition of abide: why the file is protected
 }
 
-// request returns the request for paths and the findings about them.
-func request(call tool.Call, s *scope.Scope, kind string, names []string, found []scope.Finding, body any) (*approval.Request, error) {
+// request returns the request for paths and the judgements about them, and about the
+// working directory.
+func request(call tool.Call, kind string, names []string, found []workspace.Judgement, dir workspace.Judgement, body any) (*approval.Request, error) {
 	ask, err := json.Marshal(body)
 	if err != nil {
 		return nil, err
@@ -46,30 +48,26 @@ func request(call tool.Call, s *scope.Scope, kind string, names []string, found 
 		r.Allowed = r.Allowed && f.Verdict == scope.Allowed && f.Protected == ""
 		r.Protected = cmp.Or(r.Protected, f.Protected)
 	}
-	if dir, err := s.Judge(call.Dir, scope.Read); err == nil && dir.Path != call.Dir {
+	if dir.Path != "" && dir.Path != call.Dir {
 		r.Dirs = append(r.Dirs, dir.Path)
 	}
 	return r, nil
 }
 
-// judge applies the scope to paths. A denied path is an error: it is not asked about.
-func judge(s *scope.Scope, mode scope.Mode, paths ...string) ([]scope.Finding, error) {
-	var found []scope.Finding
-	for _, path := range paths {
-		f, err := s.Judge(path, mode)
-		if err != nil {
-			return nil, unusable(path, err)
-		}
-		if f.Verdict == scope.Denied {
-			return nil, unusable(path, &scope.Refusal{Finding: f, Name: path, Mode: mode})
-		}
-		found = append(found, f)
+// checkAskable returns the error of a path that is denied or cannot be followed: it is not
+// asked about.
+func checkAskable(j workspace.Judgement, path string, mode scope.Mode) error {
+	switch {
+	case j.Path == "":
+		return unusable(path, j.Err)
+	case j.Verdict == scope.Denied:
+		return unusable(path, &scope.Refusal{Finding: j.Finding, Name: path, Mode: mode})
 	}
-	return found, nil
+	return nil
 }
 
 // leadsTo returns the paths without links, or nil for a single path that has none.
-func leadsTo(paths []string, found []scope.Finding) []string {
+func leadsTo(paths []string, found []workspace.Judgement) []string {
 	var real []string
 	for _, f := range found {
 		real = append(real, f.Path)
@@ -83,22 +81,33 @@ func leadsTo(paths []string, found []scope.Finding) []string {
 // requestRead returns the request to read paths. The intention depends on whether the first
 // is a folder.
 func (f *files) requestRead(call tool.Call, paths []string, intention func(isFolder bool) string) (*approval.Request, error) {
-	s, err := f.Scope(call)
+	at, err := f.access(call)
 	if err != nil {
 		return nil, err
 	}
-	found, err := judge(s, scope.Read, paths...)
+	asked := []workspace.Question{{Path: call.Dir, Mode: scope.Read}}
+	for _, path := range paths {
+		asked = append(asked, workspace.Question{Path: path, Mode: scope.Read})
+	}
+	ctx, cancel := askingContext()
+	defer cancel()
+	found, err := at.judge(ctx, asked...)
 	if err != nil {
 		return nil, err
 	}
-	info, err := s.With(found[0].Path, scope.Read).Stat(found[0].Path)
+	dir, found := found[0], found[1:]
+	for i, j := range found {
+		if err := checkAskable(j, paths[i], scope.Read); err != nil {
+			return nil, err
+		}
+	}
 	body := readRequest{
 		Kind: approval.Read, ToolCallID: call.ID, Path: strings.Join(paths, ", "),
-		Intention: intention(err == nil && info.Kind == scope.Folder) + strings.Join(paths, ", "),
+		Intention: intention(found[0].Err == nil && found[0].Kind == scope.Folder) + strings.Join(paths, ", "),
 		LeadsTo:   leadsTo(paths, found),
 	}
 	if body.LeadsTo != nil && !slices.Equal(body.LeadsTo, paths) {
 		body.Intention += " (leads to " + strings.Join(body.LeadsTo, ", ") + ")"
 	}
-	return request(call, s, approval.Read, paths, found, body)
+	return request(call, approval.Read, paths, found, dir, body)
 }

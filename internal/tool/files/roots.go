@@ -1,13 +1,15 @@
 package files
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"strings"
 
-	"github.com/abide-run/abide/internal/approval/scope"
 	"github.com/abide-run/abide/internal/tool"
-	"github.com/abide-run/abide/internal/tool/files/walk"
+	"github.com/abide-run/abide/internal/workspace"
 	"github.com/abide-run/abide/internal/workspace/text"
 )
 
@@ -52,20 +54,38 @@ func pathsOf(list []searchRoot) []string {
 	return paths
 }
 
-// statRoots sets which roots are folders, and returns those that do not exist.
-func statRoots(s *scope.Scope, list []searchRoot) (missing []string, err error) {
-	for i := range list {
-		info, err := s.Stat(list[i].path)
-		switch refused := unusable(list[i].path, err); {
-		case err == nil:
-			list[i].folder = info.Kind == scope.Folder
-		case refused.Message == "Path does not exist":
-			missing = append(missing, list[i].given)
-		default:
-			return nil, refused
-		}
+// queryRoots returns the roots for a workspace.
+func queryRoots(list []searchRoot) []workspace.SearchRoot {
+	var roots []workspace.SearchRoot
+	for _, p := range list {
+		roots = append(roots, workspace.SearchRoot{Path: p.path, Given: p.given})
 	}
-	return missing, nil
+	return roots
+}
+
+// limits returns how much of the results an answer can show.
+func limits(keep int) workspace.Limits {
+	return workspace.Limits{Keep: keep, PerGroup: perGroup, Text: maxShown}
+}
+
+// setFolders sets which roots are folders.
+func setFolders(list []searchRoot, found workspace.Found) {
+	for i := range min(len(list), len(found.Folders)) {
+		list[i].folder = found.Folders[i]
+	}
+}
+
+// unsearchable returns the error of a search. The workspace names the root that cannot be
+// used.
+func unsearchable(ctx context.Context, err error) error {
+	var p *fs.PathError
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.As(err, &p):
+		return unusable(p.Path, p.Err)
+	}
+	return fail("", "The search failed: %v.", err)
 }
 
 // rootNames returns the roots as text for a heading.
@@ -78,9 +98,9 @@ func rootNames(list []searchRoot) string {
 }
 
 // problemNote returns a note about the files that could not be searched.
-func problemNote(p walk.Problems) string {
-	if p.Count == 0 {
+func problemNote(found workspace.Found) string {
+	if found.Problems == 0 {
 		return ""
 	}
-	return fmt.Sprintf("\n\n[%d path(s) could not be searched, for instance: %s]", p.Count, brief(text.Valid([]byte(p.First.Error())), 400))
+	return fmt.Sprintf("\n\n[%d path(s) could not be searched, for instance: %s]", found.Problems, brief(text.Valid([]byte(found.Problem)), 400))
 }

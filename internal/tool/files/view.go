@@ -6,8 +6,6 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
-	"io"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -15,6 +13,7 @@ import (
 	"github.com/abide-run/abide/internal/approval/scope"
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/tool/argument"
+	"github.com/abide-run/abide/internal/workspace"
 	"github.com/abide-run/abide/internal/workspace/text"
 )
 
@@ -107,68 +106,54 @@ func (v *view) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 	if err != nil {
 		return finish(tool.Result{}, err)
 	}
-	s, err := v.allowed(call, scope.Read, c.path)
+	at, err := v.allowed(ctx, call, scope.Read, c.path)
 	if err != nil {
 		return finish(tool.Result{}, err)
 	}
-	info, err := s.Stat(c.path)
+	shown, err := at.files.Show(ctx, at.scope, workspace.ShowRequest{
+		Path: c.path, Lines: c.ranged, First: c.first, Last: c.last,
+		MaxWhole: c.maxWhole(), MaxImage: maxImage, MaxLines: maxShown, MaxNames: maxEntries,
+	})
 	switch {
+	case ctx.Err() != nil:
+		return tool.Result{}, context.Cause(ctx)
 	case err != nil:
 		return finish(tool.Result{}, unusable(c.path, err))
-	case info.Kind == scope.Folder:
-		return finish(list(s, c.path))
 	}
-	f, err := s.Open(c.path)
-	if err != nil {
-		return finish(tool.Result{}, unusable(c.path, err))
-	}
-	defer func() { _ = f.Close() }()
-	return finish(c.show(ctx, f))
+	return finish(c.show(shown))
 }
 
-// show shows an open file.
-func (c viewCall) show(ctx context.Context, f *scope.File) (tool.Result, error) {
-	start := make([]byte, 16)
-	n, err := io.ReadFull(f, start)
-	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
-		return tool.Result{}, unusable(c.path, err)
+// maxWhole returns the maximum size of a file that is shown as a whole.
+func (c viewCall) maxWhole() int64 {
+	if c.force {
+		return maxFile
 	}
-	rest := io.MultiReader(bytes.NewReader(start[:n]), f)
-	if kind := imageKind(start[:n]); kind != "" {
-		return image(c.path, kind, rest, f.Size())
+	return maxShown
+}
+
+// show shows what the workspace has returned.
+func (c viewCall) show(shown workspace.Shown) (tool.Result, error) {
+	switch {
+	case shown.Folder:
+		return list(shown), nil
+	case shown.Image != "":
+		return image(c.path, shown)
+	case c.ranged:
+		return c.lines(shown)
 	}
-	decoded, err := text.Reader(rest)
-	if err != nil {
-		return tool.Result{}, unusable(c.path, err)
-	}
-	if c.ranged {
-		return c.lines(ctx, decoded)
-	}
-	return c.whole(decoded, f.Size())
+	return c.whole(shown)
 }
 
 // whole shows a whole file, if it is not too large.
-func (c viewCall) whole(r io.Reader, size int64) (tool.Result, error) {
+func (c viewCall) whole(f workspace.Shown) (tool.Result, error) {
 	const advice = "Consider using the grep tool to search within the file, or view with view_range to read specific sections."
-	most := int64(maxShown)
-	if c.force {
-		most = maxFile
-	}
-	var data []byte
-	if size <= most {
-		var err error
-		if data, err = io.ReadAll(io.LimitReader(r, most+1)); err != nil {
-			return tool.Result{}, unusable(c.path, err)
-		}
-		size = max(size, int64(len(data)))
-	}
-	switch {
+	switch size := max(f.Size, int64(len(f.Content))); {
 	case size > maxFile:
 		return tool.Result{}, fail("File too large", "File is too large to view (%s). Maximum file size is 10MB. Use shell tool with head/tail commands or specify a line range with view_range parameter to view specific sections.", megabytes(size))
-	case size > most:
+	case size > c.maxWhole():
 		return tool.Result{Text: fmt.Sprintf("File too large to read at once (%s). %s", kilobytes(size), advice)}, nil
 	}
-	shown := text.Valid(data)
+	shown := text.Valid(f.Content)
 	return tool.Result{Text: shown, Detailed: unchanged(c.path, 1, shown)}, nil
 }
 
@@ -177,52 +162,38 @@ func kilobytes(n int64) string { return strconv.FormatFloat(float64(n)/1024, 'f'
 func megabytes(n int64) string { return strconv.FormatFloat(float64(n)/(1<<20), 'f', 1, 64) + "MB" }
 
 // lines shows some lines of a file of any size.
-func (c viewCall) lines(ctx context.Context, r io.Reader) (tool.Result, error) {
-	e, err := readExcerpt(ctx, r, c.first, c.last)
-	switch {
-	case ctx.Err() != nil:
-		return tool.Result{}, context.Cause(ctx)
-	case err != nil:
-		return tool.Result{}, unusable(c.path, err)
-	case e.seen < c.first:
-		return tool.Result{}, fail("view_range out of bounds", "Invalid view_range: start line (%d) is beyond the end of the file. The file has %d lines.", c.first, e.seen)
+func (c viewCall) lines(f workspace.Shown) (tool.Result, error) {
+	if f.Seen < c.first {
+		return tool.Result{}, fail("view_range out of bounds", "Invalid view_range: start line (%d) is beyond the end of the file. The file has %d lines.", c.first, f.Seen)
 	}
-	shown, note := e.show()
+	shown, note := excerpt(c.first, f)
 	return tool.Result{Text: shown + note, Detailed: unchanged(c.path, c.first, shown)}, nil
 }
 
+// excerpt returns lines as text, and a note if some are left out.
+func excerpt(first int64, f workspace.Shown) (shown, note string) {
+	if !f.Full {
+		return text.Valid(f.Content), ""
+	}
+	end := bytes.LastIndexByte(f.Content[:min(maxShown+1, len(f.Content))], '\n')
+	if end < 0 {
+		return text.Cut(text.Valid(f.Content), maxShown), "\n\n[Output truncated. Use other tools to examine the file's contents. File may be a single long line.]"
+	}
+	next := first + int64(bytes.Count(f.Content[:end], []byte{'\n'})) + 1
+	return text.Valid(f.Content[:end]), fmt.Sprintf("\n\n[Output truncated. Use view_range=[%d, ...] to continue reading. In your next response, you may batch this with other view calls. File has at least %d lines.]", next, f.Seen)
+}
+
 // list shows the sorted names in a folder; only the first ones if there are many.
-func list(s *scope.Scope, path string) (tool.Result, error) {
-	d, err := s.OpenDir(path)
-	if err != nil {
-		return tool.Result{}, unusable(path, err)
-	}
-	defer func() { _ = d.Close() }()
-	var names []string
-	count := 0
-	if err := d.Each(make([]byte, 1<<15), func(name []byte, _ scope.Kind) bool {
-		names = append(names, string(name))
-		if count++; len(names) == 2*maxEntries {
-			names = firstNames(names)
-		}
-		return true
-	}); err != nil {
-		return tool.Result{}, unusable(path, err)
-	}
-	names = firstNames(names)
-	for i, name := range names {
+func list(f workspace.Shown) tool.Result {
+	names := make([]string, len(f.Names))
+	for i, name := range f.Names {
 		names[i] = plainName(name)
 	}
 	out := strings.Join(names, "\n")
-	if count > len(names) {
-		out += fmt.Sprintf("\n\n[The first %d of %d entries by name. Use glob with a pattern to find others.]", len(names), count)
+	if f.Count > int64(len(names)) {
+		out += fmt.Sprintf("\n\n[The first %d of %d entries by name. Use glob with a pattern to find others.]", len(names), f.Count)
 	}
-	return tool.Result{Text: out}, nil
-}
-
-func firstNames(names []string) []string {
-	slices.Sort(names)
-	return names[:min(len(names), maxEntries)]
+	return tool.Result{Text: out}
 }
 
 // plainName returns a name on one line, as UTF-8.

@@ -92,7 +92,7 @@ var wires = map[string]func(t *testing.T) *remoteWorkspace{
 	"Unix":   func(t *testing.T) *remoteWorkspace { return &remoteWorkspace{wire: newBreaker(unixSocket(t))} },
 	"TCPWithTLSAndToken": func(t *testing.T) *remoteWorkspace {
 		r := &remoteWorkspace{wire: newBreaker(&sockets{"tcp", "127.0.0.1:0"}), token: "a secret"}
-		r.server, r.client = certificates(t)
+		r.server, r.client = bridgetest.Certificates(t)
 		return r
 	},
 }
@@ -118,7 +118,7 @@ func TestProcesses(t *testing.T) {
 }
 
 func TestBridgetestOver(t *testing.T) {
-	for _, network := range []string{"memory", "unix"} {
+	for _, network := range []string{"memory", "unix", "tcp"} {
 		ws := bridgetest.Over(t, network, local.New(t.TempDir(), nil))
 		must(t, ws.Files.WriteFile(t.Context(), workspace.At("f"), []byte("x"), workspace.WriteOptions{}))
 		if got, err := ws.Files.ReadFile(t.Context(), workspace.At("f")); string(got) != "x" || err != nil {

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"io/fs"
 	"strings"
+	"syscall"
 
 	"connectrpc.com/connect"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/abide-run/abide/internal/approval/scope"
 	"github.com/abide-run/abide/internal/process"
 	"github.com/abide-run/abide/internal/workspace"
 	pb "github.com/abide-run/abide/internal/workspace/workspacepb"
@@ -32,6 +34,11 @@ var reasons = []struct {
 	{workspace.ErrSpecial, connect.CodeFailedPrecondition, "special"},
 	{workspace.ErrTooLarge, connect.CodeResourceExhausted, "too_large"},
 	{workspace.ErrTooMany, connect.CodeResourceExhausted, "too_many"},
+	{workspace.ErrMoved, connect.CodeFailedPrecondition, "moved"},
+	{scope.ErrChanged, connect.CodeFailedPrecondition, "changed"},
+	{scope.ErrSpecial, connect.CodeFailedPrecondition, "not_regular"},
+	{scope.ErrTooLarge, connect.CodeResourceExhausted, "larger_than_wanted"},
+	{syscall.EISDIR, connect.CodeFailedPrecondition, "directory"},
 	{process.ErrNotFound, connect.CodeNotFound, "no_process"},
 	{process.ErrNoOwner, connect.CodePermissionDenied, "no_owner"},
 	{process.ErrConflict, connect.CodeAlreadyExists, "conflict"},
@@ -62,12 +69,40 @@ func toWire(err error) error {
 	case errors.As(err, &full):
 		return detailed(connect.CodeResourceExhausted, err, &pb.CapReached{What: full.What, Has: full.Has, Cap: full.Cap, Reserved: full.Reserved, Wants: full.Wants})
 	}
+	return detailed(codeOf(err), err, reasonTo(err))
+}
+
+// codeOf returns the code of an error.
+func codeOf(err error) connect.Code {
+	if errors.As(err, new(*scope.Refusal)) {
+		return connect.CodePermissionDenied
+	}
 	for _, r := range reasons {
 		if errors.Is(err, r.err) {
-			return detailed(r.code, err, &pb.Reason{Name: r.name})
+			return r.code
 		}
 	}
-	return detailed(connect.CodeUnknown, err, nil)
+	return connect.CodeUnknown
+}
+
+// reasonName returns the name of an error on the wire; empty if it has none.
+func reasonName(err error) string {
+	for _, r := range reasons {
+		if errors.Is(err, r.err) {
+			return r.name
+		}
+	}
+	return ""
+}
+
+// knownReason returns the error with a name; nil if there is none.
+func knownReason(name string) error {
+	for _, r := range reasons {
+		if r.name == name {
+			return r.err
+		}
+	}
+	return nil
 }
 
 func detailed(code connect.Code, err error, m proto.Message) error {
@@ -116,6 +151,18 @@ func fromWire(ctx context.Context, err error) error {
 	case e.Code() == connect.CodeUnavailable:
 		return &lost{err}
 	}
+	return answerOf(e)
+}
+
+// answerOf returns the error that the workspace returned.
+func answerOf(e *connect.Error) error {
+	for _, d := range e.Details() {
+		if m, err := d.Value(); err == nil {
+			if r, ok := m.(*pb.Reason); ok && len(r.GetText()) > 0 {
+				return errorOf(r)
+			}
+		}
+	}
 	return &answer{e.Message(), reasonOf(e)}
 }
 
@@ -145,11 +192,7 @@ func errorFor(detail proto.Message) error {
 	case *pb.CapReached:
 		return &process.CapError{What: d.GetWhat(), Has: d.GetHas(), Reserved: d.GetReserved(), Wants: d.GetWants(), Cap: d.GetCap()}
 	case *pb.Reason:
-		for _, r := range reasons {
-			if r.name == d.GetName() {
-				return r.err
-			}
-		}
+		return knownReason(d.GetName())
 	}
 	return nil
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/abide-run/abide/internal/process"
 	"github.com/abide-run/abide/internal/workspace"
 	"github.com/abide-run/abide/internal/workspace/bridge"
+	"github.com/abide-run/abide/internal/workspace/bridge/bridgetest"
 	pb "github.com/abide-run/abide/internal/workspace/workspacepb"
 )
 
@@ -376,7 +377,7 @@ func TestRequestsWithoutTheTokenAreRefused(t *testing.T) {
 func TestAWorkspaceThatCannotBeReachedIsLost(t *testing.T) {
 	secure := wires["TCPWithTLSAndToken"](t)
 	secure.fixture(t)
-	stranger, _ := certificates(t)
+	stranger, _ := bridgetest.Certificates(t)
 	for name, o := range map[string]bridge.ClientOptions{
 		"nobody there":          {Address: "unix:" + filepath.Join(t.TempDir(), "none")},
 		"no TLS":                {Dial: secure.wire.dial, Token: secure.token},

@@ -2,19 +2,11 @@ package bridge_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"math/big"
 	"net"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/abide-run/abide/internal/workspace/bridge/bridgetest"
 )
@@ -118,23 +110,4 @@ func (c *breakableConn) Read(p []byte) (int, error) {
 func (c *breakableConn) Close() error {
 	c.once.Do(func() { close(c.dead) })
 	return c.Conn.Close()
-}
-
-// certificates returns the configuration of a server, and of a client that trusts it.
-func certificates(t *testing.T) (server, client *tls.Config) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "workspace"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	must(t, err)
-	parsed, err := x509.ParseCertificate(der)
-	must(t, err)
-	believed := x509.NewCertPool()
-	believed.AddCert(parsed)
-	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}},
-		&tls.Config{RootCAs: believed, ServerName: "127.0.0.1"}
 }

@@ -14,12 +14,15 @@ import (
 // are relative to it, and commands without a directory run in it. It is no boundary:
 // other paths can be used too.
 func New(dir string, m *process.Manager) workspace.Workspace {
-	files := &files{dir}
+	files := &files{dir, newPathLocks()}
 	return workspace.Workspace{Files: files, Processes: &processes{m, files}}
 }
 
 // files are the files of this machine.
-type files struct{ dir string }
+type files struct {
+	dir     string
+	writers *pathLocks
+}
 
 var _ workspace.Files = (*files)(nil)
 

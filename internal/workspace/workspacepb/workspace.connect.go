@@ -58,6 +58,19 @@ const (
 	// WorkspaceServiceWriteRawProcedure is the fully-qualified name of the WorkspaceService's WriteRaw
 	// RPC.
 	WorkspaceServiceWriteRawProcedure = "/abide.workspace.v1.WorkspaceService/WriteRaw"
+	// WorkspaceServiceNewScopeProcedure is the fully-qualified name of the WorkspaceService's NewScope
+	// RPC.
+	WorkspaceServiceNewScopeProcedure = "/abide.workspace.v1.WorkspaceService/NewScope"
+	// WorkspaceServiceJudgeProcedure is the fully-qualified name of the WorkspaceService's Judge RPC.
+	WorkspaceServiceJudgeProcedure = "/abide.workspace.v1.WorkspaceService/Judge"
+	// WorkspaceServiceShowProcedure is the fully-qualified name of the WorkspaceService's Show RPC.
+	WorkspaceServiceShowProcedure = "/abide.workspace.v1.WorkspaceService/Show"
+	// WorkspaceServiceApplyProcedure is the fully-qualified name of the WorkspaceService's Apply RPC.
+	WorkspaceServiceApplyProcedure = "/abide.workspace.v1.WorkspaceService/Apply"
+	// WorkspaceServiceGrepProcedure is the fully-qualified name of the WorkspaceService's Grep RPC.
+	WorkspaceServiceGrepProcedure = "/abide.workspace.v1.WorkspaceService/Grep"
+	// WorkspaceServiceGlobProcedure is the fully-qualified name of the WorkspaceService's Glob RPC.
+	WorkspaceServiceGlobProcedure = "/abide.workspace.v1.WorkspaceService/Glob"
 	// WorkspaceServiceStartProcedure is the fully-qualified name of the WorkspaceService's Start RPC.
 	WorkspaceServiceStartProcedure = "/abide.workspace.v1.WorkspaceService/Start"
 	// WorkspaceServiceExecProcedure is the fully-qualified name of the WorkspaceService's Exec RPC.
@@ -101,6 +114,14 @@ type WorkspaceServiceClient interface {
 	// The first message says what is written, the last one that it is whole. If the
 	// stream ends before that, nothing has changed.
 	WriteRaw(context.Context) (*connect.ClientStreamForClientSimple[WriteRawRequest, WriteRawResponse], error)
+	// Files as the rules of a session allow them. A request carries the rules, and they
+	// apply to what a path leads to in the workspace, when it is used.
+	NewScope(context.Context, *NewScopeRequest) (*NewScopeResponse, error)
+	Judge(context.Context, *JudgeRequest) (*JudgeResponse, error)
+	Show(context.Context, *ShowRequest) (*ShowResponse, error)
+	Apply(context.Context, *ApplyRequest) (*ApplyResponse, error)
+	Grep(context.Context, *GrepRequest) (*SearchResponse, error)
+	Glob(context.Context, *GlobRequest) (*SearchResponse, error)
 	// Processes. Every request says for whom it is made.
 	Start(context.Context, *StartRequest) (*StartResponse, error)
 	// The first message starts a process or comes back to one; what follows is for
@@ -189,6 +210,47 @@ func NewWorkspaceServiceClient(httpClient connect.HTTPClient, baseURL string, op
 			httpClient,
 			baseURL+WorkspaceServiceWriteRawProcedure,
 			connect.WithSchema(workspaceServiceMethods.ByName("WriteRaw")),
+			connect.WithClientOptions(opts...),
+		),
+		newScope: connect.NewClient[NewScopeRequest, NewScopeResponse](
+			httpClient,
+			baseURL+WorkspaceServiceNewScopeProcedure,
+			connect.WithSchema(workspaceServiceMethods.ByName("NewScope")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
+		judge: connect.NewClient[JudgeRequest, JudgeResponse](
+			httpClient,
+			baseURL+WorkspaceServiceJudgeProcedure,
+			connect.WithSchema(workspaceServiceMethods.ByName("Judge")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
+		show: connect.NewClient[ShowRequest, ShowResponse](
+			httpClient,
+			baseURL+WorkspaceServiceShowProcedure,
+			connect.WithSchema(workspaceServiceMethods.ByName("Show")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
+		apply: connect.NewClient[ApplyRequest, ApplyResponse](
+			httpClient,
+			baseURL+WorkspaceServiceApplyProcedure,
+			connect.WithSchema(workspaceServiceMethods.ByName("Apply")),
+			connect.WithClientOptions(opts...),
+		),
+		grep: connect.NewClient[GrepRequest, SearchResponse](
+			httpClient,
+			baseURL+WorkspaceServiceGrepProcedure,
+			connect.WithSchema(workspaceServiceMethods.ByName("Grep")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
+		glob: connect.NewClient[GlobRequest, SearchResponse](
+			httpClient,
+			baseURL+WorkspaceServiceGlobProcedure,
+			connect.WithSchema(workspaceServiceMethods.ByName("Glob")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
 		start: connect.NewClient[StartRequest, StartResponse](
@@ -293,6 +355,12 @@ type workspaceServiceClient struct {
 	delete    *connect.Client[DeleteRequest, DeleteResponse]
 	readRaw   *connect.Client[ReadRawRequest, ReadRawResponse]
 	writeRaw  *connect.Client[WriteRawRequest, WriteRawResponse]
+	newScope  *connect.Client[NewScopeRequest, NewScopeResponse]
+	judge     *connect.Client[JudgeRequest, JudgeResponse]
+	show      *connect.Client[ShowRequest, ShowResponse]
+	apply     *connect.Client[ApplyRequest, ApplyResponse]
+	grep      *connect.Client[GrepRequest, SearchResponse]
+	glob      *connect.Client[GlobRequest, SearchResponse]
 	start     *connect.Client[StartRequest, StartResponse]
 	exec      *connect.Client[ExecRequest, ExecResponse]
 	find      *connect.Client[FindRequest, FindResponse]
@@ -379,6 +447,60 @@ func (c *workspaceServiceClient) ReadRaw(ctx context.Context, req *ReadRawReques
 // WriteRaw calls abide.workspace.v1.WorkspaceService.WriteRaw.
 func (c *workspaceServiceClient) WriteRaw(ctx context.Context) (*connect.ClientStreamForClientSimple[WriteRawRequest, WriteRawResponse], error) {
 	return c.writeRaw.CallClientStreamSimple(ctx)
+}
+
+// NewScope calls abide.workspace.v1.WorkspaceService.NewScope.
+func (c *workspaceServiceClient) NewScope(ctx context.Context, req *NewScopeRequest) (*NewScopeResponse, error) {
+	response, err := c.newScope.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// Judge calls abide.workspace.v1.WorkspaceService.Judge.
+func (c *workspaceServiceClient) Judge(ctx context.Context, req *JudgeRequest) (*JudgeResponse, error) {
+	response, err := c.judge.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// Show calls abide.workspace.v1.WorkspaceService.Show.
+func (c *workspaceServiceClient) Show(ctx context.Context, req *ShowRequest) (*ShowResponse, error) {
+	response, err := c.show.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// Apply calls abide.workspace.v1.WorkspaceService.Apply.
+func (c *workspaceServiceClient) Apply(ctx context.Context, req *ApplyRequest) (*ApplyResponse, error) {
+	response, err := c.apply.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// Grep calls abide.workspace.v1.WorkspaceService.Grep.
+func (c *workspaceServiceClient) Grep(ctx context.Context, req *GrepRequest) (*SearchResponse, error) {
+	response, err := c.grep.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// Glob calls abide.workspace.v1.WorkspaceService.Glob.
+func (c *workspaceServiceClient) Glob(ctx context.Context, req *GlobRequest) (*SearchResponse, error) {
+	response, err := c.glob.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
 }
 
 // Start calls abide.workspace.v1.WorkspaceService.Start.
@@ -508,6 +630,14 @@ type WorkspaceServiceHandler interface {
 	// The first message says what is written, the last one that it is whole. If the
 	// stream ends before that, nothing has changed.
 	WriteRaw(context.Context, *connect.ClientStream[WriteRawRequest]) (*WriteRawResponse, error)
+	// Files as the rules of a session allow them. A request carries the rules, and they
+	// apply to what a path leads to in the workspace, when it is used.
+	NewScope(context.Context, *NewScopeRequest) (*NewScopeResponse, error)
+	Judge(context.Context, *JudgeRequest) (*JudgeResponse, error)
+	Show(context.Context, *ShowRequest) (*ShowResponse, error)
+	Apply(context.Context, *ApplyRequest) (*ApplyResponse, error)
+	Grep(context.Context, *GrepRequest) (*SearchResponse, error)
+	Glob(context.Context, *GlobRequest) (*SearchResponse, error)
 	// Processes. Every request says for whom it is made.
 	Start(context.Context, *StartRequest) (*StartResponse, error)
 	// The first message starts a process or comes back to one; what follows is for
@@ -592,6 +722,47 @@ func NewWorkspaceServiceHandler(svc WorkspaceServiceHandler, opts ...connect.Han
 		WorkspaceServiceWriteRawProcedure,
 		svc.WriteRaw,
 		connect.WithSchema(workspaceServiceMethods.ByName("WriteRaw")),
+		connect.WithHandlerOptions(opts...),
+	)
+	workspaceServiceNewScopeHandler := connect.NewUnaryHandlerSimple(
+		WorkspaceServiceNewScopeProcedure,
+		svc.NewScope,
+		connect.WithSchema(workspaceServiceMethods.ByName("NewScope")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	workspaceServiceJudgeHandler := connect.NewUnaryHandlerSimple(
+		WorkspaceServiceJudgeProcedure,
+		svc.Judge,
+		connect.WithSchema(workspaceServiceMethods.ByName("Judge")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	workspaceServiceShowHandler := connect.NewUnaryHandlerSimple(
+		WorkspaceServiceShowProcedure,
+		svc.Show,
+		connect.WithSchema(workspaceServiceMethods.ByName("Show")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	workspaceServiceApplyHandler := connect.NewUnaryHandlerSimple(
+		WorkspaceServiceApplyProcedure,
+		svc.Apply,
+		connect.WithSchema(workspaceServiceMethods.ByName("Apply")),
+		connect.WithHandlerOptions(opts...),
+	)
+	workspaceServiceGrepHandler := connect.NewUnaryHandlerSimple(
+		WorkspaceServiceGrepProcedure,
+		svc.Grep,
+		connect.WithSchema(workspaceServiceMethods.ByName("Grep")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	workspaceServiceGlobHandler := connect.NewUnaryHandlerSimple(
+		WorkspaceServiceGlobProcedure,
+		svc.Glob,
+		connect.WithSchema(workspaceServiceMethods.ByName("Glob")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
 	workspaceServiceStartHandler := connect.NewUnaryHandlerSimple(
@@ -702,6 +873,18 @@ func NewWorkspaceServiceHandler(svc WorkspaceServiceHandler, opts ...connect.Han
 			workspaceServiceReadRawHandler.ServeHTTP(w, r)
 		case WorkspaceServiceWriteRawProcedure:
 			workspaceServiceWriteRawHandler.ServeHTTP(w, r)
+		case WorkspaceServiceNewScopeProcedure:
+			workspaceServiceNewScopeHandler.ServeHTTP(w, r)
+		case WorkspaceServiceJudgeProcedure:
+			workspaceServiceJudgeHandler.ServeHTTP(w, r)
+		case WorkspaceServiceShowProcedure:
+			workspaceServiceShowHandler.ServeHTTP(w, r)
+		case WorkspaceServiceApplyProcedure:
+			workspaceServiceApplyHandler.ServeHTTP(w, r)
+		case WorkspaceServiceGrepProcedure:
+			workspaceServiceGrepHandler.ServeHTTP(w, r)
+		case WorkspaceServiceGlobProcedure:
+			workspaceServiceGlobHandler.ServeHTTP(w, r)
 		case WorkspaceServiceStartProcedure:
 			workspaceServiceStartHandler.ServeHTTP(w, r)
 		case WorkspaceServiceExecProcedure:
@@ -771,6 +954,30 @@ func (UnimplementedWorkspaceServiceHandler) ReadRaw(context.Context, *ReadRawReq
 
 func (UnimplementedWorkspaceServiceHandler) WriteRaw(context.Context, *connect.ClientStream[WriteRawRequest]) (*WriteRawResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("abide.workspace.v1.WorkspaceService.WriteRaw is not implemented"))
+}
+
+func (UnimplementedWorkspaceServiceHandler) NewScope(context.Context, *NewScopeRequest) (*NewScopeResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("abide.workspace.v1.WorkspaceService.NewScope is not implemented"))
+}
+
+func (UnimplementedWorkspaceServiceHandler) Judge(context.Context, *JudgeRequest) (*JudgeResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("abide.workspace.v1.WorkspaceService.Judge is not implemented"))
+}
+
+func (UnimplementedWorkspaceServiceHandler) Show(context.Context, *ShowRequest) (*ShowResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("abide.workspace.v1.WorkspaceService.Show is not implemented"))
+}
+
+func (UnimplementedWorkspaceServiceHandler) Apply(context.Context, *ApplyRequest) (*ApplyResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("abide.workspace.v1.WorkspaceService.Apply is not implemented"))
+}
+
+func (UnimplementedWorkspaceServiceHandler) Grep(context.Context, *GrepRequest) (*SearchResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("abide.workspace.v1.WorkspaceService.Grep is not implemented"))
+}
+
+func (UnimplementedWorkspaceServiceHandler) Glob(context.Context, *GlobRequest) (*SearchResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("abide.workspace.v1.WorkspaceService.Glob is not implemented"))
 }
 
 func (UnimplementedWorkspaceServiceHandler) Start(context.Context, *StartRequest) (*StartResponse, error) {

@@ -26,6 +26,55 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+type Verdict int32
+
+const (
+	Verdict_VERDICT_UNLISTED Verdict = 0 // no rule is about it
+	Verdict_VERDICT_ALLOWED  Verdict = 1
+	Verdict_VERDICT_DENIED   Verdict = 2
+)
+
+// Enum value maps for Verdict.
+var (
+	Verdict_name = map[int32]string{
+		0: "VERDICT_UNLISTED",
+		1: "VERDICT_ALLOWED",
+		2: "VERDICT_DENIED",
+	}
+	Verdict_value = map[string]int32{
+		"VERDICT_UNLISTED": 0,
+		"VERDICT_ALLOWED":  1,
+		"VERDICT_DENIED":   2,
+	}
+)
+
+func (x Verdict) Enum() *Verdict {
+	p := new(Verdict)
+	*p = x
+	return p
+}
+
+func (x Verdict) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Verdict) Descriptor() protoreflect.EnumDescriptor {
+	return file_workspace_proto_enumTypes[0].Descriptor()
+}
+
+func (Verdict) Type() protoreflect.EnumType {
+	return &file_workspace_proto_enumTypes[0]
+}
+
+func (x Verdict) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Verdict.Descriptor instead.
+func (Verdict) EnumDescriptor() ([]byte, []int) {
+	return file_workspace_proto_rawDescGZIP(), []int{0}
+}
+
 type Stream int32
 
 const (
@@ -59,11 +108,11 @@ func (x Stream) String() string {
 }
 
 func (Stream) Descriptor() protoreflect.EnumDescriptor {
-	return file_workspace_proto_enumTypes[0].Descriptor()
+	return file_workspace_proto_enumTypes[1].Descriptor()
 }
 
 func (Stream) Type() protoreflect.EnumType {
-	return &file_workspace_proto_enumTypes[0]
+	return &file_workspace_proto_enumTypes[1]
 }
 
 func (x Stream) Number() protoreflect.EnumNumber {
@@ -72,7 +121,7 @@ func (x Stream) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Stream.Descriptor instead.
 func (Stream) EnumDescriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{0}
+	return file_workspace_proto_rawDescGZIP(), []int{1}
 }
 
 type FileInfo_Kind int32
@@ -126,11 +175,11 @@ func (x FileInfo_Kind) String() string {
 }
 
 func (FileInfo_Kind) Descriptor() protoreflect.EnumDescriptor {
-	return file_workspace_proto_enumTypes[1].Descriptor()
+	return file_workspace_proto_enumTypes[2].Descriptor()
 }
 
 func (FileInfo_Kind) Type() protoreflect.EnumType {
-	return &file_workspace_proto_enumTypes[1]
+	return &file_workspace_proto_enumTypes[2]
 }
 
 func (x FileInfo_Kind) Number() protoreflect.EnumNumber {
@@ -140,6 +189,55 @@ func (x FileInfo_Kind) Number() protoreflect.EnumNumber {
 // Deprecated: Use FileInfo_Kind.Descriptor instead.
 func (FileInfo_Kind) EnumDescriptor() ([]byte, []int) {
 	return file_workspace_proto_rawDescGZIP(), []int{1, 0}
+}
+
+type GrepRequest_Mode int32
+
+const (
+	GrepRequest_MODE_FILES GrepRequest_Mode = 0
+	GrepRequest_MODE_COUNT GrepRequest_Mode = 1
+	GrepRequest_MODE_LINES GrepRequest_Mode = 2
+)
+
+// Enum value maps for GrepRequest_Mode.
+var (
+	GrepRequest_Mode_name = map[int32]string{
+		0: "MODE_FILES",
+		1: "MODE_COUNT",
+		2: "MODE_LINES",
+	}
+	GrepRequest_Mode_value = map[string]int32{
+		"MODE_FILES": 0,
+		"MODE_COUNT": 1,
+		"MODE_LINES": 2,
+	}
+)
+
+func (x GrepRequest_Mode) Enum() *GrepRequest_Mode {
+	p := new(GrepRequest_Mode)
+	*p = x
+	return p
+}
+
+func (x GrepRequest_Mode) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (GrepRequest_Mode) Descriptor() protoreflect.EnumDescriptor {
+	return file_workspace_proto_enumTypes[3].Descriptor()
+}
+
+func (GrepRequest_Mode) Type() protoreflect.EnumType {
+	return &file_workspace_proto_enumTypes[3]
+}
+
+func (x GrepRequest_Mode) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use GrepRequest_Mode.Descriptor instead.
+func (GrepRequest_Mode) EnumDescriptor() ([]byte, []int) {
+	return file_workspace_proto_rawDescGZIP(), []int{36, 0}
 }
 
 // A Path names a file. With a root it goes down from there by plain names, and no
@@ -1207,6 +1305,10 @@ func (*WriteRawResponse) Descriptor() ([]byte, []int) {
 type Reason struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Operation     []byte                 `protobuf:"bytes,2,opt,name=operation,proto3" json:"operation,omitempty"` // what was done with the path; empty if the error names no path
+	Path          []byte                 `protobuf:"bytes,3,opt,name=path,proto3" json:"path,omitempty"`
+	Text          []byte                 `protobuf:"bytes,4,opt,name=text,proto3" json:"text,omitempty"`       // text without operation and path
+	Refusal       *Refusal               `protobuf:"bytes,5,opt,name=refusal,proto3" json:"refusal,omitempty"` // the rules that were in the way; missing if it was something else
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1248,6 +1350,1209 @@ func (x *Reason) GetName() string {
 	return ""
 }
 
+func (x *Reason) GetOperation() []byte {
+	if x != nil {
+		return x.Operation
+	}
+	return nil
+}
+
+func (x *Reason) GetPath() []byte {
+	if x != nil {
+		return x.Path
+	}
+	return nil
+}
+
+func (x *Reason) GetText() []byte {
+	if x != nil {
+		return x.Text
+	}
+	return nil
+}
+
+func (x *Reason) GetRefusal() *Refusal {
+	if x != nil {
+		return x.Refusal
+	}
+	return nil
+}
+
+type Rule struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Target        []byte                 `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
+	Write         bool                   `protobuf:"varint,2,opt,name=write,proto3" json:"write,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Rule) Reset() {
+	*x = Rule{}
+	mi := &file_workspace_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Rule) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Rule) ProtoMessage() {}
+
+func (x *Rule) ProtoReflect() protoreflect.Message {
+	mi := &file_workspace_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Rule.ProtoReflect.Descriptor instead.
+func (*Rule) Descriptor() ([]byte, []int) {
+	return file_workspace_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *Rule) GetTarget() []byte {
+	if x != nil {
+		return x.Target
+	}
+	return nil
+}
+
+func (x *Rule) GetWrite() bool {
+	if x != nil {
+		return x.Write
+	}
+	return false
+}
+
+// A Scope is the rules of a session, as NewScope returns them and with what a person has
+// allowed beyond them. Paths have no links.
+type Scope struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Allow         []*Scope_Allowance     `protobuf:"bytes,1,rep,name=allow,proto3" json:"allow,omitempty"`
+	Deny          []*Scope_Denial        `protobuf:"bytes,2,rep,name=deny,proto3" json:"deny,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Scope) Reset() {
+	*x = Scope{}
+	mi := &file_workspace_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Scope) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Scope) ProtoMessage() {}
+
+func (x *Scope) ProtoReflect() protoreflect.Message {
+	mi := &file_workspace_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Scope.ProtoReflect.Descriptor instead.
+func (*Scope) Descriptor() ([]byte, []int) {
+	return file_workspace_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *Scope) GetAllow() []*Scope_Allowance {
+	if x != nil {
+		return x.Allow
+	}
+	return nil
+}
+
+func (x *Scope) GetDeny() []*Scope_Denial {
+	if x != nil {
+		return x.Deny
+	}
+	return nil
+}
+
+type NewScopeRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Allow         []*Rule                `protobuf:"bytes,1,rep,name=allow,proto3" json:"allow,omitempty"`
+	Deny          []*Rule                `protobuf:"bytes,2,rep,name=deny,proto3" json:"deny,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NewScopeRequest) Reset() {
+	*x = NewScopeRequest{}
+	mi := &file_workspace_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NewScopeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NewScopeRequest) ProtoMessage() {}
+
+func (x *NewScopeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_workspace_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NewScopeRequest.ProtoReflect.Descriptor instead.
+func (*NewScopeRequest) Descriptor() ([]byte, []int) {
+	return file_workspace_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *NewScopeRequest) GetAllow() []*Rule {
+	if x != nil {
+		return x.Allow
+	}
+	return nil
+}
+
+func (x *NewScopeRequest) GetDeny() []*Rule {
+	if x != nil {
+		return x.Deny
+	}
+	return nil
+}
+
+type NewScopeResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Scope         *Scope                 `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NewScopeResponse) Reset() {
+	*x = NewScopeResponse{}
+	mi := &file_workspace_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NewScopeResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NewScopeResponse) ProtoMessage() {}
+
+func (x *NewScopeResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_workspace_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NewScopeResponse.ProtoReflect.Descriptor instead.
+func (*NewScopeResponse) Descriptor() ([]byte, []int) {
+	return file_workspace_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *NewScopeResponse) GetScope() *Scope {
+	if x != nil {
+		return x.Scope
+	}
+	return nil
+}
+
+type Finding struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Verdict       Verdict                `protobuf:"varint,1,opt,name=verdict,proto3,enum=abide.workspace.v1.Verdict" json:"verdict,omitempty"`
+	Path          []byte                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`           // where the path leads, without links
+	Rule          []byte                 `protobuf:"bytes,3,opt,name=rule,proto3" json:"rule,omitempty"`           // target of the rule that denies it
+	Protected     []byte                 `protobuf:"bytes,4,opt,name=protected,proto3" json:"protected,omitempty"` // why the workspace protects it; empty if it does not
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Finding) Reset() {
+	*x = Finding{}
+	mi := &file_workspace_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Finding) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Finding) ProtoMessage() {}
+
+func (x *Finding) ProtoReflect() protoreflect.Message {
+	mi := &file_workspace_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Finding.ProtoReflect.Descriptor instead.
+func (*Finding) Descriptor() ([]byte, []int) {
+	return file_workspace_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *Finding) GetVerdict() Verdict {
+	if x != nil {
+		return x.Verdict
+	}
+	return Verdict_VERDICT_UNLISTED
+}
+
+func (x *Finding) GetPath() []byte {
+	if x != nil {
+		return x.Path
+	}
+	return nil
+}
+
+func (x *Finding) GetRule() []byte {
+	if x != nil {
+		return x.Rule
+	}
+	return nil
+}
+
+func (x *Finding) GetProtected() []byte {
+	if x != nil {
+		return x.Protected
+	}
+	return nil
+}
+
+type Refusal struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Finding       *Finding               `protobuf:"bytes,1,opt,name=finding,proto3" json:"finding,omitempty"`
+	Name          []byte                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"` // path as in the request
+	Write         bool                   `protobuf:"varint,3,opt,name=write,proto3" json:"write,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Refusal) Reset() {
+	*x = Refusal{}
+	mi := &file_workspace_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Refusal) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Refusal) ProtoMessage() {}
+
+func (x *Refusal) ProtoReflect() protoreflect.Message {
+	mi := &file_workspace_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Refusal.ProtoReflect.Descriptor instead.
+func (*Refusal) Descriptor() ([]byte, []int) {
+	return file_workspace_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *Refusal) GetFinding() *Finding {
+	if x != nil {
+		return x.Finding
+	}
+	return nil
+}
+
+func (x *Refusal) GetName() []byte {
+	if x != nil {
+		return x.Name
+	}
+	return nil
+}
+
+func (x *Refusal) GetWrite() bool {
+	if x != nil {
+		return x.Write
+	}
+	return false
+}
+
+type JudgeRequest struct {
+	state         protoimpl.MessageState   `protogen:"open.v1"`
+	Scope         *Scope                   `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
+	Questions     []*JudgeRequest_Question `protobuf:"bytes,2,rep,name=questions,proto3" json:"questions,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *JudgeRequest) Reset() {
+	*x = JudgeRequest{}
+	mi := &file_workspace_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *JudgeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*JudgeRequest) ProtoMessage() {}
+
+func (x *JudgeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_workspace_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use JudgeRequest.ProtoReflect.Descriptor instead.
+func (*JudgeRequest) Descriptor() ([]byte, []int) {
+	return file_workspace_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *JudgeRequest) GetScope() *Scope {
+	if x != nil {
+		return x.Scope
+	}
+	return nil
+}
+
+func (x *JudgeRequest) GetQuestions() []*JudgeRequest_Question {
+	if x != nil {
+		return x.Questions
+	}
+	return nil
+}
+
+type JudgeResponse struct {
+	state         protoimpl.MessageState     `protogen:"open.v1"`
+	Judgements    []*JudgeResponse_Judgement `protobuf:"bytes,1,rep,name=judgements,proto3" json:"judgements,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *JudgeResponse) Reset() {
+	*x = JudgeResponse{}
+	mi := &file_workspace_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *JudgeResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*JudgeResponse) ProtoMessage() {}
+
+func (x *JudgeResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_workspace_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use JudgeResponse.ProtoReflect.Descriptor instead.
+func (*JudgeResponse) Descriptor() ([]byte, []int) {
+	return file_workspace_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *JudgeResponse) GetJudgements() []*JudgeResponse_Judgement {
+	if x != nil {
+		return x.Judgements
+	}
+	return nil
+}
+
+type ShowRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Scope         *Scope                 `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
+	Path          []byte                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
+	Lines         bool                   `protobuf:"varint,3,opt,name=lines,proto3" json:"lines,omitempty"` // lines from first to last, instead of the whole
+	First         int64                  `protobuf:"varint,4,opt,name=first,proto3" json:"first,omitempty"`
+	Last          int64                  `protobuf:"varint,5,opt,name=last,proto3" json:"last,omitempty"`
+	MaxWhole      int64                  `protobuf:"varint,6,opt,name=max_whole,json=maxWhole,proto3" json:"max_whole,omitempty"`
+	MaxImage      int64                  `protobuf:"varint,7,opt,name=max_image,json=maxImage,proto3" json:"max_image,omitempty"`
+	MaxLines      int64                  `protobuf:"varint,8,opt,name=max_lines,json=maxLines,proto3" json:"max_lines,omitempty"` // bytes of lines
+	MaxNames      int64                  `protobuf:"varint,9,opt,name=max_names,json=maxNames,proto3" json:"max_names,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ShowRequest) Reset() {
+	*x = ShowRequest{}
+	mi := &file_workspace_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ShowRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ShowRequest) ProtoMessage() {}
+
+func (x *ShowRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_workspace_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ShowRequest.ProtoReflect.Descriptor instead.
+func (*ShowRequest) Descriptor() ([]byte, []int) {
+	return file_workspace_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *ShowRequest) GetScope() *Scope {
+	if x != nil {
+		return x.Scope
+	}
+	return nil
+}
+
+func (x *ShowRequest) GetPath() []byte {
+	if x != nil {
+		return x.Path
+	}
+	return nil
+}
+
+func (x *ShowRequest) GetLines() bool {
+	if x != nil {
+		return x.Lines
+	}
+	return false
+}
+
+func (x *ShowRequest) GetFirst() int64 {
+	if x != nil {
+		return x.First
+	}
+	return 0
+}
+
+func (x *ShowRequest) GetLast() int64 {
+	if x != nil {
+		return x.Last
+	}
+	return 0
+}
+
+func (x *ShowRequest) GetMaxWhole() int64 {
+	if x != nil {
+		return x.MaxWhole
+	}
+	return 0
+}
+
+func (x *ShowRequest) GetMaxImage() int64 {
+	if x != nil {
+		return x.MaxImage
+	}
+	return 0
+}
+
+func (x *ShowRequest) GetMaxLines() int64 {
+	if x != nil {
+		return x.MaxLines
+	}
+	return 0
+}
+
+func (x *ShowRequest) GetMaxNames() int64 {
+	if x != nil {
+		return x.MaxNames
+	}
+	return 0
+}
+
+type ShowResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Folder        bool                   `protobuf:"varint,1,opt,name=folder,proto3" json:"folder,omitempty"`
+	Names         [][]byte               `protobuf:"bytes,2,rep,name=names,proto3" json:"names,omitempty"`
+	Count         int64                  `protobuf:"varint,3,opt,name=count,proto3" json:"count,omitempty"`
+	Size          int64                  `protobuf:"varint,4,opt,name=size,proto3" json:"size,omitempty"`
+	Image         string                 `protobuf:"bytes,5,opt,name=image,proto3" json:"image,omitempty"`
+	Content       []byte                 `protobuf:"bytes,6,opt,name=content,proto3" json:"content,omitempty"`
+	Seen          int64                  `protobuf:"varint,7,opt,name=seen,proto3" json:"seen,omitempty"`
+	Full          bool                   `protobuf:"varint,8,opt,name=full,proto3" json:"full,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ShowResponse) Reset() {
+	*x = ShowResponse{}
+	mi := &file_workspace_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ShowResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ShowResponse) ProtoMessage() {}
+
+func (x *ShowResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_workspace_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ShowResponse.ProtoReflect.Descriptor instead.
+func (*ShowResponse) Descriptor() ([]byte, []int) {
+	return file_workspace_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *ShowResponse) GetFolder() bool {
+	if x != nil {
+		return x.Folder
+	}
+	return false
+}
+
+func (x *ShowResponse) GetNames() [][]byte {
+	if x != nil {
+		return x.Names
+	}
+	return nil
+}
+
+func (x *ShowResponse) GetCount() int64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *ShowResponse) GetSize() int64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
+func (x *ShowResponse) GetImage() string {
+	if x != nil {
+		return x.Image
+	}
+	return ""
+}
+
+func (x *ShowResponse) GetContent() []byte {
+	if x != nil {
+		return x.Content
+	}
+	return nil
+}
+
+func (x *ShowResponse) GetSeen() int64 {
+	if x != nil {
+		return x.Seen
+	}
+	return 0
+}
+
+func (x *ShowResponse) GetFull() bool {
+	if x != nil {
+		return x.Full
+	}
+	return false
+}
+
+type ApplyRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Scope         *Scope                 `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
+	Path          []byte                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
+	Leads         []byte                 `protobuf:"bytes,3,opt,name=leads,proto3" json:"leads,omitempty"`   // where the path led when it was judged
+	Before        string                 `protobuf:"bytes,4,opt,name=before,proto3" json:"before,omitempty"` // SHA-256 of the expected content; empty if there must be no file
+	New           []byte                 `protobuf:"bytes,5,opt,name=new,proto3,oneof" json:"new,omitempty"` // missing to delete the file
+	Key           string                 `protobuf:"bytes,6,opt,name=key,proto3" json:"key,omitempty"`
+	Again         bool                   `protobuf:"varint,7,opt,name=again,proto3" json:"again,omitempty"` // the same request may have been carried out before
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ApplyRequest) Reset() {
+	*x = ApplyRequest{}
+	mi := &file_workspace_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ApplyRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ApplyRequest) ProtoMessage() {}
+
+func (x *ApplyRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_workspace_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ApplyRequest.ProtoReflect.Descriptor instead.
+func (*ApplyRequest) Descriptor() ([]byte, []int) {
+	return file_workspace_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *ApplyRequest) GetScope() *Scope {
+	if x != nil {
+		return x.Scope
+	}
+	return nil
+}
+
+func (x *ApplyRequest) GetPath() []byte {
+	if x != nil {
+		return x.Path
+	}
+	return nil
+}
+
+func (x *ApplyRequest) GetLeads() []byte {
+	if x != nil {
+		return x.Leads
+	}
+	return nil
+}
+
+func (x *ApplyRequest) GetBefore() string {
+	if x != nil {
+		return x.Before
+	}
+	return ""
+}
+
+func (x *ApplyRequest) GetNew() []byte {
+	if x != nil {
+		return x.New
+	}
+	return nil
+}
+
+func (x *ApplyRequest) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *ApplyRequest) GetAgain() bool {
+	if x != nil {
+		return x.Again
+	}
+	return false
+}
+
+type ApplyResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ApplyResponse) Reset() {
+	*x = ApplyResponse{}
+	mi := &file_workspace_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ApplyResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ApplyResponse) ProtoMessage() {}
+
+func (x *ApplyResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_workspace_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ApplyResponse.ProtoReflect.Descriptor instead.
+func (*ApplyResponse) Descriptor() ([]byte, []int) {
+	return file_workspace_proto_rawDescGZIP(), []int{33}
+}
+
+type SearchRoot struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Path          []byte                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	Given         []byte                 `protobuf:"bytes,2,opt,name=given,proto3" json:"given,omitempty"` // begins the names of results
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SearchRoot) Reset() {
+	*x = SearchRoot{}
+	mi := &file_workspace_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SearchRoot) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SearchRoot) ProtoMessage() {}
+
+func (x *SearchRoot) ProtoReflect() protoreflect.Message {
+	mi := &file_workspace_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SearchRoot.ProtoReflect.Descriptor instead.
+func (*SearchRoot) Descriptor() ([]byte, []int) {
+	return file_workspace_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *SearchRoot) GetPath() []byte {
+	if x != nil {
+		return x.Path
+	}
+	return nil
+}
+
+func (x *SearchRoot) GetGiven() []byte {
+	if x != nil {
+		return x.Given
+	}
+	return nil
+}
+
+// SearchLimits say how much is returned. Everything is counted.
+type SearchLimits struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Keep          int64                  `protobuf:"varint,1,opt,name=keep,proto3" json:"keep,omitempty"`
+	PerGroup      int64                  `protobuf:"varint,2,opt,name=per_group,json=perGroup,proto3" json:"per_group,omitempty"`
+	Text          int64                  `protobuf:"varint,3,opt,name=text,proto3" json:"text,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SearchLimits) Reset() {
+	*x = SearchLimits{}
+	mi := &file_workspace_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SearchLimits) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SearchLimits) ProtoMessage() {}
+
+func (x *SearchLimits) ProtoReflect() protoreflect.Message {
+	mi := &file_workspace_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SearchLimits.ProtoReflect.Descriptor instead.
+func (*SearchLimits) Descriptor() ([]byte, []int) {
+	return file_workspace_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *SearchLimits) GetKeep() int64 {
+	if x != nil {
+		return x.Keep
+	}
+	return 0
+}
+
+func (x *SearchLimits) GetPerGroup() int64 {
+	if x != nil {
+		return x.PerGroup
+	}
+	return 0
+}
+
+func (x *SearchLimits) GetText() int64 {
+	if x != nil {
+		return x.Text
+	}
+	return 0
+}
+
+type GrepRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Scope         *Scope                 `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
+	Pattern       []byte                 `protobuf:"bytes,2,opt,name=pattern,proto3" json:"pattern,omitempty"`
+	IgnoreCase    bool                   `protobuf:"varint,3,opt,name=ignore_case,json=ignoreCase,proto3" json:"ignore_case,omitempty"`
+	Multiline     bool                   `protobuf:"varint,4,opt,name=multiline,proto3" json:"multiline,omitempty"`
+	Roots         []*SearchRoot          `protobuf:"bytes,5,rep,name=roots,proto3" json:"roots,omitempty"`
+	Mode          GrepRequest_Mode       `protobuf:"varint,6,opt,name=mode,proto3,enum=abide.workspace.v1.GrepRequest_Mode" json:"mode,omitempty"`
+	Directory     []byte                 `protobuf:"bytes,7,opt,name=directory,proto3" json:"directory,omitempty"`
+	Glob          []byte                 `protobuf:"bytes,8,opt,name=glob,proto3" json:"glob,omitempty"`
+	Type          []byte                 `protobuf:"bytes,9,opt,name=type,proto3" json:"type,omitempty"`
+	Before        int64                  `protobuf:"varint,10,opt,name=before,proto3" json:"before,omitempty"`
+	After         int64                  `protobuf:"varint,11,opt,name=after,proto3" json:"after,omitempty"`
+	Columns       int64                  `protobuf:"varint,12,opt,name=columns,proto3" json:"columns,omitempty"`
+	Limits        *SearchLimits          `protobuf:"bytes,13,opt,name=limits,proto3" json:"limits,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GrepRequest) Reset() {
+	*x = GrepRequest{}
+	mi := &file_workspace_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GrepRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GrepRequest) ProtoMessage() {}
+
+func (x *GrepRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_workspace_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GrepRequest.ProtoReflect.Descriptor instead.
+func (*GrepRequest) Descriptor() ([]byte, []int) {
+	return file_workspace_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *GrepRequest) GetScope() *Scope {
+	if x != nil {
+		return x.Scope
+	}
+	return nil
+}
+
+func (x *GrepRequest) GetPattern() []byte {
+	if x != nil {
+		return x.Pattern
+	}
+	return nil
+}
+
+func (x *GrepRequest) GetIgnoreCase() bool {
+	if x != nil {
+		return x.IgnoreCase
+	}
+	return false
+}
+
+func (x *GrepRequest) GetMultiline() bool {
+	if x != nil {
+		return x.Multiline
+	}
+	return false
+}
+
+func (x *GrepRequest) GetRoots() []*SearchRoot {
+	if x != nil {
+		return x.Roots
+	}
+	return nil
+}
+
+func (x *GrepRequest) GetMode() GrepRequest_Mode {
+	if x != nil {
+		return x.Mode
+	}
+	return GrepRequest_MODE_FILES
+}
+
+func (x *GrepRequest) GetDirectory() []byte {
+	if x != nil {
+		return x.Directory
+	}
+	return nil
+}
+
+func (x *GrepRequest) GetGlob() []byte {
+	if x != nil {
+		return x.Glob
+	}
+	return nil
+}
+
+func (x *GrepRequest) GetType() []byte {
+	if x != nil {
+		return x.Type
+	}
+	return nil
+}
+
+func (x *GrepRequest) GetBefore() int64 {
+	if x != nil {
+		return x.Before
+	}
+	return 0
+}
+
+func (x *GrepRequest) GetAfter() int64 {
+	if x != nil {
+		return x.After
+	}
+	return 0
+}
+
+func (x *GrepRequest) GetColumns() int64 {
+	if x != nil {
+		return x.Columns
+	}
+	return 0
+}
+
+func (x *GrepRequest) GetLimits() *SearchLimits {
+	if x != nil {
+		return x.Limits
+	}
+	return nil
+}
+
+type GlobRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Scope         *Scope                 `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
+	Pattern       []byte                 `protobuf:"bytes,2,opt,name=pattern,proto3" json:"pattern,omitempty"`
+	Roots         []*SearchRoot          `protobuf:"bytes,3,rep,name=roots,proto3" json:"roots,omitempty"`
+	Limits        *SearchLimits          `protobuf:"bytes,4,opt,name=limits,proto3" json:"limits,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GlobRequest) Reset() {
+	*x = GlobRequest{}
+	mi := &file_workspace_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GlobRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GlobRequest) ProtoMessage() {}
+
+func (x *GlobRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_workspace_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GlobRequest.ProtoReflect.Descriptor instead.
+func (*GlobRequest) Descriptor() ([]byte, []int) {
+	return file_workspace_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *GlobRequest) GetScope() *Scope {
+	if x != nil {
+		return x.Scope
+	}
+	return nil
+}
+
+func (x *GlobRequest) GetPattern() []byte {
+	if x != nil {
+		return x.Pattern
+	}
+	return nil
+}
+
+func (x *GlobRequest) GetRoots() []*SearchRoot {
+	if x != nil {
+		return x.Roots
+	}
+	return nil
+}
+
+func (x *GlobRequest) GetLimits() *SearchLimits {
+	if x != nil {
+		return x.Limits
+	}
+	return nil
+}
+
+type SearchResponse struct {
+	state         protoimpl.MessageState  `protogen:"open.v1"`
+	Missing       [][]byte                `protobuf:"bytes,1,rep,name=missing,proto3" json:"missing,omitempty"`
+	Folders       []bool                  `protobuf:"varint,2,rep,packed,name=folders,proto3" json:"folders,omitempty"`
+	Groups        []*SearchResponse_Group `protobuf:"bytes,3,rep,name=groups,proto3" json:"groups,omitempty"`
+	Count         int64                   `protobuf:"varint,4,opt,name=count,proto3" json:"count,omitempty"`
+	Puts          int64                   `protobuf:"varint,5,opt,name=puts,proto3" json:"puts,omitempty"`
+	Problems      int64                   `protobuf:"varint,6,opt,name=problems,proto3" json:"problems,omitempty"`
+	Problem       []byte                  `protobuf:"bytes,7,opt,name=problem,proto3" json:"problem,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SearchResponse) Reset() {
+	*x = SearchResponse{}
+	mi := &file_workspace_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SearchResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SearchResponse) ProtoMessage() {}
+
+func (x *SearchResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_workspace_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SearchResponse.ProtoReflect.Descriptor instead.
+func (*SearchResponse) Descriptor() ([]byte, []int) {
+	return file_workspace_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *SearchResponse) GetMissing() [][]byte {
+	if x != nil {
+		return x.Missing
+	}
+	return nil
+}
+
+func (x *SearchResponse) GetFolders() []bool {
+	if x != nil {
+		return x.Folders
+	}
+	return nil
+}
+
+func (x *SearchResponse) GetGroups() []*SearchResponse_Group {
+	if x != nil {
+		return x.Groups
+	}
+	return nil
+}
+
+func (x *SearchResponse) GetCount() int64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *SearchResponse) GetPuts() int64 {
+	if x != nil {
+		return x.Puts
+	}
+	return 0
+}
+
+func (x *SearchResponse) GetProblems() int64 {
+	if x != nil {
+		return x.Problems
+	}
+	return 0
+}
+
+func (x *SearchResponse) GetProblem() []byte {
+	if x != nil {
+		return x.Problem
+	}
+	return nil
+}
+
 type Spec struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`                 // makes the start idempotent, together with the owner
@@ -1268,7 +2573,7 @@ type Spec struct {
 
 func (x *Spec) Reset() {
 	*x = Spec{}
-	mi := &file_workspace_proto_msgTypes[22]
+	mi := &file_workspace_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1280,7 +2585,7 @@ func (x *Spec) String() string {
 func (*Spec) ProtoMessage() {}
 
 func (x *Spec) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[22]
+	mi := &file_workspace_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1293,7 +2598,7 @@ func (x *Spec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Spec.ProtoReflect.Descriptor instead.
 func (*Spec) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{22}
+	return file_workspace_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Spec) GetKey() string {
@@ -1389,7 +2694,7 @@ type Environment struct {
 
 func (x *Environment) Reset() {
 	*x = Environment{}
-	mi := &file_workspace_proto_msgTypes[23]
+	mi := &file_workspace_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1401,7 +2706,7 @@ func (x *Environment) String() string {
 func (*Environment) ProtoMessage() {}
 
 func (x *Environment) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[23]
+	mi := &file_workspace_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1414,7 +2719,7 @@ func (x *Environment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Environment.ProtoReflect.Descriptor instead.
 func (*Environment) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{23}
+	return file_workspace_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Environment) GetVariables() [][]byte {
@@ -1434,7 +2739,7 @@ type Size struct {
 
 func (x *Size) Reset() {
 	*x = Size{}
-	mi := &file_workspace_proto_msgTypes[24]
+	mi := &file_workspace_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1446,7 +2751,7 @@ func (x *Size) String() string {
 func (*Size) ProtoMessage() {}
 
 func (x *Size) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[24]
+	mi := &file_workspace_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1459,7 +2764,7 @@ func (x *Size) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Size.ProtoReflect.Descriptor instead.
 func (*Size) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{24}
+	return file_workspace_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Size) GetRows() uint32 {
@@ -1487,7 +2792,7 @@ type Limits struct {
 
 func (x *Limits) Reset() {
 	*x = Limits{}
-	mi := &file_workspace_proto_msgTypes[25]
+	mi := &file_workspace_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1499,7 +2804,7 @@ func (x *Limits) String() string {
 func (*Limits) ProtoMessage() {}
 
 func (x *Limits) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[25]
+	mi := &file_workspace_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1512,7 +2817,7 @@ func (x *Limits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Limits.ProtoReflect.Descriptor instead.
 func (*Limits) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{25}
+	return file_workspace_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Limits) GetTime() *durationpb.Duration {
@@ -1571,7 +2876,7 @@ type Process struct {
 
 func (x *Process) Reset() {
 	*x = Process{}
-	mi := &file_workspace_proto_msgTypes[26]
+	mi := &file_workspace_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1583,7 +2888,7 @@ func (x *Process) String() string {
 func (*Process) ProtoMessage() {}
 
 func (x *Process) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[26]
+	mi := &file_workspace_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1596,7 +2901,7 @@ func (x *Process) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Process.ProtoReflect.Descriptor instead.
 func (*Process) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{26}
+	return file_workspace_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Process) GetId() string {
@@ -1790,7 +3095,7 @@ type StartRequest struct {
 
 func (x *StartRequest) Reset() {
 	*x = StartRequest{}
-	mi := &file_workspace_proto_msgTypes[27]
+	mi := &file_workspace_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1802,7 +3107,7 @@ func (x *StartRequest) String() string {
 func (*StartRequest) ProtoMessage() {}
 
 func (x *StartRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[27]
+	mi := &file_workspace_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1815,7 +3120,7 @@ func (x *StartRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartRequest.ProtoReflect.Descriptor instead.
 func (*StartRequest) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{27}
+	return file_workspace_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *StartRequest) GetSpec() *Spec {
@@ -1835,7 +3140,7 @@ type StartResponse struct {
 
 func (x *StartResponse) Reset() {
 	*x = StartResponse{}
-	mi := &file_workspace_proto_msgTypes[28]
+	mi := &file_workspace_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1847,7 +3152,7 @@ func (x *StartResponse) String() string {
 func (*StartResponse) ProtoMessage() {}
 
 func (x *StartResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[28]
+	mi := &file_workspace_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1860,7 +3165,7 @@ func (x *StartResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartResponse.ProtoReflect.Descriptor instead.
 func (*StartResponse) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{28}
+	return file_workspace_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *StartResponse) GetProcess() *Process {
@@ -1888,7 +3193,7 @@ type Handle struct {
 
 func (x *Handle) Reset() {
 	*x = Handle{}
-	mi := &file_workspace_proto_msgTypes[29]
+	mi := &file_workspace_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1900,7 +3205,7 @@ func (x *Handle) String() string {
 func (*Handle) ProtoMessage() {}
 
 func (x *Handle) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[29]
+	mi := &file_workspace_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1913,7 +3218,7 @@ func (x *Handle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Handle.ProtoReflect.Descriptor instead.
 func (*Handle) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{29}
+	return file_workspace_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Handle) GetOwner() string {
@@ -1940,7 +3245,7 @@ type FindRequest struct {
 
 func (x *FindRequest) Reset() {
 	*x = FindRequest{}
-	mi := &file_workspace_proto_msgTypes[30]
+	mi := &file_workspace_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1952,7 +3257,7 @@ func (x *FindRequest) String() string {
 func (*FindRequest) ProtoMessage() {}
 
 func (x *FindRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[30]
+	mi := &file_workspace_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1965,7 +3270,7 @@ func (x *FindRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindRequest.ProtoReflect.Descriptor instead.
 func (*FindRequest) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{30}
+	return file_workspace_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *FindRequest) GetOwner() string {
@@ -1991,7 +3296,7 @@ type FindResponse struct {
 
 func (x *FindResponse) Reset() {
 	*x = FindResponse{}
-	mi := &file_workspace_proto_msgTypes[31]
+	mi := &file_workspace_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2003,7 +3308,7 @@ func (x *FindResponse) String() string {
 func (*FindResponse) ProtoMessage() {}
 
 func (x *FindResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[31]
+	mi := &file_workspace_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2016,7 +3321,7 @@ func (x *FindResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindResponse.ProtoReflect.Descriptor instead.
 func (*FindResponse) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{31}
+	return file_workspace_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *FindResponse) GetProcess() *Process {
@@ -2035,7 +3340,7 @@ type GetRequest struct {
 
 func (x *GetRequest) Reset() {
 	*x = GetRequest{}
-	mi := &file_workspace_proto_msgTypes[32]
+	mi := &file_workspace_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2047,7 +3352,7 @@ func (x *GetRequest) String() string {
 func (*GetRequest) ProtoMessage() {}
 
 func (x *GetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[32]
+	mi := &file_workspace_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2060,7 +3365,7 @@ func (x *GetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRequest.ProtoReflect.Descriptor instead.
 func (*GetRequest) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{32}
+	return file_workspace_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *GetRequest) GetHandle() *Handle {
@@ -2079,7 +3384,7 @@ type GetResponse struct {
 
 func (x *GetResponse) Reset() {
 	*x = GetResponse{}
-	mi := &file_workspace_proto_msgTypes[33]
+	mi := &file_workspace_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2091,7 +3396,7 @@ func (x *GetResponse) String() string {
 func (*GetResponse) ProtoMessage() {}
 
 func (x *GetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[33]
+	mi := &file_workspace_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2104,7 +3409,7 @@ func (x *GetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetResponse.ProtoReflect.Descriptor instead.
 func (*GetResponse) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{33}
+	return file_workspace_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *GetResponse) GetProcess() *Process {
@@ -2123,7 +3428,7 @@ type ListRequest struct {
 
 func (x *ListRequest) Reset() {
 	*x = ListRequest{}
-	mi := &file_workspace_proto_msgTypes[34]
+	mi := &file_workspace_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2135,7 +3440,7 @@ func (x *ListRequest) String() string {
 func (*ListRequest) ProtoMessage() {}
 
 func (x *ListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[34]
+	mi := &file_workspace_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2148,7 +3453,7 @@ func (x *ListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRequest.ProtoReflect.Descriptor instead.
 func (*ListRequest) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{34}
+	return file_workspace_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ListRequest) GetOwner() string {
@@ -2167,7 +3472,7 @@ type ListResponse struct {
 
 func (x *ListResponse) Reset() {
 	*x = ListResponse{}
-	mi := &file_workspace_proto_msgTypes[35]
+	mi := &file_workspace_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2179,7 +3484,7 @@ func (x *ListResponse) String() string {
 func (*ListResponse) ProtoMessage() {}
 
 func (x *ListResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[35]
+	mi := &file_workspace_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2192,7 +3497,7 @@ func (x *ListResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListResponse.ProtoReflect.Descriptor instead.
 func (*ListResponse) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{35}
+	return file_workspace_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ListResponse) GetProcesses() []*Process {
@@ -2211,7 +3516,7 @@ type WaitRequest struct {
 
 func (x *WaitRequest) Reset() {
 	*x = WaitRequest{}
-	mi := &file_workspace_proto_msgTypes[36]
+	mi := &file_workspace_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2223,7 +3528,7 @@ func (x *WaitRequest) String() string {
 func (*WaitRequest) ProtoMessage() {}
 
 func (x *WaitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[36]
+	mi := &file_workspace_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2236,7 +3541,7 @@ func (x *WaitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitRequest.ProtoReflect.Descriptor instead.
 func (*WaitRequest) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{36}
+	return file_workspace_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *WaitRequest) GetHandle() *Handle {
@@ -2255,7 +3560,7 @@ type WaitResponse struct {
 
 func (x *WaitResponse) Reset() {
 	*x = WaitResponse{}
-	mi := &file_workspace_proto_msgTypes[37]
+	mi := &file_workspace_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2267,7 +3572,7 @@ func (x *WaitResponse) String() string {
 func (*WaitResponse) ProtoMessage() {}
 
 func (x *WaitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[37]
+	mi := &file_workspace_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2280,7 +3585,7 @@ func (x *WaitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitResponse.ProtoReflect.Descriptor instead.
 func (*WaitResponse) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{37}
+	return file_workspace_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *WaitResponse) GetProcess() *Process {
@@ -2305,7 +3610,7 @@ type OutputRequest struct {
 
 func (x *OutputRequest) Reset() {
 	*x = OutputRequest{}
-	mi := &file_workspace_proto_msgTypes[38]
+	mi := &file_workspace_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2317,7 +3622,7 @@ func (x *OutputRequest) String() string {
 func (*OutputRequest) ProtoMessage() {}
 
 func (x *OutputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[38]
+	mi := &file_workspace_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2330,7 +3635,7 @@ func (x *OutputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputRequest.ProtoReflect.Descriptor instead.
 func (*OutputRequest) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{38}
+	return file_workspace_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *OutputRequest) GetHandle() *Handle {
@@ -2395,7 +3700,7 @@ type OutputResponse struct {
 
 func (x *OutputResponse) Reset() {
 	*x = OutputResponse{}
-	mi := &file_workspace_proto_msgTypes[39]
+	mi := &file_workspace_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2407,7 +3712,7 @@ func (x *OutputResponse) String() string {
 func (*OutputResponse) ProtoMessage() {}
 
 func (x *OutputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[39]
+	mi := &file_workspace_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2420,7 +3725,7 @@ func (x *OutputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputResponse.ProtoReflect.Descriptor instead.
 func (*OutputResponse) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{39}
+	return file_workspace_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *OutputResponse) GetData() []byte {
@@ -2468,7 +3773,7 @@ type ViewRequest struct {
 
 func (x *ViewRequest) Reset() {
 	*x = ViewRequest{}
-	mi := &file_workspace_proto_msgTypes[40]
+	mi := &file_workspace_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2480,7 +3785,7 @@ func (x *ViewRequest) String() string {
 func (*ViewRequest) ProtoMessage() {}
 
 func (x *ViewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[40]
+	mi := &file_workspace_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2493,7 +3798,7 @@ func (x *ViewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ViewRequest.ProtoReflect.Descriptor instead.
 func (*ViewRequest) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{40}
+	return file_workspace_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *ViewRequest) GetHandle() *Handle {
@@ -2520,7 +3825,7 @@ type ViewResponse struct {
 
 func (x *ViewResponse) Reset() {
 	*x = ViewResponse{}
-	mi := &file_workspace_proto_msgTypes[41]
+	mi := &file_workspace_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2532,7 +3837,7 @@ func (x *ViewResponse) String() string {
 func (*ViewResponse) ProtoMessage() {}
 
 func (x *ViewResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[41]
+	mi := &file_workspace_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2545,7 +3850,7 @@ func (x *ViewResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ViewResponse.ProtoReflect.Descriptor instead.
 func (*ViewResponse) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{41}
+	return file_workspace_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *ViewResponse) GetText() []byte {
@@ -2578,7 +3883,7 @@ type ExecRequest struct {
 
 func (x *ExecRequest) Reset() {
 	*x = ExecRequest{}
-	mi := &file_workspace_proto_msgTypes[42]
+	mi := &file_workspace_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2590,7 +3895,7 @@ func (x *ExecRequest) String() string {
 func (*ExecRequest) ProtoMessage() {}
 
 func (x *ExecRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[42]
+	mi := &file_workspace_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2603,7 +3908,7 @@ func (x *ExecRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecRequest.ProtoReflect.Descriptor instead.
 func (*ExecRequest) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{42}
+	return file_workspace_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *ExecRequest) GetPart() isExecRequest_Part {
@@ -2706,7 +4011,7 @@ type ExecResponse struct {
 
 func (x *ExecResponse) Reset() {
 	*x = ExecResponse{}
-	mi := &file_workspace_proto_msgTypes[43]
+	mi := &file_workspace_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2718,7 +4023,7 @@ func (x *ExecResponse) String() string {
 func (*ExecResponse) ProtoMessage() {}
 
 func (x *ExecResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[43]
+	mi := &file_workspace_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2731,7 +4036,7 @@ func (x *ExecResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecResponse.ProtoReflect.Descriptor instead.
 func (*ExecResponse) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{43}
+	return file_workspace_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *ExecResponse) GetPart() isExecResponse_Part {
@@ -2801,7 +4106,7 @@ type Input struct {
 
 func (x *Input) Reset() {
 	*x = Input{}
-	mi := &file_workspace_proto_msgTypes[44]
+	mi := &file_workspace_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2813,7 +4118,7 @@ func (x *Input) String() string {
 func (*Input) ProtoMessage() {}
 
 func (x *Input) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[44]
+	mi := &file_workspace_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2826,7 +4131,7 @@ func (x *Input) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Input.ProtoReflect.Descriptor instead.
 func (*Input) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{44}
+	return file_workspace_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *Input) GetKey() string {
@@ -2860,7 +4165,7 @@ type StdinRequest struct {
 
 func (x *StdinRequest) Reset() {
 	*x = StdinRequest{}
-	mi := &file_workspace_proto_msgTypes[45]
+	mi := &file_workspace_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2872,7 +4177,7 @@ func (x *StdinRequest) String() string {
 func (*StdinRequest) ProtoMessage() {}
 
 func (x *StdinRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[45]
+	mi := &file_workspace_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2885,7 +4190,7 @@ func (x *StdinRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StdinRequest.ProtoReflect.Descriptor instead.
 func (*StdinRequest) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{45}
+	return file_workspace_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *StdinRequest) GetHandle() *Handle {
@@ -2910,7 +4215,7 @@ type StdinResponse struct {
 
 func (x *StdinResponse) Reset() {
 	*x = StdinResponse{}
-	mi := &file_workspace_proto_msgTypes[46]
+	mi := &file_workspace_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2922,7 +4227,7 @@ func (x *StdinResponse) String() string {
 func (*StdinResponse) ProtoMessage() {}
 
 func (x *StdinResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[46]
+	mi := &file_workspace_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2935,7 +4240,7 @@ func (x *StdinResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StdinResponse.ProtoReflect.Descriptor instead.
 func (*StdinResponse) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{46}
+	return file_workspace_proto_rawDescGZIP(), []int{63}
 }
 
 type ResizeRequest struct {
@@ -2948,7 +4253,7 @@ type ResizeRequest struct {
 
 func (x *ResizeRequest) Reset() {
 	*x = ResizeRequest{}
-	mi := &file_workspace_proto_msgTypes[47]
+	mi := &file_workspace_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2960,7 +4265,7 @@ func (x *ResizeRequest) String() string {
 func (*ResizeRequest) ProtoMessage() {}
 
 func (x *ResizeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[47]
+	mi := &file_workspace_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2973,7 +4278,7 @@ func (x *ResizeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResizeRequest.ProtoReflect.Descriptor instead.
 func (*ResizeRequest) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{47}
+	return file_workspace_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *ResizeRequest) GetHandle() *Handle {
@@ -2998,7 +4303,7 @@ type ResizeResponse struct {
 
 func (x *ResizeResponse) Reset() {
 	*x = ResizeResponse{}
-	mi := &file_workspace_proto_msgTypes[48]
+	mi := &file_workspace_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3010,7 +4315,7 @@ func (x *ResizeResponse) String() string {
 func (*ResizeResponse) ProtoMessage() {}
 
 func (x *ResizeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[48]
+	mi := &file_workspace_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3023,7 +4328,7 @@ func (x *ResizeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResizeResponse.ProtoReflect.Descriptor instead.
 func (*ResizeResponse) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{48}
+	return file_workspace_proto_rawDescGZIP(), []int{65}
 }
 
 type SignalRequest struct {
@@ -3036,7 +4341,7 @@ type SignalRequest struct {
 
 func (x *SignalRequest) Reset() {
 	*x = SignalRequest{}
-	mi := &file_workspace_proto_msgTypes[49]
+	mi := &file_workspace_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3048,7 +4353,7 @@ func (x *SignalRequest) String() string {
 func (*SignalRequest) ProtoMessage() {}
 
 func (x *SignalRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[49]
+	mi := &file_workspace_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3061,7 +4366,7 @@ func (x *SignalRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SignalRequest.ProtoReflect.Descriptor instead.
 func (*SignalRequest) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{49}
+	return file_workspace_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *SignalRequest) GetHandle() *Handle {
@@ -3086,7 +4391,7 @@ type SignalResponse struct {
 
 func (x *SignalResponse) Reset() {
 	*x = SignalResponse{}
-	mi := &file_workspace_proto_msgTypes[50]
+	mi := &file_workspace_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3098,7 +4403,7 @@ func (x *SignalResponse) String() string {
 func (*SignalResponse) ProtoMessage() {}
 
 func (x *SignalResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[50]
+	mi := &file_workspace_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3111,7 +4416,7 @@ func (x *SignalResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SignalResponse.ProtoReflect.Descriptor instead.
 func (*SignalResponse) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{50}
+	return file_workspace_proto_rawDescGZIP(), []int{67}
 }
 
 type StopRequest struct {
@@ -3123,7 +4428,7 @@ type StopRequest struct {
 
 func (x *StopRequest) Reset() {
 	*x = StopRequest{}
-	mi := &file_workspace_proto_msgTypes[51]
+	mi := &file_workspace_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3135,7 +4440,7 @@ func (x *StopRequest) String() string {
 func (*StopRequest) ProtoMessage() {}
 
 func (x *StopRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[51]
+	mi := &file_workspace_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3148,7 +4453,7 @@ func (x *StopRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopRequest.ProtoReflect.Descriptor instead.
 func (*StopRequest) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{51}
+	return file_workspace_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *StopRequest) GetHandle() *Handle {
@@ -3167,7 +4472,7 @@ type StopResponse struct {
 
 func (x *StopResponse) Reset() {
 	*x = StopResponse{}
-	mi := &file_workspace_proto_msgTypes[52]
+	mi := &file_workspace_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3179,7 +4484,7 @@ func (x *StopResponse) String() string {
 func (*StopResponse) ProtoMessage() {}
 
 func (x *StopResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[52]
+	mi := &file_workspace_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3192,7 +4497,7 @@ func (x *StopResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopResponse.ProtoReflect.Descriptor instead.
 func (*StopResponse) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{52}
+	return file_workspace_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *StopResponse) GetProcess() *Process {
@@ -3211,7 +4516,7 @@ type MarkSeenRequest struct {
 
 func (x *MarkSeenRequest) Reset() {
 	*x = MarkSeenRequest{}
-	mi := &file_workspace_proto_msgTypes[53]
+	mi := &file_workspace_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3223,7 +4528,7 @@ func (x *MarkSeenRequest) String() string {
 func (*MarkSeenRequest) ProtoMessage() {}
 
 func (x *MarkSeenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[53]
+	mi := &file_workspace_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3236,7 +4541,7 @@ func (x *MarkSeenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MarkSeenRequest.ProtoReflect.Descriptor instead.
 func (*MarkSeenRequest) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{53}
+	return file_workspace_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *MarkSeenRequest) GetHandle() *Handle {
@@ -3254,7 +4559,7 @@ type MarkSeenResponse struct {
 
 func (x *MarkSeenResponse) Reset() {
 	*x = MarkSeenResponse{}
-	mi := &file_workspace_proto_msgTypes[54]
+	mi := &file_workspace_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3266,7 +4571,7 @@ func (x *MarkSeenResponse) String() string {
 func (*MarkSeenResponse) ProtoMessage() {}
 
 func (x *MarkSeenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[54]
+	mi := &file_workspace_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3279,7 +4584,7 @@ func (x *MarkSeenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MarkSeenResponse.ProtoReflect.Descriptor instead.
 func (*MarkSeenResponse) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{54}
+	return file_workspace_proto_rawDescGZIP(), []int{71}
 }
 
 type NotStarted struct {
@@ -3292,7 +4597,7 @@ type NotStarted struct {
 
 func (x *NotStarted) Reset() {
 	*x = NotStarted{}
-	mi := &file_workspace_proto_msgTypes[55]
+	mi := &file_workspace_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3304,7 +4609,7 @@ func (x *NotStarted) String() string {
 func (*NotStarted) ProtoMessage() {}
 
 func (x *NotStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[55]
+	mi := &file_workspace_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3317,7 +4622,7 @@ func (x *NotStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NotStarted.ProtoReflect.Descriptor instead.
 func (*NotStarted) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{55}
+	return file_workspace_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *NotStarted) GetId() string {
@@ -3347,7 +4652,7 @@ type CapReached struct {
 
 func (x *CapReached) Reset() {
 	*x = CapReached{}
-	mi := &file_workspace_proto_msgTypes[56]
+	mi := &file_workspace_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3359,7 +4664,7 @@ func (x *CapReached) String() string {
 func (*CapReached) ProtoMessage() {}
 
 func (x *CapReached) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[56]
+	mi := &file_workspace_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3372,7 +4677,7 @@ func (x *CapReached) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CapReached.ProtoReflect.Descriptor instead.
 func (*CapReached) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{56}
+	return file_workspace_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *CapReached) GetWhat() string {
@@ -3420,7 +4725,7 @@ type WriteRawRequest_Begin struct {
 
 func (x *WriteRawRequest_Begin) Reset() {
 	*x = WriteRawRequest_Begin{}
-	mi := &file_workspace_proto_msgTypes[57]
+	mi := &file_workspace_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3432,7 +4737,7 @@ func (x *WriteRawRequest_Begin) String() string {
 func (*WriteRawRequest_Begin) ProtoMessage() {}
 
 func (x *WriteRawRequest_Begin) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[57]
+	mi := &file_workspace_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3470,7 +4775,7 @@ type WriteRawRequest_Commit struct {
 
 func (x *WriteRawRequest_Commit) Reset() {
 	*x = WriteRawRequest_Commit{}
-	mi := &file_workspace_proto_msgTypes[58]
+	mi := &file_workspace_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3482,7 +4787,7 @@ func (x *WriteRawRequest_Commit) String() string {
 func (*WriteRawRequest_Commit) ProtoMessage() {}
 
 func (x *WriteRawRequest_Commit) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[58]
+	mi := &file_workspace_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3498,6 +4803,382 @@ func (*WriteRawRequest_Commit) Descriptor() ([]byte, []int) {
 	return file_workspace_proto_rawDescGZIP(), []int{19, 1}
 }
 
+type Scope_Allowance struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Path          []byte                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	Write         bool                   `protobuf:"varint,2,opt,name=write,proto3" json:"write,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Scope_Allowance) Reset() {
+	*x = Scope_Allowance{}
+	mi := &file_workspace_proto_msgTypes[76]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Scope_Allowance) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Scope_Allowance) ProtoMessage() {}
+
+func (x *Scope_Allowance) ProtoReflect() protoreflect.Message {
+	mi := &file_workspace_proto_msgTypes[76]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Scope_Allowance.ProtoReflect.Descriptor instead.
+func (*Scope_Allowance) Descriptor() ([]byte, []int) {
+	return file_workspace_proto_rawDescGZIP(), []int{23, 0}
+}
+
+func (x *Scope_Allowance) GetPath() []byte {
+	if x != nil {
+		return x.Path
+	}
+	return nil
+}
+
+func (x *Scope_Allowance) GetWrite() bool {
+	if x != nil {
+		return x.Write
+	}
+	return false
+}
+
+type Scope_Denial struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Names         [][]byte               `protobuf:"bytes,1,rep,name=names,proto3" json:"names,omitempty"`
+	Write         bool                   `protobuf:"varint,2,opt,name=write,proto3" json:"write,omitempty"` // only writing is denied
+	Device        uint64                 `protobuf:"varint,3,opt,name=device,proto3" json:"device,omitempty"`
+	Inode         uint64                 `protobuf:"varint,4,opt,name=inode,proto3" json:"inode,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Scope_Denial) Reset() {
+	*x = Scope_Denial{}
+	mi := &file_workspace_proto_msgTypes[77]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Scope_Denial) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Scope_Denial) ProtoMessage() {}
+
+func (x *Scope_Denial) ProtoReflect() protoreflect.Message {
+	mi := &file_workspace_proto_msgTypes[77]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Scope_Denial.ProtoReflect.Descriptor instead.
+func (*Scope_Denial) Descriptor() ([]byte, []int) {
+	return file_workspace_proto_rawDescGZIP(), []int{23, 1}
+}
+
+func (x *Scope_Denial) GetNames() [][]byte {
+	if x != nil {
+		return x.Names
+	}
+	return nil
+}
+
+func (x *Scope_Denial) GetWrite() bool {
+	if x != nil {
+		return x.Write
+	}
+	return false
+}
+
+func (x *Scope_Denial) GetDevice() uint64 {
+	if x != nil {
+		return x.Device
+	}
+	return 0
+}
+
+func (x *Scope_Denial) GetInode() uint64 {
+	if x != nil {
+		return x.Inode
+	}
+	return 0
+}
+
+type JudgeRequest_Question struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Path          []byte                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	Write         bool                   `protobuf:"varint,2,opt,name=write,proto3" json:"write,omitempty"`
+	Most          int64                  `protobuf:"varint,3,opt,name=most,proto3" json:"most,omitempty"` // maximum size of a content that is wanted too; none if zero
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *JudgeRequest_Question) Reset() {
+	*x = JudgeRequest_Question{}
+	mi := &file_workspace_proto_msgTypes[78]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *JudgeRequest_Question) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*JudgeRequest_Question) ProtoMessage() {}
+
+func (x *JudgeRequest_Question) ProtoReflect() protoreflect.Message {
+	mi := &file_workspace_proto_msgTypes[78]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use JudgeRequest_Question.ProtoReflect.Descriptor instead.
+func (*JudgeRequest_Question) Descriptor() ([]byte, []int) {
+	return file_workspace_proto_rawDescGZIP(), []int{28, 0}
+}
+
+func (x *JudgeRequest_Question) GetPath() []byte {
+	if x != nil {
+		return x.Path
+	}
+	return nil
+}
+
+func (x *JudgeRequest_Question) GetWrite() bool {
+	if x != nil {
+		return x.Write
+	}
+	return false
+}
+
+func (x *JudgeRequest_Question) GetMost() int64 {
+	if x != nil {
+		return x.Most
+	}
+	return 0
+}
+
+type JudgeResponse_Judgement struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Finding       *Finding               `protobuf:"bytes,1,opt,name=finding,proto3" json:"finding,omitempty"` // missing if the path cannot be followed
+	Kind          FileInfo_Kind          `protobuf:"varint,2,opt,name=kind,proto3,enum=abide.workspace.v1.FileInfo_Kind" json:"kind,omitempty"`
+	Content       []byte                 `protobuf:"bytes,3,opt,name=content,proto3" json:"content,omitempty"`
+	Problem       *Reason                `protobuf:"bytes,4,opt,name=problem,proto3" json:"problem,omitempty"` // why kind and content are not known
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *JudgeResponse_Judgement) Reset() {
+	*x = JudgeResponse_Judgement{}
+	mi := &file_workspace_proto_msgTypes[79]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *JudgeResponse_Judgement) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*JudgeResponse_Judgement) ProtoMessage() {}
+
+func (x *JudgeResponse_Judgement) ProtoReflect() protoreflect.Message {
+	mi := &file_workspace_proto_msgTypes[79]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use JudgeResponse_Judgement.ProtoReflect.Descriptor instead.
+func (*JudgeResponse_Judgement) Descriptor() ([]byte, []int) {
+	return file_workspace_proto_rawDescGZIP(), []int{29, 0}
+}
+
+func (x *JudgeResponse_Judgement) GetFinding() *Finding {
+	if x != nil {
+		return x.Finding
+	}
+	return nil
+}
+
+func (x *JudgeResponse_Judgement) GetKind() FileInfo_Kind {
+	if x != nil {
+		return x.Kind
+	}
+	return FileInfo_KIND_UNSPECIFIED
+}
+
+func (x *JudgeResponse_Judgement) GetContent() []byte {
+	if x != nil {
+		return x.Content
+	}
+	return nil
+}
+
+func (x *JudgeResponse_Judgement) GetProblem() *Reason {
+	if x != nil {
+		return x.Problem
+	}
+	return nil
+}
+
+type SearchResponse_Group struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          []byte                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Count         int64                  `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
+	Items         []*SearchResponse_Item `protobuf:"bytes,3,rep,name=items,proto3" json:"items,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SearchResponse_Group) Reset() {
+	*x = SearchResponse_Group{}
+	mi := &file_workspace_proto_msgTypes[80]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SearchResponse_Group) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SearchResponse_Group) ProtoMessage() {}
+
+func (x *SearchResponse_Group) ProtoReflect() protoreflect.Message {
+	mi := &file_workspace_proto_msgTypes[80]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SearchResponse_Group.ProtoReflect.Descriptor instead.
+func (*SearchResponse_Group) Descriptor() ([]byte, []int) {
+	return file_workspace_proto_rawDescGZIP(), []int{38, 0}
+}
+
+func (x *SearchResponse_Group) GetName() []byte {
+	if x != nil {
+		return x.Name
+	}
+	return nil
+}
+
+func (x *SearchResponse_Group) GetCount() int64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *SearchResponse_Group) GetItems() []*SearchResponse_Item {
+	if x != nil {
+		return x.Items
+	}
+	return nil
+}
+
+type SearchResponse_Item struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Text          []byte                 `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
+	Number        int64                  `protobuf:"varint,2,opt,name=number,proto3" json:"number,omitempty"`
+	Context       bool                   `protobuf:"varint,3,opt,name=context,proto3" json:"context,omitempty"`
+	Counts        bool                   `protobuf:"varint,4,opt,name=counts,proto3" json:"counts,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SearchResponse_Item) Reset() {
+	*x = SearchResponse_Item{}
+	mi := &file_workspace_proto_msgTypes[81]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SearchResponse_Item) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SearchResponse_Item) ProtoMessage() {}
+
+func (x *SearchResponse_Item) ProtoReflect() protoreflect.Message {
+	mi := &file_workspace_proto_msgTypes[81]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SearchResponse_Item.ProtoReflect.Descriptor instead.
+func (*SearchResponse_Item) Descriptor() ([]byte, []int) {
+	return file_workspace_proto_rawDescGZIP(), []int{38, 1}
+}
+
+func (x *SearchResponse_Item) GetText() []byte {
+	if x != nil {
+		return x.Text
+	}
+	return nil
+}
+
+func (x *SearchResponse_Item) GetNumber() int64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *SearchResponse_Item) GetContext() bool {
+	if x != nil {
+		return x.Context
+	}
+	return false
+}
+
+func (x *SearchResponse_Item) GetCounts() bool {
+	if x != nil {
+		return x.Counts
+	}
+	return false
+}
+
 type Process_Exit struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Code          int32                  `protobuf:"varint,1,opt,name=code,proto3" json:"code,omitempty"`
@@ -3509,7 +5190,7 @@ type Process_Exit struct {
 
 func (x *Process_Exit) Reset() {
 	*x = Process_Exit{}
-	mi := &file_workspace_proto_msgTypes[59]
+	mi := &file_workspace_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3521,7 +5202,7 @@ func (x *Process_Exit) String() string {
 func (*Process_Exit) ProtoMessage() {}
 
 func (x *Process_Exit) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[59]
+	mi := &file_workspace_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3534,7 +5215,7 @@ func (x *Process_Exit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Process_Exit.ProtoReflect.Descriptor instead.
 func (*Process_Exit) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{26, 0}
+	return file_workspace_proto_rawDescGZIP(), []int{43, 0}
 }
 
 func (x *Process_Exit) GetCode() int32 {
@@ -3570,7 +5251,7 @@ type Process_Counts struct {
 
 func (x *Process_Counts) Reset() {
 	*x = Process_Counts{}
-	mi := &file_workspace_proto_msgTypes[60]
+	mi := &file_workspace_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3582,7 +5263,7 @@ func (x *Process_Counts) String() string {
 func (*Process_Counts) ProtoMessage() {}
 
 func (x *Process_Counts) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[60]
+	mi := &file_workspace_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3595,7 +5276,7 @@ func (x *Process_Counts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Process_Counts.ProtoReflect.Descriptor instead.
 func (*Process_Counts) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{26, 1}
+	return file_workspace_proto_rawDescGZIP(), []int{43, 1}
 }
 
 func (x *Process_Counts) GetBytes() int64 {
@@ -3638,7 +5319,7 @@ type OutputResponse_Run struct {
 
 func (x *OutputResponse_Run) Reset() {
 	*x = OutputResponse_Run{}
-	mi := &file_workspace_proto_msgTypes[61]
+	mi := &file_workspace_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3650,7 +5331,7 @@ func (x *OutputResponse_Run) String() string {
 func (*OutputResponse_Run) ProtoMessage() {}
 
 func (x *OutputResponse_Run) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[61]
+	mi := &file_workspace_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3663,7 +5344,7 @@ func (x *OutputResponse_Run) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputResponse_Run.ProtoReflect.Descriptor instead.
 func (*OutputResponse_Run) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{39, 0}
+	return file_workspace_proto_rawDescGZIP(), []int{56, 0}
 }
 
 func (x *OutputResponse_Run) GetStream() Stream {
@@ -3706,7 +5387,7 @@ type ViewResponse_Truncation struct {
 
 func (x *ViewResponse_Truncation) Reset() {
 	*x = ViewResponse_Truncation{}
-	mi := &file_workspace_proto_msgTypes[62]
+	mi := &file_workspace_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3718,7 +5399,7 @@ func (x *ViewResponse_Truncation) String() string {
 func (*ViewResponse_Truncation) ProtoMessage() {}
 
 func (x *ViewResponse_Truncation) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[62]
+	mi := &file_workspace_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3731,7 +5412,7 @@ func (x *ViewResponse_Truncation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ViewResponse_Truncation.ProtoReflect.Descriptor instead.
 func (*ViewResponse_Truncation) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{41, 0}
+	return file_workspace_proto_rawDescGZIP(), []int{58, 0}
 }
 
 func (x *ViewResponse_Truncation) GetOriginalBytes() int64 {
@@ -3772,7 +5453,7 @@ type ExecRequest_Attach struct {
 
 func (x *ExecRequest_Attach) Reset() {
 	*x = ExecRequest_Attach{}
-	mi := &file_workspace_proto_msgTypes[63]
+	mi := &file_workspace_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3784,7 +5465,7 @@ func (x *ExecRequest_Attach) String() string {
 func (*ExecRequest_Attach) ProtoMessage() {}
 
 func (x *ExecRequest_Attach) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[63]
+	mi := &file_workspace_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3797,7 +5478,7 @@ func (x *ExecRequest_Attach) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecRequest_Attach.ProtoReflect.Descriptor instead.
 func (*ExecRequest_Attach) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{42, 0}
+	return file_workspace_proto_rawDescGZIP(), []int{59, 0}
 }
 
 func (x *ExecRequest_Attach) GetHandle() *Handle {
@@ -3824,7 +5505,7 @@ type ExecResponse_Begun struct {
 
 func (x *ExecResponse_Begun) Reset() {
 	*x = ExecResponse_Begun{}
-	mi := &file_workspace_proto_msgTypes[64]
+	mi := &file_workspace_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3836,7 +5517,7 @@ func (x *ExecResponse_Begun) String() string {
 func (*ExecResponse_Begun) ProtoMessage() {}
 
 func (x *ExecResponse_Begun) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[64]
+	mi := &file_workspace_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3849,7 +5530,7 @@ func (x *ExecResponse_Begun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecResponse_Begun.ProtoReflect.Descriptor instead.
 func (*ExecResponse_Begun) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{43, 0}
+	return file_workspace_proto_rawDescGZIP(), []int{60, 0}
 }
 
 func (x *ExecResponse_Begun) GetProcess() *Process {
@@ -3878,7 +5559,7 @@ type ExecResponse_Output struct {
 
 func (x *ExecResponse_Output) Reset() {
 	*x = ExecResponse_Output{}
-	mi := &file_workspace_proto_msgTypes[65]
+	mi := &file_workspace_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3890,7 +5571,7 @@ func (x *ExecResponse_Output) String() string {
 func (*ExecResponse_Output) ProtoMessage() {}
 
 func (x *ExecResponse_Output) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[65]
+	mi := &file_workspace_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3903,7 +5584,7 @@ func (x *ExecResponse_Output) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecResponse_Output.ProtoReflect.Descriptor instead.
 func (*ExecResponse_Output) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{43, 1}
+	return file_workspace_proto_rawDescGZIP(), []int{60, 1}
 }
 
 func (x *ExecResponse_Output) GetStream() Stream {
@@ -4010,9 +5691,139 @@ const file_workspace_proto_rawDesc = "" +
 	"\aoptions\x18\x02 \x01(\v2 .abide.workspace.v1.WriteOptionsR\aoptions\x1a\b\n" +
 	"\x06CommitB\x06\n" +
 	"\x04part\"\x12\n" +
-	"\x10WriteRawResponse\"\x1c\n" +
+	"\x10WriteRawResponse\"\x99\x01\n" +
 	"\x06Reason\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\"\x89\x03\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
+	"\toperation\x18\x02 \x01(\fR\toperation\x12\x12\n" +
+	"\x04path\x18\x03 \x01(\fR\x04path\x12\x12\n" +
+	"\x04text\x18\x04 \x01(\fR\x04text\x125\n" +
+	"\arefusal\x18\x05 \x01(\v2\x1b.abide.workspace.v1.RefusalR\arefusal\"4\n" +
+	"\x04Rule\x12\x16\n" +
+	"\x06target\x18\x01 \x01(\fR\x06target\x12\x14\n" +
+	"\x05write\x18\x02 \x01(\bR\x05write\"\x93\x02\n" +
+	"\x05Scope\x129\n" +
+	"\x05allow\x18\x01 \x03(\v2#.abide.workspace.v1.Scope.AllowanceR\x05allow\x124\n" +
+	"\x04deny\x18\x02 \x03(\v2 .abide.workspace.v1.Scope.DenialR\x04deny\x1a5\n" +
+	"\tAllowance\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\fR\x04path\x12\x14\n" +
+	"\x05write\x18\x02 \x01(\bR\x05write\x1ab\n" +
+	"\x06Denial\x12\x14\n" +
+	"\x05names\x18\x01 \x03(\fR\x05names\x12\x14\n" +
+	"\x05write\x18\x02 \x01(\bR\x05write\x12\x16\n" +
+	"\x06device\x18\x03 \x01(\x04R\x06device\x12\x14\n" +
+	"\x05inode\x18\x04 \x01(\x04R\x05inode\"o\n" +
+	"\x0fNewScopeRequest\x12.\n" +
+	"\x05allow\x18\x01 \x03(\v2\x18.abide.workspace.v1.RuleR\x05allow\x12,\n" +
+	"\x04deny\x18\x02 \x03(\v2\x18.abide.workspace.v1.RuleR\x04deny\"C\n" +
+	"\x10NewScopeResponse\x12/\n" +
+	"\x05scope\x18\x01 \x01(\v2\x19.abide.workspace.v1.ScopeR\x05scope\"\x86\x01\n" +
+	"\aFinding\x125\n" +
+	"\averdict\x18\x01 \x01(\x0e2\x1b.abide.workspace.v1.VerdictR\averdict\x12\x12\n" +
+	"\x04path\x18\x02 \x01(\fR\x04path\x12\x12\n" +
+	"\x04rule\x18\x03 \x01(\fR\x04rule\x12\x1c\n" +
+	"\tprotected\x18\x04 \x01(\fR\tprotected\"j\n" +
+	"\aRefusal\x125\n" +
+	"\afinding\x18\x01 \x01(\v2\x1b.abide.workspace.v1.FindingR\afinding\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\fR\x04name\x12\x14\n" +
+	"\x05write\x18\x03 \x01(\bR\x05write\"\xd2\x01\n" +
+	"\fJudgeRequest\x12/\n" +
+	"\x05scope\x18\x01 \x01(\v2\x19.abide.workspace.v1.ScopeR\x05scope\x12G\n" +
+	"\tquestions\x18\x02 \x03(\v2).abide.workspace.v1.JudgeRequest.QuestionR\tquestions\x1aH\n" +
+	"\bQuestion\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\fR\x04path\x12\x14\n" +
+	"\x05write\x18\x02 \x01(\bR\x05write\x12\x12\n" +
+	"\x04most\x18\x03 \x01(\x03R\x04most\"\xa8\x02\n" +
+	"\rJudgeResponse\x12K\n" +
+	"\n" +
+	"judgements\x18\x01 \x03(\v2+.abide.workspace.v1.JudgeResponse.JudgementR\n" +
+	"judgements\x1a\xc9\x01\n" +
+	"\tJudgement\x125\n" +
+	"\afinding\x18\x01 \x01(\v2\x1b.abide.workspace.v1.FindingR\afinding\x125\n" +
+	"\x04kind\x18\x02 \x01(\x0e2!.abide.workspace.v1.FileInfo.KindR\x04kind\x12\x18\n" +
+	"\acontent\x18\x03 \x01(\fR\acontent\x124\n" +
+	"\aproblem\x18\x04 \x01(\v2\x1a.abide.workspace.v1.ReasonR\aproblem\"\x86\x02\n" +
+	"\vShowRequest\x12/\n" +
+	"\x05scope\x18\x01 \x01(\v2\x19.abide.workspace.v1.ScopeR\x05scope\x12\x12\n" +
+	"\x04path\x18\x02 \x01(\fR\x04path\x12\x14\n" +
+	"\x05lines\x18\x03 \x01(\bR\x05lines\x12\x14\n" +
+	"\x05first\x18\x04 \x01(\x03R\x05first\x12\x12\n" +
+	"\x04last\x18\x05 \x01(\x03R\x04last\x12\x1b\n" +
+	"\tmax_whole\x18\x06 \x01(\x03R\bmaxWhole\x12\x1b\n" +
+	"\tmax_image\x18\a \x01(\x03R\bmaxImage\x12\x1b\n" +
+	"\tmax_lines\x18\b \x01(\x03R\bmaxLines\x12\x1b\n" +
+	"\tmax_names\x18\t \x01(\x03R\bmaxNames\"\xbe\x01\n" +
+	"\fShowResponse\x12\x16\n" +
+	"\x06folder\x18\x01 \x01(\bR\x06folder\x12\x14\n" +
+	"\x05names\x18\x02 \x03(\fR\x05names\x12\x14\n" +
+	"\x05count\x18\x03 \x01(\x03R\x05count\x12\x12\n" +
+	"\x04size\x18\x04 \x01(\x03R\x04size\x12\x14\n" +
+	"\x05image\x18\x05 \x01(\tR\x05image\x12\x18\n" +
+	"\acontent\x18\x06 \x01(\fR\acontent\x12\x12\n" +
+	"\x04seen\x18\a \x01(\x03R\x04seen\x12\x12\n" +
+	"\x04full\x18\b \x01(\bR\x04full\"\xc8\x01\n" +
+	"\fApplyRequest\x12/\n" +
+	"\x05scope\x18\x01 \x01(\v2\x19.abide.workspace.v1.ScopeR\x05scope\x12\x12\n" +
+	"\x04path\x18\x02 \x01(\fR\x04path\x12\x14\n" +
+	"\x05leads\x18\x03 \x01(\fR\x05leads\x12\x16\n" +
+	"\x06before\x18\x04 \x01(\tR\x06before\x12\x15\n" +
+	"\x03new\x18\x05 \x01(\fH\x00R\x03new\x88\x01\x01\x12\x10\n" +
+	"\x03key\x18\x06 \x01(\tR\x03key\x12\x14\n" +
+	"\x05again\x18\a \x01(\bR\x05againB\x06\n" +
+	"\x04_new\"\x0f\n" +
+	"\rApplyResponse\"6\n" +
+	"\n" +
+	"SearchRoot\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\fR\x04path\x12\x14\n" +
+	"\x05given\x18\x02 \x01(\fR\x05given\"S\n" +
+	"\fSearchLimits\x12\x12\n" +
+	"\x04keep\x18\x01 \x01(\x03R\x04keep\x12\x1b\n" +
+	"\tper_group\x18\x02 \x01(\x03R\bperGroup\x12\x12\n" +
+	"\x04text\x18\x03 \x01(\x03R\x04text\"\x87\x04\n" +
+	"\vGrepRequest\x12/\n" +
+	"\x05scope\x18\x01 \x01(\v2\x19.abide.workspace.v1.ScopeR\x05scope\x12\x18\n" +
+	"\apattern\x18\x02 \x01(\fR\apattern\x12\x1f\n" +
+	"\vignore_case\x18\x03 \x01(\bR\n" +
+	"ignoreCase\x12\x1c\n" +
+	"\tmultiline\x18\x04 \x01(\bR\tmultiline\x124\n" +
+	"\x05roots\x18\x05 \x03(\v2\x1e.abide.workspace.v1.SearchRootR\x05roots\x128\n" +
+	"\x04mode\x18\x06 \x01(\x0e2$.abide.workspace.v1.GrepRequest.ModeR\x04mode\x12\x1c\n" +
+	"\tdirectory\x18\a \x01(\fR\tdirectory\x12\x12\n" +
+	"\x04glob\x18\b \x01(\fR\x04glob\x12\x12\n" +
+	"\x04type\x18\t \x01(\fR\x04type\x12\x16\n" +
+	"\x06before\x18\n" +
+	" \x01(\x03R\x06before\x12\x14\n" +
+	"\x05after\x18\v \x01(\x03R\x05after\x12\x18\n" +
+	"\acolumns\x18\f \x01(\x03R\acolumns\x128\n" +
+	"\x06limits\x18\r \x01(\v2 .abide.workspace.v1.SearchLimitsR\x06limits\"6\n" +
+	"\x04Mode\x12\x0e\n" +
+	"\n" +
+	"MODE_FILES\x10\x00\x12\x0e\n" +
+	"\n" +
+	"MODE_COUNT\x10\x01\x12\x0e\n" +
+	"\n" +
+	"MODE_LINES\x10\x02\"\xc8\x01\n" +
+	"\vGlobRequest\x12/\n" +
+	"\x05scope\x18\x01 \x01(\v2\x19.abide.workspace.v1.ScopeR\x05scope\x12\x18\n" +
+	"\apattern\x18\x02 \x01(\fR\apattern\x124\n" +
+	"\x05roots\x18\x03 \x03(\v2\x1e.abide.workspace.v1.SearchRootR\x05roots\x128\n" +
+	"\x06limits\x18\x04 \x01(\v2 .abide.workspace.v1.SearchLimitsR\x06limits\"\xbe\x03\n" +
+	"\x0eSearchResponse\x12\x18\n" +
+	"\amissing\x18\x01 \x03(\fR\amissing\x12\x18\n" +
+	"\afolders\x18\x02 \x03(\bR\afolders\x12@\n" +
+	"\x06groups\x18\x03 \x03(\v2(.abide.workspace.v1.SearchResponse.GroupR\x06groups\x12\x14\n" +
+	"\x05count\x18\x04 \x01(\x03R\x05count\x12\x12\n" +
+	"\x04puts\x18\x05 \x01(\x03R\x04puts\x12\x1a\n" +
+	"\bproblems\x18\x06 \x01(\x03R\bproblems\x12\x18\n" +
+	"\aproblem\x18\a \x01(\fR\aproblem\x1ap\n" +
+	"\x05Group\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\fR\x04name\x12\x14\n" +
+	"\x05count\x18\x02 \x01(\x03R\x05count\x12=\n" +
+	"\x05items\x18\x03 \x03(\v2'.abide.workspace.v1.SearchResponse.ItemR\x05items\x1ad\n" +
+	"\x04Item\x12\x12\n" +
+	"\x04text\x18\x01 \x01(\fR\x04text\x12\x16\n" +
+	"\x06number\x18\x02 \x01(\x03R\x06number\x12\x18\n" +
+	"\acontext\x18\x03 \x01(\bR\acontext\x12\x16\n" +
+	"\x06counts\x18\x04 \x01(\bR\x06counts\"\x89\x03\n" +
 	"\x04Spec\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05owner\x18\x02 \x01(\tR\x05owner\x12\x18\n" +
@@ -4189,11 +6000,15 @@ const file_workspace_proto_rawDesc = "" +
 	"\x03has\x18\x02 \x01(\x03R\x03has\x12\x10\n" +
 	"\x03cap\x18\x03 \x01(\x03R\x03cap\x12\x1a\n" +
 	"\breserved\x18\x04 \x01(\x03R\breserved\x12\x14\n" +
-	"\x05wants\x18\x05 \x01(\x03R\x05wants*?\n" +
+	"\x05wants\x18\x05 \x01(\x03R\x05wants*H\n" +
+	"\aVerdict\x12\x14\n" +
+	"\x10VERDICT_UNLISTED\x10\x00\x12\x13\n" +
+	"\x0fVERDICT_ALLOWED\x10\x01\x12\x12\n" +
+	"\x0eVERDICT_DENIED\x10\x02*?\n" +
 	"\x06Stream\x12\x0f\n" +
 	"\vSTREAM_BOTH\x10\x00\x12\x11\n" +
 	"\rSTREAM_STDOUT\x10\x01\x12\x11\n" +
-	"\rSTREAM_STDERR\x10\x022\xc0\x0e\n" +
+	"\rSTREAM_STDERR\x10\x022\xb1\x12\n" +
 	"\x10WorkspaceService\x12N\n" +
 	"\x04Stat\x12\x1f.abide.workspace.v1.StatRequest\x1a .abide.workspace.v1.StatResponse\"\x03\x90\x02\x01\x12W\n" +
 	"\aListDir\x12\".abide.workspace.v1.ListDirRequest\x1a#.abide.workspace.v1.ListDirResponse\"\x03\x90\x02\x01\x12Z\n" +
@@ -4203,7 +6018,13 @@ const file_workspace_proto_rawDesc = "" +
 	"\x06Rename\x12!.abide.workspace.v1.RenameRequest\x1a\".abide.workspace.v1.RenameResponse\x12O\n" +
 	"\x06Delete\x12!.abide.workspace.v1.DeleteRequest\x1a\".abide.workspace.v1.DeleteResponse\x12Y\n" +
 	"\aReadRaw\x12\".abide.workspace.v1.ReadRawRequest\x1a#.abide.workspace.v1.ReadRawResponse\"\x03\x90\x02\x010\x01\x12W\n" +
-	"\bWriteRaw\x12#.abide.workspace.v1.WriteRawRequest\x1a$.abide.workspace.v1.WriteRawResponse(\x01\x12Q\n" +
+	"\bWriteRaw\x12#.abide.workspace.v1.WriteRawRequest\x1a$.abide.workspace.v1.WriteRawResponse(\x01\x12Z\n" +
+	"\bNewScope\x12#.abide.workspace.v1.NewScopeRequest\x1a$.abide.workspace.v1.NewScopeResponse\"\x03\x90\x02\x01\x12Q\n" +
+	"\x05Judge\x12 .abide.workspace.v1.JudgeRequest\x1a!.abide.workspace.v1.JudgeResponse\"\x03\x90\x02\x01\x12N\n" +
+	"\x04Show\x12\x1f.abide.workspace.v1.ShowRequest\x1a .abide.workspace.v1.ShowResponse\"\x03\x90\x02\x01\x12L\n" +
+	"\x05Apply\x12 .abide.workspace.v1.ApplyRequest\x1a!.abide.workspace.v1.ApplyResponse\x12P\n" +
+	"\x04Grep\x12\x1f.abide.workspace.v1.GrepRequest\x1a\".abide.workspace.v1.SearchResponse\"\x03\x90\x02\x01\x12P\n" +
+	"\x04Glob\x12\x1f.abide.workspace.v1.GlobRequest\x1a\".abide.workspace.v1.SearchResponse\"\x03\x90\x02\x01\x12Q\n" +
 	"\x05Start\x12 .abide.workspace.v1.StartRequest\x1a!.abide.workspace.v1.StartResponse\"\x03\x90\x02\x02\x12M\n" +
 	"\x04Exec\x12\x1f.abide.workspace.v1.ExecRequest\x1a .abide.workspace.v1.ExecResponse(\x010\x01\x12N\n" +
 	"\x04Find\x12\x1f.abide.workspace.v1.FindRequest\x1a .abide.workspace.v1.FindResponse\"\x03\x90\x02\x01\x12K\n" +
@@ -4230,191 +6051,253 @@ func file_workspace_proto_rawDescGZIP() []byte {
 	return file_workspace_proto_rawDescData
 }
 
-var file_workspace_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_workspace_proto_msgTypes = make([]protoimpl.MessageInfo, 66)
+var file_workspace_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
+var file_workspace_proto_msgTypes = make([]protoimpl.MessageInfo, 89)
 var file_workspace_proto_goTypes = []any{
-	(Stream)(0),                     // 0: abide.workspace.v1.Stream
-	(FileInfo_Kind)(0),              // 1: abide.workspace.v1.FileInfo.Kind
-	(*Path)(nil),                    // 2: abide.workspace.v1.Path
-	(*FileInfo)(nil),                // 3: abide.workspace.v1.FileInfo
-	(*StatRequest)(nil),             // 4: abide.workspace.v1.StatRequest
-	(*StatResponse)(nil),            // 5: abide.workspace.v1.StatResponse
-	(*ListDirRequest)(nil),          // 6: abide.workspace.v1.ListDirRequest
-	(*ListDirResponse)(nil),         // 7: abide.workspace.v1.ListDirResponse
-	(*ReadFileRequest)(nil),         // 8: abide.workspace.v1.ReadFileRequest
-	(*ReadFileResponse)(nil),        // 9: abide.workspace.v1.ReadFileResponse
-	(*WriteOptions)(nil),            // 10: abide.workspace.v1.WriteOptions
-	(*WriteFileRequest)(nil),        // 11: abide.workspace.v1.WriteFileRequest
-	(*WriteFileResponse)(nil),       // 12: abide.workspace.v1.WriteFileResponse
-	(*MkdirRequest)(nil),            // 13: abide.workspace.v1.MkdirRequest
-	(*MkdirResponse)(nil),           // 14: abide.workspace.v1.MkdirResponse
-	(*RenameRequest)(nil),           // 15: abide.workspace.v1.RenameRequest
-	(*RenameResponse)(nil),          // 16: abide.workspace.v1.RenameResponse
-	(*DeleteRequest)(nil),           // 17: abide.workspace.v1.DeleteRequest
-	(*DeleteResponse)(nil),          // 18: abide.workspace.v1.DeleteResponse
-	(*ReadRawRequest)(nil),          // 19: abide.workspace.v1.ReadRawRequest
-	(*ReadRawResponse)(nil),         // 20: abide.workspace.v1.ReadRawResponse
-	(*WriteRawRequest)(nil),         // 21: abide.workspace.v1.WriteRawRequest
-	(*WriteRawResponse)(nil),        // 22: abide.workspace.v1.WriteRawResponse
-	(*Reason)(nil),                  // 23: abide.workspace.v1.Reason
-	(*Spec)(nil),                    // 24: abide.workspace.v1.Spec
-	(*Environment)(nil),             // 25: abide.workspace.v1.Environment
-	(*Size)(nil),                    // 26: abide.workspace.v1.Size
-	(*Limits)(nil),                  // 27: abide.workspace.v1.Limits
-	(*Process)(nil),                 // 28: abide.workspace.v1.Process
-	(*StartRequest)(nil),            // 29: abide.workspace.v1.StartRequest
-	(*StartResponse)(nil),           // 30: abide.workspace.v1.StartResponse
-	(*Handle)(nil),                  // 31: abide.workspace.v1.Handle
-	(*FindRequest)(nil),             // 32: abide.workspace.v1.FindRequest
-	(*FindResponse)(nil),            // 33: abide.workspace.v1.FindResponse
-	(*GetRequest)(nil),              // 34: abide.workspace.v1.GetRequest
-	(*GetResponse)(nil),             // 35: abide.workspace.v1.GetResponse
-	(*ListRequest)(nil),             // 36: abide.workspace.v1.ListRequest
-	(*ListResponse)(nil),            // 37: abide.workspace.v1.ListResponse
-	(*WaitRequest)(nil),             // 38: abide.workspace.v1.WaitRequest
-	(*WaitResponse)(nil),            // 39: abide.workspace.v1.WaitResponse
-	(*OutputRequest)(nil),           // 40: abide.workspace.v1.OutputRequest
-	(*OutputResponse)(nil),          // 41: abide.workspace.v1.OutputResponse
-	(*ViewRequest)(nil),             // 42: abide.workspace.v1.ViewRequest
-	(*ViewResponse)(nil),            // 43: abide.workspace.v1.ViewResponse
-	(*ExecRequest)(nil),             // 44: abide.workspace.v1.ExecRequest
-	(*ExecResponse)(nil),            // 45: abide.workspace.v1.ExecResponse
-	(*Input)(nil),                   // 46: abide.workspace.v1.Input
-	(*StdinRequest)(nil),            // 47: abide.workspace.v1.StdinRequest
-	(*StdinResponse)(nil),           // 48: abide.workspace.v1.StdinResponse
-	(*ResizeRequest)(nil),           // 49: abide.workspace.v1.ResizeRequest
-	(*ResizeResponse)(nil),          // 50: abide.workspace.v1.ResizeResponse
-	(*SignalRequest)(nil),           // 51: abide.workspace.v1.SignalRequest
-	(*SignalResponse)(nil),          // 52: abide.workspace.v1.SignalResponse
-	(*StopRequest)(nil),             // 53: abide.workspace.v1.StopRequest
-	(*StopResponse)(nil),            // 54: abide.workspace.v1.StopResponse
-	(*MarkSeenRequest)(nil),         // 55: abide.workspace.v1.MarkSeenRequest
-	(*MarkSeenResponse)(nil),        // 56: abide.workspace.v1.MarkSeenResponse
-	(*NotStarted)(nil),              // 57: abide.workspace.v1.NotStarted
-	(*CapReached)(nil),              // 58: abide.workspace.v1.CapReached
-	(*WriteRawRequest_Begin)(nil),   // 59: abide.workspace.v1.WriteRawRequest.Begin
-	(*WriteRawRequest_Commit)(nil),  // 60: abide.workspace.v1.WriteRawRequest.Commit
-	(*Process_Exit)(nil),            // 61: abide.workspace.v1.Process.Exit
-	(*Process_Counts)(nil),          // 62: abide.workspace.v1.Process.Counts
-	(*OutputResponse_Run)(nil),      // 63: abide.workspace.v1.OutputResponse.Run
-	(*ViewResponse_Truncation)(nil), // 64: abide.workspace.v1.ViewResponse.Truncation
-	(*ExecRequest_Attach)(nil),      // 65: abide.workspace.v1.ExecRequest.Attach
-	(*ExecResponse_Begun)(nil),      // 66: abide.workspace.v1.ExecResponse.Begun
-	(*ExecResponse_Output)(nil),     // 67: abide.workspace.v1.ExecResponse.Output
-	(*timestamppb.Timestamp)(nil),   // 68: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),     // 69: google.protobuf.Duration
+	(Verdict)(0),                    // 0: abide.workspace.v1.Verdict
+	(Stream)(0),                     // 1: abide.workspace.v1.Stream
+	(FileInfo_Kind)(0),              // 2: abide.workspace.v1.FileInfo.Kind
+	(GrepRequest_Mode)(0),           // 3: abide.workspace.v1.GrepRequest.Mode
+	(*Path)(nil),                    // 4: abide.workspace.v1.Path
+	(*FileInfo)(nil),                // 5: abide.workspace.v1.FileInfo
+	(*StatRequest)(nil),             // 6: abide.workspace.v1.StatRequest
+	(*StatResponse)(nil),            // 7: abide.workspace.v1.StatResponse
+	(*ListDirRequest)(nil),          // 8: abide.workspace.v1.ListDirRequest
+	(*ListDirResponse)(nil),         // 9: abide.workspace.v1.ListDirResponse
+	(*ReadFileRequest)(nil),         // 10: abide.workspace.v1.ReadFileRequest
+	(*ReadFileResponse)(nil),        // 11: abide.workspace.v1.ReadFileResponse
+	(*WriteOptions)(nil),            // 12: abide.workspace.v1.WriteOptions
+	(*WriteFileRequest)(nil),        // 13: abide.workspace.v1.WriteFileRequest
+	(*WriteFileResponse)(nil),       // 14: abide.workspace.v1.WriteFileResponse
+	(*MkdirRequest)(nil),            // 15: abide.workspace.v1.MkdirRequest
+	(*MkdirResponse)(nil),           // 16: abide.workspace.v1.MkdirResponse
+	(*RenameRequest)(nil),           // 17: abide.workspace.v1.RenameRequest
+	(*RenameResponse)(nil),          // 18: abide.workspace.v1.RenameResponse
+	(*DeleteRequest)(nil),           // 19: abide.workspace.v1.DeleteRequest
+	(*DeleteResponse)(nil),          // 20: abide.workspace.v1.DeleteResponse
+	(*ReadRawRequest)(nil),          // 21: abide.workspace.v1.ReadRawRequest
+	(*ReadRawResponse)(nil),         // 22: abide.workspace.v1.ReadRawResponse
+	(*WriteRawRequest)(nil),         // 23: abide.workspace.v1.WriteRawRequest
+	(*WriteRawResponse)(nil),        // 24: abide.workspace.v1.WriteRawResponse
+	(*Reason)(nil),                  // 25: abide.workspace.v1.Reason
+	(*Rule)(nil),                    // 26: abide.workspace.v1.Rule
+	(*Scope)(nil),                   // 27: abide.workspace.v1.Scope
+	(*NewScopeRequest)(nil),         // 28: abide.workspace.v1.NewScopeRequest
+	(*NewScopeResponse)(nil),        // 29: abide.workspace.v1.NewScopeResponse
+	(*Finding)(nil),                 // 30: abide.workspace.v1.Finding
+	(*Refusal)(nil),                 // 31: abide.workspace.v1.Refusal
+	(*JudgeRequest)(nil),            // 32: abide.workspace.v1.JudgeRequest
+	(*JudgeResponse)(nil),           // 33: abide.workspace.v1.JudgeResponse
+	(*ShowRequest)(nil),             // 34: abide.workspace.v1.ShowRequest
+	(*ShowResponse)(nil),            // 35: abide.workspace.v1.ShowResponse
+	(*ApplyRequest)(nil),            // 36: abide.workspace.v1.ApplyRequest
+	(*ApplyResponse)(nil),           // 37: abide.workspace.v1.ApplyResponse
+	(*SearchRoot)(nil),              // 38: abide.workspace.v1.SearchRoot
+	(*SearchLimits)(nil),            // 39: abide.workspace.v1.SearchLimits
+	(*GrepRequest)(nil),             // 40: abide.workspace.v1.GrepRequest
+	(*GlobRequest)(nil),             // 41: abide.workspace.v1.GlobRequest
+	(*SearchResponse)(nil),          // 42: abide.workspace.v1.SearchResponse
+	(*Spec)(nil),                    // 43: abide.workspace.v1.Spec
+	(*Environment)(nil),             // 44: abide.workspace.v1.Environment
+	(*Size)(nil),                    // 45: abide.workspace.v1.Size
+	(*Limits)(nil),                  // 46: abide.workspace.v1.Limits
+	(*Process)(nil),                 // 47: abide.workspace.v1.Process
+	(*StartRequest)(nil),            // 48: abide.workspace.v1.StartRequest
+	(*StartResponse)(nil),           // 49: abide.workspace.v1.StartResponse
+	(*Handle)(nil),                  // 50: abide.workspace.v1.Handle
+	(*FindRequest)(nil),             // 51: abide.workspace.v1.FindRequest
+	(*FindResponse)(nil),            // 52: abide.workspace.v1.FindResponse
+	(*GetRequest)(nil),              // 53: abide.workspace.v1.GetRequest
+	(*GetResponse)(nil),             // 54: abide.workspace.v1.GetResponse
+	(*ListRequest)(nil),             // 55: abide.workspace.v1.ListRequest
+	(*ListResponse)(nil),            // 56: abide.workspace.v1.ListResponse
+	(*WaitRequest)(nil),             // 57: abide.workspace.v1.WaitRequest
+	(*WaitResponse)(nil),            // 58: abide.workspace.v1.WaitResponse
+	(*OutputRequest)(nil),           // 59: abide.workspace.v1.OutputRequest
+	(*OutputResponse)(nil),          // 60: abide.workspace.v1.OutputResponse
+	(*ViewRequest)(nil),             // 61: abide.workspace.v1.ViewRequest
+	(*ViewResponse)(nil),            // 62: abide.workspace.v1.ViewResponse
+	(*ExecRequest)(nil),             // 63: abide.workspace.v1.ExecRequest
+	(*ExecResponse)(nil),            // 64: abide.workspace.v1.ExecResponse
+	(*Input)(nil),                   // 65: abide.workspace.v1.Input
+	(*StdinRequest)(nil),            // 66: abide.workspace.v1.StdinRequest
+	(*StdinResponse)(nil),           // 67: abide.workspace.v1.StdinResponse
+	(*ResizeRequest)(nil),           // 68: abide.workspace.v1.ResizeRequest
+	(*ResizeResponse)(nil),          // 69: abide.workspace.v1.ResizeResponse
+	(*SignalRequest)(nil),           // 70: abide.workspace.v1.SignalRequest
+	(*SignalResponse)(nil),          // 71: abide.workspace.v1.SignalResponse
+	(*StopRequest)(nil),             // 72: abide.workspace.v1.StopRequest
+	(*StopResponse)(nil),            // 73: abide.workspace.v1.StopResponse
+	(*MarkSeenRequest)(nil),         // 74: abide.workspace.v1.MarkSeenRequest
+	(*MarkSeenResponse)(nil),        // 75: abide.workspace.v1.MarkSeenResponse
+	(*NotStarted)(nil),              // 76: abide.workspace.v1.NotStarted
+	(*CapReached)(nil),              // 77: abide.workspace.v1.CapReached
+	(*WriteRawRequest_Begin)(nil),   // 78: abide.workspace.v1.WriteRawRequest.Begin
+	(*WriteRawRequest_Commit)(nil),  // 79: abide.workspace.v1.WriteRawRequest.Commit
+	(*Scope_Allowance)(nil),         // 80: abide.workspace.v1.Scope.Allowance
+	(*Scope_Denial)(nil),            // 81: abide.workspace.v1.Scope.Denial
+	(*JudgeRequest_Question)(nil),   // 82: abide.workspace.v1.JudgeRequest.Question
+	(*JudgeResponse_Judgement)(nil), // 83: abide.workspace.v1.JudgeResponse.Judgement
+	(*SearchResponse_Group)(nil),    // 84: abide.workspace.v1.SearchResponse.Group
+	(*SearchResponse_Item)(nil),     // 85: abide.workspace.v1.SearchResponse.Item
+	(*Process_Exit)(nil),            // 86: abide.workspace.v1.Process.Exit
+	(*Process_Counts)(nil),          // 87: abide.workspace.v1.Process.Counts
+	(*OutputResponse_Run)(nil),      // 88: abide.workspace.v1.OutputResponse.Run
+	(*ViewResponse_Truncation)(nil), // 89: abide.workspace.v1.ViewResponse.Truncation
+	(*ExecRequest_Attach)(nil),      // 90: abide.workspace.v1.ExecRequest.Attach
+	(*ExecResponse_Begun)(nil),      // 91: abide.workspace.v1.ExecResponse.Begun
+	(*ExecResponse_Output)(nil),     // 92: abide.workspace.v1.ExecResponse.Output
+	(*timestamppb.Timestamp)(nil),   // 93: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),     // 94: google.protobuf.Duration
 }
 var file_workspace_proto_depIdxs = []int32{
-	1,  // 0: abide.workspace.v1.FileInfo.kind:type_name -> abide.workspace.v1.FileInfo.Kind
-	68, // 1: abide.workspace.v1.FileInfo.modified:type_name -> google.protobuf.Timestamp
-	2,  // 2: abide.workspace.v1.StatRequest.path:type_name -> abide.workspace.v1.Path
-	3,  // 3: abide.workspace.v1.StatResponse.info:type_name -> abide.workspace.v1.FileInfo
-	2,  // 4: abide.workspace.v1.ListDirRequest.path:type_name -> abide.workspace.v1.Path
-	3,  // 5: abide.workspace.v1.ListDirResponse.entries:type_name -> abide.workspace.v1.FileInfo
-	2,  // 6: abide.workspace.v1.ReadFileRequest.path:type_name -> abide.workspace.v1.Path
-	2,  // 7: abide.workspace.v1.WriteFileRequest.path:type_name -> abide.workspace.v1.Path
-	10, // 8: abide.workspace.v1.WriteFileRequest.options:type_name -> abide.workspace.v1.WriteOptions
-	2,  // 9: abide.workspace.v1.MkdirRequest.path:type_name -> abide.workspace.v1.Path
-	2,  // 10: abide.workspace.v1.RenameRequest.from:type_name -> abide.workspace.v1.Path
-	2,  // 11: abide.workspace.v1.RenameRequest.to:type_name -> abide.workspace.v1.Path
-	2,  // 12: abide.workspace.v1.DeleteRequest.path:type_name -> abide.workspace.v1.Path
-	2,  // 13: abide.workspace.v1.ReadRawRequest.path:type_name -> abide.workspace.v1.Path
-	59, // 14: abide.workspace.v1.WriteRawRequest.begin:type_name -> abide.workspace.v1.WriteRawRequest.Begin
-	60, // 15: abide.workspace.v1.WriteRawRequest.commit:type_name -> abide.workspace.v1.WriteRawRequest.Commit
-	25, // 16: abide.workspace.v1.Spec.environment:type_name -> abide.workspace.v1.Environment
-	26, // 17: abide.workspace.v1.Spec.terminal:type_name -> abide.workspace.v1.Size
-	27, // 18: abide.workspace.v1.Spec.limits:type_name -> abide.workspace.v1.Limits
-	69, // 19: abide.workspace.v1.Limits.time:type_name -> google.protobuf.Duration
-	68, // 20: abide.workspace.v1.Process.created:type_name -> google.protobuf.Timestamp
-	68, // 21: abide.workspace.v1.Process.started:type_name -> google.protobuf.Timestamp
-	68, // 22: abide.workspace.v1.Process.ended:type_name -> google.protobuf.Timestamp
-	61, // 23: abide.workspace.v1.Process.exit:type_name -> abide.workspace.v1.Process.Exit
-	62, // 24: abide.workspace.v1.Process.output:type_name -> abide.workspace.v1.Process.Counts
-	24, // 25: abide.workspace.v1.StartRequest.spec:type_name -> abide.workspace.v1.Spec
-	28, // 26: abide.workspace.v1.StartResponse.process:type_name -> abide.workspace.v1.Process
-	28, // 27: abide.workspace.v1.FindResponse.process:type_name -> abide.workspace.v1.Process
-	31, // 28: abide.workspace.v1.GetRequest.handle:type_name -> abide.workspace.v1.Handle
-	28, // 29: abide.workspace.v1.GetResponse.process:type_name -> abide.workspace.v1.Process
-	28, // 30: abide.workspace.v1.ListResponse.processes:type_name -> abide.workspace.v1.Process
-	31, // 31: abide.workspace.v1.WaitRequest.handle:type_name -> abide.workspace.v1.Handle
-	28, // 32: abide.workspace.v1.WaitResponse.process:type_name -> abide.workspace.v1.Process
-	31, // 33: abide.workspace.v1.OutputRequest.handle:type_name -> abide.workspace.v1.Handle
-	0,  // 34: abide.workspace.v1.OutputRequest.stream:type_name -> abide.workspace.v1.Stream
-	63, // 35: abide.workspace.v1.OutputResponse.runs:type_name -> abide.workspace.v1.OutputResponse.Run
-	31, // 36: abide.workspace.v1.ViewRequest.handle:type_name -> abide.workspace.v1.Handle
-	0,  // 37: abide.workspace.v1.ViewRequest.stream:type_name -> abide.workspace.v1.Stream
-	64, // 38: abide.workspace.v1.ViewResponse.truncation:type_name -> abide.workspace.v1.ViewResponse.Truncation
-	24, // 39: abide.workspace.v1.ExecRequest.start:type_name -> abide.workspace.v1.Spec
-	65, // 40: abide.workspace.v1.ExecRequest.attach:type_name -> abide.workspace.v1.ExecRequest.Attach
-	46, // 41: abide.workspace.v1.ExecRequest.stdin:type_name -> abide.workspace.v1.Input
-	26, // 42: abide.workspace.v1.ExecRequest.resize:type_name -> abide.workspace.v1.Size
-	66, // 43: abide.workspace.v1.ExecResponse.begun:type_name -> abide.workspace.v1.ExecResponse.Begun
-	67, // 44: abide.workspace.v1.ExecResponse.output:type_name -> abide.workspace.v1.ExecResponse.Output
-	28, // 45: abide.workspace.v1.ExecResponse.exit:type_name -> abide.workspace.v1.Process
-	31, // 46: abide.workspace.v1.StdinRequest.handle:type_name -> abide.workspace.v1.Handle
-	46, // 47: abide.workspace.v1.StdinRequest.input:type_name -> abide.workspace.v1.Input
-	31, // 48: abide.workspace.v1.ResizeRequest.handle:type_name -> abide.workspace.v1.Handle
-	26, // 49: abide.workspace.v1.ResizeRequest.size:type_name -> abide.workspace.v1.Size
-	31, // 50: abide.workspace.v1.SignalRequest.handle:type_name -> abide.workspace.v1.Handle
-	31, // 51: abide.workspace.v1.StopRequest.handle:type_name -> abide.workspace.v1.Handle
-	28, // 52: abide.workspace.v1.StopResponse.process:type_name -> abide.workspace.v1.Process
-	31, // 53: abide.workspace.v1.MarkSeenRequest.handle:type_name -> abide.workspace.v1.Handle
-	2,  // 54: abide.workspace.v1.WriteRawRequest.Begin.path:type_name -> abide.workspace.v1.Path
-	10, // 55: abide.workspace.v1.WriteRawRequest.Begin.options:type_name -> abide.workspace.v1.WriteOptions
-	0,  // 56: abide.workspace.v1.OutputResponse.Run.stream:type_name -> abide.workspace.v1.Stream
-	68, // 57: abide.workspace.v1.OutputResponse.Run.time:type_name -> google.protobuf.Timestamp
-	31, // 58: abide.workspace.v1.ExecRequest.Attach.handle:type_name -> abide.workspace.v1.Handle
-	28, // 59: abide.workspace.v1.ExecResponse.Begun.process:type_name -> abide.workspace.v1.Process
-	0,  // 60: abide.workspace.v1.ExecResponse.Output.stream:type_name -> abide.workspace.v1.Stream
-	4,  // 61: abide.workspace.v1.WorkspaceService.Stat:input_type -> abide.workspace.v1.StatRequest
-	6,  // 62: abide.workspace.v1.WorkspaceService.ListDir:input_type -> abide.workspace.v1.ListDirRequest
-	8,  // 63: abide.workspace.v1.WorkspaceService.ReadFile:input_type -> abide.workspace.v1.ReadFileRequest
-	11, // 64: abide.workspace.v1.WorkspaceService.WriteFile:input_type -> abide.workspace.v1.WriteFileRequest
-	13, // 65: abide.workspace.v1.WorkspaceService.Mkdir:input_type -> abide.workspace.v1.MkdirRequest
-	15, // 66: abide.workspace.v1.WorkspaceService.Rename:input_type -> abide.workspace.v1.RenameRequest
-	17, // 67: abide.workspace.v1.WorkspaceService.Delete:input_type -> abide.workspace.v1.DeleteRequest
-	19, // 68: abide.workspace.v1.WorkspaceService.ReadRaw:input_type -> abide.workspace.v1.ReadRawRequest
-	21, // 69: abide.workspace.v1.WorkspaceService.WriteRaw:input_type -> abide.workspace.v1.WriteRawRequest
-	29, // 70: abide.workspace.v1.WorkspaceService.Start:input_type -> abide.workspace.v1.StartRequest
-	44, // 71: abide.workspace.v1.WorkspaceService.Exec:input_type -> abide.workspace.v1.ExecRequest
-	32, // 72: abide.workspace.v1.WorkspaceService.Find:input_type -> abide.workspace.v1.FindRequest
-	34, // 73: abide.workspace.v1.WorkspaceService.Get:input_type -> abide.workspace.v1.GetRequest
-	36, // 74: abide.workspace.v1.WorkspaceService.List:input_type -> abide.workspace.v1.ListRequest
-	38, // 75: abide.workspace.v1.WorkspaceService.Wait:input_type -> abide.workspace.v1.WaitRequest
-	40, // 76: abide.workspace.v1.WorkspaceService.Output:input_type -> abide.workspace.v1.OutputRequest
-	42, // 77: abide.workspace.v1.WorkspaceService.View:input_type -> abide.workspace.v1.ViewRequest
-	47, // 78: abide.workspace.v1.WorkspaceService.Stdin:input_type -> abide.workspace.v1.StdinRequest
-	49, // 79: abide.workspace.v1.WorkspaceService.Resize:input_type -> abide.workspace.v1.ResizeRequest
-	51, // 80: abide.workspace.v1.WorkspaceService.Signal:input_type -> abide.workspace.v1.SignalRequest
-	53, // 81: abide.workspace.v1.WorkspaceService.Stop:input_type -> abide.workspace.v1.StopRequest
-	55, // 82: abide.workspace.v1.WorkspaceService.MarkSeen:input_type -> abide.workspace.v1.MarkSeenRequest
-	5,  // 83: abide.workspace.v1.WorkspaceService.Stat:output_type -> abide.workspace.v1.StatResponse
-	7,  // 84: abide.workspace.v1.WorkspaceService.ListDir:output_type -> abide.workspace.v1.ListDirResponse
-	9,  // 85: abide.workspace.v1.WorkspaceService.ReadFile:output_type -> abide.workspace.v1.ReadFileResponse
-	12, // 86: abide.workspace.v1.WorkspaceService.WriteFile:output_type -> abide.workspace.v1.WriteFileResponse
-	14, // 87: abide.workspace.v1.WorkspaceService.Mkdir:output_type -> abide.workspace.v1.MkdirResponse
-	16, // 88: abide.workspace.v1.WorkspaceService.Rename:output_type -> abide.workspace.v1.RenameResponse
-	18, // 89: abide.workspace.v1.WorkspaceService.Delete:output_type -> abide.workspace.v1.DeleteResponse
-	20, // 90: abide.workspace.v1.WorkspaceService.ReadRaw:output_type -> abide.workspace.v1.ReadRawResponse
-	22, // 91: abide.workspace.v1.WorkspaceService.WriteRaw:output_type -> abide.workspace.v1.WriteRawResponse
-	30, // 92: abide.workspace.v1.WorkspaceService.Start:output_type -> abide.workspace.v1.StartResponse
-	45, // 93: abide.workspace.v1.WorkspaceService.Exec:output_type -> abide.workspace.v1.ExecResponse
-	33, // 94: abide.workspace.v1.WorkspaceService.Find:output_type -> abide.workspace.v1.FindResponse
-	35, // 95: abide.workspace.v1.WorkspaceService.Get:output_type -> abide.workspace.v1.GetResponse
-	37, // 96: abide.workspace.v1.WorkspaceService.List:output_type -> abide.workspace.v1.ListResponse
-	39, // 97: abide.workspace.v1.WorkspaceService.Wait:output_type -> abide.workspace.v1.WaitResponse
-	41, // 98: abide.workspace.v1.WorkspaceService.Output:output_type -> abide.workspace.v1.OutputResponse
-	43, // 99: abide.workspace.v1.WorkspaceService.View:output_type -> abide.workspace.v1.ViewResponse
-	48, // 100: abide.workspace.v1.WorkspaceService.Stdin:output_type -> abide.workspace.v1.StdinResponse
-	50, // 101: abide.workspace.v1.WorkspaceService.Resize:output_type -> abide.workspace.v1.ResizeResponse
-	52, // 102: abide.workspace.v1.WorkspaceService.Signal:output_type -> abide.workspace.v1.SignalResponse
-	54, // 103: abide.workspace.v1.WorkspaceService.Stop:output_type -> abide.workspace.v1.StopResponse
-	56, // 104: abide.workspace.v1.WorkspaceService.MarkSeen:output_type -> abide.workspace.v1.MarkSeenResponse
-	83, // [83:105] is the sub-list for method output_type
-	61, // [61:83] is the sub-list for method input_type
-	61, // [61:61] is the sub-list for extension type_name
-	61, // [61:61] is the sub-list for extension extendee
-	0,  // [0:61] is the sub-list for field type_name
+	2,   // 0: abide.workspace.v1.FileInfo.kind:type_name -> abide.workspace.v1.FileInfo.Kind
+	93,  // 1: abide.workspace.v1.FileInfo.modified:type_name -> google.protobuf.Timestamp
+	4,   // 2: abide.workspace.v1.StatRequest.path:type_name -> abide.workspace.v1.Path
+	5,   // 3: abide.workspace.v1.StatResponse.info:type_name -> abide.workspace.v1.FileInfo
+	4,   // 4: abide.workspace.v1.ListDirRequest.path:type_name -> abide.workspace.v1.Path
+	5,   // 5: abide.workspace.v1.ListDirResponse.entries:type_name -> abide.workspace.v1.FileInfo
+	4,   // 6: abide.workspace.v1.ReadFileRequest.path:type_name -> abide.workspace.v1.Path
+	4,   // 7: abide.workspace.v1.WriteFileRequest.path:type_name -> abide.workspace.v1.Path
+	12,  // 8: abide.workspace.v1.WriteFileRequest.options:type_name -> abide.workspace.v1.WriteOptions
+	4,   // 9: abide.workspace.v1.MkdirRequest.path:type_name -> abide.workspace.v1.Path
+	4,   // 10: abide.workspace.v1.RenameRequest.from:type_name -> abide.workspace.v1.Path
+	4,   // 11: abide.workspace.v1.RenameRequest.to:type_name -> abide.workspace.v1.Path
+	4,   // 12: abide.workspace.v1.DeleteRequest.path:type_name -> abide.workspace.v1.Path
+	4,   // 13: abide.workspace.v1.ReadRawRequest.path:type_name -> abide.workspace.v1.Path
+	78,  // 14: abide.workspace.v1.WriteRawRequest.begin:type_name -> abide.workspace.v1.WriteRawRequest.Begin
+	79,  // 15: abide.workspace.v1.WriteRawRequest.commit:type_name -> abide.workspace.v1.WriteRawRequest.Commit
+	31,  // 16: abide.workspace.v1.Reason.refusal:type_name -> abide.workspace.v1.Refusal
+	80,  // 17: abide.workspace.v1.Scope.allow:type_name -> abide.workspace.v1.Scope.Allowance
+	81,  // 18: abide.workspace.v1.Scope.deny:type_name -> abide.workspace.v1.Scope.Denial
+	26,  // 19: abide.workspace.v1.NewScopeRequest.allow:type_name -> abide.workspace.v1.Rule
+	26,  // 20: abide.workspace.v1.NewScopeRequest.deny:type_name -> abide.workspace.v1.Rule
+	27,  // 21: abide.workspace.v1.NewScopeResponse.scope:type_name -> abide.workspace.v1.Scope
+	0,   // 22: abide.workspace.v1.Finding.verdict:type_name -> abide.workspace.v1.Verdict
+	30,  // 23: abide.workspace.v1.Refusal.finding:type_name -> abide.workspace.v1.Finding
+	27,  // 24: abide.workspace.v1.JudgeRequest.scope:type_name -> abide.workspace.v1.Scope
+	82,  // 25: abide.workspace.v1.JudgeRequest.questions:type_name -> abide.workspace.v1.JudgeRequest.Question
+	83,  // 26: abide.workspace.v1.JudgeResponse.judgements:type_name -> abide.workspace.v1.JudgeResponse.Judgement
+	27,  // 27: abide.workspace.v1.ShowRequest.scope:type_name -> abide.workspace.v1.Scope
+	27,  // 28: abide.workspace.v1.ApplyRequest.scope:type_name -> abide.workspace.v1.Scope
+	27,  // 29: abide.workspace.v1.GrepRequest.scope:type_name -> abide.workspace.v1.Scope
+	38,  // 30: abide.workspace.v1.GrepRequest.roots:type_name -> abide.workspace.v1.SearchRoot
+	3,   // 31: abide.workspace.v1.GrepRequest.mode:type_name -> abide.workspace.v1.GrepRequest.Mode
+	39,  // 32: abide.workspace.v1.GrepRequest.limits:type_name -> abide.workspace.v1.SearchLimits
+	27,  // 33: abide.workspace.v1.GlobRequest.scope:type_name -> abide.workspace.v1.Scope
+	38,  // 34: abide.workspace.v1.GlobRequest.roots:type_name -> abide.workspace.v1.SearchRoot
+	39,  // 35: abide.workspace.v1.GlobRequest.limits:type_name -> abide.workspace.v1.SearchLimits
+	84,  // 36: abide.workspace.v1.SearchResponse.groups:type_name -> abide.workspace.v1.SearchResponse.Group
+	44,  // 37: abide.workspace.v1.Spec.environment:type_name -> abide.workspace.v1.Environment
+	45,  // 38: abide.workspace.v1.Spec.terminal:type_name -> abide.workspace.v1.Size
+	46,  // 39: abide.workspace.v1.Spec.limits:type_name -> abide.workspace.v1.Limits
+	94,  // 40: abide.workspace.v1.Limits.time:type_name -> google.protobuf.Duration
+	93,  // 41: abide.workspace.v1.Process.created:type_name -> google.protobuf.Timestamp
+	93,  // 42: abide.workspace.v1.Process.started:type_name -> google.protobuf.Timestamp
+	93,  // 43: abide.workspace.v1.Process.ended:type_name -> google.protobuf.Timestamp
+	86,  // 44: abide.workspace.v1.Process.exit:type_name -> abide.workspace.v1.Process.Exit
+	87,  // 45: abide.workspace.v1.Process.output:type_name -> abide.workspace.v1.Process.Counts
+	43,  // 46: abide.workspace.v1.StartRequest.spec:type_name -> abide.workspace.v1.Spec
+	47,  // 47: abide.workspace.v1.StartResponse.process:type_name -> abide.workspace.v1.Process
+	47,  // 48: abide.workspace.v1.FindResponse.process:type_name -> abide.workspace.v1.Process
+	50,  // 49: abide.workspace.v1.GetRequest.handle:type_name -> abide.workspace.v1.Handle
+	47,  // 50: abide.workspace.v1.GetResponse.process:type_name -> abide.workspace.v1.Process
+	47,  // 51: abide.workspace.v1.ListResponse.processes:type_name -> abide.workspace.v1.Process
+	50,  // 52: abide.workspace.v1.WaitRequest.handle:type_name -> abide.workspace.v1.Handle
+	47,  // 53: abide.workspace.v1.WaitResponse.process:type_name -> abide.workspace.v1.Process
+	50,  // 54: abide.workspace.v1.OutputRequest.handle:type_name -> abide.workspace.v1.Handle
+	1,   // 55: abide.workspace.v1.OutputRequest.stream:type_name -> abide.workspace.v1.Stream
+	88,  // 56: abide.workspace.v1.OutputResponse.runs:type_name -> abide.workspace.v1.OutputResponse.Run
+	50,  // 57: abide.workspace.v1.ViewRequest.handle:type_name -> abide.workspace.v1.Handle
+	1,   // 58: abide.workspace.v1.ViewRequest.stream:type_name -> abide.workspace.v1.Stream
+	89,  // 59: abide.workspace.v1.ViewResponse.truncation:type_name -> abide.workspace.v1.ViewResponse.Truncation
+	43,  // 60: abide.workspace.v1.ExecRequest.start:type_name -> abide.workspace.v1.Spec
+	90,  // 61: abide.workspace.v1.ExecRequest.attach:type_name -> abide.workspace.v1.ExecRequest.Attach
+	65,  // 62: abide.workspace.v1.ExecRequest.stdin:type_name -> abide.workspace.v1.Input
+	45,  // 63: abide.workspace.v1.ExecRequest.resize:type_name -> abide.workspace.v1.Size
+	91,  // 64: abide.workspace.v1.ExecResponse.begun:type_name -> abide.workspace.v1.ExecResponse.Begun
+	92,  // 65: abide.workspace.v1.ExecResponse.output:type_name -> abide.workspace.v1.ExecResponse.Output
+	47,  // 66: abide.workspace.v1.ExecResponse.exit:type_name -> abide.workspace.v1.Process
+	50,  // 67: abide.workspace.v1.StdinRequest.handle:type_name -> abide.workspace.v1.Handle
+	65,  // 68: abide.workspace.v1.StdinRequest.input:type_name -> abide.workspace.v1.Input
+	50,  // 69: abide.workspace.v1.ResizeRequest.handle:type_name -> abide.workspace.v1.Handle
+	45,  // 70: abide.workspace.v1.ResizeRequest.size:type_name -> abide.workspace.v1.Size
+	50,  // 71: abide.workspace.v1.SignalRequest.handle:type_name -> abide.workspace.v1.Handle
+	50,  // 72: abide.workspace.v1.StopRequest.handle:type_name -> abide.workspace.v1.Handle
+	47,  // 73: abide.workspace.v1.StopResponse.process:type_name -> abide.workspace.v1.Process
+	50,  // 74: abide.workspace.v1.MarkSeenRequest.handle:type_name -> abide.workspace.v1.Handle
+	4,   // 75: abide.workspace.v1.WriteRawRequest.Begin.path:type_name -> abide.workspace.v1.Path
+	12,  // 76: abide.workspace.v1.WriteRawRequest.Begin.options:type_name -> abide.workspace.v1.WriteOptions
+	30,  // 77: abide.workspace.v1.JudgeResponse.Judgement.finding:type_name -> abide.workspace.v1.Finding
+	2,   // 78: abide.workspace.v1.JudgeResponse.Judgement.kind:type_name -> abide.workspace.v1.FileInfo.Kind
+	25,  // 79: abide.workspace.v1.JudgeResponse.Judgement.problem:type_name -> abide.workspace.v1.Reason
+	85,  // 80: abide.workspace.v1.SearchResponse.Group.items:type_name -> abide.workspace.v1.SearchResponse.Item
+	1,   // 81: abide.workspace.v1.OutputResponse.Run.stream:type_name -> abide.workspace.v1.Stream
+	93,  // 82: abide.workspace.v1.OutputResponse.Run.time:type_name -> google.protobuf.Timestamp
+	50,  // 83: abide.workspace.v1.ExecRequest.Attach.handle:type_name -> abide.workspace.v1.Handle
+	47,  // 84: abide.workspace.v1.ExecResponse.Begun.process:type_name -> abide.workspace.v1.Process
+	1,   // 85: abide.workspace.v1.ExecResponse.Output.stream:type_name -> abide.workspace.v1.Stream
+	6,   // 86: abide.workspace.v1.WorkspaceService.Stat:input_type -> abide.workspace.v1.StatRequest
+	8,   // 87: abide.workspace.v1.WorkspaceService.ListDir:input_type -> abide.workspace.v1.ListDirRequest
+	10,  // 88: abide.workspace.v1.WorkspaceService.ReadFile:input_type -> abide.workspace.v1.ReadFileRequest
+	13,  // 89: abide.workspace.v1.WorkspaceService.WriteFile:input_type -> abide.workspace.v1.WriteFileRequest
+	15,  // 90: abide.workspace.v1.WorkspaceService.Mkdir:input_type -> abide.workspace.v1.MkdirRequest
+	17,  // 91: abide.workspace.v1.WorkspaceService.Rename:input_type -> abide.workspace.v1.RenameRequest
+	19,  // 92: abide.workspace.v1.WorkspaceService.Delete:input_type -> abide.workspace.v1.DeleteRequest
+	21,  // 93: abide.workspace.v1.WorkspaceService.ReadRaw:input_type -> abide.workspace.v1.ReadRawRequest
+	23,  // 94: abide.workspace.v1.WorkspaceService.WriteRaw:input_type -> abide.workspace.v1.WriteRawRequest
+	28,  // 95: abide.workspace.v1.WorkspaceService.NewScope:input_type -> abide.workspace.v1.NewScopeRequest
+	32,  // 96: abide.workspace.v1.WorkspaceService.Judge:input_type -> abide.workspace.v1.JudgeRequest
+	34,  // 97: abide.workspace.v1.WorkspaceService.Show:input_type -> abide.workspace.v1.ShowRequest
+	36,  // 98: abide.workspace.v1.WorkspaceService.Apply:input_type -> abide.workspace.v1.ApplyRequest
+	40,  // 99: abide.workspace.v1.WorkspaceService.Grep:input_type -> abide.workspace.v1.GrepRequest
+	41,  // 100: abide.workspace.v1.WorkspaceService.Glob:input_type -> abide.workspace.v1.GlobRequest
+	48,  // 101: abide.workspace.v1.WorkspaceService.Start:input_type -> abide.workspace.v1.StartRequest
+	63,  // 102: abide.workspace.v1.WorkspaceService.Exec:input_type -> abide.workspace.v1.ExecRequest
+	51,  // 103: abide.workspace.v1.WorkspaceService.Find:input_type -> abide.workspace.v1.FindRequest
+	53,  // 104: abide.workspace.v1.WorkspaceService.Get:input_type -> abide.workspace.v1.GetRequest
+	55,  // 105: abide.workspace.v1.WorkspaceService.List:input_type -> abide.workspace.v1.ListRequest
+	57,  // 106: abide.workspace.v1.WorkspaceService.Wait:input_type -> abide.workspace.v1.WaitRequest
+	59,  // 107: abide.workspace.v1.WorkspaceService.Output:input_type -> abide.workspace.v1.OutputRequest
+	61,  // 108: abide.workspace.v1.WorkspaceService.View:input_type -> abide.workspace.v1.ViewRequest
+	66,  // 109: abide.workspace.v1.WorkspaceService.Stdin:input_type -> abide.workspace.v1.StdinRequest
+	68,  // 110: abide.workspace.v1.WorkspaceService.Resize:input_type -> abide.workspace.v1.ResizeRequest
+	70,  // 111: abide.workspace.v1.WorkspaceService.Signal:input_type -> abide.workspace.v1.SignalRequest
+	72,  // 112: abide.workspace.v1.WorkspaceService.Stop:input_type -> abide.workspace.v1.StopRequest
+	74,  // 113: abide.workspace.v1.WorkspaceService.MarkSeen:input_type -> abide.workspace.v1.MarkSeenRequest
+	7,   // 114: abide.workspace.v1.WorkspaceService.Stat:output_type -> abide.workspace.v1.StatResponse
+	9,   // 115: abide.workspace.v1.WorkspaceService.ListDir:output_type -> abide.workspace.v1.ListDirResponse
+	11,  // 116: abide.workspace.v1.WorkspaceService.ReadFile:output_type -> abide.workspace.v1.ReadFileResponse
+	14,  // 117: abide.workspace.v1.WorkspaceService.WriteFile:output_type -> abide.workspace.v1.WriteFileResponse
+	16,  // 118: abide.workspace.v1.WorkspaceService.Mkdir:output_type -> abide.workspace.v1.MkdirResponse
+	18,  // 119: abide.workspace.v1.WorkspaceService.Rename:output_type -> abide.workspace.v1.RenameResponse
+	20,  // 120: abide.workspace.v1.WorkspaceService.Delete:output_type -> abide.workspace.v1.DeleteResponse
+	22,  // 121: abide.workspace.v1.WorkspaceService.ReadRaw:output_type -> abide.workspace.v1.ReadRawResponse
+	24,  // 122: abide.workspace.v1.WorkspaceService.WriteRaw:output_type -> abide.workspace.v1.WriteRawResponse
+	29,  // 123: abide.workspace.v1.WorkspaceService.NewScope:output_type -> abide.workspace.v1.NewScopeResponse
+	33,  // 124: abide.workspace.v1.WorkspaceService.Judge:output_type -> abide.workspace.v1.JudgeResponse
+	35,  // 125: abide.workspace.v1.WorkspaceService.Show:output_type -> abide.workspace.v1.ShowResponse
+	37,  // 126: abide.workspace.v1.WorkspaceService.Apply:output_type -> abide.workspace.v1.ApplyResponse
+	42,  // 127: abide.workspace.v1.WorkspaceService.Grep:output_type -> abide.workspace.v1.SearchResponse
+	42,  // 128: abide.workspace.v1.WorkspaceService.Glob:output_type -> abide.workspace.v1.SearchResponse
+	49,  // 129: abide.workspace.v1.WorkspaceService.Start:output_type -> abide.workspace.v1.StartResponse
+	64,  // 130: abide.workspace.v1.WorkspaceService.Exec:output_type -> abide.workspace.v1.ExecResponse
+	52,  // 131: abide.workspace.v1.WorkspaceService.Find:output_type -> abide.workspace.v1.FindResponse
+	54,  // 132: abide.workspace.v1.WorkspaceService.Get:output_type -> abide.workspace.v1.GetResponse
+	56,  // 133: abide.workspace.v1.WorkspaceService.List:output_type -> abide.workspace.v1.ListResponse
+	58,  // 134: abide.workspace.v1.WorkspaceService.Wait:output_type -> abide.workspace.v1.WaitResponse
+	60,  // 135: abide.workspace.v1.WorkspaceService.Output:output_type -> abide.workspace.v1.OutputResponse
+	62,  // 136: abide.workspace.v1.WorkspaceService.View:output_type -> abide.workspace.v1.ViewResponse
+	67,  // 137: abide.workspace.v1.WorkspaceService.Stdin:output_type -> abide.workspace.v1.StdinResponse
+	69,  // 138: abide.workspace.v1.WorkspaceService.Resize:output_type -> abide.workspace.v1.ResizeResponse
+	71,  // 139: abide.workspace.v1.WorkspaceService.Signal:output_type -> abide.workspace.v1.SignalResponse
+	73,  // 140: abide.workspace.v1.WorkspaceService.Stop:output_type -> abide.workspace.v1.StopResponse
+	75,  // 141: abide.workspace.v1.WorkspaceService.MarkSeen:output_type -> abide.workspace.v1.MarkSeenResponse
+	114, // [114:142] is the sub-list for method output_type
+	86,  // [86:114] is the sub-list for method input_type
+	86,  // [86:86] is the sub-list for extension type_name
+	86,  // [86:86] is the sub-list for extension extendee
+	0,   // [0:86] is the sub-list for field type_name
 }
 
 func init() { file_workspace_proto_init() }
@@ -4427,14 +6310,15 @@ func file_workspace_proto_init() {
 		(*WriteRawRequest_Content)(nil),
 		(*WriteRawRequest_Commit_)(nil),
 	}
-	file_workspace_proto_msgTypes[42].OneofWrappers = []any{
+	file_workspace_proto_msgTypes[32].OneofWrappers = []any{}
+	file_workspace_proto_msgTypes[59].OneofWrappers = []any{
 		(*ExecRequest_Start)(nil),
 		(*ExecRequest_Attach_)(nil),
 		(*ExecRequest_Stdin)(nil),
 		(*ExecRequest_Resize)(nil),
 		(*ExecRequest_Signal)(nil),
 	}
-	file_workspace_proto_msgTypes[43].OneofWrappers = []any{
+	file_workspace_proto_msgTypes[60].OneofWrappers = []any{
 		(*ExecResponse_Begun_)(nil),
 		(*ExecResponse_Output_)(nil),
 		(*ExecResponse_Exit)(nil),
@@ -4444,8 +6328,8 @@ func file_workspace_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_workspace_proto_rawDesc), len(file_workspace_proto_rawDesc)),
-			NumEnums:      2,
-			NumMessages:   66,
+			NumEnums:      4,
+			NumMessages:   89,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -21,7 +22,7 @@ import (
 
 // Files tests the promises of a workspace about files.
 func Files(t *testing.T, open Open) {
-	for name, test := range map[string]func(*testing.T, *Fixture){
+	tests := map[string]func(*testing.T, *Fixture){
 		"WhatIsWrittenIsRead":                         written,
 		"PathsStartAtTheFolderOrAreAbsolute":          paths,
 		"NamesAreBytes":                               names,
@@ -30,7 +31,7 @@ func Files(t *testing.T, open Open) {
 		"ANewFileReplacesNothing":                     newFile,
 		"ADraftThatIsGivenUpChangesNothing":           givenUp,
 		"ADraftWhoseContextEndsChangesNothing":        cancelled,
-		"AReaderSeesTheOldFileOrTheNewOne":            atomic,
+		"AReaderSeesTheOldFileOrTheNewOne":            atomicWrite,
 		"StreamsHaveNoLimitAndStartAnywhere":          streams,
 		"WholeFilesHaveALimit":                        tooLarge,
 		"FoldersAreListedInOrderAndInPages":           list,
@@ -43,7 +44,9 @@ func Files(t *testing.T, open Open) {
 		"WhatIsNoFileIsNotRead":                       special,
 		"BadPathsAreRefused":                          badPaths,
 		"SwappingAFolderForALinkNeverLeadsOutOfARoot": race,
-	} {
+	}
+	maps.Copy(tests, scopedTests)
+	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test(t, open(t))
@@ -273,7 +276,7 @@ func cancelled(t *testing.T, p *Fixture) {
 	p.hasContent(t, "f", "old")
 }
 
-func atomic(t *testing.T, p *Fixture) {
+func atomicWrite(t *testing.T, p *Fixture) {
 	versions := []string{strings.Repeat("a", 200_000), strings.Repeat("b", 200_000)}
 	must(t, p.WriteFile(t.Context(), workspace.At("f"), []byte(versions[0]), workspace.WriteOptions{}))
 	done := make(chan struct{})

@@ -3,24 +3,34 @@ package bridgetest
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"errors"
+	"math/big"
 	"net"
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/abide-run/abide/internal/workspace"
 	"github.com/abide-run/abide/internal/workspace/bridge"
 )
 
-// Over serves a workspace and returns a client's view of it, over the network "memory"
-// or "unix". Both ends are closed at the end of the test.
-func Over(t *testing.T, network string, ws workspace.Workspace) workspace.Workspace {
+// Over serves a workspace and returns a client's view of it, over the network "memory",
+// "unix" or "tcp", the last with TLS and a token. Both ends are closed at the end of the
+// test.
+func Over(t testing.TB, network string, ws workspace.Workspace) workspace.Workspace {
 	t.Helper()
-	l, o := connection(t, network)
+	server := &bridge.Server{Workspace: ws}
+	l, o := connection(t, network, server)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	served := make(chan error, 1)
-	go func() { served <- (&bridge.Server{Workspace: ws}).Serve(ctx, l) }()
+	go func() { served <- server.Serve(ctx, l) }()
 	c, err := bridge.NewClient(o)
 	if err != nil {
 		t.Fatal(err)
@@ -35,18 +45,50 @@ func Over(t *testing.T, network string, ws workspace.Workspace) workspace.Worksp
 	return c.Workspace()
 }
 
-func connection(t *testing.T, network string) (net.Listener, bridge.ClientOptions) {
+// connection returns a listener for a server and the options of its clients.
+func connection(t testing.TB, network string, server *bridge.Server) (net.Listener, bridge.ClientOptions) {
 	t.Helper()
-	if network == "memory" {
+	var o bridge.ClientOptions
+	address := filepath.Join(t.TempDir(), "sock")
+	switch network {
+	case "memory":
 		m := new(Memory)
 		return m.Listen(), bridge.ClientOptions{Dial: m.Dial}
+	case "tcp":
+		address = "127.0.0.1:0"
+		server.Token, o.Token = "a secret", "a secret"
+		server.TLS, o.TLS = Certificates(t)
 	}
-	path := filepath.Join(t.TempDir(), "sock")
-	l, err := net.Listen(network, path)
+	l, err := net.Listen(network, address)
+	must(t, err)
+	o.Address = network + ":" + l.Addr().String()
+	return l, o
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return l, bridge.ClientOptions{Address: network + ":" + path}
+}
+
+// Certificates returns the configuration of a server, and of a client that trusts it.
+func Certificates(t testing.TB) (server, client *tls.Config) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "workspace"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	must(t, err)
+	parsed, err := x509.ParseCertificate(der)
+	must(t, err)
+	believed := x509.NewCertPool()
+	believed.AddCert(parsed)
+	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}},
+		&tls.Config{RootCAs: believed, ServerName: "127.0.0.1"}
 }
 
 // Memory is a network in memory, with one listener at a time.

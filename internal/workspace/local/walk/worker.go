@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/abide-run/abide/internal/approval/scope"
-	"github.com/abide-run/abide/internal/tool/files/gitignore"
+	"github.com/abide-run/abide/internal/workspace/local/gitignore"
 )
 
 // A node is an open folder. It is closed when no work item needs it any more.

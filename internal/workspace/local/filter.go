@@ -1,11 +1,11 @@
-package files
+package local
 
 import (
 	"path/filepath"
 	"strings"
 
 	"github.com/abide-run/abide/internal/approval/glob"
-	"github.com/abide-run/abide/internal/tool/files/walk"
+	"github.com/abide-run/abide/internal/workspace/local/walk"
 )
 
 // A filter selects files by a pattern and by a type.
@@ -16,15 +16,12 @@ type filter struct {
 	kind    *glob.Pattern // pattern of the names of a type; nil for all types
 }
 
+// newFilter returns the filter for the pattern of a query and the pattern of its type.
 func newFilter(pattern, kind string) (*filter, error) {
 	f := new(filter)
+	var err error
 	if kind != "" {
-		names, ok := typePattern(kind)
-		if !ok {
-			return nil, fail("", "Error: rg: unrecognized file type: %s", kind)
-		}
-		var err error
-		if f.kind, err = glob.Compile(names); err != nil {
+		if f.kind, err = glob.Compile(kind); err != nil {
 			return nil, err
 		}
 	}
@@ -33,11 +30,8 @@ func newFilter(pattern, kind string) (*filter, error) {
 	}
 	text, negated := strings.CutPrefix(pattern, "!")
 	f.negated, f.deep = negated, strings.Contains(text, "/")
-	var err error
-	if f.pattern, err = glob.Compile(strings.TrimPrefix(text, "/")); err != nil {
-		return nil, fail("", "Error: rg: error parsing glob '%s': %v", pattern, err)
-	}
-	return f, nil
+	f.pattern, err = glob.Compile(strings.TrimPrefix(text, "/"))
+	return f, err
 }
 
 // in returns the filter for a walk through a folder. A pattern with a slash is relative

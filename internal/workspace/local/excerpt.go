@@ -1,12 +1,10 @@
-package files
+package local
 
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"io"
-
-	"github.com/abide-run/abide/internal/workspace/text"
+	"unicode/utf8"
 )
 
 // lookAhead is the maximum number of bytes that are read after the shown part, to count
@@ -18,13 +16,14 @@ type excerpt struct {
 	text        []byte
 	first, last int64 // numbers of the requested lines; a last of 0 is the end of the file
 	seen        int64 // number of lines of the file, as far as it was read
+	most        int   // maximum bytes that are shown
 	full        bool  // true if the lines are more than can be shown
 }
 
 // readExcerpt reads the lines from first to last. A file has one line more than it has
 // line breaks.
-func readExcerpt(ctx context.Context, r io.Reader, first, last int64) (excerpt, error) {
-	e := excerpt{first: first, last: last, seen: 1}
+func readExcerpt(ctx context.Context, r io.Reader, first, last int64, most int) (excerpt, error) {
+	e := excerpt{first: first, last: last, seen: 1, most: most}
 	buf := make([]byte, 64<<10)
 	for ahead := 0; !e.done() && ahead < lookAhead; {
 		if err := ctx.Err(); err != nil {
@@ -61,7 +60,7 @@ func (e *excerpt) add(b []byte) {
 		if ended {
 			e.seen++
 		}
-		b, e.full = rest, len(e.text) > maxShown
+		b, e.full = rest, len(e.text) > e.most
 	}
 	e.seen += int64(bytes.Count(b, []byte{'\n'}))
 }
@@ -79,15 +78,10 @@ func (e *excerpt) skip(b []byte) []byte {
 	return b
 }
 
-// show returns the lines as text, and a note if some are left out.
-func (e *excerpt) show() (shown, note string) {
-	if !e.full {
-		return text.Valid(e.text), ""
+// shown returns the lines, or a little more than most bytes of them if they are more.
+func (e *excerpt) shown() []byte {
+	if e.full {
+		return e.text[:min(len(e.text), e.most+utf8.UTFMax)]
 	}
-	end := bytes.LastIndexByte(e.text[:maxShown+1], '\n')
-	if end < 0 {
-		return text.Cut(text.Valid(e.text), maxShown), "\n\n[Output truncated. Use other tools to examine the file's contents. File may be a single long line.]"
-	}
-	next := e.first + int64(bytes.Count(e.text[:end], []byte{'\n'})) + 1
-	return text.Valid(e.text[:end]), fmt.Sprintf("\n\n[Output truncated. Use view_range=[%d, ...] to continue reading. In your next response, you may batch this with other view calls. File has at least %d lines.]", next, e.seen)
+	return e.text
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/abide-run/abide/internal/tool/files/gitignore"
+	"github.com/abide-run/abide/internal/workspace/local/gitignore"
 )
 
 // ours walks a tree and returns the files that are not ignored.

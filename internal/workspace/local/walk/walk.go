@@ -17,7 +17,7 @@ import (
 	"sync"
 
 	"github.com/abide-run/abide/internal/approval/scope"
-	"github.com/abide-run/abide/internal/tool/files/gitignore"
+	"github.com/abide-run/abide/internal/workspace/local/gitignore"
 )
 
 // A Choice is the decision of a filter about a name.

@@ -15,7 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/abide-run/abide/internal/approval/scope"
-	"github.com/abide-run/abide/internal/tool/files/walk"
+	"github.com/abide-run/abide/internal/workspace/local/walk"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

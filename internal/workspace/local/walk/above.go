@@ -4,7 +4,7 @@ import (
 	"path/filepath"
 
 	"github.com/abide-run/abide/internal/approval/scope"
-	"github.com/abide-run/abide/internal/tool/files/gitignore"
+	"github.com/abide-run/abide/internal/workspace/local/gitignore"
 )
 
 // Above returns the ignore rules that apply to a folder from the folders above it, up to

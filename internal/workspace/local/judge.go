@@ -1,0 +1,49 @@
+package local
+
+import (
+	"context"
+
+	"github.com/abide-run/abide/internal/approval/scope"
+	"github.com/abide-run/abide/internal/workspace"
+)
+
+// Scope implements workspace.Files.
+func (w *files) Scope(_ context.Context, allow, deny []scope.Rule) (*scope.Scope, error) {
+	return scope.New(allow, deny)
+}
+
+// Judge implements workspace.Files.
+func (w *files) Judge(ctx context.Context, s *scope.Scope, asked ...workspace.Question) ([]workspace.Judgement, error) {
+	list, left := make([]workspace.Judgement, len(asked)), int64(workspace.MaxFile)
+	for i, q := range asked {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		q.Most = min(q.Most, left)
+		list[i] = judge(s, q, q.Most > 0 || asked[i].Most > 0)
+		left -= int64(len(list[i].Content))
+	}
+	return list, nil
+}
+
+// judge answers one question.
+func judge(s *scope.Scope, q workspace.Question, content bool) workspace.Judgement {
+	found, err := s.Judge(q.Path, q.Mode)
+	j := workspace.Judgement{Finding: found, Err: err}
+	if err != nil {
+		return j
+	}
+	if found.Verdict == scope.Denied {
+		j.Err = &scope.Refusal{Finding: found, Name: q.Path, Mode: q.Mode}
+		return j
+	}
+	s = s.With(found.Path, q.Mode)
+	if content {
+		j.Kind = scope.Regular
+		j.Content, j.Err = s.ReadFile(q.Path, q.Most)
+		return j
+	}
+	info, err := s.Stat(q.Path)
+	j.Kind, j.Err = info.Kind, err
+	return j
+}
