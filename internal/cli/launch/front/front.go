@@ -2,6 +2,10 @@
 // recognises the commands that may become the engine of other processes; it starts the
 // program once more and never returns. Only the real program imports this package.
 //
+// In a container the program may be the first process, which inherits the orphans of all
+// others. Then it starts itself once more too, whatever the command, and does nothing but
+// wait for them: see asInit.
+//
 // If the program cannot be started again, init returns, and this process does everything
 // by itself.
 package front
@@ -16,6 +20,12 @@ import (
 )
 
 func init() {
+	if os.Getpid() == 1 {
+		if code, ok := asInit(); ok {
+			syscall.Exit(code)
+		}
+		return
+	}
 	if _, launched := launch.Socket(); launched || !needsLauncher(os.Args) {
 		return
 	}
