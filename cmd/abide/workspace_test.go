@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/abide-run/abide/internal/approval/scope"
 	"github.com/abide-run/abide/internal/process"
 	"github.com/abide-run/abide/internal/workspace"
 	"github.com/abide-run/abide/internal/workspace/bridge"
@@ -150,4 +151,29 @@ func certificate(t *testing.T, dir string) *x509.CertPool {
 	believed := x509.NewCertPool()
 	believed.AppendCertsFromPEM(cert)
 	return believed
+}
+
+func TestAConfinedWorkspaceServesItsFolderAlone(t *testing.T) {
+	dir := t.TempDir()
+	must(t, os.Mkdir(filepath.Join(dir, "src"), 0o755))
+	must(t, os.WriteFile(filepath.Join(dir, "secret"), []byte("secret"), 0o644))
+	must(t, os.Symlink("../secret", filepath.Join(dir, "src", "link")))
+	p := start(t, dir, "workspace", "--dir", "src", "--confine")
+	files := connect(t, bridge.ClientOptions{Address: p.await(`^listening on (unix:\S+)\n`)[1]}).Files
+	must(t, files.WriteFile(t.Context(), workspace.At("f"), []byte("text"), workspace.WriteOptions{}))
+	for _, path := range []string{"../secret", filepath.Join(dir, "secret"), "link"} {
+		if _, err := files.ReadFile(t.Context(), workspace.At(path)); !errors.Is(err, fs.ErrPermission) && !errors.Is(err, workspace.ErrLink) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	s, err := files.Scope(t.Context(), []scope.Rule{{Target: "/", Mode: scope.Write}}, nil)
+	must(t, err)
+	shown, err := files.Show(t.Context(), s, workspace.ShowRequest{Path: filepath.Join(dir, "src", "f"), MaxWhole: 100})
+	if string(shown.Content) != "text" || err != nil {
+		t.Errorf("inside: %q, %v", shown.Content, err)
+	}
+	_, err = files.Show(t.Context(), s, workspace.ShowRequest{Path: filepath.Join(dir, "src", "link"), MaxWhole: 100})
+	if refused := (*scope.Refusal)(nil); !errors.As(err, &refused) {
+		t.Errorf("a link that leads out: %v", err)
+	}
 }

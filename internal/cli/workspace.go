@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/abide-run/abide/internal/process"
+	"github.com/abide-run/abide/internal/workspace"
 	"github.com/abide-run/abide/internal/workspace/bridge"
 	"github.com/abide-run/abide/internal/workspace/local"
 )
@@ -30,7 +31,10 @@ a token, which is created and kept in the data folder unless --token-file names
 one. An address that other machines can reach also needs TLS.`
 
 // workspaceFlags are the flags of abide workspace.
-type workspaceFlags struct{ listen, tokenFile, cert, key, dir string }
+type workspaceFlags struct {
+	listen, tokenFile, cert, key, dir string
+	confine                           bool
+}
 
 func (a *app) workspaceCommand() *cobra.Command {
 	c := &cobra.Command{
@@ -38,6 +42,7 @@ func (a *app) workspaceCommand() *cobra.Command {
 		Short: "Serve files and processes to sessions on another machine",
 		Long:  workspaceHelp,
 		Example: "  abide workspace --dir /src\n" +
+			"  abide workspace --dir /src --confine\n" +
 			"  abide workspace --listen tcp:127.0.0.1:7481\n" +
 			"  abide workspace --listen tcp:0.0.0.0:7481 --tls-cert c.pem --tls-key k.pem",
 		Args: arguments(0, 0, "no arguments"),
@@ -48,6 +53,7 @@ func (a *app) workspaceCommand() *cobra.Command {
 	c.Flags().StringVar(&f.cert, "tls-cert", "", "`FILE` with the TLS certificate")
 	c.Flags().StringVar(&f.key, "tls-key", "", "`FILE` with the private key of the certificate")
 	c.Flags().StringVar(&f.dir, "dir", "", "directory `DIR` that paths are relative to and commands run in (default the current one)")
+	c.Flags().BoolVar(&f.confine, "confine", false, "keep file calls inside the directory; commands are not confined, use a container for that")
 	c.RunE = func(cmd *cobra.Command, _ []string) error { return a.workspace(cmd.Context(), f) }
 	return c
 }
@@ -71,6 +77,10 @@ func (a *app) workspace(ctx context.Context, f *workspaceFlags) error {
 		return err
 	}
 	defer func() { _ = manager.Close() }() // commands keep running
+	served, err := f.workspace(dir, manager)
+	if err != nil {
+		return err
+	}
 	door, err := f.openListeners(ctx, home)
 	if err != nil {
 		return err
@@ -78,7 +88,7 @@ func (a *app) workspace(ctx context.Context, f *workspaceFlags) error {
 	defer door.close()
 	a.out.printf("abide %s serves the workspace %s\n", a.opts.Version, dir)
 	door.print(a.out)
-	door.server.Workspace = local.New(dir, manager)
+	door.server.Workspace = served
 	var sweeper sync.WaitGroup
 	sweeping, cancel := context.WithCancel(ctx)
 	sweeper.Go(func() { sweep(sweeping, manager) })
@@ -89,6 +99,15 @@ func (a *app) workspace(ctx context.Context, f *workspaceFlags) error {
 		return context.Cause(ctx)
 	}
 	return err
+}
+
+// workspace returns the workspace of a directory.
+func (f *workspaceFlags) workspace(dir string, m *process.Manager) (workspace.Workspace, error) {
+	if !f.confine {
+		return local.New(dir, m), nil
+	}
+	ws, err := local.Confined(dir, m)
+	return ws, configError(err)
 }
 
 // workspaceRetention is how long a workspace keeps the output and the records of commands

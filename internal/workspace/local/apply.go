@@ -37,7 +37,7 @@ func (w *files) Apply(ctx context.Context, s *scope.Scope, c workspace.Change) e
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	s, moved := pinTo(s, c.Leads)
+	s, moved := pinTo(w.scopeHere(s), c.Leads)
 	old, done, err := expected(s, c)
 	if err == nil && !done {
 		err = s.Apply(scope.Change{Path: c.Path, Old: old, New: c.New, Key: c.Key})

@@ -17,6 +17,7 @@ func (w *files) Glob(ctx context.Context, s *scope.Scope, q workspace.GlobQuery)
 	if err != nil {
 		return workspace.Found{}, invalidQuery(err)
 	}
+	s = w.scopeHere(s)
 	j := newSearched(q.Limits)
 	return j.in(ctx, s, q.Roots, func(p searchRoot) (walk.Problems, error) {
 		return globRoot(ctx, s, q.Pattern, pattern, p, j.found)

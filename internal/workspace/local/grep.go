@@ -29,6 +29,7 @@ func (w *files) Grep(ctx context.Context, s *scope.Scope, q workspace.GrepQuery)
 		return workspace.Found{}, invalidQuery(err)
 	}
 	q.Before, q.After, q.Columns = clamp(q.Before, maxContext), clamp(q.After, maxContext), clamp(q.Columns, workspace.MaxText)
+	s = w.scopeHere(s)
 	j := &grepSearch{GrepQuery: q, searched: newSearched(q.Limits), pattern: pattern}
 	for range walk.Workers() {
 		j.searchers = append(j.searchers, pattern.Searcher())

@@ -14,25 +14,27 @@ func (w *files) Scope(_ context.Context, allow, deny []scope.Rule) (*scope.Scope
 
 // Judge implements workspace.Files.
 func (w *files) Judge(ctx context.Context, s *scope.Scope, asked ...workspace.Question) ([]workspace.Judgement, error) {
+	s = w.scopeHere(s)
 	list, left := make([]workspace.Judgement, len(asked)), int64(workspace.MaxFile)
 	for i, q := range asked {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
 		q.Most = min(q.Most, left)
-		list[i] = judge(s, q, q.Most > 0 || asked[i].Most > 0)
+		list[i] = w.judge(s, q, q.Most > 0 || asked[i].Most > 0)
 		left -= int64(len(list[i].Content))
 	}
 	return list, nil
 }
 
 // judge answers one question.
-func judge(s *scope.Scope, q workspace.Question, content bool) workspace.Judgement {
+func (w *files) judge(s *scope.Scope, q workspace.Question, content bool) workspace.Judgement {
 	found, err := s.Judge(q.Path, q.Mode)
-	j := workspace.Judgement{Finding: found, Err: err}
 	if err != nil {
-		return j
+		return workspace.Judgement{Err: err}
 	}
+	found = w.denyOutside(found)
+	j := workspace.Judgement{Finding: found}
 	if found.Verdict == scope.Denied {
 		j.Err = &scope.Refusal{Finding: found, Name: q.Path, Mode: q.Mode}
 		return j

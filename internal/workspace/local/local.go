@@ -6,6 +6,8 @@
 package local
 
 import (
+	"path/filepath"
+
 	"github.com/abide-run/abide/internal/process"
 	"github.com/abide-run/abide/internal/workspace"
 )
@@ -14,14 +16,30 @@ import (
 // are relative to it, and commands without a directory run in it. It is no boundary:
 // other paths can be used too.
 func New(dir string, m *process.Manager) workspace.Workspace {
-	files := &files{dir, newPathLocks()}
-	return workspace.Workspace{Files: files, Processes: &processes{m, files}}
+	return newWorkspace(&files{dir: dir, writers: newPathLocks()}, m)
 }
 
-// files are the files of this machine.
+// Confined returns the workspace of a folder that must exist. No file call reads, writes or
+// describes anything outside of the folder; below it no link is followed, except by calls
+// with a scope, which follow links that stay inside. Commands are not confined: they have
+// all rights of the user who runs this program.
+func Confined(dir string, m *process.Manager) (workspace.Workspace, error) {
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return workspace.Workspace{}, err
+	}
+	return newWorkspace(&files{dir: dir, confined: real, writers: newPathLocks()}, m), nil
+}
+
+func newWorkspace(f *files, m *process.Manager) workspace.Workspace {
+	return workspace.Workspace{Files: f, Processes: &processes{m, f}}
+}
+
+// files are the files of this machine, or those in one folder of it.
 type files struct {
-	dir     string
-	writers *pathLocks
+	dir      string
+	confined string // folder without links that no call leaves; empty if there is none
+	writers  *pathLocks
 }
 
 var _ workspace.Files = (*files)(nil)

@@ -40,6 +40,12 @@ func (w *files) locate(p workspace.Path, make bool) (*location, error) {
 	if err := check(p); err != nil {
 		return nil, err
 	}
+	if w.confined != "" {
+		var err error
+		if p, err = w.confine(p); err != nil {
+			return nil, err
+		}
+	}
 	if p.Root == "" {
 		return locateFollowing(w.absolute(p.Name), make)
 	}

@@ -15,6 +15,7 @@ import (
 func (w *files) Show(ctx context.Context, s *scope.Scope, r workspace.ShowRequest) (workspace.Shown, error) {
 	r.MaxWhole, r.MaxImage = min(r.MaxWhole, workspace.MaxFile), min(r.MaxImage, workspace.MaxFile)
 	r.MaxLines, r.MaxNames = clamp(r.MaxLines, workspace.MaxText), clamp(r.MaxNames, workspace.MaxPage)
+	s = w.scopeHere(s)
 	info, err := s.Stat(r.Path)
 	switch {
 	case err != nil:

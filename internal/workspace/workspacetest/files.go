@@ -46,6 +46,14 @@ func Files(t *testing.T, open Open) {
 		"SwappingAFolderForALinkNeverLeadsOutOfARoot": race,
 	}
 	maps.Copy(tests, scopedTests)
+	runAll(t, open, tests)
+}
+
+// Scoped tests the promises of a workspace about files as the rules of a session allow
+// them, which Files tests too: for workspaces that give access to a part of the files.
+func Scoped(t *testing.T, open Open) { runAll(t, open, scopedTests) }
+
+func runAll(t *testing.T, open Open, tests map[string]func(*testing.T, *Fixture)) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -1,0 +1,152 @@
+package local_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/abide-run/abide/internal/approval/scope"
+	"github.com/abide-run/abide/internal/workspace"
+	"github.com/abide-run/abide/internal/workspace/local"
+	"github.com/abide-run/abide/internal/workspace/workspacetest"
+)
+
+func confined(t *testing.T, dir string) workspace.Files {
+	t.Helper()
+	ws, err := local.Confined(dir, nil)
+	must(t, err)
+	return ws.Files
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestScopedFilesInAConfinedFolder(t *testing.T) {
+	workspacetest.Scoped(t, func(t *testing.T) *workspacetest.Fixture {
+		fixture := &workspacetest.Fixture{Dir: t.TempDir()}
+		fixture.Use(workspace.Workspace{Files: confined(t, fixture.Dir)})
+		return fixture
+	})
+}
+
+// confinedTree makes a folder with links that lead out of it, reached through a link, and a
+// secret beside it.
+func confinedTree(t *testing.T) (dir, outside string) {
+	t.Helper()
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	must(t, err)
+	outside, dir = filepath.Join(root, "outside"), filepath.Join(root, "alias")
+	for _, path := range []string{"outside/secret", "dir/f", "dir/sub/g", "dir-beside/secret"} {
+		must(t, os.MkdirAll(filepath.Dir(filepath.Join(root, path)), 0o755))
+		must(t, os.WriteFile(filepath.Join(root, path), []byte(filepath.Base(path)), 0o644))
+	}
+	for link, to := range map[string]string{"alias": "dir", "dir/out": "../outside", "dir/file": "../outside/secret", "dir/in": "sub", "dir/new": "../outside/new", "dir/root": "/"} {
+		must(t, os.Symlink(to, filepath.Join(root, link)))
+	}
+	return dir, outside
+}
+
+// outsidePaths are paths that lead out of a confined folder.
+func outsidePaths(dir, outside string) []workspace.Path {
+	return []workspace.Path{
+		workspace.At(outside + "/secret"), workspace.At("../outside/secret"), workspace.At(dir + "/../outside/secret"), workspace.At("out/secret"),
+		workspace.At(dir + "/file"), workspace.At("root" + outside + "/secret"), workspace.At("sub/../../outside/secret"), workspace.At("../dir-beside/secret"),
+		workspace.Below(outside, "secret"), workspace.Below("out", "secret"), workspace.Below("/", outside[1:]+"/secret"), workspace.Below("..", "outside/secret"),
+		workspace.Below(dir+"/root", outside[1:]+"/secret"), workspace.Below(filepath.Dir(outside), "outside/secret"),
+	}
+}
+
+func TestNoFileCallLeavesAConfinedFolder(t *testing.T) {
+	dir, outside := confinedTree(t)
+	files, ctx := confined(t, dir), t.Context()
+	for _, p := range outsidePaths(dir, outside) {
+		calls := map[string]error{}
+		_, calls["read"] = files.ReadFile(ctx, p)
+		_, calls["open"] = files.Open(ctx, p, 0)
+		_, calls["list"] = files.List(ctx, p, workspace.ListOptions{})
+		_, calls["create"] = files.Create(ctx, p, workspace.WriteOptions{})
+		calls["write"] = files.WriteFile(ctx, p, []byte("bad"), workspace.WriteOptions{})
+		calls["make"] = files.Mkdir(ctx, workspace.Path{Root: p.Root, Name: p.Name + "/x"})
+		calls["rename to"] = files.Rename(ctx, workspace.At("f"), p)
+		for call, err := range calls {
+			if !errors.Is(err, fs.ErrPermission) && !errors.Is(err, workspace.ErrLink) && !(call == "rename to" && err == nil && p.Name == dir+"/file") {
+				t.Errorf("%s %s: %v", call, p, err)
+			}
+		}
+		if calls["rename to"] == nil { // it has replaced the link itself, inside
+			must(t, os.WriteFile(filepath.Join(dir, "f"), []byte("f"), 0o644))
+			must(t, errors.Join(os.Remove(filepath.Join(dir, "file")), os.Symlink("../outside/secret", filepath.Join(dir, "file"))))
+		}
+		if p.Name == dir+"/file" {
+			continue // the link itself may be described and deleted
+		}
+		if _, err := files.Stat(ctx, p); err == nil {
+			t.Errorf("stat %s", p)
+		}
+		if err := files.Delete(ctx, p, true); err == nil {
+			t.Errorf("delete %s", p)
+		}
+	}
+	for name, want := range map[string]string{"f": "f", dir + "/sub/g": "g", filepath.Join(filepath.Dir(dir), "dir", "f"): "f"} {
+		if got, err := files.ReadFile(ctx, workspace.At(name)); string(got) != want || err != nil {
+			t.Errorf("inside, %s: %q, %v", name, got, err)
+		}
+	}
+	checkOutside(t, outside)
+}
+
+// TestNoScopeLeavesAConfinedFolder: not even rules that allow everything.
+func TestNoScopeLeavesAConfinedFolder(t *testing.T) {
+	dir, outside := confinedTree(t)
+	files, ctx := confined(t, dir), t.Context()
+	wide := map[string]*scope.Scope{
+		"everything":     scope.Data{Allow: []scope.Allowance{{Path: "/", Mode: scope.Write}}}.Scope(),
+		"no path at all": scope.Data{Allow: []scope.Allowance{{Path: "", Mode: scope.Write}}}.Scope(),
+		"dots":           scope.Data{Allow: []scope.Allowance{{Path: filepath.Join(filepath.Dir(dir), "dir") + "/../outside", Mode: scope.Write}}}.Scope(),
+		"the folder":     new(scope.Scope).With(outside, scope.Write),
+		"the file":       new(scope.Scope).With(outside+"/secret", scope.Write),
+	}
+	for name, s := range wide {
+		for _, path := range []string{outside + "/secret", dir + "/out/secret", dir + "/file", dir + "/root" + outside + "/secret", dir + "/../outside/secret"} {
+			found, err := files.Judge(ctx, s, workspace.Question{Path: path, Mode: scope.Write, Most: 100}, workspace.Question{Path: path})
+			must(t, err)
+			for _, j := range found {
+				if j.Verdict != scope.Denied || len(j.Content) > 0 || j.Err == nil || !strings.Contains(j.Rule, "everything outside of ") {
+					t.Errorf("%s, judge %s: %+v", name, path, j)
+				}
+			}
+			_, shown := files.Show(ctx, s, workspace.ShowRequest{Path: path, MaxWhole: 100})
+			_, grepped := files.Grep(ctx, s, workspace.GrepQuery{Pattern: "s", Roots: []workspace.SearchRoot{{Path: path, Given: "x"}}})
+			_, globbed := files.Glob(ctx, s, workspace.GlobQuery{Pattern: "*", Roots: []workspace.SearchRoot{{Path: filepath.Dir(outside), Given: "x"}}})
+			applied := files.Apply(ctx, s, workspace.Change{Path: path, Leads: outside + "/secret", Before: workspace.Digest([]byte("secret")), New: []byte("bad")})
+			for _, err := range []error{shown, grepped, globbed, applied} {
+				if !errors.As(err, new(*scope.Refusal)) {
+					t.Errorf("%s, %s: %v", name, path, err)
+				}
+			}
+		}
+	}
+	shown, err := files.Show(ctx, wide["everything"], workspace.ShowRequest{Path: dir + "/in/g", MaxWhole: 100})
+	if string(shown.Content) != "g" || err != nil {
+		t.Errorf("a link that stays inside: %q, %v", shown.Content, err)
+	}
+	checkOutside(t, outside)
+}
+
+// checkOutside checks that nothing was changed beside a confined folder.
+func checkOutside(t *testing.T, outside string) {
+	t.Helper()
+	entries, err := os.ReadDir(outside)
+	must(t, err)
+	content, err := os.ReadFile(filepath.Join(outside, "secret"))
+	if len(entries) != 1 || string(content) != "secret" || err != nil {
+		t.Errorf("outside there is %v, %q, %v", entries, content, err)
+	}
+}
