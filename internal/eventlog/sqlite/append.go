@@ -69,6 +69,7 @@ func (s *Store) adding(a *addition, store func(*writing) (head, error)) *op {
 	var now head
 	return &op{
 		events: a.events,
+		bytes:  len(a.body),
 		fenced: true,
 		apply:  func(w *writing) (err error) { now, err = store(w); return err },
 		committed: func() {

@@ -19,6 +19,8 @@ const maxEvents = 512
 // An op is a change that waits to be committed.
 type op struct {
 	events    int                  // number of events that it adds
+	bytes     int                  // number of bytes of these
+	alone     bool                 // true if apply runs outside a transaction, and with no other op
 	apply     func(*writing) error // makes the change inside a transaction
 	fenced    bool                 // true if apply itself fails when this process is fenced
 	committed func()               // updates memory after the commit
@@ -39,6 +41,7 @@ type writing struct {
 	conn       *sql.Conn
 	generation int64 // generation of this process; a greater one in the file means that it is fenced
 	clock      int64 // time of the last change, in microseconds
+	written    int   // number of bytes that were appended since the size of the write-ahead log was looked at
 
 	begin, commit, fence         *sql.Stmt
 	find, create, extend, insert *sql.Stmt
@@ -163,6 +166,10 @@ func (q *queue) take() []*op {
 	defer q.mu.Unlock()
 	n, events := 0, 0
 	for n < len(q.ops) && events < maxEvents {
+		if q.ops[n].alone {
+			n = max(n, 1)
+			break
+		}
 		events += q.ops[n].events
 		n++
 	}
@@ -228,6 +235,9 @@ func fail(group []*op, err error) {
 // that the transaction was not committed.
 func (s *Store) transact(group []*op) error {
 	w := s.write
+	if group[0].alone {
+		return w.applyAlone(group[0])
+	}
 	if _, err := w.begin.Exec(); err != nil {
 		return err
 	}
@@ -244,6 +254,7 @@ func (s *Store) transact(group []*op) error {
 		return err
 	}
 	s.commits.Add(1)
+	s.countWritten(group)
 	for _, o := range group {
 		if o.err == nil {
 			o.committed()
@@ -275,6 +286,15 @@ func (w *writing) apply(group []*op) (done int, err error) {
 		done++
 	}
 	return done, nil
+}
+
+// applyAlone runs an op outside a transaction.
+func (w *writing) applyAlone(o *op) error {
+	err := w.check()
+	if err == nil {
+		err = o.apply(w)
+	}
+	return err
 }
 
 // check fails if another process has taken the store over.

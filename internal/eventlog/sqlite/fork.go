@@ -78,6 +78,7 @@ func (s *Store) Delete(ctx context.Context, id event.SessionID) error {
 	if err != nil {
 		return fmt.Errorf("delete %s: %w", id, err)
 	}
+	s.startUpkeep()
 	return nil
 }
 

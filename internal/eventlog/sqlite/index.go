@@ -239,19 +239,11 @@ func (s *Store) salvage(ctx context.Context, wanted func(eventlog.Session) bool)
 	return all, nil
 }
 
+// selectNames selects the names of all sessions, including deleted ones, from SQLite's index
+// of names.
+const selectNames = "SELECT name FROM sessions INDEXED BY names"
+
 // names returns the names of all sessions, including deleted ones.
-func (s *Store) names() (all []event.SessionID, err error) {
-	rows, err := s.reading.Query("SELECT name FROM sessions INDEXED BY names")
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var id event.SessionID
-		if err := rows.Scan(&id); err != nil {
-			return nil, err
-		}
-		all = append(all, id)
-	}
-	return all, rows.Err()
+func (s *Store) names() ([]event.SessionID, error) {
+	return queryNames(context.Background(), s.reading, selectNames)
 }

@@ -63,6 +63,9 @@ type Store struct {
 
 	heads heads
 
+	upkeep  upkeep
+	shrinks bool // true if free pages can be given back to the file system
+
 	commits, appends, events atomic.Int64
 	fetched                  atomic.Int64 // number of records that were read, for tests
 }
@@ -88,6 +91,9 @@ func Open(ctx context.Context, path string, opts Options) (*Store, error) {
 	if err := s.connect(ctx, opts); err != nil {
 		s.disconnect()
 		return nil, err
+	}
+	if s.freePages() >= freeAllowed { // an earlier process was killed before it was done
+		s.startUpkeep()
 	}
 	return s, nil
 }
@@ -180,8 +186,20 @@ func (s *Store) connect(ctx context.Context, opts Options) (err error) {
 	if s.read, err = prepareReading(ctx, s.reading); err != nil {
 		return explain(s.path, err)
 	}
+	if s.shrinks, err = canShrink(ctx, conn); err != nil {
+		return explain(s.path, err)
+	}
 	s.files, err = findFiles(s.path)
 	return err
+}
+
+// canShrink reports whether free pages of the file can be given back in small steps. Files
+// of older versions cannot before they are compacted.
+func canShrink(ctx context.Context, conn *sql.Conn) (bool, error) {
+	const incremental = 2
+	var mode int
+	err := conn.QueryRowContext(ctx, "PRAGMA auto_vacuum").Scan(&mode)
+	return mode == incremental, err
 }
 
 // pageSize is the size of a page in bytes. A record of a simple turn has about 1 kB, and
@@ -189,9 +207,9 @@ func (s *Store) connect(ctx context.Context, opts Options) (err error) {
 const pageSize = 8192
 
 // useWAL makes a new file use a write-ahead log, and checks that an old one does. The
-// page size has to be set before that.
+// page size, and that the file can be made smaller, have to be set before that.
 func useWAL(ctx context.Context, conn *sql.Conn, path string) error {
-	if _, err := conn.ExecContext(ctx, fmt.Sprintf("PRAGMA page_size = %d", pageSize)); err != nil {
+	if _, err := conn.ExecContext(ctx, fmt.Sprintf("PRAGMA page_size = %d; PRAGMA auto_vacuum = INCREMENTAL", pageSize)); err != nil {
 		return explain(path, err)
 	}
 	var mode string
@@ -204,12 +222,16 @@ func useWAL(ctx context.Context, conn *sql.Conn, path string) error {
 	return nil
 }
 
+// busyTimeout is how long a connection waits for a lock, in milliseconds: another process
+// may be taking over.
+const busyTimeout = "5000"
+
 // dsn returns the name of the data source: the file, and the settings of every
 // connection to it.
 func dsn(path string, opts Options, more string) string {
 	file := url.URL{Scheme: "file", OmitHost: true, Path: path}
 	return file.String() + "?_error_rc=1" +
-		"&_pragma=busy_timeout(5000)" + // another process may be taking over
+		"&_pragma=busy_timeout(" + busyTimeout + ")" +
 		"&_pragma=synchronous(" + opts.Sync.String() + ")" +
 		"&_pragma=secure_delete(ON)" + // deleted data is overwritten
 		"&_pragma=journal_size_limit(16777216)" +
@@ -219,6 +241,7 @@ func dsn(path string, opts Options, more string) string {
 // Close waits for appends that have begun and closes the file.
 func (s *Store) Close() error {
 	s.shut(eventlog.ErrClosed)
+	s.upkeep.stop()
 	s.queue.waitIdle()
 	s.closeOnce.Do(func() { s.closeErr = s.disconnect() })
 	return s.closeErr
