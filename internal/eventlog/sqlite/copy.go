@@ -240,6 +240,33 @@ func Names(ctx context.Context, path string) ([]event.SessionID, error) {
 	return names, explain(path, err)
 }
 
+// A Space is how a store uses its file, in bytes.
+type Space struct {
+	Size, Free int64
+	Shrinks    bool // true if free space is given back by itself
+}
+
+// Inspect returns how a store uses its file, without fencing the process that has it open.
+func Inspect(ctx context.Context, path string) (Space, error) {
+	src, err := openSource(ctx, path)
+	if err != nil {
+		return Space{}, err
+	}
+	defer src.close()
+	var space Space
+	for _, q := range []struct {
+		pragma string
+		into   *int64
+	}{{"page_count", &space.Size}, {"freelist_count", &space.Free}} {
+		if err := src.conn.QueryRowContext(ctx, "PRAGMA "+q.pragma).Scan(q.into); err != nil {
+			return Space{}, explain(path, err)
+		}
+		*q.into *= pageSize
+	}
+	space.Shrinks, err = canShrink(ctx, src.conn)
+	return space, explain(path, err)
+}
+
 // currentNames returns the names of all sessions that are not deleted. If a page of the
 // table is damaged, they come from SQLite's index of names, which is on other pages, and
 // include deleted ones.
