@@ -114,11 +114,17 @@ var explanations = []struct {
 // Dir returns the folder's absolute path.
 func (f *Folder) Dir() string { return f.dir }
 
+// DatabaseName is the name of the store in the folder.
+const DatabaseName = "abide.db"
+
 // Database returns the path of the store.
-func (f *Folder) Database() string { return f.path("abide.db") }
+func (f *Folder) Database() string { return f.path(DatabaseName) }
 
 // Session returns the path of a session's own directory, which may not exist.
 func (f *Folder) Session(id string) string { return f.path("sessions", fileName(id)) }
+
+// SessionName returns the name of a session's own directory.
+func SessionName(id string) string { return fileName(id) }
 
 // Processes returns the path of the directory of commands, which may not exist.
 func (f *Folder) Processes() string { return f.path("processes") }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"syscall"
 )
 
 // A Holder is the process that took the lock last.
@@ -31,6 +32,21 @@ func (f *Folder) Holder() Holder {
 		h.Stopped = isStopped(h.PID)
 	}
 	return h
+}
+
+// InUse reports whether a process holds the lock of a folder, and which. It creates
+// nothing: a folder that does not exist is not in use.
+func InUse(dir string) (Holder, bool) {
+	f := &Folder{dir: dir}
+	file, err := os.OpenFile(f.path("lock"), os.O_RDONLY|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return Holder{}, false
+	}
+	defer file.Close() // releases the lock, if it was free
+	if err := flock(file, syscall.LOCK_SH|syscall.LOCK_NB); err != syscall.EWOULDBLOCK {
+		return Holder{}, false
+	}
+	return f.Holder(), true
 }
 
 // isStopped reports whether a process was stopped by a signal. In /proc the state follows
