@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -35,8 +34,10 @@ code 1 if something is broken, and says what, in which session, and where.`,
 		if err != nil {
 			return err
 		}
-		show := &auditProgress{progress: a.newProgress(), next: time.Now().Add(auditPause)}
-		report, err := audit.Run(cmd.Context(), dir, audit.Options{Once: *once, Progress: show.tell})
+		show := a.newLongProgress()
+		report, err := audit.Run(cmd.Context(), dir, audit.Options{Once: *once, Progress: func(done, total int64) {
+			show.tell(func() string { return auditProgress(done, total) })
+		}})
 		show.end()
 		if stopped := context.Cause(cmd.Context()); stopped != nil {
 			return stopped
@@ -57,34 +58,9 @@ code 1 if something is broken, and says what, in which session, and where.`,
 	return c
 }
 
-// auditPause is how long an audit takes before it says how far it is, and between
-// two times that it does.
-const auditPause = 2 * time.Second
-
-// An auditProgress says how far a long audit is: on a terminal in one line.
-type auditProgress struct {
-	*progress
-	next  time.Time
-	shown bool
-}
-
-func (p *auditProgress) tell(done, total int64) {
-	if now := time.Now(); !p.quiet && now.After(p.next) {
-		p.next = now.Add(auditPause)
-		text := fmt.Sprintf("%s of %s events, %d%%", grouped(int(done)), grouped(int(total)), done*100/max(total, 1))
-		if terminal(p.err) == nil {
-			p.say(faint, text)
-			return
-		}
-		p.shown = true
-		p.err.printf("\r\x1b[K%s", p.paint.in(faint, text))
-	}
-}
-
-func (p *auditProgress) end() {
-	if p.shown {
-		p.err.printf("\r\x1b[K")
-	}
+// auditProgress returns the text of the progress of an audit.
+func auditProgress(done, total int64) string {
+	return fmt.Sprintf("%s of %s events, %d%%", grouped(int(done)), grouped(int(total)), done*100/max(total, 1))
 }
 
 // printAudit prints the verdicts, then what is broken, then what is unknown.

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"sync"
 	"syscall"
@@ -22,6 +23,7 @@ import (
 	"github.com/abide-run/abide/internal/config"
 	"github.com/abide-run/abide/internal/daemon"
 	"github.com/abide-run/abide/internal/daemon/folder"
+	"github.com/abide-run/abide/internal/eventlog/sqlite"
 	"github.com/abide-run/abide/internal/model"
 )
 
@@ -85,6 +87,7 @@ func (a *app) examine(ctx context.Context) []finding {
 	examineShell(add)
 	if loaded != nil && folder {
 		a.examineLog(ctx, add)
+		a.examineStore(ctx, add)
 	}
 	if loaded != nil {
 		a.examineModels(ctx, loaded, add)
@@ -141,7 +144,11 @@ func (a *app) examineFolder(add note) bool {
 		add("data folder", bad, "%v", err)
 		return false
 	}
-	add("data folder", good, "%s", dir)
+	if kind := folder.Network(dir); kind != "" {
+		add("data folder", doubt, "%s is on a network file system (%s): %s", dir, kind, folder.NetworkRisk)
+	} else {
+		add("data folder", good, "%s", dir)
+	}
 	return examineDisk(dir, add)
 }
 
@@ -225,6 +232,24 @@ func (a *app) examineLog(ctx context.Context, add note) {
 		add("log", bad, "%v", err)
 	}
 }
+
+// examineStore checks the file of the log: where it is, and whether it gets smaller by itself.
+func (a *app) examineStore(ctx context.Context, add note) {
+	dir, path, err := a.store()
+	if err != nil {
+		return // the log was reported already
+	}
+	if kind := folder.Network(filepath.Dir(path)); kind != "" && filepath.Dir(path) != dir {
+		add("file of the log", doubt, "%s is on a network file system (%s): %s", path, kind, folder.NetworkRisk)
+	}
+	space, err := sqlite.Inspect(ctx, path)
+	if err == nil && !space.Shrinks && space.Free > space.Size/4 && space.Free > maxFree {
+		add("file of the log", doubt, "%s of %s are free, and a log of an older version does not give them back; end all processes of abide and run: abide vacuum", size(space.Free), size(space.Size))
+	}
+}
+
+// maxFree is the number of free bytes in the file of the log that nobody minds.
+const maxFree = 64 << 20
 
 func examineShell(add note) {
 	if path, err := exec.LookPath("bash"); err == nil {

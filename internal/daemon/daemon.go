@@ -342,6 +342,9 @@ func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, erro
 		lock.Close()
 		return nil, err
 	}
+	if kind := folder.Network(n.folder.Dir()); kind != "" {
+		n.log.Warn("the data folder is on a network file system: "+folder.NetworkRisk, "folder", n.folder.Dir(), "kind", kind)
+	}
 	e := &engine{lock: lock, store: store, disk: store}
 	if n.config.Wrap != nil {
 		e.store = n.config.Wrap(store)

@@ -1,9 +1,14 @@
 package daemon
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 
+	"github.com/abide-run/abide/internal/daemon/folder"
 	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/eventlog/sqlite"
 )
@@ -21,6 +26,56 @@ func storeURL(url, file string) string {
 		return url
 	}
 	return sqlite.Scheme + ":" + file
+}
+
+// StoreFile returns the path of the file of the log in a data folder. url is the setting
+// store.url, which may be empty.
+func StoreFile(url, dir string) (string, error) {
+	url = storeURL(url, filepath.Join(dir, folder.DatabaseName))
+	if err := stores.Check(url); err != nil {
+		return "", err
+	}
+	scheme, path, _ := strings.Cut(url, ":")
+	if scheme != sqlite.Scheme {
+		return "", fmt.Errorf("store.url begins with %q: a log that is not in a file is backed up with the tools of its database", scheme+":")
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(dir, path)
+	}
+	return path, nil
+}
+
+// Vacuum writes the file of a log anew, so that it is as small as it can be, and returns
+// its size before and after. It refuses a folder that another process uses.
+func Vacuum(ctx context.Context, dir, path string) (before, after int64, err error) {
+	f, err := folder.Open(dir)
+	if err != nil {
+		return 0, 0, err
+	}
+	lock, got, err := f.TryLock()
+	if err != nil {
+		return 0, 0, err
+	}
+	if !got {
+		return 0, 0, fmt.Errorf("data folder %s is in use by %s: end it first, because nothing can be stored meanwhile", dir, f.Holder())
+	}
+	defer lock.Close()
+	store, err := sqlite.Open(ctx, path, sqlite.Options{})
+	if err != nil {
+		return 0, 0, err
+	}
+	before = fileSize(path)
+	err = errors.Join(store.Compact(ctx), store.Close())
+	return before, fileSize(path), err
+}
+
+// fileSize returns the size of a file, or 0 if there is none.
+func fileSize(path string) int64 {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0
+	}
+	return info.Size()
 }
 
 // storeName returns the same name for all URLs of a store that processes on a data folder

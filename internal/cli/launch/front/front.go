@@ -42,6 +42,7 @@ var commands = map[string]bool{
 	"compact": true, "context": true, "ps": true, "logs": true, "stop": true, "memory": true, "jobs": true, "doctor": true,
 
 	"serve": false, "workspace": false, "models": false, "config": false, "trust": false, "audit": false,
+	"backup": false, "restore": false, "vacuum": false,
 	"completion": false, "man": false, "version": false, "help": false, "--help": false, "-h": false, "--version": false,
 	"__complete": false, "__completeNoDesc": false,
 }

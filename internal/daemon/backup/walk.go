@@ -1,0 +1,117 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/abide-run/abide/internal/daemon/folder"
+	"github.com/abide-run/abide/internal/process"
+)
+
+// A walker adds the files of a data folder to an archive.
+type walker struct {
+	Source
+	ctx   context.Context
+	to    *archive
+	known map[string]bool // names of the folders of the sessions in the copied log
+}
+
+// walk adds everything but the store. Files come and go meanwhile: what is gone when it is
+// looked at is left out.
+func (w *walker) walk() error { return w.walkDir("") }
+
+// walkDir adds the files below a folder. The folder of a process has its journal (state)
+// read before its output, and its output before the index of that: so the last name comes
+// first.
+func (w *walker) walkDir(name string) error {
+	entries, err := os.ReadDir(filepath.Join(w.Dir, name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	slices.Reverse(entries)
+	for _, e := range entries {
+		if err := context.Cause(w.ctx); err != nil {
+			return err
+		}
+		if err := w.visit(filepath.Join(name, e.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// visit adds a file, or what is in a folder. A link at the top was put there by the owner
+// of the folder and is followed; any other may lead anywhere, and is left out.
+func (w *walker) visit(name string) error {
+	if excluded(name) || w.isStore(name) || w.isOfUnknownSession(name) {
+		return nil
+	}
+	path := filepath.Join(w.Dir, name)
+	look := os.Lstat
+	if filepath.Base(name) == name {
+		look = os.Stat
+	}
+	info, err := look(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case info.IsDir():
+		return w.walkDir(name)
+	case info.Mode().IsRegular():
+		return w.addFile(name)
+	case info.Mode()&fs.ModeSymlink != 0:
+		w.to.manifest.LeftOut = append(w.to.manifest.LeftOut, name)
+	}
+	return nil // sockets and the like belong to the processes that made them
+}
+
+// isStore reports whether a file is the store, or one that SQLite has beside it.
+func (w *walker) isStore(name string) bool {
+	if !inside(w.Dir, w.Store) {
+		return name == storeName || strings.HasPrefix(name, storeName+"-")
+	}
+	store := filepath.FromSlash(w.storeName())
+	return name == store || strings.HasPrefix(name, store+"-")
+}
+
+// isOfUnknownSession reports whether a folder belongs to a session that the copied log does
+// not have: it was created or deleted meanwhile.
+func (w *walker) isOfUnknownSession(name string) bool {
+	switch dir, base := filepath.Split(name); dir {
+	case "sessions/":
+		return !w.known[base]
+	case "processes/":
+		owner, ok := process.OwnerIn(filepath.Join(w.Dir, name))
+		return ok && !w.known[folder.SessionName(string(owner))]
+	}
+	return false
+}
+
+// addFile adds a file as it is now. It may grow meanwhile.
+func (w *walker) addFile(name string) error {
+	f, err := os.Open(filepath.Join(w.Dir, name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	w.stage("copying files")(int64(len(w.to.manifest.Files)), 0)
+	return w.to.add(filepath.ToSlash(name), info, io.LimitReader(f, info.Size()))
+}
