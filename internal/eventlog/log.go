@@ -137,6 +137,7 @@ type Session struct {
 	Parent   event.SessionID // session that it was forked from; empty if it is no fork
 	Shared   event.Seq       // number of events that it shares with the parent
 	Damage   *Damage         // damage for which the session is quarantined; nil if it is not
+	Row      int64           // number that the store gave it; it orders sessions that were modified at the same time
 	Info     Info
 }
 
@@ -178,9 +179,15 @@ type Store interface {
 	// Session returns the session as the index describes it, or ErrNotFound.
 	Session(ctx context.Context, id event.SessionID) (Session, error)
 
-	// Sessions yields all sessions, the last modified first. Sessions that were
-	// deleted and are only kept for their forks are left out.
-	Sessions(ctx context.Context) iter.Seq2[Session, error]
+	// Sessions yields the sessions that a query selects, the last modified first.
+	// Sessions that were deleted and are only kept for their forks are left out.
+	// They are read in parts, so a caller that stops early costs little.
+	//
+	// A session that exists before the listing and changes during it is not missed:
+	// if it has left the part that is still to be read, it comes at the end. A
+	// listing that was continued with Query.After may yield such a session again.
+	// Sessions that are created meanwhile are left out.
+	Sessions(ctx context.Context, q Query) iter.Seq2[Session, error]
 
 	// Active yields the sessions for which a daemon that starts has to do
 	// something (see [Info.Attended]), the last modified first. Sessions that only

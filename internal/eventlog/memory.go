@@ -282,13 +282,43 @@ func (b *branch) session() Session {
 }
 
 // Sessions implements Store.
-func (m *Memory) Sessions(ctx context.Context) iter.Seq2[Session, error] {
-	return m.list(ctx, func(*branch) bool { return true })
+func (m *Memory) Sessions(ctx context.Context, q Query) iter.Seq2[Session, error] {
+	return func(yield func(Session, error) bool) {
+		if q.After.Moved() {
+			return
+		}
+		listing := NewListing(q)
+		for s, err := range m.list(ctx) {
+			if err == nil && (q.After != Place{} && !q.After.precedes(s.Place(s)) || !listing.Yields(s)) {
+				continue
+			}
+			if !yield(s, err) || err != nil {
+				return
+			}
+		}
+		if listing.Began().IsZero() {
+			return
+		}
+		for s, err := range m.list(ctx) {
+			if err == nil && (!s.Modified.After(listing.Began()) || !listing.YieldsMoved(s)) {
+				continue
+			}
+			if !yield(s, err) || err != nil {
+				return
+			}
+		}
+	}
 }
 
 // Active implements Store.
 func (m *Memory) Active(ctx context.Context) iter.Seq2[Session, error] {
-	return m.list(ctx, func(b *branch) bool { return b.info.Attended() })
+	return func(yield func(Session, error) bool) {
+		for s, err := range m.list(ctx) {
+			if (err != nil || s.Info.Attended()) && !yield(s, err) {
+				return
+			}
+		}
+	}
 }
 
 // Reindex implements Store.
@@ -305,7 +335,8 @@ func (m *Memory) Reindex(ctx context.Context, id event.SessionID, at End, info I
 	return err
 }
 
-func (m *Memory) list(ctx context.Context, wanted func(*branch) bool) iter.Seq2[Session, error] {
+// list yields the sessions that exist now, the last modified first.
+func (m *Memory) list(ctx context.Context) iter.Seq2[Session, error] {
 	return func(yield func(Session, error) bool) {
 		unlock, err := m.lock(ctx)
 		if err != nil {
@@ -314,7 +345,7 @@ func (m *Memory) list(ctx context.Context, wanted func(*branch) bool) iter.Seq2[
 		}
 		var all []Session
 		for b := range maps.Values(m.sessions) {
-			if !b.deleted && wanted(b) {
+			if !b.deleted {
 				all = append(all, b.session())
 			}
 		}

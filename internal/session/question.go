@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/turn"
 )
 
@@ -98,7 +99,7 @@ type Unanswered struct {
 // left out.
 func (qs Questions) All(ctx context.Context, skip func(error) bool) ([]Unanswered, error) {
 	var asking []event.SessionID
-	for s, err := range qs.host.store.Sessions(ctx) {
+	for s, err := range qs.host.store.Sessions(ctx, eventlog.Query{Busy: true}) {
 		if err != nil {
 			return nil, err
 		}

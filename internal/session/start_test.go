@@ -101,7 +101,7 @@ func (s *watchedStore) Secret(ctx context.Context, id event.SessionID, name stri
 // outdate makes the index say what an older version would have written.
 func (s *watchedStore) outdate(t *testing.T) {
 	t.Helper()
-	for is, err := range s.Sessions(t.Context()) {
+	for is, err := range s.Sessions(t.Context(), eventlog.Query{}) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -63,16 +63,14 @@ func (h *Host) Status(ctx context.Context, id event.SessionID) (Status, error) {
 
 // List yields the sessions that have a user message, the last modified first.
 func (h *Host) List(ctx context.Context) iter.Seq2[eventlog.Session, error] {
-	return func(yield func(eventlog.Session, error) bool) {
-		for s, err := range h.store.Sessions(ctx) {
-			if err == nil && !s.Info.Listed {
-				continue
-			}
-			if !yield(s, err) || err != nil {
-				return
-			}
-		}
-	}
+	return h.Find(ctx, eventlog.Query{})
+}
+
+// Find yields the sessions that a query selects and that have a user message, as
+// [eventlog.Store.Sessions] does.
+func (h *Host) Find(ctx context.Context, q eventlog.Query) iter.Seq2[eventlog.Session, error] {
+	q.Listed = true
+	return h.store.Sessions(ctx, q)
 }
 
 // Info returns what the index knows of a session.

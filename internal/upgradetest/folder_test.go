@@ -59,7 +59,7 @@ func readLogs(t *testing.T, archive string) []log {
 func readStore(t *testing.T, store eventlog.Store) []log {
 	t.Helper()
 	var logs []log
-	for index, err := range store.Sessions(t.Context()) {
+	for index, err := range store.Sessions(t.Context(), eventlog.Query{}) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -39,7 +39,7 @@ type Folder struct {
 
 const (
 	applicationID = 0x61626964 // "abid"
-	newestSchema  = 2
+	newestSchema  = 3
 )
 
 // ErrChanged means that an engine began to write while the folder was read as one

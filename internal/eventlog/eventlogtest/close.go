@@ -27,7 +27,7 @@ func closed(t *testing.T, f *fixture) {
 	f.fails("read", err, eventlog.ErrClosed)
 	_, err = f.Session(t.Context(), "s")
 	f.fails("session", err, eventlog.ErrClosed)
-	for _, err := range f.Sessions(t.Context()) {
+	for _, err := range f.Sessions(t.Context(), eventlog.Query{}) {
 		f.fails("sessions", err, eventlog.ErrClosed)
 	}
 	f.fails("delete", f.Delete(t.Context(), "s"), eventlog.ErrClosed)

@@ -175,7 +175,7 @@ func (m *modelled) isParent(id event.SessionID) bool {
 func (m *modelled) compare(r *rapid.T) {
 	m.T = r
 	listed := 0
-	for s, err := range m.store.Sessions(r.Context()) {
+	for s, err := range m.store.Sessions(r.Context(), eventlog.Query{}) {
 		if err != nil {
 			r.Fatal(err)
 		}

@@ -104,7 +104,7 @@ func stopping(t *testing.T, f *fixture) {
 			if err != nil || e.Seq != 1 {
 				t.Fatalf("depth %d: event %d, %v", depth, e.Seq, err)
 			}
-			for _, err := range f.Sessions(t.Context()) {
+			for _, err := range f.Sessions(t.Context(), eventlog.Query{}) {
 				if err != nil {
 					t.Fatal(err)
 				}

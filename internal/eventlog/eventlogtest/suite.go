@@ -38,6 +38,10 @@ func Run(t *testing.T, open func(t *testing.T) eventlog.Store) {
 		{"AnUnknownSessionIsNotFound", unknown},
 		{"TheIndexSaysWhatTheLastBatchSaid", index},
 		{"SessionsAreListedLastModifiedFirst", listing},
+		{"AListingIsFiltered", filters},
+		{"AListingGoesOnFromAPlace", listingPages},
+		{"AListingMissesAndRepeatsNoSessionThatChanges", listingWhileSessionsChange},
+		{"PagesMissNoSessionThatChanges", pagesWhileSessionsChange},
 		{"ActiveListsWhatAnEngineAttendsTo", active},
 		{"ReindexCorrectsTheIndexAndNothingElse", reindex},
 		{"AForkSharesItsParentsEvents", fork},
@@ -169,7 +173,7 @@ func (f *fixture) end(id event.SessionID) eventlog.End {
 func (f *fixture) names() []event.SessionID {
 	f.Helper()
 	var ids []event.SessionID
-	for s, err := range f.Sessions(f.Context()) {
+	for s, err := range f.Sessions(f.Context(), eventlog.Query{}) {
 		if err != nil {
 			f.Fatal(err)
 		}

@@ -64,6 +64,9 @@ func (w *writing) prepare(ctx context.Context) (err error) {
 	if w.generation, err = takeOver(ctx, w.conn); err != nil {
 		return err
 	}
+	if w.clock, err = lastChange(ctx, w.conn); err != nil {
+		return err
+	}
 	return prepare(func(text string) (*sql.Stmt, error) { return w.conn.PrepareContext(ctx, text) }, map[**sql.Stmt]string{
 		&w.begin:  "BEGIN IMMEDIATE",
 		&w.commit: "COMMIT",
@@ -71,7 +74,7 @@ func (w *writing) prepare(ctx context.Context) (err error) {
 		&w.find:   selectHead + named,
 		&w.create: `INSERT INTO sessions (name, seq, head, created, modified, parent, shared, base, active, info)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
-		&w.extend: `UPDATE sessions SET seq = ?, head = ?, modified = ?, active = coalesce(?, active), info = coalesce(?, info)
+		&w.extend: `UPDATE sessions SET seq = ?, head = ?, modified = max(?, modified + 1), active = coalesce(?, active), info = coalesce(?, info)
 			WHERE id = ? AND seq = ? AND head = ? AND NOT deleted AND damaged IS NULL`,
 		&w.insert: `INSERT INTO records (key, head, body)
 			SELECT ?, ?, ? WHERE (SELECT generation FROM meta WHERE id = 1) = ?`,

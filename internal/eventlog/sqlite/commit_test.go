@@ -298,7 +298,7 @@ func TestAFencedProcessCanChangeNothing(t *testing.T) {
 			if err := change(old, end); !errors.Is(err, eventlog.ErrFenced) {
 				t.Errorf("err = %v, want ErrFenced", err)
 			}
-			for session, err := range young.Sessions(t.Context()) {
+			for session, err := range young.Sessions(t.Context(), eventlog.Query{}) {
 				if err != nil || session.ID != "s" || session.End != end || session.Damage != nil {
 					t.Errorf("the young one finds %+v, %v", session, err)
 				}

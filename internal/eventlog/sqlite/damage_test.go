@@ -124,7 +124,7 @@ func checkDamage(t *testing.T, what string, err error, want eventlog.Damage) {
 // checkOthers checks that the sessions beside a damaged one still work.
 func checkOthers(t *testing.T, s *Store, forked bool) {
 	t.Helper()
-	for session, err := range s.Sessions(t.Context()) {
+	for session, err := range s.Sessions(t.Context(), eventlog.Query{}) {
 		if err != nil {
 			t.Fatalf("sessions: %v", err)
 		}
@@ -373,7 +373,7 @@ func TestABrokenPageOfTheIndexHidesNoOtherSession(t *testing.T) {
 	overwritePage(t, path, "name of session-0030", tableLeaf)
 	s := open(t, path)
 	var damaged, whole int
-	for session, err := range s.Sessions(t.Context()) {
+	for session, err := range s.Sessions(t.Context(), eventlog.Query{}) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -124,11 +124,6 @@ func (s *Store) Session(ctx context.Context, id event.SessionID) (eventlog.Sessi
 	return found[0], nil
 }
 
-// Sessions implements eventlog.Store.
-func (s *Store) Sessions(ctx context.Context) iter.Seq2[eventlog.Session, error] {
-	return s.list(ctx, "", func(eventlog.Session) bool { return true })
-}
-
 // Active implements eventlog.Store.
 func (s *Store) Active(ctx context.Context) iter.Seq2[eventlog.Session, error] {
 	return s.list(ctx, "AND s.active", func(s eventlog.Session) bool { return s.Info.Attended() })
@@ -170,13 +165,16 @@ func (s *Store) list(ctx context.Context, which string, wanted func(eventlog.Ses
 	}
 }
 
+// selectSessions selects the rows that scanSession reads. Further conditions follow it.
+const selectSessions = `SELECT s.id, s.name, s.seq, s.head, s.created, s.modified, coalesce(p.name, ''), s.shared, s.damaged, s.reason, s.info
+	FROM sessions s LEFT JOIN sessions p ON p.id = s.parent WHERE NOT s.deleted `
+
 // sessions reads the index.
 func (s *Store) sessions(ctx context.Context, which string, args ...any) (all []eventlog.Session, err error) {
 	if err := s.open(ctx); err != nil {
 		return nil, err
 	}
-	rows, err := s.reading.Query(`SELECT s.name, s.seq, s.head, s.created, s.modified, coalesce(p.name, ''), s.shared, s.damaged, s.reason, s.info
-		FROM sessions s LEFT JOIN sessions p ON p.id = s.parent WHERE NOT s.deleted `+which, args...)
+	rows, err := s.reading.Query(selectSessions+which, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -198,7 +196,7 @@ func scanSession(rows *sql.Rows) (eventlog.Session, error) {
 	var created, modified int64
 	var damaged sql.NullInt64
 	var reason sql.NullString
-	err := rows.Scan(&out.ID, &out.End.Seq, &head, &created, &modified, &out.Parent, &out.Shared, &damaged, &reason, &info)
+	err := rows.Scan(&out.Row, &out.ID, &out.End.Seq, &head, &created, &modified, &out.Parent, &out.Shared, &damaged, &reason, &info)
 	if err != nil {
 		return out, err
 	}

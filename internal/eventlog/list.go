@@ -1,0 +1,111 @@
+package eventlog
+
+import (
+	"strings"
+	"time"
+
+	"github.com/abide-run/abide/internal/event"
+)
+
+// A Query selects sessions of the index. Its zero value selects all.
+type Query struct {
+	Listed   bool   // only sessions that have a user message
+	Busy     bool   // only sessions that are not simply idle, see [Session.Busy]
+	Dir      string // only sessions with this working directory; all if empty
+	IDPrefix string // only sessions whose id begins with this
+	Text     string // only sessions whose name, or summary if they have none, contains this, ignoring case
+
+	ModifiedSince  time.Time // only sessions that were modified then or later; zero means any
+	ModifiedBefore time.Time // only sessions that were modified earlier; zero means any
+
+	// After continues a listing after one of its sessions.
+	After Place
+}
+
+// A Place is the place of a session in a listing. The zero Place is before the first.
+type Place struct {
+	Began    time.Time // time of the last change of the first session of the listing
+	Modified time.Time
+	Row      int64
+}
+
+// Place returns the place of a session in a listing that began with the session first.
+func (s Session) Place(first Session) Place {
+	return Place{Began: first.Modified, Modified: s.Modified, Row: s.Row}
+}
+
+// Moved reports whether the session there comes at the end of the listing because it
+// changed since the listing began. Nothing continues after such a place: whoever reads
+// a listing in pages reads these sessions to the end.
+func (p Place) Moved() bool { return p.Modified.After(p.Began) }
+
+// Busy reports whether a session is not simply idle: it has an unfinished turn, an open
+// question, a running task, or damage.
+func (s Session) Busy() bool {
+	return s.Info.Active || s.Info.Questions > 0 || s.Info.Tasks > 0 || s.Damage != nil
+}
+
+// Selects reports whether a query selects a session, wherever the listing continues.
+func (q Query) Selects(s Session) bool {
+	return (!q.Listed || s.Info.Listed) &&
+		(!q.Busy || s.Busy()) &&
+		(q.Dir == "" || q.Dir == s.Info.Dir) &&
+		strings.HasPrefix(string(s.ID), q.IDPrefix) &&
+		contains(s.Info, q.Text) &&
+		(q.ModifiedSince.IsZero() || !s.Modified.Before(q.ModifiedSince)) &&
+		(q.ModifiedBefore.IsZero() || s.Modified.Before(q.ModifiedBefore))
+}
+
+// contains reports whether what a session is about contains a text.
+func contains(i Info, text string) bool {
+	about := i.Name
+	if about == "" {
+		about = i.Summary
+	}
+	return text == "" || strings.Contains(strings.ToLower(about), strings.ToLower(text))
+}
+
+// precedes reports whether the place of a session is before another.
+func (p Place) precedes(other Place) bool {
+	if c := p.Modified.Compare(other.Modified); c != 0 {
+		return c > 0
+	}
+	return p.Row > other.Row
+}
+
+// A Listing decides what a store yields of the sessions that it reads, so that a session
+// is neither missed nor repeated because it changes meanwhile: a change moves it to the
+// beginning of the order, which the listing has left behind. A store reads the sessions
+// from q.After on, in order, and then once more those that changed after Began.
+type Listing struct {
+	q     Query
+	first Session
+	seen  map[event.SessionID]bool
+}
+
+// NewListing returns a listing at its beginning, or where q.After says.
+func NewListing(q Query) *Listing {
+	return &Listing{q: q, first: Session{Modified: q.After.Began}, seen: make(map[event.SessionID]bool)}
+}
+
+// Began returns the time of the last change of the listing's first session; zero if
+// there is none yet.
+func (l *Listing) Began() time.Time { return l.first.Modified }
+
+// Yields reports whether a session that was read is to be yielded.
+func (l *Listing) Yields(s Session) bool {
+	if l.seen[s.ID] || !l.q.Selects(s) {
+		return false
+	}
+	if l.first.Modified.IsZero() {
+		l.first = s
+	}
+	l.seen[s.ID] = true
+	return true
+}
+
+// YieldsMoved reports whether a session that was read because it changed is to be
+// yielded: sessions that were created meanwhile are not part of the listing.
+func (l *Listing) YieldsMoved(s Session) bool {
+	return !s.Created.After(l.Began()) && l.Yields(s)
+}

@@ -1,0 +1,159 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"iter"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/abide-run/abide/internal/eventlog"
+)
+
+// The number of rows of a part of a listing. The first part is small, so that a caller
+// that wants few sessions gets them at once.
+const (
+	firstRows = 64
+	mostRows  = 1024
+)
+
+// Sessions implements eventlog.Store. It reads the sessions in parts, so that it holds
+// no connection while the caller handles them.
+func (s *Store) Sessions(ctx context.Context, q eventlog.Query) iter.Seq2[eventlog.Session, error] {
+	return func(yield func(eventlog.Session, error) bool) {
+		if q.After.Moved() {
+			return
+		}
+		listing := eventlog.NewListing(q)
+		err := s.walkSessions(ctx, q, func(session eventlog.Session) bool {
+			return !listing.Yields(session) || yield(session, nil)
+		})
+		if err == nil && !listing.Began().IsZero() {
+			err = s.yieldMoved(ctx, q, listing, yield)
+		}
+		if corrupt(err) {
+			err = s.yieldSalvaged(ctx, listing, yield)
+		}
+		if err != nil && err != errStopped {
+			yield(eventlog.Session{}, s.readError("", 0, err))
+		}
+	}
+}
+
+// walkSessions calls f for the sessions of a query, the last modified first, until f
+// returns false.
+func (s *Store) walkSessions(ctx context.Context, q eventlog.Query, f func(eventlog.Session) bool) error {
+	for rows := firstRows; ; rows = min(2*rows, mostRows) {
+		where, args := conditions(q)
+		part, err := s.sessions(ctx, where+inOrder+" LIMIT ?", append(args, rows)...)
+		if err != nil {
+			return err
+		}
+		for _, session := range part {
+			if !f(session) {
+				return errStopped
+			}
+		}
+		if len(part) < rows {
+			return nil
+		}
+		q.After = part[len(part)-1].Place(part[0])
+	}
+}
+
+// yieldMoved yields the sessions that changed since the listing began. They are read at
+// once, because they may change again.
+func (s *Store) yieldMoved(ctx context.Context, q eventlog.Query, listing *eventlog.Listing, yield func(eventlog.Session, error) bool) error {
+	q.After = eventlog.Place{}
+	where, args := conditions(q)
+	moved, err := s.sessions(ctx, where+" AND s.modified > ?"+inOrder, append(args, listing.Began().UnixMicro())...)
+	if err != nil {
+		return err
+	}
+	for _, session := range moved {
+		if listing.YieldsMoved(session) && !yield(session, nil) {
+			return errStopped
+		}
+	}
+	return nil
+}
+
+// yieldSalvaged yields the sessions that the listing lacks when a page of the table is
+// damaged, wherever the listing continues: their order is unknown.
+func (s *Store) yieldSalvaged(ctx context.Context, listing *eventlog.Listing, yield func(eventlog.Session, error) bool) error {
+	all, err := s.salvage(ctx, listing.Yields)
+	if err != nil {
+		return err
+	}
+	for _, session := range all {
+		if !yield(session, nil) {
+			return errStopped
+		}
+	}
+	return nil
+}
+
+// inOrder is the order of a listing.
+const inOrder = " ORDER BY s.modified DESC, s.id DESC"
+
+// conditions returns the conditions of a query that SQLite can evaluate, and their
+// arguments. They may select more than the query does.
+func conditions(q eventlog.Query) (where string, args []any) {
+	var b strings.Builder
+	add := func(condition string, values ...any) {
+		b.WriteString(" AND " + condition)
+		args = append(args, values...)
+	}
+	if q.After != (eventlog.Place{}) {
+		add("(s.modified, s.id) < (?, ?)", q.After.Modified.UnixMicro(), q.After.Row)
+	}
+	if q.Dir != "" {
+		add("CASE WHEN json_valid(s.info) THEN s.info ->> '$.dir' = ? END", q.Dir)
+	}
+	if q.Busy {
+		add(`(s.damaged IS NOT NULL OR CASE WHEN json_valid(s.info) THEN
+			s.info ->> '$.active' IS NOT NULL OR s.info ->> '$.questions' IS NOT NULL OR s.info ->> '$.tasks' IS NOT NULL ELSE TRUE END)`)
+	}
+	if q.IDPrefix != "" {
+		add("s.name >= ?", q.IDPrefix)
+		if end := afterPrefix(q.IDPrefix); end != "" {
+			add("s.name < ?", end)
+		}
+	}
+	if !q.ModifiedSince.IsZero() {
+		add("s.modified >= ?", q.ModifiedSince.UnixMicro())
+	}
+	if !q.ModifiedBefore.IsZero() {
+		add("s.modified <= ?", q.ModifiedBefore.UnixMicro())
+	}
+	return b.String(), args
+}
+
+// afterPrefix returns a text that is greater than every text with the prefix, and not
+// greater than the next one; empty if there is none that is valid UTF-8.
+func afterPrefix(prefix string) string {
+	last, size := utf8.DecodeLastRuneInString(prefix)
+	if last >= 0x7f {
+		return ""
+	}
+	return prefix[:len(prefix)-size] + string(last+1)
+}
+
+// maxAhead is how far the time of a change may be ahead of the clock so that later
+// changes follow it. A clock that is set back by less keeps the order of changes. A time
+// further ahead was a mistake of the clock, and stays that of its session alone.
+const maxAhead = 24 * time.Hour
+
+// lastChange returns the time of the last change of any session, in microseconds; zero if
+// it is not known.
+func lastChange(ctx context.Context, conn *sql.Conn) (int64, error) {
+	var last int64
+	row := conn.QueryRowContext(ctx, "SELECT coalesce(max(modified), 0) FROM sessions WHERE NOT deleted AND modified <= ?",
+		time.Now().Add(maxAhead).UnixMicro())
+	err := row.Scan(&last)
+	if corrupt(err) {
+		return 0, nil // readers will report it
+	}
+	return last, err
+}

@@ -1,0 +1,111 @@
+package sqlite
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/eventlog"
+)
+
+// setModified changes the time of the last change of a session in the file, as an append
+// would have done whose clock showed that time.
+func setModified(t *testing.T, s *Store, id event.SessionID, to time.Time) {
+	t.Helper()
+	if _, err := s.writing.Exec("UPDATE sessions SET modified = ? WHERE name = ?", to.UnixMicro(), string(id)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// openAgain closes a store and opens its file.
+func openAgain(t *testing.T, s *Store) *Store {
+	t.Helper()
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return open(t, s.path)
+}
+
+func TestModifiedNeverGoesBackwards(t *testing.T) {
+	for _, ahead := range []time.Duration{time.Hour, 100 * 365 * 24 * time.Hour} {
+		t.Run(ahead.String(), func(t *testing.T) {
+			s := open(t, filepath.Join(t.TempDir(), "abide.db"))
+			end := add(t, s, "s", eventlog.End{}, "a")
+			before := time.Now().Add(ahead).Truncate(time.Microsecond)
+			setModified(t, s, "s", before)
+			s = openAgain(t, s) // the clock was set back meanwhile
+			add(t, s, "s", end, "b")
+			got, err := s.Session(t.Context(), "s")
+			if err != nil || !got.Modified.After(before) {
+				t.Errorf("modified = %v, %v; want a time after %v", got.Modified, err, before)
+			}
+		})
+	}
+}
+
+// TestAClockThatIsSetBackKeepsTheOrder checks that the last change comes first, also
+// after the clock was set back between two engines.
+func TestAClockThatIsSetBackKeepsTheOrder(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "abide.db"))
+	add(t, s, "first", eventlog.End{}, "a")
+	add(t, s, "absurd", eventlog.End{}, "a")
+	setModified(t, s, "first", time.Now().Add(time.Hour))
+	setModified(t, s, "absurd", time.Now().Add(24*365*time.Hour))
+	s = openAgain(t, s)
+	add(t, s, "second", eventlog.End{}, "a")
+	first, err := s.Session(t.Context(), "first")
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := s.Session(t.Context(), "second")
+	if err != nil || !second.Modified.After(first.Modified) {
+		t.Errorf("second was modified at %v, %v; want it after %v", second.Modified, err, first.Modified)
+	}
+	if second.Modified.After(time.Now().Add(2 * time.Hour)) {
+		t.Errorf("second was modified at %v: one session with an absurd time changes that of others", second.Modified)
+	}
+}
+
+// TestListingsFollowTheIndex checks that no listing sorts or scans the table: the cost of
+// a page does not depend on the number of sessions before or after it.
+func TestListingsFollowTheIndex(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "abide.db"))
+	now := time.Now()
+	place := eventlog.Place{Began: now, Modified: now, Row: 7}
+	for want, queries := range map[string][]eventlog.Query{
+		"USING INDEX sessions_modified": {
+			{}, {After: place}, {Dir: "/x", Listed: true}, {Dir: "/x", After: place}, {Busy: true}, {Busy: true, After: place},
+			{ModifiedSince: now}, {ModifiedBefore: now, After: place},
+		},
+		"USING INDEX names": {{IDPrefix: "a"}, {IDPrefix: "a", After: place}},
+	} {
+		for _, q := range queries {
+			where, args := conditions(q)
+			plan := explainPlan(t, s, selectSessions+where+inOrder+" LIMIT 10", args...)
+			if !strings.Contains(plan, want) || strings.Contains(plan, "SCAN s\n") || strings.Contains(plan, "B-TREE") && q.IDPrefix == "" {
+				t.Errorf("plan of %+v:\n%swant %s", q, plan, want)
+			}
+		}
+	}
+}
+
+// explainPlan returns the plan of a query, one step a line.
+func explainPlan(t *testing.T, s *Store, query string, args ...any) (plan string) {
+	t.Helper()
+	rows, err := s.reading.Query("EXPLAIN QUERY PLAN "+query, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var id, parent, unused int
+		var step string
+		if err := rows.Scan(&id, &parent, &unused, &step); err != nil {
+			t.Fatal(err)
+		}
+		plan += step + "\n"
+	}
+	return plan
+}
