@@ -305,6 +305,8 @@ type SessionAbide struct {
 // ListParams asks for sessions.
 type ListParams struct {
 	Filter Filter `json:"filter"`
+	Cursor string `json:"cursor,omitempty"` // of abide: nextCursor of the page before
+	Limit  int    `json:"limit,omitempty"`  // of abide: length of a page; all sessions if 0
 }
 
 // A Filter selects sessions by where they work. Empty fields match every session.
@@ -313,11 +315,52 @@ type Filter struct {
 	GitRoot    string `json:"gitRoot,omitempty"`
 	Repository string `json:"repository,omitempty"`
 	Branch     string `json:"branch,omitempty"`
+
+	// The following fields are of abide.
+
+	State          string `json:"state,omitempty"`          // see [SessionInfo.State]
+	Text           string `json:"text,omitempty"`           // text in the name, or in the summary of a session without a name; case is ignored
+	IDPrefix       string `json:"idPrefix,omitempty"`       // start of the id
+	ModifiedSince  string `json:"modifiedSince,omitempty"`  // time in RFC 3339; the session was modified then or later
+	ModifiedBefore string `json:"modifiedBefore,omitempty"` // likewise; it was modified earlier
 }
 
 // ListResult lists sessions, the last modified first.
 type ListResult struct {
 	Sessions []SessionInfo `json:"sessions"`
+	// NextCursor continues the list; empty at its end. It is of abide. Sessions that
+	// changed since the first page are on the last page, so that none is missed: it
+	// may be longer than the limit, and may repeat sessions of earlier pages.
+	NextCursor string `json:"nextCursor,omitempty"`
+}
+
+// The states of a session.
+const (
+	StateIdle       = "idle"
+	StateActive     = "active"     // a turn is running
+	StateWaiting    = "waiting"    // a question is open
+	StateUnfinished = "unfinished" // an unfinished turn waits until a client uses the session
+	StateDamaged    = "damaged"
+)
+
+// States are all states.
+var States = []string{StateIdle, StateActive, StateWaiting, StateUnfinished, StateDamaged}
+
+// State returns the state of a session in one word; empty if it is not known.
+func (s SessionInfo) State() string {
+	switch {
+	case s.Abide == nil:
+		return ""
+	case s.Abide.Damage != "":
+		return StateDamaged
+	case s.Abide.Questions > 0:
+		return StateWaiting
+	case s.Abide.Unattended:
+		return StateUnfinished
+	case s.Abide.Active:
+		return StateActive
+	}
+	return StateIdle
 }
 
 // MetadataResult describes a session; nil if it does not exist.

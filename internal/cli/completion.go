@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/client"
 	"github.com/abide-run/abide/internal/model/offline"
 	"github.com/abide-run/abide/internal/model/scripted"
@@ -109,6 +110,9 @@ func (a *app) completeSession(cmd *cobra.Command, args []string, start string) (
 // completionTimeout bounds the time that a completion may take.
 const completionTimeout = 2 * time.Second
 
+// maxCompletions is the number of sessions that are offered.
+const maxCompletions = 500
+
 // completeResume completes session ids, each with the name or the beginning of the
 // session.
 func (a *app) completeResume(cmd *cobra.Command, _ []string, start string) (found []string, _ cobra.ShellCompDirective) {
@@ -116,7 +120,13 @@ func (a *app) completeResume(cmd *cobra.Command, _ []string, start string) (foun
 	defer cancel()
 	a.quiet = true
 	_ = a.withVisitor(ctx, func(c *client.Client) error { // without an engine there are no completions
-		list, err := c.List(ctx, "")
+		var list []api.SessionInfo
+		for s, err := range atMost(maxCompletions, c.Sessions(ctx, api.Filter{IDPrefix: start})) {
+			if err != nil {
+				return err
+			}
+			list = append(list, s)
+		}
 		short := shorten(ids(list))
 		for _, s := range list {
 			id := short[string(s.SessionID)]
@@ -127,7 +137,7 @@ func (a *app) completeResume(cmd *cobra.Command, _ []string, start string) (foun
 				found = append(found, id+"\t"+about(s))
 			}
 		}
-		return err
+		return nil
 	})
 	return found, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }

@@ -2,74 +2,208 @@ package cli
 
 import (
 	"fmt"
+	"iter"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/client"
+	"github.com/abide-run/abide/internal/config"
+	"github.com/abide-run/abide/internal/event"
 )
+
+const listLong = `Lists sessions, the last modified first, as they are found. Several filters select
+the sessions that all of them select.
+
+A session is idle, active (a turn is running), waiting (for an answer), unfinished (its
+turn goes on when the session is used, or under abide serve) or damaged. TIME is a date,
+a time like 2026-01-31T12:00:00Z, or how long ago it was, like 36h or 7d.`
 
 func (a *app) listCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "list",
 		Aliases: []string{"ls"},
 		Short:   "List sessions, most recently modified first",
-		Example: "  abide sessions list --here\n  abide sessions list --json | jq -r '.[0].sessionId'",
+		Long:    listLong,
+		Example: "  abide sessions list --here\n  abide sessions list --state unfinished --since 7d\n  abide sessions list --json | jq -r '.[0].sessionId'",
 		Args:    arguments(0, 0, "no arguments"),
 	}
+	l := &listing{app: a}
 	asJSON := jsonFlag(c)
-	here := c.Flags().Bool("here", false, "list only the sessions of this directory")
+	flags := c.Flags()
+	flags.BoolVar(&l.here, "here", false, "list only the sessions of this directory")
+	flags.StringVar(&l.filter.Cwd, "dir", "", "list only the sessions of the `DIRECTORY`")
+	flags.StringVar(&l.filter.Repository, "repo", "", "list only the sessions whose directory is in the repository `OWNER/NAME`")
+	flags.StringVar(&l.filter.Branch, "branch", "", "list only the sessions whose directory has this `BRANCH` now")
+	flags.StringVar(&l.filter.State, "state", "", "list only the sessions in this `STATE`: "+strings.Join(api.States, ", "))
+	flags.StringVar(&l.filter.Text, "name", "", "list only the sessions whose name, or first message, contains the `TEXT`")
+	flags.StringVar(&l.since, "since", "", "list only the sessions modified at or after the `TIME`")
+	flags.StringVar(&l.before, "before", "", "list only the sessions modified before the `TIME`")
+	flags.IntVarP(&l.limit, "limit", "n", 0, "list at most `N` sessions; all if 0")
+	_ = c.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(api.States, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
-		dir := ""
-		if *here {
-			var err error
-			if dir, err = a.here(); err != nil {
-				return err
-			}
+		if err := l.check(time.Now()); err != nil {
+			return err
 		}
 		return a.withVisitor(cmd.Context(), func(c *client.Client) error {
-			all, err := c.List(cmd.Context(), "")
-			if err != nil {
-				return err
-			}
-			list := in(dir, all)
+			found := atMost(l.limit, c.Sessions(cmd.Context(), l.filter))
 			if *asJSON {
-				return a.out.json(list)
+				return a.out.jsonList(anySeq(found))
 			}
-			return a.printSessions(list, shorten(ids(all)))
+			return l.print(found)
 		})
 	}
 	return c
 }
 
-// in returns the sessions of a directory; all sessions if dir is empty.
-func in(dir string, all []api.SessionInfo) []api.SessionInfo {
-	if dir == "" {
-		return all
-	}
-	return slices.DeleteFunc(slices.Clone(all), func(s api.SessionInfo) bool { return place(s) != dir })
+// A listing is a list of sessions as the flags want it.
+type listing struct {
+	app           *app
+	filter        api.Filter
+	here          bool
+	since, before string
+	limit         int
 }
 
-func (a *app) printSessions(list []api.SessionInfo, short map[string]string) error {
-	if len(list) == 0 {
-		if !a.quiet {
-			a.err.printf("there are no sessions yet; start one with: abide run \"…\"\n")
+// check checks the flags, and completes the filter.
+func (l *listing) check(now time.Time) (err error) {
+	f := &l.filter
+	switch {
+	case l.here && f.Cwd != "":
+		return usagef("--here and --dir exclude each other")
+	case f.State != "" && !slices.Contains(api.States, f.State):
+		return usagef("--state %s: use one of %s", f.State, strings.Join(api.States, ", "))
+	case l.limit < 0:
+		return usagef("--limit %d is negative", l.limit)
+	case l.here:
+		f.Cwd, err = l.app.here()
+	case f.Cwd != "":
+		f.Cwd, err = filepath.Abs(f.Cwd)
+	}
+	if err == nil {
+		f.ModifiedSince, err = timeFlag("since", l.since, now)
+	}
+	if err == nil {
+		f.ModifiedBefore, err = timeFlag("before", l.before, now)
+	}
+	return err
+}
+
+// timeFlag returns the value of a flag that is a time, as the protocol has times.
+func timeFlag(name, text string, now time.Time) (string, error) {
+	if text == "" {
+		return "", nil
+	}
+	if d, err := config.ParseAge(text); err == nil {
+		return event.FormatTime(now.Add(-d)), nil
+	}
+	if t, err := time.Parse(time.RFC3339, text); err == nil {
+		return event.FormatTime(t), nil
+	}
+	t, err := time.ParseInLocation(time.DateOnly, text, time.Local)
+	if err != nil {
+		return "", usagef("--%s %s: use a date like 2026-01-31, a time like 2026-01-31T12:00:00Z, or an age like 36h or 7d", name, text)
+	}
+	return event.FormatTime(t), nil
+}
+
+// atMost yields at most n sessions; all if n is zero.
+func atMost(n int, all iter.Seq2[api.SessionInfo, error]) iter.Seq2[api.SessionInfo, error] {
+	return func(yield func(api.SessionInfo, error) bool) {
+		left := n
+		for s, err := range all {
+			if !yield(s, err) {
+				return
+			}
+			if left--; left == 0 {
+				return
+			}
 		}
+	}
+}
+
+// anySeq yields the same values without their type.
+func anySeq[T any](all iter.Seq2[T, error]) iter.Seq2[any, error] {
+	return func(yield func(any, error) bool) {
+		for v, err := range all {
+			if !yield(v, err) {
+				return
+			}
+		}
+	}
+}
+
+// The number of sessions that are printed together: few at first, so that they are there
+// at once.
+const (
+	firstPart = 50
+	laterPart = 500
+)
+
+// print prints sessions as they come.
+func (l *listing) print(found iter.Seq2[api.SessionInfo, error]) error {
+	t := &table{head: []string{"ID", "MODIFIED", "EVENTS", "STATE", "ABOUT"}}
+	var part []api.SessionInfo
+	most := firstPart
+	for s, err := range found {
+		if err != nil {
+			return err
+		}
+		if len(part) == most {
+			if err := l.printPart(t, part, true); err != nil {
+				return err
+			}
+			part, most = part[:0], laterPart
+		}
+		part = append(part, s)
+	}
+	if len(part) == 0 && t.printed == nil {
+		l.printNone()
 		return nil
 	}
-	t := &table{head: []string{"ID", "MODIFIED", "EVENTS", "STATE", "ABOUT"}}
-	for _, s := range list {
-		events := ""
+	return l.printPart(t, part, t.printed != nil || l.limit > 0 || l.filter != (api.Filter{}))
+}
+
+func (l *listing) printNone() {
+	switch {
+	case l.app.quiet:
+	case l.filter != (api.Filter{}):
+		l.app.err.printf("there is no such session\n")
+	default:
+		l.app.err.printf("there are no sessions yet; start one with: abide run \"…\"\n")
+	}
+}
+
+// printPart prints some of the sessions. If they are not all, their ids are cut to the
+// part that hardly another id has.
+func (l *listing) printPart(t *table, part []api.SessionInfo, more bool) error {
+	short := shorten(ids(part))
+	for _, s := range part {
+		id, events := string(s.SessionID), ""
 		if s.Abide != nil {
 			events = strconv.FormatInt(int64(s.Abide.Events), 10)
 		}
-		t.add(plain(short[string(s.SessionID)]), age(s.ModifiedTime, time.Now()), events, state(s), about(s))
+		if !more {
+			id = short[id]
+		} else if uuid.MatchString(id) {
+			id = id[:uniqueStart]
+		}
+		t.add(plain(id), age(s.ModifiedTime, time.Now()), events, s.State(), about(s))
 	}
-	return a.print(t)
+	return l.app.printPart(t)
 }
+
+// uniqueStart is the length of the start of an id of ours that has its time in
+// milliseconds and twelve random bits.
+const uniqueStart = len("0198c2f1-a9d6-7c31")
+
+var uuid = regexp.MustCompile("^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$")
 
 func ids(list []api.SessionInfo) []string {
 	all := make([]string, len(list))
@@ -77,23 +211,6 @@ func ids(list []api.SessionInfo) []string {
 		all[i] = string(s.SessionID)
 	}
 	return all
-}
-
-// state returns the state of a session in one word.
-func state(s api.SessionInfo) string {
-	switch {
-	case s.Abide == nil:
-		return ""
-	case s.Abide.Damage != "":
-		return "damaged"
-	case s.Abide.Questions > 0:
-		return "waiting"
-	case s.Abide.Unattended:
-		return "unfinished"
-	case s.Abide.Active:
-		return "active"
-	}
-	return "idle"
 }
 
 // about returns the name of a session, or its first prompt.

@@ -2,9 +2,11 @@ package cli
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
+	"iter"
 	"sync"
 )
 
@@ -42,6 +44,36 @@ func (p *printer) json(v any) error {
 		return fmt.Errorf("cannot encode the output: %w", err)
 	}
 	return p.err
+}
+
+// jsonList writes values as one line that is a list, each when it is there.
+func (p *printer) jsonList(values iter.Seq2[any, error]) error {
+	p.mu.Lock()
+	p.isJSON = true
+	p.mu.Unlock()
+	return p.buffered(func(w io.Writer) error {
+		separator := "["
+		for v, err := range values {
+			if err != nil {
+				return err
+			}
+			var b bytes.Buffer
+			enc := json.NewEncoder(&b)
+			enc.SetEscapeHTML(false)
+			if err := enc.Encode(v); err != nil {
+				return fmt.Errorf("cannot encode the output: %w", err)
+			}
+			if _, err := fmt.Fprintf(w, "%s%s", separator, bytes.TrimSuffix(b.Bytes(), []byte("\n"))); err != nil {
+				return err
+			}
+			separator = ","
+		}
+		if separator == "," {
+			separator = ""
+		}
+		_, err := io.WriteString(w, separator+"]\n")
+		return err
+	})
 }
 
 // buffered calls f with a buffered writer, and flushes it afterwards.

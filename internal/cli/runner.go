@@ -184,14 +184,10 @@ func (r *runner) findSession(ctx context.Context) (api.SessionInfo, error) {
 	if err != nil {
 		return api.SessionInfo{}, err
 	}
-	list, err := r.client.List(ctx, cwd)
-	if err != nil {
-		return api.SessionInfo{}, err
+	for last, err := range r.client.Sessions(ctx, api.Filter{Cwd: cwd}) {
+		return last, err
 	}
-	if len(list) == 0 {
-		return api.SessionInfo{}, usagef("there is no session of %s to continue: start one with abide run, or name one with --resume", cwd)
-	}
-	return list[0], nil
+	return api.SessionInfo{}, usagef("there is no session of %s to continue: start one with abide run, or name one with --resume", cwd)
 }
 
 func place(info api.SessionInfo) string {

@@ -39,12 +39,11 @@ func find(ctx context.Context, c *client.Client, name string) (api.SessionInfo, 
 	if info != nil {
 		return *info, nil
 	}
-	list, err := c.List(ctx, "")
-	if err != nil {
-		return api.SessionInfo{}, err
-	}
 	var found []api.SessionInfo
-	for _, s := range list {
+	for s, err := range c.Sessions(ctx, api.Filter{IDPrefix: name}) {
+		if err != nil {
+			return api.SessionInfo{}, err
+		}
 		if name != "" && strings.HasPrefix(string(s.SessionID), name) {
 			found = append(found, s)
 		}

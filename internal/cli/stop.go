@@ -72,10 +72,6 @@ func (s *stopping) stop(ctx context.Context, name string) error {
 // isSession reports whether a name means a session and not a command. A whole name wins
 // over the start of another one.
 func (s *stopping) isSession(ctx context.Context, name string) (bool, error) {
-	sessions, err := s.client.List(ctx, "")
-	if err != nil {
-		return false, err
-	}
 	tasks, err := s.client.Tasks(ctx, api.TasksParams{All: true})
 	if err != nil {
 		return false, err
@@ -85,7 +81,10 @@ func (s *stopping) isSession(ctx context.Context, name string) (bool, error) {
 		return false, err
 	}
 	var session, task, taskStarts bool
-	for _, info := range sessions {
+	for info, err := range s.client.Sessions(ctx, api.Filter{IDPrefix: name}) {
+		if err != nil {
+			return false, err
+		}
 		session = session || name != "" && strings.HasPrefix(string(info.SessionID), name)
 	}
 	for _, t := range tasks.Tasks {

@@ -11,6 +11,8 @@ type table struct {
 	head []string
 	rows [][]string
 	wrap bool
+
+	printed []int // widths of the part that was printed before; nil if there is none
 }
 
 func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
@@ -18,8 +20,10 @@ func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
 // write prints the table with a maximum width; zero means no limit.
 func (t *table) write(w io.Writer, paint painter, most int) error {
 	widths := t.widths()
-	if err := t.line(w, t.head, widths, most, paint, faint); err != nil {
-		return err
+	if t.printed == nil {
+		if err := t.line(w, t.head, widths, most, paint, faint); err != nil {
+			return err
+		}
 	}
 	for _, row := range t.rows {
 		if err := t.line(w, row, widths, most, paint, plainStyle); err != nil {
@@ -35,6 +39,9 @@ func (t *table) widths() []int {
 		for i, cell := range row {
 			widths[i] = max(widths[i], columns(cell))
 		}
+	}
+	for i, n := range t.printed {
+		widths[i] = max(widths[i], n)
 	}
 	return widths
 }
@@ -72,6 +79,14 @@ func writeLine(w io.Writer, text string, most int, paint painter, s style) error
 		text = clip(text, most)
 	}
 	_, err := io.WriteString(w, paint.in(s, text)+"\n")
+	return err
+}
+
+// printPart prints the rows of the table and removes them, so that more can be added and
+// printed below them.
+func (a *app) printPart(t *table) error {
+	err := a.print(t)
+	t.printed, t.rows = t.widths(), nil
 	return err
 }
 

@@ -98,6 +98,40 @@ func (c *Client) List(ctx context.Context, cwd string) ([]api.SessionInfo, error
 	return r.Sessions, err
 }
 
+// The length of the first page of a list, which is to be there at once, and of others.
+const (
+	firstPage = 50
+	laterPage = 500
+)
+
+// Sessions yields the sessions that a filter selects, the last modified first, and reads
+// them page by page. None that exists all the while is missed or repeated.
+func (c *Client) Sessions(ctx context.Context, f api.Filter) iter.Seq2[api.SessionInfo, error] {
+	return func(yield func(api.SessionInfo, error) bool) {
+		seen := make(map[event.SessionID]bool)
+		p := api.ListParams{Filter: f, Limit: firstPage}
+		for {
+			page, err := call[api.ListResult](ctx, c, api.SessionList, p)
+			if err != nil {
+				yield(api.SessionInfo{}, err)
+				return
+			}
+			for _, s := range page.Sessions {
+				if seen[s.SessionID] {
+					continue
+				}
+				if seen[s.SessionID] = true; !yield(s, nil) {
+					return
+				}
+			}
+			if page.NextCursor == "" {
+				return
+			}
+			p.Cursor, p.Limit = page.NextCursor, laterPage
+		}
+	}
+}
+
 // Metadata describes a session; nil if there is none.
 func (c *Client) Metadata(ctx context.Context, id event.SessionID) (*api.SessionInfo, error) {
 	r, err := call[api.MetadataResult](ctx, c, api.SessionGetMetadata, api.SessionParams{SessionID: id})

@@ -29,9 +29,10 @@ type Place struct {
 	Row      int64
 }
 
-// Place returns the place of a session in a listing that began with the session first.
-func (s Session) Place(first Session) Place {
-	return Place{Began: first.Modified, Modified: s.Modified, Row: s.Row}
+// Place returns the place of a session in a listing whose first session was modified at
+// the given time.
+func (s Session) Place(began time.Time) Place {
+	return Place{Began: began, Modified: s.Modified, Row: s.Row}
 }
 
 // Moved reports whether the session there comes at the end of the listing because it
@@ -79,26 +80,26 @@ func (p Place) precedes(other Place) bool {
 // from q.After on, in order, and then once more those that changed after Began.
 type Listing struct {
 	q     Query
-	first Session
+	began time.Time
 	seen  map[event.SessionID]bool
 }
 
 // NewListing returns a listing at its beginning, or where q.After says.
 func NewListing(q Query) *Listing {
-	return &Listing{q: q, first: Session{Modified: q.After.Began}, seen: make(map[event.SessionID]bool)}
+	return &Listing{q: q, began: q.After.Began, seen: make(map[event.SessionID]bool)}
 }
 
 // Began returns the time of the last change of the listing's first session; zero if
 // there is none yet.
-func (l *Listing) Began() time.Time { return l.first.Modified }
+func (l *Listing) Began() time.Time { return l.began }
 
 // Yields reports whether a session that was read is to be yielded.
 func (l *Listing) Yields(s Session) bool {
 	if l.seen[s.ID] || !l.q.Selects(s) {
 		return false
 	}
-	if l.first.Modified.IsZero() {
-		l.first = s
+	if l.began.IsZero() {
+		l.began = s.Modified
 	}
 	l.seen[s.ID] = true
 	return true

@@ -289,7 +289,7 @@ func (m *Memory) Sessions(ctx context.Context, q Query) iter.Seq2[Session, error
 		}
 		listing := NewListing(q)
 		for s, err := range m.list(ctx) {
-			if err == nil && (q.After != Place{} && !q.After.precedes(s.Place(s)) || !listing.Yields(s)) {
+			if err == nil && (q.After != Place{} && !q.After.precedes(s.Place(s.Modified)) || !listing.Yields(s)) {
 				continue
 			}
 			if !yield(s, err) || err != nil {

@@ -98,25 +98,26 @@ func (f *fixture) some(n int) (ids []event.SessionID) {
 // pages lists all sessions page by page, each from the place of the last session.
 func (f *fixture) pages(q eventlog.Query, size int, between func()) (ids []event.SessionID) {
 	f.Helper()
-	var first, last eventlog.Session
+	var began time.Time
+	var last eventlog.Session
 	for {
 		n := 0
 		for s, err := range f.Sessions(f.Context(), q) {
 			if err != nil {
 				f.Fatal(err)
 			}
-			if first.ID == "" {
-				first = s
+			if began.IsZero() {
+				began = s.Modified
 			}
 			ids, last = append(ids, s.ID), s
-			if n++; n >= size && !s.Place(first).Moved() {
+			if n++; n >= size && !s.Place(began).Moved() {
 				break
 			}
 		}
-		if n < size || last.Place(first).Moved() {
+		if n < size || last.Place(began).Moved() {
 			return ids
 		}
-		q.After = last.Place(first)
+		q.After = last.Place(began)
 		if between != nil {
 			between()
 		}

@@ -58,7 +58,7 @@ func (s *Store) walkSessions(ctx context.Context, q eventlog.Query, f func(event
 		if len(part) < rows {
 			return nil
 		}
-		q.After = part[len(part)-1].Place(part[0])
+		q.After = part[len(part)-1].Place(part[0].Modified)
 	}
 }
 

@@ -6,6 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/event"
@@ -45,18 +49,81 @@ func (c *conn) info(s eventlog.Session) api.SessionInfo {
 	return i
 }
 
+// maxPage is the number of sessions that a page has at most.
+const maxPage = 1000
+
 func (c *conn) list(ctx context.Context, p api.ListParams) (api.ListResult, error) {
 	result := api.ListResult{Sessions: []api.SessionInfo{}}
-	where := sieve{ctx: ctx, Filter: p.Filter}
-	for s, err := range c.server.host.List(ctx) {
+	q, err := listQuery(p)
+	if err != nil {
+		return result, err
+	}
+	where, last := sieve{ctx: ctx, Filter: p.Filter}, q.After
+	for s, err := range c.server.host.Find(ctx, q) {
 		if err != nil {
 			return result, err
 		}
-		if where.lets(s) {
-			result.Sessions = append(result.Sessions, c.info(s))
+		info := c.info(s)
+		if !where.lets(s) || p.Filter.State != "" && p.Filter.State != info.State() {
+			continue
 		}
+		place := s.Place(last.Began)
+		if last.Began.IsZero() {
+			place = s.Place(s.Modified)
+		}
+		if p.Limit > 0 && len(result.Sessions) >= min(p.Limit, maxPage) && !place.Moved() {
+			result.NextCursor = listCursor(last)
+			break
+		}
+		result.Sessions, last = append(result.Sessions, info), place
 	}
 	return result, nil
+}
+
+// listQuery returns the query of a request for a list. It is about what the store knows;
+// the rest of the filter is left to the caller.
+func listQuery(p api.ListParams) (q eventlog.Query, err error) {
+	f := p.Filter
+	q = eventlog.Query{Dir: f.Cwd, Text: f.Text, IDPrefix: f.IDPrefix, Busy: f.State != "" && f.State != api.StateIdle}
+	if f.State != "" && !slices.Contains(api.States, f.State) {
+		return q, errBadParams{fmt.Errorf("filter.state: %q is unknown; use one of %s", f.State, strings.Join(api.States, ", "))}
+	}
+	if p.Limit < 0 {
+		return q, errBadParams{errors.New("limit: it is negative")}
+	}
+	for name, at := range map[string]struct {
+		text string
+		to   *time.Time
+	}{"modifiedSince": {f.ModifiedSince, &q.ModifiedSince}, "modifiedBefore": {f.ModifiedBefore, &q.ModifiedBefore}} {
+		if at.text == "" {
+			continue
+		}
+		if *at.to, err = time.Parse(time.RFC3339, at.text); err != nil {
+			return q, errBadParams{fmt.Errorf("filter.%s: %q is no time in RFC 3339, like 2026-01-31T12:00:00Z", name, at.text)}
+		}
+	}
+	if p.Cursor != "" {
+		q.After, err = parseListCursor(p.Cursor)
+	}
+	return q, err
+}
+
+// listCursor returns a place in a list as clients keep it.
+func listCursor(p eventlog.Place) string {
+	return fmt.Sprintf("%d.%d.%d", p.Began.UnixMicro(), p.Modified.UnixMicro(), p.Row)
+}
+
+func parseListCursor(text string) (eventlog.Place, error) {
+	var numbers [3]int64
+	parts := strings.Split(text, ".")
+	for i, part := range parts {
+		n, err := strconv.ParseInt(part, 10, 64)
+		if err != nil || len(parts) != len(numbers) {
+			return eventlog.Place{}, errBadParams{fmt.Errorf("cursor: %q is none of ours", text)}
+		}
+		numbers[i] = n
+	}
+	return eventlog.Place{Began: time.UnixMicro(numbers[0]), Modified: time.UnixMicro(numbers[1]), Row: numbers[2]}, nil
 }
 
 // messages are the stored bytes, mended where need be: a long history is not

@@ -132,12 +132,9 @@ func (c *conn) byPrefix(ctx context.Context, p api.PrefixParams) (api.LastIDResu
 	if p.Prefix == "" {
 		return found, errBadParams{errors.New("prefix: it is empty")}
 	}
-	for s, err := range c.server.host.List(ctx) {
+	for s, err := range c.server.host.Find(ctx, eventlog.Query{IDPrefix: p.Prefix}) {
 		if err != nil {
 			return api.LastIDResult{}, err
-		}
-		if !strings.HasPrefix(string(s.ID), p.Prefix) {
-			continue
 		}
 		if found.SessionID != "" {
 			return api.LastIDResult{}, nil
