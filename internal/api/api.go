@@ -572,16 +572,19 @@ type ReadResult struct {
 	Damage string            `json:"damage,omitempty"`
 }
 
-// SearchParams searches the messages of sessions for a text.
+// SearchParams searches the messages of sessions for words, "phrases" and starts of
+// words (refus*), which must all be in a message.
 type SearchParams struct {
-	Text string `json:"text"`
-	Max  int    `json:"max,omitempty"`
+	Text    string `json:"text"`
+	Max     int    `json:"max,omitempty"`
+	Rebuild bool   `json:"rebuild,omitempty"` // true to build the index anew
 }
 
 // SearchResult lists the matches.
 type SearchResult struct {
 	Matches []SearchMatch `json:"matches"`
 	More    bool          `json:"more,omitempty"`
+	Behind  int           `json:"behind,omitempty"` // number of sessions that the index lacks: search again to have them searched
 }
 
 // SearchMatch is one match.

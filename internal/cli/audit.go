@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -34,10 +33,8 @@ code 1 if something is broken, and says what, in which session, and where.`,
 		if err != nil {
 			return err
 		}
-		show := a.newLongProgress()
-		report, err := audit.Run(cmd.Context(), dir, audit.Options{Once: *once, Progress: func(done, total int64) {
-			show.tell(func() string { return auditProgress(done, total) })
-		}})
+		show := a.newMeter("events")
+		report, err := audit.Run(cmd.Context(), dir, audit.Options{Once: *once, Progress: show.tell})
 		show.end()
 		if stopped := context.Cause(cmd.Context()); stopped != nil {
 			return stopped
@@ -56,11 +53,6 @@ code 1 if something is broken, and says what, in which session, and where.`,
 		return err
 	}
 	return c
-}
-
-// auditProgress returns the text of the progress of an audit.
-func auditProgress(done, total int64) string {
-	return fmt.Sprintf("%s of %s events, %d%%", grouped(int(done)), grouped(int(total)), done*100/max(total, 1))
 }
 
 // printAudit prints the verdicts, then what is broken, then what is unknown.

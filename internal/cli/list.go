@@ -191,12 +191,20 @@ func (l *listing) printPart(t *table, part []api.SessionInfo, more bool) error {
 		}
 		if !more {
 			id = short[id]
-		} else if uuid.MatchString(id) {
-			id = id[:uniqueStart]
+		} else {
+			id = startOf(id)
 		}
 		t.add(plain(id), age(s.ModifiedTime, time.Now()), events, s.State(), about(s))
 	}
 	return l.app.printPart(t)
+}
+
+// startOf returns the start of an id that hardly another id has.
+func startOf(id string) string {
+	if uuid.MatchString(id) {
+		return id[:uniqueStart]
+	}
+	return id
 }
 
 // uniqueStart is the length of the start of an id of ours that has its time in

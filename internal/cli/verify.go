@@ -30,7 +30,7 @@ was repaired or because this version can read it, can be used again.`,
 			if err != nil {
 				return err
 			}
-			checked, err := verify(cmd.Context(), c, sessions)
+			checked, err := a.verify(cmd.Context(), c, sessions)
 			if err != nil {
 				return err
 			}
@@ -61,21 +61,26 @@ func named(ctx context.Context, c *client.Client, names []string) ([]event.Sessi
 	if len(names) > 0 {
 		return list, nil
 	}
-	all, err := c.List(ctx, "")
-	for _, s := range all {
+	for s, err := range c.Sessions(ctx, api.Filter{}) {
+		if err != nil {
+			return nil, err
+		}
 		list = append(list, s.SessionID)
 	}
-	return list, err
+	return list, nil
 }
 
-func verify(ctx context.Context, c *client.Client, sessions []event.SessionID) ([]api.VerifyResult, error) {
+func (a *app) verify(ctx context.Context, c *client.Client, sessions []event.SessionID) ([]api.VerifyResult, error) {
 	checked := []api.VerifyResult{}
+	show := a.newMeter("sessions")
+	defer show.end()
 	for _, id := range sessions {
 		r, err := c.Verify(ctx, id)
 		if err != nil {
 			return nil, fmt.Errorf("verify session %s: %w", id, err)
 		}
 		checked = append(checked, r)
+		show.tell(int64(len(checked)), int64(len(sessions)))
 	}
 	return checked, nil
 }

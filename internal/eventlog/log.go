@@ -189,6 +189,11 @@ type Store interface {
 	// Sessions that are created meanwhile are left out.
 	Sessions(ctx context.Context, q Query) iter.Seq2[Session, error]
 
+	// Search finds messages in the sessions that have a user message. What it has not
+	// searched, it counts: nothing is left out in silence. The error is ErrNoWord if
+	// the text has no word.
+	Search(ctx context.Context, q Search) (Found, error)
+
 	// Active yields the sessions for which a daemon that starts has to do
 	// something (see [Info.Attended]), the last modified first. Sessions that only
 	// wait for an answer are left out.

@@ -8,7 +8,6 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
@@ -68,65 +67,9 @@ func withoutHidden(list []event.Event, d event.HistoryHiddenData) []event.Event 
 	return kept
 }
 
-// A Match is a place where a text was found.
-type Match struct {
-	Session eventlog.Session
-	Event   event.Event
-	Line    string // the line that has the text, cut to a readable length
-}
-
-// Search yields the messages that contain a text in upper or lower case, those of the
-// last modified session first.
-func (l Log) Search(ctx context.Context, text string) iter.Seq2[Match, error] {
-	needle := strings.ToLower(text)
-	return func(yield func(Match, error) bool) {
-		for s, err := range l.host.List(ctx) {
-			if err != nil {
-				yield(Match{}, err)
-				return
-			}
-			for e, err := range l.host.store.Read(ctx, s.ID, 0) {
-				if err != nil {
-					break // the other sessions are searched all the same
-				}
-				if line, ok := findLine(e, needle); ok && !yield(Match{s, e, line}, nil) {
-					return
-				}
-			}
-		}
-	}
-}
-
-// findLine returns the line of a message that contains a text, which is given in
-// lower case.
-func findLine(e event.Event, needle string) (string, bool) {
-	var said struct {
-		Content string `json:"content"`
-	}
-	if e.Type != event.UserMessage && e.Type != event.AssistantMessage {
-		return "", false
-	}
-	if e.Decode(&said) != nil {
-		return "", false
-	}
-	for line := range strings.Lines(said.Content) {
-		if strings.Contains(strings.ToLower(line), needle) {
-			return excerpt(strings.TrimSpace(line), needle), true
-		}
-	}
-	return "", false
-}
-
-// excerpt shortens a long line to the part around the text.
-func excerpt(line, needle string) string {
-	const most = 120
-	runes := []rune(line)
-	if len(runes) <= most {
-		return line
-	}
-	at := len([]rune(line[:max(0, strings.Index(strings.ToLower(line), needle))]))
-	from := max(0, min(at-most/3, len(runes)-most))
-	return "…" + string(runes[from:min(len(runes), from+most)]) + "…"
+// Search finds messages, as [eventlog.Store.Search] does.
+func (l Log) Search(ctx context.Context, q eventlog.Search) (eventlog.Found, error) {
+	return l.host.store.Search(ctx, q)
 }
 
 // Export writes a session's events, one a line, as they are stored.

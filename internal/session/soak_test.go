@@ -17,6 +17,7 @@ import (
 
 	"github.com/abide-run/abide/internal/approval"
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/eventlog/sqlite"
 	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/model/provider"
@@ -254,10 +255,11 @@ func (m *longSession) remembers(t testing.TB) {
 		t.Errorf("the first message is %q, %v", d.Content, err)
 	}
 	var found []string
-	for match, err := range m.host.Log.Search(t.Context(), "ABRACADABRA") {
-		if err != nil {
-			t.Fatal(err)
-		}
+	matches, err := m.host.Log.Search(t.Context(), eventlog.Search{Text: "ABRACADABRA"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, match := range matches.Matches {
 		found = append(found, match.Line)
 	}
 	if !slices.Equal(found, []string{firstWords}) {

@@ -76,6 +76,7 @@ func (s *Store) adding(a *addition, store func(*writing) (head, error)) *op {
 			s.appends.Add(1)
 			s.events.Add(int64(a.events))
 			s.heads.set(a.id, now)
+			s.search.touch(a.id)
 		},
 	}
 }

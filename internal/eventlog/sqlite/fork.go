@@ -65,8 +65,10 @@ func (s *Store) passes(id event.SessionID, h head, end eventlog.End) error {
 
 // Delete implements eventlog.Store.
 func (s *Store) Delete(ctx context.Context, id event.SessionID) error {
+	var row int64
 	err := s.withJobs(func(jobs bool) error {
 		return s.change(ctx, id, func(w *writing, session int64) error {
+			row = session
 			if jobs {
 				if err := w.execJobs("DELETE FROM jobs WHERE session = ?", session); err != nil {
 					return err
@@ -79,6 +81,7 @@ func (s *Store) Delete(ctx context.Context, id event.SessionID) error {
 		return fmt.Errorf("delete %s: %w", id, err)
 	}
 	s.startUpkeep()
+	s.search.forget(row)
 	return nil
 }
 

@@ -78,7 +78,10 @@ func (s *Store) change(ctx context.Context, id event.SessionID, apply func(w *wr
 			}
 			return apply(w, h.session)
 		},
-		committed: func() { s.heads.forget(id) },
+		committed: func() {
+			s.heads.forget(id)
+			s.search.touch(id)
+		},
 	})
 }
 

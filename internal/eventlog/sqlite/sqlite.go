@@ -61,7 +61,8 @@ type Store struct {
 	cause     error // reason for which the store is closed; set before closing is closed
 	closeErr  error
 
-	heads heads
+	heads  heads
+	search searchIndex
 
 	upkeep  upkeep
 	shrinks bool // true if free pages can be given back to the file system
@@ -88,6 +89,7 @@ func Open(ctx context.Context, path string, opts Options) (*Store, error) {
 		heads:   newHeads(),
 	}
 	s.queue.idle.L = &s.queue.mu
+	s.search.store = s
 	if err := s.connect(ctx, opts); err != nil {
 		s.disconnect()
 		return nil, err
@@ -268,7 +270,7 @@ func (s *Store) open(ctx context.Context) error {
 // disconnect closes the connections, those of readers first: the last connection that
 // is closed copies the write-ahead log into the file.
 func (s *Store) disconnect() error {
-	var errs []error
+	errs := []error{s.search.close()}
 	if s.reading != nil {
 		errs = append(errs, s.reading.Close())
 	}

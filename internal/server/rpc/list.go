@@ -49,8 +49,11 @@ func (c *conn) info(s eventlog.Session) api.SessionInfo {
 	return i
 }
 
-// maxPage is the number of sessions that a page has at most.
-const maxPage = 1000
+// The number of sessions that a page has at most, and of matches that an answer has.
+const (
+	maxPage    = 1000
+	maxMatches = 10000
+)
 
 func (c *conn) list(ctx context.Context, p api.ListParams) (api.ListResult, error) {
 	result := api.ListResult{Sessions: []api.SessionInfo{}}
@@ -270,22 +273,24 @@ func stopped(r api.ReadResult, id event.SessionID, err error) (api.ReadResult, e
 	return r, notFound(id, err)
 }
 
+// searchPatience is how long a search lets the index be brought up to date before it
+// answers. A client can search again.
+const searchPatience = time.Second
+
 func (c *conn) search(ctx context.Context, p api.SearchParams) (api.SearchResult, error) {
 	if p.Text == "" {
 		return api.SearchResult{}, errBadParams{errors.New("text: it is empty")}
 	}
-	if p.Max <= 0 {
-		p.Max = 50
-	}
 	result := api.SearchResult{Matches: []api.SearchMatch{}}
-	for m, err := range c.server.host.Log.Search(ctx, p.Text) {
-		if err != nil {
-			return result, err
-		}
-		if len(result.Matches) == p.Max {
-			result.More = true
-			break
-		}
+	found, err := c.server.host.Log.Search(ctx, eventlog.Search{Text: p.Text, Max: min(p.Max, maxMatches), Rebuild: p.Rebuild, Patience: searchPatience})
+	if errors.Is(err, eventlog.ErrNoWord) {
+		return result, errBadParams{fmt.Errorf("text: %w", err)}
+	}
+	if err != nil {
+		return result, err
+	}
+	result.More, result.Behind = found.More, found.Behind
+	for _, m := range found.Matches {
 		result.Matches = append(result.Matches, api.SearchMatch{Session: c.info(m.Session), Seq: m.Event.Seq, Type: m.Event.Type, Line: m.Line})
 	}
 	return result, nil

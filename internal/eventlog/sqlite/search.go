@@ -1,0 +1,537 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/eventlog"
+)
+
+// A searchIndex is the full-text index of the messages of a store. It is a file of its
+// own beside the store, so that filling it costs appends nothing, and damage to it costs
+// no event: it can be made again from the log at any time.
+//
+// Appends only note which sessions have changed. A moment later, and before each search,
+// the index takes in what they have added. What changed in other processes is found when
+// the index is opened, by comparing the ends of all sessions.
+type searchIndex struct {
+	store *Store
+
+	mu    sync.Mutex // held while the index is used; never while the store commits
+	db    *sql.DB
+	conn  *sql.Conn // nil if the index is not open
+	stale []staleSession
+
+	touched struct {
+		sync.Mutex
+		sessions map[event.SessionID]bool
+		timer    *time.Timer // fills the index; nil if nothing is to be done
+		closed   bool
+	}
+	filling sync.WaitGroup
+}
+
+// A staleSession is a session with events that the index lacks.
+type staleSession struct {
+	row int64
+	id  event.SessionID
+	has eventlog.End // end up to which the index has it
+}
+
+// indexSchema is the schema of the index. The rows of messages have the keys of their
+// events as numbers. The words are separated already, and in lower case.
+const indexSchema = `
+	CREATE TABLE indexed (session INTEGER PRIMARY KEY, seq INTEGER NOT NULL, head BLOB NOT NULL) STRICT;
+	CREATE VIRTUAL TABLE messages USING fts5(words, tokenize = 'ascii', columnsize = 0);
+	INSERT INTO messages (messages, rank) VALUES ('secure-delete', 1);
+	PRAGMA user_version = 1`
+
+// fillDelay is how long after an append the index is filled, so that a turn that is
+// running is not disturbed for each of its steps.
+const fillDelay = 2 * time.Second
+
+// touch notes that a session has changed.
+func (x *searchIndex) touch(id event.SessionID) {
+	t := &x.touched
+	t.Lock()
+	defer t.Unlock()
+	if t.closed {
+		return
+	}
+	if t.sessions == nil {
+		t.sessions = make(map[event.SessionID]bool)
+	}
+	t.sessions[id] = true
+	if t.timer == nil {
+		x.filling.Add(1)
+		t.timer = time.AfterFunc(fillDelay, x.fillInBackground) // close waits for it
+	}
+}
+
+// fillInBackground takes in what has changed, in small parts with pauses. Its errors are
+// of no consequence: the next search meets them again.
+func (x *searchIndex) fillInBackground() {
+	defer x.filling.Done()
+	x.touched.Lock()
+	x.touched.timer = nil
+	x.touched.Unlock()
+	for {
+		began := time.Now()
+		x.mu.Lock()
+		err := x.open(context.Background())
+		if err == nil {
+			err = x.fillPart()
+		}
+		left := len(x.stale)
+		x.mu.Unlock()
+		if err != nil || left == 0 || !x.pause(min(4*time.Since(began), 100*time.Millisecond)) {
+			return
+		}
+	}
+}
+
+// pause waits, and reports whether the store is still open.
+func (x *searchIndex) pause(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-x.store.closing:
+		return false
+	}
+}
+
+// close stops filling and closes the index.
+func (x *searchIndex) close() error {
+	t := &x.touched
+	t.Lock()
+	t.closed = true
+	if t.timer != nil && t.timer.Stop() {
+		x.filling.Done()
+	}
+	t.Unlock()
+	x.filling.Wait()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.disconnect()
+}
+
+func (x *searchIndex) disconnect() (err error) {
+	if x.conn != nil {
+		err = x.conn.Close()
+	}
+	if x.db != nil {
+		err = errors.Join(err, x.db.Close())
+	}
+	x.conn, x.db, x.stale = nil, nil, nil
+	return err
+}
+
+// path returns the path of the file.
+func (x *searchIndex) path() string { return x.store.path + "-search" }
+
+// open opens the index. One that cannot be used is replaced by an empty one.
+func (x *searchIndex) open(ctx context.Context) error {
+	if err := x.store.open(ctx); err != nil || x.conn != nil {
+		return err
+	}
+	err := x.connect(ctx)
+	if err != nil && !isTemporary(err) && x.store.open(ctx) == nil {
+		if err = x.drop(); err == nil {
+			err = x.connect(ctx)
+		}
+	}
+	if err != nil {
+		x.disconnect()
+	}
+	return err
+}
+
+// drop removes the index.
+func (x *searchIndex) drop() error {
+	err := x.disconnect()
+	for _, side := range sides {
+		err = errors.Join(err, ignore(os.Remove(x.path()+side), fs.ErrNotExist))
+	}
+	return err
+}
+
+// connect opens the file, makes its tables if it is new, and finds the sessions that it
+// lacks.
+func (x *searchIndex) connect(ctx context.Context) (err error) {
+	if err := makeFile(x.path()); err != nil {
+		return err
+	}
+	x.db, err = sql.Open("sqlite", dsn(x.path(), Options{Sync: eventlog.Normal}, "_pragma=journal_mode(WAL)&_pragma=cache_size(-4096)&_txlock=immediate"))
+	if err != nil {
+		return err
+	}
+	if x.conn, err = x.db.Conn(ctx); err != nil {
+		return err
+	}
+	var version int
+	if err := x.conn.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil {
+		return err
+	}
+	if version > 1 {
+		return fmt.Errorf("search index %s has version %d", x.path(), version)
+	}
+	if version == 0 {
+		if err := x.exec(indexSchema); err != nil {
+			return err
+		}
+	}
+	log := url.URL{Scheme: "file", OmitHost: true, Path: x.store.path, RawQuery: "mode=ro"}
+	if err := x.exec("ATTACH ? AS log", log.String()); err != nil {
+		return err
+	}
+	if err := x.purge(); err != nil {
+		return err
+	}
+	x.stale, err = x.compare("")
+	return err
+}
+
+// exec runs a statement that returns no rows. It is not interrupted: the connection would
+// be lost.
+func (x *searchIndex) exec(text string, args ...any) error {
+	_, err := x.conn.ExecContext(context.Background(), text, args...)
+	return err
+}
+
+// compare returns the sessions with events that the index lacks, the last modified first:
+// of all sessions, or that with the given name.
+func (x *searchIndex) compare(name event.SessionID) (list []staleSession, err error) {
+	which, args := "", []any{}
+	if name != "" {
+		which, args = " AND s.name = ?", []any{string(name)}
+	}
+	rows, err := x.conn.QueryContext(context.Background(), `SELECT s.id, s.name, coalesce(i.seq, 0), coalesce(i.head, zeroblob(32))
+		FROM log.sessions s LEFT JOIN indexed i ON i.session = s.id
+		WHERE NOT s.deleted AND (i.seq IS NULL OR i.seq <> s.seq OR i.head <> s.head)`+which+" ORDER BY s.modified DESC", args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var one staleSession
+		var head []byte
+		if err := rows.Scan(&one.row, &one.id, &one.has.Seq, &head); err != nil {
+			return nil, err
+		}
+		one.has.Hash = hash(head)
+		list = append(list, one)
+	}
+	return list, rows.Err()
+}
+
+// purge removes what the index has of sessions that do not exist any more: an engine
+// that was killed may have left it.
+func (x *searchIndex) purge() error {
+	rows, err := x.conn.QueryContext(context.Background(), `SELECT i.session FROM indexed i LEFT JOIN log.sessions s ON s.id = i.session AND NOT s.deleted WHERE s.id IS NULL`)
+	if err != nil {
+		return err
+	}
+	var gone []int64
+	for rows.Next() {
+		var row int64
+		if err := rows.Scan(&row); err != nil {
+			rows.Close()
+			return err
+		}
+		gone = append(gone, row)
+	}
+	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+		return err
+	}
+	for _, row := range gone {
+		if err := x.transact(func() error { return x.removeSession(row) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// transact runs f in a transaction of the index.
+func (x *searchIndex) transact(f func() error) error {
+	if err := x.exec("BEGIN IMMEDIATE"); err != nil {
+		return err
+	}
+	err := f()
+	if err == nil {
+		err = x.exec("COMMIT")
+	}
+	if err != nil {
+		_ = x.exec("ROLLBACK") // SQLite may have ended the transaction already
+	}
+	return err
+}
+
+// removeSession removes a session from the index.
+func (x *searchIndex) removeSession(row int64) error {
+	if err := x.removeRange(row, 0, maxSeq); err != nil {
+		return err
+	}
+	return x.exec("DELETE FROM indexed WHERE session = ?", row)
+}
+
+// removeRange removes the messages of a session from one position to another.
+func (x *searchIndex) removeRange(row int64, from, to event.Seq) error {
+	return x.exec("DELETE FROM messages WHERE rowid BETWEEN ? AND ?", key(row, from), key(row, to))
+}
+
+// forget removes a deleted session from the index at once. If that fails, nothing of the
+// index is left: a deleted text must not stay.
+func (x *searchIndex) forget(row int64) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if _, err := os.Stat(x.path()); errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	err := x.open(context.Background())
+	if err == nil {
+		err = x.transact(func() error { return x.removeSession(row) })
+	}
+	if err != nil {
+		_ = x.drop()
+	}
+}
+
+// takeTouched adds the sessions that have changed to the stale ones.
+func (x *searchIndex) takeTouched() error {
+	t := &x.touched
+	t.Lock()
+	changed := t.sessions
+	t.sessions = nil
+	t.Unlock()
+	for id := range changed {
+		more, err := x.compare(id)
+		if err != nil {
+			return err
+		}
+		for _, one := range more {
+			x.stale = append(dropStale(x.stale, one.row), one)
+		}
+	}
+	return nil
+}
+
+func dropStale(list []staleSession, row int64) []staleSession {
+	for i, one := range list {
+		if one.row == row {
+			return append(list[:i:i], list[i+1:]...)
+		}
+	}
+	return list
+}
+
+// The size of a part of the work of filling.
+const (
+	partSessions = 100
+	partBytes    = 1 << 20
+)
+
+// fillPart takes in some of the sessions that the index lacks, in one transaction.
+func (x *searchIndex) fillPart() error {
+	if err := x.takeTouched(); err != nil {
+		return err
+	}
+	done, size := 0, 0
+	err := x.transact(func() error {
+		for done < len(x.stale) && done < partSessions && size < partBytes {
+			n, err := x.takeIn(x.stale[done])
+			if err != nil {
+				return err
+			}
+			size += n
+			done++
+		}
+		return nil
+	})
+	if err == nil {
+		x.stale = x.stale[done:]
+	}
+	return err
+}
+
+// takeIn takes in what the index lacks of a session, and returns how much that was.
+func (x *searchIndex) takeIn(one staleSession) (size int, err error) {
+	end := one.has
+	for e, err := range x.store.ReadFrom(context.Background(), one.id, one.has) {
+		switch {
+		case errors.Is(err, eventlog.ErrNotFound): // it was deleted
+			return size, x.removeSession(one.row)
+		case errors.Is(err, eventlog.ErrConflict) && one.has != (eventlog.End{}): // the index is of another log
+			if err := x.removeSession(one.row); err != nil {
+				return size, err
+			}
+			one.has = eventlog.End{}
+			return x.takeIn(one)
+		case is[*eventlog.Damage](err):
+			return size, x.setEnd(one.row, end) // what is behind the damage is taken in when it can be read
+		case err != nil:
+			return size, err
+		}
+		if err := x.add(one.row, e); err != nil {
+			return size, err
+		}
+		size += len(e.Bytes)
+		end = end.Next(e.Bytes)
+	}
+	return size, x.setEnd(one.row, end)
+}
+
+func (x *searchIndex) setEnd(row int64, end eventlog.End) error {
+	return x.exec("INSERT OR REPLACE INTO indexed (session, seq, head) VALUES (?, ?, ?)", row, int64(end.Seq), end.Hash[:])
+}
+
+// add takes in an event.
+func (x *searchIndex) add(row int64, e event.Event) error {
+	if from, to, hides := eventlog.Hides(e); hides {
+		return x.removeRange(row, max(0, from), min(to, maxSeq))
+	}
+	text, ok := eventlog.Said(e)
+	if !ok || text == "" {
+		return nil
+	}
+	return x.exec("INSERT OR REPLACE INTO messages (rowid, words) VALUES (?, ?)", key(row, e.Seq), strings.Join(eventlog.Words(text), " "))
+}
+
+// Search implements eventlog.Store. If the index cannot be used, for example because the
+// disk is full, it reads the sessions instead.
+func (s *Store) Search(ctx context.Context, q eventlog.Search) (eventlog.Found, error) {
+	phrases, err := q.Phrases()
+	if err != nil {
+		return eventlog.Found{}, err
+	}
+	places, behind, err := s.search.find(ctx, q, matchText(phrases))
+	if closed := s.open(ctx); closed != nil {
+		return eventlog.Found{}, closed
+	}
+	if err != nil {
+		return eventlog.Scan(ctx, s, q)
+	}
+	found := eventlog.Found{Behind: behind}
+	if found.More = len(places) > q.Limit(); found.More {
+		places = places[:q.Limit()]
+	}
+	for _, p := range places {
+		m, ok, err := s.match(ctx, p, phrases)
+		if err != nil {
+			return eventlog.Found{}, err
+		}
+		if ok {
+			found.Matches = append(found.Matches, m)
+		}
+	}
+	return found, nil
+}
+
+// matchText returns phrases in the language of FTS5. Words have only letters, digits and
+// marks, so that none of them means something else there.
+func matchText(phrases []eventlog.Phrase) string {
+	parts := make([]string, len(phrases))
+	for i, p := range phrases {
+		parts[i] = `"` + strings.Join(p.Words, " ") + `"`
+		if p.Prefix {
+			parts[i] += " *"
+		}
+	}
+	return strings.Join(parts, " AND ")
+}
+
+// A messagePlace is the place of a message.
+type messagePlace struct {
+	id  event.SessionID
+	seq event.Seq
+}
+
+// find brings the index up to date and returns the places of messages, one more than the
+// search wants if there are so many. behind is the number of sessions for which there was
+// no time.
+func (x *searchIndex) find(ctx context.Context, q eventlog.Search, match string) (places []messagePlace, behind int, err error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if q.Rebuild {
+		if err := x.drop(); err != nil {
+			return nil, 0, err
+		}
+	}
+	if err := x.fill(ctx, q.Patience); err != nil {
+		x.disconnect() // what is wrong is found out when it is opened again
+		return nil, 0, err
+	}
+	places, err = x.query(match, q.Limit()+1)
+	if corrupt(err) {
+		err = errors.Join(err, x.drop())
+	}
+	return places, len(x.stale), err
+}
+
+// fill brings the index up to date, as far as there is time.
+func (x *searchIndex) fill(ctx context.Context, patience time.Duration) error {
+	began := time.Now()
+	if err := x.open(ctx); err != nil {
+		return err
+	}
+	for more := true; more; more = len(x.stale) > 0 && (patience == 0 || time.Since(began) < patience) {
+		if err := x.store.open(ctx); err != nil {
+			return err
+		}
+		if err := x.fillPart(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// query returns the places of messages, those of the last modified session first.
+func (x *searchIndex) query(match string, most int) (places []messagePlace, err error) {
+	rows, err := x.conn.QueryContext(context.Background(), `SELECT s.name, m.rowid & 0xffffffff
+		FROM messages m CROSS JOIN log.sessions s ON s.id = m.rowid >> 32
+		WHERE m.words MATCH ? AND NOT s.deleted AND CASE WHEN json_valid(s.info) THEN s.info ->> '$.listed' END
+		ORDER BY s.modified DESC, m.rowid LIMIT ?`, match, most)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var p messagePlace
+		if err := rows.Scan(&p.id, &p.seq); err != nil {
+			return nil, err
+		}
+		places = append(places, p)
+	}
+	return places, rows.Err()
+}
+
+// match reads a message that the index has found. ok is false if it cannot be read any
+// more, because its session was deleted or is damaged.
+func (s *Store) match(ctx context.Context, p messagePlace, phrases []eventlog.Phrase) (m eventlog.Match, ok bool, err error) {
+	m.Session, err = s.Session(ctx, p.id)
+	if err == nil {
+		for e, failed := range s.Read(ctx, p.id, p.seq-1) {
+			m.Event, err = e, failed
+			break
+		}
+	}
+	if is[*eventlog.Damage](err) || errors.Is(err, eventlog.ErrNotFound) {
+		return m, false, nil
+	}
+	if err != nil {
+		return m, false, err
+	}
+	text, _ := eventlog.Said(m.Event)
+	m.Line, ok = eventlog.Excerpt(text, phrases)
+	return m, ok, nil
+}

@@ -1,0 +1,249 @@
+package sqlite
+
+import (
+	"bytes"
+	"database/sql"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/eventlog"
+)
+
+// speak appends messages to a session.
+func speak(t testing.TB, s *Store, id event.SessionID, texts ...string) {
+	t.Helper()
+	b := eventlog.Batch{Info: &eventlog.Info{Listed: true, Summary: "a session", Dir: "/work/project"}}
+	if was, err := s.Session(t.Context(), id); err == nil {
+		b.After = was.End
+	}
+	for _, text := range texts {
+		e, err := event.Encode(event.Head{ID: event.NewID(), Time: time.Now()}, event.UserMessageData{Content: text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Events = append(b.Events, e)
+	}
+	if _, err := s.Append(t.Context(), id, b); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// found returns the sessions in which a text is found.
+func found(t testing.TB, s *Store, text string) (ids []event.SessionID) {
+	t.Helper()
+	f, err := s.Search(t.Context(), eventlog.Search{Text: text})
+	if err != nil || f.Behind != 0 {
+		t.Fatalf("search for %q: %+v, %v", text, f, err)
+	}
+	for _, m := range f.Matches {
+		ids = append(ids, m.Session.ID)
+	}
+	return ids
+}
+
+func finds(t *testing.T, s *Store, text string, want ...event.SessionID) {
+	t.Helper()
+	if got := found(t, s, text); !slices.Equal(got, want) {
+		t.Errorf("%q is found in %q, want %q", text, got, want)
+	}
+}
+
+// indexed returns the number of messages that match in the index alone.
+func indexed(t *testing.T, path, text string) (n int) {
+	t.Helper()
+	db, err := sql.Open("sqlite", path+"-search")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if err := db.QueryRow("SELECT count(*) FROM messages WHERE words MATCH ?", text).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// TestTheIndexIsComparedWithTheLogWhenItIsOpened changes the log while no index is open:
+// a search must find what was added, and not what was deleted, forked or replaced.
+func TestTheIndexIsComparedWithTheLogWhenItIsOpened(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "abide.db"))
+	speak(t, s, "kept", "apple")
+	speak(t, s, "grown", "apple")
+	speak(t, s, "gone", "apple pear")
+	finds(t, s, "apple", "gone", "grown", "kept")
+	s = openAgain(t, s)
+	speak(t, s, "grown", "apple")
+	speak(t, s, "new", "apple")
+	s = openAgain(t, s) // the index was not filled meanwhile
+	finds(t, s, "apple", "new", "grown", "grown", "gone", "kept")
+
+	index, err := os.ReadFile(s.path + "-search")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Delete(t.Context(), "gone"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(s.path+"-search", index, 0o600); err != nil { // an engine that was killed has left it as it was
+		t.Fatal(err)
+	}
+	s = open(t, s.path)
+	finds(t, s, "pear")
+	if n := indexed(t, s.path, "pear"); n != 0 {
+		t.Errorf("the index has %d messages of a deleted session", n)
+	}
+}
+
+// TestTheIndexOfAnotherLogIsNotTrusted puts the index of one store beside another.
+func TestTheIndexOfAnotherLogIsNotTrusted(t *testing.T) {
+	one, two := open(t, filepath.Join(t.TempDir(), "abide.db")), open(t, filepath.Join(t.TempDir(), "abide.db"))
+	speak(t, one, "s", "apple")
+	speak(t, one, "t", "plum")
+	finds(t, one, "apple", "s")
+	speak(t, two, "s", "pear", "melon")
+	for _, s := range []*Store{one, two} {
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Rename(one.path+"-search", two.path+"-search"); err != nil {
+		t.Fatal(err)
+	}
+	two = open(t, two.path)
+	finds(t, two, "apple")
+	finds(t, two, "pear", "s")
+	finds(t, two, "plum")
+}
+
+func TestABrokenIndexIsMadeAnew(t *testing.T) {
+	for name, harm := range map[string]func(path string) error{
+		"no database": func(path string) error { return os.WriteFile(path, bytes.Repeat([]byte("x"), 10000), 0o600) },
+		"truncated":   func(path string) error { return os.Truncate(path, 5000) },
+		"a newer one": func(path string) error {
+			db, err := sql.Open("sqlite", path)
+			if err != nil {
+				return err
+			}
+			defer db.Close()
+			_, err = db.Exec("PRAGMA user_version = 99")
+			return err
+		},
+		"zeros": func(path string) error {
+			b, err := os.ReadFile(path)
+			clear(b[4096:])
+			if err == nil {
+				err = os.WriteFile(path, b, 0o600)
+			}
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t, filepath.Join(t.TempDir(), "abide.db"))
+			for i := range 20 {
+				speak(t, s, event.SessionID(fmt.Sprint("s", i)), strings.Repeat("apple banana ", 50), fmt.Sprint("number", i))
+			}
+			finds(t, s, "number7", "s7")
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if err := harm(s.path + "-search"); err != nil {
+				t.Fatal(err)
+			}
+			s = open(t, s.path)
+			finds(t, s, "number7", "s7")
+			finds(t, s, "number8", "s8")
+			speak(t, s, "s7", "more number8")
+			finds(t, s, "number8", "s7", "s8")
+		})
+	}
+}
+
+// TestASearchNeedsNoIndex searches where no index can be written.
+func TestASearchNeedsNoIndex(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "abide.db"))
+	speak(t, s, "s", "apple")
+	if err := os.MkdirAll(filepath.Join(s.path+"-search", "full"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	finds(t, s, "apple", "s")
+	if err := s.Delete(t.Context(), "s"); err != nil {
+		t.Fatal(err)
+	}
+	finds(t, s, "apple")
+}
+
+func TestADeletedTextIsNotInTheIndex(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, filepath.Join(dir, "abide.db"))
+	for i := range 20 {
+		speak(t, s, event.SessionID(fmt.Sprint("s", i)), "apple banana cherry "+strconv.Itoa(i))
+	}
+	speak(t, s, "gone", "xylophone99")
+	finds(t, s, "xylophone99", "gone")
+	s = openAgain(t, s)
+	if err := s.Delete(t.Context(), "gone"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		b, err := os.ReadFile(filepath.Join(dir, f.Name()))
+		if err != nil || bytes.Contains(b, []byte("xylophone99")) || bytes.Contains(b, []byte("ylophone9")) {
+			t.Errorf("%s has the deleted text, %v", f.Name(), err)
+		}
+		if info, err := f.Info(); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s has mode %v, %v", f.Name(), info.Mode(), err)
+		}
+	}
+}
+
+// TestAnImpatientSearchSaysWhatItLacks has no time to fill the index.
+func TestAnImpatientSearchSaysWhatItLacks(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "abide.db"))
+	s.search.touched.closed = true // nothing fills the index beside the searches
+	const sessions = 3*partSessions + 1
+	for i := range sessions {
+		speak(t, s, event.SessionID(fmt.Sprint("s", i)), "apple")
+	}
+	for want := sessions - partSessions; want > 0; want -= partSessions {
+		f, err := s.Search(t.Context(), eventlog.Search{Text: "apple", Patience: time.Nanosecond, Max: 1000})
+		if err != nil || f.Behind != want || len(f.Matches) != sessions-want {
+			t.Errorf("found %d, behind %d, %v; want %d behind", len(f.Matches), f.Behind, err, want)
+		}
+	}
+	f, err := s.Search(t.Context(), eventlog.Search{Text: "apple", Patience: time.Nanosecond, Max: 1000})
+	if err != nil || f.Behind != 0 || len(f.Matches) != sessions {
+		t.Errorf("found %d, behind %d, %v; want all", len(f.Matches), f.Behind, err)
+	}
+}
+
+// TestTheIndexIsFilledBesideAppends checks that appends leave the index alone, and that
+// it is filled nevertheless.
+func TestTheIndexIsFilledBesideAppends(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "abide.db"))
+	speak(t, s, "s", "apple")
+	if _, err := os.Stat(s.path + "-search"); err == nil {
+		t.Error("an append has made the index")
+	}
+	if !s.search.touched.timer.Stop() {
+		t.Fatal("nothing would fill the index")
+	}
+	s.search.fillInBackground()
+	if n := indexed(t, s.path, "apple"); n != 1 {
+		t.Errorf("the index has %d messages, want 1", n)
+	}
+}
