@@ -80,6 +80,9 @@ type PruneParams struct {
 	DryRun        bool              `json:"dryRun,omitempty"`
 	IncludeNamed  bool              `json:"includeNamed,omitempty"`
 	Exclude       []event.SessionID `json:"excludeSessionIds,omitempty"`
+	// ModifiedBefore is a time in RFC 3339 before which sessions are old, instead of
+	// the number of days. It is of abide.
+	ModifiedBefore string `json:"modifiedBefore,omitempty"`
 }
 
 // PruneResult lists the sessions that were deleted and those that were skipped.
@@ -89,4 +92,8 @@ type PruneResult struct {
 	Deleted    []event.SessionID `json:"deleted"`
 	Skipped    []event.SessionID `json:"skipped"`
 	FreedBytes int64             `json:"freedBytes"`
+	// Reasons are the reasons why sessions were skipped, and Old describes all sessions
+	// that are old. They are of abide.
+	Reasons map[event.SessionID]string `json:"reasons,omitempty"`
+	Old     []SessionInfo              `json:"old,omitempty"`
 }

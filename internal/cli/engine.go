@@ -49,7 +49,8 @@ func (a *app) config(dir string) (daemon.Config, error) {
 	if loaded.Config.Store.Sync == "normal" {
 		c.Sync = eventlog.Normal
 	}
-	c.Rest, _ = time.ParseDuration(loaded.Config.Store.Rest) // config.Load has checked it
+	c.Rest, _ = time.ParseDuration(loaded.Config.Store.Rest)      // config.Load has checked it
+	c.Keep, _ = config.ParseAge(loaded.Config.Retention.Sessions) // likewise
 	c.Commands = commands(loaded.Config.Commands)
 	if user := userFile(a.home); user != "" {
 		c.Memory.Dir = filepath.Join(filepath.Dir(user), "memory")

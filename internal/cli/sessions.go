@@ -26,7 +26,7 @@ func (a *app) sessionsCommand() *cobra.Command {
 		Example: sessionsExamples,
 	})
 	c.AddCommand(a.listCommand(), a.showCommand(), a.searchCommand(), a.forkCommand(), a.rewindCommand(),
-		a.exportCommand(), a.verifyCommand(), a.deleteCommand())
+		a.exportCommand(), a.verifyCommand(), a.deleteCommand(), a.pruneCommand())
 	return c
 }
 

@@ -268,6 +268,11 @@ func (c *Client) Delete(ctx context.Context, id event.SessionID) (bool, error) {
 	return c.won(ctx, api.SessionDelete, api.SessionParams{SessionID: id})
 }
 
+// Prune deletes old sessions, or says which would be deleted.
+func (c *Client) Prune(ctx context.Context, p api.PruneParams) (api.PruneResult, error) {
+	return call[api.PruneResult](ctx, c, api.SessionsPrune, p)
+}
+
 // Rules lists what is allowed for longer than a session.
 func (c *Client) Rules(ctx context.Context) (api.RulesResult, error) {
 	return call[api.RulesResult](ctx, c, api.Rules, struct{}{})

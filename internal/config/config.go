@@ -35,6 +35,7 @@ type Config struct {
 	Commands     Commands            `toml:"commands" doc:"The commands that agents run."`
 	Instructions Instructions        `toml:"instructions" doc:"Files with instructions for the model."`
 	Store        Store               `toml:"store" doc:"How the log is stored."`
+	Retention    Retention           `toml:"retention" doc:"How long things are kept; everything is kept if nothing is set."`
 }
 
 // Pod is the name and the working directory of the session that abide run starts.
@@ -163,6 +164,7 @@ func (c *Config) check() []mistake {
 	list = duration(list, path{"commands", "time_limit"}, c.Commands.TimeLimit)
 	list = duration(list, path{"commands", "keep"}, c.Commands.Keep)
 	list = duration(list, path{"store", "rest"}, c.Store.Rest)
+	list = age(list, path{"retention", "sessions"}, c.Retention.Sessions)
 	list = duration(list, path{"compaction", "timeout"}, c.Compaction.Timeout)
 	list = duration(list, path{"memory", "timeout"}, c.Memory.Timeout)
 	list = orZero(list, path{"memory", "idle"}, c.Memory.Idle)

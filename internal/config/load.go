@@ -38,10 +38,14 @@ type Loaded struct {
 type Ignored struct {
 	Key, From string
 	Changed   bool // true if the file has changed since the directory was trusted
+	UserOnly  bool // true if no project may set it, trusted or not
 }
 
 // String returns the key, the reason and the way out.
 func (i Ignored) String() string {
+	if i.UserOnly {
+		return fmt.Sprintf("%s in %s: it is about all sessions, also of other projects; set it in your own configuration file", i.Key, i.From)
+	}
 	if i.Changed {
 		return fmt.Sprintf("%s in %s: the file has changed since you trusted it; see abide trust", i.Key, i.From)
 	}
@@ -72,9 +76,9 @@ func Load(layers ...Layer) (*Loaded, error) {
 		if err != nil {
 			return nil, err
 		}
-		if layer.Project && !layer.Trusted {
-			for _, key := range narrow(values) {
-				l.Ignored = append(l.Ignored, Ignored{key.String(), layer.Name, layer.Changed})
+		if layer.Project {
+			for _, key := range narrow(values, layer.Trusted) {
+				l.Ignored = append(l.Ignored, Ignored{key.String(), layer.Name, layer.Changed, userOnly(key.String())})
 			}
 		}
 		l.merge(merged, values, nil, layer.Name)
@@ -225,10 +229,14 @@ func narrowing(key string) bool {
 	return false
 }
 
-// narrow removes the keys that an untrusted project may not set, and returns them.
-func narrow(values map[string]any) (ignored []path) {
+// userOnly reports whether no project may set a key: what is kept of all sessions is not
+// for one project to decide.
+func userOnly(key string) bool { return strings.HasPrefix(key, "retention.") }
+
+// narrow removes the keys that a project may not set, and returns them.
+func narrow(values map[string]any, trusted bool) (ignored []path) {
 	for _, key := range flatten(values, nil) {
-		if !narrowing(key.String()) {
+		if userOnly(key.String()) || !trusted && !narrowing(key.String()) {
 			remove(values, key)
 			ignored = append(ignored, key)
 		}

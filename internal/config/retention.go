@@ -9,7 +9,7 @@ import (
 
 // Retention sets how long things are kept. The zero value keeps everything.
 type Retention struct {
-	Sessions string `toml:"sessions" doc:"Time after its last change after which abide serve deletes a session, like 90d; sessions are kept forever if empty. A session that is unfinished, waits for an answer, runs a command, is in use, is damaged or has a name that a person gave is never deleted."`
+	Sessions string `toml:"sessions" doc:"Time after its last change after which abide serve deletes a session, like 90d; sessions are kept forever if empty. A session that is unfinished, waits for an answer, runs a command, is in use, is damaged or has a name is never deleted. A project's file cannot set it."`
 }
 
 // maxAge is the longest age, which is longer than that of anything that is stored.
@@ -23,7 +23,7 @@ func ParseAge(text string) (time.Duration, error) {
 		number, found := strings.CutSuffix(text, unit)
 		n, err := strconv.ParseUint(number, 10, 16)
 		if found && err == nil {
-			return min(time.Duration(n)*length, maxAge), nil
+			return time.Duration(min(n, uint64(maxAge/length))) * length, nil
 		}
 	}
 	d, err := time.ParseDuration(text)

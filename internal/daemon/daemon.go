@@ -58,6 +58,7 @@ type Config struct {
 
 	Store    string          // URL of the log, as stores has it; a file in the data folder if empty
 	Sync     eventlog.Sync   // guarantee of an acknowledged append
+	Keep     time.Duration   // time after its last change after which a session is deleted, unless OneCommand; never if zero
 	Rest     time.Duration   // time that an idle session stays in memory; the host's default if zero
 	MaxQueue int             // number of inputs that can wait while a turn runs; the host's default if zero
 	Retries  []time.Duration // pauses before each further attempt at a model request; the host's default if nil
@@ -394,6 +395,9 @@ func (n *Node) run(e *engine) {
 	n.work.Go(func() { n.watchFolder(e) })
 	if !n.config.Visitor {
 		n.work.Go(func() { e.tools.sweep(n.ctx, e.host) })
+		if !n.config.OneCommand && n.config.Keep > 0 {
+			n.work.Go(func() { n.expire(n.ctx, e.host) })
+		}
 		e.worker.Start()
 	}
 }

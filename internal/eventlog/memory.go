@@ -125,9 +125,10 @@ func (m *Memory) add(b *branch, batch Batch) {
 }
 
 // tick returns the current time, or a later one if it was returned before: sessions are
-// listed by the time of their last change, so no two changes have the same time.
+// listed by the time of their last change, so no two changes have the same time. Times
+// are as precise as those that stores write to disk.
 func (m *Memory) tick() time.Time {
-	m.clock = later(time.Now(), m.clock.Add(time.Microsecond))
+	m.clock = later(time.Now().Truncate(time.Microsecond), m.clock.Add(time.Microsecond))
 	return m.clock
 }
 

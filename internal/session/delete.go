@@ -33,9 +33,17 @@ type Deletions interface {
 // was none. Without an error it is gone for good: what is left outside of the store
 // and cannot be removed now is removed when the next engine starts.
 func (h *Host) Delete(ctx context.Context, id event.SessionID) error {
+	return h.delete(ctx, id, func() error { return nil })
+}
+
+// delete is Delete, unless check fails. Nothing changes the session between the two.
+func (h *Host) delete(ctx context.Context, id event.SessionID, check func() error) error {
 	var d Deletion
 	err := h.changeAny(ctx, id, func(tx *txn) (err error) {
 		if err := tx.exists(); err != nil {
+			return err
+		}
+		if err := check(); err != nil {
 			return err
 		}
 		tx.s.stopWork(errAborted)
@@ -46,7 +54,9 @@ func (h *Host) Delete(ctx context.Context, id event.SessionID) error {
 	})
 	var damage *eventlog.Damage
 	if errors.As(err, &damage) {
-		d, err = h.deleteStored(id)
+		if err = check(); err == nil {
+			d, err = h.deleteStored(id)
+		}
 	}
 	switch {
 	case err == nil:

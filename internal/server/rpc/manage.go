@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -274,36 +273,61 @@ func (c *conn) bulkDelete(ctx context.Context, p api.IDsParams) (api.FreedResult
 // prune deletes the sessions that nobody has used for so many days. Those that
 // somebody uses, that have work to do or that people gave a name are skipped.
 func (c *conn) prune(ctx context.Context, p api.PruneParams) (api.PruneResult, error) {
-	result := api.PruneResult{DryRun: p.DryRun, Candidates: []event.SessionID{}, Deleted: []event.SessionID{}, Skipped: []event.SessionID{}}
-	if p.OlderThanDays == nil || *p.OlderThanDays < 0 {
-		return result, errBadParams{errors.New("olderThanDays: want a number of days, from 0 on")}
+	result := api.PruneResult{
+		DryRun: p.DryRun, Candidates: []event.SessionID{}, Deleted: []event.SessionID{}, Skipped: []event.SessionID{},
+		Reasons: make(map[event.SessionID]string),
 	}
-	before := time.Now().AddDate(0, 0, -*p.OlderThanDays)
-	for s, err := range c.server.host.List(ctx) {
+	before, err := pruneBefore(p)
+	if err != nil {
+		return result, err
+	}
+	r := session.Retention{Before: before, Named: p.IncludeNamed, Except: p.Exclude}
+	for v, err := range c.server.host.Old(ctx, r) {
 		if err != nil {
 			return result, err
 		}
-		switch {
-		case s.Modified.After(before):
-		case slices.Contains(p.Exclude, s.ID), s.Info.Active, s.Info.Questions > 0, s.Info.Name != "" && !p.IncludeNamed, c.server.host.Clients.InUse(s.ID):
-			result.Skipped = append(result.Skipped, s.ID)
-		default:
-			result.Candidates = append(result.Candidates, s.ID)
+		id := v.Session.ID
+		result.Old = append(result.Old, c.info(v.Session))
+		if v.Keep != "" {
+			result.Skipped, result.Reasons[id] = append(result.Skipped, id), v.Keep
+			continue
 		}
+		result.Candidates = append(result.Candidates, id)
 	}
-	return result, c.pruned(ctx, &result)
+	return result, c.pruned(ctx, r, &result)
+}
+
+// pruneBefore returns the time before which sessions are old.
+func pruneBefore(p api.PruneParams) (time.Time, error) {
+	if p.ModifiedBefore != "" {
+		before, err := time.Parse(time.RFC3339, p.ModifiedBefore)
+		if err != nil {
+			return before, errBadParams{fmt.Errorf("modifiedBefore: %q is no time in RFC 3339, like 2026-01-31T12:00:00Z", p.ModifiedBefore)}
+		}
+		return before, nil
+	}
+	if p.OlderThanDays == nil || *p.OlderThanDays < 0 {
+		return time.Time{}, errBadParams{errors.New("olderThanDays: want a number of days, from 0 on")}
+	}
+	return time.Now().AddDate(0, 0, -*p.OlderThanDays), nil
 }
 
 // pruned deletes the candidates, or only counts what that would free.
-func (c *conn) pruned(ctx context.Context, r *api.PruneResult) error {
+func (c *conn) pruned(ctx context.Context, retention session.Retention, r *api.PruneResult) error {
 	for _, id := range r.Candidates {
-		free := c.remove
-		if r.DryRun {
-			free = c.size
+		size, err := c.size(ctx, id)
+		keep := ""
+		if err == nil && !r.DryRun {
+			keep, err = c.server.host.DeleteOld(ctx, id, retention)
 		}
-		size, err := free(ctx, id)
-		if err != nil {
+		switch {
+		case errors.Is(err, session.ErrNotFound): // somebody has deleted it meanwhile
+			continue
+		case err != nil:
 			return fmt.Errorf("session %s: %w", id, err)
+		case keep != "":
+			r.Skipped, r.Reasons[id] = append(r.Skipped, id), keep
+			continue
 		}
 		r.FreedBytes += size
 		if !r.DryRun {
