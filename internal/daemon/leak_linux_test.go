@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/model"
 )
@@ -134,6 +135,7 @@ func TestManyCommandsLeaveNothingBehind(t *testing.T) {
 		s := newTestDaemon(t)
 		a := s.newSession("s", manyCommands()...).create()
 		a.ask("First") // whatever is made once is made now
+		a.must(api.Search, map[string]any{"text": "First"}, nil)
 		before := look(t, s)
 		for turn := range turns {
 			a.ask(fmt.Sprint("Turn ", turn))

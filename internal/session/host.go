@@ -115,6 +115,7 @@ type Host struct {
 	Settings    Settings
 	Skills      Skills
 	Tasks       Tasks
+	Retention   Retention
 	Todos       Todos
 	Work        Work
 
@@ -193,7 +194,7 @@ func (h *Host) openServices() {
 	h.Agents, h.Clients, h.Commands, h.Context = Agents{h}, Clients{h}, Commands{h}, Context{h}
 	h.Log, h.Memory, h.Permissions, h.Questions = Log{h}, Memory{h}, Permissions{h}, Questions{h}
 	h.Queues, h.Settings, h.Skills, h.Tasks, h.Todos = Queues{h}, Settings{h}, Skills{h}, Tasks{h}, Todos{h}
-	h.Work = Work{h}
+	h.Retention, h.Work = Retention{h}, Work{h}
 }
 
 // Start lets every unfinished turn go on, and watches what goes on in the

@@ -11,14 +11,17 @@ import (
 	"github.com/abide-run/abide/internal/eventlog"
 )
 
-// A Retention says which sessions are old enough to be deleted.
-type Retention struct {
+// Retention deletes sessions that are old.
+type Retention struct{ host *Host }
+
+// An Age says which sessions are old enough to be deleted.
+type Age struct {
 	Before time.Time         // sessions that were modified later are kept
 	Named  bool              // true if sessions with a name are deleted, too
 	Except []event.SessionID // sessions that are kept
 }
 
-// A Verdict is what a retention means for a session that is old.
+// A Verdict is what becomes of a session that is old.
 type Verdict struct {
 	Session eventlog.Session
 	Keep    string // reason why it is kept although it is old; empty if it is to be deleted
@@ -26,12 +29,12 @@ type Verdict struct {
 
 // Old yields the sessions that are old, and whether they are to be deleted. It changes
 // nothing.
-func (h *Host) Old(ctx context.Context, r Retention) iter.Seq2[Verdict, error] {
+func (rs Retention) Old(ctx context.Context, a Age) iter.Seq2[Verdict, error] {
 	return func(yield func(Verdict, error) bool) {
-		for s, err := range h.Find(ctx, eventlog.Query{ModifiedBefore: r.Before}) {
+		for s, err := range rs.host.List(ctx, eventlog.Query{ModifiedBefore: a.Before}) {
 			v := Verdict{Session: s}
 			if err == nil {
-				v.Keep = h.reasonToKeep(ctx, s, r)
+				v.Keep = rs.host.reasonToKeep(ctx, s, a)
 			}
 			if !yield(v, err) || err != nil {
 				return
@@ -41,9 +44,9 @@ func (h *Host) Old(ctx context.Context, r Retention) iter.Seq2[Verdict, error] {
 }
 
 // reasonToKeep returns the reason why an old session is kept, or nothing.
-func (h *Host) reasonToKeep(ctx context.Context, s eventlog.Session, r Retention) string {
+func (h *Host) reasonToKeep(ctx context.Context, s eventlog.Session, a Age) string {
 	switch {
-	case slices.Contains(r.Except, s.ID):
+	case slices.Contains(a.Except, s.ID):
 		return "it is excluded"
 	case s.Damage != nil:
 		return "it is damaged"
@@ -55,7 +58,7 @@ func (h *Host) reasonToKeep(ctx context.Context, s eventlog.Session, r Retention
 		return "a command of it is running"
 	case h.Clients.InUse(s.ID):
 		return "it is in use"
-	case s.Info.Name != "" && !r.Named:
+	case s.Info.Name != "" && !a.Named:
 		return "it has a name"
 	}
 	for _, id := range h.agentsOf(ctx, s.ID) {
@@ -69,18 +72,18 @@ func (h *Host) reasonToKeep(ctx context.Context, s eventlog.Session, r Retention
 // errKept means that there is a reason to keep a session.
 var errKept = errors.New("the session is kept")
 
-// DeleteOld deletes a session that is old, unless there is a reason to keep it by now,
+// Delete deletes a session that is old, unless there is a reason to keep it by now,
 // which it returns. Nothing happens to the session between the two.
-func (h *Host) DeleteOld(ctx context.Context, id event.SessionID, r Retention) (keep string, err error) {
-	err = h.delete(ctx, id, func() error {
-		s, err := h.store.Session(ctx, id)
+func (rs Retention) Delete(ctx context.Context, id event.SessionID, a Age) (keep string, err error) {
+	err = rs.host.delete(ctx, id, func() error {
+		s, err := rs.host.store.Session(ctx, id)
 		switch {
 		case err != nil:
 			return err
-		case !s.Modified.Before(r.Before):
+		case !s.Modified.Before(a.Before):
 			keep = "it was used meanwhile"
 		default:
-			keep = h.reasonToKeep(ctx, s, r)
+			keep = rs.host.reasonToKeep(ctx, s, a)
 		}
 		if keep != "" {
 			return errKept
@@ -94,22 +97,22 @@ func (h *Host) DeleteOld(ctx context.Context, id event.SessionID, r Retention) (
 }
 
 // Expire deletes the sessions that are old. An error of one does not keep the others.
-func (h *Host) Expire(ctx context.Context, r Retention) (deleted int, err error) {
-	for v, failed := range h.Old(ctx, r) {
+func (rs Retention) Expire(ctx context.Context, a Age) (deleted int, err error) {
+	for v, failed := range rs.Old(ctx, a) {
 		if failed != nil {
 			return deleted, errors.Join(err, failed)
 		}
 		if v.Keep != "" {
 			continue
 		}
-		keep, failed := h.DeleteOld(ctx, v.Session.ID, r)
+		keep, failed := rs.Delete(ctx, v.Session.ID, a)
 		switch {
 		case ctx.Err() != nil:
 			return deleted, context.Cause(ctx)
 		case failed != nil && !errors.Is(failed, ErrNotFound):
 			err = errors.Join(err, failed)
 		case failed == nil && keep == "":
-			h.log.Info("an old session was deleted", "session", v.Session.ID, "modified", v.Session.Modified)
+			rs.host.log.Info("an old session was deleted", "session", v.Session.ID, "modified", v.Session.Modified)
 			deleted++
 		}
 	}

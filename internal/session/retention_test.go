@@ -45,9 +45,9 @@ func TestOldSessionsExpire(t *testing.T) {
 		storeSession(t, store, "new", eventlog.Info{})
 		h := session.New(store, session.Options{})
 		defer h.Close()
-		r := session.Retention{Before: time.Now().Add(-90 * 24 * time.Hour), Except: []event.SessionID{"excluded"}}
+		r := session.Age{Before: time.Now().Add(-90 * 24 * time.Hour), Except: []event.SessionID{"excluded"}}
 		found := 0
-		for v, err := range h.Old(t.Context(), r) {
+		for v, err := range h.Retention.Old(t.Context(), r) {
 			if found++; err != nil || v.Keep != kept[v.Session.ID] {
 				t.Errorf("%s is kept because %q, %v; want %q", v.Session.ID, v.Keep, err, kept[v.Session.ID])
 			}
@@ -55,7 +55,7 @@ func TestOldSessionsExpire(t *testing.T) {
 		if found != len(kept)+1 {
 			t.Errorf("%d sessions are old, want %d", found, len(kept)+1)
 		}
-		if n, err := h.Expire(t.Context(), r); n != 1 || err != nil {
+		if n, err := h.Retention.Expire(t.Context(), r); n != 1 || err != nil {
 			t.Errorf("%d sessions were deleted, %v; want 1", n, err)
 		}
 		for s, err := range store.Sessions(t.Context(), eventlog.Query{}) {
@@ -80,7 +80,7 @@ func TestASessionThatIsUsedMeanwhileIsKept(t *testing.T) {
 		before := time.Now().Add(time.Hour)
 		time.Sleep(2 * time.Hour)
 		storeSession(t, store, "s", eventlog.Info{})
-		keep, err := h.DeleteOld(t.Context(), "s", session.Retention{Before: before})
+		keep, err := h.Retention.Delete(t.Context(), "s", session.Age{Before: before})
 		if err != nil || keep != "it was used meanwhile" {
 			t.Errorf("kept because %q, %v", keep, err)
 		}

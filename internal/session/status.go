@@ -61,14 +61,9 @@ func (h *Host) Status(ctx context.Context, id event.SessionID) (Status, error) {
 	return st, err
 }
 
-// List yields the sessions that have a user message, the last modified first.
-func (h *Host) List(ctx context.Context) iter.Seq2[eventlog.Session, error] {
-	return h.Find(ctx, eventlog.Query{})
-}
-
-// Find yields the sessions that a query selects and that have a user message, as
+// List yields the sessions that a query selects and that have a user message, as
 // [eventlog.Store.Sessions] does.
-func (h *Host) Find(ctx context.Context, q eventlog.Query) iter.Seq2[eventlog.Session, error] {
+func (h *Host) List(ctx context.Context, q eventlog.Query) iter.Seq2[eventlog.Session, error] {
 	q.Listed = true
 	return h.store.Sessions(ctx, q)
 }

@@ -42,6 +42,7 @@ type writing struct {
 	generation int64 // generation of this process; a greater one in the file means that it is fenced
 	clock      int64 // time of the last change, in microseconds
 	written    int   // number of bytes that were appended since the size of the write-ahead log was looked at
+	renewed    bool  // true if the order was made anew because a page was damaged
 
 	begin, commit, fence         *sql.Stmt
 	find, create, extend, insert *sql.Stmt
@@ -219,6 +220,9 @@ func (s *Store) commitGroup(group []*op) {
 		for i := range group {
 			s.commitGroup(group[i : i+1])
 		}
+		return
+	case brokenOrder(err) && s.write.renewOrder() == nil:
+		s.commitGroup(group)
 		return
 	default:
 		fail(group, explain(s.path, err))

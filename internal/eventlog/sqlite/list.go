@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"iter"
 	"strings"
 	"time"
@@ -156,4 +157,55 @@ func lastChange(ctx context.Context, conn *sql.Conn) (int64, error) {
 		return 0, nil // readers will report it
 	}
 	return last, err
+}
+
+// brokenOrder reports whether the reason of an error may be that a page of the order, the
+// index sessions_modified, is damaged.
+func brokenOrder(err error) bool {
+	d, damaged := errors.AsType[*eventlog.Damage](err)
+	return damaged && d.Reason == brokenPage || corrupt(err)
+}
+
+// errRenewed means that the order is not to blame: it was made anew already.
+var errRenewed = errors.New("the order of sessions was made anew already")
+
+// renewOrder makes the order anew from the table, once. SQLite could not remove an index
+// with a damaged page, so its entry in the schema is removed instead; its pages stay
+// unused until the file is vacuumed.
+func (w *writing) renewOrder() error {
+	if w.renewed {
+		return errRenewed
+	}
+	w.renewed = true
+	if _, err := w.begin.Exec(); err != nil {
+		return err
+	}
+	err := w.replaceOrder()
+	if err == nil {
+		_, err = w.commit.Exec()
+	}
+	if err != nil {
+		w.rollback()
+		_ = w.exec("PRAGMA writable_schema = RESET") // reads the schema again
+	}
+	return err
+}
+
+func (w *writing) replaceOrder() error {
+	if err := w.check(); err != nil {
+		return err
+	}
+	var create string
+	row := w.conn.QueryRowContext(context.Background(), "SELECT sql FROM sqlite_schema WHERE name = 'sessions_modified'")
+	if err := row.Scan(&create); err != nil {
+		return err
+	}
+	for _, text := range []string{
+		"PRAGMA writable_schema = ON", "DELETE FROM sqlite_schema WHERE name = 'sessions_modified'", "PRAGMA writable_schema = RESET", create,
+	} {
+		if err := w.exec(text); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -1,6 +1,9 @@
 package sqlite
 
 import (
+	"bytes"
+	"database/sql"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -108,4 +111,68 @@ func explainPlan(t *testing.T, s *Store, query string, args ...any) (plan string
 		plan += step + "\n"
 	}
 	return plan
+}
+
+// TestABrokenPageOfTheOrderCostsNothing damages the index that listings follow. It holds
+// nothing that the table lacks, so that no session may suffer from it.
+func TestABrokenPageOfTheOrderCostsNothing(t *testing.T) {
+	for name, harm := range map[string]func(page []byte){
+		"head":    func(page []byte) { copy(page, bytes.Repeat([]byte{0xff}, 16)) },
+		"zeros":   func(page []byte) { clear(page) },
+		"entries": func(page []byte) { clear(page[pageSize/2:]) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			path, ids := big(t, 30)
+			page := rootPage(t, path, "sessions_modified")
+			all, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			harm(all[(page-1)*pageSize : page*pageSize])
+			if err := os.WriteFile(path, all, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			s := open(t, path)
+			check := func(want int) {
+				t.Helper()
+				listed := 0
+				for session, err := range s.Sessions(t.Context(), eventlog.Query{}) {
+					if listed++; err != nil || session.Damage != nil {
+						t.Fatalf("%s: %v, %v", session.ID, session.Damage, err)
+					}
+				}
+				if listed != want {
+					t.Errorf("%d sessions are listed, want %d", listed, want)
+				}
+			}
+			check(len(ids))
+			for _, id := range ids {
+				session, err := s.Session(t.Context(), id)
+				if err != nil {
+					t.Fatal(err)
+				}
+				add(t, s, id, session.End, "goes on")
+			}
+			add(t, s, "new", eventlog.End{}, "n")
+			if err := s.Delete(t.Context(), ids[0]); err != nil {
+				t.Error(err)
+			}
+			check(len(ids))
+			s = openAgain(t, s)
+			check(len(ids))
+		})
+	}
+}
+
+func rootPage(t *testing.T, path, index string) (page int) {
+	t.Helper()
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if err := db.QueryRow("SELECT rootpage FROM sqlite_schema WHERE name = ?", index).Scan(&page); err != nil {
+		t.Fatal(err)
+	}
+	return page
 }

@@ -62,7 +62,7 @@ func (c *conn) list(ctx context.Context, p api.ListParams) (api.ListResult, erro
 		return result, err
 	}
 	where, last := sieve{ctx: ctx, Filter: p.Filter}, q.After
-	for s, err := range c.server.host.Find(ctx, q) {
+	for s, err := range c.server.host.List(ctx, q) {
 		if err != nil {
 			return result, err
 		}
@@ -168,7 +168,7 @@ func (c *conn) metadata(ctx context.Context, p api.SessionParams) (api.MetadataR
 }
 
 func (c *conn) lastID(ctx context.Context, _ struct{}) (api.LastIDResult, error) {
-	for s, err := range c.server.host.List(ctx) {
+	for s, err := range c.server.host.List(ctx, eventlog.Query{}) {
 		return api.LastIDResult{SessionID: s.ID}, err
 	}
 	return api.LastIDResult{}, nil

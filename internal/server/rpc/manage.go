@@ -94,7 +94,7 @@ func (c *conn) listSessions(ctx context.Context, p api.SessionsListParams) (api.
 
 func (c *conn) listIDs(ctx context.Context, p api.LimitParams) (api.IDsResult, error) {
 	result := api.IDsResult{SessionIDs: []event.SessionID{}}
-	for s, err := range c.server.host.List(ctx) {
+	for s, err := range c.server.host.List(ctx, eventlog.Query{}) {
 		if err != nil || (p.Limit != nil && len(result.SessionIDs) >= *p.Limit) {
 			return result, err
 		}
@@ -131,7 +131,7 @@ func (c *conn) byPrefix(ctx context.Context, p api.PrefixParams) (api.LastIDResu
 	if p.Prefix == "" {
 		return found, errBadParams{errors.New("prefix: it is empty")}
 	}
-	for s, err := range c.server.host.Find(ctx, eventlog.Query{IDPrefix: p.Prefix}) {
+	for s, err := range c.server.host.List(ctx, eventlog.Query{IDPrefix: p.Prefix}) {
 		if err != nil {
 			return api.LastIDResult{}, err
 		}
@@ -156,7 +156,7 @@ func (c *conn) lastForContext(ctx context.Context, p api.LastParams) (api.LastID
 		}
 	}
 	var beside api.LastIDResult
-	for s, err := range c.server.host.List(ctx) {
+	for s, err := range c.server.host.List(ctx, eventlog.Query{}) {
 		if err != nil {
 			return api.LastIDResult{}, err
 		}
@@ -200,7 +200,7 @@ func (c *conn) size(ctx context.Context, id event.SessionID) (int64, error) {
 
 func (c *conn) sizes(ctx context.Context, _ struct{}) (api.SizesResult, error) {
 	result := api.SizesResult{Sizes: make(map[event.SessionID]int64)}
-	for s, err := range c.server.host.List(ctx) {
+	for s, err := range c.server.host.List(ctx, eventlog.Query{}) {
 		if err != nil {
 			return result, err
 		}
@@ -281,8 +281,8 @@ func (c *conn) prune(ctx context.Context, p api.PruneParams) (api.PruneResult, e
 	if err != nil {
 		return result, err
 	}
-	r := session.Retention{Before: before, Named: p.IncludeNamed, Except: p.Exclude}
-	for v, err := range c.server.host.Old(ctx, r) {
+	r := session.Age{Before: before, Named: p.IncludeNamed, Except: p.Exclude}
+	for v, err := range c.server.host.Retention.Old(ctx, r) {
 		if err != nil {
 			return result, err
 		}
@@ -313,12 +313,12 @@ func pruneBefore(p api.PruneParams) (time.Time, error) {
 }
 
 // pruned deletes the candidates, or only counts what that would free.
-func (c *conn) pruned(ctx context.Context, retention session.Retention, r *api.PruneResult) error {
+func (c *conn) pruned(ctx context.Context, old session.Age, r *api.PruneResult) error {
 	for _, id := range r.Candidates {
 		size, err := c.size(ctx, id)
 		keep := ""
 		if err == nil && !r.DryRun {
-			keep, err = c.server.host.DeleteOld(ctx, id, retention)
+			keep, err = c.server.host.Retention.Delete(ctx, id, old)
 		}
 		switch {
 		case errors.Is(err, session.ErrNotFound): // somebody has deleted it meanwhile
