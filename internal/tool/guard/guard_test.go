@@ -421,3 +421,19 @@ func TestAFolderThatIsExchanged(t *testing.T) {
 		t.Error("nothing was asked")
 	}
 }
+
+// TestTheFirstLookTakesEverythingAsItIs: a call that is repeated because the process died
+// before anything was stored, and one while an unguarded command runs, know of no earlier
+// state.
+func TestTheFirstLookTakesEverythingAsItIs(t *testing.T) {
+	for _, busy := range []bool{false, true} {
+		f := newFixture(t)
+		f.busy = busy
+		call := f.call()
+		call.Attempt = 2
+		if r := f.run(call, nil); r.Review != nil {
+			t.Errorf("asked: %s", r.Review)
+		}
+		f.want(f.home+"/.bashrc", "mine\n")
+	}
+}

@@ -77,7 +77,8 @@ func (b *baseline) changes(list protect.List) []change {
 // addTargets adds the files that count since the last look. A new file in a folder that
 // was looked at is a change. Other files count because a command has made a repository
 // or named another file in its configuration; those that are older than the last look
-// are not its doing.
+// are not its doing. Before the first look nothing is known of any file: all are taken as
+// they are, because to put back a file that was never looked at would be to remove it.
 func (b *baseline) addTargets(list protect.List) {
 	targets, folders := list.Watched(b.Dirs...)
 	for _, t := range targets {
@@ -85,7 +86,8 @@ func (b *baseline) addTargets(list protect.List) {
 			continue
 		}
 		was := protect.State{}
-		if is := protect.Look(t.Path, was); is.Before(b.Taken) && !slices.Contains(b.Folders, t.Folder) {
+		is := protect.Look(t.Path, was)
+		if b.Taken.IsZero() || is.Before(b.Taken) && !slices.Contains(b.Folders, t.Folder) {
 			was = is
 		}
 		b.add(t, was)
