@@ -99,10 +99,10 @@ func (t *toolbox) catalog(more turn.Catalog) turn.Catalog {
 }
 
 // busy reports whether a command of a session is running, or has left a process behind
-// that is.
+// that is or may be.
 func (t *toolbox) busy(_ context.Context, id event.SessionID) (bool, error) {
 	list, err := t.processes.List(process.Owner(id))
-	return slices.ContainsFunc(list, func(p process.Info) bool { return !p.State.Ended() || p.Lingering && !p.Gone }), err
+	return slices.ContainsFunc(list, func(p process.Info) bool { return !p.State.Ended() || p.Lingering && !p.Gone || p.Unkept }), err
 }
 
 // shell returns the shell that runs command lines: bash, which models write for, or

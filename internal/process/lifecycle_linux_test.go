@@ -279,7 +279,7 @@ func TestAProcessWithoutItsKeeperIsLost(t *testing.T) {
 					m = open(t, m.dir, Options{})
 				}
 				info, err := m.WaitGone(t.Context(), me, id)
-				if err != nil || info.State != Lost || info.Exit != nil || !strings.Contains(info.Reason, "killed") || len(info.Survivors) > 0 {
+				if err != nil || info.State != Lost || info.Exit != nil || !strings.Contains(info.Reason, "killed") || !info.Unkept || len(info.Survivors) > 0 {
 					t.Errorf("%+v, %v", info, err)
 				}
 				if got := all(t, m, id, Both); got != "ready\n" {
@@ -389,7 +389,7 @@ func TestAStartBeforeARestartOfTheMachineIsLost(t *testing.T) {
 	for range 2 { // the result is the same at the next start
 		m := open(t, dir, Options{})
 		info, err := m.WaitGone(t.Context(), me, idOf(me, "k"))
-		if err != nil || info.State != Lost || !strings.Contains(info.Reason, "restarted") {
+		if err != nil || info.State != Lost || info.Unkept || !strings.Contains(info.Reason, "restarted") {
 			t.Errorf("%+v, %v", info, err)
 		}
 		m.Close()

@@ -175,7 +175,7 @@ func (p *proc) info() Info {
 		ID: p.id, Key: s.Key, Owner: s.Owner, Command: s.Command, Args: s.Args, Dir: s.Dir, Title: s.Title,
 		Class: s.Class, TTY: s.TTY != nil, Stdin: s.Stdin,
 		State: st.state, Reason: st.reason, PID: st.pid, Created: p.start.time, Started: st.started, Ended: st.ended,
-		Reading: reading && !st.state.Ended(), Exit: st.exit, Lingering: st.lingering, Gone: st.gone, Survivors: survivors, Seen: st.seen, Dropped: st.dropped,
+		Reading: reading && !st.state.Ended(), Exit: st.exit, Lingering: st.lingering, Gone: st.gone, Unkept: st.lost && p.start.boot == p.m.boot, Survivors: survivors, Seen: st.seen, Dropped: st.dropped,
 		Output: p.output(st),
 		Files:  Files{Dir: p.dir, Output: p.path(output.DataFile(0))},
 	}

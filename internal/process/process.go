@@ -127,6 +127,10 @@ type Info struct {
 	// Gone is true when the process and all its children have ended and all output
 	// is in the log.
 	Gone bool
+	// Unkept is true if the keeper was killed and the machine was not restarted since. A
+	// process of the command that hides from the search for survivors may still be
+	// running, even if Gone is true.
+	Unkept bool
 	// Survivors are the process numbers of a lost command that could not be ended.
 	Survivors []int
 

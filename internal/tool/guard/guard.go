@@ -8,9 +8,11 @@
 //     until then, so that nothing is lost.
 //   - The files are looked at when a command ends, at every call and every model request
 //     while it runs in the background, and again after a crash.
-//   - A change that is made while no command of the session runs is somebody else's, and
-//     is left alone. One that is made meanwhile may be somebody else's too: nobody can
-//     tell, and so it is put back and asked about.
+//   - A change that is made while no process of the session runs is somebody else's, and
+//     is left alone. A process that a command leaves behind is one of the session, and a
+//     change counts as its doing if it was running at any time since the last look. Such
+//     a change may be somebody else's too: nobody can tell, and so it is put back and
+//     asked about.
 //
 // The guard sees what is on the list of package protect around the folders that commands
 // run in. It does not see a file that is changed and changed back between two looks, nor
@@ -107,7 +109,7 @@ func (t *guarded) Run(ctx context.Context, call tool.Call) (tool.Result, error) 
 	if err != nil {
 		return r, err // the task that goes on is looked after
 	}
-	return w.end(call, r, starts), nil
+	return w.end(ctx, call, r, starts), nil
 }
 
 // TaskSource is what sessions know of their background commands.
@@ -131,7 +133,7 @@ type tasks struct {
 func (t tasks) Watch(ctx context.Context, id event.SessionID, key, last string) (event.TaskReportedData, error) {
 	news, err := t.TaskSource.Watch(ctx, id, key, last)
 	if err == nil {
-		t.guard.lookAtTask(id, &news)
+		t.guard.lookAtTask(ctx, id, &news)
 	}
 	return news, err
 }
@@ -139,14 +141,14 @@ func (t tasks) Watch(ctx context.Context, id event.SessionID, key, last string) 
 func (t tasks) News(ctx context.Context, id event.SessionID, key string) (event.TaskReportedData, bool) {
 	news, ok := t.TaskSource.News(ctx, id, key)
 	if ok {
-		t.guard.lookAtTask(id, &news)
+		t.guard.lookAtTask(ctx, id, &news)
 	}
 	return news, ok
 }
 
 func (t tasks) Summary(ctx context.Context, id event.SessionID, keys []string) (string, error) {
 	if len(keys) > 0 {
-		t.guard.lookBetween(id)
+		t.guard.lookBetween(ctx, id)
 	}
 	return t.TaskSource.Summary(ctx, id, keys)
 }

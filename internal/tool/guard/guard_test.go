@@ -437,3 +437,29 @@ func TestTheFirstLookTakesEverythingAsItIs(t *testing.T) {
 		f.want(f.home+"/.bashrc", "mine\n")
 	}
 }
+
+// TestAProcessThatIsLeftBehindIsLookedAfter: it writes the file after the command has
+// ended, and is gone before anybody looks. What a person changes afterwards is left alone.
+func TestAProcessThatIsLeftBehindIsLookedAfter(t *testing.T) {
+	for name, restart := range map[string]bool{"same engine": false, "after a crash": true} {
+		f := newFixture(t)
+		hook := f.project + "/.git/hooks/pre-commit"
+		f.run(f.call(), func() { f.busy = true })
+		f.write(hook, "evil\n")
+		f.busy = false
+		if restart {
+			f.restart()
+		}
+		call := f.call()
+		r := f.run(call, func() { f.want(hook, "none") }) // before the next command begins
+		if f.want(hook, "none"); r.Review == nil {
+			t.Errorf("%s: nothing was asked", name)
+		}
+		f.answer(call, r, false)
+		f.write(hook, "mine\n")
+		if r := f.run(f.call(), nil); r.Review != nil {
+			t.Errorf("%s: asked about a person's change: %s", name, r.Review)
+		}
+		f.want(hook, "mine\n")
+	}
+}

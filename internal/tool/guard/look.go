@@ -73,11 +73,7 @@ func (g *Guard) begin(ctx context.Context, call tool.Call, starts bool) (*watch,
 	if err := w.decide(call.Review); err != nil {
 		return nil, err
 	}
-	ours, err := w.mayBeOurs(ctx, call)
-	if err != nil {
-		return nil, err
-	}
-	if err := w.compare(ours); err != nil {
+	if err := w.compare(ctx, call.Attempt > 1 || w.files.marked()); err != nil {
 		return nil, err
 	}
 	if !starts {
@@ -88,15 +84,6 @@ func (g *Guard) begin(ctx context.Context, call tool.Call, starts bool) (*watch,
 		return nil, err
 	}
 	return w, w.files.mark(call.Key)
-}
-
-// mayBeOurs reports whether a command of the session may have changed files since they
-// were looked at last: one is running, or has ended or died without a look.
-func (w *watch) mayBeOurs(ctx context.Context, call tool.Call) (bool, error) {
-	if call.Attempt > 1 || w.files.marked() {
-		return true, nil
-	}
-	return w.guard.Busy(ctx, w.session)
 }
 
 // folders returns the folders that a call runs its command in.
@@ -119,13 +106,13 @@ func folders(call tool.Call) []string {
 
 // end looks at the protected files after a call, and adds to its result what a person
 // has to be asked and what the model has to know.
-func (w *watch) end(call tool.Call, r tool.Result, starts bool) tool.Result {
+func (w *watch) end(ctx context.Context, call tool.Call, r tool.Result, starts bool) tool.Result {
 	g := w.guard
 	defer g.lock(call.Session)()
 	notes := w.notes
 	w, err := g.open(call.Session) // other calls may have looked meanwhile
 	if err == nil {
-		err = w.compareAfter(call)
+		err = w.compareAfter(ctx, call)
 	}
 	if err == nil && starts && !r.Task {
 		err = w.files.unmark(call.Key)
@@ -144,9 +131,9 @@ func (w *watch) end(call tool.Call, r tool.Result, starts bool) tool.Result {
 
 // compareAfter compares the files after a call. What the person was shown to be written
 // when permission for the command was asked is no surprise.
-func (w *watch) compareAfter(call tool.Call) error {
+func (w *watch) compareAfter(ctx context.Context, call tool.Call) error {
 	w.shown(call)
-	if err := w.compare(true); err != nil {
+	if err := w.compare(ctx, true); err != nil {
 		return err
 	}
 	return w.save()
@@ -184,11 +171,11 @@ func withNotes(r tool.Result, notes []string) tool.Result {
 }
 
 // lookAtTask looks at the files when there is news of a background command.
-func (g *Guard) lookAtTask(id event.SessionID, news *event.TaskReportedData) {
+func (g *Guard) lookAtTask(ctx context.Context, id event.SessionID, news *event.TaskReportedData) {
 	defer g.lock(id)()
 	w, err := g.open(id)
 	if err == nil {
-		err = w.compareAfter(tool.Call{})
+		err = w.compareAfter(ctx, tool.Call{})
 	}
 	if err == nil && news.Ended {
 		err = w.files.unmark(news.Key)
@@ -204,11 +191,11 @@ func (g *Guard) lookAtTask(id event.SessionID, news *event.TaskReportedData) {
 }
 
 // lookBetween looks at the files while background commands run.
-func (g *Guard) lookBetween(id event.SessionID) {
+func (g *Guard) lookBetween(ctx context.Context, id event.SessionID) {
 	defer g.lock(id)()
 	w, err := g.open(id)
 	if err == nil {
-		err = w.compareAfter(tool.Call{})
+		err = w.compareAfter(ctx, tool.Call{})
 	}
 	if err != nil {
 		g.Log.Error("protected files could not be looked at", "session", id, "err", err)
@@ -216,8 +203,17 @@ func (g *Guard) lookBetween(id event.SessionID) {
 }
 
 // compare looks at all files. A change that may be ours is put back and kept for a
-// person to decide; any other is taken over.
-func (w *watch) compare(ours bool) error {
+// person to decide; any other is taken over. It may be ours if a command was started or
+// has ended since the last look, which the caller knows, or if a process of the session is
+// running or was running at the last look.
+func (w *watch) compare(ctx context.Context, ours bool) error {
+	// The processes are looked at before the files: one that ends between the two must not
+	// be taken for gone, because it may change files until then.
+	alive, err := w.guard.Busy(ctx, w.session)
+	if err != nil {
+		return err
+	}
+	ours = ours || alive || w.base.Alive
 	for _, c := range w.base.changes(w.guard.List) {
 		if !ours || w.guard.isApproved(c.Path, c.After.Digest) {
 			w.base.set(c.Path, c.After)
@@ -227,6 +223,7 @@ func (w *watch) compare(ours bool) error {
 			return err
 		}
 	}
+	w.base.setAlive(alive)
 	return nil
 }
 

@@ -23,6 +23,9 @@ type baseline struct {
 	Files   map[string]protect.State `json:"files"`
 	Git     map[string]bool          `json:"git"`  // files that are configuration of git
 	Taken   time.Time                `json:"time"` // time of the last look
+	// Alive is true if a process of the session was running at the last look. It may have
+	// changed files since, even if it is gone now.
+	Alive bool `json:"alive,omitempty"`
 
 	dirty bool // true if it differs from what is stored
 }
@@ -52,6 +55,11 @@ func (b *baseline) set(path string, s protect.State) {
 	before, known := b.Files[path]
 	b.Files[path] = s
 	b.dirty = b.dirty || !known || before.Digest != s.Digest || before.Link != s.Link || before.Mode != s.Mode || before.Exists != s.Exists
+}
+
+func (b *baseline) setAlive(alive bool) {
+	b.dirty = b.dirty || b.Alive != alive
+	b.Alive = alive
 }
 
 // changes looks at the files again, and returns those that have changed.
