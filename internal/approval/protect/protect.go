@@ -182,7 +182,7 @@ func (l List) linked(path string) string {
 // looked at when a command runs in dir.
 func (l List) known(dir string) []string {
 	var all []string
-	targets, _ := l.Watched(dir)
+	targets, _, _ := l.Watched(dir)
 	for _, t := range targets {
 		all = append(all, t.Path)
 	}

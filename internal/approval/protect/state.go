@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,10 +19,11 @@ import (
 )
 
 // A State is what a target was like when it was looked at. The zero State means that
-// there was no file; a folder counts as none.
+// there was no file; a folder counts as none, unless it is crowded.
 type State struct {
 	Exists  bool   `json:"exists,omitempty"`
-	Link    string `json:"link,omitempty"` // target of the file, if it is a link
+	Crowd   bool   `json:"crowd,omitempty"` // the target is a folder with more files than are looked at one by one
+	Link    string `json:"link,omitempty"`  // target of the file, if it is a link
 	Mode    uint32 `json:"mode,omitempty"`
 	UID     uint32 `json:"uid,omitempty"`
 	GID     uint32 `json:"gid,omitempty"`
@@ -58,7 +60,7 @@ func Look(path string, before State) State {
 	}
 	final, err := mark(path, unix.Stat)
 	if err == nil && final.Mode&unix.S_IFMT == unix.S_IFDIR {
-		return State{}
+		return lookAtFolder(path, final)
 	}
 	marks := [2]Mark{name, final}
 	if before.Exists && marks == before.Marks {
@@ -77,6 +79,22 @@ func Look(path string, before State) State {
 		s.Marks = [2]Mark{}
 	}
 	return s
+}
+
+// lookAtFolder returns the state of a folder. The digest of a crowded folder is that of the
+// names and marks of what is in it.
+func lookAtFolder(path string, folder Mark) State {
+	if _, all := entries(path, maxEntries); all {
+		return State{}
+	}
+	names, _ := entries(path, math.MaxInt-1)
+	list := sha256.New()
+	for _, name := range names {
+		m, _ := mark(filepath.Join(path, name), unix.Lstat) // one that is gone has none
+		folder.Changed = max(folder.Changed, m.Changed)
+		fmt.Fprintf(list, "%q %v\n", name, m)
+	}
+	return State{Exists: true, Crowd: true, Digest: hex.EncodeToString(list.Sum(nil)), Marks: [2]Mark{folder, folder}}
 }
 
 // mark returns the mark of a file. It is zero for a link that leads to nothing.
@@ -141,7 +159,7 @@ func (t Target) Same(a, b State) bool {
 // nothing holds nothing.
 func (s State) kept() bool { return !s.Exists || s.Content != nil || s.Link != "" && s.Digest == "" }
 
-// ErrNotKept means that a file was too large to be kept, and cannot be put back.
+// ErrNotKept means that a file or folder was too large to be kept, and cannot be put back.
 var ErrNotKept = errors.New("it is too large to be put back")
 
 // ErrMoved means that a file was changed once more before it could be put back.
@@ -151,7 +169,7 @@ var ErrMoved = errors.New("it was changed again meanwhile")
 // path must be as now says. A folder that is gone is not made again, and a file in the
 // place of a folder is left alone.
 func Replace(path string, now, want State) error {
-	if !want.kept() {
+	if !want.kept() || now.Crowd {
 		return fmt.Errorf("%s: %w", path, ErrNotKept)
 	}
 	if is := Look(path, State{}); is.Exists != now.Exists || is.Link != now.Link || is.Digest != now.Digest {

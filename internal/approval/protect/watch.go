@@ -3,6 +3,7 @@ package protect
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -26,9 +27,11 @@ type Target struct {
 // configuration of git names it has git's reason.
 func (l List) Reason(t Target) string { return cmp.Or(l.named(t.Path), reasonGit) }
 
+// The maximum numbers are for each folder and each repository by itself, so that nothing
+// that a project brings along can take the place of other files.
 const (
-	maxEntries = 1000     // maximum number of files of one folder that are looked at
-	maxTargets = 2000     // maximum number of files that are looked at
+	maxEntries = 1000     // maximum number of files of one folder that are looked at one by one
+	maxParts   = 1000     // maximum number of worktrees, folders of submodules or included files of a repository
 	maxPointer = 64 << 10 // maximum size of a file that names another one
 )
 
@@ -36,8 +39,9 @@ const (
 // of the user, and those of the folders and the repositories that they belong to. These
 // are fewer than are protected: only files that run code by themselves, and none that
 // other programs write all the time. It also returns the folders of which every file
-// counts, whether or not they exist.
-func (l List) Watched(dirs ...string) (files []Target, folders []string) {
+// counts, whether or not they exist. The error names what is too much to be looked at; the
+// other files are returned with it.
+func (l List) Watched(dirs ...string) (files []Target, folders []string, err error) {
 	w := targets{seen: make(map[string]bool)}
 	w.addAll(l.files...)
 	for _, data := range l.data {
@@ -55,10 +59,10 @@ func (l List) Watched(dirs ...string) (files []Target, folders []string) {
 			w.addProject(at)
 		}
 	}
-	for _, dir := range w.repositories { // last, because there may be many
+	for _, dir := range w.repositories {
 		w.addParts(dir)
 	}
-	return w.list, w.folders
+	return w.list, w.folders, errors.Join(w.missed...)
 }
 
 // targets collects targets, each once.
@@ -66,12 +70,18 @@ type targets struct {
 	list    []Target
 	folders []string
 	seen    map[string]bool
+	missed  []error // reasons that something is not looked at
 
 	repositories []string // the folders of git that may have worktrees and submodules
 }
 
+// miss notes that something has more parts than are looked at.
+func (w *targets) miss(path, parts string) {
+	w.missed = append(w.missed, fmt.Errorf("%s has too many %s to be looked at; remove some of them", path, parts))
+}
+
 func (w *targets) add(t Target) {
-	if w.seen[t.Path] || len(w.list) >= maxTargets {
+	if w.seen[t.Path] {
 		return
 	}
 	w.seen[t.Path] = true
@@ -91,10 +101,20 @@ func (w *targets) addBelow(dir string, names ...string) {
 }
 
 // addFolder adds the files that are in a folder now, without the folders in it. A file
-// that a command adds to the folder is a target when the folder is looked at again.
+// that a command adds to the folder is a target when the folder is looked at again. A
+// crowded folder is one target as a whole: a change in it is seen, and cannot be put back.
+// Only the files in it that may be hooks of git can.
 func (w *targets) addFolder(dir string) {
+	names, all := entries(dir, maxEntries)
+	if !all {
+		w.add(Target{Path: dir, Folder: dir})
+		for _, name := range hookNames {
+			w.add(Target{Path: filepath.Join(dir, name), Folder: dir})
+		}
+		return
+	}
 	w.folders = append(w.folders, dir)
-	for _, name := range entries(dir) {
+	for _, name := range names {
 		path := filepath.Join(dir, name)
 		if info, err := os.Stat(path); err != nil || !info.IsDir() {
 			w.add(Target{Path: path, Folder: dir})
@@ -102,17 +122,18 @@ func (w *targets) addFolder(dir string) {
 	}
 }
 
-// entries returns the names in a folder, sorted.
-func entries(dir string) []string {
+// entries returns the names in a folder, sorted, and whether these are all.
+func entries(dir string, limit int) (names []string, all bool) {
 	f, err := os.OpenFile(dir, os.O_RDONLY|unix.O_NONBLOCK|unix.O_DIRECTORY, 0) // a pipe must not block
 	if err != nil {
-		return nil
+		return nil, true
 	}
 	defer func() { _ = f.Close() }()
-	names, _ := f.Readdirnames(maxEntries) // what can be read is looked at
-	names = slices.DeleteFunc(names, isTemp)
+	names, _ = f.Readdirnames(limit + 1) // what can be read is looked at
+	all = len(names) <= limit
+	names = slices.DeleteFunc(names[:min(limit, len(names))], isTemp)
 	slices.Sort(names)
-	return names
+	return names, all
 }
 
 // addHome adds the files of a user. The names are those that programs read; folders with
@@ -211,10 +232,18 @@ func (w *targets) addRepository(path string) {
 
 // addParts adds the files of the worktrees and submodules of a repository.
 func (w *targets) addParts(dir string) {
-	for _, name := range entries(filepath.Join(dir, "worktrees")) {
-		w.addWorktree(filepath.Join(dir, "worktrees", name))
+	at := filepath.Join(dir, "worktrees")
+	names, all := entries(at, maxParts)
+	for _, name := range names {
+		w.addWorktree(filepath.Join(at, name))
 	}
-	w.addModules(filepath.Join(dir, "modules"), maxModuleDepth)
+	if !all {
+		w.miss(dir, "worktrees")
+	}
+	left := maxParts
+	if w.addModules(filepath.Join(dir, "modules"), maxModuleDepth, &left); left < 0 {
+		w.miss(dir, "submodules")
+	}
 }
 
 // maxModuleDepth is the number of slashes and nested submodules that are followed.
@@ -247,15 +276,20 @@ func (w *targets) addWorktree(dir string) {
 }
 
 // addModules adds the repositories of submodules, which are found in folders of their
-// names, and names may have slashes.
-func (w *targets) addModules(dir string, depth int) {
-	for _, name := range entries(dir) {
+// names, and names may have slashes. left is the number of folders that may still be looked
+// at; it is negative when there were more.
+func (w *targets) addModules(dir string, depth int, left *int) {
+	names, _ := entries(dir, max(*left+1, 0))
+	for _, name := range names {
+		if *left--; *left < 0 {
+			return
+		}
 		at := filepath.Join(dir, name)
 		if _, err := os.Lstat(filepath.Join(at, "HEAD")); err == nil {
 			w.addGitFolder(at)
-			w.addModules(filepath.Join(at, "modules"), depth-1)
+			w.addModules(filepath.Join(at, "modules"), depth-1, left)
 		} else if depth > 0 {
-			w.addModules(at, depth-1)
+			w.addModules(at, depth-1, left)
 		}
 	}
 }
@@ -264,18 +298,31 @@ func (w *targets) addModules(dir string, depth int) {
 // one of them is as good as a change of the file itself. So is a hook in the folder that
 // core.hooksPath names.
 func (w *targets) addConfig(path string) {
-	if w.seen[path] {
+	left := maxParts
+	if w.addIncluding(path, &left); left < 0 {
+		w.miss(path, "included files")
+	}
+}
+
+// addIncluding adds a configuration file and those that it includes. left is the number of
+// files that may still be included; it is negative when there were more.
+func (w *targets) addIncluding(path string, left *int) {
+	if w.seen[path] || *left < 0 {
 		return
 	}
 	w.add(Target{Path: path, Git: true})
-	data, err := readSmall(path)
+	data, err := readAtMost(path, MaxKept+1)
 	if err != nil {
 		return
+	}
+	if len(data) > MaxKept {
+		w.miss(path, "bytes")
 	}
 	for _, s := range parseGitConfig(data) {
 		switch {
 		case s.Key == "include.path", strings.HasPrefix(s.Key, "includeif.") && strings.HasSuffix(s.Key, ".path"):
-			w.addConfig(expand(filepath.Dir(path), s.Value))
+			*left--
+			w.addIncluding(expand(filepath.Dir(path), s.Value), left)
 		case s.Key == "core.hookspath":
 			w.addBelow(expand(filepath.Dir(filepath.Dir(path)), s.Value), hookNames...)
 		}
@@ -301,18 +348,18 @@ func absolute(dir, path string) string {
 
 // pointer returns the text of a file that names another file; empty if there is none.
 func pointer(path string) string {
-	data, _ := readSmall(path) // without the file there is no text
+	data, _ := readAtMost(path, maxPointer) // without the file there is no text
 	return strings.TrimSpace(string(data))
 }
 
-// readSmall reads a file that should be small.
-func readSmall(path string) ([]byte, error) {
+// readAtMost reads the first bytes of a file.
+func readAtMost(path string, limit int64) ([]byte, error) {
 	f, err := openRegular(path)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
-	return io.ReadAll(io.LimitReader(f, maxPointer))
+	return io.ReadAll(io.LimitReader(f, limit))
 }
 
 // openRegular opens a regular file. It never blocks.

@@ -2,6 +2,7 @@ package protect_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,7 +15,7 @@ import (
 )
 
 func targets(l protect.List, dirs ...string) []protect.Target {
-	list, _ := l.Watched(dirs...)
+	list, _, _ := l.Watched(dirs...)
 	return list
 }
 
@@ -283,6 +284,87 @@ func TestAChangeRightAfterALookIsSeen(t *testing.T) {
 		write(t, path, "bbbb")
 		if now := protect.Look(path, before); (protect.Target{}).Same(before, now) {
 			t.Fatal("it was not seen")
+		}
+	}
+}
+
+// TestAProjectCannotCrowdOutOtherFiles: whatever it brings along, its repository and the
+// folders themselves are still looked at.
+func TestAProjectCannotCrowdOutOtherFiles(t *testing.T) {
+	f := newFixture(t)
+	p := f.project
+	for i := range 1010 {
+		for _, dir := range []string{"/.husky/", "/.githooks/", "/.abide/", "/.github/hooks/"} {
+			write(t, fmt.Sprintf("%s%s%04d", p, dir, i), "x")
+		}
+	}
+	write(t, p+"/.git/HEAD", "x")
+	write(t, p+"/.husky/pre-commit", "x")
+	for name, change := range map[string]func(path string){
+		"/.git/hooks/pre-commit": func(path string) { write(t, path, "x") },
+		"/.git/config":           func(path string) { write(t, path, "[alias]\na = !b\n") },
+		"/.husky":                func(path string) { write(t, path+"/zz", "x") },
+		"/.githooks":             func(path string) { os.Remove(path + "/0500") },
+		"/.abide":                func(path string) { write(t, path+"/0999", "y") },
+		"/.github/hooks":         func(path string) { os.Chmod(path+"/0999", 0o755) },
+	} {
+		before := f.watch(nil, p)
+		change(p + name)
+		if got := f.changed(before, f.watch(before, p), p); !slices.Equal(got, []string{p + name}) {
+			t.Errorf("%s: changed %q", name, got)
+		}
+	}
+	before := f.watch(nil, p)
+	write(t, p+"/.husky/pre-commit", "y") // git runs it, and so it is looked at by itself, too
+	if got := f.changed(before, f.watch(before, p), p); !slices.Equal(got, []string{p + "/.husky", p + "/.husky/pre-commit"}) {
+		t.Errorf("changed %q", got)
+	}
+	before = f.watch(nil, p)
+	if got := f.changed(before, f.watch(before, p), p); len(got) > 0 {
+		t.Errorf("nothing was changed, and seen is %q", got)
+	}
+	crowd := protect.Look(p+"/.husky", protect.State{})
+	if err := protect.Replace(p+"/.husky", crowd, protect.State{}); !errors.Is(err, protect.ErrNotKept) {
+		t.Errorf("err = %v", err)
+	}
+	if _, err := os.Stat(p + "/.husky/0000"); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestManyPartsOfARepositoryAreAnError: they cannot all be looked at, and nobody may think
+// that they are.
+func TestManyPartsOfARepositoryAreAnError(t *testing.T) {
+	for name, fill := range map[string]func(git string, i int){
+		"submodules":      func(git string, i int) { write(t, fmt.Sprintf("%s/modules/%d/HEAD", git, i), "x") },
+		"folders of them": func(git string, i int) { os.MkdirAll(fmt.Sprintf("%s/modules/a/b/%d", git, i), 0o755) },
+		"worktrees":       func(git string, i int) { write(t, fmt.Sprintf("%s/worktrees/%d/HEAD", git, i), "x") },
+		"included files": func(git string, i int) {
+			f, _ := os.OpenFile(git+"/config", os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+			fmt.Fprintf(f, "[include]\npath = c%d\n", i)
+			f.Close()
+		},
+		"a large configuration": func(git string, i int) {
+			f, _ := os.OpenFile(git+"/config", os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+			fmt.Fprintf(f, "# %01000d\n", i)
+			f.Close()
+		},
+	} {
+		f := newFixture(t)
+		git := f.project + "/.git"
+		write(t, git+"/HEAD", "x")
+		if _, _, err := f.list.Watched(f.project); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		for i := range 2100 {
+			fill(git, i)
+		}
+		list, _, err := f.list.Watched(f.project)
+		if err == nil {
+			t.Errorf("%s: no error", name)
+		}
+		if !slices.ContainsFunc(list, func(t protect.Target) bool { return t.Path == git+"/hooks/pre-commit" }) {
+			t.Errorf("%s: the hooks are not watched", name)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package guard_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -461,5 +462,108 @@ func TestAProcessThatIsLeftBehindIsLookedAfter(t *testing.T) {
 			t.Errorf("%s: asked about a person's change: %s", name, r.Review)
 		}
 		f.want(hook, "mine\n")
+	}
+}
+
+// TestACrowdedFolderIsSeen: a project cannot make the guard blind by the number of its
+// files, and neither can a command.
+func TestACrowdedFolderIsSeen(t *testing.T) {
+	f := newFixture(t)
+	husky := f.project + "/.husky"
+	crowd := func(dir string) {
+		for i := range 1010 {
+			f.write(fmt.Sprintf("%s/%04d", dir, i), "x")
+		}
+	}
+	crowd(husky)
+	hook := f.project + "/.git/hooks/pre-commit"
+	call := f.call()
+	r := f.run(call, func() { f.write(hook, "evil\n") })
+	f.want(hook, "none")
+	f.answer(call, r, false)
+	call = f.call()
+	r = f.run(call, func() { f.write(husky+"/zzz", "x") })
+	if r.Review == nil || !strings.Contains(string(r.Review), `"fileName":"`+husky+`"`) || !strings.Contains(string(r.Review), "could not be put back") {
+		t.Errorf("asked: %s", r.Review)
+	}
+	if r = f.answer(call, r, true); r.Review != nil || !strings.Contains(r.Text, "The user allowed the change") {
+		t.Errorf("%+v", r)
+	}
+	f.want(husky+"/zzz", "x")
+	call = f.call()
+	r = f.run(call, func() { // what is left is not new
+		for i := range 20 {
+			os.Remove(fmt.Sprintf("%s/%04d", husky, i))
+		}
+	})
+	f.want(husky+"/0500", "x")
+	f.answer(call, r, true)
+	f.want(husky+"/0500", "x")
+	r = f.run(f.call(), func() { crowd(f.home + "/.config/autostart") })
+	if r.Review == nil || !strings.Contains(string(r.Review), "autostart") {
+		t.Errorf("asked: %s", r.Review)
+	}
+}
+
+// TestWhatCannotBeLookedAtKeepsCommandsFromStarting: it is named, and so is the way out.
+func TestWhatCannotBeLookedAtKeepsCommandsFromStarting(t *testing.T) {
+	f := newFixture(t)
+	modules := f.project + "/.git/modules"
+	r := f.run(f.call(), func() {
+		for i := range 1010 {
+			f.write(fmt.Sprintf("%s/%d/HEAD", modules, i), "x")
+		}
+		f.write(f.home+"/.bashrc", "theirs\n")
+	})
+	f.want(f.home+"/.bashrc", "mine\n")
+	if r.Review == nil || !strings.Contains(r.Text, "too many submodules") {
+		t.Errorf("%+v", r)
+	}
+	ran := false
+	if r := f.run(f.call(), func() { ran = true }); ran || !r.Failed || !strings.Contains(r.Text, "too many submodules to be looked at; remove some of them") {
+		t.Errorf("ran %v: %+v", ran, r)
+	}
+	if r, err := f.reading.Run(t.Context(), f.call()); err != nil || r.Failed {
+		t.Errorf("%+v, %v", r, err)
+	}
+	os.RemoveAll(modules)
+	if r := f.run(f.call(), func() { ran = true }); !ran || r.Failed {
+		t.Errorf("ran %v: %+v", ran, r)
+	}
+}
+
+// TestManyFoldersAreRefused: none that was used before is forgotten for a new one.
+func TestManyFoldersAreRefused(t *testing.T) {
+	f := newFixture(t)
+	in := func(dir string) tool.Call {
+		call := f.call()
+		call.Arguments, _ = json.Marshal(map[string]string{"cwd": dir})
+		return call
+	}
+	f.run(in("d0"), nil)
+	stored := f.data + "/sessions/s/protected/baseline.json"
+	var base map[string]any
+	if err := json.Unmarshal([]byte(f.content(stored)), &base); err != nil {
+		t.Fatal(err)
+	}
+	dirs := base["dirs"].([]any)
+	for len(dirs) < 255 { // as many commands would add them
+		dirs = append(dirs, fmt.Sprint(f.project, "/d", len(dirs)))
+	}
+	base["dirs"] = dirs
+	text, _ := json.Marshal(base)
+	f.write(stored, string(text))
+	f.restart()
+	for dir, refused := range map[string]bool{"d255": false, "more": true, "d7": false, ".": false} {
+		if dir == "more" {
+			f.run(in("d255"), nil)
+		}
+		if r := f.run(in(dir), nil); r.Failed != refused {
+			t.Errorf("%s: %+v", dir, r)
+		}
+	}
+	r := f.run(in("d3"), func() { f.write(f.project+"/d0/.envrc", "evil") })
+	if f.want(f.project+"/d0/.envrc", "none"); r.Review == nil {
+		t.Error("nothing was asked")
 	}
 }

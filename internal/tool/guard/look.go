@@ -3,6 +3,7 @@ package guard
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -79,8 +80,7 @@ func (g *Guard) begin(ctx context.Context, call tool.Call, starts bool) (*watch,
 	if !starts {
 		return w, w.save()
 	}
-	w.base.cover(g.List, folders(call))
-	if err := w.save(); err != nil {
+	if err := errors.Join(w.base.cover(g.List, folders(call)), w.save()); err != nil {
 		return nil, err
 	}
 	return w, w.files.mark(call.Key)
@@ -122,6 +122,9 @@ func (w *watch) end(ctx context.Context, call tool.Call, r tool.Result, starts b
 		notes = append(notes, "The protected files could not be looked at: "+err.Error()+".")
 	} else if r.Review, err = w.request(call); err == nil {
 		notes = append(notes, w.tell(call.Key)...)
+	}
+	if w != nil && w.base.missed != nil {
+		notes = append(notes, "The protected files could not all be looked at: "+w.base.missed.Error()+".")
 	}
 	if len(notes) > 0 {
 		r = withNotes(r, notes)

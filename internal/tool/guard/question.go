@@ -48,6 +48,9 @@ func (w *watch) request(call tool.Call) (json.RawMessage, error) {
 
 // diff returns the change as text for people.
 func (c change) diff() string {
+	if c.Before.Crowd || c.After.Crowd {
+		return fmt.Sprintf("%s [files in the folder have changed; there are too many to show or keep them: it could not be put back]\n", c.Path)
+	}
 	text := files.Diff(c.Path, content(c.Before), content(c.After))
 	switch {
 	case c.Before.Link != c.After.Link:

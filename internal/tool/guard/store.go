@@ -27,23 +27,34 @@ type baseline struct {
 	// changed files since, even if it is gone now.
 	Alive bool `json:"alive,omitempty"`
 
-	dirty bool // true if it differs from what is stored
+	dirty  bool  // true if it differs from what is stored
+	missed error // what could not be looked at; nil if there is nothing
 }
 
-// cover adds folders whose files are looked at from now on.
-func (b *baseline) cover(list protect.List, dirs []string) {
+// maxDirs is the maximum number of folders that the commands of a session run in. None is
+// given up for another one: a command could change files there unseen.
+const maxDirs = 256
+
+// cover adds folders whose files are looked at from now on. The error names what cannot
+// be looked at.
+func (b *baseline) cover(list protect.List, dirs []string) error {
 	for _, dir := range dirs {
-		if !slices.Contains(b.Dirs, dir) {
+		switch {
+		case slices.Contains(b.Dirs, dir):
+		case len(b.Dirs) == maxDirs:
+			return fmt.Errorf("commands of this session were run in %d folders, and no more can be looked after; run the command in one of them, or in another session", maxDirs)
+		default:
 			b.Dirs, b.dirty = append(b.Dirs, dir), true
 		}
 	}
-	targets, folders := list.Watched(b.Dirs...)
+	targets, folders, err := list.Watched(b.Dirs...)
 	for _, t := range targets {
 		if _, known := b.Files[t.Path]; !known {
 			b.add(t, protect.Look(t.Path, protect.State{}))
 		}
 	}
 	b.Folders, b.Taken = folders, time.Now()
+	return err
 }
 
 func (b *baseline) add(t protect.Target, s protect.State) {
@@ -88,7 +99,7 @@ func (b *baseline) changes(list protect.List) []change {
 // are not its doing. Before the first look nothing is known of any file: all are taken as
 // they are, because to put back a file that was never looked at would be to remove it.
 func (b *baseline) addTargets(list protect.List) {
-	targets, folders := list.Watched(b.Dirs...)
+	targets, folders, err := list.Watched(b.Dirs...)
 	for _, t := range targets {
 		if _, known := b.Files[t.Path]; known {
 			continue
@@ -100,7 +111,7 @@ func (b *baseline) addTargets(list protect.List) {
 		}
 		b.add(t, was)
 	}
-	b.Folders = folders
+	b.Folders, b.missed = folders, err
 }
 
 // A change is what a command did to a protected file.
