@@ -24,6 +24,7 @@ import (
 	"hash/maphash"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/abide-run/abide/internal/approval/protect"
 	"github.com/abide-run/abide/internal/event"
@@ -49,7 +50,7 @@ type Guard struct {
 
 	mu       sync.Mutex
 	cached   map[event.SessionID]*baseline
-	approved map[string]string // from a path to the digest of what a person has allowed it to hold
+	approved map[string]allowance // by path
 }
 
 // New returns a guard.
@@ -57,7 +58,7 @@ func New(o Options) *Guard {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Guard{Options: o, seed: maphash.MakeSeed(), cached: make(map[event.SessionID]*baseline), approved: make(map[string]string)}
+	return &Guard{Options: o, seed: maphash.MakeSeed(), cached: make(map[event.SessionID]*baseline), approved: make(map[string]allowance)}
 }
 
 // lock serialises the looks of a session, and returns the function that unlocks it.
@@ -67,20 +68,31 @@ func (g *Guard) lock(id event.SessionID) func() {
 	return mu.Unlock
 }
 
-// Approve notes that a person has allowed a file to hold a content, so that no session
-// takes it for a change by a command.
-func (g *Guard) Approve(path string, content []byte) { g.approve(path, protect.Digest(content)) }
-
-func (g *Guard) approve(path, digest string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.approved[path] = digest
+// An allowance is a state of a file that no session takes for a change by a command. It is
+// for one change: once a session has looked at its files again, it counts no more there.
+type allowance struct {
+	state protect.State
+	at    time.Time
 }
 
-func (g *Guard) isApproved(path, digest string) bool {
+// Approve notes that a person has allowed a file to hold a content, so that no session
+// takes it for a change by a command.
+func (g *Guard) Approve(path string, content []byte) {
+	g.approve(path, protect.State{Exists: true, Digest: protect.Digest(content)})
+}
+
+func (g *Guard) approve(path string, s protect.State) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return digest != "" && g.approved[path] == digest
+	g.approved[path] = allowance{s, time.Now()}
+}
+
+// isApproved reports whether a state of a file was approved after a time.
+func (g *Guard) isApproved(path string, s protect.State, since time.Time) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	a, ok := g.approved[path]
+	return ok && since.Before(a.at) && a.state.Exists == s.Exists && a.state.Digest == s.Digest && a.state.Link == s.Link
 }
 
 // Wrap returns the tools that run commands, looked after.

@@ -567,3 +567,61 @@ func TestManyFoldersAreRefused(t *testing.T) {
 		t.Error("nothing was asked")
 	}
 }
+
+// TestAYesIsForOneChange: a command that makes the same change again, after the person
+// has taken it back, is asked about again. So it is with a yes to another session, and
+// with a change that a tool made.
+func TestAYesIsForOneChange(t *testing.T) {
+	for name, allow := range map[string]func(f *fixture, rc string){
+		"command": func(f *fixture, rc string) {
+			call := f.call()
+			f.answer(call, f.run(call, func() { f.write(rc, "evil\n") }), true)
+		},
+		"tool": func(f *fixture, rc string) {
+			f.write(rc, "evil\n")
+			f.guard.Approve(rc, []byte("evil\n"))
+		},
+		"other session": func(f *fixture, rc string) {
+			call := f.call()
+			call.Session = "other"
+			f.answer(call, f.run(call, func() { f.write(rc, "evil\n") }), true)
+		},
+	} {
+		f := newFixture(t)
+		rc := f.home + "/.bashrc"
+		f.run(f.call(), nil)
+		allow(f, rc)
+		if f.want(rc, "evil\n"); t.Failed() {
+			t.Fatal(name)
+		}
+		f.write(rc, "mine\n")
+		r := f.run(f.call(), func() { f.write(rc, "evil\n") })
+		if f.want(rc, "mine\n"); r.Review == nil {
+			t.Errorf("%s: nothing was asked", name)
+		}
+	}
+}
+
+// TestWhatIsPutBackIsNobodysChange: another session has seen the change before it was put
+// back, and a command of it is running meanwhile.
+func TestWhatIsPutBackIsNobodysChange(t *testing.T) {
+	f := newFixture(t)
+	rc, hook := f.home+"/.bashrc", f.project+"/.git/hooks/pre-commit"
+	other := f.call()
+	other.Session = "other"
+	f.run(other, nil)
+	f.run(f.call(), func() {
+		f.write(rc, "evil\n")
+		f.write(hook, "evil\n")
+		other := f.call()
+		other.Session, other.Key = "other", "x"
+		bash := f.guard.Wrap([]tool.Tool{&command{task: true}})[0]
+		if _, err := bash.Run(t.Context(), other); err != nil { // it goes on
+			t.Fatal(err)
+		}
+	})
+	f.want(rc, "mine\n")
+	f.guard.Tasks(source{}).News(t.Context(), "other", "x")
+	f.want(rc, "mine\n")
+	f.want(hook, "none")
+}

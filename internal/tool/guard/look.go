@@ -217,8 +217,9 @@ func (w *watch) compare(ctx context.Context, ours bool) error {
 		return err
 	}
 	ours = ours || alive || w.base.Alive
+	since := w.base.Taken
 	for _, c := range w.base.changes(w.guard.List) {
-		if !ours || w.guard.isApproved(c.Path, c.After.Digest) {
+		if !ours || w.guard.isApproved(c.Path, c.After, since) {
 			w.base.set(c.Path, c.After)
 			continue
 		}
@@ -242,6 +243,8 @@ func (w *watch) putBack(c change) error {
 	if err := protect.Replace(c.Path, c.After, c.Before); err != nil {
 		w.guard.Log.Warn("a protected file could not be put back", "session", w.session, "err", err)
 		w.setProblem(c, err)
+	} else {
+		w.guard.approve(c.Path, c.Before) // another session may have seen the change
 	}
 	w.base.set(c.Path, protect.Look(c.Path, protect.State{}))
 	return nil

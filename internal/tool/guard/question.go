@@ -157,6 +157,6 @@ func (w *watch) carryOut(c change, r *tool.Review) string {
 		}
 	}
 	w.base.set(c.Path, protect.Look(c.Path, protect.State{}))
-	w.guard.approve(c.Path, c.After.Digest)
+	w.guard.approve(c.Path, c.After)
 	return fmt.Sprintf("%s was changed while the command ran. The user allowed the change.", c.Path)
 }

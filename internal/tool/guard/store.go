@@ -53,7 +53,7 @@ func (b *baseline) cover(list protect.List, dirs []string) error {
 			b.add(t, protect.Look(t.Path, protect.State{}))
 		}
 	}
-	b.Folders, b.Taken = folders, time.Now()
+	b.Folders = folders
 	return err
 }
 
