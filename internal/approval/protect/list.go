@@ -188,3 +188,13 @@ var inRepository = newIndex([]rule{
 	{"info/attributes", reasonGit},
 	{"objects/info/alternates", reasonGit},
 })
+
+// inNewRepository is what makes a folder a repository, together with what is protected in
+// one: git takes a folder for a repository that has HEAD, and the folders objects and
+// refs or a commondir that names where they are.
+var inNewRepository = newIndex([]rule{
+	{"HEAD", reasonGit},
+	{"packed-refs", reasonGit},
+	{"objects/", reasonGit},
+	{"refs/", reasonGit},
+})

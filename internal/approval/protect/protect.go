@@ -90,6 +90,11 @@ func (l List) Protected(path string) (reason string, ok bool) {
 		}
 	}
 	for _, form := range forms {
+		if inRepositoryFolder(form) {
+			return reasonGit, true
+		}
+	}
+	for _, form := range forms {
 		if reason := l.linked(form); reason != "" {
 			return reason, true
 		}
@@ -158,6 +163,48 @@ func bareRepository(names []string) string {
 		}
 	}
 	return ""
+}
+
+// inRepositoryFolder reports whether a path is one of those that git runs code from, in a
+// folder that is a repository or that the write may complete. The folder need not have
+// the name of one, because a command can name any folder to git.
+func inRepositoryFolder(path string) bool {
+	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
+		rest := components(strings.TrimPrefix(path, dir))
+		if (inRepository.find(rest) != "" || inNewRepository.find(rest) != "") && mayBeRepository(dir, rest[0]) {
+			return true
+		}
+		if dir == filepath.Dir(dir) {
+			return false
+		}
+	}
+}
+
+// mayBeRepository reports whether a folder has so much of a repository that nothing called
+// name is to be written there unasked. Without HEAD or commondir there is no repository,
+// and so these two are protected as soon as there is anything else of one. The other names
+// are common in ordinary folders: they are protected if the folder has one of the two, or
+// lacks nothing else.
+func mayBeRepository(dir, name string) bool {
+	isFile := func(name string) bool {
+		info, err := os.Stat(filepath.Join(dir, name))
+		return err == nil && !info.IsDir()
+	}
+	isFolder := func(name string) bool {
+		info, err := os.Stat(filepath.Join(dir, name))
+		return err == nil && info.IsDir()
+	}
+	_, err := os.Lstat(filepath.Join(dir, "HEAD")) // it may be a link that leads to nothing
+	switch hasHead, hasCommon := err == nil, isFile("commondir"); name {
+	case "head":
+		return hasCommon || isFile("config") || isFolder("objects") || isFolder("refs") || isFolder("hooks")
+	case "commondir":
+		return hasHead || isFile("config") || isFolder("objects") || isFolder("refs") || isFolder("hooks")
+	case "objects", "refs", "packed-refs":
+		return hasHead || hasCommon
+	default:
+		return hasHead || hasCommon || isFolder("objects") && isFolder("refs")
+	}
 }
 
 // linked returns why a file is protected that has several names, one of which is. Only

@@ -232,3 +232,46 @@ func FuzzCodeKeys(f *testing.F) {
 	f.Add([]byte("[\"\\"))
 	f.Fuzz(func(t *testing.T, data []byte) { protect.CodeKeys(data) })
 }
+
+// TestARepositoryIsProtectedInAnyOrder: whichever of its files is written first, and
+// whatever its folder is called, git must not find a repository that nobody was asked
+// about. Git takes a folder for one that has HEAD, and objects and refs or commondir.
+func TestARepositoryIsProtectedInAnyOrder(t *testing.T) {
+	every := []string{"HEAD", "config", "commondir", "hooks/pre-commit", "hooks/deep/er", "Config", "config.worktree",
+		"objects/info/alternates", "info/attributes", "refs/heads/main", "packed-refs", "objects/ab/cd", "modules/x/config", "README", "src/config", "headlines"}
+	names := every[:2:2]
+	names = append(names, "commondir")
+	for _, step := range []struct{ there, protected []string }{
+		{nil, nil},
+		{[]string{"README", "src/"}, nil},
+		{[]string{"config"}, []string{"HEAD", "commondir"}},
+		{[]string{"objects/"}, []string{"HEAD", "commondir"}},
+		{[]string{"refs/"}, []string{"HEAD", "commondir"}},
+		{[]string{"hooks/"}, []string{"HEAD", "commondir"}}, // ordinary projects have folders of this name
+		{[]string{"hooks/", "config/"}, []string{"HEAD", "commondir"}},
+		{[]string{"objects/", "refs/"}, append(names, "hooks/pre-commit", "hooks/deep/er", "Config", "config.worktree", "info/attributes", "modules/x/config")},
+		{[]string{"HEAD"}, every[1:13]},
+		{[]string{"commondir"}, append([]string{"HEAD", "config"}, every[3:13]...)},
+		{[]string{"HEAD", "objects/", "refs/", "config"}, every[:13]},
+	} {
+		f := newFixture(t)
+		dir := f.project + "/zr"
+		for _, name := range step.there {
+			if strings.HasSuffix(name, "/") {
+				os.MkdirAll(dir+"/"+name, 0o755)
+			} else {
+				write(t, dir+"/"+name, "x")
+			}
+		}
+		if err := os.Symlink("zr", f.project+"/link"); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range every {
+			for _, path := range []string{dir + "/" + name, f.project + "/link/" + name} {
+				if reason, got := f.list.Protected(path); got != slices.Contains(step.protected, name) {
+					t.Errorf("with %q, Protected(%s) = %q, %v", step.there, name, reason, got)
+				}
+			}
+		}
+	}
+}

@@ -166,7 +166,10 @@ func (w *targets) addUserConfig(config string) {
 // addProject adds the files of a folder that commands run in, and of the repository that
 // it belongs to.
 func (w *targets) addProject(dir string) {
-	root := repositoryOf(dir)
+	if bare := above(dir, "HEAD"); bare != "" { // git takes it for a repository of its own
+		w.addGitFolder(bare)
+	}
+	root := above(dir, ".git")
 	for _, at := range slices.Compact([]string{dir, root}) {
 		if at != "" {
 			w.addSettings(at)
@@ -179,18 +182,18 @@ func (w *targets) addProject(dir string) {
 	w.addRepository(filepath.Join(root, ".git"))
 }
 
-// repositoryOf returns the folder at or above dir that has a repository; empty if there
-// is none.
-func repositoryOf(dir string) string {
+// above returns the folder at or above dir that has something of a name; empty if there is
+// none.
+func above(dir, name string) string {
 	for {
-		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
 			return dir
 		}
-		above := filepath.Dir(dir)
-		if above == dir {
+		next := filepath.Dir(dir)
+		if next == dir {
 			return ""
 		}
-		dir = above
+		dir = next
 	}
 }
 
