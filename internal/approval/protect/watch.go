@@ -31,7 +31,7 @@ func (l List) Reason(t Target) string { return cmp.Or(l.named(t.Path), reasonGit
 // that a project brings along can take the place of other files.
 const (
 	maxEntries = 1000     // maximum number of files of one folder that are looked at one by one
-	maxParts   = 1000     // maximum number of worktrees, folders of submodules or included files of a repository
+	maxParts   = 1000     // maximum number of worktrees, folders of submodules, included files or containers
 	maxPointer = 64 << 10 // maximum size of a file that names another one
 )
 
@@ -62,6 +62,7 @@ func (l List) Watched(dirs ...string) (files []Target, folders []string, err err
 	for _, dir := range w.repositories {
 		w.addParts(dir)
 	}
+	w.addNamedHooks()
 	return w.list, w.folders, errors.Join(w.missed...)
 }
 
@@ -71,8 +72,11 @@ type targets struct {
 	folders []string
 	seen    map[string]bool
 	missed  []error // reasons that something is not looked at
+	within  string  // folder that the targets to be added count for; usually empty
 
 	repositories []string // the folders of git that may have worktrees and submodules
+	roots        []string // the folders in which hooks are run
+	hooks        []string // the folders of hooks that configuration names, from the folder in which hooks are run
 }
 
 // miss notes that something has more parts than are looked at.
@@ -85,6 +89,7 @@ func (w *targets) add(t Target) {
 		return
 	}
 	w.seen[t.Path] = true
+	t.Folder = cmp.Or(t.Folder, w.within)
 	w.list = append(w.list, t)
 }
 
@@ -122,6 +127,12 @@ func (w *targets) addFolder(dir string) {
 	}
 }
 
+func (w *targets) addFolders(dir string, names ...string) {
+	for _, name := range names {
+		w.addFolder(filepath.Join(dir, name))
+	}
+}
+
 // entries returns the names in a folder, sorted, and whether these are all.
 func entries(dir string, limit int) (names []string, all bool) {
 	f, err := os.OpenFile(dir, os.O_RDONLY|unix.O_NONBLOCK|unix.O_DIRECTORY, 0) // a pipe must not block
@@ -140,26 +151,31 @@ func entries(dir string, limit int) (names []string, all bool) {
 // much in them that changes by itself are not looked at as a whole.
 func (w *targets) addHome(home string) {
 	w.addBelow(home,
-		".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile",
-		".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".kshrc", ".mkshrc", ".cshrc", ".tcshrc", ".login", ".inputrc",
+		".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".bash_completion", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin",
+		".zlogout", ".oh-my-zsh/oh-my-zsh.sh", ".kshrc", ".mkshrc", ".shrc", ".cshrc", ".tcshrc", ".login", ".logout", ".inputrc",
 		".xprofile", ".xinitrc", ".xsession", ".xsessionrc", ".pam_environment",
 		".ssh/config", ".ssh/authorized_keys", ".ssh/authorized_keys2", ".ssh/rc", ".ssh/environment",
-		".vimrc", ".vim/vimrc", ".emacs", ".emacs.el", ".emacs.d/init.el", ".emacs.d/early-init.el",
-		".direnvrc", ".tmux.conf", ".screenrc", ".gdbinit",
-		".claude/settings.json", ".codex/config.toml", ".gemini/settings.json", ".copilot/mcp-config.json", ".cursor/mcp.json")
-	w.addFolder(filepath.Join(home, "Library/LaunchAgents"))
+		".aws/config", ".aws/credentials", ".docker/config.json", ".gnupg/gpg.conf", ".gnupg/gpg-agent.conf", ".kube/config",
+		".vimrc", ".gvimrc", ".vim/vimrc", ".vim/gvimrc", ".emacs", ".emacs.el", ".emacs.d/init.el", ".emacs.d/early-init.el",
+		".direnvrc", ".tmux.conf", ".screenrc", ".gdbinit", ".lldbinit", ".psqlrc", ".sqliterc", ".pythonrc", ".irbrc", ".Rprofile",
+		".claude/settings.json", ".codex/config.toml", ".gemini/settings.json", ".copilot/mcp-config.json", ".cursor/mcp.json", ".cursor/hooks.json",
+		"Library/Application Support/Code/User/settings.json", "Library/Application Support/Code/User/tasks.json")
+	w.addFolders(home, ".oh-my-zsh/custom", ".vim/plugin", ".vim/after/plugin", ".vim/autoload", ".claude/hooks", ".local/share/systemd/user", "Library/LaunchAgents")
 	w.addConfig(filepath.Join(home, ".gitconfig"))
 }
 
 // addUserConfig adds the files in the folder that is usually called .config.
 func (w *targets) addUserConfig(config string) {
 	w.addBelow(config,
-		"abide/config.toml", "fish/config.fish", "zsh/.zshrc", "nushell/config.nu", "nushell/env.nu",
-		"nvim/init.vim", "nvim/init.lua", "emacs/init.el", "zed/settings.json", "zed/tasks.json", "Code/User/settings.json", "Code/User/tasks.json",
-		"direnv/direnvrc", "direnv/direnv.toml", "tmux/tmux.conf", "opencode/opencode.json")
-	for _, dir := range []string{"fish/conf.d", "autostart", "environment.d", "systemd/user"} {
-		w.addFolder(filepath.Join(config, dir))
+		"abide/config.toml", "fish/config.fish", "zsh/.zshrc", "zsh/.zshenv", "zsh/.zprofile", "zsh/.zlogin", "nushell/config.nu", "nushell/env.nu",
+		"powershell/profile.ps1", "powershell/Microsoft.PowerShell_profile.ps1", "starship.toml",
+		"nvim/init.vim", "nvim/init.lua", "emacs/init.el", "emacs/early-init.el", "helix/config.toml", "helix/languages.toml", "zed/settings.json", "zed/tasks.json",
+		"gh/config.yml", "direnv/direnvrc", "direnv/direnv.toml", "tmux/tmux.conf", "mise/config.toml", "opencode/opencode.json", "mcp/mcp.json")
+	for _, editor := range []string{"Code", "VSCodium", "Cursor"} {
+		w.addBelow(filepath.Join(config, editor, "User"), "settings.json", "tasks.json", "mcp.json")
 	}
+	w.addFolders(config, "fish/conf.d", "fish/functions", "fish/completions", "autostart", "autostart-scripts", "environment.d", "plasma-workspace/env",
+		"plasma-workspace/shutdown", "systemd/user", "nvim/plugin", "nvim/after/plugin", "nvim/lua", "opencode/plugin", "opencode/plugins")
 	w.addConfig(filepath.Join(config, "git/config"))
 }
 
@@ -168,8 +184,10 @@ func (w *targets) addUserConfig(config string) {
 func (w *targets) addProject(dir string) {
 	if bare := above(dir, "HEAD"); bare != "" { // git takes it for a repository of its own
 		w.addGitFolder(bare)
+		w.roots = append(w.roots, bare)
 	}
 	root := above(dir, ".git")
+	w.roots = append(w.roots, cmp.Or(root, dir))
 	for _, at := range slices.Compact([]string{dir, root}) {
 		if at != "" {
 			w.addSettings(at)
@@ -200,13 +218,15 @@ func above(dir, name string) string {
 // addSettings adds the files of a folder that run code when it is opened or entered.
 func (w *targets) addSettings(dir string) {
 	w.addBelow(dir,
-		"abide.toml", ".envrc", ".mcp.json", "opencode.json", ".devcontainer.json", ".devcontainer/devcontainer.json",
+		"abide.toml", ".envrc", ".mcp.json", "opencode.json", ".devcontainer.json", ".devcontainer/devcontainer.json", ".fleet/run.json", ".fleet/settings.json",
 		".vscode/tasks.json", ".vscode/settings.json", ".vscode/launch.json", ".vscode/mcp.json", ".zed/settings.json", ".zed/tasks.json",
-		".idea/watcherTasks.xml", ".idea/externalDependencies.xml", ".exrc", ".nvimrc", ".nvim.lua", ".dir-locals.el",
-		".claude/settings.json", ".claude/settings.local.json", ".codex/config.toml", ".cursor/mcp.json", ".cursor/hooks.json", ".gemini/settings.json")
-	for _, folder := range []string{".abide", ".husky", ".githooks", ".github/hooks", ".idea/runConfigurations"} {
-		w.addFolder(filepath.Join(dir, folder))
-	}
+		".idea/watcherTasks.xml", ".idea/externalDependencies.xml", ".exrc", ".nvimrc", ".nvim.lua", ".lvimrc", ".dir-locals.el", ".dir-locals-2.el",
+		".claude/settings.json", ".claude/settings.local.json", ".codex/config.toml", ".copilot/mcp-config.json", ".cursor/mcp.json", ".cursor/hooks.json",
+		".gemini/settings.json", ".github/copilot/settings.json", ".opencode/opencode.json", ".continue/config.json", ".continue/config.yaml",
+		".windsurf/hooks.json", ".aider.conf.yml", ".husky/_/h", ".husky/_/husky.sh")
+	w.addFolders(dir, ".abide", ".husky", ".githooks", ".github/hooks", ".idea/runConfigurations",
+		".claude/hooks", ".cursor/hooks", ".continue/mcpServers", ".opencode/plugin", ".opencode/plugins")
+	w.addEach(filepath.Join(dir, ".devcontainer"), func(container string) { w.addBelow(container, "devcontainer.json") })
 }
 
 // addRepository adds the files of a repository that git runs code from, given the path of
@@ -235,17 +255,33 @@ func (w *targets) addRepository(path string) {
 
 // addParts adds the files of the worktrees and submodules of a repository.
 func (w *targets) addParts(dir string) {
-	at := filepath.Join(dir, "worktrees")
-	names, all := entries(at, maxParts)
-	for _, name := range names {
-		w.addWorktree(filepath.Join(at, name))
+	w.addEach(filepath.Join(dir, "worktrees"), w.addWorktree)
+	left, modules := maxParts, filepath.Join(dir, "modules")
+	w.addWithin(modules, func() { w.addModules(modules, maxModuleDepth, &left) })
+	if left < 0 {
+		w.miss(modules, "submodules")
 	}
+}
+
+// addWithin adds targets that count for a folder: one that is new there is a change,
+// however old the file itself is.
+func (w *targets) addWithin(dir string, add func()) {
+	w.folders = append(w.folders, dir)
+	w.within = dir
+	add()
+	w.within = ""
+}
+
+// addEach adds targets for each entry of a folder.
+func (w *targets) addEach(dir string, add func(path string)) {
+	names, all := entries(dir, maxParts)
+	w.addWithin(dir, func() {
+		for _, name := range names {
+			add(filepath.Join(dir, name))
+		}
+	})
 	if !all {
-		w.miss(dir, "worktrees")
-	}
-	left := maxParts
-	if w.addModules(filepath.Join(dir, "modules"), maxModuleDepth, &left); left < 0 {
-		w.miss(dir, "submodules")
+		w.miss(dir, "entries")
 	}
 }
 
@@ -327,7 +363,20 @@ func (w *targets) addIncluding(path string, left *int) {
 			*left--
 			w.addIncluding(expand(filepath.Dir(path), s.Value), left)
 		case s.Key == "core.hookspath":
-			w.addBelow(expand(filepath.Dir(filepath.Dir(path)), s.Value), hookNames...)
+			w.hooks = append(w.hooks, s.Value)
+		}
+	}
+}
+
+// addNamedHooks adds the hooks in the folders that core.hooksPath names, in any
+// configuration. A relative path begins where hooks are run: at the top of the work tree,
+// whether the configuration is that of the repository or of the user.
+func (w *targets) addNamedHooks() {
+	slices.Sort(w.roots)
+	slices.Sort(w.hooks)
+	for _, named := range slices.Compact(w.hooks) {
+		for _, root := range slices.Compact(w.roots) {
+			w.addBelow(expand(root, named), hookNames...)
 		}
 	}
 }

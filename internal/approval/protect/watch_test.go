@@ -143,6 +143,31 @@ func TestABareRepositoryIsWatched(t *testing.T) {
 	}
 }
 
+// TestARelativePathOfHooksBeginsAtTheWorkTree: also if the configuration is that of the
+// user, or is included from elsewhere, or the work tree is not where the repository is.
+func TestARelativePathOfHooksBeginsAtTheWorkTree(t *testing.T) {
+	for _, config := range []string{"home/.gitconfig", "xdg/git/config", "home/.config/git/config", "home/included", "project/.git/config"} {
+		f := newFixture(t)
+		write(t, f.home+"/.gitconfig", "[include]\npath = included\n")
+		write(t, f.project+"/.git/HEAD", "x")
+		write(t, filepath.Join(filepath.Dir(f.home), config), "[core]\nhooksPath = .hk\n")
+		dir := f.project + "/sub"
+		before := f.watch(nil, dir)
+		write(t, f.project+"/.hk/pre-commit", "x")
+		if got := f.changed(before, f.watch(before, dir), dir); !slices.Equal(got, []string{f.project + "/.hk/pre-commit"}) {
+			t.Errorf("%s: changed %q", config, got)
+		}
+	}
+	f := newFixture(t)
+	main := filepath.Dir(f.project) + "/main"
+	write(t, main+"/.git/worktrees/w/commondir", "../..\n")
+	write(t, main+"/.git/config", "[core]\nhooksPath = .hk\n")
+	write(t, f.project+"/.git", "gitdir: "+main+"/.git/worktrees/w\n")
+	if !slices.ContainsFunc(targets(f.list, f.project), func(t protect.Target) bool { return t.Path == f.project+"/.hk/pre-commit" }) {
+		t.Error("the hooks of a worktree are not watched")
+	}
+}
+
 func TestIncludedConfigurationIsWatched(t *testing.T) {
 	f := newFixture(t)
 	write(t, f.home+"/.gitconfig", "[include]\npath = more\n")

@@ -625,3 +625,36 @@ func TestWhatIsPutBackIsNobodysChange(t *testing.T) {
 	f.want(rc, "mine\n")
 	f.want(hook, "none")
 }
+
+// TestAFolderThatIsMovedIn: the files in it are older than the last look, and the folder
+// is still new where it is.
+func TestAFolderThatIsMovedIn(t *testing.T) {
+	for to, file := range map[string]string{
+		"/.git/modules/x":     "hooks/pre-commit",
+		"/.git/modules/a/x":   "hooks/pre-commit",
+		"/.git/worktrees/x":   "commondir",
+		"/.devcontainer/x":    "devcontainer.json",
+		"/.claude/hooks":      "x",
+		"/.git/hooks":         "pre-commit",
+		"/.husky/_":           "h",
+		"/.github/hooks":      "x.json",
+		"/.opencode/plugin":   "x.ts",
+		"/.vscode":            "tasks.json",
+		"/../home/.vim/after": "plugin/x.vim",
+	} {
+		f := newFixture(t)
+		f.write(f.project+"/prepared/HEAD", "x")
+		f.write(f.project+"/prepared/"+file, "evil")
+		for !protect.Look(f.project+"/prepared/"+file, protect.State{}).Before(time.Now()) {
+		}
+		os.MkdirAll(filepath.Dir(f.project+to), 0o755)
+		r := f.run(f.call(), func() {
+			if err := os.Rename(f.project+"/prepared", f.project+to); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if f.want(f.project+to+"/"+file, "none"); r.Review == nil {
+			t.Errorf("%s: nothing was asked", to)
+		}
+	}
+}
