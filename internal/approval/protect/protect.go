@@ -4,7 +4,8 @@
 //
 //   - The list is closed and stands in list.go, each entry with its reason for people.
 //   - A path is judged as it is written and by where it leads: links, ".." and another
-//     case of letters make no difference, nor does a hard link to a protected file.
+//     case of letters make no difference, nor does a hard link to a file of the user or
+//     of the project at hand that is protected.
 //   - A path that cannot be followed is judged by its name.
 //   - Nothing is promised about code that a person runs by hand: a Makefile, a test or a
 //     script of package.json is not protected.
@@ -207,8 +208,7 @@ func mayBeRepository(dir, name string) bool {
 	}
 }
 
-// linked returns why a file is protected that has several names, one of which is. Only
-// the names that are known in advance can be compared.
+// linked returns why a file is protected that has several names, one of which is.
 func (l List) linked(path string) string {
 	info, err := os.Lstat(path)
 	if err != nil || !info.Mode().IsRegular() {
@@ -222,7 +222,8 @@ func (l List) linked(path string) string {
 			return l.named(other)
 		}
 	}
-	return ""
+	s := linkSearch{list: l, file: info, left: maxSearched}
+	return s.find(filepath.Dir(path))
 }
 
 // known returns the files that are protected for certain and may exist: those that are
@@ -246,6 +247,7 @@ type rule struct {
 type index map[string][]indexed
 
 type indexed struct {
+	path   string // as the rule has it
 	names  []string
 	folder bool
 	reason string
@@ -256,7 +258,7 @@ func newIndex(rules []rule) index {
 	for _, r := range rules {
 		names := components(r.names)
 		first := names[0]
-		all[first] = append(all[first], indexed{names, strings.HasSuffix(r.names, "/"), r.reason})
+		all[first] = append(all[first], indexed{r.names, names, strings.HasSuffix(r.names, "/"), r.reason})
 	}
 	return all
 }

@@ -1,6 +1,7 @@
 package protect_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -273,5 +274,43 @@ func TestARepositoryIsProtectedInAnyOrder(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestAnotherNameOfAProtectedFile: a hard link makes no difference, whether or not the
+// file is one of those that are looked at around commands.
+func TestAnotherNameOfAProtectedFile(t *testing.T) {
+	f := newFixture(t)
+	for i, file := range []string{
+		f.data + "/abide.db", f.data + "/sessions/s1/checkpoints/x", f.home + "/.ssh/id_x", f.home + "/.local/bin/tool", f.home + "/bin/deep/tool", f.home + "/.claude.json",
+		f.home + "/.config/Code/User/keybindings.json", f.home + "/.Rprofile", filepath.Dir(f.home) + "/xdg/fish/functions/deep/x.fish", filepath.Dir(f.home) + "/own.toml",
+		f.project + "/.git/hooks/pre-commit", f.project + "/.vscode/extensions.json", f.project + "/.claude/commands/x.md",
+	} {
+		write(t, file, "x")
+		link := fmt.Sprintf("%s/src/link%d", f.project, i)
+		os.MkdirAll(filepath.Dir(link), 0o755)
+		if err := os.Link(file, link); err != nil {
+			t.Fatal(err)
+		}
+		want, _ := f.list.Protected(file)
+		if reason, ok := f.list.Protected(link); !ok || reason != want {
+			t.Errorf("a link to %s: %q, %v; want %q", file, reason, ok, want)
+		}
+	}
+	for _, file := range []string{f.data + "/sessions/s1/files/x", f.project + "/code.go", f.home + "/notes"} {
+		write(t, file, "x")
+		if err := os.Link(file, file+"2"); err != nil {
+			t.Fatal(err)
+		}
+		if reason, ok := f.list.Protected(file); ok {
+			t.Errorf("%s is protected: %q", file, reason)
+		}
+	}
+	// A folder that is a link, as dot files often are.
+	write(t, f.home+"/dotfiles/vim/colors/x.vim", "x")
+	os.Symlink("dotfiles/vim", f.home+"/.vim")
+	os.Link(f.home+"/dotfiles/vim/colors/x.vim", f.project+"/vim")
+	if _, ok := f.list.Protected(f.project + "/vim"); !ok {
+		t.Error("a link to a file in a folder that is a link is not protected")
 	}
 }
