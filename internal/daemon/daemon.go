@@ -353,6 +353,7 @@ func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, erro
 	if e.tools, err = openTools(n.folder, n.config.Commands, n.log); err != nil {
 		return nil, errors.Join(err, store.Close(), lock.Close())
 	}
+	e.tools.family.log = e.store
 	found := &models{version: n.config.Version, settings: n.config.ModelSettings, clients: make(map[string]*remote.Client)}
 	known := places.Open(filepath.Join(n.config.Dir, "locations.json"))
 	books := newBooks(n, known)

@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
-	"slices"
 	"sync"
 	"time"
 
@@ -39,6 +38,7 @@ type toolbox struct {
 	commands  *bash.Commands
 	protected protect.List
 	guard     *guard.Guard
+	family    family
 	retention process.Retention
 	log       *slog.Logger
 }
@@ -98,11 +98,17 @@ func (t *toolbox) catalog(more turn.Catalog) turn.Catalog {
 	return append(all, more...)
 }
 
-// busy reports whether a command of a session is running, or has left a process behind
-// that is or may be.
-func (t *toolbox) busy(_ context.Context, id event.SessionID) (bool, error) {
-	list, err := t.processes.List(process.Owner(id))
-	return slices.ContainsFunc(list, func(p process.Info) bool { return !p.State.Ended() || p.Lingering && !p.Gone || p.Unkept }), err
+// busy reports whether a command of a session or of its agents is running, or has left a
+// process behind that is or may be; or whether one of an agent was started since a time.
+func (t *toolbox) busy(ctx context.Context, id event.SessionID, since time.Time) (bool, error) {
+	for _, p := range t.processes.All() {
+		owner := event.SessionID(p.Owner)
+		running := !p.State.Ended() || p.Lingering && !p.Gone || p.Unkept
+		if (running || owner != id && p.Created.After(since)) && t.family.related(ctx, owner, id) {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // shell returns the shell that runs command lines: bash, which models write for, or

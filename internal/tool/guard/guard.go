@@ -36,9 +36,10 @@ type Options struct {
 	List protect.List
 	// Folder returns the folder of a session, which exists.
 	Folder func(id event.SessionID) (string, error)
-	// Busy reports whether a command of a session, or a process that it left behind, is
-	// running.
-	Busy func(ctx context.Context, id event.SessionID) (bool, error)
+	// Busy reports whether a command of a session or of its agents, or a process that one
+	// of them left behind, is running, or whether a command of another session that
+	// belongs to it was started since a time.
+	Busy func(ctx context.Context, id event.SessionID, since time.Time) (bool, error)
 	Log  *slog.Logger
 }
 

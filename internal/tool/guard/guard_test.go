@@ -72,7 +72,7 @@ func newFixture(t *testing.T) *fixture {
 func (f *fixture) restart() {
 	f.guard = guard.New(guard.Options{
 		List: protect.New(protect.Options{Homes: []string{f.home}, Data: f.data}),
-		Busy: func(context.Context, event.SessionID) (bool, error) { return f.busy, nil },
+		Busy: func(context.Context, event.SessionID, time.Time) (bool, error) { return f.busy, nil },
 		Folder: func(id event.SessionID) (string, error) {
 			dir := filepath.Join(f.data, "sessions", string(id))
 			return dir, os.MkdirAll(dir, 0o700)

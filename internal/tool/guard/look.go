@@ -212,12 +212,12 @@ func (g *Guard) lookBetween(ctx context.Context, id event.SessionID) {
 func (w *watch) compare(ctx context.Context, ours bool) error {
 	// The processes are looked at before the files: one that ends between the two must not
 	// be taken for gone, because it may change files until then.
-	alive, err := w.guard.Busy(ctx, w.session)
+	since := w.base.Taken
+	alive, err := w.guard.Busy(ctx, w.session, since)
 	if err != nil {
 		return err
 	}
 	ours = ours || alive || w.base.Alive
-	since := w.base.Taken
 	for _, c := range w.base.changes(w.guard.List) {
 		if !ours || w.guard.isApproved(c.Path, c.After, since) {
 			w.base.set(c.Path, c.After)

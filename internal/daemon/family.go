@@ -1,0 +1,58 @@
+package daemon
+
+import (
+	"context"
+	"sync"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/eventlog"
+)
+
+// A family tells which sessions belong together: a session, its agents, and theirs. It
+// reads the log only, because it is asked while sessions wait for the answer.
+type family struct {
+	log   eventlog.Log
+	roots sync.Map // from a session to the one that it works for in the end; this never changes
+}
+
+// related reports whether two sessions work for the same one.
+func (f *family) related(ctx context.Context, a, b event.SessionID) bool {
+	return a == b || f.log != nil && f.root(ctx, a) == f.root(ctx, b)
+}
+
+// root returns the session that a session works for in the end; itself if it is no agent.
+func (f *family) root(ctx context.Context, id event.SessionID) event.SessionID {
+	if known, ok := f.roots.Load(id); ok {
+		return known.(event.SessionID)
+	}
+	root := id
+	for {
+		of, err := f.parent(ctx, root)
+		if err != nil {
+			return root // it is asked again the next time
+		}
+		if of == "" {
+			f.roots.Store(id, root)
+			return root
+		}
+		root = of
+	}
+}
+
+// parent returns the session that has started an agent; empty if the session is no agent.
+func (f *family) parent(ctx context.Context, id event.SessionID) (event.SessionID, error) {
+	for e, err := range f.log.Read(ctx, id, 0) {
+		if err != nil {
+			return "", err
+		}
+		if e.Type != event.SessionConfigured {
+			continue
+		}
+		var config event.SessionConfiguredData
+		if err := e.Decode(&config); err != nil || config.Agent == nil {
+			return "", err
+		}
+		return config.Agent.Session, nil
+	}
+	return "", nil
+}
