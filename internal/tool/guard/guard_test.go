@@ -658,3 +658,26 @@ func TestAFolderThatIsMovedIn(t *testing.T) {
 		}
 	}
 }
+
+// TestALargeFileThatIsNewIsNotLost: it is too large to be stored with the question, and it
+// is kept beside it.
+func TestALargeFileThatIsNewIsNotLost(t *testing.T) {
+	for _, yes := range []bool{true, false} {
+		f := newFixture(t)
+		hook, text := f.project+"/.git/hooks/pre-commit", "evil\n"+strings.Repeat("#", protect.MaxKept)
+		call := f.call()
+		r := f.run(call, func() { f.write(hook, text) })
+		f.want(hook, "none")
+		f.restart()
+		r = f.answer(call, r, yes)
+		if yes && f.content(hook) != text || !yes && f.content(hook) != "none" {
+			t.Errorf("yes %v: the file holds %.20q; the model reads %q", yes, f.content(hook), r.Text)
+		}
+		if left, _ := os.ReadDir(f.data + "/sessions/s/protected/large"); len(left) > 0 {
+			t.Errorf("yes %v: %v is left", yes, left)
+		}
+		if r.Review != nil || strings.Contains(r.Text, "The user allowed the change") != yes {
+			t.Errorf("%+v", r)
+		}
+	}
+}

@@ -234,13 +234,15 @@ func (w *watch) compare(ctx context.Context, ours bool) error {
 // putBack stores a change, and then undoes it.
 func (w *watch) putBack(c change) error {
 	c.Reason = w.guard.List.Reason(c.target())
-	if !slices.ContainsFunc(w.pending, c.same) { // else a crash came between storing and undoing it
+	if i := slices.IndexFunc(w.pending, c.same); i >= 0 { // a crash came between storing and undoing it
+		c.ID = w.pending[i].ID
+	} else {
 		w.pending = append(w.pending, c)
 		if err := w.files.savePending(w.pending); err != nil {
 			return fmt.Errorf("keep the change of %s: %w", c.Path, err)
 		}
 	}
-	if err := protect.Replace(c.Path, c.After, c.Before); err != nil {
+	if err := w.files.undo(c); err != nil {
 		w.guard.Log.Warn("a protected file could not be put back", "session", w.session, "err", err)
 		w.setProblem(c, err)
 	} else {

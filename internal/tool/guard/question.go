@@ -140,6 +140,7 @@ func (w *watch) decide(r *tool.Review) error {
 // told.
 func (w *watch) carryOut(c change, r *tool.Review) string {
 	if !r.Approved {
+		w.files.dropLarge(c)
 		text := fmt.Sprintf("%s was changed while the command ran. The user did not allow the change, and it was put back.", c.Path)
 		if r.Feedback != "" {
 			text += " User feedback: " + r.Feedback
@@ -150,7 +151,7 @@ func (w *watch) carryOut(c change, r *tool.Review) string {
 	if !c.target().Same(now, c.After) {
 		err := protect.ErrMoved
 		if c.target().Same(now, c.Before) {
-			err = protect.Replace(c.Path, now, c.After)
+			err = w.files.redo(c, now)
 		}
 		if err != nil {
 			return fmt.Sprintf("%s was changed while the command ran, and the change was put back. The user allowed it, but it could not be made again: %v.", c.Path, err)

@@ -183,6 +183,37 @@ func (s store) write(name string, value any) error {
 	return os.Rename(f.Name(), filepath.Join(string(s), name))
 }
 
+// isLarge reports whether a change has made a file that is too large to be stored with it.
+func (c change) isLarge() bool {
+	return !c.Before.Exists && c.After.Exists && c.After.Content == nil && c.After.Link == "" && !c.After.Crowd
+}
+
+func (s store) large(c change) string { return filepath.Join(string(s), "large", filepath.Base(c.ID)) }
+
+// undo undoes a change. A large file that is new is moved to the store, if that is on the
+// same device; else it is lost, because to leave it would be to run it.
+func (s store) undo(c change) error {
+	if c.isLarge() && c.target().Same(protect.Look(c.Path, c.After), c.After) && os.MkdirAll(filepath.Dir(s.large(c)), 0o700) == nil && os.Rename(c.Path, s.large(c)) == nil {
+		return nil
+	}
+	return protect.Replace(c.Path, c.After, c.Before)
+}
+
+// redo makes a change again, at a path that is as now says.
+func (s store) redo(c change, now protect.State) error {
+	if c.isLarge() && !now.Exists && os.Rename(s.large(c), c.Path) == nil {
+		return nil
+	}
+	return protect.Replace(c.Path, now, c.After)
+}
+
+// dropLarge removes a large file that nobody wants back.
+func (s store) dropLarge(c change) {
+	if c.isLarge() {
+		_ = os.Remove(s.large(c)) // it may never have been moved here
+	}
+}
+
 // mark notes that a command is about to start. The note is not synced: if the system
 // itself stops, no command is left that could go on.
 func (s store) mark(key string) error {
