@@ -28,7 +28,10 @@ func TestAForkOfASessionThatWasReplacedMeanwhileIsRefused(t *testing.T) {
 	<-begun
 	forked := make(chan error, 1)
 	queue(1, func() error { return s.Delete(t.Context(), "p") })
-	queue(2, func() error { _, err := s.Append(t.Context(), "p", batch(eventlog.End{}, "other", "events")); return err })
+	queue(2, func() error {
+		_, err := s.Append(t.Context(), "p", batch(eventlog.End{}, "other", "events"))
+		return err
+	})
 	queue(3, func() error { _, err := s.Fork(t.Context(), "c", "p", batch(end, "mine")); forked <- err; return nil })
 	close(goOn)
 	for range cap(results) {
