@@ -50,10 +50,17 @@ func TestHostileLinesAreNotAllowed(t *testing.T) {
 	}
 }
 
-// checkHostile judges a line, which may be denied where it has to be asked about.
+// checkHostile judges a line, which may be denied where it has to be asked about. A line
+// that has to be allowed shows that its neighbours are asked about for the right reason.
 func checkHostile(t *testing.T, j *judge, command, want, reason string) {
 	t.Helper()
 	got := j.decide(command, approval.AskAlways)
+	if want == "allow" {
+		if got.Verdict != approval.Grant {
+			t.Errorf("%.200q gets verdict %d (%s), want allow: %s", command, got.Verdict, got.Reason, reason)
+		}
+		return
+	}
 	if got.Verdict == approval.Deny || got.Verdict == approval.Ask && want == "ask" {
 		return
 	}
