@@ -141,8 +141,8 @@ func (in Surroundings) outside(dir string) string {
 }
 
 // foreign says that git would run in a folder that is not one of the session's, or in a
-// repository that is not the session's own, though it may be below it: its configuration came with its files, and may
-// name programs to run. It returns "" if neither is so.
+// repository that is not the session's own, though it may be below it: its configuration
+// came with its files, and may name programs to run. It returns "" if neither is so.
 func (in Surroundings) foreign(run shell.Run, dir string) string {
 	if filepath.Base(run.Words[0]) != "git" {
 		return ""
@@ -157,7 +157,7 @@ func (in Surroundings) foreign(run shell.Run, dir string) string {
 	if there != own && (there.Kind == "repo" || own.Kind == "repo") {
 		return "git would run in another repository, " + there.Key
 	}
-	return ""
+	return in.otherRepository(run, dir)
 }
 
 // addTarget describes the file of a redirection.

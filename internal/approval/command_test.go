@@ -311,3 +311,65 @@ func TestGitInARepositoryBelowAFolderThatIsNoneIsAsked(t *testing.T) {
 		}
 	}
 }
+
+// A remote of the configuration is talked to unasked if it is on another machine, or
+// outside of the folders of the session, where an agent prepares nothing.
+func TestGitTalksToTheRemotesOfTheConfiguration(t *testing.T) {
+	const remotes = "[remote \"origin\"]\n\turl = https://a.example/x.git\n[remote \"shared\"]\n\turl = /srv/git/x.git\n\tpushurl = git@a.example:x.git\n"
+	rules := event.PermissionRules{Allow: []string{"bash(git push *)", "bash(git fetch *)", "bash(git clone *)", "bash(git remote *)"}}
+	for _, test := range []struct {
+		config, line string
+		want         approval.Verdict
+	}{
+		{remotes, "git push", approval.Grant},
+		{remotes, "git push -u origin main", approval.Grant},
+		{remotes, "git push origin src", approval.Grant}, // a branch with the name of a folder
+		{remotes, "git push shared", approval.Grant},
+		{remotes, "git fetch --all --prune", approval.Grant},
+		{remotes, "git remote update", approval.Grant},
+		{remotes, "git clone origin", approval.Ask}, // clone knows no remotes
+		{remotes, "git push Origin", approval.Ask},
+		{remotes + "[remote \"near\"]\n\turl = evil\n", "git push near", approval.Ask},
+		{remotes + "[remote \"near\"]\n\tpushurl = ./evil\n", "git push near", approval.Ask},
+		{remotes + "[remote \"near\"]\n\turl = HOME/evil\n", "git fetch near", approval.Ask},
+		{remotes + "[remote \"near\"]\n\turl = file://HOME/evil\n", "git fetch near", approval.Ask},
+		{remotes + "[remote \"near\"]\n\turl = /srv/..HOME/evil\n", "git fetch near", approval.Ask},
+		{remotes + "[remote \"near\"]\n\turl = evil\n", "git push origin", approval.Grant},
+		{remotes + "[remote \"near\"]\n\turl = evil\n", "git push", approval.Ask},
+		{remotes + "[remote \"near\"]\n\turl = evil\n", "git remote update", approval.Ask},
+		{remotes + "[remote \"near\"]\n\turl = evil\n", "git remote -v", approval.Grant},
+		{remotes + "[branch \"main\"]\n\tremote = evil\n", "git push", approval.Ask},
+		{remotes + "[branch \"main\"]\n\tpushremote = evil\n", "git push", approval.Ask},
+		{remotes + "[remote]\n\tpushDefault = evil\n", "git push", approval.Ask},
+		{remotes + "[branch \"a.b\"]\n\tremote = .\n\tmerge = refs/heads/main\n", "git push", approval.Grant},
+	} {
+		in := project(t)
+		config := strings.ReplaceAll(test.config, "HOME", in.Home)
+		if err := os.WriteFile(filepath.Join(in.Home, ".git/config"), []byte(config), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if d := approval.Judge(approval.Workspace, rules, nil, readLine(test.line, in)); d.Verdict != test.want {
+			t.Errorf("%s with\n%s%s (%s)", test.line, test.config, verdictName(d.Verdict), d.Reason)
+		}
+	}
+}
+
+// In a worktree the remotes are those of the repository that it belongs to.
+func TestAWorktreeHasTheRemotesOfItsRepository(t *testing.T) {
+	in := project(t)
+	tree := filepath.Join(in.Home, ".git/worktrees/x")
+	if err := errors.Join(os.MkdirAll(tree, 0o755), os.WriteFile(filepath.Join(tree, "commondir"), []byte("../..\n"), 0o644),
+		os.WriteFile(filepath.Join(in.Home, ".git/config"), []byte("[remote \"origin\"]\n\turl = https://a.example/x\n"), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	in.Dir = t.TempDir()
+	in.Home = in.Dir
+	if err := os.WriteFile(filepath.Join(in.Dir, ".git"), []byte("gitdir: "+tree+"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for line, want := range map[string]approval.Verdict{"git push origin": approval.Grant, "git push other": approval.Ask} {
+		if d := approval.Judge("", event.PermissionRules{Allow: []string{"bash(git push *)"}}, nil, readLine(line, in)); d.Verdict != want {
+			t.Errorf("%s: %s (%s)", line, verdictName(d.Verdict), d.Reason)
+		}
+	}
+}

@@ -1,0 +1,69 @@
+package protect
+
+import (
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Remotes are what the configuration of a repository says of others.
+type Remotes struct {
+	Addresses map[string][]string // addresses of each remote, for fetching and pushing
+	Defaults  []string            // remotes or addresses that commands use which name none
+}
+
+// ReadRemotes returns the remotes of the repository that a folder is in. Only its own
+// configuration is read, and not that of the user.
+func ReadRemotes(dir string) Remotes {
+	r := Remotes{Addresses: make(map[string][]string)}
+	for _, path := range configsOf(dir) {
+		data, _ := readSmall(path) // without the file there are no remotes
+		for _, s := range parseGitConfig(data) {
+			r.add(s)
+		}
+	}
+	return r
+}
+
+// All returns the addresses of all remotes, and those that commands use which name none.
+func (r Remotes) All() []string {
+	list := slices.Concat(slices.Collect(maps.Values(r.Addresses))...)
+	for _, name := range r.Defaults {
+		if _, isRemote := r.Addresses[name]; !isRemote && name != "." { // a branch can follow one of its own repository
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+func (r *Remotes) add(s setting) {
+	section, rest, _ := strings.Cut(s.Key, ".")
+	name := rest[max(0, strings.LastIndexByte(rest, '.')+1):]
+	within := strings.TrimSuffix(strings.TrimSuffix(rest, name), ".")
+	switch {
+	case section == "remote" && (name == "url" || name == "pushurl"):
+		r.Addresses[within] = append(r.Addresses[within], s.Value)
+	case section == "branch" && (name == "remote" || name == "pushremote"), s.Key == "remote.pushdefault":
+		if !slices.Contains(r.Defaults, s.Value) {
+			r.Defaults = append(r.Defaults, s.Value)
+		}
+	}
+}
+
+// configsOf returns the configuration files of the repository that a folder is in.
+func configsOf(dir string) []string {
+	root := repositoryOf(dir)
+	if root == "" {
+		return nil
+	}
+	git := filepath.Join(root, ".git")
+	if named, ok := strings.CutPrefix(pointer(git), "gitdir:"); ok {
+		git = absolute(root, strings.TrimSpace(named))
+	}
+	common := git
+	if text := pointer(filepath.Join(git, "commondir")); text != "" {
+		common = absolute(git, text)
+	}
+	return []string{filepath.Join(common, "config"), filepath.Join(git, "config.worktree")}
+}

@@ -1,0 +1,64 @@
+package approval
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/abide-run/abide/internal/approval/protect"
+	"github.com/abide-run/abide/internal/approval/shell"
+)
+
+// otherRepository says that a git command, run in dir, talks to a repository on this
+// machine, or that it may. Git runs its own programs there with the configuration and the
+// hooks of that repository, which came with its files, and does not pass on to them what
+// holds the configuration still. It returns "" if the command talks only to other
+// machines, and to repositories outside of the folders of the session that the
+// configuration of the session's own repository names.
+func (in Surroundings) otherRepository(run shell.Run, dir string) string {
+	names, talks, err := run.Repositories()
+	switch {
+	case err != nil:
+		return "it has " + err.Error() + ", which may run git in another repository"
+	case !talks:
+		return ""
+	}
+	known := protect.ReadRemotes(dir)
+	var addresses []string
+	for _, name := range names {
+		if of, ok := known.Addresses[name]; ok && run.Words[1] != "clone" {
+			addresses = append(addresses, of...)
+		} else if !isDistant(name) || exists(absolute(dir, name)) || exists(absolute(dir, name+".git")) {
+			return "git would run in another repository, " + name
+		}
+	}
+	if len(names) == 0 {
+		addresses = known.All()
+	}
+	for _, a := range addresses {
+		if !isDistant(a) && !in.isElsewhere(a) {
+			return "git would run in another repository, " + a + ", which the configuration names"
+		}
+	}
+	return ""
+}
+
+// distant matches the addresses of other machines: with a scheme, or HOST:PATH.
+var distant = regexp.MustCompile(`^((https?|ssh|git|git\+ssh|ftps?)://[^/]|([A-Za-z0-9_][A-Za-z0-9_.-]*@)?[A-Za-z0-9][A-Za-z0-9.-]+:([^:/]|/[^/]))`)
+
+func isDistant(address string) bool {
+	return distant.MatchString(address) && !strings.HasPrefix(address, "file:") && !strings.Contains(address, shell.Unknown)
+}
+
+// isElsewhere reports whether an address in the configuration is the path of a repository
+// outside of the folders of the session.
+func (in Surroundings) isElsewhere(address string) bool {
+	path := strings.TrimPrefix(address, "file://")
+	return filepath.IsAbs(path) && !isBelow(filepath.Clean(path), in.Home) && in.outside(path) != ""
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
