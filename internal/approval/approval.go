@@ -2,8 +2,8 @@
 //
 // A call describes what it will do with a [Request]. The rules of its session decide
 // whether the request is allowed, denied, or has to be asked. A rule that denies wins
-// over everything; where it cannot be known in advance whether it applies, a person is
-// asked. The rule set that allows everything comes next, then grants that a person gave,
+// over everything, and so does a place that the scope denies; where it cannot be known in
+// advance whether it applies, a person is asked. The rule set that allows everything comes next, then grants that a person gave,
 // then rules that ask, then rules that allow.
 //
 // Commands are judged by their words. What rules and grants allow is run from these
@@ -80,7 +80,7 @@ const (
 // A Decision is the verdict about a request, and what it rests on.
 type Decision struct {
 	Verdict Verdict
-	By      string        // ByRule, ByGrant, BySet or ByScope; empty if a person is asked and no rule says so
+	By      string        // ByRule, ByGrant, BySet or ByScope; empty if a person is asked and neither a rule nor the scope says so
 	Rules   []string      // texts of the rules that decided, each once
 	Grants  []event.Grant // grants that decided, each once
 	Reason  string        // for people: why they are asked, if that is not only that nothing allows it
@@ -109,15 +109,20 @@ const (
 	All       = "all"       // allows everything that is not denied
 )
 
-// Judge decides about a request. It is pure: what the request is about was looked at when
-// the request was made.
+// Judge decides about a request. What the request is about was looked at when the request
+// was made; the only thing that is looked at now is whether the path of a rule is a folder.
 func Judge(set string, rules event.PermissionRules, grants []event.Grant, r *Request) Decision {
 	denied, text := r.strongest(rules.Deny)
+	place := r.deniedPlace()
 	switch {
 	case denied == yes:
 		return Decision{Verdict: Deny, By: ByRule, Rules: []string{text}}
+	case place.certainty == yes:
+		return Decision{Verdict: Deny, By: ByScope, Reason: "the scope of the session denies " + place.place}
 	case denied == maybe:
 		return Decision{Verdict: Ask, By: ByRule, Rules: []string{text}, Reason: r.mayApply("denies", text), Doubtful: true}
+	case place.certainty == maybe:
+		return Decision{Verdict: Ask, By: ByScope, Reason: "it may use " + place.place + ", which the scope of the session denies: " + r.whyUncertain(), Doubtful: true}
 	case r.Protected != "":
 		return Decision{Verdict: Ask, Reason: "it writes a protected file: " + r.Protected}
 	case set == All:
@@ -140,13 +145,26 @@ func Judge(set string, rules event.PermissionRules, grants []event.Grant, r *Req
 	return Decision{Verdict: Allow, By: ByScope}
 }
 
-// mayApply says why a rule may be about a command.
+// mayApply says that a rule may be about a command, and why.
 func (r *Request) mayApply(verb, text string) string {
-	why := "some of its words are known only when it runs, or are written in another way"
+	return "the rule " + text + ", which " + verb + ", may apply: " + r.whyUncertain()
+}
+
+// whyUncertain says why it is not known in advance what a command does.
+func (r *Request) whyUncertain() string {
 	if r.reading != nil && r.reading.calls.Hidden != "" {
-		why = "it has " + r.reading.calls.Hidden
+		return "it has " + r.reading.calls.Hidden
 	}
-	return "the rule " + text + ", which " + verb + ", may apply: " + why
+	return "some of its words are known only when it runs, or are written in another way"
+}
+
+// deniedPlace returns what the scope says of the paths that a command names. Tools for
+// files ask the scope themselves.
+func (r *Request) deniedPlace() denial {
+	if r.reading == nil {
+		return denial{}
+	}
+	return r.reading.denied
 }
 
 // strongest returns how certain it is that one of the rules is about a request, and the

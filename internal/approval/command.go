@@ -35,6 +35,7 @@ type reading struct {
 	targets   []target
 	calls     shell.Calls
 	paths     []string // paths that words of the command may stand for, and where they lead
+	denied    denial   // what the scope of the session says of the paths
 }
 
 // A step is a command of the script.
@@ -84,6 +85,12 @@ func (r *Request) ReadCommand(s *shell.Script, in Surroundings) {
 		r.Protected = d.protected
 	}
 	d.paths = namedPaths(d.calls, dirs)
+	for _, dir := range dirs {
+		if dir != in.Home {
+			d.paths = append(d.paths, dir)
+		}
+	}
+	d.denied = d.deniedIn(in.Scope)
 }
 
 // withoutLinks returns a path, and where it leads if that differs.

@@ -1,10 +1,12 @@
 package approval
 
 import (
+	"os"
 	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/abide-run/abide/internal/approval/scope"
 	"github.com/abide-run/abide/internal/approval/shell"
 	"github.com/abide-run/abide/internal/event"
 )
@@ -51,13 +53,60 @@ func (d *reading) namesPath(u rule, dirs []string) certainty {
 		return yes
 	}
 	end := u.pattern[strings.LastIndexAny(u.pattern, "*?[]{}")+1:]
-	if d.calls.Hidden != "" || len(d.paths) >= maxPaths || d.usesProcess() || slices.ContainsFunc(d.unknownWords(), func(w string) bool {
-		tail := w[strings.LastIndex(w, shell.Unknown)+1:]
-		return strings.HasSuffix(tail, end) || strings.HasSuffix(end, tail)
-	}) {
+	isFolder := slices.ContainsFunc(dirs, func(dir string) bool { return isDir(absolute(dir, u.pattern)) })
+	if d.mayName(end, isFolder) {
 		return maybe
 	}
 	return no
+}
+
+// mayName reports whether a word of which a part is not known may name a path with this
+// end, or, of a folder, a path below it.
+func (d *reading) mayName(end string, isFolder bool) bool {
+	if d.calls.Hidden != "" || len(d.paths) >= maxPaths || d.usesProcess() {
+		return true
+	}
+	return slices.ContainsFunc(d.unknownWords(), func(w string) bool {
+		tail := w[strings.LastIndex(w, shell.Unknown)+1:]
+		if isFolder && strings.Contains(tail, "/") {
+			return true
+		}
+		return strings.HasSuffix(tail, end) || strings.HasSuffix(end, tail)
+	})
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// A denial is what a denied place of the scope says of a command that names paths.
+type denial struct {
+	certainty certainty
+	place     string // path that is denied, or path in it
+}
+
+// deniedIn tells whether a command names a path that the scope of the session denies. A
+// command that only reads may name what is denied to be written.
+func (d *reading) deniedIn(s *scope.Scope) denial {
+	mode := scope.Write
+	if d.readsOnly() {
+		mode = scope.Read
+	}
+	if s == nil || len(s.Denied(mode)) == 0 {
+		return denial{}
+	}
+	for _, path := range d.paths {
+		if f, err := s.Judge(path, mode); err == nil && f.Verdict == scope.Denied {
+			return denial{yes, path}
+		}
+	}
+	for _, place := range s.Denied(mode) {
+		if d.mayName(place, isDir(place)) {
+			return denial{maybe, place}
+		}
+	}
+	return denial{}
 }
 
 // usesProcess reports whether a word leads by way of a process to files with other names.

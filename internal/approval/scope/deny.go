@@ -8,6 +8,18 @@ type denyIndex struct {
 	ids   map[identity]string // from a denied file or folder to the target of its rule
 }
 
+// Denied returns the paths that are denied in a mode, as they were written and without
+// links: for what cannot be judged path by path.
+func (s *Scope) Denied(mode Mode) []string {
+	var all []string
+	for _, d := range s.deny {
+		if d.mode <= mode {
+			all = append(all, d.names...)
+		}
+	}
+	return all
+}
+
 // denyIndex returns what is denied now. A denied target that was renamed is recognised by
 // its identity, and a file that has taken its place is denied too.
 func (s *Scope) denyIndex(mode Mode) denyIndex {

@@ -98,6 +98,11 @@ func (w *writer) Permission(call tool.Call) (*approval.Request, error) {
 	}
 	ask := &approval.Request{Kind: approval.Shell, More: event.PermissionMore{Dir: t.Process.Dir, Terminal: t.Process.TTY, Input: true}}
 	in := approval.Surroundings{Dir: cmp.Or(t.Process.Dir, call.Dir), Home: call.Dir, Fed: true}
+	if w.Scope != nil {
+		if in.Scope, err = w.Scope(call); err != nil {
+			return nil, err
+		}
+	}
 	if takesData(t.Process.Command) {
 		ask.ReadCommand(shell.Parse(""), in) // there are no commands in it
 		ask.Subjects, body.CanOffer = []string{approval.InputTo + t.Process.Key}, true
