@@ -85,11 +85,6 @@ func (r *Request) ReadCommand(s *shell.Script, in Surroundings) {
 		r.Protected = d.protected
 	}
 	d.paths = namedPaths(d.calls, dirs)
-	for _, dir := range dirs {
-		if dir != in.Home {
-			d.paths = append(d.paths, dir)
-		}
-	}
 	d.denied = d.deniedIn(in.Scope)
 }
 

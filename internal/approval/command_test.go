@@ -330,7 +330,10 @@ func TestGitTalksToTheRemotesOfTheConfiguration(t *testing.T) {
 		{remotes, "git push shared", approval.Grant},
 		{remotes, "git fetch --all --prune", approval.Grant},
 		{remotes, "git remote update", approval.Grant},
-		{remotes, "git clone origin", approval.Ask}, // clone knows no remotes
+		{remotes, "git clone origin", approval.Ask},   // clone knows no remotes
+		{remotes, "git clone a.host:x", approval.Ask}, // for clone, a folder of this name comes first
+		{remotes, "git clone b.host:x", approval.Ask}, // and so does one that ends in .git
+		{remotes, "git clone c.host:x", approval.Grant},
 		{remotes, "git push Origin", approval.Ask},
 		{remotes + "[remote \"near\"]\n\turl = evil\n", "git push near", approval.Ask},
 		{remotes + "[remote \"near\"]\n\tpushurl = ./evil\n", "git push near", approval.Ask},
@@ -348,7 +351,8 @@ func TestGitTalksToTheRemotesOfTheConfiguration(t *testing.T) {
 	} {
 		in := project(t)
 		config := strings.ReplaceAll(test.config, "HOME", in.Home)
-		if err := os.WriteFile(filepath.Join(in.Home, ".git/config"), []byte(config), 0o644); err != nil {
+		if err := errors.Join(os.WriteFile(filepath.Join(in.Home, ".git/config"), []byte(config), 0o644),
+			os.Mkdir(filepath.Join(in.Home, "a.host:x"), 0o755), os.Mkdir(filepath.Join(in.Home, "b.host:x.git"), 0o755)); err != nil {
 			t.Fatal(err)
 		}
 		if d := approval.Judge(approval.Workspace, rules, nil, readLine(test.line, in)); d.Verdict != test.want {
