@@ -67,7 +67,7 @@ func (p wordPattern) exact() bool {
 }
 
 // allows reports whether the pattern matches all words of a command. What a star stands
-// for may be any words but the options in reaching.
+// for may be any words but those with which the command reaches further, see reaches.
 func (p wordPattern) allows(words []string) bool {
 	if len(words) < len(p.words) || len(words) > len(p.words) && !p.open {
 		return false
@@ -77,11 +77,13 @@ func (p wordPattern) allows(words []string) bool {
 			return false
 		}
 	}
-	program := words[0][strings.LastIndexByte(words[0], '/')+1:]
-	if program == "sed" && !p.exact() && !onlyEdits(words[1:]) {
-		return false
+	for i := 1; i < len(words); i++ {
+		byStar := i >= len(p.words) || strings.Contains(p.words[i], star)
+		if byStar && reaches(words, i) {
+			return false
+		}
 	}
-	return !slices.ContainsFunc(words[len(p.words):], func(w string) bool { return reaches(program, w) })
+	return p.exact() || !writesOperand(words) && (programOf(words) != "sed" || onlyEdits(words[1:]))
 }
 
 // matchWord reports whether a word of a pattern matches a word of a command. A star at the
@@ -113,44 +115,4 @@ func matchStars(parts []string, text string) bool {
 		}
 	}
 	return strings.HasSuffix(rest, parts[last])
-}
-
-// reaching are options that a star does not stand for: with them, programs that a person
-// allows because they seem harmless run another program or write a file. A rule can name
-// them. For other programs, and for those that run the code of a project anyway, a star
-// stands for any words.
-var reaching = map[string]string{
-	"date": "-s --set",
-	"diff": "-l --paginate",
-	"fd":   "-x -X --exec --exec-batch",
-	"file": "-C --compile",
-	"find": "-delete -fls -fprint -fprint0 -fprintf",
-	"git":  "-O --open-files-in-pager --ext-diff --textconv --filters --output --output-directory --upload-pack --receive-pack --exec --extcmd --tool --help --show-signature --recurse-submodules --submodule --ignore-submodules --strategy",
-	"go":   "-exec -overlay -toolexec -vettool",
-	"man":  "-H -P --html --pager",
-	"rg":   "-z --hostname-bin --pre --search-zip",
-	"sort": "-T -o --compress-program --output --temporary-directory",
-	"tar":  "-F -I --checkpoint-action --info-script --new-volume-script --rsh-command --to-command --use-compress-program",
-	"tree": "-o",
-}
-
-// reaches reports whether a word is one of the options in reaching, also abbreviated or
-// among other short options. A word that is not known may be one.
-func reaches(program, word string) bool {
-	if strings.Contains(word, shell.Unknown) {
-		return reaching[program] != "" || program == "sed"
-	}
-	if program == "git" && shell.ShowsSignature(word) {
-		return true
-	}
-	name, _, _ := strings.Cut(word, "=")
-	return slices.ContainsFunc(strings.Fields(reaching[program]), func(option string) bool {
-		switch {
-		case len(option) == 2:
-			return strings.HasPrefix(word, "-") && !strings.HasPrefix(word, "--") && strings.IndexByte(word, option[1]) > 0
-		case strings.HasPrefix(option, "--"):
-			return len(name) > 2 && strings.HasPrefix(option, name)
-		}
-		return name == option || name == "-"+option
-	})
 }

@@ -24,6 +24,15 @@ func CodeKeys(data []byte) []string {
 	return found
 }
 
+// RunsCode reports whether the setting of git with this name makes git run code, or take
+// code from elsewhere, whatever its value is.
+func RunsCode(key string) bool {
+	section, rest, _ := strings.Cut(key, ".")
+	at := strings.LastIndexByte(rest, '.') + 1
+	s := setting{Key: strings.ToLower(section) + "." + rest[:at] + strings.ToLower(rest[at:]), Value: "!"}
+	return strings.Contains(key, ".") && s.runsCode()
+}
+
 // codeSections are the sections of which every key counts.
 var codeSections = []string{
 	"alias",      // a value with ! in front is a command

@@ -1,0 +1,172 @@
+package approval
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/abide-run/abide/internal/approval/protect"
+	"github.com/abide-run/abide/internal/approval/shell"
+)
+
+// reaching are options that a star does not stand for: with them, programs that a person
+// allows because they seem harmless run another program or write a file. A rule can name
+// them. For other programs, and for those that run the code of a project anyway, a star
+// stands for any words. For a subcommand of git, its own options are added to those of git.
+// A word without a dash is the name of something that the subcommand does.
+var reaching = map[string]string{
+	"ack":     "--pager",
+	"ag":      "--pager",
+	"bat":     "--pager",
+	"cargo":   "--config",
+	"curl":    "-D -J -K -O -c -o --alt-svc --config --cookie-jar --dump-header --engine --etag-save --hsts --libcurl --output --output-dir --remote-header-name --remote-name --remote-name-all --stderr --trace --trace-ascii",
+	"date":    "-s --set",
+	"delta":   "--pager",
+	"diff":    "-l --paginate",
+	"diff3":   "--diff-program",
+	"emacs":   "-e -f -l --batch --eval --execute --funcall --load --script",
+	"fd":      "-X -x --exec --exec-batch",
+	"file":    "-C -Z -z --compile --uncompress --uncompress-noreport",
+	"find":    "-delete -fls -fprint -fprint0 -fprintf",
+	"fzf":     "--bind --preview --with-shell",
+	"git":     "-O --open-files-in-pager --ext-diff --textconv --filters --output --output-directory --upload-pack --receive-pack --exec --extcmd --tool --help --show-signature --recurse-submodules --recursive --submodule --ignore-submodules --strategy",
+	"go":      "-exec -overlay -toolexec -vettool",
+	"iconv":   "-o --output",
+	"install": "--strip-program",
+	"less":    "-O -k -o --LOG-FILE --lesskey-content --lesskey-file --lesskey-src --log-file",
+	"man":     "-C -H -P -X -p --config-file --gxditview --html --pager --preprocessor",
+	"mysql":   "--init-command --pager --plugin-dir --tee",
+	"nano":    "-s --speller",
+	"nc":      "-c -e --exec --lua-exec --sh-exec",
+	"nm":      "--plugin",
+	"objdump": "--plugin",
+	"pandoc":  "-F -L -o --extract-media --filter --lua-filter --output --pdf-engine",
+	"patch":   "-e -g -o -r --ed --get --output --reject-file",
+	"psql":    "-L -f -o -v --file --log-file --output --set --variable",
+	"rg":      "-z --hostname-bin --pre --search-zip",
+	"rsync":   "-M -e --config --daemon --log-file --only-write-batch --remote-option --rsh --rsync-path --write-batch",
+	"scp":     "-D -F -S -o",
+	"sdiff":   "-o --diff-program --output",
+	"sftp":    "-D -F -S -b -o -s",
+	"shuf":    "-o --output",
+	"sort":    "-T -o --compress-program --output --temporary-directory",
+	"split":   "--filter",
+	"sqlite3": "-A -append -cmd -init -vfs -zip",
+	"ssh":     "-E -F -I -o",
+	"tar":     "-F -I --checkpoint-action --info-script --new-volume-script --rsh-command --to-command --use-compress-program",
+	"tree":    "-R -o",
+	"vim":     "-E -S -U -W -c -e -i -s -u -w --cmd",
+	"wget":    "-O -P -a -e -o --append-output --config --directory-prefix --execute --output-document --output-file --save-cookies --use-askpass --warc-file",
+	"xmllint": "-o --output --shell",
+	"yq":      "-i --inplace",
+	"zip":     "-T --test --unzip-command",
+
+	"git apply":              "--build-fake-ancestor --unsafe-paths",
+	"git archive":            "-o --remote",
+	"git bisect":             "run view visualize",
+	"git bugreport":          "-o",
+	"git bundle":             "create",
+	"git checkout-index":     "--prefix",
+	"git clone":              "-c -u --config --separate-git-dir --template",
+	"git config":             "-e -f --edit --file --global --rename-section --system edit rename-section",
+	"git diagnose":           "-o",
+	"git difftool":           "-t -x",
+	"git fast-export":        "--export-marks",
+	"git fast-import":        "--allow-unsafe-features --export-marks --export-pack-edges",
+	"git filter-branch":      "-d --commit-filter --env-filter --index-filter --msg-filter --parent-filter --setup --tag-name-filter --tree-filter",
+	"git format-patch":       "-o",
+	"git grep":               "-O",
+	"git index-pack":         "-o",
+	"git init":               "--separate-git-dir --template",
+	"git init-db":            "--separate-git-dir --template",
+	"git interpret-trailers": "--in-place",
+	"git mailsplit":          "-o",
+	"git maintenance":        "register start stop unregister",
+	"git merge":              "-s",
+	"git mergetool":          "-t",
+	"git pull":               "-s",
+	"git read-tree":          "--index-output",
+	"git rebase":             "-s -x",
+	"git repack":             "--expire-to",
+	"git submodule":          "absorbgitdirs add foreach status summary update", // they run git in other repositories
+}
+
+// sameOptions are other names of programs in reaching.
+var sameOptions = map[string]string{
+	"batcat": "bat", "bsdtar": "tar", "gtar": "tar", "ex": "vim", "fdfind": "fd", "gawk": "awk", "gsort": "sort", "mariadb": "mysql", "mawk": "awk", "more": "less", "nawk": "awk", "ncat": "nc",
+	"netcat": "nc", "nvim": "vim", "rview": "vim", "rvim": "vim", "vi": "vim", "view": "vim", "vimdiff": "vim",
+}
+
+// gitRunners are the subcommands of git that a star does not stand for, because running
+// programs is what they do.
+var gitRunners = []string{
+	"citool", "credential", "credential-cache", "credential-store", "filter-branch", "for-each-repo", "gui", "help", "hook", "imap-send", "instaweb", "merge-index", "p4", "send-email", "svn", "web--browse",
+}
+
+// reachingTexts match the arguments of programs with a language of their own, and of some
+// others, with which they run a program or write a file.
+var reachingTexts = map[string]*regexp.Regexp{
+	"awk":     regexp.MustCompile(`system|getline|[|>@]|^-($|[^Fv])`),
+	"go":      regexp.MustCompile(`-extld`),
+	"less":    regexp.MustCompile(`^\+`),
+	"mysql":   regexp.MustCompile(`\\|(?i:system|outfile|dumpfile)`),
+	"psql":    regexp.MustCompile(`\\|(?i:program)`),
+	"sqlite3": regexp.MustCompile(`(?m:^\s*\.)|(?i:writefile|load_extension|edit\s*\()`),
+	"vim":     regexp.MustCompile(`^\+`),
+}
+
+// programOf returns the name of the program of a command, without its path.
+func programOf(words []string) string {
+	return words[0][strings.LastIndexByte(words[0], '/')+1:]
+}
+
+// reaches reports whether a word of a command is one with which the program does more than
+// a star stands for: one of the options in reaching, also abbreviated or among other short
+// options, or a text in reachingTexts. A word that is not known may be one.
+func reaches(words []string, i int) bool {
+	program, word := programOf(words), words[i]
+	if same, ok := sameOptions[program]; ok {
+		program = same
+	}
+	options, text := reaching[program], reachingTexts[program]
+	switch {
+	case strings.Contains(word, shell.Unknown):
+		return options != "" || text != nil || program == "sed"
+	case text != nil && text.MatchString(word):
+		return true
+	case program == "tar" && i == 1 && !strings.HasPrefix(word, "-"): // its options may stand without a dash
+		word = "-" + word
+	case program == "git" && i == 1:
+		return slices.Contains(gitRunners, word) || isReaching(options, word)
+	case program == "git":
+		if shell.ShowsSignature(word) || words[1] == "config" && protect.RunsCode(word) {
+			return true
+		}
+		options += " " + reaching["git "+words[1]]
+	}
+	return isReaching(options, word)
+}
+
+// isReaching reports whether a word is one of the options.
+func isReaching(options, word string) bool {
+	name, _, _ := strings.Cut(word, "=")
+	return slices.ContainsFunc(strings.Fields(options), func(option string) bool {
+		switch {
+		case len(option) == 2:
+			return strings.HasPrefix(word, "-") && !strings.HasPrefix(word, "--") && strings.IndexByte(word, option[1]) > 0
+		case strings.HasPrefix(option, "--"):
+			return len(name) > 2 && strings.HasPrefix(option, name)
+		}
+		return name == option || name == "-"+option
+	})
+}
+
+// writesOperand reports whether a program that reads its first operand writes to a second.
+func writesOperand(words []string) bool {
+	if program := programOf(words); program != "uniq" && program != "xxd" {
+		return false
+	}
+	isOperand := func(w string) bool { return w == "-" || !strings.HasPrefix(w, "-") }
+	first := slices.IndexFunc(words[1:], isOperand)
+	return slices.Contains(words, shell.Unknown) || first >= 0 && slices.ContainsFunc(words[first+2:], isOperand)
+}
