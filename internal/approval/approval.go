@@ -84,14 +84,12 @@ type Decision struct {
 	Rules   []string      // texts of the rules that decided, each once
 	Grants  []event.Grant // grants that decided, each once
 	Reason  string        // for people: why they are asked, if that is not only that nothing allows it
+	Again   bool          // true if nobody but a person can allow the call, each time anew
 	// Judged is the script that the rules and grants allowed, word by word. It has to be
 	// run in its own form, Judged.String(), and not as the text of the call. It is nil if
 	// the decision is not about a command, or if a rule allows every command and this one
 	// is not in the closed language.
 	Judged *shell.Plain
-	// Doubtful is true if a person is asked because a rule that denies may apply. Nobody
-	// but a person can allow that.
-	Doubtful bool
 }
 
 // What a Decision rests on.
@@ -120,11 +118,11 @@ func Judge(set string, rules event.PermissionRules, grants []event.Grant, r *Req
 	case place.certainty == yes:
 		return Decision{Verdict: Deny, By: ByScope, Reason: "the scope of the session denies " + place.place}
 	case denied == maybe:
-		return Decision{Verdict: Ask, By: ByRule, Rules: []string{text}, Reason: r.mayApply("denies", text), Doubtful: true}
+		return Decision{Verdict: Ask, By: ByRule, Rules: []string{text}, Reason: r.mayApply("denies", text), Again: true}
 	case place.certainty == maybe:
-		return Decision{Verdict: Ask, By: ByScope, Reason: "it may use " + place.place + ", which the scope of the session denies: " + r.whyUncertain(), Doubtful: true}
+		return Decision{Verdict: Ask, By: ByScope, Reason: "it may use " + place.place + ", which the scope of the session denies: " + r.whyUncertain(), Again: true}
 	case r.Protected != "":
-		return Decision{Verdict: Ask, Reason: "it writes a protected file: " + r.Protected}
+		return Decision{Verdict: Ask, Reason: "it writes a protected file: " + r.Protected, Again: true}
 	case set == All:
 		return Decision{Verdict: Grant, By: BySet}
 	}

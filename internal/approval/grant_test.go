@@ -105,6 +105,10 @@ func TestAnOfferAllowsWhatItShows(t *testing.T) {
 		{command("git status && git log -p"), []string{"once: this call only", "command: exactly this command line: git status && git log -p", "prefix: any command that begins with: git status …, git log …"}},
 		{command("ls > x"), []string{"once: this call only", "command: exactly this command line: ls 1>'x'"}},
 		{command("ls $X"), []string{"once: this call only"}},
+		{command("sort -o x y"), []string{"once: this call only", "command: exactly this command line: sort -o x y"}},
+		{command("ls; sort -uox y"), []string{"once: this call only", "command: exactly this command line: ls; sort -uox y"}},
+		{command("git log --output=x"), []string{"once: this call only", "command: exactly this command line: git log --output=x"}},
+		{command("sort -u y"), []string{"once: this call only", "command: exactly this command line: sort -u y", "prefix: any command that begins with: sort …"}},
 		{outside, []string{"once: this call only", "command: exactly this command line: git status"}},
 		{file(approval.Write, "edit", "/w/src/a.go"), []string{"once: this call only", "file: writing /w/src/a.go", "folder: writing anything below /w/src"}},
 		{file(approval.Read, "grep", "/w/a", "/v/b"), []string{"once: this call only", "file: reading /w/a, /v/b", "folder: reading anything below /w, /v"}},
@@ -133,6 +137,24 @@ func TestAnOfferAllowsWhatItShows(t *testing.T) {
 		for _, g := range o.Grants {
 			if g.Dir != "/tmp" || !g.Terminal {
 				t.Errorf("%s forgets where the command runs: %+v", o.ID, g)
+			}
+		}
+	}
+}
+
+// A question that would come again in spite of a grant offers none.
+func TestNothingIsOfferedThatDoesNotHelp(t *testing.T) {
+	rules := event.PermissionRules{Deny: []string{"bash(git push --force *)"}}
+	for line, want := range map[string]int{"git push -f https://a.example/x": 1, "git push https://a.example/x": 3} {
+		r := command(line)
+		d := approval.Judge("", rules, nil, &r)
+		offers := d.Offers(&r)
+		if len(offers) != want || (len(d.SessionGrants(&r)) > 0) != (want > 1) {
+			t.Errorf("%s: offers are %+v", line, offers)
+		}
+		for _, o := range offers[1:] {
+			if d := approval.Judge("", rules, o.Grants, &r); d.Verdict != approval.Grant {
+				t.Errorf("%s: the offer %s does not help", line, o.ID)
 			}
 		}
 	}

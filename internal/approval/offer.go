@@ -14,6 +14,25 @@ import (
 // the command follows.
 const InputTo = "input to "
 
+// Offers returns the ways to approve a request about which a person is asked: those of the
+// request, or only once if the same question would come again.
+func (d Decision) Offers(r *Request) []event.Offer {
+	offers := r.Offers()
+	if d.Again {
+		return offers[:1]
+	}
+	return offers
+}
+
+// SessionGrants returns what an approval for the session covers if it names no offer: what
+// was shown, and nothing else.
+func (d Decision) SessionGrants(r *Request) []event.Grant {
+	if d.Again {
+		return nil
+	}
+	return r.SessionGrants()
+}
+
 // Offers returns the ways to approve a request: once, and then the narrowest first. Each
 // says what it would allow, and none allows more than it says.
 func (r *Request) Offers() []event.Offer {
@@ -33,8 +52,7 @@ func (r *Request) Offers() []event.Offer {
 	return offers
 }
 
-// SessionGrants returns what an approval for the session covers if it names no offer: what
-// was shown, and nothing else.
+// SessionGrants returns the grants of the narrowest offer that is for longer than once.
 func (r *Request) SessionGrants() []event.Grant {
 	if offers := r.Offers(); len(offers) > 1 {
 		return offers[1].Grants
@@ -54,7 +72,7 @@ func (r *Request) subjectGrants() []event.Grant {
 func (r *Request) commandOffers() []event.Offer {
 	exact := event.Grant{Kind: Shell, Command: r.Plain.String(), Dir: r.Elsewhere, Terminal: r.Terminal, Input: r.Input}
 	offers := []event.Offer{{ID: event.OfferCommand, Label: "exactly this command line: " + CommandText(r.Plain), Grants: []event.Grant{exact}}}
-	prefixes, ok := safePrefixes(r.Plain)
+	prefixes, ok := coveringPrefixes(r.Plain)
 	if !ok || r.reading == nil || r.reading.blocked != "" {
 		return offers
 	}
@@ -67,12 +85,13 @@ func (r *Request) commandOffers() []event.Offer {
 	return append(offers, event.Offer{ID: event.OfferPrefix, Label: "any command that begins with: " + strings.Join(texts, ", "), Grants: grants})
 }
 
-// safePrefixes returns the words with which the commands of a line begin, each once, if
-// all of them are words with which no command can run other code.
-func safePrefixes(p *shell.Plain) (list [][]string, ok bool) {
+// coveringPrefixes returns the words with which the commands of a line begin, each once, if
+// all of them are words with which no command can run other code, and a grant for them
+// would cover the line: it covers neither redirections nor the options in reaching.
+func coveringPrefixes(p *shell.Plain) (list [][]string, ok bool) {
 	for _, c := range p.Commands() {
 		prefix := Prefix(c.Words)
-		if !SafePrefix(prefix) || len(c.Redirects) > 0 {
+		if !SafePrefix(prefix) || len(c.Redirects) > 0 || !(wordPattern{prefix, true}).allows(c.Words) {
 			return nil, false
 		}
 		if !slices.ContainsFunc(list, func(has []string) bool { return slices.Equal(has, prefix) }) {

@@ -116,7 +116,7 @@ func (c Catalog) JudgeSeen(s *State, call *Call, found Sight) []event.Payload {
 		return c.begin(s, call, false, recorded(verdict, ask))
 	case verdict.Verdict == approval.Grant:
 		return c.begin(s, call, true, recorded(verdict, ask))
-	case call.Hook.Verdict.Decision == HookAllow && !verdict.Doubtful:
+	case call.Hook.Verdict.Decision == HookAllow && !verdict.Again:
 		return c.begin(s, call, true, event.Decision{By: event.ByHook})
 	}
 	if !s.Setup.Declared.Permission {
@@ -125,7 +125,7 @@ func (c Catalog) JudgeSeen(s *State, call *Call, found Sight) []event.Payload {
 	return []event.Payload{event.PermissionAskedData{
 		RequestID: event.NewID(), ToolCallID: r.ToolCallID,
 		PermissionRequest: ask.Ask, PromptRequest: ask.Prompt,
-		Grants: ask.SessionGrants(), Abide: explained(call, verdict, ask),
+		Grants: verdict.SessionGrants(ask), Abide: explained(call, verdict, ask),
 	}}
 }
 
@@ -154,7 +154,7 @@ func recorded(d approval.Decision, ask *approval.Request) event.Decision {
 // explained returns what a person needs to know to answer a permission request.
 func explained(call *Call, d approval.Decision, ask *approval.Request) *event.PermissionMore {
 	more := ask.More
-	more.Tool, more.Offers = call.Request.Name, ask.Offers()
+	more.Tool, more.Offers = call.Request.Name, d.Offers(ask)
 	if call.Hook.Verdict.Decision == HookAsk {
 		more.Reasons = append(more.Reasons, cmp.Or(call.Hook.Verdict.Reason, "a hook wants a person to be asked"))
 	}

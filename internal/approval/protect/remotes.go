@@ -18,7 +18,7 @@ type Remotes struct {
 func ReadRemotes(dir string) Remotes {
 	r := Remotes{Addresses: make(map[string][]string)}
 	for _, path := range configsOf(dir) {
-		data, _ := readSmall(path) // without the file there are no remotes
+		data, _ := readAtMost(path, maxPointer) // without the file there are no remotes
 		for _, s := range parseGitConfig(data) {
 			r.add(s)
 		}
@@ -53,7 +53,7 @@ func (r *Remotes) add(s setting) {
 
 // configsOf returns the configuration files of the repository that a folder is in.
 func configsOf(dir string) []string {
-	root := repositoryOf(dir)
+	root := above(dir, ".git")
 	if root == "" {
 		return nil
 	}
