@@ -60,7 +60,7 @@ func sameSurroundings(g event.Grant, r *Request) bool {
 // words with which it begins. Neither a redirection nor an option in reaching is covered.
 func coversCommand(g event.Grant, r *Request, c shell.Simple) bool {
 	return g.Kind == Shell && len(g.Prefix) > 0 && len(c.Redirects) == 0 && sameSurroundings(g, r) &&
-		SafePrefix(g.Prefix) && wordPattern{g.Prefix, true}.allows(c.Words)
+		SafePrefix(g.Prefix) && wordPattern{words: g.Prefix, open: true}.allows(c.Words)
 }
 
 // within reports whether a path is a folder or below it.

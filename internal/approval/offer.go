@@ -91,7 +91,7 @@ func (r *Request) commandOffers() []event.Offer {
 func coveringPrefixes(p *shell.Plain) (list [][]string, ok bool) {
 	for _, c := range p.Commands() {
 		prefix := Prefix(c.Words)
-		if !SafePrefix(prefix) || len(c.Redirects) > 0 || !(wordPattern{prefix, true}).allows(c.Words) {
+		if !SafePrefix(prefix) || len(c.Redirects) > 0 || !(wordPattern{words: prefix, open: true}).allows(c.Words) {
 			return nil, false
 		}
 		if !slices.ContainsFunc(list, func(has []string) bool { return slices.Equal(has, prefix) }) {

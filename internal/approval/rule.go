@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -62,6 +63,9 @@ func Check(text string, tools ...string) error {
 	if u.known(tools) {
 		return u.checkPattern()
 	}
+	if err := u.checkName(); err != nil {
+		return fmt.Errorf("rule %q: %w", text, err)
+	}
 	if near := nearest(u.tool, slices.Concat(commandNames, pathNames, urlNames, otherNames, tools)); near != "" {
 		return fmt.Errorf("rule %q: there is no tool or kind %s; did you mean %s?", text, u.tool, near)
 	}
@@ -70,6 +74,29 @@ func Check(text string, tools ...string) error {
 	}
 	return nil
 }
+
+// checkName returns an error if the name of a rule can be that of no tool, or is that of a
+// program, about which a rule without bash says nothing.
+func (u rule) checkName() error {
+	program := u.tool[strings.LastIndexByte(u.tool, '/')+1:]
+	switch {
+	case slices.Contains(programs, program):
+		return fmt.Errorf("there is no tool or kind %s; for commands write bash(%s)", u.tool, strings.TrimSpace(program+" "+cmp.Or(u.pattern, "*")))
+	case strings.ContainsAny(u.tool, "|&;<>$^`'\",/\\"):
+		return fmt.Errorf("%s is no name of a tool or kind; write a rule for each tool, and for commands bash(PROGRAM *)", u.tool)
+	case strings.Contains(u.tool, "*"):
+		return fmt.Errorf("it can never match, because a star in the name of a tool stands for nothing; write a rule for each tool, or * for all")
+	}
+	return nil
+}
+
+// programs are names that people write in place of bash(NAME *). Names that a tool of a
+// client may well have are not among them.
+var programs = strings.Fields(`ansible apt apt-get awk aws az bun bunx busybox bzip2 cargo cat chgrp chmod chown chroot cmake cp crontab curl dash dd deno df diff dig dnf doas docker docker-compose
+	dpkg du ed emacs env eval find gcc gcloud gdb gem gh git go gpg gradle gunzip gzip halt head helm iptables java javac jq kill killall ksh kubectl launchctl less ln ls make man mkdir mkfs mount
+	mv mvn mysql nano nc ncat nmap node nohup npm npx nvim openssl pacman parted passwd perl php pip pip3 pkill pnpm podman poetry poweroff psql pwsh python python3 reboot redis-cli rg rm rmdir
+	rpm rsync ruby rustc rustup scp sed service setfacl sftp sh shred shutdown socat sqlite3 ssh strace su sudo systemctl tail tar tee telnet terraform touch truncate umount unlink unzip useradd
+	usermod uv vi vim visudo wget xargs yarn yum zip zsh`)
 
 // Unknown reports whether a valid rule is about a name that is neither a kind nor a
 // built-in tool, nor one of the given tools. It may be a tool that a client brings, or a
@@ -103,7 +130,7 @@ func parse(text string) (rule, error) {
 	}
 	pattern, closed := strings.CutSuffix(rest, ")")
 	if !closed || strings.TrimSpace(pattern) == "" {
-		return r, fmt.Errorf("rule %q: the pattern stands in parentheses, like %s(docs/**)", text, tool)
+		return r, fmt.Errorf("rule %q: the pattern stands in parentheses, like %s(%s)", text, tool, examplePattern(r.tool))
 	}
 	r.pattern = pattern
 	var err error
@@ -119,16 +146,46 @@ func parse(text string) (rule, error) {
 	return r, nil
 }
 
+// examplePattern returns a pattern for the rules of a tool or kind.
+func examplePattern(name string) string {
+	switch {
+	case commandKind(name):
+		return "git status *"
+	case urlKind(name):
+		return "https://example.org/*"
+	}
+	return "docs/**"
+}
+
+// closesFirst reports whether a text closes a parenthesis that it has not opened.
+func closesFirst(text string) bool {
+	open := 0
+	for _, c := range text {
+		switch c {
+		case '(':
+			open++
+		case ')':
+			open--
+		}
+		if open < 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // checkPattern returns an error if the pattern can never match.
 func (u rule) checkPattern() error {
 	var err error
 	switch {
 	case u.pattern == "":
+	case closesFirst(u.pattern):
+		err = errors.New("it has a parenthesis that closes the pattern before its end; write a rule for each part")
 	case pathKind(u.tool) && slices.Contains(strings.Split(u.pattern, "/"), ".."):
 		err = errors.New("it can never match a path with .. in it; write an absolute path")
 	case urlKind(u.tool) && !strings.Contains(u.pattern, "://") && !strings.Contains(u.pattern, "*"):
 		err = fmt.Errorf("it can never match, because addresses begin with their scheme; write %s(https://%s/*)", u.tool, strings.TrimSuffix(u.pattern, "/"))
-	case commandKind(u.tool) && u.tool != readOnly:
+	case commandKind(u.tool), u.tool == "*":
 		err = u.words.check()
 	}
 	if err != nil {
@@ -140,9 +197,13 @@ func (u rule) checkPattern() error {
 // check returns an error if no command has such words.
 func (p wordPattern) check() error {
 	for _, w := range p.words {
-		if slices.Contains([]string{"|", "||", "&", "&&", ";", ">", ">>", "<", "2>&1"}, w) {
+		if slices.Contains([]string{"|", "||", "&", "&&", ";", ">", ">>", "<", "2>&1"}, w) && p.bare != "" {
 			return fmt.Errorf("it can never match, because the commands that %s joins are judged one by one; write a rule for each", w)
 		}
+	}
+	if p.bare != "" {
+		return fmt.Errorf("a pattern is a list of words and no regular expression, and commands that are joined are judged one by one: "+
+			"write a rule for each, or put quotes around %s if it is part of a word", p.bare[:1])
 	}
 	if len(p.words) > 0 && strings.Contains(p.words[0], "=") {
 		return errors.New("it can never match, because a command with an assignment is always asked about; write the rule without it")

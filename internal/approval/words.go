@@ -16,6 +16,9 @@ const star = "\x01"
 type wordPattern struct {
 	words []string
 	open  bool // true if further words may follow
+	// bare are the characters without quotes that mean something else in a shell, or in
+	// a regular expression, than themselves.
+	bare string
 }
 
 // parseWords parses a pattern such as git commit -m 'a b' *. Quotes make blanks and stars
@@ -45,6 +48,9 @@ func parseWords(text string) (wordPattern, error) {
 			inWord = true
 			word.WriteString(star)
 		default:
+			if strings.ContainsRune("|&;<>()$`", c) || c == '^' && len(p.words) == 0 && !inWord {
+				p.bare += string(c)
+			}
 			inWord = true
 			word.WriteRune(c)
 		}

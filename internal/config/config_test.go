@@ -174,6 +174,8 @@ func TestMistakesAreNamedWithTheirPlace(t *testing.T) {
 		{"model = {scheme = 'smoke'}\n", `line 1, column 1: model.scheme: "smoke" is unknown`},
 		{"[permissions]\ndeny = ['bsh(rm *)']\n", "there is no tool or kind bsh; did you mean bash?"},
 		{"[permissions]\nallow = ['bash(ls && make)']\n", "it can never match"},
+		{"[permissions]\nallow = ['bash']\ndeny = [ # what nobody wants\n  'bash(x)',\n  # and\n  'bsh(rm *)', \"rm\",\n]\n", "line 6, column 3: permissions.deny[1]: "},
+		{"permissions = {deny = ['bsh(rm *)']}\n", "line 1, column 1: permissions.deny[0]: "},
 		{"[model\n", "line 1"},
 		{"[model]\nscheme = 'smoke'\n", `model.scheme: "smoke" is unknown; use one of openai`},
 		{"[providers.x]\nscheme = 'smoke'\n", `providers.x.scheme: "smoke" is unknown`},

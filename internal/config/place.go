@@ -90,7 +90,9 @@ func places(data []byte) map[string]unstable.Position {
 		switch e := p.Expression(); e.Kind {
 		case unstable.KeyValue:
 			key, at := keyOf(&p, e)
-			found[append(slices.Clip(table), key...).String()] = at
+			key = append(slices.Clip(table), key...)
+			found[key.String()] = at
+			addItems(found, &p, key, e.Value())
 		case unstable.Table, unstable.ArrayTable:
 			key, at := keyOf(&p, e)
 			if table = key; e.Kind == unstable.ArrayTable && len(key) > 0 {
@@ -102,6 +104,23 @@ func places(data []byte) map[string]unstable.Position {
 		}
 	}
 	return found
+}
+
+// addItems adds the positions of the entries of a list.
+func addItems(found map[string]unstable.Position, p *unstable.Parser, key path, list *unstable.Node) {
+	if list.Kind != unstable.Array || len(key) == 0 {
+		return
+	}
+	i := 0
+	for it := list.Children(); it.Next(); {
+		if it.Node().Kind == unstable.Comment {
+			continue
+		}
+		if it.Node().Raw.Length > 0 {
+			found[key.item(i).String()] = p.Shape(it.Node().Raw).Start
+		}
+		i++
+	}
 }
 
 func keyOf(p *unstable.Parser, e *unstable.Node) (key path, at unstable.Position) {

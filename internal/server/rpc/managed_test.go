@@ -138,6 +138,8 @@ func TestManagedSettingsThatAreNotUnderstoodAreRefused(t *testing.T) {
 		`unknown field "sandbox"`:              object{"sandbox": true},
 		`unknown field "denny"`:                object{"permissions": object{"denny": []string{"act"}}},
 		"managedSettings.permissions.deny[1]":  object{"permissions": object{"deny": []string{"act", "bash(git"}}},
+		"write bash(touch *)":                  object{"permissions": object{"deny": []string{"touch"}}},
+		"no regular expression":                object{"permissions": object{"deny": []string{"bash(^rm .*$)"}}},
 		"managedSettings: ":                    "strict",
 		"managedSettings.permissions.allow[0]": object{"permissions": object{"allow": []string{""}}},
 		"managedSettings: cannot unmarshal":    object{"permissions": object{"deny": "act"}},
