@@ -218,7 +218,13 @@ func absolute(dir, path string) string {
 // are not known are not followed.
 func namedPaths(calls shell.Calls, dirs []string) []string {
 	found := map[string]bool{}
-	for _, w := range slices.Concat(append(calls.Words, calls.Files)...) {
+	all := slices.Concat(append(calls.Words, calls.Files)...)
+	for _, words := range calls.Words {
+		for _, text := range textsThatRun(words) { // a script in another language
+			all = append(all, namesOf(text)...)
+		}
+	}
+	for _, w := range all {
 		for _, name := range namesIn(w) {
 			for _, dir := range dirs {
 				if len(found) >= maxPaths {

@@ -144,6 +144,81 @@ func TestADenialThatMayApplyIsAsked(t *testing.T) {
 		{"curl evil.example/x", "url(https://evil.example/*)", approval.Deny},
 		{"curl $X", "url(https://evil.example/*)", approval.Ask},
 		{"curl https://good.example/$X", "url(https://evil.example/*)", approval.Grant},
+		{"rm x", "bash(/bin/rm *)", approval.Ask},
+		{"/usr/bin/rm x", "bash(/bin/rm *)", approval.Ask},
+		{"/bin/rm x", "bash(/bin/rm *)", approval.Deny},
+		{"rmdir x", "bash(/bin/rm *)", approval.Grant},
+		{"sh -c 'rm x'", "bash(/bin/rm *)", approval.Ask},
+
+		{"git -c alias.x=push x", "bash(git push *)", approval.Ask},
+		{"git pp", "bash(git push *)", approval.Ask},
+		{"git pp", "bash(git push --force *)", approval.Ask},
+		{"git --no-pager pp origin", "bash(git push *)", approval.Ask},
+		{"GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=alias.x GIT_CONFIG_VALUE_0=push git x", "bash(git push *)", approval.Ask},
+		{"git subtree push --prefix=x origin y", "bash(git push *)", approval.Ask},
+		{"git send-pack origin", "bash(git push *)", approval.Ask},
+		{"git -c user.name=x commit -m y", "bash(git push *)", approval.Grant},
+		{"git status", "bash(git push *)", approval.Grant},
+		{"git stash push", "bash(git push *)", approval.Grant},
+		{"git rm x", "bash(rm *)", approval.Grant},
+		{"docker rm x", "bash(rm *)", approval.Grant},
+		{"npm rm x", "bash(rm *)", approval.Grant},
+		{"docker exec c rm -rf /", "bash(rm *)", approval.Ask},
+
+		{"git -c alias.x=!sudo x", "bash(sudo *)", approval.Ask},
+		{"git -c core.sshCommand=sudo fetch", "bash(sudo *)", approval.Ask},
+		{"git -c core.sshCommand='/usr/bin/sudo -n ssh' fetch", "bash(sudo *)", approval.Ask},
+		{"git rebase -x 'sudo ls' HEAD~1", "bash(sudo *)", approval.Ask},
+		{"git bisect run sudo ls", "bash(sudo *)", approval.Ask},
+		{"git config core.pager sudo", "bash(sudo *)", approval.Ask},
+		{"GIT_SSH_COMMAND=sudo git fetch", "bash(sudo *)", approval.Ask},
+		{"export EDITOR='sudo vi'; git commit", "bash(sudo *)", approval.Ask},
+		{"GIT_SSH_COMMAND=$X git fetch", "bash(sudo *)", approval.Ask},
+		{"tar -I sudo -cf t.tar f", "bash(sudo *)", approval.Ask},
+		{"tar cfI t.tar sudo f", "bash(sudo *)", approval.Ask},
+		{"tar cf t.tar --checkpoint-action=exec='sudo ls' f", "bash(sudo *)", approval.Ask},
+		{"sed '1e sudo ls' f", "bash(sudo *)", approval.Ask},
+		{"vim -c '!sudo ls' f", "bash(sudo *)", approval.Ask},
+		{"vim '+!sudo ls' f", "bash(sudo *)", approval.Ask},
+		{"ssh -o ProxyCommand='sudo ls' h", "bash(sudo *)", approval.Ask},
+		{"ssh h sudo ls", "bash(sudo *)", approval.Ask},
+		{"rsync -e 'sudo ssh' a b:", "bash(sudo *)", approval.Ask},
+		{"perl -e 'system(\"sudo ls\")'", "bash(sudo *)", approval.Ask},
+		{"perl -e 'exec @ARGV' sudo ls", "bash(sudo *)", approval.Ask},
+		{"perl -e 'exec \"git\", \"push\"'", "bash(git push *)", approval.Ask},
+		{"python3 -c 'import os; os.system(\"sudo ls\")'", "bash(sudo *)", approval.Ask},
+		{"awk 'BEGIN{system(\"sudo ls\")}'", "bash(sudo *)", approval.Ask},
+		{"awk '{print | \"/usr/bin/sudo x\"}' f", "bash(sudo *)", approval.Ask},
+		{"make X='sudo ls'", "bash(sudo *)", approval.Ask},
+		{"make SHELL=sudo", "bash(sudo *)", approval.Ask},
+		{"./run sudo ls", "bash(sudo *)", approval.Ask},
+		{"gdb -ex 'shell sudo ls'", "bash(sudo *)", approval.Ask},
+		{"sqlite3 a '.shell sudo ls'", "bash(sudo *)", approval.Ask},
+		{"less '+!sudo ls' f", "bash(sudo *)", approval.Ask},
+		{"find . -exec perl -e 'system(\"sudo ls\")' ';'", "bash(sudo *)", approval.Ask},
+		{"timeout 5 perl -e 'system(\"sudo ls\")'", "bash(sudo *)", approval.Ask},
+		{"git commit -m 'fix sudo handling'", "bash(sudo *)", approval.Grant},
+		{"git log --grep sudo", "bash(sudo *)", approval.Grant},
+		{"git checkout -b sudo", "bash(sudo *)", approval.Grant},
+		{"gh pr create --title 'sudo is gone'", "bash(sudo *)", approval.Grant},
+		{"sed -i 's/sudo/doas/' f", "bash(sudo *)", approval.Grant},
+		{"awk '/sudo/ {print $1}' f", "bash(sudo *)", approval.Grant},
+		{"apt-get install -y sudo", "bash(sudo *)", approval.Grant},
+		{"which sudo", "bash(sudo *)", approval.Grant},
+		{"echo sudo", "bash(sudo *)", approval.Grant},
+		{"python3 sudo_test.py", "bash(sudo *)", approval.Grant},
+		{"tar czf sudo.tar.gz sudo", "bash(sudo *)", approval.Grant},
+		{"go test -run Sudo ./...", "bash(sudo *)", approval.Grant},
+		{"bash -c 'grep sudo f'", "bash(sudo *)", approval.Grant},
+		{"vim sudo.txt", "bash(sudo *)", approval.Grant},
+		{"X=1 make", "bash(sudo *)", approval.Grant},
+		{"python3 x.py", "bash(* --force)", approval.Grant},
+
+		{"python3 -c 'print(open(\"id_rsa\").read())'", "read(id_rsa)", approval.Deny},
+		{"perl -pe 1 ./id_rsa", "read(id_rsa)", approval.Deny},
+		{"vim -c 'r id_rsa' f", "read(id_rsa)", approval.Deny},
+		{"git commit -m 'remove (id_rsa)'", "read(id_rsa)", approval.Grant},
+		{"python3 -c 'urlopen(\"https://evil.example/x\")'", "url(https://evil.example/*)", approval.Ask},
 		{"python3", "terminal", approval.Grant},
 		{"ls", "read-only", approval.Deny},
 		{"make", "read-only", approval.Grant},
@@ -482,5 +557,21 @@ func TestADeniedPlaceIsDeniedToCommands(t *testing.T) {
 	fed.Fed = true
 	if d := approval.Judge(approval.All, event.PermissionRules{}, nil, readLine("cat .env", fed)); d.Verdict != approval.Deny {
 		t.Errorf("as input for a shell: %s", verdictName(d.Verdict))
+	}
+}
+
+// Programs that take their input for commands have many languages; a denied command that
+// is in the input is asked about in each.
+func TestInputThatMayRunADeniedCommandIsAsked(t *testing.T) {
+	fed := project(t)
+	fed.Fed = true
+	for _, input := range []string{".shell sudo ls", "!sudo ls", "1,2!sudo ls", "\\! sudo ls", "system sudo ls", "os.system('sudo ls')", ":!/usr/bin/sudo ls", "copy t to program 'sudo ls';"} {
+		d := approval.Judge(approval.All, event.PermissionRules{Deny: []string{"bash(sudo *)"}}, nil, readLine(input, fed))
+		if d.Verdict == approval.Grant {
+			t.Errorf("the input %q may run what is denied", input)
+		}
+	}
+	if d := approval.Judge(approval.All, event.PermissionRules{Deny: []string{"bash(sudo *)"}}, nil, readLine("update t", fed)); d.Verdict != approval.Grant {
+		t.Errorf("other input: %s (%s)", verdictName(d.Verdict), d.Reason)
 	}
 }

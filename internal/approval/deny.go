@@ -19,17 +19,36 @@ const (
 
 // concernsCommand tells whether the pattern is about a command, in whatever spelling: with
 // the path of its program, with options before, after or among the words of the pattern,
-// with short options together or apart.
+// with short options together or apart. It may also be about a command that the program
+// runs, which only its arguments name.
 func (p wordPattern) concernsCommand(words []string) certainty {
 	if len(p.words) == 0 {
 		return yes
 	}
-	if !matchStars(strings.Split(p.words[0], star), path.Base(words[0])) && !matchStars(strings.Split(p.words[0], star), words[0]) {
-		return no
+	if found := p.isAbout(words); found != no {
+		return found
 	}
-	c := splitOptions(path.Base(words[0]), words[1:])
+	if p.isSpoken(textsThatRun(words)) {
+		return maybe
+	}
+	return no
+}
+
+func (p wordPattern) isAbout(words []string) certainty {
+	name := path.Base(words[0])
+	found := yes
+	if want := strings.Split(p.words[0], star); !matchStars(want, name) && !matchStars(want, words[0]) {
+		if !matchStars(strings.Split(path.Base(p.words[0]), star), name) {
+			return no
+		}
+		found = maybe // the program at another path, or the one that PATH leads to
+	}
+	c := splitOptions(name, words[1:])
 	want := splitOptions("", p.words[1:])
-	return min(c.hasOperands(want.operands, p.open), c.hasOptions(want.options, p))
+	if name == "git" && len(c.operands) > 0 && len(want.operands) > 0 && !slices.Contains(gitCommands, c.operands[0]) && !startsWith(c.operands, want.operands[:1]) {
+		return maybe // an alias
+	}
+	return min(found, c.hasOperands(want.operands, p.open), c.hasOptions(want.options, p))
 }
 
 // An argumentList is the arguments of a command, taken apart as far as possible.

@@ -38,7 +38,7 @@ func (r *Request) commandConcernedBy(u rule) certainty {
 // runs tells whether a command that the pattern is about may run.
 func (d *reading) runs(p wordPattern) certainty {
 	best := no
-	if d.calls.Hidden != "" {
+	if d.calls.Hidden != "" || len(p.words) > 0 && p.isSpoken(d.calls.Values) {
 		best = maybe
 	}
 	for _, words := range d.calls.Words {
@@ -126,13 +126,20 @@ func (d *reading) namesURL(u rule) certainty {
 			}
 		}
 	}
-	if d.calls.Hidden != "" || slices.ContainsFunc(d.unknownWords(), func(w string) bool {
+	if d.calls.Hidden != "" || d.speaksOf(parts[0]) || slices.ContainsFunc(d.unknownWords(), func(w string) bool {
 		start, _, _ := strings.Cut(w, shell.Unknown)
 		return strings.HasPrefix(start, parts[0]) || strings.HasPrefix(parts[0], start)
 	}) {
 		return maybe
 	}
 	return no
+}
+
+// speaksOf reports whether a script in another language has this text.
+func (d *reading) speaksOf(text string) bool {
+	return text != "" && slices.ContainsFunc(d.calls.Words, func(words []string) bool {
+		return slices.ContainsFunc(textsThatRun(words), func(w string) bool { return strings.Contains(w, text) })
+	})
 }
 
 // unknownWords returns the words of which a part is not known in advance.

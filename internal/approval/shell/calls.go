@@ -16,6 +16,8 @@ type Calls struct {
 	// in a word stands for a text that the shell inserts, which can also be several words.
 	Words [][]string
 	Files []string // targets of redirections
+	// Values are what is assigned to variables: other programs may run it.
+	Values []string
 	// Hidden says for people what in the script may run commands that are not in Words.
 	// It is empty if nothing may.
 	Hidden string
@@ -68,6 +70,9 @@ func (v *callVisitor) visit(s *Script, n syntax.Node) {
 		if n.Index != nil || n.Array != nil || n.Name == nil || commandVariables.MatchString(n.Name.Value) {
 			v.hide("an assignment that changes what other words mean")
 		}
+		if n.Value != nil {
+			v.addValue(n.Name, maskWord(n.Value))
+		}
 	case *syntax.DeclClause:
 		if !slices.Contains([]string{"export", "local", "readonly"}, n.Variant.Value) {
 			v.hide(n.Variant.Value)
@@ -91,6 +96,26 @@ func (v *callVisitor) visit(s *Script, n syntax.Node) {
 
 // commandVariables matches the names of variables whose values the shell runs, and HOME.
 var commandVariables = regexp.MustCompile(`^(PS[0-9]|PROMPT_COMMAND|BASH_ENV|ENV|SHELLOPTS|BASHOPTS|BASH_FUNC.*|HOME)$`)
+
+// programVariables matches the names of variables whose values other programs run.
+var programVariables = regexp.MustCompile(`^(GIT_.*|.*EDITOR|.*PAGER|.*ASKPASS|.*_RSH|BROWSER|LESSOPEN|LESSCLOSE|MAKEFLAGS|SHELL|TAR_OPTIONS|VISUAL|.*_WRAPPER|CC|CXX|LD)$`)
+
+// addValue adds what is assigned to a variable.
+func (v *callVisitor) addValue(name *syntax.Lit, value string) {
+	v.Values = append(v.Values, value)
+	if name != nil && strings.Contains(value, Unknown) && programVariables.MatchString(name.Value) {
+		v.hide("an assignment of " + name.Value + " that is not known in advance")
+	}
+}
+
+// TakesApart reports whether what the arguments of a program can run is known: it only
+// reads, or the command in its arguments is added to Calls, or Hidden says that it may be
+// there.
+func TakesApart(program string) bool {
+	_, reads := readers[program]
+	_, runs := prefixes[program]
+	return program != "sed" && reads || runs || shells[program] || program == "eval" || slices.Contains(running, program)
+}
 
 func (v *callVisitor) visitStmt(s *Script, stmt *syntax.Stmt) {
 	c, ok := stmt.Cmd.(*syntax.CallExpr)

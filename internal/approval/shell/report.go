@@ -227,6 +227,12 @@ var subcommandPrograms = map[string]string{
 	"rustup": "", "systemctl": "tp", "terraform": "", "uv": "", "yarn": "",
 }
 
+// HasSubcommands reports whether the first operand of a program is a subcommand.
+func HasSubcommands(program string) bool {
+	_, ok := subcommandPrograms[program]
+	return ok
+}
+
 // subcommand returns the subcommand of a command, if its program has subcommands.
 func subcommand(c call) (string, bool) {
 	name, _ := c.name()

@@ -1,0 +1,101 @@
+package approval
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/abide-run/abide/internal/approval/shell"
+)
+
+// plainPrograms run nothing that their arguments name, apart from those of the options in
+// reaching: their arguments are names, messages, packages and subcommands. They are added
+// to the programs in reaching and to those that package shell takes apart.
+var plainPrograms = strings.Fields(`apk apropos apt apt-get base64 brew bzip2 cd chgrp chmod chown clang cp cpio dnf dpkg eslint export g++ gcc gem gh git gofmt gunzip gzip info jest kill killall local ln
+	mkdir mv npm pacman pgrep pip pip3 pkill pnpm prettier pytest read readonly rm rmdir rpm ruff rustc set shred systemctl tee tldr touch truncate tsc unlink unset unzip uv whatis whereis xz yarn yum zstd`)
+
+// isPlain reports whether a program runs nothing that its arguments name, but for the
+// options in reaching.
+func isPlain(program string) bool {
+	_, isListed := reaching[program]
+	return isListed && program != "ssh" || shell.TakesApart(program) || slices.Contains(plainPrograms, program)
+}
+
+// textsThatRun returns the words of a command that may name another command which its
+// program runs. For a program that is not known these are all words but the subcommand;
+// for others, those from an option in reaching on.
+func textsThatRun(words []string) []string {
+	program := programOf(words)
+	if same, ok := sameOptions[program]; ok {
+		program = same
+	}
+	switch {
+	case program == "sed" && onlyEdits(words[1:]):
+		return nil
+	case program == "awk" && !slices.ContainsFunc(words[1:], reachingTexts["awk"].MatchString):
+		return nil
+	case !isPlain(program):
+		return slices.Concat(words[:1], withoutSubcommand(words))
+	}
+	var texts []string
+	for i := 1; i < len(words); i++ {
+		isSetting := program == "git" && (words[i] == "-c" || strings.HasPrefix(words[i], "--config-env"))
+		switch {
+		case isSetting && i+1 < len(words):
+			texts = append(texts, words[i], words[i+1])
+		case !strings.Contains(words[i], shell.Unknown) && reaches(words, i):
+			return append(texts, words[i:]...)
+		}
+	}
+	return texts
+}
+
+// withoutSubcommand returns the arguments of a command, without the subcommand of a program
+// that has some: docker rm runs no rm.
+func withoutSubcommand(words []string) []string {
+	if !shell.HasSubcommands(programOf(words)) {
+		return words[1:]
+	}
+	at := slices.IndexFunc(words[1:], func(w string) bool { return !strings.HasPrefix(w, "-") })
+	if at < 0 {
+		return words[1:]
+	}
+	return slices.Concat(words[1:1+at], words[2+at:])
+}
+
+// isSpoken reports whether texts have the words of the pattern that are no options, in
+// order, with whatever between them.
+func (p wordPattern) isSpoken(texts []string) bool {
+	var want []string
+	for _, w := range p.words {
+		if !strings.HasPrefix(w, "-") {
+			want = append(want, path.Base(w))
+		}
+	}
+	if len(want) == 0 || strings.Trim(want[0], star) == "" { // it is about any program
+		return false
+	}
+	var found []string
+	for _, text := range texts {
+		for _, name := range namesOf(text) {
+			found = append(found, path.Base(name))
+		}
+	}
+	return isSubsequence(want, found)
+}
+
+// namesOf returns the parts of a text that can be names of programs, files or subcommands.
+func namesOf(text string) []string {
+	return strings.FieldsFunc(text, func(c rune) bool {
+		return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c > 0x7f || strings.ContainsRune("_-./~+", c))
+	})
+}
+
+// gitCommands are the subcommands of git, which no alias replaces. Missing are those that
+// run others, such as subtree push, and those that people do not use.
+var gitCommands = strings.Fields(`add am annotate apply archive bisect blame branch bugreport bundle cat-file check-attr check-ignore check-mailmap check-ref-format checkout checkout-index cherry
+	cherry-pick clean clone column commit commit-graph commit-tree config count-objects describe diagnose diff diff-files diff-index diff-tree difftool fast-export fast-import fetch fetch-pack
+	fmt-merge-msg for-each-ref format-patch fsck gc get-tar-commit-id grep gui hash-object help index-pack init init-db interpret-trailers log ls-files ls-remote ls-tree mailinfo mailsplit maintenance
+	merge merge-base merge-file merge-tree mergetool mktag mktree multi-pack-index mv name-rev notes pack-objects pack-refs patch-id prune prune-packed pull push range-diff read-tree rebase reflog
+	remote repack replace request-pull rerere reset restore rev-list rev-parse revert rm shortlog show show-branch show-index show-ref sparse-checkout stage stash status stripspace submodule switch
+	symbolic-ref tag unpack-file unpack-objects update-index update-ref update-server-info var verify-commit verify-pack verify-tag version whatchanged worktree write-tree`)
