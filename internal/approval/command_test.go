@@ -436,9 +436,13 @@ func TestGitTalksToTheRemotesOfTheConfiguration(t *testing.T) {
 		{remotes, "git push shared", approval.Grant},
 		{remotes, "git fetch --all --prune", approval.Grant},
 		{remotes, "git remote update", approval.Grant},
-		{remotes, "git clone origin", approval.Ask},   // clone knows no remotes
-		{remotes, "git clone a.host:x", approval.Ask}, // for clone, a folder of this name comes first
-		{remotes, "git clone b.host:x", approval.Ask}, // and so does one that ends in .git
+		{remotes, "git remote show origin", approval.Grant},
+		{"[remote \"upstream\"]\n\turl = https://a.example/x.git\n", "git fetch", approval.Grant},
+		{"[remote \"up\"]\n\turl = https://a.example/x\n[remote \"down\"]\n\turl = https://a.example/y\n", "git fetch", approval.Ask}, // from a folder called origin
+		{"[remote \"evil\"]\n\tpushurl = https://a.example/x.git\n", "git fetch evil", approval.Ask},                                  // from a folder called evil
+		{remotes, "git clone origin", approval.Ask},                                                                                   // clone knows no remotes
+		{remotes, "git clone a.host:x", approval.Ask},                                                                                 // for clone, a folder of this name comes first
+		{remotes, "git clone b.host:x", approval.Ask},                                                                                 // and so does one that ends in .git
 		{remotes, "git clone c.host:x", approval.Grant},
 		{remotes, "git push Origin", approval.Ask},
 		{remotes + "[remote \"near\"]\n\turl = evil\n", "git push near", approval.Ask},

@@ -25,6 +25,9 @@ func (in Surroundings) otherRepository(run shell.Run, dir string) string {
 		return ""
 	}
 	known := protect.ReadRemotes(dir)
+	if len(names) == 0 && run.Words[1] != "push" && !known.HasDefault() {
+		names = []string{"origin"}
+	}
 	var addresses []string
 	for _, name := range names {
 		if of, ok := known.Addresses[name]; ok && run.Words[1] != "clone" {

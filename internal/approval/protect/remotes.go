@@ -17,10 +17,17 @@ type Remotes struct {
 // configuration is read, and not that of the user.
 func ReadRemotes(dir string) Remotes {
 	r := Remotes{Addresses: make(map[string][]string)}
+	var all []setting
 	for _, path := range configsOf(dir) {
 		data, _ := readAtMost(path, maxPointer) // without the file there are no remotes
-		for _, s := range parseGitConfig(data) {
-			r.add(s)
+		all = append(all, parseGitConfig(data)...)
+	}
+	for _, s := range all {
+		r.add(s)
+	}
+	for name, of := range r.Addresses { // without url, git fetches from a folder that is called like the remote
+		if !slices.ContainsFunc(all, func(s setting) bool { return s.Key == "remote."+name+".url" }) {
+			r.Addresses[name] = append(of, name)
 		}
 	}
 	return r
@@ -35,6 +42,12 @@ func (r Remotes) All() []string {
 		}
 	}
 	return list
+}
+
+// HasDefault reports whether git fetches from a remote if a command names none. Else it
+// fetches from a folder that is called origin.
+func (r Remotes) HasDefault() bool {
+	return len(r.Addresses) == 1 || len(r.Addresses["origin"]) > 0
 }
 
 func (r *Remotes) add(s setting) {

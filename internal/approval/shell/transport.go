@@ -69,6 +69,8 @@ func remoteAddresses(args []string) (names []string, ok bool) {
 		return nil, false
 	case operands[0] == "add", operands[0] == "set-url":
 		return operands[min(2, len(operands)):], true // a value of an option may be among them
+	case slices.Contains([]string{"prune", "set-head", "show", "update"}, operands[0]):
+		return operands[1:], true
 	}
-	return nil, slices.Contains([]string{"prune", "set-head", "show", "update"}, operands[0])
+	return nil, false
 }
