@@ -115,6 +115,9 @@ var reachingTexts = map[string]*regexp.Regexp{
 	"vim":     regexp.MustCompile(`^\+`),
 }
 
+// repositoryKeys match the settings that say which repository git talks to.
+var repositoryKeys = regexp.MustCompile(`(?i)^(remote\.|branch\..*remote$)`)
+
 // programOf returns the name of the program of a command, without its path.
 func programOf(words []string) string {
 	return words[0][strings.LastIndexByte(words[0], '/')+1:]
@@ -139,7 +142,7 @@ func reaches(words []string, i int) bool {
 	case program == "git" && i == 1:
 		return slices.Contains(gitRunners, word) || isReaching(options, word)
 	case program == "git":
-		if shell.ShowsSignature(word) || words[1] == "config" && protect.RunsCode(word) {
+		if shell.ShowsSignature(word) || words[1] == "config" && (protect.RunsCode(word) || repositoryKeys.MatchString(word)) {
 			return true
 		}
 		options += " " + reaching["git "+words[1]]
