@@ -172,7 +172,8 @@ func bareRepository(names []string) string {
 func inRepositoryFolder(path string) bool {
 	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
 		rest := components(strings.TrimPrefix(path, dir))
-		if (inRepository.find(rest) != "" || inNewRepository.find(rest) != "") && mayBeRepository(dir, rest[0]) {
+		runsCode := inRepository.find(rest) != ""
+		if (runsCode || inNewRepository.find(rest) != "") && mayBeRepository(dir, rest[0], runsCode) {
 			return true
 		}
 		if dir == filepath.Dir(dir) {
@@ -185,8 +186,8 @@ func inRepositoryFolder(path string) bool {
 // name is to be written there unasked. Without HEAD or commondir there is no repository,
 // and so these two are protected as soon as there is anything else of one. The other names
 // are common in ordinary folders: they are protected if the folder has one of the two, or
-// lacks nothing else.
-func mayBeRepository(dir, name string) bool {
+// lacks nothing else and git runs code from the path.
+func mayBeRepository(dir, name string, runsCode bool) bool {
 	isFile := func(name string) bool {
 		info, err := os.Stat(filepath.Join(dir, name))
 		return err == nil && !info.IsDir()
@@ -198,13 +199,11 @@ func mayBeRepository(dir, name string) bool {
 	_, err := os.Lstat(filepath.Join(dir, "HEAD")) // it may be a link that leads to nothing
 	switch hasHead, hasCommon := err == nil, isFile("commondir"); name {
 	case "head":
-		return hasCommon || isFile("config") || isFolder("objects") || isFolder("refs") || isFolder("hooks")
+		return hasCommon || isFile("config") || isFile("config.worktree") || isFolder("objects") || isFolder("refs") || isFolder("hooks")
 	case "commondir":
-		return hasHead || isFile("config") || isFolder("objects") || isFolder("refs") || isFolder("hooks")
-	case "objects", "refs", "packed-refs":
-		return hasHead || hasCommon
+		return hasHead || isFile("config") || isFile("config.worktree") || isFolder("objects") || isFolder("refs") || isFolder("hooks")
 	default:
-		return hasHead || hasCommon || isFolder("objects") && isFolder("refs")
+		return hasHead || hasCommon || runsCode && isFolder("objects") && isFolder("refs")
 	}
 }
 

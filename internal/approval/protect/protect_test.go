@@ -246,11 +246,12 @@ func TestARepositoryIsProtectedInAnyOrder(t *testing.T) {
 		{nil, nil},
 		{[]string{"README", "src/"}, nil},
 		{[]string{"config"}, []string{"HEAD", "commondir"}},
+		{[]string{"config.worktree"}, []string{"HEAD", "commondir"}},
 		{[]string{"objects/"}, []string{"HEAD", "commondir"}},
 		{[]string{"refs/"}, []string{"HEAD", "commondir"}},
 		{[]string{"hooks/"}, []string{"HEAD", "commondir"}}, // ordinary projects have folders of this name
 		{[]string{"hooks/", "config/"}, []string{"HEAD", "commondir"}},
-		{[]string{"objects/", "refs/"}, append(names, "hooks/pre-commit", "hooks/deep/er", "Config", "config.worktree", "info/attributes", "modules/x/config")},
+		{[]string{"objects/", "refs/"}, append(names, "hooks/pre-commit", "hooks/deep/er", "Config", "config.worktree", "info/attributes", "objects/info/alternates", "modules/x/config")},
 		{[]string{"HEAD"}, every[1:13]},
 		{[]string{"commondir"}, append([]string{"HEAD", "config"}, every[3:13]...)},
 		{[]string{"HEAD", "objects/", "refs/", "config"}, every[:13]},
