@@ -371,3 +371,104 @@ func TestStopTakesASessionOrACommand(t *testing.T) {
 	engine.ends()
 	d.checkStopped("pids")
 }
+
+// sessionOf returns the id of the only session.
+func (d *desk) sessionOf() string {
+	d.t.Helper()
+	return regexp.MustCompile(`"sessionId":"([^"]+)"`).FindStringSubmatch(d.output(d.dir, "sessions", "list", "--json"))[1]
+}
+
+// taskOf returns the id of the only command that runs.
+func (d *desk) taskOf() string {
+	d.t.Helper()
+	return regexp.MustCompile(`"taskId":"([^"]+)"`).FindStringSubmatch(d.output(d.dir, "ps", "--json"))[1]
+}
+
+// awaitReport waits until the log of a session has the end of a command.
+func (d *desk) awaitReport(id string) {
+	d.t.Helper()
+	for !strings.Contains(d.output(d.dir, "sessions", "export", id), `"type":"task.reported"`) {
+		if d.t.Context().Err() != nil {
+			d.t.Fatal("the end of the command is not reported")
+		}
+	}
+}
+
+// A person stops a session that rests while its commands run in the background. Their
+// end begins no turn, whether they are stopped with the session or end by themselves.
+func TestAStopOfASessionAtRestHolds(t *testing.T) {
+	for _, all := range []bool{false, true} {
+		for _, serves := range []bool{false, true} {
+			t.Run(fmt.Sprintf("all=%v/serve=%v", all, serves), func(t *testing.T) {
+				t.Parallel()
+				d := newDesk(t)
+				const prompt = "Run `echo $$ >>pids; while [ ! -e go ]; do sleep 0.01; done; exit 3` in the background"
+				engine := command(t, d.dir, "serve")
+				if serves {
+					engine.Env = append(engine.Env, "OPENAI_BASE_URL="+d.model.url, "OPENAI_API_KEY=k")
+					engine.begin()
+					engine.await("serves .*engine")
+				}
+				d.output(d.dir, "run", "--yolo", "--model", "m", prompt)
+				id, asked := d.sessionOf(), d.model.about("pids")
+				if all {
+					if got := d.output(d.dir, "stop", "--all", id); !strings.Contains(got, "no turn was running") || !strings.Contains(got, "killed") {
+						t.Errorf("stop --all says %q", got)
+					}
+				} else {
+					d.output(d.dir, "stop", id)
+					task := d.taskOf()
+					must(t, os.WriteFile(filepath.Join(d.dir, "go"), nil, 0o600))
+					d.output(d.dir, "logs", "-f", task) // until it has ended
+				}
+				if serves {
+					d.awaitReport(id)
+					must(t, engine.Process.Signal(syscall.SIGTERM))
+					engine.ends()
+				}
+				d.checkStopped("pids")
+				if n := d.model.about("pids") - asked; n != 0 {
+					t.Errorf("%d requests were made after the stop", n)
+				}
+				d.output(d.dir, "run", "--resume", id, "Reply with exactly: GOES ON")
+				want := map[bool]string{false: "exit-code", true: "killed"}[all]
+				if d.model.about("GOES ON") != 1 || d.model.about(want) == 0 {
+					t.Errorf("the next message does not bring the news of the command")
+				}
+			})
+		}
+	}
+}
+
+// A prompt waits behind the turn that is stopped. abide stop keeps it as Ctrl-C does,
+// abide abort drops it, and both say so.
+func TestStopKeepsWhatWaitsAndAbortDropsIt(t *testing.T) {
+	for verb, says := range map[string]string{
+		"stop":  "1 queued prompt is kept and waits",
+		"abort": "; dropped 1 queued prompt\n",
+	} {
+		t.Run(verb, func(t *testing.T) {
+			t.Parallel()
+			d := newDesk(t)
+			engine := d.startServe()
+			defer engine.Process.Signal(syscall.SIGTERM)
+			id := strings.TrimSpace(d.output(d.dir, "run", "--yolo", "--model", "m", "--detach", beatingPrompt("exit 9")))
+			_, err := d.up.Read(make([]byte, 3))
+			must(t, err)
+			d.output(d.dir, "run", "--resume", id, "--detach", "Reply with exactly: WAITED")
+			p := command(t, d.dir, verb, id)
+			out, err := p.Output()
+			if got := string(out) + p.stderr.String(); err != nil || !strings.Contains(got, says) {
+				t.Errorf("abide %s says %q, %v", verb, got, err)
+			}
+			if d.model.about("WAITED") != 0 {
+				t.Error("what waited goes on")
+			}
+			p = command(t, d.dir, "run", "--resume", id)
+			out, _ = p.Output()
+			if kept := string(out) == "WAITED\n"; kept != (verb == "stop") {
+				t.Errorf("--resume answers %q; %s", out, p.stderr)
+			}
+		})
+	}
+}

@@ -266,7 +266,7 @@ type SendResult struct {
 type AbortParams struct {
 	SessionID event.SessionID `json:"sessionId"`
 	Reason    string          `json:"reason,omitempty"`
-	KeepQueue bool            `json:"keepQueue,omitempty"` // of abide: queued inputs wait until somebody sends a further one or resumes the session; otherwise they are dropped
+	KeepQueue bool            `json:"keepQueue,omitempty"` // of abide: queued inputs wait until somebody sends a further one or resumes the session, and what tasks report begins no turn before that, also if no turn is running; otherwise the inputs are dropped
 }
 
 // AbortResult tells what was stopped. All fields but Success are of abide.
@@ -276,6 +276,7 @@ type AbortResult struct {
 	Stopped    []Task `json:"stopped,omitempty"`    // the commands that were ended with the turn
 	Background int    `json:"background,omitempty"` // number of commands in the background, which go on
 	Queued     int    `json:"queued,omitempty"`     // number of inputs that wait
+	Dropped    int    `json:"dropped,omitempty"`    // number of inputs that were dropped
 }
 
 // SessionInfo is a session in a list.

@@ -77,8 +77,17 @@ func (e *turnStopped) Error() string {
 	return text
 }
 
-// describeStop says what an abort has stopped.
+// describeStop says what an abort has stopped, and what it has dropped.
 func describeStop(r api.AbortResult) string {
+	text := stoppedWork(r)
+	if r.Dropped > 0 {
+		text += "; dropped " + plural(r.Dropped, "queued prompt", "queued prompts")
+	}
+	return text
+}
+
+// stoppedWork says which work an abort has stopped.
+func stoppedWork(r api.AbortResult) string {
 	switch {
 	case len(r.Stopped) > 0:
 		names := make([]string, len(r.Stopped))
@@ -99,7 +108,7 @@ func goesOn(id event.SessionID, r api.AbortResult) string {
 		left = append(left, fmt.Sprintf("%s on: abide ps %s", plural(n, "background command goes", "background commands go"), id))
 	}
 	if n := r.Queued; n > 0 {
-		left = append(left, plural(n, "queued prompt waits", "queued prompts wait"))
+		left = append(left, plural(n, "queued prompt is kept and waits", "queued prompts are kept and wait"))
 	}
 	return strings.Join(left, "; ")
 }

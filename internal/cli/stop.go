@@ -18,8 +18,10 @@ func (a *app) stopCommand() *cobra.Command {
 		Short: "Stop sessions, or commands that agents run",
 		Long: `Stop what is named: a session or a command.
 
-Of a session, stop the current turn and the commands that it waits for, as "abide
-abort" does, and with --all also its commands in the background.
+Of a session, stop the current turn and the commands that it waits for, as Ctrl-C in
+"abide run" does, and with --all also its commands in the background. Queued prompts are
+kept. The session stays stopped until somebody sends it a message or resumes it: also
+what a command in the background reports waits for that.
 
 Stop a command and every process that it started: with SIGTERM first, then with
 SIGKILL. Its agent is notified, and its turn goes on.
@@ -107,16 +109,20 @@ func (s *stopping) stopSession(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	r, err := s.client.Abort(ctx, api.AbortParams{SessionID: info.SessionID, Reason: "user_initiated"})
+	r, err := s.client.Abort(ctx, api.AbortParams{SessionID: info.SessionID, Reason: "user_initiated", KeepQueue: true})
 	if err != nil {
 		return err
 	}
+	if s.all {
+		r.Background = 0
+	}
+	s.app.printStop(info.SessionID, r)
+	if !s.app.quiet {
+		s.app.err.printf("it stays stopped until you go on: abide run --resume %s \"…\"\n", info.SessionID)
+	}
 	if !s.all {
-		s.app.printStop(info.SessionID, r)
 		return nil
 	}
-	r.Background = 0
-	s.app.printStop(info.SessionID, r)
 	running, err := s.client.Tasks(ctx, api.TasksParams{SessionID: info.SessionID, Agents: true})
 	if err != nil {
 		return err

@@ -40,7 +40,8 @@ type UserMessageData struct {
 	InputID            string            `json:"inputId"`                      // ours: id of the accepted input that is delivered
 }
 
-// AbortData is the body of abort: a turn was stopped from outside.
+// AbortData is the body of abort: a turn was stopped from outside, or a session at rest
+// that its tasks could wake. What tasks report then begins no turn before somebody speaks.
 type AbortData struct {
 	Reason    string `json:"reason"`              // one of the reasons that the protocol knows
 	Detail    string `json:"detail,omitempty"`    // ours: the reason in the words of the client, if the protocol does not know it

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/abide-run/abide/internal/event"
@@ -13,8 +14,18 @@ import (
 type Stopped struct {
 	Turn       bool          // true if a turn was stopped
 	Queued     int           // number of inputs that were kept and wait
+	Dropped    int           // number of inputs that were dropped
 	Calls      []StoppedCall // the calls whose commands are ended with the turn, also those of agents
-	Background int           // number of tasks that go on
+	Background int           // number of tasks that go on, also those of agents
+
+	sessions []event.SessionID // the sessions that were stopped: that of the abort and its agents
+}
+
+// add adds what was stopped of an agent.
+func (s *Stopped) add(agent Stopped) {
+	s.Calls = append(s.Calls, agent.Calls...)
+	s.Background += agent.Background
+	s.sessions = append(s.sessions, agent.sessions...)
 }
 
 // A StoppedCall is a call that was under way when its turn was stopped.
@@ -33,46 +44,94 @@ func (h *Host) Abort(ctx context.Context, id event.SessionID, reason string) err
 // their commands. It is no error if no turn is running. The abort is stored before
 // anything is stopped, and from then on it is carried out by whatever engine there is.
 // Stop returns when the commands have ended, or after stopTime.
+//
+// An abort that holds is also stored if the session is at rest and has tasks: their news
+// begins no turn until somebody speaks to the session. The same holds for its agents.
 func (h *Host) Stop(ctx context.Context, id event.SessionID, d event.AbortData) (Stopped, error) {
-	var stopped Stopped
-	var agents []event.SessionID
-	err := h.change(ctx, id, func(tx *txn) error {
-		agents = h.opts.Tools.Working(tx.State)
-		if tx.State.Active() {
-			stopped.Turn = tx.State.Turn != nil
-			if err := tx.abort(d); err != nil {
-				return err
-			}
-		}
-		stopped.Queued = len(tx.State.Queue.Inputs)
-		for _, t := range tx.State.Tasks.Open {
-			if t.Stop && !stopped.Turn && h.hasStopped(taskKey{id, t.Key}) {
-				continue // by an earlier abort
-			}
-			if t.Stop {
-				stopped.Calls = append(stopped.Calls, StoppedCall{id, t.Key})
-			} else {
-				stopped.Background++
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return Stopped{}, err
+	stopped, err := h.stopWorking(ctx, id, d)
+	if err == nil && d.Hold {
+		err = h.holdAgents(ctx, &stopped)
 	}
-	for _, agent := range agents {
-		its, err := h.Stop(ctx, agent, event.AbortFor(stoppedWithCall))
-		if err != nil && !errors.Is(err, ErrNotFound) {
-			return stopped, err
-		}
-		stopped.Calls = append(stopped.Calls, its.Calls...)
-		stopped.Background += its.Background
+	if err != nil {
+		return stopped, err
 	}
 	await := stopped.Calls
 	if !stopped.Turn { // an engine before this one may have stored the abort, and left what it stops to this one
 		await = append(slices.Clip(await), h.inheritedStops(ctx)...)
 	}
 	return stopped, h.awaitStopped(ctx, await)
+}
+
+// stopWorking stores the aborts of a session and of the agents that work for it.
+func (h *Host) stopWorking(ctx context.Context, id event.SessionID, d event.AbortData) (Stopped, error) {
+	stopped := Stopped{sessions: []event.SessionID{id}}
+	var agents []event.SessionID
+	err := h.change(ctx, id, func(tx *txn) error {
+		agents = h.opts.Tools.Working(tx.State)
+		waited := len(tx.State.Queue.Inputs)
+		if tx.State.Active() || d.Hold && tx.State.Wakes() {
+			stopped.Turn = tx.State.Turn != nil
+			if err := tx.abort(d); err != nil {
+				return err
+			}
+		}
+		stopped.Queued = len(tx.State.Queue.Inputs)
+		stopped.Dropped = waited - stopped.Queued
+		h.countTasks(id, tx.State.Tasks.Open, &stopped)
+		return nil
+	})
+	if err != nil {
+		return Stopped{}, err
+	}
+	for _, agent := range agents {
+		its, err := h.stopWorking(ctx, agent, event.AbortFor(stoppedWithCall))
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return stopped, err
+		}
+		stopped.add(its)
+	}
+	return stopped, nil
+}
+
+// countTasks adds the open tasks of a session to those that are ended or go on.
+func (h *Host) countTasks(id event.SessionID, open []turn.Task, stopped *Stopped) {
+	for _, t := range open {
+		switch {
+		case !t.Stop:
+			stopped.Background++
+		case stopped.Turn || !h.hasStopped(taskKey{id, t.Key}): // otherwise an earlier abort has ended it
+			stopped.Calls = append(stopped.Calls, StoppedCall{id, t.Key})
+		}
+	}
+}
+
+// holdAgents holds the agents of a session that was stopped whose calls are over: a task
+// that an agent has left would begin a turn of the agent.
+func (h *Host) holdAgents(ctx context.Context, stopped *Stopped) error {
+	var left []event.SessionID
+	for s, err := range h.store.Active(ctx) {
+		if err != nil {
+			return fmt.Errorf("find the agents of a session: %w", err)
+		}
+		if !s.Info.Listed && !slices.Contains(stopped.sessions, s.ID) {
+			left = append(left, s.ID)
+		}
+	}
+	hold := event.AbortFor(stoppedWithCall)
+	hold.KeepQueue, hold.Hold = true, true
+	session := stopped.sessions[0]
+	for _, id := range left {
+		if !h.Agents.WorksFor(ctx, id, session) {
+			continue
+		}
+		its, err := h.stopWorking(ctx, id, hold)
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return err
+		}
+		stopped.add(its)
+		h.Unload(id)
+	}
+	return nil
 }
 
 // stoppedWithCall is the reason of the abort of an agent.
@@ -97,7 +156,7 @@ func (tx *txn) abort(d event.AbortData) error {
 	if err := tx.record(turn.Abort(tx.State, d)...); err != nil {
 		return err
 	}
-	if tx.State.Queue.Held { // the session is not idle, but nothing goes on
+	if tx.State.Queue.Held || tx.State.Life.Idle { // no session.idle is recorded, and nothing goes on
 		tx.send(event.AssistantIdleData{Aborted: true})
 		tx.send(event.SessionIdleData{Aborted: true, Totals: tx.State.About.Totals})
 	}

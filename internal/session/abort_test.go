@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"slices"
 	"sync"
@@ -355,5 +356,140 @@ func TestAStopEndsACompactionBesideTheTurn(t *testing.T) {
 	s.settle()
 	if done := s.compactions(at); len(done) != 1 || done[0].Cause != event.CauseAborted {
 		t.Errorf("compactions = %+v", done)
+	}
+}
+
+// idleStops are the stops of a session that rests while its task goes on: what they are
+// called, and whether the end of the task still begins a turn afterwards.
+var idleStops = map[string]struct {
+	abort event.AbortData
+	wakes bool
+}{
+	"stop":                  {holdStop, false},
+	"the protocol's abort":  {event.AbortFor("user_initiated"), true},
+	"a message that waited": {event.AbortData{Reason: "user_initiated", KeepQueue: true}, true},
+}
+
+// A person stops a session that rests while its task goes on. The end of the task begins
+// no turn, in this engine and in the next one; the next message brings the news.
+func TestASessionThatWasStoppedAtRestIsNotWokenByItsTask(t *testing.T) {
+	for name, c := range idleStops {
+		for _, restarts := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/restarts=%v", name, restarts), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { checkIdleStop(t, c.abort, c.wakes, restarts) })
+			})
+		}
+	}
+}
+
+func checkIdleStop(t *testing.T, d event.AbortData, wakes, restarts bool) {
+	b, _, tasks, j, m := background(t)
+	defer b.Host.Close()
+	stopped, err := b.Host.Stop(t.Context(), "s", d)
+	if err != nil || stopped.Turn || stopped.Background != 1 {
+		t.Errorf("%+v, %v", stopped, err)
+	}
+	if restarts {
+		b.Restart()
+	}
+	asked := len(m.reqs)
+	tasks.of(j.key(0)) <- ended(j.key(0), "NEWS")
+	time.Sleep(time.Minute)
+	synctest.Wait()
+	if woken := len(m.reqs) > asked; woken != wakes {
+		t.Errorf("the end of the task begins a turn: %v, want %v", woken, wakes)
+	}
+	if restarts {
+		b.Restart() // the end of the task is in the log now
+		synctest.Wait()
+	}
+	if woken := len(m.reqs) > asked; woken != wakes {
+		t.Errorf("the next engine begins a turn: %v, want %v", woken, wakes)
+	}
+	v := b.Resume("s", session.Resume{}, &session.Client{})
+	synctest.Wait()
+	b.Send("s", event.InputAcceptedData{Prompt: "Reply with exactly: HI"})
+	v.Await(t, 0, event.SessionIdle)
+	if got := notices(m.last(), "NEWS"); got != 1 {
+		t.Errorf("after the next message the model reads the news %d times", got)
+	}
+	b.Verify("s")
+}
+
+// Whoever follows the session sees that it was stopped, and the mark is made once.
+func TestAStopAtRestIsMarkedOnce(t *testing.T) {
+	b, v, _, _, _ := background(t)
+	n := len(v.Kinds())
+	for range 2 {
+		if _, err := b.Host.Stop(t.Context(), "s", holdStop); err != nil {
+			t.Fatal(err)
+		}
+	}
+	idle, _ := v.Await(t, n, event.SessionIdle)
+	if d, err := event.As[event.SessionIdleData](idle); err != nil || !d.Aborted {
+		t.Errorf("%+v, %v", d, err)
+	}
+	if got := countKinds(b.Verify("s"), event.Abort); got != 1 {
+		t.Errorf("the log has %d aborts", got)
+	}
+}
+
+// A session without tasks has nothing that could wake it: a stop leaves no mark.
+func TestAStopOfASessionWithoutTasksRecordsNothing(t *testing.T) {
+	b := sessiontest.New(t, &recordingModel{})
+	v := b.Create("s", &session.Client{})
+	b.Send("s", event.InputAcceptedData{Prompt: "Reply with exactly: HI"})
+	v.Await(t, 0, event.SessionIdle)
+	if _, err := b.Host.Stop(t.Context(), "s", holdStop); err != nil {
+		t.Fatal(err)
+	}
+	if got := countKinds(b.Verify("s"), event.Abort); got != 0 {
+		t.Errorf("the log has %d aborts", got)
+	}
+}
+
+func countKinds(events []event.Event, kind event.Type) (n int) {
+	for _, k := range kindsOf(events) {
+		if k == kind {
+			n++
+		}
+	}
+	return n
+}
+
+// The task of an agent goes on after the agent's call. A stop of the session that started
+// the agent holds the agent, too, whether that session rests or works.
+func TestAStopHoldsTheAgentsWhoseTasksGoOn(t *testing.T) {
+	for _, works := range []bool{false, true} {
+		t.Run(fmt.Sprintf("works=%v", works), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { checkAgentHeld(t, works) })
+		})
+	}
+}
+
+func checkAgentHeld(t *testing.T, works bool) {
+	m, tasks, j := &recordingModel{}, newChores(), &taskTool{}
+	b := withAgents(t, m, j)
+	b.Options.Tasks = tasks
+	b.Restart()
+	defer func() { b.Host.Close() }()
+	v := b.Create("s", &session.Client{Permission: true, Tools: external("a")})
+	b.Send("s", delegate("task", "Use job with value 'x'"))
+	_, n := v.Await(t, 0, event.SessionIdle)
+	if works {
+		b.Send("s", event.InputAcceptedData{Prompt: "Use a with value 'x', then reply with the result"})
+		v.Await(t, n, event.PermissionAsked)
+	}
+	stopped, err := b.Host.Stop(t.Context(), "s", holdStop)
+	if err != nil || stopped.Turn != works || stopped.Background != 1 {
+		t.Errorf("%+v, %v", stopped, err)
+	}
+	asked := len(m.reqs)
+	tasks.of(j.key(0)) <- ended(j.key(0), "NEWS")
+	time.Sleep(time.Minute)
+	b.Restart()
+	synctest.Wait()
+	if n := len(m.reqs) - asked; n != 0 {
+		t.Errorf("the agent makes %d requests after the stop", n)
 	}
 }

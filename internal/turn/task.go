@@ -25,6 +25,12 @@ type Report struct {
 	event.TaskReportedData
 }
 
+// Wakes reports whether news of a task begins a turn when the session is at rest. After
+// an abort, it waits until somebody speaks.
+func (s *State) Wakes() bool {
+	return !s.Life.Aborted && len(s.Tasks.Open)+len(s.Tasks.Reports) > 0
+}
+
 func (t *Tasks) fold(e event.Event, body event.Payload) {
 	switch d := body.(type) {
 	case event.TaskStartedData:
