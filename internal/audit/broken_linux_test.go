@@ -334,6 +334,10 @@ var faults = []fault{
 	{"stopped.notified", "stopped", func(l *script) int64 {
 		return l.insert(l.at("abort", 1)+1, "system.notification", object{"content": "c", "kind": nil, "interactionId": none})
 	}, nil},
+	{"stopped.notified", "killed", func(l *script) int64 { // the session was at rest when it was stopped
+		l.insert(l.at("session.idle", 1)+1, "abort", object{"reason": "user_initiated", "keepQueue": true, "hold": true})
+		return l.at("system.notification", 1)
+	}, nil},
 	{"stopped.input", "stopped", func(l *script) int64 {
 		at := l.at("input.accepted", 2)
 		e := l.get(at)

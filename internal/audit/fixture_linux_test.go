@@ -207,14 +207,22 @@ func (p *peer) makeCommands() {
 	p.create("commands", all)
 	p.ask("commands", "Run `echo one; exit 3`", "")
 	p.background("commands")
-	p.create("killed", all)
-	p.ask("killed", "Run `echo up; exec sleep 1000` in the background", "")
-	var r api.TasksResult
-	p.must(api.Tasks, api.TasksParams{SessionID: "killed"}, &r)
-	idle := p.count("killed", event.SessionIdle)
-	p.must(api.TaskStop, api.TaskParams{SessionID: "killed", TaskID: r.Tasks[0].TaskID}, nil)
+	p.kill("killed", func() {})
 	p.await("killed", event.SystemNotification, 1)
-	p.await("killed", event.SessionIdle, idle+1)
+	p.await("killed", event.SessionIdle, 2)
+	p.kill("held", func() { p.must(api.SessionAbort, api.AbortParams{SessionID: "held", KeepQueue: true}, nil) })
+	p.ask("held", "Reply with exactly: GOES ON", "")
+}
+
+// kill makes a session that runs a command in the background, and kills the command when
+// something was done.
+func (p *peer) kill(id event.SessionID, before func()) {
+	p.create(id, all)
+	p.ask(id, "Run `echo up; exec sleep 1000` in the background", "")
+	before()
+	var r api.TasksResult
+	p.must(api.Tasks, api.TasksParams{SessionID: id}, &r)
+	p.must(api.TaskStop, api.TaskParams{SessionID: id, TaskID: r.Tasks[0].TaskID}, nil)
 }
 
 // background runs a command that ends when its turn is over, and waits until the

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/abide-run/abide/internal/api"
@@ -25,6 +26,7 @@ const (
 	agentPrompt  = "Do it for me"
 	queuedPrompt = "And then this"
 	thinkPrompt  = "Think about it"
+	restPrompt   = "Begin the work and leave it"
 )
 
 // A work is a turn that a person stops.
@@ -33,13 +35,18 @@ type work struct {
 	prompt string
 	queued string // a second prompt, which waits when the turn is stopped
 	runs   bool   // the turn runs the command
+	rests  bool   // the command runs in the background, and the session rests when it is stopped
 }
+
+// holds reports whether the person stops the session as Ctrl-C and abide stop do.
+func (w work) holds() bool { return w.queued != "" || w.rests }
 
 var works = []work{
 	{name: "command", prompt: workPrompt, runs: true},
 	{name: "queue", prompt: workPrompt, queued: queuedPrompt, runs: true},
 	{name: "agent", prompt: "Delegate the work", runs: true},
 	{name: "model", prompt: thinkPrompt},
+	{name: "rest", prompt: restPrompt, runs: true, rests: true},
 }
 
 // beat is a command that works until it is ended, or for some minutes. It writes to the
@@ -76,11 +83,13 @@ func newStopRun(t *testing.T, v *keeperWatch, w work) *stopRun {
 	t.Helper()
 	y := newCommandDir(t)
 	bash := rule{"tool": "bash", "arguments": rule{"command": y.command("job", beat), "description": "The job", "shellId": "job", "initial_wait": 600}}
+	leave := rule{"tool": "bash", "arguments": rule{"command": y.command("job", beat), "description": "The job", "shellId": "job", "mode": "async"}}
 	task := rule{"tool": "task", "arguments": rule{"description": "d", "prompt": agentPrompt, "agent_type": "task", "name": "n"}}
 	b, err := encodeRules(
 		rule{"when": rule{"user": workPrompt, "step": 1}, "reply": rule{"calls": []rule{bash}}},
 		rule{"when": rule{"user": agentPrompt, "step": 1}, "reply": rule{"calls": []rule{bash}}},
 		rule{"when": rule{"user": "Delegate the work", "step": 1}, "reply": rule{"calls": []rule{task}}},
+		rule{"when": rule{"user": restPrompt, "step": 1}, "reply": rule{"calls": []rule{leave}}},
 		rule{"reply": rule{"text": "Said."}})
 	if err != nil {
 		t.Fatal(err)
@@ -109,10 +118,13 @@ func (r *stopRun) begin(c *client) error {
 }
 
 // awaitWork waits until the turn has come as far as it gets: its command runs, or the
-// model thinks.
-func (r *stopRun) awaitWork() error {
+// model thinks, or the turn is over and its command runs on.
+func (r *stopRun) awaitWork(c *client) error {
 	if r.work.runs {
-		return r.dir.awaitStarted(r.ctx, 1)
+		if err := r.dir.awaitStarted(r.ctx, 1); err != nil || !r.work.rests {
+			return err
+		}
+		return c.answerUntilIdle(r.ctx, exchange{})
 	}
 	select {
 	case <-r.asked:
@@ -122,9 +134,10 @@ func (r *stopRun) awaitWork() error {
 	}
 }
 
-// abort stops the turn, as Ctrl-C does if something waits in the queue.
+// abort stops the turn, as Ctrl-C does if something waits in the queue or nothing is
+// under way.
 func (r *stopRun) abort(c *client) error {
-	return c.call(r.ctx, api.SessionAbort, api.AbortParams{SessionID: c.session, KeepQueue: r.work.queued != ""}, nil)
+	return c.call(r.ctx, api.SessionAbort, api.AbortParams{SessionID: c.session, KeepQueue: r.work.holds()}, nil)
 }
 
 // A kill is the moment of the stopping at which the engine is killed.
@@ -163,7 +176,7 @@ func (r *stopRun) stopAndKill(events int, k kill) (acknowledged bool) {
 	}
 	lines := 2 // that the command writes until it has a signal
 	if events == working && err == nil {
-		err, lines = r.awaitWork(), 1
+		err, lines = r.awaitWork(c), 1
 	}
 	if err != nil {
 		r.t.Fatal(r.describe(p, err))
@@ -289,12 +302,11 @@ func (r *stopRun) probe() {
 func (r *stopRun) checkStopped(f form) {
 	r.t.Helper()
 	asked := r.requests()
-	f.start(r)
-	for _, pid := range r.dir.pids("job") {
-		if err := exited(r.ctx, pid); err != nil {
-			r.t.Errorf("the command %d runs on: %v", pid, err)
-		}
+	if r.work.rests { // its end is news, which comes while no engine is there
+		r.endJob()
 	}
+	f.start(r)
+	r.awaitJob()
 	beats := r.beats()
 	r.probe()
 	if n := r.requests() - asked; n != 0 {
@@ -307,6 +319,27 @@ func (r *stopRun) checkStopped(f form) {
 		r.t.Errorf("the command worked %d times after it was stopped", n-beats)
 	}
 	r.audit()
+}
+
+// endJob ends the command that runs in the background.
+func (r *stopRun) endJob() {
+	r.t.Helper()
+	for _, pid := range r.dir.pids("job") {
+		if err := syscall.Kill(pid, syscall.SIGTERM); err != nil && !errors.Is(err, syscall.ESRCH) {
+			r.t.Fatal(err)
+		}
+	}
+	r.awaitJob()
+}
+
+// awaitJob waits until the command has ended.
+func (r *stopRun) awaitJob() {
+	r.t.Helper()
+	for _, pid := range r.dir.pids("job") {
+		if err := exited(r.ctx, pid); err != nil {
+			r.t.Errorf("the command %d runs on: %v", pid, err)
+		}
+	}
 }
 
 func (r *stopRun) beats() int {
@@ -398,7 +431,7 @@ func eventsUntilWork(t *testing.T, v *keeperWatch, w work) (opened, worked int) 
 		err = r.begin(c)
 	}
 	if err == nil {
-		err = r.awaitWork()
+		err = r.awaitWork(c)
 	}
 	if err == nil { // the events so far come before the answer
 		err = c.call(r.ctx, api.Status, api.SessionParams{SessionID: c.session}, nil)
@@ -477,7 +510,7 @@ func TestARelayFinishesTheStopping(t *testing.T) {
 					err = r.begin(c)
 				}
 				if err == nil {
-					err = r.awaitWork()
+					err = r.awaitWork(c)
 				}
 				if err == nil {
 					err = r.abort(c)
@@ -488,8 +521,11 @@ func TestARelayFinishesTheStopping(t *testing.T) {
 				if err := engine.wasKilled(); err != nil {
 					t.Error(err)
 				}
-				beats := r.beats()
 				asked := r.requests()
+				if w.rests { // its end is news
+					r.endJob()
+				}
+				beats := r.beats()
 				r.probe()
 				if r.beats() != beats || r.requests() != asked {
 					t.Errorf("after the answer the command worked %d times and %d requests were made", r.beats()-beats, r.requests()-asked)
