@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -166,6 +167,38 @@ func TestWhatIsNoAnswerIsAskedAgain(t *testing.T) {
 	x.await(`noted X`)
 	if code := x.awaitExit(p); code != 0 || notes(t, dir) != "X\n" {
 		t.Errorf("exit code %d, notes %q", code, notes(t, dir))
+	}
+}
+
+// A long change is cut at the terminal, and that is said; the person can see all of it, and
+// so can whoever lists the questions.
+func TestAPersonCanSeeTheWholeChange(t *testing.T) {
+	for lines, cut := range map[int]bool{100: false, 300: true} {
+		t.Run(strconv.Itoa(lines), func(t *testing.T) {
+			x, dir := newTerminal(t), t.TempDir()
+			var text strings.Builder
+			for i := range lines {
+				fmt.Fprintf(&text, `line %d.\n`, i+1)
+			}
+			p := x.start(dir, "abide", "run", `Use create with {"path":".envrc","file_text":"`+text.String()+`"}`)
+			must(t, p.Start())
+			last := fmt.Sprintf(`\+line %d\.`, lines)
+			if cut {
+				shown := x.await(`more lines are not shown: type d to see the whole change, or run: abide questions.*instead:`)
+				if strings.Contains(shown, fmt.Sprintf("line %d.", lines)) {
+					t.Error("the change is not cut")
+				}
+				x.typed("d\n")
+			}
+			x.await(last + `.*instead:`)
+			if shown := output(t, dir, "questions"); !regexp.MustCompile(last).MatchString(shown) || strings.Contains(shown, "not shown") {
+				t.Errorf("abide questions does not show the whole change")
+			}
+			x.typed("go ahead\n")
+			x.await(`"go ahead" is no answer: a yes is yes, or y.*instead:`)
+			x.typed("n\n")
+			x.awaitExit(p)
+		})
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -74,23 +75,22 @@ func (p *prompter) text(q question) string {
 	for _, line := range q.details() {
 		text += p.paint.in(faint, "  "+line) + "\n"
 	}
-	return text + diffText(p.paint, q.change()) + p.paint.in(faint, q.keys()) + " "
+	return text + diffText(p.paint, q.change(), maxDiff) + p.paint.in(faint, q.keys()) + " "
 }
 
-// maxDiff is the maximum number of lines of a diff that are shown with a question.
-const maxDiff = 40
+// maxDiff is the maximum number of lines of a diff that are shown with a question at a
+// terminal. A person who wants to see the rest types wordDiff.
+const maxDiff = 200
 
-// diffText returns a diff as it is printed.
-func diffText(paint painter, text string) string {
-	if text == "" {
-		return ""
-	}
-	if i := strings.Index(text, "\n@@ "); i >= 0 {
-		text = text[i+1:] // the question names the file
+// diffText returns a diff as it is printed, and at most a number of its lines; 0 for all.
+func diffText(paint painter, text string, most int) string {
+	lines := readableDiff(text)
+	more := 0
+	if most > 0 && len(lines) > most {
+		lines, more = lines[:most], len(lines)-most
 	}
 	var b strings.Builder
-	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
-	for _, line := range lines[:min(len(lines), maxDiff)] {
+	for _, line := range lines {
 		colour := faint
 		switch {
 		case strings.HasPrefix(line, "+"):
@@ -100,10 +100,24 @@ func diffText(paint painter, text string) string {
 		}
 		b.WriteString("  " + paint.in(colour, plain(line)) + "\n")
 	}
-	if more := len(lines) - maxDiff; more > 0 {
-		b.WriteString(paint.in(faint, fmt.Sprintf("  … %d more lines", more)) + "\n")
+	if more > 0 {
+		b.WriteString(paint.in(bold, fmt.Sprintf("  … %s: type %s to see the whole change, or run: abide questions", plural(more, "more line is not shown", "more lines are not shown"), wordDiff)) + "\n")
 	}
 	return b.String()
+}
+
+// readableDiff returns the lines of a diff without those that say nothing: the ids of
+// git, which are not known, and the name of the file if there is only one, because the
+// question has it. Lines of a file begin with a blank, a plus or a minus, so none of them
+// is taken for a line of the head.
+func readableDiff(text string) []string {
+	several := strings.Count("\n"+text, "\ndiff --git ") > 1
+	if i := strings.Index(text, "\n@@ "); i >= 0 && !several {
+		text = text[i+1:]
+	}
+	return slices.DeleteFunc(strings.Split(text, "\n"), func(line string) bool {
+		return line == "" || strings.HasPrefix(line, "diff --git ") || strings.HasPrefix(line, "create file mode ") || strings.HasPrefix(line, "index ")
+	})
 }
 
 // headline returns the text of the question.
@@ -181,6 +195,9 @@ func (r *runner) reply(ctx context.Context, line string, there bool) error {
 		return nil // ask shows the question again
 	case line == wordExplain && q.Permission != nil:
 		p.out.printf("%s", q.explanation())
+		return nil
+	case line == wordDiff && q.change() != "":
+		p.out.printf("%s", diffText(p.paint, q.change(), 0))
 		return nil
 	}
 	_, err := q.answer(ctx, r.client, r.id, q.typed(line))

@@ -116,7 +116,7 @@ func (q listedQuestion) block(colours painter, ids string, next bool) string {
 	for _, line := range q.details() {
 		b.WriteString("  " + line + "\n")
 	}
-	b.WriteString(diffText(colours, q.change()))
+	b.WriteString(diffText(colours, q.change(), 0))
 	b.WriteString(q.explanation())
 	b.WriteString(colours.in(faint, "  abide answer "+ids+" "+q.words()) + "\n")
 	return b.String()

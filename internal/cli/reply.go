@@ -23,6 +23,9 @@ func unclearf(format string, args ...any) error { return &unclear{fmt.Sprintf(fo
 // wordExplain asks what each answer to a question would allow.
 const wordExplain = "?"
 
+// wordDiff asks to see the whole change that a question is about.
+const wordDiff = "d"
+
 // The words of an answer to a permission request that holds for longer than the call.
 // Each may be followed by ":" and the id of an offer.
 const (
@@ -46,10 +49,35 @@ var offerKeys = map[string]string{
 func normalised(word string) string { return strings.ToLower(strings.Trim(word, ".,!:;")) }
 
 // feedback reports whether a text is clearly a sentence for the model and neither a yes
-// nor a slip of the finger: it has several words, and the first is not a yes.
+// nor a slip of the finger: it has several words, and neither is the first a yes nor do
+// all of them say yes.
 func feedback(text string) bool {
 	words := strings.Fields(text)
-	return len(words) > 1 && !slices.Contains(yesWords, normalised(words[0]))
+	return len(words) > 1 && !slices.Contains(yesWords, normalised(words[0])) && !agrees(text)
+}
+
+// agreeing are the words of which people make a yes, such as "go ahead". A text of these
+// words alone tells the model nothing that it could do instead.
+var agreeing = strings.Fields(`y yes ok okay yep yeah yup aye sure surely thing lgtm please
+	do it that this that's thats it's its is looks look seems sounds good great nice fine perfect right alright all correct
+	go ahead for on then now just proceed continue carry with by me to of course means absolutely definitely certainly
+	i i'm im you may can approve approved agree agreed allow allowed accept accepted granted be my guest`)
+
+// friendly are phrases that say yes with a word that says no.
+var friendly = []string{"no problem", "no worries", "no objections", "no objection", "why not"}
+
+// agrees reports whether a text says yes in other words than the ones that count as yes.
+func agrees(text string) bool {
+	words := strings.Fields(text)
+	for i, w := range words {
+		words[i] = strings.ToLower(strings.Trim(w, ".,!:;?"))
+	}
+	joined := " " + strings.ReplaceAll(strings.Join(words, " "), "’", "'") + " "
+	for _, phrase := range friendly {
+		joined = strings.ReplaceAll(joined, " "+phrase+" ", " yes ")
+	}
+	words = strings.Fields(joined)
+	return len(words) > 0 && !slices.ContainsFunc(words, func(w string) bool { return !slices.Contains(agreeing, w) })
 }
 
 // offers returns the ways to approve a permission request. A request of an older version
@@ -92,6 +120,9 @@ func (q question) decide(text string) (turn.Decision, error) {
 	}
 	if o, ok := q.offer(word); ok {
 		return turn.Decision{Kind: turn.ApproveForSession, Offer: o.ID}, nil
+	}
+	if agrees(text) {
+		return turn.Decision{}, unclearf("%q is no answer: a yes is yes, or y; answer %s", text, q.words())
 	}
 	return turn.Decision{}, unclearf("%q is no answer: answer %s; a reason to refuse it is a sentence of at least two words, which does not begin with yes", text, q.words())
 }
@@ -145,7 +176,7 @@ func (q question) judgePlan(text string) (api.ExitPlanReply, error) {
 	case feedback(text):
 		return api.ExitPlanReply{Approved: &no, Feedback: text}, nil
 	}
-	return api.ExitPlanReply{}, unclearf("%q is no answer to a plan: answer %s", text, q.words())
+	return api.ExitPlanReply{}, unclearf("%q is no answer to a plan, and a yes is yes, or y: answer %s", text, q.words())
 }
 
 // fillIn returns the form that a text fills in: a JSON object, or a refusal.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/abide-run/abide/internal/event"
@@ -26,6 +27,8 @@ func TestWordsAndWhatTheyAnswer(t *testing.T) {
 		{whole, "approve-session", "approve-for-session command"}, {whole, "approve-here", "approve-for-location command"}, {whole, "approve-always:prefix", "approve-permanently prefix"},
 		{whole, "use port 80", "reject: use port 80"}, {whole, "no, use port 80", "reject: no, use port 80"}, {whole, "n ever", "reject: n ever"},
 		{whole, "yes please", unclear}, {whole, "ok go on", unclear}, {whole, "approve it", unclear}, {whole, "a", unclear}, {whole, "always", unclear}, {whole, "?", unclear}, {whole, "", unclear}, {whole, "nope", unclear},
+		{whole, "go ahead", unclear}, {whole, "Do it!", unclear}, {whole, "looks good to me", unclear}, {whole, "sure thing", unclear}, {whole, "no problem", unclear}, {whole, "why not?", unclear}, {whole, "sounds good, go for it", unclear}, {whole, "that's fine", unclear}, {whole, "of course", unclear}, {whole, "I approve", unclear}, {plan, "go ahead", unclear},
+		{whole, "do not do it", "reject: do not do it"}, {whole, "don't do it", "reject: don't do it"}, {whole, "not good", "reject: not good"}, {whole, "no way", "reject: no way"}, {whole, "go ahead with tests first", "reject: go ahead with tests first"}, {whole, "no, do it with sed", "reject: no, do it with sed"}, {whole, "not sure", "reject: not sure"}, {whole, "no good", "reject: no good"},
 		{whole, "f", unclear}, {whole, "approve-here:folder", unclear}, {whole, "approve-here:once", unclear},
 		{once, "y", "approve-once"}, {once, "c", unclear}, {once, "approve-session", unclear}, {once, "approve-always", unclear},
 		{old, "ok", "approve-once"}, {old, "approve-session", unclear},
@@ -87,6 +90,23 @@ func TestShortIDsNameOneQuestion(t *testing.T) {
 	for i, got := range shortIDs(list) {
 		if got != want[i] {
 			t.Errorf("question %d is named %q, want %q", i, got, want[i])
+		}
+	}
+}
+
+// twoFiles is a change of two files, as a question carries it.
+const twoFiles = "\ndiff --git a/w/one b/w/one\ncreate file mode 100644\nindex 0000000..0000000\n--- a/dev/null\n+++ b/w/one\n@@ -0,0 +1 @@\n+1\n" +
+	"\ndiff --git a/w/two b/w/two\nindex 0000000..0000000 100644\n--- a/w/two\n+++ b/w/two\n@@ -1 +1 @@\n-diff --git\n+2\n"
+
+func TestADiffNamesItsFilesAndNothingThatIsNotKnown(t *testing.T) {
+	one, _, _ := strings.Cut(twoFiles[1:], "\n\n")
+	for _, c := range []struct{ diff, want string }{
+		{"", ""},
+		{one, "  @@ -0,0 +1 @@\n  +1\n"}, // the question names the file
+		{twoFiles, "  --- a/dev/null\n  +++ b/w/one\n  @@ -0,0 +1 @@\n  +1\n  --- a/w/two\n  +++ b/w/two\n  @@ -1 +1 @@\n  -diff --git\n  +2\n"},
+	} {
+		if got := diffText(painter{}, c.diff, 0); got != c.want {
+			t.Errorf("%q is shown as\n%s\nwant\n%s", c.diff, got, c.want)
 		}
 	}
 }
