@@ -2,11 +2,13 @@ package cli
 
 import (
 	"maps"
+	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/abide-run/abide/internal/api"
+	"github.com/abide-run/abide/internal/approval/places"
 	"github.com/abide-run/abide/internal/client"
 )
 
@@ -66,18 +68,32 @@ calls that were already made are not undone.`,
 	at := c.Flags().String("at", "", "directory `DIR` that the rule applies to (default: everywhere)")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.withVisitor(cmd.Context(), func(c *client.Client) error {
-			found, err := c.RevokeRule(cmd.Context(), api.RevokeParams{Location: *at, Rule: args[0]})
+			place, err := placeOf(*at)
+			if err != nil {
+				return err
+			}
+			found, err := c.RevokeRule(cmd.Context(), api.RevokeParams{Location: place, Rule: args[0]})
 			switch {
 			case err != nil:
 				return err
 			case !found && *at == "":
 				return usagef("there is no rule %q that applies everywhere; list the rules with: abide rules (and name the directory of a rule with --at DIR)", args[0])
 			case !found:
-				return usagef("there is no rule %q for %s; list the rules with: abide rules", args[0], *at)
+				return usagef("there is no rule %q for %s; list the rules with: abide rules", args[0], place)
 			}
 			a.out.printf("revoked %s\n", args[0])
 			return nil
 		})
 	}
 	return c
+}
+
+// placeOf returns the place that a directory belongs to, under which its rules are kept;
+// empty for everywhere.
+func placeOf(dir string) (string, error) {
+	if dir == "" {
+		return "", nil
+	}
+	absolute, err := filepath.Abs(dir)
+	return places.Locate(absolute).Key, err
 }
