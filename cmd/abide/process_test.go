@@ -220,6 +220,10 @@ func TestARunThatIsStoppedElsewhereHasFailed(t *testing.T) {
 	if code != 1 || !strings.Contains(rest, `"is_error":true`) || !strings.Contains(p.stderr.String(), "stopped by another client") {
 		t.Errorf("exit code %d, stdout ends with %s; stderr: %s", code, rest, p.stderr)
 	}
+	again := command(t, dir, "run", "--resume", id) // there is nothing to go on with, and it says what is
+	if err := again.Run(); err == nil || !strings.Contains(again.stderr.String(), `the last turn was stopped, and no prompt waits; to go on, send a message: abide run --resume `+id+` "…"`) || strings.Contains(again.stderr.String(), "another client") {
+		t.Errorf("abide run --resume: %v, %s", err, again.stderr)
+	}
 }
 
 func TestARunGoesOnWhenTheEngineIsKilled(t *testing.T) {

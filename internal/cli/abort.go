@@ -14,8 +14,10 @@ func (a *app) abortCommand() *cobra.Command {
 		Short: "Stop the current turn of a session",
 		Long: `Stop the current turn of a session and the commands that it waits for: with SIGINT
 first, then with SIGTERM, then with SIGKILL. Close its open questions and discard queued
-prompts. Return when the commands have ended. Commands in the background go on; "abide
-stop --all" ends them too. The session stays usable.`,
+prompts. Return when the commands have ended. The session stays usable.
+
+Commands in the background go on. If no turn is running, their end begins one; "abide
+stop" holds the session until you send it a message, and with --all ends them too.`,
 		Example: "  abide abort 0198c2f1",
 		Args:    arguments(1, 1, "one SESSION"),
 	}

@@ -77,7 +77,7 @@ func (o *outcome) ending(id event.SessionID) error {
 	case o.failure != nil:
 		return &exitError{failureCode(*o.failure), &turnFailed{*o.failure}}
 	case o.aborted:
-		return fmt.Errorf("the turn was stopped by another client; to continue the session: abide run --resume %s", id)
+		return fmt.Errorf("the turn was stopped by another client; to go on, send a message: abide run --resume %s \"…\"", id)
 	}
 	return nil
 }

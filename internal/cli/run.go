@@ -25,9 +25,9 @@ The prompt is the argument or --prompt. It is read from stdin if it is "-", or i
 there is none and stdin is not a terminal.
 
 The agent may read and write below the working directory; anything else needs your
-permission. At a terminal you are asked: y allows once, a allows for the session,
-n refuses, and any other text refuses and is passed on to the model. Without a
-terminal, abide prints the open questions and exits with code 5; the session waits,
+permission. At a terminal you are asked: y allows once, the letters that the question
+offers allow more for the session, n refuses, ? explains, and a sentence that says what
+to do instead refuses and is passed on to the model. Without a terminal, abide prints the open questions and exits with code 5; the session waits,
 and "abide answer" continues it.
 
 Without a prompt, --resume and --continue finish the unfinished turn and print its
@@ -35,9 +35,9 @@ answer, or print the last answer if no turn is unfinished.
 
 Ctrl-C stops the turn and the commands that it waits for; commands in the background
 and queued prompts stay. A second Ctrl-C leaves at once. To leave without stopping
-anything, use --detach, press Ctrl-\ or close the terminal: the turn goes on if
-another abide process is the engine ("abide serve"), and otherwise waits for the next
-one.
+anything, start with --detach: the turn goes on by itself. If you press Ctrl-\ or close
+the terminal, the turn goes on if another abide process is the engine ("abide serve"),
+and otherwise waits until you continue it with --resume.
 
 Exit codes: 0 success, 1 the agent failed, 2 usage error, 3 API key or configuration
 error, 4 provider error, 5 a question needs an answer, 6 a limit was reached,

@@ -24,6 +24,7 @@ type runner struct {
 
 	id              event.SessionID
 	watching        bool // true when the first event has arrived
+	managed         bool // true if the session cannot be set to allow everything
 	seen            outcome
 	events          feed
 	prompter        *prompter        // nil without a terminal
@@ -172,6 +173,9 @@ func (r *runner) resume(ctx context.Context) (active bool, err error) {
 	if err := r.readStored(ctx, joined); err != nil {
 		return false, err
 	}
+	if r.managed && r.flags.yolo {
+		r.note("--yolo has no effect: the client that made this session does not let it allow everything, so it asks as its rules say")
+	}
 	return st.Active, nil
 }
 
@@ -207,6 +211,9 @@ func (r *runner) readStored(ctx context.Context, joined *attachedFeed) error {
 		if err := joined.markStored(e); err != nil {
 			return err
 		}
+		if err := r.noteConfigured(e); err != nil {
+			return err
+		}
 		if err := r.seen.apply(e); err != nil {
 			return err
 		}
@@ -214,8 +221,20 @@ func (r *runner) readStored(ctx context.Context, joined *attachedFeed) error {
 	return nil
 }
 
-// nothingToDo ends a run without an unfinished turn, with the last answer.
+// noteConfigured remembers whether the session can be set to allow everything.
+func (r *runner) noteConfigured(e event.Event) error {
+	if e.Type != event.SessionConfigured {
+		return nil
+	}
+	return decodeFor(e, func(d event.SessionConfiguredData) { r.managed = d.Managed != nil && d.Managed.NoBypass })
+}
+
+// nothingToDo ends a run without an unfinished turn, with the last answer. A turn that
+// was stopped is over and has none.
 func (r *runner) nothingToDo() error {
+	if r.seen.aborted && r.seen.failure == nil {
+		return fmt.Errorf("the last turn was stopped, and no prompt waits; to go on, send a message: abide run --resume %s \"…\"", r.id)
+	}
 	r.note("no turn is unfinished; this is the result of the last one")
 	return r.turnResult()
 }
