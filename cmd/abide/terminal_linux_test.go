@@ -374,3 +374,20 @@ func TestTablesFitTheTerminal(t *testing.T) {
 		t.Errorf("where there is no terminal the line is cut: %q", line)
 	}
 }
+
+// Who refuses to trust has made no mistake, and sees the change alone.
+func TestAPersonCanRefuseToTrust(t *testing.T) {
+	x, dir := newTerminal(t), t.TempDir()
+	must(t, os.WriteFile(filepath.Join(dir, "abide.toml"), []byte("[model]\ndefault = \"x\"\n"), 0o600))
+	p := x.start(dir, "abide", "trust")
+	must(t, p.Start())
+	shown := x.await(`trust this configuration\?`)
+	if !strings.Contains(shown, "abide.toml:\r\n") || !strings.Contains(shown, `+default = "x"`) || strings.Contains(shown, "0000000") || strings.HasPrefix(shown, "\r\n") {
+		t.Errorf("the terminal shows %q", shown)
+	}
+	x.typed("n\n")
+	x.await(`abide\.toml is not trusted: you did not say yes`)
+	if code := x.awaitExit(p); code != 1 {
+		t.Errorf("exit code %d, want 1", code)
+	}
+}

@@ -52,7 +52,7 @@ func (p *prompter) show(q question) {
 		p.reading = true
 		go p.read() // a read from a terminal cannot be cancelled: it ends with the process
 	}
-	p.out.printf("%s", p.text(q))
+	p.out.printf("%s", reveal(p.text(q)))
 }
 
 func (p *prompter) read() {
@@ -194,10 +194,10 @@ func (r *runner) reply(ctx context.Context, line string, there bool) error {
 	case line == "":
 		return nil // ask shows the question again
 	case line == wordExplain && q.Permission != nil:
-		p.out.printf("%s", q.explanation())
+		p.out.printf("%s", reveal(q.explanation()))
 		return nil
 	case line == wordDiff && q.change() != "":
-		p.out.printf("%s", diffText(p.paint, q.change(), 0))
+		p.out.printf("%s", reveal(diffText(p.paint, q.change(), 0)))
 		return nil
 	}
 	_, err := q.answer(ctx, r.client, r.id, q.typed(line))

@@ -14,7 +14,6 @@ import (
 
 	"github.com/abide-run/abide/internal/config"
 	"github.com/abide-run/abide/internal/project/trust"
-	"github.com/abide-run/abide/internal/tool/files"
 )
 
 func (a *app) configCommand() *cobra.Command {
@@ -146,7 +145,8 @@ func (a *app) trustCommand() *cobra.Command {
 		Long: `A project's ` + trust.File + ` can set model endpoints and extend what agents may access.
 These settings apply only after you trust its directory. The file is shown, and trust
 is for what it holds now: when it changes, only its restrictions apply until you run
-this again, which shows the change. At a terminal you are asked for a yes.`,
+this again, which shows the change. At a terminal you are asked for a yes; without one,
+the command itself is the yes.`,
 		Example: "  abide trust\n  abide trust --list\n  abide trust --remove ../elsewhere",
 		Args:    arguments(0, 1, "at most one DIR"),
 	}
@@ -234,7 +234,7 @@ func (a *app) confirmTrust(path string, shown, content []byte) error {
 		return nil
 	}
 	if !a.quiet {
-		a.err.printf("%s", plain(files.Diff(path, shown, content)))
+		a.err.printf("%s:\n%s", plain(path), a.changeText(path, shown, content))
 	}
 	p := a.newPrompter()
 	if p == nil {
@@ -246,7 +246,7 @@ func (a *app) confirmTrust(path string, shown, content []byte) error {
 	case "y", "yes", "ok":
 		return nil
 	}
-	return usagef("%s is not trusted", path)
+	return fmt.Errorf("%s is not trusted: you did not say yes", path)
 }
 
 // printTrusted prints the keys of a project's configuration that apply now that its

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -18,6 +20,35 @@ func plain(s string) string {
 		}
 		return r
 	}, s)
+}
+
+// reveal makes characters visible that a terminal does not show, so that a person who is
+// asked about a text sees what is in it: U+200B becomes <U+200B>.
+func reveal(s string) string {
+	if !strings.ContainsFunc(s, invisible) {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		if invisible(r) {
+			fmt.Fprintf(&b, "<U+%04X>", r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// invisible reports whether a character takes no room on a terminal, or looks like a
+// blank and is none.
+func invisible(r rune) bool {
+	switch {
+	case r == ' ', r == '\n', r == '\t':
+		return false
+	case unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Zs, unicode.Zl, unicode.Zp):
+		return true
+	}
+	return slices.Contains([]rune{'\u034f', '\u115f', '\u1160', '\u17b4', '\u17b5', '\u2800', '\u3164', '\uffa0'}, r)
 }
 
 // oneLine returns plain text without line breaks and repeated blanks.

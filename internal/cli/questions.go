@@ -98,7 +98,7 @@ func (a *app) printQuestions(list []listedQuestion) error {
 	return a.out.buffered(func(w io.Writer) error {
 		colours := paint(a.out)
 		for i, q := range list {
-			if _, err := io.WriteString(w, q.block(colours, ids[i], i > 0)); err != nil {
+			if _, err := io.WriteString(w, reveal(q.block(colours, ids[i], i > 0))); err != nil {
 				return err
 			}
 		}
@@ -112,7 +112,7 @@ func (q listedQuestion) block(colours painter, ids string, next bool) string {
 	if next {
 		b.WriteString("\n")
 	}
-	b.WriteString(colours.in(bold, oneLine(q.sentence())) + "\n")
+	b.WriteString(colours.in(bold, oneLine(reveal(q.sentence()))) + "\n")
 	for _, line := range q.details() {
 		b.WriteString("  " + line + "\n")
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -107,6 +108,32 @@ func TestADiffNamesItsFilesAndNothingThatIsNotKnown(t *testing.T) {
 	} {
 		if got := diffText(painter{}, c.diff, 0); got != c.want {
 			t.Errorf("%q is shown as\n%s\nwant\n%s", c.diff, got, c.want)
+		}
+	}
+}
+
+// Characters that nobody sees are named, wherever a question is shown.
+func TestNothingInAQuestionIsInvisible(t *testing.T) {
+	for text, want := range map[string]string{
+		"rm a\u200bb": "rm a<U+200B>b", "rm\u00a0x": "rm<U+00A0>x", "a\u3164b": "a<U+3164>b", "a\ufe0fb": "a<U+FE0F>b",
+		"a\U000e0041b": "a<U+E0041>b", "é 漢\t'\n": "é 漢\t'\n",
+	} {
+		if got := reveal(text); got != want {
+			t.Errorf("%q is shown as %q, want %q", text, got, want)
+		}
+	}
+	raw, err := json.Marshal(map[string]string{"kind": "shell", "fullCommandText": "rm\u00a0a\u200bb"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := question{RequestID: "r", Permission: &event.PermissionAskedData{PermissionRequest: raw}}
+	for name, shown := range map[string]string{
+		"abide questions": reveal(listedQuestion{q, "s"}.block(painter{}, "s", false)),
+		"the prompt":      reveal((&prompter{}).text(q)),
+		"no terminal":     (&needsInput{session: "s", questions: []question{q}}).Error(),
+	} {
+		if !strings.Contains(shown, "rm<U+00A0>a<U+200B>b") {
+			t.Errorf("%s shows %q", name, shown)
 		}
 	}
 }

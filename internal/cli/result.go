@@ -105,7 +105,7 @@ type needsInput struct {
 func (e *needsInput) Error() string {
 	text := fmt.Sprintf("session %s is waiting for an answer, and there is no terminal to ask at:\n", e.session)
 	for _, q := range e.questions {
-		text += fmt.Sprintf("  %s  %s\n", q.RequestID, oneLine(q.sentence()))
+		text += fmt.Sprintf("  %s  %s\n", q.RequestID, oneLine(reveal(q.sentence())))
 	}
 	if e.unsent {
 		text += "The prompt was not sent.\n"

@@ -87,8 +87,13 @@ func (a *app) reportChange(path string, shown, now []byte) {
 	}
 	a.err.printf("abide: %s is not the file that you trusted; only its restrictions apply until you trust it again with: abide trust\n", plain(path))
 	if shown != nil {
-		a.err.printf("%s", plain(files.Diff(path, shown, now)))
+		a.err.printf("%s", a.changeText(path, shown, now))
 	}
+}
+
+// changeText returns the change of a configuration as it is printed.
+func (a *app) changeText(path string, shown, now []byte) string {
+	return reveal(diffText(paint(a.err), files.Diff(path, shown, now), 0))
 }
 
 // userFile returns the path of the user's configuration; empty if there is no home

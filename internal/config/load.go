@@ -137,7 +137,7 @@ func (l Layer) explain(err error) error {
 var typed = regexp.MustCompile(`^toml: cannot decode TOML (.+) into .* of type (.+)$`)
 
 // kinds are the types of keys in plain words.
-var kinds = map[string]string{"int": "a whole number", "int64": "a whole number", "float64": "a number", "bool": "true or false", "string": "a text in quotes"}
+var kinds = map[string]string{"int": "a whole number", "int64": "a whole number", "float64": "a number", "bool": "true or false", "string": "a text in quotes", "[]string": "a list of texts"}
 
 // inWords returns the decoder's error in plain words.
 func inWords(wrong *toml.DecodeError) string {
@@ -146,8 +146,12 @@ func inWords(wrong *toml.DecodeError) string {
 		return strings.TrimPrefix(wrong.Error(), "toml: ")
 	}
 	want, ok := kinds[strings.TrimPrefix(found[2], "*")]
-	if !ok {
-		want = "something else"
+	switch {
+	case ok:
+	case strings.HasPrefix(found[2], "[]"):
+		want = "a list of tables"
+	default:
+		want = "a table"
 	}
 	return fmt.Sprintf("%s: it must be %s, not a value of type %s", path(wrong.Key()), want, found[1])
 }
