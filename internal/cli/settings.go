@@ -23,11 +23,11 @@ func (a *app) settings() (*config.Loaded, error) {
 		}
 		layers = append(layers, layer)
 	}
-	project, err := a.projectLayer()
+	project, err := a.projectLayers()
 	if err != nil {
 		return nil, err
 	}
-	layers = append(layers, project)
+	layers = append(layers, project...)
 	variables, err := config.Environment(os.Getenv)
 	if err != nil {
 		return nil, configError(err)
@@ -45,39 +45,60 @@ func (a *app) settings() (*config.Loaded, error) {
 	return loaded, nil
 }
 
-// projectLayer reads the configuration of the current project. A mistake in the file of
+// projectLayers reads the configuration of the current project. A mistake in the file of
 // a trusted project is an error. A mistake in the file of an untrusted project must not
-// stop the user from working: it is reported, and the file is ignored.
-func (a *app) projectLayer() (config.Layer, error) {
-	path := findProject()
+// stop the user from working: it is reported, and the file is ignored. What a file
+// restricted when the user trusted it stays restricted until the user trusts it as it is
+// now, also if it is gone.
+func (a *app) projectLayers() ([]config.Layer, error) {
+	store, err := a.trust()
+	hadFile := func(dir string) bool {
+		r, known, failed := store.Find(dir)
+		return failed == nil && known && len(store.Shown(r)) > 0
+	}
+	if err != nil { // there is no data folder, which matters only if there is a file
+		hadFile = func(string) bool { return false }
+	}
+	path := findProject(hadFile)
 	if path == "" {
-		return config.Layer{}, nil
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
 	}
 	dir := filepath.Dir(path)
-	store, err := a.trust()
-	if err != nil {
-		return config.Layer{}, err
-	}
 	record, known, err := store.Find(dir)
 	if err != nil {
-		return config.Layer{}, configError(err)
+		return nil, configError(err)
 	}
 	data, err := trust.Read(dir)
 	trusted := known && err == nil && record.Covers(data)
 	layer := config.Layer{Name: path, Path: path, Data: data, Project: true, Trusted: trusted, Changed: known && !trusted}
-	if layer.Changed && err == nil {
-		a.reportChange(path, store.Shown(record), data)
+	var layers []config.Layer
+	if shown := store.Shown(record); err == nil && (layer.Changed || len(data) == 0 && len(shown) > 0) {
+		a.reportChange(path, shown, data)
+		layers = keptLayers(path, shown)
 	}
 	if err == nil && !trusted {
 		_, err = config.Load(layer)
 	}
 	if err == nil || trusted {
-		return layer, configError(err)
+		return append(layers, layer), configError(err)
 	}
 	if !a.quiet {
 		a.err.printf("abide: ignored the configuration of this project, because its directory is not trusted: %s\n", plain(err.Error()))
 	}
-	return config.Layer{}, nil
+	return layers, nil
+}
+
+// keptLayers returns the restrictions of a configuration that the user trusted before it
+// changed; none if this version cannot read it.
+func keptLayers(path string, shown []byte) []config.Layer {
+	kept := config.Layer{Name: path + " as you trusted it", Path: path, Data: shown, Project: true, Changed: true, Kept: true}
+	if _, err := config.Load(kept); err != nil {
+		return nil
+	}
+	return []config.Layer{kept}
 }
 
 // reportChange shows how a configuration differs from the one that the user trusts.
@@ -85,7 +106,7 @@ func (a *app) reportChange(path string, shown, now []byte) {
 	if a.quiet {
 		return
 	}
-	a.err.printf("abide: %s is not the file that you trusted; only its restrictions apply until you trust it again with: abide trust\n", plain(path))
+	a.err.printf("abide: %s is not the file that you trusted; only its restrictions apply, and those of the file that you trusted, until you trust it again with: abide trust\n", plain(path))
 	if shown != nil {
 		a.err.printf("%s", a.changeText(path, shown, now))
 	}
@@ -116,15 +137,16 @@ func userFile(home string) string {
 }
 
 // findProject returns the path of the project's configuration: in the working directory
-// or above it, up to the root of the repository; empty if there is none.
-func findProject() string {
+// or above it, up to the root of the repository; empty if there is none. A file that a
+// directory had when the user trusted it counts also if it is gone.
+func findProject(hadFile func(dir string) bool) string {
 	dir, err := os.Getwd()
 	if err != nil {
 		return ""
 	}
 	for {
 		path := filepath.Join(dir, trust.File)
-		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() || hadFile(dir) {
 			return path
 		}
 		_, err := os.Lstat(filepath.Join(dir, ".git"))

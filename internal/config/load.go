@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -24,6 +25,7 @@ type Layer struct {
 	Project bool   // true for the file of a project
 	Trusted bool   // true if the user trusts the directory of the project with this content
 	Changed bool   // true if the user trusts the directory with another content
+	Kept    bool   // true for that other content: its restrictions apply, and the rest is not reported
 }
 
 // Loaded is the configuration with the source of each value.
@@ -78,7 +80,9 @@ func Load(layers ...Layer) (*Loaded, error) {
 		}
 		if layer.Project {
 			for _, key := range narrow(values, layer.Trusted) {
-				l.Ignored = append(l.Ignored, Ignored{key.String(), layer.Name, layer.Changed, userOnly(key.String())})
+				if !layer.Kept {
+					l.Ignored = append(l.Ignored, Ignored{key.String(), layer.Name, layer.Changed, userOnly(key.String())})
+				}
 			}
 		}
 		l.merge(merged, values, nil, layer.Name)
@@ -207,13 +211,24 @@ func (l *Loaded) merge(into, values map[string]any, prefix path, origin string) 
 		name, from := at.String(), origin
 		if list, ok := value.([]any); ok && additive(name) {
 			before, _ := into[key].([]any)
-			value = append(slices.Clip(before), list...)
+			value = union(before, list)
 			if l.Origins[name] != "" {
 				from = l.Origins[name] + ", " + origin
 			}
 		}
 		into[key], l.Values[name], l.Origins[name] = value, value, from
 	}
+}
+
+// union returns a list and what of another one it does not have.
+func union(list, more []any) []any {
+	list = slices.Clip(list)
+	for _, v := range more {
+		if !slices.ContainsFunc(list, func(has any) bool { return reflect.DeepEqual(has, v) }) {
+			list = append(list, v)
+		}
+	}
+	return list
 }
 
 // additive reports whether a list of a later source is appended to that of an earlier
