@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"encoding/json"
 	"errors"
 	"io"
 	"net"
@@ -560,5 +561,29 @@ func TestASecondSignalDoesNotWait(t *testing.T) {
 	}
 	if got := output(t, dir, "run", "--continue"); got != "I took my time\n" {
 		t.Errorf("the answer is %q", got)
+	}
+}
+
+// A client has made a session that cannot be set to allow everything. Who tries to is told.
+func TestYoloThatHasNoEffectSaysSo(t *testing.T) {
+	dir := t.TempDir()
+	p := start(t, dir, "serve", "--listen", "127.0.0.1:0")
+	address := p.await(`^listening on (\S+)\n`)[1]
+	token, err := os.ReadFile(p.await(`^token in (\S+)\n`)[1])
+	must(t, err)
+	c, err := dial(t, address, strings.TrimSpace(string(token)))
+	must(t, err)
+	for id, managed := range map[event.SessionID]bool{"free": false, "managed": true} {
+		o := api.OpenParams{SessionID: id, Model: "offline", WorkingDirectory: dir}
+		if managed {
+			o.ManagedSettings = json.RawMessage(`{"permissions":{"disableBypassPermissionsMode":"disable"}}`)
+		}
+		_, err = c.Create(t.Context(), o)
+		must(t, err)
+		run := command(t, dir, "run", "--resume", string(id), "--yolo", "Reply with exactly: HI")
+		must(t, run.Run())
+		if said := strings.Contains(run.stderr.String(), "--yolo has no effect"); said != managed {
+			t.Errorf("%s: %s", id, run.stderr)
+		}
 	}
 }

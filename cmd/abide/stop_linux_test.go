@@ -303,14 +303,21 @@ func TestWhoeverLeavesDoesNotStopTheTurn(t *testing.T) {
 // hangUp closes the terminal, as closing its window does.
 func (x *terminal) hangUp() { x.keys.Close() }
 
+// detach leaves a turn to the engine, and waits until its command runs.
+func (d *desk) detach() (id string) {
+	d.t.Helper()
+	id = strings.TrimSpace(d.output(d.dir, "run", "--yolo", "--model", "m", "--detach", beatingPrompt("exit 9")))
+	_, err := d.up.Read(make([]byte, 3))
+	must(d.t, err)
+	return id
+}
+
 func TestADetachedRunLeavesTheTurnToTheEngine(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	engine := d.startServe()
 	defer engine.Process.Signal(syscall.SIGTERM)
-	id := strings.TrimSpace(d.output(d.dir, "run", "--yolo", "--model", "m", "--detach", beatingPrompt("exit 9")))
-	_, err := d.up.Read(make([]byte, 3))
-	must(t, err)
+	id := d.detach()
 	got := d.output(d.dir, "abort", id)
 	if !strings.Contains(got, "stopped the turn and 1 command: ") {
 		t.Errorf("abort says %q", got)
@@ -452,9 +459,7 @@ func TestStopKeepsWhatWaitsAndAbortDropsIt(t *testing.T) {
 			d := newDesk(t)
 			engine := d.startServe()
 			defer engine.Process.Signal(syscall.SIGTERM)
-			id := strings.TrimSpace(d.output(d.dir, "run", "--yolo", "--model", "m", "--detach", beatingPrompt("exit 9")))
-			_, err := d.up.Read(make([]byte, 3))
-			must(t, err)
+			id := d.detach()
 			d.output(d.dir, "run", "--resume", id, "--detach", "Reply with exactly: WAITED")
 			p := command(t, d.dir, verb, id)
 			out, err := p.Output()
