@@ -65,6 +65,8 @@ func columns(s string) int {
 
 func runeColumns(r rune) int {
 	switch {
+	case r < unicode.MaxASCII:
+		return 1
 	case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf):
 		return 0
 	case unicode.In(r, unicode.Han, unicode.Hangul, unicode.Hiragana, unicode.Katakana),
