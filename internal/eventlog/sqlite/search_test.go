@@ -122,6 +122,9 @@ func TestTheIndexOfAnotherLogIsNotTrusted(t *testing.T) {
 	finds(t, two, "apple")
 	finds(t, two, "pear", "s")
 	finds(t, two, "plum")
+	if got := fmt.Sprint(indexed(t, two.path, "apple"), indexed(t, two.path, "plum"), indexed(t, two.path, "pear")); got != "0 0 1" {
+		t.Errorf("the index has %s messages with apple, plum and pear; want those of its own log", got)
+	}
 }
 
 func TestABrokenIndexIsMadeAnew(t *testing.T) {
