@@ -130,6 +130,34 @@ func TestWhatIsNoStoreIsNotCopied(t *testing.T) {
 	}
 }
 
+// Whoever has installed a newer abide wants a backup before its engine migrates the store.
+func TestAStoreOfAnOlderVersionIsCopiedAndVerifiedAsItIs(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "abide.db")
+	s := open(t, path)
+	add(t, s, "s", eventlog.End{}, "a", "b")
+	if err := s.write.exec("DROP TABLE jobs; PRAGMA user_version = 1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	to := filepath.Join(t.TempDir(), "copy")
+	if err := Copy(t.Context(), path, to, ignoreProgress); err != nil {
+		t.Fatal(err)
+	}
+	if n := verifyCopy(t, to); n != 1 {
+		t.Errorf("the copy has %d sessions", n)
+	}
+	src, err := openSource(t.Context(), to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer src.close()
+	if version, err := schemaVersion(t.Context(), src.conn, to); err != nil || version != 1 {
+		t.Errorf("the copy has version %d, %v", version, err)
+	}
+}
+
 func TestACancelledCopyEnds(t *testing.T) {
 	dir := t.TempDir()
 	s := openUnsynced(t, filepath.Join(dir, "abide.db"))

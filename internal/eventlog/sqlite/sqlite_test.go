@@ -11,7 +11,13 @@ import (
 	"github.com/abide-run/abide/internal/eventlog/eventlogtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if path := os.Getenv(victimVariable); path != "" {
+		runVictim(path)
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 func TestStoreKeepsThePromises(t *testing.T) {
 	eventlogtest.Run(t, func(t *testing.T) eventlog.Store { return open(t, filepath.Join(t.TempDir(), "abide.db")) })
