@@ -145,17 +145,27 @@ func (s Source) writeSynced(ctx context.Context, path, scratch string) (Report, 
 
 // checkWritten reads a backup from the disk and checks every byte.
 func (s Source) checkWritten(ctx context.Context, path string) error {
-	f, err := os.Open(path)
+	f, info, err := openFile(path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
 	_, err = readArchive(&meter{ctx: ctx, r: f, total: info.Size(), tell: s.stage("checking the backup")}, discard{})
 	return err
+}
+
+// openFile opens a file for reading and describes it.
+func openFile(path string) (*os.File, fs.FileInfo, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return nil, nil, err
+	}
+	return f, info, nil
 }
 
 // publish gives a complete backup its name.
@@ -230,15 +240,11 @@ func (s Source) addStore(ctx context.Context, a *archive, log string) error {
 	} else {
 		a.manifest.WasAt = s.Store
 	}
-	f, err := os.Open(log)
+	f, info, err := openFile(log)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
 	return a.add(a.manifest.Store, info, &meter{ctx: ctx, r: f, total: info.Size(), tell: s.stage("writing the log")})
 }
 

@@ -28,16 +28,12 @@ const lostReason = "the data folder was restored from a backup, and the command 
 
 // ReadFile restores the folder from the backup in a file.
 func (t Target) ReadFile(ctx context.Context, path string) (Report, error) {
-	f, err := os.Open(path)
+	f, info, err := openFile(path)
 	if err != nil {
 		return Report{}, err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	switch {
-	case err != nil:
-		return Report{}, err
-	case info.IsDir():
+	if info.IsDir() {
 		return Report{}, fmt.Errorf("%s is a folder: name the file that abide backup wrote", path)
 	}
 	report, err := t.read(ctx, f, info.Size())

@@ -100,7 +100,7 @@ func (w *walker) isOfUnknownSession(name string) bool {
 
 // addFile adds a file as it is now. It may grow meanwhile.
 func (w *walker) addFile(name string) error {
-	f, err := os.Open(filepath.Join(w.Dir, name))
+	f, info, err := openFile(filepath.Join(w.Dir, name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -108,10 +108,6 @@ func (w *walker) addFile(name string) error {
 		return err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
 	w.stage("copying files")(int64(len(w.to.manifest.Files)), 0)
 	return w.to.add(filepath.ToSlash(name), info, io.LimitReader(f, info.Size()))
 }

@@ -101,11 +101,15 @@ func openSource(ctx context.Context, path string) (*source, error) {
 	return s, nil
 }
 
-// hasLog reports whether there is a write-ahead log with something in it. Without one,
-// nobody has the store open, and everything is in one file.
+// hasLog reports whether there is a write-ahead log, which a process has open or a killed
+// one has left. Without one, everything is in one file. An empty log alone, without the
+// shared-memory index that every process makes, is left over and means nothing.
 func (s *source) hasLog() bool {
 	info, err := os.Stat(s.path + "-wal")
-	return err == nil && info.Size() > 0
+	if err == nil && info.Size() == 0 {
+		_, err = os.Stat(s.path + "-shm")
+	}
+	return err == nil
 }
 
 // connect begins a transaction. A file that nobody writes to is opened as immutable:

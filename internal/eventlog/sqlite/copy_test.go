@@ -108,6 +108,58 @@ func TestACopyOfAClosedStoreLeavesNothingBesideIt(t *testing.T) {
 	}
 }
 
+// A store that nobody has open is read without locks. If a process opens it meanwhile, the
+// copy is begun anew.
+func TestAStoreThatIsOpenedMeanwhileIsCopiedAnew(t *testing.T) {
+	for name, closes := range map[string]bool{"and stays open": false, "and is closed again": true} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "abide.db")
+			s := openUnsynced(t, path)
+			addSessions(t, s, 100)
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			opened := false
+			to := filepath.Join(t.TempDir(), "copy")
+			err := Copy(t.Context(), path, to, func(int64, int64) {
+				if opened {
+					return
+				}
+				opened = true
+				s := openUnsynced(t, path)
+				add(t, s, "new", eventlog.End{}, "while it is copied")
+				if closes {
+					s.Close()
+				}
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := verifyCopy(t, to); n != 101 {
+				t.Errorf("the copy has %d sessions", n)
+			}
+		})
+	}
+}
+
+// An engine that has just emptied its write-ahead log still has the store open.
+func TestAnEmptyWriteAheadLogIsThatOfAnOpenStore(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "abide.db")
+	s := open(t, path)
+	add(t, s, "s", eventlog.End{}, "a")
+	if !s.cutLog() || sizeOf(t, path+"-wal") != 0 {
+		t.Fatal("the log was not emptied")
+	}
+	src, err := openSource(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer src.close()
+	if src.frozen != nil {
+		t.Error("an open store is read as one that nobody has open")
+	}
+}
+
 func TestWhatIsNoStoreIsNotCopied(t *testing.T) {
 	dir := t.TempDir()
 	other := filepath.Join(dir, "other")
