@@ -46,7 +46,7 @@ func runVictim(path string) {
 const victimSessions = 200
 
 func TestAProcessThatIsKilledWhileItMakesTheFileSmallerLosesNothing(t *testing.T) {
-	for _, lines := range []int{1, 60, 99, 100, 101, 102, 104} {
+	for _, lines := range []int{1, 99, 100, 102} {
 		t.Run(fmt.Sprint("after ", lines, " lines"), func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "abide.db")
 			s := openUnsynced(t, path)
