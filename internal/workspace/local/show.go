@@ -3,8 +3,11 @@ package local
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"slices"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/abide-run/abide/internal/approval/scope"
 	"github.com/abide-run/abide/internal/workspace"
@@ -16,15 +19,11 @@ func (w *files) Show(ctx context.Context, s *scope.Scope, r workspace.ShowReques
 	r.MaxWhole, r.MaxImage = min(r.MaxWhole, workspace.MaxFile), min(r.MaxImage, workspace.MaxFile)
 	r.MaxLines, r.MaxNames = clamp(r.MaxLines, workspace.MaxText), clamp(r.MaxNames, workspace.MaxPage)
 	s = w.scopeHere(s)
-	info, err := s.Stat(r.Path)
-	switch {
-	case err != nil:
-		return workspace.Shown{}, err
-	case info.Kind == scope.Folder:
-		return showFolder(ctx, s, r)
-	}
 	f, err := s.Open(r.Path)
-	if err != nil {
+	switch {
+	case errors.Is(err, unix.EISDIR):
+		return showFolder(ctx, s, r)
+	case err != nil:
 		return workspace.Shown{}, err
 	}
 	defer func() { _ = f.Close() }()
@@ -37,40 +36,49 @@ func clamp(n, most int) int { return max(0, min(n, most)) }
 // showFile shows an open file.
 func showFile(ctx context.Context, f *scope.File, r workspace.ShowRequest) (workspace.Shown, error) {
 	shown := workspace.Shown{Size: f.Size()}
-	start := make([]byte, 16)
-	in := stoppable{ctx, f}
+	in, start := stoppable{ctx, f}, make([]byte, 16)
 	n, err := io.ReadFull(in, start)
 	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
 		return shown, err
 	}
 	rest := io.MultiReader(bytes.NewReader(start[:n]), in)
-	if shown.Image = imageKind(start[:n]); shown.Image != "" {
-		if shown.Size <= r.MaxImage {
-			shown.Content, err = readSized(io.LimitReader(rest, r.MaxImage), shown.Size)
-		}
-		return shown, ignoreShort(err)
+	switch shown.Image = imageKind(start[:n]); {
+	case shown.Image != "" && shown.Size <= r.MaxImage:
+		shown.Content, err = readSized(io.LimitReader(rest, r.MaxImage), shown.Size)
+		return shown, err
+	case shown.Image == "" && r.Lines:
+		return showLines(ctx, rest, shown, r)
+	case shown.Image == "" && shown.Size <= r.MaxWhole:
+		shown.Content, err = readText(rest, text.IsUTF16(start[:n]), shown.Size, r.MaxWhole)
+		return shown, err
 	}
-	decoded, err := text.Reader(rest)
+	return shown, nil
+}
+
+// showLines shows some lines of a file of any size.
+func showLines(ctx context.Context, in io.Reader, shown workspace.Shown, r workspace.ShowRequest) (workspace.Shown, error) {
+	decoded, err := text.Reader(in)
 	if err != nil {
 		return shown, err
 	}
-	if r.Lines {
-		e, err := readExcerpt(ctx, decoded, r.First, r.Last, r.MaxLines)
-		shown.Content, shown.Seen, shown.Full = e.shown(), e.seen, e.full
-		return shown, err
-	}
-	if shown.Size <= r.MaxWhole {
-		shown.Content, err = readSized(io.LimitReader(decoded, r.MaxWhole+1), shown.Size)
-	}
-	return shown, ignoreShort(err)
+	e, err := readExcerpt(ctx, decoded, r.First, r.Last, r.MaxLines)
+	shown.Content, shown.Seen, shown.Full = e.shown(), e.seen, e.full
+	return shown, err
 }
 
-// ignoreShort ignores the end of a file that begins with fewer bytes than were looked at.
-func ignoreShort(err error) error {
-	if err == io.EOF || err == io.ErrUnexpectedEOF {
-		return nil
+// readText returns the decoded text of a file that has about size bytes, and one byte more
+// than most if it has grown meanwhile.
+func readText(in io.Reader, utf16 bool, size, most int64) ([]byte, error) {
+	if utf16 {
+		decoded, err := text.Reader(in)
+		if err != nil {
+			return nil, err
+		}
+		return readSized(io.LimitReader(decoded, most+1), size)
 	}
-	return err
+	all, err := readSized(io.LimitReader(in, most+text.LongestMark+1), size) // it needs no buffer for decoding
+	all = text.TrimMark(all)
+	return all[:min(int64(len(all)), most+1)], err
 }
 
 // readSized reads everything from a reader that has about size bytes. The result is not

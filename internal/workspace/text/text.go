@@ -18,7 +18,7 @@ const (
 	markUTF8    = "\xef\xbb\xbf"
 	markUTF16LE = "\xff\xfe"
 	markUTF16BE = "\xfe\xff"
-	longestMark = 3
+	LongestMark = 3 // maximum bytes of a mark
 )
 
 // IsUTF16 reports whether a file with this beginning is UTF-16.
@@ -26,10 +26,13 @@ func IsUTF16(start []byte) bool {
 	return bytes.HasPrefix(start, []byte(markUTF16LE)) || bytes.HasPrefix(start, []byte(markUTF16BE))
 }
 
+// TrimMark returns a text in UTF-8 without byte order mark.
+func TrimMark(text []byte) []byte { return bytes.TrimPrefix(text, []byte(markUTF8)) }
+
 // Reader returns a reader of the decoded text of a file, without byte order mark.
 func Reader(r io.Reader) (io.Reader, error) {
 	b := bufio.NewReaderSize(r, 1<<16)
-	start, err := b.Peek(longestMark)
+	start, err := b.Peek(LongestMark)
 	if err != nil && err != io.EOF {
 		return nil, err
 	}
