@@ -15,8 +15,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/abide-run/abide/internal/approval/protect"
 	"github.com/abide-run/abide/internal/process"
-	"github.com/abide-run/abide/internal/workspace"
 	"github.com/abide-run/abide/internal/workspace/bridge"
 	"github.com/abide-run/abide/internal/workspace/local"
 )
@@ -77,9 +77,9 @@ func (a *app) workspace(ctx context.Context, f *workspaceFlags) error {
 		return err
 	}
 	defer func() { _ = manager.Close() }() // commands keep running
-	served, err := f.workspace(dir, manager)
+	served, err := local.NewServed(dir, manager, local.Options{Confine: f.confine, Protected: protect.ForUser(filepath.Dir(home)).Protected})
 	if err != nil {
-		return err
+		return configError(err)
 	}
 	door, err := f.openListeners(ctx, home)
 	if err != nil {
@@ -99,15 +99,6 @@ func (a *app) workspace(ctx context.Context, f *workspaceFlags) error {
 		return context.Cause(ctx)
 	}
 	return err
-}
-
-// workspace returns the workspace of a directory.
-func (f *workspaceFlags) workspace(dir string, m *process.Manager) (workspace.Workspace, error) {
-	if !f.confine {
-		return local.New(dir, m), nil
-	}
-	ws, err := local.Confined(dir, m)
-	return ws, configError(err)
 }
 
 // workspaceRetention is how long a workspace keeps the output and the records of commands

@@ -55,16 +55,19 @@ type fixture struct {
 }
 
 // newFiles returns the files of the workspace under test.
-func newFiles(t testing.TB, dir string) workspace.Files {
+func newFiles(t testing.TB, dir string) workspace.Files { return overBridge(t, local.New(dir, nil)) }
+
+// overBridge returns the files of a workspace as the tools under test reach them.
+func overBridge(t testing.TB, ws workspace.Workspace) workspace.Files {
 	if over == "local" {
-		return local.New(dir, nil).Files
+		return ws.Files
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Log("the workspace was reached over", over)
 		}
 	})
-	return bridgetest.Over(t, over, local.New(dir, nil)).Files
+	return bridgetest.Over(t, over, ws).Files
 }
 
 // newFixture returns a fixture with a session that may write in its working directory.

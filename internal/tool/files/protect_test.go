@@ -10,6 +10,7 @@ import (
 	"github.com/abide-run/abide/internal/approval/protect"
 	"github.com/abide-run/abide/internal/approval/scope"
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/workspace/local"
 )
 
 // newProtectedFixture returns a fixture whose session may write in its working directory,
@@ -107,5 +108,35 @@ func TestADenyRuleStillWins(t *testing.T) {
 	b.scope = b.scope.Protecting(protect.New(protect.Options{}).Protected)
 	if r, got := b.runCall("edit", b.call(`{"path":".git/config","old_str":"Ann","new_str":"you"}`)); got != nil || r.Code != event.CodeDenied {
 		t.Errorf("%+v, %+v", r, got)
+	}
+}
+
+// TestAWorkspaceProtectsItsOwnFiles: the engine knows nothing of the homes and hard links
+// of another machine, and still a person is asked.
+func TestAWorkspaceProtectsItsOwnFiles(t *testing.T) {
+	b := newFixture(t)
+	home := filepath.Join(filepath.Dir(b.dir), "home")
+	if err := errors.Join(os.Mkdir(home, 0o755), os.WriteFile(filepath.Join(home, ".bashrc"), []byte("echo\n"), 0o644), os.Link(filepath.Join(home, ".bashrc"), b.path("harmless"))); err != nil {
+		t.Fatal(err)
+	}
+	served, err := local.NewServed(b.dir, nil, local.Options{Protected: protect.New(protect.Options{Homes: []string{home}}).Protected})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.files = overBridge(t, served)
+	call := b.call(`{"path":"harmless","old_str":"echo","new_str":"evil"}`)
+	r, err := b.tools["edit"].Permission(call)
+	if err != nil || r.Protected == "" || r.Allowed || !strings.Contains(string(r.Ask), r.Protected) {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	for _, granted := range []bool{false, true} {
+		call.Granted = granted
+		if got := b.mustRun("edit", call); got.Code != event.CodeDenied || !strings.Contains(got.Text, r.Protected) || b.content("harmless") != "echo\n" {
+			t.Errorf("without an answer: %+v", got)
+		}
+	}
+	call.Asked = r.Ask
+	if got := b.mustRun("edit", call); got.Failed || b.content("harmless") != "evil\n" {
+		t.Errorf("with a yes: %+v", got)
 	}
 }

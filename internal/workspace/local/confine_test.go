@@ -16,7 +16,7 @@ import (
 
 func confined(t *testing.T, dir string) workspace.Files {
 	t.Helper()
-	ws, err := local.Confined(dir, nil)
+	ws, err := local.NewServed(dir, nil, local.Options{Confine: true})
 	must(t, err)
 	return ws.Files
 }

@@ -34,6 +34,9 @@ func (w *files) judge(s *scope.Scope, q workspace.Question, content bool) worksp
 		return workspace.Judgement{Err: err}
 	}
 	found = w.denyOutside(found)
+	if found.Protected == "" && q.Mode == scope.Write && w.protected != nil {
+		found.Protected, _ = w.protected(found.Path)
+	}
 	j := workspace.Judgement{Finding: found}
 	if found.Verdict == scope.Denied {
 		j.Err = &scope.Refusal{Finding: found, Name: q.Path, Mode: q.Mode}

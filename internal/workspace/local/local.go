@@ -19,16 +19,29 @@ func New(dir string, m *process.Manager) workspace.Workspace {
 	return newWorkspace(&files{dir: dir, writers: newPathLocks()}, m)
 }
 
-// Confined returns the workspace of a folder that must exist. No file call reads, writes or
-// describes anything outside of the folder; below it no link is followed, except by calls
-// with a scope, which follow links that stay inside. Commands are not confined: they have
-// all rights of the user who runs this program.
-func Confined(dir string, m *process.Manager) (workspace.Workspace, error) {
-	real, err := filepath.EvalSymlinks(dir)
-	if err != nil {
-		return workspace.Workspace{}, err
+// Options are the settings of a workspace that is served to others.
+type Options struct {
+	// Confine keeps file calls inside the folder: none of them reads, writes or describes
+	// anything outside of it. Below it no link is followed, except by calls with a scope,
+	// which follow links that stay inside. Commands are not confined: they have all rights
+	// of the user who runs this program.
+	Confine bool
+	// Protected reports whether a path without links is protected, and why. Judge returns
+	// that, so that an engine on another machine asks a person before it changes the file:
+	// only here it is known where homes are and which files are hard links. It may be nil.
+	Protected func(path string) (reason string, ok bool)
+}
+
+// NewServed returns the workspace of a folder, which must exist.
+func NewServed(dir string, m *process.Manager, o Options) (workspace.Workspace, error) {
+	f := &files{dir: dir, protected: o.Protected, writers: newPathLocks()}
+	if o.Confine {
+		var err error
+		if f.confined, err = filepath.EvalSymlinks(dir); err != nil {
+			return workspace.Workspace{}, err
+		}
 	}
-	return newWorkspace(&files{dir: dir, confined: real, writers: newPathLocks()}, m), nil
+	return newWorkspace(f, m), nil
 }
 
 func newWorkspace(f *files, m *process.Manager) workspace.Workspace {
@@ -37,9 +50,10 @@ func newWorkspace(f *files, m *process.Manager) workspace.Workspace {
 
 // files are the files of this machine, or those in one folder of it.
 type files struct {
-	dir      string
-	confined string // folder without links that no call leaves; empty if there is none
-	writers  *pathLocks
+	dir       string
+	confined  string                                     // folder without links that no call leaves; empty if there is none
+	protected func(path string) (reason string, ok bool) // nil if nothing is protected beside what a scope protects
+	writers   *pathLocks
 }
 
 var _ workspace.Files = (*files)(nil)
