@@ -10,7 +10,6 @@ import (
 	"go/types"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -37,15 +36,7 @@ func TestFileToolsReachFilesThroughTheWorkspace(t *testing.T) {
 		}
 		seen++
 		fset := token.NewFileSet()
-		var sources []*ast.File
-		for _, name := range p.files {
-			f, err := parser.ParseFile(fset, filepath.Join(p.dir, name), nil, parser.SkipObjectResolution)
-			if err != nil {
-				t.Fatal(err)
-			}
-			sources = append(sources, f)
-		}
-		found, err := reaches(fset, sources, exported(fset, listed))
+		found, err := reaches(fset, p.parse(t, fset), exported(fset, listed))
 		if err != nil {
 			t.Fatal(err)
 		}

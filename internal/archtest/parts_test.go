@@ -27,15 +27,7 @@ func TestOnlyAPartsOwnFileAssignsIt(t *testing.T) {
 		if isTestHelper(p.path) || p.path != module+"internal/turn" && !slices.Contains(p.imports, module+"internal/turn") {
 			continue
 		}
-		var sources []*ast.File
-		for _, name := range p.files {
-			f, err := parser.ParseFile(fset, filepath.Join(p.dir, name), nil, parser.SkipObjectResolution)
-			if err != nil {
-				t.Fatal(err)
-			}
-			sources = append(sources, f)
-		}
-		found, err := foreign(fset, p.path, sources, from)
+		found, err := foreign(fset, p.path, p.parse(t, fset), from)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,6 +91,20 @@ func (q *Queue) add(in Input) { q.Inputs = append(q.Inputs, in) }`
 type listedPackage struct {
 	path, export, dir string
 	files, imports    []string
+}
+
+// parse returns the syntax of the package.
+func (p listedPackage) parse(t *testing.T, fset *token.FileSet) []*ast.File {
+	t.Helper()
+	var sources []*ast.File
+	for _, name := range p.files {
+		f, err := parser.ParseFile(fset, filepath.Join(p.dir, name), nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sources = append(sources, f)
+	}
+	return sources
 }
 
 // list asks the go command for all packages that the module is built from.
