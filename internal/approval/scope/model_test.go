@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -38,12 +39,18 @@ func TestJudgeMatchesTheRealPath(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// Links lead upwards, and what is made behind them must stay below base: each of the 12
+	// steps leads up by at most 4 folders.
+	deep := filepath.Join(append([]string{base}, slices.Repeat([]string{"d"}, 50)...)...)
+	if err := os.MkdirAll(deep, 0o755); err != nil {
+		t.Fatal(err)
+	}
 	name := rapid.SampledFrom([]string{"a", "b", "c", ".."})
 	relative := func(t *rapid.T, label string) string {
 		return strings.Join(rapid.SliceOfN(name, 1, 4).Draw(t, label), "/")
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		root, err := os.MkdirTemp(base, "")
+		root, err := os.MkdirTemp(deep, "")
 		if err != nil {
 			t.Fatal(err)
 		}
