@@ -63,7 +63,7 @@ func (f *files) requestWrite(call tool.Call, w writer) (*approval.Request, error
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := askingContext()
+	ctx, cancel := limitedContext()
 	defer cancel()
 	p, err := w.look(ctx, call, access)
 	if err != nil {

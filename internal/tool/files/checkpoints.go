@@ -83,8 +83,10 @@ func (c *Checkpoints) plan(path string, list []checkpoint.Record, undone func(ke
 			first = &list[i]
 		}
 	}
+	ctx, cancel := limitedContext()
+	defer cancel()
 	var err error
-	if v.after, err = contentNow(context.Background(), c.onlyFile(path), path); err != nil {
+	if v.after, err = contentNow(ctx, c.onlyFile(path), path); err != nil {
 		return v.skip(err.Error())
 	}
 	if !known[workspace.Digest(v.after)] {
@@ -146,15 +148,22 @@ func (c *Checkpoints) Restore(undone func(key string) bool) ([]Reversal, error) 
 		if v.Outcome != Restored && v.Outcome != Removed {
 			continue
 		}
-		at := c.onlyFile(v.Path)
-		err := at.files.Apply(context.Background(), at.scope, workspace.Change{
-			Path: v.Path, Leads: v.Path, Before: workspace.Digest(v.after), New: v.before, Key: "restore " + v.Path,
-		})
+		err := c.putBack(*v)
 		if err != nil {
 			*v = v.skip(err.Error())
 		}
 	}
 	return all, err
+}
+
+// putBack gives a file its old content.
+func (c *Checkpoints) putBack(v Reversal) error {
+	ctx, cancel := limitedContext()
+	defer cancel()
+	at := c.onlyFile(v.Path)
+	return at.files.Apply(ctx, at.scope, workspace.Change{
+		Path: v.Path, Leads: v.Path, Before: workspace.Digest(v.after), New: v.before, Key: "restore " + v.Path,
+	})
 }
 
 // countChanges returns the numbers of lines that a change adds and removes.

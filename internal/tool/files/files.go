@@ -104,12 +104,15 @@ func (a access) judge(ctx context.Context, asked ...workspace.Question) ([]works
 	return found, nil
 }
 
-// askingLimit is the time that a workspace has to judge the paths of a call before anybody
-// is asked, because nobody can cancel that.
-const askingLimit = 30 * time.Second
+// answerLimit is the time that a workspace has to answer when nobody can cancel: before
+// anybody is asked about a call, and when files are restored.
+const answerLimit = 30 * time.Second
 
-func askingContext() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.Background(), askingLimit)
+// limitedContext returns a context that ends after answerLimit. Its cause is a result for
+// the model.
+func limitedContext() (context.Context, context.CancelFunc) {
+	late := fail("The workspace does not answer", "The workspace has not answered within %d seconds. Try again later.", answerLimit/time.Second)
+	return context.WithTimeoutCause(context.Background(), answerLimit, late)
 }
 
 // absolute returns the absolute path of a path in a call.

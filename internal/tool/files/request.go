@@ -89,7 +89,7 @@ func (f *files) requestRead(call tool.Call, paths []string, intention func(isFol
 	for _, path := range paths {
 		asked = append(asked, workspace.Question{Path: path, Mode: scope.Read})
 	}
-	ctx, cancel := askingContext()
+	ctx, cancel := limitedContext()
 	defer cancel()
 	found, err := at.judge(ctx, asked...)
 	if err != nil {
