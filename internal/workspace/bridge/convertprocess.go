@@ -111,7 +111,7 @@ func processTo(i process.Info) *pb.Process {
 		Id: string(i.ID), Key: i.Key, Owner: string(i.Owner), Command: []byte(i.Command), Arguments: bytesOf(i.Args), Directory: []byte(i.Dir),
 		Title: []byte(i.Title), Class: string(i.Class), Terminal: i.TTY, Stdin: i.Stdin,
 		State: string(i.State), Reason: []byte(i.Reason), Pid: int64(i.PID), Created: timeTo(i.Created), Started: timeTo(i.Started), Ended: timeTo(i.Ended),
-		Reading: i.Reading, Lingering: i.Lingering, Gone: i.Gone, Seen: i.Seen, Dropped: i.Dropped, Folder: []byte(i.Files.Dir), OutputFile: []byte(i.Files.Output),
+		Reading: i.Reading, Lingering: i.Lingering, Gone: i.Gone, Unkept: i.Unkept, Seen: i.Seen, Dropped: i.Dropped, Folder: []byte(i.Files.Dir), OutputFile: []byte(i.Files.Output),
 		Output: &pb.Process_Counts{Bytes: i.Output.Bytes, Stdout: i.Output.Stdout, Stderr: i.Output.Stderr, Omitted: i.Output.Omitted},
 	}
 	if i.Exit != nil {
@@ -128,7 +128,7 @@ func processOf(p *pb.Process) process.Info {
 		ID: process.ID(p.GetId()), Key: p.GetKey(), Owner: process.Owner(p.GetOwner()), Command: string(p.GetCommand()), Args: textsOf(p.GetArguments()), Dir: string(p.GetDirectory()),
 		Title: string(p.GetTitle()), Class: process.Class(p.GetClass()), TTY: p.GetTerminal(), Stdin: p.GetStdin(),
 		State: process.State(p.GetState()), Reason: string(p.GetReason()), PID: clamp(p.GetPid()), Created: timeOf(p.GetCreated()), Started: timeOf(p.GetStarted()), Ended: timeOf(p.GetEnded()),
-		Reading: p.GetReading(), Lingering: p.GetLingering(), Gone: p.GetGone(), Seen: p.GetSeen(), Dropped: p.GetDropped(), Files: process.Files{Dir: string(p.GetFolder()), Output: string(p.GetOutputFile())},
+		Reading: p.GetReading(), Lingering: p.GetLingering(), Gone: p.GetGone(), Unkept: p.GetUnkept(), Seen: p.GetSeen(), Dropped: p.GetDropped(), Files: process.Files{Dir: string(p.GetFolder()), Output: string(p.GetOutputFile())},
 		Output: countsOf(p.GetOutput()),
 	}
 	if e := p.GetExit(); e != nil {

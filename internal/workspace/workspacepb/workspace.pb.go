@@ -2870,6 +2870,7 @@ type Process struct {
 	Seen          bool                   `protobuf:"varint,24,opt,name=seen,proto3" json:"seen,omitempty"`
 	Dropped       bool                   `protobuf:"varint,25,opt,name=dropped,proto3" json:"dropped,omitempty"`
 	Reading       bool                   `protobuf:"varint,26,opt,name=reading,proto3" json:"reading,omitempty"` // it waits for somebody to type something
+	Unkept        bool                   `protobuf:"varint,27,opt,name=unkept,proto3" json:"unkept,omitempty"`   // its keeper died before it, so that nobody knows its processes
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3082,6 +3083,13 @@ func (x *Process) GetDropped() bool {
 func (x *Process) GetReading() bool {
 	if x != nil {
 		return x.Reading
+	}
+	return false
+}
+
+func (x *Process) GetUnkept() bool {
+	if x != nil {
+		return x.Unkept
 	}
 	return false
 }
@@ -5846,7 +5854,7 @@ const file_workspace_proto_rawDesc = "" +
 	"\x06Limits\x12-\n" +
 	"\x04time\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x04time\x12\x16\n" +
 	"\x06memory\x18\x02 \x01(\x03R\x06memory\x12\x1c\n" +
-	"\tprocesses\x18\x03 \x01(\x03R\tprocesses\"\xc6\a\n" +
+	"\tprocesses\x18\x03 \x01(\x03R\tprocesses\"\xde\a\n" +
 	"\aProcess\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\tR\x03key\x12\x14\n" +
@@ -5875,7 +5883,8 @@ const file_workspace_proto_rawDesc = "" +
 	"outputFile\x12\x12\n" +
 	"\x04seen\x18\x18 \x01(\bR\x04seen\x12\x18\n" +
 	"\adropped\x18\x19 \x01(\bR\adropped\x12\x18\n" +
-	"\areading\x18\x1a \x01(\bR\areading\x1aD\n" +
+	"\areading\x18\x1a \x01(\bR\areading\x12\x16\n" +
+	"\x06unkept\x18\x1b \x01(\bR\x06unkept\x1aD\n" +
 	"\x04Exit\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\x05R\x04code\x12\x16\n" +
 	"\x06signal\x18\x02 \x01(\tR\x06signal\x12\x10\n" +
