@@ -108,7 +108,10 @@ func (s Store) Shown(r Record) []byte {
 func (s Store) Trust(dir string, content []byte) (string, error) {
 	dir = realDir(dir)
 	sum := digest(content)
-	err := os.MkdirAll(filepath.Join(s.folder, "trust"), 0o700)
+	err := checkName(dir)
+	if err == nil {
+		err = os.MkdirAll(filepath.Join(s.folder, "trust"), 0o700)
+	}
 	if err == nil {
 		err = replaceFile(s.contentFile(sum), content)
 	}
@@ -116,6 +119,14 @@ func (s Store) Trust(dir string, content []byte) (string, error) {
 		err = s.change(dir, &Record{dir, sum})
 	}
 	return dir, trustError(err)
+}
+
+// checkName refuses a directory whose name would be taken for records of others.
+func checkName(dir string) error {
+	if strings.ContainsAny(dir, "\n\r\t") {
+		return fmt.Errorf("the name %q has a line break or a tab: rename the directory", dir)
+	}
+	return nil
 }
 
 // TrustNow records trust in a directory as its configuration is now: for a client that

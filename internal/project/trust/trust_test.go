@@ -1,6 +1,9 @@
 package trust_test
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -111,5 +114,23 @@ func TestALinkToATrustedDirectoryIsThatDirectory(t *testing.T) {
 	os.Symlink("../outside/"+trust.File, filepath.Join(dir, trust.File))
 	if _, err := s.Trusts(dir); err == nil {
 		t.Error("a link out of the project was followed")
+	}
+}
+
+// A name with line breaks would be read as the records of other directories.
+func TestADirectoryCannotForgeTheRecordsOfOthers(t *testing.T) {
+	root := t.TempDir()
+	victim := filepath.Join(root, "victim")
+	sum := sha256.Sum256([]byte("evil"))
+	forged := filepath.Join(root, "hostile\n"+victim+"\tsha256:"+hex.EncodeToString(sum[:])+"\nx")
+	if err := errors.Join(os.MkdirAll(forged, 0o700), os.MkdirAll(victim, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	s := trust.Open(t.TempDir())
+	if _, err := s.Trust(forged, nil); err == nil || !strings.Contains(err.Error(), "rename the directory") {
+		t.Errorf("the error is %v", err)
+	}
+	if _, found, err := s.Find(victim); found || err != nil {
+		t.Errorf("another directory is trusted: %v, %v", found, err)
 	}
 }
