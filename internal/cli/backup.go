@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -42,7 +41,7 @@ what is left out.`,
 			return err
 		}
 		source.AllowDamaged = *allow
-		show := a.newLongProgress()
+		show := a.newMeter("")
 		source.Progress = show.stage
 		var report backup.Report
 		switch {
@@ -87,7 +86,7 @@ are reported as lost, because they belong to the folder that was backed up.`,
 		if dir, err = filepath.Abs(dir); err != nil {
 			return configError(err)
 		}
-		show := a.newLongProgress()
+		show := a.newMeter("")
 		target := backup.Target{Dir: dir, Progress: show.stage}
 		var report backup.Report
 		if args[0] == "-" {
@@ -228,52 +227,4 @@ func (a *app) checkRestoredStore(dir, name string) {
 		return
 	}
 	a.err.printf("abide: the log was restored to %s, but store.url names another place: change store.url, or move the log there\n", plain(restored))
-}
-
-// longPause is how long a command takes before it says how far it is, and between two
-// times that it does.
-const longPause = 2 * time.Second
-
-// A longProgress says how far a long command is: on a terminal in one line.
-type longProgress struct {
-	*progress
-	next  time.Time
-	shown bool
-}
-
-func (a *app) newLongProgress() *longProgress {
-	return &longProgress{progress: a.newProgress(), next: time.Now().Add(longPause)}
-}
-
-// tell says how far the command is, unless it did a moment ago. text is only called if
-// it does.
-func (p *longProgress) tell(text func() string) {
-	now := time.Now()
-	if p.quiet || now.Before(p.next) {
-		return
-	}
-	p.next = now.Add(longPause)
-	if terminal(p.err) == nil {
-		p.say(faint, text())
-		return
-	}
-	p.shown = true
-	p.err.printf("\r\x1b[K%s", p.paint.in(faint, clip(text(), width(p.err)-1)))
-}
-
-// stage says how far a part of the command is.
-func (p *longProgress) stage(name string, done, total int64) {
-	p.tell(func() string {
-		if total <= 0 {
-			return fmt.Sprintf("%s: %s", name, grouped(int(done)))
-		}
-		return fmt.Sprintf("%s: %d%%", name, done*100/total)
-	})
-}
-
-// end removes the line from the terminal.
-func (p *longProgress) end() {
-	if p.shown {
-		p.err.printf("\r\x1b[K")
-	}
 }
