@@ -35,6 +35,7 @@ type reading struct {
 	targets   []target
 	calls     shell.Calls
 	paths     []string // paths that words of the command may stand for, and where they lead
+	roams     bool     // true if commands run in folders that are not known in advance
 	denied    denial   // what the scope of the session says of the paths
 }
 
@@ -84,7 +85,9 @@ func (r *Request) ReadCommand(s *shell.Script, in Surroundings) {
 		d.describe(r.Plain, dirs, in)
 		r.Protected = d.protected
 	}
-	d.paths = namedPaths(d.calls, dirs)
+	all, known := foldersOf(d.calls, in.Dir)
+	d.roams = !known
+	d.paths = namedPaths(d.calls, all)
 	d.denied = d.deniedIn(in.Scope)
 }
 
@@ -214,6 +217,16 @@ func absolute(dir, path string) string {
 	return filepath.Join(dir, path)
 }
 
+// follow returns where a path, seen from a folder, leads. The system follows links before
+// .., so that a path with both leads elsewhere than it seems.
+func follow(dir, path string) (real string, ok bool) {
+	if !filepath.IsAbs(path) {
+		path = dir + "/" + path
+	}
+	real, err := filepath.EvalSymlinks(path)
+	return real, err == nil
+}
+
 // namedPaths returns the paths that words of commands may stand for. Words with parts that
 // are not known are not followed.
 func namedPaths(calls shell.Calls, dirs []string) []string {
@@ -231,10 +244,7 @@ func namedPaths(calls shell.Calls, dirs []string) []string {
 					break
 				}
 				found[absolute(dir, name)] = true
-				if !filepath.IsAbs(name) {
-					name = dir + "/" + name
-				}
-				if real, err := filepath.EvalSymlinks(name); err == nil { // .. after a link leads elsewhere than it seems
+				if real, ok := follow(dir, name); ok {
 					found[real] = true
 				}
 			}

@@ -47,9 +47,11 @@ func (d *reading) runs(p wordPattern) certainty {
 	return best
 }
 
-// namesPath tells whether a command names a path that the rule is about.
+// namesPath tells whether a command names a path that the rule is about, or a folder if
+// the rule is about all that is in it.
 func (d *reading) namesPath(u rule, dirs []string) certainty {
-	if slices.ContainsFunc(d.paths, func(path string) bool { return u.covers(path, dirs) }) {
+	const each = "\x01" // a name that stands for all names in a folder
+	if slices.ContainsFunc(d.paths, func(path string) bool { return u.covers(path, dirs) || u.covers(path+"/"+each, dirs) }) {
 		return yes
 	}
 	end := u.pattern[strings.LastIndexAny(u.pattern, "*?[]{}")+1:]
@@ -66,7 +68,7 @@ func (d *reading) mayName(end string, isFolder bool) bool {
 	if d.calls.Hidden != "" || len(d.paths) >= maxPaths || d.usesProcess() {
 		return true
 	}
-	return slices.ContainsFunc(d.unknownWords(), func(w string) bool {
+	return slices.ContainsFunc(append(d.unknownWords(), d.roamingWords()...), func(w string) bool {
 		tail := w[strings.LastIndex(w, shell.Unknown)+1:]
 		if isFolder && strings.Contains(tail, "/") {
 			return true
@@ -145,6 +147,20 @@ func (d *reading) speaksOf(text string) bool {
 // unknownWords returns the words of which a part is not known in advance.
 func (d *reading) unknownWords() []string {
 	return slices.DeleteFunc(slices.Concat(append(d.calls.Words, d.calls.Files)...), func(w string) bool { return !strings.Contains(w, shell.Unknown) })
+}
+
+// roamingWords returns the words that may name a file in a folder that is not known in
+// advance, as paths of which the start is not known.
+func (d *reading) roamingWords() (list []string) {
+	if !d.roams {
+		return nil
+	}
+	for _, w := range slices.Concat(append(d.calls.Words, d.calls.Files)...) {
+		for _, name := range namesIn(w) {
+			list = append(list, shell.Unknown+"/"+strings.TrimPrefix(name, "./"))
+		}
+	}
+	return list
 }
 
 // readsOnly reports whether all commands are in the table of those that only read, and no

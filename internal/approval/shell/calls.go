@@ -94,8 +94,9 @@ func (v *callVisitor) visit(s *Script, n syntax.Node) {
 	}
 }
 
-// commandVariables matches the names of variables whose values the shell runs, and HOME.
-var commandVariables = regexp.MustCompile(`^(PS[0-9]|PROMPT_COMMAND|BASH_ENV|ENV|SHELLOPTS|BASHOPTS|BASH_FUNC.*|HOME)$`)
+// commandVariables matches the names of variables whose values the shell runs, and of those
+// that say where cd leads.
+var commandVariables = regexp.MustCompile(`^(PS[0-9]|PROMPT_COMMAND|BASH_ENV|ENV|SHELLOPTS|BASHOPTS|BASH_FUNC.*|CDPATH|HOME|OLDPWD)$`)
 
 // programVariables matches the names of variables whose values other programs run.
 var programVariables = regexp.MustCompile(`^(GIT_.*|.*EDITOR|.*PAGER|.*ASKPASS|.*_RSH|BROWSER|LESSOPEN|LESSCLOSE|MAKEFLAGS|SHELL|TAR_OPTIONS|VISUAL|.*_WRAPPER|CC|CXX|LD)$`)

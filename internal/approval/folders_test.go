@@ -1,0 +1,90 @@
+package approval_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/abide-run/abide/internal/approval"
+	"github.com/abide-run/abide/internal/event"
+)
+
+// makeFiles makes empty files, with their folders, below a folder.
+func makeFiles(t *testing.T, home string, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if err := errors.Join(os.MkdirAll(filepath.Join(home, filepath.Dir(name)), 0o755), os.WriteFile(filepath.Join(home, name), nil, 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestADenialOfFilesHoldsInEveryFolder: a file that is denied is denied in whatever folder
+// the command runs that names it.
+func TestADenialOfFilesHoldsInEveryFolder(t *testing.T) {
+	in := project(t)
+	makeFiles(t, in.Home, "secret/key", "secret/deep/x", "src/main.go")
+	if err := errors.Join(os.Symlink("secret", filepath.Join(in.Home, "way")), os.Symlink("secret/deep", filepath.Join(in.Home, "deep"))); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		deny, line string
+		want       approval.Verdict
+	}{
+		{"secret/**", "cat secret/key", approval.Deny},
+		{"secret/**", "cd secret && cat key", approval.Deny},
+		{"secret/**", "tar -C secret -cf - .", approval.Deny},
+		{"secret/**", "tar cf - secret", approval.Deny},
+		{"secret/*", "ls secret", approval.Deny},
+		{"secret/**", "cd src && cat ../secret/key", approval.Deny},
+		{"secret/**", "cd src && cat main.go", approval.Grant},
+		{"secret/**", "cat key", approval.Grant},
+		{"secret/**", "make -C src", approval.Grant},
+		{"secret/**", "tar -C src -cf - .", approval.Grant},
+		{"secret/key", "cd secret && cat key", approval.Deny},
+		{"secret/key", "cd secret; wc < key", approval.Deny},
+		{"secret/key", "true; cd secret; cat key", approval.Deny},
+		{"secret/key", "(cd secret; cat key)", approval.Deny},
+		{"secret/key", "pushd secret; cat key", approval.Deny},
+		{"secret/key", "pushd -n secret; cat key", approval.Deny},
+		{"secret/key", "builtin cd secret; cat key", approval.Deny},
+		{"secret/key", "cd -- secret; cat key", approval.Deny},
+		{"secret/key", "cd src; cd ../secret; cat key", approval.Deny},
+		{"secret/key", "cd way; cat key", approval.Deny},
+		{"secret/key", "cd -P deep/..; cat key", approval.Deny},
+		{"secret/key", "f() { cd secret; }; f; cat key", approval.Deny},
+		{"secret/key", "bash -c 'cd secret; cat key'", approval.Deny},
+		{"secret/key", "cd secret; bash -c 'cat key'", approval.Deny},
+		{"secret/key", "tar -C secret -cf - key", approval.Deny},
+		{"secret/key", "tar -Csecret -cf - key", approval.Deny},
+		{"secret/key", "tar --directory=secret -cf - key", approval.Deny},
+		{"secret/key", "tar --directory secret -cf - key", approval.Deny},
+		{"secret/key", "tar cfC - secret key", approval.Deny},
+		{"secret/key", "git -C secret diff --no-index key x", approval.Deny},
+		{"secret/key", "make -C secret key", approval.Deny},
+		{"secret/key", "env -C secret cat key", approval.Deny},
+		{"secret/key", "env --chdir=secret cat key", approval.Deny},
+		{"secret/key", "sudo -D secret cat key", approval.Deny},
+		{"secret/key", "pnpm --dir secret x key", approval.Deny},
+		{"secret/key", "cd s*t; cat key", approval.Ask},
+		{"secret/key", "cd \"$X\"; cat key", approval.Ask},
+		{"secret/key", "tar -C s*t -cf - key", approval.Ask},
+		{"secret/key", "find . -execdir cat key ';'", approval.Ask},
+		{"secret/key", "CDPATH=secret; cd other; cat ../key", approval.Ask},
+		{"secret/key", "OLDPWD=secret; cd -; cat key", approval.Ask},
+		{"secret/key", strings.Repeat("cd a; cd b; cd c; ", 3) + "cat key", approval.Ask},
+		{"secret/key", "cd s*c; cat main.go", approval.Grant},
+		{"secret/key", "find . -execdir cat x ';'", approval.Grant},
+		{"secret/key", "cd src; cat key; cd -", approval.Grant},
+		{"secret/key", "grep -C 3 x src", approval.Grant},
+		{os.Getenv("HOME") + "/.ssh/x", "cd; cat .ssh/x", approval.Deny},
+		{os.Getenv("HOME") + "/.ssh/x", "cd ~/.ssh; cat x", approval.Deny},
+	} {
+		d := approval.Judge(approval.All, event.PermissionRules{Deny: []string{"read(" + test.deny + ")"}}, nil, readLine(test.line, in))
+		if d.Verdict != test.want {
+			t.Errorf("%q and read(%s): %s, want %s (%s)", test.line, test.deny, verdictName(d.Verdict), verdictName(test.want), d.Reason)
+		}
+	}
+}
