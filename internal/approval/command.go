@@ -147,22 +147,30 @@ func (in Surroundings) outside(dir string) string {
 
 // foreign says that git would run in a folder that is not one of the session's, or in a
 // repository that is not the session's own, though it may be below it: its configuration
-// came with its files, and may name programs to run. It returns "" if neither is so.
+// came with its files, and may name programs to run. Links are followed as git follows
+// them. It returns "" if neither is so.
 func (in Surroundings) foreign(run shell.Run, dir string) string {
 	if filepath.Base(run.Words[0]) != "git" {
 		return ""
 	}
-	if run.Dir != "" {
-		dir = absolute(dir, run.Dir)
-		if why := in.outside(dir); why != "" {
+	home, exists := follow(in.Home, ".")
+	at, found := follow(dir, run.Dir)
+	switch {
+	case !exists: // the folders of the session are on another machine
+		home, at = in.Home, absolute(dir, run.Dir)
+	case !found:
+		return "git would run in " + absolute(dir, run.Dir) + ", which cannot be followed"
+	}
+	if run.Dir != "" && at != home {
+		if why := in.outside(at); why != "" {
 			return why
 		}
 	}
-	own, there := places.Locate(in.Home), places.Locate(dir)
+	own, there := places.Locate(home), places.Locate(at)
 	if there != own && (there.Kind == "repo" || own.Kind == "repo") {
 		return "git would run in another repository, " + there.Key
 	}
-	return in.otherRepository(run, dir)
+	return in.otherRepository(run, at)
 }
 
 // addTarget describes the file of a redirection.

@@ -88,3 +88,58 @@ func TestADenialOfFilesHoldsInEveryFolder(t *testing.T) {
 		}
 	}
 }
+
+// TestGitInAnotherRepositoryByWayOfLinksIsAsked: git runs where links lead, and there with
+// the configuration that it finds.
+func TestGitInAnotherRepositoryByWayOfLinksIsAsked(t *testing.T) {
+	in := project(t)
+	elsewhere := t.TempDir()
+	makeFiles(t, in.Home, "evil/.git/HEAD", "evil/sub/x", "src/deep/x")
+	makeFiles(t, elsewhere, "x/y", ".git/HEAD")
+	for name, to := range map[string]string{"link": "evil/sub", "outlink": elsewhere + "/x", "src/up": "../evil/sub", "near": "src/deep"} {
+		if err := os.Symlink(to, filepath.Join(in.Home, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	below := in
+	below.Dir = filepath.Join(in.Home, "link")
+	linked := in
+	linked.Home = filepath.Join(t.TempDir(), "home")
+	linked.Dir = linked.Home
+	if err := os.Symlink(in.Home, linked.Home); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		line string
+		in   approval.Surroundings
+		want approval.Verdict
+	}{
+		{"git status", in, approval.Grant},
+		{"git -C src status", in, approval.Grant},
+		{"git -C src/.. status", in, approval.Grant},
+		{"git -C near status", in, approval.Grant},
+		{"cd near && git status", in, approval.Grant},
+		{"git status", linked, approval.Grant},
+		{"git -C src status", linked, approval.Grant},
+		{"git -C link status", in, approval.Ask},
+		{"git -C link status", linked, approval.Ask},
+		{"git -C ./src/up status", in, approval.Ask},
+		{"git -C link/.. status", in, approval.Ask},
+		{"git -C " + in.Home + "/link status", in, approval.Ask},
+		{"cd link && git status", in, approval.Ask},
+		{"cd src && git -C up status", in, approval.Ask},
+		{"git status", below, approval.Ask},
+		{"git -C .. status", below, approval.Ask},
+		{"git -C outlink status", in, approval.Ask},
+		{"git -C outlink/.. status", in, approval.Ask},
+		{"git -C missing status", in, approval.Ask},
+		{"timeout 5 git -C link status", in, approval.Ask},
+		{"git -C link status || git -C link log", in, approval.Ask},
+		{"git -C outlink/.. push origin", in, approval.Ask},
+	} {
+		rules := event.PermissionRules{Allow: []string{"bash(git *)", "read-only"}}
+		if d := approval.Judge(approval.AskAlways, rules, nil, readLine(test.line, test.in)); d.Verdict != test.want {
+			t.Errorf("%q in %s: %s, want %s (%s)", test.line, test.in.Dir, verdictName(d.Verdict), verdictName(test.want), d.Reason)
+		}
+	}
+}
