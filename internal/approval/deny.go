@@ -57,6 +57,7 @@ type argumentList struct {
 	operands []string // words that are no options, nor values of options that are known to have one
 	certain  int      // number of operands, from the first on, that cannot be values of options
 	unknown  bool     // true if there are words that are not known in advance
+	forced   bool     // true if git is told by the + of an operand to force a push
 }
 
 // optionsWithValue are the options, before the subcommand, whose value is the next word.
@@ -86,6 +87,7 @@ func splitOptions(program string, words []string) argumentList {
 			}
 		default:
 			a.operands = append(a.operands, w)
+			a.forced = a.forced || program == "git" && strings.HasPrefix(w, "+")
 			if !inDoubt && !a.unknown {
 				a.certain++
 			}
@@ -131,7 +133,7 @@ func isSubsequence(want, words []string) bool {
 }
 
 // hasOptions tells whether the command has the options of a pattern. A long option can be
-// abbreviated, and can stand for a short one.
+// abbreviated, and can stand for a short one; -R can stand for -r.
 func (a argumentList) hasOptions(want []string, p wordPattern) certainty {
 	found := yes
 	for _, w := range want {
@@ -145,7 +147,7 @@ func (a argumentList) hasOptions(want []string, p wordPattern) certainty {
 
 func (a argumentList) hasOption(want string) certainty {
 	best := no
-	if a.unknown {
+	if a.unknown || a.forced && (want == "-f" || want == "--force") {
 		best = maybe
 	}
 	short := ""
@@ -161,11 +163,18 @@ func (a argumentList) hasOption(want string) certainty {
 			short += o[1:]
 		}
 	}
-	if !strings.HasPrefix(want, "--") && !strings.Contains(want, star) && strings.Trim(want[1:], short) == "" {
+	switch isShort := !strings.HasPrefix(want, "--") && !strings.Contains(want, star); {
+	case isShort && strings.Trim(want[1:], short) == "":
 		return yes
+	case isShort && strings.Trim(foldRecursion(want[1:]), foldRecursion(short)) == "":
+		return max(best, maybe)
 	}
 	return best
 }
+
+// foldRecursion replaces the letter R, which means the same as r to rm, cp, grep and others:
+// what is below a folder too.
+func foldRecursion(letters string) string { return strings.ReplaceAll(letters, "R", "r") }
 
 // mayBeSame reports whether short options can be a long one, which usually begins with
 // the same letter.
