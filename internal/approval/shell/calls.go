@@ -145,7 +145,7 @@ func (v *callVisitor) addCall(s *Script, words []string, input word, given bool)
 		v.hide("a command whose name is not known in advance")
 	case slices.Contains(running, name), setsVariable(name, words):
 		v.hide(name)
-	case shells[name], name == "eval":
+	case shells[name], name == "eval", isSource(name):
 		v.addInner(s, words, input, given)
 	case name == "find":
 		v.addFind(s, words)
@@ -156,8 +156,8 @@ func (v *callVisitor) addCall(s *Script, words []string, input word, given bool)
 }
 
 // running are the builtins that run, or let the shell run, something else than programs
-// that the script names.
-var running = []string{"alias", "bind", "compgen", "complete", "enable", "fc", "hash", "history", "let", "mapfile", "readarray", "shopt", "trap"}
+// that the script names, and programs that run a script on standard input.
+var running = []string{"alias", "at", "batch", "bind", "compgen", "complete", "enable", "fc", "hash", "history", "let", "mapfile", "newgrp", "readarray", "sg", "shopt", "trap"}
 
 // addInner adds the commands of a script in the arguments or in the input of a shell.
 func (v *callVisitor) addInner(s *Script, words []string, input word, given bool) {
@@ -166,7 +166,11 @@ func (v *callVisitor) addInner(s *Script, words []string, input word, given bool
 	if from == scriptInput && given {
 		text, from = input, scriptWord
 	}
+	if name := base(words[0]); slices.Contains(otherShells, name) && from != noScript && (from != scriptHidden || !text.known) {
+		v.hide("a script for " + name)
+	}
 	switch {
+	case from == noScript:
 	case from == scriptInput:
 		v.hide("a script on standard input")
 	case !text.known:

@@ -1,6 +1,8 @@
 package shell
 
 import (
+	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -17,46 +19,84 @@ type prefix struct {
 
 // prefixes are the known prefixes.
 var prefixes = map[string]prefix{
-	"builtin":     {},
-	"busybox":     {grants: true},
-	"chrt":        {valued: "TPD", operands: 1},
-	"command":     {queries: "vV"},
-	"doas":        {valued: "uC", grants: true},
-	"env":         {valued: "uC", long: []string{"--unset", "--chdir"}},
-	"exec":        {valued: "a"},
-	"flock":       {valued: "wEc", operands: 1},
-	"gtimeout":    {valued: "ks", long: []string{"--kill-after", "--signal"}, operands: 1},
-	"ionice":      {valued: "cnpPu"},
-	"nice":        {valued: "n"},
-	"nohup":       {},
-	"setsid":      {},
-	"stdbuf":      {valued: "ioe"},
-	"sudo":        {valued: "ugpChrtTUDR", long: []string{"--user", "--group", "--prompt", "--chdir", "--host"}, queries: "lvKk", grants: true},
-	"taskset":     {operands: 1},
-	"time":        {valued: "fo"},
-	"timeout":     {valued: "ks", long: []string{"--kill-after", "--signal"}, operands: 1},
-	"toybox":      {grants: true},
-	"unbuffer":    {},
-	"chroot":      {operands: 1, grants: true},
-	"entr":        {grants: true},
-	"fakeroot":    {grants: true},
-	"gosu":        {operands: 1, grants: true},
-	"ltrace":      {valued: "aelnopsux", grants: true},
-	"nsenter":     {valued: "tSG", grants: true},
-	"parallel":    {valued: "jIa", grants: true},
-	"pkexec":      {valued: "u", long: []string{"--user"}, grants: true},
-	"prlimit":     {grants: true},
-	"runuser":     {valued: "ugG", grants: true},
-	"script":      {valued: "c", grants: true},
-	"setpriv":     {grants: true},
-	"ssh-agent":   {grants: true},
-	"strace":      {valued: "aEeIoPpSsuX", grants: true},
-	"su-exec":     {operands: 1, grants: true},
-	"systemd-run": {valued: "EHMpu", grants: true},
-	"unshare":     {grants: true},
-	"watch":       {valued: "n", grants: true},
-	"xvfb-run":    {grants: true},
-	"xargs":       {valued: "IiEdLnPsa", long: []string{"--max-args", "--max-procs", "--delimiter", "--replace", "--arg-file"}, grants: true},
+	"arch":              {grants: true},
+	"builtin":           {},
+	"busybox":           {grants: true},
+	"bwrap":             {grants: true},
+	"caffeinate":        {grants: true},
+	"catchsegv":         {grants: true},
+	"cgexec":            {valued: "g", grants: true},
+	"choom":             {grants: true},
+	"chronic":           {grants: true},
+	"chroot":            {operands: 1, grants: true},
+	"chrt":              {valued: "TPD", operands: 1},
+	"command":           {queries: "vV"},
+	"daemonize":         {grants: true},
+	"dbus-launch":       {grants: true},
+	"dbus-run-session":  {grants: true},
+	"doas":              {valued: "uC", grants: true},
+	"eatmydata":         {grants: true},
+	"entr":              {grants: true},
+	"env":               {valued: "uC", long: []string{"--unset", "--chdir"}},
+	"exec":              {valued: "a"},
+	"fakeroot":          {grants: true},
+	"faketime":          {grants: true},
+	"firejail":          {grants: true},
+	"flock":             {valued: "wEc", operands: 1},
+	"gosu":              {operands: 1, grants: true},
+	"gtime":             {grants: true},
+	"gtimeout":          {valued: "ks", long: []string{"--kill-after", "--signal"}, operands: 1},
+	"i386":              {grants: true},
+	"ifne":              {grants: true},
+	"ionice":            {valued: "cnpPu"},
+	"linux32":           {grants: true},
+	"linux64":           {grants: true},
+	"ltrace":            {valued: "aelnopsux", grants: true},
+	"nice":              {valued: "n"},
+	"nohup":             {},
+	"nsenter":           {valued: "tSG", grants: true},
+	"numactl":           {grants: true},
+	"parallel":          {valued: "jIa", grants: true},
+	"pkexec":            {valued: "u", long: []string{"--user"}, grants: true},
+	"prlimit":           {grants: true},
+	"proot":             {grants: true},
+	"proxychains":       {grants: true},
+	"proxychains4":      {grants: true},
+	"rlwrap":            {grants: true},
+	"run0":              {grants: true},
+	"runcon":            {operands: 1, grants: true},
+	"runuser":           {valued: "ugG", grants: true},
+	"script":            {valued: "c", grants: true},
+	"sem":               {grants: true},
+	"setarch":           {operands: 1, grants: true},
+	"setpriv":           {grants: true},
+	"setsid":            {},
+	"ssh-agent":         {grants: true},
+	"start-stop-daemon": {grants: true},
+	"stdbuf":            {valued: "ioe"},
+	"strace":            {valued: "aEeIoPpSsuX", grants: true},
+	"su-exec":           {operands: 1, grants: true},
+	"sudo":              {valued: "ugpChrtTUDR", long: []string{"--user", "--group", "--prompt", "--chdir", "--host"}, queries: "lvKk", grants: true},
+	"systemd-cat":       {grants: true},
+	"systemd-inhibit":   {grants: true},
+	"systemd-run":       {valued: "EHMpu", grants: true},
+	"taskset":           {operands: 1},
+	"time":              {valued: "fo"},
+	"timeout":           {valued: "ks", long: []string{"--kill-after", "--signal"}, operands: 1},
+	"torify":            {grants: true},
+	"torsocks":          {grants: true},
+	"toybox":            {grants: true},
+	"tsocks":            {grants: true},
+	"uclampset":         {grants: true},
+	"uname26":           {grants: true},
+	"unbuffer":          {},
+	"unshare":           {grants: true},
+	"valgrind":          {grants: true},
+	"watch":             {valued: "n", grants: true},
+	"winpty":            {grants: true},
+	"x86_64":            {grants: true},
+	"xargs":             {valued: "IiEdLnPsa", long: []string{"--max-args", "--max-procs", "--delimiter", "--replace", "--arg-file"}, grants: true},
+	"xvfb-run":          {grants: true},
 }
 
 // A call is a command without its prefixes.
@@ -184,7 +224,11 @@ func isName(s string) bool {
 }
 
 // shells are the programs that run a script given with -c or on standard input.
-var shells = map[string]bool{"sh": true, "bash": true, "dash": true, "zsh": true, "ksh": true, "ash": true, "mksh": true, "su": true}
+var shells = map[string]bool{"sh": true, "bash": true, "rbash": true, "dash": true, "zsh": true, "rzsh": true, "ksh": true, "rksh": true, "ksh93": true, "ash": true, "mksh": true, "lksh": true, "posh": true,
+	"yash": true, "su": true, "fish": true, "csh": true, "tcsh": true, "bcsh": true, "pwsh": true, "nu": true, "elvish": true, "xonsh": true, "rc": true, "es": true}
+
+// otherShells are those of the shells whose language is another than that of bash.
+var otherShells = []string{"fish", "csh", "tcsh", "bcsh", "pwsh", "nu", "elvish", "xonsh", "rc", "es"}
 
 // A source is where a command gets the script that it runs.
 type source int
@@ -204,6 +248,8 @@ func (c call) script() (word, source) {
 		return word{}, noScript
 	case name == "eval":
 		return joinWords(c.words[1:]), scriptWord
+	case isSource(name):
+		return sourcedScript(c.words[1:])
 	case !shells[name]:
 		return word{}, noScript
 	}
@@ -216,9 +262,42 @@ func joinWords(list []word) word {
 	return word{text: strings.Join(texts(list), " "), known: known}
 }
 
+// isSource reports whether a builtin runs a file in the shell itself.
+func isSource(name string) bool { return name == "source" || name == "." }
+
+// sourcedScript finds the script in the arguments of source.
+func sourcedScript(args []word) (word, source) {
+	if len(args) > 0 && args[0].text == "--" {
+		args = args[1:]
+	}
+	switch {
+	case len(args) == 0:
+		return word{}, noScript
+	case strings.HasPrefix(args[0].text, "-"):
+		return word{}, scriptHidden
+	}
+	return fileScript(args[0])
+}
+
+// openFile matches the names of files that a process has open: /dev/stdin, /dev/fd/3. They
+// can also be reached by a relative path.
+var openFile = regexp.MustCompile(`(^|/)(stdin|tty|[0-9]+)$`)
+
+// fileScript returns the script that is in a file. A file that is open already may be
+// standard input.
+func fileScript(name word) (word, source) {
+	switch at := path.Clean(name.text); {
+	case !openFile.MatchString(at):
+		return name, scriptHidden
+	case path.Base(at) == "stdin", path.Base(at) == "0":
+		return word{}, scriptInput
+	}
+	return word{}, scriptHidden
+}
+
 // shellScript finds the script in the arguments of a shell.
 func shellScript(name string, args []word) (word, source) {
-	given := false
+	given, reads := false, false
 	for i := 0; i < len(args); i++ {
 		w := args[i]
 		switch {
@@ -226,16 +305,22 @@ func shellScript(name string, args []word) (word, source) {
 			return w, scriptWord
 		case !w.known:
 			return w, scriptHidden
-		case len(w.text) > 1 && (w.text[0] == '-' || w.text[0] == '+') && w.text != "--":
+		case w.text == "--", w.text == "-":
+		case w.text == "--rcfile", w.text == "--init-file":
+			i++
+		case len(w.text) > 1 && (w.text[0] == '-' || w.text[0] == '+'):
 			short := !strings.HasPrefix(w.text, "--")
 			given = given || short && strings.Contains(w.text, "c") || w.text == "--command"
-			if short && strings.ContainsAny(w.text[len(w.text)-1:], "oO") {
-				i++
+			reads = reads || short && strings.Contains(w.text, "s") && name != "su"
+			if short {
+				i += strings.Count(w.text, "o") + strings.Count(w.text, "O") // each has a value
 			}
 		case given:
 			return w, scriptWord
-		case w.text != "--" && w.text != "-" && name != "su":
-			return w, scriptHidden
+		case reads:
+			return word{}, scriptInput
+		case name != "su":
+			return fileScript(w)
 		}
 	}
 	return word{}, scriptInput

@@ -55,16 +55,35 @@ func runs(words []string) ([]Run, error) {
 }
 
 // setsVariable reports whether a builtin sets a variable or looks at one, whose subscript
-// can be a program: test -v 'a[$(…)]', printf -v PATH x, printf %n PATH.
+// can be a program: test -v 'a[$(…)]', printf -v PATH x, printf %n PATH, read 'a[$(…)]'.
 func setsVariable(name string, words []string) bool {
 	switch name {
 	case "test", "[":
 		return slices.Contains(words, "-v") || slices.Contains(words, "-R")
 	case "printf":
 		return len(words) > 1 && strings.HasPrefix(words[1], "-v") || slices.ContainsFunc(words, counts.MatchString)
+	case "getopts", "read", "unset":
+		return namesElement(words)
+	case "wait":
+		return slices.ContainsFunc(words[1:], func(w string) bool { return strings.HasPrefix(w, "-") && strings.Contains(w, "p") }) && namesElement(words)
 	}
 	return false
 }
+
+// namesElement reports whether a builtin may be given an element of an array in place of
+// the name of a variable. The value of an option of read other than -a is none.
+func namesElement(words []string) bool {
+	for i, w := range words[1:] {
+		isValue := words[0] == "read" && valuedByRead.MatchString(words[i])
+		if !isValue && strings.ContainsAny(w, "["+Unknown) {
+			return true
+		}
+	}
+	return false
+}
+
+// valuedByRead matches options of read with a value that is the next word.
+var valuedByRead = regexp.MustCompile(`^-[ers]*[dinNptu]$`)
 
 // counts matches a conversion of printf that stores a number in a variable.
 var counts = regexp.MustCompile(`%[^a-zA-Z%]*[hjlLqtz]*n`)
