@@ -43,14 +43,16 @@ type reading struct {
 type step struct {
 	simple   shell.Simple
 	runs     []shell.Run
-	readOnly []bool // for each of runs
-	obscure  string // reason that only a rule with exactly these words allows it; empty if others can
+	readOnly []bool   // for each of runs
+	obscure  string   // reason that only a rule with exactly these words allows it; empty if others can
+	writes   []target // files that sed -i changes
 }
 
-// A target is a file of a redirection.
+// A target is a file of a redirection, or one that sed changes in place.
 type target struct {
 	path    string // without links
 	kind    string // Read or Write
+	how     string // what the command does with it, for people
 	allowed bool   // true if the scope of the session allows it
 }
 
@@ -115,6 +117,7 @@ func (d *reading) describe(p *shell.Plain, dirs []string, in Surroundings) {
 			st.readOnly = append(st.readOnly, run.ReadOnly(trusted))
 			for _, dir := range dirs {
 				d.block(in.foreign(run, dir))
+				d.addWrites(&st, run, dir, in)
 			}
 		}
 		d.steps = append(d.steps, st)
@@ -178,33 +181,61 @@ func (d *reading) addTarget(redirect shell.Redirect, dir string, in Surroundings
 	if redirect.Op == ">&" || redirect.To == "/dev/null" {
 		return
 	}
-	t := target{path: absolute(dir, redirect.To), kind: Write}
-	mode := scope.Write
+	kind := Write
 	if redirect.Op == "<" {
-		t.kind, mode = Read, scope.Read
+		kind = Read
+	}
+	t, why := d.describeTarget(target{path: redirect.To, kind: kind, how: "has a redirection to"}, dir, in)
+	d.block(why)
+	d.targets = append(d.targets, t)
+}
+
+// addWrites describes the files that sed changes in place. They are named by operands, of
+// which a rule such as bash(sed -n *) says nothing.
+func (d *reading) addWrites(st *step, run shell.Run, dir string, in Surroundings) {
+	if programOf(run.Words) != "sed" {
+		return
+	}
+	files, _ := editedFiles(run.Words[1:])
+	for _, name := range files {
+		t, why := d.describeTarget(target{path: name, kind: Write, how: "changes"}, dir, in)
+		if st.obscure == "" {
+			st.obscure = why
+		}
+		st.writes = append(st.writes, t)
+	}
+}
+
+// describeTarget completes what is known of a file whose path is relative to a folder. The
+// text says why no rule about files can allow it; it is empty if one can.
+func (d *reading) describeTarget(t target, dir string, in Surroundings) (_ target, why string) {
+	name := t.path
+	t.path = absolute(dir, name)
+	mode := scope.Write
+	if t.kind == Read {
+		mode = scope.Read
 	}
 	// The system follows links before .., so that a path with both leads elsewhere than it seems.
-	if slices.Contains(strings.Split(redirect.To, "/"), "..") {
-		d.block("it has a redirection to a path with .. in it")
+	if slices.Contains(strings.Split(name, "/"), "..") {
+		why = "it " + t.how + " a path with .. in it"
 	}
 	if in.Scope != nil {
 		f, err := in.Scope.Judge(t.path, mode)
 		if err != nil {
-			d.block(fmt.Sprintf("it has a redirection that cannot be followed: %v", err))
-			return
+			return t, fmt.Sprintf("it %s what cannot be followed: %v", t.how, err)
 		}
 		t.allowed = f.Verdict == scope.Allowed
 		if f.Verdict == scope.Denied {
-			d.block("it has a redirection to " + t.path + ", which is denied")
+			why = "it " + t.how + " " + t.path + ", which is denied"
 		}
 		d.protect(in, t)
 		t.path = f.Path
 	}
 	d.protect(in, t)
-	if isBelow(t.path, "/dev") || isBelow(t.path, "/proc") || isBelow(absolute(dir, redirect.To), "/dev") {
-		d.block("it has a redirection to a device")
+	if isBelow(t.path, "/dev") || isBelow(t.path, "/proc") || isBelow(absolute(dir, name), "/dev") {
+		why = "it " + t.how + " a device"
 	}
-	d.targets = append(d.targets, t)
+	return t, why
 }
 
 func (d *reading) protect(in Surroundings, t target) {

@@ -185,6 +185,7 @@ func (r *Request) allowedCommand(about []rule, rules []string, grants []event.Gr
 		return r.Terminal && u.tool != terminal || r.Input && u.tool != terminal && u.tool != input
 	})
 	to := Decision{Verdict: Grant, By: ByRule, Judged: r.Plain}
+	targets := slices.Clone(d.targets)
 	for _, st := range d.steps {
 		if i := slices.IndexFunc(grants, func(g event.Grant) bool { return coversCommand(g, r, st.simple) }); i >= 0 {
 			if to.By = ByGrant; !slices.ContainsFunc(to.Grants, grants[i].Equal) {
@@ -192,7 +193,11 @@ func (r *Request) allowedCommand(about []rule, rules []string, grants []event.Gr
 			}
 			continue
 		}
-		used, ok := st.allowedBy(about)
+		used, ok := st.namedBy(about)
+		if !ok {
+			used, ok = st.allowedBy(about)
+			targets = append(targets, st.writes...)
+		}
 		if !ok {
 			return Decision{Verdict: Ask, Reason: st.obscure}
 		}
@@ -200,10 +205,10 @@ func (r *Request) allowedCommand(about []rule, rules []string, grants []event.Gr
 			to.Rules = addOnce(to.Rules, text)
 		}
 	}
-	for _, t := range d.targets {
+	for _, t := range targets {
 		text, ok := r.allowsTarget(t, rules)
 		if !ok {
-			return Decision{Verdict: Ask, Reason: "it has a redirection to " + t.path + ", which is outside of what the session may " + t.kind}
+			return Decision{Verdict: Ask, Reason: "it " + t.how + " " + t.path + ", which is outside of what the session may " + t.kind}
 		}
 		if text != "" {
 			to.Rules = addOnce(to.Rules, text)
@@ -215,14 +220,19 @@ func (r *Request) allowedCommand(about []rule, rules []string, grants []event.Gr
 	return to
 }
 
-// allowedBy returns the rules that allow a command: one with exactly its words, or one for
-// each of the commands that it runs.
-func (st step) allowedBy(about []rule) (used []string, ok bool) {
+// namedBy returns the rule that has exactly the words of a command.
+func (st step) namedBy(about []rule) (used []string, ok bool) {
 	for _, u := range about {
 		if u.pattern != "" && u.tool != readOnly && u.words.exact() && slices.Equal(u.words.words, st.simple.Words) {
 			return []string{u.text}, true
 		}
 	}
+	return nil, false
+}
+
+// allowedBy returns the rules that allow a command: one for each of the commands that it
+// runs.
+func (st step) allowedBy(about []rule) (used []string, ok bool) {
 	if st.obscure != "" {
 		return nil, false
 	}
@@ -238,8 +248,8 @@ func (st step) allowedBy(about []rule) (used []string, ok bool) {
 	return used, true
 }
 
-// allowsTarget reports whether the scope of the session or a rule about files allows the
-// file of a redirection, and returns the rule.
+// allowsTarget reports whether the scope of the session or a rule about files allows a
+// target, and returns the rule.
 func (r *Request) allowsTarget(t target, rules []string) (text string, ok bool) {
 	if t.allowed {
 		return "", true

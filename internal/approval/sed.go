@@ -1,35 +1,53 @@
 package approval
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // onlyEdits reports whether sed, with these arguments, prints and changes the files that
 // it is given, and nothing else: its language can also write other files and run commands.
 // Understood are the options -n, -E, -r, -s, -z, -i and -e, addresses, and the commands
 // s, p, d, q and =.
 func onlyEdits(args []string) bool {
+	_, ok := editedFiles(args)
+	return ok
+}
+
+// editedFiles returns the files that sed writes with these arguments, with the copies of
+// the old ones. They are none without -i. It reports false if sed may do more, see onlyEdits.
+func editedFiles(args []string) (files []string, ok bool) {
 	var scripts, operands []string
+	suffix, inPlace := "", false
 	for i := 0; i < len(args); i++ {
 		a := args[i]
 		switch {
 		case a == "-e" && i+1 < len(args):
 			i++
 			scripts = append(scripts, args[i])
-		case a == "-n", a == "-E", a == "-r", a == "-s", a == "-z", a == "-nE", a == "-nr", strings.HasPrefix(a, "-i") && isSuffix(a[2:]):
+		case a == "-n", a == "-E", a == "-r", a == "-s", a == "-z", a == "-nE", a == "-nr":
+		case strings.HasPrefix(a, "-i") && isSuffix(a[2:]):
+			suffix, inPlace = a[2:], true
 		case strings.HasPrefix(a, "-"):
-			return false
+			return nil, false
 		default:
 			operands = append(operands, a)
 		}
 	}
 	if len(scripts) == 0 && len(operands) > 0 {
-		scripts = operands[:1]
+		scripts, operands = operands[:1], operands[1:]
 	}
 	for _, s := range scripts {
 		if !isEdit(s) {
-			return false
+			return nil, false
 		}
 	}
-	return len(scripts) > 0
+	for _, name := range operands {
+		if inPlace {
+			files = append(files, name, name+suffix)
+		}
+	}
+	return slices.Compact(files), len(scripts) > 0
 }
 
 // isSuffix reports whether a text can be what sed -i adds to the names of the old files.
