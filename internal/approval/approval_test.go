@@ -145,7 +145,7 @@ func TestAnInvalidRuleIsReported(t *testing.T) {
 
 func TestTheHomeDirectoryIsExpanded(t *testing.T) {
 	for rule, want := range map[string]string{
-		"edit(~/notes/**)": "edit(/home/me/notes/**)", "edit(a~/b)": "edit(a~/b)", "bash": "bash", "bash(ls ~/x)": "bash(ls ~/x)",
+		"edit(~/notes/**)": "edit(/home/me/notes/**)", "edit(a~/b)": "edit(a~/b)", "read(~)": "read(/home/me)", "bash": "bash", "bash(ls ~/x)": "bash(ls ~/x)",
 	} {
 		if got := approval.Expand(rule, "/home/me"); got != want {
 			t.Errorf("%s becomes %s, want %s", rule, got, want)

@@ -335,13 +335,31 @@ func TestRulesThatCannotBeMeantAreReported(t *testing.T) {
 		"*(rm|mv)":                "no regular expression",
 		"terminal(a|b)":           "no regular expression",
 		"edit([)":                 "unclosed character class",
+		"bash(curl *|sh *)":       "no regular expression",
+		"bash((x))":               "no regular expression",
+		"bash(-rf)":               "begins with a program",
+		"shell(-rf *)":            "begins with a program",
+		"bash(if x)":              "shell's language",
+		"bash([[ *)":              "shell's language",
+		"bash(! ls)":              "shell's language",
+		"*(while *)":              "shell's language",
+		"task(x)":                 "have no patterns; write task",
+		"mcp(x)":                  "have no patterns; write mcp",
+		"custom-tool(x)":          "have no patterns",
+		"write_bash(x)":           "have no patterns",
+		"deploy(x)":               "have no patterns; write deploy",
+		"read($HOME/x)":           "write an absolute path",
+		"edit(${HOME}/x)":         "write an absolute path",
+		"read(~root/x)":           "write an absolute path",
+		"write('a b')":            "write it without them",
 	} {
 		if err := approval.Check(rule, "deploy"); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), rule) {
 			t.Errorf("%s: %v, want %s", rule, err, want)
 		}
 	}
 	for _, rule := range []string{"bash", "Bash(git commit:*)", "terminal(python3 *)", "input", "deploy", "my_tool", "mcp__x__y", "task", "url(https://*)", "read-only(git *)", "*",
-		"bash(git show HEAD^)", "bash(curl 'http://a?b&c')", "bash(find . '(' -name x ')')", "bash(echo '$HOME')", "read(src/(group)/x)", "test", "search", "my-tool.v2", "bash(rm .*)"} {
+		"bash(git show HEAD^)", "bash(curl 'http://a?b&c')", "bash(find . '(' -name x ')')", "bash(echo '$HOME')", "read(src/(group)/x)", "test", "search", "my-tool.v2", "bash(rm .*)",
+		"bash([ -f *)", "bash(time *)", "read(~/x)", "read(~)", "read(./~x)", "write(app/$id.tsx)", "write($id.tsx)", "bash(*)", "bash(* --force)", "*(ls *)", "mcp"} {
 		if err := approval.Check(rule, "deploy"); err != nil {
 			t.Error(err)
 		}

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/abide-run/abide/internal/approval/glob"
+	"github.com/abide-run/abide/internal/approval/shell"
 )
 
 // A rule names a tool or a kind of request, and may have a pattern: "bash",
@@ -116,6 +118,9 @@ func Expand(text, home string) string {
 	if tool, rest, ok := strings.Cut(text, "(~/"); ok {
 		return tool + "(" + home + "/" + rest
 	}
+	if tool, ok := strings.CutSuffix(text, "(~)"); ok {
+		return tool + "(" + home + ")"
+	}
 	return text
 }
 
@@ -183,16 +188,29 @@ func (u rule) checkPattern() error {
 		err = errors.New("it has a parenthesis that closes the pattern before its end; write a rule for each part")
 	case pathKind(u.tool) && slices.Contains(strings.Split(u.pattern, "/"), ".."):
 		err = errors.New("it can never match a path with .. in it; write an absolute path")
+	case pathKind(u.tool) && unexpanded.MatchString(u.pattern):
+		err = errors.New("it can never match, because in a pattern neither variables nor the names of users are replaced; write an absolute path, or ~/ for the home directory")
+	case pathKind(u.tool) && quoted.MatchString(u.pattern):
+		err = errors.New("it can never match, because quotes are part of the path; write it without them")
 	case urlKind(u.tool) && !strings.Contains(u.pattern, "://") && !strings.Contains(u.pattern, "*"):
 		err = fmt.Errorf("it can never match, because addresses begin with their scheme; write %s(https://%s/*)", u.tool, strings.TrimSuffix(u.pattern, "/"))
 	case commandKind(u.tool), u.tool == "*":
 		err = u.words.check()
+	case !pathKind(u.tool) && !urlKind(u.tool):
+		err = fmt.Errorf("it can never match, because rules about %s have no patterns; write %s, or bash(…) for commands", u.tool, u.tool)
 	}
 	if err != nil {
 		return fmt.Errorf("rule %q: %w", u.text, err)
 	}
 	return nil
 }
+
+// unexpanded matches the patterns for paths that begin with what only a shell replaces: a
+// variable, or the home directory of a user.
+var unexpanded = regexp.MustCompile(`^(\$(\w+|\{.*\})(/|$)|~[^/])`)
+
+// quoted matches a text in quotes.
+var quoted = regexp.MustCompile(`^('.*'|".*")$`)
 
 // check returns an error if no command has such words.
 func (p wordPattern) check() error {
@@ -205,8 +223,16 @@ func (p wordPattern) check() error {
 		return fmt.Errorf("a pattern is a list of words and no regular expression, and commands that are joined are judged one by one: "+
 			"write a rule for each, or put quotes around %s if it is part of a word", p.bare[:1])
 	}
-	if len(p.words) > 0 && strings.Contains(p.words[0], "=") {
+	if len(p.words) == 0 {
+		return nil
+	}
+	switch first := p.words[0]; {
+	case strings.Contains(first, "="):
 		return errors.New("it can never match, because a command with an assignment is always asked about; write the rule without it")
+	case strings.HasPrefix(first, "-"):
+		return fmt.Errorf("it can never match, because a command begins with a program; write the one before %s, or * for any", first)
+	case shell.IsKeyword(first):
+		return fmt.Errorf("it can never match, because %s is a word of the shell's language and no program; write a rule for each command that it joins", first)
 	}
 	return nil
 }

@@ -316,6 +316,10 @@ func isNumber(w string) bool { return w != "" && strings.Trim(w, "0123456789") =
 var keywords = []string{"!", "[[", "]]", "{", "}", "{}", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for",
 	"function", "if", "in", "select", "then", "time", "until", "while"}
 
+// IsKeyword reports whether a word begins something else than a simple command, and is the
+// name of no program either.
+func IsKeyword(w string) bool { return w != "time" && slices.Contains(keywords, w) }
+
 // changing are the builtins that change the shell, and with it what later commands do, or
 // that read their arguments as a script, a variable with a subscript or a number to
 // calculate. The other builtins do what programs of their name do.
