@@ -43,6 +43,7 @@ func TestAGrantCoversWhatItSays(t *testing.T) {
 		{"an option that runs a program", event.Grant{Kind: approval.Shell, Prefix: []string{"git", "log"}}, command("git log --ext-diff"), false},
 		{"an option that writes a file, abbreviated", event.Grant{Kind: approval.Shell, Prefix: []string{"git", "log"}}, command("git log --outp=x"), false},
 		{"an option that writes a file, among others", event.Grant{Kind: approval.Shell, Prefix: []string{"sort"}}, command("sort -uo victim x"), false},
+		{"an operand that sets the clock", event.Grant{Kind: approval.Shell, Prefix: []string{"date"}}, command("date 010100002030"), false},
 		{"a longer word", prefix, command("git statusx"), false},
 		{"a redirection", prefix, command("git status > /etc/x"), false},
 		{"a prefix in another program", prefix, command("echo git status"), false},

@@ -137,6 +137,8 @@ func reaches(words []string, i int) bool {
 		return options != "" || text != nil || program == "sed"
 	case text != nil && text.MatchString(word):
 		return true
+	case program == "date" && setsClock(words, i):
+		return true
 	case program == "tar" && i == 1 && !strings.HasPrefix(word, "-"): // its options may stand without a dash
 		word = "-" + word
 	case program == "git" && i == 1:
@@ -148,6 +150,13 @@ func reaches(words []string, i int) bool {
 		options += " " + reaching["git "+words[1]]
 	}
 	return isReaching(options, word)
+}
+
+// setsClock reports whether a word of date is an operand that is no format: the time to
+// which it sets the clock.
+func setsClock(words []string, i int) bool {
+	isValue := slices.Contains([]string{"-d", "-f", "-r", "-ud", "-ur", "--date", "--file", "--reference"}, words[i-1])
+	return !isValue && !strings.HasPrefix(words[i], "-") && !strings.HasPrefix(words[i], "+")
 }
 
 // isReaching reports whether a word is one of the options.
