@@ -2,6 +2,7 @@ package approval_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -61,6 +62,8 @@ func TestWhereAndHowACommandRunsIsJudged(t *testing.T) {
 		{"a rule for another tool", "echo x > " + elsewhere + "/x", nil, []string{"bash(echo *)", "edit(" + elsewhere + ")"}, approval.Ask},
 		{"a path that leads elsewhere than it seems", "echo x > link/../x", nil, []string{"bash(echo *)"}, approval.Ask},
 		{"a file of the process", "echo x > /dev/fd/../cwd/victim", nil, []string{"bash(echo *)", "write(/**)"}, approval.Ask},
+		{"a setting of the system", "echo x > /proc/sys/kernel/x", nil, []string{"bash(echo *)", "write(/**)"}, approval.Ask},
+		{"a process", "wc < /proc/1/environ", nil, []string{"bash(wc *)", "read(/**)"}, approval.Ask},
 		{"a connection", "echo x > /dev/tcp/127.0.0.1/80", nil, []string{"bash(echo *)", "write(/**)"}, approval.Ask},
 		{"nothing", "echo x > /dev/null 2>&1", nil, []string{"bash(echo *)"}, approval.Grant},
 		{"a protected file", "echo x > .git/hooks/x", nil, []string{"bash", "write"}, approval.Ask},
@@ -387,6 +390,29 @@ func TestCommandsThatCannotBeReadAreAsked(t *testing.T) {
 	wide := "ls " + strings.Repeat("a ", 15_000)
 	if d := approval.Judge(approval.Workspace, event.PermissionRules{Allow: []string{"bash(ls *)"}}, nil, readLine(wide, in)); d.Verdict != approval.Grant {
 		t.Errorf("15,000 words: %s", d.Reason)
+	}
+}
+
+// TestADenialBehindManyWordsIsAsked: what is not looked at, because there is too much of
+// it, may be what is denied.
+func TestADenialBehindManyWordsIsAsked(t *testing.T) {
+	in := project(t)
+	var names strings.Builder
+	for i := range 2500 {
+		fmt.Fprintf(&names, "f%d ", i)
+	}
+	for name, test := range map[string]struct {
+		line, deny string
+		want       approval.Verdict
+	}{
+		"a file behind many":    {"cat " + names.String() + "id_rsa", "read(id_rsa)", approval.Ask},
+		"a file behind some":    {"cat " + names.String()[:1000] + " id_rsa", "read(id_rsa)", approval.Deny},
+		"a command behind many": {strings.Repeat("ls;", 1500) + "sudo ls", "bash(sudo *)", approval.Ask},
+		"a command behind some": {strings.Repeat("ls;", 500) + "sudo ls", "bash(sudo *)", approval.Deny},
+	} {
+		if d := approval.Judge(approval.All, event.PermissionRules{Deny: []string{test.deny}}, nil, readLine(test.line, in)); d.Verdict != test.want {
+			t.Errorf("%s: %s, want %s", name, verdictName(d.Verdict), verdictName(test.want))
+		}
 	}
 }
 

@@ -160,3 +160,15 @@ func TestNothingIsOfferedThatDoesNotHelp(t *testing.T) {
 		}
 	}
 }
+
+// A redirection is no part of the words that a prefix allows, also where the scope of the
+// session allows its file.
+func TestAPrefixCoversNoRedirection(t *testing.T) {
+	in := project(t)
+	grant := []event.Grant{{Kind: approval.Shell, Prefix: []string{"echo"}}}
+	for line, want := range map[string]approval.Verdict{"echo x": approval.Grant, "echo x > out": approval.Ask, "echo x < README.md": approval.Ask, "echo x 2>&1": approval.Ask} {
+		if d := approval.Judge("", event.PermissionRules{}, grant, readLine(line, in)); d.Verdict != want {
+			t.Errorf("%s: %s, want %s", line, verdictName(d.Verdict), verdictName(want))
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package shell_test
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -198,5 +199,56 @@ func TestGitIsHeldStill(t *testing.T) {
 	run(env, "-C", repo, "status")
 	if _, err := os.ReadFile(filepath.Join(dir, "ran")); err != nil {
 		t.Error("the trap of this test does not work")
+	}
+}
+
+// TestGitStaysInItsRepository: status does not look into submodules, and fetch runs no
+// program to look into the repository that it borrows objects from.
+func TestGitStaysInItsRepository(t *testing.T) {
+	git, err := exec.LookPath("git")
+	if err != nil {
+		t.Skip("there is no git")
+	}
+	dir := t.TempDir()
+	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@b", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@b"}
+	run := func(env []string, args ...string) string {
+		t.Helper()
+		cmd := exec.Command(git, args...)
+		cmd.Env, cmd.Dir = env, dir
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("git %q: %v\n%s", args, err, out)
+		}
+		return string(out)
+	}
+	still := shell.HoldStill(env)
+	run(env, "init", "-q", "other")
+	run(env, "-C", "other", "commit", "-q", "--allow-empty", "-m", "x")
+	run(env, "init", "-q", "repo")
+	run(env, "-C", "repo", "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", dir+"/other", "sub")
+	run(env, "-C", "repo", "commit", "-qm", "x")
+	run(env, "-C", "repo/sub", "commit", "-q", "--allow-empty", "-m", "y")
+	run(env, "-C", "repo", "add", "sub")
+	run(env, "-C", "repo", "config", "status.submoduleSummary", "true")
+	if out := run(env, "-C", "repo", "status"); !strings.Contains(out, "Submodule changes") {
+		t.Fatalf("the trap of this test does not work: %s", out)
+	}
+	if out := run(still, "-C", "repo", "status"); strings.Contains(out, "Submodule changes") {
+		t.Errorf("status looks into submodules: %s", out)
+	}
+
+	evil := filepath.Join(dir, "evil")
+	if err := errors.Join(os.WriteFile(evil, []byte("#!/bin/sh\necho ran >> '"+dir+"/ran'\n"), 0o755),
+		os.WriteFile(filepath.Join(dir, "repo/.git/objects/info/alternates"), []byte(dir+"/other/.git/objects\n"), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	run(env, "-C", "repo", "config", "core.alternateRefsCommand", evil)
+	run(still, "-C", "repo", "fetch", "-q", dir+"/other")
+	if _, err := os.Stat(filepath.Join(dir, "ran")); err == nil {
+		t.Error("fetch runs a program of the configuration")
+	}
+	run(env, "-C", "repo", "fetch", "-q", dir+"/other")
+	if _, err := os.Stat(filepath.Join(dir, "ran")); err != nil {
+		t.Error("the second trap of this test does not work")
 	}
 }
