@@ -41,7 +41,9 @@ func foldersOf(calls shell.Calls, dir string) (dirs []string, known bool) {
 }
 
 // isChange reports whether a command changes the folder of those after it.
-func isChange(words []string) bool { return words[0] == "cd" || words[0] == "pushd" }
+func isChange(words []string) bool {
+	return words[0] == "cd" || words[0] == "chdir" || words[0] == "pushd"
+}
 
 // changingOption matches the options with which programs run in another folder: -C of tar,
 // git, make and others, also among other letters, and long names.
@@ -49,8 +51,8 @@ var changingOption = regexp.MustCompile(`^(-[A-Za-z]*C|--(base-?)?(dir|directory
 
 // folderNames returns the names of the folders that a command may change to. Of a program
 // with an option that changes the folder these are all of its words, because which of them
-// belongs to the option differs between programs. The result known is false if there are
-// others.
+// belongs to the option differs between programs. A script in another language can change
+// to a folder that it names. The result known is false if there are others.
 func folderNames(words []string) (names []string, known bool) {
 	isUnknown := slices.ContainsFunc(words[1:], func(w string) bool { return strings.Contains(w, shell.Unknown) })
 	switch program := programOf(words); {
@@ -64,17 +66,20 @@ func folderNames(words []string) (names []string, known bool) {
 		}
 		return names, !isUnknown
 	}
-	return nil, true
+	for _, text := range textsThatRun(words) {
+		names = append(names, namesOf(text)...)
+	}
+	return names, true
 }
 
 // changeNames returns the folder that cd or pushd changes to. Without an operand cd changes
 // to the home directory; cd - and pushd +1 lead to a folder where the script was before.
 func changeNames(words []string) []string {
-	at := slices.IndexFunc(words[1:], func(w string) bool { return w == "" || w[0] != '-' && (w[0] != '+' || words[0] == "cd") })
+	at := slices.IndexFunc(words[1:], func(w string) bool { return w == "" || w[0] != '-' && (w[0] != '+' || words[0] != "pushd") })
 	if at >= 0 {
 		return namesIn(words[1+at])
 	}
-	if home, err := os.UserHomeDir(); err == nil && words[0] == "cd" && !slices.Contains(words, "-") {
+	if home, err := os.UserHomeDir(); err == nil && words[0] != "pushd" && !slices.Contains(words, "-") {
 		return []string{filepath.Clean(home)}
 	}
 	return nil

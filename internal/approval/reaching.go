@@ -53,7 +53,7 @@ var reaching = map[string]string{
 	"split":   "--filter",
 	"sqlite3": "-A -append -cmd -init -vfs -zip",
 	"ssh":     "-E -F -I -o",
-	"tar":     "-F -I --checkpoint-action --info-script --new-volume-script --rsh-command --to-command --use-compress-program",
+	"tar":     "-F -I -g --checkpoint-action --index-file --info-script --listed-incremental --new-volume-script --rsh-command --to-command --use-compress-program --volno-file",
 	"tree":    "-R -o",
 	"vim":     "-E -S -U -W -c -e -i -s -u -w --cmd",
 	"wget":    "-O -P -a -e -o --append-output --config --directory-prefix --execute --output-document --output-file --save-cookies --use-askpass --warc-file",
