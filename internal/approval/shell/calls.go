@@ -189,6 +189,10 @@ func (v *callVisitor) addPrefixed(s *Script, words []string, input word, given b
 	}
 	f, understood := forms[name]
 	inner := f.command(words[1:])
+	if p := prefixes[name]; p.direct {
+		_, _, rest := p.split(unmask(words[1:]))
+		inner, understood = texts(rest), true
+	}
 	if !understood || len(inner) == 0 || strings.Contains(inner[0], "=") || strings.Contains(strings.Join(words[:len(words)-len(inner)], ""), Unknown) {
 		v.hide("options of " + name)
 		v.addTexts(s, words)

@@ -14,6 +14,7 @@ type prefix struct {
 	long     []string // long options whose value is the next word
 	operands int      // number of words between the options and the command
 	queries  string   // short options with which it runs no command
+	direct   bool     // true if no option has its value in the next word, so that the command is certain
 	grants   bool     // true if the command gets more rights, or arguments from elsewhere
 }
 
@@ -24,10 +25,10 @@ var prefixes = map[string]prefix{
 	"busybox":           {grants: true},
 	"bwrap":             {grants: true},
 	"caffeinate":        {grants: true},
-	"catchsegv":         {grants: true},
+	"catchsegv":         {direct: true, grants: true},
 	"cgexec":            {valued: "g", grants: true},
 	"choom":             {grants: true},
-	"chronic":           {grants: true},
+	"chronic":           {direct: true, grants: true},
 	"chroot":            {operands: 1, grants: true},
 	"chrt":              {valued: "TPD", operands: 1},
 	"command":           {queries: "vV"},
@@ -35,7 +36,7 @@ var prefixes = map[string]prefix{
 	"dbus-launch":       {grants: true},
 	"dbus-run-session":  {grants: true},
 	"doas":              {valued: "uC", grants: true},
-	"eatmydata":         {grants: true},
+	"eatmydata":         {direct: true, grants: true},
 	"entr":              {grants: true},
 	"env":               {valued: "uC", long: []string{"--unset", "--chdir"}},
 	"exec":              {valued: "a"},
@@ -46,11 +47,11 @@ var prefixes = map[string]prefix{
 	"gosu":              {operands: 1, grants: true},
 	"gtime":             {grants: true},
 	"gtimeout":          {valued: "ks", long: []string{"--kill-after", "--signal"}, operands: 1},
-	"i386":              {grants: true},
+	"i386":              {direct: true, grants: true},
 	"ifne":              {grants: true},
 	"ionice":            {valued: "cnpPu"},
-	"linux32":           {grants: true},
-	"linux64":           {grants: true},
+	"linux32":           {direct: true, grants: true},
+	"linux64":           {direct: true, grants: true},
 	"ltrace":            {valued: "aelnopsux", grants: true},
 	"nice":              {valued: "n"},
 	"nohup":             {},
@@ -88,13 +89,13 @@ var prefixes = map[string]prefix{
 	"toybox":            {grants: true},
 	"tsocks":            {grants: true},
 	"uclampset":         {grants: true},
-	"uname26":           {grants: true},
+	"uname26":           {direct: true, grants: true},
 	"unbuffer":          {},
 	"unshare":           {grants: true},
-	"valgrind":          {grants: true},
+	"valgrind":          {direct: true, grants: true},
 	"watch":             {valued: "n", grants: true},
 	"winpty":            {grants: true},
-	"x86_64":            {grants: true},
+	"x86_64":            {direct: true, grants: true},
 	"xargs":             {valued: "IiEdLnPsa", long: []string{"--max-args", "--max-procs", "--delimiter", "--replace", "--arg-file"}, grants: true},
 	"xvfb-run":          {grants: true},
 }
