@@ -36,6 +36,7 @@ type reading struct {
 	calls     shell.Calls
 	paths     []string // paths that words of the command may stand for, and where they lead
 	roams     bool     // true if commands run in folders that are not known in advance
+	fed       bool     // true if it is input for a running command, which may have changed its folder
 	denied    denial   // what the scope of the session says of the paths
 }
 
@@ -67,7 +68,7 @@ func (r *Request) ReadCommand(s *shell.Script, in Surroundings) {
 	if in.Dir != in.Home {
 		r.Elsewhere = in.Dir
 	}
-	d := &reading{calls: s.Calls()}
+	d := &reading{calls: s.Calls(), fed: in.Fed}
 	r.reading = d
 	plain, err := s.Plain()
 	switch {

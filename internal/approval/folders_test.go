@@ -149,3 +149,31 @@ func TestGitInAnotherRepositoryByWayOfLinksIsAsked(t *testing.T) {
 		}
 	}
 }
+
+// A shell that runs may have changed its folder before: the end of a path may be the file
+// that is denied. It cannot have changed to a folder that is denied as a whole.
+func TestInputThatMayNameADeniedFileIsAsked(t *testing.T) {
+	in := project(t)
+	makeFiles(t, in.Home, "secret/key", "secret/deep/x")
+	in.Fed = true
+	for _, test := range []struct {
+		deny, line string
+		want       approval.Verdict
+	}{
+		{"secret/key", "cat key", approval.Ask},
+		{"secret/key", "cat ./key", approval.Ask},
+		{"secret/deep/x", "cat deep/x", approval.Ask},
+		{"secret/key", "cat secret/key", approval.Deny},
+		{"secret/key", "cat monkey", approval.Grant},
+		{"secret/key", "y", approval.Grant},
+		{"secret/**", "cd secret", approval.Deny},
+		{"secret", "cd secret", approval.Deny},
+		{"secret/**", "cat key", approval.Grant},
+		{"secret", "cat key", approval.Grant},
+	} {
+		d := approval.Judge(approval.All, event.PermissionRules{Deny: []string{"read(" + test.deny + ")"}}, nil, readLine(test.line, in))
+		if d.Verdict != test.want {
+			t.Errorf("%q and read(%s): %s, want %s (%s)", test.line, test.deny, verdictName(d.Verdict), verdictName(test.want), d.Reason)
+		}
+	}
+}

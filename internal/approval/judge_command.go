@@ -68,6 +68,10 @@ func (d *reading) mayName(end string, isFolder bool) bool {
 	if d.calls.Hidden != "" || len(d.paths) >= maxPaths || d.usesProcess() {
 		return true
 	}
+	// A shell cannot have changed to a folder that is denied as a whole.
+	if d.fed && !isFolder && slices.ContainsFunc(d.relativeNames(), func(name string) bool { return end != "" && strings.HasSuffix("/"+end, "/"+name) }) {
+		return true
+	}
 	return slices.ContainsFunc(append(d.unknownWords(), d.roamingWords()...), func(w string) bool {
 		tail := w[strings.LastIndex(w, shell.Unknown)+1:]
 		if isFolder && strings.Contains(tail, "/") {
@@ -155,9 +159,17 @@ func (d *reading) roamingWords() (list []string) {
 	if !d.roams {
 		return nil
 	}
+	for _, name := range d.relativeNames() {
+		list = append(list, shell.Unknown+"/"+name)
+	}
+	return list
+}
+
+// relativeNames returns the names of files that words may have, without ./ in front.
+func (d *reading) relativeNames() (list []string) {
 	for _, w := range slices.Concat(append(d.calls.Words, d.calls.Files)...) {
 		for _, name := range namesIn(w) {
-			list = append(list, shell.Unknown+"/"+strings.TrimPrefix(name, "./"))
+			list = append(list, strings.TrimPrefix(name, "./"))
 		}
 	}
 	return list
