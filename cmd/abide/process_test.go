@@ -10,9 +10,11 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -35,12 +37,24 @@ type program struct {
 // working directory.
 func command(t *testing.T, dir string, args ...string) *program {
 	t.Helper()
+	dropIgnoredSignals()
 	p := &program{Cmd: exec.CommandContext(t.Context(), "abide", args...), t: t, stderr: new(strings.Builder)}
 	p.Dir = dir
 	p.Env = append(os.Environ(), "ABIDE_HOME="+filepath.Join(dir, "home"), "OPENAI_API_KEY=", "OPENAI_BASE_URL=", "ABIDE_TOKEN=", "GORACE="+noRaceSleep)
 	p.Stderr = p.stderr
 	return p
 }
+
+// dropIgnoredSignals lets programs be hung up and interrupted, although the tests may run
+// under nohup or in the background: signals that are ignored stay so in children, and
+// those that are handled do not.
+var dropIgnoredSignals = sync.OnceFunc(func() {
+	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT} {
+		if signal.Ignored(s) {
+			signal.Notify(make(chan os.Signal, 1), s)
+		}
+	}
+})
 
 // start starts the program. Its stdout is read line by line.
 func start(t *testing.T, dir string, args ...string) *program {
