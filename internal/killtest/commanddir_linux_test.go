@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // A commandDir is the directory in which commands run. Each command records its
@@ -190,11 +192,9 @@ func exited(ctx context.Context, pid int) error {
 	if err != nil {
 		return err
 	}
-	looked := false
-	return raw.Read(func(uintptr) bool { // it can be read when it has ended
-		again := looked
-		looked = true
-		return again
+	return raw.Read(func(fd uintptr) bool { // it can be read when it has ended, which may be before anybody waits
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
+		return n > 0 && err == nil
 	})
 }
 

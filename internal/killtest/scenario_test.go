@@ -47,6 +47,7 @@ type modelSource struct {
 	provider *api.Provider
 	faults   func() []string // faults of the requests
 	history  func() []string // the history of the last request
+	settle   func()          // returns when no request is on its way any more
 }
 
 // open returns the parameters of a session with the model. Its client can answer

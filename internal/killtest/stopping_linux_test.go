@@ -301,6 +301,7 @@ func (r *stopRun) probe() {
 // stopped: no request is made, the command has ended or ends, and it is not run again.
 func (r *stopRun) checkStopped(f form) {
 	r.t.Helper()
+	r.source.settle()
 	asked := r.requests()
 	if r.work.rests { // its end is news, which comes while no engine is there
 		r.endJob()

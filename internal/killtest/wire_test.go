@@ -92,7 +92,7 @@ func (w *wire) to(t *testing.T, m model.Model, fault func(n int) remotetest.Faul
 	t.Cleanup(server.Close)
 	provider := w.provider
 	provider.BaseURL, provider.APIKey = server.URL, "key"
-	return &modelSource{model: "m", provider: &provider, faults: v.faults, history: v.lastHistory}
+	return &modelSource{model: "m", provider: &provider, faults: v.faults, history: v.lastHistory, settle: server.Settle}
 }
 
 // A strictProvider adds reasoning to the answers of a model, and checks requests as

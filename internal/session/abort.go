@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/turn"
@@ -19,6 +20,7 @@ type Stopped struct {
 	Background int           // number of tasks that go on, also those of agents
 
 	sessions []event.SessionID // the sessions that were stopped: that of the abort and its agents
+	requests []<-chan struct{} // closed when the requests to models that were under way are over
 }
 
 // add adds what was stopped of an agent.
@@ -26,6 +28,7 @@ func (s *Stopped) add(agent Stopped) {
 	s.Calls = append(s.Calls, agent.Calls...)
 	s.Background += agent.Background
 	s.sessions = append(s.sessions, agent.sessions...)
+	s.requests = append(s.requests, agent.requests...)
 }
 
 // A StoppedCall is a call that was under way when its turn was stopped.
@@ -43,7 +46,7 @@ func (h *Host) Abort(ctx context.Context, id event.SessionID, reason string) err
 // Stop stops the turn of a session, the turns of the agents that work for it, and
 // their commands. It is no error if no turn is running. The abort is stored before
 // anything is stopped, and from then on it is carried out by whatever engine there is.
-// Stop returns when the commands have ended, or after stopTime.
+// Stop returns when the requests to models and the commands have ended, or after stopTime.
 //
 // An abort that holds is also stored if the session is at rest and has tasks: their news
 // begins no turn until somebody speaks to the session. The same holds for its agents.
@@ -59,7 +62,25 @@ func (h *Host) Stop(ctx context.Context, id event.SessionID, d event.AbortData) 
 	if !stopped.Turn { // an engine before this one may have stored the abort, and left what it stops to this one
 		await = append(slices.Clip(await), h.inheritedStops(ctx)...)
 	}
+	if err := awaitOver(ctx, stopped.requests); err != nil {
+		return stopped, err
+	}
 	return stopped, h.awaitStopped(ctx, await)
+}
+
+// awaitOver waits until nothing is sent to models any more, for at most stopTime.
+func awaitOver(ctx context.Context, requests []<-chan struct{}) error {
+	timeout := time.After(stopTime)
+	for _, over := range requests {
+		select {
+		case <-over:
+		case <-timeout:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
 }
 
 // stopWorking stores the aborts of a session and of the agents that work for it.
@@ -71,6 +92,9 @@ func (h *Host) stopWorking(ctx context.Context, id event.SessionID, d event.Abor
 		waited := len(tx.State.Queue.Inputs)
 		if tx.State.Active() || d.Hold && tx.State.Wakes() {
 			stopped.Turn = tx.State.Turn != nil
+			if now := tx.s.asking.now; now != nil {
+				stopped.requests = append(stopped.requests, now.over)
+			}
 			if err := tx.abort(d); err != nil {
 				return err
 			}

@@ -24,6 +24,7 @@ type request struct {
 	message string // the id of the answer that is arriving
 	asked   *model.Request
 	view    *model.Request // the request as it was measured
+	over    chan struct{}  // closed when nothing is sent any more
 }
 
 // asking is the activity of asking the model.
@@ -48,7 +49,7 @@ func (a *asking) abort(*txn, event.AbortData) error {
 // startAsking makes the model request as soon as the transaction is stored.
 func (s *Session) startAsking(tx *txn, turnID string) {
 	ctx, cancel := context.WithCancelCause(s.host.ctx)
-	r := &request{cancel: cancel, turnID: turnID, stream: s.clients.streaming()}
+	r := &request{cancel: cancel, turnID: turnID, stream: s.clients.streaming(), over: make(chan struct{})}
 	s.asking.now = r
 	tx.afterCommit = append(tx.afterCommit, func() {
 		r.parent = s.state.Parent
@@ -56,6 +57,7 @@ func (s *Session) startAsking(tx *txn, turnID string) {
 		config, name, tasks := s.state.Setup.Config, s.state.Setup.Model, taskKeys(s.state.Tasks.Open)
 		headed := s.state.Turn.Headers
 		if !s.spawn(func() {
+			defer close(r.over)
 			defer cancel(nil)
 			if err != nil {
 				s.finishAsking(r, nil, Endpoint{}, 0, err)
@@ -68,6 +70,7 @@ func (s *Session) startAsking(tx *txn, turnID string) {
 			s.askUntilAnswered(ctx, r, config, name, question)
 		}) {
 			cancel(ErrClosed)
+			close(r.over)
 		}
 	})
 }

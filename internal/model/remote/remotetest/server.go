@@ -89,6 +89,25 @@ type Server struct {
 	http     http.Server
 	running  sync.WaitGroup
 	requests *atomic.Int64
+
+	mu      sync.Mutex
+	changed sync.Cond
+	busy    map[net.Conn]bool // connections on which a request is awaited or answered
+}
+
+// Settle returns when all requests whose clients have left are counted. Connections are
+// accepted in their order, so that those of the requests are when the one that is made
+// here is. No client may be connected.
+func (s *Server) Settle() {
+	if r, err := http.Get(s.URL); err == nil { // there is nothing
+		_ = r.Body.Close()
+	}
+	http.DefaultClient.CloseIdleConnections()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.busy) > 0 {
+		s.changed.Wait()
+	}
 }
 
 // NewServer starts a server. It panics if it cannot listen.
@@ -103,7 +122,8 @@ func NewServer(s ServerWire, m model.Model, o Options) *Server {
 // Serve starts a server on l, which it closes in the end.
 func Serve(l net.Listener, speaker ServerWire, m model.Model, o Options) *Server {
 	h := newHandler(speaker, m, o)
-	s := &Server{URL: "http://" + l.Addr().String() + "/v1", requests: &h.requests}
+	s := &Server{URL: "http://" + l.Addr().String() + "/v1", requests: &h.requests, busy: make(map[net.Conn]bool)}
+	s.changed.L = &s.mu
 	s.http.Handler = h
 	s.http.ConnState = s.count
 	s.running.Go(func() { _ = s.http.Serve(l) })
@@ -111,7 +131,15 @@ func Serve(l net.Listener, speaker ServerWire, m model.Model, o Options) *Server
 }
 
 // count keeps track of connections, each of which has a goroutine.
-func (s *Server) count(_ net.Conn, state http.ConnState) {
+func (s *Server) count(c net.Conn, state http.ConnState) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if state == http.StateNew || state == http.StateActive {
+		s.busy[c] = true
+	} else {
+		delete(s.busy, c)
+	}
+	s.changed.Broadcast()
 	switch state {
 	case http.StateNew:
 		s.running.Add(1)
