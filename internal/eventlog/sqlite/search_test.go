@@ -19,7 +19,7 @@ import (
 // speak appends messages to a session.
 func speak(t testing.TB, s *Store, id event.SessionID, texts ...string) {
 	t.Helper()
-	b := eventlog.Batch{Info: &eventlog.Info{Listed: true, Summary: "a session", Dir: "/work/project"}}
+	b := eventlog.Batch{Info: &eventlog.Info{Listed: true, Summary: "a session", Dir: "/src/project"}}
 	if was, err := s.Session(t.Context(), id); err == nil {
 		b.After = was.End
 	}
