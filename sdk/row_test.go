@@ -306,7 +306,7 @@ func checkQueue(t *testing.T, s *session, want ...string) {
 func TestAModelRequestIsMadeAgainOnlyIfTheProcessDied(t *testing.T) {
 	t.Parallel()
 	for _, d := range deaths {
-		want := 1 // 2 is the most if the process dies: it takes a moment to notice that its launcher was killed, and may be done before
+		want := 1 // at most 2 if a process was killed: it is not settled yet when its engine ends
 		if strings.Contains(d.name, "killed") && !strings.Contains(d.name, "relay") || strings.Contains(d.name, "shut down") {
 			want = 2
 		}
