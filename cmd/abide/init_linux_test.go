@@ -13,8 +13,8 @@ import (
 	"github.com/abide-run/abide/internal/workspace/bridge"
 )
 
-// TestTheFirstProcessOfAContainerReaps: an orphan of a killed keeper ends, and its entry in
-// the table of processes is freed. A signal and the exit code pass through.
+// TestTheFirstProcessOfAContainerReaps: an orphan of a killed keeper is ended, and its entry
+// in the table of processes is freed. A signal and the exit code pass through.
 func TestTheFirstProcessOfAContainerReaps(t *testing.T) {
 	dir := t.TempDir()
 	p := command(t, dir, "workspace")
@@ -38,13 +38,13 @@ func TestTheFirstProcessOfAContainerReaps(t *testing.T) {
 	ws := connect(t, bridge.ClientOptions{Address: p.await(`^listening on (unix:\S+)\n`)[1]})
 	orphan := filepath.Join(dir, "orphan")
 	_, _, err = ws.Processes.Start(t.Context(), process.Spec{
-		Key: "orphan", Owner: "s", Command: "kill -9 $PPID; echo $$ > " + orphan + ".new; mv " + orphan + ".new " + orphan,
+		Key: "orphan", Owner: "s", Command: "echo $$ > " + orphan + ".new; mv " + orphan + ".new " + orphan + "; kill -9 $PPID; exec sleep 1000",
 	})
 	if err != nil {
 		t.Logf("the keeper may be killed before it reports the start: %v", err)
 	}
 	waits, _, err := ws.Processes.Start(t.Context(), process.Spec{
-		Key: "waits", Owner: "s", Limits: process.Limits{Time: 20 * time.Second},
+		Key: "waits", Owner: "s", Limits: process.Limits{Time: 2 * time.Minute},
 		Command: "until [ -e " + orphan + " ]; do sleep 0.01; done; while [ -e /proc/$(cat " + orphan + ") ]; do sleep 0.01; done; echo reaped",
 	})
 	must(t, err)

@@ -32,10 +32,11 @@ type stdio struct {
 // Options customise the program, for tests and for programs that embed it. The zero
 // value is abide itself.
 type Options struct {
-	Version string                              // "dev" if empty
-	Tools   turn.Catalog                        // additional tools of the runtime
-	Wrap    func(eventlog.Store) eventlog.Store // wraps the store; for tests
-	Retries []time.Duration                     // pauses between attempts at a model request; the engine's default if nil
+	Version  string                              // "dev" if empty
+	Tools    turn.Catalog                        // additional tools of the runtime
+	Wrap     func(eventlog.Store) eventlog.Store // wraps the store; for tests
+	Retries  []time.Duration                     // pauses between attempts at a model request; the engine's default if nil
+	LookTime time.Duration                       // time that a transaction waits for a look at files; the engine's default if zero
 
 	signals *signals // handles the signals of the process; nil if the program does not run as a process of its own
 }

@@ -44,6 +44,7 @@ func (a *app) config(dir string) (daemon.Config, error) {
 		Wrap:          a.opts.Wrap,
 		Notice:        func(line string) { a.err.printf("abide: %s\n", line) },
 		Retries:       a.opts.Retries,
+		LookTime:      a.opts.LookTime,
 		MaxQueue:      loaded.Config.Worker.MaxQueue,
 	}
 	if loaded.Config.Store.Sync == "normal" {

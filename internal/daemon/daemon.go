@@ -62,6 +62,7 @@ type Config struct {
 	Rest     time.Duration   // time that an idle session stays in memory; the host's default if zero
 	MaxQueue int             // number of inputs that can wait while a turn runs; the host's default if zero
 	Retries  []time.Duration // pauses before each further attempt at a model request; the host's default if nil
+	LookTime time.Duration   // time that a transaction waits for a look at files; the host's default if zero
 
 	ModelSettings ModelSettings      // about models that clients bring along
 	Instructions  instructions.Rules // rules for the files that tell agents about a project
@@ -363,7 +364,7 @@ func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, erro
 		Standing: known.Standing, Skills: skills.Disk{},
 		Resolve: found.resolve, Tools: e.tools.catalog(own), Undo: e.tools.undo, Forget: e.tools.forget, Deletions: deletions{n.folder}, Tasks: e.tasks(), StopTask: e.tools.stopTask(), Log: n.log, Version: n.config.Version,
 		OnlyAttended: n.config.OneCommand,
-		Rest:         n.config.Rest, MaxQueue: n.config.MaxQueue, Retries: n.config.Retries, Instructions: n.config.Instructions.Read,
+		Rest:         n.config.Rest, MaxQueue: n.config.MaxQueue, Retries: n.config.Retries, LookTime: n.config.LookTime, Instructions: n.config.Instructions.Read,
 		ToolsOf: func(h *session.Host) turn.Catalog { return builtin.New(h.Skills, h.Agents) },
 		Folder:  func(id event.SessionID) string { return n.folder.Session(string(id)) },
 		Memory:  e.worker.Session(),

@@ -37,6 +37,10 @@ func (o instructions) arguments() []string {
 // that no test waits for a clock.
 var retries = []time.Duration{time.Millisecond, time.Millisecond, time.Millisecond, time.Millisecond}
 
+// lookTime is longer than any look takes, so that a busy machine does not make two
+// transactions of one, and every victim has the same writes.
+const lookTime = time.Minute
+
 // victim runs the program, abide with three more tools, and returns the exit code.
 func victim(text string) int {
 	var o instructions
@@ -51,7 +55,7 @@ func victim(text string) int {
 	tools := newCountingTools(o.Effects, o.OneByOne)
 	reports := &reporter{to: json.NewEncoder(os.NewFile(3, "reports"))}
 	return cli.Process(cli.Options{
-		Version: "test", Tools: tools.tools(), Retries: retries,
+		Version: "test", Tools: tools.tools(), Retries: retries, LookTime: lookTime,
 		Wrap: func(s eventlog.Store) eventlog.Store {
 			reports.send(report{Engine: true})
 			return &faultyStore{Store: s, stop: o.Stop, abort: o.Abort, tools: tools, reports: reports}

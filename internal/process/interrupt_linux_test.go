@@ -44,6 +44,11 @@ func TestInterruptBeginsWithINTAndEndsTheWholeTree(t *testing.T) {
 			m := open(t, t.TempDir(), Options{Patience: 100 * time.Millisecond})
 			id := start(t, m, spec("k", c.command)).ID
 			awaitOutput(t, m, id, "ready")
+			if c.code == 0 { // its shell ends by itself
+				if _, err := m.wait(t.Context(), me, id, func(s *status) bool { return s.exit != nil }); err != nil {
+					t.Fatal(err)
+				}
+			}
 			info, err := m.Get(me, id)
 			if err != nil {
 				t.Fatal(err)

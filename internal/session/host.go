@@ -58,6 +58,8 @@ type Options struct {
 	Grace   time.Duration // time that a session counts as attached after its last client vanished; 2 s if zero
 	Rest    time.Duration // time that an idle session stays in memory; 30 s if zero
 	Retries []time.Duration
+	// LookTime is how long a transaction waits for a look at files; 5 ms if zero.
+	LookTime time.Duration
 	// MaxQueue is how many inputs can wait while a turn runs; 20 if zero.
 	MaxQueue int
 	// Instructions returns what the files of a project say to agents that work in a
@@ -156,6 +158,9 @@ var (
 func New(store eventlog.Store, opts Options) *Host {
 	if opts.Grace == 0 {
 		opts.Grace = 2 * time.Second
+	}
+	if opts.LookTime == 0 {
+		opts.LookTime = lookTime
 	}
 	if opts.Rest == 0 {
 		opts.Rest = 30 * time.Second

@@ -26,7 +26,7 @@ type look struct {
 // found.
 var errLooking = errors.New("something is being looked at")
 
-// lookTime is how long a transaction waits for a look. Files of this machine are read in
+// lookTime is how long a transaction waits for a look by default. Files of this machine are read in
 // less, and need no second transaction; everything else is waited for beside the session.
 const lookTime = 5 * time.Millisecond
 
@@ -70,7 +70,7 @@ func lookAt[T any](s *Session, subject string, of any, do func() T) (found T, er
 	if !spawned {
 		return found, ErrClosed
 	}
-	timer := time.NewTimer(lookTime)
+	timer := time.NewTimer(s.host.opts.LookTime)
 	defer timer.Stop()
 	select {
 	case found = <-soon:
