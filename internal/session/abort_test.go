@@ -339,6 +339,47 @@ func TestTheTurnOfAnAgentIsOverWhenTheAbortIsAnswered(t *testing.T) {
 	}
 }
 
+// A reluctantModel still sends for a moment after its request was cancelled.
+type reluctantModel struct {
+	cancelled chan struct{} // closed when the request was cancelled
+	over      chan struct{} // the request ends when it is closed
+}
+
+func (m reluctantModel) Ask(ctx context.Context, _ *model.Request, _ func(model.Delta)) (*model.Reply, error) {
+	<-ctx.Done()
+	close(m.cancelled)
+	<-m.over
+	return nil, ctx.Err()
+}
+
+// A stop is not acknowledged while the request that it cancels may still reach the model.
+func TestAStopWaitsForTheRequestThatItCancels(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := reluctantModel{cancelled: make(chan struct{}), over: make(chan struct{})}
+		b := sessiontest.New(t, m)
+		b.Create("s", &session.Client{})
+		b.Send("s", event.InputAcceptedData{Prompt: "Hello"})
+		synctest.Wait()
+		stopped := make(chan error, 1)
+		go func() {
+			_, err := b.Host.Stop(t.Context(), "s", holdStop)
+			stopped <- err
+		}()
+		<-m.cancelled
+		synctest.Wait()
+		select {
+		case err := <-stopped:
+			t.Errorf("the stop was acknowledged while its request was under way: %v", err)
+			close(m.over)
+		default:
+			close(m.over)
+			if err := <-stopped; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
 func TestAStopEndsACompactionBesideTheTurn(t *testing.T) {
 	share := 0.001
 	m := &scriptedModel{
