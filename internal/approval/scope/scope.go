@@ -25,7 +25,6 @@ package scope
 import (
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 )
 
@@ -70,7 +69,6 @@ type Scope struct {
 	allow   []allowance
 	deny    []denial
 	protect func(path string) (reason string, ok bool) // nil if nothing is protected
-	shown   []string                                   // protected paths that a person has allowed to write
 }
 
 type allowance struct {
@@ -125,26 +123,19 @@ func (s *Scope) With(path string, mode Mode) *Scope {
 	return &with
 }
 
-// Protecting returns a scope in which no write reaches a protected path, however wide
-// its rules are, unless a person was shown this very path.
+// Protecting returns a scope in which no write reaches a path that protect calls
+// protected, however wide its rules are. Of a path that a person was shown, the caller's
+// protect says that it is not.
 func (s *Scope) Protecting(protect func(path string) (reason string, ok bool)) *Scope {
 	with := *s
 	with.protect = protect
 	return &with
 }
 
-// WithShown returns a scope that also allows to write one protected path, without links:
-// for a call that a person was asked about.
-func (s *Scope) WithShown(path string) *Scope {
-	with := *s
-	with.shown = append(s.shown[:len(s.shown):len(s.shown)], filepath.Clean(path))
-	return &with
-}
-
 // protection returns why a path without links is protected from being used in a mode;
-// empty if it is not, or if a person has allowed it.
+// empty if it is not.
 func (s *Scope) protection(path string, mode Mode) string {
-	if s.protect == nil || mode != Write || slices.Contains(s.shown, path) {
+	if s.protect == nil || mode != Write {
 		return ""
 	}
 	reason, _ := s.protect(path)

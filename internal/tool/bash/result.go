@@ -18,7 +18,7 @@ const (
 	statusFailed    = event.TaskFailed    // ended with another exit code
 	statusKilled    = event.TaskKilled    // ended by stop_bash, a person or a limit
 	statusLost      = event.TaskLost      // ended in an unknown way
-	statusRunning   = "running"
+	statusRunning   = event.TaskRunning   // has not ended
 
 	StatusStarted          = "background_started" // started in the background, as requested
 	StatusAutoBackgrounded = "auto_backgrounded"  // runs longer than the call waited, and continues in the background

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/abide-run/abide/internal/approval/scope"
+	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/tool/files/checkpoint"
 	"github.com/abide-run/abide/internal/workspace"
 )
@@ -30,10 +31,10 @@ type Outcome string
 
 // The outcomes.
 const (
-	Restored Outcome = "restored" // the file gets its old content
-	Removed  Outcome = "removed"  // the file, which a call created, is deleted
-	Same     Outcome = "same"     // the file has its old content already
-	Skipped  Outcome = "skipped"  // the file is left alone; Reason says why
+	Restored Outcome = event.FileRestored // the file gets its old content
+	Removed  Outcome = event.FileRemoved  // the file, which a call created, is deleted
+	Same     Outcome = event.FileSame     // the file has its old content already
+	Skipped  Outcome = event.FileSkipped  // the file is left alone; Reason says why
 )
 
 // A Reversal is the effect of Restore on one file.

@@ -51,8 +51,3 @@ func Serve(l net.Listener, m model.Model, o Options) *Server {
 func Handler(m model.Model, o Options) http.Handler {
 	return remotetest.Handler(serverWire{o.Split}, m, o.common())
 }
-
-// Status refuses the request. The headers are names and values in turn.
-func Status(status int, message string, headers ...string) Fault {
-	return remotetest.Status(status, message, headers...)
-}
