@@ -185,6 +185,11 @@ func TestMistakesAreNamedWithTheirPlace(t *testing.T) {
 		{"[[scope.allow]]\npermission = 'all'\ntarget = 'x'\n", `scope.allow[0].permission: "all" is unknown`},
 		{"[[scope.deny]]\npermission = 'read'\n", "line 1, column 3: scope.deny[0].target: it is empty"},
 		{"[[scope.deny]]\ntarget = 'x'\n[[scope.deny]]\ntarget = 'y'\npermission = 'all'\n", `line 5, column 1: scope.deny[1].permission: "all" is unknown`},
+		{"[scope.deny]\ntarget = '/x'\npermission = 'read'\n", "line 1, column 2: scope.deny: it must be a list of tables, not a table: write [[scope.deny]]"},
+		{"[scope]\nallow = {target = '/x'}\n", "line 2, column 9: scope.allow: it must be a list of tables, not a value of type inline table"},
+		{"scope.deny.target = '/x'\n", "scope.deny: it must be a list of tables, not a table"},
+		{"[[scope.deny]]\ntarget = '/x'\n[[scope.deny]]\nTarget = 'y'\n", "line 4, column 1: there is no key scope.deny[1].Target; did you mean scope.deny.target?"},
+		{"scope.allow = [{target = '/x', Permission = 'read'}]\n", "there is no key scope.allow[0].Permission; did you mean scope.allow.permission?"},
 		{"[store]\nrest = 'soon'\n", "store.rest"},
 		{"zzzzzzzzzzzzzzzz = 1\n", "abide config keys"},
 	} {

@@ -117,8 +117,43 @@ func (l Layer) read() (map[string]any, error) {
 			return nil, fmt.Errorf("%s: there is no key %s%s", l.at(nearest(places(l.Data), key)), key, suggestion(key))
 		}
 	}
+	if err := l.checkRuleTables(values); err != nil {
+		return nil, err
+	}
 	l.anchor(values)
 	return values, nil
+}
+
+// checkRuleTables refuses what the decoder takes for rules about files and the other
+// functions here do not: a table instead of a list of tables, and keys in other case. Its
+// paths would not be made absolute, and the list of another layer would replace it.
+func (l Layer) checkRuleTables(values map[string]any) error {
+	scope, _ := values["scope"].(map[string]any)
+	for _, kind := range slices.Sorted(maps.Keys(scope)) {
+		at := path{"scope", kind}
+		if _, table := scope[kind].(map[string]any); table {
+			return l.report([]mistake{wrong(at, "it must be a list of tables, not a table: write [[%s]]", at)})
+		}
+		rules, _ := scope[kind].([]any)
+		for i, rule := range rules {
+			if err := l.checkRuleKeys(at, i, rule); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// checkRuleKeys refuses keys of a rule, the entry i of a list, that are spelled otherwise.
+func (l Layer) checkRuleKeys(list path, i int, rule any) error {
+	table, _ := rule.(map[string]any)
+	for _, key := range slices.Sorted(maps.Keys(table)) {
+		if !known(list.with(key)) {
+			at := list.item(i).with(key)
+			return fmt.Errorf("%s: there is no key %s%s", l.at(nearest(places(l.Data), at)), at, suggestion(list.with(key)))
+		}
+	}
+	return nil
 }
 
 // explain adds the position in the file to an error, and suggests a key for an unknown
