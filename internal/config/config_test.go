@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -295,6 +296,30 @@ func TestEveryFieldHasAKeyAndADescription(t *testing.T) {
 		}
 	}
 	check(reflect.TypeFor[config.Config]())
+}
+
+// corrected are keys whose negative values are warned of and taken as zero when the model
+// is known; see docs/CONTEXT.md.
+var corrected = []string{"compaction.compact_threshold", "compaction.compact_request_threshold", "compaction.compact_retained_tokens"}
+
+// TestWhatCannotBeMeantIsRefused: a number below zero and a time that is none would only be
+// noticed by what goes wrong later.
+func TestWhatCannotBeMeantIsRefused(t *testing.T) {
+	time := regexp.MustCompile(`, like \d+[smhd]\b`)
+	for _, e := range config.Entries() {
+		line := strings.NewReplacer("models.*", "models.m", "providers.*", "providers.p").Replace(e.Key)
+		switch {
+		case (e.Type == "integer" || e.Type == "number") && !slices.Contains(corrected, e.Key):
+			line += " = -1"
+		case time.MatchString(e.About):
+			line += " = 'soon'"
+		default:
+			continue
+		}
+		if _, err := config.Load(layer("c.toml", line)); err == nil {
+			t.Errorf("%s is accepted: give %s a line in check in internal/config/config.go", line, e.Key)
+		}
+	}
 }
 
 // TestTheSchemaIsPublished keeps docs/config.schema.json as the code has it.
