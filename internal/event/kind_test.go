@@ -114,6 +114,11 @@ func TestEveryKindIsInTheTable(t *testing.T) {
 			t.Errorf("the row of %s stands in %s, its body %s in %s", constant, r.file, r.body, s.bodies[r.body])
 		}
 	}
+	for constant, r := range s.rows {
+		if s.types[constant] == "" {
+			t.Errorf("a row of the table in %s has a type that is no constant of this package: declare one above it", r.file)
+		}
+	}
 	for body, file := range s.bodies {
 		if !ofRows[body] {
 			t.Errorf("%s in %s is a Payload, but no row of the table has it", body, file)
