@@ -61,8 +61,6 @@ type AssistantUsageData struct {
 	CacheWriteTokens int64  `json:"cacheWriteTokens"`
 	ReasoningTokens  int64  `json:"reasoningTokens,omitempty"`
 	Duration         int64  `json:"duration"`               // milliseconds from the request to the end of the answer
-	Initiator        string `json:"initiator,omitempty"`    // part of the protocol; not set by this program
-	APIEndpoint      string `json:"apiEndpoint,omitempty"`  // part of the protocol; not set by this program
 	FinishReason     string `json:"finishReason,omitempty"` // reason why the model stopped
 	NumToolCalls     int    `json:"numToolCalls"`           // number of tool calls in the answer
 	// CostUSD is the price of the request, if it is known. It is ours: the

@@ -83,7 +83,6 @@ type CompactionCompleteData struct {
 	Trigger              string           `json:"trigger"`                        // one of the Trigger constants
 	CustomInstructions   string           `json:"customInstructions,omitempty"`   // wishes of a person or a hook for the summary
 	CompactionTokensUsed *CompactionUsage `json:"compactionTokensUsed,omitempty"` // cost of the requests for the summary
-	RequestID            string           `json:"requestId,omitempty"`            // part of the protocol; not set by this program
 	Error                string           `json:"error,omitempty"`                // reason of a failure
 
 	// These fields are ours.

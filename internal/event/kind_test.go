@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -192,27 +193,37 @@ func mark(k event.Kind) string {
 	return "S"
 }
 
-// TestTheDocumentHasEveryKind holds docs/EVENTS.md against the table: one row for
-// every kind, with the same mark, and none for anything else.
-func TestTheDocumentHasEveryKind(t *testing.T) {
+// A documentedKind is what docs/EVENTS.md says of a kind.
+type documentedKind struct{ mark, data string }
+
+// documentedKinds reads the tables of docs/EVENTS.md.
+func documentedKinds(t *testing.T) map[event.Type]documentedKind {
+	t.Helper()
 	text, err := os.ReadFile("../../docs/EVENTS.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows := regexp.MustCompile("(?m)^\\| (`[^|]*`) \\| ([SEH–]) \\|")
+	rows := regexp.MustCompile("(?m)^\\| (`[^|]*`) \\| ([SEH–]) \\|(.*)")
 	names := regexp.MustCompile("`([^`]+)`")
-	documented := map[event.Type]string{}
+	documented := map[event.Type]documentedKind{}
 	for _, row := range rows.FindAllStringSubmatch(string(text), -1) {
 		for _, name := range names.FindAllStringSubmatch(row[1], -1) {
 			kind := event.Type(name[1])
-			if documented[kind] != "" {
+			if _, twice := documented[kind]; twice {
 				t.Errorf("docs/EVENTS.md has %s twice", kind)
 			}
-			documented[kind] = row[2]
+			documented[kind] = documentedKind{row[2], row[3]}
 		}
 	}
+	return documented
+}
+
+// TestTheDocumentHasEveryKind holds docs/EVENTS.md against the table: one row for
+// every kind, with the same mark, and none for anything else.
+func TestTheDocumentHasEveryKind(t *testing.T) {
+	documented := documentedKinds(t)
 	for _, k := range event.Kinds() {
-		switch got := documented[k.Type]; got {
+		switch got := documented[k.Type].mark; got {
 		case mark(k):
 		case "":
 			t.Errorf("docs/EVENTS.md has no row for %s: add one with the mark %s", k.Type, mark(k))
@@ -224,4 +235,38 @@ func TestTheDocumentHasEveryKind(t *testing.T) {
 	for _, kind := range slices.Sorted(maps.Keys(documented)) {
 		t.Errorf("docs/EVENTS.md has a row for %s, which is no kind", kind)
 	}
+}
+
+// TestTheDocumentHasEveryField: the row of a kind in docs/EVENTS.md names every field of
+// its body.
+func TestTheDocumentHasEveryField(t *testing.T) {
+	word := regexp.MustCompile(`\w+`)
+	documented := documentedKinds(t)
+	for _, k := range event.Kinds() {
+		words := word.FindAllString(documented[k.Type].data, -1)
+		for _, field := range fieldsOf(t, k.Type) {
+			if !slices.Contains(words, field) {
+				t.Errorf("docs/EVENTS.md, %s: the field %s is missing: add it to the row", k.Type, field)
+			}
+		}
+	}
+}
+
+// fieldsOf returns the names of the fields of a kind's body.
+func fieldsOf(t *testing.T, kind event.Type) (names []string) {
+	t.Helper()
+	e, err := event.Parse(1, fmt.Appendf(nil, `{"type":%q,"id":"i","timestamp":"2026-11-15T12:00:00.000Z","parentId":null,"data":{}}`, kind))
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := e.Body()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range reflect.VisibleFields(reflect.TypeOf(body)) {
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" && name != "-" {
+			names = append(names, name)
+		}
+	}
+	return names
 }
