@@ -1,10 +1,30 @@
 package cli
 
 import (
+	"os"
+	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 )
+
+// TestEveryCommandIsKnownToTheLauncher: a command that may become the engine and has no
+// launcher would end with the work of others. The launcher cannot ask the tree of
+// commands, because it runs before the rest of the program is initialised.
+func TestEveryCommandIsKnownToTheLauncher(t *testing.T) {
+	source, err := os.ReadFile("launch/front/front.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range (&app{}).rootCommand().Commands() {
+		for _, name := range append(c.Aliases, c.Name()) {
+			if !strings.Contains(string(source), strconv.Quote(name)+": ") {
+				t.Errorf("abide %s is not in the table commands of internal/cli/launch/front/front.go: add it, and whether it may become the engine", name)
+			}
+		}
+	}
+}
 
 func TestASignalToAProgramAndItsLauncherCountsOnce(t *testing.T) {
 	const own, launcher = 0, 1
