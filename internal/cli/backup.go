@@ -209,7 +209,7 @@ func (a *app) printBackup(verb string, r backup.Report, asJSON bool) error {
 	for _, name := range r.LeftOut {
 		a.err.printf("abide: left out %s, because it is a link\n", plain(name))
 	}
-	a.err.printf("%s %s sessions in %s files, %s\n", verb, grouped(r.Sessions), grouped(r.Files), size(r.Bytes))
+	a.err.printf("%s %s in %s, %s\n", verb, plural(r.Sessions, "session", "sessions"), plural(r.Files, "file", "files"), size(r.Bytes))
 	return nil
 }
 

@@ -118,5 +118,5 @@ func plural(n int, one, more string) string {
 	if n == 1 {
 		return "1 " + one
 	}
-	return fmt.Sprintf("%d %s", n, more)
+	return grouped(n) + " " + more
 }

@@ -292,7 +292,7 @@ func (a *app) memoryRevertCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "revert PAGE VERSION",
 		Short:   "Restore an earlier version of a page",
-		Long:    "Restore the text of an earlier version of a page as a new version. The current version is kept.",
+		Long:    "Restore the text of an earlier version of a page as a new version. The current version\nis kept.",
 		Example: "  abide memory revert decisions 3",
 		Args:    arguments(2, 2, "PAGE and VERSION"),
 	}

@@ -27,8 +27,9 @@ there is none and stdin is not a terminal.
 The agent may read and write below the working directory; anything else needs your
 permission. At a terminal you are asked: y allows once, the letters that the question
 offers allow more for the session, n refuses, ? explains, and a sentence that says what
-to do instead refuses and is passed on to the model. Without a terminal, abide prints the open questions and exits with code 5; the session waits,
-and "abide answer" continues it.
+to do instead refuses and is passed on to the model. Without a terminal, abide prints
+the open questions and exits with code 5; the session waits, and "abide answer"
+continues it.
 
 Without a prompt, --resume and --continue finish the unfinished turn and print its
 answer, or print the last answer if no turn is unfinished.
@@ -78,7 +79,7 @@ func (f *runFlags) register(flags *pflag.FlagSet) {
 	flags.StringVarP(&f.resume, "resume", "r", "", "continue this `SESSION`; the start of its id is enough")
 	flags.BoolVarP(&f.last, "continue", "c", false, "continue the last session of this directory")
 	flags.StringArrayVar(&f.answers, "answer", nil, "with --resume: answer an open question, as `REQUEST=ANSWER`; approve, reject or text")
-	flags.BoolVar(&f.yolo, "yolo", false, "allow everything without asking")
+	flags.BoolVar(&f.yolo, "yolo", false, "allow everything that no rule denies; protected files are asked about all the same")
 	flags.IntVar(&f.maxSteps, "max-steps", 0, "stop the turn after `N` model requests (default 200)")
 	flags.StringVar(&f.name, "name", "", "`NAME` of the session")
 	flags.BoolVarP(&f.detach, "detach", "d", false, "send the prompt, print the session id and leave")

@@ -7,6 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
@@ -153,6 +154,21 @@ func TestACostIsShownOnlyIfAllOfItIsKnown(t *testing.T) {
 		}
 		if got := c.total(); got == nil != (test.want < 0) || got != nil && *got != test.want {
 			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// TestHelpIsWrapped: the lines of help texts and manual pages are not wrapped by anything
+// else.
+func TestHelpIsWrapped(t *testing.T) {
+	commands := []*cobra.Command{(&app{}).rootCommand()}
+	for len(commands) > 0 {
+		c := commands[0]
+		commands = append(commands[1:], c.Commands()...)
+		for line := range strings.Lines(c.Long) {
+			if utf8.RuneCountInString(strings.TrimSpace(line)) > 92 {
+				t.Errorf("%s --help has a line of more than 92 characters: %s", c.CommandPath(), line)
+			}
 		}
 	}
 }

@@ -21,10 +21,12 @@ import (
 	"github.com/abide-run/abide/internal/workspace/local"
 )
 
-const workspaceHelp = `Serve the files and processes of this machine over gRPC, so that sessions can work
-here while the engine runs elsewhere: in a container, a virtual machine, or on
-another computer. It runs until it is stopped (SIGINT or SIGTERM). Commands that were
-started here keep running, and the next "abide workspace" finds them again.
+const workspaceHelp = `Serve the files and processes of this machine over gRPC to programs that run
+elsewhere: outside of this container or virtual machine, or on another computer. See
+docs/WORKSPACE.md. Sessions of abide itself work on their own machine for now.
+
+It runs until it is stopped (SIGINT or SIGTERM). Commands that were started here keep
+running, and the next "abide workspace" finds them again.
 
 By default it listens on a Unix socket that only you can use. TCP clients must present
 a token, which is created and kept in the data folder unless --token-file names
@@ -39,7 +41,7 @@ type workspaceFlags struct {
 func (a *app) workspaceCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "workspace",
-		Short: "Serve files and processes to sessions on another machine",
+		Short: "Serve files and processes to programs elsewhere",
 		Long:  workspaceHelp,
 		Example: "  abide workspace --dir /src\n" +
 			"  abide workspace --dir /src --confine\n" +
