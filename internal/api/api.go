@@ -324,6 +324,7 @@ type Filter struct {
 	IDPrefix       string `json:"idPrefix,omitempty"`       // start of the id
 	ModifiedSince  string `json:"modifiedSince,omitempty"`  // time in RFC 3339; the session was modified then or later
 	ModifiedBefore string `json:"modifiedBefore,omitempty"` // likewise; it was modified earlier
+	Unlisted       bool   `json:"unlisted,omitempty"`       // also the sessions of agents, and those without a message
 }
 
 // ListResult lists sessions, the last modified first.

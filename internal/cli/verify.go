@@ -16,10 +16,11 @@ func (a *app) verifyCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "verify [SESSION…]",
 		Short: "Verify the hash chain of sessions",
-		Long: `Read every event of the given sessions, or of all, and check it against the session's
-hash chain. If a session is damaged, report where, why and what can be done, and exit
-with code 1. A session that was marked as damaged and is intact after all, because it
-was repaired or because this version can read it, can be used again.`,
+		Long: `Read every event of the given sessions, or of all and of their agents, and check it
+against the session's hash chain. If a session is damaged, report where, why and what
+can be done, and exit with code 1. A session that was marked as damaged and is intact
+after all, because it was repaired or because this version can read it, can be used
+again.`,
 		Example: "  abide sessions verify\n  abide sessions verify 0198c2f1 --json",
 		Args:    cobra.ArbitraryArgs,
 	}
@@ -61,7 +62,7 @@ func named(ctx context.Context, c *client.Client, names []string) ([]event.Sessi
 	if len(names) > 0 {
 		return list, nil
 	}
-	for s, err := range c.Sessions(ctx, api.Filter{}) {
+	for s, err := range c.Sessions(ctx, api.Filter{Unlisted: true}) {
 		if err != nil {
 			return nil, err
 		}

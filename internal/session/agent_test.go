@@ -60,7 +60,7 @@ func TestAnAgentAnswersItsCall(t *testing.T) {
 	v.Await(t, 0, event.SubagentCompleted)
 	agent := child(t, events)
 	b.Verify(agent)
-	for s, err := range b.Host.List(t.Context(), eventlog.Query{}) {
+	for s, err := range b.Host.List(t.Context(), eventlog.Query{Listed: true}) {
 		if err != nil || s.ID == agent {
 			t.Errorf("the agent's session is listed: %v, %v", s.ID, err)
 		}

@@ -31,7 +31,7 @@ type Verdict struct {
 // nothing.
 func (rs Retention) Old(ctx context.Context, a Age) iter.Seq2[Verdict, error] {
 	return func(yield func(Verdict, error) bool) {
-		for s, err := range rs.host.List(ctx, eventlog.Query{ModifiedBefore: a.Before}) {
+		for s, err := range rs.host.List(ctx, eventlog.Query{Listed: true, ModifiedBefore: a.Before}) {
 			v := Verdict{Session: s}
 			if err == nil {
 				v.Keep = rs.host.reasonToKeep(ctx, s, a)

@@ -61,10 +61,8 @@ func (h *Host) Status(ctx context.Context, id event.SessionID) (Status, error) {
 	return st, err
 }
 
-// List yields the sessions that a query selects and that have a user message, as
-// [eventlog.Store.Sessions] does.
+// List yields the sessions that a query selects, as [eventlog.Store.Sessions] does.
 func (h *Host) List(ctx context.Context, q eventlog.Query) iter.Seq2[eventlog.Session, error] {
-	q.Listed = true
 	return h.store.Sessions(ctx, q)
 }
 

@@ -87,7 +87,7 @@ func (c *conn) list(ctx context.Context, p api.ListParams) (api.ListResult, erro
 // the rest of the filter is left to the caller.
 func listQuery(p api.ListParams) (q eventlog.Query, err error) {
 	f := p.Filter
-	q = eventlog.Query{Dir: f.Cwd, Text: f.Text, IDPrefix: f.IDPrefix, Busy: f.State != "" && f.State != api.StateIdle}
+	q = eventlog.Query{Listed: !f.Unlisted, Dir: f.Cwd, Text: f.Text, IDPrefix: f.IDPrefix, Busy: f.State != "" && f.State != api.StateIdle}
 	if f.State != "" && !slices.Contains(api.States, f.State) {
 		return q, errBadParams{fmt.Errorf("filter.state: %q is unknown; use one of %s", f.State, strings.Join(api.States, ", "))}
 	}
@@ -168,7 +168,7 @@ func (c *conn) metadata(ctx context.Context, p api.SessionParams) (api.MetadataR
 }
 
 func (c *conn) lastID(ctx context.Context, _ struct{}) (api.LastIDResult, error) {
-	for s, err := range c.server.host.List(ctx, eventlog.Query{}) {
+	for s, err := range c.server.host.List(ctx, eventlog.Query{Listed: true}) {
 		return api.LastIDResult{SessionID: s.ID}, err
 	}
 	return api.LastIDResult{}, nil

@@ -94,7 +94,7 @@ func (c *conn) listSessions(ctx context.Context, p api.SessionsListParams) (api.
 
 func (c *conn) listIDs(ctx context.Context, p api.LimitParams) (api.IDsResult, error) {
 	result := api.IDsResult{SessionIDs: []event.SessionID{}}
-	for s, err := range c.server.host.List(ctx, eventlog.Query{}) {
+	for s, err := range c.server.host.List(ctx, eventlog.Query{Listed: true}) {
 		if err != nil || (p.Limit != nil && len(result.SessionIDs) >= *p.Limit) {
 			return result, err
 		}
@@ -131,7 +131,7 @@ func (c *conn) byPrefix(ctx context.Context, p api.PrefixParams) (api.LastIDResu
 	if p.Prefix == "" {
 		return found, errBadParams{errors.New("prefix: it is empty")}
 	}
-	for s, err := range c.server.host.List(ctx, eventlog.Query{IDPrefix: p.Prefix}) {
+	for s, err := range c.server.host.List(ctx, eventlog.Query{Listed: true, IDPrefix: p.Prefix}) {
 		if err != nil {
 			return api.LastIDResult{}, err
 		}
@@ -156,7 +156,7 @@ func (c *conn) lastForContext(ctx context.Context, p api.LastParams) (api.LastID
 		}
 	}
 	var beside api.LastIDResult
-	for s, err := range c.server.host.List(ctx, eventlog.Query{}) {
+	for s, err := range c.server.host.List(ctx, eventlog.Query{Listed: true}) {
 		if err != nil {
 			return api.LastIDResult{}, err
 		}
@@ -200,7 +200,7 @@ func (c *conn) size(ctx context.Context, id event.SessionID) (int64, error) {
 
 func (c *conn) sizes(ctx context.Context, _ struct{}) (api.SizesResult, error) {
 	result := api.SizesResult{Sizes: make(map[event.SessionID]int64)}
-	for s, err := range c.server.host.List(ctx, eventlog.Query{}) {
+	for s, err := range c.server.host.List(ctx, eventlog.Query{Listed: true}) {
 		if err != nil {
 			return result, err
 		}
