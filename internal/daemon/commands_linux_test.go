@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -174,7 +175,7 @@ func TestAStartWhoseReplyIsLostIsOneProcess(t *testing.T) {
 // The call is stopped, the command is not: it is a task, and the model is told
 // its id. (EXEC 7 and 33)
 func TestAnInterruptedCommandIsATaskThatCanBeStopped(t *testing.T) {
-	a := startBuild(t)
+	a, pid := startBuild(t)
 	a.send("Do something else", event.ModeInterrupt)
 	next := a.model.request(t, 2)
 	a.await(event.SessionIdle, 1)
@@ -183,10 +184,10 @@ func TestAnInterruptedCommandIsATaskThatCanBeStopped(t *testing.T) {
 		t.Errorf("the model sees %q", seen)
 	}
 	task := a.tasks()["build"]
-	if task.Status != "running" || syscall.Kill(task.PID, 0) != nil {
+	if task.Status != "running" || syscall.Kill(pid, 0) != nil {
 		t.Errorf("the command is %+v", task)
 	}
-	if ended := a.stop("build"); ended.Status != event.TaskKilled || syscall.Kill(task.PID, 0) != syscall.ESRCH {
+	if ended := a.stop("build"); ended.Status != event.TaskKilled || syscall.Kill(pid, 0) != syscall.ESRCH {
 		t.Errorf("the stopped command is %+v", ended)
 	}
 	checkToldKilled(t, a)
@@ -195,8 +196,7 @@ func TestAnInterruptedCommandIsATaskThatCanBeStopped(t *testing.T) {
 // The command ends with the turn that a person stops, and the model is told how far it
 // came when somebody speaks.
 func TestACommandEndsWithTheTurnThatIsStopped(t *testing.T) {
-	a := startBuild(t)
-	pid := a.tasks()["build"].PID
+	a, pid := startBuild(t)
 	var r api.AbortResult
 	a.must(api.SessionAbort, api.AbortParams{SessionID: a.id}, &r)
 	if syscall.Kill(pid, 0) != syscall.ESRCH {
@@ -217,20 +217,28 @@ func TestACommandEndsWithTheTurnThatIsStopped(t *testing.T) {
 	checkToldKilled(t, a)
 }
 
-// startBuild is a session whose call waits for a command that does not end.
-func startBuild(t *testing.T) *testSession {
+// startBuild is a session whose call waits for a command that does not end. The command
+// itself tells its process id, which the daemon may learn a moment later.
+func startBuild(t *testing.T) (a *testSession, pid int) {
 	t.Helper()
 	s := newTestDaemon(t)
 	up := s.gate("up")
 	s.gate("never")
-	a := s.newSession("s", append(does("Build it", "Built.", []rule{
-		call("bash", rule{"command": "echo before; echo up >up; read x <never", "description": "The build", "shellId": "build", "initial_wait": 600}),
+	a = s.newSession("s", append(does("Build it", "Built.", []rule{
+		call("bash", rule{"command": "echo before; echo $$ >pid; echo up >up; read x <never", "description": "The build", "shellId": "build", "initial_wait": 600}),
 		call("bash", rule{"command": "echo quick", "description": "Quick"}),
 	}), says("Do something else", "Something else is done."))...).create()
 	a.send("Build it", "")
 	up.await(1)
 	a.await(event.ToolComplete, 1) // the quick one
-	return a
+	text, err := os.ReadFile(filepath.Join(s.work, "pid"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if pid, err = strconv.Atoi(strings.TrimSpace(string(text))); err != nil {
+		t.Fatal(err)
+	}
+	return a, pid
 }
 
 // checkStoppedCalls checks what the model reads of the calls of a turn that was stopped.

@@ -2,6 +2,7 @@ package session
 
 import (
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -241,6 +242,8 @@ func (s *Session) advance(tx *txn) error {
 			err = tx.record(event.AssistantTurnEndData{TurnID: step.TurnID})
 		case turn.GiveUp:
 			err = tx.failTurn(event.SessionErrorData{ErrorType: step.ErrorType, Message: step.Reason})
+		default:
+			panic(fmt.Sprintf("a session cannot take the step %T", step))
 		}
 		switch {
 		case errors.Is(err, errLooking): // the session goes on when it was found
