@@ -18,8 +18,7 @@ import (
 )
 
 // Variable is the environment variable by which the program finds its launcher: the
-// process id of the launcher, a colon, and the descriptor of the socket. The program
-// removes it.
+// number of the inode of the socket, a colon, and its descriptor. The program removes it.
 //
 // On the socket the launcher sends the number of each signal that it gets, one byte each,
 // and the program sends the exit code of the command if it goes on after it, one byte.
@@ -32,21 +31,31 @@ var socket = find()
 // launcher.
 func Socket() (fd int, ok bool) { return socket, socket >= 0 }
 
-// find returns the descriptor in the environment, if the process that set it is the
-// parent: the variable may come from elsewhere.
+// Text returns the value of Variable for the descriptor of a socket; empty if the system
+// gives it no number, or if it is none.
+func Text(fd int) string {
+	var info syscall.Stat_t
+	if err := syscall.Fstat(fd, &info); err != nil || info.Mode&syscall.S_IFMT != syscall.S_IFSOCK || info.Ino == 0 {
+		return ""
+	}
+	return strconv.FormatUint(info.Ino, 10) + ":" + strconv.Itoa(fd)
+}
+
+// find returns the descriptor in the environment, if it is the socket that the launcher
+// has made: the variable may come from elsewhere. It does not ask whether the launcher is
+// the parent. A launcher that was killed is not, and the program has to end with it.
+//
+// The variable is removed even if it is empty. If it stayed, this process would start a
+// program that finds the empty one, and that program another, without end.
 func find() int {
 	text := os.Getenv(Variable)
-	if text == "" {
-		return -1
-	}
 	os.Unsetenv(Variable)
 	for i := range len(text) {
 		if text[i] != ':' {
 			continue
 		}
-		pid, wrong := strconv.Atoi(text[:i])
 		fd, err := strconv.Atoi(text[i+1:])
-		if wrong == nil && err == nil && pid == os.Getppid() && fd > 2 {
+		if err == nil && fd > 2 && text == Text(fd) {
 			syscall.CloseOnExec(fd)
 			return fd
 		}

@@ -13,7 +13,6 @@ package front
 import (
 	"os"
 	"os/signal"
-	"strconv"
 	"syscall"
 
 	"github.com/abide-run/abide/internal/cli/launch"
@@ -110,8 +109,13 @@ func start() (pid, socket int, err error) {
 	}
 	syscall.CloseOnExec(pair[0])
 	defer syscall.Close(pair[1])
+	text := launch.Text(pair[1])
+	if text == "" { // the program would not find its launcher, and start another one
+		syscall.Close(pair[0])
+		return 0, 0, syscall.ENOTSUP
+	}
 	pid, err = syscall.ForkExec(executable(), os.Args, &syscall.ProcAttr{
-		Env:   append(os.Environ(), launch.Variable+"="+strconv.Itoa(os.Getpid())+":"+strconv.Itoa(pair[1])),
+		Env:   append(os.Environ(), launch.Variable+"="+text),
 		Files: []uintptr{0, 1, 2},
 	})
 	if err != nil {

@@ -16,6 +16,12 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "desert" { // this is a launcher that ends when it has started the program
+		os.Args[1] = "run"
+		_, _, err := start()
+		must(err)
+		os.Exit(0)
+	}
 	if len(os.Args) > 1 && os.Args[1] == "run" { // this is the program that the launcher started
 		os.Exit(program(os.Args[2:]))
 	}
@@ -72,6 +78,16 @@ func program(args []string) int {
 		must(syscall.Kill(os.Getpid(), syscall.SIGKILL))
 	case "variable":
 		fmt.Printf("variable %q, descriptor 3 %v\n", os.Getenv(launch.Variable), descriptor(3))
+	case "orphaned":
+		parent, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", os.Getppid()))
+		must(err)
+		if strings.HasSuffix(string(parent), "\x00run\x00orphaned\x00") {
+			fmt.Println("has started itself below another launcher")
+			return 1
+		}
+		fd, ok := launch.Socket()
+		n, err := syscall.Read(fd, make([]byte, 1)) // until the launcher has ended
+		fmt.Println(ok, n, err)
 	case "leave":
 		fd, _ := launch.Socket()
 		must(syscall.Kill(os.Getppid(), syscall.SIGTERM))
@@ -134,5 +150,12 @@ func TestAProgramHasTheDescriptorsOfItsLauncherAndNotItsVariable(t *testing.T) {
 func TestAProgramThatLeavesGetsSignalsAndGivesTheExitCode(t *testing.T) {
 	if out, state := launched(t, "leave"); out != "got 15\n" || state.ExitCode() != 42 {
 		t.Errorf("%q, %v", out, state)
+	}
+}
+
+func TestAProgramFindsALauncherThatHasEnded(t *testing.T) {
+	out, err := exec.Command("/proc/self/exe", "desert", "orphaned").CombinedOutput()
+	if string(out) != "true 0 <nil>\n" || err != nil {
+		t.Errorf("%q, %v", out, err)
 	}
 }
