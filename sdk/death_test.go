@@ -47,7 +47,11 @@ var deaths = []death{
 	{"both processes of the folder are killed", func(h *home) (*program, func(), func() *program) {
 		engine := h.serve()
 		p := h.child()
-		return p, func() { p.die(); engine.end() }, h.child // the other way round, it would take over
+		return p, func() {
+			p.die() // the other way round, it would take over
+			h.awaitProcesses(2)
+			engine.end() // with a process that uses it, it would go on with what is under way
+		}, h.child
 	}},
 	{"its relay is killed", func(h *home) (*program, func(), func() *program) {
 		h.serve()

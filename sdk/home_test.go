@@ -39,6 +39,7 @@ func newHome(t *testing.T, m mind) *home {
 	ctx, cancel := context.WithTimeoutCause(t.Context(), limit, errors.New("it is stuck"))
 	t.Cleanup(cancel)
 	h := &home{t: t, ctx: ctx, dir: filepath.Join(t.TempDir(), "home"), model: m}
+	t.Cleanup(h.killProcesses) // before the folder is removed: each would write there until it has noticed that its launcher was killed
 	if m.far != nil {
 		m.far.home = h
 	}
