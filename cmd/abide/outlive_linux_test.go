@@ -93,13 +93,19 @@ func (p *sharedProvider) requests(name string) int {
 	return p.count[name]
 }
 
-// start starts a run whose prompt contains its name, in a process group of its own, and returns
-// when the model is asked.
-func (p *sharedProvider) start(t *testing.T, dir, name string, args ...string) *program {
+// prepare prepares a run whose prompt contains its name, in a process group of its own.
+func (p *sharedProvider) prepare(t *testing.T, dir, name string, args ...string) *program {
 	t.Helper()
 	c := command(t, dir, append([]string{"run", "--model", "m", "prompt of the " + name}, args...)...)
 	c.Env = append(c.Env, "OPENAI_BASE_URL="+p.url)
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	return c
+}
+
+// start starts a run as prepare has it, and returns when the model is asked.
+func (p *sharedProvider) start(t *testing.T, dir, name string, args ...string) *program {
+	t.Helper()
+	c := p.prepare(t, dir, name, args...)
 	c.begin()
 	<-p.asked[name]
 	return c

@@ -5,9 +5,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/abide-run/abide/internal/cli/launch"
 )
@@ -15,19 +18,21 @@ import (
 // A launcher is the process that a shell or an SDK waits for. The command is over when
 // it ends; this process may go on.
 type launcher struct {
-	socket *os.File
+	socket    *os.File
+	inherited []int // descriptors that keepFromChildren returned
 
 	mu   sync.Mutex
 	left bool // true when this process has left the launcher
 }
 
-// findLauncher returns the launcher of this process, or nil.
-func findLauncher() *launcher {
+// findLauncher returns the launcher of this process, or nil. When this process leaves it,
+// it closes the inherited descriptors.
+func findLauncher(inherited []int) *launcher {
 	fd, ok := launch.Socket()
 	if !ok {
 		return nil
 	}
-	return &launcher{socket: os.NewFile(uintptr(fd), "launcher")}
+	return &launcher{socket: os.NewFile(uintptr(fd), "launcher"), inherited: inherited}
 }
 
 // join returns the signals that this process gets and those that its launcher gets. A
@@ -108,7 +113,7 @@ func (n *signalCounts) add(s os.Signal, source int, now time.Time) bool {
 var errNoLauncher = errors.New("this process has no launcher")
 
 // leave ends the command with an exit code, and this process goes on without a terminal,
-// standard streams and working directory. What it logs is written to a file in dir.
+// the files that it was started with, and a working directory. What it logs is written to a file in dir.
 func (l *launcher) leave(code int, dir string) error {
 	if l == nil {
 		return errNoLauncher
@@ -119,11 +124,34 @@ func (l *launcher) leave(code int, dir string) error {
 	if err := detach(dir); err != nil {
 		return err
 	}
+	for _, fd := range l.inherited {
+		syscall.Close(fd)
+	}
 	_, err := l.socket.Write([]byte{byte(code)})
 	if errors.Is(err, syscall.EPIPE) { // the launcher was killed: the command is over
 		err = nil
 	}
 	return errors.Join(err, l.socket.Close())
+}
+
+// keepFromChildren returns the descriptors beyond the standard streams that whoever has
+// started this process has left open in it, such as the pipe or the lock of a script, and
+// keeps processes that this one starts from inheriting them: a keeper would have them open
+// for as long as its command runs. The files that this process has opened by itself are
+// not among them.
+func keepFromChildren() (inherited []int) {
+	open, _ := os.ReadDir("/dev/fd") // without it, there is nothing to be done
+	for _, entry := range open {
+		fd, err := strconv.Atoi(entry.Name())
+		if err != nil || fd <= 2 {
+			continue
+		}
+		if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err == nil && flags&unix.FD_CLOEXEC == 0 {
+			unix.CloseOnExec(fd)
+			inherited = append(inherited, fd)
+		}
+	}
+	return inherited
 }
 
 // engineLog is the name of the file in the data folder to which an engine writes that

@@ -14,7 +14,7 @@ import (
 func Process(opts Options) int {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
-	l := findLauncher()
+	l := findLauncher(keepFromChildren())
 	opts.signals = catchSignals(l, cancel)
 	a := newApp(stdio{os.Stdin, os.Stdout, os.Stderr}, opts)
 	a.launcher = l
