@@ -220,6 +220,66 @@ func TestCtrlCStopsAModelThatAnswers(t *testing.T) {
 	}
 }
 
+// slowPrompt makes the model run a command that tells when it gets SIGINT, and then ends
+// when it may.
+const slowPrompt = "Run `echo $$ >>pids; trap 'echo int >up; while [ ! -e go ]; do sleep 0.01; done; exit 9' INT; echo up >up; while :; do sleep 0.05; done`"
+
+// The engine stores that the turn is stopped, and is killed before it can say so. The next
+// one, which is asked again, finds that everything is over.
+func TestAStopSaysWhatItStoppedAlthoughTheEngineWasKilled(t *testing.T) {
+	t.Run("Ctrl-C", func(t *testing.T) {
+		t.Parallel()
+		d := newDesk(t)
+		engine := d.startServe()
+		x, p := d.run(slowPrompt)
+		x.typed("\x03")
+		d.replaceEngine(engine, p)
+		if shown := x.await(`interrupted: .*to go on`); !strings.Contains(shown, "interrupted: stopped the turn") {
+			t.Errorf("it says %q", shown)
+		}
+		if code := x.awaitExit(p); code != 130 {
+			t.Errorf("exit code %d, want 130", code)
+		}
+		d.checkStopped("pids")
+	})
+	for _, name := range []string{"abort", "stop"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDesk(t)
+			engine := d.startServe()
+			id := d.detach(slowPrompt)
+			p := start(t, d.dir, name, id)
+			d.replaceEngine(engine, p)
+			if out, code := p.ends(); code != 0 || !strings.Contains(out, "is idle: stopped the turn") {
+				t.Errorf("exit code %d, and it says %q; stderr: %s", code, out, p.stderr)
+			}
+			if got := d.output(d.dir, name, id); !strings.Contains(got, "no turn was running") {
+				t.Errorf("the second time it says %q", got)
+			}
+			d.checkStopped("pids")
+		})
+	}
+}
+
+// replaceEngine kills the engine while it stops the command of slowPrompt for a program.
+// That program goes on, and becomes the engine, when the command has ended.
+func (d *desk) replaceEngine(engine, p *program) {
+	d.t.Helper()
+	_, err := d.up.Read(make([]byte, 4)) // the command gets SIGINT, so the stop is stored
+	must(d.t, err)
+	waits := p.pid()
+	must(d.t, syscall.Kill(waits, syscall.SIGSTOP))
+	engine.kill()
+	stat, err := os.ReadFile("/proc/" + strings.TrimSpace(d.read("pids")) + "/stat")
+	must(d.t, err)
+	parent, err := strconv.Atoi(strings.Fields(string(stat[bytes.LastIndexByte(stat, ')'):]))[2])
+	must(d.t, err)
+	keeper := watch(d.t, parent)
+	must(d.t, os.WriteFile(filepath.Join(d.dir, "go"), nil, 0o600))
+	keeper.await()
+	must(d.t, syscall.Kill(waits, syscall.SIGCONT))
+}
+
 // The command ignores what it is told, so stopping it takes time. A person who does not
 // want to wait leaves, and it is ended all the same.
 func TestASecondCtrlCLeavesAtOnce(t *testing.T) {
@@ -304,9 +364,9 @@ func TestWhoeverLeavesDoesNotStopTheTurn(t *testing.T) {
 func (x *terminal) hangUp() { x.keys.Close() }
 
 // detach leaves a turn to the engine, and waits until its command runs.
-func (d *desk) detach() (id string) {
+func (d *desk) detach(prompt string) (id string) {
 	d.t.Helper()
-	id = strings.TrimSpace(d.output(d.dir, "run", "--yolo", "--model", "m", "--detach", beatingPrompt("exit 9")))
+	id = strings.TrimSpace(d.output(d.dir, "run", "--yolo", "--model", "m", "--detach", prompt))
 	_, err := d.up.Read(make([]byte, 3))
 	must(d.t, err)
 	return id
@@ -317,7 +377,7 @@ func TestADetachedRunLeavesTheTurnToTheEngine(t *testing.T) {
 	d := newDesk(t)
 	engine := d.startServe()
 	defer engine.Process.Signal(syscall.SIGTERM)
-	id := d.detach()
+	id := d.detach(beatingPrompt("exit 9"))
 	got := d.output(d.dir, "abort", id)
 	if !strings.Contains(got, "stopped the turn and 1 command: ") {
 		t.Errorf("abort says %q", got)
@@ -459,7 +519,7 @@ func TestStopKeepsWhatWaitsAndAbortDropsIt(t *testing.T) {
 			d := newDesk(t)
 			engine := d.startServe()
 			defer engine.Process.Signal(syscall.SIGTERM)
-			id := d.detach()
+			id := d.detach(beatingPrompt("exit 9"))
 			d.output(d.dir, "run", "--resume", id, "--detach", "Reply with exactly: WAITED")
 			p := command(t, d.dir, verb, id)
 			out, err := p.Output()

@@ -28,7 +28,7 @@ stop" holds the session until you send it a message, and with --all ends them to
 			if err != nil {
 				return err
 			}
-			r, err := c.Abort(cmd.Context(), api.AbortParams{SessionID: info.SessionID, Reason: "user_initiated"})
+			r, err := abortTurn(cmd.Context(), c, api.AbortParams{SessionID: info.SessionID})
 			if err != nil {
 				return err
 			}

@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/abide-run/abide/internal/api"
+	"github.com/abide-run/abide/internal/client"
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/turn"
 )
 
 // errInterrupted means that a person pressed Ctrl-C: the turn is to be stopped.
@@ -25,9 +27,9 @@ func (r *runner) stop(ctx context.Context) error {
 		result api.AbortResult
 		err    error
 	}
-	replies := make(chan reply, 1)
+	replies, shown := make(chan reply, 1), r.shown
 	go func() { // ends with the connection
-		result, err := r.client.Abort(ctx, api.AbortParams{SessionID: r.id, Reason: "user_initiated", KeepQueue: true})
+		result, err := abortAfter(ctx, r.client, api.AbortParams{SessionID: r.id, KeepQueue: true}, shown)
 		replies <- reply{result, err}
 	}()
 	slow := time.After(slowStop)
@@ -49,6 +51,57 @@ func (r *runner) stop(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// abortTurn stops the turn of a session that the command does not follow.
+func abortTurn(ctx context.Context, c *client.Client, p api.AbortParams) (api.AbortResult, error) {
+	before, err := c.Status(ctx, p.SessionID)
+	if err != nil {
+		return api.AbortResult{}, err
+	}
+	return abortAfter(ctx, c, p, before.Position)
+}
+
+// abortAfter stops the turn of a session because a person wants it, and returns what was
+// stopped after a position. If the engine is killed before it has replied, the next one
+// is asked again and finds no turn any more. Then the log tells whether there was one.
+func abortAfter(ctx context.Context, c *client.Client, p api.AbortParams, after event.Seq) (api.AbortResult, error) {
+	p.Reason = "user_initiated"
+	result, err := c.Abort(ctx, p)
+	if err == nil && !result.Turn {
+		result.Turn, err = hasStopped(ctx, c, p.SessionID, after)
+	}
+	return result, err
+}
+
+// hasStopped reports whether a turn of a session was stopped after a position.
+func hasStopped(ctx context.Context, c *client.Client, id event.SessionID, after event.Seq) (bool, error) {
+	for e, err := range c.Events(ctx, id, after) {
+		if err != nil {
+			return false, err
+		}
+		if e.Type == event.Abort { // it may have held a session in which no turn was running
+			running, err := wasRunning(ctx, c, id, e.Seq)
+			if running || err != nil {
+				return running, err
+			}
+		}
+	}
+	return false, nil
+}
+
+// wasRunning reports whether a turn was running before the event at a position.
+func wasRunning(ctx context.Context, c *client.Client, id event.SessionID, at event.Seq) (bool, error) {
+	state := turn.New(id)
+	for e, err := range c.Events(ctx, id, 0) {
+		if err != nil || e.Seq == at {
+			return state.Turn != nil, err
+		}
+		if err := state.Fold(e); err != nil {
+			return false, err
+		}
+	}
+	return false, nil
 }
 
 // leaveAtOnce says, before a second Ctrl-C ends the process, whether the turn is

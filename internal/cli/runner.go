@@ -33,6 +33,7 @@ type runner struct {
 	answered        map[string]bool  // ids of the questions that this run has answered
 	interrupted     <-chan struct{}  // closed when the turn is to be stopped; nil before there is one
 	acknowledged    atomic.Bool      // true when the stop of the turn is stored
+	shown           event.Seq        // position of the last stored event that was shown or read
 }
 
 func (a *app) newRunner(f *runFlags) *runner {
@@ -214,6 +215,7 @@ func (r *runner) readStored(ctx context.Context, joined *attachedFeed) error {
 		if err := r.noteConfigured(e); err != nil {
 			return err
 		}
+		r.shown = e.Seq
 		if err := r.seen.apply(e); err != nil {
 			return err
 		}
@@ -288,6 +290,7 @@ func (r *runner) showEvents(ctx context.Context) error {
 		if err := r.seen.apply(e); err != nil {
 			return err
 		}
+		r.shown = max(r.shown, e.Seq)
 		if e.Type == event.Abort {
 			r.acknowledged.Store(true)
 		}

@@ -109,7 +109,7 @@ func (s *stopping) stopSession(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	r, err := s.client.Abort(ctx, api.AbortParams{SessionID: info.SessionID, Reason: "user_initiated", KeepQueue: true})
+	r, err := abortTurn(ctx, s.client, api.AbortParams{SessionID: info.SessionID, KeepQueue: true})
 	if err != nil {
 		return err
 	}
