@@ -49,10 +49,11 @@ type sharedProvider struct {
 	count map[string]int
 	asked map[string]chan struct{} // gets a token for each request
 	gate  map[string]chan struct{} // closed when requests are answered
+	no    map[string]bool          // true when requests are refused
 }
 
 func newSharedProvider(t *testing.T, names ...string) *sharedProvider {
-	p := &sharedProvider{names: names, count: map[string]int{}, asked: map[string]chan struct{}{}, gate: map[string]chan struct{}{}}
+	p := &sharedProvider{names: names, count: map[string]int{}, asked: map[string]chan struct{}{}, gate: map[string]chan struct{}{}, no: map[string]bool{}}
 	for _, name := range names {
 		p.asked[name], p.gate[name] = make(chan struct{}, 10), make(chan struct{})
 	}
@@ -80,10 +81,28 @@ func (p *sharedProvider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		case <-r.Context().Done():
 			return
 		}
+		if p.refuses(name) {
+			http.Error(w, "refused", http.StatusUnauthorized)
+			return
+		}
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprintf(w, `{"id":"1","object":"chat.completion","model":"m","choices":[{"index":0,"finish_reason":"stop",`+
 			`"message":{"role":"assistant","content":"answer to %s"}}],"usage":{"prompt_tokens":1,"completion_tokens":1}}`, name)
 	}
+}
+
+// refuse refuses the requests of a program.
+func (p *sharedProvider) refuse(name string) {
+	p.mu.Lock()
+	p.no[name] = true
+	p.mu.Unlock()
+	close(p.gate[name])
+}
+
+func (p *sharedProvider) refuses(name string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.no[name]
 }
 
 // requests returns the number of requests of a program.
@@ -293,6 +312,46 @@ func TestWorkThatAnotherProgramHasLeftGoesOn(t *testing.T) {
 		t.Errorf("the model was asked %d times", got)
 	}
 	checkFolder(t, dir)
+}
+
+// A person who leaves a turn to the engine is told that it goes on. The engine is the run
+// of somebody else, whose turn ends in one way or the other.
+func TestATurnThatWasLeftGoesOnWhenTheEngineHasNoOwn(t *testing.T) {
+	for name, c := range map[string]struct {
+		code int
+		end  func(t *testing.T, first *program, model *sharedProvider)
+	}{
+		"Ctrl-C": {130, func(t *testing.T, first *program, _ *sharedProvider) {
+			must(t, syscall.Kill(-first.Process.Pid, syscall.SIGINT))
+		}},
+		"the provider fails": {3, func(_ *testing.T, _ *program, m *sharedProvider) { m.refuse("first") }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			model := newSharedProvider(t, "first", "second")
+			first := model.start(t, dir, "first")
+			engine := watch(t, first.pid())
+			second := model.start(t, dir, "second", "--detach")
+			out, _ := second.ends()
+			c.end(t, first, model)
+			if _, code := first.ends(); code != c.code {
+				t.Errorf("the first ends with %d, want %d; stderr: %s", code, c.code, first.stderr)
+			}
+			if !engine.isThere() {
+				t.Error("the engine has ended, and a turn was left to it")
+			}
+			close(model.gate["second"])
+			engine.await()
+			if got := output(t, dir, "run", "--resume", strings.TrimSpace(out)); got != "answer to second\n" {
+				t.Errorf("the session of the second has the answer %q", got)
+			}
+			if got := model.requests("second"); got != 1 {
+				t.Errorf("the model was asked %d times", got)
+			}
+			checkFolder(t, dir)
+		})
+	}
 }
 
 func TestTheEngineOutlivesTheClientOfAnSDKForOthers(t *testing.T) {

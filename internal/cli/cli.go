@@ -56,6 +56,7 @@ type app struct {
 
 	launcher   *launcher    // the process that whoever started the command waits for; nil if it is this one
 	detached   bool         // true if the command leaves its work to the engine
+	turnOver   bool         // true if the turn of the command has ended, in whatever way, or waits for an answer
 	stays      bool         // true if work goes on when the command ends
 	unfinished int          // number of sessions of others that are unfinished and wait
 	needed     *daemon.Node // engine of other processes, to be closed when they do not need it any more; nil if there is none

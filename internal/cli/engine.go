@@ -202,7 +202,7 @@ func (a *app) withNode(ctx context.Context, f func(*client.Client) error, lifeti
 		a.unfinished = node.Unfinished(context.WithoutCancel(ctx))
 	}
 	// If the turn of the command is over, others have left what is under way.
-	return a.leaveNode(node, lifetime == oneCommand && (err == nil || a.detached), err)
+	return a.leaveNode(node, lifetime == oneCommand && (err == nil || a.detached || a.turnOver), err)
 }
 
 // A turn that has ended may still have something under way for a moment, such as the last

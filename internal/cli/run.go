@@ -212,6 +212,8 @@ func (a *app) withRunner(ctx context.Context, r *runner, f func() error) error {
 		if errors.Is(err, errInterrupted) {
 			err = r.stop(ctx)
 		}
+		_, stopped := errors.AsType[*turnStopped](err)
+		a.turnOver = stopped || r.seen.done || r.waiting()
 		return err
 	})
 }
