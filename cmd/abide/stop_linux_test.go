@@ -78,8 +78,9 @@ func newDesk(t *testing.T) *desk {
 }
 
 // beating is a command that counts itself and writes to a file as long as it runs, some
-// minutes at most. It tells when it does.
-const beating = "echo $$ >>pids; trap %q INT; echo up >up; for i in $(seq 5000); do echo x >>beats; sleep 0.05; done"
+// minutes at most. It tells when it does. The numbers are expanded before: bash that gets SIGINT
+// while it expands $() may fail to run the trap.
+const beating = "echo $$ >>pids; set -- $(seq 5000); trap %q INT; echo up >up; for i; do echo x >>beats; sleep 0.05; done"
 
 // prompt makes the model run a command that does something on SIGINT.
 func beatingPrompt(onINT string) string { return "Run `" + fmt.Sprintf(beating, onINT) + "`" }
