@@ -325,6 +325,25 @@ func TestASecondCtrlCSaysThatNothingIsKnown(t *testing.T) {
 	d.checkStopped("pids")
 }
 
+// The engine does not answer, and the person who waits for it kills the run.
+func TestARunThatIsKilledWhileItStopsItsTurnEnds(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	engine := d.startServe()
+	x, p := d.run(beatingPrompt("exit 9"))
+	must(t, engine.Process.Signal(syscall.SIGSTOP))
+	x.typed("\x03")
+	x.await(`stopping; press Ctrl-C again`)
+	run := watch(t, p.pid())
+	must(t, p.Process.Kill())
+	run.await()
+	must(t, engine.Process.Signal(syscall.SIGCONT))
+	d.output(d.dir, "abort", d.sessionOf())
+	must(t, engine.Process.Signal(syscall.SIGTERM))
+	engine.ends()
+	d.checkStopped("pids")
+}
+
 // Leaving is not stopping: the turn goes on in the engine that stays, or waits.
 func TestWhoeverLeavesDoesNotStopTheTurn(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -73,8 +73,10 @@ func (s *signals) handle(number syscall.Signal) {
 	defer s.mu.Unlock()
 	stop := stopSignal{number}
 	switch {
-	case s.first && (number == syscall.SIGHUP || number == syscall.SIGKILL):
-		return // a closed terminal sends several, and a launcher that was killed is no second signal
+	case s.first && number == syscall.SIGHUP:
+		return // a closed terminal sends several
+	case number == syscall.SIGKILL: // the launcher was killed: the command is over, and others may still need the engine
+		s.cancel(stop)
 	case s.first:
 		if s.again != nil {
 			s.again()
