@@ -303,45 +303,49 @@ func TestASecondCtrlCLeavesAtOnce(t *testing.T) {
 	}
 }
 
+// interruptSilent stops a turn with Ctrl-C while its engine does not answer.
+func (d *desk) interruptSilent() (engine *program, x *terminal, p *program) {
+	d.t.Helper()
+	engine = d.startServe()
+	x, p = d.run(beatingPrompt("exit 9"))
+	engine.stop()
+	x.typed("\x03")
+	x.await(`stopping; press Ctrl-C again`)
+	return engine, x, p
+}
+
+// checkSilent lets the engine answer again, and checks that the turn can be stopped.
+func (d *desk) checkSilent(engine *program) {
+	d.t.Helper()
+	must(d.t, engine.Process.Signal(syscall.SIGCONT))
+	d.output(d.dir, "abort", d.sessionOf())
+	must(d.t, engine.Process.Signal(syscall.SIGTERM))
+	engine.ends()
+	d.checkStopped("pids")
+}
+
 // The engine does not answer, so nobody knows whether the turn is stopped.
 func TestASecondCtrlCSaysThatNothingIsKnown(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	engine := d.startServe()
-	x, p := d.run(beatingPrompt("exit 9"))
-	must(t, engine.Process.Signal(syscall.SIGSTOP))
-	x.typed("\x03")
-	x.await(`stopping; press Ctrl-C again`)
+	engine, x, p := d.interruptSilent()
 	x.typed("\x03")
 	x.await(`it is not known whether the turn was stopped; to make sure: abide abort \S+`)
 	if code := x.awaitExit(p); code != 130 {
 		t.Errorf("exit code %d, want 130", code)
 	}
-	must(t, engine.Process.Signal(syscall.SIGCONT))
-	id := regexp.MustCompile(`"sessionId":"([^"]+)"`).FindStringSubmatch(d.output(d.dir, "sessions", "list", "--json"))[1]
-	d.output(d.dir, "abort", id)
-	must(t, engine.Process.Signal(syscall.SIGTERM))
-	engine.ends()
-	d.checkStopped("pids")
+	d.checkSilent(engine)
 }
 
 // The engine does not answer, and the person who waits for it kills the run.
 func TestARunThatIsKilledWhileItStopsItsTurnEnds(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	engine := d.startServe()
-	x, p := d.run(beatingPrompt("exit 9"))
-	must(t, engine.Process.Signal(syscall.SIGSTOP))
-	x.typed("\x03")
-	x.await(`stopping; press Ctrl-C again`)
+	engine, _, p := d.interruptSilent()
 	run := watch(t, p.pid())
 	must(t, p.Process.Kill())
 	run.await()
-	must(t, engine.Process.Signal(syscall.SIGCONT))
-	d.output(d.dir, "abort", d.sessionOf())
-	must(t, engine.Process.Signal(syscall.SIGTERM))
-	engine.ends()
-	d.checkStopped("pids")
+	d.checkSilent(engine)
 }
 
 // Leaving is not stopping: the turn goes on in the engine that stays, or waits.
