@@ -153,7 +153,7 @@ func (r *Request) whyUncertain() string {
 	if r.reading != nil && r.reading.calls.Hidden != "" {
 		return "it has " + r.reading.calls.Hidden
 	}
-	return "some of its words are known only when it runs, are written in another way, or may make a program run it"
+	return "some of its words are known only when it runs, are written in another way, name a folder above, or may make a program run it"
 }
 
 // deniedPlace returns what the scope says of the paths that a command names. Tools for

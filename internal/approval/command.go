@@ -3,7 +3,6 @@ package approval
 import (
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -35,6 +34,7 @@ type reading struct {
 	targets   []target
 	calls     shell.Calls
 	paths     []string // paths that words of the command may stand for, and where they lead
+	trees     []tree   // folders that commands use with all that is below them
 	roams     bool     // true if commands run in folders that are not known in advance
 	fed       bool     // true if it is input for a running command, which may have changed its folder
 	denied    denial   // what the scope of the session says of the paths
@@ -80,6 +80,7 @@ func (r *Request) ReadCommand(s *shell.Script, in Surroundings) {
 		r.Plain = plain
 		d.calls = shell.Parse(plain.String()).Calls()
 	}
+	d.addSpellings(in.Dir)
 	dirs := []string{in.Dir}
 	if r.Plain != nil {
 		if dir := r.Plain.Dir(); dir != "" {
@@ -90,7 +91,8 @@ func (r *Request) ReadCommand(s *shell.Script, in Surroundings) {
 	}
 	all, known := foldersOf(d.calls, in.Dir)
 	d.roams = !known
-	d.paths = namedPaths(d.calls, all)
+	d.paths = d.namedPaths(all)
+	d.trees = d.treesOf(all)
 	d.denied = d.deniedIn(in.Scope)
 }
 
@@ -269,13 +271,17 @@ func follow(dir, path string) (real string, ok bool) {
 
 // namedPaths returns the paths that words of commands may stand for. Words with parts that
 // are not known are not followed.
-func namedPaths(calls shell.Calls, dirs []string) []string {
+func (d *reading) namedPaths(dirs []string) []string {
 	found := map[string]bool{}
-	all := slices.Concat(append(calls.Words, calls.Files)...)
-	for _, words := range calls.Words {
+	all := slices.Clone(d.calls.Files)
+	for _, words := range d.calls.Words {
+		all = append(all, filesIn(words)...)
 		for _, text := range textsThatRun(words) { // a script in another language
 			all = append(all, namesOf(text)...)
 		}
+	}
+	for _, text := range d.scripts() {
+		all = append(all, namesOf(text)...)
 	}
 	for _, w := range all {
 		for _, name := range namesIn(w) {
@@ -291,26 +297,4 @@ func namedPaths(calls shell.Calls, dirs []string) []string {
 		}
 	}
 	return slices.Collect(maps.Keys(found))
-}
-
-// namesIn returns the names of files that a word may have: itself, or what follows an
-// option or a sign: --file=NAME, -fNAME, if=NAME, @NAME, HEAD:NAME, ~/NAME.
-func namesIn(w string) []string {
-	if w == "" || strings.Contains(w, shell.Unknown) {
-		return nil
-	}
-	names := []string{w}
-	if below, ok := strings.CutPrefix(w, "~/"); ok {
-		if home, err := os.UserHomeDir(); err == nil {
-			names = append(names, filepath.Join(home, below))
-		}
-	}
-	const mostNames, mostShort = 20, 6
-	for i := 1; i < len(w) && len(names) < mostNames; i++ {
-		inOptions := w[0] == '-' && w[1] != '-' && i >= 2 && i < mostShort
-		if inOptions || strings.IndexByte("=:,)@", w[i-1]) >= 0 {
-			names = append(names, w[i:])
-		}
-	}
-	return names
 }

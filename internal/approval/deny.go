@@ -28,7 +28,7 @@ func (p wordPattern) concernsCommand(words []string) certainty {
 	if found := p.isAbout(words); found != no {
 		return found
 	}
-	if p.isSpoken(textsThatRun(words)) {
+	if p.isSpoken(textsThatRun(words)) || p.isCopied(words) {
 		return maybe
 	}
 	return no

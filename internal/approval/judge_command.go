@@ -44,7 +44,21 @@ func (d *reading) runs(p wordPattern) certainty {
 	for _, words := range d.calls.Words {
 		best = max(best, p.concernsCommand(words))
 	}
+	if best == no && len(p.words) > 0 && p.isSpoken(d.scripts()) {
+		return maybe
+	}
 	return best
+}
+
+// scripts returns the texts that programs may read from their input, or from files that the
+// command line has written, and take for scripts.
+func (d *reading) scripts() (list []string) {
+	for _, in := range d.calls.Inputs {
+		if takesScripts(in.Words) {
+			list = append(list, in.Text)
+		}
+	}
+	return list
 }
 
 // namesPath tells whether a command names a path that the rule is about, or a folder if
@@ -56,7 +70,7 @@ func (d *reading) namesPath(u rule, dirs []string) certainty {
 	}
 	end := u.pattern[strings.LastIndexAny(u.pattern, "*?[]{}")+1:]
 	isFolder := slices.ContainsFunc(dirs, func(dir string) bool { return isDir(absolute(dir, u.pattern)) })
-	if d.mayName(end, isFolder) {
+	if d.mayName(end, isFolder) || d.usesTreeAbove(u, dirs) {
 		return maybe
 	}
 	return no
@@ -112,39 +126,27 @@ func (d *reading) deniedIn(s *scope.Scope) denial {
 			return denial{maybe, place}
 		}
 	}
+	if place := d.usesDenied(s); place != "" {
+		return denial{maybe, place}
+	}
 	return denial{}
 }
 
 // usesProcess reports whether a word leads by way of a process to files with other names.
 func (d *reading) usesProcess() bool {
-	return slices.ContainsFunc(slices.Concat(append(d.calls.Words, d.calls.Files)...), processPath.MatchString)
+	return slices.ContainsFunc(slices.Concat(append(d.calls.Words, d.calls.Files, d.paths)...), processPath.MatchString)
 }
 
 var processPath = regexp.MustCompile(`/dev/fd|/proc/.*(cwd|root|fd|map_files)`)
 
-// namesURL tells whether a command names an address that the rule is about.
-func (d *reading) namesURL(u rule) certainty {
-	parts := strings.Split(u.pattern, "*")
-	for _, w := range slices.Concat(d.calls.Words...) {
-		for _, scheme := range []string{"", "https://", "http://"} {
-			if matchStars(parts, scheme+w) {
-				return yes
-			}
-		}
-	}
-	if d.calls.Hidden != "" || d.speaksOf(parts[0]) || slices.ContainsFunc(d.unknownWords(), func(w string) bool {
-		start, _, _ := strings.Cut(w, shell.Unknown)
-		return strings.HasPrefix(start, parts[0]) || strings.HasPrefix(parts[0], start)
-	}) {
-		return maybe
-	}
-	return no
-}
-
 // speaksOf reports whether a script in another language has this text.
 func (d *reading) speaksOf(text string) bool {
-	return text != "" && slices.ContainsFunc(d.calls.Words, func(words []string) bool {
-		return slices.ContainsFunc(textsThatRun(words), func(w string) bool { return strings.Contains(w, text) })
+	if text == "" {
+		return false
+	}
+	has := func(w string) bool { return strings.Contains(w, text) }
+	return slices.ContainsFunc(d.scripts(), has) || slices.ContainsFunc(d.calls.Words, func(words []string) bool {
+		return slices.ContainsFunc(textsThatRun(words), has)
 	})
 }
 

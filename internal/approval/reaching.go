@@ -93,7 +93,7 @@ var reaching = map[string]string{
 
 // sameOptions are other names of programs in reaching.
 var sameOptions = map[string]string{
-	"batcat": "bat", "bsdtar": "tar", "gtar": "tar", "ex": "vim", "fdfind": "fd", "gawk": "awk", "gsort": "sort", "mariadb": "mysql", "mawk": "awk", "more": "less", "nawk": "awk", "ncat": "nc",
+	"batcat": "bat", "bsdtar": "tar", "gtar": "tar", "egrep": "grep", "ex": "vim", "fgrep": "grep", "rgrep": "grep", "fdfind": "fd", "gawk": "awk", "gsort": "sort", "mariadb": "mysql", "mawk": "awk", "more": "less", "nawk": "awk", "ncat": "nc",
 	"netcat": "nc", "nvim": "vim", "rview": "vim", "rvim": "vim", "vi": "vim", "view": "vim", "vimdiff": "vim",
 }
 
@@ -127,10 +127,7 @@ func programOf(words []string) string {
 // a star stands for: one of the options in reaching, also abbreviated or among other short
 // options, or a text in reachingTexts. A word that is not known may be one.
 func reaches(words []string, i int) bool {
-	program, word := programOf(words), words[i]
-	if same, ok := sameOptions[program]; ok {
-		program = same
-	}
+	program, word := knownAs(programOf(words)), words[i]
 	options, text := reaching[program], reachingTexts[program]
 	switch {
 	case strings.Contains(word, shell.Unknown):

@@ -11,8 +11,8 @@ import (
 // plainPrograms run nothing that their arguments name, apart from those of the options in
 // reaching: their arguments are names, messages, packages and subcommands. They are added
 // to the programs in reaching and to those that package shell takes apart.
-var plainPrograms = strings.Fields(`apk apropos apt apt-get base64 brew bzip2 cd chgrp chmod chown clang cp cpio dnf dpkg eslint export g++ gcc gem gh git gofmt gunzip gzip info jest kill killall local ln
-	mkdir mv npm pacman pgrep pip pip3 pkill pnpm prettier pytest read readonly rm rmdir rpm ruff rustc set shred systemctl tee tldr touch truncate tsc unlink unset unzip uv whatis whereis xz yarn yum zstd`)
+var plainPrograms = strings.Fields(`apk apropos apt apt-get base64 brew bzip2 cd chgrp chmod chown cp dnf dpkg eslint export gh git gofmt gunzip gzip info jest kill killall local ln
+	mkdir mv pacman pgrep pip pip3 pkill prettier pytest read readonly rm rmdir ruff set shred systemctl tee tldr touch truncate tsc unlink unset unzip whatis whereis xz yum zstd`)
 
 // isPlain reports whether a program runs nothing that its arguments name, but for the
 // options in reaching.
@@ -21,14 +21,30 @@ func isPlain(program string) bool {
 	return isListed && program != "ssh" || shell.TakesApart(program) || slices.Contains(plainPrograms, program)
 }
 
+// scripted are programs that take their input for a script though their arguments, but for
+// options in reaching, are none.
+var scripted = []string{"awk", "emacs", "mysql", "psql", "sed", "sqlite3", "ssh", "vim"}
+
+// takesScripts reports whether the program of a command may take its input, or a file that
+// it is given, for a script.
+func takesScripts(words []string) bool {
+	program := knownAs(programOf(words))
+	return !isPlain(program) || shell.RunsScripts(program) || slices.Contains(scripted, program)
+}
+
+// knownAs returns the name under which a program is listed in reaching.
+func knownAs(program string) string {
+	if same, ok := sameOptions[program]; ok {
+		return same
+	}
+	return program
+}
+
 // textsThatRun returns the words of a command that may name another command which its
 // program runs. For a program that is not known these are all words but the subcommand;
 // for others, those from an option in reaching on.
 func textsThatRun(words []string) []string {
-	program := programOf(words)
-	if same, ok := sameOptions[program]; ok {
-		program = same
-	}
+	program := knownAs(programOf(words))
 	switch {
 	case program == "sed" && onlyEdits(words[1:]):
 		return nil
@@ -51,9 +67,9 @@ func textsThatRun(words []string) []string {
 }
 
 // withoutSubcommand returns the arguments of a command, without the subcommand of a program
-// that has some: docker rm runs no rm.
+// that has some: docker rm runs no rm. What npx is given first is a program.
 func withoutSubcommand(words []string) []string {
-	if !shell.HasSubcommands(programOf(words)) {
+	if program := programOf(words); !shell.HasSubcommands(program) || program == "npx" {
 		return words[1:]
 	}
 	at := slices.IndexFunc(words[1:], func(w string) bool { return !strings.HasPrefix(w, "-") })
@@ -77,11 +93,36 @@ func (p wordPattern) isSpoken(texts []string) bool {
 	}
 	var found []string
 	for _, text := range texts {
-		for _, name := range namesOf(text) {
-			found = append(found, path.Base(name))
+		for _, part := range append(joinedValues(text), text) {
+			for _, name := range namesOf(part) {
+				found = append(found, path.Base(name))
+			}
 		}
 	}
 	return isSubsequence(want, found)
+}
+
+// joinedValues returns what may be the value of a short option in the same word: -Osudo,
+// -nOsudo.
+func joinedValues(word string) (list []string) {
+	if len(word) < 3 || word[0] != '-' || word[1] == '-' {
+		return nil
+	}
+	const most = 6
+	for i := 2; i < min(most, len(word)); i++ {
+		list = append(list, word[i:])
+	}
+	return list
+}
+
+// isCopied reports whether a command gives another name to the program of the pattern.
+func (p wordPattern) isCopied(words []string) bool {
+	name := path.Base(p.words[0])
+	if !slices.Contains([]string{"cp", "install", "ln", "mv"}, programOf(words)) || strings.Trim(name, star) == "" {
+		return false
+	}
+	want := strings.Split(name, star)
+	return slices.ContainsFunc(words[1:], func(w string) bool { return strings.Contains(w, "/") && matchStars(want, path.Base(w)) })
 }
 
 // namesOf returns the parts of a text that can be names of programs, files or subcommands.

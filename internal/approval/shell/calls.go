@@ -18,23 +18,44 @@ type Calls struct {
 	Files []string // targets of redirections
 	// Values are what is assigned to variables: other programs may run it.
 	Values []string
+	// Inputs are texts of the script that its commands read: from a here-document, a pipe,
+	// or a file that the script has written.
+	Inputs []Input
 	// Hidden says for people what in the script may run commands that are not in Words.
 	// It is empty if nothing may.
 	Hidden string
 }
 
-// maxCalls is the maximum number of commands in Calls.
-const maxCalls = 1000
+// An Input is a text that a command reads. Its program may take it for a script.
+type Input struct {
+	Words []string // command that reads it
+	Text  string   // with Unknown for what the shell inserts
+}
+
+// The maximum numbers of commands and of inputs in Calls.
+const (
+	maxCalls  = 1000
+	maxInputs = 50
+)
 
 // Calls returns the commands that the script may run.
 func (s *Script) Calls() Calls {
-	v := &callVisitor{}
+	v := newCallVisitor()
 	v.visitScript(s)
+	v.addWritten()
 	return v.Calls
 }
 
 // A callVisitor collects the calls of a script. What it does not know may run anything.
-type callVisitor struct{ Calls }
+type callVisitor struct {
+	Calls
+	written map[string]string          // texts that commands write to files, by the file
+	piped   map[*syntax.BinaryCmd]bool // pipes that were looked at as a part of a longer one
+}
+
+func newCallVisitor() *callVisitor {
+	return &callVisitor{written: make(map[string]string), piped: make(map[*syntax.BinaryCmd]bool)}
+}
 
 func (v *callVisitor) hide(what string) {
 	if v.Hidden == "" {
@@ -58,10 +79,12 @@ func (v *callVisitor) visitScript(s *Script) {
 func (v *callVisitor) visit(s *Script, n syntax.Node) {
 	switch n := n.(type) {
 	case nil, *syntax.Word, *syntax.Lit, *syntax.SglQuoted, *syntax.DblQuoted, *syntax.CmdSubst, *syntax.ProcSubst, *syntax.Comment,
-		*syntax.BinaryCmd, *syntax.Block, *syntax.Subshell, *syntax.IfClause, *syntax.WhileClause, *syntax.ForClause, *syntax.WordIter,
+		*syntax.Block, *syntax.Subshell, *syntax.IfClause, *syntax.WhileClause, *syntax.ForClause, *syntax.WordIter,
 		*syntax.CaseClause, *syntax.CaseItem, *syntax.FuncDecl, *syntax.TimeClause, *syntax.CoprocClause, *syntax.CallExpr, *syntax.TestClause, *syntax.ParenTest, *syntax.ExtGlob:
 	case *syntax.Stmt:
 		v.visitStmt(s, n)
+	case *syntax.BinaryCmd:
+		v.visitPipe(s, n)
 	case *syntax.Redirect:
 		if n.Word != nil && n.Hdoc == nil {
 			v.Files = append(v.Files, maskWord(n.Word))
@@ -128,6 +151,14 @@ func (v *callVisitor) visitStmt(s *Script, stmt *syntax.Stmt) {
 		words[i] = maskWord(arg)
 	}
 	input, given := hereText(stmt.Redirs)
+	if given {
+		v.addInput(words, input.text)
+	}
+	for _, r := range stmt.Redirs {
+		if isOutput(r.Op) {
+			v.noteWritten(maskWord(r.Word), argumentText(words)+"\n"+input.text)
+		}
+	}
 	v.addCall(s, words, input, given)
 }
 
@@ -145,6 +176,8 @@ func (v *callVisitor) addCall(s *Script, words []string, input word, given bool)
 		v.hide("a command whose name is not known in advance")
 	case slices.Contains(running, name), setsVariable(name, words):
 		v.hide(name)
+	case name == "jq" && slices.ContainsFunc(words[1:], importsFile):
+		v.hide("a file that jq reads as a part of its script")
 	case shells[name], name == "eval", isSource(name):
 		v.addInner(s, words, input, given)
 	case name == "find":

@@ -228,6 +228,10 @@ func isName(s string) bool {
 var shells = map[string]bool{"sh": true, "bash": true, "rbash": true, "dash": true, "zsh": true, "rzsh": true, "ksh": true, "rksh": true, "ksh93": true, "ash": true, "mksh": true, "lksh": true, "posh": true,
 	"yash": true, "su": true, "fish": true, "csh": true, "tcsh": true, "bcsh": true, "pwsh": true, "nu": true, "elvish": true, "xonsh": true, "rc": true, "es": true}
 
+// RunsScripts reports whether a program is a shell, or a builtin that runs a file as one
+// does.
+func RunsScripts(program string) bool { return shells[program] || isSource(program) }
+
 // otherShells are those of the shells whose language is another than that of bash.
 var otherShells = []string{"fish", "csh", "tcsh", "bcsh", "pwsh", "nu", "elvish", "xonsh", "rc", "es"}
 

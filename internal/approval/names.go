@@ -1,0 +1,171 @@
+package approval
+
+import (
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/abide-run/abide/internal/approval/shell"
+)
+
+// namesIn returns the names of files that a word may have: itself, or what follows an
+// option or a sign: --file=NAME, -fNAME, if=NAME, @NAME, HEAD:NAME, ~/NAME, file://NAME.
+func namesIn(w string) []string {
+	if w == "" || strings.Contains(w, shell.Unknown) {
+		return nil
+	}
+	names := []string{w}
+	if below, ok := strings.CutPrefix(w, "~/"); ok {
+		if home, err := os.UserHomeDir(); err == nil {
+			names = append(names, filepath.Join(home, below))
+		}
+	}
+	if at := strings.Index(strings.ToLower(w), "file:"); at >= 0 {
+		if u, err := url.Parse(w[at:]); err == nil && u.Path != "" {
+			names = append(names, u.Path)
+		}
+	}
+	const mostNames, mostShort = 20, 6
+	for i := 1; i < len(w) && len(names) < mostNames; i++ {
+		inOptions := w[0] == '-' && w[1] != '-' && i >= 2 && i < mostShort
+		if inOptions || strings.IndexByte("=:,)@<", w[i-1]) >= 0 {
+			names = append(names, w[i:])
+			if end := strings.IndexAny(w[i:], ";,:"); end > 0 {
+				names = append(names, w[i:i+end])
+			}
+		}
+	}
+	return names
+}
+
+// filesIn returns the words of a command that may be names of files, or have some. What a
+// program is told to leave out is none, and neither is the text that it looks for.
+func filesIn(words []string) []string {
+	program := knownAs(programOf(words))
+	left := slices.Clone(words)
+	if at := searched(program, words); at > 0 {
+		left[at] = ""
+	}
+	options := strings.Fields(excluding[program])
+	if program == "find" && slices.ContainsFunc(words, isFindAction) {
+		options = nil
+	}
+	for i, w := range words[1:] {
+		name, _, joined := strings.Cut(w, "=")
+		switch {
+		case joined && slices.Contains(options, name):
+			left[i+1] = ""
+		case slices.Contains(options, w) && i+2 < len(words):
+			left[i+2] = ""
+		}
+	}
+	if program == "sed" && !onlyEdits(words[1:]) {
+		left = append(left, namesInSed(words[1:])...)
+	}
+	return left
+}
+
+// excluding are the options that name what a program leaves out. Those of find also say
+// what it prints: the names of files, and not what is in them.
+var excluding = map[string]string{
+	"ack":   "--ignore-dir --ignore-directory",
+	"ag":    "--ignore --ignore-dir",
+	"diff":  "-x --exclude",
+	"du":    "--exclude",
+	"fd":    "-E --exclude",
+	"find":  "-iname -ipath -iregex -iwholename -name -path -regex -wholename",
+	"grep":  "--exclude --exclude-dir",
+	"ls":    "-I --hide --ignore",
+	"rsync": "--exclude",
+	"tar":   "--exclude",
+	"tree":  "-I",
+}
+
+// isFindAction reports whether find, with this word, does something with the files that it
+// finds.
+func isFindAction(w string) bool {
+	return strings.HasPrefix(w, "-exec") || strings.HasPrefix(w, "-ok") || strings.HasPrefix(w, "-fprint") || w == "-fls" || w == "-delete"
+}
+
+// searched returns the position of the text that a program looks for, or 0. With an option
+// that gives the text, all operands are files.
+func searched(program string, words []string) int {
+	if !slices.Contains([]string{"ack", "ag", "grep", "rg"}, program) {
+		return 0
+	}
+	at := 0
+	for i, w := range words[1:] {
+		isLong := strings.HasPrefix(w, "--")
+		switch isOption := strings.HasPrefix(w, "-") && w != "-"; {
+		case isLong && (strings.HasPrefix(w, "--reg") || strings.HasPrefix(w, "--file")):
+			return 0
+		case isOption && !isLong && (strings.ContainsAny(w, "ef") || program != "rg" && strings.Contains(w, "g")):
+			return 0
+		case program == "rg" && (words[i] == "-g" || words[i] == "--glob"): // its value
+		case !isOption && at == 0:
+			at = i + 1
+		}
+	}
+	return at
+}
+
+// namesInSed returns the names of files that commands of sed may have. They end with the
+// line, and need no blank in front of them: rNAME, s/a/b/wNAME.
+func namesInSed(args []string) (names []string) {
+	const most = 50
+	for _, script := range args {
+		for line := range strings.Lines(script) {
+			for i := 0; i < len(line) && len(names) < most; i++ {
+				if strings.IndexByte("rRwW", line[i]) >= 0 {
+					names = append(names, strings.TrimSpace(line[i+1:]))
+				}
+			}
+		}
+	}
+	return names
+}
+
+// addSpellings adds commands as they are known by other names: a program of git's own
+// folder, a link to a program, an address of which curl makes several.
+func (d *reading) addSpellings(dir string) {
+	for _, words := range slices.Clone(d.calls.Words) {
+		program := programOf(words)
+		if sub, ok := strings.CutPrefix(program, "git-"); ok && sub != "" {
+			d.addCall(append([]string{"git", sub}, words[1:]...))
+		}
+		if real, ok := follow(dir, words[0]); ok && strings.Contains(words[0], "/") && filepath.Base(real) != program {
+			d.addCall(append([]string{real}, words[1:]...))
+		}
+		if listsNames(program, words) {
+			d.addCall([]string{words[0], shell.Unknown})
+		}
+		if program == "curl" && slices.ContainsFunc(words[1:], hasSeveral) {
+			masked := slices.Clone(words)
+			for i, w := range words[1:] {
+				if hasSeveral(w) {
+					masked[i+1] = w[:strings.IndexAny(w, "{[")] + shell.Unknown + w[strings.LastIndexAny(w, "}]")+1:]
+				}
+			}
+			d.addCall(masked)
+		}
+	}
+}
+
+// listsNames reports whether a program takes the names of files, or addresses, from a file
+// or from its input.
+func listsNames(program string, words []string) bool {
+	options := map[string]string{"curl": "-K --config", "tar": "-T", "wget": "-i --input-file"}[knownAs(program)]
+	return program == "cpio" || program == "pax" || slices.ContainsFunc(words[1:], func(w string) bool {
+		return isReaching(options, w) || strings.HasPrefix(w, "--files-from") || strings.HasPrefix(w, "--files0-from")
+	})
+}
+
+func (d *reading) addCall(words []string) { d.calls.Words = append(d.calls.Words, words) }
+
+// hasSeveral reports whether curl takes a word for several addresses.
+func hasSeveral(w string) bool {
+	open := strings.IndexAny(w, "{[")
+	return open >= 0 && strings.LastIndexAny(w, "}]") > open && (strings.Contains(w, "/") || strings.Contains(w, "."))
+}

@@ -1,0 +1,214 @@
+package approval
+
+import (
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/abide-run/abide/internal/approval/scope"
+)
+
+// A tree is a folder that a command uses with all that is below it.
+type tree struct {
+	dir      string
+	reads    bool     // the command reads the files, or gives them other names
+	changes  bool     // the command changes the files, or gives them other names
+	visible  bool     // names that begin with a dot are left out
+	excluded []string // names that are left out
+}
+
+// treeReaders and treeChangers are the programs that use folders with all that is below
+// them, and the options with which they do; those without any do always. Programs that
+// give files another name or another place are in both.
+var (
+	treeReaders = map[string]string{
+		"7z": "", "ack": "", "ag": "", "bwrap": "", "cp": "-R -a -r --archive --recursive", "diff": "-r --recursive", "docker": "-v --mount --volume",
+		"grep": "-R -r --dereference-recursive --recursive", "ln": "", "mount": "-B --bind --rbind", "mv": "", "podman": "-v --mount --volume", "rg": "",
+		"rsync": "-a -r --archive --recursive", "scp": "-r", "tar": "-c -r -u --append --create --update", "zip": "-r --recurse-paths",
+	}
+	treeChangers = map[string]string{
+		"bwrap": "", "chgrp": "-R --recursive", "chmod": "-R --recursive", "chown": "-R --recursive", "docker": "-v --mount --volume", "find": "-delete",
+		"ln": "", "mount": "-B --bind --rbind", "mv": "", "podman": "-v --mount --volume", "rm": "-R -r --recursive",
+	}
+)
+
+// treesOf returns the folders that commands use with all that is below them, seen from
+// the folders dirs.
+func (d *reading) treesOf(dirs []string) (list []tree) {
+	for _, words := range d.calls.Words {
+		program := knownAs(programOf(words))
+		t := tree{reads: isDeep(treeReaders, program, words), changes: isDeep(treeChangers, program, words)}
+		if !t.reads && !t.changes {
+			continue
+		}
+		t.visible = leavesOutHidden(program, words)
+		t.excluded = excludedNames(program, words)
+		for _, name := range folderOperands(program, words) {
+			for _, dir := range dirs {
+				if t.dir = absolute(dir, name); isDir(t.dir) {
+					list = append(list, t)
+				}
+				if real, ok := follow(dir, name); ok && real != t.dir && isDir(real) {
+					t.dir = real
+					list = append(list, t)
+				}
+			}
+		}
+	}
+	return list
+}
+
+// isDeep reports whether a program is in a table, and the command has one of its options.
+func isDeep(table map[string]string, program string, words []string) bool {
+	options, ok := table[program]
+	return ok && (options == "" || programOf(words) == "rgrep" || slices.ContainsFunc(words[1:], func(w string) bool { return isReaching(options, w) }) ||
+		program == "tar" && len(words) > 1 && isReaching(options, "-"+words[1]))
+}
+
+// leavesOutHidden reports whether a program leaves out what begins with a dot.
+func leavesOutHidden(program string, words []string) bool {
+	return (program == "rg" || program == "ag") && !slices.ContainsFunc(words[1:], func(w string) bool {
+		return isReaching("-. -u --hidden --no-ignore --unrestricted", w)
+	})
+}
+
+// pruning are the options that keep programs from what is below a folder of a name, and
+// those with which it is used nevertheless.
+var pruning = map[string][2]string{
+	"ag":    {"--ignore --ignore-dir", ""},
+	"diff":  {"-x --exclude", ""},
+	"grep":  {"--exclude-dir", ""},
+	"rg":    {"-g --glob", ""},
+	"rsync": {"--exclude", "-F -f --filter --include --include-from"},
+	"tar":   {"--exclude", "--anchored --no-wildcards"},
+}
+
+// excludedNames returns the names that a command leaves out.
+func excludedNames(program string, words []string) (names []string) {
+	options := pruning[program]
+	if slices.ContainsFunc(words[1:], func(w string) bool { return isReaching(options[1], w) }) {
+		return nil
+	}
+	for i, w := range words[1:] {
+		name, value, joined := strings.Cut(w, "=")
+		if !slices.Contains(strings.Fields(options[0]), name) {
+			continue
+		}
+		if !joined && i+2 < len(words) {
+			value = words[i+2]
+		}
+		if program == "rg" {
+			if len(names) > 0 || !strings.HasPrefix(value, "!") {
+				return nil // the last pattern decides
+			}
+			value = value[1:]
+		}
+		names = append(names, path.Clean(strings.TrimSuffix(value, "/**")))
+	}
+	return names
+}
+
+// folderOperands returns the names of the folders that a command may use. Programs that
+// search take the present folder if they are given none.
+func folderOperands(program string, words []string) (names []string) {
+	files, base := filesIn(words), ""
+	for i, w := range files[1:] {
+		if program == "tar" && slices.Contains([]string{"-C", "--cd", "--directory"}, words[i]) { // for what comes after it
+			base = w + "/"
+		}
+		for _, name := range namesIn(w) {
+			if !filepath.IsAbs(name) && base != w+"/" {
+				name = base + name
+			}
+			names = append(names, name)
+		}
+		if before, _, ok := strings.Cut(w, ":"); ok { // docker run -v FOLDER:PLACE
+			names = append(names, namesIn(before)...)
+		}
+	}
+	if slices.Contains([]string{"ack", "ag", "find", "grep", "rg"}, program) && !givesFolder(program, words) {
+		names = append(names, ".")
+	}
+	return names
+}
+
+// The options of programs that search whose value is the next word, short and long.
+var (
+	valuedShort = map[string]string{"ack": "ABCm", "ag": "ABCGmW", "grep": "ABCDdefm", "rg": "ABCEMTdefgjmrt"}
+	valuedLong  = strings.Fields("--after-context --before-context --context --exclude --exclude-dir --file --glob --iglob --ignore --ignore-dir --include " +
+		"--max-columns --max-count --max-depth --regexp --replace --sort --threads --type --type-not")
+)
+
+// givesFolder reports whether a command that searches says where: it has more operands than
+// the text that it looks for and the values of its options.
+func givesFolder(program string, words []string) bool {
+	if program == "find" {
+		return len(words) > 1 && !strings.HasPrefix(words[1], "-")
+	}
+	operands, others := 0, 1
+	if searched(program, words) == 0 { // an option gives the text
+		others = 0
+	}
+	for _, w := range words[1:] {
+		switch {
+		case !strings.HasPrefix(w, "-") || w == "-":
+			operands++
+		case slices.Contains(valuedLong, w), !strings.HasPrefix(w, "--") && strings.ContainsAny(w[len(w)-1:], valuedShort[program]):
+			others++
+		}
+	}
+	return operands > others
+}
+
+// has reports whether the command uses a path that is below the folder.
+func (t tree) has(path string) bool {
+	rel, err := filepath.Rel(t.dir, path)
+	if err != nil || !filepath.IsLocal(rel) {
+		return false
+	}
+	for at := rel; at != "."; at = filepath.Dir(at) {
+		if t.visible && strings.HasPrefix(filepath.Base(at), ".") || slices.Contains(t.excluded, at) || slices.Contains(t.excluded, filepath.Base(at)) {
+			return false
+		}
+	}
+	return true
+}
+
+// usesTreeAbove reports whether a command uses a folder above what a rule is about, with
+// all that is below it. Of a pattern that begins with a star it is not known where the
+// files are, and whether there are any.
+func (d *reading) usesTreeAbove(u rule, dirs []string) bool {
+	fixed := u.pattern
+	if at := strings.IndexAny(fixed, "*?[{"); at >= 0 {
+		fixed = fixed[:strings.LastIndexByte(fixed[:at], '/')+1]
+	}
+	if filepath.Clean(fixed) == "." {
+		return false
+	}
+	isWrite := u.tool == Write || u.tool == "create" || u.tool == "edit"
+	return slices.ContainsFunc(dirs, func(dir string) bool {
+		place := absolute(dir, fixed)
+		return slices.ContainsFunc(d.trees, func(t tree) bool {
+			return (isWrite && t.changes || !isWrite && t.reads) && t.has(place) && exists(place)
+		})
+	})
+}
+
+// usesDenied returns the place that the scope denies below a folder that a command uses
+// as a whole, or "".
+func (d *reading) usesDenied(s *scope.Scope) string {
+	for _, t := range d.trees {
+		var places []string
+		if t.reads {
+			places = s.Denied(scope.Read)
+		}
+		if t.changes {
+			places = append(places, s.Denied(scope.Write)...)
+		}
+		if at := slices.IndexFunc(places, func(place string) bool { return t.has(place) && exists(place) }); at >= 0 {
+			return places[at]
+		}
+	}
+	return ""
+}
