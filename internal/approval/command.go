@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/abide-run/abide/internal/approval/places"
+	"github.com/abide-run/abide/internal/approval/protect"
 	"github.com/abide-run/abide/internal/approval/scope"
 	"github.com/abide-run/abide/internal/approval/shell"
 )
@@ -130,6 +131,9 @@ func (d *reading) describe(p *shell.Plain, dirs []string, in Surroundings) {
 			}
 		}
 	}
+	for _, dir := range dirs {
+		d.block(d.displaced(p, dir))
+	}
 }
 
 func (d *reading) block(why string) {
@@ -175,6 +179,9 @@ func (in Surroundings) foreign(run shell.Run, dir string) string {
 	own, there := places.Locate(home), places.Locate(at)
 	if there != own && (there.Kind == "repo" || own.Kind == "repo") {
 		return "git would run in another repository, " + there.Key
+	}
+	if inside, key := protect.CodeInSubmodules(at); inside != "" {
+		return "git would run in another repository, " + inside + ", whose configuration runs code: " + key
 	}
 	return in.otherRepository(run, at)
 }

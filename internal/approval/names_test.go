@@ -2,6 +2,7 @@ package approval_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -105,4 +106,28 @@ func TestInputsAreBounded(t *testing.T) {
 		"echo $(echo $(echo sudo | cat) | cat) | python3":                          "ask",
 		"echo x | " + strings.Repeat("( ", 150) + "ls" + strings.Repeat(" )", 150): "allow",
 	})
+}
+
+// TestGitRunsInRepositoriesInside has a repository inside of the project that is in the
+// project's index, so that git add runs git there.
+func TestGitRunsInRepositoriesInside(t *testing.T) {
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("git is not installed")
+	}
+	in := project(t)
+	runGit := func(dir string, args ...string) {
+		c := exec.Command("git", append([]string{"-C", dir, "-c", "user.name=a", "-c", "user.email=a@b.example", "-c", "advice.addEmbeddedRepo=false"}, args...)...)
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Fatalf("git %v: %v\n%s", args, err, out)
+		}
+	}
+	inside := filepath.Join(in.Home, "src")
+	runGit(in.Home, "init", "-q")
+	runGit(inside, "init", "-q")
+	runGit(inside, "commit", "-q", "--allow-empty", "-m", "x")
+	runGit(in.Home, "add", "src")
+	rules := event.PermissionRules{Allow: []string{"bash(git add *)", "read-only"}}
+	expectVerdicts(t, in, rules, map[string]string{"git add -A": "allow", "git describe --dirty": "allow", "git status": "allow"})
+	runGit(inside, "config", "filter.x.clean", "./evil")
+	expectVerdicts(t, in, rules, map[string]string{"git add -A": "ask", "git describe --dirty": "ask", "git status": "ask", "ls": "allow"})
 }

@@ -17,14 +17,15 @@ import (
 var reaching = map[string]string{
 	"ack":     "--pager",
 	"ag":      "--pager",
-	"bat":     "--pager",
+	"apt":     "-c -o --config-file --option",
+	"bat":     "--lessopen --pager",
 	"cargo":   "--config",
-	"curl":    "-D -J -K -O -c -o --alt-svc --config --cookie-jar --dump-header --engine --etag-save --hsts --libcurl --output --output-dir --remote-header-name --remote-name --remote-name-all --stderr --trace --trace-ascii",
+	"curl":    "-D -J -K -O -c -o --alt-svc --config --cookie-jar --dump-header --engine --etag-save --hsts --libcurl --output --output-dir --remote-header-name --remote-name --remote-name-all --ssl-sessions --stderr --trace --trace-ascii",
 	"date":    "-s --set",
 	"delta":   "--pager",
 	"diff":    "-l --paginate",
 	"diff3":   "--diff-program",
-	"emacs":   "-e -f -l --batch --eval --execute --funcall --load --script",
+	"emacs":   "-e -f -l -u -x --batch --bg-daemon --daemon --eval --execute --fg-daemon --funcall --init-directory --load --script --user",
 	"fd":      "-X -x --exec --exec-batch",
 	"file":    "-C -Z -z --compile --uncompress --uncompress-noreport",
 	"find":    "-delete -fls -fprint -fprint0 -fprintf",
@@ -35,7 +36,7 @@ var reaching = map[string]string{
 	"install": "--strip-program",
 	"less":    "-O -k -o --LOG-FILE --lesskey-content --lesskey-file --lesskey-src --log-file",
 	"man":     "-C -H -P -X -p --config-file --gxditview --html --pager --preprocessor",
-	"mysql":   "--init-command --pager --plugin-dir --tee",
+	"mysql":   "--defaults-extra-file --defaults-file --init-command --pager --plugin-dir --tee",
 	"nano":    "-s --speller",
 	"nc":      "-c -e --exec --lua-exec --sh-exec",
 	"nm":      "--plugin",
@@ -53,17 +54,17 @@ var reaching = map[string]string{
 	"split":   "--filter",
 	"sqlite3": "-A -append -cmd -init -vfs -zip",
 	"ssh":     "-E -F -I -o",
-	"tar":     "-F -I -g --checkpoint-action --index-file --info-script --listed-incremental --new-volume-script --rsh-command --to-command --use-compress-program --volno-file",
+	"tar":     "-F -I -g --checkpoint-action --index-file --info-script --listed-incremental --new-volume-script --rmt-command --rsh-command --to-command --use-compress-program --volno-file",
 	"tree":    "-R -o",
-	"vim":     "-E -S -U -W -c -e -i -s -u -w --cmd",
-	"wget":    "-O -P -a -e -o --append-output --config --directory-prefix --execute --output-document --output-file --save-cookies --use-askpass --warc-file",
+	"vim":     "-E -S -U -V -W -c -e -i -l -s -u -w --cmd --listen --remote-expr --remote-send --server --startuptime",
+	"wget":    "-O -P -a -e -o --append-output --config --directory-prefix --execute --hsts-file --output-document --output-file --rejected-log --save-cookies --use-askpass --warc-file --warc-tempdir",
 	"xmllint": "-o --output --shell",
-	"yq":      "-i --inplace",
-	"zip":     "-T --test --unzip-command",
+	"yq":      "-i -s --inplace --split-exp --split-exp-file",
+	"zip":     "-O -T -lf --logfile-path --output-file --test --unzip-command",
 
 	"git apply":              "--build-fake-ancestor --unsafe-paths",
 	"git archive":            "-o --remote",
-	"git bisect":             "run view visualize",
+	"git bisect":             "replay run view visualize",
 	"git bugreport":          "-o",
 	"git bundle":             "create",
 	"git checkout-index":     "--prefix",
@@ -93,12 +94,13 @@ var reaching = map[string]string{
 
 // sameOptions are other names of programs in reaching.
 var sameOptions = map[string]string{
-	"batcat": "bat", "bsdtar": "tar", "gtar": "tar", "egrep": "grep", "ex": "vim", "fgrep": "grep", "rgrep": "grep", "fdfind": "fd", "gawk": "awk", "gsort": "sort", "mariadb": "mysql", "mawk": "awk", "more": "less", "nawk": "awk", "ncat": "nc",
+	"apt-get": "apt", "batcat": "bat", "bsdtar": "tar", "gtar": "tar", "egrep": "grep", "ex": "vim", "fgrep": "grep", "rgrep": "grep", "fdfind": "fd", "gawk": "awk", "gsort": "sort", "mariadb": "mysql", "mawk": "awk", "more": "less", "nawk": "awk", "ncat": "nc",
 	"netcat": "nc", "nvim": "vim", "rview": "vim", "rvim": "vim", "vi": "vim", "view": "vim", "vimdiff": "vim",
 }
 
 // gitRunners are the subcommands of git that a star does not stand for, because running
-// programs is what they do.
+// programs is what they do. Neither does it stand for those that are not in gitCommands: an
+// alias, a program git-NAME, or one of git's own that people do not use.
 var gitRunners = []string{
 	"citool", "credential", "credential-cache", "credential-store", "filter-branch", "for-each-repo", "gui", "help", "hook", "imap-send", "instaweb", "merge-index", "p4", "send-email", "svn", "web--browse",
 }
@@ -107,11 +109,14 @@ var gitRunners = []string{
 // others, with which they run a program or write a file.
 var reachingTexts = map[string]*regexp.Regexp{
 	"awk":     regexp.MustCompile(`system|getline|[|>@]|^-($|[^Fv])`),
-	"go":      regexp.MustCompile(`-extld`),
+	"curl":    regexp.MustCompile(`%output|^--expand-`),
+	"go":      regexp.MustCompile(`-extld|-gccgoflags`),
 	"less":    regexp.MustCompile(`^\+`),
-	"mysql":   regexp.MustCompile(`\\|(?i:system|outfile|dumpfile)`),
+	"mysql":   regexp.MustCompile(`\\|(?i:system|outfile|dumpfile|\bpager\b|\btee\b)`),
+	"nm":      regexp.MustCompile(`^@`), // options from a file
+	"objdump": regexp.MustCompile(`^@`),
 	"psql":    regexp.MustCompile(`\\|(?i:program)`),
-	"sqlite3": regexp.MustCompile(`(?m:^\s*\.)|(?i:writefile|load_extension|edit\s*\()`),
+	"sqlite3": regexp.MustCompile(`(?m:^\s*\.)|(?i:writefile|load_extension|edit\s*\(|\battach\b|\bvacuum\s.*into\b)`),
 	"vim":     regexp.MustCompile(`^\+`),
 }
 
@@ -139,7 +144,7 @@ func reaches(words []string, i int) bool {
 	case program == "tar" && i == 1 && !strings.HasPrefix(word, "-"): // its options may stand without a dash
 		word = "-" + word
 	case program == "git" && i == 1:
-		return slices.Contains(gitRunners, word) || isReaching(options, word)
+		return !slices.Contains(gitCommands, word) && !strings.HasPrefix(word, "-") || slices.Contains(gitRunners, word) || isReaching(options, word)
 	case program == "git":
 		if shell.ShowsSignature(word) || words[1] == "config" && (protect.RunsCode(word) || repositoryKeys.MatchString(word)) {
 			return true

@@ -54,6 +54,7 @@ var codeNames = []string{
 	"difffilter", "driver", "editor", "external", "fsmonitor", "gitproxy", "hookspath", "packobjectshook", "pager", "path",
 	"process", "program", "receivepack", "recentobjectshook", "smudge", "sshcommand", "templatedir", "textconv",
 	"tunnel", "update", "uploadpack", "vcs",
+	"proxy", "sslcainfo", "sslcapath", "sslverify", // whoever is between can give other code
 }
 
 func (s setting) runsCode() bool {
@@ -64,6 +65,8 @@ func (s setting) runsCode() bool {
 		return true
 	case section == "submodule" && name == "path": // where a submodule is
 		return false
+	case s.Key == "core.worktree": // where git writes files; that of a submodule is below the one of its repository
+		return s.Value == "!" || strings.HasPrefix(s.Value, "/") || strings.HasSuffix(strings.TrimRight(s.Value, "/"), "..")
 	case section == "submodule" && name == "update": // checkout, merge, rebase, none or a command
 		return strings.HasPrefix(s.Value, "!")
 	}

@@ -2,7 +2,6 @@ package protect
 
 import (
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -66,17 +65,9 @@ func (r *Remotes) add(s setting) {
 
 // configsOf returns the configuration files of the repository that a folder is in.
 func configsOf(dir string) []string {
-	root := above(dir, ".git")
+	root, git, common := gitFolders(dir)
 	if root == "" {
 		return nil
 	}
-	git := filepath.Join(root, ".git")
-	if named, ok := strings.CutPrefix(pointer(git), "gitdir:"); ok {
-		git = absolute(root, strings.TrimSpace(named))
-	}
-	common := git
-	if text := pointer(filepath.Join(git, "commondir")); text != "" {
-		common = absolute(git, text)
-	}
-	return []string{filepath.Join(common, "config"), filepath.Join(git, "config.worktree")}
+	return configsIn(git, common)
 }

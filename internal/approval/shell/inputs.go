@@ -2,6 +2,7 @@ package shell
 
 import (
 	"path"
+	"regexp"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -109,6 +110,6 @@ func isOutput(op syntax.RedirOperator) bool {
 }
 
 // importsFile reports whether a script of jq reads a library or a file with data.
-func importsFile(script string) bool {
-	return strings.Contains(script, "import") || strings.Contains(script, "include")
-}
+func importsFile(script string) bool { return imports.MatchString(script) }
+
+var imports = regexp.MustCompile(`(^|[^.\w$])(import|include|modulemeta)\b`)

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -26,34 +27,35 @@ const noOperands = -1
 // readers are the programs that only read. Programs that read the configuration of a
 // project, package managers and whatever talks to a server are not among them.
 var readers = map[string]reader{
-	":":         {why: "does nothing", any: true},
-	"[":         {why: "compares; -v and -R, which evaluate subscripts, are refused before", any: true},
-	"basename":  {why: "prints a part of its arguments", any: true},
-	"cat":       {why: "prints files", any: true},
-	"cksum":     {why: "prints sums", any: true},
-	"cmp":       {why: "compares files", any: true},
-	"column":    {why: "formats text", short: "ts:nxc:", long: "table separator:"},
-	"comm":      {why: "compares files", any: true},
-	"command":   {why: "command -v prints where a program is; other uses are taken apart before", accepts: func(args []string) bool { return len(args) == 2 && args[0] == "-v" }},
-	"cut":       {why: "prints columns", any: true},
-	"date":      {why: "prints the time; -s and an operand without + set it", short: "ud:r:R", long: "utc date: reference: rfc-3339: iso-8601::", accepts: formatsDate},
-	"df":        {why: "prints free space", any: true},
-	"diff":      {why: "compares files; -l runs pr", short: "abBcC:diNpqrsuU:wyW:x:", long: "brief unified:: recursive new-file ignore-all-space ignore-blank-lines exclude: side-by-side color:: text"},
-	"dirname":   {why: "prints a part of its arguments", any: true},
-	"du":        {why: "prints sizes", any: true},
-	"echo":      {why: "prints its arguments", any: true},
-	"exit":      {why: "ends the script", any: true},
-	"expand":    {why: "formats text", any: true},
-	"false":     {why: "does nothing", any: true},
-	"file":      {why: "tells types; -C and -p write, -z and -Z run programs", short: "biLhkNnr0", long: "brief mime mime-type mime-encoding dereference no-dereference"},
-	"find":      {why: "lists files, with the listed tests; -delete, -exec, -fprint and the like do more", accepts: listsFiles},
-	"fold":      {why: "formats text", any: true},
-	"grep":      {why: "searches, and has no option that writes or runs anything", any: true},
-	"groups":    {why: "prints groups", any: true},
-	"head":      {why: "prints the start of files", any: true},
-	"id":        {why: "prints users", any: true},
-	"join":      {why: "joins lines", any: true},
-	"jq":        {why: "prints parts of JSON; its language can neither write nor run anything", short: "rcsenSMCajR", long: "raw-output compact-output slurp exit-status null-input sort-keys monochrome-output raw-input tab ascii-output join-output"},
+	":":        {why: "does nothing", any: true},
+	"[":        {why: "compares; -v and -R, which evaluate subscripts, are refused before", any: true},
+	"basename": {why: "prints a part of its arguments", any: true},
+	"cat":      {why: "prints files", any: true},
+	"cksum":    {why: "prints sums", any: true},
+	"cmp":      {why: "compares files", any: true},
+	"column":   {why: "formats text", short: "ts:nxc:", long: "table separator:"},
+	"comm":     {why: "compares files", any: true},
+	"command":  {why: "command -v prints where a program is; other uses are taken apart before", accepts: func(args []string) bool { return len(args) == 2 && args[0] == "-v" }},
+	"cut":      {why: "prints columns", any: true},
+	"date":     {why: "prints the time; -s and an operand without + set it", short: "ud:r:R", long: "utc date: reference: rfc-3339: iso-8601::", accepts: formatsDate},
+	"df":       {why: "prints free space", any: true},
+	"diff":     {why: "compares files; -l runs pr", short: "abBcC:diNpqrsuU:wyW:x:", long: "brief unified:: recursive new-file ignore-all-space ignore-blank-lines exclude: side-by-side color:: text"},
+	"dirname":  {why: "prints a part of its arguments", any: true},
+	"du":       {why: "prints sizes", any: true},
+	"echo":     {why: "prints its arguments", any: true},
+	"exit":     {why: "ends the script", any: true},
+	"expand":   {why: "formats text", any: true},
+	"false":    {why: "does nothing", any: true},
+	"file":     {why: "tells types; -C and -p write, -z and -Z run programs", short: "biLhkNnr0", long: "brief mime mime-type mime-encoding dereference no-dereference"},
+	"find":     {why: "lists files, with the listed tests; -delete, -exec, -fprint and the like do more", accepts: listsFiles},
+	"fold":     {why: "formats text", any: true},
+	"grep":     {why: "searches, and has no option that writes or runs anything", any: true},
+	"groups":   {why: "prints groups", any: true},
+	"head":     {why: "prints the start of files", any: true},
+	"id":       {why: "prints users", any: true},
+	"join":     {why: "joins lines", any: true},
+	"jq": {why: "prints parts of JSON; its language can neither write nor run anything, but read other files", short: "rcsenSMCajR", long: "raw-output compact-output slurp exit-status null-input sort-keys monochrome-output raw-input tab ascii-output join-output",
+		accepts: func(operands []string) bool { return !slices.ContainsFunc(operands, importsFile) }},
 	"ls":        {why: "lists folders", any: true},
 	"md5sum":    {why: "prints sums", any: true},
 	"nl":        {why: "numbers lines", any: true},
@@ -75,20 +77,23 @@ var readers = map[string]reader{
 	"sleep":     {why: "waits", any: true},
 	"sort":      {why: "sorts; -o and -T write, --compress-program runs a program", short: "bcCdfghik:mMnrRst:uVz", long: "numeric-sort reverse unique key: field-separator: human-numeric-sort version-sort ignore-case ignore-leading-blanks stable general-numeric-sort month-sort zero-terminated check"},
 	"stat":      {why: "prints what the system knows of files", any: true},
-	"strings":   {why: "prints the texts in files", short: "afn:t:e:s:ow", long: "all bytes: radix: encoding: print-file-name"},
-	"tac":       {why: "prints lines backwards", any: true},
-	"tail":      {why: "prints the end of files", any: true},
-	"test":      {why: "compares; -v and -R, which evaluate subscripts, are refused before", any: true},
-	"tr":        {why: "replaces characters", any: true},
-	"tree":      {why: "lists folders; -o writes, -R with -H too", short: "adfilpsghuDFqNQrtUvL:P:I:J", long: "dirsfirst noreport prune gitignore filelimit: du si inodes device"},
-	"true":      {why: "does nothing", any: true},
-	"type":      {why: "prints what a name is", any: true},
-	"uname":     {why: "prints the name of the system", any: true},
-	"uniq":      {why: "prints lines once; a second operand is written to", short: "cdiuf:s:w:z", long: "count repeated ignore-case unique skip-fields: skip-chars: check-chars:", operands: 1},
-	"uptime":    {why: "prints times", any: true},
-	"wc":        {why: "counts", any: true},
-	"which":     {why: "prints where a program is", any: true},
-	"whoami":    {why: "prints the user", any: true},
+	"strings": {why: "prints the texts in files; @ is a file with options", short: "afn:t:e:s:ow", long: "all bytes: radix: encoding: print-file-name",
+		accepts: func(operands []string) bool {
+			return !slices.ContainsFunc(operands, func(o string) bool { return strings.HasPrefix(o, "@") })
+		}},
+	"tac":    {why: "prints lines backwards", any: true},
+	"tail":   {why: "prints the end of files", any: true},
+	"test":   {why: "compares; -v and -R, which evaluate subscripts, are refused before", any: true},
+	"tr":     {why: "replaces characters", any: true},
+	"tree":   {why: "lists folders; -o writes, -R with -H too", short: "adfilpsghuDFqNQrtUvL:P:I:J", long: "dirsfirst noreport prune gitignore filelimit: du si inodes device"},
+	"true":   {why: "does nothing", any: true},
+	"type":   {why: "prints what a name is", any: true},
+	"uname":  {why: "prints the name of the system", any: true},
+	"uniq":   {why: "prints lines once; a second operand is written to", short: "cdiuf:s:w:z", long: "count repeated ignore-case unique skip-fields: skip-chars: check-chars:", operands: 1},
+	"uptime": {why: "prints times", any: true},
+	"wc":     {why: "counts", any: true},
+	"which":  {why: "prints where a program is", any: true},
+	"whoami": {why: "prints the user", any: true},
 }
 
 // builtins are the rows that the shell itself runs, without looking for a program.
@@ -103,7 +108,7 @@ const (
 		"first-parent word-diff:: color-words:: no-color color:: patch no-patch raw unified: max-count: skip: left-right cherry-pick cherry-mark " +
 		"ignore-all-space ignore-space-change ignore-blank-lines ignore-space-at-eol no-ext-diff no-textconv find-renames:: find-copies:: no-renames " +
 		"diff-filter: exit-code quiet check minimal patience histogram diff-algorithm: topo-order date-order author-date-order merge-base " +
-		"no-prefix relative:: full-index binary text dirstat:: compact-summary no-index ignore-submodules:: count parents children boundary no-walk:: simplify-by-decoration"
+		"no-prefix relative:: full-index binary text dirstat:: compact-summary no-index ignore-submodules count parents children boundary no-walk:: simplify-by-decoration"
 )
 
 // gitReaders are the subcommands of git that only read. Git can run programs that its
@@ -134,7 +139,7 @@ var gitReaders = map[string]reader{
 	"stash": {why: "stash list and show only read", accepts: func(args []string) bool {
 		return len(args) > 0 && (args[0] == "list" || args[0] == "show") && (reader{short: diffShort, long: diffLong}).covers(args[1:])
 	}},
-	"status": {why: "shows what changed", short: "sbvzu::", long: "short branch verbose porcelain:: untracked-files:: ignored:: long no-renames show-stash ahead-behind no-ahead-behind column:: no-column ignore-submodules::"},
+	"status": {why: "shows what changed", short: "sbvzu::", long: "short branch verbose porcelain:: untracked-files:: ignored:: long no-renames show-stash ahead-behind no-ahead-behind column:: no-column ignore-submodules"},
 	"tag":    {why: "lists tags, with -l or without a name", accepts: listsTags},
 	"worktree": {why: "worktree list only reads", accepts: func(args []string) bool {
 		return slices.Equal(args, []string{"list"}) || slices.Equal(args, []string{"list", "--porcelain"})
@@ -267,11 +272,11 @@ func listsTags(args []string) bool {
 	return len(args) == 0
 }
 
-// ShowsSignature reports whether a word is, or has, a format with which git verifies
-// signatures, by running the program that its configuration names.
-func ShowsSignature(word string) bool {
-	return strings.Contains(word, "%G") || strings.Contains(word, "(signature")
-}
+// ShowsSignature reports whether a word is, or has, a format or an order with which git
+// verifies signatures, by running the program that its configuration names.
+func ShowsSignature(word string) bool { return signature.MatchString(word) }
+
+var signature = regexp.MustCompile(`%G|\(\*?signature|^(--sort=)?-?\*?signature(:|$)`)
 
 // printsLines reports whether sed is used to print a part of a file.
 func printsLines(args []string) bool {

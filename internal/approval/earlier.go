@@ -1,0 +1,87 @@
+package approval
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/abide-run/abide/internal/approval/shell"
+)
+
+// What a command line uses is judged before it runs. An earlier command of the line can put
+// something else in its place: a link where a file is to be written, or another repository
+// where git is to run. Programs that run the code of a project can do so too, and much
+// more, which a person knows who allows them; those here only seem to move files.
+var (
+	placing   = strings.Fields("7z bsdtar cp cpio gtar install ln mv patch pax rsync scp tar unzip")
+	unpacking = strings.Fields("7z bsdtar cpio gtar pax rsync scp tar unzip")
+	writing   = strings.Fields("cp dd install ln mv rsync tee")
+	// gitPlacing are the subcommands of git that write files of a commit, which can be links.
+	gitPlacing = strings.Fields("am apply bisect checkout checkout-index cherry-pick clone merge pull read-tree rebase reset restore revert sparse-checkout stash switch worktree")
+)
+
+// placesLinks reports whether a command can put links in the place of files.
+func placesLinks(run shell.Run) bool {
+	program := programOf(run.Words)
+	return slices.Contains(placing, program) || program == "git" && len(run.Words) > 1 && slices.Contains(gitPlacing, run.Words[1])
+}
+
+// placesRepositories reports whether a command, run in dir, can put another repository, or
+// other settings of one, in the place of what git was judged by.
+func placesRepositories(run shell.Run, dir string) bool {
+	program := programOf(run.Words)
+	if slices.Contains(unpacking, program) {
+		return true
+	}
+	return slices.Contains(writing, program) && slices.ContainsFunc(run.Words[1:], func(w string) bool {
+		return slices.ContainsFunc(namesIn(w), func(name string) bool {
+			return slices.Contains(strings.Split(name, "/"), ".git") || exists(absolute(dir, name)+"/.git") || exists(absolute(dir, name)+"/HEAD")
+		})
+	})
+}
+
+// displaced says that what a command of a script uses may be another thing by the time that
+// it runs. It returns "" if there is no other command that could be the reason.
+func (d *reading) displaced(p *shell.Plain, dir string) string {
+	usesFile := func(i int) bool {
+		return len(d.steps[i].writes) > 0 || slices.ContainsFunc(p.Commands()[i].Redirects, func(r shell.Redirect) bool { return r.Op != ">&" && r.To != "/dev/null" })
+	}
+	if by := d.displacedBy(p, usesFile, placesLinks); by != "" {
+		return "a file that it uses may be a link by then, because of " + by + " in the same line"
+	}
+	usesGit := func(i int) bool {
+		return slices.ContainsFunc(d.steps[i].runs, func(run shell.Run) bool { return programOf(run.Words) == "git" })
+	}
+	if by := d.displacedBy(p, usesGit, func(run shell.Run) bool { return placesRepositories(run, dir) }); by != "" {
+		return "git may find another repository by then, because of " + by + " in the same line"
+	}
+	return ""
+}
+
+// displacedBy returns the program of a command that can put something in the place of what
+// another command uses, which runs later or, in a pipe, at the same time.
+func (d *reading) displacedBy(p *shell.Plain, uses func(i int) bool, places func(shell.Run) bool) string {
+	before, user := "", -1 // the program of an earlier command, and the one that uses something in this pipe
+	for i, st := range d.steps {
+		if p.Commands()[i].Joint != "|" {
+			user = -1
+		}
+		by := ""
+		if at := slices.IndexFunc(st.runs, places); at >= 0 {
+			by = programOf(st.runs[at].Words)
+		}
+		isUser := uses(i)
+		switch {
+		case isUser && before != "":
+			return before
+		case by != "" && user >= 0:
+			return by
+		}
+		if isUser {
+			user = i
+		}
+		if by != "" {
+			before = by
+		}
+	}
+	return ""
+}

@@ -1,0 +1,111 @@
+package protect_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/abide-run/abide/internal/approval/protect"
+)
+
+// newNested makes a repository with another one in it, which is in its index.
+func newNested(t *testing.T, init ...string) (root, inside string) {
+	t.Helper()
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("git is not installed")
+	}
+	root = t.TempDir()
+	inside = filepath.Join(root, "libs", "inner")
+	git(t, root, append([]string{"init", "-q"}, init...)...)
+	if err := os.MkdirAll(inside, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	git(t, inside, append([]string{"init", "-q"}, init...)...)
+	git(t, inside, "commit", "-q", "--allow-empty", "-m", "x")
+	for _, name := range []string{"a", "libs/a", "libs/inner0", "z"} {
+		if err := os.WriteFile(filepath.Join(root, name), []byte("x"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	git(t, root, "add", "-A")
+	return root, inside
+}
+
+func TestCodeInSubmodules(t *testing.T) {
+	for name, prepare := range map[string]func(root string){
+		"an ordinary index":  func(string) {},
+		"a compressed index": func(root string) { git(t, root, "update-index", "--index-version", "4") },
+		"an extended index":  func(root string) { git(t, root, "update-index", "--skip-worktree", "a") },
+		"an index in parts":  func(root string) { git(t, root, "update-index", "--split-index") },
+	} {
+		root, inside := newNested(t)
+		prepare(root)
+		if at, key := protect.CodeInSubmodules(root); at != "" {
+			t.Errorf("%s: %s runs %s, which nobody has set", name, at, key)
+		}
+		git(t, inside, "config", "filter.x.clean", "evil")
+		for _, dir := range []string{root, filepath.Join(root, "libs")} {
+			if at, key := protect.CodeInSubmodules(dir); at != inside || key != "filter.x.clean = evil" {
+				t.Errorf("%s: found %q in %q", name, key, at)
+			}
+		}
+	}
+}
+
+func TestCodeInSubmodulesOfOtherHashes(t *testing.T) {
+	root, inside := newNested(t, "--object-format=sha256")
+	git(t, inside, "config", "filter.x.clean", "evil")
+	if at, _ := protect.CodeInSubmodules(root); at != inside {
+		t.Errorf("found %q", at)
+	}
+}
+
+// TestOwnSubmodulesMayRunCode has a submodule as git makes it: what it may run is in .git.
+func TestOwnSubmodulesMayRunCode(t *testing.T) {
+	root, inside := newNested(t)
+	git(t, root, "rm", "-q", "-f", "--cached", "libs/inner")
+	git(t, root, "submodule", "--quiet", "add", inside, "own")
+	git(t, filepath.Join(root, "own"), "config", "filter.x.clean", "mine")
+	git(t, inside, "config", "filter.x.clean", "evil") // git does not run there
+	if at, key := protect.CodeInSubmodules(root); at != "" {
+		t.Errorf("found %q in %q", key, at)
+	}
+}
+
+// TestABrokenIndexHasNoSubmodules reads indexes that end too early.
+func TestABrokenIndexHasNoSubmodules(t *testing.T) {
+	root, inside := newNested(t)
+	git(t, root, "update-index", "--index-version", "4")
+	git(t, inside, "config", "filter.x.clean", "evil")
+	path := filepath.Join(root, ".git/index")
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range whole {
+		if err := os.WriteFile(path, whole[:n], 0o644); err != nil {
+			t.Fatal(err)
+		}
+		protect.CodeInSubmodules(root)
+	}
+}
+
+func TestSettingsThatMoveTheWorkTreeRunCode(t *testing.T) {
+	for text, want := range map[string]bool{
+		"[core]\nworktree = /home/me":      true,
+		"[core]\nworkTree = ../..":         true,
+		"[core]\nworktree = ../../":        true,
+		"[core]\nworktree = ../../../own":  false,
+		"[http]\nproxy = http://a.example": true,
+		"[http]\nsslVerify = false":        true,
+		"[http]\npostBuffer = 1":           false,
+	} {
+		if got := len(protect.CodeKeys([]byte(text))) > 0; got != want {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+	if !protect.RunsCode("core.worktree") {
+		t.Error("core.worktree can be set unasked")
+	}
+}
