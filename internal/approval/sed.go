@@ -116,5 +116,5 @@ func cutReplacement(script string) (rest string, ok bool) {
 func cutPart(script string, delimiter byte) (rest string, ok bool) {
 	part, rest, ok := strings.Cut(script, string(delimiter))
 	return rest, ok && !strings.HasSuffix(part, `\`) && strings.Count(part, "[") == strings.Count(part, "]") &&
-		!strings.Contains(part, "[]") && !strings.Contains(part, "[^]")
+		!strings.Contains(part, "[]") && !strings.Contains(part, "[^]") && !strings.Contains(part, "[.") && !strings.Contains(part, "[=")
 }

@@ -91,7 +91,7 @@ func (l List) Protected(path string) (reason string, ok bool) {
 		}
 	}
 	for _, form := range forms {
-		if inRepositoryFolder(form) {
+		if inRepositoryFolder(form) || l.namedByGit(form) {
 			return reasonGit, true
 		}
 	}
@@ -205,6 +205,13 @@ func mayBeRepository(dir, name string, runsCode bool) bool {
 	default:
 		return hasHead || hasCommon || runsCode && isFolder("objects") && isFolder("refs")
 	}
+}
+
+// namedByGit reports whether the configuration of git, of the user or of the repository that
+// a path is in, makes the path a hook or a part of the configuration.
+func (l List) namedByGit(path string) bool {
+	names := components(path)
+	return slices.ContainsFunc(l.known(filepath.Dir(path)), func(other string) bool { return slices.Equal(components(other), names) })
 }
 
 // linked returns why a file is protected that has several names, one of which is.
