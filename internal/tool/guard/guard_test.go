@@ -476,6 +476,8 @@ func TestACrowdedFolderIsSeen(t *testing.T) {
 		}
 	}
 	crowd(husky)
+	for !protect.Look(husky+"/1009", protect.State{}).Before(time.Now()) { // older than the first look, for certain
+	}
 	hook := f.project + "/.git/hooks/pre-commit"
 	call := f.call()
 	r := f.run(call, func() { f.write(hook, "evil\n") })
