@@ -25,6 +25,7 @@ type Surroundings struct {
 	// Protected reports whether a path may not be changed unasked, and why. Nothing is
 	// protected if it is nil.
 	Protected func(path string) (reason string, ok bool)
+	inside    map[string]string // for folders that git was found to run in, what insideOf says of them
 }
 
 // A reading is what a request of kind Shell will do, as far as it is understood.
@@ -58,8 +59,10 @@ type target struct {
 	allowed bool   // true if the scope of the session allows it
 }
 
-// maxPaths is the maximum number of paths that words of a command are taken for.
-const maxPaths = 2000
+const (
+	maxPaths = 2000    // maximum number of paths that words of a command are taken for
+	maxPath  = 4 << 10 // maximum length of a path that the system opens
+)
 
 // ReadCommand describes a command line in a request of kind Shell. It looks at files, which
 // Judge does not.
@@ -70,6 +73,7 @@ func (r *Request) ReadCommand(s *shell.Script, in Surroundings) {
 		r.Elsewhere = in.Dir
 	}
 	d := &reading{calls: s.Calls(), fed: in.Fed}
+	in.inside = make(map[string]string)
 	r.reading = d
 	plain, err := s.Plain()
 	switch {
@@ -180,10 +184,24 @@ func (in Surroundings) foreign(run shell.Run, dir string) string {
 	if there != own && (there.Kind == "repo" || own.Kind == "repo") {
 		return "git would run in another repository, " + there.Key
 	}
-	if inside, key := protect.CodeInSubmodules(at); inside != "" {
-		return "git would run in another repository, " + inside + ", whose configuration runs code: " + key
+	if why := in.insideOf(at); why != "" {
+		return why
 	}
 	return in.otherRepository(run, at)
+}
+
+// insideOf says that git, run in a folder, would run in a repository inside of its work tree
+// whose configuration runs code. It returns "" if there is none.
+func (in Surroundings) insideOf(dir string) string {
+	why, known := in.inside[dir]
+	if known {
+		return why
+	}
+	if path, key := protect.CodeInSubmodules(dir); path != "" {
+		why = "git would run in another repository, " + path + ", whose configuration runs code: " + key
+	}
+	in.inside[dir] = why
+	return why
 }
 
 // addTarget describes the file of a redirection.
@@ -290,12 +308,14 @@ func (d *reading) namedPaths(dirs []string) []string {
 	for _, text := range d.scripts() {
 		all = append(all, namesOf(text)...)
 	}
+	seen := map[string]bool{}
 	for _, w := range all {
 		for _, name := range namesIn(w) {
+			if seen[name] || len(found) >= maxPaths || len(filepath.Clean(name)) > maxPath {
+				continue
+			}
+			seen[name] = true
 			for _, dir := range dirs {
-				if len(found) >= maxPaths {
-					break
-				}
 				found[absolute(dir, name)] = true
 				if real, ok := follow(dir, name); ok {
 					found[real] = true

@@ -32,11 +32,11 @@ func placesRepositories(run shell.Run, dir string) bool {
 	if slices.Contains(unpacking, program) {
 		return true
 	}
-	return slices.Contains(writing, program) && slices.ContainsFunc(run.Words[1:], func(w string) bool {
+	return slices.Contains(writing, program) && (len(run.Words) > maxPaths || slices.ContainsFunc(run.Words[1:], func(w string) bool {
 		return slices.ContainsFunc(namesIn(w), func(name string) bool {
 			return slices.Contains(strings.Split(name, "/"), ".git") || exists(absolute(dir, name)+"/.git") || exists(absolute(dir, name)+"/HEAD")
 		})
-	})
+	}))
 }
 
 // displaced says that what a command of a script uses may be another thing by the time that

@@ -1,6 +1,7 @@
 package approval_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -130,4 +131,27 @@ func TestGitRunsInRepositoriesInside(t *testing.T) {
 	expectVerdicts(t, in, rules, map[string]string{"git add -A": "allow", "git describe --dirty": "allow", "git status": "allow"})
 	runGit(inside, "config", "filter.x.clean", "./evil")
 	expectVerdicts(t, in, rules, map[string]string{"git add -A": "ask", "git describe --dirty": "ask", "git status": "ask", "ls": "allow"})
+}
+
+// TestLongLinesAreJudged has lines that took many seconds: names that come again and again,
+// paths that no system opens, texts that many commands write to one file.
+func TestLongLinesAreJudged(t *testing.T) {
+	in := project(t)
+	folders := ""
+	for i := range 38 {
+		name := fmt.Sprintf("d%d", i)
+		writeIn(t, in.Home, name+"/a", "a")
+		folders += "cd " + filepath.Join(in.Home, name) + "; "
+	}
+	rules := event.PermissionRules{Allow: []string{"bash"}, Deny: []string{"bash(sudo *)", "read(secret/**)", "url(https://evil.example/*)"}}
+	expectVerdicts(t, in, rules, map[string]string{
+		folders + "cat " + strings.Repeat("a ", 10000):                        "allow",
+		folders + "cp -r " + strings.Repeat("a ", 10000):                      "allow",
+		"curl " + strings.Repeat("http://a.example/,", 1500):                  "allow",
+		"python3 -c '" + strings.Repeat("a/b ", 7000) + "'":                   "allow",
+		"python3 -c '" + strings.Repeat("a/b ", 7000) + " secret/key'":        "deny",
+		"cat " + strings.Repeat("./", 3000) + "secret/key":                    "deny",
+		"echo " + strings.Repeat("x", 10000) + strings.Repeat("|tee a", 3000): "ask",
+		strings.Repeat("git status;", 2900):                                   "ask",
+	})
 }

@@ -36,6 +36,7 @@ var (
 // treesOf returns the folders that commands use with all that is below them, seen from
 // the folders dirs.
 func (d *reading) treesOf(dirs []string) (list []tree) {
+	left := maxPaths
 	for _, words := range d.calls.Words {
 		program := knownAs(programOf(words))
 		t := tree{reads: isDeep(treeReaders, program, words), changes: isDeep(treeChangers, program, words)}
@@ -46,6 +47,10 @@ func (d *reading) treesOf(dirs []string) (list []tree) {
 		t.excluded = excludedNames(program, words)
 		for _, name := range folderOperands(program, words) {
 			for _, dir := range dirs {
+				if left--; left < 0 { // they may be any
+					t.dir = "/"
+					return append(list, t)
+				}
 				if t.dir = absolute(dir, name); isDir(t.dir) {
 					list = append(list, t)
 				}

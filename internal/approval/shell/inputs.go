@@ -83,9 +83,12 @@ func (v *callVisitor) addInput(words []string, text string) {
 
 // noteWritten notes that a command writes a text to a file.
 func (v *callVisitor) noteWritten(file, text string) {
-	if file != "" && len(v.written) < maxInputs {
-		v.written[path.Clean(file)] += text + "\n"
+	file = path.Clean(file)
+	if len(v.written) == maxInputs || len(v.written[file])+len(text) > 2*maxScript {
+		v.hide("more text written to files than is looked at")
+		return
 	}
+	v.written[file] += text + "\n"
 }
 
 // addWritten adds the texts that the script has written to files as inputs of the commands
