@@ -117,7 +117,7 @@ func excludedNames(program string, words []string) (names []string) {
 // folderOperands returns the names of the folders that a command may use. Programs that
 // search take the present folder if they are given none.
 func folderOperands(program string, words []string) (names []string) {
-	files, base := filesIn(words), ""
+	files, base := withoutDestination(program, filesIn(words)), ""
 	for i, w := range files[1:] {
 		if program == "tar" && slices.Contains([]string{"-C", "--cd", "--directory"}, words[i]) { // for what comes after it
 			base = w + "/"
@@ -136,6 +136,27 @@ func folderOperands(program string, words []string) (names []string) {
 		names = append(names, ".")
 	}
 	return names
+}
+
+// withoutDestination returns the words of a command without the last operand of programs
+// that write there, and use what stands before it. An option can name the destination.
+func withoutDestination(program string, words []string) []string {
+	isOption := func(w string) bool { return strings.HasPrefix(w, "-") }
+	namesIt := func(w string) bool { return isReaching("-t --target-directory", w) }
+	if !slices.Contains([]string{"cp", "ln", "mv", "rsync", "scp"}, program) || slices.ContainsFunc(words[1:], namesIt) {
+		return words
+	}
+	last, operands := 0, 0
+	for i, w := range words[1:] {
+		if w != "" && !isOption(w) {
+			last = i + 1
+			operands++
+		}
+	}
+	if operands < 2 {
+		return words
+	}
+	return slices.Concat(words[:last], []string{""}, words[last+1:])
 }
 
 // The options of programs that search whose value is the next word, short and long.
