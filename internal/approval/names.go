@@ -132,7 +132,7 @@ func namesInSed(args []string) (names []string) {
 func (d *reading) addSpellings(dir string) {
 	for _, words := range slices.Clone(d.calls.Words) {
 		program := programOf(words)
-		if sub, ok := strings.CutPrefix(program, "git-"); ok && sub != "" {
+		if sub, ok := strings.CutPrefix(program, "git-"); ok {
 			d.addCall(append([]string{"git", sub}, words[1:]...))
 		}
 		if real, ok := follow(dir, words[0]); ok && strings.Contains(words[0], "/") && filepath.Base(real) != program {

@@ -155,3 +155,34 @@ func TestLongLinesAreJudged(t *testing.T) {
 		strings.Repeat("git status;", 2900):                                   "ask",
 	})
 }
+
+// TestFoldersAboveByOtherNames names a folder above a denied one by a link, and behind more
+// operands than are looked at.
+func TestFoldersAboveByOtherNames(t *testing.T) {
+	in := project(t)
+	writeIn(t, in.Home, "secret/key", "k")
+	writeIn(t, in.Home, "src/a", "a")
+	if err := os.Symlink("..", filepath.Join(in.Home, "src/up")); err != nil {
+		t.Fatal(err)
+	}
+	rules := event.PermissionRules{Allow: []string{"bash"}, Deny: []string{"read(secret/**)"}}
+	expectVerdicts(t, in, rules, map[string]string{
+		"grep -R x src/up/": "ask",
+		"grep -r x src":     "allow",
+		"cp -r " + strings.Repeat("a ", 2100) + ". /tmp/x":  "ask",
+		"cp -r " + strings.Repeat("a ", 100) + "src /tmp/x": "allow",
+	})
+}
+
+// TestARepositoryThatIsCopied copies a folder that git takes for a repository, whatever its
+// name is.
+func TestARepositoryThatIsCopied(t *testing.T) {
+	in := project(t)
+	writeIn(t, in.Home, "bare/HEAD", "ref: refs/heads/main\n")
+	rules := event.PermissionRules{Allow: []string{"bash(cp *)", "bash(git *)"}}
+	expectVerdicts(t, in, rules, map[string]string{
+		"cp -r bare src && git log":      "ask",
+		"cp -r bare/HEAD src && git log": "allow",
+		"cp -r src build && git log":     "allow",
+	})
+}
