@@ -55,9 +55,10 @@ func filesIn(words []string) []string {
 	for i, w := range words[1:] {
 		name, _, joined := strings.Cut(w, "=")
 		switch {
-		case joined && slices.Contains(options, name):
+		case !slices.Contains(options, name) || takesNext(program, words, i):
+		case joined:
 			left[i+1] = ""
-		case slices.Contains(options, w) && i+2 < len(words):
+		case i+2 < len(words):
 			left[i+2] = ""
 		}
 	}
@@ -89,26 +90,59 @@ func isFindAction(w string) bool {
 	return strings.HasPrefix(w, "-exec") || strings.HasPrefix(w, "-ok") || strings.HasPrefix(w, "-fprint") || w == "-fls" || w == "-delete"
 }
 
-// searched returns the position of the text that a program looks for, or 0. With an option
-// that gives the text, all operands are files.
+// shortWithValue are the short options of programs whose value is the rest of the word, or
+// the next one. Programs that only print names of files need no entry.
+var shortWithValue = map[string]string{
+	"ack": "ABCm", "ag": "ABCGWmp", "diff": "CFILSUWXx", "grep": "ABCDdefm", "rg": "ABCEMTdefgjmrt", "rsync": "@BMTef", "tar": "CFHIKLNTVXbfg",
+}
+
+// longWithout are long options of these programs that have no value.
+var longWithout = strings.Fields("--archive --case-sensitive --count --create --delete --extended-regexp --files-with-matches --fixed-strings --gzip --hidden --ignore-case " +
+	"--invert-match --line-number --multiline --no-heading --no-ignore --null --only-matching --perl-regexp --recursive --smart-case --text --verbose --with-filename --word-regexp")
+
+// takesNext reports whether the word of a command at a position may be an option whose
+// value is the next word, whatever that looks like.
+func takesNext(program string, words []string, at int) bool {
+	short, w := shortWithValue[program], words[at]
+	switch {
+	case short == "" || at == 0:
+		return false
+	case program == "tar" && at == 1 && !strings.HasPrefix(w, "-"): // its options may stand without a dash
+		return strings.ContainsAny(w, short)
+	case strings.HasPrefix(w, "--"):
+		return w != "--" && !strings.Contains(w, "=") && !slices.Contains(longWithout, w)
+	}
+	return len(w) > 1 && w[0] == '-' && strings.IndexAny(w[1:], short) == len(w)-2 // the first that has a value has the rest of the word
+}
+
+// searched returns the position of the text that a program looks for, or 0 if it is not
+// known. With an option that gives the text, all operands are files.
 func searched(program string, words []string) int {
-	if !slices.Contains([]string{"ack", "ag", "grep", "rg"}, program) {
+	if !slices.Contains([]string{"ack", "ag", "grep", "rg"}, program) || givesText(program, words) {
 		return 0
 	}
-	at := 0
+	ended := false
 	for i, w := range words[1:] {
-		isLong := strings.HasPrefix(w, "--")
-		switch isOption := strings.HasPrefix(w, "-") && w != "-"; {
-		case isLong && (strings.HasPrefix(w, "--reg") || strings.HasPrefix(w, "--file")):
-			return 0
-		case isOption && !isLong && (strings.ContainsAny(w, "ef") || program != "rg" && strings.Contains(w, "g")):
-			return 0
-		case program == "rg" && (words[i] == "-g" || words[i] == "--glob"): // its value
-		case !isOption && at == 0:
-			at = i + 1
+		switch isValue := !ended && takesNext(program, words, i); {
+		case isValue && (program == "ag" || program == "ack" || strings.HasPrefix(words[i], "--") && words[i] != "--glob"):
+			return 0 // the option may name a file
+		case isValue:
+		case ended || !strings.HasPrefix(w, "-") || w == "-":
+			return i + 1
 		}
+		ended = ended || w == "--"
 	}
-	return at
+	return 0
+}
+
+// givesText reports whether an option gives the text that a program looks for.
+func givesText(program string, words []string) bool {
+	return slices.ContainsFunc(words[1:], func(w string) bool {
+		if strings.HasPrefix(w, "--") {
+			return strings.HasPrefix(w, "--reg") || strings.HasPrefix(w, "--file")
+		}
+		return strings.HasPrefix(w, "-") && (strings.ContainsAny(w, "ef") || program != "rg" && strings.Contains(w, "g"))
+	})
 }
 
 // namesInSed returns the names of files that commands of sed may have. They end with the

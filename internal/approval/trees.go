@@ -97,7 +97,7 @@ func excludedNames(program string, words []string) (names []string) {
 	}
 	for i, w := range words[1:] {
 		name, value, joined := strings.Cut(w, "=")
-		if !slices.Contains(strings.Fields(options[0]), name) {
+		if !slices.Contains(strings.Fields(options[0]), name) || takesNext(program, words, i) {
 			continue
 		}
 		if !joined && i+2 < len(words) {
@@ -159,13 +159,6 @@ func withoutDestination(program string, words []string) []string {
 	return slices.Concat(words[:last], []string{""}, words[last+1:])
 }
 
-// The options of programs that search whose value is the next word, short and long.
-var (
-	valuedShort = map[string]string{"ack": "ABCm", "ag": "ABCGmW", "grep": "ABCDdefm", "rg": "ABCEMTdefgjmrt"}
-	valuedLong  = strings.Fields("--after-context --before-context --context --exclude --exclude-dir --file --glob --iglob --ignore --ignore-dir --include " +
-		"--max-columns --max-count --max-depth --regexp --replace --sort --threads --type --type-not")
-)
-
 // givesFolder reports whether a command that searches says where: it has more operands than
 // the text that it looks for and the values of its options.
 func givesFolder(program string, words []string) bool {
@@ -173,14 +166,14 @@ func givesFolder(program string, words []string) bool {
 		return len(words) > 1 && !strings.HasPrefix(words[1], "-")
 	}
 	operands, others := 0, 1
-	if searched(program, words) == 0 { // an option gives the text
+	if givesText(program, words) {
 		others = 0
 	}
-	for _, w := range words[1:] {
+	for i, w := range words[1:] {
 		switch {
 		case !strings.HasPrefix(w, "-") || w == "-":
 			operands++
-		case slices.Contains(valuedLong, w), !strings.HasPrefix(w, "--") && strings.ContainsAny(w[len(w)-1:], valuedShort[program]):
+		case takesNext(program, words, i+1):
 			others++
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/abide-run/abide/internal/approval/protect"
@@ -23,7 +24,7 @@ func newNested(t *testing.T, init ...string) (root, inside string) {
 	}
 	git(t, inside, append([]string{"init", "-q"}, init...)...)
 	git(t, inside, "commit", "-q", "--allow-empty", "-m", "x")
-	for _, name := range []string{"a", "libs/a", "libs/inner0", "z"} {
+	for _, name := range []string{"a", "libs/" + strings.Repeat("a", 200), "libs/inner0", "z"} {
 		if err := os.WriteFile(filepath.Join(root, name), []byte("x"), 0o644); err != nil {
 			t.Fatal(err)
 		}
