@@ -213,7 +213,7 @@ func (r *runner) Ask(_ context.Context, req *model.Request, _ func(model.Delta))
 func (r *runner) Spec() tool.Spec { return tool.Spec{Name: "act", Description: "Does something."} }
 
 // Permission implements tool.Tool. No permission is needed.
-func (r *runner) Permission(tool.Call) (*approval.Request, error) { return nil, nil }
+func (r *runner) Permission(context.Context, tool.Call) (*approval.Request, error) { return nil, nil }
 
 // Run implements tool.Tool. It returns a result of random length, which sometimes does not
 // fit into the window.

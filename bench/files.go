@@ -104,7 +104,7 @@ func toolsIn(in workspace.Files, tree string) (map[string]tool.Tool, error) {
 	tools := map[string]tool.Tool{}
 	for _, t := range files.New(files.Options{
 		Files:       func(tool.Call) (workspace.Files, error) { return in, nil },
-		Scope:       func(tool.Call) (*scope.Scope, error) { return s, nil },
+		Scope:       func(context.Context, tool.Call) (*scope.Scope, error) { return s, nil },
 		Checkpoints: func(event.SessionID) (*files.Checkpoints, error) { return nil, errors.ErrUnsupported },
 	}) {
 		tools[t.Spec().Name] = t

@@ -165,7 +165,7 @@ func (note) Spec() tool.Spec {
 	}
 }
 
-func (note) Permission(call tool.Call) (*approval.Request, error) {
+func (note) Permission(_ context.Context, call tool.Call) (*approval.Request, error) {
 	ask, err := json.Marshal(map[string]any{"kind": "shell", "fullCommandText": "note " + noted(call), "toolCallId": call.ID})
 	return &approval.Request{Kind: approval.CustomTool, Subjects: []string{"note"}, Ask: ask, Prompt: ask}, err
 }

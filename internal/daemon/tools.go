@@ -183,22 +183,36 @@ type cachedScope struct {
 const maxScopes = 1024
 
 // of returns the scope of a call.
-func (s *scopes) of(call tool.Call) (*scope.Scope, error) {
+func (s *scopes) of(ctx context.Context, call tool.Call) (*scope.Scope, error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if m, ok := s.cached[call.Session]; ok && reflect.DeepEqual(m.rules, call.Scope) {
-		return m.scope, nil
+	found := s.getLocked(call)
+	s.mu.Unlock()
+	if found != nil {
+		return found, nil
 	}
-	found, err := s.files.Scope(context.Background(), scopeRules(call.Scope.Allow), scopeRules(call.Scope.Deny))
+	found, err := s.files.Scope(ctx, scopeRules(call.Scope.Allow), scopeRules(call.Scope.Deny))
 	if err != nil {
 		return nil, err
+	}
+	found = found.Protecting(s.protected.Protected)
+	s.mu.Lock() // not before: nobody waits for a workspace that does not answer
+	defer s.mu.Unlock()
+	if faster := s.getLocked(call); faster != nil {
+		return faster, nil
 	}
 	if len(s.cached) >= maxScopes {
 		clear(s.cached)
 	}
-	found = found.Protecting(s.protected.Protected)
 	s.cached[call.Session] = cachedScope{call.Scope, found}
 	return found, nil
+}
+
+// getLocked returns the cached scope of a call; nil if there is none.
+func (s *scopes) getLocked(call tool.Call) *scope.Scope {
+	if m, ok := s.cached[call.Session]; ok && reflect.DeepEqual(m.rules, call.Scope) {
+		return m.scope
+	}
+	return nil
 }
 
 func scopeRules(rules []event.ScopeRule) []scope.Rule {
@@ -221,13 +235,13 @@ func (t *toolbox) checkpoints(id event.SessionID) (*files.Checkpoints, error) {
 
 // undo restores the files that calls have changed; if look is true, it only returns what
 // would be restored.
-func (t *toolbox) undo(id event.SessionID, undone func(key string) bool, look bool) ([]event.RestoredFile, error) {
+func (t *toolbox) undo(ctx context.Context, id event.SessionID, undone func(key string) bool, look bool) ([]event.RestoredFile, error) {
 	kept := files.NewCheckpoints(filepath.Join(t.folder.Session(string(id)), "checkpoints"), t.files)
 	act := kept.Restore
 	if look {
 		act = kept.Preview
 	}
-	all, err := act(undone)
+	all, err := act(ctx, undone)
 	list := make([]event.RestoredFile, len(all))
 	for i, v := range all {
 		list[i] = event.RestoredFile{Path: v.Path, Outcome: string(v.Outcome), Reason: v.Reason, Added: v.Added, Gone: v.Gone}

@@ -63,7 +63,7 @@ func (t *countingTool) Spec() tool.Spec {
 }
 
 // Permission is needed for values that begin with "ask".
-func (t *countingTool) Permission(call tool.Call) (*approval.Request, error) {
+func (t *countingTool) Permission(ctx context.Context, call tool.Call) (*approval.Request, error) {
 	value, err := valueOf(call.Arguments)
 	if err != nil || !strings.HasPrefix(value, "ask") {
 		return nil, err

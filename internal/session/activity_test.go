@@ -19,7 +19,7 @@ func TestADeletionEndsTheRewindUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, _, from, _ := rewindable(t, &recordingUndo{})
 		begun, goOn := make(chan struct{}), make(chan struct{})
-		b.Options.Undo = func(event.SessionID, func(string) bool, bool) ([]event.RestoredFile, error) {
+		b.Options.Undo = func(context.Context, event.SessionID, func(string) bool, bool) ([]event.RestoredFile, error) {
 			close(begun)
 			<-goOn
 			return nil, nil

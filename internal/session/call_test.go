@@ -17,8 +17,10 @@ import (
 // environmentTool is a tool that tells the environment it is called with.
 type environmentTool struct{}
 
-func (environmentTool) Spec() tool.Spec                                 { return tool.Spec{Name: "environs", Replay: tool.Pure} }
-func (environmentTool) Permission(tool.Call) (*approval.Request, error) { return nil, nil }
+func (environmentTool) Spec() tool.Spec { return tool.Spec{Name: "environs", Replay: tool.Pure} }
+func (environmentTool) Permission(context.Context, tool.Call) (*approval.Request, error) {
+	return nil, nil
+}
 
 func (environmentTool) Run(_ context.Context, call tool.Call) (tool.Result, error) {
 	return tool.Result{Text: strings.Join(call.Env, " ")}, nil

@@ -115,8 +115,10 @@ func (m *scriptedModel) counts() (asked, summed int) {
 // largeOutputTool is a tool with a large result.
 type largeOutputTool struct{ bytes int }
 
-func (p largeOutputTool) Spec() tool.Spec                                 { return tool.Spec{Name: "print", Replay: tool.Keyed} }
-func (p largeOutputTool) Permission(tool.Call) (*approval.Request, error) { return nil, nil }
+func (p largeOutputTool) Spec() tool.Spec { return tool.Spec{Name: "print", Replay: tool.Keyed} }
+func (p largeOutputTool) Permission(context.Context, tool.Call) (*approval.Request, error) {
+	return nil, nil
+}
 func (p largeOutputTool) Run(context.Context, tool.Call) (tool.Result, error) {
 	return tool.Result{Text: strings.Repeat("output ", p.bytes/7)}, nil
 }
@@ -598,8 +600,10 @@ func TestACompactionByHand(t *testing.T) {
 // A blockingTool returns when the test lets it.
 type blockingTool struct{ begun, free chan struct{} }
 
-func (w blockingTool) Spec() tool.Spec                                 { return tool.Spec{Name: "print", Replay: tool.Keyed} }
-func (w blockingTool) Permission(tool.Call) (*approval.Request, error) { return nil, nil }
+func (w blockingTool) Spec() tool.Spec { return tool.Spec{Name: "print", Replay: tool.Keyed} }
+func (w blockingTool) Permission(context.Context, tool.Call) (*approval.Request, error) {
+	return nil, nil
+}
 func (w blockingTool) Run(context.Context, tool.Call) (tool.Result, error) {
 	close(w.begun)
 	<-w.free

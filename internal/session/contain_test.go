@@ -23,7 +23,7 @@ type breakingTool struct{ looks bool }
 
 func (b breakingTool) Spec() tool.Spec { return tool.Spec{Name: "act", Looks: b.looks} }
 
-func (breakingTool) Permission(tool.Call) (*approval.Request, error) { panic("a bug") }
+func (breakingTool) Permission(context.Context, tool.Call) (*approval.Request, error) { panic("a bug") }
 
 func (breakingTool) Run(context.Context, tool.Call) (tool.Result, error) { return tool.Result{}, nil }
 

@@ -221,7 +221,9 @@ func (l *randomSession) Spec() tool.Spec {
 	return tool.Spec{Name: "act", Description: "Does something.", Replay: tool.Pure}
 }
 
-func (l *randomSession) Permission(tool.Call) (*approval.Request, error) { return nil, nil }
+func (l *randomSession) Permission(context.Context, tool.Call) (*approval.Request, error) {
+	return nil, nil
+}
 
 // Run does what is written, the first time.
 func (l *randomSession) Run(ctx context.Context, call tool.Call) (tool.Result, error) {

@@ -92,8 +92,8 @@ func TestAHookWhoseOutputIsNestedTooDeeplyCountsAsAbsent(t *testing.T) {
 // deepTool gives a result that cannot be stored.
 type deepTool struct{ contents string }
 
-func (deepTool) Spec() tool.Spec                                 { return tool.Spec{Name: "note"} }
-func (deepTool) Permission(tool.Call) (*approval.Request, error) { return nil, nil }
+func (deepTool) Spec() tool.Spec                                                  { return tool.Spec{Name: "note"} }
+func (deepTool) Permission(context.Context, tool.Call) (*approval.Request, error) { return nil, nil }
 
 func (d deepTool) Run(context.Context, tool.Call) (tool.Result, error) {
 	return tool.Result{Text: "fine", Contents: json.RawMessage(d.contents)}, nil

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"context"
 	"errors"
 	"reflect"
 	"time"
@@ -18,8 +19,9 @@ type looking struct {
 
 // A look is one reading.
 type look struct {
-	of    any // what the reading depends on
-	found any
+	of     any // what the reading depends on
+	found  any
+	cancel context.CancelFunc
 }
 
 // errLooking means that something is being looked at. The session goes on when it was
@@ -32,7 +34,12 @@ const lookTime = 5 * time.Millisecond
 
 func (l *looking) busy() bool { return len(l.now) > 0 }
 
-func (l *looking) stop(error) { l.now, l.seen = nil, nil }
+func (l *looking) stop(error) {
+	for _, now := range l.now {
+		now.cancel()
+	}
+	l.now, l.seen = nil, nil
+}
 
 func (l *looking) abort(*txn, event.AbortData) error {
 	l.stop(errAborted)
@@ -48,33 +55,40 @@ func (l *looking) take(subject string, of any) (*look, bool) {
 
 // lookAt returns what do finds out about a subject, or errLooking if that takes longer than
 // a moment: then the session tries again when it was found. The reading depends on nothing
-// but of, and may use neither the session nor its state.
-func lookAt[T any](s *Session, subject string, of any, do func() T) (found T, err error) {
+// but of, and may use neither the session nor its state. Its context ends when nobody needs
+// it any more: then what it returns is not used.
+func lookAt[T any](s *Session, subject string, of any, do func(context.Context) T) (found T, err error) {
 	if l, ok := s.looking.take(subject, of); ok {
 		return l.found.(T), nil
 	}
 	if now := s.looking.now[subject]; now != nil && reflect.DeepEqual(now.of, of) {
 		return found, errLooking
 	}
-	l := &look{of: of}
+	ctx, cancel := context.WithCancel(s.host.ctx)
+	l := &look{of: of, cancel: cancel}
 	soon, late := make(chan T), make(chan struct{})
 	spawned := s.spawn(func() {
-		found := do()
+		defer cancel()
+		found := do(ctx)
 		select {
 		case soon <- found:
 		case <-late:
+			if ctx.Err() != nil { // nobody needs it, and it may have found nothing because of that
+				return
+			}
 			l.found = found
 			s.post(func(tx *txn) error { tx.s.looking.finish(subject, l); return nil })
 		}
 	})
 	if !spawned {
+		cancel()
 		return found, ErrClosed
 	}
 	timer := time.NewTimer(s.host.opts.LookTime)
 	defer timer.Stop()
 	select {
 	case found = <-soon:
-		return found, nil
+		return found, context.Cause(s.host.ctx)
 	case <-timer.C:
 	}
 	s.looking.start(subject, l)
@@ -85,6 +99,9 @@ func lookAt[T any](s *Session, subject string, of any, do func() T) (found T, er
 func (l *looking) start(subject string, at *look) {
 	if l.now == nil {
 		l.now = make(map[string]*look)
+	}
+	if before := l.now[subject]; before != nil {
+		before.cancel()
 	}
 	l.now[subject] = at
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/abide-run/abide/internal/approval"
 	"github.com/abide-run/abide/internal/event"
@@ -21,6 +23,8 @@ type slowLook struct {
 	looks chan tool.Call // gets each call that is looked at
 	found chan error     // what the look finds
 	runs  int
+
+	cancelled atomic.Int32 // number of looks that nobody needed any more
 }
 
 func newSlowLook() *slowLook {
@@ -29,10 +33,16 @@ func newSlowLook() *slowLook {
 
 func (*slowLook) Spec() tool.Spec { return tool.Spec{Name: "act", Replay: tool.Pure, Looks: true} }
 
-func (l *slowLook) Permission(call tool.Call) (*approval.Request, error) {
+func (l *slowLook) Permission(ctx context.Context, call tool.Call) (*approval.Request, error) {
 	l.looks <- call
-	if err := <-l.found; err != nil {
-		return nil, err
+	select {
+	case err := <-l.found:
+		if err != nil {
+			return nil, err
+		}
+	case <-ctx.Done():
+		l.cancelled.Add(1)
+		return nil, context.Cause(ctx)
 	}
 	return &approval.Request{Kind: approval.Write, Details: []string{"/f"}, Allowed: len(call.Scope.Allow) > 0, Ask: json.RawMessage(`{"kind":"write"}`)}, nil
 }
@@ -62,8 +72,10 @@ func TestNothingWaitsForALookThatTakesLong(t *testing.T) {
 			t.Fatal(err)
 		}
 		v.Await(t, 0, event.SessionIdle)
-		l.found <- nil // nobody waits for it any more
 		synctest.Wait()
+		if l.cancelled.Load() != 1 {
+			t.Error("the look goes on, and nobody needs it")
+		}
 		if kinds := kindsOf(b.Verify("s")); l.runs > 0 || kinds[len(kinds)-1] != event.SessionIdle {
 			t.Errorf("the call was made %d times: %v", l.runs, kinds)
 		}
@@ -90,13 +102,37 @@ func TestALookIsRepeatedIfWhatItIsAboutHasChanged(t *testing.T) {
 		if again := <-l.looks; len(again.Scope.Allow) != 1 {
 			t.Errorf("looked again with %+v", again.Scope)
 		}
-		l.found <- nil
+		synctest.Wait()
+		if l.cancelled.Load() != 1 {
+			t.Error("the first look goes on, and nobody needs it")
+		}
 		l.found <- nil
 		b.AwaitStored("s", eventlog.End{}, event.SessionIdle)
 		if l.runs != 1 {
 			t.Errorf("the call was made %d times", l.runs)
 		}
 		b.Host.Close()
+	})
+}
+
+// An engine that ends does not wait for a look, and what the look has not found is no
+// reason to refuse the call: the next engine looks again.
+func TestAnEngineThatEndsDoesNotWaitForALook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newSlowLook()
+		b := sessiontest.New(t, offline.Model{}, l)
+		b.Create("s", &session.Client{})
+		b.Send("s", event.InputAcceptedData{Prompt: useAct})
+		<-l.looks
+		synctest.Wait()
+		began := time.Now()
+		b.Host.Close()
+		if l.cancelled.Load() != 1 || time.Since(began) > 0 {
+			t.Errorf("the engine has waited for %v", time.Since(began))
+		}
+		if kinds := kindsOf(b.Verify("s")); slices.Contains(kinds, event.ToolComplete) {
+			t.Errorf("the call was refused: %v", kinds)
+		}
 	})
 }
 
@@ -126,6 +162,36 @@ func TestAProjectThatCannotBeReadStopsNothing(t *testing.T) {
 		v.Await(t, 0, event.SessionIdle)
 		if got := deliveries(t, b.Verify("s")); len(got) != 2 || !slices.Contains(kindsOf(b.Verify("s")), event.InstructionsLoaded) {
 			t.Errorf("delivered are %q", got)
+		}
+		b.Host.Close()
+	})
+}
+
+// What a rewind would do to files is found out beside the session, and only for as long
+// as somebody wants to know.
+func TestNothingWaitsForTheFilesOfARewindThatIsOnlyLookedAt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, _, from, _ := rewindable(t, &recordingUndo{})
+		begun := make(chan struct{})
+		b.Options.Undo = func(ctx context.Context, _ event.SessionID, _ func(string) bool, _ bool) ([]event.RestoredFile, error) {
+			close(begun)
+			<-ctx.Done()
+			return nil, context.Cause(ctx)
+		}
+		b.Restart()
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() {
+			_, err := b.Host.Rewind(ctx, "s", session.Rewind{EventID: from, Look: true})
+			done <- err
+		}()
+		<-begun
+		if err := b.Host.Abort(t.Context(), "s", "enough"); err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		if err := <-done; err == nil {
+			t.Error("the files were looked at")
 		}
 		b.Host.Close()
 	})

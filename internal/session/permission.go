@@ -129,7 +129,7 @@ func (tx *txn) lookAtCall(call *turn.Call) (turn.Sight, error) {
 	if !needed {
 		return tx.s.host.opts.Tools.See(tx.State, call), nil
 	}
-	return lookAt(tx.s, call.Request.ToolCallID, made, func() turn.Sight { return turn.Look(t, made) })
+	return lookAt(tx.s, call.Request.ToolCallID, made, func(ctx context.Context) turn.Sight { return turn.Look(ctx, t, made) })
 }
 
 // recordStandingRules records the rules of the place where the session works, if they

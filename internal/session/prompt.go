@@ -116,11 +116,11 @@ type promptOf struct {
 
 // inputText returns what the model reads of an input, without the date.
 func (tx *txn) inputText(in event.InputAcceptedData) (string, error) {
-	said, context := tx.State.Said(in)
+	said, added := tx.State.Said(in)
 	text := said
 	if len(in.Attachments) > 0 {
 		var err error
-		text, err = lookAt(tx.s, in.InputID, said, func() string { return transcript.Reads(said, in.Attachments, count) })
+		text, err = lookAt(tx.s, in.InputID, said, func(ctx context.Context) string { return transcript.Reads(said, in.Attachments, count) })
 		if err != nil {
 			return "", err
 		}
@@ -130,8 +130,8 @@ func (tx *txn) inputText(in event.InputAcceptedData) (string, error) {
 			text = transcript.ToolsGone(gone) + "\n\n" + text
 		}
 	}
-	if context != "" {
-		text += "\n\n" + context
+	if added != "" {
+		text += "\n\n" + added
 	}
 	return text, nil
 }
@@ -229,7 +229,7 @@ func (tx *txn) recordInstructions() error {
 	if config := tx.State.Setup.Config; !config.SkipInstructions {
 		var err error
 		dir, further := config.WorkingDirectory, config.InstructionDirs
-		found, err = lookAt(tx.s, "instructions", append([]string{dir}, further...), func() (found instructionText) {
+		found, err = lookAt(tx.s, "instructions", append([]string{dir}, further...), func(ctx context.Context) (found instructionText) {
 			found.text, found.sources, found.err = read(dir, further...)
 			return found
 		})

@@ -31,7 +31,9 @@ func (*reviewedTool) Spec() tool.Spec {
 	return tool.Spec{Name: "act", Replay: tool.Keyed, Detaches: true}
 }
 
-func (*reviewedTool) Permission(tool.Call) (*approval.Request, error) { return nil, nil }
+func (*reviewedTool) Permission(context.Context, tool.Call) (*approval.Request, error) {
+	return nil, nil
+}
 
 func (r *reviewedTool) Run(_ context.Context, call tool.Call) (tool.Result, error) {
 	r.mu.Lock()

@@ -10,7 +10,7 @@ import (
 // An Undo restores the files that calls have changed, for the calls whose keys the
 // function undone accepts. With look, it changes nothing and returns what it would
 // do.
-type Undo func(id event.SessionID, undone func(key string) bool, look bool) ([]event.RestoredFile, error)
+type Undo func(ctx context.Context, id event.SessionID, undone func(key string) bool, look bool) ([]event.RestoredFile, error)
 
 // A Rewind says what is taken back.
 type Rewind struct {
@@ -62,13 +62,15 @@ func (h *Host) Rewind(ctx context.Context, id event.SessionID, r Rewind) (Rewoun
 
 func (h *Host) previewRewind(ctx context.Context, id event.SessionID, r Rewind) (Rewound, error) {
 	var done Rewound
-	err := h.inspectAny(ctx, id, func(tx *txn) error {
-		from, n, err := tx.findShown(ctx, r.EventID)
-		if done.Events = n; err == nil && n > 0 && !r.KeepFiles {
-			done.Files, err = h.undoFiles(ctx, id, event.HistoryHiddenData{From: from, To: tx.State.Seq}, true)
-		}
+	var hidden event.HistoryHiddenData
+	err := h.inspectAny(ctx, id, func(tx *txn) (err error) {
+		hidden.From, done.Events, err = tx.findShown(ctx, r.EventID)
+		hidden.To = tx.State.Seq
 		return err
 	})
+	if err == nil && done.Events > 0 && !r.KeepFiles {
+		done.Files, err = h.undoFiles(ctx, id, hidden, true) // beside the session: the workspace may not answer
+	}
 	return done, err
 }
 
@@ -215,5 +217,5 @@ func (h *Host) undoFiles(ctx context.Context, id event.SessionID, hidden event.H
 		}
 		keys[d.Key] = true
 	}
-	return h.opts.Undo(id, func(key string) bool { return keys[key] }, look)
+	return h.opts.Undo(ctx, id, func(key string) bool { return keys[key] }, look)
 }

@@ -27,7 +27,7 @@ type recordingUndo struct {
 	fail  error
 }
 
-func (u *recordingUndo) undo(id event.SessionID, undone func(string) bool, look bool) ([]event.RestoredFile, error) {
+func (u *recordingUndo) undo(_ context.Context, id event.SessionID, undone func(string) bool, look bool) ([]event.RestoredFile, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.calls = append(u.calls, fmt.Sprintf("%s look=%v", id, look))
@@ -60,13 +60,13 @@ func TestRewindTakesFilesBack(t *testing.T) {
 	u := &recordingUndo{}
 	b, _, from, c := rewindable(t, u)
 	var keys []string
-	b.Options.Undo = func(id event.SessionID, undone func(string) bool, look bool) ([]event.RestoredFile, error) {
+	b.Options.Undo = func(ctx context.Context, id event.SessionID, undone func(string) bool, look bool) ([]event.RestoredFile, error) {
 		for key := range c.keys {
 			if undone(key) {
 				keys = append(keys, key)
 			}
 		}
-		return u.undo(id, undone, look)
+		return u.undo(ctx, id, undone, look)
 	}
 	b.Restart()
 	for _, r := range []session.Rewind{{EventID: from, Look: true}, {EventID: from, Look: true, KeepFiles: true}, {EventID: from}, {EventID: from}} {
@@ -138,8 +138,10 @@ type slowToStopTool struct {
 	begun, leave chan struct{}
 }
 
-func (slowToStopTool) Spec() tool.Spec                                 { return tool.Spec{Name: "act", Replay: tool.Keyed} }
-func (slowToStopTool) Permission(tool.Call) (*approval.Request, error) { return nil, nil }
+func (slowToStopTool) Spec() tool.Spec { return tool.Spec{Name: "act", Replay: tool.Keyed} }
+func (slowToStopTool) Permission(context.Context, tool.Call) (*approval.Request, error) {
+	return nil, nil
+}
 
 func (r slowToStopTool) Run(ctx context.Context, _ tool.Call) (tool.Result, error) {
 	close(r.begun)

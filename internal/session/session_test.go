@@ -79,7 +79,7 @@ type countingTool struct {
 
 func (c *countingTool) Spec() tool.Spec { return tool.Spec{Name: c.name, Replay: c.replay} }
 
-func (c *countingTool) Permission(tool.Call) (*approval.Request, error) {
+func (c *countingTool) Permission(context.Context, tool.Call) (*approval.Request, error) {
 	if !c.ask {
 		return nil, nil
 	}

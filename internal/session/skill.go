@@ -24,7 +24,7 @@ func (tx *txn) recordSkills() error {
 		return nil
 	}
 	dir := tx.State.Setup.Config.WorkingDirectory
-	found, err := lookAt(tx.s, "skills", skillPlaces{rules, dir}, func() (found foundSkills) {
+	found, err := lookAt(tx.s, "skills", skillPlaces{rules, dir}, func(ctx context.Context) (found foundSkills) {
 		found.list, found.err = known.Find(rules, dir)
 		return found
 	})
@@ -62,7 +62,7 @@ func (tx *txn) loadSkills(list []event.Skill) error {
 		return nil
 	}
 	h := tx.s.host
-	texts, err := lookAt(tx.s, "skill texts", list, func() (texts []event.SkillInvokedData) {
+	texts, err := lookAt(tx.s, "skill texts", list, func(ctx context.Context) (texts []event.SkillInvokedData) {
 		for _, k := range list {
 			d, err := h.readSkill(k, event.SkillLoaded)
 			if err != nil {

@@ -73,7 +73,9 @@ func (m *longSession) Ask(_ context.Context, req *model.Request, _ func(model.De
 
 func (m *longSession) Spec() tool.Spec { return tool.Spec{Name: "act", Description: "Does something."} }
 
-func (m *longSession) Permission(tool.Call) (*approval.Request, error) { return nil, nil }
+func (m *longSession) Permission(context.Context, tool.Call) (*approval.Request, error) {
+	return nil, nil
+}
 
 // Run gives little, or much, or now and then more than the window has room for.
 func (m *longSession) Run(context.Context, tool.Call) (tool.Result, error) {

@@ -94,7 +94,7 @@ type taskTool struct {
 func (j *taskTool) Spec() tool.Spec {
 	return tool.Spec{Name: "job", Replay: tool.Keyed, Detaches: true}
 }
-func (j *taskTool) Permission(tool.Call) (*approval.Request, error) { return nil, nil }
+func (j *taskTool) Permission(context.Context, tool.Call) (*approval.Request, error) { return nil, nil }
 
 func (j *taskTool) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 	j.mu.Lock()

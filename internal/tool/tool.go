@@ -42,8 +42,9 @@ type Tool interface {
 	Spec() Spec
 	// Permission returns the permission request of a call, or nil if the call needs no
 	// permission. With an error the call is refused without asking, and the error
-	// becomes its result; a [Refusal] is the whole result.
-	Permission(call Call) (*approval.Request, error)
+	// becomes its result; a [Refusal] is the whole result. The context ends when nobody
+	// needs the answer any more: what it returns then is not used.
+	Permission(ctx context.Context, call Call) (*approval.Request, error)
 	// Run makes the call. A failure of the tool is a Result; the error of ctx means that
 	// the call was cancelled.
 	Run(ctx context.Context, call Call) (Result, error)

@@ -2,6 +2,7 @@ package turn
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -56,14 +57,15 @@ func (c Catalog) Looks(s *State, call *Call) (tool.Tool, tool.Call, bool) {
 	return t, made, t != nil && t.Spec().Looks
 }
 
-// Look looks at what a call would do. It needs no state, and can take long.
-func Look(t tool.Tool, call tool.Call) (found Sight) {
+// Look looks at what a call would do. It needs no state, and can take long. What it returns
+// after ctx has ended is not used.
+func Look(ctx context.Context, t tool.Tool, call tool.Call) (found Sight) {
 	defer func() {
 		if p := recover(); p != nil {
 			found = Sight{Err: fmt.Errorf("the tool %s broke: %v", t.Spec().Name, p)}
 		}
 	}()
-	ask, err := t.Permission(call)
+	ask, err := t.Permission(ctx, call)
 	return Sight{ask, err}
 }
 
@@ -217,7 +219,7 @@ func (c Catalog) permission(s *State, call *Call) (*approval.Request, error) {
 		return ask, err
 	}
 	if t := c.find(call.Request.Name); t != nil {
-		return t.Permission(c.toolCall(s, call))
+		return t.Permission(context.Background(), c.toolCall(s, call)) // it looks at nothing that it could wait for
 	}
 	return nil, nil
 }

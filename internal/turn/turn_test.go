@@ -198,14 +198,14 @@ type fake struct {
 	ask  *approval.Request
 }
 
-func (f fake) Spec() tool.Spec                                         { return f.spec }
-func (f fake) Permission(tool.Call) (*approval.Request, error)         { return f.ask, nil }
-func (f fake) Run(_ context.Context, _ tool.Call) (tool.Result, error) { return tool.Result{}, nil }
+func (f fake) Spec() tool.Spec                                                  { return f.spec }
+func (f fake) Permission(context.Context, tool.Call) (*approval.Request, error) { return f.ask, nil }
+func (f fake) Run(_ context.Context, _ tool.Call) (tool.Result, error)          { return tool.Result{}, nil }
 
 // picky is a tool that refuses by itself.
 type picky struct{ fake }
 
-func (picky) Permission(tool.Call) (*approval.Request, error) {
+func (picky) Permission(context.Context, tool.Call) (*approval.Request, error) {
 	return nil, &tool.Refusal{Result: tool.Result{Text: "The file is locked: close it first.", Message: "Locked", Failed: true, Code: event.CodeFailure}}
 }
 

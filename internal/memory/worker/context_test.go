@@ -77,8 +77,8 @@ func TestExtractionGoesOnAfterACompactionWithoutAGapOrARepeat(t *testing.T) {
 // print is a tool that prints.
 type print struct{ run func() }
 
-func (print) Spec() tool.Spec                                 { return tool.Spec{Name: "print", Replay: tool.Keyed} }
-func (print) Permission(tool.Call) (*approval.Request, error) { return nil, nil }
+func (print) Spec() tool.Spec                                                  { return tool.Spec{Name: "print", Replay: tool.Keyed} }
+func (print) Permission(context.Context, tool.Call) (*approval.Request, error) { return nil, nil }
 func (p print) Run(context.Context, tool.Call) (tool.Result, error) {
 	p.run()
 	return tool.Result{Text: "printed"}, nil

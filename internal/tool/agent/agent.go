@@ -100,7 +100,7 @@ func offered(s tool.State) []string {
 
 // Permission refuses a call that names no agent of the session. Starting an agent needs
 // no permission, because the calls of the agent do.
-func (agentTool) Permission(call tool.Call) (*approval.Request, error) {
+func (agentTool) Permission(_ context.Context, call tool.Call) (*approval.Request, error) {
 	work, err := read(call.Arguments)
 	if valid := offered(call.State); err == nil && !slices.Contains(valid, work.Type) {
 		err = &tool.Refusal{Result: tool.Fail(fmt.Sprintf("Unknown agent_type: %s. Valid types are: %s", work.Type, strings.Join(valid, ", ")))}

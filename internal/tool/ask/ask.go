@@ -37,7 +37,7 @@ func (askTool) Offer(s tool.State) (tool.Spec, bool) {
 	return spec, ok && session.Can().UserInput
 }
 
-func (askTool) Permission(tool.Call) (*approval.Request, error) { return nil, nil }
+func (askTool) Permission(context.Context, tool.Call) (*approval.Request, error) { return nil, nil }
 
 // Run opens the question.
 func (askTool) Run(_ context.Context, call tool.Call) (tool.Result, error) {

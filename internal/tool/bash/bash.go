@@ -65,7 +65,7 @@ type Options struct {
 	Hidden []string
 	// Scope returns the scope of a call; nil if commands may use no files but those of
 	// the working directory.
-	Scope func(call tool.Call) (*scope.Scope, error)
+	Scope func(ctx context.Context, call tool.Call) (*scope.Scope, error)
 	// Protected reports whether a path may not be changed unasked, and why.
 	Protected func(path string) (reason string, ok bool)
 	// Wait is how long a call without a timeout waits for its command; 10s if zero.

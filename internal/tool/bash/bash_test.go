@@ -173,7 +173,7 @@ func TestASleepInTheForegroundIsRefused(t *testing.T) {
 				if text := d.mustFail(name, args); !strings.Contains(text, "blocked") || !strings.Contains(text, "wait") {
 					t.Errorf("%s: %s", args, text)
 				}
-				if _, err := d.tools[name].Permission(d.call(args)); err == nil {
+				if _, err := d.tools[name].Permission(t.Context(), d.call(args)); err == nil {
 					t.Errorf("%s: somebody is asked", args)
 				}
 			}
@@ -289,7 +289,7 @@ func TestUnusableArgumentsAreRefusedAndNothingIsStarted(t *testing.T) {
 					t.Errorf("%.60s: %q, want %q", args, got, want)
 				}
 				var refused *tool.Refusal
-				if _, err := d.tools[name].Permission(d.call(args)); !errors.As(err, &refused) {
+				if _, err := d.tools[name].Permission(t.Context(), d.call(args)); !errors.As(err, &refused) {
 					t.Errorf("%.60s: permission says %v", args, err)
 				}
 			}
@@ -435,7 +435,7 @@ func TestTheEnvironmentKeepsCommandsFromAsking(t *testing.T) {
 
 func TestPermissionToRunIsAsked(t *testing.T) {
 	withScripted(t, func(t *testing.T, d *caller, _ *scriptedProcesses) {
-		r, err := d.tools["bash"].Permission(d.call(`{"command":"git push origin main > log.txt && curl https://x.org/a","description":"Push","cwd":"/tmp"}`))
+		r, err := d.tools["bash"].Permission(t.Context(), d.call(`{"command":"git push origin main > log.txt && curl https://x.org/a","description":"Push","cwd":"/tmp"}`))
 		if faults := append(shapetest.Value("PermissionRequest", r.Ask), shapetest.Value("PermissionPromptRequest", r.Prompt)...); len(faults) > 0 {
 			t.Errorf("typed clients cannot read the question: %q", faults)
 		}
@@ -461,24 +461,24 @@ func TestPermissionToRunIsAsked(t *testing.T) {
 		if !strings.Contains(string(r.Prompt), `"kind":"commands"`) {
 			t.Errorf("prompt is %s", r.Prompt)
 		}
-		echo, _ := d.tools["bash"].Permission(d.call(`{"command":"echo test","description":"Run echo test"}`))
+		echo, _ := d.tools["bash"].Permission(t.Context(), d.call(`{"command":"echo test","description":"Run echo test"}`))
 		if echo.Plain.String() != "'echo' 'test'" || echo.Subjects != nil || echo.Elsewhere != "" || echo.Allowed {
 			t.Errorf("echo: %+v", echo)
 		}
-		odd, _ := d.tools["bash"].Permission(d.call(`{"command":"$CMD x; ((("}`))
+		odd, _ := d.tools["bash"].Permission(t.Context(), d.call(`{"command":"$CMD x; ((("}`))
 		if odd.Plain != nil || len(odd.SessionGrants()) > 0 || !strings.Contains(string(odd.Ask), `"canOfferSessionApproval":false`) || !strings.Contains(string(odd.Ask), "warning") {
 			t.Errorf("odd: %+v %s", odd, odd.Ask)
 		}
-		nothing, _ := d.tools["bash"].Permission(d.call(`{"command":"[[ -f x ]]"}`))
+		nothing, _ := d.tools["bash"].Permission(t.Context(), d.call(`{"command":"[[ -f x ]]"}`))
 		if len(nothing.Offers()) != 1 {
 			t.Errorf("what is not understood is offered for longer: %+v", nothing.Offers())
 		}
 		for _, name := range []string{"read_bash", "stop_bash", "list_bash", "wait"} {
-			if r, err := d.tools[name].Permission(d.call(`{"shellId":"x"}`)); r != nil || err != nil {
+			if r, err := d.tools[name].Permission(t.Context(), d.call(`{"shellId":"x"}`)); r != nil || err != nil {
 				t.Errorf("%s asks: %+v, %v", name, r, err)
 			}
 		}
-		if r, err := d.tools["write_bash"].Permission(d.call(`{"shellId":"x","input":"rm -rf /\n"}`)); err != nil || !strings.Contains(string(r.Ask), `rm -rf /`) || r.Plain != nil {
+		if r, err := d.tools["write_bash"].Permission(t.Context(), d.call(`{"shellId":"x","input":"rm -rf /\n"}`)); err != nil || !strings.Contains(string(r.Ask), `rm -rf /`) || r.Plain != nil {
 			t.Errorf("write_bash: %+v, %v", r, err)
 		}
 	})

@@ -81,7 +81,7 @@ func TestInputThatMayBeCommandsIsAskedEachTime(t *testing.T) {
 			d := newCaller(t, p, t.TempDir())
 			d.run("bash", d.call(`{"command":"`+command+`","description":"d","mode":"async","stdin":true,"shellId":"x"}`))
 			ask := func(input string) *approval.Request {
-				r, err := d.tools["write_bash"].Permission(d.call(`{"shellId":"x","input":"` + input + `"}`))
+				r, err := d.tools["write_bash"].Permission(t.Context(), d.call(`{"shellId":"x","input":"`+input+`"}`))
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -26,8 +26,8 @@ var listSpec = tool.Spec{
 // lister is the tool that lists commands.
 type lister struct{ *Commands }
 
-func (l *lister) Spec() tool.Spec                                 { return listSpec }
-func (l *lister) Permission(tool.Call) (*approval.Request, error) { return nil, nil }
+func (l *lister) Spec() tool.Spec                                                  { return listSpec }
+func (l *lister) Permission(context.Context, tool.Call) (*approval.Request, error) { return nil, nil }
 
 func (l *lister) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 	tasks, err := l.Tasks(ctx, call.Session)

@@ -32,8 +32,8 @@ var readSpec = tool.Spec{
 // reader is the tool that reads the output of a command.
 type reader struct{ *Commands }
 
-func (r *reader) Spec() tool.Spec                                 { return readSpec }
-func (r *reader) Permission(tool.Call) (*approval.Request, error) { return nil, nil }
+func (r *reader) Spec() tool.Spec                                                  { return readSpec }
+func (r *reader) Permission(context.Context, tool.Call) (*approval.Request, error) { return nil, nil }
 
 // names are the argument names for the ID of a task.
 var names = []string{"shellId", "task_id", "process_id", "id"}

@@ -190,12 +190,12 @@ type possibleURL struct {
 	URL string `json:"url"`
 }
 
-func (r *runner) Permission(call tool.Call) (*approval.Request, error) {
+func (r *runner) Permission(ctx context.Context, call tool.Call) (*approval.Request, error) {
 	q, err := r.request(call)
 	if err != nil {
 		return nil, err
 	}
-	in, err := r.surroundings(call, q)
+	in, err := r.surroundings(ctx, call, q)
 	if err != nil {
 		return nil, err
 	}
@@ -203,7 +203,7 @@ func (r *runner) Permission(call tool.Call) (*approval.Request, error) {
 }
 
 // surroundings returns where and how a command runs.
-func (r *runner) surroundings(call tool.Call, q request) (in approval.Surroundings, err error) {
+func (r *runner) surroundings(ctx context.Context, call tool.Call, q request) (in approval.Surroundings, err error) {
 	in = approval.Surroundings{Dir: q.dir, Home: call.Dir, Terminal: q.tty, Input: q.stdin, Protected: r.Protected}
 	for _, entry := range r.env(call, q.tty) {
 		if path, ok := strings.CutPrefix(entry, "PATH="); ok {
@@ -211,7 +211,7 @@ func (r *runner) surroundings(call tool.Call, q request) (in approval.Surroundin
 		}
 	}
 	if r.Scope != nil {
-		in.Scope, err = r.Scope(call)
+		in.Scope, err = r.Scope(ctx, call)
 	}
 	return in, err
 }

@@ -26,8 +26,8 @@ var stopSpec = tool.Spec{
 // stopper is the tool that ends a command.
 type stopper struct{ *Commands }
 
-func (s *stopper) Spec() tool.Spec                                 { return stopSpec }
-func (s *stopper) Permission(tool.Call) (*approval.Request, error) { return nil, nil }
+func (s *stopper) Spec() tool.Spec                                                  { return stopSpec }
+func (s *stopper) Permission(context.Context, tool.Call) (*approval.Request, error) { return nil, nil }
 
 func (s *stopper) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 	a := argument.Read(call.Arguments)

@@ -60,8 +60,8 @@ const (
 // waiter is the tool that waits.
 type waiter struct{ *Commands }
 
-func (w *waiter) Spec() tool.Spec                                 { return waitSpec }
-func (w *waiter) Permission(tool.Call) (*approval.Request, error) { return nil, nil }
+func (w *waiter) Spec() tool.Spec                                                  { return waitSpec }
+func (w *waiter) Permission(context.Context, tool.Call) (*approval.Request, error) { return nil, nil }
 
 // A waitRequest is the parsed arguments of a call: what to wait for.
 type waitRequest struct {

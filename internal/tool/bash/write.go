@@ -81,12 +81,12 @@ func parseWrite(call tool.Call) (writeRequest, error) {
 // person is shown is the input itself. Input to a program that is known to take it only
 // as data can be approved for as long as the program runs; any other input is asked about
 // each time, and a rule that denies commands applies to the commands in it.
-func (w *writer) Permission(call tool.Call) (*approval.Request, error) {
+func (w *writer) Permission(ctx context.Context, call tool.Call) (*approval.Request, error) {
 	e, err := parseWrite(call)
 	if err != nil {
 		return nil, err
 	}
-	t, err := w.Task(context.Background(), call.Session, e.name)
+	t, err := w.Task(ctx, call.Session, e.name)
 	if err != nil && !errors.Is(err, process.ErrNotFound) {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func (w *writer) Permission(call tool.Call) (*approval.Request, error) {
 	ask := &approval.Request{Kind: approval.Shell, More: event.PermissionMore{Dir: t.Process.Dir, Terminal: t.Process.TTY, Input: true}}
 	in := approval.Surroundings{Dir: cmp.Or(t.Process.Dir, call.Dir), Home: call.Dir, Fed: true}
 	if w.Scope != nil {
-		if in.Scope, err = w.Scope(call); err != nil {
+		if in.Scope, err = w.Scope(ctx, call); err != nil {
 			return nil, err
 		}
 	}

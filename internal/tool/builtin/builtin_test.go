@@ -132,7 +132,7 @@ func call(t *testing.T, name string, c tool.Call) tool.Result {
 		if b.Spec().Name != name {
 			continue
 		}
-		if _, err := b.Permission(c); err != nil {
+		if _, err := b.Permission(t.Context(), c); err != nil {
 			return tool.Fail(err.Error())
 		}
 		r, err := b.Run(t.Context(), c)

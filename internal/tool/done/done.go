@@ -33,7 +33,7 @@ func (doneTool) Offer(s tool.State) (tool.Spec, bool) {
 	return spec, ok && session.Mode() == event.ModeAutopilot
 }
 
-func (doneTool) Permission(tool.Call) (*approval.Request, error) { return nil, nil }
+func (doneTool) Permission(context.Context, tool.Call) (*approval.Request, error) { return nil, nil }
 
 // Run records that the work is done, which ends the turn.
 func (doneTool) Run(_ context.Context, call tool.Call) (tool.Result, error) {

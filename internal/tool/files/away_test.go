@@ -22,8 +22,8 @@ func (silentWorkspace) Judge(ctx context.Context, _ *scope.Scope, _ ...workspace
 	return nil, context.Cause(ctx)
 }
 
-// TestAWorkspaceThatDoesNotAnswerFailsTheCall: nobody can cancel the question whether a
-// call is allowed, so it ends by itself, with a sentence for the model.
+// TestAWorkspaceThatDoesNotAnswerFailsTheCall: the question whether a call is allowed ends by
+// itself, with a sentence for the model.
 func TestAWorkspaceThatDoesNotAnswerFailsTheCall(t *testing.T) {
 	for name, arguments := range map[string]string{
 		"view": `{"path":"a"}`, "grep": `{"pattern":"a"}`, "glob": `{"pattern":"a"}`,
@@ -32,7 +32,7 @@ func TestAWorkspaceThatDoesNotAnswerFailsTheCall(t *testing.T) {
 		b := newFixture(t)
 		b.files = silentWorkspace{b.files}
 		synctest.Test(t, func(t *testing.T) {
-			_, err := b.tools[name].Permission(b.call(arguments))
+			_, err := b.tools[name].Permission(t.Context(), b.call(arguments))
 			var refused *tool.Refusal
 			if !errors.As(err, &refused) || !strings.Contains(refused.Text, "has not answered within 30 seconds") {
 				t.Errorf("%s: %v", name, err)
@@ -48,7 +48,7 @@ func TestARewindGoesOnWithoutAnAnswer(t *testing.T) {
 	b.run("create", `{"path":"a","file_text":"b"}`)
 	silent := files.NewCheckpoints(filepath.Join(filepath.Dir(b.dir), "kept"), silentWorkspace{b.files})
 	synctest.Test(t, func(t *testing.T) {
-		all, err := silent.Restore(func(string) bool { return true })
+		all, err := silent.Restore(t.Context(), func(string) bool { return true })
 		if err != nil || len(all) != 1 || all[0].Outcome != files.Skipped || !strings.Contains(all[0].Reason, "has not answered within 30 seconds") {
 			t.Errorf("%+v, %v", all, err)
 		}

@@ -58,13 +58,13 @@ const maxContents = 256 << 10
 // requestWrite returns the request to write a file. A call that cannot succeed fails without
 // asking, unless the error would reveal something about files that the model may not
 // read.
-func (f *files) requestWrite(call tool.Call, w writer) (*approval.Request, error) {
-	access, err := f.access(call)
+func (f *files) requestWrite(ctx context.Context, call tool.Call, w writer) (*approval.Request, error) {
+	ctx, cancel := limitedContext(ctx)
+	defer cancel()
+	access, err := f.access(ctx, call)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := limitedContext()
-	defer cancel()
 	p, err := w.look(ctx, call, access)
 	if err != nil {
 		return nil, err

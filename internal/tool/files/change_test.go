@@ -1,6 +1,7 @@
 package files_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -174,7 +175,7 @@ func TestAnEditOfAFileThatHasChangedSinceItWasShownIsRefused(t *testing.T) {
 	b := newFixture(t)
 	b.put("f", "one\ntwo\n")
 	call := b.call(`{"path":"f","old_str":"two","new_str":"2"}`)
-	request, err := b.tools["edit"].Permission(call)
+	request, err := b.tools["edit"].Permission(t.Context(), call)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +193,7 @@ func TestTwoEditsOfOneFileThatWereAskedTogetherAreBothMade(t *testing.T) {
 	var calls []tool.Call
 	for _, arguments := range []string{`{"path":"f","old_str":"one","new_str":"1"}`, `{"path":"f","old_str":"two","new_str":"2"}`} {
 		call := b.call(arguments)
-		request, err := b.tools["edit"].Permission(call)
+		request, err := b.tools["edit"].Permission(t.Context(), call)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -293,7 +294,7 @@ func TestAWriteWithoutACheckpointIsNotMade(t *testing.T) {
 
 // restore undoes the calls from the given number on.
 func restore(t interface{ Fatal(...any) }, c *files.Checkpoints, from int) []files.Reversal {
-	all, err := c.Restore(func(key string) bool {
+	all, err := c.Restore(context.Background(), func(key string) bool {
 		var n int
 		_, err := fmt.Sscanf(key, "key-%d", &n)
 		return err == nil && n >= from
@@ -314,7 +315,7 @@ func TestRestoreUndoesTheWritesOfCalls(t *testing.T) {
 	b.run("edit", `{"path":"old","old_str":"two","new_str":"2"}`)
 	b.run("edit", `{"path":"mine","old_str":"a","new_str":"b"}`) // key-5
 	b.put("mine", "changed by hand")
-	preview, err := b.kept.Preview(func(string) bool { return true })
+	preview, err := b.kept.Preview(t.Context(), func(string) bool { return true })
 	if err != nil || len(preview) != 3 || b.content("old") != "1\n2\n" || preview[2].Added != 2 || preview[2].Gone != 2 {
 		t.Fatalf("%+v, %v", preview, err)
 	}
@@ -443,7 +444,7 @@ func FuzzRecords(f *testing.F) {
 		if err := os.WriteFile(folder+"/changes.jsonl", data, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := files.NewCheckpoints(folder, newFiles(t, folder)).Preview(func(string) bool { return true }); err != nil && len(data) < 1<<20 {
+		if _, err := files.NewCheckpoints(folder, newFiles(t, folder)).Preview(t.Context(), func(string) bool { return true }); err != nil && len(data) < 1<<20 {
 			t.Error(err)
 		}
 	})

@@ -47,14 +47,14 @@ type Reversal struct {
 }
 
 // Preview returns what Restore would do.
-func (c *Checkpoints) Preview(undone func(key string) bool) ([]Reversal, error) {
+func (c *Checkpoints) Preview(ctx context.Context, undone func(key string) bool) ([]Reversal, error) {
 	list, err := c.store.Records()
 	if err != nil {
 		return nil, err
 	}
 	var all []Reversal
 	for _, path := range paths(list, undone) {
-		all = append(all, c.plan(path, list, undone))
+		all = append(all, c.plan(ctx, path, list, undone))
 	}
 	return all, nil
 }
@@ -73,7 +73,7 @@ func paths(list []checkpoint.Record, undone func(key string) bool) []string {
 
 // plan returns how a file gets the content that it had before the first of the undone
 // calls. A file that something else has changed is left alone.
-func (c *Checkpoints) plan(path string, list []checkpoint.Record, undone func(key string) bool) Reversal {
+func (c *Checkpoints) plan(ctx context.Context, path string, list []checkpoint.Record, undone func(key string) bool) Reversal {
 	v := Reversal{Path: path}
 	known, first := map[string]bool{}, (*checkpoint.Record)(nil)
 	for i, r := range list {
@@ -84,7 +84,7 @@ func (c *Checkpoints) plan(path string, list []checkpoint.Record, undone func(ke
 			first = &list[i]
 		}
 	}
-	ctx, cancel := limitedContext()
+	ctx, cancel := limitedContext(ctx)
 	defer cancel()
 	var err error
 	if v.after, err = contentNow(ctx, c.onlyFile(path), path); err != nil {
@@ -142,14 +142,14 @@ func (c *Checkpoints) onlyFile(path string) access {
 
 // Restore undoes the writes of calls: every file gets the content that it had before the
 // first of those calls. A second Restore changes nothing more.
-func (c *Checkpoints) Restore(undone func(key string) bool) ([]Reversal, error) {
-	all, err := c.Preview(undone)
+func (c *Checkpoints) Restore(ctx context.Context, undone func(key string) bool) ([]Reversal, error) {
+	all, err := c.Preview(ctx, undone)
 	for i := range all {
 		v := &all[i]
 		if v.Outcome != Restored && v.Outcome != Removed {
 			continue
 		}
-		err := c.putBack(*v)
+		err := c.putBack(ctx, *v)
 		if err != nil {
 			*v = v.skip(err.Error())
 		}
@@ -158,8 +158,8 @@ func (c *Checkpoints) Restore(undone func(key string) bool) ([]Reversal, error) 
 }
 
 // putBack gives a file its old content.
-func (c *Checkpoints) putBack(v Reversal) error {
-	ctx, cancel := limitedContext()
+func (c *Checkpoints) putBack(ctx context.Context, v Reversal) error {
+	ctx, cancel := limitedContext(ctx)
 	defer cancel()
 	at := c.onlyFile(v.Path)
 	return at.files.Apply(ctx, at.scope, workspace.Change{

@@ -70,12 +70,12 @@ func checkFree(p place, path string) error {
 	return nil
 }
 
-func (c *create) Permission(call tool.Call) (*approval.Request, error) {
+func (c *create) Permission(ctx context.Context, call tool.Call) (*approval.Request, error) {
 	w, err := c.writer(call)
 	if err != nil {
 		return nil, err
 	}
-	return c.requestWrite(call, w)
+	return c.requestWrite(ctx, call, w)
 }
 
 func (c *create) Run(ctx context.Context, call tool.Call) (tool.Result, error) {

@@ -66,12 +66,12 @@ func (e *edit) writer(call tool.Call) (writer, error) {
 	return writer{path: c.path, intention: "Edit file", done: "File " + c.path + " updated with changes.", most: maxFile, plan: c.plan}, nil
 }
 
-func (e *edit) Permission(call tool.Call) (*approval.Request, error) {
+func (e *edit) Permission(ctx context.Context, call tool.Call) (*approval.Request, error) {
 	w, err := e.writer(call)
 	if err != nil {
 		return nil, err
 	}
-	return e.requestWrite(call, w)
+	return e.requestWrite(ctx, call, w)
 }
 
 func (e *edit) Run(ctx context.Context, call tool.Call) (tool.Result, error) {

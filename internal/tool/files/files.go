@@ -36,7 +36,7 @@ type Options struct {
 	// Files returns the files of the workspace of a call's session.
 	Files func(call tool.Call) (workspace.Files, error)
 	// Scope returns the scope of the session of a call.
-	Scope func(call tool.Call) (*scope.Scope, error)
+	Scope func(ctx context.Context, call tool.Call) (*scope.Scope, error)
 	// Checkpoints returns the checkpoints of a session.
 	Checkpoints func(id event.SessionID) (*Checkpoints, error)
 	// Approved is called when a call has written a protected file, which a person has
@@ -83,8 +83,8 @@ type access struct {
 }
 
 // access returns the access of a call.
-func (f *files) access(call tool.Call) (access, error) {
-	s, err := f.Scope(call)
+func (f *files) access(ctx context.Context, call tool.Call) (access, error) {
+	s, err := f.Scope(ctx, call)
 	if err != nil {
 		return access{}, err
 	}
@@ -104,15 +104,15 @@ func (a access) judge(ctx context.Context, asked ...workspace.Question) ([]works
 	return found, nil
 }
 
-// answerLimit is the time that a workspace has to answer when nobody can cancel: before
-// anybody is asked about a call, and when files are restored.
+// answerLimit is the time that a workspace has to answer before anybody is asked about a
+// call, and when files are restored.
 const answerLimit = 30 * time.Second
 
-// limitedContext returns a context that ends after answerLimit. Its cause is a result for
+// limitedContext returns a context that ends with ctx, or after answerLimit. Its cause is a result for
 // the model.
-func limitedContext() (context.Context, context.CancelFunc) {
+func limitedContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	late := fail("The workspace does not answer", "The workspace has not answered within %d seconds. Try again later.", answerLimit/time.Second)
-	return context.WithTimeoutCause(context.Background(), answerLimit, late)
+	return context.WithTimeoutCause(ctx, answerLimit, late)
 }
 
 // absolute returns the absolute path of a path in a call.
@@ -127,7 +127,7 @@ func absolute(call tool.Call, path string) string {
 // was allowed beyond that: the path that a person was shown, or that a rule or grant was
 // judged by, and not what the path leads to now.
 func (f *files) allowed(ctx context.Context, call tool.Call, mode scope.Mode, paths ...string) (access, error) {
-	at, err := f.access(call)
+	at, err := f.access(ctx, call)
 	if err != nil || !call.Granted {
 		return at, err
 	}

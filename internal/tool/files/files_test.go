@@ -1,6 +1,7 @@
 package files_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -84,7 +85,7 @@ func newFixture(t testing.TB) *fixture {
 	b.allow([]scope.Rule{{Target: b.dir, Mode: scope.Write}})
 	for _, tool := range files.New(files.Options{
 		Files:       func(tool.Call) (workspace.Files, error) { return b.files, nil },
-		Scope:       func(tool.Call) (*scope.Scope, error) { return b.scope, nil },
+		Scope:       func(context.Context, tool.Call) (*scope.Scope, error) { return b.scope, nil },
 		Checkpoints: func(event.SessionID) (*files.Checkpoints, error) { return b.kept, nil },
 	}) {
 		b.tools[tool.Spec().Name] = tool
@@ -135,7 +136,7 @@ func (b *fixture) run(name, arguments string) tool.Result {
 
 func (b *fixture) runCall(name string, call tool.Call) (tool.Result, *approval.Request) {
 	b.t.Helper()
-	request, err := b.tools[name].Permission(call)
+	request, err := b.tools[name].Permission(b.t.Context(), call)
 	var refused *tool.Refusal
 	if errors.As(err, &refused) {
 		return refused.Result, nil
@@ -235,7 +236,7 @@ func TestInvalidArgumentsAreReported(t *testing.T) {
 // request returns the permission request of a call.
 func (b *fixture) request(name, arguments string) (*approval.Request, map[string]any) {
 	b.t.Helper()
-	r, err := b.tools[name].Permission(b.call(arguments))
+	r, err := b.tools[name].Permission(b.t.Context(), b.call(arguments))
 	if err != nil {
 		b.t.Fatalf("%s %s: %v", name, arguments, err)
 	}
@@ -331,7 +332,7 @@ func TestAFailingChangeIsNotAsked(t *testing.T) {
 		"edit":   `{"path":"a.txt","old_str":"a","new_str":"b"}`,
 		"create": `{"path":"a.txt","file_text":"b"}`,
 	} {
-		if _, err := b.tools[name].Permission(b.call(arguments)); err == nil {
+		if _, err := b.tools[name].Permission(t.Context(), b.call(arguments)); err == nil {
 			t.Errorf("%s is asked about", name)
 		}
 	}
@@ -403,7 +404,7 @@ func TestAnApprovalIsForWhatWasShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	call := b.call(`{"path":"link"}`)
-	request, err := b.tools["view"].Permission(call)
+	request, err := b.tools["view"].Permission(t.Context(), call)
 	if err != nil || request.Allowed || request.Details[0] != filepath.Join(root, "one") || !strings.Contains(string(request.Ask), "(leads to "+root+"/one)") {
 		t.Fatalf("%+v, %s, %v", request, request.Ask, err)
 	}
@@ -429,7 +430,7 @@ func TestAnApprovalIsForWhatWasShown(t *testing.T) {
 		t.Errorf("with a yes to everything: %+v", r)
 	}
 	two := b.call(`{"pattern":"o","paths":["link","` + root + `/one"]}`)
-	request, err = b.tools["grep"].Permission(two)
+	request, err = b.tools["grep"].Permission(t.Context(), two)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -438,7 +439,7 @@ func TestAnApprovalIsForWhatWasShown(t *testing.T) {
 		t.Errorf("two paths: %q", r.Text)
 	}
 	write := b.call(`{"path":"` + root + `/one","old_str":"one","new_str":"1"}`)
-	request, err = b.tools["edit"].Permission(write)
+	request, err = b.tools["edit"].Permission(t.Context(), write)
 	if err != nil {
 		t.Fatal(err)
 	}

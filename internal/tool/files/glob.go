@@ -48,12 +48,12 @@ func readFindCall(call tool.Call) (findCall, error) {
 	return c, a.Err()
 }
 
-func (f *find) Permission(call tool.Call) (*approval.Request, error) {
+func (f *find) Permission(ctx context.Context, call tool.Call) (*approval.Request, error) {
 	c, err := readFindCall(call)
 	if err != nil {
 		return nil, err
 	}
-	return f.requestRead(call, pathsOf(c.roots), func(bool) string { return "Search for files matching pattern in: " })
+	return f.requestRead(ctx, call, pathsOf(c.roots), func(bool) string { return "Search for files matching pattern in: " })
 }
 
 func (f *find) Run(ctx context.Context, call tool.Call) (tool.Result, error) {

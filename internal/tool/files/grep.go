@@ -96,12 +96,12 @@ func readGrepCall(call tool.Call) (*grepCall, error) {
 	return c, a.Err()
 }
 
-func (g *grep) Permission(call tool.Call) (*approval.Request, error) {
+func (g *grep) Permission(ctx context.Context, call tool.Call) (*approval.Request, error) {
 	c, err := readGrepCall(call)
 	if err != nil {
 		return nil, err
 	}
-	return g.requestRead(call, pathsOf(c.roots), func(isFolder bool) string {
+	return g.requestRead(ctx, call, pathsOf(c.roots), func(isFolder bool) string {
 		if isFolder {
 			return "Search in directory: "
 		}

@@ -36,7 +36,7 @@ func TestAProtectedFileIsAskedAbout(t *testing.T) {
 	} {
 		for _, a := range arguments {
 			call := b.call(a)
-			r, err := b.tools[tool].Permission(call)
+			r, err := b.tools[tool].Permission(t.Context(), call)
 			if err != nil {
 				t.Errorf("%s: %v", a, err)
 				continue
@@ -57,7 +57,7 @@ func TestAProtectedFileIsAskedAbout(t *testing.T) {
 			b.put(".git/config", "[user]\nname = Ann\n")
 		}
 	}
-	r, err := b.tools["edit"].Permission(b.call(`{"path":"$/other","old_str":"a","new_str":"b"}`))
+	r, err := b.tools["edit"].Permission(t.Context(), b.call(`{"path":"$/other","old_str":"a","new_str":"b"}`))
 	if err == nil && r.Protected != "" {
 		t.Errorf("an ordinary file: %+v", r)
 	}
@@ -72,7 +72,7 @@ func TestALinkThatIsTurnedLeadsToNoProtectedFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	call := b.call(`{"path":"link/config","old_str":"Ann","new_str":"you"}`)
-	r, err := b.tools["edit"].Permission(call)
+	r, err := b.tools["edit"].Permission(t.Context(), call)
 	if err != nil || r.Protected != "" || !r.Allowed {
 		t.Fatalf("%+v, %v", r, err)
 	}
@@ -93,7 +93,7 @@ func TestALinkThatIsTurnedLeadsToNoProtectedFile(t *testing.T) {
 func TestReadingAProtectedFileIsNotSpecial(t *testing.T) {
 	b := newProtectedFixture(t)
 	call := b.call(`{"path":".git/config"}`)
-	if r, err := b.tools["view"].Permission(call); err != nil || r.Protected != "" || !r.Allowed {
+	if r, err := b.tools["view"].Permission(t.Context(), call); err != nil || r.Protected != "" || !r.Allowed {
 		t.Errorf("%+v, %v", r, err)
 	}
 	if got := b.mustRun("view", call); got.Failed {
@@ -125,7 +125,7 @@ func TestAWorkspaceProtectsItsOwnFiles(t *testing.T) {
 	}
 	b.files = overBridge(t, served)
 	call := b.call(`{"path":"harmless","old_str":"echo","new_str":"evil"}`)
-	r, err := b.tools["edit"].Permission(call)
+	r, err := b.tools["edit"].Permission(t.Context(), call)
 	if err != nil || r.Protected == "" || r.Allowed || !strings.Contains(string(r.Ask), r.Protected) {
 		t.Fatalf("%+v, %v", r, err)
 	}

@@ -2,6 +2,7 @@ package files
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -80,8 +81,10 @@ func leadsTo(paths []string, found []workspace.Judgement) []string {
 
 // requestRead returns the request to read paths. The intention depends on whether the first
 // is a folder.
-func (f *files) requestRead(call tool.Call, paths []string, intention func(isFolder bool) string) (*approval.Request, error) {
-	at, err := f.access(call)
+func (f *files) requestRead(ctx context.Context, call tool.Call, paths []string, intention func(isFolder bool) string) (*approval.Request, error) {
+	ctx, cancel := limitedContext(ctx)
+	defer cancel()
+	at, err := f.access(ctx, call)
 	if err != nil {
 		return nil, err
 	}
@@ -89,8 +92,6 @@ func (f *files) requestRead(call tool.Call, paths []string, intention func(isFol
 	for _, path := range paths {
 		asked = append(asked, workspace.Question{Path: path, Mode: scope.Read})
 	}
-	ctx, cancel := limitedContext()
-	defer cancel()
 	found, err := at.judge(ctx, asked...)
 	if err != nil {
 		return nil, err

@@ -88,12 +88,12 @@ func (c *viewCall) limit(lines []int64) error {
 	return nil
 }
 
-func (v *view) Permission(call tool.Call) (*approval.Request, error) {
+func (v *view) Permission(ctx context.Context, call tool.Call) (*approval.Request, error) {
 	c, err := readViewCall(call)
 	if err != nil {
 		return nil, err
 	}
-	return v.requestRead(call, []string{c.path}, func(isFolder bool) string {
+	return v.requestRead(ctx, call, []string{c.path}, func(isFolder bool) string {
 		if isFolder {
 			return "List directory: "
 		}

@@ -274,7 +274,7 @@ func FuzzArgumentsOfTools(f *testing.F) {
 		b.put("f", "a\r\nb\xff\n")
 		call := b.call("")
 		call.Arguments = json.RawMessage(arguments)
-		if _, err := b.tools[name].Permission(call); err != nil {
+		if _, err := b.tools[name].Permission(t.Context(), call); err != nil {
 			var refused *tool.Refusal
 			if !errors.As(err, &refused) {
 				t.Error(err)

@@ -27,7 +27,7 @@ func (c *command) Spec() tool.Spec {
 	return tool.Spec{Name: "bash", Replay: tool.Keyed, Detaches: true}
 }
 
-func (c *command) Permission(tool.Call) (*approval.Request, error) { return nil, nil }
+func (c *command) Permission(context.Context, tool.Call) (*approval.Request, error) { return nil, nil }
 
 func (c *command) Run(context.Context, tool.Call) (tool.Result, error) {
 	if c.act != nil {

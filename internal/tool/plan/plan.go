@@ -41,7 +41,7 @@ func (planTool) Offer(s tool.State) (tool.Spec, bool) {
 	return spec, ok && session.Mode() == event.ModePlan && session.Can().ExitPlan
 }
 
-func (planTool) Permission(tool.Call) (*approval.Request, error) { return nil, nil }
+func (planTool) Permission(context.Context, tool.Call) (*approval.Request, error) { return nil, nil }
 
 // Run asks whether the plan may be carried out.
 func (planTool) Run(_ context.Context, call tool.Call) (tool.Result, error) {

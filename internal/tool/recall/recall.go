@@ -61,7 +61,7 @@ func New(log eventlog.Log, books *book.Set) *Search { return &Search{log, books}
 func (s *Search) Spec() tool.Spec { return spec }
 
 // Permission implements tool.Tool. A session may always read its own log.
-func (s *Search) Permission(call tool.Call) (*approval.Request, error) {
+func (s *Search) Permission(_ context.Context, call tool.Call) (*approval.Request, error) {
 	_, _, err := arguments(call)
 	return nil, err
 }

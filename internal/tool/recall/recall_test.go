@@ -134,7 +134,7 @@ func TestResultsAreLimitedAndSayHowToContinue(t *testing.T) {
 func TestACallWithoutAQueryIsRefused(t *testing.T) {
 	d := newFixture(t)
 	for _, arguments := range []string{`{}`, `{"query":" "}`, `{"event":0}`, `{"event":"x"}`} {
-		_, err := d.tool.Permission(tool.Call{Session: "s", Arguments: json.RawMessage(arguments)})
+		_, err := d.tool.Permission(t.Context(), tool.Call{Session: "s", Arguments: json.RawMessage(arguments)})
 		var refused *tool.Refusal
 		if !errors.As(err, &refused) {
 			t.Errorf("%s: err = %v, want a refusal", arguments, err)

@@ -39,7 +39,7 @@ func (skillTool) Offer(s tool.State) (tool.Spec, bool) {
 	return spec(usable), len(usable) > 0
 }
 
-func (skillTool) Permission(tool.Call) (*approval.Request, error) { return nil, nil }
+func (skillTool) Permission(context.Context, tool.Call) (*approval.Request, error) { return nil, nil }
 
 // Run reads the skill. The model gets its text in a message of its own.
 func (t skillTool) Run(ctx context.Context, call tool.Call) (tool.Result, error) {

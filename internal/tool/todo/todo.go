@@ -41,8 +41,8 @@ type listTool struct {
 	do   func(all []task, a *argument.Set) tool.Result
 }
 
-func (v *listTool) Spec() tool.Spec                                 { return v.spec }
-func (v *listTool) Permission(tool.Call) (*approval.Request, error) { return nil, nil }
+func (v *listTool) Spec() tool.Spec                                                  { return v.spec }
+func (v *listTool) Permission(context.Context, tool.Call) (*approval.Request, error) { return nil, nil }
 
 // Run makes a call. If its arguments are invalid, the result says so.
 func (v *listTool) Run(_ context.Context, call tool.Call) (tool.Result, error) {

@@ -25,7 +25,7 @@ func (d *fixture) call(name, args string) tool.Result {
 		if v.Spec().Name != name {
 			continue
 		}
-		if ask, err := v.Permission(tool.Call{}); ask != nil || err != nil {
+		if ask, err := v.Permission(d.t.Context(), tool.Call{}); ask != nil || err != nil {
 			d.t.Fatalf("%s asks for %v, %v", name, ask, err)
 		}
 		r, err := v.Run(d.t.Context(), tool.Call{Arguments: json.RawMessage(args), State: d})
