@@ -1,6 +1,7 @@
 package archtest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"go/ast"
@@ -9,29 +10,41 @@ import (
 	"go/token"
 	"go/types"
 	"io"
+	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 )
 
-// fileTools are the packages of the file tools. Those below them that keep something in
-// the engine's own data folder are not among them.
-var fileTools = []string{module + "internal/tool/files"}
+// inWorkspace are the packages that use files of a session's workspace. The packages below
+// them that keep something in the engine's own data folder are not among them, and neither
+// are the files of a package that are named here.
+var inWorkspace = map[string][]string{
+	"internal/tool/files":           nil,
+	"internal/tool/plan":            nil,
+	"internal/tool/skill":           nil,
+	"internal/project/instructions": nil,
+	"internal/project/skills":       nil,
+	// The copies of summaries, a copy of a log and the plan are in the data folder.
+	"internal/session": {"checkpoint.go", "log.go", "planfile.go"},
+}
 
 // lexical are the functions of path/filepath that look only at the letters of a path.
-var lexical = []string{"Base", "Clean", "Dir", "Ext", "IsAbs", "IsLocal", "Join", "Rel"}
+var lexical = []string{"Base", "Clean", "Dir", "Ext", "FromSlash", "IsAbs", "IsLocal", "Join", "Rel", "Split"}
 
 // opening are the functions and methods of package scope that follow a path on this
 // machine.
 var opening = []string{"Apply", "Judge", "New", "Open", "OpenDir", "ReadFile", "Stat"}
 
-// TestFileToolsReachFilesThroughTheWorkspace: the files of a session may be on another
-// machine, so the tools neither open a path nor judge where it leads.
-func TestFileToolsReachFilesThroughTheWorkspace(t *testing.T) {
+// TestFilesOfSessionsAreReachedThroughTheWorkspace: the files of a session may be on another
+// machine, so nothing opens a path or judges where it leads but the workspace itself.
+func TestFilesOfSessionsAreReachedThroughTheWorkspace(t *testing.T) {
 	listed, seen := list(t), 0
 	for _, p := range listed {
-		if !slices.Contains(fileTools, p.path) {
+		except, ok := inWorkspace[strings.TrimPrefix(p.path, module)]
+		if !ok {
 			continue
 		}
 		seen++
@@ -40,12 +53,19 @@ func TestFileToolsReachFilesThroughTheWorkspace(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, line := range found {
-			t.Error(line)
+		for _, name := range except {
+			if !slices.Contains(p.files, name) {
+				t.Errorf("%s has no file %s", p.path, name)
+			}
+		}
+		for _, r := range found {
+			if !slices.Contains(except, filepath.Base(r.file)) {
+				t.Error(r)
+			}
 		}
 	}
-	if seen != len(fileTools) {
-		t.Errorf("%d of the packages %v are there", seen, fileTools)
+	if seen != len(inWorkspace) {
+		t.Errorf("%d of the packages %v are there", seen, slices.Collect(maps.Keys(inWorkspace)))
 	}
 }
 
@@ -54,23 +74,24 @@ func TestReachesAreFound(t *testing.T) {
 	listed := list(t)
 	scoped, local := `import "`+module+`internal/approval/scope"; `, `import "`+module+`internal/workspace/local"; `
 	for text, want := range map[string]string{
-		`import "os"; var _ = os.Stat`:                                 "uses os.Stat",
-		`import "os"; func f(x *os.File) { x.Sync() }`:                 "uses os.Sync",
-		`import "os/exec"; var _ = exec.Command`:                       "uses os/exec.Command",
-		`import "golang.org/x/sys/unix"; var _ = unix.Open`:            "uses golang.org/x/sys/unix.Open",
-		`import "syscall"; var _ = syscall.Open`:                       "uses syscall.Open",
-		`import sys "syscall"; var _ = sys.EISDIR`:                     "",
-		`import "path/filepath"; var _ = filepath.EvalSymlinks`:        "uses path/filepath.EvalSymlinks",
-		`import p "path/filepath"; var _ = p.Abs`:                      "uses path/filepath.Abs",
-		`import . "path/filepath"; var _ = Abs`:                        "uses path/filepath.Abs",
-		`import "path/filepath"; var _ = filepath.Join`:                "",
-		local + `var _ = local.New`:                                    "workspace/local.New",
-		scoped + `var _ = scope.New`:                                   "scope.New",
-		scoped + `var _ = (*scope.Scope).Judge`:                        "scope.Judge",
-		scoped + `func f(x *scope.Scope) { x.With("/", 0).Stat("x") }`: "scope.Stat",
-		scoped + `func f(x struct{ *scope.Dir }) { x.Open("x") }`:      "scope.Open",
-		scoped + `func f(x *scope.Scope) { x.With("x", scope.Read) }`:  "",
-		scoped + `func f(x scope.Refusal) string { return x.Error() }`: "",
+		`import "os"; var _ = os.Stat`:                                    "uses os.Stat",
+		`import "os"; func f(x *os.File) { x.Sync() }`:                    "uses os.Sync",
+		`import "os/exec"; var _ = exec.Command`:                          "uses os/exec.Command",
+		`import "golang.org/x/sys/unix"; var _ = unix.Open`:               "uses golang.org/x/sys/unix.Open",
+		`import "syscall"; var _ = syscall.Open`:                          "uses syscall.Open",
+		`import sys "syscall"; var _ = sys.EISDIR`:                        "",
+		`import "path/filepath"; var _ = filepath.EvalSymlinks`:           "uses path/filepath.EvalSymlinks",
+		`import p "path/filepath"; var _ = p.Abs`:                         "uses path/filepath.Abs",
+		`import . "path/filepath"; var _ = Abs`:                           "uses path/filepath.Abs",
+		`import "path/filepath"; var _ = filepath.Join`:                   "",
+		`import "` + module + `internal/project/file"; var _ = file.Read`: "project/file.Read",
+		local + `var _ = local.New`:                                       "workspace/local.New",
+		scoped + `var _ = scope.New`:                                      "scope.New",
+		scoped + `var _ = (*scope.Scope).Judge`:                           "scope.Judge",
+		scoped + `func f(x *scope.Scope) { x.With("/", 0).Stat("x") }`:    "scope.Stat",
+		scoped + `func f(x struct{ *scope.Dir }) { x.Open("x") }`:         "scope.Open",
+		scoped + `func f(x *scope.Scope) { x.With("x", scope.Read) }`:     "",
+		scoped + `func f(x scope.Refusal) string { return x.Error() }`:    "",
 	} {
 		fset := token.NewFileSet()
 		f, err := parser.ParseFile(fset, "x.go", "package x\n"+text, parser.SkipObjectResolution)
@@ -81,7 +102,11 @@ func TestReachesAreFound(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Join(found, "\n"); want == "" && got != "" || !strings.Contains(got, want) {
+		got := ""
+		for _, r := range found {
+			got += r.String() + "\n"
+		}
+		if want == "" && got != "" || !strings.Contains(got, want) {
 			t.Errorf("%s: found %q, want %q", text, got, want)
 		}
 	}
@@ -99,13 +124,24 @@ func exported(fset *token.FileSet, listed []listedPackage) types.Importer {
 	})
 }
 
+// A reach is a place where a package reaches past the workspace.
+type reach struct {
+	file string
+	line int
+	uses string
+}
+
+func (r reach) String() string {
+	return fmt.Sprintf("%s:%d uses %s: the file may be on another machine, so ask workspace.Files", r.file, r.line, r.uses)
+}
+
 // reaches checks the types of a package and returns where it reaches past the workspace.
-func reaches(fset *token.FileSet, sources []*ast.File, from types.Importer) ([]string, error) {
+func reaches(fset *token.FileSet, sources []*ast.File, from types.Importer) ([]reach, error) {
 	info := &types.Info{Uses: map[*ast.Ident]types.Object{}}
 	if _, err := (&types.Config{Importer: from}).Check("x", fset, sources, info); err != nil {
 		return nil, err
 	}
-	var found []string
+	var found []reach
 	for at, used := range info.Uses {
 		if used.Pkg() == nil || !touchesFiles(used) {
 			continue
@@ -114,9 +150,9 @@ func reaches(fset *token.FileSet, sources []*ast.File, from types.Importer) ([]s
 			continue
 		}
 		where := fset.Position(at.Pos())
-		found = append(found, fmt.Sprintf("%s:%d uses %s.%s: the file may be on another machine, so ask workspace.Files", where.Filename, where.Line, used.Pkg().Path(), used.Name()))
+		found = append(found, reach{where.Filename, where.Line, used.Pkg().Path() + "." + used.Name()})
 	}
-	slices.Sort(found)
+	slices.SortFunc(found, func(a, b reach) int { return cmp.Or(strings.Compare(a.file, b.file), a.line-b.line) })
 	return found, nil
 }
 
@@ -126,7 +162,7 @@ func touchesFiles(used types.Object) bool {
 	_, isFunc := used.(*types.Func)
 	switch path := used.Pkg().Path(); {
 	case path == "os", strings.HasPrefix(path, "os/"), path == "io/ioutil", strings.HasPrefix(path, "golang.org/x/sys"),
-		strings.HasPrefix(path+"/", module+"internal/workspace/local/"):
+		strings.HasPrefix(path+"/", module+"internal/workspace/local/"), path == module+"internal/project/file":
 		return true
 	case path == "syscall":
 		return !isConst // errors may be compared

@@ -91,12 +91,16 @@ func (t *toolbox) catalog(more turn.Catalog) turn.Catalog {
 		all = t.guard.Wrap(t.commands.Tools())
 	}
 	all = append(all, files.New(files.Options{
-		Files: func(tool.Call) (workspace.Files, error) { return t.files, nil },
+		Files: func(call tool.Call) (workspace.Files, error) { return t.filesOf(call.Session) },
 		Scope: t.scopes.of, Checkpoints: t.checkpoints, Approved: t.guard.Approve,
 	})...)
 	all = append(all, todo.New()...)
 	return append(all, more...)
 }
+
+// filesOf returns the files of the workspace of a session, or those of this machine if the
+// id is empty.
+func (t *toolbox) filesOf(event.SessionID) (workspace.Files, error) { return t.files, nil }
 
 // busy reports whether a command of a session or of its agents is running, or has left a
 // process behind that is or may be; or whether one of an agent was started since a time.

@@ -8,7 +8,8 @@ import (
 	"github.com/abide-run/abide/internal/event"
 )
 
-// Work knows which sessions this engine goes on with, and whether it has work.
+// Work knows where the files of sessions are, which sessions this engine goes on with, and
+// whether it has work.
 type Work struct{ host *Host }
 
 // gate knows whether the host may begin something, and what it has begun.

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/turn"
@@ -178,18 +176,6 @@ func (s *Session) reminder() string {
 		}
 	}
 	return st.Reminder()
-}
-
-// planFile returns the file with the session's plan; empty if there is none.
-func (s *Session) planFile() string {
-	if s.host.opts.Folder == nil {
-		return ""
-	}
-	path := filepath.Join(s.host.opts.Folder(s.id), "plan.md")
-	if _, err := os.Stat(path); err != nil {
-		return ""
-	}
-	return path
 }
 
 // openTodos returns the open items of the list that the model keeps.

@@ -14,6 +14,7 @@ import (
 	"github.com/abide-run/abide/internal/session/sessiontest"
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/tool/todo"
+	"github.com/abide-run/abide/internal/workspace"
 )
 
 func (m *scriptedModel) last() *model.Request {
@@ -112,7 +113,7 @@ func TestInstructionsAreReadAnewAfterACompactionInATurn(t *testing.T) {
 	text := "Be brief."
 	m := &scriptedModel{lines: []scriptedReply{{call: "print", usage: 100}, {call: "print", usage: 5000}, {text: "done"}}, summaries: []scriptedReply{{text: "It printed."}}}
 	s := &compactedSession{Fixture: sessiontest.New(t, m, largeOutputTool{70}), m: m, v: sessiontest.NewViewer()}
-	s.Options.Instructions = func(string, ...string) (string, []event.InstructionSource, error) {
+	s.Options.Instructions = func(context.Context, workspace.Projects, string, ...string) (string, []event.InstructionSource, error) {
 		defer func() { text = "Be thorough." }()
 		return text, nil, nil
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/abide-run/abide/internal/model/provider"
 	"github.com/abide-run/abide/internal/turn"
 	"github.com/abide-run/abide/internal/window"
+	"github.com/abide-run/abide/internal/workspace"
 )
 
 // An Endpoint is a model that can be asked, and its name.
@@ -62,10 +63,14 @@ type Options struct {
 	LookTime time.Duration
 	// MaxQueue is how many inputs can wait while a turn runs; 20 if zero.
 	MaxQueue int
+	// Files returns the files of the workspace of a session, or those of this machine if
+	// the id is empty. It does not wait for the workspace. Sessions have no files if it is
+	// nil.
+	Files func(id event.SessionID) (workspace.Files, error)
 	// Instructions returns what the files of a project say to agents that work in a
 	// folder, and in the further folders. It is called at the beginning of each turn.
 	// Nothing is read if it is nil.
-	Instructions func(dir string, further ...string) (string, []event.InstructionSource, error)
+	Instructions func(ctx context.Context, from workspace.Projects, dir string, further ...string) (string, []event.InstructionSource, error)
 	// Standing returns the rules that hold in all sessions that work in a folder, and
 	// the name of the place that the folder belongs to. It is called whenever a call
 	// is judged. There are no such rules if it is nil.

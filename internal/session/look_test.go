@@ -16,6 +16,7 @@ import (
 	"github.com/abide-run/abide/internal/session"
 	"github.com/abide-run/abide/internal/session/sessiontest"
 	"github.com/abide-run/abide/internal/tool"
+	"github.com/abide-run/abide/internal/workspace"
 )
 
 // slowLook is a tool whose permission request takes as long as the test wants.
@@ -141,7 +142,7 @@ func TestAProjectThatCannotBeReadStopsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := sessiontest.New(t, offline.Model{})
 		begun, goOn := make(chan struct{}, 1), make(chan struct{})
-		b.Options.Instructions = func(string, ...string) (string, []event.InstructionSource, error) {
+		b.Options.Instructions = func(context.Context, workspace.Projects, string, ...string) (string, []event.InstructionSource, error) {
 			select {
 			case begun <- struct{}{}:
 				<-goOn

@@ -2,14 +2,14 @@ package session
 
 import (
 	"context"
-	"io"
+	"encoding/json"
 	"maps"
-	"os"
 	"slices"
 
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/transcript"
 	"github.com/abide-run/abide/internal/turn"
+	"github.com/abide-run/abide/internal/workspace"
 )
 
 // A Transform lets a client rewrite sections of the system prompt.
@@ -120,7 +120,10 @@ func (tx *txn) inputText(in event.InputAcceptedData) (string, error) {
 	text := said
 	if len(in.Attachments) > 0 {
 		var err error
-		text, err = lookAt(tx.s, in.InputID, said, func(ctx context.Context) string { return transcript.Reads(said, in.Attachments, count) })
+		h, id := tx.s.host, tx.s.id
+		text, err = lookAt(tx.s, in.InputID, said, func(ctx context.Context) string {
+			return transcript.Reads(said, in.Attachments, h.countAttached(ctx, id, in.Attachments))
+		})
 		if err != nil {
 			return "", err
 		}
@@ -134,6 +137,31 @@ func (tx *txn) inputText(in event.InputAcceptedData) (string, error) {
 		text += "\n\n" + added
 	}
 	return text, nil
+}
+
+// countAttached returns a function that knows how many lines the attached files have, and
+// how many entries the folders.
+func (h *Host) countAttached(ctx context.Context, id event.SessionID, attached []json.RawMessage) transcript.CountFunc {
+	var paths []string
+	_ = transcript.Reads("", attached, func(path string) (int, bool) {
+		paths = append(paths, path)
+		return 0, false
+	})
+	known := make(map[string]int)
+	err := h.withFiles(ctx, id, func(ctx context.Context, files workspace.Files) error {
+		counts, err := files.Count(ctx, paths...)
+		for i, n := range counts {
+			known[paths[i]] = n
+		}
+		return err
+	})
+	if err != nil {
+		h.log.Warn("attached files could not be counted", "session", id, "err", err)
+	}
+	return func(path string) (int, bool) {
+		n, ok := known[path]
+		return n, ok && n >= 0
+	}
 }
 
 // toolsGone names the tools that the model could call in the last turn and can no
@@ -153,42 +181,6 @@ func (tx *txn) toolsGone() []string {
 		}
 	}
 	return gone
-}
-
-// countMost is the size of the largest file whose lines are counted.
-const countMost = 10 << 20
-
-// count returns how many lines a file has, or how many entries a folder.
-func count(path string) (int, bool) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return 0, false
-	}
-	if info.IsDir() {
-		entries, err := os.ReadDir(path)
-		return len(entries), err == nil
-	}
-	if !info.Mode().IsRegular() || info.Size() > countMost {
-		return 0, false
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return 0, false
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, countMost))
-	return lines(data), err == nil
-}
-
-// lines counts lines. Text after the last newline counts as a line.
-func lines(data []byte) int {
-	n := 0
-	for i, b := range data {
-		if b == '\n' || i == len(data)-1 {
-			n++
-		}
-	}
-	return n
 }
 
 // openTurn records what has changed since the last turn: the tools of the attached
@@ -226,11 +218,15 @@ func (tx *txn) recordInstructions() error {
 		return nil
 	}
 	var found instructionText
+	h, id := tx.s.host, tx.s.id
 	if config := tx.State.Setup.Config; !config.SkipInstructions {
 		var err error
 		dir, further := config.WorkingDirectory, config.InstructionDirs
 		found, err = lookAt(tx.s, "instructions", append([]string{dir}, further...), func(ctx context.Context) (found instructionText) {
-			found.text, found.sources, found.err = read(dir, further...)
+			found.err = h.withFiles(ctx, id, func(ctx context.Context, from workspace.Files) (err error) {
+				found.text, found.sources, err = read(ctx, from, dir, further...)
+				return err
+			})
 			return found
 		})
 		if err != nil {
@@ -240,7 +236,7 @@ func (tx *txn) recordInstructions() error {
 	if found.err != nil {
 		tx.s.warnOnce("some instructions could not be read", found.err)
 	}
-	if found.text == tx.State.Prompt.Loaded {
+	if isAway(found.err) || found.text == tx.State.Prompt.Loaded {
 		return nil
 	}
 	return tx.record(event.InstructionsLoadedData{Text: found.text, Sources: notNil(found.sources)})

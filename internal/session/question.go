@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 
 	"github.com/abide-run/abide/internal/event"
@@ -36,13 +35,10 @@ func (h *Host) Answer(ctx context.Context, id event.SessionID, a turn.Answer) (w
 func (h *Host) answerOne(ctx context.Context, id event.SessionID, a turn.Answer) (won bool, working []event.SessionID, err error) {
 	taken := false
 	if a.External != nil {
-		saved, err := h.saveLargeResult(a.External)
-		if err != nil {
-			return false, nil, err
-		}
+		saved := h.saveLargeResult(ctx, id, a.External)
 		defer func() {
 			if saved != "" && !taken {
-				os.Remove(saved) // nobody will read it
+				h.dropLargeResult(ctx, id, saved)
 			}
 		}()
 	}

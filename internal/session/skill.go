@@ -6,14 +6,15 @@ import (
 	"slices"
 
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/workspace"
 )
 
 // A SkillSource finds skills and reads their texts.
 type SkillSource interface {
-	// Find returns the skills of a session that works in a folder. The error says
-	// what could not be read; the other skills are returned with it.
-	Find(rules event.SkillRules, dir string) ([]event.Skill, error)
-	Body(event.Skill) (string, error)
+	// Find returns the skills of a session that works in a folder of its workspace. The
+	// error says what could not be read; the other skills are returned with it.
+	Find(ctx context.Context, from workspace.Projects, rules event.SkillRules, dir string) ([]event.Skill, error)
+	Body(ctx context.Context, from workspace.Projects, k event.Skill) (string, error)
 }
 
 // recordSkills records which skills there are, if that has changed, and the texts of
@@ -23,9 +24,12 @@ func (tx *txn) recordSkills() error {
 	if known == nil || !rules.Any() {
 		return nil
 	}
-	dir := tx.State.Setup.Config.WorkingDirectory
+	h, id, dir := tx.s.host, tx.s.id, tx.State.Setup.Config.WorkingDirectory
 	found, err := lookAt(tx.s, "skills", skillPlaces{rules, dir}, func(ctx context.Context) (found foundSkills) {
-		found.list, found.err = known.Find(rules, dir)
+		found.err = h.withFiles(ctx, id, func(ctx context.Context, from workspace.Files) (err error) {
+			found.list, err = known.Find(ctx, from, rules, dir)
+			return err
+		})
 		return found
 	})
 	if err != nil {
@@ -34,6 +38,9 @@ func (tx *txn) recordSkills() error {
 	list := found.list
 	if found.err != nil {
 		tx.s.warnOnce("some skills could not be read", found.err)
+	}
+	if isAway(found.err) {
+		list = tx.State.Skills.Found
 	}
 	if !slices.Equal(list, tx.State.Skills.Found) {
 		if err := tx.record(event.SkillsFoundData{Skills: notNil(list)}); err != nil {
@@ -61,12 +68,12 @@ func (tx *txn) loadSkills(list []event.Skill) error {
 	if len(list) == 0 {
 		return nil
 	}
-	h := tx.s.host
+	h, id := tx.s.host, tx.s.id
 	texts, err := lookAt(tx.s, "skill texts", list, func(ctx context.Context) (texts []event.SkillInvokedData) {
 		for _, k := range list {
-			d, err := h.readSkill(k, event.SkillLoaded)
+			d, err := h.readSkill(ctx, id, k, event.SkillLoaded)
 			if err != nil {
-				h.log.Warn("a skill could not be read", "session", tx.s.id, "err", err)
+				h.log.Warn("a skill could not be read", "session", id, "err", err)
 				continue
 			}
 			texts = append(texts, d)
@@ -92,12 +99,16 @@ func (ks Skills) Usable(ctx context.Context, id event.SessionID) (usable []event
 }
 
 // Read returns the text of a skill that the model asked for.
-func (ks Skills) Read(k event.Skill) (event.SkillInvokedData, error) {
-	return ks.host.readSkill(k, event.SkillAsked)
+func (ks Skills) Read(ctx context.Context, id event.SessionID, k event.Skill) (event.SkillInvokedData, error) {
+	return ks.host.readSkill(ctx, id, k, event.SkillAsked)
 }
 
 // readSkill returns the event that tells the model a skill.
-func (h *Host) readSkill(k event.Skill, trigger string) (event.SkillInvokedData, error) {
-	body, err := h.opts.Skills.Body(k)
-	return event.SkillInvokedData{Name: k.Name, Path: k.Path, Content: body, Description: k.Description, Source: k.Source, Trigger: trigger}, err
+func (h *Host) readSkill(ctx context.Context, id event.SessionID, k event.Skill, trigger string) (event.SkillInvokedData, error) {
+	d := event.SkillInvokedData{Name: k.Name, Path: k.Path, Description: k.Description, Source: k.Source, Trigger: trigger}
+	err := h.withFiles(ctx, id, func(ctx context.Context, from workspace.Files) (err error) {
+		d.Content, err = h.opts.Skills.Body(ctx, from, k)
+		return err
+	})
+	return d, err
 }

@@ -1,22 +1,26 @@
 package session_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/model/offline"
 	"github.com/abide-run/abide/internal/session"
 	"github.com/abide-run/abide/internal/session/sessiontest"
+	"github.com/abide-run/abide/internal/workspace"
 )
 
 // oneSkill is a source of one skill.
 type oneSkill struct{}
 
-func (oneSkill) Find(event.SkillRules, string) ([]event.Skill, error) {
+func (oneSkill) Find(context.Context, workspace.Projects, event.SkillRules, string) ([]event.Skill, error) {
 	return []event.Skill{{Name: "dance", Description: "How to dance", Path: "/skills/dance/SKILL.md", Source: "custom"}}, nil
 }
 
-func (oneSkill) Body(event.Skill) (string, error) { return "Do it twice.", nil }
+func (oneSkill) Body(context.Context, workspace.Projects, event.Skill) (string, error) {
+	return "Do it twice.", nil
+}
 
 // runTurn sends a prompt, and waits until its turn is over.
 func runTurn(b *sessiontest.Fixture, id event.SessionID, prompt string) {

@@ -83,6 +83,7 @@ type WriteOptions struct {
 // Files is the part of a workspace that handles files.
 type Files interface {
 	Scoped
+	Projects
 	// Stat describes what a path names.
 	Stat(ctx context.Context, p Path) (Info, error)
 	// List returns entries of a folder.

@@ -17,6 +17,8 @@ import (
 	host "github.com/abide-run/abide/internal/session"
 	"github.com/abide-run/abide/internal/tool/builtin"
 	"github.com/abide-run/abide/internal/turn"
+	"github.com/abide-run/abide/internal/workspace"
+	"github.com/abide-run/abide/internal/workspace/local"
 )
 
 // An engine is abide in this process, without a protocol. It does for a turn what
@@ -37,6 +39,7 @@ func newEngine(dir, url string) (*engine, error) {
 	e := &engine{path: filepath.Join(dir, "engine.db")}
 	e.opts = host.Options{
 		ToolsOf:      func(h *host.Host) turn.Catalog { return builtin.New(h.Skills, h.Agents) },
+		Files:        func(event.SessionID) (workspace.Files, error) { return local.New(dir, nil).Files, nil },
 		Instructions: instructions.Rules{}.Read,
 		Folder:       func(id event.SessionID) string { return filepath.Join(dir, string(id)) },
 		Resolve: func(context.Context, provider.Choice) (host.Endpoint, error) {

@@ -1,4 +1,5 @@
-// Package file reads files of a project whose content is given to a model.
+// Package file reads files of a project on this machine: the configuration of the user's
+// own project, and, for a workspace, what is given to a model.
 //
 // The project may have been written by others. Its files can be links to anything that
 // the user may read: keys, a device without an end, or a pipe that blocks a reader.
@@ -16,10 +17,12 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/abide-run/abide/internal/workspace"
 )
 
 // ErrRefused means that a file exists but must not be read.
-var ErrRefused = errors.New("it is not a file of the project: links out of it and special files are not followed")
+var ErrRefused = workspace.ErrOutside
 
 // Root returns the folder that links of a project must not leave: the repository that a
 // folder is in, or the folder itself if it is in none. A home directory and the root of
@@ -34,18 +37,21 @@ func Root(dir string) string {
 	return dir
 }
 
-// Read returns the first bytes of a file below a root, at most most of them, and reports
-// whether the file has more.
-func Read(root, path string, most int) (data []byte, more bool, err error) {
-	f, err := open(root, path)
+// Read returns the first bytes of a file below a root, at most most of them, and the size of
+// the file.
+func Read(root, path string, most int) (data []byte, size int64, err error) {
+	f, size, err := open(root, path)
 	if err != nil {
-		return nil, false, err
+		return nil, 0, err
 	}
 	defer f.Close()
 	if data, err = io.ReadAll(io.LimitReader(f, int64(most)+1)); err != nil {
-		return nil, false, err
+		return nil, 0, err
 	}
-	return data[:min(len(data), most)], len(data) > most, nil
+	if len(data) <= most {
+		return data, int64(len(data)), nil
+	}
+	return data[:most], max(size, int64(len(data))), nil
 }
 
 // Exists reports whether the path leads to something other than a folder. It follows all
@@ -55,27 +61,28 @@ func Exists(path string) bool {
 	return err == nil && !info.IsDir()
 }
 
-// open opens a regular file below a root.
-func open(root, path string) (*os.File, error) {
+// open opens a regular file below a root, and returns its size.
+func open(root, path string) (*os.File, int64, error) {
 	name, err := filepath.Rel(root, path)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	dir, err := os.OpenRoot(root)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	defer dir.Close()
 	f, err := dir.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe without a writer would block
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
-		return nil, err
+		return nil, 0, err
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w (%w)", path, ErrRefused, err)
+		return nil, 0, fmt.Errorf("%s: %w (%w)", path, ErrRefused, err)
 	}
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
 		f.Close()
-		return nil, fmt.Errorf("%s: %w", path, ErrRefused)
+		return nil, 0, fmt.Errorf("%s: %w", path, ErrRefused)
 	}
-	return f, nil
+	return f, info.Size(), nil
 }

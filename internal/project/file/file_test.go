@@ -49,16 +49,15 @@ func TestRead(t *testing.T) {
 		{"dangling", "", fs.ErrNotExist},
 		{"nothing", "", fs.ErrNotExist},
 	} {
-		got, more, err := file.Read(root, at(test.name), 100)
-		if string(got) != test.want || more || !errors.Is(err, test.err) {
-			t.Errorf("%s: %q, %v, %v", test.name, got, more, err)
+		got, size, err := file.Read(root, at(test.name), 100)
+		if string(got) != test.want || size != int64(len(test.want)) || !errors.Is(err, test.err) {
+			t.Errorf("%s: %q, %d, %v", test.name, got, size, err)
 		}
 	}
-	if got, more, err := file.Read(root, at("sub/file"), 4); string(got) != "hell" || !more || err != nil {
-		t.Errorf("%q, %v, %v", got, more, err)
-	}
-	if got, more, err := file.Read(root, at("sub/file"), 5); string(got) != "hello" || more || err != nil {
-		t.Errorf("%q, %v, %v", got, more, err)
+	for most, want := range []string{"", "h", "he", "hel", "hell", "hello", "hello"} {
+		if got, size, err := file.Read(root, at("sub/file"), most); string(got) != want || size != 5 || err != nil {
+			t.Errorf("at most %d bytes: %q, %d, %v", most, got, size, err)
+		}
 	}
 }
 

@@ -9,19 +9,18 @@
 package instructions
 
 import (
+	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/abide-run/abide/internal/event"
-	"github.com/abide-run/abide/internal/project/file"
+	"github.com/abide-run/abide/internal/workspace"
 )
 
 // The defaults.
@@ -42,24 +41,25 @@ type File struct {
 	Content string
 }
 
-// Files reads the instruction files for a working directory and in further folders, the
-// nearest last. Files that cannot be read are left out; the error reports them, and the
-// other files are returned with it.
-func (r Rules) Files(dir string, further ...string) ([]File, error) {
-	left := r.MaxBytes
-	if left == 0 {
-		left = defaultMaxBytes
+// Files reads the instruction files for a working directory and in further folders of a
+// workspace, the nearest last. Files that cannot be read are left out; the error reports
+// them, and the other files are returned with it.
+func (r Rules) Files(ctx context.Context, from workspace.Projects, dir string, further ...string) ([]File, error) {
+	left := cmp.Or(r.MaxBytes, defaultMaxBytes)
+	found, err := from.Collect(ctx, r.selections(dir, further, left)...)
+	if err != nil {
+		return nil, fmt.Errorf("instructions: %w", err)
 	}
 	var files []File
 	var errs []error
-	for _, path := range r.all(dir, further) { // the nearest first, so that it is not the one that is cut
-		body, source, err := read(path, further, left)
-		if err != nil {
-			errs = append(errs, err)
+	for _, c := range slices.Concat(found...) { // the nearest first, so that it is not the one that is cut
+		if c.Err != nil {
+			errs = append(errs, fmt.Errorf("instructions %s: %w", c.Path, c.Err))
 			continue
 		}
-		left -= source.Bytes
-		files = append(files, File{source, body})
+		f := fileOf(c, left)
+		left -= f.Bytes
+		files = append(files, f)
 	}
 	slices.Reverse(files)
 	return files, errors.Join(errs...)
@@ -67,8 +67,8 @@ func (r Rules) Files(dir string, further ...string) ([]File, error) {
 
 // Read returns the instructions as the model reads them, and the files that they come
 // from.
-func (r Rules) Read(dir string, further ...string) (text string, sources []event.InstructionSource, err error) {
-	files, err := r.Files(dir, further...)
+func (r Rules) Read(ctx context.Context, from workspace.Projects, dir string, further ...string) (text string, sources []event.InstructionSource, err error) {
+	files, err := r.Files(ctx, from, dir, further...)
 	var parts []string
 	for _, f := range files {
 		parts, sources = append(parts, part(f.Content, f.InstructionSource)), append(sources, f.InstructionSource)
@@ -85,95 +85,40 @@ func part(body string, s event.InstructionSource) string {
 	return fmt.Sprintf("<instructions file=%q>\n%s%s\n</instructions>", s.Path, strings.TrimSpace(body), note)
 }
 
-// all returns the paths of all files to read, the nearest first.
-func (r Rules) all(dir string, further []string) []string {
-	var found []string
-	if dir != "" {
-		found = r.find(dir)
-	}
-	for _, more := range further {
-		found = append(found, r.inFolder(more)...)
-		found = append(found, below(more)...)
-	}
-	return found
-}
-
-// inFolder returns the path of the file to read in a folder, if there is one.
-func (r Rules) inFolder(dir string) []string {
+// selections say which files are read, the nearest first.
+func (r Rules) selections(dir string, further []string, most int) []workspace.Selection {
 	names := r.Names
 	if len(names) == 0 {
 		names = []string{defaultName}
 	}
-	for _, name := range names {
-		path := filepath.Join(dir, name)
-		if file.Exists(path) {
-			return []string{path}
-		}
+	var all []workspace.Selection
+	add := func(s workspace.Selection) {
+		s.Within, s.Most = further, most
+		all = append(all, s)
 	}
-	return nil
-}
-
-// below returns the paths of the files for agents below .github in a folder.
-func below(dir string) []string {
-	var found []string
-	if path := filepath.Join(dir, ".github", "copilot-instructions.md"); file.Exists(path) {
-		found = append(found, path)
+	if dir != "" {
+		add(workspace.Selection{Dir: dir, Names: names, First: true, Above: true})
 	}
-	more, _ := filepath.Glob(filepath.Join(escape(dir), ".github", "instructions", "*.instructions.md")) // the pattern is valid
-	return append(found, more...)
-}
-
-// escape returns a pattern that matches only the path itself.
-func escape(path string) string {
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
-}
-
-// find returns the paths of the files in a folder and in those above it, the nearest
-// first.
-func (r Rules) find(dir string) []string {
-	var found []string
-	for ; ; dir = filepath.Dir(dir) {
-		found = append(found, r.inFolder(dir)...)
-		if dir == filepath.Dir(dir) || isRoot(dir) {
-			return found
-		}
+	for _, more := range further {
+		add(workspace.Selection{Dir: more, Names: names, First: true})
+		add(workspace.Selection{Dir: more, Names: []string{".github/copilot-instructions.md"}})
+		add(workspace.Selection{Dir: more, Pattern: ".github/instructions/*.instructions.md"})
 	}
+	return all
 }
 
-// isRoot reports whether a folder is the root of a repository or a home directory.
-func isRoot(dir string) bool {
-	if home, err := os.UserHomeDir(); err == nil && dir == home {
-		return true
-	}
-	_, err := os.Lstat(filepath.Join(dir, ".git"))
-	return !errors.Is(err, fs.ErrNotExist)
-}
-
-// rootOf returns the folder that links of a file must not leave: the project that it is
-// in, or that of the further folder in which it was found.
-func rootOf(path string, further []string) string {
-	for _, dir := range further {
-		if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(rel) {
-			return file.Root(dir)
-		}
-	}
-	return file.Root(filepath.Dir(path))
-}
-
-// read reads the first bytes of a file, at most most of them, without cutting a
+// fileOf returns the first bytes of a file, at most most of them, without cutting a
 // character.
-func read(path string, further []string, most int) (string, event.InstructionSource, error) {
-	data, cut, err := file.Read(rootOf(path, further), path, most)
-	if err != nil {
-		return "", event.InstructionSource{}, fmt.Errorf("instructions %s: %w", path, err)
-	}
-	s := event.InstructionSource{Path: path, Cut: cut}
-	if s.Cut {
+func fileOf(c workspace.Collected, most int) File {
+	data := c.Content[:min(len(c.Content), most)]
+	f := File{InstructionSource: event.InstructionSource{Path: c.Path, Cut: c.Size > int64(len(data))}}
+	if f.Cut {
 		data = trimPartial(data)
 	}
 	sum := sha256.Sum256(data)
-	s.SHA256, s.Bytes = hex.EncodeToString(sum[:]), len(data)
-	return strings.ToValidUTF8(string(data), "\uFFFD"), s, nil
+	f.SHA256, f.Bytes = hex.EncodeToString(sum[:]), len(data)
+	f.Content = strings.ToValidUTF8(string(data), "\uFFFD")
+	return f
 }
 
 // trimPartial removes the beginning of a character whose end was cut off.

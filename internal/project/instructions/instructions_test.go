@@ -9,14 +9,26 @@ import (
 	"unicode/utf8"
 
 	"github.com/abide-run/abide/internal/project/instructions"
+	"github.com/abide-run/abide/internal/workspace"
+	"github.com/abide-run/abide/internal/workspace/bridge/bridgetest"
+	"github.com/abide-run/abide/internal/workspace/local"
 )
 
+// TestMain runs all tests with each kind of workspace: the instructions are the same, byte
+// for byte, wherever the files are.
+func TestMain(m *testing.M) { os.Exit(bridgetest.RunEverywhere(m)) }
+
+// files returns the files of the workspace under test.
+func files(t *testing.T) workspace.Projects {
+	return bridgetest.FilesOf(t, local.New(t.TempDir(), nil))
+}
+
 // tree makes files below a folder that is the root of a repository.
-func tree(t *testing.T, files map[string]string) string {
+func tree(t *testing.T, texts map[string]string) string {
 	t.Helper()
 	root := t.TempDir()
-	files[".git/HEAD"] = ""
-	for name, text := range files {
+	texts[".git/HEAD"] = ""
+	for name, text := range texts {
 		path := filepath.Join(root, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
@@ -30,7 +42,7 @@ func tree(t *testing.T, files map[string]string) string {
 
 func TestTheNearestComesLastAndNothingAboveTheRepositoryCounts(t *testing.T) {
 	outer := tree(t, map[string]string{"AGENTS.md": "outside", "repo/AGENTS.md": "root", "repo/.git/x": "", "repo/a/b/AGENTS.md": "near", "repo/a/c/AGENTS.md": "aside"})
-	text, sources, err := instructions.Rules{}.Read(filepath.Join(outer, "repo/a/b"))
+	text, sources, err := instructions.Rules{}.Read(t.Context(), files(t), filepath.Join(outer, "repo/a/b"))
 	if err != nil || len(sources) != 2 {
 		t.Fatal(sources, err)
 	}
@@ -45,7 +57,7 @@ func TestTheNearestComesLastAndNothingAboveTheRepositoryCounts(t *testing.T) {
 
 func TestTheFirstNameThatIsThereCounts(t *testing.T) {
 	dir := tree(t, map[string]string{"CLAUDE.md": "two", "OTHER.md": "three"})
-	text, _, err := instructions.Rules{Names: []string{"AGENTS.md", "CLAUDE.md", "OTHER.md"}}.Read(dir)
+	text, _, err := instructions.Rules{Names: []string{"AGENTS.md", "CLAUDE.md", "OTHER.md"}}.Read(t.Context(), files(t), dir)
 	if err != nil || !strings.Contains(text, "two") || strings.Contains(text, "three") {
 		t.Errorf("text = %q, %v", text, err)
 	}
@@ -53,8 +65,9 @@ func TestTheFirstNameThatIsThereCounts(t *testing.T) {
 
 func TestTheBoundHoldsAndCutsNoCharacter(t *testing.T) {
 	dir := tree(t, map[string]string{"AGENTS.md": "far away", "sub/AGENTS.md": strings.Repeat("ä€𝄞", 10)})
+	from := files(t)
 	for most := 1; most < 100; most++ {
-		text, sources, err := instructions.Rules{MaxBytes: most}.Read(filepath.Join(dir, "sub"))
+		text, sources, err := instructions.Rules{MaxBytes: most}.Read(t.Context(), from, filepath.Join(dir, "sub"))
 		if err != nil || !utf8.ValidString(text) || strings.Contains(text, "\uFFFD") {
 			t.Fatalf("%d: %q, %v", most, text, err)
 		}
@@ -70,7 +83,7 @@ func TestTheBoundHoldsAndCutsNoCharacter(t *testing.T) {
 
 func TestNothingIsNothing(t *testing.T) {
 	for _, dir := range []string{"", tree(t, map[string]string{"AGENTS.md/x": "a folder"})} {
-		if text, sources, err := (instructions.Rules{}).Read(dir); text != "" || len(sources) > 0 || err != nil {
+		if text, sources, err := (instructions.Rules{}).Read(t.Context(), files(t), dir); text != "" || len(sources) > 0 || err != nil {
 			t.Errorf("%q: %q, %v, %v", dir, text, sources, err)
 		}
 	}
@@ -82,7 +95,7 @@ func TestFurtherFoldersComeFirstWithWhatTheyKeepForAgents(t *testing.T) {
 		"od[d]*/AGENTS.md": "far", "od[d]*/.github/copilot-instructions.md": "pilot",
 		"od[d]*/.github/instructions/a.instructions.md": "extra", "od[d]*/.github/instructions/b.md": "no", "odd/.github/instructions/a.instructions.md": "no",
 	}), "od[d]*")
-	text, sources, err := instructions.Rules{}.Read(dir, more, filepath.Join(dir, "nowhere"))
+	text, sources, err := instructions.Rules{}.Read(t.Context(), files(t), dir, more, filepath.Join(dir, "nowhere"))
 	if err != nil || len(sources) != 4 || strings.Contains(text, "\nno\n") {
 		t.Fatalf("%q, %+v, %v", text, sources, err)
 	}
@@ -112,7 +125,7 @@ func TestNoLinkIsFollowedOutOfTheProject(t *testing.T) {
 			if err := make(); err != nil {
 				t.Fatal(err)
 			}
-			text, sources, err := instructions.Rules{}.Read("", dir)
+			text, sources, err := instructions.Rules{}.Read(t.Context(), files(t), "", dir)
 			if strings.Contains(text, "leaked") || !strings.Contains(text, "fine") || len(sources) != 1 || err == nil || !strings.Contains(err.Error(), path) {
 				t.Errorf("%s -> %s: %q, %+v, %v", name, target, text, sources, err)
 			}
@@ -125,7 +138,7 @@ func TestLinksWithinTheRepositoryCount(t *testing.T) {
 	if err := os.Symlink("../docs/agents.md", filepath.Join(dir, "sub/AGENTS.md")); err != nil {
 		t.Fatal(err)
 	}
-	if text, _, err := (instructions.Rules{}).Read(filepath.Join(dir, "sub")); !strings.Contains(text, "shared") || err != nil {
+	if text, _, err := (instructions.Rules{}).Read(t.Context(), files(t), filepath.Join(dir, "sub")); !strings.Contains(text, "shared") || err != nil {
 		t.Errorf("%q, %v", text, err)
 	}
 }

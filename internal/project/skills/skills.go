@@ -9,16 +9,16 @@
 package skills
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/abide-run/abide/internal/event"
-	"github.com/abide-run/abide/internal/project/file"
+	"github.com/abide-run/abide/internal/workspace"
 )
 
 // File is the name of a skill's file.
@@ -48,12 +48,26 @@ func Folders(project string) []string {
 	return list
 }
 
-// Find returns the skills in folders, and those of a project unless it is empty.
-func Find(folders []string, project string) ([]event.Skill, error) {
+// Find returns the skills in folders of a workspace, and those of a project unless it is
+// empty.
+func Find(ctx context.Context, from workspace.Projects, folders []string, project string) ([]event.Skill, error) {
+	var places []place
+	for _, dir := range folders {
+		places = append(places, place{dir, dir, Custom})
+	}
+	if project != "" {
+		for _, dir := range Folders(project) {
+			places = append(places, place{dir, project, Project})
+		}
+	}
+	files, err := collect(ctx, from, places)
+	if err != nil {
+		return nil, fmt.Errorf("skills: %w", err)
+	}
 	var found []event.Skill
 	var errs []error
-	look := func(root, dir, source string) {
-		more, err := findIn(file.Root(root), dir, source)
+	for i, p := range places {
+		more, err := p.skills(files[i])
 		for _, s := range more {
 			if len(found) < maxSkills && !slices.ContainsFunc(found, func(o event.Skill) bool { return o.Name == s.Name }) {
 				found = append(found, s)
@@ -61,55 +75,112 @@ func Find(folders []string, project string) ([]event.Skill, error) {
 		}
 		errs = append(errs, err)
 	}
-	for _, dir := range folders {
-		look(dir, dir, Custom)
-	}
-	if project != "" {
-		for _, dir := range Folders(project) {
-			look(project, dir, Project)
-		}
-	}
 	return found, errors.Join(errs...)
 }
 
 // For returns the skills of a session that works in a folder.
-func For(rules event.SkillRules, dir string) ([]event.Skill, error) {
+func For(ctx context.Context, from workspace.Projects, rules event.SkillRules, dir string) ([]event.Skill, error) {
 	if !rules.Discover {
 		dir = ""
 	}
-	return Find(rules.Directories, dir)
+	return Find(ctx, from, rules.Directories, dir)
 }
 
-// Disk finds and reads skills on disk, for sessions.
-type Disk struct{}
+// Library finds and reads skills, for sessions.
+type Library struct{}
 
 // Find calls For.
-func (Disk) Find(rules event.SkillRules, dir string) ([]event.Skill, error) { return For(rules, dir) }
+func (Library) Find(ctx context.Context, from workspace.Projects, rules event.SkillRules, dir string) ([]event.Skill, error) {
+	return For(ctx, from, rules, dir)
+}
 
 // Body calls Body.
-func (Disk) Body(s event.Skill) (string, error) { return Body(s) }
+func (Library) Body(ctx context.Context, from workspace.Projects, s event.Skill) (string, error) {
+	return Body(ctx, from, s)
+}
 
-// findIn returns the skills in one folder, sorted by the names of their folders. The folder
-// may be a skill itself.
-func findIn(root, dir, source string) ([]event.Skill, error) {
-	if s, err := describe(root, filepath.Join(dir, File), source); err == nil {
-		return []event.Skill{s}, nil
+// A place is a folder that may contain skills.
+type place struct {
+	dir    string
+	root   string // folder whose project links must not leave
+	source string
+}
+
+// maxHead is the number of bytes in which the head of a file usually ends.
+const maxHead = 4 << 10
+
+// collect returns the beginnings of the files in each of the places, and all of those
+// whose head is longer.
+func collect(ctx context.Context, from workspace.Projects, places []place) ([][]workspace.Collected, error) {
+	var which []workspace.Selection
+	for _, p := range places { // a folder may be a skill itself
+		within := []string{p.root}
+		which = append(which, workspace.Selection{Dir: p.dir, Names: []string{File}, Within: within, Most: maxHead},
+			workspace.Selection{Dir: p.dir, Pattern: "*/" + File, Within: within, Most: maxHead})
 	}
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
+	found, err := from.Collect(ctx, which...)
 	if err != nil {
-		return nil, fmt.Errorf("skills: %w", err)
+		return nil, err
 	}
+	files := make([][]workspace.Collected, len(places))
+	for i := range places {
+		files[i] = append(found[2*i], found[2*i+1]...)
+	}
+	return files, readLong(ctx, from, places, files)
+}
+
+// readLong reads the files whose head has not ended yet.
+func readLong(ctx context.Context, from workspace.Projects, places []place, files [][]workspace.Collected) error {
+	var which []workspace.Selection
+	var long []*workspace.Collected
+	for i, p := range places {
+		for j := range files[i] {
+			if f := &files[i][j]; f.Err == nil && f.Size <= maxFile && isHeadCut(*f) {
+				long = append(long, f)
+				which = append(which, workspace.Selection{Dir: filepath.Dir(f.Path), Names: []string{File}, Within: []string{p.root}, Most: maxFile})
+			}
+		}
+	}
+	if len(which) == 0 {
+		return nil
+	}
+	found, err := from.Collect(ctx, which...)
+	for i, f := range long {
+		if err == nil && len(found[i]) == 1 { // else it was removed meanwhile
+			*f = found[i][0]
+		}
+	}
+	return err
+}
+
+// isHeadCut reports whether the head of a file ends after what was read of it.
+func isHeadCut(f workspace.Collected) bool {
+	head, _ := Parse(linesOf(f))
+	return f.Cut() && head == nil && strings.HasPrefix(string(f.Content), "---")
+}
+
+// linesOf returns the text of a file without a line that was cut.
+func linesOf(f workspace.Collected) string {
+	text := string(f.Content)
+	if f.Cut() {
+		text = text[:strings.LastIndexByte(text, '\n')+1]
+	}
+	return strings.ToValidUTF8(text, "\uFFFD")
+}
+
+// skills returns the skills of a place, sorted by the names of their folders.
+func (p place) skills(files []workspace.Collected) ([]event.Skill, error) {
 	var found []event.Skill
 	var errs []error
-	for _, e := range entries {
-		s, err := describe(root, filepath.Join(dir, e.Name(), File), source)
+	for _, f := range files {
+		s, err := p.describe(f)
+		own := f.Path == filepath.Join(p.dir, File)
 		switch {
+		case err == nil && own:
+			return []event.Skill{s}, nil
 		case err == nil:
 			found = append(found, s)
-		case !errors.Is(err, fs.ErrNotExist) && (e.IsDir() || e.Type() == fs.ModeSymlink):
+		case !own:
 			errs = append(errs, err)
 		}
 	}
@@ -117,48 +188,58 @@ func findIn(root, dir, source string) ([]event.Skill, error) {
 }
 
 // describe reads the name and the description of a skill.
-func describe(root, path, source string) (event.Skill, error) {
-	text, err := read(root, path)
-	if err != nil {
+func (p place) describe(f workspace.Collected) (event.Skill, error) {
+	if err := check(f); err != nil {
 		return event.Skill{}, err
 	}
-	head, _ := Parse(text)
-	s := event.Skill{Name: head["name"], Description: head["description"], Path: path, Source: source}
+	head, _ := Parse(linesOf(f))
+	s := event.Skill{Name: head["name"], Description: head["description"], Path: f.Path, Source: p.source}
 	if s.Name == "" {
-		s.Name = filepath.Base(filepath.Dir(path))
+		s.Name = filepath.Base(filepath.Dir(f.Path))
 	}
 	if strings.ContainsAny(s.Name, "\"<>\n") {
-		return event.Skill{}, fmt.Errorf("skill %s: its name %q makes no sense", path, s.Name)
+		return event.Skill{}, fmt.Errorf("skill %s: its name %q makes no sense", f.Path, s.Name)
 	}
 	return s, nil
 }
 
-// Body returns the content of a skill's file without its head.
-func Body(s event.Skill) (string, error) {
-	text, err := read(rootOf(s), s.Path)
-	_, body := Parse(text)
-	return body, err
-}
-
-// rootOf returns the folder that links of a skill must not leave.
-func rootOf(s event.Skill) string {
-	for _, dir := range projectDirs {
-		if at := strings.LastIndex(s.Path, filepath.FromSlash("/"+dir+"/")); at > 0 && s.Source == Project {
-			return file.Root(s.Path[:at])
-		}
-	}
-	return file.Root(filepath.Dir(filepath.Dir(s.Path)))
-}
-
-func read(root, path string) (string, error) {
-	b, more, err := file.Read(root, path, maxFile)
-	if more {
+// check returns the error of a file that is no skill.
+func check(f workspace.Collected) error {
+	err := f.Err
+	if err == nil && f.Size > maxFile {
 		err = fmt.Errorf("it has more than %d KiB", maxFile>>10)
 	}
 	if err != nil {
-		return "", fmt.Errorf("skill %s: %w", path, err)
+		return fmt.Errorf("skill %s: %w", f.Path, err)
 	}
-	return strings.ToValidUTF8(string(b), "\uFFFD"), nil
+	return nil
+}
+
+// Body returns the content of a skill's file without its head.
+func Body(ctx context.Context, from workspace.Projects, s event.Skill) (string, error) {
+	dir, name := filepath.Split(s.Path)
+	found, err := from.Collect(ctx, workspace.Selection{Dir: dir, Names: []string{name}, Within: []string{rootOf(s)}, Most: maxFile})
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("skill %s: %w", s.Path, err)
+	case len(found[0]) == 0:
+		return "", fmt.Errorf("skill %s: %w", s.Path, syscall.ENOENT)
+	}
+	if err := check(found[0][0]); err != nil {
+		return "", err
+	}
+	_, body := Parse(linesOf(found[0][0]))
+	return body, nil
+}
+
+// rootOf returns the folder whose project links of a skill must not leave.
+func rootOf(s event.Skill) string {
+	for _, dir := range projectDirs {
+		if at := strings.LastIndex(s.Path, filepath.FromSlash("/"+dir+"/")); at > 0 && s.Source == Project {
+			return s.Path[:at]
+		}
+	}
+	return filepath.Dir(filepath.Dir(s.Path))
 }
 
 // Parse splits a skill's file into the fields of its head and its body. A file without a

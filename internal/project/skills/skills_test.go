@@ -7,7 +7,19 @@ import (
 	"testing"
 
 	"github.com/abide-run/abide/internal/project/skills"
+	"github.com/abide-run/abide/internal/workspace"
+	"github.com/abide-run/abide/internal/workspace/bridge/bridgetest"
+	"github.com/abide-run/abide/internal/workspace/local"
 )
+
+// TestMain runs all tests with each kind of workspace: the skills are the same, byte for
+// byte, wherever the files are.
+func TestMain(m *testing.M) { os.Exit(bridgetest.RunEverywhere(m)) }
+
+// files returns the files of the workspace under test.
+func files(t *testing.T) workspace.Projects {
+	return bridgetest.FilesOf(t, local.New(t.TempDir(), nil))
+}
 
 func write(t *testing.T, text string, path ...string) {
 	t.Helper()
@@ -41,7 +53,7 @@ func TestParse(t *testing.T) {
 }
 
 func TestSkillsAreFoundInFoldersAndProjects(t *testing.T) {
-	dir, project := t.TempDir(), t.TempDir()
+	dir, project, from := t.TempDir(), t.TempDir(), files(t)
 	write(t, "---\nname: first\ndescription: one\n---\nBody", dir, "a", skills.File)
 	write(t, "no head", dir, "b", skills.File)
 	write(t, "a file", dir, "README.md")
@@ -49,7 +61,7 @@ func TestSkillsAreFoundInFoldersAndProjects(t *testing.T) {
 	write(t, "---\nname: mine\n---\nmine", project, ".agents", "skills", "y", skills.File)
 	write(t, "---\nname: \"a<b\"\n---\n", dir, "odd", skills.File)
 	write(t, strings.Repeat("x", 300<<10), dir, "long", skills.File)
-	found, err := skills.Find([]string{dir, filepath.Join(dir, "none")}, project)
+	found, err := skills.Find(t.Context(), from, []string{dir, filepath.Join(dir, "none")}, project)
 	var got []string
 	for _, s := range found {
 		got = append(got, s.Source+" "+s.Name+" "+s.Description)
@@ -60,13 +72,13 @@ func TestSkillsAreFoundInFoldersAndProjects(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "odd") || !strings.Contains(err.Error(), "long") {
 		t.Errorf("what makes no sense is reported as %v", err)
 	}
-	if body, err := skills.Body(found[0]); err != nil || body != "Body" {
+	if body, err := skills.Body(t.Context(), from, found[0]); err != nil || body != "Body" {
 		t.Errorf("the body is %q, %v", body, err)
 	}
-	if found, err := skills.Find([]string{filepath.Join(dir, "a")}, ""); err != nil || len(found) != 1 { // a folder that is a skill
+	if found, err := skills.Find(t.Context(), from, []string{filepath.Join(dir, "a")}, ""); err != nil || len(found) != 1 { // a folder that is a skill
 		t.Errorf("found are %v, %v", found, err)
 	}
-	if _, err := skills.Find([]string{filepath.Join(dir, "README.md")}, ""); err == nil {
+	if _, err := skills.Find(t.Context(), from, []string{filepath.Join(dir, "README.md")}, ""); err == nil {
 		t.Error("a folder that is a file is no fault")
 	}
 }
@@ -89,7 +101,7 @@ func FuzzParse(f *testing.F) {
 
 // What a project calls a skill may be a link to anything that the user can read.
 func TestNoSkillIsReadFromOutsideOfTheProject(t *testing.T) {
-	outside, dir := t.TempDir(), t.TempDir()
+	outside, dir, from := t.TempDir(), t.TempDir(), files(t)
 	write(t, "---\nname: stolen\n---\nleaked", outside, "s", "SKILL.md")
 	write(t, "---\nname: fine\n---\nfine", dir, ".github/skills/fine/SKILL.md")
 	write(t, "---\nname: moved\n---\nmoved", dir, "tools/moved/SKILL.md")
@@ -108,12 +120,12 @@ func TestNoSkillIsReadFromOutsideOfTheProject(t *testing.T) {
 	link("/proc/self/environ", ".github/skills/environ/SKILL.md")
 	link("../../tools/moved", ".github/skills/moved")
 	link(outside, ".agents/skills")
-	found, err := skills.Find(nil, dir)
+	found, err := skills.Find(t.Context(), from, nil, dir)
 	if len(found) != 2 || found[0].Name != "fine" || found[1].Name != "moved" {
 		t.Errorf("found %+v", found)
 	}
 	for _, s := range found {
-		if body, err := skills.Body(s); body != s.Name || err != nil {
+		if body, err := skills.Body(t.Context(), from, s); body != s.Name || err != nil {
 			t.Errorf("%s: %q, %v", s.Name, body, err)
 		}
 	}
@@ -128,7 +140,7 @@ func TestNoSkillIsReadFromOutsideOfTheProject(t *testing.T) {
 		t.Fatal(err)
 	}
 	link("/proc/self/environ", ".github/skills/fine/SKILL.md")
-	if body, err := skills.Body(found[0]); body != "" || err == nil {
+	if body, err := skills.Body(t.Context(), from, found[0]); body != "" || err == nil {
 		t.Errorf("%q, %v", body, err)
 	}
 }

@@ -190,11 +190,11 @@ func (s Store) change(dir string, to *Record) error {
 // followed out of the project.
 func Read(dir string) ([]byte, error) {
 	path := filepath.Join(dir, File)
-	content, more, err := file.Read(file.Root(dir), path, maxFile)
+	content, size, err := file.Read(file.Root(dir), path, maxFile)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil
-	case more:
+	case size > maxFile:
 		err = fmt.Errorf("it has more than %d bytes", maxFile)
 	}
 	if err != nil {

@@ -26,7 +26,11 @@ func (c *conn) instructionSources(ctx context.Context, p api.SessionParams) (api
 	if err != nil || st.Config.SkipInstructions {
 		return result, noSession(p.SessionID, err)
 	}
-	files, err := c.server.opts.Instructions.Files(st.Config.WorkingDirectory, st.Config.InstructionDirs...)
+	from, err := c.server.host.Work.Files(p.SessionID)
+	if err != nil {
+		return result, err
+	}
+	files, err := c.server.opts.Instructions.Files(ctx, from, st.Config.WorkingDirectory, st.Config.InstructionDirs...)
 	if err != nil {
 		c.server.log.Warn("some instructions could not be read", "session", p.SessionID, "err", err)
 	}
@@ -76,11 +80,18 @@ func (c *conn) projects(p api.DiscoverParams) ([]string, error) {
 	return []string{c.defaults.Cwd}, nil
 }
 
-func (c *conn) discoverInstructions(_ context.Context, p api.DiscoverParams) (api.InstructionsResult, error) {
+func (c *conn) discoverInstructions(ctx context.Context, p api.DiscoverParams) (api.InstructionsResult, error) {
 	result := api.InstructionsResult{Sources: []api.Instructions{}}
 	dirs, err := c.projects(p)
+	if err != nil {
+		return result, err
+	}
+	from, err := c.server.host.Work.Files("")
+	if err != nil {
+		return result, err
+	}
 	for _, dir := range dirs {
-		files, err := c.server.opts.Instructions.Files(dir)
+		files, err := c.server.opts.Instructions.Files(ctx, from, dir)
 		if err != nil {
 			c.server.log.Warn("some instructions could not be read", "folder", dir, "err", err)
 		}
@@ -90,7 +101,7 @@ func (c *conn) discoverInstructions(_ context.Context, p api.DiscoverParams) (ap
 			result.Sources = append(result.Sources, s)
 		}
 	}
-	return result, err
+	return result, nil
 }
 
 // instructionPaths are the folders where files with instructions count.

@@ -1,6 +1,7 @@
 package rpc_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/session"
+	"github.com/abide-run/abide/internal/workspace"
 )
 
 func TestOptionsOfASessionAreChanged(t *testing.T) {
@@ -143,6 +145,6 @@ func TestHowFullAContextIs(t *testing.T) {
 }
 
 // instructing tells every session to be brief.
-var instructing = session.Options{Instructions: func(string, ...string) (string, []event.InstructionSource, error) {
+var instructing = session.Options{Instructions: func(context.Context, workspace.Projects, string, ...string) (string, []event.InstructionSource, error) {
 	return "be brief", []event.InstructionSource{{Path: "/AGENTS.md"}}, nil
 }}

@@ -29,7 +29,11 @@ func (c *conn) find(ctx context.Context, id event.SessionID) ([]event.SkillState
 	if err != nil || !st.Config.Skills.Any() {
 		return []event.SkillState{}, nil, noSession(id, err)
 	}
-	list, faults := skills.For(st.Config.Skills, st.Config.WorkingDirectory)
+	files, err := c.server.host.Work.Files(id)
+	if err != nil {
+		return []event.SkillState{}, nil, err
+	}
+	list, faults := skills.For(ctx, files, st.Config.Skills, st.Config.WorkingDirectory)
 	return st.Config.Skills.States(list), faults, nil
 }
 
@@ -110,14 +114,18 @@ func (c *conn) invokedSkills(ctx context.Context, p api.SessionParams) (api.Invo
 }
 
 // discoverSkills finds skills without a session.
-func (c *conn) discoverSkills(_ context.Context, p api.SkillsDiscoverParams) (api.SkillsDiscoverResult, error) {
+func (c *conn) discoverSkills(ctx context.Context, p api.SkillsDiscoverParams) (api.SkillsDiscoverResult, error) {
 	result := api.SkillsDiscoverResult{Skills: []api.FoundSkill{}}
 	dirs, err := c.projects(p.DiscoverParams)
 	if err != nil {
 		return result, err
 	}
+	files, err := c.server.host.Work.Files("")
+	if err != nil {
+		return result, err
+	}
 	add := func(folders []string, project string) {
-		list, faults := skills.Find(folders, project)
+		list, faults := skills.Find(ctx, files, folders, project)
 		for _, s := range (event.SkillRules{}).States(list) {
 			result.Skills = append(result.Skills, api.FoundSkill{SkillState: s, ProjectPath: project})
 		}

@@ -28,7 +28,7 @@ func skilled(t *testing.T, dir, name string) string {
 }
 
 func newSkilled(t *testing.T) *testServer {
-	return newTestServerWith(t, session.Options{Skills: skills.Disk{}, ToolsOf: withAgents})
+	return newTestServerWith(t, session.Options{Skills: skills.Library{}, ToolsOf: withAgents})
 }
 
 func TestAModelIsToldASkillWhenItWantsTo(t *testing.T) {

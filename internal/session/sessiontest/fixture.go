@@ -4,6 +4,7 @@ package sessiontest
 
 import (
 	"context"
+	"os"
 	"testing"
 
 	"github.com/abide-run/abide/internal/event"
@@ -17,6 +18,8 @@ import (
 	"github.com/abide-run/abide/internal/tool/builtin"
 	"github.com/abide-run/abide/internal/turn"
 	"github.com/abide-run/abide/internal/turn/turntest"
+	"github.com/abide-run/abide/internal/workspace"
+	"github.com/abide-run/abide/internal/workspace/local"
 )
 
 // A Fixture is a host on a store that outlives it.
@@ -38,14 +41,18 @@ func New(t testing.TB, m model.Model, tools ...tool.Tool) *Fixture {
 }
 
 // On returns a fixture on a store. No host runs before Start. Unless the options say
-// otherwise, the offline model answers, and sessions have the built-in tools without
-// those that start agents.
+// otherwise, the offline model answers, sessions have the files of this machine, and the
+// built-in tools without those that start agents.
 func On(t testing.TB, store eventlog.Store, opts session.Options) *Fixture {
 	if opts.Resolve == nil {
 		opts.Resolve = Always(session.Endpoint{Model: offline.Model{}, Name: offline.Name})
 	}
 	if opts.ToolsOf == nil {
 		opts.ToolsOf = func(h *session.Host) turn.Catalog { return builtin.WithoutAgents(h.Skills) }
+	}
+	if opts.Files == nil {
+		here := local.New(os.TempDir(), nil).Files
+		opts.Files = func(event.SessionID) (workspace.Files, error) { return here, nil }
 	}
 	opts.Version = "test"
 	watched := eventlogtest.Watch(turntest.Check(t, store))

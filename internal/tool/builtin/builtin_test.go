@@ -25,7 +25,7 @@ func (host) Usable(context.Context, event.SessionID) ([]event.Skill, error) {
 	return []event.Skill{{Name: "dance"}}, nil
 }
 
-func (host) Read(k event.Skill) (event.SkillInvokedData, error) {
+func (host) Read(_ context.Context, _ event.SessionID, k event.Skill) (event.SkillInvokedData, error) {
 	return event.SkillInvokedData{Name: k.Name, Content: "Turn around."}, nil
 }
 

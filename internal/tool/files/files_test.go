@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -24,19 +23,10 @@ import (
 	"github.com/abide-run/abide/internal/workspace/local"
 )
 
-// over is how the tools reach the files: "local", or the network of a bridge.
-var over = "local"
-
 // TestMain runs all tests with each kind of workspace: the answers of the tools are the
 // same, byte for byte, wherever the files are.
 func TestMain(m *testing.M) {
-	code := m.Run()
-	flags := func(name string) bool { f := flag.Lookup(name); return f != nil && f.Value.String() != f.DefValue }
-	for _, over = range []string{"memory", "unix", "tcp"} {
-		if code == 0 && !flags("test.fuzz") && !flags("test.fuzzworker") && !flags("test.bench") && !flags("test.list") {
-			code = m.Run()
-		}
-	}
+	code := bridgetest.RunEverywhere(m)
 	if err := goleak.Find(); code == 0 && err != nil {
 		fmt.Println(err)
 		code = 1
@@ -56,19 +46,8 @@ type fixture struct {
 }
 
 // newFiles returns the files of the workspace under test.
-func newFiles(t testing.TB, dir string) workspace.Files { return overBridge(t, local.New(dir, nil)) }
-
-// overBridge returns the files of a workspace as the tools under test reach them.
-func overBridge(t testing.TB, ws workspace.Workspace) workspace.Files {
-	if over == "local" {
-		return ws.Files
-	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Log("the workspace was reached over", over)
-		}
-	})
-	return bridgetest.Over(t, over, ws).Files
+func newFiles(t testing.TB, dir string) workspace.Files {
+	return bridgetest.FilesOf(t, local.New(dir, nil))
 }
 
 // newFixture returns a fixture with a session that may write in its working directory.

@@ -10,6 +10,7 @@ import (
 	"github.com/abide-run/abide/internal/approval/protect"
 	"github.com/abide-run/abide/internal/approval/scope"
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/workspace/bridge/bridgetest"
 	"github.com/abide-run/abide/internal/workspace/local"
 )
 
@@ -123,7 +124,7 @@ func TestAWorkspaceProtectsItsOwnFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.files = overBridge(t, served)
+	b.files = bridgetest.FilesOf(t, served)
 	call := b.call(`{"path":"harmless","old_str":"echo","new_str":"evil"}`)
 	r, err := b.tools["edit"].Permission(t.Context(), call)
 	if err != nil || r.Protected == "" || r.Allowed || !strings.Contains(string(r.Ask), r.Protected) {

@@ -18,8 +18,8 @@ import (
 type Library interface {
 	// Usable returns the skills that the model of a session may read.
 	Usable(ctx context.Context, id event.SessionID) ([]event.Skill, error)
-	// Read returns the content of a skill.
-	Read(k event.Skill) (event.SkillInvokedData, error)
+	// Read returns the content of a skill of a session.
+	Read(ctx context.Context, id event.SessionID, k event.Skill) (event.SkillInvokedData, error)
 }
 
 // New returns the tool.
@@ -56,7 +56,7 @@ func (t skillTool) Run(ctx context.Context, call tool.Call) (tool.Result, error)
 	if at < 0 {
 		return unknown(name, usable), nil
 	}
-	d, err := t.library.Read(usable[at])
+	d, err := t.library.Read(ctx, call.Session, usable[at])
 	if err != nil {
 		return tool.Fail(fmt.Sprintf("Failed to load skill: %v", err)), nil
 	}

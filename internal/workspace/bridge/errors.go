@@ -34,6 +34,7 @@ var reasons = []struct {
 	{workspace.ErrSpecial, connect.CodeFailedPrecondition, "special"},
 	{workspace.ErrTooLarge, connect.CodeResourceExhausted, "too_large"},
 	{workspace.ErrTooMany, connect.CodeResourceExhausted, "too_many"},
+	{workspace.ErrOutside, connect.CodeFailedPrecondition, "outside"},
 	{workspace.ErrMoved, connect.CodeFailedPrecondition, "moved"},
 	{scope.ErrChanged, connect.CodeFailedPrecondition, "changed"},
 	{scope.ErrSpecial, connect.CodeFailedPrecondition, "not_regular"},

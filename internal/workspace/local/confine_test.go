@@ -2,6 +2,7 @@ package local_test
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -34,6 +35,51 @@ func TestScopedFilesInAConfinedFolder(t *testing.T) {
 		fixture.Use(workspace.Workspace{Files: confined(t, fixture.Dir)})
 		return fixture
 	})
+}
+
+func TestProjectsInAConfinedFolder(t *testing.T) {
+	workspacetest.Projects(t, func(t *testing.T) *workspacetest.Fixture {
+		fixture := &workspacetest.Fixture{Dir: t.TempDir()}
+		fixture.Use(workspace.Workspace{Files: confined(t, fixture.Dir)})
+		return fixture
+	})
+}
+
+// TestNoCollectionLeavesAConfinedFolder: not even to find out what exists outside of it.
+func TestNoCollectionLeavesAConfinedFolder(t *testing.T) {
+	dir, outside := confinedTree(t)
+	root := filepath.Dir(outside)
+	must(t, os.Mkdir(filepath.Join(root, ".git"), 0o755)) // the repository is larger than the folder
+	must(t, os.WriteFile(filepath.Join(root, "f"), []byte("secret"), 0o644))
+	must(t, os.Symlink("../outside/none", filepath.Join(dir, "vague")))
+	files, ctx := confined(t, dir), t.Context()
+	for _, s := range []workspace.Selection{
+		{Dir: outside, Names: []string{"secret"}}, {Dir: outside, Pattern: "*"}, {Dir: root, Names: []string{"f"}}, {Dir: dir, Names: []string{"../outside/secret"}},
+		{Dir: dir, Names: []string{"file", "out/secret", "root" + outside + "/secret"}}, {Dir: dir, Pattern: "*/secret"}, {Dir: dir, Pattern: "out/*"},
+		{Dir: dir, Names: []string{"file"}, Within: []string{root}}, {Dir: dir + "/out", Names: []string{"secret"}, Within: []string{outside}}, {Dir: dir, Pattern: "vag*"},
+	} {
+		s.Most = 100
+		found, err := files.Collect(ctx, s)
+		must(t, err)
+		for _, f := range found[0] {
+			if f.Err == nil || len(f.Content) > 0 {
+				t.Errorf("%+v: %s, %q, %v", s, f.Path, f.Content, f.Err)
+			}
+		}
+	}
+	if found, err := files.Collect(ctx, workspace.Selection{Dir: dir + "/sub", Names: []string{"f", "g"}, Above: true, Most: 100}); err != nil || len(found[0]) != 2 || string(found[0][1].Content) != "f" {
+		t.Errorf("in the folders above: %+v, %v", found, err)
+	}
+	real, err := files.Collect(ctx, workspace.Selection{Dir: dir, Names: []string{"file"}, Most: 100})
+	must(t, err)
+	vague, err := files.Collect(ctx, workspace.Selection{Dir: dir, Names: []string{"vague"}, Most: 100})
+	if err != nil || len(real[0]) != len(vague[0]) {
+		t.Errorf("what exists outside can be told from what does not: %+v, %+v", real, vague)
+	}
+	counts, err := files.Count(ctx, outside+"/secret", outside, dir+"/file", dir+"/out", dir+"/out/secret", dir+"/f", dir)
+	if fmt.Sprint(counts) != "[-1 -1 -1 -1 -1 1 8]" || err != nil {
+		t.Errorf("%v, %v", counts, err)
+	}
 }
 
 // confinedTree makes a folder with links that lead out of it, reached through a link, and a

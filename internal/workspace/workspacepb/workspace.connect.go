@@ -98,6 +98,14 @@ const (
 	// WorkspaceServiceMarkSeenProcedure is the fully-qualified name of the WorkspaceService's MarkSeen
 	// RPC.
 	WorkspaceServiceMarkSeenProcedure = "/abide.workspace.v1.WorkspaceService/MarkSeen"
+	// WorkspaceServiceCollectProcedure is the fully-qualified name of the WorkspaceService's Collect
+	// RPC.
+	WorkspaceServiceCollectProcedure = "/abide.workspace.v1.WorkspaceService/Collect"
+	// WorkspaceServiceCountProcedure is the fully-qualified name of the WorkspaceService's Count RPC.
+	WorkspaceServiceCountProcedure = "/abide.workspace.v1.WorkspaceService/Count"
+	// WorkspaceServiceFoldersProcedure is the fully-qualified name of the WorkspaceService's Folders
+	// RPC.
+	WorkspaceServiceFoldersProcedure = "/abide.workspace.v1.WorkspaceService/Folders"
 )
 
 // WorkspaceServiceClient is a client for the abide.workspace.v1.WorkspaceService service.
@@ -140,6 +148,11 @@ type WorkspaceServiceClient interface {
 	Signal(context.Context, *SignalRequest) (*SignalResponse, error)
 	Stop(context.Context, *StopRequest) (*StopResponse, error)
 	MarkSeen(context.Context, *MarkSeenRequest) (*MarkSeenResponse, error)
+	// Files that a runtime reads by itself: what a project tells agents, and what people
+	// attach to messages. No rules of a session apply.
+	Collect(context.Context, *CollectRequest) (*CollectResponse, error)
+	Count(context.Context, *CountRequest) (*CountResponse, error)
+	Folders(context.Context, *FoldersRequest) (*FoldersResponse, error)
 }
 
 // NewWorkspaceServiceClient constructs a client for the abide.workspace.v1.WorkspaceService
@@ -341,6 +354,27 @@ func NewWorkspaceServiceClient(httpClient connect.HTTPClient, baseURL string, op
 			connect.WithIdempotency(connect.IdempotencyIdempotent),
 			connect.WithClientOptions(opts...),
 		),
+		collect: connect.NewClient[CollectRequest, CollectResponse](
+			httpClient,
+			baseURL+WorkspaceServiceCollectProcedure,
+			connect.WithSchema(workspaceServiceMethods.ByName("Collect")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
+		count: connect.NewClient[CountRequest, CountResponse](
+			httpClient,
+			baseURL+WorkspaceServiceCountProcedure,
+			connect.WithSchema(workspaceServiceMethods.ByName("Count")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
+		folders: connect.NewClient[FoldersRequest, FoldersResponse](
+			httpClient,
+			baseURL+WorkspaceServiceFoldersProcedure,
+			connect.WithSchema(workspaceServiceMethods.ByName("Folders")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
@@ -374,6 +408,9 @@ type workspaceServiceClient struct {
 	signal    *connect.Client[SignalRequest, SignalResponse]
 	stop      *connect.Client[StopRequest, StopResponse]
 	markSeen  *connect.Client[MarkSeenRequest, MarkSeenResponse]
+	collect   *connect.Client[CollectRequest, CollectResponse]
+	count     *connect.Client[CountRequest, CountResponse]
+	folders   *connect.Client[FoldersRequest, FoldersResponse]
 }
 
 // Stat calls abide.workspace.v1.WorkspaceService.Stat.
@@ -616,6 +653,33 @@ func (c *workspaceServiceClient) MarkSeen(ctx context.Context, req *MarkSeenRequ
 	return nil, err
 }
 
+// Collect calls abide.workspace.v1.WorkspaceService.Collect.
+func (c *workspaceServiceClient) Collect(ctx context.Context, req *CollectRequest) (*CollectResponse, error) {
+	response, err := c.collect.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// Count calls abide.workspace.v1.WorkspaceService.Count.
+func (c *workspaceServiceClient) Count(ctx context.Context, req *CountRequest) (*CountResponse, error) {
+	response, err := c.count.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// Folders calls abide.workspace.v1.WorkspaceService.Folders.
+func (c *workspaceServiceClient) Folders(ctx context.Context, req *FoldersRequest) (*FoldersResponse, error) {
+	response, err := c.folders.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // WorkspaceServiceHandler is an implementation of the abide.workspace.v1.WorkspaceService service.
 type WorkspaceServiceHandler interface {
 	// Files.
@@ -656,6 +720,11 @@ type WorkspaceServiceHandler interface {
 	Signal(context.Context, *SignalRequest) (*SignalResponse, error)
 	Stop(context.Context, *StopRequest) (*StopResponse, error)
 	MarkSeen(context.Context, *MarkSeenRequest) (*MarkSeenResponse, error)
+	// Files that a runtime reads by itself: what a project tells agents, and what people
+	// attach to messages. No rules of a session apply.
+	Collect(context.Context, *CollectRequest) (*CollectResponse, error)
+	Count(context.Context, *CountRequest) (*CountResponse, error)
+	Folders(context.Context, *FoldersRequest) (*FoldersResponse, error)
 }
 
 // NewWorkspaceServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -853,6 +922,27 @@ func NewWorkspaceServiceHandler(svc WorkspaceServiceHandler, opts ...connect.Han
 		connect.WithIdempotency(connect.IdempotencyIdempotent),
 		connect.WithHandlerOptions(opts...),
 	)
+	workspaceServiceCollectHandler := connect.NewUnaryHandlerSimple(
+		WorkspaceServiceCollectProcedure,
+		svc.Collect,
+		connect.WithSchema(workspaceServiceMethods.ByName("Collect")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	workspaceServiceCountHandler := connect.NewUnaryHandlerSimple(
+		WorkspaceServiceCountProcedure,
+		svc.Count,
+		connect.WithSchema(workspaceServiceMethods.ByName("Count")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	workspaceServiceFoldersHandler := connect.NewUnaryHandlerSimple(
+		WorkspaceServiceFoldersProcedure,
+		svc.Folders,
+		connect.WithSchema(workspaceServiceMethods.ByName("Folders")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/abide.workspace.v1.WorkspaceService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case WorkspaceServiceStatProcedure:
@@ -911,6 +1001,12 @@ func NewWorkspaceServiceHandler(svc WorkspaceServiceHandler, opts ...connect.Han
 			workspaceServiceStopHandler.ServeHTTP(w, r)
 		case WorkspaceServiceMarkSeenProcedure:
 			workspaceServiceMarkSeenHandler.ServeHTTP(w, r)
+		case WorkspaceServiceCollectProcedure:
+			workspaceServiceCollectHandler.ServeHTTP(w, r)
+		case WorkspaceServiceCountProcedure:
+			workspaceServiceCountHandler.ServeHTTP(w, r)
+		case WorkspaceServiceFoldersProcedure:
+			workspaceServiceFoldersHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -1030,4 +1126,16 @@ func (UnimplementedWorkspaceServiceHandler) Stop(context.Context, *StopRequest) 
 
 func (UnimplementedWorkspaceServiceHandler) MarkSeen(context.Context, *MarkSeenRequest) (*MarkSeenResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("abide.workspace.v1.WorkspaceService.MarkSeen is not implemented"))
+}
+
+func (UnimplementedWorkspaceServiceHandler) Collect(context.Context, *CollectRequest) (*CollectResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("abide.workspace.v1.WorkspaceService.Collect is not implemented"))
+}
+
+func (UnimplementedWorkspaceServiceHandler) Count(context.Context, *CountRequest) (*CountResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("abide.workspace.v1.WorkspaceService.Count is not implemented"))
+}
+
+func (UnimplementedWorkspaceServiceHandler) Folders(context.Context, *FoldersRequest) (*FoldersResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("abide.workspace.v1.WorkspaceService.Folders is not implemented"))
 }

@@ -4723,6 +4723,270 @@ func (x *CapReached) GetWants() int64 {
 	return 0
 }
 
+type CollectRequest struct {
+	state         protoimpl.MessageState      `protogen:"open.v1"`
+	Selections    []*CollectRequest_Selection `protobuf:"bytes,1,rep,name=selections,proto3" json:"selections,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CollectRequest) Reset() {
+	*x = CollectRequest{}
+	mi := &file_workspace_proto_msgTypes[74]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CollectRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CollectRequest) ProtoMessage() {}
+
+func (x *CollectRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_workspace_proto_msgTypes[74]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CollectRequest.ProtoReflect.Descriptor instead.
+func (*CollectRequest) Descriptor() ([]byte, []int) {
+	return file_workspace_proto_rawDescGZIP(), []int{74}
+}
+
+func (x *CollectRequest) GetSelections() []*CollectRequest_Selection {
+	if x != nil {
+		return x.Selections
+	}
+	return nil
+}
+
+type CollectResponse struct {
+	state         protoimpl.MessageState   `protogen:"open.v1"`
+	Selections    []*CollectResponse_Files `protobuf:"bytes,1,rep,name=selections,proto3" json:"selections,omitempty"` // one for each selection of the request
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CollectResponse) Reset() {
+	*x = CollectResponse{}
+	mi := &file_workspace_proto_msgTypes[75]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CollectResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CollectResponse) ProtoMessage() {}
+
+func (x *CollectResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_workspace_proto_msgTypes[75]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CollectResponse.ProtoReflect.Descriptor instead.
+func (*CollectResponse) Descriptor() ([]byte, []int) {
+	return file_workspace_proto_rawDescGZIP(), []int{75}
+}
+
+func (x *CollectResponse) GetSelections() []*CollectResponse_Files {
+	if x != nil {
+		return x.Selections
+	}
+	return nil
+}
+
+type CountRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Paths         [][]byte               `protobuf:"bytes,1,rep,name=paths,proto3" json:"paths,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CountRequest) Reset() {
+	*x = CountRequest{}
+	mi := &file_workspace_proto_msgTypes[76]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CountRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CountRequest) ProtoMessage() {}
+
+func (x *CountRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_workspace_proto_msgTypes[76]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CountRequest.ProtoReflect.Descriptor instead.
+func (*CountRequest) Descriptor() ([]byte, []int) {
+	return file_workspace_proto_rawDescGZIP(), []int{76}
+}
+
+func (x *CountRequest) GetPaths() [][]byte {
+	if x != nil {
+		return x.Paths
+	}
+	return nil
+}
+
+type CountResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Counts        []int64                `protobuf:"varint,1,rep,packed,name=counts,proto3" json:"counts,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CountResponse) Reset() {
+	*x = CountResponse{}
+	mi := &file_workspace_proto_msgTypes[77]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CountResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CountResponse) ProtoMessage() {}
+
+func (x *CountResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_workspace_proto_msgTypes[77]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CountResponse.ProtoReflect.Descriptor instead.
+func (*CountResponse) Descriptor() ([]byte, []int) {
+	return file_workspace_proto_rawDescGZIP(), []int{77}
+}
+
+func (x *CountResponse) GetCounts() []int64 {
+	if x != nil {
+		return x.Counts
+	}
+	return nil
+}
+
+type FoldersRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FoldersRequest) Reset() {
+	*x = FoldersRequest{}
+	mi := &file_workspace_proto_msgTypes[78]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FoldersRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FoldersRequest) ProtoMessage() {}
+
+func (x *FoldersRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_workspace_proto_msgTypes[78]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FoldersRequest.ProtoReflect.Descriptor instead.
+func (*FoldersRequest) Descriptor() ([]byte, []int) {
+	return file_workspace_proto_rawDescGZIP(), []int{78}
+}
+
+type FoldersResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Home          []byte                 `protobuf:"bytes,1,opt,name=home,proto3" json:"home,omitempty"`
+	Temporary     []byte                 `protobuf:"bytes,2,opt,name=temporary,proto3" json:"temporary,omitempty"` // need not exist
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FoldersResponse) Reset() {
+	*x = FoldersResponse{}
+	mi := &file_workspace_proto_msgTypes[79]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FoldersResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FoldersResponse) ProtoMessage() {}
+
+func (x *FoldersResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_workspace_proto_msgTypes[79]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FoldersResponse.ProtoReflect.Descriptor instead.
+func (*FoldersResponse) Descriptor() ([]byte, []int) {
+	return file_workspace_proto_rawDescGZIP(), []int{79}
+}
+
+func (x *FoldersResponse) GetHome() []byte {
+	if x != nil {
+		return x.Home
+	}
+	return nil
+}
+
+func (x *FoldersResponse) GetTemporary() []byte {
+	if x != nil {
+		return x.Temporary
+	}
+	return nil
+}
+
 type WriteRawRequest_Begin struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Path          *Path                  `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
@@ -4733,7 +4997,7 @@ type WriteRawRequest_Begin struct {
 
 func (x *WriteRawRequest_Begin) Reset() {
 	*x = WriteRawRequest_Begin{}
-	mi := &file_workspace_proto_msgTypes[74]
+	mi := &file_workspace_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4745,7 +5009,7 @@ func (x *WriteRawRequest_Begin) String() string {
 func (*WriteRawRequest_Begin) ProtoMessage() {}
 
 func (x *WriteRawRequest_Begin) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[74]
+	mi := &file_workspace_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4783,7 +5047,7 @@ type WriteRawRequest_Commit struct {
 
 func (x *WriteRawRequest_Commit) Reset() {
 	*x = WriteRawRequest_Commit{}
-	mi := &file_workspace_proto_msgTypes[75]
+	mi := &file_workspace_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4795,7 +5059,7 @@ func (x *WriteRawRequest_Commit) String() string {
 func (*WriteRawRequest_Commit) ProtoMessage() {}
 
 func (x *WriteRawRequest_Commit) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[75]
+	mi := &file_workspace_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4821,7 +5085,7 @@ type Scope_Allowance struct {
 
 func (x *Scope_Allowance) Reset() {
 	*x = Scope_Allowance{}
-	mi := &file_workspace_proto_msgTypes[76]
+	mi := &file_workspace_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4833,7 +5097,7 @@ func (x *Scope_Allowance) String() string {
 func (*Scope_Allowance) ProtoMessage() {}
 
 func (x *Scope_Allowance) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[76]
+	mi := &file_workspace_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4875,7 +5139,7 @@ type Scope_Denial struct {
 
 func (x *Scope_Denial) Reset() {
 	*x = Scope_Denial{}
-	mi := &file_workspace_proto_msgTypes[77]
+	mi := &file_workspace_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4887,7 +5151,7 @@ func (x *Scope_Denial) String() string {
 func (*Scope_Denial) ProtoMessage() {}
 
 func (x *Scope_Denial) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[77]
+	mi := &file_workspace_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4942,7 +5206,7 @@ type JudgeRequest_Question struct {
 
 func (x *JudgeRequest_Question) Reset() {
 	*x = JudgeRequest_Question{}
-	mi := &file_workspace_proto_msgTypes[78]
+	mi := &file_workspace_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4954,7 +5218,7 @@ func (x *JudgeRequest_Question) String() string {
 func (*JudgeRequest_Question) ProtoMessage() {}
 
 func (x *JudgeRequest_Question) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[78]
+	mi := &file_workspace_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5003,7 +5267,7 @@ type JudgeResponse_Judgement struct {
 
 func (x *JudgeResponse_Judgement) Reset() {
 	*x = JudgeResponse_Judgement{}
-	mi := &file_workspace_proto_msgTypes[79]
+	mi := &file_workspace_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5015,7 +5279,7 @@ func (x *JudgeResponse_Judgement) String() string {
 func (*JudgeResponse_Judgement) ProtoMessage() {}
 
 func (x *JudgeResponse_Judgement) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[79]
+	mi := &file_workspace_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5070,7 +5334,7 @@ type SearchResponse_Group struct {
 
 func (x *SearchResponse_Group) Reset() {
 	*x = SearchResponse_Group{}
-	mi := &file_workspace_proto_msgTypes[80]
+	mi := &file_workspace_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5082,7 +5346,7 @@ func (x *SearchResponse_Group) String() string {
 func (*SearchResponse_Group) ProtoMessage() {}
 
 func (x *SearchResponse_Group) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[80]
+	mi := &file_workspace_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5131,7 +5395,7 @@ type SearchResponse_Item struct {
 
 func (x *SearchResponse_Item) Reset() {
 	*x = SearchResponse_Item{}
-	mi := &file_workspace_proto_msgTypes[81]
+	mi := &file_workspace_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5143,7 +5407,7 @@ func (x *SearchResponse_Item) String() string {
 func (*SearchResponse_Item) ProtoMessage() {}
 
 func (x *SearchResponse_Item) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[81]
+	mi := &file_workspace_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5198,7 +5462,7 @@ type Process_Exit struct {
 
 func (x *Process_Exit) Reset() {
 	*x = Process_Exit{}
-	mi := &file_workspace_proto_msgTypes[82]
+	mi := &file_workspace_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5210,7 +5474,7 @@ func (x *Process_Exit) String() string {
 func (*Process_Exit) ProtoMessage() {}
 
 func (x *Process_Exit) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[82]
+	mi := &file_workspace_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5259,7 +5523,7 @@ type Process_Counts struct {
 
 func (x *Process_Counts) Reset() {
 	*x = Process_Counts{}
-	mi := &file_workspace_proto_msgTypes[83]
+	mi := &file_workspace_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5271,7 +5535,7 @@ func (x *Process_Counts) String() string {
 func (*Process_Counts) ProtoMessage() {}
 
 func (x *Process_Counts) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[83]
+	mi := &file_workspace_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5327,7 +5591,7 @@ type OutputResponse_Run struct {
 
 func (x *OutputResponse_Run) Reset() {
 	*x = OutputResponse_Run{}
-	mi := &file_workspace_proto_msgTypes[84]
+	mi := &file_workspace_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5339,7 +5603,7 @@ func (x *OutputResponse_Run) String() string {
 func (*OutputResponse_Run) ProtoMessage() {}
 
 func (x *OutputResponse_Run) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[84]
+	mi := &file_workspace_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5395,7 +5659,7 @@ type ViewResponse_Truncation struct {
 
 func (x *ViewResponse_Truncation) Reset() {
 	*x = ViewResponse_Truncation{}
-	mi := &file_workspace_proto_msgTypes[85]
+	mi := &file_workspace_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5407,7 +5671,7 @@ func (x *ViewResponse_Truncation) String() string {
 func (*ViewResponse_Truncation) ProtoMessage() {}
 
 func (x *ViewResponse_Truncation) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[85]
+	mi := &file_workspace_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5461,7 +5725,7 @@ type ExecRequest_Attach struct {
 
 func (x *ExecRequest_Attach) Reset() {
 	*x = ExecRequest_Attach{}
-	mi := &file_workspace_proto_msgTypes[86]
+	mi := &file_workspace_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5473,7 +5737,7 @@ func (x *ExecRequest_Attach) String() string {
 func (*ExecRequest_Attach) ProtoMessage() {}
 
 func (x *ExecRequest_Attach) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[86]
+	mi := &file_workspace_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5513,7 +5777,7 @@ type ExecResponse_Begun struct {
 
 func (x *ExecResponse_Begun) Reset() {
 	*x = ExecResponse_Begun{}
-	mi := &file_workspace_proto_msgTypes[87]
+	mi := &file_workspace_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5525,7 +5789,7 @@ func (x *ExecResponse_Begun) String() string {
 func (*ExecResponse_Begun) ProtoMessage() {}
 
 func (x *ExecResponse_Begun) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[87]
+	mi := &file_workspace_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5567,7 +5831,7 @@ type ExecResponse_Output struct {
 
 func (x *ExecResponse_Output) Reset() {
 	*x = ExecResponse_Output{}
-	mi := &file_workspace_proto_msgTypes[88]
+	mi := &file_workspace_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5579,7 +5843,7 @@ func (x *ExecResponse_Output) String() string {
 func (*ExecResponse_Output) ProtoMessage() {}
 
 func (x *ExecResponse_Output) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[88]
+	mi := &file_workspace_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5621,6 +5885,212 @@ func (x *ExecResponse_Output) GetOmitted() int64 {
 		return x.Omitted
 	}
 	return 0
+}
+
+// A Selection says which files in a folder are read: those with the names, or those that
+// match the pattern.
+type CollectRequest_Selection struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Directory     []byte                 `protobuf:"bytes,1,opt,name=directory,proto3" json:"directory,omitempty"`
+	Names         [][]byte               `protobuf:"bytes,2,rep,name=names,proto3" json:"names,omitempty"`     // relative to the directory
+	First         bool                   `protobuf:"varint,3,opt,name=first,proto3" json:"first,omitempty"`    // only the first name that leads to something
+	Above         bool                   `protobuf:"varint,4,opt,name=above,proto3" json:"above,omitempty"`    // in the folders above, too, up to the root of the repository or the home
+	Pattern       []byte                 `protobuf:"bytes,5,opt,name=pattern,proto3" json:"pattern,omitempty"` // relative to the directory; one name may have one "*"
+	Within        [][]byte               `protobuf:"bytes,6,rep,name=within,proto3" json:"within,omitempty"`   // folders whose projects links of files in them may lead to
+	Most          int64                  `protobuf:"varint,7,opt,name=most,proto3" json:"most,omitempty"`      // maximum bytes of each file
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CollectRequest_Selection) Reset() {
+	*x = CollectRequest_Selection{}
+	mi := &file_workspace_proto_msgTypes[95]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CollectRequest_Selection) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CollectRequest_Selection) ProtoMessage() {}
+
+func (x *CollectRequest_Selection) ProtoReflect() protoreflect.Message {
+	mi := &file_workspace_proto_msgTypes[95]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CollectRequest_Selection.ProtoReflect.Descriptor instead.
+func (*CollectRequest_Selection) Descriptor() ([]byte, []int) {
+	return file_workspace_proto_rawDescGZIP(), []int{74, 0}
+}
+
+func (x *CollectRequest_Selection) GetDirectory() []byte {
+	if x != nil {
+		return x.Directory
+	}
+	return nil
+}
+
+func (x *CollectRequest_Selection) GetNames() [][]byte {
+	if x != nil {
+		return x.Names
+	}
+	return nil
+}
+
+func (x *CollectRequest_Selection) GetFirst() bool {
+	if x != nil {
+		return x.First
+	}
+	return false
+}
+
+func (x *CollectRequest_Selection) GetAbove() bool {
+	if x != nil {
+		return x.Above
+	}
+	return false
+}
+
+func (x *CollectRequest_Selection) GetPattern() []byte {
+	if x != nil {
+		return x.Pattern
+	}
+	return nil
+}
+
+func (x *CollectRequest_Selection) GetWithin() [][]byte {
+	if x != nil {
+		return x.Within
+	}
+	return nil
+}
+
+func (x *CollectRequest_Selection) GetMost() int64 {
+	if x != nil {
+		return x.Most
+	}
+	return 0
+}
+
+type CollectResponse_Files struct {
+	state         protoimpl.MessageState  `protogen:"open.v1"`
+	Files         []*CollectResponse_File `protobuf:"bytes,1,rep,name=files,proto3" json:"files,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CollectResponse_Files) Reset() {
+	*x = CollectResponse_Files{}
+	mi := &file_workspace_proto_msgTypes[96]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CollectResponse_Files) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CollectResponse_Files) ProtoMessage() {}
+
+func (x *CollectResponse_Files) ProtoReflect() protoreflect.Message {
+	mi := &file_workspace_proto_msgTypes[96]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CollectResponse_Files.ProtoReflect.Descriptor instead.
+func (*CollectResponse_Files) Descriptor() ([]byte, []int) {
+	return file_workspace_proto_rawDescGZIP(), []int{75, 0}
+}
+
+func (x *CollectResponse_Files) GetFiles() []*CollectResponse_File {
+	if x != nil {
+		return x.Files
+	}
+	return nil
+}
+
+type CollectResponse_File struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Path          []byte                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	Content       []byte                 `protobuf:"bytes,2,opt,name=content,proto3" json:"content,omitempty"` // first bytes
+	Size          int64                  `protobuf:"varint,3,opt,name=size,proto3" json:"size,omitempty"`      // of the file
+	Problem       *Reason                `protobuf:"bytes,4,opt,name=problem,proto3" json:"problem,omitempty"` // why it was not read
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CollectResponse_File) Reset() {
+	*x = CollectResponse_File{}
+	mi := &file_workspace_proto_msgTypes[97]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CollectResponse_File) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CollectResponse_File) ProtoMessage() {}
+
+func (x *CollectResponse_File) ProtoReflect() protoreflect.Message {
+	mi := &file_workspace_proto_msgTypes[97]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CollectResponse_File.ProtoReflect.Descriptor instead.
+func (*CollectResponse_File) Descriptor() ([]byte, []int) {
+	return file_workspace_proto_rawDescGZIP(), []int{75, 1}
+}
+
+func (x *CollectResponse_File) GetPath() []byte {
+	if x != nil {
+		return x.Path
+	}
+	return nil
+}
+
+func (x *CollectResponse_File) GetContent() []byte {
+	if x != nil {
+		return x.Content
+	}
+	return nil
+}
+
+func (x *CollectResponse_File) GetSize() int64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
+func (x *CollectResponse_File) GetProblem() *Reason {
+	if x != nil {
+		return x.Problem
+	}
+	return nil
 }
 
 var File_workspace_proto protoreflect.FileDescriptor
@@ -6009,7 +6479,38 @@ const file_workspace_proto_rawDesc = "" +
 	"\x03has\x18\x02 \x01(\x03R\x03has\x12\x10\n" +
 	"\x03cap\x18\x03 \x01(\x03R\x03cap\x12\x1a\n" +
 	"\breserved\x18\x04 \x01(\x03R\breserved\x12\x14\n" +
-	"\x05wants\x18\x05 \x01(\x03R\x05wants*H\n" +
+	"\x05wants\x18\x05 \x01(\x03R\x05wants\"\x92\x02\n" +
+	"\x0eCollectRequest\x12L\n" +
+	"\n" +
+	"selections\x18\x01 \x03(\v2,.abide.workspace.v1.CollectRequest.SelectionR\n" +
+	"selections\x1a\xb1\x01\n" +
+	"\tSelection\x12\x1c\n" +
+	"\tdirectory\x18\x01 \x01(\fR\tdirectory\x12\x14\n" +
+	"\x05names\x18\x02 \x03(\fR\x05names\x12\x14\n" +
+	"\x05first\x18\x03 \x01(\bR\x05first\x12\x14\n" +
+	"\x05above\x18\x04 \x01(\bR\x05above\x12\x18\n" +
+	"\apattern\x18\x05 \x01(\fR\apattern\x12\x16\n" +
+	"\x06within\x18\x06 \x03(\fR\x06within\x12\x12\n" +
+	"\x04most\x18\a \x01(\x03R\x04most\"\xa5\x02\n" +
+	"\x0fCollectResponse\x12I\n" +
+	"\n" +
+	"selections\x18\x01 \x03(\v2).abide.workspace.v1.CollectResponse.FilesR\n" +
+	"selections\x1aG\n" +
+	"\x05Files\x12>\n" +
+	"\x05files\x18\x01 \x03(\v2(.abide.workspace.v1.CollectResponse.FileR\x05files\x1a~\n" +
+	"\x04File\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\fR\x04path\x12\x18\n" +
+	"\acontent\x18\x02 \x01(\fR\acontent\x12\x12\n" +
+	"\x04size\x18\x03 \x01(\x03R\x04size\x124\n" +
+	"\aproblem\x18\x04 \x01(\v2\x1a.abide.workspace.v1.ReasonR\aproblem\"$\n" +
+	"\fCountRequest\x12\x14\n" +
+	"\x05paths\x18\x01 \x03(\fR\x05paths\"'\n" +
+	"\rCountResponse\x12\x16\n" +
+	"\x06counts\x18\x01 \x03(\x03R\x06counts\"\x10\n" +
+	"\x0eFoldersRequest\"C\n" +
+	"\x0fFoldersResponse\x12\x12\n" +
+	"\x04home\x18\x01 \x01(\fR\x04home\x12\x1c\n" +
+	"\ttemporary\x18\x02 \x01(\fR\ttemporary*H\n" +
 	"\aVerdict\x12\x14\n" +
 	"\x10VERDICT_UNLISTED\x10\x00\x12\x13\n" +
 	"\x0fVERDICT_ALLOWED\x10\x01\x12\x12\n" +
@@ -6017,7 +6518,7 @@ const file_workspace_proto_rawDesc = "" +
 	"\x06Stream\x12\x0f\n" +
 	"\vSTREAM_BOTH\x10\x00\x12\x11\n" +
 	"\rSTREAM_STDOUT\x10\x01\x12\x11\n" +
-	"\rSTREAM_STDERR\x10\x022\xb1\x12\n" +
+	"\rSTREAM_STDERR\x10\x022\xb6\x14\n" +
 	"\x10WorkspaceService\x12N\n" +
 	"\x04Stat\x12\x1f.abide.workspace.v1.StatRequest\x1a .abide.workspace.v1.StatResponse\"\x03\x90\x02\x01\x12W\n" +
 	"\aListDir\x12\".abide.workspace.v1.ListDirRequest\x1a#.abide.workspace.v1.ListDirResponse\"\x03\x90\x02\x01\x12Z\n" +
@@ -6046,7 +6547,10 @@ const file_workspace_proto_rawDesc = "" +
 	"\x06Resize\x12!.abide.workspace.v1.ResizeRequest\x1a\".abide.workspace.v1.ResizeResponse\"\x03\x90\x02\x02\x12O\n" +
 	"\x06Signal\x12!.abide.workspace.v1.SignalRequest\x1a\".abide.workspace.v1.SignalResponse\x12N\n" +
 	"\x04Stop\x12\x1f.abide.workspace.v1.StopRequest\x1a .abide.workspace.v1.StopResponse\"\x03\x90\x02\x02\x12Z\n" +
-	"\bMarkSeen\x12#.abide.workspace.v1.MarkSeenRequest\x1a$.abide.workspace.v1.MarkSeenResponse\"\x03\x90\x02\x02B;Z9github.com/abide-run/abide/internal/workspace/workspacepbb\x06proto3"
+	"\bMarkSeen\x12#.abide.workspace.v1.MarkSeenRequest\x1a$.abide.workspace.v1.MarkSeenResponse\"\x03\x90\x02\x02\x12W\n" +
+	"\aCollect\x12\".abide.workspace.v1.CollectRequest\x1a#.abide.workspace.v1.CollectResponse\"\x03\x90\x02\x01\x12Q\n" +
+	"\x05Count\x12 .abide.workspace.v1.CountRequest\x1a!.abide.workspace.v1.CountResponse\"\x03\x90\x02\x01\x12W\n" +
+	"\aFolders\x12\".abide.workspace.v1.FoldersRequest\x1a#.abide.workspace.v1.FoldersResponse\"\x03\x90\x02\x01B;Z9github.com/abide-run/abide/internal/workspace/workspacepbb\x06proto3"
 
 var (
 	file_workspace_proto_rawDescOnce sync.Once
@@ -6061,107 +6565,116 @@ func file_workspace_proto_rawDescGZIP() []byte {
 }
 
 var file_workspace_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_workspace_proto_msgTypes = make([]protoimpl.MessageInfo, 89)
+var file_workspace_proto_msgTypes = make([]protoimpl.MessageInfo, 98)
 var file_workspace_proto_goTypes = []any{
-	(Verdict)(0),                    // 0: abide.workspace.v1.Verdict
-	(Stream)(0),                     // 1: abide.workspace.v1.Stream
-	(FileInfo_Kind)(0),              // 2: abide.workspace.v1.FileInfo.Kind
-	(GrepRequest_Mode)(0),           // 3: abide.workspace.v1.GrepRequest.Mode
-	(*Path)(nil),                    // 4: abide.workspace.v1.Path
-	(*FileInfo)(nil),                // 5: abide.workspace.v1.FileInfo
-	(*StatRequest)(nil),             // 6: abide.workspace.v1.StatRequest
-	(*StatResponse)(nil),            // 7: abide.workspace.v1.StatResponse
-	(*ListDirRequest)(nil),          // 8: abide.workspace.v1.ListDirRequest
-	(*ListDirResponse)(nil),         // 9: abide.workspace.v1.ListDirResponse
-	(*ReadFileRequest)(nil),         // 10: abide.workspace.v1.ReadFileRequest
-	(*ReadFileResponse)(nil),        // 11: abide.workspace.v1.ReadFileResponse
-	(*WriteOptions)(nil),            // 12: abide.workspace.v1.WriteOptions
-	(*WriteFileRequest)(nil),        // 13: abide.workspace.v1.WriteFileRequest
-	(*WriteFileResponse)(nil),       // 14: abide.workspace.v1.WriteFileResponse
-	(*MkdirRequest)(nil),            // 15: abide.workspace.v1.MkdirRequest
-	(*MkdirResponse)(nil),           // 16: abide.workspace.v1.MkdirResponse
-	(*RenameRequest)(nil),           // 17: abide.workspace.v1.RenameRequest
-	(*RenameResponse)(nil),          // 18: abide.workspace.v1.RenameResponse
-	(*DeleteRequest)(nil),           // 19: abide.workspace.v1.DeleteRequest
-	(*DeleteResponse)(nil),          // 20: abide.workspace.v1.DeleteResponse
-	(*ReadRawRequest)(nil),          // 21: abide.workspace.v1.ReadRawRequest
-	(*ReadRawResponse)(nil),         // 22: abide.workspace.v1.ReadRawResponse
-	(*WriteRawRequest)(nil),         // 23: abide.workspace.v1.WriteRawRequest
-	(*WriteRawResponse)(nil),        // 24: abide.workspace.v1.WriteRawResponse
-	(*Reason)(nil),                  // 25: abide.workspace.v1.Reason
-	(*Rule)(nil),                    // 26: abide.workspace.v1.Rule
-	(*Scope)(nil),                   // 27: abide.workspace.v1.Scope
-	(*NewScopeRequest)(nil),         // 28: abide.workspace.v1.NewScopeRequest
-	(*NewScopeResponse)(nil),        // 29: abide.workspace.v1.NewScopeResponse
-	(*Finding)(nil),                 // 30: abide.workspace.v1.Finding
-	(*Refusal)(nil),                 // 31: abide.workspace.v1.Refusal
-	(*JudgeRequest)(nil),            // 32: abide.workspace.v1.JudgeRequest
-	(*JudgeResponse)(nil),           // 33: abide.workspace.v1.JudgeResponse
-	(*ShowRequest)(nil),             // 34: abide.workspace.v1.ShowRequest
-	(*ShowResponse)(nil),            // 35: abide.workspace.v1.ShowResponse
-	(*ApplyRequest)(nil),            // 36: abide.workspace.v1.ApplyRequest
-	(*ApplyResponse)(nil),           // 37: abide.workspace.v1.ApplyResponse
-	(*SearchRoot)(nil),              // 38: abide.workspace.v1.SearchRoot
-	(*SearchLimits)(nil),            // 39: abide.workspace.v1.SearchLimits
-	(*GrepRequest)(nil),             // 40: abide.workspace.v1.GrepRequest
-	(*GlobRequest)(nil),             // 41: abide.workspace.v1.GlobRequest
-	(*SearchResponse)(nil),          // 42: abide.workspace.v1.SearchResponse
-	(*Spec)(nil),                    // 43: abide.workspace.v1.Spec
-	(*Environment)(nil),             // 44: abide.workspace.v1.Environment
-	(*Size)(nil),                    // 45: abide.workspace.v1.Size
-	(*Limits)(nil),                  // 46: abide.workspace.v1.Limits
-	(*Process)(nil),                 // 47: abide.workspace.v1.Process
-	(*StartRequest)(nil),            // 48: abide.workspace.v1.StartRequest
-	(*StartResponse)(nil),           // 49: abide.workspace.v1.StartResponse
-	(*Handle)(nil),                  // 50: abide.workspace.v1.Handle
-	(*FindRequest)(nil),             // 51: abide.workspace.v1.FindRequest
-	(*FindResponse)(nil),            // 52: abide.workspace.v1.FindResponse
-	(*GetRequest)(nil),              // 53: abide.workspace.v1.GetRequest
-	(*GetResponse)(nil),             // 54: abide.workspace.v1.GetResponse
-	(*ListRequest)(nil),             // 55: abide.workspace.v1.ListRequest
-	(*ListResponse)(nil),            // 56: abide.workspace.v1.ListResponse
-	(*WaitRequest)(nil),             // 57: abide.workspace.v1.WaitRequest
-	(*WaitResponse)(nil),            // 58: abide.workspace.v1.WaitResponse
-	(*OutputRequest)(nil),           // 59: abide.workspace.v1.OutputRequest
-	(*OutputResponse)(nil),          // 60: abide.workspace.v1.OutputResponse
-	(*ViewRequest)(nil),             // 61: abide.workspace.v1.ViewRequest
-	(*ViewResponse)(nil),            // 62: abide.workspace.v1.ViewResponse
-	(*ExecRequest)(nil),             // 63: abide.workspace.v1.ExecRequest
-	(*ExecResponse)(nil),            // 64: abide.workspace.v1.ExecResponse
-	(*Input)(nil),                   // 65: abide.workspace.v1.Input
-	(*StdinRequest)(nil),            // 66: abide.workspace.v1.StdinRequest
-	(*StdinResponse)(nil),           // 67: abide.workspace.v1.StdinResponse
-	(*ResizeRequest)(nil),           // 68: abide.workspace.v1.ResizeRequest
-	(*ResizeResponse)(nil),          // 69: abide.workspace.v1.ResizeResponse
-	(*SignalRequest)(nil),           // 70: abide.workspace.v1.SignalRequest
-	(*SignalResponse)(nil),          // 71: abide.workspace.v1.SignalResponse
-	(*StopRequest)(nil),             // 72: abide.workspace.v1.StopRequest
-	(*StopResponse)(nil),            // 73: abide.workspace.v1.StopResponse
-	(*MarkSeenRequest)(nil),         // 74: abide.workspace.v1.MarkSeenRequest
-	(*MarkSeenResponse)(nil),        // 75: abide.workspace.v1.MarkSeenResponse
-	(*NotStarted)(nil),              // 76: abide.workspace.v1.NotStarted
-	(*CapReached)(nil),              // 77: abide.workspace.v1.CapReached
-	(*WriteRawRequest_Begin)(nil),   // 78: abide.workspace.v1.WriteRawRequest.Begin
-	(*WriteRawRequest_Commit)(nil),  // 79: abide.workspace.v1.WriteRawRequest.Commit
-	(*Scope_Allowance)(nil),         // 80: abide.workspace.v1.Scope.Allowance
-	(*Scope_Denial)(nil),            // 81: abide.workspace.v1.Scope.Denial
-	(*JudgeRequest_Question)(nil),   // 82: abide.workspace.v1.JudgeRequest.Question
-	(*JudgeResponse_Judgement)(nil), // 83: abide.workspace.v1.JudgeResponse.Judgement
-	(*SearchResponse_Group)(nil),    // 84: abide.workspace.v1.SearchResponse.Group
-	(*SearchResponse_Item)(nil),     // 85: abide.workspace.v1.SearchResponse.Item
-	(*Process_Exit)(nil),            // 86: abide.workspace.v1.Process.Exit
-	(*Process_Counts)(nil),          // 87: abide.workspace.v1.Process.Counts
-	(*OutputResponse_Run)(nil),      // 88: abide.workspace.v1.OutputResponse.Run
-	(*ViewResponse_Truncation)(nil), // 89: abide.workspace.v1.ViewResponse.Truncation
-	(*ExecRequest_Attach)(nil),      // 90: abide.workspace.v1.ExecRequest.Attach
-	(*ExecResponse_Begun)(nil),      // 91: abide.workspace.v1.ExecResponse.Begun
-	(*ExecResponse_Output)(nil),     // 92: abide.workspace.v1.ExecResponse.Output
-	(*timestamppb.Timestamp)(nil),   // 93: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),     // 94: google.protobuf.Duration
+	(Verdict)(0),                     // 0: abide.workspace.v1.Verdict
+	(Stream)(0),                      // 1: abide.workspace.v1.Stream
+	(FileInfo_Kind)(0),               // 2: abide.workspace.v1.FileInfo.Kind
+	(GrepRequest_Mode)(0),            // 3: abide.workspace.v1.GrepRequest.Mode
+	(*Path)(nil),                     // 4: abide.workspace.v1.Path
+	(*FileInfo)(nil),                 // 5: abide.workspace.v1.FileInfo
+	(*StatRequest)(nil),              // 6: abide.workspace.v1.StatRequest
+	(*StatResponse)(nil),             // 7: abide.workspace.v1.StatResponse
+	(*ListDirRequest)(nil),           // 8: abide.workspace.v1.ListDirRequest
+	(*ListDirResponse)(nil),          // 9: abide.workspace.v1.ListDirResponse
+	(*ReadFileRequest)(nil),          // 10: abide.workspace.v1.ReadFileRequest
+	(*ReadFileResponse)(nil),         // 11: abide.workspace.v1.ReadFileResponse
+	(*WriteOptions)(nil),             // 12: abide.workspace.v1.WriteOptions
+	(*WriteFileRequest)(nil),         // 13: abide.workspace.v1.WriteFileRequest
+	(*WriteFileResponse)(nil),        // 14: abide.workspace.v1.WriteFileResponse
+	(*MkdirRequest)(nil),             // 15: abide.workspace.v1.MkdirRequest
+	(*MkdirResponse)(nil),            // 16: abide.workspace.v1.MkdirResponse
+	(*RenameRequest)(nil),            // 17: abide.workspace.v1.RenameRequest
+	(*RenameResponse)(nil),           // 18: abide.workspace.v1.RenameResponse
+	(*DeleteRequest)(nil),            // 19: abide.workspace.v1.DeleteRequest
+	(*DeleteResponse)(nil),           // 20: abide.workspace.v1.DeleteResponse
+	(*ReadRawRequest)(nil),           // 21: abide.workspace.v1.ReadRawRequest
+	(*ReadRawResponse)(nil),          // 22: abide.workspace.v1.ReadRawResponse
+	(*WriteRawRequest)(nil),          // 23: abide.workspace.v1.WriteRawRequest
+	(*WriteRawResponse)(nil),         // 24: abide.workspace.v1.WriteRawResponse
+	(*Reason)(nil),                   // 25: abide.workspace.v1.Reason
+	(*Rule)(nil),                     // 26: abide.workspace.v1.Rule
+	(*Scope)(nil),                    // 27: abide.workspace.v1.Scope
+	(*NewScopeRequest)(nil),          // 28: abide.workspace.v1.NewScopeRequest
+	(*NewScopeResponse)(nil),         // 29: abide.workspace.v1.NewScopeResponse
+	(*Finding)(nil),                  // 30: abide.workspace.v1.Finding
+	(*Refusal)(nil),                  // 31: abide.workspace.v1.Refusal
+	(*JudgeRequest)(nil),             // 32: abide.workspace.v1.JudgeRequest
+	(*JudgeResponse)(nil),            // 33: abide.workspace.v1.JudgeResponse
+	(*ShowRequest)(nil),              // 34: abide.workspace.v1.ShowRequest
+	(*ShowResponse)(nil),             // 35: abide.workspace.v1.ShowResponse
+	(*ApplyRequest)(nil),             // 36: abide.workspace.v1.ApplyRequest
+	(*ApplyResponse)(nil),            // 37: abide.workspace.v1.ApplyResponse
+	(*SearchRoot)(nil),               // 38: abide.workspace.v1.SearchRoot
+	(*SearchLimits)(nil),             // 39: abide.workspace.v1.SearchLimits
+	(*GrepRequest)(nil),              // 40: abide.workspace.v1.GrepRequest
+	(*GlobRequest)(nil),              // 41: abide.workspace.v1.GlobRequest
+	(*SearchResponse)(nil),           // 42: abide.workspace.v1.SearchResponse
+	(*Spec)(nil),                     // 43: abide.workspace.v1.Spec
+	(*Environment)(nil),              // 44: abide.workspace.v1.Environment
+	(*Size)(nil),                     // 45: abide.workspace.v1.Size
+	(*Limits)(nil),                   // 46: abide.workspace.v1.Limits
+	(*Process)(nil),                  // 47: abide.workspace.v1.Process
+	(*StartRequest)(nil),             // 48: abide.workspace.v1.StartRequest
+	(*StartResponse)(nil),            // 49: abide.workspace.v1.StartResponse
+	(*Handle)(nil),                   // 50: abide.workspace.v1.Handle
+	(*FindRequest)(nil),              // 51: abide.workspace.v1.FindRequest
+	(*FindResponse)(nil),             // 52: abide.workspace.v1.FindResponse
+	(*GetRequest)(nil),               // 53: abide.workspace.v1.GetRequest
+	(*GetResponse)(nil),              // 54: abide.workspace.v1.GetResponse
+	(*ListRequest)(nil),              // 55: abide.workspace.v1.ListRequest
+	(*ListResponse)(nil),             // 56: abide.workspace.v1.ListResponse
+	(*WaitRequest)(nil),              // 57: abide.workspace.v1.WaitRequest
+	(*WaitResponse)(nil),             // 58: abide.workspace.v1.WaitResponse
+	(*OutputRequest)(nil),            // 59: abide.workspace.v1.OutputRequest
+	(*OutputResponse)(nil),           // 60: abide.workspace.v1.OutputResponse
+	(*ViewRequest)(nil),              // 61: abide.workspace.v1.ViewRequest
+	(*ViewResponse)(nil),             // 62: abide.workspace.v1.ViewResponse
+	(*ExecRequest)(nil),              // 63: abide.workspace.v1.ExecRequest
+	(*ExecResponse)(nil),             // 64: abide.workspace.v1.ExecResponse
+	(*Input)(nil),                    // 65: abide.workspace.v1.Input
+	(*StdinRequest)(nil),             // 66: abide.workspace.v1.StdinRequest
+	(*StdinResponse)(nil),            // 67: abide.workspace.v1.StdinResponse
+	(*ResizeRequest)(nil),            // 68: abide.workspace.v1.ResizeRequest
+	(*ResizeResponse)(nil),           // 69: abide.workspace.v1.ResizeResponse
+	(*SignalRequest)(nil),            // 70: abide.workspace.v1.SignalRequest
+	(*SignalResponse)(nil),           // 71: abide.workspace.v1.SignalResponse
+	(*StopRequest)(nil),              // 72: abide.workspace.v1.StopRequest
+	(*StopResponse)(nil),             // 73: abide.workspace.v1.StopResponse
+	(*MarkSeenRequest)(nil),          // 74: abide.workspace.v1.MarkSeenRequest
+	(*MarkSeenResponse)(nil),         // 75: abide.workspace.v1.MarkSeenResponse
+	(*NotStarted)(nil),               // 76: abide.workspace.v1.NotStarted
+	(*CapReached)(nil),               // 77: abide.workspace.v1.CapReached
+	(*CollectRequest)(nil),           // 78: abide.workspace.v1.CollectRequest
+	(*CollectResponse)(nil),          // 79: abide.workspace.v1.CollectResponse
+	(*CountRequest)(nil),             // 80: abide.workspace.v1.CountRequest
+	(*CountResponse)(nil),            // 81: abide.workspace.v1.CountResponse
+	(*FoldersRequest)(nil),           // 82: abide.workspace.v1.FoldersRequest
+	(*FoldersResponse)(nil),          // 83: abide.workspace.v1.FoldersResponse
+	(*WriteRawRequest_Begin)(nil),    // 84: abide.workspace.v1.WriteRawRequest.Begin
+	(*WriteRawRequest_Commit)(nil),   // 85: abide.workspace.v1.WriteRawRequest.Commit
+	(*Scope_Allowance)(nil),          // 86: abide.workspace.v1.Scope.Allowance
+	(*Scope_Denial)(nil),             // 87: abide.workspace.v1.Scope.Denial
+	(*JudgeRequest_Question)(nil),    // 88: abide.workspace.v1.JudgeRequest.Question
+	(*JudgeResponse_Judgement)(nil),  // 89: abide.workspace.v1.JudgeResponse.Judgement
+	(*SearchResponse_Group)(nil),     // 90: abide.workspace.v1.SearchResponse.Group
+	(*SearchResponse_Item)(nil),      // 91: abide.workspace.v1.SearchResponse.Item
+	(*Process_Exit)(nil),             // 92: abide.workspace.v1.Process.Exit
+	(*Process_Counts)(nil),           // 93: abide.workspace.v1.Process.Counts
+	(*OutputResponse_Run)(nil),       // 94: abide.workspace.v1.OutputResponse.Run
+	(*ViewResponse_Truncation)(nil),  // 95: abide.workspace.v1.ViewResponse.Truncation
+	(*ExecRequest_Attach)(nil),       // 96: abide.workspace.v1.ExecRequest.Attach
+	(*ExecResponse_Begun)(nil),       // 97: abide.workspace.v1.ExecResponse.Begun
+	(*ExecResponse_Output)(nil),      // 98: abide.workspace.v1.ExecResponse.Output
+	(*CollectRequest_Selection)(nil), // 99: abide.workspace.v1.CollectRequest.Selection
+	(*CollectResponse_Files)(nil),    // 100: abide.workspace.v1.CollectResponse.Files
+	(*CollectResponse_File)(nil),     // 101: abide.workspace.v1.CollectResponse.File
+	(*timestamppb.Timestamp)(nil),    // 102: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),      // 103: google.protobuf.Duration
 }
 var file_workspace_proto_depIdxs = []int32{
 	2,   // 0: abide.workspace.v1.FileInfo.kind:type_name -> abide.workspace.v1.FileInfo.Kind
-	93,  // 1: abide.workspace.v1.FileInfo.modified:type_name -> google.protobuf.Timestamp
+	102, // 1: abide.workspace.v1.FileInfo.modified:type_name -> google.protobuf.Timestamp
 	4,   // 2: abide.workspace.v1.StatRequest.path:type_name -> abide.workspace.v1.Path
 	5,   // 3: abide.workspace.v1.StatResponse.info:type_name -> abide.workspace.v1.FileInfo
 	4,   // 4: abide.workspace.v1.ListDirRequest.path:type_name -> abide.workspace.v1.Path
@@ -6174,19 +6687,19 @@ var file_workspace_proto_depIdxs = []int32{
 	4,   // 11: abide.workspace.v1.RenameRequest.to:type_name -> abide.workspace.v1.Path
 	4,   // 12: abide.workspace.v1.DeleteRequest.path:type_name -> abide.workspace.v1.Path
 	4,   // 13: abide.workspace.v1.ReadRawRequest.path:type_name -> abide.workspace.v1.Path
-	78,  // 14: abide.workspace.v1.WriteRawRequest.begin:type_name -> abide.workspace.v1.WriteRawRequest.Begin
-	79,  // 15: abide.workspace.v1.WriteRawRequest.commit:type_name -> abide.workspace.v1.WriteRawRequest.Commit
+	84,  // 14: abide.workspace.v1.WriteRawRequest.begin:type_name -> abide.workspace.v1.WriteRawRequest.Begin
+	85,  // 15: abide.workspace.v1.WriteRawRequest.commit:type_name -> abide.workspace.v1.WriteRawRequest.Commit
 	31,  // 16: abide.workspace.v1.Reason.refusal:type_name -> abide.workspace.v1.Refusal
-	80,  // 17: abide.workspace.v1.Scope.allow:type_name -> abide.workspace.v1.Scope.Allowance
-	81,  // 18: abide.workspace.v1.Scope.deny:type_name -> abide.workspace.v1.Scope.Denial
+	86,  // 17: abide.workspace.v1.Scope.allow:type_name -> abide.workspace.v1.Scope.Allowance
+	87,  // 18: abide.workspace.v1.Scope.deny:type_name -> abide.workspace.v1.Scope.Denial
 	26,  // 19: abide.workspace.v1.NewScopeRequest.allow:type_name -> abide.workspace.v1.Rule
 	26,  // 20: abide.workspace.v1.NewScopeRequest.deny:type_name -> abide.workspace.v1.Rule
 	27,  // 21: abide.workspace.v1.NewScopeResponse.scope:type_name -> abide.workspace.v1.Scope
 	0,   // 22: abide.workspace.v1.Finding.verdict:type_name -> abide.workspace.v1.Verdict
 	30,  // 23: abide.workspace.v1.Refusal.finding:type_name -> abide.workspace.v1.Finding
 	27,  // 24: abide.workspace.v1.JudgeRequest.scope:type_name -> abide.workspace.v1.Scope
-	82,  // 25: abide.workspace.v1.JudgeRequest.questions:type_name -> abide.workspace.v1.JudgeRequest.Question
-	83,  // 26: abide.workspace.v1.JudgeResponse.judgements:type_name -> abide.workspace.v1.JudgeResponse.Judgement
+	88,  // 25: abide.workspace.v1.JudgeRequest.questions:type_name -> abide.workspace.v1.JudgeRequest.Question
+	89,  // 26: abide.workspace.v1.JudgeResponse.judgements:type_name -> abide.workspace.v1.JudgeResponse.Judgement
 	27,  // 27: abide.workspace.v1.ShowRequest.scope:type_name -> abide.workspace.v1.Scope
 	27,  // 28: abide.workspace.v1.ApplyRequest.scope:type_name -> abide.workspace.v1.Scope
 	27,  // 29: abide.workspace.v1.GrepRequest.scope:type_name -> abide.workspace.v1.Scope
@@ -6196,16 +6709,16 @@ var file_workspace_proto_depIdxs = []int32{
 	27,  // 33: abide.workspace.v1.GlobRequest.scope:type_name -> abide.workspace.v1.Scope
 	38,  // 34: abide.workspace.v1.GlobRequest.roots:type_name -> abide.workspace.v1.SearchRoot
 	39,  // 35: abide.workspace.v1.GlobRequest.limits:type_name -> abide.workspace.v1.SearchLimits
-	84,  // 36: abide.workspace.v1.SearchResponse.groups:type_name -> abide.workspace.v1.SearchResponse.Group
+	90,  // 36: abide.workspace.v1.SearchResponse.groups:type_name -> abide.workspace.v1.SearchResponse.Group
 	44,  // 37: abide.workspace.v1.Spec.environment:type_name -> abide.workspace.v1.Environment
 	45,  // 38: abide.workspace.v1.Spec.terminal:type_name -> abide.workspace.v1.Size
 	46,  // 39: abide.workspace.v1.Spec.limits:type_name -> abide.workspace.v1.Limits
-	94,  // 40: abide.workspace.v1.Limits.time:type_name -> google.protobuf.Duration
-	93,  // 41: abide.workspace.v1.Process.created:type_name -> google.protobuf.Timestamp
-	93,  // 42: abide.workspace.v1.Process.started:type_name -> google.protobuf.Timestamp
-	93,  // 43: abide.workspace.v1.Process.ended:type_name -> google.protobuf.Timestamp
-	86,  // 44: abide.workspace.v1.Process.exit:type_name -> abide.workspace.v1.Process.Exit
-	87,  // 45: abide.workspace.v1.Process.output:type_name -> abide.workspace.v1.Process.Counts
+	103, // 40: abide.workspace.v1.Limits.time:type_name -> google.protobuf.Duration
+	102, // 41: abide.workspace.v1.Process.created:type_name -> google.protobuf.Timestamp
+	102, // 42: abide.workspace.v1.Process.started:type_name -> google.protobuf.Timestamp
+	102, // 43: abide.workspace.v1.Process.ended:type_name -> google.protobuf.Timestamp
+	92,  // 44: abide.workspace.v1.Process.exit:type_name -> abide.workspace.v1.Process.Exit
+	93,  // 45: abide.workspace.v1.Process.output:type_name -> abide.workspace.v1.Process.Counts
 	43,  // 46: abide.workspace.v1.StartRequest.spec:type_name -> abide.workspace.v1.Spec
 	47,  // 47: abide.workspace.v1.StartResponse.process:type_name -> abide.workspace.v1.Process
 	47,  // 48: abide.workspace.v1.FindResponse.process:type_name -> abide.workspace.v1.Process
@@ -6216,16 +6729,16 @@ var file_workspace_proto_depIdxs = []int32{
 	47,  // 53: abide.workspace.v1.WaitResponse.process:type_name -> abide.workspace.v1.Process
 	50,  // 54: abide.workspace.v1.OutputRequest.handle:type_name -> abide.workspace.v1.Handle
 	1,   // 55: abide.workspace.v1.OutputRequest.stream:type_name -> abide.workspace.v1.Stream
-	88,  // 56: abide.workspace.v1.OutputResponse.runs:type_name -> abide.workspace.v1.OutputResponse.Run
+	94,  // 56: abide.workspace.v1.OutputResponse.runs:type_name -> abide.workspace.v1.OutputResponse.Run
 	50,  // 57: abide.workspace.v1.ViewRequest.handle:type_name -> abide.workspace.v1.Handle
 	1,   // 58: abide.workspace.v1.ViewRequest.stream:type_name -> abide.workspace.v1.Stream
-	89,  // 59: abide.workspace.v1.ViewResponse.truncation:type_name -> abide.workspace.v1.ViewResponse.Truncation
+	95,  // 59: abide.workspace.v1.ViewResponse.truncation:type_name -> abide.workspace.v1.ViewResponse.Truncation
 	43,  // 60: abide.workspace.v1.ExecRequest.start:type_name -> abide.workspace.v1.Spec
-	90,  // 61: abide.workspace.v1.ExecRequest.attach:type_name -> abide.workspace.v1.ExecRequest.Attach
+	96,  // 61: abide.workspace.v1.ExecRequest.attach:type_name -> abide.workspace.v1.ExecRequest.Attach
 	65,  // 62: abide.workspace.v1.ExecRequest.stdin:type_name -> abide.workspace.v1.Input
 	45,  // 63: abide.workspace.v1.ExecRequest.resize:type_name -> abide.workspace.v1.Size
-	91,  // 64: abide.workspace.v1.ExecResponse.begun:type_name -> abide.workspace.v1.ExecResponse.Begun
-	92,  // 65: abide.workspace.v1.ExecResponse.output:type_name -> abide.workspace.v1.ExecResponse.Output
+	97,  // 64: abide.workspace.v1.ExecResponse.begun:type_name -> abide.workspace.v1.ExecResponse.Begun
+	98,  // 65: abide.workspace.v1.ExecResponse.output:type_name -> abide.workspace.v1.ExecResponse.Output
 	47,  // 66: abide.workspace.v1.ExecResponse.exit:type_name -> abide.workspace.v1.Process
 	50,  // 67: abide.workspace.v1.StdinRequest.handle:type_name -> abide.workspace.v1.Handle
 	65,  // 68: abide.workspace.v1.StdinRequest.input:type_name -> abide.workspace.v1.Input
@@ -6235,78 +6748,88 @@ var file_workspace_proto_depIdxs = []int32{
 	50,  // 72: abide.workspace.v1.StopRequest.handle:type_name -> abide.workspace.v1.Handle
 	47,  // 73: abide.workspace.v1.StopResponse.process:type_name -> abide.workspace.v1.Process
 	50,  // 74: abide.workspace.v1.MarkSeenRequest.handle:type_name -> abide.workspace.v1.Handle
-	4,   // 75: abide.workspace.v1.WriteRawRequest.Begin.path:type_name -> abide.workspace.v1.Path
-	12,  // 76: abide.workspace.v1.WriteRawRequest.Begin.options:type_name -> abide.workspace.v1.WriteOptions
-	30,  // 77: abide.workspace.v1.JudgeResponse.Judgement.finding:type_name -> abide.workspace.v1.Finding
-	2,   // 78: abide.workspace.v1.JudgeResponse.Judgement.kind:type_name -> abide.workspace.v1.FileInfo.Kind
-	25,  // 79: abide.workspace.v1.JudgeResponse.Judgement.problem:type_name -> abide.workspace.v1.Reason
-	85,  // 80: abide.workspace.v1.SearchResponse.Group.items:type_name -> abide.workspace.v1.SearchResponse.Item
-	1,   // 81: abide.workspace.v1.OutputResponse.Run.stream:type_name -> abide.workspace.v1.Stream
-	93,  // 82: abide.workspace.v1.OutputResponse.Run.time:type_name -> google.protobuf.Timestamp
-	50,  // 83: abide.workspace.v1.ExecRequest.Attach.handle:type_name -> abide.workspace.v1.Handle
-	47,  // 84: abide.workspace.v1.ExecResponse.Begun.process:type_name -> abide.workspace.v1.Process
-	1,   // 85: abide.workspace.v1.ExecResponse.Output.stream:type_name -> abide.workspace.v1.Stream
-	6,   // 86: abide.workspace.v1.WorkspaceService.Stat:input_type -> abide.workspace.v1.StatRequest
-	8,   // 87: abide.workspace.v1.WorkspaceService.ListDir:input_type -> abide.workspace.v1.ListDirRequest
-	10,  // 88: abide.workspace.v1.WorkspaceService.ReadFile:input_type -> abide.workspace.v1.ReadFileRequest
-	13,  // 89: abide.workspace.v1.WorkspaceService.WriteFile:input_type -> abide.workspace.v1.WriteFileRequest
-	15,  // 90: abide.workspace.v1.WorkspaceService.Mkdir:input_type -> abide.workspace.v1.MkdirRequest
-	17,  // 91: abide.workspace.v1.WorkspaceService.Rename:input_type -> abide.workspace.v1.RenameRequest
-	19,  // 92: abide.workspace.v1.WorkspaceService.Delete:input_type -> abide.workspace.v1.DeleteRequest
-	21,  // 93: abide.workspace.v1.WorkspaceService.ReadRaw:input_type -> abide.workspace.v1.ReadRawRequest
-	23,  // 94: abide.workspace.v1.WorkspaceService.WriteRaw:input_type -> abide.workspace.v1.WriteRawRequest
-	28,  // 95: abide.workspace.v1.WorkspaceService.NewScope:input_type -> abide.workspace.v1.NewScopeRequest
-	32,  // 96: abide.workspace.v1.WorkspaceService.Judge:input_type -> abide.workspace.v1.JudgeRequest
-	34,  // 97: abide.workspace.v1.WorkspaceService.Show:input_type -> abide.workspace.v1.ShowRequest
-	36,  // 98: abide.workspace.v1.WorkspaceService.Apply:input_type -> abide.workspace.v1.ApplyRequest
-	40,  // 99: abide.workspace.v1.WorkspaceService.Grep:input_type -> abide.workspace.v1.GrepRequest
-	41,  // 100: abide.workspace.v1.WorkspaceService.Glob:input_type -> abide.workspace.v1.GlobRequest
-	48,  // 101: abide.workspace.v1.WorkspaceService.Start:input_type -> abide.workspace.v1.StartRequest
-	63,  // 102: abide.workspace.v1.WorkspaceService.Exec:input_type -> abide.workspace.v1.ExecRequest
-	51,  // 103: abide.workspace.v1.WorkspaceService.Find:input_type -> abide.workspace.v1.FindRequest
-	53,  // 104: abide.workspace.v1.WorkspaceService.Get:input_type -> abide.workspace.v1.GetRequest
-	55,  // 105: abide.workspace.v1.WorkspaceService.List:input_type -> abide.workspace.v1.ListRequest
-	57,  // 106: abide.workspace.v1.WorkspaceService.Wait:input_type -> abide.workspace.v1.WaitRequest
-	59,  // 107: abide.workspace.v1.WorkspaceService.Output:input_type -> abide.workspace.v1.OutputRequest
-	61,  // 108: abide.workspace.v1.WorkspaceService.View:input_type -> abide.workspace.v1.ViewRequest
-	66,  // 109: abide.workspace.v1.WorkspaceService.Stdin:input_type -> abide.workspace.v1.StdinRequest
-	68,  // 110: abide.workspace.v1.WorkspaceService.Resize:input_type -> abide.workspace.v1.ResizeRequest
-	70,  // 111: abide.workspace.v1.WorkspaceService.Signal:input_type -> abide.workspace.v1.SignalRequest
-	72,  // 112: abide.workspace.v1.WorkspaceService.Stop:input_type -> abide.workspace.v1.StopRequest
-	74,  // 113: abide.workspace.v1.WorkspaceService.MarkSeen:input_type -> abide.workspace.v1.MarkSeenRequest
-	7,   // 114: abide.workspace.v1.WorkspaceService.Stat:output_type -> abide.workspace.v1.StatResponse
-	9,   // 115: abide.workspace.v1.WorkspaceService.ListDir:output_type -> abide.workspace.v1.ListDirResponse
-	11,  // 116: abide.workspace.v1.WorkspaceService.ReadFile:output_type -> abide.workspace.v1.ReadFileResponse
-	14,  // 117: abide.workspace.v1.WorkspaceService.WriteFile:output_type -> abide.workspace.v1.WriteFileResponse
-	16,  // 118: abide.workspace.v1.WorkspaceService.Mkdir:output_type -> abide.workspace.v1.MkdirResponse
-	18,  // 119: abide.workspace.v1.WorkspaceService.Rename:output_type -> abide.workspace.v1.RenameResponse
-	20,  // 120: abide.workspace.v1.WorkspaceService.Delete:output_type -> abide.workspace.v1.DeleteResponse
-	22,  // 121: abide.workspace.v1.WorkspaceService.ReadRaw:output_type -> abide.workspace.v1.ReadRawResponse
-	24,  // 122: abide.workspace.v1.WorkspaceService.WriteRaw:output_type -> abide.workspace.v1.WriteRawResponse
-	29,  // 123: abide.workspace.v1.WorkspaceService.NewScope:output_type -> abide.workspace.v1.NewScopeResponse
-	33,  // 124: abide.workspace.v1.WorkspaceService.Judge:output_type -> abide.workspace.v1.JudgeResponse
-	35,  // 125: abide.workspace.v1.WorkspaceService.Show:output_type -> abide.workspace.v1.ShowResponse
-	37,  // 126: abide.workspace.v1.WorkspaceService.Apply:output_type -> abide.workspace.v1.ApplyResponse
-	42,  // 127: abide.workspace.v1.WorkspaceService.Grep:output_type -> abide.workspace.v1.SearchResponse
-	42,  // 128: abide.workspace.v1.WorkspaceService.Glob:output_type -> abide.workspace.v1.SearchResponse
-	49,  // 129: abide.workspace.v1.WorkspaceService.Start:output_type -> abide.workspace.v1.StartResponse
-	64,  // 130: abide.workspace.v1.WorkspaceService.Exec:output_type -> abide.workspace.v1.ExecResponse
-	52,  // 131: abide.workspace.v1.WorkspaceService.Find:output_type -> abide.workspace.v1.FindResponse
-	54,  // 132: abide.workspace.v1.WorkspaceService.Get:output_type -> abide.workspace.v1.GetResponse
-	56,  // 133: abide.workspace.v1.WorkspaceService.List:output_type -> abide.workspace.v1.ListResponse
-	58,  // 134: abide.workspace.v1.WorkspaceService.Wait:output_type -> abide.workspace.v1.WaitResponse
-	60,  // 135: abide.workspace.v1.WorkspaceService.Output:output_type -> abide.workspace.v1.OutputResponse
-	62,  // 136: abide.workspace.v1.WorkspaceService.View:output_type -> abide.workspace.v1.ViewResponse
-	67,  // 137: abide.workspace.v1.WorkspaceService.Stdin:output_type -> abide.workspace.v1.StdinResponse
-	69,  // 138: abide.workspace.v1.WorkspaceService.Resize:output_type -> abide.workspace.v1.ResizeResponse
-	71,  // 139: abide.workspace.v1.WorkspaceService.Signal:output_type -> abide.workspace.v1.SignalResponse
-	73,  // 140: abide.workspace.v1.WorkspaceService.Stop:output_type -> abide.workspace.v1.StopResponse
-	75,  // 141: abide.workspace.v1.WorkspaceService.MarkSeen:output_type -> abide.workspace.v1.MarkSeenResponse
-	114, // [114:142] is the sub-list for method output_type
-	86,  // [86:114] is the sub-list for method input_type
-	86,  // [86:86] is the sub-list for extension type_name
-	86,  // [86:86] is the sub-list for extension extendee
-	0,   // [0:86] is the sub-list for field type_name
+	99,  // 75: abide.workspace.v1.CollectRequest.selections:type_name -> abide.workspace.v1.CollectRequest.Selection
+	100, // 76: abide.workspace.v1.CollectResponse.selections:type_name -> abide.workspace.v1.CollectResponse.Files
+	4,   // 77: abide.workspace.v1.WriteRawRequest.Begin.path:type_name -> abide.workspace.v1.Path
+	12,  // 78: abide.workspace.v1.WriteRawRequest.Begin.options:type_name -> abide.workspace.v1.WriteOptions
+	30,  // 79: abide.workspace.v1.JudgeResponse.Judgement.finding:type_name -> abide.workspace.v1.Finding
+	2,   // 80: abide.workspace.v1.JudgeResponse.Judgement.kind:type_name -> abide.workspace.v1.FileInfo.Kind
+	25,  // 81: abide.workspace.v1.JudgeResponse.Judgement.problem:type_name -> abide.workspace.v1.Reason
+	91,  // 82: abide.workspace.v1.SearchResponse.Group.items:type_name -> abide.workspace.v1.SearchResponse.Item
+	1,   // 83: abide.workspace.v1.OutputResponse.Run.stream:type_name -> abide.workspace.v1.Stream
+	102, // 84: abide.workspace.v1.OutputResponse.Run.time:type_name -> google.protobuf.Timestamp
+	50,  // 85: abide.workspace.v1.ExecRequest.Attach.handle:type_name -> abide.workspace.v1.Handle
+	47,  // 86: abide.workspace.v1.ExecResponse.Begun.process:type_name -> abide.workspace.v1.Process
+	1,   // 87: abide.workspace.v1.ExecResponse.Output.stream:type_name -> abide.workspace.v1.Stream
+	101, // 88: abide.workspace.v1.CollectResponse.Files.files:type_name -> abide.workspace.v1.CollectResponse.File
+	25,  // 89: abide.workspace.v1.CollectResponse.File.problem:type_name -> abide.workspace.v1.Reason
+	6,   // 90: abide.workspace.v1.WorkspaceService.Stat:input_type -> abide.workspace.v1.StatRequest
+	8,   // 91: abide.workspace.v1.WorkspaceService.ListDir:input_type -> abide.workspace.v1.ListDirRequest
+	10,  // 92: abide.workspace.v1.WorkspaceService.ReadFile:input_type -> abide.workspace.v1.ReadFileRequest
+	13,  // 93: abide.workspace.v1.WorkspaceService.WriteFile:input_type -> abide.workspace.v1.WriteFileRequest
+	15,  // 94: abide.workspace.v1.WorkspaceService.Mkdir:input_type -> abide.workspace.v1.MkdirRequest
+	17,  // 95: abide.workspace.v1.WorkspaceService.Rename:input_type -> abide.workspace.v1.RenameRequest
+	19,  // 96: abide.workspace.v1.WorkspaceService.Delete:input_type -> abide.workspace.v1.DeleteRequest
+	21,  // 97: abide.workspace.v1.WorkspaceService.ReadRaw:input_type -> abide.workspace.v1.ReadRawRequest
+	23,  // 98: abide.workspace.v1.WorkspaceService.WriteRaw:input_type -> abide.workspace.v1.WriteRawRequest
+	28,  // 99: abide.workspace.v1.WorkspaceService.NewScope:input_type -> abide.workspace.v1.NewScopeRequest
+	32,  // 100: abide.workspace.v1.WorkspaceService.Judge:input_type -> abide.workspace.v1.JudgeRequest
+	34,  // 101: abide.workspace.v1.WorkspaceService.Show:input_type -> abide.workspace.v1.ShowRequest
+	36,  // 102: abide.workspace.v1.WorkspaceService.Apply:input_type -> abide.workspace.v1.ApplyRequest
+	40,  // 103: abide.workspace.v1.WorkspaceService.Grep:input_type -> abide.workspace.v1.GrepRequest
+	41,  // 104: abide.workspace.v1.WorkspaceService.Glob:input_type -> abide.workspace.v1.GlobRequest
+	48,  // 105: abide.workspace.v1.WorkspaceService.Start:input_type -> abide.workspace.v1.StartRequest
+	63,  // 106: abide.workspace.v1.WorkspaceService.Exec:input_type -> abide.workspace.v1.ExecRequest
+	51,  // 107: abide.workspace.v1.WorkspaceService.Find:input_type -> abide.workspace.v1.FindRequest
+	53,  // 108: abide.workspace.v1.WorkspaceService.Get:input_type -> abide.workspace.v1.GetRequest
+	55,  // 109: abide.workspace.v1.WorkspaceService.List:input_type -> abide.workspace.v1.ListRequest
+	57,  // 110: abide.workspace.v1.WorkspaceService.Wait:input_type -> abide.workspace.v1.WaitRequest
+	59,  // 111: abide.workspace.v1.WorkspaceService.Output:input_type -> abide.workspace.v1.OutputRequest
+	61,  // 112: abide.workspace.v1.WorkspaceService.View:input_type -> abide.workspace.v1.ViewRequest
+	66,  // 113: abide.workspace.v1.WorkspaceService.Stdin:input_type -> abide.workspace.v1.StdinRequest
+	68,  // 114: abide.workspace.v1.WorkspaceService.Resize:input_type -> abide.workspace.v1.ResizeRequest
+	70,  // 115: abide.workspace.v1.WorkspaceService.Signal:input_type -> abide.workspace.v1.SignalRequest
+	72,  // 116: abide.workspace.v1.WorkspaceService.Stop:input_type -> abide.workspace.v1.StopRequest
+	74,  // 117: abide.workspace.v1.WorkspaceService.MarkSeen:input_type -> abide.workspace.v1.MarkSeenRequest
+	78,  // 118: abide.workspace.v1.WorkspaceService.Collect:input_type -> abide.workspace.v1.CollectRequest
+	80,  // 119: abide.workspace.v1.WorkspaceService.Count:input_type -> abide.workspace.v1.CountRequest
+	82,  // 120: abide.workspace.v1.WorkspaceService.Folders:input_type -> abide.workspace.v1.FoldersRequest
+	7,   // 121: abide.workspace.v1.WorkspaceService.Stat:output_type -> abide.workspace.v1.StatResponse
+	9,   // 122: abide.workspace.v1.WorkspaceService.ListDir:output_type -> abide.workspace.v1.ListDirResponse
+	11,  // 123: abide.workspace.v1.WorkspaceService.ReadFile:output_type -> abide.workspace.v1.ReadFileResponse
+	14,  // 124: abide.workspace.v1.WorkspaceService.WriteFile:output_type -> abide.workspace.v1.WriteFileResponse
+	16,  // 125: abide.workspace.v1.WorkspaceService.Mkdir:output_type -> abide.workspace.v1.MkdirResponse
+	18,  // 126: abide.workspace.v1.WorkspaceService.Rename:output_type -> abide.workspace.v1.RenameResponse
+	20,  // 127: abide.workspace.v1.WorkspaceService.Delete:output_type -> abide.workspace.v1.DeleteResponse
+	22,  // 128: abide.workspace.v1.WorkspaceService.ReadRaw:output_type -> abide.workspace.v1.ReadRawResponse
+	24,  // 129: abide.workspace.v1.WorkspaceService.WriteRaw:output_type -> abide.workspace.v1.WriteRawResponse
+	29,  // 130: abide.workspace.v1.WorkspaceService.NewScope:output_type -> abide.workspace.v1.NewScopeResponse
+	33,  // 131: abide.workspace.v1.WorkspaceService.Judge:output_type -> abide.workspace.v1.JudgeResponse
+	35,  // 132: abide.workspace.v1.WorkspaceService.Show:output_type -> abide.workspace.v1.ShowResponse
+	37,  // 133: abide.workspace.v1.WorkspaceService.Apply:output_type -> abide.workspace.v1.ApplyResponse
+	42,  // 134: abide.workspace.v1.WorkspaceService.Grep:output_type -> abide.workspace.v1.SearchResponse
+	42,  // 135: abide.workspace.v1.WorkspaceService.Glob:output_type -> abide.workspace.v1.SearchResponse
+	49,  // 136: abide.workspace.v1.WorkspaceService.Start:output_type -> abide.workspace.v1.StartResponse
+	64,  // 137: abide.workspace.v1.WorkspaceService.Exec:output_type -> abide.workspace.v1.ExecResponse
+	52,  // 138: abide.workspace.v1.WorkspaceService.Find:output_type -> abide.workspace.v1.FindResponse
+	54,  // 139: abide.workspace.v1.WorkspaceService.Get:output_type -> abide.workspace.v1.GetResponse
+	56,  // 140: abide.workspace.v1.WorkspaceService.List:output_type -> abide.workspace.v1.ListResponse
+	58,  // 141: abide.workspace.v1.WorkspaceService.Wait:output_type -> abide.workspace.v1.WaitResponse
+	60,  // 142: abide.workspace.v1.WorkspaceService.Output:output_type -> abide.workspace.v1.OutputResponse
+	62,  // 143: abide.workspace.v1.WorkspaceService.View:output_type -> abide.workspace.v1.ViewResponse
+	67,  // 144: abide.workspace.v1.WorkspaceService.Stdin:output_type -> abide.workspace.v1.StdinResponse
+	69,  // 145: abide.workspace.v1.WorkspaceService.Resize:output_type -> abide.workspace.v1.ResizeResponse
+	71,  // 146: abide.workspace.v1.WorkspaceService.Signal:output_type -> abide.workspace.v1.SignalResponse
+	73,  // 147: abide.workspace.v1.WorkspaceService.Stop:output_type -> abide.workspace.v1.StopResponse
+	75,  // 148: abide.workspace.v1.WorkspaceService.MarkSeen:output_type -> abide.workspace.v1.MarkSeenResponse
+	79,  // 149: abide.workspace.v1.WorkspaceService.Collect:output_type -> abide.workspace.v1.CollectResponse
+	81,  // 150: abide.workspace.v1.WorkspaceService.Count:output_type -> abide.workspace.v1.CountResponse
+	83,  // 151: abide.workspace.v1.WorkspaceService.Folders:output_type -> abide.workspace.v1.FoldersResponse
+	121, // [121:152] is the sub-list for method output_type
+	90,  // [90:121] is the sub-list for method input_type
+	90,  // [90:90] is the sub-list for extension type_name
+	90,  // [90:90] is the sub-list for extension extendee
+	0,   // [0:90] is the sub-list for field type_name
 }
 
 func init() { file_workspace_proto_init() }
@@ -6338,7 +6861,7 @@ func file_workspace_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_workspace_proto_rawDesc), len(file_workspace_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   89,
+			NumMessages:   98,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

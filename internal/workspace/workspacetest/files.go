@@ -46,8 +46,13 @@ func Files(t *testing.T, open Open) {
 		"SwappingAFolderForALinkNeverLeadsOutOfARoot": race,
 	}
 	maps.Copy(tests, scopedTests)
+	maps.Copy(tests, projectTests)
 	runAll(t, open, tests)
 }
+
+// Projects tests the promises of a workspace about files that the runtime reads by itself,
+// which Files tests too: for workspaces that give access to a part of the files.
+func Projects(t *testing.T, open Open) { runAll(t, open, projectTests) }
 
 // Scoped tests the promises of a workspace about files as the rules of a session allow
 // them, which Files tests too: for workspaces that give access to a part of the files.
