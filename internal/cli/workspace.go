@@ -79,7 +79,8 @@ func (a *app) workspace(ctx context.Context, f *workspaceFlags) error {
 		return err
 	}
 	defer func() { _ = manager.Close() }() // commands keep running
-	served, err := local.NewServed(dir, manager, local.Options{Confine: f.confine, Protected: protect.ForUser(filepath.Dir(home)).Protected})
+	protected := protect.ForUser(filepath.Dir(home))
+	served, err := local.NewServed(dir, manager, local.Options{Confine: f.confine, Protected: protected.Protected, List: protected})
 	if err != nil {
 		return configError(err)
 	}

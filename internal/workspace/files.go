@@ -84,6 +84,7 @@ type WriteOptions struct {
 type Files interface {
 	Scoped
 	Projects
+	Guarded
 	// Stat describes what a path names.
 	Stat(ctx context.Context, p Path) (Info, error)
 	// List returns entries of a folder.

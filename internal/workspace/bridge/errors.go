@@ -10,6 +10,7 @@ import (
 	"connectrpc.com/connect"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/abide-run/abide/internal/approval/protect"
 	"github.com/abide-run/abide/internal/approval/scope"
 	"github.com/abide-run/abide/internal/process"
 	"github.com/abide-run/abide/internal/workspace"
@@ -35,6 +36,8 @@ var reasons = []struct {
 	{workspace.ErrTooLarge, connect.CodeResourceExhausted, "too_large"},
 	{workspace.ErrTooMany, connect.CodeResourceExhausted, "too_many"},
 	{workspace.ErrOutside, connect.CodeFailedPrecondition, "outside"},
+	{protect.ErrMoved, connect.CodeFailedPrecondition, "changed_again"},
+	{protect.ErrNotKept, connect.CodeFailedPrecondition, "not_kept"},
 	{workspace.ErrMoved, connect.CodeFailedPrecondition, "moved"},
 	{scope.ErrChanged, connect.CodeFailedPrecondition, "changed"},
 	{scope.ErrSpecial, connect.CodeFailedPrecondition, "not_regular"},

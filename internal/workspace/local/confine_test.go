@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/abide-run/abide/internal/approval/protect"
 	"github.com/abide-run/abide/internal/approval/scope"
 	"github.com/abide-run/abide/internal/workspace"
 	"github.com/abide-run/abide/internal/workspace/local"
@@ -43,6 +44,47 @@ func TestProjectsInAConfinedFolder(t *testing.T) {
 		fixture.Use(workspace.Workspace{Files: confined(t, fixture.Dir)})
 		return fixture
 	})
+}
+
+func TestGuardedFilesInAConfinedFolder(t *testing.T) {
+	workspacetest.Guarded(t, func(t *testing.T) *workspacetest.Fixture {
+		fixture := &workspacetest.Fixture{Dir: t.TempDir()}
+		fixture.Use(workspace.Workspace{Files: confined(t, fixture.Dir)})
+		return fixture
+	})
+}
+
+// TestNoSurveyLeavesAConfinedFolder: neither a look nor a change.
+func TestNoSurveyLeavesAConfinedFolder(t *testing.T) {
+	dir, outside := confinedTree(t)
+	must(t, os.MkdirAll(filepath.Join(filepath.Dir(outside), ".git", "hooks"), 0o755)) // the repository is larger than the folder
+	must(t, os.Symlink("../outside/secret", filepath.Join(dir, ".envrc")))
+	files, ctx := confined(t, dir), t.Context()
+	paths := []string{outside + "/secret", dir + "/out/secret", dir + "/file", dir + "/../outside/secret", dir + "/.envrc", dir + "/new", dir + "/out/none"}
+	known := map[string]protect.State{dir + "/f": {}}
+	for _, path := range paths {
+		known[path] = protect.State{}
+	}
+	found, err := files.Survey(ctx, workspace.SurveyRequest{Dirs: []string{dir, outside}, Known: known})
+	must(t, err)
+	if string(found.States[dir+"/f"].Content) != "f" {
+		t.Errorf("inside: %+v", found.States[dir+"/f"])
+	}
+	for path, state := range found.States {
+		if !strings.HasPrefix(path, dir) && !strings.HasPrefix(path, filepath.Join(filepath.Dir(dir), "dir")+"/") || strings.Contains(string(state.Content), "secret") {
+			t.Errorf("%s: %+v", path, state)
+		}
+	}
+	for _, path := range paths {
+		if _, ok := found.States[path]; ok {
+			t.Errorf("%s was looked at", path)
+		}
+		now := protect.Look(path, protect.State{})
+		if err := files.Restore(ctx, path, now, protect.State{Exists: true, Content: []byte("bad"), Digest: protect.Digest([]byte("bad")), Mode: 0o600}); !errors.Is(err, fs.ErrPermission) {
+			t.Errorf("restore %s: %v", path, err)
+		}
+	}
+	checkOutside(t, outside)
 }
 
 // TestNoCollectionLeavesAConfinedFolder: not even to find out what exists outside of it.

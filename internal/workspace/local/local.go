@@ -8,6 +8,7 @@ package local
 import (
 	"path/filepath"
 
+	"github.com/abide-run/abide/internal/approval/protect"
 	"github.com/abide-run/abide/internal/process"
 	"github.com/abide-run/abide/internal/workspace"
 )
@@ -30,11 +31,14 @@ type Options struct {
 	// that, so that an engine on another machine asks a person before it changes the file:
 	// only here it is known where homes are and which files are hard links. It may be nil.
 	Protected func(path string) (reason string, ok bool)
+	// List is the list of protected files that Survey looks at. The zero value has those of
+	// projects only.
+	List protect.List
 }
 
 // NewServed returns the workspace of a folder, which must exist.
 func NewServed(dir string, m *process.Manager, o Options) (workspace.Workspace, error) {
-	f := &files{dir: dir, protected: o.Protected, writers: newPathLocks()}
+	f := &files{dir: dir, protected: o.Protected, list: o.List, writers: newPathLocks()}
 	if o.Confine {
 		var err error
 		if f.confined, err = filepath.EvalSymlinks(dir); err != nil {
@@ -53,6 +57,7 @@ type files struct {
 	dir       string
 	confined  string                                     // folder without links that no call leaves; empty if there is none
 	protected func(path string) (reason string, ok bool) // nil if nothing is protected beside what a scope protects
+	list      protect.List
 	writers   *pathLocks
 }
 

@@ -106,6 +106,11 @@ const (
 	// WorkspaceServiceFoldersProcedure is the fully-qualified name of the WorkspaceService's Folders
 	// RPC.
 	WorkspaceServiceFoldersProcedure = "/abide.workspace.v1.WorkspaceService/Folders"
+	// WorkspaceServiceSurveyProcedure is the fully-qualified name of the WorkspaceService's Survey RPC.
+	WorkspaceServiceSurveyProcedure = "/abide.workspace.v1.WorkspaceService/Survey"
+	// WorkspaceServiceRestoreProcedure is the fully-qualified name of the WorkspaceService's Restore
+	// RPC.
+	WorkspaceServiceRestoreProcedure = "/abide.workspace.v1.WorkspaceService/Restore"
 )
 
 // WorkspaceServiceClient is a client for the abide.workspace.v1.WorkspaceService service.
@@ -153,6 +158,10 @@ type WorkspaceServiceClient interface {
 	Collect(context.Context, *CollectRequest) (*CollectResponse, error)
 	Count(context.Context, *CountRequest) (*CountResponse, error)
 	Folders(context.Context, *FoldersRequest) (*FoldersResponse, error)
+	// The protected files, which no command changes unasked: what they are like, and how
+	// they get another state.
+	Survey(context.Context, *SurveyRequest) (*SurveyResponse, error)
+	Restore(context.Context, *RestoreRequest) (*RestoreResponse, error)
 }
 
 // NewWorkspaceServiceClient constructs a client for the abide.workspace.v1.WorkspaceService
@@ -375,6 +384,20 @@ func NewWorkspaceServiceClient(httpClient connect.HTTPClient, baseURL string, op
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
+		survey: connect.NewClient[SurveyRequest, SurveyResponse](
+			httpClient,
+			baseURL+WorkspaceServiceSurveyProcedure,
+			connect.WithSchema(workspaceServiceMethods.ByName("Survey")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
+		restore: connect.NewClient[RestoreRequest, RestoreResponse](
+			httpClient,
+			baseURL+WorkspaceServiceRestoreProcedure,
+			connect.WithSchema(workspaceServiceMethods.ByName("Restore")),
+			connect.WithIdempotency(connect.IdempotencyIdempotent),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
@@ -411,6 +434,8 @@ type workspaceServiceClient struct {
 	collect   *connect.Client[CollectRequest, CollectResponse]
 	count     *connect.Client[CountRequest, CountResponse]
 	folders   *connect.Client[FoldersRequest, FoldersResponse]
+	survey    *connect.Client[SurveyRequest, SurveyResponse]
+	restore   *connect.Client[RestoreRequest, RestoreResponse]
 }
 
 // Stat calls abide.workspace.v1.WorkspaceService.Stat.
@@ -680,6 +705,24 @@ func (c *workspaceServiceClient) Folders(ctx context.Context, req *FoldersReques
 	return nil, err
 }
 
+// Survey calls abide.workspace.v1.WorkspaceService.Survey.
+func (c *workspaceServiceClient) Survey(ctx context.Context, req *SurveyRequest) (*SurveyResponse, error) {
+	response, err := c.survey.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// Restore calls abide.workspace.v1.WorkspaceService.Restore.
+func (c *workspaceServiceClient) Restore(ctx context.Context, req *RestoreRequest) (*RestoreResponse, error) {
+	response, err := c.restore.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // WorkspaceServiceHandler is an implementation of the abide.workspace.v1.WorkspaceService service.
 type WorkspaceServiceHandler interface {
 	// Files.
@@ -725,6 +768,10 @@ type WorkspaceServiceHandler interface {
 	Collect(context.Context, *CollectRequest) (*CollectResponse, error)
 	Count(context.Context, *CountRequest) (*CountResponse, error)
 	Folders(context.Context, *FoldersRequest) (*FoldersResponse, error)
+	// The protected files, which no command changes unasked: what they are like, and how
+	// they get another state.
+	Survey(context.Context, *SurveyRequest) (*SurveyResponse, error)
+	Restore(context.Context, *RestoreRequest) (*RestoreResponse, error)
 }
 
 // NewWorkspaceServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -943,6 +990,20 @@ func NewWorkspaceServiceHandler(svc WorkspaceServiceHandler, opts ...connect.Han
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
+	workspaceServiceSurveyHandler := connect.NewUnaryHandlerSimple(
+		WorkspaceServiceSurveyProcedure,
+		svc.Survey,
+		connect.WithSchema(workspaceServiceMethods.ByName("Survey")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	workspaceServiceRestoreHandler := connect.NewUnaryHandlerSimple(
+		WorkspaceServiceRestoreProcedure,
+		svc.Restore,
+		connect.WithSchema(workspaceServiceMethods.ByName("Restore")),
+		connect.WithIdempotency(connect.IdempotencyIdempotent),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/abide.workspace.v1.WorkspaceService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case WorkspaceServiceStatProcedure:
@@ -1007,6 +1068,10 @@ func NewWorkspaceServiceHandler(svc WorkspaceServiceHandler, opts ...connect.Han
 			workspaceServiceCountHandler.ServeHTTP(w, r)
 		case WorkspaceServiceFoldersProcedure:
 			workspaceServiceFoldersHandler.ServeHTTP(w, r)
+		case WorkspaceServiceSurveyProcedure:
+			workspaceServiceSurveyHandler.ServeHTTP(w, r)
+		case WorkspaceServiceRestoreProcedure:
+			workspaceServiceRestoreHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -1138,4 +1203,12 @@ func (UnimplementedWorkspaceServiceHandler) Count(context.Context, *CountRequest
 
 func (UnimplementedWorkspaceServiceHandler) Folders(context.Context, *FoldersRequest) (*FoldersResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("abide.workspace.v1.WorkspaceService.Folders is not implemented"))
+}
+
+func (UnimplementedWorkspaceServiceHandler) Survey(context.Context, *SurveyRequest) (*SurveyResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("abide.workspace.v1.WorkspaceService.Survey is not implemented"))
+}
+
+func (UnimplementedWorkspaceServiceHandler) Restore(context.Context, *RestoreRequest) (*RestoreResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("abide.workspace.v1.WorkspaceService.Restore is not implemented"))
 }

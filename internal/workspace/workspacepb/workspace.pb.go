@@ -4987,6 +4987,347 @@ func (x *FoldersResponse) GetTemporary() []byte {
 	return nil
 }
 
+// A FileState is what a file was like. A missing file has the zero value.
+type FileState struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Exists        bool                   `protobuf:"varint,1,opt,name=exists,proto3" json:"exists,omitempty"`
+	Crowd         bool                   `protobuf:"varint,2,opt,name=crowd,proto3" json:"crowd,omitempty"` // a folder with more files than are looked at one by one
+	Link          []byte                 `protobuf:"bytes,3,opt,name=link,proto3" json:"link,omitempty"`    // target, if it is a link
+	Mode          uint32                 `protobuf:"varint,4,opt,name=mode,proto3" json:"mode,omitempty"`
+	Owner         uint32                 `protobuf:"varint,5,opt,name=owner,proto3" json:"owner,omitempty"`
+	Group         uint32                 `protobuf:"varint,6,opt,name=group,proto3" json:"group,omitempty"`
+	Content       []byte                 `protobuf:"bytes,7,opt,name=content,proto3,oneof" json:"content,omitempty"` // missing if it is too large to be kept
+	Digest        string                 `protobuf:"bytes,8,opt,name=digest,proto3" json:"digest,omitempty"`         // empty if it could not be read
+	Marks         []*FileState_Mark      `protobuf:"bytes,9,rep,name=marks,proto3" json:"marks,omitempty"`           // of the name, and of what it leads to; a file with the same marks is unchanged
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FileState) Reset() {
+	*x = FileState{}
+	mi := &file_workspace_proto_msgTypes[80]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FileState) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FileState) ProtoMessage() {}
+
+func (x *FileState) ProtoReflect() protoreflect.Message {
+	mi := &file_workspace_proto_msgTypes[80]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FileState.ProtoReflect.Descriptor instead.
+func (*FileState) Descriptor() ([]byte, []int) {
+	return file_workspace_proto_rawDescGZIP(), []int{80}
+}
+
+func (x *FileState) GetExists() bool {
+	if x != nil {
+		return x.Exists
+	}
+	return false
+}
+
+func (x *FileState) GetCrowd() bool {
+	if x != nil {
+		return x.Crowd
+	}
+	return false
+}
+
+func (x *FileState) GetLink() []byte {
+	if x != nil {
+		return x.Link
+	}
+	return nil
+}
+
+func (x *FileState) GetMode() uint32 {
+	if x != nil {
+		return x.Mode
+	}
+	return 0
+}
+
+func (x *FileState) GetOwner() uint32 {
+	if x != nil {
+		return x.Owner
+	}
+	return 0
+}
+
+func (x *FileState) GetGroup() uint32 {
+	if x != nil {
+		return x.Group
+	}
+	return 0
+}
+
+func (x *FileState) GetContent() []byte {
+	if x != nil {
+		return x.Content
+	}
+	return nil
+}
+
+func (x *FileState) GetDigest() string {
+	if x != nil {
+		return x.Digest
+	}
+	return ""
+}
+
+func (x *FileState) GetMarks() []*FileState_Mark {
+	if x != nil {
+		return x.Marks
+	}
+	return nil
+}
+
+type SurveyRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Directories   [][]byte               `protobuf:"bytes,1,rep,name=directories,proto3" json:"directories,omitempty"` // in which commands run
+	Known         []*SurveyRequest_Known `protobuf:"bytes,2,rep,name=known,proto3" json:"known,omitempty"`
+	Only          bool                   `protobuf:"varint,3,opt,name=only,proto3" json:"only,omitempty"` // only the known files
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SurveyRequest) Reset() {
+	*x = SurveyRequest{}
+	mi := &file_workspace_proto_msgTypes[81]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SurveyRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SurveyRequest) ProtoMessage() {}
+
+func (x *SurveyRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_workspace_proto_msgTypes[81]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SurveyRequest.ProtoReflect.Descriptor instead.
+func (*SurveyRequest) Descriptor() ([]byte, []int) {
+	return file_workspace_proto_rawDescGZIP(), []int{81}
+}
+
+func (x *SurveyRequest) GetDirectories() [][]byte {
+	if x != nil {
+		return x.Directories
+	}
+	return nil
+}
+
+func (x *SurveyRequest) GetKnown() []*SurveyRequest_Known {
+	if x != nil {
+		return x.Known
+	}
+	return nil
+}
+
+func (x *SurveyRequest) GetOnly() bool {
+	if x != nil {
+		return x.Only
+	}
+	return false
+}
+
+type SurveyResponse struct {
+	state         protoimpl.MessageState   `protogen:"open.v1"`
+	Targets       []*SurveyResponse_Target `protobuf:"bytes,1,rep,name=targets,proto3" json:"targets,omitempty"`
+	Folders       [][]byte                 `protobuf:"bytes,2,rep,name=folders,proto3" json:"folders,omitempty"` // every file in them counts
+	States        []*SurveyResponse_State  `protobuf:"bytes,3,rep,name=states,proto3" json:"states,omitempty"`   // as many as fit; the others are asked for again
+	Taken         *timestamppb.Timestamp   `protobuf:"bytes,4,opt,name=taken,proto3" json:"taken,omitempty"`
+	Missed        []byte                   `protobuf:"bytes,5,opt,name=missed,proto3" json:"missed,omitempty"` // what is too much to be looked at
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SurveyResponse) Reset() {
+	*x = SurveyResponse{}
+	mi := &file_workspace_proto_msgTypes[82]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SurveyResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SurveyResponse) ProtoMessage() {}
+
+func (x *SurveyResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_workspace_proto_msgTypes[82]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SurveyResponse.ProtoReflect.Descriptor instead.
+func (*SurveyResponse) Descriptor() ([]byte, []int) {
+	return file_workspace_proto_rawDescGZIP(), []int{82}
+}
+
+func (x *SurveyResponse) GetTargets() []*SurveyResponse_Target {
+	if x != nil {
+		return x.Targets
+	}
+	return nil
+}
+
+func (x *SurveyResponse) GetFolders() [][]byte {
+	if x != nil {
+		return x.Folders
+	}
+	return nil
+}
+
+func (x *SurveyResponse) GetStates() []*SurveyResponse_State {
+	if x != nil {
+		return x.States
+	}
+	return nil
+}
+
+func (x *SurveyResponse) GetTaken() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Taken
+	}
+	return nil
+}
+
+func (x *SurveyResponse) GetMissed() []byte {
+	if x != nil {
+		return x.Missed
+	}
+	return nil
+}
+
+type RestoreRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Path          []byte                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	Now           *FileState             `protobuf:"bytes,2,opt,name=now,proto3" json:"now,omitempty"`
+	Want          *FileState             `protobuf:"bytes,3,opt,name=want,proto3" json:"want,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RestoreRequest) Reset() {
+	*x = RestoreRequest{}
+	mi := &file_workspace_proto_msgTypes[83]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RestoreRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RestoreRequest) ProtoMessage() {}
+
+func (x *RestoreRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_workspace_proto_msgTypes[83]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RestoreRequest.ProtoReflect.Descriptor instead.
+func (*RestoreRequest) Descriptor() ([]byte, []int) {
+	return file_workspace_proto_rawDescGZIP(), []int{83}
+}
+
+func (x *RestoreRequest) GetPath() []byte {
+	if x != nil {
+		return x.Path
+	}
+	return nil
+}
+
+func (x *RestoreRequest) GetNow() *FileState {
+	if x != nil {
+		return x.Now
+	}
+	return nil
+}
+
+func (x *RestoreRequest) GetWant() *FileState {
+	if x != nil {
+		return x.Want
+	}
+	return nil
+}
+
+type RestoreResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RestoreResponse) Reset() {
+	*x = RestoreResponse{}
+	mi := &file_workspace_proto_msgTypes[84]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RestoreResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RestoreResponse) ProtoMessage() {}
+
+func (x *RestoreResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_workspace_proto_msgTypes[84]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RestoreResponse.ProtoReflect.Descriptor instead.
+func (*RestoreResponse) Descriptor() ([]byte, []int) {
+	return file_workspace_proto_rawDescGZIP(), []int{84}
+}
+
 type WriteRawRequest_Begin struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Path          *Path                  `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
@@ -4997,7 +5338,7 @@ type WriteRawRequest_Begin struct {
 
 func (x *WriteRawRequest_Begin) Reset() {
 	*x = WriteRawRequest_Begin{}
-	mi := &file_workspace_proto_msgTypes[80]
+	mi := &file_workspace_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5009,7 +5350,7 @@ func (x *WriteRawRequest_Begin) String() string {
 func (*WriteRawRequest_Begin) ProtoMessage() {}
 
 func (x *WriteRawRequest_Begin) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[80]
+	mi := &file_workspace_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5047,7 +5388,7 @@ type WriteRawRequest_Commit struct {
 
 func (x *WriteRawRequest_Commit) Reset() {
 	*x = WriteRawRequest_Commit{}
-	mi := &file_workspace_proto_msgTypes[81]
+	mi := &file_workspace_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5059,7 +5400,7 @@ func (x *WriteRawRequest_Commit) String() string {
 func (*WriteRawRequest_Commit) ProtoMessage() {}
 
 func (x *WriteRawRequest_Commit) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[81]
+	mi := &file_workspace_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5085,7 +5426,7 @@ type Scope_Allowance struct {
 
 func (x *Scope_Allowance) Reset() {
 	*x = Scope_Allowance{}
-	mi := &file_workspace_proto_msgTypes[82]
+	mi := &file_workspace_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5097,7 +5438,7 @@ func (x *Scope_Allowance) String() string {
 func (*Scope_Allowance) ProtoMessage() {}
 
 func (x *Scope_Allowance) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[82]
+	mi := &file_workspace_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5139,7 +5480,7 @@ type Scope_Denial struct {
 
 func (x *Scope_Denial) Reset() {
 	*x = Scope_Denial{}
-	mi := &file_workspace_proto_msgTypes[83]
+	mi := &file_workspace_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5151,7 +5492,7 @@ func (x *Scope_Denial) String() string {
 func (*Scope_Denial) ProtoMessage() {}
 
 func (x *Scope_Denial) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[83]
+	mi := &file_workspace_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5206,7 +5547,7 @@ type JudgeRequest_Question struct {
 
 func (x *JudgeRequest_Question) Reset() {
 	*x = JudgeRequest_Question{}
-	mi := &file_workspace_proto_msgTypes[84]
+	mi := &file_workspace_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5218,7 +5559,7 @@ func (x *JudgeRequest_Question) String() string {
 func (*JudgeRequest_Question) ProtoMessage() {}
 
 func (x *JudgeRequest_Question) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[84]
+	mi := &file_workspace_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5267,7 +5608,7 @@ type JudgeResponse_Judgement struct {
 
 func (x *JudgeResponse_Judgement) Reset() {
 	*x = JudgeResponse_Judgement{}
-	mi := &file_workspace_proto_msgTypes[85]
+	mi := &file_workspace_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5279,7 +5620,7 @@ func (x *JudgeResponse_Judgement) String() string {
 func (*JudgeResponse_Judgement) ProtoMessage() {}
 
 func (x *JudgeResponse_Judgement) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[85]
+	mi := &file_workspace_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5334,7 +5675,7 @@ type SearchResponse_Group struct {
 
 func (x *SearchResponse_Group) Reset() {
 	*x = SearchResponse_Group{}
-	mi := &file_workspace_proto_msgTypes[86]
+	mi := &file_workspace_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5346,7 +5687,7 @@ func (x *SearchResponse_Group) String() string {
 func (*SearchResponse_Group) ProtoMessage() {}
 
 func (x *SearchResponse_Group) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[86]
+	mi := &file_workspace_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5395,7 +5736,7 @@ type SearchResponse_Item struct {
 
 func (x *SearchResponse_Item) Reset() {
 	*x = SearchResponse_Item{}
-	mi := &file_workspace_proto_msgTypes[87]
+	mi := &file_workspace_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5407,7 +5748,7 @@ func (x *SearchResponse_Item) String() string {
 func (*SearchResponse_Item) ProtoMessage() {}
 
 func (x *SearchResponse_Item) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[87]
+	mi := &file_workspace_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5462,7 +5803,7 @@ type Process_Exit struct {
 
 func (x *Process_Exit) Reset() {
 	*x = Process_Exit{}
-	mi := &file_workspace_proto_msgTypes[88]
+	mi := &file_workspace_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5474,7 +5815,7 @@ func (x *Process_Exit) String() string {
 func (*Process_Exit) ProtoMessage() {}
 
 func (x *Process_Exit) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[88]
+	mi := &file_workspace_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5523,7 +5864,7 @@ type Process_Counts struct {
 
 func (x *Process_Counts) Reset() {
 	*x = Process_Counts{}
-	mi := &file_workspace_proto_msgTypes[89]
+	mi := &file_workspace_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5535,7 +5876,7 @@ func (x *Process_Counts) String() string {
 func (*Process_Counts) ProtoMessage() {}
 
 func (x *Process_Counts) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[89]
+	mi := &file_workspace_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5591,7 +5932,7 @@ type OutputResponse_Run struct {
 
 func (x *OutputResponse_Run) Reset() {
 	*x = OutputResponse_Run{}
-	mi := &file_workspace_proto_msgTypes[90]
+	mi := &file_workspace_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5603,7 +5944,7 @@ func (x *OutputResponse_Run) String() string {
 func (*OutputResponse_Run) ProtoMessage() {}
 
 func (x *OutputResponse_Run) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[90]
+	mi := &file_workspace_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5659,7 +6000,7 @@ type ViewResponse_Truncation struct {
 
 func (x *ViewResponse_Truncation) Reset() {
 	*x = ViewResponse_Truncation{}
-	mi := &file_workspace_proto_msgTypes[91]
+	mi := &file_workspace_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5671,7 +6012,7 @@ func (x *ViewResponse_Truncation) String() string {
 func (*ViewResponse_Truncation) ProtoMessage() {}
 
 func (x *ViewResponse_Truncation) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[91]
+	mi := &file_workspace_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5725,7 +6066,7 @@ type ExecRequest_Attach struct {
 
 func (x *ExecRequest_Attach) Reset() {
 	*x = ExecRequest_Attach{}
-	mi := &file_workspace_proto_msgTypes[92]
+	mi := &file_workspace_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5737,7 +6078,7 @@ func (x *ExecRequest_Attach) String() string {
 func (*ExecRequest_Attach) ProtoMessage() {}
 
 func (x *ExecRequest_Attach) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[92]
+	mi := &file_workspace_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5777,7 +6118,7 @@ type ExecResponse_Begun struct {
 
 func (x *ExecResponse_Begun) Reset() {
 	*x = ExecResponse_Begun{}
-	mi := &file_workspace_proto_msgTypes[93]
+	mi := &file_workspace_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5789,7 +6130,7 @@ func (x *ExecResponse_Begun) String() string {
 func (*ExecResponse_Begun) ProtoMessage() {}
 
 func (x *ExecResponse_Begun) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[93]
+	mi := &file_workspace_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5831,7 +6172,7 @@ type ExecResponse_Output struct {
 
 func (x *ExecResponse_Output) Reset() {
 	*x = ExecResponse_Output{}
-	mi := &file_workspace_proto_msgTypes[94]
+	mi := &file_workspace_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5843,7 +6184,7 @@ func (x *ExecResponse_Output) String() string {
 func (*ExecResponse_Output) ProtoMessage() {}
 
 func (x *ExecResponse_Output) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[94]
+	mi := &file_workspace_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5904,7 +6245,7 @@ type CollectRequest_Selection struct {
 
 func (x *CollectRequest_Selection) Reset() {
 	*x = CollectRequest_Selection{}
-	mi := &file_workspace_proto_msgTypes[95]
+	mi := &file_workspace_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5916,7 +6257,7 @@ func (x *CollectRequest_Selection) String() string {
 func (*CollectRequest_Selection) ProtoMessage() {}
 
 func (x *CollectRequest_Selection) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[95]
+	mi := &file_workspace_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5990,7 +6331,7 @@ type CollectResponse_Files struct {
 
 func (x *CollectResponse_Files) Reset() {
 	*x = CollectResponse_Files{}
-	mi := &file_workspace_proto_msgTypes[96]
+	mi := &file_workspace_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6002,7 +6343,7 @@ func (x *CollectResponse_Files) String() string {
 func (*CollectResponse_Files) ProtoMessage() {}
 
 func (x *CollectResponse_Files) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[96]
+	mi := &file_workspace_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6037,7 +6378,7 @@ type CollectResponse_File struct {
 
 func (x *CollectResponse_File) Reset() {
 	*x = CollectResponse_File{}
-	mi := &file_workspace_proto_msgTypes[97]
+	mi := &file_workspace_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6049,7 +6390,7 @@ func (x *CollectResponse_File) String() string {
 func (*CollectResponse_File) ProtoMessage() {}
 
 func (x *CollectResponse_File) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[97]
+	mi := &file_workspace_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6091,6 +6432,262 @@ func (x *CollectResponse_File) GetProblem() *Reason {
 		return x.Problem
 	}
 	return nil
+}
+
+type FileState_Mark struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Device        uint64                 `protobuf:"varint,1,opt,name=device,proto3" json:"device,omitempty"`
+	Inode         uint64                 `protobuf:"varint,2,opt,name=inode,proto3" json:"inode,omitempty"`
+	Size          int64                  `protobuf:"varint,3,opt,name=size,proto3" json:"size,omitempty"`
+	Changed       int64                  `protobuf:"varint,4,opt,name=changed,proto3" json:"changed,omitempty"` // nanoseconds
+	Mode          int64                  `protobuf:"varint,5,opt,name=mode,proto3" json:"mode,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FileState_Mark) Reset() {
+	*x = FileState_Mark{}
+	mi := &file_workspace_proto_msgTypes[103]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FileState_Mark) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FileState_Mark) ProtoMessage() {}
+
+func (x *FileState_Mark) ProtoReflect() protoreflect.Message {
+	mi := &file_workspace_proto_msgTypes[103]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FileState_Mark.ProtoReflect.Descriptor instead.
+func (*FileState_Mark) Descriptor() ([]byte, []int) {
+	return file_workspace_proto_rawDescGZIP(), []int{80, 0}
+}
+
+func (x *FileState_Mark) GetDevice() uint64 {
+	if x != nil {
+		return x.Device
+	}
+	return 0
+}
+
+func (x *FileState_Mark) GetInode() uint64 {
+	if x != nil {
+		return x.Inode
+	}
+	return 0
+}
+
+func (x *FileState_Mark) GetSize() int64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
+func (x *FileState_Mark) GetChanged() int64 {
+	if x != nil {
+		return x.Changed
+	}
+	return 0
+}
+
+func (x *FileState_Mark) GetMode() int64 {
+	if x != nil {
+		return x.Mode
+	}
+	return 0
+}
+
+type SurveyRequest_Known struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Path          []byte                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	Marks         []*FileState_Mark      `protobuf:"bytes,2,rep,name=marks,proto3" json:"marks,omitempty"` // none if it is to be read in any case
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SurveyRequest_Known) Reset() {
+	*x = SurveyRequest_Known{}
+	mi := &file_workspace_proto_msgTypes[104]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SurveyRequest_Known) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SurveyRequest_Known) ProtoMessage() {}
+
+func (x *SurveyRequest_Known) ProtoReflect() protoreflect.Message {
+	mi := &file_workspace_proto_msgTypes[104]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SurveyRequest_Known.ProtoReflect.Descriptor instead.
+func (*SurveyRequest_Known) Descriptor() ([]byte, []int) {
+	return file_workspace_proto_rawDescGZIP(), []int{81, 0}
+}
+
+func (x *SurveyRequest_Known) GetPath() []byte {
+	if x != nil {
+		return x.Path
+	}
+	return nil
+}
+
+func (x *SurveyRequest_Known) GetMarks() []*FileState_Mark {
+	if x != nil {
+		return x.Marks
+	}
+	return nil
+}
+
+type SurveyResponse_Target struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Path          []byte                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	Git           bool                   `protobuf:"varint,2,opt,name=git,proto3" json:"git,omitempty"` // only keys that run code count
+	Folder        []byte                 `protobuf:"bytes,3,opt,name=folder,proto3" json:"folder,omitempty"`
+	Reason        []byte                 `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SurveyResponse_Target) Reset() {
+	*x = SurveyResponse_Target{}
+	mi := &file_workspace_proto_msgTypes[105]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SurveyResponse_Target) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SurveyResponse_Target) ProtoMessage() {}
+
+func (x *SurveyResponse_Target) ProtoReflect() protoreflect.Message {
+	mi := &file_workspace_proto_msgTypes[105]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SurveyResponse_Target.ProtoReflect.Descriptor instead.
+func (*SurveyResponse_Target) Descriptor() ([]byte, []int) {
+	return file_workspace_proto_rawDescGZIP(), []int{82, 0}
+}
+
+func (x *SurveyResponse_Target) GetPath() []byte {
+	if x != nil {
+		return x.Path
+	}
+	return nil
+}
+
+func (x *SurveyResponse_Target) GetGit() bool {
+	if x != nil {
+		return x.Git
+	}
+	return false
+}
+
+func (x *SurveyResponse_Target) GetFolder() []byte {
+	if x != nil {
+		return x.Folder
+	}
+	return nil
+}
+
+func (x *SurveyResponse_Target) GetReason() []byte {
+	if x != nil {
+		return x.Reason
+	}
+	return nil
+}
+
+type SurveyResponse_State struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Path          []byte                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	State         *FileState             `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
+	Unchanged     bool                   `protobuf:"varint,3,opt,name=unchanged,proto3" json:"unchanged,omitempty"` // it has the marks that are known
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SurveyResponse_State) Reset() {
+	*x = SurveyResponse_State{}
+	mi := &file_workspace_proto_msgTypes[106]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SurveyResponse_State) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SurveyResponse_State) ProtoMessage() {}
+
+func (x *SurveyResponse_State) ProtoReflect() protoreflect.Message {
+	mi := &file_workspace_proto_msgTypes[106]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SurveyResponse_State.ProtoReflect.Descriptor instead.
+func (*SurveyResponse_State) Descriptor() ([]byte, []int) {
+	return file_workspace_proto_rawDescGZIP(), []int{82, 1}
+}
+
+func (x *SurveyResponse_State) GetPath() []byte {
+	if x != nil {
+		return x.Path
+	}
+	return nil
+}
+
+func (x *SurveyResponse_State) GetState() *FileState {
+	if x != nil {
+		return x.State
+	}
+	return nil
+}
+
+func (x *SurveyResponse_State) GetUnchanged() bool {
+	if x != nil {
+		return x.Unchanged
+	}
+	return false
 }
 
 var File_workspace_proto protoreflect.FileDescriptor
@@ -6510,7 +7107,52 @@ const file_workspace_proto_rawDesc = "" +
 	"\x0eFoldersRequest\"C\n" +
 	"\x0fFoldersResponse\x12\x12\n" +
 	"\x04home\x18\x01 \x01(\fR\x04home\x12\x1c\n" +
-	"\ttemporary\x18\x02 \x01(\fR\ttemporary*H\n" +
+	"\ttemporary\x18\x02 \x01(\fR\ttemporary\"\x82\x03\n" +
+	"\tFileState\x12\x16\n" +
+	"\x06exists\x18\x01 \x01(\bR\x06exists\x12\x14\n" +
+	"\x05crowd\x18\x02 \x01(\bR\x05crowd\x12\x12\n" +
+	"\x04link\x18\x03 \x01(\fR\x04link\x12\x12\n" +
+	"\x04mode\x18\x04 \x01(\rR\x04mode\x12\x14\n" +
+	"\x05owner\x18\x05 \x01(\rR\x05owner\x12\x14\n" +
+	"\x05group\x18\x06 \x01(\rR\x05group\x12\x1d\n" +
+	"\acontent\x18\a \x01(\fH\x00R\acontent\x88\x01\x01\x12\x16\n" +
+	"\x06digest\x18\b \x01(\tR\x06digest\x128\n" +
+	"\x05marks\x18\t \x03(\v2\".abide.workspace.v1.FileState.MarkR\x05marks\x1av\n" +
+	"\x04Mark\x12\x16\n" +
+	"\x06device\x18\x01 \x01(\x04R\x06device\x12\x14\n" +
+	"\x05inode\x18\x02 \x01(\x04R\x05inode\x12\x12\n" +
+	"\x04size\x18\x03 \x01(\x03R\x04size\x12\x18\n" +
+	"\achanged\x18\x04 \x01(\x03R\achanged\x12\x12\n" +
+	"\x04mode\x18\x05 \x01(\x03R\x04modeB\n" +
+	"\n" +
+	"\b_content\"\xdb\x01\n" +
+	"\rSurveyRequest\x12 \n" +
+	"\vdirectories\x18\x01 \x03(\fR\vdirectories\x12=\n" +
+	"\x05known\x18\x02 \x03(\v2'.abide.workspace.v1.SurveyRequest.KnownR\x05known\x12\x12\n" +
+	"\x04only\x18\x03 \x01(\bR\x04only\x1aU\n" +
+	"\x05Known\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\fR\x04path\x128\n" +
+	"\x05marks\x18\x02 \x03(\v2\".abide.workspace.v1.FileState.MarkR\x05marks\"\xcb\x03\n" +
+	"\x0eSurveyResponse\x12C\n" +
+	"\atargets\x18\x01 \x03(\v2).abide.workspace.v1.SurveyResponse.TargetR\atargets\x12\x18\n" +
+	"\afolders\x18\x02 \x03(\fR\afolders\x12@\n" +
+	"\x06states\x18\x03 \x03(\v2(.abide.workspace.v1.SurveyResponse.StateR\x06states\x120\n" +
+	"\x05taken\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05taken\x12\x16\n" +
+	"\x06missed\x18\x05 \x01(\fR\x06missed\x1a^\n" +
+	"\x06Target\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\fR\x04path\x12\x10\n" +
+	"\x03git\x18\x02 \x01(\bR\x03git\x12\x16\n" +
+	"\x06folder\x18\x03 \x01(\fR\x06folder\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\fR\x06reason\x1an\n" +
+	"\x05State\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\fR\x04path\x123\n" +
+	"\x05state\x18\x02 \x01(\v2\x1d.abide.workspace.v1.FileStateR\x05state\x12\x1c\n" +
+	"\tunchanged\x18\x03 \x01(\bR\tunchanged\"\x88\x01\n" +
+	"\x0eRestoreRequest\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\fR\x04path\x12/\n" +
+	"\x03now\x18\x02 \x01(\v2\x1d.abide.workspace.v1.FileStateR\x03now\x121\n" +
+	"\x04want\x18\x03 \x01(\v2\x1d.abide.workspace.v1.FileStateR\x04want\"\x11\n" +
+	"\x0fRestoreResponse*H\n" +
 	"\aVerdict\x12\x14\n" +
 	"\x10VERDICT_UNLISTED\x10\x00\x12\x13\n" +
 	"\x0fVERDICT_ALLOWED\x10\x01\x12\x12\n" +
@@ -6518,7 +7160,7 @@ const file_workspace_proto_rawDesc = "" +
 	"\x06Stream\x12\x0f\n" +
 	"\vSTREAM_BOTH\x10\x00\x12\x11\n" +
 	"\rSTREAM_STDOUT\x10\x01\x12\x11\n" +
-	"\rSTREAM_STDERR\x10\x022\xb6\x14\n" +
+	"\rSTREAM_STDERR\x10\x022\xe5\x15\n" +
 	"\x10WorkspaceService\x12N\n" +
 	"\x04Stat\x12\x1f.abide.workspace.v1.StatRequest\x1a .abide.workspace.v1.StatResponse\"\x03\x90\x02\x01\x12W\n" +
 	"\aListDir\x12\".abide.workspace.v1.ListDirRequest\x1a#.abide.workspace.v1.ListDirResponse\"\x03\x90\x02\x01\x12Z\n" +
@@ -6550,7 +7192,9 @@ const file_workspace_proto_rawDesc = "" +
 	"\bMarkSeen\x12#.abide.workspace.v1.MarkSeenRequest\x1a$.abide.workspace.v1.MarkSeenResponse\"\x03\x90\x02\x02\x12W\n" +
 	"\aCollect\x12\".abide.workspace.v1.CollectRequest\x1a#.abide.workspace.v1.CollectResponse\"\x03\x90\x02\x01\x12Q\n" +
 	"\x05Count\x12 .abide.workspace.v1.CountRequest\x1a!.abide.workspace.v1.CountResponse\"\x03\x90\x02\x01\x12W\n" +
-	"\aFolders\x12\".abide.workspace.v1.FoldersRequest\x1a#.abide.workspace.v1.FoldersResponse\"\x03\x90\x02\x01B;Z9github.com/abide-run/abide/internal/workspace/workspacepbb\x06proto3"
+	"\aFolders\x12\".abide.workspace.v1.FoldersRequest\x1a#.abide.workspace.v1.FoldersResponse\"\x03\x90\x02\x01\x12T\n" +
+	"\x06Survey\x12!.abide.workspace.v1.SurveyRequest\x1a\".abide.workspace.v1.SurveyResponse\"\x03\x90\x02\x01\x12W\n" +
+	"\aRestore\x12\".abide.workspace.v1.RestoreRequest\x1a#.abide.workspace.v1.RestoreResponse\"\x03\x90\x02\x02B;Z9github.com/abide-run/abide/internal/workspace/workspacepbb\x06proto3"
 
 var (
 	file_workspace_proto_rawDescOnce sync.Once
@@ -6565,7 +7209,7 @@ func file_workspace_proto_rawDescGZIP() []byte {
 }
 
 var file_workspace_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_workspace_proto_msgTypes = make([]protoimpl.MessageInfo, 98)
+var file_workspace_proto_msgTypes = make([]protoimpl.MessageInfo, 107)
 var file_workspace_proto_goTypes = []any{
 	(Verdict)(0),                     // 0: abide.workspace.v1.Verdict
 	(Stream)(0),                      // 1: abide.workspace.v1.Stream
@@ -6651,30 +7295,39 @@ var file_workspace_proto_goTypes = []any{
 	(*CountResponse)(nil),            // 81: abide.workspace.v1.CountResponse
 	(*FoldersRequest)(nil),           // 82: abide.workspace.v1.FoldersRequest
 	(*FoldersResponse)(nil),          // 83: abide.workspace.v1.FoldersResponse
-	(*WriteRawRequest_Begin)(nil),    // 84: abide.workspace.v1.WriteRawRequest.Begin
-	(*WriteRawRequest_Commit)(nil),   // 85: abide.workspace.v1.WriteRawRequest.Commit
-	(*Scope_Allowance)(nil),          // 86: abide.workspace.v1.Scope.Allowance
-	(*Scope_Denial)(nil),             // 87: abide.workspace.v1.Scope.Denial
-	(*JudgeRequest_Question)(nil),    // 88: abide.workspace.v1.JudgeRequest.Question
-	(*JudgeResponse_Judgement)(nil),  // 89: abide.workspace.v1.JudgeResponse.Judgement
-	(*SearchResponse_Group)(nil),     // 90: abide.workspace.v1.SearchResponse.Group
-	(*SearchResponse_Item)(nil),      // 91: abide.workspace.v1.SearchResponse.Item
-	(*Process_Exit)(nil),             // 92: abide.workspace.v1.Process.Exit
-	(*Process_Counts)(nil),           // 93: abide.workspace.v1.Process.Counts
-	(*OutputResponse_Run)(nil),       // 94: abide.workspace.v1.OutputResponse.Run
-	(*ViewResponse_Truncation)(nil),  // 95: abide.workspace.v1.ViewResponse.Truncation
-	(*ExecRequest_Attach)(nil),       // 96: abide.workspace.v1.ExecRequest.Attach
-	(*ExecResponse_Begun)(nil),       // 97: abide.workspace.v1.ExecResponse.Begun
-	(*ExecResponse_Output)(nil),      // 98: abide.workspace.v1.ExecResponse.Output
-	(*CollectRequest_Selection)(nil), // 99: abide.workspace.v1.CollectRequest.Selection
-	(*CollectResponse_Files)(nil),    // 100: abide.workspace.v1.CollectResponse.Files
-	(*CollectResponse_File)(nil),     // 101: abide.workspace.v1.CollectResponse.File
-	(*timestamppb.Timestamp)(nil),    // 102: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),      // 103: google.protobuf.Duration
+	(*FileState)(nil),                // 84: abide.workspace.v1.FileState
+	(*SurveyRequest)(nil),            // 85: abide.workspace.v1.SurveyRequest
+	(*SurveyResponse)(nil),           // 86: abide.workspace.v1.SurveyResponse
+	(*RestoreRequest)(nil),           // 87: abide.workspace.v1.RestoreRequest
+	(*RestoreResponse)(nil),          // 88: abide.workspace.v1.RestoreResponse
+	(*WriteRawRequest_Begin)(nil),    // 89: abide.workspace.v1.WriteRawRequest.Begin
+	(*WriteRawRequest_Commit)(nil),   // 90: abide.workspace.v1.WriteRawRequest.Commit
+	(*Scope_Allowance)(nil),          // 91: abide.workspace.v1.Scope.Allowance
+	(*Scope_Denial)(nil),             // 92: abide.workspace.v1.Scope.Denial
+	(*JudgeRequest_Question)(nil),    // 93: abide.workspace.v1.JudgeRequest.Question
+	(*JudgeResponse_Judgement)(nil),  // 94: abide.workspace.v1.JudgeResponse.Judgement
+	(*SearchResponse_Group)(nil),     // 95: abide.workspace.v1.SearchResponse.Group
+	(*SearchResponse_Item)(nil),      // 96: abide.workspace.v1.SearchResponse.Item
+	(*Process_Exit)(nil),             // 97: abide.workspace.v1.Process.Exit
+	(*Process_Counts)(nil),           // 98: abide.workspace.v1.Process.Counts
+	(*OutputResponse_Run)(nil),       // 99: abide.workspace.v1.OutputResponse.Run
+	(*ViewResponse_Truncation)(nil),  // 100: abide.workspace.v1.ViewResponse.Truncation
+	(*ExecRequest_Attach)(nil),       // 101: abide.workspace.v1.ExecRequest.Attach
+	(*ExecResponse_Begun)(nil),       // 102: abide.workspace.v1.ExecResponse.Begun
+	(*ExecResponse_Output)(nil),      // 103: abide.workspace.v1.ExecResponse.Output
+	(*CollectRequest_Selection)(nil), // 104: abide.workspace.v1.CollectRequest.Selection
+	(*CollectResponse_Files)(nil),    // 105: abide.workspace.v1.CollectResponse.Files
+	(*CollectResponse_File)(nil),     // 106: abide.workspace.v1.CollectResponse.File
+	(*FileState_Mark)(nil),           // 107: abide.workspace.v1.FileState.Mark
+	(*SurveyRequest_Known)(nil),      // 108: abide.workspace.v1.SurveyRequest.Known
+	(*SurveyResponse_Target)(nil),    // 109: abide.workspace.v1.SurveyResponse.Target
+	(*SurveyResponse_State)(nil),     // 110: abide.workspace.v1.SurveyResponse.State
+	(*timestamppb.Timestamp)(nil),    // 111: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),      // 112: google.protobuf.Duration
 }
 var file_workspace_proto_depIdxs = []int32{
 	2,   // 0: abide.workspace.v1.FileInfo.kind:type_name -> abide.workspace.v1.FileInfo.Kind
-	102, // 1: abide.workspace.v1.FileInfo.modified:type_name -> google.protobuf.Timestamp
+	111, // 1: abide.workspace.v1.FileInfo.modified:type_name -> google.protobuf.Timestamp
 	4,   // 2: abide.workspace.v1.StatRequest.path:type_name -> abide.workspace.v1.Path
 	5,   // 3: abide.workspace.v1.StatResponse.info:type_name -> abide.workspace.v1.FileInfo
 	4,   // 4: abide.workspace.v1.ListDirRequest.path:type_name -> abide.workspace.v1.Path
@@ -6687,19 +7340,19 @@ var file_workspace_proto_depIdxs = []int32{
 	4,   // 11: abide.workspace.v1.RenameRequest.to:type_name -> abide.workspace.v1.Path
 	4,   // 12: abide.workspace.v1.DeleteRequest.path:type_name -> abide.workspace.v1.Path
 	4,   // 13: abide.workspace.v1.ReadRawRequest.path:type_name -> abide.workspace.v1.Path
-	84,  // 14: abide.workspace.v1.WriteRawRequest.begin:type_name -> abide.workspace.v1.WriteRawRequest.Begin
-	85,  // 15: abide.workspace.v1.WriteRawRequest.commit:type_name -> abide.workspace.v1.WriteRawRequest.Commit
+	89,  // 14: abide.workspace.v1.WriteRawRequest.begin:type_name -> abide.workspace.v1.WriteRawRequest.Begin
+	90,  // 15: abide.workspace.v1.WriteRawRequest.commit:type_name -> abide.workspace.v1.WriteRawRequest.Commit
 	31,  // 16: abide.workspace.v1.Reason.refusal:type_name -> abide.workspace.v1.Refusal
-	86,  // 17: abide.workspace.v1.Scope.allow:type_name -> abide.workspace.v1.Scope.Allowance
-	87,  // 18: abide.workspace.v1.Scope.deny:type_name -> abide.workspace.v1.Scope.Denial
+	91,  // 17: abide.workspace.v1.Scope.allow:type_name -> abide.workspace.v1.Scope.Allowance
+	92,  // 18: abide.workspace.v1.Scope.deny:type_name -> abide.workspace.v1.Scope.Denial
 	26,  // 19: abide.workspace.v1.NewScopeRequest.allow:type_name -> abide.workspace.v1.Rule
 	26,  // 20: abide.workspace.v1.NewScopeRequest.deny:type_name -> abide.workspace.v1.Rule
 	27,  // 21: abide.workspace.v1.NewScopeResponse.scope:type_name -> abide.workspace.v1.Scope
 	0,   // 22: abide.workspace.v1.Finding.verdict:type_name -> abide.workspace.v1.Verdict
 	30,  // 23: abide.workspace.v1.Refusal.finding:type_name -> abide.workspace.v1.Finding
 	27,  // 24: abide.workspace.v1.JudgeRequest.scope:type_name -> abide.workspace.v1.Scope
-	88,  // 25: abide.workspace.v1.JudgeRequest.questions:type_name -> abide.workspace.v1.JudgeRequest.Question
-	89,  // 26: abide.workspace.v1.JudgeResponse.judgements:type_name -> abide.workspace.v1.JudgeResponse.Judgement
+	93,  // 25: abide.workspace.v1.JudgeRequest.questions:type_name -> abide.workspace.v1.JudgeRequest.Question
+	94,  // 26: abide.workspace.v1.JudgeResponse.judgements:type_name -> abide.workspace.v1.JudgeResponse.Judgement
 	27,  // 27: abide.workspace.v1.ShowRequest.scope:type_name -> abide.workspace.v1.Scope
 	27,  // 28: abide.workspace.v1.ApplyRequest.scope:type_name -> abide.workspace.v1.Scope
 	27,  // 29: abide.workspace.v1.GrepRequest.scope:type_name -> abide.workspace.v1.Scope
@@ -6709,16 +7362,16 @@ var file_workspace_proto_depIdxs = []int32{
 	27,  // 33: abide.workspace.v1.GlobRequest.scope:type_name -> abide.workspace.v1.Scope
 	38,  // 34: abide.workspace.v1.GlobRequest.roots:type_name -> abide.workspace.v1.SearchRoot
 	39,  // 35: abide.workspace.v1.GlobRequest.limits:type_name -> abide.workspace.v1.SearchLimits
-	90,  // 36: abide.workspace.v1.SearchResponse.groups:type_name -> abide.workspace.v1.SearchResponse.Group
+	95,  // 36: abide.workspace.v1.SearchResponse.groups:type_name -> abide.workspace.v1.SearchResponse.Group
 	44,  // 37: abide.workspace.v1.Spec.environment:type_name -> abide.workspace.v1.Environment
 	45,  // 38: abide.workspace.v1.Spec.terminal:type_name -> abide.workspace.v1.Size
 	46,  // 39: abide.workspace.v1.Spec.limits:type_name -> abide.workspace.v1.Limits
-	103, // 40: abide.workspace.v1.Limits.time:type_name -> google.protobuf.Duration
-	102, // 41: abide.workspace.v1.Process.created:type_name -> google.protobuf.Timestamp
-	102, // 42: abide.workspace.v1.Process.started:type_name -> google.protobuf.Timestamp
-	102, // 43: abide.workspace.v1.Process.ended:type_name -> google.protobuf.Timestamp
-	92,  // 44: abide.workspace.v1.Process.exit:type_name -> abide.workspace.v1.Process.Exit
-	93,  // 45: abide.workspace.v1.Process.output:type_name -> abide.workspace.v1.Process.Counts
+	112, // 40: abide.workspace.v1.Limits.time:type_name -> google.protobuf.Duration
+	111, // 41: abide.workspace.v1.Process.created:type_name -> google.protobuf.Timestamp
+	111, // 42: abide.workspace.v1.Process.started:type_name -> google.protobuf.Timestamp
+	111, // 43: abide.workspace.v1.Process.ended:type_name -> google.protobuf.Timestamp
+	97,  // 44: abide.workspace.v1.Process.exit:type_name -> abide.workspace.v1.Process.Exit
+	98,  // 45: abide.workspace.v1.Process.output:type_name -> abide.workspace.v1.Process.Counts
 	43,  // 46: abide.workspace.v1.StartRequest.spec:type_name -> abide.workspace.v1.Spec
 	47,  // 47: abide.workspace.v1.StartResponse.process:type_name -> abide.workspace.v1.Process
 	47,  // 48: abide.workspace.v1.FindResponse.process:type_name -> abide.workspace.v1.Process
@@ -6729,16 +7382,16 @@ var file_workspace_proto_depIdxs = []int32{
 	47,  // 53: abide.workspace.v1.WaitResponse.process:type_name -> abide.workspace.v1.Process
 	50,  // 54: abide.workspace.v1.OutputRequest.handle:type_name -> abide.workspace.v1.Handle
 	1,   // 55: abide.workspace.v1.OutputRequest.stream:type_name -> abide.workspace.v1.Stream
-	94,  // 56: abide.workspace.v1.OutputResponse.runs:type_name -> abide.workspace.v1.OutputResponse.Run
+	99,  // 56: abide.workspace.v1.OutputResponse.runs:type_name -> abide.workspace.v1.OutputResponse.Run
 	50,  // 57: abide.workspace.v1.ViewRequest.handle:type_name -> abide.workspace.v1.Handle
 	1,   // 58: abide.workspace.v1.ViewRequest.stream:type_name -> abide.workspace.v1.Stream
-	95,  // 59: abide.workspace.v1.ViewResponse.truncation:type_name -> abide.workspace.v1.ViewResponse.Truncation
+	100, // 59: abide.workspace.v1.ViewResponse.truncation:type_name -> abide.workspace.v1.ViewResponse.Truncation
 	43,  // 60: abide.workspace.v1.ExecRequest.start:type_name -> abide.workspace.v1.Spec
-	96,  // 61: abide.workspace.v1.ExecRequest.attach:type_name -> abide.workspace.v1.ExecRequest.Attach
+	101, // 61: abide.workspace.v1.ExecRequest.attach:type_name -> abide.workspace.v1.ExecRequest.Attach
 	65,  // 62: abide.workspace.v1.ExecRequest.stdin:type_name -> abide.workspace.v1.Input
 	45,  // 63: abide.workspace.v1.ExecRequest.resize:type_name -> abide.workspace.v1.Size
-	97,  // 64: abide.workspace.v1.ExecResponse.begun:type_name -> abide.workspace.v1.ExecResponse.Begun
-	98,  // 65: abide.workspace.v1.ExecResponse.output:type_name -> abide.workspace.v1.ExecResponse.Output
+	102, // 64: abide.workspace.v1.ExecResponse.begun:type_name -> abide.workspace.v1.ExecResponse.Begun
+	103, // 65: abide.workspace.v1.ExecResponse.output:type_name -> abide.workspace.v1.ExecResponse.Output
 	47,  // 66: abide.workspace.v1.ExecResponse.exit:type_name -> abide.workspace.v1.Process
 	50,  // 67: abide.workspace.v1.StdinRequest.handle:type_name -> abide.workspace.v1.Handle
 	65,  // 68: abide.workspace.v1.StdinRequest.input:type_name -> abide.workspace.v1.Input
@@ -6748,88 +7401,101 @@ var file_workspace_proto_depIdxs = []int32{
 	50,  // 72: abide.workspace.v1.StopRequest.handle:type_name -> abide.workspace.v1.Handle
 	47,  // 73: abide.workspace.v1.StopResponse.process:type_name -> abide.workspace.v1.Process
 	50,  // 74: abide.workspace.v1.MarkSeenRequest.handle:type_name -> abide.workspace.v1.Handle
-	99,  // 75: abide.workspace.v1.CollectRequest.selections:type_name -> abide.workspace.v1.CollectRequest.Selection
-	100, // 76: abide.workspace.v1.CollectResponse.selections:type_name -> abide.workspace.v1.CollectResponse.Files
-	4,   // 77: abide.workspace.v1.WriteRawRequest.Begin.path:type_name -> abide.workspace.v1.Path
-	12,  // 78: abide.workspace.v1.WriteRawRequest.Begin.options:type_name -> abide.workspace.v1.WriteOptions
-	30,  // 79: abide.workspace.v1.JudgeResponse.Judgement.finding:type_name -> abide.workspace.v1.Finding
-	2,   // 80: abide.workspace.v1.JudgeResponse.Judgement.kind:type_name -> abide.workspace.v1.FileInfo.Kind
-	25,  // 81: abide.workspace.v1.JudgeResponse.Judgement.problem:type_name -> abide.workspace.v1.Reason
-	91,  // 82: abide.workspace.v1.SearchResponse.Group.items:type_name -> abide.workspace.v1.SearchResponse.Item
-	1,   // 83: abide.workspace.v1.OutputResponse.Run.stream:type_name -> abide.workspace.v1.Stream
-	102, // 84: abide.workspace.v1.OutputResponse.Run.time:type_name -> google.protobuf.Timestamp
-	50,  // 85: abide.workspace.v1.ExecRequest.Attach.handle:type_name -> abide.workspace.v1.Handle
-	47,  // 86: abide.workspace.v1.ExecResponse.Begun.process:type_name -> abide.workspace.v1.Process
-	1,   // 87: abide.workspace.v1.ExecResponse.Output.stream:type_name -> abide.workspace.v1.Stream
-	101, // 88: abide.workspace.v1.CollectResponse.Files.files:type_name -> abide.workspace.v1.CollectResponse.File
-	25,  // 89: abide.workspace.v1.CollectResponse.File.problem:type_name -> abide.workspace.v1.Reason
-	6,   // 90: abide.workspace.v1.WorkspaceService.Stat:input_type -> abide.workspace.v1.StatRequest
-	8,   // 91: abide.workspace.v1.WorkspaceService.ListDir:input_type -> abide.workspace.v1.ListDirRequest
-	10,  // 92: abide.workspace.v1.WorkspaceService.ReadFile:input_type -> abide.workspace.v1.ReadFileRequest
-	13,  // 93: abide.workspace.v1.WorkspaceService.WriteFile:input_type -> abide.workspace.v1.WriteFileRequest
-	15,  // 94: abide.workspace.v1.WorkspaceService.Mkdir:input_type -> abide.workspace.v1.MkdirRequest
-	17,  // 95: abide.workspace.v1.WorkspaceService.Rename:input_type -> abide.workspace.v1.RenameRequest
-	19,  // 96: abide.workspace.v1.WorkspaceService.Delete:input_type -> abide.workspace.v1.DeleteRequest
-	21,  // 97: abide.workspace.v1.WorkspaceService.ReadRaw:input_type -> abide.workspace.v1.ReadRawRequest
-	23,  // 98: abide.workspace.v1.WorkspaceService.WriteRaw:input_type -> abide.workspace.v1.WriteRawRequest
-	28,  // 99: abide.workspace.v1.WorkspaceService.NewScope:input_type -> abide.workspace.v1.NewScopeRequest
-	32,  // 100: abide.workspace.v1.WorkspaceService.Judge:input_type -> abide.workspace.v1.JudgeRequest
-	34,  // 101: abide.workspace.v1.WorkspaceService.Show:input_type -> abide.workspace.v1.ShowRequest
-	36,  // 102: abide.workspace.v1.WorkspaceService.Apply:input_type -> abide.workspace.v1.ApplyRequest
-	40,  // 103: abide.workspace.v1.WorkspaceService.Grep:input_type -> abide.workspace.v1.GrepRequest
-	41,  // 104: abide.workspace.v1.WorkspaceService.Glob:input_type -> abide.workspace.v1.GlobRequest
-	48,  // 105: abide.workspace.v1.WorkspaceService.Start:input_type -> abide.workspace.v1.StartRequest
-	63,  // 106: abide.workspace.v1.WorkspaceService.Exec:input_type -> abide.workspace.v1.ExecRequest
-	51,  // 107: abide.workspace.v1.WorkspaceService.Find:input_type -> abide.workspace.v1.FindRequest
-	53,  // 108: abide.workspace.v1.WorkspaceService.Get:input_type -> abide.workspace.v1.GetRequest
-	55,  // 109: abide.workspace.v1.WorkspaceService.List:input_type -> abide.workspace.v1.ListRequest
-	57,  // 110: abide.workspace.v1.WorkspaceService.Wait:input_type -> abide.workspace.v1.WaitRequest
-	59,  // 111: abide.workspace.v1.WorkspaceService.Output:input_type -> abide.workspace.v1.OutputRequest
-	61,  // 112: abide.workspace.v1.WorkspaceService.View:input_type -> abide.workspace.v1.ViewRequest
-	66,  // 113: abide.workspace.v1.WorkspaceService.Stdin:input_type -> abide.workspace.v1.StdinRequest
-	68,  // 114: abide.workspace.v1.WorkspaceService.Resize:input_type -> abide.workspace.v1.ResizeRequest
-	70,  // 115: abide.workspace.v1.WorkspaceService.Signal:input_type -> abide.workspace.v1.SignalRequest
-	72,  // 116: abide.workspace.v1.WorkspaceService.Stop:input_type -> abide.workspace.v1.StopRequest
-	74,  // 117: abide.workspace.v1.WorkspaceService.MarkSeen:input_type -> abide.workspace.v1.MarkSeenRequest
-	78,  // 118: abide.workspace.v1.WorkspaceService.Collect:input_type -> abide.workspace.v1.CollectRequest
-	80,  // 119: abide.workspace.v1.WorkspaceService.Count:input_type -> abide.workspace.v1.CountRequest
-	82,  // 120: abide.workspace.v1.WorkspaceService.Folders:input_type -> abide.workspace.v1.FoldersRequest
-	7,   // 121: abide.workspace.v1.WorkspaceService.Stat:output_type -> abide.workspace.v1.StatResponse
-	9,   // 122: abide.workspace.v1.WorkspaceService.ListDir:output_type -> abide.workspace.v1.ListDirResponse
-	11,  // 123: abide.workspace.v1.WorkspaceService.ReadFile:output_type -> abide.workspace.v1.ReadFileResponse
-	14,  // 124: abide.workspace.v1.WorkspaceService.WriteFile:output_type -> abide.workspace.v1.WriteFileResponse
-	16,  // 125: abide.workspace.v1.WorkspaceService.Mkdir:output_type -> abide.workspace.v1.MkdirResponse
-	18,  // 126: abide.workspace.v1.WorkspaceService.Rename:output_type -> abide.workspace.v1.RenameResponse
-	20,  // 127: abide.workspace.v1.WorkspaceService.Delete:output_type -> abide.workspace.v1.DeleteResponse
-	22,  // 128: abide.workspace.v1.WorkspaceService.ReadRaw:output_type -> abide.workspace.v1.ReadRawResponse
-	24,  // 129: abide.workspace.v1.WorkspaceService.WriteRaw:output_type -> abide.workspace.v1.WriteRawResponse
-	29,  // 130: abide.workspace.v1.WorkspaceService.NewScope:output_type -> abide.workspace.v1.NewScopeResponse
-	33,  // 131: abide.workspace.v1.WorkspaceService.Judge:output_type -> abide.workspace.v1.JudgeResponse
-	35,  // 132: abide.workspace.v1.WorkspaceService.Show:output_type -> abide.workspace.v1.ShowResponse
-	37,  // 133: abide.workspace.v1.WorkspaceService.Apply:output_type -> abide.workspace.v1.ApplyResponse
-	42,  // 134: abide.workspace.v1.WorkspaceService.Grep:output_type -> abide.workspace.v1.SearchResponse
-	42,  // 135: abide.workspace.v1.WorkspaceService.Glob:output_type -> abide.workspace.v1.SearchResponse
-	49,  // 136: abide.workspace.v1.WorkspaceService.Start:output_type -> abide.workspace.v1.StartResponse
-	64,  // 137: abide.workspace.v1.WorkspaceService.Exec:output_type -> abide.workspace.v1.ExecResponse
-	52,  // 138: abide.workspace.v1.WorkspaceService.Find:output_type -> abide.workspace.v1.FindResponse
-	54,  // 139: abide.workspace.v1.WorkspaceService.Get:output_type -> abide.workspace.v1.GetResponse
-	56,  // 140: abide.workspace.v1.WorkspaceService.List:output_type -> abide.workspace.v1.ListResponse
-	58,  // 141: abide.workspace.v1.WorkspaceService.Wait:output_type -> abide.workspace.v1.WaitResponse
-	60,  // 142: abide.workspace.v1.WorkspaceService.Output:output_type -> abide.workspace.v1.OutputResponse
-	62,  // 143: abide.workspace.v1.WorkspaceService.View:output_type -> abide.workspace.v1.ViewResponse
-	67,  // 144: abide.workspace.v1.WorkspaceService.Stdin:output_type -> abide.workspace.v1.StdinResponse
-	69,  // 145: abide.workspace.v1.WorkspaceService.Resize:output_type -> abide.workspace.v1.ResizeResponse
-	71,  // 146: abide.workspace.v1.WorkspaceService.Signal:output_type -> abide.workspace.v1.SignalResponse
-	73,  // 147: abide.workspace.v1.WorkspaceService.Stop:output_type -> abide.workspace.v1.StopResponse
-	75,  // 148: abide.workspace.v1.WorkspaceService.MarkSeen:output_type -> abide.workspace.v1.MarkSeenResponse
-	79,  // 149: abide.workspace.v1.WorkspaceService.Collect:output_type -> abide.workspace.v1.CollectResponse
-	81,  // 150: abide.workspace.v1.WorkspaceService.Count:output_type -> abide.workspace.v1.CountResponse
-	83,  // 151: abide.workspace.v1.WorkspaceService.Folders:output_type -> abide.workspace.v1.FoldersResponse
-	121, // [121:152] is the sub-list for method output_type
-	90,  // [90:121] is the sub-list for method input_type
-	90,  // [90:90] is the sub-list for extension type_name
-	90,  // [90:90] is the sub-list for extension extendee
-	0,   // [0:90] is the sub-list for field type_name
+	104, // 75: abide.workspace.v1.CollectRequest.selections:type_name -> abide.workspace.v1.CollectRequest.Selection
+	105, // 76: abide.workspace.v1.CollectResponse.selections:type_name -> abide.workspace.v1.CollectResponse.Files
+	107, // 77: abide.workspace.v1.FileState.marks:type_name -> abide.workspace.v1.FileState.Mark
+	108, // 78: abide.workspace.v1.SurveyRequest.known:type_name -> abide.workspace.v1.SurveyRequest.Known
+	109, // 79: abide.workspace.v1.SurveyResponse.targets:type_name -> abide.workspace.v1.SurveyResponse.Target
+	110, // 80: abide.workspace.v1.SurveyResponse.states:type_name -> abide.workspace.v1.SurveyResponse.State
+	111, // 81: abide.workspace.v1.SurveyResponse.taken:type_name -> google.protobuf.Timestamp
+	84,  // 82: abide.workspace.v1.RestoreRequest.now:type_name -> abide.workspace.v1.FileState
+	84,  // 83: abide.workspace.v1.RestoreRequest.want:type_name -> abide.workspace.v1.FileState
+	4,   // 84: abide.workspace.v1.WriteRawRequest.Begin.path:type_name -> abide.workspace.v1.Path
+	12,  // 85: abide.workspace.v1.WriteRawRequest.Begin.options:type_name -> abide.workspace.v1.WriteOptions
+	30,  // 86: abide.workspace.v1.JudgeResponse.Judgement.finding:type_name -> abide.workspace.v1.Finding
+	2,   // 87: abide.workspace.v1.JudgeResponse.Judgement.kind:type_name -> abide.workspace.v1.FileInfo.Kind
+	25,  // 88: abide.workspace.v1.JudgeResponse.Judgement.problem:type_name -> abide.workspace.v1.Reason
+	96,  // 89: abide.workspace.v1.SearchResponse.Group.items:type_name -> abide.workspace.v1.SearchResponse.Item
+	1,   // 90: abide.workspace.v1.OutputResponse.Run.stream:type_name -> abide.workspace.v1.Stream
+	111, // 91: abide.workspace.v1.OutputResponse.Run.time:type_name -> google.protobuf.Timestamp
+	50,  // 92: abide.workspace.v1.ExecRequest.Attach.handle:type_name -> abide.workspace.v1.Handle
+	47,  // 93: abide.workspace.v1.ExecResponse.Begun.process:type_name -> abide.workspace.v1.Process
+	1,   // 94: abide.workspace.v1.ExecResponse.Output.stream:type_name -> abide.workspace.v1.Stream
+	106, // 95: abide.workspace.v1.CollectResponse.Files.files:type_name -> abide.workspace.v1.CollectResponse.File
+	25,  // 96: abide.workspace.v1.CollectResponse.File.problem:type_name -> abide.workspace.v1.Reason
+	107, // 97: abide.workspace.v1.SurveyRequest.Known.marks:type_name -> abide.workspace.v1.FileState.Mark
+	84,  // 98: abide.workspace.v1.SurveyResponse.State.state:type_name -> abide.workspace.v1.FileState
+	6,   // 99: abide.workspace.v1.WorkspaceService.Stat:input_type -> abide.workspace.v1.StatRequest
+	8,   // 100: abide.workspace.v1.WorkspaceService.ListDir:input_type -> abide.workspace.v1.ListDirRequest
+	10,  // 101: abide.workspace.v1.WorkspaceService.ReadFile:input_type -> abide.workspace.v1.ReadFileRequest
+	13,  // 102: abide.workspace.v1.WorkspaceService.WriteFile:input_type -> abide.workspace.v1.WriteFileRequest
+	15,  // 103: abide.workspace.v1.WorkspaceService.Mkdir:input_type -> abide.workspace.v1.MkdirRequest
+	17,  // 104: abide.workspace.v1.WorkspaceService.Rename:input_type -> abide.workspace.v1.RenameRequest
+	19,  // 105: abide.workspace.v1.WorkspaceService.Delete:input_type -> abide.workspace.v1.DeleteRequest
+	21,  // 106: abide.workspace.v1.WorkspaceService.ReadRaw:input_type -> abide.workspace.v1.ReadRawRequest
+	23,  // 107: abide.workspace.v1.WorkspaceService.WriteRaw:input_type -> abide.workspace.v1.WriteRawRequest
+	28,  // 108: abide.workspace.v1.WorkspaceService.NewScope:input_type -> abide.workspace.v1.NewScopeRequest
+	32,  // 109: abide.workspace.v1.WorkspaceService.Judge:input_type -> abide.workspace.v1.JudgeRequest
+	34,  // 110: abide.workspace.v1.WorkspaceService.Show:input_type -> abide.workspace.v1.ShowRequest
+	36,  // 111: abide.workspace.v1.WorkspaceService.Apply:input_type -> abide.workspace.v1.ApplyRequest
+	40,  // 112: abide.workspace.v1.WorkspaceService.Grep:input_type -> abide.workspace.v1.GrepRequest
+	41,  // 113: abide.workspace.v1.WorkspaceService.Glob:input_type -> abide.workspace.v1.GlobRequest
+	48,  // 114: abide.workspace.v1.WorkspaceService.Start:input_type -> abide.workspace.v1.StartRequest
+	63,  // 115: abide.workspace.v1.WorkspaceService.Exec:input_type -> abide.workspace.v1.ExecRequest
+	51,  // 116: abide.workspace.v1.WorkspaceService.Find:input_type -> abide.workspace.v1.FindRequest
+	53,  // 117: abide.workspace.v1.WorkspaceService.Get:input_type -> abide.workspace.v1.GetRequest
+	55,  // 118: abide.workspace.v1.WorkspaceService.List:input_type -> abide.workspace.v1.ListRequest
+	57,  // 119: abide.workspace.v1.WorkspaceService.Wait:input_type -> abide.workspace.v1.WaitRequest
+	59,  // 120: abide.workspace.v1.WorkspaceService.Output:input_type -> abide.workspace.v1.OutputRequest
+	61,  // 121: abide.workspace.v1.WorkspaceService.View:input_type -> abide.workspace.v1.ViewRequest
+	66,  // 122: abide.workspace.v1.WorkspaceService.Stdin:input_type -> abide.workspace.v1.StdinRequest
+	68,  // 123: abide.workspace.v1.WorkspaceService.Resize:input_type -> abide.workspace.v1.ResizeRequest
+	70,  // 124: abide.workspace.v1.WorkspaceService.Signal:input_type -> abide.workspace.v1.SignalRequest
+	72,  // 125: abide.workspace.v1.WorkspaceService.Stop:input_type -> abide.workspace.v1.StopRequest
+	74,  // 126: abide.workspace.v1.WorkspaceService.MarkSeen:input_type -> abide.workspace.v1.MarkSeenRequest
+	78,  // 127: abide.workspace.v1.WorkspaceService.Collect:input_type -> abide.workspace.v1.CollectRequest
+	80,  // 128: abide.workspace.v1.WorkspaceService.Count:input_type -> abide.workspace.v1.CountRequest
+	82,  // 129: abide.workspace.v1.WorkspaceService.Folders:input_type -> abide.workspace.v1.FoldersRequest
+	85,  // 130: abide.workspace.v1.WorkspaceService.Survey:input_type -> abide.workspace.v1.SurveyRequest
+	87,  // 131: abide.workspace.v1.WorkspaceService.Restore:input_type -> abide.workspace.v1.RestoreRequest
+	7,   // 132: abide.workspace.v1.WorkspaceService.Stat:output_type -> abide.workspace.v1.StatResponse
+	9,   // 133: abide.workspace.v1.WorkspaceService.ListDir:output_type -> abide.workspace.v1.ListDirResponse
+	11,  // 134: abide.workspace.v1.WorkspaceService.ReadFile:output_type -> abide.workspace.v1.ReadFileResponse
+	14,  // 135: abide.workspace.v1.WorkspaceService.WriteFile:output_type -> abide.workspace.v1.WriteFileResponse
+	16,  // 136: abide.workspace.v1.WorkspaceService.Mkdir:output_type -> abide.workspace.v1.MkdirResponse
+	18,  // 137: abide.workspace.v1.WorkspaceService.Rename:output_type -> abide.workspace.v1.RenameResponse
+	20,  // 138: abide.workspace.v1.WorkspaceService.Delete:output_type -> abide.workspace.v1.DeleteResponse
+	22,  // 139: abide.workspace.v1.WorkspaceService.ReadRaw:output_type -> abide.workspace.v1.ReadRawResponse
+	24,  // 140: abide.workspace.v1.WorkspaceService.WriteRaw:output_type -> abide.workspace.v1.WriteRawResponse
+	29,  // 141: abide.workspace.v1.WorkspaceService.NewScope:output_type -> abide.workspace.v1.NewScopeResponse
+	33,  // 142: abide.workspace.v1.WorkspaceService.Judge:output_type -> abide.workspace.v1.JudgeResponse
+	35,  // 143: abide.workspace.v1.WorkspaceService.Show:output_type -> abide.workspace.v1.ShowResponse
+	37,  // 144: abide.workspace.v1.WorkspaceService.Apply:output_type -> abide.workspace.v1.ApplyResponse
+	42,  // 145: abide.workspace.v1.WorkspaceService.Grep:output_type -> abide.workspace.v1.SearchResponse
+	42,  // 146: abide.workspace.v1.WorkspaceService.Glob:output_type -> abide.workspace.v1.SearchResponse
+	49,  // 147: abide.workspace.v1.WorkspaceService.Start:output_type -> abide.workspace.v1.StartResponse
+	64,  // 148: abide.workspace.v1.WorkspaceService.Exec:output_type -> abide.workspace.v1.ExecResponse
+	52,  // 149: abide.workspace.v1.WorkspaceService.Find:output_type -> abide.workspace.v1.FindResponse
+	54,  // 150: abide.workspace.v1.WorkspaceService.Get:output_type -> abide.workspace.v1.GetResponse
+	56,  // 151: abide.workspace.v1.WorkspaceService.List:output_type -> abide.workspace.v1.ListResponse
+	58,  // 152: abide.workspace.v1.WorkspaceService.Wait:output_type -> abide.workspace.v1.WaitResponse
+	60,  // 153: abide.workspace.v1.WorkspaceService.Output:output_type -> abide.workspace.v1.OutputResponse
+	62,  // 154: abide.workspace.v1.WorkspaceService.View:output_type -> abide.workspace.v1.ViewResponse
+	67,  // 155: abide.workspace.v1.WorkspaceService.Stdin:output_type -> abide.workspace.v1.StdinResponse
+	69,  // 156: abide.workspace.v1.WorkspaceService.Resize:output_type -> abide.workspace.v1.ResizeResponse
+	71,  // 157: abide.workspace.v1.WorkspaceService.Signal:output_type -> abide.workspace.v1.SignalResponse
+	73,  // 158: abide.workspace.v1.WorkspaceService.Stop:output_type -> abide.workspace.v1.StopResponse
+	75,  // 159: abide.workspace.v1.WorkspaceService.MarkSeen:output_type -> abide.workspace.v1.MarkSeenResponse
+	79,  // 160: abide.workspace.v1.WorkspaceService.Collect:output_type -> abide.workspace.v1.CollectResponse
+	81,  // 161: abide.workspace.v1.WorkspaceService.Count:output_type -> abide.workspace.v1.CountResponse
+	83,  // 162: abide.workspace.v1.WorkspaceService.Folders:output_type -> abide.workspace.v1.FoldersResponse
+	86,  // 163: abide.workspace.v1.WorkspaceService.Survey:output_type -> abide.workspace.v1.SurveyResponse
+	88,  // 164: abide.workspace.v1.WorkspaceService.Restore:output_type -> abide.workspace.v1.RestoreResponse
+	132, // [132:165] is the sub-list for method output_type
+	99,  // [99:132] is the sub-list for method input_type
+	99,  // [99:99] is the sub-list for extension type_name
+	99,  // [99:99] is the sub-list for extension extendee
+	0,   // [0:99] is the sub-list for field type_name
 }
 
 func init() { file_workspace_proto_init() }
@@ -6855,13 +7521,14 @@ func file_workspace_proto_init() {
 		(*ExecResponse_Output_)(nil),
 		(*ExecResponse_Exit)(nil),
 	}
+	file_workspace_proto_msgTypes[80].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_workspace_proto_rawDesc), len(file_workspace_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   98,
+			NumMessages:   107,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -47,12 +47,16 @@ func Files(t *testing.T, open Open) {
 	}
 	maps.Copy(tests, scopedTests)
 	maps.Copy(tests, projectTests)
+	maps.Copy(tests, guardedTests)
 	runAll(t, open, tests)
 }
 
 // Projects tests the promises of a workspace about files that the runtime reads by itself,
 // which Files tests too: for workspaces that give access to a part of the files.
 func Projects(t *testing.T, open Open) { runAll(t, open, projectTests) }
+
+// Guarded tests the promises of a workspace about protected files, which Files tests too.
+func Guarded(t *testing.T, open Open) { runAll(t, open, guardedTests) }
 
 // Scoped tests the promises of a workspace about files as the rules of a session allow
 // them, which Files tests too: for workspaces that give access to a part of the files.

@@ -1,0 +1,98 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/abide-run/abide/internal/approval/protect"
+	"github.com/abide-run/abide/internal/workspace"
+)
+
+// Survey implements workspace.Files.
+func (w *files) Survey(ctx context.Context, r workspace.SurveyRequest) (workspace.Survey, error) {
+	s := workspace.Survey{Taken: time.Now(), States: make(map[string]protect.State)}
+	if !r.Only {
+		w.addTargets(&s, r.Dirs)
+	}
+	var paths []string
+	for _, t := range s.Targets {
+		paths = append(paths, t.Path)
+	}
+	for path := range r.Known {
+		if w.isConfined(path) {
+			paths = append(paths, path)
+		}
+	}
+	for _, path := range paths {
+		if ctx.Err() != nil {
+			return workspace.Survey{}, context.Cause(ctx)
+		}
+		if _, done := s.States[path]; !done {
+			s.States[path] = protect.Look(path, r.Known[path])
+		}
+	}
+	return s, nil
+}
+
+// addTargets adds the protected files around folders.
+func (w *files) addTargets(s *workspace.Survey, dirs []string) {
+	targets, folders, err := w.list.Watched(dirs...)
+	for _, t := range targets {
+		if w.isConfined(t.Path) {
+			s.Targets = append(s.Targets, workspace.SurveyTarget{Target: t, Reason: w.list.Reason(t)})
+		}
+	}
+	for _, dir := range folders {
+		if w.isConfined(dir) {
+			s.Folders = append(s.Folders, dir)
+		}
+	}
+	if err != nil {
+		s.Missed = err.Error()
+	}
+}
+
+// isConfined reports whether a path neither is nor leads out of the folder that calls are
+// confined to; always if there is none.
+func (w *files) isConfined(path string) bool {
+	if w.confined == "" {
+		return true
+	}
+	for at := filepath.Clean(path); ; at = filepath.Dir(at) { // neither the file nor its folder need exist
+		real, err := filepath.EvalSymlinks(at)
+		if err == nil {
+			_, in := relative(w.confined, real)
+			return in
+		}
+		if _, isLink := os.Lstat(at); isLink == nil || !errors.Is(err, fs.ErrNotExist) {
+			return false // nobody knows where it leads
+		}
+	}
+}
+
+// Restore implements workspace.Files.
+func (w *files) Restore(ctx context.Context, path string, now, want protect.State) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if !filepath.IsAbs(path) {
+		return &fs.PathError{Op: "restore", Path: path, Err: fs.ErrInvalid}
+	}
+	if !w.isConfined(path) {
+		return &fs.PathError{Op: "restore", Path: path, Err: fs.ErrPermission}
+	}
+	err := protect.Replace(path, now, want)
+	if errors.Is(err, protect.ErrMoved) && isState(protect.Look(path, protect.State{}), want) {
+		return nil // an earlier attempt has done it
+	}
+	return err
+}
+
+// isState reports whether a file is as another state says.
+func isState(is, want protect.State) bool {
+	return is.Exists == want.Exists && is.Link == want.Link && is.Digest == want.Digest && is.Mode&0o777 == want.Mode&0o777
+}
