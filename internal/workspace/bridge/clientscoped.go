@@ -42,21 +42,6 @@ func (c remoteFiles) Judge(ctx context.Context, s *scope.Scope, asked ...workspa
 	return list, nil
 }
 
-// Show implements workspace.Files.
-func (c remoteFiles) Show(ctx context.Context, s *scope.Scope, r workspace.ShowRequest) (workspace.Shown, error) {
-	m, err := c.rpc.Show(ctx, &pb.ShowRequest{
-		Scope: scopeTo(s), Path: []byte(r.Path), Lines: r.Lines, First: r.First, Last: r.Last,
-		MaxWhole: r.MaxWhole, MaxImage: r.MaxImage, MaxLines: int64(r.MaxLines), MaxNames: int64(r.MaxNames),
-	})
-	if err != nil {
-		return workspace.Shown{}, fromWire(ctx, err)
-	}
-	return workspace.Shown{
-		Folder: m.GetFolder(), Names: texts[string](m.GetNames()), Count: m.GetCount(),
-		Size: m.GetSize(), Image: m.GetImage(), Content: m.GetContent(), Seen: m.GetSeen(), Full: m.GetFull(),
-	}, nil
-}
-
 // Apply implements workspace.Files. If the answer is lost, the change is requested again,
 // and the workspace knows from that that it may have made the change before.
 func (c remoteFiles) Apply(ctx context.Context, s *scope.Scope, change workspace.Change) error {

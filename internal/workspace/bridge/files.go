@@ -13,7 +13,7 @@ import (
 
 const (
 	maxMessage = workspace.MaxFile + 1<<20 // maximum bytes of a message, in both directions
-	chunk      = 64 << 10                  // maximum bytes of a file in one message of a stream
+	chunk      = 256 << 10                 // maximum bytes of a file in one message of a stream
 )
 
 // A service implements the gRPC service with a workspace.

@@ -33,21 +33,6 @@ func (s *service) Judge(ctx context.Context, r *pb.JudgeRequest) (*pb.JudgeRespo
 	return answer, nil
 }
 
-// Show implements the service.
-func (s *service) Show(ctx context.Context, r *pb.ShowRequest) (*pb.ShowResponse, error) {
-	shown, err := s.ws.Files.Show(ctx, scopeOf(r.GetScope()), workspace.ShowRequest{
-		Path: string(r.GetPath()), Lines: r.GetLines(), First: r.GetFirst(), Last: r.GetLast(),
-		MaxWhole: r.GetMaxWhole(), MaxImage: r.GetMaxImage(), MaxLines: clamp(r.GetMaxLines()), MaxNames: clamp(r.GetMaxNames()),
-	})
-	if err != nil {
-		return nil, toWire(err)
-	}
-	return &pb.ShowResponse{
-		Folder: shown.Folder, Names: texts[[]byte](shown.Names), Count: shown.Count,
-		Size: shown.Size, Image: shown.Image, Content: shown.Content, Seen: shown.Seen, Full: shown.Full,
-	}, nil
-}
-
 // Apply implements the service.
 func (s *service) Apply(ctx context.Context, r *pb.ApplyRequest) (*pb.ApplyResponse, error) {
 	return &pb.ApplyResponse{}, toWire(s.ws.Files.Apply(ctx, scopeOf(r.GetScope()), workspace.Change{

@@ -111,6 +111,9 @@ const (
 	// WorkspaceServiceRestoreProcedure is the fully-qualified name of the WorkspaceService's Restore
 	// RPC.
 	WorkspaceServiceRestoreProcedure = "/abide.workspace.v1.WorkspaceService/Restore"
+	// WorkspaceServiceShowLargeProcedure is the fully-qualified name of the WorkspaceService's
+	// ShowLarge RPC.
+	WorkspaceServiceShowLargeProcedure = "/abide.workspace.v1.WorkspaceService/ShowLarge"
 )
 
 // WorkspaceServiceClient is a client for the abide.workspace.v1.WorkspaceService service.
@@ -162,6 +165,9 @@ type WorkspaceServiceClient interface {
 	// they get another state.
 	Survey(context.Context, *SurveyRequest) (*SurveyResponse, error)
 	Restore(context.Context, *RestoreRequest) (*RestoreResponse, error)
+	// Show for large files: the first message is the answer with the beginning of the
+	// content and its length, and the others are the rest of the content.
+	ShowLarge(context.Context, *ShowRequest) (*connect.ServerStreamForClient[ShowResponse], error)
 }
 
 // NewWorkspaceServiceClient constructs a client for the abide.workspace.v1.WorkspaceService
@@ -398,6 +404,13 @@ func NewWorkspaceServiceClient(httpClient connect.HTTPClient, baseURL string, op
 			connect.WithIdempotency(connect.IdempotencyIdempotent),
 			connect.WithClientOptions(opts...),
 		),
+		showLarge: connect.NewClient[ShowRequest, ShowResponse](
+			httpClient,
+			baseURL+WorkspaceServiceShowLargeProcedure,
+			connect.WithSchema(workspaceServiceMethods.ByName("ShowLarge")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
@@ -436,6 +449,7 @@ type workspaceServiceClient struct {
 	folders   *connect.Client[FoldersRequest, FoldersResponse]
 	survey    *connect.Client[SurveyRequest, SurveyResponse]
 	restore   *connect.Client[RestoreRequest, RestoreResponse]
+	showLarge *connect.Client[ShowRequest, ShowResponse]
 }
 
 // Stat calls abide.workspace.v1.WorkspaceService.Stat.
@@ -723,6 +737,11 @@ func (c *workspaceServiceClient) Restore(ctx context.Context, req *RestoreReques
 	return nil, err
 }
 
+// ShowLarge calls abide.workspace.v1.WorkspaceService.ShowLarge.
+func (c *workspaceServiceClient) ShowLarge(ctx context.Context, req *ShowRequest) (*connect.ServerStreamForClient[ShowResponse], error) {
+	return c.showLarge.CallServerStream(ctx, connect.NewRequest(req))
+}
+
 // WorkspaceServiceHandler is an implementation of the abide.workspace.v1.WorkspaceService service.
 type WorkspaceServiceHandler interface {
 	// Files.
@@ -772,6 +791,9 @@ type WorkspaceServiceHandler interface {
 	// they get another state.
 	Survey(context.Context, *SurveyRequest) (*SurveyResponse, error)
 	Restore(context.Context, *RestoreRequest) (*RestoreResponse, error)
+	// Show for large files: the first message is the answer with the beginning of the
+	// content and its length, and the others are the rest of the content.
+	ShowLarge(context.Context, *ShowRequest, *connect.ServerStream[ShowResponse]) error
 }
 
 // NewWorkspaceServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -1004,6 +1026,13 @@ func NewWorkspaceServiceHandler(svc WorkspaceServiceHandler, opts ...connect.Han
 		connect.WithIdempotency(connect.IdempotencyIdempotent),
 		connect.WithHandlerOptions(opts...),
 	)
+	workspaceServiceShowLargeHandler := connect.NewServerStreamHandlerSimple(
+		WorkspaceServiceShowLargeProcedure,
+		svc.ShowLarge,
+		connect.WithSchema(workspaceServiceMethods.ByName("ShowLarge")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/abide.workspace.v1.WorkspaceService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case WorkspaceServiceStatProcedure:
@@ -1072,6 +1101,8 @@ func NewWorkspaceServiceHandler(svc WorkspaceServiceHandler, opts ...connect.Han
 			workspaceServiceSurveyHandler.ServeHTTP(w, r)
 		case WorkspaceServiceRestoreProcedure:
 			workspaceServiceRestoreHandler.ServeHTTP(w, r)
+		case WorkspaceServiceShowLargeProcedure:
+			workspaceServiceShowLargeHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -1211,4 +1242,8 @@ func (UnimplementedWorkspaceServiceHandler) Survey(context.Context, *SurveyReque
 
 func (UnimplementedWorkspaceServiceHandler) Restore(context.Context, *RestoreRequest) (*RestoreResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("abide.workspace.v1.WorkspaceService.Restore is not implemented"))
+}
+
+func (UnimplementedWorkspaceServiceHandler) ShowLarge(context.Context, *ShowRequest, *connect.ServerStream[ShowResponse]) error {
+	return connect.NewError(connect.CodeUnimplemented, errors.New("abide.workspace.v1.WorkspaceService.ShowLarge is not implemented"))
 }

@@ -1922,6 +1922,7 @@ type ShowResponse struct {
 	Content       []byte                 `protobuf:"bytes,6,opt,name=content,proto3" json:"content,omitempty"`
 	Seen          int64                  `protobuf:"varint,7,opt,name=seen,proto3" json:"seen,omitempty"`
 	Full          bool                   `protobuf:"varint,8,opt,name=full,proto3" json:"full,omitempty"`
+	Length        int64                  `protobuf:"varint,40,opt,name=length,proto3" json:"length,omitempty"` // of the whole content, in the first message of several
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2010,6 +2011,13 @@ func (x *ShowResponse) GetFull() bool {
 		return x.Full
 	}
 	return false
+}
+
+func (x *ShowResponse) GetLength() int64 {
+	if x != nil {
+		return x.Length
+	}
+	return 0
 }
 
 type ApplyRequest struct {
@@ -6826,7 +6834,7 @@ const file_workspace_proto_rawDesc = "" +
 	"\tmax_whole\x18\x06 \x01(\x03R\bmaxWhole\x12\x1b\n" +
 	"\tmax_image\x18\a \x01(\x03R\bmaxImage\x12\x1b\n" +
 	"\tmax_lines\x18\b \x01(\x03R\bmaxLines\x12\x1b\n" +
-	"\tmax_names\x18\t \x01(\x03R\bmaxNames\"\xbe\x01\n" +
+	"\tmax_names\x18\t \x01(\x03R\bmaxNames\"\xd6\x01\n" +
 	"\fShowResponse\x12\x16\n" +
 	"\x06folder\x18\x01 \x01(\bR\x06folder\x12\x14\n" +
 	"\x05names\x18\x02 \x03(\fR\x05names\x12\x14\n" +
@@ -6835,7 +6843,8 @@ const file_workspace_proto_rawDesc = "" +
 	"\x05image\x18\x05 \x01(\tR\x05image\x12\x18\n" +
 	"\acontent\x18\x06 \x01(\fR\acontent\x12\x12\n" +
 	"\x04seen\x18\a \x01(\x03R\x04seen\x12\x12\n" +
-	"\x04full\x18\b \x01(\bR\x04full\"\xc8\x01\n" +
+	"\x04full\x18\b \x01(\bR\x04full\x12\x16\n" +
+	"\x06length\x18( \x01(\x03R\x06length\"\xc8\x01\n" +
 	"\fApplyRequest\x12/\n" +
 	"\x05scope\x18\x01 \x01(\v2\x19.abide.workspace.v1.ScopeR\x05scope\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\fR\x04path\x12\x14\n" +
@@ -7160,7 +7169,7 @@ const file_workspace_proto_rawDesc = "" +
 	"\x06Stream\x12\x0f\n" +
 	"\vSTREAM_BOTH\x10\x00\x12\x11\n" +
 	"\rSTREAM_STDOUT\x10\x01\x12\x11\n" +
-	"\rSTREAM_STDERR\x10\x022\xe5\x15\n" +
+	"\rSTREAM_STDERR\x10\x022\xbc\x16\n" +
 	"\x10WorkspaceService\x12N\n" +
 	"\x04Stat\x12\x1f.abide.workspace.v1.StatRequest\x1a .abide.workspace.v1.StatResponse\"\x03\x90\x02\x01\x12W\n" +
 	"\aListDir\x12\".abide.workspace.v1.ListDirRequest\x1a#.abide.workspace.v1.ListDirResponse\"\x03\x90\x02\x01\x12Z\n" +
@@ -7194,7 +7203,8 @@ const file_workspace_proto_rawDesc = "" +
 	"\x05Count\x12 .abide.workspace.v1.CountRequest\x1a!.abide.workspace.v1.CountResponse\"\x03\x90\x02\x01\x12W\n" +
 	"\aFolders\x12\".abide.workspace.v1.FoldersRequest\x1a#.abide.workspace.v1.FoldersResponse\"\x03\x90\x02\x01\x12T\n" +
 	"\x06Survey\x12!.abide.workspace.v1.SurveyRequest\x1a\".abide.workspace.v1.SurveyResponse\"\x03\x90\x02\x01\x12W\n" +
-	"\aRestore\x12\".abide.workspace.v1.RestoreRequest\x1a#.abide.workspace.v1.RestoreResponse\"\x03\x90\x02\x02B;Z9github.com/abide-run/abide/internal/workspace/workspacepbb\x06proto3"
+	"\aRestore\x12\".abide.workspace.v1.RestoreRequest\x1a#.abide.workspace.v1.RestoreResponse\"\x03\x90\x02\x02\x12U\n" +
+	"\tShowLarge\x12\x1f.abide.workspace.v1.ShowRequest\x1a .abide.workspace.v1.ShowResponse\"\x03\x90\x02\x010\x01B;Z9github.com/abide-run/abide/internal/workspace/workspacepbb\x06proto3"
 
 var (
 	file_workspace_proto_rawDescOnce sync.Once
@@ -7458,41 +7468,43 @@ var file_workspace_proto_depIdxs = []int32{
 	82,  // 129: abide.workspace.v1.WorkspaceService.Folders:input_type -> abide.workspace.v1.FoldersRequest
 	85,  // 130: abide.workspace.v1.WorkspaceService.Survey:input_type -> abide.workspace.v1.SurveyRequest
 	87,  // 131: abide.workspace.v1.WorkspaceService.Restore:input_type -> abide.workspace.v1.RestoreRequest
-	7,   // 132: abide.workspace.v1.WorkspaceService.Stat:output_type -> abide.workspace.v1.StatResponse
-	9,   // 133: abide.workspace.v1.WorkspaceService.ListDir:output_type -> abide.workspace.v1.ListDirResponse
-	11,  // 134: abide.workspace.v1.WorkspaceService.ReadFile:output_type -> abide.workspace.v1.ReadFileResponse
-	14,  // 135: abide.workspace.v1.WorkspaceService.WriteFile:output_type -> abide.workspace.v1.WriteFileResponse
-	16,  // 136: abide.workspace.v1.WorkspaceService.Mkdir:output_type -> abide.workspace.v1.MkdirResponse
-	18,  // 137: abide.workspace.v1.WorkspaceService.Rename:output_type -> abide.workspace.v1.RenameResponse
-	20,  // 138: abide.workspace.v1.WorkspaceService.Delete:output_type -> abide.workspace.v1.DeleteResponse
-	22,  // 139: abide.workspace.v1.WorkspaceService.ReadRaw:output_type -> abide.workspace.v1.ReadRawResponse
-	24,  // 140: abide.workspace.v1.WorkspaceService.WriteRaw:output_type -> abide.workspace.v1.WriteRawResponse
-	29,  // 141: abide.workspace.v1.WorkspaceService.NewScope:output_type -> abide.workspace.v1.NewScopeResponse
-	33,  // 142: abide.workspace.v1.WorkspaceService.Judge:output_type -> abide.workspace.v1.JudgeResponse
-	35,  // 143: abide.workspace.v1.WorkspaceService.Show:output_type -> abide.workspace.v1.ShowResponse
-	37,  // 144: abide.workspace.v1.WorkspaceService.Apply:output_type -> abide.workspace.v1.ApplyResponse
-	42,  // 145: abide.workspace.v1.WorkspaceService.Grep:output_type -> abide.workspace.v1.SearchResponse
-	42,  // 146: abide.workspace.v1.WorkspaceService.Glob:output_type -> abide.workspace.v1.SearchResponse
-	49,  // 147: abide.workspace.v1.WorkspaceService.Start:output_type -> abide.workspace.v1.StartResponse
-	64,  // 148: abide.workspace.v1.WorkspaceService.Exec:output_type -> abide.workspace.v1.ExecResponse
-	52,  // 149: abide.workspace.v1.WorkspaceService.Find:output_type -> abide.workspace.v1.FindResponse
-	54,  // 150: abide.workspace.v1.WorkspaceService.Get:output_type -> abide.workspace.v1.GetResponse
-	56,  // 151: abide.workspace.v1.WorkspaceService.List:output_type -> abide.workspace.v1.ListResponse
-	58,  // 152: abide.workspace.v1.WorkspaceService.Wait:output_type -> abide.workspace.v1.WaitResponse
-	60,  // 153: abide.workspace.v1.WorkspaceService.Output:output_type -> abide.workspace.v1.OutputResponse
-	62,  // 154: abide.workspace.v1.WorkspaceService.View:output_type -> abide.workspace.v1.ViewResponse
-	67,  // 155: abide.workspace.v1.WorkspaceService.Stdin:output_type -> abide.workspace.v1.StdinResponse
-	69,  // 156: abide.workspace.v1.WorkspaceService.Resize:output_type -> abide.workspace.v1.ResizeResponse
-	71,  // 157: abide.workspace.v1.WorkspaceService.Signal:output_type -> abide.workspace.v1.SignalResponse
-	73,  // 158: abide.workspace.v1.WorkspaceService.Stop:output_type -> abide.workspace.v1.StopResponse
-	75,  // 159: abide.workspace.v1.WorkspaceService.MarkSeen:output_type -> abide.workspace.v1.MarkSeenResponse
-	79,  // 160: abide.workspace.v1.WorkspaceService.Collect:output_type -> abide.workspace.v1.CollectResponse
-	81,  // 161: abide.workspace.v1.WorkspaceService.Count:output_type -> abide.workspace.v1.CountResponse
-	83,  // 162: abide.workspace.v1.WorkspaceService.Folders:output_type -> abide.workspace.v1.FoldersResponse
-	86,  // 163: abide.workspace.v1.WorkspaceService.Survey:output_type -> abide.workspace.v1.SurveyResponse
-	88,  // 164: abide.workspace.v1.WorkspaceService.Restore:output_type -> abide.workspace.v1.RestoreResponse
-	132, // [132:165] is the sub-list for method output_type
-	99,  // [99:132] is the sub-list for method input_type
+	34,  // 132: abide.workspace.v1.WorkspaceService.ShowLarge:input_type -> abide.workspace.v1.ShowRequest
+	7,   // 133: abide.workspace.v1.WorkspaceService.Stat:output_type -> abide.workspace.v1.StatResponse
+	9,   // 134: abide.workspace.v1.WorkspaceService.ListDir:output_type -> abide.workspace.v1.ListDirResponse
+	11,  // 135: abide.workspace.v1.WorkspaceService.ReadFile:output_type -> abide.workspace.v1.ReadFileResponse
+	14,  // 136: abide.workspace.v1.WorkspaceService.WriteFile:output_type -> abide.workspace.v1.WriteFileResponse
+	16,  // 137: abide.workspace.v1.WorkspaceService.Mkdir:output_type -> abide.workspace.v1.MkdirResponse
+	18,  // 138: abide.workspace.v1.WorkspaceService.Rename:output_type -> abide.workspace.v1.RenameResponse
+	20,  // 139: abide.workspace.v1.WorkspaceService.Delete:output_type -> abide.workspace.v1.DeleteResponse
+	22,  // 140: abide.workspace.v1.WorkspaceService.ReadRaw:output_type -> abide.workspace.v1.ReadRawResponse
+	24,  // 141: abide.workspace.v1.WorkspaceService.WriteRaw:output_type -> abide.workspace.v1.WriteRawResponse
+	29,  // 142: abide.workspace.v1.WorkspaceService.NewScope:output_type -> abide.workspace.v1.NewScopeResponse
+	33,  // 143: abide.workspace.v1.WorkspaceService.Judge:output_type -> abide.workspace.v1.JudgeResponse
+	35,  // 144: abide.workspace.v1.WorkspaceService.Show:output_type -> abide.workspace.v1.ShowResponse
+	37,  // 145: abide.workspace.v1.WorkspaceService.Apply:output_type -> abide.workspace.v1.ApplyResponse
+	42,  // 146: abide.workspace.v1.WorkspaceService.Grep:output_type -> abide.workspace.v1.SearchResponse
+	42,  // 147: abide.workspace.v1.WorkspaceService.Glob:output_type -> abide.workspace.v1.SearchResponse
+	49,  // 148: abide.workspace.v1.WorkspaceService.Start:output_type -> abide.workspace.v1.StartResponse
+	64,  // 149: abide.workspace.v1.WorkspaceService.Exec:output_type -> abide.workspace.v1.ExecResponse
+	52,  // 150: abide.workspace.v1.WorkspaceService.Find:output_type -> abide.workspace.v1.FindResponse
+	54,  // 151: abide.workspace.v1.WorkspaceService.Get:output_type -> abide.workspace.v1.GetResponse
+	56,  // 152: abide.workspace.v1.WorkspaceService.List:output_type -> abide.workspace.v1.ListResponse
+	58,  // 153: abide.workspace.v1.WorkspaceService.Wait:output_type -> abide.workspace.v1.WaitResponse
+	60,  // 154: abide.workspace.v1.WorkspaceService.Output:output_type -> abide.workspace.v1.OutputResponse
+	62,  // 155: abide.workspace.v1.WorkspaceService.View:output_type -> abide.workspace.v1.ViewResponse
+	67,  // 156: abide.workspace.v1.WorkspaceService.Stdin:output_type -> abide.workspace.v1.StdinResponse
+	69,  // 157: abide.workspace.v1.WorkspaceService.Resize:output_type -> abide.workspace.v1.ResizeResponse
+	71,  // 158: abide.workspace.v1.WorkspaceService.Signal:output_type -> abide.workspace.v1.SignalResponse
+	73,  // 159: abide.workspace.v1.WorkspaceService.Stop:output_type -> abide.workspace.v1.StopResponse
+	75,  // 160: abide.workspace.v1.WorkspaceService.MarkSeen:output_type -> abide.workspace.v1.MarkSeenResponse
+	79,  // 161: abide.workspace.v1.WorkspaceService.Collect:output_type -> abide.workspace.v1.CollectResponse
+	81,  // 162: abide.workspace.v1.WorkspaceService.Count:output_type -> abide.workspace.v1.CountResponse
+	83,  // 163: abide.workspace.v1.WorkspaceService.Folders:output_type -> abide.workspace.v1.FoldersResponse
+	86,  // 164: abide.workspace.v1.WorkspaceService.Survey:output_type -> abide.workspace.v1.SurveyResponse
+	88,  // 165: abide.workspace.v1.WorkspaceService.Restore:output_type -> abide.workspace.v1.RestoreResponse
+	35,  // 166: abide.workspace.v1.WorkspaceService.ShowLarge:output_type -> abide.workspace.v1.ShowResponse
+	133, // [133:167] is the sub-list for method output_type
+	99,  // [99:133] is the sub-list for method input_type
 	99,  // [99:99] is the sub-list for extension type_name
 	99,  // [99:99] is the sub-list for extension extendee
 	0,   // [0:99] is the sub-list for field type_name

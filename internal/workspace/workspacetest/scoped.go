@@ -27,6 +27,8 @@ var scopedTests = map[string]func(*testing.T, *Fixture){
 	"PathsThatCannotBeFollowedAreNotJudged":     judgeBadPaths,
 	"AFileIsShownAsAWholeOrInPart":              show,
 	"AHugeLineIsShownInPart":                    showHugeLine,
+	"ALargeFileIsShownAsAWhole":                 showLarge,
+	"ALargeFileWhoseAnswerIsLostIsShownAgain":   showCut,
 	"AFolderIsShownInPart":                      showFolder,
 	"WhatTheRulesDoNotAllowIsNotUsed":           scopedRefusals,
 	"AChangeIsMadeOnceAndOnlyToWhatIsExpected":  applyExpected,
@@ -217,6 +219,58 @@ func showHugeLine(t *testing.T, p *Fixture) {
 	if found, err := p.Grep(t.Context(), s, q); err != nil || found.Count != 1 || found.Groups[0].Items[0].Number != 2 {
 		t.Errorf("a search: %+v, %v", found, err)
 	}
+}
+
+func showLarge(t *testing.T, p *Fixture) {
+	s := p.scope(t, ".")
+	const most = 10 << 20
+	line := "äöü and more\n"
+	for _, size := range []int{0, 1, 256<<10 - 1, 256 << 10, 256<<10 + 1, 1 << 20, most, most + 1} {
+		text := strings.Repeat(line, size/len(line)+1)[:size]
+		p.put(t, "f", text)
+		shown, err := p.Show(t.Context(), s, workspace.ShowRequest{Path: p.at("f"), MaxWhole: most, MaxImage: 100, MaxLines: 100, MaxNames: 100})
+		if size > most {
+			text = ""
+		}
+		if err != nil || string(shown.Content) != text || shown.Size != int64(size) || shown.Folder || shown.Image != "" {
+			t.Errorf("of %d bytes %d are shown, %v", size, len(shown.Content), err)
+		}
+	}
+	if shown, err := p.Show(t.Context(), s, workspace.ShowRequest{Path: p.Dir, MaxWhole: most, MaxNames: 100}); err != nil || !shown.Folder || len(shown.Names) != 1 {
+		t.Errorf("a folder: %+v, %v", shown, err)
+	}
+	_, err := p.Show(t.Context(), s, workspace.ShowRequest{Path: p.at("none"), MaxWhole: most})
+	fails(t, err, fs.ErrNotExist, "a file that is not there")
+	_, err = p.Show(t.Context(), new(scope.Scope), workspace.ShowRequest{Path: p.at("f"), MaxWhole: most})
+	if !errors.As(err, new(*scope.Refusal)) {
+		t.Errorf("what is not allowed: %v", err)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errEnough)
+	_, err = p.Show(ctx, s, workspace.ShowRequest{Path: p.at("f"), MaxWhole: most})
+	if p.Hold != nil { // a small file of this machine is shown before anybody looks at the context
+		fails(t, err, errEnough, "what is cancelled")
+	}
+}
+
+func showCut(t *testing.T, p *Fixture) {
+	if p.Hold == nil {
+		t.Skip("there is no connection")
+	}
+	text := strings.Repeat("x", 3<<20)
+	p.put(t, "f", text)
+	s := p.scope(t, ".")
+	p.Hold()
+	done := make(chan error, 1)
+	go func() {
+		shown, err := p.Show(t.Context(), s, workspace.ShowRequest{Path: p.at("f"), MaxWhole: 10 << 20})
+		if err == nil && string(shown.Content) != text {
+			err = fmt.Errorf("%d bytes are shown", len(shown.Content))
+		}
+		done <- err
+	}()
+	p.Cut()
+	must(t, <-done)
 }
 
 func showFolder(t *testing.T, p *Fixture) {
